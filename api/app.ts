@@ -1,0 +1,188 @@
+import { Elysia, ValidationError } from 'elysia'
+import { newRequestId } from '../shared/ids.ts'
+import { BODY_MAX_BYTES, readJson } from './body.ts'
+import { type ClientAddress, createClientAddress } from './clientAddress.ts'
+import { type Services, setIdentity } from './context.ts'
+import { docsRoutes } from './docs.ts'
+import { ApiError, badRequest, errorResponse, notFound, toApiError } from './errors.ts'
+import { admit, type Budget, Refusal } from './gate.ts'
+import { healthRoutes } from './health.ts'
+import { messageRoutes } from './messages.ts'
+import { openApiDocument } from './openApi.ts'
+import { platformRoutes } from './platform.ts'
+import { type Route, RouteTable } from './routeTable.ts'
+import { sendingRoutes } from './sending.ts'
+import { threadRoutes } from './threads.ts'
+import type { UsageRecorder } from './usage.ts'
+import { describeValidationError } from './validation.ts'
+import { whoamiRoutes } from './whoami.ts'
+
+/** Answers one request that came from this socket address. */
+export type App = (request: Request, socketAddress: string) => Promise<Response>
+
+/** What one request is known by while it is served. */
+type Served = { requestId: string; route: Route | null; budget: Budget | null; error: unknown }
+
+const served = new WeakMap<Request, Served>()
+const MINUTE_MS = 60_000
+const REQUEST_ID = /^[\w.:-]{1,128}$/
+
+/**
+ * The HTTP application. Every request passes the same stations: request id, route, key, limit, scope, body, input
+ * schema, handler; and every answer leaves through `finish`, whichever station it came from.
+ */
+export function createApp(services: Services, usage: UsageRecorder): App {
+  const elysia = createRoutes(services)
+  const routes = new RouteTable(elysia)
+  const clientAddress = createClientAddress(services.config.trustedProxies)
+  return async (request, socketAddress) => {
+    const startedMs = performance.now()
+    const given = request.headers.get('x-request-id') ?? ''
+    const state: Served = {
+      requestId: REQUEST_ID.test(given) ? given : newRequestId(),
+      route: null,
+      budget: null,
+      error: undefined,
+    }
+    served.set(request, state)
+    let response: Response
+    try {
+      await passGate(services, { routes, clientAddress, usage }, request, socketAddress, state)
+      response = await elysia.handle(request)
+    } catch (error) {
+      response = fail(state, error)
+    }
+    finish(services, request, response, state, performance.now() - startedMs)
+    return response
+  }
+}
+
+function createRoutes(services: Services) {
+  const api = new Elysia({ strictPath: true, aot: true })
+    .onError({ as: 'global' }, ({ code, error, request }) => {
+      const state = served.get(request)
+      if (state === undefined) throw error
+      return fail(state, code === 'NOT_FOUND' ? notFound() : error)
+    })
+    .onParse({ as: 'global' }, async ({ request }) => {
+      const maxBytes = served.get(request)?.route?.bodyMaxBytes ?? BODY_MAX_BYTES
+      // Elysia takes undefined to mean "not parsed here"; null fails the schema of a route that wants a body.
+      return (await readJson(request, maxBytes)) ?? null
+    })
+    .use(healthRoutes(services))
+    .use(whoamiRoutes(services))
+    .use(messageRoutes(services))
+    .use(sendingRoutes(services))
+    .use(threadRoutes(services))
+    .use(platformRoutes(services))
+  const document = openApiDocument(api, services.config.http.baseUrl)
+  return api.use(docsRoutes(document))
+}
+
+async function passGate(
+  services: Services,
+  parts: { routes: RouteTable; clientAddress: ClientAddress; usage: UsageRecorder },
+  request: Request,
+  socketAddress: string,
+  state: Served,
+): Promise<void> {
+  const url = new URL(request.url)
+  const match = parts.routes.match(request.method, url.pathname)
+  if (match.kind === 'none') throw notFound()
+  if (match.kind === 'method') {
+    throw new ApiError(405, 'method_not_allowed', `${request.method} is not allowed here`, {
+      allow: match.allowed.join(', '),
+    })
+  }
+  state.route = match.route
+  if (match.route.access !== 'public') {
+    const from = parts.clientAddress(socketAddress, request.headers.get('x-forwarded-for'))
+    const authorization = request.headers.get('authorization')
+    const { identity, budget } = await admit(services, match.route.access, authorization, from)
+    state.budget = budget
+    setIdentity(request, identity)
+    if (identity.projectId !== null) parts.usage.record(identity.projectId)
+  }
+  checkEncoding(url)
+}
+
+/** A path or query that does not decode, or decodes to U+0000, is refused here: libraries read such in their own ways. */
+function checkEncoding(url: URL): void {
+  for (const [name, text] of [
+    ['path', url.pathname],
+    ['query', url.search],
+  ] as const) {
+    let decoded: string
+    try {
+      decoded = decodeURIComponent(text)
+    } catch {
+      throw badRequest(`The ${name} must be valid percent-encoded UTF-8`)
+    }
+    if (decoded.includes('\0')) throw badRequest(`The ${name} must not contain a null character`)
+  }
+}
+
+/** The answer to anything thrown; what it was is kept for the log. */
+function fail(state: Served, thrown: unknown): Response {
+  if (thrown instanceof Refusal) {
+    state.budget = thrown.budget
+    return errorResponse(thrown.error)
+  }
+  const error = unwrap(thrown)
+  const shown = toApiError(error, state.requestId)
+  if (shown.status >= 500) state.error = error
+  return errorResponse(shown)
+}
+
+/** Elysia's own errors, said in our words; it also wraps what a body parser throws. */
+function unwrap(thrown: unknown): unknown {
+  if (thrown instanceof ValidationError) {
+    const first = thrown.valueError ?? thrown.all[0]
+    const source = thrown.type === 'property' ? 'input' : thrown.type
+    return badRequest(
+      describeValidationError(source, first as Parameters<typeof describeValidationError>[1]),
+    )
+  }
+  if (thrown instanceof Error && 'code' in thrown && thrown.code === 'PARSE') {
+    return thrown.cause instanceof ApiError
+      ? thrown.cause
+      : badRequest('The body must be valid JSON')
+  }
+  return thrown
+}
+
+/** Headers that every answer carries, and its line in the log. */
+function finish(
+  { log, config }: Services,
+  request: Request,
+  response: Response,
+  state: Served,
+  durationMs: number,
+): void {
+  const { headers } = response
+  headers.set('x-request-id', state.requestId)
+  headers.set('x-content-type-options', 'nosniff')
+  if (state.route?.access !== 'public') headers.set('cache-control', 'no-store')
+  const budget = state.budget ?? untouchedBudget(config.limits.requestsPerMinute)
+  if (budget !== null) {
+    headers.set('x-ratelimit-limit', String(budget.limit))
+    headers.set('x-ratelimit-remaining', String(budget.remaining))
+    headers.set('x-ratelimit-reset', String(Math.floor(budget.resetsAt.getTime() / 1000)))
+  }
+  const line = {
+    requestId: state.requestId,
+    method: request.method,
+    route: state.route?.path ?? null,
+    status: response.status,
+    ms: Math.round(durationMs * 10) / 10,
+  }
+  if (state.error !== undefined) log.error({ ...line, err: state.error }, 'request failed')
+  else log.info(line, 'request')
+}
+
+/** What a request that counts against nobody's limit shows: all of it. */
+function untouchedBudget(limit: number): Budget | null {
+  if (limit === 0) return null
+  const resetsAt = new Date(Math.ceil((Date.now() + 1) / MINUTE_MS) * MINUTE_MS)
+  return { limit, remaining: limit, resetsAt }
+}

@@ -1,0 +1,67 @@
+import { ApiError, badRequest } from './errors.ts'
+
+/** The largest JSON body, in bytes (contract §2). */
+export const BODY_MAX_BYTES = 2 * 1024 * 1024
+
+const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i
+
+/**
+ * Reads a request's JSON body. No body at all is undefined, whatever Content-Type says: clients send one on every
+ * request.
+ * @throws {ApiError} 413 past `maxBytes`, 415 for another media type, 400 for what is not JSON or holds U+0000.
+ */
+export async function readJson(request: Request, maxBytes: number): Promise<unknown> {
+  if (Number(request.headers.get('content-length') ?? 0) > maxBytes) throw tooLarge(maxBytes)
+  const bytes = await readBytes(request, maxBytes)
+  if (bytes.length === 0) return undefined
+  if (!JSON_TYPE.test(request.headers.get('content-type') ?? '')) {
+    throw new ApiError(
+      415,
+      'unsupported_media_type',
+      'The body must be JSON, with Content-Type: application/json',
+    )
+  }
+  let text: string
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    throw badRequest('The body must be UTF-8')
+  }
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    throw badRequest('The body must be valid JSON')
+  }
+  // Only a body that spells the character out can hold it; walking every body would cost more than parsing it.
+  if (/\\u0000|\0/.test(text)) refuseNullCharacters(value, '')
+  return value
+}
+
+async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
+  if (request.body === null) return new Uint8Array()
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of request.body as unknown as AsyncIterable<Uint8Array>) {
+    size += chunk.length
+    if (size > maxBytes) throw tooLarge(maxBytes)
+    chunks.push(chunk)
+  }
+  return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)
+}
+
+const tooLarge = (maxBytes: number) =>
+  new ApiError(413, 'payload_too_large', `The body must be at most ${maxBytes} bytes`)
+
+/** Postgres can store no string with U+0000 in it. */
+function refuseNullCharacters(value: unknown, path: string): void {
+  if (typeof value === 'string' && value.includes('\0')) {
+    throw badRequest(`${path === '' ? 'The body' : path} must not contain a null character`)
+  }
+  if (typeof value !== 'object' || value === null) return
+  for (const [key, item] of Object.entries(value)) {
+    const name = Array.isArray(value) ? `${path}[${key}]` : path === '' ? key : `${path}.${key}`
+    if (key.includes('\0')) throw badRequest('A field name must not contain a null character')
+    refuseNullCharacters(item, name)
+  }
+}

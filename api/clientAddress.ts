@@ -1,0 +1,46 @@
+import { BlockList, isIP } from 'node:net'
+
+/** Decides which IP address a request came from. */
+export type ClientAddress = (socketAddress: string, forwardedFor: string | null) => string
+
+/**
+ * The socket's address; or, when the socket belongs to a trusted proxy, the rightmost address of X-Forwarded-For that
+ * does not. Anything further left was written by the client itself and proves nothing.
+ * @param trustedProxies IP addresses and CIDR ranges.
+ */
+export function createClientAddress(trustedProxies: string[]): ClientAddress {
+  const trusted = new BlockList()
+  for (const range of trustedProxies) {
+    const [address = '', bits] = range.split('/')
+    const family = isIP(address) === 6 ? 'ipv6' : 'ipv4'
+    if (bits === undefined) trusted.addAddress(address, family)
+    else trusted.addSubnet(address, Number(bits), family)
+  }
+  const isTrusted = (address: string) =>
+    trusted.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
+
+  return (socketAddress, forwardedFor) => {
+    let address = plainAddress(socketAddress)
+    if (trustedProxies.length === 0 || forwardedFor === null) return address
+    for (const hop of forwardedFor.split(',').reverse()) {
+      if (!isTrusted(address)) break
+      const next = plainAddress(hop.trim())
+      if (isIP(next) === 0) break
+      address = next
+    }
+    return address
+  }
+}
+
+/** An IPv4 address that a dual-stack socket shows as ::ffff:a.b.c.d is that IPv4 address. */
+const plainAddress = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i, '')
+
+/** What failed authentications are counted under: an IPv4 address, or the /64 that an IPv6 client owns. */
+export function rateLimitSubject(address: string): string {
+  if (isIP(address) !== 6) return address
+  const [head = '', tail] = address.split('::')
+  const left = head === '' ? [] : head.split(':')
+  const right = tail === undefined || tail === '' ? [] : tail.split(':')
+  const zeros = tail === undefined ? [] : Array<string>(8 - left.length - right.length).fill('0')
+  return `${[...left, ...zeros, ...right].slice(0, 4).join(':')}::/64`
+}

@@ -1,0 +1,37 @@
+import type { Logger } from 'pino'
+import type { Config } from '../shared/config.ts'
+import type { Batcher } from '../sql/batcher.ts'
+import type { Pool } from '../sql/db.ts'
+import type { Identity } from '../sql/keys.ts'
+import type { AcceptedMessage, SendIntent } from '../sql/sendMessages.ts'
+
+/** What the routes work with; made once a process. */
+export type Services = {
+  config: Config
+  pool: Pool
+  log: Logger
+  sends: Batcher<SendIntent, AcceptedMessage | null>
+}
+
+const identities = new WeakMap<Request, Identity>()
+
+/** Remembers who sent a request; the gate calls this once it has checked the key and its scope. */
+export function setIdentity(request: Request, identity: Identity): void {
+  identities.set(request, identity)
+}
+
+/** Who sent this request. */
+export function identityOf(request: Request): Identity {
+  const identity = identities.get(request)
+  if (identity === undefined) throw new Error('this route asks for no key, yet for an identity')
+  return identity
+}
+
+/** The project this request acts as, and its inbox; only a route that asks for a project scope may call it. */
+export function projectOf(request: Request): { projectId: string; inboxAddress: string } {
+  const { projectId, inboxAddress } = identityOf(request)
+  if (projectId === null || inboxAddress === null) {
+    throw new Error('this route admits platform keys, yet asks for a project')
+  }
+  return { projectId, inboxAddress }
+}

@@ -1,0 +1,68 @@
+import { isDatabaseUnavailable } from '../sql/db.ts'
+
+/** The error codes of the specification and contract §2. */
+export type ErrorCode =
+  | 'bad_request'
+  | 'unauthorized'
+  | 'forbidden'
+  | 'not_found'
+  | 'method_not_allowed'
+  | 'conflict'
+  | 'payload_too_large'
+  | 'unsupported_media_type'
+  | 'rate_limited'
+  | 'internal_error'
+  | 'unavailable'
+
+/** What the client is told: status, code and message stand in the body, the headers beside it. */
+export class ApiError extends Error {
+  readonly status: number
+  readonly code: ErrorCode
+  readonly headers: Record<string, string>
+
+  constructor(
+    status: number,
+    code: ErrorCode,
+    message: string,
+    headers: Record<string, string> = {},
+  ) {
+    super(message)
+    this.status = status
+    this.code = code
+    this.headers = headers
+  }
+}
+
+/** 400; the message names the field and says what it must be. */
+export const badRequest = (message: string) => new ApiError(400, 'bad_request', message)
+
+/** 404; the message names what was not found. */
+export const notFound = (message = 'Not found') => new ApiError(404, 'not_found', message)
+
+/** 409. */
+export const conflict = (message: string) => new ApiError(409, 'conflict', message)
+
+/** Seconds after which a client may ask again when the database is away. */
+const UNAVAILABLE_RETRY_S = 2
+
+/**
+ * The client's view of anything thrown. What is not an ApiError tells the client nothing but the request's id: a stack,
+ * an SQL text or a path would help an attacker.
+ */
+export function toApiError(error: unknown, requestId: string): ApiError {
+  if (error instanceof ApiError) return error
+  if (isDatabaseUnavailable(error)) {
+    return new ApiError(503, 'unavailable', 'The service is temporarily unavailable', {
+      'retry-after': String(UNAVAILABLE_RETRY_S),
+    })
+  }
+  return new ApiError(500, 'internal_error', `Something went wrong (request ${requestId})`)
+}
+
+/** The error body of the specification: `{error, message, status}`. */
+export function errorResponse(error: ApiError): Response {
+  return Response.json(
+    { error: error.code, message: error.message, status: error.status },
+    { status: error.status, headers: error.headers },
+  )
+}

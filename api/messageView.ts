@@ -1,0 +1,87 @@
+import { Type as t } from '@sinclair/typebox'
+import type { Message } from '../sql/messages.ts'
+import { Time } from './operation.ts'
+
+const MessageId = t.String({ examples: ['<4f2a@mail.example.com>'] })
+const ThreadId = t.String({ examples: ['thd_0a1b2c3d4e5f'] })
+const Addresses = t.Array(t.String(), { examples: [['ada@example.com']] })
+const Labels = t.Array(t.String(), { examples: [['received', 'unread']] })
+
+const AttachmentSchema = t.Object({
+  attachmentId: t.String(),
+  filename: t.String(),
+  contentType: t.String(),
+  size: t.Integer({ description: 'Bytes after decoding.' }),
+  contentId: t.Union([t.String(), t.Null()]),
+  disposition: t.String({ examples: ['attachment', 'inline'] }),
+})
+
+/** A message in a list: without inboxId and cc (specification, Message). */
+export const MessageItem = t.Object({
+  messageId: MessageId,
+  threadId: ThreadId,
+  from: Addresses,
+  to: Addresses,
+  subject: t.String(),
+  text: t.String(),
+  extractedText: t.Optional(t.String({ description: 'Reply-only text; on received messages.' })),
+  labels: Labels,
+  createdAt: Time,
+})
+
+/** A whole message: what get-message and get-thread serve. */
+export const WholeMessage = t.Composite([
+  MessageItem,
+  t.Object({
+    inboxId: t.String({ examples: ['agent@mail.example.com'] }),
+    cc: Addresses,
+    attachments: t.Array(AttachmentSchema),
+    deliveryStatus: t.Optional(
+      t.String({ description: 'On sent messages: queued, sent, deferred, bounced or failed.' }),
+    ),
+    deliveryError: t.Optional(t.Union([t.String(), t.Null()])),
+  }),
+])
+
+/** The answer to send. */
+export const SentMessage = t.Object({
+  messageId: MessageId,
+  threadId: ThreadId,
+  inboxId: t.String(),
+  from: Addresses,
+  to: Addresses,
+  subject: t.String(),
+  labels: Labels,
+  createdAt: Time,
+})
+
+/** The answer to reply. */
+export const RepliedMessage = t.Pick(SentMessage, [
+  'messageId',
+  'threadId',
+  'subject',
+  'labels',
+  'createdAt',
+])
+
+export const toItem = (message: Message) => ({
+  messageId: message.messageId,
+  threadId: message.threadId,
+  from: message.from,
+  to: message.to,
+  subject: message.subject,
+  text: message.text,
+  ...(message.direction === 'received' ? { extractedText: message.extractedText ?? '' } : {}),
+  labels: message.labels,
+  createdAt: message.createdAt.toISOString(),
+})
+
+export const toWhole = (message: Message) => ({
+  ...toItem(message),
+  inboxId: message.inboxAddress,
+  cc: message.cc,
+  attachments: message.attachments,
+  ...(message.direction === 'sent'
+    ? { deliveryStatus: message.deliveryStatus, deliveryError: message.deliveryError }
+    : {}),
+})

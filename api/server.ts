@@ -1,0 +1,66 @@
+import type { Logger } from 'pino'
+import type { Config } from '../shared/config.ts'
+import type { Running } from '../shared/service.ts'
+import { createBatcher } from '../sql/batcher.ts'
+import { createPool } from '../sql/db.ts'
+import { acceptMessages, type SendIntent } from '../sql/sendMessages.ts'
+import { createApp } from './app.ts'
+import { UsageRecorder } from './usage.ts'
+
+/** Above every route's own body limit, so that ours answers in our shape rather than Bun's in its own. */
+const SOCKET_BODY_MAX_BYTES = 64 * 1024 * 1024
+const IDLE_TIMEOUT_S = 120
+const DRAIN_POLL_MS = 20
+
+/** Statements under way and intents in one: with two lanes one batch gathers while the other commits. */
+const SEND_BATCHING = { batchMax: 200, lanes: 2 }
+
+/** A running API process. */
+export type ApiServer = Running & { port: number }
+
+/** Starts the HTTP API. */
+export function startApi(config: Config, databaseUrl: string, log: Logger): ApiServer {
+  const pool = createPool({
+    url: databaseUrl,
+    size: config.databasePoolSize,
+    name: 'purser api',
+    onError: (error) => log.warn({ err: error }, 'a database connection broke'),
+  })
+  const usage = new UsageRecorder(pool, log)
+  const sends = createBatcher({
+    ...SEND_BATCHING,
+    run: (intents: SendIntent[]) => acceptMessages(pool, intents),
+  })
+  const app = createApp({ config, pool, log, sends }, usage)
+  let inFlight = 0
+  let draining = false
+  const server = Bun.serve({
+    port: config.http.port,
+    hostname: config.http.host,
+    idleTimeout: IDLE_TIMEOUT_S,
+    maxRequestBodySize: SOCKET_BODY_MAX_BYTES,
+    async fetch(request, self) {
+      inFlight++
+      try {
+        const response = await app(request, self.requestIP(request)?.address ?? '')
+        if (draining) response.headers.set('connection', 'close')
+        return response
+      } finally {
+        inFlight--
+      }
+    },
+  })
+  return {
+    port: server.port!,
+    async stop() {
+      draining = true
+      const closed = server.stop()
+      while (inFlight > 0) await Bun.sleep(DRAIN_POLL_MS)
+      await Promise.race([closed, Bun.sleep(DRAIN_POLL_MS * 5)])
+      await server.stop(true)
+      await sends.drain()
+      await usage.stop()
+      await pool.end()
+    },
+  }
+}

@@ -1,0 +1,79 @@
+import type { Logger } from 'pino'
+import { recipientKeys } from '../../shared/address.ts'
+import { ADDRESSES_CHANNEL, findAddresses, listAddresses } from '../../sql/addresses.ts'
+import type { Pool } from '../../sql/db.ts'
+import { type Subscription, subscribe } from '../../sql/listen.ts'
+import type { Spool } from './spool.ts'
+
+const PAGE = 5_000
+
+/** Whether a recipient exists: its inbox address, nobody, or not to be known while Postgres is away. */
+export type Recipient = { inbox: string } | 'unknown' | 'undecided'
+
+/**
+ * Knows the inbox addresses. A local copy answers for those that exist; Postgres is asked about the others, for one may
+ * have been created a moment ago. The copy is renewed at every (re)connection and follows notifications in between.
+ */
+export class AddressBook {
+  readonly #spool: Spool
+  readonly #pool: Pool
+  readonly #log: Logger
+  readonly #subscription: Subscription
+
+  constructor(options: { spool: Spool; pool: Pool; databaseUrl: string; log: Logger }) {
+    this.#spool = options.spool
+    this.#pool = options.pool
+    this.#log = options.log
+    this.#subscription = subscribe({
+      databaseUrl: options.databaseUrl,
+      channel: ADDRESSES_CHANNEL,
+      name: 'purser smtp addresses',
+      onNotify: (address) => void this.#refresh(address),
+      onConnect: () => void this.#renew(),
+      onError: (error) => this.#log.warn({ err: error }, 'address notifications interrupted'),
+    })
+  }
+
+  /** Looks a recipient up; `+tags` lead to the address before them. */
+  async find(address: string): Promise<Recipient> {
+    const candidates = recipientKeys(address)
+    const known = this.#spool.knownAddress(candidates)
+    if (known !== null) return { inbox: known }
+    try {
+      const live = new Set(await findAddresses(this.#pool, candidates))
+      const inbox = candidates.find((candidate) => live.has(candidate))
+      if (inbox === undefined) return 'unknown'
+      this.#spool.updateAddresses({ add: [inbox] })
+      return { inbox }
+    } catch {
+      return 'undecided'
+    }
+  }
+
+  async #refresh(address: string): Promise<void> {
+    try {
+      const live = await findAddresses(this.#pool, [address])
+      this.#spool.updateAddresses(live.length > 0 ? { add: live } : { remove: [address] })
+    } catch (error) {
+      this.#log.warn({ err: error }, 'an address could not be refreshed')
+    }
+  }
+
+  async #renew(): Promise<void> {
+    try {
+      for (let after = ''; ; ) {
+        const addresses = await listAddresses(this.#pool, { after, limit: PAGE })
+        const upTo = addresses.length < PAGE ? null : addresses.at(-1)!
+        this.#spool.replaceAddresses({ after, upTo, addresses })
+        if (upTo === null) return
+        after = upTo
+      }
+    } catch (error) {
+      this.#log.warn({ err: error }, 'the address book could not be renewed')
+    }
+  }
+
+  async stop(): Promise<void> {
+    await this.#subscription.stop()
+  }
+}

@@ -1,0 +1,143 @@
+import type { Logger } from 'pino'
+import {
+  SMTPServer,
+  type SMTPServerAddress,
+  type SMTPServerDataStream,
+  type SMTPServerSession,
+} from 'smtp-server'
+import { domainOf } from '../../shared/address.ts'
+import type { AddressBook } from './addressBook.ts'
+import type { Mover } from './mover.ts'
+import type { Spool } from './spool.ts'
+
+/** The largest message accepted, in bytes (RFC 1870 SIZE). */
+export const MESSAGE_MAX_BYTES = 35 * 1024 * 1024
+/** RFC 5321 §4.5.3.1.8 asks for at least 100 recipients a message. */
+const RECIPIENTS_MAX = 100
+/** Bytes of unfinished messages held in memory over all connections; past it a sender is asked to come back. */
+const IN_FLIGHT_MAX_BYTES = 256 * 1024 * 1024
+const IDLE_TIMEOUT_MS = 60_000
+const CLOSE_TIMEOUT_MS = 10_000
+
+/** An answer other than 250; smtp-server sends `responseCode` and the message. */
+class SmtpReply extends Error {
+  readonly responseCode: number
+  constructor(responseCode: number, message: string) {
+    super(message)
+    this.responseCode = responseCode
+  }
+}
+
+type Parts = { spool: Spool; mover: Mover; addressBook: AddressBook; log: Logger }
+
+/** The inboxes of a session's accepted recipients, by the address the sender named. */
+const inboxesOf = new WeakMap<SMTPServerSession, Map<string, string>>()
+
+/**
+ * The inbound SMTP server (RFC 5321). A recipient is checked at RCPT; a message is answered 250 only when the spool has
+ * it on disk. It relays for nobody: only inbox addresses are accepted.
+ */
+export function createListener(
+  parts: Parts,
+  options: { mailDomain: string; maxConnections: number },
+): SMTPServer {
+  let inFlightBytes = 0
+  const server = new SMTPServer({
+    name: options.mailDomain,
+    banner: 'Purser',
+    size: MESSAGE_MAX_BYTES,
+    disabledCommands: ['AUTH', 'STARTTLS'],
+    authOptional: true,
+    disableReverseLookup: true,
+    hideDSN: true,
+    hideREQUIRETLS: true,
+    maxClients: options.maxConnections,
+    socketTimeout: IDLE_TIMEOUT_MS,
+    closeTimeout: CLOSE_TIMEOUT_MS,
+    logger: false,
+    onMailFrom(_address, session, callback) {
+      inboxesOf.set(session, new Map())
+      callback()
+    },
+    onRcptTo(address, session, callback) {
+      resolveRecipient(parts, options.mailDomain, address, session).then(() => callback(), callback)
+    },
+    onData(stream, session, callback) {
+      const reserve = (bytes: number) => {
+        inFlightBytes += bytes
+        return inFlightBytes <= IN_FLIGHT_MAX_BYTES
+      }
+      receive(parts, stream, session, reserve).then(
+        () => callback(null, 'OK: message accepted'),
+        callback,
+      )
+    },
+  })
+  server.on('error', (error: Error) => parts.log.warn({ err: error }, 'smtp connection failed'))
+  return server
+}
+
+async function resolveRecipient(
+  parts: Parts,
+  mailDomain: string,
+  { address }: SMTPServerAddress,
+  session: SMTPServerSession,
+): Promise<void> {
+  const inboxes = inboxesOf.get(session) ?? new Map<string, string>()
+  inboxesOf.set(session, inboxes)
+  if (inboxes.size >= RECIPIENTS_MAX) throw new SmtpReply(452, '4.5.3 Too many recipients')
+  if (domainOf(address) !== mailDomain) throw new SmtpReply(550, '5.7.1 Relaying denied')
+  const recipient = await parts.addressBook.find(address)
+  if (recipient === 'unknown') throw new SmtpReply(550, '5.1.1 No such inbox')
+  if (recipient === 'undecided') throw new SmtpReply(451, '4.3.0 Address cannot be checked now')
+  inboxes.set(address, recipient.inbox)
+}
+
+async function receive(
+  parts: Parts,
+  stream: SMTPServerDataStream,
+  session: SMTPServerSession,
+  reserve: (bytes: number) => boolean,
+): Promise<void> {
+  const chunks: Buffer[] = []
+  let heldBytes = 0
+  let crowded = false
+  try {
+    // The stream is read to its end whatever happens: the connection cannot answer before the client has finished.
+    for await (const chunk of stream as AsyncIterable<Buffer>) {
+      if (crowded || stream.sizeExceeded) continue
+      heldBytes += chunk.length
+      crowded = !reserve(chunk.length)
+      chunks.push(chunk)
+    }
+    if (stream.sizeExceeded) {
+      throw new SmtpReply(552, `5.3.4 Message exceeds the limit of ${MESSAGE_MAX_BYTES} bytes`)
+    }
+    if (crowded) throw new SmtpReply(452, '4.3.1 Too much mail in flight, try again later')
+    await store(parts, Buffer.concat(chunks), session)
+  } finally {
+    reserve(-heldBytes)
+  }
+}
+
+async function store(parts: Parts, bytes: Buffer, session: SMTPServerSession): Promise<void> {
+  const byInbox = new Map<string, string>()
+  for (const { address } of session.envelope.rcptTo) {
+    const inbox = inboxesOf.get(session)?.get(address)
+    if (inbox !== undefined) byInbox.set(inbox, address)
+  }
+  try {
+    await parts.spool.accept({
+      bytes,
+      envelopeFrom: session.envelope.mailFrom === false ? '' : session.envelope.mailFrom.address,
+      inboxes: [...byInbox].map(([address, envelopeTo]) => ({ address, envelopeTo })),
+      remoteIp: session.remoteAddress,
+      helo: session.hostNameAppearsAs,
+      receivedAt: new Date(),
+    })
+  } catch (error) {
+    parts.log.error({ err: error }, 'a message could not be spooled')
+    throw new SmtpReply(452, '4.3.1 Message could not be stored, try again later')
+  }
+  parts.mover.nudge()
+}

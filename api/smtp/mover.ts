@@ -1,0 +1,72 @@
+import type { Logger } from 'pino'
+import type { Pool } from '../../sql/db.ts'
+import { acceptSpooledMails } from '../../sql/inbound.ts'
+import type { Spool } from './spool.ts'
+
+const BATCH = { count: 200, maxBytes: 8 * 1024 * 1024 }
+const RETRY_MIN_MS = 250
+const RETRY_MAX_MS = 2_000
+
+/**
+ * Moves messages from the spool to Postgres, in order, in batches. A batch is deleted from the spool once Postgres has
+ * committed it; when the process dies in between it is moved again, and its source keys make that change nothing.
+ */
+export class Mover {
+  readonly #spool: Spool
+  readonly #pool: Pool
+  readonly #log: Logger
+  #wake: (() => void) | undefined
+  #stopping = false
+  readonly #done: Promise<void>
+
+  constructor(options: { spool: Spool; pool: Pool; log: Logger }) {
+    this.#spool = options.spool
+    this.#pool = options.pool
+    this.#log = options.log
+    this.#done = this.#run()
+  }
+
+  /** Says that the spool holds something. */
+  nudge(): void {
+    this.#wake?.()
+  }
+
+  /** Moves what is left, unless Postgres is away; the spool then keeps it for the next start. */
+  async stop(): Promise<void> {
+    this.#stopping = true
+    this.nudge()
+    await this.#done
+  }
+
+  async #run(): Promise<void> {
+    let retryMs = RETRY_MIN_MS
+    for (;;) {
+      const batch = this.#spool.oldest(BATCH)
+      if (batch.length === 0) {
+        if (this.#stopping) return
+        await this.#sleep(RETRY_MAX_MS)
+        continue
+      }
+      try {
+        await acceptSpooledMails(this.#pool, batch)
+        this.#spool.remove(batch.map((mail) => mail.sourceKey))
+        retryMs = RETRY_MIN_MS
+      } catch (error) {
+        this.#log.warn({ err: error, waiting: this.#spool.count() }, 'spool not moved; will retry')
+        if (this.#stopping) return
+        await this.#sleep(retryMs)
+        retryMs = Math.min(retryMs * 2, RETRY_MAX_MS)
+      }
+    }
+  }
+
+  async #sleep(ms: number): Promise<void> {
+    if (this.#stopping) return
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const timer = setTimeout(resolve, ms)
+    this.#wake = resolve
+    await promise
+    this.#wake = undefined
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,50 @@
+import type { AddressInfo } from 'node:net'
+import type { Logger } from 'pino'
+import type { Config } from '../../shared/config.ts'
+import type { Running } from '../../shared/service.ts'
+import { createPool } from '../../sql/db.ts'
+import { AddressBook } from './addressBook.ts'
+import { createListener } from './listener.ts'
+import { Mover } from './mover.ts'
+import { Spool } from './spool.ts'
+
+/** Connections to Postgres: one moves mail, the others look addresses up. */
+const POOL_SIZE = 4
+
+/** A running SMTP listener. */
+export type SmtpServer = Running & { port: number }
+
+/** Starts the inbound SMTP listener with its spool. */
+export async function startSmtp(
+  config: Config,
+  databaseUrl: string,
+  log: Logger,
+): Promise<SmtpServer> {
+  const pool = createPool({
+    url: databaseUrl,
+    size: POOL_SIZE,
+    name: 'purser smtp',
+    onError: (error) => log.warn({ err: error }, 'a database connection broke'),
+  })
+  const spool = new Spool(config.dataDir)
+  const mover = new Mover({ spool, pool, log })
+  const addressBook = new AddressBook({ spool, pool, databaseUrl, log })
+  const server = createListener(
+    { spool, mover, addressBook, log },
+    { mailDomain: config.mailDomain, maxConnections: config.smtp.maxConnections },
+  )
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(config.smtp.port, config.smtp.host, () => resolve())
+  })
+  return {
+    port: (server.server.address() as AddressInfo).port,
+    async stop() {
+      await new Promise<void>((resolve) => server.close(() => resolve()))
+      await mover.stop()
+      await addressBook.stop()
+      await pool.end()
+      spool.close()
+    },
+  }
+}

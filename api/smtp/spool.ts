@@ -1,0 +1,153 @@
+import { Database } from 'bun:sqlite'
+import { chmodSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type { SpooledMail } from '../../sql/inbound.ts'
+
+/** What the listener knows of a message once its last byte has come. */
+export type AcceptedMail = Omit<SpooledMail, 'sourceKey'>
+
+type SpoolRow = {
+  source_key: string
+  bytes: Uint8Array
+  envelope_from: string
+  inboxes: string
+  remote_ip: string
+  helo: string
+  received_at: number
+}
+
+/**
+ * The spool: one SQLite file in which accepted mail waits for Postgres. With `synchronous = FULL` in WAL mode a
+ * transaction is on disk when it commits, so a message that was answered 250 survives a crash of the process and of the
+ * machine. Several listeners may share the file. Beside it lies the local copy of the inbox addresses, so that mail can
+ * be accepted while Postgres is away.
+ */
+export class Spool {
+  readonly #db: Database
+  #pending: { mail: AcceptedMail; resolve: () => void; reject: (error: unknown) => void }[] = []
+
+  constructor(dataDir: string) {
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+    const file = join(dataDir, 'spool.sqlite')
+    this.#db = new Database(file, { create: true, strict: true })
+    // It holds mail. SQLite gives its -wal and -shm files the mode of this one.
+    chmodSync(file, 0o600)
+    this.#db.run('pragma busy_timeout = 5000')
+    this.#db.run('pragma journal_mode = wal')
+    this.#db.run('pragma synchronous = full')
+    this.#db.run(`create table if not exists mails (
+      id integer primary key, source_key text not null unique, bytes blob not null, envelope_from text not null,
+      inboxes text not null, remote_ip text not null, helo text not null, received_at integer not null)`)
+    this.#db.run('create table if not exists addresses (address text primary key) without rowid')
+  }
+
+  /** Resolves when the message is on disk. Messages that finish at the same time share one transaction, and one fsync. */
+  accept(mail: AcceptedMail): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    this.#pending.push({ mail, resolve, reject })
+    if (this.#pending.length === 1) setImmediate(() => this.#commitPending())
+    return promise
+  }
+
+  #commitPending(): void {
+    const batch = this.#pending
+    this.#pending = []
+    try {
+      const insert = this.#db.query(
+        `insert into mails (source_key, bytes, envelope_from, inboxes, remote_ip, helo, received_at)
+         values ($key, $bytes, $from, $inboxes, $ip, $helo, $at)`,
+      )
+      this.#db.transaction(() => {
+        for (const { mail } of batch) {
+          insert.run({
+            key: crypto.randomUUID(),
+            bytes: mail.bytes,
+            from: mail.envelopeFrom,
+            inboxes: JSON.stringify(mail.inboxes),
+            ip: mail.remoteIp,
+            helo: mail.helo,
+            at: mail.receivedAt.getTime(),
+          })
+        }
+      })()
+    } catch (error) {
+      for (const { reject } of batch) reject(error)
+      return
+    }
+    for (const { resolve } of batch) resolve()
+  }
+
+  /** The oldest messages: at most `count`, and no more than fit into `maxBytes` once there is one. */
+  oldest({ count, maxBytes }: { count: number; maxBytes: number }): SpooledMail[] {
+    const rows = this.#db
+      .query<SpoolRow, { count: number; maxBytes: number }>(
+        `select m.* from mails m join (
+           select id, sum(length(bytes)) over (order by id) - length(bytes) as before
+           from (select id, bytes from mails order by id limit $count)
+         ) sized on sized.id = m.id
+         where sized.before < $maxBytes order by m.id`,
+      )
+      .all({ count, maxBytes })
+    return rows.map((row) => ({
+      sourceKey: row.source_key,
+      bytes: row.bytes,
+      envelopeFrom: row.envelope_from,
+      inboxes: JSON.parse(row.inboxes),
+      remoteIp: row.remote_ip,
+      helo: row.helo,
+      receivedAt: new Date(row.received_at),
+    }))
+  }
+
+  /** Removes messages that have arrived in Postgres. */
+  remove(sourceKeys: string[]): void {
+    this.#db
+      .query('delete from mails where source_key in (select value from json_each($keys))')
+      .run({ keys: JSON.stringify(sourceKeys) })
+  }
+
+  /** Messages that wait. */
+  count(): number {
+    return this.#db.query<{ n: number }, []>('select count(*) as n from mails').get()!.n
+  }
+
+  /** The first of these addresses (in lower case) that is in the local copy. */
+  knownAddress(addresses: string[]): string | null {
+    const find = this.#db.query<{ address: string }, { address: string }>(
+      'select address from addresses where address = $address',
+    )
+    for (const address of addresses) {
+      const row = find.get({ address })
+      if (row !== null) return row.address
+    }
+    return null
+  }
+
+  /** Adds and removes addresses of the local copy. */
+  updateAddresses({ add = [], remove = [] }: { add?: string[]; remove?: string[] }): void {
+    this.#db.transaction(() => {
+      this.#db
+        .query('delete from addresses where address in (select value from json_each($list))')
+        .run({ list: JSON.stringify(remove) })
+      this.#db
+        .query('insert or ignore into addresses select value from json_each($list)')
+        .run({ list: JSON.stringify(add) })
+    })()
+  }
+
+  /** Replaces the part of the local copy that lies after `after` and up to `upTo` (null: the end). */
+  replaceAddresses(range: { after: string; upTo: string | null; addresses: string[] }): void {
+    this.#db.transaction(() => {
+      this.#db
+        .query(
+          'delete from addresses where address > $after and ($upTo is null or address <= $upTo)',
+        )
+        .run({ after: range.after, upTo: range.upTo })
+      this.updateAddresses({ add: range.addresses })
+    })()
+  }
+
+  close(): void {
+    this.#db.close()
+  }
+}

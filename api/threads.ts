@@ -1,0 +1,113 @@
+import { Type as t } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import { encodeCursor } from '../shared/cursor.ts'
+import { listThreadMessages } from '../sql/messages.ts'
+import { findThread, listThreads, type Thread } from '../sql/threads.ts'
+import { projectOf, type Services } from './context.ts'
+import { notFound } from './errors.ts'
+import { EXAMPLE_MESSAGE } from './messages.ts'
+import { toWhole, WholeMessage } from './messageView.ts'
+import { operation, PageQuery, Time } from './operation.ts'
+import { readPage } from './page.ts'
+
+const THREAD_MESSAGES_DEFAULT = 200
+const THREAD_MESSAGES_MAX = 500
+
+const ThreadHead = t.Object({
+  threadId: t.String(),
+  inboxId: t.String(),
+  subject: t.String({ description: 'Subject of the first message.' }),
+  createdAt: Time,
+  updatedAt: t.String({ format: 'date-time', description: 'When the last message was added.' }),
+})
+
+const ThreadItem = t.Composite([ThreadHead, t.Object({ messageCount: t.Integer() })])
+const WholeThread = t.Composite([
+  ThreadHead,
+  t.Object({ totalMessages: t.Integer(), messages: t.Array(WholeMessage) }),
+])
+
+const EXAMPLE_HEAD = {
+  threadId: EXAMPLE_MESSAGE.threadId,
+  inboxId: EXAMPLE_MESSAGE.inboxId,
+  subject: 'Offer',
+  createdAt: '2026-01-05T09:30:00.000Z',
+  updatedAt: EXAMPLE_MESSAGE.createdAt,
+}
+
+const toHead = (thread: Thread) => ({
+  threadId: thread.threadId,
+  inboxId: thread.inboxAddress,
+  subject: thread.subject,
+  createdAt: thread.createdAt.toISOString(),
+  updatedAt: thread.updatedAt.toISOString(),
+})
+
+/** List and read the conversations of an inbox. */
+export function threadRoutes({ pool }: Services) {
+  return new Elysia()
+    .get(
+      '/v0/threads',
+      async ({ request, query }) => {
+        const { threads, next } = await listThreads(pool, {
+          projectId: projectOf(request).projectId,
+          ...readPage(query),
+        })
+        const items = threads.map((thread) => ({
+          ...toHead(thread),
+          messageCount: thread.messageCount,
+        }))
+        const page = { threads: items, count: items.length }
+        return next === null ? page : { ...page, nextPageToken: encodeCursor(next) }
+      },
+      {
+        query: PageQuery,
+        detail: operation({
+          summary: 'List threads, the most recently updated first',
+          tag: 'Threads',
+          access: 'mail:read',
+          success: {
+            status: 200,
+            description: 'One page of threads.',
+            schema: t.Object({
+              threads: t.Array(ThreadItem),
+              count: t.Integer(),
+              nextPageToken: t.Optional(t.String()),
+            }),
+            example: { threads: [{ ...EXAMPLE_HEAD, messageCount: 2 }], count: 1 },
+          },
+        }),
+      },
+    )
+    .get(
+      '/v0/threads/:threadId',
+      async ({ request, params, query }) => {
+        const thread = await findThread(pool, projectOf(request).projectId, params.threadId)
+        if (thread === null) throw notFound('Thread not found')
+        const limit = Math.min(Number(query.limit ?? THREAD_MESSAGES_DEFAULT), THREAD_MESSAGES_MAX)
+        const messages = await listThreadMessages(pool, { threadRow: thread.row, limit })
+        return {
+          ...toHead(thread),
+          totalMessages: thread.messageCount,
+          messages: messages.map(toWhole),
+        }
+      },
+      {
+        params: t.Object({ threadId: t.String({ minLength: 1, maxLength: 100 }) }),
+        query: t.Pick(PageQuery, ['limit']),
+        detail: operation({
+          summary: 'Get a thread with its messages',
+          description: `The newest ${THREAD_MESSAGES_DEFAULT} messages, or as many as limit says (at most ${THREAD_MESSAGES_MAX}), oldest first.`,
+          tag: 'Threads',
+          access: 'mail:read',
+          success: {
+            status: 200,
+            description: 'The thread.',
+            schema: WholeThread,
+            example: { ...EXAMPLE_HEAD, totalMessages: 1, messages: [EXAMPLE_MESSAGE] },
+          },
+          errors: { 404: 'Thread not found' },
+        }),
+      },
+    )
+}

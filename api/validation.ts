@@ -1,0 +1,62 @@
+import type { TSchema } from '@sinclair/typebox'
+import type { ValueError } from '@sinclair/typebox/errors'
+
+/**
+ * One sentence for the first thing that is wrong with an input: the field, and what it must be. A schema can say the
+ * latter itself, in `error`; else it is read off the schema.
+ */
+export function describeValidationError(source: string, first: ValueError | undefined): string {
+  if (first === undefined) return `The ${source} is not valid`
+  const { path, schema } = first
+  const field = path === '' || path === '/root' ? `The ${source}` : fieldName(path)
+  return `${field} must ${expectation(schema)}`
+}
+
+/** `/to/0` is `to[0]`. */
+function fieldName(path: string): string {
+  return path
+    .slice(1)
+    .split('/')
+    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
+    .map((part, n) => (/^\d+$/.test(part) && n > 0 ? `[${part}]` : n > 0 ? `.${part}` : part))
+    .join('')
+}
+
+function expectation(schema: TSchema): string {
+  if (typeof schema.error === 'string') return schema.error
+  if (Array.isArray(schema.anyOf)) {
+    const literals = schema.anyOf.flatMap((option: TSchema) =>
+      'const' in option ? [option.const] : [],
+    )
+    if (literals.length > 0)
+      return `be one of ${literals.map((value) => JSON.stringify(value)).join(', ')}`
+    return `be ${schema.anyOf.map((option: TSchema) => kind(option)).join(' or ')}`
+  }
+  return `be ${kind(schema)}`
+}
+
+function kind(schema: TSchema): string {
+  switch (schema.type) {
+    case 'string':
+      return `a string${range(schema.minLength, schema.maxLength, 'characters')}`
+    case 'array':
+      return `an array${range(schema.minItems, schema.maxItems, 'items')}`
+    case 'integer':
+      return `a whole number${range(schema.minimum, schema.maximum, '')}`
+    case 'number':
+      return `a number${range(schema.minimum, schema.maximum, '')}`
+    case 'boolean':
+      return 'true or false'
+    case 'null':
+      return 'null'
+    default:
+      return 'a JSON object'
+  }
+}
+
+function range(low: number | undefined, high: number | undefined, unit: string): string {
+  const tail = unit === '' ? '' : ` ${unit}`
+  if (low !== undefined && high !== undefined) return ` of ${low} to ${high}${tail}`
+  if (low !== undefined) return ` of at least ${low}${tail}`
+  return high === undefined ? '' : ` of at most ${high}${tail}`
+}

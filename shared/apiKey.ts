@@ -1,0 +1,44 @@
+import { createHash, randomBytes } from 'node:crypto'
+
+/** `project` keys act as one project, `platform` keys manage projects; neither does the other's work (spec, Authentication). */
+export type KeyKind = 'project' | 'platform'
+
+const PREFIXES: Record<KeyKind, string> = { project: 'loid-', platform: 'lopk-' }
+const KEY_FORM = /^(loid|lopk)-[0-9a-f]{64}$/
+/** Key type plus 12 hex digits: 48 bits find the row through an index, and are safe to show in a list. */
+const LOOKUP_LENGTH = 'loid-'.length + 12
+
+/** How an `Authorization` value reads: the three ways it can be wrong are told apart by the specification's error table. */
+export type ParsedAuthorization =
+  | { ok: true; key: string }
+  | { ok: false; reason: 'header' | 'format' | 'key' }
+
+/**
+ * Reads `Bearer <key>`. `header`: absent or not Bearer; `format`: neither loid- nor lopk-; `key`: right prefix, but what
+ * follows is not 64 hexadecimal digits.
+ */
+export function parseAuthorization(header: string | null): ParsedAuthorization {
+  const match = header === null ? null : /^Bearer +(\S+) *$/i.exec(header)
+  const key = match?.[1]
+  if (key === undefined) return { ok: false, reason: 'header' }
+  if (!key.startsWith(PREFIXES.project) && !key.startsWith(PREFIXES.platform)) {
+    return { ok: false, reason: 'format' }
+  }
+  return KEY_FORM.test(key) ? { ok: true, key } : { ok: false, reason: 'key' }
+}
+
+/** A new key: type prefix and 256 random bits, `loid-<64 hex>` or `lopk-<64 hex>`. */
+export function generateKey(kind: KeyKind): string {
+  return PREFIXES[kind] + randomBytes(32).toString('hex')
+}
+
+/** Whether `key` has the form of a key of that kind. */
+export function isKey(key: string, kind: KeyKind): boolean {
+  return KEY_FORM.test(key) && key.startsWith(PREFIXES[kind])
+}
+
+/** SHA-256 of the key (32 bytes). The key holds 256 random bits, so a slow password hash would add nothing. */
+export const hashKey = (key: string): Buffer => createHash('sha256').update(key).digest()
+
+/** The part of a key that is stored in the clear: it indexes the row and is shown as `apiKeyPrefix`. */
+export const keyLookupPrefix = (key: string): string => key.slice(0, LOOKUP_LENGTH)

@@ -1,0 +1,148 @@
+import { isIP } from 'node:net'
+import { z } from 'zod'
+import { isKey } from './apiKey.ts'
+
+/** A setting that cannot be used: `message` is one line that names the variable and says what it must be. */
+export class ConfigError extends Error {}
+
+const port = (fallback: number) => z.coerce.number().int().min(0).max(65_535).default(fallback)
+const perMinute = (fallback: number) =>
+  z.coerce.number().int().min(0).max(1_000_000).default(fallback)
+
+const url = (protocols: string[]) =>
+  z
+    .string()
+    .refine(
+      (text) => URL.canParse(text) && protocols.includes(new URL(text).protocol),
+      `must be a URL that starts with ${protocols.map((name) => `${name}//`).join(' or ')}`,
+    )
+
+const domain = z
+  .string()
+  .toLowerCase()
+  .regex(/^(?=.{1,253}$)[a-z0-9-]{1,63}(\.[a-z0-9-]{1,63})*$/, 'must be a domain name')
+
+const proxyRange = z.string().refine((text) => {
+  const [address = '', bits, ...rest] = text.split('/')
+  const width = isIP(address) === 4 ? 32 : 128
+  if (isIP(address) === 0 || rest.length > 0) return false
+  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= width)
+}, 'must be a comma-separated list of IP addresses or CIDR ranges')
+
+const list = (item: z.ZodType<string, string>) =>
+  z
+    .string()
+    .transform((text) =>
+      text
+        .split(',')
+        .map((part) => part.trim())
+        .filter((part) => part !== ''),
+    )
+    .pipe(z.array(item))
+
+const bootstrapKey = (kind: 'platform' | 'project', form: string) =>
+  z.string().refine((key) => isKey(key, kind), `must be ${form} followed by 64 hexadecimal digits`)
+
+const relayUrl = z.union(
+  [z.literal('capture'), url(['smtp:', 'smtps:'])],
+  'must be smtp://user:pass@host:port, smtps://user:pass@host:port or capture',
+)
+
+const variables = z.object({
+  NODE_ENV: z.string().default('development'),
+  PORT: port(3000),
+  HOST: z.string().min(1).default('127.0.0.1'),
+  SMTP_PORT: port(2525),
+  SMTP_HOST: z.string().min(1).optional(),
+  SMTP_MAX_CONNECTIONS: z.coerce.number().int().min(1).max(10_000).default(500),
+  BASE_URL: url(['http:', 'https:']).optional(),
+  DATA_DIR: z.string().min(1).default('.data'),
+  DATABASE_URL: url(['postgres:', 'postgresql:']).optional(),
+  DATABASE_POOL: z.coerce.number().int().min(4).max(200).default(16),
+  MAIL_DOMAIN: domain.default('mail.localhost'),
+  SMTP_RELAY_URL: relayUrl.optional(),
+  BOOTSTRAP_PLATFORM_KEY: bootstrapKey('platform', 'lopk-').optional(),
+  BOOTSTRAP_PROJECT_KEY: bootstrapKey('project', 'loid-').optional(),
+  RATE_LIMIT_REQUESTS: perMinute(200),
+  RATE_LIMIT_AUTH: perMinute(60),
+  TRUSTED_PROXIES: list(proxyRange).default([]),
+  LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent']).default('info'),
+})
+
+/** The settings of a process, read once at its entry (contract §9). */
+export type Config = {
+  production: boolean
+  http: { port: number; host: string; baseUrl: string }
+  smtp: { port: number; host: string; maxConnections: number }
+  dataDir: string
+  databaseUrl: string | undefined
+  databasePoolSize: number
+  mailDomain: string
+  /** `capture` keeps outgoing mail and sends nothing. */
+  relayUrl: string
+  bootstrap: { platformKey: string | undefined; projectKey: string | undefined }
+  /** Requests a minute per identity, failed authentications a minute per IP; 0 turns a limit off. */
+  limits: { requestsPerMinute: number; authFailuresPerMinute: number }
+  trustedProxies: string[]
+  logLevel: string
+}
+
+/** `[::1]:3000` for an IPv6 host, `host:port` else. */
+const hostPort = (host: string, portNumber: number) =>
+  `${isIP(host) === 6 ? `[${host}]` : host}:${portNumber}`
+
+/**
+ * Reads the environment. An empty variable counts as absent.
+ * @throws {ConfigError} for the first value that cannot be used.
+ */
+export function parseConfig(env: Record<string, string | undefined>): Config {
+  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''))
+  const result = variables.safeParse(given)
+  if (!result.success) throw new ConfigError(describe(result.error.issues[0]!, given))
+  const values = result.data
+  const production = values.NODE_ENV === 'production'
+  if (production && (values.SMTP_RELAY_URL ?? 'capture') === 'capture') {
+    throw new ConfigError(
+      'SMTP_RELAY_URL: must name a smarthost when NODE_ENV is production; capture sends nothing',
+    )
+  }
+  return {
+    production,
+    http: {
+      port: values.PORT,
+      host: values.HOST,
+      baseUrl: (values.BASE_URL ?? `http://${hostPort(values.HOST, values.PORT)}`).replace(
+        /\/+$/,
+        '',
+      ),
+    },
+    smtp: {
+      port: values.SMTP_PORT,
+      host: values.SMTP_HOST ?? values.HOST,
+      maxConnections: values.SMTP_MAX_CONNECTIONS,
+    },
+    dataDir: values.DATA_DIR,
+    databaseUrl: values.DATABASE_URL,
+    databasePoolSize: values.DATABASE_POOL,
+    mailDomain: values.MAIL_DOMAIN,
+    relayUrl: values.SMTP_RELAY_URL ?? 'capture',
+    bootstrap: {
+      platformKey: values.BOOTSTRAP_PLATFORM_KEY,
+      projectKey: values.BOOTSTRAP_PROJECT_KEY,
+    },
+    limits: {
+      requestsPerMinute: values.RATE_LIMIT_REQUESTS,
+      authFailuresPerMinute: values.RATE_LIMIT_AUTH,
+    },
+    trustedProxies: values.TRUSTED_PROXIES,
+    logLevel: values.LOG_LEVEL,
+  }
+}
+
+/** One line that names the variable; the value is left out, for it can be a key or hold a password. */
+function describe(issue: z.core.$ZodIssue, given: Record<string, string | undefined>): string {
+  const name = String(issue.path[0])
+  const is = name in given ? 'its value' : 'it is missing, and'
+  const reason = /^must /.test(issue.message) ? issue.message : `must satisfy: ${issue.message}`
+  return `${name}: ${is} ${reason}`
+}

@@ -1,0 +1,33 @@
+/**
+ * A page token is the position of the last row served, written as one ISO 8601 time: three fraction digits of createdAt
+ * (or updatedAt), then the row number in 19 digits, then, for lists whose order changes, the listing's start in 13.
+ * ISO 8601 allows any number of fraction digits (§5.3.1.4), so clients may parse it as a time; thousands of rows in one
+ * millisecond still each have a position of their own.
+ */
+export type Cursor = {
+  /** Milliseconds since the epoch of the last row served. */
+  atMs: number
+  /** Row number of the last row served; breaks ties within one millisecond. */
+  row: bigint
+  /** Milliseconds since the epoch at which the first page was read, for lists whose order changes. */
+  asOfMs?: number
+}
+
+const TOKEN_FORM = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3})(\d{19})(\d{13})?Z$/
+const ROW_MAX = 2n ** 63n - 1n
+
+/** Writes a cursor as a page token. */
+export function encodeCursor({ atMs, row, asOfMs }: Cursor): string {
+  const asOf = asOfMs === undefined ? '' : String(asOfMs).padStart(13, '0')
+  return `${new Date(atMs).toISOString().slice(0, -1)}${String(row).padStart(19, '0')}${asOf}Z`
+}
+
+/** Reads a page token; null when it is not one that `encodeCursor` wrote. */
+export function decodeCursor(token: string): Cursor | null {
+  const match = TOKEN_FORM.exec(token)
+  if (match === null) return null
+  const atMs = Date.parse(`${match[1]}Z`)
+  const row = BigInt(match[2]!)
+  if (Number.isNaN(atMs) || row > ROW_MAX) return null
+  return match[3] === undefined ? { atMs, row } : { atMs, row, asOfMs: Number(match[3]) }
+}

@@ -1,0 +1,18 @@
+import { randomBytes } from 'node:crypto'
+
+/** `prefix` followed by `bytes` random bytes in hexadecimal; 12 bytes make a collision a matter of 2^48 rows. */
+function randomId(prefix: string, bytes = 12): string {
+  return prefix + randomBytes(bytes).toString('hex')
+}
+
+/** A project's identifier, also served as `identityId`. */
+export const newProjectId = (): string => randomId('prj_')
+
+/** A thread's identifier, `thd_<hex>` (specification, Thread). */
+export const newThreadId = (): string => randomId('thd_')
+
+/** A request's identifier, echoed in `X-Request-Id` and written on every log line of the request. */
+export const newRequestId = (): string => randomId('req_')
+
+/** A Message-ID for a message we send (RFC 5322 §3.6.4): 128 random bits at the mail domain, in angle brackets. */
+export const newMessageId = (domain: string): string => `<${randomId('', 16)}@${domain}>`

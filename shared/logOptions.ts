@@ -1,0 +1,25 @@
+import type { LoggerOptions } from 'pino'
+
+/**
+ * How every process logs: one JSON object a line, ISO 8601 times. Nothing that can hold a secret is ever passed to the
+ * log; redaction is the second line of defence, for a field that slips in with an error object.
+ */
+export function logOptions(service: string, level: string): LoggerOptions {
+  return {
+    level,
+    base: { service },
+    timestamp: () => `,"time":"${new Date().toISOString()}"`,
+    formatters: { level: (label) => ({ level: label }) },
+    redact: {
+      paths: [
+        'authorization',
+        '*.authorization',
+        'password',
+        '*.password',
+        'err.config',
+        'err.options',
+      ],
+      censor: '[redacted]',
+    },
+  }
+}

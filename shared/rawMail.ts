@@ -1,0 +1,53 @@
+import { createHash } from 'node:crypto'
+
+/**
+ * Header fields that relays add or rewrite on the way, so that two transmissions of one message differ only in them
+ * (RFC 5321 §4.4 trace fields, RFC 8601, RFC 8617, and what Gmail and Exchange add on delivery).
+ */
+const TRACE_FIELD =
+  /^(received|return-path|delivered-to|x-original-to|envelope-to|x-envelope-to|x-received|authentication-results|received-spf|arc-[a-z-]+|x-google-smtp-source|x-ms-exchange-[a-z-]+)[ \t]*:/i
+
+const LF = 0x0a
+const CR = 0x0d
+
+/** Offset of the first byte of the body, or the length of `raw` when it has none. */
+function headerEnd(raw: Uint8Array): number {
+  for (let i = 0; i < raw.length; i++) {
+    if (raw[i] !== LF) continue
+    const next = raw[i + 1] === CR ? i + 2 : i + 1
+    if (raw[next] === LF) return next + 1
+  }
+  return raw.length
+}
+
+/** Splits a header block into fields, each with its folded lines (RFC 5322 §2.2.3). */
+function headerFields(header: string): string[] {
+  return header.split(/\r?\n(?![ \t])/).filter((field) => field !== '')
+}
+
+/**
+ * SHA-256 of a message without its trace fields: the same for every transmission of the same message, so that one sent
+ * again after a lost answer is recognised.
+ */
+export function contentHash(raw: Uint8Array): Buffer {
+  const end = headerEnd(raw)
+  const header = Buffer.from(raw.buffer, raw.byteOffset, end).toString('latin1')
+  const hash = createHash('sha256')
+  for (const field of headerFields(header)) {
+    if (!TRACE_FIELD.test(field)) hash.update(`${field.replace(/\r\n/g, '\n')}\n`, 'latin1')
+  }
+  return hash.update('\n').update(raw.subarray(end)).digest()
+}
+
+/** The values of the first `limit` fields of that name, unfolded, as Latin-1; a fallback for mail no parser can read. */
+export function rawHeader(raw: Uint8Array, name: string): string | undefined {
+  const header = Buffer.from(raw.buffer, raw.byteOffset, headerEnd(raw)).toString('utf8')
+  const prefix = `${name.toLowerCase()}:`
+  const field = headerFields(header).find(
+    (line) => line.slice(0, prefix.length).toLowerCase() === prefix,
+  )
+  return field
+    ?.slice(prefix.length)
+    .replace(/\r?\n[ \t]+/g, ' ')
+    .trim()
+}

@@ -1,0 +1,144 @@
+import { createHash } from 'node:crypto'
+import PostalMime, {
+  type Address,
+  type Email,
+  type Attachment as ParsedAttachment,
+} from 'postal-mime'
+import { htmlToText } from './htmlToText.ts'
+import { contentHash, rawHeader } from './rawMail.ts'
+import { replyText, replyTextFromHtml } from './replyText.ts'
+import { isMessageId, parseReferences, type ThreadLinks } from './threading.ts'
+
+/** An attachment as the API describes it (contract §4); its bytes stay in the raw message. */
+export type Attachment = {
+  attachmentId: string
+  filename: string
+  contentType: string
+  /** Bytes after decoding. */
+  size: number
+  contentId: string | null
+  disposition: string
+}
+
+/** What is stored of a received message. No string of it holds U+0000, which Postgres refuses. */
+export type ReceivedMail = {
+  links: ThreadLinks
+  contentHash: Buffer
+  from: string[]
+  to: string[]
+  cc: string[]
+  replyTo: string[]
+  subject: string
+  text: string
+  html: string | null
+  extractedText: string
+  attachments: Attachment[]
+  labels: string[]
+}
+
+const MAX_NESTING_DEPTH = 100
+const MAX_HEADERS_BYTES = 1024 * 1024
+const MAX_RFC822_DEPTH = 5
+const MAX_ADDRESSES = 1_000
+const MAX_ADDRESS_LENGTH = 320
+const MAX_SUBJECT_LENGTH = 4_000
+const MAX_FILENAME_LENGTH = 255
+/** Of a message no parser can read, this much is shown as text; all of it is kept as received. */
+const UNPARSEABLE_TEXT_BYTES = 256 * 1024
+
+/**
+ * Reads a received message (RFC 5322, MIME).
+ * @param raw the bytes as received
+ * @param domain the domain at which a missing or ill-formed Message-ID is made up
+ * @throws what the MIME parser throws; `unparseableMail` then stands in.
+ */
+export async function readReceivedMail(raw: Uint8Array, domain: string): Promise<ReceivedMail> {
+  const email = await PostalMime.parse(raw, {
+    maxNestingDepth: MAX_NESTING_DEPTH,
+    maxHeadersSize: MAX_HEADERS_BYTES,
+    maxRfc822NestingDepth: MAX_RFC822_DEPTH,
+    forceRfc822Attachments: true,
+  })
+  const html = email.html === undefined ? null : clean(email.html)
+  const plain = email.text === undefined ? '' : normaliseLines(clean(email.text))
+  const fromHtml = plain.trim() === '' && html !== null
+  return {
+    links: readLinks(email, raw, domain),
+    contentHash: contentHash(raw),
+    from: addresses(email.from === undefined ? [] : [email.from]),
+    to: addresses(email.to),
+    cc: addresses(email.cc),
+    replyTo: addresses(email.replyTo),
+    subject: clean(email.subject ?? '').slice(0, MAX_SUBJECT_LENGTH),
+    text: fromHtml ? htmlToText(html) : plain,
+    html,
+    extractedText: fromHtml ? replyTextFromHtml(html) : replyText(plain),
+    attachments: email.attachments.map(describeAttachment),
+    labels: ['received', 'unread'],
+  }
+}
+
+/** Stands in for a message that cannot be parsed: visible, labelled `unparseable`, its text the raw bytes. */
+export function unparseableMail(raw: Uint8Array, domain: string): ReceivedMail {
+  const text = clean(new TextDecoder('utf-8').decode(raw.subarray(0, UNPARSEABLE_TEXT_BYTES)))
+  const messageId = rawHeader(raw, 'Message-ID')
+  return {
+    links: {
+      messageId: isMessageId(messageId ?? '') ? messageId! : derivedMessageId(raw, domain),
+      inReplyTo: [],
+      references: [],
+    },
+    contentHash: contentHash(raw),
+    from: [],
+    to: [],
+    cc: [],
+    replyTo: [],
+    subject: clean(rawHeader(raw, 'Subject') ?? '').slice(0, MAX_SUBJECT_LENGTH),
+    text,
+    html: null,
+    extractedText: text,
+    attachments: [],
+    labels: ['received', 'unread', 'unparseable'],
+  }
+}
+
+/** The same bytes give the same identifier, so that a message sent again is recognised. */
+function derivedMessageId(raw: Uint8Array, domain: string): string {
+  return `<${createHash('sha256').update(contentHash(raw)).digest('hex').slice(0, 32)}@${domain}>`
+}
+
+function readLinks(email: Email, raw: Uint8Array, domain: string): ThreadLinks {
+  const messageId = clean(email.messageId ?? '').trim()
+  return {
+    messageId: isMessageId(messageId) ? messageId : derivedMessageId(raw, domain),
+    inReplyTo: parseReferences(clean(email.inReplyTo ?? '')),
+    references: parseReferences(clean(email.references ?? '')),
+  }
+}
+
+/** U+0000 becomes the replacement character: Postgres stores no string that holds it. */
+const clean = (text: string): string => text.replaceAll('\u0000', '\ufffd').toWellFormed()
+
+const normaliseLines = (text: string): string => text.replace(/\r\n?/g, '\n')
+
+/** Bare addresses, groups opened, once each, in their order. */
+function addresses(parsed: Address[] | undefined): string[] {
+  const mailboxes = (parsed ?? []).flatMap((entry) => entry.group ?? [entry])
+  const texts = mailboxes.flatMap(({ address }) =>
+    address === undefined ? [] : clean(address).trim(),
+  )
+  const usable = texts.filter((text) => text !== '' && text.length <= MAX_ADDRESS_LENGTH)
+  return [...new Set(usable)].slice(0, MAX_ADDRESSES)
+}
+
+function describeAttachment(part: ParsedAttachment, index: number): Attachment {
+  const { content } = part
+  return {
+    attachmentId: `att_${index + 1}`,
+    filename: clean(part.filename ?? `attachment-${index + 1}`).slice(0, MAX_FILENAME_LENGTH),
+    contentType: clean(part.mimeType),
+    size: typeof content === 'string' ? Buffer.byteLength(content) : content.byteLength,
+    contentId: part.contentId === undefined ? null : clean(part.contentId),
+    disposition: part.disposition === 'inline' ? 'inline' : 'attachment',
+  }
+}

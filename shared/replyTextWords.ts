@@ -1,0 +1,165 @@
+/**
+ * Words that mail clients put around a quoted message, by language. Everything is lower case and
+ * NFC; one list per kind of line. Languages: en de fr es pt ca gl it ro nl pl cs sk sl hr sr bg ru
+ * uk sv no da is fi et lv lt hu el tr id vi th zh ja ko ar fa he hi.
+ */
+
+const words = (text: string) => text.trim().split(/\s+/)
+const phrases = (text: string) =>
+  text
+    .split('|')
+    .map((phrase) => phrase.trim())
+    .filter(Boolean)
+
+/** "wrote" as a whole word: the verb of an attribution line such as `On …, Bob wrote:`. */
+export const WROTE_WORDS: ReadonlySet<string> = new Set(
+  words(`
+    wrote writes written
+    schrieb schrieben schreibt geschrieben
+    écrit ecrit écrivait
+    escribió escribio escribe escrito
+    escreveu escreve escreveram escribiu
+    escriure escrit escrigué
+    scritto scrive scrisse
+    scris scrie
+    schreef schrijft geschreven
+    napisał napisała napisano napisana napisane pisze
+    napsal napsala napsali píše napísal napísala
+    napisal napisala napisao piše napisa
+    написал написала написано пишет писал
+    написав написала пише написа писао написао
+    skrev skriver skrifaði
+    kirjoitti kirjoittaa kirjutas rakstīja rašė parašė
+    írta írt
+    έγραψε εγραψε έγραψες γράφει
+    yazdı yazmış
+    menulis viết
+    كتب كتبت نوشت כתב כתבה
+  `),
+)
+
+/** "wrote" in scripts that do not separate words (and suffixed verbs): found anywhere in the line. */
+export const WROTE_RUNS: readonly string[] = words(`
+  写道 寫道 写了 写到 来信 書きました 書き込み のメール メッセージ 작성 썼습니다 쓰여짐 보냈습니다 เขียน ने लिखा
+`)
+
+/** Starts of attributions without a verb: Horde's `Quoting Bob <…>:` and Gmail's Catalan form. */
+export const QUOTING_STARTS: readonly string[] = phrases(`
+  quoting |zitat von |citando |citant |citazione |citát |cytowanie |quoting: |citerar |citerer
+  |missatge de |message de |mensaje de |цитирую |quoted from |citeren |idézet
+`)
+
+/** Header lines of a quoted message; the kind tells how much a label proves. */
+export type HeaderKind = 'from' | 'sent' | 'date' | 'to' | 'cc' | 'subject'
+
+const LABELS: Record<HeaderKind, string> = {
+  from: `from|von|absender|de|expéditeur|remitente|remetente|da|mittente|van|afzender|od|nadawca
+    |odesílatel|odosielateľ|от|отправитель|від|відправник|från|avsändare|fra|avsender|afsender
+    |lähettäjä|feladó|από|αποστολέας|de la|expeditor|kimden|gönderen|từ|người gửi|发件人|寄件者
+    |寄件人|發件人|差出人|送信元|보낸 사람|보낸사람|발신인|من|المرسل|מאת|де|šalje|saatja|kellelt|no|nuo
+    |dari|จาก|di|remitent|frá|kutoka|از|sender|sent by`,
+  sent: `sent|gesendet|envoyé|envoyé le|envoyée|enviado|enviado el|enviada em|enviado em|inviato
+    |verzonden|wysłano|wysłane|odesláno|odoslané|отправлено|надіслано|відправлено|skickat|sendt
+    |lähetetty|elküldve|στάλθηκε|εστάλη|trimis|gönderildi|đã gửi|发送时间|寄件日期|傳送時間|發送時間
+    |送信日時|보낸 날짜|보낸날짜|تاريخ الإرسال|أُرسلت|נשלח|enviat|poslano|изпратено|dikirim|ส่ง|saadetud
+    |message du|received|sent at|送信日`,
+  date: `date|datum|fecha|data|dato|дата|päiväys|päivämäärä|pvm|dátum|ημερομηνία|tarih|ngày|日期|日時
+    |날짜|التاريخ|תאריך|dată|kuupäev|datums|tanggal|วันที่|dagsetning|时间`,
+  to: `to|an|empfänger|à|a|pour|para|per|aan|do|dla|komu|pro|кому|till|til|vastaanottaja|címzett
+    |προς|către|catre|kime|alıcı|đến|tới|收件人|收件者|宛先|받는 사람|받는사람|إلى|אל|לכבוד|do koga|za|до
+    |kepada|ถึง|destinataire|destinatario|destinatário|ontvanger|adresat|получатель`,
+  cc: `cc|kopie|copie|copie à|copia|cópia|kopi|kopia|копия|копія|kopio|másolat|másolatot kap
+    |κοιν|κοινοποίηση|bilgi|抄送|副本|참조|نسخة|עותק|dw|cci|bcc|reply-to|reply to|antwort an
+    |répondre à|responder a|odpowiedz do|importance|priority|attachments|anlagen|dúvida`,
+  subject: `subject|betreff|objet|asunto|assunto|oggetto|onderwerp|temat|předmět|predmet|predmet správy
+    |тема|ämne|emne|aihe|tárgy|θέμα|subiect|konu|chủ đề|tiêu đề|主题|主旨|主題|件名|제목|الموضوع|נושא
+    |assumpte|naslov|относно|teema|tēma|tema|perihal|subjek|เรื่อง|efni|موضوع|sujet|betr|re`,
+}
+
+/** Header label to its kind, for one Map lookup a line. */
+export const HEADER_LABELS: ReadonlyMap<string, HeaderKind> = new Map(
+  (Object.keys(LABELS) as HeaderKind[]).flatMap((kind) =>
+    phrases(LABELS[kind]).map((label): [string, HeaderKind] => [label, kind]),
+  ),
+)
+
+/** "message", as in `-----Original Message-----`: only looked for between two runs of dashes. */
+export const MESSAGE_RUNS: readonly string[] = phrases(`
+  message|nachricht|mensaje|mensagem|messaggio|missatge|bericht|wiadomość|zpráva|správa|sporočilo
+  |poruka|сообщение|письмо|повідомлення|лист|съобщение|порука|meddelande|meddelelse|melding|besked
+  |viesti|kiri|üzenet|levél|μήνυμα|mesaj|ileti|pesan|thư|tin nhắn|ข้อความ|邮件|郵件|信件|メッセージ|メール
+  |메시지|메일|رسالة|پیام|הודעה|e-mail|email|mail|original|skeyti
+`)
+
+/** "forwarded": such a line makes the whole mail a forward, which stays as it is. */
+export const FORWARDED_RUNS: readonly string[] = phrases(`
+  forwarded|forward message|begin forward|weitergeleitet|transféré|transfere|réexpédié|reenviado
+  |reenviada|encaminhada|encaminhado|reenviat|inoltrato|redirecționat|doorgestuurd|przekazan
+  |przesłan|přeposlan|preposlan|posredovan|proslijeđen|прослеђен|пересылаем|пересланн|пересланe
+  |переадрес|переслан|препратен|vidarebefordrat|vidarebefordrade|videresendt|áframsent|välitetty
+  |edelleenlähetetty|edastatud|pārsūtīt|persiųst|továbbított|προωθημένο|iletilen|yönlendirilen
+  |diteruskan|chuyển tiếp|ส่งต่อ|转发|轉寄|轉發|転送|전달|معاد توجيه|المعاد|بازارسال|הועבר
+`)
+
+/** Starts of the line a phone or app adds below a mail ("Sent from …"). */
+export const SENT_STARTS: readonly string[] = phrases(`
+  sent from|sent via|sent using|sent with|sent by|sent on|sent through|typed on|written on|posted from
+  |this message was sent from|this email was sent from my|this e-mail was sent from my
+  |gesendet|von meinem|von meiner|von unterwegs|mit meinem|versendet|verschickt|verfasst
+  |diese nachricht wurde|diese e-mail wurde|envoyé|envoyee|envoyée|enviado|enviada|mandado|enviat
+  |inviato|inviata|trimis|verzonden|verstuurd|verstuurt|wysłano|wysłane|wysłana|odesláno|odoslané
+  |poslano|poslato|изпратено|отправлено|послано|надіслано|відправлено|skickat|sendt|sent úr|lähetetty
+  |saadetud|nosūtīts|išsiųsta|elküldve|küldve|στάλθηκε|εστάλη|αποστολή|dikirim|đã gửi|được gửi|gửi từ
+  |ส่งจาก|发自|發自|发送自|来自|來自|傳送自|從我|从我|通过|私の|나의|내|أرسل|أُرسل|مرسل|تم الإرسال
+  |ارسال شده|נשלח|bidalia
+`)
+
+/** Ends of the same line in languages that put the verb last. */
+export const SENT_ENDS: readonly string[] = phrases(`
+  gesendet|geschickt|versendet|beziehen|herunterladen|gönderildi|edinin|küldve|送信|から送信されました
+  |から送信|送信しました|を入手|보냄|보냈습니다|보낸|에서 발송|에서 전송됨|다운로드|받기|发送|傳送|寄出|發送
+`)
+
+/** What such a line names: without a device or an app it is a sentence of the writer. */
+export const DEVICE_WORDS: readonly string[] = phrases(`
+  iphone|ipad|ipod|ios|android|samsung|galaxy|blackberry|windows|outlook|hotmail|yahoo|gmail|aol
+  |huawei|xiaomi|redmi|oneplus|motorola|nokia|htc|sony|xperia|nexus|oppo|realme|smartphone|phone
+  |mobile|mobil|móvil|móbil|handheld|handy|tablet|telefon|téléphone|teléfono|telefono|telefone
+  |celular|celulare|cellulare|puhelim|puhelin|телефон|смартфон|мобил|мобіл|планшет|κινητό|手机|手機
+  |スマートフォン|携帯|휴대폰|스마트폰|الهاتف|جوال|הנייד|điện thoại|my mac|macbook|treo|verizon|t-mobile
+  |vodafone|proton|spark|superhuman|zoho|fastmail|thunderbird|k-9|gmx|web.de|freemail|airmail
+  |polymail|mailspring|mailbox|my cell|cell phone|missive|tutanota|posteo|mail app|e-mail app|webmail|device|邮箱|郵箱|unterwegs
+`)
+
+/** Openings of a legal notice; only a last paragraph that also holds a {@link LEGAL_WORDS} goes. */
+export const LEGAL_STARTS: readonly string[] = phrases(`
+  this e-mail|this email|this message|this communication|this information|this transmission
+  |the information|the contents of|confidentiality|disclaimer|notice:|legal notice|important notice
+  |privileged|if you are not the intended|if you have received this
+  |diese e-mail|diese email|diese nachricht|dieses e-mail|der inhalt dieser|haftungsausschluss|hinweis:
+  |ce message|ce courriel|cet e-mail|cet email|les informations contenues|avis de confidentialité
+  |este mensaje|este correo|la información contenida|aviso legal|aviso de confidencialidad
+  |esta mensagem|este e-mail|este email|as informações contidas|aviso de confidencialidade
+  |questo messaggio|questa e-mail|questa email|le informazioni contenute|il presente messaggio
+  |dit bericht|deze e-mail|de informatie in dit|ta wiadomość|niniejsza wiadomość|treść tej
+  |detta meddelande|detta mail|denne e-mail|denne e-post|tämä viesti|данное сообщение|это сообщение
+  |ez az üzenet|ez az e-mail|acest mesaj|bu e-posta|bu ileti|本邮件|本郵件|本メール|이 메일|이 이메일
+`)
+
+/** Words of law in those notices. */
+export const LEGAL_WORDS: readonly string[] = phrases(`
+  confidential|privileged|intended only|intended solely|intended for|intended recipient|addressee
+  |vertraulich|confidentiel|destinataire|confidencial|riservat|destinatari|vertrouwelijk|geadresseerde
+  |poufn|adresat|konfidentiell|fortrolig|luottamuksel|конфиденциальн|bizalmas|confidențial|gizli
+  |保密|机密|機密|기밀
+`)
+
+/** First words of a bounce, which stays whole: its headers are what the reader needs (RFC 3464). */
+export const BOUNCE_STARTS: readonly string[] = phrases(`
+  delivery has failed to these recipients|this is the mail system at host|mail delivery failed
+  |this message was created automatically by mail delivery software|delivery status notification
+  |your message couldn't be delivered|your message wasn't delivered|the following address
+  |hi. this is the |i'm sorry to have to inform you that your message|undelivered mail returned
+  |an error occurred while trying to deliver|could not deliver the following|message not delivered
+  |final-recipient:|reporting-mta:|diagnostic-code:|original-recipient:|action: failed|remote-mta:
+`)

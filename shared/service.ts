@@ -1,0 +1,72 @@
+import pino, { type Logger } from 'pino'
+import { type Config, ConfigError, parseConfig } from './config.ts'
+import { logOptions } from './logOptions.ts'
+
+/** The process a service runs in; the entry file passes its own, so that nothing else touches the environment. */
+export type Host = Pick<
+  NodeJS.Process,
+  'env' | 'on' | 'exit' | 'exitCode' | 'send' | 'connected'
+> & {
+  stderr: { write(text: string): unknown }
+}
+
+export type Running = {
+  /** Finishes what was accepted, takes on nothing new, and resolves when all is done. */
+  stop(): Promise<void>
+}
+
+/** After this long a drain is given up; spec and supervisors allow 30 s. */
+const DRAIN_LIMIT_MS = 28_000
+
+/**
+ * Runs a service from its entry file: reads the configuration, starts, tells a parent process that it is ready, and on
+ * SIGTERM or SIGINT drains and exits 0. A wrong setting ends it with one line on stderr and exit code 78 (EX_CONFIG).
+ */
+export async function runService(
+  host: Host,
+  { name, logTo = 'stdout' }: { name: string; logTo?: 'stdout' | 'stderr' },
+  start: (config: Config, log: Logger) => Promise<Running>,
+): Promise<void> {
+  let log: Logger
+  let running: Promise<Running> | undefined
+  let stopping = false
+  const stop = async (signal: string) => {
+    if (stopping) return
+    stopping = true
+    log?.info({ signal }, 'draining')
+    const limit = setTimeout(() => {
+      log?.error('drain took too long')
+      host.exit(1)
+    }, DRAIN_LIMIT_MS)
+    try {
+      await (await running)?.stop()
+      clearTimeout(limit)
+      log?.info('stopped')
+      host.exit(0)
+    } catch (error) {
+      log?.error({ err: error }, 'drain failed')
+      host.exit(1)
+    }
+  }
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) host.on(signal, () => void stop(signal))
+
+  try {
+    const config = parseConfig(host.env)
+    log = pino(logOptions(name, config.logLevel), pino.destination(logTo === 'stdout' ? 1 : 2))
+    running = start(config, log)
+    await running
+    log.info('ready')
+    // Without its parent nobody would drain this process, and a second start would run beside it.
+    host.on('disconnect', () => void stop('disconnect'))
+    host.send?.('ready')
+  } catch (error) {
+    if (stopping) return
+    host.stderr.write(`${startFailure(name, error)}\n`)
+    host.exit(error instanceof ConfigError ? 78 : 1)
+  }
+}
+
+function startFailure(name: string, error: unknown): string {
+  if (error instanceof ConfigError) return error.message
+  return `${name} could not start: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`
+}

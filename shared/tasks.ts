@@ -1,0 +1,24 @@
+import { z } from 'zod'
+
+/** Rows are named by their number; it travels as a decimal string because JSON numbers end at 2^53. */
+const rowId = z.string().regex(/^[1-9]\d{0,18}$/)
+
+/**
+ * Every job the service queues: its name and its payload. Payloads hold identifiers only: a job row is retried, logged
+ * and replaced, and must never carry mail, secrets or money.
+ */
+export const taskPayloads = {
+  parse_inbound: z.strictObject({ inboundId: rowId }),
+  send_mail: z.strictObject({ messageRow: rowId }),
+  purge_project: z.strictObject({ projectId: z.string().regex(/^prj_[0-9a-f]{24}$/) }),
+} as const
+
+export type TaskName = keyof typeof taskPayloads
+export type TaskPayload<Name extends TaskName> = z.infer<(typeof taskPayloads)[Name]>
+
+/** Worker pools, and the tasks each one runs: slow work of one kind never delays another kind. */
+export const POOLS = {
+  mail: ['parse_inbound', 'send_mail', 'purge_project'],
+} as const satisfies Record<string, readonly TaskName[]>
+
+export type PoolName = keyof typeof POOLS

@@ -1,0 +1,66 @@
+import { createHash } from 'node:crypto'
+
+/** Identifiers kept of one References header; the first and the latest are kept (as RFC 5537 §3.4.4 does for news). */
+export const REFERENCES_MAX = 200
+/** An identifier longer than this is no identifier: RFC 5322 §2.1.1 limits a line to 998 characters. */
+const MESSAGE_ID_MAX_LENGTH = 998
+/** RFC 5322 §3.6.4 made lenient: one `@`, no brackets, white space or controls; what real mail carries. */
+const MESSAGE_ID = /^<[^<>@\s\p{Cc}]+@[^<>@\s\p{Cc}]+>$/u
+/** Exchange and others quote the local part when it holds spaces or a second `@`. */
+const QUOTED_MESSAGE_ID = /^<"[^"<>\r\n\p{Cc}]+"@[^<>@\s\p{Cc}]+>$/u
+
+/** Whether `text` is a Message-ID with its angle brackets. */
+export function isMessageId(text: string): boolean {
+  if (text.length > MESSAGE_ID_MAX_LENGTH) return false
+  return MESSAGE_ID.test(text) || QUOTED_MESSAGE_ID.test(text)
+}
+
+/** All Message-IDs in a References or In-Reply-To value, in order, once each; whatever else stands there is dropped. */
+export function parseReferences(header: string | undefined): string[] {
+  if (header === undefined) return []
+  const ids = new Set<string>()
+  for (const match of header.slice(0, 256 * 1024).matchAll(/<[^<>]{1,998}>/g)) {
+    const id = match[0].replace(/[\r\n]+[ \t]*/g, '')
+    if (isMessageId(id)) ids.add(id)
+  }
+  const all = [...ids]
+  return all.length <= REFERENCES_MAX ? all : [all[0]!, ...all.slice(1 - REFERENCES_MAX)]
+}
+
+/** What a message says about the conversation it belongs to. */
+export type ThreadLinks = {
+  /** The Message-ID as other mail programs know it. */
+  messageId: string
+  inReplyTo: string[]
+  references: string[]
+}
+
+/** The identifiers that name a message's ancestors, the nearest first: its parent, then up the chain. */
+export function ancestors({ messageId, inReplyTo, references }: ThreadLinks): string[] {
+  const nearestFirst = [...inReplyTo, ...references.toReversed()]
+  return [...new Set(nearestFirst)].filter((id) => id !== messageId)
+}
+
+/**
+ * The References of a reply (RFC 5322 §3.6.4): the parent's References, or its In-Reply-To when it has none and names
+ * one message only, then the parent's Message-ID.
+ */
+export function replyReferences({ messageId, inReplyTo, references }: ThreadLinks): string[] {
+  const base = references.length > 0 ? references : inReplyTo.length === 1 ? inReplyTo : []
+  return [...base.filter((id) => id !== messageId), messageId]
+}
+
+/** One `Re: ` before the subject, whatever reply prefixes it already carried. */
+export function replySubject(subject: string): string {
+  return `Re: ${subject.replace(/^(?:\s*re\s*(?:\[\d{1,4}\])?\s*:\s*)+/i, '')}`.trimEnd()
+}
+
+/** SHA-256 of a Message-ID: identifiers may be longer than an index entry of Postgres can be. */
+export const messageIdHash = (messageId: string): Buffer =>
+  createHash('sha256').update(messageId).digest()
+
+/** The identifier under which another message with a Message-ID already taken is kept: `<local.N@domain>`. */
+export function alternativeMessageId(messageId: string, n: number): string {
+  const at = messageId.lastIndexOf('@')
+  return `${messageId.slice(0, at)}.${n}${messageId.slice(at)}`
+}

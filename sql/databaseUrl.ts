@@ -1,0 +1,16 @@
+import { type Config, ConfigError } from '../shared/config.ts'
+import { runningEmbeddedUrl } from './embedded.ts'
+
+/**
+ * The database to use: `DATABASE_URL`, or the embedded server that runs on this data directory.
+ * @throws {ConfigError} when there is neither.
+ */
+export function databaseUrl(config: Config): string {
+  const url = config.databaseUrl ?? runningEmbeddedUrl(config.dataDir)
+  if (url === null) {
+    throw new ConfigError(
+      'DATABASE_URL: it is missing, and no embedded database runs on DATA_DIR (npm start starts one)',
+    )
+  }
+  return url
+}

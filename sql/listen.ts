@@ -1,0 +1,60 @@
+import pg from 'pg'
+
+export type Subscription = { stop(): Promise<void> }
+
+const RECONNECT_MS = 500
+
+/**
+ * Listens on a channel over a connection of its own, and reconnects for as long as it runs.
+ * @param onConnect called after every (re)connection, once notifications flow: whatever was missed must be read then.
+ */
+export function subscribe(options: {
+  databaseUrl: string
+  channel: string
+  name: string
+  onNotify: (payload: string) => void
+  onConnect: () => void
+  onError: (error: Error) => void
+}): Subscription {
+  let stopped = false
+  let client: pg.Client | undefined
+  let retry: ReturnType<typeof setTimeout> | undefined
+
+  const connect = async () => {
+    const current = new pg.Client({
+      connectionString: options.databaseUrl,
+      application_name: options.name,
+      keepAlive: true,
+      connectionTimeoutMillis: 5_000,
+    })
+    client = current
+    let ended = false
+    const again = (error?: Error) => {
+      if (ended) return
+      ended = true
+      current.end().catch(() => {})
+      if (stopped) return
+      if (error !== undefined) options.onError(error)
+      retry = setTimeout(connect, RECONNECT_MS)
+    }
+    current.on('error', again)
+    current.on('end', () => again())
+    current.on('notification', ({ payload }) => options.onNotify(payload ?? ''))
+    try {
+      await current.connect()
+      await current.query(`listen ${pg.escapeIdentifier(options.channel)}`)
+      if (!stopped) options.onConnect()
+    } catch (error) {
+      again(error as Error)
+    }
+  }
+  void connect()
+
+  return {
+    async stop() {
+      stopped = true
+      clearTimeout(retry)
+      await client?.end().catch(() => {})
+    },
+  }
+}

@@ -1,0 +1,204 @@
+import type { Cursor } from '../shared/cursor.ts'
+import type { Attachment } from '../shared/receivedMail.ts'
+import { messageIdHash } from '../shared/threading.ts'
+import { type Pool, type Queryable, transaction } from './db.ts'
+
+export type Direction = 'received' | 'sent'
+export type DeliveryStatus = 'queued' | 'sent' | 'deferred' | 'bounced' | 'failed'
+
+/** One message of one inbox. */
+export type Message = {
+  row: bigint
+  messageId: string
+  threadId: string
+  threadRow: string
+  inboxAddress: string
+  direction: Direction
+  from: string[]
+  to: string[]
+  cc: string[]
+  replyTo: string[]
+  subject: string
+  text: string
+  /** Null on sent messages. */
+  extractedText: string | null
+  attachments: Attachment[]
+  labels: string[]
+  deliveryStatus: DeliveryStatus | null
+  deliveryError: string | null
+  /** The Message-ID other mail programs know, which a reply must name. */
+  headerMessageId: string
+  inReplyTo: string[]
+  references: string[]
+  createdAt: Date
+}
+
+type MessageRow = {
+  row: string
+  message_id: string
+  thread_id: string
+  thread_row: string
+  email_address: string
+  direction: Direction
+  from_addresses: string[]
+  to_addresses: string[]
+  cc_addresses: string[]
+  reply_to_addresses: string[]
+  subject: string
+  text_body: string
+  extracted_text: string | null
+  attachments: Attachment[]
+  labels: string[]
+  delivery_status: DeliveryStatus | null
+  delivery_error: string | null
+  header_message_id: string | null
+  in_reply_to: string[]
+  reference_ids: string[]
+  created_at: Date
+}
+
+const COLUMNS = `
+  m.row, m.message_id, m.thread_row, m.direction, m.from_addresses, m.to_addresses, m.cc_addresses,
+  m.reply_to_addresses, m.subject, m.text_body, m.extracted_text, m.attachments, m.labels, m.delivery_status,
+  m.delivery_error, m.header_message_id, m.in_reply_to, m.reference_ids, m.created_at`
+
+const toMessage = (row: MessageRow): Message => ({
+  row: BigInt(row.row),
+  messageId: row.message_id,
+  threadId: row.thread_id,
+  threadRow: row.thread_row,
+  inboxAddress: row.email_address,
+  direction: row.direction,
+  from: row.from_addresses,
+  to: row.to_addresses,
+  cc: row.cc_addresses,
+  replyTo: row.reply_to_addresses,
+  subject: row.subject,
+  text: row.text_body,
+  extractedText: row.extracted_text,
+  attachments: row.attachments,
+  labels: row.labels,
+  deliveryStatus: row.delivery_status,
+  deliveryError: row.delivery_error,
+  headerMessageId: row.header_message_id ?? row.message_id,
+  inReplyTo: row.in_reply_to,
+  references: row.reference_ids,
+  createdAt: row.created_at,
+})
+
+/**
+ * Text served in one page at most, in bytes: a page ends early rather than outgrow it. A hundred of the largest
+ * messages would be gigabytes.
+ */
+const PAGE_TEXT_BYTES = 8 * 1024 * 1024
+
+export type MessageFilter = {
+  projectId: string
+  /** A message must carry all of them. */
+  labels: readonly string[]
+  cursor: Cursor | null
+  /** 1–100. */
+  limit: number
+}
+
+/** One page of messages, newest first, and whether there are more. */
+export async function listMessages(
+  db: Queryable,
+  { projectId, labels, cursor, limit }: MessageFilter,
+): Promise<{ messages: Message[]; more: boolean }> {
+  const byLabel = labels.length > 0
+  const { rows } = await db.query<MessageRow & { bytes_before: string; fetched: number }>({
+    name: byLabel ? 'list-messages-by-label' : 'list-messages',
+    text: `
+      select m.*, t.id as thread_id, p.email_address, count(*) over ()::int as fetched
+      from (
+        select ${COLUMNS}, sum(m.text_bytes) over (order by m.created_at desc, m.row desc) - m.text_bytes as bytes_before
+        from messages m
+        where m.project_id = $1 and (m.created_at, m.row) < ($2::timestamptz, $3::bigint)
+          ${byLabel ? 'and m.labels @> $5::text[]' : ''}
+        order by m.created_at desc, m.row desc limit $4
+      ) m
+      join threads t on t.row = m.thread_row
+      join projects p on p.id = $1
+      order by m.created_at desc, m.row desc`,
+    values: [
+      projectId,
+      cursor === null ? 'infinity' : new Date(cursor.atMs),
+      cursor?.row ?? 0n,
+      limit + 1,
+      ...(byLabel ? [labels] : []),
+    ],
+  })
+  const fits = rows.filter((row) => Number(row.bytes_before) < PAGE_TEXT_BYTES).slice(0, limit)
+  return { messages: fits.map(toMessage), more: fits.length < rows.length }
+}
+
+const FIND_MESSAGE = `
+  select ${COLUMNS}, t.id as thread_id, p.email_address
+  from messages m join threads t on t.row = m.thread_row join projects p on p.id = m.project_id
+  where m.project_id = $1 and m.message_id_hash = $2`
+
+/** The message of that identifier in this project, or null. */
+export async function findMessage(
+  db: Queryable,
+  projectId: string,
+  messageId: string,
+): Promise<Message | null> {
+  const { rows } = await db.query<MessageRow>({
+    name: 'find-message',
+    text: FIND_MESSAGE,
+    values: [projectId, messageIdHash(messageId)],
+  })
+  return rows[0] === undefined ? null : toMessage(rows[0])
+}
+
+/** The newest `limit` messages of a thread, oldest first. */
+export async function listThreadMessages(
+  db: Queryable,
+  { threadRow, limit }: { threadRow: string; limit: number },
+): Promise<Message[]> {
+  const { rows } = await db.query<MessageRow>({
+    name: 'list-thread-messages',
+    text: `
+      select ${COLUMNS}, t.id as thread_id, p.email_address
+      from messages m join threads t on t.row = m.thread_row join projects p on p.id = m.project_id
+      where m.thread_row = $1
+      order by m.created_at desc, m.row desc limit $2`,
+    values: [threadRow, limit],
+  })
+  return rows.map(toMessage).reverse()
+}
+
+/** A message would carry more labels than `LABELS_MAX`. */
+export class TooManyLabelsError extends Error {}
+
+/** Labels on one message at most (contract §4). */
+export const LABELS_MAX = 50
+
+/**
+ * Adds and removes labels; whatever is in both lists is removed.
+ * @returns the message afterwards, or null when there is none.
+ * @throws {TooManyLabelsError}
+ */
+export async function updateLabels(
+  pool: Pool,
+  change: {
+    projectId: string
+    messageId: string
+    add: readonly string[]
+    remove: readonly string[]
+  },
+): Promise<Message | null> {
+  return transaction(pool, async (db) => {
+    const { rows } = await db.query<MessageRow>(`${FIND_MESSAGE} for update of m`, [
+      change.projectId,
+      messageIdHash(change.messageId),
+    ])
+    if (rows[0] === undefined) return null
+    const kept = new Set([...rows[0].labels, ...change.add])
+    for (const label of change.remove) kept.delete(label)
+    if (kept.size > LABELS_MAX) throw new TooManyLabelsError()
+    await db.query('update messages set labels = $2 where row = $1', [rows[0].row, [...kept]])
+    return toMessage({ ...rows[0], labels: [...kept] })
+  })
+}

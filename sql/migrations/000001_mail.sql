@@ -1,0 +1,164 @@
+-- Terminology
+--   project    a tenant: one agent with its inbox, vault and till (`identityId` in the API is the same value)
+--   raw mail   the bytes of a message, as received or as composed, stored once
+--   inbound    one raw mail's arrival at one project's inbox, before and after it is parsed
+--   message    what the API shows: one received or sent message of one project
+--   outbound   the sending of one sent message, with one recipient row per address
+
+create table projects (
+  id text primary key,
+  name text not null,
+  purpose text not null check (purpose in ('SELLER', 'BUYER')),
+  email_address text not null,
+  pay_to text,
+  payments_enabled boolean not null default false,
+  row bigint generated always as identity unique,
+  created_at timestamptz(3) not null default clock_timestamp(),
+  deleted_at timestamptz(3)
+);
+-- A deleted project's address stays taken: mail for its owner must never reach somebody new.
+create unique index projects_email_address on projects (email_address);
+create index projects_listing on projects (created_at desc, row desc) where deleted_at is null;
+
+-- Counters change with every request; kept apart so that they do not rewrite or lock the project's row.
+create table project_usage (
+  project_id text primary key references projects on delete cascade,
+  request_count bigint not null default 0,
+  last_used_at timestamptz(3)
+);
+
+create table api_keys (
+  id bigint generated always as identity primary key,
+  kind text not null check (kind in ('project', 'platform')),
+  project_id text references projects on delete cascade,
+  lookup_prefix text not null,
+  key_hash bytea not null check (octet_length(key_hash) = 32),
+  scopes text[] not null default '{}',
+  created_at timestamptz(3) not null default clock_timestamp(),
+  revoked_at timestamptz(3),
+  check ((kind = 'project') = (project_id is not null))
+);
+create unique index api_keys_hash on api_keys (key_hash);
+create index api_keys_lookup on api_keys (lookup_prefix) where revoked_at is null;
+create unique index api_keys_live_project on api_keys (project_id) where revoked_at is null;
+
+-- Counters of the current minute; worth nothing after a crash, so they need no write-ahead log.
+create unlogged table rate_windows (
+  subject text primary key,
+  window_start timestamptz not null,
+  used integer not null
+);
+
+create table raw_mails (
+  id bigint generated always as identity primary key,
+  -- Names the spool row or the sent message these bytes came from: a second copy of either changes nothing.
+  source_key uuid not null unique,
+  bytes bytea not null,
+  created_at timestamptz(3) not null default clock_timestamp()
+);
+-- Mail is mostly text that is already encoded; compressing tens of megabytes in the insert would only add latency.
+alter table raw_mails alter column bytes set storage external;
+
+create table threads (
+  row bigint generated always as identity primary key,
+  id text not null unique,
+  project_id text not null references projects on delete cascade,
+  subject text not null,
+  created_at timestamptz(3) not null,
+  updated_at timestamptz(3) not null,
+  message_count integer not null default 0
+);
+create index threads_listing on threads (project_id, updated_at desc, row desc);
+
+create table messages (
+  row bigint generated always as identity primary key,
+  project_id text not null references projects on delete cascade,
+  thread_row bigint not null references threads on delete cascade,
+  raw_id bigint references raw_mails,
+  direction text not null check (direction in ('received', 'sent')),
+  message_id text not null,
+  message_id_hash bytea not null,
+  -- The Message-ID on the wire, where it differs from the one shown because that was taken.
+  header_message_id text,
+  content_hash bytea,
+  in_reply_to text[] not null default '{}',
+  reference_ids text[] not null default '{}',
+  from_addresses text[] not null default '{}',
+  to_addresses text[] not null default '{}',
+  cc_addresses text[] not null default '{}',
+  bcc_addresses text[] not null default '{}',
+  reply_to_addresses text[] not null default '{}',
+  subject text not null default '',
+  text_body text not null default '',
+  html_body text,
+  extracted_text text,
+  text_bytes integer not null default 0,
+  attachments jsonb not null default '[]',
+  labels text[] not null default '{}',
+  delivery_status text check (delivery_status in ('queued', 'sent', 'deferred', 'bounced', 'failed')),
+  delivery_error text,
+  created_at timestamptz(3) not null,
+  unique (project_id, message_id_hash)
+);
+create index messages_listing on messages (project_id, created_at desc, row desc);
+create index messages_thread on messages (thread_row, created_at desc, row desc);
+create index messages_labels on messages using gin (labels);
+create index messages_raw on messages (raw_id);
+create unique index messages_retransmission on messages (project_id, content_hash)
+  where direction = 'received';
+
+-- Every Message-ID that is known to belong to a thread: of its messages, and of messages they refer to that were never
+-- seen, so that a parent which arrives after its reply finds its thread. By hash: an identifier can be 998 characters.
+create table thread_identifiers (
+  project_id text not null references projects on delete cascade,
+  message_id_hash bytea not null,
+  thread_row bigint not null references threads on delete cascade,
+  primary key (project_id, message_id_hash)
+);
+create index thread_identifiers_thread on thread_identifiers (thread_row);
+
+create table inbound_mails (
+  id bigint generated always as identity primary key,
+  raw_id bigint not null references raw_mails,
+  project_id text not null references projects on delete cascade,
+  envelope_from text not null,
+  envelope_to text not null,
+  remote_ip text,
+  helo text,
+  received_at timestamptz(3) not null,
+  state text not null default 'accepted'
+    check (state in ('accepted', 'stored', 'retransmission', 'discarded')),
+  message_row bigint references messages on delete set null,
+  unique (raw_id, project_id)
+);
+create index inbound_mails_project on inbound_mails (project_id);
+create index inbound_mails_message on inbound_mails (message_row);
+
+create table outbound_mails (
+  message_row bigint primary key references messages on delete cascade,
+  project_id text not null references projects on delete cascade,
+  state text not null default 'queued' check (state in ('queued', 'deferred', 'done')),
+  attempt integer not null default 0,
+  next_attempt_at timestamptz(3) not null,
+  accepted_at timestamptz(3) not null
+);
+create index outbound_mails_due on outbound_mails (next_attempt_at) where state <> 'done';
+
+create table outbound_recipients (
+  message_row bigint not null references outbound_mails on delete cascade,
+  address text not null,
+  state text not null default 'queued' check (state in ('queued', 'sent', 'deferred', 'failed')),
+  error text,
+  updated_at timestamptz(3) not null default clock_timestamp(),
+  primary key (message_row, address)
+);
+
+-- One row per running worker pool; its process holds advisory lock (WORKER_LOCK_CLASS, id) while it lives.
+create table worker_pools (
+  id integer generated always as identity primary key,
+  graphile_pool_id text not null,
+  pool_name text not null,
+  registered_at timestamptz(3) not null default clock_timestamp(),
+  -- Since when the lock has been free; jobs are taken back only after a grace, for a pool that is reconnecting.
+  suspect_since timestamptz(3)
+);

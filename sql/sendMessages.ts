@@ -1,0 +1,117 @@
+import { newThreadId } from '../shared/ids.ts'
+import { messageIdHash } from '../shared/threading.ts'
+import type { Queryable } from './db.ts'
+import { addJobsFrom } from './jobs.ts'
+
+/** A message an agent wants sent, and everything needed to store it. */
+export type SendIntent = {
+  projectId: string
+  /** From `newMessageId`; the same on every attempt. */
+  messageId: string
+  /** The thread a reply belongs to; null starts a new one. */
+  threadRow: string | null
+  from: string
+  to: readonly string[]
+  cc: readonly string[]
+  bcc: readonly string[]
+  subject: string
+  text: string
+  html: string | null
+  inReplyTo: readonly string[]
+  references: readonly string[]
+}
+
+/** What the API answers about an accepted message. */
+export type AcceptedMessage = { messageId: string; threadId: string; createdAt: Date }
+
+const ACCEPT = `
+  with intent as (
+    select i.*, decode(i.hash, 'hex') as hash_bytes, clock.now
+    from jsonb_to_recordset($1::jsonb) as i (
+      n int, project_id text, message_id text, hash text, thread_row bigint, new_thread_id text, from_address text,
+      to_list text[], cc_list text[], bcc_list text[], subject text, body text, html text,
+      in_reply_to text[], reference_ids text[]),
+    (select clock_timestamp()::timestamptz(3) as now) clock
+    where exists (
+      select from projects p where p.id = i.project_id and p.deleted_at is null for key share)
+  ), begun as (
+    insert into threads (id, project_id, subject, created_at, updated_at, message_count)
+    select new_thread_id, project_id, subject, now, now, 1 from intent where thread_row is null
+    returning row, id
+  ), joined as (
+    select row from threads where row in (select thread_row from intent) order by row for no key update
+  ), grown as (
+    update threads t set message_count = t.message_count + g.added, updated_at = greatest(t.updated_at, g.now)
+    from (select thread_row, count(*) as added, max(now) as now from intent
+          where thread_row in (select row from joined) group by thread_row) g
+    where t.row = g.thread_row
+    returning t.row, t.id
+  ), placed as (
+    select i.*, t.row as at_thread, t.id as thread_id
+    from intent i join (select row, id from begun union all select row, id from grown) t
+      on t.id = i.new_thread_id or t.row = i.thread_row
+  ), stored as (
+    insert into messages (
+      project_id, thread_row, direction, message_id, message_id_hash, in_reply_to, reference_ids, from_addresses,
+      to_addresses, cc_addresses, bcc_addresses, subject, text_body, html_body, text_bytes, labels, delivery_status,
+      created_at)
+    select project_id, at_thread, 'sent', message_id, hash_bytes, in_reply_to, reference_ids, array[from_address],
+      to_list, cc_list, bcc_list, subject, body, html, octet_length(body), array['sent'], 'queued', now
+    from placed order by n
+    returning row, message_id_hash, project_id, thread_row, created_at, to_addresses, cc_addresses, bcc_addresses
+  ), known as (
+    insert into thread_identifiers (project_id, message_id_hash, thread_row)
+    select project_id, message_id_hash, thread_row from stored
+  ), outgoing as (
+    insert into outbound_mails (message_row, project_id, next_attempt_at, accepted_at)
+    select row, project_id, created_at, created_at from stored
+  ), addressed as (
+    insert into outbound_recipients (message_row, address)
+    select distinct s.row, a from stored s, unnest(s.to_addresses || s.cc_addresses || s.bcc_addresses) a
+  ), due as (
+    select row::text as payload_id from stored
+  ), jobs as (
+    ${addJobsFrom('due', 'send_mail', 'messageRow')}
+  )
+  select p.n, p.thread_id, s.created_at from placed p
+  join stored s on s.message_id_hash = p.hash_bytes and s.project_id = p.project_id
+  cross join jobs`
+
+/**
+ * Stores messages to send, their threads and their jobs in one statement. One statement for many is what makes this
+ * fast: NOTIFY lets only one transaction commit at a time, so 100 intents in one commit cost little more than one.
+ * @returns one answer per intent, in order; null where the project or the thread is gone.
+ */
+export async function acceptMessages(
+  db: Queryable,
+  intents: readonly SendIntent[],
+): Promise<(AcceptedMessage | null)[]> {
+  const records = intents.map((intent, n) => ({
+    n,
+    project_id: intent.projectId,
+    message_id: intent.messageId,
+    hash: messageIdHash(intent.messageId).toString('hex'),
+    thread_row: intent.threadRow,
+    new_thread_id: intent.threadRow === null ? newThreadId() : null,
+    from_address: intent.from,
+    to_list: intent.to,
+    cc_list: intent.cc,
+    bcc_list: intent.bcc,
+    subject: intent.subject,
+    body: intent.text,
+    html: intent.html,
+    in_reply_to: intent.inReplyTo,
+    reference_ids: intent.references,
+  }))
+  const { rows } = await db.query<{ n: number; thread_id: string; created_at: Date }>({
+    name: 'accept-messages',
+    text: ACCEPT,
+    values: [JSON.stringify(records)],
+  })
+  const byNumber = new Map(rows.map((row) => [row.n, row]))
+  return intents.map((intent, n) => {
+    const row = byNumber.get(n)
+    if (row === undefined) return null
+    return { messageId: intent.messageId, threadId: row.thread_id, createdAt: row.created_at }
+  })
+}

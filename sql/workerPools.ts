@@ -1,0 +1,106 @@
+import pg from 'pg'
+import type { Pool, Queryable } from './db.ts'
+
+/** First key of the two-part advisory lock that a live worker pool holds; arbitrary, ours alone. */
+const WORKER_LOCK_CLASS = 7_305_147
+
+/**
+ * A crashed process's jobs are taken back once its lock has been free this long: a live pool whose connection broke has
+ * it back within about a second.
+ */
+const GRACE = '5 seconds'
+
+/** A machine that vanishes ends no connection: Postgres must probe, and gives this one up after about 10 s of silence. */
+const KEEPALIVES = '-c tcp_keepalives_idle=4 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3'
+
+/** A worker pool's proof of life: a connection of its own that holds an advisory lock. */
+export type PoolRegistration = {
+  /** Ends the proof: removes the row and closes the connection. */
+  release(): Promise<void>
+}
+
+/**
+ * Registers a Graphile Worker pool. Postgres frees the lock when the connection ends, however the process died, so no
+ * clock and no heartbeat is needed to know that its jobs are nobody's.
+ * @param onLost called once when the connection breaks; the caller registers again.
+ */
+export async function registerPool(options: {
+  databaseUrl: string
+  graphilePoolId: string
+  poolName: string
+  onLost: (error: Error) => void
+}): Promise<PoolRegistration> {
+  const client = new pg.Client({
+    connectionString: options.databaseUrl,
+    application_name: `purser worker ${options.poolName} (alive)`,
+    keepAlive: true,
+    options: KEEPALIVES,
+  })
+  let released = false
+  const lost = (error: Error) => {
+    if (!released) options.onLost(error)
+    released = true
+  }
+  client.on('error', lost)
+  client.on('end', () => lost(new Error('the connection ended')))
+  await client.connect()
+  const { rows } = await client.query<{ id: number }>(
+    'insert into worker_pools (graphile_pool_id, pool_name) values ($1, $2) returning id',
+    [options.graphilePoolId, options.poolName],
+  )
+  const id = rows[0]!.id
+  await client.query('select pg_advisory_lock($1, $2)', [WORKER_LOCK_CLASS, id])
+  return {
+    async release() {
+      if (released) return
+      released = true
+      await client.query('delete from worker_pools where id = $1', [id])
+      await client.end()
+    },
+  }
+}
+
+/**
+ * Takes back the jobs of pools whose process is gone, so that they run again within seconds; Graphile Worker alone would
+ * wait four hours. A pool is suspected when its lock is free, and dealt with when it still is after the grace. Jobs held
+ * by a pool that was never registered, because it died on the way, are dealt with after the same grace.
+ * @returns the Graphile Worker pool ids whose jobs were released.
+ */
+export async function releaseJobsOfDeadPools(pool: Pool): Promise<string[]> {
+  const { rows } = await pool.query<{ graphile_pool_id: string }>(
+    `with probed as materialized (
+       select id, pg_try_advisory_xact_lock(${WORKER_LOCK_CLASS}, id) as free
+       from worker_pools where registered_at < clock_timestamp() - interval '1 second'
+       order by id for update skip locked
+     ), marked as (
+       update worker_pools w set suspect_since =
+         case when p.free then coalesce(w.suspect_since, clock_timestamp()) end
+       from probed p where p.id = w.id
+       returning w.graphile_pool_id, w.suspect_since
+     )
+     select graphile_pool_id from marked where suspect_since < clock_timestamp() - interval '${GRACE}'
+     union
+     select distinct locked_by from graphile_worker.jobs j
+     where locked_at < clock_timestamp() - interval '${GRACE}'
+       and not exists (select from worker_pools w where w.graphile_pool_id = j.locked_by)`,
+  )
+  const dead = rows.map((row) => row.graphile_pool_id)
+  if (dead.length === 0) return []
+  await forceUnlock(pool, dead)
+  await pool.query('delete from worker_pools where graphile_pool_id = any ($1)', [dead])
+  return dead
+}
+
+/** Makes the jobs that these Graphile Worker pools hold available at once. */
+export async function forceUnlock(db: Queryable, graphilePoolIds: string[]): Promise<void> {
+  await db.query('select graphile_worker.force_unlock_workers($1::text[])', [graphilePoolIds])
+}
+
+/** Jobs that this Graphile Worker pool holds. */
+export async function countLockedJobs(db: Queryable, graphilePoolId: string): Promise<number> {
+  const { rows } = await db.query<{ count: number }>(
+    'select count(*)::int as count from graphile_worker.jobs where locked_by = $1',
+    [graphilePoolId],
+  )
+  return rows[0]!.count
+}

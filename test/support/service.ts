@@ -1,0 +1,166 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import nodemailer, { type SendMailOptions } from 'nodemailer'
+import pino from 'pino'
+import { type ApiServer, startApi } from '../../api/server.ts'
+import { type SmtpServer, startSmtp } from '../../api/smtp/server.ts'
+import { generateKey } from '../../shared/apiKey.ts'
+import { type Config, parseConfig } from '../../shared/config.ts'
+import { PROJECT_SCOPES } from '../../shared/scopes.ts'
+import type { Running } from '../../shared/service.ts'
+import { insertPlatformKey } from '../../sql/keys.ts'
+import { createProject, type Project } from '../../sql/projects.ts'
+import { POOL_TASKS } from '../../workers/main.ts'
+import { startPool } from '../../workers/pool.ts'
+import { createTransport } from '../../workers/transport.ts'
+import { createTestDatabase, type TestDatabase } from './database.ts'
+import { waitFor } from './waitFor.ts'
+
+/** An answer with its JSON body. */
+export type Answer = { status: number; headers: Headers; body: any }
+
+/** A client that holds one key. */
+export type Client = {
+  get(path: string): Promise<Answer>
+  post(path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>
+  patch(path: string, body?: unknown): Promise<Answer>
+  delete(path: string): Promise<Answer>
+}
+
+/** One project with a client that acts as it. */
+export type Agent = Client & { key: string; address: string; project: Project }
+
+/** The whole service in this process, on a database of its own. */
+export type TestService = AsyncDisposable & {
+  config: Config
+  database: TestDatabase
+  api: ApiServer
+  smtp: SmtpServer | null
+  url: string
+  platform: Client & { key: string }
+  newAgent(options?: { scopes?: readonly string[]; emailName?: string }): Promise<Agent>
+  /** Delivers over real SMTP. */
+  deliver(mail: SendMailOptions): Promise<void>
+}
+
+export type TestServiceOptions = {
+  env?: Record<string, string>
+  /** Parts beside the API; both by default. */
+  smtp?: boolean
+  workers?: boolean
+}
+
+export const silentLog = pino({ level: process.env.TEST_LOG_LEVEL ?? 'silent' })
+
+/** Starts the service with port 0 everywhere and rate limits off. */
+export async function startTestService(options: TestServiceOptions = {}): Promise<TestService> {
+  const database = await createTestDatabase()
+  const dataDir = mkdtempSync(join(tmpdir(), 'purser-data-'))
+  const config = parseConfig({
+    PORT: '0',
+    SMTP_PORT: '0',
+    DATA_DIR: dataDir,
+    MAIL_DOMAIN: 'mail.test',
+    RATE_LIMIT_REQUESTS: '0',
+    RATE_LIMIT_AUTH: '0',
+    ...options.env,
+  })
+  const api = startApi(config, database.url, silentLog)
+  const smtp = options.smtp === false ? null : await startSmtp(config, database.url, silentLog)
+  const transport = createTransport(config.relayUrl)
+  const workers: Running | null =
+    options.workers === false
+      ? null
+      : await startPool(
+          { name: 'mail', databaseUrl: database.url, concurrency: 4, ...POOL_TASKS.mail },
+          { log: silentLog, mailDomain: config.mailDomain, transport },
+        )
+  const url = `http://127.0.0.1:${api.port}`
+  const platformKey = generateKey('platform')
+  await insertPlatformKey(database.pool, platformKey)
+  let agents = 0
+  return {
+    config,
+    database,
+    api,
+    smtp,
+    url,
+    platform: { ...createClient(url, platformKey), key: platformKey },
+    async newAgent({ scopes = PROJECT_SCOPES, emailName } = {}) {
+      const address = `${emailName ?? `agent${++agents}`}@${config.mailDomain}`
+      const { project, rawKey } = await createProject(database.pool, {
+        name: `Agent ${address}`,
+        purpose: 'SELLER',
+        emailAddress: address,
+        scopes,
+      })
+      return { ...createClient(url, rawKey), key: rawKey, address, project }
+    },
+    async deliver(mail) {
+      await deliverMail(smtp!.port, mail)
+    },
+    async [Symbol.asyncDispose]() {
+      await Promise.all([api.stop(), smtp?.stop(), workers?.stop()])
+      transport.close()
+      await database[Symbol.asyncDispose]()
+      rmSync(dataDir, { recursive: true, force: true })
+    },
+  }
+}
+
+/** A client for one key; `null` sends no Authorization header. */
+export function createClient(url: string, key: string | null): Client {
+  const call = async (
+    method: string,
+    path: string,
+    body?: unknown,
+    headers = {},
+  ): Promise<Answer> => {
+    const response = await fetch(url + path, {
+      method,
+      headers: {
+        'content-type': 'application/json',
+        ...(key === null ? {} : { authorization: `Bearer ${key}` }),
+        ...headers,
+      },
+      ...(body === undefined
+        ? {}
+        : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    })
+    const text = await response.text()
+    return {
+      status: response.status,
+      headers: response.headers,
+      body: text === '' ? null : JSON.parse(text),
+    }
+  }
+  return {
+    get: (path) => call('GET', path),
+    post: (path, body, headers) => call('POST', path, body, headers),
+    patch: (path, body) => call('PATCH', path, body),
+    delete: (path) => call('DELETE', path),
+  }
+}
+
+/** Delivers one message with a real SMTP client. */
+export async function deliverMail(port: number, mail: SendMailOptions): Promise<void> {
+  const transport = nodemailer.createTransport({ host: '127.0.0.1', port, ignoreTLS: true })
+  try {
+    await transport.sendMail(mail)
+  } finally {
+    transport.close()
+  }
+}
+
+/** Waits until the inbox holds `count` messages and returns them, newest first. */
+export function waitForMessages(agent: Client, count: number, query = ''): Promise<any[]> {
+  return waitFor(`${count} messages`, async () => {
+    const { body } = await agent.get(`/v0/messages?limit=100${query}`)
+    return body.count >= count ? body.messages : null
+  })
+}
+
+/** The path of a message. */
+export const messagePath = (messageId: string): string =>
+  `/v0/messages/${encodeURIComponent(messageId)}`

@@ -1,0 +1,70 @@
+import type { AddressInfo } from 'node:net'
+import PostalMime, { type Email } from 'postal-mime'
+import { SMTPServer } from 'smtp-server'
+
+export type SunkMail = { from: string; to: string[]; raw: string; email: Email }
+
+/** A refusal that the sink gives: at RCPT for one address, or to the whole message. */
+export type Refusal = { code: number; message: string }
+
+export type Sink = AsyncDisposable & {
+  url: string
+  port: number
+  mails: SunkMail[]
+  /** Refuses recipients while set; return null to accept. */
+  refuseRecipient: (address: string) => Refusal | null
+  /** Refuses messages after their data while set. */
+  refuseData: () => Refusal | null
+  /** Connections accepted so far. */
+  connections: number
+}
+
+/** A real SMTP server that keeps what it is sent. */
+export async function startSink({ port = 0 }: { port?: number } = {}): Promise<Sink> {
+  const refusal = ({ code, message }: Refusal) =>
+    Object.assign(new Error(message), { responseCode: code })
+  const server = new SMTPServer({
+    authOptional: true,
+    disabledCommands: ['STARTTLS'],
+    disableReverseLookup: true,
+    logger: false,
+    onConnect(_session, callback) {
+      sink.connections++
+      callback()
+    },
+    onRcptTo({ address }, _session, callback) {
+      const refused = sink.refuseRecipient(address)
+      callback(refused === null ? null : refusal(refused))
+    },
+    async onData(stream, session, callback) {
+      const chunks: Buffer[] = []
+      for await (const chunk of stream as AsyncIterable<Buffer>) chunks.push(chunk)
+      const refused = sink.refuseData()
+      if (refused !== null) return callback(refusal(refused))
+      const raw = Buffer.concat(chunks).toString('latin1')
+      const { mailFrom, rcptTo } = session.envelope
+      sink.mails.push({
+        from: mailFrom === false ? '' : mailFrom.address,
+        to: rcptTo.map(({ address }) => address),
+        raw,
+        email: await PostalMime.parse(Buffer.concat(chunks)),
+      })
+      callback(null, 'OK')
+    },
+  })
+  server.on('error', () => {})
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', () => resolve()))
+  const bound = (server.server.address() as AddressInfo).port
+  const sink: Sink = {
+    url: `smtp://127.0.0.1:${bound}`,
+    port: bound,
+    mails: [],
+    refuseRecipient: () => null,
+    refuseData: () => null,
+    connections: 0,
+    async [Symbol.asyncDispose]() {
+      await new Promise<void>((resolve) => server.close(() => resolve()))
+    },
+  }
+  return sink
+}

@@ -1,0 +1,39 @@
+import type { Logger } from 'pino'
+import type { Running } from '../shared/service.ts'
+import { createPool } from '../sql/db.ts'
+import { deleteStaleRateWindows } from '../sql/rateWindows.ts'
+import { releaseJobsOfDeadPools } from '../sql/workerPools.ts'
+
+const SWEEP_MS = 2_000
+const SWEEPS_PER_CLEANING = 300
+
+/** Housekeeping that any number of processes may do at once: jobs of dead pools go back, old counters go. */
+export function startMaintenance(databaseUrl: string, log: Logger): Running {
+  const pool = createPool({
+    url: databaseUrl,
+    size: 2,
+    name: 'purser maintenance',
+    onError: (error) => log.warn({ err: error }, 'a database connection broke'),
+  })
+  let sweeps = 0
+  let current = Promise.resolve()
+  const sweep = async () => {
+    try {
+      const dead = await releaseJobsOfDeadPools(pool)
+      if (dead.length > 0) log.warn({ dead }, 'jobs of dead worker pools were released')
+      if (sweeps++ % SWEEPS_PER_CLEANING === 0) await deleteStaleRateWindows(pool)
+    } catch (error) {
+      log.warn({ err: error }, 'housekeeping failed; will retry')
+    }
+  }
+  const timer = setInterval(() => {
+    current = current.then(sweep)
+  }, SWEEP_MS)
+  return {
+    async stop() {
+      clearInterval(timer)
+      await current
+      await pool.end()
+    },
+  }
+}

@@ -1,0 +1,28 @@
+import { type ReceivedMail, readReceivedMail, unparseableMail } from '../shared/receivedMail.ts'
+import { findArrival, storeReceived } from '../sql/inbound.ts'
+import type { Task } from './pool.ts'
+
+/** A job that was begun this often without an end has a message that takes its process down: it is not parsed again. */
+const PARSE_ATTEMPTS_MAX = 3
+
+/** Parses one arrival and stores it in its inbox. A message that no parser can read is stored as it came, labelled. */
+export const parseInbound: Task<'parse_inbound'> = async (
+  { inboundId },
+  { pool, log, mailDomain },
+  { attempt },
+) => {
+  const arrival = await findArrival(pool, inboundId)
+  if (arrival === null) return
+  let mail: ReceivedMail
+  try {
+    mail =
+      attempt > PARSE_ATTEMPTS_MAX
+        ? unparseableMail(arrival.bytes, mailDomain)
+        : await readReceivedMail(arrival.bytes, mailDomain)
+  } catch (error) {
+    log.warn({ inboundId, err: error }, 'a message could not be parsed; it is kept as it came')
+    mail = unparseableMail(arrival.bytes, mailDomain)
+  }
+  const outcome = await storeReceived(pool, arrival, mail)
+  log.debug({ inboundId, outcome }, 'arrival dealt with')
+}

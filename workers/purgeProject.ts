@@ -1,0 +1,7 @@
+import { purgeProject as purge } from '../sql/projects.ts'
+import type { Task } from './pool.ts'
+
+/** Removes what a deleted project held. */
+export const purgeProject: Task<'purge_project'> = async ({ projectId }, { pool }) => {
+  await purge(pool, projectId)
+}
