@@ -6,41 +6,40 @@ import { compile, type DomNode, type FormatCallback, type HtmlToTextOptions } fr
 import { stripTags, tooComplex } from './stripTags.ts'
 
 /** Characters of HTML that are looked at; what lies beyond is cut. */
-export const MAX_HTML_LENGTH = 2_000_000
+const MAX_HTML_LENGTH = 2_000_000
 /** Each level of a quote or a list rewrites every line in it; deeper ones show as this many. */
 const MAX_QUOTE_DEPTH = 8
 const MAX_LIST_DEPTH = 4
 
-/** Signatures that clients put in a container of their own. */
+/** Signatures that clients put in a container of their own. Outlook prefixes names it meets with x_. */
 const SIGNATURES = [
-  '.gmail_signature',
-  '.gmail_signature_prefix',
-  '.moz-signature',
-  '.protonmail_signature_block',
-  '.ms-outlook-mobile-signature',
-  '#ms-outlook-mobile-signature',
-  '#ymail_android_signature',
+  '[class*=gmail_signature]',
+  '[class*=moz-signature]',
+  '[class*=protonmail_signature_block]',
+  '[class*=ms-outlook-mobile-signature]',
+  '[id*=ms-outlook-mobile-signature]',
+  '[id*=ymail_android_signature]',
   '#Signature',
-  '#x_Signature',
+  '[id$=x_Signature]',
 ]
 
-/** Where Outlook, Hotmail, Yahoo, GMX and Zoho begin the history, or what they put all of it in. */
+/** Where Outlook, Hotmail, Yahoo, Zimbra, GMX and Zoho begin the history, or what they put it in. */
 const HISTORY = [
-  '#divRplyFwdMsg',
-  '#x_divRplyFwdMsg',
-  '#appendonsend',
-  '#x_appendonsend',
-  '#stopSpelling',
-  '#OLK_SRC_BODY_SECTION',
-  '#mail-editor-reference-message-container',
-  '.ms-outlook-mobile-reference-message',
-  '.yahoo_quoted',
-  '.zmail_extra',
+  '[id*=divRplyFwdMsg]',
+  '[id*=appendonsend]',
+  '[id*=stopSpelling]',
+  '[id*=OLK_SRC_BODY_SECTION]',
+  '[id*=mail-editor-reference-message-container]',
+  '[class*=ms-outlook-mobile-reference-message]',
+  '[class*=OutlookMessageHeader]',
+  '[class*=yahoo_quoted]',
+  '[class*=zmail_extra]',
+  'hr[data-marker=__DIVIDER__]',
   'div[name=quote]',
 ]
 
 /** Attributions that are told apart from other text by their container, whatever the language. */
-const ATTRIBUTIONS = ['.gmail_attr', '.moz-cite-prefix']
+const ATTRIBUTIONS = ['[class*=gmail_attr]', '[class*=moz-cite-prefix]']
 
 /** Blockquotes that Gmail and Apple Mail use to indent the writer's own text. */
 const INDENTS = ['blockquote.webkit-indent-blockquote', 'blockquote[style*="0 0 0 40px"]']
@@ -74,6 +73,12 @@ const formatList: FormatCallback = (element, walk, builder, options) => {
   const { formatters } = builder.options
   formatters?.[name]?.(element, walk, builder, options)
   listDepth--
+}
+
+/** Layout tables are prose in cells: a space keeps the words of two cells apart. */
+const formatCell: FormatCallback = (element, walk, builder) => {
+  walk(element.children, builder)
+  builder.addInline(' ')
 }
 
 const formatHistory: FormatCallback = (element, walk, builder) => {
@@ -111,6 +116,7 @@ const OPTIONS: HtmlToTextOptions = {
   formatters: {
     quote: formatQuote,
     list: formatList,
+    cell: formatCell,
     history: formatHistory,
     attribution: formatAttribution,
   },
@@ -118,6 +124,9 @@ const OPTIONS: HtmlToTextOptions = {
     { selector: 'a', options: { hideLinkHrefIfSameAsText: true, noAnchorUrl: true } },
     { selector: 'p', options: spaced },
     { selector: 'img', format: 'skip' },
+    { selector: 'tr', format: 'block', options: block },
+    { selector: 'td', format: 'cell' },
+    { selector: 'th', format: 'cell' },
     { selector: 'hr', options: { length: 24 } },
     { selector: 'blockquote', format: 'quote' },
     { selector: 'ul', format: 'list', options: { itemPrefix: '- ', ...spaced } },
@@ -129,15 +138,21 @@ const OPTIONS: HtmlToTextOptions = {
 
 const convertAll = compile(OPTIONS)
 
-const convertMarked = compile({
+const MARKED_OPTIONS: HtmlToTextOptions = {
   ...OPTIONS,
   selectors: [
     ...OPTIONS.selectors!,
-    { selector: 'a', options: { ignoreHref: true } },
     ...SIGNATURES.map((selector) => ({ selector, format: 'skip' })),
     ...HISTORY.map((selector) => ({ selector, format: 'history' })),
     ...ATTRIBUTIONS.map((selector) => ({ selector, format: 'attribution' })),
   ],
+}
+
+const convertMarked = compile(MARKED_OPTIONS)
+
+const convertMarkedPlain = compile({
+  ...MARKED_OPTIONS,
+  selectors: [...MARKED_OPTIONS.selectors!, { selector: 'a', options: { ignoreHref: true } }],
 })
 
 function bounded(html: string, convert: (html: string) => string): string {
@@ -151,7 +166,7 @@ function bounded(html: string, convert: (html: string) => string): string {
 /**
  * The whole text of an HTML mail: paragraphs and line breaks kept, links as `text [https://…]`,
  * quotes behind `> `, images left out.
- * @param html any HTML, hostile too; read up to {@link MAX_HTML_LENGTH} characters
+ * @param html any HTML, hostile too; read up to 2,000,000 characters
  * @returns plain text, lines separated by `\n`
  * @example htmlToText('<p>Hi</p><a href="https://x.test">link</a>') // 'Hi\n\nlink [https://x.test]'
  */
@@ -160,9 +175,10 @@ export function htmlToText(html: string): string {
 }
 
 /**
- * As {@link htmlToText}, for the search of the sender's own text: signature containers are gone,
- * history containers begin with a separator line, links show their text alone.
+ * As {@link htmlToText}, for the search of the sender's own text: signature containers are gone and
+ * history containers begin with a separator line.
+ * @param links whether links show their address, or their text alone
  */
-export function htmlToMarkedText(html: string): string {
-  return bounded(html, convertMarked)
+export function htmlToMarkedText(html: string, links: boolean): string {
+  return bounded(html, links ? convertMarked : convertMarkedPlain)
 }

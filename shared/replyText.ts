@@ -13,26 +13,24 @@
  * - a sign-off without a delimiter stays; where nothing would be left, everything stays.
  */
 import { htmlToMarkedText, htmlToText } from './htmlToText.ts'
+import { attributionEndingAt, type Following } from './replyTextAttribution.ts'
 import {
   announcedMessage,
-  attributionEndingAt,
-  type Following,
   headerKind,
   isBounceLine,
-  isDeviceLine,
   isForwardSubject,
   isHeaderBlock,
+  isOriginalTitle,
   isRule,
   isVendorSeparator,
   lineView,
 } from './replyTextMarkers.ts'
-import { LEGAL_STARTS, LEGAL_WORDS } from './replyTextWords.ts'
-
-/** Lines of a block after a dash rule that can still be a signature. */
-const MAX_SIGNATURE_LINES = 12
+import { dropFooter, isClosingDeviceLine, startsSignature } from './replyTextSignature.ts'
 
 /** Lines looked at for markers; a mail with more is a log, and only its `>` lines count. */
 const MAX_MARKER_LINES = 10_000
+
+const EMOTICON = /^>[_.:;-]{0,3}[<(]$/
 
 const Kind = { own: 0, blank: 1, quote: 2, attribution: 3, dropped: 4 } as const
 
@@ -60,10 +58,15 @@ export function replyText(text: string): string {
  * The new text of an HTML-only mail: quote containers of Gmail, Outlook, Apple Mail, Yahoo and
  * Thunderbird become quote marks and signature containers go before the conversion to plain text.
  * @param html the whole HTML body
- * @returns plain text as {@link replyText} returns it
+ * @returns plain text as {@link replyText} returns it; links show their address, as `text [https://…]`,
+ *   only where there is no history
  */
 export function replyTextFromHtml(html: string): string {
-  return ownText(htmlToMarkedText(html), true) || tidy(htmlToText(html))
+  const marked = htmlToMarkedText(html, false)
+  const own = ownText(marked, true)
+  if (own === '') return tidy(htmlToText(html))
+  // A mail without history is rather a notice than an answer: its links are what it is about.
+  return own === tidy(marked) ? tidy(htmlToMarkedText(html, true)) : own
 }
 
 function tidy(text: string): string {
@@ -78,7 +81,7 @@ function ownText(text: string, quotesAreHistory: boolean): string {
   if (scan === undefined) return ''
   scan.attributed ||= quotesAreHistory
   foldBrokenQuotes(scan)
-  return dropLegalNotice(joinOwn(scan)).trim()
+  return dropFooter(joinOwn(scan)).trim()
 }
 
 /** Marks which lines lie inside a closed ``` fence: nothing in there is a marker. */
@@ -103,7 +106,10 @@ function followingOf(views: readonly string[], index: number): Following {
 
 /** Quote marks: `>`, and after an attribution also `|` (old Gmail), but not a table row. */
 function isQuoted(view: string, bars: boolean): boolean {
-  return view.startsWith('>') || (bars && view.startsWith('|') && !/.\|$/.test(view))
+  return (
+    (view.startsWith('>') && !EMOTICON.test(view)) ||
+    (bars && view.startsWith('|') && !/.\|$/.test(view))
+  )
 }
 
 /** Sorts the lines into own, blank, quote and dropped; undefined: the mail stays whole. */
@@ -156,43 +162,9 @@ function scanLines(lines: string[], views: string[]): Scan | undefined {
       return { lines, views, kinds, end: i, attributed }
     }
     inSignature ||= startsSignature(views, i)
-    if (inSignature || endsWithDevice(views, i)) kinds[i] = Kind.dropped
+    if (inSignature || isClosingDeviceLine(views, i)) kinds[i] = Kind.dropped
   }
   return { lines, views, kinds, end: lines.length, attributed }
-}
-
-/**
- * RFC 3676 says `-- `; many clients trim it, Outlook and Mailman draw underscores, people draw rules.
- * A rule is a signature's only when what follows up to the end looks like one, for headings and
- * tables are drawn the same way.
- */
-function startsSignature(views: readonly string[], index: number): boolean {
-  const view = views[index]!
-  if (/^(?:--|__|—|––|- -)$/.test(view)) return true
-  const above = views[index - 1]
-  if (above === undefined || view.length < 3 || !isRule(view)) return false
-  if (view.startsWith('_____') && (above === '' || view.length >= 30)) return true
-  if (!/^$|[.!?]$/.test(above)) return false
-  let contact = false
-  let brief = true
-  let count = 0
-  for (let i = index + 1; i < views.length && !views[i]!.startsWith('>'); i++) {
-    const line = views[i]!
-    if (line === '') continue
-    if (++count > MAX_SIGNATURE_LINES || line.length > 80) return false
-    contact ||= /[^\s@]@[^\s@]|www\.|https?:|\+?\p{Nd}[\p{Nd}\s().-]{6,}/u.test(line)
-    brief &&= line.split(' ').length <= 4 && !/^(?:[-*•]|\d+[.)]|p\.?\s?s)/i.test(line)
-  }
-  return contact || (brief && count > 0 && count <= 4)
-}
-
-/** A device line closes a text or a paragraph; a longer one amid text is a sentence. */
-function endsWithDevice(views: readonly string[], index: number): boolean {
-  const view = views[index]!
-  if (!isDeviceLine(view)) return false
-  const next = views[index + 1] ?? ''
-  if (next === '' || next.startsWith('>') || isRule(next)) return true
-  return view.split(' ').length <= 6 || headerKind(next) !== undefined || isDeviceLine(next)
 }
 
 /**
@@ -208,12 +180,13 @@ function foldBrokenQuotes({ views, kinds, end }: Scan): void {
     if (next >= end || kinds[next] !== Kind.quote) continue
     const above = views[i - 1]!
     const fragment = views[i]!
+    const soft = above.endsWith('=')
     const link = /^[(<]?https?:\S+(?:\s?>)?$/.test(fragment)
     const wrapped =
       above.length >= 40 && /[^.?!:;]$/.test(above) && /^[\p{Ll}\p{Nd}(<]/u.test(fragment)
-    if (link || wrapped) kinds.fill(Kind.quote, i, next)
+    if (soft || link || wrapped) kinds.fill(Kind.quote, i, next)
     else if (/^\p{Ll}/u.test(fragment)) fragments.push(i)
-    certain ||= wrapped
+    certain ||= soft || wrapped
   }
   if (certain) for (const i of fragments) kinds[i] = Kind.quote
 }
@@ -239,7 +212,9 @@ function joinOwn({ lines, views, kinds, end, attributed }: Scan): string {
     if ((kind === Kind.quote || kind === Kind.attribution) && !answers && !shown) continue
     kept.push(lines[i]!.trimEnd())
   }
-  while (kept.length > 1 && (kept.at(-1) === '' || isRule(lineView(kept.at(-1)!)))) kept.pop()
+  const trails = (view: string) =>
+    view === '' || isRule(view) || (end < lines.length && isOriginalTitle(view))
+  while (kept.length > 1 && trails(lineView(kept.at(-1)!))) kept.pop()
   return kept.join('\n')
 }
 
@@ -247,22 +222,4 @@ function joinOwn({ lines, views, kinds, end, attributed }: Scan): string {
 function isExample(views: readonly string[], lastOwn: number, lastQuote: number): boolean {
   const lines = lastQuote - lastOwn
   return lines > 0 && lines <= 4 && /[:：]$/.test(views[lastOwn]!)
-}
-
-/** Cuts a legal notice off the end: it needs an opening and two words of law to count as one. */
-function dropLegalNotice(text: string): string {
-  const lines = text.split('\n')
-  const first = Math.max(1, lines.length - 40)
-  for (let i = first; i < lines.length; i++) {
-    const lower = lines[i]!.replace(/^[\s*_(]+/, '')
-      .slice(0, 60)
-      .toLowerCase()
-    if (!LEGAL_STARTS.some((start) => lower.startsWith(start))) continue
-    const rest = lines.slice(i).join(' ').slice(0, 4000).toLowerCase()
-    const needed = /^this (?:e-?mail|message|communication)\b/.test(lower) ? 1 : 2
-    if (LEGAL_WORDS.filter((word) => rest.includes(word)).length >= needed) {
-      return lines.slice(0, i).join('\n')
-    }
-  }
-  return text
 }

@@ -40,7 +40,7 @@ export const WROTE_WORDS: ReadonlySet<string> = new Set(
 
 /** "wrote" in scripts that do not separate words (and suffixed verbs): found anywhere in the line. */
 export const WROTE_RUNS: readonly string[] = words(`
-  写道 寫道 写了 写到 来信 書きました 書き込み のメール メッセージ 작성 썼습니다 쓰여짐 보냈습니다 เขียน ने लिखा
+  写道 寫道 写了 写到 来信 書きました 書き込み のメール 작성 썼습니다 쓰여짐 보냈습니다 เขียน ने लिखा
 `)
 
 /** Starts of attributions without a verb: Horde's `Quoting Bob <…>:` and Gmail's Catalan form. */
@@ -56,7 +56,7 @@ const LABELS: Record<HeaderKind, string> = {
   from: `from|von|absender|de|expéditeur|remitente|remetente|da|mittente|van|afzender|od|nadawca
     |odesílatel|odosielateľ|от|отправитель|від|відправник|från|avsändare|fra|avsender|afsender
     |lähettäjä|feladó|από|αποστολέας|de la|expeditor|kimden|gönderen|từ|người gửi|发件人|寄件者
-    |寄件人|發件人|差出人|送信元|보낸 사람|보낸사람|발신인|من|المرسل|מאת|де|šalje|saatja|kellelt|no|nuo
+    |寄件人|發件人|差出人|送信元|보낸 사람|보낸사람|발신인|من|المرسل|מאת|де|šalje|saatja|kellelt|nuo
     |dari|จาก|di|remitent|frá|kutoka|از|sender|sent by`,
   sent: `sent|gesendet|envoyé|envoyé le|envoyée|enviado|enviado el|enviada em|enviado em|inviato
     |verzonden|wysłano|wysłane|odesláno|odoslané|отправлено|надіслано|відправлено|skickat|sendt
@@ -73,7 +73,7 @@ const LABELS: Record<HeaderKind, string> = {
     |répondre à|responder a|odpowiedz do|importance|priority|attachments|anlagen|dúvida`,
   subject: `subject|betreff|objet|asunto|assunto|oggetto|onderwerp|temat|předmět|predmet|predmet správy
     |тема|ämne|emne|aihe|tárgy|θέμα|subiect|konu|chủ đề|tiêu đề|主题|主旨|主題|件名|제목|الموضوع|נושא
-    |assumpte|naslov|относно|teema|tēma|tema|perihal|subjek|เรื่อง|efni|موضوع|sujet|betr|re`,
+    |assumpte|naslov|относно|teema|tēma|tema|perihal|subjek|เรื่อง|efni|موضوع|sujet|betr`,
 }
 
 /** Header label to its kind, for one Map lookup a line. */
@@ -85,20 +85,26 @@ export const HEADER_LABELS: ReadonlyMap<string, HeaderKind> = new Map(
 
 /** "message", as in `-----Original Message-----`: only looked for between two runs of dashes. */
 export const MESSAGE_RUNS: readonly string[] = phrases(`
-  message|nachricht|mensaje|mensagem|messaggio|missatge|bericht|wiadomość|zpráva|správa|sporočilo
-  |poruka|сообщение|письмо|повідомлення|лист|съобщение|порука|meddelande|meddelelse|melding|besked
-  |viesti|kiri|üzenet|levél|μήνυμα|mesaj|ileti|pesan|thư|tin nhắn|ข้อความ|邮件|郵件|信件|メッセージ|メール
+  message|nachricht|mensaje|mensagem|messaggio|missatge|bericht|wiadomo|zpráv|správ|sporočil
+  |poruk|сообщени|письм|повідомлен|лист|съобщение|порука|brev|meddelande|meddelelse|melding|besked
+  |viesti|kiri|üzenet|levél|μήνυμ|μηνύμ|mesaj|ileti|pesan|thư|tin nhắn|ข้อความ|邮件|郵件|信件|メッセージ|メール
   |메시지|메일|رسالة|پیام|הודעה|e-mail|email|mail|original|skeyti
+`)
+
+/** "original", for the same title without dashes. */
+export const ORIGINAL_RUNS: readonly string[] = phrases(`
+  origin|ursprüng|oorspronkelijk|oryginal|původní|pôvodn|izvorn|исходн|оригинал|първоначал|ursprunglig
+  |opprinnelig|oprindelig|alkuperäi|eredeti|αρχικ|orijinal|özgün|gốc|原始|元の|원본|الأصلية|מקורית
 `)
 
 /** "forwarded": such a line makes the whole mail a forward, which stays as it is. */
 export const FORWARDED_RUNS: readonly string[] = phrases(`
   forwarded|forward message|begin forward|weitergeleitet|transféré|transfere|réexpédié|reenviado
-  |reenviada|encaminhada|encaminhado|reenviat|inoltrato|redirecționat|doorgestuurd|przekazan
+  |reenviada|encaminhada|encaminhado|reenviat|inoltrato|redirecționat|redirecţionat|doorgestuurd|przekazan|przekazyw
   |przesłan|přeposlan|preposlan|posredovan|proslijeđen|прослеђен|пересылаем|пересланн|пересланe
   |переадрес|переслан|препратен|vidarebefordrat|vidarebefordrade|videresendt|áframsent|välitetty
-  |edelleenlähetetty|edastatud|pārsūtīt|persiųst|továbbított|προωθημένο|iletilen|yönlendirilen
-  |diteruskan|chuyển tiếp|ส่งต่อ|转发|轉寄|轉發|転送|전달|معاد توجيه|المعاد|بازارسال|הועבר
+  |edelleenlähetetty|edastatud|pārsūtīt|persiųst|továbbított|προωθημέν|iletilen|yönlendirilen
+  |diteruskan|chuyển tiếp|ส่งต่อ|转发|轉寄|轉發|転送|전달|معاد توجيه|إعادة توجيه|المعاد|بازارسال|הועבר
 `)
 
 /** Starts of the line a phone or app adds below a mail ("Sent from …"). */
@@ -122,7 +128,7 @@ export const SENT_ENDS: readonly string[] = phrases(`
 
 /** What such a line names: without a device or an app it is a sentence of the writer. */
 export const DEVICE_WORDS: readonly string[] = phrases(`
-  iphone|ipad|ipod|ios|android|samsung|galaxy|blackberry|windows|outlook|hotmail|yahoo|gmail|aol
+  iphon|ipad|ipod|айфон|אייפון|on the go|on the move|ios|android|samsung|galaxy|blackberry|windows|outlook|hotmail|yahoo|gmail|aol
   |huawei|xiaomi|redmi|oneplus|motorola|nokia|htc|sony|xperia|nexus|oppo|realme|smartphone|phone
   |mobile|mobil|móvil|móbil|handheld|handy|tablet|telefon|téléphone|teléfono|telefono|telefone
   |celular|celulare|cellulare|puhelim|puhelin|телефон|смартфон|мобил|мобіл|планшет|κινητό|手机|手機
@@ -158,8 +164,17 @@ export const LEGAL_WORDS: readonly string[] = phrases(`
 export const BOUNCE_STARTS: readonly string[] = phrases(`
   delivery has failed to these recipients|this is the mail system at host|mail delivery failed
   |this message was created automatically by mail delivery software|delivery status notification
-  |your message couldn't be delivered|your message wasn't delivered|the following address
-  |hi. this is the |i'm sorry to have to inform you that your message|undelivered mail returned
+  |your message couldn't be delivered|your message wasn't delivered|hi. this is the qmail-send
+  |the following addresses had permanent|the following address failed|the following recipient
+  |i'm sorry to have to inform you that your message|undelivered mail returned
   |an error occurred while trying to deliver|could not deliver the following|message not delivered
   |final-recipient:|reporting-mta:|diagnostic-code:|original-recipient:|action: failed|remote-mta:
+`)
+
+/** Openings of list and newsletter footers, below which nothing is the sender's. */
+export const FOOTER_STARTS: readonly string[] = phrases(`
+  to unsubscribe|click here to unsubscribe|unsubscribe from|unsubscribe here|unsubscribe:|unsubscribe <
+  |you received this message because|you are receiving this because
+  |you received this email because|you are receiving this email because|manage your subscription
+  |reply to this email directly or view it on
 `)

@@ -32,7 +32,7 @@ async function makeTemplate(url: string): Promise<void> {
 }
 
 function runTests(env: Record<string, string | undefined>): Promise<number> {
-  const args = ['test', '--parallel=2', '--timeout=60000', ...process.argv.slice(2)]
+  const args = ['test', '--parallel=2', '--timeout=20000', ...process.argv.slice(2)]
   const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'pipe'] })
   let tail = ''
   for (const stream of [child.stdout, child.stderr]) {

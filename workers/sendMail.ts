@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { addressKey, domainOf, recipientKeys } from '../shared/address.ts'
 import { composeMail } from '../shared/composeMail.ts'
-import { nextMailDelayS } from '../shared/retry.ts'
+import { nextMailDelayS } from '../shared/mailRetry.ts'
 import { findAddresses } from '../sql/addresses.ts'
 import type { Pool } from '../sql/db.ts'
 import {

@@ -1,0 +1,133 @@
+/**
+ * Recognises the line a mail client writes above a quote (`On …, Bob wrote:`), wrapped over several
+ * lines or not, in the languages of replyTextWords.ts and, by its date and address, in others.
+ */
+import { EMAIL, fold, MAX_MARKER_LENGTH, TIME, trimDecoration } from './replyTextMarkers.ts'
+import { isDeviceLine } from './replyTextSignature.ts'
+import { QUOTING_STARTS, WROTE_RUNS, WROTE_WORDS } from './replyTextWords.ts'
+
+/** Lines; a name, a mailto link and the verb, each wrapped once. */
+const MAX_ATTRIBUTION_LINES = 6
+
+const MIDLINE_LEAD_IN =
+  /\s(?:On|Am|Le|El|Il|Op|Em|Den|W dniu|Dne|Dnia)\s(?:\p{L}{2,12}[.,]{0,2}\s){0,2}\p{Nd}{1,4}[\s.,/-]/u
+const LEAD_IN = /^[("'*\s-]*(?:[^\s\p{Nd}]{1,14}\s+){0,4}[^\s\p{Nd}]{0,4}\p{Nd}/u
+const DATE = /\p{Nd}{4}|\p{Nd}[./-]\p{Nd}/u
+const EMAIL_AT_END = /@[^\s<>@]+[\])>"'\s]*[:：]$/
+/** A line that starts with a time, a year, a lower-case or a caseless letter, or an address. */
+const READS_ON = /^(?:\p{Nd}{1,2}[:.]\p{Nd}{2}|\p{Nd}{4}(?![-/.年\p{Nd}])|[\p{Ll}\p{Lo}<(])/u
+const SPLIT_VERB = /^>\s*\p{L}+(?:\s\p{L}+)?\s*:$/u
+
+/** Whether a verb of writing occurs, and whether it ends the line. */
+function findVerb(text: string): 'none' | 'within' | 'last' {
+  const lower = fold(text)
+  const run = WROTE_RUNS.find((candidate) => lower.includes(candidate))
+  if (run !== undefined) return 'last'
+  const tokens = lower.split(/[^\p{L}]+/u).filter(Boolean)
+  const index = tokens.findLastIndex((token) => WROTE_WORDS.has(token))
+  if (index < 0) return 'none'
+  // Two letters of grace for gendered endings: napisał(a), написал(а), כתב/ה.
+  const rest = tokens.slice(index + 1)
+  return rest.every((token) => token.length <= 2) && rest.length <= 1 ? 'last' : 'within'
+}
+
+/** What comes after a possible attribution; a quote or header block backs up a weak one. */
+export type Following = 'quote' | 'header' | 'other'
+
+function isAttribution(joined: string, following: Following): boolean {
+  const text = trimDecoration(joined)
+  const dashed = joined.startsWith('--') && joined.endsWith('--')
+  const closed = text.endsWith(':') || text.endsWith('：') || dashed
+  if (!closed && following === 'other') return false
+  const hasEmail = EMAIL.test(text)
+  const hasTime = TIME.test(text)
+  const numbers = text.match(/\p{Nd}+/gu)?.length ?? 0
+  const verb = findVerb(text)
+  if (verb !== 'none') {
+    if (!closed) return hasTime && LEAD_IN.test(text)
+    if (dashed) return true
+    if (following === 'quote' && text.length <= 80) return true
+    if (!hasEmail && numbers < 2) return false
+    return verb === 'last' || hasTime || numbers > 2 || EMAIL_AT_END.test(text)
+  }
+  // Gmail up to 2013: `2013/7/20 Bob <bob@x.test>`, no verb, no colon.
+  if (!closed) return LEAD_IN.test(text) && numbers > 2 && text.endsWith('>') && hasEmail
+  const lower = fold(text)
+  if (QUOTING_STARTS.some((start) => lower.startsWith(start))) {
+    return hasEmail || following === 'quote'
+  }
+  // Gmail in Japanese and Hebrew, Yandex, mutt: a date, a time, an address, no verb.
+  return hasTime && numbers > 2 && (EMAIL_AT_END.test(text) || text.endsWith(']:'))
+}
+
+function endsSentence(view: string): boolean {
+  return /[!?]$/.test(view) || /\p{L}{5,}[.。]$/u.test(view)
+}
+
+/** QP soft breaks survive in mails that were pasted undecoded: `w=` + `rote:`. */
+function join(upper: string, lower: string): string {
+  return upper.endsWith('=') ? upper.slice(0, -1) + lower : `${upper} ${lower}`
+}
+
+/**
+ * The attribution whose last line is `end`, or undefined. It may be wrapped: its first line is
+ * looked for upwards, not above `from`.
+ */
+export function attributionEndingAt(
+  views: readonly string[],
+  end: number,
+  from: number,
+  following: Following,
+): { start: number; prefix: string } | undefined {
+  const last = views[end]!
+  const splitByBlanks = SPLIT_VERB.test(last)
+  if (last.startsWith('>') && !splitByBlanks) return undefined
+  if (!/[:：\-*_]$/.test(last) && following === 'other') return undefined
+  let joined = splitByBlanks ? last.slice(1).trim() : last
+  let best = -1
+  for (let start = end; start >= from && end - start < MAX_ATTRIBUTION_LINES; start--) {
+    const view = views[start]!
+    if (start < end) {
+      if (view === '' && splitByBlanks) continue
+      if (view === '' || view.startsWith('>') || endsSentence(view)) break
+      joined = join(view, joined)
+      if (joined.length > MAX_MARKER_LENGTH * 1.5) break
+    }
+    if (splitByBlanks && start === end) continue
+    const complete = joined.indexOf('>') < 0 || joined.indexOf('<') < joined.indexOf('>')
+    const dated = LEAD_IN.test(view) && (TIME.test(view) || DATE.test(view))
+    if (best >= 0 && !dated) {
+      continue
+    }
+    if (!isAttribution(joined, following)) continue
+    if (dated) return attributionAt(views, start, end, from)
+    if (!splitByBlanks && (complete || best < 0)) best = start
+  }
+  return best < 0 ? undefined : attributionAt(views, best, end, from)
+}
+
+/** Moves `start` up while its line reads on from the one above: `On Wed, Oct 8,` + `2014 at …`. */
+function attributionAt(views: readonly string[], start: number, end: number, from: number) {
+  let top = start
+  while (top > from && end - top < MAX_ATTRIBUTION_LINES && READS_ON.test(views[top]!)) {
+    const above = views[top - 1]!
+    if (above === '' || above.length > 80 || above.startsWith('>') || endsSentence(above)) break
+    if (!LEAD_IN.test(above) && !EMAIL.test(above)) break
+    top--
+  }
+  return { start: top, prefix: ownPrefix(views[top]!) }
+}
+
+/** `reply On Wed, Apr 4, 2012 …, bob@example.com wrote:` begins with own text. */
+function ownPrefix(view: string): string {
+  const index = view.search(MIDLINE_LEAD_IN)
+  const prefix = index > 0 ? view.slice(0, index).trim() : ''
+  if (
+    !/[\p{L}\p{N}]/u.test(prefix) ||
+    prefix.includes('@') ||
+    /^\p{L}{0,3}$/u.test(prefix) ||
+    isDeviceLine(prefix)
+  )
+    return ''
+  return prefix
+}

@@ -1,0 +1,66 @@
+import { connect, type Socket } from 'node:net'
+
+/** A raw SMTP dialogue, for what a mail client would never do. */
+export type SmtpTalk = AsyncDisposable & {
+  /** Sends one command and answers the whole reply. */
+  say(line: string): Promise<string>
+  /** Sends bytes as they are and answers the next reply. */
+  send(bytes: string | Buffer): Promise<string>
+  /** Sends bytes and waits for nothing. */
+  write(bytes: string | Buffer): void
+  closed: Promise<void>
+}
+
+/** Connects and reads the greeting, then says EHLO. */
+export async function talkSmtp(port: number): Promise<SmtpTalk> {
+  const socket: Socket = connect(port, '127.0.0.1')
+  let buffer = ''
+  let waiting: ((reply: string) => void) | undefined
+  const take = () => {
+    // The last line of a reply has a space behind its code (RFC 5321 §4.2.1).
+    const match = /^(?:\d{3}-.*\r\n)*\d{3} .*\r\n/.exec(buffer)
+    if (match === null || waiting === undefined) return
+    buffer = buffer.slice(match[0].length)
+    const resolve = waiting
+    waiting = undefined
+    resolve(match[0].trimEnd())
+  }
+  socket.setEncoding('latin1').on('data', (text: string) => {
+    buffer += text
+    take()
+  })
+  socket.on('error', () => {})
+  const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
+  const reply = () =>
+    new Promise<string>((resolve) => {
+      waiting = resolve
+      take()
+    })
+  await reply()
+  const talk: SmtpTalk = {
+    say: (line) => talk.send(`${line}\r\n`),
+    send(bytes) {
+      socket.write(bytes)
+      return reply()
+    },
+    write: (bytes) => void socket.write(bytes),
+    closed,
+    async [Symbol.asyncDispose]() {
+      socket.destroy()
+      await closed
+    },
+  }
+  await talk.say('EHLO client.test')
+  return talk
+}
+
+/** Delivers these exact bytes (CRLF lines) to one recipient; answers the reply to DATA's end. */
+export async function deliverRaw(port: number, to: string, raw: string | Buffer): Promise<string> {
+  await using talk = await talkSmtp(port)
+  await talk.say('MAIL FROM:<sender@example.com>')
+  await talk.say(`RCPT TO:<${to}>`)
+  await talk.say('DATA')
+  const text = Buffer.isBuffer(raw) ? raw.toString('latin1') : Buffer.from(raw).toString('latin1')
+  const body = text.replace(/\r?\n/g, '\r\n').replace(/^\./gm, '..')
+  return await talk.send(Buffer.from(`${body}\r\n.\r\n`, 'latin1'))
+}
