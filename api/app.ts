@@ -1,6 +1,6 @@
 import { Elysia, ValidationError } from 'elysia'
 import { newRequestId } from '../shared/ids.ts'
-import { BODY_MAX_BYTES, readJson } from './body.ts'
+import { BODY_MAX_BYTES, notAnObject, readJson } from './body.ts'
 import { type ClientAddress, createClientAddress } from './clientAddress.ts'
 import { type Services, setIdentity } from './context.ts'
 import { docsRoutes } from './docs.ts'
@@ -137,6 +137,7 @@ function fail(state: Served, thrown: unknown): Response {
 /** Elysia's own errors, said in our words; it also wraps what a body parser throws. */
 function unwrap(thrown: unknown): unknown {
   if (thrown instanceof ValidationError) {
+    if (thrown.type === 'body' && thrown.value === null) return notAnObject()
     const first = thrown.valueError ?? thrown.all[0]
     const source = thrown.type === 'property' ? 'input' : thrown.type
     return badRequest(

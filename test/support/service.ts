@@ -15,6 +15,7 @@ import { POOL_TASKS } from '../../workers/main.ts'
 import { startPool } from '../../workers/pool.ts'
 import { createTransport } from '../../workers/transport.ts'
 import { createTestDatabase, type TestDatabase } from './database.ts'
+import { startTcpProxy, type TcpProxy } from './tcpProxy.ts'
 import { waitFor } from './waitFor.ts'
 
 /** An answer with its JSON body. */
@@ -39,12 +40,16 @@ export type TestService = AsyncDisposable & {
   smtp: SmtpServer | null
   url: string
   platform: Client & { key: string }
+  /** Between the service and Postgres, when asked for. */
+  proxy: TcpProxy | null
   newAgent(options?: { scopes?: readonly string[]; emailName?: string }): Promise<Agent>
   /** Delivers over real SMTP. */
   deliver(mail: SendMailOptions): Promise<void>
 }
 
 export type TestServiceOptions = {
+  /** Puts a proxy between the service and Postgres, so that the database can be cut off. */
+  proxied?: boolean
   env?: Record<string, string>
   /** Parts beside the API; both by default. */
   smtp?: boolean
@@ -66,14 +71,18 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     RATE_LIMIT_AUTH: '0',
     ...options.env,
   })
-  const api = startApi(config, database.url, silentLog)
-  const smtp = options.smtp === false ? null : await startSmtp(config, database.url, silentLog)
+  const direct = new URL(database.url)
+  const proxy = options.proxied ? await startTcpProxy(Number(direct.port)) : null
+  const databaseUrl =
+    proxy === null ? database.url : database.url.replace(`:${direct.port}/`, `:${proxy.port}/`)
+  const api = startApi(config, databaseUrl, silentLog)
+  const smtp = options.smtp === false ? null : await startSmtp(config, databaseUrl, silentLog)
   const transport = createTransport(config.relayUrl)
   const workers: Running | null =
     options.workers === false
       ? null
       : await startPool(
-          { name: 'mail', databaseUrl: database.url, concurrency: 4, ...POOL_TASKS.mail },
+          { name: 'mail', databaseUrl, concurrency: 4, ...POOL_TASKS.mail },
           { log: silentLog, mailDomain: config.mailDomain, transport },
         )
   const url = `http://127.0.0.1:${api.port}`
@@ -86,6 +95,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     api,
     smtp,
     url,
+    proxy,
     platform: { ...createClient(url, platformKey), key: platformKey },
     async newAgent({ scopes = PROJECT_SCOPES, emailName } = {}) {
       const address = `${emailName ?? `agent${++agents}`}@${config.mailDomain}`
@@ -103,6 +113,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     async [Symbol.asyncDispose]() {
       await Promise.all([api.stop(), smtp?.stop(), workers?.stop()])
       transport.close()
+      await proxy?.[Symbol.asyncDispose]()
       await database[Symbol.asyncDispose]()
       rmSync(dataDir, { recursive: true, force: true })
     },
