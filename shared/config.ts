@@ -13,7 +13,7 @@ const url = (protocols: string[]) =>
   z
     .string()
     .refine(
-      (text) => URL.canParse(text) && protocols.includes(new URL(text).protocol),
+      (text) => isUrl(text, protocols),
       `must be a URL that starts with ${protocols.map((name) => `${name}//`).join(' or ')}`,
     )
 
@@ -43,10 +43,15 @@ const list = (item: z.ZodType<string, string>) =>
 const bootstrapKey = (kind: 'platform' | 'project', form: string) =>
   z.string().refine((key) => isKey(key, kind), `must be ${form} followed by 64 hexadecimal digits`)
 
-const relayUrl = z.union(
-  [z.literal('capture'), url(['smtp:', 'smtps:'])],
-  'must be smtp://user:pass@host:port, smtps://user:pass@host:port or capture',
-)
+const isUrl = (text: string, protocols: string[]) =>
+  URL.canParse(text) && protocols.includes(new URL(text).protocol)
+
+const relayUrl = z
+  .string()
+  .refine(
+    (text) => text === 'capture' || isUrl(text, ['smtp:', 'smtps:']),
+    'must be smtp://user:pass@host:port, smtps://user:pass@host:port or capture',
+  )
 
 const variables = z.object({
   NODE_ENV: z.string().default('development'),

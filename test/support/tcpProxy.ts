@@ -8,8 +8,8 @@ export type TcpProxy = AsyncDisposable & {
   mend(): Promise<void>
 }
 
-/** Starts a proxy on 127.0.0.1 to a port there. */
-export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
+/** Starts a proxy on 127.0.0.1 to a port there; on a port of its choice unless one is given. */
+export async function startTcpProxy(targetPort: number, ownPort = 0): Promise<TcpProxy> {
   const sockets = new Set<Socket>()
   let server: Server | undefined
   const listen = async (port: number) => {
@@ -39,7 +39,7 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
     for (const socket of sockets) socket.destroy()
     await closed
   }
-  const port = await listen(0)
+  const port = await listen(ownPort)
   return {
     port,
     cut,
