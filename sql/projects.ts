@@ -6,7 +6,7 @@ import { type Pool, type Queryable, transaction } from './db.ts'
 import { addJob } from './jobs.ts'
 import { insertProjectKey, revokeProjectKey } from './keys.ts'
 
-export type Purpose = 'SELLER' | 'BUYER'
+type Purpose = 'SELLER' | 'BUYER'
 
 /** A project as the platform shows it. */
 export type Project = {

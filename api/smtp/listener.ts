@@ -11,7 +11,7 @@ import type { Mover } from './mover.ts'
 import type { Spool } from './spool.ts'
 
 /** The largest message accepted, in bytes (RFC 1870 SIZE). */
-export const MESSAGE_MAX_BYTES = 35 * 1024 * 1024
+const MESSAGE_MAX_BYTES = 35 * 1024 * 1024
 /** RFC 5321 §4.5.3.1.8 asks for at least 100 recipients a message. */
 const RECIPIENTS_MAX = 100
 /** Bytes of unfinished messages held in memory over all connections; past it a sender is asked to come back. */

@@ -2,10 +2,10 @@ import type { AddressInfo } from 'node:net'
 import PostalMime, { type Email } from 'postal-mime'
 import { SMTPServer } from 'smtp-server'
 
-export type SunkMail = { from: string; to: string[]; raw: string; email: Email }
+type SunkMail = { from: string; to: string[]; raw: string; email: Email }
 
 /** A refusal that the sink gives: at RCPT for one address, or to the whole message. */
-export type Refusal = { code: number; message: string }
+type Refusal = { code: number; message: string }
 
 export type Sink = AsyncDisposable & {
   url: string
