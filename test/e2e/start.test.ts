@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freePort, printed, startProcess } from '../support/process.ts'
+import { freePort, printed, startCommand, startProcess } from '../support/process.ts'
 import { createClient, deliverMail, waitForMessages } from '../support/service.ts'
 
 /** Reads the keys and the inbox out of the welcome block. */
@@ -96,6 +96,20 @@ test('a service that was killed leaves nothing that keeps the next one from star
     await printed(second, /Purser is running/)
     second.child.kill('SIGTERM')
     expect(await second.exited).toBe(0)
+  } finally {
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+}, 60_000)
+
+test('npm start passes SIGTERM on, and answers with the exit code of the drain', async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'purser-npm-'))
+  const env = { PORT: '0', SMTP_PORT: '0', DATA_DIR: dataDir, LOG_LEVEL: 'info' }
+  try {
+    const npm = startCommand(['npm', 'start'], env)
+    await printed(npm, /Purser is running/)
+    npm.child.kill('SIGTERM')
+    expect(await npm.exited).toBe(0)
+    expect(npm.stderr()).toContain('"service":"purser","msg":"stopped"')
   } finally {
     rmSync(dataDir, { recursive: true, force: true })
   }
