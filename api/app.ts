@@ -58,7 +58,8 @@ export function createApp(services: Services, usage: UsageRecorder): App {
 }
 
 function createRoutes(services: Services) {
-  const api = new Elysia({ strictPath: true, aot: true })
+  // Elysia would look for the path behind the eleventh character, and miss it where the Host header is very short.
+  const api = new Elysia({ strictPath: true, handler: { standardHostname: false } })
     .onError({ as: 'global' }, ({ code, error, request }) => {
       const state = served.get(request)
       if (state === undefined) throw error

@@ -17,7 +17,8 @@ const RECIPIENTS_MAX = 100
 /** Bytes of unfinished messages held in memory over all connections; past it a sender is asked to come back. */
 const IN_FLIGHT_MAX_BYTES = 256 * 1024 * 1024
 const IDLE_TIMEOUT_MS = 60_000
-const CLOSE_TIMEOUT_MS = 10_000
+/** After SIGTERM a message under way has this long to be finished; the sender of any other keeps it and comes back. */
+const CLOSE_TIMEOUT_MS = 5_000
 
 /** An answer other than 250; smtp-server sends `responseCode` and the message. */
 class SmtpReply extends Error {
