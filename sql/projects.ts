@@ -3,6 +3,7 @@ import type { Cursor } from '../shared/cursor.ts'
 import { newProjectId } from '../shared/ids.ts'
 import { notifyAddressesChanged } from './addresses.ts'
 import { type Pool, type Queryable, transaction } from './db.ts'
+import { deleteEndpointsOfProject } from './endpoints.ts'
 import { addJob } from './jobs.ts'
 import { insertProjectKey, revokeProjectKey } from './keys.ts'
 
@@ -193,7 +194,7 @@ export async function rotateProjectKey(
 }
 
 /**
- * Deletes a project: its key and its address are dead at once, and a job removes what it held. `for update` waits for
+ * Deletes a project: its key, its address and its endpoints are dead at once, and a job removes what it held. `for update` waits for
  * mail that is being stored at this moment, and makes mail that comes later find the project gone.
  * @returns false when there is no such project.
  */
@@ -206,6 +207,7 @@ export async function deleteProject(pool: Pool, id: string): Promise<boolean> {
     if (rows[0] === undefined) return false
     await db.query('update projects set deleted_at = clock_timestamp() where id = $1', [id])
     await revokeProjectKey(db, id)
+    await deleteEndpointsOfProject(db, id)
     await addJob(db, {
       task: 'purge_project',
       payload: { projectId: id },
