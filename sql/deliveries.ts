@@ -1,6 +1,6 @@
 import { newDeliveryId } from '../shared/ids.ts'
-import { type Pool, type Queryable, transaction } from './db.ts'
-import { addJob, addJobsFrom } from './jobs.ts'
+import type { Pool, Queryable } from './db.ts'
+import { addJobsFrom } from './jobs.ts'
 
 /** An event for one webhook URL. */
 export type NewDelivery = {
@@ -66,118 +66,53 @@ export type DueDelivery = {
   secret: string | null
 }
 
-/** Reads a delivery for an attempt; null when nothing is left to do for it. */
-export async function findDueDelivery(db: Queryable, id: string): Promise<DueDelivery | null> {
-  const { rows } = await db.query<{
-    project_id: string
-    endpoint_id: string | null
-    event: string
-    idempotency_key: string
-    url: string
-    body: Buffer
-    attempt: number
-    attempts_before: number
-    webhook_secret: string | null
-  }>({
-    name: 'find-due-delivery',
+type DueRow = {
+  id: string
+  project_id: string
+  endpoint_id: string | null
+  event: string
+  idempotency_key: string
+  url: string
+  body: Buffer
+  attempt: number
+  attempts_before: number
+  webhook_secret: string | null
+}
+
+/**
+ * Reads deliveries for an attempt each; null for one that nothing is left to do for. Many at once, because a burst of due
+ * deliveries is read by as many jobs at the same moment.
+ */
+export async function findDueDeliveries(
+  db: Queryable,
+  ids: string[],
+): Promise<(DueDelivery | null)[]> {
+  const { rows } = await db.query<DueRow>({
+    name: 'find-due-deliveries',
     text: `
-      select d.project_id, d.endpoint_id, d.event, d.idempotency_key, d.url, d.body, d.attempt, d.attempts_before,
-             e.webhook_secret
+      select d.id, d.project_id, d.endpoint_id, d.event, d.idempotency_key, d.url, d.body, d.attempt,
+             d.attempts_before, e.webhook_secret
       from webhook_deliveries d
       left join seller_endpoints e on e.id = d.endpoint_id and e.deleted_at is null
-      where d.id = $1 and d.status = 'pending'`,
-    values: [id],
+      where d.id = any ($1) and d.status = 'pending'`,
+    values: [ids],
   })
-  const row = rows[0]
-  if (row === undefined) return null
-  return {
-    id,
-    projectId: row.project_id,
-    endpointId: row.endpoint_id,
-    event: row.event,
-    idempotencyKey: row.idempotency_key,
-    url: row.url,
-    body: row.body,
-    attempt: row.attempt,
-    attemptsBefore: row.attempts_before,
-    secret: row.webhook_secret,
-  }
+  const found = new Map(rows.map((row) => [row.id, toDueDelivery(row)]))
+  return ids.map((id) => found.get(id) ?? null)
 }
 
-/** What one attempt came to. */
-export type AttemptResult = {
-  deliveryId: string
-  /** Counts over replays; the delivery must stand at the one before. */
-  attempt: number
-  /** How long the attempt took, and how long ago it ended, in milliseconds. */
-  ms: number
-  endedAgoMs: number
-  statusCode: number | null
-  error: string | null
-  responsePrefix: string | null
-} & (
-  | { status: 'delivered' | 'aborted' | 'exhausted' }
-  /** Seconds from the end of this attempt to the next. */
-  | { status: 'pending'; retryInS: number }
-)
-
-/**
- * Times come from the database's clock alone, so that processes whose clocks differ keep one schedule. Rounded up to the
- * millisecond that the column holds: rounded down, the next attempt could be early.
- */
-const RECORD_ATTEMPT = `
-  with moment as materialized (
-    select date_trunc('milliseconds',
-      clock_timestamp() - $3 * interval '1 millisecond' + interval '999 microseconds') as ended_at
-  ), updated as (
-    update webhook_deliveries d set
-      attempt = $2, status = $5, next_attempt_at = m.ended_at + $6 * interval '1 second'
-    from moment m
-    where d.id = $1 and d.attempt = $2 - 1 and d.status = 'pending'
-    returning d.next_attempt_at, m.ended_at
-  ), logged as (
-    insert into webhook_attempts (delivery_id, n, started_at, ended_at, status_code, error, response_prefix)
-    select $1, $2, ended_at - $4 * interval '1 millisecond', ended_at, $7, $8, $9 from updated
-  )
-  select next_attempt_at from updated`
-
-/**
- * Records an attempt, moves its delivery on and queues the next attempt, all or nothing.
- * @returns false when another run of the same attempt was recorded first, or the delivery was given up meanwhile; then
- * nothing changed.
- */
-export async function recordAttempt(pool: Pool, result: AttemptResult): Promise<boolean> {
-  const record = async (db: Queryable) => {
-    const { rows } = await db.query<{ next_attempt_at: Date | null }>({
-      name: 'record-attempt',
-      text: RECORD_ATTEMPT,
-      values: [
-        result.deliveryId,
-        result.attempt,
-        result.endedAgoMs,
-        result.ms,
-        result.status,
-        result.status === 'pending' ? result.retryInS : null,
-        result.statusCode,
-        result.error,
-        result.responsePrefix,
-      ],
-    })
-    return rows[0]
-  }
-  if (result.status !== 'pending') return (await record(pool)) !== undefined
-  return transaction(pool, async (db) => {
-    const recorded = await record(db)
-    if (recorded === undefined) return false
-    await addJob(db, {
-      task: 'deliver_webhook',
-      payload: { deliveryId: result.deliveryId, attempt: result.attempt + 1 },
-      key: jobKey(result.deliveryId),
-      runAt: recorded.next_attempt_at!,
-    })
-    return true
-  })
-}
+const toDueDelivery = (row: DueRow): DueDelivery => ({
+  id: row.id,
+  projectId: row.project_id,
+  endpointId: row.endpoint_id,
+  event: row.event,
+  idempotencyKey: row.idempotency_key,
+  url: row.url,
+  body: row.body,
+  attempt: row.attempt,
+  attemptsBefore: row.attempts_before,
+  secret: row.webhook_secret,
+})
 
 /**
  * Queues an attempt for another time, in place of the job that is queued already. Only while it is the delivery's next:

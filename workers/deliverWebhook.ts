@@ -1,14 +1,9 @@
 import { nextWebhookDelayS, webhookVerdict } from '../shared/webhookSchedule.ts'
 import { signWebhook } from '../shared/webhookSignature.ts'
+import type { AttemptResult } from '../sql/attempts.ts'
 import { isDatabaseUnavailable, type Pool } from '../sql/db.ts'
-import {
-  type AttemptResult,
-  abortDelivery,
-  type DueDelivery,
-  findDueDelivery,
-  postponeAttempt,
-  recordAttempt,
-} from '../sql/deliveries.ts'
+import { abortDelivery, type DueDelivery, postponeAttempt } from '../sql/deliveries.ts'
+import { deliveryBatches } from './deliveryBatches.ts'
 import { type GuardedResponse, guardedRequest } from './guardedRequest.ts'
 import type { Task, TaskDeps } from './pool.ts'
 
@@ -27,8 +22,9 @@ const RECORD_RETRY_MS = 100
  */
 export const deliverWebhook: Task<'deliver_webhook'> = async (payload, deps) => {
   const { deliveryId, attempt = 1 } = payload
+  const { due } = deliveryBatches(deps.pool)
   const isNext = (found: DueDelivery | null) => found !== null && found.attempt === attempt - 1
-  let delivery = await findDueDelivery(deps.pool, deliveryId)
+  let delivery = await due.submit(deliveryId)
   if (delivery === null || !isNext(delivery)) return
   const lane = delivery.endpointId ?? deliveryId
   const turn = await deps.lanes.enter(lane, delivery.projectId)
@@ -37,7 +33,7 @@ export const deliverWebhook: Task<'deliver_webhook'> = async (payload, deps) => 
     return postponeAttempt(deps.pool, { deliveryId, attempt, runAt })
   }
   try {
-    if (turn.waited) delivery = await findDueDelivery(deps.pool, deliveryId)
+    if (turn.waited) delivery = await due.submit(deliveryId)
     if (delivery === null || !isNext(delivery)) return
     await attemptDelivery(deps, delivery, turn.leave)
   } finally {
@@ -58,7 +54,8 @@ async function attemptDelivery(
   const endedMs = performance.now()
   answered()
   const outcome = judge(answer, delivery)
-  await record(deps.pool, endedMs, {
+  await record(deps.pool, {
+    endedMs,
     ...outcome,
     deliveryId: delivery.id,
     attempt: delivery.attempt + 1,
@@ -88,33 +85,26 @@ function post(deps: TaskDeps, delivery: DueDelivery, secret: string): Promise<Gu
   })
 }
 
-type Outcome =
-  | { status: 'delivered' | 'aborted' | 'exhausted' }
-  | { status: 'pending'; retryInS: number }
-
-function judge(answer: GuardedResponse, delivery: DueDelivery): Outcome {
+function judge(
+  answer: GuardedResponse,
+  delivery: DueDelivery,
+): Pick<AttemptResult, 'status' | 'retryInS'> {
   // A forbidden address stays one: to try it again would only tell an attacker more.
-  if (!answer.ok && answer.kind === 'blocked') return { status: 'aborted' }
+  if (!answer.ok && answer.kind === 'blocked') return { status: 'aborted', retryInS: null }
   const verdict = webhookVerdict(answer.ok ? answer.status : null)
-  if (verdict !== 'retry') return { status: verdict }
+  if (verdict !== 'retry') return { status: verdict, retryInS: null }
   const retryInS = nextWebhookDelayS(delivery.attempt + 1 - delivery.attemptsBefore)
-  return retryInS === null ? { status: 'exhausted' } : { status: 'pending', retryInS }
+  return { status: retryInS === null ? 'exhausted' : 'pending', retryInS }
 }
 
-type Recorded = AttemptResult extends infer Each
-  ? Each extends AttemptResult
-    ? Omit<Each, 'endedAgoMs'>
-    : never
-  : never
-
-async function record(pool: Pool, endedMs: number, result: Recorded): Promise<void> {
+async function record(pool: Pool, result: AttemptResult): Promise<void> {
   for (;;) {
-    const endedAgoMs = performance.now() - endedMs
     try {
-      await recordAttempt(pool, { ...result, endedAgoMs } as AttemptResult)
+      await deliveryBatches(pool).attempts.submit(result)
       return
     } catch (error) {
-      if (!isDatabaseUnavailable(error) || endedAgoMs > RECORD_PATIENCE_MS) throw error
+      const waitedMs = performance.now() - result.endedMs
+      if (!isDatabaseUnavailable(error) || waitedMs > RECORD_PATIENCE_MS) throw error
       await Bun.sleep(RECORD_RETRY_MS)
     }
   }
