@@ -10,7 +10,7 @@
  */
 
 /** Requests of one lane at the same time; of a slow one. */
-const LANE_CAP = 16
+const LANE_CAP = 32
 const SLOW_LANE_CAP = 4
 /** Requests of one owner's slow lanes at the same time. */
 const SLOW_OWNER_CAP = 16
