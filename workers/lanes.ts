@@ -46,9 +46,11 @@ export type Turn =
 export class Lanes {
   readonly #lanes = new Map<string, Lane>()
   readonly #slowCap: number
+  readonly #nowMs: () => number
 
   /** @param slots jobs that the pool runs at the same time; slow lanes get at most half of them. */
-  constructor(slots: number) {
+  constructor(slots: number, nowMs = () => performance.now()) {
+    this.#nowMs = nowMs
     this.#slowCap = Math.max(1, Math.floor(slots / 2))
   }
 
@@ -86,12 +88,12 @@ export class Lanes {
   }
 
   #hasRoom(lane: Lane): boolean {
-    if (!isSlow(lane)) return lane.open.size < LANE_CAP
+    if (!this.#isSlow(lane)) return lane.open.size < LANE_CAP
     if (lane.open.size >= SLOW_LANE_CAP) return false
     let ofAll = 0
     let ofOwner = 0
     for (const other of this.#lanes.values()) {
-      if (other.open.size === 0 || !isSlow(other)) continue
+      if (other.open.size === 0 || !this.#isSlow(other)) continue
       ofAll += other.open.size
       if (other.owner === lane.owner) ofOwner += other.open.size
     }
@@ -99,18 +101,18 @@ export class Lanes {
   }
 
   #mayWait(lane: Lane): boolean {
-    if (isSlow(lane)) return false
+    if (this.#isSlow(lane)) return false
     if (lane.averageMs === null && lane.waiting.length >= UNPROVEN_WAITING_MAX) return false
     const turns = (lane.waiting.length + 1) / LANE_CAP
     return turns * (lane.averageMs ?? UNPROVEN_MS) <= WAIT_MAX_MS
   }
 
   #start(lane: Lane, waited: boolean): Turn {
-    const request = { sinceMs: performance.now() }
+    const request = { sinceMs: this.#nowMs() }
     lane.open.add(request)
     const leave = () => {
       if (!lane.open.delete(request)) return
-      const ms = performance.now() - request.sinceMs
+      const ms = this.#nowMs() - request.sinceMs
       lane.averageMs = lane.averageMs === null ? ms : lane.averageMs * 0.7 + ms * 0.3
       while (lane.waiting.length > 0 && this.#hasRoom(lane)) {
         lane.waiting.shift()!(this.#start(lane, true))
@@ -120,7 +122,7 @@ export class Lanes {
   }
 
   #refuse(lane: Lane): Turn {
-    const nowMs = performance.now()
+    const nowMs = this.#nowMs()
     const servedEveryMs = (lane.averageMs ?? UNPROVEN_MS) / LANE_CAP
     const spacingMs = Math.min(
       Math.max(servedEveryMs, RETURN_SPACING_MIN_MS),
@@ -129,11 +131,11 @@ export class Lanes {
     lane.lastReturnMs = Math.max(nowMs + RETURN_MS, lane.lastReturnMs + spacingMs)
     return { granted: false, returnInMs: lane.lastReturnMs - nowMs }
   }
-}
 
-function isSlow(lane: Lane): boolean {
-  if (lane.averageMs !== null && lane.averageMs > SLOW_MS) return true
-  // Requests start in the order of the set.
-  const [oldest] = lane.open
-  return oldest !== undefined && performance.now() - oldest.sinceMs > SLOW_MS
+  #isSlow(lane: Lane): boolean {
+    if (lane.averageMs !== null && lane.averageMs > SLOW_MS) return true
+    // Requests start in the order of the set.
+    const [oldest] = lane.open
+    return oldest !== undefined && this.#nowMs() - oldest.sinceMs > SLOW_MS
+  }
 }
