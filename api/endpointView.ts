@@ -1,12 +1,13 @@
 import { Type as t } from '@sinclair/typebox'
 import { formatUsdc } from '../shared/usdc.ts'
-import type { ChangedEndpoint, Endpoint, EndpointTotals } from '../sql/endpoints.ts'
+import type { ChangedEndpoint } from '../sql/endpointChanges.ts'
+import type { Endpoint, EndpointTotals } from '../sql/endpoints.ts'
 import { Time } from './operation.ts'
 
 const Nullable = (description?: string) =>
   t.Union([t.String(), t.Null()], description === undefined ? {} : { description })
 
-export const EndpointSchema = t.Object({
+const EndpointSchema = t.Object({
   endpointId: t.String(),
   urlPattern: t.String(),
   priceUsdc: t.String(),
@@ -62,7 +63,7 @@ export const EXAMPLE_ENDPOINT = {
 export const EXAMPLE_SECRET = `whsec_${'0'.repeat(64)}`
 
 /** An active endpoint as the API shows it; its secret is never part of it. */
-export const toEndpointView = (endpoint: Endpoint) => ({
+const toEndpointView = (endpoint: Endpoint) => ({
   endpointId: endpoint.id,
   urlPattern: endpoint.urlPattern,
   priceUsdc: formatUsdc(endpoint.priceAtomic),

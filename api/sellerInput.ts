@@ -1,7 +1,21 @@
-import { Type as t } from '@sinclair/typebox'
+import { type Static, Type as t } from '@sinclair/typebox'
+import type { Config } from '../shared/config.ts'
 import { outboundUrlFault } from '../shared/outboundUrl.ts'
 import { parseResourceUrl, type ResourceUrl, ResourceUrlError } from '../shared/resourceUrl.ts'
-import { parseUsdc, USDC_AMOUNT_PATTERN, UsdcAmountError, usdcNetwork } from '../shared/usdc.ts'
+import {
+  type NetworkName,
+  parseUsdc,
+  USDC_AMOUNT_PATTERN,
+  UsdcAmountError,
+  usdcNetwork,
+} from '../shared/usdc.ts'
+import {
+  ENDPOINTS_MAX,
+  type EndpointChange,
+  SecretWithoutWebhookError,
+  TooManyEndpointsError,
+} from '../sql/endpointChanges.ts'
+import type { Services } from './context.ts'
 import { badRequest } from './errors.ts'
 
 const URL_MAX_LENGTH = 2_048
@@ -49,7 +63,7 @@ export function readUrlPattern(text: string, allowPrivate: boolean): ResourceUrl
 }
 
 /** Reads `webhookUrl` in its normal form, without a fragment, which is never sent. @throws {ApiError} 400 */
-export function readWebhookUrl(text: string, allowPrivate: boolean): string {
+function readWebhookUrl(text: string, allowPrivate: boolean): string {
   try {
     parseResourceUrl(text)
   } catch (error) {
@@ -81,9 +95,53 @@ export function readPrice(amount: string): bigint {
   }
 }
 
+/** The chain that prices are in. */
+export const serviceNetwork = (_config: Config): NetworkName => 'base-sepolia'
+
 /** Reads `network`: the service's own, or nothing. @throws {ApiError} 400 */
 export function readNetwork(network: string | undefined, own: string): string {
   if (network === undefined || network === own) return own
   const known = usdcNetwork(network) === undefined ? 'unknown' : 'not the chain of this service'
   throw badRequest(`network must be "${own}" or left out: "${network}" is ${known}`)
+}
+
+/** What may be changed of an endpoint. */
+export const ChangeBody = t.Object({
+  priceUsdc: t.Optional(PriceUsdc),
+  network: t.Optional(Network),
+  description: t.Optional(Description),
+  webhookUrl: t.Optional(WebhookUrl),
+  webhookSecret: t.Optional(WebhookSecret),
+})
+
+/** Reads a change; what is left out of the body is left out of it. @throws {ApiError} 400 */
+export function readChange({ config }: Services, body: Static<typeof ChangeBody>): EndpointChange {
+  const { priceUsdc, network, description, webhookUrl, webhookSecret } = body
+  return {
+    ...(priceUsdc === undefined ? {} : { priceAtomic: readPrice(priceUsdc) }),
+    ...(network === undefined ? {} : { network: readNetwork(network, serviceNetwork(config)) }),
+    ...(description === undefined ? {} : { description }),
+    ...(webhookUrl === undefined
+      ? {}
+      : {
+          webhookUrl:
+            webhookUrl === null ? null : readWebhookUrl(webhookUrl, config.allowPrivateNetworks),
+        }),
+    ...(webhookSecret === undefined ? {} : { webhookSecret }),
+  }
+}
+
+/** Runs a change, and says in words of the API what it refuses. @throws {ApiError} 400 */
+export async function orBadRequest<Result>(work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof SecretWithoutWebhookError) {
+      throw badRequest('webhookSecret must come with a webhookUrl')
+    }
+    if (error instanceof TooManyEndpointsError) {
+      throw badRequest(`A project must have at most ${ENDPOINTS_MAX} endpoints`)
+    }
+    throw error
+  }
 }

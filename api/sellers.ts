@@ -1,20 +1,8 @@
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { encodeCursor } from '../shared/cursor.ts'
-import type { NetworkName } from '../shared/usdc.ts'
-import {
-  deleteEndpoint,
-  ENDPOINTS_MAX,
-  type EndpointChange,
-  endpointTotals,
-  findEndpoint,
-  listEndpoints,
-  putEndpoint,
-  rotateWebhookSecret,
-  SecretWithoutWebhookError,
-  TooManyEndpointsError,
-  updateEndpoint,
-} from '../sql/endpoints.ts'
+import { putEndpoint } from '../sql/endpointChanges.ts'
+import { endpointTotals, findEndpoint, listEndpoints } from '../sql/endpoints.ts'
 import { projectOf, type Services } from './context.ts'
 import {
   ChangedEndpointSchema,
@@ -24,17 +12,20 @@ import {
   toChangedView,
   toEarningView,
 } from './endpointView.ts'
-import { badRequest, conflict, notFound } from './errors.ts'
+import { notFound } from './errors.ts'
 import { operation, PageQuery } from './operation.ts'
 import { readPage } from './page.ts'
+import { sellerChangeRoutes } from './sellerChanges.ts'
 import {
   Description,
   Network,
+  orBadRequest,
   PriceUsdc,
+  readChange,
   readNetwork,
   readPrice,
   readUrlPattern,
-  readWebhookUrl,
+  serviceNetwork,
   UrlPattern,
   WebhookSecret,
   WebhookUrl,
@@ -43,13 +34,6 @@ import {
 const PutBody = t.Object({
   urlPattern: UrlPattern,
   priceUsdc: PriceUsdc,
-  network: t.Optional(Network),
-  description: t.Optional(Description),
-  webhookUrl: t.Optional(WebhookUrl),
-  webhookSecret: t.Optional(WebhookSecret),
-})
-const PatchBody = t.Object({
-  priceUsdc: t.Optional(PriceUsdc),
   network: t.Optional(Network),
   description: t.Optional(Description),
   webhookUrl: t.Optional(WebhookUrl),
@@ -66,15 +50,12 @@ const changed = {
   example: { ...EXAMPLE_ENDPOINT, webhookSecret: EXAMPLE_SECRET },
 }
 
-/** The chain that prices are in. */
-const serviceNetwork = (_services: Services): NetworkName => 'base-sepolia'
-
 /** What a seller charges for. */
 export function sellerRoutes(services: Services) {
   return new Elysia({ prefix: '/v0/sellers/endpoints' })
     .use(putRoute(services))
     .use(readRoutes(services))
-    .use(changeRoutes(services))
+    .use(sellerChangeRoutes(services))
 }
 
 function putRoute(services: Services) {
@@ -90,7 +71,7 @@ function putRoute(services: Services) {
           urlPattern: url,
           matchKey,
           priceAtomic: readPrice(body.priceUsdc),
-          network: readNetwork(body.network, serviceNetwork(services)),
+          network: readNetwork(body.network, serviceNetwork(config)),
         }),
       )
       if (put === null) throw notFound('Project not found')
@@ -185,129 +166,4 @@ function readRoutes({ pool }: Services) {
         }),
       },
     )
-}
-
-function changeRoutes(services: Services) {
-  const { pool } = services
-  const target = (request: Request, params: { endpointId: string }) => ({
-    projectId: projectOf(request).projectId,
-    id: params.endpointId,
-  })
-  return new Elysia()
-    .patch(
-      '/:endpointId',
-      async ({ request, params, body }) => {
-        const change = readChange(services, body)
-        if (Object.keys(change).length === 0) {
-          throw badRequest(
-            `The body must hold one of ${Object.keys(PatchBody.properties).join(', ')}`,
-          )
-        }
-        const result = await orBadRequest(() =>
-          updateEndpoint(pool, { ...target(request, params), change }),
-        )
-        if (result === null) throw missing()
-        return toChangedView(result)
-      },
-      {
-        params: Params,
-        body: PatchBody,
-        detail: operation({
-          ...describe,
-          summary: 'Change an endpoint',
-          description:
-            'What is left out stays as it is; null removes a description or a webhook. A change of webhookUrl keeps ' +
-            'the secret and leaves deliveries on their way to the address they were made for; removing it ends them.',
-          requestExample: { priceUsdc: '0.02' },
-          success: {
-            status: 200,
-            description: 'The endpoint and, when new, its secret.',
-            ...changed,
-          },
-          errors,
-        }),
-      },
-    )
-    .post(
-      '/:endpointId/rotate-secret',
-      async ({ request, params }) => {
-        try {
-          const result = await rotateWebhookSecret(pool, target(request, params))
-          if (result === null) throw missing()
-          return toChangedView(result)
-        } catch (error) {
-          if (!(error instanceof SecretWithoutWebhookError)) throw error
-          throw conflict('The endpoint has no webhook: set webhookUrl first')
-        }
-      },
-      {
-        params: Params,
-        detail: operation({
-          ...describe,
-          summary: 'Replace the secret of a webhook',
-          description:
-            'Every attempt from now on is signed with the new secret, retries of earlier events included.',
-          success: { status: 200, description: 'The endpoint and its new secret.', ...changed },
-          errors: { ...errors, 409: 'The endpoint has no webhook' },
-        }),
-      },
-    )
-    .delete(
-      '/:endpointId',
-      async ({ request, params }) => {
-        if (!(await deleteEndpoint(pool, target(request, params)))) throw missing()
-        return new Response(null, { status: 204 })
-      },
-      {
-        params: Params,
-        detail: operation({
-          ...describe,
-          summary: 'Delete an endpoint',
-          description:
-            'Nothing is charged for it any more, and its webhook is sent nothing more. Its payments stay.',
-          success: { status: 204, description: 'The endpoint is gone.' },
-          errors,
-        }),
-      },
-    )
-}
-
-type ChangeBody = {
-  priceUsdc?: string
-  network?: string
-  description?: string | null
-  webhookUrl?: string | null
-  webhookSecret?: string
-}
-
-function readChange(services: Services, body: ChangeBody): EndpointChange {
-  const { priceUsdc, network, description, webhookUrl, webhookSecret } = body
-  return {
-    ...(priceUsdc === undefined ? {} : { priceAtomic: readPrice(priceUsdc) }),
-    ...(network === undefined ? {} : { network: readNetwork(network, serviceNetwork(services)) }),
-    ...(description === undefined ? {} : { description }),
-    ...(webhookUrl === undefined
-      ? {}
-      : {
-          webhookUrl:
-            webhookUrl === null
-              ? null
-              : readWebhookUrl(webhookUrl, services.config.allowPrivateNetworks),
-        }),
-    ...(webhookSecret === undefined ? {} : { webhookSecret }),
-  }
-}
-
-async function orBadRequest<Result>(work: () => Promise<Result>): Promise<Result> {
-  try {
-    return await work()
-  } catch (error) {
-    if (error instanceof SecretWithoutWebhookError) {
-      throw badRequest('webhookSecret must come with a webhookUrl')
-    }
-    if (error instanceof TooManyEndpointsError) {
-      throw badRequest(`A project must have at most ${ENDPOINTS_MAX} endpoints`)
-    }
-    throw error
-  }
 }

@@ -171,7 +171,10 @@ export async function replayDelivery(
   })
 }
 
-/** Gives up what is pending for an endpoint or a whole project. */
+/**
+ * Gives up what is pending for an endpoint or a whole project. Rows are locked in the order of their ids, as where
+ * attempts are recorded, so that the two cannot wait for each other.
+ */
 export async function abortDeliveriesOf(
   db: Queryable,
   of: ({ endpointId: string } | { projectId: string }) & { error: string },
@@ -179,8 +182,28 @@ export async function abortDeliveriesOf(
   const [column, id] =
     'endpointId' in of ? ['endpoint_id', of.endpointId] : ['project_id', of.projectId]
   await db.query(
-    `update webhook_deliveries set status = 'aborted', error = $2, next_attempt_at = null
-     where ${column} = $1 and status = 'pending'`,
+    `with doomed as materialized (
+       select id from webhook_deliveries where ${column} = $1 and status = 'pending' order by id for update
+     )
+     update webhook_deliveries d set status = 'aborted', error = $2, next_attempt_at = null
+     from doomed where d.id = doomed.id and d.status = 'pending'`,
     [id, of.error],
   )
+}
+
+const PURGE_BATCH = 1_000
+
+/** Removes the delivery log of a deleted project, a batch a statement. */
+export async function purgeDeliveries(db: Queryable, projectId: string): Promise<void> {
+  let removed = PURGE_BATCH
+  while (removed === PURGE_BATCH) {
+    const { rows } = await db.query(
+      `delete from webhook_deliveries where id in (
+         select d.id from webhook_deliveries d join projects p on p.id = d.project_id
+         where d.project_id = $1 and p.deleted_at is not null limit ${PURGE_BATCH})
+       returning id`,
+      [projectId],
+    )
+    removed = rows.length
+  }
 }

@@ -3,7 +3,8 @@ import type { Cursor } from '../shared/cursor.ts'
 import { newProjectId } from '../shared/ids.ts'
 import { notifyAddressesChanged } from './addresses.ts'
 import { type Pool, type Queryable, transaction } from './db.ts'
-import { deleteEndpointsOfProject } from './endpoints.ts'
+import { purgeDeliveries } from './deliveryLog.ts'
+import { deleteEndpointsOfProject } from './endpointChanges.ts'
 import { addJob } from './jobs.ts'
 import { insertProjectKey, revokeProjectKey } from './keys.ts'
 
@@ -221,7 +222,10 @@ export async function deleteProject(pool: Pool, id: string): Promise<boolean> {
 /** Rows removed in one transaction, so that a large inbox does not hold locks for minutes. */
 const PURGE_BATCH = 1_000
 
-/** Removes the mail of a deleted project, a batch a transaction. Safe to run again after a crash. */
+/**
+ * Removes the mail and the delivery log of a deleted project, a batch a transaction. Safe to run again after a crash. Its
+ * endpoints stay, deleted: payments, which are kept for audit, refer to them.
+ */
 export async function purgeProject(pool: Pool, projectId: string): Promise<void> {
   const batch = (table: string, key: string) =>
     `with doomed as (
@@ -243,6 +247,7 @@ export async function purgeProject(pool: Pool, projectId: string): Promise<void>
       })
     }
   }
+  await purgeDeliveries(pool, projectId)
   await pool.query(
     `delete from threads where project_id = $1
        and exists (select from projects where id = $1 and deleted_at is not null)`,

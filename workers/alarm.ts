@@ -5,7 +5,7 @@ import type { Running } from '../shared/service.ts'
 const LOOK_MS = 500
 /** Rings at least this far apart; what falls due in between is rung for together. */
 const GAP_MIN_MS = 5
-const GAP_MAX_MS = 250
+const GAP_MAX_MS = 100
 /** Fetching jobs takes longer the more of them wait (18 ms at 100,000); the gap keeps it at a fifth of the time. */
 const GAP_PER_FETCH = 4
 

@@ -42,7 +42,7 @@ export type Task<Name extends TaskName> = (
   job: { attempt: number },
 ) => Promise<void>
 
-export type Tasks = { [Name in TaskName]?: Task<Name> }
+type Tasks = { [Name in TaskName]?: Task<Name> }
 
 export type PoolSettings = {
   name: PoolName

@@ -2,7 +2,7 @@ import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'nod
 import type { AddressInfo } from 'node:net'
 
 /** One request as it arrived. */
-export type Received = {
+type Received = {
   method: string
   path: string
   headers: IncomingHttpHeaders

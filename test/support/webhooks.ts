@@ -86,3 +86,7 @@ export async function hurry(database: TestDatabase, deliveryId: string): Promise
     [job?.id],
   )
 }
+
+/** Waits until no job of a delivery is left: the row of one that ended goes a moment later. */
+export const waitForNoJob = (database: TestDatabase, deliveryId: string): Promise<true> =>
+  waitFor('the job to be gone', async () => (await findJob(database, deliveryId)) === null)

@@ -111,3 +111,24 @@ test('three processes share the work, one is killed in the middle, and nothing i
   expect([...attemptsSeen.values()].filter((times) => times > 2)).toEqual([])
   expect([...attemptsSeen.values()].filter((times) => times === 2).length).toBeLessThan(50)
 }, 40_000)
+
+test('SIGTERM lets an attempt end, records it once and leaves no job locked', async () => {
+  const open: (() => void)[] = []
+  await using receiver = await startReceiver((_request, response) => {
+    open.push(() => response.end())
+  })
+  await using worker = await startWorker()
+  const id = await sendEvent(service.database, agent, await register(agent, receiver.url))
+  await waitFor('the attempt to be under way', () => open.length === 1)
+  worker.child.kill('SIGTERM')
+  await printed(worker, /"msg":"draining"/)
+  open[0]!()
+  expect(await worker.exited).toBe(0)
+  const { body } = await agent.get(`/v0/webhooks/deliveries/${id}`)
+  expect(body).toMatchObject({ status: 'delivered', attemptCount: 1 })
+  const { rows } = await service.database.pool.query(
+    'select count(*)::int as count from graphile_worker.jobs where locked_by is not null',
+  )
+  expect(rows[0].count).toBe(0)
+  expect(receiver.requests).toHaveLength(1)
+}, 30_000)

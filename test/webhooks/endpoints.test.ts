@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { parseResourceUrl } from '../../shared/resourceUrl.ts'
-import { ENDPOINTS_MAX, findEndpointByResource } from '../../sql/endpoints.ts'
+import { ENDPOINTS_MAX } from '../../sql/endpointChanges.ts'
+import { findEndpointByResource } from '../../sql/endpoints.ts'
 import { startReceiver, status } from '../support/receiver.ts'
 import { type Agent, createClient, type TestService } from '../support/service.ts'
 import { waitFor } from '../support/waitFor.ts'
@@ -167,7 +168,7 @@ describe('one endpoint', () => {
   test('has no secret to rotate without a webhook', async () => {
     const { endpointId } = (await put(await service.newAgent())).body
     const owner = await service.newAgent()
-    const own = 'my-own-secret-1234'
+    const own = (await put(owner)).body.endpointId
     expect(await owner.post(`${PATH}/${own}/rotate-secret`)).toMatchObject({ status: 409 })
     expect(await owner.post(`${PATH}/${endpointId}/rotate-secret`)).toMatchObject({ status: 404 })
   })

@@ -5,13 +5,13 @@ import type { Agent, TestService } from '../support/service.ts'
 import { waitFor } from '../support/waitFor.ts'
 import {
   BODY,
-  findJob,
   hurry,
   register,
   sendEvent,
   startWebhookService,
   waitForAttempts,
   waitForEnd,
+  waitForNoJob,
 } from '../support/webhooks.ts'
 
 let service: TestService
@@ -43,7 +43,7 @@ describe('what an answer means', () => {
       const delivery = await waitForEnd(agent, id)
       expect(delivery).toMatchObject({ status: 'aborted', attemptCount: 1, nextAttemptAt: null })
       expect(delivery.attempts).toMatchObject([{ status: code, error: null, response: 'no' }])
-      expect(await findJob(service.database, id)).toBeNull()
+      await waitForNoJob(service.database, id)
       expect(receiver.requests).toHaveLength(1)
       expect(elsewhere.requests).toHaveLength(0)
     },
@@ -204,7 +204,7 @@ describe('nothing more is sent', () => {
       { status: 'aborted', error },
       { status: 'aborted', error: 'the endpoint no longer has a webhook' },
     ])
-    await waitFor('its job', async () => (await findJob(service.database, id)) === null)
+    await waitForNoJob(service.database, id)
     expect(receiver.requests).toHaveLength(1)
   })
 })
