@@ -1,7 +1,7 @@
 import { nextWebhookDelayS, webhookVerdict } from '../shared/webhookSchedule.ts'
 import { signWebhook } from '../shared/webhookSignature.ts'
 import type { AttemptResult } from '../sql/attempts.ts'
-import { isDatabaseUnavailable, type Pool } from '../sql/db.ts'
+import { isDatabaseUnavailable } from '../sql/db.ts'
 import { abortDelivery, type DueDelivery, postponeAttempt } from '../sql/deliveries.ts'
 import { deliveryBatches } from './deliveryBatches.ts'
 import { type GuardedResponse, guardedRequest } from './guardedRequest.ts'
@@ -11,9 +11,9 @@ import type { Task, TaskDeps } from './pool.ts'
 const ATTEMPT_TIMEOUT_MS = 10_000
 /** Of an answer, how much the delivery log keeps. */
 const LOGGED_BYTES = 1024
-/** How long an attempt that was made waits for a database that is away, rather than be made again. */
-const RECORD_PATIENCE_MS = 15_000
-const RECORD_RETRY_MS = 100
+/** How long to wait for a database that is away; with a time-out it stays under the drain limit of a pool. */
+const DATABASE_PATIENCE_MS = 8_000
+const DATABASE_RETRY_MS = 100
 
 /**
  * Makes one attempt to deliver an event and records what came of it; a failure's next attempt is queued by the same
@@ -22,18 +22,18 @@ const RECORD_RETRY_MS = 100
  */
 export const deliverWebhook: Task<'deliver_webhook'> = async (payload, deps) => {
   const { deliveryId, attempt = 1 } = payload
-  const { due } = deliveryBatches(deps.pool)
+  const read = () => patiently(() => deliveryBatches(deps.pool).due.submit(deliveryId))
   const isNext = (found: DueDelivery | null) => found !== null && found.attempt === attempt - 1
-  let delivery = await due.submit(deliveryId)
+  let delivery = await read()
   if (delivery === null || !isNext(delivery)) return
   const lane = delivery.endpointId ?? deliveryId
   const turn = await deps.lanes.enter(lane, delivery.projectId)
   if (!turn.granted) {
     const runAt = new Date(Date.now() + turn.returnInMs)
-    return postponeAttempt(deps.pool, { deliveryId, attempt, runAt })
+    return patiently(() => postponeAttempt(deps.pool, { deliveryId, attempt, runAt }))
   }
   try {
-    if (turn.waited) delivery = await due.submit(deliveryId)
+    if (turn.waited) delivery = await read()
     if (delivery === null || !isNext(delivery)) return
     await attemptDelivery(deps, delivery, turn.leave)
   } finally {
@@ -48,13 +48,14 @@ async function attemptDelivery(
 ): Promise<void> {
   const { secret } = delivery
   if (secret === null) {
-    return abortDelivery(deps.pool, delivery.id, 'the endpoint no longer has a webhook')
+    const reason = 'the endpoint no longer has a webhook'
+    return patiently(() => abortDelivery(deps.pool, delivery.id, reason))
   }
   const answer = await post(deps, delivery, secret)
   const endedMs = performance.now()
   answered()
   const outcome = judge(answer, delivery)
-  await record(deps.pool, {
+  const result: AttemptResult = {
     endedMs,
     ...outcome,
     deliveryId: delivery.id,
@@ -63,7 +64,8 @@ async function attemptDelivery(
     statusCode: answer.ok ? answer.status : null,
     error: answer.ok ? null : answer.detail,
     responsePrefix: answer.ok ? loggedPrefix(answer.bodyPrefix) : null,
-  })
+  }
+  await patiently(() => deliveryBatches(deps.pool).attempts.submit(result))
 }
 
 function post(deps: TaskDeps, delivery: DueDelivery, secret: string): Promise<GuardedResponse> {
@@ -97,15 +99,19 @@ function judge(
   return { status: retryInS === null ? 'exhausted' : 'pending', retryInS }
 }
 
-async function record(pool: Pool, result: AttemptResult): Promise<void> {
+/**
+ * Waits for a database that is away. To throw would leave it to Graphile Worker, whose own back-off receivers would see,
+ * and an attempt that was made would be made again.
+ */
+async function patiently<Result>(work: () => Promise<Result>): Promise<Result> {
+  const startMs = performance.now()
   for (;;) {
     try {
-      await deliveryBatches(pool).attempts.submit(result)
-      return
+      return await work()
     } catch (error) {
-      const waitedMs = performance.now() - result.endedMs
-      if (!isDatabaseUnavailable(error) || waitedMs > RECORD_PATIENCE_MS) throw error
-      await Bun.sleep(RECORD_RETRY_MS)
+      const waitedMs = performance.now() - startMs
+      if (!isDatabaseUnavailable(error) || waitedMs > DATABASE_PATIENCE_MS) throw error
+      await Bun.sleep(DATABASE_RETRY_MS)
     }
   }
 }

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { printed, type ServiceProcess, startProcess } from '../support/process.ts'
 import { startReceiver, status } from '../support/receiver.ts'
 import type { Agent, TestService } from '../support/service.ts'
+import { startTcpProxy } from '../support/tcpProxy.ts'
 import { waitFor } from '../support/waitFor.ts'
 import {
   findJob,
@@ -20,10 +21,10 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-async function startWorker(): Promise<ServiceProcess> {
+async function startWorker(databaseUrl = service.database.url): Promise<ServiceProcess> {
   const worker = startProcess(
     'workers/main.ts',
-    { DATABASE_URL: service.database.url, ALLOW_PRIVATE_NETWORKS: 'true', LOG_LEVEL: 'info' },
+    { DATABASE_URL: databaseUrl, ALLOW_PRIVATE_NETWORKS: 'true', LOG_LEVEL: 'info' },
     ['--pool', 'webhooks'],
   )
   await printed(worker, /"msg":"ready"/)
@@ -131,4 +132,33 @@ test('SIGTERM lets an attempt end, records it once and leaves no job locked', as
   )
   expect(rows[0].count).toBe(0)
   expect(receiver.requests).toHaveLength(1)
+}, 30_000)
+
+test('while the database is away an attempt waits to be recorded, and is not made again', async () => {
+  const open: (() => void)[] = []
+  await using receiver = await startReceiver((request, response) => {
+    const first = request.headers['x-service-delivery-attempt'] === '1'
+    if (first) open.push(() => response.writeHead(503).end())
+    else response.end()
+  })
+  const direct = new URL(service.database.url)
+  await using proxy = await startTcpProxy(Number(direct.port))
+  const url = service.database.url.replace(`:${direct.port}/`, `:${proxy.port}/`)
+  await using _worker = await startWorker(url)
+  const id = await sendEvent(service.database, agent, await register(agent, receiver.url))
+  await waitFor('the attempt to be under way', () => open.length === 1)
+  await proxy.cut()
+  const endedMs = Date.now()
+  open[0]!()
+  await waitFor('a while to pass', () => Date.now() > endedMs + 1_500)
+  await proxy.mend()
+  const delivery = await waitForEnd(agent, id)
+  expect(delivery.attempts.map((attempt: any) => attempt.status)).toEqual([503, 200])
+  const { at, ms } = delivery.attempts[0]
+  // The time away does not count: the schedule stands on the end of the attempt, not on its record.
+  expect(Math.abs(Date.parse(at) + ms - endedMs)).toBeLessThan(300)
+  expect(receiver.requests.map(({ headers }) => headers['x-service-delivery-attempt'])).toEqual([
+    '1',
+    '2',
+  ])
 }, 30_000)
