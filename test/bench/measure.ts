@@ -13,7 +13,7 @@ export type Row = {
 
 export const ROUNDS = 5
 
-export const median = (values: number[]): number => {
+const median = (values: number[]): number => {
   const sorted = values.toSorted((a, b) => a - b)
   const middle = sorted.length >> 1
   return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2

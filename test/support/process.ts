@@ -20,8 +20,16 @@ export function startProcess(
   env: Record<string, string>,
   args: string[] = [],
 ): ServiceProcess {
+  return startCommand([process.execPath, join(ROOT, file), ...args], env)
+}
+
+/** Starts any program in the project's folder. */
+export function startCommand(
+  [program = '', ...args]: string[],
+  env: Record<string, string>,
+): ServiceProcess {
   const { PATH = '', HOME = '' } = process.env
-  const child = spawn(process.execPath, [join(ROOT, file), ...args], {
+  const child = spawn(program, args, {
     cwd: ROOT,
     env: { PATH, HOME, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
