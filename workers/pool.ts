@@ -251,8 +251,12 @@ const GRAPHILE_LEVELS: Record<string, 'error' | 'warn' | 'debug'> = {
   warning: 'warn',
 }
 
+/** Jobs that wait on the network share fewer connections than there are jobs, on purpose. */
+const EXPECTED_WARNING = /maxPoolSize \(\d+\) smaller than concurrency/
+
 function graphileLogger(log: Logger): GraphileLogger {
-  return new GraphileLogger(
-    () => (level, message) => log[GRAPHILE_LEVELS[level] ?? 'debug'](message),
-  )
+  return new GraphileLogger(() => (level, message) => {
+    const known = EXPECTED_WARNING.test(message)
+    log[known ? 'debug' : (GRAPHILE_LEVELS[level] ?? 'debug')](message)
+  })
 }
