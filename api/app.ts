@@ -11,10 +11,12 @@ import { messageRoutes } from './messages.ts'
 import { openApiDocument } from './openApi.ts'
 import { platformRoutes } from './platform.ts'
 import { type Route, RouteTable } from './routeTable.ts'
+import { sellerRoutes } from './sellers.ts'
 import { sendingRoutes } from './sending.ts'
 import { threadRoutes } from './threads.ts'
 import type { UsageRecorder } from './usage.ts'
 import { describeValidationError } from './validation.ts'
+import { webhookRoutes } from './webhooks.ts'
 import { whoamiRoutes } from './whoami.ts'
 
 /** Answers one request that came from this socket address. */
@@ -75,6 +77,8 @@ function createRoutes(services: Services) {
     .use(messageRoutes(services))
     .use(sendingRoutes(services))
     .use(threadRoutes(services))
+    .use(sellerRoutes(services))
+    .use(webhookRoutes(services))
     .use(platformRoutes(services))
   const document = openApiDocument(api, services.config.http.baseUrl)
   return api.use(docsRoutes(document))

@@ -70,6 +70,9 @@ const variables = z.object({
   BOOTSTRAP_PROJECT_KEY: bootstrapKey('project', 'loid-').optional(),
   RATE_LIMIT_REQUESTS: perMinute(200),
   RATE_LIMIT_AUTH: perMinute(60),
+  ALLOW_PRIVATE_NETWORKS: z
+    .stringbool({ truthy: ['true', '1'], falsy: ['false', '0'], error: 'must be true or false' })
+    .default(false),
   TRUSTED_PROXIES: list(proxyRange).default([]),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent']).default('info'),
 })
@@ -88,6 +91,8 @@ export type Config = {
   bootstrap: { platformKey: string | undefined; projectKey: string | undefined }
   /** Requests a minute per identity, failed authentications a minute per IP; 0 turns a limit off. */
   limits: { requestsPerMinute: number; authFailuresPerMinute: number }
+  /** Whether webhooks and sellers' endpoints may be at private addresses (development). */
+  allowPrivateNetworks: boolean
   trustedProxies: string[]
   logLevel: string
 }
@@ -139,6 +144,7 @@ export function parseConfig(env: Record<string, string | undefined>): Config {
       requestsPerMinute: values.RATE_LIMIT_REQUESTS,
       authFailuresPerMinute: values.RATE_LIMIT_AUTH,
     },
+    allowPrivateNetworks: values.ALLOW_PRIVATE_NETWORKS,
     trustedProxies: values.TRUSTED_PROXIES,
     logLevel: values.LOG_LEVEL,
   }

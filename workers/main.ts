@@ -3,25 +3,40 @@ import { ConfigError } from '../shared/config.ts'
 import { runService } from '../shared/service.ts'
 import { POOLS, type PoolName } from '../shared/tasks.ts'
 import { databaseUrl } from '../sql/databaseUrl.ts'
+import { nextDeliveryInMs } from '../sql/deliveries.ts'
+import { deliverWebhook } from './deliverWebhook.ts'
 import { startMaintenance } from './maintenance.ts'
 import { parseInbound } from './parseInbound.ts'
-import { startPool, type Tasks } from './pool.ts'
+import { type PoolSettings, startPool } from './pool.ts'
 import { purgeProject } from './purgeProject.ts'
 import { sendMail } from './sendMail.ts'
 import { createTransport } from './transport.ts'
+import { verifyEndpoint } from './verifyEndpoint.ts'
 
-const CONCURRENCY_DEFAULT = 8
 const CONCURRENCY_MAX = 500
 
 /** What each pool runs; `shared/tasks.ts` names the pools' tasks, and a test holds the two together. */
-export const POOL_TASKS: Record<PoolName, { tasks: Tasks; pollIntervalMs: number }> = {
+export const POOL_TASKS: Record<PoolName, Omit<PoolSettings, 'name' | 'databaseUrl'>> = {
   mail: {
     tasks: { parse_inbound: parseInbound, send_mail: sendMail, purge_project: purgeProject },
     pollIntervalMs: 1_000,
+    concurrency: 8,
+  },
+  webhooks: {
+    tasks: { deliver_webhook: deliverWebhook, verify_endpoint: verifyEndpoint },
+    pollIntervalMs: 500,
+    // A job waits for its receiver most of its time and needs the database for a few milliseconds.
+    concurrency: 200,
+    connections: 12,
+    nextInMs: nextDeliveryInMs,
   },
 }
 
-function readArguments(args: string[]): { pools: PoolName[]; concurrency: number } {
+function readArguments(args: string[]): {
+  pools: PoolName[]
+  /** Null leaves each pool its own. */
+  concurrency: number | null
+} {
   const names = Object.keys(POOLS) as PoolName[]
   let values: { pool?: string; concurrency?: string }
   try {
@@ -36,11 +51,13 @@ function readArguments(args: string[]): { pools: PoolName[]; concurrency: number
   if (pool !== 'all' && !names.includes(pool as PoolName)) {
     throw new ConfigError(`--pool: must be one of ${[...names, 'all'].join(', ')}`)
   }
-  const concurrency = Number(values.concurrency ?? CONCURRENCY_DEFAULT)
+  const chosen = pool === 'all' ? names : [pool as PoolName]
+  if (values.concurrency === undefined) return { pools: chosen, concurrency: null }
+  const concurrency = Number(values.concurrency)
   if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > CONCURRENCY_MAX) {
     throw new ConfigError(`--concurrency: must be a whole number of 1 to ${CONCURRENCY_MAX}`)
   }
-  return { pools: pool === 'all' ? names : [pool as PoolName], concurrency }
+  return { pools: chosen, concurrency }
 }
 
 if (import.meta.main) {
@@ -48,11 +65,17 @@ if (import.meta.main) {
     const { pools, concurrency } = readArguments(process.argv.slice(2))
     const url = databaseUrl(config)
     const transport = createTransport(config.relayUrl)
-    const deps = { log, mailDomain: config.mailDomain, transport }
+    const deps = {
+      log,
+      mailDomain: config.mailDomain,
+      transport,
+      allowPrivateNetworks: config.allowPrivateNetworks,
+    }
     const running = await Promise.all(
-      pools.map((name) =>
-        startPool({ name, databaseUrl: url, concurrency, ...POOL_TASKS[name] }, deps),
-      ),
+      pools.map((name) => {
+        const settings = { ...POOL_TASKS[name], name, databaseUrl: url }
+        return startPool(concurrency === null ? settings : { ...settings, concurrency }, deps)
+      }),
     )
     const maintenance = startMaintenance(url, log)
     return {

@@ -7,8 +7,13 @@ import { apiRows } from './api.ts'
 import { mailRows } from './mail.ts'
 import { ROUNDS, type Row } from './measure.ts'
 import { createSetting, type Setting } from './setting.ts'
+import { webhookRows } from './webhooks.ts'
 
-const PARTS: Record<string, (setting: Setting) => Promise<Row[]>> = { api: apiRows, mail: mailRows }
+const PARTS: Record<string, (setting: Setting) => Promise<Row[]>> = {
+  api: apiRows,
+  mail: mailRows,
+  webhooks: webhookRows,
+}
 
 const wanted = process.argv.slice(2)
 const print = (line: string) => process.stdout.write(`${line}\n`)

@@ -1,0 +1,224 @@
+/**
+ * EIP-3009 `TransferWithAuthorization`: typed data, signatures, and the checks that need no chain.
+ *
+ * Standards: EIP-3009, EIP-712, EIP-2098 (compact signatures), EIP-2 (low s), ERC-1271, ERC-6492.
+ */
+
+import type { Address, Hex } from 'viem'
+import { hashTypedData, recoverAddress } from 'viem'
+import { parseErc6492Signature } from 'viem/utils'
+import { USDC_NETWORKS, type UsdcNetwork, usdcNetwork } from './usdc.ts'
+import type { Authorization, PaymentPayload, PaymentRequirements, X402Reason } from './x402.ts'
+
+const TYPES = {
+  TransferWithAuthorization: [
+    { name: 'from', type: 'address' },
+    { name: 'to', type: 'address' },
+    { name: 'value', type: 'uint256' },
+    { name: 'validAfter', type: 'uint256' },
+    { name: 'validBefore', type: 'uint256' },
+    { name: 'nonce', type: 'bytes32' },
+  ],
+} as const
+
+/** An authorization must outlive a few blocks, or it expires on its way; as in the reference. */
+const EXPIRY_MARGIN_S = 6
+
+/** secp256k1 group order / 2: the token's ECRecover refuses a larger s (EIP-2). */
+const S_MAX = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n
+
+/** The 32 bytes that end an ERC-6492 signature. */
+const ERC6492_MAGIC = '6492'.repeat(16)
+
+const EOA_SIGNATURE_CHARS = 2 + 65 * 2
+const COMPACT_SIGNATURE_CHARS = 2 + 64 * 2
+
+/**
+ * What a wallet signs, in viem's form, e.g. for `account.signTypedData`. The domain comes from our table, never from a caller:
+ * a name that both requirement and signature get wrong passes the reference and fails on chain.
+ */
+export function authorizationTypedData(authorization: Authorization, network: UsdcNetwork) {
+  return {
+    domain: {
+      name: network.eip712Name,
+      version: network.eip712Version,
+      chainId: network.chainId,
+      verifyingContract: network.usdcAddress,
+    },
+    types: TYPES,
+    primaryType: 'TransferWithAuthorization',
+    message: authorization,
+  } as const
+}
+
+/** The 32 bytes that the signature is over. */
+export function authorizationDigest(authorization: Authorization, network: UsdcNetwork): Hex {
+  return hashTypedData(authorizationTypedData(authorization, network))
+}
+
+/**
+ * Brings an EOA signature into the one form that the token takes: 65 bytes, low s, v 27 or 28.
+ * EIP-2098 compact signatures and v 0/1 are rewritten; a high s is refused, as the token does.
+ *
+ * @param signature lower-case hex.
+ * @returns null when the signature can be no EOA's.
+ */
+export function normaliseSignature(signature: Hex): Hex | null {
+  const compact = signature.length === COMPACT_SIGNATURE_CHARS
+  if (!compact && signature.length !== EOA_SIGNATURE_CHARS) return null
+  const r = signature.slice(2, 66)
+  const sAndParity = BigInt(`0x${signature.slice(66, 130)}`)
+  // EIP-2098: the top bit of the second word is the parity; a low s leaves it free.
+  const s = compact ? sAndParity & ((1n << 255n) - 1n) : sAndParity
+  const v = compact ? 27 + Number(sAndParity >> 255n) : Number(`0x${signature.slice(130)}`)
+  const v27 = v < 2 ? v + 27 : v
+  if (s > S_MAX || (v27 !== 27 && v27 !== 28)) return null
+  return `0x${r}${s.toString(16).padStart(64, '0')}${v27.toString(16)}`
+}
+
+/** The parts of an ERC-6492 signature: the wallet's own, and the call that would deploy the wallet. */
+export type Erc6492Parts = { factory: Address; factoryData: Hex; signature: Hex }
+
+export type SignatureKind =
+  /** A form that an EOA can have made; `signature` is normalised. */
+  | { kind: 'eoa'; signature: Hex }
+  /** Only a contract at `from` can accept these bytes (ERC-1271). */
+  | { kind: 'contract'; erc6492: Erc6492Parts | null }
+  /** Nobody's: too short, or an ERC-6492 wrapping that does not decode. */
+  | { kind: 'malformed' }
+
+/**
+ * Tells by form alone whose signature this can be. A 65-byte form that is no EOA's is `contract`:
+ * wallets use such bytes too (Safe marks approved hashes by v = 1 and eth_sign by v above 30).
+ *
+ * @param signature lower-case hex.
+ */
+export function classifySignature(signature: Hex): SignatureKind {
+  const eoa = normaliseSignature(signature)
+  if (eoa !== null) return { kind: 'eoa', signature: eoa }
+  if (signature.length < EOA_SIGNATURE_CHARS) return { kind: 'malformed' }
+  if (!signature.endsWith(ERC6492_MAGIC)) return { kind: 'contract', erc6492: null }
+  try {
+    const { address, data, signature: inner } = parseErc6492Signature(signature)
+    if (address === undefined || data === undefined) return { kind: 'malformed' }
+    return { kind: 'contract', erc6492: { factory: address, factoryData: data, signature: inner } }
+  } catch {
+    return { kind: 'malformed' }
+  }
+}
+
+async function signerOf(digest: Hex, signature: Hex): Promise<Address | null> {
+  try {
+    return await recoverAddress({ hash: digest, signature })
+  } catch {
+    // r or s out of range, or no point on the curve.
+    return null
+  }
+}
+
+export type AuthorizationVerdict =
+  /** `from` signed as an EOA. `signature` is the normalised form to broadcast. */
+  | { verdict: 'valid'; network: UsdcNetwork; signature: Hex }
+  /**
+   * Valid only if a contract at `from` says so (ERC-1271), which takes the chain. `signature` is as
+   * sent, or unwrapped from ERC-6492. Without code at `from`, and unless a factory on the allow-list
+   * deploys it, the payment is refused with `reasonWithoutCode` before anything is claimed.
+   */
+  | {
+      verdict: 'contract'
+      network: UsdcNetwork
+      signature: Hex
+      erc6492: Erc6492Parts | null
+      reasonWithoutCode: X402Reason
+    }
+  | { verdict: 'invalid'; reason: X402Reason }
+
+const invalid = (reason: X402Reason): AuthorizationVerdict => ({ verdict: 'invalid', reason })
+
+export type VerifyAuthorizationParameters = {
+  payload: PaymentPayload
+  /** What the resource costs and to whom; the challenge entry the payer was shown. */
+  requirement: Pick<
+    PaymentRequirements,
+    'scheme' | 'network' | 'asset' | 'payTo' | 'maxAmountRequired'
+  >
+  /** Unix seconds. */
+  nowS: number
+}
+
+/** The checks without cryptography, cheap ones first. */
+function firstFault(parameters: VerifyAuthorizationParameters): X402Reason | null {
+  const { payload, requirement, nowS } = parameters
+  const { authorization } = payload.payload
+  if (payload.x402Version !== 1) return 'invalid_x402_version'
+  if (payload.scheme !== 'exact' || requirement.scheme !== 'exact') return 'unsupported_scheme'
+  const network = usdcNetwork(requirement.network)
+  if (network === undefined || payload.network !== network.network) return 'invalid_network'
+  // Any other token may lie about transfers: PYUSD-like ones accept a used nonce without a revert.
+  if (!sameAddress(requirement.asset, network.usdcAddress)) return 'invalid_payment_requirements'
+  if (!sameAddress(authorization.to, requirement.payTo)) {
+    return 'invalid_exact_evm_payload_recipient_mismatch'
+  }
+  // The chain takes it, but no money moves: anyone could mint receipts for an address of his own.
+  if (sameAddress(authorization.from, authorization.to)) return 'invalid_payment'
+  // Exact in both directions: an over-payment is a payment for something else.
+  if (authorization.value === 0n || authorization.value !== BigInt(requirement.maxAmountRequired)) {
+    return 'invalid_exact_evm_payload_authorization_value'
+  }
+  if (authorization.validBefore < BigInt(nowS + EXPIRY_MARGIN_S)) {
+    return 'invalid_exact_evm_payload_authorization_valid_before'
+  }
+  // EIP3009.sol wants block time > validAfter, strictly.
+  if (authorization.validAfter >= BigInt(nowS)) {
+    return 'invalid_exact_evm_payload_authorization_valid_after'
+  }
+  return null
+}
+
+function sameAddress(left: string, right: string): boolean {
+  return left.toLowerCase() === right.toLowerCase()
+}
+
+/**
+ * Judges a payment as far as this is possible without a chain: version, scheme, network, asset,
+ * recipient, self-payment, exact amount, time window (6 s margin), signature. What it accepts can
+ * still fail on chain: balance, used nonce, blacklist, pause.
+ *
+ * @example
+ * const verdict = await verifyAuthorization({ payload, requirement, nowS: 1740672100 })
+ */
+export async function verifyAuthorization(
+  parameters: VerifyAuthorizationParameters,
+): Promise<AuthorizationVerdict> {
+  const fault = firstFault(parameters)
+  if (fault !== null) return invalid(fault)
+  const network = USDC_NETWORKS[parameters.requirement.network as UsdcNetwork['network']]
+  const { authorization, signature } = parameters.payload.payload
+  const form = classifySignature(signature)
+  if (form.kind === 'malformed') return invalid('invalid_exact_evm_payload_signature')
+  if (form.kind === 'eoa') {
+    const signer = await signerOf(authorizationDigest(authorization, network), form.signature)
+    if (signer === authorization.from) {
+      return { verdict: 'valid', network, signature: form.signature }
+    }
+    // EIP-2098 is an EOA's shorthand; no wallet contract in use reads 64 bytes.
+    if (signature.length === COMPACT_SIGNATURE_CHARS) {
+      return invalid('invalid_exact_evm_payload_signature')
+    }
+  }
+  const erc6492 = form.kind === 'contract' ? form.erc6492 : null
+  return {
+    verdict: 'contract',
+    network,
+    signature: erc6492?.signature ?? signature,
+    erc6492,
+    reasonWithoutCode: reasonWithoutCode(signature, erc6492),
+  }
+}
+
+function reasonWithoutCode(signature: Hex, erc6492: Erc6492Parts | null): X402Reason {
+  if (erc6492 !== null) return 'eip6492_factory_not_allowed'
+  return signature.length === EOA_SIGNATURE_CHARS
+    ? 'invalid_exact_evm_payload_signature'
+    : 'invalid_exact_evm_payload_undeployed_smart_wallet'
+}

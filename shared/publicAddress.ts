@@ -1,0 +1,115 @@
+/**
+ * Which addresses a request made on a tenant's behalf may reach.
+ *
+ * Deny list: IANA special-purpose address registries (RFC 6890 and successors), multicast, and the
+ * ways to write a v4 address as v6. Use it on the address actually dialled: a name says nothing.
+ */
+
+type Prefix = readonly [base: string, bits: number]
+
+const V4_DENIED: readonly Prefix[] = [
+  ['0.0.0.0', 8], // "this network", reaches the own host on Linux
+  ['10.0.0.0', 8],
+  ['100.64.0.0', 10], // carrier NAT; holds Alibaba's metadata address
+  ['127.0.0.0', 8],
+  ['168.63.129.16', 32], // Azure's host agent, inside a public range
+  ['169.254.0.0', 16], // link-local, cloud metadata
+  ['172.16.0.0', 12],
+  ['192.0.0.0', 24],
+  ['192.0.2.0', 24],
+  ['192.88.99.0', 24], // 6to4 relays
+  ['192.168.0.0', 16],
+  ['198.18.0.0', 15],
+  ['198.51.100.0', 24],
+  ['203.0.113.0', 24],
+  ['224.0.0.0', 4],
+  ['240.0.0.0', 4], // reserved, and broadcast
+]
+
+/** All global unicast lies here (RFC 4291 §2.4); loopback, fc00::/7, fe80::/10, 64:ff9b::/96 do not. */
+const V6_ALLOWED: Prefix = ['2000::', 3]
+
+const V6_DENIED: readonly Prefix[] = [
+  ['2001::', 23], // protocol assignments; Teredo tunnels to any v4 address
+  ['2001:db8::', 32],
+  ['2002::', 16], // 6to4: holds any v4 address
+  ['3fff::', 20],
+]
+
+const V6_MAPPED: Prefix = ['::ffff:0:0', 96]
+
+/** Names that resolvers answer from the machine or its network (RFC 6761, RFC 8375). */
+const LOCAL_NAME = /(?:^|\.)(?:localhost|local|localdomain|internal|intranet|lan|home\.arpa)$/
+
+function parseV4(text: string): bigint | undefined {
+  const match = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})$/.exec(text)
+  if (match === null) return undefined
+  let value = 0n
+  for (const part of match.slice(1)) {
+    // A leading zero means octal to some readers, decimal to others.
+    if (Number(part) > 255 || (part.length > 1 && part.startsWith('0'))) return undefined
+    value = (value << 8n) | BigInt(part)
+  }
+  return value
+}
+
+function parseV6(text: string): bigint | undefined {
+  const zoneless = text.split('%', 1)[0] ?? ''
+  if (!zoneless.includes(':') || !/^[0-9a-fA-F:.]+$/.test(zoneless)) return undefined
+  const host = `http://[${zoneless}]`
+  if (!URL.canParse(host)) return undefined
+  // The URL parser leaves hex groups only and at most one `::`.
+  const [head = '', tail] = new URL(host).hostname.slice(1, -1).split('::')
+  const front = head === '' ? [] : head.split(':')
+  const back = tail === undefined || tail === '' ? [] : tail.split(':')
+  const groups = [...front, ...Array<string>(8 - front.length - back.length).fill('0'), ...back]
+  return groups.reduce((value, group) => (value << 16n) | BigInt(`0x${group}`), 0n)
+}
+
+function within(value: bigint, [base, bits]: Prefix, width: 32 | 128): boolean {
+  const start = width === 32 ? parseV4(base) : parseV6(base)
+  const shift = BigInt(width - bits)
+  return start !== undefined && value >> shift === start >> shift
+}
+
+function isPublicV4(value: bigint): boolean {
+  return !V4_DENIED.some((prefix) => within(value, prefix, 32))
+}
+
+function isPublicV6(value: bigint): boolean {
+  if (within(value, V6_MAPPED, 128)) return isPublicV4(value & 0xffffffffn)
+  if (!within(value, V6_ALLOWED, 128)) return false
+  return !V6_DENIED.some((prefix) => within(value, prefix, 128))
+}
+
+/**
+ * Is this IP address reachable over the public internet, and meant to be?
+ *
+ * @param address v4 in four decimal parts or v6 (a zone is ignored), as `dns.lookup` answers.
+ * @returns false also for what is no address: fail closed.
+ */
+export function isPublicAddress(address: string): boolean {
+  const v4 = parseV4(address)
+  if (v4 !== undefined) return isPublicV4(v4)
+  const v6 = parseV6(address)
+  return v6 !== undefined && isPublicV6(v6)
+}
+
+export type HostVerdict = 'public' | 'private' | 'name'
+
+/**
+ * Judges the host of a URL without asking DNS.
+ *
+ * @param url parsed by `new URL()`, which turns 0x7f.1, 2130706433, 127.1 and full-width digits into
+ * 127.0.0.1 and [::127.0.0.1] into hex groups.
+ * @returns `name` when only the address it resolves to can tell.
+ */
+export function judgeHost(url: URL): HostVerdict {
+  const host = url.hostname
+  if (host.startsWith('[')) return isPublicAddress(host.slice(1, -1)) ? 'public' : 'private'
+  if (parseV4(host) !== undefined) return isPublicAddress(host) ? 'public' : 'private'
+  const name = host.replace(/\.$/, '')
+  // A single label is found through the machine's search domain only.
+  if (!name.includes('.') || LOCAL_NAME.test(name)) return 'private'
+  return 'name'
+}

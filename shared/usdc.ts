@@ -1,0 +1,111 @@
+/**
+ * USDC amounts and the chains they live on.
+ *
+ * Terminology: an *amount* is a decimal string of whole USDC ("0.01"); an *atomic amount* is a
+ * bigint of 10^-6 USDC (10000n), the unit of the token contract. No float ever holds money.
+ */
+import type { Address } from 'viem'
+
+/** What a caller may write as `amount`; the bounds (above 0, 18 digits) are checked by {@link parseUsdc}. */
+export const USDC_AMOUNT_PATTERN = /^(0|[1-9]\d*)(\.\d{1,6})?$/
+
+const DECIMALS = 6
+/** x402 v1 clients refuse a `value` of more than 18 characters (contract.md §6). */
+const ATOMIC_DIGITS_MAX = 18
+const AMOUNT_ATOMIC_MAX = 10n ** BigInt(ATOMIC_DIGITS_MAX) - 1n
+
+export type NetworkName = 'base' | 'base-sepolia'
+
+/** One supported chain with its USDC contract. `eip712Name` differs between the two chains. */
+export type UsdcNetwork = {
+  readonly network: NetworkName
+  readonly chainId: number
+  /** CAIP-2 form, used inside signed receipts only: one in a v1 challenge makes x402-fetch throw. */
+  readonly caip2: `eip155:${number}`
+  /** EIP-55 form: v1 clients compare it as a string with the address they know. */
+  readonly usdcAddress: Address
+  readonly eip712Name: string
+  readonly eip712Version: string
+}
+
+/** Canonical USDC deployments by Circle; EIP-712 names as the contracts' `name()` answers. */
+export const USDC_NETWORKS: Readonly<Record<NetworkName, UsdcNetwork>> = {
+  base: {
+    network: 'base',
+    chainId: 8453,
+    caip2: 'eip155:8453',
+    usdcAddress: '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913',
+    eip712Name: 'USD Coin',
+    eip712Version: '2',
+  },
+  'base-sepolia': {
+    network: 'base-sepolia',
+    chainId: 84532,
+    caip2: 'eip155:84532',
+    usdcAddress: '0x036CbD53842c5426634e7929541eC2318f3dCF7e',
+    eip712Name: 'USDC',
+    eip712Version: '2',
+  },
+}
+
+/** An amount that is no valid price; `message` says what it must be and may be shown to the caller. */
+export class UsdcAmountError extends Error {
+  override readonly name = 'UsdcAmountError'
+}
+
+/**
+ * The chain of an x402 v1 network name.
+ *
+ * @param name e.g. `base-sepolia`; CAIP-2 names are not v1 names.
+ * @returns undefined for a name that is not supported.
+ */
+export function usdcNetwork(name: string): UsdcNetwork | undefined {
+  return Object.hasOwn(USDC_NETWORKS, name) ? USDC_NETWORKS[name as NetworkName] : undefined
+}
+
+/**
+ * The chain of a chain id, e.g. of `eth_chainId`.
+ *
+ * @returns undefined for a chain that is not supported.
+ */
+export function usdcNetworkOfChainId(chainId: number): UsdcNetwork | undefined {
+  return Object.values(USDC_NETWORKS).find((candidate) => candidate.chainId === chainId)
+}
+
+/**
+ * Parses a price.
+ *
+ * @param amount whole USDC, e.g. `0.01`; no sign, exponent, comma, blank or leading zero.
+ * @returns atomic units, e.g. `10000n`; from 1n to 999999999999999999n.
+ * @throws UsdcAmountError when the amount is malformed, zero or too large.
+ */
+export function parseUsdc(amount: string): bigint {
+  // 12 digits before the point are the most that fit; the bound keeps BigInt() off megabytes.
+  if (amount.length > 64 || !USDC_AMOUNT_PATTERN.test(amount)) {
+    throw new UsdcAmountError(
+      'amount must be a decimal USDC string with at most 6 decimals, such as "0.01"',
+    )
+  }
+  const [whole = '0', fraction = ''] = amount.split('.')
+  const amountAtomic = BigInt(whole + fraction.padEnd(DECIMALS, '0'))
+  if (amountAtomic === 0n) throw new UsdcAmountError('amount must be above 0')
+  if (amountAtomic > AMOUNT_ATOMIC_MAX) {
+    throw new UsdcAmountError('amount must be below 1000000000000 USDC')
+  }
+  return amountAtomic
+}
+
+/**
+ * Writes atomic units as whole USDC in the shortest form, the inverse of {@link parseUsdc}.
+ *
+ * @param amountAtomic not negative; sums may exceed the bound of a single price.
+ * @returns e.g. `0.01` for 10000n, `0` for 0n, `3` for 3000000n.
+ * @throws RangeError on a negative amount.
+ */
+export function formatUsdc(amountAtomic: bigint): string {
+  if (amountAtomic < 0n) throw new RangeError(`amountAtomic must not be negative: ${amountAtomic}`)
+  const digits = amountAtomic.toString().padStart(DECIMALS + 1, '0')
+  const whole = digits.slice(0, -DECIMALS)
+  const fraction = digits.slice(-DECIMALS).replace(/0+$/, '')
+  return fraction === '' ? whole : `${whole}.${fraction}`
+}

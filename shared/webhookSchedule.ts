@@ -1,0 +1,36 @@
+/** The webhook schedule (contract.md §7): when a failed attempt is repeated, and when it is not. */
+
+/** Seconds from the end of failed attempt n (index n - 1) to attempt n + 1. */
+const WEBHOOK_DELAYS_S = [1, 4, 16, 64, 300] as const
+
+/** The first attempt and one for each delay. */
+export const WEBHOOK_ATTEMPTS_MAX = WEBHOOK_DELAYS_S.length + 1
+
+export type WebhookVerdict = 'delivered' | 'aborted' | 'retry'
+
+/**
+ * The delay after a failed attempt.
+ *
+ * @param attempt the number of the attempt that failed, from 1 to {@link WEBHOOK_ATTEMPTS_MAX}.
+ * @returns seconds from the end of that attempt, or null when it was the last one.
+ * @throws RangeError on a number that is no attempt.
+ */
+export function nextWebhookDelayS(attempt: number): number | null {
+  if (!Number.isInteger(attempt) || attempt < 1 || attempt > WEBHOOK_ATTEMPTS_MAX) {
+    throw new RangeError(`attempt must be 1 to ${WEBHOOK_ATTEMPTS_MAX}: ${attempt}`)
+  }
+  return WEBHOOK_DELAYS_S[attempt - 1] ?? null
+}
+
+/**
+ * What an answer means for the delivery.
+ *
+ * @param status HTTP status, or null after a time-out or network error. A redirect is never followed
+ * and counts as 4xx; 408 and 429 abort like any 4xx.
+ */
+export function webhookVerdict(status: number | null): WebhookVerdict {
+  if (status === null) return 'retry'
+  if (status >= 200 && status <= 299) return 'delivered'
+  if (status >= 300 && status <= 499) return 'aborted'
+  return 'retry'
+}

@@ -1,0 +1,87 @@
+/** Which process serves a devnet's state file: found again after a service was killed. */
+import { spawnSync } from 'node:child_process'
+import { readFile, rm, writeFile } from 'node:fs/promises'
+import { z } from 'zod'
+
+const recordSchema = z.object({
+  pid: z.number().int().positive(),
+  rpcUrl: z.string(),
+  ownerPid: z.number().int().positive(),
+})
+
+const POLL_INTERVAL_MS = 25
+
+const pidFile = (stateFile: string) => `${stateFile}.pid`
+
+/** Notes the devnet's process, and this one as its owner, beside the state file. */
+export async function recordProcess(
+  stateFile: string,
+  { pid, rpcUrl }: { pid: number; rpcUrl: string },
+): Promise<void> {
+  await writeFile(pidFile(stateFile), JSON.stringify({ pid, rpcUrl, ownerPid: process.pid }))
+}
+
+/**
+ * Ends the process that a killed owner left behind; does nothing when there is none.
+ *
+ * @param salvage called with its RPC URL while it still runs, to save what it holds. When that fails
+ * the process is ended all the same: the last saved state is at most a second old.
+ * @throws Error when its owner is alive: two services on one state would overwrite each other's.
+ */
+export async function endOrphan(
+  stateFile: string,
+  timeoutMs: number,
+  salvage: (rpcUrl: string) => Promise<void>,
+): Promise<void> {
+  const record = await readRecord(stateFile)
+  if (record === null) return
+  if (await isDevnet(record.pid, stateFile)) {
+    if (isAlive(record.ownerPid)) {
+      throw new Error(`the devnet of ${stateFile} is in use by process ${record.ownerPid}`)
+    }
+    await salvage(record.rpcUrl).catch(() => {})
+    await endProcess(record.pid, stateFile, timeoutMs)
+  }
+  await rm(pidFile(stateFile), { force: true })
+}
+
+async function readRecord(stateFile: string) {
+  try {
+    return recordSchema.parse(JSON.parse(await readFile(pidFile(stateFile), 'utf8')))
+  } catch {
+    // Absent, or cut short by a crash: then nothing can be known.
+    return null
+  }
+}
+
+/** A pid is reused sooner or later: the command line has to name this state file. */
+async function isDevnet(pid: number, stateFile: string): Promise<boolean> {
+  // A dead process that nobody reaped has a pid, but no command line.
+  return (await commandLineOf(pid)).includes(`${stateFile}.cache`)
+}
+
+async function commandLineOf(pid: number): Promise<string> {
+  if (process.platform === 'linux') {
+    return readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')
+  }
+  return spawnSync('ps', ['-o', 'args=', '-p', String(pid)], { encoding: 'utf8' }).stdout ?? ''
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    // EPERM: it lives, under another user.
+    return error instanceof Error && 'code' in error && error.code === 'EPERM'
+  }
+}
+
+async function endProcess(pid: number, stateFile: string, timeoutMs: number): Promise<void> {
+  const deadlineMs = performance.now() + timeoutMs
+  for (let signal: NodeJS.Signals = 'SIGTERM'; await isDevnet(pid, stateFile); ) {
+    process.kill(pid, signal)
+    if (performance.now() > deadlineMs) signal = 'SIGKILL'
+    await new Promise((done) => setTimeout(done, POLL_INTERVAL_MS))
+  }
+}
