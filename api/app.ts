@@ -5,16 +5,20 @@ import { type ClientAddress, createClientAddress } from './clientAddress.ts'
 import { type Services, setIdentity } from './context.ts'
 import { docsRoutes } from './docs.ts'
 import { ApiError, badRequest, errorResponse, notFound, toApiError } from './errors.ts'
+import { facilitatorRoutes } from './facilitator.ts'
 import { admit, type Budget, Refusal } from './gate.ts'
 import { healthRoutes } from './health.ts'
 import { messageRoutes } from './messages.ts'
 import { openApiDocument } from './openApi.ts'
+import { paymentRecordRoutes } from './paymentRecords.ts'
+import { paymentRoutes } from './payments.ts'
 import { platformRoutes } from './platform.ts'
 import { type Route, RouteTable } from './routeTable.ts'
 import { sendingRoutes } from './sending.ts'
 import { threadRoutes } from './threads.ts'
 import type { UsageRecorder } from './usage.ts'
 import { describeValidationError } from './validation.ts'
+import { wellKnownRoutes } from './wellKnown.ts'
 import { whoamiRoutes } from './whoami.ts'
 
 /** Answers one request that came from this socket address. */
@@ -75,6 +79,10 @@ function createRoutes(services: Services) {
     .use(sendingRoutes(services))
     .use(threadRoutes(services))
     .use(platformRoutes(services))
+    .use(paymentRoutes(services))
+    .use(paymentRecordRoutes(services))
+    .use(facilitatorRoutes(services))
+    .use(wellKnownRoutes(services))
   const document = openApiDocument(api, services.config.http.baseUrl)
   return api.use(docsRoutes(document))
 }

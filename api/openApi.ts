@@ -31,6 +31,7 @@ export type OpenApiDocument = {
 const TAGS: Record<Operation['tag'], string> = {
   Messages: 'The mail of an inbox: list, read, label, send, reply.',
   Threads: 'Conversations.',
+  Payments: 'Ask for USDC, redeem payments, read records and receipts (x402 version 1).',
   Identity: 'Who a key acts as.',
   Platform: 'Projects: create, change, rotate keys, delete. For platform keys.',
   Service: 'Health and documentation of the service itself.',

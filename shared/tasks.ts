@@ -10,6 +10,9 @@ const rowId = z.string().regex(/^[1-9]\d{0,18}$/)
 export const taskPayloads = {
   parse_inbound: z.strictObject({ inboundId: rowId }),
   send_mail: z.strictObject({ messageRow: rowId }),
+  settle_payment: z.strictObject({ paymentId: z.string().regex(/^pay_[0-9a-f]{24}$/) }),
+  check_payment: z.strictObject({ checkId: z.string().regex(/^chk_[0-9a-f]{24}$/) }),
+  deliver_webhook: z.strictObject({ deliveryId: z.string().regex(/^whd_[0-9a-f]{24}$/) }),
   purge_project: z.strictObject({ projectId: z.string().regex(/^prj_[0-9a-f]{24}$/) }),
 } as const
 
@@ -19,6 +22,7 @@ export type TaskPayload<Name extends TaskName> = z.infer<(typeof taskPayloads)[N
 /** Worker pools, and the tasks each one runs: slow work of one kind never delays another kind. */
 export const POOLS = {
   mail: ['parse_inbound', 'send_mail', 'purge_project'],
+  payments: ['settle_payment', 'check_payment'],
 } as const satisfies Record<string, readonly TaskName[]>
 
 export type PoolName = keyof typeof POOLS

@@ -3,25 +3,44 @@ import { ConfigError } from '../shared/config.ts'
 import { runService } from '../shared/service.ts'
 import { POOLS, type PoolName } from '../shared/tasks.ts'
 import { databaseUrl } from '../sql/databaseUrl.ts'
+import { checkPayment } from './checkPayment.ts'
 import { startMaintenance } from './maintenance.ts'
 import { parseInbound } from './parseInbound.ts'
-import { startPool, type Tasks } from './pool.ts'
+import { type PoolSettings, startPool } from './pool.ts'
 import { purgeProject } from './purgeProject.ts'
 import { sendMail } from './sendMail.ts'
+import { settlePayment } from './settlePayment.ts'
+import { startTill } from './till.ts'
 import { createTransport } from './transport.ts'
 
 const CONCURRENCY_DEFAULT = 8
 const CONCURRENCY_MAX = 500
 
+type PoolTasks = Pick<PoolSettings, 'tasks' | 'pollIntervalMs' | 'connections'> & {
+  /** Jobs at the same time unless --concurrency says otherwise. */
+  concurrency?: number
+}
+
 /** What each pool runs; `shared/tasks.ts` names the pools' tasks, and a test holds the two together. */
-export const POOL_TASKS: Record<PoolName, { tasks: Tasks; pollIntervalMs: number }> = {
+export const POOL_TASKS: Record<PoolName, PoolTasks> = {
   mail: {
     tasks: { parse_inbound: parseInbound, send_mail: sendMail, purge_project: purgeProject },
     pollIntervalMs: 1_000,
   },
+  payments: {
+    tasks: { settle_payment: settlePayment, check_payment: checkPayment },
+    pollIntervalMs: 200,
+    // Jobs that run together are simulated, signed and sent together; they share the till's connections.
+    concurrency: 32,
+    connections: 36,
+  },
 }
 
-function readArguments(args: string[]): { pools: PoolName[]; concurrency: number } {
+function readArguments(args: string[]): {
+  pools: PoolName[]
+  /** Undefined when not given. */
+  concurrency: number | undefined
+} {
   const names = Object.keys(POOLS) as PoolName[]
   let values: { pool?: string; concurrency?: string }
   try {
@@ -36,7 +55,9 @@ function readArguments(args: string[]): { pools: PoolName[]; concurrency: number
   if (pool !== 'all' && !names.includes(pool as PoolName)) {
     throw new ConfigError(`--pool: must be one of ${[...names, 'all'].join(', ')}`)
   }
-  const concurrency = Number(values.concurrency ?? CONCURRENCY_DEFAULT)
+  const concurrency = values.concurrency === undefined ? undefined : Number(values.concurrency)
+  if (concurrency === undefined)
+    return { pools: pool === 'all' ? names : [pool as PoolName], concurrency }
   if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > CONCURRENCY_MAX) {
     throw new ConfigError(`--concurrency: must be a whole number of 1 to ${CONCURRENCY_MAX}`)
   }
@@ -48,16 +69,27 @@ if (import.meta.main) {
     const { pools, concurrency } = readArguments(process.argv.slice(2))
     const url = databaseUrl(config)
     const transport = createTransport(config.relayUrl)
-    const deps = { log, mailDomain: config.mailDomain, transport }
+    const till = pools.includes('payments') ? await startTill(config, url, log) : null
+    const deps = {
+      log,
+      mailDomain: config.mailDomain,
+      transport,
+      ...(till === null ? {} : { till }),
+    }
     const running = await Promise.all(
-      pools.map((name) =>
-        startPool({ name, databaseUrl: url, concurrency, ...POOL_TASKS[name] }, deps),
-      ),
+      pools.map((name) => {
+        const settings = { name, databaseUrl: url, ...POOL_TASKS[name] }
+        return startPool(
+          { ...settings, concurrency: concurrency ?? settings.concurrency ?? CONCURRENCY_DEFAULT },
+          deps,
+        )
+      }),
     )
     const maintenance = startMaintenance(url, log)
     return {
       async stop() {
         await Promise.all([...running, maintenance].map((part) => part.stop()))
+        await till?.stop()
         transport.close()
       },
     }

@@ -10,10 +10,18 @@ import {
   type PoolRegistration,
   registerPool,
 } from '../sql/workerPools.ts'
+import type { Till } from './till.ts'
 import type { Transport } from './transport.ts'
 
 /** What a task works with. */
-export type TaskDeps = { pool: Pool; log: Logger; mailDomain: string; transport: Transport }
+export type TaskDeps = {
+  pool: Pool
+  log: Logger
+  mailDomain: string
+  transport: Transport
+  /** In processes that run the payments pool. */
+  till?: Till
+}
 
 /**
  * One kind of job. It may run twice for one job, after a crash, and must then change nothing the second time. A remote
@@ -35,6 +43,8 @@ export type PoolSettings = {
   /** How often to look for jobs whose time has come; new jobs are announced and wait for no poll. */
   pollIntervalMs: number
   tasks: Tasks
+  /** Connections at most; two per job and some to spare when left out. */
+  connections?: number
 }
 
 /** Connections beside one per job: the listener, fetching, completing. */
@@ -52,7 +62,7 @@ export async function startPool(
   const log = deps.log.child({ pool: settings.name })
   const pool = createPool({
     url: settings.databaseUrl,
-    size: settings.concurrency * 2 + SPARE_CONNECTIONS,
+    size: settings.connections ?? settings.concurrency * 2 + SPARE_CONNECTIONS,
     name: `purser worker ${settings.name}`,
     onError: (error) => log.warn({ err: error }, 'a database connection broke'),
   })
