@@ -114,8 +114,8 @@ export async function confirmRefusal(
   transfer: Parameters<typeof simulate>[1][number],
   refusal: Refusal,
 ): Promise<boolean> {
-  const from = chain.accounts[0]!.address
-  const options = { from, block: chain.head.number }
+  await refreshHead(chain)
+  const options = { from: chain.accounts[0]!.address, block: chain.head.number }
   const [again] = (await simulate(chain.rpc, [transfer], options)) as [Simulated]
   if (again.outcome !== 'refused') return false
   return again.refusal.detail === refusal.detail || again.refusal.kind === 'early'
