@@ -17,8 +17,10 @@ export type RpcProxy = {
   errors: Map<string, (params: any[]) => { code: number; message: string; after?: boolean } | null>
   /** Methods answered by this function; undefined passes them on. */
   answers: Map<string, (params: any[]) => unknown>
-  /** Methods seen, in order. */
-  seen: string[]
+  /** A method whose callers wait for an answer that never comes; `after`: once the node has the call. */
+  hold: { method: string; when: 'before' | 'after' } | null
+  /** Requests that wait so. */
+  held: number
   stop(): Promise<void>
 }
 
@@ -32,14 +34,21 @@ export function startRpcProxy(target: string): RpcProxy {
     })
     return (await response.json()) as any[]
   }
+  const released = Promise.withResolvers<void>()
   const server = serve({
     port: 0,
     hostname: '127.0.0.1',
     async fetch(request) {
       const body = await request.json()
       const messages: Message[] = Array.isArray(body) ? body : [body]
-      proxy.seen.push(...messages.map((message) => message.method))
-      const { fault } = proxy
+      const { fault, hold } = proxy
+      const holds = hold !== null && messages.some(({ method }) => method === hold.method)
+      if (holds) {
+        if (hold.when === 'after') await forward(messages)
+        proxy.held++
+        await released.promise
+        return new Response(null, { status: 502 })
+      }
       if (fault !== null && 'status' in fault) return new Response('no', { status: fault.status })
       if (fault !== null) await Bun.sleep(fault.delayMs)
       const errorOf = ({ method, params }: Message) => proxy.errors.get(method)?.(params) ?? null
@@ -64,8 +73,10 @@ export function startRpcProxy(target: string): RpcProxy {
     fault: null,
     errors: new Map(),
     answers: new Map(),
-    seen: [],
+    hold: null,
+    held: 0,
     async stop() {
+      released.resolve()
       await server.stop(true)
     },
   }
