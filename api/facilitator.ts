@@ -1,6 +1,7 @@
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { parseResourceUrl } from '../shared/resourceUrl.ts'
+import { USDC_NETWORKS } from '../shared/usdc.ts'
 import {
   type DecodedPayment,
   type PaymentRequirements,
@@ -134,7 +135,9 @@ async function readFaceOffer(
   if (wanted.scheme !== 'exact') return refuse('unsupported_scheme')
   if (wanted.network !== seller.network) return refuse('invalid_network')
   const sameRecipient = wanted.payTo.toLowerCase() === seller.payTo.toLowerCase()
-  if (!sameRecipient || !URL.canParse(wanted.resource))
+  const { usdcAddress } = USDC_NETWORKS[seller.network]
+  const isUsdc = wanted.asset.toLowerCase() === usdcAddress.toLowerCase()
+  if (!isUsdc || !sameRecipient || !URL.canParse(wanted.resource))
     return refuse('invalid_payment_requirements')
   const { url, matchKey } = readLoosely(wanted.resource)
   const endpoint =

@@ -207,15 +207,18 @@ async function checkAndWait(
 ): Promise<Outcome> {
   const { claim, verdict, deadlineMs } = wanted
   const checked = await askChain(services, { claim, verdict, deadlineMs, claims: true })
-  if (!checked.ok) return refused('verify', checked.reason)
-  const payment =
-    checked.paymentId === null ? null : await findPayment(services.pool, checked.paymentId)
-  const ours =
-    payment !== null &&
+  // Also after a refusal: somebody who asked at the same time may have claimed it, and the chain calls it used by now.
+  const payment = await findClaim(services.pool, claim)
+  if (payment === null) {
+    return refused('verify', checked.ok ? 'unexpected_verify_error' : checked.reason)
+  }
+  const same =
     payment.projectId === claim.projectId &&
     payment.resourceUrl === claim.resourceUrl &&
+    payment.amountAtomic === claim.amountAtomic &&
+    // Nobody verified this signature but the chain, for the payment that has it.
     payment.signature === claim.signature
-  if (!ours) return refused('verify', 'duplicate_settlement')
+  if (!same) return refused('verify', 'duplicate_settlement')
   return waitForEnd(services, payment.id, deadlineMs)
 }
 
@@ -231,7 +234,7 @@ export async function askChain(
     claims: boolean
     deadlineMs: number
   },
-): Promise<{ ok: true; paymentId: string | null } | { ok: false; reason: X402Reason }> {
+): Promise<{ ok: true } | { ok: false; reason: X402Reason }> {
   const { claim, verdict, claims, deadlineMs } = question
   const id = newCheckId()
   const watch = services.waiters.watch(id)
@@ -250,7 +253,7 @@ export async function askChain(
     // Too late an answer must not claim what the caller was told is not paid; this changes nothing if it came in time.
     await refuseCheck(services.pool, id, 'unexpected_verify_error')
     check = await findCheck(services.pool, id)
-    if (check?.state === 'passed') return { ok: true, paymentId: check.paymentId }
+    if (check?.state === 'passed') return { ok: true }
     return { ok: false, reason: check?.reason ?? 'unexpected_verify_error' }
   } finally {
     watch.close()

@@ -3,7 +3,7 @@ import { PAYMENTS_CHANNEL } from '../sql/claims.ts'
 import { subscribe } from '../sql/listen.ts'
 
 /** Waits for changes of one row. Opened before the row is read, so that no change is missed in between. */
-export type Watch = {
+type Watch = {
   /** Resolves true once the row has changed since the last call, false at the deadline (performance.now()). */
   changed(deadlineMs: number): Promise<boolean>
   close(): void

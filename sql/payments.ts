@@ -4,7 +4,7 @@ import type { NetworkName } from '../shared/usdc.ts'
 import type { X402Reason } from '../shared/x402.ts'
 import type { Queryable } from './db.ts'
 
-export type PaymentState = 'verified' | 'settled' | 'failed'
+type PaymentState = 'verified' | 'settled' | 'failed'
 
 /** One payment as it is stored. Times of the authorization are Unix seconds, amounts atomic units. */
 export type Payment = {

@@ -7,7 +7,7 @@ import { findEndpointByResource } from './endpoints.ts'
 import { addJob } from './jobs.ts'
 
 /** Where on the chain something happened. */
-export type BlockRef = { blockNumber: bigint; blockHash: Hex }
+type BlockRef = { blockNumber: bigint; blockHash: Hex }
 
 /** A payment whose transfer was seen on chain. */
 export type Settlement = BlockRef & {

@@ -6,7 +6,7 @@ export class RpcTrouble extends Error {
   override readonly name = 'RpcTrouble'
 }
 
-export type RpcCall = { method: string; params: readonly unknown[] }
+type RpcCall = { method: string; params: readonly unknown[] }
 
 /** The chain's answer to one call: a result, or an error that the node itself gave. */
 export type RpcAnswer =

@@ -142,7 +142,7 @@ async function fail(chain: ChainView, payment: Payment, refusal: Refusal): Promi
 }
 
 /** Tries again later, and later each time. */
-export async function postpone(
+async function postpone(
   view: ChainView,
   payments: readonly Payment[],
   trouble: string,

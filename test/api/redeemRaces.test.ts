@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { DEVNET_ACCOUNTS } from '../../shared/devnetAccounts.ts'
 import { redeemMany } from '../support/redeemers.ts'
 import type { Agent } from '../support/service.ts'
@@ -99,3 +100,21 @@ test('500 distinct payments at once are all settled, through one gas wallet', as
     `500 distinct payments: ${Math.round(ms)} ms, ${Math.round(500_000 / ms)}/s\n`,
   )
 }, 60_000)
+
+test('several gas wallets share the work', async () => {
+  const keys = [generatePrivateKey(), generatePrivateKey()]
+  await using shared = await startTestTill({ worker: { settlementKeys: keys } })
+  const addresses = keys.map((key) => privateKeyToAccount(key).address)
+  for (const address of addresses) {
+    await shared.client.setBalance({ address, value: 10n ** 18n })
+  }
+  const shop = await shared.newSeller()
+  const payments = await many(120, () => pay())
+  const answers = await many(120, (n) => redeem(shop, payments[n]!.header))
+  expect(answers.every(({ body }) => body.ok)).toBe(true)
+  const counts = await Promise.all(
+    addresses.map((address) => shared.client.getTransactionCount({ address })),
+  )
+  expect(counts[0]! + counts[1]!).toBe(120)
+  expect(Math.min(...counts)).toBeGreaterThan(0)
+})

@@ -1,7 +1,7 @@
 /** Stands between the workers and the devnet, and misbehaves as told. */
 import { serve } from 'bun'
 
-export type Fault =
+type Fault =
   | null
   /** Answers every request with this HTTP status. */
   | { status: number }

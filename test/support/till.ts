@@ -42,7 +42,7 @@ export type TestTill = AsyncDisposable & {
   startWorker(options?: WorkerOptions): Promise<TillWorker>
 }
 
-export type WorkerOptions = {
+type WorkerOptions = {
   timing?: Partial<TillTiming>
   rpcUrl?: string
   settlementKeys?: readonly Hex[]
@@ -192,7 +192,7 @@ export async function fund(client: DevnetClient, to: Address, amountAtomic: bigi
 }
 
 /** An authorization to pay the price, valid for a minute. */
-export function authorize(changes: Partial<Authorization> = {}): Authorization {
+function authorize(changes: Partial<Authorization> = {}): Authorization {
   const nowS = BigInt(Math.floor(Date.now() / 1000))
   return {
     from: payer.address,

@@ -242,3 +242,21 @@ test('a nonce that nobody uses is filled, and those after it go on', async () =>
   })
   expect(await nonceOf()).toBe(before + 4)
 })
+
+test('the time of an authorization runs out on its way: no money, no grant, and the till goes on', async () => {
+  const before = await nonceOf()
+  const { payment, id } = await inPool()
+  await till.client.increaseTime({ seconds: 120 })
+  await till.client.mine({ blocks: 1 })
+  const failed = await reaches(id, 'failed')
+  expect(failed.failureReason).toBe('invalid_exact_evm_payload_authorization_valid_before')
+  expect(await nonceOf()).toBe(before + 1)
+  expect((await redeem(seller, payment.header)).body).toMatchObject({
+    ok: false,
+    stage: 'settle',
+    paymentId: id,
+  })
+  await till.client.setAutomine(true)
+  const late = await pay({ validBefore: BigInt(Math.floor(Date.now() / 1000)) + 600n })
+  expect((await redeem(seller, late.header)).body.ok).toBe(true)
+})
