@@ -178,16 +178,13 @@ const devnetKeys: readonly string[] = Object.values(DEVNET_ACCOUNTS).flatMap((ac
 )
 
 function chainSettings(values: z.output<typeof variables>, production: boolean): Config['chain'] {
-  const keys = values.SETTLEMENT_KEYS ?? []
+  const keys = (values.SETTLEMENT_KEYS ?? []).map((key) => key.toLowerCase())
   if (production && values.RPC_URL === undefined) {
     throw new ConfigError(
       'RPC_URL: must be set when NODE_ENV is production; the embedded devnet moves no money',
     )
   }
-  if (
-    production &&
-    (keys.length === 0 || keys.some((key) => devnetKeys.includes(key.toLowerCase())))
-  ) {
+  if (production && (keys.length === 0 || keys.some((key) => devnetKeys.includes(key)))) {
     throw new ConfigError(
       'SETTLEMENT_KEYS: must be keys of your own when NODE_ENV is production; those of the devnet are public',
     )

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Config, parseReceiptSeed, type ReceiptSeed } from '../shared/config.ts'
 import { type PublicReceiptKey, publicReceiptKey, type ReceiptKey } from '../shared/receiptKey.ts'
@@ -19,14 +19,15 @@ export function receiptSeeds(
   mkdirSync(config.dataDir, { recursive: true, mode: 0o700 })
   if (!existsSync(file)) {
     const seed = crypto.getRandomValues(new Uint8Array(32))
+    const draft = `${file}.${process.pid}`
+    writeFileSync(draft, `development:${Buffer.from(seed).toString('base64')}`, { mode: 0o600 })
     try {
-      // wx: of two processes that start at once, one writes and both read.
-      writeFileSync(file, `development:${Buffer.from(seed).toString('base64')}`, {
-        mode: 0o600,
-        flag: 'wx',
-      })
+      // A link is there whole or not at all, and only once: of two processes that start together, both read one key.
+      linkSync(draft, file)
     } catch (error) {
       if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
+    } finally {
+      rmSync(draft)
     }
   }
   return [parseReceiptSeed(readFileSync(file, 'utf8').trim())]

@@ -53,6 +53,12 @@ export async function recordSettlements(
 
 async function markMined(db: Queryable, mined: readonly MinedTransaction[]): Promise<void> {
   if (mined.length === 0) return
+  // Several processes may record the same ones: in one order, or they would wait for each other for ever.
+  await db.query({
+    name: 'lock-transactions',
+    text: 'select from chain_transactions where hash = any ($1) order by hash for no key update',
+    values: [mined.map((one) => one.hash)],
+  })
   await db.query({
     name: 'mark-mined',
     text: `
@@ -189,7 +195,8 @@ export async function postponePayments(
 ): Promise<void> {
   if (payments.length === 0) return
   await transaction(pool, async (db) => {
-    for (const { paymentId, trouble, runAt } of payments) {
+    const ordered = payments.toSorted((a, b) => (a.paymentId < b.paymentId ? -1 : 1))
+    for (const { paymentId, trouble, runAt } of ordered) {
       const { rowCount } = await db.query(
         `update payments set trouble = $2, trouble_count = trouble_count + 1
          where id = $1 and state = 'verified'`,

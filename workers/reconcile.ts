@@ -29,6 +29,8 @@ const BATCH_MAX = 200
 const STUCK_BLOCKS = 3n
 /** Looks that must agree that a block is gone: another node behind the same URL may just lag. */
 const GONE_LOOKS = 2
+/** Looks at a lower head before it is believed: by then any real chain has grown past where it was. */
+const LOWER_LOOKS = 8
 const CLEANING_LOOKS = 300
 
 /** What one process remembers between its looks. */
@@ -38,6 +40,7 @@ export type Reconciler = {
   suspicious: boolean
   goneLooks: Map<string, number>
   gapsBefore: Set<string>
+  lowerLooks: number
   looks: number
 }
 
@@ -47,6 +50,7 @@ export const newReconciler = (): Reconciler => ({
   suspicious: true,
   goneLooks: new Map(),
   gapsBefore: new Set(),
+  lowerLooks: 0,
   looks: 0,
 })
 
@@ -67,6 +71,8 @@ export async function reconcile(
     limit: BATCH_MAX,
   })
   for (const paymentId of idle) await queueSettlement(chain.pool, paymentId, null)
+  memory.lowerLooks = newest.number < chain.head.number ? memory.lowerLooks + 1 : 0
+  if (memory.lowerLooks >= LOWER_LOOKS) chain.head = newest
   await watchForReorganisation(chain, memory, newest)
   await finalize(chain)
   await tendWallets(chain, memory)

@@ -9,7 +9,7 @@ type Order = { url: string; key: string; inFlight: number; bodies: unknown[] }
 
 /** Redeems all bodies, `inFlight` at a time; answers in order. */
 export async function redeemMany(
-  { url, seller }: { url: string; seller: Agent },
+  { url, seller }: { url: string; seller: Pick<Agent, 'key'> },
   bodies: unknown[],
   inFlight = bodies.length,
 ): Promise<Redeemed[]> {

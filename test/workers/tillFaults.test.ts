@@ -109,3 +109,29 @@ test('a wallet without gas', async () => {
   await till.client.setBalance({ address: gasWallet, value: 1n })
   await outlives(() => till.client.setBalance({ address: gasWallet, value: balance }))
 })
+
+test('a chain that is not supported is refused at start', async () => {
+  proxy.answers.set('eth_chainId', () => '0x1')
+  await expect(till.startWorker()).rejects.toThrow(
+    'RPC_URL: its chain id must be 8453 (base) or 84532 (base-sepolia), not 1',
+  )
+})
+
+test('on base the public keys of the devnet are refused at start', async () => {
+  proxy.answers.set('eth_chainId', () => '0x2105')
+  await expect(till.startWorker()).rejects.toThrow('SETTLEMENT_KEYS: must be keys of your own')
+})
+
+test('a worker that starts while the RPC is down works once it is up', async () => {
+  proxy.fault = { status: 503 }
+  const worker = await till.startWorker()
+  expect(worker.till.view.network).toBeNull()
+  const ready = () => fetch(`${till.service.url}/readyz`)
+  await waitFor('readyz to tell', async () => (await ready()).status === 503)
+  proxy.fault = null
+  await waitFor('the worker to connect', () => worker.till.view.network !== null)
+  await waitFor('readyz to tell', async () => (await ready()).status === 200)
+  const { header } = await pay()
+  expect((await redeem(seller, header)).body.ok).toBe(true)
+  await worker.stop()
+})

@@ -1,0 +1,57 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { generateKey } from '../../shared/apiKey.ts'
+import { PROJECT_SCOPES } from '../../shared/scopes.ts'
+import { createPool, type Pool } from '../../sql/db.ts'
+import { startEmbeddedPostgres } from '../../sql/embedded.ts'
+import { migrate } from '../../sql/migrate.ts'
+import { createProject, type Project } from '../../sql/projects.ts'
+
+/** A durable database of its own, with one project. */
+export type Setting = AsyncDisposable & {
+  url: string
+  pool: Pool
+  dataDir: string
+  project: Project
+  key: string
+  /** The environment of a process that takes part. */
+  env: Record<string, string>
+}
+
+/** Starts it; synchronous_commit and fsync are on, as in production. */
+export async function createSetting(): Promise<Setting> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'purser-bench-'))
+  const postgres = await startEmbeddedPostgres({ dataDir, onLog: () => {} })
+  await migrate(postgres.url)
+  const pool = createPool({ url: postgres.url, size: 40, name: 'bench', onError: () => {} })
+  const key = generateKey('project')
+  const { project } = await createProject(pool, {
+    name: 'Bench',
+    purpose: 'SELLER',
+    emailAddress: 'bench@mail.test',
+    scopes: PROJECT_SCOPES,
+    key,
+  })
+  return {
+    url: postgres.url,
+    pool,
+    dataDir,
+    project,
+    key,
+    env: {
+      DATABASE_URL: postgres.url,
+      DATA_DIR: dataDir,
+      MAIL_DOMAIN: 'mail.test',
+      // Counted like any other, but never reached.
+      RATE_LIMIT_REQUESTS: '1000000',
+      LOG_LEVEL: 'warn',
+      BENCH_PROJECT: project.id,
+    },
+    async [Symbol.asyncDispose]() {
+      await pool.end()
+      await postgres.stop()
+      rmSync(dataDir, { recursive: true, force: true })
+    },
+  }
+}
