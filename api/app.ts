@@ -5,10 +5,13 @@ import { type ClientAddress, createClientAddress } from './clientAddress.ts'
 import { type Services, setIdentity } from './context.ts'
 import { docsRoutes } from './docs.ts'
 import { ApiError, badRequest, errorResponse, notFound, toApiError } from './errors.ts'
+import { facilitatorRoutes } from './facilitator.ts'
 import { admit, type Budget, Refusal } from './gate.ts'
 import { healthRoutes } from './health.ts'
 import { messageRoutes } from './messages.ts'
 import { openApiDocument } from './openApi.ts'
+import { paymentRecordRoutes } from './paymentRecords.ts'
+import { paymentRoutes } from './payments.ts'
 import { platformRoutes } from './platform.ts'
 import { type Route, RouteTable } from './routeTable.ts'
 import { sellerRoutes } from './sellers.ts'
@@ -17,6 +20,7 @@ import { threadRoutes } from './threads.ts'
 import type { UsageRecorder } from './usage.ts'
 import { describeValidationError } from './validation.ts'
 import { webhookRoutes } from './webhooks.ts'
+import { wellKnownRoutes } from './wellKnown.ts'
 import { whoamiRoutes } from './whoami.ts'
 
 /** Answers one request that came from this socket address. */
@@ -80,6 +84,10 @@ function createRoutes(services: Services) {
     .use(sellerRoutes(services))
     .use(webhookRoutes(services))
     .use(platformRoutes(services))
+    .use(paymentRoutes(services))
+    .use(paymentRecordRoutes(services))
+    .use(facilitatorRoutes(services))
+    .use(wellKnownRoutes(services))
   const document = openApiDocument(api, services.config.http.baseUrl)
   return api.use(docsRoutes(document))
 }

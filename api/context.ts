@@ -1,9 +1,11 @@
 import type { Logger } from 'pino'
 import type { Config } from '../shared/config.ts'
 import type { Batcher } from '../sql/batcher.ts'
+import type { NewClaim } from '../sql/claims.ts'
 import type { Pool } from '../sql/db.ts'
 import type { Identity } from '../sql/keys.ts'
 import type { AcceptedMessage, SendIntent } from '../sql/sendMessages.ts'
+import type { Waiters } from './waiters.ts'
 
 /** What the routes work with; made once a process. */
 export type Services = {
@@ -11,6 +13,9 @@ export type Services = {
   pool: Pool
   log: Logger
   sends: Batcher<SendIntent, AcceptedMessage | null>
+  /** Answers whether the claim was made. */
+  claims: Batcher<NewClaim, boolean>
+  waiters: Waiters
 }
 
 const identities = new WeakMap<Request, Identity>()

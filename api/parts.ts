@@ -3,6 +3,9 @@ import { join } from 'node:path'
 import type { Logger } from 'pino'
 import type { Running } from '../shared/service.ts'
 
+/** The embedded devnet, which the workers need before they start. */
+const DEVNET = { devnet: 'workers/devnetMain.ts' } as const
+
 /** The parts of the service, and the files that start them. */
 const PARTS = { api: 'api/main.ts', smtp: 'api/smtp/main.ts', workers: 'workers/main.ts' } as const
 
@@ -10,15 +13,23 @@ const ROOT = join(import.meta.dir, '..')
 const RESTART_DELAY_MS = 1_000
 const READY_TIMEOUT_MS = 25_000
 
+/** Starts the embedded devnet as a process of its own. */
+export const startDevnetPart = (env: Record<string, string | undefined>, log: Logger) =>
+  startProcesses(DEVNET, env, log)
+
 /**
  * Starts every part as a process of its own and resolves when all are ready. A part that dies is started again; a part
  * that cannot start in the first place is an error.
  */
-export async function startParts(
+export const startParts = (env: Record<string, string | undefined>, log: Logger) =>
+  startProcesses(PARTS, env, log)
+
+async function startProcesses(
+  files: Readonly<Record<string, string>>,
   env: Record<string, string | undefined>,
   log: Logger,
 ): Promise<Running> {
-  const parts = Object.entries(PARTS).map(([name, file]) => superviseProcess(name, file, env, log))
+  const parts = Object.entries(files).map(([name, file]) => superviseProcess(name, file, env, log))
   const stop = async () => {
     await Promise.all(parts.map((part) => part.stop()))
   }

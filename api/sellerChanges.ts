@@ -38,7 +38,7 @@ export function sellerChangeRoutes(services: Services) {
     .patch(
       '/:endpointId',
       async ({ request, params, body }) => {
-        const change = readChange(services, body)
+        const change = await readChange(services, body)
         if (Object.keys(change).length === 0) {
           throw badRequest(
             `The body must hold one of ${Object.keys(ChangeBody.properties).join(', ')}`,

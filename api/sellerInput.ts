@@ -1,5 +1,5 @@
 import { type Static, Type as t } from '@sinclair/typebox'
-import type { Config } from '../shared/config.ts'
+import { DEVNET_NETWORK } from '../shared/devnetAccounts.ts'
 import { outboundUrlFault } from '../shared/outboundUrl.ts'
 import { parseResourceUrl, type ResourceUrl, ResourceUrlError } from '../shared/resourceUrl.ts'
 import {
@@ -9,6 +9,7 @@ import {
   UsdcAmountError,
   usdcNetwork,
 } from '../shared/usdc.ts'
+import { readChainStatus } from '../sql/chainStatus.ts'
 import {
   ENDPOINTS_MAX,
   type EndpointChange,
@@ -17,6 +18,7 @@ import {
 } from '../sql/endpointChanges.ts'
 import type { Services } from './context.ts'
 import { badRequest } from './errors.ts'
+import { chainUnknown } from './seller.ts'
 
 const URL_MAX_LENGTH = 2_048
 const DESCRIPTION_MAX_LENGTH = 500
@@ -95,8 +97,16 @@ export function readPrice(amount: string): bigint {
   }
 }
 
-/** The chain that prices are in. */
-export const serviceNetwork = (_config: Config): NetworkName => 'base-sepolia'
+/**
+ * The chain that prices are in: the one the payment workers are connected to; the devnet's before one has reported.
+ * @throws {ApiError} 503 when it is not known yet.
+ */
+export async function serviceNetwork({ pool, config }: Services): Promise<NetworkName> {
+  const status = await readChainStatus(pool)
+  if (status?.known) return status.known.network
+  if (config.chain.embeddedDevnet) return DEVNET_NETWORK
+  throw chainUnknown()
+}
 
 /** Reads `network`: the service's own, or nothing. @throws {ApiError} 400 */
 export function readNetwork(network: string | undefined, own: string): string {
@@ -115,11 +125,17 @@ export const ChangeBody = t.Object({
 })
 
 /** Reads a change; what is left out of the body is left out of it. @throws {ApiError} 400 */
-export function readChange({ config }: Services, body: Static<typeof ChangeBody>): EndpointChange {
+export async function readChange(
+  services: Services,
+  body: Static<typeof ChangeBody>,
+): Promise<EndpointChange> {
+  const { config } = services
   const { priceUsdc, network, description, webhookUrl, webhookSecret } = body
   return {
     ...(priceUsdc === undefined ? {} : { priceAtomic: readPrice(priceUsdc) }),
-    ...(network === undefined ? {} : { network: readNetwork(network, serviceNetwork(config)) }),
+    ...(network === undefined
+      ? {}
+      : { network: readNetwork(network, await serviceNetwork(services)) }),
     ...(description === undefined ? {} : { description }),
     ...(webhookUrl === undefined
       ? {}

@@ -64,14 +64,16 @@ function putRoute(services: Services) {
     '',
     async ({ request, body, set }) => {
       const { url, matchKey } = readUrlPattern(body.urlPattern, config.allowPrivateNetworks)
+      const change = await readChange(services, body)
+      const network = readNetwork(body.network, await serviceNetwork(services))
       const put = await orBadRequest(() =>
         putEndpoint(pool, {
-          ...readChange(services, body),
+          ...change,
           projectId: projectOf(request).projectId,
           urlPattern: url,
           matchKey,
           priceAtomic: readPrice(body.priceUsdc),
-          network: readNetwork(body.network, serviceNetwork(config)),
+          network,
         }),
       )
       if (put === null) throw notFound('Project not found')

@@ -7,7 +7,7 @@ import { type Running, runService } from '../shared/service.ts'
 import { bootstrap } from '../sql/bootstrap.ts'
 import { startEmbeddedPostgres } from '../sql/embedded.ts'
 import { migrate } from '../sql/migrate.ts'
-import { startParts } from './parts.ts'
+import { startDevnetPart, startParts } from './parts.ts'
 import { welcome } from './welcome.ts'
 
 /**
@@ -25,15 +25,38 @@ await runService(process, { name: 'purser', logTo: 'stderr' }, async (config, lo
     const applied = await migrate(url)
     log.debug({ applied }, 'the database is up to date')
     const keys = await bootstrap(url, config)
-    const parts = await startParts({ ...process.env, DATABASE_URL: url }, log)
+    const chain = await startChain(config, log, stops)
+    const env = { ...process.env, DATABASE_URL: url, DEVNET_PORT: String(chain.devnetPort) }
+    const parts = await startParts(env, log)
     stops.push(() => parts.stop())
-    process.stdout.write(welcome(config, keys))
+    process.stdout.write(welcome({ ...config, chain }, keys))
     return { stop } satisfies Running
   } catch (error) {
     await stop()
     throw error
   }
 })
+
+/** Brings up the devnet unless there is an RPC to use; of port 0 it makes one that is free. */
+async function startChain(
+  config: Config,
+  log: Logger,
+  stops: (() => Promise<void>)[],
+): Promise<Config['chain']> {
+  const { chain } = config
+  if (!chain.embeddedDevnet) return chain
+  const devnetPort = chain.devnetPort === 0 ? await freePort() : chain.devnetPort
+  const devnet = await startDevnetPart({ ...process.env, DEVNET_PORT: String(devnetPort) }, log)
+  stops.push(() => devnet.stop())
+  return { ...chain, devnetPort, rpcUrl: `http://127.0.0.1:${devnetPort}` }
+}
+
+async function freePort(): Promise<number> {
+  const server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response() })
+  const { port } = server
+  await server.stop(true)
+  return port!
+}
 
 async function startDatabase(
   config: Config,

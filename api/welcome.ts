@@ -1,5 +1,17 @@
 import type { Config } from '../shared/config.ts'
+import { DEVNET_ACCOUNTS } from '../shared/devnetAccounts.ts'
 import type { FirstKeys } from '../sql/bootstrap.ts'
+
+/** The devnet's accounts are public and its money is worth nothing: they may be printed. */
+function devnetLines({ chain }: Config): string {
+  if (!chain.embeddedDevnet) return ''
+  const { payer, payTo } = DEVNET_ACCOUNTS
+  return `    Devnet         ${chain.rpcUrl}        chain id 84532 (base-sepolia)
+    Test payer     ${payer.address}        1,000,000 USDC to begin with
+    Payer's key    ${payer.privateKey}
+    Paid to        ${payTo.address}
+`
+}
 
 /** What `npm start` prints once everything is up. */
 export function welcome(config: Config, keys: FirstKeys): string {
@@ -14,7 +26,7 @@ export function welcome(config: Config, keys: FirstKeys): string {
     Platform key   ${keys.platformKey}
     Project key    ${keys.projectKey}
     Inbox          ${inbox}
-
+${devnetLines(config)}
   Try:
     curl ${authorization} ${baseUrl}/v0/whoami
     curl ${authorization} -H 'Content-Type: application/json' -d '{"to":["${inbox}"],"subject":"Hello","text":"To myself."}' ${baseUrl}/v0/messages/send

@@ -1,6 +1,7 @@
 import { isIP } from 'node:net'
 import { z } from 'zod'
 import { isKey } from './apiKey.ts'
+import { DEVNET_ACCOUNTS } from './devnetAccounts.ts'
 
 /** A setting that cannot be used: `message` is one line that names the variable and says what it must be. */
 export class ConfigError extends Error {}
@@ -53,6 +54,16 @@ const relayUrl = z
     'must be smtp://user:pass@host:port, smtps://user:pass@host:port or capture',
   )
 
+const PRIVATE_KEY = /^0x[0-9a-fA-F]{64}$/
+const settlementKey = z
+  .string()
+  .regex(PRIVATE_KEY, 'must be comma-separated private keys: 0x and 64 hexadecimal digits each')
+
+const NAMED_SEED = /^([\w.-]{1,64}):([A-Za-z0-9+/]{43}=)$/
+const receiptSeed = z
+  .string()
+  .regex(NAMED_SEED, 'must be comma-separated id:base64 pairs, each of an Ed25519 seed of 32 bytes')
+
 const variables = z.object({
   NODE_ENV: z.string().default('development'),
   PORT: port(3000),
@@ -66,16 +77,24 @@ const variables = z.object({
   DATABASE_POOL: z.coerce.number().int().min(4).max(200).default(16),
   MAIL_DOMAIN: domain.default('mail.localhost'),
   SMTP_RELAY_URL: relayUrl.optional(),
+  RPC_URL: url(['http:', 'https:']).optional(),
+  DEVNET_PORT: port(8545),
+  SETTLEMENT_KEYS: list(settlementKey).optional(),
+  RECEIPT_SIGNING_KEYS: list(receiptSeed).optional(),
+  SETTLEMENT_WAIT_MS: z.coerce.number().int().min(0).max(120_000).default(25_000),
   BOOTSTRAP_PLATFORM_KEY: bootstrapKey('platform', 'lopk-').optional(),
   BOOTSTRAP_PROJECT_KEY: bootstrapKey('project', 'loid-').optional(),
   RATE_LIMIT_REQUESTS: perMinute(200),
   RATE_LIMIT_AUTH: perMinute(60),
   ALLOW_PRIVATE_NETWORKS: z
     .stringbool({ truthy: ['true', '1'], falsy: ['false', '0'], error: 'must be true or false' })
-    .default(false),
+    .optional(),
   TRUSTED_PROXIES: list(proxyRange).default([]),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent']).default('info'),
 })
+
+/** A named Ed25519 seed of 32 bytes. */
+export type ReceiptSeed = { id: string; seed: Uint8Array }
 
 /** The settings of a process, read once at its entry (contract §9). */
 export type Config = {
@@ -88,6 +107,18 @@ export type Config = {
   mailDomain: string
   /** `capture` keeps outgoing mail and sends nothing. */
   relayUrl: string
+  chain: {
+    rpcUrl: string
+    /** Whether that is the devnet which `npm start` brings up. */
+    embeddedDevnet: boolean
+    devnetPort: number
+    /** Private keys of the gas wallets. */
+    settlementKeys: readonly `0x${string}`[]
+  }
+  /** Ed25519 seeds, the signing one first; undefined in development, where one is generated. */
+  receiptSeeds: readonly ReceiptSeed[] | undefined
+  /** How long redeem waits for a settlement. */
+  settlementWaitMs: number
   bootstrap: { platformKey: string | undefined; projectKey: string | undefined }
   /** Requests a minute per identity, failed authentications a minute per IP; 0 turns a limit off. */
   limits: { requestsPerMinute: number; authFailuresPerMinute: number }
@@ -136,6 +167,9 @@ export function parseConfig(env: Record<string, string | undefined>): Config {
     databasePoolSize: values.DATABASE_POOL,
     mailDomain: values.MAIL_DOMAIN,
     relayUrl: values.SMTP_RELAY_URL ?? 'capture',
+    chain: chainSettings(values, production),
+    receiptSeeds: receiptSeeds(values.RECEIPT_SIGNING_KEYS, production),
+    settlementWaitMs: values.SETTLEMENT_WAIT_MS,
     bootstrap: {
       platformKey: values.BOOTSTRAP_PLATFORM_KEY,
       projectKey: values.BOOTSTRAP_PROJECT_KEY,
@@ -144,10 +178,52 @@ export function parseConfig(env: Record<string, string | undefined>): Config {
       requestsPerMinute: values.RATE_LIMIT_REQUESTS,
       authFailuresPerMinute: values.RATE_LIMIT_AUTH,
     },
-    allowPrivateNetworks: values.ALLOW_PRIVATE_NETWORKS,
+    // On the embedded devnet sellers and receivers run on the same machine, and no money is at stake.
+    allowPrivateNetworks: values.ALLOW_PRIVATE_NETWORKS ?? values.RPC_URL === undefined,
     trustedProxies: values.TRUSTED_PROXIES,
     logLevel: values.LOG_LEVEL,
   }
+}
+
+const devnetKeys: readonly string[] = Object.values(DEVNET_ACCOUNTS).flatMap((account) =>
+  'privateKey' in account ? [account.privateKey] : [],
+)
+
+function chainSettings(values: z.output<typeof variables>, production: boolean): Config['chain'] {
+  const keys = (values.SETTLEMENT_KEYS ?? []).map((key) => key.toLowerCase())
+  if (production && values.RPC_URL === undefined) {
+    throw new ConfigError(
+      'RPC_URL: must be set when NODE_ENV is production; the embedded devnet moves no money',
+    )
+  }
+  if (production && (keys.length === 0 || keys.some((key) => devnetKeys.includes(key)))) {
+    throw new ConfigError(
+      'SETTLEMENT_KEYS: must be keys of your own when NODE_ENV is production; those of the devnet are public',
+    )
+  }
+  return {
+    rpcUrl: values.RPC_URL ?? `http://127.0.0.1:${values.DEVNET_PORT}`,
+    embeddedDevnet: values.RPC_URL === undefined,
+    devnetPort: values.DEVNET_PORT,
+    settlementKeys:
+      keys.length > 0
+        ? ([...new Set(keys)] as `0x${string}`[])
+        : [DEVNET_ACCOUNTS.gasWallet.privateKey],
+  }
+}
+
+function receiptSeeds(given: string[] | undefined, production: boolean): Config['receiptSeeds'] {
+  if (given !== undefined && given.length > 0) return given.map(parseReceiptSeed)
+  if (!production) return undefined
+  throw new ConfigError(
+    'RECEIPT_SIGNING_KEYS: must be set when NODE_ENV is production; one is generated in development only',
+  )
+}
+
+/** Reads `id:base64`, a form the schema has checked. */
+export function parseReceiptSeed(text: string): ReceiptSeed {
+  const [, id = '', base64 = ''] = NAMED_SEED.exec(text) ?? []
+  return { id, seed: Uint8Array.from(Buffer.from(base64, 'base64')) }
 }
 
 /** One line that names the variable; the value is left out, for it can be a key or hold a password. */

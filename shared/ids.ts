@@ -25,3 +25,9 @@ export const newRequestId = (): string => randomId('req_')
 
 /** A Message-ID for a message we send (RFC 5322 §3.6.4): 128 random bits at the mail domain, in angle brackets. */
 export const newMessageId = (domain: string): string => `<${randomId('', 16)}@${domain}>`
+
+/** A payment's identifier, also served as `paymentInId`. */
+export const newPaymentId = (): string => randomId('pay_')
+
+/** Identifier of a check that waits for the chain's word. */
+export const newCheckId = (): string => randomId('chk_')

@@ -5,7 +5,7 @@
  */
 import { getPublicKey, hashes } from '@noble/ed25519'
 import { sha256, sha512 } from '@noble/hashes/sha2.js'
-import { bytesToHex } from '@noble/hashes/utils.js'
+import { bytesToHex, hexToBytes } from '@noble/hashes/utils.js'
 import { canonicalJson } from './canonicalJson.ts'
 
 // @noble/ed25519 brings no hash of its own; its synchronous calls throw until one is set.
@@ -28,6 +28,9 @@ export type ReceiptKey = {
   readonly kid: string
   readonly jwk: OkpJwk
 }
+
+/** What may be published of a key. */
+export type PublicReceiptKey = Pick<ReceiptKey, 'did' | 'kid' | 'jwk'>
 
 type OkpJwk = { kty: 'OKP'; crv: 'Ed25519'; x: string }
 
@@ -57,13 +60,21 @@ export function receiptKey({ seed, did }: { seed: Uint8Array; did: string }): Re
   if (seed.length !== SEED_BYTES) {
     throw new RangeError(`seed must be ${SEED_BYTES} bytes, not ${seed.length}`)
   }
-  const publicKey = getPublicKey(seed)
+  const publicKeyHex = bytesToHex(getPublicKey(seed))
+  return { seed, publicKeyHex, ...publicReceiptKey({ publicKeyHex, did }) }
+}
+
+/**
+ * The names of a key whose seed is not at hand.
+ *
+ * @param publicKeyHex 32 bytes in hexadecimal.
+ */
+export function publicReceiptKey({ publicKeyHex, did }: { publicKeyHex: string; did: string }) {
+  const publicKey = hexToBytes(publicKeyHex)
   const jwk: OkpJwk = { kty: 'OKP', crv: 'Ed25519', x: base64url(publicKey) }
   // RFC 7638 §3: the required members in lexicographic order, without blanks, which JCS yields.
   const thumbprint = base64url(sha256(new TextEncoder().encode(canonicalJson(jwk))))
   return {
-    seed,
-    publicKeyHex: bytesToHex(publicKey),
     publicKeyMultibase: `z${base58(Uint8Array.from([...ED25519_CODEC, ...publicKey]))}`,
     did,
     kid: `${did}#${thumbprint}`,
@@ -76,7 +87,7 @@ export function receiptKey({ seed, did }: { seed: Uint8Array; did: string }): Re
  *
  * @param keys the signing key first, then retired ones: receipts outlive keys.
  */
-export function receiptJwks(keys: readonly ReceiptKey[]) {
+export function receiptJwks(keys: readonly PublicReceiptKey[]) {
   return {
     // "EdDSA", not the "Ed25519" of RFC 9864: verifiers of offer-receipt use jose 5.
     keys: keys.map(({ jwk, kid }) => ({ ...jwk, kid, use: 'sig', alg: 'EdDSA' })),
@@ -89,7 +100,7 @@ export function receiptJwks(keys: readonly ReceiptKey[]) {
  * @param keys as for {@link receiptJwks}, all of one DID.
  * @throws RangeError without a key.
  */
-export function receiptDidDocument(keys: readonly ReceiptKey[]) {
+export function receiptDidDocument(keys: readonly PublicReceiptKey[]) {
   const did = keys[0]?.did
   if (did === undefined) throw new RangeError('keys must not be empty')
   return {

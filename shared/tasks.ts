@@ -16,6 +16,8 @@ export const taskPayloads = {
     deliveryId: z.string().regex(/^whd_[0-9a-f]{24}$/),
     attempt: z.int().positive().optional(),
   }),
+  settle_payment: z.strictObject({ paymentId: z.string().regex(/^pay_[0-9a-f]{24}$/) }),
+  check_payment: z.strictObject({ checkId: z.string().regex(/^chk_[0-9a-f]{24}$/) }),
   purge_project: z.strictObject({ projectId: z.string().regex(/^prj_[0-9a-f]{24}$/) }),
 } as const
 
@@ -26,6 +28,7 @@ export type TaskPayload<Name extends TaskName> = z.infer<(typeof taskPayloads)[N
 export const POOLS = {
   mail: ['parse_inbound', 'send_mail', 'purge_project'],
   webhooks: ['deliver_webhook', 'verify_endpoint'],
+  payments: ['settle_payment', 'check_payment'],
 } as const satisfies Record<string, readonly TaskName[]>
 
 export type PoolName = keyof typeof POOLS

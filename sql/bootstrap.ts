@@ -2,6 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { generateKey } from '../shared/apiKey.ts'
 import { type Config, ConfigError } from '../shared/config.ts'
+import { DEVNET_ACCOUNTS } from '../shared/devnetAccounts.ts'
 import { PROJECT_SCOPES } from '../shared/scopes.ts'
 import { createPool, type Pool } from './db.ts'
 import { authenticate, insertPlatformKey, isKnownKey } from './keys.ts'
@@ -20,7 +21,7 @@ export async function bootstrap(databaseUrl: string, config: Config): Promise<Fi
   const pool = createPool({ url: databaseUrl, size: 4, name: 'purser start', onError: () => {} })
   try {
     await insertPlatformKey(pool, platformKey)
-    await ensureProject(pool, projectKey, config.mailDomain)
+    await ensureProject(pool, projectKey, config)
     const found = await authenticate(pool, projectKey)
     return { platformKey, projectKey, inboxAddress: found?.identity.inboxAddress ?? null }
   } finally {
@@ -53,7 +54,7 @@ function resolveKeys(config: Config): { platformKey: string; projectKey: string 
 /** The names that the first project's inbox may have: `agent`, or the next that is free. */
 const FIRST_NAMES_MAX = 1_000
 
-async function ensureProject(pool: Pool, key: string, mailDomain: string): Promise<void> {
+async function ensureProject(pool: Pool, key: string, config: Config): Promise<void> {
   // A key that was revoked stays revoked, whatever a file or a variable still says.
   if (await isKnownKey(pool, key)) return
   for (let n = 1; n <= FIRST_NAMES_MAX; n++) {
@@ -61,8 +62,12 @@ async function ensureProject(pool: Pool, key: string, mailDomain: string): Promi
       await createProject(pool, {
         name: 'First agent',
         purpose: 'SELLER',
-        emailAddress: `${n === 1 ? 'agent' : `agent-${n}`}@${mailDomain}`,
+        emailAddress: `${n === 1 ? 'agent' : `agent-${n}`}@${config.mailDomain}`,
         scopes: PROJECT_SCOPES,
+        // On the devnet the first project can be paid at once; elsewhere the recipient is the operator's to name.
+        ...(config.chain.embeddedDevnet
+          ? { payTo: DEVNET_ACCOUNTS.payTo.address, paymentsEnabled: true }
+          : {}),
         key,
       })
       return

@@ -2,7 +2,7 @@ import type { Cursor } from '../shared/cursor.ts'
 import { type Pool, type Queryable, transaction } from './db.ts'
 import { postponeAttempt } from './deliveries.ts'
 
-export type DeliveryStatus = 'pending' | 'delivered' | 'aborted' | 'exhausted'
+type DeliveryStatus = 'pending' | 'delivered' | 'aborted' | 'exhausted'
 
 /** A delivery as its seller sees it. */
 export type Delivery = {

@@ -109,12 +109,24 @@ export async function findEndpointByResource(
   return rows[0] === undefined ? null : toEndpoint(rows[0])
 }
 
-/** What endpoints have earned. Zero until payments are stored. */
+/** What endpoints have earned: settled payments, and their sum. */
 export async function endpointTotals(
-  _db: Queryable,
+  db: Queryable,
   ids: string[],
 ): Promise<Map<string, EndpointTotals>> {
-  return new Map(ids.map((id) => [id, { callCount: 0, revenueAtomic: 0n }]))
+  const { rows } = await db.query<{ endpoint_id: string; calls: number; revenue: string }>({
+    name: 'endpoint-totals',
+    text: `select endpoint_id, count(*)::int as calls, sum(amount_atomic) as revenue from payments
+           where endpoint_id = any ($1) and state = 'settled' group by endpoint_id`,
+    values: [ids],
+  })
+  const earned = new Map(rows.map((row) => [row.endpoint_id, row]))
+  return new Map(
+    ids.map((id) => {
+      const row = earned.get(id)
+      return [id, { callCount: row?.calls ?? 0, revenueAtomic: BigInt(row?.revenue ?? 0) }]
+    }),
+  )
 }
 
 /** The URL of an active endpoint, for its verification; null when it is gone. */

@@ -26,26 +26,10 @@ import {
   stringToHex,
   walletActions,
 } from 'viem'
+import { DEVNET_ACCOUNTS } from '../shared/devnetAccounts.ts'
 import { USDC_NETWORKS } from '../shared/usdc.ts'
 
 export const MULTICALL3_ADDRESS: Address = '0xcA11bde05977b3631167028862bE2a173976CA11'
-
-/** Accounts of the mnemonic `test test … junk`, unlocked in anvil; worthless on every real chain. */
-export const DEVNET_ACCOUNTS = {
-  gasWallet: {
-    address: '0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266',
-    privateKey: '0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80',
-  },
-  payer: {
-    address: '0x70997970C51812dc3A010C7d01b50e0d17dc79C8',
-    privateKey: '0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d',
-  },
-  payTo: { address: '0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC' },
-  /** May upgrade the proxy; the proxy refuses it everything else. */
-  proxyAdmin: { address: '0x23618e81E3f5cdF7f54C3d65f7FBc0aBf5B21E8f' },
-  /** Deployer and every role of the token: owner, minter, pauser, blacklister. */
-  tokenOwner: { address: '0xa0Ee7A142d267C1f36714E4a8F75612F20a79720' },
-} as const
 
 /** 1,000,000 USDC. */
 const PAYER_FUNDS_ATOMIC = 1_000_000_000_000n

@@ -4,12 +4,15 @@ import { runService } from '../shared/service.ts'
 import { POOLS, type PoolName } from '../shared/tasks.ts'
 import { databaseUrl } from '../sql/databaseUrl.ts'
 import { nextDeliveryInMs } from '../sql/deliveries.ts'
+import { checkPayment } from './checkPayment.ts'
 import { deliverWebhook } from './deliverWebhook.ts'
 import { startMaintenance } from './maintenance.ts'
 import { parseInbound } from './parseInbound.ts'
 import { type PoolSettings, startPool } from './pool.ts'
 import { purgeProject } from './purgeProject.ts'
 import { sendMail } from './sendMail.ts'
+import { settlePayment } from './settlePayment.ts'
+import { startTill } from './till.ts'
 import { createTransport } from './transport.ts'
 import { verifyEndpoint } from './verifyEndpoint.ts'
 
@@ -29,6 +32,13 @@ export const POOL_TASKS: Record<PoolName, Omit<PoolSettings, 'name' | 'databaseU
     concurrency: 200,
     connections: 12,
     nextInMs: nextDeliveryInMs,
+  },
+  payments: {
+    tasks: { settle_payment: settlePayment, check_payment: checkPayment },
+    pollIntervalMs: 200,
+    // Jobs that run together are simulated, signed and sent together; they share the till's connections.
+    concurrency: 32,
+    connections: 36,
   },
 }
 
@@ -65,11 +75,13 @@ if (import.meta.main) {
     const { pools, concurrency } = readArguments(process.argv.slice(2))
     const url = databaseUrl(config)
     const transport = createTransport(config.relayUrl)
+    const till = pools.includes('payments') ? await startTill(config, url, log) : null
     const deps = {
       log,
       mailDomain: config.mailDomain,
       transport,
       allowPrivateNetworks: config.allowPrivateNetworks,
+      ...(till === null ? {} : { till }),
     }
     const running = await Promise.all(
       pools.map((name) => {
@@ -81,6 +93,7 @@ if (import.meta.main) {
     return {
       async stop() {
         await Promise.all([...running, maintenance].map((part) => part.stop()))
+        await till?.stop()
         transport.close()
       },
     }

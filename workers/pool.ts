@@ -13,6 +13,7 @@ import {
 import { startAlarm } from './alarm.ts'
 import type { Resolve } from './guardedRequest.ts'
 import { Lanes } from './lanes.ts'
+import type { Till } from './till.ts'
 import type { Transport } from './transport.ts'
 
 /** What a task works with. */
@@ -27,6 +28,8 @@ export type TaskDeps = {
   resolve?: Resolve
   /** Shares the pool's slots between endpoints. */
   lanes: Lanes
+  /** In processes that run the payments pool. */
+  till?: Till
 }
 
 /** What a pool is given; the rest of TaskDeps it makes itself. */

@@ -6,12 +6,14 @@ import { cpus, loadavg, totalmem } from 'node:os'
 import { apiRows } from './api.ts'
 import { mailRows } from './mail.ts'
 import { ROUNDS, type Row } from './measure.ts'
+import { paymentRows } from './payments.ts'
 import { createSetting, type Setting } from './setting.ts'
 import { webhookRows } from './webhooks.ts'
 
 const PARTS: Record<string, (setting: Setting) => Promise<Row[]>> = {
   api: apiRows,
   mail: mailRows,
+  payments: paymentRows,
   webhooks: webhookRows,
 }
 

@@ -10,6 +10,7 @@ import {
 } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
 import { authorizationTypedData, verifyAuthorization } from '../../shared/authorization.ts'
+import { DEVNET_ACCOUNTS } from '../../shared/devnetAccounts.ts'
 import { USDC_NETWORKS, type UsdcNetwork } from '../../shared/usdc.ts'
 import {
   type Authorization,
@@ -18,7 +19,7 @@ import {
   type PaymentRequirements,
 } from '../../shared/x402.ts'
 import type { Devnet } from '../../workers/devnet.ts'
-import { DEVNET_ACCOUNTS, type DevnetClient, devnetClient } from '../../workers/devnetContracts.ts'
+import { type DevnetClient, devnetClient } from '../../workers/devnetContracts.ts'
 
 export const SEPOLIA = USDC_NETWORKS['base-sepolia']
 export const ABI = parseAbi([

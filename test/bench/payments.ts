@@ -1,0 +1,209 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Hex, keccak256 } from 'viem'
+import { mnemonicToAccount } from 'viem/accounts'
+import { updateProject } from '../../sql/projects.ts'
+import { type Devnet, startDevnet } from '../../workers/devnet.ts'
+import { createRpc, type Rpc } from '../../workers/rpc.ts'
+import { transferData, transferGas } from '../../workers/transfer.ts'
+import { freePort, printed, startProcess } from '../support/process.ts'
+import { redeemMany } from '../support/redeemers.ts'
+import {
+  PRICE,
+  pay,
+  payTo,
+  RESOURCE,
+  registerEndpoint,
+  SEPOLIA,
+  type SignedPayment,
+} from '../support/till.ts'
+import { waitFor } from '../support/waitFor.ts'
+import { compare, type Row } from './measure.ts'
+import type { Setting } from './setting.ts'
+
+const MANY = 500
+const SOME = 200
+const IN_FLIGHT = 50
+const BLOCK_TIME_S = 2
+
+/** A wallet of the same mnemonic as the service's, so that neither takes the other's nonces. */
+const bareWallet = mnemonicToAccount(
+  'test test test test test test test test test test test junk',
+  {
+    addressIndex: 3,
+  },
+)
+
+/** Redeems through one gas wallet against the bare chain: nonces counted in memory, nothing checked or stored. */
+export async function paymentRows(setting: Setting): Promise<Row[]> {
+  const automine = await withTill(setting, {}, async (bench) => [
+    await throughput(bench, 'settlements, automine'),
+    ...(await latencies(bench)),
+  ])
+  const blocks = await withTill(setting, { blockTimeS: BLOCK_TIME_S }, async (bench) => [
+    await throughput(bench, `settlements, ${BLOCK_TIME_S} s blocks`),
+  ])
+  return [...automine, ...blocks]
+}
+
+type Bench = { url: string; key: string; rpc: Rpc }
+
+const bare = 'the same transfers sent raw, one gas wallet, nonces in memory'
+
+function throughput(bench: Bench, name: string): Promise<Row> {
+  const measure = (work: (payments: SignedPayment[]) => Promise<number[]>) => async () => {
+    const payments = await makePayments(MANY)
+    const startedMs = performance.now()
+    await work(payments)
+    return (MANY * 1000) / (performance.now() - startedMs)
+  }
+  return compare({
+    name,
+    unit: 'payments/s',
+    detail: `${bare}; ${MANY} in flight`,
+    ours: measure((payments) => redeemAll(bench, payments, MANY)),
+    baseline: measure((payments) => sendAll(bench.rpc, payments, MANY)),
+  })
+}
+
+/** Both quantiles of the same rounds. */
+async function latencies(bench: Bench): Promise<Row[]> {
+  const rounds: Record<'ours' | 'baseline', number[][]> = { ours: [], baseline: [] }
+  const quantile = (times: number[], share: number) => times[Math.floor(times.length * share)]!
+  const measure =
+    (side: 'ours' | 'baseline', work: (payments: SignedPayment[]) => Promise<number[]>) =>
+    async () => {
+      const times = (await work(await makePayments(SOME))).toSorted((a, b) => a - b)
+      rounds[side].push(times)
+      return quantile(times, 0.5)
+    }
+  const replay = (side: 'ours' | 'baseline') => async () => quantile(rounds[side].shift()!, 0.99)
+  const shown = { unit: 'ms', detail: `${bare}; ${IN_FLIGHT} in flight` }
+  const median = await compare({
+    ...shown,
+    name: 'redeem latency p50',
+    ours: measure('ours', (payments) => redeemAll(bench, payments, IN_FLIGHT)),
+    baseline: measure('baseline', (payments) => sendAll(bench.rpc, payments, IN_FLIGHT)),
+  })
+  const tail = await compare({
+    ...shown,
+    name: 'redeem latency p99',
+    ours: replay('ours'),
+    baseline: replay('baseline'),
+  })
+  return [median, tail]
+}
+
+const makePayments = (count: number): Promise<SignedPayment[]> =>
+  Promise.all(
+    Array.from({ length: count }, () =>
+      pay({ validBefore: BigInt(Math.floor(Date.now() / 1000)) + 600n }),
+    ),
+  )
+
+/** @returns milliseconds of each. */
+async function redeemAll(
+  { url, key }: Bench,
+  payments: SignedPayment[],
+  inFlight: number,
+): Promise<number[]> {
+  const bodies = payments.map(({ header }) => ({
+    paymentHeader: header,
+    resource: RESOURCE,
+    amount: PRICE,
+  }))
+  const answers = await redeemMany({ url, seller: { key } }, bodies, inFlight)
+  const failed = answers.find(({ body }) => !body.ok)
+  if (failed !== undefined) throw new Error(JSON.stringify(failed.body))
+  return answers.map(({ ms }) => ms)
+}
+
+/** The least that settles: sign, send, wait for the receipt. @returns milliseconds of each. */
+async function sendAll(rpc: Rpc, payments: SignedPayment[], inFlight: number): Promise<number[]> {
+  const first = Number(await rpc.call('eth_getTransactionCount', [bareWallet.address, 'latest']))
+  const times: number[] = []
+  let next = 0
+  const lane = async () => {
+    while (next < payments.length) {
+      const n = next++
+      const startedMs = performance.now()
+      const hash = await sendOne(rpc, payments[n]!, first + n)
+      while ((await rpc.call('eth_getTransactionReceipt', [hash])) === null) await Bun.sleep(10)
+      times.push(performance.now() - startedMs)
+    }
+  }
+  await Promise.all(Array.from({ length: inFlight }, lane))
+  return times
+}
+
+async function sendOne(rpc: Rpc, payment: SignedPayment, nonce: number): Promise<Hex> {
+  const { authorization, signature } = payment
+  const transfer = {
+    asset: SEPOLIA.usdcAddress,
+    payer: authorization.from,
+    recipient: authorization.to,
+    amountAtomic: authorization.value,
+    validAfter: authorization.validAfter,
+    validBefore: authorization.validBefore,
+    nonce: authorization.nonce,
+    signature,
+  }
+  const raw = await bareWallet.signTransaction({
+    type: 'eip1559',
+    chainId: SEPOLIA.chainId,
+    nonce,
+    to: SEPOLIA.usdcAddress,
+    data: transferData(transfer),
+    gas: transferGas(transfer),
+    maxFeePerGas: 10n ** 10n,
+    maxPriorityFeePerGas: 10n ** 9n,
+  })
+  await rpc.call('eth_sendRawTransaction', [raw])
+  return keccak256(raw)
+}
+
+/** A chain, an API and a worker, each a process of its own, for as long as `work` takes. */
+async function withTill(
+  setting: Setting,
+  chain: { blockTimeS?: number },
+  work: (bench: Bench) => Promise<Row[]>,
+): Promise<Row[]> {
+  const directory = mkdtempSync(join(tmpdir(), 'purser-bench-devnet-'))
+  const log = { info() {}, warn() {} }
+  const stateFile = join(directory, 'state')
+  const devnet: Devnet = await startDevnet({ port: 0, stateFile, log, ...chain })
+  try {
+    await forgetChain(setting)
+    const port = await freePort()
+    const env = {
+      ...setting.env,
+      PORT: String(port),
+      RPC_URL: devnet.rpcUrl,
+      SETTLEMENT_WAIT_MS: '120000',
+      LOG_LEVEL: 'info',
+    }
+    await using api = startProcess('api/main.ts', env)
+    await using worker = startProcess('workers/main.ts', env, ['--pool', 'payments'])
+    await Promise.all([printed(api, /"msg":"ready"/), printed(worker, /"msg":"ready"/)])
+    const url = `http://127.0.0.1:${port}`
+    await waitFor('the till', async () => (await fetch(`${url}/readyz`)).ok)
+    const bench = {
+      url,
+      key: setting.key,
+      rpc: createRpc({ url: devnet.rpcUrl, timeoutMs: 60_000 }),
+    }
+    return await work(bench)
+  } finally {
+    await devnet.stop()
+    rmSync(directory, { recursive: true, force: true })
+  }
+}
+
+/** Each chain of this bench is a new one of the same chain id, on which the gas wallet has used no nonce. */
+async function forgetChain({ pool, project }: Setting): Promise<void> {
+  await updateProject(pool, project.id, { payTo, paymentsEnabled: true })
+  await pool.query('truncate payments, chain_transactions, gas_wallets, chain_status cascade')
+  const { rowCount } = await pool.query('select from seller_endpoints')
+  if (rowCount === 0) await registerEndpoint(pool, { projectId: project.id, resource: RESOURCE })
+}

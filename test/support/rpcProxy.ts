@@ -1,0 +1,84 @@
+/** Stands between the workers and the devnet, and misbehaves as told. */
+import { serve } from 'bun'
+
+type Fault =
+  | null
+  /** Answers every request with this HTTP status. */
+  | { status: number }
+  /** Holds every answer back. */
+  | { delayMs: number }
+
+type Message = { id: number; method: string; params: unknown[] }
+
+export type RpcProxy = {
+  url: string
+  fault: Fault
+  /** Methods whose calls are answered by an error instead of by the node; with `after`, the node has them all the same. */
+  errors: Map<string, (params: any[]) => { code: number; message: string; after?: boolean } | null>
+  /** Methods answered by this function; undefined passes them on. */
+  answers: Map<string, (params: any[]) => unknown>
+  /** A method whose callers wait for an answer that never comes; `after`: once the node has the call. */
+  hold: { method: string; when: 'before' | 'after' } | null
+  /** Requests that wait so. */
+  held: number
+  stop(): Promise<void>
+}
+
+export function startRpcProxy(target: string): RpcProxy {
+  const forward = async (messages: Message[]): Promise<any[]> => {
+    if (messages.length === 0) return []
+    const response = await fetch(target, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(messages),
+    })
+    return (await response.json()) as any[]
+  }
+  const released = Promise.withResolvers<void>()
+  const server = serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    async fetch(request) {
+      const body = await request.json()
+      const messages: Message[] = Array.isArray(body) ? body : [body]
+      const { fault, hold } = proxy
+      const holds = hold !== null && messages.some(({ method }) => method === hold.method)
+      if (holds) {
+        if (hold.when === 'after') await forward(messages)
+        proxy.held++
+        await released.promise
+        return new Response(null, { status: 502 })
+      }
+      if (fault !== null && 'status' in fault) return new Response('no', { status: fault.status })
+      if (fault !== null) await Bun.sleep(fault.delayMs)
+      const errorOf = ({ method, params }: Message) => proxy.errors.get(method)?.(params) ?? null
+      const passed = messages.filter(
+        (message) => errorOf(message)?.after ?? errorOf(message) === null,
+      )
+      const results = new Map((await forward(passed)).map((answer) => [answer.id, answer]))
+      const replies = messages.map((message) => {
+        const { id, method } = message
+        const error = errorOf(message)
+        if (error !== null) {
+          return { jsonrpc: '2.0', id, error: { code: error.code, message: error.message } }
+        }
+        const made = proxy.answers.get(method)?.(message.params)
+        return made === undefined ? results.get(id) : { jsonrpc: '2.0', id, result: made }
+      })
+      return Response.json(Array.isArray(body) ? replies : replies[0])
+    },
+  })
+  const proxy: RpcProxy = {
+    url: `http://127.0.0.1:${server.port}`,
+    fault: null,
+    errors: new Map(),
+    answers: new Map(),
+    hold: null,
+    held: 0,
+    async stop() {
+      released.resolve()
+      await server.stop(true)
+    },
+  }
+  return proxy
+}

@@ -1,0 +1,267 @@
+/** A whole till for one test file: devnet, API, payments pool, a seller and payers. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Address, createWalletClient, type Hex, http, toHex } from 'viem'
+import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
+import { authorizationTypedData } from '../../shared/authorization.ts'
+import { DEVNET_ACCOUNTS } from '../../shared/devnetAccounts.ts'
+import { parseResourceUrl } from '../../shared/resourceUrl.ts'
+import type { Running } from '../../shared/service.ts'
+import { USDC_NETWORKS, type UsdcNetwork } from '../../shared/usdc.ts'
+import type { Authorization } from '../../shared/x402.ts'
+import type { Pool } from '../../sql/db.ts'
+import { updateProject } from '../../sql/projects.ts'
+import type { TillTiming } from '../../workers/chainView.ts'
+import { type Devnet, startDevnet } from '../../workers/devnet.ts'
+import { type DevnetClient, devnetClient } from '../../workers/devnetContracts.ts'
+import { POOL_TASKS } from '../../workers/main.ts'
+import { startPool } from '../../workers/pool.ts'
+import { startTill, type Till } from '../../workers/till.ts'
+import { createTransport } from '../../workers/transport.ts'
+import { type Agent, silentLog, startTestService, type TestService } from './service.ts'
+
+export const SEPOLIA = USDC_NETWORKS['base-sepolia']
+export const PRICE = '0.01'
+export const RESOURCE = 'https://api.example.com/report'
+export const payer = privateKeyToAccount(DEVNET_ACCOUNTS.payer.privateKey)
+export const payTo = DEVNET_ACCOUNTS.payTo.address
+
+/** Waits that suit a test. */
+const FAST: Partial<TillTiming> = { idleMs: 150, quietMs: 300, lostMs: 400, displacedMs: 300 }
+
+export type TillWorker = Running & { till: Till }
+
+export type TestTill = AsyncDisposable & {
+  service: TestService
+  devnet: Devnet
+  client: DevnetClient
+  /** Where workers are pointed at; a proxy can stand there. */
+  rpcUrl: string
+  newSeller(options?: { resource?: string; webhookUrl?: string }): Promise<Agent>
+  startWorker(options?: WorkerOptions): Promise<TillWorker>
+}
+
+type WorkerOptions = {
+  timing?: Partial<TillTiming>
+  rpcUrl?: string
+  settlementKeys?: readonly Hex[]
+  receiptSeeds?: { id: string; seed: Uint8Array }[]
+}
+
+export type TestTillOptions = {
+  blockTimeS?: number
+  env?: Record<string, string>
+  /** Puts something between the workers and the devnet. */
+  proxy?: (rpcUrl: string) => string
+  /** One payments worker unless false. */
+  worker?: boolean | WorkerOptions
+}
+
+export async function startTestTill(options: TestTillOptions = {}): Promise<TestTill> {
+  const directory = mkdtempSync(join(tmpdir(), 'purser-devnet-'))
+  const log = { info() {}, warn() {} }
+  const devnet = await startDevnet({
+    port: 0,
+    stateFile: join(directory, 'state'),
+    log,
+    ...(options.blockTimeS === undefined ? {} : { blockTimeS: options.blockTimeS }),
+  })
+  const rpcUrl = options.proxy?.(devnet.rpcUrl) ?? devnet.rpcUrl
+  const service = await startTestService({
+    smtp: false,
+    workers: false,
+    env: { RPC_URL: rpcUrl, ...options.env },
+  })
+  const workers: TillWorker[] = []
+  const till: TestTill = {
+    service,
+    devnet,
+    client: devnetClient(devnet.rpcUrl),
+    rpcUrl,
+    newSeller: (seller = {}) => newSeller(service, seller),
+    async startWorker(worker = {}) {
+      const started = await startWorker(service, { rpcUrl, ...worker })
+      workers.push(started)
+      return started
+    },
+    async [Symbol.asyncDispose]() {
+      await Promise.all(workers.map((worker) => worker.stop()))
+      await service[Symbol.asyncDispose]()
+      await devnet.stop()
+      rmSync(directory, { recursive: true, force: true })
+    },
+  }
+  if (options.worker !== false) {
+    await till.startWorker(typeof options.worker === 'object' ? options.worker : {})
+  }
+  return till
+}
+
+async function startWorker(service: TestService, options: WorkerOptions): Promise<TillWorker> {
+  const { config, database } = service
+  const till = await startTill(
+    {
+      ...config,
+      receiptSeeds: options.receiptSeeds ?? config.receiptSeeds,
+      chain: {
+        ...config.chain,
+        rpcUrl: options.rpcUrl ?? config.chain.rpcUrl,
+        settlementKeys: options.settlementKeys ?? config.chain.settlementKeys,
+      },
+    },
+    database.url,
+    silentLog,
+    { ...FAST, ...options.timing },
+  )
+  const transport = createTransport('capture')
+  const pool = await startPool(
+    { ...POOL_TASKS.payments, name: 'payments', databaseUrl: database.url },
+    {
+      log: silentLog,
+      mailDomain: config.mailDomain,
+      transport,
+      till,
+      allowPrivateNetworks: config.allowPrivateNetworks,
+    },
+  )
+  let stopped: Promise<void> | undefined
+  const stop = async () => {
+    await pool.stop()
+    await till.stop()
+    transport.close()
+  }
+  return {
+    till,
+    stop() {
+      stopped ??= stop()
+      return stopped
+    },
+  }
+}
+
+let endpoints = 0
+
+async function newSeller(
+  service: TestService,
+  { resource = RESOURCE, webhookUrl }: { resource?: string; webhookUrl?: string },
+): Promise<Agent> {
+  const seller = await service.newAgent()
+  await updateProject(service.database.pool, seller.project.id, { payTo, paymentsEnabled: true })
+  await registerEndpoint(service.database.pool, {
+    projectId: seller.project.id,
+    resource,
+    webhookUrl: webhookUrl ?? null,
+  })
+  return seller
+}
+
+/** Registers an endpoint as the sellers' routes would. */
+export async function registerEndpoint(
+  pool: Pool,
+  endpoint: { projectId: string; resource: string; webhookUrl?: string | null },
+): Promise<string> {
+  const { url, matchKey } = parseResourceUrl(endpoint.resource)
+  const id = `se_${(++endpoints).toString(16).padStart(24, '0')}`
+  await pool.query(
+    `insert into seller_endpoints (id, project_id, url_pattern, match_key, price_atomic, network, webhook_url, webhook_secret)
+     values ($1, $2, $3, $4, 10000, 'base-sepolia', $5, 'whsec_test')`,
+    [id, endpoint.projectId, url, matchKey, endpoint.webhookUrl ?? null],
+  )
+  return id
+}
+
+/** A random account with USDC of its own. */
+export async function newPayer(client: DevnetClient, amountAtomic = 1_000_000n) {
+  const account = privateKeyToAccount(generatePrivateKey())
+  await fund(client, account.address, amountAtomic)
+  return account
+}
+
+/** Sends USDC of the funded payer. */
+export async function fund(client: DevnetClient, to: Address, amountAtomic: bigint): Promise<void> {
+  const wallet = createWalletClient({
+    account: payer.address,
+    transport: http(client.transport.url, { fetchOptions: { proxy: false } as never }),
+  })
+  const { encodeFunctionData, parseAbi } = await import('viem')
+  const hash = await wallet.sendTransaction({
+    chain: null,
+    to: SEPOLIA.usdcAddress,
+    gas: 150_000n,
+    data: encodeFunctionData({
+      abi: parseAbi(['function transfer(address, uint256) returns (bool)']),
+      args: [to, amountAtomic],
+    }),
+  })
+  await client.waitForTransactionReceipt({ hash })
+}
+
+/** An authorization to pay the price, valid for a minute. */
+function authorize(changes: Partial<Authorization> = {}): Authorization {
+  const nowS = BigInt(Math.floor(Date.now() / 1000))
+  return {
+    from: payer.address,
+    to: payTo,
+    value: 10_000n,
+    validAfter: nowS - 600n,
+    validBefore: nowS + 60n,
+    nonce: toHex(crypto.getRandomValues(new Uint8Array(32))),
+    ...changes,
+  }
+}
+
+export type SignedPayment = { authorization: Authorization; signature: Hex; header: string }
+
+/** Signs an authorization as the payer would, and writes the header. */
+export async function pay(
+  changes: Partial<Authorization> = {},
+  {
+    account = payer,
+    network = SEPOLIA,
+  }: { account?: PrivateKeyAccount; network?: UsdcNetwork } = {},
+): Promise<SignedPayment> {
+  const authorization = authorize({ from: account.address, ...changes })
+  const signature = await account.signTypedData(authorizationTypedData(authorization, network))
+  return { authorization, signature, header: headerOf(authorization, signature) }
+}
+
+/** The X-PAYMENT header. */
+export function headerOf(
+  authorization: Authorization,
+  signature: Hex,
+  changes: Record<string, unknown> = {},
+): string {
+  const { from, to, value, validAfter, validBefore, nonce } = authorization
+  const json = JSON.stringify({
+    x402Version: 1,
+    scheme: 'exact',
+    network: 'base-sepolia',
+    payload: {
+      signature,
+      authorization: {
+        from,
+        to,
+        value: value.toString(),
+        validAfter: validAfter.toString(),
+        validBefore: validBefore.toString(),
+        nonce,
+      },
+    },
+    ...changes,
+  })
+  return Buffer.from(json).toString('base64')
+}
+
+/** Redeems a header for the price at the resource. */
+export const redeem = (
+  seller: Agent,
+  paymentHeader: unknown,
+  changes: Record<string, unknown> = {},
+  headers: Record<string, string> = {},
+) =>
+  seller.post(
+    '/v0/payments/redeem',
+    { paymentHeader, resource: RESOURCE, amount: PRICE, ...changes },
+    headers,
+  )

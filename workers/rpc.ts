@@ -1,0 +1,105 @@
+/** JSON-RPC over HTTP. Trouble of ours and answers of the chain never look alike: the first throws, the second returns. */
+import { z } from 'zod'
+
+/** The RPC is down, slow, limits us or answers nonsense: never a verdict on anybody's payment. */
+export class RpcTrouble extends Error {
+  override readonly name = 'RpcTrouble'
+}
+
+type RpcCall = { method: string; params: readonly unknown[] }
+
+/** The chain's answer to one call: a result, or an error that the node itself gave. */
+export type RpcAnswer =
+  | { ok: true; result: unknown }
+  | { ok: false; code: number; message: string; data: unknown }
+
+export type Rpc = {
+  /**
+   * One call.
+   * @throws {RpcTrouble} when there is no answer, or the node answers with an error.
+   */
+  call(method: string, params: readonly unknown[]): Promise<unknown>
+  /**
+   * Many calls in as few requests as the bound allows, one request after the other; answers in order.
+   * @throws {RpcTrouble} when a request has no answer.
+   */
+  batch(calls: readonly RpcCall[]): Promise<RpcAnswer[]>
+}
+
+const TIMEOUT_MS = 5_000
+/** Public nodes refuse larger batches. */
+const BATCH_MAX = 50
+
+const answerSchema = z.object({
+  id: z.number(),
+  result: z.unknown().optional(),
+  error: z
+    .object({ code: z.number(), message: z.string(), data: z.unknown().optional() })
+    .optional(),
+})
+
+/** A client for one node. */
+export function createRpc({
+  url,
+  timeoutMs = TIMEOUT_MS,
+}: {
+  url: string
+  timeoutMs?: number
+}): Rpc {
+  const batch = async (calls: readonly RpcCall[]): Promise<RpcAnswer[]> => {
+    const answers: RpcAnswer[] = []
+    for (let at = 0; at < calls.length; at += BATCH_MAX) {
+      answers.push(...(await request(url, calls.slice(at, at + BATCH_MAX), timeoutMs)))
+    }
+    return answers
+  }
+  return {
+    batch,
+    async call(method, params) {
+      const [answer] = await request(url, [{ method, params }], timeoutMs)
+      if (answer?.ok) return answer.result
+      throw new RpcTrouble(`${method}: ${answer?.message ?? 'no answer'}`)
+    },
+  }
+}
+
+async function request(
+  url: string,
+  calls: readonly RpcCall[],
+  timeoutMs: number,
+): Promise<RpcAnswer[]> {
+  const messages = calls.map((call, id) => ({ jsonrpc: '2.0', id, ...call }))
+  let body: unknown
+  try {
+    const response = await fetch(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(messages.length === 1 ? messages[0] : messages),
+      signal: AbortSignal.timeout(timeoutMs),
+      redirect: 'error',
+      // Bun sends loopback requests through HTTP_PROXY too.
+      ...(isLoopback(url) ? { proxy: false } : {}),
+    } as unknown as RequestInit)
+    if (!response.ok) throw new RpcTrouble(`HTTP ${response.status}`)
+    body = await response.json()
+  } catch (error) {
+    if (error instanceof RpcTrouble) throw error
+    // The cause can hold the URL, and the URL an API key.
+    throw new RpcTrouble(
+      error instanceof Error && error.name === 'TimeoutError' ? 'timed out' : 'not reachable',
+    )
+  }
+  const parsed = z.array(answerSchema).safeParse(Array.isArray(body) ? body : [body])
+  if (!parsed.success) throw new RpcTrouble('the answer is not JSON-RPC')
+  const byId = new Map(parsed.data.map((answer) => [answer.id, answer]))
+  return calls.map((call, id) => {
+    const answer = byId.get(id)
+    if (answer === undefined) throw new RpcTrouble(`${call.method}: no answer`)
+    const { error } = answer
+    if (error === undefined) return { ok: true, result: answer.result ?? null }
+    return { ok: false, code: error.code, message: error.message, data: error.data }
+  })
+}
+
+const isLoopback = (url: string): boolean =>
+  ['127.0.0.1', 'localhost', '[::1]'].includes(new URL(url).hostname)
