@@ -15,7 +15,7 @@ import {
   type X402Reason,
 } from '../shared/x402.ts'
 import type { NewClaim } from '../sql/claims.ts'
-import { findClaim, findPayment, type Payment } from '../sql/payments.ts'
+import { findClaim, type Payment } from '../sql/payments.ts'
 import { askChain } from './askChain.ts'
 import type { Services } from './context.ts'
 import type { Offer } from './seller.ts'
@@ -182,7 +182,7 @@ async function waitOn(
 ): Promise<Outcome> {
   let mayHaveChanged = !wait.isNew || (await wait.watch.changed(wait.deadlineMs))
   for (;;) {
-    const payment = await findPayment(services.pool, wait.id)
+    const payment = await services.payments.submit(wait.id)
     if (payment === null) throw new Error(`the payment ${wait.id} is gone`)
     const { txHash, signedReceipt } = payment
     if (payment.state === 'settled' && txHash !== null && signedReceipt !== null) {
