@@ -1,9 +1,10 @@
 import type { Logger } from 'pino'
 import type { Config } from '../shared/config.ts'
 import type { Batcher } from '../sql/batcher.ts'
-import type { NewClaim } from '../sql/claims.ts'
+import type { NewClaim, WantedGrant } from '../sql/claims.ts'
 import type { Pool } from '../sql/db.ts'
 import type { Identity } from '../sql/keys.ts'
+import type { Payment } from '../sql/payments.ts'
 import type { AcceptedMessage, SendIntent } from '../sql/sendMessages.ts'
 import type { Waiters } from './waiters.ts'
 
@@ -15,6 +16,10 @@ export type Services = {
   sends: Batcher<SendIntent, AcceptedMessage | null>
   /** Answers whether the claim was made. */
   claims: Batcher<NewClaim, boolean>
+  /** Answers the payment of an identifier, or null. */
+  payments: Batcher<string, Payment | null>
+  /** Answers whether the caller has the grant. */
+  grants: Batcher<WantedGrant, boolean>
   waiters: Waiters
 }
 

@@ -10,10 +10,11 @@ import {
   type X402Reason,
 } from '../shared/x402.ts'
 import { findEndpointByResource } from '../sql/endpoints.ts'
+import { askChain } from './askChain.ts'
 import { projectOf, type Services } from './context.ts'
 import { grant } from './grant.ts'
 import { operation } from './operation.ts'
-import { askChain, claimOf, present, verify } from './redeem.ts'
+import { claimOf, present, verify } from './redeem.ts'
 import { loadSeller, type Offer } from './seller.ts'
 
 /** Loose on purpose: what is wrong inside is answered with an x402 reason, as sellers' middleware expects. */

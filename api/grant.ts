@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { canonicalJson } from '../shared/canonicalJson.ts'
 import { encodePaymentResponse } from '../shared/x402.ts'
-import { takeGrant } from '../sql/claims.ts'
 import { beginIdempotent, readIdempotent } from '../sql/idempotency.ts'
 import type { Payment } from '../sql/payments.ts'
 import type { Services } from './context.ts'
@@ -53,7 +52,7 @@ export async function takeRedeemKey(
  * @returns null when another has it: one payment must not release a resource many times.
  */
 export async function grant(
-  { pool }: Services,
+  { pool, grants }: Pick<Services, 'pool' | 'grants'>,
   payment: Payment & { txHash: string; signedReceipt: string },
   key: RedeemKey | null,
 ): Promise<Grant | null> {
@@ -74,7 +73,7 @@ export async function grant(
     signedReceipt,
   }
   const { projectId } = payment
-  const taken = await takeGrant(pool, {
+  const taken = await grants.submit({
     paymentId: payment.id,
     projectId,
     key: key?.key ?? null,

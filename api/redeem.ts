@@ -4,7 +4,7 @@ import {
   classifySignature,
   verifyAuthorization,
 } from '../shared/authorization.ts'
-import { newCheckId, newPaymentId } from '../shared/ids.ts'
+import { newPaymentId } from '../shared/ids.ts'
 import { USDC_NETWORKS } from '../shared/usdc.ts'
 import {
   buildChallenge,
@@ -15,8 +15,8 @@ import {
   type X402Reason,
 } from '../shared/x402.ts'
 import type { NewClaim } from '../sql/claims.ts'
-import { createCheck, findCheck, refuseCheck } from '../sql/paymentChecks.ts'
-import { findClaim, findPayment, type Payment } from '../sql/payments.ts'
+import { findClaim, type Payment } from '../sql/payments.ts'
+import { askChain } from './askChain.ts'
 import type { Services } from './context.ts'
 import type { Offer } from './seller.ts'
 
@@ -182,7 +182,7 @@ async function waitOn(
 ): Promise<Outcome> {
   let mayHaveChanged = !wait.isNew || (await wait.watch.changed(wait.deadlineMs))
   for (;;) {
-    const payment = await findPayment(services.pool, wait.id)
+    const payment = await services.payments.submit(wait.id)
     if (payment === null) throw new Error(`the payment ${wait.id} is gone`)
     const { txHash, signedReceipt } = payment
     if (payment.state === 'settled' && txHash !== null && signedReceipt !== null) {
@@ -220,42 +220,4 @@ async function checkAndWait(
     payment.signature === claim.signature
   if (!same) return refused('verify', 'duplicate_settlement')
   return waitForEnd(services, payment.id, deadlineMs)
-}
-
-/**
- * Has a worker try an authorization on the chain, without sending anything.
- * @param claims whether to claim it if it passes.
- */
-export async function askChain(
-  services: Services,
-  question: {
-    claim: NewClaim
-    verdict: Exclude<AuthorizationVerdict, { verdict: 'invalid' }>
-    claims: boolean
-    deadlineMs: number
-  },
-): Promise<{ ok: true } | { ok: false; reason: X402Reason }> {
-  const { claim, verdict, claims, deadlineMs } = question
-  const id = newCheckId()
-  const watch = services.waiters.watch(id)
-  try {
-    await createCheck(services.pool, {
-      id,
-      claim,
-      claims,
-      erc6492: verdict.verdict === 'contract' && verdict.erc6492 !== null,
-      reasonWithoutCode: verdict.verdict === 'contract' ? verdict.reasonWithoutCode : null,
-    })
-    let check = await findCheck(services.pool, id)
-    while (check?.state === 'open' && (await watch.changed(deadlineMs))) {
-      check = await findCheck(services.pool, id)
-    }
-    // Too late an answer must not claim what the caller was told is not paid; this changes nothing if it came in time.
-    await refuseCheck(services.pool, id, 'unexpected_verify_error')
-    check = await findCheck(services.pool, id)
-    if (check?.state === 'passed') return { ok: true }
-    return { ok: false, reason: check?.reason ?? 'unexpected_verify_error' }
-  } finally {
-    watch.close()
-  }
 }

@@ -1,9 +1,8 @@
 import { parseResourceUrl, ResourceUrlError } from '../shared/resourceUrl.ts'
 import { type NetworkName, parseUsdc, UsdcAmountError } from '../shared/usdc.ts'
-import { readChainStatus } from '../sql/chainStatus.ts'
 import type { Queryable } from '../sql/db.ts'
 import { findEndpointByResource } from '../sql/endpoints.ts'
-import { findProject } from '../sql/projects.ts'
+import { findSeller } from '../sql/seller.ts'
 import { ApiError, badRequest } from './errors.ts'
 
 const CHAIN_RETRY_S = 2
@@ -35,15 +34,13 @@ export type Offer = {
  * @throws {ApiError} 403 when it takes no payments, 503 before the chain is known.
  */
 export async function loadSeller(db: Queryable, projectId: string): Promise<Seller> {
-  const [project, status] = await Promise.all([findProject(db, projectId), readChainStatus(db)])
-  if (project === null || !project.paymentsEnabled || project.payTo === null) {
+  const found = await findSeller(db, projectId)
+  if (found === null || !found.paymentsEnabled || found.payTo === null) {
     throw new ApiError(403, 'forbidden', 'Payments are not enabled for this project')
   }
-  if (status === null || status.known === null) {
-    throw chainUnknown()
-  }
-  const { network, chainId } = status.known
-  return { projectId, payTo: project.payTo, network, chainId }
+  const { payTo, network, chainId } = found
+  if (network === null || chainId === null) throw chainUnknown()
+  return { projectId, payTo, network, chainId }
 }
 
 /**

@@ -103,7 +103,7 @@ export function readPrice(amount: string): bigint {
  */
 export async function serviceNetwork({ pool, config }: Services): Promise<NetworkName> {
   const status = await readChainStatus(pool)
-  if (status?.known) return status.known.network
+  if (status?.network) return status.network
   if (config.chain.embeddedDevnet) return DEVNET_NETWORK
   throw chainUnknown()
 }

@@ -2,10 +2,10 @@ import type { Logger } from 'pino'
 import type { Config } from '../shared/config.ts'
 import type { Running } from '../shared/service.ts'
 import { createBatcher } from '../sql/batcher.ts'
-import { claimPayments, type NewClaim } from '../sql/claims.ts'
 import { createPool } from '../sql/db.ts'
 import { acceptMessages, type SendIntent } from '../sql/sendMessages.ts'
 import { createApp } from './app.ts'
+import { createTillBatchers } from './tillBatchers.ts'
 import { UsageRecorder } from './usage.ts'
 import { startWaiters } from './waiters.ts'
 
@@ -16,8 +16,6 @@ const DRAIN_POLL_MS = 20
 
 /** Statements under way and intents in one: with two lanes one batch gathers while the other commits. */
 const SEND_BATCHING = { batchMax: 200, lanes: 2 }
-
-const CLAIM_BATCHING = { batchMax: 100, lanes: 2 }
 
 /** A running API process. */
 export type ApiServer = Running & { port: number }
@@ -35,12 +33,9 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
     ...SEND_BATCHING,
     run: (intents: SendIntent[]) => acceptMessages(pool, intents),
   })
-  const claims = createBatcher({
-    ...CLAIM_BATCHING,
-    run: (wanted: NewClaim[]) => claimPayments(pool, wanted),
-  })
+  const till = createTillBatchers(pool)
   const waiters = startWaiters(databaseUrl, log)
-  const app = createApp({ config, pool, log, sends, claims, waiters }, usage)
+  const app = createApp({ config, pool, log, sends, ...till, waiters }, usage)
   let inFlight = 0
   let draining = false
   const server = Bun.serve({
@@ -68,7 +63,7 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
       while (inFlight > 0) await Bun.sleep(DRAIN_POLL_MS)
       await Promise.race([closed, Bun.sleep(DRAIN_POLL_MS * 5)])
       await server.stop(true)
-      await Promise.all([sends.drain(), claims.drain()])
+      await Promise.all([sends, ...Object.values(till)].map((batcher) => batcher.drain()))
       await waiters.stop()
       await usage.stop()
       await pool.end()

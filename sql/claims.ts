@@ -105,27 +105,56 @@ export async function claimRecords(
   return records.map((record) => made.has(record.id))
 }
 
+/** A caller who wants the one grant of a payment. */
+export type WantedGrant = {
+  paymentId: string
+  projectId: string
+  /** Of the redeem, under which the answer is stored; or null. */
+  key: string | null
+  /** The answer as JSON. */
+  result: string
+}
+
+const TAKE_GRANTS = `
+  with wanted as (
+    select distinct on (w.id) w.*
+    from unnest($1::int[], $2::text[], $3::text[], $4::text[], $5::text[]) w (n, id, project, key, result)
+    order by w.id, w.n
+  ), free as (
+    select p.id from payments p join wanted w on w.id = p.id and w.project = p.project_id
+    where p.state = 'settled' and p.granted_at is null
+    order by p.id for no key update of p
+  ), granted as (
+    update payments p set granted_at = clock_timestamp(), grant_key = w.key
+    from wanted w where p.id = w.id and p.id in (select id from free) and p.granted_at is null
+    returning w.n, w.project, w.key, w.result
+  ), kept as (
+    update idempotency_keys k set result = g.result from granted g
+    where k.project_id = g.project and k.operation = 'redeem' and k.key = g.key
+  )
+  select n from granted`
+
 /**
- * Takes the one grant of a settled payment; with an idempotency key, stores the answer under it in the same statement.
- * @returns false when it was taken before, or the payment is not settled (any more).
+ * Takes the grants of settled payments, many in one statement; with an idempotency key the answer is stored under it in
+ * the same statement.
+ * @returns for each, in order, whether this caller has it; false when it was taken before, or the payment is not
+ * settled (any more).
  */
-export async function takeGrant(
+export async function takeGrants(
   db: Queryable,
-  grant: { paymentId: string; projectId: string; key: string | null; result: string },
-): Promise<boolean> {
-  const { rows } = await db.query<{ granted: boolean }>({
-    name: 'take-grant',
-    text: `
-      with granted as (
-        update payments set granted_at = clock_timestamp(), grant_key = $3
-        where id = $1 and project_id = $2 and state = 'settled' and granted_at is null
-        returning id
-      ), kept as (
-        update idempotency_keys set result = $4
-        where project_id = $2 and operation = 'redeem' and key = $3 and exists (select from granted)
-      )
-      select exists (select from granted) as granted`,
-    values: [grant.paymentId, grant.projectId, grant.key, grant.result],
+  grants: readonly WantedGrant[],
+): Promise<boolean[]> {
+  const { rows } = await db.query<{ n: number }>({
+    name: 'take-grants',
+    text: TAKE_GRANTS,
+    values: [
+      grants.map((_, n) => n),
+      grants.map((one) => one.paymentId),
+      grants.map((one) => one.projectId),
+      grants.map((one) => one.key),
+      grants.map((one) => one.result),
+    ],
   })
-  return rows[0]!.granted
+  const taken = new Set(rows.map((row) => row.n))
+  return grants.map((_, n) => taken.has(n))
 }

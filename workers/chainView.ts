@@ -43,6 +43,8 @@ export type ChainView = {
   tipWei: bigint
   /** Wei each gas wallet holds, by address in lower case, as of the last look. */
   balances: Map<string, bigint>
+  /** Why the last look failed; null when it did not. */
+  trouble: string | null
   /** Makes the watcher look now. */
   nudge: () => void
 }

@@ -2,6 +2,13 @@
 import type { Hex } from 'viem'
 import type { PrivateKeyAccount } from 'viem/accounts'
 import {
+  findUnfinalized,
+  recordFinal,
+  recordMoved,
+  recordReorganised,
+  type UnfinalizedPayment,
+} from '../sql/finality.ts'
+import {
   findGaps,
   findQuietTransactions,
   type OpenTransaction,
@@ -11,15 +18,7 @@ import {
 import { deleteStaleIdempotencyKeys } from '../sql/idempotency.ts'
 import { deleteStaleChecks } from '../sql/paymentChecks.ts'
 import { findPayment } from '../sql/payments.ts'
-import {
-  findIdlePayments,
-  findUnfinalized,
-  queueSettlement,
-  recordFinal,
-  recordMoved,
-  recordReorganised,
-  type UnfinalizedPayment,
-} from '../sql/settlements.ts'
+import { findIdlePayments, queueSettlement } from '../sql/settlements.ts'
 import { type Block, readBlock, readReceipts, readWallets } from './chain.ts'
 import type { KnownChain } from './chainView.ts'
 import { broadcast, fillGap, reprice } from './gasWallet.ts'

@@ -58,6 +58,7 @@ export async function startTill(
     head: null,
     tipWei: 0n,
     balances: new Map(),
+    trouble: null,
     nudge: () => {},
   }
   const batcher = createBatcher<string, void>({

@@ -96,13 +96,28 @@ async function look(
       view.tipWei = await readTip(view.rpc).catch(() => view.tipWei)
       await reconcile(view, reconciler, newest)
     }
+    noteTrouble(view, null)
     return { busy: await hasOpenTransactions(view.pool, view.network.chainId), news }
   } catch (error) {
-    const isRpc = error instanceof RpcTrouble
-    view.log.warn(isRpc ? { rpc: error.message } : { err: error }, 'the chain was not looked at')
-    if (isRpc) await recordRpcTrouble(view.pool, error.message).catch(() => {})
+    noteTrouble(view, error as Error)
+    if (error instanceof RpcTrouble) {
+      await recordRpcTrouble(view.pool, error.message).catch(() => {})
+    }
     return { busy: true, news: false }
   }
+}
+
+/** Logs changes only: a node that is down for an hour would else fill the log. */
+function noteTrouble(view: ChainView, error: Error | null): void {
+  const before = view.trouble
+  view.trouble = error?.message ?? null
+  if (view.trouble === before) return
+  if (error === null) {
+    view.log.info('the chain is in sight again')
+    return
+  }
+  const fields = error instanceof RpcTrouble ? { rpc: error.message } : { err: error }
+  view.log.warn(fields, 'the chain is out of sight; will keep trying')
 }
 
 async function connect(view: ChainView): Promise<boolean> {

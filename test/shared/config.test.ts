@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
 import { ConfigError, parseConfig } from '../../shared/config.ts'
+import { DEVNET_ACCOUNTS } from '../../shared/devnetAccounts.ts'
 
 test('defaults', () => {
   const config = parseConfig({})
@@ -70,7 +71,18 @@ test('production refuses the development defaults', () => {
   expect(() => parseConfig({ NODE_ENV: 'production', SMTP_RELAY_URL: 'capture' })).toThrow(
     ConfigError,
   )
-  expect(
-    parseConfig({ NODE_ENV: 'production', SMTP_RELAY_URL: 'smtp://relay:25' }).production,
-  ).toBe(true)
+  const whole = {
+    NODE_ENV: 'production',
+    SMTP_RELAY_URL: 'smtp://relay:25',
+    RPC_URL: 'https://rpc.example.com',
+    SETTLEMENT_KEYS: `0x${'11'.repeat(32)}`,
+    RECEIPT_SIGNING_KEYS: `a:${Buffer.alloc(32, 7).toString('base64')}`,
+  }
+  expect(parseConfig(whole)).toMatchObject({ production: true, allowPrivateNetworks: false })
+  for (const name of ['SMTP_RELAY_URL', 'RPC_URL', 'SETTLEMENT_KEYS', 'RECEIPT_SIGNING_KEYS']) {
+    expect(() => parseConfig({ ...whole, [name]: '' })).toThrow(new RegExp(`^${name}: `))
+  }
+  expect(() =>
+    parseConfig({ ...whole, SETTLEMENT_KEYS: DEVNET_ACCOUNTS.gasWallet.privateKey }),
+  ).toThrow(/^SETTLEMENT_KEYS: /)
 })
