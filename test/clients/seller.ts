@@ -1,0 +1,32 @@
+/** A seller in twenty lines: asks for 0.01 USDC, redeems what is paid, and checks the webhook that follows. */
+import { createHmac } from 'node:crypto'
+
+const { KEY, WEBHOOK_SECRET = '', API = 'http://127.0.0.1:3000', PORT = '4000' } = process.env
+const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' }
+const till = async (operation: string, body: object) => {
+  const init = { method: 'POST', headers, body: JSON.stringify(body) }
+  return (await fetch(`${API}/v0/payments/${operation}`, init)).json() as any
+}
+const server = Bun.serve({
+  port: Number(PORT),
+  hostname: '127.0.0.1',
+  async fetch(request) {
+    const { origin, pathname } = new URL(request.url)
+    if (pathname === '/hook') {
+      const body = await request.text()
+      const expected = `sha256=${createHmac('sha256', WEBHOOK_SECRET).update(body).digest('hex')}`
+      const genuine = request.headers.get('x-service-signature') === expected
+      console.log(genuine ? 'webhook, signature valid:' : 'webhook, signature INVALID:', body)
+      return new Response(null, { status: genuine ? 200 : 400 })
+    }
+    const price = { resource: origin + pathname, amount: '0.01' }
+    const paymentHeader = request.headers.get('x-payment')
+    if (!paymentHeader) return Response.json(await till('challenge', price), { status: 402 })
+    const result = await till('redeem', { ...price, paymentHeader })
+    if (!result.ok) return Response.json(result.requirement, { status: 402 })
+    return new Response('The weather is fine.\n', {
+      headers: { 'x-payment-response': result.paymentResponse },
+    })
+  },
+})
+console.log(`selling at http://127.0.0.1:${server.port}/weather`)
