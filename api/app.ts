@@ -1,6 +1,6 @@
 import { Elysia, ValidationError } from 'elysia'
 import { newRequestId } from '../shared/ids.ts'
-import { BODY_MAX_BYTES, readJson } from './body.ts'
+import { BODY_MAX_BYTES, notAnObject, readJson } from './body.ts'
 import { type ClientAddress, createClientAddress } from './clientAddress.ts'
 import { type Services, setIdentity } from './context.ts'
 import { docsRoutes } from './docs.ts'
@@ -14,10 +14,12 @@ import { paymentRecordRoutes } from './paymentRecords.ts'
 import { paymentRoutes } from './payments.ts'
 import { platformRoutes } from './platform.ts'
 import { type Route, RouteTable } from './routeTable.ts'
+import { sellerRoutes } from './sellers.ts'
 import { sendingRoutes } from './sending.ts'
 import { threadRoutes } from './threads.ts'
 import type { UsageRecorder } from './usage.ts'
 import { describeValidationError } from './validation.ts'
+import { webhookRoutes } from './webhooks.ts'
 import { wellKnownRoutes } from './wellKnown.ts'
 import { whoamiRoutes } from './whoami.ts'
 
@@ -62,7 +64,8 @@ export function createApp(services: Services, usage: UsageRecorder): App {
 }
 
 function createRoutes(services: Services) {
-  const api = new Elysia({ strictPath: true, aot: true })
+  // Elysia would look for the path behind the eleventh character, and miss it where the Host header is very short.
+  const api = new Elysia({ strictPath: true, handler: { standardHostname: false } })
     .onError({ as: 'global' }, ({ code, error, request }) => {
       const state = served.get(request)
       if (state === undefined) throw error
@@ -78,6 +81,8 @@ function createRoutes(services: Services) {
     .use(messageRoutes(services))
     .use(sendingRoutes(services))
     .use(threadRoutes(services))
+    .use(sellerRoutes(services))
+    .use(webhookRoutes(services))
     .use(platformRoutes(services))
     .use(paymentRoutes(services))
     .use(paymentRecordRoutes(services))
@@ -145,6 +150,7 @@ function fail(state: Served, thrown: unknown): Response {
 /** Elysia's own errors, said in our words; it also wraps what a body parser throws. */
 function unwrap(thrown: unknown): unknown {
   if (thrown instanceof ValidationError) {
+    if (thrown.type === 'body' && thrown.value === null) return notAnObject()
     const first = thrown.valueError ?? thrown.all[0]
     const source = thrown.type === 'property' ? 'input' : thrown.type
     return badRequest(

@@ -33,10 +33,14 @@ export async function readJson(request: Request, maxBytes: number): Promise<unkn
   } catch {
     throw badRequest('The body must be valid JSON')
   }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw notAnObject()
   // Only a body that spells the character out can hold it; walking every body would cost more than parsing it.
   if (/\\u0000|\0/.test(text)) refuseNullCharacters(value, '')
   return value
 }
+
+/** 400 for a body that is absent or another kind of JSON. */
+export const notAnObject = () => badRequest('The body must be a JSON object')
 
 async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
   if (request.body === null) return new Uint8Array()
@@ -53,8 +57,12 @@ async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array
 const tooLarge = (maxBytes: number) =>
   new ApiError(413, 'payload_too_large', `The body must be at most ${maxBytes} bytes`)
 
+/** Far more than any input of this API nests; the walk below must not exhaust the stack. */
+const DEPTH_MAX = 100
+
 /** Postgres can store no string with U+0000 in it. */
-function refuseNullCharacters(value: unknown, path: string): void {
+function refuseNullCharacters(value: unknown, path: string, depth = 0): void {
+  if (depth > DEPTH_MAX) throw badRequest(`The body must not nest deeper than ${DEPTH_MAX} levels`)
   if (typeof value === 'string' && value.includes('\0')) {
     throw badRequest(`${path === '' ? 'The body' : path} must not contain a null character`)
   }
@@ -62,6 +70,6 @@ function refuseNullCharacters(value: unknown, path: string): void {
   for (const [key, item] of Object.entries(value)) {
     const name = Array.isArray(value) ? `${path}[${key}]` : path === '' ? key : `${path}.${key}`
     if (key.includes('\0')) throw badRequest('A field name must not contain a null character')
-    refuseNullCharacters(item, name)
+    refuseNullCharacters(item, name, depth + 1)
   }
 }

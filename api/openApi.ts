@@ -31,6 +31,8 @@ export type OpenApiDocument = {
 const TAGS: Record<Operation['tag'], string> = {
   Messages: 'The mail of an inbox: list, read, label, send, reply.',
   Threads: 'Conversations.',
+  Sellers: 'What a seller charges for: endpoints with their prices and webhooks.',
+  Webhooks: 'Events sent to sellers: what became of each, and sending one again.',
   Payments: 'Ask for USDC, redeem payments, read records and receipts (x402 version 1).',
   Identity: 'Who a key acts as.',
   Platform: 'Projects: create, change, rotate keys, delete. For platform keys.',

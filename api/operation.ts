@@ -5,7 +5,15 @@ import type { Access } from './routeTable.ts'
 export type Operation = {
   summary: string
   description?: string
-  tag: 'Messages' | 'Threads' | 'Payments' | 'Identity' | 'Platform' | 'Service'
+  tag:
+    | 'Messages'
+    | 'Threads'
+    | 'Sellers'
+    | 'Payments'
+    | 'Webhooks'
+    | 'Identity'
+    | 'Platform'
+    | 'Service'
   access: Access
   /** Body size limit in bytes; the default when left out. */
   bodyMaxBytes?: number

@@ -7,6 +7,12 @@ import { ApiError, badRequest } from './errors.ts'
 
 const CHAIN_RETRY_S = 2
 
+/** 503 until a payment worker has reported the chain it is connected to. */
+export const chainUnknown = () =>
+  new ApiError(503, 'unavailable', 'No payment worker has connected to the chain yet', {
+    'retry-after': String(CHAIN_RETRY_S),
+  })
+
 /** Who is paid, and where. */
 export type Seller = { projectId: string; payTo: string; network: NetworkName; chainId: number }
 
@@ -34,9 +40,7 @@ export async function loadSeller(db: Queryable, projectId: string): Promise<Sell
   }
   const { payTo, network, chainId } = found
   if (network === null || chainId === null) {
-    throw new ApiError(503, 'unavailable', 'No payment worker has connected to the chain yet', {
-      'retry-after': String(CHAIN_RETRY_S),
-    })
+    throw chainUnknown()
   }
   return { projectId, payTo, network, chainId }
 }

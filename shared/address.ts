@@ -1,7 +1,7 @@
 import { domainToASCII } from 'node:url'
 
 /** RFC 5321 §4.5.3.1.3: a path is at most 256 octets with its angle brackets. */
-export const ADDRESS_MAX_LENGTH = 254
+const ADDRESS_MAX_LENGTH = 254
 const LOCAL_PART_MAX_LENGTH = 64
 
 /** RFC 5322 atext; a dot-atom only: quoted local parts are legal, unused in practice, and a way past mail parsers. */

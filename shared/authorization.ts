@@ -77,7 +77,7 @@ export function normaliseSignature(signature: Hex): Hex | null {
 }
 
 /** The parts of an ERC-6492 signature: the wallet's own, and the call that would deploy the wallet. */
-export type Erc6492Parts = { factory: Address; factoryData: Hex; signature: Hex }
+type Erc6492Parts = { factory: Address; factoryData: Hex; signature: Hex }
 
 export type SignatureKind =
   /** A form that an EOA can have made; `signature` is normalised. */

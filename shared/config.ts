@@ -14,7 +14,7 @@ const url = (protocols: string[]) =>
   z
     .string()
     .refine(
-      (text) => URL.canParse(text) && protocols.includes(new URL(text).protocol),
+      (text) => isUrl(text, protocols),
       `must be a URL that starts with ${protocols.map((name) => `${name}//`).join(' or ')}`,
     )
 
@@ -44,10 +44,15 @@ const list = (item: z.ZodType<string, string>) =>
 const bootstrapKey = (kind: 'platform' | 'project', form: string) =>
   z.string().refine((key) => isKey(key, kind), `must be ${form} followed by 64 hexadecimal digits`)
 
-const relayUrl = z.union(
-  [z.literal('capture'), url(['smtp:', 'smtps:'])],
-  'must be smtp://user:pass@host:port, smtps://user:pass@host:port or capture',
-)
+const isUrl = (text: string, protocols: string[]) =>
+  URL.canParse(text) && protocols.includes(new URL(text).protocol)
+
+const relayUrl = z
+  .string()
+  .refine(
+    (text) => text === 'capture' || isUrl(text, ['smtp:', 'smtps:']),
+    'must be smtp://user:pass@host:port, smtps://user:pass@host:port or capture',
+  )
 
 const PRIVATE_KEY = /^0x[0-9a-fA-F]{64}$/
 const settlementKey = z
@@ -81,6 +86,9 @@ const variables = z.object({
   BOOTSTRAP_PROJECT_KEY: bootstrapKey('project', 'loid-').optional(),
   RATE_LIMIT_REQUESTS: perMinute(200),
   RATE_LIMIT_AUTH: perMinute(60),
+  ALLOW_PRIVATE_NETWORKS: z
+    .stringbool({ truthy: ['true', '1'], falsy: ['false', '0'], error: 'must be true or false' })
+    .optional(),
   TRUSTED_PROXIES: list(proxyRange).default([]),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent']).default('info'),
 })
@@ -114,6 +122,8 @@ export type Config = {
   bootstrap: { platformKey: string | undefined; projectKey: string | undefined }
   /** Requests a minute per identity, failed authentications a minute per IP; 0 turns a limit off. */
   limits: { requestsPerMinute: number; authFailuresPerMinute: number }
+  /** Whether webhooks and sellers' endpoints may be at private addresses (development). */
+  allowPrivateNetworks: boolean
   trustedProxies: string[]
   logLevel: string
 }
@@ -168,6 +178,8 @@ export function parseConfig(env: Record<string, string | undefined>): Config {
       requestsPerMinute: values.RATE_LIMIT_REQUESTS,
       authFailuresPerMinute: values.RATE_LIMIT_AUTH,
     },
+    // On the embedded devnet sellers and receivers run on the same machine, and no money is at stake.
+    allowPrivateNetworks: values.ALLOW_PRIVATE_NETWORKS ?? values.RPC_URL === undefined,
     trustedProxies: values.TRUSTED_PROXIES,
     logLevel: values.LOG_LEVEL,
   }

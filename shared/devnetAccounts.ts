@@ -1,3 +1,8 @@
+import type { NetworkName } from './usdc.ts'
+
+/** The network whose chain id the embedded devnet has: never Base itself, where a signature would be worth money. */
+export const DEVNET_NETWORK: NetworkName = 'base-sepolia'
+
 /** Accounts of the mnemonic `test test … junk`, unlocked in anvil; worthless on every real chain. */
 export const DEVNET_ACCOUNTS = {
   gasWallet: {

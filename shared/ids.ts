@@ -11,6 +11,15 @@ export const newProjectId = (): string => randomId('prj_')
 /** A thread's identifier, `thd_<hex>` (specification, Thread). */
 export const newThreadId = (): string => randomId('thd_')
 
+/** The identifier of a seller's endpoint (contract §6). */
+export const newEndpointId = (): string => randomId('se_')
+
+/** The identifier of a webhook delivery, and what its receiver de-duplicates on. */
+export const newDeliveryId = (): string => randomId('whd_')
+
+/** A webhook signing secret: `whsec_` and 256 random bits in hexadecimal. */
+export const newWebhookSecret = (): string => randomId('whsec_', 32)
+
 /** A request's identifier, echoed in `X-Request-Id` and written on every log line of the request. */
 export const newRequestId = (): string => randomId('req_')
 
@@ -22,6 +31,3 @@ export const newPaymentId = (): string => randomId('pay_')
 
 /** Identifier of a check that waits for the chain's word. */
 export const newCheckId = (): string => randomId('chk_')
-
-/** A webhook delivery's identifier. */
-export const newDeliveryId = (): string => randomId('whd_')

@@ -2,7 +2,7 @@ const MINUTE_S = 60
 const HOUR_S = 60 * MINUTE_S
 
 /** A message that cannot be handed over is given up this long after it was accepted for sending. */
-export const MAIL_GIVE_UP_S = 24 * HOUR_S
+const MAIL_GIVE_UP_S = 24 * HOUR_S
 
 /**
  * Delays between attempts to send a mail. The first are short, for greylisting and restarts of the smarthost; then the

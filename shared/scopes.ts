@@ -8,7 +8,7 @@ export const PROJECT_SCOPES = [
   'payments:accept',
 ] as const
 
-export type ProjectScope = (typeof PROJECT_SCOPES)[number]
+type ProjectScope = (typeof PROJECT_SCOPES)[number]
 
 /** What an operation can ask for: one of the project scopes, or the right to manage projects. */
 export type Scope = ProjectScope | 'platform:manage'

@@ -10,9 +10,14 @@ const rowId = z.string().regex(/^[1-9]\d{0,18}$/)
 export const taskPayloads = {
   parse_inbound: z.strictObject({ inboundId: rowId }),
   send_mail: z.strictObject({ messageRow: rowId }),
+  verify_endpoint: z.strictObject({ endpointId: z.string().regex(/^se_[0-9a-f]{24}$/) }),
+  // `attempt` is the one the job is for; the first when left out. A job for another attempt than the next is stale.
+  deliver_webhook: z.strictObject({
+    deliveryId: z.string().regex(/^whd_[0-9a-f]{24}$/),
+    attempt: z.int().positive().optional(),
+  }),
   settle_payment: z.strictObject({ paymentId: z.string().regex(/^pay_[0-9a-f]{24}$/) }),
   check_payment: z.strictObject({ checkId: z.string().regex(/^chk_[0-9a-f]{24}$/) }),
-  deliver_webhook: z.strictObject({ deliveryId: z.string().regex(/^whd_[0-9a-f]{24}$/) }),
   purge_project: z.strictObject({ projectId: z.string().regex(/^prj_[0-9a-f]{24}$/) }),
 } as const
 
@@ -22,6 +27,7 @@ export type TaskPayload<Name extends TaskName> = z.infer<(typeof taskPayloads)[N
 /** Worker pools, and the tasks each one runs: slow work of one kind never delays another kind. */
 export const POOLS = {
   mail: ['parse_inbound', 'send_mail', 'purge_project'],
+  webhooks: ['deliver_webhook', 'verify_endpoint'],
   payments: ['settle_payment', 'check_payment'],
 } as const satisfies Record<string, readonly TaskName[]>
 

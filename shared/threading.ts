@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 
 /** Identifiers kept of one References header; the first and the latest are kept (as RFC 5537 §3.4.4 does for news). */
-export const REFERENCES_MAX = 200
+const REFERENCES_MAX = 200
 /** An identifier longer than this is no identifier: RFC 5322 §2.1.1 limits a line to 998 characters. */
 const MESSAGE_ID_MAX_LENGTH = 998
 /** RFC 5322 §3.6.4 made lenient: one `@`, no brackets, white space or controls; what real mail carries. */

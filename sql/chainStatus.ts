@@ -1,20 +1,41 @@
 import type { NetworkName } from '../shared/usdc.ts'
 import type { Queryable } from './db.ts'
 
-/** What the payment workers last reported of the RPC; null when none ever did. */
-export async function readChainStatus(db: Queryable): Promise<{
-  /** Null while the last call succeeded. */
+/** The chain as the payment workers last saw it. */
+export type ChainStatus = {
+  network: NetworkName
+  chainId: number
+  /** Null while the last call of the RPC succeeded. */
   rpcError: string | null
-  /** Milliseconds since the report. */
+  /** Milliseconds since a worker last reported. */
   ageMs: number
-} | null> {
-  const { rows } = await db.query<{ rpc_error: string | null; age_ms: string }>({
+}
+
+type StatusRow = {
+  network: NetworkName | null
+  chain_id: string | null
+  rpc_error: string | null
+  age_ms: string
+}
+
+/** What is known of the chain; null when no worker ever reported, `known: null` before the RPC first answered. */
+export async function readChainStatus(
+  db: Queryable,
+): Promise<(Pick<ChainStatus, 'rpcError' | 'ageMs'> & { known: ChainStatus | null }) | null> {
+  const { rows } = await db.query<StatusRow>({
     name: 'read-chain-status',
-    text: `select rpc_error, floor(extract(epoch from clock_timestamp() - checked_at) * 1000) as age_ms
+    text: `select network, chain_id, rpc_error,
+             floor(extract(epoch from clock_timestamp() - checked_at) * 1000) as age_ms
            from chain_status`,
   })
   const row = rows[0]
-  return row === undefined ? null : { rpcError: row.rpc_error, ageMs: Number(row.age_ms) }
+  if (row === undefined) return null
+  const report = { rpcError: row.rpc_error, ageMs: Number(row.age_ms) }
+  if (row.network === null || row.chain_id === null) return { ...report, known: null }
+  return {
+    ...report,
+    known: { ...report, network: row.network, chainId: Number(row.chain_id) },
+  }
 }
 
 /** Reports an answer of the RPC. */

@@ -5,9 +5,6 @@ export type Queryable = Pick<pg.Pool, 'query'>
 export type Pool = pg.Pool
 export type Client = pg.PoolClient
 
-/** Postgres cannot be reached, is starting or stopping, or has no connection left: the caller may try again. */
-export class DatabaseUnavailableError extends Error {}
-
 export type PoolOptions = {
   url: string
   /** Connections at most. */
@@ -81,7 +78,6 @@ const UNAVAILABLE_MESSAGE =
 
 /** Whether an error of the driver means that the database is away, rather than that a statement is wrong. */
 export function isDatabaseUnavailable(error: unknown): boolean {
-  if (error instanceof DatabaseUnavailableError) return true
   if (!(error instanceof Error)) return false
   const code = 'code' in error && typeof error.code === 'string' ? error.code : ''
   return (

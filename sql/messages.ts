@@ -3,8 +3,8 @@ import type { Attachment } from '../shared/receivedMail.ts'
 import { messageIdHash } from '../shared/threading.ts'
 import { type Pool, type Queryable, transaction } from './db.ts'
 
-export type Direction = 'received' | 'sent'
-export type DeliveryStatus = 'queued' | 'sent' | 'deferred' | 'bounced' | 'failed'
+type Direction = 'received' | 'sent'
+type DeliveryStatus = 'queued' | 'sent' | 'deferred' | 'bounced' | 'failed'
 
 /** One message of one inbox. */
 export type Message = {

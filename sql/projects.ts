@@ -3,10 +3,12 @@ import type { Cursor } from '../shared/cursor.ts'
 import { newProjectId } from '../shared/ids.ts'
 import { notifyAddressesChanged } from './addresses.ts'
 import { type Pool, type Queryable, transaction } from './db.ts'
+import { purgeDeliveries } from './deliveryLog.ts'
+import { deleteEndpointsOfProject } from './endpointChanges.ts'
 import { addJob } from './jobs.ts'
 import { insertProjectKey, revokeProjectKey } from './keys.ts'
 
-export type Purpose = 'SELLER' | 'BUYER'
+type Purpose = 'SELLER' | 'BUYER'
 
 /** A project as the platform shows it. */
 export type Project = {
@@ -193,7 +195,7 @@ export async function rotateProjectKey(
 }
 
 /**
- * Deletes a project: its key and its address are dead at once, and a job removes what it held. `for update` waits for
+ * Deletes a project: its key, its address and its endpoints are dead at once, and a job removes what it held. `for update` waits for
  * mail that is being stored at this moment, and makes mail that comes later find the project gone.
  * @returns false when there is no such project.
  */
@@ -206,6 +208,7 @@ export async function deleteProject(pool: Pool, id: string): Promise<boolean> {
     if (rows[0] === undefined) return false
     await db.query('update projects set deleted_at = clock_timestamp() where id = $1', [id])
     await revokeProjectKey(db, id)
+    await deleteEndpointsOfProject(db, id)
     await addJob(db, {
       task: 'purge_project',
       payload: { projectId: id },
@@ -219,7 +222,10 @@ export async function deleteProject(pool: Pool, id: string): Promise<boolean> {
 /** Rows removed in one transaction, so that a large inbox does not hold locks for minutes. */
 const PURGE_BATCH = 1_000
 
-/** Removes the mail of a deleted project, a batch a transaction. Safe to run again after a crash. */
+/**
+ * Removes the mail and the delivery log of a deleted project, a batch a transaction. Safe to run again after a crash. Its
+ * endpoints stay, deleted: payments, which are kept for audit, refer to them.
+ */
 export async function purgeProject(pool: Pool, projectId: string): Promise<void> {
   const batch = (table: string, key: string) =>
     `with doomed as (
@@ -241,6 +247,7 @@ export async function purgeProject(pool: Pool, projectId: string): Promise<void>
       })
     }
   }
+  await purgeDeliveries(pool, projectId)
   await pool.query(
     `delete from threads where project_id = $1
        and exists (select from projects where id = $1 and deleted_at is not null)`,

@@ -36,24 +36,32 @@ export async function registerPool(options: {
     keepAlive: true,
     options: KEEPALIVES,
   })
-  let released = false
+  // Until the lock is held, a failure is the caller's to hear as an exception; afterwards as one call of onLost.
+  let state: 'starting' | 'held' | 'over' = 'starting'
   const lost = (error: Error) => {
-    if (!released) options.onLost(error)
-    released = true
+    if (state === 'held') options.onLost(error)
+    state = 'over'
   }
   client.on('error', lost)
   client.on('end', () => lost(new Error('the connection ended')))
-  await client.connect()
-  const { rows } = await client.query<{ id: number }>(
-    'insert into worker_pools (graphile_pool_id, pool_name) values ($1, $2) returning id',
-    [options.graphilePoolId, options.poolName],
-  )
-  const id = rows[0]!.id
-  await client.query('select pg_advisory_lock($1, $2)', [WORKER_LOCK_CLASS, id])
+  let id: number
+  try {
+    await client.connect()
+    const { rows } = await client.query<{ id: number }>(
+      'insert into worker_pools (graphile_pool_id, pool_name) values ($1, $2) returning id',
+      [options.graphilePoolId, options.poolName],
+    )
+    id = rows[0]!.id
+    await client.query('select pg_advisory_lock($1, $2)', [WORKER_LOCK_CLASS, id])
+    state = 'held'
+  } catch (error) {
+    await client.end().catch(() => {})
+    throw error
+  }
   return {
     async release() {
-      if (released) return
-      released = true
+      if (state === 'over') return
+      state = 'over'
       await client.query('delete from worker_pools where id = $1', [id])
       await client.end()
     },

@@ -132,7 +132,7 @@ function listeningPort(child: ChildProcess): Promise<number> {
     child.stdout?.on('data', read)
     child.stderr?.on('data', read)
     child.once('error', fail)
-    child.once('exit', (code) => {
+    child.once('close', (code) => {
       clearTimeout(timer)
       fail(new Error(`the devnet did not start (exit ${code}): ${output.trim().slice(-500)}`))
     })

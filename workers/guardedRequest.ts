@@ -8,7 +8,8 @@ import { lookup as dnsLookup, type LookupAddress } from 'node:dns'
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import type { LookupFunction } from 'node:net'
-import { isPublicAddress, judgeHost } from '../shared/publicAddress.ts'
+import { outboundUrlFault } from '../shared/outboundUrl.ts'
+import { isPublicAddress } from '../shared/publicAddress.ts'
 
 /** Most of an answer that is read; the rest is cut off with the connection. */
 export const RESPONSE_BYTES_MAX = 64 * 1024
@@ -49,23 +50,6 @@ class BlockedError extends Error {
 
 const systemResolve: Resolve = (hostname, answer) => {
   dnsLookup(hostname, { all: true, verbatim: true }, (error, addresses) => answer(error, addresses))
-}
-
-/** What is wrong with a URL before any name is resolved; null when nothing is. */
-function urlFault(text: string, allowPrivate: boolean): string | null {
-  if (!URL.canParse(text)) return 'not a valid URL'
-  const url = new URL(text)
-  if (url.protocol !== 'http:' && url.protocol !== 'https:') return 'not an http or https URL'
-  if (url.username !== '' || url.password !== '') return 'URL holds a user name or password'
-  if (allowPrivate) return null
-  // Literal addresses never reach the lookup hook.
-  if (judgeHost(url) === 'private') return 'address is not public'
-  // Low ports belong to other protocols (25 SMTP, 22 SSH) that could read a body as commands.
-  const portNumber = Number(url.port)
-  if (url.port !== '' && portNumber !== 80 && portNumber !== 443 && portNumber < 1024) {
-    return 'port is not allowed'
-  }
-  return null
 }
 
 /** The hook that node calls for each connection, so nothing can change between check and dial. */
@@ -145,7 +129,7 @@ export async function guardedRequest(
   const { url, body, timeoutMs, allowPrivate, responseBytesMax = RESPONSE_BYTES_MAX } = parameters
   const startedMs = performance.now()
   const ms = () => Math.round(performance.now() - startedMs)
-  const fault = urlFault(url, allowPrivate)
+  const fault = outboundUrlFault(url, allowPrivate)
   if (fault !== null) return { ok: false, kind: 'blocked', detail: fault, ms: ms() }
 
   const request = openRequest(parameters)

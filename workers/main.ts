@@ -3,7 +3,9 @@ import { ConfigError } from '../shared/config.ts'
 import { runService } from '../shared/service.ts'
 import { POOLS, type PoolName } from '../shared/tasks.ts'
 import { databaseUrl } from '../sql/databaseUrl.ts'
+import { nextDeliveryInMs } from '../sql/deliveries.ts'
 import { checkPayment } from './checkPayment.ts'
+import { deliverWebhook } from './deliverWebhook.ts'
 import { startMaintenance } from './maintenance.ts'
 import { parseInbound } from './parseInbound.ts'
 import { type PoolSettings, startPool } from './pool.ts'
@@ -12,20 +14,24 @@ import { sendMail } from './sendMail.ts'
 import { settlePayment } from './settlePayment.ts'
 import { startTill } from './till.ts'
 import { createTransport } from './transport.ts'
+import { verifyEndpoint } from './verifyEndpoint.ts'
 
-const CONCURRENCY_DEFAULT = 8
 const CONCURRENCY_MAX = 500
 
-type PoolTasks = Pick<PoolSettings, 'tasks' | 'pollIntervalMs' | 'connections'> & {
-  /** Jobs at the same time unless --concurrency says otherwise. */
-  concurrency?: number
-}
-
 /** What each pool runs; `shared/tasks.ts` names the pools' tasks, and a test holds the two together. */
-export const POOL_TASKS: Record<PoolName, PoolTasks> = {
+export const POOL_TASKS: Record<PoolName, Omit<PoolSettings, 'name' | 'databaseUrl'>> = {
   mail: {
     tasks: { parse_inbound: parseInbound, send_mail: sendMail, purge_project: purgeProject },
     pollIntervalMs: 1_000,
+    concurrency: 8,
+  },
+  webhooks: {
+    tasks: { deliver_webhook: deliverWebhook, verify_endpoint: verifyEndpoint },
+    pollIntervalMs: 500,
+    // A job waits for its receiver most of its time and needs the database for a few milliseconds.
+    concurrency: 200,
+    connections: 12,
+    nextInMs: nextDeliveryInMs,
   },
   payments: {
     tasks: { settle_payment: settlePayment, check_payment: checkPayment },
@@ -38,8 +44,8 @@ export const POOL_TASKS: Record<PoolName, PoolTasks> = {
 
 function readArguments(args: string[]): {
   pools: PoolName[]
-  /** Undefined when not given. */
-  concurrency: number | undefined
+  /** Null leaves each pool its own. */
+  concurrency: number | null
 } {
   const names = Object.keys(POOLS) as PoolName[]
   let values: { pool?: string; concurrency?: string }
@@ -55,13 +61,13 @@ function readArguments(args: string[]): {
   if (pool !== 'all' && !names.includes(pool as PoolName)) {
     throw new ConfigError(`--pool: must be one of ${[...names, 'all'].join(', ')}`)
   }
-  const concurrency = values.concurrency === undefined ? undefined : Number(values.concurrency)
-  if (concurrency === undefined)
-    return { pools: pool === 'all' ? names : [pool as PoolName], concurrency }
+  const chosen = pool === 'all' ? names : [pool as PoolName]
+  if (values.concurrency === undefined) return { pools: chosen, concurrency: null }
+  const concurrency = Number(values.concurrency)
   if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > CONCURRENCY_MAX) {
     throw new ConfigError(`--concurrency: must be a whole number of 1 to ${CONCURRENCY_MAX}`)
   }
-  return { pools: pool === 'all' ? names : [pool as PoolName], concurrency }
+  return { pools: chosen, concurrency }
 }
 
 if (import.meta.main) {
@@ -74,15 +80,13 @@ if (import.meta.main) {
       log,
       mailDomain: config.mailDomain,
       transport,
+      allowPrivateNetworks: config.allowPrivateNetworks,
       ...(till === null ? {} : { till }),
     }
     const running = await Promise.all(
       pools.map((name) => {
-        const settings = { name, databaseUrl: url, ...POOL_TASKS[name] }
-        return startPool(
-          { ...settings, concurrency: concurrency ?? settings.concurrency ?? CONCURRENCY_DEFAULT },
-          deps,
-        )
+        const settings = { ...POOL_TASKS[name], name, databaseUrl: url }
+        return startPool(concurrency === null ? settings : { ...settings, concurrency }, deps)
       }),
     )
     const maintenance = startMaintenance(url, log)

@@ -1,10 +1,12 @@
 import type { Logger } from 'pino'
 import type { Running } from '../shared/service.ts'
 import { createPool } from '../sql/db.ts'
+import { requeueLostDeliveries } from '../sql/deliveries.ts'
 import { deleteStaleRateWindows } from '../sql/rateWindows.ts'
 import { releaseJobsOfDeadPools } from '../sql/workerPools.ts'
 
 const SWEEP_MS = 2_000
+const SWEEPS_PER_SEARCH = 15
 const SWEEPS_PER_CLEANING = 300
 
 /** Housekeeping that any number of processes may do at once: jobs of dead pools go back, old counters go. */
@@ -21,6 +23,10 @@ export function startMaintenance(databaseUrl: string, log: Logger): Running {
     try {
       const dead = await releaseJobsOfDeadPools(pool)
       if (dead.length > 0) log.warn({ dead }, 'jobs of dead worker pools were released')
+      if (sweeps % SWEEPS_PER_SEARCH === 0) {
+        const lost = await requeueLostDeliveries(pool)
+        if (lost > 0) log.warn({ lost }, 'deliveries without a job were queued again')
+      }
       if (sweeps++ % SWEEPS_PER_CLEANING === 0) await deleteStaleRateWindows(pool)
     } catch (error) {
       log.warn({ err: error }, 'housekeeping failed; will retry')

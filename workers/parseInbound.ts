@@ -1,5 +1,6 @@
 import { type ReceivedMail, readReceivedMail, unparseableMail } from '../shared/receivedMail.ts'
-import { findArrival, storeReceived } from '../sql/inbound.ts'
+import { findArrival } from '../sql/inbound.ts'
+import { storeReceived } from '../sql/storeReceived.ts'
 import type { Task } from './pool.ts'
 
 /** A job that was begun this often without an end has a message that takes its process down: it is not parsed again. */

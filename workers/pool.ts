@@ -3,13 +3,16 @@ import { Logger as GraphileLogger, run, type WorkerEvents } from 'graphile-worke
 import type { Logger } from 'pino'
 import type { Running } from '../shared/service.ts'
 import { type PoolName, type TaskName, type TaskPayload, taskPayloads } from '../shared/tasks.ts'
-import { createPool, type Pool } from '../sql/db.ts'
+import { createPool, type Pool, type Queryable } from '../sql/db.ts'
 import {
   countLockedJobs,
   forceUnlock,
   type PoolRegistration,
   registerPool,
 } from '../sql/workerPools.ts'
+import { startAlarm } from './alarm.ts'
+import type { Resolve } from './guardedRequest.ts'
+import { Lanes } from './lanes.ts'
 import type { Till } from './till.ts'
 import type { Transport } from './transport.ts'
 
@@ -19,9 +22,18 @@ export type TaskDeps = {
   log: Logger
   mailDomain: string
   transport: Transport
+  /** Whether requests on a tenant's behalf may go to private addresses (development). */
+  allowPrivateNetworks: boolean
+  /** Resolves names for such requests; the system's resolver when left out. */
+  resolve?: Resolve
+  /** Shares the pool's slots between endpoints. */
+  lanes: Lanes
   /** In processes that run the payments pool. */
   till?: Till
 }
+
+/** What a pool is given; the rest of TaskDeps it makes itself. */
+export type PoolDeps = Omit<TaskDeps, 'pool' | 'lanes'>
 
 /**
  * One kind of job. It may run twice for one job, after a crash, and must then change nothing the second time. A remote
@@ -33,7 +45,7 @@ export type Task<Name extends TaskName> = (
   job: { attempt: number },
 ) => Promise<void>
 
-export type Tasks = { [Name in TaskName]?: Task<Name> }
+type Tasks = { [Name in TaskName]?: Task<Name> }
 
 export type PoolSettings = {
   name: PoolName
@@ -43,8 +55,10 @@ export type PoolSettings = {
   /** How often to look for jobs whose time has come; new jobs are announced and wait for no poll. */
   pollIntervalMs: number
   tasks: Tasks
-  /** Connections at most; two per job and some to spare when left out. */
+  /** Connections to the database; enough for every job at once when left out. */
   connections?: number
+  /** Milliseconds until the next job of a known time: the pool then fetches at that moment rather than at a poll. */
+  nextInMs?: (db: Queryable) => Promise<number | null>
 }
 
 /** Connections beside one per job: the listener, fetching, completing. */
@@ -55,10 +69,7 @@ const UNLOCK_WAIT_MS = 3_000
 const POLL_MS = 25
 
 /** Runs a Graphile Worker pool, restarts it when it fails, and drains it when asked to stop. */
-export async function startPool(
-  settings: PoolSettings,
-  deps: Omit<TaskDeps, 'pool'>,
-): Promise<Running> {
+export async function startPool(settings: PoolSettings, deps: PoolDeps): Promise<Running> {
   const log = deps.log.child({ pool: settings.name })
   const pool = createPool({
     url: settings.databaseUrl,
@@ -66,8 +77,9 @@ export async function startPool(
     name: `purser worker ${settings.name}`,
     onError: (error) => log.warn({ err: error }, 'a database connection broke'),
   })
+  const taskDeps = { ...deps, log, pool, lanes: new Lanes(settings.concurrency) }
   let stopping = false
-  let current = await startRunner(settings, { ...deps, log, pool })
+  let current = await startRunner(settings, taskDeps)
   const supervised = (async () => {
     for (;;) {
       await current.ended
@@ -77,7 +89,7 @@ export async function startPool(
       for (let started = false; !started && !stopping; ) {
         await Bun.sleep(RESTART_DELAY_MS)
         try {
-          current = await startRunner(settings, { ...deps, log, pool })
+          current = await startRunner(settings, taskDeps)
           started = true
         } catch (error) {
           log.warn({ err: error }, 'the pool could not be started; will retry')
@@ -101,8 +113,10 @@ type RunningPool = { ended: Promise<void>; drain(): Promise<void> }
 async function startRunner(settings: PoolSettings, deps: TaskDeps): Promise<RunningPool> {
   const events: WorkerEvents = new EventEmitter()
   let graphilePoolId = ''
+  let nudge = () => {}
   events.once('pool:create', ({ workerPool }) => {
     graphilePoolId = workerPool.id
+    nudge = () => workerPool.nudge(1)
   })
   const runner = await run({
     events,
@@ -124,12 +138,14 @@ async function startRunner(settings: PoolSettings, deps: TaskDeps): Promise<Runn
     },
   })
   const registration = keepRegistered(settings, graphilePoolId, deps.log)
+  const alarm = startPoolAlarm(settings, deps, events, () => nudge())
   const ended = runner.promise.then(
     () => {},
     (error) => deps.log.error({ err: error }, 'the pool failed'),
   )
   let drained: Promise<void> | undefined
   const drain = async () => {
+    await alarm?.stop()
     await runner.stop().catch(() => ended)
     await untilUnlocked(deps.pool, graphilePoolId).catch((error) =>
       deps.log.warn({ err: error }, 'the state of the last jobs is not known'),
@@ -143,6 +159,30 @@ async function startRunner(settings: PoolSettings, deps: TaskDeps): Promise<Runn
       return drained
     },
   }
+}
+
+function startPoolAlarm(
+  { nextInMs }: PoolSettings,
+  { pool, log }: TaskDeps,
+  events: WorkerEvents,
+  nudge: () => void,
+): Running | null {
+  if (nextInMs === undefined) return null
+  let rungMs = 0
+  let fetchMs = 0
+  events.on('localQueue:getJobs:complete', () => {
+    if (rungMs > 0) fetchMs = performance.now() - rungMs
+    rungMs = 0
+  })
+  return startAlarm({
+    nextInMs: () => nextInMs(pool),
+    ring: () => {
+      rungMs = performance.now()
+      nudge()
+    },
+    fetchMs: () => fetchMs,
+    log,
+  })
 }
 
 /**
@@ -214,8 +254,12 @@ const GRAPHILE_LEVELS: Record<string, 'error' | 'warn' | 'debug'> = {
   warning: 'warn',
 }
 
+/** Jobs that wait on the network share fewer connections than there are jobs, on purpose. */
+const EXPECTED_WARNING = /maxPoolSize \(\d+\) smaller than concurrency/
+
 function graphileLogger(log: Logger): GraphileLogger {
-  return new GraphileLogger(
-    () => (level, message) => log[GRAPHILE_LEVELS[level] ?? 'debug'](message),
-  )
+  return new GraphileLogger(() => (level, message) => {
+    const known = EXPECTED_WARNING.test(message)
+    log[known ? 'debug' : (GRAPHILE_LEVELS[level] ?? 'debug')](message)
+  })
 }

@@ -11,13 +11,14 @@ import type { Mover } from './mover.ts'
 import type { Spool } from './spool.ts'
 
 /** The largest message accepted, in bytes (RFC 1870 SIZE). */
-export const MESSAGE_MAX_BYTES = 35 * 1024 * 1024
+const MESSAGE_MAX_BYTES = 35 * 1024 * 1024
 /** RFC 5321 §4.5.3.1.8 asks for at least 100 recipients a message. */
 const RECIPIENTS_MAX = 100
 /** Bytes of unfinished messages held in memory over all connections; past it a sender is asked to come back. */
 const IN_FLIGHT_MAX_BYTES = 256 * 1024 * 1024
 const IDLE_TIMEOUT_MS = 60_000
-const CLOSE_TIMEOUT_MS = 10_000
+/** After SIGTERM a message under way has this long to be finished; the sender of any other keeps it and comes back. */
+const CLOSE_TIMEOUT_MS = 5_000
 
 /** An answer other than 250; smtp-server sends `responseCode` and the message. */
 class SmtpReply extends Error {

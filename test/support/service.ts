@@ -9,21 +9,25 @@ import { generateKey } from '../../shared/apiKey.ts'
 import { type Config, parseConfig } from '../../shared/config.ts'
 import { PROJECT_SCOPES } from '../../shared/scopes.ts'
 import type { Running } from '../../shared/service.ts'
+import type { PoolName } from '../../shared/tasks.ts'
 import { insertPlatformKey } from '../../sql/keys.ts'
 import { createProject, type Project } from '../../sql/projects.ts'
+import type { Resolve } from '../../workers/guardedRequest.ts'
 import { POOL_TASKS } from '../../workers/main.ts'
-import { startPool } from '../../workers/pool.ts'
+import { type PoolSettings, startPool } from '../../workers/pool.ts'
 import { createTransport } from '../../workers/transport.ts'
 import { createTestDatabase, type TestDatabase } from './database.ts'
+import { startTcpProxy, type TcpProxy } from './tcpProxy.ts'
 import { waitFor } from './waitFor.ts'
 
 /** An answer with its JSON body. */
-export type Answer = { status: number; headers: Headers; body: any }
+type Answer = { status: number; headers: Headers; body: any }
 
 /** A client that holds one key. */
 export type Client = {
   get(path: string): Promise<Answer>
   post(path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>
+  put(path: string, body?: unknown): Promise<Answer>
   patch(path: string, body?: unknown): Promise<Answer>
   delete(path: string): Promise<Answer>
 }
@@ -39,16 +43,26 @@ export type TestService = AsyncDisposable & {
   smtp: SmtpServer | null
   url: string
   platform: Client & { key: string }
+  /** Between the service and Postgres, when asked for. */
+  proxy: TcpProxy | null
   newAgent(options?: { scopes?: readonly string[]; emailName?: string }): Promise<Agent>
   /** Delivers over real SMTP. */
   deliver(mail: SendMailOptions): Promise<void>
 }
 
 export type TestServiceOptions = {
+  /** Puts a proxy between the service and Postgres, so that the database can be cut off. */
+  proxied?: boolean
   env?: Record<string, string>
   /** Parts beside the API; both by default. */
   smtp?: boolean
   workers?: boolean
+  /** Worker pools to run; the mail pool by default. */
+  pools?: readonly PoolName[]
+  /** Changes to the pools' settings. */
+  pool?: Partial<PoolSettings>
+  /** Names, for requests on a tenant's behalf. */
+  resolve?: Resolve
 }
 
 export const silentLog = pino({ level: process.env.TEST_LOG_LEVEL ?? 'silent' })
@@ -66,16 +80,28 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     RATE_LIMIT_AUTH: '0',
     ...options.env,
   })
-  const api = startApi(config, database.url, silentLog)
-  const smtp = options.smtp === false ? null : await startSmtp(config, database.url, silentLog)
+  const direct = new URL(database.url)
+  const proxy = options.proxied ? await startTcpProxy(Number(direct.port)) : null
+  const databaseUrl =
+    proxy === null ? database.url : database.url.replace(`:${direct.port}/`, `:${proxy.port}/`)
+  const api = startApi(config, databaseUrl, silentLog)
+  const smtp = options.smtp === false ? null : await startSmtp(config, databaseUrl, silentLog)
   const transport = createTransport(config.relayUrl)
-  const workers: Running | null =
-    options.workers === false
-      ? null
-      : await startPool(
-          { name: 'mail', databaseUrl: database.url, concurrency: 4, ...POOL_TASKS.mail },
-          { log: silentLog, mailDomain: config.mailDomain, transport },
-        )
+  const pools = options.pools ?? (options.workers === false ? [] : (['mail'] as const))
+  const workers: Running[] = await Promise.all(
+    pools.map((name) =>
+      startPool(
+        { ...POOL_TASKS[name], name, databaseUrl, ...options.pool },
+        {
+          log: silentLog,
+          mailDomain: config.mailDomain,
+          transport,
+          allowPrivateNetworks: config.allowPrivateNetworks,
+          ...(options.resolve === undefined ? {} : { resolve: options.resolve }),
+        },
+      ),
+    ),
+  )
   const url = `http://127.0.0.1:${api.port}`
   const platformKey = generateKey('platform')
   await insertPlatformKey(database.pool, platformKey)
@@ -86,6 +112,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     api,
     smtp,
     url,
+    proxy,
     platform: { ...createClient(url, platformKey), key: platformKey },
     async newAgent({ scopes = PROJECT_SCOPES, emailName } = {}) {
       const address = `${emailName ?? `agent${++agents}`}@${config.mailDomain}`
@@ -101,8 +128,9 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
       await deliverMail(smtp!.port, mail)
     },
     async [Symbol.asyncDispose]() {
-      await Promise.all([api.stop(), smtp?.stop(), workers?.stop()])
+      await Promise.all([api.stop(), smtp?.stop(), ...workers.map((pool) => pool.stop())])
       transport.close()
+      await proxy?.[Symbol.asyncDispose]()
       await database[Symbol.asyncDispose]()
       rmSync(dataDir, { recursive: true, force: true })
     },
@@ -138,6 +166,7 @@ export function createClient(url: string, key: string | null): Client {
   return {
     get: (path) => call('GET', path),
     post: (path, body, headers) => call('POST', path, body, headers),
+    put: (path, body) => call('PUT', path, body),
     patch: (path, body) => call('PATCH', path, body),
     delete: (path) => call('DELETE', path),
   }

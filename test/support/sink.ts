@@ -2,10 +2,10 @@ import type { AddressInfo } from 'node:net'
 import PostalMime, { type Email } from 'postal-mime'
 import { SMTPServer } from 'smtp-server'
 
-export type SunkMail = { from: string; to: string[]; raw: string; email: Email }
+type SunkMail = { from: string; to: string[]; raw: string; email: Email }
 
 /** A refusal that the sink gives: at RCPT for one address, or to the whole message. */
-export type Refusal = { code: number; message: string }
+type Refusal = { code: number; message: string }
 
 export type Sink = AsyncDisposable & {
   url: string
@@ -13,8 +13,8 @@ export type Sink = AsyncDisposable & {
   mails: SunkMail[]
   /** Refuses recipients while set; return null to accept. */
   refuseRecipient: (address: string) => Refusal | null
-  /** Refuses messages after their data while set. */
-  refuseData: () => Refusal | null
+  /** Refuses messages after their data while set; the answer waits for a promise. */
+  refuseData: () => Refusal | null | Promise<Refusal | null>
   /** Connections accepted so far. */
   connections: number
 }
@@ -39,7 +39,7 @@ export async function startSink({ port = 0 }: { port?: number } = {}): Promise<S
     async onData(stream, session, callback) {
       const chunks: Buffer[] = []
       for await (const chunk of stream as AsyncIterable<Buffer>) chunks.push(chunk)
-      const refused = sink.refuseData()
+      const refused = await sink.refuseData()
       if (refused !== null) return callback(refusal(refused))
       const raw = Buffer.concat(chunks).toString('latin1')
       const { mailFrom, rcptTo } = session.envelope

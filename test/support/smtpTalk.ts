@@ -15,13 +15,13 @@ export type SmtpTalk = AsyncDisposable & {
 export async function talkSmtp(port: number): Promise<SmtpTalk> {
   const socket: Socket = connect(port, '127.0.0.1')
   let buffer = ''
-  let waiting: ((reply: string) => void) | undefined
+  let waiting: { resolve: (reply: string) => void; reject: (error: Error) => void } | undefined
   const take = () => {
     // The last line of a reply has a space behind its code (RFC 5321 §4.2.1).
     const match = /^(?:\d{3}-.*\r\n)*\d{3} .*\r\n/.exec(buffer)
     if (match === null || waiting === undefined) return
     buffer = buffer.slice(match[0].length)
-    const resolve = waiting
+    const { resolve } = waiting
     waiting = undefined
     resolve(match[0].trimEnd())
   }
@@ -31,9 +31,11 @@ export async function talkSmtp(port: number): Promise<SmtpTalk> {
   })
   socket.on('error', () => {})
   const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
+  void closed.then(() => waiting?.reject(new Error('the server closed the connection')))
   const reply = () =>
-    new Promise<string>((resolve) => {
-      waiting = resolve
+    new Promise<string>((resolve, reject) => {
+      waiting = { resolve, reject }
+      if (socket.destroyed) reject(new Error('the connection is closed'))
       take()
     })
   await reply()

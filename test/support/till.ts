@@ -116,8 +116,14 @@ async function startWorker(service: TestService, options: WorkerOptions): Promis
   )
   const transport = createTransport('capture')
   const pool = await startPool(
-    { name: 'payments', databaseUrl: database.url, concurrency: 32, ...POOL_TASKS.payments },
-    { log: silentLog, mailDomain: config.mailDomain, transport, till },
+    { ...POOL_TASKS.payments, name: 'payments', databaseUrl: database.url },
+    {
+      log: silentLog,
+      mailDomain: config.mailDomain,
+      transport,
+      till,
+      allowPrivateNetworks: config.allowPrivateNetworks,
+    },
   )
   let stopped: Promise<void> | undefined
   const stop = async () => {

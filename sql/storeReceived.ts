@@ -1,0 +1,154 @@
+import { newThreadId } from '../shared/ids.ts'
+import type { ReceivedMail } from '../shared/receivedMail.ts'
+import { alternativeMessageId, ancestors, messageIdHash } from '../shared/threading.ts'
+import { type Pool, type Queryable, transaction } from './db.ts'
+import type { Arrival } from './inbound.ts'
+
+/** What became of an arrival. */
+export type StoreOutcome = 'stored' | 'retransmission' | 'gone'
+
+/**
+ * Stores a parsed message in its inbox and thread, and settles the arrival, in one transaction. The project's row is
+ * the inbox's lock: two messages of one inbox never decide on a thread or an identifier at the same time. What is
+ * decided on must be read after the lock is held, by a statement of its own: a statement sees what was committed when it
+ * began.
+ */
+export async function storeReceived(
+  pool: Pool,
+  arrival: Arrival,
+  mail: ReceivedMail,
+): Promise<StoreOutcome> {
+  return transaction(pool, async (db) => {
+    if (!(await lockInbox(db, arrival))) return 'gone'
+    const known = await lookAround(db, arrival.projectId, mail)
+    if (known.earlierRow !== null) {
+      await db.query(
+        `update inbound_mails set state = 'retransmission', message_row = $2 where id = $1`,
+        [arrival.id, known.earlierRow],
+      )
+      return 'retransmission'
+    }
+    const messageId = known.idTaken
+      ? await freeMessageId(db, arrival.projectId, mail.links.messageId)
+      : mail.links.messageId
+    await insertReceived(db, { arrival, mail, messageId, threadRow: known.threadRow })
+    return 'stored'
+  })
+}
+
+/** Locks the inbox and the arrival; false when the project is gone or the arrival was dealt with. */
+async function lockInbox(db: Queryable, arrival: Arrival): Promise<boolean> {
+  const { rowCount } = await db.query({
+    name: 'lock-inbox',
+    text: `select from projects p join inbound_mails i on i.project_id = p.id
+           where p.id = $1 and p.deleted_at is null and i.id = $2 and i.state = 'accepted'
+           for no key update`,
+    values: [arrival.projectId, arrival.id],
+  })
+  return rowCount === 1
+}
+
+type Known = { earlierRow: string | null; idTaken: boolean; threadRow: string | null }
+
+/** Whether the inbox has this very message, whether its Message-ID is taken, and the nearest thread it names. */
+async function lookAround(db: Queryable, projectId: string, mail: ReceivedMail): Promise<Known> {
+  const { links, contentHash } = mail
+  const { rows } = await db.query<{
+    earlier_row: string | null
+    id_taken: boolean
+    thread_row: string | null
+  }>({
+    name: 'look-around',
+    text: `select
+      (select row from messages
+       where project_id = $1 and content_hash = $2 and direction = 'received') as earlier_row,
+      exists (select from messages where project_id = $1 and message_id_hash = $3) as id_taken,
+      (select t.thread_row from unnest($4::bytea[]) with ordinality h (hash, nearness)
+       join thread_identifiers t on t.project_id = $1 and t.message_id_hash = h.hash
+       order by h.nearness limit 1) as thread_row`,
+    values: [
+      projectId,
+      contentHash,
+      messageIdHash(links.messageId),
+      [...ancestors(links), links.messageId].map(messageIdHash),
+    ],
+  })
+  const row = rows[0]!
+  return { earlierRow: row.earlier_row, idTaken: row.id_taken, threadRow: row.thread_row }
+}
+
+/** The next free alternative to a Message-ID that another message of this inbox holds (contract §4). */
+async function freeMessageId(db: Queryable, projectId: string, wanted: string): Promise<string> {
+  for (let n = 1; ; n++) {
+    const candidate = alternativeMessageId(wanted, n)
+    const { rowCount } = await db.query(
+      'select from messages where project_id = $1 and message_id_hash = $2',
+      [projectId, messageIdHash(candidate)],
+    )
+    if (rowCount === 0) return candidate
+  }
+}
+
+const INSERT = `
+  with begun as (
+    insert into threads (id, project_id, subject, created_at, updated_at, message_count)
+    select $2, $1, $16, $22, $22, 1 where $3::bigint is null
+    returning row
+  ), grown as (
+    update threads set message_count = message_count + 1, updated_at = greatest(updated_at, $22)
+    where row = $3 returning row
+  ), thread as (
+    select row from begun union all select row from grown
+  ), stored as (
+    insert into messages (
+      project_id, thread_row, raw_id, direction, message_id, message_id_hash, header_message_id, content_hash,
+      in_reply_to, reference_ids, from_addresses, to_addresses, cc_addresses, reply_to_addresses, subject, text_body,
+      html_body, extracted_text, text_bytes, attachments, labels, created_at)
+    select $1, thread.row, $4, 'received', $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $16, $17, $18, $19,
+      octet_length($17) + octet_length($19), $20, $21, $22
+    from thread
+    returning row, thread_row
+  ), known as (
+    insert into thread_identifiers (project_id, message_id_hash, thread_row)
+    select $1, h, thread_row from stored, unnest($15::bytea[]) h
+    on conflict do nothing
+  )
+  update inbound_mails set state = 'stored', message_row = stored.row from stored where id = $23`
+
+/** Thread, message, identifiers and the arrival's end in one statement. */
+async function insertReceived(
+  db: Queryable,
+  input: { arrival: Arrival; mail: ReceivedMail; messageId: string; threadRow: string | null },
+): Promise<void> {
+  const { arrival, mail, messageId, threadRow } = input
+  const { links } = mail
+  await db.query({
+    name: 'insert-received',
+    text: INSERT,
+    values: [
+      arrival.projectId,
+      newThreadId(),
+      threadRow,
+      arrival.rawId,
+      messageId,
+      messageIdHash(messageId),
+      messageId === links.messageId ? null : links.messageId,
+      mail.contentHash,
+      links.inReplyTo,
+      links.references,
+      mail.from,
+      mail.to,
+      mail.cc,
+      mail.replyTo,
+      [links.messageId, ...ancestors(links)].map(messageIdHash),
+      mail.subject,
+      mail.text,
+      mail.html,
+      mail.extractedText,
+      JSON.stringify(mail.attachments),
+      mail.labels,
+      arrival.receivedAt,
+      arrival.id,
+    ],
+  })
+}

@@ -1,0 +1,48 @@
+/**
+ * `bun run bench [part …]`: what the service costs beside the least that the same work could cost, measured by turns in
+ * one run. Read the ratios; the absolute figures are this machine's, at this minute.
+ */
+import { cpus, loadavg, totalmem } from 'node:os'
+import { apiRows } from './api.ts'
+import { mailRows } from './mail.ts'
+import { ROUNDS, type Row } from './measure.ts'
+import { paymentRows } from './payments.ts'
+import { createSetting, type Setting } from './setting.ts'
+import { webhookRows } from './webhooks.ts'
+
+const PARTS: Record<string, (setting: Setting) => Promise<Row[]>> = {
+  api: apiRows,
+  mail: mailRows,
+  payments: paymentRows,
+  webhooks: webhookRows,
+}
+
+const wanted = process.argv.slice(2)
+const print = (line: string) => process.stdout.write(`${line}\n`)
+
+const postgres = await (async () => {
+  await using setting = await createSetting()
+  const { rows } = await setting.pool.query('show server_version')
+  return rows[0].server_version as string
+})()
+print(
+  `${cpus().length} × ${cpus()[0]?.model}, ${Math.round(totalmem() / 2 ** 30)} GiB, load ${loadavg()[0]?.toFixed(2)}`,
+)
+print(`Bun ${Bun.version}, PostgreSQL ${postgres}, ${new Date().toISOString().slice(0, 10)}`)
+print(`Medians of ${ROUNDS} rounds, ours and the baseline by turns.\n`)
+print('| what | ours | baseline | ours / baseline | baseline is |')
+print('|---|---|---|---|---|')
+for (const [name, part] of Object.entries(PARTS)) {
+  if (wanted.length > 0 && !wanted.includes(name)) continue
+  await using setting = await createSetting()
+  await setting.pool.query(
+    'create table bench_intents (id bigint generated always as identity primary key, body text not null)',
+  )
+  for (const row of await part(setting)) {
+    const figure = (value: number) =>
+      `${value >= 100 ? Math.round(value) : value.toPrecision(3)} ${row.unit}`
+    print(
+      `| ${row.name} | ${figure(row.ours)} | ${figure(row.baseline)} | ${row.ratio.toFixed(2)} | ${row.detail} |`,
+    )
+  }
+}

@@ -1,0 +1,155 @@
+import { expect, test } from 'bun:test'
+import { connect } from 'node:net'
+import { printed, type ServiceProcess, startProcess } from '../support/process.ts'
+import {
+  createClient,
+  startTestService,
+  type TestService,
+  waitForMessages,
+} from '../support/service.ts'
+import { startSink } from '../support/sink.ts'
+import { talkSmtp } from '../support/smtpTalk.ts'
+import { waitFor } from '../support/waitFor.ts'
+
+/** Starts a part as a process on the database of a test service. */
+async function startPart(
+  service: TestService,
+  file: string,
+  env: Record<string, string> = {},
+  args: string[] = [],
+): Promise<{ part: ServiceProcess; port: number }> {
+  const part = startProcess(
+    file,
+    {
+      DATABASE_URL: service.database.url,
+      DATA_DIR: service.config.dataDir,
+      MAIL_DOMAIN: 'mail.test',
+      PORT: '0',
+      SMTP_PORT: '0',
+      LOG_LEVEL: 'info',
+      ...env,
+    },
+    args,
+  )
+  await printed(part, /"msg":"ready"/)
+  return { part, port: Number(/"port":(\d+)/.exec(part.stdout())?.[1] ?? 0) }
+}
+
+test('the API answers the request that was under way, then ends', async () => {
+  await using service = await startTestService({ smtp: false, workers: false })
+  const agent = await service.newAgent()
+  const { part, port } = await startPart(service, 'api/main.ts')
+  const body = JSON.stringify({ to: ['a@example.com'], subject: 'slow', text: 'body' })
+  const socket = connect(port, '127.0.0.1')
+  let answer = ''
+  socket.setEncoding('utf8').on('data', (text: string) => {
+    answer += text
+  })
+  socket.write(
+    `POST /v0/messages/send HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${agent.key}\r\n` +
+      `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 10)}`,
+  )
+  // The request has passed the gate once its key has been counted.
+  await waitFor('the request to be under way', async () => {
+    const { rowCount } = await service.database.pool.query(
+      'select from rate_windows where subject = $1',
+      [agent.project.id],
+    )
+    return rowCount === 1
+  })
+  part.child.kill('SIGTERM')
+  await printed(part, /draining/)
+  socket.write(body.slice(10))
+  await waitFor('the answer', () => answer.includes('\r\n\r\n'))
+  expect(answer).toStartWith('HTTP/1.1 201')
+  expect(await part.exited).toBe(0)
+  expect((await agent.get('/v0/messages')).body.count).toBe(1)
+})
+
+test('a worker finishes its job: it is done once, and no job stays locked', async () => {
+  await using sink = await startSink()
+  await using service = await startTestService({ smtp: false, workers: false })
+  const agent = await service.newAgent()
+  const { promise: released, resolve: release } = Promise.withResolvers<null>()
+  let waiting = 0
+  sink.refuseData = () => {
+    waiting++
+    return released
+  }
+  const { part } = await startPart(service, 'workers/main.ts', { SMTP_RELAY_URL: sink.url }, [
+    '--concurrency',
+    '2',
+  ])
+  for (let n = 0; n < 5; n++) {
+    await agent.post('/v0/messages/send', { to: ['a@example.com'], subject: `${n}`, text: 'x' })
+  }
+  await waitFor('two messages on their way', () => waiting === 2)
+  part.child.kill('SIGTERM')
+  await printed(part, /draining/)
+  release(null)
+  expect(await part.exited).toBe(0)
+  const { rows } = await service.database.pool.query(
+    `select count(*)::int as jobs, count(locked_at)::int as locked, max(attempts) as attempts from graphile_worker.jobs`,
+  )
+  expect(rows[0].locked).toBe(0)
+  expect(rows[0].jobs + sink.mails.length).toBe(5)
+  const next = await startPart(service, 'workers/main.ts', { SMTP_RELAY_URL: sink.url })
+  await waitFor('all five', () => sink.mails.length >= 5)
+  next.part.child.kill('SIGTERM')
+  expect(await next.part.exited).toBe(0)
+  expect(sink.mails.map((mail) => mail.email.subject).toSorted()).toEqual(['0', '1', '2', '3', '4'])
+}, 40_000)
+
+test('the SMTP listener takes the message that is being sent, keeps it, and ends', async () => {
+  await using service = await startTestService({ smtp: false })
+  const agent = await service.newAgent()
+  const { part, port } = await startPart(service, 'api/smtp/main.ts')
+  await using talk = await talkSmtp(port)
+  await talk.say('MAIL FROM:<a@example.com>')
+  await talk.say(`RCPT TO:<${agent.address}>`)
+  await talk.say('DATA')
+  talk.write('Message-ID: <last@x.test>\r\n\r\nThe last')
+  part.child.kill('SIGTERM')
+  await printed(part, /draining/)
+  const reply = await talk.send(' line.\r\n.\r\n').catch((error: Error) => error.message)
+  expect(await part.exited).toBe(0)
+  // Whether it was still taken or cut off: what was answered 250 is there, and nothing else.
+  if (reply.startsWith('250')) {
+    const [item] = await waitForMessages(agent, 1)
+    expect(item.messageId).toBe('<last@x.test>')
+  } else {
+    expect((await agent.get('/v0/messages')).body.count).toBe(0)
+  }
+}, 40_000)
+
+test('no log line holds a key, whatever happens', async () => {
+  await using service = await startTestService({ smtp: false, workers: false })
+  const agent = await service.newAgent()
+  const { part, port } = await startPart(service, 'api/main.ts', { LOG_LEVEL: 'debug' })
+  const url = `http://127.0.0.1:${port}`
+  const [mine, platform] = [createClient(url, agent.key), createClient(url, service.platform.key)]
+  await mine.get('/v0/messages')
+  await mine.post('/v0/messages/send', '{broken')
+  const { body: created } = await platform.post('/v0/platform/projects', {})
+  const { body: rotated } = await platform.post(
+    `/v0/platform/projects/${created.projectId}/rotate-key`,
+  )
+  await createClient(url, `${agent.key.slice(0, -1)}x`).get('/v0/messages')
+  await service.database.pool.query('alter table messages rename to hidden')
+  expect((await mine.get('/v0/messages')).status).toBe(500)
+  part.child.kill('SIGTERM')
+  expect(await part.exited).toBe(0)
+  const log = part.stdout() + part.stderr()
+  const lines = log
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+  expect(lines.filter((line) => line.msg === 'request').length).toBeGreaterThan(3)
+  expect(
+    lines.some((line) => line.msg === 'request failed' && line.err.message.includes('messages')),
+  ).toBe(true)
+  for (const key of [agent.key, service.platform.key, created.rawKey, rotated.rawKey]) {
+    expect(log).not.toContain(key.slice(5, 69))
+    expect(log).not.toContain(key.slice(20, 60))
+  }
+})

@@ -1,0 +1,128 @@
+import { expect, test } from 'bun:test'
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, normalize, relative } from 'node:path'
+
+const ROOT = join(import.meta.dir, '..')
+const ROOMS = ['api', 'workers', 'sql', 'shared'] as const
+type Room = (typeof ROOMS)[number]
+
+/** Who may import whom. */
+const MAY_IMPORT: Record<Room, readonly Room[]> = {
+  shared: ['shared'],
+  sql: ['sql', 'shared'],
+  api: ['api', 'sql', 'shared'],
+  workers: ['workers', 'sql', 'shared'],
+}
+
+/** The files that a process starts with: they alone read the environment and the arguments. */
+const ENTRIES = new Set([
+  'api/main.ts',
+  'api/start.ts',
+  'api/smtp/main.ts',
+  'workers/main.ts',
+  'sql/main.ts',
+])
+
+const FILE_LINES_MAX = 300
+
+const files = ROOMS.flatMap((room) =>
+  (readdirSync(join(ROOT, room), { recursive: true }) as string[])
+    .filter((name) => name.endsWith('.ts'))
+    .map((name) => join(room, name)),
+)
+const sources = files.map((path) => ({
+  path,
+  room: path.split('/')[0] as Room,
+  text: readFileSync(join(ROOT, path), 'utf8'),
+}))
+
+/** Source without comments, so that a comment may speak of what code may not do. */
+const code = (text: string) =>
+  text.replace(/\/\*[\s\S]*?\*\//g, '').replace(/(^|\s)\/\/.*$/gm, '$1')
+
+/** Which files break a rule, as `path: what was found`. */
+const offenders = (rule: (source: (typeof sources)[number]) => string | undefined) =>
+  sources.flatMap((source) => {
+    const found = rule(source)
+    return found === undefined ? [] : [`${source.path}: ${found}`]
+  })
+
+test('there is something to check', () => {
+  expect(files.length).toBeGreaterThan(40)
+  for (const entry of ENTRIES) expect(files).toContain(entry)
+})
+
+test('rooms import only whom they may', () => {
+  expect(
+    offenders(({ path, room, text }) => {
+      for (const [, target] of text.matchAll(/(?:from|import\()\s*'(\.[^']+)'/g)) {
+        const other = relative(ROOT, normalize(join(ROOT, dirname(path), target!))).split(
+          '/',
+        )[0] as Room
+        if (!MAY_IMPORT[room].includes(other)) return `imports ${target}`
+      }
+      return undefined
+    }),
+  ).toEqual([])
+})
+
+test('shared is pure: no database, no web framework, no files, no sockets', () => {
+  const impure =
+    /from '(pg|elysia|graphile-worker|bun:sqlite|smtp-server|nodemailer|node:(fs|net|http|https|child_process|dns|os)(\/\w+)?)'/
+  expect(
+    offenders(({ room, text }) => {
+      const match = room === 'shared' ? impure.exec(text) : null
+      // isIP and BlockList of node:net open nothing.
+      return match === null || /import \{ (isIP|BlockList|[, ])+ \} from 'node:net'/.test(text)
+        ? undefined
+        : match[0]
+    }),
+  ).toEqual([])
+})
+
+test('SQL text stands only in sql/, and only there is graphile_worker called', () => {
+  const statement =
+    /\b(select\s[\s\S]{0,200}\sfrom\s|insert\s+into\s|delete\s+from\s|update\s+\w+\s+set\s|graphile_worker\.)/i
+  // The spool is a database of the SMTP listener alone, in a file of its own.
+  const own = new Set(['api/smtp/spool.ts'])
+  expect(
+    offenders(({ path, room, text }) =>
+      room === 'sql' || own.has(path) ? undefined : statement.exec(code(text))?.[0],
+    ),
+  ).toEqual([])
+})
+
+test('sockets to the outside are opened only in workers/', () => {
+  const outbound =
+    /\b((?<!async )fetch\(|createTransport\(|https?\.request\(|net\.connect\(|createConnection\(|from 'node:(http|https|tls|dns)'|from 'nodemailer')/
+  expect(
+    offenders(({ room, text }) =>
+      room === 'workers' ? undefined : outbound.exec(code(text))?.[0],
+    ),
+  ).toEqual([])
+})
+
+test('only entry files read the environment or the arguments', () => {
+  expect(
+    offenders(({ path, text }) =>
+      ENTRIES.has(path) ? undefined : /process\.(env|argv)/.exec(code(text))?.[0],
+    ),
+  ).toEqual([])
+})
+
+test('only entry files write to the terminal', () => {
+  expect(
+    offenders(({ path, text }) =>
+      ENTRIES.has(path) ? undefined : /console\.|process\.std(out|err)/.exec(code(text))?.[0],
+    ),
+  ).toEqual([])
+})
+
+test('no file outgrows its one purpose', () => {
+  expect(
+    offenders(({ text }) => {
+      const lines = text.split('\n').length
+      return lines > FILE_LINES_MAX ? `${lines} lines` : undefined
+    }),
+  ).toEqual([])
+})

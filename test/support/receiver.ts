@@ -1,0 +1,67 @@
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+/** One request as it arrived. */
+type Received = {
+  method: string
+  path: string
+  headers: IncomingHttpHeaders
+  body: Buffer
+  /** When its head arrived and when its answer was sent; performance.now(). */
+  atMs: number
+  answeredMs: number
+}
+
+export type Receiver = AsyncDisposable & {
+  url: string
+  port: number
+  requests: Received[]
+  /** Answers a request; 200 by default. */
+  answer: (request: Received, response: ServerResponse) => void
+}
+
+/** A real HTTP server that keeps what it is sent. */
+export async function startReceiver(
+  answer: Receiver['answer'] = (_request, response) => response.end('ok'),
+): Promise<Receiver> {
+  const server = createServer((request, response) => {
+    const atMs = performance.now()
+    const chunks: Buffer[] = []
+    request.on('data', (chunk) => chunks.push(chunk))
+    request.on('end', () => {
+      const received = {
+        method: request.method ?? '',
+        path: request.url ?? '',
+        headers: request.headers,
+        body: Buffer.concat(chunks),
+        atMs,
+        answeredMs: 0,
+      }
+      response.on('finish', () => {
+        received.answeredMs = performance.now()
+      })
+      receiver.requests.push(received)
+      receiver.answer(received, response)
+    })
+  })
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+  const { port } = server.address() as AddressInfo
+  const receiver: Receiver = {
+    url: `http://127.0.0.1:${port}/hook`,
+    port,
+    requests: [],
+    answer,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections()
+      await new Promise<void>((done) => server.close(() => done()))
+    },
+  }
+  return receiver
+}
+
+/** Answers every request with a status. */
+export const status =
+  (code: number, body = ''): Receiver['answer'] =>
+  (_request, response) => {
+    response.writeHead(code).end(body)
+  }

@@ -1,0 +1,51 @@
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
+
+/** A port that leads to another, and can be cut: what stands behind it is then away. */
+export type TcpProxy = AsyncDisposable & {
+  port: number
+  /** Ends every connection and refuses new ones until `mend`. */
+  cut(): Promise<void>
+  mend(): Promise<void>
+}
+
+/** Starts a proxy on 127.0.0.1 to a port there; on a port of its choice unless one is given. */
+export async function startTcpProxy(targetPort: number, ownPort = 0): Promise<TcpProxy> {
+  const sockets = new Set<Socket>()
+  let server: Server | undefined
+  const listen = async (port: number) => {
+    server = createServer((inner) => {
+      const outer = connect(targetPort, '127.0.0.1')
+      for (const [socket, peer] of [
+        [inner, outer],
+        [outer, inner],
+      ] as const) {
+        sockets.add(socket)
+        socket.on('error', () => {})
+        socket.on('close', () => {
+          sockets.delete(socket)
+          peer.destroy()
+        })
+        socket.pipe(peer)
+      }
+    })
+    await new Promise<void>((resolve) => server!.listen(port, '127.0.0.1', resolve))
+    return (server.address() as AddressInfo).port
+  }
+  const cut = async () => {
+    const closed = new Promise<void>((resolve) =>
+      server === undefined ? resolve() : server.close(() => resolve()),
+    )
+    server = undefined
+    for (const socket of sockets) socket.destroy()
+    await closed
+  }
+  const port = await listen(ownPort)
+  return {
+    port,
+    cut,
+    async mend() {
+      await listen(port)
+    },
+    [Symbol.asyncDispose]: cut,
+  }
+}

@@ -1,0 +1,79 @@
+import { expect, test } from 'bun:test'
+import { spawn } from 'node:child_process'
+import { join } from 'node:path'
+import { releaseJobsOfDeadPools } from '../../sql/workerPools.ts'
+import { startTestService } from '../support/service.ts'
+import { startSink } from '../support/sink.ts'
+import { waitFor } from '../support/waitFor.ts'
+
+const ROOT = join(import.meta.dir, '../..')
+
+test('the jobs of a worker killed in mid-attempt run again within 15 s, under the same Message-ID', async () => {
+  await using sink = await startSink()
+  await using service = await startTestService({ smtp: false, workers: false })
+  const agent = await service.newAgent()
+  const env = {
+    ...process.env,
+    DATABASE_URL: service.database.url,
+    SMTP_RELAY_URL: sink.url,
+    MAIL_DOMAIN: 'mail.test',
+    DATA_DIR: service.config.dataDir,
+    LOG_LEVEL: 'silent',
+  }
+  const startWorker = () =>
+    spawn(process.execPath, ['workers/main.ts', '--pool', 'mail'], {
+      cwd: ROOT,
+      env,
+      stdio: 'ignore',
+    })
+
+  let worker = startWorker()
+  let arrived = 0
+  sink.refuseData = () => {
+    if (++arrived > 1) return null
+    worker.kill('SIGKILL')
+    return { code: 451, message: 'nobody hears this' }
+  }
+  const { body } = await agent.post('/v0/messages/send', {
+    to: ['a@example.com'],
+    subject: 's',
+    text: 't',
+  })
+  await new Promise((resolve) => worker.once('exit', resolve))
+  worker = startWorker()
+  try {
+    const mail = await waitFor('the message at the sink', () => sink.mails[0], 15_000)
+    expect(mail.email.messageId).toBe(body.messageId)
+  } finally {
+    worker.kill('SIGTERM')
+    expect(await new Promise((resolve) => worker.once('exit', resolve))).toBe(0)
+  }
+  const { rows } = await service.database.pool.query(
+    'select count(*)::int as n from graphile_worker.jobs',
+  )
+  expect(rows[0].n).toBe(0)
+  expect(sink.mails).toHaveLength(1)
+}, 40_000)
+
+test('a pool that lives keeps its registration and its jobs while others sweep', async () => {
+  await using service = await startTestService({ smtp: false })
+  const { pool } = service.database
+  const registered = await waitFor('the registration', async () => {
+    const { rows } = await pool.query('select graphile_pool_id from worker_pools')
+    return rows[0]?.graphile_pool_id as string | undefined
+  })
+  // As if the pool had been at this job for a minute.
+  await pool.query(
+    `select graphile_worker.add_job('purge_project', '{}', run_at := now() + interval '1 day')`,
+  )
+  await pool.query(
+    `update graphile_worker._private_jobs set locked_by = $1, locked_at = now() - interval '1 minute'`,
+    [registered],
+  )
+  await pool.query(`update worker_pools set registered_at = now() - interval '1 minute'`)
+  for (let n = 0; n < 3; n++) expect(await releaseJobsOfDeadPools(pool)).toEqual([])
+  await pool.query(`update graphile_worker._private_jobs set locked_by = 'pool-of-nobody'`)
+  expect(await releaseJobsOfDeadPools(pool)).toEqual(['pool-of-nobody'])
+  const { rows } = await pool.query('select locked_by from graphile_worker.jobs')
+  expect(rows).toEqual([{ locked_by: null }])
+})
