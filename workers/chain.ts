@@ -129,13 +129,29 @@ export type Simulated =
   | { outcome: 'trouble'; detail: string }
 
 /**
- * Tries transfers without sending them.
- * @param block `pending` judges by the time of the next block; `latest` would judge an idle chain by an old one.
+ * Tries transfers without sending them, on the newest block. A chain that was idle has an old one, by whose time an
+ * authorization can be too early: those are tried again on the block to come. Not all of them: to answer for the block
+ * to come, a node may run every transaction that waits for it.
  */
+export async function simulateNow(
+  rpc: Rpc,
+  transfers: readonly Transfer[],
+  from: Address,
+): Promise<Simulated[]> {
+  const results = await simulate(rpc, transfers, { from, block: 'latest' })
+  const early = transfers.filter((_, n) => isEarly(results[n]))
+  const again = await simulate(rpc, early, { from, block: 'pending' })
+  return results.map((result) => (isEarly(result) ? again.shift()! : result))
+}
+
+const isEarly = (result: Simulated | undefined): boolean =>
+  result?.outcome === 'refused' && result.refusal.kind === 'early'
+
+/** Tries transfers without sending them, on top of a block. */
 export async function simulate(
   rpc: Rpc,
   transfers: readonly Transfer[],
-  { from, block }: { from: Address; block: bigint | 'pending' },
+  { from, block }: { from: Address; block: bigint | 'latest' | 'pending' },
 ): Promise<Simulated[]> {
   const answers = await rpc.batch(
     transfers.map((transfer) => ({

@@ -1,6 +1,6 @@
 import { addJob } from '../sql/jobs.ts'
 import { type Check, findCheck, passCheck, refuseCheck } from '../sql/paymentChecks.ts'
-import { hasCode, simulate } from './chain.ts'
+import { hasCode, simulateNow } from './chain.ts'
 import { type ChainView, isKnown, type KnownChain } from './chainView.ts'
 import type { Task } from './pool.ts'
 import { RpcTrouble } from './rpc.ts'
@@ -33,8 +33,7 @@ async function judge(chain: KnownChain, check: Check): Promise<void> {
     check.reasonWithoutCode === null ||
     (await hasCode(chain.rpc, transfer.payer, chain.head.number))
   if (!coded) return refuseCheck(chain.pool, check.id, check.reasonWithoutCode!)
-  const from = chain.accounts[0]!.address
-  const [result] = await simulate(chain.rpc, [transfer], { from, block: 'pending' })
+  const [result] = await simulateNow(chain.rpc, [transfer], chain.accounts[0]!.address)
   if (result?.outcome === 'passes') return passCheck(chain.pool, check)
   if (result?.outcome !== 'refused') throw new RpcTrouble(result?.detail ?? 'no answer')
   const { refusal } = result

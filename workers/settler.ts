@@ -2,7 +2,7 @@
 import { findOpenTransactions } from '../sql/gasWallets.ts'
 import { findPayments, type Payment } from '../sql/payments.ts'
 import { failPayment, postponePayments } from '../sql/settlements.ts'
-import { isUsed, type Simulated, simulate } from './chain.ts'
+import { isUsed, type Simulated, simulate, simulateNow } from './chain.ts'
 import { type ChainView, isKnown, type KnownChain, refreshHead } from './chainView.ts'
 import { broadcast, marketFees, sendPayments } from './gasWallet.ts'
 import { RpcTrouble } from './rpc.ts'
@@ -41,8 +41,7 @@ async function settleOn(chain: KnownChain, waiting: readonly Payment[]): Promise
   for (const payment of expired) await orLater(chain, payment, () => settleExpired(chain, payment))
   const fresh = here.filter((payment) => !sent.has(payment.id) && !expired.includes(payment))
   if (fresh.length === 0) return
-  const from = chain.accounts[0]!.address
-  const results = await simulate(chain.rpc, fresh, { from, block: 'pending' })
+  const results = await simulateNow(chain.rpc, fresh, chain.accounts[0]!.address)
   await sendPassing(
     chain,
     fresh.filter((_, n) => results[n]?.outcome === 'passes'),

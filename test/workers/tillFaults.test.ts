@@ -95,9 +95,9 @@ test('a node without receipts', async () => {
 })
 
 test('a node that lags behind shows no money: nobody is refused for that', async () => {
-  // It judges "pending" by an old state, and does not have the newest block.
+  // It judges "latest" by an old state, and does not have the newest block.
   proxy.errors.set('eth_call', ([, block]) =>
-    block === 'pending'
+    block === 'latest'
       ? { code: 3, message: 'execution reverted: ERC20: transfer amount exceeds balance' }
       : { code: -32000, message: 'header not found' },
   )
