@@ -39,13 +39,7 @@ export async function loadSeller(db: Queryable, projectId: string): Promise<Sell
     throw new ApiError(403, 'forbidden', 'Payments are not enabled for this project')
   }
   const { payTo, network, chainId } = found
-<<<<<<< HEAD
   if (network === null || chainId === null) throw chainUnknown()
-=======
-  if (network === null || chainId === null) {
-    throw chainUnknown()
-  }
->>>>>>> 186cf2a6a5ed0819a85fd36b8d526b0287bf7b69
   return { projectId, payTo, network, chainId }
 }
 
