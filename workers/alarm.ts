@@ -42,6 +42,7 @@ export function startAlarm(options: {
       } catch (error) {
         options.log.warn({ err: error }, 'what is due next is not known; will retry')
       }
+      if (stopped) return
       const { promise, resolve } = Promise.withResolvers<void>()
       const timer = setTimeout(resolve, waitMs)
       wake = resolve

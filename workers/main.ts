@@ -3,6 +3,7 @@ import { ConfigError } from '../shared/config.ts'
 import { runService } from '../shared/service.ts'
 import { POOLS, type PoolName } from '../shared/tasks.ts'
 import { databaseUrl } from '../sql/databaseUrl.ts'
+import { isDatabaseUnavailable } from '../sql/db.ts'
 import { nextDeliveryInMs } from '../sql/deliveries.ts'
 import { checkPayment } from './checkPayment.ts'
 import { deliverWebhook } from './deliverWebhook.ts'
@@ -72,6 +73,15 @@ function readArguments(args: string[]): {
 
 if (import.meta.main) {
   await runService(process, { name: 'workers' }, async (config, log) => {
+    // Graphile Worker deletes the row of a finished job without waiting for it, so a connection that breaks right then
+    // rejects a promise that nobody holds. The row stays locked until the pool ends, and running it again changes nothing.
+    process.on('unhandledRejection', (error) => {
+      if (isDatabaseUnavailable(error)) {
+        return log.warn({ err: error }, 'the end of a job was not noted: the database is away')
+      }
+      log.fatal({ err: error }, 'unhandled rejection')
+      process.exit(1)
+    })
     const { pools, concurrency } = readArguments(process.argv.slice(2))
     const url = databaseUrl(config)
     const transport = createTransport(config.relayUrl)
