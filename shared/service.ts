@@ -28,6 +28,12 @@ export async function runService(
   start: (config: Config, log: Logger) => Promise<Running>,
 ): Promise<void> {
   let log: Logger
+  let flush = () => {}
+  // A pipe that is full for a moment keeps lines back; exit would lose them.
+  const exit = (code: number) => {
+    flush()
+    host.exit(code)
+  }
   let running: Promise<Running> | undefined
   let stopping = false
   const stop = async (signal: string) => {
@@ -36,23 +42,25 @@ export async function runService(
     log?.info({ signal }, 'draining')
     const limit = setTimeout(() => {
       log?.error('drain took too long')
-      host.exit(1)
+      exit(1)
     }, DRAIN_LIMIT_MS)
     try {
       await (await running)?.stop()
       clearTimeout(limit)
       log?.info('stopped')
-      host.exit(0)
+      exit(0)
     } catch (error) {
       log?.error({ err: error }, 'drain failed')
-      host.exit(1)
+      exit(1)
     }
   }
   for (const signal of ['SIGTERM', 'SIGINT'] as const) host.on(signal, () => void stop(signal))
 
   try {
     const config = parseConfig(host.env)
-    log = pino(logOptions(name, config.logLevel), pino.destination(logTo === 'stdout' ? 1 : 2))
+    const destination = pino.destination(logTo === 'stdout' ? 1 : 2)
+    flush = () => destination.flushSync()
+    log = pino(logOptions(name, config.logLevel), destination)
     running = start(config, log)
     await running
     log.info('ready')
@@ -62,7 +70,7 @@ export async function runService(
   } catch (error) {
     if (stopping) return
     host.stderr.write(`${startFailure(name, error)}\n`)
-    host.exit(error instanceof ConfigError ? 78 : 1)
+    exit(error instanceof ConfigError ? 78 : 1)
   }
 }
 
