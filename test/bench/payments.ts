@@ -124,11 +124,17 @@ async function sendAll(rpc: Rpc, payments: SignedPayment[], inFlight: number): P
   const first = Number(await rpc.call('eth_getTransactionCount', [bareWallet.address, 'latest']))
   const times: number[] = []
   let next = 0
+  // In the order of the nonces: of those that come before their turn, anvil leaves some in the pool.
+  let sent: Promise<unknown> = Promise.resolve()
   const lane = async () => {
     while (next < payments.length) {
       const n = next++
       const startedMs = performance.now()
-      const hash = await sendOne(rpc, payments[n]!, first + n)
+      const raw = sign(payments[n]!, first + n)
+      const mine = sent.then(async () => rpc.call('eth_sendRawTransaction', [await raw]))
+      sent = mine
+      await mine
+      const hash = keccak256(await raw)
       while ((await rpc.call('eth_getTransactionReceipt', [hash])) === null) await Bun.sleep(10)
       times.push(performance.now() - startedMs)
     }
@@ -137,7 +143,7 @@ async function sendAll(rpc: Rpc, payments: SignedPayment[], inFlight: number): P
   return times
 }
 
-async function sendOne(rpc: Rpc, payment: SignedPayment, nonce: number): Promise<Hex> {
+function sign(payment: SignedPayment, nonce: number): Promise<Hex> {
   const { authorization, signature } = payment
   const transfer = {
     asset: SEPOLIA.usdcAddress,
@@ -149,7 +155,7 @@ async function sendOne(rpc: Rpc, payment: SignedPayment, nonce: number): Promise
     nonce: authorization.nonce,
     signature,
   }
-  const raw = await bareWallet.signTransaction({
+  return bareWallet.signTransaction({
     type: 'eip1559',
     chainId: SEPOLIA.chainId,
     nonce,
@@ -159,8 +165,6 @@ async function sendOne(rpc: Rpc, payment: SignedPayment, nonce: number): Promise
     maxFeePerGas: 10n ** 10n,
     maxPriorityFeePerGas: 10n ** 9n,
   })
-  await rpc.call('eth_sendRawTransaction', [raw])
-  return keccak256(raw)
 }
 
 /** A chain, an API and a worker, each a process of its own, for as long as `work` takes. */
