@@ -9,21 +9,27 @@ export type NewJob<Name extends TaskName = TaskName> = {
   runAt?: Date
 }
 
+/** A worker can lock the job of the same key at the very moment it is replaced; by the next statement it has it. */
+const ATTEMPTS_MAX = 10
+
 /**
- * Queues one job in the caller's transaction. `add_job` can answer null when another transaction holds the same key;
- * that must roll the caller back, or its row would have no job.
+ * Queues one job in the caller's transaction. `add_job` answers null when the job of the same key was locked by a worker
+ * in between; asked again it puts a new job beside it. Without a job the caller must roll back, so this throws.
  */
 export async function addJob<Name extends TaskName>(
   db: Queryable,
   job: NewJob<Name>,
 ): Promise<void> {
   const payload = taskPayloads[job.task].parse(job.payload)
-  const { rows } = await db.query<{ id: string | null }>({
-    name: 'add-job',
-    text: `select id from graphile_worker.add_job($1, $2::json, run_at := $3::timestamptz, job_key := $4)`,
-    values: [job.task, JSON.stringify(payload), job.runAt ?? null, job.key ?? null],
-  })
-  if (rows[0]?.id == null) throw new Error(`the job ${job.task} was not queued`)
+  for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
+    const { rows } = await db.query<{ id: string | null }>({
+      name: 'add-job',
+      text: `select id from graphile_worker.add_job($1, $2::json, run_at := $3::timestamptz, job_key := $4)`,
+      values: [job.task, JSON.stringify(payload), job.runAt ?? null, job.key ?? null],
+    })
+    if (rows[0]?.id != null) return
+  }
+  throw new Error(`the job ${job.task} was not queued`)
 }
 
 /**
