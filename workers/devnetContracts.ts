@@ -53,10 +53,17 @@ export type DevnetClient = ReturnType<typeof devnetClient>
 /** Bun's fetch sends loopback requests through HTTP_PROXY too; viem's type lacks the option. */
 const NO_PROXY = { proxy: false } as RequestInit
 
+/** The whole state comes as one answer; ten thousand payments make 14 MB, past viem's own limit of ten. */
+const STATE_MAX_BYTES = 1024 * 1024 * 1024
+
 /** A client for anvil's own methods; it sends from unlocked accounts, so it holds no key. */
 export function devnetClient(rpcUrl: string) {
   // retryCount 0: a call to the devnet either works or its process is gone.
-  const transport = http(rpcUrl, { retryCount: 0, fetchOptions: NO_PROXY })
+  const transport = http(rpcUrl, {
+    retryCount: 0,
+    fetchOptions: NO_PROXY,
+    maxResponseBodySize: STATE_MAX_BYTES,
+  })
   return createTestClient({ mode: 'anvil', transport, pollingInterval: 10 })
     .extend(publicActions)
     .extend(walletActions)

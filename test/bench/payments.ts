@@ -3,6 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Hex, keccak256 } from 'viem'
 import { mnemonicToAccount } from 'viem/accounts'
+import { parseUsdc } from '../../shared/usdc.ts'
+import { buildChallenge } from '../../shared/x402.ts'
 import { updateProject } from '../../sql/projects.ts'
 import { type Devnet, startDevnet } from '../../workers/devnet.ts'
 import { createRpc, type Rpc } from '../../workers/rpc.ts'
@@ -35,19 +37,24 @@ const bareWallet = mnemonicToAccount(
   },
 )
 
+/** Account #4 of that mnemonic, for the reference implementation. */
+const PEER_KEY = '0x47e179ec197488593b187f80a00eb0da91f1b9d0b13f8733639f19c30a34926a'
+
 /** Redeems through one gas wallet against the bare chain: nonces counted in memory, nothing checked or stored. */
 export async function paymentRows(setting: Setting): Promise<Row[]> {
   const automine = await withTill(setting, {}, async (bench) => [
     await throughput(bench, 'settlements, automine'),
     ...(await latencies(bench)),
+    await besideX402(bench, 'settlements, automine'),
   ])
   const blocks = await withTill(setting, { blockTimeS: BLOCK_TIME_S }, async (bench) => [
     await throughput(bench, `settlements, ${BLOCK_TIME_S} s blocks`),
+    await besideX402(bench, `settlements, ${BLOCK_TIME_S} s blocks`),
   ])
   return [...automine, ...blocks]
 }
 
-type Bench = { url: string; key: string; rpc: Rpc }
+type Bench = { url: string; key: string; rpc: Rpc; rpcUrl: string }
 
 const bare = 'the same transfers sent raw, one gas wallet, nonces in memory'
 
@@ -65,6 +72,57 @@ function throughput(bench: Bench, name: string): Promise<Row> {
     ours: measure((payments) => redeemAll(bench, payments, MANY)),
     baseline: measure((payments) => sendAll(bench.rpc, payments, MANY)),
   })
+}
+
+/** The reference implementation's settle on the same chain; a transaction that it loses costs it the payment. */
+async function besideX402(bench: Bench, name: string): Promise<Row> {
+  let offered = 0
+  let settled = 0
+  const row = await compare({
+    name,
+    unit: 'payments/s',
+    detail: '',
+    ours: async () => {
+      const payments = await makePayments(MANY)
+      const startedMs = performance.now()
+      await redeemAll(bench, payments, MANY)
+      return (MANY * 1000) / (performance.now() - startedMs)
+    },
+    baseline: async () => {
+      const result = await settleByX402(bench.rpcUrl, await makePayments(MANY))
+      offered += MANY
+      settled += result.settled
+      return (result.settled * 1000) / result.ms
+    },
+  })
+  const share = `${settled} of ${offered} settled`
+  return {
+    ...row,
+    detail: `npm x402 settle under viem's nonceManager, one gas wallet, ${MANY} in flight; ${share}`,
+  }
+}
+
+/** Runs it in a Node process of its own, as its users do; only the time within counts. */
+async function settleByX402(
+  rpcUrl: string,
+  payments: SignedPayment[],
+): Promise<{ settled: number; ms: number }> {
+  const orders = payments.map(({ header }) => ({
+    paymentPayload: JSON.parse(Buffer.from(header, 'base64').toString()),
+    paymentRequirements: buildChallenge({
+      network: 'base-sepolia',
+      amountAtomic: parseUsdc(PRICE),
+      resource: RESOURCE,
+      payTo,
+    }).accepts[0],
+  }))
+  const order = { rpcUrl, privateKey: PEER_KEY, inFlight: MANY, orders }
+  const child = Bun.spawn(['node', 'test/clients/settle.mjs'], {
+    stdin: new TextEncoder().encode(JSON.stringify(order)),
+    stdout: 'pipe',
+    stderr: 'inherit',
+  })
+  return JSON.parse(await new Response(child.stdout).text())
 }
 
 /** Both quantiles of the same rounds. */
@@ -196,6 +254,7 @@ async function withTill(
       url,
       key: setting.key,
       rpc: createRpc({ url: devnet.rpcUrl, timeoutMs: 60_000 }),
+      rpcUrl: devnet.rpcUrl,
     }
     return await work(bench)
   } finally {

@@ -57,6 +57,16 @@ describe('its state', () => {
     await pay(second)
   })
 
+  test('survives also when it has grown large', async () => {
+    const first = await start('large')
+    const address = `0x${'51'.repeat(20)}` as const
+    await devnetClient(first.rpcUrl).setCode({ address, bytecode: `0x${'5b'.repeat(12_000_000)}` })
+    await first.stop()
+    const second = await start('large')
+    const code = await devnetClient(second.rpcUrl).getCode({ address })
+    expect(code?.length).toBe(2 + 24_000_000)
+  })
+
   /** A service of its own, to be killed. */
   async function startService(name: string) {
     const stateFile = join(directory, name)
