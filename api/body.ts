@@ -35,7 +35,7 @@ export async function readJson(request: Request, maxBytes: number): Promise<unkn
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw notAnObject()
   // Only a body that spells the character out can hold it; walking every body would cost more than parsing it.
-  if (/\\u0000|\0/.test(text)) refuseNullCharacters(value, '')
+  if (/\\u(?:0000|d[89a-f])|\0/i.test(text)) refuseUnstorable(value, '')
   return value
 }
 
@@ -60,16 +60,19 @@ const tooLarge = (maxBytes: number) =>
 /** Far more than any input of this API nests; the walk below must not exhaust the stack. */
 const DEPTH_MAX = 100
 
-/** Postgres can store no string with U+0000 in it. */
-function refuseNullCharacters(value: unknown, path: string, depth = 0): void {
+/** Postgres can store no string with U+0000 or half a surrogate pair in it. */
+function refuseUnstorable(value: unknown, path: string, depth = 0): void {
   if (depth > DEPTH_MAX) throw badRequest(`The body must not nest deeper than ${DEPTH_MAX} levels`)
-  if (typeof value === 'string' && value.includes('\0')) {
-    throw badRequest(`${path === '' ? 'The body' : path} must not contain a null character`)
-  }
+  if (typeof value === 'string') checkString(value, path === '' ? 'The body' : path)
   if (typeof value !== 'object' || value === null) return
   for (const [key, item] of Object.entries(value)) {
     const name = Array.isArray(value) ? `${path}[${key}]` : path === '' ? key : `${path}.${key}`
-    if (key.includes('\0')) throw badRequest('A field name must not contain a null character')
-    refuseNullCharacters(item, name, depth + 1)
+    checkString(key, 'A field name')
+    refuseUnstorable(item, name, depth + 1)
   }
+}
+
+function checkString(text: string, name: string): void {
+  if (text.includes('\0')) throw badRequest(`${name} must not contain a null character`)
+  if (!text.isWellFormed()) throw badRequest(`${name} must be well-formed Unicode`)
 }

@@ -17,8 +17,8 @@ import { readPage } from './page.ts'
 const LABEL_MAX_LENGTH = 64
 const Label = t.String({ minLength: 1, maxLength: LABEL_MAX_LENGTH })
 
-/** 998 characters in brackets is the longest Message-ID; a URL may carry every one as %XX. */
-export const MessageParams = t.Object({ messageId: t.String({ minLength: 1, maxLength: 1_000 }) })
+/** The longest Message-ID is a line of 998 characters; its alternative (contract §4) has a number more. */
+export const MessageParams = t.Object({ messageId: t.String({ minLength: 1, maxLength: 1_100 }) })
 
 const ListQuery = t.Composite([
   PageQuery,

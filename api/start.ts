@@ -14,28 +14,32 @@ import { welcome } from './welcome.ts'
  * `npm start`: everything in one go. It brings up the database, migrates it, makes sure that there are keys, starts the
  * three parts as processes of their own — the very ones an operator starts by hand — and stops them in reverse order.
  */
-await runService(process, { name: 'purser', logTo: 'stderr' }, async (config, log) => {
-  const lock = holdDataDir(config)
-  const stops: (() => Promise<void>)[] = [async () => lock.close()]
-  const stop = async () => {
-    for (const step of stops.toReversed()) await step()
-  }
-  try {
-    const url = config.databaseUrl ?? (await startDatabase(config, log, stops))
-    const applied = await migrate(url)
-    log.debug({ applied }, 'the database is up to date')
-    const keys = await bootstrap(url, config)
-    const chain = await startChain(config, log, stops)
-    const env = { ...process.env, DATABASE_URL: url, DEVNET_PORT: String(chain.devnetPort) }
-    const parts = await startParts(env, log)
-    stops.push(() => parts.stop())
-    process.stdout.write(welcome({ ...config, chain }, keys))
-    return { stop } satisfies Running
-  } catch (error) {
-    await stop()
-    throw error
-  }
-})
+await runService(
+  process,
+  { name: 'purser', logTo: 'stderr', drainLimitMs: 29_000 },
+  async (config, log) => {
+    const lock = holdDataDir(config)
+    const stops: (() => Promise<void>)[] = [async () => lock.close()]
+    const stop = async () => {
+      for (const step of stops.toReversed()) await step()
+    }
+    try {
+      const url = config.databaseUrl ?? (await startDatabase(config, log, stops))
+      const applied = await migrate(url)
+      log.debug({ applied }, 'the database is up to date')
+      const keys = await bootstrap(url, config)
+      const chain = await startChain(config, log, stops)
+      const env = { ...process.env, DATABASE_URL: url, DEVNET_PORT: String(chain.devnetPort) }
+      const parts = await startParts(env, log)
+      stops.push(() => parts.stop())
+      process.stdout.write(welcome({ ...config, chain }, keys))
+      return { stop } satisfies Running
+    } catch (error) {
+      await stop()
+      throw error
+    }
+  },
+)
 
 /** Brings up the devnet unless there is an RPC to use; of port 0 it makes one that is free. */
 async function startChain(

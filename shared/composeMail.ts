@@ -19,7 +19,7 @@ export type MailContent = {
  * Composes a message (RFC 5322, MIME): text/plain, or multipart/alternative when there is HTML. Every address must have
  * passed `parseAddress` and every identifier `isMessageId`; the subject is encoded, so nothing can add a header.
  */
-export function composeMail(content: MailContent): Promise<Buffer> {
+export async function composeMail(content: MailContent): Promise<Buffer> {
   const composer = new MailComposer({
     messageId: content.messageId,
     date: content.date,
@@ -30,13 +30,16 @@ export function composeMail(content: MailContent): Promise<Buffer> {
     text: crlf(content.text),
     ...(content.html === null ? {} : { html: crlf(content.html) }),
     ...(content.inReplyTo.length === 0 ? {} : { inReplyTo: content.inReplyTo.join(' ') }),
-    ...(content.references.length === 0 ? {} : { references: content.references }),
     newline: '\r\n',
     // Nothing named in a message may make the server read a file or a URL.
     disableFileAccess: true,
     disableUrlAccess: true,
   })
-  return composer.compile().build()
+  const message = await composer.compile().build()
+  if (content.references.length === 0) return message
+  // Written here, one identifier a line: the library would take the space out of a quoted identifier.
+  const references = `References: ${content.references.join('\r\n ')}\r\n`
+  return Buffer.concat([Buffer.from(references), message])
 }
 
 const mailbox = (address: string) => ({ name: '', address })

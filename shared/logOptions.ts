@@ -18,6 +18,10 @@ export function logOptions(service: string, level: string): LoggerOptions {
         '*.password',
         'err.config',
         'err.options',
+        // Postgres quotes the values it could not use, mail and secrets among them.
+        'err.where',
+        'err.detail',
+        'err.internalQuery',
       ],
       censor: '[redacted]',
     },

@@ -40,6 +40,8 @@ const MAX_NESTING_DEPTH = 100
 const MAX_HEADERS_BYTES = 1024 * 1024
 const MAX_RFC822_DEPTH = 5
 const MAX_ADDRESSES = 1_000
+/** Described; all of them stay in the raw message. */
+const MAX_ATTACHMENTS = 1_000
 const MAX_ADDRESS_LENGTH = 320
 const MAX_SUBJECT_LENGTH = 4_000
 const MAX_FILENAME_LENGTH = 255
@@ -73,7 +75,7 @@ export async function readReceivedMail(raw: Uint8Array, domain: string): Promise
     text: fromHtml ? htmlToText(html) : plain,
     html,
     extractedText: fromHtml ? replyTextFromHtml(html) : replyText(plain),
-    attachments: email.attachments.map(describeAttachment),
+    attachments: email.attachments.slice(0, MAX_ATTACHMENTS).map(describeAttachment),
     labels: ['received', 'unread'],
   }
 }

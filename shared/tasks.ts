@@ -24,11 +24,15 @@ export const taskPayloads = {
 export type TaskName = keyof typeof taskPayloads
 export type TaskPayload<Name extends TaskName> = z.infer<(typeof taskPayloads)[Name]>
 
-/** Worker pools, and the tasks each one runs: slow work of one kind never delays another kind. */
+/**
+ * Worker pools by the name an operator gives, and the runners in each. A runner has slots of its own, so that slow work
+ * of one kind never delays another: a smarthost that hangs holds up no inbound mail.
+ */
 export const POOLS = {
-  mail: ['parse_inbound', 'send_mail', 'purge_project'],
-  webhooks: ['deliver_webhook', 'verify_endpoint'],
-  payments: ['settle_payment', 'check_payment'],
-} as const satisfies Record<string, readonly TaskName[]>
+  mail: ['inbound', 'outbound'],
+  webhooks: ['webhooks'],
+  payments: ['payments'],
+} as const
 
 export type PoolName = keyof typeof POOLS
+export type RunnerName = (typeof POOLS)[PoolName][number]

@@ -107,20 +107,16 @@ export async function listMessages(
   { projectId, labels, cursor, limit }: MessageFilter,
 ): Promise<{ messages: Message[]; more: boolean }> {
   const byLabel = labels.length > 0
-  const { rows } = await db.query<MessageRow & { bytes_before: string; fetched: number }>({
+  const { rows } = await db.query<MessageRow & { found: number }>({
     name: byLabel ? 'list-messages-by-label' : 'list-messages',
     text: `
-      select m.*, t.id as thread_id, p.email_address, count(*) over ()::int as fetched
-      from (
-        select ${COLUMNS}, sum(m.text_bytes) over (order by m.created_at desc, m.row desc) - m.text_bytes as bytes_before
-        from messages m
-        where m.project_id = $1 and (m.created_at, m.row) < ($2::timestamptz, $3::bigint)
-          ${byLabel ? 'and m.labels @> $5::text[]' : ''}
-        order by m.created_at desc, m.row desc limit $4
-      ) m
-      join threads t on t.row = m.thread_row
-      join projects p on p.id = $1
-      order by m.created_at desc, m.row desc`,
+      with page as (
+        select row, created_at, text_bytes from messages
+        where project_id = $1 and (created_at, row) < ($2::timestamptz, $3::bigint)
+          ${byLabel ? 'and labels @> $5::text[]' : ''}
+        order by created_at desc, row desc limit $4
+      )
+      ${WITHIN_BYTES}`,
     values: [
       projectId,
       cursor === null ? 'infinity' : new Date(cursor.atMs),
@@ -129,9 +125,23 @@ export async function listMessages(
       ...(byLabel ? [labels] : []),
     ],
   })
-  const fits = rows.filter((row) => Number(row.bytes_before) < PAGE_TEXT_BYTES).slice(0, limit)
-  return { messages: fits.map(toMessage), more: fits.length < rows.length }
+  const messages = rows.slice(0, limit).map(toMessage)
+  return { messages, more: messages.length < (rows[0]?.found ?? 0) }
 }
+
+/** The messages of the query `page`, newest first, as far as their texts fit; their bodies are read for those alone. */
+const WITHIN_BYTES = `
+  select ${COLUMNS}, t.id as thread_id, p.email_address, s.found
+  from (
+    select row, count(*) over ()::int as found,
+           sum(text_bytes) over (order by created_at desc, row desc) - text_bytes as bytes_before
+    from page
+  ) s
+  join messages m on m.row = s.row
+  join threads t on t.row = m.thread_row
+  join projects p on p.id = m.project_id
+  where s.bytes_before < ${PAGE_TEXT_BYTES}
+  order by m.created_at desc, m.row desc`
 
 const FIND_MESSAGE = `
   select ${COLUMNS}, t.id as thread_id, p.email_address
@@ -152,7 +162,7 @@ export async function findMessage(
   return rows[0] === undefined ? null : toMessage(rows[0])
 }
 
-/** The newest `limit` messages of a thread, oldest first. */
+/** The newest `limit` messages of a thread, oldest first; fewer where their texts would outgrow an answer. */
 export async function listThreadMessages(
   db: Queryable,
   { threadRow, limit }: { threadRow: string; limit: number },
@@ -160,10 +170,11 @@ export async function listThreadMessages(
   const { rows } = await db.query<MessageRow>({
     name: 'list-thread-messages',
     text: `
-      select ${COLUMNS}, t.id as thread_id, p.email_address
-      from messages m join threads t on t.row = m.thread_row join projects p on p.id = m.project_id
-      where m.thread_row = $1
-      order by m.created_at desc, m.row desc limit $2`,
+      with page as (
+        select row, created_at, text_bytes from messages where thread_row = $1
+        order by created_at desc, row desc limit $2
+      )
+      ${WITHIN_BYTES}`,
     values: [threadRow, limit],
   })
   return rows.map(toMessage).reverse()

@@ -248,11 +248,15 @@ export async function purgeProject(pool: Pool, projectId: string): Promise<void>
     }
   }
   await purgeDeliveries(pool, projectId)
-  await pool.query(
-    `delete from threads where project_id = $1
-       and exists (select from projects where id = $1 and deleted_at is not null)`,
-    [projectId],
-  )
+  for (let removed = PURGE_BATCH; removed === PURGE_BATCH; ) {
+    const { rowCount } = await pool.query(
+      `delete from threads where row in (
+         select t.row from threads t join projects p on p.id = t.project_id
+         where t.project_id = $1 and p.deleted_at is not null limit ${PURGE_BATCH})`,
+      [projectId],
+    )
+    removed = rowCount ?? 0
+  }
 }
 
 /** Removes the raw mails among `ids` that no inbox holds any more: one mail can lie in several inboxes. */

@@ -54,9 +54,9 @@ const ACCEPT = `
     insert into messages (
       project_id, thread_row, direction, message_id, message_id_hash, in_reply_to, reference_ids, from_addresses,
       to_addresses, cc_addresses, bcc_addresses, subject, text_body, html_body, text_bytes, labels, delivery_status,
-      created_at)
+      created_at, added_at)
     select project_id, at_thread, 'sent', message_id, hash_bytes, in_reply_to, reference_ids, array[from_address],
-      to_list, cc_list, bcc_list, subject, body, html, octet_length(body), array['sent'], 'queued', now
+      to_list, cc_list, bcc_list, subject, body, html, octet_length(body), array['sent'], 'queued', now, now
     from placed order by n
     returning row, message_id_hash, project_id, thread_row, created_at, to_addresses, cc_addresses, bcc_addresses
   ), known as (

@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto'
 import { newThreadId } from '../shared/ids.ts'
 import type { ReceivedMail } from '../shared/receivedMail.ts'
 import { alternativeMessageId, ancestors, messageIdHash } from '../shared/threading.ts'
@@ -79,7 +80,9 @@ async function lookAround(db: Queryable, projectId: string, mail: ReceivedMail):
 
 /** The next free alternative to a Message-ID that another message of this inbox holds (contract §4). */
 async function freeMessageId(db: Queryable, projectId: string, wanted: string): Promise<string> {
-  for (let n = 1; ; n++) {
+  for (let probe = 1; ; probe++) {
+    // Whoever sends thousands under one Message-ID must not make each of them ask for thousands of names.
+    const n = probe <= 8 ? probe : randomInt(9, 2 ** 47)
     const candidate = alternativeMessageId(wanted, n)
     const { rowCount } = await db.query(
       'select from messages where project_id = $1 and message_id_hash = $2',
@@ -90,23 +93,25 @@ async function freeMessageId(db: Queryable, projectId: string, wanted: string): 
 }
 
 const INSERT = `
-  with begun as (
+  with clock as (
+    select clock_timestamp()::timestamptz(3) as now
+  ), begun as (
     insert into threads (id, project_id, subject, created_at, updated_at, message_count)
-    select $2, $1, $16, $22, $22, 1 where $3::bigint is null
+    select $2, $1, $16, $22, now, 1 from clock where $3::bigint is null
     returning row
   ), grown as (
-    update threads set message_count = message_count + 1, updated_at = greatest(updated_at, $22)
-    where row = $3 returning row
+    update threads set message_count = message_count + 1, updated_at = greatest(updated_at, now)
+    from clock where row = $3 returning row
   ), thread as (
     select row from begun union all select row from grown
   ), stored as (
     insert into messages (
       project_id, thread_row, raw_id, direction, message_id, message_id_hash, header_message_id, content_hash,
       in_reply_to, reference_ids, from_addresses, to_addresses, cc_addresses, reply_to_addresses, subject, text_body,
-      html_body, extracted_text, text_bytes, attachments, labels, created_at)
+      html_body, extracted_text, text_bytes, attachments, labels, created_at, added_at)
     select $1, thread.row, $4, 'received', $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $16, $17, $18, $19,
-      octet_length($17) + octet_length($19), $20, $21, $22
-    from thread
+      octet_length($17) + octet_length($19) + octet_length(($20::jsonb)::text), $20::jsonb, $21, $22, now
+    from thread, clock
     returning row, thread_row
   ), known as (
     insert into thread_identifiers (project_id, message_id_hash, thread_row)

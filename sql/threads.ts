@@ -91,8 +91,8 @@ async function laterPage(db: Queryable, projectId: string, cursor: Cursor, limit
       ), moved as (
         select t.row, m.position
         from threads t cross join lateral (
-          select max(created_at) as position from messages
-          where thread_row = t.row and created_at <= $4::timestamptz) m
+          select max(added_at) as position from messages
+          where thread_row = t.row and added_at <= $4::timestamptz) m
         where t.project_id = $1 and t.updated_at > $4::timestamptz
           and (m.position, t.row) < ($2::timestamptz, $3::bigint)
         order by m.position desc, t.row desc limit $5

@@ -53,6 +53,11 @@ export async function registerPool(options: {
     )
     id = rows[0]!.id
     await client.query('select pg_advisory_lock($1, $2)', [WORKER_LOCK_CLASS, id])
+    // The row of a connection that broke would be taken for a dead pool, and this live one with it.
+    await client.query('delete from worker_pools where graphile_pool_id = $1 and id <> $2', [
+      options.graphilePoolId,
+      id,
+    ])
     state = 'held'
   } catch (error) {
     await client.end().catch(() => {})
@@ -86,7 +91,12 @@ export async function releaseJobsOfDeadPools(pool: Pool): Promise<string[]> {
        from probed p where p.id = w.id
        returning w.graphile_pool_id, w.suspect_since
      )
-     select graphile_pool_id from marked where suspect_since < clock_timestamp() - interval '${GRACE}'
+     select graphile_pool_id from marked m
+     where suspect_since < clock_timestamp() - interval '${GRACE}'
+       -- A pool that has registered anew lives, whatever its former row says.
+       and not exists (
+         select from marked alive
+         where alive.graphile_pool_id = m.graphile_pool_id and alive.suspect_since is null)
      union
      select distinct locked_by from graphile_worker.jobs j
      where locked_at < clock_timestamp() - interval '${GRACE}'

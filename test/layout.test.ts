@@ -20,6 +20,7 @@ const ENTRIES = new Set([
   'api/start.ts',
   'api/smtp/main.ts',
   'workers/main.ts',
+  'workers/readMailMain.ts',
   'sql/main.ts',
 ])
 

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import { ConfigError } from '../shared/config.ts'
 import { runService } from '../shared/service.ts'
-import { POOLS, type PoolName } from '../shared/tasks.ts'
+import { POOLS, type PoolName, type RunnerName } from '../shared/tasks.ts'
 import { databaseUrl } from '../sql/databaseUrl.ts'
 import { isDatabaseUnavailable } from '../sql/db.ts'
 import { nextDeliveryInMs } from '../sql/deliveries.ts'
@@ -19,12 +19,19 @@ import { verifyEndpoint } from './verifyEndpoint.ts'
 
 const CONCURRENCY_MAX = 500
 
-/** What each pool runs; `shared/tasks.ts` names the pools' tasks, and a test holds the two together. */
-export const POOL_TASKS: Record<PoolName, Omit<PoolSettings, 'name' | 'databaseUrl'>> = {
-  mail: {
-    tasks: { parse_inbound: parseInbound, send_mail: sendMail, purge_project: purgeProject },
+/** What each runner does. */
+export const RUNNERS: Record<RunnerName, Omit<PoolSettings, 'name' | 'databaseUrl'>> = {
+  inbound: {
+    tasks: { parse_inbound: parseInbound, purge_project: purgeProject },
     pollIntervalMs: 1_000,
     concurrency: 8,
+  },
+  outbound: {
+    tasks: { send_mail: sendMail },
+    pollIntervalMs: 1_000,
+    // A job waits for the other side most of its time.
+    concurrency: 16,
+    connections: 12,
   },
   webhooks: {
     tasks: { deliver_webhook: deliverWebhook, verify_endpoint: verifyEndpoint },
@@ -44,7 +51,7 @@ export const POOL_TASKS: Record<PoolName, Omit<PoolSettings, 'name' | 'databaseU
 }
 
 function readArguments(args: string[]): {
-  pools: PoolName[]
+  runners: RunnerName[]
   /** Null leaves each pool its own. */
   concurrency: number | null
 } {
@@ -62,13 +69,13 @@ function readArguments(args: string[]): {
   if (pool !== 'all' && !names.includes(pool as PoolName)) {
     throw new ConfigError(`--pool: must be one of ${[...names, 'all'].join(', ')}`)
   }
-  const chosen = pool === 'all' ? names : [pool as PoolName]
-  if (values.concurrency === undefined) return { pools: chosen, concurrency: null }
+  const chosen = (pool === 'all' ? names : [pool as PoolName]).flatMap((name) => [...POOLS[name]])
+  if (values.concurrency === undefined) return { runners: chosen, concurrency: null }
   const concurrency = Number(values.concurrency)
   if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > CONCURRENCY_MAX) {
     throw new ConfigError(`--concurrency: must be a whole number of 1 to ${CONCURRENCY_MAX}`)
   }
-  return { pools: chosen, concurrency }
+  return { runners: chosen, concurrency }
 }
 
 if (import.meta.main) {
@@ -82,10 +89,10 @@ if (import.meta.main) {
       log.fatal({ err: error }, 'unhandled rejection')
       process.exit(1)
     })
-    const { pools, concurrency } = readArguments(process.argv.slice(2))
+    const { runners, concurrency } = readArguments(process.argv.slice(2))
     const url = databaseUrl(config)
     const transport = createTransport(config.relayUrl)
-    const till = pools.includes('payments') ? await startTill(config, url, log) : null
+    const till = runners.includes('payments') ? await startTill(config, url, log) : null
     const deps = {
       log,
       mailDomain: config.mailDomain,
@@ -94,8 +101,8 @@ if (import.meta.main) {
       ...(till === null ? {} : { till }),
     }
     const running = await Promise.all(
-      pools.map((name) => {
-        const settings = { ...POOL_TASKS[name], name, databaseUrl: url }
+      runners.map((name) => {
+        const settings = { ...RUNNERS[name], name, databaseUrl: url }
         return startPool(concurrency === null ? settings : { ...settings, concurrency }, deps)
       }),
     )

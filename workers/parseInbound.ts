@@ -2,9 +2,13 @@ import { type ReceivedMail, readReceivedMail, unparseableMail } from '../shared/
 import { findArrival } from '../sql/inbound.ts'
 import { storeReceived } from '../sql/storeReceived.ts'
 import type { Task } from './pool.ts'
+import { readMailApart } from './readMailApart.ts'
 
-/** A job that was begun this often without an end has a message that takes its process down: it is not parsed again. */
-const PARSE_ATTEMPTS_MAX = 3
+/**
+ * A job fetched this often without an end may hold a message that takes its process down, or have been fetched together
+ * with one: from then on it is parsed in a process of its own.
+ */
+const ATTEMPTS_IN_COMPANY = 3
 
 /** Parses one arrival and stores it in its inbox. A message that no parser can read is stored as it came, labelled. */
 export const parseInbound: Task<'parse_inbound'> = async (
@@ -17,8 +21,8 @@ export const parseInbound: Task<'parse_inbound'> = async (
   let mail: ReceivedMail
   try {
     mail =
-      attempt > PARSE_ATTEMPTS_MAX
-        ? unparseableMail(arrival.bytes, mailDomain)
+      attempt > ATTEMPTS_IN_COMPANY
+        ? await readMailApart(arrival.bytes, mailDomain)
         : await readReceivedMail(arrival.bytes, mailDomain)
   } catch (error) {
     log.warn({ inboundId, err: error }, 'a message could not be parsed; it is kept as it came')

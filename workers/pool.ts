@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events'
 import { Logger as GraphileLogger, run, type WorkerEvents } from 'graphile-worker'
 import type { Logger } from 'pino'
 import type { Running } from '../shared/service.ts'
-import { type PoolName, type TaskName, type TaskPayload, taskPayloads } from '../shared/tasks.ts'
+import { type RunnerName, type TaskName, type TaskPayload, taskPayloads } from '../shared/tasks.ts'
 import { createPool, type Pool, type Queryable } from '../sql/db.ts'
 import {
   countLockedJobs,
@@ -48,7 +48,7 @@ export type Task<Name extends TaskName> = (
 type Tasks = { [Name in TaskName]?: Task<Name> }
 
 export type PoolSettings = {
-  name: PoolName
+  name: RunnerName
   databaseUrl: string
   /** Jobs at the same time. */
   concurrency: number
@@ -64,7 +64,7 @@ export type PoolSettings = {
 /** Connections beside one per job: the listener, fetching, completing. */
 const SPARE_CONNECTIONS = 4
 const RESTART_DELAY_MS = 1_000
-const DRAIN_LIMIT_MS = 20_000
+const DRAIN_LIMIT_MS = 14_000
 const UNLOCK_WAIT_MS = 3_000
 const POLL_MS = 25
 

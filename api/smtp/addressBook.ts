@@ -19,6 +19,7 @@ export class AddressBook {
   readonly #pool: Pool
   readonly #log: Logger
   readonly #subscription: Subscription
+  #turn = Promise.resolve()
 
   constructor(options: { spool: Spool; pool: Pool; databaseUrl: string; log: Logger }) {
     this.#spool = options.spool
@@ -28,8 +29,8 @@ export class AddressBook {
       databaseUrl: options.databaseUrl,
       channel: ADDRESSES_CHANNEL,
       name: 'purser smtp addresses',
-      onNotify: (address) => void this.#refresh(address),
-      onConnect: () => void this.#renew(),
+      onNotify: (address) => this.#inTurn(() => this.#refresh(address)),
+      onConnect: () => this.#inTurn(() => this.#renew()),
       onError: (error) => this.#log.warn({ err: error }, 'address notifications interrupted'),
     })
   }
@@ -48,6 +49,11 @@ export class AddressBook {
     } catch {
       return 'undecided'
     }
+  }
+
+  /** One change after the other: a page read before a deletion must not be written after it. */
+  #inTurn(work: () => Promise<void>): void {
+    this.#turn = this.#turn.then(work)
   }
 
   async #refresh(address: string): Promise<void> {
@@ -75,5 +81,6 @@ export class AddressBook {
 
   async stop(): Promise<void> {
     await this.#subscription.stop()
+    await this.#turn
   }
 }

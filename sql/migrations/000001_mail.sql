@@ -18,6 +18,7 @@ create table projects (
 );
 -- A deleted project's address stays taken: mail for its owner must never reach somebody new.
 create unique index projects_email_address on projects (email_address);
+create index projects_address_bytes on projects (email_address collate "C") where deleted_at is null;
 create index projects_listing on projects (created_at desc, row desc) where deleted_at is null;
 
 -- Counters change with every request; kept apart so that they do not rewrite or lock the project's row.
@@ -97,11 +98,14 @@ create table messages (
   labels text[] not null default '{}',
   delivery_status text check (delivery_status in ('queued', 'sent', 'deferred', 'bounced', 'failed')),
   delivery_error text,
+  -- When it arrived or was sent; and when it was stored, which for received mail is later and orders the threads.
   created_at timestamptz(3) not null,
+  added_at timestamptz(3) not null default clock_timestamp(),
   unique (project_id, message_id_hash)
 );
 create index messages_listing on messages (project_id, created_at desc, row desc);
 create index messages_thread on messages (thread_row, created_at desc, row desc);
+create index messages_added on messages (thread_row, added_at desc);
 create index messages_labels on messages using gin (labels);
 create index messages_raw on messages (raw_id);
 create unique index messages_retransmission on messages (project_id, content_hash)

@@ -114,6 +114,25 @@ test('a null character in a string, wherever it is', async () => {
   expect(await refused('/v0/messages?labels=a%00b')).toMatchObject({ status: 400 })
 })
 
+test('half a surrogate pair is refused, and no mail text reaches the log', async () => {
+  const message = { to: ['a@b.test'], subject: 's', text: 't' }
+  for (const [name, body] of [
+    ['text', '{"to":["a@b.test"],"subject":"s","text":"a\\ud800b"}'],
+    ['subject', '{"to":["a@b.test"],"subject":"\\uDC00","text":"t"}'],
+  ] as const) {
+    expect(await send(body)).toMatchObject({
+      status: 400,
+      message: `${name} must be well-formed Unicode`,
+    })
+  }
+  const whole = await fetch(`${service.url}/v0/messages/send`, {
+    method: 'POST',
+    headers: { ...json, authorization: `Bearer ${agent.key}` },
+    body: JSON.stringify({ ...message, text: '\ud83d\ude00' }).replace('😀', '\\ud83d\\ude00'),
+  })
+  expect(whole.status).toBe(201)
+})
+
 test('malformed percent-encoding in the path and the query', async () => {
   expect(await refused('/v0/messages/%E0%A4%A')).toMatchObject({
     status: 400,

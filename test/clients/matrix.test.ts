@@ -15,7 +15,7 @@ import { decodeXPaymentResponse, wrapFetchWithPayment } from 'x402-fetch'
 import { paymentMiddleware as honoMiddleware } from 'x402-hono'
 import { DEVNET_ACCOUNTS } from '../../shared/devnetAccounts.ts'
 import { receiptSchema, verifyReceipt } from '../../shared/receipt.ts'
-import { POOL_TASKS } from '../../workers/main.ts'
+import { RUNNERS } from '../../workers/main.ts'
 import { startPool } from '../../workers/pool.ts'
 import { createTransport } from '../../workers/transport.ts'
 import {
@@ -47,7 +47,7 @@ beforeAll(async () => {
   receiver = await startReceiver()
   const { config, database } = till.service
   webhooks = await startPool(
-    { ...POOL_TASKS.webhooks, name: 'webhooks', databaseUrl: database.url },
+    { ...RUNNERS.webhooks, name: 'webhooks', databaseUrl: database.url },
     {
       log: silentLog,
       mailDomain: config.mailDomain,

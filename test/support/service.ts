@@ -9,11 +9,11 @@ import { generateKey } from '../../shared/apiKey.ts'
 import { type Config, parseConfig } from '../../shared/config.ts'
 import { PROJECT_SCOPES } from '../../shared/scopes.ts'
 import type { Running } from '../../shared/service.ts'
-import type { PoolName } from '../../shared/tasks.ts'
+import type { RunnerName } from '../../shared/tasks.ts'
 import { insertPlatformKey } from '../../sql/keys.ts'
 import { createProject, type Project } from '../../sql/projects.ts'
 import type { Resolve } from '../../workers/guardedRequest.ts'
-import { POOL_TASKS } from '../../workers/main.ts'
+import { RUNNERS } from '../../workers/main.ts'
 import { type PoolSettings, startPool } from '../../workers/pool.ts'
 import { createTransport } from '../../workers/transport.ts'
 import { createTestDatabase, type TestDatabase } from './database.ts'
@@ -58,7 +58,7 @@ export type TestServiceOptions = {
   smtp?: boolean
   workers?: boolean
   /** Worker pools to run; the mail pool by default. */
-  pools?: readonly PoolName[]
+  pools?: readonly RunnerName[]
   /** Changes to the pools' settings. */
   pool?: Partial<PoolSettings>
   /** Names, for requests on a tenant's behalf. */
@@ -87,11 +87,12 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   const api = startApi(config, databaseUrl, silentLog)
   const smtp = options.smtp === false ? null : await startSmtp(config, databaseUrl, silentLog)
   const transport = createTransport(config.relayUrl)
-  const pools = options.pools ?? (options.workers === false ? [] : (['mail'] as const))
+  const pools =
+    options.pools ?? (options.workers === false ? [] : (['inbound', 'outbound'] as const))
   const workers: Running[] = await Promise.all(
     pools.map((name) =>
       startPool(
-        { ...POOL_TASKS[name], name, databaseUrl, ...options.pool },
+        { ...RUNNERS[name], name, databaseUrl, ...options.pool },
         {
           log: silentLog,
           mailDomain: config.mailDomain,

@@ -15,7 +15,7 @@ import { updateProject } from '../../sql/projects.ts'
 import type { TillTiming } from '../../workers/chainView.ts'
 import { type Devnet, startDevnet } from '../../workers/devnet.ts'
 import { type DevnetClient, devnetClient } from '../../workers/devnetContracts.ts'
-import { POOL_TASKS } from '../../workers/main.ts'
+import { RUNNERS } from '../../workers/main.ts'
 import { startPool } from '../../workers/pool.ts'
 import { startTill, type Till } from '../../workers/till.ts'
 import { createTransport } from '../../workers/transport.ts'
@@ -116,7 +116,7 @@ async function startWorker(service: TestService, options: WorkerOptions): Promis
   )
   const transport = createTransport('capture')
   const pool = await startPool(
-    { ...POOL_TASKS.payments, name: 'payments', databaseUrl: database.url },
+    { ...RUNNERS.payments, name: 'payments', databaseUrl: database.url },
     {
       log: silentLog,
       mailDomain: config.mailDomain,

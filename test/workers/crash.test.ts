@@ -77,3 +77,31 @@ test('a pool that lives keeps its registration and its jobs while others sweep',
   const { rows } = await pool.query('select locked_by from graphile_worker.jobs')
   expect(rows).toEqual([{ locked_by: null }])
 })
+
+test('a pool whose proof of life breaks takes it up again, and is not taken for dead', async () => {
+  await using service = await startTestService({ smtp: false, pools: ['inbound'] })
+  const { pool } = service.database
+  const registrations = async () =>
+    (await pool.query('select id, graphile_pool_id from worker_pools order by id')).rows
+  const [before] = await waitFor('the registration', async () => {
+    const rows = await registrations()
+    return rows.length === 1 ? rows : null
+  })
+  await pool.query(
+    `select pg_terminate_backend(pid) from pg_stat_activity
+     where datname = current_database() and application_name like '%(alive)'`,
+  )
+  const [after] = await waitFor('the next registration', async () => {
+    const rows = await registrations()
+    return rows.length === 1 && rows[0].id !== before.id ? rows : null
+  })
+  expect(after.graphile_pool_id).toBe(before.graphile_pool_id)
+  // Even with a former row left behind, as a process that died between two statements would leave it.
+  await pool.query(
+    `insert into worker_pools (graphile_pool_id, pool_name, registered_at, suspect_since)
+     values ($1, 'inbound', now() - interval '1 minute', now() - interval '1 minute')`,
+    [after.graphile_pool_id],
+  )
+  await pool.query(`update worker_pools set registered_at = now() - interval '1 minute'`)
+  expect(await releaseJobsOfDeadPools(pool)).toEqual([])
+})

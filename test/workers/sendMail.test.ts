@@ -7,6 +7,7 @@ import {
   waitForMessages,
 } from '../support/service.ts'
 import { type Sink, startSink } from '../support/sink.ts'
+import { deliverRaw } from '../support/smtpTalk.ts'
 import { waitFor } from '../support/waitFor.ts'
 
 let sink: Sink
@@ -156,19 +157,20 @@ test('a conversation: their mail, our reply, their answer make one thread, right
 
 test('References keep the full chain', async () => {
   const agent = await service.newAgent()
-  const chain = Array.from({ length: 60 }, (_, n) => `<chain${n}.${'x'.repeat(40)}@example.com>`)
-  await service.deliver({
-    from: 'ada@example.com',
-    to: agent.address,
-    subject: 'Long',
-    text: 'x',
-    messageId: '<end@example.com>',
-    references: chain,
-  })
+  const chain = [
+    ...Array.from({ length: 60 }, (_, n) => `<chain${n}.${'x'.repeat(40)}@example.com>`),
+    '<"a quoted one"@example.com>',
+  ]
+  await deliverRaw(
+    service.smtp!.port,
+    agent.address,
+    `From: ada@example.com\nMessage-ID: <end@example.com>\nReferences: ${chain.join('\n ')}\n\nx\n`,
+  )
   await waitForMessages(agent, 1)
   const { body } = await agent.post(`${messagePath('<end@example.com>')}/reply`, { text: 'x' })
-  const { email, raw } = await sunk(body.messageId)
-  expect(email.references?.split(/\s+/)).toEqual([...chain, '<end@example.com>'])
+  const { raw } = await sunk(body.messageId)
+  const header = /^References: ([\s\S]*?)\r\n(?! )/m.exec(raw)?.[1]
+  expect(header?.split(/\r\n /)).toEqual([...chain, '<end@example.com>'])
   expect(Math.max(...raw.split('\r\n').map((line) => line.length))).toBeLessThanOrEqual(998)
 })
 
