@@ -1,5 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { closeSync, mkdtempSync, openSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { waitFor } from './waitFor.ts'
 
@@ -29,26 +31,23 @@ export function startCommand(
   env: Record<string, string>,
 ): ServiceProcess {
   const { PATH = '', HOME = '' } = process.env
+  // Files, not pipes: of a pipe that a process's own children share, the last lines can be lost when it ends.
+  const folder = mkdtempSync(join(tmpdir(), 'purser-output-'))
+  const [stdoutFile, stderrFile] = [join(folder, 'stdout'), join(folder, 'stderr')]
+  const files = [openSync(stdoutFile, 'a'), openSync(stderrFile, 'a')] as const
   const child = spawn(program, args, {
     cwd: ROOT,
     env: { PATH, HOME, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', ...files],
   })
-  let stdout = ''
-  let stderr = ''
-  child.stdout.on('data', (chunk) => {
-    stdout += chunk
-  })
-  child.stderr.on('data', (chunk) => {
-    stderr += chunk
-  })
+  for (const file of files) closeSync(file)
   const exited = new Promise<number | string>((resolve) =>
-    child.once('close', (code, signal) => resolve(code ?? signal ?? 'unknown')),
+    child.once('exit', (code, signal) => resolve(code ?? signal ?? 'unknown')),
   )
   return {
     child,
-    stdout: () => stdout,
-    stderr: () => stderr,
+    stdout: () => readFileSync(stdoutFile, 'utf8'),
+    stderr: () => readFileSync(stderrFile, 'utf8'),
     exited,
     async [Symbol.asyncDispose]() {
       child.kill('SIGTERM')
