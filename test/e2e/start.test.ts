@@ -22,6 +22,7 @@ test('npm start brings up everything, keeps data and keys over a restart, and dr
   const env = {
     PORT: String(port),
     SMTP_PORT: String(smtpPort),
+    DEVNET_PORT: '0',
     DATA_DIR: dataDir,
     LOG_LEVEL: 'warn',
   }
@@ -84,6 +85,7 @@ test('a service that was killed leaves nothing that keeps the next one from star
   const env = {
     PORT: String(await freePort()),
     SMTP_PORT: String(await freePort()),
+    DEVNET_PORT: '0',
     DATA_DIR: dataDir,
     LOG_LEVEL: 'warn',
   }
@@ -103,7 +105,7 @@ test('a service that was killed leaves nothing that keeps the next one from star
 
 test('npm start passes SIGTERM on, and answers with the exit code of the drain', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'purser-npm-'))
-  const env = { PORT: '0', SMTP_PORT: '0', DATA_DIR: dataDir, LOG_LEVEL: 'info' }
+  const env = { PORT: '0', SMTP_PORT: '0', DEVNET_PORT: '0', DATA_DIR: dataDir, LOG_LEVEL: 'info' }
   try {
     const npm = startCommand(['npm', 'start'], env)
     await printed(npm, /Purser is running/)
