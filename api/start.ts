@@ -5,7 +5,7 @@ import type { Logger } from 'pino'
 import { type Config, ConfigError } from '../shared/config.ts'
 import { type Running, runService } from '../shared/service.ts'
 import { bootstrap } from '../sql/bootstrap.ts'
-import { startEmbeddedPostgres } from '../sql/embedded.ts'
+import { freePort, startEmbeddedPostgres } from '../sql/embedded.ts'
 import { migrate } from '../sql/migrate.ts'
 import { startDevnetPart, startParts } from './parts.ts'
 import { welcome } from './welcome.ts'
@@ -53,13 +53,6 @@ async function startChain(
   const devnet = await startDevnetPart({ ...process.env, DEVNET_PORT: String(devnetPort) }, log)
   stops.push(() => devnet.stop())
   return { ...chain, devnetPort, rpcUrl: `http://127.0.0.1:${devnetPort}` }
-}
-
-async function freePort(): Promise<number> {
-  const server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response() })
-  const { port } = server
-  await server.stop(true)
-  return port!
 }
 
 async function startDatabase(

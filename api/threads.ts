@@ -97,7 +97,7 @@ export function threadRoutes({ pool }: Services) {
         query: t.Pick(PageQuery, ['limit']),
         detail: operation({
           summary: 'Get a thread with its messages',
-          description: `The newest ${THREAD_MESSAGES_DEFAULT} messages, or as many as limit says (at most ${THREAD_MESSAGES_MAX}), oldest first.`,
+          description: `The newest ${THREAD_MESSAGES_DEFAULT} messages, or as many as limit says (at most ${THREAD_MESSAGES_MAX}), oldest first; fewer where they hold more than 8 MB of text. totalMessages tells how many there are.`,
           tag: 'Threads',
           access: 'mail:read',
           success: {

@@ -39,7 +39,7 @@ export function contentHash(raw: Uint8Array): Buffer {
   return hash.update('\n').update(raw.subarray(end)).digest()
 }
 
-/** The values of the first `limit` fields of that name, unfolded, as Latin-1; a fallback for mail no parser can read. */
+/** The first field of that name, unfolded, as UTF-8; a fallback for mail no parser can read. */
 export function rawHeader(raw: Uint8Array, name: string): string | undefined {
   const header = Buffer.from(raw.buffer, raw.byteOffset, headerEnd(raw)).toString('utf8')
   const prefix = `${name.toLowerCase()}:`

@@ -264,7 +264,8 @@ function unprivilegedAccount(): Account {
   return { uid: Number(found[2]), gid: Number(found[3]) }
 }
 
-function freePort(): Promise<number> {
+/** A port of this machine that was free a moment ago. */
+export function freePort(): Promise<number> {
   return new Promise((resolvePort, reject) => {
     const probe = createServer()
     probe.once('error', reject)
