@@ -110,3 +110,14 @@ test('a thread that does not exist, or is another inbox’s, is not found', asyn
     expect(answer.body).toEqual({ error: 'not_found', message: 'Thread not found', status: 404 })
   }
 })
+
+test('a thread of large messages is answered with its newest, and says how many there are', async () => {
+  const agent = await service.newAgent()
+  const { messageId, threadId } = await send(agent, 'Large')
+  const text = 'x'.repeat(1_900_000)
+  for (let n = 0; n < 6; n++)
+    await agent.post(`${messagePath(messageId)}/reply`, { text: `${n}${text}` })
+  const { body } = await agent.get(`/v0/threads/${threadId}`)
+  expect(body.totalMessages).toBe(7)
+  expect(body.messages.map((message: any) => message.text[0])).toEqual(['1', '2', '3', '4', '5'])
+})
