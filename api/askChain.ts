@@ -26,7 +26,6 @@ export async function askChain(
       id,
       claim,
       claims,
-      erc6492: verdict.verdict === 'contract' && verdict.erc6492 !== null,
       reasonWithoutCode: verdict.verdict === 'contract' ? verdict.reasonWithoutCode : null,
     })
     let check = await findCheck(services.pool, id)

@@ -64,7 +64,7 @@ export async function present(
   const { payload } = decoded
   const verdict = await verify(offer, payload)
   if (verdict.verdict === 'valid') {
-    return claimAndWait(services, claimOf(offer, payload, verdict.signature), deadlineMs)
+    return claimAndWait(services, claimOf(offer, payload, verdict), deadlineMs)
   }
   // A payment that is on its way or over is reported, also when its time has passed or its signature is a contract's.
   const existing = await findClaim(services.pool, keyOf(offer, payload))
@@ -73,7 +73,7 @@ export async function present(
   }
   if (verdict.verdict === 'invalid') return refused('verify', verdict.reason)
   if (existing !== null) return refused('verify', 'duplicate_settlement')
-  const claim = claimOf(offer, payload, verdict.signature)
+  const claim = claimOf(offer, payload, verdict)
   return checkAndWait(services, { claim, verdict, deadlineMs })
 }
 
@@ -91,7 +91,11 @@ const keyOf = (offer: Offer, payload: PaymentPayload) => ({
 })
 
 /** What a claim of this authorization for this offer stores. */
-export function claimOf(offer: Offer, payload: PaymentPayload, signature: NewClaim['signature']) {
+export function claimOf(
+  offer: Offer,
+  payload: PaymentPayload,
+  verdict: Exclude<AuthorizationVerdict, { verdict: 'invalid' }>,
+) {
   const { authorization } = payload.payload
   return {
     id: newPaymentId(),
@@ -106,7 +110,8 @@ export function claimOf(offer: Offer, payload: PaymentPayload, signature: NewCla
     amountAtomic: authorization.value,
     validAfter: authorization.validAfter,
     validBefore: authorization.validBefore,
-    signature,
+    signature: verdict.signature,
+    deployment: verdict.verdict === 'contract' ? verdict.erc6492 : null,
   } satisfies NewClaim
 }
 

@@ -76,8 +76,11 @@ export function normaliseSignature(signature: Hex): Hex | null {
   return `0x${r}${s.toString(16).padStart(64, '0')}${v27.toString(16)}`
 }
 
-/** The parts of an ERC-6492 signature: the wallet's own, and the call that would deploy the wallet. */
-type Erc6492Parts = { factory: Address; factoryData: Hex; signature: Hex }
+/** The call that deploys a wallet (ERC-6492). */
+export type WalletDeployment = { factory: Address; factoryData: Hex }
+
+/** The parts of an ERC-6492 signature: the call, and the signature for the wallet that it deploys. */
+type Erc6492Parts = WalletDeployment & { signature: Hex }
 
 export type SignatureKind =
   /** A form that an EOA can have made; `signature` is normalised. */

@@ -59,6 +59,13 @@ const settlementKey = z
   .string()
   .regex(PRIVATE_KEY, 'must be comma-separated private keys: 0x and 64 hexadecimal digits each')
 
+const factoryAddress = z
+  .string()
+  .regex(
+    /^0x[0-9a-fA-F]{40}$/,
+    'must be comma-separated addresses: 0x and 40 hexadecimal digits each',
+  )
+
 const NAMED_SEED = /^([\w.-]{1,64}):([A-Za-z0-9+/]{43}=)$/
 const receiptSeed = z
   .string()
@@ -80,6 +87,7 @@ const variables = z.object({
   RPC_URL: url(['http:', 'https:']).optional(),
   DEVNET_PORT: port(8545),
   SETTLEMENT_KEYS: list(settlementKey).optional(),
+  WALLET_FACTORIES: list(factoryAddress).default([]),
   RECEIPT_SIGNING_KEYS: list(receiptSeed).optional(),
   SETTLEMENT_WAIT_MS: z.coerce.number().int().min(0).max(120_000).default(25_000),
   BOOTSTRAP_PLATFORM_KEY: bootstrapKey('platform', 'lopk-').optional(),
@@ -114,6 +122,8 @@ export type Config = {
     devnetPort: number
     /** Private keys of the gas wallets. */
     settlementKeys: readonly `0x${string}`[]
+    /** Factories, in lower case, that may deploy a payer's smart wallet at the gas wallets' expense (ERC-6492). */
+    walletFactories: readonly string[]
   }
   /** Ed25519 seeds, the signing one first; undefined in development, where one is generated. */
   receiptSeeds: readonly ReceiptSeed[] | undefined
@@ -209,6 +219,7 @@ function chainSettings(values: z.output<typeof variables>, production: boolean):
       keys.length > 0
         ? ([...new Set(keys)] as `0x${string}`[])
         : [DEVNET_ACCOUNTS.gasWallet.privateKey],
+    walletFactories: values.WALLET_FACTORIES.map((address) => address.toLowerCase()),
   }
 }
 

@@ -28,6 +28,7 @@ const X402_REASONS = [
   'invalid_exact_evm_payload_undeployed_smart_wallet',
   'invalid_exact_evm_nonce_already_used',
   'eip6492_factory_not_allowed',
+  'smart_wallet_deployment_failed',
   'duplicate_settlement',
   'settlement_pending',
 ] as const

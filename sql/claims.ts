@@ -1,4 +1,5 @@
 import type { Address, Hex } from 'viem'
+import type { WalletDeployment } from '../shared/authorization.ts'
 import type { NetworkName } from '../shared/usdc.ts'
 import type { Queryable } from './db.ts'
 import { addJobsFrom } from './jobs.ts'
@@ -28,6 +29,8 @@ export type NewClaim = {
   nonce: Hex
   /** The form to broadcast. */
   signature: Hex
+  /** How the payer's wallet comes to be, where it is not there yet. */
+  deployment: WalletDeployment | null
 }
 
 /** A claim as JSON, all numbers as decimal strings. */
@@ -48,6 +51,8 @@ export const claimRecord = (claim: NewClaim) => ({
   valid_before: String(claim.validBefore),
   authorization_nonce: claim.nonce,
   signature: claim.signature,
+  factory: claim.deployment?.factory ?? null,
+  factory_data: claim.deployment?.factoryData ?? null,
 })
 
 export type ClaimRecord = ReturnType<typeof claimRecord>
@@ -57,16 +62,16 @@ const CLAIM = `
     select w.* from jsonb_to_recordset($1::jsonb) as w (
       id text, project_id text, endpoint_id text, match_key text, resource_url text, description text, network text,
       chain_id bigint, asset text, payer text, recipient text, amount_atomic bigint, valid_after numeric,
-      valid_before numeric, authorization_nonce text, signature text)
+      valid_before numeric, authorization_nonce text, signature text, factory text, factory_data text)
     where exists (
       select from projects p where p.id = w.project_id and p.deleted_at is null for key share)
   ), claimed as (
     insert into payments (
       id, project_id, endpoint_id, match_key, resource_url, description, network, chain_id, asset, payer, recipient,
-      amount_atomic, valid_after, valid_before, authorization_nonce, signature, claim_head)
+      amount_atomic, valid_after, valid_before, authorization_nonce, signature, factory, factory_data, claim_head)
     select w.id, w.project_id, w.endpoint_id, w.match_key, w.resource_url, w.description, w.network, w.chain_id,
            w.asset, w.payer, w.recipient, w.amount_atomic, w.valid_after, w.valid_before, w.authorization_nonce,
-           w.signature, (select head_number from chain_status where chain_id = w.chain_id)
+           w.signature, w.factory, w.factory_data, (select head_number from chain_status where chain_id = w.chain_id)
     from wanted w
     order by w.chain_id, w.asset, lower(w.payer), w.authorization_nonce
     on conflict (chain_id, asset, lower(payer), authorization_nonce) do nothing

@@ -198,6 +198,22 @@ export async function findOpenTransactions(
   return rows.map(toOpen)
 }
 
+/** Which of these payers have a wallet whose deployment is under way, in the spelling given. */
+export async function findDeployingPayers(
+  db: Queryable,
+  chainId: number,
+  payers: readonly string[],
+): Promise<Set<string>> {
+  const { rows } = await db.query<{ payer: string }>(
+    `select w.payer from unnest($2::text[]) w (payer)
+     where exists (
+       select from payments p join chain_transactions t on t.payment_id = p.id and t.state = 'open'
+       where p.chain_id = $1 and lower(p.payer) = lower(w.payer) and p.factory is not null)`,
+    [chainId, payers],
+  )
+  return new Set(rows.map((row) => row.payer))
+}
+
 /** Open transactions whose nonce the chain counts as used: they or their rivals are in a block. */
 export async function findUsedNonces(
   db: Queryable,

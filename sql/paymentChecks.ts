@@ -17,8 +17,6 @@ export type NewCheck = {
   claim: NewClaim
   /** Whether to claim what passes. */
   claims: boolean
-  /** Whether the signature was wrapped as ERC-6492 prescribes. */
-  erc6492: boolean
   /** The verdict if there is no code at the payer; null when the payer's own signature was verified. */
   reasonWithoutCode: X402Reason | null
 }
@@ -35,14 +33,13 @@ export type Check = Omit<NewCheck, 'claim'> & {
 export async function createCheck(pool: Pool, check: NewCheck): Promise<void> {
   await transaction(pool, async (db) => {
     await db.query(
-      `insert into payment_checks (id, project_id, claim, claims, erc6492, reason_without_code)
-       values ($1, $2, $3, $4, $5, $6)`,
+      `insert into payment_checks (id, project_id, claim, claims, reason_without_code)
+       values ($1, $2, $3, $4, $5)`,
       [
         check.id,
         check.claim.projectId,
         JSON.stringify(claimRecord(check.claim)),
         check.claims,
-        check.erc6492,
         check.reasonWithoutCode,
       ],
     )
@@ -58,7 +55,6 @@ type CheckRow = {
   id: string
   claim: ClaimRecord
   claims: boolean
-  erc6492: boolean
   reason_without_code: X402Reason | null
   state: Check['state']
   reason: X402Reason | null
@@ -69,7 +65,7 @@ type CheckRow = {
 export async function findCheck(db: Queryable, id: string): Promise<Check | null> {
   const { rows } = await db.query<CheckRow>({
     name: 'find-check',
-    text: `select id, claim, claims, erc6492, reason_without_code, state, reason, payment_id
+    text: `select id, claim, claims, reason_without_code, state, reason, payment_id
            from payment_checks where id = $1`,
     values: [id],
   })
@@ -79,7 +75,6 @@ export async function findCheck(db: Queryable, id: string): Promise<Check | null
     id: row.id,
     claim: row.claim,
     claims: row.claims,
-    erc6492: row.erc6492,
     reasonWithoutCode: row.reason_without_code,
     state: row.state,
     reason: row.reason,

@@ -1,4 +1,5 @@
 import type { Address, Hex } from 'viem'
+import type { WalletDeployment } from '../shared/authorization.ts'
 import type { Cursor } from '../shared/cursor.ts'
 import type { NetworkName } from '../shared/usdc.ts'
 import type { X402Reason } from '../shared/x402.ts'
@@ -26,6 +27,7 @@ export type Payment = {
   validBefore: bigint
   nonce: Hex
   signature: Hex
+  deployment: WalletDeployment | null
   claimHead: bigint | null
   state: PaymentState
   failureStage: 'verify' | 'settle' | null
@@ -63,6 +65,8 @@ type PaymentRow = {
   valid_before: string
   authorization_nonce: Hex
   signature: Hex
+  factory: Address | null
+  factory_data: Hex | null
   claim_head: string | null
   state: PaymentState
   failure_stage: 'verify' | 'settle' | null
@@ -83,7 +87,7 @@ type PaymentRow = {
 const SELECT_PAYMENT = `
   select p.row, p.id, p.project_id, p.endpoint_id, e.url_pattern, e.price_atomic, p.match_key, p.resource_url,
          p.network, p.chain_id, p.asset, p.payer, p.recipient, p.amount_atomic, p.valid_after, p.valid_before,
-         p.authorization_nonce, p.signature, p.claim_head, p.state, p.failure_stage, p.failure_reason,
+         p.authorization_nonce, p.signature, p.factory, p.factory_data, p.claim_head, p.state, p.failure_stage, p.failure_reason,
          p.failure_detail, p.trouble_count, p.revert_count, p.tx_hash, p.block_number, p.signed_receipt,
          p.granted_at is not null as granted, p.created_at, p.settled_at, p.finalized_at,
          case when p.state = 'verified' then (
@@ -92,6 +96,14 @@ const SELECT_PAYMENT = `
   from payments p left join seller_endpoints e on e.id = p.endpoint_id`
 
 const bigintOrNull = (text: string | null): bigint | null => (text === null ? null : BigInt(text))
+
+/** The deployment that a row or a stored claim holds. */
+export const deploymentOf = (
+  row: Record<'factory' | 'factory_data', Hex | null>,
+): WalletDeployment | null =>
+  row.factory === null || row.factory_data === null
+    ? null
+    : { factory: row.factory, factoryData: row.factory_data }
 
 const toPayment = (row: PaymentRow): Payment => ({
   row: BigInt(row.row),
@@ -112,6 +124,7 @@ const toPayment = (row: PaymentRow): Payment => ({
   validBefore: BigInt(row.valid_before),
   nonce: row.authorization_nonce,
   signature: row.signature,
+  deployment: deploymentOf(row),
   claimHead: bigintOrNull(row.claim_head),
   state: row.state,
   failureStage: row.failure_stage,

@@ -3,15 +3,13 @@ import { type Address, type Hex, numberToHex, pad } from 'viem'
 import { z } from 'zod'
 import { type UsdcNetwork, usdcNetworkOfChainId } from '../shared/usdc.ts'
 import { type Rpc, type RpcAnswer, RpcTrouble } from './rpc.ts'
+import { readSimulation, type Simulated } from './simulation.ts'
 import {
   AUTHORIZATION_CANCELED,
   AUTHORIZATION_USED,
   authorizationStateData,
-  type Refusal,
-  readRefusal,
   type Transfer,
-  transferData,
-  transferGas,
+  transferCall,
 } from './transfer.ts'
 
 const quantity = z
@@ -122,12 +120,6 @@ export async function sendRaw(rpc: Rpc, raws: readonly Hex[]): Promise<(string |
   )
 }
 
-/** What the chain would do with a transfer; `trouble` when this node could not say. */
-export type Simulated =
-  | { outcome: 'passes' }
-  | { outcome: 'refused'; refusal: Refusal }
-  | { outcome: 'trouble'; detail: string }
-
 /**
  * Tries transfers without sending them, on the newest block. A chain that was idle has an old one, by whose time an
  * authorization can be too early: those are tried again on the block to come. Not all of them: to answer for the block
@@ -154,26 +146,15 @@ export async function simulate(
   { from, block }: { from: Address; block: bigint | 'latest' | 'pending' },
 ): Promise<Simulated[]> {
   const answers = await rpc.batch(
-    transfers.map((transfer) => ({
-      method: 'eth_call',
-      params: [
-        {
-          from,
-          to: transfer.asset,
-          data: transferData(transfer),
-          gas: numberToHex(transferGas(transfer)),
-        },
-        tagOf(block),
-      ],
-    })),
+    transfers.map((transfer) => {
+      const { to, data, gas } = transferCall(transfer, { trial: true })
+      return {
+        method: 'eth_call',
+        params: [{ from, to, data, gas: numberToHex(gas) }, tagOf(block)],
+      }
+    }),
   )
-  return answers.map((answer) => {
-    if (answer.ok) return { outcome: 'passes' }
-    if (answer.code === 3 || /revert|out of ?gas/i.test(answer.message)) {
-      return { outcome: 'refused', refusal: readRefusal(answer) }
-    }
-    return { outcome: 'trouble', detail: answer.message.slice(0, 200) }
-  })
+  return answers.map((answer, n) => readSimulation(transfers[n]!, answer))
 }
 
 /** Whether there is code at an address, as of a block. */

@@ -34,6 +34,8 @@ export type ChainView = {
   rpc: Rpc
   log: Logger
   accounts: readonly PrivateKeyAccount[]
+  /** Factories, in lower case, that may deploy a payer's wallet at our expense. */
+  factories: ReadonlySet<string>
   receiptKey: ReceiptKey
   timing: TillTiming
   /** Null until the RPC has told its chain id. */

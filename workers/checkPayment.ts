@@ -1,5 +1,6 @@
 import { addJob } from '../sql/jobs.ts'
 import { type Check, findCheck, passCheck, refuseCheck } from '../sql/paymentChecks.ts'
+import { deploymentOf } from '../sql/payments.ts'
 import { hasCode, simulateNow } from './chain.ts'
 import { type ChainView, isKnown, type KnownChain } from './chainView.ts'
 import type { Task } from './pool.ts'
@@ -28,13 +29,17 @@ export const checkPayment: Task<'check_payment'> = async ({ checkId }, { till })
 }
 
 async function judge(chain: KnownChain, check: Check): Promise<void> {
-  const transfer = transferOf(check)
-  const coded =
-    check.reasonWithoutCode === null ||
-    (await hasCode(chain.rpc, transfer.payer, chain.head.number))
-  if (!coded) return refuseCheck(chain.pool, check.id, check.reasonWithoutCode!)
+  const { claim, reasonWithoutCode } = check
+  const isReady =
+    reasonWithoutCode === null || (await hasCode(chain.rpc, claim.payer, chain.head.number))
+  if (!isReady && !isDeployable(chain, claim)) {
+    return refuseCheck(chain.pool, check.id, reasonWithoutCode)
+  }
+  // A wallet that is there needs no factory, whatever the header says.
+  const judged = isReady ? { ...claim, factory: null, factory_data: null } : claim
+  const transfer = transferOf(judged)
   const [result] = await simulateNow(chain.rpc, [transfer], chain.accounts[0]!.address)
-  if (result?.outcome === 'passes') return passCheck(chain.pool, check)
+  if (result?.outcome === 'passes') return passCheck(chain.pool, { ...check, claim: judged })
   if (result?.outcome !== 'refused') throw new RpcTrouble(result?.detail ?? 'no answer')
   const { refusal } = result
   const borneOut = refusal.kind === 'expired' || (await confirmRefusal(chain, transfer, refusal))
@@ -42,7 +47,11 @@ async function judge(chain: KnownChain, check: Check): Promise<void> {
   await refuseCheck(chain.pool, check.id, refusal.reason)
 }
 
-function transferOf({ claim }: Check): Transfer {
+/** Whether the operator pays for deployments by that factory. */
+const isDeployable = (chain: KnownChain, { factory }: Check['claim']): boolean =>
+  factory !== null && chain.factories.has(factory.toLowerCase())
+
+function transferOf(claim: Check['claim']): Transfer {
   return {
     asset: claim.asset,
     payer: claim.payer,
@@ -52,6 +61,7 @@ function transferOf({ claim }: Check): Transfer {
     validBefore: BigInt(claim.valid_before),
     nonce: claim.authorization_nonce,
     signature: claim.signature,
+    deployment: deploymentOf(claim),
   }
 }
 

@@ -28,8 +28,7 @@ import {
 } from 'viem'
 import { DEVNET_ACCOUNTS } from '../shared/devnetAccounts.ts'
 import { USDC_NETWORKS } from '../shared/usdc.ts'
-
-export const MULTICALL3_ADDRESS: Address = '0xcA11bde05977b3631167028862bE2a173976CA11'
+import { MULTICALL3_ADDRESS } from './walletDeployment.ts'
 
 /** 1,000,000 USDC. */
 const PAYER_FUNDS_ATOMIC = 1_000_000_000_000n

@@ -12,7 +12,7 @@ import type { Payment } from '../sql/payments.ts'
 import { sendRaw } from './chain.ts'
 import type { KnownChain } from './chainView.ts'
 import { RpcTrouble } from './rpc.ts'
-import { transferData, transferGas } from './transfer.ts'
+import { transferCall } from './transfer.ts'
 
 /** No fee above this is ever signed, in wei per gas: 100 gwei. */
 const FEE_MAX_WEI = 100_000_000_000n
@@ -49,10 +49,7 @@ async function sign(
   account: PrivateKeyAccount,
   { nonce, payment, fees }: { nonce: bigint; payment: Payment | null; fees: Fees },
 ): Promise<SignedTransaction> {
-  const call =
-    payment === null
-      ? { to: account.address, gas: FILLER_GAS }
-      : { to: payment.asset, data: transferData(payment), gas: transferGas(payment) }
+  const call = payment === null ? { to: account.address, gas: FILLER_GAS } : transferCall(payment)
   const raw: Hex = await account.signTransaction({
     type: 'eip1559',
     chainId: chain.network.chainId,

@@ -22,6 +22,7 @@ import { findIdlePayments, queueSettlement } from '../sql/settlements.ts'
 import { type Block, readBlock, readReceipts, readWallets } from './chain.ts'
 import type { KnownChain } from './chainView.ts'
 import { broadcast, fillGap, reprice } from './gasWallet.ts'
+import { withoutIdleDeployment } from './walletsToDeploy.ts'
 
 const BATCH_MAX = 200
 /** A replacement takes this many blocks without the transaction. */
@@ -128,7 +129,8 @@ async function tendQuiet(
     const refusedForFee = isFeeError(errors.get(stuck.hash) ?? null)
     const passedBy = stuck.sentHead !== null && chain.head.number - stuck.sentHead >= STUCK_BLOCKS
     if (!refusedForFee && !(passedBy && stuck.sendCount > 1)) continue
-    const payment = stuck.paymentId === null ? null : await findPayment(chain.pool, stuck.paymentId)
+    const stored = stuck.paymentId === null ? null : await findPayment(chain.pool, stuck.paymentId)
+    const payment = stored === null ? null : await withoutIdleDeployment(chain, stored)
     const raised = await reprice(chain, account, { stuck, payment })
     chain.log.warn({ hash: stuck.hash, raised }, 'a transaction is stuck')
   }

@@ -2,12 +2,14 @@
 import { findOpenTransactions } from '../sql/gasWallets.ts'
 import { findPayments, type Payment } from '../sql/payments.ts'
 import { failPayment, postponePayments } from '../sql/settlements.ts'
-import { isUsed, type Simulated, simulate, simulateNow } from './chain.ts'
+import { hasCode, isUsed, simulate, simulateNow } from './chain.ts'
 import { type ChainView, isKnown, type KnownChain, refreshHead } from './chainView.ts'
 import { broadcast, marketFees, sendPayments } from './gasWallet.ts'
 import { RpcTrouble } from './rpc.ts'
-import { type Refusal, transferGas } from './transfer.ts'
+import type { Refusal, Simulated } from './simulation.ts'
+import { transferGas } from './transfer.ts'
 import { examineUsed } from './usedAuthorization.ts'
+import { sortDeployments } from './walletsToDeploy.ts'
 
 /** A payment that reverted this often, though the chain says it would pass, is not sent again. */
 const REVERTS_MAX = 3
@@ -41,12 +43,14 @@ async function settleOn(chain: KnownChain, waiting: readonly Payment[]): Promise
   for (const payment of expired) await orLater(chain, payment, () => settleExpired(chain, payment))
   const fresh = here.filter((payment) => !sent.has(payment.id) && !expired.includes(payment))
   if (fresh.length === 0) return
-  const results = await simulateNow(chain.rpc, fresh, chain.accounts[0]!.address)
+  const { ready, held } = await sortDeployments(chain, fresh)
+  if (held.length > 0) await postpone(chain, held, "the payer's wallet is being deployed")
+  const results = await simulateNow(chain.rpc, ready, chain.accounts[0]!.address)
   await sendPassing(
     chain,
-    fresh.filter((_, n) => results[n]?.outcome === 'passes'),
+    ready.filter((_, n) => results[n]?.outcome === 'passes'),
   )
-  for (const [n, payment] of fresh.entries()) {
+  for (const [n, payment] of ready.entries()) {
     const result = results[n]!
     if (result.outcome === 'trouble') await postpone(chain, [payment], result.detail)
     if (result.outcome === 'refused') {
@@ -85,7 +89,10 @@ async function sendPassing(chain: KnownChain, payments: readonly Payment[]): Pro
   const { maxFeeWei } = marketFees(chain)
   const usable = chain.accounts.filter((account) => {
     const balance = chain.balances.get(account.address.toLowerCase())
-    return balance === undefined || balance >= maxFeeWei * transferGas({ signature: '0x' })
+    return (
+      balance === undefined ||
+      balance >= maxFeeWei * transferGas({ signature: '0x', deployment: null })
+    )
   })
   if (usable.length === 0) {
     chain.log.error('every gas wallet is out of gas')
@@ -107,13 +114,22 @@ async function judgeRefusal(chain: KnownChain, payment: Payment, refusal: Refusa
   else await postpone(chain, [payment], refusal.detail)
 }
 
-/** Whether the highest block seen gives the same refusal; only the time of that block may say something else. */
+/**
+ * Whether the highest block seen gives the same refusal; only the time of that block may say something else. A wallet
+ * that was deployed meanwhile is to be asked anew, without its deployment.
+ */
 export async function confirmRefusal(
   chain: KnownChain,
   transfer: Parameters<typeof simulate>[1][number],
   refusal: Refusal,
 ): Promise<boolean> {
   await refreshHead(chain)
+  if (
+    transfer.deployment !== null &&
+    (await hasCode(chain.rpc, transfer.payer, chain.head.number))
+  ) {
+    return false
+  }
   const options = { from: chain.accounts[0]!.address, block: chain.head.number }
   const [again] = (await simulate(chain.rpc, [transfer], options)) as [Simulated]
   if (again.outcome !== 'refused') return false

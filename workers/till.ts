@@ -52,6 +52,7 @@ export async function startTill(
     rpc,
     log,
     accounts: config.chain.settlementKeys.map((key) => privateKeyToAccount(key)),
+    factories: new Set(config.chain.walletFactories),
     receiptKey: keys[0]!,
     timing: { ...DEFAULT_TIMING, ...timing },
     network: null,

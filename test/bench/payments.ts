@@ -8,7 +8,7 @@ import { buildChallenge } from '../../shared/x402.ts'
 import { updateProject } from '../../sql/projects.ts'
 import { type Devnet, startDevnet } from '../../workers/devnet.ts'
 import { createRpc, type Rpc } from '../../workers/rpc.ts'
-import { transferData, transferGas } from '../../workers/transfer.ts'
+import { transferCall } from '../../workers/transfer.ts'
 import { freePort, printed, startProcess } from '../support/process.ts'
 import { redeemMany } from '../support/redeemers.ts'
 import {
@@ -212,14 +212,13 @@ function sign(payment: SignedPayment, nonce: number): Promise<Hex> {
     validBefore: authorization.validBefore,
     nonce: authorization.nonce,
     signature,
+    deployment: null,
   }
   return bareWallet.signTransaction({
     type: 'eip1559',
     chainId: SEPOLIA.chainId,
     nonce,
-    to: SEPOLIA.usdcAddress,
-    data: transferData(transfer),
-    gas: transferGas(transfer),
+    ...transferCall(transfer),
     maxFeePerGas: 10n ** 10n,
     maxPriorityFeePerGas: 10n ** 9n,
   })

