@@ -6,6 +6,10 @@ export type TcpProxy = AsyncDisposable & {
   /** Ends every connection and refuses new ones until `mend`. */
   cut(): Promise<void>
   mend(): Promise<void>
+  /** Once a client has sent this text, its connection brings no answers any more; what stands behind has it all the same. */
+  muteOn: string | null
+  /** Connections muted so far. */
+  muted: number
 }
 
 /** Starts a proxy on 127.0.0.1 to a port there; on a port of its choice unless one is given. */
@@ -27,6 +31,11 @@ export async function startTcpProxy(targetPort: number, ownPort = 0): Promise<Tc
         })
         socket.pipe(peer)
       }
+      inner.on('data', (chunk) => {
+        if (proxy.muteOn === null || !chunk.includes(proxy.muteOn)) return
+        outer.unpipe(inner)
+        proxy.muted++
+      })
     })
     await new Promise<void>((resolve) => server!.listen(port, '127.0.0.1', resolve))
     return (server.address() as AddressInfo).port
@@ -39,13 +48,16 @@ export async function startTcpProxy(targetPort: number, ownPort = 0): Promise<Tc
     for (const socket of sockets) socket.destroy()
     await closed
   }
-  const port = await listen(ownPort)
-  return {
-    port,
+  const proxy: TcpProxy = {
+    port: 0,
+    muteOn: null,
+    muted: 0,
     cut,
     async mend() {
-      await listen(port)
+      await listen(proxy.port)
     },
     [Symbol.asyncDispose]: cut,
   }
+  proxy.port = await listen(ownPort)
+  return proxy
 }
