@@ -9,6 +9,7 @@ import { facilitatorRoutes } from './facilitator.ts'
 import { admit, type Budget, Refusal } from './gate.ts'
 import { healthRoutes } from './health.ts'
 import { messageRoutes } from './messages.ts'
+import { metricsRoutes } from './metrics.ts'
 import { openApiDocument } from './openApi.ts'
 import { paymentRecordRoutes } from './paymentRecords.ts'
 import { paymentRoutes } from './payments.ts'
@@ -77,6 +78,7 @@ function createRoutes(services: Services) {
       return (await readJson(request, maxBytes)) ?? null
     })
     .use(healthRoutes(services))
+    .use(metricsRoutes(services))
     .use(whoamiRoutes(services))
     .use(messageRoutes(services))
     .use(sendingRoutes(services))
@@ -167,7 +169,7 @@ function unwrap(thrown: unknown): unknown {
 
 /** Headers that every answer carries, and its line in the log. */
 function finish(
-  { log, config }: Services,
+  { log, config, metrics }: Services,
   request: Request,
   response: Response,
   state: Served,
@@ -183,6 +185,12 @@ function finish(
     headers.set('x-ratelimit-remaining', String(budget.remaining))
     headers.set('x-ratelimit-reset', String(Math.floor(budget.resetsAt.getTime() / 1000)))
   }
+  metrics.observe({
+    method: request.method,
+    route: state.route?.path ?? null,
+    status: response.status,
+    seconds: durationMs / 1000,
+  })
   const line = {
     requestId: state.requestId,
     method: request.method,

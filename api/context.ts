@@ -6,6 +6,7 @@ import type { Pool } from '../sql/db.ts'
 import type { Identity } from '../sql/keys.ts'
 import type { Payment } from '../sql/payments.ts'
 import type { AcceptedMessage, SendIntent } from '../sql/sendMessages.ts'
+import type { Metrics } from './metrics.ts'
 import type { Waiters } from './waiters.ts'
 
 /** What the routes work with; made once a process. */
@@ -21,6 +22,7 @@ export type Services = {
   /** Answers whether the caller has the grant. */
   grants: Batcher<WantedGrant, boolean>
   waiters: Waiters
+  metrics: Metrics
 }
 
 const identities = new WeakMap<Request, Identity>()

@@ -5,6 +5,7 @@ import { createBatcher } from '../sql/batcher.ts'
 import { createPool } from '../sql/db.ts'
 import { acceptMessages, type SendIntent } from '../sql/sendMessages.ts'
 import { createApp } from './app.ts'
+import { createMetrics } from './metrics.ts'
 import { createTillBatchers } from './tillBatchers.ts'
 import { UsageRecorder } from './usage.ts'
 import { startWaiters } from './waiters.ts'
@@ -35,7 +36,8 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
   })
   const till = createTillBatchers(pool)
   const waiters = startWaiters(databaseUrl, log)
-  const app = createApp({ config, pool, log, sends, ...till, waiters }, usage)
+  const metrics = createMetrics(pool)
+  const app = createApp({ config, pool, log, sends, ...till, waiters, metrics }, usage)
   let inFlight = 0
   let draining = false
   const server = Bun.serve({

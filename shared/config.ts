@@ -97,6 +97,10 @@ const variables = z.object({
   ALLOW_PRIVATE_NETWORKS: z
     .stringbool({ truthy: ['true', '1'], falsy: ['false', '0'], error: 'must be true or false' })
     .optional(),
+  METRICS_TOKEN: z
+    .string()
+    .regex(/^[\x21-\x7e]{16,256}$/, 'must be 16 to 256 visible ASCII characters')
+    .optional(),
   TRUSTED_PROXIES: list(proxyRange).default([]),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent']).default('info'),
 })
@@ -135,6 +139,8 @@ export type Config = {
   /** Whether webhooks and sellers' endpoints may be at private addresses (development). */
   allowPrivateNetworks: boolean
   trustedProxies: string[]
+  /** What `/metrics` asks for; open to all when undefined. */
+  metricsToken: string | undefined
   logLevel: string
 }
 
@@ -191,6 +197,7 @@ export function parseConfig(env: Record<string, string | undefined>): Config {
     // On the embedded devnet sellers and receivers run on the same machine, and no money is at stake.
     allowPrivateNetworks: values.ALLOW_PRIVATE_NETWORKS ?? values.RPC_URL === undefined,
     trustedProxies: values.TRUSTED_PROXIES,
+    metricsToken: values.METRICS_TOKEN,
     logLevel: values.LOG_LEVEL,
   }
 }
