@@ -18,6 +18,9 @@ export type Running = {
 /** After this long a part gives its drain up, so that whoever supervises it is done within 30 s. */
 const DRAIN_LIMIT_MS = 20_000
 
+/** Whoever reads the log has this long to take its last lines. */
+const FLUSH_LIMIT_MS = 1_000
+
 /**
  * Runs a service from its entry file: reads the configuration, starts, tells a parent process that it is ready, and on
  * SIGTERM or SIGINT drains and exits 0. A wrong setting ends it with one line on stderr and exit code 78 (EX_CONFIG).
@@ -32,11 +35,10 @@ export async function runService(
   start: (config: Config, log: Logger) => Promise<Running>,
 ): Promise<void> {
   let log: Logger
-  let flush = () => {}
-  // A pipe that is full for a moment keeps lines back; exit would lose them.
+  let flush = (done: () => void) => done()
   const exit = (code: number) => {
-    flush()
-    host.exit(code)
+    flush(() => host.exit(code))
+    setTimeout(() => host.exit(code), FLUSH_LIMIT_MS)
   }
   let running: Promise<Running> | undefined
   let stopping = false
@@ -62,8 +64,10 @@ export async function runService(
 
   try {
     const config = parseConfig(host.env)
-    const destination = pino.destination(logTo === 'stdout' ? 1 : 2)
-    flush = () => destination.flushSync()
+    // Lines are written behind the caller's back, and an exit would lose the last one. With a minLength of 0 a flush waits
+    // for nothing.
+    const destination = pino.destination({ dest: logTo === 'stdout' ? 1 : 2, minLength: 1 })
+    flush = (done) => destination.flush(() => done())
     log = pino(logOptions(name, config.logLevel), destination)
     running = start(config, log)
     await running
