@@ -1,13 +1,14 @@
 import { Elysia, ValidationError } from 'elysia'
 import { newRequestId } from '../shared/ids.ts'
-import { BODY_MAX_BYTES, notAnObject, readJson } from './body.ts'
+import { BODY_MAX_BYTES, notAnObject, readJson, readJsonValue } from './body.ts'
 import { type ClientAddress, createClientAddress } from './clientAddress.ts'
-import { type Services, setIdentity } from './context.ts'
+import { type Services, setIdentity, setRequestId } from './context.ts'
 import { docsRoutes } from './docs.ts'
 import { ApiError, badRequest, errorResponse, notFound, toApiError } from './errors.ts'
 import { facilitatorRoutes } from './facilitator.ts'
 import { admit, type Budget, Refusal } from './gate.ts'
 import { healthRoutes } from './health.ts'
+import { mcpRoutes } from './mcp/routes.ts'
 import { messageRoutes } from './messages.ts'
 import { metricsRoutes } from './metrics.ts'
 import { openApiDocument } from './openApi.ts'
@@ -52,6 +53,7 @@ export function createApp(services: Services, usage: UsageRecorder): App {
       error: undefined,
     }
     served.set(request, state)
+    setRequestId(request, state.requestId)
     let response: Response
     try {
       await passGate(services, { routes, clientAddress, usage }, request, socketAddress, state)
@@ -73,7 +75,9 @@ function createRoutes(services: Services) {
       return fail(state, code === 'NOT_FOUND' ? notFound() : error)
     })
     .onParse({ as: 'global' }, async ({ request }) => {
-      const maxBytes = served.get(request)?.route?.bodyMaxBytes ?? BODY_MAX_BYTES
+      const route = served.get(request)?.route
+      const maxBytes = route?.bodyMaxBytes ?? BODY_MAX_BYTES
+      if (route?.anyJson) return (await readJsonValue(request, maxBytes))?.value ?? null
       // Elysia takes undefined to mean "not parsed here"; null fails the schema of a route that wants a body.
       return (await readJson(request, maxBytes)) ?? null
     })
@@ -91,7 +95,7 @@ function createRoutes(services: Services) {
     .use(facilitatorRoutes(services))
     .use(wellKnownRoutes(services))
   const document = openApiDocument(api, services.config.http.baseUrl)
-  return api.use(docsRoutes(document))
+  return api.use(docsRoutes(document)).use(mcpRoutes(services))
 }
 
 async function passGate(

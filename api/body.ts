@@ -6,11 +6,13 @@ export const BODY_MAX_BYTES = 2 * 1024 * 1024
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i
 
 /**
- * Reads a request's JSON body. No body at all is undefined, whatever Content-Type says: clients send one on every
- * request.
- * @throws {ApiError} 413 past `maxBytes`, 415 for another media type, 400 for what is not JSON or holds U+0000.
+ * Reads a request's body as JSON of any kind, and as the text it was. No body at all is undefined.
+ * @throws {ApiError} 413 past `maxBytes`, 415 for another media type, 400 for what is not JSON.
  */
-export async function readJson(request: Request, maxBytes: number): Promise<unknown> {
+export async function readJsonValue(
+  request: Request,
+  maxBytes: number,
+): Promise<{ value: unknown; text: string } | undefined> {
   if (Number(request.headers.get('content-length') ?? 0) > maxBytes) throw tooLarge(maxBytes)
   const bytes = await readBytes(request, maxBytes)
   if (bytes.length === 0) return undefined
@@ -27,12 +29,22 @@ export async function readJson(request: Request, maxBytes: number): Promise<unkn
   } catch {
     throw badRequest('The body must be UTF-8')
   }
-  let value: unknown
   try {
-    value = JSON.parse(text)
+    return { value: JSON.parse(text), text }
   } catch {
     throw badRequest('The body must be valid JSON')
   }
+}
+
+/**
+ * Reads a request's JSON body. No body at all is undefined, whatever Content-Type says: clients send one on every
+ * request.
+ * @throws {ApiError} 413 past `maxBytes`, 415 for another media type, 400 for what is not JSON or holds U+0000.
+ */
+export async function readJson(request: Request, maxBytes: number): Promise<unknown> {
+  const read = await readJsonValue(request, maxBytes)
+  if (read === undefined) return undefined
+  const { value, text } = read
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw notAnObject()
   // Only a body that spells the character out can hold it; walking every body would cost more than parsing it.
   if (/\\u(?:0000|d[89a-f])|\0/i.test(text)) refuseUnstorable(value, '')
@@ -60,8 +72,12 @@ const tooLarge = (maxBytes: number) =>
 /** Far more than any input of this API nests; the walk below must not exhaust the stack. */
 const DEPTH_MAX = 100
 
-/** Postgres can store no string with U+0000 or half a surrogate pair in it. */
-function refuseUnstorable(value: unknown, path: string, depth = 0): void {
+/**
+ * Postgres can store no string with U+0000 or half a surrogate pair in it.
+ * @param path the name of `value` in the message; empty for a whole body.
+ * @throws {ApiError} 400
+ */
+export function refuseUnstorable(value: unknown, path: string, depth = 0): void {
   if (depth > DEPTH_MAX) throw badRequest(`The body must not nest deeper than ${DEPTH_MAX} levels`)
   if (typeof value === 'string') checkString(value, path === '' ? 'The body' : path)
   if (typeof value !== 'object' || value === null) return

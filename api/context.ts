@@ -26,6 +26,15 @@ export type Services = {
 }
 
 const identities = new WeakMap<Request, Identity>()
+const requestIds = new WeakMap<Request, string>()
+
+/** Remembers the identifier that a request is logged by. */
+export function setRequestId(request: Request, requestId: string): void {
+  requestIds.set(request, requestId)
+}
+
+/** The identifier that a request is logged by. */
+export const requestIdOf = (request: Request): string => requestIds.get(request) ?? 'unknown'
 
 /** Remembers who sent a request; the gate calls this once it has checked the key and its scope. */
 export function setIdentity(request: Request, identity: Identity): void {

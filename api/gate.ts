@@ -1,7 +1,7 @@
 import { parseAuthorization } from '../shared/apiKey.ts'
 import type { Scope } from '../shared/scopes.ts'
 import { authenticate, type Identity } from '../sql/keys.ts'
-import { countAuthFailure, type Usage } from '../sql/rateWindows.ts'
+import { countAuthFailure, countRequests, type Usage } from '../sql/rateWindows.ts'
 import { rateLimitSubject } from './clientAddress.ts'
 import type { Services } from './context.ts'
 import { ApiError } from './errors.ts'
@@ -55,6 +55,22 @@ export async function admit(
   return { identity: found.identity, budget }
 }
 
+/**
+ * Counts what came in one HTTP request beside the first call, as if each had come alone.
+ * @throws {Refusal} 429; then none of them may be answered.
+ */
+export async function countFurther(
+  { pool, config }: Services,
+  projectId: string,
+  calls: number,
+): Promise<void> {
+  const limit = config.limits.requestsPerMinute
+  if (limit === 0 || calls < 1) return
+  const usage = await countRequests(pool, projectId, calls)
+  const budget = toBudget(usage, limit)!
+  if (usage.used > limit) throw new Refusal(tooManyRequests(budget), budget)
+}
+
 /** Every wrong key counts against its IP address; past the limit the address hears 429 and learns nothing of its keys. */
 async function refuseUnauthorized(
   pool: Services['pool'],
@@ -62,7 +78,11 @@ async function refuseUnauthorized(
   limit: number,
   clientAddress: string,
 ): Promise<Refusal> {
-  const error = new ApiError(401, 'unauthorized', UNAUTHORIZED[reason])
+  // RFC 6750 §3.1: no error code for a request that brought no key.
+  const challenge = reason === 'header' ? '' : ', error="invalid_token"'
+  const error = new ApiError(401, 'unauthorized', UNAUTHORIZED[reason], {
+    'www-authenticate': `Bearer realm="purser"${challenge}`,
+  })
   if (limit === 0) return new Refusal(error, null)
   const usage = await countAuthFailure(pool, rateLimitSubject(clientAddress))
   const budget = toBudget(usage, limit)!

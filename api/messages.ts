@@ -1,6 +1,7 @@
-import { Type as t } from '@sinclair/typebox'
+import { type Static, Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { encodeCursor } from '../shared/cursor.ts'
+import { type Cursor, encodeCursor } from '../shared/cursor.ts'
+import type { Pool } from '../sql/db.ts'
 import {
   findMessage,
   LABELS_MAX,
@@ -15,7 +16,7 @@ import { operation, PageQuery } from './operation.ts'
 import { readPage } from './page.ts'
 
 const LABEL_MAX_LENGTH = 64
-const Label = t.String({ minLength: 1, maxLength: LABEL_MAX_LENGTH })
+export const Label = t.String({ minLength: 1, maxLength: LABEL_MAX_LENGTH })
 
 /** The longest Message-ID is a line of 998 characters; its alternative (contract §4) has a number more. */
 export const MessageParams = t.Object({ messageId: t.String({ minLength: 1, maxLength: 1_100 }) })
@@ -33,9 +34,16 @@ const ListQuery = t.Composite([
   }),
 ])
 
-const LabelChange = t.Object({
+export const LabelChange = t.Object({
   addLabels: t.Optional(t.Array(Label, { maxItems: LABELS_MAX })),
   removeLabels: t.Optional(t.Array(Label, { maxItems: LABELS_MAX })),
+})
+
+/** One page of messages. */
+export const MessagePage = t.Object({
+  messages: t.Array(MessageItem),
+  count: t.Integer(),
+  nextPageToken: t.Optional(t.String()),
 })
 
 const EXAMPLE_ITEM = {
@@ -63,20 +71,12 @@ export function messageRoutes({ pool }: Services) {
   return new Elysia()
     .get(
       '/v0/messages',
-      async ({ request, query }) => {
-        const page = readPage(query)
-        const { projectId } = projectOf(request)
-        const { messages, more } = await listMessages(pool, {
-          projectId,
+      ({ request, query }) =>
+        readMessages(pool, {
+          projectId: projectOf(request).projectId,
           labels: readLabels(query.labels),
-          ...page,
-        })
-        const last = messages.at(-1)
-        const items = messages.map(toItem)
-        if (!more || last === undefined) return { messages: items, count: items.length }
-        const nextPageToken = encodeCursor({ atMs: last.createdAt.getTime(), row: last.row })
-        return { messages: items, count: items.length, nextPageToken }
-      },
+          ...readPage(query),
+        }),
       {
         query: ListQuery,
         detail: operation({
@@ -89,11 +89,7 @@ export function messageRoutes({ pool }: Services) {
           success: {
             status: 200,
             description: 'One page of messages.',
-            schema: t.Object({
-              messages: t.Array(MessageItem),
-              count: t.Integer(),
-              nextPageToken: t.Optional(t.String()),
-            }),
+            schema: MessagePage,
             example: { messages: [EXAMPLE_ITEM], count: 1 },
           },
         }),
@@ -101,11 +97,7 @@ export function messageRoutes({ pool }: Services) {
     )
     .get(
       '/v0/messages/:messageId',
-      async ({ request, params }) => {
-        const message = await findMessage(pool, projectOf(request).projectId, params.messageId)
-        if (message === null) throw notFound('Message not found')
-        return toWhole(message)
-      },
+      ({ request, params }) => readMessage(pool, projectOf(request).projectId, params.messageId),
       {
         params: MessageParams,
         detail: operation({
@@ -124,21 +116,8 @@ export function messageRoutes({ pool }: Services) {
     )
     .patch(
       '/v0/messages/:messageId',
-      async ({ request, params, body }) => {
-        const change = readLabelChange(body)
-        try {
-          const message = await updateLabels(pool, {
-            projectId: projectOf(request).projectId,
-            messageId: params.messageId,
-            ...change,
-          })
-          if (message === null) throw notFound('Message not found')
-          return toWhole(message)
-        } catch (error) {
-          if (!(error instanceof TooManyLabelsError)) throw error
-          throw badRequest(`addLabels must leave at most ${LABELS_MAX} labels on the message`)
-        }
-      },
+      ({ request, params, body }) =>
+        changeLabels(pool, projectOf(request).projectId, params.messageId, body),
       {
         params: MessageParams,
         body: LabelChange,
@@ -159,6 +138,44 @@ export function messageRoutes({ pool }: Services) {
         }),
       },
     )
+}
+
+/** One page of an inbox, newest first. */
+export async function readMessages(
+  pool: Pool,
+  filter: { projectId: string; labels: readonly string[]; limit: number; cursor: Cursor | null },
+): Promise<Static<typeof MessagePage>> {
+  const { messages, more } = await listMessages(pool, filter)
+  const last = messages.at(-1)
+  const items = messages.map(toItem)
+  if (!more || last === undefined) return { messages: items, count: items.length }
+  const nextPageToken = encodeCursor({ atMs: last.createdAt.getTime(), row: last.row })
+  return { messages: items, count: items.length, nextPageToken }
+}
+
+/** One message. @throws {ApiError} 404 */
+export async function readMessage(pool: Pool, projectId: string, messageId: string) {
+  const message = await findMessage(pool, projectId, messageId)
+  if (message === null) throw notFound('Message not found')
+  return toWhole(message)
+}
+
+/** Adds and removes labels. @throws {ApiError} 400 for a change that cannot be made, 404 */
+export async function changeLabels(
+  pool: Pool,
+  projectId: string,
+  messageId: string,
+  body: Static<typeof LabelChange>,
+) {
+  const change = readLabelChange(body)
+  try {
+    const message = await updateLabels(pool, { projectId, messageId, ...change })
+    if (message === null) throw notFound('Message not found')
+    return toWhole(message)
+  } catch (error) {
+    if (!(error instanceof TooManyLabelsError)) throw error
+    throw badRequest(`addLabels must leave at most ${LABELS_MAX} labels on the message`)
+  }
 }
 
 function readLabels(query: string | undefined): string[] {

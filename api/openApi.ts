@@ -181,7 +181,7 @@ const json = (schema: unknown, example: unknown): Json => ({
  * A schema as plain JSON Schema: without TypeBox's symbols, without the wording of our error messages, and with
  * `openapi` in place of a schema that only describes how a query string is checked.
  */
-function plain(schema: TSchema): unknown {
+export function plain(schema: TSchema): unknown {
   return JSON.parse(
     JSON.stringify(schema, (_key, value) => {
       if (typeof value !== 'object' || value === null || Array.isArray(value)) return value

@@ -17,6 +17,8 @@ export type Operation = {
   access: Access
   /** Body size limit in bytes; the default when left out. */
   bodyMaxBytes?: number
+  /** The body may be any JSON; the handler judges it. */
+  anyJson?: true
   success: { status: number; description: string; schema?: TSchema; example?: unknown }
   /** An example of the request body. */
   requestExample?: unknown

@@ -14,6 +14,8 @@ export type Route = {
   access: Access
   /** Body size limit in bytes; the default when left out. */
   bodyMaxBytes?: number
+  /** The body may be any JSON; the handler judges it. */
+  anyJson?: true
 }
 
 /** How a path and a method are matched: by a route, by a path that lacks the method, or by nothing. */
@@ -28,15 +30,21 @@ export class RouteTable {
 
   constructor(app: AnyElysia) {
     for (const { method, path, hooks } of app.routes) {
-      const detail = (hooks?.detail ?? {}) as { access?: Access; bodyMaxBytes?: number }
+      const detail = (hooks?.detail ?? {}) as Partial<Route>
       if (detail.access === undefined)
         throw new Error(`${method} ${path} does not say who may call it`)
       const pattern = segments(path).map((part) => (part.startsWith(':') ? null : part))
       const entries = this.#byLength.get(pattern.length) ?? []
-      const { access, bodyMaxBytes } = detail
+      const { access, bodyMaxBytes, anyJson } = detail
       entries.push({
         pattern,
-        route: { method, path, access, ...(bodyMaxBytes === undefined ? {} : { bodyMaxBytes }) },
+        route: {
+          method,
+          path,
+          access,
+          ...(bodyMaxBytes === undefined ? {} : { bodyMaxBytes }),
+          ...(anyJson === undefined ? {} : { anyJson }),
+        },
       })
       this.#byLength.set(pattern.length, entries)
     }

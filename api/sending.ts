@@ -1,4 +1,4 @@
-import { Type as t } from '@sinclair/typebox'
+import { type Static, Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { addressKey, parseAddress } from '../shared/address.ts'
 import { newMessageId } from '../shared/ids.ts'
@@ -32,7 +32,7 @@ const NoAttachments = t.Optional(
   t.Array(t.Unknown(), { maxItems: 0, error: 'be left out: attachments cannot be sent yet' }),
 )
 
-const SendBody = t.Object({
+export const SendBody = t.Object({
   to: AddressList(1),
   subject: t.String({
     maxLength: SUBJECT_MAX_LENGTH,
@@ -46,7 +46,7 @@ const SendBody = t.Object({
   attachments: NoAttachments,
 })
 
-const ReplyBody = t.Object({
+export const ReplyBody = t.Object({
   text: Text,
   html: Html,
   replyAll: t.Optional(
@@ -57,43 +57,13 @@ const ReplyBody = t.Object({
 
 /** Send and reply: the message and its job are stored in one transaction, and the worker does the rest. */
 export function sendingRoutes(services: Services) {
-  const { pool, config } = services
   return new Elysia()
     .post(
       '/v0/messages/send',
       async ({ request, body, set }) => {
-        const to = readAddresses('to', body.to)
-        const cc = readAddresses('cc', body.cc ?? [])
-        const bcc = readAddresses('bcc', body.bcc ?? [])
-        if (to.length + cc.length + bcc.length > RECIPIENTS_MAX) {
-          throw badRequest(`to, cc and bcc must name at most ${RECIPIENTS_MAX} recipients together`)
-        }
-        const { projectId, inboxAddress: from } = projectOf(request)
-        const accepted = await accept(services, {
-          projectId,
-          messageId: newMessageId(config.mailDomain),
-          threadRow: null,
-          from,
-          to,
-          cc,
-          bcc,
-          subject: body.subject,
-          text: body.text,
-          html: body.html ?? null,
-          inReplyTo: [],
-          references: [],
-        })
+        const sent = await sendMessage(services, projectOf(request), body)
         set.status = 201
-        return {
-          messageId: accepted.messageId,
-          threadId: accepted.threadId,
-          inboxId: from,
-          from: [from],
-          to,
-          subject: body.subject,
-          labels: ['sent'],
-          createdAt: accepted.createdAt.toISOString(),
-        }
+        return sent
       },
       {
         body: SendBody,
@@ -126,36 +96,9 @@ export function sendingRoutes(services: Services) {
       '/v0/messages/:messageId/reply',
       async ({ request, params, body, set }) => {
         const { projectId } = projectOf(request)
-        const original = await findMessage(pool, projectId, params.messageId)
-        if (original === null) throw notFound('Message not found')
-        const subject = replySubject(original.subject)
-          .slice(0, SUBJECT_MAX_LENGTH)
-          .replace(/[\r\n]+/g, ' ')
-        const accepted = await accept(services, {
-          projectId,
-          messageId: newMessageId(config.mailDomain),
-          threadRow: original.threadRow,
-          from: original.inboxAddress,
-          ...replyRecipients(original, body.replyAll ?? false),
-          bcc: [],
-          subject,
-          text: body.text,
-          html: body.html ?? null,
-          inReplyTo: [original.headerMessageId],
-          references: replyReferences({
-            messageId: original.headerMessageId,
-            inReplyTo: original.inReplyTo,
-            references: original.references,
-          }),
-        })
+        const sent = await replyTo(services, projectId, params.messageId, body)
         set.status = 201
-        return {
-          messageId: accepted.messageId,
-          threadId: accepted.threadId,
-          subject,
-          labels: ['sent'],
-          createdAt: accepted.createdAt.toISOString(),
-        }
+        return sent
       },
       {
         params: MessageParams,
@@ -183,6 +126,82 @@ export function sendingRoutes(services: Services) {
         }),
       },
     )
+}
+
+/** Stores a message to send; it starts a new thread. @throws {ApiError} 400 */
+export async function sendMessage(
+  services: Services,
+  { projectId, inboxAddress: from }: { projectId: string; inboxAddress: string },
+  body: Static<typeof SendBody>,
+) {
+  const to = readAddresses('to', body.to)
+  const cc = readAddresses('cc', body.cc ?? [])
+  const bcc = readAddresses('bcc', body.bcc ?? [])
+  if (to.length + cc.length + bcc.length > RECIPIENTS_MAX) {
+    throw badRequest(`to, cc and bcc must name at most ${RECIPIENTS_MAX} recipients together`)
+  }
+  const accepted = await accept(services, {
+    projectId,
+    messageId: newMessageId(services.config.mailDomain),
+    threadRow: null,
+    from,
+    to,
+    cc,
+    bcc,
+    subject: body.subject,
+    text: body.text,
+    html: body.html ?? null,
+    inReplyTo: [],
+    references: [],
+  })
+  return {
+    messageId: accepted.messageId,
+    threadId: accepted.threadId,
+    inboxId: from,
+    from: [from],
+    to,
+    subject: body.subject,
+    labels: ['sent'],
+    createdAt: accepted.createdAt.toISOString(),
+  }
+}
+
+/** Stores a reply, in the thread of the original. @throws {ApiError} 400, 404 */
+export async function replyTo(
+  services: Services,
+  projectId: string,
+  messageId: string,
+  body: Static<typeof ReplyBody>,
+) {
+  const original = await findMessage(services.pool, projectId, messageId)
+  if (original === null) throw notFound('Message not found')
+  const subject = replySubject(original.subject)
+    .slice(0, SUBJECT_MAX_LENGTH)
+    .replace(/[\r\n]+/g, ' ')
+  const accepted = await accept(services, {
+    projectId,
+    messageId: newMessageId(services.config.mailDomain),
+    threadRow: original.threadRow,
+    from: original.inboxAddress,
+    ...replyRecipients(original, body.replyAll ?? false),
+    bcc: [],
+    subject,
+    text: body.text,
+    html: body.html ?? null,
+    inReplyTo: [original.headerMessageId],
+    references: replyReferences({
+      messageId: original.headerMessageId,
+      inReplyTo: original.inReplyTo,
+      references: original.references,
+    }),
+  })
+  return {
+    messageId: accepted.messageId,
+    threadId: accepted.threadId,
+    subject,
+    labels: ['sent'],
+    createdAt: accepted.createdAt.toISOString(),
+  }
 }
 
 async function accept(services: Services, intent: SendIntent) {

@@ -1,6 +1,7 @@
-import { Type as t } from '@sinclair/typebox'
+import { type Static, Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { encodeCursor } from '../shared/cursor.ts'
+import { type Cursor, encodeCursor } from '../shared/cursor.ts'
+import type { Pool } from '../sql/db.ts'
 import { listThreadMessages } from '../sql/messages.ts'
 import { findThread, listThreads, type Thread } from '../sql/threads.ts'
 import { projectOf, type Services } from './context.ts'
@@ -10,8 +11,10 @@ import { toWhole, WholeMessage } from './messageView.ts'
 import { operation, PageQuery, Time } from './operation.ts'
 import { readPage } from './page.ts'
 
-const THREAD_MESSAGES_DEFAULT = 200
-const THREAD_MESSAGES_MAX = 500
+export const THREAD_MESSAGES_DEFAULT = 200
+export const THREAD_MESSAGES_MAX = 500
+
+export const ThreadParams = t.Object({ threadId: t.String({ minLength: 1, maxLength: 100 }) })
 
 const ThreadHead = t.Object({
   threadId: t.String(),
@@ -22,10 +25,18 @@ const ThreadHead = t.Object({
 })
 
 const ThreadItem = t.Composite([ThreadHead, t.Object({ messageCount: t.Integer() })])
-const WholeThread = t.Composite([
+/** A thread with its messages. */
+export const WholeThread = t.Composite([
   ThreadHead,
   t.Object({ totalMessages: t.Integer(), messages: t.Array(WholeMessage) }),
 ])
+
+/** One page of threads. */
+export const ThreadPage = t.Object({
+  threads: t.Array(ThreadItem),
+  count: t.Integer(),
+  nextPageToken: t.Optional(t.String()),
+})
 
 const EXAMPLE_HEAD = {
   threadId: EXAMPLE_MESSAGE.threadId,
@@ -48,18 +59,8 @@ export function threadRoutes({ pool }: Services) {
   return new Elysia()
     .get(
       '/v0/threads',
-      async ({ request, query }) => {
-        const { threads, next } = await listThreads(pool, {
-          projectId: projectOf(request).projectId,
-          ...readPage(query),
-        })
-        const items = threads.map((thread) => ({
-          ...toHead(thread),
-          messageCount: thread.messageCount,
-        }))
-        const page = { threads: items, count: items.length }
-        return next === null ? page : { ...page, nextPageToken: encodeCursor(next) }
-      },
+      ({ request, query }) =>
+        readThreads(pool, { projectId: projectOf(request).projectId, ...readPage(query) }),
       {
         query: PageQuery,
         detail: operation({
@@ -69,11 +70,7 @@ export function threadRoutes({ pool }: Services) {
           success: {
             status: 200,
             description: 'One page of threads.',
-            schema: t.Object({
-              threads: t.Array(ThreadItem),
-              count: t.Integer(),
-              nextPageToken: t.Optional(t.String()),
-            }),
+            schema: ThreadPage,
             example: { threads: [{ ...EXAMPLE_HEAD, messageCount: 2 }], count: 1 },
           },
         }),
@@ -81,19 +78,14 @@ export function threadRoutes({ pool }: Services) {
     )
     .get(
       '/v0/threads/:threadId',
-      async ({ request, params, query }) => {
-        const thread = await findThread(pool, projectOf(request).projectId, params.threadId)
-        if (thread === null) throw notFound('Thread not found')
-        const limit = Math.min(Number(query.limit ?? THREAD_MESSAGES_DEFAULT), THREAD_MESSAGES_MAX)
-        const messages = await listThreadMessages(pool, { threadRow: thread.row, limit })
-        return {
-          ...toHead(thread),
-          totalMessages: thread.messageCount,
-          messages: messages.map(toWhole),
-        }
-      },
+      ({ request, params, query }) =>
+        readThread(pool, {
+          projectId: projectOf(request).projectId,
+          threadId: params.threadId,
+          limit: Math.min(Number(query.limit ?? THREAD_MESSAGES_DEFAULT), THREAD_MESSAGES_MAX),
+        }),
       {
-        params: t.Object({ threadId: t.String({ minLength: 1, maxLength: 100 }) }),
+        params: ThreadParams,
         query: t.Pick(PageQuery, ['limit']),
         detail: operation({
           summary: 'Get a thread with its messages',
@@ -110,4 +102,33 @@ export function threadRoutes({ pool }: Services) {
         }),
       },
     )
+}
+
+/** One page of threads, the most recently updated first. */
+export async function readThreads(
+  pool: Pool,
+  filter: { projectId: string; limit: number; cursor: Cursor | null },
+): Promise<Static<typeof ThreadPage>> {
+  const { threads, next } = await listThreads(pool, filter)
+  const items = threads.map((thread) => ({
+    ...toHead(thread),
+    messageCount: thread.messageCount,
+  }))
+  const page = { threads: items, count: items.length }
+  return next === null ? page : { ...page, nextPageToken: encodeCursor(next) }
+}
+
+/** A thread with its newest `limit` messages, oldest first. @throws {ApiError} 404 */
+export async function readThread(
+  pool: Pool,
+  wanted: { projectId: string; threadId: string; limit: number },
+) {
+  const thread = await findThread(pool, wanted.projectId, wanted.threadId)
+  if (thread === null) throw notFound('Thread not found')
+  const messages = await listThreadMessages(pool, { threadRow: thread.row, limit: wanted.limit })
+  return {
+    ...toHead(thread),
+    totalMessages: thread.messageCount,
+    messages: messages.map(toWhole),
+  }
 }

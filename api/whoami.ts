@@ -1,5 +1,6 @@
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
+import type { Pool } from '../sql/db.ts'
 import { findProject } from '../sql/projects.ts'
 import { identityOf, type Services } from './context.ts'
 import { notFound } from './errors.ts'
@@ -7,7 +8,8 @@ import { operation } from './operation.ts'
 
 const Nullable = (schema: ReturnType<typeof t.String>) => t.Union([schema, t.Null()])
 
-const Identity = t.Object({
+/** Who a key acts as. */
+export const IdentitySchema = t.Object({
   identityId: Nullable(t.String()),
   projectId: Nullable(t.String({ description: 'The same value as identityId.' })),
   name: t.String(),
@@ -26,25 +28,9 @@ const Identity = t.Object({
 export function whoamiRoutes({ pool }: Services) {
   return new Elysia().get(
     '/v0/whoami',
-    async ({ request }) => {
-      const identity = identityOf(request)
-      if (identity.projectId === null) return platformIdentity()
-      const project = await findProject(pool, identity.projectId)
-      if (project === null) throw notFound('Project not found')
-      return {
-        identityId: project.id,
-        projectId: project.id,
-        name: project.name,
-        email: project.emailAddress,
-        displayName: project.name,
-        type: 'INBOX',
-        purpose: project.purpose,
-        scopes: project.scopes,
-        usageCount: project.requestCount,
-        lastUsedAt: project.lastUsedAt?.toISOString() ?? null,
-        createdAt: project.createdAt.toISOString(),
-        wallet: project.payTo === null ? null : { address: project.payTo },
-      }
+    ({ request }) => {
+      const { projectId } = identityOf(request)
+      return projectId === null ? platformIdentity() : projectIdentity(pool, projectId)
     },
     {
       detail: operation({
@@ -54,7 +40,7 @@ export function whoamiRoutes({ pool }: Services) {
         success: {
           status: 200,
           description: 'The project of the key; of a platform key, the platform.',
-          schema: Identity,
+          schema: IdentitySchema,
           example: {
             identityId: 'prj_0a1b2c3d4e5f60718293a4b5',
             projectId: 'prj_0a1b2c3d4e5f60718293a4b5',
@@ -73,6 +59,26 @@ export function whoamiRoutes({ pool }: Services) {
       }),
     },
   )
+}
+
+/** The project a key acts as. @throws {ApiError} 404 when it was deleted a moment ago */
+export async function projectIdentity(pool: Pool, projectId: string) {
+  const project = await findProject(pool, projectId)
+  if (project === null) throw notFound('Project not found')
+  return {
+    identityId: project.id,
+    projectId: project.id,
+    name: project.name,
+    email: project.emailAddress,
+    displayName: project.name,
+    type: 'INBOX',
+    purpose: project.purpose,
+    scopes: project.scopes,
+    usageCount: project.requestCount,
+    lastUsedAt: project.lastUsedAt?.toISOString() ?? null,
+    createdAt: project.createdAt.toISOString(),
+    wallet: project.payTo === null ? null : { address: project.payTo },
+  }
 }
 
 /** A platform key is no project: what only a project has is null. */

@@ -4,17 +4,31 @@ import type { Queryable } from './db.ts'
 export type Usage = { used: number; resetsAt: Date }
 
 /**
- * A statement that counts one request for each subject of `subjects` (a query with a text column `subject`) in the
+ * A statement that counts one request (or `weight`, an SQL integer) for each subject of `subjects` (a query with a text column `subject`) in the
  * current minute of the database's clock, which all API processes share: the limit is exact whatever their number.
  */
-export function rateWindowUpsert(subjects: string): string {
+export function rateWindowUpsert(subjects: string, weight = '1'): string {
   return `
     insert into rate_windows as w (subject, window_start, used)
-    select subject, date_trunc('minute', clock_timestamp()), 1 from (${subjects}) s
+    select subject, date_trunc('minute', clock_timestamp()), ${weight} from (${subjects}) s
     on conflict (subject) do update set
-      used = case when excluded.window_start > w.window_start then 1 else w.used + 1 end,
+      used = case when excluded.window_start > w.window_start then excluded.used else w.used + excluded.used end,
       window_start = greatest(excluded.window_start, w.window_start)
     returning subject, used, window_start + interval '1 minute' as resets_at`
+}
+
+/** Counts further requests of a project, at least one: those that came in one HTTP request with the first. */
+export async function countRequests(
+  db: Queryable,
+  projectId: string,
+  requests: number,
+): Promise<Usage> {
+  const { rows } = await db.query<{ used: number; resets_at: Date }>({
+    name: 'count-requests',
+    text: rateWindowUpsert('select $1::text as subject', '$2::int'),
+    values: [projectId, requests],
+  })
+  return { used: rows[0]!.used, resetsAt: rows[0]!.resets_at }
 }
 
 /** Counts one failed authentication of `address` (an IPv4 address or an IPv6 /64 prefix). */

@@ -1,0 +1,53 @@
+/** Mail as a model reads it in the text of an answer; the whole of it stands in the data beside the text. */
+import type { toItem, toWhole } from '../messageView.ts'
+
+type Item = ReturnType<typeof toItem>
+type Whole = ReturnType<typeof toWhole>
+
+const PREVIEW_MAX_CHARS = 200
+const THREAD_BODY_MAX_CHARS = 2_000
+const BODY_MAX_CHARS = 20_000
+
+/** What the sender wrote now, rather than what is quoted below it. */
+const ownText = (message: Item): string => message.extractedText || message.text
+
+/** One line a message: what is needed to choose one. */
+export function messageLine(message: Item): string {
+  const preview = cut(ownText(message).replace(/\s+/g, ' ').trim(), PREVIEW_MAX_CHARS)
+  return `${message.messageId} | ${message.createdAt} | from ${message.from.join(', ')} | ${message.labels.join(',')} | ${oneLine(message.subject)} | ${preview}`
+}
+
+/** One message of several. */
+export function messageBlock(message: Whole): string {
+  return `${head(message)}\n\n${cut(ownText(message), THREAD_BODY_MAX_CHARS)}`
+}
+
+/** One message alone. */
+export function wholeMessage(message: Whole): string {
+  const files = message.attachments.map(
+    ({ filename, contentType, size }) => `${oneLine(filename)} (${contentType}, ${size} bytes)`,
+  )
+  const attachments = files.length === 0 ? '' : `\nAttachments: ${files.join('; ')}`
+  return `${head(message)}${attachments}\n\n${cut(message.text, BODY_MAX_CHARS)}`
+}
+
+function head(message: Whole): string {
+  const cc = message.cc.length === 0 ? '' : `\nCc: ${message.cc.join(', ')}`
+  return [
+    `messageId: ${message.messageId}`,
+    `threadId: ${message.threadId}`,
+    `Date: ${message.createdAt}`,
+    `From: ${message.from.join(', ')}`,
+    `To: ${message.to.join(', ')}${cc}`,
+    `Subject: ${oneLine(message.subject)}`,
+    `Labels: ${message.labels.join(', ')}`,
+  ].join('\n')
+}
+
+const oneLine = (text: string): string => text.replace(/\s+/g, ' ')
+
+/** Cuts at a length, never within a surrogate pair. */
+export function cut(text: string, maxChars: number): string {
+  if (text.length <= maxChars) return text
+  return `${text.slice(0, maxChars).replace(/[\ud800-\udbff]$/, '')}… [cut]`
+}

@@ -1,0 +1,175 @@
+import { type Static, Type as t } from '@sinclair/typebox'
+import { LABELS_MAX } from '../../sql/messages.ts'
+import {
+  changeLabels,
+  Label,
+  LabelChange,
+  MessagePage,
+  MessageParams,
+  readMessage,
+  readMessages,
+} from '../messages.ts'
+import { RepliedMessage, SentMessage, WholeMessage } from '../messageView.ts'
+import { readPage } from '../page.ts'
+import { ReplyBody, replyTo, SendBody, sendMessage } from '../sending.ts'
+import { cut, messageLine, wholeMessage } from './mailText.ts'
+import { defineTool, READS, STRICT, type Tool } from './tool.ts'
+import { fence, UNTRUSTED, UntrustedMark } from './untrusted.ts'
+
+/** The paging arguments of every list. */
+export const PageInput = {
+  limit: t.Optional(
+    t.Integer({ minimum: 1, maximum: 100, default: 50, description: 'Results at most.' }),
+  ),
+  pageToken: t.Optional(
+    t.String({ maxLength: 64, description: 'nextPageToken of the previous answer, unchanged.' }),
+  ),
+}
+
+/** Reads the paging arguments. @throws {ApiError} 400 */
+export const pageOf = ({ limit, pageToken }: { limit?: number; pageToken?: string }) =>
+  readPage({
+    ...(limit === undefined ? {} : { limit: String(limit) }),
+    ...(pageToken === undefined ? {} : { pageToken }),
+  })
+
+/** Mail leaves the service and cannot be called back; saying it twice sends it twice. */
+const SENDS = {
+  readOnlyHint: false,
+  destructiveHint: false,
+  idempotentHint: false,
+  openWorldHint: true,
+} as const
+
+/** A body in a list is cut here: fifty whole mails would fill a model's context. */
+const LIST_BODY_MAX_CHARS = 1_000
+
+const WRONG_MESSAGE_ID =
+  'Take messageId, angle brackets included, from mail.list_messages or mail.get_thread.'
+
+type Page = Static<typeof MessagePage>
+
+const shortened = (message: Page['messages'][number]): Page['messages'][number] => ({
+  ...message,
+  text: cut(message.text, LIST_BODY_MAX_CHARS),
+  ...(message.extractedText === undefined
+    ? {}
+    : { extractedText: cut(message.extractedText, LIST_BODY_MAX_CHARS) }),
+})
+
+const listMessages = defineTool({
+  name: 'mail.list_messages',
+  title: 'List mail',
+  description: `Lists the mail of this inbox, received and sent, newest first. Use it to see what has arrived (labels ["unread"]) or to find a messageId. Answers messages (their text cut after ${LIST_BODY_MAX_CHARS} characters; mail.get_message has all of it), count, and nextPageToken if there are more. After handling a message, mark it with mail.update_labels. Example: {"labels":["unread"],"limit":10}`,
+  scope: 'mail:read',
+  input: t.Object(
+    {
+      labels: t.Optional(
+        t.Array(Label, {
+          maxItems: LABELS_MAX,
+          description: 'A message must carry all of these, such as received, sent, unread, read.',
+        }),
+      ),
+      ...PageInput,
+    },
+    STRICT,
+  ),
+  output: t.Composite([MessagePage, UntrustedMark]),
+  hints: READS,
+  async run({ services, projectId }, input) {
+    const page = await readMessages(services.pool, {
+      projectId,
+      labels: [...new Set(input.labels)],
+      ...pageOf(input),
+    })
+    const more =
+      page.nextPageToken === undefined ? '' : ` More: pass pageToken "${page.nextPageToken}".`
+    const head = `${page.count} messages, newest first.${more}`
+    return {
+      data: { ...page, messages: page.messages.map(shortened), ...UNTRUSTED },
+      text:
+        page.count === 0 ? head : `${head}\n${fence(page.messages.map(messageLine).join('\n'))}`,
+    }
+  },
+})
+
+const getMessage = defineTool({
+  name: 'mail.get_message',
+  title: 'Read a message',
+  description:
+    'Reads one message whole: addresses, subject, text, extractedText (without quoted history), labels, attachments, and for sent mail its deliveryStatus. Use it before answering, and to see whether sent mail arrived. Reading does not mark it read. Example: {"messageId":"<4f2a@mail.example.com>"}',
+  scope: 'mail:read',
+  input: t.Object(MessageParams.properties, STRICT),
+  output: t.Composite([WholeMessage, UntrustedMark]),
+  hints: READS,
+  fixes: { not_found: WRONG_MESSAGE_ID },
+  async run({ services, projectId }, { messageId }) {
+    const message = await readMessage(services.pool, projectId, messageId)
+    return { data: { ...message, ...UNTRUSTED }, text: fence(wholeMessage(message)) }
+  },
+})
+
+const send = defineTool({
+  name: 'mail.send',
+  title: 'Send mail',
+  description:
+    'Sends a new mail from this inbox and starts a new thread. To answer a mail use mail.reply instead, which keeps the thread. Mail cannot be called back, and each call sends once more: never repeat a call that succeeded. Answers messageId and threadId as soon as the mail is accepted; delivery follows (deliveryStatus of mail.get_message). Example: {"to":["ada@example.com"],"subject":"Offer","text":"Shall I order?"}',
+  scope: 'mail:send',
+  input: t.Omit(SendBody, ['attachments'], STRICT),
+  output: SentMessage,
+  hints: SENDS,
+  async run({ services, projectId, inboxAddress }, input) {
+    const sent = await sendMessage(services, { projectId, inboxAddress }, input)
+    const { messageId, threadId } = sent
+    return {
+      data: sent,
+      text: `Accepted for delivery: messageId ${messageId}, thread ${threadId}.`,
+    }
+  },
+})
+
+const reply = defineTool({
+  name: 'mail.reply',
+  title: 'Answer a mail',
+  description:
+    'Answers a message in its thread: goes to its sender (Reply-To, else From), with replyAll also to the other recipients; the subject is made from the original. Each call sends once more: never repeat a call that succeeded. Answers messageId, threadId and subject. Example: {"messageId":"<4f2a@mail.example.com>","text":"Yes, please."}',
+  scope: 'mail:send',
+  input: t.Composite([MessageParams, t.Omit(ReplyBody, ['attachments'])], STRICT),
+  output: RepliedMessage,
+  hints: SENDS,
+  fixes: { not_found: WRONG_MESSAGE_ID },
+  async run({ services, projectId }, { messageId, ...body }) {
+    const sent = await replyTo(services, projectId, messageId, body)
+    return {
+      data: sent,
+      text: `Accepted for delivery: messageId ${sent.messageId}, thread ${sent.threadId}.`,
+    }
+  },
+})
+
+const updateLabels = defineTool({
+  name: 'mail.update_labels',
+  title: 'Label a message',
+  description:
+    'Adds and removes labels of one message. Use it to mark mail as read once handled (adding read removes unread, and the reverse), or to keep track with labels of your own. At least one of addLabels and removeLabels must name a label. Answers the message with its labels afterwards. Example: {"messageId":"<4f2a@mail.example.com>","addLabels":["read","invoice"]}',
+  scope: 'mail:manage',
+  input: t.Composite([MessageParams, LabelChange], STRICT),
+  output: t.Composite([WholeMessage, UntrustedMark]),
+  hints: {
+    readOnlyHint: false,
+    destructiveHint: false,
+    idempotentHint: true,
+    openWorldHint: false,
+  },
+  fixes: { not_found: WRONG_MESSAGE_ID },
+  async run({ services, projectId }, { messageId, ...change }) {
+    const message = await changeLabels(services.pool, projectId, messageId, change)
+    return {
+      data: { ...message, ...UNTRUSTED },
+      text: `${message.messageId} now has the labels ${JSON.stringify(message.labels)}.`,
+    }
+  },
+})
+
+/** The tools of single messages. */
+export const mailTools: readonly Tool[] = [listMessages, getMessage, send, reply, updateLabels]

@@ -1,0 +1,120 @@
+import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
+import { Type as t } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import { notAnObject } from '../body.ts'
+import { identityOf, requestIdOf, type Services } from '../context.ts'
+import { ApiError, badRequest } from '../errors.ts'
+import { countFurther } from '../gate.ts'
+import { operation } from '../operation.ts'
+import { createMcpServer } from './server.ts'
+
+/** The last protocol version with JSON-RPC batches; its clients do not send the version header yet. */
+const BATCH_VERSION = '2025-03-26'
+const BATCH_MAX = 20
+
+const Query = t.Object({
+  names: t.Optional(t.Union([t.Literal('dotted'), t.Literal('underscore')])),
+})
+
+/**
+ * MCP over Streamable HTTP, without sessions: each request gets a server of its own, so that any API process can answer
+ * any request. GET and DELETE, which belong to sessions, are 405.
+ */
+export function mcpRoutes(services: Services) {
+  return new Elysia().post(
+    '/mcp',
+    ({ request, query, body }) => answer(services, request, body, query.names ?? 'dotted'),
+    {
+      query: Query,
+      detail: operation({
+        summary: 'MCP over Streamable HTTP',
+        tag: 'Service',
+        access: 'key',
+        anyJson: true,
+        success: { status: 200, description: 'JSON-RPC.' },
+      }),
+    },
+  )
+}
+
+async function answer(
+  services: Services,
+  request: Request,
+  given: unknown,
+  naming: 'dotted' | 'underscore',
+): Promise<Response> {
+  const { projectId, inboxAddress, scopes } = identityOf(request)
+  if (projectId === null || inboxAddress === null) {
+    throw new ApiError(
+      403,
+      'forbidden',
+      'MCP acts as one project: use a project key (loid-…) instead of a platform key',
+    )
+  }
+  refuseForeignOrigin(request.headers.get('origin'), services.config.http.baseUrl)
+  const body = readMessages(given, request.headers.get('mcp-protocol-version'))
+  if (body === null) return new Response(null, { status: 202 })
+  await countFurther(services, projectId, toolCalls(body) - 1)
+  const mcp = createMcpServer({
+    services,
+    projectId,
+    inboxAddress,
+    scopes,
+    naming,
+    requestId: requestIdOf(request),
+    disconnected: request.signal,
+  })
+  const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true })
+  // The SDK's own class misses its own interface under exactOptionalPropertyTypes.
+  await mcp.connect(transport as Transport)
+  try {
+    return await transport.handleRequest(request, { parsedBody: body })
+  } finally {
+    await mcp.close()
+  }
+}
+
+/**
+ * A page of another site must not reach an MCP server on the user's machine by DNS rebinding (MCP, Streamable HTTP,
+ * security warning). Programs send no Origin; browsers always do.
+ */
+function refuseForeignOrigin(origin: string | null, baseUrl: string): void {
+  if (origin === null || !URL.canParse(origin)) return
+  const { protocol, hostname } = new URL(origin)
+  if (protocol !== 'http:' && protocol !== 'https:') return
+  const own = ['localhost', '127.0.0.1', '[::1]', new URL(baseUrl).hostname]
+  if (own.includes(hostname)) return
+  throw new ApiError(403, 'forbidden', 'Pages of this Origin may not use MCP here')
+}
+
+/**
+ * Reads the JSON-RPC message, or the batch of messages, of a request.
+ * @returns null when nothing is left to answer.
+ * @throws {ApiError} 400
+ */
+function readMessages(value: unknown, version: string | null): object | null {
+  if (typeof value !== 'object' || value === null) throw notAnObject()
+  if (!Array.isArray(value)) return isCancellation(value) ? null : value
+  if (version !== null && version !== BATCH_VERSION) {
+    throw badRequest(`MCP ${version} has no batches: send one message in each request`)
+  }
+  if (value.length === 0 || value.length > BATCH_MAX) {
+    throw badRequest(`A batch must have 1 to ${BATCH_MAX} messages`)
+  }
+  const rest = value.filter((message) => !isCancellation(message))
+  return rest.length === 0 ? null : rest
+}
+
+/**
+ * Without sessions no request of another connection can be found to be cancelled; and of one in the same batch the
+ * transport would wait for the answer for ever.
+ */
+const isCancellation = (message: unknown): boolean =>
+  methodOf(message) === 'notifications/cancelled'
+
+const toolCalls = (body: object): number =>
+  [body].flat().filter((message) => methodOf(message) === 'tools/call').length
+
+const methodOf = (message: unknown): unknown =>
+  typeof message === 'object' && message !== null && 'method' in message ? message.method : null

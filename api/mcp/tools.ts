@@ -1,0 +1,7 @@
+import { mailTools } from './mailTools.ts'
+import { threadTools } from './threadTools.ts'
+import type { Tool } from './tool.ts'
+import { whoamiTool } from './whoamiTool.ts'
+
+/** Every tool, in the order in which they are listed. */
+export const TOOLS: readonly Tool[] = [whoamiTool, ...mailTools, ...threadTools]
