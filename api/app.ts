@@ -8,7 +8,9 @@ import { ApiError, badRequest, errorResponse, notFound, toApiError } from './err
 import { facilitatorRoutes } from './facilitator.ts'
 import { admit, type Budget, Refusal } from './gate.ts'
 import { healthRoutes } from './health.ts'
+import { mailChangeRoutes } from './mailChanges.ts'
 import { mcpRoutes } from './mcp/routes.ts'
+import { messageContentRoutes } from './messageContents.ts'
 import { messageRoutes } from './messages.ts'
 import { metricsRoutes } from './metrics.ts'
 import { openApiDocument } from './openApi.ts'
@@ -85,6 +87,8 @@ function createRoutes(services: Services) {
     .use(metricsRoutes(services))
     .use(whoamiRoutes(services))
     .use(messageRoutes(services))
+    .use(messageContentRoutes(services))
+    .use(mailChangeRoutes(services))
     .use(sendingRoutes(services))
     .use(threadRoutes(services))
     .use(sellerRoutes(services))

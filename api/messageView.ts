@@ -1,4 +1,5 @@
 import { Type as t } from '@sinclair/typebox'
+import { highlight, type SearchQuery } from '../shared/searchQuery.ts'
 import type { Message } from '../sql/messages.ts'
 import { Time } from './operation.ts'
 
@@ -17,7 +18,7 @@ const AttachmentSchema = t.Object({
 })
 
 /** A message in a list: without inboxId and cc (specification, Message). */
-export const MessageItem = t.Object({
+const MessageItem = t.Object({
   messageId: MessageId,
   threadId: ThreadId,
   from: Addresses,
@@ -28,6 +29,28 @@ export const MessageItem = t.Object({
   labels: Labels,
   createdAt: Time,
 })
+
+const Highlights = t.Array(
+  t.Object({
+    text: t.String({ description: 'A piece of the field.' }),
+    ranges: t.Array(t.Array(t.Integer(), { minItems: 2, maxItems: 2 }), {
+      description: 'What was found in it: start and end, in UTF-16 units.',
+    }),
+  }),
+)
+
+/** A message in a list; of a search, with the places it was found at. */
+export const FoundMessage = t.Composite([
+  MessageItem,
+  t.Object({
+    highlights: t.Optional(
+      t.Object(
+        { subject: Highlights, text: Highlights },
+        { description: 'When something was searched for.' },
+      ),
+    ),
+  }),
+])
 
 /** A whole message: what get-message and get-thread serve. */
 export const WholeMessage = t.Composite([
@@ -75,6 +98,18 @@ export const toItem = (message: Message) => ({
   labels: message.labels,
   createdAt: message.createdAt.toISOString(),
 })
+
+/** A message that was searched for. */
+export function toFound(message: Message, queries: readonly SearchQuery[]) {
+  const query = { clauses: queries.flatMap(({ clauses }) => clauses) }
+  return {
+    ...toItem(message),
+    highlights: {
+      subject: highlight(message.subject, query, 'subject'),
+      text: highlight(message.text, query, 'text'),
+    },
+  }
+}
 
 export const toWhole = (message: Message) => ({
   ...toItem(message),

@@ -135,6 +135,7 @@ export function metricsRoutes({ config, metrics }: Services) {
         success: {
           status: 200,
           description: 'Request durations of this process; queues, payments and deliveries of all.',
+          contentType: 'text/plain',
           schema: t.String(),
           example: 'purser_jobs{task="send_mail",state="ready"} 0\n',
         },

@@ -102,7 +102,14 @@ function operationObject(method: string, template: string, hooks: Hooks): Operat
         description: success.description,
         ...(success.schema === undefined
           ? {}
-          : { content: json(plain(success.schema), success.example) }),
+          : {
+              content: {
+                [success.contentType ?? 'application/json']: {
+                  schema: plain(success.schema),
+                  ...(success.example === undefined ? {} : { example: success.example }),
+                },
+              },
+            }),
       },
       ...errorResponses(detail, hooks),
     },

@@ -19,7 +19,14 @@ export type Operation = {
   bodyMaxBytes?: number
   /** The body may be any JSON; the handler judges it. */
   anyJson?: true
-  success: { status: number; description: string; schema?: TSchema; example?: unknown }
+  success: {
+    status: number
+    description: string
+    schema?: TSchema
+    example?: unknown
+    /** Of the answer; application/json when left out. */
+    contentType?: string
+  }
   /** An example of the request body. */
   requestExample?: unknown
   /** Errors beside those every route of that access has. */

@@ -46,6 +46,9 @@ const EXAMPLE_HEAD = {
   updatedAt: EXAMPLE_MESSAGE.createdAt,
 }
 
+/** An example of a thread, for the documentation. */
+export const EXAMPLE_THREAD = { ...EXAMPLE_HEAD, totalMessages: 1, messages: [EXAMPLE_MESSAGE] }
+
 const toHead = (thread: Thread) => ({
   threadId: thread.threadId,
   inboxId: thread.inboxAddress,
@@ -96,7 +99,7 @@ export function threadRoutes({ pool }: Services) {
             status: 200,
             description: 'The thread.',
             schema: WholeThread,
-            example: { ...EXAMPLE_HEAD, totalMessages: 1, messages: [EXAMPLE_MESSAGE] },
+            example: EXAMPLE_THREAD,
           },
           errors: { 404: 'Thread not found' },
         }),

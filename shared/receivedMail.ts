@@ -9,7 +9,7 @@ import { contentHash, rawHeader } from './rawMail.ts'
 import { replyText, replyTextFromHtml } from './replyText.ts'
 import { isMessageId, parseReferences, type ThreadLinks } from './threading.ts'
 
-/** An attachment as the API describes it (contract §4); its bytes stay in the raw message. */
+/** An attachment as the API describes it (contract §4). */
 export type Attachment = {
   attachmentId: string
   filename: string
@@ -19,6 +19,9 @@ export type Attachment = {
   contentId: string | null
   disposition: string
 }
+
+/** An attachment of a message that was just read. */
+type ReceivedAttachment = Attachment & { content: Uint8Array }
 
 /** What is stored of a received message. No string of it holds U+0000, which Postgres refuses. */
 export type ReceivedMail = {
@@ -32,7 +35,7 @@ export type ReceivedMail = {
   text: string
   html: string | null
   extractedText: string
-  attachments: Attachment[]
+  attachments: ReceivedAttachment[]
   labels: string[]
 }
 
@@ -133,14 +136,20 @@ function addresses(parsed: Address[] | undefined): string[] {
   return [...new Set(usable)].slice(0, MAX_ADDRESSES)
 }
 
-function describeAttachment(part: ParsedAttachment, index: number): Attachment {
-  const { content } = part
+function describeAttachment(part: ParsedAttachment, index: number): ReceivedAttachment {
+  const content = bytesOf(part.content)
   return {
     attachmentId: `att_${index + 1}`,
     filename: clean(part.filename ?? `attachment-${index + 1}`).slice(0, MAX_FILENAME_LENGTH),
     contentType: clean(part.mimeType),
-    size: typeof content === 'string' ? Buffer.byteLength(content) : content.byteLength,
+    size: content.byteLength,
     contentId: part.contentId === undefined ? null : clean(part.contentId),
     disposition: part.disposition === 'inline' ? 'inline' : 'attachment',
+    content,
   }
+}
+
+function bytesOf(content: ParsedAttachment['content']): Uint8Array {
+  if (typeof content === 'string') return Buffer.from(content)
+  return content instanceof Uint8Array ? content : new Uint8Array(content)
 }

@@ -33,7 +33,7 @@ export type Message = {
   createdAt: Date
 }
 
-type MessageRow = {
+export type MessageRow = {
   row: string
   message_id: string
   thread_id: string
@@ -62,7 +62,8 @@ const COLUMNS = `
   m.reply_to_addresses, m.subject, m.text_body, m.extracted_text, m.attachments, m.labels, m.delivery_status,
   m.delivery_error, m.header_message_id, m.in_reply_to, m.reference_ids, m.created_at`
 
-const toMessage = (row: MessageRow): Message => ({
+/** A row of {@link WITHIN_BYTES}. */
+export const toMessage = (row: MessageRow): Message => ({
   row: BigInt(row.row),
   messageId: row.message_id,
   threadId: row.thread_id,
@@ -96,6 +97,9 @@ export type MessageFilter = {
   projectId: string
   /** A message must carry all of them. */
   labels: readonly string[]
+  /** The first moment that counts, and the first that does not any more. */
+  after: Date | null
+  before: Date | null
   cursor: Cursor | null
   /** 1–100. */
   limit: number
@@ -104,7 +108,7 @@ export type MessageFilter = {
 /** One page of messages, newest first, and whether there are more. */
 export async function listMessages(
   db: Queryable,
-  { projectId, labels, cursor, limit }: MessageFilter,
+  { projectId, labels, after, before, cursor, limit }: MessageFilter,
 ): Promise<{ messages: Message[]; more: boolean }> {
   const byLabel = labels.length > 0
   const { rows } = await db.query<MessageRow & { found: number }>({
@@ -113,15 +117,18 @@ export async function listMessages(
       with page as (
         select row, created_at, text_bytes from messages
         where project_id = $1 and (created_at, row) < ($2::timestamptz, $3::bigint)
-          ${byLabel ? 'and labels @> $5::text[]' : ''}
+          and created_at >= $5::timestamptz and created_at < $6::timestamptz
+          ${byLabel ? 'and labels @> $7::text[]' : ''}
         order by created_at desc, row desc limit $4
       )
-      ${WITHIN_BYTES}`,
+      ${WITHIN_BYTES()}`,
     values: [
       projectId,
       cursor === null ? 'infinity' : new Date(cursor.atMs),
       cursor?.row ?? 0n,
       limit + 1,
+      after ?? '-infinity',
+      before ?? 'infinity',
       ...(byLabel ? [labels] : []),
     ],
   })
@@ -129,11 +136,14 @@ export async function listMessages(
   return { messages, more: messages.length < (rows[0]?.found ?? 0) }
 }
 
-/** The messages of the query `page`, newest first, as far as their texts fit; their bodies are read for those alone. */
-const WITHIN_BYTES = `
-  select ${COLUMNS}, t.id as thread_id, p.email_address, s.found
+/**
+ * The messages of the query `page`, newest first, as far as their texts fit; their bodies are read for those alone.
+ * @param further columns of `page`, as `s.column`.
+ */
+export const WITHIN_BYTES = (further = 'null'): string => `
+  select ${COLUMNS}, t.id as thread_id, p.email_address, s.found, ${further}
   from (
-    select row, count(*) over ()::int as found,
+    select page.*, count(*) over ()::int as found,
            sum(text_bytes) over (order by created_at desc, row desc) - text_bytes as bytes_before
     from page
   ) s
@@ -174,7 +184,7 @@ export async function listThreadMessages(
         select row, created_at, text_bytes from messages where thread_row = $1
         order by created_at desc, row desc limit $2
       )
-      ${WITHIN_BYTES}`,
+      ${WITHIN_BYTES()}`,
     values: [threadRow, limit],
   })
   return rows.map(toMessage).reverse()

@@ -1,5 +1,6 @@
 import { type Pool, type Queryable, transaction } from './db.ts'
 import { addJob, addJobsFrom } from './jobs.ts'
+import { readRawMail } from './rawMails.ts'
 
 /** A sent message on its way, as the worker sees it. */
 export type OutboundMail = {
@@ -87,14 +88,6 @@ export async function beginAttempt(
     createdAt: row.created_at,
     pending: row.pending,
   }
-}
-
-/** The bytes of a raw mail. */
-export async function readRawMail(db: Queryable, rawId: string): Promise<Buffer> {
-  const { rows } = await db.query<{ bytes: Buffer }>('select bytes from raw_mails where id = $1', [
-    rawId,
-  ])
-  return rows[0]!.bytes
 }
 
 /**

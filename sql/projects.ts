@@ -7,6 +7,7 @@ import { purgeDeliveries } from './deliveryLog.ts'
 import { deleteEndpointsOfProject } from './endpointChanges.ts'
 import { addJob } from './jobs.ts'
 import { insertProjectKey, revokeProjectKey } from './keys.ts'
+import { deleteUnusedRawMails } from './rawMails.ts'
 
 type Purpose = 'SELLER' | 'BUYER'
 
@@ -257,16 +258,6 @@ export async function purgeProject(pool: Pool, projectId: string): Promise<void>
     )
     removed = rowCount ?? 0
   }
-}
-
-/** Removes the raw mails among `ids` that no inbox holds any more: one mail can lie in several inboxes. */
-async function deleteUnusedRawMails(db: Queryable, ids: string[]): Promise<void> {
-  await db.query(
-    `delete from raw_mails r where r.id = any ($1::bigint[])
-       and not exists (select from inbound_mails i where i.raw_id = r.id)
-       and not exists (select from messages m where m.raw_id = r.id)`,
-    [ids],
-  )
 }
 
 /** Adds request counts collected in memory; `lastUsedAt` never moves back. */

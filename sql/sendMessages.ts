@@ -1,4 +1,5 @@
 import { newThreadId } from '../shared/ids.ts'
+import { searchVector } from '../shared/searchTerms.ts'
 import { messageIdHash } from '../shared/threading.ts'
 import type { Queryable } from './db.ts'
 import { addJobsFrom } from './jobs.ts'
@@ -30,7 +31,7 @@ const ACCEPT = `
     from jsonb_to_recordset($1::jsonb) as i (
       n int, project_id text, message_id text, hash text, thread_row bigint, new_thread_id text, from_address text,
       to_list text[], cc_list text[], bcc_list text[], subject text, body text, html text,
-      in_reply_to text[], reference_ids text[]),
+      in_reply_to text[], reference_ids text[], search tsvector),
     (select clock_timestamp()::timestamptz(3) as now) clock
     where exists (
       select from projects p where p.id = i.project_id and p.deleted_at is null for key share)
@@ -54,9 +55,9 @@ const ACCEPT = `
     insert into messages (
       project_id, thread_row, direction, message_id, message_id_hash, in_reply_to, reference_ids, from_addresses,
       to_addresses, cc_addresses, bcc_addresses, subject, text_body, html_body, text_bytes, labels, delivery_status,
-      created_at, added_at)
+      created_at, added_at, search)
     select project_id, at_thread, 'sent', message_id, hash_bytes, in_reply_to, reference_ids, array[from_address],
-      to_list, cc_list, bcc_list, subject, body, html, octet_length(body), array['sent'], 'queued', now, now
+      to_list, cc_list, bcc_list, subject, body, html, octet_length(body), array['sent'], 'queued', now, now, search
     from placed order by n
     returning row, message_id_hash, project_id, thread_row, created_at, to_addresses, cc_addresses, bcc_addresses
   ), known as (
@@ -102,6 +103,12 @@ export async function acceptMessages(
     html: intent.html,
     in_reply_to: intent.inReplyTo,
     reference_ids: intent.references,
+    search: searchVector(intent.projectId, {
+      subject: intent.subject,
+      from: [intent.from],
+      to: [...intent.to, ...intent.cc, ...intent.bcc],
+      text: intent.text,
+    }),
   }))
   const { rows } = await db.query<{ n: number; thread_id: string; created_at: Date }>({
     name: 'accept-messages',

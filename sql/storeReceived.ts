@@ -1,7 +1,9 @@
 import { randomInt } from 'node:crypto'
 import { newThreadId } from '../shared/ids.ts'
 import type { ReceivedMail } from '../shared/receivedMail.ts'
+import { searchVector } from '../shared/searchTerms.ts'
 import { alternativeMessageId, ancestors, messageIdHash } from '../shared/threading.ts'
+import { insertAttachments } from './attachments.ts'
 import { type Pool, type Queryable, transaction } from './db.ts'
 import type { Arrival } from './inbound.ts'
 
@@ -22,7 +24,7 @@ export async function storeReceived(
   return transaction(pool, async (db) => {
     if (!(await lockInbox(db, arrival))) return 'gone'
     const known = await lookAround(db, arrival.projectId, mail)
-    if (known.earlierRow !== null) {
+    if (known.isRetransmission) {
       await db.query(
         `update inbound_mails set state = 'retransmission', message_row = $2 where id = $1`,
         [arrival.id, known.earlierRow],
@@ -49,13 +51,20 @@ async function lockInbox(db: Queryable, arrival: Arrival): Promise<boolean> {
   return rowCount === 1
 }
 
-type Known = { earlierRow: string | null; idTaken: boolean; threadRow: string | null }
+type Known = {
+  isRetransmission: boolean
+  /** The message that this one repeats; null where it was deleted. */
+  earlierRow: string | null
+  idTaken: boolean
+  threadRow: string | null
+}
 
 /** Whether the inbox has this very message, whether its Message-ID is taken, and the nearest thread it names. */
 async function lookAround(db: Queryable, projectId: string, mail: ReceivedMail): Promise<Known> {
   const { links, contentHash } = mail
   const { rows } = await db.query<{
     earlier_row: string | null
+    was_deleted: boolean
     id_taken: boolean
     thread_row: string | null
   }>({
@@ -63,6 +72,7 @@ async function lookAround(db: Queryable, projectId: string, mail: ReceivedMail):
     text: `select
       (select row from messages
        where project_id = $1 and content_hash = $2 and direction = 'received') as earlier_row,
+      exists (select from deleted_messages where project_id = $1 and content_hash = $2) as was_deleted,
       exists (select from messages where project_id = $1 and message_id_hash = $3) as id_taken,
       (select t.thread_row from unnest($4::bytea[]) with ordinality h (hash, nearness)
        join thread_identifiers t on t.project_id = $1 and t.message_id_hash = h.hash
@@ -75,7 +85,12 @@ async function lookAround(db: Queryable, projectId: string, mail: ReceivedMail):
     ],
   })
   const row = rows[0]!
-  return { earlierRow: row.earlier_row, idTaken: row.id_taken, threadRow: row.thread_row }
+  return {
+    isRetransmission: row.earlier_row !== null || row.was_deleted,
+    earlierRow: row.earlier_row,
+    idTaken: row.id_taken,
+    threadRow: row.thread_row,
+  }
 }
 
 /** The next free alternative to a Message-ID that another message of this inbox holds (contract §4). */
@@ -108,9 +123,9 @@ const INSERT = `
     insert into messages (
       project_id, thread_row, raw_id, direction, message_id, message_id_hash, header_message_id, content_hash,
       in_reply_to, reference_ids, from_addresses, to_addresses, cc_addresses, reply_to_addresses, subject, text_body,
-      html_body, extracted_text, text_bytes, attachments, labels, created_at, added_at)
+      html_body, extracted_text, text_bytes, attachments, labels, created_at, added_at, search)
     select $1, thread.row, $4, 'received', $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $16, $17, $18, $19,
-      octet_length($17) + octet_length($19) + octet_length(($20::jsonb)::text), $20::jsonb, $21, $22, now
+      octet_length($17) + octet_length($19) + octet_length(($20::jsonb)::text), $20::jsonb, $21, $22, now, $24::tsvector
     from thread, clock
     returning row, thread_row
   ), known as (
@@ -118,16 +133,17 @@ const INSERT = `
     select $1, h, thread_row from stored, unnest($15::bytea[]) h
     on conflict do nothing
   )
-  update inbound_mails set state = 'stored', message_row = stored.row from stored where id = $23`
+  update inbound_mails set state = 'stored', message_row = stored.row from stored where id = $23
+  returning message_row`
 
-/** Thread, message, identifiers and the arrival's end in one statement. */
+/** Thread, message, identifiers and the arrival's end in one statement; then the attachments. */
 async function insertReceived(
   db: Queryable,
   input: { arrival: Arrival; mail: ReceivedMail; messageId: string; threadRow: string | null },
 ): Promise<void> {
   const { arrival, mail, messageId, threadRow } = input
   const { links } = mail
-  await db.query({
+  const { rows } = await db.query<{ message_row: string }>({
     name: 'insert-received',
     text: INSERT,
     values: [
@@ -150,10 +166,17 @@ async function insertReceived(
       mail.text,
       mail.html,
       mail.extractedText,
-      JSON.stringify(mail.attachments),
+      JSON.stringify(mail.attachments.map(({ content, ...described }) => described)),
       mail.labels,
       arrival.receivedAt,
       arrival.id,
+      searchVector(arrival.projectId, {
+        subject: mail.subject,
+        from: mail.from,
+        to: [...mail.to, ...mail.cc],
+        text: [mail.text, ...mail.attachments.map(({ filename }) => filename)].join('\n'),
+      }),
     ],
   })
+  await insertAttachments(db, rows[0]!.message_row, mail.attachments)
 }

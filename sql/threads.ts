@@ -1,5 +1,6 @@
 import type { Cursor } from '../shared/cursor.ts'
-import type { Queryable } from './db.ts'
+import { type Pool, type Queryable, transaction } from './db.ts'
+import { LABELS_MAX, TooManyLabelsError } from './messages.ts'
 
 /** One conversation of one inbox. */
 export type Thread = {
@@ -119,4 +120,42 @@ export async function findThread(
     values: [projectId, threadId],
   })
   return rows[0] === undefined ? null : toThread(rows[0])
+}
+
+/**
+ * Adds and removes labels on every message of a thread; what is in both lists is removed.
+ * @returns false when there is no such thread.
+ * @throws {TooManyLabelsError} and changes nothing.
+ */
+export async function updateThreadLabels(
+  pool: Pool,
+  change: {
+    projectId: string
+    threadId: string
+    add: readonly string[]
+    remove: readonly string[]
+  },
+): Promise<boolean> {
+  return transaction(pool, async (db) => {
+    const thread = await findThread(db, change.projectId, change.threadId)
+    if (thread === null) return false
+    const { rows } = await db.query<{ row: string; count: number }>(
+      `with locked as (
+         select row, labels from messages where thread_row = $1 order by row for no key update
+       )
+       update messages m set labels = array(
+         select label from (
+           select label, n from unnest(locked.labels) with ordinality l (label, n)
+           union all
+           select label, 1000 + n from unnest($2::text[]) with ordinality a (label, n)
+           where not (label = any (locked.labels))
+         ) kept
+         where not (label = any ($3::text[])) order by n)
+       from locked where m.row = locked.row
+       returning m.row, cardinality(m.labels) as count`,
+      [thread.row, change.add, change.remove],
+    )
+    if (rows.some(({ count }) => count > LABELS_MAX)) throw new TooManyLabelsError()
+    return true
+  })
 }

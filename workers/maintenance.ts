@@ -1,13 +1,17 @@
 import type { Logger } from 'pino'
+import { searchVector } from '../shared/searchTerms.ts'
 import type { Running } from '../shared/service.ts'
-import { createPool } from '../sql/db.ts'
+import { createPool, type Pool } from '../sql/db.ts'
+import { forgetDeletedMessages } from '../sql/deleteMail.ts'
 import { requeueLostDeliveries } from '../sql/deliveries.ts'
 import { deleteStaleRateWindows } from '../sql/rateWindows.ts'
+import { indexMessages, listUnindexed } from '../sql/searchMessages.ts'
 import { releaseJobsOfDeadPools } from '../sql/workerPools.ts'
 
 const SWEEP_MS = 2_000
 const SWEEPS_PER_SEARCH = 15
 const SWEEPS_PER_CLEANING = 300
+const INDEXED_PER_SWEEP = 200
 
 /** Housekeeping that any number of processes may do at once: jobs of dead pools go back, old counters go. */
 export function startMaintenance(databaseUrl: string, log: Logger): Running {
@@ -27,7 +31,12 @@ export function startMaintenance(databaseUrl: string, log: Logger): Running {
         const lost = await requeueLostDeliveries(pool)
         if (lost > 0) log.warn({ lost }, 'deliveries without a job were queued again')
       }
-      if (sweeps++ % SWEEPS_PER_CLEANING === 0) await deleteStaleRateWindows(pool)
+      if (sweeps % SWEEPS_PER_CLEANING === 0) {
+        await deleteStaleRateWindows(pool)
+        await forgetDeletedMessages(pool)
+      }
+      sweeps++
+      await indexOlderMessages(pool)
     } catch (error) {
       log.warn({ err: error }, 'housekeeping failed; will retry')
     }
@@ -42,4 +51,21 @@ export function startMaintenance(databaseUrl: string, log: Logger): Running {
       await pool.end()
     },
   }
+}
+
+/** Messages of before there was a search become searchable little by little. */
+async function indexOlderMessages(pool: Pool): Promise<void> {
+  const older = await listUnindexed(pool, INDEXED_PER_SWEEP)
+  if (older.length === 0) return
+  await indexMessages(
+    pool,
+    older.map(({ row, projectId, filenames, cc, bcc, ...message }) => ({
+      row,
+      vector: searchVector(projectId, {
+        ...message,
+        to: [...message.to, ...cc, ...bcc],
+        text: [message.text, ...filenames].join('\n'),
+      }),
+    })),
+  )
 }

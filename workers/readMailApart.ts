@@ -1,8 +1,13 @@
 import { join } from 'node:path'
 import { contentHash } from '../shared/rawMail.ts'
-import type { ReceivedMail } from '../shared/receivedMail.ts'
+import type { Attachment, ReceivedMail } from '../shared/receivedMail.ts'
 
 const TIMEOUT_MS = 20_000
+
+/** As `readMailMain` prints it: bytes in base64. */
+type Printed = Omit<ReceivedMail, 'contentHash' | 'attachments'> & {
+  attachments: (Attachment & { content: string })[]
+}
 
 /**
  * Reads a message in a process of its own, for one whose job has not come to an end several times: whether it takes its
@@ -19,5 +24,10 @@ export async function readMailApart(raw: Buffer, domain: string): Promise<Receiv
   })
   const [text, code] = await Promise.all([new Response(child.stdout).text(), child.exited])
   if (code !== 0) throw new Error(`the parser ended with ${child.signalCode ?? code}`)
-  return { ...(JSON.parse(text) as ReceivedMail), contentHash: contentHash(raw) }
+  const mail = JSON.parse(text) as Printed
+  const attachments = mail.attachments.map((attachment) => ({
+    ...attachment,
+    content: Buffer.from(attachment.content, 'base64'),
+  }))
+  return { ...mail, attachments, contentHash: contentHash(raw) }
 }

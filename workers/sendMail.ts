@@ -9,9 +9,9 @@ import {
   keepComposed,
   type OutboundMail,
   type RecipientOutcome,
-  readRawMail,
   recordAttempt,
 } from '../sql/outbound.ts'
+import { readRawMail } from '../sql/rawMails.ts'
 import type { Task, TaskDeps } from './pool.ts'
 
 /**

@@ -1,14 +1,8 @@
 import { type Static, Type as t } from '@sinclair/typebox'
 import { LABELS_MAX } from '../../sql/messages.ts'
-import {
-  changeLabels,
-  Label,
-  LabelChange,
-  MessagePage,
-  MessageParams,
-  readMessage,
-  readMessages,
-} from '../messages.ts'
+import { Label, LabelChange } from '../labels.ts'
+import { changeLabels } from '../mailChanges.ts'
+import { MessagePage, MessageParams, readMessage, readMessages } from '../messages.ts'
 import { RepliedMessage, SentMessage, WholeMessage } from '../messageView.ts'
 import { readPage } from '../page.ts'
 import { ReplyBody, replyTo, SendBody, sendMessage } from '../sending.ts'
@@ -80,6 +74,9 @@ const listMessages = defineTool({
     const page = await readMessages(services.pool, {
       projectId,
       labels: [...new Set(input.labels)],
+      queries: [],
+      after: null,
+      before: null,
       ...pageOf(input),
     })
     const more =

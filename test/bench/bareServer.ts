@@ -17,6 +17,8 @@ const app = new Elysia()
     const { messages } = await listMessages(pool, {
       projectId,
       labels: [],
+      after: null,
+      before: null,
       cursor: null,
       limit: 20,
     })

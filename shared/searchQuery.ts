@@ -1,0 +1,158 @@
+/** What a caller searches for, as a `tsquery`, and where it stands in a text that was found. */
+import {
+  FIELD_WEIGHTS,
+  isSingleLetter,
+  lexeme,
+  type SearchField,
+  searchKey,
+  type Term,
+  termsOf,
+} from './searchTerms.ts'
+
+/** Terms of one query. */
+const TERMS_MAX = 64
+
+/** Terms that must stand in a row; of the last one only the beginning when `prefix`. */
+type Phrase = { terms: string[]; prefix: boolean }
+
+/** A query: every clause must hold. */
+export type SearchQuery = {
+  clauses: { anyOf: Phrase[]; not: boolean; field: SearchField | null }[]
+}
+
+/** The query cannot be used; `message` says what it must be. */
+export class SearchQueryError extends Error {}
+
+const ITEM = /(-)?(?:"([^"]*)"?|([^\s"]+))/gu
+
+/**
+ * Reads a query in the form people type: words (all must be there), "a phrase", -without, one OR other, begin*.
+ * @throws {SearchQueryError}
+ */
+export function parseSearch(q: string): SearchQuery {
+  const clauses: SearchQuery['clauses'] = []
+  let joinsLast = false
+  for (const [, minus, quoted, word] of q.matchAll(ITEM)) {
+    if (word === 'OR' && minus === undefined) {
+      joinsLast = clauses.length > 0
+      continue
+    }
+    const phrase = phraseOf(quoted ?? word ?? '')
+    if (phrase === null) continue
+    const last = clauses.at(-1)
+    if (joinsLast && last !== undefined && !last.not && minus === undefined) last.anyOf.push(phrase)
+    else clauses.push({ anyOf: [phrase], not: minus !== undefined, field: null })
+    joinsLast = false
+  }
+  if (!clauses.some((clause) => !clause.not)) {
+    throw new SearchQueryError('hold at least one word to look for')
+  }
+  checkSize(clauses)
+  return { clauses }
+}
+
+/** A query for what one part of a message says, such as part of a sender's address. @throws {SearchQueryError} */
+export function parseField(field: SearchField, text: string): SearchQuery {
+  const phrase = phraseOf(text)
+  if (phrase === null) throw new SearchQueryError('hold at least one letter or digit')
+  const clauses = [{ anyOf: [phrase], not: false, field }]
+  checkSize(clauses)
+  return { clauses }
+}
+
+function checkSize(clauses: SearchQuery['clauses']): void {
+  const terms = clauses.flatMap(({ anyOf }) => anyOf.flatMap((phrase) => phrase.terms))
+  if (terms.length > TERMS_MAX) throw new SearchQueryError(`hold at most ${TERMS_MAX} words`)
+}
+
+function phraseOf(text: string): Phrase | null {
+  const terms = [...termsOf(text)].map(({ term }) => term)
+  const last = terms.at(-1)
+  if (last === undefined) return null
+  if (!isSingleLetter(last)) return { terms, prefix: text.endsWith('*') }
+  // A run ends in its last letter alone (see termsOf), but where it goes on in the text that letter begins a pair.
+  if (terms.at(-2)?.endsWith(last)) return { terms: terms.slice(0, -1), prefix: false }
+  return { terms, prefix: true }
+}
+
+/** The text form of the `tsquery` for one project. */
+export function searchText(projectId: string, { clauses }: SearchQuery): string {
+  const key = searchKey(projectId)
+  return clauses
+    .map(({ anyOf, not, field }) => {
+      const weight = field === null ? '' : FIELD_WEIGHTS[field]
+      const options = anyOf.map(({ terms, prefix }) =>
+        terms
+          .map((term, n) => {
+            const flags = (prefix && n === terms.length - 1 ? '*' : '') + weight
+            return `${lexeme(key, term)}${flags === '' ? '' : `:${flags}`}`
+          })
+          .join(' <-> '),
+      )
+      return `${not ? '!' : ''}(${options.map((option) => `(${option})`).join(' | ')})`
+    })
+    .join(' & ')
+}
+
+/** A piece of a text around what was found; `ranges` are UTF-16 offsets into `text`. */
+export type Highlight = { text: string; ranges: [start: number, end: number][] }
+
+const CONTEXT_CHARS = 60
+const HIGHLIGHTS_MAX = 3
+/** Of a body, so much is looked through. */
+const LOOKED_AT_CHARS = 256 * 1024
+
+/** The first places of a text that the query asks for; empty when it was found by another part of the message. */
+export function highlight(text: string, { clauses }: SearchQuery, field: SearchField): Highlight[] {
+  const phrases = clauses.flatMap((clause) =>
+    clause.not || (clause.field !== null && clause.field !== field) ? [] : clause.anyOf,
+  )
+  const looked = text.slice(0, LOOKED_AT_CHARS)
+  const found = phrases.length === 0 ? [] : findPhrases([...termsOf(looked)], phrases)
+  const pieces: { start: number; end: number; ranges: [number, number][] }[] = []
+  for (const [start, end] of found) {
+    const last = pieces.at(-1)
+    if (last !== undefined && start <= last.end) {
+      last.ranges.push([start, end])
+      last.end = Math.max(last.end, end)
+    } else if (pieces.length < HIGHLIGHTS_MAX) {
+      pieces.push({
+        start: wordStart(looked, start - CONTEXT_CHARS),
+        end: end + CONTEXT_CHARS,
+        ranges: [[start, end]],
+      })
+    } else break
+  }
+  return pieces.map(({ start, end, ranges }) => ({
+    text: looked.slice(start, end).toWellFormed(),
+    ranges: ranges.map(([from, to]) => [from - start, Math.min(to, looked.length) - start]),
+  }))
+}
+
+function findPhrases(terms: readonly Term[], phrases: readonly Phrase[]): [number, number][] {
+  const matches: [number, number][] = []
+  for (let at = 0; at < terms.length; at++) {
+    const lengths = phrases
+      .filter((phrase) => matchesAt(terms, at, phrase))
+      .map((p) => p.terms.length)
+    if (lengths.length === 0) continue
+    const length = Math.max(...lengths)
+    matches.push([terms[at]!.start, terms[at + length - 1]!.end])
+    at += length - 1
+  }
+  return matches
+}
+
+function matchesAt(terms: readonly Term[], at: number, { terms: wanted, prefix }: Phrase): boolean {
+  return wanted.every((term, n) => {
+    const there = terms[at + n]?.term
+    return prefix && n === wanted.length - 1 ? there?.startsWith(term) === true : there === term
+  })
+}
+
+/** Begins a piece between words where one is near. */
+function wordStart(text: string, wanted: number): number {
+  if (wanted <= 0) return 0
+  const space = text.slice(wanted, wanted + CONTEXT_CHARS / 2).search(/\s/)
+  return space === -1 ? wanted : wanted + space + 1
+}

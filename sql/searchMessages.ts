@@ -1,0 +1,128 @@
+import type { Cursor } from '../shared/cursor.ts'
+import { type SearchQuery, searchText } from '../shared/searchQuery.ts'
+import type { Queryable } from './db.ts'
+import { type Message, type MessageRow, toMessage, WITHIN_BYTES } from './messages.ts'
+
+export type MessageSearch = {
+  projectId: string
+  /** All must hold. */
+  queries: readonly SearchQuery[]
+  labels: readonly string[]
+  after: Date | null
+  before: Date | null
+  cursor: Cursor | null
+  limit: number
+}
+
+/** Newest messages looked at first: a common word fills its page from them, at any size of the inbox. */
+const NEWEST = 256
+/** Found messages sorted by time at most; a word that is in more of them is found by going back in time. */
+const SORTED_MAX = 20_000
+
+/** One page of the messages that match, newest first, and whether there are more. */
+export async function searchMessages(
+  db: Queryable,
+  search: MessageSearch,
+): Promise<{ messages: Message[]; more: boolean }> {
+  const newest = await read(db, search, 'newest')
+  // Where the first look has more than a page, all it found is newer than all it did not look at.
+  if (newest.length > search.limit) return pageOf(newest, search.limit)
+  const indexed = await read(db, search, 'index')
+  if ((indexed[0]?.candidates ?? 0) <= SORTED_MAX) return pageOf(indexed, search.limit)
+  return pageOf(await read(db, search, 'walk'), search.limit)
+}
+
+type FoundRow = MessageRow & { found: number; candidates: number }
+
+function pageOf(rows: FoundRow[], limit: number): { messages: Message[]; more: boolean } {
+  const messages = rows.slice(0, limit).map(toMessage)
+  return { messages, more: messages.length < (rows[0]?.found ?? 0) }
+}
+
+async function read(
+  db: Queryable,
+  search: MessageSearch,
+  way: 'newest' | 'index' | 'walk',
+): Promise<FoundRow[]> {
+  const { projectId, queries, labels, after, before, cursor, limit } = search
+  const { rows } = await db.query<FoundRow>(
+    `with ${CANDIDATES[way]}, page as (
+       select row, created_at, text_bytes, (select count(*) from candidates)::int as candidates
+       from candidates order by created_at desc, row desc limit $8
+     )
+     ${WITHIN_BYTES('s.candidates')}`,
+    [
+      projectId,
+      cursor === null ? 'infinity' : new Date(cursor.atMs),
+      cursor?.row ?? 0n,
+      queries.map((query) => `(${searchText(projectId, query)})`).join(' & '),
+      labels,
+      after ?? '-infinity',
+      before ?? 'infinity',
+      limit + 1,
+    ],
+  )
+  return rows
+}
+
+const WITHIN = `
+  project_id = $1 and (created_at, row) < ($2::timestamptz, $3::bigint)
+  and created_at >= $6::timestamptz and created_at < $7::timestamptz`
+const FITS = 'labels @> $5::text[]'
+/** Kept from the index on purpose: this one is checked message by message. */
+const MATCHES_UNINDEXED = `(search || ''::tsvector) @@ $4::tsquery`
+const COLUMNS = 'row, created_at, text_bytes'
+
+const CANDIDATES = {
+  newest: `
+    looked_at as (
+      select ${COLUMNS}, search, labels from messages where ${WITHIN}
+      order by created_at desc, row desc limit ${NEWEST}
+    ), candidates as (
+      select ${COLUMNS} from looked_at where ${FITS} and ${MATCHES_UNINDEXED}
+    )`,
+  index: `
+    candidates as materialized (
+      select ${COLUMNS} from messages where search @@ $4::tsquery and ${WITHIN} and ${FITS}
+      limit ${SORTED_MAX + 1}
+    )`,
+  walk: `
+    candidates as (
+      select ${COLUMNS} from messages where ${WITHIN} and ${FITS} and ${MATCHES_UNINDEXED}
+      order by created_at desc, row desc limit $8
+    )`,
+} as const
+
+/** Messages of before there was a search index. @returns how many there were, at most `limit`. */
+export async function listUnindexed(
+  db: Queryable,
+  limit: number,
+): Promise<
+  (Pick<Message, 'subject' | 'from' | 'to' | 'cc' | 'text'> & {
+    row: string
+    projectId: string
+    bcc: string[]
+    filenames: string[]
+  })[]
+> {
+  const { rows } = await db.query(
+    `select row, project_id as "projectId", subject, from_addresses as "from", to_addresses as "to",
+            cc_addresses as cc, bcc_addresses as bcc, text_body as text,
+            array(select a ->> 'filename' from jsonb_array_elements(attachments) a) as filenames
+     from messages where search is null order by row limit $1`,
+    [limit],
+  )
+  return rows
+}
+
+/** Gives messages what they are found by. */
+export async function indexMessages(
+  db: Queryable,
+  vectors: readonly { row: string; vector: string }[],
+): Promise<void> {
+  await db.query(
+    `update messages m set search = v.vector::tsvector
+     from unnest($1::bigint[], $2::text[]) v (row, vector) where m.row = v.row`,
+    [vectors.map(({ row }) => row), vectors.map(({ vector }) => vector)],
+  )
+}
