@@ -2,12 +2,13 @@ import { Elysia, ValidationError } from 'elysia'
 import { newRequestId } from '../shared/ids.ts'
 import { BODY_MAX_BYTES, notAnObject, readJson } from './body.ts'
 import { type ClientAddress, createClientAddress } from './clientAddress.ts'
-import { type Services, setIdentity } from './context.ts'
+import { type Services, setIdentity, setRequestId } from './context.ts'
 import { docsRoutes } from './docs.ts'
 import { ApiError, badRequest, errorResponse, notFound, toApiError } from './errors.ts'
 import { facilitatorRoutes } from './facilitator.ts'
 import { admit, type Budget, Refusal } from './gate.ts'
 import { healthRoutes } from './health.ts'
+import { logRoutes } from './logs.ts'
 import { messageRoutes } from './messages.ts'
 import { openApiDocument } from './openApi.ts'
 import { paymentRecordRoutes } from './paymentRecords.ts'
@@ -19,6 +20,8 @@ import { sendingRoutes } from './sending.ts'
 import { threadRoutes } from './threads.ts'
 import type { UsageRecorder } from './usage.ts'
 import { describeValidationError } from './validation.ts'
+import { vaultRoutes } from './vault.ts'
+import { vaultVersionRoutes } from './vaultVersions.ts'
 import { webhookRoutes } from './webhooks.ts'
 import { wellKnownRoutes } from './wellKnown.ts'
 import { whoamiRoutes } from './whoami.ts'
@@ -51,6 +54,7 @@ export function createApp(services: Services, usage: UsageRecorder): App {
       error: undefined,
     }
     served.set(request, state)
+    setRequestId(request, state.requestId)
     let response: Response
     try {
       await passGate(services, { routes, clientAddress, usage }, request, socketAddress, state)
@@ -81,6 +85,9 @@ function createRoutes(services: Services) {
     .use(messageRoutes(services))
     .use(sendingRoutes(services))
     .use(threadRoutes(services))
+    .use(vaultRoutes(services))
+    .use(vaultVersionRoutes(services))
+    .use(logRoutes(services))
     .use(sellerRoutes(services))
     .use(webhookRoutes(services))
     .use(platformRoutes(services))
