@@ -1,8 +1,10 @@
 import type { Logger } from 'pino'
 import type { Config } from '../shared/config.ts'
+import type { Actor } from '../sql/audit.ts'
 import type { Batcher } from '../sql/batcher.ts'
 import type { NewClaim, WantedGrant } from '../sql/claims.ts'
 import type { Pool } from '../sql/db.ts'
+import type { KeyringSource } from '../sql/keyring.ts'
 import type { Identity } from '../sql/keys.ts'
 import type { Payment } from '../sql/payments.ts'
 import type { AcceptedMessage, SendIntent } from '../sql/sendMessages.ts'
@@ -23,6 +25,8 @@ export type Services = {
   grants: Batcher<WantedGrant, boolean>
   waiters: Waiters
   metrics: Metrics
+  /** The master keys, which vault and webhook secrets are under. */
+  keyring: KeyringSource
 }
 
 const identities = new WeakMap<Request, Identity>()
@@ -46,6 +50,16 @@ export function identityOf(request: Request): Identity {
   const identity = identities.get(request)
   if (identity === undefined) throw new Error('this route asks for no key, yet for an identity')
   return identity
+}
+
+/** Who asks, as operations that are checked and recorded by themselves want to know it. */
+export type Caller = Actor & { scopes: readonly string[] }
+
+/** The caller of a request; only a route that asks for a project scope may ask. */
+export function callerOf(request: Request): Caller {
+  const { projectId } = projectOf(request)
+  const { keyPrefix, scopes } = identityOf(request)
+  return { projectId, keyPrefix, scopes, requestId: requestIdOf(request) }
 }
 
 /** The project this request acts as, and its inbox; only a route that asks for a project scope may call it. */

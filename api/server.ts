@@ -3,6 +3,7 @@ import type { Config } from '../shared/config.ts'
 import type { Running } from '../shared/service.ts'
 import { createBatcher } from '../sql/batcher.ts'
 import { createPool } from '../sql/db.ts'
+import { createKeyringSource, masterKeys } from '../sql/keyring.ts'
 import { acceptMessages, type SendIntent } from '../sql/sendMessages.ts'
 import { createApp } from './app.ts'
 import { createMetrics } from './metrics.ts'
@@ -37,7 +38,8 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
   const till = createTillBatchers(pool)
   const waiters = startWaiters(databaseUrl, log)
   const metrics = createMetrics(pool)
-  const app = createApp({ config, pool, log, sends, ...till, waiters, metrics }, usage)
+  const keyring = createKeyringSource(masterKeys(config))
+  const app = createApp({ config, pool, log, sends, ...till, waiters, metrics, keyring }, usage)
   let inFlight = 0
   let draining = false
   const server = Bun.serve({

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import { searchVector } from '../shared/searchTerms.ts'
 import type { Running } from '../shared/service.ts'
+import { deleteStaleAudit } from '../sql/audit.ts'
 import { createPool, type Pool } from '../sql/db.ts'
 import { forgetDeletedMessages } from '../sql/deleteMail.ts'
 import { requeueLostDeliveries } from '../sql/deliveries.ts'
@@ -34,6 +35,7 @@ export function startMaintenance(databaseUrl: string, log: Logger): Running {
       if (sweeps % SWEEPS_PER_CLEANING === 0) {
         await deleteStaleRateWindows(pool)
         await forgetDeletedMessages(pool)
+        await deleteStaleAudit(pool)
       }
       sweeps++
       await indexOlderMessages(pool)
