@@ -13,6 +13,14 @@ export class TimeoutError extends PurserError {
   override readonly name = 'TimeoutError'
 }
 
+/**
+ * A paywall is set up wrongly: its key, its scope, an endpoint that is not registered; `cause` says which. It has no
+ * `status`: frameworks would hand that of the cause to the payer, who cannot mend it.
+ */
+export class PaywallError extends PurserError {
+  override readonly name = 'PaywallError'
+}
+
 /** The service answered, and the answer is an error. */
 export class ApiError extends PurserError {
   override readonly name: string = 'ApiError'

@@ -1,5 +1,5 @@
 /** What every paywall does: no payment, ask for one; a payment, redeem it; and say nothing of money while in doubt. */
-import { ApiError, PurserError, RateLimitError, ServerError } from './errors.ts'
+import { ApiError, PaywallError, PurserError, RateLimitError, ServerError } from './errors.ts'
 import type { Challenge, Grant } from './payments.ts'
 import type { Purser } from './purser.ts'
 
@@ -40,8 +40,7 @@ const PAYMENT_MAX_CHARS = 16_384
 
 /**
  * A paywall for one price.
- * @returns judges one request. It throws {@link ApiError} where the seller's set-up is wrong (the key, the scope, an
- * endpoint that is not registered): no payer can mend that.
+ * @returns judges one request; it throws {@link PaywallError}.
  */
 export function createPaywall(options: PaywallOptions): (request: Payment) => Promise<Verdict> {
   const { purser, amount, description, mimeType } = options
@@ -86,16 +85,14 @@ export function createPaywall(options: PaywallOptions): (request: Payment) => Pr
   }
 }
 
-/** The verdict for a call without an answer. @throws whatever is the seller's own mistake. */
+/** The verdict for a call without an answer. @throws {PaywallError} for what is the seller's own mistake. */
 function unavailable(error: unknown): Verdict {
-  const isOurs =
-    error instanceof PurserError &&
-    (!(error instanceof ApiError) ||
-      error instanceof ServerError ||
-      error instanceof RateLimitError)
-  if (!isOurs) throw error
-  const retryAfterS =
-    error instanceof ServerError || error instanceof RateLimitError ? error.retryAfterS : null
+  if (!(error instanceof PurserError)) throw error
+  const passes = error instanceof ServerError || error instanceof RateLimitError
+  if (error instanceof ApiError && !passes) {
+    throw new PaywallError(`The paywall is set up wrongly: ${error.message}`, { cause: error })
+  }
+  const retryAfterS = passes ? error.retryAfterS : null
   return { kind: 'unavailable', retryAfterS: Math.ceil(retryAfterS ?? RETRY_AFTER_S) }
 }
 
