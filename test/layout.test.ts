@@ -29,7 +29,7 @@ const FILE_LINES_MAX = 300
 
 const files = ROOMS.flatMap((room) =>
   (readdirSync(join(ROOT, room), { recursive: true }) as string[])
-    .filter((name) => name.endsWith('.ts'))
+    .filter((name) => name.endsWith('.ts') && !name.startsWith('client/dist/'))
     .map((name) => join(room, name)),
 )
 const sources = files.map((path) => ({
@@ -94,12 +94,28 @@ test('SQL text stands only in sql/, and only there is graphile_worker called', (
   ).toEqual([])
 })
 
+test('the client library imports nothing but itself', () => {
+  const importing = /(?:from|import\()\s*'(?!\.\/\w+\.ts')([^']+)'/
+  expect(
+    offenders(({ path, text }) =>
+      path.startsWith('api/client/') ? importing.exec(code(text))?.[0] : undefined,
+    ),
+  ).toEqual([])
+  expect(
+    offenders(({ path, text }) =>
+      path.startsWith('api/client/') ? undefined : /from '\.[^']*\/client\/[^']*'/.exec(text)?.[0],
+    ),
+  ).toEqual([])
+})
+
 test('sockets to the outside are opened only in workers/', () => {
+  // Not part of the service: the library that its users call it with.
+  const own = (path: string) => path.startsWith('api/client/')
   const outbound =
     /\b((?<!async )fetch\(|createTransport\(|https?\.request\(|net\.connect\(|createConnection\(|from 'node:(http|https|tls|dns)'|from 'nodemailer')/
   expect(
-    offenders(({ room, text }) =>
-      room === 'workers' ? undefined : outbound.exec(code(text))?.[0],
+    offenders(({ path, room, text }) =>
+      room === 'workers' || own(path) ? undefined : outbound.exec(code(text))?.[0],
     ),
   ).toEqual([])
 })

@@ -3,15 +3,11 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { ExactEvmSchemeV1 } from '@x402/evm/exact/v1/client'
-import { wrapFetchWithPayment as wrapFetchV2, x402Client } from '@x402/fetch'
-import axios from 'axios'
 import express from 'express'
 import { Hono } from 'hono'
 import { PaymentRequirementsSchema } from 'x402/types'
-import { withPaymentInterceptor } from 'x402-axios'
 import { paymentMiddleware as expressMiddleware } from 'x402-express'
-import { decodeXPaymentResponse, wrapFetchWithPayment } from 'x402-fetch'
+import { decodeXPaymentResponse } from 'x402-fetch'
 import { paymentMiddleware as honoMiddleware } from 'x402-hono'
 import { DEVNET_ACCOUNTS } from '../../shared/devnetAccounts.ts'
 import { receiptSchema, verifyReceipt } from '../../shared/receipt.ts'
@@ -28,8 +24,9 @@ import {
 } from '../support/process.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
 import { type Agent, silentLog } from '../support/service.ts'
-import { newPayer, payTo, SEPOLIA, startTestTill, type TestTill } from '../support/till.ts'
+import { newPayer, payTo, startTestTill, type TestTill } from '../support/till.ts'
 import { waitFor } from '../support/waitFor.ts'
+import { balanceOf, buyers } from './buyers.ts'
 
 setDefaultTimeout(60_000)
 
@@ -118,54 +115,12 @@ async function startOurs() {
   return { url, stop: async () => process[Symbol.asyncDispose]() }
 }
 
-/** An account made by the product's copy of viem; the wallets bring copies of their own, whose types differ. */
-type Account = Awaited<ReturnType<typeof newPayer>>
-
-/** What a wallet brings back: status, and the X-PAYMENT-RESPONSE header. */
-type Bought = { status: number; header: string | null }
-
-const buyers: Record<string, (account: Account, url: string) => Promise<Bought>> = {
-  'x402-fetch': async (account, url) => {
-    const response = await wrapFetchWithPayment(fetch, account as never)(url)
-    return { status: response.status, header: response.headers.get('x-payment-response') }
-  },
-  'x402-axios': async (account, url) => {
-    const client = withPaymentInterceptor(axios.create() as never, account as never)
-    const { status, headers } = await client.get(url)
-    return { status, header: headers['x-payment-response'] }
-  },
-  '@x402/fetch (v1)': async (account, url) => {
-    const client = new x402Client().registerV1(
-      'base-sepolia',
-      new ExactEvmSchemeV1(account as never),
-    )
-    const response = await wrapFetchV2(fetch, client)(url)
-    return { status: response.status, header: response.headers.get('x-payment-response') }
-  },
-}
-
-const balanceOf = (address: `0x${string}`) =>
-  till.client.readContract({
-    address: SEPOLIA.usdcAddress,
-    abi: [
-      {
-        type: 'function',
-        name: 'balanceOf',
-        stateMutability: 'view',
-        inputs: [{ name: 'account', type: 'address' }],
-        outputs: [{ name: '', type: 'uint256' }],
-      },
-    ] as const,
-    functionName: 'balanceOf',
-    args: [address],
-  })
-
 for (const sellerName of ['x402-express', 'x402-hono', 'challenge and redeem']) {
   for (const [buyerName, buy] of Object.entries(buyers)) {
     test(`${buyerName} pays ${sellerName}`, async () => {
       const account = await newPayer(till.client, 1_000_000n)
       const { url } = sellers[sellerName]!
-      const before = await balanceOf(payTo)
+      const before = await balanceOf(till, payTo)
       const { status, header } = await buy(account, url)
       expect(status).toBe(200)
       const settled = decodeXPaymentResponse(header!) as any
@@ -175,8 +130,8 @@ for (const sellerName of ['x402-express', 'x402-hono', 'challenge and redeem']) 
         payer: account.address,
       })
 
-      expect(await balanceOf(account.address)).toBe(990_000n)
-      expect((await balanceOf(payTo)) - before).toBe(10_000n)
+      expect(await balanceOf(till, account.address)).toBe(990_000n)
+      expect((await balanceOf(till, payTo)) - before).toBe(10_000n)
 
       const { body: page } = await seller.get('/v0/payments?limit=100')
       const mine = page.payments.filter((payment: any) => payment.payerAddress === account.address)
@@ -200,9 +155,10 @@ for (const sellerName of ['x402-express', 'x402-hono', 'challenge and redeem']) 
       const { keys } = (await (
         await fetch(`${till.service.url}/.well-known/jwks.json`)
       ).json()) as any
-      const trusted = keys.map((key: any) => Buffer.from(key.x, 'base64url').toString('hex'))
-      expect(trusted).toContain(receipt.publicKeyHex)
-      expect(verifyReceipt({ receipt, trustedKeys: trusted })).toBeTruthy()
+      const trustedKeys = keys.map((key: any) => ({
+        publicKeyHex: Buffer.from(key.x, 'base64url').toString('hex'),
+      }))
+      expect(verifyReceipt({ receipt, trustedKeys })).toMatchObject({ ok: true })
       expect(mine[0].signedReceipt).toEqual(JSON.parse(hook.body.toString()))
       const secret = secrets.get(receipt.body.endpointId!)!
       expect(hook.headers['x-service-signature']).toBe(

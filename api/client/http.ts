@@ -1,0 +1,204 @@
+import { ConnectionError, type ErrorAnswer, errorOf, TimeoutError } from './errors.ts'
+import { OPERATIONS, type Operations } from './operations.ts'
+
+export type ClientOptions = {
+  /** `loid-…` for a project, `lopk-…` for the platform. */
+  apiKey: string
+  /** Where the service is; http://127.0.0.1:3000 when left out. */
+  baseUrl?: string
+  /** For one call with all its retries, in ms; 60,000 when left out. */
+  timeoutMs?: number
+  /** Further attempts after the first; 3 when left out. */
+  retries?: number
+  /** In place of the platform's fetch. */
+  fetch?: (request: Request) => Promise<Response>
+}
+
+export type CallOptions = {
+  /** Ends the call, also while it waits for its next attempt. */
+  signal?: AbortSignal | undefined
+  /** For this call with all its retries, in ms. */
+  timeoutMs?: number | undefined
+  /**
+   * 1–255 visible ASCII characters. The service answers a second call with the same key as it answered the first,
+   * which makes it safe to repeat.
+   */
+  idempotencyKey?: string | undefined
+}
+
+type OperationId = keyof Operations
+type Input = { path?: Record<string, string>; query?: Record<string, unknown>; body?: unknown }
+
+const BASE_URL = 'http://127.0.0.1:3000'
+const TIMEOUT_MS = 60_000
+const RETRIES = 3
+const BACK_OFF_MS = 250
+const BACK_OFF_MAX_MS = 8_000
+/** Longer than setTimeout can count would fire at once. */
+const TIMER_MAX_MS = 2 ** 31 - 1
+
+/** Statuses that say "not now"; those a proxy gives when the service is down among them. */
+const RETRIED = new Set([429, 502, 503, 504])
+
+/** Calls the API: one method, for every operation. */
+export class Http {
+  readonly #apiKey: string
+  readonly #baseUrl: string
+  readonly #timeoutMs: number
+  readonly #retries: number
+  readonly #fetch: (request: Request) => Promise<Response>
+
+  /** @throws TypeError for options that cannot work. */
+  constructor(options: ClientOptions, prefix: 'loid-' | 'lopk-') {
+    const { apiKey, baseUrl = BASE_URL, timeoutMs = TIMEOUT_MS, retries = RETRIES } = options
+    if (typeof apiKey !== 'string' || !apiKey.startsWith(prefix)) {
+      throw new TypeError(`apiKey must be a key that starts with ${prefix}`)
+    }
+    if (!/^https?:\/\//.test(baseUrl)) throw new TypeError('baseUrl must be an http(s) URL')
+    this.#apiKey = apiKey
+    this.#baseUrl = baseUrl.replace(/\/+$/, '')
+    this.#timeoutMs = timeoutMs
+    this.#retries = retries
+    this.#fetch = options.fetch ?? ((request) => fetch(request))
+  }
+
+  /**
+   * Calls an operation, and again where that is safe: a call that may be repeated is, after 429, 502, 503, 504 and a
+   * connection that broke; any call is after 429, for that is said before anything is done.
+   * @throws {PurserError} see errors.ts; the signal's reason when it was aborted.
+   */
+  async call<Id extends OperationId>(
+    id: Id,
+    input: Operations[Id]['input'],
+    options: CallOptions = {},
+  ): Promise<Operations[Id]['result']> {
+    const { signal } = options
+    const timeoutMs = options.timeoutMs ?? this.#timeoutMs
+    const deadlineMs = Date.now() + timeoutMs
+    const timeout = AbortSignal.timeout(Math.min(timeoutMs, TIMER_MAX_MS))
+    const ended = signal === undefined ? timeout : AbortSignal.any([signal, timeout])
+    const mayRepeat = isRepeatable(id) || options.idempotencyKey !== undefined
+    for (let attempt = 0; ; attempt++) {
+      const isLast = attempt >= this.#retries
+      let waitMs = Math.min(BACK_OFF_MAX_MS, BACK_OFF_MS * 2 ** attempt) * (0.5 + Math.random() / 2)
+      try {
+        const answer = await this.#attempt(id, input as Input, options.idempotencyKey, ended)
+        if (!answer.ok) {
+          const { status, retryAfterS } = answer.error
+          if (retryAfterS !== null) waitMs = Math.max(waitMs, retryAfterS * 1_000)
+          const again = RETRIED.has(status) && (mayRepeat || status === 429)
+          if (isLast || !again || Date.now() + waitMs >= deadlineMs) throw errorOf(answer.error)
+        } else {
+          return answer.value as Operations[Id]['result']
+        }
+      } catch (error) {
+        if (signal?.aborted) throw signal.reason
+        if (timeout.aborted) throw new TimeoutError(`No answer within ${timeoutMs} ms`)
+        const again = error instanceof ConnectionError && mayRepeat
+        if (isLast || !again || Date.now() + waitMs >= deadlineMs) throw error
+      }
+      await pause(waitMs, ended)
+      if (signal?.aborted) throw signal.reason
+      if (timeout.aborted) throw new TimeoutError(`No answer within ${timeoutMs} ms`)
+    }
+  }
+
+  async #attempt(
+    id: OperationId,
+    input: Input,
+    idempotencyKey: string | undefined,
+    signal: AbortSignal,
+  ): Promise<{ ok: true; value: unknown } | { ok: false; error: ErrorAnswer }> {
+    const [method, template] = OPERATIONS[id]
+    const request = new Request(this.#baseUrl + pathOf(template, input), {
+      method,
+      headers: {
+        authorization: `Bearer ${this.#apiKey}`,
+        accept: 'application/json',
+        ...(input.body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
+      },
+      ...(input.body === undefined ? {} : { body: JSON.stringify(input.body) }),
+      // A redirect would carry the key to wherever it points.
+      redirect: 'manual',
+      signal,
+    })
+    let response: Response
+    let text: string
+    try {
+      response = await this.#fetch(request)
+      text = await response.text()
+    } catch (cause) {
+      throw new ConnectionError(`${method} ${template} could not reach ${this.#baseUrl}`, { cause })
+    }
+    if (response.ok && text === '') return { ok: true, value: undefined }
+    const body = parse(text)
+    if (response.ok && body !== null) return { ok: true, value: body }
+    return { ok: false, error: readError(response, body) }
+  }
+}
+
+/** What has the same effect twice as once. Our PATCHes set, add and remove; the challenge only asks for a price. */
+const isRepeatable = (id: OperationId): boolean =>
+  OPERATIONS[id][0] !== 'POST' || id === 'postPaymentsChallenge'
+
+function pathOf(template: string, { path = {}, query = {} }: Input): string {
+  const filled = template.replace(/\{(\w+)\}/g, (_, name: string) => {
+    const value = path[name]
+    if (typeof value !== 'string' || value === '') throw new TypeError(`${name} must be a string`)
+    return encodeURIComponent(value)
+  })
+  const given = new URLSearchParams()
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined) given.set(name, String(value))
+  }
+  return given.size === 0 ? filled : `${filled}?${given}`
+}
+
+function parse(text: string): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' ? (value as Record<string, unknown> | null) : null
+  } catch {
+    return null
+  }
+}
+
+function readError(response: Response, body: Record<string, unknown> | null): ErrorAnswer {
+  const { status, headers } = response
+  const text = (value: unknown, otherwise: string) =>
+    typeof value === 'string' && value !== '' ? value : otherwise
+  const unexpected = response.ok
+    ? 'The answer is not JSON: is baseUrl that of the service?'
+    : `HTTP ${status || 'redirect'}`
+  return {
+    status,
+    code: text(body?.error, 'unexpected_answer'),
+    message: text(body?.message, unexpected),
+    requestId: headers.get('x-request-id'),
+    body: body ?? {},
+    retryAfterS: readRetryAfter(headers.get('retry-after')),
+  }
+}
+
+/** Seconds, or a date (RFC 9110 §10.2.3). */
+function readRetryAfter(value: string | null): number | null {
+  if (value === null) return null
+  if (/^\d{1,9}$/.test(value.trim())) return Number(value)
+  const at = Date.parse(value)
+  return Number.isNaN(at) ? null : Math.max(0, (at - Date.now()) / 1_000)
+}
+
+/** Waits, or returns early when the signal aborts. */
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', done)
+      resolve()
+    }
+    const timer = setTimeout(done, ms)
+    signal.addEventListener('abort', done)
+    if (signal.aborted) done()
+  })
+}

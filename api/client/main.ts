@@ -1,0 +1,20 @@
+// biome-ignore-all lint/performance/noBarrelFile: this is the door of a package, not a room's
+/** What `purser-client` exports; the paywalls have doors of their own, one for each framework. */
+export * from './errors.ts'
+export type { CallOptions, ClientOptions } from './http.ts'
+export type { Message, MessageItem } from './messages.ts'
+export type {
+  Challenge,
+  Grant,
+  Payment,
+  PaymentItem,
+  Receipt,
+  RedeemResult,
+} from './payments.ts'
+export { Purser } from './purser.ts'
+export { type Project, PurserPlatform } from './purserPlatform.ts'
+export type { Endpoint } from './sellers.ts'
+export type { Thread, ThreadItem } from './threads.ts'
+export { InvalidReceiptError, type Jwks, verifyReceipt } from './verifyReceipt.ts'
+export { InvalidWebhookError, verifyWebhook, type WebhookEvent } from './verifyWebhook.ts'
+export type { Delivery, DeliveryItem } from './webhooks.ts'

@@ -1,0 +1,50 @@
+import { everyPage } from './everyPage.ts'
+import type { CallOptions, Http } from './http.ts'
+import type { Operations } from './operations.ts'
+
+/** A message as lists show it. */
+export type MessageItem = Operations['getMessages']['result']['messages'][number]
+/** A whole message. */
+export type Message = Operations['getMessagesByMessageId']['result']
+
+type ListQuery = {
+  /** 1–100; 50 when left out. */
+  limit?: number | undefined
+  pageToken?: string | undefined
+  /** A message must carry all of them. */
+  labels?: readonly string[] | undefined
+}
+
+/** The mail of an inbox. */
+export function messages(http: Http) {
+  /** One page, newest first. */
+  const list = ({ labels, ...page }: ListQuery = {}, options?: CallOptions) =>
+    http.call('getMessages', { query: { ...page, labels: labels?.join(',') } }, options)
+  return {
+    list,
+    /** Every message, newest first; reads on as it is iterated. */
+    all: (query: ListQuery = {}, options?: CallOptions) =>
+      everyPage(
+        (pageToken) => list({ ...query, pageToken }, options),
+        (page) => page.messages,
+        query.pageToken,
+      ),
+    get: (messageId: string, options?: CallOptions) =>
+      http.call('getMessagesByMessageId', { path: { messageId } }, options),
+    /** Adding read removes unread, and the reverse. */
+    updateLabels: (
+      messageId: string,
+      change: Operations['patchMessagesByMessageId']['input']['body'],
+      options?: CallOptions,
+    ) => http.call('patchMessagesByMessageId', { path: { messageId }, body: change }, options),
+    /** Sends a mail, which starts a new thread. Tried again after a lost answer only with an idempotencyKey. */
+    send: (mail: Operations['postMessagesSend']['input']['body'], options?: CallOptions) =>
+      http.call('postMessagesSend', { body: mail }, options),
+    /** Answers a message in its thread. Tried again after a lost answer only with an idempotencyKey. */
+    reply: (
+      messageId: string,
+      reply: Operations['postMessagesByMessageIdReply']['input']['body'],
+      options?: CallOptions,
+    ) => http.call('postMessagesByMessageIdReply', { path: { messageId }, body: reply }, options),
+  }
+}

@@ -1,0 +1,38 @@
+import { type CallOptions, type ClientOptions, Http } from './http.ts'
+import { messages } from './messages.ts'
+import { payments } from './payments.ts'
+import { sellers } from './sellers.ts'
+import { threads } from './threads.ts'
+import { webhooks } from './webhooks.ts'
+
+/**
+ * A project: its inbox and its till.
+ *
+ * @example
+ * const purser = new Purser({ apiKey: 'loid-…', baseUrl: 'https://purser.example.com' })
+ * for await (const message of purser.messages.all({ labels: ['unread'] })) console.log(message.subject)
+ */
+export class Purser {
+  readonly #http: Http
+  readonly messages: ReturnType<typeof messages>
+  readonly threads: ReturnType<typeof threads>
+  readonly payments: ReturnType<typeof payments>
+  readonly sellers: ReturnType<typeof sellers>
+  readonly webhooks: ReturnType<typeof webhooks>
+
+  /** @throws TypeError unless `apiKey` is a project key. */
+  constructor(options: ClientOptions) {
+    const http = new Http(options, 'loid-')
+    this.#http = http
+    this.messages = messages(http)
+    this.threads = threads(http)
+    this.payments = payments(http)
+    this.sellers = sellers(http)
+    this.webhooks = webhooks(http)
+  }
+
+  /** Who the key acts as. */
+  whoami(options?: CallOptions) {
+    return this.#http.call('getWhoami', {}, options)
+  }
+}

@@ -1,0 +1,58 @@
+import { everyPage } from './everyPage.ts'
+import { type CallOptions, type ClientOptions, Http } from './http.ts'
+import type { Operations } from './operations.ts'
+
+/** A project as its platform sees it. */
+export type Project = Operations['getPlatformProjectsByProjectId']['result']
+
+type ListQuery = NonNullable<Operations['getPlatformProjects']['input']['query']>
+
+/**
+ * The platform: makes and keeps projects.
+ *
+ * @example
+ * const platform = new PurserPlatform({ apiKey: 'lopk-…' })
+ * const { rawKey, emailAddress } = await platform.projects.create({ name: 'Buyer bot' })
+ */
+export class PurserPlatform {
+  readonly projects: ReturnType<typeof projects>
+
+  /** @throws TypeError unless `apiKey` is a platform key. */
+  constructor(options: ClientOptions) {
+    this.projects = projects(new Http(options, 'lopk-'))
+  }
+}
+
+function projects(http: Http) {
+  /** One page, newest first. */
+  const list = (query: ListQuery = {}, options?: CallOptions) =>
+    http.call('getPlatformProjects', { query }, options)
+  return {
+    list,
+    /** Every project, newest first; reads on as it is iterated. */
+    all: (query: ListQuery = {}, options?: CallOptions) =>
+      everyPage(
+        (pageToken) => list({ ...query, pageToken }, options),
+        (page) => page.projects,
+        query.pageToken,
+      ),
+    get: (projectId: string, options?: CallOptions) =>
+      http.call('getPlatformProjectsByProjectId', { path: { projectId } }, options),
+    /** `rawKey` of the answer is the project's key, shown this once. */
+    create: (
+      project: Operations['postPlatformProjects']['input']['body'] = {},
+      options?: CallOptions,
+    ) => http.call('postPlatformProjects', { body: project }, options),
+    update: (
+      projectId: string,
+      change: Operations['patchPlatformProjectsByProjectId']['input']['body'],
+      options?: CallOptions,
+    ) =>
+      http.call('patchPlatformProjectsByProjectId', { path: { projectId }, body: change }, options),
+    /** Replaces a project's key; the old one is refused at once. */
+    rotateKey: (projectId: string, options?: CallOptions) =>
+      http.call('postPlatformProjectsByProjectIdRotateKey', { path: { projectId } }, options),
+    delete: (projectId: string, options?: CallOptions) =>
+      http.call('deletePlatformProjectsByProjectId', { path: { projectId } }, options),
+  }
+}

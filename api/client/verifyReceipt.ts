@@ -1,0 +1,145 @@
+/**
+ * Receipts, checked offline: Ed25519 (RFC 8032, by WebCrypto) over canonical JSON (RFC 8785), and the compact JWS
+ * (RFC 7515) of the same payment.
+ */
+import { PurserError } from './errors.ts'
+import type { Receipt } from './payments.ts'
+
+/** A receipt that proves nothing, and why. */
+export class InvalidReceiptError extends PurserError {
+  override readonly name = 'InvalidReceiptError'
+  readonly reason: 'malformed' | 'unknown_key' | 'bad_signature' | 'jws_mismatch'
+  constructor(reason: InvalidReceiptError['reason']) {
+    super(`The receipt is not valid: ${reason}`)
+    this.reason = reason
+  }
+}
+
+/** A JSON Web Key Set, as /.well-known/jwks.json serves it. */
+export type Jwks = { keys: readonly { kty?: string; crv?: string; x?: string }[] }
+
+/** CAIP-2 names of the networks. */
+const CAIP2: Record<string, string> = { base: 'eip155:8453', 'base-sepolia': 'eip155:84532' }
+
+/**
+ * Checks a receipt against keys that are known to be the service's. It opens no connection.
+ *
+ * @param receipt of a redeem, a payment record or a webhook.
+ * @param keys the service's JWKS, or its public keys as 64 hexadecimal digits each. The key inside a receipt proves
+ * nothing: anyone can sign with a key of his own.
+ * @returns the receipt's body. That the payment is yours is for you to see: compare `projectId`, `resource` and
+ * `amountUsdcRaw` with what you sold.
+ * @throws {InvalidReceiptError}
+ */
+export async function verifyReceipt({
+  receipt,
+  keys,
+}: {
+  receipt: unknown
+  keys: Jwks | string | readonly string[]
+}): Promise<Receipt['body']> {
+  if (!isReceipt(receipt)) throw new InvalidReceiptError('malformed')
+  const { body, publicKeyHex, jws } = receipt
+  if (!publicKeys(keys).includes(publicKeyHex)) throw new InvalidReceiptError('unknown_key')
+  const key = await crypto.subtle.importKey('raw', fromHex(publicKeyHex), 'Ed25519', false, [
+    'verify',
+  ])
+  const signed = (signature: Uint8Array<ArrayBuffer> | null, text: string) =>
+    signature !== null &&
+    crypto.subtle.verify('Ed25519', key, signature, new TextEncoder().encode(text))
+  if (!(await signed(fromBase64(receipt.signature), canonical(body)))) {
+    throw new InvalidReceiptError('bad_signature')
+  }
+  const [header = '', payload = '', signature = '', ...rest] = jws.split('.')
+  const same = rest.length === 0 && isEdDsa(header) && saysTheSame(payload, body)
+  if (!same || !(await signed(fromBase64(signature), `${header}.${payload}`))) {
+    throw new InvalidReceiptError('jws_mismatch')
+  }
+  return body
+}
+
+function isReceipt(value: unknown): value is Receipt {
+  if (typeof value !== 'object' || value === null) return false
+  const { body, signature, alg, publicKeyHex, jws } = value as Record<string, unknown>
+  return (
+    typeof body === 'object' &&
+    body !== null &&
+    Object.values(body).every(
+      (member) => ['string', 'number'].includes(typeof member) || member === null,
+    ) &&
+    alg === 'Ed25519' &&
+    typeof signature === 'string' &&
+    typeof publicKeyHex === 'string' &&
+    /^[0-9a-f]{64}$/.test(publicKeyHex) &&
+    typeof jws === 'string'
+  )
+}
+
+/** Trusted keys as hexadecimal digits. */
+function publicKeys(keys: Jwks | string | readonly string[]): string[] {
+  if (typeof keys === 'string') return [keys.toLowerCase()]
+  if (!isJwks(keys)) return keys.map((key) => key.toLowerCase())
+  return keys.keys.flatMap(({ kty, crv, x }) => {
+    const bytes = kty === 'OKP' && crv === 'Ed25519' && x !== undefined ? fromBase64(x) : null
+    return bytes === null
+      ? []
+      : [Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')]
+  })
+}
+
+const isJwks = (keys: Jwks | readonly string[]): keys is Jwks => !Array.isArray(keys)
+
+/**
+ * RFC 8785 for a flat object of strings, whole numbers and nulls, which a receipt's body is: names sorted by UTF-16
+ * code units, values as ECMAScript writes them.
+ */
+function canonical(body: object): string {
+  const members = Object.entries(body).sort(([a], [b]) => (a < b ? -1 : 1))
+  return `{${members.map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`).join(',')}}`
+}
+
+/** The algorithm is fixed: a header that could choose another could choose `none`. */
+function isEdDsa(header: string): boolean {
+  const { alg } = readJson(header)
+  return alg === 'EdDSA' || alg === 'Ed25519'
+}
+
+/** Whether the JWS tells of the same payment, member by member. */
+function saysTheSame(payload: string, body: Receipt['body']): boolean {
+  const said = readJson(payload)
+  return (
+    said.type === 'payment' &&
+    said.network === CAIP2[body.network] &&
+    said.resourceUrl === body.resource &&
+    said.payer === body.payerAddress &&
+    said.payTo === body.recipientAddress &&
+    said.amount === body.amountUsdcRaw &&
+    said.transaction === body.txHash &&
+    said.paymentId === body.paymentId &&
+    said.issuedAt === Math.floor(Date.parse(body.timestamp) / 1_000)
+  )
+}
+
+function readJson(part: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(
+      new TextDecoder().decode(fromBase64(part) ?? new Uint8Array()),
+    )
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
+  } catch {
+    return {}
+  }
+}
+
+const fromHex = (hex: string): Uint8Array<ArrayBuffer> =>
+  Uint8Array.from(hex.match(/../g)!, (pair) => Number.parseInt(pair, 16))
+
+/** base64 and base64url; null for anything else. */
+function fromBase64(text: string): Uint8Array<ArrayBuffer> | null {
+  try {
+    const binary = atob(text.replaceAll('-', '+').replaceAll('_', '/'))
+    return Uint8Array.from(binary, (character) => character.charCodeAt(0))
+  } catch {
+    return null
+  }
+}

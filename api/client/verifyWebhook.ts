@@ -1,0 +1,71 @@
+import { PurserError } from './errors.ts'
+import type { Receipt } from './payments.ts'
+
+/** A delivery that was not signed with the secret: answer 400, and do nothing it says. */
+export class InvalidWebhookError extends PurserError {
+  override readonly name = 'InvalidWebhookError'
+}
+
+export type WebhookEvent = {
+  /** `payment.received`. */
+  event: string
+  /** The same on every attempt: what was handled under it once needs no handling again. */
+  idempotencyKey: string
+  /** The signed receipt; `verifyReceipt` checks its own signature. */
+  receipt: Receipt
+}
+
+type HeaderSource = Headers | Record<string, string | readonly string[] | undefined>
+
+/**
+ * Checks that a webhook comes from the service, before anything of it is read.
+ *
+ * @param body the raw body as it arrived: what a JSON parser made of it has other bytes.
+ * @param headers of the request, as `Headers` or as Node's object with lower-case names.
+ * @param secret the endpoint's `whsec_…`; several while one replaces another.
+ * @throws {InvalidWebhookError}
+ */
+export async function verifyWebhook({
+  body,
+  headers,
+  secret,
+}: {
+  body: string | Uint8Array
+  headers: HeaderSource
+  secret: string | readonly string[]
+}): Promise<WebhookEvent> {
+  const bytes = typeof body === 'string' ? new TextEncoder().encode(body) : body
+  const [, hex] = /^sha256=([0-9a-f]{64})$/.exec(header(headers, 'x-service-signature')) ?? []
+  if (hex === undefined)
+    throw new InvalidWebhookError('X-Service-Signature is missing or malformed')
+  const signature = Uint8Array.from(hex.match(/../g)!, (pair) => Number.parseInt(pair, 16))
+  const secrets = typeof secret === 'string' ? [secret] : secret
+  const matches = await Promise.all(secrets.map((one) => isSignedBy(one, signature, bytes)))
+  if (!matches.includes(true)) throw new InvalidWebhookError('X-Service-Signature does not match')
+  return {
+    event: header(headers, 'x-service-event'),
+    idempotencyKey: header(headers, 'x-service-idempotency-key'),
+    receipt: JSON.parse(new TextDecoder().decode(bytes)),
+  }
+}
+
+async function isSignedBy(
+  secret: string,
+  signature: Uint8Array<ArrayBuffer>,
+  bytes: Uint8Array,
+): Promise<boolean> {
+  // Anyone could sign with an empty secret, which is what an unset variable becomes.
+  if (secret === '') throw new TypeError('secret must not be empty')
+  const raw = new TextEncoder().encode(secret)
+  const algorithm = { name: 'HMAC', hash: 'SHA-256' }
+  const key = await crypto.subtle.importKey('raw', raw, algorithm, false, ['verify'])
+  // Compares in constant time (Web Cryptography, HMAC verify).
+  return crypto.subtle.verify('HMAC', key, signature, bytes as Uint8Array<ArrayBuffer>)
+}
+
+function header(headers: HeaderSource, name: string): string {
+  if (headers instanceof Headers) return headers.get(name) ?? ''
+  const value =
+    headers[name] ?? Object.entries(headers).find(([key]) => key.toLowerCase() === name)?.[1]
+  return typeof value === 'string' ? value : (value?.[0] ?? '')
+}

@@ -1,0 +1,110 @@
+/** Writes api/client/operations.ts from the OpenAPI document: what the client calls, and the types of it. */
+import type { OpenApiDocument, OperationObject } from '../../api/openApi.ts'
+
+type Schema = Record<string, any>
+
+/** Operations that are not for users of the client: each has another way in. */
+const LEFT_OUT: readonly [RegExp, string][] = [
+  [/^\/v0\/platform\/identities/, 'the alias of /v0/platform/projects'],
+  [/^\/v0\/x402\//, 'the face of sellers that use x402 middleware of their own'],
+  [/^\/(?!v0\/)/, 'health, documentation and keys: no JSON API behind a key'],
+]
+
+/** The module's text. */
+export function clientOperations(document: OpenApiDocument): string {
+  const operations = Object.entries(document.paths)
+    .filter(([path]) => !LEFT_OUT.some(([pattern]) => pattern.test(path)))
+    .flatMap(([path, methods]) =>
+      Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
+    )
+    .sort((a, b) => (a.operation.operationId < b.operation.operationId ? -1 : 1))
+  const routes = operations.map(
+    ({ path, method, operation }) =>
+      `  ${operation.operationId}: ['${method.toUpperCase()}', '${path}'],`,
+  )
+  const types = operations.map(
+    ({ operation }) =>
+      `  /** ${operation.summary}. */\n  ${operation.operationId}: { input: ${input(operation)}; result: ${result(operation)} }`,
+  )
+  return `/**
+ * Method and path of every operation, and the types of what goes in and comes out. Written from /openapi.json by
+ * \`npm run client:operations\`; a test fails when the two differ.
+ */
+export const OPERATIONS = {
+${routes.join('\n')}
+} as const
+
+/** What each operation takes and answers. */
+export type Operations = {
+${types.join('\n')}
+}
+`
+}
+
+function input({ parameters = [], requestBody }: OperationObject): string {
+  const members = (['path', 'query'] as const).flatMap((place) => {
+    const own = parameters.filter((parameter) => parameter.in === place)
+    if (own.length === 0) return []
+    const fields = own.map(({ name, required, description, schema }) =>
+      field(String(name), schema as Schema, {
+        required: required === true,
+        description,
+        isInput: true,
+      }),
+    )
+    return [`${place}${place === 'query' ? '?' : ''}: { ${fields.join('; ')} }`]
+  })
+  const body = (requestBody as Schema | undefined)?.content['application/json'].schema
+  if (body !== undefined) members.push(`body: ${type(body, true)}`)
+  return members.length === 0 ? 'Record<never, never>' : `{ ${members.join('; ')} }`
+}
+
+function result({ responses }: OperationObject): string {
+  const [, success] = Object.entries(responses).find(([status]) => status.startsWith('2'))!
+  const schema = (success as Schema).content?.['application/json'].schema
+  return schema === undefined ? 'void' : type(schema, false)
+}
+
+function field(
+  name: string,
+  schema: Schema,
+  { required, description, isInput }: { required: boolean; description: unknown; isInput: boolean },
+): string {
+  const said = description ?? schema.description
+  const comment = said === undefined ? '' : `/** ${String(said).replaceAll('*/', '* /')} */ `
+  const orUndefined = isInput && !required ? ' | undefined' : ''
+  return `${comment}${name}${required ? '' : '?'}: ${type(schema, isInput)}${orUndefined}`
+}
+
+function type(schema: Schema, isInput: boolean): string {
+  if ('const' in schema) return JSON.stringify(schema.const)
+  if (schema.anyOf !== undefined) {
+    return schema.anyOf.map((option: Schema) => type(option, isInput)).join(' | ')
+  }
+  switch (schema.type) {
+    case 'array': {
+      const item = type(schema.items, isInput)
+      return /[|]/.test(item) && !item.startsWith('{') ? `(${item})[]` : `${item}[]`
+    }
+    case 'integer':
+    case 'number':
+      return 'number'
+    case 'object': {
+      const fields = Object.entries((schema.properties ?? {}) as Record<string, Schema>).map(
+        ([name, property]) =>
+          field(name, property, {
+            required: (schema.required ?? []).includes(name),
+            description: undefined,
+            isInput,
+          }),
+      )
+      return fields.length === 0 ? 'Record<string, unknown>' : `{ ${fields.join('; ')} }`
+    }
+    case 'string':
+    case 'boolean':
+    case 'null':
+      return schema.type
+    default:
+      return 'unknown'
+  }
+}
