@@ -109,12 +109,12 @@ export class Http {
     idempotencyKey: string | undefined,
     signal: AbortSignal,
   ): Promise<{ ok: true; value: unknown } | { ok: false; error: ErrorAnswer }> {
-    const [method, template] = OPERATIONS[id]
+    const [method, template, form] = OPERATIONS[id]
     const request = new Request(this.#baseUrl + pathOf(template, input), {
       method,
       headers: {
         authorization: `Bearer ${this.#apiKey}`,
-        accept: 'application/json',
+        accept: form === 'json' ? 'application/json' : '*/*',
         ...(input.body === undefined ? {} : { 'content-type': 'application/json' }),
         ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
       },
@@ -127,6 +127,7 @@ export class Http {
     let text: string
     try {
       response = await this.#fetch(request)
+      if (response.ok && form === 'bytes') return { ok: true, value: await response.arrayBuffer() }
       text = await response.text()
     } catch (cause) {
       throw new ConnectionError(`${method} ${template} could not reach ${this.#baseUrl}`, { cause })

@@ -7,15 +7,17 @@ export type MessageItem = Operations['getMessages']['result']['messages'][number
 /** A whole message. */
 export type Message = Operations['getMessagesByMessageId']['result']
 
-type ListQuery = {
+type ListQuery = Omit<
+  NonNullable<Operations['getMessages']['input']['query']>,
+  'limit' | 'labels'
+> & {
   /** 1–100; 50 when left out. */
   limit?: number | undefined
-  pageToken?: string | undefined
   /** A message must carry all of them. */
   labels?: readonly string[] | undefined
 }
 
-/** The mail of an inbox. */
+/** The mail of an inbox. In a list, `q`, `from`, `to`, `subject`, `after` and `before` search and narrow. */
 export function messages(http: Http) {
   /** One page, newest first. */
   const list = ({ labels, ...page }: ListQuery = {}, options?: CallOptions) =>
@@ -31,6 +33,19 @@ export function messages(http: Http) {
       ),
     get: (messageId: string, options?: CallOptions) =>
       http.call('getMessagesByMessageId', { path: { messageId } }, options),
+    /** The original, as received or as sent. */
+    raw: (messageId: string, options?: CallOptions) =>
+      http.call('getMessagesByMessageIdRaw', { path: { messageId } }, options),
+    /** The bytes of an attachment. */
+    attachment: (messageId: string, attachmentId: string, options?: CallOptions) =>
+      http.call(
+        'getMessagesByMessageIdAttachmentsByAttachmentId',
+        { path: { messageId, attachmentId } },
+        options,
+      ),
+    /** For good. One that is still queued is not sent. */
+    delete: (messageId: string, options?: CallOptions) =>
+      http.call('deleteMessagesByMessageId', { path: { messageId } }, options),
     /** Adding read removes unread, and the reverse. */
     updateLabels: (
       messageId: string,

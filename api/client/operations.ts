@@ -1,47 +1,74 @@
 /**
- * Method and path of every operation, and the types of what goes in and comes out. Written from /openapi.json by
+ * Method, path and form of the answer of every operation, and the types of what goes in and comes out. Written from /openapi.json by
  * `npm run client:operations`; a test fails when the two differ.
  */
 export const OPERATIONS = {
-  deletePlatformProjectsByProjectId: ['DELETE', '/v0/platform/projects/{projectId}'],
-  deleteSellersEndpointsByEndpointId: ['DELETE', '/v0/sellers/endpoints/{endpointId}'],
-  getMessages: ['GET', '/v0/messages'],
-  getMessagesByMessageId: ['GET', '/v0/messages/{messageId}'],
-  getPayments: ['GET', '/v0/payments'],
-  getPaymentsByPaymentId: ['GET', '/v0/payments/{paymentId}'],
-  getPlatformProjects: ['GET', '/v0/platform/projects'],
-  getPlatformProjectsByProjectId: ['GET', '/v0/platform/projects/{projectId}'],
-  getSellersEndpoints: ['GET', '/v0/sellers/endpoints'],
-  getSellersEndpointsByEndpointId: ['GET', '/v0/sellers/endpoints/{endpointId}'],
-  getThreads: ['GET', '/v0/threads'],
-  getThreadsByThreadId: ['GET', '/v0/threads/{threadId}'],
-  getWebhooksDeliveries: ['GET', '/v0/webhooks/deliveries'],
-  getWebhooksDeliveriesByDeliveryId: ['GET', '/v0/webhooks/deliveries/{deliveryId}'],
-  getWhoami: ['GET', '/v0/whoami'],
-  patchMessagesByMessageId: ['PATCH', '/v0/messages/{messageId}'],
-  patchPlatformProjectsByProjectId: ['PATCH', '/v0/platform/projects/{projectId}'],
-  patchSellersEndpointsByEndpointId: ['PATCH', '/v0/sellers/endpoints/{endpointId}'],
-  postMessagesByMessageIdReply: ['POST', '/v0/messages/{messageId}/reply'],
-  postMessagesSend: ['POST', '/v0/messages/send'],
-  postPaymentsChallenge: ['POST', '/v0/payments/challenge'],
-  postPaymentsRedeem: ['POST', '/v0/payments/redeem'],
-  postPlatformProjects: ['POST', '/v0/platform/projects'],
-  postPlatformProjectsByProjectIdRotateKey: ['POST', '/v0/platform/projects/{projectId}/rotate-key'],
-  postSellersEndpointsByEndpointIdRotateSecret: ['POST', '/v0/sellers/endpoints/{endpointId}/rotate-secret'],
-  postWebhooksDeliveriesByDeliveryIdReplay: ['POST', '/v0/webhooks/deliveries/{deliveryId}/replay'],
-  putSellersEndpoints: ['PUT', '/v0/sellers/endpoints'],
+  deleteMessagesByMessageId: ['DELETE', '/v0/messages/{messageId}', 'json'],
+  deletePlatformProjectsByProjectId: ['DELETE', '/v0/platform/projects/{projectId}', 'json'],
+  deleteSellersEndpointsByEndpointId: ['DELETE', '/v0/sellers/endpoints/{endpointId}', 'json'],
+  deleteThreadsByThreadId: ['DELETE', '/v0/threads/{threadId}', 'json'],
+  deleteVaultByName: ['DELETE', '/v0/vault/{name}', 'json'],
+  getLogs: ['GET', '/v0/logs', 'json'],
+  getMessages: ['GET', '/v0/messages', 'json'],
+  getMessagesByMessageId: ['GET', '/v0/messages/{messageId}', 'json'],
+  getMessagesByMessageIdAttachmentsByAttachmentId: ['GET', '/v0/messages/{messageId}/attachments/{attachmentId}', 'bytes'],
+  getMessagesByMessageIdRaw: ['GET', '/v0/messages/{messageId}/raw', 'bytes'],
+  getPayments: ['GET', '/v0/payments', 'json'],
+  getPaymentsByPaymentId: ['GET', '/v0/payments/{paymentId}', 'json'],
+  getPlatformProjects: ['GET', '/v0/platform/projects', 'json'],
+  getPlatformProjectsByProjectId: ['GET', '/v0/platform/projects/{projectId}', 'json'],
+  getSellersEndpoints: ['GET', '/v0/sellers/endpoints', 'json'],
+  getSellersEndpointsByEndpointId: ['GET', '/v0/sellers/endpoints/{endpointId}', 'json'],
+  getThreads: ['GET', '/v0/threads', 'json'],
+  getThreadsByThreadId: ['GET', '/v0/threads/{threadId}', 'json'],
+  getVault: ['GET', '/v0/vault', 'json'],
+  getVaultByName: ['GET', '/v0/vault/{name}', 'json'],
+  getVaultByNameTotp: ['GET', '/v0/vault/{name}/totp', 'json'],
+  getVaultByNameVersions: ['GET', '/v0/vault/{name}/versions', 'json'],
+  getVaultByNameVersionsByVersion: ['GET', '/v0/vault/{name}/versions/{version}', 'json'],
+  getWebhooksDeliveries: ['GET', '/v0/webhooks/deliveries', 'json'],
+  getWebhooksDeliveriesByDeliveryId: ['GET', '/v0/webhooks/deliveries/{deliveryId}', 'json'],
+  getWhoami: ['GET', '/v0/whoami', 'json'],
+  patchMessagesByMessageId: ['PATCH', '/v0/messages/{messageId}', 'json'],
+  patchPlatformProjectsByProjectId: ['PATCH', '/v0/platform/projects/{projectId}', 'json'],
+  patchSellersEndpointsByEndpointId: ['PATCH', '/v0/sellers/endpoints/{endpointId}', 'json'],
+  patchThreadsByThreadId: ['PATCH', '/v0/threads/{threadId}', 'json'],
+  postMessagesByMessageIdReply: ['POST', '/v0/messages/{messageId}/reply', 'json'],
+  postMessagesSend: ['POST', '/v0/messages/send', 'json'],
+  postPaymentsChallenge: ['POST', '/v0/payments/challenge', 'json'],
+  postPaymentsRedeem: ['POST', '/v0/payments/redeem', 'json'],
+  postPlatformProjects: ['POST', '/v0/platform/projects', 'json'],
+  postPlatformProjectsByProjectIdRotateKey: ['POST', '/v0/platform/projects/{projectId}/rotate-key', 'json'],
+  postSellersEndpointsByEndpointIdRotateSecret: ['POST', '/v0/sellers/endpoints/{endpointId}/rotate-secret', 'json'],
+  postVaultByNameTotpBackup: ['POST', '/v0/vault/{name}/totp/backup', 'json'],
+  postVaultByNameVersionsByVersionRestore: ['POST', '/v0/vault/{name}/versions/{version}/restore', 'json'],
+  postWebhooksDeliveriesByDeliveryIdReplay: ['POST', '/v0/webhooks/deliveries/{deliveryId}/replay', 'json'],
+  putSellersEndpoints: ['PUT', '/v0/sellers/endpoints', 'json'],
+  putVaultByName: ['PUT', '/v0/vault/{name}', 'json'],
 } as const
 
 /** What each operation takes and answers. */
 export type Operations = {
+  /** Delete a message. */
+  deleteMessagesByMessageId: { input: { path: { messageId: string } }; result: void }
   /** Delete a project. */
   deletePlatformProjectsByProjectId: { input: { path: { projectId: string } }; result: void }
   /** Delete an endpoint. */
   deleteSellersEndpointsByEndpointId: { input: { path: { endpointId: string } }; result: void }
-  /** List messages, newest first. */
-  getMessages: { input: { query?: { /** Maximum results, at most 100; a larger value counts as 100. */ limit?: number | undefined; /** nextPageToken of a previous response, unchanged. */ pageToken?: string | undefined; /** Comma-separated labels; a message must carry all of them. */ labels?: string | undefined } }; result: { messages: { messageId: string; threadId: string; from: string[]; to: string[]; subject: string; text: string; /** Reply-only text; on received messages. */ extractedText?: string; labels: string[]; createdAt: string }[]; count: number; nextPageToken?: string } }
+  /** Delete a thread with all its messages. */
+  deleteThreadsByThreadId: { input: { path: { threadId: string } }; result: void }
+  /** Delete a credential with all its versions, for good. */
+  deleteVaultByName: { input: { path: { /** 1 to 128 characters of any script, percent-encoded; a slash is %2F. */ name: string } }; result: void }
+  /** List what was done, newest first. */
+  getLogs: { input: { query?: { /** Maximum results, at most 100; a larger value counts as 100. */ limit?: number | undefined; /** nextPageToken of a previous response, unchanged. */ pageToken?: string | undefined; /** Exactly this action. */ action?: string | undefined; /** Actions of this part of the service. */ category?: string | undefined; /** What it was done to, such as the name of a credential. */ subject?: string | undefined; /** Prefix of the key, as apiKeyPrefix. */ actor?: string | undefined; /** The X-Request-Id of one request. */ requestId?: string | undefined; /** How it ended. */ outcome?: "ok" | "not_found" | "expired" | "refused" | "failed" | undefined; /** success is the outcome ok, failure any other. */ status?: "success" | "failure" | undefined; /** Later than this ISO 8601 time. */ after?: string | undefined; /** Earlier than this ISO 8601 time. */ before?: string | undefined } }; result: { logs: { id: string; action: string; category: string; subject: string | null; description: string | null; /** Prefix of the key that asked. */ actor: string; requestId: string; outcome: string; status: string; createdAt: string }[]; count: number; nextPageToken?: string } }
+  /** List or search messages, newest first. */
+  getMessages: { input: { query?: { /** Maximum results, at most 100; a larger value counts as 100. */ limit?: number | undefined; /** nextPageToken of a previous response, unchanged. */ pageToken?: string | undefined; /** Comma-separated labels; a message must carry all of them. */ labels?: string | undefined; /** Words that must all be in the message (subject, addresses, text, file names), in any script, without regard to case and accents. "a phrase", -without, one OR other, begin*. */ q?: string | undefined; /** Sender: an address or a part of one. */ from?: string | undefined; /** Recipient (To, Cc, Bcc): an address or a part of one. */ to?: string | undefined; /** Words that stand in a row in the subject. */ subject?: string | undefined; /** Created at this time or later, ISO 8601. */ after?: string | undefined; /** Created before this time, ISO 8601. */ before?: string | undefined } }; result: { messages: { messageId: string; threadId: string; from: string[]; to: string[]; subject: string; text: string; /** Reply-only text; on received messages. */ extractedText?: string; labels: string[]; createdAt: string; /** When something was searched for. */ highlights?: { subject: { /** A piece of the field. */ text: string; /** What was found in it: start and end, in UTF-16 units. */ ranges: number[][] }[]; text: { /** A piece of the field. */ text: string; /** What was found in it: start and end, in UTF-16 units. */ ranges: number[][] }[] } }[]; count: number; nextPageToken?: string } }
   /** Get a message. */
   getMessagesByMessageId: { input: { path: { messageId: string } }; result: { messageId: string; threadId: string; from: string[]; to: string[]; subject: string; text: string; /** Reply-only text; on received messages. */ extractedText?: string; labels: string[]; createdAt: string; inboxId: string; cc: string[]; attachments: { attachmentId: string; filename: string; contentType: string; /** Bytes after decoding. */ size: number; contentId: string | null; disposition: string }[]; /** On sent messages: queued, sent, deferred, bounced or failed. */ deliveryStatus?: string; deliveryError?: string | null } }
+  /** Get an attachment. */
+  getMessagesByMessageIdAttachmentsByAttachmentId: { input: { path: { messageId: string; attachmentId: string } }; result: ArrayBuffer }
+  /** Get the original of a message. */
+  getMessagesByMessageIdRaw: { input: { path: { messageId: string } }; result: ArrayBuffer }
   /** List payments, newest first. */
   getPayments: { input: { query?: { /** Maximum results, at most 100; a larger value counts as 100. */ limit?: number | undefined; /** nextPageToken of a previous response, unchanged. */ pageToken?: string | undefined } }; result: { payments: { id: string; endpointId: string | null; endpoint: { id: string; urlPattern: string; priceUsdc: string } | null; network: string; payerAddress: string; recipientAddress: string; amountUsdc: string; /** Atomic units: 10^-6 USDC. */ amountUsdcRaw: string; txHash: string | null; status: "verified" | "settled" | "failed"; resourceUrl: string; failureReason: string | null; createdAt: string; settledAt: string | null; signedReceipt: { body: { version: 1; paymentId: string; paymentInId: string; endpointId: string | null; projectId: string; identityId: string; payerAddress: string; recipientAddress: string; amountUsdcRaw: string; network: string; resource: string; txHash: string; timestamp: string }; /** base64 Ed25519 over the RFC 8785 form of body. */ signature: string; alg: "Ed25519"; publicKeyHex: string; /** Multibase, z6Mk… */ publicKey: string; did: string; /** Compact JWS; its key is in /.well-known/jwks.json. */ jws: string } | null }[]; count: number; nextPageToken?: string } }
   /** Get a payment. */
@@ -58,6 +85,16 @@ export type Operations = {
   getThreads: { input: { query?: { /** Maximum results, at most 100; a larger value counts as 100. */ limit?: number | undefined; /** nextPageToken of a previous response, unchanged. */ pageToken?: string | undefined } }; result: { threads: { threadId: string; inboxId: string; /** Subject of the first message. */ subject: string; createdAt: string; /** When the last message was added. */ updatedAt: string; messageCount: number }[]; count: number; nextPageToken?: string } }
   /** Get a thread with its messages. */
   getThreadsByThreadId: { input: { path: { threadId: string }; query?: { /** Maximum results, at most 100; a larger value counts as 100. */ limit?: number | undefined } }; result: { threadId: string; inboxId: string; /** Subject of the first message. */ subject: string; createdAt: string; /** When the last message was added. */ updatedAt: string; totalMessages: number; messages: { messageId: string; threadId: string; from: string[]; to: string[]; subject: string; text: string; /** Reply-only text; on received messages. */ extractedText?: string; labels: string[]; createdAt: string; inboxId: string; cc: string[]; attachments: { attachmentId: string; filename: string; contentType: string; /** Bytes after decoding. */ size: number; contentId: string | null; disposition: string }[]; /** On sent messages: queued, sent, deferred, bounced or failed. */ deliveryStatus?: string; deliveryError?: string | null }[] } }
+  /** List credentials, newest first. */
+  getVault: { input: { query?: { /** Maximum results, at most 100; a larger value counts as 100. */ limit?: number | undefined; /** nextPageToken of a previous response, unchanged. */ pageToken?: string | undefined; /** Only credentials that expire within this time, or have expired; soonest first. A whole number and s, m, h, d or w. */ expiringWithin?: string | undefined } }; result: { credentials: { credentialId: string; type: string; name: string; /** The number of the version, 1 being the first. */ version: number; metadata: Record<string, unknown>; expiresAt: string | null; lastUsedAt: string | null; lastRotatedAt: string | null; createdAt: string }[]; count: number; nextPageToken?: string } }
+  /** Get a credential with its secret. */
+  getVaultByName: { input: { path: { /** 1 to 128 characters of any script, percent-encoded; a slash is %2F. */ name: string } }; result: { credentialId: string; type: string; name: string; /** The number of the version, 1 being the first. */ version: number; metadata: Record<string, unknown>; expiresAt: string | null; /** The secret fields; in place of a TOTP secret stands [use /v0/vault/:name/totp]. */ data: Record<string, unknown>; hasTOTP: boolean; lastUsedAt: string | null; lastRotatedAt: string | null; createdAt: string } }
+  /** Get the current one-time code. */
+  getVaultByNameTotp: { input: { path: { /** 1 to 128 characters of any script, percent-encoded; a slash is %2F. */ name: string } }; result: { code: string; remaining: number; backupCodesRemaining: number } }
+  /** List the versions of a credential, newest first. */
+  getVaultByNameVersions: { input: { path: { /** 1 to 128 characters of any script, percent-encoded; a slash is %2F. */ name: string } }; result: { versions: { /** The number of the version, 1 being the first. */ version: number; type: string; metadata: Record<string, unknown>; expiresAt: string | null; createdAt: string; /** Whether the name stands for this version. */ current: boolean }[]; count: number } }
+  /** Get one version with its secret. */
+  getVaultByNameVersionsByVersion: { input: { path: { /** 1 to 128 characters of any script, percent-encoded; a slash is %2F. */ name: string; version: number } }; result: { credentialId: string; type: string; name: string; /** The number of the version, 1 being the first. */ version: number; metadata: Record<string, unknown>; expiresAt: string | null; /** The secret fields; in place of a TOTP secret stands [use /v0/vault/:name/totp]. */ data: Record<string, unknown>; hasTOTP: boolean; createdAt: string; current: boolean } }
   /** List webhook deliveries, newest first. */
   getWebhooksDeliveries: { input: { query?: { /** Maximum results, at most 100; a larger value counts as 100. */ limit?: number | undefined; /** nextPageToken of a previous response, unchanged. */ pageToken?: string | undefined; endpointId?: string | undefined; status?: "pending" | "delivered" | "aborted" | "exhausted" | undefined } }; result: { deliveries: { deliveryId: string; endpointId: string | null; paymentId: string | null; event: string; idempotencyKey: string; url: string; status: "pending" | "delivered" | "aborted" | "exhausted"; attemptCount: number; nextAttemptAt: string | null; createdAt: string }[]; count: number; nextPageToken?: string } }
   /** Get a webhook delivery with its attempts. */
@@ -70,6 +107,8 @@ export type Operations = {
   patchPlatformProjectsByProjectId: { input: { path: { projectId: string }; body: { name?: string | undefined; addScopes?: ("mail:read" | "mail:send" | "mail:manage" | "vault:read" | "vault:write" | "payments:accept")[] | undefined; removeScopes?: ("mail:read" | "mail:send" | "mail:manage" | "vault:read" | "vault:write" | "payments:accept")[] | undefined; payTo?: string | null | undefined; paymentsEnabled?: boolean | undefined } }; result: { projectId: string; /** The same value as projectId. */ identityId: string; name: string; type: "INBOX"; purpose: "SELLER" | "BUYER"; emailAddress: string; scopes: string[]; apiKeyPrefix: string; payTo: string | null; paymentsEnabled: boolean; createdAt: string } }
   /** Change an endpoint. */
   patchSellersEndpointsByEndpointId: { input: { path: { endpointId: string }; body: { priceUsdc?: string | undefined; /** The chain this service is connected to, which is also the default. */ network?: string | undefined; description?: string | null | undefined; webhookUrl?: string | null | undefined; webhookSecret?: string | undefined } }; result: { endpointId: string; urlPattern: string; priceUsdc: string; network: string; description: string | null; webhookUrl: string | null; active: boolean; verification: { status: "pending" | "verified" | "failed" | "unreachable"; checkedAt: string | null; detail: string | null }; createdAt: string; /** Only when it is new. Shown here and never again. */ webhookSecret?: string } }
+  /** Add and remove labels on every message of a thread. */
+  patchThreadsByThreadId: { input: { path: { threadId: string }; body: { addLabels?: string[] | undefined; removeLabels?: string[] | undefined } }; result: { threadId: string; inboxId: string; /** Subject of the first message. */ subject: string; createdAt: string; /** When the last message was added. */ updatedAt: string; totalMessages: number; messages: { messageId: string; threadId: string; from: string[]; to: string[]; subject: string; text: string; /** Reply-only text; on received messages. */ extractedText?: string; labels: string[]; createdAt: string; inboxId: string; cc: string[]; attachments: { attachmentId: string; filename: string; contentType: string; /** Bytes after decoding. */ size: number; contentId: string | null; disposition: string }[]; /** On sent messages: queued, sent, deferred, bounced or failed. */ deliveryStatus?: string; deliveryError?: string | null }[] } }
   /** Reply to a message. */
   postMessagesByMessageIdReply: { input: { path: { messageId: string }; body: { /** Plain-text body. */ text: string; /** HTML body; the message is then sent as multipart/alternative. */ html?: string | undefined; /** Also answer the other recipients of the original. */ replyAll?: boolean | undefined; attachments?: unknown[] | undefined } }; result: { messageId: string; threadId: string; subject: string; labels: string[]; createdAt: string } }
   /** Send a message. */
@@ -84,8 +123,14 @@ export type Operations = {
   postPlatformProjectsByProjectIdRotateKey: { input: { path: { projectId: string } }; result: { rawKey: string; apiKeyPrefix: string; message: string } }
   /** Replace the secret of a webhook. */
   postSellersEndpointsByEndpointIdRotateSecret: { input: { path: { endpointId: string } }; result: { endpointId: string; urlPattern: string; priceUsdc: string; network: string; description: string | null; webhookUrl: string | null; active: boolean; verification: { status: "pending" | "verified" | "failed" | "unreachable"; checkedAt: string | null; detail: string | null }; createdAt: string; /** Only when it is new. Shown here and never again. */ webhookSecret?: string } }
+  /** Take a backup code. */
+  postVaultByNameTotpBackup: { input: { path: { /** 1 to 128 characters of any script, percent-encoded; a slash is %2F. */ name: string } }; result: { code: string; remaining: number } }
+  /** Make an old version the newest. */
+  postVaultByNameVersionsByVersionRestore: { input: { path: { /** 1 to 128 characters of any script, percent-encoded; a slash is %2F. */ name: string; version: number } }; result: { credentialId: string; type: string; name: string; /** The number of the version, 1 being the first. */ version: number; metadata: Record<string, unknown>; expiresAt: string | null; createdAt: string } }
   /** Send a webhook again. */
   postWebhooksDeliveriesByDeliveryIdReplay: { input: { path: { deliveryId: string } }; result: { deliveryId: string; endpointId: string | null; paymentId: string | null; event: string; idempotencyKey: string; url: string; status: "pending" | "delivered" | "aborted" | "exhausted"; attemptCount: number; nextAttemptAt: string | null; createdAt: string; attempts: { /** Counts over replays too. */ number: number; at: string; /** HTTP status; null when no answer came. */ status: number | null; ms: number; /** The first 1 KB of the answer. */ response: string | null }[] } }
   /** Register an endpoint, or change the one of the same URL. */
   putSellersEndpoints: { input: { body: { /** The full URL of what is paid for, as a payer sees it. Query and fragment are dropped; the host is lower-cased. */ urlPattern: string; priceUsdc: string; /** The chain this service is connected to, which is also the default. */ network?: string | undefined; description?: string | null | undefined; webhookUrl?: string | null | undefined; webhookSecret?: string | undefined } }; result: { endpointId: string; urlPattern: string; priceUsdc: string; network: string; description: string | null; webhookUrl: string | null; active: boolean; verification: { status: "pending" | "verified" | "failed" | "unreachable"; checkedAt: string | null; detail: string | null }; createdAt: string; /** Only when it is new. Shown here and never again. */ webhookSecret?: string } }
+  /** Store a credential, or overwrite the one of the same name. */
+  putVaultByName: { input: { path: { /** 1 to 128 characters of any script, percent-encoded; a slash is %2F. */ name: string }; body: { type: string; /** The secret fields, at least one; at most 65536 bytes of JSON. Any type may hold totp, a TOTP secret (Base32 or an otpauth:// URI), and backupCodes, an array of strings. */ data: Record<string, unknown>; /** Fields that are not secret, stored plain; at most 16384 bytes. */ metadata?: Record<string, unknown> | undefined; /** ISO 8601 time with its zone, or a date; from then on secrets are not given out. */ expiresAt?: unknown | undefined } }; result: { credentialId: string; type: string; name: string; /** The number of the version, 1 being the first. */ version: number; metadata: Record<string, unknown>; expiresAt: string | null; createdAt: string } }
 }

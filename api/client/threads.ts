@@ -26,5 +26,14 @@ export function threads(http: Http) {
     /** A thread with its newest messages, oldest first. */
     get: (threadId: string, query: { limit?: number | undefined } = {}, options?: CallOptions) =>
       http.call('getThreadsByThreadId', { path: { threadId }, query }, options),
+    /** Changes the labels of every message of a thread. */
+    updateLabels: (
+      threadId: string,
+      change: Operations['patchThreadsByThreadId']['input']['body'],
+      options?: CallOptions,
+    ) => http.call('patchThreadsByThreadId', { path: { threadId }, body: change }, options),
+    /** With all its messages, for good. */
+    delete: (threadId: string, options?: CallOptions) =>
+      http.call('deleteThreadsByThreadId', { path: { threadId } }, options),
   }
 }

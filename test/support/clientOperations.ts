@@ -20,14 +20,14 @@ export function clientOperations(document: OpenApiDocument): string {
     .sort((a, b) => (a.operation.operationId < b.operation.operationId ? -1 : 1))
   const routes = operations.map(
     ({ path, method, operation }) =>
-      `  ${operation.operationId}: ['${method.toUpperCase()}', '${path}'],`,
+      `  ${operation.operationId}: ['${method.toUpperCase()}', '${path}', '${answersBytes(operation) ? 'bytes' : 'json'}'],`,
   )
   const types = operations.map(
     ({ operation }) =>
       `  /** ${operation.summary}. */\n  ${operation.operationId}: { input: ${input(operation)}; result: ${result(operation)} }`,
   )
   return `/**
- * Method and path of every operation, and the types of what goes in and comes out. Written from /openapi.json by
+ * Method, path and form of the answer of every operation, and the types of what goes in and comes out. Written from /openapi.json by
  * \`npm run client:operations\`; a test fails when the two differ.
  */
 export const OPERATIONS = {
@@ -59,9 +59,19 @@ function input({ parameters = [], requestBody }: OperationObject): string {
   return members.length === 0 ? 'Record<never, never>' : `{ ${members.join('; ')} }`
 }
 
-function result({ responses }: OperationObject): string {
-  const [, success] = Object.entries(responses).find(([status]) => status.startsWith('2'))!
-  const schema = (success as Schema).content?.['application/json'].schema
+function success({ responses }: OperationObject): Schema {
+  return Object.entries(responses).find(([status]) => status.startsWith('2'))![1] as Schema
+}
+
+/** Whether an operation answers something else than JSON. */
+function answersBytes(operation: OperationObject): boolean {
+  const { content } = success(operation)
+  return content !== undefined && !('application/json' in content)
+}
+
+function result(operation: OperationObject): string {
+  if (answersBytes(operation)) return 'ArrayBuffer'
+  const schema = success(operation).content?.['application/json'].schema
   return schema === undefined ? 'void' : type(schema, false)
 }
 
