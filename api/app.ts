@@ -5,6 +5,7 @@ import { type ClientAddress, createClientAddress } from './clientAddress.ts'
 import { type Services, setIdentity, setRequestId } from './context.ts'
 import { docsRoutes } from './docs.ts'
 import { ApiError, badRequest, errorResponse, notFound, toApiError } from './errors.ts'
+import { eventRoutes } from './events.ts'
 import { facilitatorRoutes } from './facilitator.ts'
 import { admit, type Budget, Refusal } from './gate.ts'
 import { healthRoutes } from './health.ts'
@@ -13,6 +14,7 @@ import { mailChangeRoutes } from './mailChanges.ts'
 import { mcpRoutes } from './mcp/routes.ts'
 import { messageContentRoutes } from './messageContents.ts'
 import { messageRoutes } from './messages.ts'
+import { messageWaitRoutes } from './messageWait.ts'
 import { metricsRoutes } from './metrics.ts'
 import { openApiDocument } from './openApi.ts'
 import { paymentRecordRoutes } from './paymentRecords.ts'
@@ -90,7 +92,9 @@ function createRoutes(services: Services) {
     .use(metricsRoutes(services))
     .use(whoamiRoutes(services))
     .use(messageRoutes(services))
+    .use(messageWaitRoutes(services))
     .use(messageContentRoutes(services))
+    .use(eventRoutes(services))
     .use(mailChangeRoutes(services))
     .use(sendingRoutes(services))
     .use(threadRoutes(services))

@@ -8,6 +8,7 @@ import type { KeyringSource } from '../sql/keyring.ts'
 import type { Identity } from '../sql/keys.ts'
 import type { Payment } from '../sql/payments.ts'
 import type { AcceptedMessage, SendIntent } from '../sql/sendMessages.ts'
+import type { EventFeed } from './eventFeed.ts'
 import type { Metrics } from './metrics.ts'
 import type { Waiters } from './waiters.ts'
 
@@ -24,6 +25,7 @@ export type Services = {
   /** Answers whether the caller has the grant. */
   grants: Batcher<WantedGrant, boolean>
   waiters: Waiters
+  events: EventFeed
   metrics: Metrics
   /** The master keys, which vault and webhook secrets are under. */
   keyring: KeyringSource

@@ -13,6 +13,7 @@ export type Operation = {
     | 'Sellers'
     | 'Payments'
     | 'Webhooks'
+    | 'Events'
     | 'Identity'
     | 'Platform'
     | 'Service'

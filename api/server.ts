@@ -6,6 +6,7 @@ import { createPool } from '../sql/db.ts'
 import { createKeyringSource, masterKeys } from '../sql/keyring.ts'
 import { acceptMessages, type SendIntent } from '../sql/sendMessages.ts'
 import { createApp } from './app.ts'
+import { startEventFeed } from './eventFeed.ts'
 import { createMetrics } from './metrics.ts'
 import { createTillBatchers } from './tillBatchers.ts'
 import { UsageRecorder } from './usage.ts'
@@ -37,9 +38,13 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
   })
   const till = createTillBatchers(pool)
   const waiters = startWaiters(databaseUrl, log)
+  const events = startEventFeed(databaseUrl, pool, log)
   const metrics = createMetrics(pool)
   const keyring = createKeyringSource(masterKeys(config))
-  const app = createApp({ config, pool, log, sends, ...till, waiters, metrics, keyring }, usage)
+  const app = createApp(
+    { config, pool, log, sends, ...till, waiters, events, metrics, keyring },
+    usage,
+  )
   let inFlight = 0
   let draining = false
   const server = Bun.serve({
@@ -64,11 +69,12 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
       draining = true
       const closed = server.stop()
       waiters.release()
+      events.release()
       while (inFlight > 0) await Bun.sleep(DRAIN_POLL_MS)
       await Promise.race([closed, Bun.sleep(DRAIN_POLL_MS * 5)])
       await server.stop(true)
       await Promise.all([sends, ...Object.values(till)].map((batcher) => batcher.drain()))
-      await waiters.stop()
+      await Promise.all([waiters.stop(), events.stop()])
       await usage.stop()
       await pool.end()
     },

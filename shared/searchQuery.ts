@@ -94,6 +94,17 @@ export function searchText(projectId: string, { clauses }: SearchQuery): string 
     .join(' & ')
 }
 
+/** Whether every clause, of those about parts that are given, holds in these texts. */
+export function holdsIn(
+  { clauses }: SearchQuery,
+  texts: Readonly<Partial<Record<SearchField, readonly string[]>>>,
+): boolean {
+  return clauses.every(({ anyOf, not, field }) => {
+    const own = field === null ? Object.values(texts).flat() : (texts[field] ?? [])
+    return not !== own.some((text) => findPhrases([...termsOf(text)], anyOf).length > 0)
+  })
+}
+
 /** A piece of a text around what was found; `ranges` are UTF-16 offsets into `text`. */
 export type Highlight = { text: string; ranges: [start: number, end: number][] }
 

@@ -1,6 +1,7 @@
 import { timingSafeEqual } from 'node:crypto'
 import { hashKey, type KeyKind, keyLookupPrefix } from '../shared/apiKey.ts'
 import type { Queryable } from './db.ts'
+import { notifyKeysChanged } from './events.ts'
 import { rateWindowUpsert, type Usage } from './rateWindows.ts'
 
 /** Who a key acts for: one project, or the platform. */
@@ -72,6 +73,17 @@ export async function authenticate(
   return null
 }
 
+/** The scopes of a key of this moment; null once it was revoked or its project deleted. */
+export async function findKeyScopes(db: Queryable, keyId: string): Promise<string[] | null> {
+  const { rows } = await db.query<{ scopes: string[] }>({
+    name: 'find-key-scopes',
+    text: `select k.scopes from api_keys k left join projects p on p.id = k.project_id
+           where k.id = $1 and k.revoked_at is null and p.deleted_at is null`,
+    values: [keyId],
+  })
+  return rows[0]?.scopes ?? null
+}
+
 /** Stores a project's new key; the caller has revoked the one before. */
 export async function insertProjectKey(
   db: Queryable,
@@ -106,4 +118,5 @@ export async function revokeProjectKey(db: Queryable, projectId: string): Promis
      where project_id = $1 and revoked_at is null`,
     [projectId],
   )
+  await notifyKeysChanged(db, projectId)
 }

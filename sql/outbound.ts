@@ -1,4 +1,6 @@
+import type { MessageEventData } from '../shared/events.ts'
 import { type Pool, type Queryable, transaction } from './db.ts'
+import { recordEvents } from './events.ts'
 import { addJob, addJobsFrom } from './jobs.ts'
 import { readRawMail } from './rawMails.ts'
 
@@ -173,9 +175,27 @@ export async function recordAttempt(pool: Pool, outcome: AttemptOutcome): Promis
         key: `send_mail:${outcome.messageRow}`,
         runAt: outcome.nextAttemptAt,
       })
-    }
+    } else await announceEnd(db, outcome.messageRow)
     return true
   })
+}
+
+/** Tells of a message whose sending is over. */
+async function announceEnd(db: Queryable, messageRow: string): Promise<void> {
+  const { rows } = await db.query<{ project_id: string; status: string; data: MessageEventData }>({
+    name: 'announce-end',
+    text: `
+      select m.project_id, m.delivery_status as status, json_build_object(
+        'messageId', m.message_id, 'threadId', t.id, 'inboxId', p.email_address, 'from', m.from_addresses,
+        'to', m.to_addresses, 'subject', m.subject, 'labels', m.labels) as data
+      from messages m join threads t on t.row = m.thread_row join projects p on p.id = m.project_id
+      where m.row = $1`,
+    values: [messageRow],
+  })
+  const message = rows[0]
+  if (message === undefined) return
+  const type = message.status === 'sent' ? 'message.sent' : 'message.failed'
+  await recordEvents(db, [{ projectId: message.project_id, type, data: message.data }])
 }
 
 async function deliverLocally(db: Queryable, outcome: AttemptOutcome): Promise<void> {

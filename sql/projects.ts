@@ -4,6 +4,7 @@ import { newProjectId } from '../shared/ids.ts'
 import { notifyAddressesChanged } from './addresses.ts'
 import { type Pool, type Queryable, transaction } from './db.ts'
 import { deleteEndpointsOfProject } from './endpointChanges.ts'
+import { notifyKeysChanged } from './events.ts'
 import { addJob } from './jobs.ts'
 import { insertProjectKey, revokeProjectKey } from './keys.ts'
 
@@ -170,6 +171,7 @@ export async function updateProject(
        where project_id = $1 and revoked_at is null`,
       [id, change.addScopes ?? [], change.removeScopes ?? []],
     )
+    if ((change.removeScopes ?? []).length > 0) await notifyKeysChanged(db, id)
     return findProject(db, id)
   })
 }

@@ -55,7 +55,7 @@ async function read(
       projectId,
       cursor === null ? 'infinity' : new Date(cursor.atMs),
       cursor?.row ?? 0n,
-      queries.map((query) => `(${searchText(projectId, query)})`).join(' & '),
+      queriesText(projectId, queries),
       labels,
       after ?? '-infinity',
       before ?? 'infinity',
@@ -92,6 +92,28 @@ const CANDIDATES = {
       order by created_at desc, row desc limit $8
     )`,
 } as const
+
+/** The oldest received message of that moment or later that matches, or null. */
+export async function findFirstReceived(
+  db: Queryable,
+  search: Pick<MessageSearch, 'projectId' | 'queries' | 'labels'> & { after: Date },
+): Promise<Message | null> {
+  const { projectId, queries, labels, after } = search
+  const { rows } = await db.query<MessageRow>(
+    `with page as (
+       select ${COLUMNS} from messages
+       where project_id = $1 and direction = 'received' and created_at >= $2 and labels @> $3::text[]
+         and ($4 = '' or ${MATCHES_UNINDEXED})
+       order by created_at, row limit 1
+     )
+     ${WITHIN_BYTES()}`,
+    [projectId, after, labels, queriesText(projectId, queries)],
+  )
+  return rows[0] === undefined ? null : toMessage(rows[0])
+}
+
+const queriesText = (projectId: string, queries: readonly SearchQuery[]): string =>
+  queries.map((query) => `(${searchText(projectId, query)})`).join(' & ')
 
 /** Messages of before there was a search index. @returns how many there were, at most `limit`. */
 export async function listUnindexed(

@@ -4,6 +4,7 @@ import { PAYMENTS_CHANNEL } from './claims.ts'
 import { type Pool, type Queryable, transaction } from './db.ts'
 import { createDelivery } from './deliveries.ts'
 import { findEndpointByResource } from './endpoints.ts'
+import { type NewEvent, recordEvents } from './events.ts'
 import { addJob } from './jobs.ts'
 
 /** Where on the chain something happened. */
@@ -21,7 +22,38 @@ export type Settlement = BlockRef & {
 /** A transaction of ours that is in a block. */
 export type MinedTransaction = BlockRef & { hash: Hex; succeeded: boolean }
 
-type SettledRow = { id: string; project_id: string; match_key: string | null; first: boolean }
+type SettledRow = EventRow & { match_key: string | null; first: boolean }
+
+/** What an event tells of a payment. */
+type EventRow = {
+  id: string
+  project_id: string
+  state: 'settled' | 'failed'
+  amount_atomic: string
+  network: string
+  payer: string
+  resource_url: string
+  tx_hash: string | null
+  failure_reason: string | null
+}
+
+const EVENT_COLUMNS = `p.id, p.project_id, p.state, p.amount_atomic, p.network, p.payer, p.resource_url, p.tx_hash,
+  p.failure_reason`
+
+const paymentEvent = (row: EventRow): NewEvent => ({
+  projectId: row.project_id,
+  type: `payment.${row.state}`,
+  data: {
+    paymentId: row.id,
+    status: row.state,
+    amountUsdcRaw: row.amount_atomic,
+    network: row.network,
+    payerAddress: row.payer,
+    resourceUrl: row.resource_url,
+    txHash: row.tx_hash,
+    failureReason: row.failure_reason,
+  },
+})
 
 /**
  * Records settlements in one transaction: state, receipt and the webhook delivery of each, and tells who waits. A
@@ -48,6 +80,7 @@ export async function recordSettlements(
       db,
       settled.map((row) => row.id),
     )
+    await recordEvents(db, settled.filter((row) => row.first).map(paymentEvent))
   })
 }
 
@@ -103,7 +136,7 @@ async function markSettled(
         settled_at = case when w.same then coalesce(p.settled_at, w.at) else w.at end,
         trouble = null
       from wanted w where p.id = w.id and p.state = 'verified'
-      returning p.id, p.project_id, p.match_key, w.first`,
+      returning ${EVENT_COLUMNS}, p.match_key, w.first`,
     values: [
       settlements.map((one) => one.paymentId),
       settlements.map((one) => one.txHash),
@@ -149,13 +182,16 @@ export async function failPayment(
   },
 ): Promise<void> {
   await transaction(pool, async (db) => {
-    const { rowCount } = await db.query(
-      `update payments set state = 'failed', failure_stage = $2, failure_reason = $3, failure_detail = $4,
+    const { rows } = await db.query<EventRow>(
+      `update payments p set state = 'failed', failure_stage = $2, failure_reason = $3, failure_detail = $4,
          trouble = null
-       where id = $1 and state = 'verified'`,
+       where id = $1 and state = 'verified'
+       returning ${EVENT_COLUMNS}`,
       [failure.paymentId, failure.stage, failure.reason, failure.detail],
     )
-    if (rowCount === 1) await notifyChanged(db, [failure.paymentId])
+    if (rows.length === 0) return
+    await notifyChanged(db, [failure.paymentId])
+    await recordEvents(db, rows.map(paymentEvent))
   })
 }
 

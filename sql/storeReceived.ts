@@ -5,6 +5,7 @@ import { searchVector } from '../shared/searchTerms.ts'
 import { alternativeMessageId, ancestors, messageIdHash } from '../shared/threading.ts'
 import { insertAttachments } from './attachments.ts'
 import { type Pool, type Queryable, transaction } from './db.ts'
+import { recordEvents } from './events.ts'
 import type { Arrival } from './inbound.ts'
 
 /** What became of an arrival. */
@@ -113,12 +114,12 @@ const INSERT = `
   ), begun as (
     insert into threads (id, project_id, subject, created_at, updated_at, message_count)
     select $2, $1, $16, $22, now, 1 from clock where $3::bigint is null
-    returning row
+    returning row, id
   ), grown as (
     update threads set message_count = message_count + 1, updated_at = greatest(updated_at, now)
-    from clock where row = $3 returning row
+    from clock where row = $3 returning row, id
   ), thread as (
-    select row from begun union all select row from grown
+    select row, id from begun union all select row, id from grown
   ), stored as (
     insert into messages (
       project_id, thread_row, raw_id, direction, message_id, message_id_hash, header_message_id, content_hash,
@@ -133,17 +134,17 @@ const INSERT = `
     select $1, h, thread_row from stored, unnest($15::bytea[]) h
     on conflict do nothing
   )
-  update inbound_mails set state = 'stored', message_row = stored.row from stored where id = $23
-  returning message_row`
+  update inbound_mails set state = 'stored', message_row = stored.row from stored, thread where inbound_mails.id = $23
+  returning inbound_mails.message_row, thread.id as thread_id`
 
-/** Thread, message, identifiers and the arrival's end in one statement; then the attachments. */
+/** Thread, message, identifiers and the arrival's end in one statement; then the attachments and the event. */
 async function insertReceived(
   db: Queryable,
   input: { arrival: Arrival; mail: ReceivedMail; messageId: string; threadRow: string | null },
 ): Promise<void> {
   const { arrival, mail, messageId, threadRow } = input
   const { links } = mail
-  const { rows } = await db.query<{ message_row: string }>({
+  const { rows } = await db.query<{ message_row: string; thread_id: string }>({
     name: 'insert-received',
     text: INSERT,
     values: [
@@ -178,5 +179,16 @@ async function insertReceived(
       }),
     ],
   })
-  await insertAttachments(db, rows[0]!.message_row, mail.attachments)
+  const { message_row: messageRow, thread_id: threadId } = rows[0]!
+  await insertAttachments(db, messageRow, mail.attachments)
+  const data = {
+    messageId,
+    threadId,
+    inboxId: arrival.inboxAddress,
+    from: mail.from,
+    to: mail.to,
+    subject: mail.subject,
+    labels: mail.labels,
+  }
+  await recordEvents(db, [{ projectId: arrival.projectId, type: 'message.received', data }])
 }

@@ -5,6 +5,7 @@ import { deleteStaleAudit } from '../sql/audit.ts'
 import { createPool, type Pool } from '../sql/db.ts'
 import { forgetDeletedMessages } from '../sql/deleteMail.ts'
 import { requeueLostDeliveries } from '../sql/deliveries.ts'
+import { deleteStaleEvents } from '../sql/events.ts'
 import { deleteStaleRateWindows } from '../sql/rateWindows.ts'
 import { indexMessages, listUnindexed } from '../sql/searchMessages.ts'
 import { releaseJobsOfDeadPools } from '../sql/workerPools.ts'
@@ -36,6 +37,7 @@ export function startMaintenance(databaseUrl: string, log: Logger): Running {
         await deleteStaleRateWindows(pool)
         await forgetDeletedMessages(pool)
         await deleteStaleAudit(pool)
+        await deleteStaleEvents(pool)
       }
       sweeps++
       await indexOlderMessages(pool)

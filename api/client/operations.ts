@@ -8,11 +8,13 @@ export const OPERATIONS = {
   deleteSellersEndpointsByEndpointId: ['DELETE', '/v0/sellers/endpoints/{endpointId}', 'json'],
   deleteThreadsByThreadId: ['DELETE', '/v0/threads/{threadId}', 'json'],
   deleteVaultByName: ['DELETE', '/v0/vault/{name}', 'json'],
+  getEvents: ['GET', '/v0/events', 'bytes'],
   getLogs: ['GET', '/v0/logs', 'json'],
   getMessages: ['GET', '/v0/messages', 'json'],
   getMessagesByMessageId: ['GET', '/v0/messages/{messageId}', 'json'],
   getMessagesByMessageIdAttachmentsByAttachmentId: ['GET', '/v0/messages/{messageId}/attachments/{attachmentId}', 'bytes'],
   getMessagesByMessageIdRaw: ['GET', '/v0/messages/{messageId}/raw', 'bytes'],
+  getMessagesWait: ['GET', '/v0/messages/wait', 'json'],
   getPayments: ['GET', '/v0/payments', 'json'],
   getPaymentsByPaymentId: ['GET', '/v0/payments/{paymentId}', 'json'],
   getPlatformProjects: ['GET', '/v0/platform/projects', 'json'],
@@ -59,6 +61,8 @@ export type Operations = {
   deleteThreadsByThreadId: { input: { path: { threadId: string } }; result: void }
   /** Delete a credential with all its versions, for good. */
   deleteVaultByName: { input: { path: { /** 1 to 128 characters of any script, percent-encoded; a slash is %2F. */ name: string } }; result: void }
+  /** Follow what happens, as server-sent events. */
+  getEvents: { input: { query?: { /** Comma-separated event types; all that the key's scopes allow when left out: message.received, message.sent, message.failed, message.bounced, payment.settled, payment.failed. */ types?: string | undefined; /** As the Last-Event-ID header, for clients that cannot set one. */ lastEventId?: string | undefined } }; result: ArrayBuffer }
   /** List what was done, newest first. */
   getLogs: { input: { query?: { /** Maximum results, at most 100; a larger value counts as 100. */ limit?: number | undefined; /** nextPageToken of a previous response, unchanged. */ pageToken?: string | undefined; /** Exactly this action. */ action?: string | undefined; /** Actions of this part of the service. */ category?: string | undefined; /** What it was done to, such as the name of a credential. */ subject?: string | undefined; /** Prefix of the key, as apiKeyPrefix. */ actor?: string | undefined; /** The X-Request-Id of one request. */ requestId?: string | undefined; /** How it ended. */ outcome?: "ok" | "not_found" | "expired" | "refused" | "failed" | undefined; /** success is the outcome ok, failure any other. */ status?: "success" | "failure" | undefined; /** Later than this ISO 8601 time. */ after?: string | undefined; /** Earlier than this ISO 8601 time. */ before?: string | undefined } }; result: { logs: { id: string; action: string; category: string; subject: string | null; description: string | null; /** Prefix of the key that asked. */ actor: string; requestId: string; outcome: string; status: string; createdAt: string }[]; count: number; nextPageToken?: string } }
   /** List or search messages, newest first. */
@@ -69,6 +73,8 @@ export type Operations = {
   getMessagesByMessageIdAttachmentsByAttachmentId: { input: { path: { messageId: string; attachmentId: string } }; result: ArrayBuffer }
   /** Get the original of a message. */
   getMessagesByMessageIdRaw: { input: { path: { messageId: string } }; result: ArrayBuffer }
+  /** Wait for the next message. */
+  getMessagesWait: { input: { query?: { /** Seconds to wait at most. */ timeout?: number | undefined; /** Comma-separated labels; a message must carry all of them. */ labels?: string | undefined; /** Sender: an address or a part of one. */ from?: string | undefined; /** Words that stand in a row in the subject. */ subject?: string | undefined; /** Created at this time or later, ISO 8601. */ after?: string | undefined } }; result: { messageId: string; threadId: string; from: string[]; to: string[]; subject: string; text: string; /** Reply-only text; on received messages. */ extractedText?: string; labels: string[]; createdAt: string; inboxId: string; cc: string[]; attachments: { attachmentId: string; filename: string; contentType: string; /** Bytes after decoding. */ size: number; contentId: string | null; disposition: string }[]; /** On sent messages: queued, sent, deferred, bounced or failed. */ deliveryStatus?: string; deliveryError?: string | null } }
   /** List payments, newest first. */
   getPayments: { input: { query?: { /** Maximum results, at most 100; a larger value counts as 100. */ limit?: number | undefined; /** nextPageToken of a previous response, unchanged. */ pageToken?: string | undefined } }; result: { payments: { id: string; endpointId: string | null; endpoint: { id: string; urlPattern: string; priceUsdc: string } | null; network: string; payerAddress: string; recipientAddress: string; amountUsdc: string; /** Atomic units: 10^-6 USDC. */ amountUsdcRaw: string; txHash: string | null; status: "verified" | "settled" | "failed"; resourceUrl: string; failureReason: string | null; createdAt: string; settledAt: string | null; signedReceipt: { body: { version: 1; paymentId: string; paymentInId: string; endpointId: string | null; projectId: string; identityId: string; payerAddress: string; recipientAddress: string; amountUsdcRaw: string; network: string; resource: string; txHash: string; timestamp: string }; /** base64 Ed25519 over the RFC 8785 form of body. */ signature: string; alg: "Ed25519"; publicKeyHex: string; /** Multibase, z6Mk… */ publicKey: string; did: string; /** Compact JWS; its key is in /.well-known/jwks.json. */ jws: string } | null }[]; count: number; nextPageToken?: string } }
   /** Get a payment. */

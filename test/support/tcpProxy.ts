@@ -10,6 +10,8 @@ export type TcpProxy = AsyncDisposable & {
   muteOn: string | null
   /** Connections muted so far. */
   muted: number
+  /** What clients have sent so far. */
+  bytesIn: number
 }
 
 /** Starts a proxy on 127.0.0.1 to a port there; on a port of its choice unless one is given. */
@@ -32,6 +34,7 @@ export async function startTcpProxy(targetPort: number, ownPort = 0): Promise<Tc
         socket.pipe(peer)
       }
       inner.on('data', (chunk) => {
+        proxy.bytesIn += chunk.length
         if (proxy.muteOn === null || !chunk.includes(proxy.muteOn)) return
         outer.unpipe(inner)
         proxy.muted++
@@ -52,6 +55,7 @@ export async function startTcpProxy(targetPort: number, ownPort = 0): Promise<Tc
     port: 0,
     muteOn: null,
     muted: 0,
+    bytesIn: 0,
     cut,
     async mend() {
       await listen(proxy.port)
