@@ -9,6 +9,7 @@ import { ApiError, badRequest, errorResponse, notFound, toApiError } from './err
 import { facilitatorRoutes } from './facilitator.ts'
 import { admit, type Budget, Refusal } from './gate.ts'
 import { healthRoutes } from './health.ts'
+import { logRoutes } from './logs.ts'
 import { mcpRoutes } from './mcp/routes.ts'
 import { messageRoutes } from './messages.ts'
 import { openApiDocument } from './openApi.ts'
@@ -21,6 +22,8 @@ import { sendingRoutes } from './sending.ts'
 import { threadRoutes } from './threads.ts'
 import type { UsageRecorder } from './usage.ts'
 import { describeValidationError } from './validation.ts'
+import { vaultRoutes } from './vault.ts'
+import { vaultVersionRoutes } from './vaultVersions.ts'
 import { webhookRoutes } from './webhooks.ts'
 import { wellKnownRoutes } from './wellKnown.ts'
 import { whoamiRoutes } from './whoami.ts'
@@ -86,6 +89,9 @@ function createRoutes(services: Services) {
     .use(messageRoutes(services))
     .use(sendingRoutes(services))
     .use(threadRoutes(services))
+    .use(vaultRoutes(services))
+    .use(vaultVersionRoutes(services))
+    .use(logRoutes(services))
     .use(sellerRoutes(services))
     .use(webhookRoutes(services))
     .use(platformRoutes(services))

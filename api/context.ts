@@ -1,8 +1,10 @@
 import type { Logger } from 'pino'
 import type { Config } from '../shared/config.ts'
+import type { Actor } from '../sql/audit.ts'
 import type { Batcher } from '../sql/batcher.ts'
 import type { NewClaim, WantedGrant } from '../sql/claims.ts'
 import type { Pool } from '../sql/db.ts'
+import type { KeyringSource } from '../sql/keyring.ts'
 import type { Identity } from '../sql/keys.ts'
 import type { Payment } from '../sql/payments.ts'
 import type { AcceptedMessage, SendIntent } from '../sql/sendMessages.ts'
@@ -21,18 +23,12 @@ export type Services = {
   /** Answers whether the caller has the grant. */
   grants: Batcher<WantedGrant, boolean>
   waiters: Waiters
+  /** The master keys, which vault and webhook secrets are under. */
+  keyring: KeyringSource
 }
 
 const identities = new WeakMap<Request, Identity>()
 const requestIds = new WeakMap<Request, string>()
-
-/** Remembers the identifier that a request is logged by. */
-export function setRequestId(request: Request, requestId: string): void {
-  requestIds.set(request, requestId)
-}
-
-/** The identifier that a request is logged by. */
-export const requestIdOf = (request: Request): string => requestIds.get(request) ?? 'unknown'
 
 /** Remembers who sent a request; the gate calls this once it has checked the key and its scope. */
 export function setIdentity(request: Request, identity: Identity): void {
@@ -44,6 +40,21 @@ export function identityOf(request: Request): Identity {
   const identity = identities.get(request)
   if (identity === undefined) throw new Error('this route asks for no key, yet for an identity')
   return identity
+}
+
+/** Remembers a request's identifier. */
+export function setRequestId(request: Request, requestId: string): void {
+  requestIds.set(request, requestId)
+}
+
+/** Who asks, as operations that are checked and recorded by themselves want to know it. */
+export type Caller = Actor & { scopes: readonly string[] }
+
+/** The caller of a request; only a route that asks for a project scope may ask. */
+export function callerOf(request: Request): Caller {
+  const { projectId } = projectOf(request)
+  const { keyPrefix, scopes } = identityOf(request)
+  return { projectId, keyPrefix, scopes, requestId: requestIds.get(request) ?? '' }
 }
 
 /** The project this request acts as, and its inbox; only a route that asks for a project scope may call it. */

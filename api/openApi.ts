@@ -31,6 +31,8 @@ export type OpenApiDocument = {
 const TAGS: Record<Operation['tag'], string> = {
   Messages: 'The mail of an inbox: list, read, label, send, reply.',
   Threads: 'Conversations.',
+  Vault: 'Credentials, encrypted, addressed by name; one-time codes; versions.',
+  Logs: 'Who did what, and when.',
   Sellers: 'What a seller charges for: endpoints with their prices and webhooks.',
   Webhooks: 'Events sent to sellers: what became of each, and sending one again.',
   Payments: 'Ask for USDC, redeem payments, read records and receipts (x402 version 1).',

@@ -29,7 +29,7 @@ const changed = {
 
 /** Changes to one endpoint. */
 export function sellerChangeRoutes(services: Services) {
-  const { pool } = services
+  const { pool, keyring } = services
   const target = (request: Request, params: { endpointId: string }) => ({
     projectId: projectOf(request).projectId,
     id: params.endpointId,
@@ -44,8 +44,8 @@ export function sellerChangeRoutes(services: Services) {
             `The body must hold one of ${Object.keys(ChangeBody.properties).join(', ')}`,
           )
         }
-        const result = await orBadRequest(() =>
-          updateEndpoint(pool, { ...target(request, params), change }),
+        const result = await orBadRequest(async () =>
+          updateEndpoint(pool, await keyring(pool), { ...target(request, params), change }),
         )
         if (result === null) throw missing()
         return toChangedView(result)
@@ -73,7 +73,11 @@ export function sellerChangeRoutes(services: Services) {
       '/:endpointId/rotate-secret',
       async ({ request, params }) => {
         try {
-          const result = await rotateWebhookSecret(pool, target(request, params))
+          const result = await rotateWebhookSecret(
+            pool,
+            await keyring(pool),
+            target(request, params),
+          )
           if (result === null) throw missing()
           return toChangedView(result)
         } catch (error) {

@@ -59,15 +59,15 @@ export function sellerRoutes(services: Services) {
 }
 
 function putRoute(services: Services) {
-  const { pool, config } = services
+  const { pool, config, keyring } = services
   return new Elysia().put(
     '',
     async ({ request, body, set }) => {
       const { url, matchKey } = readUrlPattern(body.urlPattern, config.allowPrivateNetworks)
       const change = await readChange(services, body)
       const network = readNetwork(body.network, await serviceNetwork(services))
-      const put = await orBadRequest(() =>
-        putEndpoint(pool, {
+      const put = await orBadRequest(async () =>
+        putEndpoint(pool, await keyring(pool), {
           ...change,
           projectId: projectOf(request).projectId,
           urlPattern: url,

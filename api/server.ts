@@ -3,6 +3,7 @@ import type { Config } from '../shared/config.ts'
 import type { Running } from '../shared/service.ts'
 import { createBatcher } from '../sql/batcher.ts'
 import { createPool } from '../sql/db.ts'
+import { createKeyringSource, masterKeys } from '../sql/keyring.ts'
 import { acceptMessages, type SendIntent } from '../sql/sendMessages.ts'
 import { createApp } from './app.ts'
 import { createTillBatchers } from './tillBatchers.ts'
@@ -35,7 +36,8 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
   })
   const till = createTillBatchers(pool)
   const waiters = startWaiters(databaseUrl, log)
-  const app = createApp({ config, pool, log, sends, ...till, waiters }, usage)
+  const keyring = createKeyringSource(masterKeys(config))
+  const app = createApp({ config, pool, log, sends, ...till, waiters, keyring }, usage)
   let inFlight = 0
   let draining = false
   const server = Bun.serve({

@@ -6,6 +6,7 @@ import { type Config, ConfigError } from '../shared/config.ts'
 import { type Running, runService } from '../shared/service.ts'
 import { bootstrap } from '../sql/bootstrap.ts'
 import { freePort, startEmbeddedPostgres } from '../sql/embedded.ts'
+import { checkMasterKeys } from '../sql/keyring.ts'
 import { migrate } from '../sql/migrate.ts'
 import { startDevnetPart, startParts } from './parts.ts'
 import { welcome } from './welcome.ts'
@@ -27,6 +28,7 @@ await runService(
       const url = config.databaseUrl ?? (await startDatabase(config, log, stops))
       const applied = await migrate(url)
       log.debug({ applied }, 'the database is up to date')
+      await checkMasterKeys(url, config)
       const keys = await bootstrap(url, config)
       const chain = await startChain(config, log, stops)
       const env = { ...process.env, DATABASE_URL: url, DEVNET_PORT: String(chain.devnetPort) }

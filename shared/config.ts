@@ -2,6 +2,7 @@ import { isIP } from 'node:net'
 import { z } from 'zod'
 import { isKey } from './apiKey.ts'
 import { DEVNET_ACCOUNTS } from './devnetAccounts.ts'
+import { type MasterKey, masterKey } from './envelope.ts'
 
 /** A setting that cannot be used: `message` is one line that names the variable and says what it must be. */
 export class ConfigError extends Error {}
@@ -63,6 +64,9 @@ const NAMED_SEED = /^([\w.-]{1,64}):([A-Za-z0-9+/]{43}=)$/
 const receiptSeed = z
   .string()
   .regex(NAMED_SEED, 'must be comma-separated id:base64 pairs, each of an Ed25519 seed of 32 bytes')
+const namedMasterKey = z
+  .string()
+  .regex(NAMED_SEED, 'must be comma-separated id:base64 pairs, each of a key of 32 bytes')
 
 const variables = z.object({
   NODE_ENV: z.string().default('development'),
@@ -81,6 +85,12 @@ const variables = z.object({
   DEVNET_PORT: port(8545),
   SETTLEMENT_KEYS: list(settlementKey).optional(),
   RECEIPT_SIGNING_KEYS: list(receiptSeed).optional(),
+  MASTER_KEYS: list(namedMasterKey)
+    .refine(
+      (keys) => new Set(keys.map((key) => key.split(':')[0])).size === keys.length,
+      'must name no id twice',
+    )
+    .optional(),
   SETTLEMENT_WAIT_MS: z.coerce.number().int().min(0).max(120_000).default(25_000),
   BOOTSTRAP_PLATFORM_KEY: bootstrapKey('platform', 'lopk-').optional(),
   BOOTSTRAP_PROJECT_KEY: bootstrapKey('project', 'loid-').optional(),
@@ -148,6 +158,8 @@ export type Config = {
   }
   /** Ed25519 seeds, the signing one first; undefined in development, where one is generated. */
   receiptSeeds: readonly ReceiptSeed[] | undefined
+  /** Master keys, the encrypting one first; undefined in development, where one is generated. */
+  masterKeys: readonly MasterKey[] | undefined
   /** How long redeem waits for a settlement. */
   settlementWaitMs: number
   bootstrap: { platformKey: string | undefined; projectKey: string | undefined }
@@ -200,6 +212,7 @@ export function parseConfig(env: Record<string, string | undefined>): Config {
     relayUrl: values.SMTP_RELAY_URL ?? 'capture',
     chain: chainSettings(values, production),
     receiptSeeds: receiptSeeds(values.RECEIPT_SIGNING_KEYS, production),
+    masterKeys: masterKeys(values.MASTER_KEYS, production),
     settlementWaitMs: values.SETTLEMENT_WAIT_MS,
     bootstrap: {
       platformKey: values.BOOTSTRAP_PLATFORM_KEY,
@@ -255,6 +268,20 @@ function receiptSeeds(given: string[] | undefined, production: boolean): Config[
 export function parseReceiptSeed(text: string): ReceiptSeed {
   const [, id = '', base64 = ''] = NAMED_SEED.exec(text) ?? []
   return { id, seed: Uint8Array.from(Buffer.from(base64, 'base64')) }
+}
+
+function masterKeys(given: string[] | undefined, production: boolean): Config['masterKeys'] {
+  if (given !== undefined && given.length > 0) return given.map(parseMasterKey)
+  if (!production) return undefined
+  throw new ConfigError(
+    'MASTER_KEYS: must be set when NODE_ENV is production; one is generated in development only',
+  )
+}
+
+/** Reads `id:base64`, a form the schema has checked. */
+export function parseMasterKey(text: string): MasterKey {
+  const [, id = '', base64 = ''] = NAMED_SEED.exec(text) ?? []
+  return masterKey(id, Buffer.from(base64, 'base64'))
 }
 
 /** One line that names the variable; the value is left out, for it can be a key or hold a password. */

@@ -26,6 +26,9 @@ export const newRequestId = (): string => randomId('req_')
 /** A Message-ID for a message we send (RFC 5322 §3.6.4): 128 random bits at the mail domain, in angle brackets. */
 export const newMessageId = (domain: string): string => `<${randomId('', 16)}@${domain}>`
 
+/** A credential's identifier, `cred_<id>` (specification, Credential). */
+export const newCredentialId = (): string => randomId('cred_')
+
 /** A payment's identifier, also served as `paymentInId`. */
 export const newPaymentId = (): string => randomId('pay_')
 

@@ -16,6 +16,10 @@ export function logOptions(service: string, level: string): LoggerOptions {
         '*.authorization',
         'password',
         '*.password',
+        'secret',
+        '*.secret',
+        'masterKeys',
+        '*.masterKeys',
         'err.config',
         'err.options',
         // Postgres quotes the values it could not use, mail and secrets among them.

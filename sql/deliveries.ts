@@ -1,6 +1,12 @@
 import { newDeliveryId } from '../shared/ids.ts'
 import type { Pool, Queryable } from './db.ts'
 import { addJobsFrom } from './jobs.ts'
+import {
+  SECRET_COLUMNS,
+  type SecretRow,
+  type StoredSecret,
+  storedSecret,
+} from './webhookSecrets.ts'
 
 /** An event for one webhook URL. */
 export type NewDelivery = {
@@ -63,10 +69,10 @@ export type DueDelivery = {
   attempt: number
   attemptsBefore: number
   /** The endpoint's secret of this moment; null when it is deleted or has no webhook any more. */
-  secret: string | null
+  secret: StoredSecret | null
 }
 
-type DueRow = {
+type DueRow = SecretRow & {
   id: string
   project_id: string
   endpoint_id: string | null
@@ -76,7 +82,6 @@ type DueRow = {
   body: Buffer
   attempt: number
   attempts_before: number
-  webhook_secret: string | null
 }
 
 /**
@@ -91,7 +96,7 @@ export async function findDueDeliveries(
     name: 'find-due-deliveries',
     text: `
       select d.id, d.project_id, d.endpoint_id, d.event, d.idempotency_key, d.url, d.body, d.attempt,
-             d.attempts_before, e.webhook_secret
+             d.attempts_before, ${SECRET_COLUMNS}
       from webhook_deliveries d
       left join seller_endpoints e on e.id = d.endpoint_id and e.deleted_at is null
       where d.id = any ($1) and d.status = 'pending'`,
@@ -111,7 +116,7 @@ const toDueDelivery = (row: DueRow): DueDelivery => ({
   body: row.body,
   attempt: row.attempt,
   attemptsBefore: row.attempts_before,
-  secret: row.webhook_secret,
+  secret: storedSecret(row),
 })
 
 /**

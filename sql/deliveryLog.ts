@@ -1,6 +1,7 @@
 import type { Cursor } from '../shared/cursor.ts'
 import { type Pool, type Queryable, transaction } from './db.ts'
 import { postponeAttempt } from './deliveries.ts'
+import { HAS_SECRET } from './webhookSecrets.ts'
 
 type DeliveryStatus = 'pending' | 'delivered' | 'aborted' | 'exhausted'
 
@@ -146,14 +147,14 @@ export async function replayDelivery(
   target: { projectId: string; id: string },
 ): Promise<Delivery | null> {
   return transaction(pool, async (db) => {
-    const { rows } = await db.query<{ webhook_secret: string | null }>(
-      `select e.webhook_secret from webhook_deliveries d
+    const { rows } = await db.query<{ has_secret: boolean | null }>(
+      `select ${HAS_SECRET} as has_secret from webhook_deliveries d
        left join seller_endpoints e on e.id = d.endpoint_id and e.deleted_at is null
        where d.project_id = $1 and d.id = $2 for update of d`,
       [target.projectId, target.id],
     )
     if (rows[0] === undefined) return null
-    if (rows[0].webhook_secret === null) throw new NoWebhookError()
+    if (rows[0].has_secret !== true) throw new NoWebhookError()
     const replayed = await db.query<DeliveryRow>(
       `update webhook_deliveries set
          attempts_before = case when status = 'pending' then attempts_before else attempt end,

@@ -1,3 +1,4 @@
+import type { Keyring } from '../shared/envelope.ts'
 import { newEndpointId, newWebhookSecret } from '../shared/ids.ts'
 import { type Pool, type Queryable, transaction } from './db.ts'
 import { abortDeliveriesOf } from './deliveryLog.ts'
@@ -9,6 +10,7 @@ import {
   toEndpoint,
 } from './endpoints.ts'
 import { addJob } from './jobs.ts'
+import { HAS_SECRET, NO_SECRET, sealWebhookSecret } from './webhookSecrets.ts'
 
 /** Active endpoints of one project at most. */
 export const ENDPOINTS_MAX = 1_000
@@ -40,6 +42,7 @@ export type ChangedEndpoint = { endpoint: Endpoint; newSecret: string | null }
  */
 export async function putEndpoint(
   pool: Pool,
+  keyring: Keyring,
   input: EndpointChange & {
     projectId: string
     urlPattern: string
@@ -57,7 +60,7 @@ export async function putEndpoint(
     if (project.rowCount === 0) return null
     const existing = await findEndpointByResource(db, projectId, matchKey)
     const id = existing?.id ?? (await insertEndpoint(db, input))
-    const changed = (await changeEndpoint(db, { projectId, id, change: input }))!
+    const changed = (await changeEndpoint(db, keyring, { projectId, id, change: input }))!
     await addJob(db, {
       task: 'verify_endpoint',
       payload: { endpointId: id },
@@ -94,17 +97,19 @@ async function insertEndpoint(
 /** Changes an active endpoint in a transaction of its own; null when there is none. */
 export function updateEndpoint(
   pool: Pool,
+  keyring: Keyring,
   target: { projectId: string; id: string; change: EndpointChange },
 ): Promise<ChangedEndpoint | null> {
-  return transaction(pool, (db) => changeEndpoint(db, target))
+  return transaction(pool, (db) => changeEndpoint(db, keyring, target))
 }
 
 async function changeEndpoint(
   db: Queryable,
+  keyring: Keyring,
   { projectId, id, change }: { projectId: string; id: string; change: EndpointChange },
 ): Promise<ChangedEndpoint | null> {
-  const found = await db.query<{ webhook_url: string | null; webhook_secret: string | null }>(
-    `select webhook_url, webhook_secret from seller_endpoints
+  const found = await db.query<{ webhook_url: string | null; has_secret: boolean }>(
+    `select webhook_url, ${HAS_SECRET} as has_secret from seller_endpoints
      where project_id = $1 and id = $2 and deleted_at is null for update`,
     [projectId, id],
   )
@@ -113,12 +118,13 @@ async function changeEndpoint(
   const webhookUrl = change.webhookUrl === undefined ? before.webhook_url : change.webhookUrl
   if (webhookUrl === null && change.webhookSecret !== undefined)
     throw new SecretWithoutWebhookError()
-  const generated =
-    webhookUrl !== null && before.webhook_secret === null ? newWebhookSecret() : null
+  const generated = webhookUrl !== null && !before.has_secret ? newWebhookSecret() : null
   const newSecret = change.webhookSecret ?? generated
   if (webhookUrl === null) {
     await abortDeliveriesOf(db, { endpointId: id, error: 'the webhook URL was removed' })
   }
+  const sealed =
+    newSecret === null ? null : sealWebhookSecret(keyring, { projectId, id, secret: newSecret })
   const { rows } = await db.query<EndpointRow>(
     `update seller_endpoints set
        url_pattern = coalesce($2, url_pattern),
@@ -126,7 +132,10 @@ async function changeEndpoint(
        network = coalesce($4, network),
        description = case when $5 then $6 else description end,
        webhook_url = $7,
-       webhook_secret = $8
+       webhook_secret = case when $8 then webhook_secret end,
+       webhook_key_id = case when $8 then webhook_key_id else $9 end,
+       webhook_wrapped_key = case when $8 then webhook_wrapped_key else $10 end,
+       webhook_ciphertext = case when $8 then webhook_ciphertext else $11 end
      where id = $1 returning ${ENDPOINT_COLUMNS}`,
     [
       id,
@@ -136,7 +145,10 @@ async function changeEndpoint(
       change.description !== undefined,
       change.description ?? null,
       webhookUrl,
-      webhookUrl === null ? null : (newSecret ?? before.webhook_secret),
+      webhookUrl !== null && newSecret === null,
+      sealed?.keyId ?? null,
+      sealed?.wrappedKey ?? null,
+      sealed?.ciphertext ?? null,
     ],
   )
   return { endpoint: toEndpoint(rows[0]!), newSecret }
@@ -149,9 +161,10 @@ async function changeEndpoint(
  */
 export async function rotateWebhookSecret(
   pool: Pool,
+  keyring: Keyring,
   target: { projectId: string; id: string },
 ): Promise<ChangedEndpoint | null> {
-  return updateEndpoint(pool, { ...target, change: { webhookSecret: newWebhookSecret() } })
+  return updateEndpoint(pool, keyring, { ...target, change: { webhookSecret: newWebhookSecret() } })
 }
 
 /** Stops charging for an endpoint and sends its webhook nothing more. The row stays: payments refer to it. */
@@ -161,7 +174,7 @@ export async function deleteEndpoint(
 ): Promise<boolean> {
   return transaction(pool, async (db) => {
     const { rowCount } = await db.query(
-      `update seller_endpoints set deleted_at = clock_timestamp(), webhook_secret = null
+      `update seller_endpoints set deleted_at = clock_timestamp(), ${NO_SECRET}
        where project_id = $1 and id = $2 and deleted_at is null`,
       [projectId, id],
     )
@@ -174,7 +187,7 @@ export async function deleteEndpoint(
 /** Does that to every endpoint of a project, in the transaction that deletes it. */
 export async function deleteEndpointsOfProject(db: Queryable, projectId: string): Promise<void> {
   await db.query(
-    `update seller_endpoints set deleted_at = clock_timestamp(), webhook_secret = null
+    `update seller_endpoints set deleted_at = clock_timestamp(), ${NO_SECRET}
      where project_id = $1 and deleted_at is null`,
     [projectId],
   )

@@ -7,6 +7,8 @@ import { rateWindowUpsert, type Usage } from './rateWindows.ts'
 export type Identity = {
   kind: KeyKind
   keyId: string
+  /** What may be shown of the key: its kind and twelve digits. */
+  keyPrefix: string
   /** The project a project key acts as; null for a platform key. */
   projectId: string | null
   /** The project's inbox address; null for a platform key. */
@@ -59,6 +61,7 @@ export async function authenticate(
       identity: {
         kind: row.kind,
         keyId: row.id,
+        keyPrefix: keyLookupPrefix(key),
         projectId: row.project_id,
         inboxAddress: row.email_address,
         scopes: row.scopes,

@@ -3,7 +3,6 @@ import type { Cursor } from '../shared/cursor.ts'
 import { newProjectId } from '../shared/ids.ts'
 import { notifyAddressesChanged } from './addresses.ts'
 import { type Pool, type Queryable, transaction } from './db.ts'
-import { purgeDeliveries } from './deliveryLog.ts'
 import { deleteEndpointsOfProject } from './endpointChanges.ts'
 import { addJob } from './jobs.ts'
 import { insertProjectKey, revokeProjectKey } from './keys.ts'
@@ -217,56 +216,6 @@ export async function deleteProject(pool: Pool, id: string): Promise<boolean> {
     await notifyAddressesChanged(db, rows[0].email_address)
     return true
   })
-}
-
-/** Rows removed in one transaction, so that a large inbox does not hold locks for minutes. */
-const PURGE_BATCH = 1_000
-
-/**
- * Removes the mail and the delivery log of a deleted project, a batch a transaction. Safe to run again after a crash. Its
- * endpoints stay, deleted: payments, which are kept for audit, refer to them.
- */
-export async function purgeProject(pool: Pool, projectId: string): Promise<void> {
-  const batch = (table: string, key: string) =>
-    `with doomed as (
-       select t.${key} from ${table} t join projects p on p.id = t.project_id
-       where t.project_id = $1 and p.deleted_at is not null limit ${PURGE_BATCH})
-     delete from ${table} where ${key} in (select ${key} from doomed) returning raw_id`
-  for (const [table, key] of [
-    ['inbound_mails', 'id'],
-    ['messages', 'row'],
-  ] as const) {
-    for (let removed = PURGE_BATCH; removed === PURGE_BATCH; ) {
-      removed = await transaction(pool, async (db) => {
-        const { rows } = await db.query<{ raw_id: string | null }>(batch(table, key), [projectId])
-        await deleteUnusedRawMails(
-          db,
-          rows.flatMap(({ raw_id }) => raw_id ?? []),
-        )
-        return rows.length
-      })
-    }
-  }
-  await purgeDeliveries(pool, projectId)
-  for (let removed = PURGE_BATCH; removed === PURGE_BATCH; ) {
-    const { rowCount } = await pool.query(
-      `delete from threads where row in (
-         select t.row from threads t join projects p on p.id = t.project_id
-         where t.project_id = $1 and p.deleted_at is not null limit ${PURGE_BATCH})`,
-      [projectId],
-    )
-    removed = rowCount ?? 0
-  }
-}
-
-/** Removes the raw mails among `ids` that no inbox holds any more: one mail can lie in several inboxes. */
-async function deleteUnusedRawMails(db: Queryable, ids: string[]): Promise<void> {
-  await db.query(
-    `delete from raw_mails r where r.id = any ($1::bigint[])
-       and not exists (select from inbound_mails i where i.raw_id = r.id)
-       and not exists (select from messages m where m.raw_id = r.id)`,
-    [ids],
-  )
 }
 
 /** Adds request counts collected in memory; `lastUsedAt` never moves back. */

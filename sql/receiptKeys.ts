@@ -1,8 +1,7 @@
-import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { type Config, parseReceiptSeed, type ReceiptSeed } from '../shared/config.ts'
 import { type PublicReceiptKey, publicReceiptKey, type ReceiptKey } from '../shared/receiptKey.ts'
 import type { Pool, Queryable } from './db.ts'
+import { keptKey } from './keptKey.ts'
 
 /** Where development keeps its generated signing key. */
 const FILE = 'receipt-signing-key'
@@ -15,22 +14,7 @@ export function receiptSeeds(
   config: Pick<Config, 'receiptSeeds' | 'dataDir'>,
 ): readonly ReceiptSeed[] {
   if (config.receiptSeeds !== undefined) return config.receiptSeeds
-  const file = join(config.dataDir, FILE)
-  mkdirSync(config.dataDir, { recursive: true, mode: 0o700 })
-  if (!existsSync(file)) {
-    const seed = crypto.getRandomValues(new Uint8Array(32))
-    const draft = `${file}.${process.pid}`
-    writeFileSync(draft, `development:${Buffer.from(seed).toString('base64')}`, { mode: 0o600 })
-    try {
-      // A link is there whole or not at all, and only once: of two processes that start together, both read one key.
-      linkSync(draft, file)
-    } catch (error) {
-      if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
-    } finally {
-      rmSync(draft)
-    }
-  }
-  return [parseReceiptSeed(readFileSync(file, 'utf8').trim())]
+  return [parseReceiptSeed(keptKey(config.dataDir, FILE))]
 }
 
 /**

@@ -23,6 +23,7 @@ const ENTRIES = new Set([
   'workers/main.ts',
   'workers/readMailMain.ts',
   'sql/main.ts',
+  'sql/rotateMain.ts',
 ])
 
 const FILE_LINES_MAX = 300

@@ -3,6 +3,7 @@ import { signWebhook } from '../shared/webhookSignature.ts'
 import type { AttemptResult } from '../sql/attempts.ts'
 import { isDatabaseUnavailable } from '../sql/db.ts'
 import { abortDelivery, type DueDelivery, postponeAttempt } from '../sql/deliveries.ts'
+import { openWebhookSecret, type StoredSecret } from '../sql/webhookSecrets.ts'
 import { deliveryBatches } from './deliveryBatches.ts'
 import { type GuardedResponse, guardedRequest } from './guardedRequest.ts'
 import type { Task, TaskDeps } from './pool.ts'
@@ -51,7 +52,7 @@ async function attemptDelivery(
     const reason = 'the endpoint no longer has a webhook'
     return patiently(() => abortDelivery(deps.pool, delivery.id, reason))
   }
-  const answer = await post(deps, delivery, secret)
+  const answer = await post(deps, delivery, await signingSecret(deps, delivery, secret))
   const endedMs = performance.now()
   answered()
   const outcome = judge(answer, delivery)
@@ -66,6 +67,15 @@ async function attemptDelivery(
     responsePrefix: answer.ok ? loggedPrefix(answer.bodyPrefix) : null,
   }
   await patiently(() => deliveryBatches(deps.pool).attempts.submit(result))
+}
+
+async function signingSecret(
+  { keyring, pool }: TaskDeps,
+  { projectId, endpointId }: DueDelivery,
+  secret: StoredSecret,
+): Promise<string> {
+  if (keyring === undefined) throw new Error('webhooks are delivered with a keyring')
+  return openWebhookSecret(await keyring(pool), { projectId, id: endpointId ?? '', secret })
 }
 
 function post(deps: TaskDeps, delivery: DueDelivery, secret: string): Promise<GuardedResponse> {

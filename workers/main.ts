@@ -7,6 +7,7 @@ import { isDatabaseUnavailable } from '../sql/db.ts'
 import { nextDeliveryInMs } from '../sql/deliveries.ts'
 import { checkPayment } from './checkPayment.ts'
 import { deliverWebhook } from './deliverWebhook.ts'
+import { startKeyring } from './keyring.ts'
 import { startMaintenance } from './maintenance.ts'
 import { parseInbound } from './parseInbound.ts'
 import { type PoolSettings, startPool } from './pool.ts'
@@ -92,12 +93,14 @@ if (import.meta.main) {
     const { runners, concurrency } = readArguments(process.argv.slice(2))
     const url = databaseUrl(config)
     const transport = createTransport(config.relayUrl)
+    const keyring = runners.includes('webhooks') ? await startKeyring(config, url, log) : null
     const till = runners.includes('payments') ? await startTill(config, url, log) : null
     const deps = {
       log,
       mailDomain: config.mailDomain,
       transport,
       allowPrivateNetworks: config.allowPrivateNetworks,
+      ...(keyring === null ? {} : { keyring }),
       ...(till === null ? {} : { till }),
     }
     const running = await Promise.all(

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import type { Running } from '../shared/service.ts'
+import { deleteStaleAudit } from '../sql/audit.ts'
 import { createPool } from '../sql/db.ts'
 import { requeueLostDeliveries } from '../sql/deliveries.ts'
 import { deleteStaleRateWindows } from '../sql/rateWindows.ts'
@@ -27,7 +28,10 @@ export function startMaintenance(databaseUrl: string, log: Logger): Running {
         const lost = await requeueLostDeliveries(pool)
         if (lost > 0) log.warn({ lost }, 'deliveries without a job were queued again')
       }
-      if (sweeps++ % SWEEPS_PER_CLEANING === 0) await deleteStaleRateWindows(pool)
+      if (sweeps++ % SWEEPS_PER_CLEANING === 0) {
+        await deleteStaleRateWindows(pool)
+        await deleteStaleAudit(pool)
+      }
     } catch (error) {
       log.warn({ err: error }, 'housekeeping failed; will retry')
     }

@@ -4,6 +4,7 @@ import type { Logger } from 'pino'
 import type { Running } from '../shared/service.ts'
 import { type RunnerName, type TaskName, type TaskPayload, taskPayloads } from '../shared/tasks.ts'
 import { createPool, type Pool, type Queryable } from '../sql/db.ts'
+import type { KeyringSource } from '../sql/keyring.ts'
 import {
   countLockedJobs,
   forceUnlock,
@@ -28,6 +29,8 @@ export type TaskDeps = {
   resolve?: Resolve
   /** Shares the pool's slots between endpoints. */
   lanes: Lanes
+  /** Opens the secrets of webhooks; in processes that run the webhooks pool. */
+  keyring?: KeyringSource
   /** In processes that run the payments pool. */
   till?: Till
 }

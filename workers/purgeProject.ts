@@ -1,4 +1,4 @@
-import { purgeProject as purge } from '../sql/projects.ts'
+import { purgeProject as purge } from '../sql/purge.ts'
 import type { Task } from './pool.ts'
 
 /** Removes what a deleted project held. */

@@ -5,6 +5,8 @@
 export const OPERATIONS = {
   deletePlatformProjectsByProjectId: ['DELETE', '/v0/platform/projects/{projectId}'],
   deleteSellersEndpointsByEndpointId: ['DELETE', '/v0/sellers/endpoints/{endpointId}'],
+  deleteVaultByName: ['DELETE', '/v0/vault/{name}'],
+  getLogs: ['GET', '/v0/logs'],
   getMessages: ['GET', '/v0/messages'],
   getMessagesByMessageId: ['GET', '/v0/messages/{messageId}'],
   getPayments: ['GET', '/v0/payments'],
@@ -15,6 +17,11 @@ export const OPERATIONS = {
   getSellersEndpointsByEndpointId: ['GET', '/v0/sellers/endpoints/{endpointId}'],
   getThreads: ['GET', '/v0/threads'],
   getThreadsByThreadId: ['GET', '/v0/threads/{threadId}'],
+  getVault: ['GET', '/v0/vault'],
+  getVaultByName: ['GET', '/v0/vault/{name}'],
+  getVaultByNameTotp: ['GET', '/v0/vault/{name}/totp'],
+  getVaultByNameVersions: ['GET', '/v0/vault/{name}/versions'],
+  getVaultByNameVersionsByVersion: ['GET', '/v0/vault/{name}/versions/{version}'],
   getWebhooksDeliveries: ['GET', '/v0/webhooks/deliveries'],
   getWebhooksDeliveriesByDeliveryId: ['GET', '/v0/webhooks/deliveries/{deliveryId}'],
   getWhoami: ['GET', '/v0/whoami'],
@@ -28,8 +35,11 @@ export const OPERATIONS = {
   postPlatformProjects: ['POST', '/v0/platform/projects'],
   postPlatformProjectsByProjectIdRotateKey: ['POST', '/v0/platform/projects/{projectId}/rotate-key'],
   postSellersEndpointsByEndpointIdRotateSecret: ['POST', '/v0/sellers/endpoints/{endpointId}/rotate-secret'],
+  postVaultByNameTotpBackup: ['POST', '/v0/vault/{name}/totp/backup'],
+  postVaultByNameVersionsByVersionRestore: ['POST', '/v0/vault/{name}/versions/{version}/restore'],
   postWebhooksDeliveriesByDeliveryIdReplay: ['POST', '/v0/webhooks/deliveries/{deliveryId}/replay'],
   putSellersEndpoints: ['PUT', '/v0/sellers/endpoints'],
+  putVaultByName: ['PUT', '/v0/vault/{name}'],
 } as const
 
 /** What each operation takes and answers. */
@@ -38,6 +48,10 @@ export type Operations = {
   deletePlatformProjectsByProjectId: { input: { path: { projectId: string } }; result: void }
   /** Delete an endpoint. */
   deleteSellersEndpointsByEndpointId: { input: { path: { endpointId: string } }; result: void }
+  /** Delete a credential with all its versions, for good. */
+  deleteVaultByName: { input: { path: { /** 1 to 128 characters of any script, percent-encoded; a slash is %2F. */ name: string } }; result: void }
+  /** List what was done, newest first. */
+  getLogs: { input: { query?: { /** Maximum results, at most 100; a larger value counts as 100. */ limit?: number | undefined; /** nextPageToken of a previous response, unchanged. */ pageToken?: string | undefined; /** Exactly this action. */ action?: string | undefined; /** Actions of this part of the service. */ category?: string | undefined; /** What it was done to, such as the name of a credential. */ subject?: string | undefined; /** Prefix of the key, as apiKeyPrefix. */ actor?: string | undefined; /** The X-Request-Id of one request. */ requestId?: string | undefined; /** How it ended. */ outcome?: "ok" | "not_found" | "expired" | "refused" | "failed" | undefined; /** success is the outcome ok, failure any other. */ status?: "success" | "failure" | undefined; /** Later than this ISO 8601 time. */ after?: string | undefined; /** Earlier than this ISO 8601 time. */ before?: string | undefined } }; result: { logs: { id: string; action: string; category: string; subject: string | null; description: string | null; /** Prefix of the key that asked. */ actor: string; requestId: string; outcome: "ok" | "not_found" | "expired" | "refused" | "failed"; status: "success" | "failure"; createdAt: string }[]; count: number; nextPageToken?: string } }
   /** List messages, newest first. */
   getMessages: { input: { query?: { /** Maximum results, at most 100; a larger value counts as 100. */ limit?: number | undefined; /** nextPageToken of a previous response, unchanged. */ pageToken?: string | undefined; /** Comma-separated labels; a message must carry all of them. */ labels?: string | undefined } }; result: { messages: { messageId: string; threadId: string; from: string[]; to: string[]; subject: string; text: string; /** Reply-only text; on received messages. */ extractedText?: string; labels: string[]; createdAt: string }[]; count: number; nextPageToken?: string } }
   /** Get a message. */
@@ -58,6 +72,16 @@ export type Operations = {
   getThreads: { input: { query?: { /** Maximum results, at most 100; a larger value counts as 100. */ limit?: number | undefined; /** nextPageToken of a previous response, unchanged. */ pageToken?: string | undefined } }; result: { threads: { threadId: string; inboxId: string; /** Subject of the first message. */ subject: string; createdAt: string; /** When the last message was added. */ updatedAt: string; messageCount: number }[]; count: number; nextPageToken?: string } }
   /** Get a thread with its messages. */
   getThreadsByThreadId: { input: { path: { threadId: string }; query?: { /** Maximum results, at most 100; a larger value counts as 100. */ limit?: number | undefined } }; result: { threadId: string; inboxId: string; /** Subject of the first message. */ subject: string; createdAt: string; /** When the last message was added. */ updatedAt: string; totalMessages: number; messages: { messageId: string; threadId: string; from: string[]; to: string[]; subject: string; text: string; /** Reply-only text; on received messages. */ extractedText?: string; labels: string[]; createdAt: string; inboxId: string; cc: string[]; attachments: { attachmentId: string; filename: string; contentType: string; /** Bytes after decoding. */ size: number; contentId: string | null; disposition: string }[]; /** On sent messages: queued, sent, deferred, bounced or failed. */ deliveryStatus?: string; deliveryError?: string | null }[] } }
+  /** List credentials, newest first. */
+  getVault: { input: { query?: { /** Maximum results, at most 100; a larger value counts as 100. */ limit?: number | undefined; /** nextPageToken of a previous response, unchanged. */ pageToken?: string | undefined; /** Only credentials that expire within this time, or have expired; soonest first. A whole number and s, m, h, d or w. */ expiringWithin?: string | undefined } }; result: { credentials: { credentialId: string; type: "LOGIN" | "API_KEY" | "OAUTH" | "TOTP" | "SSH_KEY" | "DATABASE" | "SMTP" | "AWS" | "CERTIFICATE" | "CUSTOM" | "CARD" | "SHIPPING_ADDRESS"; name: string; /** The number of the version, 1 being the first. */ version: number; metadata: Record<string, unknown>; expiresAt: string | null; lastUsedAt: string | null; lastRotatedAt: string | null; createdAt: string }[]; count: number; nextPageToken?: string } }
+  /** Get a credential with its secret. */
+  getVaultByName: { input: { path: { /** 1 to 128 characters of any script, percent-encoded; a slash is %2F. */ name: string } }; result: { credentialId: string; type: "LOGIN" | "API_KEY" | "OAUTH" | "TOTP" | "SSH_KEY" | "DATABASE" | "SMTP" | "AWS" | "CERTIFICATE" | "CUSTOM" | "CARD" | "SHIPPING_ADDRESS"; name: string; /** The number of the version, 1 being the first. */ version: number; metadata: Record<string, unknown>; expiresAt: string | null; /** The secret fields; in place of a TOTP secret stands [use /v0/vault/:name/totp]. */ data: Record<string, unknown>; hasTOTP: boolean; lastUsedAt: string | null; lastRotatedAt: string | null; createdAt: string } }
+  /** Get the current one-time code. */
+  getVaultByNameTotp: { input: { path: { /** 1 to 128 characters of any script, percent-encoded; a slash is %2F. */ name: string } }; result: { code: string; remaining: number; backupCodesRemaining: number } }
+  /** List the versions of a credential, newest first. */
+  getVaultByNameVersions: { input: { path: { /** 1 to 128 characters of any script, percent-encoded; a slash is %2F. */ name: string } }; result: { versions: { /** The number of the version, 1 being the first. */ version: number; type: "LOGIN" | "API_KEY" | "OAUTH" | "TOTP" | "SSH_KEY" | "DATABASE" | "SMTP" | "AWS" | "CERTIFICATE" | "CUSTOM" | "CARD" | "SHIPPING_ADDRESS"; metadata: Record<string, unknown>; expiresAt: string | null; createdAt: string; /** Whether the name stands for this version. */ current: boolean }[]; count: number } }
+  /** Get one version with its secret. */
+  getVaultByNameVersionsByVersion: { input: { path: { /** 1 to 128 characters of any script, percent-encoded; a slash is %2F. */ name: string; version: number } }; result: { credentialId: string; type: "LOGIN" | "API_KEY" | "OAUTH" | "TOTP" | "SSH_KEY" | "DATABASE" | "SMTP" | "AWS" | "CERTIFICATE" | "CUSTOM" | "CARD" | "SHIPPING_ADDRESS"; name: string; /** The number of the version, 1 being the first. */ version: number; metadata: Record<string, unknown>; expiresAt: string | null; /** The secret fields; in place of a TOTP secret stands [use /v0/vault/:name/totp]. */ data: Record<string, unknown>; hasTOTP: boolean; createdAt: string; current: boolean } }
   /** List webhook deliveries, newest first. */
   getWebhooksDeliveries: { input: { query?: { /** Maximum results, at most 100; a larger value counts as 100. */ limit?: number | undefined; /** nextPageToken of a previous response, unchanged. */ pageToken?: string | undefined; endpointId?: string | undefined; status?: "pending" | "delivered" | "aborted" | "exhausted" | undefined } }; result: { deliveries: { deliveryId: string; endpointId: string | null; paymentId: string | null; event: string; idempotencyKey: string; url: string; status: "pending" | "delivered" | "aborted" | "exhausted"; attemptCount: number; nextAttemptAt: string | null; createdAt: string }[]; count: number; nextPageToken?: string } }
   /** Get a webhook delivery with its attempts. */
@@ -84,8 +108,14 @@ export type Operations = {
   postPlatformProjectsByProjectIdRotateKey: { input: { path: { projectId: string } }; result: { rawKey: string; apiKeyPrefix: string; message: string } }
   /** Replace the secret of a webhook. */
   postSellersEndpointsByEndpointIdRotateSecret: { input: { path: { endpointId: string } }; result: { endpointId: string; urlPattern: string; priceUsdc: string; network: string; description: string | null; webhookUrl: string | null; active: boolean; verification: { status: "pending" | "verified" | "failed" | "unreachable"; checkedAt: string | null; detail: string | null }; createdAt: string; /** Only when it is new. Shown here and never again. */ webhookSecret?: string } }
+  /** Take a backup code. */
+  postVaultByNameTotpBackup: { input: { path: { /** 1 to 128 characters of any script, percent-encoded; a slash is %2F. */ name: string } }; result: { code: string; remaining: number } }
+  /** Make an old version the newest. */
+  postVaultByNameVersionsByVersionRestore: { input: { path: { /** 1 to 128 characters of any script, percent-encoded; a slash is %2F. */ name: string; version: number } }; result: { credentialId: string; type: "LOGIN" | "API_KEY" | "OAUTH" | "TOTP" | "SSH_KEY" | "DATABASE" | "SMTP" | "AWS" | "CERTIFICATE" | "CUSTOM" | "CARD" | "SHIPPING_ADDRESS"; name: string; /** The number of the version, 1 being the first. */ version: number; metadata: Record<string, unknown>; expiresAt: string | null; createdAt: string } }
   /** Send a webhook again. */
   postWebhooksDeliveriesByDeliveryIdReplay: { input: { path: { deliveryId: string } }; result: { deliveryId: string; endpointId: string | null; paymentId: string | null; event: string; idempotencyKey: string; url: string; status: "pending" | "delivered" | "aborted" | "exhausted"; attemptCount: number; nextAttemptAt: string | null; createdAt: string; attempts: { /** Counts over replays too. */ number: number; at: string; /** HTTP status; null when no answer came. */ status: number | null; ms: number; /** The first 1 KB of the answer. */ response: string | null }[] } }
   /** Register an endpoint, or change the one of the same URL. */
   putSellersEndpoints: { input: { body: { /** The full URL of what is paid for, as a payer sees it. Query and fragment are dropped; the host is lower-cased. */ urlPattern: string; priceUsdc: string; /** The chain this service is connected to, which is also the default. */ network?: string | undefined; description?: string | null | undefined; webhookUrl?: string | null | undefined; webhookSecret?: string | undefined } }; result: { endpointId: string; urlPattern: string; priceUsdc: string; network: string; description: string | null; webhookUrl: string | null; active: boolean; verification: { status: "pending" | "verified" | "failed" | "unreachable"; checkedAt: string | null; detail: string | null }; createdAt: string; /** Only when it is new. Shown here and never again. */ webhookSecret?: string } }
+  /** Store a credential, or overwrite the one of the same name. */
+  putVaultByName: { input: { path: { /** 1 to 128 characters of any script, percent-encoded; a slash is %2F. */ name: string }; body: { type: "LOGIN" | "API_KEY" | "OAUTH" | "TOTP" | "SSH_KEY" | "DATABASE" | "SMTP" | "AWS" | "CERTIFICATE" | "CUSTOM" | "CARD" | "SHIPPING_ADDRESS"; /** The secret fields, at least one; at most 65536 bytes of JSON. Any type may hold totp, a TOTP secret (Base32 or an otpauth:// URI), and backupCodes, an array of strings. */ data: Record<string, unknown>; /** Fields that are not secret, stored plain; at most 16384 bytes. */ metadata?: Record<string, unknown> | undefined; /** ISO 8601 time with its zone, or a date; from then on secrets are not given out. */ expiresAt?: string | null | undefined } }; result: { credentialId: string; type: "LOGIN" | "API_KEY" | "OAUTH" | "TOTP" | "SSH_KEY" | "DATABASE" | "SMTP" | "AWS" | "CERTIFICATE" | "CUSTOM" | "CARD" | "SHIPPING_ADDRESS"; name: string; /** The number of the version, 1 being the first. */ version: number; metadata: Record<string, unknown>; expiresAt: string | null; createdAt: string } }
 }

@@ -11,6 +11,7 @@ import { decodeXPaymentResponse } from 'x402-fetch'
 import { paymentMiddleware as honoMiddleware } from 'x402-hono'
 import { DEVNET_ACCOUNTS } from '../../shared/devnetAccounts.ts'
 import { receiptSchema, verifyReceipt } from '../../shared/receipt.ts'
+import { createKeyringSource, masterKeys } from '../../sql/keyring.ts'
 import { RUNNERS } from '../../workers/main.ts'
 import { startPool } from '../../workers/pool.ts'
 import { createTransport } from '../../workers/transport.ts'
@@ -50,6 +51,7 @@ beforeAll(async () => {
       mailDomain: config.mailDomain,
       transport: createTransport('capture'),
       allowPrivateNetworks: true,
+      keyring: createKeyringSource(masterKeys(config)),
     },
   )
   sellers['x402-express'] = await startExpress()

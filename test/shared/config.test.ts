@@ -1,6 +1,8 @@
 import { expect, test } from 'bun:test'
+import pino from 'pino'
 import { ConfigError, parseConfig } from '../../shared/config.ts'
 import { DEVNET_ACCOUNTS } from '../../shared/devnetAccounts.ts'
+import { logOptions } from '../../shared/logOptions.ts'
 
 test('defaults', () => {
   const config = parseConfig({})
@@ -50,6 +52,11 @@ test('a wrong value is named, and never shown', () => {
     { BOOTSTRAP_PROJECT_KEY: `lopk-${'0'.repeat(64)}` },
     { TRUSTED_PROXIES: 'example.com' },
     { LOG_LEVEL: 'loud' },
+    { MASTER_KEYS: Buffer.alloc(32, 7).toString('base64') },
+    { MASTER_KEYS: `short:${Buffer.alloc(31, 7).toString('base64')}` },
+    {
+      MASTER_KEYS: `a:${Buffer.alloc(32, 7).toString('base64')},a:${Buffer.alloc(32, 8).toString('base64')}`,
+    },
   ]
   for (const env of cases) {
     const [name, value] = Object.entries(env)[0]!
@@ -77,12 +84,35 @@ test('production refuses the development defaults', () => {
     RPC_URL: 'https://rpc.example.com',
     SETTLEMENT_KEYS: `0x${'11'.repeat(32)}`,
     RECEIPT_SIGNING_KEYS: `a:${Buffer.alloc(32, 7).toString('base64')}`,
+    MASTER_KEYS: `a:${Buffer.alloc(32, 8).toString('base64')}`,
   }
   expect(parseConfig(whole)).toMatchObject({ production: true, allowPrivateNetworks: false })
-  for (const name of ['SMTP_RELAY_URL', 'RPC_URL', 'SETTLEMENT_KEYS', 'RECEIPT_SIGNING_KEYS']) {
+  for (const name of [
+    'SMTP_RELAY_URL',
+    'RPC_URL',
+    'SETTLEMENT_KEYS',
+    'RECEIPT_SIGNING_KEYS',
+    'MASTER_KEYS',
+  ]) {
     expect(() => parseConfig({ ...whole, [name]: '' })).toThrow(new RegExp(`^${name}: `))
   }
   expect(() =>
     parseConfig({ ...whole, SETTLEMENT_KEYS: DEVNET_ACCOUNTS.gasWallet.privateKey }),
   ).toThrow(/^SETTLEMENT_KEYS: /)
+})
+
+test('master keys show in no JSON, no inspection and no log line of a configuration', () => {
+  const bytes = Buffer.from('0123456789abcdef0123456789ABCDEF')
+  const config = parseConfig({ MASTER_KEYS: `new:${bytes.toString('base64')}` })
+  expect(config.masterKeys?.map(({ id }) => id)).toEqual(['new'])
+  expect(config.masterKeys?.[0]?.key.export()).toEqual(bytes)
+  const lines: string[] = []
+  pino(logOptions('test', 'info'), { write: (text: string) => lines.push(text) }).info(config)
+  const line = lines.join('')
+  expect(line).toContain('dataDir')
+  for (const shown of [JSON.stringify(config), Bun.inspect(config, { depth: 9 }), line]) {
+    for (const form of ['utf8', 'base64', 'hex', 'base64url'] as const) {
+      expect(shown).not.toContain(bytes.toString(form).slice(0, 20))
+    }
+  }
 })

@@ -10,6 +10,7 @@ import { type Config, parseConfig } from '../../shared/config.ts'
 import { PROJECT_SCOPES } from '../../shared/scopes.ts'
 import type { Running } from '../../shared/service.ts'
 import type { RunnerName } from '../../shared/tasks.ts'
+import { createKeyringSource, masterKeys } from '../../sql/keyring.ts'
 import { insertPlatformKey } from '../../sql/keys.ts'
 import { createProject, type Project } from '../../sql/projects.ts'
 import type { Resolve } from '../../workers/guardedRequest.ts'
@@ -98,6 +99,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
           mailDomain: config.mailDomain,
           transport,
           allowPrivateNetworks: config.allowPrivateNetworks,
+          keyring: createKeyringSource(masterKeys(config)),
           ...(options.resolve === undefined ? {} : { resolve: options.resolve }),
         },
       ),

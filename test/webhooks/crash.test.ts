@@ -24,7 +24,12 @@ afterAll(() => service[Symbol.asyncDispose]())
 async function startWorker(databaseUrl = service.database.url): Promise<ServiceProcess> {
   const worker = startProcess(
     'workers/main.ts',
-    { DATABASE_URL: databaseUrl, ALLOW_PRIVATE_NETWORKS: 'true', LOG_LEVEL: 'info' },
+    {
+      DATABASE_URL: databaseUrl,
+      DATA_DIR: service.config.dataDir,
+      ALLOW_PRIVATE_NETWORKS: 'true',
+      LOG_LEVEL: 'info',
+    },
     ['--pool', 'webhooks'],
   )
   await printed(worker, /"msg":"ready"/)

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
 import { requeueLostDeliveries } from '../../sql/deliveries.ts'
-import { purgeProject } from '../../sql/projects.ts'
+import { purgeProject } from '../../sql/purge.ts'
 import { startReceiver, status } from '../support/receiver.ts'
 import type { Agent, TestService } from '../support/service.ts'
 import { waitFor } from '../support/waitFor.ts'
@@ -164,7 +164,7 @@ test('a purged project keeps its endpoints, for its payments, and no delivery', 
               (select count(*)::int from webhook_attempts a join webhook_deliveries d on d.id = a.delivery_id
                where d.project_id = $1) as attempts,
               (select count(*)::int from seller_endpoints where project_id = $1) as endpoints,
-              (select count(*)::int from seller_endpoints where project_id = $1 and webhook_secret is not null)
+              (select count(*)::int from seller_endpoints where project_id = $1 and num_nonnulls(webhook_secret, webhook_key_id, webhook_wrapped_key, webhook_ciphertext) > 0)
                 as secrets`,
       [owner.project.id],
     )

@@ -1,0 +1,250 @@
+import { parseTotpSecret, type TotpKey, TotpSecretError } from './totp.ts'
+
+/** The kinds of credentials: ten of the specification, two of contract §5. */
+export const CREDENTIAL_TYPES = [
+  'LOGIN',
+  'API_KEY',
+  'OAUTH',
+  'TOTP',
+  'SSH_KEY',
+  'DATABASE',
+  'SMTP',
+  'AWS',
+  'CERTIFICATE',
+  'CUSTOM',
+  'CARD',
+  'SHIPPING_ADDRESS',
+] as const
+
+export type CredentialType = (typeof CREDENTIAL_TYPES)[number]
+export type CredentialData = Record<string, unknown>
+
+/** What is wrong with a credential. `message` names the field and says what it must be; it quotes no value. */
+export class CredentialInputError extends Error {}
+
+export const NAME_MAX_LENGTH = 128
+export const DATA_MAX_BYTES = 64 * 1024
+export const METADATA_MAX_BYTES = 16 * 1024
+const DEPTH_MAX = 32
+
+/** What stands in place of a TOTP secret: codes are had from the totp operation, the secret itself from none. */
+export const TOTP_MARKER = '[use /v0/vault/:name/totp]'
+
+type Kind = 'text' | 'texts' | 'number or text'
+type Fields = Record<string, Kind>
+
+const KIND_WORDS: Record<Kind, string> = {
+  text: 'a string',
+  texts: 'an array of strings',
+  'number or text': 'a number or a string',
+}
+
+/** Known fields of `data` whatever the type. */
+const ANY_DATA: Fields = { totp: 'text', backupCodes: 'texts', usedBackupCodes: 'texts' }
+
+/** The known fields of each type. All but the secret of a TOTP are optional, and others may stand beside them. */
+const SHAPES: Record<CredentialType, { data: Fields; metadata: Fields }> = {
+  LOGIN: {
+    data: { username: 'text', password: 'text' },
+    metadata: { uri: 'text', username: 'text' },
+  },
+  API_KEY: {
+    data: { key: 'text', clientId: 'text', secret: 'text' },
+    metadata: { service: 'text', prefix: 'text', clientId: 'text' },
+  },
+  OAUTH: {
+    data: { accessToken: 'text', refreshToken: 'text', clientId: 'text', clientSecret: 'text' },
+    metadata: { provider: 'text', clientId: 'text' },
+  },
+  TOTP: { data: { secret: 'text' }, metadata: { issuer: 'text', account: 'text' } },
+  SSH_KEY: {
+    data: { privateKey: 'text', passphrase: 'text' },
+    metadata: { host: 'text', username: 'text', publicKey: 'text', fingerprint: 'text' },
+  },
+  DATABASE: {
+    data: { password: 'text', connectionString: 'text' },
+    metadata: { host: 'text', port: 'number or text', database: 'text', username: 'text' },
+  },
+  SMTP: {
+    data: { password: 'text' },
+    metadata: { host: 'text', port: 'number or text', username: 'text' },
+  },
+  AWS: {
+    data: { accessKeyId: 'text', secretAccessKey: 'text', sessionToken: 'text' },
+    metadata: { accessKeyId: 'text', region: 'text', accountId: 'text' },
+  },
+  CERTIFICATE: {
+    data: { certificate: 'text', privateKey: 'text', passphrase: 'text' },
+    metadata: { commonName: 'text', issuer: 'text', fingerprint: 'text' },
+  },
+  CUSTOM: { data: {}, metadata: {} },
+  CARD: {
+    data: {
+      cardholder: 'text',
+      number: 'text',
+      cvc: 'text',
+      expMonth: 'number or text',
+      expYear: 'number or text',
+      zip: 'text',
+    },
+    metadata: { brand: 'text', last4: 'text' },
+  },
+  SHIPPING_ADDRESS: {
+    data: {
+      name: 'text',
+      line1: 'text',
+      line2: 'text',
+      city: 'text',
+      state: 'text',
+      postcode: 'text',
+      country: 'text',
+      phone: 'text',
+    },
+    metadata: {},
+  },
+}
+
+/** The known fields of a type, in words for the documentation. */
+export const describeShape = (type: CredentialType): string =>
+  (['data', 'metadata'] as const)
+    .flatMap((part) => Object.keys(SHAPES[type][part]).map((field) => `${part}.${field}`))
+    .join(', ')
+
+/**
+ * Checks a name: 1 to 128 characters of any script, counted by code points, without control characters. `.` and `..` are
+ * no names: in a URL they mean a folder, however they are encoded.
+ * @throws {CredentialInputError}
+ */
+export function checkName(name: string): void {
+  const length = [...name].length
+  if (length < 1 || length > NAME_MAX_LENGTH || /\p{Cc}/u.test(name) || !name.isWellFormed()) {
+    throw new CredentialInputError(
+      `name must be 1 to ${NAME_MAX_LENGTH} characters without control characters`,
+    )
+  }
+  if (name === '.' || name === '..') throw new CredentialInputError('name must not be . or ..')
+}
+
+/**
+ * Checks what a client stores.
+ * @throws {CredentialInputError} for the first thing that is wrong.
+ */
+export function checkContent(content: {
+  type: string
+  data: unknown
+  metadata: unknown
+}): asserts content is {
+  type: CredentialType
+  data: CredentialData
+  metadata: Record<string, unknown>
+} {
+  const { type, data, metadata } = content
+  if (!(CREDENTIAL_TYPES as readonly string[]).includes(type)) {
+    throw new CredentialInputError(`type must be one of ${CREDENTIAL_TYPES.join(', ')}`)
+  }
+  checkObject('data', data, DATA_MAX_BYTES)
+  checkObject('metadata', metadata, METADATA_MAX_BYTES)
+  if (Object.keys(data).length === 0) {
+    throw new CredentialInputError('data must hold at least one field')
+  }
+  const shape = SHAPES[type as CredentialType]
+  checkFields('data', data, { ...ANY_DATA, ...shape.data })
+  checkFields('metadata', metadata, shape.metadata)
+  if (type === 'TOTP' && data.secret === undefined && data.totp === undefined) {
+    throw new CredentialInputError('data.secret must hold the TOTP secret')
+  }
+  for (const field of totpFields(type, data)) readTotp(field, data[field] as string)
+}
+
+function checkObject(
+  name: string,
+  value: unknown,
+  maxBytes: number,
+): asserts value is Record<string, unknown> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new CredentialInputError(`${name} must be a JSON object`)
+  }
+  // Before it is written out: neither JSON.stringify nor Postgres can be relied on with any depth.
+  if (isDeeperThan(value, DEPTH_MAX)) {
+    throw new CredentialInputError(`${name} must not nest deeper than ${DEPTH_MAX} levels`)
+  }
+  if (Buffer.byteLength(JSON.stringify(value)) > maxBytes) {
+    throw new CredentialInputError(`${name} must be at most ${maxBytes} bytes of JSON`)
+  }
+}
+
+const isDeeperThan = (value: unknown, levels: number): boolean =>
+  typeof value === 'object' &&
+  value !== null &&
+  (levels === 0 || Object.values(value).some((item) => isDeeperThan(item, levels - 1)))
+
+function checkFields(part: string, value: Record<string, unknown>, fields: Fields): void {
+  for (const [field, kind] of Object.entries(fields)) {
+    if (Object.hasOwn(value, field) && !isOfKind(value[field], kind)) {
+      throw new CredentialInputError(`${part}.${field} must be ${KIND_WORDS[kind]}`)
+    }
+  }
+}
+
+function isOfKind(value: unknown, kind: Kind): boolean {
+  if (kind === 'texts') return Array.isArray(value) && value.every((v) => typeof v === 'string')
+  return typeof value === 'string' || (kind === 'number or text' && typeof value === 'number')
+}
+
+/** The fields that hold a TOTP secret, the one that codes come from first. */
+const totpFields = (type: string, data: CredentialData): ('secret' | 'totp')[] => [
+  ...(type === 'TOTP' && typeof data.secret === 'string' ? (['secret'] as const) : []),
+  ...(typeof data.totp === 'string' ? (['totp'] as const) : []),
+]
+
+function readTotp(field: string, text: string): TotpKey {
+  try {
+    return parseTotpSecret(text)
+  } catch (error) {
+    if (!(error instanceof TotpSecretError)) throw error
+    throw new CredentialInputError(`data.${field} must ${error.message}`)
+  }
+}
+
+/** Whether codes can be had. */
+export const hasTotp = (type: string, data: CredentialData): boolean =>
+  totpFields(type, data).length > 0
+
+/** What codes are computed from, or null. */
+export function totpKeyOf(type: string, data: CredentialData): TotpKey | null {
+  const [field] = totpFields(type, data)
+  return field === undefined ? null : readTotp(field, data[field] as string)
+}
+
+/** What a reader is shown: all but the TOTP secrets. */
+export function shownData(type: string, data: CredentialData): CredentialData {
+  const shown = { ...data }
+  for (const field of totpFields(type, data)) shown[field] = TOTP_MARKER
+  return shown
+}
+
+const texts = (value: unknown): string[] => (Array.isArray(value) ? (value as string[]) : [])
+
+/** How many backup codes are left. */
+export const unusedBackupCodes = (data: CredentialData): number => texts(data.backupCodes).length
+
+/** Moves the first unused backup code to the used ones; null when none is left. */
+export function popBackupCode(
+  data: CredentialData,
+): { code: string; remaining: number; data: CredentialData } | null {
+  const [code, ...left] = texts(data.backupCodes)
+  if (code === undefined) return null
+  const usedBackupCodes = [...texts(data.usedBackupCodes), code]
+  return { code, remaining: left.length, data: { ...data, backupCodes: left, usedBackupCodes } }
+}
+
+/** An old version as it may come back: a backup code that was used since stays used. */
+export function withoutUsedCodes(old: CredentialData, current: CredentialData): CredentialData {
+  const used = new Set(texts(current.usedBackupCodes))
+  const [spent, left] = [true, false].map((isUsed) =>
+    texts(old.backupCodes).filter((code) => used.has(code) === isUsed),
+  ) as [string[], string[]]
+  if (spent.length === 0) return old
+  const usedBackupCodes = [...new Set([...texts(old.usedBackupCodes), ...spent])]
+  return { ...old, backupCodes: left, usedBackupCodes }
+}

@@ -1,0 +1,48 @@
+/** Times and durations as clients write them. */
+
+const DATE = /^\d{4}-\d\d-\d\d$/
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d([.,]\d{1,9})?)?(Z|[+-]\d\d(:?\d\d)?)$/
+
+const TIME_MAX_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
+
+/**
+ * Reads an ISO 8601 time with its zone, or a date, which means its first moment in UTC. A time without a zone is refused:
+ * it would mean another moment on another machine.
+ *
+ * @returns null for anything else, the 30th of February among it.
+ *
+ * @example
+ * parseIsoTime('2026-12-31T23:59:59+01:00')
+ */
+export function parseIsoTime(text: string): Date | null {
+  if (!DATE.test(text) && !TIME.test(text)) return null
+  // Date.parse rolls 02-30 over to 03-02, and 24:00 to the next day, which ISO 8601-1:2019 no longer knows.
+  const [year, month, day] = text.slice(0, 10).split('-').map(Number) as [number, number, number]
+  const date = new Date(Date.UTC(year, month - 1, day))
+  if (date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day || year < 1000) return null
+  if (Number(text.slice(11, 13)) > 23) return null
+  const zoned = text
+    .replace(',', '.')
+    .replace(/([+-]\d\d)(\d\d)?$/, (whole, hours: string, minutes?: string) =>
+      text.includes('T') && !whole.includes(':') ? `${hours}:${minutes ?? '00'}` : whole,
+    )
+  const at = new Date(zoned)
+  return at.getTime() <= TIME_MAX_MS ? at : null
+}
+
+const UNIT_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const
+const DURATION_MAX_MS = 3_660 * UNIT_MS.d
+
+/**
+ * Reads a duration: a whole number and `s`, `m`, `h`, `d` or `w`, at most ten years.
+ * @returns milliseconds, or null for anything else.
+ */
+export function parseDuration(text: string): number | null {
+  const match = /^([1-9]\d{0,8})([smhdw])$/.exec(text)
+  if (match === null) return null
+  const ms = Number(match[1]) * UNIT_MS[match[2] as keyof typeof UNIT_MS]
+  return ms > DURATION_MAX_MS ? null : ms
+}
+
+/** ISO 8601, UTC, without milliseconds. */
+export const isoSeconds = (at: Date): string => at.toISOString().replace(/\.\d{3}Z$/, 'Z')

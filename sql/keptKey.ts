@@ -1,0 +1,27 @@
+import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+const KEY_BYTES = 32
+
+/**
+ * A key that development generates once and keeps in a file of DATA_DIR, readable by its owner alone.
+ * @returns `id:base64` of 32 random bytes, the id being `development`.
+ */
+export function keptKey(dataDir: string, name: string): string {
+  const file = join(dataDir, name)
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+  if (!existsSync(file)) {
+    const bytes = crypto.getRandomValues(new Uint8Array(KEY_BYTES))
+    const draft = `${file}.${process.pid}`
+    writeFileSync(draft, `development:${Buffer.from(bytes).toString('base64')}`, { mode: 0o600 })
+    try {
+      // A link is there whole or not at all, and only once: of two processes that start together, both read one key.
+      linkSync(draft, file)
+    } catch (error) {
+      if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
+    } finally {
+      rmSync(draft)
+    }
+  }
+  return readFileSync(file, 'utf8').trim()
+}

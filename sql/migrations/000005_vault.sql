@@ -1,0 +1,71 @@
+-- Terminology
+--   credential   a named secret of one project; `version` is the number of its current version
+--   version      what one PUT or restore stored; the last ten of a credential are kept
+--   data key     the random key of one version, wrapped by a master key: key_id names which one
+--   audit entry  who did what to which subject, when, and how it ended
+
+-- A master key is known here by its id and a value derived from it, so that another key under the same id is recognised.
+create table master_keys (
+  id text primary key,
+  check_value bytea not null check (octet_length(check_value) = 32),
+  registered_at timestamptz(3) not null default clock_timestamp()
+);
+
+create table credentials (
+  row bigint generated always as identity primary key,
+  id text not null unique,
+  project_id text not null references projects on delete cascade,
+  name text not null,
+  version integer not null default 0,
+  created_at timestamptz(3) not null default clock_timestamp(),
+  last_used_at timestamptz(3),
+  last_rotated_at timestamptz(3),
+  unique (project_id, name)
+) with (fillfactor = 80);
+create index credentials_listing on credentials (project_id, created_at desc, row desc);
+
+create table credential_versions (
+  credential_row bigint not null references credentials on delete cascade,
+  version integer not null check (version > 0),
+  type text not null,
+  -- json, not jsonb: it comes back as it was written.
+  metadata json not null,
+  metadata_bytes integer not null,
+  expires_at timestamptz(3),
+  has_totp boolean not null,
+  key_id text not null references master_keys,
+  wrapped_key bytea not null,
+  ciphertext bytea not null,
+  created_at timestamptz(3) not null default clock_timestamp(),
+  primary key (credential_row, version)
+);
+create index credential_versions_key on credential_versions (key_id);
+-- Ciphertext does not compress.
+alter table credential_versions alter column ciphertext set storage external;
+
+-- No reference to the project: an entry is written where a secret is read, and must not wait for a lock on the project.
+create table audit_log (
+  row bigint generated always as identity primary key,
+  project_id text not null,
+  at timestamptz(3) not null default clock_timestamp(),
+  action text not null,
+  subject text,
+  detail text,
+  -- The prefix of the key that asked, never the key.
+  actor text not null,
+  request_id text not null,
+  outcome text not null
+);
+create index audit_log_listing on audit_log (project_id, at desc, row desc);
+create index audit_log_subject on audit_log (project_id, subject, at desc, row desc) where subject is not null;
+
+-- webhook_secret holds what was stored before this version, until a process that has the master keys encrypts it.
+alter table seller_endpoints
+  add column webhook_key_id text references master_keys,
+  add column webhook_wrapped_key bytea,
+  add column webhook_ciphertext bytea,
+  add check ((webhook_key_id is null) = (webhook_ciphertext is null)
+         and (webhook_key_id is null) = (webhook_wrapped_key is null)
+         and (webhook_key_id is null or webhook_secret is null));
+create index seller_endpoints_webhook_key on seller_endpoints (webhook_key_id) where webhook_key_id is not null;
+create index seller_endpoints_plain_secret on seller_endpoints (row) where webhook_secret is not null;

@@ -1,0 +1,56 @@
+import { purgeAudit } from './audit.ts'
+import { type Pool, type Queryable, transaction } from './db.ts'
+import { purgeCredentials } from './deleteCredential.ts'
+import { purgeDeliveries } from './deliveryLog.ts'
+
+/** Rows removed in one transaction, so that a large inbox does not hold locks for minutes. */
+const PURGE_BATCH = 1_000
+
+/**
+ * Removes the mail, the vault and the logs of a deleted project, a batch a transaction. Safe to run again after a crash.
+ * Its endpoints stay, deleted: payments, which are kept for audit, refer to them.
+ */
+export async function purgeProject(pool: Pool, projectId: string): Promise<void> {
+  const batch = (table: string, key: string) =>
+    `with doomed as (
+       select t.${key} from ${table} t join projects p on p.id = t.project_id
+       where t.project_id = $1 and p.deleted_at is not null limit ${PURGE_BATCH})
+     delete from ${table} where ${key} in (select ${key} from doomed) returning raw_id`
+  for (const [table, key] of [
+    ['inbound_mails', 'id'],
+    ['messages', 'row'],
+  ] as const) {
+    for (let removed = PURGE_BATCH; removed === PURGE_BATCH; ) {
+      removed = await transaction(pool, async (db) => {
+        const { rows } = await db.query<{ raw_id: string | null }>(batch(table, key), [projectId])
+        await deleteUnusedRawMails(
+          db,
+          rows.flatMap(({ raw_id }) => raw_id ?? []),
+        )
+        return rows.length
+      })
+    }
+  }
+  await purgeCredentials(pool, projectId)
+  await purgeAudit(pool, projectId)
+  await purgeDeliveries(pool, projectId)
+  for (let removed = PURGE_BATCH; removed === PURGE_BATCH; ) {
+    const { rowCount } = await pool.query(
+      `delete from threads where row in (
+         select t.row from threads t join projects p on p.id = t.project_id
+         where t.project_id = $1 and p.deleted_at is not null limit ${PURGE_BATCH})`,
+      [projectId],
+    )
+    removed = rowCount ?? 0
+  }
+}
+
+/** Removes the raw mails among `ids` that no inbox holds any more: one mail can lie in several inboxes. */
+async function deleteUnusedRawMails(db: Queryable, ids: string[]): Promise<void> {
+  await db.query(
+    `delete from raw_mails r where r.id = any ($1::bigint[])
+       and not exists (select from inbound_mails i where i.raw_id = r.id)
+       and not exists (select from messages m where m.raw_id = r.id)`,
+    [ids],
+  )
+}

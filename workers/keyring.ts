@@ -1,0 +1,39 @@
+import type { Logger } from 'pino'
+import type { Config } from '../shared/config.ts'
+import { createPool } from '../sql/db.ts'
+import {
+  checkMasterKeys,
+  createKeyringSource,
+  isNotReady,
+  type KeyringSource,
+  masterKeys,
+} from '../sql/keyring.ts'
+import { encryptPlainWebhookSecrets } from '../sql/webhookSecrets.ts'
+
+/**
+ * The master keys of a process that delivers webhooks, checked as far as the database can be asked; and webhook secrets
+ * that a version before stored plain are encrypted with them.
+ * @throws {ConfigError} naming the key that is wrong or missing.
+ */
+export async function startKeyring(
+  config: Config,
+  databaseUrl: string,
+  log: Logger,
+): Promise<KeyringSource> {
+  const keyring = createKeyringSource(masterKeys(config))
+  await checkMasterKeys(databaseUrl, config)
+  const pool = createPool({ url: databaseUrl, size: 1, name: 'purser keys', onError: () => {} })
+  try {
+    const encrypted = await encryptPlainWebhookSecrets(pool, await keyring(pool))
+    if (encrypted > 0) log.info({ encrypted }, 'webhook secrets that were plain are encrypted')
+  } catch (error) {
+    if (!isNotReady(error)) throw error
+    log.warn(
+      { err: error },
+      'the database is not ready; plain webhook secrets wait for the next start',
+    )
+  } finally {
+    await pool.end()
+  }
+  return keyring
+}
