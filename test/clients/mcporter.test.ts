@@ -1,6 +1,6 @@
 /** A host that reads the usual `mcpServers` configuration: mcporter, over HTTP and over stdio. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startCommand } from '../support/process.ts'
@@ -17,29 +17,28 @@ let agent: Agent
 beforeAll(async () => {
   service = await startTestService({ smtp: false, workers: false })
   agent = await service.newAgent()
-  const http = (names: string) => ({
-    url: `${service.url}/mcp${names}`,
-    headers: { Authorization: `Bearer ${agent.key}` },
-  })
-  const mcpServers = {
-    dotted: http(''),
-    underscore: http('?names=underscore'),
-    stdio: {
-      command: join(ROOT, 'node_modules/.bin/bun'),
-      args: ['run', '--silent', '--cwd', ROOT, 'mcp'],
-      env: {
-        PURSER_URL: service.url,
-        PURSER_API_KEY: agent.key,
-        PURSER_TOOL_NAMES: 'underscore',
-      },
-    },
-  }
+  const [http, stdio] = readmeServers().map((server) =>
+    JSON.parse(
+      server
+        .replaceAll('http://127.0.0.1:3000', service.url)
+        .replaceAll('loid-…', agent.key)
+        .replaceAll('/path/to/purser', ROOT),
+    ),
+  )
+  const dotted = { ...http, url: `${service.url}/mcp` }
+  const mcpServers = { dotted, underscore: http, stdio }
   writeFileSync(config, JSON.stringify({ mcpServers }))
 })
 afterAll(async () => {
   await service[Symbol.asyncDispose]()
   rmSync(folder, { recursive: true, force: true })
 })
+
+/** The configurations that the README gives to paste: over HTTP, and over stdio. */
+function readmeServers(): string[] {
+  const blocks = readFileSync(join(ROOT, 'README.md'), 'utf8').matchAll(/```json\n([\s\S]*?)```/g)
+  return [...blocks].map(([, json]) => JSON.stringify(JSON.parse(json!).mcpServers.purser))
+}
 
 async function mcporter(...args: string[]): Promise<{ code: number | string; answer: any }> {
   const cli = 'test/clients/node_modules/mcporter/dist/cli.js'
