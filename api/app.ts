@@ -4,6 +4,7 @@ import { BODY_MAX_BYTES, notAnObject, readJson, readJsonValue } from './body.ts'
 import { type ClientAddress, createClientAddress } from './clientAddress.ts'
 import { type Services, setIdentity, setRequestId } from './context.ts'
 import { docsRoutes } from './docs.ts'
+import { markdownDocs } from './docsMarkdown.ts'
 import { ApiError, badRequest, errorResponse, notFound, toApiError } from './errors.ts'
 import { eventRoutes } from './events.ts'
 import { facilitatorRoutes } from './facilitator.ts'
@@ -108,8 +109,10 @@ function createRoutes(services: Services) {
     .use(paymentRecordRoutes(services))
     .use(facilitatorRoutes(services))
     .use(wellKnownRoutes(services))
-  const document = openApiDocument(api, services.config.http.baseUrl)
-  return api.use(docsRoutes(document)).use(mcpRoutes(services))
+  const { baseUrl } = services.config.http
+  const document = openApiDocument(api, baseUrl)
+  const markdown = markdownDocs(document, baseUrl)
+  return api.use(docsRoutes(document, markdown)).use(mcpRoutes(services))
 }
 
 async function passGate(

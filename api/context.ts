@@ -40,7 +40,7 @@ export function setRequestId(request: Request, requestId: string): void {
 }
 
 /** The identifier that a request is logged by. */
-export const requestIdOf = (request: Request): string => requestIds.get(request) ?? 'unknown'
+const requestIdOf = (request: Request): string => requestIds.get(request) ?? 'unknown'
 
 /** Remembers who sent a request; the gate calls this once it has checked the key and its scope. */
 export function setIdentity(request: Request, identity: Identity): void {

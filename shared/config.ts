@@ -115,6 +115,37 @@ const variables = z.object({
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent']).default('info'),
 })
 
+/** What `bun run mcp` reads, which runs where an agent does and knows nothing of the service but its URL. */
+const mcpVariables = z.object({
+  PURSER_URL: url(['http:', 'https:']).default('http://127.0.0.1:3000'),
+  PURSER_API_KEY: z
+    .string('must be a project key: loid- and 64 hexadecimal digits')
+    .refine(
+      (key) => isKey(key, 'project'),
+      'must be a project key: loid- and 64 hexadecimal digits',
+    ),
+  PURSER_TOOL_NAMES: z.enum(['dotted', 'underscore']).default('dotted'),
+})
+
+/** The settings of the MCP server over stdio. */
+export type McpConfig = { url: string; apiKey: string; toolNames: 'dotted' | 'underscore' }
+
+/** Reads the environment of `bun run mcp`. An empty variable counts as absent. @throws {ConfigError} */
+export function parseMcpConfig(env: Record<string, string | undefined>): McpConfig {
+  const given = withoutEmpty(env)
+  const result = mcpVariables.safeParse(given)
+  if (!result.success) throw new ConfigError(describe(result.error.issues[0]!, given))
+  const { PURSER_URL, PURSER_API_KEY, PURSER_TOOL_NAMES } = result.data
+  return {
+    url: PURSER_URL.replace(/\/+$/, ''),
+    apiKey: PURSER_API_KEY,
+    toolNames: PURSER_TOOL_NAMES,
+  }
+}
+
+const withoutEmpty = (env: Record<string, string | undefined>) =>
+  Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''))
+
 /** A named Ed25519 seed of 32 bytes. */
 export type ReceiptSeed = { id: string; seed: Uint8Array }
 
@@ -165,7 +196,7 @@ const hostPort = (host: string, portNumber: number) =>
  * @throws {ConfigError} for the first value that cannot be used.
  */
 export function parseConfig(env: Record<string, string | undefined>): Config {
-  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''))
+  const given = withoutEmpty(env)
   const result = variables.safeParse(given)
   if (!result.success) throw new ConfigError(describe(result.error.issues[0]!, given))
   const values = result.data

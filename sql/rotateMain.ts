@@ -5,7 +5,7 @@ import { createPool, isDatabaseUnavailable } from './db.ts'
 import { keysInUse, masterKeys, registerMasterKeys } from './keyring.ts'
 import { pendingMigrations } from './migrate.ts'
 import { progressBar } from './progressBar.ts'
-import { BrokenRowError, countStale, rotateMasterKey } from './rotation.ts'
+import { BrokenRowsError, countStale, rotateMasterKey } from './rotation.ts'
 
 /**
  * `bun run vault:rotate-master-key`: brings every secret under the first of MASTER_KEYS, while the service runs. It can be
@@ -52,7 +52,7 @@ async function rotate(): Promise<void> {
 try {
   await rotate()
 } catch (error) {
-  const expected = error instanceof ConfigError || error instanceof BrokenRowError
+  const expected = error instanceof ConfigError || error instanceof BrokenRowsError
   const away = isDatabaseUnavailable(error) ? 'the database is away; run this again' : String(error)
   process.stderr.write(`${expected ? error.message : `rotation failed: ${away}`}\n`)
   process.exitCode = error instanceof ConfigError ? 78 : 1

@@ -14,14 +14,24 @@ const LOCKED_WAIT_MS = 50
 /** A data key that is under another master key than the current one. `at` is where it lies. */
 type Stale = WrappedKey & { at: unknown[]; label: string; context: SecretContext }
 
-/** A data key that does not unwrap, though its master key is the right one: the row was damaged or tampered with. */
-export class BrokenRowError extends Error {}
+const SHOWN_MAX = 10
+
+/** Data keys that do not unwrap, though their master keys are the right ones: rows were damaged or tampered with. */
+export class BrokenRowsError extends Error {
+  constructor(labels: readonly string[]) {
+    const shown = labels.slice(0, SHOWN_MAX).join(', ')
+    const more = labels.length > SHOWN_MAX ? ` and ${labels.length - SHOWN_MAX} more` : ''
+    super(`damaged, to be restored or deleted before the old key goes: ${shown}${more}`)
+  }
+}
 
 /** Where wrapped data keys lie. */
 type Shelf = {
   count(db: Queryable, currentId: string): Promise<number>
-  /** Locks some of them; those that somebody else has locked are left for the next time, so nobody waits for us. */
-  take(db: Queryable, currentId: string): Promise<Stale[]>
+  /** A place before all rows. */
+  start: unknown[]
+  /** Locks the next ones after a place; what somebody else has locked is left for the next walk, so we wait for nobody. */
+  take(db: Queryable, currentId: string, after: unknown[]): Promise<Stale[]>
   put(db: Queryable, rewrapped: (WrappedKey & { at: unknown[] })[]): Promise<void>
 }
 
@@ -29,13 +39,14 @@ const count = async (db: Queryable, text: string, currentId: string) =>
   (await db.query<{ count: number }>(text, [currentId])).rows[0]!.count
 
 const credentialShelf: Shelf = {
+  start: [0, 0],
   count: (db, currentId) =>
     count(
       db,
       'select count(*)::int as count from credential_versions where key_id <> $1',
       currentId,
     ),
-  async take(db, currentId) {
+  async take(db, currentId, after) {
     const { rows } = await db.query<{
       credential_row: string
       version: number
@@ -47,9 +58,9 @@ const credentialShelf: Shelf = {
     }>(
       `select v.credential_row, v.version, v.key_id, v.wrapped_key, c.project_id, c.name, c.id
        from credential_versions v join credentials c on c.row = v.credential_row
-       where v.key_id in (select id from master_keys where id <> $1)
-       limit ${BATCH} for no key update of v skip locked`,
-      [currentId],
+       where v.key_id <> $1 and (v.credential_row, v.version) > ($2::bigint, $3::int)
+       order by v.credential_row, v.version limit ${BATCH} for no key update of v skip locked`,
+      [currentId, ...after],
     )
     return rows.map(({ credential_row, version, key_id, wrapped_key, project_id, name, id }) => ({
       keyId: key_id,
@@ -75,13 +86,14 @@ const credentialShelf: Shelf = {
 }
 
 const webhookShelf: Shelf = {
+  start: [''],
   count: (db, currentId) =>
     count(
       db,
       'select count(*)::int as count from seller_endpoints where webhook_key_id <> $1',
       currentId,
     ),
-  async take(db, currentId) {
+  async take(db, currentId, after) {
     const { rows } = await db.query<{
       id: string
       project_id: string
@@ -89,9 +101,9 @@ const webhookShelf: Shelf = {
       webhook_wrapped_key: Buffer
     }>(
       `select id, project_id, webhook_key_id, webhook_wrapped_key from seller_endpoints
-       where webhook_key_id in (select id from master_keys where id <> $1)
-       limit ${BATCH} for no key update skip locked`,
-      [currentId],
+       where webhook_key_id <> $1 and id > $2
+       order by id limit ${BATCH} for no key update skip locked`,
+      [currentId, ...after],
     )
     return rows.map((row) => ({
       keyId: row.webhook_key_id,
@@ -128,7 +140,7 @@ export async function countStale(db: Queryable, keyring: Keyring): Promise<numbe
  *
  * @param onProgress told how many are done so far.
  * @returns how many there were.
- * @throws {BrokenRowError} at a data key that does not unwrap; what was done before stays done.
+ * @throws {BrokenRowsError} when there were data keys that do not unwrap; all others are done.
  */
 export async function rotateMasterKey(
   pool: Pool,
@@ -137,37 +149,47 @@ export async function rotateMasterKey(
 ): Promise<number> {
   await encryptPlainWebhookSecrets(pool, keyring)
   let done = 0
-  while ((await countStale(pool, keyring)) > 0) {
-    let moved = 0
+  for (;;) {
+    const broken: string[] = []
+    const before = done
     for (const shelf of SHELVES) {
-      for (let n = BATCH; n === BATCH; moved += n) {
-        n = await rewrapBatch(pool, keyring, shelf)
-        done += n
-        if (n > 0) onProgress(done)
+      let after: unknown[] | undefined = shelf.start
+      while (after !== undefined) {
+        const batch = await rewrapBatch(pool, keyring, shelf, after)
+        broken.push(...batch.broken)
+        done += batch.moved
+        if (batch.moved > 0) onProgress(done)
+        after = batch.last
       }
     }
+    const stale = await countStale(pool, keyring)
+    if (stale > 0 && stale === broken.length) throw new BrokenRowsError(broken)
+    if (stale === 0) return done
     // What is left is locked by a writer, for a moment.
-    if (moved === 0) await Bun.sleep(LOCKED_WAIT_MS)
+    if (done === before) await Bun.sleep(LOCKED_WAIT_MS)
   }
-  return done
 }
 
-function rewrapBatch(pool: Pool, keyring: Keyring, shelf: Shelf): Promise<number> {
+/** One walk's step: the rows after a place. `last` is where the next one begins. */
+function rewrapBatch(
+  pool: Pool,
+  keyring: Keyring,
+  shelf: Shelf,
+  after: unknown[],
+): Promise<{ moved: number; broken: string[]; last: unknown[] | undefined }> {
   return transaction(pool, async (db) => {
-    const stale = await shelf.take(db, keyring.currentId)
-    const rewrapped = stale.map((item) => ({ at: item.at, ...rewrap(keyring, item) }))
+    const stale = await shelf.take(db, keyring.currentId, after)
+    const broken: string[] = []
+    const rewrapped = stale.flatMap(({ at, label, context, ...wrapped }) => {
+      try {
+        return [{ at, ...keyring.rewrap(wrapped, context) }]
+      } catch (error) {
+        if (!(error instanceof BrokenSealError)) throw error
+        broken.push(label)
+        return []
+      }
+    })
     if (rewrapped.length > 0) await shelf.put(db, rewrapped)
-    return rewrapped.length
+    return { moved: rewrapped.length, broken, last: stale.at(-1)?.at }
   })
-}
-
-function rewrap(keyring: Keyring, { label, context, ...wrapped }: Stale): WrappedKey {
-  try {
-    return keyring.rewrap(wrapped, context)
-  } catch (error) {
-    if (!(error instanceof BrokenSealError)) throw error
-    throw new BrokenRowError(
-      `${label}: its data key does not unwrap under ${JSON.stringify(wrapped.keyId)}; restore the row or delete it`,
-    )
-  }
 }

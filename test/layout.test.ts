@@ -19,6 +19,7 @@ const ENTRIES = new Set([
   'api/main.ts',
   'api/start.ts',
   'api/smtp/main.ts',
+  'api/mcp/main.ts',
   'workers/main.ts',
   'workers/readMailMain.ts',
   'sql/main.ts',
@@ -109,8 +110,8 @@ test('the client library imports nothing but itself', () => {
 })
 
 test('sockets to the outside are opened only in workers/', () => {
-  // Not part of the service: the library that its users call it with.
-  const own = (path: string) => path.startsWith('api/client/')
+  // Not part of the service, but what its users reach it with: the client library, and the relay of MCP over stdio.
+  const own = (path: string) => path.startsWith('api/client/') || path === 'api/mcp/relay.ts'
   const outbound =
     /\b((?<!async )fetch\(|createTransport\(|https?\.request\(|net\.connect\(|createConnection\(|from 'node:(http|https|tls|dns)'|from 'nodemailer')/
   expect(

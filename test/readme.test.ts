@@ -11,9 +11,13 @@ test('the seller in the README is the one under test', () => {
 })
 
 test('every variable that is read stands in the README', () => {
-  const schema =
-    /const variables = z\.object\(\{([\s\S]*?)\n\}\)/.exec(read('shared/config.ts'))?.[1] ?? ''
-  const names = [...schema.matchAll(/^ {2}([A-Z_]+):/gm)].map((match) => match[1]!)
+  const schemas = read('shared/config.ts').matchAll(
+    /const \w*[vV]ariables = z\.object\(\{([\s\S]*?)\n\}\)/g,
+  )
+  const names = [...schemas].flatMap(([, schema]) =>
+    [...schema!.matchAll(/^ {2}([A-Z_]+):/gm)].map((match) => match[1]!),
+  )
+  expect(names).toContain('PURSER_API_KEY')
   expect(names.length).toBeGreaterThan(20)
   const settings = read('README.md').split('## Settings')[1]!
   for (const name of names) expect([name, settings.includes(`\`${name}\``)]).toEqual([name, true])

@@ -27,7 +27,11 @@ export type CallOptions = {
 }
 
 type OperationId = keyof Operations
-type Input = { path?: Record<string, string>; query?: Record<string, unknown>; body?: unknown }
+type Input = {
+  path?: Record<string, string | number>
+  query?: Record<string, unknown>
+  body?: unknown
+}
 
 const BASE_URL = 'http://127.0.0.1:3000'
 const TIMEOUT_MS = 60_000
@@ -146,7 +150,9 @@ const isRepeatable = (id: OperationId): boolean =>
 function pathOf(template: string, { path = {}, query = {} }: Input): string {
   const filled = template.replace(/\{(\w+)\}/g, (_, name: string) => {
     const value = path[name]
-    if (typeof value !== 'string' || value === '') throw new TypeError(`${name} must be a string`)
+    if (value === undefined || value === '') throw new TypeError(`${name} must not be empty`)
+    // The URL parser takes these for steps, encoded too: the call would reach another path.
+    if (value === '.' || value === '..') throw new TypeError(`${name} must not be "${value}"`)
     return encodeURIComponent(value)
   })
   const given = new URLSearchParams()

@@ -2,6 +2,7 @@
 /** What `purser-client` exports; the paywalls have doors of their own, one for each framework. */
 export * from './errors.ts'
 export type { CallOptions, ClientOptions } from './http.ts'
+export type { LogEntry } from './logs.ts'
 export type { Message, MessageItem } from './messages.ts'
 export type {
   Challenge,
@@ -15,6 +16,7 @@ export { Purser } from './purser.ts'
 export { type Project, PurserPlatform } from './purserPlatform.ts'
 export type { Endpoint } from './sellers.ts'
 export type { Thread, ThreadItem } from './threads.ts'
+export type { Credential, CredentialItem } from './vault.ts'
 export { InvalidReceiptError, type Jwks, verifyReceipt } from './verifyReceipt.ts'
 export { InvalidWebhookError, verifyWebhook, type WebhookEvent } from './verifyWebhook.ts'
 export type { Delivery, DeliveryItem } from './webhooks.ts'

@@ -1,12 +1,14 @@
 import { type CallOptions, type ClientOptions, Http } from './http.ts'
+import { logs } from './logs.ts'
 import { messages } from './messages.ts'
 import { payments } from './payments.ts'
 import { sellers } from './sellers.ts'
 import { threads } from './threads.ts'
+import { vault } from './vault.ts'
 import { webhooks } from './webhooks.ts'
 
 /**
- * A project: its inbox and its till.
+ * A project: its inbox, its vault and its till.
  *
  * @example
  * const purser = new Purser({ apiKey: 'loid-…', baseUrl: 'https://purser.example.com' })
@@ -16,9 +18,11 @@ export class Purser {
   readonly #http: Http
   readonly messages: ReturnType<typeof messages>
   readonly threads: ReturnType<typeof threads>
+  readonly vault: ReturnType<typeof vault>
   readonly payments: ReturnType<typeof payments>
   readonly sellers: ReturnType<typeof sellers>
   readonly webhooks: ReturnType<typeof webhooks>
+  readonly logs: ReturnType<typeof logs>
 
   /** @throws TypeError unless `apiKey` is a project key. */
   constructor(options: ClientOptions) {
@@ -26,9 +30,11 @@ export class Purser {
     this.#http = http
     this.messages = messages(http)
     this.threads = threads(http)
+    this.vault = vault(http)
     this.payments = payments(http)
     this.sellers = sellers(http)
     this.webhooks = webhooks(http)
+    this.logs = logs(http)
   }
 
   /** Who the key acts as. */

@@ -3,7 +3,7 @@ import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { notAnObject } from '../body.ts'
-import { identityOf, requestIdOf, type Services } from '../context.ts'
+import { callerOf, identityOf, type Services } from '../context.ts'
 import { ApiError, badRequest } from '../errors.ts'
 import { countFurther } from '../gate.ts'
 import { operation } from '../operation.ts'
@@ -44,7 +44,7 @@ async function answer(
   given: unknown,
   naming: 'dotted' | 'underscore',
 ): Promise<Response> {
-  const { projectId, inboxAddress, scopes } = identityOf(request)
+  const { projectId, inboxAddress } = identityOf(request)
   if (projectId === null || inboxAddress === null) {
     throw new ApiError(
       403,
@@ -60,9 +60,8 @@ async function answer(
     services,
     projectId,
     inboxAddress,
-    scopes,
+    caller: callerOf(request),
     naming,
-    requestId: requestIdOf(request),
     disconnected: request.signal,
   })
   const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true })

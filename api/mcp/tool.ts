@@ -2,7 +2,7 @@ import type { Static, TObject } from '@sinclair/typebox'
 import { TypeCompiler } from '@sinclair/typebox/compiler'
 import { type ValueError, ValueErrorType } from '@sinclair/typebox/errors'
 import { refuseUnstorable } from '../body.ts'
-import type { Services } from '../context.ts'
+import type { Caller, Services } from '../context.ts'
 import { badRequest, type ErrorCode } from '../errors.ts'
 import type { Access } from '../routeTable.ts'
 import { describeValidationError } from '../validation.ts'
@@ -12,6 +12,8 @@ export type ToolContext = {
   services: Services
   projectId: string
   inboxAddress: string
+  /** The same, as operations want to know it that check and record for themselves. */
+  caller: Caller
   /** Aborts when the connection of the call is gone; a tool that waits must end then. */
   signal: AbortSignal
 }

@@ -1,7 +1,8 @@
 import { mailTools } from './mailTools.ts'
 import { threadTools } from './threadTools.ts'
 import type { Tool } from './tool.ts'
+import { vaultTools } from './vaultTools.ts'
 import { whoamiTool } from './whoamiTool.ts'
 
 /** Every tool, in the order in which they are listed. */
-export const TOOLS: readonly Tool[] = [whoamiTool, ...mailTools, ...threadTools]
+export const TOOLS: readonly Tool[] = [whoamiTool, ...mailTools, ...threadTools, ...vaultTools]

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type Agent, startTestService, type TestService } from '../support/service.ts'
+import { vaultPath } from '../support/vault.ts'
 
 let service: TestService
 let agent: Agent
@@ -9,7 +10,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-const path = (name: string, rest = '') => `/v0/vault/${encodeURIComponent(name)}${rest}`
+const path = vaultPath
 const SECONDS = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/
 const MILLISECONDS = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 

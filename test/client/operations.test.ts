@@ -15,6 +15,23 @@ test('the client speaks the API that the OpenAPI document describes', async () =
   expect(readFileSync(path, 'utf8')).toBe(clientOperations(document))
 })
 
+test('the doors of the package are those of the workspace, built', async () => {
+  const read = (path: string) => JSON.parse(readFileSync(join(CLIENT, path), 'utf8')).exports
+  const doors = Object.entries(read('package.json') as Record<string, { default: string }>)
+  expect(read('../../package.json')).toEqual(
+    Object.fromEntries(
+      doors.map(([door, { default: built }]) => [
+        door.replace('.', './client'),
+        built.replace('./dist/', './api/client/').replace(/js$/, 'ts'),
+      ]),
+    ),
+  )
+  expect((await import('purser/client')).Purser).toBe(
+    (await import('../../api/client/main.ts')).Purser,
+  )
+  expect((await import('purser/client/hono')).requirePayment).toBeFunction()
+})
+
 test('there is a method for every operation', () => {
   const sources = readdirSync(CLIENT)
     .filter((name) => name.endsWith('.ts') && name !== 'operations.ts')

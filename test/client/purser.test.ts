@@ -5,6 +5,7 @@ import {
   BadRequestError,
   ConflictError,
   ConnectionError,
+  ExpiredError,
   ForbiddenError,
   NotFoundError,
   Purser,
@@ -120,6 +121,40 @@ test('a seller keeps endpoints, and reads payments and deliveries', async () => 
   }
 })
 
+test('a vault: put, list, read, codes, versions, the log, delete', async () => {
+  const owner = await service.newAgent()
+  const { vault, logs } = new Purser({ apiKey: owner.key, baseUrl: service.url })
+  const name = 'git/hub ü?#%2F'
+  const data = { password: 'one', totp: 'JBSWY3DPEHPK3PXP', backupCodes: ['b-1', 'b-2'] }
+  await vault.put(name, { type: 'LOGIN', data, metadata: { username: 'ada' } })
+  const { version } = await vault.put(name, { type: 'LOGIN', data: { ...data, password: 'two' } })
+  expect(version).toBe(2)
+  const credential = await vault.get(name)
+  expect([credential.name, credential.data.password, credential.hasTOTP]).toEqual([
+    name,
+    'two',
+    true,
+  ])
+  expect((await vault.totp(name)).code).toMatch(/^\d{6}$/)
+  expect(await vault.takeBackupCode(name)).toEqual({ code: 'b-1', remaining: 1 })
+  expect((await vault.getVersion(name, 1)).data.password).toBe('one')
+  await vault.restoreVersion(name, 1)
+  expect((await vault.listVersions(name)).versions.length).toBeGreaterThanOrEqual(3)
+  expect((await vault.get(name)).data.password).toBe('one')
+  await vault.put('gone', { type: 'API_KEY', data: { key: 'k' }, expiresAt: '2020-01-01' })
+  expect(await rejection(vault.get('gone'))).toBeInstanceOf(ExpiredError)
+  const names = []
+  for await (const item of vault.all({ limit: 1 })) names.push(item.name)
+  expect(names).toEqual(['gone', name])
+  expect((await vault.list({ expiringWithin: '1d' })).count).toBe(1)
+  expect(await vault.delete(name)).toBeUndefined()
+  expect(await rejection(vault.get(name))).toBeInstanceOf(NotFoundError)
+  const actions = []
+  for await (const entry of logs.all({ limit: 5, subject: name })) actions.push(entry.action)
+  expect(actions).toContain('vault.delete')
+  expect((await logs.list({ outcome: 'expired' })).logs[0]).toMatchObject({ subject: 'gone' })
+})
+
 test('a platform makes projects, changes them, rotates their keys and deletes them', async () => {
   const created = await platform.projects.create({ name: 'Bot', scopes: ['mail:read'] })
   const { projectId } = created
@@ -181,7 +216,10 @@ test('options that cannot work are refused at once', () => {
   expect(() => new Purser({ apiKey: agent.key, baseUrl: 'purser.example.com' })).toThrow(
     'baseUrl must be an http(s) URL',
   )
-  expect(purser.messages.get('')).rejects.toThrow('messageId must be a string')
+  expect(purser.messages.get('')).rejects.toThrow('messageId must not be empty')
+  for (const name of ['.', '..']) {
+    expect(purser.vault.delete(name)).rejects.toThrow(`name must not be "${name}"`)
+  }
 })
 
 test('the key shows in no print-out of a client and in no error', async () => {

@@ -5,10 +5,11 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { agentGuide } from '../../api/guides.ts'
 import { type ReceiptBody, signReceipt } from '../../shared/receipt.ts'
 import { receiptJwks, receiptKey } from '../../shared/receiptKey.ts'
 import { signWebhook } from '../../shared/webhookSignature.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { messagePath, startTestService, type TestService } from '../support/service.ts'
 
 setDefaultTimeout(120_000)
 
@@ -108,6 +109,21 @@ test('Node runs it: calls, pages, errors, webhooks, receipts, every door', async
     'payment.received',
     'pay_1',
     'bad_signature',
+  ])
+})
+
+test("the code of the agent's guide runs as it stands", async () => {
+  const agent = await service.newAgent()
+  await agent.post('/v0/messages/send', { to: ['a@example.com'], subject: 's', text: 't' })
+  const [message] = (await agent.get('/v0/messages')).body.messages
+  await agent.patch(messagePath(message.messageId), { addLabels: ['unread'] })
+  const [, code = ''] = /```js\n([\s\S]*?)```/.exec(agentGuide(service.url)) ?? []
+  writeFileSync(join(app, 'guide.mjs'), `const { KEY } = process.env\n${code}`)
+  await run('node', ['--no-warnings', 'guide.mjs'], app, { KEY: agent.key })
+  const { messages } = (await agent.get('/v0/messages')).body
+  expect(messages.map(({ subject, labels }: any) => [subject, labels])).toEqual([
+    ['Re: s', ['sent']],
+    ['s', ['sent', 'read']],
   ])
 })
 

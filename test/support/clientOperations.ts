@@ -91,6 +91,9 @@ function type(schema: Schema, isInput: boolean): string {
   if (schema.anyOf !== undefined) {
     return schema.anyOf.map((option: Schema) => type(option, isInput)).join(' | ')
   }
+  if (schema.enum !== undefined)
+    return schema.enum.map((value: unknown) => JSON.stringify(value)).join(' | ')
+  if (Array.isArray(schema.type)) return schema.type.join(' | ')
   switch (schema.type) {
     case 'array': {
       const item = type(schema.items, isInput)

@@ -1,0 +1,15 @@
+import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js'
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
+import { ConfigError, parseMcpConfig } from '../../shared/config.ts'
+import { relay } from './relay.ts'
+
+/** `bun run mcp`: stdout belongs to the protocol, so everything else is said on stderr. */
+try {
+  const config = parseMcpConfig(process.env)
+  const host = new StdioServerTransport()
+  process.stdin.on('end', () => void host.close())
+  await relay(host as Transport, config)
+} catch (error) {
+  process.stderr.write(`${error instanceof ConfigError ? error.message : String(error)}\n`)
+  process.exitCode = error instanceof ConfigError ? 78 : 1
+}

@@ -1,0 +1,116 @@
+/**
+ * MCP over stdio for hosts that start their servers as processes: every message is passed to a service's /mcp and its
+ * answer back. It runs beside the host, on the agent's side of the wire, and holds nothing but the agent's key.
+ */
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
+import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js'
+import type { McpConfig } from '../../shared/config.ts'
+
+/** JSON-RPC leaves -32000 to -32099 to servers. */
+const SERVER_ERROR = -32_000
+
+type Call = Extract<JSONRPCMessage, { method: string; id: string | number }>
+
+/**
+ * Relays between the host and the service until the host hangs up.
+ * @returns resolves when the host is gone and every answer is written.
+ */
+export async function relay(host: Transport, config: McpConfig): Promise<void> {
+  const { promise: ended, resolve: end } = Promise.withResolvers<void>()
+  const underWay = new Map<string | number, AbortController>()
+  const pending = new Set<Promise<void>>()
+  let version: string | null = null
+
+  const pass = async (message: JSONRPCMessage) => {
+    const abort = new AbortController()
+    const call = isCall(message) ? message : null
+    if (call !== null) underWay.set(call.id, abort)
+    try {
+      const answer = await post(config, message, version, abort.signal)
+      if (call === null || abort.signal.aborted) return
+      if (call.method === 'initialize') version = negotiated(answer)
+      await host.send(answer ?? failure(call, 'The service gave no answer'))
+    } catch (error) {
+      if (call === null || abort.signal.aborted) return
+      await host.send(failure(call, reasonOf(error, config)))
+    } finally {
+      if (call !== null) underWay.delete(call.id)
+    }
+  }
+  host.onmessage = (message) => {
+    const cancelled = cancelledId(message)
+    if (cancelled !== null) {
+      // The service keeps no sessions: what it learns of a cancelled call is that its connection is gone.
+      underWay.get(cancelled)?.abort()
+      return
+    }
+    const passed = pass(message).finally(() => pending.delete(passed))
+    pending.add(passed)
+  }
+  host.onclose = end
+  await host.start()
+  await ended
+  await Promise.all(pending)
+}
+
+/** Something the service or the network said in place of an answer. */
+class RefusedError extends Error {}
+
+async function post(
+  { url, apiKey, toolNames }: McpConfig,
+  message: JSONRPCMessage,
+  version: string | null,
+  signal: AbortSignal,
+): Promise<JSONRPCMessage | null> {
+  const response = await fetch(`${url}/mcp?names=${toolNames}`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${apiKey}`,
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      ...(version === null ? {} : { 'mcp-protocol-version': version }),
+    },
+    body: JSON.stringify(message),
+    // A redirect would carry the key to wherever it points.
+    redirect: 'error',
+    signal,
+  })
+  const text = await response.text()
+  if (response.status === 202) return null
+  let body: Record<string, unknown>
+  try {
+    body = JSON.parse(text)
+  } catch {
+    throw new RefusedError(`HTTP ${response.status}, and no JSON`)
+  }
+  if ('jsonrpc' in body) return body as JSONRPCMessage
+  const wait = response.headers.get('retry-after')
+  const again = wait === null ? '' : ` Wait ${wait} seconds and try again.`
+  throw new RefusedError(`${body.error}: ${body.message}.${again}`)
+}
+
+function reasonOf(error: unknown, { url }: McpConfig): string {
+  return error instanceof RefusedError ? error.message : `Could not reach ${url}: is it running?`
+}
+
+/** A refusal as the call's answer: of a tool as the tool's error, which is what a model gets to see. */
+function failure({ id, method }: Call, text: string): JSONRPCMessage {
+  if (method !== 'tools/call') {
+    return { jsonrpc: '2.0', id, error: { code: SERVER_ERROR, message: text } }
+  }
+  return { jsonrpc: '2.0', id, result: { isError: true, content: [{ type: 'text', text }] } }
+}
+
+const isCall = (message: JSONRPCMessage): message is Call => 'method' in message && 'id' in message
+
+function cancelledId(message: JSONRPCMessage): string | number | null {
+  if (!('method' in message) || message.method !== 'notifications/cancelled') return null
+  const id = message.params?.requestId
+  return typeof id === 'string' || typeof id === 'number' ? id : null
+}
+
+function negotiated(answer: JSONRPCMessage | null): string | null {
+  if (answer === null || !('result' in answer)) return null
+  const { protocolVersion } = answer.result
+  return typeof protocolVersion === 'string' ? protocolVersion : null
+}

@@ -1,0 +1,155 @@
+import { Type as t } from '@sinclair/typebox'
+import { CREDENTIAL_TYPES, NAME_MAX_LENGTH } from '../../shared/credential.ts'
+import {
+  currentTotp,
+  deleteCredential,
+  listCredentials,
+  readCredential,
+  storeCredential,
+} from '../vaultOperations.ts'
+import { ItemSchema, NameParams, OpenSchema, StoredSchema } from '../vaultView.ts'
+import { PageInput } from './mailTools.ts'
+import { defineTool, READS, STRICT, type Tool } from './tool.ts'
+
+const Name = t.String({
+  minLength: 1,
+  maxLength: NameParams.properties.name.maxLength!,
+  error: `be 1 to ${NAME_MAX_LENGTH} characters without control characters`,
+  description: 'The name it was stored under.',
+})
+const Named = t.Object({ name: Name }, STRICT)
+const Fields = (description: string) => t.Object({}, { additionalProperties: true, description })
+
+const fixes = {
+  not_found: 'Take name, letter by letter, from vault.list.',
+  expired: 'Ask for a new one, and store it with vault.store under the same name.',
+} as const
+
+const list = defineTool({
+  name: 'vault.list',
+  title: 'List credentials',
+  description:
+    'Lists the credentials of this vault without their secrets, newest first: name, type, metadata (such as a user name), expiresAt, lastUsedAt. Use it to find the name for vault.get. With expiringWithin only those that run out within that time or have run out. Answers credentials, count, and nextPageToken if there are more. Example: {"limit":20}',
+  scope: 'vault:read',
+  input: t.Object(
+    {
+      ...PageInput,
+      expiringWithin: t.Optional(
+        t.String({ maxLength: 16, description: 'A whole number and s, m, h, d or w, such as 7d.' }),
+      ),
+    },
+    STRICT,
+  ),
+  output: t.Object({
+    credentials: t.Array(ItemSchema),
+    count: t.Integer(),
+    nextPageToken: t.Optional(t.String()),
+  }),
+  hints: READS,
+  async run({ services, caller }, { limit = 50, ...query }) {
+    const page = await listCredentials(services, caller, { ...query, limit: String(limit) })
+    const lines = page.credentials.map(
+      ({ name, type, expiresAt }) =>
+        `${JSON.stringify(name)} (${type}${expiresAt === null ? '' : `, expires ${expiresAt}`})`,
+    )
+    const more =
+      page.nextPageToken === undefined ? '' : `\nMore: pass pageToken "${page.nextPageToken}".`
+    return { data: page, text: `${page.count} credentials.\n${lines.join('\n')}${more}`.trim() }
+  },
+})
+
+const get = defineTool({
+  name: 'vault.get',
+  title: 'Read a credential',
+  description:
+    'Reads one credential with its secret, in data. Use it at the moment the secret is needed, and keep the secret out of mail, files and what you tell anyone. A one-time code is not in it: vault.totp gives that (hasTOTP says whether there is one). Every read is on record. Example: {"name":"github"}',
+  scope: 'vault:read',
+  input: Named,
+  output: OpenSchema,
+  hints: READS,
+  fixes,
+  async run({ services, caller }, { name }) {
+    const credential = await readCredential(services, caller, name)
+    const { type, data } = credential
+    return { data: credential, text: `${type} ${JSON.stringify(name)}: ${JSON.stringify(data)}` }
+  },
+})
+
+const totp = defineTool({
+  name: 'vault.totp',
+  title: 'One-time code',
+  description:
+    'Gives the current one-time code of a credential, and for how many seconds it is valid (remaining). Use it when a login asks for a code; with only a few seconds remaining, wait and call again. Example: {"name":"github"}',
+  scope: 'vault:read',
+  input: Named,
+  output: t.Object({
+    code: t.String(),
+    remaining: t.Integer({ description: 'Seconds.' }),
+    backupCodesRemaining: t.Integer(),
+  }),
+  // The code of the next half minute is another.
+  hints: { ...READS, idempotentHint: false },
+  fixes,
+  async run({ services, caller }, { name }) {
+    const current = await currentTotp(services, caller, name)
+    return {
+      data: current,
+      text: `${current.code}, valid for ${current.remaining} more seconds.`,
+    }
+  },
+})
+
+const store = defineTool({
+  name: 'vault.store',
+  title: 'Store a credential',
+  description:
+    'Stores a credential under a name, encrypted. A credential of that name is replaced whole: what is left out is gone from it (older versions are kept for its owner). Use vault.list first unless replacing is meant. Secrets belong into data; metadata is stored plain and shown in lists. A TOTP secret goes into data.totp, or data.secret of the type TOTP. Answers the credential without its secret. Example: {"name":"github","type":"LOGIN","data":{"password":"correct horse"},"metadata":{"username":"ada"}}',
+  scope: 'vault:write',
+  input: t.Object(
+    {
+      name: Name,
+      type: t.Union(CREDENTIAL_TYPES.map((type) => t.Literal(type))),
+      data: Fields('The secret fields, at least one.'),
+      metadata: t.Optional(Fields('Fields that are not secret.')),
+      expiresAt: t.Optional(
+        t.String({ maxLength: 64, description: 'ISO 8601 time with its zone, or a date.' }),
+      ),
+    },
+    STRICT,
+  ),
+  output: StoredSchema,
+  hints: {
+    readOnlyHint: false,
+    destructiveHint: true,
+    idempotentHint: false,
+    openWorldHint: false,
+  },
+  async run({ services, caller }, { name, ...content }) {
+    const stored = await storeCredential(services, caller, name, content)
+    return { data: stored, text: `Stored ${JSON.stringify(name)} as version ${stored.version}.` }
+  },
+})
+
+const remove = defineTool({
+  name: 'vault.delete',
+  title: 'Delete a credential',
+  description:
+    'Deletes a credential with all its versions. It cannot be undone: do it only when asked to. Example: {"name":"github"}',
+  scope: 'vault:write',
+  input: Named,
+  output: t.Object({ name: t.String(), deleted: t.Literal(true) }),
+  hints: {
+    readOnlyHint: false,
+    destructiveHint: true,
+    idempotentHint: true,
+    openWorldHint: false,
+  },
+  fixes,
+  async run({ services, caller }, { name }) {
+    await deleteCredential(services, caller, name)
+    return { data: { name, deleted: true }, text: `Deleted ${JSON.stringify(name)}.` }
+  },
+})
+
+/** The tools of the vault. */
+export const vaultTools: readonly Tool[] = [list, get, totp, store, remove]
