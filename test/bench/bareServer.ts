@@ -20,7 +20,6 @@ const pool = createPool({
 const projectId = process.env.BENCH_PROJECT!
 const actor = { projectId, keyPrefix: 'loid-bench', requestId: 'bench' }
 
-await pool.query(`insert into master_keys values ('none', decode(repeat('00', 32), 'hex'))`)
 /** Bytes pass as they are. */
 const keyring = {
   seal: (plaintext: Buffer) => ({
