@@ -108,6 +108,8 @@ test('an operator may set no key in production', async () => {
     ['SETTLEMENT_KEYS', 'nonsense'],
     ['RECEIPT_SIGNING_KEYS', ''],
     ['RECEIPT_SIGNING_KEYS', 'first:c2hvcnQ='],
+    ['MASTER_KEYS', ''],
+    ['MASTER_KEYS', 'first:c2hvcnQ='],
   ] as const) {
     const line = expect(() => parseConfig({ ...production, [name]: value }))
     line.toThrow(new RegExp(`^${name}: .*must`))
