@@ -1,0 +1,122 @@
+import { type CallOptions, type Http, pause } from './http.ts'
+import type { Message } from './messages.ts'
+
+/** Something that happened in the project. */
+export type PurserEvent = {
+  /** Pass it as `lastEventId` to go on behind this event. */
+  id: string
+  /** `stream.gap` where events were missed that are no longer kept; its data is empty. */
+  type:
+    | 'message.received'
+    | 'message.sent'
+    | 'message.failed'
+    | 'message.bounced'
+    | 'payment.settled'
+    | 'payment.failed'
+    | 'stream.gap'
+  createdAt: string
+  data: MessageEvent & PaymentEvent
+}
+
+type MessageEvent = Partial<
+  Pick<Message, 'messageId' | 'threadId' | 'inboxId' | 'from' | 'to' | 'subject' | 'labels'>
+>
+type PaymentEvent = Partial<{
+  paymentId: string
+  status: 'settled' | 'failed'
+  amountUsdcRaw: string
+  network: string
+  payerAddress: string
+  resourceUrl: string
+  txHash: string | null
+  failureReason: string | null
+}>
+
+export type EventsQuery = {
+  /** All that the key may hear when left out. */
+  types?: readonly Exclude<PurserEvent['type'], 'stream.gap'>[] | undefined
+  /** The last event that is known; when left out, the stream begins with what comes next. */
+  lastEventId?: string | undefined
+}
+
+const RETRY_MS = 2_000
+/** The service sends something every 15 s. */
+const SILENCE_MAX_MS = 45_000
+
+/**
+ * Follows what happens, for as long as it is iterated. After a connection that breaks it goes on behind the last event,
+ * without a gap and without a repetition.
+ * @throws {PurserError} when the service refuses the key or the query; the signal's reason when it was aborted.
+ */
+export async function* followEvents(
+  http: Http,
+  query: EventsQuery,
+  { signal }: Pick<CallOptions, 'signal'> = {},
+): AsyncGenerator<PurserEvent, void, undefined> {
+  let lastEventId = query.lastEventId
+  for (;;) {
+    const ended = new AbortController()
+    const abort = () => ended.abort(signal?.reason)
+    signal?.addEventListener('abort', abort)
+    if (signal?.aborted) abort()
+    let silence: ReturnType<typeof setTimeout> | undefined
+    const heard = () => {
+      clearTimeout(silence)
+      silence = setTimeout(() => ended.abort(), SILENCE_MAX_MS)
+    }
+    try {
+      heard()
+      const stream = await http.stream(
+        'getEvents',
+        { query: { types: query.types?.join(','), lastEventId } },
+        ended.signal,
+      )
+      for await (const { id, data, event } of readEvents(stream, heard)) {
+        if (id !== '') lastEventId = id
+        if (event === 'stream.gap') yield gap(id)
+        else if (data !== '') yield { id, ...(JSON.parse(data) as Omit<PurserEvent, 'id'>) }
+      }
+    } catch (error) {
+      if (signal?.aborted) throw signal.reason
+      if (!http.isTransient(error)) throw error
+    } finally {
+      clearTimeout(silence)
+      signal?.removeEventListener('abort', abort)
+      ended.abort()
+    }
+    await pause(RETRY_MS * (0.5 + Math.random() / 2), signal ?? new AbortController().signal)
+    if (signal?.aborted) throw signal.reason
+  }
+}
+
+const gap = (id: string): PurserEvent => ({
+  id,
+  type: 'stream.gap',
+  createdAt: new Date().toISOString(),
+  data: {},
+})
+
+/** Reads server-sent events (WHATWG HTML §9.2.6), as far as the service uses them. */
+async function* readEvents(
+  stream: ReadableStream<Uint8Array>,
+  heard: () => void,
+): AsyncGenerator<{ id: string; event: string; data: string }> {
+  const reader = stream.getReader()
+  const decoder = new TextDecoder()
+  let text = ''
+  for (;;) {
+    const { value, done } = await reader.read()
+    if (done) return
+    heard()
+    text += decoder.decode(value, { stream: true })
+    for (let end = text.indexOf('\n\n'); end !== -1; end = text.indexOf('\n\n')) {
+      const fields = { id: '', event: '', data: '' }
+      for (const line of text.slice(0, end).split('\n')) {
+        const [, name, field = ''] = /^(id|event|data): ?(.*)$/.exec(line) ?? []
+        if (name !== undefined) fields[name as keyof typeof fields] = field
+      }
+      text = text.slice(end + 2)
+      yield fields
+    }
+  }
+}
