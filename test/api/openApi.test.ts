@@ -29,6 +29,9 @@ test('it is an OpenAPI 3.1 document with every route', () => {
       'post /v0/messages/{messageId}/reply',
       'get /v0/threads',
       'get /v0/threads/{threadId}',
+      'put /v0/vault/{name}',
+      'post /v0/vault/{name}/totp/backup',
+      'get /v0/logs',
       'get /v0/whoami',
       'post /v0/platform/projects',
       'delete /v0/platform/identities/{projectId}',
@@ -80,7 +83,26 @@ test('examples fit their schemas, and so do real answers', async () => {
     subject: 's',
     text: 't',
   })
+  await agent.put('/v0/vault/n', { type: 'TOTP', data: { secret: 'JBSWY3DPEHPK3PXP', a: [1] } })
   const answers: [string, string, number, any][] = [
+    [
+      'put',
+      '/v0/vault/{name}',
+      200,
+      await agent.put('/v0/vault/m', { type: 'AWS', data: { a: 1 } }),
+    ],
+    ['get', '/v0/vault', 200, await agent.get('/v0/vault')],
+    ['get', '/v0/vault/{name}', 200, await agent.get('/v0/vault/n')],
+    ['get', '/v0/vault/{name}/totp', 200, await agent.get('/v0/vault/n/totp')],
+    ['get', '/v0/vault/{name}/versions', 200, await agent.get('/v0/vault/n/versions')],
+    ['get', '/v0/vault/{name}/versions/{version}', 200, await agent.get('/v0/vault/n/versions/1')],
+    [
+      'post',
+      '/v0/vault/{name}/versions/{version}/restore',
+      200,
+      await agent.post('/v0/vault/n/versions/1/restore'),
+    ],
+    ['get', '/v0/logs', 200, await agent.get('/v0/logs')],
     ['post', '/v0/messages/send', 201, sent],
     ['get', '/v0/messages', 200, await agent.get('/v0/messages')],
     ['get', '/v0/messages/{messageId}', 200, await agent.get(messagePath(sent.body.messageId))],

@@ -151,7 +151,7 @@ test('a rotated key stops at once, on every API process; racing rotations leave 
   }
 })
 
-test('a deleted project: key dead, not listed, its mail removed', async () => {
+test('a deleted project: key dead, not listed, its mail, vault and log removed', async () => {
   const project = await create({ emailName: 'doomed' })
   const client = createClient(service.url, project.rawKey)
   for (const n of [1, 2]) {
@@ -163,6 +163,9 @@ test('a deleted project: key dead, not listed, its mail removed', async () => {
     })
   }
   await client.post('/v0/messages/send', { to: ['a@example.com'], subject: 's', text: 't' })
+  for (const n of [1, 2]) {
+    await client.put('/v0/vault/secret', { type: 'CUSTOM', data: { n } })
+  }
   await waitForMessages(client, 3)
   const path = `/v0/platform/projects/${project.projectId}`
   const deleted = await service.platform.delete(path)
@@ -176,10 +179,11 @@ test('a deleted project: key dead, not listed, its mail removed', async () => {
   ]) {
     expect(answer.body).toEqual({ error: 'not_found', message: 'Project not found', status: 404 })
   }
-  await waitFor('its mail to be removed', async () => {
+  await waitFor('all of it to be removed', async () => {
     const { rows } = await service.database.pool.query(
       `select (select count(*) from messages where project_id = $1) + (select count(*) from threads where project_id = $1)
-            + (select count(*) from inbound_mails where project_id = $1) as left_over`,
+            + (select count(*) from inbound_mails where project_id = $1) + (select count(*) from credential_versions)
+            + (select count(*) from audit_log where project_id = $1) as left_over`,
       [project.projectId],
     )
     return rows[0].left_over === '0'

@@ -98,6 +98,7 @@ test('an operator may set no key in production', async () => {
     RPC_URL: 'https://rpc.example.com',
     SETTLEMENT_KEYS: `0x${'11'.repeat(32)}`,
     RECEIPT_SIGNING_KEYS: `first:${Buffer.alloc(32, 7).toString('base64')}`,
+    MASTER_KEYS: `first:${Buffer.alloc(32, 8).toString('base64')}`,
   }
   expect(parseConfig(production).receiptSeeds?.[0]?.id).toBe('first')
   for (const [name, value] of [
@@ -107,6 +108,8 @@ test('an operator may set no key in production', async () => {
     ['SETTLEMENT_KEYS', 'nonsense'],
     ['RECEIPT_SIGNING_KEYS', ''],
     ['RECEIPT_SIGNING_KEYS', 'first:c2hvcnQ='],
+    ['MASTER_KEYS', ''],
+    ['MASTER_KEYS', 'first:c2hvcnQ='],
   ] as const) {
     const line = expect(() => parseConfig({ ...production, [name]: value }))
     line.toThrow(new RegExp(`^${name}: .*must`))

@@ -1,6 +1,13 @@
-/** The baseline server: Elysia with the same queries and the same JSON, without keys, limits, validation or logs. */
+/**
+ * The baseline server: Elysia with the same queries and the same JSON, without keys, limits, validation, cryptography or
+ * logs.
+ */
 import { Elysia } from 'elysia'
 import { toItem, toWhole } from '../../api/messageView.ts'
+import { toOpen, toStored } from '../../api/vaultView.ts'
+import type { Keyring } from '../../shared/envelope.ts'
+import { openCredential } from '../../sql/credentialReads.ts'
+import { type CredentialContent, storeCredential } from '../../sql/credentials.ts'
 import { createPool } from '../../sql/db.ts'
 import { findMessage, listMessages } from '../../sql/messages.ts'
 
@@ -11,6 +18,17 @@ const pool = createPool({
   onError: () => {},
 })
 const projectId = process.env.BENCH_PROJECT!
+const actor = { projectId, keyPrefix: 'loid-bench', requestId: 'bench' }
+
+/** Bytes pass as they are. */
+const keyring = {
+  seal: (plaintext: Buffer) => ({
+    keyId: 'none',
+    wrappedKey: Buffer.alloc(61),
+    ciphertext: plaintext,
+  }),
+  open: ({ ciphertext }: { ciphertext: Buffer }) => ciphertext,
+} as unknown as Keyring
 
 const app = new Elysia()
   .get('/list', async () => {
@@ -21,6 +39,16 @@ const app = new Elysia()
       limit: 20,
     })
     return { messages: messages.map(toItem), count: messages.length }
+  })
+  .put('/vault/:name', async ({ params, body }) => {
+    const content = { expiresAt: null, ...(body as object) } as CredentialContent
+    return toStored((await storeCredential(pool, { actor, keyring, name: params.name, content }))!)
+  })
+  .get('/vault/:name', async ({ params }) => {
+    const target = { actor, keyring, name: params.name, action: 'vault.get' } as const
+    const opened = await openCredential(pool, target)
+    if (opened.kind !== 'ok') throw new Error(opened.kind)
+    return toOpen(opened.credential)
   })
   .get('/get/:id', async ({ params }) => toWhole((await findMessage(pool, projectId, params.id))!))
   .listen({ port: Number(process.env.PORT), hostname: '127.0.0.1' })

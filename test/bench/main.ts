@@ -8,12 +8,14 @@ import { mailRows } from './mail.ts'
 import { ROUNDS, type Row } from './measure.ts'
 import { paymentRows } from './payments.ts'
 import { createSetting, type Setting } from './setting.ts'
+import { vaultRows } from './vault.ts'
 import { webhookRows } from './webhooks.ts'
 
 const PARTS: Record<string, (setting: Setting) => Promise<Row[]>> = {
   api: apiRows,
   mail: mailRows,
   payments: paymentRows,
+  vault: vaultRows,
   webhooks: webhookRows,
 }
 
