@@ -22,6 +22,8 @@ export type EventFeed = {
    * @returns a reader, and the first number that is kept, past which `after` may lie.
    */
   open(projectId: string, after: bigint | null): Promise<{ reader: EventReader; oldest: bigint }>
+  /** Readers that are open. */
+  size(): number
   /** Ends all readers: the process is stopping. */
   release(): void
   stop(): Promise<void>
@@ -128,6 +130,7 @@ export function startEventFeed(databaseUrl: string, pool: Pool, log: Logger): Ev
         throw error
       }
     },
+    size: () => [...channels.values()].reduce((sum, { readers }) => sum + readers.size, 0),
     release() {
       released = true
       for (const channel of channels.values()) end(channel)

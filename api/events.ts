@@ -105,7 +105,7 @@ function readLastEventId(text: string | null | undefined): bigint | null {
 }
 
 /** What a listener is told of an event. */
-export const eventBody = ({ type, data, createdAt }: StoredEvent) => ({
+const eventBody = ({ type, data, createdAt }: StoredEvent) => ({
   type,
   createdAt: createdAt.toISOString(),
   data,

@@ -1,8 +1,9 @@
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { findAttachment, findRaw } from '../sql/attachments.ts'
+import { findAttachment, findRaw, type StoredAttachment } from '../sql/attachments.ts'
+import type { Pool } from '../sql/db.ts'
 import { projectOf, type Services } from './context.ts'
-import { notFound } from './errors.ts'
+import { ApiError, notFound } from './errors.ts'
 import { MessageParams } from './messages.ts'
 import { operation } from './operation.ts'
 
@@ -45,10 +46,10 @@ export function messageContentRoutes({ pool }: Services) {
       '/v0/messages/:messageId/attachments/:attachmentId',
       async ({ request, params }) => {
         const { projectId } = projectOf(request)
-        const found = await findAttachment(pool, { projectId, ...params })
-        if (found === null) throw notFound('Message not found')
-        if (found === 'no attachment') throw notFound('Attachment not found')
-        const { bytes, contentType, filename } = found
+        const { bytes, contentType, filename } = await readAttachment(pool, {
+          projectId,
+          ...params,
+        })
         return download(bytes, MEDIA_TYPE.test(contentType) ? contentType : BYTES, filename)
       },
       {
@@ -72,6 +73,23 @@ export function messageContentRoutes({ pool }: Services) {
         }),
       },
     )
+}
+
+/** An attachment. @throws {ApiError} 404, and 413 where it is larger than `maxBytes` */
+export async function readAttachment(
+  pool: Pool,
+  wanted: { projectId: string; messageId: string; attachmentId: string; maxBytes?: number },
+): Promise<StoredAttachment> {
+  const found = await findAttachment(pool, wanted)
+  if (found === null) throw notFound('Message not found')
+  if (found === 'no attachment') throw notFound('Attachment not found')
+  const { maxBytes = Number.POSITIVE_INFINITY } = wanted
+  if (found.bytes.length <= maxBytes) return found
+  throw new ApiError(
+    413,
+    'payload_too_large',
+    `The attachment has ${found.bytes.length} bytes; here it must have at most ${maxBytes}`,
+  )
 }
 
 /** Strangers chose bytes, type and name: a browser must save them, and never run or guess at them. */

@@ -52,7 +52,7 @@ const GAUGES: readonly [name: string, help: string, value: (backlog: Backlog) =>
   ]
 
 /** Makes the metrics of a process. */
-export function createMetrics(pool: Services['pool']): Metrics {
+export function createMetrics({ pool, events }: Pick<Services, 'pool' | 'events'>): Metrics {
   const registry = new Registry()
   const registers = [registry]
   const durations = new Histogram({
@@ -74,10 +74,16 @@ export function createMetrics(pool: Services['pool']): Metrics {
     labelNames: ['task'],
     registers,
   })
+  const readers = new Gauge({
+    name: 'purser_event_readers',
+    help: 'Requests of this process that wait for events',
+    registers,
+  })
   const gauges = GAUGES.map(([name, help]) => new Gauge({ name, help, registers }))
 
   async function collect(): Promise<string> {
     const [counts, backlog] = await Promise.all([countJobs(pool), readBacklog(pool)])
+    readers.set(events.size())
     jobs.reset()
     oldest.reset()
     for (const task of new Set(counts.map((count) => count.task))) {

@@ -39,7 +39,7 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
   const till = createTillBatchers(pool)
   const waiters = startWaiters(databaseUrl, log)
   const events = startEventFeed(databaseUrl, pool, log)
-  const metrics = createMetrics(pool)
+  const metrics = createMetrics({ pool, events })
   const keyring = createKeyringSource(masterKeys(config))
   const app = createApp(
     { config, pool, log, sends, ...till, waiters, events, metrics, keyring },

@@ -1,3 +1,4 @@
+import { ConnectionError } from './errors.ts'
 import { type CallOptions, type Http, pause } from './http.ts'
 import type { Message } from './messages.ts'
 
@@ -19,8 +20,8 @@ export type PurserEvent = {
 }
 
 type MessageEvent = Partial<
-  Pick<Message, 'messageId' | 'threadId' | 'inboxId' | 'from' | 'to' | 'subject' | 'labels'>
->
+  Pick<Message, 'messageId' | 'threadId' | 'inboxId' | 'to' | 'subject' | 'labels'>
+> & { from?: string[] }
 type PaymentEvent = Partial<{
   paymentId: string
   status: 'settled' | 'failed'
@@ -105,7 +106,9 @@ async function* readEvents(
   const decoder = new TextDecoder()
   let text = ''
   for (;;) {
-    const { value, done } = await reader.read()
+    const { value, done } = await reader.read().catch((cause: unknown) => {
+      throw new ConnectionError('The stream broke off', { cause })
+    })
     if (done) return
     heard()
     text += decoder.decode(value, { stream: true })

@@ -1,4 +1,4 @@
-import { ConnectionError, type ErrorAnswer, errorOf, TimeoutError } from './errors.ts'
+import { ApiError, ConnectionError, type ErrorAnswer, errorOf, TimeoutError } from './errors.ts'
 import { OPERATIONS, type Operations } from './operations.ts'
 
 export type ClientOptions = {
@@ -107,14 +107,35 @@ export class Http {
     }
   }
 
-  async #attempt(
+  /**
+   * Opens the stream that an operation answers; once, for whoever reads it goes on by himself.
+   * @throws {PurserError} when there is none.
+   */
+  async stream<Id extends OperationId>(
+    id: Id,
+    input: Operations[Id]['input'],
+    signal: AbortSignal,
+  ): Promise<ReadableStream<Uint8Array>> {
+    const response = await this.#send(this.#request(id, input as Input, undefined, signal), id)
+    if (response.ok && response.body !== null) return response.body
+    throw errorOf(readError(response, parse(await response.text())))
+  }
+
+  /** Whether the same call may go through a moment later. */
+  isTransient(error: unknown): boolean {
+    return (
+      error instanceof ConnectionError || (error instanceof ApiError && RETRIED.has(error.status))
+    )
+  }
+
+  #request(
     id: OperationId,
     input: Input,
     idempotencyKey: string | undefined,
     signal: AbortSignal,
-  ): Promise<{ ok: true; value: unknown } | { ok: false; error: ErrorAnswer }> {
+  ): Request {
     const [method, template, form] = OPERATIONS[id]
-    const request = new Request(this.#baseUrl + pathOf(template, input), {
+    return new Request(this.#baseUrl + pathOf(template, input), {
       method,
       headers: {
         authorization: `Bearer ${this.#apiKey}`,
@@ -127,14 +148,36 @@ export class Http {
       redirect: 'manual',
       signal,
     })
-    let response: Response
+  }
+
+  async #send(request: Request, id: OperationId): Promise<Response> {
+    try {
+      return await this.#fetch(request)
+    } catch (cause) {
+      throw this.#unreachable(id, cause)
+    }
+  }
+
+  #unreachable(id: OperationId, cause: unknown): ConnectionError {
+    const [method, template] = OPERATIONS[id]
+    return new ConnectionError(`${method} ${template} could not reach ${this.#baseUrl}`, { cause })
+  }
+
+  async #attempt(
+    id: OperationId,
+    input: Input,
+    idempotencyKey: string | undefined,
+    signal: AbortSignal,
+  ): Promise<{ ok: true; value: unknown } | { ok: false; error: ErrorAnswer }> {
+    const response = await this.#send(this.#request(id, input, idempotencyKey, signal), id)
     let text: string
     try {
-      response = await this.#fetch(request)
-      if (response.ok && form === 'bytes') return { ok: true, value: await response.arrayBuffer() }
+      if (response.ok && OPERATIONS[id][2] === 'bytes') {
+        return { ok: true, value: await response.arrayBuffer() }
+      }
       text = await response.text()
     } catch (cause) {
-      throw new ConnectionError(`${method} ${template} could not reach ${this.#baseUrl}`, { cause })
+      throw this.#unreachable(id, cause)
     }
     if (response.ok && text === '') return { ok: true, value: undefined }
     const body = parse(text)
@@ -197,7 +240,7 @@ function readRetryAfter(value: string | null): number | null {
 }
 
 /** Waits, or returns early when the signal aborts. */
-function pause(ms: number, signal: AbortSignal): Promise<void> {
+export function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {
       clearTimeout(timer)

@@ -1,6 +1,7 @@
 // biome-ignore-all lint/performance/noBarrelFile: this is the door of a package, not a room's
 /** What `purser-client` exports; the paywalls have doors of their own, one for each framework. */
 export * from './errors.ts'
+export type { EventsQuery, PurserEvent } from './events.ts'
 export type { CallOptions, ClientOptions } from './http.ts'
 export type { LogEntry } from './logs.ts'
 export type { Message, MessageItem } from './messages.ts'

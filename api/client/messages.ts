@@ -17,6 +17,17 @@ type ListQuery = Omit<
   labels?: readonly string[] | undefined
 }
 
+type WaitQuery = Omit<
+  NonNullable<Operations['getMessagesWait']['input']['query']>,
+  'timeout' | 'labels'
+> & {
+  timeout?: number | undefined
+  labels?: readonly string[] | undefined
+}
+
+/** Longer than the service waits. */
+const WAIT_TIMEOUT_MS = 75_000
+
 /** The mail of an inbox. In a list, `q`, `from`, `to`, `subject`, `after` and `before` search and narrow. */
 export function messages(http: Http) {
   /** One page, newest first. */
@@ -33,6 +44,16 @@ export function messages(http: Http) {
       ),
     get: (messageId: string, options?: CallOptions) =>
       http.call('getMessagesByMessageId', { path: { messageId } }, options),
+    /**
+     * The next received message that matches, as soon as it is there; undefined when none came in time.
+     * @param query `timeout` in seconds, at most 60; with `after`, what is already there counts.
+     */
+    wait: ({ labels, ...query }: WaitQuery = {}, options?: CallOptions) =>
+      http.call(
+        'getMessagesWait',
+        { query: { ...query, labels: labels?.join(',') } },
+        { timeoutMs: WAIT_TIMEOUT_MS, ...options },
+      ) as Promise<Message | undefined>,
     /** The original, as received or as sent. */
     raw: (messageId: string, options?: CallOptions) =>
       http.call('getMessagesByMessageIdRaw', { path: { messageId } }, options),

@@ -1,3 +1,4 @@
+import { type EventsQuery, followEvents } from './events.ts'
 import { type CallOptions, type ClientOptions, Http } from './http.ts'
 import { logs } from './logs.ts'
 import { messages } from './messages.ts'
@@ -35,6 +36,11 @@ export class Purser {
     this.sellers = sellers(http)
     this.webhooks = webhooks(http)
     this.logs = logs(http)
+  }
+
+  /** Follows what happens, for as long as it is iterated; see {@link followEvents}. */
+  events(query: EventsQuery = {}, options?: Pick<CallOptions, 'signal'>) {
+    return followEvents(this.#http, query, options)
   }
 
   /** Who the key acts as. */

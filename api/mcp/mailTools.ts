@@ -43,7 +43,8 @@ const WRONG_MESSAGE_ID =
 
 type Page = Static<typeof MessagePage>
 
-const shortened = (message: Page['messages'][number]): Page['messages'][number] => ({
+/** A message of a list, its body cut. */
+export const shortened = (message: Page['messages'][number]): Page['messages'][number] => ({
   ...message,
   text: cut(message.text, LIST_BODY_MAX_CHARS),
   ...(message.extractedText === undefined

@@ -1,3 +1,4 @@
+import { findTools } from './findTools.ts'
 import { mailTools } from './mailTools.ts'
 import { threadTools } from './threadTools.ts'
 import type { Tool } from './tool.ts'
@@ -5,4 +6,10 @@ import { vaultTools } from './vaultTools.ts'
 import { whoamiTool } from './whoamiTool.ts'
 
 /** Every tool, in the order in which they are listed. */
-export const TOOLS: readonly Tool[] = [whoamiTool, ...mailTools, ...threadTools, ...vaultTools]
+export const TOOLS: readonly Tool[] = [
+  whoamiTool,
+  ...mailTools,
+  ...findTools,
+  ...threadTools,
+  ...vaultTools,
+]

@@ -134,6 +134,9 @@ test('only the tools a key may use are listed; another one names the scope that 
     'whoami',
     'mail.list_messages',
     'mail.get_message',
+    'mail.search',
+    'mail.wait',
+    'mail.get_attachment',
     'mail.list_threads',
     'mail.get_thread',
   ])

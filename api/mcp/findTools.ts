@@ -1,0 +1,145 @@
+import { Type as t } from '@sinclair/typebox'
+import { LABELS_MAX } from '../../sql/messages.ts'
+import { Label } from '../labels.ts'
+import { readAttachment } from '../messageContents.ts'
+import { MessageFilterQuery, readMessageFilter } from '../messageFilter.ts'
+import { MessagePage, MessageParams, readMessages } from '../messages.ts'
+import { WholeMessage } from '../messageView.ts'
+import { waitForMessage } from '../messageWait.ts'
+import { messageLine, wholeMessage } from './mailText.ts'
+import { PageInput, pageOf, shortened } from './mailTools.ts'
+import { defineTool, READS, STRICT, type Tool } from './tool.ts'
+import { fence, UNTRUSTED, UntrustedMark } from './untrusted.ts'
+
+const { q, from, to, subject, after, before } = MessageFilterQuery.properties
+const Labels = t.Optional(
+  t.Array(Label, { maxItems: LABELS_MAX, description: 'A message must carry all of these.' }),
+)
+
+const withLabels = <Rest extends object>({ labels, ...rest }: Rest & { labels?: string[] }) => ({
+  ...rest,
+  ...(labels === undefined || labels.length === 0 ? {} : { labels: labels.join(',') }),
+})
+
+const search = defineTool({
+  name: 'mail.search',
+  title: 'Search mail',
+  description:
+    'Finds messages of this inbox by words (q: all must be there; "a phrase", -without, one OR other, begin*), sender, recipient, subject, labels or time, newest first. Use it when you know what a mail is about but not its messageId. Answers messages with highlights that show where the words stand, count, and nextPageToken if there are more. Example: {"q":"invoice -draft","from":"ada@example.com","after":"2026-01-01"}',
+  scope: 'mail:read',
+  input: t.Object({ q, from, to, subject, labels: Labels, after, before, ...PageInput }, STRICT),
+  output: t.Composite([MessagePage, UntrustedMark]),
+  hints: READS,
+  async run({ services, projectId }, { limit, pageToken, ...filter }) {
+    const page = await readMessages(services.pool, {
+      projectId,
+      ...readMessageFilter(withLabels(filter)),
+      ...pageOf({ ...(limit && { limit }), ...(pageToken && { pageToken }) }),
+    })
+    const more =
+      page.nextPageToken === undefined ? '' : ` More: pass pageToken "${page.nextPageToken}".`
+    const head = `${page.count} messages found, newest first.${more}`
+    return {
+      data: { ...page, messages: page.messages.map(shortened), ...UNTRUSTED },
+      text:
+        page.count === 0 ? head : `${head}\n${fence(page.messages.map(messageLine).join('\n'))}`,
+    }
+  },
+})
+
+const TIMEOUT_DEFAULT_S = 30
+const TIMEOUT_MAX_S = 60
+
+const wait = defineTool({
+  name: 'mail.wait',
+  title: 'Wait for mail',
+  description:
+    'Waits until a message arrives that matches, at most timeout seconds. Use it after you asked somebody for something, such as a confirmation code. To miss nothing that came meanwhile, pass as after the time at which you asked. Answers found and the message; found is false when none came: call again to go on waiting. Example: {"from":"no-reply@example.com","subject":"code","after":"2026-01-05T09:30:00Z","timeout":60}',
+  scope: 'mail:read',
+  input: t.Object(
+    {
+      from,
+      subject,
+      labels: Labels,
+      after,
+      timeout: t.Optional(
+        t.Integer({
+          minimum: 0,
+          maximum: TIMEOUT_MAX_S,
+          default: TIMEOUT_DEFAULT_S,
+          description: 'Seconds to wait at most.',
+        }),
+      ),
+    },
+    STRICT,
+  ),
+  output: t.Composite([
+    t.Object({ found: t.Boolean(), message: t.Union([WholeMessage, t.Null()]) }),
+    UntrustedMark,
+  ]),
+  hints: READS,
+  async run({ services, projectId, signal }, { timeout = TIMEOUT_DEFAULT_S, ...filter }) {
+    const message = await waitForMessage(services, projectId, {
+      filter: withLabels(filter),
+      timeoutMs: timeout * 1_000,
+      signal,
+    })
+    return {
+      data: { found: message !== null, message, ...UNTRUSTED },
+      text: message === null ? 'No message came in time.' : fence(wholeMessage(message)),
+    }
+  },
+})
+
+/** Base64 makes four characters of three bytes, and a model reads every one of them. */
+const ATTACHMENT_MAX_BYTES = 256 * 1024
+
+const getAttachment = defineTool({
+  name: 'mail.get_attachment',
+  title: 'Read an attachment',
+  description: `Reads one attachment of a message, at most ${ATTACHMENT_MAX_BYTES / 1024} KB. mail.get_message lists attachmentId, type and size. Answers text for a text type, else base64. Example: {"messageId":"<4f2a@mail.example.com>","attachmentId":"att_1"}`,
+  scope: 'mail:read',
+  input: t.Composite(
+    [MessageParams, t.Object({ attachmentId: t.String({ minLength: 1, maxLength: 64 }) })],
+    STRICT,
+  ),
+  output: t.Composite([
+    t.Object({
+      filename: t.String(),
+      contentType: t.String(),
+      size: t.Integer(),
+      text: t.Optional(t.String()),
+      base64: t.Optional(t.String()),
+    }),
+    UntrustedMark,
+  ]),
+  hints: READS,
+  fixes: {
+    not_found: 'Take messageId and attachmentId from mail.get_message.',
+    payload_too_large:
+      'Fetch it over REST: GET /v0/messages/{messageId}/attachments/{attachmentId}.',
+  },
+  async run({ services, projectId }, { messageId, attachmentId }) {
+    const found = await readAttachment(services.pool, {
+      projectId,
+      messageId,
+      attachmentId,
+      maxBytes: ATTACHMENT_MAX_BYTES,
+    })
+    const { filename, contentType, bytes } = found
+    const head = { filename, contentType, size: bytes.length }
+    const isText = /^(text\/|application\/(json|xml)\b)/i.test(contentType)
+    const content = isText
+      ? { text: new TextDecoder().decode(bytes) }
+      : { base64: bytes.toString('base64') }
+    return {
+      data: { ...head, ...content, ...UNTRUSTED },
+      text: fence(
+        content.text ?? `${filename} (${contentType}, ${bytes.length} bytes), base64 in the data`,
+      ),
+    }
+  },
+})
+
+/** The tools that find mail and what is in it. */
+export const findTools: readonly Tool[] = [search, wait, getAttachment]
