@@ -5,6 +5,7 @@ import { type ClientAddress, createClientAddress } from './clientAddress.ts'
 import { type Services, setIdentity, setRequestId } from './context.ts'
 import { docsRoutes } from './docs.ts'
 import { markdownDocs } from './docsMarkdown.ts'
+import { emailRuleRoutes } from './emailRules.ts'
 import { ApiError, badRequest, errorResponse, notFound, toApiError } from './errors.ts'
 import { eventRoutes } from './events.ts'
 import { facilitatorRoutes } from './facilitator.ts'
@@ -96,6 +97,7 @@ function createRoutes(services: Services) {
     .use(messageWaitRoutes(services))
     .use(messageContentRoutes(services))
     .use(eventRoutes(services))
+    .use(emailRuleRoutes(services))
     .use(mailChangeRoutes(services))
     .use(sendingRoutes(services))
     .use(threadRoutes(services))

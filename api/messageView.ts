@@ -1,4 +1,5 @@
 import { Type as t } from '@sinclair/typebox'
+import { UNCHECKED } from '../shared/authentication.ts'
 import { highlight, type SearchQuery } from '../shared/searchQuery.ts'
 import type { Message } from '../sql/messages.ts'
 import { Time } from './operation.ts'
@@ -16,6 +17,21 @@ const AttachmentSchema = t.Object({
   contentId: t.Union([t.String(), t.Null()]),
   disposition: t.String({ examples: ['attachment', 'inline'] }),
 })
+
+const Word = (description: string) => t.String({ description, examples: ['pass'] })
+const AuthenticationSchema = t.Object(
+  {
+    spf: Word('Whether the sending host may use the envelope sender (RFC 7208).'),
+    dkim: Word('Whether a signature holds (RFC 6376).'),
+    dmarc: Word('Whether either vouches for the domain in From (RFC 7489).'),
+    arc: Word('Whether the forwarders vouch for it (RFC 8617).'),
+    internal: t.Boolean({ description: 'It came from an inbox of this service.' }),
+  },
+  {
+    description:
+      'On received messages, in the words of RFC 8601. A message whose dmarc is fail has the label unauthenticated.',
+  },
+)
 
 /** A message in a list: without inboxId and cc (specification, Message). */
 const MessageItem = t.Object({
@@ -63,6 +79,7 @@ export const WholeMessage = t.Composite([
       t.String({ description: 'On sent messages: queued, sent, deferred, bounced or failed.' }),
     ),
     deliveryError: t.Optional(t.Union([t.String(), t.Null()])),
+    authentication: t.Optional(AuthenticationSchema),
   }),
 ])
 
@@ -118,5 +135,5 @@ export const toWhole = (message: Message) => ({
   attachments: message.attachments,
   ...(message.direction === 'sent'
     ? { deliveryStatus: message.deliveryStatus, deliveryError: message.deliveryError }
-    : {}),
+    : { authentication: message.authentication ?? UNCHECKED }),
 })

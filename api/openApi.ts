@@ -34,6 +34,7 @@ const TAGS: Record<Operation['tag'], string> = {
   Vault: 'Credentials, encrypted, addressed by name; one-time codes; versions.',
   Logs: 'Who did what, and when.',
   Sellers: 'What a seller charges for: endpoints with their prices and webhooks.',
+  Rules: 'Whom an inbox hears, writes to and answers.',
   Events: 'What happens in a project, as it happens.',
   Webhooks: 'Events sent to sellers: what became of each, and sending one again.',
   Payments: 'Ask for USDC, redeem payments, read records and receipts (x402 version 1).',

@@ -14,6 +14,7 @@ export type Operation = {
     | 'Payments'
     | 'Webhooks'
     | 'Events'
+    | 'Rules'
     | 'Identity'
     | 'Platform'
     | 'Service'

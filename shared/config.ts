@@ -62,6 +62,8 @@ export type Config = {
   /** Whether webhooks and sellers' endpoints may be at private addresses (development). */
   allowPrivateNetworks: boolean
   trustedProxies: string[]
+  /** Asked about senders and domains; the system's servers when empty. */
+  dnsServers: string[]
   /** What `/metrics` asks for; open to all when undefined. */
   metricsToken: string | undefined
   logLevel: string
@@ -121,6 +123,7 @@ export function parseConfig(env: Record<string, string | undefined>): Config {
     // On the embedded devnet sellers and receivers run on the same machine, and no money is at stake.
     allowPrivateNetworks: values.ALLOW_PRIVATE_NETWORKS ?? values.RPC_URL === undefined,
     trustedProxies: values.TRUSTED_PROXIES,
+    dnsServers: values.DNS_SERVERS,
     metricsToken: values.METRICS_TOKEN,
     logLevel: values.LOG_LEVEL,
   }

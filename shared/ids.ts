@@ -34,3 +34,6 @@ export const newPaymentId = (): string => randomId('pay_')
 
 /** Identifier of a check that waits for the chain's word. */
 export const newCheckId = (): string => randomId('chk_')
+
+/** The identifier of an email rule (contract §4). */
+export const newRuleId = (): string => randomId('rul_')

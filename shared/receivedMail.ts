@@ -4,6 +4,7 @@ import PostalMime, {
   type Email,
   type Attachment as ParsedAttachment,
 } from 'postal-mime'
+import { automaticLabels } from './automaticMail.ts'
 import { htmlToText } from './htmlToText.ts'
 import { contentHash, rawHeader } from './rawMail.ts'
 import { replyText, replyTextFromHtml } from './replyText.ts'
@@ -79,7 +80,7 @@ export async function readReceivedMail(raw: Uint8Array, domain: string): Promise
     html,
     extractedText: fromHtml ? replyTextFromHtml(html) : replyText(plain),
     attachments: email.attachments.slice(0, MAX_ATTACHMENTS).map(describeAttachment),
-    labels: ['received', 'unread'],
+    labels: ['received', 'unread', ...automaticLabels(email.headers)],
   }
 }
 

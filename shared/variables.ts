@@ -27,6 +27,12 @@ const proxyRange = z.string().refine((text) => {
   return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= width)
 }, 'must be a comma-separated list of IP addresses or CIDR ranges')
 
+const dnsServer = z.string().refine((text) => {
+  const [, bracketed, plain, port] =
+    /^(?:\[([^\]]+)\]|([^\s[\]]+?))(?::(\d{1,5}))?$/.exec(text) ?? []
+  return isIP(bracketed ?? plain ?? '') > 0 && Number(port ?? 53) <= 65_535
+}, 'must be a comma-separated list of IP addresses, each with an optional port')
+
 const list = (item: z.ZodType<string, string>) =>
   z
     .string()
@@ -109,6 +115,7 @@ export const variables = z.object({
     .string()
     .regex(/^[\x21-\x7e]{16,256}$/, 'must be 16 to 256 visible ASCII characters')
     .optional(),
+  DNS_SERVERS: list(dnsServer).default([]),
   TRUSTED_PROXIES: list(proxyRange).default([]),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent']).default('info'),
 })

@@ -68,6 +68,10 @@ export type Arrival = {
   inboxAddress: string
   rawId: string
   bytes: Buffer
+  envelopeFrom: string
+  /** Null when it came from an inbox of this service. */
+  remoteIp: string | null
+  helo: string | null
   receivedAt: Date
 }
 
@@ -79,10 +83,14 @@ export async function findArrival(db: Queryable, inboundId: string): Promise<Arr
     email_address: string
     raw_id: string
     bytes: Buffer
+    envelope_from: string
+    remote_ip: string | null
+    helo: string | null
     received_at: Date
   }>({
     name: 'find-arrival',
-    text: `select i.id, i.project_id, p.email_address, i.raw_id, r.bytes, i.received_at
+    text: `select i.id, i.project_id, p.email_address, i.raw_id, r.bytes, i.envelope_from, i.remote_ip, i.helo,
+                  i.received_at
            from inbound_mails i join raw_mails r on r.id = i.raw_id join projects p on p.id = i.project_id
            where i.id = $1 and i.state = 'accepted' and p.deleted_at is null`,
     values: [inboundId],
@@ -95,6 +103,17 @@ export async function findArrival(db: Queryable, inboundId: string): Promise<Arr
     inboxAddress: row.email_address,
     rawId: row.raw_id,
     bytes: row.bytes,
+    envelopeFrom: row.envelope_from,
+    remoteIp: row.remote_ip,
+    helo: row.helo,
     receivedAt: row.received_at,
   }
+}
+
+/** Ends an arrival that its inbox does not take. */
+export async function discardArrival(db: Queryable, inboundId: string): Promise<void> {
+  await db.query(
+    `update inbound_mails set state = 'discarded' where id = $1 and state = 'accepted'`,
+    [inboundId],
+  )
 }

@@ -1,3 +1,4 @@
+import type { Authentication } from '../shared/authentication.ts'
 import type { Cursor } from '../shared/cursor.ts'
 import type { Attachment } from '../shared/receivedMail.ts'
 import { messageIdHash } from '../shared/threading.ts'
@@ -26,6 +27,8 @@ export type Message = {
   labels: string[]
   deliveryStatus: DeliveryStatus | null
   deliveryError: string | null
+  /** Null on sent messages, and on those that came before senders were checked. */
+  authentication: Authentication | null
   /** The Message-ID other mail programs know, which a reply must name. */
   headerMessageId: string
   inReplyTo: string[]
@@ -51,6 +54,7 @@ export type MessageRow = {
   labels: string[]
   delivery_status: DeliveryStatus | null
   delivery_error: string | null
+  authentication: Authentication | null
   header_message_id: string | null
   in_reply_to: string[]
   reference_ids: string[]
@@ -60,7 +64,7 @@ export type MessageRow = {
 const COLUMNS = `
   m.row, m.message_id, m.thread_row, m.direction, m.from_addresses, m.to_addresses, m.cc_addresses,
   m.reply_to_addresses, m.subject, m.text_body, m.extracted_text, m.attachments, m.labels, m.delivery_status,
-  m.delivery_error, m.header_message_id, m.in_reply_to, m.reference_ids, m.created_at`
+  m.delivery_error, m.authentication, m.header_message_id, m.in_reply_to, m.reference_ids, m.created_at`
 
 /** A row of {@link WITHIN_BYTES}. */
 export const toMessage = (row: MessageRow): Message => ({
@@ -81,6 +85,7 @@ export const toMessage = (row: MessageRow): Message => ({
   labels: row.labels,
   deliveryStatus: row.delivery_status,
   deliveryError: row.delivery_error,
+  authentication: row.authentication,
   headerMessageId: row.header_message_id ?? row.message_id,
   inReplyTo: row.in_reply_to,
   references: row.reference_ids,

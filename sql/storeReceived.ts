@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto'
+import type { Authentication } from '../shared/authentication.ts'
 import { newThreadId } from '../shared/ids.ts'
 import type { ReceivedMail } from '../shared/receivedMail.ts'
 import { searchVector } from '../shared/searchTerms.ts'
@@ -21,6 +22,7 @@ export async function storeReceived(
   pool: Pool,
   arrival: Arrival,
   mail: ReceivedMail,
+  authentication: Authentication,
 ): Promise<StoreOutcome> {
   return transaction(pool, async (db) => {
     if (!(await lockInbox(db, arrival))) return 'gone'
@@ -35,7 +37,13 @@ export async function storeReceived(
     const messageId = known.idTaken
       ? await freeMessageId(db, arrival.projectId, mail.links.messageId)
       : mail.links.messageId
-    await insertReceived(db, { arrival, mail, messageId, threadRow: known.threadRow })
+    await insertReceived(db, {
+      arrival,
+      mail,
+      authentication,
+      messageId,
+      threadRow: known.threadRow,
+    })
     return 'stored'
   })
 }
@@ -124,9 +132,10 @@ const INSERT = `
     insert into messages (
       project_id, thread_row, raw_id, direction, message_id, message_id_hash, header_message_id, content_hash,
       in_reply_to, reference_ids, from_addresses, to_addresses, cc_addresses, reply_to_addresses, subject, text_body,
-      html_body, extracted_text, text_bytes, attachments, labels, created_at, added_at, search)
+      html_body, extracted_text, text_bytes, attachments, labels, created_at, added_at, search,
+      authentication)
     select $1, thread.row, $4, 'received', $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $16, $17, $18, $19,
-      octet_length($17) + octet_length($19) + octet_length(($20::jsonb)::text), $20::jsonb, $21, $22, now, $24::tsvector
+      octet_length($17) + octet_length($19) + octet_length(($20::jsonb)::text), $20::jsonb, $21, $22, now, $24::tsvector, $25::jsonb
     from thread, clock
     returning row, thread_row
   ), known as (
@@ -140,9 +149,15 @@ const INSERT = `
 /** Thread, message, identifiers and the arrival's end in one statement; then the attachments and the event. */
 async function insertReceived(
   db: Queryable,
-  input: { arrival: Arrival; mail: ReceivedMail; messageId: string; threadRow: string | null },
+  input: {
+    arrival: Arrival
+    mail: ReceivedMail
+    authentication: Authentication
+    messageId: string
+    threadRow: string | null
+  },
 ): Promise<void> {
-  const { arrival, mail, messageId, threadRow } = input
+  const { arrival, mail, authentication, messageId, threadRow } = input
   const { links } = mail
   const { rows } = await db.query<{ message_row: string; thread_id: string }>({
     name: 'insert-received',
@@ -177,6 +192,7 @@ async function insertReceived(
         to: [...mail.to, ...mail.cc],
         text: [mail.text, ...mail.attachments.map(({ filename }) => filename)].join('\n'),
       }),
+      JSON.stringify(authentication),
     ],
   })
   const { message_row: messageRow, thread_id: threadId } = rows[0]!

@@ -8,6 +8,7 @@ import { nextDeliveryInMs } from '../sql/deliveries.ts'
 import { checkPayment } from './checkPayment.ts'
 import { deliverWebhook } from './deliverWebhook.ts'
 import { startKeyring } from './keyring.ts'
+import { createLookUp } from './lookUp.ts'
 import { startMaintenance } from './maintenance.ts'
 import { parseInbound } from './parseInbound.ts'
 import { type PoolSettings, startPool } from './pool.ts'
@@ -100,6 +101,7 @@ if (import.meta.main) {
       mailDomain: config.mailDomain,
       transport,
       allowPrivateNetworks: config.allowPrivateNetworks,
+      lookUp: createLookUp(config.dnsServers),
       ...(keyring === null ? {} : { keyring }),
       ...(till === null ? {} : { till }),
     }

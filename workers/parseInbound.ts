@@ -1,6 +1,11 @@
+import { domainOf } from '../shared/address.ts'
+import { isForged, UNAUTHENTICATED_LABEL } from '../shared/authentication.ts'
+import { isReceived } from '../shared/emailRules.ts'
 import { type ReceivedMail, readReceivedMail, unparseableMail } from '../shared/receivedMail.ts'
-import { findArrival } from '../sql/inbound.ts'
+import { readRules } from '../sql/emailRules.ts'
+import { discardArrival, findArrival } from '../sql/inbound.ts'
 import { storeReceived } from '../sql/storeReceived.ts'
+import { authenticateMail } from './authenticateMail.ts'
 import type { Task } from './pool.ts'
 import { readMailApart } from './readMailApart.ts'
 
@@ -13,7 +18,7 @@ const ATTEMPTS_IN_COMPANY = 3
 /** Parses one arrival and stores it in its inbox. A message that no parser can read is stored as it came, labelled. */
 export const parseInbound: Task<'parse_inbound'> = async (
   { inboundId },
-  { pool, log, mailDomain },
+  { pool, log, mailDomain, lookUp },
   { attempt },
 ) => {
   const arrival = await findArrival(pool, inboundId)
@@ -28,6 +33,15 @@ export const parseInbound: Task<'parse_inbound'> = async (
     log.warn({ inboundId, err: error }, 'a message could not be parsed; it is kept as it came')
     mail = unparseableMail(arrival.bytes, mailDomain)
   }
-  const outcome = await storeReceived(pool, arrival, mail)
+  const rules = await readRules(pool, arrival.projectId, ['RECEIVE'])
+  if (!isReceived(rules, { envelopeFrom: arrival.envelopeFrom, from: mail.from })) {
+    return discardArrival(pool, inboundId)
+  }
+  const authentication = await authenticateMail(arrival, { lookUp, ownHost: mailDomain })
+  const fromDomains = mail.from.map(domainOf)
+  if (isForged(authentication, { fromDomains, ownDomain: mailDomain })) {
+    mail.labels.push(UNAUTHENTICATED_LABEL)
+  }
+  const outcome = await storeReceived(pool, arrival, mail, authentication)
   log.debug({ inboundId, outcome }, 'arrival dealt with')
 }

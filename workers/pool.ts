@@ -14,6 +14,7 @@ import {
 import { startAlarm } from './alarm.ts'
 import type { Resolve } from './guardedRequest.ts'
 import { Lanes } from './lanes.ts'
+import type { LookUp } from './lookUp.ts'
 import type { Till } from './till.ts'
 import type { Transport } from './transport.ts'
 
@@ -27,6 +28,8 @@ export type TaskDeps = {
   allowPrivateNetworks: boolean
   /** Resolves names for such requests; the system's resolver when left out. */
   resolve?: Resolve
+  /** Asks the DNS about senders. */
+  lookUp: LookUp
   /** Shares the pool's slots between endpoints. */
   lanes: Lanes
   /** Opens the secrets of webhooks; in processes that run the webhooks pool. */

@@ -1,3 +1,4 @@
+import { emailRules } from './emailRules.ts'
 import { type EventsQuery, followEvents } from './events.ts'
 import { type CallOptions, type ClientOptions, Http } from './http.ts'
 import { logs } from './logs.ts'
@@ -19,6 +20,7 @@ export class Purser {
   readonly #http: Http
   readonly messages: ReturnType<typeof messages>
   readonly threads: ReturnType<typeof threads>
+  readonly emailRules: ReturnType<typeof emailRules>
   readonly vault: ReturnType<typeof vault>
   readonly payments: ReturnType<typeof payments>
   readonly sellers: ReturnType<typeof sellers>
@@ -31,6 +33,7 @@ export class Purser {
     this.#http = http
     this.messages = messages(http)
     this.threads = threads(http)
+    this.emailRules = emailRules(http)
     this.vault = vault(http)
     this.payments = payments(http)
     this.sellers = sellers(http)

@@ -7,6 +7,7 @@ import {
 } from 'smtp-server'
 import { domainOf } from '../../shared/address.ts'
 import type { AddressBook } from './addressBook.ts'
+import type { BlockedSenders } from './blockedSenders.ts'
 import type { Mover } from './mover.ts'
 import type { Spool } from './spool.ts'
 
@@ -29,7 +30,13 @@ class SmtpReply extends Error {
   }
 }
 
-type Parts = { spool: Spool; mover: Mover; addressBook: AddressBook; log: Logger }
+type Parts = {
+  spool: Spool
+  mover: Mover
+  addressBook: AddressBook
+  blockedSenders: BlockedSenders
+  log: Logger
+}
 
 /** The inboxes of a session's accepted recipients, by the address the sender named. */
 const inboxesOf = new WeakMap<SMTPServerSession, Map<string, string>>()
@@ -91,6 +98,11 @@ async function resolveRecipient(
   const recipient = await parts.addressBook.find(address)
   if (recipient === 'unknown') throw new SmtpReply(550, '5.1.1 No such inbox')
   if (recipient === 'undecided') throw new SmtpReply(451, '4.3.0 Address cannot be checked now')
+  const { mailFrom } = session.envelope
+  const sender = mailFrom === false ? '' : mailFrom.address
+  if (parts.blockedSenders.has(recipient.inbox, sender)) {
+    throw new SmtpReply(550, '5.7.1 The recipient takes no mail from this sender')
+  }
   inboxes.set(address, recipient.inbox)
 }
 

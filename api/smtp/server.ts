@@ -4,6 +4,7 @@ import type { Config } from '../../shared/config.ts'
 import type { Running } from '../../shared/service.ts'
 import { createPool } from '../../sql/db.ts'
 import { AddressBook } from './addressBook.ts'
+import { BlockedSenders } from './blockedSenders.ts'
 import { createListener } from './listener.ts'
 import { Mover } from './mover.ts'
 import { Spool } from './spool.ts'
@@ -29,8 +30,9 @@ export async function startSmtp(
   const spool = new Spool(config.dataDir)
   const mover = new Mover({ spool, pool, log })
   const addressBook = new AddressBook({ spool, pool, databaseUrl, log })
+  const blockedSenders = new BlockedSenders({ pool, databaseUrl, log })
   const server = createListener(
-    { spool, mover, addressBook, log },
+    { spool, mover, addressBook, blockedSenders, log },
     { mailDomain: config.mailDomain, maxConnections: config.smtp.maxConnections },
   )
   await new Promise<void>((resolve, reject) => {
@@ -42,7 +44,7 @@ export async function startSmtp(
     async stop() {
       await new Promise<void>((resolve) => server.close(() => resolve()))
       await mover.stop()
-      await addressBook.stop()
+      await Promise.all([addressBook.stop(), blockedSenders.stop()])
       await pool.end()
       spool.close()
     },

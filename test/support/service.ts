@@ -14,10 +14,12 @@ import { createKeyringSource, masterKeys } from '../../sql/keyring.ts'
 import { insertPlatformKey } from '../../sql/keys.ts'
 import { createProject, type Project } from '../../sql/projects.ts'
 import type { Resolve } from '../../workers/guardedRequest.ts'
+import type { LookUp } from '../../workers/lookUp.ts'
 import { RUNNERS } from '../../workers/main.ts'
 import { type PoolSettings, startPool } from '../../workers/pool.ts'
 import { createTransport } from '../../workers/transport.ts'
 import { createTestDatabase, type TestDatabase } from './database.ts'
+import { createTestDns } from './dns.ts'
 import { startTcpProxy, type TcpProxy } from './tcpProxy.ts'
 import { waitFor } from './waitFor.ts'
 
@@ -64,6 +66,8 @@ export type TestServiceOptions = {
   pool?: Partial<PoolSettings>
   /** Names, for requests on a tenant's behalf. */
   resolve?: Resolve
+  /** The DNS, as far as senders are checked; one without records when left out. */
+  lookUp?: LookUp
 }
 
 export const silentLog = pino({ level: process.env.TEST_LOG_LEVEL ?? 'silent' })
@@ -100,6 +104,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
           transport,
           allowPrivateNetworks: config.allowPrivateNetworks,
           keyring: createKeyringSource(masterKeys(config)),
+          lookUp: options.lookUp ?? createTestDns(),
           ...(options.resolve === undefined ? {} : { resolve: options.resolve }),
         },
       ),

@@ -57,9 +57,14 @@ export async function talkSmtp(port: number): Promise<SmtpTalk> {
 }
 
 /** Delivers these exact bytes (CRLF lines) to one recipient; answers the reply to DATA's end. */
-export async function deliverRaw(port: number, to: string, raw: string | Buffer): Promise<string> {
+export async function deliverRaw(
+  port: number,
+  to: string,
+  raw: string | Buffer,
+  { sender = 'sender@example.com' }: { sender?: string } = {},
+): Promise<string> {
   await using talk = await talkSmtp(port)
-  await talk.say('MAIL FROM:<sender@example.com>')
+  await talk.say(`MAIL FROM:<${sender}>`)
   await talk.say(`RCPT TO:<${to}>`)
   await talk.say('DATA')
   const text = Buffer.isBuffer(raw) ? raw.toString('latin1') : Buffer.from(raw).toString('latin1')

@@ -19,6 +19,7 @@ import { RUNNERS } from '../../workers/main.ts'
 import { startPool } from '../../workers/pool.ts'
 import { startTill, type Till } from '../../workers/till.ts'
 import { createTransport } from '../../workers/transport.ts'
+import { createTestDns } from './dns.ts'
 import { type Agent, silentLog, startTestService, type TestService } from './service.ts'
 
 export const SEPOLIA = USDC_NETWORKS['base-sepolia']
@@ -122,6 +123,7 @@ async function startWorker(service: TestService, options: WorkerOptions): Promis
       mailDomain: config.mailDomain,
       transport,
       till,
+      lookUp: createTestDns(),
       allowPrivateNetworks: config.allowPrivateNetworks,
     },
   )

@@ -1,0 +1,58 @@
+import type { Logger } from 'pino'
+import { addressKey, domainOf } from '../../shared/address.ts'
+import type { Pool } from '../../sql/db.ts'
+import { listBlockedSenders, RULES_CHANNEL } from '../../sql/emailRules.ts'
+import { type Subscription, subscribe } from '../../sql/listen.ts'
+
+/**
+ * Knows who is blocked from which inbox, so that RCPT can say so. It may know it too late, while Postgres is away: the
+ * worker that stores a message asks again.
+ */
+export class BlockedSenders {
+  readonly #byInbox = new Map<string, Set<string>>()
+  readonly #pool: Pool
+  readonly #log: Logger
+  readonly #subscription: Subscription
+  #turn = Promise.resolve()
+
+  constructor(options: { pool: Pool; databaseUrl: string; log: Logger }) {
+    this.#pool = options.pool
+    this.#log = options.log
+    this.#subscription = subscribe({
+      databaseUrl: options.databaseUrl,
+      channel: RULES_CHANNEL,
+      name: 'purser smtp rules',
+      onNotify: (inbox) => this.#inTurn(inbox),
+      onConnect: () => this.#inTurn(null),
+      onError: (error) => this.#log.warn({ err: error }, 'rule notifications interrupted'),
+    })
+  }
+
+  /** Whether an inbox refuses whatever comes from this sender. */
+  has(inbox: string, sender: string): boolean {
+    const values = this.#byInbox.get(inbox)
+    if (values === undefined || sender === '') return false
+    return values.has(addressKey(sender)) || values.has(`*@${domainOf(sender)}`)
+  }
+
+  /** Reads the rules of one inbox, or of all, one reading after the other. */
+  #inTurn(inbox: string | null): void {
+    this.#turn = this.#turn.then(async () => {
+      try {
+        const blocked = await listBlockedSenders(this.#pool, inbox)
+        if (inbox === null) this.#byInbox.clear()
+        else this.#byInbox.delete(inbox)
+        for (const { inbox: of, value } of blocked) {
+          this.#byInbox.set(of, (this.#byInbox.get(of) ?? new Set()).add(value))
+        }
+      } catch (error) {
+        this.#log.warn({ err: error }, 'the rules could not be read')
+      }
+    })
+  }
+
+  async stop(): Promise<void> {
+    await this.#subscription.stop()
+    await this.#turn
+  }
+}

@@ -1,0 +1,56 @@
+/** The verdict words of RFC 8601 §2.7. */
+export const AUTHENTICATION_WORDS = [
+  'none',
+  'pass',
+  'fail',
+  'policy',
+  'neutral',
+  'softfail',
+  'temperror',
+  'permerror',
+] as const
+
+export type AuthenticationWord = (typeof AUTHENTICATION_WORDS)[number]
+
+/** What is known of who sent a message: SPF (RFC 7208), DKIM (RFC 6376), DMARC (RFC 7489), ARC (RFC 8617). */
+export type Authentication = {
+  spf: AuthenticationWord
+  dkim: AuthenticationWord
+  dmarc: AuthenticationWord
+  arc: AuthenticationWord
+  /** It came from an inbox of this service, whose key its sender holds; then nothing else was checked. */
+  internal: boolean
+}
+
+const unchecked = (word: AuthenticationWord, internal: boolean): Authentication => ({
+  spf: word,
+  dkim: word,
+  dmarc: word,
+  arc: word,
+  internal,
+})
+
+/** Of a message between two inboxes of this service. */
+export const INTERNAL = unchecked('none', true)
+/** Of a message that could not be checked in time. */
+export const UNCHECKED = unchecked('temperror', false)
+
+/** Any other word is one of ours gone wrong. */
+export const authenticationWord = (word: string | undefined): AuthenticationWord =>
+  AUTHENTICATION_WORDS.find((known) => known === word) ?? 'none'
+
+/** The label of a message whose From cannot be believed. */
+export const UNAUTHENTICATED_LABEL = 'unauthenticated'
+
+/**
+ * Whether the sender is somebody else than From says: DMARC fails, or the message names an address of ours and did not
+ * come from us.
+ */
+export function isForged(
+  authentication: Authentication,
+  { fromDomains, ownDomain }: { fromDomains: readonly string[]; ownDomain: string },
+): boolean {
+  if (authentication.internal) return false
+  if (authentication.dmarc === 'fail') return true
+  return fromDomains.includes(ownDomain) && authentication.dmarc !== 'pass'
+}

@@ -1,0 +1,17 @@
+import type { LookUp } from '../../workers/lookUp.ts'
+
+/** Records by name and type, e.g. `{ 'example.com TXT': [['v=spf1 -all']] }`; an error where the DNS is to fail. */
+export type Zone = Record<string, unknown[] | Error>
+
+/** A DNS that knows these records and no others. */
+export function createTestDns(zone: Zone = {}): LookUp {
+  return async (name, type) => {
+    const records = zone[`${name.toLowerCase()} ${type}`]
+    if (records instanceof Error) throw records
+    if (records !== undefined) return records as string[]
+    throw dnsError('ENOTFOUND')
+  }
+}
+
+/** What node:dns throws. */
+export const dnsError = (code: string): Error => Object.assign(new Error(`query ${code}`), { code })
