@@ -1,5 +1,5 @@
 /** The verdict words of RFC 8601 §2.7. */
-export const AUTHENTICATION_WORDS = [
+const AUTHENTICATION_WORDS = [
   'none',
   'pass',
   'fail',

@@ -1,8 +1,8 @@
 /** Mail that no person wrote to this inbox alone: automatic answers (RFC 3834) and lists (RFC 2369, RFC 2919). */
 
 /** Labels that tell agents such mail apart: one that answers it may talk to a machine, or to hundreds. */
-export const AUTO_REPLY_LABEL = 'auto-reply'
-export const LIST_LABEL = 'list'
+const AUTO_REPLY_LABEL = 'auto-reply'
+const LIST_LABEL = 'list'
 
 type Header = { key: string; value: string }
 

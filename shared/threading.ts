@@ -64,3 +64,33 @@ export function alternativeMessageId(messageId: string, n: number): string {
   const at = messageId.lastIndexOf('@')
   return `${messageId.slice(0, at)}.${n}${messageId.slice(at)}`
 }
+
+/** `Re:` as mail programs write it in the languages of their users; with a count as in `Re[2]:`. */
+const REPLY_PREFIX =
+  /^\s*(?:re|aw|antw|ant|sv|vs|odp|rif|res|ynt|atb|vá|bls|σχετ|απ|отв|ответ|回复|答复|回覆|返信|رد|הב)\s*(?:\[\d{1,4}\]|\(\d{1,4}\)|\^\d{1,4})?\s*[:：]\s*/iu
+const PREFIXES_MAX = 20
+
+/** A subject without its reply prefixes, in one case and spacing; and whether it had any. */
+export function baseSubject(subject: string): { base: string; isReply: boolean } {
+  let base = subject
+  let isReply = false
+  for (let n = 0; n < PREFIXES_MAX && REPLY_PREFIX.test(base); n++) {
+    base = base.replace(REPLY_PREFIX, '')
+    isReply = true
+  }
+  return { base: base.normalize('NFKC').toLowerCase().replace(/\s+/g, ' ').trim(), isReply }
+}
+
+/** The key by which threads of one subject are found; null for a subject that says nothing. */
+export function subjectKey(subject: string): Buffer | null {
+  const { base } = baseSubject(subject)
+  return base === '' ? null : createHash('sha256').update(base).digest()
+}
+
+/** Whether two messages went between the same people, in whatever direction. */
+export function sameParticipants(left: readonly string[], right: readonly string[]): boolean {
+  const [one, other] = [left, right].map(
+    (list) => new Set(list.map((address) => address.toLowerCase())),
+  )
+  return one!.size === other!.size && [...one!].every((address) => other!.has(address))
+}

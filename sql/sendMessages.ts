@@ -1,6 +1,6 @@
 import { newThreadId } from '../shared/ids.ts'
 import { searchVector } from '../shared/searchTerms.ts'
-import { messageIdHash } from '../shared/threading.ts'
+import { messageIdHash, subjectKey } from '../shared/threading.ts'
 import type { Queryable } from './db.ts'
 import { addJobsFrom } from './jobs.ts'
 
@@ -31,13 +31,13 @@ const ACCEPT = `
     from jsonb_to_recordset($1::jsonb) as i (
       n int, project_id text, message_id text, hash text, thread_row bigint, new_thread_id text, from_address text,
       to_list text[], cc_list text[], bcc_list text[], subject text, body text, html text,
-      in_reply_to text[], reference_ids text[], search tsvector),
+      in_reply_to text[], reference_ids text[], search tsvector, subject_key text),
     (select clock_timestamp()::timestamptz(3) as now) clock
     where exists (
       select from projects p where p.id = i.project_id and p.deleted_at is null for key share)
   ), begun as (
-    insert into threads (id, project_id, subject, created_at, updated_at, message_count)
-    select new_thread_id, project_id, subject, now, now, 1 from intent where thread_row is null
+    insert into threads (id, project_id, subject, created_at, updated_at, message_count, subject_key)
+    select new_thread_id, project_id, subject, now, now, 1, decode(subject_key, 'hex') from intent where thread_row is null
     returning row, id
   ), joined as (
     select row from threads where row in (select thread_row from intent) order by row for no key update
@@ -103,6 +103,7 @@ export async function acceptMessages(
     html: intent.html,
     in_reply_to: intent.inReplyTo,
     reference_ids: intent.references,
+    subject_key: subjectKey(intent.subject)?.toString('hex') ?? null,
     search: searchVector(intent.projectId, {
       subject: intent.subject,
       from: [intent.from],

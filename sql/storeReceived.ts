@@ -3,7 +3,14 @@ import type { Authentication } from '../shared/authentication.ts'
 import { newThreadId } from '../shared/ids.ts'
 import type { ReceivedMail } from '../shared/receivedMail.ts'
 import { searchVector } from '../shared/searchTerms.ts'
-import { alternativeMessageId, ancestors, messageIdHash } from '../shared/threading.ts'
+import {
+  alternativeMessageId,
+  ancestors,
+  baseSubject,
+  messageIdHash,
+  sameParticipants,
+  subjectKey,
+} from '../shared/threading.ts'
 import { insertAttachments } from './attachments.ts'
 import { type Pool, type Queryable, transaction } from './db.ts'
 import { recordEvents } from './events.ts'
@@ -42,7 +49,7 @@ export async function storeReceived(
       mail,
       authentication,
       messageId,
-      threadRow: known.threadRow,
+      threadRow: known.threadRow ?? (await findThreadBySubject(db, arrival, mail)),
     })
     return 'stored'
   })
@@ -102,6 +109,42 @@ async function lookAround(db: Queryable, projectId: string, mail: ReceivedMail):
   }
 }
 
+/** How far back a reply is looked for that names no message it answers. */
+const SUBJECT_DAYS = 30
+const THREADS_LOOKED_AT = 5
+const MESSAGES_LOOKED_AT = 20
+
+/**
+ * The thread of a reply that names nothing: one of the same subject, between the same people, not long ago. Only for a
+ * subject that says it is a reply: to join by subject alone puts the invoices of two months, or of two people, together.
+ */
+async function findThreadBySubject(
+  db: Queryable,
+  arrival: Arrival,
+  mail: ReceivedMail,
+): Promise<string | null> {
+  const key = subjectKey(mail.subject)
+  const named = mail.links.inReplyTo.length > 0 || mail.links.references.length > 0
+  if (named || key === null || !baseSubject(mail.subject).isReply) return null
+  const { rows } = await db.query<{ thread_row: string; participants: string[] }>({
+    name: 'find-thread-by-subject',
+    text: `
+      select t.row as thread_row, m.participants
+      from (
+        select row, updated_at from threads
+        where project_id = $1 and subject_key = $2 and updated_at > $3::timestamptz - interval '${SUBJECT_DAYS} days'
+        order by updated_at desc limit ${THREADS_LOOKED_AT}
+      ) t cross join lateral (
+        select from_addresses || to_addresses || cc_addresses as participants from messages
+        where thread_row = t.row order by created_at desc, row desc limit ${MESSAGES_LOOKED_AT}
+      ) m
+      order by t.updated_at desc`,
+    values: [arrival.projectId, key, arrival.receivedAt],
+  })
+  const own = [...mail.from, ...mail.to, ...mail.cc]
+  return rows.find(({ participants }) => sameParticipants(participants, own))?.thread_row ?? null
+}
+
 /** The next free alternative to a Message-ID that another message of this inbox holds (contract §4). */
 async function freeMessageId(db: Queryable, projectId: string, wanted: string): Promise<string> {
   for (let probe = 1; ; probe++) {
@@ -120,8 +163,8 @@ const INSERT = `
   with clock as (
     select clock_timestamp()::timestamptz(3) as now
   ), begun as (
-    insert into threads (id, project_id, subject, created_at, updated_at, message_count)
-    select $2, $1, $16, $22, now, 1 from clock where $3::bigint is null
+    insert into threads (id, project_id, subject, created_at, updated_at, message_count, subject_key)
+    select $2, $1, $16, $22, now, 1, $26::bytea from clock where $3::bigint is null
     returning row, id
   ), grown as (
     update threads set message_count = message_count + 1, updated_at = greatest(updated_at, now)
@@ -193,6 +236,7 @@ async function insertReceived(
         text: [mail.text, ...mail.attachments.map(({ filename }) => filename)].join('\n'),
       }),
       JSON.stringify(authentication),
+      subjectKey(mail.subject),
     ],
   })
   const { message_row: messageRow, thread_id: threadId } = rows[0]!

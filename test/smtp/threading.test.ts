@@ -93,3 +93,45 @@ test('a 2,000-character identifier and a self-reference store like any other', a
   const threads = await threadsOf(agent, 2)
   expect(threads.long).not.toBe(threads.self!)
 })
+
+test('a reply that names nothing joins the thread of its subject, between the same people, within 30 days', async () => {
+  const agent = await service.newAgent()
+  await mail(agent, 'offer', { subject: 'Offer  no. 7' })
+  await waitForMessages(agent, 1)
+  const cases: [id: string, extra: object, joins: boolean][] = [
+    ['plain', { subject: 'Re: offer no. 7' }, true],
+    ['german', { subject: 'AW: Re[2]: Offer no. 7' }, true],
+    ['chinese', { subject: '回复：Offer no. 7' }, true],
+    ['no-prefix', { subject: 'Offer no. 7' }, false],
+    ['other-subject', { subject: 'Re: Offer no. 8' }, false],
+    ['empty', { subject: 'Re:' }, false],
+    ['stranger', { subject: 'Re: Offer no. 7', from: 'mallory@example.com' }, false],
+    ['more-people', { subject: 'Re: Offer no. 7', cc: 'carl@example.com' }, false],
+    ['names-another', { subject: 'Re: Offer no. 7', inReplyTo: '<elsewhere@example.com>' }, false],
+  ]
+  for (const [n, [id, extra]] of cases.entries()) {
+    await mail(agent, id, extra)
+    await waitForMessages(agent, n + 2)
+  }
+  const threads = await threadsOf(agent, cases.length + 1)
+  for (const [id, , joins] of cases) {
+    expect([id, threads[id] === threads.offer]).toEqual([id, joins])
+  }
+  await service.database.pool.query(
+    `update threads set updated_at = updated_at - interval '31 days'`,
+  )
+  await mail(agent, 'late', { subject: 'Re: Offer no. 7' })
+  expect((await threadsOf(agent, cases.length + 2)).late).not.toBe(threads.offer!)
+})
+
+test('a reply without any reference joins the message that we sent', async () => {
+  const agent = await service.newAgent()
+  const { body } = await agent.post('/v0/messages/send', {
+    to: ['ada@example.com'],
+    subject: 'Question',
+    text: '?',
+  })
+  await mail(agent, 'answer', { subject: 'RE: Question' })
+  const items = await waitForMessages(agent, 2)
+  expect(items.map((item) => item.threadId)).toEqual([body.threadId, body.threadId])
+})
