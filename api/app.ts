@@ -22,6 +22,7 @@ import { openApiDocument } from './openApi.ts'
 import { paymentRecordRoutes } from './paymentRecords.ts'
 import { paymentRoutes } from './payments.ts'
 import { platformRoutes } from './platform.ts'
+import { projectWebhookRoutes } from './projectWebhooks.ts'
 import { type Route, RouteTable } from './routeTable.ts'
 import { sellerRoutes } from './sellers.ts'
 import { sendingRoutes } from './sending.ts'
@@ -106,6 +107,7 @@ function createRoutes(services: Services) {
     .use(logRoutes(services))
     .use(sellerRoutes(services))
     .use(webhookRoutes(services))
+    .use(projectWebhookRoutes(services))
     .use(platformRoutes(services))
     .use(paymentRoutes(services))
     .use(paymentRecordRoutes(services))

@@ -64,19 +64,19 @@ export function readUrlPattern(text: string, allowPrivate: boolean): ResourceUrl
   }
 }
 
-/** Reads `webhookUrl` in its normal form, without a fragment, which is never sent. @throws {ApiError} 400 */
-function readWebhookUrl(text: string, allowPrivate: boolean): string {
+/** Reads the URL of a webhook in its normal form, without a fragment, which is never sent. @throws {ApiError} 400 */
+export function readOutboundUrl(field: string, text: string, allowPrivate: boolean): string {
   try {
     parseResourceUrl(text)
   } catch (error) {
     if (!(error instanceof ResourceUrlError)) throw error
-    throw badRequest(`webhookUrl ${error.message}`)
+    throw badRequest(`${field} ${error.message}`)
   }
-  refuseFault('webhookUrl', text, allowPrivate)
+  refuseFault(field, text, allowPrivate)
   const url = new URL(text)
   url.hash = ''
   if (url.href.length > URL_MAX_LENGTH) {
-    throw badRequest(`webhookUrl must be at most ${URL_MAX_LENGTH} characters`)
+    throw badRequest(`${field} must be at most ${URL_MAX_LENGTH} characters`)
   }
   return url.href
 }
@@ -141,7 +141,9 @@ export async function readChange(
       ? {}
       : {
           webhookUrl:
-            webhookUrl === null ? null : readWebhookUrl(webhookUrl, config.allowPrivateNetworks),
+            webhookUrl === null
+              ? null
+              : readOutboundUrl('webhookUrl', webhookUrl, config.allowPrivateNetworks),
         }),
     ...(webhookSecret === undefined ? {} : { webhookSecret }),
   }

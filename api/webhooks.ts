@@ -1,6 +1,7 @@
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { encodeCursor } from '../shared/cursor.ts'
+import { EVENT_SCOPES } from '../shared/events.ts'
 import {
   type Attempt,
   type Delivery,
@@ -10,8 +11,8 @@ import {
   NoWebhookError,
   replayDelivery,
 } from '../sql/deliveryLog.ts'
-import { projectOf, type Services } from './context.ts'
-import { conflict, notFound } from './errors.ts'
+import { identityOf, type Services } from './context.ts'
+import { ApiError, conflict, notFound } from './errors.ts'
 import { operation, PageQuery, Time } from './operation.ts'
 import { readPage } from './page.ts'
 
@@ -24,6 +25,7 @@ const ListQuery = t.Composite([
   PageQuery,
   t.Object({
     endpointId: t.Optional(t.String({ minLength: 1, maxLength: 100 })),
+    webhookId: t.Optional(t.String({ minLength: 1, maxLength: 100 })),
     status: t.Optional(Status),
   }),
 ])
@@ -32,6 +34,8 @@ const Params = t.Object({ deliveryId: t.String({ minLength: 1, maxLength: 100 })
 const DeliverySchema = t.Object({
   deliveryId: t.String(),
   endpointId: NullableString,
+  webhookId: NullableString,
+  messageId: NullableString,
   paymentId: NullableString,
   event: t.String(),
   idempotencyKey: t.String(),
@@ -66,6 +70,8 @@ const WholeDeliverySchema = t.Composite([
 const EXAMPLE_DELIVERY = {
   deliveryId: 'whd_0a1b2c3d4e5f60718293a4b5',
   endpointId: 'se_0a1b2c3d4e5f60718293a4b5',
+  webhookId: null,
+  messageId: null,
   paymentId: 'pay_0a1b2c3d4e5f60718293a4b5',
   event: 'payment.received',
   idempotencyKey: 'whd_0a1b2c3d4e5f60718293a4b5',
@@ -94,7 +100,9 @@ const EXAMPLE_WHOLE = {
 const toView = (delivery: Delivery) => ({
   deliveryId: delivery.id,
   endpointId: delivery.endpointId,
-  paymentId: delivery.subjectId,
+  webhookId: delivery.webhookId,
+  messageId: delivery.event.startsWith('message.') ? delivery.subjectId : null,
+  paymentId: delivery.event.startsWith('message.') ? null : delivery.subjectId,
   event: delivery.event,
   idempotencyKey: delivery.idempotencyKey,
   url: delivery.url,
@@ -114,7 +122,8 @@ const toAttemptView = (attempt: Attempt) => ({
   response: attempt.responsePrefix,
 })
 
-const describe = { tag: 'Webhooks', access: 'payments:accept' } as const
+const describe = { tag: 'Webhooks', access: 'key' } as const
+const FORBIDDEN = { 403: 'The key has no scope that hears of events' }
 const missing = () => notFound('Delivery not found')
 
 /** The log of webhook deliveries, and sending one again. */
@@ -123,15 +132,22 @@ export function webhookRoutes({ pool }: Services) {
     ...toView(delivery),
     attempts: (await listAttempts(pool, delivery.id)).map(toAttemptView),
   })
+  const find = async (request: Request, id: string) => {
+    const { projectId, events } = heardBy(request)
+    const delivery = await findDelivery(pool, { projectId, id })
+    if (delivery === null || !events.includes(delivery.event)) throw missing()
+    return delivery
+  }
   return new Elysia({ prefix: '/v0/webhooks/deliveries' })
     .get(
       '',
       async ({ request, query }) => {
         const { limit, cursor } = readPage(query)
-        const { endpointId, status } = query
+        const { endpointId, webhookId, status } = query
         const found = await listDeliveries(pool, {
-          projectId: projectOf(request).projectId,
+          ...heardBy(request),
           ...(endpointId === undefined ? {} : { endpointId }),
+          ...(webhookId === undefined ? {} : { webhookId }),
           ...(status === undefined ? {} : { status }),
           limit: limit + 1,
           cursor,
@@ -161,16 +177,14 @@ export function webhookRoutes({ pool }: Services) {
             }),
             example: { deliveries: [EXAMPLE_DELIVERY], count: 1 },
           },
+          errors: FORBIDDEN,
         }),
       },
     )
     .get(
       '/:deliveryId',
       async ({ request, params }) => {
-        const { projectId } = projectOf(request)
-        const delivery = await findDelivery(pool, { projectId, id: params.deliveryId })
-        if (delivery === null) throw missing()
-        return whole(delivery)
+        return whole(await find(request, params.deliveryId))
       },
       {
         params: Params,
@@ -184,7 +198,7 @@ export function webhookRoutes({ pool }: Services) {
             schema: WholeDeliverySchema,
             example: EXAMPLE_WHOLE,
           },
-          errors: { 404: 'Delivery not found' },
+          errors: { ...FORBIDDEN, 404: 'Delivery not found' },
         }),
       },
     )
@@ -192,13 +206,14 @@ export function webhookRoutes({ pool }: Services) {
       '/:deliveryId/replay',
       async ({ request, params }) => {
         try {
-          const { projectId } = projectOf(request)
+          await find(request, params.deliveryId)
+          const { projectId } = heardBy(request)
           const delivery = await replayDelivery(pool, { projectId, id: params.deliveryId })
           if (delivery === null) throw missing()
           return await whole(delivery)
         } catch (error) {
           if (!(error instanceof NoWebhookError)) throw error
-          throw conflict('The endpoint of this delivery no longer has a webhook')
+          throw conflict('The webhook of this delivery is gone')
         }
       },
       {
@@ -217,10 +232,24 @@ export function webhookRoutes({ pool }: Services) {
             example: { ...EXAMPLE_WHOLE, status: 'pending' },
           },
           errors: {
+            ...FORBIDDEN,
             404: 'Delivery not found',
-            409: 'The endpoint is deleted or has no webhook any more',
+            409: 'The endpoint or the webhook is deleted',
           },
         }),
       },
     )
+}
+
+/** Kinds of events, and the scope that may see their deliveries. */
+const HEARD_WITH = Object.entries({ ...EVENT_SCOPES, 'payment.received': 'payments:accept' })
+
+/** The project of a key, and the kinds of events that it may hear of. @throws {ApiError} 403 */
+function heardBy(request: Request): { projectId: string; events: string[] } {
+  const { projectId, scopes } = identityOf(request)
+  const events = HEARD_WITH.flatMap(([event, scope]) => (scopes.includes(scope) ? [event] : []))
+  if (projectId === null || events.length === 0) {
+    throw new ApiError(403, 'forbidden', 'Missing required scope: payments:accept or mail:read')
+  }
+  return { projectId, events }
 }

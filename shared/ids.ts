@@ -37,3 +37,6 @@ export const newCheckId = (): string => randomId('chk_')
 
 /** The identifier of an email rule (contract §4). */
 export const newRuleId = (): string => randomId('rul_')
+
+/** The identifier of a project's webhook. */
+export const newWebhookId = (): string => randomId('wh_')

@@ -1,17 +1,13 @@
 import { newDeliveryId } from '../shared/ids.ts'
 import type { Pool, Queryable } from './db.ts'
 import { addJobsFrom } from './jobs.ts'
-import {
-  SECRET_COLUMNS,
-  type SecretRow,
-  type StoredSecret,
-  storedSecret,
-} from './webhookSecrets.ts'
+import { type SecretRow, type StoredSecret, storedSecret } from './webhookSecrets.ts'
 
 /** An event for one webhook URL. */
 export type NewDelivery = {
   projectId: string
-  endpointId: string
+  /** Of whose webhook: a seller's endpoint's, or one of the project's own. */
+  to: { endpointId: string } | { webhookId: string }
   /** What the event is about, such as a payment's id. */
   subjectId: string | null
   /** `payment.received`, sent as X-Service-Event. */
@@ -38,18 +34,19 @@ export async function createDelivery(
     text: `
       with inserted as (
         insert into webhook_deliveries
-          (id, project_id, endpoint_id, subject_id, event, idempotency_key, url, body, next_attempt_at)
-        values ($1, $2, $3, $4, $5, $1, $6, $7, date_trunc('milliseconds', clock_timestamp()))
+          (id, project_id, endpoint_id, subject_id, event, idempotency_key, url, body, webhook_id, next_attempt_at)
+        values ($1, $2, $3, $4, $5, $1, $6, $7, $8, date_trunc('milliseconds', clock_timestamp()))
         returning id as payload_id
       ) ${addJobsFrom('inserted', 'deliver_webhook', 'deliveryId')}`,
     values: [
       id,
       delivery.projectId,
-      delivery.endpointId,
+      'endpointId' in delivery.to ? delivery.to.endpointId : null,
       delivery.subjectId,
       delivery.event,
       delivery.url,
       Buffer.from(delivery.body),
+      'webhookId' in delivery.to ? delivery.to.webhookId : null,
     ],
   })
   if (Number(rows[0]?.count) !== 1) throw new Error('the delivery was not queued')
@@ -60,7 +57,8 @@ export async function createDelivery(
 export type DueDelivery = {
   id: string
   projectId: string
-  endpointId: string | null
+  /** Whose webhook it is for: an endpoint, or a webhook of the project. */
+  ownerId: string | null
   event: string
   idempotencyKey: string
   url: string
@@ -75,7 +73,7 @@ export type DueDelivery = {
 type DueRow = SecretRow & {
   id: string
   project_id: string
-  endpoint_id: string | null
+  owner_id: string | null
   event: string
   idempotency_key: string
   url: string
@@ -95,10 +93,14 @@ export async function findDueDeliveries(
   const { rows } = await db.query<DueRow>({
     name: 'find-due-deliveries',
     text: `
-      select d.id, d.project_id, d.endpoint_id, d.event, d.idempotency_key, d.url, d.body, d.attempt,
-             d.attempts_before, ${SECRET_COLUMNS}
+      select d.id, d.project_id, coalesce(d.endpoint_id, d.webhook_id) as owner_id, d.event, d.idempotency_key, d.url, d.body, d.attempt,
+             d.attempts_before, e.webhook_secret,
+             coalesce(e.webhook_key_id, w.webhook_key_id) as webhook_key_id,
+             coalesce(e.webhook_wrapped_key, w.webhook_wrapped_key) as webhook_wrapped_key,
+             coalesce(e.webhook_ciphertext, w.webhook_ciphertext) as webhook_ciphertext
       from webhook_deliveries d
       left join seller_endpoints e on e.id = d.endpoint_id and e.deleted_at is null
+      left join project_webhooks w on w.id = d.webhook_id and w.deleted_at is null
       where d.id = any ($1) and d.status = 'pending'`,
     values: [ids],
   })
@@ -109,7 +111,7 @@ export async function findDueDeliveries(
 const toDueDelivery = (row: DueRow): DueDelivery => ({
   id: row.id,
   projectId: row.project_id,
-  endpointId: row.endpoint_id,
+  ownerId: row.owner_id,
   event: row.event,
   idempotencyKey: row.idempotency_key,
   url: row.url,

@@ -8,7 +8,9 @@ type DeliveryStatus = 'pending' | 'delivered' | 'aborted' | 'exhausted'
 /** A delivery as its seller sees it. */
 export type Delivery = {
   id: string
+  /** Of a seller's endpoint, or of a project's webhook. */
   endpointId: string | null
+  webhookId: string | null
   subjectId: string | null
   event: string
   idempotencyKey: string
@@ -36,6 +38,7 @@ export type Attempt = {
 type DeliveryRow = {
   id: string
   endpoint_id: string | null
+  webhook_id: string | null
   subject_id: string | null
   event: string
   idempotency_key: string
@@ -48,12 +51,13 @@ type DeliveryRow = {
   row: string
 }
 
-const COLUMNS = `id, endpoint_id, subject_id, event, idempotency_key, url, status, attempt, next_attempt_at, error,
+const COLUMNS = `id, endpoint_id, webhook_id, subject_id, event, idempotency_key, url, status, attempt, next_attempt_at, error,
   created_at, row`
 
 const toDelivery = (row: DeliveryRow): Delivery => ({
   id: row.id,
   endpointId: row.endpoint_id,
+  webhookId: row.webhook_id,
   subjectId: row.subject_id,
   event: row.event,
   idempotencyKey: row.idempotency_key,
@@ -69,6 +73,9 @@ const toDelivery = (row: DeliveryRow): Delivery => ({
 export type DeliveryFilter = {
   projectId: string
   endpointId?: string
+  webhookId?: string
+  /** Kinds of events that may be seen. */
+  events: readonly string[]
   status?: DeliveryStatus
   subjectId?: string
   cursor: Cursor | null
@@ -82,11 +89,13 @@ export async function listDeliveries(db: Queryable, filter: DeliveryFilter): Pro
     filter.cursor === null ? 'infinity' : new Date(filter.cursor.atMs),
     filter.cursor?.row ?? 0n,
     filter.limit,
+    filter.events,
   ]
   // Spelled out per filter: a plan for "null or equal" would read every row of the project.
   const conditions = (
     [
       ['endpoint_id', filter.endpointId],
+      ['webhook_id', filter.webhookId],
       ['status', filter.status],
       ['subject_id', filter.subjectId],
     ] as const
@@ -97,7 +106,8 @@ export async function listDeliveries(db: Queryable, filter: DeliveryFilter): Pro
   })
   const { rows } = await db.query<DeliveryRow>(
     `select ${COLUMNS} from webhook_deliveries
-     where project_id = $1 and (created_at, row) < ($2::timestamptz, $3::bigint) ${conditions.join(' ')}
+     where project_id = $1 and (created_at, row) < ($2::timestamptz, $3::bigint)
+       and event = any ($5) ${conditions.join(' ')}
      order by created_at desc, row desc limit $4`,
     values,
   )
@@ -148,8 +158,9 @@ export async function replayDelivery(
 ): Promise<Delivery | null> {
   return transaction(pool, async (db) => {
     const { rows } = await db.query<{ has_secret: boolean | null }>(
-      `select ${HAS_SECRET} as has_secret from webhook_deliveries d
+      `select ${HAS_SECRET} or w.id is not null as has_secret from webhook_deliveries d
        left join seller_endpoints e on e.id = d.endpoint_id and e.deleted_at is null
+       left join project_webhooks w on w.id = d.webhook_id and w.deleted_at is null
        where d.project_id = $1 and d.id = $2 for update of d`,
       [target.projectId, target.id],
     )
@@ -178,10 +189,14 @@ export async function replayDelivery(
  */
 export async function abortDeliveriesOf(
   db: Queryable,
-  of: ({ endpointId: string } | { projectId: string }) & { error: string },
+  of: ({ endpointId: string } | { webhookId: string } | { projectId: string }) & { error: string },
 ): Promise<void> {
   const [column, id] =
-    'endpointId' in of ? ['endpoint_id', of.endpointId] : ['project_id', of.projectId]
+    'endpointId' in of
+      ? ['endpoint_id', of.endpointId]
+      : 'webhookId' in of
+        ? ['webhook_id', of.webhookId]
+        : ['project_id', of.projectId]
   await db.query(
     `with doomed as materialized (
        select id from webhook_deliveries where ${column} = $1 and status = 'pending' order by id for update

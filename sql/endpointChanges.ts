@@ -109,7 +109,7 @@ async function changeEndpoint(
   { projectId, id, change }: { projectId: string; id: string; change: EndpointChange },
 ): Promise<ChangedEndpoint | null> {
   const found = await db.query<{ webhook_url: string | null; has_secret: boolean }>(
-    `select webhook_url, ${HAS_SECRET} as has_secret from seller_endpoints
+    `select webhook_url, ${HAS_SECRET} as has_secret from seller_endpoints e
      where project_id = $1 and id = $2 and deleted_at is null for update`,
     [projectId, id],
   )

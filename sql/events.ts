@@ -1,5 +1,6 @@
 import type { EventData, EventType } from '../shared/events.ts'
 import type { Queryable } from './db.ts'
+import { createDelivery } from './deliveries.ts'
 
 /** Channel that names projects in which something happened; with `!` before it, one whose keys or scopes changed. */
 export const EVENTS_CHANNEL = 'events'
@@ -15,6 +16,7 @@ export type NewEvent = { projectId: string; type: EventType; data: EventData }
  */
 export async function recordEvents(db: Queryable, events: readonly NewEvent[]): Promise<void> {
   if (events.length === 0) return
+  await queueWebhooks(db, events)
   await db.query({
     name: 'record-events',
     text: `
@@ -39,6 +41,35 @@ export async function recordEvents(db: Queryable, events: readonly NewEvent[]): 
       ),
     ],
   })
+}
+
+/** Queues the webhooks that the projects have for these events. */
+async function queueWebhooks(db: Queryable, events: readonly NewEvent[]): Promise<void> {
+  const { rows } = await db.query<{
+    id: string
+    project_id: string
+    url: string
+    events: EventType[]
+    now: Date
+  }>({
+    name: 'find-webhooks-for-events',
+    text: `select id, project_id, url, events, clock_timestamp()::timestamptz(3) as now from project_webhooks
+           where project_id = any ($1) and deleted_at is null and events && $2::text[] order by row`,
+    values: [events.map(({ projectId }) => projectId), events.map(({ type }) => type)],
+  })
+  for (const { projectId, type, data } of events) {
+    for (const webhook of rows) {
+      if (webhook.project_id !== projectId || !webhook.events.includes(type)) continue
+      await createDelivery(db, {
+        projectId,
+        to: { webhookId: webhook.id },
+        subjectId: 'paymentId' in data ? data.paymentId : data.messageId,
+        event: type,
+        url: webhook.url,
+        body: Buffer.from(JSON.stringify({ type, createdAt: webhook.now.toISOString(), data })),
+      })
+    }
+  }
 }
 
 /** One event as it is stored; `seq` is its number in its project. */

@@ -210,6 +210,10 @@ export async function deleteProject(pool: Pool, id: string): Promise<boolean> {
     await db.query('update projects set deleted_at = clock_timestamp() where id = $1', [id])
     await revokeProjectKey(db, id)
     await deleteEndpointsOfProject(db, id)
+    await db.query(
+      'update project_webhooks set deleted_at = clock_timestamp() where project_id = $1 and deleted_at is null',
+      [id],
+    )
     await addJob(db, {
       task: 'purge_project',
       payload: { projectId: id },

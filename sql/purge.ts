@@ -35,13 +35,26 @@ export async function purgeProject(pool: Pool, projectId: string): Promise<void>
   await purgeCredentials(pool, projectId)
   await purgeAudit(pool, projectId)
   await purgeDeliveries(pool, projectId)
-  for (let removed = PURGE_BATCH; removed === PURGE_BATCH; ) {
-    const { rowCount } = await pool.query(
-      `delete from threads where row in (
-         select t.row from threads t join projects p on p.id = t.project_id
-         where t.project_id = $1 and p.deleted_at is not null limit ${PURGE_BATCH})`,
-      [projectId],
-    )
-    removed = rowCount ?? 0
+  for (const table of OWN_TABLES) {
+    for (let removed = PURGE_BATCH; removed === PURGE_BATCH; ) {
+      const { rowCount } = await pool.query(
+        `delete from ${table} where ctid = any (array(
+           select t.ctid from ${table} t join projects p on p.id = t.project_id
+           where t.project_id = $1 and p.deleted_at is not null limit ${PURGE_BATCH}))`,
+        [projectId],
+      )
+      removed = rowCount ?? 0
+    }
   }
 }
+
+/** What is nobody's once mail and deliveries are gone. */
+const OWN_TABLES = [
+  'threads',
+  'deleted_messages',
+  'email_rules',
+  'events',
+  'event_streams',
+  'project_webhooks',
+  'idempotency_keys',
+] as const

@@ -85,14 +85,11 @@ const credentialShelf: Shelf = {
   },
 }
 
-const webhookShelf: Shelf = {
+/** Webhooks of sellers' endpoints and of projects lie in tables of their own, in columns of the same names. */
+const webhookShelf = (table: 'seller_endpoints' | 'project_webhooks'): Shelf => ({
   start: [''],
   count: (db, currentId) =>
-    count(
-      db,
-      'select count(*)::int as count from seller_endpoints where webhook_key_id <> $1',
-      currentId,
-    ),
+    count(db, `select count(*)::int as count from ${table} where webhook_key_id <> $1`, currentId),
   async take(db, currentId, after) {
     const { rows } = await db.query<{
       id: string
@@ -100,7 +97,7 @@ const webhookShelf: Shelf = {
       webhook_key_id: string
       webhook_wrapped_key: Buffer
     }>(
-      `select id, project_id, webhook_key_id, webhook_wrapped_key from seller_endpoints
+      `select id, project_id, webhook_key_id, webhook_wrapped_key from ${table}
        where webhook_key_id <> $1 and id > $2
        order by id limit ${BATCH} for no key update skip locked`,
       [currentId, ...after],
@@ -115,7 +112,7 @@ const webhookShelf: Shelf = {
   },
   async put(db, rewrapped) {
     await db.query(
-      `update seller_endpoints e set webhook_key_id = n.key_id, webhook_wrapped_key = n.wrapped_key
+      `update ${table} e set webhook_key_id = n.key_id, webhook_wrapped_key = n.wrapped_key
        from unnest($1::text[], $2::text[], $3::bytea[]) n (id, key_id, wrapped_key) where e.id = n.id`,
       [
         rewrapped.map(({ at }) => at[0]),
@@ -124,9 +121,13 @@ const webhookShelf: Shelf = {
       ],
     )
   },
-}
+})
 
-const SHELVES = [credentialShelf, webhookShelf]
+const SHELVES = [
+  credentialShelf,
+  webhookShelf('seller_endpoints'),
+  webhookShelf('project_webhooks'),
+]
 
 /** How many secrets are under other master keys than the current one. */
 export async function countStale(db: Queryable, keyring: Keyring): Promise<number> {

@@ -155,7 +155,7 @@ async function announce(db: Queryable, payment: SettledRow, receiptText: string)
   if (endpoint === null || endpoint.webhookUrl === null) return
   await createDelivery(db, {
     projectId: payment.project_id,
-    endpointId: endpoint.id,
+    to: { endpointId: endpoint.id },
     subjectId: payment.id,
     event: 'payment.received',
     url: endpoint.webhookUrl,

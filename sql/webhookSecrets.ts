@@ -9,10 +9,8 @@ export type SecretRow = {
   webhook_ciphertext: Buffer | null
 }
 
-export const SECRET_COLUMNS = `webhook_secret, webhook_key_id, webhook_wrapped_key, webhook_ciphertext`
-
-/** Whether an endpoint has a secret, encrypted or from before secrets were. */
-export const HAS_SECRET = `(webhook_ciphertext is not null or webhook_secret is not null)`
+/** Whether an endpoint `e` has a secret, encrypted or from before secrets were. */
+export const HAS_SECRET = `(e.webhook_ciphertext is not null or e.webhook_secret is not null)`
 
 /** Takes an endpoint's secret away. */
 export const NO_SECRET = `webhook_secret = null, webhook_key_id = null, webhook_wrapped_key = null,

@@ -27,7 +27,7 @@ export const deliverWebhook: Task<'deliver_webhook'> = async (payload, deps) => 
   const isNext = (found: DueDelivery | null) => found !== null && found.attempt === attempt - 1
   let delivery = await read()
   if (delivery === null || !isNext(delivery)) return
-  const lane = delivery.endpointId ?? deliveryId
+  const lane = delivery.ownerId ?? deliveryId
   const turn = await deps.lanes.enter(lane, delivery.projectId)
   if (!turn.granted) {
     const runAt = new Date(Date.now() + turn.returnInMs)
@@ -71,11 +71,11 @@ async function attemptDelivery(
 
 async function signingSecret(
   { keyring, pool }: TaskDeps,
-  { projectId, endpointId }: DueDelivery,
+  { projectId, ownerId }: DueDelivery,
   secret: StoredSecret,
 ): Promise<string> {
   if (keyring === undefined) throw new Error('webhooks are delivered with a keyring')
-  return openWebhookSecret(await keyring(pool), { projectId, id: endpointId ?? '', secret })
+  return openWebhookSecret(await keyring(pool), { projectId, id: ownerId ?? '', secret })
 }
 
 function post(deps: TaskDeps, delivery: DueDelivery, secret: string): Promise<GuardedResponse> {

@@ -9,6 +9,7 @@ export const OPERATIONS = {
   deleteSellersEndpointsByEndpointId: ['DELETE', '/v0/sellers/endpoints/{endpointId}', 'json'],
   deleteThreadsByThreadId: ['DELETE', '/v0/threads/{threadId}', 'json'],
   deleteVaultByName: ['DELETE', '/v0/vault/{name}', 'json'],
+  deleteWebhooksByWebhookId: ['DELETE', '/v0/webhooks/{webhookId}', 'json'],
   getEmailRules: ['GET', '/v0/email-rules', 'json'],
   getEvents: ['GET', '/v0/events', 'bytes'],
   getLogs: ['GET', '/v0/logs', 'json'],
@@ -30,6 +31,7 @@ export const OPERATIONS = {
   getVaultByNameTotp: ['GET', '/v0/vault/{name}/totp', 'json'],
   getVaultByNameVersions: ['GET', '/v0/vault/{name}/versions', 'json'],
   getVaultByNameVersionsByVersion: ['GET', '/v0/vault/{name}/versions/{version}', 'json'],
+  getWebhooks: ['GET', '/v0/webhooks', 'json'],
   getWebhooksDeliveries: ['GET', '/v0/webhooks/deliveries', 'json'],
   getWebhooksDeliveriesByDeliveryId: ['GET', '/v0/webhooks/deliveries/{deliveryId}', 'json'],
   getWhoami: ['GET', '/v0/whoami', 'json'],
@@ -37,6 +39,7 @@ export const OPERATIONS = {
   patchPlatformProjectsByProjectId: ['PATCH', '/v0/platform/projects/{projectId}', 'json'],
   patchSellersEndpointsByEndpointId: ['PATCH', '/v0/sellers/endpoints/{endpointId}', 'json'],
   patchThreadsByThreadId: ['PATCH', '/v0/threads/{threadId}', 'json'],
+  patchWebhooksByWebhookId: ['PATCH', '/v0/webhooks/{webhookId}', 'json'],
   postEmailRules: ['POST', '/v0/email-rules', 'json'],
   postMessagesByMessageIdReply: ['POST', '/v0/messages/{messageId}/reply', 'json'],
   postMessagesSend: ['POST', '/v0/messages/send', 'json'],
@@ -47,6 +50,8 @@ export const OPERATIONS = {
   postSellersEndpointsByEndpointIdRotateSecret: ['POST', '/v0/sellers/endpoints/{endpointId}/rotate-secret', 'json'],
   postVaultByNameTotpBackup: ['POST', '/v0/vault/{name}/totp/backup', 'json'],
   postVaultByNameVersionsByVersionRestore: ['POST', '/v0/vault/{name}/versions/{version}/restore', 'json'],
+  postWebhooks: ['POST', '/v0/webhooks', 'json'],
+  postWebhooksByWebhookIdRotateSecret: ['POST', '/v0/webhooks/{webhookId}/rotate-secret', 'json'],
   postWebhooksDeliveriesByDeliveryIdReplay: ['POST', '/v0/webhooks/deliveries/{deliveryId}/replay', 'json'],
   putSellersEndpoints: ['PUT', '/v0/sellers/endpoints', 'json'],
   putVaultByName: ['PUT', '/v0/vault/{name}', 'json'],
@@ -66,6 +71,8 @@ export type Operations = {
   deleteThreadsByThreadId: { input: { path: { threadId: string } }; result: void }
   /** Delete a credential with all its versions, for good. */
   deleteVaultByName: { input: { path: { /** 1 to 128 characters of any script, percent-encoded; a slash is %2F. */ name: string } }; result: void }
+  /** Delete a webhook for events. */
+  deleteWebhooksByWebhookId: { input: { path: { webhookId: string } }; result: void }
   /** List email rules, newest first. */
   getEmailRules: { input: { query?: { /** Maximum results, at most 100; a larger value counts as 100. */ limit?: number | undefined; /** nextPageToken of a previous response, unchanged. */ pageToken?: string | undefined } }; result: { rules: { id: string; type: "ALLOW" | "BLOCK"; scope: "RECEIVE" | "SEND" | "REPLY"; value: string; createdAt: string }[]; count: number; nextPageToken?: string } }
   /** Follow what happens, as server-sent events. */
@@ -108,10 +115,12 @@ export type Operations = {
   getVaultByNameVersions: { input: { path: { /** 1 to 128 characters of any script, percent-encoded; a slash is %2F. */ name: string } }; result: { versions: { /** The number of the version, 1 being the first. */ version: number; type: "LOGIN" | "API_KEY" | "OAUTH" | "TOTP" | "SSH_KEY" | "DATABASE" | "SMTP" | "AWS" | "CERTIFICATE" | "CUSTOM" | "CARD" | "SHIPPING_ADDRESS"; metadata: Record<string, unknown>; expiresAt: string | null; createdAt: string; /** Whether the name stands for this version. */ current: boolean }[]; count: number } }
   /** Get one version with its secret. */
   getVaultByNameVersionsByVersion: { input: { path: { /** 1 to 128 characters of any script, percent-encoded; a slash is %2F. */ name: string; version: number } }; result: { credentialId: string; type: "LOGIN" | "API_KEY" | "OAUTH" | "TOTP" | "SSH_KEY" | "DATABASE" | "SMTP" | "AWS" | "CERTIFICATE" | "CUSTOM" | "CARD" | "SHIPPING_ADDRESS"; name: string; /** The number of the version, 1 being the first. */ version: number; metadata: Record<string, unknown>; expiresAt: string | null; /** The secret fields; in place of a TOTP secret stands [use /v0/vault/:name/totp]. */ data: Record<string, unknown>; hasTOTP: boolean; createdAt: string; current: boolean } }
+  /** List webhooks for events, newest first. */
+  getWebhooks: { input: { query?: { /** Maximum results, at most 100; a larger value counts as 100. */ limit?: number | undefined; /** nextPageToken of a previous response, unchanged. */ pageToken?: string | undefined } }; result: { webhooks: { webhookId: string; url: string; events: ("message.received" | "message.sent" | "message.failed" | "message.bounced" | "payment.settled" | "payment.failed")[]; createdAt: string }[]; count: number; nextPageToken?: string } }
   /** List webhook deliveries, newest first. */
-  getWebhooksDeliveries: { input: { query?: { /** Maximum results, at most 100; a larger value counts as 100. */ limit?: number | undefined; /** nextPageToken of a previous response, unchanged. */ pageToken?: string | undefined; endpointId?: string | undefined; status?: "pending" | "delivered" | "aborted" | "exhausted" | undefined } }; result: { deliveries: { deliveryId: string; endpointId: string | null; paymentId: string | null; event: string; idempotencyKey: string; url: string; status: "pending" | "delivered" | "aborted" | "exhausted"; attemptCount: number; nextAttemptAt: string | null; createdAt: string }[]; count: number; nextPageToken?: string } }
+  getWebhooksDeliveries: { input: { query?: { /** Maximum results, at most 100; a larger value counts as 100. */ limit?: number | undefined; /** nextPageToken of a previous response, unchanged. */ pageToken?: string | undefined; endpointId?: string | undefined; webhookId?: string | undefined; status?: "pending" | "delivered" | "aborted" | "exhausted" | undefined } }; result: { deliveries: { deliveryId: string; endpointId: string | null; webhookId: string | null; messageId: string | null; paymentId: string | null; event: string; idempotencyKey: string; url: string; status: "pending" | "delivered" | "aborted" | "exhausted"; attemptCount: number; nextAttemptAt: string | null; createdAt: string }[]; count: number; nextPageToken?: string } }
   /** Get a webhook delivery with its attempts. */
-  getWebhooksDeliveriesByDeliveryId: { input: { path: { deliveryId: string } }; result: { deliveryId: string; endpointId: string | null; paymentId: string | null; event: string; idempotencyKey: string; url: string; status: "pending" | "delivered" | "aborted" | "exhausted"; attemptCount: number; nextAttemptAt: string | null; createdAt: string; attempts: { /** Counts over replays too. */ number: number; at: string; /** HTTP status; null when no answer came. */ status: number | null; ms: number; /** The first 1 KB of the answer. */ response: string | null }[] } }
+  getWebhooksDeliveriesByDeliveryId: { input: { path: { deliveryId: string } }; result: { deliveryId: string; endpointId: string | null; webhookId: string | null; messageId: string | null; paymentId: string | null; event: string; idempotencyKey: string; url: string; status: "pending" | "delivered" | "aborted" | "exhausted"; attemptCount: number; nextAttemptAt: string | null; createdAt: string; attempts: { /** Counts over replays too. */ number: number; at: string; /** HTTP status; null when no answer came. */ status: number | null; ms: number; /** The first 1 KB of the answer. */ response: string | null }[] } }
   /** Who this key acts as. */
   getWhoami: { input: Record<never, never>; result: { identityId: string | null; projectId: string | null; name: string; email: string | null; displayName: string; type: string; purpose: string | null; scopes: string[]; /** Requests so far; counted within a few seconds. */ usageCount: number; lastUsedAt: string | null; createdAt: string | null; wallet: { address: string } | null } }
   /** Add and remove labels. */
@@ -122,6 +131,8 @@ export type Operations = {
   patchSellersEndpointsByEndpointId: { input: { path: { endpointId: string }; body: { priceUsdc?: string | undefined; /** The chain this service is connected to, which is also the default. */ network?: string | undefined; description?: string | null | undefined; webhookUrl?: string | null | undefined; webhookSecret?: string | undefined } }; result: { endpointId: string; urlPattern: string; priceUsdc: string; network: string; description: string | null; webhookUrl: string | null; active: boolean; verification: { status: "pending" | "verified" | "failed" | "unreachable"; checkedAt: string | null; detail: string | null }; createdAt: string; /** Only when it is new. Shown here and never again. */ webhookSecret?: string } }
   /** Add and remove labels on every message of a thread. */
   patchThreadsByThreadId: { input: { path: { threadId: string }; body: { addLabels?: string[] | undefined; removeLabels?: string[] | undefined } }; result: { threadId: string; inboxId: string; /** Subject of the first message. */ subject: string; createdAt: string; /** When the last message was added. */ updatedAt: string; totalMessages: number; messages: { messageId: string; threadId: string; from: string[]; to: string[]; subject: string; text: string; /** Reply-only text; on received messages. */ extractedText?: string; labels: string[]; createdAt: string; inboxId: string; cc: string[]; attachments: { attachmentId: string; filename: string; contentType: string; /** Bytes after decoding. */ size: number; contentId: string | null; disposition: string }[]; /** On sent messages: queued, sent, deferred, bounced or failed. */ deliveryStatus?: string; deliveryError?: string | null; /** On received messages, in the words of RFC 8601. A message whose dmarc is fail has the label unauthenticated. */ authentication?: { /** Whether the sending host may use the envelope sender (RFC 7208). */ spf: string; /** Whether a signature holds (RFC 6376). */ dkim: string; /** Whether either vouches for the domain in From (RFC 7489). */ dmarc: string; /** Whether the forwarders vouch for it (RFC 8617). */ arc: string; /** It came from an inbox of this service. */ internal: boolean } }[] } }
+  /** Change a webhook for events. */
+  patchWebhooksByWebhookId: { input: { path: { webhookId: string }; body: { url?: string | undefined; events?: ("message.received" | "message.sent" | "message.failed" | "message.bounced" | "payment.settled" | "payment.failed")[] | undefined } }; result: { webhookId: string; url: string; events: ("message.received" | "message.sent" | "message.failed" | "message.bounced" | "payment.settled" | "payment.failed")[]; createdAt: string } }
   /** Add an email rule. */
   postEmailRules: { input: { body: { type: "ALLOW" | "BLOCK"; scope: "RECEIVE" | "SEND" | "REPLY"; /** An address, or *@ and a domain. */ value: string } }; result: { id: string; type: "ALLOW" | "BLOCK"; scope: "RECEIVE" | "SEND" | "REPLY"; value: string; createdAt: string } }
   /** Reply to a message. */
@@ -142,8 +153,12 @@ export type Operations = {
   postVaultByNameTotpBackup: { input: { path: { /** 1 to 128 characters of any script, percent-encoded; a slash is %2F. */ name: string } }; result: { code: string; remaining: number } }
   /** Make an old version the newest. */
   postVaultByNameVersionsByVersionRestore: { input: { path: { /** 1 to 128 characters of any script, percent-encoded; a slash is %2F. */ name: string; version: number } }; result: { credentialId: string; type: "LOGIN" | "API_KEY" | "OAUTH" | "TOTP" | "SSH_KEY" | "DATABASE" | "SMTP" | "AWS" | "CERTIFICATE" | "CUSTOM" | "CARD" | "SHIPPING_ADDRESS"; name: string; /** The number of the version, 1 being the first. */ version: number; metadata: Record<string, unknown>; expiresAt: string | null; createdAt: string } }
+  /** Register a webhook for events. */
+  postWebhooks: { input: { body: { url: string; events: ("message.received" | "message.sent" | "message.failed" | "message.bounced" | "payment.settled" | "payment.failed")[]; /** To sign with; one is made when left out. */ secret?: string | undefined } }; result: { webhookId: string; url: string; events: ("message.received" | "message.sent" | "message.failed" | "message.bounced" | "payment.settled" | "payment.failed")[]; createdAt: string; /** Shown here and never again. */ secret: string } }
+  /** Replace the secret of a webhook for events. */
+  postWebhooksByWebhookIdRotateSecret: { input: { path: { webhookId: string } }; result: { webhookId: string; url: string; events: ("message.received" | "message.sent" | "message.failed" | "message.bounced" | "payment.settled" | "payment.failed")[]; createdAt: string; /** Shown here and never again. */ secret: string } }
   /** Send a webhook again. */
-  postWebhooksDeliveriesByDeliveryIdReplay: { input: { path: { deliveryId: string } }; result: { deliveryId: string; endpointId: string | null; paymentId: string | null; event: string; idempotencyKey: string; url: string; status: "pending" | "delivered" | "aborted" | "exhausted"; attemptCount: number; nextAttemptAt: string | null; createdAt: string; attempts: { /** Counts over replays too. */ number: number; at: string; /** HTTP status; null when no answer came. */ status: number | null; ms: number; /** The first 1 KB of the answer. */ response: string | null }[] } }
+  postWebhooksDeliveriesByDeliveryIdReplay: { input: { path: { deliveryId: string } }; result: { deliveryId: string; endpointId: string | null; webhookId: string | null; messageId: string | null; paymentId: string | null; event: string; idempotencyKey: string; url: string; status: "pending" | "delivered" | "aborted" | "exhausted"; attemptCount: number; nextAttemptAt: string | null; createdAt: string; attempts: { /** Counts over replays too. */ number: number; at: string; /** HTTP status; null when no answer came. */ status: number | null; ms: number; /** The first 1 KB of the answer. */ response: string | null }[] } }
   /** Register an endpoint, or change the one of the same URL. */
   putSellersEndpoints: { input: { body: { /** The full URL of what is paid for, as a payer sees it. Query and fragment are dropped; the host is lower-cased. */ urlPattern: string; priceUsdc: string; /** The chain this service is connected to, which is also the default. */ network?: string | undefined; description?: string | null | undefined; webhookUrl?: string | null | undefined; webhookSecret?: string | undefined } }; result: { endpointId: string; urlPattern: string; priceUsdc: string; network: string; description: string | null; webhookUrl: string | null; active: boolean; verification: { status: "pending" | "verified" | "failed" | "unreachable"; checkedAt: string | null; detail: string | null }; createdAt: string; /** Only when it is new. Shown here and never again. */ webhookSecret?: string } }
   /** Store a credential, or overwrite the one of the same name. */

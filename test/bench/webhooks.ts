@@ -62,7 +62,7 @@ async function addDeliveries(
     for (let n = 0; n < count; n++) {
       await createDelivery(db, {
         projectId: project.id,
-        endpointId: endpoints[n % endpoints.length]!,
+        to: { endpointId: endpoints[n % endpoints.length]! },
         subjectId: null,
         event: 'payment.received',
         url: receiver.url,

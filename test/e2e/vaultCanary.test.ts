@@ -310,7 +310,7 @@ async function useWebhooks(
     await transaction(pool, (db) =>
       createDelivery(db, {
         projectId,
-        endpointId,
+        to: { endpointId },
         subjectId: null,
         event: 'payment.received',
         url: receiver.url,

@@ -45,7 +45,7 @@ export async function sendEvent(
   const { id } = await transaction(pool, (db) =>
     createDelivery(db, {
       projectId: agent.project.id,
-      endpointId,
+      to: { endpointId },
       subjectId,
       event: 'payment.received',
       url: webhookUrl,

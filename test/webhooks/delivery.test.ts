@@ -45,6 +45,8 @@ test('an event arrives once, byte for byte, signed with the secret that was show
   expect(delivery).toEqual({
     deliveryId: id,
     endpointId: endpoint.endpointId,
+    webhookId: null,
+    messageId: null,
     paymentId: 'pay_1',
     event: 'payment.received',
     idempotencyKey: id,

@@ -205,7 +205,7 @@ test('nothing of one project is seen or changed by another, or without the scope
   const id = await sendEvent(service.database, agent, endpoint)
   await waitForEnd(agent, id)
   const [path, log] = [`${PATH}/${endpoint.endpointId}`, `/v0/webhooks/deliveries/${id}`]
-  const bare = await service.newAgent({ scopes: ['mail:read'] })
+  const bare = await service.newAgent({ scopes: ['vault:read'] })
   for (const [who, code] of [
     [stranger, 404],
     [bare, 403],
