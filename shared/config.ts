@@ -33,7 +33,14 @@ export type ReceiptSeed = { id: string; seed: Uint8Array }
 export type Config = {
   production: boolean
   http: { port: number; host: string; baseUrl: string }
-  smtp: { port: number; host: string; maxConnections: number }
+  smtp: {
+    port: number
+    host: string
+    maxConnections: number
+    maxConnectionsPerIp: number
+    /** PEM files for STARTTLS, which is not offered without them. */
+    tls: { certFile: string; keyFile: string } | null
+  }
   dataDir: string
   databaseUrl: string | undefined
   databasePoolSize: number
@@ -102,6 +109,8 @@ export function parseConfig(env: Record<string, string | undefined>): Config {
       port: values.SMTP_PORT,
       host: values.SMTP_HOST ?? values.HOST,
       maxConnections: values.SMTP_MAX_CONNECTIONS,
+      maxConnectionsPerIp: values.SMTP_MAX_CONNECTIONS_PER_IP,
+      tls: smtpTls(values),
     },
     dataDir: values.DATA_DIR,
     databaseUrl: values.DATABASE_URL,
@@ -127,6 +136,14 @@ export function parseConfig(env: Record<string, string | undefined>): Config {
     metricsToken: values.METRICS_TOKEN,
     logLevel: values.LOG_LEVEL,
   }
+}
+
+function smtpTls(values: z.output<typeof variables>): Config['smtp']['tls'] {
+  const { SMTP_TLS_CERT_FILE: certFile, SMTP_TLS_KEY_FILE: keyFile } = values
+  if (certFile !== undefined && keyFile !== undefined) return { certFile, keyFile }
+  if (certFile === undefined && keyFile === undefined) return null
+  const missing = certFile === undefined ? 'SMTP_TLS_CERT_FILE' : 'SMTP_TLS_KEY_FILE'
+  throw new ConfigError(`${missing}: it is missing, and must be set with its counterpart`)
 }
 
 const devnetKeys: readonly string[] = Object.values(DEVNET_ACCOUNTS).flatMap((account) =>

@@ -8,6 +8,8 @@ import {
 import { domainOf } from '../../shared/address.ts'
 import type { AddressBook } from './addressBook.ts'
 import type { BlockedSenders } from './blockedSenders.ts'
+import type { Certificate } from './certificate.ts'
+import type { ConnectionLimits } from './connectionLimits.ts'
 import type { Mover } from './mover.ts'
 import type { Spool } from './spool.ts'
 
@@ -18,6 +20,10 @@ const RECIPIENTS_MAX = 100
 /** Bytes of unfinished messages held in memory over all connections; past it a sender is asked to come back. */
 const IN_FLIGHT_MAX_BYTES = 256 * 1024 * 1024
 const IDLE_TIMEOUT_MS = 60_000
+/** However slowly it speaks, a connection ends; RFC 5321 §4.5.3.2 asks for ten minutes at the end of DATA. */
+const CONNECTION_MAX_MS = 20 * 60_000
+/** Who asks for this many recipients that do not exist is guessing addresses. */
+const UNKNOWN_RECIPIENTS_MAX = 20
 /** After SIGTERM a message under way has this long to be finished; the sender of any other keeps it and comes back. */
 const CLOSE_TIMEOUT_MS = 5_000
 
@@ -35,11 +41,16 @@ type Parts = {
   mover: Mover
   addressBook: AddressBook
   blockedSenders: BlockedSenders
+  limits: ConnectionLimits
   log: Logger
 }
 
 /** The inboxes of a session's accepted recipients, by the address the sender named. */
 const inboxesOf = new WeakMap<SMTPServerSession, Map<string, string>>()
+/** Recipients of a session that do not exist. */
+const unknownOf = new WeakMap<SMTPServerSession, number>()
+/** What ends a session that takes too long. */
+const deadlineOf = new WeakMap<SMTPServerSession, ReturnType<typeof setTimeout>>()
 
 /**
  * The inbound SMTP server (RFC 5321). A recipient is checked at RCPT; a message is answered 250 only when the spool has
@@ -47,14 +58,15 @@ const inboxesOf = new WeakMap<SMTPServerSession, Map<string, string>>()
  */
 export function createListener(
   parts: Parts,
-  options: { mailDomain: string; maxConnections: number },
+  options: { mailDomain: string; maxConnections: number; certificate: Certificate | null },
 ): SMTPServer {
   let inFlightBytes = 0
   const server = new SMTPServer({
     name: options.mailDomain,
     banner: 'Purser',
     size: MESSAGE_MAX_BYTES,
-    disabledCommands: ['AUTH', 'STARTTLS'],
+    disabledCommands: options.certificate === null ? ['AUTH', 'STARTTLS'] : ['AUTH'],
+    ...(options.certificate ?? {}),
     authOptional: true,
     disableReverseLookup: true,
     hideDSN: true,
@@ -63,6 +75,18 @@ export function createListener(
     socketTimeout: IDLE_TIMEOUT_MS,
     closeTimeout: CLOSE_TIMEOUT_MS,
     logger: false,
+    onConnect(session, callback) {
+      if (!parts.limits.enter(session.remoteAddress)) {
+        return callback(new SmtpReply(421, '4.7.0 Too many connections from your address'))
+      }
+      const timer = setTimeout(() => hangUp(server, session), CONNECTION_MAX_MS)
+      deadlineOf.set(session, timer)
+      callback()
+    },
+    onClose(session) {
+      parts.limits.leave(session.remoteAddress)
+      clearTimeout(deadlineOf.get(session))
+    },
     onMailFrom(_address, session, callback) {
       inboxesOf.set(session, new Map())
       callback()
@@ -85,6 +109,21 @@ export function createListener(
   return server
 }
 
+type Connection = {
+  session: SMTPServerSession
+  send(code: number, text: string): void
+  close(): void
+}
+
+function hangUp(server: SMTPServer, session: SMTPServerSession): void {
+  const connections = (server as unknown as { connections: Set<Connection> }).connections
+  for (const connection of connections) {
+    if (connection.session !== session) continue
+    connection.send(421, '4.4.2 This connection has lasted too long')
+    connection.close()
+  }
+}
+
 async function resolveRecipient(
   parts: Parts,
   mailDomain: string,
@@ -95,8 +134,15 @@ async function resolveRecipient(
   inboxesOf.set(session, inboxes)
   if (inboxes.size >= RECIPIENTS_MAX) throw new SmtpReply(452, '4.5.3 Too many recipients')
   if (domainOf(address) !== mailDomain) throw new SmtpReply(550, '5.7.1 Relaying denied')
+  const unknown = unknownOf.get(session) ?? 0
+  if (unknown >= UNKNOWN_RECIPIENTS_MAX) {
+    throw new SmtpReply(421, '4.7.0 Too many recipients that do not exist')
+  }
   const recipient = await parts.addressBook.find(address)
-  if (recipient === 'unknown') throw new SmtpReply(550, '5.1.1 No such inbox')
+  if (recipient === 'unknown') {
+    unknownOf.set(session, unknown + 1)
+    throw new SmtpReply(550, '5.1.1 No such inbox')
+  }
   if (recipient === 'undecided') throw new SmtpReply(451, '4.3.0 Address cannot be checked now')
   const { mailFrom } = session.envelope
   const sender = mailFrom === false ? '' : mailFrom.address

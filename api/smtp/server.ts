@@ -5,6 +5,8 @@ import type { Running } from '../../shared/service.ts'
 import { createPool } from '../../sql/db.ts'
 import { AddressBook } from './addressBook.ts'
 import { BlockedSenders } from './blockedSenders.ts'
+import { readCertificate, watchCertificate } from './certificate.ts'
+import { ConnectionLimits } from './connectionLimits.ts'
 import { createListener } from './listener.ts'
 import { Mover } from './mover.ts'
 import { Spool } from './spool.ts'
@@ -20,7 +22,9 @@ export async function startSmtp(
   config: Config,
   databaseUrl: string,
   log: Logger,
+  options: { certificateCheckMs?: number } = {},
 ): Promise<SmtpServer> {
+  const certificate = config.smtp.tls === null ? null : readCertificate(config.smtp.tls)
   const pool = createPool({
     url: databaseUrl,
     size: POOL_SIZE,
@@ -32,9 +36,25 @@ export async function startSmtp(
   const addressBook = new AddressBook({ spool, pool, databaseUrl, log })
   const blockedSenders = new BlockedSenders({ pool, databaseUrl, log })
   const server = createListener(
-    { spool, mover, addressBook, blockedSenders, log },
-    { mailDomain: config.mailDomain, maxConnections: config.smtp.maxConnections },
+    {
+      spool,
+      mover,
+      addressBook,
+      blockedSenders,
+      limits: new ConnectionLimits(config.smtp.maxConnectionsPerIp),
+      log,
+    },
+    { mailDomain: config.mailDomain, maxConnections: config.smtp.maxConnections, certificate },
   )
+  const unwatch =
+    config.smtp.tls === null
+      ? () => {}
+      : watchCertificate(config.smtp.tls, (renewed) => server.updateSecureContext(renewed), {
+          log,
+          ...(options.certificateCheckMs === undefined
+            ? {}
+            : { everyMs: options.certificateCheckMs }),
+        })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen(config.smtp.port, config.smtp.host, () => resolve())
@@ -42,6 +62,7 @@ export async function startSmtp(
   return {
     port: (server.server.address() as AddressInfo).port,
     async stop() {
+      unwatch()
       await new Promise<void>((resolve) => server.close(() => resolve()))
       await mover.stop()
       await Promise.all([addressBook.stop(), blockedSenders.stop()])

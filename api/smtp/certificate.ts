@@ -1,0 +1,67 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto'
+import { readFileSync, unwatchFile, watchFile } from 'node:fs'
+import type { Logger } from 'pino'
+import { ConfigError } from '../../shared/config.ts'
+
+/** PEM texts for STARTTLS. */
+export type Certificate = { cert: Buffer; key: Buffer }
+
+export type CertificateFiles = { certFile: string; keyFile: string }
+
+/** How often the files are looked at; certificates are renewed weeks before they end. */
+const WATCH_MS = 10_000
+
+/** Reads certificate and key. @throws {ConfigError} when one cannot be used, or they do not belong together. */
+export function readCertificate({ certFile, keyFile }: CertificateFiles): Certificate {
+  const cert = read('SMTP_TLS_CERT_FILE', certFile)
+  const key = read('SMTP_TLS_KEY_FILE', keyFile)
+  // Asked here, for a TLS context takes nonsense and fails every handshake later.
+  const parsed = parse('SMTP_TLS_CERT_FILE', 'a certificate', () => new X509Certificate(cert))
+  const privateKey = parse('SMTP_TLS_KEY_FILE', 'a private key', () => createPrivateKey(key))
+  if (!parsed.checkPrivateKey(privateKey)) {
+    throw new ConfigError('SMTP_TLS_KEY_FILE: must hold the key of the certificate')
+  }
+  return { cert, key }
+}
+
+function parse<Value>(variable: string, what: string, work: () => Value): Value {
+  try {
+    return work()
+  } catch {
+    throw new ConfigError(`${variable}: must hold ${what} in PEM form`)
+  }
+}
+
+function read(variable: string, file: string): Buffer {
+  try {
+    return readFileSync(file)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    throw new ConfigError(`${variable}: must name a file that can be read (${code})`)
+  }
+}
+
+/**
+ * Takes up a renewed certificate without a restart. One that cannot be used is told of, and the old one stays.
+ * @returns a function that ends the watch.
+ */
+export function watchCertificate(
+  files: CertificateFiles,
+  use: (certificate: Certificate) => void,
+  { log, everyMs = WATCH_MS }: { log: Logger; everyMs?: number },
+): () => void {
+  const renew = () => {
+    try {
+      use(readCertificate(files))
+      log.info('a renewed certificate is in use')
+    } catch (error) {
+      // Both files change one after the other: in between they may not fit.
+      log.warn({ err: error }, 'the certificate could not be renewed; the old one stays')
+    }
+  }
+  const names = [files.certFile, files.keyFile]
+  for (const name of names) watchFile(name, { interval: everyMs, persistent: false }, renew)
+  return () => {
+    for (const name of names) unwatchFile(name, renew)
+  }
+}
