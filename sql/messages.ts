@@ -113,42 +113,87 @@ export type MessageFilter = {
 /** One page of messages, newest first, and whether there are more. */
 export async function listMessages(
   db: Queryable,
-  { projectId, labels, after, before, cursor, limit }: MessageFilter,
+  filter: MessageFilter,
 ): Promise<{ messages: Message[]; more: boolean }> {
+  const { projectId, labels, after, limit } = filter
   const byLabel = labels.length > 0
+  const { at, row } = upperBound(filter)
   const { rows } = await db.query<MessageRow & { found: number }>({
     name: byLabel ? 'list-messages-by-label' : 'list-messages',
-    text: `
-      with page as (
-        select row, created_at, text_bytes from messages
-        where project_id = $1 and (created_at, row) < ($2::timestamptz, $3::bigint)
-          and created_at >= $5::timestamptz and created_at < $6::timestamptz
-          ${byLabel ? 'and labels @> $7::text[]' : ''}
-        order by created_at desc, row desc limit $4
-      )
-      ${WITHIN_BYTES()}`,
+    text: `with ${byLabel ? LABELLED_PAGE : PAGE} ${WITHIN_BYTES}`,
     values: [
       projectId,
-      cursor === null ? 'infinity' : new Date(cursor.atMs),
-      cursor?.row ?? 0n,
+      at,
+      row,
       limit + 1,
       after ?? '-infinity',
-      before ?? 'infinity',
-      ...(byLabel ? [labels] : []),
+      ...(byLabel ? [await rarestFirst(db, projectId, labels)] : []),
     ],
   })
   const messages = rows.slice(0, limit).map(toMessage)
   return { messages, more: messages.length < (rows[0]?.found ?? 0) }
 }
 
-/**
- * The messages of the query `page`, newest first, as far as their texts fit; their bodies are read for those alone.
- * @param further columns of `page`, as `s.column`.
- */
-export const WITHIN_BYTES = (further = 'null'): string => `
-  select ${COLUMNS}, t.id as thread_id, p.email_address, s.found, ${further}
+/** Where a page begins: behind the cursor, and before the moment that `before` names. */
+export function upperBound({ cursor, before }: Pick<MessageFilter, 'cursor' | 'before'>): {
+  at: Date | string
+  row: bigint
+} {
+  if (before !== null && (cursor === null || before.getTime() < cursor.atMs)) {
+    return { at: before, row: 0n }
+  }
+  return cursor === null
+    ? { at: 'infinity', row: 0n }
+    : { at: new Date(cursor.atMs), row: cursor.row }
+}
+
+const PAGE = `
+  page as (
+    select row, created_at, text_bytes from messages
+    where project_id = $1 and (created_at, row) < ($2::timestamptz, $3::bigint)
+      and created_at >= $5::timestamptz
+    order by created_at desc, row desc limit $4
+  )`
+
+/** Walks the messages of the first label and asks each for the others. */
+const LABELLED_PAGE = `
+  page as (
+    select m.row, m.created_at, m.text_bytes
+    from message_labels l join messages m on m.row = l.message_row
+    where l.project_id = $1 and l.label = ($6::text[])[1]
+      and (l.created_at, l.message_row) < ($2::timestamptz, $3::bigint) and l.created_at >= $5::timestamptz
+      and (cardinality($6::text[]) = 1 or m.labels @> $6::text[])
+    order by l.created_at desc, l.message_row desc limit $4
+  )`
+
+/** A label on more messages than this counts as common. */
+const COMMON = 1_000
+
+/** The labels, the one on the fewest messages first: it decides how many have to be looked at. */
+async function rarestFirst(
+  db: Queryable,
+  projectId: string,
+  labels: readonly string[],
+): Promise<readonly string[]> {
+  if (labels.length === 1) return labels
+  const { rows } = await db.query<{ label: string }>({
+    name: 'rarest-labels',
+    text: `select label from unnest($2::text[]) label
+           cross join lateral (
+             select count(*) as count from (
+               select from message_labels where project_id = $1 and label = label.label limit ${COMMON}) carrier
+           ) c
+           order by count`,
+    values: [projectId, labels],
+  })
+  return rows.map((row) => row.label)
+}
+
+/** The messages of the query `page`, newest first, as far as their texts fit; their bodies are read for those alone. */
+export const WITHIN_BYTES = `
+  select ${COLUMNS}, t.id as thread_id, p.email_address, s.found
   from (
-    select page.*, count(*) over ()::int as found,
+    select row, count(*) over ()::int as found,
            sum(text_bytes) over (order by created_at desc, row desc) - text_bytes as bytes_before
     from page
   ) s
@@ -189,7 +234,7 @@ export async function listThreadMessages(
         select row, created_at, text_bytes from messages where thread_row = $1
         order by created_at desc, row desc limit $2
       )
-      ${WITHIN_BYTES()}`,
+      ${WITHIN_BYTES}`,
     values: [threadRow, limit],
   })
   return rows.map(toMessage).reverse()

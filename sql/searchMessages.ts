@@ -1,7 +1,7 @@
 import type { Cursor } from '../shared/cursor.ts'
 import { type SearchQuery, searchText } from '../shared/searchQuery.ts'
 import type { Queryable } from './db.ts'
-import { type Message, type MessageRow, toMessage, WITHIN_BYTES } from './messages.ts'
+import { type Message, type MessageRow, toMessage, upperBound, WITHIN_BYTES } from './messages.ts'
 
 export type MessageSearch = {
   projectId: string
@@ -16,8 +16,8 @@ export type MessageSearch = {
 
 /** Newest messages looked at first: a common word fills its page from them, at any size of the inbox. */
 const NEWEST = 256
-/** Found messages sorted by time at most; a word that is in more of them is found by going back in time. */
-const SORTED_MAX = 20_000
+/** Found messages sorted by time at most; a word that is in more of them is found sooner by going back in time. */
+const SORTED_MAX = 2_000
 
 /** One page of the messages that match, newest first, and whether there are more. */
 export async function searchMessages(
@@ -27,12 +27,22 @@ export async function searchMessages(
   const newest = await read(db, search, 'newest')
   // Where the first look has more than a page, all it found is newer than all it did not look at.
   if (newest.length > search.limit) return pageOf(newest, search.limit)
-  const indexed = await read(db, search, 'index')
-  if ((indexed[0]?.candidates ?? 0) <= SORTED_MAX) return pageOf(indexed, search.limit)
-  return pageOf(await read(db, search, 'walk'), search.limit)
+  const way = (await isRare(db, search)) ? 'index' : 'walk'
+  return pageOf(await read(db, search, way), search.limit)
 }
 
-type FoundRow = MessageRow & { found: number; candidates: number }
+/** Whether few enough messages match to sort them all. */
+async function isRare(db: Queryable, { projectId, queries }: MessageSearch): Promise<boolean> {
+  const { rows } = await db.query<{ hits: number }>({
+    name: 'count-hits',
+    text: `select count(*)::int as hits from (
+             select from messages where search @@ $1::tsquery limit ${SORTED_MAX + 1}) hit`,
+    values: [queriesText(projectId, queries)],
+  })
+  return rows[0]!.hits <= SORTED_MAX
+}
+
+type FoundRow = MessageRow & { found: number }
 
 function pageOf(rows: FoundRow[], limit: number): { messages: Message[]; more: boolean } {
   const messages = rows.slice(0, limit).map(toMessage)
@@ -44,33 +54,24 @@ async function read(
   search: MessageSearch,
   way: 'newest' | 'index' | 'walk',
 ): Promise<FoundRow[]> {
-  const { projectId, queries, labels, after, before, cursor, limit } = search
+  const { projectId, queries, labels, after, limit } = search
+  const { at, row } = upperBound(search)
   const { rows } = await db.query<FoundRow>(
     `with ${CANDIDATES[way]}, page as (
-       select row, created_at, text_bytes, (select count(*) from candidates)::int as candidates
-       from candidates order by created_at desc, row desc limit $8
+       select row, created_at, text_bytes from candidates order by created_at desc, row desc limit $7
      )
-     ${WITHIN_BYTES('s.candidates')}`,
-    [
-      projectId,
-      cursor === null ? 'infinity' : new Date(cursor.atMs),
-      cursor?.row ?? 0n,
-      queriesText(projectId, queries),
-      labels,
-      after ?? '-infinity',
-      before ?? 'infinity',
-      limit + 1,
-    ],
+     ${WITHIN_BYTES}`,
+    [projectId, at, row, queriesText(projectId, queries), labels, after ?? '-infinity', limit + 1],
   )
   return rows
 }
 
 const WITHIN = `
   project_id = $1 and (created_at, row) < ($2::timestamptz, $3::bigint)
-  and created_at >= $6::timestamptz and created_at < $7::timestamptz`
+  and created_at >= $6::timestamptz`
 const FITS = 'labels @> $5::text[]'
 /** Kept from the index on purpose: this one is checked message by message. */
-const MATCHES_UNINDEXED = `(search || ''::tsvector) @@ $4::tsquery`
+const MATCHES_UNINDEXED = `coalesce(search, ''::tsvector) @@ $4::tsquery`
 const COLUMNS = 'row, created_at, text_bytes'
 
 const CANDIDATES = {
@@ -79,17 +80,19 @@ const CANDIDATES = {
       select ${COLUMNS}, search, labels from messages where ${WITHIN}
       order by created_at desc, row desc limit ${NEWEST}
     ), candidates as (
-      select ${COLUMNS} from looked_at where ${FITS} and ${MATCHES_UNINDEXED}
+      select ${COLUMNS} from looked_at where ${FITS} and search @@ $4::tsquery
     )`,
+  // The index alone decides what is read: its terms carry the project's mark already.
   index: `
-    candidates as materialized (
-      select ${COLUMNS} from messages where search @@ $4::tsquery and ${WITHIN} and ${FITS}
-      limit ${SORTED_MAX + 1}
+    hits as materialized (
+      select ${COLUMNS}, project_id, labels from messages where search @@ $4::tsquery
+    ), candidates as (
+      select ${COLUMNS} from hits where ${WITHIN} and ${FITS}
     )`,
   walk: `
     candidates as (
       select ${COLUMNS} from messages where ${WITHIN} and ${FITS} and ${MATCHES_UNINDEXED}
-      order by created_at desc, row desc limit $8
+      order by created_at desc, row desc limit $7
     )`,
 } as const
 
@@ -106,7 +109,7 @@ export async function findFirstReceived(
          and ($4 = '' or ${MATCHES_UNINDEXED})
        order by created_at, row limit 1
      )
-     ${WITHIN_BYTES()}`,
+     ${WITHIN_BYTES}`,
     [projectId, after, labels, queriesText(projectId, queries)],
   )
   return rows[0] === undefined ? null : toMessage(rows[0])

@@ -4,7 +4,9 @@
  */
 import { cpus, loadavg, totalmem } from 'node:os'
 import { apiRows } from './api.ts'
+import { inboxRows } from './inbox.ts'
 import { mailRows } from './mail.ts'
+import { mailPeerRows } from './mailPeers.ts'
 import { ROUNDS, type Row } from './measure.ts'
 import { paymentRows } from './payments.ts'
 import { createSetting, type Setting } from './setting.ts'
@@ -14,6 +16,8 @@ import { webhookRows } from './webhooks.ts'
 const PARTS: Record<string, (setting: Setting) => Promise<Row[]>> = {
   api: apiRows,
   mail: mailRows,
+  postfix: mailPeerRows,
+  inbox: inboxRows,
   payments: paymentRows,
   vault: vaultRows,
   webhooks: webhookRows,
