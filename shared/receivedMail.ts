@@ -6,6 +6,7 @@ import PostalMime, {
 } from 'postal-mime'
 import { automaticLabels } from './automaticMail.ts'
 import { htmlToText } from './htmlToText.ts'
+import { withBoundedParts } from './mimeBounds.ts'
 import { contentHash, rawHeader } from './rawMail.ts'
 import { replyText, replyTextFromHtml } from './replyText.ts'
 import { isMessageId, parseReferences, type ThreadLinks } from './threading.ts'
@@ -59,7 +60,7 @@ const UNPARSEABLE_TEXT_BYTES = 256 * 1024
  * @throws what the MIME parser throws; `unparseableMail` then stands in.
  */
 export async function readReceivedMail(raw: Uint8Array, domain: string): Promise<ReceivedMail> {
-  const email = await PostalMime.parse(raw, {
+  const email = await PostalMime.parse(withBoundedParts(raw), {
     maxNestingDepth: MAX_NESTING_DEPTH,
     maxHeadersSize: MAX_HEADERS_BYTES,
     maxRfc822NestingDepth: MAX_RFC822_DEPTH,
