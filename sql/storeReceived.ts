@@ -19,40 +19,49 @@ import type { Arrival } from './inbound.ts'
 /** What became of an arrival. */
 export type StoreOutcome = 'stored' | 'retransmission' | 'gone'
 
+/** A message that was read, and what is known of its sender. */
+export type Received = { arrival: Arrival; mail: ReceivedMail; authentication: Authentication }
+
 /**
- * Stores a parsed message in its inbox and thread, and settles the arrival, in one transaction. The project's row is
- * the inbox's lock: two messages of one inbox never decide on a thread or an identifier at the same time. What is
- * decided on must be read after the lock is held, by a statement of its own: a statement sees what was committed when it
- * began.
+ * Stores parsed messages of one inbox, each in its thread, and settles their arrivals, in one transaction. The project's
+ * row is the inbox's lock: two messages of one inbox never decide on a thread or an identifier at the same time. What
+ * is decided on must be read after the lock is held, by a statement of its own: a statement sees what was committed when
+ * it began.
+ * @param received of one project.
  */
 export async function storeReceived(
   pool: Pool,
-  arrival: Arrival,
-  mail: ReceivedMail,
-  authentication: Authentication,
-): Promise<StoreOutcome> {
+  received: readonly Received[],
+): Promise<StoreOutcome[]> {
   return transaction(pool, async (db) => {
-    if (!(await lockInbox(db, arrival))) return 'gone'
-    const known = await lookAround(db, arrival.projectId, mail)
-    if (known.isRetransmission) {
-      await db.query(
-        `update inbound_mails set state = 'retransmission', message_row = $2 where id = $1`,
-        [arrival.id, known.earlierRow],
-      )
-      return 'retransmission'
-    }
-    const messageId = known.idTaken
-      ? await freeMessageId(db, arrival.projectId, mail.links.messageId)
-      : mail.links.messageId
-    await insertReceived(db, {
-      arrival,
-      mail,
-      authentication,
-      messageId,
-      threadRow: known.threadRow ?? (await findThreadBySubject(db, arrival, mail)),
-    })
-    return 'stored'
+    const outcomes: StoreOutcome[] = []
+    for (const one of received) outcomes.push(await storeOne(db, one))
+    return outcomes
   })
+}
+
+async function storeOne(db: Queryable, received: Received): Promise<StoreOutcome> {
+  const { arrival, mail, authentication } = received
+  if (!(await lockInbox(db, arrival))) return 'gone'
+  const known = await lookAround(db, arrival.projectId, mail)
+  if (known.isRetransmission) {
+    await db.query(
+      `update inbound_mails set state = 'retransmission', message_row = $2 where id = $1`,
+      [arrival.id, known.earlierRow],
+    )
+    return 'retransmission'
+  }
+  const messageId = known.idTaken
+    ? await freeMessageId(db, arrival.projectId, mail.links.messageId)
+    : mail.links.messageId
+  await insertReceived(db, {
+    arrival,
+    mail,
+    authentication,
+    messageId,
+    threadRow: known.threadRow ?? (await findThreadBySubject(db, arrival, mail)),
+  })
+  return 'stored'
 }
 
 /** Locks the inbox and the arrival; false when the project is gone or the arrival was dealt with. */

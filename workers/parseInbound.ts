@@ -4,10 +4,10 @@ import { isReceived } from '../shared/emailRules.ts'
 import { type ReceivedMail, readReceivedMail, unparseableMail } from '../shared/receivedMail.ts'
 import { readRules } from '../sql/emailRules.ts'
 import { discardArrival, findArrival } from '../sql/inbound.ts'
-import { storeReceived } from '../sql/storeReceived.ts'
 import { authenticateMail } from './authenticateMail.ts'
 import type { Task } from './pool.ts'
 import { readMailApart } from './readMailApart.ts'
+import { storeBatches } from './storeBatches.ts'
 
 /**
  * A job fetched this often without an end may hold a message that takes its process down, or have been fetched together
@@ -42,6 +42,6 @@ export const parseInbound: Task<'parse_inbound'> = async (
   if (isForged(authentication, { fromDomains, ownDomain: mailDomain })) {
     mail.labels.push(UNAUTHENTICATED_LABEL)
   }
-  const outcome = await storeReceived(pool, arrival, mail, authentication)
+  const outcome = await storeBatches(pool).submit({ arrival, mail, authentication })
   log.debug({ inboundId, outcome }, 'arrival dealt with')
 }

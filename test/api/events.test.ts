@@ -383,5 +383,6 @@ async function storeMail(own: TestService, agent: Agent, raw: string): Promise<v
   ])
   const { rows } = await pool.query('select id from inbound_mails')
   const arrival = (await findArrival(pool, rows[0].id))!
-  await storeReceived(pool, arrival, await readReceivedMail(arrival.bytes, 'mail.test'), UNCHECKED)
+  const mail = await readReceivedMail(arrival.bytes, 'mail.test')
+  await storeReceived(pool, [{ arrival, mail, authentication: UNCHECKED }])
 }
