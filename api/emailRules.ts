@@ -1,7 +1,8 @@
-import { Type as t } from '@sinclair/typebox'
+import { type Static, Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { encodeCursor } from '../shared/cursor.ts'
+import { type Cursor, encodeCursor } from '../shared/cursor.ts'
 import { parseRuleValue, RULE_SCOPES, RULE_TYPES } from '../shared/emailRules.ts'
+import type { Pool } from '../sql/db.ts'
 import {
   createRule,
   deleteRule,
@@ -19,7 +20,7 @@ import { readPage } from './page.ts'
 const RuleType = t.Union(RULE_TYPES.map((type) => t.Literal(type)))
 const RuleScope = t.Union(RULE_SCOPES.map((scope) => t.Literal(scope)))
 
-const RuleBody = t.Object({
+export const RuleBody = t.Object({
   type: RuleType,
   scope: RuleScope,
   value: t.String({
@@ -29,12 +30,19 @@ const RuleBody = t.Object({
   }),
 })
 
-const RuleItem = t.Object({
+export const RuleItem = t.Object({
   id: t.String(),
   type: RuleType,
   scope: RuleScope,
   value: t.String(),
   createdAt: Time,
+})
+
+/** One page of rules. */
+export const RulePage = t.Object({
+  rules: t.Array(RuleItem),
+  count: t.Integer(),
+  nextPageToken: t.Optional(t.String()),
 })
 
 const EXAMPLE = {
@@ -58,17 +66,8 @@ export function emailRuleRoutes({ pool }: Services) {
   return new Elysia()
     .get(
       '/v0/email-rules',
-      async ({ request, query }) => {
-        const { limit, cursor } = readPage(query)
-        const { projectId } = projectOf(request)
-        const found = await listRules(pool, { projectId, limit: limit + 1, cursor })
-        const page = found.slice(0, limit)
-        const last = page.at(-1)
-        const answer = { rules: page.map(toItem), count: page.length }
-        if (found.length <= limit || last === undefined) return answer
-        const nextPageToken = encodeCursor({ atMs: last.createdAt.getTime(), row: last.row })
-        return { ...answer, nextPageToken }
-      },
+      ({ request, query }) =>
+        readRulePage(pool, { projectId: projectOf(request).projectId, ...readPage(query) }),
       {
         query: PageQuery,
         detail: operation({
@@ -78,11 +77,7 @@ export function emailRuleRoutes({ pool }: Services) {
           success: {
             status: 200,
             description: 'One page of rules.',
-            schema: t.Object({
-              rules: t.Array(RuleItem),
-              count: t.Integer(),
-              nextPageToken: t.Optional(t.String()),
-            }),
+            schema: RulePage,
             example: { rules: [EXAMPLE], count: 1 },
           },
         }),
@@ -91,24 +86,9 @@ export function emailRuleRoutes({ pool }: Services) {
     .post(
       '/v0/email-rules',
       async ({ request, body, set }) => {
-        const value = parseRuleValue(body.value)
-        if (value === null) {
-          throw badRequest('value must be one email address, or *@ and a domain')
-        }
-        try {
-          const { projectId } = projectOf(request)
-          const { rule, isNew } = await createRule(pool, projectId, { ...body, value })
-          set.status = isNew ? 201 : 200
-          return toItem(rule)
-        } catch (error) {
-          if (error instanceof TooManyRulesError) {
-            throw badRequest(`A project must have at most ${RULES_MAX} email rules`)
-          }
-          if (!(error instanceof RuleConflictError)) throw error
-          throw conflict(
-            `There is a rule of the other type for ${value} in the scope ${body.scope}`,
-          )
-        }
+        const { rule, isNew } = await addRule(pool, projectOf(request).projectId, body)
+        set.status = isNew ? 201 : 200
+        return rule
       },
       {
         body: RuleBody,
@@ -129,9 +109,7 @@ export function emailRuleRoutes({ pool }: Services) {
     .delete(
       '/v0/email-rules/:ruleId',
       async ({ request, params }) => {
-        if (!(await deleteRule(pool, projectOf(request).projectId, params.ruleId))) {
-          throw notFound('Rule not found')
-        }
+        await removeRule(pool, projectOf(request).projectId, params.ruleId)
         return new Response(null, { status: 204 })
       },
       {
@@ -145,4 +123,39 @@ export function emailRuleRoutes({ pool }: Services) {
         }),
       },
     )
+}
+
+/** One page of a project's rules, newest first. */
+export async function readRulePage(
+  pool: Pool,
+  filter: { projectId: string; limit: number; cursor: Cursor | null },
+): Promise<Static<typeof RulePage>> {
+  const found = await listRules(pool, { ...filter, limit: filter.limit + 1 })
+  const page = found.slice(0, filter.limit)
+  const last = page.at(-1)
+  const answer = { rules: page.map(toItem), count: page.length }
+  if (found.length <= filter.limit || last === undefined) return answer
+  const nextPageToken = encodeCursor({ atMs: last.createdAt.getTime(), row: last.row })
+  return { ...answer, nextPageToken }
+}
+
+/** Adds a rule; the same rule again changes nothing. @throws {ApiError} 400, 409 */
+export async function addRule(pool: Pool, projectId: string, body: Static<typeof RuleBody>) {
+  const value = parseRuleValue(body.value)
+  if (value === null) throw badRequest('value must be one email address, or *@ and a domain')
+  try {
+    const { rule, isNew } = await createRule(pool, projectId, { ...body, value })
+    return { rule: toItem(rule), isNew }
+  } catch (error) {
+    if (error instanceof TooManyRulesError) {
+      throw badRequest(`A project must have at most ${RULES_MAX} email rules`)
+    }
+    if (!(error instanceof RuleConflictError)) throw error
+    throw conflict(`There is a rule of the other type for ${value} in the scope ${body.scope}`)
+  }
+}
+
+/** Removes a rule. @throws {ApiError} 404 */
+export async function removeRule(pool: Pool, projectId: string, ruleId: string): Promise<void> {
+  if (!(await deleteRule(pool, projectId, ruleId))) throw notFound('Rule not found')
 }

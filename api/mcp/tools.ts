@@ -1,5 +1,6 @@
 import { findTools } from './findTools.ts'
 import { mailTools } from './mailTools.ts'
+import { ruleTools } from './ruleTools.ts'
 import { threadTools } from './threadTools.ts'
 import type { Tool } from './tool.ts'
 import { vaultTools } from './vaultTools.ts'
@@ -11,5 +12,6 @@ export const TOOLS: readonly Tool[] = [
   ...mailTools,
   ...findTools,
   ...threadTools,
+  ...ruleTools,
   ...vaultTools,
 ]

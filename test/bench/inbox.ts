@@ -31,12 +31,17 @@ export async function inboxRows(setting: Setting): Promise<Row[]> {
   const client = await setting.pool.connect()
   await client.query('set statement_timeout = 0')
   await client.query('drop index messages_search')
+  await client.query('alter table messages disable trigger messages_labels_kept')
   const inboxes: Inbox[] = []
   for (const size of SIZES) inboxes.push(await fill(setting, client, size))
   await client.query(
     'create index messages_search on messages using gin (search) with (gin_pending_list_limit = 256)',
   )
-  await client.query('vacuum analyze messages, threads')
+  await client.query(
+    `insert into message_labels (project_id, label, created_at, message_row)
+     select project_id, unnest(labels), created_at, row from messages`,
+  )
+  await client.query('vacuum analyze messages, threads, message_labels')
   client.release(true)
   await using api = startProcess('api/main.ts', { ...setting.env, PORT: '0', LOG_LEVEL: 'info' })
   const url = `http://127.0.0.1:${(await printed(api, /"port":(\d+)/))[1]}`

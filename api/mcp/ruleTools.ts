@@ -1,0 +1,62 @@
+import { Type as t } from '@sinclair/typebox'
+import { addRule, RuleBody, RuleItem, RulePage, readRulePage, removeRule } from '../emailRules.ts'
+import { PageInput, pageOf } from './mailTools.ts'
+import { defineTool, READS, STRICT, type Tool } from './tool.ts'
+
+const CHANGES = {
+  readOnlyHint: false,
+  destructiveHint: false,
+  idempotentHint: true,
+  openWorldHint: false,
+} as const
+
+const listRules = defineTool({
+  name: 'mail.list_rules',
+  title: 'List email rules',
+  description:
+    'Lists the rules that say whom this inbox hears (RECEIVE), writes to (SEND) and answers (REPLY), newest first. Use it to see why mail does not arrive or may not be sent, and to find the id of a rule. Answers rules, count, and nextPageToken if there are more. Example: {"limit":20}',
+  scope: 'mail:read',
+  input: t.Object({ ...PageInput }, STRICT),
+  output: RulePage,
+  hints: READS,
+  async run({ services, projectId }, input) {
+    const page = await readRulePage(services.pool, { projectId, ...pageOf(input) })
+    const lines = page.rules.map((rule) => `${rule.id} ${rule.type} ${rule.scope} ${rule.value}`)
+    return { data: page, text: [`${page.count} rules.`, ...lines].join('\n') }
+  },
+})
+
+const addRuleTool = defineTool({
+  name: 'mail.add_rule',
+  title: 'Add an email rule',
+  description:
+    'Allows or blocks an address, or a whole domain as *@domain, in one direction: RECEIVE, SEND or REPLY. A rule for an address counts before one for its domain; where a direction has an ALLOW rule, whoever no rule names is refused. Use it when you are asked to block somebody, or to hear only some. Answers the rule. Example: {"type":"BLOCK","scope":"RECEIVE","value":"*@spam.example"}',
+  scope: 'mail:manage',
+  input: t.Object(RuleBody.properties, STRICT),
+  output: RuleItem,
+  hints: CHANGES,
+  fixes: { conflict: 'Delete the rule of the other type first: mail.list_rules has its id.' },
+  async run({ services, projectId }, input) {
+    const { rule } = await addRule(services.pool, projectId, input)
+    return { data: rule, text: `${rule.id}: ${rule.type} ${rule.scope} ${rule.value}.` }
+  },
+})
+
+const deleteRuleTool = defineTool({
+  name: 'mail.delete_rule',
+  title: 'Delete an email rule',
+  description:
+    'Removes a rule of mail.list_rules. Mail that it has refused does not come back. Answers the id. Example: {"ruleId":"rul_0a1b2c3d4e5f60718293a4b5"}',
+  scope: 'mail:manage',
+  input: t.Object({ ruleId: t.String({ minLength: 1, maxLength: 64 }) }, STRICT),
+  output: t.Object({ ruleId: t.String(), deleted: t.Boolean() }),
+  hints: { ...CHANGES, destructiveHint: true },
+  fixes: { not_found: 'Take ruleId from mail.list_rules.' },
+  async run({ services, projectId }, { ruleId }) {
+    await removeRule(services.pool, projectId, ruleId)
+    return { data: { ruleId, deleted: true }, text: `${ruleId} is gone.` }
+  },
+})
+
+/** The tools of email rules. */
+export const ruleTools: readonly Tool[] = [listRules, addRuleTool, deleteRuleTool]

@@ -1,0 +1,30 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { callTool, connectMcp, failTool } from '../support/mcp.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService({ smtp: false, workers: false })
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+test('rules are added, listed and deleted as over REST', async () => {
+  const agent = await service.newAgent()
+  await using mcp = await connectMcp(service.url, agent.key)
+  const rule = await callTool(mcp, 'mail.add_rule', {
+    type: 'BLOCK',
+    scope: 'RECEIVE',
+    value: '*@Spam.example',
+  })
+  expect(rule.value).toBe('*@spam.example')
+  expect(await callTool(mcp, 'mail.list_rules')).toEqual((await agent.get('/v0/email-rules')).body)
+  const other = { type: 'ALLOW', scope: 'RECEIVE', value: '*@spam.example' }
+  expect(await failTool(mcp, 'mail.add_rule', other)).toContain('mail.list_rules has its id')
+  expect(await failTool(mcp, 'mail.add_rule', { ...other, value: '*' })).toContain('value must be')
+  expect(await callTool(mcp, 'mail.delete_rule', { ruleId: rule.id })).toEqual({
+    ruleId: rule.id,
+    deleted: true,
+  })
+  expect(await failTool(mcp, 'mail.delete_rule', { ruleId: rule.id })).toContain('Rule not found')
+  expect((await agent.get('/v0/email-rules')).body.count).toBe(0)
+})
