@@ -22,7 +22,7 @@ import { freePort, startCommand } from '../support/process.ts'
 const SBIN = '/usr/sbin'
 const MASTER = '/usr/share/postfix/master.cf.dist'
 const NOBODY = 65_534
-export const RECIPIENT = 'bench@mail.test'
+const RECIPIENT = 'bench@mail.test'
 
 /** Whether Postfix is there, and who runs this may start it. */
 export const hasPostfix = (): boolean =>
