@@ -76,6 +76,15 @@ export function openApiDocument(app: AnyElysia, baseUrl: string): OpenApiDocumen
   }
 }
 
+const IDEMPOTENCY_KEY: Json = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  required: false,
+  description:
+    '1 to 255 visible ASCII characters. For 24 hours the same key and request get the first answer again.',
+  schema: { type: 'string', minLength: 1, maxLength: 255 },
+}
+
 type Hooks = { detail?: unknown; params?: TSchema; query?: TSchema; body?: TSchema }
 
 function operationObject(method: string, template: string, hooks: Hooks): OperationObject {
@@ -85,6 +94,7 @@ function operationObject(method: string, template: string, hooks: Hooks): Operat
   const parameters = [
     ...parameterObjects('path', hooks.params),
     ...parameterObjects('query', hooks.query),
+    ...(detail.idempotencyKey ? [IDEMPOTENCY_KEY] : []),
   ]
   return {
     operationId: operationId(method, template),
@@ -156,6 +166,7 @@ function errorResponses(detail: Operation, hooks: Hooks): Record<string, Json> {
       : undefined,
     401: access === 'public' ? undefined : 'Missing, malformed or unknown key',
     403: access === 'public' || access === 'key' ? undefined : `Missing required scope: ${access}`,
+    409: detail.idempotencyKey ? 'The Idempotency-Key was used for another request' : undefined,
     413:
       hooks.body === undefined
         ? undefined

@@ -22,6 +22,8 @@ export type Operation = {
   bodyMaxBytes?: number
   /** The body may be any JSON; the handler judges it. */
   anyJson?: true
+  /** Takes an `Idempotency-Key`. */
+  idempotencyKey?: true
   success: {
     status: number
     description: string
