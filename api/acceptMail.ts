@@ -11,6 +11,7 @@ import {
   RECIPIENTS_MAX,
   type ReplyBody,
   readAddresses,
+  readAttachments,
   type SendBody,
   SUBJECT_MAX_LENGTH,
 } from './sendInput.ts'
@@ -68,6 +69,7 @@ export async function sendMessage(
       subject,
       text: body.text,
       html: body.html ?? null,
+      attachments: readAttachments(body.attachments),
       inReplyTo: [],
       references: [],
       answer,
@@ -103,6 +105,7 @@ export async function replyTo(
       subject,
       text: body.text,
       html: body.html ?? null,
+      attachments: readAttachments(body.attachments),
       inReplyTo: [original.headerMessageId],
       references: replyReferences({
         messageId: original.headerMessageId,

@@ -167,10 +167,7 @@ function errorResponses(detail: Operation, hooks: Hooks): Record<string, Json> {
     401: access === 'public' ? undefined : 'Missing, malformed or unknown key',
     403: access === 'public' || access === 'key' ? undefined : `Missing required scope: ${access}`,
     409: detail.idempotencyKey ? 'The Idempotency-Key was used for another request' : undefined,
-    413:
-      hooks.body === undefined
-        ? undefined
-        : `The body is larger than ${detail.bodyMaxBytes ?? BODY_MAX_BYTES} bytes`,
+    413: hooks.body === undefined ? undefined : `The body is larger than ${bodyLimit(detail)}`,
     415: hooks.body === undefined ? undefined : 'The body is not JSON',
     429:
       access === 'public'
@@ -193,6 +190,11 @@ function errorResponses(detail: Operation, hooks: Hooks): Record<string, Json> {
     ),
   )
 }
+
+const bodyLimit = ({ bodyMaxBytes, largeFor }: Operation): string =>
+  largeFor === undefined || bodyMaxBytes === undefined
+    ? `${bodyMaxBytes ?? BODY_MAX_BYTES} bytes`
+    : `${BODY_MAX_BYTES} bytes, with ${largeFor} ${bodyMaxBytes}`
 
 const json = (schema: unknown, example: unknown): Json => ({
   'application/json': { schema, ...(example === undefined ? {} : { example }) },

@@ -1,5 +1,6 @@
 import { Elysia } from 'elysia'
 import { replyTo, sendMessage } from './acceptMail.ts'
+import { MAIL_BODY_MAX_BYTES } from './body.ts'
 import { projectOf, type Services } from './context.ts'
 import { readIdempotencyKey } from './idempotencyKey.ts'
 import { MessageParams } from './messages.ts'
@@ -28,6 +29,8 @@ export function sendingRoutes(services: Services) {
           tag: 'Messages',
           access: 'mail:send',
           idempotencyKey: true,
+          bodyMaxBytes: MAIL_BODY_MAX_BYTES,
+          largeFor: 'attachments',
           requestExample: { to: ['ada@example.com'], subject: 'Offer', text: 'Shall I order?' },
           success: {
             status: 201,
@@ -66,6 +69,8 @@ export function sendingRoutes(services: Services) {
           tag: 'Messages',
           access: 'mail:send',
           idempotencyKey: true,
+          bodyMaxBytes: MAIL_BODY_MAX_BYTES,
+          largeFor: 'attachments',
           requestExample: { text: 'Yes, please.' },
           success: {
             status: 201,

@@ -1,5 +1,7 @@
 import { newThreadId } from '../shared/ids.ts'
+import type { Attachment } from '../shared/receivedMail.ts'
 import { searchVector } from '../shared/searchTerms.ts'
+import type { SentAttachment } from '../shared/sentAttachment.ts'
 import { messageIdHash } from '../shared/threading.ts'
 import type { Queryable } from './db.ts'
 import { findIdempotent, KEY_LIFETIME } from './idempotency.ts'
@@ -21,6 +23,7 @@ export type SendIntent = {
   html: string | null
   inReplyTo: readonly string[]
   references: readonly string[]
+  attachments: readonly SentAttachment[]
   /** The caller's idempotency key and what it is bound to; null without one. */
   key: { name: string; requestHash: Buffer } | null
   /** What is answered beside `threadId` and `createdAt`; kept under the key. */
@@ -46,7 +49,7 @@ const ACCEPT = `
     from jsonb_to_recordset($1::jsonb) as i (
       n int, project_id text, message_id text, hash text, thread_row bigint, new_thread_id text, from_address text,
       to_list text[], cc_list text[], bcc_list text[], subject text, body text, html text,
-      in_reply_to text[], reference_ids text[], search tsvector, key text, request_hash text, answer text),
+      in_reply_to text[], reference_ids text[], search tsvector, key text, request_hash text, answer text, attachments jsonb),
     (select clock_timestamp()::timestamptz(3) as now) clock
     where exists (
       select from projects p where p.id = i.project_id and p.deleted_at is null for key share)
@@ -86,10 +89,11 @@ const ACCEPT = `
   ), stored as (
     insert into messages (
       project_id, thread_row, direction, message_id, message_id_hash, in_reply_to, reference_ids, from_addresses,
-      to_addresses, cc_addresses, bcc_addresses, subject, text_body, html_body, text_bytes, labels, delivery_status,
-      created_at, added_at, search)
+      to_addresses, cc_addresses, bcc_addresses, subject, text_body, html_body, text_bytes, attachments, labels,
+      delivery_status, created_at, added_at, search)
     select project_id, at_thread, 'sent', message_id, hash_bytes, in_reply_to, reference_ids, array[from_address],
-      to_list, cc_list, bcc_list, subject, body, html, octet_length(body), array['sent'], 'queued', now, now, search
+      to_list, cc_list, bcc_list, subject, body, html, octet_length(body) + octet_length(attachments::text),
+      attachments, array['sent'], 'queued', now, now, search
     from placed order by n
     returning row, message_id_hash, project_id, thread_row, created_at, to_addresses, cc_addresses, bcc_addresses
   ), known as (
@@ -101,6 +105,10 @@ const ACCEPT = `
   ), addressed as (
     insert into outbound_recipients (message_row, address)
     select distinct s.row, a from stored s, unnest(s.to_addresses || s.cc_addresses || s.bcc_addresses) a
+  ), filed as (
+    insert into message_attachments (message_row, attachment_id, bytes)
+    select s.row, a.id, a.bytes from unnest($2::int[], $3::text[], $4::bytea[]) a (n, id, bytes)
+    join placed p using (n) join stored s on s.message_id_hash = p.hash_bytes and s.project_id = p.project_id
   ), due as (
     select row::text as payload_id from stored
   ), jobs as (
@@ -140,8 +148,9 @@ export async function acceptMessages(
       subject: intent.subject,
       from: [intent.from],
       to: [...intent.to, ...intent.cc, ...intent.bcc],
-      text: intent.text,
+      text: [intent.text, ...intent.attachments.map(({ filename }) => filename)].join('\n'),
     }),
+    attachments: intent.attachments.map(describe),
     key: intent.key?.name ?? null,
     request_hash: intent.key?.requestHash.toString('hex') ?? null,
     answer: JSON.stringify(intent.answer),
@@ -154,7 +163,7 @@ export async function acceptMessages(
   }>({
     name: 'accept-messages',
     text: ACCEPT,
-    values: [JSON.stringify(records)],
+    values: [JSON.stringify(records), ...fileColumns(intents)],
   })
   const byNumber = new Map(rows.map((row) => [row.n, row]))
   return intents.map((_, n) => {
@@ -163,6 +172,36 @@ export async function acceptMessages(
     return row.accepted ? { threadId: row.thread_id, createdAt: row.created_at } : 'repeat'
   })
 }
+
+const attachmentId = (index: number) => `att_${index + 1}`
+
+/** An attachment as get-message shows it. */
+const describe = (
+  { filename, contentType, contentId, content }: SentAttachment,
+  index: number,
+): Attachment => ({
+  attachmentId: attachmentId(index),
+  filename,
+  contentType,
+  size: content.length,
+  contentId: contentId === null ? null : `<${contentId}>`,
+  disposition: contentId === null ? 'attachment' : 'inline',
+})
+
+/** The bytes of all attachments: the intent each belongs to, its identifier, and itself. */
+function fileColumns(intents: readonly SendIntent[]): [number[], string[], Buffer[]] {
+  const files = intents.flatMap(({ attachments }, n) =>
+    attachments.map(({ content }, index) => ({ n, id: attachmentId(index), content })),
+  )
+  return [files.map(({ n }) => n), files.map(({ id }) => id), files.map(({ content }) => content)]
+}
+
+/** What an intent weighs in a statement, in bytes. */
+export const intentBytes = ({ text, html, attachments }: SendIntent): number =>
+  attachments.reduce(
+    (sum, { content }) => sum + content.length,
+    text.length + (html === null ? 0 : html.length),
+  )
 
 /** The answer that a key of send or reply has, and what the key is bound to; null where it has none. */
 export async function findSent(

@@ -3,6 +3,7 @@ import { addressKey, domainOf, recipientKeys } from '../shared/address.ts'
 import { composeMail } from '../shared/composeMail.ts'
 import { nextMailDelayS } from '../shared/mailRetry.ts'
 import { findAddresses } from '../sql/addresses.ts'
+import { listSentAttachments } from '../sql/attachments.ts'
 import type { Pool } from '../sql/db.ts'
 import {
   beginAttempt,
@@ -48,7 +49,8 @@ export const sendMail: Task<'send_mail'> = async ({ messageRow }, deps) => {
 
 async function composed(pool: Pool, mail: OutboundMail): Promise<{ rawId: string; bytes: Buffer }> {
   if (mail.rawId !== null) return { rawId: mail.rawId, bytes: await readRawMail(pool, mail.rawId) }
-  const bytes = await composeMail({ ...mail, date: mail.createdAt })
+  const attachments = await listSentAttachments(pool, mail.messageRow)
+  const bytes = await composeMail({ ...mail, attachments, date: mail.createdAt })
   return keepComposed(pool, {
     messageRow: mail.messageRow,
     sourceKey: sourceKey(mail.messageId),

@@ -125,7 +125,7 @@ const send = defineTool({
   description:
     'Sends a new mail from this inbox and starts a new thread. To answer a mail use mail.reply instead, which keeps the thread. Mail cannot be called back, and each call sends once more: never repeat a call that succeeded, and give an idempotencyKey where you may have to repeat one. Answers messageId and threadId as soon as the mail is accepted; delivery follows (deliveryStatus of mail.get_message). Example: {"to":["ada@example.com"],"subject":"Offer","text":"Shall I order?"}',
   scope: 'mail:send',
-  input: t.Composite([t.Omit(SendBody, ['attachments']), t.Object(KeyInput)], STRICT),
+  input: t.Composite([SendBody, t.Object(KeyInput)], STRICT),
   output: SentMessage,
   hints: SENDS,
   async run({ services, projectId, inboxAddress }, { idempotencyKey, ...input }) {
@@ -145,10 +145,7 @@ const reply = defineTool({
   description:
     'Answers a message in its thread: goes to its sender (Reply-To, else From), with replyAll also to the other recipients; the subject is made from the original. Each call sends once more, unless it repeats an idempotencyKey: never repeat a call that succeeded. Answers messageId, threadId and subject. Example: {"messageId":"<4f2a@mail.example.com>","text":"Yes, please."}',
   scope: 'mail:send',
-  input: t.Composite(
-    [MessageParams, t.Omit(ReplyBody, ['attachments']), t.Object(KeyInput)],
-    STRICT,
-  ),
+  input: t.Composite([MessageParams, ReplyBody, t.Object(KeyInput)], STRICT),
   output: RepliedMessage,
   hints: SENDS,
   fixes: { not_found: WRONG_MESSAGE_ID },
