@@ -38,7 +38,9 @@ export type Config = {
   databaseUrl: string | undefined
   databasePoolSize: number
   mailDomain: string
-  /** `capture` keeps outgoing mail and sends nothing. */
+  /** What this host calls itself to other mail hosts, and what the MX records of its domains name. */
+  mailHostname: string
+  /** `capture` keeps outgoing mail and sends nothing; `direct` sends to the hosts of the recipients' domains. */
   relayUrl: string
   chain: {
     rpcUrl: string
@@ -83,7 +85,7 @@ export function parseConfig(env: Record<string, string | undefined>): Config {
   const production = values.NODE_ENV === 'production'
   if (production && (values.SMTP_RELAY_URL ?? 'capture') === 'capture') {
     throw new ConfigError(
-      'SMTP_RELAY_URL: must name a smarthost when NODE_ENV is production; capture sends nothing',
+      'SMTP_RELAY_URL: must name a smarthost or be direct when NODE_ENV is production; capture sends nothing',
     )
   }
   return {
@@ -105,6 +107,7 @@ export function parseConfig(env: Record<string, string | undefined>): Config {
     databaseUrl: values.DATABASE_URL,
     databasePoolSize: values.DATABASE_POOL,
     mailDomain: values.MAIL_DOMAIN,
+    mailHostname: values.MAIL_HOSTNAME ?? values.MAIL_DOMAIN,
     relayUrl: values.SMTP_RELAY_URL ?? 'capture',
     chain: chainSettings(values, production),
     receiptSeeds: receiptSeeds(values.RECEIPT_SIGNING_KEYS, production),
