@@ -8,7 +8,7 @@ import { nextDeliveryInMs } from '../sql/deliveries.ts'
 import { checkPayment } from './checkPayment.ts'
 import { deliverWebhook } from './deliverWebhook.ts'
 import { createDns } from './dns.ts'
-import { startKeyring } from './keyring.ts'
+import { startKeyring, startSigningKeys } from './keyring.ts'
 import { MAIL_LIMITS } from './lanes.ts'
 import { startMaintenance } from './maintenance.ts'
 import { parseInbound } from './parseInbound.ts'
@@ -100,14 +100,16 @@ if (import.meta.main) {
       ownName: config.mailHostname,
       allowPrivate: config.allowPrivateNetworks,
     })
-    const keyring = runners.includes('webhooks') ? await startKeyring(config, url, log) : null
+    const keyring = runners.includes('webhooks')
+      ? await startKeyring(config, url, log)
+      : await startSigningKeys(config, url)
     const till = runners.includes('payments') ? await startTill(config, url, log) : null
     const deps = {
       log,
       mailDomain: config.mailDomain,
       transport,
       allowPrivateNetworks: config.allowPrivateNetworks,
-      ...(keyring === null ? {} : { keyring }),
+      keyring,
       ...(till === null ? {} : { till }),
     }
     const running = await Promise.all(

@@ -29,7 +29,7 @@ export type TaskDeps = {
   resolve?: Resolve
   /** Shares the pool's slots between endpoints, or domains. */
   lanes: Lanes
-  /** Opens the secrets of webhooks; in processes that run the webhooks pool. */
+  /** Opens the secrets of webhooks and the keys that sign mail; in processes that deliver either. */
   keyring?: KeyringSource
   /** In processes that run the payments pool. */
   till?: Till

@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto'
 import { addressKey, domainOf, recipientKeys } from '../shared/address.ts'
 import { composeMail } from '../shared/composeMail.ts'
+import { dkimSign } from '../shared/dkim.ts'
 import { mailGivenUpAfter, nextMailDelayS } from '../shared/mailRetry.ts'
 import { findAddresses } from '../sql/addresses.ts'
 import { listSentAttachments } from '../sql/attachments.ts'
-import type { Pool } from '../sql/db.ts'
+import { findDkimSigners } from '../sql/dkimKeys.ts'
 import {
   beginAttempt,
   keepComposed,
@@ -32,7 +33,7 @@ export const sendMail: Task<'send_mail'> = async ({ messageRow }, deps) => {
   )
   let bytes: ReturnType<typeof composed> | undefined
   const message = () => {
-    bytes ??= composed(deps.pool, mail)
+    bytes ??= composed(deps, mail)
     return bytes
   }
   const own = [...local.keys()].map((address) => ({ address, state: 'sent', error: null }) as const)
@@ -102,10 +103,20 @@ async function send(
   }
 }
 
-async function composed(pool: Pool, mail: OutboundMail): Promise<{ rawId: string; bytes: Buffer }> {
+/** The bytes of a message: those that are kept, or composed and signed now, once for all attempts. */
+async function composed(
+  { pool, keyring }: TaskDeps,
+  mail: OutboundMail,
+): Promise<{ rawId: string; bytes: Buffer }> {
   if (mail.rawId !== null) return { rawId: mail.rawId, bytes: await readRawMail(pool, mail.rawId) }
   const attachments = await listSentAttachments(pool, mail.messageRow)
-  const bytes = await composeMail({ ...mail, attachments, date: mail.createdAt })
+  const message = await composeMail({ ...mail, attachments, date: mail.createdAt })
+  const open = () => {
+    if (keyring === undefined) throw new Error('mail is signed with a keyring')
+    return keyring(pool)
+  }
+  const signers = await findDkimSigners(pool, open, domainOf(mail.fromAddress))
+  const bytes = dkimSign(message, signers)
   return await keepComposed(pool, {
     messageRow: mail.messageRow,
     sourceKey: sourceKey(mail.messageId),
