@@ -11,6 +11,7 @@ import { eventRoutes } from './events.ts'
 import { facilitatorRoutes } from './facilitator.ts'
 import { admit, type Budget, Refusal } from './gate.ts'
 import { healthRoutes } from './health.ts'
+import { HeldBodies } from './heldBodies.ts'
 import { logRoutes } from './logs.ts'
 import { mailChangeRoutes } from './mailChanges.ts'
 import { mcpRoutes } from './mcp/routes.ts'
@@ -39,7 +40,14 @@ import { whoamiRoutes } from './whoami.ts'
 export type App = (request: Request, socketAddress: string) => Promise<Response>
 
 /** What one request is known by while it is served. */
-type Served = { requestId: string; route: Route | null; budget: Budget | null; error: unknown }
+type Served = {
+  requestId: string
+  route: Route | null
+  budget: Budget | null
+  error: unknown
+  /** Counts the bytes of its body until it is answered. */
+  hold: (bytes: number) => void
+}
 
 const served = new WeakMap<Request, Served>()
 const MINUTE_MS = 60_000
@@ -53,6 +61,7 @@ export function createApp(services: Services, usage: UsageRecorder): App {
   const elysia = createRoutes(services)
   const routes = new RouteTable(elysia)
   const clientAddress = createClientAddress(services.config.trustedProxies)
+  const bodies = new HeldBodies()
   return async (request, socketAddress) => {
     const startedMs = performance.now()
     const given = request.headers.get('x-request-id') ?? ''
@@ -61,6 +70,7 @@ export function createApp(services: Services, usage: UsageRecorder): App {
       route: null,
       budget: null,
       error: undefined,
+      hold: (bytes) => bodies.hold(request, bytes),
     }
     served.set(request, state)
     setRequestId(request, state.requestId)
@@ -70,6 +80,8 @@ export function createApp(services: Services, usage: UsageRecorder): App {
       response = await elysia.handle(request)
     } catch (error) {
       response = fail(state, error)
+    } finally {
+      bodies.release(request)
     }
     finish(services, request, response, state, performance.now() - startedMs)
     return response
@@ -85,11 +97,15 @@ function createRoutes(services: Services) {
       return fail(state, code === 'NOT_FOUND' ? notFound() : error)
     })
     .onParse({ as: 'global' }, async ({ request }) => {
-      const route = served.get(request)?.route
-      const maxBytes = route?.bodyMaxBytes ?? BODY_MAX_BYTES
-      if (route?.anyJson) return (await readJsonValue(request, maxBytes))?.value ?? null
+      const state = served.get(request)
+      const limit = {
+        maxBytes: state?.route?.bodyMaxBytes ?? BODY_MAX_BYTES,
+        ...(state?.route?.largeFor === undefined ? {} : { largeFor: state.route.largeFor }),
+        ...(state === undefined ? {} : { hold: state.hold }),
+      }
+      if (state?.route?.anyJson) return (await readJsonValue(request, limit))?.value ?? null
       // Elysia takes undefined to mean "not parsed here"; null fails the schema of a route that wants a body.
-      return (await readJson(request, maxBytes)) ?? null
+      return (await readJson(request, limit)) ?? null
     })
     .use(healthRoutes(services))
     .use(metricsRoutes(services))

@@ -3,18 +3,31 @@ import { ApiError, badRequest } from './errors.ts'
 /** The largest JSON body, in bytes (contract §2). */
 export const BODY_MAX_BYTES = 2 * 1024 * 1024
 
+/** The largest JSON body of mail with attachments, in bytes (contract §2). */
+export const MAIL_BODY_MAX_BYTES = 35 * 1024 * 1024
+
+/** How a body is bounded. */
+export type BodyLimit = {
+  maxBytes: number
+  /** Only a body with this field may be larger than {@link BODY_MAX_BYTES}. */
+  largeFor?: string
+  /** Told of bytes that are being held; throws where they are too many. */
+  hold?: (bytes: number) => void
+}
+
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i
 
 /**
  * Reads a request's body as JSON of any kind, and as the text it was. No body at all is undefined.
- * @throws {ApiError} 413 past `maxBytes`, 415 for another media type, 400 for what is not JSON.
+ * @throws {ApiError} 413 past its limit, 415 for another media type, 400 for what is not JSON.
  */
 export async function readJsonValue(
   request: Request,
-  maxBytes: number,
+  limit: BodyLimit,
 ): Promise<{ value: unknown; text: string } | undefined> {
+  const { maxBytes, largeFor } = limit
   if (Number(request.headers.get('content-length') ?? 0) > maxBytes) throw tooLarge(maxBytes)
-  const bytes = await readBytes(request, maxBytes)
+  const bytes = await readBytes(request, limit)
   if (bytes.length === 0) return undefined
   if (!JSON_TYPE.test(request.headers.get('content-type') ?? '')) {
     throw new ApiError(
@@ -29,6 +42,9 @@ export async function readJsonValue(
   } catch {
     throw badRequest('The body must be UTF-8')
   }
+  if (bytes.length > BODY_MAX_BYTES && largeFor !== undefined && !text.includes(`"${largeFor}"`)) {
+    throw tooLarge(BODY_MAX_BYTES)
+  }
   try {
     return { value: JSON.parse(text), text }
   } catch {
@@ -39,10 +55,10 @@ export async function readJsonValue(
 /**
  * Reads a request's JSON body. No body at all is undefined, whatever Content-Type says: clients send one on every
  * request.
- * @throws {ApiError} 413 past `maxBytes`, 415 for another media type, 400 for what is not JSON or holds U+0000.
+ * @throws {ApiError} 413 past its limit, 415 for another media type, 400 for what is not JSON or holds U+0000.
  */
-export async function readJson(request: Request, maxBytes: number): Promise<unknown> {
-  const read = await readJsonValue(request, maxBytes)
+export async function readJson(request: Request, limit: BodyLimit): Promise<unknown> {
+  const read = await readJsonValue(request, limit)
   if (read === undefined) return undefined
   const { value, text } = read
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw notAnObject()
@@ -54,13 +70,14 @@ export async function readJson(request: Request, maxBytes: number): Promise<unkn
 /** 400 for a body that is absent or another kind of JSON. */
 export const notAnObject = () => badRequest('The body must be a JSON object')
 
-async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
+async function readBytes(request: Request, { maxBytes, hold }: BodyLimit): Promise<Uint8Array> {
   if (request.body === null) return new Uint8Array()
   const chunks: Uint8Array[] = []
   let size = 0
   for await (const chunk of request.body as unknown as AsyncIterable<Uint8Array>) {
     size += chunk.length
     if (size > maxBytes) throw tooLarge(maxBytes)
+    hold?.(chunk.length)
     chunks.push(chunk)
   }
   return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)

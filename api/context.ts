@@ -7,7 +7,7 @@ import type { Pool } from '../sql/db.ts'
 import type { KeyringSource } from '../sql/keyring.ts'
 import type { Identity } from '../sql/keys.ts'
 import type { Payment } from '../sql/payments.ts'
-import type { AcceptedMessage, SendIntent } from '../sql/sendMessages.ts'
+import type { SendIntent, SendOutcome } from '../sql/sendMessages.ts'
 import type { EventFeed } from './eventFeed.ts'
 import type { Metrics } from './metrics.ts'
 import type { Waiters } from './waiters.ts'
@@ -17,7 +17,7 @@ export type Services = {
   config: Config
   pool: Pool
   log: Logger
-  sends: Batcher<SendIntent, AcceptedMessage | null>
+  sends: Batcher<SendIntent, SendOutcome>
   /** Answers whether the claim was made. */
   claims: Batcher<NewClaim, boolean>
   /** Answers the payment of an identifier, or null. */

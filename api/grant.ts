@@ -1,10 +1,8 @@
-import { createHash } from 'node:crypto'
-import { canonicalJson } from '../shared/canonicalJson.ts'
 import { encodePaymentResponse } from '../shared/x402.ts'
 import { beginIdempotent, readIdempotent } from '../sql/idempotency.ts'
 import type { Payment } from '../sql/payments.ts'
 import type { Services } from './context.ts'
-import { badRequest, conflict } from './errors.ts'
+import { requestHash as hashOf, keyOfAnother, readIdempotencyKey } from './idempotencyKey.ts'
 
 /** The answer `ok: true`, given once. */
 export type Grant = {
@@ -20,8 +18,6 @@ export type Grant = {
 /** A caller's key for one redeem; the same key and request get the same answer. */
 export type RedeemKey = { projectId: string; operation: 'redeem'; key: string }
 
-const KEY_FORM = /^[\x21-\x7e]{1,255}$/
-
 /**
  * Reads and takes an `Idempotency-Key`.
  * @param request what the key stands for.
@@ -34,16 +30,12 @@ export async function takeRedeemKey(
   header: string | null,
   request: unknown,
 ): Promise<{ key: RedeemKey; stored: Grant | null } | null> {
-  if (header === null) return null
-  if (!KEY_FORM.test(header)) {
-    throw badRequest('Idempotency-Key must be 1 to 255 visible ASCII characters')
-  }
-  const hash = createHash('sha256').update(canonicalJson(request)).digest()
-  const key: RedeemKey = { projectId, operation: 'redeem', key: header }
+  const given = readIdempotencyKey(header)
+  if (given === null) return null
+  const hash = hashOf(request)
+  const key: RedeemKey = { projectId, operation: 'redeem', key: given }
   const { requestHash, result } = await beginIdempotent(pool, { ...key, hash })
-  if (!requestHash.equals(hash)) {
-    throw conflict('Idempotency-Key was used for another request')
-  }
+  if (!requestHash.equals(hash)) throw keyOfAnother()
   return { key, stored: result === null ? null : (JSON.parse(result) as Grant) }
 }
 

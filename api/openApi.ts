@@ -77,6 +77,15 @@ export function openApiDocument(app: AnyElysia, baseUrl: string): OpenApiDocumen
   }
 }
 
+const IDEMPOTENCY_KEY: Json = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  required: false,
+  description:
+    '1 to 255 visible ASCII characters. For 24 hours the same key and request get the first answer again.',
+  schema: { type: 'string', minLength: 1, maxLength: 255 },
+}
+
 type Hooks = { detail?: unknown; params?: TSchema; query?: TSchema; body?: TSchema }
 
 function operationObject(method: string, template: string, hooks: Hooks): OperationObject {
@@ -86,6 +95,7 @@ function operationObject(method: string, template: string, hooks: Hooks): Operat
   const parameters = [
     ...parameterObjects('path', hooks.params),
     ...parameterObjects('query', hooks.query),
+    ...(detail.idempotencyKey ? [IDEMPOTENCY_KEY] : []),
   ]
   return {
     operationId: operationId(method, template),
@@ -157,10 +167,8 @@ function errorResponses(detail: Operation, hooks: Hooks): Record<string, Json> {
       : undefined,
     401: access === 'public' ? undefined : 'Missing, malformed or unknown key',
     403: access === 'public' || access === 'key' ? undefined : `Missing required scope: ${access}`,
-    413:
-      hooks.body === undefined
-        ? undefined
-        : `The body is larger than ${detail.bodyMaxBytes ?? BODY_MAX_BYTES} bytes`,
+    409: detail.idempotencyKey ? 'The Idempotency-Key was used for another request' : undefined,
+    413: hooks.body === undefined ? undefined : `The body is larger than ${bodyLimit(detail)}`,
     415: hooks.body === undefined ? undefined : 'The body is not JSON',
     429:
       access === 'public'
@@ -183,6 +191,11 @@ function errorResponses(detail: Operation, hooks: Hooks): Record<string, Json> {
     ),
   )
 }
+
+const bodyLimit = ({ bodyMaxBytes, largeFor }: Operation): string =>
+  largeFor === undefined || bodyMaxBytes === undefined
+    ? `${bodyMaxBytes ?? BODY_MAX_BYTES} bytes`
+    : `${BODY_MAX_BYTES} bytes, with ${largeFor} ${bodyMaxBytes}`
 
 const json = (schema: unknown, example: unknown): Json => ({
   'application/json': { schema, ...(example === undefined ? {} : { example }) },

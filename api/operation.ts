@@ -21,8 +21,12 @@ export type Operation = {
   access: Access
   /** Body size limit in bytes; the default when left out. */
   bodyMaxBytes?: number
+  /** Only a body with this field may be larger than the default. */
+  largeFor?: string
   /** The body may be any JSON; the handler judges it. */
   anyJson?: true
+  /** Takes an `Idempotency-Key`. */
+  idempotencyKey?: true
   success: {
     status: number
     description: string

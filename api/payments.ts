@@ -79,6 +79,7 @@ export function paymentRoutes(services: Services) {
         detail: operation({
           ...describe,
           summary: 'Redeem a payment',
+          idempotencyKey: true,
           description:
             'Settles the payment on chain and answers once the money has moved. A payment is granted once: repeat the ' +
             'Idempotency-Key of a call to get its answer again. On settlement_pending, ask again with the same header ' +
@@ -94,7 +95,7 @@ export function paymentRoutes(services: Services) {
             schema: RedeemResult,
             example: EXAMPLE_GRANT,
           },
-          errors: { ...errors, 409: 'The Idempotency-Key was used for another request' },
+          errors,
         }),
       },
     )

@@ -14,6 +14,8 @@ export type Route = {
   access: Access
   /** Body size limit in bytes; the default when left out. */
   bodyMaxBytes?: number
+  /** Only a body with this field may be larger than the default. */
+  largeFor?: string
   /** The body may be any JSON; the handler judges it. */
   anyJson?: true
 }
@@ -35,7 +37,7 @@ export class RouteTable {
         throw new Error(`${method} ${path} does not say who may call it`)
       const pattern = segments(path).map((part) => (part.startsWith(':') ? null : part))
       const entries = this.#byLength.get(pattern.length) ?? []
-      const { access, bodyMaxBytes, anyJson } = detail
+      const { access, bodyMaxBytes, largeFor, anyJson } = detail
       entries.push({
         pattern,
         route: {
@@ -43,6 +45,7 @@ export class RouteTable {
           path,
           access,
           ...(bodyMaxBytes === undefined ? {} : { bodyMaxBytes }),
+          ...(largeFor === undefined ? {} : { largeFor }),
           ...(anyJson === undefined ? {} : { anyJson }),
         },
       })

@@ -4,7 +4,7 @@ import type { Running } from '../shared/service.ts'
 import { createBatcher } from '../sql/batcher.ts'
 import { createPool } from '../sql/db.ts'
 import { createKeyringSource, masterKeys } from '../sql/keyring.ts'
-import { acceptMessages, type SendIntent } from '../sql/sendMessages.ts'
+import { acceptMessages, intentBytes, type SendIntent } from '../sql/sendMessages.ts'
 import { createApp } from './app.ts'
 import { startEventFeed } from './eventFeed.ts'
 import { createMetrics } from './metrics.ts'
@@ -18,7 +18,11 @@ const IDLE_TIMEOUT_S = 120
 const DRAIN_POLL_MS = 20
 
 /** Statements under way and intents in one: with two lanes one batch gathers while the other commits. */
-const SEND_BATCHING = { batchMax: 200, lanes: 2 }
+const SEND_BATCHING = {
+  batchMax: 200,
+  lanes: 2,
+  weight: { of: intentBytes, max: 8 * 1024 * 1024 },
+}
 
 /** A running API process. */
 export type ApiServer = Running & { port: number }

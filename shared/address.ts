@@ -27,6 +27,9 @@ export function parseAddress(text: string): string | null {
   return address.length > ADDRESS_MAX_LENGTH ? null : address
 }
 
+/** Whether a text is a domain as addresses have it after their @: ASCII, lower case, with no dot at its end. */
+export const isDomain = (text: string): boolean => DOMAIN.test(text)
+
 /** The key under which an inbox address is stored and found: all in lower case. */
 export const addressKey = (address: string): string => address.toLowerCase()
 

@@ -45,7 +45,9 @@ export type Config = {
   databaseUrl: string | undefined
   databasePoolSize: number
   mailDomain: string
-  /** `capture` keeps outgoing mail and sends nothing. */
+  /** What this host calls itself to other mail hosts, and what the MX records of its domains name. */
+  mailHostname: string
+  /** `capture` keeps outgoing mail and sends nothing; `direct` sends to the hosts of the recipients' domains. */
   relayUrl: string
   chain: {
     rpcUrl: string
@@ -69,7 +71,7 @@ export type Config = {
   /** Whether webhooks and sellers' endpoints may be at private addresses (development). */
   allowPrivateNetworks: boolean
   trustedProxies: string[]
-  /** Asked about senders and domains; the system's servers when empty. */
+  /** Asked about senders, hosts and domains; the system's servers when empty. */
   dnsServers: string[]
   /** What `/metrics` asks for; open to all when undefined. */
   metricsToken: string | undefined
@@ -92,7 +94,7 @@ export function parseConfig(env: Record<string, string | undefined>): Config {
   const production = values.NODE_ENV === 'production'
   if (production && (values.SMTP_RELAY_URL ?? 'capture') === 'capture') {
     throw new ConfigError(
-      'SMTP_RELAY_URL: must name a smarthost when NODE_ENV is production; capture sends nothing',
+      'SMTP_RELAY_URL: must name a smarthost or be direct when NODE_ENV is production; capture sends nothing',
     )
   }
   return {
@@ -116,6 +118,7 @@ export function parseConfig(env: Record<string, string | undefined>): Config {
     databaseUrl: values.DATABASE_URL,
     databasePoolSize: values.DATABASE_POOL,
     mailDomain: values.MAIL_DOMAIN,
+    mailHostname: values.MAIL_HOSTNAME ?? values.MAIL_DOMAIN,
     relayUrl: values.SMTP_RELAY_URL ?? 'capture',
     chain: chainSettings(values, production),
     receiptSeeds: receiptSeeds(values.RECEIPT_SIGNING_KEYS, production),

@@ -37,9 +37,10 @@ export type MasterKey = { readonly id: string; readonly key: KeyObject }
 
 /** What a secret is bound to. */
 export type SecretContext = {
-  purpose: 'credential' | 'webhook-secret'
+  purpose: 'credential' | 'webhook-secret' | 'dkim-key'
+  /** Empty for a key of a domain, which is of no project. */
   projectId: string
-  /** The credential's name, or the endpoint's id. */
+  /** The credential's name, the endpoint's id, or the name of the key's DNS record. */
   name: string
   version: number
 }

@@ -53,8 +53,8 @@ const isUrl = (text: string, protocols: string[]) =>
 const relayUrl = z
   .string()
   .refine(
-    (text) => text === 'capture' || isUrl(text, ['smtp:', 'smtps:']),
-    'must be smtp://user:pass@host:port, smtps://user:pass@host:port or capture',
+    (text) => text === 'capture' || text === 'direct' || isUrl(text, ['smtp:', 'smtps:']),
+    'must be smtp://user:pass@host:port, smtps://user:pass@host:port, direct or capture',
   )
 
 const PRIVATE_KEY = /^0x[0-9a-fA-F]{64}$/
@@ -94,6 +94,7 @@ export const variables = z.object({
   DATABASE_URL: url(['postgres:', 'postgresql:']).optional(),
   DATABASE_POOL: z.coerce.number().int().min(4).max(200).default(16),
   MAIL_DOMAIN: domain.default('mail.localhost'),
+  MAIL_HOSTNAME: domain.optional(),
   SMTP_RELAY_URL: relayUrl.optional(),
   RPC_URL: url(['http:', 'https:']).optional(),
   DEVNET_PORT: port(8545),

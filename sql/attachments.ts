@@ -1,3 +1,5 @@
+import type { Attachment } from '../shared/receivedMail.ts'
+import type { SentAttachment } from '../shared/sentAttachment.ts'
 import { messageIdHash } from '../shared/threading.ts'
 import type { Queryable } from './db.ts'
 
@@ -77,6 +79,28 @@ export async function findAttachment(
   const { filename, content_type: contentType, bytes } = row
   if (filename === null || contentType === null || bytes === null) return 'no attachment'
   return { filename, contentType, bytes }
+}
+
+/** The attachments of a message to be sent, in their order. */
+export async function listSentAttachments(
+  db: Queryable,
+  messageRow: string,
+): Promise<SentAttachment[]> {
+  const { rows } = await db.query<{ described: Attachment; bytes: Buffer }>({
+    name: 'list-sent-attachments',
+    text: `
+      select d.described, a.bytes
+      from messages m cross join lateral jsonb_array_elements(m.attachments) with ordinality d (described, place)
+      join message_attachments a on a.message_row = m.row and a.attachment_id = d.described ->> 'attachmentId'
+      where m.row = $1 order by d.place`,
+    values: [messageRow],
+  })
+  return rows.map(({ described: { filename, contentType, contentId }, bytes }) => ({
+    filename,
+    contentType,
+    contentId: contentId === null ? null : contentId.slice(1, -1),
+    content: bytes,
+  }))
 }
 
 /** The message as it came or was sent; `'not composed'` while a message of ours waits for its first attempt. */

@@ -23,6 +23,8 @@ export function createBatcher<Item, Result>(options: {
   batchMax: number
   /** Statements under way at most. */
   lanes: number
+  /** What an item weighs, and how much one statement takes; a heavier item has a statement of its own. */
+  weight?: { of: (item: Item) => number; max: number }
 }): Batcher<Item, Result> {
   const queue: Waiting<Item, Result>[] = []
   let busy = 0
@@ -42,10 +44,22 @@ export function createBatcher<Item, Result>(options: {
     }
   }
 
+  const nextBatch = (): Waiting<Item, Result>[] => {
+    const { of, max } = options.weight ?? { of: () => 0, max: 0 }
+    let weight = 0
+    let count = 0
+    for (const { item } of queue) {
+      weight += of(item)
+      if (count === options.batchMax || (count > 0 && weight > max)) break
+      count++
+    }
+    return queue.splice(0, count)
+  }
+
   const pump = () => {
     while (busy < options.lanes && queue.length > 0) {
       busy++
-      void runBatch(queue.splice(0, options.batchMax)).finally(() => {
+      void runBatch(nextBatch()).finally(() => {
         busy--
         pump()
       })

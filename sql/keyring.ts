@@ -110,6 +110,7 @@ export async function keysInUse(db: Queryable): Promise<string[]> {
     `select id from master_keys m
      where exists (select from credential_versions v where v.key_id = m.id)
         or exists (select from seller_endpoints e where e.webhook_key_id = m.id)
+        or exists (select from dkim_keys d where d.key_id = m.id)
      order by id`,
   )
   return rows.map(({ id }) => id)

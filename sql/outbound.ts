@@ -8,7 +8,7 @@ import { readRawMail } from './rawMails.ts'
 export type OutboundMail = {
   messageRow: string
   projectId: string
-  /** This attempt's number; 1 is the first. */
+  /** This run's number; 1 is the first. Whoever records a run must name it. */
   attempt: number
   acceptedAt: Date
   rawId: string | null
@@ -23,9 +23,12 @@ export type OutboundMail = {
   inReplyTo: string[]
   references: string[]
   createdAt: Date
-  /** Addresses that have neither got it nor refused it for good. */
-  pending: string[]
+  /** Those whose time has come, of the recipients that have neither got it nor refused it for good. */
+  due: DueRecipient[]
 }
+
+/** A recipient and the attempts that were made for it before. */
+type DueRecipient = { address: string; attempts: number }
 
 type OutboundRow = {
   project_id: string
@@ -43,7 +46,7 @@ type OutboundRow = {
   in_reply_to: string[]
   reference_ids: string[]
   created_at: Date
-  pending: string[]
+  due: DueRecipient[]
 }
 
 /**
@@ -64,9 +67,12 @@ export async function beginAttempt(
       returning o.project_id, o.attempt, o.accepted_at, m.raw_id, m.message_id, m.from_addresses, p.name,
         m.to_addresses, m.cc_addresses, m.subject, m.text_body, m.html_body, m.in_reply_to, m.reference_ids,
         m.created_at,
-        array(select r.address from outbound_recipients r
-              where r.message_row = o.message_row and r.state in ('queued', 'deferred')
-              order by r.address) as pending`,
+        (select coalesce(json_agg(json_build_object('address', r.address, 'attempts', r.attempts) order by r.address), '[]')
+         from (
+           select address, attempts, next_attempt_at, min(next_attempt_at) over () as first
+           from outbound_recipients where message_row = o.message_row and state in ('queued', 'deferred')
+         ) r
+         where r.next_attempt_at <= greatest(r.first, clock_timestamp() + interval '1 second')) as due`,
     values: [messageRow],
   })
   const row = rows[0]
@@ -88,7 +94,7 @@ export async function beginAttempt(
     inReplyTo: row.in_reply_to,
     references: row.reference_ids,
     createdAt: row.created_at,
-    pending: row.pending,
+    due: row.due,
   }
 }
 
@@ -125,58 +131,89 @@ export type RecipientOutcome = {
   error: string | null
 }
 
+/** An outcome to be recorded; `postponed` is none: its turn had not come, and no attempt was made. */
+export type RecordedOutcome =
+  | (RecipientOutcome & {
+      /** When to try again whoever is deferred; null for others. */
+      nextAttemptAt: Date | null
+    })
+  | { address: string; state: 'postponed'; error: null; nextAttemptAt: Date }
+
 export type AttemptOutcome = {
   messageRow: string
   attempt: number
-  rawId: string
+  rawId: string | null
   envelopeFrom: string
-  recipients: RecipientOutcome[]
+  recipients: RecordedOutcome[]
   /** Recipients whose inbox is ours: delivered in this transaction. */
   localInboxes: string[]
-  /** When to try again; null when nobody is left to try. */
-  nextAttemptAt: Date | null
+  /** Whether all that this run does is recorded with this. */
+  last: boolean
 }
 
 /**
- * Records an attempt: every recipient's outcome, delivery to our own inboxes, the message's status, and the next
- * attempt's job, in one transaction.
+ * Records an attempt, or the part of it that has come to its end: every recipient's outcome, delivery to our own inboxes
+ * and the message's status; with the last part the next attempt's job, in the same transaction.
  * @returns false when another run of the same job recorded it first; then nothing changed.
  */
 export async function recordAttempt(pool: Pool, outcome: AttemptOutcome): Promise<boolean> {
+  const { messageRow, recipients } = outcome
   return transaction(pool, async (db) => {
-    const { rowCount } = await db.query(
-      `update outbound_mails set state = $3, next_attempt_at = coalesce($4, next_attempt_at)
-       where message_row = $1 and attempt = $2 and state <> 'done'`,
-      [
-        outcome.messageRow,
-        outcome.attempt,
-        outcome.nextAttemptAt === null ? 'done' : 'deferred',
-        outcome.nextAttemptAt,
-      ],
-    )
+    const { rowCount } = await db.query({
+      name: 'lock-attempt',
+      text: `select from outbound_mails where message_row = $1 and attempt = $2 and state <> 'done'
+             for no key update`,
+      values: [messageRow, outcome.attempt],
+    })
     if (rowCount === 0) return false
-    await db.query(
-      `update outbound_recipients r set state = o.state, error = o.error, updated_at = clock_timestamp()
-       from unnest($2::text[], $3::text[], $4::text[]) o (address, state, error)
-       where r.message_row = $1 and r.address = o.address`,
-      [
-        outcome.messageRow,
-        outcome.recipients.map((recipient) => recipient.address),
-        outcome.recipients.map((recipient) => recipient.state),
-        outcome.recipients.map((recipient) => recipient.error),
+    await db.query({
+      name: 'record-recipients',
+      // A bounce can be quicker than this: what it said of a recipient stands.
+      text: `
+        update outbound_recipients r set
+          state = case o.state when 'postponed' then r.state else o.state end,
+          error = case o.state when 'postponed' then r.error else o.error end,
+          attempts = r.attempts + case o.state when 'postponed' then 0 else 1 end,
+          next_attempt_at = coalesce(o.next_attempt_at, r.next_attempt_at), updated_at = clock_timestamp()
+        from unnest($2::text[], $3::text[], $4::text[], $5::timestamptz[]) o (address, state, error, next_attempt_at)
+        where r.message_row = $1 and r.address = o.address and r.state in ('queued', 'deferred')`,
+      values: [
+        messageRow,
+        recipients.map(({ address }) => address),
+        recipients.map(({ state }) => state),
+        recipients.map(({ error }) => error),
+        recipients.map(({ nextAttemptAt }) => nextAttemptAt),
       ],
-    )
+    })
     await deliverLocally(db, outcome)
-    await updateDeliveryStatus(db, outcome.messageRow)
-    if (outcome.nextAttemptAt !== null) {
-      await addJob(db, {
-        task: 'send_mail',
-        payload: { messageRow: outcome.messageRow },
-        key: `send_mail:${outcome.messageRow}`,
-        runAt: outcome.nextAttemptAt,
-      })
-    } else await announceEnd(db, outcome.messageRow)
+    await updateDeliveryStatus(db, messageRow)
+    if (outcome.last) await endRun(db, messageRow)
     return true
+  })
+}
+
+/** Queues the next run, at the time of the recipient whose turn comes first; without one the sending is over. */
+async function endRun(db: Queryable, messageRow: string): Promise<void> {
+  const { rows } = await db.query<{ next: Date | null }>({
+    name: 'end-run',
+    text: `
+      with pending as (
+        select min(next_attempt_at) as next from outbound_recipients
+        where message_row = $1 and state in ('queued', 'deferred')
+      )
+      update outbound_mails o set state = case when p.next is null then 'done' else 'deferred' end,
+        next_attempt_at = coalesce(p.next, o.next_attempt_at)
+      from pending p where o.message_row = $1
+      returning p.next`,
+    values: [messageRow],
+  })
+  const next = rows[0]?.next ?? null
+  if (next === null) return await announceEnd(db, messageRow)
+  await addJob(db, {
+    task: 'send_mail',
+    payload: { messageRow },
+    key: `send_mail:${messageRow}`,
+    runAt: next,
   })
 }
 
@@ -215,7 +252,7 @@ async function deliverLocally(db: Queryable, outcome: AttemptOutcome): Promise<v
   })
 }
 
-/** The message's status is its worst recipient's: failed, then deferred, then queued, then sent. */
+/** The message's status is its worst recipient's: bounced, then failed, deferred, queued, sent. */
 async function updateDeliveryStatus(db: Queryable, messageRow: string): Promise<void> {
   await db.query({
     name: 'update-delivery-status',
@@ -224,7 +261,7 @@ async function updateDeliveryStatus(db: Queryable, messageRow: string): Promise<
       from (
         select state, case when error is not null then address || ': ' || error end as error
         from outbound_recipients where message_row = $1
-        order by array_position(array['failed', 'deferred', 'queued', 'sent'], state), address
+        order by array_position(array['bounced', 'failed', 'deferred', 'queued', 'sent'], state), address
         limit 1
       ) r where m.row = $1`,
     values: [messageRow],

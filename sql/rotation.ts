@@ -5,6 +5,7 @@ import {
   type WrappedKey,
 } from '../shared/envelope.ts'
 import { type Pool, type Queryable, transaction } from './db.ts'
+import { dkimContext } from './dkimKeys.ts'
 import { encryptPlainWebhookSecrets, webhookContext } from './webhookSecrets.ts'
 
 /** Data keys wrapped anew in one transaction: some milliseconds, which is how long a writer of one of them may wait. */
@@ -123,10 +124,48 @@ const webhookShelf = (table: 'seller_endpoints' | 'project_webhooks'): Shelf => 
   },
 })
 
+const dkimShelf: Shelf = {
+  start: [0],
+  count: (db, currentId) =>
+    count(db, 'select count(*)::int as count from dkim_keys where key_id <> $1', currentId),
+  async take(db, currentId, after) {
+    const { rows } = await db.query<{
+      row: string
+      domain: string
+      selector: string
+      key_id: string
+      wrapped_key: Buffer
+    }>(
+      `select row, domain, selector, key_id, wrapped_key from dkim_keys where key_id <> $1 and row > $2::bigint
+       order by row limit ${BATCH} for no key update skip locked`,
+      [currentId, ...after],
+    )
+    return rows.map(({ row, domain, selector, key_id, wrapped_key }) => ({
+      keyId: key_id,
+      wrappedKey: wrapped_key,
+      at: [row],
+      label: `the DKIM key ${selector} of ${domain}`,
+      context: dkimContext(domain, selector),
+    }))
+  },
+  async put(db, rewrapped) {
+    await db.query(
+      `update dkim_keys d set key_id = n.key_id, wrapped_key = n.wrapped_key
+       from unnest($1::bigint[], $2::text[], $3::bytea[]) n (row, key_id, wrapped_key) where d.row = n.row`,
+      [
+        rewrapped.map(({ at }) => at[0]),
+        rewrapped.map(({ keyId }) => keyId),
+        rewrapped.map(({ wrappedKey }) => wrappedKey),
+      ],
+    )
+  },
+}
+
 const SHELVES = [
   credentialShelf,
   webhookShelf('seller_endpoints'),
   webhookShelf('project_webhooks'),
+  dkimShelf,
 ]
 
 /** How many secrets are under other master keys than the current one. */

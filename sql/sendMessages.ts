@@ -1,7 +1,10 @@
 import { newThreadId } from '../shared/ids.ts'
+import type { Attachment } from '../shared/receivedMail.ts'
 import { searchVector } from '../shared/searchTerms.ts'
+import type { SentAttachment } from '../shared/sentAttachment.ts'
 import { messageIdHash, subjectKey } from '../shared/threading.ts'
 import type { Queryable } from './db.ts'
+import { findIdempotent, KEY_LIFETIME } from './idempotency.ts'
 import { addJobsFrom } from './jobs.ts'
 
 /** A message an agent wants sent, and everything needed to store it. */
@@ -20,27 +23,61 @@ export type SendIntent = {
   html: string | null
   inReplyTo: readonly string[]
   references: readonly string[]
+  attachments: readonly SentAttachment[]
+  /** The caller's idempotency key and what it is bound to; null without one. */
+  key: { name: string; requestHash: Buffer } | null
+  /** What is answered beside `threadId` and `createdAt`; kept under the key. */
+  answer: object
 }
 
 /** What the API answers about an accepted message. */
-export type AcceptedMessage = { messageId: string; threadId: string; createdAt: Date }
+export type AcceptedMessage = { threadId: string; createdAt: string }
+
+/**
+ * What became of an intent: accepted; `repeat` when its key has an answer already; `gone` when the project or the thread
+ * is not there any more.
+ */
+export type SendOutcome = AcceptedMessage | 'repeat' | 'gone'
+
+/** The name under which keys of send and reply stand. */
+const OPERATION = 'send'
 
 const ACCEPT = `
-  with intent as (
-    select i.*, decode(i.hash, 'hex') as hash_bytes, clock.now
+  with given as (
+    select i.*, decode(i.hash, 'hex') as hash_bytes, clock.now,
+      to_char(clock.now at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as now_text
     from jsonb_to_recordset($1::jsonb) as i (
       n int, project_id text, message_id text, hash text, thread_row bigint, new_thread_id text, from_address text,
       to_list text[], cc_list text[], bcc_list text[], subject text, body text, html text,
-      in_reply_to text[], reference_ids text[], search tsvector, subject_key text),
+      in_reply_to text[], reference_ids text[], search tsvector, subject_key text, key text, request_hash text,
+      answer text, attachments jsonb),
     (select clock_timestamp()::timestamptz(3) as now) clock
     where exists (
       select from projects p where p.id = i.project_id and p.deleted_at is null for key share)
+  ), joined as (
+    select row, id from threads where row in (select thread_row from given) order by row for no key update
+  ), placeable as (
+    select g.*, coalesce(j.id, g.new_thread_id) as thread_id
+    from given g left join joined j on j.row = g.thread_row where g.thread_row is null or j.row is not null
+  ), keyed as (
+    select distinct on (project_id, key) * from placeable where key is not null order by project_id, key, n
+  ), taken as (
+    -- A key that another request holds at this moment is waited for; then it has its answer, and is not taken here.
+    insert into idempotency_keys as k (project_id, operation, key, request_hash, result, created_at)
+    select project_id, '${OPERATION}', key, decode(request_hash, 'hex'),
+      json_build_object('threadId', thread_id, 'createdAt', now_text, 'answer', answer::json)::text, now
+    from keyed order by project_id, key
+    on conflict (project_id, operation, key) do update
+      set request_hash = excluded.request_hash, result = excluded.result, created_at = excluded.created_at
+      where k.created_at < excluded.created_at - interval '${KEY_LIFETIME}'
+    returning project_id, key
+  ), intent as (
+    select * from placeable
+    where key is null or n in (select n from keyed join taken using (project_id, key))
   ), begun as (
     insert into threads (id, project_id, subject, created_at, updated_at, message_count, subject_key)
     select new_thread_id, project_id, subject, now, now, 1, decode(subject_key, 'hex') from intent where thread_row is null
     returning row, id
-  ), joined as (
-    select row from threads where row in (select thread_row from intent) order by row for no key update
   ), grown as (
     update threads t set message_count = t.message_count + g.added, updated_at = greatest(t.updated_at, g.now)
     from (select thread_row, count(*) as added, max(now) as now from intent
@@ -48,16 +85,16 @@ const ACCEPT = `
     where t.row = g.thread_row
     returning t.row, t.id
   ), placed as (
-    select i.*, t.row as at_thread, t.id as thread_id
-    from intent i join (select row, id from begun union all select row, id from grown) t
-      on t.id = i.new_thread_id or t.row = i.thread_row
+    select i.*, t.row as at_thread
+    from intent i join (select row, id from begun union all select row, id from grown) t on t.id = i.thread_id
   ), stored as (
     insert into messages (
       project_id, thread_row, direction, message_id, message_id_hash, in_reply_to, reference_ids, from_addresses,
-      to_addresses, cc_addresses, bcc_addresses, subject, text_body, html_body, text_bytes, labels, delivery_status,
-      created_at, added_at, search)
+      to_addresses, cc_addresses, bcc_addresses, subject, text_body, html_body, text_bytes, attachments, labels,
+      delivery_status, created_at, added_at, search)
     select project_id, at_thread, 'sent', message_id, hash_bytes, in_reply_to, reference_ids, array[from_address],
-      to_list, cc_list, bcc_list, subject, body, html, octet_length(body), array['sent'], 'queued', now, now, search
+      to_list, cc_list, bcc_list, subject, body, html, octet_length(body) + octet_length(attachments::text),
+      attachments, array['sent'], 'queued', now, now, search
     from placed order by n
     returning row, message_id_hash, project_id, thread_row, created_at, to_addresses, cc_addresses, bcc_addresses
   ), known as (
@@ -69,24 +106,29 @@ const ACCEPT = `
   ), addressed as (
     insert into outbound_recipients (message_row, address)
     select distinct s.row, a from stored s, unnest(s.to_addresses || s.cc_addresses || s.bcc_addresses) a
+  ), filed as (
+    insert into message_attachments (message_row, attachment_id, bytes)
+    select s.row, a.id, a.bytes from unnest($2::int[], $3::text[], $4::bytea[]) a (n, id, bytes)
+    join placed p using (n) join stored s on s.message_id_hash = p.hash_bytes and s.project_id = p.project_id
   ), due as (
     select row::text as payload_id from stored
   ), jobs as (
     ${addJobsFrom('due', 'send_mail', 'messageRow')}
   )
-  select p.n, p.thread_id, s.created_at from placed p
-  join stored s on s.message_id_hash = p.hash_bytes and s.project_id = p.project_id
+  select p.n, p.thread_id, p.now_text as created_at, s.row is not null as accepted from placeable p
+  left join stored s on s.message_id_hash = p.hash_bytes and s.project_id = p.project_id
   cross join jobs`
 
 /**
  * Stores messages to send, their threads and their jobs in one statement. One statement for many is what makes this
  * fast: NOTIFY lets only one transaction commit at a time, so 100 intents in one commit cost little more than one.
- * @returns one answer per intent, in order; null where the project or the thread is gone.
+ * A key and its answer are stored with the message, so that neither is ever there without the other.
+ * @returns one outcome per intent, in order.
  */
 export async function acceptMessages(
   db: Queryable,
   intents: readonly SendIntent[],
-): Promise<(AcceptedMessage | null)[]> {
+): Promise<SendOutcome[]> {
   const records = intents.map((intent, n) => ({
     n,
     project_id: intent.projectId,
@@ -108,18 +150,68 @@ export async function acceptMessages(
       subject: intent.subject,
       from: [intent.from],
       to: [...intent.to, ...intent.cc, ...intent.bcc],
-      text: intent.text,
+      text: [intent.text, ...intent.attachments.map(({ filename }) => filename)].join('\n'),
     }),
+    attachments: intent.attachments.map(describe),
+    key: intent.key?.name ?? null,
+    request_hash: intent.key?.requestHash.toString('hex') ?? null,
+    answer: JSON.stringify(intent.answer),
   }))
-  const { rows } = await db.query<{ n: number; thread_id: string; created_at: Date }>({
+  const { rows } = await db.query<{
+    n: number
+    thread_id: string
+    created_at: string
+    accepted: boolean
+  }>({
     name: 'accept-messages',
     text: ACCEPT,
-    values: [JSON.stringify(records)],
+    values: [JSON.stringify(records), ...fileColumns(intents)],
   })
   const byNumber = new Map(rows.map((row) => [row.n, row]))
-  return intents.map((intent, n) => {
+  return intents.map((_, n) => {
     const row = byNumber.get(n)
-    if (row === undefined) return null
-    return { messageId: intent.messageId, threadId: row.thread_id, createdAt: row.created_at }
+    if (row === undefined) return 'gone'
+    return row.accepted ? { threadId: row.thread_id, createdAt: row.created_at } : 'repeat'
   })
+}
+
+const attachmentId = (index: number) => `att_${index + 1}`
+
+/** An attachment as get-message shows it. */
+const describe = (
+  { filename, contentType, contentId, content }: SentAttachment,
+  index: number,
+): Attachment => ({
+  attachmentId: attachmentId(index),
+  filename,
+  contentType,
+  size: content.length,
+  contentId: contentId === null ? null : `<${contentId}>`,
+  disposition: contentId === null ? 'attachment' : 'inline',
+})
+
+/** The bytes of all attachments: the intent each belongs to, its identifier, and itself. */
+function fileColumns(intents: readonly SendIntent[]): [number[], string[], Buffer[]] {
+  const files = intents.flatMap(({ attachments }, n) =>
+    attachments.map(({ content }, index) => ({ n, id: attachmentId(index), content })),
+  )
+  return [files.map(({ n }) => n), files.map(({ id }) => id), files.map(({ content }) => content)]
+}
+
+/** What an intent weighs in a statement, in bytes. */
+export const intentBytes = ({ text, html, attachments }: SendIntent): number =>
+  attachments.reduce(
+    (sum, { content }) => sum + content.length,
+    text.length + (html === null ? 0 : html.length),
+  )
+
+/** The answer that a key of send or reply has, and what the key is bound to; null where it has none. */
+export async function findSent(
+  db: Queryable,
+  projectId: string,
+  key: string,
+): Promise<{ requestHash: Buffer; sent: AcceptedMessage & { answer: object } } | null> {
+  const found = await findIdempotent(db, { projectId, operation: OPERATION, key })
+  if (found === null || found.result === null) return null
+  return { requestHash: found.requestHash, sent: JSON.parse(found.result) }
 }

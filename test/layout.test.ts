@@ -24,6 +24,7 @@ const ENTRIES = new Set([
   'workers/readMailMain.ts',
   'sql/main.ts',
   'sql/rotateMain.ts',
+  'sql/dkimMain.ts',
 ])
 
 const FILE_LINES_MAX = 300

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import type { Config } from '../shared/config.ts'
 import { createPool } from '../sql/db.ts'
+import { hasDkimKeys } from '../sql/dkimKeys.ts'
 import {
   checkMasterKeys,
   createKeyringSource,
@@ -9,6 +10,26 @@ import {
   masterKeys,
 } from '../sql/keyring.ts'
 import { encryptPlainWebhookSecrets } from '../sql/webhookSecrets.ts'
+
+/**
+ * The master keys of a process that sends mail: needed, and checked as far as the database can be asked, once there are
+ * keys to sign with.
+ * @throws {ConfigError} naming the key that is wrong or missing.
+ */
+export async function startSigningKeys(
+  config: Config,
+  databaseUrl: string,
+): Promise<KeyringSource> {
+  const pool = createPool({ url: databaseUrl, size: 1, name: 'purser keys', onError: () => {} })
+  try {
+    if (await hasDkimKeys(pool)) await checkMasterKeys(databaseUrl, config)
+  } catch (error) {
+    if (!isNotReady(error)) throw error
+  } finally {
+    await pool.end()
+  }
+  return createKeyringSource(masterKeys(config))
+}
 
 /**
  * The master keys of a process that delivers webhooks, checked as far as the database can be asked; and webhook secrets

@@ -1,6 +1,6 @@
 /**
  * Terminology
- *   lane    what must not hold up its neighbours: the requests to one endpoint
+ *   lane    what must not hold up its neighbours: the requests to one endpoint, the mail to one domain
  *   owner   whose lanes share a budget while they are slow: one project
  *   slot    one of the jobs that the pool runs at the same time
  *
@@ -9,20 +9,46 @@
  * sent away with a time to come back, at the price of one statement and no attempt.
  */
 
-/** Requests of one lane at the same time; of a slow one. */
-const LANE_CAP = 32
-const SLOW_LANE_CAP = 4
-/** Requests of one owner's slow lanes at the same time. */
-const SLOW_OWNER_CAP = 16
-/** A lane whose answers take longer, or whose oldest open request does, is slow. */
-const SLOW_MS = 500
+/** What one kind of work may take; the numbers are requests at the same time. */
+export type LaneLimits = {
+  /** Of one lane; of a slow one. */
+  laneCap: number
+  slowLaneCap: number
+  /** Of one owner's slow lanes. */
+  slowOwnerCap: number
+  /** A lane whose answers take longer, or whose oldest open request does, is slow. */
+  slowMs: number
+  /** Whether a lane counts as fast before its first answer. */
+  trusting: boolean
+  /** Those sent away come back no sooner than this. */
+  returnMs: number
+}
+
+const WEBHOOK_LIMITS: LaneLimits = {
+  laneCap: 32,
+  slowLaneCap: 4,
+  slowOwnerCap: 16,
+  slowMs: 500,
+  trusting: true,
+  returnMs: 250,
+}
+
+/** A mail takes a second where a webhook takes a tenth, and a host that hangs does so for minutes. */
+export const MAIL_LIMITS: LaneLimits = {
+  laneCap: 10,
+  slowLaneCap: 2,
+  slowOwnerCap: 8,
+  slowMs: 10_000,
+  trusting: false,
+  returnMs: 1_000,
+}
+
 /** Waiting in a slot costs others that slot, so it must be short and is refused where it looks long. */
 const WAIT_MAX_MS = 100
 /** Waiting in a lane that never answered yet. */
 const UNPROVEN_WAITING_MAX = 64
 const UNPROVEN_MS = 20
-/** Those sent away come back one by one, no sooner than this and this far apart. */
-const RETURN_MS = 250
+/** Those sent away come back one by one, this far apart. */
 const RETURN_SPACING_MAX_MS = 100
 const RETURN_SPACING_MIN_MS = 5
 /** Lanes whose speed is remembered. */
@@ -47,10 +73,12 @@ export class Lanes {
   readonly #lanes = new Map<string, Lane>()
   readonly #slowCap: number
   readonly #nowMs: () => number
+  readonly #limits: LaneLimits
 
   /** @param slots jobs that the pool runs at the same time; slow lanes get at most half of them. */
-  constructor(slots: number, nowMs = () => performance.now()) {
+  constructor(slots: number, limits = WEBHOOK_LIMITS, nowMs = () => performance.now()) {
     this.#nowMs = nowMs
+    this.#limits = limits
     this.#slowCap = Math.max(1, Math.floor(slots / 2))
   }
 
@@ -88,8 +116,8 @@ export class Lanes {
   }
 
   #hasRoom(lane: Lane): boolean {
-    if (!this.#isSlow(lane)) return lane.open.size < LANE_CAP
-    if (lane.open.size >= SLOW_LANE_CAP) return false
+    if (!this.#isSlow(lane)) return lane.open.size < this.#limits.laneCap
+    if (lane.open.size >= this.#limits.slowLaneCap) return false
     let ofAll = 0
     let ofOwner = 0
     for (const other of this.#lanes.values()) {
@@ -97,13 +125,13 @@ export class Lanes {
       ofAll += other.open.size
       if (other.owner === lane.owner) ofOwner += other.open.size
     }
-    return ofAll < this.#slowCap && ofOwner < SLOW_OWNER_CAP
+    return ofAll < this.#slowCap && ofOwner < this.#limits.slowOwnerCap
   }
 
   #mayWait(lane: Lane): boolean {
     if (this.#isSlow(lane)) return false
     if (lane.averageMs === null && lane.waiting.length >= UNPROVEN_WAITING_MAX) return false
-    const turns = (lane.waiting.length + 1) / LANE_CAP
+    const turns = (lane.waiting.length + 1) / this.#limits.laneCap
     return turns * (lane.averageMs ?? UNPROVEN_MS) <= WAIT_MAX_MS
   }
 
@@ -123,19 +151,20 @@ export class Lanes {
 
   #refuse(lane: Lane): Turn {
     const nowMs = this.#nowMs()
-    const servedEveryMs = (lane.averageMs ?? UNPROVEN_MS) / LANE_CAP
+    const servedEveryMs = (lane.averageMs ?? UNPROVEN_MS) / this.#limits.laneCap
     const spacingMs = Math.min(
       Math.max(servedEveryMs, RETURN_SPACING_MIN_MS),
       RETURN_SPACING_MAX_MS,
     )
-    lane.lastReturnMs = Math.max(nowMs + RETURN_MS, lane.lastReturnMs + spacingMs)
+    lane.lastReturnMs = Math.max(nowMs + this.#limits.returnMs, lane.lastReturnMs + spacingMs)
     return { granted: false, returnInMs: lane.lastReturnMs - nowMs }
   }
 
   #isSlow(lane: Lane): boolean {
-    if (lane.averageMs !== null && lane.averageMs > SLOW_MS) return true
+    const { slowMs, trusting } = this.#limits
+    if (lane.averageMs === null ? !trusting : lane.averageMs > slowMs) return true
     // Requests start in the order of the set.
     const [oldest] = lane.open
-    return oldest !== undefined && this.#nowMs() - oldest.sinceMs > SLOW_MS
+    return oldest !== undefined && this.#nowMs() - oldest.sinceMs > slowMs
   }
 }

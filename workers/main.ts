@@ -7,7 +7,9 @@ import { isDatabaseUnavailable } from '../sql/db.ts'
 import { nextDeliveryInMs } from '../sql/deliveries.ts'
 import { checkPayment } from './checkPayment.ts'
 import { deliverWebhook } from './deliverWebhook.ts'
-import { startKeyring } from './keyring.ts'
+import { createDns } from './dns.ts'
+import { startKeyring, startSigningKeys } from './keyring.ts'
+import { MAIL_LIMITS } from './lanes.ts'
 import { createLookUp } from './lookUp.ts'
 import { startMaintenance } from './maintenance.ts'
 import { parseInbound } from './parseInbound.ts'
@@ -32,8 +34,9 @@ export const RUNNERS: Record<RunnerName, Omit<PoolSettings, 'name' | 'databaseUr
     tasks: { send_mail: sendMail },
     pollIntervalMs: 1_000,
     // A job waits for the other side most of its time.
-    concurrency: 16,
+    concurrency: 32,
     connections: 12,
+    lanes: MAIL_LIMITS,
   },
   webhooks: {
     tasks: { deliver_webhook: deliverWebhook, verify_endpoint: verifyEndpoint },
@@ -93,16 +96,23 @@ if (import.meta.main) {
     })
     const { runners, concurrency } = readArguments(process.argv.slice(2))
     const url = databaseUrl(config)
-    const transport = createTransport(config.relayUrl)
-    const keyring = runners.includes('webhooks') ? await startKeyring(config, url, log) : null
+    const dns = createDns(config.dnsServers.length > 0 ? config.dnsServers : undefined)
+    const transport = createTransport(config.relayUrl, {
+      dns,
+      ownName: config.mailHostname,
+      allowPrivate: config.allowPrivateNetworks,
+    })
+    const keyring = runners.includes('webhooks')
+      ? await startKeyring(config, url, log)
+      : await startSigningKeys(config, url)
     const till = runners.includes('payments') ? await startTill(config, url, log) : null
     const deps = {
       log,
       mailDomain: config.mailDomain,
       transport,
       allowPrivateNetworks: config.allowPrivateNetworks,
-      lookUp: createLookUp(config.dnsServers),
-      ...(keyring === null ? {} : { keyring }),
+      lookUp: createLookUp(dns, config.dnsServers),
+      keyring,
       ...(till === null ? {} : { till }),
     }
     const running = await Promise.all(

@@ -6,6 +6,7 @@ import { createPool, type Pool } from '../sql/db.ts'
 import { forgetDeletedMessages } from '../sql/deleteMail.ts'
 import { requeueLostDeliveries } from '../sql/deliveries.ts'
 import { deleteStaleEvents } from '../sql/events.ts'
+import { deleteStaleIdempotencyKeys } from '../sql/idempotency.ts'
 import { deleteStaleRateWindows } from '../sql/rateWindows.ts'
 import { indexMessages, listUnindexed } from '../sql/searchMessages.ts'
 import { releaseJobsOfDeadPools } from '../sql/workerPools.ts'
@@ -38,6 +39,7 @@ export function startMaintenance(databaseUrl: string, log: Logger): Running {
         await forgetDeletedMessages(pool)
         await deleteStaleAudit(pool)
         await deleteStaleEvents(pool)
+        await deleteStaleIdempotencyKeys(pool)
       }
       sweeps++
       await indexOlderMessages(pool)

@@ -13,7 +13,7 @@ import {
 } from '../sql/workerPools.ts'
 import { startAlarm } from './alarm.ts'
 import type { Resolve } from './guardedRequest.ts'
-import { Lanes } from './lanes.ts'
+import { type LaneLimits, Lanes } from './lanes.ts'
 import type { LookUp } from './lookUp.ts'
 import type { Till } from './till.ts'
 import type { Transport } from './transport.ts'
@@ -30,9 +30,9 @@ export type TaskDeps = {
   resolve?: Resolve
   /** Asks the DNS about senders. */
   lookUp: LookUp
-  /** Shares the pool's slots between endpoints. */
+  /** Shares the pool's slots between endpoints, or domains. */
   lanes: Lanes
-  /** Opens the secrets of webhooks; in processes that run the webhooks pool. */
+  /** Opens the secrets of webhooks and the keys that sign mail; in processes that deliver either. */
   keyring?: KeyringSource
   /** In processes that run the payments pool. */
   till?: Till
@@ -61,6 +61,8 @@ export type PoolSettings = {
   /** How often to look for jobs whose time has come; new jobs are announced and wait for no poll. */
   pollIntervalMs: number
   tasks: Tasks
+  /** How its slots are shared; as webhooks need it when left out. */
+  lanes?: LaneLimits
   /** Connections to the database; enough for every job at once when left out. */
   connections?: number
   /** Milliseconds until the next job of a known time: the pool then fetches at that moment rather than at a poll. */
@@ -83,7 +85,7 @@ export async function startPool(settings: PoolSettings, deps: PoolDeps): Promise
     name: `purser worker ${settings.name}`,
     onError: (error) => log.warn({ err: error }, 'a database connection broke'),
   })
-  const taskDeps = { ...deps, log, pool, lanes: new Lanes(settings.concurrency) }
+  const taskDeps = { ...deps, log, pool, lanes: new Lanes(settings.concurrency, settings.lanes) }
   let stopping = false
   let current = await startRunner(settings, taskDeps)
   const supervised = (async () => {

@@ -15,7 +15,6 @@ import {
   reopenTransactions,
   syncWallet,
 } from '../sql/gasWallets.ts'
-import { deleteStaleIdempotencyKeys } from '../sql/idempotency.ts'
 import { deleteStaleChecks } from '../sql/paymentChecks.ts'
 import { findPayment } from '../sql/payments.ts'
 import { findIdlePayments, queueSettlement } from '../sql/settlements.ts'
@@ -76,10 +75,7 @@ export async function reconcile(
   await watchForReorganisation(chain, memory, newest)
   await finalize(chain)
   await tendWallets(chain, memory)
-  if (memory.looks++ % CLEANING_LOOKS === 0) {
-    await deleteStaleChecks(chain.pool)
-    await deleteStaleIdempotencyKeys(chain.pool)
-  }
+  if (memory.looks++ % CLEANING_LOOKS === 0) await deleteStaleChecks(chain.pool)
 }
 
 async function tendWallets(chain: KnownChain, memory: Reconciler): Promise<void> {

@@ -1,55 +1,123 @@
 import { createHash } from 'node:crypto'
 import { addressKey, domainOf, recipientKeys } from '../shared/address.ts'
 import { composeMail } from '../shared/composeMail.ts'
-import { nextMailDelayS } from '../shared/mailRetry.ts'
+import { dkimSign } from '../shared/dkim.ts'
+import { mailGivenUpAfter, nextMailDelayS } from '../shared/mailRetry.ts'
 import { findAddresses } from '../sql/addresses.ts'
-import type { Pool } from '../sql/db.ts'
+import { listSentAttachments } from '../sql/attachments.ts'
+import { findDkimSigners } from '../sql/dkimKeys.ts'
 import {
   beginAttempt,
   keepComposed,
   type OutboundMail,
   type RecipientOutcome,
+  type RecordedOutcome,
   recordAttempt,
 } from '../sql/outbound.ts'
 import { readRawMail } from '../sql/rawMails.ts'
 import type { Task, TaskDeps } from './pool.ts'
+import type { Consignment } from './transport.ts'
 
 /**
  * Makes one attempt to send a message: inboxes of ours get it in the transaction that records the attempt, all others
  * through the transport. What failed for now is tried again later by a new job; the message itself never changes.
+ *
+ * Where it goes to several domains each outcome is recorded as it comes: a process that dies repeats only what is open.
  */
 export const sendMail: Task<'send_mail'> = async ({ messageRow }, deps) => {
   const mail = await beginAttempt(deps.pool, messageRow)
   if (mail === null) return
-  const { rawId, bytes } = await composed(deps.pool, mail)
-  const { local, unknown, remote } = await sortRecipients(deps, mail.pending)
-  const remoteOutcomes =
-    remote.length === 0
-      ? []
-      : await deps.transport.send({ from: mail.fromAddress, to: remote, raw: bytes })
-  const recipients = [
-    ...[...local.keys()].map((address) => ({ address, state: 'sent' as const, error: null })),
-    ...unknown.map((address) => ({
-      address,
-      state: 'failed' as const,
-      error: '550 5.1.1 No such inbox',
-    })),
-    ...remoteOutcomes,
-  ]
-  await recordAttempt(deps.pool, {
-    messageRow,
-    attempt: mail.attempt,
-    rawId,
-    envelopeFrom: mail.fromAddress,
-    localInboxes: [...new Set(local.values())],
-    ...schedule(mail, recipients),
-  })
+  const { local, unknown, remote } = await sortRecipients(
+    deps,
+    mail.due.map(({ address }) => address),
+  )
+  let bytes: ReturnType<typeof composed> | undefined
+  const message = () => {
+    bytes ??= composed(deps, mail)
+    return bytes
+  }
+  const own = [...local.keys()].map((address) => ({ address, state: 'sent', error: null }) as const)
+  const lost = unknown.map(
+    (address) => ({ address, state: 'failed', error: '550 5.1.1 No such inbox' }) as const,
+  )
+  const rawId = local.size > 0 ? (await message()).rawId : null
+  const record = createRecorder(deps, mail, { rawId, localInboxes: [...new Set(local.values())] })
+  const consignments = deps.transport.split(remote)
+  let open = consignments.length
+  // What needs no journey is recorded with what comes back first: most messages take one transaction.
+  let waiting: RecordedOutcome[] = settle(deps, mail, [...own, ...lost])
+  if (open === 0) return await record(waiting, true)
+  await Promise.all(
+    consignments.map(async (consignment) => {
+      const outcomes = await send(deps, mail, consignment, message)
+      const recipients = [...waiting, ...outcomes]
+      waiting = []
+      await record(recipients, --open === 0)
+    }),
+  )
 }
 
-async function composed(pool: Pool, mail: OutboundMail): Promise<{ rawId: string; bytes: Buffer }> {
+/** Records one part of a run after the other, in the order of the calls: the last must be the last to commit. */
+function createRecorder(
+  { pool }: TaskDeps,
+  mail: OutboundMail,
+  own: { rawId: string | null; localInboxes: string[] },
+) {
+  let { localInboxes } = own
+  let previous: Promise<unknown> = Promise.resolve()
+  return async (recipients: RecordedOutcome[], last: boolean): Promise<void> => {
+    const part = {
+      messageRow: mail.messageRow,
+      attempt: mail.attempt,
+      rawId: own.rawId,
+      envelopeFrom: mail.fromAddress,
+      recipients,
+      localInboxes,
+      last,
+    }
+    localInboxes = []
+    const recorded = previous.then(() => recordAttempt(pool, part))
+    previous = recorded
+    await recorded
+  }
+}
+
+/** Sends to one consignment, in its turn. */
+async function send(
+  deps: TaskDeps,
+  mail: OutboundMail,
+  { lane, to }: Consignment,
+  message: () => Promise<{ bytes: Buffer }>,
+): Promise<RecordedOutcome[]> {
+  const turn = lane === null ? null : await deps.lanes.enter(lane, mail.projectId)
+  if (turn !== null && !turn.granted) {
+    const nextAttemptAt = new Date(Date.now() + turn.returnInMs)
+    return to.map((address) => ({ address, state: 'postponed', error: null, nextAttemptAt }))
+  }
+  try {
+    const { bytes } = await message()
+    const outcomes = await deps.transport.send({ from: mail.fromAddress, to, raw: bytes })
+    return settle(deps, mail, outcomes)
+  } finally {
+    turn?.leave()
+  }
+}
+
+/** The bytes of a message: those that are kept, or composed and signed now, once for all attempts. */
+async function composed(
+  { pool, keyring }: TaskDeps,
+  mail: OutboundMail,
+): Promise<{ rawId: string; bytes: Buffer }> {
   if (mail.rawId !== null) return { rawId: mail.rawId, bytes: await readRawMail(pool, mail.rawId) }
-  const bytes = await composeMail({ ...mail, date: mail.createdAt })
-  return keepComposed(pool, {
+  const attachments = await listSentAttachments(pool, mail.messageRow)
+  const message = await composeMail({ ...mail, attachments, date: mail.createdAt })
+  const open = () => {
+    if (keyring === undefined) throw new Error('mail is signed with a keyring')
+    return keyring(pool)
+  }
+  const signers = await findDkimSigners(pool, open, domainOf(mail.fromAddress))
+  const bytes = dkimSign(message, signers)
+  return await keepComposed(pool, {
     messageRow: mail.messageRow,
     sourceKey: sourceKey(mail.messageId),
     bytes,
@@ -81,16 +149,19 @@ async function sortRecipients({ pool, mailDomain }: TaskDeps, addresses: string[
 }
 
 /** When to try again whoever was deferred; past the limit, deferred becomes failed. */
-function schedule(mail: OutboundMail, recipients: RecipientOutcome[]) {
-  if (!recipients.some(({ state }) => state === 'deferred'))
-    return { recipients, nextAttemptAt: null }
+function settle(
+  { transport }: TaskDeps,
+  mail: OutboundMail,
+  outcomes: readonly RecipientOutcome[],
+): RecordedOutcome[] {
   const nowMs = Date.now()
-  const delayS = nextMailDelayS(mail.attempt, (nowMs - mail.acceptedAt.getTime()) / 1000)
-  if (delayS !== null) return { recipients, nextAttemptAt: new Date(nowMs + delayS * 1000) }
-  const givenUp = recipients.map((recipient) =>
-    recipient.state === 'deferred'
-      ? { ...recipient, state: 'failed' as const, error: `given up after 24 h: ${recipient.error}` }
-      : recipient,
-  )
-  return { recipients: givenUp, nextAttemptAt: null }
+  const ageS = (nowMs - mail.acceptedAt.getTime()) / 1000
+  const attempts = new Map(mail.due.map((recipient) => [recipient.address, recipient.attempts]))
+  return outcomes.map((outcome) => {
+    if (outcome.state !== 'deferred') return { ...outcome, nextAttemptAt: null }
+    const delayS = nextMailDelayS(transport.route, (attempts.get(outcome.address) ?? 0) + 1, ageS)
+    if (delayS !== null) return { ...outcome, nextAttemptAt: new Date(nowMs + delayS * 1000) }
+    const error = `given up after ${mailGivenUpAfter(transport.route)}: ${outcome.error}`
+    return { ...outcome, state: 'failed', error, nextAttemptAt: null }
+  })
 }

@@ -1,11 +1,13 @@
 import { type Static, Type as t } from '@sinclair/typebox'
 import { LABELS_MAX } from '../../sql/messages.ts'
+import { replyTo, sendMessage } from '../acceptMail.ts'
+import { readIdempotencyKey } from '../idempotencyKey.ts'
 import { Label, LabelChange } from '../labels.ts'
 import { changeLabels } from '../mailChanges.ts'
 import { MessagePage, MessageParams, readMessage, readMessages } from '../messages.ts'
 import { RepliedMessage, SentMessage, WholeMessage } from '../messageView.ts'
 import { readPage } from '../page.ts'
-import { ReplyBody, replyTo, SendBody, sendMessage } from '../sending.ts'
+import { ReplyBody, SendBody } from '../sendInput.ts'
 import { cut, messageLine, wholeMessage } from './mailText.ts'
 import { defineTool, READS, STRICT, type Tool } from './tool.ts'
 import { fence, UNTRUSTED, UntrustedMark } from './untrusted.ts'
@@ -37,6 +39,17 @@ const SENDS = {
 
 /** A body in a list is cut here: fifty whole mails would fill a model's context. */
 const LIST_BODY_MAX_CHARS = 1_000
+
+/** What makes a call of mail.send and mail.reply safe to repeat. */
+const KeyInput = {
+  idempotencyKey: t.Optional(
+    t.String({
+      maxLength: 255,
+      description:
+        'A name of your own for this mail: for 24 hours a call with the same name and arguments sends nothing more and gets the first answer again.',
+    }),
+  ),
+}
 
 const WRONG_MESSAGE_ID =
   'Take messageId, angle brackets included, from mail.list_messages or mail.get_thread.'
@@ -111,13 +124,14 @@ const send = defineTool({
   name: 'mail.send',
   title: 'Send mail',
   description:
-    'Sends a new mail from this inbox and starts a new thread. To answer a mail use mail.reply instead, which keeps the thread. Mail cannot be called back, and each call sends once more: never repeat a call that succeeded. Answers messageId and threadId as soon as the mail is accepted; delivery follows (deliveryStatus of mail.get_message). Example: {"to":["ada@example.com"],"subject":"Offer","text":"Shall I order?"}',
+    'Sends a new mail from this inbox and starts a new thread. To answer a mail use mail.reply instead, which keeps the thread. Mail cannot be called back, and each call sends once more: never repeat a call that succeeded, and give an idempotencyKey where you may have to repeat one. Answers messageId and threadId as soon as the mail is accepted; delivery follows (deliveryStatus of mail.get_message). Example: {"to":["ada@example.com"],"subject":"Offer","text":"Shall I order?"}',
   scope: 'mail:send',
-  input: t.Omit(SendBody, ['attachments'], STRICT),
+  input: t.Composite([SendBody, t.Object(KeyInput)], STRICT),
   output: SentMessage,
   hints: SENDS,
-  async run({ services, projectId, inboxAddress }, input) {
-    const sent = await sendMessage(services, { projectId, inboxAddress }, input)
+  async run({ services, projectId, inboxAddress }, { idempotencyKey, ...input }) {
+    const key = readIdempotencyKey(idempotencyKey)
+    const sent = await sendMessage(services, { projectId, inboxAddress }, input, key)
     const { messageId, threadId } = sent
     return {
       data: sent,
@@ -130,14 +144,14 @@ const reply = defineTool({
   name: 'mail.reply',
   title: 'Answer a mail',
   description:
-    'Answers a message in its thread: goes to its sender (Reply-To, else From), with replyAll also to the other recipients; the subject is made from the original. Each call sends once more: never repeat a call that succeeded. Answers messageId, threadId and subject. Example: {"messageId":"<4f2a@mail.example.com>","text":"Yes, please."}',
+    'Answers a message in its thread: goes to its sender (Reply-To, else From), with replyAll also to the other recipients; the subject is made from the original. Each call sends once more, unless it repeats an idempotencyKey: never repeat a call that succeeded. Answers messageId, threadId and subject. Example: {"messageId":"<4f2a@mail.example.com>","text":"Yes, please."}',
   scope: 'mail:send',
-  input: t.Composite([MessageParams, t.Omit(ReplyBody, ['attachments'])], STRICT),
+  input: t.Composite([MessageParams, ReplyBody, t.Object(KeyInput)], STRICT),
   output: RepliedMessage,
   hints: SENDS,
   fixes: { not_found: WRONG_MESSAGE_ID },
-  async run({ services, projectId }, { messageId, ...body }) {
-    const sent = await replyTo(services, projectId, messageId, body)
+  async run({ services, projectId }, { idempotencyKey, ...input }) {
+    const sent = await replyTo(services, projectId, input, readIdempotencyKey(idempotencyKey))
     return {
       data: sent,
       text: `Accepted for delivery: messageId ${sent.messageId}, thread ${sent.threadId}.`,

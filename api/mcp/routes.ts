@@ -2,7 +2,7 @@ import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { notAnObject } from '../body.ts'
+import { MAIL_BODY_MAX_BYTES, notAnObject } from '../body.ts'
 import { callerOf, identityOf, type Services } from '../context.ts'
 import { ApiError, badRequest } from '../errors.ts'
 import { countFurther } from '../gate.ts'
@@ -32,6 +32,8 @@ export function mcpRoutes(services: Services) {
         tag: 'Service',
         access: 'key',
         anyJson: true,
+        bodyMaxBytes: MAIL_BODY_MAX_BYTES,
+        largeFor: 'attachments',
         success: { status: 200, description: 'JSON-RPC.' },
       }),
     },

@@ -45,7 +45,7 @@ test('a wrong value is named, and never shown', () => {
     { PORT: '1.5' },
     { RATE_LIMIT_REQUESTS: 'lots' },
     { DATABASE_URL: secret },
-    { SMTP_RELAY_URL: 'direct' },
+    { SMTP_RELAY_URL: 'directly' },
     { BASE_URL: 'ftp://x' },
     { MAIL_DOMAIN: 'a b' },
     { BOOTSTRAP_PROJECT_KEY: 'loid-xyz' },

@@ -13,6 +13,7 @@ import type { RunnerName } from '../../shared/tasks.ts'
 import { createKeyringSource, masterKeys } from '../../sql/keyring.ts'
 import { insertPlatformKey } from '../../sql/keys.ts'
 import { createProject, type Project } from '../../sql/projects.ts'
+import { createDns, type Dns } from '../../workers/dns.ts'
 import type { Resolve } from '../../workers/guardedRequest.ts'
 import type { LookUp } from '../../workers/lookUp.ts'
 import { RUNNERS } from '../../workers/main.ts'
@@ -68,6 +69,10 @@ export type TestServiceOptions = {
   resolve?: Resolve
   /** The DNS, as far as senders are checked; one without records when left out. */
   lookUp?: LookUp
+  /** Names, for mail; the system's resolver when left out. */
+  dns?: Dns
+  /** The port that mail goes to directly, in place of 25. */
+  directPort?: number
 }
 
 export const silentLog = pino({ level: process.env.TEST_LOG_LEVEL ?? 'silent' })
@@ -91,7 +96,12 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     proxy === null ? database.url : database.url.replace(`:${direct.port}/`, `:${proxy.port}/`)
   const api = startApi(config, databaseUrl, silentLog)
   const smtp = options.smtp === false ? null : await startSmtp(config, databaseUrl, silentLog)
-  const transport = createTransport(config.relayUrl)
+  const transport = createTransport(config.relayUrl, {
+    dns: options.dns ?? createDns(),
+    ownName: config.mailHostname,
+    allowPrivate: config.allowPrivateNetworks,
+    ...(options.directPort === undefined ? {} : { port: options.directPort }),
+  })
   const pools =
     options.pools ?? (options.workers === false ? [] : (['inbound', 'outbound'] as const))
   const workers: Running[] = await Promise.all(

@@ -2,7 +2,15 @@ import type { AddressInfo } from 'node:net'
 import PostalMime, { type Email } from 'postal-mime'
 import { SMTPServer } from 'smtp-server'
 
-type SunkMail = { from: string; to: string[]; raw: string; email: Email }
+type SunkMail = {
+  from: string
+  to: string[]
+  raw: string
+  email: Email
+  /** Whether it came over TLS, and what the client called itself. */
+  secure: boolean
+  helo: string
+}
 
 /** A refusal that the sink gives: at RCPT for one address, or to the whole message. */
 type Refusal = { code: number; message: string }
@@ -19,13 +27,25 @@ export type Sink = AsyncDisposable & {
   connections: number
 }
 
+export type SinkOptions = {
+  port?: number
+  /** One of 127.0.0.0/8. */
+  host?: string
+  /** Offers STARTTLS, with a certificate that nobody vouches for. */
+  tls?: boolean
+}
+
 /** A real SMTP server that keeps what it is sent. */
-export async function startSink({ port = 0 }: { port?: number } = {}): Promise<Sink> {
+export async function startSink({
+  port = 0,
+  host = '127.0.0.1',
+  tls = false,
+}: SinkOptions = {}): Promise<Sink> {
   const refusal = ({ code, message }: Refusal) =>
     Object.assign(new Error(message), { responseCode: code })
   const server = new SMTPServer({
     authOptional: true,
-    disabledCommands: ['STARTTLS'],
+    disabledCommands: tls ? [] : ['STARTTLS'],
     disableReverseLookup: true,
     logger: false,
     onConnect(_session, callback) {
@@ -48,15 +68,17 @@ export async function startSink({ port = 0 }: { port?: number } = {}): Promise<S
         to: rcptTo.map(({ address }) => address),
         raw,
         email: await PostalMime.parse(Buffer.concat(chunks)),
+        secure: session.secure,
+        helo: String(session.hostNameAppearsAs),
       })
       callback(null, 'OK')
     },
   })
   server.on('error', () => {})
-  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', () => resolve()))
+  await new Promise<void>((resolve) => server.listen(port, host, () => resolve()))
   const bound = (server.server.address() as AddressInfo).port
   const sink: Sink = {
-    url: `smtp://127.0.0.1:${bound}`,
+    url: `smtp://${host}:${bound}`,
     port: bound,
     mails: [],
     refuseRecipient: () => null,

@@ -14,13 +14,17 @@ export type TcpProxy = AsyncDisposable & {
   bytesIn: number
 }
 
-/** Starts a proxy on 127.0.0.1 to a port there; on a port of its choice unless one is given. */
-export async function startTcpProxy(targetPort: number, ownPort = 0): Promise<TcpProxy> {
+/** Starts a proxy on 127.0.0.1 to a port there, or between others; on a port of its choice unless one is given. */
+export async function startTcpProxy(
+  targetPort: number,
+  ownPort = 0,
+  { host = '127.0.0.1', targetHost = '127.0.0.1' } = {},
+): Promise<TcpProxy> {
   const sockets = new Set<Socket>()
   let server: Server | undefined
   const listen = async (port: number) => {
     server = createServer((inner) => {
-      const outer = connect(targetPort, '127.0.0.1')
+      const outer = connect(targetPort, targetHost)
       for (const [socket, peer] of [
         [inner, outer],
         [outer, inner],
@@ -40,7 +44,7 @@ export async function startTcpProxy(targetPort: number, ownPort = 0): Promise<Tc
         proxy.muted++
       })
     })
-    await new Promise<void>((resolve) => server!.listen(port, '127.0.0.1', resolve))
+    await new Promise<void>((resolve) => server!.listen(port, host, resolve))
     return (server.address() as AddressInfo).port
   }
   const cut = async () => {

@@ -18,7 +18,7 @@ import { type DevnetClient, devnetClient } from '../../workers/devnetContracts.t
 import { RUNNERS } from '../../workers/main.ts'
 import { startPool } from '../../workers/pool.ts'
 import { startTill, type Till } from '../../workers/till.ts'
-import { createTransport } from '../../workers/transport.ts'
+import { captureTransport } from '../../workers/transport.ts'
 import { createTestDns } from './dns.ts'
 import { type Agent, silentLog, startTestService, type TestService } from './service.ts'
 
@@ -115,7 +115,7 @@ async function startWorker(service: TestService, options: WorkerOptions): Promis
     silentLog,
     { ...FAST, ...options.timing },
   )
-  const transport = createTransport('capture')
+  const transport = captureTransport
   const pool = await startPool(
     { ...RUNNERS.payments, name: 'payments', databaseUrl: database.url },
     {

@@ -17,7 +17,7 @@ async function makeSlow(lanes: Lanes, lane: string, owner: string): Promise<void
 }
 
 let clockMs = 0
-const createLanes = (slots: number) => new Lanes(slots, () => clockMs)
+const createLanes = (slots: number) => new Lanes(slots, undefined, () => clockMs)
 
 describe('Lanes', () => {
   test('gives a lane its turns up to the cap, and the next ones as turns end', async () => {

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { RUNNERS } from '../../workers/main.ts'
 import { startPool } from '../../workers/pool.ts'
 import { readMailApart } from '../../workers/readMailApart.ts'
-import { createTransport } from '../../workers/transport.ts'
+import { captureTransport } from '../../workers/transport.ts'
 import { createTestDns } from '../support/dns.ts'
 import { silentLog, startTestService, waitForMessages } from '../support/service.ts'
 import { deliverRaw } from '../support/smtpTalk.ts'
@@ -26,7 +26,7 @@ test('a message whose job ended badly several times, through no fault of its own
     {
       log: silentLog,
       mailDomain: 'mail.test',
-      transport: createTransport('capture'),
+      transport: captureTransport,
       allowPrivateNetworks: false,
       lookUp: createTestDns(),
     },

@@ -1,0 +1,150 @@
+import type { Static } from '@sinclair/typebox'
+import { newMessageId } from '../shared/ids.ts'
+import { replyReferences, replySubject } from '../shared/threading.ts'
+import { findMessage } from '../sql/messages.ts'
+import { type AcceptedMessage, findSent, type SendIntent } from '../sql/sendMessages.ts'
+import type { Services } from './context.ts'
+import { ApiError, badRequest, notFound } from './errors.ts'
+import { keyOfAnother, requestHash } from './idempotencyKey.ts'
+import { replyRecipients } from './replyRecipients.ts'
+import {
+  RECIPIENTS_MAX,
+  type ReplyBody,
+  readAddresses,
+  readAttachments,
+  type SendBody,
+  SUBJECT_MAX_LENGTH,
+} from './sendInput.ts'
+
+/** Who sends: a project and its inbox. */
+export type Sender = { projectId: string; inboxAddress: string }
+
+/** What an answer says beside its thread and its time. */
+type SentAnswer = {
+  messageId: string
+  inboxId: string
+  from: string[]
+  to: string[]
+  subject: string
+  labels: string[]
+}
+type RepliedAnswer = Pick<SentAnswer, 'messageId' | 'subject' | 'labels'>
+
+type Draft<Answer> = Omit<SendIntent, 'projectId' | 'key' | 'answer'> & { answer: Answer }
+
+/**
+ * Stores a message to send; it starts a new thread. The same key and request get the first answer again.
+ * @throws {ApiError} 400, 409
+ */
+export async function sendMessage(
+  services: Services,
+  { projectId, inboxAddress: from }: Sender,
+  body: Static<typeof SendBody>,
+  key: string | null,
+) {
+  return await acceptOnce(services, projectId, { key, request: ['send', body] }, async () => {
+    const to = readAddresses('to', body.to)
+    const cc = readAddresses('cc', body.cc ?? [])
+    const bcc = readAddresses('bcc', body.bcc ?? [])
+    if (to.length + cc.length + bcc.length > RECIPIENTS_MAX) {
+      throw badRequest(`to, cc and bcc must name at most ${RECIPIENTS_MAX} recipients together`)
+    }
+    const messageId = newMessageId(services.config.mailDomain)
+    const { subject } = body
+    const answer: SentAnswer = {
+      messageId,
+      inboxId: from,
+      from: [from],
+      to,
+      subject,
+      labels: ['sent'],
+    }
+    return {
+      messageId,
+      threadRow: null,
+      from,
+      to,
+      cc,
+      bcc,
+      subject,
+      text: body.text,
+      html: body.html ?? null,
+      attachments: readAttachments(body.attachments),
+      inReplyTo: [],
+      references: [],
+      answer,
+    }
+  })
+}
+
+/**
+ * Stores a reply, in the thread of the original. The same key and request get the first answer again.
+ * @throws {ApiError} 400, 404, 409
+ */
+export async function replyTo(
+  services: Services,
+  projectId: string,
+  { messageId: originalId, ...body }: Static<typeof ReplyBody> & { messageId: string },
+  key: string | null,
+) {
+  const request = ['reply', originalId, body]
+  return await acceptOnce(services, projectId, { key, request }, async () => {
+    const original = await findMessage(services.pool, projectId, originalId)
+    if (original === null) throw notFound('Message not found')
+    const messageId = newMessageId(services.config.mailDomain)
+    const subject = replySubject(original.subject)
+      .slice(0, SUBJECT_MAX_LENGTH)
+      .replace(/[\r\n]+/g, ' ')
+    const answer: RepliedAnswer = { messageId, subject, labels: ['sent'] }
+    return {
+      messageId,
+      threadRow: original.threadRow,
+      from: original.inboxAddress,
+      ...replyRecipients(original, body.replyAll ?? false),
+      bcc: [],
+      subject,
+      text: body.text,
+      html: body.html ?? null,
+      attachments: readAttachments(body.attachments),
+      inReplyTo: [original.headerMessageId],
+      references: replyReferences({
+        messageId: original.headerMessageId,
+        inReplyTo: original.inReplyTo,
+        references: original.references,
+      }),
+      answer,
+    }
+  })
+}
+
+/** Stores what `draft` makes; or, where the key has an answer already, gives that and asks for no draft. */
+async function acceptOnce<Answer extends object>(
+  services: Services,
+  projectId: string,
+  { key, request }: { key: string | null; request: unknown },
+  draft: () => Promise<Draft<Answer>>,
+): Promise<Answer & AcceptedMessage> {
+  const bound = key === null ? null : { name: key, requestHash: requestHash(request) }
+  const repeated = bound === null ? null : await findAnswer<Answer>(services, projectId, bound)
+  if (repeated !== null) return repeated
+  const intent = await draft()
+  const outcome = await services.sends.submit({ ...intent, projectId, key: bound })
+  if (outcome === 'gone') throw new ApiError(401, 'unauthorized', 'Invalid API key')
+  if (outcome !== 'repeat') return { ...intent.answer, ...outcome }
+  const first = bound === null ? null : await findAnswer<Answer>(services, projectId, bound)
+  if (first === null) throw new Error('a key was taken, yet has no answer')
+  return first
+}
+
+/** The answer that a key has; null where it has none. @throws {ApiError} 409 */
+async function findAnswer<Answer>(
+  { pool }: Services,
+  projectId: string,
+  key: NonNullable<SendIntent['key']>,
+): Promise<(Answer & AcceptedMessage) | null> {
+  const found = await findSent(pool, projectId, key.name)
+  if (found === null) return null
+  if (!found.requestHash.equals(key.requestHash)) throw keyOfAnother()
+  const { answer, ...accepted } = found.sent
+  return { ...(answer as Answer), ...accepted }
+}

@@ -1,0 +1,36 @@
+/** An attachment of a message that is to be sent. */
+export type SentAttachment = {
+  filename: string
+  /** A media type, with or without parameters. */
+  contentType: string
+  /** Without angle brackets; the HTML body refers to it as `cid:…`. Null for one that stands by itself. */
+  contentId: string | null
+  content: Buffer
+}
+
+/** RFC 2045 §5.1: type, subtype, parameters; no control characters, so that no header can follow. */
+const TOKEN = "[\\w!#$%&'*+.^`{|}~-]+"
+const MEDIA_TYPE = new RegExp(
+  `^${TOKEN}/${TOKEN}(?:[ \\t]*;[ \\t]*${TOKEN}=(?:${TOKEN}|"[\\x20\\x21\\x23-\\x5b\\x5d-\\x7e]*"))*$`,
+)
+const MEDIA_TYPE_MAX_LENGTH = 255
+
+/** Whether a text can stand as the type of an attachment. The parts of a multipart would be nobody's. */
+export const isAttachmentType = (text: string): boolean =>
+  text.length <= MEDIA_TYPE_MAX_LENGTH && MEDIA_TYPE.test(text) && !/^multipart\//i.test(text)
+
+/** RFC 2392: an identifier as in a Message-ID, without its angle brackets; a bare word will do, for many send one. */
+const CONTENT_ID = /^[\x21\x23-\x27\x2a-\x3b\x3d\x3f-\x5b\x5d-\x7e]{1,255}$/
+
+/** Reads a Content-ID with or without its angle brackets; null when it is none. */
+export function parseContentId(text: string): string | null {
+  const bare = /^<(.*)>$/s.exec(text)?.[1] ?? text
+  return CONTENT_ID.test(bare) ? bare : null
+}
+
+/** RFC 4648 §4 with its padding; line breaks are forgiven, for many encoders write them. Null for anything else. */
+export function decodeBase64(text: string): Buffer | null {
+  const plain = text.includes('\n') ? text.replace(/[\r\n]+/g, '') : text
+  if (plain.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(plain)) return null
+  return Buffer.from(plain, 'base64')
+}

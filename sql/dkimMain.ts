@@ -1,0 +1,51 @@
+import { isDomain } from '../shared/address.ts'
+import { ConfigError, parseConfig } from '../shared/config.ts'
+import { txtStrings } from '../shared/dkim.ts'
+import { databaseUrl } from './databaseUrl.ts'
+import { createPool, isDatabaseUnavailable } from './db.ts'
+import { createDkimKey, listDkimKeys } from './dkimKeys.ts'
+import { createKeyringSource, masterKeys } from './keyring.ts'
+import { pendingMigrations } from './migrate.ts'
+
+/** `bun run dkim:new DOMAIN`: makes a key that signs the mail of a domain, and prints what its DNS must hold. */
+async function create(): Promise<void> {
+  const domain = process.argv[2]?.toLowerCase().replace(/\.$/, '') ?? ''
+  if (process.argv.length !== 3 || !isDomain(domain)) {
+    throw new ConfigError('usage: bun run dkim:new DOMAIN, such as mail.example.com')
+  }
+  const config = parseConfig(process.env)
+  const pool = createPool({
+    url: databaseUrl(config),
+    size: 1,
+    name: 'purser dkim',
+    onError: () => {},
+  })
+  try {
+    const pending = await pendingMigrations(pool)
+    if (pending.length > 0) {
+      throw new ConfigError(`the database lacks ${pending.length} migrations: bun run migrate`)
+    }
+    const [before] = await listDkimKeys(pool, domain)
+    const keyring = await createKeyringSource(masterKeys(config))(pool)
+    const { selector, record } = await createDkimKey(pool, keyring, domain)
+    process.stdout.write(`${selector}._domainkey.${domain}. IN TXT ${txtStrings(record)}\n`)
+    const overlap =
+      before === undefined
+        ? ''
+        : ` So does ${before.selector}, whose record may go a week after this one is there.`
+    process.stderr.write(
+      `Publish this record. The key signs mail from @${domain} from now on.${overlap}\n`,
+    )
+  } finally {
+    await pool.end()
+  }
+}
+
+try {
+  await create()
+} catch (error) {
+  const expected = error instanceof ConfigError
+  const away = isDatabaseUnavailable(error) ? 'the database is away' : String(error)
+  process.stderr.write(`${expected ? error.message : `no key was made: ${away}`}\n`)
+  process.exitCode = expected ? 78 : 1
+}

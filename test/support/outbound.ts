@@ -1,0 +1,42 @@
+import { expect } from 'bun:test'
+import { type Agent, messagePath, type TestService } from './service.ts'
+import type { Sink } from './sink.ts'
+import { waitFor } from './waitFor.ts'
+
+/** Sends a mail that must be accepted; answers what send answers. */
+export async function sendMail(agent: Agent, body: object = {}): Promise<any> {
+  const mail = { to: ['ada@example.com'], subject: 'Subject', text: 'Text', ...body }
+  const answer = await agent.post('/v0/messages/send', mail)
+  expect([answer.status, answer.body?.message]).toEqual([201, undefined])
+  return answer.body
+}
+
+/** Waits until a message was delivered to a sink. */
+export const sunkAt = (sink: Sink, messageId: string) =>
+  waitFor(`${messageId} at the sink`, () =>
+    sink.mails.find((mail) => mail.email.messageId === messageId),
+  )
+
+/** Waits until a message has a delivery status; answers the message. */
+export const untilStatus = (agent: Agent, messageId: string, wanted: string): Promise<any> =>
+  waitFor(`${messageId} to be ${wanted}`, async () => {
+    const { body } = await agent.get(messagePath(messageId))
+    return body.deliveryStatus === wanted ? body : null
+  })
+
+/** Brings the next attempt of a message forward to now. */
+export async function hurry({ database }: TestService, messageId: string): Promise<void> {
+  await database.pool.query(
+    `with message as (select row from messages where message_id = $1 and direction = 'sent'), mail as (
+       update outbound_mails set next_attempt_at = clock_timestamp() from message where message_row = row)
+     update outbound_recipients set next_attempt_at = clock_timestamp() from message
+     where message_row = row and state in ('queued', 'deferred')`,
+    [messageId],
+  )
+  await database.pool.query(
+    `select graphile_worker.reschedule_jobs(array(
+       select j.id from graphile_worker.jobs j join messages m on j.key = 'send_mail:' || m.row
+       where m.message_id = $1), run_at := now())`,
+    [messageId],
+  )
+}

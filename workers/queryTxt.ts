@@ -1,0 +1,157 @@
+/**
+ * TXT records, asked for by ourselves: Bun's resolver gives each string of a record as a record of its own
+ * (oven-sh/bun#21370), so that a DKIM key, longer than the 255 bytes of one string, cannot be put together again.
+ */
+import { randomInt } from 'node:crypto'
+import { createSocket } from 'node:dgram'
+import { connect, isIPv6 } from 'node:net'
+import {
+  decode,
+  encode,
+  type Packet,
+  RECURSION_DESIRED,
+  streamDecode,
+  streamEncode,
+} from 'dns-packet'
+
+/** How many bytes of an answer pass every network without fragments (DNS flag day 2020). */
+const UDP_PAYLOAD_BYTES = 1232
+const DNS_PORT = 53
+const NXDOMAIN = 'NXDOMAIN'
+const NOERROR = 'NOERROR'
+
+export type TxtOptions = {
+  /** `address`, `address:port` or `[address]:port`, in the order in which they are asked. */
+  servers: readonly string[]
+  timeoutMs: number
+  /** Rounds through the servers. */
+  tries: number
+}
+
+/** The name server failed, or was silent. */
+class DnsFailure extends Error {
+  readonly code: string
+  constructor(code: string, name: string) {
+    super(`queryTxt ${code} ${name}`)
+    this.code = code
+  }
+}
+
+/**
+ * The TXT records of a name, each as one text; none where it has none, or does not exist.
+ * @throws when no server can say.
+ */
+export async function queryTxt(name: string, options: TxtOptions): Promise<string[]> {
+  let failure = new DnsFailure('ENOSERVER', name)
+  for (let attempt = 0; attempt < options.tries; attempt++) {
+    for (const server of options.servers) {
+      const answer = await ask(name, server, options.timeoutMs)
+      if (answer === null) {
+        failure = new DnsFailure('ETIMEOUT', name)
+        continue
+      }
+      const { rcode } = answer as Packet & { rcode: string }
+      if (rcode === NXDOMAIN) return []
+      if (rcode === NOERROR) return textsOf(answer)
+      failure = new DnsFailure('ESERVFAIL', name)
+    }
+  }
+  throw failure
+}
+
+/** An alias stands among the answers too, with the records of what it leads to. */
+const textsOf = ({ answers = [] }: Packet): string[] =>
+  answers.flatMap((answer) => {
+    if (answer.type !== 'TXT') return []
+    const strings = [answer.data].flat() as (Buffer | string)[]
+    return Buffer.concat(strings.map((part) => Buffer.from(part))).toString('utf8')
+  })
+
+/** One question; over TCP where the answer does not fit. Null without an answer. */
+async function ask(name: string, server: string, timeoutMs: number): Promise<Packet | null> {
+  const { host, port } = parseServer(server)
+  const query: Packet = {
+    type: 'query',
+    // An id and a port that cannot be guessed are what an answer is told from a forged one by (RFC 5452).
+    id: randomInt(0x10000),
+    flags: RECURSION_DESIRED,
+    questions: [{ type: 'TXT', name }],
+    additionals: [
+      {
+        type: 'OPT',
+        name: '.',
+        udpPayloadSize: UDP_PAYLOAD_BYTES,
+        extendedRcode: 0,
+        ednsVersion: 0,
+        flags: 0,
+        flag_do: false,
+        options: [],
+      },
+    ],
+  }
+  const short = await overUdp(query, host, port, timeoutMs)
+  const isCut = (short as (Packet & { flag_tc?: boolean }) | null)?.flag_tc === true
+  return isCut ? await overTcp(query, host, port, timeoutMs) : short
+}
+
+function overUdp(query: Packet, host: string, port: number, timeoutMs: number) {
+  const { promise, resolve } = Promise.withResolvers<Packet | null>()
+  const socket = createSocket(isIPv6(host) ? 'udp6' : 'udp4')
+  const end = (answer: Packet | null) => {
+    clearTimeout(timer)
+    socket.removeAllListeners('message').close()
+    resolve(answer)
+  }
+  const timer = setTimeout(() => end(null), timeoutMs)
+  socket.on('error', () => end(null))
+  socket.on('message', (message) => {
+    const answer = decoded(() => decode(message))
+    if (answers(answer, query)) end(answer)
+  })
+  socket.connect(port, host, () => socket.send(encode(query)))
+  return promise
+}
+
+function overTcp(query: Packet, host: string, port: number, timeoutMs: number) {
+  const { promise, resolve } = Promise.withResolvers<Packet | null>()
+  const socket = connect(port, host, () => socket.write(streamEncode(query)))
+  let received = Buffer.alloc(0)
+  const end = (answer: Packet | null) => {
+    clearTimeout(timer)
+    socket.destroy()
+    resolve(answer)
+  }
+  const timer = setTimeout(() => end(null), timeoutMs)
+  socket.on('error', () => end(null)).on('close', () => end(null))
+  socket.on('data', (chunk) => {
+    received = Buffer.concat([received, chunk])
+    if (received.length < 2 || received.length < 2 + received.readUInt16BE(0)) return
+    const answer = decoded(() => streamDecode(received))
+    end(answers(answer, query) ? answer : null)
+  })
+  return promise
+}
+
+function decoded(read: () => Packet): Packet | null {
+  try {
+    return read()
+  } catch {
+    return null
+  }
+}
+
+function answers(answer: Packet | null, query: Packet): answer is Packet {
+  const asked = answer?.questions?.[0]
+  return (
+    answer?.type === 'response' &&
+    answer.id === query.id &&
+    asked?.type === 'TXT' &&
+    asked.name.toLowerCase() === query.questions![0]!.name.toLowerCase()
+  )
+}
+
+function parseServer(server: string): { host: string; port: number } {
+  const [, host = server, port] =
+    /^\[([^\]]+)\](?::(\d+))?$/.exec(server) ?? /^([\d.]+):(\d+)$/.exec(server) ?? []
+  return { host, port: port === undefined ? DNS_PORT : Number(port) }
+}
