@@ -34,3 +34,6 @@ export const newPaymentId = (): string => randomId('pay_')
 
 /** Identifier of a check that waits for the chain's word. */
 export const newCheckId = (): string => randomId('chk_')
+
+/** What may be shown of a console session. */
+export const newSessionId = (): string => randomId('ses_', 6)

@@ -20,6 +20,7 @@ const ENTRIES = new Set([
   'api/start.ts',
   'api/smtp/main.ts',
   'api/mcp/main.ts',
+  'api/console/loginMain.ts',
   'workers/main.ts',
   'workers/readMailMain.ts',
   'sql/main.ts',
