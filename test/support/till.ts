@@ -19,7 +19,13 @@ import { RUNNERS } from '../../workers/main.ts'
 import { startPool } from '../../workers/pool.ts'
 import { startTill, type Till } from '../../workers/till.ts'
 import { createTransport } from '../../workers/transport.ts'
-import { type Agent, silentLog, startTestService, type TestService } from './service.ts'
+import {
+  type Agent,
+  silentLog,
+  startTestService,
+  type TestService,
+  type TestServiceOptions,
+} from './service.ts'
 
 export const SEPOLIA = USDC_NETWORKS['base-sepolia']
 export const PRICE = '0.01'
@@ -52,6 +58,8 @@ type WorkerOptions = {
 export type TestTillOptions = {
   blockTimeS?: number
   env?: Record<string, string>
+  /** Parts of the service beside the API and the payments; none by default. */
+  parts?: Pick<TestServiceOptions, 'smtp' | 'pools'>
   /** Puts something between the workers and the devnet. */
   proxy?: (rpcUrl: string) => string
   /** One payments worker unless false. */
@@ -71,6 +79,7 @@ export async function startTestTill(options: TestTillOptions = {}): Promise<Test
   const service = await startTestService({
     smtp: false,
     workers: false,
+    ...options.parts,
     env: { RPC_URL: rpcUrl, ...options.env },
   })
   const workers: TillWorker[] = []
