@@ -7,6 +7,8 @@ import type { InlineImage } from '../../sql/messageHtml.ts'
 const REMOVED =
   'script, iframe, frame, frameset, object, embed, applet, link, meta, base, form, portal, audio, video, source, template'
 
+const REMOVED_ATTRIBUTE = /^(on|href$|xlink:|srcset|ping|background|poster|action|formaction)/
+
 /** On a mail's own terms: dark text on white, whatever the page around it looks like. */
 const PAGE_STYLE =
   'html{color-scheme:light}body{margin:12px;background:#fff;color:#111;font:15px/1.5 system-ui,sans-serif;' +
@@ -28,10 +30,13 @@ export function framedHtml({ html, images }: { html: string; images: InlineImage
     })
     .on('*', {
       element(element) {
+        // Nothing can be opened from inside the sandbox: where a link leads is shown on pointing at it instead.
+        const href = element.getAttribute('href')
         for (const name of [...element.attributes].map(([attribute]) => attribute)) {
-          if (/^(on|srcset|ping|background|action|formaction)/i.test(name))
+          if (REMOVED_ATTRIBUTE.test(name) || (name === 'src' && element.tagName !== 'img'))
             element.removeAttribute(name)
         }
+        if (href !== null && element.tagName === 'a') element.setAttribute('title', href)
       },
     })
     .on('img', {
@@ -40,14 +45,6 @@ export function framedHtml({ html, images }: { html: string; images: InlineImage
         const own = /^cid:/i.test(source) ? carried.get(decodeLoosely(source.slice(4))) : undefined
         if (own !== undefined) element.setAttribute('src', own)
         else if (!/^data:image\//i.test(source)) element.removeAttribute('src')
-      },
-    })
-    .on('a', {
-      element(element) {
-        // Nothing can be opened from inside the sandbox; the address is shown on pointing at it instead.
-        const href = element.getAttribute('href')
-        if (href !== null) element.setAttribute('title', href)
-        element.removeAttribute('href')
       },
     })
     .transform(html)

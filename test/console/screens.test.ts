@@ -86,6 +86,9 @@ async function enter({ page, open }: ConsolePage, [name, path]: [string, string]
   if (name === 'vault') await page.getByRole('button', { name: 'Reveal' }).last().click()
   if (name === 'payment') await page.getByText('The signature is valid').waitFor()
   if (name === 'vault') await page.getByRole('button', { name: 'Hide' }).waitFor()
+  if (name === 'thread-html') {
+    await page.frameLocator('iframe').getByText('Twelve ships came in.').waitFor()
+  }
   await settled(page)
 }
 

@@ -14,6 +14,8 @@ if (!hasBrowser) {
   process.stderr.write(`no Chromium at ${CHROMIUM} (CHROMIUM names another): skipping its tests\n`)
 }
 
+const ACTION_LIMIT_MS = 12_000
+
 const FLAGS = [
   '--no-sandbox',
   '--disable-gpu',
@@ -53,6 +55,8 @@ export async function openConsole(
     bypassCSP,
     reducedMotion: 'reduce',
   })
+  // Below a test's own limit, so that what is waited for in vain is named.
+  context.setDefaultTimeout(ACTION_LIMIT_MS)
   const page = await context.newPage()
   const requests: string[] = []
   const complaints: string[] = []

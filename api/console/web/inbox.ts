@@ -4,7 +4,7 @@ import { moment, plural } from './format.ts'
 import { liveList } from './live.ts'
 import { ofProject, pageQuery, projectLink } from './screen.ts'
 import type { Message, Page, Thread } from './types.ts'
-import { badge, empty, notice, table } from './ui.ts'
+import { deliveryBadge, empty, notice, table } from './ui.ts'
 
 const REFRESH_MS = 2_000
 
@@ -95,11 +95,7 @@ export const outgoing = ofProject('outgoing', (project, { signal, session }) => 
           {
             name: 'Delivery',
             cell: ({ deliveryStatus, deliveryError }) => [
-              badge(
-                session.capturesMail && deliveryStatus === 'sent'
-                  ? 'captured'
-                  : (deliveryStatus ?? 'queued'),
-              ),
+              deliveryBadge(deliveryStatus ?? 'queued', session.capturesMail),
               deliveryError == null ? null : h('p', { class: 'note' }, deliveryError),
             ],
           },

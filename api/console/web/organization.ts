@@ -47,9 +47,9 @@ export const organization: Screen = ({ signal, session }) => {
         {},
         'You are signed in as ',
         h('code', {}, session.sessionId),
-        ', until ',
+        '. It ends ',
         moment(session.expiresAt),
-        ' at the latest.',
+        ', or after two hours without use.',
       ),
       h(
         'div',

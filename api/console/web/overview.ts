@@ -80,7 +80,7 @@ function cards(now: Overview): HTMLElement {
       health,
       attempts === 0
         ? 'no attempts'
-        : `of ${plural(attempts, 'attempt')} succeeded, ${count(backlog.pendingDeliveries)} pending`,
+        : `of ${plural(attempts, 'attempt')}, ${count(backlog.pendingDeliveries)} pending`,
       [
         { tone: 'main', values: hooksOk },
         { tone: 'bad', values: hooksFailed },

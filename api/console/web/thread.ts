@@ -4,15 +4,17 @@ import { bytes, moment, plural } from './format.ts'
 import { live } from './live.ts'
 import { ofProject, projectLink } from './screen.ts'
 import type { Message, Project, WholeThread } from './types.ts'
-import { badge, button, copyButton, notice } from './ui.ts'
+import { button, copyButton, deliveryBadge, notice } from './ui.ts'
 
 const REFRESH_MS = 3_000
 /** Of an original shown at most; all of it can be saved. */
 const RAW_SHOWN = 200_000
 
 /** One conversation. Reading it here leaves it unread for its agent. */
-export const thread = ofProject('inbox', (project, { params, signal }) => {
+export const thread = ofProject('inbox', (project, { params, signal, session }) => {
   const threadId = params[1]!
+  // What somebody reads stays as it is while messages come in around it.
+  const bodies = new Map<string, HTMLElement>()
   return live({
     signal,
     everyMs: REFRESH_MS,
@@ -25,7 +27,11 @@ export const thread = ofProject('inbox', (project, { params, signal }) => {
       h(
         'header',
         { class: 'thread' },
-        h('a', { href: projectLink(project.projectId, 'inbox'), 'data-keep': 'back' }, '← Inbox'),
+        h(
+          'a',
+          { class: 'back', href: projectLink(project.projectId, 'inbox'), 'data-keep': 'back' },
+          '← Inbox',
+        ),
         h('h2', { dir: 'auto' }, whole.subject.trim() === '' ? '(no subject)' : whole.subject),
         h('p', { class: 'note' }, plural(whole.totalMessages, 'message')),
       ),
@@ -33,17 +39,30 @@ export const thread = ofProject('inbox', (project, { params, signal }) => {
         ? notice('info', `The newest ${whole.messages.length} messages are shown.`)
         : null,
       whole.messages.map((message) =>
-        messageCard(project, message, whole.withHtml.includes(message.messageId)),
+        messageCard(project, message, {
+          bodies,
+          hasHtml: whole.withHtml.includes(message.messageId),
+          captured: session.capturesMail,
+        }),
       ),
     ],
   }).element
 })
 
-function messageCard(project: Project, message: Message, hasHtml: boolean): HTMLElement {
+function messageCard(
+  project: Project,
+  message: Message,
+  {
+    bodies,
+    hasHtml,
+    captured,
+  }: { bodies: Map<string, HTMLElement>; hasHtml: boolean; captured: boolean },
+): HTMLElement {
   const base = at`/projects/${project.projectId}/v0/messages/${message.messageId}`
   const html = at`/projects/${project.projectId}/messages/${message.messageId}/html`
-  const body = h('div', { class: 'body' }, textOf(message))
   const key = message.messageId
+  const body = bodies.get(key) ?? h('div', { class: 'body' }, textOf(message))
+  bodies.set(key, body)
   return h(
     'article',
     { class: 'panel message', 'aria-label': `Message from ${message.from.join(', ')}` },
@@ -62,7 +81,7 @@ function messageCard(project: Project, message: Message, hasHtml: boolean): HTML
         : h(
             'p',
             { class: 'wide' },
-            badge(message.deliveryStatus),
+            deliveryBadge(message.deliveryStatus, captured),
             message.deliveryError == null ? null : ` ${message.deliveryError}`,
           ),
     ),

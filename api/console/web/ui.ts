@@ -10,6 +10,7 @@ const TONES: Record<string, 'good' | 'wait' | 'bad'> = {
   ok: 'good',
   enabled: 'good',
   live: 'good',
+  captured: 'good',
   running: 'good',
   pending: 'wait',
   queued: 'wait',
@@ -28,6 +29,10 @@ const TONES: Record<string, 'good' | 'wait' | 'bad'> = {
 /** A state in a word. */
 export const badge = (state: string): HTMLElement =>
   h('span', { class: `badge ${TONES[state] ?? ''}` }, state)
+
+/** What became of a sent message. Where mail is captured, nothing was sent anywhere. */
+export const deliveryBadge = (status: string, captured: boolean): HTMLElement =>
+  badge(captured && status === 'sent' ? 'captured' : status)
 
 /** The head of a screen. The heading takes the focus when the screen is entered. */
 export const heading = (title: string, lead: Child = null, ...actions: Child[]): HTMLElement =>
