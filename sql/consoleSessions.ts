@@ -6,7 +6,7 @@ import type { Queryable } from './db.ts'
 /** How long a link can be used. */
 export const LINK_MINUTES = 15
 /** A session ends this long after it began, and this long after its operator last did something. */
-export const SESSION_HOURS = 12
+const SESSION_HOURS = 12
 export const IDLE_HOURS = 2
 
 /** Both secrets hold 256 random bits: what is stored is their SHA-256, and a slow hash would add nothing. */

@@ -17,7 +17,7 @@ export type ListedJob = {
 }
 
 /** Jobs shown of a state at most. */
-export const JOBS_SHOWN = 100
+const JOBS_SHOWN = 100
 /** A stack can be long; its beginning says what went wrong. */
 const ERROR_LENGTH = 2_000
 

@@ -16,7 +16,7 @@ export type Minute = {
   jobs: Record<PoolName, number> | null
 }
 
-export const HISTORY_MINUTES = 60
+const HISTORY_MINUTES = 60
 /** Counted this late, so that transactions of the minute's last moment are in. */
 const SETTLING_S = 5
 const KEPT = '2 days'

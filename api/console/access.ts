@@ -50,7 +50,7 @@ function isOwnOrigin(origin: string, host: string | null, baseUrl: string): bool
 }
 
 /** The cookie's name: browsers take one with this prefix over TLS only, and from nobody else. */
-export const cookieName = (baseUrl: string): string =>
+const cookieName = (baseUrl: string): string =>
   isSecure(baseUrl) ? '__Secure-purser_session' : 'purser_session'
 
 const isSecure = (baseUrl: string): boolean => baseUrl.startsWith('https:')

@@ -3,6 +3,7 @@ import { Elysia } from 'elysia'
 import { encodeCursor } from '../../shared/cursor.ts'
 import { findMessageHtml, listHtmlMessages } from '../../sql/messageHtml.ts'
 import { listMessages } from '../../sql/messages.ts'
+import { findProject } from '../../sql/projects.ts'
 import type { Services } from '../context.ts'
 import { notFound } from '../errors.ts'
 import { MessageParams } from '../messages.ts'
@@ -25,10 +26,15 @@ const MAIL_POLICY =
 
 /** What the console shows of mail beside what the API does. Nothing of it marks a message as read: that is its agent's. */
 export function consoleMailRoutes({ pool }: Services) {
+  /** What a deleted project held is shown to nobody, also while it is being removed. */
+  const refuseDeleted = async (projectId: string) => {
+    if ((await findProject(pool, projectId)) === null) throw notFound('Project not found')
+  }
   return new Elysia({ prefix: '/console/api/projects/:projectId' })
     .get(
       '/threads/:threadId',
       async ({ params }) => {
+        await refuseDeleted(params.projectId)
         const [thread, withHtml] = await Promise.all([
           readThread(pool, { ...params, limit: THREAD_MESSAGES_DEFAULT }),
           listHtmlMessages(pool, params),
@@ -41,6 +47,7 @@ export function consoleMailRoutes({ pool }: Services) {
       '/outgoing',
       async ({ params, query }) => {
         const { projectId } = params
+        await refuseDeleted(projectId)
         const { limit, cursor } = readPage(query)
         const { messages, more } = await listMessages(pool, {
           projectId,
@@ -63,6 +70,7 @@ export function consoleMailRoutes({ pool }: Services) {
     .get(
       '/messages/:messageId/html',
       async ({ params }) => {
+        await refuseDeleted(params.projectId)
         const found = await findMessageHtml(pool, params)
         if (found === null) throw notFound('Message not found, or it has no HTML body')
         return new Response(framedHtml(found), {

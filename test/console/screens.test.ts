@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
+import axe from 'axe-core'
 import type { Browser } from 'playwright-core'
 import {
   type ConsolePage,
@@ -19,8 +18,6 @@ import {
   storeSecrets,
 } from '../support/scene.ts'
 import { waitForEnd } from '../support/webhooks.ts'
-
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
 const LOOKS = [
   { width: 360, dark: false },
@@ -42,7 +39,7 @@ beforeAll(async () => {
   await storeSecrets(scene)
   await failJob(scene)
   await recordTraffic(scene)
-  await till.service.newAgent({ emailName: 'empty' })
+  const empty = await till.service.newAgent({ emailName: 'empty' })
   const paymentId = await scene.sell()
   const payment = (await agent.get(`/v0/payments/${paymentId}`)).body
   const { deliveryId } = payment.deliveries[0]
@@ -70,6 +67,12 @@ beforeAll(async () => {
     ['jobs-failed', 'jobs/failed'],
     ['organization', 'organization'],
     ['nowhere', 'nowhere'],
+    ['project-dialog', 'projects'],
+    ['delete-dialog', `${project}/settings`],
+    ['key-dialog', 'organization'],
+    ['empty-inbox', `projects/${empty.project.id}/inbox`],
+    ['empty-vault', `projects/${empty.project.id}/vault`],
+    ['empty-endpoints', `projects/${empty.project.id}/endpoints`],
   ]
 }, 60_000)
 
@@ -78,11 +81,28 @@ afterAll(async () => {
   await scene?.[Symbol.asyncDispose]()
 })
 
+/** What is pressed once a screen is shown. */
+const OPENED: readonly [string, string][] = [
+  ['thread-html', 'HTML'],
+  ['payment', 'Verify'],
+  ['project-dialog', 'New project'],
+  ['delete-dialog', 'Delete project'],
+  ['key-dialog', 'New platform key'],
+]
+
 /** Brings a screen to where there is most to see. */
 async function enter({ page, open }: ConsolePage, [name, path]: [string, string]): Promise<void> {
+  // A dialog stays up over a change of the address.
+  if ((await page.getByRole('dialog').count()) > 0) await page.reload()
   await open(path)
-  if (name === 'thread-html') await page.getByRole('button', { name: 'HTML' }).click()
-  if (name === 'payment') await page.getByRole('button', { name: 'Verify' }).click()
+  for (const [screen, button] of OPENED) {
+    if (name === screen) await page.getByRole('button', { name: button, exact: true }).click()
+  }
+  if (name === 'key-dialog') {
+    await page.getByLabel('Name').fill('deployment')
+    await page.getByRole('button', { name: 'Create key' }).click()
+    await page.getByRole('textbox', { name: 'Platform key' }).waitFor()
+  }
   if (name === 'vault') await page.getByRole('button', { name: 'Reveal' }).last().click()
   if (name === 'payment') await page.getByText('The signature is valid').waitFor()
   if (name === 'vault') await page.getByRole('button', { name: 'Hide' }).waitFor()
@@ -94,7 +114,7 @@ async function enter({ page, open }: ConsolePage, [name, path]: [string, string]
 
 type Violation = { id: string; help: string; nodes: { target: string[]; html: string }[] }
 
-async function violations({ page }: ConsolePage): Promise<string[]> {
+async function violations({ page }: Pick<ConsolePage, 'page'>): Promise<string[]> {
   const found = await page.evaluate<Violation[]>(
     `axe.run(document, { resultTypes: ['violations'], rules: { region: { enabled: true } } }).then((result) => result.violations)`,
   )
@@ -112,15 +132,14 @@ describe.skipIf(!hasBrowser)('every screen', () => {
         ...look,
         bypassCSP: true,
       })
-      await page.context.addInitScript(AXE)
+      await page.context.addInitScript(axe.source)
+      await page.page.reload()
       for (const screen of screens) {
         await enter(page, screen)
         const overflow = await page.page.evaluate<number>(
           'document.documentElement.scrollWidth - document.documentElement.clientWidth',
         )
         await screenshot(page.page, `${screen[0]}-${look.width}-${look.dark ? 'dark' : 'light'}`)
-        await page.page.reload()
-        await enter(page, screen)
         expect([screen[0], overflow, await violations(page)]).toEqual([screen[0], 0, []])
       }
       const origin = new URL(scene.till.service.url).origin
@@ -128,4 +147,40 @@ describe.skipIf(!hasBrowser)('every screen', () => {
       expect(page.requests.length).toBeGreaterThan(screens.length)
     }, 90_000)
   }
+
+  test('before signing in are no worse', async () => {
+    for (const look of LOOKS) {
+      const name = `${look.width}-${look.dark ? 'dark' : 'light'}`
+      const context = await browser.newContext({
+        viewport: { width: look.width, height: 780 },
+        colorScheme: look.dark ? 'dark' : 'light',
+        bypassCSP: true,
+      })
+      await context.addInitScript(axe.source)
+      const page = await context.newPage()
+      for (const [screen, path] of [
+        ['signed-out', '/console'],
+        ['sign-in', `/console/login#${'A'.repeat(43)}`],
+      ] as const) {
+        await page.goto(scene.till.service.url + path)
+        await page.locator('h1').waitFor()
+        await screenshot(page, `${screen}-${name}`)
+        expect([screen, await violations({ page })]).toEqual([screen, []])
+      }
+      await page.getByRole('button', { name: 'Sign in' }).click()
+      await page.getByText('This link was used before').waitFor()
+      await context.close()
+    }
+  }, 40_000)
+
+  test('would be found out, were something wrong with it', async () => {
+    await using page = await openConsole(browser, scene.till.service, { bypassCSP: true })
+    await page.context.addInitScript(axe.source)
+    await page.page.reload()
+    await page.open('projects')
+    await page.page.evaluate(
+      "document.querySelector('main').append(Object.assign(new Image(), { src: '/console/assets/icon.svg' }))",
+    )
+    expect((await violations(page)).join()).toContain('image-alt')
+  })
 })

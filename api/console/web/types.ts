@@ -57,7 +57,7 @@ export type Thread = {
   updatedAt: string
 }
 
-export type Attachment = {
+type Attachment = {
   attachmentId: string
   filename: string
   contentType: string
