@@ -2,7 +2,10 @@ import { Elysia, ValidationError } from 'elysia'
 import { newRequestId } from '../shared/ids.ts'
 import { BODY_MAX_BYTES, notAnObject, readJson, readJsonValue } from './body.ts'
 import { type ClientAddress, createClientAddress } from './clientAddress.ts'
-import { type Services, setIdentity, setRequestId } from './context.ts'
+import { admitConsole } from './console/admit.ts'
+import { readDelegation } from './console/delegation.ts'
+import { consoleRoutes } from './console/routes.ts'
+import { type Services, setClientAddress, setIdentity, setRequestId } from './context.ts'
 import { docsRoutes } from './docs.ts'
 import { markdownDocs } from './docsMarkdown.ts'
 import { emailRuleRoutes } from './emailRules.ts'
@@ -76,8 +79,10 @@ export function createApp(services: Services, usage: UsageRecorder): App {
     setRequestId(request, state.requestId)
     let response: Response
     try {
-      await passGate(services, { routes, clientAddress, usage }, request, socketAddress, state)
-      response = await elysia.handle(request)
+      const parts = { routes, clientAddress, usage }
+      const admitted = await passGate(services, parts, request, socketAddress, state)
+      response = await elysia.handle(admitted.request)
+      await admitted.answered?.(response)
     } catch (error) {
       response = fail(state, error)
     } finally {
@@ -132,8 +137,15 @@ function createRoutes(services: Services) {
   const { baseUrl } = services.config.http
   const document = openApiDocument(api, baseUrl)
   const markdown = markdownDocs(document, baseUrl)
-  return api.use(docsRoutes(document, markdown)).use(mcpRoutes(services))
+  // What follows is no part of the documented API.
+  return api
+    .use(docsRoutes(document, markdown))
+    .use(mcpRoutes(services))
+    .use(consoleRoutes(services))
 }
+
+/** A request that the gate has let in; what is asked through the console is put as the API's own. */
+type Admitted = { request: Request; answered?: (response: Response) => Promise<void> }
 
 async function passGate(
   services: Services,
@@ -141,25 +153,37 @@ async function passGate(
   request: Request,
   socketAddress: string,
   state: Served,
-): Promise<void> {
+): Promise<Admitted> {
   const url = new URL(request.url)
-  const match = parts.routes.match(request.method, url.pathname)
+  const delegation = readDelegation(url.pathname)
+  const match = parts.routes.match(request.method, delegation?.path ?? url.pathname)
   if (match.kind === 'none') throw notFound()
   if (match.kind === 'method') {
     throw new ApiError(405, 'method_not_allowed', `${request.method} is not allowed here`, {
       allow: match.allowed.join(', '),
     })
   }
-  state.route = match.route
-  if (match.route.access !== 'public') {
-    const from = parts.clientAddress(socketAddress, request.headers.get('x-forwarded-for'))
+  const { access, path } = match.route
+  state.route = delegation === null ? match.route : { ...match.route, path: `/console/api${path}` }
+  const from = parts.clientAddress(socketAddress, request.headers.get('x-forwarded-for'))
+  setClientAddress(request, from)
+  if (delegation !== null || access === 'console') {
+    checkEncoding(url)
+    const { route } = match
+    const { requestId } = state
+    const admitted = await admitConsole(services, { request, route, delegation, from, requestId })
+    served.set(admitted.request, state)
+    return admitted
+  }
+  if (access !== 'public') {
     const authorization = request.headers.get('authorization')
-    const { identity, budget } = await admit(services, match.route.access, authorization, from)
+    const { identity, budget } = await admit(services, access, authorization, from)
     state.budget = budget
     setIdentity(request, identity)
     if (identity.projectId !== null) parts.usage.record(identity.projectId)
   }
   checkEncoding(url)
+  return { request }
 }
 
 /** A path or query that does not decode, or decodes to U+0000, is refused here: libraries read such in their own ways. */
@@ -220,7 +244,10 @@ function finish(
   headers.set('x-request-id', state.requestId)
   headers.set('x-content-type-options', 'nosniff')
   if (state.route?.access !== 'public') headers.set('cache-control', 'no-store')
-  const budget = state.budget ?? untouchedBudget(config.limits.requestsPerMinute)
+  // The console counts against no key's limit.
+  const ofConsole = state.route?.path.startsWith('/console') === true
+  const budget =
+    state.budget ?? (ofConsole ? null : untouchedBudget(config.limits.requestsPerMinute))
   if (budget !== null) {
     headers.set('x-ratelimit-limit', String(budget.limit))
     headers.set('x-ratelimit-remaining', String(budget.remaining))

@@ -33,6 +33,15 @@ export type Services = {
 
 const identities = new WeakMap<Request, Identity>()
 const requestIds = new WeakMap<Request, string>()
+const clientAddresses = new WeakMap<Request, string>()
+
+/** Remembers the IP address that a request came from, proxies set aside. */
+export function setClientAddress(request: Request, address: string): void {
+  clientAddresses.set(request, address)
+}
+
+/** The IP address that a request came from. */
+export const clientAddressOf = (request: Request): string => clientAddresses.get(request) ?? ''
 
 /** Remembers the identifier that a request is logged by. */
 export function setRequestId(request: Request, requestId: string): void {
@@ -40,7 +49,7 @@ export function setRequestId(request: Request, requestId: string): void {
 }
 
 /** The identifier that a request is logged by. */
-const requestIdOf = (request: Request): string => requestIds.get(request) ?? 'unknown'
+export const requestIdOf = (request: Request): string => requestIds.get(request) ?? 'unknown'
 
 /** Remembers who sent a request; the gate calls this once it has checked the key and its scope. */
 export function setIdentity(request: Request, identity: Identity): void {

@@ -35,7 +35,7 @@ export class Refusal extends Error {
  */
 export async function admit(
   { pool, config }: Services,
-  access: Exclude<Access, 'public'>,
+  access: Exclude<Access, 'public' | 'console'>,
   authorization: string | null,
   clientAddress: string,
 ): Promise<{ identity: Identity; budget: Budget | null }> {
@@ -87,6 +87,21 @@ async function refuseUnauthorized(
   const usage = await countAuthFailure(pool, rateLimitSubject(clientAddress))
   const budget = toBudget(usage, limit)!
   return new Refusal(usage.used > limit ? tooManyRequests(budget) : error, budget)
+}
+
+/**
+ * Counts a sign-in to the console that failed, with the wrong keys of that address.
+ * @param subject as rateLimitSubject makes it.
+ * @throws {ApiError} 429 past the limit.
+ */
+export async function countFailedSignIn(
+  { pool, config }: Services,
+  subject: string,
+): Promise<void> {
+  const limit = config.limits.authFailuresPerMinute
+  if (limit === 0) return
+  const usage = await countAuthFailure(pool, subject)
+  if (usage.used > limit) throw tooManyRequests(toBudget(usage, limit)!)
 }
 
 function tooManyRequests(budget: Budget): ApiError {

@@ -2,7 +2,14 @@ import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { encodeCursor } from '../shared/cursor.ts'
 import { parseIsoTime } from '../shared/isoTime.ts'
-import { AUDIT_RETENTION_DAYS, type AuditEntry, listAudit, OUTCOMES } from '../sql/audit.ts'
+import {
+  AUDIT_RETENTION_DAYS,
+  type AuditEntry,
+  type AuditFilter,
+  listAudit,
+  OUTCOMES,
+} from '../sql/audit.ts'
+import type { Pool } from '../sql/db.ts'
 import { identityOf, type Services } from './context.ts'
 import { ApiError, badRequest } from './errors.ts'
 import { operation, PageQuery, Time } from './operation.ts'
@@ -88,10 +95,10 @@ export function logRoutes({ pool }: Services) {
       const { action, category, subject, actor, requestId, outcome, status } = query
       const after = readTime('after', query.after)
       const before = readTime('before', query.before)
-      const found = await listAudit(pool, {
+      return await listLogs(pool, {
         projectId,
         cursor,
-        limit: limit + 1,
+        limit,
         ...(action === undefined ? {} : { action }),
         ...(category === undefined ? {} : { category }),
         ...(subject === undefined ? {} : { subject }),
@@ -102,15 +109,6 @@ export function logRoutes({ pool }: Services) {
         ...(after === undefined ? {} : { after }),
         ...(before === undefined ? {} : { before }),
       })
-      const entries = found.slice(0, limit)
-      const last = entries.at(-1)
-      return {
-        logs: entries.map(toView),
-        count: entries.length,
-        ...(found.length > limit && last !== undefined
-          ? { nextPageToken: encodeCursor({ atMs: last.at.getTime(), row: last.row }) }
-          : {}),
-      }
     },
     {
       query: Query,
@@ -135,6 +133,21 @@ export function logRoutes({ pool }: Services) {
       }),
     },
   )
+}
+
+/** One page of the audit log, newest first. */
+export async function listLogs(pool: Pool, filter: AuditFilter) {
+  const { limit } = filter
+  const found = await listAudit(pool, { ...filter, limit: limit + 1 })
+  const entries = found.slice(0, limit)
+  const last = entries.at(-1)
+  return {
+    logs: entries.map(toView),
+    count: entries.length,
+    ...(found.length > limit && last !== undefined
+      ? { nextPageToken: encodeCursor({ atMs: last.at.getTime(), row: last.row }) }
+      : {}),
+  }
 }
 
 function readTime(field: string, given: string | undefined): Date | undefined {

@@ -2,10 +2,10 @@ import type { AnyElysia } from 'elysia'
 import type { Scope } from '../shared/scopes.ts'
 
 /**
- * What a route asks of its caller: nothing, any key, or a key with this scope. It stands in the route's `detail`, from
- * where the gate, the OpenAPI document and the pages read it.
+ * What a route asks of its caller: nothing, any key, a key with this scope, or a session of the console. It stands in the
+ * route's `detail`, from where the gate, the OpenAPI document and the pages read it.
  */
-export type Access = 'public' | 'key' | Scope
+export type Access = 'public' | 'key' | 'console' | Scope
 
 export type Route = {
   method: string
@@ -18,6 +18,8 @@ export type Route = {
   largeFor?: string
   /** The body may be any JSON; the handler judges it. */
   anyJson?: true
+  /** Of the console: the browser asks for it as the content of a frame, without our header. */
+  framed?: true
 }
 
 /** How a path and a method are matched: by a route, by a path that lacks the method, or by nothing. */
@@ -37,7 +39,7 @@ export class RouteTable {
         throw new Error(`${method} ${path} does not say who may call it`)
       const pattern = segments(path).map((part) => (part.startsWith(':') ? null : part))
       const entries = this.#byLength.get(pattern.length) ?? []
-      const { access, bodyMaxBytes, largeFor, anyJson } = detail
+      const { access, bodyMaxBytes, largeFor, anyJson, framed } = detail
       entries.push({
         pattern,
         route: {
@@ -47,6 +49,7 @@ export class RouteTable {
           ...(bodyMaxBytes === undefined ? {} : { bodyMaxBytes }),
           ...(largeFor === undefined ? {} : { largeFor }),
           ...(anyJson === undefined ? {} : { anyJson }),
+          ...(framed === undefined ? {} : { framed }),
         },
       })
       this.#byLength.set(pattern.length, entries)

@@ -34,7 +34,7 @@ await runService(
       const env = { ...process.env, DATABASE_URL: url, DEVNET_PORT: String(chain.devnetPort) }
       const parts = await startParts(env, log)
       stops.push(() => parts.stop())
-      process.stdout.write(welcome({ ...config, chain }, keys))
+      process.stdout.write(welcome({ ...config, chain }, keys, keys.signInToken))
       return { stop } satisfies Running
     } catch (error) {
       await stop()

@@ -1,6 +1,8 @@
 import type { Config } from '../shared/config.ts'
 import { DEVNET_ACCOUNTS } from '../shared/devnetAccounts.ts'
 import type { FirstKeys } from '../sql/bootstrap.ts'
+import { LINK_MINUTES } from '../sql/consoleSessions.ts'
+import { signInUrl } from './console/signInUrl.ts'
 
 /** The devnet's accounts are public and its money is worth nothing: they may be printed. */
 function devnetLines({ chain }: Config): string {
@@ -13,15 +15,24 @@ function devnetLines({ chain }: Config): string {
 `
 }
 
-/** What `npm start` prints once everything is up. */
-export function welcome(config: Config, keys: FirstKeys): string {
+/**
+ * What `npm start` prints once everything is up.
+ * @param signInToken of the console, until somebody has signed in to it.
+ */
+export function welcome(config: Config, keys: FirstKeys, signInToken: string | null): string {
   const { baseUrl } = config.http
   const inbox = keys.inboxAddress ?? '(the first project key was rotated or deleted)'
+  const consoleLine =
+    signInToken === null
+      ? `${baseUrl}/console        sign in: bun run console:login`
+      : `${signInUrl(baseUrl, signInToken)}
+                   good once, for ${LINK_MINUTES} minutes; bun run console:login prints another`
   const authorization = `-H 'Authorization: Bearer ${keys.projectKey}'`
   return `
   Purser is running.
 
     API            ${baseUrl}        documentation: ${baseUrl}/docs
+    Console        ${consoleLine}
     SMTP           smtp://${config.smtp.host}:${config.smtp.port}
     Platform key   ${keys.platformKey}
     Project key    ${keys.projectKey}

@@ -40,3 +40,5 @@ export const newRuleId = (): string => randomId('rul_')
 
 /** The identifier of a project's webhook. */
 export const newWebhookId = (): string => randomId('wh_')
+/** What may be shown of a console session. */
+export const newSessionId = (): string => randomId('ses_', 6)

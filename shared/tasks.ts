@@ -36,3 +36,14 @@ export const POOLS = {
 
 export type PoolName = keyof typeof POOLS
 export type RunnerName = (typeof POOLS)[PoolName][number]
+
+/** The pool that an operator runs for each task. */
+export const TASK_POOL: Record<TaskName, PoolName> = {
+  parse_inbound: 'mail',
+  send_mail: 'mail',
+  purge_project: 'mail',
+  deliver_webhook: 'webhooks',
+  verify_endpoint: 'webhooks',
+  settle_payment: 'payments',
+  check_payment: 'payments',
+}

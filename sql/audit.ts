@@ -54,16 +54,37 @@ export const auditValues = (
 
 /** Writes an entry in the caller's transaction. */
 export async function writeAudit(db: Queryable, actor: Actor, entry: NewAuditEntry): Promise<void> {
-  await db.query({
+  await openAudit(db, actor, entry)
+}
+
+/** Where entries stand that are about no project: keys of the platform, jobs, signing in to the console. */
+export const ORGANIZATION = 'organization'
+
+/**
+ * Writes an entry for what is about to be done, in one statement of its own: nothing is done without an entry.
+ * @returns its row, for {@link setOutcome}.
+ */
+export async function openAudit(
+  db: Queryable,
+  actor: Actor,
+  entry: NewAuditEntry,
+): Promise<string> {
+  const { rows } = await db.query<{ audit_row: string }>({
     name: 'write-audit',
     text: auditInsert(1, '$7::text'),
     values: [...auditValues(actor, entry), entry.outcome],
   })
+  return rows[0]!.audit_row
 }
 
 /** Corrects the outcome of an entry: what was found could not be given out after all. */
 export async function setOutcome(db: Queryable, auditRow: string, outcome: Outcome): Promise<void> {
   await db.query('update audit_log set outcome = $2 where row = $1', [auditRow, outcome])
+}
+
+/** Names what an entry is about, where that had no name before it was done. */
+export async function setSubject(db: Queryable, auditRow: string, subject: string): Promise<void> {
+  await db.query('update audit_log set subject = $2 where row = $1', [auditRow, subject])
 }
 
 export type AuditFilter = {

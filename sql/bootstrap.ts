@@ -4,12 +4,19 @@ import { generateKey } from '../shared/apiKey.ts'
 import { type Config, ConfigError } from '../shared/config.ts'
 import { DEVNET_ACCOUNTS } from '../shared/devnetAccounts.ts'
 import { PROJECT_SCOPES } from '../shared/scopes.ts'
+import { createSignInLink, hasSignedIn } from './consoleSessions.ts'
 import { createPool, type Pool } from './db.ts'
 import { authenticate, insertPlatformKey, isKnownKey } from './keys.ts'
 import { AddressTakenError, createProject } from './projects.ts'
 
-/** The first keys, and the inbox of the project key (null when that key was revoked since). */
-export type FirstKeys = { platformKey: string; projectKey: string; inboxAddress: string | null }
+export type FirstKeys = {
+  platformKey: string
+  projectKey: string
+  /** The inbox of the project key; null when that key was revoked since. */
+  inboxAddress: string | null
+  /** Of a sign-in link to the console; null once somebody has signed in, and in production, where the log of a start is no place for it. */
+  signInToken: string | null
+}
 
 /**
  * Makes sure that there are keys to begin with: those of BOOTSTRAP_PLATFORM_KEY and BOOTSTRAP_PROJECT_KEY, else those of
@@ -23,7 +30,13 @@ export async function bootstrap(databaseUrl: string, config: Config): Promise<Fi
     await insertPlatformKey(pool, platformKey)
     await ensureProject(pool, projectKey, config)
     const found = await authenticate(pool, projectKey)
-    return { platformKey, projectKey, inboxAddress: found?.identity.inboxAddress ?? null }
+    const wantsLink = !config.production && !(await hasSignedIn(pool))
+    return {
+      platformKey,
+      projectKey,
+      inboxAddress: found?.identity.inboxAddress ?? null,
+      signInToken: wantsLink ? await createSignInLink(pool) : null,
+    }
   } finally {
     await pool.end()
   }

@@ -97,11 +97,15 @@ export async function insertProjectKey(
 }
 
 /** Stores a platform key; the same key given again changes nothing. */
-export async function insertPlatformKey(db: Queryable, key: string): Promise<void> {
+export async function insertPlatformKey(
+  db: Queryable,
+  key: string,
+  name: string | null = null,
+): Promise<void> {
   await db.query(
-    `insert into api_keys (kind, lookup_prefix, key_hash) values ('platform', $1, $2)
+    `insert into api_keys (kind, lookup_prefix, key_hash, name) values ('platform', $1, $2, $3)
      on conflict (key_hash) do nothing`,
-    [keyLookupPrefix(key), hashKey(key)],
+    [keyLookupPrefix(key), hashKey(key), name],
   )
 }
 

@@ -2,7 +2,15 @@
 import type { Queryable } from './db.ts'
 
 export const JOB_STATES = ['ready', 'delayed', 'running', 'failed'] as const
-type JobState = (typeof JOB_STATES)[number]
+export type JobState = (typeof JOB_STATES)[number]
+
+/** Joined to graphile_worker.jobs, it tells the state of each as `s.state`. */
+export const JOB_STATE = `
+  cross join lateral (
+    select case when locked_at is not null then 'running'
+                when attempts >= max_attempts then 'failed'
+                when run_at > clock_timestamp() then 'delayed'
+                else 'ready' end as state) s`
 
 /** Jobs of one task in one state; the age is that of the one that has been due longest, in seconds. */
 export type JobCount = { task: string; state: JobState; count: number; oldestDueS: number }
@@ -19,11 +27,7 @@ export async function countJobs(db: Queryable): Promise<JobCount[]> {
     text: `
       select task_identifier as task, state, count(*)::int as count,
              greatest(0, extract(epoch from clock_timestamp() - min(run_at)))::float8 as oldest_due_s
-      from graphile_worker.jobs cross join lateral (
-        select case when locked_at is not null then 'running'
-                    when attempts >= max_attempts then 'failed'
-                    when run_at > clock_timestamp() then 'delayed'
-                    else 'ready' end as state) s
+      from graphile_worker.jobs ${JOB_STATE}
       group by task_identifier, state`,
   })
   return rows.map((row) => ({

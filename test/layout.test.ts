@@ -20,12 +20,16 @@ const ENTRIES = new Set([
   'api/start.ts',
   'api/smtp/main.ts',
   'api/mcp/main.ts',
+  'api/console/loginMain.ts',
   'workers/main.ts',
   'workers/readMailMain.ts',
   'sql/main.ts',
   'sql/rotateMain.ts',
   'sql/dkimMain.ts',
 ])
+
+/** What runs in the operator's browser. */
+const PAGE = 'api/console/web/'
 
 const FILE_LINES_MAX = 300
 
@@ -105,14 +109,30 @@ test('the client library imports nothing but itself', () => {
   ).toEqual([])
   expect(
     offenders(({ path, text }) =>
-      path.startsWith('api/client/') ? undefined : /from '\.[^']*\/client\/[^']*'/.exec(text)?.[0],
+      path.startsWith('api/client/') || path.startsWith(PAGE)
+        ? undefined
+        : /from '\.[^']*\/client\/[^']*'/.exec(text)?.[0],
+    ),
+  ).toEqual([])
+})
+
+test('the page of the console, which runs in a browser, imports itself and the client library alone', () => {
+  const importing =
+    /(?:\}\s*from|import\()\s*'(?!\.\/\w+\.ts'|\.\.\/\.\.\/client\/\w+\.ts')([^']+)'/
+  expect(
+    offenders(({ path, text }) =>
+      path.startsWith(PAGE)
+        ? importing.exec(code(text))?.[0]
+        : /from '\.[^']*\/web\/[^']*'/.exec(text)?.[0],
     ),
   ).toEqual([])
 })
 
 test('sockets to the outside are opened only in workers/', () => {
-  // Not part of the service, but what its users reach it with: the client library, and the relay of MCP over stdio.
-  const own = (path: string) => path.startsWith('api/client/') || path === 'api/mcp/relay.ts'
+  // Not part of the service, but what its users reach it with: the client library, the page of the console in its
+  // browser, and the relay of MCP over stdio.
+  const own = (path: string) =>
+    path.startsWith('api/client/') || path.startsWith(PAGE) || path === 'api/mcp/relay.ts'
   const outbound =
     /\b((?<!async )fetch\(|createTransport\(|https?\.request\(|net\.connect\(|createConnection\(|from 'node:(http|https|tls|dns)'|from 'nodemailer')/
   expect(

@@ -2,6 +2,7 @@ import type { Logger } from 'pino'
 import { searchVector } from '../shared/searchTerms.ts'
 import type { Running } from '../shared/service.ts'
 import { deleteStaleAudit } from '../sql/audit.ts'
+import { deleteStaleSessions } from '../sql/consoleSessions.ts'
 import { createPool, type Pool } from '../sql/db.ts'
 import { forgetDeletedMessages } from '../sql/deleteMail.ts'
 import { requeueLostDeliveries } from '../sql/deliveries.ts'
@@ -9,6 +10,7 @@ import { deleteStaleEvents } from '../sql/events.ts'
 import { deleteStaleIdempotencyKeys } from '../sql/idempotency.ts'
 import { deleteStaleRateWindows } from '../sql/rateWindows.ts'
 import { indexMessages, listUnindexed } from '../sql/searchMessages.ts'
+import { deleteStaleMinutes, recordMinutes } from '../sql/statisticsHistory.ts'
 import { releaseJobsOfDeadPools } from '../sql/workerPools.ts'
 
 const SWEEP_MS = 2_000
@@ -40,7 +42,10 @@ export function startMaintenance(databaseUrl: string, log: Logger): Running {
         await deleteStaleAudit(pool)
         await deleteStaleEvents(pool)
         await deleteStaleIdempotencyKeys(pool)
+        await deleteStaleSessions(pool)
+        await deleteStaleMinutes(pool)
       }
+      await recordMinutes(pool)
       sweeps++
       await indexOlderMessages(pool)
     } catch (error) {

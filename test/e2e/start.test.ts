@@ -2,6 +2,7 @@ import { expect, test } from 'bun:test'
 import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { consoleClient } from '../support/consoleSession.ts'
 import { freePort, printed, startCommand, startProcess } from '../support/process.ts'
 import { createClient, deliverMail, waitForMessages } from '../support/service.ts'
 
@@ -37,6 +38,8 @@ test('npm start brings up everything, keeps data and keys over a restart, and dr
       inbox: 'agent@mail.localhost',
       curlLines: 3,
     })
+    const [, token = ''] = /Console\s+\S+\/console\/login#(\S+)/.exec(first.stdout()) ?? []
+    expect((await consoleClient(url, '').post('/sessions', { token })).status).toBe(201)
     const agent = createClient(url, welcome.projectKey)
     expect((await agent.get('/readyz')).body.status).toBe('ready')
     await deliverMail(smtpPort, {
@@ -67,6 +70,9 @@ test('npm start brings up everything, keeps data and keys over a restart, and dr
     const second = startProcess('api/start.ts', env)
     await printed(second, /Try:[\s\S]*\/v0\/messages\n/)
     expect(readWelcome(second.stdout())).toEqual(welcome)
+    // Somebody has signed in: from now on a link is made only for who asks.
+    expect(second.stdout()).toMatch(/Console\s+\S+\/console {8}sign in: bun run console:login\n/)
+    expect(second.stdout()).not.toContain('/console/login#')
     const items = await waitForMessages(agent, 2)
     expect(items.map((item) => item.messageId).toSorted()).toEqual(['<hi@x.test>', '<late@x.test>'])
     second.child.kill('SIGINT')

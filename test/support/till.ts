@@ -20,7 +20,13 @@ import { startPool } from '../../workers/pool.ts'
 import { startTill, type Till } from '../../workers/till.ts'
 import { captureTransport } from '../../workers/transport.ts'
 import { createTestDns } from './dns.ts'
-import { type Agent, silentLog, startTestService, type TestService } from './service.ts'
+import {
+  type Agent,
+  silentLog,
+  startTestService,
+  type TestService,
+  type TestServiceOptions,
+} from './service.ts'
 
 export const SEPOLIA = USDC_NETWORKS['base-sepolia']
 export const PRICE = '0.01'
@@ -53,6 +59,8 @@ type WorkerOptions = {
 export type TestTillOptions = {
   blockTimeS?: number
   env?: Record<string, string>
+  /** Parts of the service beside the API and the payments; none by default. */
+  parts?: Pick<TestServiceOptions, 'smtp' | 'pools'>
   /** Puts something between the workers and the devnet. */
   proxy?: (rpcUrl: string) => string
   /** One payments worker unless false. */
@@ -72,6 +80,7 @@ export async function startTestTill(options: TestTillOptions = {}): Promise<Test
   const service = await startTestService({
     smtp: false,
     workers: false,
+    ...options.parts,
     env: { RPC_URL: rpcUrl, ...options.env },
   })
   const workers: TillWorker[] = []

@@ -1,0 +1,35 @@
+import { type Services, setIdentity, setRequestId } from '../context.ts'
+import type { Route } from '../routeTable.ts'
+import { admitSession } from './access.ts'
+import { type Delegation, delegatedAction, delegatedIdentity, openEntry } from './delegation.ts'
+
+/**
+ * Lets a request of the console in; one for a route of the API is put to it as that route's own request, as the identity
+ * that the session stands for, and written down where it changes something.
+ * @throws {ApiError} 401, 403, 404 or 429.
+ */
+export async function admitConsole(
+  services: Services,
+  asked: {
+    request: Request
+    route: Route
+    delegation: Delegation | null
+    from: string
+    requestId: string
+  },
+): Promise<{ request: Request; answered?: (response: Response) => Promise<void> }> {
+  const { request, route, delegation, from, requestId } = asked
+  const framed = route.framed === true
+  const session = await admitSession(services, request, { address: from, framed })
+  if (delegation === null) return { request }
+  const action = delegatedAction(route, delegation)
+  const identity = await delegatedIdentity(services.pool, session, delegation)
+  const { origin, search } = new URL(request.url)
+  const inner = new Request(`${origin}${delegation.path}${search}`, request)
+  setRequestId(inner, requestId)
+  setIdentity(inner, identity)
+  if (action === null) return { request: inner }
+  const { path, projectId } = delegation
+  const answered = await openEntry(services.pool, session, { action, path, projectId, requestId })
+  return { request: inner, answered }
+}

@@ -1,0 +1,78 @@
+import { Type as t } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import { TASK_POOL, type TaskName } from '../../shared/tasks.ts'
+import { ORGANIZATION, writeAudit } from '../../sql/audit.ts'
+import { transaction } from '../../sql/db.ts'
+import { type ListedJob, listJobs, retryJob } from '../../sql/jobList.ts'
+import { countJobs, JOB_STATES } from '../../sql/statistics.ts'
+import { requestIdOf, type Services } from '../context.ts'
+import { conflict } from '../errors.ts'
+import { actorOf, sessionOf } from './access.ts'
+import { consoleOperation } from './consoleOperation.ts'
+
+const Query = t.Object({ state: t.Union(JOB_STATES.map((state) => t.Literal(state))) })
+const Params = t.Object({
+  jobId: t.String({ pattern: '^[1-9][0-9]{0,17}$', error: 'be the number of a job' }),
+})
+
+/** What the workers have to do, and doing again what failed. */
+export function jobRoutes({ pool }: Services) {
+  return new Elysia({ prefix: '/console/api/jobs' })
+    .get(
+      '',
+      async ({ query }) => {
+        const [counts, jobs] = await Promise.all([countJobs(pool), listJobs(pool, query.state)])
+        return {
+          counts: counts.map(({ task, state, count }) => ({
+            task,
+            pool: TASK_POOL[task as TaskName] ?? null,
+            state,
+            count,
+          })),
+          jobs: jobs.map(toView),
+        }
+      },
+      { query: Query, detail: consoleOperation() },
+    )
+    .post(
+      '/:jobId/retry',
+      async ({ request, params }) => {
+        const { jobId } = params
+        const retried = await transaction(pool, async (db) => {
+          const job = await retryJob(db, jobId)
+          await writeAudit(
+            db,
+            {
+              projectId: ORGANIZATION,
+              keyPrefix: actorOf(sessionOf(request)),
+              requestId: requestIdOf(request),
+            },
+            {
+              action: 'job.retry',
+              subject: jobId,
+              ...(job === null ? {} : { detail: job.task }),
+              outcome: job === null ? 'refused' : 'ok',
+            },
+          )
+          return job
+        })
+        if (retried === null) throw conflict('The job has ended, or a worker has it at this moment')
+        return { jobId, task: retried.task }
+      },
+      { params: Params, detail: consoleOperation() },
+    )
+}
+
+const toView = (job: ListedJob) => ({
+  jobId: job.id,
+  task: job.task,
+  pool: TASK_POOL[job.task as TaskName] ?? null,
+  key: job.key,
+  state: job.state,
+  attempts: job.attempts,
+  maxAttempts: job.maxAttempts,
+  runAt: job.runAt.toISOString(),
+  lockedAt: job.lockedAt?.toISOString() ?? null,
+  lastError: job.lastError,
+  createdAt: job.createdAt.toISOString(),
+})

@@ -1,0 +1,91 @@
+import { Type as t } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import { encodeCursor } from '../../shared/cursor.ts'
+import { findMessageHtml, listHtmlMessages } from '../../sql/messageHtml.ts'
+import { listMessages } from '../../sql/messages.ts'
+import { findProject } from '../../sql/projects.ts'
+import type { Services } from '../context.ts'
+import { notFound } from '../errors.ts'
+import { MessageParams } from '../messages.ts'
+import { toWhole } from '../messageView.ts'
+import { PageQuery } from '../operation.ts'
+import { readPage } from '../page.ts'
+import { readThread, THREAD_MESSAGES_DEFAULT, ThreadParams } from '../threads.ts'
+import { consoleOperation } from './consoleOperation.ts'
+import { framedHtml } from './framedHtml.ts'
+
+const Project = t.Object({ projectId: t.String({ minLength: 1, maxLength: 100 }) })
+
+/**
+ * A mail of a stranger in a frame: no script, nothing loaded, nothing sent, an origin of its own. The page's own policy
+ * (frame-src) keeps the frame from going elsewhere.
+ */
+const MAIL_POLICY =
+  "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; " +
+  "frame-ancestors 'self'; sandbox"
+
+/** What the console shows of mail beside what the API does. Nothing of it marks a message as read: that is its agent's. */
+export function consoleMailRoutes({ pool }: Services) {
+  /** What a deleted project held is shown to nobody, also while it is being removed. */
+  const refuseDeleted = async (projectId: string) => {
+    if ((await findProject(pool, projectId)) === null) throw notFound('Project not found')
+  }
+  return new Elysia({ prefix: '/console/api/projects/:projectId' })
+    .get(
+      '/threads/:threadId',
+      async ({ params }) => {
+        await refuseDeleted(params.projectId)
+        const [thread, withHtml] = await Promise.all([
+          readThread(pool, { ...params, limit: THREAD_MESSAGES_DEFAULT }),
+          listHtmlMessages(pool, params),
+        ])
+        return { ...thread, withHtml }
+      },
+      { params: t.Composite([Project, ThreadParams]), detail: consoleOperation() },
+    )
+    .get(
+      '/outgoing',
+      async ({ params, query }) => {
+        const { projectId } = params
+        await refuseDeleted(projectId)
+        const { limit, cursor } = readPage(query)
+        const { messages, more } = await listMessages(pool, {
+          projectId,
+          labels: ['sent'],
+          after: null,
+          before: null,
+          cursor,
+          limit,
+        })
+        const last = messages.at(-1)
+        return {
+          messages: messages.map((message) => ({ ...toWhole(message), text: undefined })),
+          ...(more && last !== undefined
+            ? { nextPageToken: encodeCursor({ atMs: last.createdAt.getTime(), row: last.row }) }
+            : {}),
+        }
+      },
+      { params: Project, query: PageQuery, detail: consoleOperation() },
+    )
+    .get(
+      '/messages/:messageId/html',
+      async ({ params }) => {
+        await refuseDeleted(params.projectId)
+        const found = await findMessageHtml(pool, params)
+        if (found === null) throw notFound('Message not found, or it has no HTML body')
+        return new Response(framedHtml(found), {
+          headers: {
+            'content-type': 'text/html; charset=utf-8',
+            'content-security-policy': MAIL_POLICY,
+            'referrer-policy': 'no-referrer',
+            'x-dns-prefetch-control': 'off',
+            'cross-origin-resource-policy': 'same-origin',
+          },
+        })
+      },
+      {
+        params: t.Composite([Project, MessageParams]),
+        detail: consoleOperation({ access: 'console', framed: true }),
+      },
+    )
+}

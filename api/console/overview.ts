@@ -1,0 +1,53 @@
+import { Elysia } from 'elysia'
+import { formatUsdc } from '../../shared/usdc.ts'
+import type { Pool } from '../../sql/db.ts'
+import { countJobs, readBacklog } from '../../sql/statistics.ts'
+import { jobsByPool, type Minute, readHistory } from '../../sql/statisticsHistory.ts'
+import type { Services } from '../context.ts'
+import { consoleOperation } from './consoleOperation.ts'
+
+/** The service at a glance, for a page that asks every two seconds. */
+export function overviewRoutes({ pool }: Services) {
+  let reading: ReturnType<typeof readOverview> | null = null
+  return new Elysia().get(
+    '/console/api/overview',
+    // Pages that ask at the same time share one look at the database.
+    () => {
+      reading ??= readOverview(pool).finally(() => {
+        reading = null
+      })
+      return reading
+    },
+    { detail: consoleOperation() },
+  )
+}
+
+async function readOverview(pool: Pool) {
+  const [history, backlog, counts] = await Promise.all([
+    readHistory(pool),
+    readBacklog(pool),
+    countJobs(pool),
+  ])
+  const jobs = jobsByPool(counts)
+  const failedJobs = counts
+    .filter(({ state }) => state === 'failed')
+    .reduce((sum, { count }) => sum + count, 0)
+  return {
+    at: new Date().toISOString(),
+    minutes: history.map((minute, n) => toView(minute, n === history.length - 1 ? jobs : null)),
+    jobs,
+    failedJobs,
+    backlog,
+  }
+}
+
+const toView = (minute: Minute, now: Minute['jobs']) => ({
+  at: minute.minute.toISOString(),
+  mailIn: minute.mailIn,
+  mailOut: minute.mailOut,
+  payments: minute.payments,
+  paidUsdc: formatUsdc(minute.paidAtomic),
+  webhooksOk: minute.webhooksOk,
+  webhooksFailed: minute.webhooksFailed,
+  jobs: now ?? minute.jobs,
+})

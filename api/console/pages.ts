@@ -1,0 +1,75 @@
+import { Type as t } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import { notFound } from '../errors.ts'
+import { findAsset } from './assets.ts'
+import { consoleOperation } from './consoleOperation.ts'
+
+/** Everything from here, nothing from anywhere else, nothing inline; frames are mails, which bring a policy of their own. */
+const PAGE_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "frame-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'",
+].join('; ')
+
+const PAGE = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>Purser</title>
+<link rel="icon" href="/console/assets/icon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="/console/assets/style.css">
+<script type="module" src="/console/assets/app.js"></script>
+</head>
+<body><noscript>The console needs JavaScript.</noscript></body>
+</html>
+`
+
+const page = () =>
+  new Response(PAGE, {
+    headers: {
+      'content-type': 'text/html; charset=utf-8',
+      'content-security-policy': PAGE_POLICY,
+      'referrer-policy': 'no-referrer',
+      'cross-origin-opener-policy': 'same-origin',
+      'permissions-policy': 'camera=(), geolocation=(), microphone=(), payment=()',
+      'x-frame-options': 'DENY',
+      'cache-control': 'no-cache',
+    },
+  })
+
+/**
+ * The page of the console and its files. The page holds nothing: what it shows it asks for. A sign-in link leads to it with
+ * the token behind a `#`, which browsers keep to themselves: no server, proxy or log on the way sees it, and whoever
+ * merely fetches the link — a preview, a scanner — has used nothing.
+ */
+export function pageRoutes() {
+  const open = { detail: consoleOperation({ access: 'public' }) }
+  return new Elysia()
+    .get('/console', page, open)
+    .get('/console/login', page, open)
+    .get(
+      '/console/assets/:name',
+      async ({ params, request }) => {
+        const asset = await findAsset(params.name)
+        if (asset === undefined) throw notFound()
+        const headers = { etag: asset.etag, 'cache-control': 'no-cache' }
+        if (request.headers.get('if-none-match') === asset.etag) {
+          return new Response(null, { status: 304, headers })
+        }
+        return new Response(asset.bytes, {
+          headers: { ...headers, 'content-type': asset.contentType },
+        })
+      },
+      { params: t.Object({ name: t.String({ maxLength: 100 }) }), ...open },
+    )
+}

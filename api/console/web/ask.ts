@@ -1,0 +1,62 @@
+/** Asking the service. The session's cookie goes along by itself; the header says that this page asked. */
+
+/** The service refused; the message is made for its reader. */
+export class AskError extends Error {
+  readonly status: number
+  constructor(status: number, message: string) {
+    super(message)
+    this.status = status
+  }
+}
+
+/** Told when the session is over. */
+export const signedOut = new EventTarget()
+
+type Asked = {
+  method?: 'GET' | 'POST' | 'PATCH' | 'DELETE'
+  body?: unknown
+  /** Asked by a timer and by nobody's hand: it does not keep the session. */
+  watching?: boolean
+  signal?: AbortSignal
+}
+
+async function request(path: string, asked: Asked): Promise<Response> {
+  const { method = 'GET', body, watching = false, signal } = asked
+  const response = await fetch(`/console/api${path}`, {
+    method,
+    headers: {
+      'x-purser-console': watching ? 'watching' : '1',
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    ...(signal === undefined ? {} : { signal }),
+  })
+  if (response.ok) return response
+  const { message } = (await response.json().catch(() => ({}))) as { message?: string }
+  if (response.status === 401) signedOut.dispatchEvent(new Event('end'))
+  throw new AskError(response.status, message ?? `The service answered ${response.status}`)
+}
+
+/** Asks for JSON. @throws {AskError} */
+export async function ask<Answer>(path: string, asked: Asked = {}): Promise<Answer> {
+  const response = await request(path, asked)
+  return (response.status === 204 ? undefined : await response.json()) as Answer
+}
+
+/** Asks for bytes. @throws {AskError} */
+export const askBytes = async (path: string): Promise<Blob> => (await request(path, {})).blob()
+
+/** A path with its values encoded: at`/projects/${id}/v0/vault/${name}`. */
+export const at = (parts: TemplateStringsArray, ...values: (string | number)[]): string =>
+  parts.reduce((path, part, n) => path + encodeURIComponent(values[n - 1]!) + part)
+
+/** Hands bytes to the browser to save; they are never shown, and never run. */
+export async function save(path: string, filename: string): Promise<void> {
+  const bytes = await askBytes(path)
+  const url = URL.createObjectURL(new Blob([bytes], { type: 'application/octet-stream' }))
+  const link = document.createElement('a')
+  link.setAttribute('href', url)
+  link.setAttribute('download', filename)
+  link.click()
+  setTimeout(() => URL.revokeObjectURL(url), 60_000)
+}

@@ -1,0 +1,150 @@
+import { type Child, h } from './dom.ts'
+import { button, copyButton, toasts } from './ui.ts'
+
+type DialogParts = {
+  title: string
+  body: Child
+  /** What the main button says. */
+  action: string
+  danger?: boolean
+  /** Does it; what it throws is shown, and the dialog stays. A function that it answers is called once the dialog is closed. */
+  act: (form: FormData) => Promise<unknown>
+}
+
+let dialogs = 0
+
+/** A question with its answer. Escape and Cancel leave everything as it is; the browser keeps the focus inside. */
+export function openDialog({ title, body, action, danger = false, act }: DialogParts): void {
+  const id = `dialog-${++dialogs}`
+  const trouble = h('p', { class: 'trouble', role: 'alert' })
+  const submit = h(
+    'button',
+    { type: 'submit', class: `button ${danger ? 'danger' : 'primary'}` },
+    action,
+  )
+  const form: HTMLFormElement = h(
+    'form',
+    {
+      on: {
+        submit: (event) => {
+          event.preventDefault()
+          void send()
+        },
+      },
+    },
+    h('h2', { id }, title),
+    body,
+    trouble,
+    h(
+      'div',
+      { class: 'actions' },
+      button('Cancel', () => made.close()),
+      submit,
+    ),
+  )
+  const made: HTMLDialogElement = h('dialog', { 'aria-labelledby': id }, form)
+  async function send(): Promise<void> {
+    if (submit.disabled) return
+    submit.disabled = true
+    trouble.textContent = ''
+    try {
+      const next = await act(new FormData(form))
+      made.close()
+      if (typeof next === 'function') next()
+    } catch (error) {
+      trouble.textContent = error instanceof Error ? error.message : String(error)
+    } finally {
+      submit.disabled = false
+    }
+  }
+  show(made)
+}
+
+/** Puts a dialog up, and takes it away once it is closed. */
+function show(made: HTMLDialogElement): void {
+  made.addEventListener('close', () => {
+    document.body.append(toasts)
+    made.remove()
+  })
+  document.body.append(made)
+  made.showModal()
+  // Behind a modal dialog nothing can be read out.
+  made.append(toasts)
+}
+
+/** One field of a form, with its label and what helps to fill it in. */
+export function field(
+  label: string,
+  name: string,
+  attributes: Record<string, string | number | boolean | undefined> = {},
+  help: Child = null,
+): HTMLElement {
+  const id = `field-${name}-${++dialogs}`
+  return h(
+    'div',
+    { class: 'field' },
+    h('label', { for: id }, label),
+    h('input', {
+      id,
+      name,
+      autocomplete: 'off',
+      spellcheck: 'false',
+      'aria-describedby': help === null ? undefined : `${id}-help`,
+      ...attributes,
+    }),
+    help === null ? null : h('p', { class: 'help', id: `${id}-help` }, help),
+  )
+}
+
+/** A choice that is on or off. */
+export function check(label: Child, name: string, value: string, checked: boolean): HTMLElement {
+  return h(
+    'label',
+    { class: 'check' },
+    h('input', { type: 'checkbox', name, value, checked }),
+    h('span', {}, label),
+  )
+}
+
+/** Something that cannot be undone: done only by whoever types the name of what it is done to. */
+export function confirmByTyping(parts: {
+  title: string
+  text: Child
+  name: string
+  action: string
+  act: () => Promise<unknown>
+}): void {
+  openDialog({
+    title: parts.title,
+    danger: true,
+    action: parts.action,
+    body: [
+      h('p', {}, parts.text),
+      field('Type the name to confirm', 'typed', { required: true }, h('code', {}, parts.name)),
+    ],
+    act: async (form) => {
+      if (form.get('typed') !== parts.name) throw new Error(`Type exactly: ${parts.name}`)
+      return await parts.act()
+    },
+  })
+}
+
+/** A key that is shown this once. */
+export function showOnce(title: string, key: string, text: string): void {
+  const id = `dialog-${++dialogs}`
+  const input = h('input', { readonly: true, value: key, class: 'secret', 'aria-label': title })
+  const made: HTMLDialogElement = h(
+    'dialog',
+    { 'aria-labelledby': id },
+    h('h2', { id }, title),
+    h('p', {}, text),
+    h('div', { class: 'copyable' }, input, copyButton(key)),
+    h(
+      'div',
+      { class: 'actions' },
+      button('I have stored it', () => made.close(), { kind: 'primary' }),
+    ),
+  )
+  show(made)
+  input.select()
+}

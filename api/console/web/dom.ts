@@ -1,0 +1,82 @@
+/** Elements out of data. Text is only ever set as text: nothing that a stranger wrote is read as markup. */
+
+export type Child = Node | string | number | null | undefined | false | readonly Child[]
+
+type Listeners = {
+  [Name in keyof HTMLElementEventMap]?: (event: HTMLElementEventMap[Name]) => void
+}
+type Attributes = Record<string, string | number | boolean | null | undefined | Listeners> & {
+  on?: Listeners
+}
+
+const SVG = 'http://www.w3.org/2000/svg'
+
+/** Links of the console lead within it; an address that a stranger wrote is text. */
+const OWN_LINK = /^(#\/|\/docs$)/
+
+/** One HTML element. An attribute of null, undefined or false is left out. */
+export function h<Tag extends keyof HTMLElementTagNameMap>(
+  tag: Tag,
+  attributes: Attributes = {},
+  ...children: Child[]
+): HTMLElementTagNameMap[Tag] {
+  return fill(document.createElement(tag), attributes, children)
+}
+
+/** One SVG element. */
+export function svg<Tag extends keyof SVGElementTagNameMap>(
+  tag: Tag,
+  attributes: Attributes = {},
+  ...children: Child[]
+): SVGElementTagNameMap[Tag] {
+  return fill(document.createElementNS(SVG, tag), attributes, children)
+}
+
+function fill<Made extends Element>(
+  element: Made,
+  attributes: Attributes,
+  children: Child[],
+): Made {
+  const { on, ...plain } = attributes
+  for (const [name, value] of Object.entries(plain)) {
+    if (value === null || value === undefined || value === false) continue
+    if (name === 'href' && !OWN_LINK.test(String(value))) throw new Error(`no link: ${value}`)
+    element.setAttribute(name, value === true ? '' : String(value))
+  }
+  for (const [name, listener] of Object.entries(on ?? {})) {
+    element.addEventListener(name, listener as EventListener)
+  }
+  element.append(...nodes(children))
+  return element
+}
+
+function nodes(children: readonly Child[]): (Node | string)[] {
+  return children.flatMap((child): (Node | string)[] => {
+    if (child === null || child === undefined || child === false) return []
+    if (Array.isArray(child)) return nodes(child)
+    return [child instanceof Node ? child : String(child)]
+  })
+}
+
+/**
+ * Puts new content in place of the old, and the focus, the open folds and the scroll where they were: `data-keep` names
+ * an element over redraws.
+ */
+export function replaceContent(root: HTMLElement, ...children: Child[]): void {
+  const focused = root.contains(document.activeElement)
+    ? (document.activeElement as HTMLElement).closest<HTMLElement>('[data-keep]')?.dataset.keep
+    : undefined
+  const open = new Set(
+    [...root.querySelectorAll<HTMLElement>('details[open][data-keep]')].map(
+      ({ dataset }) => dataset.keep,
+    ),
+  )
+  root.replaceChildren(...nodes(children))
+  for (const kept of root.querySelectorAll<HTMLElement>('[data-keep]')) {
+    if (kept instanceof HTMLDetailsElement && open.has(kept.dataset.keep)) kept.open = true
+    if (focused !== undefined && kept.dataset.keep === focused) {
+      const target = kept.matches('details') ? kept.querySelector('summary') : kept
+      target?.focus({ preventScroll: true })
+    }
+  }
+}

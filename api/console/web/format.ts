@@ -1,0 +1,67 @@
+import { h } from './dom.ts'
+
+const MINUTE_S = 60
+const HOUR_S = 60 * MINUTE_S
+const DAY_S = 24 * HOUR_S
+
+const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto', style: 'short' })
+const absolute = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'medium' })
+const day = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium' })
+const whole = new Intl.NumberFormat('en')
+
+/** `1,234`. */
+export const count = (number: number): string => whole.format(number)
+
+/** `1 message`, `2 messages`. */
+export const plural = (number: number, word: string): string =>
+  `${count(number)} ${word}${number === 1 ? '' : 's'}`
+
+function ago(iso: string): string {
+  const seconds = (Date.parse(iso) - Date.now()) / 1000
+  const size = Math.abs(seconds)
+  if (size < 5) return 'now'
+  if (size < MINUTE_S) return relative.format(Math.round(seconds), 'second')
+  if (size < HOUR_S) return relative.format(Math.round(seconds / MINUTE_S), 'minute')
+  if (size < DAY_S) return relative.format(Math.round(seconds / HOUR_S), 'hour')
+  return size < 7 * DAY_S
+    ? relative.format(Math.round(seconds / DAY_S), 'day')
+    : day.format(new Date(iso))
+}
+
+/** A moment as its distance from now, the exact time on pointing at it. */
+export const moment = (iso: string): HTMLElement =>
+  h(
+    'time',
+    { datetime: iso, title: absolute.format(new Date(iso)), 'data-relative': true },
+    ago(iso),
+  )
+
+/** Brings the distances on the page up to date. */
+export function refreshMoments(): void {
+  for (const time of document.querySelectorAll<HTMLTimeElement>('time[data-relative]')) {
+    const text = ago(time.dateTime)
+    if (time.textContent !== text) time.textContent = text
+  }
+}
+
+/** Atomic USDC (10^-6) as a decimal number with at least two places. */
+export function usdc(atomic: string): string {
+  const digits = atomic.padStart(7, '0')
+  const places = digits.slice(-6).replace(/0{1,4}$/, '')
+  return `${whole.format(BigInt(digits.slice(0, -6)))}.${places}`
+}
+
+/** `12 KB`. */
+export function bytes(size: number): string {
+  if (size < 1024) return `${size} B`
+  if (size < 1024 * 1024) return `${Math.round(size / 1024)} KB`
+  return `${(size / 1024 / 1024).toFixed(1)} MB`
+}
+
+/** `0x1234…abcd`: enough to compare by eye; the whole stands on pointing at it. */
+export const short = (text: string, head = 8, tail = 6): HTMLElement =>
+  h(
+    'code',
+    { title: text },
+    text.length <= head + tail + 1 ? text : `${text.slice(0, head)}…${text.slice(-tail)}`,
+  )

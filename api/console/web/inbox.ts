@@ -1,0 +1,107 @@
+import { ask, at } from './ask.ts'
+import { h } from './dom.ts'
+import { moment, plural } from './format.ts'
+import { liveList } from './live.ts'
+import { ofProject, pageQuery, projectLink } from './screen.ts'
+import type { Message, Page, Thread } from './types.ts'
+import { deliveryBadge, empty, notice, table } from './ui.ts'
+
+const REFRESH_MS = 2_000
+
+/** The conversations of a project. */
+export const inbox = ofProject(
+  'inbox',
+  (project, { signal }) =>
+    liveList({
+      name: 'threads',
+      signal,
+      everyMs: REFRESH_MS,
+      load: (pageToken, watching) =>
+        ask<Page<'threads', Thread>>(
+          at`/projects/${project.projectId}/v0/threads` + pageQuery(pageToken),
+          { watching, signal },
+        ),
+      none: () =>
+        empty('No mail yet', [
+          'What is sent to ',
+          h('code', {}, project.emailAddress),
+          ' appears here.',
+        ]),
+      draw: (threads) =>
+        table(
+          'Threads',
+          [
+            {
+              name: 'Subject',
+              kind: 'main',
+              cell: ({ threadId, subject }) =>
+                h(
+                  'a',
+                  {
+                    href: projectLink(project.projectId, 'inbox', threadId),
+                    'data-keep': threadId,
+                    dir: 'auto',
+                  },
+                  subject.trim() === '' ? '(no subject)' : subject,
+                ),
+            },
+            { name: 'Messages', cell: ({ messageCount }) => plural(messageCount, 'message') },
+            { name: 'Latest', cell: ({ updatedAt }) => moment(updatedAt) },
+          ],
+          threads,
+        ),
+    }).element,
+)
+
+/** What a project has sent, and what became of it. */
+export const outgoing = ofProject('outgoing', (project, { signal, session }) => [
+  session.capturesMail
+    ? notice(
+        'info',
+        'Outgoing mail is captured: stored as it would have been sent, and sent nowhere. Set ',
+        h('code', {}, 'SMTP_RELAY_URL'),
+        ' to send it.',
+      )
+    : null,
+  liveList({
+    name: 'messages',
+    signal,
+    everyMs: REFRESH_MS,
+    load: (pageToken, watching) =>
+      ask<Page<'messages', Message>>(
+        at`/projects/${project.projectId}/outgoing` + pageQuery(pageToken),
+        { watching, signal },
+      ),
+    none: () => empty('Nothing sent yet', 'What the agent sends appears here, with its delivery.'),
+    draw: (messages) =>
+      table(
+        'Outgoing mail',
+        [
+          {
+            name: 'Subject',
+            kind: 'main',
+            cell: ({ threadId, messageId, subject }) =>
+              h(
+                'a',
+                {
+                  href: projectLink(project.projectId, 'inbox', threadId),
+                  'data-keep': messageId,
+                  dir: 'auto',
+                },
+                subject.trim() === '' ? '(no subject)' : subject,
+              ),
+          },
+          { name: 'To', cell: ({ to, cc }) => [...to, ...cc].join(', ') },
+          {
+            name: 'Delivery',
+            cell: ({ deliveryStatus, deliveryError }) => [
+              deliveryBadge(deliveryStatus ?? 'queued', session.capturesMail),
+              deliveryError == null ? null : h('p', { class: 'note' }, deliveryError),
+            ],
+          },
+          { name: 'When', cell: ({ createdAt }) => moment(createdAt) },
+        ],
+        messages,
+      ),
+  }).element,
+])

@@ -1,0 +1,103 @@
+import { ask } from './ask.ts'
+import { check, field, openDialog, showOnce } from './dialog.ts'
+import { h } from './dom.ts'
+import { moment } from './format.ts'
+import { liveList } from './live.ts'
+import { pageQuery, projectLink, type Screen } from './screen.ts'
+import type { Page, Project } from './types.ts'
+import { badge, button, empty, heading, table } from './ui.ts'
+
+export const SCOPES: readonly [string, string][] = [
+  ['mail:read', 'read mail'],
+  ['mail:send', 'send and reply'],
+  ['mail:manage', 'label and delete mail'],
+  ['vault:read', 'read secrets'],
+  ['vault:write', 'store and delete secrets'],
+  ['payments:accept', 'sell and be paid'],
+]
+
+/** The choice of scopes in a form. */
+export const scopeChoice = (chosen: readonly string[]): HTMLElement =>
+  h(
+    'fieldset',
+    { class: 'scopes' },
+    h('legend', {}, 'Scopes of its key'),
+    SCOPES.map(([scope, meaning]) =>
+      check([h('code', {}, scope), ` ${meaning}`], 'scopes', scope, chosen.includes(scope)),
+    ),
+  )
+
+/** All projects. */
+export const projects: Screen = ({ signal, session }) => {
+  const create = (label = 'New project') =>
+    button(label, () => openCreate(session.mailDomain), { kind: 'primary', keep: 'create' })
+  return [
+    heading('Projects', 'Each is one agent: its inbox, its vault and its till.', create()),
+    liveList({
+      name: 'projects',
+      signal,
+      load: (pageToken, watching) =>
+        ask<Page<'projects', Project>>(`/v0/platform/projects${pageQuery(pageToken)}`, {
+          watching,
+          signal,
+        }),
+      none: () =>
+        empty(
+          'No projects yet',
+          'A project gives an agent an address, a vault and a till.',
+          create('Create the first'),
+        ),
+      draw: (items) =>
+        table(
+          'Projects',
+          [
+            {
+              name: 'Name',
+              kind: 'main',
+              cell: ({ projectId, name }) =>
+                h('a', { href: projectLink(projectId, 'inbox'), 'data-keep': projectId }, name),
+            },
+            { name: 'Inbox', cell: ({ emailAddress }) => h('code', {}, emailAddress) },
+            { name: 'Key', cell: ({ apiKeyPrefix }) => h('code', {}, `${apiKeyPrefix}…`) },
+            {
+              name: 'Payments',
+              cell: ({ paymentsEnabled }) => badge(paymentsEnabled ? 'enabled' : 'off'),
+            },
+            { name: 'Created', cell: ({ createdAt }) => moment(createdAt) },
+          ],
+          items,
+        ),
+    }).element,
+  ]
+}
+
+function openCreate(mailDomain: string): void {
+  openDialog({
+    title: 'New project',
+    action: 'Create project',
+    body: [
+      field('Name', 'name', { required: true, maxlength: 200 }),
+      field(
+        'Inbox address',
+        'emailName',
+        { maxlength: 64, pattern: '[A-Za-z0-9]([A-Za-z0-9._\\-]{0,62}[A-Za-z0-9])?' },
+        `What stands before @${mailDomain}; a random one when left empty. It can never be given to another project.`,
+      ),
+      scopeChoice(SCOPES.map(([scope]) => scope)),
+    ],
+    act: async (form) => {
+      const emailName = String(form.get('emailName') ?? '')
+      const created = await ask<Project & { rawKey: string }>('/v0/platform/projects', {
+        method: 'POST',
+        body: {
+          name: form.get('name'),
+          ...(emailName === '' ? {} : { emailName }),
+          scopes: form.getAll('scopes'),
+        },
+      })
+      location.hash = projectLink(created.projectId, 'settings')
+      return () =>
+        showOnce('Project key', created.rawKey, 'Hand it to the agent. It is shown this once.')
+    },
+  })
+}

@@ -1,0 +1,191 @@
+/** What the service answers, as far as the page shows it. */
+
+export type Session = {
+  sessionId: string
+  expiresAt: string
+  baseUrl: string
+  mailDomain: string
+  capturesMail: boolean
+  network: string | null
+}
+
+export type Minute = {
+  at: string
+  mailIn: number
+  mailOut: number
+  payments: number
+  paidUsdc: string
+  webhooksOk: number
+  webhooksFailed: number
+  jobs: Record<string, number> | null
+}
+
+export type Overview = {
+  at: string
+  minutes: Minute[]
+  jobs: Record<string, number>
+  failedJobs: number
+  backlog: {
+    outboundMails: number
+    verifiedPayments: number
+    unfinalizedPayments: number
+    pendingDeliveries: number
+    openTransactions: number
+    workerPools: number
+    rpcReportAgeS: number | null
+    rpcAnswers: boolean
+    headNumber: number | null
+  }
+}
+
+export type Project = {
+  projectId: string
+  name: string
+  purpose: string
+  emailAddress: string
+  scopes: string[]
+  apiKeyPrefix: string
+  payTo: string | null
+  paymentsEnabled: boolean
+  createdAt: string
+}
+
+export type Thread = {
+  threadId: string
+  subject: string
+  messageCount: number
+  updatedAt: string
+}
+
+type Attachment = {
+  attachmentId: string
+  filename: string
+  contentType: string
+  size: number
+}
+
+export type Message = {
+  messageId: string
+  threadId: string
+  from: string[]
+  to: string[]
+  cc: string[]
+  subject: string
+  text: string
+  extractedText?: string
+  labels: string[]
+  createdAt: string
+  attachments: Attachment[]
+  deliveryStatus?: string
+  deliveryError?: string | null
+}
+
+export type WholeThread = {
+  threadId: string
+  subject: string
+  totalMessages: number
+  messages: Message[]
+  withHtml: string[]
+}
+
+export type Credential = {
+  name: string
+  type: string
+  version: number
+  metadata: Record<string, unknown>
+  expiresAt: string | null
+  lastUsedAt: string | null
+  lastRotatedAt: string | null
+  createdAt: string
+}
+
+export type Endpoint = {
+  endpointId: string
+  urlPattern: string
+  priceUsdc: string
+  description: string | null
+  webhookUrl: string | null
+  verification: { status: string; checkedAt: string | null; detail: string | null }
+  callCount: number
+  revenueUsdcRaw: string
+}
+
+export type PaymentItem = {
+  id: string
+  amountUsdc: string
+  status: string
+  network: string
+  payerAddress: string
+  recipientAddress: string
+  txHash: string | null
+  resourceUrl: string
+  failureReason: string | null
+  createdAt: string
+  settledAt: string | null
+  signedReceipt: Record<string, unknown> | null
+}
+
+export type Payment = PaymentItem & {
+  authorizationNonce: string
+  failureDetail: string | null
+  finalizedAt: string | null
+  deliveries: { deliveryId: string; status: string; attempts: number; createdAt: string }[]
+}
+
+export type Delivery = {
+  deliveryId: string
+  paymentId: string | null
+  event: string
+  idempotencyKey: string
+  url: string
+  status: string
+  attemptCount: number
+  nextAttemptAt: string | null
+  error: string | null
+  createdAt: string
+}
+
+export type WholeDelivery = Delivery & {
+  attempts: {
+    number: number
+    at: string
+    status: number | null
+    ms: number
+    error: string | null
+    response: string | null
+  }[]
+}
+
+export type JobState = 'running' | 'ready' | 'delayed' | 'failed'
+export type Job = {
+  jobId: string
+  task: string
+  pool: string | null
+  key: string | null
+  attempts: number
+  maxAttempts: number
+  runAt: string
+  lockedAt: string | null
+  lastError: string | null
+}
+export type Jobs = { counts: { task: string; state: JobState; count: number }[]; jobs: Job[] }
+
+export type PlatformKey = {
+  keyId: string
+  prefix: string
+  name: string | null
+  createdAt: string
+  revokedAt: string | null
+}
+
+export type LogEntry = {
+  id: string
+  action: string
+  subject: string | null
+  description: string | null
+  actor: string
+  outcome: string
+  createdAt: string
+}
+
+export type Page<Name extends string, Item> = Record<Name, Item[]> & { nextPageToken?: string }

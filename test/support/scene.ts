@@ -1,0 +1,155 @@
+/** A service in use: mail, secrets, sales and work, for whoever looks at all of it. */
+import { formatUsdc } from '../../shared/usdc.ts'
+import { updateProject } from '../../sql/projects.ts'
+import { type Receiver, startReceiver } from './receiver.ts'
+import { type Agent, waitForMessages } from './service.ts'
+import { pay, payTo, redeem, startTestTill, type TestTill } from './till.ts'
+import { waitFor } from './waitFor.ts'
+
+export type Scene = AsyncDisposable & {
+  till: TestTill
+  agent: Agent
+  receiver: Receiver
+  resource: string
+  /** A payer pays; answers the identifier of the payment. */
+  sell(): Promise<string>
+}
+
+const PIXEL =
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+
+/** Starts everything on a devnet, and lets an agent work a little. */
+export async function startScene(options: { blockTimeS?: number } = {}): Promise<Scene> {
+  const receiver = await startReceiver()
+  const till = await startTestTill({
+    ...options,
+    parts: { smtp: true, pools: ['inbound', 'outbound', 'webhooks'] },
+    env: { ALLOW_PRIVATE_NETWORKS: 'true' },
+  })
+  const { service } = till
+  const { pool } = service.database
+  const agent = await service.newAgent({ emailName: 'atlas' })
+  await updateProject(pool, agent.project.id, { name: 'Atlas', payTo, paymentsEnabled: true })
+  const resource = `http://127.0.0.1:${receiver.port}/weather`
+  await waitFor('the chain to be known', async () => {
+    const { status } = await agent.put('/v0/sellers/endpoints', {
+      urlPattern: resource,
+      priceUsdc: '0.01',
+      description: 'The weather of today',
+      webhookUrl: receiver.url,
+    })
+    return status === 201
+  })
+  return {
+    till,
+    agent,
+    receiver,
+    resource,
+    async sell() {
+      const { body } = await redeem(agent, (await pay()).header, { resource })
+      if (body.ok !== true) throw new Error(`not paid: ${JSON.stringify(body)}`)
+      return body.paymentId
+    },
+    async [Symbol.asyncDispose]() {
+      await till[Symbol.asyncDispose]()
+      await receiver[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/** Mail of several kinds: a conversation, one with pictures and an attachment, one that tries everything. */
+export async function deliverMail({ till, agent }: Scene): Promise<void> {
+  const { service } = till
+  await service.deliver({
+    from: 'Ada Lovelace <ada@example.com>',
+    to: agent.address,
+    subject: 'Offer for the analytical engine',
+    text: 'Shall I order the second mill as well?\n\nBest,\nAda',
+    messageId: '<offer@example.com>',
+  })
+  await waitForMessages(agent, 1)
+  const { body } = await agent.post('/v0/messages/%3Coffer%40example.com%3E/reply', {
+    text: 'Yes, please. Two of them.',
+  })
+  await service.deliver({
+    from: 'Ada Lovelace <ada@example.com>',
+    to: agent.address,
+    subject: 'Re: Offer for the analytical engine',
+    text: 'Ordered. They arrive on Tuesday.\n\nOn Mon, Jan 5, 2026 at 9:30 AM Atlas wrote:\n> Yes, please. Two of them.\n',
+    messageId: '<ordered@example.com>',
+    inReplyTo: body.messageId,
+    references: ['<offer@example.com>', body.messageId],
+  })
+  await service.deliver({
+    from: 'Newsletter <news@example.com>',
+    to: agent.address,
+    subject: 'What the harbour did this week',
+    text: 'The plain version.',
+    html: '<h1 style="color:#0f5a66">The harbour, this week</h1><p>Twelve ships came in.</p><img alt="a dot" width="40" height="40" src="cid:dot"><img alt="a tracker" src="https://tracker.example/pixel.gif">',
+    messageId: '<news@example.com>',
+    attachments: [
+      { filename: 'manifest.csv', content: 'ship,cargo\nAtlas,tea\n' },
+      { filename: 'dot.png', content: Buffer.from(PIXEL, 'base64'), cid: 'dot' },
+    ],
+  })
+  await waitForMessages(agent, 4)
+  await waitFor('the reply to be captured', async () => {
+    const { body: sent } = await agent.get(`/v0/messages/${encodeURIComponent(body.messageId)}`)
+    return sent.deliveryStatus === 'sent'
+  })
+}
+
+/** Secrets of three kinds. */
+export async function storeSecrets({ agent }: Scene): Promise<void> {
+  const secrets: [string, object][] = [
+    [
+      'github',
+      {
+        type: 'LOGIN',
+        data: { password: 'correct horse battery', totp: 'JBSWY3DPEHPK3PXP' },
+        metadata: { uri: 'https://github.com', username: 'atlas' },
+      },
+    ],
+    [
+      'weather api',
+      {
+        type: 'API_KEY',
+        data: { key: 'wk-0123456789abcdef' },
+        metadata: { service: 'weather' },
+        expiresAt: '2031-01-01T00:00:00Z',
+      },
+    ],
+    ['harbour/db', { type: 'DATABASE', data: { password: 'barnacle' } }],
+  ]
+  for (const [name, body] of secrets) {
+    await agent.put(`/v0/vault/${encodeURIComponent(name)}`, body)
+  }
+}
+
+/** A job that has used up its attempts, as a bug would leave it. */
+export async function failJob({ till }: Scene): Promise<string> {
+  const { rows } = await till.service.database.pool.query<{ id: string }>(
+    `with added as (
+       select id from graphile_worker.add_job('purge_project', '{"projectId":"prj_000000000000000000000000"}',
+         run_at := clock_timestamp() + interval '1 day', job_key := 'purge_project:prj_000000000000000000000000')
+     )
+     select (graphile_worker.permanently_fail_jobs(array[id], 'TypeError: something was not there')).id from added`,
+  )
+  return rows[0]!.id
+}
+
+/** An hour of traffic before this one, so that there is something to plot. */
+export async function recordTraffic({ till }: Scene): Promise<void> {
+  await till.service.database.pool.query(
+    `insert into statistics_minutes
+     select minute, (6 + 5 * sin(n / 6.0) + n % 3)::int, (3 + 2 * cos(n / 5.0))::int, n % 5, (n % 5) * 10000,
+            2 + n % 4, case when n % 13 = 0 then 2 else 0 end,
+            jsonb_build_object('mail', n % 7, 'payments', n % 3, 'webhooks', (n % 11) / 2)
+     from generate_series(1, 58) n,
+          lateral (select date_trunc('minute', clock_timestamp()) - n * interval '1 minute' as minute) m
+     on conflict do nothing`,
+  )
+}
+
+/** What the price is in a list. */
+export const PRICE_SHOWN = `${formatUsdc(10_000n)} USDC`
