@@ -14,7 +14,8 @@ import { receiptSchema, verifyReceipt } from '../../shared/receipt.ts'
 import { createKeyringSource, masterKeys } from '../../sql/keyring.ts'
 import { RUNNERS } from '../../workers/main.ts'
 import { startPool } from '../../workers/pool.ts'
-import { createTransport } from '../../workers/transport.ts'
+import { captureTransport } from '../../workers/transport.ts'
+import { createTestDns } from '../support/dns.ts'
 import {
   freePort,
   printed,
@@ -49,8 +50,9 @@ beforeAll(async () => {
     {
       log: silentLog,
       mailDomain: config.mailDomain,
-      transport: createTransport('capture'),
+      transport: captureTransport,
       allowPrivateNetworks: true,
+      lookUp: createTestDns(),
       keyring: createKeyringSource(masterKeys(config)),
     },
   )
