@@ -66,6 +66,12 @@ export const WholeMessage = t.Composite([
   }),
 ])
 
+const Refused = t.Optional(
+  t.Array(t.Object({ address: t.String(), reason: t.Literal('suppressed') }), {
+    description: 'Recipients that the mail does not go to, when there are some.',
+  }),
+)
+
 /** The answer to send. */
 export const SentMessage = t.Object({
   messageId: MessageId,
@@ -76,6 +82,7 @@ export const SentMessage = t.Object({
   subject: t.String(),
   labels: Labels,
   createdAt: Time,
+  refused: Refused,
 })
 
 /** The answer to reply. */
@@ -85,6 +92,7 @@ export const RepliedMessage = t.Pick(SentMessage, [
   'subject',
   'labels',
   'createdAt',
+  'refused',
 ])
 
 export const toItem = (message: Message) => ({

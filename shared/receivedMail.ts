@@ -4,6 +4,7 @@ import PostalMime, {
   type Email,
   type Attachment as ParsedAttachment,
 } from 'postal-mime'
+import { type Bounce, readBounce } from './dsn.ts'
 import { htmlToText } from './htmlToText.ts'
 import { contentHash, rawHeader } from './rawMail.ts'
 import { replyText, replyTextFromHtml } from './replyText.ts'
@@ -37,6 +38,8 @@ export type ReceivedMail = {
   extractedText: string
   attachments: ReceivedAttachment[]
   labels: string[]
+  /** What it says of mail that came back; null for any other message. */
+  bounce: Bounce | null
 }
 
 const MAX_NESTING_DEPTH = 100
@@ -80,6 +83,7 @@ export async function readReceivedMail(raw: Uint8Array, domain: string): Promise
     extractedText: fromHtml ? replyTextFromHtml(html) : replyText(plain),
     attachments: email.attachments.slice(0, MAX_ATTACHMENTS).map(describeAttachment),
     labels: ['received', 'unread'],
+    bounce: readBounce(email),
   }
 }
 
@@ -104,6 +108,7 @@ export function unparseableMail(raw: Uint8Array, domain: string): ReceivedMail {
     extractedText: text,
     attachments: [],
     labels: ['received', 'unread', 'unparseable'],
+    bounce: null,
   }
 }
 

@@ -24,6 +24,8 @@ export type SendIntent = {
   inReplyTo: readonly string[]
   references: readonly string[]
   attachments: readonly SentAttachment[]
+  /** Recipients that the mail does not go to. */
+  refused: readonly string[]
   /** The caller's idempotency key and what it is bound to; null without one. */
   key: { name: string; requestHash: Buffer } | null
   /** What is answered beside `threadId` and `createdAt`; kept under the key. */
@@ -39,6 +41,9 @@ export type AcceptedMessage = { threadId: string; createdAt: string }
  */
 export type SendOutcome = AcceptedMessage | 'repeat' | 'gone'
 
+/** What is said of a recipient that mail does not go to any more. */
+export const SUPPRESSED = 'suppressed: an earlier mail to this address came back'
+
 /** The name under which keys of send and reply stand. */
 const OPERATION = 'send'
 
@@ -49,7 +54,8 @@ const ACCEPT = `
     from jsonb_to_recordset($1::jsonb) as i (
       n int, project_id text, message_id text, hash text, thread_row bigint, new_thread_id text, from_address text,
       to_list text[], cc_list text[], bcc_list text[], subject text, body text, html text,
-      in_reply_to text[], reference_ids text[], search tsvector, key text, request_hash text, answer text, attachments jsonb),
+      in_reply_to text[], reference_ids text[], search tsvector, key text, request_hash text, answer text, attachments jsonb,
+      refused text[]),
     (select clock_timestamp()::timestamptz(3) as now) clock
     where exists (
       select from projects p where p.id = i.project_id and p.deleted_at is null for key share)
@@ -103,8 +109,11 @@ const ACCEPT = `
     insert into outbound_mails (message_row, project_id, next_attempt_at, accepted_at)
     select row, project_id, created_at, created_at from stored
   ), addressed as (
-    insert into outbound_recipients (message_row, address)
-    select distinct s.row, a from stored s, unnest(s.to_addresses || s.cc_addresses || s.bcc_addresses) a
+    insert into outbound_recipients (message_row, address, state, error)
+    select distinct s.row, a, case when a = any (p.refused) then 'failed' else 'queued' end,
+      case when a = any (p.refused) then '${SUPPRESSED}' end
+    from stored s join placed p on p.hash_bytes = s.message_id_hash and p.project_id = s.project_id,
+      unnest(s.to_addresses || s.cc_addresses || s.bcc_addresses) a
   ), filed as (
     insert into message_attachments (message_row, attachment_id, bytes)
     select s.row, a.id, a.bytes from unnest($2::int[], $3::text[], $4::bytea[]) a (n, id, bytes)
@@ -151,6 +160,7 @@ export async function acceptMessages(
       text: [intent.text, ...intent.attachments.map(({ filename }) => filename)].join('\n'),
     }),
     attachments: intent.attachments.map(describe),
+    refused: intent.refused,
     key: intent.key?.name ?? null,
     request_hash: intent.key?.requestHash.toString('hex') ?? null,
     answer: JSON.stringify(intent.answer),
