@@ -143,10 +143,21 @@ async function acceptOnce<Answer extends object>(
     answer,
   })
   if (outcome === 'gone') throw new ApiError(401, 'unauthorized', 'Invalid API key')
-  if (outcome !== 'repeat') return { ...answer, ...outcome }
+  if (outcome !== 'repeat' && outcome !== 'over quota') return { ...answer, ...outcome }
+  // A twin that was quicker can have used the quota up, and have the answer all the same.
   const first = bound === null ? null : await findAnswer<Answer>(services, projectId, bound)
-  if (first === null) throw new Error('a key was taken, yet has no answer')
-  return first
+  if (first !== null) return first
+  if (outcome === 'over quota') throw quotaExceeded(services.config.limits.recipientsPerDay)
+  throw new Error('a key was taken, yet has no answer')
+}
+
+const DAY_S = 24 * 60 * 60
+
+/** 429 until the next day begins (UTC). */
+function quotaExceeded(limit: number | null): ApiError {
+  const waitS = DAY_S - (Math.floor(Date.now() / 1000) % DAY_S)
+  const message = `The daily limit of ${limit} recipients is reached`
+  return new ApiError(429, 'quota_exceeded', message, { 'retry-after': String(waitS) })
 }
 
 /** Recipients that mail may not go to, if some are left. @throws {ApiError} 422 when none is. */

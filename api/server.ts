@@ -39,7 +39,7 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
   const usage = new UsageRecorder(pool, log)
   const sends = createBatcher({
     ...SEND_BATCHING,
-    run: (intents: SendIntent[]) => acceptMessages(pool, intents),
+    run: (intents: SendIntent[]) => acceptMessages(pool, intents, config.limits.recipientsPerDay),
   })
   const recipients = createBatcher({
     batchMax: SEND_BATCHING.batchMax,
