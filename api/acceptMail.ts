@@ -2,6 +2,7 @@ import type { Static } from '@sinclair/typebox'
 import { newMessageId } from '../shared/ids.ts'
 import { replyReferences, replySubject } from '../shared/threading.ts'
 import { findMessage } from '../sql/messages.ts'
+import type { Refusal } from '../sql/recipientPolicy.ts'
 import { type AcceptedMessage, findSent, type SendIntent } from '../sql/sendMessages.ts'
 import type { Services } from './context.ts'
 import { ApiError, badRequest, notFound } from './errors.ts'
@@ -28,9 +29,13 @@ type SentAnswer = {
   subject: string
   labels: string[]
 }
+/** Recipients that are left out, when there are some. */
+type RefusedRecipients = { refused: Refusal[] }
 type RepliedAnswer = Pick<SentAnswer, 'messageId' | 'subject' | 'labels'>
 
-type Draft<Answer> = Omit<SendIntent, 'projectId' | 'key' | 'answer'> & { answer: Answer }
+type Draft<Answer> = Omit<SendIntent, 'projectId' | 'key' | 'refused' | 'answer'> & {
+  answer: Answer
+}
 
 /**
  * Stores a message to send; it starts a new thread. The same key and request get the first answer again.
@@ -123,17 +128,53 @@ async function acceptOnce<Answer extends object>(
   projectId: string,
   { key, request }: { key: string | null; request: unknown },
   draft: () => Promise<Draft<Answer>>,
-): Promise<Answer & AcceptedMessage> {
+): Promise<Answer & Partial<RefusedRecipients> & AcceptedMessage> {
   const bound = key === null ? null : { name: key, requestHash: requestHash(request) }
   const repeated = bound === null ? null : await findAnswer<Answer>(services, projectId, bound)
   if (repeated !== null) return repeated
-  const intent = await draft()
-  const outcome = await services.sends.submit({ ...intent, projectId, key: bound })
+  const { answer: drafted, ...intent } = await draft()
+  const refused = await refusals(services, projectId, intent)
+  const answer = { ...drafted, ...(refused.length === 0 ? {} : { refused }) }
+  const outcome = await services.sends.submit({
+    ...intent,
+    projectId,
+    key: bound,
+    refused,
+    answer,
+  })
   if (outcome === 'gone') throw new ApiError(401, 'unauthorized', 'Invalid API key')
-  if (outcome !== 'repeat') return { ...intent.answer, ...outcome }
+  if (outcome !== 'repeat' && outcome !== 'over quota') return { ...answer, ...outcome }
+  // A twin that was quicker can have used the quota up, and have the answer all the same.
   const first = bound === null ? null : await findAnswer<Answer>(services, projectId, bound)
-  if (first === null) throw new Error('a key was taken, yet has no answer')
-  return first
+  if (first !== null) return first
+  if (outcome === 'over quota') throw quotaExceeded(services.config.limits.recipientsPerDay)
+  throw new Error('a key was taken, yet has no answer')
+}
+
+const DAY_S = 24 * 60 * 60
+
+/** 429 until the next day begins (UTC). */
+function quotaExceeded(limit: number | null): ApiError {
+  const waitS = DAY_S - (Math.floor(Date.now() / 1000) % DAY_S)
+  const message = `The daily limit of ${limit} recipients is reached`
+  return new ApiError(429, 'quota_exceeded', message, { 'retry-after': String(waitS) })
+}
+
+/** Recipients that mail may not go to, if some are left. @throws {ApiError} 422 when none is. */
+async function refusals(
+  { recipients }: Services,
+  projectId: string,
+  { to, cc, bcc, threadRow }: Pick<SendIntent, 'to' | 'cc' | 'bcc' | 'threadRow'>,
+): Promise<Refusal[]> {
+  const addresses = [...new Set([...to, ...cc, ...bcc])]
+  const refused = await recipients.submit({
+    projectId,
+    scope: threadRow === null ? 'SEND' : 'REPLY',
+    addresses,
+  })
+  if (refused.length < addresses.length) return refused
+  const named = refused.map(({ address, reason }) => `${address} (${reason})`).join(', ')
+  throw new ApiError(422, 'recipient_blocked', `Every recipient is refused: ${named}`)
 }
 
 /** The answer that a key has; null where it has none. @throws {ApiError} 409 */

@@ -30,6 +30,7 @@ import { projectWebhookRoutes } from './projectWebhooks.ts'
 import { type Route, RouteTable } from './routeTable.ts'
 import { sellerRoutes } from './sellers.ts'
 import { sendingRoutes } from './sending.ts'
+import { suppressionRoutes } from './suppressions.ts'
 import { threadRoutes } from './threads.ts'
 import type { UsageRecorder } from './usage.ts'
 import { describeValidationError } from './validation.ts'
@@ -122,6 +123,7 @@ function createRoutes(services: Services) {
     .use(emailRuleRoutes(services))
     .use(mailChangeRoutes(services))
     .use(sendingRoutes(services))
+    .use(suppressionRoutes(services))
     .use(threadRoutes(services))
     .use(vaultRoutes(services))
     .use(vaultVersionRoutes(services))

@@ -7,6 +7,7 @@ import type { Pool } from '../sql/db.ts'
 import type { KeyringSource } from '../sql/keyring.ts'
 import type { Identity } from '../sql/keys.ts'
 import type { Payment } from '../sql/payments.ts'
+import type { Refusal, WantedRecipients } from '../sql/recipientPolicy.ts'
 import type { SendIntent, SendOutcome } from '../sql/sendMessages.ts'
 import type { EventFeed } from './eventFeed.ts'
 import type { Metrics } from './metrics.ts'
@@ -18,6 +19,8 @@ export type Services = {
   pool: Pool
   log: Logger
   sends: Batcher<SendIntent, SendOutcome>
+  /** Answers which recipients mail may not go to. */
+  recipients: Batcher<WantedRecipients, Refusal[]>
   /** Answers whether the claim was made. */
   claims: Batcher<NewClaim, boolean>
   /** Answers the payment of an identifier, or null. */

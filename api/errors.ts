@@ -11,7 +11,9 @@ export type ErrorCode =
   | 'expired'
   | 'payload_too_large'
   | 'unsupported_media_type'
+  | 'recipient_blocked'
   | 'rate_limited'
+  | 'quota_exceeded'
   | 'internal_error'
   | 'unavailable'
 

@@ -83,6 +83,18 @@ export const WholeMessage = t.Composite([
   }),
 ])
 
+const Refused = t.Optional(
+  t.Array(
+    t.Object({
+      address: t.String(),
+      reason: t.Union([t.Literal('suppressed'), t.Literal('rule')]),
+    }),
+    {
+      description: 'Recipients that the mail does not go to, when there are some.',
+    },
+  ),
+)
+
 /** The answer to send. */
 export const SentMessage = t.Object({
   messageId: MessageId,
@@ -93,6 +105,7 @@ export const SentMessage = t.Object({
   subject: t.String(),
   labels: Labels,
   createdAt: Time,
+  refused: Refused,
 })
 
 /** The answer to reply. */
@@ -102,6 +115,7 @@ export const RepliedMessage = t.Pick(SentMessage, [
   'subject',
   'labels',
   'createdAt',
+  'refused',
 ])
 
 export const toItem = (message: Message) => ({

@@ -38,7 +38,7 @@ export type Operation = {
   /** An example of the request body. */
   requestExample?: unknown
   /** Errors beside those every route of that access has. */
-  errors?: Partial<Record<400 | 403 | 404 | 409 | 410 | 413, string>>
+  errors?: Partial<Record<400 | 403 | 404 | 409 | 410 | 413 | 422 | 429, string>>
 }
 
 /**

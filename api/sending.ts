@@ -8,6 +8,11 @@ import { RepliedMessage, SentMessage } from './messageView.ts'
 import { operation } from './operation.ts'
 import { ReplyBody, SendBody } from './sendInput.ts'
 
+const BLOCKED = 'Mail may go to none of the recipients (recipient_blocked)'
+
+const LIMITED =
+  'Too many requests (rate_limited), or the daily limit of recipients is reached (quota_exceeded); Retry-After says how many seconds to wait'
+
 const keyOf = (request: Request) => readIdempotencyKey(request.headers.get('idempotency-key'))
 
 /** Send and reply: the message and its job are stored in one transaction, and the worker does the rest. */
@@ -47,6 +52,7 @@ export function sendingRoutes(services: Services) {
               createdAt: '2026-01-05T09:30:00.000Z',
             },
           },
+          errors: { 422: BLOCKED, 429: LIMITED },
         }),
       },
     )
@@ -84,7 +90,7 @@ export function sendingRoutes(services: Services) {
               createdAt: '2026-01-05T09:45:00.000Z',
             },
           },
-          errors: { 404: 'Message not found' },
+          errors: { 404: 'Message not found', 422: BLOCKED, 429: LIMITED },
         }),
       },
     )

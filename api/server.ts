@@ -4,6 +4,7 @@ import type { Running } from '../shared/service.ts'
 import { createBatcher } from '../sql/batcher.ts'
 import { createPool } from '../sql/db.ts'
 import { createKeyringSource, masterKeys } from '../sql/keyring.ts'
+import { refusedRecipients, type WantedRecipients } from '../sql/recipientPolicy.ts'
 import { acceptMessages, intentBytes, type SendIntent } from '../sql/sendMessages.ts'
 import { createApp } from './app.ts'
 import { startEventFeed } from './eventFeed.ts'
@@ -38,7 +39,12 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
   const usage = new UsageRecorder(pool, log)
   const sends = createBatcher({
     ...SEND_BATCHING,
-    run: (intents: SendIntent[]) => acceptMessages(pool, intents),
+    run: (intents: SendIntent[]) => acceptMessages(pool, intents, config.limits.recipientsPerDay),
+  })
+  const recipients = createBatcher({
+    batchMax: SEND_BATCHING.batchMax,
+    lanes: SEND_BATCHING.lanes,
+    run: (wanted: WantedRecipients[]) => refusedRecipients(pool, wanted),
   })
   const till = createTillBatchers(pool)
   const waiters = startWaiters(databaseUrl, log)
@@ -46,7 +52,7 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
   const metrics = createMetrics({ pool, events })
   const keyring = createKeyringSource(masterKeys(config))
   const app = createApp(
-    { config, pool, log, sends, ...till, waiters, events, metrics, keyring },
+    { config, pool, log, sends, recipients, ...till, waiters, events, metrics, keyring },
     usage,
   )
   let inFlight = 0
@@ -77,7 +83,9 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
       while (inFlight > 0) await Bun.sleep(DRAIN_POLL_MS)
       await Promise.race([closed, Bun.sleep(DRAIN_POLL_MS * 5)])
       await server.stop(true)
-      await Promise.all([sends, ...Object.values(till)].map((batcher) => batcher.drain()))
+      await Promise.all(
+        [recipients, sends, ...Object.values(till)].map((batcher) => batcher.drain()),
+      )
       await Promise.all([waiters.stop(), events.stop()])
       await usage.stop()
       await pool.end()

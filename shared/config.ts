@@ -67,7 +67,12 @@ export type Config = {
   settlementWaitMs: number
   bootstrap: { platformKey: string | undefined; projectKey: string | undefined }
   /** Requests a minute per identity, failed authentications a minute per IP; 0 turns a limit off. */
-  limits: { requestsPerMinute: number; authFailuresPerMinute: number }
+  limits: {
+    requestsPerMinute: number
+    authFailuresPerMinute: number
+    /** Recipients that a project may write to in a day (UTC); null for any number. */
+    recipientsPerDay: number | null
+  }
   /** Whether webhooks and sellers' endpoints may be at private addresses (development). */
   allowPrivateNetworks: boolean
   trustedProxies: string[]
@@ -131,6 +136,7 @@ export function parseConfig(env: Record<string, string | undefined>): Config {
     limits: {
       requestsPerMinute: values.RATE_LIMIT_REQUESTS,
       authFailuresPerMinute: values.RATE_LIMIT_AUTH,
+      recipientsPerDay: values.DAILY_SEND_LIMIT === 0 ? null : values.DAILY_SEND_LIMIT,
     },
     // On the embedded devnet sellers and receivers run on the same machine, and no money is at stake.
     allowPrivateNetworks: values.ALLOW_PRIVATE_NETWORKS ?? values.RPC_URL === undefined,

@@ -5,6 +5,7 @@ import PostalMime, {
   type Attachment as ParsedAttachment,
 } from 'postal-mime'
 import { automaticLabels } from './automaticMail.ts'
+import { type Bounce, readBounce } from './dsn.ts'
 import { htmlToText } from './htmlToText.ts'
 import { withBoundedParts } from './mimeBounds.ts'
 import { contentHash, rawHeader } from './rawMail.ts'
@@ -39,6 +40,8 @@ export type ReceivedMail = {
   extractedText: string
   attachments: ReceivedAttachment[]
   labels: string[]
+  /** What it says of mail that came back; null for any other message. */
+  bounce: Bounce | null
 }
 
 const MAX_NESTING_DEPTH = 100
@@ -69,6 +72,7 @@ export async function readReceivedMail(raw: Uint8Array, domain: string): Promise
   const html = email.html === undefined ? null : clean(email.html)
   const plain = email.text === undefined ? '' : normaliseLines(clean(email.text))
   const fromHtml = plain.trim() === '' && html !== null
+  const bounce = readBounce(email)
   return {
     links: readLinks(email, raw, domain),
     contentHash: contentHash(raw),
@@ -81,7 +85,9 @@ export async function readReceivedMail(raw: Uint8Array, domain: string): Promise
     html,
     extractedText: fromHtml ? replyTextFromHtml(html) : replyText(plain),
     attachments: email.attachments.slice(0, MAX_ATTACHMENTS).map(describeAttachment),
-    labels: ['received', 'unread', ...automaticLabels(email.headers)],
+    // A bounce calls itself automatic too, and is no answer of anybody.
+    labels: ['received', 'unread', ...(bounce === null ? automaticLabels(email.headers) : [])],
+    bounce,
   }
 }
 
@@ -106,6 +112,7 @@ export function unparseableMail(raw: Uint8Array, domain: string): ReceivedMail {
     extractedText: text,
     attachments: [],
     labels: ['received', 'unread', 'unparseable'],
+    bounce: null,
   }
 }
 

@@ -112,6 +112,8 @@ export const variables = z.object({
   BOOTSTRAP_PROJECT_KEY: bootstrapKey('project', 'loid-').optional(),
   RATE_LIMIT_REQUESTS: perMinute(200),
   RATE_LIMIT_AUTH: perMinute(60),
+  // More than the requests a minute allow one recipient each.
+  DAILY_SEND_LIMIT: z.coerce.number().int().min(0).max(1_000_000_000).default(300_000),
   ALLOW_PRIVATE_NETWORKS: z
     .stringbool({ truthy: ['true', '1'], falsy: ['false', '0'], error: 'must be true or false' })
     .optional(),

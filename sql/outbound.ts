@@ -3,6 +3,7 @@ import { type Pool, type Queryable, transaction } from './db.ts'
 import { recordEvents } from './events.ts'
 import { addJob, addJobsFrom } from './jobs.ts'
 import { readRawMail } from './rawMails.ts'
+import { suppress } from './suppressions.ts'
 
 /** A sent message on its way, as the worker sees it. */
 export type OutboundMail = {
@@ -28,7 +29,12 @@ export type OutboundMail = {
 }
 
 /** A recipient and the attempts that were made for it before. */
-type DueRecipient = { address: string; attempts: number }
+type DueRecipient = {
+  address: string
+  attempts: number
+  /** Since the message was accepted. */
+  suppressed: boolean
+}
 
 type OutboundRow = {
   project_id: string
@@ -67,7 +73,10 @@ export async function beginAttempt(
       returning o.project_id, o.attempt, o.accepted_at, m.raw_id, m.message_id, m.from_addresses, p.name,
         m.to_addresses, m.cc_addresses, m.subject, m.text_body, m.html_body, m.in_reply_to, m.reference_ids,
         m.created_at,
-        (select coalesce(json_agg(json_build_object('address', r.address, 'attempts', r.attempts) order by r.address), '[]')
+        (select coalesce(json_agg(json_build_object(
+          'address', r.address, 'attempts', r.attempts, 'suppressed', exists (
+            select from suppressions s where s.project_id = o.project_id and s.address = lower(r.address))
+          ) order by r.address), '[]')
          from (
            select address, attempts, next_attempt_at, min(next_attempt_at) over () as first
            from outbound_recipients where message_row = o.message_row and state in ('queued', 'deferred')
@@ -129,6 +138,8 @@ export type RecipientOutcome = {
   state: 'sent' | 'deferred' | 'failed'
   /** The answer of the other side, or what kept us from reaching it; null when sent. */
   error: string | null
+  /** The other side says that there is no such mailbox. */
+  noSuchMailbox?: true
 }
 
 /** An outcome to be recorded; `postponed` is none: its turn had not come, and no attempt was made. */
@@ -141,6 +152,7 @@ export type RecordedOutcome =
 
 export type AttemptOutcome = {
   messageRow: string
+  projectId: string
   attempt: number
   rawId: string | null
   envelopeFrom: string
@@ -185,6 +197,15 @@ export async function recordAttempt(pool: Pool, outcome: AttemptOutcome): Promis
         recipients.map(({ nextAttemptAt }) => nextAttemptAt),
       ],
     })
+    await suppress(
+      db,
+      outcome,
+      recipients.flatMap((recipient) =>
+        'noSuchMailbox' in recipient
+          ? [{ address: recipient.address, reason: 'rejection', detail: recipient.error }]
+          : [],
+      ),
+    )
     await deliverLocally(db, outcome)
     await updateDeliveryStatus(db, messageRow)
     if (outcome.last) await endRun(db, messageRow)
@@ -217,20 +238,25 @@ async function endRun(db: Queryable, messageRow: string): Promise<void> {
   })
 }
 
+/** What an event says of the message with this row. */
+export const MESSAGE_EVENT = `
+  select m.project_id, m.delivery_status as status, json_build_object(
+    'messageId', m.message_id, 'threadId', t.id, 'inboxId', p.email_address, 'from', m.from_addresses,
+    'to', m.to_addresses, 'subject', m.subject, 'labels', m.labels) as data
+  from messages m join threads t on t.row = m.thread_row join projects p on p.id = m.project_id
+  where m.row = $1`
+
 /** Tells of a message whose sending is over. */
 async function announceEnd(db: Queryable, messageRow: string): Promise<void> {
   const { rows } = await db.query<{ project_id: string; status: string; data: MessageEventData }>({
     name: 'announce-end',
-    text: `
-      select m.project_id, m.delivery_status as status, json_build_object(
-        'messageId', m.message_id, 'threadId', t.id, 'inboxId', p.email_address, 'from', m.from_addresses,
-        'to', m.to_addresses, 'subject', m.subject, 'labels', m.labels) as data
-      from messages m join threads t on t.row = m.thread_row join projects p on p.id = m.project_id
-      where m.row = $1`,
+    text: MESSAGE_EVENT,
     values: [messageRow],
   })
   const message = rows[0]
   if (message === undefined) return
+  // A bounce that was quicker than this has been told of.
+  if (message.status === 'bounced') return
   const type = message.status === 'sent' ? 'message.sent' : 'message.failed'
   await recordEvents(db, [{ projectId: message.project_id, type, data: message.data }])
 }
@@ -253,7 +279,7 @@ async function deliverLocally(db: Queryable, outcome: AttemptOutcome): Promise<v
 }
 
 /** The message's status is its worst recipient's: bounced, then failed, deferred, queued, sent. */
-async function updateDeliveryStatus(db: Queryable, messageRow: string): Promise<void> {
+export async function updateDeliveryStatus(db: Queryable, messageRow: string): Promise<void> {
   await db.query({
     name: 'update-delivery-status',
     text: `

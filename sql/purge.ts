@@ -3,6 +3,7 @@ import { type Pool, transaction } from './db.ts'
 import { purgeCredentials } from './deleteCredential.ts'
 import { purgeDeliveries } from './deliveryLog.ts'
 import { deleteUnusedRawMails } from './rawMails.ts'
+import { purgeSuppressions } from './suppressions.ts'
 
 /** Rows removed in one transaction, so that a large inbox does not hold locks for minutes. */
 const PURGE_BATCH = 1_000
@@ -34,6 +35,7 @@ export async function purgeProject(pool: Pool, projectId: string): Promise<void>
   }
   await purgeCredentials(pool, projectId)
   await purgeAudit(pool, projectId)
+  await purgeSuppressions(pool, projectId)
   await purgeDeliveries(pool, projectId)
   for (const table of OWN_TABLES) {
     for (let removed = PURGE_BATCH; removed === PURGE_BATCH; ) {

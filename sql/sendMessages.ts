@@ -6,6 +6,7 @@ import { messageIdHash, subjectKey } from '../shared/threading.ts'
 import type { Queryable } from './db.ts'
 import { findIdempotent, KEY_LIFETIME } from './idempotency.ts'
 import { addJobsFrom } from './jobs.ts'
+import type { Refusal } from './recipientPolicy.ts'
 
 /** A message an agent wants sent, and everything needed to store it. */
 export type SendIntent = {
@@ -24,6 +25,8 @@ export type SendIntent = {
   inReplyTo: readonly string[]
   references: readonly string[]
   attachments: readonly SentAttachment[]
+  /** Recipients that the mail does not go to. */
+  refused: readonly Refusal[]
   /** The caller's idempotency key and what it is bound to; null without one. */
   key: { name: string; requestHash: Buffer } | null
   /** What is answered beside `threadId` and `createdAt`; kept under the key. */
@@ -35,9 +38,14 @@ export type AcceptedMessage = { threadId: string; createdAt: string }
 
 /**
  * What became of an intent: accepted; `repeat` when its key has an answer already; `gone` when the project or the thread
- * is not there any more.
+ * is not there any more; `over quota` when the project has written to as many recipients today as it may.
  */
-export type SendOutcome = AcceptedMessage | 'repeat' | 'gone'
+export type SendOutcome = AcceptedMessage | 'repeat' | 'gone' | 'over quota'
+
+/** What is said of a recipient that a rule of the project refuses. */
+const BLOCKED = 'blocked: a rule of the project stands against this address'
+/** What is said of a recipient that mail does not go to any more. */
+export const SUPPRESSED = 'suppressed: an earlier mail to this address came back'
 
 /** The name under which keys of send and reply stand. */
 const OPERATION = 'send'
@@ -50,7 +58,8 @@ const ACCEPT = `
       n int, project_id text, message_id text, hash text, thread_row bigint, new_thread_id text, from_address text,
       to_list text[], cc_list text[], bcc_list text[], subject text, body text, html text,
       in_reply_to text[], reference_ids text[], search tsvector, subject_key text, key text, request_hash text,
-      answer text, attachments jsonb),
+      answer text, attachments jsonb, refused text[], reasons text[],
+      recipients int),
     (select clock_timestamp()::timestamptz(3) as now) clock
     where exists (
       select from projects p where p.id = i.project_id and p.deleted_at is null for key share)
@@ -59,21 +68,34 @@ const ACCEPT = `
   ), placeable as (
     select g.*, coalesce(j.id, g.new_thread_id) as thread_id
     from given g left join joined j on j.row = g.thread_row where g.thread_row is null or j.row is not null
-  ), keyed as (
-    select distinct on (project_id, key) * from placeable where key is not null order by project_id, key, n
+  ), single as (
+    -- Of those with the same key the first.
+    select * from (
+      select p.*, row_number() over (partition by project_id, key order by n) as place from placeable p
+    ) p where key is null or place = 1
+  ), affordable as (
+    select s.* from (
+      select s.*, sum(recipients) over (partition by project_id order by n) as wanted from single s
+    ) s left join send_quotas q on q.project_id = s.project_id and q.day = (s.now at time zone 'UTC')::date
+    where $5::int is null or s.wanted + coalesce(q.used, 0) <= $5::int
   ), taken as (
     -- A key that another request holds at this moment is waited for; then it has its answer, and is not taken here.
     insert into idempotency_keys as k (project_id, operation, key, request_hash, result, created_at)
     select project_id, '${OPERATION}', key, decode(request_hash, 'hex'),
       json_build_object('threadId', thread_id, 'createdAt', now_text, 'answer', answer::json)::text, now
-    from keyed order by project_id, key
+    from affordable where key is not null order by project_id, key
     on conflict (project_id, operation, key) do update
       set request_hash = excluded.request_hash, result = excluded.result, created_at = excluded.created_at
       where k.created_at < excluded.created_at - interval '${KEY_LIFETIME}'
     returning project_id, key
   ), intent as (
-    select * from placeable
-    where key is null or n in (select n from keyed join taken using (project_id, key))
+    select * from affordable where key is null or (project_id, key) in (select project_id, key from taken)
+  ), charged as (
+    insert into send_quotas as q (project_id, day, used, allowed)
+    select project_id, (min(now) at time zone 'UTC')::date, sum(recipients), $5::int from intent
+    where $5::int is not null group by project_id order by project_id
+    on conflict (project_id) do update set day = excluded.day, allowed = excluded.allowed,
+      used = excluded.used + case when q.day = excluded.day then q.used else 0 end
   ), begun as (
     insert into threads (id, project_id, subject, created_at, updated_at, message_count, subject_key)
     select new_thread_id, project_id, subject, now, now, 1, decode(subject_key, 'hex') from intent where thread_row is null
@@ -104,8 +126,11 @@ const ACCEPT = `
     insert into outbound_mails (message_row, project_id, next_attempt_at, accepted_at)
     select row, project_id, created_at, created_at from stored
   ), addressed as (
-    insert into outbound_recipients (message_row, address)
-    select distinct s.row, a from stored s, unnest(s.to_addresses || s.cc_addresses || s.bcc_addresses) a
+    insert into outbound_recipients (message_row, address, state, error)
+    select distinct s.row, a, case when a = any (p.refused) then 'failed' else 'queued' end,
+      case p.reasons[array_position(p.refused, a)] when 'rule' then '${BLOCKED}' when 'suppressed' then '${SUPPRESSED}' end
+    from stored s join placed p on p.hash_bytes = s.message_id_hash and p.project_id = s.project_id,
+      unnest(s.to_addresses || s.cc_addresses || s.bcc_addresses) a
   ), filed as (
     insert into message_attachments (message_row, attachment_id, bytes)
     select s.row, a.id, a.bytes from unnest($2::int[], $3::text[], $4::bytea[]) a (n, id, bytes)
@@ -115,19 +140,22 @@ const ACCEPT = `
   ), jobs as (
     ${addJobsFrom('due', 'send_mail', 'messageRow')}
   )
-  select p.n, p.thread_id, p.now_text as created_at, s.row is not null as accepted from placeable p
-  left join stored s on s.message_id_hash = p.hash_bytes and s.project_id = p.project_id
+  select p.n, p.thread_id, p.now_text as created_at, s.row is not null as accepted,
+    p.n in (select n from single except select n from affordable) as over_quota
+  from placeable p left join stored s on s.message_id_hash = p.hash_bytes and s.project_id = p.project_id
   cross join jobs`
 
 /**
  * Stores messages to send, their threads and their jobs in one statement. One statement for many is what makes this
  * fast: NOTIFY lets only one transaction commit at a time, so 100 intents in one commit cost little more than one.
+ * @param dailyLimit recipients that a project may write to in a day (UTC); null for any number.
  * A key and its answer are stored with the message, so that neither is ever there without the other.
  * @returns one outcome per intent, in order.
  */
 export async function acceptMessages(
   db: Queryable,
   intents: readonly SendIntent[],
+  dailyLimit: number | null,
 ): Promise<SendOutcome[]> {
   const records = intents.map((intent, n) => ({
     n,
@@ -153,26 +181,44 @@ export async function acceptMessages(
       text: [intent.text, ...intent.attachments.map(({ filename }) => filename)].join('\n'),
     }),
     attachments: intent.attachments.map(describe),
+    refused: intent.refused.map(({ address }) => address),
+    reasons: intent.refused.map(({ reason }) => reason),
+    recipients: new Set([...intent.to, ...intent.cc, ...intent.bcc]).size - intent.refused.length,
     key: intent.key?.name ?? null,
     request_hash: intent.key?.requestHash.toString('hex') ?? null,
     answer: JSON.stringify(intent.answer),
   }))
-  const { rows } = await db.query<{
-    n: number
-    thread_id: string
-    created_at: string
-    accepted: boolean
-  }>({
-    name: 'accept-messages',
-    text: ACCEPT,
-    values: [JSON.stringify(records), ...fileColumns(intents)],
-  })
+  const rows = await store(db, [JSON.stringify(records), ...fileColumns(intents), dailyLimit])
+  // Said by the check of the table: of several, which one is too many shows when each is tried by itself.
+  if (rows === null && intents.length > 1) throw new Error('the daily limit was reached in between')
+  if (rows === null) return ['over quota']
   const byNumber = new Map(rows.map((row) => [row.n, row]))
   return intents.map((_, n) => {
     const row = byNumber.get(n)
     if (row === undefined) return 'gone'
-    return row.accepted ? { threadId: row.thread_id, createdAt: row.created_at } : 'repeat'
+    if (row.accepted) return { threadId: row.thread_id, createdAt: row.created_at }
+    return row.over_quota ? 'over quota' : 'repeat'
   })
+}
+
+type AcceptedRow = {
+  n: number
+  thread_id: string
+  created_at: string
+  accepted: boolean
+  over_quota: boolean
+}
+
+/** Runs the statement; null when a project's quota was used up by others in between, and nothing was stored. */
+async function store(db: Queryable, values: unknown[]): Promise<AcceptedRow[] | null> {
+  try {
+    const { rows } = await db.query<AcceptedRow>({ name: 'accept-messages', text: ACCEPT, values })
+    return rows
+  } catch (error) {
+    const { constraint } = error as { constraint?: string }
+    if (constraint === 'send_quotas_within') return null
+    throw error
+  }
 }
 
 const attachmentId = (index: number) => `att_${index + 1}`

@@ -12,6 +12,7 @@ import {
   subjectKey,
 } from '../shared/threading.ts'
 import { insertAttachments } from './attachments.ts'
+import { recordBounce } from './bounces.ts'
 import { type Pool, type Queryable, transaction } from './db.ts'
 import { recordEvents } from './events.ts'
 import type { Arrival } from './inbound.ts'
@@ -106,7 +107,8 @@ async function lookAround(db: Queryable, projectId: string, mail: ReceivedMail):
       projectId,
       contentHash,
       messageIdHash(links.messageId),
-      [...ancestors(links), links.messageId].map(messageIdHash),
+      // A bounce belongs to the conversation of what came back, whether it says so in its headers or not.
+      [...(mail.bounce?.messageIds ?? []), ...ancestors(links), links.messageId].map(messageIdHash),
     ],
   })
   const row = rows[0]!
@@ -259,5 +261,7 @@ async function insertReceived(
     subject: mail.subject,
     labels: mail.labels,
   }
-  await recordEvents(db, [{ projectId: arrival.projectId, type: 'message.received', data }])
+  const bounced = mail.bounce === null ? [] : await recordBounce(db, arrival.projectId, mail.bounce)
+  const received = { projectId: arrival.projectId, type: 'message.received', data } as const
+  await recordEvents(db, [received, ...bounced])
 }

@@ -15,6 +15,7 @@ import {
   recordAttempt,
 } from '../sql/outbound.ts'
 import { readRawMail } from '../sql/rawMails.ts'
+import { SUPPRESSED } from '../sql/sendMessages.ts'
 import type { Task, TaskDeps } from './pool.ts'
 import type { Consignment } from './transport.ts'
 
@@ -29,7 +30,7 @@ export const sendMail: Task<'send_mail'> = async ({ messageRow }, deps) => {
   if (mail === null) return
   const { local, unknown, remote } = await sortRecipients(
     deps,
-    mail.due.map(({ address }) => address),
+    mail.due.filter(({ suppressed }) => !suppressed).map(({ address }) => address),
   )
   let bytes: ReturnType<typeof composed> | undefined
   const message = () => {
@@ -37,15 +38,15 @@ export const sendMail: Task<'send_mail'> = async ({ messageRow }, deps) => {
     return bytes
   }
   const own = [...local.keys()].map((address) => ({ address, state: 'sent', error: null }) as const)
-  const lost = unknown.map(
-    (address) => ({ address, state: 'failed', error: '550 5.1.1 No such inbox' }) as const,
-  )
+  const lost = unknown.map((address) => failed(address, '550 5.1.1 No such inbox'))
+  const suppressed = mail.due.filter((recipient) => recipient.suppressed)
+  const left = suppressed.map(({ address }) => failed(address, SUPPRESSED))
   const rawId = local.size > 0 ? (await message()).rawId : null
   const record = createRecorder(deps, mail, { rawId, localInboxes: [...new Set(local.values())] })
   const consignments = deps.transport.split(remote)
   let open = consignments.length
   // What needs no journey is recorded with what comes back first: most messages take one transaction.
-  let waiting: RecordedOutcome[] = settle(deps, mail, [...own, ...lost])
+  let waiting: RecordedOutcome[] = settle(deps, mail, [...own, ...lost, ...left])
   if (open === 0) return await record(waiting, true)
   await Promise.all(
     consignments.map(async (consignment) => {
@@ -56,6 +57,8 @@ export const sendMail: Task<'send_mail'> = async ({ messageRow }, deps) => {
     }),
   )
 }
+
+const failed = (address: string, error: string) => ({ address, state: 'failed', error }) as const
 
 /** Records one part of a run after the other, in the order of the calls: the last must be the last to commit. */
 function createRecorder(
@@ -68,6 +71,7 @@ function createRecorder(
   return async (recipients: RecordedOutcome[], last: boolean): Promise<void> => {
     const part = {
       messageRow: mail.messageRow,
+      projectId: mail.projectId,
       attempt: mail.attempt,
       rawId: own.rawId,
       envelopeFrom: mail.fromAddress,

@@ -1,3 +1,4 @@
+import { isNoSuchMailbox } from '../shared/dsn.ts'
 import type { RecipientOutcome } from '../sql/outbound.ts'
 
 const ERROR_MAX_LENGTH = 500
@@ -45,8 +46,10 @@ export const allOf = (
  */
 function outcome(address: string, failure: SmtpFailure): RecipientOutcome {
   const said = failure.response ?? failure.message
+  const atRecipient = /^RCPT/i.test(failure.command ?? '')
   return {
     address,
+    ...(atRecipient && isNoSuchMailbox(said) ? { noSuchMailbox: true as const } : {}),
     state: isPermanent(failure) ? 'failed' : 'deferred',
     error: said.slice(0, ERROR_MAX_LENGTH),
   }

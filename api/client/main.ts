@@ -17,6 +17,7 @@ export type {
 export { Purser } from './purser.ts'
 export { type Project, PurserPlatform } from './purserPlatform.ts'
 export type { Endpoint } from './sellers.ts'
+export type { Suppression } from './suppressions.ts'
 export type { Thread, ThreadItem } from './threads.ts'
 export type { Credential, CredentialItem } from './vault.ts'
 export { InvalidReceiptError, type Jwks, verifyReceipt } from './verifyReceipt.ts'

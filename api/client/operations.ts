@@ -7,6 +7,7 @@ export const OPERATIONS = {
   deleteMessagesByMessageId: ['DELETE', '/v0/messages/{messageId}', 'json'],
   deletePlatformProjectsByProjectId: ['DELETE', '/v0/platform/projects/{projectId}', 'json'],
   deleteSellersEndpointsByEndpointId: ['DELETE', '/v0/sellers/endpoints/{endpointId}', 'json'],
+  deleteSuppressionsByAddress: ['DELETE', '/v0/suppressions/{address}', 'json'],
   deleteThreadsByThreadId: ['DELETE', '/v0/threads/{threadId}', 'json'],
   deleteVaultByName: ['DELETE', '/v0/vault/{name}', 'json'],
   deleteWebhooksByWebhookId: ['DELETE', '/v0/webhooks/{webhookId}', 'json'],
@@ -24,6 +25,7 @@ export const OPERATIONS = {
   getPlatformProjectsByProjectId: ['GET', '/v0/platform/projects/{projectId}', 'json'],
   getSellersEndpoints: ['GET', '/v0/sellers/endpoints', 'json'],
   getSellersEndpointsByEndpointId: ['GET', '/v0/sellers/endpoints/{endpointId}', 'json'],
+  getSuppressions: ['GET', '/v0/suppressions', 'json'],
   getThreads: ['GET', '/v0/threads', 'json'],
   getThreadsByThreadId: ['GET', '/v0/threads/{threadId}', 'json'],
   getVault: ['GET', '/v0/vault', 'json'],
@@ -67,6 +69,8 @@ export type Operations = {
   deletePlatformProjectsByProjectId: { input: { path: { projectId: string } }; result: void }
   /** Delete an endpoint. */
   deleteSellersEndpointsByEndpointId: { input: { path: { endpointId: string } }; result: void }
+  /** Let mail go to an address again. */
+  deleteSuppressionsByAddress: { input: { path: { address: string } }; result: void }
   /** Delete a thread with all its messages. */
   deleteThreadsByThreadId: { input: { path: { threadId: string } }; result: void }
   /** Delete a credential with all its versions, for good. */
@@ -101,6 +105,8 @@ export type Operations = {
   getSellersEndpoints: { input: { query?: { /** Maximum results, at most 100; a larger value counts as 100. */ limit?: number | undefined; /** nextPageToken of a previous response, unchanged. */ pageToken?: string | undefined } }; result: { endpoints: { endpointId: string; urlPattern: string; priceUsdc: string; network: string; description: string | null; webhookUrl: string | null; active: boolean; verification: { status: "pending" | "verified" | "failed" | "unreachable"; checkedAt: string | null; detail: string | null }; createdAt: string; /** Payments settled for this endpoint. */ callCount: number; /** Their sum in atomic USDC (10^-6). */ revenueUsdcRaw: string }[]; count: number; nextPageToken?: string } }
   /** Get an endpoint. */
   getSellersEndpointsByEndpointId: { input: { path: { endpointId: string } }; result: { endpointId: string; urlPattern: string; priceUsdc: string; network: string; description: string | null; webhookUrl: string | null; active: boolean; verification: { status: "pending" | "verified" | "failed" | "unreachable"; checkedAt: string | null; detail: string | null }; createdAt: string; /** Payments settled for this endpoint. */ callCount: number; /** Their sum in atomic USDC (10^-6). */ revenueUsdcRaw: string } }
+  /** List suppressed addresses, newest first. */
+  getSuppressions: { input: { query?: { /** Maximum results, at most 100; a larger value counts as 100. */ limit?: number | undefined; /** nextPageToken of a previous response, unchanged. */ pageToken?: string | undefined } }; result: { suppressions: { address: string; /** Whether the mail came back, or the other side refused the address at once. */ reason: "bounce" | "rejection"; /** What the other side said. */ detail: string | null; /** The message that it came of. */ messageId: string | null; createdAt: string }[]; count: number; nextPageToken?: string } }
   /** List threads, the most recently updated first. */
   getThreads: { input: { query?: { /** Maximum results, at most 100; a larger value counts as 100. */ limit?: number | undefined; /** nextPageToken of a previous response, unchanged. */ pageToken?: string | undefined } }; result: { threads: { threadId: string; inboxId: string; /** Subject of the first message. */ subject: string; createdAt: string; /** When the last message was added. */ updatedAt: string; messageCount: number }[]; count: number; nextPageToken?: string } }
   /** Get a thread with its messages. */
@@ -136,9 +142,9 @@ export type Operations = {
   /** Add an email rule. */
   postEmailRules: { input: { body: { type: "ALLOW" | "BLOCK"; scope: "RECEIVE" | "SEND" | "REPLY"; /** An address, or *@ and a domain. */ value: string } }; result: { id: string; type: "ALLOW" | "BLOCK"; scope: "RECEIVE" | "SEND" | "REPLY"; value: string; createdAt: string } }
   /** Reply to a message. */
-  postMessagesByMessageIdReply: { input: { path: { messageId: string }; body: { /** Plain-text body. */ text: string; /** HTML body; the message is then sent as multipart/alternative. */ html?: string | undefined; /** Also answer the other recipients of the original. */ replyAll?: boolean | undefined; /** At most 50 files, of 26214400 bytes together. */ attachments?: { filename: string; contentType: string; /** The bytes in base64. */ content: string; /** The HTML body shows the attachment as cid:CONTENT_ID. */ contentId?: string | undefined }[] | undefined } }; result: { messageId: string; threadId: string; subject: string; labels: string[]; createdAt: string } }
+  postMessagesByMessageIdReply: { input: { path: { messageId: string }; body: { /** Plain-text body. */ text: string; /** HTML body; the message is then sent as multipart/alternative. */ html?: string | undefined; /** Also answer the other recipients of the original. */ replyAll?: boolean | undefined; /** At most 50 files, of 26214400 bytes together. */ attachments?: { filename: string; contentType: string; /** The bytes in base64. */ content: string; /** The HTML body shows the attachment as cid:CONTENT_ID. */ contentId?: string | undefined }[] | undefined } }; result: { messageId: string; threadId: string; subject: string; labels: string[]; createdAt: string; /** Recipients that the mail does not go to, when there are some. */ refused?: { address: string; reason: "suppressed" | "rule" }[] } }
   /** Send a message. */
-  postMessagesSend: { input: { body: { to: string[]; subject: string; /** Plain-text body. */ text: string; /** HTML body; the message is then sent as multipart/alternative. */ html?: string | undefined; cc?: string[] | undefined; bcc?: string[] | undefined; /** At most 50 files, of 26214400 bytes together. */ attachments?: { filename: string; contentType: string; /** The bytes in base64. */ content: string; /** The HTML body shows the attachment as cid:CONTENT_ID. */ contentId?: string | undefined }[] | undefined } }; result: { messageId: string; threadId: string; inboxId: string; from: string[]; to: string[]; subject: string; labels: string[]; createdAt: string } }
+  postMessagesSend: { input: { body: { to: string[]; subject: string; /** Plain-text body. */ text: string; /** HTML body; the message is then sent as multipart/alternative. */ html?: string | undefined; cc?: string[] | undefined; bcc?: string[] | undefined; /** At most 50 files, of 26214400 bytes together. */ attachments?: { filename: string; contentType: string; /** The bytes in base64. */ content: string; /** The HTML body shows the attachment as cid:CONTENT_ID. */ contentId?: string | undefined }[] | undefined } }; result: { messageId: string; threadId: string; inboxId: string; from: string[]; to: string[]; subject: string; labels: string[]; createdAt: string; /** Recipients that the mail does not go to, when there are some. */ refused?: { address: string; reason: "suppressed" | "rule" }[] } }
   /** Build a payment challenge. */
   postPaymentsChallenge: { input: { body: { /** Decimal USDC with at most 6 decimals, above 0. */ amount: string; /** Full URL of the paid endpoint as the payer sees it; query and fragment count for nothing. */ resource: string; network?: "base" | "base-sepolia" | undefined; description?: string | undefined; mimeType?: string | undefined } }; result: { x402Version: 1; accepts: { scheme: "exact"; network: string; /** Atomic units: 10^-6 USDC. */ maxAmountRequired: string; resource: string; description: string; mimeType: string; payTo: string; maxTimeoutSeconds: number; asset: string; extra: { name: string; version: string } }[] } }
   /** Redeem a payment. */

@@ -5,6 +5,7 @@ import { logs } from './logs.ts'
 import { messages } from './messages.ts'
 import { payments } from './payments.ts'
 import { sellers } from './sellers.ts'
+import { suppressions } from './suppressions.ts'
 import { threads } from './threads.ts'
 import { vault } from './vault.ts'
 import { webhooks } from './webhooks.ts'
@@ -21,6 +22,7 @@ export class Purser {
   readonly messages: ReturnType<typeof messages>
   readonly threads: ReturnType<typeof threads>
   readonly emailRules: ReturnType<typeof emailRules>
+  readonly suppressions: ReturnType<typeof suppressions>
   readonly vault: ReturnType<typeof vault>
   readonly payments: ReturnType<typeof payments>
   readonly sellers: ReturnType<typeof sellers>
@@ -34,6 +36,7 @@ export class Purser {
     this.messages = messages(http)
     this.threads = threads(http)
     this.emailRules = emailRules(http)
+    this.suppressions = suppressions(http)
     this.vault = vault(http)
     this.payments = payments(http)
     this.sellers = sellers(http)

@@ -190,3 +190,59 @@ describe('the nearest rule decides', () => {
     ).toEqual(['a@b.c', '*@xn--bcher-kva.example', 'a@b.c', null, null, null, null, null])
   })
 })
+
+describe('rules about whom an inbox writes to', () => {
+  test('who is blocked is left out and named; when nobody is left, nothing is sent', async () => {
+    const agent = await service.newAgent()
+    await add(agent, 'BLOCK', 'SEND', '*@rival.test')
+    const mixed = await agent.post('/v0/messages/send', {
+      to: ['ada@example.com', 'boss@rival.test'],
+      bcc: ['Spy@Rival.test'],
+      subject: 's',
+      text: 't',
+    })
+    expect(mixed.status).toBe(201)
+    expect(mixed.body.refused).toEqual([
+      { address: 'boss@rival.test', reason: 'rule' },
+      { address: 'Spy@rival.test', reason: 'rule' },
+    ])
+    const { rows } = await service.database.pool.query(
+      `select r.address, r.state from outbound_recipients r join messages m on m.row = r.message_row
+       where m.project_id = $1 order by r.address`,
+      [agent.project.id],
+    )
+    expect(rows.filter(({ state }) => state !== 'failed').map(({ address }) => address)).toEqual([
+      'ada@example.com',
+    ])
+    expect(rows).toHaveLength(3)
+    const none = await agent.post('/v0/messages/send', {
+      to: ['boss@rival.test'],
+      subject: 's',
+      text: 't',
+    })
+    expect([none.status, none.body.error, none.body.message]).toEqual([
+      422,
+      'recipient_blocked',
+      'Every recipient is refused: boss@rival.test (rule)',
+    ])
+  })
+
+  test('an answer is judged by the rules for answers, a new mail by those for new mail', async () => {
+    const agent = await service.newAgent()
+    await deliverRaw(service.smtp!.port, agent.address, mail('ada@example.com'))
+    const [message] = await waitForMessages(agent, 1)
+    await add(agent, 'ALLOW', 'SEND', '*@friends.test')
+    const path = `/v0/messages/${encodeURIComponent(message.messageId)}/reply`
+    expect((await agent.post(path, { text: 'Yes' })).status).toBe(201)
+    expect(
+      (await agent.post('/v0/messages/send', { to: ['ada@example.com'], subject: 's', text: 't' }))
+        .status,
+    ).toBe(422)
+    expect(
+      (await agent.post('/v0/messages/send', { to: ['bob@friends.test'], subject: 's', text: 't' }))
+        .status,
+    ).toBe(201)
+    await add(agent, 'BLOCK', 'REPLY', 'ada@example.com')
+    expect((await agent.post(path, { text: 'Again' })).status).toBe(422)
+  })
+})

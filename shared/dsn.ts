@@ -1,0 +1,182 @@
+/**
+ * Bounces: delivery status notifications (RFC 3464 in RFC 6522 reports), and what older mail programs send in their place.
+ *
+ * What is read here is a claim by whoever sent it. It counts only where it names a message of ours and a recipient of it.
+ */
+import type { Attachment, Email } from 'postal-mime'
+import { parseAddress } from './address.ts'
+import { parseReferences } from './threading.ts'
+
+/** What a bounce says of one recipient. */
+export type BouncedRecipient = {
+  /** As we wrote to it, then as the mail was forwarded; the last may be all that the other side knows. */
+  addresses: string[]
+  action: 'failed' | 'delayed'
+  /** RFC 3463, e.g. 5.1.1; null where none is told. */
+  status: string | null
+  /** The words of the other side, one line. */
+  diagnostic: string
+}
+
+export type Bounce = {
+  /** Message-IDs that the returned message may have, the surest first. */
+  messageIds: string[]
+  recipients: BouncedRecipient[]
+}
+
+/** Of a report, this much is read. */
+const TEXT_MAX_CHARS = 256 * 1024
+const RECIPIENTS_MAX = 100
+const IDS_MAX = 20
+const DIAGNOSTIC_MAX_LENGTH = 400
+
+const RETURNED =
+  /^(message\/rfc822|message\/rfc822-headers|text\/rfc822-headers|message\/global(-headers)?)$/i
+const STATUS_PART = /^message\/(global-)?delivery-status$/i
+const STATUS_CODE = /(?<![\d.])([245]\.\d{1,3}\.\d{1,3})(?![\d.])/
+const REPLY_CODE = /(?<![\d.])([45])\d\d(?![\d.])/
+const MESSAGE_ID_FIELD = /^[> \t]{0,8}Message-ID:[ \t]*(?:\r?\n[ \t]+)?(<[^<>\r\n]{1,998}>)/gim
+/** The first line of a returned message that stands in the text. */
+const RETURNED_HEADER =
+  /^[> \t]{0,8}(?:Return-Path|Received|Message-ID|DKIM-Signature|X-Received|MIME-Version|From|Date|Subject):[ \t]/im
+const ADDRESS = /[\w.!#$%&'*+/=?^`{|}~-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){0,10}/g
+
+/** Reads a bounce; null for any other message. */
+export function readBounce(email: Email): Bounce | null {
+  const report = email.attachments.find(({ mimeType }) => STATUS_PART.test(mimeType))
+  const text = (email.text ?? '').slice(0, TEXT_MAX_CHARS).replaceAll('\u0000', '')
+  const recipients =
+    report === undefined ? recipientsOfText(email, text) : recipientsOfReport(textOf(report))
+  if (recipients.length === 0) return null
+  return { messageIds: originalIds(email, text), recipients: recipients.slice(0, RECIPIENTS_MAX) }
+}
+
+/** RFC 3464 §2: groups of fields; the first is of the message, each other of a recipient. */
+function recipientsOfReport(report: string): BouncedRecipient[] {
+  return report.split(/\n[ \t]*\n/).flatMap((group) => {
+    const fields = readFields(group)
+    const addresses = ['original-recipient', 'final-recipient'].flatMap((name) =>
+      readAddress(fields.get(name)),
+    )
+    const action = fields.get('action')?.trim().toLowerCase() ?? ''
+    if (addresses.length === 0 || (action !== 'failed' && action !== 'delayed')) return []
+    const said = (fields.get('diagnostic-code') ?? '').replace(/^[\w-]+;[ \t]*/, '')
+    const told = STATUS_CODE.exec(fields.get('status') ?? '')?.[1] ?? null
+    // X.0.0 tells nothing but the class; the other side's own words often tell more.
+    const status =
+      told === null || told.endsWith('.0.0') ? (STATUS_CODE.exec(said)?.[1] ?? told) : told
+    return [{ addresses: [...new Set(addresses)], action, status, diagnostic: oneLine(said) }]
+  })
+}
+
+function readFields(group: string): Map<string, string> {
+  const fields = new Map<string, string>()
+  for (const field of group.replace(/\n[ \t]+/g, ' ').split('\n')) {
+    const colon = field.indexOf(':')
+    if (colon > 0)
+      fields.set(field.slice(0, colon).trim().toLowerCase(), field.slice(colon + 1).trim())
+  }
+  return fields
+}
+
+/** `rfc822; ada@example.com`; some leave the type out, some put brackets around. */
+function readAddress(field: string | undefined): string[] {
+  const text = (field ?? '').replace(/^[^;]{0,40};/, '').trim()
+  const address = parseAddress(text.replace(/^<|>$/g, ''))
+  return address === null ? [] : [address]
+}
+
+/** Postmasters without RFC 3464: qmail, older Exim, Exchange and Gmail, and their like. */
+function recipientsOfText(email: Email, text: string): BouncedRecipient[] {
+  const named = headerOf(email, 'x-failed-recipients')
+  if (named === undefined && !isPostmaster(email)) return []
+  const end = RETURNED_HEADER.exec(text)?.index ?? text.length
+  const report = text.slice(0, end)
+  const sender = email.from?.address?.toLowerCase()
+  const places = [...report.matchAll(ADDRESS)].filter(
+    ([address]) => address.toLowerCase() !== sender && !POSTMASTER.test(address),
+  )
+  if (named === undefined && statusOf(report) === null && !FAILURE.test(report)) return []
+  const found = new Map<string, BouncedRecipient>()
+  for (const [n, place] of places.entries()) {
+    const said = report.slice(place.index, places[n + 1]?.index ?? report.length)
+    const status = statusOf(said)
+    const known = found.get(place[0])
+    if (known !== undefined && (known.status !== null || status === null)) continue
+    const failed = {
+      addresses: [place[0]],
+      action: 'failed',
+      status,
+      diagnostic: oneLine(said),
+    } as const
+    found.set(place[0], { ...failed, addresses: [place[0]] })
+  }
+  for (const address of named?.match(ADDRESS) ?? []) {
+    const status = found.get(address)?.status ?? statusOf(report)
+    const diagnostic = found.get(address)?.diagnostic ?? oneLine(report)
+    found.set(address, { addresses: [address], action: 'failed', status, diagnostic })
+  }
+  // A program that only reports a delay says so, and tries on.
+  if (/will (?:be retried|retry|keep trying|continue to try)|no action is required/i.test(report)) {
+    return [...found.values()].map((recipient) => ({ ...recipient, action: 'delayed' }))
+  }
+  return [...found.values()]
+}
+
+/** Words without which a text that names no code is no bounce: postmasters also send other mail. */
+const FAILURE = /fail|undeliver|not (?:be )?deliver|unknown|reject|return|error|unable to/i
+
+/** The enhanced code, or the class of a plain one. */
+function statusOf(text: string): string | null {
+  const enhanced = STATUS_CODE.exec(text)?.[1]
+  if (enhanced !== undefined) return enhanced
+  const plain = REPLY_CODE.exec(text)?.[1]
+  return plain === undefined ? null : `${plain}.0.0`
+}
+
+const POSTMASTER = /^(?:mailer[-_]?daemon|postmaster|mail[-_]?delivery[\w-]*)(?:@|$)/i
+
+/** Whether a message says that the mail system itself wrote it. */
+const isPostmaster = (email: Email): boolean =>
+  headerOf(email, 'return-path')?.trim() === '<>' ||
+  POSTMASTER.test(email.from?.address ?? '') ||
+  POSTMASTER.test(email.from?.name ?? '')
+
+const headerOf = ({ headers }: Email, name: string): string | undefined =>
+  headers.find(({ key }) => key === name)?.value
+
+/** Those of the returned message; else what the bounce answers to. */
+function originalIds(email: Email, text: string): string[] {
+  const returned = email.attachments
+    .filter(({ mimeType }) => RETURNED.test(mimeType))
+    .map((part) => textOf(part).split(/\n\n/, 1)[0] ?? '')
+  const ids = [...returned, text].flatMap((part) =>
+    [...part.matchAll(MESSAGE_ID_FIELD)].map(([, id]) => id!),
+  )
+  const answered = [email.inReplyTo, email.references].flatMap((header) => parseReferences(header))
+  return [...new Set([...ids.flatMap((id) => parseReferences(id)), ...answered])].slice(0, IDS_MAX)
+}
+
+function textOf({ content }: Attachment): string {
+  const bytes =
+    typeof content === 'string' ? Buffer.from(content) : Buffer.from(content as Uint8Array)
+  return bytes
+    .subarray(0, TEXT_MAX_CHARS)
+    .toString('utf8')
+    .replaceAll('\u0000', '')
+    .replace(/\r\n?/g, '\n')
+}
+
+const oneLine = (text: string): string =>
+  text.replace(/\s+/g, ' ').trim().slice(0, DIAGNOSTIC_MAX_LENGTH).toWellFormed()
+
+/**
+ * Whether a status says that an address takes no mail, for good: class 5, but for what is about the one message (its
+ * size, its content) or about us (policy, authentication), and would suppress everybody who is not to blame.
+ */
+export const isAddressDead = (status: string | null): boolean =>
+  status !== null && /^5\./.test(status) && !/^5\.(?:2\.3|3\.4|6\.\d+|7\.\d+)$/.test(status)
+
+/** Whether an answer to RCPT says that there is no such mailbox (RFC 3463 X.1.1, X.1.6, X.2.1; RFC 7505 X.1.10). */
+export const isNoSuchMailbox = (reply: string): boolean =>
+  /^5\d\d[ -]5\.(?:1\.1|1\.6|1\.10|2\.1)(?!\d)/.test(reply)
