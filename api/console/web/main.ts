@@ -94,10 +94,6 @@ function startConsole(session: Session): void {
     const title = main.querySelector('h1')
     document.title = `${title?.textContent ?? 'Console'} – Purser`
     scrollTo(0, 0)
-    // Of tabs that do not all fit, the current one is seen.
-    main
-      .querySelector('.tabs [aria-current]')
-      ?.scrollIntoView({ inline: 'center', block: 'nearest' })
     if (moveFocus && document.querySelector('dialog[open]') === null) {
       title?.focus({ preventScroll: true })
     }
