@@ -230,9 +230,10 @@ describe.skipIf(!hasBrowser)('an operator', () => {
   })
 
   test('retries a job that has failed', async () => {
-    const id = await failJob(scene)
     await using console = await open()
     const { page } = console
+    // The overview tells of it by itself.
+    const id = await failJob(scene)
     await page.getByRole('link', { name: 'Look at them' }).click()
     await page.getByText('TypeError: something was not there').waitFor()
     await press(page, 'Retry')
