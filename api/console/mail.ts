@@ -4,13 +4,14 @@ import { encodeCursor } from '../../shared/cursor.ts'
 import { findMessageHtml, listHtmlMessages } from '../../sql/messageHtml.ts'
 import { listMessages } from '../../sql/messages.ts'
 import { findProject } from '../../sql/projects.ts'
+import { readThreadDigests } from '../../sql/threadDigests.ts'
 import type { Services } from '../context.ts'
 import { notFound } from '../errors.ts'
 import { MessageParams } from '../messages.ts'
 import { toWhole } from '../messageView.ts'
 import { PageQuery } from '../operation.ts'
 import { readPage } from '../page.ts'
-import { readThread, THREAD_MESSAGES_DEFAULT, ThreadParams } from '../threads.ts'
+import { readThread, readThreads, THREAD_MESSAGES_DEFAULT, ThreadParams } from '../threads.ts'
 import { consoleOperation } from './consoleOperation.ts'
 import { framedHtml } from './framedHtml.ts'
 
@@ -31,6 +32,22 @@ export function consoleMailRoutes({ pool }: Services) {
     if ((await findProject(pool, projectId)) === null) throw notFound('Project not found')
   }
   return new Elysia({ prefix: '/console/api/projects/:projectId' })
+    .get(
+      '/threads',
+      async ({ params, query }) => {
+        const { projectId } = params
+        await refuseDeleted(projectId)
+        const page = await readThreads(pool, { projectId, ...readPage(query) })
+        const threadIds = page.threads.map(({ threadId }) => threadId)
+        const digests = await readThreadDigests(pool, { projectId, threadIds })
+        const threads = page.threads.map((thread) => ({
+          ...thread,
+          ...digests.get(thread.threadId),
+        }))
+        return { ...page, threads }
+      },
+      { params: Project, query: PageQuery, detail: consoleOperation() },
+    )
     .get(
       '/threads/:threadId',
       async ({ params }) => {

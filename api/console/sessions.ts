@@ -82,7 +82,13 @@ export function sessionRoutes(services: Services) {
     .delete(
       '/session',
       async ({ request }) => {
-        await endSessions(pool, sessionOf(request).id)
+        const session = sessionOf(request)
+        await writeAudit(pool, actor(request, actorOf(session)), {
+          action: 'session.end',
+          subject: session.id,
+          outcome: 'ok',
+        })
+        await endSessions(pool, session.id)
         return signedOut()
       },
       { detail: consoleOperation() },

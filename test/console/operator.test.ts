@@ -101,18 +101,18 @@ describe.skipIf(!hasBrowser)('an operator', () => {
 
     await press(page, 'Rotate key')
     const dialog = page.getByRole('dialog')
-    await page.getByLabel('Type the name').fill('borealis')
+    await page.getByLabel('Type “Borealis” to confirm').fill('borealis')
     await dialog.getByRole('button', { name: 'Rotate key' }).click()
     await page.getByText('Type exactly: Borealis').waitFor()
     expect((await first.get('/v0/whoami')).status).toBe(200)
-    await page.getByLabel('Type the name').fill('Borealis')
+    await page.getByLabel('Type “Borealis” to confirm').fill('Borealis')
     await dialog.getByRole('button', { name: 'Rotate key' }).click()
     const second = createClient(scene.till.service.url, await shownKey(page, 'New project key'))
     expect((await first.get('/v0/whoami')).status).toBe(401)
     expect((await second.get('/v0/whoami')).status).toBe(200)
 
     await press(page, 'Delete project')
-    await page.getByLabel('Type the name').fill('Borealis')
+    await page.getByLabel('Type “Borealis” to confirm').fill('Borealis')
     await press(page, 'Delete for good')
     await page.getByRole('heading', { name: 'Projects' }).waitFor()
     expect((await second.get('/v0/whoami')).status).toBe(401)
@@ -126,6 +126,9 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     await console.open(`projects/${scene.agent.project.id}/inbox`)
     await page.getByText('No mail yet').waitFor()
     await deliverMail(scene)
+    const row = page.getByRole('row', { name: 'Offer for the analytical engine' })
+    await row.getByText('Ordered. They arrive on Tuesday.').waitFor()
+    expect(await row.getByText('unread').count()).toBe(1)
     await page.getByRole('link', { name: 'Offer for the analytical engine' }).click()
     const reply = page.getByRole('article').nth(2)
     await reply.getByText('Ordered. They arrive on Tuesday.').waitFor()
@@ -227,9 +230,10 @@ describe.skipIf(!hasBrowser)('an operator', () => {
   })
 
   test('retries a job that has failed', async () => {
-    const id = await failJob(scene)
     await using console = await open()
     const { page } = console
+    // The overview tells of it by itself.
+    const id = await failJob(scene)
     await page.getByRole('link', { name: 'Look at them' }).click()
     await page.getByText('TypeError: something was not there').waitFor()
     await press(page, 'Retry')

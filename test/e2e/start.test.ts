@@ -40,6 +40,7 @@ test('npm start brings up everything, keeps data and keys over a restart, and dr
     })
     const [, token = ''] = /Console\s+\S+\/console\/login#(\S+)/.exec(first.stdout()) ?? []
     expect((await consoleClient(url, '').post('/sessions', { token })).status).toBe(201)
+    expect((await fetch(`${url}/console/assets/app.js`)).status).toBe(200)
     const agent = createClient(url, welcome.projectKey)
     expect((await agent.get('/readyz')).body.status).toBe('ready')
     await deliverMail(smtpPort, {

@@ -76,6 +76,7 @@ export async function openConsole(
     complaints,
     async open(path) {
       await page.goto(`${service.url}/console#/${path}`)
+      await page.locator(`main[data-screen="${path}"]:not([aria-busy])`).waitFor()
       await settled(page)
     },
     async [Symbol.asyncDispose]() {
@@ -86,12 +87,13 @@ export async function openConsole(
 
 /** Waits until no part of the page is loading. */
 export async function settled(page: Page): Promise<void> {
-  await page.locator('h1').first().waitFor()
   await page.locator('.loading').first().waitFor({ state: 'detached' })
 }
 
 /** Keeps what the page looks like, for whoever looks at the results. */
 export async function screenshot(page: Page, name: string): Promise<void> {
   mkdirSync(ARTEFACTS, { recursive: true })
-  await page.screenshot({ path: join(ARTEFACTS, `${name}.png`), fullPage: true })
+  // A modal dialog covers what is in view, and no more.
+  const fullPage = (await page.getByRole('dialog').count()) === 0
+  await page.screenshot({ path: join(ARTEFACTS, `${name}.png`), fullPage })
 }

@@ -120,7 +120,7 @@ export function confirmByTyping(parts: {
     action: parts.action,
     body: [
       h('p', {}, parts.text),
-      field('Type the name to confirm', 'typed', { required: true }, h('code', {}, parts.name)),
+      field(`Type “${parts.name}” to confirm`, 'typed', { required: true }),
     ],
     act: async (form) => {
       if (form.get('typed') !== parts.name) throw new Error(`Type exactly: ${parts.name}`)

@@ -1,10 +1,10 @@
 import { ask, at } from './ask.ts'
 import { h } from './dom.ts'
-import { moment, plural } from './format.ts'
+import { count, moment } from './format.ts'
 import { liveList } from './live.ts'
 import { ofProject, pageQuery, projectLink } from './screen.ts'
 import type { Message, Page, Thread } from './types.ts'
-import { deliveryBadge, empty, notice, table } from './ui.ts'
+import { badge, deliveryBadge, empty, notice, table } from './ui.ts'
 
 const REFRESH_MS = 2_000
 
@@ -18,7 +18,7 @@ export const inbox = ofProject(
       everyMs: REFRESH_MS,
       load: (pageToken, watching) =>
         ask<Page<'threads', Thread>>(
-          at`/projects/${project.projectId}/v0/threads` + pageQuery(pageToken),
+          at`/projects/${project.projectId}/threads` + pageQuery(pageToken),
           { watching, signal },
         ),
       none: () =>
@@ -34,7 +34,7 @@ export const inbox = ofProject(
             {
               name: 'Subject',
               kind: 'main',
-              cell: ({ threadId, subject }) =>
+              cell: ({ threadId, subject, snippet, unread }) => [
                 h(
                   'a',
                   {
@@ -44,8 +44,12 @@ export const inbox = ofProject(
                   },
                   subject.trim() === '' ? '(no subject)' : subject,
                 ),
+                unread === true ? [' ', badge('unread')] : null,
+                h('p', { class: 'note snippet', dir: 'auto' }, snippet),
+              ],
             },
-            { name: 'Messages', cell: ({ messageCount }) => plural(messageCount, 'message') },
+            { name: 'Latest from', cell: ({ from }) => from?.join(', ') ?? '–' },
+            { name: 'Messages', kind: 'num', cell: ({ messageCount }) => count(messageCount) },
             { name: 'Latest', cell: ({ updatedAt }) => moment(updatedAt) },
           ],
           threads,

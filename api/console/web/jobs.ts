@@ -4,7 +4,7 @@ import { count, moment } from './format.ts'
 import { live } from './live.ts'
 import type { Screen } from './screen.ts'
 import type { Job, JobState, Jobs } from './types.ts'
-import { button, empty, heading, table, toast } from './ui.ts'
+import { button, empty, heading, table, tabs, toast } from './ui.ts'
 
 const REFRESH_MS = 2_000
 const STATES: readonly [JobState, string, string][] = [
@@ -21,7 +21,7 @@ export const jobs: Screen = ({ params, signal }) => {
     signal,
     everyMs: REFRESH_MS,
     load: (watching) => ask<Jobs>(`/jobs?state=${state}`, { watching, signal }),
-    draw: (found) => [tabs(state, found), list(state, found, retry)],
+    draw: (found) => [states(state, found), list(state, found, retry)],
   })
   const retry = async ({ jobId, task }: Job) => {
     await ask(at`/jobs/${jobId}/retry`, { method: 'POST' })
@@ -31,24 +31,18 @@ export const jobs: Screen = ({ params, signal }) => {
   return [heading('Jobs', 'What was accepted and is not done yet.'), shown.element]
 }
 
-const tabs = (state: JobState, { counts }: Jobs): HTMLElement =>
-  h(
-    'nav',
-    { class: 'tabs', 'aria-label': 'States' },
+const states = (state: JobState, { counts }: Jobs): HTMLElement =>
+  tabs(
+    'States',
     STATES.map(([name, label]) => {
       const number = counts
         .filter((one) => one.state === name)
         .reduce((sum, one) => sum + one.count, 0)
-      return h(
-        'a',
-        {
-          href: `#/jobs/${name}`,
-          'aria-current': name === state ? 'page' : undefined,
-          'data-keep': name,
-        },
-        label,
-        h('span', { class: 'count' }, count(number)),
-      )
+      return {
+        href: `#/jobs/${name}`,
+        current: name === state,
+        name: [label, h('span', { class: 'count' }, count(number))],
+      }
     }),
   )
 

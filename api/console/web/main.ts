@@ -73,6 +73,7 @@ function startConsole(session: Session): void {
       links[n]!.ariaCurrent = path.split('/')[0] === section ? 'page' : null
     }
     const found = findScreen(path)
+    main.ariaBusy = 'true'
     try {
       const content =
         found === null
@@ -88,13 +89,11 @@ function startConsole(session: Session): void {
         notice('bad', error instanceof Error ? error.message : String(error)),
       )
     }
+    main.ariaBusy = null
+    main.dataset.screen = path
     const title = main.querySelector('h1')
     document.title = `${title?.textContent ?? 'Console'} – Purser`
     scrollTo(0, 0)
-    // Of tabs that do not all fit, the current one is seen.
-    main
-      .querySelector('.tabs [aria-current]')
-      ?.scrollIntoView({ inline: 'center', block: 'nearest' })
     if (moveFocus && document.querySelector('dialog[open]') === null) {
       title?.focus({ preventScroll: true })
     }

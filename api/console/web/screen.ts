@@ -1,7 +1,7 @@
 import { ask, at } from './ask.ts'
 import { type Child, h } from './dom.ts'
 import type { Project, Session } from './types.ts'
-import { heading } from './ui.ts'
+import { heading, tabs } from './ui.ts'
 
 /** What a screen is given. */
 export type ScreenContext = {
@@ -45,19 +45,13 @@ export const ofProject =
         h('a', { href: '#/projects' }, 'Projects'),
       ),
       heading(project.name, h('code', {}, project.emailAddress)),
-      h(
-        'nav',
-        { class: 'tabs', 'aria-label': 'Project' },
-        TABS.map(([name, label]) =>
-          h(
-            'a',
-            {
-              href: projectLink(projectId, name),
-              'aria-current': name === tab ? 'page' : undefined,
-            },
-            label,
-          ),
-        ),
+      tabs(
+        'Project',
+        TABS.map(([name, label]) => ({
+          href: projectLink(projectId, name),
+          name: label,
+          current: name === tab,
+        })),
       ),
       await content(project, context),
     ]

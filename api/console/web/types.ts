@@ -55,6 +55,10 @@ export type Thread = {
   subject: string
   messageCount: number
   updatedAt: string
+  /** Of the newest message; absent where a thread has lost its last. */
+  from?: string[]
+  snippet?: string
+  unread?: boolean
 }
 
 type Attachment = {

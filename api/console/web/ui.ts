@@ -2,7 +2,7 @@
 import { type Child, h } from './dom.ts'
 
 /** What a state is shown as; the word always stands beside the colour. */
-const TONES: Record<string, 'good' | 'wait' | 'bad'> = {
+const TONES: Record<string, 'good' | 'wait' | 'bad' | 'info'> = {
   settled: 'good',
   delivered: 'good',
   sent: 'good',
@@ -24,6 +24,7 @@ const TONES: Record<string, 'good' | 'wait' | 'bad'> = {
   exhausted: 'bad',
   unreachable: 'bad',
   expired: 'bad',
+  unread: 'info',
 }
 
 /** A state in a word. */
@@ -177,3 +178,23 @@ export const copyButton = (text: string, label = 'Copy'): HTMLButtonElement =>
     await navigator.clipboard.writeText(text)
     toast('Copied')
   })
+
+/** A row of links of which one is current; where they do not all fit, that one is in view. */
+export function tabs(
+  label: string,
+  links: readonly { href: string; name: Child; current: boolean }[],
+): HTMLElement {
+  const made = h(
+    'nav',
+    { class: 'tabs', 'aria-label': label },
+    links.map(({ href, name, current }) =>
+      h('a', { href, 'aria-current': current ? 'page' : undefined, 'data-keep': href }, name),
+    ),
+  )
+  requestAnimationFrame(() => {
+    const current = made.querySelector<HTMLElement>('[aria-current]')
+    if (current === null) return
+    made.scrollLeft = current.offsetLeft - (made.clientWidth - current.offsetWidth) / 2
+  })
+  return made
+}
