@@ -13,6 +13,7 @@ import {
   type ReplyBody,
   readAddresses,
   readAttachments,
+  readUnsubscribe,
   type SendBody,
   SUBJECT_MAX_LENGTH,
 } from './sendInput.ts'
@@ -75,6 +76,7 @@ export async function sendMessage(
       text: body.text,
       html: body.html ?? null,
       attachments: readAttachments(body.attachments),
+      unsubscribe: readUnsubscribe(body.unsubscribe),
       inReplyTo: [],
       references: [],
       answer,
@@ -111,6 +113,7 @@ export async function replyTo(
       text: body.text,
       html: body.html ?? null,
       attachments: readAttachments(body.attachments),
+      unsubscribe: null,
       inReplyTo: [original.headerMessageId],
       references: replyReferences({
         messageId: original.headerMessageId,
