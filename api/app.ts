@@ -5,6 +5,7 @@ import { type ClientAddress, createClientAddress } from './clientAddress.ts'
 import { type Services, setIdentity, setRequestId } from './context.ts'
 import { docsRoutes } from './docs.ts'
 import { markdownDocs } from './docsMarkdown.ts'
+import { domainRoutes } from './domains.ts'
 import { ApiError, badRequest, errorResponse, notFound, toApiError } from './errors.ts'
 import { eventRoutes } from './events.ts'
 import { facilitatorRoutes } from './facilitator.ts'
@@ -123,6 +124,7 @@ function createRoutes(services: Services) {
     .use(sellerRoutes(services))
     .use(webhookRoutes(services))
     .use(platformRoutes(services))
+    .use(domainRoutes(services))
     .use(paymentRoutes(services))
     .use(paymentRecordRoutes(services))
     .use(facilitatorRoutes(services))

@@ -28,6 +28,8 @@ export type OutboundMail = {
   createdAt: Date
   /** Those whose time has come, of the recipients that have neither got it nor refused it for good. */
   due: DueRecipient[]
+  /** Those of the recipients' domains that are verified domains of ours. */
+  ownDomains: string[]
 }
 
 /** A recipient and the attempts that were made for it before. */
@@ -56,6 +58,7 @@ type OutboundRow = {
   unsubscribe: Unsubscribe | null
   created_at: Date
   due: DueRecipient[]
+  own_domains: string[]
 }
 
 /**
@@ -76,6 +79,9 @@ export async function beginAttempt(
       returning o.project_id, o.attempt, o.accepted_at, m.raw_id, m.message_id, m.from_addresses, p.name,
         m.to_addresses, m.cc_addresses, m.subject, m.text_body, m.html_body, m.in_reply_to, m.reference_ids,
         o.unsubscribe, m.created_at,
+        array(select d.domain from mail_domains d where d.status = 'verified' and d.domain in (
+                select lower(split_part(r.address, '@', 2)) from outbound_recipients r
+                where r.message_row = o.message_row)) as own_domains,
         (select coalesce(json_agg(json_build_object(
           'address', r.address, 'attempts', r.attempts, 'suppressed', exists (
             select from suppressions s where s.project_id = o.project_id and s.address = lower(r.address))
@@ -108,6 +114,7 @@ export async function beginAttempt(
     unsubscribe: row.unsubscribe,
     createdAt: row.created_at,
     due: row.due,
+    ownDomains: row.own_domains,
   }
 }
 

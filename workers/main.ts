@@ -18,6 +18,7 @@ import { sendMail } from './sendMail.ts'
 import { settlePayment } from './settlePayment.ts'
 import { startTill } from './till.ts'
 import { createTransport } from './transport.ts'
+import { verifyDomain } from './verifyDomain.ts'
 import { verifyEndpoint } from './verifyEndpoint.ts'
 
 const CONCURRENCY_MAX = 500
@@ -25,7 +26,11 @@ const CONCURRENCY_MAX = 500
 /** What each runner does. */
 export const RUNNERS: Record<RunnerName, Omit<PoolSettings, 'name' | 'databaseUrl'>> = {
   inbound: {
-    tasks: { parse_inbound: parseInbound, purge_project: purgeProject },
+    tasks: {
+      parse_inbound: parseInbound,
+      purge_project: purgeProject,
+      verify_domain: verifyDomain,
+    },
     pollIntervalMs: 1_000,
     concurrency: 8,
   },
@@ -95,8 +100,9 @@ if (import.meta.main) {
     })
     const { runners, concurrency } = readArguments(process.argv.slice(2))
     const url = databaseUrl(config)
+    const dns = createDns()
     const transport = createTransport(config.relayUrl, {
-      dns: createDns(),
+      dns,
       ownName: config.mailHostname,
       allowPrivate: config.allowPrivateNetworks,
     })
@@ -107,6 +113,8 @@ if (import.meta.main) {
     const deps = {
       log,
       mailDomain: config.mailDomain,
+      mailHostname: config.mailHostname,
+      dns,
       transport,
       allowPrivateNetworks: config.allowPrivateNetworks,
       keyring,

@@ -4,6 +4,7 @@
  */
 export const OPERATIONS = {
   deleteMessagesByMessageId: ['DELETE', '/v0/messages/{messageId}', 'json'],
+  deletePlatformDomainsByDomain: ['DELETE', '/v0/platform/domains/{domain}', 'json'],
   deletePlatformProjectsByProjectId: ['DELETE', '/v0/platform/projects/{projectId}', 'json'],
   deleteSellersEndpointsByEndpointId: ['DELETE', '/v0/sellers/endpoints/{endpointId}', 'json'],
   deleteSuppressionsByAddress: ['DELETE', '/v0/suppressions/{address}', 'json'],
@@ -18,6 +19,8 @@ export const OPERATIONS = {
   getMessagesWait: ['GET', '/v0/messages/wait', 'json'],
   getPayments: ['GET', '/v0/payments', 'json'],
   getPaymentsByPaymentId: ['GET', '/v0/payments/{paymentId}', 'json'],
+  getPlatformDomains: ['GET', '/v0/platform/domains', 'json'],
+  getPlatformDomainsByDomain: ['GET', '/v0/platform/domains/{domain}', 'json'],
   getPlatformProjects: ['GET', '/v0/platform/projects', 'json'],
   getPlatformProjectsByProjectId: ['GET', '/v0/platform/projects/{projectId}', 'json'],
   getSellersEndpoints: ['GET', '/v0/sellers/endpoints', 'json'],
@@ -41,6 +44,8 @@ export const OPERATIONS = {
   postMessagesSend: ['POST', '/v0/messages/send', 'json'],
   postPaymentsChallenge: ['POST', '/v0/payments/challenge', 'json'],
   postPaymentsRedeem: ['POST', '/v0/payments/redeem', 'json'],
+  postPlatformDomains: ['POST', '/v0/platform/domains', 'json'],
+  postPlatformDomainsByDomainVerify: ['POST', '/v0/platform/domains/{domain}/verify', 'json'],
   postPlatformProjects: ['POST', '/v0/platform/projects', 'json'],
   postPlatformProjectsByProjectIdRotateKey: ['POST', '/v0/platform/projects/{projectId}/rotate-key', 'json'],
   postSellersEndpointsByEndpointIdRotateSecret: ['POST', '/v0/sellers/endpoints/{endpointId}/rotate-secret', 'json'],
@@ -55,6 +60,8 @@ export const OPERATIONS = {
 export type Operations = {
   /** Delete a message. */
   deleteMessagesByMessageId: { input: { path: { messageId: string } }; result: void }
+  /** Remove a mail domain. */
+  deletePlatformDomainsByDomain: { input: { path: { domain: string } }; result: void }
   /** Delete a project. */
   deletePlatformProjectsByProjectId: { input: { path: { projectId: string } }; result: void }
   /** Delete an endpoint. */
@@ -83,6 +90,10 @@ export type Operations = {
   getPayments: { input: { query?: { /** Maximum results, at most 100; a larger value counts as 100. */ limit?: number | undefined; /** nextPageToken of a previous response, unchanged. */ pageToken?: string | undefined } }; result: { payments: { id: string; endpointId: string | null; endpoint: { id: string; urlPattern: string; priceUsdc: string } | null; network: string; payerAddress: string; recipientAddress: string; amountUsdc: string; /** Atomic units: 10^-6 USDC. */ amountUsdcRaw: string; txHash: string | null; status: "verified" | "settled" | "failed"; resourceUrl: string; failureReason: string | null; createdAt: string; settledAt: string | null; signedReceipt: { body: { version: 1; paymentId: string; paymentInId: string; endpointId: string | null; projectId: string; identityId: string; payerAddress: string; recipientAddress: string; amountUsdcRaw: string; network: string; resource: string; txHash: string; timestamp: string }; /** base64 Ed25519 over the RFC 8785 form of body. */ signature: string; alg: "Ed25519"; publicKeyHex: string; /** Multibase, z6Mk… */ publicKey: string; did: string; /** Compact JWS; its key is in /.well-known/jwks.json. */ jws: string } | null }[]; count: number; nextPageToken?: string } }
   /** Get a payment. */
   getPaymentsByPaymentId: { input: { path: { paymentId: string } }; result: { id: string; endpointId: string | null; endpoint: { id: string; urlPattern: string; priceUsdc: string } | null; network: string; payerAddress: string; recipientAddress: string; amountUsdc: string; /** Atomic units: 10^-6 USDC. */ amountUsdcRaw: string; txHash: string | null; status: "verified" | "settled" | "failed"; resourceUrl: string; failureReason: string | null; createdAt: string; settledAt: string | null; signedReceipt: { body: { version: 1; paymentId: string; paymentInId: string; endpointId: string | null; projectId: string; identityId: string; payerAddress: string; recipientAddress: string; amountUsdcRaw: string; network: string; resource: string; txHash: string; timestamp: string }; /** base64 Ed25519 over the RFC 8785 form of body. */ signature: string; alg: "Ed25519"; publicKeyHex: string; /** Multibase, z6Mk… */ publicKey: string; did: string; /** Compact JWS; its key is in /.well-known/jwks.json. */ jws: string } | null; authorizationNonce: string; failureDetail: string | null; finalizedAt: string | null; deliveries: { deliveryId: string; status: string; attempts: number; nextAttemptAt: string | null; createdAt: string }[] } }
+  /** List mail domains, newest first. */
+  getPlatformDomains: { input: { query?: { /** Maximum results, at most 100; a larger value counts as 100. */ limit?: number | undefined; /** nextPageToken of a previous response, unchanged. */ pageToken?: string | undefined } }; result: { domains: { domain: string; status: "pending" | "verified" | "failed"; records: { purpose: string; type: string; name: string; value: string; priority: number | null; /** Whether the domain is verified only with it. */ required: boolean; /** unchecked, ok, missing, mismatch or unknown. */ status: string; detail: string | null }[]; createdAt: string; checkedAt: string | null; verifiedAt: string | null }[]; count: number; nextPageToken?: string } }
+  /** Get a mail domain, and what its DNS lacks. */
+  getPlatformDomainsByDomain: { input: { path: { domain: string } }; result: { domain: string; status: "pending" | "verified" | "failed"; records: { purpose: string; type: string; name: string; value: string; priority: number | null; /** Whether the domain is verified only with it. */ required: boolean; /** unchecked, ok, missing, mismatch or unknown. */ status: string; detail: string | null }[]; createdAt: string; checkedAt: string | null; verifiedAt: string | null } }
   /** List projects, newest first. */
   getPlatformProjects: { input: { query?: { /** Maximum results, at most 100; a larger value counts as 100. */ limit?: number | undefined; /** nextPageToken of a previous response, unchanged. */ pageToken?: string | undefined } }; result: { projects: { projectId: string; /** The same value as projectId. */ identityId: string; name: string; type: "INBOX"; purpose: "SELLER" | "BUYER"; emailAddress: string; scopes: string[]; apiKeyPrefix: string; payTo: string | null; paymentsEnabled: boolean; createdAt: string }[]; count: number; nextPageToken?: string } }
   /** Get a project. */
@@ -129,8 +140,12 @@ export type Operations = {
   postPaymentsChallenge: { input: { body: { /** Decimal USDC with at most 6 decimals, above 0. */ amount: string; /** Full URL of the paid endpoint as the payer sees it; query and fragment count for nothing. */ resource: string; network?: "base" | "base-sepolia" | undefined; description?: string | undefined; mimeType?: string | undefined } }; result: { x402Version: 1; accepts: { scheme: "exact"; network: string; /** Atomic units: 10^-6 USDC. */ maxAmountRequired: string; resource: string; description: string; mimeType: string; payTo: string; maxTimeoutSeconds: number; asset: string; extra: { name: string; version: string } }[] } }
   /** Redeem a payment. */
   postPaymentsRedeem: { input: { body: { paymentHeader: string | Record<string, unknown>; /** Decimal USDC with at most 6 decimals, above 0. */ amount: string; /** Full URL of the paid endpoint as the payer sees it; query and fragment count for nothing. */ resource: string; network?: "base" | "base-sepolia" | undefined; description?: string | undefined } }; result: { ok: true; /** The X-PAYMENT-RESPONSE header for the payer. */ paymentResponse: string; txHash: string; payer: string; paymentId: string; /** The same value as paymentId. */ paymentInId: string; /** Proof of payment. */ signedReceipt: { body: { version: 1; paymentId: string; paymentInId: string; endpointId: string | null; projectId: string; identityId: string; payerAddress: string; recipientAddress: string; amountUsdcRaw: string; network: string; resource: string; txHash: string; timestamp: string }; /** base64 Ed25519 over the RFC 8785 form of body. */ signature: string; alg: "Ed25519"; publicKeyHex: string; /** Multibase, z6Mk… */ publicKey: string; did: string; /** Compact JWS; its key is in /.well-known/jwks.json. */ jws: string } } | { ok: false; stage: "verify" | "settle"; /** A reason code of x402 version 1. */ reason: string; requirement: { x402Version: 1; accepts: { scheme: "exact"; network: string; /** Atomic units: 10^-6 USDC. */ maxAmountRequired: string; resource: string; description: string; mimeType: string; payTo: string; maxTimeoutSeconds: number; asset: string; extra: { name: string; version: string } }[] }; paymentId?: string; paymentInId?: string; txHash?: string; /** What the token contract said. */ detail?: string } }
+  /** Add a mail domain. */
+  postPlatformDomains: { input: { body: { domain: string } }; result: { domain: string; status: "pending" | "verified" | "failed"; records: { purpose: string; type: string; name: string; value: string; priority: number | null; /** Whether the domain is verified only with it. */ required: boolean; /** unchecked, ok, missing, mismatch or unknown. */ status: string; detail: string | null }[]; createdAt: string; checkedAt: string | null; verifiedAt: string | null } }
+  /** Check a mail domain now. */
+  postPlatformDomainsByDomainVerify: { input: { path: { domain: string } }; result: { domain: string; status: "pending" | "verified" | "failed"; records: { purpose: string; type: string; name: string; value: string; priority: number | null; /** Whether the domain is verified only with it. */ required: boolean; /** unchecked, ok, missing, mismatch or unknown. */ status: string; detail: string | null }[]; createdAt: string; checkedAt: string | null; verifiedAt: string | null } }
   /** Create a project with its inbox and key. */
-  postPlatformProjects: { input: { body: { purpose?: "SELLER" | "BUYER" | undefined; name?: string | undefined; emailName?: string | undefined; scopes?: ("mail:read" | "mail:send" | "mail:manage" | "vault:read" | "vault:write" | "payments:accept")[] | undefined; payTo?: string | null | undefined; paymentsEnabled?: boolean | undefined } }; result: { projectId: string; /** The same value as projectId. */ identityId: string; name: string; type: "INBOX"; purpose: "SELLER" | "BUYER"; emailAddress: string; scopes: string[]; apiKeyPrefix: string; payTo: string | null; paymentsEnabled: boolean; createdAt: string; /** The project key. Shown here and never again. */ rawKey: string } }
+  postPlatformProjects: { input: { body: { purpose?: "SELLER" | "BUYER" | undefined; name?: string | undefined; emailName?: string | undefined; /** A verified domain; the service's own when left out. */ emailDomain?: string | undefined; scopes?: ("mail:read" | "mail:send" | "mail:manage" | "vault:read" | "vault:write" | "payments:accept")[] | undefined; payTo?: string | null | undefined; paymentsEnabled?: boolean | undefined } }; result: { projectId: string; /** The same value as projectId. */ identityId: string; name: string; type: "INBOX"; purpose: "SELLER" | "BUYER"; emailAddress: string; scopes: string[]; apiKeyPrefix: string; payTo: string | null; paymentsEnabled: boolean; createdAt: string; /** The project key. Shown here and never again. */ rawKey: string } }
   /** Replace the key of a project. */
   postPlatformProjectsByProjectIdRotateKey: { input: { path: { projectId: string } }; result: { rawKey: string; apiKeyPrefix: string; message: string } }
   /** Replace the secret of a webhook. */

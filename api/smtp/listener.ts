@@ -87,8 +87,11 @@ async function resolveRecipient(
   const inboxes = inboxesOf.get(session) ?? new Map<string, string>()
   inboxesOf.set(session, inboxes)
   if (inboxes.size >= RECIPIENTS_MAX) throw new SmtpReply(452, '4.5.3 Too many recipients')
-  if (domainOf(address) !== mailDomain) throw new SmtpReply(550, '5.7.1 Relaying denied')
   const recipient = await parts.addressBook.find(address)
+  // Inboxes may be at other domains of ours too; a domain without an inbox is as good as foreign.
+  if (recipient === 'unknown' && domainOf(address) !== mailDomain) {
+    throw new SmtpReply(550, '5.7.1 Relaying denied')
+  }
   if (recipient === 'unknown') throw new SmtpReply(550, '5.1.1 No such inbox')
   if (recipient === 'undecided') throw new SmtpReply(451, '4.3.0 Address cannot be checked now')
   inboxes.set(address, recipient.inbox)
