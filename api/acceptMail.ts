@@ -1,4 +1,5 @@
 import type { Static } from '@sinclair/typebox'
+import { domainOf } from '../shared/address.ts'
 import { newMessageId } from '../shared/ids.ts'
 import { replyReferences, replySubject } from '../shared/threading.ts'
 import { findMessage } from '../sql/messages.ts'
@@ -13,6 +14,7 @@ import {
   type ReplyBody,
   readAddresses,
   readAttachments,
+  readUnsubscribe,
   type SendBody,
   SUBJECT_MAX_LENGTH,
 } from './sendInput.ts'
@@ -54,7 +56,7 @@ export async function sendMessage(
     if (to.length + cc.length + bcc.length > RECIPIENTS_MAX) {
       throw badRequest(`to, cc and bcc must name at most ${RECIPIENTS_MAX} recipients together`)
     }
-    const messageId = newMessageId(services.config.mailDomain)
+    const messageId = newMessageId(domainOf(from))
     const { subject } = body
     const answer: SentAnswer = {
       messageId,
@@ -75,6 +77,7 @@ export async function sendMessage(
       text: body.text,
       html: body.html ?? null,
       attachments: readAttachments(body.attachments),
+      unsubscribe: readUnsubscribe(body.unsubscribe),
       inReplyTo: [],
       references: [],
       answer,
@@ -96,7 +99,7 @@ export async function replyTo(
   return await acceptOnce(services, projectId, { key, request }, async () => {
     const original = await findMessage(services.pool, projectId, originalId)
     if (original === null) throw notFound('Message not found')
-    const messageId = newMessageId(services.config.mailDomain)
+    const messageId = newMessageId(domainOf(original.inboxAddress))
     const subject = replySubject(original.subject)
       .slice(0, SUBJECT_MAX_LENGTH)
       .replace(/[\r\n]+/g, ' ')
@@ -111,6 +114,7 @@ export async function replyTo(
       text: body.text,
       html: body.html ?? null,
       attachments: readAttachments(body.attachments),
+      unsubscribe: null,
       inReplyTo: [original.headerMessageId],
       references: replyReferences({
         messageId: original.headerMessageId,

@@ -8,6 +8,7 @@ import { consoleRoutes } from './console/routes.ts'
 import { type Services, setClientAddress, setIdentity, setRequestId } from './context.ts'
 import { docsRoutes } from './docs.ts'
 import { markdownDocs } from './docsMarkdown.ts'
+import { domainRoutes } from './domains.ts'
 import { emailRuleRoutes } from './emailRules.ts'
 import { ApiError, badRequest, errorResponse, notFound, toApiError } from './errors.ts'
 import { eventRoutes } from './events.ts'
@@ -132,6 +133,7 @@ function createRoutes(services: Services) {
     .use(webhookRoutes(services))
     .use(projectWebhookRoutes(services))
     .use(platformRoutes(services))
+    .use(domainRoutes(services))
     .use(paymentRoutes(services))
     .use(paymentRecordRoutes(services))
     .use(facilitatorRoutes(services))

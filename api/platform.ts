@@ -11,6 +11,7 @@ import {
   listProjects,
   type Project,
   rotateProjectKey,
+  UnverifiedDomainError,
   updateProject,
 } from '../sql/projects.ts'
 import type { Services } from './context.ts'
@@ -42,6 +43,12 @@ const CreateBody = t.Object({
   purpose: t.Optional(Purpose),
   name: t.Optional(Name),
   emailName: t.Optional(EmailName),
+  emailDomain: t.Optional(
+    t.String({
+      maxLength: 253,
+      description: "A verified domain; the service's own when left out.",
+    }),
+  ),
   scopes: t.Optional(ScopeList),
   payTo: t.Optional(PayTo),
   paymentsEnabled: t.Optional(t.Boolean()),
@@ -120,10 +127,12 @@ function projectRoutes({ pool, config }: Services, collection: 'projects' | 'ide
     .post(
       '',
       async ({ body, set }) => {
+        const emailDomain = (body.emailDomain ?? config.mailDomain).toLowerCase()
         const input = {
           name: body.name ?? body.emailName ?? 'Agent',
           purpose: body.purpose ?? 'SELLER',
-          emailAddress: `${(body.emailName ?? randomEmailName()).toLowerCase()}@${config.mailDomain}`,
+          emailAddress: `${(body.emailName ?? randomEmailName()).toLowerCase()}@${emailDomain}`,
+          emailDomain: emailDomain === config.mailDomain ? null : emailDomain,
           scopes: body.scopes === undefined ? PROJECT_SCOPES : [...new Set(body.scopes)],
           payTo: body.payTo ?? null,
           paymentsEnabled: body.paymentsEnabled ?? false,
@@ -135,6 +144,9 @@ function projectRoutes({ pool, config }: Services, collection: 'projects' | 'ide
           set.status = 201
           return { ...toView(project), rawKey }
         } catch (error) {
+          if (error instanceof UnverifiedDomainError) {
+            throw badRequest(`emailDomain must be a verified domain: ${emailDomain} is none`)
+          }
           if (!(error instanceof AddressTakenError)) throw error
           throw conflict(`emailName must be free: ${input.emailAddress} is taken`)
         }

@@ -6,6 +6,11 @@ import {
   parseContentId,
   type SentAttachment,
 } from '../shared/sentAttachment.ts'
+import {
+  parseUnsubscribeMailto,
+  parseUnsubscribeUrl,
+  type Unsubscribe,
+} from '../shared/unsubscribe.ts'
 import { BODY_MAX_BYTES } from './body.ts'
 import { badRequest } from './errors.ts'
 
@@ -58,6 +63,21 @@ const Attachments = t.Optional(
   ),
 )
 
+const UnsubscribeInput = t.Optional(
+  t.Object(
+    {
+      url: t.Optional(
+        t.String({ description: 'An https URL that answers a POST by unsubscribing (RFC 8058).' }),
+      ),
+      mailto: t.Optional(t.String({ description: 'An address that a mail to unsubscribes.' })),
+    },
+    {
+      description:
+        'How recipients unsubscribe, in one click of their mail program: List-Unsubscribe and List-Unsubscribe-Post.',
+    },
+  ),
+)
+
 export const SendBody = t.Object({
   to: AddressList(1),
   subject: t.String({
@@ -70,6 +90,7 @@ export const SendBody = t.Object({
   cc: t.Optional(AddressList(0)),
   bcc: t.Optional(AddressList(0)),
   attachments: Attachments,
+  unsubscribe: UnsubscribeInput,
 })
 
 export const ReplyBody = t.Object({
@@ -125,4 +146,21 @@ export function readAttachments(given: Static<typeof Attachments> = []): SentAtt
     if (contentId !== null) contentIds.add(contentId)
     return { filename, contentType, contentId, content }
   })
+}
+
+/** Reads how recipients unsubscribe; null where nothing is said. @throws {ApiError} 400 */
+export function readUnsubscribe(
+  given: Static<typeof UnsubscribeInput> | undefined,
+): Unsubscribe | null {
+  if (given === undefined) return null
+  const url = given.url === undefined ? null : parseUnsubscribeUrl(given.url)
+  if (given.url !== undefined && url === null) {
+    throw badRequest('unsubscribe.url must be an https URL of at most 900 characters')
+  }
+  const mailto = given.mailto === undefined ? null : parseUnsubscribeMailto(given.mailto)
+  if (given.mailto !== undefined && mailto === null) {
+    throw badRequest('unsubscribe.mailto must be one email address, such as leave@example.com')
+  }
+  if (url === null && mailto === null) throw badRequest('unsubscribe must hold url or mailto')
+  return { url, mailto }
 }

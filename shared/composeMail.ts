@@ -1,5 +1,6 @@
 import MailComposer from 'nodemailer/lib/mail-composer'
 import type { SentAttachment } from './sentAttachment.ts'
+import { type Unsubscribe, unsubscribeFields } from './unsubscribe.ts'
 
 /** What goes into a message; Bcc is not among it, for it must not appear in what is sent (RFC 5322 §3.6.3). */
 export type MailContent = {
@@ -15,6 +16,7 @@ export type MailContent = {
   inReplyTo: string[]
   references: string[]
   attachments: readonly SentAttachment[]
+  unsubscribe: Unsubscribe | null
 }
 
 /**
@@ -41,10 +43,13 @@ export async function composeMail(content: MailContent): Promise<Buffer> {
     disableUrlAccess: true,
   })
   const message = await composer.compile().build()
-  if (content.references.length === 0) return message
   // Written here, one identifier a line: the library would take the space out of a quoted identifier.
-  const references = `References: ${content.references.join('\r\n ')}\r\n`
-  return Buffer.concat([Buffer.from(references), message])
+  const { references, unsubscribe } = content
+  const fields = [
+    ...(references.length === 0 ? [] : [`References: ${references.join('\r\n ')}\r\n`]),
+    ...(unsubscribe === null ? [] : [unsubscribeFields(unsubscribe)]),
+  ]
+  return fields.length === 0 ? message : Buffer.concat([Buffer.from(fields.join('')), message])
 }
 
 const BYTES = 'application/octet-stream'

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { isDomain } from './address.ts'
 
 /** Rows are named by their number; it travels as a decimal string because JSON numbers end at 2^53. */
 const rowId = z.string().regex(/^[1-9]\d{0,18}$/)
@@ -10,6 +11,7 @@ const rowId = z.string().regex(/^[1-9]\d{0,18}$/)
 export const taskPayloads = {
   parse_inbound: z.strictObject({ inboundId: rowId }),
   send_mail: z.strictObject({ messageRow: rowId }),
+  verify_domain: z.strictObject({ domain: z.string().refine(isDomain) }),
   verify_endpoint: z.strictObject({ endpointId: z.string().regex(/^se_[0-9a-f]{24}$/) }),
   // `attempt` is the one the job is for; the first when left out. A job for another attempt than the next is stale.
   deliver_webhook: z.strictObject({
@@ -42,6 +44,7 @@ export const TASK_POOL: Record<TaskName, PoolName> = {
   parse_inbound: 'mail',
   send_mail: 'mail',
   purge_project: 'mail',
+  verify_domain: 'mail',
   deliver_webhook: 'webhooks',
   verify_endpoint: 'webhooks',
   settle_payment: 'payments',

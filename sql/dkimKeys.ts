@@ -82,6 +82,18 @@ export async function findDkimSigners(
   })
 }
 
+/** Removes a domain's keys, or the one of that selector. */
+export async function deleteDkimKeys(
+  db: Queryable,
+  domain: string,
+  selector?: string,
+): Promise<void> {
+  await db.query('delete from dkim_keys where domain = $1 and selector = coalesce($2, selector)', [
+    domain,
+    selector ?? null,
+  ])
+}
+
 /** Whether any domain's mail is signed. */
 export async function hasDkimKeys(db: Queryable): Promise<boolean> {
   const { rowCount } = await db.query('select from dkim_keys limit 1')

@@ -1,4 +1,5 @@
 import type { MessageEventData } from '../shared/events.ts'
+import type { Unsubscribe } from '../shared/unsubscribe.ts'
 import { type Pool, type Queryable, transaction } from './db.ts'
 import { recordEvents } from './events.ts'
 import { addJob, addJobsFrom } from './jobs.ts'
@@ -23,9 +24,12 @@ export type OutboundMail = {
   html: string | null
   inReplyTo: string[]
   references: string[]
+  unsubscribe: Unsubscribe | null
   createdAt: Date
   /** Those whose time has come, of the recipients that have neither got it nor refused it for good. */
   due: DueRecipient[]
+  /** Those of the recipients' domains that are verified domains of ours. */
+  ownDomains: string[]
 }
 
 /** A recipient and the attempts that were made for it before. */
@@ -51,8 +55,10 @@ type OutboundRow = {
   html_body: string | null
   in_reply_to: string[]
   reference_ids: string[]
+  unsubscribe: Unsubscribe | null
   created_at: Date
   due: DueRecipient[]
+  own_domains: string[]
 }
 
 /**
@@ -72,7 +78,10 @@ export async function beginAttempt(
         and o.next_attempt_at <= clock_timestamp() + interval '1 second'
       returning o.project_id, o.attempt, o.accepted_at, m.raw_id, m.message_id, m.from_addresses, p.name,
         m.to_addresses, m.cc_addresses, m.subject, m.text_body, m.html_body, m.in_reply_to, m.reference_ids,
-        m.created_at,
+        o.unsubscribe, m.created_at,
+        array(select d.domain from mail_domains d where d.status = 'verified' and d.domain in (
+                select lower(split_part(r.address, '@', 2)) from outbound_recipients r
+                where r.message_row = o.message_row)) as own_domains,
         (select coalesce(json_agg(json_build_object(
           'address', r.address, 'attempts', r.attempts, 'suppressed', exists (
             select from suppressions s where s.project_id = o.project_id and s.address = lower(r.address))
@@ -102,8 +111,10 @@ export async function beginAttempt(
     html: row.html_body,
     inReplyTo: row.in_reply_to,
     references: row.reference_ids,
+    unsubscribe: row.unsubscribe,
     createdAt: row.created_at,
     due: row.due,
+    ownDomains: row.own_domains,
   }
 }
 

@@ -7,6 +7,7 @@ import { deleteEndpointsOfProject } from './endpointChanges.ts'
 import { notifyKeysChanged } from './events.ts'
 import { addJob } from './jobs.ts'
 import { insertProjectKey, revokeProjectKey } from './keys.ts'
+import { holdVerifiedDomain } from './mailDomains.ts'
 
 type Purpose = 'SELLER' | 'BUYER'
 
@@ -29,6 +30,9 @@ export type Project = {
 
 /** The inbox address is another project's, or was: addresses are never given out again. */
 export class AddressTakenError extends Error {}
+
+/** The domain of the inbox address is not verified. */
+export class UnverifiedDomainError extends Error {}
 
 type ProjectRow = {
   id: string
@@ -73,6 +77,8 @@ export type NewProject = {
   purpose: Purpose
   /** The inbox address, in lower case. */
   emailAddress: string
+  /** Its domain, where that must be a verified one; left out or null for the service's own. */
+  emailDomain?: string | null
   scopes: readonly string[]
   payTo?: string | null
   paymentsEnabled?: boolean
@@ -83,7 +89,7 @@ export type NewProject = {
 /**
  * Creates a project with its inbox and its key.
  * @returns the project and its key, which is stored nowhere and cannot be shown again.
- * @throws {AddressTakenError}
+ * @throws {AddressTakenError} {UnverifiedDomainError}
  */
 export async function createProject(
   pool: Pool,
@@ -92,6 +98,10 @@ export async function createProject(
   const id = newProjectId()
   const rawKey = input.key ?? generateKey('project')
   const project = await transaction(pool, async (db) => {
+    const { emailDomain = null } = input
+    if (emailDomain !== null && !(await holdVerifiedDomain(db, emailDomain))) {
+      throw new UnverifiedDomainError()
+    }
     const inserted = await db.query(
       `insert into projects (id, name, purpose, email_address, pay_to, payments_enabled)
        values ($1, $2, $3, $4, $5, $6) on conflict (email_address) do nothing`,

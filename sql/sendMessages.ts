@@ -3,6 +3,7 @@ import type { Attachment } from '../shared/receivedMail.ts'
 import { searchVector } from '../shared/searchTerms.ts'
 import type { SentAttachment } from '../shared/sentAttachment.ts'
 import { messageIdHash, subjectKey } from '../shared/threading.ts'
+import type { Unsubscribe } from '../shared/unsubscribe.ts'
 import type { Queryable } from './db.ts'
 import { findIdempotent, KEY_LIFETIME } from './idempotency.ts'
 import { addJobsFrom } from './jobs.ts'
@@ -25,6 +26,7 @@ export type SendIntent = {
   inReplyTo: readonly string[]
   references: readonly string[]
   attachments: readonly SentAttachment[]
+  unsubscribe: Unsubscribe | null
   /** Recipients that the mail does not go to. */
   refused: readonly Refusal[]
   /** The caller's idempotency key and what it is bound to; null without one. */
@@ -58,8 +60,7 @@ const ACCEPT = `
       n int, project_id text, message_id text, hash text, thread_row bigint, new_thread_id text, from_address text,
       to_list text[], cc_list text[], bcc_list text[], subject text, body text, html text,
       in_reply_to text[], reference_ids text[], search tsvector, subject_key text, key text, request_hash text,
-      answer text, attachments jsonb, refused text[], reasons text[],
-      recipients int),
+      answer text, attachments jsonb, refused text[], reasons text[], recipients int, unsubscribe jsonb),
     (select clock_timestamp()::timestamptz(3) as now) clock
     where exists (
       select from projects p where p.id = i.project_id and p.deleted_at is null for key share)
@@ -123,8 +124,9 @@ const ACCEPT = `
     insert into thread_identifiers (project_id, message_id_hash, thread_row)
     select project_id, message_id_hash, thread_row from stored
   ), outgoing as (
-    insert into outbound_mails (message_row, project_id, next_attempt_at, accepted_at)
-    select row, project_id, created_at, created_at from stored
+    insert into outbound_mails (message_row, project_id, next_attempt_at, accepted_at, unsubscribe)
+    select s.row, s.project_id, s.created_at, s.created_at, p.unsubscribe
+    from stored s join placed p on p.hash_bytes = s.message_id_hash and p.project_id = s.project_id
   ), addressed as (
     insert into outbound_recipients (message_row, address, state, error)
     select distinct s.row, a, case when a = any (p.refused) then 'failed' else 'queued' end,
@@ -181,6 +183,7 @@ export async function acceptMessages(
       text: [intent.text, ...intent.attachments.map(({ filename }) => filename)].join('\n'),
     }),
     attachments: intent.attachments.map(describe),
+    unsubscribe: intent.unsubscribe,
     refused: intent.refused.map(({ address }) => address),
     reasons: intent.refused.map(({ reason }) => reason),
     recipients: new Set([...intent.to, ...intent.cc, ...intent.bcc]).size - intent.refused.length,

@@ -19,6 +19,7 @@ import { sendMail } from './sendMail.ts'
 import { settlePayment } from './settlePayment.ts'
 import { startTill } from './till.ts'
 import { createTransport } from './transport.ts'
+import { verifyDomain } from './verifyDomain.ts'
 import { verifyEndpoint } from './verifyEndpoint.ts'
 
 const CONCURRENCY_MAX = 500
@@ -26,7 +27,11 @@ const CONCURRENCY_MAX = 500
 /** What each runner does. */
 export const RUNNERS: Record<RunnerName, Omit<PoolSettings, 'name' | 'databaseUrl'>> = {
   inbound: {
-    tasks: { parse_inbound: parseInbound, purge_project: purgeProject },
+    tasks: {
+      parse_inbound: parseInbound,
+      purge_project: purgeProject,
+      verify_domain: verifyDomain,
+    },
     pollIntervalMs: 1_000,
     concurrency: 8,
   },
@@ -109,6 +114,8 @@ if (import.meta.main) {
     const deps = {
       log,
       mailDomain: config.mailDomain,
+      mailHostname: config.mailHostname,
+      dns,
       transport,
       allowPrivateNetworks: config.allowPrivateNetworks,
       lookUp: createLookUp(dns, config.dnsServers),

@@ -12,6 +12,7 @@ import {
   registerPool,
 } from '../sql/workerPools.ts'
 import { startAlarm } from './alarm.ts'
+import type { Dns } from './dns.ts'
 import type { Resolve } from './guardedRequest.ts'
 import { type LaneLimits, Lanes } from './lanes.ts'
 import type { LookUp } from './lookUp.ts'
@@ -23,6 +24,10 @@ export type TaskDeps = {
   pool: Pool
   log: Logger
   mailDomain: string
+  /** What the MX records of our domains name; the mail domain when left out. */
+  mailHostname?: string
+  /** Looks the names of mail up; by the system's resolvers when left out. */
+  dns?: Dns
   transport: Transport
   /** Whether requests on a tenant's behalf may go to private addresses (development). */
   allowPrivateNetworks: boolean

@@ -30,6 +30,7 @@ export const sendMail: Task<'send_mail'> = async ({ messageRow }, deps) => {
   if (mail === null) return
   const { local, unknown, remote } = await sortRecipients(
     deps,
+    [deps.mailDomain, ...mail.ownDomains],
     mail.due.filter(({ suppressed }) => !suppressed).map(({ address }) => address),
   )
   let bytes: ReturnType<typeof composed> | undefined
@@ -135,8 +136,9 @@ function sourceKey(messageId: string): string {
 }
 
 /** Which recipients are inboxes of ours (by the address named), which would be but do not exist, and which are elsewhere. */
-async function sortRecipients({ pool, mailDomain }: TaskDeps, addresses: string[]) {
-  const ours = addresses.filter((address) => domainOf(address) === mailDomain)
+async function sortRecipients({ pool }: TaskDeps, ownDomains: string[], addresses: string[]) {
+  const isOurs = (address: string) => ownDomains.includes(domainOf(address))
+  const ours = addresses.filter(isOurs)
   const live = new Set(
     ours.length === 0 ? [] : await findAddresses(pool, ours.flatMap(recipientKeys)),
   )
@@ -148,7 +150,7 @@ async function sortRecipients({ pool, mailDomain }: TaskDeps, addresses: string[
   return {
     local,
     unknown: ours.filter((address) => !local.has(address)),
-    remote: addresses.filter((address) => domainOf(address) !== mailDomain),
+    remote: addresses.filter((address) => !isOurs(address)),
   }
 }
 

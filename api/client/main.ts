@@ -1,5 +1,7 @@
 // biome-ignore-all lint/performance/noBarrelFile: this is the door of a package, not a room's
 /** What `purser-client` exports; the paywalls have doors of their own, one for each framework. */
+
+export type { MailDomain } from './domains.ts'
 export type { EmailRule } from './emailRules.ts'
 export * from './errors.ts'
 export type { EventsQuery, PurserEvent } from './events.ts'

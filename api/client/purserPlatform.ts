@@ -1,3 +1,4 @@
+import { domains } from './domains.ts'
 import { everyPage } from './everyPage.ts'
 import { type CallOptions, type ClientOptions, Http } from './http.ts'
 import type { Operations } from './operations.ts'
@@ -16,10 +17,13 @@ type ListQuery = NonNullable<Operations['getPlatformProjects']['input']['query']
  */
 export class PurserPlatform {
   readonly projects: ReturnType<typeof projects>
+  readonly domains: ReturnType<typeof domains>
 
   /** @throws TypeError unless `apiKey` is a platform key. */
   constructor(options: ClientOptions) {
-    this.projects = projects(new Http(options, 'lopk-'))
+    const http = new Http(options, 'lopk-')
+    this.projects = projects(http)
+    this.domains = domains(http)
   }
 }
 

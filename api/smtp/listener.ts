@@ -133,7 +133,6 @@ async function resolveRecipient(
   const inboxes = inboxesOf.get(session) ?? new Map<string, string>()
   inboxesOf.set(session, inboxes)
   if (inboxes.size >= RECIPIENTS_MAX) throw new SmtpReply(452, '4.5.3 Too many recipients')
-  if (domainOf(address) !== mailDomain) throw new SmtpReply(550, '5.7.1 Relaying denied')
   const unknown = unknownOf.get(session) ?? 0
   if (unknown >= UNKNOWN_RECIPIENTS_MAX) {
     throw new SmtpReply(421, '4.7.0 Too many recipients that do not exist')
@@ -141,6 +140,8 @@ async function resolveRecipient(
   const recipient = await parts.addressBook.find(address)
   if (recipient === 'unknown') {
     unknownOf.set(session, unknown + 1)
+    // Inboxes may be at other domains of ours too; a domain without an inbox is as good as foreign.
+    if (domainOf(address) !== mailDomain) throw new SmtpReply(550, '5.7.1 Relaying denied')
     throw new SmtpReply(550, '5.1.1 No such inbox')
   }
   if (recipient === 'undecided') throw new SmtpReply(451, '4.3.0 Address cannot be checked now')

@@ -1,10 +1,10 @@
 import { expect } from 'bun:test'
-import { type Agent, messagePath, type TestService } from './service.ts'
+import { type Agent, type Client, messagePath, type TestService } from './service.ts'
 import type { Sink } from './sink.ts'
 import { waitFor } from './waitFor.ts'
 
 /** Sends a mail that must be accepted; answers what send answers. */
-export async function sendMail(agent: Agent, body: object = {}): Promise<any> {
+export async function sendMail(agent: Client, body: object = {}): Promise<any> {
   const mail = { to: ['ada@example.com'], subject: 'Subject', text: 'Text', ...body }
   const answer = await agent.post('/v0/messages/send', mail)
   expect([answer.status, answer.body?.message]).toEqual([201, undefined])

@@ -111,6 +111,8 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
         {
           log: silentLog,
           mailDomain: config.mailDomain,
+          mailHostname: config.mailHostname,
+          ...(options.dns === undefined ? {} : { dns: options.dns }),
           transport,
           allowPrivateNetworks: config.allowPrivateNetworks,
           keyring: createKeyringSource(masterKeys(config)),
