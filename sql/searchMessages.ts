@@ -57,11 +57,12 @@ async function read(
   const { projectId, queries, labels, after, limit } = search
   const { at, row } = upperBound(search)
   const { rows } = await db.query<FoundRow>(
-    `with ${CANDIDATES[way]}, page as (
-       select row, created_at, text_bytes from candidates order by created_at desc, row desc limit $7
+    // The limit stands in the text: of one it does not know, the planner expects a tenth of the inbox, and sorts all of it.
+    `with ${CANDIDATES[way](limit + 1)}, page as (
+       select row, created_at, text_bytes from candidates order by created_at desc, row desc limit ${limit + 1}
      )
      ${WITHIN_BYTES}`,
-    [projectId, at, row, queriesText(projectId, queries), labels, after ?? '-infinity', limit + 1],
+    [projectId, at, row, queriesText(projectId, queries), labels, after ?? '-infinity'],
   )
   return rows
 }
@@ -75,7 +76,7 @@ const MATCHES_UNINDEXED = `coalesce(search, ''::tsvector) @@ $4::tsquery`
 const COLUMNS = 'row, created_at, text_bytes'
 
 const CANDIDATES = {
-  newest: `
+  newest: () => `
     looked_at as (
       select ${COLUMNS}, search, labels from messages where ${WITHIN}
       order by created_at desc, row desc limit ${NEWEST}
@@ -83,16 +84,16 @@ const CANDIDATES = {
       select ${COLUMNS} from looked_at where ${FITS} and search @@ $4::tsquery
     )`,
   // The index alone decides what is read: its terms carry the project's mark already.
-  index: `
+  index: () => `
     hits as materialized (
       select ${COLUMNS}, project_id, labels from messages where search @@ $4::tsquery
     ), candidates as (
       select ${COLUMNS} from hits where ${WITHIN} and ${FITS}
     )`,
-  walk: `
+  walk: (limit: number) => `
     candidates as (
       select ${COLUMNS} from messages where ${WITHIN} and ${FITS} and ${MATCHES_UNINDEXED}
-      order by created_at desc, row desc limit $7
+      order by created_at desc, row desc limit ${limit}
     )`,
 } as const
 

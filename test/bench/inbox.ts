@@ -10,12 +10,14 @@ import type { Setting } from './setting.ts'
 
 const SIZES = [1_000, 100_000, 1_000_000]
 const SLICE_MS = 1_000
+/** When the newest message of each inbox came. */
+const NEWEST_MS = Date.parse('2026-06-01')
 const THREADS_EACH = 20
 
 /** Every inbox holds as many of the rare word; of the others a share. */
 const QUERIES: readonly [name: string, query: string][] = [
   ['list 20', '?limit=20'],
-  ['list 20, a page in the middle', '?limit=20&before=2026-01-01'],
+  ['list 20, a page in the middle', '?limit=20&before=MIDDLE'],
   ['list by a label of every tenth', '?limit=20&labels=tenth'],
   ['search a word in 10 messages', '?limit=20&q=rare'],
   ['search a word in 1 % of them', '?limit=20&q=some'],
@@ -46,16 +48,20 @@ export async function inboxRows(setting: Setting): Promise<Row[]> {
   await using api = startProcess('api/main.ts', { ...setting.env, PORT: '0', LOG_LEVEL: 'info' })
   const url = `http://127.0.0.1:${(await printed(api, /"port":(\d+)/))[1]}`
   // Requests are not logged while they are measured.
-  const rate = ({ key }: Inbox, path: string) =>
-    perSecond({
+  const rate = ({ key, size }: Inbox, path: string) => {
+    const middle = new Date(NEWEST_MS - (size / 2) * 60_000).toISOString()
+    return perSecond({
       lanes: 1,
       durationMs: SLICE_MS,
       work: async () => {
-        const answer = await fetch(url + path, { headers: { authorization: `Bearer ${key}` } })
+        const answer = await fetch(url + path.replace('MIDDLE', middle), {
+          headers: { authorization: `Bearer ${key}` },
+        })
         if (!answer.ok) throw new Error(await answer.text())
         await answer.arrayBuffer()
       },
     })
+  }
   const [small, ...large] = inboxes as [Inbox, ...Inbox[]]
   const rows: Row[] = []
   for (const inbox of large) {
