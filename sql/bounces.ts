@@ -3,7 +3,7 @@ import type { MessageEventData } from '../shared/events.ts'
 import { messageIdHash } from '../shared/threading.ts'
 import type { Queryable } from './db.ts'
 import type { NewEvent } from './events.ts'
-import { MESSAGE_EVENT, updateDeliveryStatus } from './outbound.ts'
+import { MESSAGE_EVENT, updateDeliveryStatus } from './mailAttempts.ts'
 import { suppress } from './suppressions.ts'
 
 /** The label of a message that came back. */

@@ -1,6 +1,6 @@
 import SmtpConnection from 'nodemailer/lib/smtp-connection'
 import { domainOf } from '../shared/address.ts'
-import type { RecipientOutcome } from '../sql/outbound.ts'
+import type { RecipientOutcome } from '../sql/mailAttempts.ts'
 import { findMailHosts, type MailHost, type MailHostsOptions } from './mailHosts.ts'
 import { allOf, outcomesOfFailure, outcomesOfSuccess, type SmtpFailure } from './smtpOutcome.ts'
 import type { OutgoingMail, Transport } from './transport.ts'

@@ -6,14 +6,8 @@ import { mailGivenUpAfter, nextMailDelayS } from '../shared/mailRetry.ts'
 import { findAddresses } from '../sql/addresses.ts'
 import { listSentAttachments } from '../sql/attachments.ts'
 import { findDkimSigners } from '../sql/dkimKeys.ts'
-import {
-  beginAttempt,
-  keepComposed,
-  type OutboundMail,
-  type RecipientOutcome,
-  type RecordedOutcome,
-  recordAttempt,
-} from '../sql/outbound.ts'
+import { type RecipientOutcome, type RecordedOutcome, recordAttempt } from '../sql/mailAttempts.ts'
+import { beginAttempt, keepComposed, type OutboundMail } from '../sql/outbound.ts'
 import { readRawMail } from '../sql/rawMails.ts'
 import { SUPPRESSED } from '../sql/sendMessages.ts'
 import type { Task, TaskDeps } from './pool.ts'

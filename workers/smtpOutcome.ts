@@ -1,5 +1,5 @@
 import { isNoSuchMailbox } from '../shared/dsn.ts'
-import type { RecipientOutcome } from '../sql/outbound.ts'
+import type { RecipientOutcome } from '../sql/mailAttempts.ts'
 
 const ERROR_MAX_LENGTH = 500
 

@@ -1,6 +1,6 @@
 import nodemailer from 'nodemailer'
 import type { MailRoute } from '../shared/mailRetry.ts'
-import type { RecipientOutcome } from '../sql/outbound.ts'
+import type { RecipientOutcome } from '../sql/mailAttempts.ts'
 import { createDirectTransport, type DirectOptions } from './directTransport.ts'
 import { outcomesOfFailure, outcomesOfSuccess, type SmtpFailure } from './smtpOutcome.ts'
 

@@ -45,6 +45,7 @@ export async function createSetting(): Promise<Setting> {
       MAIL_DOMAIN: 'mail.test',
       // Counted like any other, but never reached.
       RATE_LIMIT_REQUESTS: '1000000',
+      DAILY_SEND_LIMIT: '1000000000',
       LOG_LEVEL: 'warn',
       BENCH_PROJECT: project.id,
     },
