@@ -1,6 +1,7 @@
-import { Type as t } from '@sinclair/typebox'
+import { type Static, Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { encodeCursor } from '../shared/cursor.ts'
+import { type Cursor, encodeCursor } from '../shared/cursor.ts'
+import type { Pool } from '../sql/db.ts'
 import { deleteSuppression, listSuppressions } from '../sql/suppressions.ts'
 import { projectOf, type Services } from './context.ts'
 import { notFound } from './errors.ts'
@@ -17,6 +18,13 @@ const SuppressionSchema = t.Object({
   createdAt: Time,
 })
 
+/** One page of suppressed addresses. */
+export const SuppressionPage = t.Object({
+  suppressions: t.Array(SuppressionSchema),
+  count: t.Integer(),
+  nextPageToken: t.Optional(t.String()),
+})
+
 const EXAMPLE = {
   address: 'ada@example.com',
   reason: 'bounce',
@@ -30,23 +38,8 @@ export function suppressionRoutes({ pool }: Services) {
   return new Elysia()
     .get(
       '/v0/suppressions',
-      async ({ request, query }) => {
-        const { limit, cursor } = readPage(query)
-        const { projectId } = projectOf(request)
-        const found = await listSuppressions(pool, projectId, { limit: limit + 1, cursor })
-        const page = found.slice(0, limit)
-        const last = page.at(-1)
-        return {
-          suppressions: page.map(({ row, createdAt, ...shown }) => ({
-            ...shown,
-            createdAt: createdAt.toISOString(),
-          })),
-          count: page.length,
-          ...(found.length > limit && last !== undefined
-            ? { nextPageToken: encodeCursor({ atMs: last.createdAt.getTime(), row: last.row }) }
-            : {}),
-        }
-      },
+      ({ request, query }) =>
+        readSuppressions(pool, { projectId: projectOf(request).projectId, ...readPage(query) }),
       {
         query: PageQuery,
         detail: operation({
@@ -58,11 +51,7 @@ export function suppressionRoutes({ pool }: Services) {
           success: {
             status: 200,
             description: 'One page of addresses.',
-            schema: t.Object({
-              suppressions: t.Array(SuppressionSchema),
-              count: t.Integer(),
-              nextPageToken: t.Optional(t.String()),
-            }),
+            schema: SuppressionPage,
             example: { suppressions: [EXAMPLE], count: 1 },
           },
         }),
@@ -71,10 +60,7 @@ export function suppressionRoutes({ pool }: Services) {
     .delete(
       '/v0/suppressions/:address',
       async ({ request, params }) => {
-        const { projectId } = projectOf(request)
-        if (!(await deleteSuppression(pool, projectId, params.address))) {
-          throw notFound('Suppression not found')
-        }
+        await removeSuppression(pool, projectOf(request).projectId, params.address)
         return new Response(null, { status: 204 })
       },
       {
@@ -88,4 +74,33 @@ export function suppressionRoutes({ pool }: Services) {
         }),
       },
     )
+}
+
+/** One page of suppressed addresses, newest first. */
+export async function readSuppressions(
+  pool: Pool,
+  { projectId, limit, cursor }: { projectId: string; limit: number; cursor: Cursor | null },
+): Promise<Static<typeof SuppressionPage>> {
+  const found = await listSuppressions(pool, projectId, { limit: limit + 1, cursor })
+  const page = found.slice(0, limit)
+  const last = page.at(-1)
+  const suppressions = page.map(({ row, createdAt, ...shown }) => ({
+    ...shown,
+    createdAt: createdAt.toISOString(),
+  }))
+  const answer = { suppressions, count: page.length }
+  if (found.length <= limit || last === undefined) return answer
+  const nextPageToken = encodeCursor({ atMs: last.createdAt.getTime(), row: last.row })
+  return { ...answer, nextPageToken }
+}
+
+/** Lets mail go to an address again. @throws {ApiError} 404 */
+export async function removeSuppression(
+  pool: Pool,
+  projectId: string,
+  address: string,
+): Promise<void> {
+  if (!(await deleteSuppression(pool, projectId, address))) {
+    throw notFound('Suppression not found')
+  }
 }

@@ -1,5 +1,6 @@
 import { Type as t } from '@sinclair/typebox'
 import { addRule, RuleBody, RuleItem, RulePage, readRulePage, removeRule } from '../emailRules.ts'
+import { readSuppressions, removeSuppression, SuppressionPage } from '../suppressions.ts'
 import { PageInput, pageOf } from './mailTools.ts'
 import { defineTool, READS, STRICT, type Tool } from './tool.ts'
 
@@ -58,5 +59,43 @@ const deleteRuleTool = defineTool({
   },
 })
 
-/** The tools of email rules. */
-export const ruleTools: readonly Tool[] = [listRules, addRuleTool, deleteRuleTool]
+const listSuppressions = defineTool({
+  name: 'mail.list_suppressions',
+  title: 'List suppressed addresses',
+  description:
+    'Lists the addresses that mail of this inbox does not go to any more, because it came back or their host said that there is no such mailbox, newest first. Use it to see why a recipient was refused. Answers suppressions with the reason and what the other side said, count, and nextPageToken if there are more. Example: {"limit":20}',
+  scope: 'mail:read',
+  input: t.Object({ ...PageInput }, STRICT),
+  output: SuppressionPage,
+  hints: READS,
+  async run({ services, projectId }, input) {
+    const page = await readSuppressions(services.pool, { projectId, ...pageOf(input) })
+    const lines = page.suppressions.map(({ address, reason }) => `${address} (${reason})`)
+    return { data: page, text: [`${page.count} suppressed addresses.`, ...lines].join('\n') }
+  },
+})
+
+const removeSuppressionTool = defineTool({
+  name: 'mail.remove_suppression',
+  title: 'Let mail go to an address again',
+  description:
+    'Takes an address off the list of mail.list_suppressions. Use it only when you know that the mailbox is there again: mail to dead addresses spoils the sender. Answers the address. Example: {"address":"ada@example.com"}',
+  scope: 'mail:manage',
+  input: t.Object({ address: t.String({ minLength: 3, maxLength: 320 }) }, STRICT),
+  output: t.Object({ address: t.String(), removed: t.Boolean() }),
+  hints: CHANGES,
+  fixes: { not_found: 'Take the address from mail.list_suppressions.' },
+  async run({ services, projectId }, { address }) {
+    await removeSuppression(services.pool, projectId, address)
+    return { data: { address, removed: true }, text: `${address} is written to again.` }
+  },
+})
+
+/** The tools of whom an inbox hears and writes to. */
+export const ruleTools: readonly Tool[] = [
+  listRules,
+  addRuleTool,
+  deleteRuleTool,
+  listSuppressions,
+  removeSuppressionTool,
+]

@@ -97,7 +97,7 @@ test('a wait whose caller is gone ends', async () => {
     Number(
       /purser_event_readers (\d+)/.exec(await (await fetch(`${service.url}/metrics`)).text())?.[1],
     )
-  const before = await waiters()
+  await waitFor('nobody else', async () => (await waiters()) === 0)
   const abort = new AbortController()
   const call = fetch(`${service.url}/mcp`, {
     method: 'POST',
@@ -115,8 +115,8 @@ test('a wait whose caller is gone ends', async () => {
     }),
     signal: abort.signal,
   }).catch(() => 'gone')
-  await waitFor('the waiter', async () => (await waiters()) === before + 1)
+  await waitFor('the waiter', async () => (await waiters()) === 1)
   abort.abort()
   expect(await call).toBe('gone')
-  await waitFor('its end', async () => (await waiters()) === before)
+  await waitFor('its end', async () => (await waiters()) === 0)
 })

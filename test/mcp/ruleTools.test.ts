@@ -28,3 +28,22 @@ test('rules are added, listed and deleted as over REST', async () => {
   expect(await failTool(mcp, 'mail.delete_rule', { ruleId: rule.id })).toContain('Rule not found')
   expect((await agent.get('/v0/email-rules')).body.count).toBe(0)
 })
+
+test('suppressed addresses are listed and let go', async () => {
+  const agent = await service.newAgent()
+  await using mcp = await connectMcp(service.url, agent.key)
+  await service.database.pool.query(
+    `insert into suppressions (project_id, address, reason, detail) values ($1, 'gone@example.com', 'bounce', '550')`,
+    [agent.project.id],
+  )
+  const page = await callTool(mcp, 'mail.list_suppressions')
+  expect(page).toEqual((await agent.get('/v0/suppressions')).body)
+  expect(page.suppressions[0]).toMatchObject({ address: 'gone@example.com', reason: 'bounce' })
+  const { removed } = await callTool(mcp, 'mail.remove_suppression', {
+    address: 'gone@example.com',
+  })
+  expect(removed).toBe(true)
+  expect(await failTool(mcp, 'mail.remove_suppression', { address: 'gone@example.com' })).toContain(
+    'Suppression not found',
+  )
+})

@@ -140,6 +140,7 @@ test('only the tools a key may use are listed; another one names the scope that 
     'mail.list_threads',
     'mail.get_thread',
     'mail.list_rules',
+    'mail.list_suppressions',
   ])
   const send = { to: ['a@example.com'], subject: 's', text: 't' }
   expect(await failTool(mcp, 'mail.send', send)).toStartWith(
