@@ -1,6 +1,6 @@
 /** What the DNS of a domain must hold for its mail to come here and to be believed when it goes out. */
 
-export type RecordPurpose = 'ownership' | 'mx' | 'dkim' | 'spf' | 'dmarc'
+type RecordPurpose = 'ownership' | 'mx' | 'dkim' | 'spf' | 'dmarc'
 
 export type DomainRecord = {
   purpose: RecordPurpose
