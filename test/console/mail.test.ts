@@ -257,7 +257,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
       if (type === 'MX') zone.mx[name] = [[priority, value]]
       else zone.txt[name] = [...(zone.txt[name] ?? []), value]
     }
-    await press(page, 'Verify agents.example.com again')
+    await press(page, 'Verify again: agents.example.com')
     await card.getByText('verified', { exact: true }).waitFor()
     // What was open stays open; on the next visit there is nothing left to do, and it is folded.
     await mx.getByText('ok', { exact: true }).waitFor()

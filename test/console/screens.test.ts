@@ -113,7 +113,7 @@ async function enter({ page, open }: ConsolePage, [name, path]: [string, string]
     if (name === screen) await page.getByRole('button', { name: button, exact: true }).click()
   }
   if (name === 'key-dialog') {
-    await page.getByLabel('Name').fill('deployment')
+    await page.getByRole('textbox', { name: 'Name' }).fill('deployment')
     await page.getByRole('button', { name: 'Create key' }).click()
     await page.getByRole('textbox', { name: 'Platform key' }).waitFor()
   }

@@ -62,7 +62,7 @@ function card(domain: MailDomain, refresh: () => Promise<void>): HTMLElement {
         { class: 'actions' },
         button('Verify again', () => verify(name, refresh), {
           keep: `verify ${name}`,
-          label: `Verify ${name} again`,
+          label: `Verify again: ${name}`,
         }),
         button('Delete', () => deleteDomain(name, refresh), {
           kind: 'danger',
@@ -93,11 +93,11 @@ const records = ({ domain, records: list }: MailDomain): HTMLElement =>
         ],
       },
       { name: 'Type', cell: ({ type }) => type },
-      { name: 'Name', cell: ({ name }) => copyable(name, 'the name') },
+      { name: 'Name', cell: ({ purpose, name }) => copyable(name, `${domain} ${purpose} name`) },
       {
         name: 'Value',
-        cell: ({ value, priority }) => [
-          copyable(value, 'the value'),
+        cell: ({ purpose, value, priority }) => [
+          copyable(value, `${domain} ${purpose} value`),
           priority === null ? null : h('p', { class: 'note' }, `priority ${priority}`),
         ],
       },
@@ -115,7 +115,7 @@ const records = ({ domain, records: list }: MailDomain): HTMLElement =>
 const copyable = (text: string, what: string): Child => [
   h('code', {}, text),
   ' ',
-  copyButton(text, 'Copy', { label: `Copy ${what}`, keep: `copy ${text}` }),
+  copyButton(text, 'Copy', { label: `Copy ${what}`, keep: `copy ${what}` }),
 ]
 
 const addDomain = (refresh: () => Promise<void>): void =>
