@@ -105,18 +105,20 @@ const records = ({ domain, records: list }: MailDomain): HTMLElement =>
         name: 'Found',
         cell: ({ status, detail }) => [
           badge(status),
-          detail === null ? null : h('p', { class: 'note' }, detail),
+          status === 'ok' || detail === null ? null : h('p', { class: 'note' }, detail),
         ],
       },
     ],
     list,
   )
 
-const copyable = (text: string, what: string): Child => [
-  h('code', {}, text),
-  ' ',
-  copyButton(text, 'Copy', { label: `Copy ${what}`, keep: `copy ${what}` }),
-]
+const copyable = (text: string, what: string): Child =>
+  h(
+    'div',
+    { class: 'value' },
+    h('code', {}, text),
+    copyButton(text, 'Copy', { label: `Copy ${what}`, keep: `copy ${what}` }),
+  )
 
 const addDomain = (refresh: () => Promise<void>): void =>
   openDialog({

@@ -82,7 +82,7 @@ export function foundList(
         'Messages found',
         [
           { name: 'Subject', kind: 'main', cell: (message) => found(project, message) },
-          { name: 'From', cell: ({ from, to, labels }) => correspondent(from, to, labels) },
+          { name: 'From or to', cell: ({ from, to, labels }) => correspondent(from, to, labels) },
           { name: 'When', cell: ({ createdAt }) => moment(createdAt) },
         ],
         messages,
