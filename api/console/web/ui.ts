@@ -70,7 +70,7 @@ export const section = (
       'header',
       { class: 'heading' },
       h('div', {}, h('h2', { id }, title), h('p', {}, lead)),
-      h('div', { class: 'actions' }, actions),
+      actions === null ? null : h('div', { class: 'actions' }, actions),
     ),
     content,
   )
