@@ -83,8 +83,16 @@ export async function setOutcome(db: Queryable, auditRow: string, outcome: Outco
 }
 
 /** Names what an entry is about, where that had no name before it was done. */
-export async function setSubject(db: Queryable, auditRow: string, subject: string): Promise<void> {
-  await db.query('update audit_log set subject = $2 where row = $1', [auditRow, subject])
+export async function setSubject(
+  db: Queryable,
+  auditRow: string,
+  subject: string,
+  detail?: string,
+): Promise<void> {
+  await db.query(
+    'update audit_log set subject = $2, detail = coalesce($3, detail) where row = $1',
+    [auditRow, subject, detail ?? null],
+  )
 }
 
 export type AuditFilter = {

@@ -1,7 +1,13 @@
 import { type Services, setIdentity, setRequestId } from '../context.ts'
 import type { Route } from '../routeTable.ts'
 import { admitSession } from './access.ts'
-import { type Delegation, delegatedAction, delegatedIdentity, openEntry } from './delegation.ts'
+import {
+  type Delegation,
+  delegatedAction,
+  delegatedIdentity,
+  openEntry,
+  subjectOf,
+} from './delegation.ts'
 
 /**
  * Lets a request of the console in; one for a route of the API is put to it as that route's own request, as the identity
@@ -29,7 +35,9 @@ export async function admitConsole(
   setRequestId(inner, requestId)
   setIdentity(inner, identity)
   if (action === null) return { request: inner }
-  const { path, projectId } = delegation
-  const answered = await openEntry(services.pool, session, { action, path, projectId, requestId })
+  const { projectId } = delegation
+  const subject = subjectOf(route, delegation)
+  const entry = { action, subject, projectId, requestId }
+  const answered = await openEntry(services.pool, session, entry)
   return { request: inner, answered }
 }

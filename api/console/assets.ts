@@ -14,7 +14,7 @@ const toAsset = (bytes: Uint8Array<ArrayBuffer>, contentType: string): Asset => 
 })
 
 /** In the order in which they are joined: what stands later decides between rules of equal weight. */
-const STYLES = ['base', 'frame', 'parts', 'tables', 'screens', 'forms', 'narrow']
+const STYLES = ['base', 'frame', 'parts', 'tables', 'screens', 'mail', 'forms', 'narrow']
 
 /**
  * The page's files, by name. The modules of `web/` are TypeScript as everything else: Bun strips the types and joins them in

@@ -28,10 +28,18 @@ const ALLOWED: Readonly<Record<string, string | null>> = {
   'GET /v0/vault': null,
   // The vault writes down each read of a secret by itself.
   'GET /v0/vault/:name': null,
+  'GET /v0/email-rules': null,
+  'POST /v0/email-rules': 'email_rule.create',
+  'DELETE /v0/email-rules/:ruleId': 'email_rule.delete',
+  'GET /v0/suppressions': null,
+  'DELETE /v0/suppressions/:address': 'suppression.delete',
   'GET /v0/logs': null,
   'GET /v0/sellers/endpoints': null,
   'GET /v0/payments': null,
   'GET /v0/payments/:paymentId': null,
+  'GET /v0/webhooks': null,
+  'POST /v0/webhooks': 'webhook.create',
+  'DELETE /v0/webhooks/:webhookId': 'webhook.delete',
   'GET /v0/webhooks/deliveries': null,
   'GET /v0/webhooks/deliveries/:deliveryId': null,
   'POST /v0/webhooks/deliveries/:deliveryId/replay': 'webhook.replay',
@@ -41,6 +49,23 @@ const ALLOWED: Readonly<Record<string, string | null>> = {
   'PATCH /v0/platform/projects/:projectId': 'project.update',
   'POST /v0/platform/projects/:projectId/rotate-key': 'project.rotate_key',
   'DELETE /v0/platform/projects/:projectId': 'project.delete',
+  'GET /v0/platform/domains': null,
+  'POST /v0/platform/domains': 'mail_domain.create',
+  'POST /v0/platform/domains/:domain/verify': 'mail_domain.verify',
+  'DELETE /v0/platform/domains/:domain': 'mail_domain.delete',
+}
+
+type Made = { subject: string; detail?: string }
+
+/** What an answer says of what was made, which had no name before. Of a secret in it nothing is read. */
+const MADE: Readonly<Record<string, (answer: Record<string, string>) => Made>> = {
+  'email_rule.create': ({ id, type, scope, value }) => ({
+    subject: id!,
+    detail: `${type} ${scope} ${value}`,
+  }),
+  'webhook.create': ({ webhookId }) => ({ subject: webhookId! }),
+  'project.create': ({ projectId }) => ({ subject: projectId! }),
+  'mail_domain.create': ({ domain }) => ({ subject: domain! }),
 }
 
 const DELEGATED = /^\/console\/api(?:\/projects\/([\w-]{1,100}))?(\/v0\/.*)$/
@@ -87,8 +112,9 @@ export async function delegatedIdentity(
 export async function openEntry(
   pool: Pool,
   session: ConsoleSession,
-  entry: { action: string; path: string; projectId: string | null; requestId: string },
+  entry: { action: string; subject: string | null; projectId: string | null; requestId: string },
 ): Promise<(response: Response) => Promise<void>> {
+  const { action, subject } = entry
   const row = await openAudit(
     pool,
     {
@@ -96,19 +122,30 @@ export async function openEntry(
       keyPrefix: actorOf(session),
       requestId: entry.requestId,
     },
-    { action: entry.action, subject: subjectOf(entry.path), outcome: 'ok' },
+    { action, subject, outcome: 'ok' },
   )
   return async (response) => {
     if (response.status >= 400) return setOutcome(pool, row, outcomeOf(response.status))
-    if (response.status !== 201) return
-    const created = (await response.clone().json()) as { projectId: string }
-    await setSubject(pool, row, created.projectId)
+    const made = MADE[action]?.((await response.clone().json()) as Record<string, string>)
+    if (made !== undefined) await setSubject(pool, row, made.subject, made.detail)
   }
 }
 
-/** The identifier in a path, which stands behind its collection: a delivery, a project. */
-const subjectOf = (path: string): string | null =>
-  /\/(?:deliveries|projects)\/([\w-]{1,100})/.exec(path)?.[1] ?? null
+/** What a subject may be: one line that the log can store. */
+const SUBJECT = /^[^\p{Cc}]{1,320}$/u
+
+/** What a path names first: a project, a rule, an address, a domain; null where it names nothing. */
+export function subjectOf(route: Route, { path }: Delegation): string | null {
+  const position = route.path.split('/').findIndex((part) => part.startsWith(':'))
+  const named = path.split('/')[position]
+  if (named === undefined) return null
+  try {
+    const subject = decodeURIComponent(named)
+    return SUBJECT.test(subject) ? subject : null
+  } catch {
+    return null
+  }
+}
 
 function outcomeOf(status: number): Outcome {
   if (status === 404) return 'not_found'

@@ -10,10 +10,12 @@ import {
   startBrowser,
 } from '../support/browser.ts'
 import {
+  deliverForged,
   deliverMail,
   failJob,
   recordTraffic,
   type Scene,
+  setUpMail,
   startScene,
   storeSecrets,
 } from '../support/scene.ts'
@@ -36,6 +38,8 @@ beforeAll(async () => {
   ;[scene, browser] = await Promise.all([startScene(), startBrowser()])
   const { agent, till } = scene
   await deliverMail(scene)
+  await deliverForged(scene)
+  await setUpMail(scene)
   await storeSecrets(scene)
   await failJob(scene)
   await recordTraffic(scene)
@@ -53,6 +57,9 @@ beforeAll(async () => {
     ['projects', 'projects'],
     ['settings', `${project}/settings`],
     ['inbox', `${project}/inbox`],
+    ['search', `${project}/inbox?q=offer`],
+    ['search-nothing', `${project}/inbox?q=elephant`],
+    ['thread-forged', `${project}/inbox/${threadOf('Urgent')}`],
     ['thread', `${project}/inbox/${threadOf('Offer')}`],
     ['thread-html', `${project}/inbox/${threadOf('What')}`],
     ['outgoing', `${project}/outgoing`],
@@ -70,6 +77,10 @@ beforeAll(async () => {
     ['project-dialog', 'projects'],
     ['delete-dialog', `${project}/settings`],
     ['key-dialog', 'organization'],
+    ['rule-dialog', `${project}/settings`],
+    ['webhook-dialog', `${project}/settings`],
+    ['domain-dialog', 'organization'],
+    ['empty-settings', `projects/${empty.project.id}/settings`],
     ['empty-inbox', `projects/${empty.project.id}/inbox`],
     ['empty-vault', `projects/${empty.project.id}/vault`],
     ['empty-endpoints', `projects/${empty.project.id}/endpoints`],
@@ -88,6 +99,9 @@ const OPENED: readonly [string, string][] = [
   ['project-dialog', 'New project'],
   ['delete-dialog', 'Delete project'],
   ['key-dialog', 'New platform key'],
+  ['rule-dialog', 'Add rule'],
+  ['webhook-dialog', 'Register webhook'],
+  ['domain-dialog', 'Add domain'],
 ]
 
 /** Brings a screen to where there is most to see. */
@@ -99,7 +113,7 @@ async function enter({ page, open }: ConsolePage, [name, path]: [string, string]
     if (name === screen) await page.getByRole('button', { name: button, exact: true }).click()
   }
   if (name === 'key-dialog') {
-    await page.getByLabel('Name').fill('deployment')
+    await page.getByRole('textbox', { name: 'Name' }).fill('deployment')
     await page.getByRole('button', { name: 'Create key' }).click()
     await page.getByRole('textbox', { name: 'Platform key' }).waitFor()
   }

@@ -60,7 +60,7 @@ export type TestTillOptions = {
   blockTimeS?: number
   env?: Record<string, string>
   /** Parts of the service beside the API and the payments; none by default. */
-  parts?: Pick<TestServiceOptions, 'smtp' | 'pools'>
+  parts?: Pick<TestServiceOptions, 'smtp' | 'pools' | 'dns'>
   /** Puts something between the workers and the devnet. */
   proxy?: (rpcUrl: string) => string
   /** One payments worker unless false. */

@@ -106,6 +106,39 @@ export function check(label: Child, name: string, value: string, checked: boolea
   )
 }
 
+/** A choice of one of a few, the first when nothing else is said. */
+export function choice(
+  label: string,
+  name: string,
+  options: readonly (readonly [value: string, label: string])[],
+): HTMLElement {
+  const id = `field-${name}-${++dialogs}`
+  return h(
+    'div',
+    { class: 'field' },
+    h('label', { for: id }, label),
+    h(
+      'select',
+      { id, name },
+      options.map(([value, text]) => h('option', { value }, text)),
+    ),
+  )
+}
+
+/** A choice of any of a few, under one name. */
+export const checks = (
+  legend: string,
+  name: string,
+  options: readonly (readonly [value: string, label: Child])[],
+  chosen: readonly string[],
+): HTMLElement =>
+  h(
+    'fieldset',
+    {},
+    h('legend', {}, legend),
+    options.map(([value, label]) => check(label, name, value, chosen.includes(value))),
+  )
+
 /** Something that cannot be undone: done only by whoever types the name of what it is done to. */
 export function confirmByTyping(parts: {
   title: string

@@ -3,59 +3,86 @@ import { h } from './dom.ts'
 import { count, moment } from './format.ts'
 import { liveList } from './live.ts'
 import { ofProject, pageQuery, projectLink } from './screen.ts'
-import type { Message, Page, Thread } from './types.ts'
+import { foundList, searchBox } from './search.ts'
+import type { Message, Page, Project, Thread } from './types.ts'
 import { badge, deliveryBadge, empty, notice, table } from './ui.ts'
 
 const REFRESH_MS = 2_000
 
-/** The conversations of a project. */
-export const inbox = ofProject(
-  'inbox',
-  (project, { signal }) =>
-    liveList({
-      name: 'threads',
-      signal,
-      everyMs: REFRESH_MS,
-      load: (pageToken, watching) =>
-        ask<Page<'threads', Thread>>(
-          at`/projects/${project.projectId}/threads` + pageQuery(pageToken),
-          { watching, signal },
-        ),
-      none: () =>
-        empty('No mail yet', [
-          'What is sent to ',
-          h('code', {}, project.emailAddress),
-          ' appears here.',
-        ]),
-      draw: (threads) =>
-        table(
-          'Threads',
-          [
-            {
-              name: 'Subject',
-              kind: 'main',
-              cell: ({ threadId, subject, snippet, unread }) => [
-                h(
-                  'a',
-                  {
-                    href: projectLink(project.projectId, 'inbox', threadId),
-                    'data-keep': threadId,
-                    dir: 'auto',
-                  },
-                  subject.trim() === '' ? '(no subject)' : subject,
-                ),
-                unread === true ? [' ', badge('unread')] : null,
-                h('p', { class: 'note snippet', dir: 'auto' }, snippet),
-              ],
-            },
-            { name: 'Latest from', cell: ({ from }) => from?.join(', ') ?? '–' },
-            { name: 'Messages', kind: 'num', cell: ({ messageCount }) => count(messageCount) },
-            { name: 'Latest', cell: ({ updatedAt }) => moment(updatedAt) },
-          ],
-          threads,
-        ),
-    }).element,
-)
+/** The conversations of a project, or what is looked for in them. */
+export const inbox = ofProject('inbox', (project, { signal, query }) => {
+  const shown = h('div', { class: 'live' })
+  let leave = new AbortController()
+  const show = (q: string): void => {
+    leave.abort()
+    leave = new AbortController()
+    const signals = AbortSignal.any([signal, leave.signal])
+    shown.replaceChildren(
+      q === '' ? threadList(project, signals) : foundList(project, { q, signal: signals, clear }),
+    )
+  }
+  // The address says what is looked for, so that the way back from a message leads to what was found.
+  const search = (q: string): void => {
+    const here = projectLink(project.projectId, 'inbox')
+    const there = q === '' ? here : `${here}?${new URLSearchParams({ q })}`
+    if (there !== location.hash) history.pushState(null, '', there)
+    show(q)
+  }
+  const clear = (): void => {
+    const input = box.querySelector('input')!
+    input.value = ''
+    input.focus()
+    search('')
+  }
+  const box = searchBox(query.get('q') ?? '', search)
+  show(query.get('q') ?? '')
+  return [box, shown]
+})
+
+const threadList = (project: Project, signal: AbortSignal): HTMLElement =>
+  liveList({
+    name: 'threads',
+    signal,
+    everyMs: REFRESH_MS,
+    load: (pageToken, watching) =>
+      ask<Page<'threads', Thread>>(
+        at`/projects/${project.projectId}/threads` + pageQuery(pageToken),
+        { watching, signal },
+      ),
+    none: () =>
+      empty('No mail yet', [
+        'What is sent to ',
+        h('code', {}, project.emailAddress),
+        ' appears here.',
+      ]),
+    draw: (threads) =>
+      table(
+        'Threads',
+        [
+          {
+            name: 'Subject',
+            kind: 'main',
+            cell: ({ threadId, subject, snippet, unread }) => [
+              h(
+                'a',
+                {
+                  href: projectLink(project.projectId, 'inbox', threadId),
+                  'data-keep': threadId,
+                  dir: 'auto',
+                },
+                subject.trim() === '' ? '(no subject)' : subject,
+              ),
+              unread === true ? [' ', badge('unread')] : null,
+              h('p', { class: 'note snippet', dir: 'auto' }, snippet),
+            ],
+          },
+          { name: 'Latest from', cell: ({ from }) => from?.join(', ') ?? '–' },
+          { name: 'Messages', kind: 'num', cell: ({ messageCount }) => count(messageCount) },
+          { name: 'Latest', cell: ({ updatedAt }) => moment(updatedAt) },
+        ],
+        threads,
+      ),
+  }).element
 
 /** What a project has sent, and what became of it. */
 export const outgoing = ofProject('outgoing', (project, { signal, session }) => [

@@ -59,6 +59,9 @@ type Listed<Name extends string, Item> = { [Key in Name]: Item[] } & { nextPageT
 /** Pages of a list shown at most; what is older is found over the API. */
 const PAGES_MAX = 20
 
+/** A list on the page; `refresh` looks again, now. */
+export type LiveList = { element: HTMLElement; refresh: () => Promise<void> }
+
 /** A paged list that keeps itself up to date; pages are added on demand. */
 export function liveList<Name extends string, Item>(options: {
   name: Name
@@ -68,14 +71,14 @@ export function liveList<Name extends string, Item>(options: {
   none: () => Child
   everyMs?: number
   signal: AbortSignal
-}): { element: HTMLElement; refresh: () => Promise<void> } {
+}): LiveList {
   const { name, signal, everyMs } = options
   let pages = 1
   const more = async () => {
     pages++
     await shown.refresh()
   }
-  const shown: { element: HTMLElement; refresh: () => Promise<void> } = live({
+  const shown: LiveList = live({
     signal,
     ...(everyMs === undefined ? {} : { everyMs }),
     // All pages anew: what comes in at the top moves what was at the end of one page to the next.

@@ -68,7 +68,8 @@ function startConsole(session: Session): void {
     leave.abort()
     leave = new AbortController()
     const { signal } = leave
-    const path = location.hash.replace(/^#\/?/, '')
+    const address = location.hash.replace(/^#\/?/, '')
+    const [path = '', query] = address.split('?')
     for (const [n, [section]] of SECTIONS.entries()) {
       links[n]!.ariaCurrent = path.split('/')[0] === section ? 'page' : null
     }
@@ -78,7 +79,12 @@ function startConsole(session: Session): void {
       const content =
         found === null
           ? heading('Nothing here', 'This address leads nowhere.')
-          : await found.screen({ params: found.params, session, signal })
+          : await found.screen({
+              params: found.params,
+              query: new URLSearchParams(query),
+              session,
+              signal,
+            })
       if (signal.aborted) return
       replaceContent(main, content)
     } catch (error) {
@@ -90,7 +96,7 @@ function startConsole(session: Session): void {
       )
     }
     main.ariaBusy = null
-    main.dataset.screen = path
+    main.dataset.screen = address
     const title = main.querySelector('h1')
     document.title = `${title?.textContent ?? 'Console'} – Purser`
     scrollTo(0, 0)

@@ -2,44 +2,33 @@ import { ask, at } from './ask.ts'
 import { field, openDialog, showOnce } from './dialog.ts'
 import { type Child, h } from './dom.ts'
 import { moment } from './format.ts'
-import { live, liveList } from './live.ts'
+import { type LiveList, live, liveList } from './live.ts'
+import { mailDomains } from './mailDomains.ts'
 import { ofProject, pageQuery, type Screen } from './screen.ts'
 import type { LogEntry, Page, PlatformKey } from './types.ts'
-import { badge, button, empty, heading, panel, table, toast } from './ui.ts'
+import { badge, button, empty, heading, panel, section, table, toast } from './ui.ts'
 
 /** Organization settings: platform keys, sessions, and what was done. */
 export const organization: Screen = ({ signal, session }) => {
-  const keys: { element: HTMLElement; refresh: () => Promise<void> } = live({
+  const keys: LiveList = live({
     signal,
     load: () => ask<{ keys: PlatformKey[] }>('/organization/keys', { signal }),
     draw: ({ keys: found }) => keyTable(found, () => keys.refresh()),
   })
   return [
     heading('Organization settings'),
-    h(
-      'section',
-      { 'aria-labelledby': 'keys' },
-      h(
-        'header',
-        { class: 'heading' },
-        h(
-          'div',
-          {},
-          h('h2', { id: 'keys' }, 'Platform keys'),
-          h(
-            'p',
-            {},
-            'A platform key manages projects over the API: it reads no mail, no secret and no payment.',
-          ),
-        ),
-        h(
-          'div',
-          { class: 'actions' },
-          button('New platform key', () => createKey(() => keys.refresh()), { kind: 'primary' }),
-        ),
-      ),
+    section(
+      'keys',
+      'Platform keys',
+      {
+        lead: 'A platform key manages projects over the API: it reads no mail, no secret and no payment.',
+        actions: button('New platform key', () => createKey(() => keys.refresh()), {
+          kind: 'primary',
+        }),
+      },
       keys.element,
     ),
+    mailDomains({ signal, session }),
     panel(
       'This session',
       h(

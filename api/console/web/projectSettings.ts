@@ -1,14 +1,17 @@
 import { ask, at } from './ask.ts'
 import { check, confirmByTyping, field, openDialog, showOnce } from './dialog.ts'
 import { h } from './dom.ts'
+import { emailRules } from './emailRules.ts'
+import { eventWebhooks } from './eventWebhooks.ts'
 import { moment } from './format.ts'
 import { SCOPES, scopeChoice } from './projects.ts'
 import { ofProject } from './screen.ts'
+import { suppressions } from './suppressions.ts'
 import type { Project } from './types.ts'
 import { badge, button, copyButton, facts, panel, toast } from './ui.ts'
 
 /** What a project is and may do. */
-export const projectSettings = ofProject('settings', (project) => [
+export const projectSettings = ofProject('settings', (project, { signal }) => [
   panel(
     'Project',
     facts([
@@ -57,6 +60,9 @@ export const projectSettings = ofProject('settings', (project) => [
       button('Change payments', () => changePayments(project)),
     ),
   ),
+  emailRules(project, signal),
+  suppressions(project, signal),
+  eventWebhooks(project, signal),
   panel(
     'Delete',
     h(

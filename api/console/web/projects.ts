@@ -1,5 +1,5 @@
 import { ask } from './ask.ts'
-import { check, field, openDialog, showOnce } from './dialog.ts'
+import { checks, field, openDialog, showOnce } from './dialog.ts'
 import { h } from './dom.ts'
 import { moment } from './format.ts'
 import { liveList } from './live.ts'
@@ -18,13 +18,11 @@ export const SCOPES: readonly [string, string][] = [
 
 /** The choice of scopes in a form. */
 export const scopeChoice = (chosen: readonly string[]): HTMLElement =>
-  h(
-    'fieldset',
-    { class: 'scopes' },
-    h('legend', {}, 'Scopes of its key'),
-    SCOPES.map(([scope, meaning]) =>
-      check([h('code', {}, scope), ` ${meaning}`], 'scopes', scope, chosen.includes(scope)),
-    ),
+  checks(
+    'Scopes of its key',
+    'scopes',
+    SCOPES.map(([scope, meaning]) => [scope, [h('code', {}, scope), ` ${meaning}`]]),
+    chosen,
   )
 
 /** All projects. */

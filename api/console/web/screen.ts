@@ -6,6 +6,8 @@ import { heading, tabs } from './ui.ts'
 /** What a screen is given. */
 export type ScreenContext = {
   params: string[]
+  /** What stands behind a `?` in the address. */
+  query: URLSearchParams
   session: Session
   /** Aborted when the screen is left. */
   signal: AbortSignal

@@ -132,7 +132,10 @@ export const webhooks = ofProject(
           { watching, signal },
         ),
       none: () =>
-        empty('No deliveries yet', 'Each settled payment of an endpoint with a webhook makes one.'),
+        empty(
+          'No deliveries yet',
+          'Each settled payment of an endpoint with a webhook makes one, and each event of a webhook in the settings.',
+        ),
       draw: (items) =>
         table(
           'Webhook deliveries',

@@ -1,6 +1,7 @@
 import { ask, askBytes, at, save } from './ask.ts'
 import { type Child, h } from './dom.ts'
 import { bytes, moment, plural } from './format.ts'
+import { authenticationBadges, labelBadges } from './labels.ts'
 import { live } from './live.ts'
 import { ofProject, projectLink } from './screen.ts'
 import type { Message, Project, WholeThread } from './types.ts'
@@ -84,6 +85,12 @@ function messageCard(
             deliveryBadge(message.deliveryStatus, captured),
             message.deliveryError == null ? null : ` ${message.deliveryError}`,
           ),
+      h(
+        'div',
+        { class: 'wide signs' },
+        labelBadges(message.labels, message.deliveryStatus),
+        message.authentication === undefined ? null : authenticationBadges(message.authentication),
+      ),
     ),
     body,
     attachmentList(base, message),

@@ -82,7 +82,21 @@ export type Message = {
   attachments: Attachment[]
   deliveryStatus?: string
   deliveryError?: string | null
+  /** Of received messages. */
+  authentication?: Authentication
 }
+
+export type Authentication = Record<'spf' | 'dkim' | 'dmarc' | 'arc', string> & {
+  internal: boolean
+}
+
+/** A piece of a text; `ranges` are UTF-16 offsets into it. */
+export type Highlight = { text: string; ranges: [start: number, end: number][] }
+
+export type FoundMessage = Pick<
+  Message,
+  'messageId' | 'threadId' | 'from' | 'to' | 'subject' | 'text' | 'labels' | 'createdAt'
+> & { highlights: { subject: Highlight[]; text: Highlight[] } }
 
 export type WholeThread = {
   threadId: string
@@ -180,6 +194,41 @@ export type PlatformKey = {
   name: string | null
   createdAt: string
   revokedAt: string | null
+}
+
+export type EmailRule = {
+  id: string
+  type: 'ALLOW' | 'BLOCK'
+  scope: 'RECEIVE' | 'SEND' | 'REPLY'
+  value: string
+  createdAt: string
+}
+
+export type Suppression = {
+  address: string
+  reason: 'bounce' | 'rejection'
+  detail: string | null
+  createdAt: string
+}
+
+export type EventWebhook = { webhookId: string; url: string; events: string[]; createdAt: string }
+
+export type MailDomain = {
+  domain: string
+  status: string
+  records: {
+    purpose: string
+    type: string
+    name: string
+    value: string
+    priority: number | null
+    required: boolean
+    status: string
+    detail: string | null
+  }[]
+  createdAt: string
+  checkedAt: string | null
+  verifiedAt: string | null
 }
 
 export type LogEntry = {

@@ -10,6 +10,7 @@ const TONES: Record<string, 'good' | 'wait' | 'bad' | 'info'> = {
   ok: 'good',
   enabled: 'good',
   live: 'good',
+  pass: 'good',
   captured: 'good',
   running: 'good',
   pending: 'wait',
@@ -18,18 +19,29 @@ const TONES: Record<string, 'good' | 'wait' | 'bad' | 'info'> = {
   delayed: 'wait',
   ready: 'wait',
   settling: 'wait',
+  unchecked: 'wait',
+  unknown: 'wait',
+  softfail: 'wait',
+  temperror: 'wait',
   failed: 'bad',
   bounced: 'bad',
   aborted: 'bad',
   exhausted: 'bad',
   unreachable: 'bad',
   expired: 'bad',
+  fail: 'bad',
+  permerror: 'bad',
+  unauthenticated: 'bad',
+  missing: 'bad',
+  mismatch: 'bad',
   unread: 'info',
+  'auto-reply': 'info',
+  list: 'info',
 }
 
-/** A state in a word. */
-export const badge = (state: string): HTMLElement =>
-  h('span', { class: `badge ${TONES[state] ?? ''}` }, state)
+/** A state in a word, or in more of them. */
+export const badge = (state: string, text = state): HTMLElement =>
+  h('span', { class: `badge ${Object.hasOwn(TONES, state) ? TONES[state] : ''}` }, text)
 
 /** What became of a sent message. Where mail is captured, nothing was sent anywhere. */
 export const deliveryBadge = (status: string, captured: boolean): HTMLElement =>
@@ -44,14 +56,37 @@ export const heading = (title: string, lead: Child = null, ...actions: Child[]):
     actions.length === 0 ? null : h('div', { class: 'actions' }, actions),
   )
 
+/** A part of a screen with a name, a word of what it is for, and what can be done in it. */
+export const section = (
+  id: string,
+  title: string,
+  { lead, actions }: { lead: Child; actions: Child },
+  ...content: Child[]
+): HTMLElement =>
+  h(
+    'section',
+    { 'aria-labelledby': id },
+    h(
+      'header',
+      { class: 'heading' },
+      h('div', {}, h('h2', { id }, title), h('p', {}, lead)),
+      actions === null ? null : h('div', { class: 'actions' }, actions),
+    ),
+    content,
+  )
+
+type ButtonOptions = {
+  kind?: 'plain' | 'primary' | 'danger'
+  keep?: string
+  title?: string
+  /** What it is called aloud, where several on the page show the same. */
+  label?: string
+}
+
 export const button = (
   label: Child,
   act: () => void | Promise<void>,
-  {
-    kind = 'plain',
-    keep,
-    title,
-  }: { kind?: 'plain' | 'primary' | 'danger'; keep?: string; title?: string } = {},
+  { kind = 'plain', keep, title, label: name }: ButtonOptions = {},
 ): HTMLButtonElement => {
   const made = h(
     'button',
@@ -60,6 +95,7 @@ export const button = (
       class: `button ${kind}`,
       'data-keep': keep,
       title,
+      'aria-label': name,
       on: { click: () => void guarded(made, act) },
     },
     label,
@@ -172,12 +208,20 @@ export function toast(text: string, tone: 'good' | 'bad' = 'good'): void {
 }
 
 /** Copies a text; where the browser does not let a page do so, it says so. */
-export const copyButton = (text: string, label = 'Copy'): HTMLButtonElement =>
-  button(label, async () => {
-    if (navigator.clipboard === undefined) throw new Error('This browser copies only over https')
-    await navigator.clipboard.writeText(text)
-    toast('Copied')
-  })
+export const copyButton = (
+  text: string,
+  label = 'Copy',
+  options: ButtonOptions = {},
+): HTMLButtonElement =>
+  button(
+    label,
+    async () => {
+      if (navigator.clipboard === undefined) throw new Error('This browser copies only over https')
+      await navigator.clipboard.writeText(text)
+      toast('Copied')
+    },
+    options,
+  )
 
 /** A row of links of which one is current; where they do not all fit, that one is in view. */
 export function tabs(
