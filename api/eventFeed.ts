@@ -19,9 +19,9 @@ export type EventReader = {
 export type EventFeed = {
   /**
    * @param after number of the last event that is known; null for those to come.
-   * @returns a reader, and the first number that is kept, past which `after` may lie.
+   * @returns a reader, and whether events after `after` are no longer kept, or it is no number of this stream.
    */
-  open(projectId: string, after: bigint | null): Promise<{ reader: EventReader; oldest: bigint }>
+  open(projectId: string, after: bigint | null): Promise<{ reader: EventReader; missed: boolean }>
   /** Readers that are open. */
   size(): number
   /** Ends all readers: the process is stopping. */
@@ -50,6 +50,7 @@ type Channel = {
 export function startEventFeed(databaseUrl: string, pool: Pool, log: Logger): EventFeed {
   const channels = new Map<string, Channel>()
   let released = false
+  let isFirst = true
   const wakeAll = (channel: Channel) => {
     for (const reader of channel.readers) reader.wake?.()
   }
@@ -71,7 +72,9 @@ export function startEventFeed(databaseUrl: string, pool: Pool, log: Logger): Ev
       if (channel !== undefined) (keysChanged ? end : markStale)(channel)
     },
     onConnect: () => {
-      for (const channel of channels.values()) markStale(channel)
+      // A key may have changed unheard while the connection was away: whoever listens has to show his again.
+      for (const channel of channels.values()) (isFirst ? markStale : end)(channel)
+      isFirst = false
     },
     onError: (error) => log.warn({ err: error }, 'the listener for events lost its connection'),
   })
@@ -124,7 +127,8 @@ export function startEventFeed(databaseUrl: string, pool: Pool, log: Logger): Ev
         const { newest, oldest } = await readStream(pool, projectId)
         if (own.head === -1n) own.head = newest
         reader.position = after === null || after > newest ? newest : after
-        return { reader: readerOf(projectId, own, reader, close), oldest }
+        const missed = after !== null && (oldest > after + 1n || after > newest)
+        return { reader: readerOf(projectId, own, reader, close), missed }
       } catch (error) {
         close()
         throw error

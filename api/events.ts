@@ -47,14 +47,16 @@ export function eventRoutes(services: Services) {
       }
       const types = readTypes(query.types, scopes)
       const last = readLastEventId(request.headers.get('last-event-id') ?? query.lastEventId)
-      const { reader, oldest } = await services.events.open(projectId, last)
+      const { reader, missed } = await services.events.open(projectId, last)
       // A key that was replaced after the gate let it in, and before the reader could hear of it.
-      const now = await findKeyScopes(services.pool, keyId)
+      const now = await findKeyScopes(services.pool, keyId).catch((error: unknown) => {
+        reader.close()
+        throw error
+      })
       if (now === null || !types.every((type) => now.includes(EVENT_SCOPES[type]))) {
         reader.close()
         throw new ApiError(401, 'unauthorized', 'Invalid API key')
       }
-      const missed = last !== null && oldest > last + 1n
       return new Response(eventStream(reader, new Set(types), { missed, signal: request.signal }), {
         headers: {
           'content-type': 'text/event-stream',
@@ -119,6 +121,7 @@ function eventStream(
 ): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder()
   signal.addEventListener('abort', () => reader.close())
+  if (signal.aborted) reader.close()
   return new ReadableStream(
     {
       start(controller) {

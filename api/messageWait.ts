@@ -58,8 +58,8 @@ export function messageWaitRoutes(services: Services) {
         summary: 'Wait for the next message',
         description:
           'Answers as soon as a received message matches all that is given; 204 when none came in time. Without after, only ' +
-          'messages that arrive from now on count; with it, the oldest that is already there is answered at once. To miss ' +
-          'none, pass the createdAt of the last message seen.',
+          'messages that arrive from now on count; with it, the oldest that came later than that moment is answered at ' +
+          'once. It can end early when the key changes. To miss none, follow /v0/events.',
         tag: 'Messages',
         access: 'mail:read',
         success: {
@@ -90,6 +90,7 @@ export async function waitForMessage(
   const { reader } = await events.open(projectId, null)
   const leave = () => reader.close()
   wait.signal.addEventListener('abort', leave)
+  if (wait.signal.aborted) leave()
   try {
     if (filter.after !== null) {
       const there = await findFirstReceived(pool, { projectId, ...filter, after: filter.after })

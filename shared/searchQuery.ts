@@ -111,7 +111,7 @@ export type Highlight = { text: string; ranges: [start: number, end: number][] }
 const CONTEXT_CHARS = 60
 const HIGHLIGHTS_MAX = 3
 /** Of a body, so much is looked through. */
-const LOOKED_AT_CHARS = 256 * 1024
+const LOOKED_AT_CHARS = 64 * 1024
 
 /** The first places of a text that the query asks for; empty when it was found by another part of the message. */
 export function highlight(text: string, { clauses }: SearchQuery, field: SearchField): Highlight[] {
@@ -140,12 +140,21 @@ export function highlight(text: string, { clauses }: SearchQuery, field: SearchF
   }))
 }
 
+/** Places are looked for no further: three pieces show them. */
+const MATCHES_MAX = 50
+
 function findPhrases(terms: readonly Term[], phrases: readonly Phrase[]): [number, number][] {
+  const beginnings = phrases.filter(({ terms, prefix }) => prefix && terms.length === 1)
+  const byFirst = Map.groupBy(
+    phrases.filter((phrase) => !beginnings.includes(phrase)),
+    (phrase) => phrase.terms[0],
+  )
   const matches: [number, number][] = []
-  for (let at = 0; at < terms.length; at++) {
-    const lengths = phrases
+  for (let at = 0; at < terms.length && matches.length < MATCHES_MAX; at++) {
+    const possible = [...(byFirst.get(terms[at]!.term) ?? []), ...beginnings]
+    const lengths = possible
       .filter((phrase) => matchesAt(terms, at, phrase))
-      .map((p) => p.terms.length)
+      .map((phrase) => phrase.terms.length)
     if (lengths.length === 0) continue
     const length = Math.max(...lengths)
     matches.push([terms[at]!.start, terms[at + length - 1]!.end])

@@ -12,6 +12,8 @@ const TEXT_MAX_CHARS = 256 * 1024
 /** Postgres holds positions up to 16,383, and 1 MB a tsvector. */
 const TERMS_MAX = 16_000
 const TERM_MAX_CHARS = 48
+/** Well below that megabyte: a term of 48 letters can have 190 bytes. */
+const VECTOR_MAX_BYTES = 700_000
 
 const UNSPACED =
   '\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Hangul}\\p{Script=Thai}\\p{Script=Lao}\\p{Script=Khmer}\\p{Script=Myanmar}'
@@ -50,7 +52,7 @@ export function* termsOf(text: string): Generator<Term> {
     const start = match.index
     if (STARTS_UNSPACED.test(run)) yield* pairsOf(run, start)
     else {
-      const term = fold(run).slice(0, TERM_MAX_CHARS)
+      const term = fold(run.slice(0, TERM_MAX_CHARS)).slice(0, TERM_MAX_CHARS).toWellFormed()
       if (term !== '') yield { term, start, end: start + run.length }
     }
   }
@@ -103,15 +105,21 @@ export function searchKey(projectId: string): string {
 export const lexeme = (key: string, term: string): string =>
   `'${`${key}:${term}`.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`
 
+/** The project's mark, one position, alignment and the entry of the term. */
+const TERM_OVERHEAD_BYTES = 20
+const POSITION_BYTES = 2
+
 /** The text form of the `tsvector` by which a message is found. */
 export function searchVector(projectId: string, mail: SearchedMail): string {
   const key = searchKey(projectId)
   const places = new Map<string, string[]>()
   let position = 1
+  let bytes = 0
   const add = (field: SearchField, text: string) => {
     for (const { term } of termsOf(text)) {
-      if (position > TERMS_MAX) return
       const found = places.get(term)
+      bytes += found === undefined ? Buffer.byteLength(term) + TERM_OVERHEAD_BYTES : POSITION_BYTES
+      if (position > TERMS_MAX || bytes > VECTOR_MAX_BYTES) return
       const place = `${position++}${FIELD_WEIGHTS[field]}`
       if (found === undefined) places.set(term, [place])
       else found.push(place)

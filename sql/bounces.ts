@@ -101,3 +101,18 @@ function match(failed: readonly BouncedRecipient[], recipients: readonly Recipie
 
 const describe = (status: string | null, diagnostic: string): string =>
   diagnostic !== '' ? diagnostic : `returned${status === null ? '' : ` (${status})`}`
+
+/** Whether a bounce is about a message that this project sent: such mail an inbox hears whatever its rules say. */
+export async function isBounceOfOurs(
+  db: Queryable,
+  projectId: string,
+  { messageIds }: Bounce,
+): Promise<boolean> {
+  const { rowCount } = await db.query({
+    name: 'find-bounced',
+    text: `select from messages
+           where project_id = $1 and message_id_hash = any ($2) and direction = 'sent' limit 1`,
+    values: [projectId, messageIds.map(messageIdHash)],
+  })
+  return rowCount === 1
+}

@@ -86,3 +86,7 @@ export function isDatabaseUnavailable(error: unknown): boolean {
     UNAVAILABLE_MESSAGE.test(error.message)
   )
 }
+
+/** Whether Postgres ended a transaction so that another could go on (deadlock, serialisation): it can simply be run again. */
+export const isDeadlock = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && (error.code === '40P01' || error.code === '40001')

@@ -67,6 +67,11 @@ async function deleteRows(
   projectId: string,
   rows: readonly string[],
 ): Promise<void> {
+  // First, as the worker does who records an attempt.
+  await db.query(
+    'select from outbound_mails where message_row = any ($1::bigint[]) order by message_row for update',
+    [rows],
+  )
   await db.query(
     `insert into deleted_messages (project_id, content_hash)
      select $1, content_hash from messages where row = any ($2::bigint[]) and direction = 'received'

@@ -100,7 +100,7 @@ export async function listEvents(
   }))
 }
 
-/** The number of a project's newest event and of the oldest that is kept; both 0 while nothing has happened. */
+/** The number of a project's newest event, 0 while nothing has happened, and of the oldest that is kept or will be. */
 export async function readStream(
   db: Queryable,
   projectId: string,
@@ -108,7 +108,8 @@ export async function readStream(
   const { rows } = await db.query<{ newest: string; oldest: string }>({
     name: 'read-stream',
     text: `select coalesce((select last_seq from event_streams where project_id = $1), 0) as newest,
-                  coalesce((select min(seq) from events where project_id = $1), 0) as oldest`,
+                  coalesce((select min(seq) from events where project_id = $1),
+                    (select last_seq + 1 from event_streams where project_id = $1), 1) as oldest`,
     values: [projectId],
   })
   return { newest: BigInt(rows[0]!.newest), oldest: BigInt(rows[0]!.oldest) }

@@ -18,6 +18,8 @@ export type MessageSearch = {
 const NEWEST = 256
 /** Found messages sorted by time at most; a word that is in more of them is found sooner by going back in time. */
 const SORTED_MAX = 2_000
+/** Messages that going back in time looks at. */
+const WALKED_MAX = 20_000
 
 /** One page of the messages that match, newest first, and whether there are more. */
 export async function searchMessages(
@@ -27,8 +29,12 @@ export async function searchMessages(
   const newest = await read(db, search, 'newest')
   // Where the first look has more than a page, all it found is newer than all it did not look at.
   if (newest.length > search.limit) return pageOf(newest, search.limit)
-  const way = (await isRare(db, search)) ? 'index' : 'walk'
-  return pageOf(await read(db, search, way), search.limit)
+  if (!(await isRare(db, search))) {
+    const walked = await read(db, search, 'walk')
+    if (walked.length > search.limit) return pageOf(walked, search.limit)
+    // A word of a while ago: further back it may be in no message at all.
+  }
+  return pageOf(await read(db, search, 'index'), search.limit)
 }
 
 /** Whether few enough messages match to sort them all. */
@@ -58,7 +64,7 @@ async function read(
   const { at, row } = upperBound(search)
   const { rows } = await db.query<FoundRow>(
     // The limit stands in the text: of one it does not know, the planner expects a tenth of the inbox, and sorts all of it.
-    `with ${CANDIDATES[way](limit + 1)}, page as (
+    `with ${CANDIDATES[way]}, page as (
        select row, created_at, text_bytes from candidates order by created_at desc, row desc limit ${limit + 1}
      )
      ${WITHIN_BYTES}`,
@@ -76,7 +82,7 @@ const MATCHES_UNINDEXED = `coalesce(search, ''::tsvector) @@ $4::tsquery`
 const COLUMNS = 'row, created_at, text_bytes'
 
 const CANDIDATES = {
-  newest: () => `
+  newest: `
     looked_at as (
       select ${COLUMNS}, search, labels from messages where ${WITHIN}
       order by created_at desc, row desc limit ${NEWEST}
@@ -84,20 +90,22 @@ const CANDIDATES = {
       select ${COLUMNS} from looked_at where ${FITS} and search @@ $4::tsquery
     )`,
   // The index alone decides what is read: its terms carry the project's mark already.
-  index: () => `
+  index: `
     hits as materialized (
       select ${COLUMNS}, project_id, labels from messages where search @@ $4::tsquery
     ), candidates as (
       select ${COLUMNS} from hits where ${WITHIN} and ${FITS}
     )`,
-  walk: (limit: number) => `
-    candidates as (
-      select ${COLUMNS} from messages where ${WITHIN} and ${FITS} and ${MATCHES_UNINDEXED}
-      order by created_at desc, row desc limit ${limit}
+  walk: `
+    looked_at as (
+      select ${COLUMNS}, search, labels from messages where ${WITHIN}
+      order by created_at desc, row desc limit ${WALKED_MAX}
+    ), candidates as (
+      select ${COLUMNS} from looked_at where ${FITS} and search @@ $4::tsquery
     )`,
 } as const
 
-/** The oldest received message of that moment or later that matches, or null. */
+/** The oldest received message later than that moment that matches, or null. */
 export async function findFirstReceived(
   db: Queryable,
   search: Pick<MessageSearch, 'projectId' | 'queries' | 'labels'> & { after: Date },
@@ -106,7 +114,7 @@ export async function findFirstReceived(
   const { rows } = await db.query<MessageRow>(
     `with page as (
        select ${COLUMNS} from messages
-       where project_id = $1 and direction = 'received' and created_at >= $2 and labels @> $3::text[]
+       where project_id = $1 and direction = 'received' and created_at > $2 and labels @> $3::text[]
          and ($4 = '' or ${MATCHES_UNINDEXED})
        order by created_at, row limit 1
      )

@@ -14,7 +14,7 @@ import {
 import { insertAttachments } from './attachments.ts'
 import { recordBounce } from './bounces.ts'
 import { type Pool, type Queryable, transaction } from './db.ts'
-import { recordEvents } from './events.ts'
+import { type NewEvent, recordEvents } from './events.ts'
 import type { Arrival } from './inbound.ts'
 
 /** What became of an arrival. */
@@ -36,12 +36,19 @@ export async function storeReceived(
 ): Promise<StoreOutcome[]> {
   return transaction(pool, async (db) => {
     const outcomes: StoreOutcome[] = []
-    for (const one of received) outcomes.push(await storeOne(db, one))
+    const events: NewEvent[] = []
+    for (const one of received) outcomes.push(await storeOne(db, one, events))
+    // Once and last: the stream's lock must not be held while a bounce waits for its message's.
+    await recordEvents(db, events)
     return outcomes
   })
 }
 
-async function storeOne(db: Queryable, received: Received): Promise<StoreOutcome> {
+async function storeOne(
+  db: Queryable,
+  received: Received,
+  events: NewEvent[],
+): Promise<StoreOutcome> {
   const { arrival, mail, authentication } = received
   if (!(await lockInbox(db, arrival))) return 'gone'
   const known = await lookAround(db, arrival.projectId, mail)
@@ -55,13 +62,14 @@ async function storeOne(db: Queryable, received: Received): Promise<StoreOutcome
   const messageId = known.idTaken
     ? await freeMessageId(db, arrival.projectId, mail.links.messageId)
     : mail.links.messageId
-  await insertReceived(db, {
+  const told = await insertReceived(db, {
     arrival,
     mail,
     authentication,
     messageId,
     threadRow: known.threadRow ?? (await findThreadBySubject(db, arrival, mail)),
   })
+  events.push(...told)
   return 'stored'
 }
 
@@ -200,7 +208,7 @@ const INSERT = `
   update inbound_mails set state = 'stored', message_row = stored.row from stored, thread where inbound_mails.id = $23
   returning inbound_mails.message_row, thread.id as thread_id`
 
-/** Thread, message, identifiers and the arrival's end in one statement; then the attachments and the event. */
+/** Thread, message, identifiers and the arrival's end in one statement; then the attachments. @returns what to tell of. */
 async function insertReceived(
   db: Queryable,
   input: {
@@ -210,7 +218,7 @@ async function insertReceived(
     messageId: string
     threadRow: string | null
   },
-): Promise<void> {
+): Promise<NewEvent[]> {
   const { arrival, mail, authentication, messageId, threadRow } = input
   const { links } = mail
   const { rows } = await db.query<{ message_row: string; thread_id: string }>({
@@ -263,5 +271,5 @@ async function insertReceived(
   }
   const bounced = mail.bounce === null ? [] : await recordBounce(db, arrival.projectId, mail.bounce)
   const received = { projectId: arrival.projectId, type: 'message.received', data } as const
-  await recordEvents(db, [received, ...bounced])
+  return [received, ...bounced]
 }

@@ -1,20 +1,17 @@
 import { nextWebhookDelayS, webhookVerdict } from '../shared/webhookSchedule.ts'
 import { signWebhook } from '../shared/webhookSignature.ts'
 import type { AttemptResult } from '../sql/attempts.ts'
-import { isDatabaseUnavailable } from '../sql/db.ts'
 import { abortDelivery, type DueDelivery, postponeAttempt } from '../sql/deliveries.ts'
 import { openWebhookSecret, type StoredSecret } from '../sql/webhookSecrets.ts'
 import { deliveryBatches } from './deliveryBatches.ts'
 import { type GuardedResponse, guardedRequest } from './guardedRequest.ts'
+import { patiently } from './patiently.ts'
 import type { Task, TaskDeps } from './pool.ts'
 
 /** For a whole attempt, from name resolution to the end of the answer (contract §7). */
 const ATTEMPT_TIMEOUT_MS = 10_000
 /** Of an answer, how much the delivery log keeps. */
 const LOGGED_BYTES = 1024
-/** How long to wait for a database that is away; with a time-out it stays under the drain limit of a pool. */
-const DATABASE_PATIENCE_MS = 8_000
-const DATABASE_RETRY_MS = 100
 
 /**
  * Makes one attempt to deliver an event and records what came of it; a failure's next attempt is queued by the same
@@ -107,23 +104,6 @@ function judge(
   if (verdict !== 'retry') return { status: verdict, retryInS: null }
   const retryInS = nextWebhookDelayS(delivery.attempt + 1 - delivery.attemptsBefore)
   return { status: retryInS === null ? 'exhausted' : 'pending', retryInS }
-}
-
-/**
- * Waits for a database that is away. To throw would leave it to Graphile Worker, whose own back-off receivers would see,
- * and an attempt that was made would be made again.
- */
-async function patiently<Result>(work: () => Promise<Result>): Promise<Result> {
-  const startMs = performance.now()
-  for (;;) {
-    try {
-      return await work()
-    } catch (error) {
-      const waitedMs = performance.now() - startMs
-      if (!isDatabaseUnavailable(error) || waitedMs > DATABASE_PATIENCE_MS) throw error
-      await Bun.sleep(DATABASE_RETRY_MS)
-    }
-  }
 }
 
 /** Postgres stores no U+0000, and a cut may not leave half a character. */

@@ -2,6 +2,7 @@ import { domainOf } from '../shared/address.ts'
 import { isForged, UNAUTHENTICATED_LABEL } from '../shared/authentication.ts'
 import { isReceived } from '../shared/emailRules.ts'
 import { type ReceivedMail, readReceivedMail, unparseableMail } from '../shared/receivedMail.ts'
+import { isBounceOfOurs } from '../sql/bounces.ts'
 import { readRules } from '../sql/emailRules.ts'
 import { discardArrival, findArrival } from '../sql/inbound.ts'
 import { authenticateMail } from './authenticateMail.ts'
@@ -34,9 +35,10 @@ export const parseInbound: Task<'parse_inbound'> = async (
     mail = unparseableMail(arrival.bytes, mailDomain)
   }
   const rules = await readRules(pool, arrival.projectId, ['RECEIVE'])
-  if (!isReceived(rules, { envelopeFrom: arrival.envelopeFrom, from: mail.from })) {
-    return discardArrival(pool, inboundId)
-  }
+  const isHeard =
+    isReceived(rules, { envelopeFrom: arrival.envelopeFrom, from: mail.from }) ||
+    (mail.bounce !== null && (await isBounceOfOurs(pool, arrival.projectId, mail.bounce)))
+  if (!isHeard) return discardArrival(pool, inboundId)
   const authentication = await authenticateMail(arrival, { lookUp, ownHost: mailDomain })
   const fromDomains = mail.from.map(domainOf)
   if (isForged(authentication, { fromDomains, ownDomain: mailDomain })) {

@@ -10,6 +10,7 @@ import { type RecipientOutcome, type RecordedOutcome, recordAttempt } from '../s
 import { beginAttempt, keepComposed, type OutboundMail } from '../sql/outbound.ts'
 import { readRawMail } from '../sql/rawMails.ts'
 import { SUPPRESSED } from '../sql/sendMessages.ts'
+import { patiently } from './patiently.ts'
 import type { Task, TaskDeps } from './pool.ts'
 import type { Consignment } from './transport.ts'
 
@@ -43,7 +44,7 @@ export const sendMail: Task<'send_mail'> = async ({ messageRow }, deps) => {
   // What needs no journey is recorded with what comes back first: most messages take one transaction.
   let waiting: RecordedOutcome[] = settle(deps, mail, [...own, ...lost, ...left])
   if (open === 0) return await record(waiting, true)
-  await Promise.all(
+  const ends = await Promise.allSettled(
     consignments.map(async (consignment) => {
       const outcomes = await send(deps, mail, consignment, message)
       const recipients = [...waiting, ...outcomes]
@@ -51,6 +52,8 @@ export const sendMail: Task<'send_mail'> = async ({ messageRow }, deps) => {
       await record(recipients, --open === 0)
     }),
   )
+  // Not before all have come back: a run that begins anew must find nobody still being sent to.
+  for (const end of ends) if (end.status === 'rejected') throw end.reason
 }
 
 const failed = (address: string, error: string) => ({ address, state: 'failed', error }) as const
@@ -75,8 +78,9 @@ function createRecorder(
       last,
     }
     localInboxes = []
-    const recorded = previous.then(() => recordAttempt(pool, part))
-    previous = recorded
+    const recorded = previous.then(() => patiently(() => recordAttempt(pool, part)))
+    // What came of one host is recorded whatever becomes of the record of another.
+    previous = recorded.catch(() => {})
     await recorded
   }
 }

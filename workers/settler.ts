@@ -87,12 +87,10 @@ async function sendPassing(chain: KnownChain, payments: readonly Payment[]): Pro
     })
   }
   const { maxFeeWei } = marketFees(chain)
+  const [gas = 0n] = worthy.map(transferGas).toSorted((a, b) => (a < b ? 1 : -1))
   const usable = chain.accounts.filter((account) => {
     const balance = chain.balances.get(account.address.toLowerCase())
-    return (
-      balance === undefined ||
-      balance >= maxFeeWei * transferGas({ signature: '0x', deployment: null })
-    )
+    return balance === undefined || balance >= maxFeeWei * gas
   })
   if (usable.length === 0) {
     chain.log.error('every gas wallet is out of gas')

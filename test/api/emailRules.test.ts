@@ -246,3 +246,31 @@ describe('rules about whom an inbox writes to', () => {
     expect((await agent.post(path, { text: 'Again' })).status).toBe(422)
   })
 })
+
+test('a bounce of our own mail is heard, whatever an allow list says', async () => {
+  const agent = await service.newAgent()
+  await add(agent, 'ALLOW', 'RECEIVE', '*@friends.test')
+  const { body } = await agent.post('/v0/messages/send', {
+    to: ['ada@example.com'],
+    subject: 's',
+    text: 't',
+  })
+  const path = `/v0/messages/${encodeURIComponent(body.messageId)}`
+  await waitFor('the sending', async () => (await agent.get(path)).body.deliveryStatus === 'sent')
+  const bounce = (messageId: string) =>
+    `From: MAILER-DAEMON@example.com\nSubject: Undelivered\nMIME-Version: 1.0\nContent-Type: multipart/report; report-type=delivery-status; boundary=b\n\n` +
+    `--b\n\nNo such user.\n--b\nContent-Type: message/delivery-status\n\nReporting-MTA: dns; mx.example.com\n\nFinal-Recipient: rfc822; ada@example.com\nAction: failed\nStatus: 5.1.1\n\n` +
+    `--b\nContent-Type: text/rfc822-headers\n\nMessage-ID: ${messageId}\n\n--b--\n`
+  await deliverRaw(service.smtp!.port, agent.address, bounce('<nobody@elsewhere.test>'), {
+    sender: '',
+  })
+  await deliverRaw(service.smtp!.port, agent.address, bounce(body.messageId), { sender: '' })
+  await waitFor('the bounce', async () => (await agent.get(path)).body.deliveryStatus === 'bounced')
+  await waitFor('the other one', async () => {
+    const { rows } = await service.database.pool.query(
+      `select state from inbound_mails where project_id = $1 order by id`,
+      [agent.project.id],
+    )
+    return rows.map(({ state }) => state).join() === 'discarded,stored'
+  })
+})
