@@ -17,6 +17,8 @@ import {
 /** How many bytes of an answer pass every network without fragments (DNS flag day 2020). */
 const UDP_PAYLOAD_BYTES = 1232
 const DNS_PORT = 53
+/** Longer than most answers take; doubled each time. */
+const RESEND_MS = 250
 const NXDOMAIN = 'NXDOMAIN'
 const NOERROR = 'NOERROR'
 
@@ -99,16 +101,23 @@ function overUdp(query: Packet, host: string, port: number, timeoutMs: number) {
   const socket = createSocket(isIPv6(host) ? 'udp6' : 'udp4')
   const end = (answer: Packet | null) => {
     clearTimeout(timer)
+    clearTimeout(again)
     socket.removeAllListeners('message').close()
     resolve(answer)
   }
   const timer = setTimeout(() => end(null), timeoutMs)
+  let again: Timer | undefined
+  // A datagram that was lost is soon sent once more, to be answered by either: a job waits for it.
+  const send = (nextMs: number) => {
+    socket.send(encode(query))
+    again = setTimeout(() => send(nextMs * 2), nextMs)
+  }
   socket.on('error', () => end(null))
   socket.on('message', (message) => {
     const answer = decoded(() => decode(message))
     if (answers(answer, query)) end(answer)
   })
-  socket.connect(port, host, () => socket.send(encode(query)))
+  socket.connect(port, host, () => send(RESEND_MS))
   return promise
 }
 

@@ -77,6 +77,23 @@ export type TestServiceOptions = {
 
 export const silentLog = pino({ level: process.env.TEST_LOG_LEVEL ?? 'silent' })
 
+/**
+ * Graphile Worker deletes the row of a finished job and holds nobody to the outcome: a cut in that moment is a rejection
+ * that fails the test it happens in. The workers' own process takes it (workers/main.ts); here the cut waits for it.
+ */
+function cutBetweenJobs(proxy: TcpProxy, pool: TestDatabase['pool']): void {
+  const { cut } = proxy
+  proxy.cut = async () => {
+    await waitFor('the end of running jobs', async () => {
+      const { rows } = await pool.query(
+        'select count(*)::int as n from graphile_worker.jobs where locked_at is not null',
+      )
+      return rows[0].n === 0
+    })
+    await cut()
+  }
+}
+
 /** Starts the service with port 0 everywhere and rate limits off. */
 export async function startTestService(options: TestServiceOptions = {}): Promise<TestService> {
   const database = await createTestDatabase()
@@ -92,6 +109,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   })
   const direct = new URL(database.url)
   const proxy = options.proxied ? await startTcpProxy(Number(direct.port)) : null
+  if (proxy !== null) cutBetweenJobs(proxy, database.pool)
   const databaseUrl =
     proxy === null ? database.url : database.url.replace(`:${direct.port}/`, `:${proxy.port}/`)
   const api = startApi(config, databaseUrl, silentLog)
