@@ -126,6 +126,8 @@ export function startEventFeed(databaseUrl: string, pool: Pool, log: Logger): Ev
       try {
         const { newest, oldest } = await readStream(pool, projectId)
         if (own.head === -1n) own.head = newest
+        // While the listener is away nobody is told: a newcomer sees it first.
+        else if (newest > own.head) markStale(own)
         reader.position = after === null || after > newest ? newest : after
         const missed = after !== null && (oldest > after + 1n || after > newest)
         return { reader: readerOf(projectId, own, reader, close), missed }
