@@ -29,7 +29,7 @@ const QUERIES: readonly [name: string, query: string][] = [
 type Inbox = { size: number; key: string }
 
 /** How the size of an inbox is felt: the same requests to inboxes of 1 k, 100 k and 1 M messages, by turns. */
-export async function inboxRows(setting: Setting): Promise<Row[]> {
+export async function* inboxRows(setting: Setting): AsyncGenerator<Row> {
   const client = await setting.pool.connect()
   await client.query('set statement_timeout = 0')
   await client.query('drop index messages_search')
@@ -63,24 +63,20 @@ export async function inboxRows(setting: Setting): Promise<Row[]> {
     })
   }
   const [small, ...large] = inboxes as [Inbox, ...Inbox[]]
-  const rows: Row[] = []
   for (const inbox of large) {
     for (const [name, path] of [
       ...QUERIES.map(([name, query]) => [name, `/v0/messages${query}`] as const),
       ['get', messagePath('<500@x.test>')] as const,
     ]) {
-      rows.push(
-        await compare({
-          name: `${name}, ${inbox.size.toLocaleString('en')} messages`,
-          unit: 'requests/s',
-          detail: 'the same in an inbox of 1,000',
-          ours: () => rate(inbox, path),
-          baseline: () => rate(small, path),
-        }),
-      )
+      yield await compare({
+        name: `${name}, ${inbox.size.toLocaleString('en')} messages`,
+        unit: 'requests/s',
+        detail: 'the same in an inbox of 1,000',
+        ours: () => rate(inbox, path),
+        baseline: () => rate(small, path),
+      })
     }
   }
-  return rows
 }
 
 /** An inbox of that many messages, of 60 words each, a minute apart. */

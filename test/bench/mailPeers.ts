@@ -1,7 +1,8 @@
+import type { Queryable } from '../../sql/db.ts'
 import { printed, startProcess } from '../support/process.ts'
 import { waitFor } from '../support/waitFor.ts'
-import { compare, type Row } from './measure.ts'
-import { hasPostfix, type Postfix, smtpSource, startPostfix, startSmtpSink } from './postfix.ts'
+import { byTurns, type Row, rowOf } from './measure.ts'
+import { hasPostfix, smtpSource, startPostfix, startSmtpSink } from './postfix.ts'
 import type { Setting } from './setting.ts'
 
 const LOADS = [
@@ -11,11 +12,14 @@ const LOADS = [
   { name: '1 MB, 20 connections', sessions: 20, messages: 60, bytes: 1024 * 1024 },
 ]
 
+/** What one turn did: messages a second, until all were accepted and until all could be read. */
+type Turn = { accepted: number; stored: number }
+
 /** Mail in beside Postfix: accepted, and all the way to where it is read. */
-export async function mailPeerRows(setting: Setting): Promise<Row[]> {
+export async function* mailPeerRows(setting: Setting): AsyncGenerator<Row> {
   if (!hasPostfix()) {
     process.stderr.write("Left out: Debian's package postfix is not there, or this is not root.\n")
-    return []
+    return
   }
   using postfix = await startPostfix()
   await using sink = await startSmtpSink()
@@ -26,63 +30,49 @@ export async function mailPeerRows(setting: Setting): Promise<Row[]> {
     LOG_LEVEL: 'info',
   })
   const port = Number((await printed(smtp, /"port":(\d+)/))[1])
-  const stored = async () => {
-    const { rows } = await setting.pool.query(
-      `select count(*)::int as n from inbound_mails where state = 'stored'`,
-    )
-    return rows[0].n as number
-  }
-  const rows: Row[] = []
   for (const load of LOADS) {
-    const accepted = (to: number) => rate(load.messages, () => smtpSource(to, load))
-    /** What was accepted must be gone before the other one's turn. */
-    const ours = async (measure: 'accepted' | 'stored') => {
-      const before = await stored()
-      const startMs = performance.now()
-      const acceptedRate = await accepted(port)
-      await waitFor('the inbox', async () => (await stored()) === before + load.messages, 120_000)
-      return measure === 'accepted' ? acceptedRate : perSecondSince(startMs, load.messages)
-    }
-    const theirs = async (measure: 'accepted' | 'delivered') => {
-      const before = postfix.delivered()
-      const startMs = performance.now()
-      const acceptedRate = await accepted(postfix.port)
-      await delivered(postfix, before + load.messages)
-      return measure === 'accepted' ? acceptedRate : perSecondSince(startMs, load.messages)
-    }
-    const row = { unit: 'messages/s' }
-    rows.push(
-      await compare({
-        ...row,
-        name: `accepted, ${load.name}`,
-        detail: 'smtp-source into smtp-sink, which forgets',
-        ours: () => ours('accepted'),
-        baseline: () => accepted(sink.port),
-      }),
-      await compare({
-        ...row,
-        name: `accepted, ${load.name}`,
-        detail: 'Postfix, into its queue',
-        ours: () => ours('accepted'),
-        baseline: () => theirs('accepted'),
-      }),
-      await compare({
-        ...row,
-        name: `in the inbox, ${load.name}`,
-        detail: 'Postfix, delivered to a maildir: neither parsed nor threaded nor searchable',
-        ours: () => ours('stored'),
-        baseline: () => theirs('delivered'),
-      }),
+    const turns = [
+      () => turn(load, port, () => stored(setting.pool)),
+      () => turn(load, postfix.port, async () => postfix.delivered()),
+      () => turn(load, sink.port),
+    ]
+    const [ours, theirs, floor] = await byTurns(turns)
+    const row = (what: string, key: keyof Turn, baseline: Turn[], detail: string) =>
+      rowOf(
+        { name: `${what}, ${load.name}`, unit: 'messages/s', detail },
+        ours!.map((turn) => turn[key]),
+        baseline.map((turn) => turn[key]),
+      )
+    yield row('accepted', 'accepted', floor!, 'smtp-source into smtp-sink, which forgets')
+    yield row('accepted', 'accepted', theirs!, 'Postfix, into its queue')
+    yield row(
+      'in the inbox',
+      'stored',
+      theirs!,
+      'Postfix, delivered to a maildir: neither parsed nor threaded nor searchable',
     )
   }
-  return rows
 }
 
-const rate = async (messages: number, work: () => Promise<number>): Promise<number> =>
-  messages / (await work())
+/** Delivers a load; what was accepted is gone before the next one's turn. */
+async function turn(
+  load: (typeof LOADS)[number],
+  port: number,
+  count?: () => Promise<number>,
+): Promise<Turn> {
+  const before = (await count?.()) ?? 0
+  const startMs = performance.now()
+  const accepted = load.messages / (await smtpSource(port, load))
+  if (count !== undefined) {
+    await waitFor('the inbox', async () => (await count()) >= before + load.messages, 120_000)
+  }
+  const stored = (load.messages * 1_000) / (performance.now() - startMs)
+  return { accepted, stored }
+}
 
-const perSecondSince = (startMs: number, messages: number): number =>
-  (messages * 1_000) / (performance.now() - startMs)
-
-const delivered = (postfix: Postfix, count: number) =>
-  waitFor('the maildir', () => postfix.delivered() >= count, 120_000)
+async function stored(db: Queryable): Promise<number> {
+  const { rows } = await db.query(
+    `select count(*)::int as n from inbound_mails where state = 'stored'`,
+  )
+  return rows[0].n
+}

@@ -13,7 +13,7 @@ import { createSetting, type Setting } from './setting.ts'
 import { vaultRows } from './vault.ts'
 import { webhookRows } from './webhooks.ts'
 
-const PARTS: Record<string, (setting: Setting) => Promise<Row[]>> = {
+const PARTS: Record<string, (setting: Setting) => Promise<Row[]> | AsyncIterable<Row>> = {
   api: apiRows,
   mail: mailRows,
   postfix: mailPeerRows,
@@ -44,7 +44,7 @@ for (const [name, part] of Object.entries(PARTS)) {
   await setting.pool.query(
     'create table bench_intents (id bigint generated always as identity primary key, body text not null)',
   )
-  for (const row of await part(setting)) {
+  for await (const row of await part(setting)) {
     const figure = (value: number) =>
       `${value >= 100 ? Math.round(value) : value.toPrecision(3)} ${row.unit}`
     print(

@@ -20,32 +20,39 @@ const median = (values: number[]): number => {
 }
 
 /**
- * Measures two things by turns, so that whatever else the machine does falls on both alike: one unmeasured round, then
- * `ROUNDS` measured ones. Each function answers how many units a second it did.
+ * Measures by turns, so that whatever else the machine does falls on all alike: one unmeasured round, then `ROUNDS`
+ * measured ones.
+ * @returns for each contender what it answered, round by round.
  */
-export async function compare(options: {
-  name: string
-  unit: string
-  detail: string
-  ours: () => Promise<number>
-  baseline: () => Promise<number>
-}): Promise<Row> {
-  await options.ours()
-  await options.baseline()
-  const ours: number[] = []
-  const baseline: number[] = []
-  for (let round = 0; round < ROUNDS; round++) {
-    ours.push(await options.ours())
-    baseline.push(await options.baseline())
+export async function byTurns<T>(contenders: readonly (() => Promise<T>)[]): Promise<T[][]> {
+  const answers: T[][] = contenders.map(() => [])
+  for (let round = 0; round <= ROUNDS; round++) {
+    for (const [n, contender] of contenders.entries()) {
+      const answer = await contender()
+      if (round > 0) answers[n]!.push(answer)
+    }
   }
-  return {
-    name: options.name,
-    unit: options.unit,
-    detail: options.detail,
-    ours: median(ours),
-    baseline: median(baseline),
-    ratio: median(ours.map((value, n) => value / baseline[n]!)),
-  }
+  return answers
+}
+
+type Measured = Pick<Row, 'name' | 'unit' | 'detail'>
+
+/** @param ours and `baseline`: round by round. */
+export const rowOf = (measured: Measured, ours: number[], baseline: number[]): Row => ({
+  ...measured,
+  ours: median(ours),
+  baseline: median(baseline),
+  ratio: median(ours.map((value, n) => value / baseline[n]!)),
+})
+
+/** Two things by turns. Each function answers how many units a second it did. */
+export async function compare({
+  ours,
+  baseline,
+  ...measured
+}: Measured & { ours: () => Promise<number>; baseline: () => Promise<number> }): Promise<Row> {
+  const [our, their] = await byTurns([ours, baseline])
+  return rowOf(measured, our!, their!)
 }
 
 /** Runs `work` over and over in `lanes` lanes for `durationMs`; answers how often a second it ended. */

@@ -15,7 +15,7 @@ import { createKeyringSource, masterKeys } from '../../sql/keyring.ts'
 import { RUNNERS } from '../../workers/main.ts'
 import { startPool } from '../../workers/pool.ts'
 import { captureTransport } from '../../workers/transport.ts'
-import { createTestDns } from '../support/dns.ts'
+import { fakeLookUp } from '../support/fakeLookUp.ts'
 import {
   freePort,
   printed,
@@ -52,7 +52,7 @@ beforeAll(async () => {
       mailDomain: config.mailDomain,
       transport: captureTransport,
       allowPrivateNetworks: true,
-      lookUp: createTestDns(),
+      lookUp: fakeLookUp(),
       keyring: createKeyringSource(masterKeys(config)),
     },
   )

@@ -20,7 +20,7 @@ import { RUNNERS } from '../../workers/main.ts'
 import { type PoolSettings, startPool } from '../../workers/pool.ts'
 import { createTransport } from '../../workers/transport.ts'
 import { createTestDatabase, type TestDatabase } from './database.ts'
-import { createTestDns } from './dns.ts'
+import { fakeLookUp } from './fakeLookUp.ts'
 import { startTcpProxy, type TcpProxy } from './tcpProxy.ts'
 import { waitFor } from './waitFor.ts'
 
@@ -134,7 +134,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
           transport,
           allowPrivateNetworks: config.allowPrivateNetworks,
           keyring: createKeyringSource(masterKeys(config)),
-          lookUp: options.lookUp ?? createTestDns(),
+          lookUp: options.lookUp ?? fakeLookUp(),
           ...(options.resolve === undefined ? {} : { resolve: options.resolve }),
         },
       ),

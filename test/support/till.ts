@@ -19,7 +19,7 @@ import { RUNNERS } from '../../workers/main.ts'
 import { startPool } from '../../workers/pool.ts'
 import { startTill, type Till } from '../../workers/till.ts'
 import { captureTransport } from '../../workers/transport.ts'
-import { createTestDns } from './dns.ts'
+import { fakeLookUp } from './fakeLookUp.ts'
 import {
   type Agent,
   silentLog,
@@ -132,7 +132,7 @@ async function startWorker(service: TestService, options: WorkerOptions): Promis
       mailDomain: config.mailDomain,
       transport,
       till,
-      lookUp: createTestDns(),
+      lookUp: fakeLookUp(),
       allowPrivateNetworks: config.allowPrivateNetworks,
     },
   )

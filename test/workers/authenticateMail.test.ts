@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { generateKeyPairSync } from 'node:crypto'
 import { dkimSign } from 'mailauth/lib/dkim/sign'
 import { authenticateMail } from '../../workers/authenticateMail.ts'
-import { createTestDns, dnsError, type Zone } from '../support/dns.ts'
+import { dnsError, fakeLookUp, type Zone } from '../support/fakeLookUp.ts'
 import { type Agent, messagePath, startTestService, type TestService } from '../support/service.ts'
 import { deliverRaw } from '../support/smtpTalk.ts'
 import { waitFor } from '../support/waitFor.ts'
@@ -26,7 +26,7 @@ const ZONE: Zone = {
 let service: TestService
 let agent: Agent
 beforeAll(async () => {
-  service = await startTestService({ lookUp: createTestDns(ZONE) })
+  service = await startTestService({ lookUp: fakeLookUp(ZONE) })
   agent = await service.newAgent()
 })
 afterAll(() => service[Symbol.asyncDispose]())
@@ -167,7 +167,7 @@ test('thousands of signatures cost no more than ten', async () => {
     rawId: '1',
     receivedAt: new Date(),
   }
-  const dns = createTestDns()
+  const dns = fakeLookUp()
   const counting: typeof dns = (name, type) => {
     asked.push(name)
     return dns(name, type)

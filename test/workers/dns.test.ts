@@ -1,11 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { createSocket, type Socket } from 'node:dgram'
-import { createServer, type Server } from 'node:net'
-import { type Answer, decode, encode, type Packet, streamDecode, streamEncode } from 'dns-packet'
+import type { Answer } from 'dns-packet'
 import { createDns, type Dns } from '../../workers/dns.ts'
 import { queryTxt } from '../../workers/queryTxt.ts'
+import { type NameServer, startNameServer } from '../support/nameServer.ts'
 
-/** Answers of a real name server on loopback. */
 const RECORDS: Answer[] = [
   { type: 'MX', name: 'a.test', data: { preference: 20, exchange: 'mx2.a.test' } },
   { type: 'MX', name: 'a.test', data: { preference: 10, exchange: 'mx1.a.test' } },
@@ -19,59 +17,13 @@ const RECORDS: Answer[] = [
   { type: 'TXT', name: 'long.test', data: Array(20).fill(Buffer.from('x'.repeat(255))) },
 ]
 
-const TRUNCATED = 0x200
-function reply(query: Packet, flags = 0): Packet {
-  const { name, type } = query.questions![0]!
-  const own = (of: string, wanted: string) =>
-    RECORDS.filter((record) => record.name === of && record.type === wanted)
-  const [alias] = own(name, 'CNAME')
-  const answers =
-    alias === undefined ? own(name, type) : [alias, ...own(String((alias as any).data), type)]
-  const known = RECORDS.some((record) => record.name === name)
-  const code = name === 'broken.test' ? 2 : known ? 0 : 3
-  return {
-    type: 'response',
-    id: query.id!,
-    flags: 0x180 | code | flags,
-    questions: query.questions!,
-    answers: flags === 0 ? answers : [],
-  }
-}
-
-let udp: Socket
-let tcp: Server
+let server: NameServer
 let dns: Dns
 beforeAll(async () => {
-  udp = createSocket('udp4')
-  udp.on('message', (message, from) => {
-    const query = decode(message)
-    const { name } = query.questions![0]!
-    const send = (packet: Packet) => udp.send(encode(packet), from.port, from.address)
-    if (name === 'silent.test') return
-    // What somebody would send who guesses: the wrong id, and another question.
-    send({ ...reply(query), id: (query.id! + 1) % 0x10000 })
-    send({ ...reply({ ...query, questions: [{ type: 'TXT', name: 'a.test' }] }), id: query.id! })
-    send(reply(query, name === 'long.test' ? TRUNCATED : 0))
-  })
-  await new Promise<void>((resolve) => udp.bind(0, '127.0.0.1', resolve))
-  const { port } = udp.address()
-  tcp = createServer((socket) => {
-    socket
-      .on('error', () => {})
-      .on('data', (chunk) => {
-        const bytes = streamEncode(reply(streamDecode(chunk)))
-        // In pieces, as a network may deliver it.
-        socket.write(bytes.subarray(0, 1))
-        setImmediate(() => socket.write(bytes.subarray(1)))
-      })
-  })
-  await new Promise<void>((resolve) => tcp.listen(port, '127.0.0.1', resolve))
-  dns = createDns([`127.0.0.1:${port}`])
+  server = await startNameServer(RECORDS)
+  dns = createDns([server.address])
 })
-afterAll(() => {
-  udp.close()
-  tcp.close()
-})
+afterAll(() => server[Symbol.asyncDispose]())
 
 test('mail exchangers, and the null MX', async () => {
   const found = await dns.mx('a.test')
@@ -103,8 +55,7 @@ test('nothing is an empty list; a server that fails is an error', async () => {
   for (const ask of [dns.mx, dns.addresses, dns.txt]) {
     expect(await ask('broken.test').catch((error) => error.code)).toBe('ESERVFAIL')
   }
-  const { port } = udp.address()
-  const silent = { servers: [`127.0.0.1:${port}`], timeoutMs: 20, tries: 2 }
+  const silent = { servers: [server.address], timeoutMs: 20, tries: 2 }
   expect(await queryTxt('silent.test', silent).catch((error) => error.code)).toBe('ETIMEOUT')
   const second = { ...silent, servers: ['127.0.0.1:1', ...silent.servers], timeoutMs: 200 }
   expect(await queryTxt('a.test', second)).toHaveLength(2)

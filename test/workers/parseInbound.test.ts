@@ -3,7 +3,7 @@ import { RUNNERS } from '../../workers/main.ts'
 import { startPool } from '../../workers/pool.ts'
 import { readMailApart } from '../../workers/readMailApart.ts'
 import { captureTransport } from '../../workers/transport.ts'
-import { createTestDns } from '../support/dns.ts'
+import { fakeLookUp } from '../support/fakeLookUp.ts'
 import { silentLog, startTestService, waitForMessages } from '../support/service.ts'
 import { deliverRaw } from '../support/smtpTalk.ts'
 import { waitFor } from '../support/waitFor.ts'
@@ -28,7 +28,7 @@ test('a message whose job ended badly several times, through no fault of its own
       mailDomain: 'mail.test',
       transport: captureTransport,
       allowPrivateNetworks: false,
-      lookUp: createTestDns(),
+      lookUp: fakeLookUp(),
     },
   )
   try {

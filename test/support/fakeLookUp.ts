@@ -4,7 +4,7 @@ import type { LookUp } from '../../workers/lookUp.ts'
 export type Zone = Record<string, unknown[] | Error>
 
 /** A DNS that knows these records and no others. */
-export function createTestDns(zone: Zone = {}): LookUp {
+export function fakeLookUp(zone: Zone = {}): LookUp {
   return async (name, type) => {
     const records = zone[`${name.toLowerCase()} ${type}`]
     if (records instanceof Error) throw records
