@@ -75,6 +75,7 @@ export function headerKind(view: string): HeaderKind | undefined {
 function isOneLineHeader(view: string): boolean {
   if (/^(?:发件人|寄件者|寄件人)[\s:：]/.test(view) && EMAIL.test(view))
     return /收件|发送|寄件日期/.test(view)
+  if (!/[:：]/.test(view)) return false
   const labels = view.match(/[\p{L}]{1,14}(?=\s?[:：](?:\s|\*))/gu) ?? []
   const kinds = labels.map((label) => HEADER_LABELS.get(fold(label)))
   if (kinds[0] !== 'from' || !(kinds.includes('sent') || kinds.includes('date'))) return false

@@ -34,22 +34,34 @@ export async function storeReceived(
   pool: Pool,
   received: readonly Received[],
 ): Promise<StoreOutcome[]> {
+  // Before the lock: the other mail of the inbox must not wait for it.
+  const indexed = received.map((one) => ({ ...one, search: searchVectorOf(one) }))
   return transaction(pool, async (db) => {
     const outcomes: StoreOutcome[] = []
     const events: NewEvent[] = []
-    for (const one of received) outcomes.push(await storeOne(db, one, events))
+    for (const one of indexed) outcomes.push(await storeOne(db, one, events))
     // Once and last: the stream's lock must not be held while a bounce waits for its message's.
     await recordEvents(db, events)
     return outcomes
   })
 }
 
+type Indexed = Received & { search: string }
+
+const searchVectorOf = ({ arrival, mail }: Received): string =>
+  searchVector(arrival.projectId, {
+    subject: mail.subject,
+    from: mail.from,
+    to: [...mail.to, ...mail.cc],
+    text: [mail.text, ...mail.attachments.map(({ filename }) => filename)].join('\n'),
+  })
+
 async function storeOne(
   db: Queryable,
-  received: Received,
+  received: Indexed,
   events: NewEvent[],
 ): Promise<StoreOutcome> {
-  const { arrival, mail, authentication } = received
+  const { arrival, mail } = received
   if (!(await lockInbox(db, arrival))) return 'gone'
   const known = await lookAround(db, arrival.projectId, mail)
   if (known.isRetransmission) {
@@ -63,9 +75,7 @@ async function storeOne(
     ? await freeMessageId(db, arrival.projectId, mail.links.messageId)
     : mail.links.messageId
   const told = await insertReceived(db, {
-    arrival,
-    mail,
-    authentication,
+    ...received,
     messageId,
     threadRow: known.threadRow ?? (await findThreadBySubject(db, arrival, mail)),
   })
@@ -211,15 +221,9 @@ const INSERT = `
 /** Thread, message, identifiers and the arrival's end in one statement; then the attachments. @returns what to tell of. */
 async function insertReceived(
   db: Queryable,
-  input: {
-    arrival: Arrival
-    mail: ReceivedMail
-    authentication: Authentication
-    messageId: string
-    threadRow: string | null
-  },
+  input: Indexed & { messageId: string; threadRow: string | null },
 ): Promise<NewEvent[]> {
-  const { arrival, mail, authentication, messageId, threadRow } = input
+  const { arrival, mail, authentication, search, messageId, threadRow } = input
   const { links } = mail
   const { rows } = await db.query<{ message_row: string; thread_id: string }>({
     name: 'insert-received',
@@ -248,12 +252,7 @@ async function insertReceived(
       mail.labels,
       arrival.receivedAt,
       arrival.id,
-      searchVector(arrival.projectId, {
-        subject: mail.subject,
-        from: mail.from,
-        to: [...mail.to, ...mail.cc],
-        text: [mail.text, ...mail.attachments.map(({ filename }) => filename)].join('\n'),
-      }),
+      search,
       JSON.stringify(authentication),
       subjectKey(mail.subject),
     ],
