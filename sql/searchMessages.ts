@@ -14,28 +14,53 @@ export type MessageSearch = {
   limit: number
 }
 
-/** Newest messages looked at first: a common word fills its page from them, at any size of the inbox. */
+/** Newest messages looked at first, one by one: a common word fills its page from them, at any size of the inbox. */
 const NEWEST = 256
-/** Found messages sorted by time at most; a word that is in more of them is found sooner by going back in time. */
-const SORTED_MAX = 2_000
-/** Messages that going back in time looks at. */
-const WALKED_MAX = 20_000
+/** Newest messages among which the index is asked next, where the first look found some. */
+const RECENT = 4_096
+/** Found messages sorted by time at most; for a word that is in more of them fewer are asked about. */
+const SORTED_MAX = 1_000
+/** Newest messages among which the index is asked for such a word. */
+const RECENT_OF_MANY = 65_536
 
 /** One page of the messages that match, newest first, and whether there are more. */
 export async function searchMessages(
   db: Queryable,
   search: MessageSearch,
 ): Promise<{ messages: Message[]; more: boolean }> {
+  // Where a look at the newest finds more than a page, all it found is newer than all it did not look at.
+  const isPage = (rows: FoundRow[]) => rows.length > search.limit
   const newest = await read(db, search, 'newest')
-  // Where the first look has more than a page, all it found is newer than all it did not look at.
-  if (newest.length > search.limit) return pageOf(newest, search.limit)
-  if (!(await isRare(db, search))) {
-    const walked = await read(db, search, 'walk')
-    if (walked.length > search.limit) return pageOf(walked, search.limit)
-    // A word of a while ago: further back it may be in no message at all.
+  if (isPage(newest)) return pageOf(newest, search.limit)
+  const looks = newest.length > 0 ? [RECENT, RECENT_OF_MANY] : [RECENT_OF_MANY]
+  for (const among of looks) {
+    if (among === RECENT_OF_MANY && (await isRare(db, search))) break
+    const since = await timeOf(db, search, among)
+    if (since === null) break
+    const recent = await readSince(db, search, since)
+    if (isPage(recent)) return pageOf(recent, search.limit)
   }
+  // Few messages in all, or few that match; or a word of a while ago, of which each is sorted.
   return pageOf(await read(db, search, 'index'), search.limit)
 }
+
+/** When the `nth` newest message came, of those a page may hold; null where there are fewer. */
+async function timeOf(db: Queryable, search: MessageSearch, nth: number): Promise<Date | null> {
+  const { at, row } = upperBound(search)
+  const { rows } = await db.query<{ created_at: Date }>({
+    name: `time-of-${nth}`,
+    text: `select created_at from messages where project_id = $1 and (created_at, row) < ($2::timestamptz, $3::bigint)
+           order by created_at desc, row desc offset ${nth} limit 1`,
+    values: [search.projectId, at, row],
+  })
+  return rows[0]?.created_at ?? null
+}
+
+/** The newest that match of those since a moment, and of that moment. */
+const readSince = (db: Queryable, search: MessageSearch, since: Date): Promise<FoundRow[]> =>
+  search.after !== null && search.after > since
+    ? read(db, search, 'recent')
+    : read(db, { ...search, after: since }, 'recent')
 
 /** Whether few enough messages match to sort them all. */
 async function isRare(db: Queryable, { projectId, queries }: MessageSearch): Promise<boolean> {
@@ -58,7 +83,7 @@ function pageOf(rows: FoundRow[], limit: number): { messages: Message[]; more: b
 async function read(
   db: Queryable,
   search: MessageSearch,
-  way: 'newest' | 'index' | 'walk',
+  way: keyof typeof CANDIDATES,
 ): Promise<FoundRow[]> {
   const { projectId, queries, labels, after, limit } = search
   const { at, row } = upperBound(search)
@@ -96,12 +121,12 @@ const CANDIDATES = {
     ), candidates as (
       select ${COLUMNS} from hits where ${WITHIN} and ${FITS}
     )`,
-  walk: `
-    looked_at as (
-      select ${COLUMNS}, search, labels from messages where ${WITHIN}
-      order by created_at desc, row desc limit ${WALKED_MAX}
+  // Both indexes say which messages they mean; only those that both mean are read.
+  recent: `
+    hits as materialized (
+      select ${COLUMNS}, labels from messages where ${WITHIN} and search @@ $4::tsquery
     ), candidates as (
-      select ${COLUMNS} from looked_at where ${FITS} and search @@ $4::tsquery
+      select ${COLUMNS} from hits where ${FITS}
     )`,
 } as const
 
