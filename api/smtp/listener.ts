@@ -19,9 +19,13 @@ const MESSAGE_MAX_BYTES = 35 * 1024 * 1024
 const RECIPIENTS_MAX = 100
 /** Bytes of unfinished messages held in memory over all connections; past it a sender is asked to come back. */
 const IN_FLIGHT_MAX_BYTES = 256 * 1024 * 1024
-const IDLE_TIMEOUT_MS = 60_000
-/** However slowly it speaks, a connection ends; RFC 5321 §4.5.3.2 asks for ten minutes at the end of DATA. */
-const CONNECTION_MAX_MS = 20 * 60_000
+const PATIENCE = {
+  /** How long a connection may be silent. */
+  silentMs: 60_000,
+  /** However slowly it speaks, a connection ends; RFC 5321 §4.5.3.2 asks for ten minutes at the end of DATA. */
+  connectionMs: 20 * 60_000,
+}
+export type Patience = typeof PATIENCE
 /** Who asks for this many recipients that do not exist is guessing addresses. */
 const UNKNOWN_RECIPIENTS_MAX = 20
 /** After SIGTERM a message under way has this long to be finished; the sender of any other keeps it and comes back. */
@@ -58,8 +62,14 @@ const deadlineOf = new WeakMap<SMTPServerSession, ReturnType<typeof setTimeout>>
  */
 export function createListener(
   parts: Parts,
-  options: { mailDomain: string; maxConnections: number; certificate: Certificate | null },
+  options: {
+    mailDomain: string
+    maxConnections: number
+    certificate: Certificate | null
+    patience?: Patience
+  },
 ): SMTPServer {
+  const patience = options.patience ?? PATIENCE
   let inFlightBytes = 0
   const server = new SMTPServer({
     name: options.mailDomain,
@@ -72,14 +82,14 @@ export function createListener(
     hideDSN: true,
     hideREQUIRETLS: true,
     maxClients: options.maxConnections,
-    socketTimeout: IDLE_TIMEOUT_MS,
+    socketTimeout: patience.silentMs,
     closeTimeout: CLOSE_TIMEOUT_MS,
     logger: false,
     onConnect(session, callback) {
       if (!parts.limits.enter(session.remoteAddress)) {
         return callback(new SmtpReply(421, '4.7.0 Too many connections from your address'))
       }
-      const timer = setTimeout(() => hangUp(server, session), CONNECTION_MAX_MS)
+      const timer = setTimeout(() => hangUp(server, session), patience.connectionMs)
       deadlineOf.set(session, timer)
       callback()
     },

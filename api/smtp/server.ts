@@ -7,7 +7,7 @@ import { AddressBook } from './addressBook.ts'
 import { BlockedSenders } from './blockedSenders.ts'
 import { readCertificate, watchCertificate } from './certificate.ts'
 import { ConnectionLimits } from './connectionLimits.ts'
-import { createListener } from './listener.ts'
+import { createListener, type Patience } from './listener.ts'
 import { Mover } from './mover.ts'
 import { Spool } from './spool.ts'
 
@@ -22,7 +22,7 @@ export async function startSmtp(
   config: Config,
   databaseUrl: string,
   log: Logger,
-  options: { certificateCheckMs?: number } = {},
+  options: { certificateCheckMs?: number; patience?: Patience } = {},
 ): Promise<SmtpServer> {
   const certificate = config.smtp.tls === null ? null : readCertificate(config.smtp.tls)
   const pool = createPool({
@@ -44,7 +44,12 @@ export async function startSmtp(
       limits: new ConnectionLimits(config.smtp.maxConnectionsPerIp),
       log,
     },
-    { mailDomain: config.mailDomain, maxConnections: config.smtp.maxConnections, certificate },
+    {
+      mailDomain: config.mailDomain,
+      maxConnections: config.smtp.maxConnections,
+      certificate,
+      ...(options.patience === undefined ? {} : { patience: options.patience }),
+    },
   )
   const unwatch =
     config.smtp.tls === null
