@@ -1,7 +1,7 @@
 /**
  * Words that mail clients put around a quoted message, by language. Everything is lower case and
  * NFC; one list per kind of line. Languages: en de fr es pt ca gl it ro nl pl cs sk sl hr sr bg ru
- * uk sv no da is fi et lv lt hu el tr id vi th zh ja ko ar fa he hi.
+ * uk sv no da is fi et lv lt hu el tr id ms vi th zh ja ko ar fa he hi eu.
  */
 
 const words = (text: string) => text.trim().split(/\s+/)
@@ -57,23 +57,28 @@ const LABELS: Record<HeaderKind, string> = {
     |odesílatel|odosielateľ|от|отправитель|від|відправник|från|avsändare|fra|avsender|afsender
     |lähettäjä|feladó|από|αποστολέας|de la|expeditor|kimden|gönderen|từ|người gửi|发件人|寄件者
     |寄件人|發件人|差出人|送信元|보낸 사람|보낸사람|발신인|من|المرسل|מאת|де|šalje|saatja|kellelt|nuo
-    |dari|จาก|di|remitent|frá|kutoka|از|sender|sent by`,
+    |dari|จาก|di|remitent|frá|kutoka|از|sender|sent by
+    |no|nork|प्रेषक|daripada`,
   sent: `sent|gesendet|envoyé|envoyé le|envoyée|enviado|enviado el|enviada em|enviado em|inviato
     |verzonden|wysłano|wysłane|odesláno|odoslané|отправлено|надіслано|відправлено|skickat|sendt
     |lähetetty|elküldve|στάλθηκε|εστάλη|trimis|gönderildi|đã gửi|发送时间|寄件日期|傳送時間|發送時間
     |送信日時|보낸 날짜|보낸날짜|تاريخ الإرسال|أُرسلت|נשלח|enviat|poslano|изпратено|dikirim|ส่ง|saadetud
-    |message du|received|sent at|送信日`,
+    |message du|received|sent at|送信日
+    |gönderme tarihi|تم الإرسال|poslato|nosūtīts|išsiųsta|enviado o|enviada o|bidalia|भेजा गया|dihantar|ngày gửi`,
   date: `date|datum|fecha|data|dato|дата|päiväys|päivämäärä|pvm|dátum|ημερομηνία|tarih|ngày|日期|日時
-    |날짜|التاريخ|תאריך|dată|kuupäev|datums|tanggal|วันที่|dagsetning|时间`,
+    |날짜|التاريخ|תאריך|dată|kuupäev|datums|tanggal|วันที่|dagsetning|时间
+    |日付|दिनांक|tarikh`,
   to: `to|an|empfänger|à|a|pour|para|per|aan|do|dla|komu|pro|кому|till|til|vastaanottaja|címzett
     |προς|către|catre|kime|alıcı|đến|tới|收件人|收件者|宛先|받는 사람|받는사람|إلى|אל|לכבוד|do koga|za|до
-    |kepada|ถึง|destinataire|destinatario|destinatário|ontvanger|adresat|получатель`,
+    |kepada|ถึง|destinataire|destinatario|destinatário|ontvanger|adresat|получатель
+    |kam|nori|प्रति|người nhận|prima|per a|adressaat`,
   cc: `cc|kopie|copie|copie à|copia|cópia|kopi|kopia|копия|копія|kopio|másolat|másolatot kap
     |κοιν|κοινοποίηση|bilgi|抄送|副本|참조|نسخة|עותק|dw|cci|bcc|reply-to|reply to|antwort an
     |répondre à|responder a|odpowiedz do|importance|priority|attachments|anlagen|dúvida`,
   subject: `subject|betreff|objet|asunto|assunto|oggetto|onderwerp|temat|předmět|predmet|predmet správy
     |тема|ämne|emne|aihe|tárgy|θέμα|subiect|konu|chủ đề|tiêu đề|主题|主旨|主題|件名|제목|الموضوع|נושא
-    |assumpte|naslov|относно|teema|tēma|tema|perihal|subjek|เรื่อง|efni|موضوع|sujet|betr`,
+    |assumpte|naslov|относно|teema|tēma|tema|perihal|subjek|เรื่อง|efni|موضوع|sujet|betr
+    |gaia|विषय|zadeva`,
 }
 
 /** Header label to its kind, for one Map lookup a line. */
@@ -112,7 +117,7 @@ export const SENT_STARTS: readonly string[] = phrases(`
   sent from|sent via|sent using|sent with|sent by|sent on|sent through|typed on|written on|posted from
   |this message was sent from|this email was sent from my|this e-mail was sent from my
   |gesendet|von meinem|von meiner|von unterwegs|mit meinem|versendet|verschickt|verfasst
-  |diese nachricht wurde|diese e-mail wurde|envoyé|envoyee|envoyée|enviado|enviada|mandado|enviat
+  |diese nachricht wurde|diese e-mail wurde|provenance :|envoyé|envoyee|envoyée|enviado|enviada|mandado|enviat
   |inviato|inviata|trimis|verzonden|verstuurd|verstuurt|wysłano|wysłane|wysłana|odesláno|odoslané
   |poslano|poslato|изпратено|отправлено|послано|надіслано|відправлено|skickat|sendt|sent úr|lähetetty
   |saadetud|nosūtīts|išsiųsta|elküldve|küldve|στάλθηκε|εστάλη|αποστολή|dikirim|đã gửi|được gửi|gửi từ

@@ -37,6 +37,7 @@ describe('signatures', () => {
     'Gesendet von Outlook für iOS',
     'Diese Nachricht wurde von meinem Android-Gerät mit K-9 Mail gesendet.',
     'Envoyé de mon iPhone',
+    'Provenance : Courrier pour Windows 10',
     'Enviado desde mi iPhone',
     'Enviado do meu iPhone',
     'Inviato da iPhone',
