@@ -171,16 +171,3 @@ export async function deleteStaleAudit(db: Queryable): Promise<void> {
     removed = rowCount ?? 0
   }
 }
-
-/** Removes the entries of a deleted project, a batch a statement. */
-export async function purgeAudit(db: Queryable, projectId: string): Promise<void> {
-  for (let removed = BATCH; removed === BATCH; ) {
-    const { rowCount } = await db.query(
-      `delete from audit_log where row in (
-         select a.row from audit_log a join projects p on p.id = a.project_id
-         where a.project_id = $1 and p.deleted_at is not null limit ${BATCH})`,
-      [projectId],
-    )
-    removed = rowCount ?? 0
-  }
-}

@@ -206,20 +206,3 @@ export async function abortDeliveriesOf(
     [id, of.error],
   )
 }
-
-const PURGE_BATCH = 1_000
-
-/** Removes the delivery log of a deleted project, a batch a statement. */
-export async function purgeDeliveries(db: Queryable, projectId: string): Promise<void> {
-  let removed = PURGE_BATCH
-  while (removed === PURGE_BATCH) {
-    const { rows } = await db.query(
-      `delete from webhook_deliveries where id in (
-         select d.id from webhook_deliveries d join projects p on p.id = d.project_id
-         where d.project_id = $1 and p.deleted_at is not null limit ${PURGE_BATCH})
-       returning id`,
-      [projectId],
-    )
-    removed = rows.length
-  }
-}

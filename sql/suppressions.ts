@@ -90,12 +90,3 @@ export async function deleteSuppression(
   )
   return rowCount === 1
 }
-
-/** Forgets the suppressions of a deleted project. */
-export async function purgeSuppressions(db: Queryable, projectId: string): Promise<void> {
-  await db.query(
-    `delete from suppressions where project_id = $1
-       and exists (select from projects where id = $1 and deleted_at is not null)`,
-    [projectId],
-  )
-}
