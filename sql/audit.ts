@@ -1,5 +1,6 @@
 import type { Cursor } from '../shared/cursor.ts'
 import type { Queryable } from './db.ts'
+import { pageStart } from './pageStart.ts'
 
 /** Who does something, and in which request. */
 export type Actor = {
@@ -114,12 +115,7 @@ export type AuditFilter = {
 
 /** Entries of a project, newest first, at most `limit` after the cursor. */
 export async function listAudit(db: Queryable, filter: AuditFilter): Promise<AuditEntry[]> {
-  const values: unknown[] = [
-    filter.projectId,
-    filter.cursor === null ? 'infinity' : new Date(filter.cursor.atMs),
-    filter.cursor?.row ?? 0n,
-    filter.limit,
-  ]
+  const values: unknown[] = [filter.projectId, ...pageStart(filter.cursor), filter.limit]
   const conditions = [
     ['action = ?', filter.action],
     ["starts_with(action, ? || '.')", filter.category],

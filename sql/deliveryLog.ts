@@ -1,6 +1,7 @@
 import type { Cursor } from '../shared/cursor.ts'
 import { type Pool, type Queryable, transaction } from './db.ts'
 import { postponeAttempt } from './deliveries.ts'
+import { pageStart } from './pageStart.ts'
 import { HAS_SECRET } from './webhookSecrets.ts'
 
 type DeliveryStatus = 'pending' | 'delivered' | 'aborted' | 'exhausted'
@@ -86,8 +87,7 @@ export type DeliveryFilter = {
 export async function listDeliveries(db: Queryable, filter: DeliveryFilter): Promise<Delivery[]> {
   const values: unknown[] = [
     filter.projectId,
-    filter.cursor === null ? 'infinity' : new Date(filter.cursor.atMs),
-    filter.cursor?.row ?? 0n,
+    ...pageStart(filter.cursor),
     filter.limit,
     filter.events,
   ]

@@ -4,6 +4,7 @@ import type { Cursor } from '../shared/cursor.ts'
 import type { NetworkName } from '../shared/usdc.ts'
 import type { X402Reason } from '../shared/x402.ts'
 import type { Queryable } from './db.ts'
+import { pageStart } from './pageStart.ts'
 
 type PaymentState = 'verified' | 'settled' | 'failed'
 
@@ -175,12 +176,7 @@ export async function listPayments(
     text: `${SELECT_PAYMENT}
            where p.project_id = $1 and (p.created_at, p.row) < ($2::timestamptz, $3::bigint)
            order by p.created_at desc, p.row desc limit $4`,
-    values: [
-      projectId,
-      cursor === null ? 'infinity' : new Date(cursor.atMs),
-      cursor?.row ?? 0n,
-      limit,
-    ],
+    values: [projectId, ...pageStart(cursor), limit],
   })
   return rows.map(toPayment)
 }

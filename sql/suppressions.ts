@@ -1,5 +1,6 @@
 import type { Cursor } from '../shared/cursor.ts'
 import type { Queryable } from './db.ts'
+import { pageStart } from './pageStart.ts'
 
 type Reason = 'bounce' | 'rejection'
 
@@ -61,12 +62,7 @@ export async function listSuppressions(
     text: `select row, address, reason, detail, message_id, created_at from suppressions
            where project_id = $1 and (created_at, row) < ($2::timestamptz, $3::bigint)
            order by created_at desc, row desc limit $4`,
-    values: [
-      projectId,
-      cursor === null ? 'infinity' : new Date(cursor.atMs),
-      cursor?.row ?? 0n,
-      limit,
-    ],
+    values: [projectId, ...pageStart(cursor), limit],
   })
   return rows.map((row) => ({
     row: BigInt(row.row),
