@@ -1,7 +1,6 @@
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { domainOf, parseAddress } from '../shared/address.ts'
-import { encodeCursor } from '../shared/cursor.ts'
 import { domainRecords } from '../shared/mailDomain.ts'
 import {
   addMailDomain,
@@ -15,7 +14,7 @@ import {
 import type { Services } from './context.ts'
 import { badRequest, conflict, notFound } from './errors.ts'
 import { operation, PageQuery, Time } from './operation.ts'
-import { readPage } from './page.ts'
+import { cutPage, readPage } from './page.ts'
 
 const OrNull = t.Union([Time, t.Null()])
 
@@ -109,15 +108,8 @@ export function domainRoutes({ pool, config, keyring }: Services) {
       async ({ query }) => {
         const { limit, cursor } = readPage(query)
         const found = await listMailDomains(pool, { limit: limit + 1, cursor })
-        const page = found.slice(0, limit)
-        const last = page.at(-1)
-        return {
-          domains: page.map(toView),
-          count: page.length,
-          ...(found.length > limit && last !== undefined
-            ? { nextPageToken: encodeCursor({ atMs: last.createdAt.getTime(), row: last.row }) }
-            : {}),
-        }
+        const { page, next } = cutPage(found, limit, ({ createdAt }) => createdAt)
+        return { domains: page.map(toView), count: page.length, ...next }
       },
       {
         query: PageQuery,

@@ -1,6 +1,6 @@
 import { type Static, Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { type Cursor, encodeCursor } from '../shared/cursor.ts'
+import type { Cursor } from '../shared/cursor.ts'
 import { parseRuleValue, RULE_SCOPES, RULE_TYPES } from '../shared/emailRules.ts'
 import type { Pool } from '../sql/db.ts'
 import {
@@ -15,7 +15,7 @@ import {
 import { projectOf, type Services } from './context.ts'
 import { badRequest, conflict, notFound } from './errors.ts'
 import { operation, PageQuery, Time } from './operation.ts'
-import { readPage } from './page.ts'
+import { cutPage, readPage } from './page.ts'
 
 const RuleType = t.Union(RULE_TYPES.map((type) => t.Literal(type)))
 const RuleScope = t.Union(RULE_SCOPES.map((scope) => t.Literal(scope)))
@@ -131,12 +131,8 @@ export async function readRulePage(
   filter: { projectId: string; limit: number; cursor: Cursor | null },
 ): Promise<Static<typeof RulePage>> {
   const found = await listRules(pool, { ...filter, limit: filter.limit + 1 })
-  const page = found.slice(0, filter.limit)
-  const last = page.at(-1)
-  const answer = { rules: page.map(toItem), count: page.length }
-  if (found.length <= filter.limit || last === undefined) return answer
-  const nextPageToken = encodeCursor({ atMs: last.createdAt.getTime(), row: last.row })
-  return { ...answer, nextPageToken }
+  const { page, next } = cutPage(found, filter.limit, ({ createdAt }) => createdAt)
+  return { rules: page.map(toItem), count: page.length, ...next }
 }
 
 /** Adds a rule; the same rule again changes nothing. @throws {ApiError} 400, 409 */

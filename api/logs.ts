@@ -1,6 +1,5 @@
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { encodeCursor } from '../shared/cursor.ts'
 import { parseIsoTime } from '../shared/isoTime.ts'
 import {
   AUDIT_RETENTION_DAYS,
@@ -13,7 +12,7 @@ import type { Pool } from '../sql/db.ts'
 import { identityOf, type Services } from './context.ts'
 import { ApiError, badRequest } from './errors.ts'
 import { operation, PageQuery, Time } from './operation.ts'
-import { readPage } from './page.ts'
+import { cutPage, readPage } from './page.ts'
 
 const Word = (description: string, example: string) =>
   t.Optional(t.String({ minLength: 1, maxLength: 256, description, examples: [example] }))
@@ -139,15 +138,8 @@ export function logRoutes({ pool }: Services) {
 export async function listLogs(pool: Pool, filter: AuditFilter) {
   const { limit } = filter
   const found = await listAudit(pool, { ...filter, limit: limit + 1 })
-  const entries = found.slice(0, limit)
-  const last = entries.at(-1)
-  return {
-    logs: entries.map(toView),
-    count: entries.length,
-    ...(found.length > limit && last !== undefined
-      ? { nextPageToken: encodeCursor({ atMs: last.at.getTime(), row: last.row }) }
-      : {}),
-  }
+  const { page, next } = cutPage(found, limit, ({ at }) => at)
+  return { logs: page.map(toView), count: page.length, ...next }
 }
 
 function readTime(field: string, given: string | undefined): Date | undefined {

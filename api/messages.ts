@@ -1,6 +1,6 @@
 import { type Static, Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { type Cursor, encodeCursor } from '../shared/cursor.ts'
+import type { Cursor } from '../shared/cursor.ts'
 import type { Pool } from '../sql/db.ts'
 import { findMessage, listMessages } from '../sql/messages.ts'
 import { searchMessages } from '../sql/searchMessages.ts'
@@ -9,7 +9,7 @@ import { notFound } from './errors.ts'
 import { type MessageFilter, MessageFilterQuery, readMessageFilter } from './messageFilter.ts'
 import { FoundMessage, toFound, toItem, toWhole, WholeMessage } from './messageView.ts'
 import { operation, PageQuery } from './operation.ts'
-import { readPage } from './page.ts'
+import { nextPage, readPage } from './page.ts'
 
 /** The longest Message-ID is a line of 998 characters; its alternative (contract §4) has a number more. */
 export const MessageParams = t.Object({ messageId: t.String({ minLength: 1, maxLength: 1_100 }) })
@@ -101,11 +101,9 @@ export async function readMessages(
   const { queries } = filter
   const searches = queries.length > 0
   const { messages, more } = await (searches ? searchMessages : listMessages)(pool, filter)
-  const last = messages.at(-1)
   const items = searches ? messages.map((one) => toFound(one, queries)) : messages.map(toItem)
-  if (!more || last === undefined) return { messages: items, count: items.length }
-  const nextPageToken = encodeCursor({ atMs: last.createdAt.getTime(), row: last.row })
-  return { messages: items, count: items.length, nextPageToken }
+  const next = nextPage(messages, more, ({ createdAt }) => createdAt)
+  return { messages: items, count: items.length, ...next }
 }
 
 /** One message. @throws {ApiError} 404 */

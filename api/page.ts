@@ -1,4 +1,4 @@
-import { type Cursor, decodeCursor } from '../shared/cursor.ts'
+import { type Cursor, decodeCursor, encodeCursor } from '../shared/cursor.ts'
 import { badRequest } from './errors.ts'
 
 const LIMIT_DEFAULT = 50
@@ -16,4 +16,25 @@ export function readPage(query: { limit?: string; pageToken?: string }): {
     throw badRequest('pageToken must be the nextPageToken of a previous response, unchanged')
   }
   return { limit, cursor }
+}
+
+/** What an answer says of the page after `page`: its token, and nothing where there is none. */
+export function nextPage<Row extends { row: bigint }>(
+  page: readonly Row[],
+  more: boolean,
+  at: (row: Row) => Date,
+): { nextPageToken?: string } {
+  const last = page.at(-1)
+  if (!more || last === undefined) return {}
+  return { nextPageToken: encodeCursor({ atMs: at(last).getTime(), row: last.row }) }
+}
+
+/** Cuts rows to a page. They were read one more than `limit`: that one only tells that there is a next page. */
+export function cutPage<Row extends { row: bigint }>(
+  found: readonly Row[],
+  limit: number,
+  at: (row: Row) => Date,
+): { page: Row[]; next: { nextPageToken?: string } } {
+  const page = found.slice(0, limit)
+  return { page, next: nextPage(page, found.length > limit, at) }
 }

@@ -1,11 +1,10 @@
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { encodeCursor } from '../shared/cursor.ts'
 import { findPayment, listPaymentDeliveries, listPayments } from '../sql/payments.ts'
 import { projectOf, type Services } from './context.ts'
 import { notFound } from './errors.ts'
 import { operation, PageQuery } from './operation.ts'
-import { readPage } from './page.ts'
+import { cutPage, readPage } from './page.ts'
 import {
   EXAMPLE_PAYMENT,
   PaymentItem,
@@ -26,14 +25,8 @@ export function paymentRecordRoutes({ pool }: Services) {
         const { limit, cursor } = readPage(query)
         const { projectId } = projectOf(request)
         const found = await listPayments(pool, { projectId, limit: limit + 1, cursor })
-        const page = found.slice(0, limit)
-        const last = page.at(-1)
-        const payments = page.map(toPaymentItem)
-        if (found.length <= limit || last === undefined) {
-          return { payments, count: payments.length }
-        }
-        const nextPageToken = encodeCursor({ atMs: last.createdAt.getTime(), row: last.row })
-        return { payments, count: payments.length, nextPageToken }
+        const { page, next } = cutPage(found, limit, ({ createdAt }) => createdAt)
+        return { payments: page.map(toPaymentItem), count: page.length, ...next }
       },
       {
         query: PageQuery,

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { encodeCursor } from '../shared/cursor.ts'
 import { PROJECT_SCOPES } from '../shared/scopes.ts'
 import {
   AddressTakenError,
@@ -17,7 +16,7 @@ import {
 import type { Services } from './context.ts'
 import { badRequest, conflict, notFound } from './errors.ts'
 import { operation, PageQuery, Time } from './operation.ts'
-import { readPage } from './page.ts'
+import { cutPage, readPage } from './page.ts'
 
 const NAME_MAX_LENGTH = 200
 const Name = t.String({
@@ -172,16 +171,8 @@ function projectRoutes({ pool, config }: Services, collection: 'projects' | 'ide
       async ({ query }) => {
         const { limit, cursor } = readPage(query)
         const found = await listProjects(pool, { limit: limit + 1, cursor })
-        const page = found.slice(0, limit)
-        const last = page.at(-1)
-        const items = page.map(toView)
-        return {
-          [collection]: items,
-          count: items.length,
-          ...(found.length > limit && last !== undefined
-            ? { nextPageToken: encodeCursor({ atMs: last.createdAt.getTime(), row: last.row }) }
-            : {}),
-        }
+        const { page, next } = cutPage(found, limit, ({ createdAt }) => createdAt)
+        return { [collection]: page.map(toView), count: page.length, ...next }
       },
       {
         query: PageQuery,

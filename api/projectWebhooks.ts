@@ -1,6 +1,5 @@
 import { type Static, Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { encodeCursor } from '../shared/cursor.ts'
 import { EVENT_SCOPES, EVENT_TYPES, type EventType } from '../shared/events.ts'
 import {
   createProjectWebhook,
@@ -16,7 +15,7 @@ import {
 import { identityOf, type Services } from './context.ts'
 import { ApiError, badRequest, notFound } from './errors.ts'
 import { operation, PageQuery, Time } from './operation.ts'
-import { readPage } from './page.ts'
+import { cutPage, readPage } from './page.ts'
 import { readOutboundUrl } from './sellerInput.ts'
 
 const SECRET_MIN_LENGTH = 16
@@ -116,12 +115,8 @@ export function projectWebhookRoutes(services: Services) {
         const { limit, cursor } = readPage(query)
         const projectId = mayHear(request, [])
         const found = await listProjectWebhooks(pool, { projectId, limit: limit + 1, cursor })
-        const page = found.slice(0, limit)
-        const last = page.at(-1)
-        const answer = { webhooks: page.map(toView), count: page.length }
-        if (found.length <= limit || last === undefined) return answer
-        const nextPageToken = encodeCursor({ atMs: last.createdAt.getTime(), row: last.row })
-        return { ...answer, nextPageToken }
+        const { page, next } = cutPage(found, limit, ({ createdAt }) => createdAt)
+        return { webhooks: page.map(toView), count: page.length, ...next }
       },
       {
         query: PageQuery,

@@ -1,6 +1,5 @@
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { encodeCursor } from '../shared/cursor.ts'
 import { putEndpoint } from '../sql/endpointChanges.ts'
 import { endpointTotals, findEndpoint, listEndpoints } from '../sql/endpoints.ts'
 import { projectOf, type Services } from './context.ts'
@@ -14,7 +13,7 @@ import {
 } from './endpointView.ts'
 import { notFound } from './errors.ts'
 import { operation, PageQuery } from './operation.ts'
-import { readPage } from './page.ts'
+import { cutPage, readPage } from './page.ts'
 import { sellerChangeRoutes } from './sellerChanges.ts'
 import {
   Description,
@@ -112,18 +111,15 @@ function readRoutes({ pool }: Services) {
         const { limit, cursor } = readPage(query)
         const { projectId } = projectOf(request)
         const found = await listEndpoints(pool, { projectId, limit: limit + 1, cursor })
-        const page = found.slice(0, limit)
+        const { page, next } = cutPage(found, limit, ({ createdAt }) => createdAt)
         const totals = await endpointTotals(
           pool,
           page.map(({ id }) => id),
         )
-        const last = page.at(-1)
         return {
           endpoints: page.map((endpoint) => toEarningView(endpoint, totals.get(endpoint.id))),
           count: page.length,
-          ...(found.length > limit && last !== undefined
-            ? { nextPageToken: encodeCursor({ atMs: last.createdAt.getTime(), row: last.row }) }
-            : {}),
+          ...next,
         }
       },
       {

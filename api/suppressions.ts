@@ -1,12 +1,12 @@
 import { type Static, Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { type Cursor, encodeCursor } from '../shared/cursor.ts'
+import type { Cursor } from '../shared/cursor.ts'
 import type { Pool } from '../sql/db.ts'
 import { deleteSuppression, listSuppressions } from '../sql/suppressions.ts'
 import { projectOf, type Services } from './context.ts'
 import { notFound } from './errors.ts'
 import { operation, PageQuery, Time } from './operation.ts'
-import { readPage } from './page.ts'
+import { cutPage, readPage } from './page.ts'
 
 const SuppressionSchema = t.Object({
   address: t.String(),
@@ -82,16 +82,12 @@ export async function readSuppressions(
   { projectId, limit, cursor }: { projectId: string; limit: number; cursor: Cursor | null },
 ): Promise<Static<typeof SuppressionPage>> {
   const found = await listSuppressions(pool, projectId, { limit: limit + 1, cursor })
-  const page = found.slice(0, limit)
-  const last = page.at(-1)
+  const { page, next } = cutPage(found, limit, ({ createdAt }) => createdAt)
   const suppressions = page.map(({ row, createdAt, ...shown }) => ({
     ...shown,
     createdAt: createdAt.toISOString(),
   }))
-  const answer = { suppressions, count: page.length }
-  if (found.length <= limit || last === undefined) return answer
-  const nextPageToken = encodeCursor({ atMs: last.createdAt.getTime(), row: last.row })
-  return { ...answer, nextPageToken }
+  return { suppressions, count: page.length, ...next }
 }
 
 /** Lets mail go to an address again. @throws {ApiError} 404 */

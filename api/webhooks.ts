@@ -1,6 +1,5 @@
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { encodeCursor } from '../shared/cursor.ts'
 import { EVENT_SCOPES } from '../shared/events.ts'
 import {
   type Attempt,
@@ -14,7 +13,7 @@ import {
 import { identityOf, type Services } from './context.ts'
 import { ApiError, conflict, notFound } from './errors.ts'
 import { operation, PageQuery, Time } from './operation.ts'
-import { readPage } from './page.ts'
+import { cutPage, readPage } from './page.ts'
 
 const Status = t.Union(
   (['pending', 'delivered', 'aborted', 'exhausted'] as const).map((status) => t.Literal(status)),
@@ -152,15 +151,8 @@ export function webhookRoutes({ pool }: Services) {
           limit: limit + 1,
           cursor,
         })
-        const page = found.slice(0, limit)
-        const last = page.at(-1)
-        return {
-          deliveries: page.map(toView),
-          count: page.length,
-          ...(found.length > limit && last !== undefined
-            ? { nextPageToken: encodeCursor({ atMs: last.createdAt.getTime(), row: last.row }) }
-            : {}),
-        }
+        const { page, next } = cutPage(found, limit, ({ createdAt }) => createdAt)
+        return { deliveries: page.map(toView), count: page.length, ...next }
       },
       {
         query: ListQuery,

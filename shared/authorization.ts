@@ -79,6 +79,21 @@ export function normaliseSignature(signature: Hex): Hex | null {
 /** The call that deploys a wallet (ERC-6492). */
 export type WalletDeployment = { factory: Address; factoryData: Hex }
 
+/** An EIP-3009 transfer as it is settled; times in Unix seconds, the amount in atomic units. */
+export type Transfer = {
+  asset: Address
+  payer: Address
+  recipient: Address
+  amountAtomic: bigint
+  validAfter: bigint
+  validBefore: bigint
+  nonce: Hex
+  /** The form to broadcast. */
+  signature: Hex
+  /** Deploys the payer's wallet before the transfer; null where it is there, or is no contract. */
+  deployment: WalletDeployment | null
+}
+
 /** The parts of an ERC-6492 signature: the call, and the signature for the wallet that it deploys. */
 type Erc6492Parts = WalletDeployment & { signature: Hex }
 

@@ -1,5 +1,6 @@
 import type { Cursor } from '../shared/cursor.ts'
 import type { Queryable } from './db.ts'
+import { pageStart } from './pageStart.ts'
 
 /** Who does something, and in which request. */
 export type Actor = {
@@ -114,12 +115,7 @@ export type AuditFilter = {
 
 /** Entries of a project, newest first, at most `limit` after the cursor. */
 export async function listAudit(db: Queryable, filter: AuditFilter): Promise<AuditEntry[]> {
-  const values: unknown[] = [
-    filter.projectId,
-    filter.cursor === null ? 'infinity' : new Date(filter.cursor.atMs),
-    filter.cursor?.row ?? 0n,
-    filter.limit,
-  ]
+  const values: unknown[] = [filter.projectId, ...pageStart(filter.cursor), filter.limit]
   const conditions = [
     ['action = ?', filter.action],
     ["starts_with(action, ? || '.')", filter.category],
@@ -167,19 +163,6 @@ export async function deleteStaleAudit(db: Queryable): Promise<void> {
       `with oldest as (select row, at from audit_log order by row limit ${BATCH})
        delete from audit_log a using oldest o
        where a.row = o.row and o.at < clock_timestamp() - interval '${AUDIT_RETENTION_DAYS} days'`,
-    )
-    removed = rowCount ?? 0
-  }
-}
-
-/** Removes the entries of a deleted project, a batch a statement. */
-export async function purgeAudit(db: Queryable, projectId: string): Promise<void> {
-  for (let removed = BATCH; removed === BATCH; ) {
-    const { rowCount } = await db.query(
-      `delete from audit_log where row in (
-         select a.row from audit_log a join projects p on p.id = a.project_id
-         where a.project_id = $1 and p.deleted_at is not null limit ${BATCH})`,
-      [projectId],
     )
     removed = rowCount ?? 0
   }

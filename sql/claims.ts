@@ -1,5 +1,4 @@
-import type { Address, Hex } from 'viem'
-import type { WalletDeployment } from '../shared/authorization.ts'
+import type { Transfer } from '../shared/authorization.ts'
 import type { NetworkName } from '../shared/usdc.ts'
 import type { Queryable } from './db.ts'
 import { addJobsFrom } from './jobs.ts'
@@ -8,7 +7,7 @@ import { addJobsFrom } from './jobs.ts'
 export const PAYMENTS_CHANNEL = 'payments_changed'
 
 /** An authorization to be made ours. */
-export type NewClaim = {
+export type NewClaim = Transfer & {
   /** From `newPaymentId`. */
   id: string
   projectId: string
@@ -19,18 +18,6 @@ export type NewClaim = {
   description: string | null
   network: NetworkName
   chainId: number
-  asset: Address
-  payer: Address
-  recipient: Address
-  amountAtomic: bigint
-  /** Unix seconds. */
-  validAfter: bigint
-  validBefore: bigint
-  nonce: Hex
-  /** The form to broadcast. */
-  signature: Hex
-  /** How the payer's wallet comes to be, where it is not there yet. */
-  deployment: WalletDeployment | null
 }
 
 /** A claim as JSON, all numbers as decimal strings. */

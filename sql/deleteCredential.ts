@@ -22,18 +22,3 @@ export async function deleteCredential(
   })
   return rows[0]!.gone === 1
 }
-
-const PURGE_BATCH = 1_000
-
-/** Removes the vault of a deleted project, a batch a statement. */
-export async function purgeCredentials(db: Queryable, projectId: string): Promise<void> {
-  for (let removed = PURGE_BATCH; removed === PURGE_BATCH; ) {
-    const { rowCount } = await db.query(
-      `delete from credentials where row in (
-         select c.row from credentials c join projects p on p.id = c.project_id
-         where c.project_id = $1 and p.deleted_at is not null limit ${PURGE_BATCH})`,
-      [projectId],
-    )
-    removed = rowCount ?? 0
-  }
-}

@@ -1,6 +1,7 @@
 import type { Cursor } from '../shared/cursor.ts'
 import { type Pool, type Queryable, transaction } from './db.ts'
 import { postponeAttempt } from './deliveries.ts'
+import { pageStart } from './pageStart.ts'
 import { HAS_SECRET } from './webhookSecrets.ts'
 
 type DeliveryStatus = 'pending' | 'delivered' | 'aborted' | 'exhausted'
@@ -86,8 +87,7 @@ export type DeliveryFilter = {
 export async function listDeliveries(db: Queryable, filter: DeliveryFilter): Promise<Delivery[]> {
   const values: unknown[] = [
     filter.projectId,
-    filter.cursor === null ? 'infinity' : new Date(filter.cursor.atMs),
-    filter.cursor?.row ?? 0n,
+    ...pageStart(filter.cursor),
     filter.limit,
     filter.events,
   ]
@@ -205,21 +205,4 @@ export async function abortDeliveriesOf(
      from doomed where d.id = doomed.id and d.status = 'pending'`,
     [id, of.error],
   )
-}
-
-const PURGE_BATCH = 1_000
-
-/** Removes the delivery log of a deleted project, a batch a statement. */
-export async function purgeDeliveries(db: Queryable, projectId: string): Promise<void> {
-  let removed = PURGE_BATCH
-  while (removed === PURGE_BATCH) {
-    const { rows } = await db.query(
-      `delete from webhook_deliveries where id in (
-         select d.id from webhook_deliveries d join projects p on p.id = d.project_id
-         where d.project_id = $1 and p.deleted_at is not null limit ${PURGE_BATCH})
-       returning id`,
-      [projectId],
-    )
-    removed = rows.length
-  }
 }

@@ -1,11 +1,10 @@
 import { isDomain } from '../shared/address.ts'
 import { ConfigError, parseConfig } from '../shared/config.ts'
 import { txtStrings } from '../shared/dkim.ts'
-import { databaseUrl } from './databaseUrl.ts'
-import { createPool, isDatabaseUnavailable } from './db.ts'
+import { onDatabase } from './command.ts'
+import { isDatabaseUnavailable } from './db.ts'
 import { createDkimKey, listDkimKeys } from './dkimKeys.ts'
 import { createKeyringSource, masterKeys } from './keyring.ts'
-import { pendingMigrations } from './migrate.ts'
 
 /** `bun run dkim:new DOMAIN`: makes a key that signs the mail of a domain, and prints what its DNS must hold. */
 async function create(): Promise<void> {
@@ -14,17 +13,7 @@ async function create(): Promise<void> {
     throw new ConfigError('usage: bun run dkim:new DOMAIN, such as mail.example.com')
   }
   const config = parseConfig(process.env)
-  const pool = createPool({
-    url: databaseUrl(config),
-    size: 1,
-    name: 'purser dkim',
-    onError: () => {},
-  })
-  try {
-    const pending = await pendingMigrations(pool)
-    if (pending.length > 0) {
-      throw new ConfigError(`the database lacks ${pending.length} migrations: bun run migrate`)
-    }
+  await onDatabase(config, { name: 'purser dkim' }, async (pool) => {
     const [before] = await listDkimKeys(pool, domain)
     const keyring = await createKeyringSource(masterKeys(config))(pool)
     const { selector, record } = await createDkimKey(pool, keyring, domain)
@@ -36,9 +25,7 @@ async function create(): Promise<void> {
     process.stderr.write(
       `Publish this record. The key signs mail from @${domain} from now on.${overlap}\n`,
     )
-  } finally {
-    await pool.end()
-  }
+  })
 }
 
 try {

@@ -2,6 +2,7 @@ import type { Cursor } from '../shared/cursor.ts'
 import type { Rule, RuleScope } from '../shared/emailRules.ts'
 import { newRuleId } from '../shared/ids.ts'
 import { type Pool, type Queryable, transaction } from './db.ts'
+import { pageStart } from './pageStart.ts'
 
 /** Notified with an inbox address whenever its rules change. */
 export const RULES_CHANNEL = 'email_rules'
@@ -93,7 +94,7 @@ export async function listRules(
   const { rows } = await db.query<RuleRow>(
     `select * from email_rules where project_id = $1 and (created_at, row) < ($2::timestamptz, $3::bigint)
      order by created_at desc, row desc limit $4`,
-    [projectId, cursor === null ? 'infinity' : new Date(cursor.atMs), cursor?.row ?? 0n, limit],
+    [projectId, ...pageStart(cursor), limit],
   )
   return rows.map(toRule)
 }

@@ -1,5 +1,6 @@
 import type { Cursor } from '../shared/cursor.ts'
 import type { Queryable } from './db.ts'
+import { pageStart } from './pageStart.ts'
 
 export type VerificationStatus = 'pending' | 'verified' | 'failed' | 'unreachable'
 
@@ -78,12 +79,7 @@ export async function listEndpoints(
     text: `select ${ENDPOINT_COLUMNS} from seller_endpoints
            where project_id = $1 and deleted_at is null and (created_at, row) < ($2::timestamptz, $3::bigint)
            order by created_at desc, row desc limit $4`,
-    values: [
-      projectId,
-      cursor === null ? 'infinity' : new Date(cursor.atMs),
-      cursor?.row ?? 0n,
-      limit,
-    ],
+    values: [projectId, ...pageStart(cursor), limit],
   })
   return rows.map(toEndpoint)
 }

@@ -5,6 +5,7 @@ import type { DomainStatus, Findings } from '../shared/mailDomain.ts'
 import { type Pool, type Queryable, transaction } from './db.ts'
 import { createDkimKey, deleteDkimKeys } from './dkimKeys.ts'
 import { addJob } from './jobs.ts'
+import { pageStart } from './pageStart.ts'
 
 /** A mail domain of this service beside its own. */
 export type MailDomain = {
@@ -101,7 +102,7 @@ export async function listMailDomains(
   const { rows } = await db.query<DomainRow>(
     `select * from mail_domains where (created_at, row) < ($1::timestamptz, $2::bigint)
      order by created_at desc, row desc limit $3`,
-    [cursor === null ? 'infinity' : new Date(cursor.atMs), cursor?.row ?? 0n, limit],
+    [...pageStart(cursor), limit],
   )
   return rows.map(toDomain)
 }

@@ -3,6 +3,7 @@ import type { Cursor } from '../shared/cursor.ts'
 import type { Attachment } from '../shared/receivedMail.ts'
 import { messageIdHash } from '../shared/threading.ts'
 import { type Pool, type Queryable, transaction } from './db.ts'
+import { pageStart } from './pageStart.ts'
 
 type Direction = 'received' | 'sent'
 type DeliveryStatus = 'queued' | 'sent' | 'deferred' | 'bounced' | 'failed'
@@ -142,9 +143,8 @@ export function upperBound({ cursor, before }: Pick<MessageFilter, 'cursor' | 'b
   if (before !== null && (cursor === null || before.getTime() < cursor.atMs)) {
     return { at: before, row: 0n }
   }
-  return cursor === null
-    ? { at: 'infinity', row: 0n }
-    : { at: new Date(cursor.atMs), row: cursor.row }
+  const [at, row] = pageStart(cursor)
+  return { at, row }
 }
 
 const PAGE = `

@@ -1,14 +1,15 @@
 import type { Address, Hex } from 'viem'
-import type { WalletDeployment } from '../shared/authorization.ts'
+import type { Transfer } from '../shared/authorization.ts'
 import type { Cursor } from '../shared/cursor.ts'
 import type { NetworkName } from '../shared/usdc.ts'
 import type { X402Reason } from '../shared/x402.ts'
 import type { Queryable } from './db.ts'
+import { pageStart } from './pageStart.ts'
 
 type PaymentState = 'verified' | 'settled' | 'failed'
 
-/** One payment as it is stored. Times of the authorization are Unix seconds, amounts atomic units. */
-export type Payment = {
+/** One payment as it is stored; amounts are atomic units. */
+export type Payment = Transfer & {
   row: bigint
   id: string
   projectId: string
@@ -19,15 +20,6 @@ export type Payment = {
   resourceUrl: string
   network: NetworkName
   chainId: number
-  asset: Address
-  payer: Address
-  recipient: Address
-  amountAtomic: bigint
-  validAfter: bigint
-  validBefore: bigint
-  nonce: Hex
-  signature: Hex
-  deployment: WalletDeployment | null
   claimHead: bigint | null
   state: PaymentState
   failureStage: 'verify' | 'settle' | null
@@ -46,17 +38,7 @@ export type Payment = {
   finalizedAt: Date | null
 }
 
-type PaymentRow = {
-  row: string
-  id: string
-  project_id: string
-  endpoint_id: string | null
-  url_pattern: string | null
-  price_atomic: string | null
-  match_key: string | null
-  resource_url: string
-  network: NetworkName
-  chain_id: string
+type TransferRow = {
   asset: Address
   payer: Address
   recipient: Address
@@ -67,6 +49,19 @@ type PaymentRow = {
   signature: Hex
   factory: Address | null
   factory_data: Hex | null
+}
+
+type PaymentRow = TransferRow & {
+  row: string
+  id: string
+  project_id: string
+  endpoint_id: string | null
+  url_pattern: string | null
+  price_atomic: string | null
+  match_key: string | null
+  resource_url: string
+  network: NetworkName
+  chain_id: string
   claim_head: string | null
   state: PaymentState
   failure_stage: 'verify' | 'settle' | null
@@ -97,13 +92,21 @@ const SELECT_PAYMENT = `
 
 const bigintOrNull = (text: string | null): bigint | null => (text === null ? null : BigInt(text))
 
-/** The deployment that a row or a stored claim holds. */
-export const deploymentOf = (
-  row: Record<'factory' | 'factory_data', Hex | null>,
-): WalletDeployment | null =>
-  row.factory === null || row.factory_data === null
-    ? null
-    : { factory: row.factory, factoryData: row.factory_data }
+/** The transfer that a row or a stored claim holds. */
+export const transferOf = (row: TransferRow): Transfer => ({
+  asset: row.asset,
+  payer: row.payer,
+  recipient: row.recipient,
+  amountAtomic: BigInt(row.amount_atomic),
+  validAfter: BigInt(row.valid_after),
+  validBefore: BigInt(row.valid_before),
+  nonce: row.authorization_nonce,
+  signature: row.signature,
+  deployment:
+    row.factory === null || row.factory_data === null
+      ? null
+      : { factory: row.factory, factoryData: row.factory_data },
+})
 
 const toPayment = (row: PaymentRow): Payment => ({
   row: BigInt(row.row),
@@ -116,15 +119,7 @@ const toPayment = (row: PaymentRow): Payment => ({
   resourceUrl: row.resource_url,
   network: row.network,
   chainId: Number(row.chain_id),
-  asset: row.asset,
-  payer: row.payer,
-  recipient: row.recipient,
-  amountAtomic: BigInt(row.amount_atomic),
-  validAfter: BigInt(row.valid_after),
-  validBefore: BigInt(row.valid_before),
-  nonce: row.authorization_nonce,
-  signature: row.signature,
-  deployment: deploymentOf(row),
+  ...transferOf(row),
   claimHead: bigintOrNull(row.claim_head),
   state: row.state,
   failureStage: row.failure_stage,
@@ -181,12 +176,7 @@ export async function listPayments(
     text: `${SELECT_PAYMENT}
            where p.project_id = $1 and (p.created_at, p.row) < ($2::timestamptz, $3::bigint)
            order by p.created_at desc, p.row desc limit $4`,
-    values: [
-      projectId,
-      cursor === null ? 'infinity' : new Date(cursor.atMs),
-      cursor?.row ?? 0n,
-      limit,
-    ],
+    values: [projectId, ...pageStart(cursor), limit],
   })
   return rows.map(toPayment)
 }

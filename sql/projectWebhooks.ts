@@ -4,6 +4,7 @@ import type { EventType } from '../shared/events.ts'
 import { newWebhookId, newWebhookSecret } from '../shared/ids.ts'
 import { type Pool, type Queryable, transaction } from './db.ts'
 import { abortDeliveriesOf } from './deliveryLog.ts'
+import { pageStart } from './pageStart.ts'
 import { sealWebhookSecret } from './webhookSecrets.ts'
 
 /** Webhooks of one project. */
@@ -71,7 +72,7 @@ export async function listProjectWebhooks(
     `select ${COLUMNS} from project_webhooks
      where project_id = $1 and deleted_at is null and (created_at, row) < ($2::timestamptz, $3::bigint)
      order by created_at desc, row desc limit $4`,
-    [projectId, cursor === null ? 'infinity' : new Date(cursor.atMs), cursor?.row ?? 0n, limit],
+    [projectId, ...pageStart(cursor), limit],
   )
   return rows.map(toWebhook)
 }

@@ -8,6 +8,7 @@ import { notifyKeysChanged } from './events.ts'
 import { addJob } from './jobs.ts'
 import { insertProjectKey, revokeProjectKey } from './keys.ts'
 import { holdVerifiedDomain } from './mailDomains.ts'
+import { pageStart } from './pageStart.ts'
 
 type Purpose = 'SELLER' | 'BUYER'
 
@@ -140,7 +141,7 @@ export async function listProjects(
   const { rows } = await db.query<ProjectRow>(
     `${SELECT_PROJECT} and (p.created_at, p.row) < ($1::timestamptz, $2::bigint)
      order by p.created_at desc, p.row desc limit $3`,
-    [cursor === null ? 'infinity' : new Date(cursor.atMs), cursor?.row ?? 0n, limit],
+    [...pageStart(cursor), limit],
   )
   return rows.map(toProject)
 }

@@ -1,9 +1,5 @@
-import { purgeAudit } from './audit.ts'
 import { type Pool, transaction } from './db.ts'
-import { purgeCredentials } from './deleteCredential.ts'
-import { purgeDeliveries } from './deliveryLog.ts'
 import { deleteUnusedRawMails } from './rawMails.ts'
-import { purgeSuppressions } from './suppressions.ts'
 
 /** Rows removed in one transaction, so that a large inbox does not hold locks for minutes. */
 const PURGE_BATCH = 1_000
@@ -33,15 +29,11 @@ export async function purgeProject(pool: Pool, projectId: string): Promise<void>
       })
     }
   }
-  await purgeCredentials(pool, projectId)
-  await purgeAudit(pool, projectId)
-  await purgeSuppressions(pool, projectId)
-  await purgeDeliveries(pool, projectId)
-  for (const table of OWN_TABLES) {
+  for (const [table, key] of OWN_TABLES) {
     for (let removed = PURGE_BATCH; removed === PURGE_BATCH; ) {
       const { rowCount } = await pool.query(
-        `delete from ${table} where ctid = any (array(
-           select t.ctid from ${table} t join projects p on p.id = t.project_id
+        `delete from ${table} where ${key} = any (array(
+           select t.${key} from ${table} t join projects p on p.id = t.project_id
            where t.project_id = $1 and p.deleted_at is not null limit ${PURGE_BATCH}))`,
         [projectId],
       )
@@ -50,13 +42,17 @@ export async function purgeProject(pool: Pool, projectId: string): Promise<void>
   }
 }
 
-/** What is nobody's once mail and deliveries are gone. */
+/** What is nobody's once the mail is gone, and its key: `ctid` where that has several columns. */
 const OWN_TABLES = [
-  'threads',
-  'deleted_messages',
-  'email_rules',
-  'events',
-  'event_streams',
-  'project_webhooks',
-  'idempotency_keys',
+  ['credentials', 'row'],
+  ['audit_log', 'row'],
+  ['suppressions', 'row'],
+  ['webhook_deliveries', 'id'],
+  ['threads', 'row'],
+  ['deleted_messages', 'ctid'],
+  ['email_rules', 'id'],
+  ['events', 'ctid'],
+  ['event_streams', 'project_id'],
+  ['project_webhooks', 'id'],
+  ['idempotency_keys', 'ctid'],
 ] as const

@@ -1,9 +1,8 @@
 import { ConfigError, parseConfig } from '../shared/config.ts'
 import { Keyring } from '../shared/envelope.ts'
-import { databaseUrl } from './databaseUrl.ts'
-import { createPool, isDatabaseUnavailable } from './db.ts'
+import { onDatabase } from './command.ts'
+import { isDatabaseUnavailable } from './db.ts'
 import { keysInUse, masterKeys, registerMasterKeys } from './keyring.ts'
-import { pendingMigrations } from './migrate.ts'
 import { progressBar } from './progressBar.ts'
 import { BrokenRowsError, countStale, rotateMasterKey } from './rotation.ts'
 
@@ -14,17 +13,7 @@ import { BrokenRowsError, countStale, rotateMasterKey } from './rotation.ts'
 async function rotate(): Promise<void> {
   const config = parseConfig(process.env)
   const keys = masterKeys(config)
-  const pool = createPool({
-    url: databaseUrl(config),
-    size: 4,
-    name: 'purser rotate',
-    onError: () => {},
-  })
-  try {
-    const pending = await pendingMigrations(pool)
-    if (pending.length > 0) {
-      throw new ConfigError(`the database lacks ${pending.length} migrations: bun run migrate`)
-    }
+  await onDatabase(config, { name: 'purser rotate', size: 4 }, async (pool) => {
     // Says which key is wrong or missing, before anything is touched.
     await registerMasterKeys(pool, keys)
     const keyring = new Keyring(keys)
@@ -44,9 +33,7 @@ async function rotate(): Promise<void> {
     } else {
       process.stdout.write('it is the only key\n')
     }
-  } finally {
-    await pool.end()
-  }
+  })
 }
 
 try {

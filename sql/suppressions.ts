@@ -1,5 +1,6 @@
 import type { Cursor } from '../shared/cursor.ts'
 import type { Queryable } from './db.ts'
+import { pageStart } from './pageStart.ts'
 
 type Reason = 'bounce' | 'rejection'
 
@@ -61,12 +62,7 @@ export async function listSuppressions(
     text: `select row, address, reason, detail, message_id, created_at from suppressions
            where project_id = $1 and (created_at, row) < ($2::timestamptz, $3::bigint)
            order by created_at desc, row desc limit $4`,
-    values: [
-      projectId,
-      cursor === null ? 'infinity' : new Date(cursor.atMs),
-      cursor?.row ?? 0n,
-      limit,
-    ],
+    values: [projectId, ...pageStart(cursor), limit],
   })
   return rows.map((row) => ({
     row: BigInt(row.row),
@@ -89,13 +85,4 @@ export async function deleteSuppression(
     [projectId, address],
   )
   return rowCount === 1
-}
-
-/** Forgets the suppressions of a deleted project. */
-export async function purgeSuppressions(db: Queryable, projectId: string): Promise<void> {
-  await db.query(
-    `delete from suppressions where project_id = $1
-       and exists (select from projects where id = $1 and deleted_at is not null)`,
-    [projectId],
-  )
 }

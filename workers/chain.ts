@@ -1,6 +1,7 @@
 /** What the till asks of the chain, in the chain's own terms. Every function throws RpcTrouble when there is no answer. */
 import { type Address, type Hex, numberToHex, pad } from 'viem'
 import { z } from 'zod'
+import type { Transfer } from '../shared/authorization.ts'
 import { type UsdcNetwork, usdcNetworkOfChainId } from '../shared/usdc.ts'
 import { type Rpc, type RpcAnswer, RpcTrouble } from './rpc.ts'
 import { readSimulation, type Simulated } from './simulation.ts'
@@ -8,7 +9,6 @@ import {
   AUTHORIZATION_CANCELED,
   AUTHORIZATION_USED,
   authorizationStateData,
-  type Transfer,
   transferCall,
 } from './transfer.ts'
 

@@ -1,12 +1,11 @@
 import { addJob } from '../sql/jobs.ts'
 import { type Check, findCheck, passCheck, refuseCheck } from '../sql/paymentChecks.ts'
-import { deploymentOf } from '../sql/payments.ts'
+import { transferOf } from '../sql/payments.ts'
 import { hasCode, simulateNow } from './chain.ts'
 import { type ChainView, isKnown, type KnownChain } from './chainView.ts'
 import type { Task } from './pool.ts'
 import { RpcTrouble } from './rpc.ts'
 import { confirmRefusal } from './settler.ts'
-import type { Transfer } from './transfer.ts'
 
 const RETRY_MS = 500
 
@@ -50,20 +49,6 @@ async function judge(chain: KnownChain, check: Check): Promise<void> {
 /** Whether the operator pays for deployments by that factory. */
 const isDeployable = (chain: KnownChain, { factory }: Check['claim']): boolean =>
   factory !== null && chain.factories.has(factory.toLowerCase())
-
-function transferOf(claim: Check['claim']): Transfer {
-  return {
-    asset: claim.asset,
-    payer: claim.payer,
-    recipient: claim.recipient,
-    amountAtomic: BigInt(claim.amount_atomic),
-    validAfter: BigInt(claim.valid_after),
-    validBefore: BigInt(claim.valid_before),
-    nonce: claim.authorization_nonce,
-    signature: claim.signature,
-    deployment: deploymentOf(claim),
-  }
-}
 
 async function retry(view: ChainView, checkId: string): Promise<void> {
   await addJob(view.pool, {

@@ -1,8 +1,8 @@
 /** What the chain's answer to a simulated transfer means. */
 import { decodeErrorResult, type Hex, parseAbi } from 'viem'
+import type { Transfer } from '../shared/authorization.ts'
 import type { X402Reason } from '../shared/x402.ts'
 import type { RpcAnswer } from './rpc.ts'
-import type { Transfer } from './transfer.ts'
 import { readTrial } from './walletDeployment.ts'
 
 /** Why the token refuses a transfer, as far as it concerns us. */

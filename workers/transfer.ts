@@ -7,7 +7,7 @@ import {
   parseEventLogs,
   toEventSelector,
 } from 'viem'
-import type { WalletDeployment } from '../shared/authorization.ts'
+import type { Transfer } from '../shared/authorization.ts'
 import { deployAndCharge } from './walletDeployment.ts'
 
 const TOKEN_ABI = parseAbi([
@@ -20,20 +20,6 @@ const TOKEN_ABI = parseAbi([
 
 export const AUTHORIZATION_USED = toEventSelector('AuthorizationUsed(address,bytes32)')
 export const AUTHORIZATION_CANCELED = toEventSelector('AuthorizationCanceled(address,bytes32)')
-
-/** An EIP-3009 transfer; times in Unix seconds, the amount in atomic units. */
-export type Transfer = {
-  asset: Address
-  payer: Address
-  recipient: Address
-  amountAtomic: bigint
-  validAfter: bigint
-  validBefore: bigint
-  nonce: Hex
-  signature: Hex
-  /** Deploys the payer's wallet before the transfer; null where it is there, or is no contract. */
-  deployment: WalletDeployment | null
-}
 
 /** A transfer signed by an account: 102,856 gas were measured for a new recipient. */
 const ACCOUNT_GAS = 160_000n

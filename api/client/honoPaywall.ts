@@ -1,4 +1,5 @@
-import { createPaywall, NO_STORE, type PaywallOptions, resourceOf, UNAVAILABLE } from './paywall.ts'
+import { NO_STORE, type PaywallOptions } from './paywall.ts'
+import { createWebPaywall } from './webPaywall.ts'
 
 /** What is used of Hono's context. */
 type HonoContext = {
@@ -15,25 +16,13 @@ type HonoContext = {
 export function requirePayment(
   options: PaywallOptions,
 ): (context: HonoContext, next: () => Promise<void>) => Promise<Response | undefined> {
-  const judge = createPaywall(options)
+  const judge = createWebPaywall(options)
   return async (context, next) => {
-    const { protocol, host, pathname: path } = new URL(context.req.url)
-    const header = (name: string) => context.req.header(name)
-    const seen = { protocol: protocol.slice(0, -1), host, path }
-    const verdict = await judge({
-      payment: header('x-payment') ?? null,
-      resource: resourceOf(options, seen, header),
-    })
-    if (verdict.kind === 'required') {
-      return Response.json(verdict.challenge, { status: 402, headers: NO_STORE })
-    }
-    if (verdict.kind === 'unavailable') {
-      const headers = { ...NO_STORE, 'retry-after': String(verdict.retryAfterS) }
-      return Response.json(UNAVAILABLE, { status: 503, headers })
-    }
+    const judged = await judge(context.req.url, (name) => context.req.header(name))
+    if (judged.refusal !== null) return judged.refusal
     await next()
     context.header('cache-control', NO_STORE['cache-control'])
-    context.header('x-payment-response', verdict.grant.paymentResponse)
+    context.header('x-payment-response', judged.grant.paymentResponse)
     return undefined
   }
 }

@@ -1,6 +1,5 @@
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { encodeCursor } from '../../shared/cursor.ts'
 import { findMessageHtml, listHtmlMessages } from '../../sql/messageHtml.ts'
 import { listMessages } from '../../sql/messages.ts'
 import { findProject } from '../../sql/projects.ts'
@@ -10,7 +9,7 @@ import { notFound } from '../errors.ts'
 import { MessageParams } from '../messages.ts'
 import { toWhole } from '../messageView.ts'
 import { PageQuery } from '../operation.ts'
-import { readPage } from '../page.ts'
+import { nextPage, readPage } from '../page.ts'
 import { readThread, readThreads, THREAD_MESSAGES_DEFAULT, ThreadParams } from '../threads.ts'
 import { consoleOperation } from './consoleOperation.ts'
 import { framedHtml } from './framedHtml.ts'
@@ -74,12 +73,9 @@ export function consoleMailRoutes({ pool }: Services) {
           cursor,
           limit,
         })
-        const last = messages.at(-1)
         return {
           messages: messages.map((message) => ({ ...toWhole(message), text: undefined })),
-          ...(more && last !== undefined
-            ? { nextPageToken: encodeCursor({ atMs: last.createdAt.getTime(), row: last.row }) }
-            : {}),
+          ...nextPage(messages, more, ({ createdAt }) => createdAt),
         }
       },
       { params: Project, query: PageQuery, detail: consoleOperation() },

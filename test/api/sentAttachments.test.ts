@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import PostalMime from 'postal-mime'
 import { callTool, connectMcp } from '../support/mcp.ts'
+import { sunkAt } from '../support/outbound.ts'
 import {
   type Agent,
   messagePath,
@@ -10,7 +11,6 @@ import {
   waitForMessages,
 } from '../support/service.ts'
 import { type Sink, startSink } from '../support/sink.ts'
-import { waitFor } from '../support/waitFor.ts'
 
 let sink: Sink
 let service: TestService
@@ -31,10 +31,6 @@ const file = (content: Buffer | string, more: object = {}) => ({
   content: Buffer.from(content).toString('base64'),
   ...more,
 })
-const sunk = (messageId: string) =>
-  waitFor(`${messageId} at the sink`, () =>
-    sink.mails.find((mail) => mail.email.messageId === messageId),
-  )
 const bytesOf = async (agent: Agent, messageId: string, attachmentId: string) => {
   const response = await fetch(
     `${service.url}${messagePath(messageId)}/attachments/${attachmentId}`,
@@ -81,7 +77,7 @@ test('attachments go out byte for byte, and get-message shows them', async () =>
   ])
   const stored = await bytesOf(agent, body.messageId, 'att_1')
   expect(stored.bytes.equals(data)).toBe(true)
-  const { email, raw } = await sunk(body.messageId)
+  const { email, raw } = await sunkAt(sink, body.messageId)
   expect(raw.replace(/\r\n/g, '')).not.toMatch(/[\r\n]/)
   expect(raw).toContain('multipart/related')
   const [pdf, pixel, empty] = ['Übersicht "März".pdf', 'p.gif', 'empty.txt'].map(
@@ -129,7 +125,7 @@ test('a message inside a message travels as it is, or as bytes where it must not
       file(rough, { filename: 'rough.eml', contentType: 'message/rfc822' }),
     ],
   })
-  const { raw } = await sunk(body.messageId)
+  const { raw } = await sunkAt(sink, body.messageId)
   const email = await PostalMime.parse(Buffer.from(raw, 'latin1'), { forceRfc822Attachments: true })
   expect(email.attachments.map(({ filename, mimeType }) => [filename, mimeType])).toEqual([
     ['plain.eml', 'message/rfc822'],
@@ -189,7 +185,7 @@ test('the largest mail goes out; a body is large for its attachments alone', asy
   const content = randomBytes(25 * 1024 * 1024)
   const sent = await agent.post('/v0/messages/send', { ...MAIL, attachments: [file(content)] })
   expect(sent.status).toBe(201)
-  const { email } = await sunk(sent.body.messageId)
+  const { email } = await sunkAt(sink, sent.body.messageId)
   expect(Buffer.from(email.attachments[0]!.content as ArrayBuffer).equals(content)).toBe(true)
   const text = 'x'.repeat(2 * 1024 * 1024)
   expect((await agent.post('/v0/messages/send', { ...MAIL, text })).status).toBe(413)

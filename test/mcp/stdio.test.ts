@@ -2,10 +2,9 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
-import { callTool, failTool } from '../support/mcp.ts'
+import { callTool, cancelUnderWay, failTool } from '../support/mcp.ts'
 import { startProcess } from '../support/process.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { waitFor } from '../support/waitFor.ts'
 
 let service: TestService
 beforeAll(async () => {
@@ -62,44 +61,18 @@ test('what goes wrong on the way is the answer of the call, in words', async () 
   await using mcp = await connect({ PURSER_API_KEY: agent.key, PURSER_URL: service.url })
   await service.platform.post(`/v0/platform/projects/${agent.project.id}/rotate-key`)
   expect(await failTool(mcp, 'whoami')).toBe('unauthorized: Invalid API key.')
-  expect(mcp.listTools()).rejects.toThrow('unauthorized: Invalid API key.')
+  await expect(mcp.listTools()).rejects.toThrow('unauthorized: Invalid API key.')
 })
 
 test('a service that is not there is said so', async () => {
   const env = { PURSER_API_KEY: `loid-${'0'.repeat(64)}`, PURSER_URL: 'http://127.0.0.1:1' }
-  expect(connect(env)).rejects.toThrow('Could not reach http://127.0.0.1:1: is it running?')
+  await expect(connect(env)).rejects.toThrow('Could not reach http://127.0.0.1:1: is it running?')
 })
 
 test('a cancelled call is let go of, and the next one is served', async () => {
   const agent = await service.newAgent()
   await using mcp = await connect({ PURSER_API_KEY: agent.key, PURSER_URL: service.url })
-  const { messageId } = await callTool(mcp, 'mail.send', {
-    to: ['a@example.com'],
-    subject: 's',
-    text: 't',
-  })
-  const locker = await service.database.pool.connect()
-  try {
-    await locker.query('begin')
-    await locker.query('select from messages where message_id = $1 for update', [messageId])
-    const abort = new AbortController()
-    const args = { messageId, addLabels: ['late'] }
-    const underWay = mcp.callTool({ name: 'mail.update_labels', arguments: args }, undefined, {
-      signal: abort.signal,
-    })
-    await waitFor('the call to wait for the row', async () => {
-      const { rows } = await service.database.pool.query(
-        `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
-      )
-      return rows.length > 0
-    })
-    abort.abort('enough')
-    expect(underWay).rejects.toThrow('enough')
-    expect((await callTool(mcp, 'whoami')).projectId).toBe(agent.project.id)
-  } finally {
-    await locker.query('commit')
-    locker.release()
-  }
+  await cancelUnderWay(mcp, agent, service.database)
 })
 
 test('a wrong setting ends it with one line that names it', async () => {

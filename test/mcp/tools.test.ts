@@ -203,7 +203,7 @@ test('a wrong call is a tool error that says how to mend it', async () => {
   expect(_meta).toEqual({
     'purser/error': { error: 'not_found', message: 'Message not found', status: 404 },
   })
-  expect(mcp.callTool({ name: 'mail.burn', arguments: {} })).rejects.toThrow(
+  await expect(mcp.callTool({ name: 'mail.burn', arguments: {} })).rejects.toThrow(
     'Unknown tool: mail.burn',
   )
 })

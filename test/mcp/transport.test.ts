@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { LATEST_PROTOCOL_VERSION } from '@modelcontextprotocol/sdk/types.js'
-import { callTool, connectMcp } from '../support/mcp.ts'
+import { callTool, cancelUnderWay, connectMcp } from '../support/mcp.ts'
 import { type Agent, startTestService, type TestService } from '../support/service.ts'
 import { waitFor } from '../support/waitFor.ts'
 
@@ -178,34 +178,7 @@ test('each call counts once against the limit of REST, also in a batch', async (
 
 test('a call that its client cancels hurts no other, and what it began is done once', async () => {
   await using mcp = await connectMcp(service.url, agent.key)
-  const { messageId } = await callTool(mcp, 'mail.send', {
-    to: ['a@example.com'],
-    subject: 's',
-    text: 't',
-  })
-  const locker = await service.database.pool.connect()
-  try {
-    await locker.query('begin')
-    await locker.query('select from messages where message_id = $1 for update', [messageId])
-    const abort = new AbortController()
-    const underWay = mcp.callTool(
-      { name: 'mail.update_labels', arguments: { messageId, addLabels: ['late'] } },
-      undefined,
-      { signal: abort.signal },
-    )
-    await waitFor('the call to wait for the row', async () => {
-      const { rows } = await service.database.pool.query(
-        `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
-      )
-      return rows.length > 0
-    })
-    abort.abort('changed my mind')
-    expect(underWay).rejects.toThrow('changed my mind')
-    expect((await callTool(mcp, 'whoami')).projectId).toBe(agent.project.id)
-  } finally {
-    await locker.query('commit')
-    locker.release()
-  }
+  const messageId = await cancelUnderWay(mcp, agent, service.database)
   const labels = await waitFor('the label', async () => {
     const message = await callTool(mcp, 'mail.get_message', { messageId })
     return message.labels.includes('late') ? message.labels : null

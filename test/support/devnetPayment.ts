@@ -42,6 +42,7 @@ export const gasWallet = privateKeyToAccount(DEVNET_ACCOUNTS.gasWallet.privateKe
 export const payTo = DEVNET_ACCOUNTS.payTo.address
 
 let nonces = 0
+/** An authorization to pay the price, valid for a minute. */
 export function authorize(changes: Partial<Authorization> = {}): Authorization {
   const nowS = BigInt(Math.floor(Date.now() / 1000))
   nonces += 1

@@ -1,6 +1,10 @@
+import { expect } from 'bun:test'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
+import type { TestDatabase } from './database.ts'
+import type { Agent } from './service.ts'
+import { waitFor } from './waitFor.ts'
 
 /** The official client, connected with a key. It checks every answer against the tool's output schema. */
 export async function connectMcp(
@@ -34,3 +38,40 @@ export async function failTool(client: Client, name: string, args: object = {}):
 /** The text of a tool's result. */
 export const textOf = (result: any): string =>
   result.content.map((block: { text: string }) => block.text).join('\n')
+
+/**
+ * Cancels a call that is under way, for it waits for a row that is locked: it fails at once, and another is served
+ * before the row is free.
+ * @returns the message that the call was to label `late`.
+ */
+export async function cancelUnderWay(
+  client: Client,
+  agent: Agent,
+  { pool }: TestDatabase,
+): Promise<string> {
+  const mail = { to: ['a@example.com'], subject: 's', text: 't' }
+  const { messageId } = await callTool(client, 'mail.send', mail)
+  const locker = await pool.connect()
+  try {
+    await locker.query('begin')
+    await locker.query('select from messages where message_id = $1 for update', [messageId])
+    const abort = new AbortController()
+    const args = { messageId, addLabels: ['late'] }
+    const underWay = client.callTool({ name: 'mail.update_labels', arguments: args }, undefined, {
+      signal: abort.signal,
+    })
+    await waitFor('the call to wait for the row', async () => {
+      const { rows } = await pool.query(
+        `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
+      )
+      return rows.length > 0
+    })
+    abort.abort('changed my mind')
+    await expect(underWay).rejects.toThrow('changed my mind')
+    expect((await callTool(client, 'whoami')).projectId).toBe(agent.project.id)
+  } finally {
+    await locker.query('commit')
+    locker.release()
+  }
+  return messageId
+}

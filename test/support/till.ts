@@ -19,6 +19,7 @@ import { RUNNERS } from '../../workers/main.ts'
 import { startPool } from '../../workers/pool.ts'
 import { startTill, type Till } from '../../workers/till.ts'
 import { captureTransport } from '../../workers/transport.ts'
+import { authorize } from './devnetPayment.ts'
 import { fakeLookUp } from './fakeLookUp.ts'
 import {
   type Agent,
@@ -208,20 +209,6 @@ export async function fund(client: DevnetClient, to: Address, amountAtomic: bigi
   await client.waitForTransactionReceipt({ hash })
 }
 
-/** An authorization to pay the price, valid for a minute. */
-function authorize(changes: Partial<Authorization> = {}): Authorization {
-  const nowS = BigInt(Math.floor(Date.now() / 1000))
-  return {
-    from: payer.address,
-    to: payTo,
-    value: 10_000n,
-    validAfter: nowS - 600n,
-    validBefore: nowS + 60n,
-    nonce: toHex(crypto.getRandomValues(new Uint8Array(32))),
-    ...changes,
-  }
-}
-
 export type SignedPayment = { authorization: Authorization; signature: Hex; header: string }
 
 /** Signs an authorization as the payer would, and writes the header. */
@@ -232,7 +219,8 @@ export async function pay(
     network = SEPOLIA,
   }: { account?: PrivateKeyAccount; network?: UsdcNetwork } = {},
 ): Promise<SignedPayment> {
-  const authorization = authorize({ from: account.address, ...changes })
+  const nonce = toHex(crypto.getRandomValues(new Uint8Array(32)))
+  const authorization = authorize({ from: account.address, nonce, ...changes })
   const signature = await account.signTypedData(authorizationTypedData(authorization, network))
   return { authorization, signature, header: headerOf(authorization, signature) }
 }

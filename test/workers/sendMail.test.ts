@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
+import { hurry, sendMail, sunkAt, untilStatus } from '../support/outbound.ts'
 import {
-  type Agent,
   messagePath,
   startTestService,
   type TestService,
@@ -25,44 +25,6 @@ afterAll(async () => {
   await sink[Symbol.asyncDispose]()
 })
 
-const send = async (agent: Agent, body: object) => {
-  const answer = await agent.post('/v0/messages/send', {
-    to: ['ada@example.com'],
-    subject: 'S',
-    text: 'T',
-    ...body,
-  })
-  expect(answer.status).toBe(201)
-  return answer.body
-}
-
-const sunk = (messageId: string) =>
-  waitFor(`${messageId} at the sink`, () =>
-    sink.mails.find((mail) => mail.email.messageId === messageId),
-  )
-
-const statusOf = (agent: Agent, messageId: string, wanted: string) =>
-  waitFor(`${messageId} to be ${wanted}`, async () => {
-    const { body } = await agent.get(messagePath(messageId))
-    return body.deliveryStatus === wanted ? body : null
-  })
-
-/** Brings the next attempt of a deferred message forward to now. */
-async function hurry(messageId: string): Promise<void> {
-  const { pool } = service.database
-  await pool.query(
-    `update outbound_mails set next_attempt_at = clock_timestamp()
-     where message_row = (select row from messages where message_id = $1)`,
-    [messageId],
-  )
-  await pool.query(
-    `select graphile_worker.reschedule_jobs(array(
-       select id from graphile_worker.jobs where key = 'send_mail:' || (select row from messages where message_id = $1)
-     ), run_at := now())`,
-    [messageId],
-  )
-}
-
 test('send answers at once, and the message goes out as composed', async () => {
   const agent = await service.newAgent()
   const { status, body } = await agent.post('/v0/messages/send', {
@@ -84,7 +46,7 @@ test('send answers at once, and the message goes out as composed', async () => {
     labels: ['sent'],
     createdAt: expect.stringMatching(/\.\d{3}Z$/),
   })
-  const { email, raw, to, from } = await sunk(body.messageId)
+  const { email, raw, to, from } = await sunkAt(sink, body.messageId)
   expect(from).toBe(agent.address)
   expect(to.toSorted()).toEqual(['ada@example.com', 'carl@example.com', 'hidden@example.com'])
   expect(raw).not.toContain('hidden')
@@ -98,7 +60,7 @@ test('send answers at once, and the message goes out as composed', async () => {
   ])
   expect(email.from).toEqual({ address: agent.address, name: `Agent ${agent.address}` })
   expect(Date.parse(email.date!)).toBe(Math.floor(Date.parse(body.createdAt) / 1000) * 1000)
-  const whole = await statusOf(agent, body.messageId, 'sent')
+  const whole = await untilStatus(agent, body.messageId, 'sent')
   expect(whole.deliveryError).toBeNull()
   expect('extractedText' in whole).toBe(false)
 })
@@ -127,7 +89,7 @@ test('a conversation: their mail, our reply, their answer make one thread, right
     labels: ['sent'],
     createdAt: expect.any(String),
   })
-  const { email, to } = await sunk(reply.messageId)
+  const { email, to } = await sunkAt(sink, reply.messageId)
   expect(to).toEqual(['office@example.com'])
   expect(email.inReplyTo).toBe('<q2@example.com>')
   expect(email.references?.split(/\s+/)).toEqual([
@@ -168,7 +130,7 @@ test('References keep the full chain', async () => {
   )
   await waitForMessages(agent, 1)
   const { body } = await agent.post(`${messagePath('<end@example.com>')}/reply`, { text: 'x' })
-  const { raw } = await sunk(body.messageId)
+  const { raw } = await sunkAt(sink, body.messageId)
   const header = /^References: ([\s\S]*?)\r\n(?! )/m.exec(raw)?.[1]
   expect(header?.split(/\r\n /)).toEqual([...chain, '<end@example.com>'])
   expect(Math.max(...raw.split('\r\n').map((line) => line.length))).toBeLessThanOrEqual(998)
@@ -189,7 +151,7 @@ test('replyAll reaches the others, never ourselves', async () => {
     text: 'x',
     replyAll: true,
   })
-  const { to, email } = await sunk(body.messageId)
+  const { to, email } = await sunkAt(sink, body.messageId)
   expect(to.toSorted()).toEqual(['ada@example.com', 'bob@example.com', 'carl@example.com'])
   expect(email.to?.map(({ address }) => address)).toEqual(['ada@example.com'])
 })
@@ -197,26 +159,26 @@ test('replyAll reaches the others, never ourselves', async () => {
 test('4xx is tried again later with the same message, and then goes out once', async () => {
   const agent = await service.newAgent()
   sink.refuseRecipient = () => ({ code: 451, message: 'greylisted' })
-  const { messageId } = await send(agent, {})
-  const deferred = await statusOf(agent, messageId, 'deferred')
+  const { messageId } = await sendMail(agent)
+  const deferred = await untilStatus(agent, messageId, 'deferred')
   expect(deferred.deliveryError).toContain('451')
   sink.refuseRecipient = () => null
   sink.refuseData = () => ({ code: 452, message: 'full' })
-  await hurry(messageId)
+  await hurry(service, messageId)
   await waitFor('a second refusal', async () => {
-    return (await statusOf(agent, messageId, 'deferred')).deliveryError.includes('452')
+    return (await untilStatus(agent, messageId, 'deferred')).deliveryError.includes('452')
   })
   sink.refuseData = () => null
-  await hurry(messageId)
-  await statusOf(agent, messageId, 'sent')
+  await hurry(service, messageId)
+  await untilStatus(agent, messageId, 'sent')
   expect(sink.mails.filter((mail) => mail.email.messageId === messageId)).toHaveLength(1)
 })
 
 test('5xx is final and visible', async () => {
   const agent = await service.newAgent()
   sink.refuseRecipient = () => ({ code: 550, message: '5.1.1 no such user' })
-  const { messageId } = await send(agent, {})
-  const { deliveryError } = await statusOf(agent, messageId, 'failed')
+  const { messageId } = await sendMail(agent)
+  const { deliveryError } = await untilStatus(agent, messageId, 'failed')
   expect(deliveryError).toContain('ada@example.com: 550 5.1.1 no such user')
   const { rows } = await service.database.pool.query(
     `select o.state, o.attempt from outbound_mails o join messages m on m.row = o.message_row where m.message_id = $1`,
@@ -231,14 +193,14 @@ test('of three recipients only the deferred one is tried again', async () => {
     if (address.startsWith('later')) return { code: 450, message: 'later' }
     return address.startsWith('never') ? { code: 550, message: 'no' } : null
   }
-  const { messageId } = await send(agent, {
+  const { messageId } = await sendMail(agent, {
     to: ['now@example.com', 'later@example.com', 'never@example.com'],
   })
-  const first = await sunk(messageId)
+  const first = await sunkAt(sink, messageId)
   expect(first.to).toEqual(['now@example.com'])
-  await statusOf(agent, messageId, 'failed')
+  await untilStatus(agent, messageId, 'failed')
   sink.refuseRecipient = () => null
-  await hurry(messageId)
+  await hurry(service, messageId)
   const second = await waitFor(
     'the second delivery',
     () => sink.mails.filter((mail) => mail.email.messageId === messageId)[1],
@@ -255,20 +217,20 @@ test('a smarthost that cannot be reached is no verdict; after 24 h it is given u
     subject: 's',
     text: 't',
   })
-  await statusOf(agent, body.messageId, 'deferred')
+  await untilStatus(agent, body.messageId, 'deferred')
   await away.database.pool.query(
     `update outbound_mails set accepted_at = accepted_at - interval '24 hours', next_attempt_at = now()`,
   )
   await away.database.pool.query(
     `select graphile_worker.reschedule_jobs(array(select id from graphile_worker.jobs), run_at := now())`,
   )
-  const { deliveryError } = await statusOf(agent, body.messageId, 'failed')
+  const { deliveryError } = await untilStatus(agent, body.messageId, 'failed')
   expect(deliveryError).toContain('given up after 24 h')
 })
 
 test('mail from one inbox to another arrives, in its own thread there; to an unknown one it fails', async () => {
   const [one, two] = [await service.newAgent(), await service.newAgent()]
-  const sent = await send(one, {
+  const sent = await sendMail(one, {
     to: [two.address.toUpperCase(), two.address.replace('@', '+tag@')],
     subject: 'Hello',
     text: 'Neighbour.',
@@ -283,15 +245,17 @@ test('mail from one inbox to another arrives, in its own thread there; to an unk
     labels: ['received', 'unread'],
   })
   expect(items[0].threadId).not.toBe(sent.threadId)
-  await statusOf(one, sent.messageId, 'sent')
+  await untilStatus(one, sent.messageId, 'sent')
   const reply = (await two.post(`${messagePath(sent.messageId)}/reply`, { text: 'Hello back.' }))
     .body
   const back = (await waitForMessages(one, 2)).find(
     (message) => message.messageId === reply.messageId,
   )
   expect(back.threadId).toBe(sent.threadId)
-  const lost = await send(one, { to: ['nobody@mail.test'] })
-  expect((await statusOf(one, lost.messageId, 'failed')).deliveryError).toContain('No such inbox')
+  const lost = await sendMail(one, { to: ['nobody@mail.test'] })
+  expect((await untilStatus(one, lost.messageId, 'failed')).deliveryError).toContain(
+    'No such inbox',
+  )
   expect(sink.mails.some((mail) => mail.email.messageId === sent.messageId)).toBe(false)
 })
 
@@ -339,7 +303,7 @@ test('nothing that is sent can add a recipient or a header', async () => {
   const { body } = await agent.post(`${messagePath('<inject@example.com>')}/reply`, {
     text: 'x\r\rfoo\n.\nbar',
   })
-  const { raw, to } = await sunk(body.messageId)
+  const { raw, to } = await sunkAt(sink, body.messageId)
   expect(to).toEqual(['ada@example.com'])
   expect(raw.split('\r\n\r\n')[0]).not.toMatch(/^bcc/im)
 })

@@ -3,8 +3,7 @@ import { choice, field, openDialog } from './dialog.ts'
 import { h } from './dom.ts'
 import { moment } from './format.ts'
 import { type LiveList, liveList } from './live.ts'
-import { pageQuery } from './screen.ts'
-import type { EmailRule, Page, Project } from './types.ts'
+import type { EmailRule, Project } from './types.ts'
 import { badge, button, empty, section, table, toast } from './ui.ts'
 
 /** What a scope of a rule is about. */
@@ -17,10 +16,10 @@ const SCOPES: readonly (readonly [EmailRule['scope'], string])[] = [
 /** Whom the inbox of a project hears, writes to and answers. */
 export function emailRules(project: Project, signal: AbortSignal): HTMLElement {
   const path = at`/projects/${project.projectId}/v0/email-rules`
-  const rules: LiveList = liveList({
+  const rules: LiveList = liveList<'rules', EmailRule>({
     name: 'rules',
     signal,
-    load: (pageToken) => ask<Page<'rules', EmailRule>>(path + pageQuery(pageToken), { signal }),
+    path: path,
     none: () => empty('No rules', 'The inbox hears, writes to and answers everybody.'),
     draw: (found) => ruleTable(found, (rule) => removeRule(path, rule, rules.refresh)),
   })

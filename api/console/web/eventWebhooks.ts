@@ -3,8 +3,8 @@ import { checks, field, openDialog, showOnce } from './dialog.ts'
 import { h } from './dom.ts'
 import { moment } from './format.ts'
 import { type LiveList, liveList } from './live.ts'
-import { pageQuery, projectLink } from './screen.ts'
-import type { EventWebhook, Page, Project } from './types.ts'
+import { projectLink } from './screen.ts'
+import type { EventWebhook, Project } from './types.ts'
 import { button, empty, section, table, toast } from './ui.ts'
 
 const EVENTS: readonly (readonly [string, string])[] = [
@@ -20,11 +20,10 @@ const URL_MAX_LENGTH = 2_000
 /** Where the events of a project are sent to. */
 export function eventWebhooks(project: Project, signal: AbortSignal): HTMLElement {
   const path = at`/projects/${project.projectId}/v0/webhooks`
-  const webhooks: LiveList = liveList({
+  const webhooks: LiveList = liveList<'webhooks', EventWebhook>({
     name: 'webhooks',
     signal,
-    load: (pageToken) =>
-      ask<Page<'webhooks', EventWebhook>>(path + pageQuery(pageToken), { signal }),
+    path: path,
     none: () => empty('No webhooks', 'Register a URL to be told of mail and payments.'),
     draw: (found) => webhookTable(found, (one) => remove(path, one, webhooks.refresh)),
   })

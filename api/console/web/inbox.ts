@@ -1,10 +1,10 @@
-import { ask, at } from './ask.ts'
+import { at } from './ask.ts'
 import { h } from './dom.ts'
 import { count, moment } from './format.ts'
 import { liveList } from './live.ts'
-import { ofProject, pageQuery, projectLink } from './screen.ts'
+import { ofProject, projectLink } from './screen.ts'
 import { foundList, searchBox } from './search.ts'
-import type { Message, Page, Project, Thread } from './types.ts'
+import type { Message, Project, Thread } from './types.ts'
 import { badge, deliveryBadge, empty, notice, table } from './ui.ts'
 
 const REFRESH_MS = 2_000
@@ -40,15 +40,11 @@ export const inbox = ofProject('inbox', (project, { signal, query }) => {
 })
 
 const threadList = (project: Project, signal: AbortSignal): HTMLElement =>
-  liveList({
+  liveList<'threads', Thread>({
     name: 'threads',
     signal,
     everyMs: REFRESH_MS,
-    load: (pageToken, watching) =>
-      ask<Page<'threads', Thread>>(
-        at`/projects/${project.projectId}/threads` + pageQuery(pageToken),
-        { watching, signal },
-      ),
+    path: at`/projects/${project.projectId}/threads`,
     none: () =>
       empty('No mail yet', [
         'What is sent to ',
@@ -94,15 +90,11 @@ export const outgoing = ofProject('outgoing', (project, { signal, session }) => 
         ' to send it.',
       )
     : null,
-  liveList({
+  liveList<'messages', Message>({
     name: 'messages',
     signal,
     everyMs: REFRESH_MS,
-    load: (pageToken, watching) =>
-      ask<Page<'messages', Message>>(
-        at`/projects/${project.projectId}/outgoing` + pageQuery(pageToken),
-        { watching, signal },
-      ),
+    path: at`/projects/${project.projectId}/outgoing`,
     none: () => empty('Nothing sent yet', 'What the agent sends appears here, with its delivery.'),
     draw: (messages) =>
       table(

@@ -1,5 +1,6 @@
-import { AskError } from './ask.ts'
+import { AskError, ask } from './ask.ts'
 import { type Child, h, replaceContent } from './dom.ts'
+import type { Page } from './types.ts'
 import { button, notice } from './ui.ts'
 
 type Watched<Value> = {
@@ -54,8 +55,6 @@ export function live<Value>({ load, draw, everyMs, signal }: Watched<Value>): {
   return { element, refresh: () => look(false) }
 }
 
-type Listed<Name extends string, Item> = { [Key in Name]: Item[] } & { nextPageToken?: string }
-
 /** Pages of a list shown at most; what is older is found over the API. */
 const PAGES_MAX = 20
 
@@ -65,14 +64,16 @@ export type LiveList = { element: HTMLElement; refresh: () => Promise<void> }
 /** A paged list that keeps itself up to date; pages are added on demand. */
 export function liveList<Name extends string, Item>(options: {
   name: Name
-  load: (pageToken: string | null, watching: boolean) => Promise<Listed<Name, Item>>
+  path: string
+  /** Beside the page; `limit` is 50 when left out. */
+  query?: Record<string, string>
   draw: (items: Item[]) => Child
   /** Shown when there is nothing. */
   none: () => Child
   everyMs?: number
   signal: AbortSignal
 }): LiveList {
-  const { name, signal, everyMs } = options
+  const { name, path, signal, everyMs } = options
   let pages = 1
   const more = async () => {
     pages++
@@ -86,7 +87,9 @@ export function liveList<Name extends string, Item>(options: {
       const items: Item[] = []
       let next: string | null = null
       for (let page = 0; page < pages; page++) {
-        const found: Listed<Name, Item> = await options.load(next, watching)
+        const query = new URLSearchParams({ limit: '50', ...options.query })
+        if (next !== null) query.set('pageToken', next)
+        const found = await ask<Page<Name, Item>>(`${path}?${query}`, { watching, signal })
         items.push(...found[name])
         next = found.nextPageToken ?? null
         if (next === null) break

@@ -3,8 +3,8 @@ import { confirmByTyping, field, openDialog } from './dialog.ts'
 import { type Child, h } from './dom.ts'
 import { moment } from './format.ts'
 import { type LiveList, liveList } from './live.ts'
-import { pageQuery, type ScreenContext } from './screen.ts'
-import type { MailDomain, Page } from './types.ts'
+import type { ScreenContext } from './screen.ts'
+import type { MailDomain } from './types.ts'
 import { badge, button, copyButton, empty, section, table, toast } from './ui.ts'
 
 const PATH = '/v0/platform/domains'
@@ -16,12 +16,11 @@ export function mailDomains({
   signal,
   session,
 }: Pick<ScreenContext, 'signal' | 'session'>): HTMLElement {
-  const domains: LiveList = liveList({
+  const domains: LiveList = liveList<'domains', MailDomain>({
     name: 'domains',
     signal,
     everyMs: REFRESH_MS,
-    load: (pageToken, watching) =>
-      ask<Page<'domains', MailDomain>>(PATH + pageQuery(pageToken), { watching, signal }),
+    path: PATH,
     none: () => empty('No domains of your own', ['All inboxes are at ', session.mailDomain, '.']),
     draw: (found) => found.map((domain) => card(domain, () => domains.refresh())),
   })

@@ -4,8 +4,8 @@ import { type Child, h } from './dom.ts'
 import { moment } from './format.ts'
 import { type LiveList, live, liveList } from './live.ts'
 import { mailDomains } from './mailDomains.ts'
-import { ofProject, pageQuery, type Screen } from './screen.ts'
-import type { LogEntry, Page, PlatformKey } from './types.ts'
+import { ofProject, type Screen } from './screen.ts'
+import type { LogEntry, PlatformKey } from './types.ts'
 import { badge, button, empty, heading, panel, section, table, toast } from './ui.ts'
 
 /** Organization settings: platform keys, sessions, and what was done. */
@@ -64,10 +64,10 @@ export const activity = ofProject('activity', (project, { signal }) =>
 )
 
 const logList = (path: string, signal: AbortSignal): Child =>
-  liveList({
+  liveList<'logs', LogEntry>({
     name: 'logs',
     signal,
-    load: (pageToken) => ask<Page<'logs', LogEntry>>(path + pageQuery(pageToken), { signal }),
+    path: path,
     none: () => empty('Nothing yet', 'Reads of secrets and changes made here are written down.'),
     draw: (entries) =>
       table(

@@ -3,8 +3,8 @@ import { checks, field, openDialog, showOnce } from './dialog.ts'
 import { h } from './dom.ts'
 import { moment } from './format.ts'
 import { liveList } from './live.ts'
-import { pageQuery, projectLink, type Screen } from './screen.ts'
-import type { Page, Project } from './types.ts'
+import { projectLink, type Screen } from './screen.ts'
+import type { Project } from './types.ts'
 import { badge, button, empty, heading, table } from './ui.ts'
 
 export const SCOPES: readonly [string, string][] = [
@@ -31,14 +31,10 @@ export const projects: Screen = ({ signal, session }) => {
     button(label, () => openCreate(session.mailDomain), { kind: 'primary', keep: 'create' })
   return [
     heading('Projects', 'Each is one agent: its inbox, its vault and its till.', create()),
-    liveList({
+    liveList<'projects', Project>({
       name: 'projects',
       signal,
-      load: (pageToken, watching) =>
-        ask<Page<'projects', Project>>(`/v0/platform/projects${pageQuery(pageToken)}`, {
-          watching,
-          signal,
-        }),
+      path: '/v0/platform/projects',
       none: () =>
         empty(
           'No projects yet',

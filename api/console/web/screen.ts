@@ -58,7 +58,3 @@ export const ofProject =
       await content(project, context),
     ]
   }
-
-/** The query of one page of a list. */
-export const pageQuery = (pageToken: string | null): string =>
-  pageToken === null ? '?limit=50' : `?limit=50&pageToken=${encodeURIComponent(pageToken)}`

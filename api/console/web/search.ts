@@ -1,10 +1,10 @@
-import { ask, at } from './ask.ts'
+import { at } from './ask.ts'
 import { type Child, h } from './dom.ts'
 import { moment, plural } from './format.ts'
 import { labelBadges } from './labels.ts'
 import { liveList } from './live.ts'
 import { projectLink } from './screen.ts'
-import type { FoundMessage, Highlight, Page, Project } from './types.ts'
+import type { FoundMessage, Highlight, Project } from './types.ts'
 import { button, empty, table } from './ui.ts'
 
 /** Of a message that was found by its sender or a file, so much is shown. */
@@ -49,17 +49,11 @@ export function foundList(
   project: Project,
   { q, signal, clear }: { q: string; signal: AbortSignal; clear: () => void },
 ): HTMLElement {
-  return liveList({
+  return liveList<'messages', FoundMessage>({
     name: 'messages',
     signal,
-    load: (pageToken) => {
-      const query = new URLSearchParams({ q, limit: String(PAGE_SIZE) })
-      if (pageToken !== null) query.set('pageToken', pageToken)
-      return ask<Page<'messages', FoundMessage>>(
-        `${at`/projects/${project.projectId}/v0/messages`}?${query}`,
-        { signal },
-      )
-    },
+    path: at`/projects/${project.projectId}/v0/messages`,
+    query: { q, limit: String(PAGE_SIZE) },
     none: () =>
       empty(
         'Nothing found',

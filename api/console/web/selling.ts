@@ -1,9 +1,9 @@
-import { ask, at } from './ask.ts'
+import { at } from './ask.ts'
 import { h } from './dom.ts'
 import { count, moment, short, usdc } from './format.ts'
 import { liveList } from './live.ts'
-import { ofProject, pageQuery, projectLink } from './screen.ts'
-import type { Delivery, Endpoint, Page, PaymentItem } from './types.ts'
+import { ofProject, projectLink } from './screen.ts'
+import type { Delivery, Endpoint, PaymentItem } from './types.ts'
 import { badge, empty, notice, table } from './ui.ts'
 
 const REFRESH_MS = 1_000
@@ -18,15 +18,11 @@ export const endpoints = ofProject('endpoints', (project, { signal }) => [
         h('a', { href: projectLink(project.projectId, 'settings') }, 'Settings'),
         ' turn them on.',
       ),
-  liveList({
+  liveList<'endpoints', Endpoint>({
     name: 'endpoints',
     signal,
     everyMs: 5 * REFRESH_MS,
-    load: (pageToken, watching) =>
-      ask<Page<'endpoints', Endpoint>>(
-        at`/projects/${project.projectId}/v0/sellers/endpoints` + pageQuery(pageToken),
-        { watching, signal },
-      ),
+    path: at`/projects/${project.projectId}/v0/sellers/endpoints`,
     none: () =>
       empty('Nothing for sale', [
         'The seller registers a URL with ',
@@ -73,15 +69,11 @@ export const endpoints = ofProject('endpoints', (project, { signal }) => [
 export const payments = ofProject(
   'payments',
   (project, { signal }) =>
-    liveList({
+    liveList<'payments', PaymentItem>({
       name: 'payments',
       signal,
       everyMs: REFRESH_MS,
-      load: (pageToken, watching) =>
-        ask<Page<'payments', PaymentItem>>(
-          at`/projects/${project.projectId}/v0/payments` + pageQuery(pageToken),
-          { watching, signal },
-        ),
+      path: at`/projects/${project.projectId}/v0/payments`,
       none: () =>
         empty(
           'No payments yet',
@@ -122,15 +114,11 @@ export const payments = ofProject(
 export const webhooks = ofProject(
   'webhooks',
   (project, { signal }) =>
-    liveList({
+    liveList<'deliveries', Delivery>({
       name: 'deliveries',
       signal,
       everyMs: REFRESH_MS,
-      load: (pageToken, watching) =>
-        ask<Page<'deliveries', Delivery>>(
-          at`/projects/${project.projectId}/v0/webhooks/deliveries` + pageQuery(pageToken),
-          { watching, signal },
-        ),
+      path: at`/projects/${project.projectId}/v0/webhooks/deliveries`,
       none: () =>
         empty(
           'No deliveries yet',

@@ -3,8 +3,7 @@ import { openDialog } from './dialog.ts'
 import { h } from './dom.ts'
 import { moment } from './format.ts'
 import { type LiveList, liveList } from './live.ts'
-import { pageQuery } from './screen.ts'
-import type { Page, Project, Suppression } from './types.ts'
+import type { Project, Suppression } from './types.ts'
 import { button, empty, section, table, toast } from './ui.ts'
 
 const REASONS: Record<Suppression['reason'], string> = {
@@ -15,11 +14,10 @@ const REASONS: Record<Suppression['reason'], string> = {
 /** Addresses that the mail of a project goes to no more. */
 export function suppressions(project: Project, signal: AbortSignal): HTMLElement {
   const path = at`/projects/${project.projectId}/v0/suppressions`
-  const found: LiveList = liveList({
+  const found: LiveList = liveList<'suppressions', Suppression>({
     name: 'suppressions',
     signal,
-    load: (pageToken) =>
-      ask<Page<'suppressions', Suppression>>(path + pageQuery(pageToken), { signal }),
+    path: path,
     none: () =>
       empty('No suppressed addresses', 'An address whose mail comes back for good appears here.'),
     draw: (list) => suppressionTable(list, (one) => remove(path, one, found.refresh)),

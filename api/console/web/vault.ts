@@ -3,24 +3,18 @@ import { type Child, h } from './dom.ts'
 import { moment } from './format.ts'
 import { liveList } from './live.ts'
 import { ofProject } from './screen.ts'
-import type { Credential, Page } from './types.ts'
+import type { Credential } from './types.ts'
 import { badge, button, copyButton, empty, facts, notice } from './ui.ts'
 
 /** The names and metadata of a project's vault; a secret on demand, and on record. */
 export const vault = ofProject(
   'vault',
   (project, { signal }) =>
-    liveList({
+    liveList<'credentials', Credential>({
       name: 'credentials',
       signal,
-      load: (pageToken) =>
-        ask<Page<'credentials', Credential>>(
-          at`/projects/${project.projectId}/v0/vault` +
-            (pageToken === null
-              ? '?limit=100'
-              : `?limit=100&pageToken=${encodeURIComponent(pageToken)}`),
-          { signal },
-        ),
+      path: at`/projects/${project.projectId}/v0/vault`,
+      query: { limit: '100' },
       none: () =>
         empty('The vault is empty', [
           'The agent stores a secret with ',

@@ -1,0 +1,22 @@
+import { type Config, ConfigError } from '../shared/config.ts'
+import { databaseUrl } from './databaseUrl.ts'
+import { createPool, type Pool } from './db.ts'
+import { pendingMigrations } from './migrate.ts'
+
+/** Runs the work of a command on the database of the service. @throws {ConfigError} where migrations are missing */
+export async function onDatabase(
+  config: Config,
+  { name, size = 1 }: { name: string; size?: number },
+  work: (pool: Pool) => Promise<void>,
+): Promise<void> {
+  const pool = createPool({ url: databaseUrl(config), size, name, onError: () => {} })
+  try {
+    const pending = await pendingMigrations(pool)
+    if (pending.length > 0) {
+      throw new ConfigError(`the database lacks ${pending.length} migrations: bun run migrate`)
+    }
+    await work(pool)
+  } finally {
+    await pool.end()
+  }
+}
