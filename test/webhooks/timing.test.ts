@@ -3,8 +3,8 @@ import { startReceiver } from '../support/receiver.ts'
 import type { Agent, TestService } from '../support/service.ts'
 import { register, sendEvent, startWebhookService, waitForEnd } from '../support/webhooks.ts'
 
-/** The bound is 150 ms; the suite runs beside others on two cores, so a broken schedule is what is looked for here. */
-const LATE_MAX_MS = 1_000
+/** How late is measured by the bench; here a wrong step of the schedule is looked for, and the least is 3 s off. */
+const LATE_MAX_MS = 2_500
 const DELIVERIES = 40
 
 let service: TestService
