@@ -4,8 +4,8 @@ import { authenticate, type Identity } from '../sql/keys.ts'
 import { countAuthFailure, countRequests, type Usage } from '../sql/rateWindows.ts'
 import { rateLimitSubject } from './clientAddress.ts'
 import type { Services } from './context.ts'
+import type { Access } from './docs/routeTable.ts'
 import { ApiError } from './errors.ts'
-import type { Access } from './routeTable.ts'
 
 /** How much of its limit a caller has used: what the X-RateLimit headers say. */
 export type Budget = { limit: number; remaining: number; resetsAt: Date }

@@ -1,7 +1,7 @@
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { readChainStatus } from '../sql/chainStatus.ts'
 import { pendingMigrations } from '../sql/migrate.ts'
+import { readChainStatus } from '../sql/till/chainStatus.ts'
 import type { Services } from './context.ts'
 import { operation } from './operation.ts'
 

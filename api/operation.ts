@@ -1,5 +1,5 @@
 import { type TSchema, Type as t } from '@sinclair/typebox'
-import type { Access } from './routeTable.ts'
+import type { Access } from './docs/routeTable.ts'
 
 /** What a route says of itself beside its input schemas: who may call it, and what it answers. */
 export type Operation = {

@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 import type { Running } from '../shared/service.ts'
 
 /** The embedded devnet, which the workers need before they start. */
-const DEVNET = { devnet: 'workers/devnetMain.ts' } as const
+const DEVNET = { devnet: 'workers/till/devnetMain.ts' } as const
 
 /** The parts of the service, and the files that start them. */
 const PARTS = { api: 'api/main.ts', smtp: 'api/smtp/main.ts', workers: 'workers/main.ts' } as const

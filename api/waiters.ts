@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
-import { PAYMENTS_CHANNEL } from '../sql/claims.ts'
 import { subscribe } from '../sql/listen.ts'
+import { PAYMENTS_CHANNEL } from '../sql/till/claims.ts'
 
 /** Waits for changes of one row. Opened before the row is read, so that no change is missed in between. */
 type Watch = {

@@ -1,5 +1,5 @@
 import type { Config } from '../shared/config.ts'
-import { DEVNET_ACCOUNTS } from '../shared/devnetAccounts.ts'
+import { DEVNET_ACCOUNTS } from '../shared/till/devnetAccounts.ts'
 import type { FirstKeys } from '../sql/bootstrap.ts'
 import { LINK_MINUTES } from '../sql/consoleSessions.ts'
 import { signInUrl } from './console/signInUrl.ts'

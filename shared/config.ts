@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import type { z } from 'zod'
-import { DEVNET_ACCOUNTS } from './devnetAccounts.ts'
 import { type MasterKey, masterKey } from './envelope.ts'
+import { DEVNET_ACCOUNTS } from './till/devnetAccounts.ts'
 import { mcpVariables, NAMED_SEED, variables } from './variables.ts'
 
 /** A setting that cannot be used: `message` is one line that names the variable and says what it must be. */

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { isDomain } from './address.ts'
+import { isDomain } from './mail/address.ts'
 
 /** Rows are named by their number; it travels as a decimal string because JSON numbers end at 2^53. */
 const rowId = z.string().regex(/^[1-9]\d{0,18}$/)

@@ -1,7 +1,7 @@
 import { timingSafeEqual } from 'node:crypto'
 import { hashKey, type KeyKind, keyLookupPrefix } from '../shared/apiKey.ts'
 import type { Queryable } from './db.ts'
-import { notifyKeysChanged } from './events.ts'
+import { notifyKeysChanged } from './events/events.ts'
 import { rateWindowUpsert, type Usage } from './rateWindows.ts'
 
 /** Who a key acts for: one project, or the platform. */

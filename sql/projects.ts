@@ -1,14 +1,14 @@
 import { generateKey, keyLookupPrefix } from '../shared/apiKey.ts'
 import type { Cursor } from '../shared/cursor.ts'
 import { newProjectId } from '../shared/ids.ts'
-import { notifyAddressesChanged } from './addresses.ts'
 import { type Pool, type Queryable, transaction } from './db.ts'
-import { deleteEndpointsOfProject } from './endpointChanges.ts'
-import { notifyKeysChanged } from './events.ts'
+import { notifyKeysChanged } from './events/events.ts'
 import { addJob } from './jobs.ts'
 import { insertProjectKey, revokeProjectKey } from './keys.ts'
-import { holdVerifiedDomain } from './mailDomains.ts'
+import { notifyAddressesChanged } from './mail/addresses.ts'
+import { holdVerifiedDomain } from './mail/mailDomains.ts'
 import { pageStart } from './pageStart.ts'
+import { deleteEndpointsOfProject } from './till/endpointChanges.ts'
 
 type Purpose = 'SELLER' | 'BUYER'
 

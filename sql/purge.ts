@@ -1,5 +1,5 @@
 import { type Pool, transaction } from './db.ts'
-import { deleteUnusedRawMails } from './rawMails.ts'
+import { deleteUnusedRawMails } from './mail/rawMails.ts'
 
 /** Rows removed in one transaction, so that a large inbox does not hold locks for minutes. */
 const PURGE_BATCH = 1_000

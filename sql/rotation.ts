@@ -5,8 +5,8 @@ import {
   type WrappedKey,
 } from '../shared/envelope.ts'
 import { type Pool, type Queryable, transaction } from './db.ts'
-import { dkimContext } from './dkimKeys.ts'
-import { encryptPlainWebhookSecrets, webhookContext } from './webhookSecrets.ts'
+import { encryptPlainWebhookSecrets, webhookContext } from './events/webhookSecrets.ts'
+import { dkimContext } from './mail/dkimKeys.ts'
 
 /** Data keys wrapped anew in one transaction: some milliseconds, which is how long a writer of one of them may wait. */
 const BATCH = 500

@@ -22,10 +22,10 @@ const ENTRIES = new Set([
   'api/mcp/main.ts',
   'api/console/loginMain.ts',
   'workers/main.ts',
-  'workers/readMailMain.ts',
+  'workers/mail/readMailMain.ts',
   'sql/main.ts',
   'sql/rotateMain.ts',
-  'sql/dkimMain.ts',
+  'sql/mail/dkimMain.ts',
 ])
 
 /** What runs in the operator's browser. */

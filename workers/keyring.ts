@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import type { Config } from '../shared/config.ts'
 import { createPool } from '../sql/db.ts'
-import { hasDkimKeys } from '../sql/dkimKeys.ts'
+import { encryptPlainWebhookSecrets } from '../sql/events/webhookSecrets.ts'
 import {
   checkMasterKeys,
   createKeyringSource,
@@ -9,7 +9,7 @@ import {
   type KeyringSource,
   masterKeys,
 } from '../sql/keyring.ts'
-import { encryptPlainWebhookSecrets } from '../sql/webhookSecrets.ts'
+import { hasDkimKeys } from '../sql/mail/dkimKeys.ts'
 
 /**
  * The master keys of a process that sends mail: needed, and checked as far as the database can be asked, once there are

@@ -12,12 +12,12 @@ import {
   registerPool,
 } from '../sql/workerPools.ts'
 import { startAlarm } from './alarm.ts'
-import type { Dns } from './dns.ts'
 import type { Resolve } from './guardedRequest.ts'
 import { type LaneLimits, Lanes } from './lanes.ts'
-import type { LookUp } from './lookUp.ts'
-import type { Till } from './till.ts'
-import type { Transport } from './transport.ts'
+import type { Dns } from './mail/dns.ts'
+import type { LookUp } from './mail/lookUp.ts'
+import type { Transport } from './mail/transport.ts'
+import type { Till } from './till/till.ts'
 
 /** What a task works with. */
 export type TaskDeps = {

@@ -1,5 +1,5 @@
 import { type Services, setIdentity, setRequestId } from '../context.ts'
-import type { Route } from '../routeTable.ts'
+import type { Route } from '../docs/routeTable.ts'
 import { admitSession } from './access.ts'
 import {
   type Delegation,

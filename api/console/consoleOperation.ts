@@ -1,4 +1,4 @@
-import type { Route } from '../routeTable.ts'
+import type { Route } from '../docs/routeTable.ts'
 
 /** The `detail` of a route of the console: it stands in no documentation, and says only what the gate must know. */
 export const consoleOperation = (

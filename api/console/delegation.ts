@@ -8,8 +8,8 @@ import type { ConsoleSession } from '../../sql/consoleSessions.ts'
 import type { Pool } from '../../sql/db.ts'
 import type { Identity } from '../../sql/keys.ts'
 import { findProject } from '../../sql/projects.ts'
+import type { Route } from '../docs/routeTable.ts'
 import { notFound } from '../errors.ts'
-import type { Route } from '../routeTable.ts'
 import { actorOf } from './access.ts'
 
 /** A request of the console for a route of the API. */

@@ -1,4 +1,4 @@
-import type { InlineImage } from '../../sql/messageHtml.ts'
+import type { InlineImage } from '../../sql/mail/messageHtml.ts'
 
 /**
  * What could load, lead away, send or run. The sandbox and the policy of the answer forbid it all; taken out as well, it

@@ -1,5 +1,5 @@
 import { Elysia } from 'elysia'
-import { formatUsdc } from '../../shared/usdc.ts'
+import { formatUsdc } from '../../shared/till/usdc.ts'
 import type { Pool } from '../../sql/db.ts'
 import { countJobs, readBacklog } from '../../sql/statistics.ts'
 import { jobsByPool, type Minute, readHistory } from '../../sql/statisticsHistory.ts'

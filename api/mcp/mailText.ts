@@ -1,5 +1,5 @@
 /** Mail as a model reads it in the text of an answer; the whole of it stands in the data beside the text. */
-import type { toItem, toWhole } from '../messageView.ts'
+import type { toItem, toWhole } from '../mail/messageView.ts'
 
 type Item = ReturnType<typeof toItem>
 type Whole = ReturnType<typeof toWhole>

@@ -1,6 +1,13 @@
 import { Type as t } from '@sinclair/typebox'
-import { addRule, RuleBody, RuleItem, RulePage, readRulePage, removeRule } from '../emailRules.ts'
-import { readSuppressions, removeSuppression, SuppressionPage } from '../suppressions.ts'
+import {
+  addRule,
+  RuleBody,
+  RuleItem,
+  RulePage,
+  readRulePage,
+  removeRule,
+} from '../mail/emailRules.ts'
+import { readSuppressions, removeSuppression, SuppressionPage } from '../mail/suppressions.ts'
 import { PageInput, pageOf } from './mailTools.ts'
 import { defineTool, READS, STRICT, type Tool } from './tool.ts'
 

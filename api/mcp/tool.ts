@@ -3,8 +3,8 @@ import { TypeCompiler } from '@sinclair/typebox/compiler'
 import { type ValueError, ValueErrorType } from '@sinclair/typebox/errors'
 import { refuseUnstorable } from '../body.ts'
 import type { Caller, Services } from '../context.ts'
+import type { Access } from '../docs/routeTable.ts'
 import { badRequest, type ErrorCode } from '../errors.ts'
-import type { Access } from '../routeTable.ts'
 import { describeValidationError } from '../validation.ts'
 
 /** What a tool works with: the services, the project the key acts as, and the end of the caller's patience. */

@@ -1,13 +1,13 @@
 import { Type as t } from '@sinclair/typebox'
-import { CREDENTIAL_TYPES, NAME_MAX_LENGTH } from '../../shared/credential.ts'
+import { CREDENTIAL_TYPES, NAME_MAX_LENGTH } from '../../shared/vault/credential.ts'
 import {
   currentTotp,
   deleteCredential,
   listCredentials,
   readCredential,
   storeCredential,
-} from '../vaultOperations.ts'
-import { ItemSchema, NameParams, OpenSchema, StoredSchema } from '../vaultView.ts'
+} from '../vault/vaultOperations.ts'
+import { ItemSchema, NameParams, OpenSchema, StoredSchema } from '../vault/vaultView.ts'
 import { PageInput } from './mailTools.ts'
 import { defineTool, READS, STRICT, type Tool } from './tool.ts'
 

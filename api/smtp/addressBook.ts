@@ -1,8 +1,8 @@
 import type { Logger } from 'pino'
-import { recipientKeys } from '../../shared/address.ts'
-import { ADDRESSES_CHANNEL, findAddresses, listAddresses } from '../../sql/addresses.ts'
+import { recipientKeys } from '../../shared/mail/address.ts'
 import type { Pool } from '../../sql/db.ts'
 import { type Subscription, subscribe } from '../../sql/listen.ts'
+import { ADDRESSES_CHANNEL, findAddresses, listAddresses } from '../../sql/mail/addresses.ts'
 import type { Spool } from './spool.ts'
 
 const PAGE = 5_000

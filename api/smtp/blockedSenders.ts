@@ -1,8 +1,8 @@
 import type { Logger } from 'pino'
-import { addressKey, domainOf } from '../../shared/address.ts'
+import { addressKey, domainOf } from '../../shared/mail/address.ts'
 import type { Pool } from '../../sql/db.ts'
-import { listBlockedSenders, RULES_CHANNEL } from '../../sql/emailRules.ts'
 import { type Subscription, subscribe } from '../../sql/listen.ts'
+import { listBlockedSenders, RULES_CHANNEL } from '../../sql/mail/emailRules.ts'
 
 /**
  * Knows who is blocked from which inbox, so that RCPT can say so. It may know it too late, while Postgres is away: the

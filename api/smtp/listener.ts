@@ -5,7 +5,7 @@ import {
   type SMTPServerDataStream,
   type SMTPServerSession,
 } from 'smtp-server'
-import { domainOf } from '../../shared/address.ts'
+import { domainOf } from '../../shared/mail/address.ts'
 import type { AddressBook } from './addressBook.ts'
 import type { BlockedSenders } from './blockedSenders.ts'
 import type { Certificate } from './certificate.ts'

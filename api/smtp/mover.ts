@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import type { Pool } from '../../sql/db.ts'
-import { acceptSpooledMails } from '../../sql/inbound.ts'
+import { acceptSpooledMails } from '../../sql/mail/inbound.ts'
 import type { Spool } from './spool.ts'
 
 const BATCH = { count: 200, maxBytes: 8 * 1024 * 1024 }

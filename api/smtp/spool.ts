@@ -1,7 +1,7 @@
 import { Database } from 'bun:sqlite'
 import { chmodSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import type { SpooledMail } from '../../sql/inbound.ts'
+import type { SpooledMail } from '../../sql/mail/inbound.ts'
 
 /** What the listener knows of a message once its last byte has come. */
 export type AcceptedMail = Omit<SpooledMail, 'sourceKey'>

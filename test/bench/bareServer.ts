@@ -3,13 +3,13 @@
  * logs.
  */
 import { Elysia } from 'elysia'
-import { toItem, toWhole } from '../../api/messageView.ts'
-import { toOpen, toStored } from '../../api/vaultView.ts'
+import { toItem, toWhole } from '../../api/mail/messageView.ts'
+import { toOpen, toStored } from '../../api/vault/vaultView.ts'
 import type { Keyring } from '../../shared/envelope.ts'
-import { openCredential } from '../../sql/credentialReads.ts'
-import { type CredentialContent, storeCredential } from '../../sql/credentials.ts'
 import { createPool } from '../../sql/db.ts'
-import { findMessage, listMessages } from '../../sql/messages.ts'
+import { findMessage, listMessages } from '../../sql/mail/messages.ts'
+import { openCredential } from '../../sql/vault/credentialReads.ts'
+import { type CredentialContent, storeCredential } from '../../sql/vault/credentials.ts'
 
 const pool = createPool({
   url: process.env.DATABASE_URL!,

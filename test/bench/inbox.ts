@@ -1,6 +1,6 @@
 import { generateKey } from '../../shared/apiKey.ts'
+import { searchKey } from '../../shared/mail/searchTerms.ts'
 import { PROJECT_SCOPES } from '../../shared/scopes.ts'
-import { searchKey } from '../../shared/searchTerms.ts'
 import type { Queryable } from '../../sql/db.ts'
 import { createProject } from '../../sql/projects.ts'
 import { printed, startProcess } from '../support/process.ts'

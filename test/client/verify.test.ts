@@ -5,9 +5,14 @@ import {
   verifyReceipt,
   verifyWebhook,
 } from '../../api/client/main.ts'
-import { type Receipt, type ReceiptBody, receiptText, signReceipt } from '../../shared/receipt.ts'
-import { receiptJwks, receiptKey } from '../../shared/receiptKey.ts'
-import { signWebhook } from '../../shared/webhookSignature.ts'
+import { signWebhook } from '../../shared/events/webhookSignature.ts'
+import {
+  type Receipt,
+  type ReceiptBody,
+  receiptText,
+  signReceipt,
+} from '../../shared/till/receipt.ts'
+import { receiptJwks, receiptKey } from '../../shared/till/receiptKey.ts'
 
 const did = 'did:web:till.example.com'
 const key = (byte: number) => receiptKey({ seed: new Uint8Array(32).fill(byte), did })

@@ -5,10 +5,10 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { agentGuide } from '../../api/guides.ts'
-import { type ReceiptBody, signReceipt } from '../../shared/receipt.ts'
-import { receiptJwks, receiptKey } from '../../shared/receiptKey.ts'
-import { signWebhook } from '../../shared/webhookSignature.ts'
+import { agentGuide } from '../../api/docs/guides.ts'
+import { signWebhook } from '../../shared/events/webhookSignature.ts'
+import { type ReceiptBody, signReceipt } from '../../shared/till/receipt.ts'
+import { receiptJwks, receiptKey } from '../../shared/till/receiptKey.ts'
 import { messagePath, startTestService, type TestService } from '../support/service.ts'
 
 setDefaultTimeout(120_000)

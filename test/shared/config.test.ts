@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test'
 import pino from 'pino'
 import { ConfigError, parseConfig } from '../../shared/config.ts'
-import { DEVNET_ACCOUNTS } from '../../shared/devnetAccounts.ts'
 import { logOptions } from '../../shared/logOptions.ts'
+import { DEVNET_ACCOUNTS } from '../../shared/till/devnetAccounts.ts'
 
 test('defaults', () => {
   const config = parseConfig({})

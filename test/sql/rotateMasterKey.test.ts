@@ -3,10 +3,10 @@ import { randomBytes } from 'node:crypto'
 import { type ApiServer, startApi } from '../../api/server.ts'
 import { ConfigError, parseConfig } from '../../shared/config.ts'
 import { Keyring } from '../../shared/envelope.ts'
-import { sealData } from '../../sql/credentialVersions.ts'
+import { openWebhookSecret, storedSecret } from '../../sql/events/webhookSecrets.ts'
 import { checkMasterKeys } from '../../sql/keyring.ts'
 import { progressBar } from '../../sql/progressBar.ts'
-import { openWebhookSecret, storedSecret } from '../../sql/webhookSecrets.ts'
+import { sealData } from '../../sql/vault/credentialVersions.ts'
 import { printed, startProcess } from '../support/process.ts'
 import {
   type Agent,

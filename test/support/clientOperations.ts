@@ -1,5 +1,5 @@
 /** Writes api/client/operations.ts from the OpenAPI document: what the client calls, and the types of it. */
-import type { OpenApiDocument, OperationObject } from '../../api/openApi.ts'
+import type { OpenApiDocument, OperationObject } from '../../api/docs/openApi.ts'
 
 type Schema = Record<string, any>
 

@@ -9,17 +9,17 @@ import {
   parseSignature,
 } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
-import { authorizationTypedData, verifyAuthorization } from '../../shared/authorization.ts'
-import { DEVNET_ACCOUNTS } from '../../shared/devnetAccounts.ts'
-import { USDC_NETWORKS, type UsdcNetwork } from '../../shared/usdc.ts'
+import { authorizationTypedData, verifyAuthorization } from '../../shared/till/authorization.ts'
+import { DEVNET_ACCOUNTS } from '../../shared/till/devnetAccounts.ts'
+import { USDC_NETWORKS, type UsdcNetwork } from '../../shared/till/usdc.ts'
 import {
   type Authorization,
   buildChallenge,
   type PaymentPayload,
   type PaymentRequirements,
-} from '../../shared/x402.ts'
-import type { Devnet } from '../../workers/devnet.ts'
-import { type DevnetClient, devnetClient } from '../../workers/devnetContracts.ts'
+} from '../../shared/till/x402.ts'
+import type { Devnet } from '../../workers/till/devnet.ts'
+import { type DevnetClient, devnetClient } from '../../workers/till/devnetContracts.ts'
 
 export const SEPOLIA = USDC_NETWORKS['base-sepolia']
 export const ABI = parseAbi([

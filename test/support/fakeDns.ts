@@ -1,4 +1,4 @@
-import type { Dns } from '../../workers/dns.ts'
+import type { Dns } from '../../workers/mail/dns.ts'
 
 /** What a zone holds; a name that fails answers nobody. */
 export type Zone = {

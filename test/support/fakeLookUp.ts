@@ -1,4 +1,4 @@
-import type { LookUp } from '../../workers/lookUp.ts'
+import type { LookUp } from '../../workers/mail/lookUp.ts'
 
 /** Records by name and type, e.g. `{ 'example.com TXT': [['v=spf1 -all']] }`; an error where the DNS is to fail. */
 export type Zone = Record<string, unknown[] | Error>

@@ -6,14 +6,14 @@ import {
   signatureToCompactSignature,
 } from 'viem'
 import { mnemonicToAccount } from 'viem/accounts'
-import { authorizationTypedData } from '../../shared/authorization.ts'
-import { USDC_NETWORKS, type UsdcNetwork } from '../../shared/usdc.ts'
+import { authorizationTypedData } from '../../shared/till/authorization.ts'
+import { USDC_NETWORKS, type UsdcNetwork } from '../../shared/till/usdc.ts'
 import {
   type Authorization,
   buildChallenge,
   type PaymentPayload,
   type PaymentRequirements,
-} from '../../shared/x402.ts'
+} from '../../shared/till/x402.ts'
 
 export const SEPOLIA = USDC_NETWORKS['base-sepolia']
 export const NOW_S = 1_800_000_000

@@ -1,5 +1,5 @@
 /** A service in use: mail, secrets, sales and work, for whoever looks at all of it. */
-import { formatUsdc } from '../../shared/usdc.ts'
+import { formatUsdc } from '../../shared/till/usdc.ts'
 import { updateProject } from '../../sql/projects.ts'
 import { fakeDns, type Zone } from './fakeDns.ts'
 import { type Receiver, startReceiver } from './receiver.ts'

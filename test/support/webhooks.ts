@@ -1,5 +1,5 @@
 import { transaction } from '../../sql/db.ts'
-import { createDelivery } from '../../sql/deliveries.ts'
+import { createDelivery } from '../../sql/events/deliveries.ts'
 import type { TestDatabase } from './database.ts'
 import {
   type Agent,

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
-import { requeueLostDeliveries } from '../../sql/deliveries.ts'
+import { requeueLostDeliveries } from '../../sql/events/deliveries.ts'
 import { purgeProject } from '../../sql/purge.ts'
 import { startReceiver, status } from '../support/receiver.ts'
 import type { Agent, TestService } from '../support/service.ts'

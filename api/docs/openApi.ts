@@ -1,0 +1,217 @@
+import type { TSchema } from '@sinclair/typebox'
+import type { AnyElysia } from 'elysia'
+import { PROJECT_SCOPES } from '../../shared/scopes.ts'
+import { BODY_MAX_BYTES } from '../body.ts'
+import { ErrorBody, type Operation } from '../operation.ts'
+
+type Json = Record<string, unknown>
+
+/** An operation object of OpenAPI 3.1, as far as this service writes it. */
+export type OperationObject = {
+  operationId: string
+  summary: string
+  description: string
+  tags: string[]
+  parameters?: Json[]
+  requestBody?: Json
+  responses: Record<string, Json>
+  security?: Json[]
+}
+
+/** An OpenAPI 3.1 document. */
+export type OpenApiDocument = {
+  openapi: string
+  info: Json
+  servers: Json[]
+  tags: { name: string; description: string }[]
+  paths: Record<string, Record<string, OperationObject>>
+  components: Json
+}
+
+const TAGS: Record<Operation['tag'], string> = {
+  Messages: 'The mail of an inbox: list, read, label, send, reply.',
+  Threads: 'Conversations.',
+  Vault: 'Credentials, encrypted, addressed by name; one-time codes; versions.',
+  Logs: 'Who did what, and when.',
+  Sellers: 'What a seller charges for: endpoints with their prices and webhooks.',
+  Rules: 'Whom an inbox hears, writes to and answers.',
+  Events: 'What happens in a project, as it happens.',
+  Webhooks: 'Events sent to sellers: what became of each, and sending one again.',
+  Payments: 'Ask for USDC, redeem payments, read records and receipts (x402 version 1).',
+  Identity: 'Who a key acts as.',
+  Platform: 'Projects: create, change, rotate keys, delete. For platform keys.',
+  Service: 'Health and documentation of the service itself.',
+}
+
+/** Builds the OpenAPI document from the routes' own schemas and details. */
+export function openApiDocument(app: AnyElysia, baseUrl: string): OpenApiDocument {
+  const paths: OpenApiDocument['paths'] = {}
+  for (const { method, path, hooks } of app.routes) {
+    const template = path.replace(/:(\w+)/g, '{$1}')
+    paths[template] ??= {}
+    paths[template][method.toLowerCase()] = operationObject(method, template, hooks)
+  }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Purser',
+      version: '0',
+      description:
+        'An email inbox, a vault and a till for software agents. Every list is paged: pass nextPageToken back as ' +
+        'pageToken until it is absent.',
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    servers: [{ url: baseUrl }],
+    tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
+    paths,
+    components: {
+      schemas: { Error: plain(ErrorBody) },
+      securitySchemes: {
+        key: {
+          type: 'http',
+          scheme: 'bearer',
+          description: `A project key (loid-…) with the scope the operation names (${PROJECT_SCOPES.join(', ')}), or a platform key (lopk-…).`,
+        },
+      },
+    },
+  }
+}
+
+const IDEMPOTENCY_KEY: Json = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  required: false,
+  description:
+    '1 to 255 visible ASCII characters. For 24 hours the same key and request get the first answer again.',
+  schema: { type: 'string', minLength: 1, maxLength: 255 },
+}
+
+type Hooks = { detail?: unknown; params?: TSchema; query?: TSchema; body?: TSchema }
+
+function operationObject(method: string, template: string, hooks: Hooks): OperationObject {
+  const detail = hooks.detail as Operation
+  const { access, success } = detail
+  const scope = access === 'public' || access === 'key' ? '' : ` Scope: \`${access}\`.`
+  const parameters = [
+    ...parameterObjects('path', hooks.params),
+    ...parameterObjects('query', hooks.query),
+    ...(detail.idempotencyKey ? [IDEMPOTENCY_KEY] : []),
+  ]
+  return {
+    operationId: operationId(method, template),
+    summary: detail.summary,
+    description: `${detail.description ?? ''}${scope}`.trim(),
+    tags: [detail.tag],
+    ...(parameters.length === 0 ? {} : { parameters }),
+    ...(hooks.body === undefined
+      ? {}
+      : {
+          requestBody: {
+            required: true,
+            content: json(plain(hooks.body), detail.requestExample),
+          },
+        }),
+    responses: {
+      [success.status]: {
+        description: success.description,
+        ...(success.schema === undefined
+          ? {}
+          : {
+              content: {
+                [success.contentType ?? 'application/json']: {
+                  schema: plain(success.schema),
+                  ...(success.example === undefined ? {} : { example: success.example }),
+                },
+              },
+            }),
+      },
+      ...errorResponses(detail, hooks),
+    },
+    security: access === 'public' ? [] : [{ key: access === 'key' ? [] : [access] }],
+  }
+}
+
+/** `GET /v0/messages/{messageId}` is `getMessagesByMessageId`. */
+function operationId(method: string, template: string): string {
+  const words = template
+    .replace(/^\/v0/, '')
+    .split(/[/.-]/)
+    .filter((part) => part !== '')
+    .map((part) => (part.startsWith('{') ? `by-${part.slice(1, -1)}` : part))
+    .flatMap((part) => part.split('-'))
+  return method.toLowerCase() + words.map((word) => word[0]!.toUpperCase() + word.slice(1)).join('')
+}
+
+function parameterObjects(place: 'path' | 'query', schema: TSchema | undefined): Json[] {
+  return Object.entries((schema?.properties ?? {}) as Record<string, TSchema>).map(
+    ([name, property]) => {
+      const { description, ...rest } = plain(property) as Json
+      return {
+        name,
+        in: place,
+        required: place === 'path',
+        ...(description === undefined ? {} : { description }),
+        schema: rest,
+      }
+    },
+  )
+}
+
+function errorResponses(detail: Operation, hooks: Hooks): Record<string, Json> {
+  const { access, errors = {} } = detail
+  const takesInput =
+    hooks.body !== undefined || hooks.query !== undefined || hooks.params !== undefined
+  const described: Record<number, string | undefined> = {
+    400: takesInput
+      ? 'An input is not valid; message names it and says what it must be'
+      : undefined,
+    401: access === 'public' ? undefined : 'Missing, malformed or unknown key',
+    403: access === 'public' || access === 'key' ? undefined : `Missing required scope: ${access}`,
+    409: detail.idempotencyKey ? 'The Idempotency-Key was used for another request' : undefined,
+    413: hooks.body === undefined ? undefined : `The body is larger than ${bodyLimit(detail)}`,
+    415: hooks.body === undefined ? undefined : 'The body is not JSON',
+    429:
+      access === 'public'
+        ? undefined
+        : 'Too many requests; Retry-After says how many seconds to wait',
+    500: 'Something went wrong',
+    503: 'The database cannot be reached; Retry-After says when to try again',
+    ...errors,
+  }
+  return Object.fromEntries(
+    Object.entries(described).flatMap(([status, description]) =>
+      description === undefined
+        ? []
+        : [
+            [
+              status,
+              { description, content: json({ $ref: '#/components/schemas/Error' }, undefined) },
+            ],
+          ],
+    ),
+  )
+}
+
+const bodyLimit = ({ bodyMaxBytes, largeFor }: Operation): string =>
+  largeFor === undefined || bodyMaxBytes === undefined
+    ? `${bodyMaxBytes ?? BODY_MAX_BYTES} bytes`
+    : `${BODY_MAX_BYTES} bytes, with ${largeFor} ${bodyMaxBytes}`
+
+const json = (schema: unknown, example: unknown): Json => ({
+  'application/json': { schema, ...(example === undefined ? {} : { example }) },
+})
+
+/**
+ * A schema as plain JSON Schema: without TypeBox's symbols, without the wording of our error messages, and with
+ * `openapi` in place of a schema that only describes how a query string is checked.
+ */
+export function plain(schema: TSchema): unknown {
+  return JSON.parse(
+    JSON.stringify(schema, (_key, value) => {
+      if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
+      const { error, openapi, pattern, ...rest } = value as Json
+      if (openapi !== undefined) return { ...rest, ...(openapi as Json) }
+      return pattern === undefined ? rest : { ...rest, pattern }
+    }),
+  )
+}

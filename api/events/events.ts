@@ -1,0 +1,155 @@
+import { Type as t } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import { EVENT_SCOPES, EVENT_TYPES, type EventType } from '../../shared/events/events.ts'
+import type { StoredEvent } from '../../sql/events/events.ts'
+import { findKeyScopes } from '../../sql/keys.ts'
+import { identityOf, type Services } from '../context.ts'
+import { ApiError, badRequest } from '../errors.ts'
+import { operation } from '../operation.ts'
+import type { EventReader } from './eventFeed.ts'
+
+/** So often something is sent, that proxies and clients know the connection from a dead one. */
+const KEEP_ALIVE_MS = 15_000
+/** What a client waits before it connects again. */
+const RETRY_MS = 2_000
+const SEQ_FORM = /^\d{1,18}$/
+
+const Query = t.Object({
+  types: t.Optional(
+    t.String({
+      maxLength: 500,
+      description: `Comma-separated event types; all that the key's scopes allow when left out: ${EVENT_TYPES.join(', ')}.`,
+      examples: ['message.received,payment.settled'],
+    }),
+  ),
+  lastEventId: t.Optional(
+    t.String({
+      maxLength: 18,
+      description: 'As the Last-Event-ID header, for clients that cannot set one.',
+    }),
+  ),
+})
+
+const EXAMPLE = `id: 42
+event: message.received
+data: {"type":"message.received","createdAt":"2026-01-05T09:41:12.345Z","data":{"messageId":"<CAF+x=1@mail.example.com>","threadId":"thd_0a1b2c3d4e5f60718293a4b5","inboxId":"agent@mail.example.com","from":["ada@example.com"],"to":["agent@mail.example.com"],"subject":"Offer","labels":["received","unread"]}}
+
+`
+
+/** `/v0/events`: what happens in a project, as it happens (server-sent events, WHATWG HTML §9.2). */
+export function eventRoutes(services: Services) {
+  return new Elysia().get(
+    '/v0/events',
+    async ({ request, query }) => {
+      const { projectId, scopes, keyId } = identityOf(request)
+      if (projectId === null) {
+        throw new ApiError(403, 'forbidden', 'A platform key hears no events: use a project key')
+      }
+      const types = readTypes(query.types, scopes)
+      const last = readLastEventId(request.headers.get('last-event-id') ?? query.lastEventId)
+      const { reader, missed } = await services.events.open(projectId, last)
+      // A key that was replaced after the gate let it in, and before the reader could hear of it.
+      const now = await findKeyScopes(services.pool, keyId).catch((error: unknown) => {
+        reader.close()
+        throw error
+      })
+      if (now === null || !types.every((type) => now.includes(EVENT_SCOPES[type]))) {
+        reader.close()
+        throw new ApiError(401, 'unauthorized', 'Invalid API key')
+      }
+      return new Response(eventStream(reader, new Set(types), { missed, signal: request.signal }), {
+        headers: {
+          'content-type': 'text/event-stream',
+          // nginx would collect the events.
+          'x-accel-buffering': 'no',
+        },
+      })
+    },
+    {
+      query: Query,
+      detail: operation({
+        summary: 'Follow what happens, as server-sent events',
+        description:
+          'With Last-Event-ID the stream goes on behind that event, without a gap; events are kept for 7 days, and where ' +
+          'older ones were missed the stream begins with the event stream.gap. It ends when the key is replaced.',
+        tag: 'Events',
+        access: 'key',
+        success: {
+          status: 200,
+          description: 'The stream.',
+          contentType: 'text/event-stream',
+          schema: t.String(),
+          example: EXAMPLE,
+        },
+        errors: { 403: 'The key lacks the scope of a type, or is a platform key' },
+      }),
+    },
+  )
+}
+
+function readTypes(query: string | undefined, scopes: readonly string[]): EventType[] {
+  if (query === undefined) return EVENT_TYPES.filter((type) => scopes.includes(EVENT_SCOPES[type]))
+  const types = query.split(',').map((type) => type.trim())
+  for (const type of types) {
+    if (!(type in EVENT_SCOPES)) throw badRequest(`types must be among ${EVENT_TYPES.join(', ')}`)
+    const scope = EVENT_SCOPES[type as EventType]
+    if (!scopes.includes(scope)) {
+      throw new ApiError(403, 'forbidden', `Missing required scope: ${scope}`)
+    }
+  }
+  return types as EventType[]
+}
+
+function readLastEventId(text: string | null | undefined): bigint | null {
+  if (text == null || text === '') return null
+  if (!SEQ_FORM.test(text)) throw badRequest('Last-Event-ID must be the id of an event')
+  return BigInt(text)
+}
+
+/** What a listener is told of an event. */
+const eventBody = ({ type, data, createdAt }: StoredEvent) => ({
+  type,
+  createdAt: createdAt.toISOString(),
+  data,
+})
+
+/** Reads on only as fast as the client takes what was read. */
+function eventStream(
+  reader: EventReader,
+  types: ReadonlySet<string>,
+  { missed, signal }: { missed: boolean; signal: AbortSignal },
+): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder()
+  signal.addEventListener('abort', () => reader.close())
+  if (signal.aborted) reader.close()
+  return new ReadableStream(
+    {
+      start(controller) {
+        const gap = missed ? 'event: stream.gap\ndata: {}\n\n' : ''
+        controller.enqueue(encoder.encode(`retry: ${RETRY_MS}\n\n${gap}`))
+      },
+      async pull(controller) {
+        let events: StoredEvent[] = []
+        try {
+          events = await reader.next(performance.now() + KEEP_ALIVE_MS)
+        } catch {
+          // The database is away: the client comes back, with the last event it has.
+          reader.close()
+        }
+        const told = events.map((event) =>
+          types.has(event.type)
+            ? `id: ${event.seq}\nevent: ${event.type}\ndata: ${JSON.stringify(eventBody(event))}\n\n`
+            : // So that a client who comes back does not begin before what it may not hear.
+              `id: ${event.seq}\n\n`,
+        )
+        if (told.length > 0) controller.enqueue(encoder.encode(told.join('')))
+        else if (reader.ended) controller.close()
+        else controller.enqueue(encoder.encode(': still here\n\n'))
+      },
+      cancel() {
+        reader.close()
+      },
+    },
+    { highWaterMark: 1 },
+  )
+}

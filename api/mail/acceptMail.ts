@@ -1,0 +1,195 @@
+import type { Static } from '@sinclair/typebox'
+import { newMessageId } from '../../shared/ids.ts'
+import { domainOf } from '../../shared/mail/address.ts'
+import { replyReferences, replySubject } from '../../shared/mail/threading.ts'
+import { findMessage } from '../../sql/mail/messages.ts'
+import type { Refusal } from '../../sql/mail/recipientPolicy.ts'
+import { type AcceptedMessage, findSent, type SendIntent } from '../../sql/mail/sendMessages.ts'
+import type { Services } from '../context.ts'
+import { ApiError, badRequest, notFound } from '../errors.ts'
+import { keyOfAnother, requestHash } from '../idempotencyKey.ts'
+import { replyRecipients } from './replyRecipients.ts'
+import {
+  RECIPIENTS_MAX,
+  type ReplyBody,
+  readAddresses,
+  readAttachments,
+  readUnsubscribe,
+  type SendBody,
+  SUBJECT_MAX_LENGTH,
+} from './sendInput.ts'
+
+/** Who sends: a project and its inbox. */
+export type Sender = { projectId: string; inboxAddress: string }
+
+/** What an answer says beside its thread and its time. */
+type SentAnswer = {
+  messageId: string
+  inboxId: string
+  from: string[]
+  to: string[]
+  subject: string
+  labels: string[]
+}
+/** Recipients that are left out, when there are some. */
+type RefusedRecipients = { refused: Refusal[] }
+type RepliedAnswer = Pick<SentAnswer, 'messageId' | 'subject' | 'labels'>
+
+type Draft<Answer> = Omit<SendIntent, 'projectId' | 'key' | 'refused' | 'answer'> & {
+  answer: Answer
+}
+
+/**
+ * Stores a message to send; it starts a new thread. The same key and request get the first answer again.
+ * @throws {ApiError} 400, 409
+ */
+export async function sendMessage(
+  services: Services,
+  { projectId, inboxAddress: from }: Sender,
+  body: Static<typeof SendBody>,
+  key: string | null,
+) {
+  return await acceptOnce(services, projectId, { key, request: ['send', body] }, async () => {
+    const to = readAddresses('to', body.to)
+    const cc = readAddresses('cc', body.cc ?? [])
+    const bcc = readAddresses('bcc', body.bcc ?? [])
+    if (to.length + cc.length + bcc.length > RECIPIENTS_MAX) {
+      throw badRequest(`to, cc and bcc must name at most ${RECIPIENTS_MAX} recipients together`)
+    }
+    const messageId = newMessageId(domainOf(from))
+    const { subject } = body
+    const answer: SentAnswer = {
+      messageId,
+      inboxId: from,
+      from: [from],
+      to,
+      subject,
+      labels: ['sent'],
+    }
+    return {
+      messageId,
+      threadRow: null,
+      from,
+      to,
+      cc,
+      bcc,
+      subject,
+      text: body.text,
+      html: body.html ?? null,
+      attachments: readAttachments(body.attachments),
+      unsubscribe: readUnsubscribe(body.unsubscribe),
+      inReplyTo: [],
+      references: [],
+      answer,
+    }
+  })
+}
+
+/**
+ * Stores a reply, in the thread of the original. The same key and request get the first answer again.
+ * @throws {ApiError} 400, 404, 409
+ */
+export async function replyTo(
+  services: Services,
+  projectId: string,
+  { messageId: originalId, ...body }: Static<typeof ReplyBody> & { messageId: string },
+  key: string | null,
+) {
+  const request = ['reply', originalId, body]
+  return await acceptOnce(services, projectId, { key, request }, async () => {
+    const original = await findMessage(services.pool, projectId, originalId)
+    if (original === null) throw notFound('Message not found')
+    const messageId = newMessageId(domainOf(original.inboxAddress))
+    const subject = replySubject(original.subject)
+      .slice(0, SUBJECT_MAX_LENGTH)
+      .replace(/[\r\n]+/g, ' ')
+    const answer: RepliedAnswer = { messageId, subject, labels: ['sent'] }
+    return {
+      messageId,
+      threadRow: original.threadRow,
+      from: original.inboxAddress,
+      ...replyRecipients(original, body.replyAll ?? false),
+      bcc: [],
+      subject,
+      text: body.text,
+      html: body.html ?? null,
+      attachments: readAttachments(body.attachments),
+      unsubscribe: null,
+      inReplyTo: [original.headerMessageId],
+      references: replyReferences({
+        messageId: original.headerMessageId,
+        inReplyTo: original.inReplyTo,
+        references: original.references,
+      }),
+      answer,
+    }
+  })
+}
+
+/** Stores what `draft` makes; or, where the key has an answer already, gives that and asks for no draft. */
+async function acceptOnce<Answer extends object>(
+  services: Services,
+  projectId: string,
+  { key, request }: { key: string | null; request: unknown },
+  draft: () => Promise<Draft<Answer>>,
+): Promise<Answer & Partial<RefusedRecipients> & AcceptedMessage> {
+  const bound = key === null ? null : { name: key, requestHash: requestHash(request) }
+  const repeated = bound === null ? null : await findAnswer<Answer>(services, projectId, bound)
+  if (repeated !== null) return repeated
+  const { answer: drafted, ...intent } = await draft()
+  const refused = await refusals(services, projectId, intent)
+  const answer = { ...drafted, ...(refused.length === 0 ? {} : { refused }) }
+  const outcome = await services.sends.submit({
+    ...intent,
+    projectId,
+    key: bound,
+    refused,
+    answer,
+  })
+  if (outcome === 'gone') throw new ApiError(401, 'unauthorized', 'Invalid API key')
+  if (outcome !== 'repeat' && outcome !== 'over quota') return { ...answer, ...outcome }
+  // A twin that was quicker can have used the quota up, and have the answer all the same.
+  const first = bound === null ? null : await findAnswer<Answer>(services, projectId, bound)
+  if (first !== null) return first
+  if (outcome === 'over quota') throw quotaExceeded(services.config.limits.recipientsPerDay)
+  throw new Error('a key was taken, yet has no answer')
+}
+
+const DAY_S = 24 * 60 * 60
+
+/** 429 until the next day begins (UTC). */
+function quotaExceeded(limit: number | null): ApiError {
+  const waitS = DAY_S - (Math.floor(Date.now() / 1000) % DAY_S)
+  const message = `The daily limit of ${limit} recipients is reached`
+  return new ApiError(429, 'quota_exceeded', message, { 'retry-after': String(waitS) })
+}
+
+/** Recipients that mail may not go to, if some are left. @throws {ApiError} 422 when none is. */
+async function refusals(
+  { recipients }: Services,
+  projectId: string,
+  { to, cc, bcc, threadRow }: Pick<SendIntent, 'to' | 'cc' | 'bcc' | 'threadRow'>,
+): Promise<Refusal[]> {
+  const addresses = [...new Set([...to, ...cc, ...bcc])]
+  const refused = await recipients.submit({
+    projectId,
+    scope: threadRow === null ? 'SEND' : 'REPLY',
+    addresses,
+  })
+  if (refused.length < addresses.length) return refused
+  const named = refused.map(({ address, reason }) => `${address} (${reason})`).join(', ')
+  throw new ApiError(422, 'recipient_blocked', `Every recipient is refused: ${named}`)
+}
+
+/** The answer that a key has; null where it has none. @throws {ApiError} 409 */
+async function findAnswer<Answer>(
+  { pool }: Services,
+  projectId: string,
+  key: NonNullable<SendIntent['key']>,
+): Promise<(Answer & AcceptedMessage) | null> {
+  const found = await findSent(pool, projectId, key.name)
+  if (found === null) return null
+  if (!found.requestHash.equals(key.requestHash)) throw keyOfAnother()
+  const { answer, ...accepted } = found.sent
+  return { ...(answer as Answer), ...accepted }
+}

@@ -1,0 +1,197 @@
+import { Type as t } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import { domainOf, parseAddress } from '../../shared/mail/address.ts'
+import { domainRecords } from '../../shared/mail/mailDomain.ts'
+import {
+  addMailDomain,
+  DomainInUseError,
+  deleteMailDomain,
+  findMailDomain,
+  listMailDomains,
+  type MailDomain,
+  queueCheck,
+} from '../../sql/mail/mailDomains.ts'
+import type { Services } from '../context.ts'
+import { badRequest, conflict, notFound } from '../errors.ts'
+import { operation, PageQuery, Time } from '../operation.ts'
+import { cutPage, readPage } from '../page.ts'
+
+const OrNull = t.Union([Time, t.Null()])
+
+const DomainSchema = t.Object({
+  domain: t.String(),
+  status: t.Union([t.Literal('pending'), t.Literal('verified'), t.Literal('failed')]),
+  records: t.Array(
+    t.Object({
+      purpose: t.String({ examples: ['ownership', 'mx', 'dkim', 'spf', 'dmarc'] }),
+      type: t.String({ examples: ['TXT', 'MX'] }),
+      name: t.String(),
+      value: t.String(),
+      priority: t.Union([t.Integer(), t.Null()]),
+      required: t.Boolean({ description: 'Whether the domain is verified only with it.' }),
+      status: t.String({ description: 'unchecked, ok, missing, mismatch or unknown.' }),
+      detail: t.Union([t.String(), t.Null()]),
+    }),
+  ),
+  createdAt: Time,
+  checkedAt: OrNull,
+  verifiedAt: OrNull,
+})
+
+const EXAMPLE = {
+  domain: 'agents.example.com',
+  status: 'pending',
+  records: [
+    {
+      purpose: 'ownership',
+      type: 'TXT',
+      name: '_purser.agents.example.com',
+      value: 'purser-verification=0a1b2c3d',
+      priority: null,
+      required: true,
+      status: 'unchecked',
+      detail: null,
+    },
+  ],
+  createdAt: '2026-01-05T09:30:00.000Z',
+  checkedAt: null,
+  verifiedAt: null,
+}
+
+const Params = t.Object({ domain: t.String({ minLength: 1, maxLength: 253 }) })
+const missing = () => notFound('Domain not found')
+
+/** Mail domains of the platform, beside MAIL_DOMAIN. */
+export function domainRoutes({ pool, config, keyring }: Services) {
+  const toView = (domain: MailDomain) => ({
+    domain: domain.domain,
+    status: domain.status,
+    records: domainRecords(domain, config).map((record) => ({
+      ...record,
+      status: domain.findings[record.purpose]?.status ?? ('unchecked' as const),
+      detail: domain.findings[record.purpose]?.detail ?? null,
+    })),
+    createdAt: domain.createdAt.toISOString(),
+    checkedAt: domain.checkedAt?.toISOString() ?? null,
+    verifiedAt: domain.verifiedAt?.toISOString() ?? null,
+  })
+  const describe = { tag: 'Platform', access: 'platform:manage' } as const
+  const whole = { description: 'The domain.', schema: DomainSchema, example: EXAMPLE }
+  const errors = { 404: 'Domain not found' }
+  return new Elysia({ prefix: '/v0/platform/domains' })
+    .post(
+      '',
+      async ({ body, set }) => {
+        const domain = readDomain(body.domain)
+        if (domain === config.mailDomain) throw conflict(`${domain} is the service's own domain`)
+        const added = await addMailDomain(pool, await keyring(pool), domain)
+        if (added === null) throw conflict(`domain must be new: ${domain} is here already`)
+        set.status = 201
+        return toView(added)
+      },
+      {
+        body: t.Object({ domain: t.String({ maxLength: 253 }) }),
+        detail: operation({
+          ...describe,
+          summary: 'Add a mail domain',
+          description:
+            'Set the records of the answer in its DNS. They are checked at once, after minutes, then every hour for three ' +
+            'days; until the required ones are there the domain gives nothing.',
+          requestExample: { domain: 'agents.example.com' },
+          success: { status: 201, ...whole, description: 'The domain and the records to set.' },
+          errors: { 409: 'The domain is here already' },
+        }),
+      },
+    )
+    .get(
+      '',
+      async ({ query }) => {
+        const { limit, cursor } = readPage(query)
+        const found = await listMailDomains(pool, { limit: limit + 1, cursor })
+        const { page, next } = cutPage(found, limit, ({ createdAt }) => createdAt)
+        return { domains: page.map(toView), count: page.length, ...next }
+      },
+      {
+        query: PageQuery,
+        detail: operation({
+          ...describe,
+          summary: 'List mail domains, newest first',
+          success: {
+            status: 200,
+            description: 'One page of domains.',
+            schema: t.Object({
+              domains: t.Array(DomainSchema),
+              count: t.Integer(),
+              nextPageToken: t.Optional(t.String()),
+            }),
+            example: { domains: [EXAMPLE], count: 1 },
+          },
+        }),
+      },
+    )
+    .get(
+      '/:domain',
+      async ({ params }) => {
+        const found = await findMailDomain(pool, params.domain.toLowerCase())
+        if (found === null) throw missing()
+        return toView(found)
+      },
+      {
+        params: Params,
+        detail: operation({
+          ...describe,
+          summary: 'Get a mail domain, and what its DNS lacks',
+          success: { status: 200, ...whole },
+          errors,
+        }),
+      },
+    )
+    .post(
+      '/:domain/verify',
+      async ({ params }) => {
+        const found = await findMailDomain(pool, params.domain.toLowerCase())
+        if (found === null) throw missing()
+        await queueCheck(pool, found.domain)
+        return toView(found)
+      },
+      {
+        params: Params,
+        detail: operation({
+          ...describe,
+          summary: 'Check a mail domain now',
+          description: 'checkedAt of the domain moves when it is done.',
+          success: { status: 200, ...whole },
+          errors,
+        }),
+      },
+    )
+    .delete(
+      '/:domain',
+      async ({ params }) => {
+        try {
+          if (!(await deleteMailDomain(pool, params.domain.toLowerCase()))) throw missing()
+        } catch (error) {
+          if (!(error instanceof DomainInUseError)) throw error
+          throw conflict('The domain has projects: delete them first')
+        }
+        return new Response(null, { status: 204 })
+      },
+      {
+        params: Params,
+        detail: operation({
+          ...describe,
+          summary: 'Remove a mail domain',
+          success: { status: 204, description: 'The domain and its DKIM keys are gone.' },
+          errors: { ...errors, 409: 'Projects live at the domain' },
+        }),
+      },
+    )
+}
+
+/** One domain with at least two labels, in lower-case ASCII. @throws {ApiError} 400 */
+function readDomain(text: string): string {
+  const address = parseAddress(`x@${text.trim().replace(/\.$/, '')}`)
+  const domain = address === null ? '' : domainOf(address)
+  if (/\.[a-z][a-z0-9-]*$/.test(domain)) return domain
+  throw badRequest('domain must be a domain name, such as agents.example.com')
+}

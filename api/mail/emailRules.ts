@@ -1,0 +1,157 @@
+import { type Static, Type as t } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import type { Cursor } from '../../shared/cursor.ts'
+import { parseRuleValue, RULE_SCOPES, RULE_TYPES } from '../../shared/mail/emailRules.ts'
+import type { Pool } from '../../sql/db.ts'
+import {
+  createRule,
+  deleteRule,
+  listRules,
+  RULES_MAX,
+  RuleConflictError,
+  type StoredRule,
+  TooManyRulesError,
+} from '../../sql/mail/emailRules.ts'
+import { projectOf, type Services } from '../context.ts'
+import { badRequest, conflict, notFound } from '../errors.ts'
+import { operation, PageQuery, Time } from '../operation.ts'
+import { cutPage, readPage } from '../page.ts'
+
+const RuleType = t.Union(RULE_TYPES.map((type) => t.Literal(type)))
+const RuleScope = t.Union(RULE_SCOPES.map((scope) => t.Literal(scope)))
+
+export const RuleBody = t.Object({
+  type: RuleType,
+  scope: RuleScope,
+  value: t.String({
+    maxLength: 256,
+    description: 'An address, or *@ and a domain.',
+    examples: ['*@example.com'],
+  }),
+})
+
+export const RuleItem = t.Object({
+  id: t.String(),
+  type: RuleType,
+  scope: RuleScope,
+  value: t.String(),
+  createdAt: Time,
+})
+
+/** One page of rules. */
+export const RulePage = t.Object({
+  rules: t.Array(RuleItem),
+  count: t.Integer(),
+  nextPageToken: t.Optional(t.String()),
+})
+
+const EXAMPLE = {
+  id: 'rul_0a1b2c3d4e5f60718293a4b5',
+  type: 'BLOCK',
+  scope: 'RECEIVE',
+  value: '*@example.com',
+  createdAt: '2026-01-05T09:30:00.000Z',
+}
+
+const toItem = ({ id, type, scope, value, createdAt }: StoredRule) => ({
+  id,
+  type,
+  scope,
+  value,
+  createdAt: createdAt.toISOString(),
+})
+
+/** Whom an inbox hears, writes to and answers. */
+export function emailRuleRoutes({ pool }: Services) {
+  return new Elysia()
+    .get(
+      '/v0/email-rules',
+      ({ request, query }) =>
+        readRulePage(pool, { projectId: projectOf(request).projectId, ...readPage(query) }),
+      {
+        query: PageQuery,
+        detail: operation({
+          summary: 'List email rules, newest first',
+          tag: 'Rules',
+          access: 'mail:read',
+          success: {
+            status: 200,
+            description: 'One page of rules.',
+            schema: RulePage,
+            example: { rules: [EXAMPLE], count: 1 },
+          },
+        }),
+      },
+    )
+    .post(
+      '/v0/email-rules',
+      async ({ request, body, set }) => {
+        const { rule, isNew } = await addRule(pool, projectOf(request).projectId, body)
+        set.status = isNew ? 201 : 200
+        return rule
+      },
+      {
+        body: RuleBody,
+        detail: operation({
+          summary: 'Add an email rule',
+          description:
+            'RECEIVE is enforced when mail arrives, SEND and REPLY when it is sent. A rule for an address counts before one for ' +
+            'its domain. Where a scope has an ALLOW rule, whoever no rule names is refused. The same rule again is answered ' +
+            '200 and changes nothing.',
+          tag: 'Rules',
+          access: 'mail:manage',
+          requestExample: { type: 'BLOCK', scope: 'RECEIVE', value: '*@example.com' },
+          success: { status: 201, description: 'The rule.', schema: RuleItem, example: EXAMPLE },
+          errors: { 409: 'A rule of the other type names the same in the same scope' },
+        }),
+      },
+    )
+    .delete(
+      '/v0/email-rules/:ruleId',
+      async ({ request, params }) => {
+        await removeRule(pool, projectOf(request).projectId, params.ruleId)
+        return new Response(null, { status: 204 })
+      },
+      {
+        params: t.Object({ ruleId: t.String({ minLength: 1, maxLength: 64 }) }),
+        detail: operation({
+          summary: 'Delete an email rule',
+          tag: 'Rules',
+          access: 'mail:manage',
+          success: { status: 204, description: 'The rule is gone.' },
+          errors: { 404: 'Rule not found' },
+        }),
+      },
+    )
+}
+
+/** One page of a project's rules, newest first. */
+export async function readRulePage(
+  pool: Pool,
+  filter: { projectId: string; limit: number; cursor: Cursor | null },
+): Promise<Static<typeof RulePage>> {
+  const found = await listRules(pool, { ...filter, limit: filter.limit + 1 })
+  const { page, next } = cutPage(found, filter.limit, ({ createdAt }) => createdAt)
+  return { rules: page.map(toItem), count: page.length, ...next }
+}
+
+/** Adds a rule; the same rule again changes nothing. @throws {ApiError} 400, 409 */
+export async function addRule(pool: Pool, projectId: string, body: Static<typeof RuleBody>) {
+  const value = parseRuleValue(body.value)
+  if (value === null) throw badRequest('value must be one email address, or *@ and a domain')
+  try {
+    const { rule, isNew } = await createRule(pool, projectId, { ...body, value })
+    return { rule: toItem(rule), isNew }
+  } catch (error) {
+    if (error instanceof TooManyRulesError) {
+      throw badRequest(`A project must have at most ${RULES_MAX} email rules`)
+    }
+    if (!(error instanceof RuleConflictError)) throw error
+    throw conflict(`There is a rule of the other type for ${value} in the scope ${body.scope}`)
+  }
+}
+
+/** Removes a rule. @throws {ApiError} 404 */
+export async function removeRule(pool: Pool, projectId: string, ruleId: string): Promise<void> {
+  if (!(await deleteRule(pool, projectId, ruleId))) throw notFound('Rule not found')
+}

@@ -1,0 +1,57 @@
+import { type Static, Type as t } from '@sinclair/typebox'
+import { LABELS_MAX } from '../../sql/mail/messages.ts'
+import { badRequest } from '../errors.ts'
+
+const LABEL_MAX_LENGTH = 64
+export const Label = t.String({ minLength: 1, maxLength: LABEL_MAX_LENGTH })
+
+export const LabelChange = t.Object({
+  addLabels: t.Optional(t.Array(Label, { maxItems: LABELS_MAX })),
+  removeLabels: t.Optional(t.Array(Label, { maxItems: LABELS_MAX })),
+})
+
+/** `labels` of a list. */
+export const LabelsQuery = t.String({
+  maxLength: 4_000,
+  description: 'Comma-separated labels; a message must carry all of them.',
+  examples: ['received,unread'],
+})
+
+/** Reads {@link LabelsQuery}. @throws {ApiError} 400 */
+export function readLabels(query: string | undefined): string[] {
+  if (query === undefined || query === '') return []
+  const labels = [...new Set(query.split(',').map((label) => label.trim()))]
+  if (
+    labels.length > LABELS_MAX ||
+    labels.some((label) => label === '' || label.length > LABEL_MAX_LENGTH)
+  ) {
+    throw badRequest(
+      `labels must be at most ${LABELS_MAX} labels of 1 to ${LABEL_MAX_LENGTH} characters, separated by commas`,
+    )
+  }
+  return labels
+}
+
+/** The two marks that exclude each other. */
+const OPPOSITE: Record<string, string> = { read: 'unread', unread: 'read' }
+
+/** What to add and what to remove; what is in both is removed. @throws {ApiError} 400 */
+export function readLabelChange(body: Static<typeof LabelChange>): {
+  add: string[]
+  remove: string[]
+} {
+  const add = [...new Set(body.addLabels ?? [])]
+  const remove = new Set(body.removeLabels ?? [])
+  if (add.length === 0 && remove.size === 0) {
+    throw badRequest('addLabels or removeLabels must name at least one label')
+  }
+  if (add.includes('read') && add.includes('unread')) {
+    throw badRequest('addLabels must not name both read and unread')
+  }
+  for (const label of add) if (OPPOSITE[label] !== undefined) remove.add(OPPOSITE[label])
+  return { add, remove: [...remove] }
+}
+
+/** The change would leave more labels than a message may carry. */
+export const tooManyLabels = () =>
+  badRequest(`addLabels must leave at most ${LABELS_MAX} labels on the message`)

@@ -1,0 +1,114 @@
+import { Type as t } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import type { Pool } from '../../sql/db.ts'
+import { findAttachment, findRaw, type StoredAttachment } from '../../sql/mail/attachments.ts'
+import { projectOf, type Services } from '../context.ts'
+import { ApiError, notFound } from '../errors.ts'
+import { operation } from '../operation.ts'
+import { MessageParams } from './messages.ts'
+
+/** RFC 6838 §4.2; anything else that a sender claims is served as bytes. */
+const MEDIA_TYPE = /^[a-z0-9][\w!#$&^.+-]{0,126}\/[a-z0-9][\w!#$&^.+-]{0,126}$/i
+const BYTES = 'application/octet-stream'
+
+/** The bytes of messages: as they came or went, and their attachments. */
+export function messageContentRoutes({ pool }: Services) {
+  return new Elysia()
+    .get(
+      '/v0/messages/:messageId/raw',
+      async ({ request, params }) => {
+        const raw = await findRaw(pool, projectOf(request).projectId, params.messageId)
+        if (raw === null) throw notFound('Message not found')
+        if (raw === 'not composed') {
+          throw notFound('Message is not composed yet: it is, once its first attempt begins')
+        }
+        return download(raw, 'message/rfc822', 'message.eml')
+      },
+      {
+        params: MessageParams,
+        detail: operation({
+          summary: 'Get the original of a message',
+          description: 'The bytes as received (RFC 5322), or as sent.',
+          tag: 'Messages',
+          access: 'mail:read',
+          success: {
+            status: 200,
+            description: 'The message.',
+            contentType: 'message/rfc822',
+            schema: t.String(),
+            example: 'Subject: Offer\r\n\r\nShall I order?\r\n',
+          },
+          errors: { 404: 'Message not found' },
+        }),
+      },
+    )
+    .get(
+      '/v0/messages/:messageId/attachments/:attachmentId',
+      async ({ request, params }) => {
+        const { projectId } = projectOf(request)
+        const { bytes, contentType, filename } = await readAttachment(pool, {
+          projectId,
+          ...params,
+        })
+        return download(bytes, MEDIA_TYPE.test(contentType) ? contentType : BYTES, filename)
+      },
+      {
+        params: t.Composite([
+          MessageParams,
+          t.Object({ attachmentId: t.String({ minLength: 1, maxLength: 64 }) }),
+        ]),
+        detail: operation({
+          summary: 'Get an attachment',
+          description: 'The decoded bytes, under the type and name that the sender gave.',
+          tag: 'Messages',
+          access: 'mail:read',
+          success: {
+            status: 200,
+            description: 'The attachment.',
+            contentType: BYTES,
+            schema: t.String(),
+            example: 'bytes',
+          },
+          errors: { 404: 'Attachment not found' },
+        }),
+      },
+    )
+}
+
+/** An attachment. @throws {ApiError} 404, and 413 where it is larger than `maxBytes` */
+export async function readAttachment(
+  pool: Pool,
+  wanted: { projectId: string; messageId: string; attachmentId: string; maxBytes?: number },
+): Promise<StoredAttachment> {
+  const found = await findAttachment(pool, wanted)
+  if (found === null) throw notFound('Message not found')
+  if (found === 'no attachment') throw notFound('Attachment not found')
+  const { maxBytes = Number.POSITIVE_INFINITY } = wanted
+  if (found.bytes.length <= maxBytes) return found
+  throw new ApiError(
+    413,
+    'payload_too_large',
+    `The attachment has ${found.bytes.length} bytes; here it must have at most ${maxBytes}`,
+  )
+}
+
+/** Strangers chose bytes, type and name: a browser must save them, and never run or guess at them. */
+function download(bytes: Buffer, contentType: string, filename: string): Response {
+  return new Response(new Uint8Array(bytes), {
+    headers: {
+      'content-type': contentType,
+      'content-disposition': attachmentDisposition(filename),
+      'content-security-policy': "default-src 'none'; sandbox",
+    },
+  })
+}
+
+/** RFC 6266: a name for all, and the true one in UTF-8 (RFC 8187). */
+function attachmentDisposition(filename: string): string {
+  const plain = filename.replace(/[^\x20-\x7e]|["\\%/]/g, '_')
+  const encoded = encodeURIComponent(filename.toWellFormed()).replace(
+    /['()*]/g,
+    (letter) => `%${letter.charCodeAt(0).toString(16).toUpperCase()}`,
+  )
+  return `attachment; filename="${plain}"; filename*=UTF-8''${encoded}`
+}

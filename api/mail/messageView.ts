@@ -1,0 +1,153 @@
+import { Type as t } from '@sinclair/typebox'
+import { UNCHECKED } from '../../shared/mail/authentication.ts'
+import { highlight, type SearchQuery } from '../../shared/mail/searchQuery.ts'
+import type { Message } from '../../sql/mail/messages.ts'
+import { Time } from '../operation.ts'
+
+const MessageId = t.String({ examples: ['<4f2a@mail.example.com>'] })
+const ThreadId = t.String({ examples: ['thd_0a1b2c3d4e5f'] })
+const Addresses = t.Array(t.String(), { examples: [['ada@example.com']] })
+const Labels = t.Array(t.String(), { examples: [['received', 'unread']] })
+
+const AttachmentSchema = t.Object({
+  attachmentId: t.String(),
+  filename: t.String(),
+  contentType: t.String(),
+  size: t.Integer({ description: 'Bytes after decoding.' }),
+  contentId: t.Union([t.String(), t.Null()]),
+  disposition: t.String({ examples: ['attachment', 'inline'] }),
+})
+
+const Word = (description: string) => t.String({ description, examples: ['pass'] })
+const AuthenticationSchema = t.Object(
+  {
+    spf: Word('Whether the sending host may use the envelope sender (RFC 7208).'),
+    dkim: Word('Whether a signature holds (RFC 6376).'),
+    dmarc: Word('Whether either vouches for the domain in From (RFC 7489).'),
+    arc: Word('Whether the forwarders vouch for it (RFC 8617).'),
+    internal: t.Boolean({ description: 'It came from an inbox of this service.' }),
+  },
+  {
+    description:
+      'On received messages, in the words of RFC 8601. A message whose dmarc is fail has the label unauthenticated.',
+  },
+)
+
+/** A message in a list: without inboxId and cc (specification, Message). */
+const MessageItem = t.Object({
+  messageId: MessageId,
+  threadId: ThreadId,
+  from: Addresses,
+  to: Addresses,
+  subject: t.String(),
+  text: t.String(),
+  extractedText: t.Optional(t.String({ description: 'Reply-only text; on received messages.' })),
+  labels: Labels,
+  createdAt: Time,
+})
+
+const Highlights = t.Array(
+  t.Object({
+    text: t.String({ description: 'A piece of the field.' }),
+    ranges: t.Array(t.Array(t.Integer(), { minItems: 2, maxItems: 2 }), {
+      description: 'What was found in it: start and end, in UTF-16 units.',
+    }),
+  }),
+)
+
+/** A message in a list; of a search, with the places it was found at. */
+export const FoundMessage = t.Composite([
+  MessageItem,
+  t.Object({
+    highlights: t.Optional(
+      t.Object(
+        { subject: Highlights, text: Highlights },
+        { description: 'When something was searched for.' },
+      ),
+    ),
+  }),
+])
+
+/** A whole message: what get-message and get-thread serve. */
+export const WholeMessage = t.Composite([
+  MessageItem,
+  t.Object({
+    inboxId: t.String({ examples: ['agent@mail.example.com'] }),
+    cc: Addresses,
+    attachments: t.Array(AttachmentSchema),
+    deliveryStatus: t.Optional(
+      t.String({ description: 'On sent messages: queued, sent, deferred, bounced or failed.' }),
+    ),
+    deliveryError: t.Optional(t.Union([t.String(), t.Null()])),
+    authentication: t.Optional(AuthenticationSchema),
+  }),
+])
+
+const Refused = t.Optional(
+  t.Array(
+    t.Object({
+      address: t.String(),
+      reason: t.Union([t.Literal('suppressed'), t.Literal('rule')]),
+    }),
+    {
+      description: 'Recipients that the mail does not go to, when there are some.',
+    },
+  ),
+)
+
+/** The answer to send. */
+export const SentMessage = t.Object({
+  messageId: MessageId,
+  threadId: ThreadId,
+  inboxId: t.String(),
+  from: Addresses,
+  to: Addresses,
+  subject: t.String(),
+  labels: Labels,
+  createdAt: Time,
+  refused: Refused,
+})
+
+/** The answer to reply. */
+export const RepliedMessage = t.Pick(SentMessage, [
+  'messageId',
+  'threadId',
+  'subject',
+  'labels',
+  'createdAt',
+  'refused',
+])
+
+export const toItem = (message: Message) => ({
+  messageId: message.messageId,
+  threadId: message.threadId,
+  from: message.from,
+  to: message.to,
+  subject: message.subject,
+  text: message.text,
+  ...(message.direction === 'received' ? { extractedText: message.extractedText ?? '' } : {}),
+  labels: message.labels,
+  createdAt: message.createdAt.toISOString(),
+})
+
+/** A message that was searched for. */
+export function toFound(message: Message, queries: readonly SearchQuery[]) {
+  const query = { clauses: queries.flatMap(({ clauses }) => clauses) }
+  return {
+    ...toItem(message),
+    highlights: {
+      subject: highlight(message.subject, query, 'subject'),
+      text: highlight(message.text, query, 'text'),
+    },
+  }
+}
+
+export const toWhole = (message: Message) => ({
+  ...toItem(message),
+  inboxId: message.inboxAddress,
+  cc: message.cc,
+  attachments: message.attachments,
+  ...(message.direction === 'sent'
+    ? { deliveryStatus: message.deliveryStatus, deliveryError: message.deliveryError }
+    : { authentication: message.authentication ?? UNCHECKED }),
+})

@@ -1,0 +1,114 @@
+import { type Static, Type as t } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import type { Cursor } from '../../shared/cursor.ts'
+import type { Pool } from '../../sql/db.ts'
+import { findMessage, listMessages } from '../../sql/mail/messages.ts'
+import { searchMessages } from '../../sql/mail/searchMessages.ts'
+import { projectOf, type Services } from '../context.ts'
+import { notFound } from '../errors.ts'
+import { operation, PageQuery } from '../operation.ts'
+import { nextPage, readPage } from '../page.ts'
+import { type MessageFilter, MessageFilterQuery, readMessageFilter } from './messageFilter.ts'
+import { FoundMessage, toFound, toItem, toWhole, WholeMessage } from './messageView.ts'
+
+/** The longest Message-ID is a line of 998 characters; its alternative (contract §4) has a number more. */
+export const MessageParams = t.Object({ messageId: t.String({ minLength: 1, maxLength: 1_100 }) })
+
+const ListQuery = t.Composite([PageQuery, MessageFilterQuery])
+
+/** One page of messages. */
+export const MessagePage = t.Object({
+  messages: t.Array(FoundMessage),
+  count: t.Integer(),
+  nextPageToken: t.Optional(t.String()),
+})
+
+const EXAMPLE_ITEM = {
+  messageId: '<CAF+x=1@mail.example.com>',
+  threadId: 'thd_0a1b2c3d4e5f60718293a4b5',
+  from: ['ada@example.com'],
+  to: ['agent@mail.example.com'],
+  subject: 'Re: Offer',
+  text: 'Yes, please.\n\nOn Mon, Jan 5, 2026 at 9:30 AM Agent wrote:\n> Shall I order?',
+  extractedText: 'Yes, please.',
+  labels: ['received', 'unread'],
+  createdAt: '2026-01-05T09:41:12.345Z',
+}
+
+/** An example of a whole message, for the documentation. */
+export const EXAMPLE_MESSAGE = {
+  ...EXAMPLE_ITEM,
+  inboxId: 'agent@mail.example.com',
+  cc: [],
+  attachments: [],
+}
+
+/** List, search and read the messages of an inbox. */
+export function messageRoutes({ pool }: Services) {
+  return new Elysia()
+    .get(
+      '/v0/messages',
+      ({ request, query }) =>
+        readMessages(pool, {
+          projectId: projectOf(request).projectId,
+          ...readMessageFilter(query),
+          ...readPage(query),
+        }),
+      {
+        query: ListQuery,
+        detail: operation({
+          summary: 'List or search messages, newest first',
+          description:
+            'A page can be shorter than limit although there are more: one page carries at most 8 MB of text. ' +
+            'nextPageToken alone says whether there is more.',
+          tag: 'Messages',
+          access: 'mail:read',
+          success: {
+            status: 200,
+            description: 'One page of messages.',
+            schema: MessagePage,
+            example: { messages: [EXAMPLE_ITEM], count: 1 },
+          },
+        }),
+      },
+    )
+    .get(
+      '/v0/messages/:messageId',
+      ({ request, params }) => readMessage(pool, projectOf(request).projectId, params.messageId),
+      {
+        params: MessageParams,
+        detail: operation({
+          summary: 'Get a message',
+          tag: 'Messages',
+          access: 'mail:read',
+          success: {
+            status: 200,
+            description: 'The message.',
+            schema: WholeMessage,
+            example: EXAMPLE_MESSAGE,
+          },
+          errors: { 404: 'Message not found' },
+        }),
+      },
+    )
+}
+
+/** One page of an inbox, newest first; where something is searched for, with the places it was found at. */
+export async function readMessages(
+  pool: Pool,
+  filter: MessageFilter & { projectId: string; limit: number; cursor: Cursor | null },
+): Promise<Static<typeof MessagePage>> {
+  const { queries } = filter
+  const searches = queries.length > 0
+  const { messages, more } = await (searches ? searchMessages : listMessages)(pool, filter)
+  const items = searches ? messages.map((one) => toFound(one, queries)) : messages.map(toItem)
+  const next = nextPage(messages, more, ({ createdAt }) => createdAt)
+  return { messages: items, count: items.length, ...next }
+}
+
+/** One message. @throws {ApiError} 404 */
+export async function readMessage(pool: Pool, projectId: string, messageId: string) {
+  const message = await findMessage(pool, projectId, messageId)
+  if (message === null) throw notFound('Message not found')
+  return toWhole(message)
+}

@@ -1,0 +1,166 @@
+import { type Static, Type as t } from '@sinclair/typebox'
+import { addressKey, parseAddress } from '../../shared/mail/address.ts'
+import {
+  decodeBase64,
+  isAttachmentType,
+  parseContentId,
+  type SentAttachment,
+} from '../../shared/mail/sentAttachment.ts'
+import {
+  parseUnsubscribeMailto,
+  parseUnsubscribeUrl,
+  type Unsubscribe,
+} from '../../shared/mail/unsubscribe.ts'
+import { BODY_MAX_BYTES } from '../body.ts'
+import { badRequest } from '../errors.ts'
+
+/** Recipients of one message over to, cc and bcc (contract §4). */
+export const RECIPIENTS_MAX = 50
+/** RFC 5322 §2.1.1: a line is at most 998 characters. */
+export const SUBJECT_MAX_LENGTH = 998
+
+const AddressList = (minItems: number) =>
+  t.Array(t.String({ maxLength: 320 }), {
+    minItems,
+    maxItems: RECIPIENTS_MAX,
+    examples: [['ada@example.com']],
+  })
+
+/** Of text and HTML each: without attachments a whole body is no larger. */
+const TEXT_MAX_LENGTH = BODY_MAX_BYTES
+const Text = t.String({ maxLength: TEXT_MAX_LENGTH, description: 'Plain-text body.' })
+const Html = t.Optional(
+  t.String({
+    maxLength: TEXT_MAX_LENGTH,
+    description: 'HTML body; the message is then sent as multipart/alternative.',
+  }),
+)
+
+const ATTACHMENTS_MAX = 50
+/** Encoded they are a third larger; most receivers take messages of up to 35 MB. */
+const ATTACHMENTS_MAX_BYTES = 25 * 1024 * 1024
+const FILENAME_MAX_LENGTH = 255
+
+const Attachments = t.Optional(
+  t.Array(
+    t.Object({
+      filename: t.String({
+        minLength: 1,
+        maxLength: FILENAME_MAX_LENGTH,
+        pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]*$',
+        error: `be 1 to ${FILENAME_MAX_LENGTH} characters, no control characters among them`,
+      }),
+      contentType: t.String({ examples: ['application/pdf'] }),
+      content: t.String({ description: 'The bytes in base64.' }),
+      contentId: t.Optional(
+        t.String({ description: 'The HTML body shows the attachment as cid:CONTENT_ID.' }),
+      ),
+    }),
+    {
+      maxItems: ATTACHMENTS_MAX,
+      description: `At most ${ATTACHMENTS_MAX} files, of ${ATTACHMENTS_MAX_BYTES} bytes together.`,
+    },
+  ),
+)
+
+const UnsubscribeInput = t.Optional(
+  t.Object(
+    {
+      url: t.Optional(
+        t.String({ description: 'An https URL that answers a POST by unsubscribing (RFC 8058).' }),
+      ),
+      mailto: t.Optional(t.String({ description: 'An address that a mail to unsubscribes.' })),
+    },
+    {
+      description:
+        'How recipients unsubscribe, in one click of their mail program: List-Unsubscribe and List-Unsubscribe-Post.',
+    },
+  ),
+)
+
+export const SendBody = t.Object({
+  to: AddressList(1),
+  subject: t.String({
+    maxLength: SUBJECT_MAX_LENGTH,
+    pattern: '^[^\\r\\n]*$',
+    error: `be one line of at most ${SUBJECT_MAX_LENGTH} characters`,
+  }),
+  text: Text,
+  html: Html,
+  cc: t.Optional(AddressList(0)),
+  bcc: t.Optional(AddressList(0)),
+  attachments: Attachments,
+  unsubscribe: UnsubscribeInput,
+})
+
+export const ReplyBody = t.Object({
+  text: Text,
+  html: Html,
+  replyAll: t.Optional(
+    t.Boolean({ description: 'Also answer the other recipients of the original.' }),
+  ),
+  attachments: Attachments,
+})
+
+/** Reads addresses, each once. @throws {ApiError} 400, which names the one that is wrong. */
+export function readAddresses(field: string, texts: string[]): string[] {
+  return unique(
+    texts.map((text, n) => {
+      const address = parseAddress(text)
+      if (address === null)
+        throw badRequest(`${field}[${n}] must be one email address, such as ada@example.com`)
+      return address
+    }),
+  )
+}
+
+/** Each address once; upper and lower case make no difference. */
+export function unique(addresses: string[]): string[] {
+  return [...new Map(addresses.map((address) => [addressKey(address), address])).values()]
+}
+
+/** Reads attachments. @throws {ApiError} 400, which names the one that is wrong. */
+export function readAttachments(given: Static<typeof Attachments> = []): SentAttachment[] {
+  const contentIds = new Set<string>()
+  let bytes = 0
+  return given.map(({ filename, contentType, content: encoded, contentId: id }, n) => {
+    const field = `attachments[${n}]`
+    if (!isAttachmentType(contentType)) {
+      throw badRequest(
+        `${field}.contentType must be a media type such as application/pdf, and not multipart`,
+      )
+    }
+    const content = decodeBase64(encoded)
+    if (content === null) throw badRequest(`${field}.content must be base64 (RFC 4648, section 4)`)
+    bytes += content.length
+    if (bytes > ATTACHMENTS_MAX_BYTES) {
+      throw badRequest(`attachments must be at most ${ATTACHMENTS_MAX_BYTES} bytes together`)
+    }
+    const contentId = id === undefined ? null : parseContentId(id)
+    if (id !== undefined && contentId === null) {
+      throw badRequest(`${field}.contentId must be 1 to 255 visible ASCII characters, such as logo`)
+    }
+    if (contentId !== null && contentIds.has(contentId)) {
+      throw badRequest(`${field}.contentId must differ from those before it`)
+    }
+    if (contentId !== null) contentIds.add(contentId)
+    return { filename, contentType, contentId, content }
+  })
+}
+
+/** Reads how recipients unsubscribe; null where nothing is said. @throws {ApiError} 400 */
+export function readUnsubscribe(
+  given: Static<typeof UnsubscribeInput> | undefined,
+): Unsubscribe | null {
+  if (given === undefined) return null
+  const url = given.url === undefined ? null : parseUnsubscribeUrl(given.url)
+  if (given.url !== undefined && url === null) {
+    throw badRequest('unsubscribe.url must be an https URL of at most 900 characters')
+  }
+  const mailto = given.mailto === undefined ? null : parseUnsubscribeMailto(given.mailto)
+  if (given.mailto !== undefined && mailto === null) {
+    throw badRequest('unsubscribe.mailto must be one email address, such as leave@example.com')
+  }
+  if (url === null && mailto === null) throw badRequest('unsubscribe must hold url or mailto')
+  return { url, mailto }
+}

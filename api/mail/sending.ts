@@ -1,0 +1,97 @@
+import { Elysia } from 'elysia'
+import { MAIL_BODY_MAX_BYTES } from '../body.ts'
+import { projectOf, type Services } from '../context.ts'
+import { readIdempotencyKey } from '../idempotencyKey.ts'
+import { operation } from '../operation.ts'
+import { replyTo, sendMessage } from './acceptMail.ts'
+import { MessageParams } from './messages.ts'
+import { RepliedMessage, SentMessage } from './messageView.ts'
+import { ReplyBody, SendBody } from './sendInput.ts'
+
+const BLOCKED = 'Mail may go to none of the recipients (recipient_blocked)'
+
+const LIMITED =
+  'Too many requests (rate_limited), or the daily limit of recipients is reached (quota_exceeded); Retry-After says how many seconds to wait'
+
+const keyOf = (request: Request) => readIdempotencyKey(request.headers.get('idempotency-key'))
+
+/** Send and reply: the message and its job are stored in one transaction, and the worker does the rest. */
+export function sendingRoutes(services: Services) {
+  return new Elysia()
+    .post(
+      '/v0/messages/send',
+      async ({ request, body, set }) => {
+        const sent = await sendMessage(services, projectOf(request), body, keyOf(request))
+        set.status = 201
+        return sent
+      },
+      {
+        body: SendBody,
+        detail: operation({
+          summary: 'Send a message',
+          description:
+            'Answers as soon as the message is stored; deliveryStatus of the message tells what became of it.',
+          tag: 'Messages',
+          access: 'mail:send',
+          idempotencyKey: true,
+          bodyMaxBytes: MAIL_BODY_MAX_BYTES,
+          largeFor: 'attachments',
+          requestExample: { to: ['ada@example.com'], subject: 'Offer', text: 'Shall I order?' },
+          success: {
+            status: 201,
+            description: 'The message was accepted. It starts a new thread.',
+            schema: SentMessage,
+            example: {
+              messageId: '<9f86d081@mail.example.com>',
+              threadId: 'thd_0a1b2c3d4e5f60718293a4b5',
+              inboxId: 'agent@mail.example.com',
+              from: ['agent@mail.example.com'],
+              to: ['ada@example.com'],
+              subject: 'Offer',
+              labels: ['sent'],
+              createdAt: '2026-01-05T09:30:00.000Z',
+            },
+          },
+          errors: { 422: BLOCKED, 429: LIMITED },
+        }),
+      },
+    )
+    .post(
+      '/v0/messages/:messageId/reply',
+      async ({ request, params, body, set }) => {
+        const { projectId } = projectOf(request)
+        const reply = { ...body, messageId: params.messageId }
+        const sent = await replyTo(services, projectId, reply, keyOf(request))
+        set.status = 201
+        return sent
+      },
+      {
+        params: MessageParams,
+        body: ReplyBody,
+        detail: operation({
+          summary: 'Reply to a message',
+          description:
+            'Goes to Reply-To, else From, of the original, in its thread, with In-Reply-To and References set.',
+          tag: 'Messages',
+          access: 'mail:send',
+          idempotencyKey: true,
+          bodyMaxBytes: MAIL_BODY_MAX_BYTES,
+          largeFor: 'attachments',
+          requestExample: { text: 'Yes, please.' },
+          success: {
+            status: 201,
+            description: 'The reply was accepted.',
+            schema: RepliedMessage,
+            example: {
+              messageId: '<60303ae2@mail.example.com>',
+              threadId: 'thd_0a1b2c3d4e5f60718293a4b5',
+              subject: 'Re: Offer',
+              labels: ['sent'],
+              createdAt: '2026-01-05T09:45:00.000Z',
+            },
+          },
+          errors: { 404: 'Message not found', 422: BLOCKED, 429: LIMITED },
+        }),
+      },
+    )
+}

@@ -1,0 +1,43 @@
+import { newCheckId } from '../../shared/ids.ts'
+import type { AuthorizationVerdict } from '../../shared/till/authorization.ts'
+import type { X402Reason } from '../../shared/till/x402.ts'
+import type { NewClaim } from '../../sql/till/claims.ts'
+import { createCheck, findCheck, refuseCheck } from '../../sql/till/paymentChecks.ts'
+import type { Services } from '../context.ts'
+
+/**
+ * Has a worker try an authorization on the chain, without sending anything.
+ * @param claims whether to claim it if it passes.
+ */
+export async function askChain(
+  services: Services,
+  question: {
+    claim: NewClaim
+    verdict: Exclude<AuthorizationVerdict, { verdict: 'invalid' }>
+    claims: boolean
+    deadlineMs: number
+  },
+): Promise<{ ok: true } | { ok: false; reason: X402Reason }> {
+  const { claim, verdict, claims, deadlineMs } = question
+  const id = newCheckId()
+  const watch = services.waiters.watch(id)
+  try {
+    await createCheck(services.pool, {
+      id,
+      claim,
+      claims,
+      reasonWithoutCode: verdict.verdict === 'contract' ? verdict.reasonWithoutCode : null,
+    })
+    let check = await findCheck(services.pool, id)
+    while (check?.state === 'open' && (await watch.changed(deadlineMs))) {
+      check = await findCheck(services.pool, id)
+    }
+    // Too late an answer must not claim what the caller was told is not paid; this changes nothing if it came in time.
+    await refuseCheck(services.pool, id, 'unexpected_verify_error')
+    check = await findCheck(services.pool, id)
+    if (check?.state === 'passed') return { ok: true }
+    return { ok: false, reason: check?.reason ?? 'unexpected_verify_error' }
+  } finally {
+    watch.close()
+  }
+}

@@ -1,0 +1,77 @@
+import { encodePaymentResponse } from '../../shared/till/x402.ts'
+import { beginIdempotent, readIdempotent } from '../../sql/idempotency.ts'
+import type { Payment } from '../../sql/till/payments.ts'
+import type { Services } from '../context.ts'
+import { requestHash as hashOf, keyOfAnother, readIdempotencyKey } from '../idempotencyKey.ts'
+
+/** The answer `ok: true`, given once. */
+export type Grant = {
+  ok: true
+  paymentResponse: string
+  txHash: string
+  payer: string
+  paymentId: string
+  paymentInId: string
+  signedReceipt: unknown
+}
+
+/** A caller's key for one redeem; the same key and request get the same answer. */
+export type RedeemKey = { projectId: string; operation: 'redeem'; key: string }
+
+/**
+ * Reads and takes an `Idempotency-Key`.
+ * @param request what the key stands for.
+ * @returns the key, and the stored answer if there is one; null without the header.
+ * @throws {ApiError} 400 for a malformed key, 409 for one that stands for another request.
+ */
+export async function takeRedeemKey(
+  { pool }: Services,
+  projectId: string,
+  header: string | null,
+  request: unknown,
+): Promise<{ key: RedeemKey; stored: Grant | null } | null> {
+  const given = readIdempotencyKey(header)
+  if (given === null) return null
+  const hash = hashOf(request)
+  const key: RedeemKey = { projectId, operation: 'redeem', key: given }
+  const { requestHash, result } = await beginIdempotent(pool, { ...key, hash })
+  if (!requestHash.equals(hash)) throw keyOfAnother()
+  return { key, stored: result === null ? null : (JSON.parse(result) as Grant) }
+}
+
+/**
+ * Takes the one grant of a settled payment for this caller.
+ * @returns null when another has it: one payment must not release a resource many times.
+ */
+export async function grant(
+  { pool, grants }: Pick<Services, 'pool' | 'grants'>,
+  payment: Payment & { txHash: string; signedReceipt: string },
+  key: RedeemKey | null,
+): Promise<Grant | null> {
+  const signedReceipt = JSON.parse(payment.signedReceipt) as { jws: string }
+  const answer: Grant = {
+    ok: true,
+    paymentResponse: encodePaymentResponse({
+      success: true,
+      transaction: payment.txHash as `0x${string}`,
+      network: payment.network,
+      payer: payment.payer,
+      receiptJws: signedReceipt.jws,
+    }),
+    txHash: payment.txHash,
+    payer: payment.payer,
+    paymentId: payment.id,
+    paymentInId: payment.id,
+    signedReceipt,
+  }
+  const { projectId } = payment
+  const taken = await grants.submit({
+    paymentId: payment.id,
+    projectId,
+    key: key?.key ?? null,
+    result: JSON.stringify(answer),
+  })
+  if (taken) return answer
+  const stored = key === null ? null : await readIdempotent(pool, key)
+  return stored === null ? null : (JSON.parse(stored) as Grant)
+}

@@ -1,0 +1,37 @@
+import { createBatcher } from '../../sql/batcher.ts'
+import type { Pool } from '../../sql/db.ts'
+import {
+  claimPayments,
+  type NewClaim,
+  takeGrants,
+  type WantedGrant,
+} from '../../sql/till/claims.ts'
+import { findPayments } from '../../sql/till/payments.ts'
+import type { Services } from '../context.ts'
+
+const BATCHING = { batchMax: 100, lanes: 2 }
+
+/**
+ * The till's statements, gathered: hundreds of redeems wait at once and wake together, and each on its own would wait
+ * for a connection longer than it waits for the chain.
+ */
+export function createTillBatchers(pool: Pool): Pick<Services, 'claims' | 'payments' | 'grants'> {
+  return {
+    claims: createBatcher({
+      ...BATCHING,
+      run: (wanted: NewClaim[]) => claimPayments(pool, wanted),
+    }),
+    payments: createBatcher({
+      ...BATCHING,
+      run: async (ids: string[]) => {
+        const found = await findPayments(pool, ids)
+        const byId = new Map(found.map((payment) => [payment.id, payment]))
+        return ids.map((id) => byId.get(id) ?? null)
+      },
+    }),
+    grants: createBatcher({
+      ...BATCHING,
+      run: (wanted: WantedGrant[]) => takeGrants(pool, wanted),
+    }),
+  }
+}

@@ -1,0 +1,223 @@
+import { Type as t } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import {
+  CREDENTIAL_TYPES,
+  DATA_MAX_BYTES,
+  describeShape,
+  METADATA_MAX_BYTES,
+} from '../../shared/vault/credential.ts'
+import { callerOf, type Services } from '../context.ts'
+import { operation, PageQuery } from '../operation.ts'
+import {
+  currentTotp,
+  deleteCredential,
+  listCredentials,
+  readCredential,
+  storeCredential,
+  takeBackupCode,
+} from './vaultOperations.ts'
+import {
+  EXAMPLE_ITEM,
+  EXAMPLE_OPEN,
+  EXAMPLE_STORED,
+  ItemSchema,
+  NameParams,
+  OpenSchema,
+  StoredSchema,
+} from './vaultView.ts'
+
+const SHAPES = CREDENTIAL_TYPES.filter((type) => describeShape(type) !== '')
+  .map((type) => `${type}: ${describeShape(type)}`)
+  .join('; ')
+
+/** What is inside `data` and `metadata` the operation checks, not a schema: it must go through untouched. */
+const anyObject = (description: string) =>
+  t.Unknown({ openapi: { type: 'object', additionalProperties: true, description } })
+
+const PutBody = t.Object({
+  type: t.String({
+    error: `be one of ${CREDENTIAL_TYPES.join(', ')}`,
+    openapi: { type: 'string', enum: [...CREDENTIAL_TYPES] },
+  }),
+  data: anyObject(
+    `The secret fields, at least one; at most ${DATA_MAX_BYTES} bytes of JSON. Any type may hold totp, a TOTP secret ` +
+      '(Base32 or an otpauth:// URI), and backupCodes, an array of strings.',
+  ),
+  metadata: t.Optional(
+    anyObject(`Fields that are not secret, stored plain; at most ${METADATA_MAX_BYTES} bytes.`),
+  ),
+  expiresAt: t.Optional(
+    t.Unknown({
+      openapi: {
+        type: ['string', 'null'],
+        description:
+          'ISO 8601 time with its zone, or a date; from then on secrets are not given out.',
+      },
+    }),
+  ),
+})
+
+const ListQuery = t.Composite([
+  PageQuery,
+  t.Object({
+    expiringWithin: t.Optional(
+      t.String({
+        maxLength: 16,
+        description:
+          'Only credentials that expire within this time, or have expired; soonest first. A whole number and s, m, h, d or w.',
+        examples: ['7d'],
+      }),
+    ),
+  }),
+])
+
+const read = { tag: 'Vault', access: 'vault:read' } as const
+const write = { tag: 'Vault', access: 'vault:write' } as const
+const errors = { 404: 'Credential not found' }
+const expired = { 410: 'The credential has expired' }
+
+/** Credentials by name. */
+export function vaultRoutes(services: Services) {
+  return new Elysia({ prefix: '/v0/vault' })
+    .use(listAndStore(services))
+    .use(readAndDelete(services))
+    .use(oneTimeCodes(services))
+}
+
+function listAndStore(services: Services) {
+  return new Elysia()
+    .get('', ({ request, query }) => listCredentials(services, callerOf(request), query), {
+      query: ListQuery,
+      detail: operation({
+        ...read,
+        summary: 'List credentials, newest first',
+        description:
+          'Never with secret data. Without limit an answer holds all credentials, as far as their metadata fits 8 MB; ' +
+          'nextPageToken alone says whether there are more.',
+        success: {
+          status: 200,
+          description: 'The credentials.',
+          schema: t.Object({
+            credentials: t.Array(ItemSchema),
+            count: t.Integer(),
+            nextPageToken: t.Optional(t.String()),
+          }),
+          example: { credentials: [EXAMPLE_ITEM], count: 1 },
+        },
+      }),
+    })
+    .put(
+      '/:name',
+      ({ request, params, body }) =>
+        storeCredential(services, callerOf(request), params.name, body),
+      {
+        params: NameParams,
+        body: PutBody,
+        detail: operation({
+          ...write,
+          summary: 'Store a credential, or overwrite the one of the same name',
+          description:
+            'An overwrite is a new version and replaces everything: what is left out is gone from it. The last ten ' +
+            `versions are kept. Known fields, each checked for its type, others may stand beside them: ${SHAPES}.`,
+          requestExample: {
+            type: 'LOGIN',
+            data: { password: 'correct horse', totp: 'JBSWY3DPEHPK3PXP' },
+            metadata: { uri: 'https://github.com', username: 'ada' },
+          },
+          success: {
+            status: 200,
+            description: 'The credential, without its data.',
+            schema: StoredSchema,
+            example: EXAMPLE_STORED,
+          },
+        }),
+      },
+    )
+}
+
+function readAndDelete(services: Services) {
+  return new Elysia()
+    .get(
+      '/:name',
+      ({ request, params }) => readCredential(services, callerOf(request), params.name),
+      {
+        params: NameParams,
+        detail: operation({
+          ...read,
+          summary: 'Get a credential with its secret',
+          description:
+            'Unused and used backup codes are part of data; a TOTP secret is not, its codes are at /totp. Every read is ' +
+            'on record at /v0/logs.',
+          success: {
+            status: 200,
+            description: 'The credential, decrypted.',
+            schema: OpenSchema,
+            example: EXAMPLE_OPEN,
+          },
+          errors: { ...errors, ...expired },
+        }),
+      },
+    )
+    .delete(
+      '/:name',
+      async ({ request, params }) => {
+        await deleteCredential(services, callerOf(request), params.name)
+        return new Response(null, { status: 204 })
+      },
+      {
+        params: NameParams,
+        detail: operation({
+          ...write,
+          summary: 'Delete a credential with all its versions, for good',
+          success: { status: 204, description: 'The credential and its keys are gone.' },
+          errors,
+        }),
+      },
+    )
+}
+
+function oneTimeCodes(services: Services) {
+  return new Elysia()
+    .get(
+      '/:name/totp',
+      ({ request, params }) => currentTotp(services, callerOf(request), params.name),
+      {
+        params: NameParams,
+        detail: operation({
+          ...read,
+          summary: 'Get the current one-time code',
+          success: {
+            status: 200,
+            description: 'The code (RFC 6238), and for how many seconds it is that.',
+            schema: t.Object({
+              code: t.String(),
+              remaining: t.Integer(),
+              backupCodesRemaining: t.Integer(),
+            }),
+            example: { code: '492039', remaining: 17, backupCodesRemaining: 8 },
+          },
+          errors: { ...errors, ...expired },
+        }),
+      },
+    )
+    .post(
+      '/:name/totp/backup',
+      ({ request, params }) => takeBackupCode(services, callerOf(request), params.name),
+      {
+        params: NameParams,
+        detail: operation({
+          ...write,
+          summary: 'Take a backup code',
+          description:
+            'Each code is given once; it moves from data.backupCodes to data.usedBackupCodes.',
+          success: {
+            status: 200,
+            description: 'The code, and how many are left.',
+            schema: t.Object({ code: t.String(), remaining: t.Integer() }),
+            example: { code: 'a1b2-c3d4', remaining: 7 },
+          },
+          errors: { ...errors, ...expired },
+        }),
+      },
+    )
+}

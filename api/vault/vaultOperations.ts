@@ -1,0 +1,208 @@
+/**
+ * The vault's operations, for whatever face offers them: each checks the caller's scope and its own input, writes the
+ * audit entry, and answers the JSON of the API or throws an ApiError.
+ */
+
+import { encodeCursor } from '../../shared/cursor.ts'
+import { parseDuration, parseIsoTime } from '../../shared/isoTime.ts'
+import type { Scope } from '../../shared/scopes.ts'
+import {
+  CredentialInputError,
+  checkContent,
+  checkName,
+  totpKeyOf,
+  unusedBackupCodes,
+} from '../../shared/vault/credential.ts'
+import { totpCode } from '../../shared/vault/totp.ts'
+import { listCredentials as listRows, openCredential } from '../../sql/vault/credentialReads.ts'
+import {
+  CREDENTIALS_MAX,
+  type CredentialContent,
+  type Failed,
+  restoreVersion as restoreRow,
+  storeCredential as storeRow,
+  TooManyCredentialsError,
+  takeBackupCode as takeCode,
+} from '../../sql/vault/credentials.ts'
+import { listVersions as listVersionRows } from '../../sql/vault/credentialVersions.ts'
+import { deleteCredential as deleteRow } from '../../sql/vault/deleteCredential.ts'
+import type { Caller, Services } from '../context.ts'
+import { ApiError, badRequest, notFound } from '../errors.ts'
+import { readPage } from '../page.ts'
+import { toItem, toOpen, toOpenVersion, toStored, toVersion } from './vaultView.ts'
+
+/** What the operations work with. */
+type Vault = Pick<Services, 'pool' | 'keyring'>
+
+/** GET /v0/vault: without `limit` all that fits one answer. */
+export async function listCredentials(
+  { pool }: Vault,
+  caller: Caller,
+  query: { limit?: string; pageToken?: string; expiringWithin?: string } = {},
+) {
+  requireScope(caller, 'vault:read')
+  const { cursor, ...page } = readPage(query)
+  const limit = query.limit === undefined ? CREDENTIALS_MAX : page.limit
+  const expiringWithinMs = readExpiringWithin(query.expiringWithin)
+  const { projectId } = caller
+  const found = await listRows(pool, { projectId, expiringWithinMs, cursor, limit })
+  const last = found.credentials.at(-1)
+  const at = expiringWithinMs === null ? last?.createdAt : last?.expiresAt
+  return {
+    credentials: found.credentials.map(toItem),
+    count: found.credentials.length,
+    ...(found.more && last !== undefined && at instanceof Date
+      ? { nextPageToken: encodeCursor({ atMs: at.getTime(), row: last.row }) }
+      : {}),
+  }
+}
+
+/** PUT /v0/vault/{name}. */
+export async function storeCredential(
+  { pool, keyring }: Vault,
+  caller: Caller,
+  name: string,
+  body: { type: string; data: unknown; metadata?: unknown; expiresAt?: unknown },
+) {
+  const target = await changeTarget({ pool, keyring }, caller, name)
+  const content = readContent(body)
+  try {
+    const stored = await storeRow(pool, { ...target, content })
+    // The key was good a moment ago: its project has just been deleted.
+    if (stored === null) throw new ApiError(401, 'unauthorized', 'Invalid API key')
+    return toStored(stored)
+  } catch (error) {
+    if (!(error instanceof TooManyCredentialsError)) throw error
+    throw badRequest(`A project must have at most ${CREDENTIALS_MAX} credentials`)
+  }
+}
+
+/** GET /v0/vault/{name}. */
+export async function readCredential(vault: Vault, caller: Caller, name: string) {
+  return toOpen(await open(vault, caller, name, 'vault.get'))
+}
+
+/** GET /v0/vault/{name}/totp. */
+export async function currentTotp(vault: Vault, caller: Caller, name: string) {
+  const { type, data } = await open(vault, caller, name, 'vault.totp')
+  const { code, remainingS } = totpCode(totpKeyOf(type, data)!, Date.now())
+  return { code, remaining: remainingS, backupCodesRemaining: unusedBackupCodes(data) }
+}
+
+/** POST /v0/vault/{name}/totp/backup. */
+export async function takeBackupCode(vault: Vault, caller: Caller, name: string) {
+  const taken = await takeCode(vault.pool, await changeTarget(vault, caller, name))
+  if (taken.kind !== 'ok') throw failure(name, taken, 'No unused backup codes remaining')
+  return { code: taken.code, remaining: taken.remaining }
+}
+
+/** DELETE /v0/vault/{name}. */
+export async function deleteCredential({ pool }: Vault, caller: Caller, name: string) {
+  requireScope(caller, 'vault:write')
+  orBadRequest(() => checkName(name))
+  if (!(await deleteRow(pool, { actor: caller, name }))) throw missing()
+}
+
+/** GET /v0/vault/{name}/versions. */
+export async function listVersions({ pool }: Vault, caller: Caller, name: string) {
+  requireScope(caller, 'vault:read')
+  orBadRequest(() => checkName(name))
+  const found = await listVersionRows(pool, { projectId: caller.projectId, name })
+  if (found === null) throw missing()
+  return { versions: found.map(toVersion), count: found.length }
+}
+
+/** GET /v0/vault/{name}/versions/{version}. */
+export async function readVersion(vault: Vault, caller: Caller, name: string, version: number) {
+  return toOpenVersion(await open(vault, caller, name, 'vault.version_get', version))
+}
+
+/** POST /v0/vault/{name}/versions/{version}/restore. */
+export async function restoreVersion(vault: Vault, caller: Caller, name: string, version: number) {
+  const target = await changeTarget(vault, caller, name)
+  const restored = await restoreRow(vault.pool, { ...target, version })
+  if (restored.kind !== 'ok') throw failure(name, restored, '', version)
+  return toStored(restored.credential)
+}
+
+async function open(
+  { pool, keyring }: Vault,
+  caller: Caller,
+  name: string,
+  action: 'vault.get' | 'vault.totp' | 'vault.version_get',
+  version?: number,
+) {
+  requireScope(caller, 'vault:read')
+  orBadRequest(() => checkName(name))
+  const opened = await openCredential(pool, {
+    actor: caller,
+    keyring: await keyring(pool),
+    name,
+    action,
+    ...(version === undefined ? {} : { version }),
+  })
+  if (opened.kind === 'ok') return opened.credential
+  throw failure(name, opened, 'No TOTP secret found on this credential', version)
+}
+
+async function changeTarget({ pool, keyring }: Vault, caller: Caller, name: string) {
+  requireScope(caller, 'vault:write')
+  orBadRequest(() => checkName(name))
+  return { actor: caller, keyring: await keyring(pool), name }
+}
+
+function requireScope(caller: Caller, scope: Scope): void {
+  if (caller.scopes.includes(scope)) return
+  throw new ApiError(403, 'forbidden', `Missing required scope: ${scope}`)
+}
+
+const missing = () => notFound('Credential not found')
+
+function failure(name: string, failed: Failed, refused: string, version?: number): ApiError {
+  const { kind, expiresAt } = failed
+  if (kind === 'refused') return badRequest(refused)
+  if (kind === 'not_found') return version === undefined ? missing() : notFound('Version not found')
+  const which = version === undefined ? 'Credential' : `Version ${version} of credential`
+  const at = expiresAt?.toISOString() ?? ''
+  return new ApiError(410, 'expired', `${which} "${name}" has expired (${at})`)
+}
+
+function readContent(body: {
+  type: string
+  data: unknown
+  metadata?: unknown
+  expiresAt?: unknown
+}): CredentialContent {
+  const content = { type: body.type, data: body.data, metadata: body.metadata ?? {} }
+  return orBadRequest(() => {
+    checkContent(content)
+    return { ...content, expiresAt: readExpiresAt(body.expiresAt) }
+  })
+}
+
+function readExpiresAt(given: unknown): Date | null {
+  if (given === undefined || given === null) return null
+  const at = typeof given === 'string' ? parseIsoTime(given) : null
+  if (at !== null) return at
+  throw badRequest(
+    'expiresAt must be an ISO 8601 time with its zone, such as 2026-12-31T23:59:59Z, or a date',
+  )
+}
+
+function readExpiringWithin(given: string | undefined): number | null {
+  if (given === undefined) return null
+  const ms = parseDuration(given)
+  if (ms !== null) return ms
+  throw badRequest(
+    'expiringWithin must be a whole number and s, m, h, d or w, such as 7d, at most ten years',
+  )
+}
+
+function orBadRequest<Result>(work: () => Result): Result {
+  try {
+    return work()
+  } catch (error) {
+    if (error instanceof CredentialInputError) throw badRequest(error.message)
+    throw error
+  }
+}

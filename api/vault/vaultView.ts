@@ -1,0 +1,145 @@
+import { Type as t } from '@sinclair/typebox'
+import { isoSeconds } from '../../shared/isoTime.ts'
+import {
+  CREDENTIAL_TYPES,
+  NAME_MAX_LENGTH,
+  shownData,
+  TOTP_MARKER,
+} from '../../shared/vault/credential.ts'
+import type { OpenCredential } from '../../sql/vault/credentialReads.ts'
+import type { StoredCredential } from '../../sql/vault/credentials.ts'
+import type { VersionSummary } from '../../sql/vault/credentialVersions.ts'
+import { Time } from '../operation.ts'
+
+const NullableTime = t.Union([Time, t.Null()])
+const Fields = t.Object({}, { additionalProperties: true })
+const Type = t.String({ enum: [...CREDENTIAL_TYPES] })
+
+const shared = {
+  credentialId: t.String({ examples: ['cred_0a1b2c3d4e5f60718293a4b5'] }),
+  type: Type,
+  name: t.String(),
+  version: t.Integer({ description: 'The number of the version, 1 being the first.' }),
+  metadata: Fields,
+  expiresAt: NullableTime,
+}
+const CreatedAt = t.String({ format: 'date-time', examples: ['2026-01-05T09:30:00Z'] })
+const Data = t.Object(
+  {},
+  {
+    additionalProperties: true,
+    description: `The secret fields; in place of a TOTP secret stands ${TOTP_MARKER}.`,
+  },
+)
+const times = { lastUsedAt: NullableTime, lastRotatedAt: NullableTime }
+
+/** The answer of PUT and of a restore. */
+export const StoredSchema = t.Object({ ...shared, createdAt: CreatedAt })
+export const ItemSchema = t.Object({ ...shared, ...times, createdAt: CreatedAt })
+export const OpenSchema = t.Object({
+  ...shared,
+  data: Data,
+  hasTOTP: t.Boolean(),
+  ...times,
+  createdAt: CreatedAt,
+})
+export const VersionSchema = t.Object({
+  version: shared.version,
+  type: Type,
+  metadata: Fields,
+  expiresAt: NullableTime,
+  createdAt: CreatedAt,
+  current: t.Boolean({ description: 'Whether the name stands for this version.' }),
+})
+export const OpenVersionSchema = t.Object({
+  ...shared,
+  data: Data,
+  hasTOTP: t.Boolean(),
+  createdAt: CreatedAt,
+  current: t.Boolean(),
+})
+
+/**
+ * Elysia has decoded it already. The bound is that of the longest name in UTF-16 units; what a name must be is said by
+ * the operations themselves, which MCP calls too.
+ */
+export const NameParams = t.Object({
+  name: t.String({
+    maxLength: 2 * NAME_MAX_LENGTH,
+    error: `be 1 to ${NAME_MAX_LENGTH} characters without control characters`,
+    description: `1 to ${NAME_MAX_LENGTH} characters of any script, percent-encoded; a slash is %2F.`,
+  }),
+})
+
+export const EXAMPLE_STORED = {
+  credentialId: 'cred_0a1b2c3d4e5f60718293a4b5',
+  type: 'LOGIN',
+  name: 'github',
+  version: 2,
+  metadata: { uri: 'https://github.com', username: 'ada' },
+  expiresAt: null,
+  createdAt: '2026-01-05T09:30:00Z',
+}
+export const EXAMPLE_ITEM = {
+  ...EXAMPLE_STORED,
+  lastUsedAt: '2026-01-06T10:00:00.000Z',
+  lastRotatedAt: null,
+}
+export const EXAMPLE_OPEN = {
+  ...EXAMPLE_ITEM,
+  data: { password: 'correct horse', totp: TOTP_MARKER },
+  hasTOTP: true,
+}
+const { credentialId: _id, name: _name, ...exampleVersion } = EXAMPLE_STORED
+export const EXAMPLE_VERSION = { ...exampleVersion, current: true }
+export const EXAMPLE_OPEN_VERSION = {
+  ...EXAMPLE_STORED,
+  version: 1,
+  data: { password: 'battery staple' },
+  hasTOTP: false,
+  current: false,
+}
+
+const iso = (at: Date | null): string | null => at?.toISOString() ?? null
+
+/** A credential as PUT answers it: nothing of its data. */
+export const toStored = (credential: StoredCredential) => ({
+  credentialId: credential.id,
+  type: credential.type,
+  name: credential.name,
+  version: credential.version,
+  metadata: credential.metadata,
+  expiresAt: iso(credential.expiresAt),
+  createdAt: isoSeconds(credential.createdAt),
+})
+
+/** A credential as lists show it. */
+export const toItem = (credential: StoredCredential) => ({
+  ...toStored(credential),
+  lastUsedAt: iso(credential.lastUsedAt),
+  lastRotatedAt: iso(credential.lastRotatedAt),
+})
+
+/** A credential with its secret, but for TOTP secrets. */
+export const toOpen = (credential: OpenCredential) => ({
+  ...toItem(credential),
+  data: shownData(credential.type, credential.data),
+  hasTOTP: credential.hasTotp,
+})
+
+/** One version with its secret, but for TOTP secrets. */
+export const toOpenVersion = (credential: OpenCredential) => ({
+  ...toStored(credential),
+  data: shownData(credential.type, credential.data),
+  hasTOTP: credential.hasTotp,
+  current: credential.current,
+})
+
+export const toVersion = (version: VersionSummary) => ({
+  version: version.version,
+  type: version.type,
+  metadata: version.metadata,
+  expiresAt: iso(version.expiresAt),
+  createdAt: isoSeconds(version.createdAt),
+  current: version.current,
+})

@@ -1,0 +1,141 @@
+/**
+ * Payment receipts: one shape for redeem, payment record and webhook body (contract.md §6).
+ *
+ * The receipt says that the money moved; the service had not been delivered when it was signed.
+ * Standards: Ed25519 (RFC 8032) over canonical JSON (RFC 8785); `jws` is a compact JWS (RFC 7515)
+ * whose payload is a receipt of the x402 `offer-receipt` extension, version 1, with more members.
+ */
+import { sign, verify } from '@noble/ed25519'
+import { utf8ToBytes } from '@noble/hashes/utils.js'
+import { z } from 'zod'
+import { canonicalJson } from '../canonicalJson.ts'
+import { base64url, type ReceiptKey } from './receiptKey.ts'
+import { USDC_NETWORKS } from './usdc.ts'
+
+const receiptBodySchema = z.strictObject({
+  version: z.literal(1),
+  paymentId: z.string(),
+  /** The same value, under the name older clients read. */
+  paymentInId: z.string(),
+  /** null for a payment settled through the facilitator face for an unregistered resource. */
+  endpointId: z.string().nullable(),
+  projectId: z.string(),
+  identityId: z.string(),
+  payerAddress: z.string(),
+  recipientAddress: z.string(),
+  /** Atomic units, decimal. */
+  amountUsdcRaw: z.string().regex(/^\d+$/),
+  network: z.enum(['base', 'base-sepolia']),
+  resource: z.string(),
+  txHash: z.string(),
+  /** ISO 8601 UTC with milliseconds. */
+  timestamp: z.iso.datetime({ precision: 3 }),
+})
+
+export type ReceiptBody = z.output<typeof receiptBodySchema>
+
+export const receiptSchema = z.object({
+  body: receiptBodySchema,
+  /** base64 of the Ed25519 signature over the canonical JSON of `body`. */
+  signature: z.string(),
+  alg: z.literal('Ed25519'),
+  publicKeyHex: z.string().regex(/^[0-9a-f]{64}$/),
+  publicKey: z.string(),
+  did: z.string(),
+  jws: z.string(),
+})
+
+export type Receipt = z.output<typeof receiptSchema>
+
+/** The members that `offer-receipt` names, and ours beside them; `type` says which kind this is. */
+function jwsPayload(body: ReceiptBody) {
+  return {
+    version: 1,
+    type: 'payment',
+    // The extension wants CAIP-2 even for a v1 payment.
+    network: USDC_NETWORKS[body.network].caip2,
+    resourceUrl: body.resource,
+    payer: body.payerAddress,
+    issuedAt: Math.floor(Date.parse(body.timestamp) / 1000),
+    transaction: body.txHash,
+    paymentId: body.paymentId,
+    payTo: body.recipientAddress,
+    amount: body.amountUsdcRaw,
+    asset: USDC_NETWORKS[body.network].usdcAddress,
+  }
+}
+
+function jwsSigningInput(body: ReceiptBody, kid: string): string {
+  const header = base64url(utf8ToBytes(canonicalJson({ alg: 'EdDSA', kid })))
+  return `${header}.${base64url(utf8ToBytes(canonicalJson(jwsPayload(body))))}`
+}
+
+/**
+ * Signs a receipt. Ed25519 is deterministic: the same body and key give the same bytes.
+ *
+ * @throws ZodError when the body has not exactly the members of the contract.
+ */
+export function signReceipt({ body, key }: { body: ReceiptBody; key: ReceiptKey }): Receipt {
+  const checked = receiptBodySchema.parse(body)
+  const signature = sign(utf8ToBytes(canonicalJson(checked)), key.seed)
+  const signingInput = jwsSigningInput(checked, key.kid)
+  return {
+    body: checked,
+    signature: Buffer.from(signature).toString('base64'),
+    alg: 'Ed25519',
+    publicKeyHex: key.publicKeyHex,
+    publicKey: key.publicKeyMultibase,
+    did: key.did,
+    jws: `${signingInput}.${base64url(sign(utf8ToBytes(signingInput), key.seed))}`,
+  }
+}
+
+/**
+ * The receipt as text: what is stored is what is sent, so that a stored signature over the bytes
+ * stays right on every retry.
+ */
+export function receiptText(receipt: Receipt): string {
+  return canonicalJson(receipt)
+}
+
+export type ReceiptVerdict =
+  | { ok: true; body: ReceiptBody }
+  | { ok: false; reason: 'malformed' | 'unknown_key' | 'bad_signature' | 'jws_mismatch' }
+
+/**
+ * Checks a receipt: shape, key, signature, and that `jws` is signed by the same key for the same
+ * payment.
+ *
+ * @param receipt anything, e.g. a parsed webhook body.
+ * @param trustedKeys the issuer's keys, retired ones included, from its JWKS (`x`, base64url, as hex).
+ * The key inside a receipt proves nothing by itself: anyone can sign with a key of his own.
+ */
+export function verifyReceipt({
+  receipt,
+  trustedKeys,
+}: {
+  receipt: unknown
+  trustedKeys: readonly { publicKeyHex: string }[]
+}): ReceiptVerdict {
+  const parsed = receiptSchema.safeParse(receipt)
+  if (!parsed.success) return { ok: false, reason: 'malformed' }
+  const { body, signature, publicKeyHex, jws } = parsed.data
+  if (!trustedKeys.some((key) => key.publicKeyHex === publicKeyHex)) {
+    return { ok: false, reason: 'unknown_key' }
+  }
+  const publicKey = Buffer.from(publicKeyHex, 'hex')
+  if (!verified(Buffer.from(signature, 'base64'), canonicalJson(body), publicKey)) {
+    return { ok: false, reason: 'bad_signature' }
+  }
+  const [header = '', payload = '', jwsSignature = '', ...rest] = jws.split('.')
+  const [, expectedPayload] = jwsSigningInput(body, '').split('.')
+  const sameBytes = rest.length === 0 && payload === expectedPayload
+  const signed = verified(Buffer.from(jwsSignature, 'base64url'), `${header}.${payload}`, publicKey)
+  return sameBytes && signed ? { ok: true, body } : { ok: false, reason: 'jws_mismatch' }
+}
+
+function verified(signature: Uint8Array, text: string, publicKey: Uint8Array): boolean {
+  if (signature.length !== 64) return false
+  // RFC 8032 rules, not ZIP 215: a malleable encoding of a valid signature is not valid.
+  return verify(signature, utf8ToBytes(text), publicKey, { zip215: false })
+}

@@ -1,0 +1,133 @@
+/**
+ * Receipt signing keys and the documents that publish them.
+ *
+ * Standards: Ed25519 (RFC 8032), OKP JWK (RFC 8037), JWK thumbprint (RFC 7638), did:web, multibase.
+ */
+import { getPublicKey, hashes } from '@noble/ed25519'
+import { sha256, sha512 } from '@noble/hashes/sha2.js'
+import { bytesToHex, hexToBytes } from '@noble/hashes/utils.js'
+import { canonicalJson } from '../canonicalJson.ts'
+
+// @noble/ed25519 brings no hash of its own; its synchronous calls throw until one is set.
+hashes.sha512 = sha512
+
+const SEED_BYTES = 32
+const BASE58 = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz'
+/** Multicodec `ed25519-pub`, as an unsigned varint. */
+const ED25519_CODEC = [0xed, 0x01] as const
+
+/** One key with the names it is known by. */
+export type ReceiptKey = {
+  readonly seed: Uint8Array
+  readonly publicKeyHex: string
+  /** base58btc of the multicodec key: `z6Mk…`. */
+  readonly publicKeyMultibase: string
+  /** The issuer, `did:web:…`. */
+  readonly did: string
+  /** DID URL of this key; its fragment is the RFC 7638 thumbprint. */
+  readonly kid: string
+  readonly jwk: OkpJwk
+}
+
+/** What may be published of a key. */
+export type PublicReceiptKey = Pick<ReceiptKey, 'did' | 'kid' | 'jwk'>
+
+type OkpJwk = { kty: 'OKP'; crv: 'Ed25519'; x: string }
+
+/**
+ * The did:web identifier of a service.
+ *
+ * @param baseUrl where `/.well-known/did.json` is served, e.g. `https://till.example.com`.
+ * @throws TypeError when it is no URL.
+ *
+ * @example
+ * didWeb('http://127.0.0.1:3000') // 'did:web:127.0.0.1%3A3000'
+ */
+export function didWeb(baseUrl: string): string {
+  const { host, pathname } = new URL(baseUrl)
+  const path = pathname.split('/').filter((segment) => segment !== '')
+  // encodeURIComponent writes the port's colon as %3A: a bare one would separate path segments.
+  return ['did:web', encodeURIComponent(host), ...path.map(encodeURIComponent)].join(':')
+}
+
+/**
+ * Derives a key and its names.
+ *
+ * @param seed 32 secret bytes, an RFC 8032 private key.
+ * @throws RangeError on another length.
+ */
+export function receiptKey({ seed, did }: { seed: Uint8Array; did: string }): ReceiptKey {
+  if (seed.length !== SEED_BYTES) {
+    throw new RangeError(`seed must be ${SEED_BYTES} bytes, not ${seed.length}`)
+  }
+  const publicKeyHex = bytesToHex(getPublicKey(seed))
+  return { seed, publicKeyHex, ...publicReceiptKey({ publicKeyHex, did }) }
+}
+
+/**
+ * The names of a key whose seed is not at hand.
+ *
+ * @param publicKeyHex 32 bytes in hexadecimal.
+ */
+export function publicReceiptKey({ publicKeyHex, did }: { publicKeyHex: string; did: string }) {
+  const publicKey = hexToBytes(publicKeyHex)
+  const jwk: OkpJwk = { kty: 'OKP', crv: 'Ed25519', x: base64url(publicKey) }
+  // RFC 7638 §3: the required members in lexicographic order, without blanks, which JCS yields.
+  const thumbprint = base64url(sha256(new TextEncoder().encode(canonicalJson(jwk))))
+  return {
+    publicKeyMultibase: `z${base58(Uint8Array.from([...ED25519_CODEC, ...publicKey]))}`,
+    did,
+    kid: `${did}#${thumbprint}`,
+    jwk,
+  }
+}
+
+/**
+ * `/.well-known/jwks.json`. Holds no secret.
+ *
+ * @param keys the signing key first, then retired ones: receipts outlive keys.
+ */
+export function receiptJwks(keys: readonly PublicReceiptKey[]) {
+  return {
+    // "EdDSA", not the "Ed25519" of RFC 9864: verifiers of offer-receipt use jose 5.
+    keys: keys.map(({ jwk, kid }) => ({ ...jwk, kid, use: 'sig', alg: 'EdDSA' })),
+  }
+}
+
+/**
+ * `/.well-known/did.json`. Holds no secret.
+ *
+ * @param keys as for {@link receiptJwks}, all of one DID.
+ * @throws RangeError without a key.
+ */
+export function receiptDidDocument(keys: readonly PublicReceiptKey[]) {
+  const did = keys[0]?.did
+  if (did === undefined) throw new RangeError('keys must not be empty')
+  return {
+    '@context': ['https://www.w3.org/ns/did/v1', 'https://w3id.org/security/suites/jws-2020/v1'],
+    id: did,
+    verificationMethod: keys.map(({ kid, jwk }) => ({
+      id: kid,
+      type: 'JsonWebKey2020',
+      controller: did,
+      publicKeyJwk: jwk,
+    })),
+    assertionMethod: keys.map(({ kid }) => kid),
+  }
+}
+
+/** base64url without padding (RFC 7515 §2). */
+export function base64url(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('base64url')
+}
+
+function base58(bytes: Uint8Array): string {
+  let value = BigInt(`0x${bytesToHex(bytes)}`)
+  let text = ''
+  while (value > 0n) {
+    text = BASE58.charAt(Number(value % 58n)) + text
+    value /= 58n
+  }
+  // The multicodec prefix is not zero, so no leading zero byte has to be kept.
+  return text
+}

@@ -1,0 +1,91 @@
+import { type Pool, type Queryable, transaction } from '../db.ts'
+
+/** What one attempt came to. */
+export type AttemptResult = {
+  deliveryId: string
+  /** Counts over replays; the delivery must stand at the one before. */
+  attempt: number
+  /** How long the attempt took, in milliseconds, and when it ended, by performance.now() of this process. */
+  ms: number
+  endedMs: number
+  statusCode: number | null
+  error: string | null
+  responsePrefix: string | null
+  status: 'delivered' | 'aborted' | 'exhausted' | 'pending'
+  /** Seconds from the end of this attempt to the next; null unless pending. */
+  retryInS: number | null
+}
+
+/**
+ * Times come from the database's clock alone, so that processes whose clocks differ keep one schedule. Rounded up to the
+ * millisecond that the columns hold: rounded down, the next attempt could be early. Rows are locked in the order of their
+ * ids, as every statement that locks several does.
+ */
+const RECORD_ATTEMPTS = `
+  with moment as materialized (
+    select clock_timestamp() as recorded_at
+  ), input as materialized (
+    select i.*, date_trunc('milliseconds',
+      recorded_at - ended_ago_ms * interval '1 millisecond' + interval '999 microseconds') as ended_at
+    from moment, unnest($1::text[], $2::int[], $3::float8[], $4::int[], $5::text[], $6::int[], $7::int[], $8::text[],
+      $9::text[]) with ordinality
+      as i (id, n, ended_ago_ms, ms, status, retry_in_s, status_code, error, response_prefix, place)
+  ), locked as materialized (
+    select id from webhook_deliveries where id = any ($1) order by id for update
+  ), updated as (
+    update webhook_deliveries d set
+      attempt = i.n, status = i.status, next_attempt_at = i.ended_at + i.retry_in_s * interval '1 second'
+    from input i join locked l on l.id = i.id
+    where d.id = i.id and d.attempt = i.n - 1 and d.status = 'pending'
+    returning i.place, d.next_attempt_at
+  ), logged as (
+    insert into webhook_attempts (delivery_id, n, started_at, ended_at, status_code, error, response_prefix)
+    select id, n, ended_at - ms * interval '1 millisecond', ended_at, status_code, error, response_prefix
+    from updated join input using (place)
+  ), retried as (
+    select id, n + 1 as n, next_attempt_at from updated join input using (place) where next_attempt_at is not null
+  )
+  select
+    array(select place::int from updated) as recorded,
+    (select count(*)::int from retried) as retried,
+    case when exists (select from retried) then (
+      select count(*)::int from graphile_worker.add_jobs(array(
+        select row('deliver_webhook', json_build_object('deliveryId', id, 'attempt', n), null, next_attempt_at, null,
+                   'deliver_webhook:' || id, null, null)::graphile_worker.job_spec
+        from retried order by id))) else 0 end as queued`
+
+/**
+ * Records attempts, moves their deliveries on and queues the next attempts: all of it or, when it throws, nothing.
+ * @returns for each, false when another run of the same attempt was recorded first, or its delivery was given up
+ * meanwhile; then nothing changed for it.
+ */
+export async function recordAttempts(pool: Pool, results: AttemptResult[]): Promise<boolean[]> {
+  const recorded = results.some(({ status }) => status === 'pending')
+    ? // A job can be left out under contention; then its delivery must not move either.
+      await transaction(pool, (db) => record(db, results))
+    : await record(pool, results)
+  return results.map((_result, n) => recorded.has(n + 1))
+}
+
+async function record(db: Queryable, results: AttemptResult[]): Promise<Set<number>> {
+  const nowMs = performance.now()
+  const column = <Value>(read: (result: AttemptResult) => Value) => results.map(read)
+  const { rows } = await db.query<{ recorded: number[]; retried: number; queued: number }>({
+    name: 'record-attempts',
+    text: RECORD_ATTEMPTS,
+    values: [
+      column((result) => result.deliveryId),
+      column((result) => result.attempt),
+      column((result) => nowMs - result.endedMs),
+      column((result) => result.ms),
+      column((result) => result.status),
+      column((result) => result.retryInS),
+      column((result) => result.statusCode),
+      column((result) => result.error),
+      column((result) => result.responsePrefix),
+    ],
+  })
+  const { recorded, retried, queued } = rows[0]!
+  if (retried !== queued) throw new Error('the next attempts were not queued')
+  return new Set(recorded)
+}

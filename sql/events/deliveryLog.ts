@@ -1,0 +1,208 @@
+import type { Cursor } from '../../shared/cursor.ts'
+import { type Pool, type Queryable, transaction } from '../db.ts'
+import { pageStart } from '../pageStart.ts'
+import { postponeAttempt } from './deliveries.ts'
+import { HAS_SECRET } from './webhookSecrets.ts'
+
+type DeliveryStatus = 'pending' | 'delivered' | 'aborted' | 'exhausted'
+
+/** A delivery as its seller sees it. */
+export type Delivery = {
+  id: string
+  /** Of a seller's endpoint, or of a project's webhook. */
+  endpointId: string | null
+  webhookId: string | null
+  subjectId: string | null
+  event: string
+  idempotencyKey: string
+  url: string
+  status: DeliveryStatus
+  /** Attempts that ended, over replays too. */
+  attemptCount: number
+  nextAttemptAt: Date | null
+  /** Why it was given up without an attempt. */
+  error: string | null
+  createdAt: Date
+  row: bigint
+}
+
+/** One HTTP request of a delivery. */
+export type Attempt = {
+  number: number
+  startedAt: Date
+  endedAt: Date
+  statusCode: number | null
+  error: string | null
+  responsePrefix: string | null
+}
+
+type DeliveryRow = {
+  id: string
+  endpoint_id: string | null
+  webhook_id: string | null
+  subject_id: string | null
+  event: string
+  idempotency_key: string
+  url: string
+  status: DeliveryStatus
+  attempt: number
+  next_attempt_at: Date | null
+  error: string | null
+  created_at: Date
+  row: string
+}
+
+const COLUMNS = `id, endpoint_id, webhook_id, subject_id, event, idempotency_key, url, status, attempt, next_attempt_at, error,
+  created_at, row`
+
+const toDelivery = (row: DeliveryRow): Delivery => ({
+  id: row.id,
+  endpointId: row.endpoint_id,
+  webhookId: row.webhook_id,
+  subjectId: row.subject_id,
+  event: row.event,
+  idempotencyKey: row.idempotency_key,
+  url: row.url,
+  status: row.status,
+  attemptCount: row.attempt,
+  nextAttemptAt: row.next_attempt_at,
+  error: row.error,
+  createdAt: row.created_at,
+  row: BigInt(row.row),
+})
+
+export type DeliveryFilter = {
+  projectId: string
+  endpointId?: string
+  webhookId?: string
+  /** Kinds of events that may be seen. */
+  events: readonly string[]
+  status?: DeliveryStatus
+  subjectId?: string
+  cursor: Cursor | null
+  limit: number
+}
+
+/** Deliveries of a project, newest first, at most `limit` after the cursor. */
+export async function listDeliveries(db: Queryable, filter: DeliveryFilter): Promise<Delivery[]> {
+  const values: unknown[] = [
+    filter.projectId,
+    ...pageStart(filter.cursor),
+    filter.limit,
+    filter.events,
+  ]
+  // Spelled out per filter: a plan for "null or equal" would read every row of the project.
+  const conditions = (
+    [
+      ['endpoint_id', filter.endpointId],
+      ['webhook_id', filter.webhookId],
+      ['status', filter.status],
+      ['subject_id', filter.subjectId],
+    ] as const
+  ).map(([column, value]) => {
+    if (value === undefined) return ''
+    values.push(value)
+    return `and ${column} = $${values.length}`
+  })
+  const { rows } = await db.query<DeliveryRow>(
+    `select ${COLUMNS} from webhook_deliveries
+     where project_id = $1 and (created_at, row) < ($2::timestamptz, $3::bigint)
+       and event = any ($5) ${conditions.join(' ')}
+     order by created_at desc, row desc limit $4`,
+    values,
+  )
+  return rows.map(toDelivery)
+}
+
+/** One delivery of a project, or null. */
+export async function findDelivery(
+  db: Queryable,
+  { projectId, id }: { projectId: string; id: string },
+): Promise<Delivery | null> {
+  const { rows } = await db.query<DeliveryRow>({
+    name: 'find-delivery',
+    text: `select ${COLUMNS} from webhook_deliveries where project_id = $1 and id = $2`,
+    values: [projectId, id],
+  })
+  return rows[0] === undefined ? null : toDelivery(rows[0])
+}
+
+/** Attempts shown of one delivery at most, the latest: replays can make any number. */
+const ATTEMPTS_SHOWN = 100
+
+/** The latest attempts of a delivery, in order. */
+export async function listAttempts(db: Queryable, deliveryId: string): Promise<Attempt[]> {
+  const { rows } = await db.query<Attempt>({
+    name: 'list-attempts',
+    text: `
+      select n as number, started_at as "startedAt", ended_at as "endedAt", status_code as "statusCode", error,
+             response_prefix as "responsePrefix"
+      from webhook_attempts where delivery_id = $1 order by n desc limit ${ATTEMPTS_SHOWN}`,
+    values: [deliveryId],
+  })
+  return rows.reverse()
+}
+
+/** The endpoint of the delivery is deleted or has no webhook, so nothing could be signed. */
+export class NoWebhookError extends Error {}
+
+/**
+ * Sends a delivery again: the same bytes and idempotency key, signed with the secret of that moment. One that ended starts
+ * the schedule anew; of one that is pending the next attempt is made now and the schedule goes on from there.
+ * @returns the delivery afterwards, or null when there is none.
+ * @throws {NoWebhookError}
+ */
+export async function replayDelivery(
+  pool: Pool,
+  target: { projectId: string; id: string },
+): Promise<Delivery | null> {
+  return transaction(pool, async (db) => {
+    const { rows } = await db.query<{ has_secret: boolean | null }>(
+      `select ${HAS_SECRET} or w.id is not null as has_secret from webhook_deliveries d
+       left join seller_endpoints e on e.id = d.endpoint_id and e.deleted_at is null
+       left join project_webhooks w on w.id = d.webhook_id and w.deleted_at is null
+       where d.project_id = $1 and d.id = $2 for update of d`,
+      [target.projectId, target.id],
+    )
+    if (rows[0] === undefined) return null
+    if (rows[0].has_secret !== true) throw new NoWebhookError()
+    const replayed = await db.query<DeliveryRow>(
+      `update webhook_deliveries set
+         attempts_before = case when status = 'pending' then attempts_before else attempt end,
+         status = 'pending', error = null, next_attempt_at = date_trunc('milliseconds', clock_timestamp())
+       where id = $1 returning ${COLUMNS}`,
+      [target.id],
+    )
+    const delivery = toDelivery(replayed.rows[0]!)
+    await postponeAttempt(db, {
+      deliveryId: delivery.id,
+      attempt: delivery.attemptCount + 1,
+      runAt: delivery.nextAttemptAt!,
+    })
+    return delivery
+  })
+}
+
+/**
+ * Gives up what is pending for an endpoint or a whole project. Rows are locked in the order of their ids, as where
+ * attempts are recorded, so that the two cannot wait for each other.
+ */
+export async function abortDeliveriesOf(
+  db: Queryable,
+  of: ({ endpointId: string } | { webhookId: string } | { projectId: string }) & { error: string },
+): Promise<void> {
+  const [column, id] =
+    'endpointId' in of
+      ? ['endpoint_id', of.endpointId]
+      : 'webhookId' in of
+        ? ['webhook_id', of.webhookId]
+        : ['project_id', of.projectId]
+  await db.query(
+    `with doomed as materialized (
+       select id from webhook_deliveries where ${column} = $1 and status = 'pending' order by id for update
+     )
+     update webhook_deliveries d set status = 'aborted', error = $2, next_attempt_at = null
+     from doomed where d.id = doomed.id and d.status = 'pending'`,
+    [id, of.error],
+  )
+}

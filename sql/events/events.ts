@@ -1,0 +1,126 @@
+import type { EventData, EventType } from '../../shared/events/events.ts'
+import type { Queryable } from '../db.ts'
+import { createDelivery } from './deliveries.ts'
+
+/** Channel that names projects in which something happened; with `!` before it, one whose keys or scopes changed. */
+export const EVENTS_CHANNEL = 'events'
+
+/** How long events are kept for those who missed them. */
+const KEPT = '7 days'
+
+export type NewEvent = { projectId: string; type: EventType; data: EventData }
+
+/**
+ * Tells of what the caller's transaction did. The last thing in it: the numbers it takes lock the projects' streams until
+ * the commit.
+ */
+export async function recordEvents(db: Queryable, events: readonly NewEvent[]): Promise<void> {
+  if (events.length === 0) return
+  await queueWebhooks(db, events)
+  await db.query({
+    name: 'record-events',
+    text: `
+      with given as (
+        select * from jsonb_to_recordset($1::jsonb) e (n int, project_id text, type text, data jsonb)
+      ), added as (
+        select project_id, count(*) as count from given group by project_id
+      ), streams as (
+        insert into event_streams as s (project_id, last_seq)
+        select project_id, count from added order by project_id
+        on conflict (project_id) do update set last_seq = s.last_seq + excluded.last_seq
+        returning project_id, last_seq
+      ), stored as (
+        insert into events (project_id, seq, type, data)
+        select project_id, last_seq - count + row_number() over (partition by project_id order by n), type, data
+        from given join added using (project_id) join streams using (project_id)
+      )
+      select pg_notify('${EVENTS_CHANNEL}', project_id) from streams`,
+    values: [
+      JSON.stringify(
+        events.map(({ projectId, type, data }, n) => ({ n, project_id: projectId, type, data })),
+      ),
+    ],
+  })
+}
+
+/** Queues the webhooks that the projects have for these events. */
+async function queueWebhooks(db: Queryable, events: readonly NewEvent[]): Promise<void> {
+  const { rows } = await db.query<{
+    id: string
+    project_id: string
+    url: string
+    events: EventType[]
+    now: Date
+  }>({
+    name: 'find-webhooks-for-events',
+    text: `select id, project_id, url, events, clock_timestamp()::timestamptz(3) as now from project_webhooks
+           where project_id = any ($1) and deleted_at is null and events && $2::text[] order by row`,
+    values: [events.map(({ projectId }) => projectId), events.map(({ type }) => type)],
+  })
+  for (const { projectId, type, data } of events) {
+    for (const webhook of rows) {
+      if (webhook.project_id !== projectId || !webhook.events.includes(type)) continue
+      await createDelivery(db, {
+        projectId,
+        to: { webhookId: webhook.id },
+        subjectId: 'paymentId' in data ? data.paymentId : data.messageId,
+        event: type,
+        url: webhook.url,
+        body: Buffer.from(JSON.stringify({ type, createdAt: webhook.now.toISOString(), data })),
+      })
+    }
+  }
+}
+
+/** One event as it is stored; `seq` is its number in its project. */
+export type StoredEvent = { seq: bigint; type: EventType; data: EventData; createdAt: Date }
+
+/** Events of a project after a number, in order. */
+export async function listEvents(
+  db: Queryable,
+  projectId: string,
+  { after, limit }: { after: bigint; limit: number },
+): Promise<StoredEvent[]> {
+  const { rows } = await db.query<{
+    seq: string
+    type: EventType
+    data: EventData
+    created_at: Date
+  }>({
+    name: 'list-events',
+    text: `select seq, type, data, created_at from events
+           where project_id = $1 and seq > $2 order by seq limit $3`,
+    values: [projectId, after, limit],
+  })
+  return rows.map((row) => ({
+    seq: BigInt(row.seq),
+    type: row.type,
+    data: row.data,
+    createdAt: row.created_at,
+  }))
+}
+
+/** The number of a project's newest event, 0 while nothing has happened, and of the oldest that is kept or will be. */
+export async function readStream(
+  db: Queryable,
+  projectId: string,
+): Promise<{ newest: bigint; oldest: bigint }> {
+  const { rows } = await db.query<{ newest: string; oldest: string }>({
+    name: 'read-stream',
+    text: `select coalesce((select last_seq from event_streams where project_id = $1), 0) as newest,
+                  coalesce((select min(seq) from events where project_id = $1),
+                    (select last_seq + 1 from event_streams where project_id = $1), 1) as oldest`,
+    values: [projectId],
+  })
+  return { newest: BigInt(rows[0]!.newest), oldest: BigInt(rows[0]!.oldest) }
+}
+
+/** Ends the streams that are open under a project's key: it was replaced, or may hear less than before. */
+export async function notifyKeysChanged(db: Queryable, projectId: string): Promise<void> {
+  await db.query(`select pg_notify('${EVENTS_CHANNEL}', '!' || $1::text)`, [projectId])
+}
+
+/** Removes events whose time is over. */
+export async function deleteStaleEvents(db: Queryable): Promise<void> {
+  await db.query(`delete from events where created_at < clock_timestamp() - interval '${KEPT}'`)
+}

@@ -1,0 +1,95 @@
+import type { Keyring, Sealed, SecretContext } from '../../shared/envelope.ts'
+import { type Pool, transaction } from '../db.ts'
+
+/** The columns of seller_endpoints that hold a webhook's secret. */
+export type SecretRow = {
+  webhook_secret: string | null
+  webhook_key_id: string | null
+  webhook_wrapped_key: Buffer | null
+  webhook_ciphertext: Buffer | null
+}
+
+/** Whether an endpoint `e` has a secret, encrypted or from before secrets were. */
+export const HAS_SECRET = `(e.webhook_ciphertext is not null or e.webhook_secret is not null)`
+
+/** Takes an endpoint's secret away. */
+export const NO_SECRET = `webhook_secret = null, webhook_key_id = null, webhook_wrapped_key = null,
+  webhook_ciphertext = null`
+
+/** A secret as it lies in the database: encrypted, or plain where a version before stored it. */
+export type StoredSecret = { plain: string } | { sealed: Sealed }
+
+/** What a row holds, or null. */
+export function storedSecret(row: SecretRow): StoredSecret | null {
+  const { webhook_key_id: keyId, webhook_wrapped_key: wrappedKey } = row
+  if (keyId !== null && wrappedKey !== null && row.webhook_ciphertext !== null) {
+    return { sealed: { keyId, wrappedKey, ciphertext: row.webhook_ciphertext } }
+  }
+  return row.webhook_secret === null ? null : { plain: row.webhook_secret }
+}
+
+/** What an endpoint's secret is bound to. */
+export const webhookContext = (projectId: string, endpointId: string): SecretContext => ({
+  purpose: 'webhook-secret',
+  projectId,
+  name: endpointId,
+  version: 1,
+})
+
+/** Encrypts the secret of an endpoint. */
+export const sealWebhookSecret = (
+  keyring: Keyring,
+  endpoint: { projectId: string; id: string; secret: string },
+): Sealed =>
+  keyring.seal(Buffer.from(endpoint.secret), webhookContext(endpoint.projectId, endpoint.id))
+
+/** Decrypts the secret of an endpoint. @throws {UnknownMasterKeyError} {BrokenSealError} */
+export const openWebhookSecret = (
+  keyring: Keyring,
+  endpoint: { projectId: string; id: string; secret: StoredSecret },
+): string =>
+  'plain' in endpoint.secret
+    ? endpoint.secret.plain
+    : keyring
+        .open(endpoint.secret.sealed, webhookContext(endpoint.projectId, endpoint.id))
+        .toString()
+
+const BATCH = 100
+
+/**
+ * Encrypts the secrets that versions before stored plain; a migration could not, for it has no keys. A batch a
+ * transaction, and rows that another process is at are left to it: safe to run at any time, at once, and again.
+ * @returns how many there were.
+ */
+export async function encryptPlainWebhookSecrets(pool: Pool, keyring: Keyring): Promise<number> {
+  let total = 0
+  for (let done = BATCH; done === BATCH; total += done) {
+    done = await transaction(pool, async (db) => {
+      const { rows } = await db.query<{ id: string; project_id: string; webhook_secret: string }>(
+        `select id, project_id, webhook_secret from seller_endpoints
+         where webhook_secret is not null order by row limit ${BATCH} for no key update skip locked`,
+      )
+      const sealed = rows.map((row) =>
+        sealWebhookSecret(keyring, {
+          projectId: row.project_id,
+          id: row.id,
+          secret: row.webhook_secret,
+        }),
+      )
+      await db.query(
+        `update seller_endpoints e set webhook_secret = null, webhook_key_id = n.key_id,
+           webhook_wrapped_key = n.wrapped_key, webhook_ciphertext = n.ciphertext
+         from unnest($1::text[], $2::text[], $3::bytea[], $4::bytea[]) n (id, key_id, wrapped_key, ciphertext)
+         where e.id = n.id`,
+        [
+          rows.map(({ id }) => id),
+          sealed.map(({ keyId }) => keyId),
+          sealed.map(({ wrappedKey }) => wrappedKey),
+          sealed.map(({ ciphertext }) => ciphertext),
+        ],
+      )
+      return rows.length
+    })
+  }
+  return total
+}

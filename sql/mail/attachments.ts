@@ -1,0 +1,121 @@
+import type { Attachment } from '../../shared/mail/receivedMail.ts'
+import type { SentAttachment } from '../../shared/mail/sentAttachment.ts'
+import { messageIdHash } from '../../shared/mail/threading.ts'
+import type { Queryable } from '../db.ts'
+
+/** The decoded bytes of one attachment. */
+export type AttachmentContent = { attachmentId: string; content: Uint8Array }
+
+/** Bytes in one statement; a larger attachment has one of its own. */
+const STATEMENT_BYTES = 1024 * 1024
+
+/** Stores the attachments of a message. */
+export async function insertAttachments(
+  db: Queryable,
+  messageRow: string,
+  attachments: readonly AttachmentContent[],
+): Promise<void> {
+  for (const batch of batches(attachments)) {
+    await db.query({
+      name: 'insert-attachments',
+      text: `insert into message_attachments (message_row, attachment_id, bytes)
+             select $1, a.id, a.bytes from unnest($2::text[], $3::bytea[]) a (id, bytes)`,
+      values: [
+        messageRow,
+        batch.map(({ attachmentId }) => attachmentId),
+        batch.map(({ content }) =>
+          Buffer.from(content.buffer, content.byteOffset, content.byteLength),
+        ),
+      ],
+    })
+  }
+}
+
+function* batches(attachments: readonly AttachmentContent[]): Generator<AttachmentContent[]> {
+  let batch: AttachmentContent[] = []
+  let bytes = 0
+  for (const attachment of attachments) {
+    if (batch.length > 0 && bytes + attachment.content.length > STATEMENT_BYTES) {
+      yield batch
+      batch = []
+      bytes = 0
+    }
+    batch.push(attachment)
+    bytes += attachment.content.length
+  }
+  if (batch.length > 0) yield batch
+}
+
+/** An attachment with what the message says of it. */
+export type StoredAttachment = { filename: string; contentType: string; bytes: Buffer }
+
+/** The attachment of that identifier, `'no attachment'` when the message has none such, or null without the message. */
+export async function findAttachment(
+  db: Queryable,
+  {
+    projectId,
+    messageId,
+    attachmentId,
+  }: Record<'projectId' | 'messageId' | 'attachmentId', string>,
+): Promise<StoredAttachment | 'no attachment' | null> {
+  const { rows } = await db.query<{
+    filename: string | null
+    content_type: string | null
+    bytes: Buffer | null
+  }>({
+    name: 'find-attachment',
+    text: `
+      select d.described ->> 'filename' as filename, d.described ->> 'contentType' as content_type, a.bytes
+      from messages m
+      left join message_attachments a on a.message_row = m.row and a.attachment_id = $3
+      left join lateral (
+        select described from jsonb_array_elements(m.attachments) described
+        where described ->> 'attachmentId' = $3) d on true
+      where m.project_id = $1 and m.message_id_hash = $2`,
+    values: [projectId, messageIdHash(messageId), attachmentId],
+  })
+  const row = rows[0]
+  if (row === undefined) return null
+  const { filename, content_type: contentType, bytes } = row
+  if (filename === null || contentType === null || bytes === null) return 'no attachment'
+  return { filename, contentType, bytes }
+}
+
+/** The attachments of a message to be sent, in their order. */
+export async function listSentAttachments(
+  db: Queryable,
+  messageRow: string,
+): Promise<SentAttachment[]> {
+  const { rows } = await db.query<{ described: Attachment; bytes: Buffer }>({
+    name: 'list-sent-attachments',
+    text: `
+      select d.described, a.bytes
+      from messages m cross join lateral jsonb_array_elements(m.attachments) with ordinality d (described, place)
+      join message_attachments a on a.message_row = m.row and a.attachment_id = d.described ->> 'attachmentId'
+      where m.row = $1 order by d.place`,
+    values: [messageRow],
+  })
+  return rows.map(({ described: { filename, contentType, contentId }, bytes }) => ({
+    filename,
+    contentType,
+    contentId: contentId === null ? null : contentId.slice(1, -1),
+    content: bytes,
+  }))
+}
+
+/** The message as it came or was sent; `'not composed'` while a message of ours waits for its first attempt. */
+export async function findRaw(
+  db: Queryable,
+  projectId: string,
+  messageId: string,
+): Promise<Buffer | 'not composed' | null> {
+  const { rows } = await db.query<{ bytes: Buffer | null }>({
+    name: 'find-raw',
+    text: `select r.bytes from messages m left join raw_mails r on r.id = m.raw_id
+           where m.project_id = $1 and m.message_id_hash = $2`,
+    values: [projectId, messageIdHash(messageId)],
+  })
+  const row = rows[0]
+  if (row === undefined) return null
+  return row.bytes ?? 'not composed'
+}

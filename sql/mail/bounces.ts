@@ -1,0 +1,118 @@
+import type { MessageEventData } from '../../shared/events/events.ts'
+import { type Bounce, type BouncedRecipient, isAddressDead } from '../../shared/mail/dsn.ts'
+import { messageIdHash } from '../../shared/mail/threading.ts'
+import type { Queryable } from '../db.ts'
+import type { NewEvent } from '../events/events.ts'
+import { MESSAGE_EVENT, updateDeliveryStatus } from './mailAttempts.ts'
+import { suppress } from './suppressions.ts'
+
+/** The label of a message that came back. */
+const LABEL = 'bounced'
+
+type Recipient = { address: string; state: string }
+
+/**
+ * Records what a bounce says, in the transaction that stores it. It counts for a message that this project sent, and for
+ * recipients which that message was handed over to: anybody can write a bounce, but only those who got a message know its
+ * identifier.
+ *
+ * A failure marks message and recipient, and one for good suppresses the address; a delay changes nothing.
+ * @returns what to tell of.
+ */
+export async function recordBounce(
+  db: Queryable,
+  projectId: string,
+  bounce: Bounce,
+): Promise<NewEvent[]> {
+  const failed = bounce.recipients.filter(({ action }) => action === 'failed')
+  if (failed.length === 0) return []
+  const messageRow = await lockSent(db, projectId, bounce.messageIds)
+  if (messageRow === null) return []
+  const { rows } = await db.query<Recipient>(
+    'select address, state from outbound_recipients where message_row = $1',
+    [messageRow],
+  )
+  const matched = match(failed, rows)
+  if (matched.length === 0) return []
+  await db.query(
+    `update outbound_recipients r set state = 'bounced', error = b.error, updated_at = clock_timestamp()
+     from unnest($2::text[], $3::text[]) b (address, error)
+     where r.message_row = $1 and r.address = b.address`,
+    [
+      messageRow,
+      matched.map(({ address }) => address),
+      matched.map(({ recipient: { status, diagnostic } }) => describe(status, diagnostic)),
+    ],
+  )
+  await suppress(
+    db,
+    { projectId, messageRow },
+    matched
+      .filter(({ isNamed, recipient }) => isNamed && isAddressDead(recipient.status))
+      .map(({ address, recipient: { status, diagnostic } }) => ({
+        address,
+        reason: 'bounce',
+        detail: describe(status, diagnostic),
+      })),
+  )
+  await updateDeliveryStatus(db, messageRow)
+  await db.query(
+    `update messages set labels = labels || $2::text where row = $1 and not labels @> array[$2::text]`,
+    [messageRow, LABEL],
+  )
+  const event = await db.query<{ data: MessageEventData }>(MESSAGE_EVENT, [messageRow])
+  return event.rows.map(({ data }) => ({ projectId, type: 'message.bounced', data }))
+}
+
+/** The message that came back, as this project sent it; locked in the order in which the worker locks it. */
+async function lockSent(
+  db: Queryable,
+  projectId: string,
+  messageIds: readonly string[],
+): Promise<string | null> {
+  const { rows } = await db.query<{ row: string }>({
+    name: 'lock-sent',
+    text: `
+      select m.row from unnest($2::bytea[]) with ordinality h (hash, nearness)
+      join messages m on m.project_id = $1 and m.message_id_hash = h.hash and m.direction = 'sent'
+      join outbound_mails o on o.message_row = m.row
+      order by h.nearness limit 1 for no key update of o`,
+    values: [projectId, messageIds.map(messageIdHash)],
+  })
+  return rows[0]?.row ?? null
+}
+
+/**
+ * Recipients of ours that a bounce is about. Where mail was forwarded the other side may name an address that we never
+ * wrote to; of a message with one recipient that can only be meant for it, though it is no reason to suppress it.
+ */
+function match(failed: readonly BouncedRecipient[], recipients: readonly Recipient[]) {
+  // Refused before it was ever handed over: nothing that can come back.
+  const sent = recipients.filter(({ state }) => state !== 'failed' && state !== 'bounced')
+  const named = failed.flatMap((recipient) => {
+    const keys = recipient.addresses.map((address) => address.toLowerCase())
+    const own = sent.find(({ address }) => keys.includes(address.toLowerCase()))
+    return own === undefined ? [] : [{ address: own.address, recipient, isNamed: true }]
+  })
+  if (named.length > 0) return [...new Map(named.map((one) => [one.address, one])).values()]
+  if (recipients.length !== 1 || sent.length !== 1) return []
+  return [{ address: sent[0]!.address, recipient: failed[0]!, isNamed: false }]
+}
+
+const describe = (status: string | null, diagnostic: string): string =>
+  diagnostic !== '' ? diagnostic : `returned${status === null ? '' : ` (${status})`}`
+
+/** Whether a bounce is about a message that this project sent: such mail an inbox hears whatever its rules say. */
+export async function isBounceOfOurs(
+  db: Queryable,
+  projectId: string,
+  { messageIds }: Bounce,
+): Promise<boolean> {
+  const { rowCount } = await db.query({
+    name: 'find-bounced',
+    text: `select from messages
+           where project_id = $1 and message_id_hash = any ($2) and direction = 'sent' limit 1`,
+    values: [projectId, messageIds.map(messageIdHash)],
+  })
+  return rowCount === 1
+}

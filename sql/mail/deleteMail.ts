@@ -1,0 +1,98 @@
+import { messageIdHash } from '../../shared/mail/threading.ts'
+import { type Pool, type Queryable, transaction } from '../db.ts'
+import { deleteUnusedRawMails } from './rawMails.ts'
+
+/** How long a deleted message is remembered: senders give up after about five days (RFC 5321 §4.5.4.1). */
+const REMEMBERED = '7 days'
+
+/**
+ * Deletes a message for good: its text, attachments and bytes. One of ours that is still queued is not sent. Its thread
+ * goes with its last message.
+ * @returns false when there is no such message.
+ */
+export async function deleteMessage(
+  pool: Pool,
+  projectId: string,
+  messageId: string,
+): Promise<boolean> {
+  return transaction(pool, async (db) => {
+    await lockInbox(db, projectId)
+    const { rows } = await db.query<{ row: string; thread_row: string }>(
+      'select row, thread_row from messages where project_id = $1 and message_id_hash = $2',
+      [projectId, messageIdHash(messageId)],
+    )
+    if (rows[0] === undefined) return false
+    await deleteRows(db, projectId, [rows[0].row])
+    await db.query(
+      `with rest as (
+         select count(*)::int as count, max(added_at) as last from messages where thread_row = $1
+       ), emptied as (
+         delete from threads where row = $1 and (select count from rest) = 0
+       )
+       update threads set message_count = rest.count, updated_at = rest.last
+       from rest where row = $1 and rest.count > 0`,
+      [rows[0].thread_row],
+    )
+    return true
+  })
+}
+
+/** Deletes a thread with all its messages. @returns false when there is no such thread. */
+export async function deleteThread(
+  pool: Pool,
+  projectId: string,
+  threadId: string,
+): Promise<boolean> {
+  return transaction(pool, async (db) => {
+    await lockInbox(db, projectId)
+    const { rows } = await db.query<{ row: string; messages: string[] }>(
+      `select t.row, array(select m.row from messages m where m.thread_row = t.row) as messages
+       from threads t where t.project_id = $1 and t.id = $2`,
+      [projectId, threadId],
+    )
+    if (rows[0] === undefined) return false
+    await deleteRows(db, projectId, rows[0].messages)
+    await db.query('delete from threads where row = $1', [rows[0].row])
+    return true
+  })
+}
+
+/** As arriving mail does, so that no message joins a thread that is being removed. */
+async function lockInbox(db: Queryable, projectId: string): Promise<void> {
+  await db.query('select from projects where id = $1 for no key update', [projectId])
+}
+
+async function deleteRows(
+  db: Queryable,
+  projectId: string,
+  rows: readonly string[],
+): Promise<void> {
+  // First, as the worker does who records an attempt.
+  await db.query(
+    'select from outbound_mails where message_row = any ($1::bigint[]) order by message_row for update',
+    [rows],
+  )
+  await db.query(
+    `insert into deleted_messages (project_id, content_hash)
+     select $1, content_hash from messages where row = any ($2::bigint[]) and direction = 'received'
+     on conflict do nothing`,
+    [projectId, rows],
+  )
+  const arrivals = await db.query<{ raw_id: string }>(
+    'delete from inbound_mails where message_row = any ($1::bigint[]) returning raw_id',
+    [rows],
+  )
+  const messages = await db.query<{ raw_id: string | null }>(
+    'delete from messages where row = any ($1::bigint[]) returning raw_id',
+    [rows],
+  )
+  const rawIds = [...arrivals.rows, ...messages.rows].flatMap(({ raw_id }) => raw_id ?? [])
+  await deleteUnusedRawMails(db, rawIds)
+}
+
+/** Forgets deleted messages that nobody will send again. */
+export async function forgetDeletedMessages(db: Queryable): Promise<void> {
+  await db.query(
+    `delete from deleted_messages where deleted_at < clock_timestamp() - interval '${REMEMBERED}'`,
+  )
+}

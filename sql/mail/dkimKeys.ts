@@ -1,0 +1,111 @@
+import { createPrivateKey, generateKeyPair, randomBytes } from 'node:crypto'
+import { promisify } from 'node:util'
+import type { Keyring, Sealed, SecretContext } from '../../shared/envelope.ts'
+import { type DkimSigner, dkimRecord } from '../../shared/mail/dkim.ts'
+import type { Queryable } from '../db.ts'
+
+/** RFC 8301 §3.2: at least 1024, better 2048; receivers need not verify more. */
+const KEY_BITS = 2048
+/** The newest keys of a domain sign, both of them: while one takes over from the other, one of the records is there. */
+const SIGNING_KEYS = 2
+
+/** The public side of a key. */
+export type DkimKey = {
+  domain: string
+  selector: string
+  /** The TXT record at `SELECTOR._domainkey.DOMAIN`. */
+  record: string
+}
+
+/** What a private key is bound to. It is nobody's project. */
+export const dkimContext = (domain: string, selector: string): SecretContext => ({
+  purpose: 'dkim-key',
+  projectId: '',
+  name: `${selector}._domainkey.${domain}`,
+  version: 1,
+})
+
+/** Makes a key that signs the mail of a domain from now on, beside the one before it. */
+export async function createDkimKey(
+  db: Queryable,
+  keyring: Keyring,
+  domain: string,
+): Promise<DkimKey> {
+  const { publicKey, privateKey } = await promisify(generateKeyPair)('rsa', {
+    modulusLength: KEY_BITS,
+  })
+  const day = new Date().toISOString().slice(0, 10).replaceAll('-', '')
+  const selector = `p${day}${randomBytes(2).toString('hex')}`
+  const record = dkimRecord(publicKey)
+  const secret = privateKey.export({ type: 'pkcs8', format: 'der' })
+  const { keyId, wrappedKey, ciphertext } = keyring.seal(secret, dkimContext(domain, selector))
+  await db.query(
+    `insert into dkim_keys (domain, selector, record, key_id, wrapped_key, ciphertext)
+     values ($1, $2, $3, $4, $5, $6)`,
+    [domain, selector, record, keyId, wrappedKey, ciphertext],
+  )
+  return { domain, selector, record }
+}
+
+type KeyRow = {
+  domain: string
+  selector: string
+  key_id: string
+  wrapped_key: Buffer
+  ciphertext: Buffer
+}
+
+/** The keys that sign the mail of a domain; none where it has none. @throws {UnknownMasterKeyError} {BrokenSealError} */
+export async function findDkimSigners(
+  db: Queryable,
+  keyring: () => Promise<Keyring>,
+  domain: string,
+): Promise<DkimSigner[]> {
+  const { rows } = await db.query<KeyRow>({
+    name: 'find-dkim-signers',
+    text: `select domain, selector, key_id, wrapped_key, ciphertext from dkim_keys
+           where domain = $1 order by row desc limit ${SIGNING_KEYS}`,
+    values: [domain],
+  })
+  if (rows.length === 0) return []
+  const opener = await keyring()
+  return rows.map((row) => {
+    const sealed: Sealed = {
+      keyId: row.key_id,
+      wrappedKey: row.wrapped_key,
+      ciphertext: row.ciphertext,
+    }
+    const secret = opener.open(sealed, dkimContext(row.domain, row.selector))
+    const privateKey = createPrivateKey({ key: secret, type: 'pkcs8', format: 'der' })
+    secret.fill(0)
+    return { domain: row.domain, selector: row.selector, privateKey }
+  })
+}
+
+/** Removes a domain's keys, or the one of that selector. */
+export async function deleteDkimKeys(
+  db: Queryable,
+  domain: string,
+  selector?: string,
+): Promise<void> {
+  await db.query('delete from dkim_keys where domain = $1 and selector = coalesce($2, selector)', [
+    domain,
+    selector ?? null,
+  ])
+}
+
+/** Whether any domain's mail is signed. */
+export async function hasDkimKeys(db: Queryable): Promise<boolean> {
+  const { rowCount } = await db.query('select from dkim_keys limit 1')
+  return rowCount === 1
+}
+
+/** The public sides of a domain's signing keys, the newest first. */
+export async function listDkimKeys(db: Queryable, domain: string): Promise<DkimKey[]> {
+  const { rows } = await db.query<DkimKey>(
+    `select domain, selector, record from dkim_keys where domain = $1
+     order by row desc limit ${SIGNING_KEYS}`,
+    [domain],
+  )
+  return rows
+}

@@ -1,0 +1,119 @@
+import type { Queryable } from '../db.ts'
+import { addJobsFrom } from '../jobs.ts'
+
+/** One message as it lies in an SMTP listener's spool. */
+export type SpooledMail = {
+  /** Names the message for good: moved twice, it arrives once. */
+  sourceKey: string
+  bytes: Uint8Array
+  envelopeFrom: string
+  /** Inbox addresses in lower case, at least one. */
+  inboxes: { address: string; envelopeTo: string }[]
+  remoteIp: string
+  helo: string
+  receivedAt: Date
+}
+
+const ACCEPT = `
+  with delivery as (
+    select d.source_key, p.id as project_id, d.envelope_from, d.envelope_to, d.remote_ip, d.helo, d.received_at
+    from unnest($3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::timestamptz[])
+      as d (source_key, address, envelope_from, envelope_to, remote_ip, helo, received_at)
+    join projects p on p.email_address = d.address and p.deleted_at is null
+  ), raw as (
+    insert into raw_mails (source_key, bytes)
+    select s.source_key, s.bytes from unnest($1::uuid[], $2::bytea[]) as s (source_key, bytes)
+    where s.source_key in (select source_key from delivery)
+    on conflict (source_key) do nothing
+    returning id, source_key
+  ), arrived as (
+    insert into inbound_mails (raw_id, project_id, envelope_from, envelope_to, remote_ip, helo, received_at)
+    select raw.id, d.project_id, d.envelope_from, d.envelope_to, d.remote_ip, d.helo, d.received_at
+    from raw join delivery d using (source_key)
+    order by d.received_at
+    on conflict (raw_id, project_id) do nothing
+    returning id::text as payload_id
+  )
+  ${addJobsFrom('arrived', 'parse_inbound', 'inboundId')}`
+
+/**
+ * Takes a batch of messages out of a spool: bytes, one arrival per inbox and its parse job, in one statement. A message
+ * that is already here, because the listener died before it could delete it, changes nothing.
+ */
+export async function acceptSpooledMails(db: Queryable, mails: SpooledMail[]): Promise<void> {
+  const deliveries = mails.flatMap((mail) =>
+    mail.inboxes.map((inbox) => ({ ...inbox, ...mail, inboxes: undefined })),
+  )
+  await db.query({
+    name: 'accept-spooled-mails',
+    text: ACCEPT,
+    values: [
+      mails.map((mail) => mail.sourceKey),
+      mails.map((mail) => Buffer.from(mail.bytes.buffer, mail.bytes.byteOffset, mail.bytes.length)),
+      deliveries.map((delivery) => delivery.sourceKey),
+      deliveries.map((delivery) => delivery.address),
+      deliveries.map((delivery) => delivery.envelopeFrom),
+      deliveries.map((delivery) => delivery.envelopeTo),
+      deliveries.map((delivery) => delivery.remoteIp),
+      deliveries.map((delivery) => delivery.helo),
+      deliveries.map((delivery) => delivery.receivedAt),
+    ],
+  })
+}
+
+/** An arrival that waits to be parsed. */
+export type Arrival = {
+  id: string
+  projectId: string
+  inboxAddress: string
+  rawId: string
+  bytes: Buffer
+  envelopeFrom: string
+  /** Null when it came from an inbox of this service. */
+  remoteIp: string | null
+  helo: string | null
+  receivedAt: Date
+}
+
+/** The arrival, or null when it was dealt with or its project is gone. */
+export async function findArrival(db: Queryable, inboundId: string): Promise<Arrival | null> {
+  const { rows } = await db.query<{
+    id: string
+    project_id: string
+    email_address: string
+    raw_id: string
+    bytes: Buffer
+    envelope_from: string
+    remote_ip: string | null
+    helo: string | null
+    received_at: Date
+  }>({
+    name: 'find-arrival',
+    text: `select i.id, i.project_id, p.email_address, i.raw_id, r.bytes, i.envelope_from, i.remote_ip, i.helo,
+                  i.received_at
+           from inbound_mails i join raw_mails r on r.id = i.raw_id join projects p on p.id = i.project_id
+           where i.id = $1 and i.state = 'accepted' and p.deleted_at is null`,
+    values: [inboundId],
+  })
+  const row = rows[0]
+  if (row === undefined) return null
+  return {
+    id: row.id,
+    projectId: row.project_id,
+    inboxAddress: row.email_address,
+    rawId: row.raw_id,
+    bytes: row.bytes,
+    envelopeFrom: row.envelope_from,
+    remoteIp: row.remote_ip,
+    helo: row.helo,
+    receivedAt: row.received_at,
+  }
+}
+
+/** Ends an arrival that its inbox does not take. */
+export async function discardArrival(db: Queryable, inboundId: string): Promise<void> {
+  await db.query(
+    `update inbound_mails set state = 'discarded' where id = $1 and state = 'accepted'`,
+    [inboundId],
+  )
+}

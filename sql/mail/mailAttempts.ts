@@ -1,0 +1,167 @@
+import type { MessageEventData } from '../../shared/events/events.ts'
+import { type Pool, type Queryable, transaction } from '../db.ts'
+import { recordEvents } from '../events/events.ts'
+import { addJob, addJobsFrom } from '../jobs.ts'
+import { suppress } from './suppressions.ts'
+
+/** What became of one recipient in an attempt. */
+export type RecipientOutcome = {
+  address: string
+  state: 'sent' | 'deferred' | 'failed'
+  /** The answer of the other side, or what kept us from reaching it; null when sent. */
+  error: string | null
+  /** The other side says that there is no such mailbox. */
+  noSuchMailbox?: true
+}
+
+/** An outcome to be recorded; `postponed` is none: its turn had not come, and no attempt was made. */
+export type RecordedOutcome =
+  | (RecipientOutcome & {
+      /** When to try again whoever is deferred; null for others. */
+      nextAttemptAt: Date | null
+    })
+  | { address: string; state: 'postponed'; error: null; nextAttemptAt: Date }
+
+export type AttemptOutcome = {
+  messageRow: string
+  projectId: string
+  attempt: number
+  rawId: string | null
+  envelopeFrom: string
+  recipients: RecordedOutcome[]
+  /** Recipients whose inbox is ours: delivered in this transaction. */
+  localInboxes: string[]
+  /** Whether all that this run does is recorded with this. */
+  last: boolean
+}
+
+/**
+ * Records an attempt, or the part of it that has come to its end: every recipient's outcome, delivery to our own inboxes
+ * and the message's status; with the last part the next attempt's job, in the same transaction.
+ * @returns false when another run of the same job recorded it first; then nothing changed.
+ */
+export async function recordAttempt(pool: Pool, outcome: AttemptOutcome): Promise<boolean> {
+  const { messageRow, recipients } = outcome
+  return transaction(pool, async (db) => {
+    const { rowCount } = await db.query({
+      name: 'lock-attempt',
+      text: `select from outbound_mails where message_row = $1 and attempt = $2 and state <> 'done'
+             for no key update`,
+      values: [messageRow, outcome.attempt],
+    })
+    if (rowCount === 0) return false
+    await db.query({
+      name: 'record-recipients',
+      // A bounce can be quicker than this: what it said of a recipient stands.
+      text: `
+        update outbound_recipients r set
+          state = case o.state when 'postponed' then r.state else o.state end,
+          error = case o.state when 'postponed' then r.error else o.error end,
+          attempts = r.attempts + case o.state when 'postponed' then 0 else 1 end,
+          next_attempt_at = coalesce(o.next_attempt_at, r.next_attempt_at), updated_at = clock_timestamp()
+        from unnest($2::text[], $3::text[], $4::text[], $5::timestamptz[]) o (address, state, error, next_attempt_at)
+        where r.message_row = $1 and r.address = o.address and r.state in ('queued', 'deferred')`,
+      values: [
+        messageRow,
+        recipients.map(({ address }) => address),
+        recipients.map(({ state }) => state),
+        recipients.map(({ error }) => error),
+        recipients.map(({ nextAttemptAt }) => nextAttemptAt),
+      ],
+    })
+    await suppress(
+      db,
+      outcome,
+      recipients.flatMap((recipient) =>
+        'noSuchMailbox' in recipient
+          ? [{ address: recipient.address, reason: 'rejection', detail: recipient.error }]
+          : [],
+      ),
+    )
+    await deliverLocally(db, outcome)
+    await updateDeliveryStatus(db, messageRow)
+    if (outcome.last) await endRun(db, messageRow)
+    return true
+  })
+}
+
+/** Queues the next run, at the time of the recipient whose turn comes first; without one the sending is over. */
+async function endRun(db: Queryable, messageRow: string): Promise<void> {
+  const { rows } = await db.query<{ next: Date | null }>({
+    name: 'end-run',
+    text: `
+      with pending as (
+        select min(next_attempt_at) as next from outbound_recipients
+        where message_row = $1 and state in ('queued', 'deferred')
+      )
+      update outbound_mails o set state = case when p.next is null then 'done' else 'deferred' end,
+        next_attempt_at = coalesce(p.next, o.next_attempt_at)
+      from pending p where o.message_row = $1
+      returning p.next`,
+    values: [messageRow],
+  })
+  const next = rows[0]?.next ?? null
+  if (next === null) return await announceEnd(db, messageRow)
+  await addJob(db, {
+    task: 'send_mail',
+    payload: { messageRow },
+    key: `send_mail:${messageRow}`,
+    runAt: next,
+  })
+}
+
+/** What an event says of the message with this row. */
+export const MESSAGE_EVENT = `
+  select m.project_id, m.delivery_status as status, json_build_object(
+    'messageId', m.message_id, 'threadId', t.id, 'inboxId', p.email_address, 'from', m.from_addresses,
+    'to', m.to_addresses, 'subject', m.subject, 'labels', m.labels) as data
+  from messages m join threads t on t.row = m.thread_row join projects p on p.id = m.project_id
+  where m.row = $1`
+
+/** Tells of a message whose sending is over. */
+async function announceEnd(db: Queryable, messageRow: string): Promise<void> {
+  const { rows } = await db.query<{ project_id: string; status: string; data: MessageEventData }>({
+    name: 'announce-end',
+    text: MESSAGE_EVENT,
+    values: [messageRow],
+  })
+  const message = rows[0]
+  if (message === undefined) return
+  // A bounce that was quicker than this has been told of.
+  if (message.status === 'bounced') return
+  const type = message.status === 'sent' ? 'message.sent' : 'message.failed'
+  await recordEvents(db, [{ projectId: message.project_id, type, data: message.data }])
+}
+
+async function deliverLocally(db: Queryable, outcome: AttemptOutcome): Promise<void> {
+  if (outcome.localInboxes.length === 0) return
+  await db.query({
+    name: 'deliver-locally',
+    text: `
+      with arrived as (
+        insert into inbound_mails (raw_id, project_id, envelope_from, envelope_to, received_at)
+        select $1, p.id, $2, p.email_address, clock_timestamp() from projects p
+        where p.email_address = any ($3) and p.deleted_at is null
+        on conflict (raw_id, project_id) do nothing
+        returning id::text as payload_id
+      )
+      ${addJobsFrom('arrived', 'parse_inbound', 'inboundId')}`,
+    values: [outcome.rawId, outcome.envelopeFrom, outcome.localInboxes],
+  })
+}
+
+/** The message's status is its worst recipient's: bounced, then failed, deferred, queued, sent. */
+export async function updateDeliveryStatus(db: Queryable, messageRow: string): Promise<void> {
+  await db.query({
+    name: 'update-delivery-status',
+    text: `
+      update messages m set delivery_status = r.state, delivery_error = r.error
+      from (
+        select state, case when error is not null then address || ': ' || error end as error
+        from outbound_recipients where message_row = $1
+        order by array_position(array['bounced', 'failed', 'deferred', 'queued', 'sent'], state), address
+        limit 1
+      ) r where m.row = $1`,
+    values: [messageRow],
+  })
+}

@@ -1,0 +1,140 @@
+import type { Unsubscribe } from '../../shared/mail/unsubscribe.ts'
+import { type Pool, type Queryable, transaction } from '../db.ts'
+import { readRawMail } from './rawMails.ts'
+
+/** A sent message on its way, as the worker sees it. */
+export type OutboundMail = {
+  messageRow: string
+  projectId: string
+  /** This run's number; 1 is the first. Whoever records a run must name it. */
+  attempt: number
+  acceptedAt: Date
+  rawId: string | null
+  messageId: string
+  fromAddress: string
+  fromName: string
+  to: string[]
+  cc: string[]
+  subject: string
+  text: string
+  html: string | null
+  inReplyTo: string[]
+  references: string[]
+  unsubscribe: Unsubscribe | null
+  createdAt: Date
+  /** Those whose time has come, of the recipients that have neither got it nor refused it for good. */
+  due: DueRecipient[]
+  /** Those of the recipients' domains that are verified domains of ours. */
+  ownDomains: string[]
+}
+
+/** A recipient and the attempts that were made for it before. */
+type DueRecipient = {
+  address: string
+  attempts: number
+  /** Since the message was accepted. */
+  suppressed: boolean
+}
+
+type OutboundRow = {
+  project_id: string
+  attempt: number
+  accepted_at: Date
+  raw_id: string | null
+  message_id: string
+  from_addresses: string[]
+  name: string
+  to_addresses: string[]
+  cc_addresses: string[]
+  subject: string
+  text_body: string
+  html_body: string | null
+  in_reply_to: string[]
+  reference_ids: string[]
+  unsubscribe: Unsubscribe | null
+  created_at: Date
+  due: DueRecipient[]
+  own_domains: string[]
+}
+
+/**
+ * Begins the next attempt to send a message: counts it and reads what is needed. Null when there is nothing to do: sent,
+ * given up, deleted, or not due yet (a job that ran again after its attempt had been recorded).
+ */
+export async function beginAttempt(
+  db: Queryable,
+  messageRow: string,
+): Promise<OutboundMail | null> {
+  const { rows } = await db.query<OutboundRow>({
+    name: 'begin-attempt',
+    text: `
+      update outbound_mails o set attempt = o.attempt + 1
+      from messages m join projects p on p.id = m.project_id
+      where o.message_row = $1 and o.state <> 'done' and m.row = o.message_row and p.deleted_at is null
+        and o.next_attempt_at <= clock_timestamp() + interval '1 second'
+      returning o.project_id, o.attempt, o.accepted_at, m.raw_id, m.message_id, m.from_addresses, p.name,
+        m.to_addresses, m.cc_addresses, m.subject, m.text_body, m.html_body, m.in_reply_to, m.reference_ids,
+        o.unsubscribe, m.created_at,
+        array(select d.domain from mail_domains d where d.status = 'verified' and d.domain in (
+                select lower(split_part(r.address, '@', 2)) from outbound_recipients r
+                where r.message_row = o.message_row)) as own_domains,
+        (select coalesce(json_agg(json_build_object(
+          'address', r.address, 'attempts', r.attempts, 'suppressed', exists (
+            select from suppressions s where s.project_id = o.project_id and s.address = lower(r.address))
+          ) order by r.address), '[]')
+         from (
+           select address, attempts, next_attempt_at, min(next_attempt_at) over () as first
+           from outbound_recipients where message_row = o.message_row and state in ('queued', 'deferred')
+         ) r
+         where r.next_attempt_at <= greatest(r.first, clock_timestamp() + interval '1 second')) as due`,
+    values: [messageRow],
+  })
+  const row = rows[0]
+  if (row === undefined) return null
+  return {
+    messageRow,
+    projectId: row.project_id,
+    attempt: row.attempt,
+    acceptedAt: row.accepted_at,
+    rawId: row.raw_id,
+    messageId: row.message_id,
+    fromAddress: row.from_addresses[0]!,
+    fromName: row.name,
+    to: row.to_addresses,
+    cc: row.cc_addresses,
+    subject: row.subject,
+    text: row.text_body,
+    html: row.html_body,
+    inReplyTo: row.in_reply_to,
+    references: row.reference_ids,
+    unsubscribe: row.unsubscribe,
+    createdAt: row.created_at,
+    due: row.due,
+    ownDomains: row.own_domains,
+  }
+}
+
+/**
+ * Keeps the composed bytes of a message before they are first sent, so that every attempt sends the same ones.
+ * @returns the raw mail's id and the bytes to send: those stored first, if another run was quicker.
+ */
+export async function keepComposed(
+  pool: Pool,
+  { messageRow, sourceKey, bytes }: { messageRow: string; sourceKey: string; bytes: Buffer },
+): Promise<{ rawId: string; bytes: Buffer }> {
+  return transaction(pool, async (db) => {
+    const { rows } = await db.query<{ raw_id: string | null }>(
+      'select raw_id from messages where row = $1 for update',
+      [messageRow],
+    )
+    const kept = rows[0]?.raw_id ?? null
+    if (kept !== null) return { rawId: kept, bytes: await readRawMail(db, kept) }
+    const inserted = await db.query<{ id: string }>(
+      'insert into raw_mails (source_key, bytes) values ($1, $2) returning id',
+      [sourceKey, bytes],
+    )
+    const rawId = inserted.rows[0]!.id
+    await db.query('update messages set raw_id = $2 where row = $1', [messageRow, rawId])
+    return { rawId, bytes }
+  })
+}

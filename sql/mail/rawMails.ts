@@ -1,0 +1,20 @@
+import type { Queryable } from '../db.ts'
+
+/** The bytes of a raw mail. */
+export async function readRawMail(db: Queryable, rawId: string): Promise<Buffer> {
+  const { rows } = await db.query<{ bytes: Buffer }>('select bytes from raw_mails where id = $1', [
+    rawId,
+  ])
+  return rows[0]!.bytes
+}
+
+/** Removes the raw mails among `ids` that no inbox holds any more: one mail can lie in several inboxes. */
+export async function deleteUnusedRawMails(db: Queryable, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return
+  await db.query(
+    `delete from raw_mails r where r.id = any ($1::bigint[])
+       and not exists (select from inbound_mails i where i.raw_id = r.id)
+       and not exists (select from messages m where m.raw_id = r.id)`,
+    [ids],
+  )
+}

@@ -1,0 +1,187 @@
+import type { Cursor } from '../../shared/cursor.ts'
+import { type SearchQuery, searchText } from '../../shared/mail/searchQuery.ts'
+import type { Queryable } from '../db.ts'
+import { type Message, type MessageRow, toMessage, upperBound, WITHIN_BYTES } from './messages.ts'
+
+export type MessageSearch = {
+  projectId: string
+  /** All must hold. */
+  queries: readonly SearchQuery[]
+  labels: readonly string[]
+  after: Date | null
+  before: Date | null
+  cursor: Cursor | null
+  limit: number
+}
+
+/** Newest messages looked at first, one by one: a common word fills its page from them, at any size of the inbox. */
+const NEWEST = 256
+/** Newest messages among which the index is asked next, where the first look found some. */
+const RECENT = 4_096
+/** Found messages sorted by time at most; for a word that is in more of them fewer are asked about. */
+const SORTED_MAX = 1_000
+/** Newest messages among which the index is asked for such a word. */
+const RECENT_OF_MANY = 65_536
+
+/** One page of the messages that match, newest first, and whether there are more. */
+export async function searchMessages(
+  db: Queryable,
+  search: MessageSearch,
+): Promise<{ messages: Message[]; more: boolean }> {
+  // Where a look at the newest finds more than a page, all it found is newer than all it did not look at.
+  const isPage = (rows: FoundRow[]) => rows.length > search.limit
+  const newest = await read(db, search, 'newest')
+  if (isPage(newest)) return pageOf(newest, search.limit)
+  const looks = newest.length > 0 ? [RECENT, RECENT_OF_MANY] : [RECENT_OF_MANY]
+  for (const among of looks) {
+    if (among === RECENT_OF_MANY && (await isRare(db, search))) break
+    const since = await timeOf(db, search, among)
+    if (since === null) break
+    const recent = await readSince(db, search, since)
+    if (isPage(recent)) return pageOf(recent, search.limit)
+  }
+  // Few messages in all, or few that match; or a word of a while ago, of which each is sorted.
+  return pageOf(await read(db, search, 'index'), search.limit)
+}
+
+/** When the `nth` newest message came, of those a page may hold; null where there are fewer. */
+async function timeOf(db: Queryable, search: MessageSearch, nth: number): Promise<Date | null> {
+  const { at, row } = upperBound(search)
+  const { rows } = await db.query<{ created_at: Date }>({
+    name: `time-of-${nth}`,
+    text: `select created_at from messages where project_id = $1 and (created_at, row) < ($2::timestamptz, $3::bigint)
+           order by created_at desc, row desc offset ${nth} limit 1`,
+    values: [search.projectId, at, row],
+  })
+  return rows[0]?.created_at ?? null
+}
+
+/** The newest that match of those since a moment, and of that moment. */
+const readSince = (db: Queryable, search: MessageSearch, since: Date): Promise<FoundRow[]> =>
+  search.after !== null && search.after > since
+    ? read(db, search, 'recent')
+    : read(db, { ...search, after: since }, 'recent')
+
+/** Whether few enough messages match to sort them all. */
+async function isRare(db: Queryable, { projectId, queries }: MessageSearch): Promise<boolean> {
+  const { rows } = await db.query<{ hits: number }>({
+    name: 'count-hits',
+    text: `select count(*)::int as hits from (
+             select from messages where search @@ $1::tsquery limit ${SORTED_MAX + 1}) hit`,
+    values: [queriesText(projectId, queries)],
+  })
+  return rows[0]!.hits <= SORTED_MAX
+}
+
+type FoundRow = MessageRow & { found: number }
+
+function pageOf(rows: FoundRow[], limit: number): { messages: Message[]; more: boolean } {
+  const messages = rows.slice(0, limit).map(toMessage)
+  return { messages, more: messages.length < (rows[0]?.found ?? 0) }
+}
+
+async function read(
+  db: Queryable,
+  search: MessageSearch,
+  way: keyof typeof CANDIDATES,
+): Promise<FoundRow[]> {
+  const { projectId, queries, labels, after, limit } = search
+  const { at, row } = upperBound(search)
+  const { rows } = await db.query<FoundRow>(
+    // The limit stands in the text: of one it does not know, the planner expects a tenth of the inbox, and sorts all of it.
+    `with ${CANDIDATES[way]}, page as (
+       select row, created_at, text_bytes from candidates order by created_at desc, row desc limit ${limit + 1}
+     )
+     ${WITHIN_BYTES}`,
+    [projectId, at, row, queriesText(projectId, queries), labels, after ?? '-infinity'],
+  )
+  return rows
+}
+
+const WITHIN = `
+  project_id = $1 and (created_at, row) < ($2::timestamptz, $3::bigint)
+  and created_at >= $6::timestamptz`
+const FITS = 'labels @> $5::text[]'
+/** Kept from the index on purpose: this one is checked message by message. */
+const MATCHES_UNINDEXED = `coalesce(search, ''::tsvector) @@ $4::tsquery`
+const COLUMNS = 'row, created_at, text_bytes'
+
+const CANDIDATES = {
+  newest: `
+    looked_at as (
+      select ${COLUMNS}, search, labels from messages where ${WITHIN}
+      order by created_at desc, row desc limit ${NEWEST}
+    ), candidates as (
+      select ${COLUMNS} from looked_at where ${FITS} and search @@ $4::tsquery
+    )`,
+  // The index alone decides what is read: its terms carry the project's mark already.
+  index: `
+    hits as materialized (
+      select ${COLUMNS}, project_id, labels from messages where search @@ $4::tsquery
+    ), candidates as (
+      select ${COLUMNS} from hits where ${WITHIN} and ${FITS}
+    )`,
+  // Both indexes say which messages they mean; only those that both mean are read.
+  recent: `
+    hits as materialized (
+      select ${COLUMNS}, labels from messages where ${WITHIN} and search @@ $4::tsquery
+    ), candidates as (
+      select ${COLUMNS} from hits where ${FITS}
+    )`,
+} as const
+
+/** The oldest received message later than that moment that matches, or null. */
+export async function findFirstReceived(
+  db: Queryable,
+  search: Pick<MessageSearch, 'projectId' | 'queries' | 'labels'> & { after: Date },
+): Promise<Message | null> {
+  const { projectId, queries, labels, after } = search
+  const { rows } = await db.query<MessageRow>(
+    `with page as (
+       select ${COLUMNS} from messages
+       where project_id = $1 and direction = 'received' and created_at > $2 and labels @> $3::text[]
+         and ($4 = '' or ${MATCHES_UNINDEXED})
+       order by created_at, row limit 1
+     )
+     ${WITHIN_BYTES}`,
+    [projectId, after, labels, queriesText(projectId, queries)],
+  )
+  return rows[0] === undefined ? null : toMessage(rows[0])
+}
+
+const queriesText = (projectId: string, queries: readonly SearchQuery[]): string =>
+  queries.map((query) => `(${searchText(projectId, query)})`).join(' & ')
+
+/** Messages of before there was a search index. @returns how many there were, at most `limit`. */
+export async function listUnindexed(
+  db: Queryable,
+  limit: number,
+): Promise<
+  (Pick<Message, 'subject' | 'from' | 'to' | 'cc' | 'text'> & {
+    row: string
+    projectId: string
+    bcc: string[]
+    filenames: string[]
+  })[]
+> {
+  const { rows } = await db.query(
+    `select row, project_id as "projectId", subject, from_addresses as "from", to_addresses as "to",
+            cc_addresses as cc, bcc_addresses as bcc, text_body as text,
+            array(select a ->> 'filename' from jsonb_array_elements(attachments) a) as filenames
+     from messages where search is null order by row limit $1`,
+    [limit],
+  )
+  return rows
+}
+
+/** Gives messages what they are found by. */
+export async function indexMessages(
+  db: Queryable,
+  vectors: readonly { row: string; vector: string }[],
+): Promise<void> {
+  await db.query(
+    `update messages m set search = v.vector::tsvector
+     from unnest($1::bigint[], $2::text[]) v (row, vector) where m.row = v.row`,
+    [vectors.map(({ row }) => row), vectors.map(({ vector }) => vector)],
+  )
+}

@@ -1,0 +1,44 @@
+import type { Queryable } from '../db.ts'
+
+/** What a list tells of a conversation at a glance. */
+export type ThreadDigest = {
+  /** Of the newest message. */
+  from: string[]
+  /** The beginning of its own words. */
+  snippet: string
+  /** Whether one of the newest messages is unread. */
+  unread: boolean
+}
+
+/** Messages looked at in a thread at most: a thread can hold any number. */
+const LOOKED_AT = 20
+const SNIPPET_LENGTH = 160
+
+/** The digests of threads, by identifier. */
+export async function readThreadDigests(
+  db: Queryable,
+  { projectId, threadIds }: { projectId: string; threadIds: readonly string[] },
+): Promise<Map<string, ThreadDigest>> {
+  const { rows } = await db.query<ThreadDigest & { id: string }>({
+    name: 'read-thread-digests',
+    text: `
+      select t.id, newest.from_addresses as "from", newest.snippet, newest.unread
+      from threads t cross join lateral (
+        select (array_agg(to_json(m.from_addresses) order by n))[1] as from_addresses,
+               (array_agg(m.snippet order by n))[1] as snippet, bool_or('unread' = any (m.labels)) as unread
+        from (
+          select row_number() over (order by created_at desc, row desc) as n, from_addresses, labels,
+                 left(coalesce(nullif(extracted_text, ''), text_body), ${SNIPPET_LENGTH}) as snippet
+          from messages where thread_row = t.row order by created_at desc, row desc limit ${LOOKED_AT}
+        ) m
+      ) newest
+      where t.project_id = $1 and t.id = any ($2)`,
+    values: [projectId, threadIds],
+  })
+  return new Map(
+    rows.map(({ id, from, snippet, unread }) => [
+      id,
+      { from: from ?? [], snippet: snippet ?? '', unread: unread ?? false },
+    ]),
+  )
+}

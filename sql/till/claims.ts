@@ -1,0 +1,152 @@
+import type { Transfer } from '../../shared/till/authorization.ts'
+import type { NetworkName } from '../../shared/till/usdc.ts'
+import type { Queryable } from '../db.ts'
+import { addJobsFrom } from '../jobs.ts'
+
+/** Channel that names payments and checks whose state has changed. */
+export const PAYMENTS_CHANNEL = 'payments_changed'
+
+/** An authorization to be made ours. */
+export type NewClaim = Transfer & {
+  /** From `newPaymentId`. */
+  id: string
+  projectId: string
+  /** Null for a resource that is not registered (facilitator face). */
+  endpointId: string | null
+  matchKey: string | null
+  resourceUrl: string
+  description: string | null
+  network: NetworkName
+  chainId: number
+}
+
+/** A claim as JSON, all numbers as decimal strings. */
+export const claimRecord = (claim: NewClaim) => ({
+  id: claim.id,
+  project_id: claim.projectId,
+  endpoint_id: claim.endpointId,
+  match_key: claim.matchKey,
+  resource_url: claim.resourceUrl,
+  description: claim.description,
+  network: claim.network,
+  chain_id: String(claim.chainId),
+  asset: claim.asset,
+  payer: claim.payer,
+  recipient: claim.recipient,
+  amount_atomic: String(claim.amountAtomic),
+  valid_after: String(claim.validAfter),
+  valid_before: String(claim.validBefore),
+  authorization_nonce: claim.nonce,
+  signature: claim.signature,
+  factory: claim.deployment?.factory ?? null,
+  factory_data: claim.deployment?.factoryData ?? null,
+})
+
+export type ClaimRecord = ReturnType<typeof claimRecord>
+
+const CLAIM = `
+  with wanted as (
+    select w.* from jsonb_to_recordset($1::jsonb) as w (
+      id text, project_id text, endpoint_id text, match_key text, resource_url text, description text, network text,
+      chain_id bigint, asset text, payer text, recipient text, amount_atomic bigint, valid_after numeric,
+      valid_before numeric, authorization_nonce text, signature text, factory text, factory_data text)
+    where exists (
+      select from projects p where p.id = w.project_id and p.deleted_at is null for key share)
+  ), claimed as (
+    insert into payments (
+      id, project_id, endpoint_id, match_key, resource_url, description, network, chain_id, asset, payer, recipient,
+      amount_atomic, valid_after, valid_before, authorization_nonce, signature, factory, factory_data, claim_head)
+    select w.id, w.project_id, w.endpoint_id, w.match_key, w.resource_url, w.description, w.network, w.chain_id,
+           w.asset, w.payer, w.recipient, w.amount_atomic, w.valid_after, w.valid_before, w.authorization_nonce,
+           w.signature, w.factory, w.factory_data, (select head_number from chain_status where chain_id = w.chain_id)
+    from wanted w
+    order by w.chain_id, w.asset, lower(w.payer), w.authorization_nonce
+    on conflict (chain_id, asset, lower(payer), authorization_nonce) do nothing
+    returning id
+  ), due as (
+    select id as payload_id from claimed
+  ), jobs as (
+    ${addJobsFrom('due', 'settle_payment', 'paymentId')}
+  )
+  select c.id from claimed c cross join jobs`
+
+/**
+ * Claims authorizations and queues their settlement, in one statement: an authorization is one payment's, whatever the
+ * form of its signature and however many ask at once.
+ * @returns for each claim, in order, whether it was made; false where the authorization is a payment's already or the
+ * project is gone.
+ */
+export async function claimPayments(
+  db: Queryable,
+  claims: readonly NewClaim[],
+): Promise<boolean[]> {
+  return claimRecords(db, claims.map(claimRecord))
+}
+
+/** {@link claimPayments} for claims that were stored as JSON. */
+export async function claimRecords(
+  db: Queryable,
+  records: readonly ClaimRecord[],
+): Promise<boolean[]> {
+  const { rows } = await db.query<{ id: string }>({
+    name: 'claim-payments',
+    text: CLAIM,
+    values: [JSON.stringify(records)],
+  })
+  const made = new Set(rows.map((row) => row.id))
+  return records.map((record) => made.has(record.id))
+}
+
+/** A caller who wants the one grant of a payment. */
+export type WantedGrant = {
+  paymentId: string
+  projectId: string
+  /** Of the redeem, under which the answer is stored; or null. */
+  key: string | null
+  /** The answer as JSON. */
+  result: string
+}
+
+const TAKE_GRANTS = `
+  with wanted as (
+    select distinct on (w.id) w.*
+    from unnest($1::int[], $2::text[], $3::text[], $4::text[], $5::text[]) w (n, id, project, key, result)
+    order by w.id, w.n
+  ), free as (
+    select p.id from payments p join wanted w on w.id = p.id and w.project = p.project_id
+    where p.state = 'settled' and p.granted_at is null
+    order by p.id for no key update of p
+  ), granted as (
+    update payments p set granted_at = clock_timestamp(), grant_key = w.key
+    from wanted w where p.id = w.id and p.id in (select id from free) and p.granted_at is null
+    returning w.n, w.project, w.key, w.result
+  ), kept as (
+    update idempotency_keys k set result = g.result from granted g
+    where k.project_id = g.project and k.operation = 'redeem' and k.key = g.key
+  )
+  select n from granted`
+
+/**
+ * Takes the grants of settled payments, many in one statement; with an idempotency key the answer is stored under it in
+ * the same statement.
+ * @returns for each, in order, whether this caller has it; false when it was taken before, or the payment is not
+ * settled (any more).
+ */
+export async function takeGrants(
+  db: Queryable,
+  grants: readonly WantedGrant[],
+): Promise<boolean[]> {
+  const { rows } = await db.query<{ n: number }>({
+    name: 'take-grants',
+    text: TAKE_GRANTS,
+    values: [
+      grants.map((_, n) => n),
+      grants.map((one) => one.paymentId),
+      grants.map((one) => one.projectId),
+      grants.map((one) => one.key),
+      grants.map((one) => one.result),
+    ],
+  })
+  const taken = new Set(rows.map((row) => row.n))
+  return grants.map((_, n) => taken.has(n))
+}

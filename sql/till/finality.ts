@@ -1,0 +1,86 @@
+import type { Hex } from 'viem'
+import { type Pool, type Queryable, transaction } from '../db.ts'
+import { type BlockRef, notifyChanged, queueSettlement } from './settlements.ts'
+
+/** A settled payment that is not yet beyond every reorganisation. */
+export type UnfinalizedPayment = BlockRef & { paymentId: string; txHash: Hex }
+
+/** Settled payments that are not final, the oldest block first. */
+export async function findUnfinalized(
+  db: Queryable,
+  chainId: number,
+  limit: number,
+): Promise<UnfinalizedPayment[]> {
+  const { rows } = await db.query<{
+    id: string
+    tx_hash: Hex
+    block_number: string
+    block_hash: Hex
+  }>({
+    name: 'find-unfinalized',
+    text: `select id, tx_hash, block_number, block_hash from payments
+           where state = 'settled' and finalized_at is null and chain_id = $1
+           order by block_number limit $2`,
+    values: [chainId, limit],
+  })
+  return rows.map((row) => ({
+    paymentId: row.id,
+    txHash: row.tx_hash,
+    blockNumber: BigInt(row.block_number),
+    blockHash: row.block_hash,
+  }))
+}
+
+/** Marks payments as final. */
+export async function recordFinal(db: Queryable, paymentIds: readonly string[]): Promise<void> {
+  await db.query(
+    `update payments set finalized_at = clock_timestamp()
+     where id = any ($1) and state = 'settled' and finalized_at is null`,
+    [paymentIds],
+  )
+}
+
+/** Payments whose block moved: the same transaction stands elsewhere on the chain now. */
+export async function recordMoved(
+  db: Queryable,
+  moved: readonly UnfinalizedPayment[],
+): Promise<void> {
+  for (const one of moved) {
+    await db.query(
+      `update payments set block_number = $3, block_hash = $4
+       where id = $1 and tx_hash = $2 and state = 'settled'`,
+      [one.paymentId, one.txHash, one.blockNumber, one.blockHash],
+    )
+  }
+}
+
+/**
+ * Takes back settlements that a reorganisation undid: the payment is on its way again, and its transaction, signed as
+ * before, is sent again.
+ */
+export async function recordReorganised(
+  pool: Pool,
+  undone: readonly UnfinalizedPayment[],
+): Promise<void> {
+  await transaction(pool, async (db) => {
+    for (const { paymentId, txHash } of undone) {
+      const { rowCount } = await db.query(
+        `update payments set state = 'verified', block_number = null, block_hash = null
+         where id = $1 and tx_hash = $2 and state = 'settled' and finalized_at is null`,
+        [paymentId, txHash],
+      )
+      if (rowCount === 0) continue
+      await db.query(
+        `update chain_transactions set
+           state = 'open', succeeded = null, block_number = null, block_hash = null
+         where hash = $1 and state = 'mined'`,
+        [txHash],
+      )
+      await queueSettlement(db, paymentId, null)
+    }
+    await notifyChanged(
+      db,
+      undone.map((one) => one.paymentId),
+    )
+  })
+}

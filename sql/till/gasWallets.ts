@@ -1,0 +1,293 @@
+import type { Address, Hex } from 'viem'
+import { type Pool, type Queryable, transaction } from '../db.ts'
+
+/** A wallet that pays for gas, on one chain. */
+export type WalletId = { chainId: number; address: Address }
+
+/** A signed transaction that is to be stored before it is sent. Fees are wei per gas. */
+export type SignedTransaction = {
+  hash: Hex
+  nonce: bigint
+  /** Null: it moves nothing and only fills a nonce. */
+  paymentId: string | null
+  raw: Hex
+  maxFeeWei: bigint
+  tipWei: bigint
+}
+
+/** A stored transaction that is not known to be in a block. */
+export type OpenTransaction = SignedTransaction & {
+  wallet: Address
+  sendCount: number
+  sentHead: bigint | null
+  /** Milliseconds since it was signed. */
+  ageMs: number
+}
+
+type OpenRow = {
+  hash: Hex
+  wallet: Address
+  nonce: string
+  payment_id: string | null
+  raw: Hex
+  max_fee_wei: string
+  tip_wei: string
+  send_count: number
+  sent_head: string | null
+  age_ms: string
+}
+
+const OPEN_COLUMNS = `
+  hash, wallet, nonce, payment_id, raw, max_fee_wei, tip_wei, send_count, sent_head,
+  floor(extract(epoch from clock_timestamp() - signed_at) * 1000) as age_ms`
+
+const toOpen = (row: OpenRow): OpenTransaction => ({
+  hash: row.hash,
+  wallet: row.wallet,
+  nonce: BigInt(row.nonce),
+  paymentId: row.payment_id,
+  raw: row.raw,
+  maxFeeWei: BigInt(row.max_fee_wei),
+  tipWei: BigInt(row.tip_wei),
+  sendCount: row.send_count,
+  sentHead: row.sent_head === null ? null : BigInt(row.sent_head),
+  ageMs: Number(row.age_ms),
+})
+
+/**
+ * Makes a wallet known, or moves its next nonce up to what the chain says it has used: somebody else may hold its key.
+ * @returns the next nonce to be given out.
+ */
+export async function syncWallet(db: Queryable, wallet: WalletId, used: bigint): Promise<bigint> {
+  const { rows } = await db.query<{ next_nonce: string }>({
+    name: 'sync-wallet',
+    text: `insert into gas_wallets as w (chain_id, address, next_nonce) values ($1, $2, $3)
+           on conflict (chain_id, address) do update set next_nonce = greatest(w.next_nonce, $3)
+           returning next_nonce`,
+    values: [wallet.chainId, wallet.address, used],
+  })
+  return BigInt(rows[0]!.next_nonce)
+}
+
+/**
+ * Gives nonces to payments and stores their signed transactions, all in one transaction, before anything is sent: a
+ * crash then never loses a hash, and never leaves a nonce without its bytes. Payments that have a transaction under
+ * way, or are no longer waiting for one, are left out.
+ * @param sign called under the wallet's lock, once per payment; must not wait for anything but cryptography.
+ * @returns what was stored, in the order of the nonces.
+ */
+export async function storeSigned(
+  pool: Pool,
+  wallet: WalletId,
+  paymentIds: readonly string[],
+  sign: (paymentId: string, nonce: bigint) => Promise<SignedTransaction>,
+): Promise<SignedTransaction[]> {
+  return transaction(pool, async (db) => {
+    const locked = await db.query<{ id: string }>(
+      `select id from payments where id = any ($1) and state = 'verified' order by id for no key update`,
+      [paymentIds],
+    )
+    // A statement of its own: what another process stored while the lock was awaited must be seen.
+    const free = await db.query<{ id: string }>(
+      `select p.id from unnest($1::text[]) p (id) where not exists (
+         select from chain_transactions t where t.payment_id = p.id and t.state = 'open')`,
+      [locked.rows.map((row) => row.id)],
+    )
+    if (free.rows.length === 0) return []
+    const next = await lockWallet(db, wallet)
+    const signed = await Promise.all(free.rows.map(({ id }, n) => sign(id, next + BigInt(n))))
+    await insertTransactions(db, wallet, signed)
+    await db.query('update gas_wallets set next_nonce = $3 where chain_id = $1 and address = $2', [
+      wallet.chainId,
+      wallet.address,
+      next + BigInt(signed.length),
+    ])
+    return signed
+  })
+}
+
+/**
+ * Stores a transaction that competes for a nonce which was given out before: one with a higher fee, or one that fills a
+ * gap. Nothing happens when `unless` finds the nonce taken care of in the meantime.
+ * @param replaces the transaction it replaces; null fills a nonce that no open transaction has.
+ */
+export async function storeForNonce(
+  pool: Pool,
+  wallet: WalletId,
+  signed: SignedTransaction,
+  replaces: Hex | null,
+): Promise<boolean> {
+  return transaction(pool, async (db) => {
+    const next = await lockWallet(db, wallet)
+    if (signed.nonce >= next) return false
+    const { rows } = await db.query<{ hash: Hex }>(
+      `select hash from chain_transactions
+       where chain_id = $1 and wallet = $2 and nonce = $3 and state <> 'void'
+       order by max_fee_wei desc limit 1`,
+      [wallet.chainId, wallet.address, signed.nonce],
+    )
+    if ((rows[0]?.hash ?? null) !== replaces) return false
+    await insertTransactions(db, wallet, [signed])
+    return true
+  })
+}
+
+async function lockWallet(db: Queryable, wallet: WalletId): Promise<bigint> {
+  const { rows } = await db.query<{ next_nonce: string }>(
+    'select next_nonce from gas_wallets where chain_id = $1 and address = $2 for no key update',
+    [wallet.chainId, wallet.address],
+  )
+  if (rows[0] === undefined) throw new Error(`gas wallet ${wallet.address} is not known`)
+  return BigInt(rows[0].next_nonce)
+}
+
+async function insertTransactions(
+  db: Queryable,
+  wallet: WalletId,
+  signed: readonly SignedTransaction[],
+): Promise<void> {
+  await db.query({
+    name: 'insert-transactions',
+    text: `insert into chain_transactions (chain_id, wallet, hash, nonce, payment_id, raw, max_fee_wei, tip_wei)
+           select $1, $2, i.* from unnest(
+             $3::text[], $4::bigint[], $5::text[], $6::text[], $7::numeric[], $8::numeric[]) i`,
+    values: [
+      wallet.chainId,
+      wallet.address,
+      signed.map((one) => one.hash),
+      signed.map((one) => one.nonce),
+      signed.map((one) => one.paymentId),
+      signed.map((one) => one.raw),
+      signed.map((one) => one.maxFeeWei),
+      signed.map((one) => one.tipWei),
+    ],
+  })
+}
+
+/** What became of handing a transaction to the RPC; `error` null means that it was taken. */
+export type SendOutcome = { hash: Hex; error: string | null }
+
+/** Notes sends. */
+export async function recordSends(
+  db: Queryable,
+  outcomes: readonly SendOutcome[],
+  head: bigint,
+): Promise<void> {
+  if (outcomes.length === 0) return
+  await db.query({
+    name: 'record-sends',
+    text: `update chain_transactions t set
+             sent_at = clock_timestamp(), send_count = t.send_count + 1, send_error = o.error,
+             sent_head = coalesce(t.sent_head, $3)
+           from unnest($1::text[], $2::text[]) o (hash, error) where t.hash = o.hash`,
+    values: [outcomes.map((one) => one.hash), outcomes.map((one) => one.error), head],
+  })
+}
+
+/** The open transactions of payments. */
+export async function findOpenTransactions(
+  db: Queryable,
+  paymentIds: readonly string[],
+): Promise<OpenTransaction[]> {
+  const { rows } = await db.query<OpenRow>({
+    name: 'find-open-transactions',
+    text: `select ${OPEN_COLUMNS} from chain_transactions
+           where payment_id = any ($1) and state = 'open' order by wallet, nonce, max_fee_wei`,
+    values: [paymentIds],
+  })
+  return rows.map(toOpen)
+}
+
+/** Which of these payers have a wallet whose deployment is under way, in the spelling given. */
+export async function findDeployingPayers(
+  db: Queryable,
+  chainId: number,
+  payers: readonly string[],
+): Promise<Set<string>> {
+  const { rows } = await db.query<{ payer: string }>(
+    `select w.payer from unnest($2::text[]) w (payer)
+     where exists (
+       select from payments p join chain_transactions t on t.payment_id = p.id and t.state = 'open'
+       where p.chain_id = $1 and lower(p.payer) = lower(w.payer) and p.factory is not null)`,
+    [chainId, payers],
+  )
+  return new Set(rows.map((row) => row.payer))
+}
+
+/** Open transactions whose nonce the chain counts as used: they or their rivals are in a block. */
+export async function findUsedNonces(
+  db: Queryable,
+  wallet: WalletId,
+  used: bigint,
+  limit: number,
+): Promise<OpenTransaction[]> {
+  const { rows } = await db.query<OpenRow>({
+    name: 'find-used-nonces',
+    text: `select ${OPEN_COLUMNS} from chain_transactions
+           where chain_id = $1 and wallet = $2 and nonce < $3 and state = 'open'
+           order by nonce limit $4`,
+    values: [wallet.chainId, wallet.address, used, limit],
+  })
+  return rows.map(toOpen)
+}
+
+/** Open transactions that nothing was heard of for a while: those to send again. */
+export async function findQuietTransactions(
+  db: Queryable,
+  wallet: WalletId,
+  { quietMs, limit }: { quietMs: number; limit: number },
+): Promise<OpenTransaction[]> {
+  const { rows } = await db.query<OpenRow>({
+    name: 'find-quiet-transactions',
+    text: `select ${OPEN_COLUMNS} from chain_transactions
+           where chain_id = $1 and wallet = $2 and state = 'open'
+             and coalesce(sent_at, signed_at) < clock_timestamp() - make_interval(secs => $3::float8 / 1000)
+           order by nonce, max_fee_wei desc limit $4`,
+    values: [wallet.chainId, wallet.address, quietMs, limit],
+  })
+  return rows.map(toOpen)
+}
+
+/** Whether any transaction of the chain is open. */
+export async function hasOpenTransactions(db: Queryable, chainId: number): Promise<boolean> {
+  const { rows } = await db.query<{ open: boolean }>({
+    name: 'has-open-transactions',
+    text: `select exists (select from chain_transactions where chain_id = $1 and state = 'open') as open`,
+    values: [chainId],
+  })
+  return rows[0]!.open
+}
+
+/** Nonces that were given out, are not used on chain and that no open transaction has; the lowest first. */
+export async function findGaps(
+  db: Queryable,
+  wallet: WalletId,
+  used: bigint,
+  limit: number,
+): Promise<bigint[]> {
+  const { rows } = await db.query<{ nonce: string }>({
+    name: 'find-gaps',
+    text: `select n.nonce from gas_wallets w, generate_series($3::bigint, w.next_nonce - 1) n (nonce)
+           where w.chain_id = $1 and w.address = $2 and not exists (
+             select from chain_transactions t
+             where t.chain_id = $1 and t.wallet = $2 and t.nonce = n.nonce and t.state = 'open')
+           order by n.nonce limit $4`,
+    values: [wallet.chainId, wallet.address, used, limit],
+  })
+  return rows.map((row) => BigInt(row.nonce))
+}
+
+/** Opens the transactions of a nonce that the chain no longer holds. @returns how many there were. */
+export async function reopenTransactions(
+  db: Queryable,
+  wallet: WalletId,
+  nonce: bigint,
+): Promise<number> {
+  const { rowCount } = await db.query(
+    `update chain_transactions set
+       state = 'open', succeeded = null, block_number = null, block_hash = null, sent_at = null
+     where chain_id = $1 and wallet = $2 and nonce = $3 and state = 'mined'`,
+    [wallet.chainId, wallet.address, nonce],
+  )
+  return rowCount ?? 0
+}

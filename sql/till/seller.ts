@@ -1,0 +1,34 @@
+import type { NetworkName } from '../../shared/till/usdc.ts'
+import type { Queryable } from '../db.ts'
+
+/** What is needed to sell: where a project is paid, and on which chain. Each null while it is not known. */
+export type SellerRow = {
+  payTo: string | null
+  paymentsEnabled: boolean
+  network: NetworkName | null
+  chainId: number | null
+}
+
+/** A live project as a seller, in one round trip; null when there is none. */
+export async function findSeller(db: Queryable, projectId: string): Promise<SellerRow | null> {
+  const { rows } = await db.query<{
+    pay_to: string | null
+    payments_enabled: boolean
+    network: NetworkName | null
+    chain_id: string | null
+  }>({
+    name: 'find-seller',
+    text: `select p.pay_to, p.payments_enabled, c.network, c.chain_id
+           from projects p left join chain_status c on true
+           where p.id = $1 and p.deleted_at is null`,
+    values: [projectId],
+  })
+  const row = rows[0]
+  if (row === undefined) return null
+  return {
+    payTo: row.pay_to,
+    paymentsEnabled: row.payments_enabled,
+    network: row.network,
+    chainId: row.chain_id === null ? null : Number(row.chain_id),
+  }
+}

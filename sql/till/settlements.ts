@@ -1,0 +1,279 @@
+import type { Hex } from 'viem'
+import type { X402Reason } from '../../shared/till/x402.ts'
+import { type Pool, type Queryable, transaction } from '../db.ts'
+import { createDelivery } from '../events/deliveries.ts'
+import { type NewEvent, recordEvents } from '../events/events.ts'
+import { addJob } from '../jobs.ts'
+import { PAYMENTS_CHANNEL } from './claims.ts'
+import { findEndpointByResource } from './endpoints.ts'
+
+/** Where on the chain something happened. */
+export type BlockRef = { blockNumber: bigint; blockHash: Hex }
+
+/** A payment whose transfer was seen on chain. */
+export type Settlement = BlockRef & {
+  paymentId: string
+  txHash: Hex
+  /** The signed receipt, as it is stored and sent. */
+  receiptText: string
+  settledAt: Date
+}
+
+/** A transaction of ours that is in a block. */
+export type MinedTransaction = BlockRef & { hash: Hex; succeeded: boolean }
+
+type SettledRow = EventRow & { match_key: string | null; first: boolean }
+
+/** What an event tells of a payment. */
+type EventRow = {
+  id: string
+  project_id: string
+  state: 'settled' | 'failed'
+  amount_atomic: string
+  network: string
+  payer: string
+  resource_url: string
+  tx_hash: string | null
+  failure_reason: string | null
+}
+
+const EVENT_COLUMNS = `p.id, p.project_id, p.state, p.amount_atomic, p.network, p.payer, p.resource_url, p.tx_hash,
+  p.failure_reason`
+
+const paymentEvent = (row: EventRow): NewEvent => ({
+  projectId: row.project_id,
+  type: `payment.${row.state}`,
+  data: {
+    paymentId: row.id,
+    status: row.state,
+    amountUsdcRaw: row.amount_atomic,
+    network: row.network,
+    payerAddress: row.payer,
+    resourceUrl: row.resource_url,
+    txHash: row.tx_hash,
+    failureReason: row.failure_reason,
+  },
+})
+
+/**
+ * Records settlements in one transaction: state, receipt and the webhook delivery of each, and tells who waits. A
+ * payment that a reorganisation had taken back keeps the receipt it had if its transaction is the same, and is not
+ * announced twice.
+ * @param mined transactions of ours that these receipts belong to; rivals for their nonces become void.
+ */
+export async function recordSettlements(
+  pool: Pool,
+  {
+    settlements,
+    mined,
+  }: { settlements: readonly Settlement[]; mined: readonly MinedTransaction[] },
+): Promise<void> {
+  if (settlements.length === 0 && mined.length === 0) return
+  await transaction(pool, async (db) => {
+    await markMined(db, mined)
+    const settled = await markSettled(db, settlements)
+    const texts = new Map(settlements.map((one) => [one.paymentId, one.receiptText]))
+    for (const row of settled) {
+      if (row.first) await announce(db, row, texts.get(row.id)!)
+    }
+    await notifyChanged(
+      db,
+      settled.map((row) => row.id),
+    )
+    await recordEvents(db, settled.filter((row) => row.first).map(paymentEvent))
+  })
+}
+
+async function markMined(db: Queryable, mined: readonly MinedTransaction[]): Promise<void> {
+  if (mined.length === 0) return
+  // Several processes may record the same ones: in one order, or they would wait for each other for ever.
+  await db.query({
+    name: 'lock-transactions',
+    text: 'select from chain_transactions where hash = any ($1) order by hash for no key update',
+    values: [mined.map((one) => one.hash)],
+  })
+  await db.query({
+    name: 'mark-mined',
+    text: `
+      with done as (
+        update chain_transactions t set
+          state = 'mined', succeeded = m.succeeded, block_number = m.number, block_hash = m.hash
+        from unnest($1::text[], $2::boolean[], $3::bigint[], $4::text[]) m (tx, succeeded, number, hash)
+        where t.hash = m.tx and t.state <> 'mined'
+        returning t.chain_id, t.wallet, t.nonce
+      )
+      update chain_transactions r set state = 'void' from done d
+      where r.chain_id = d.chain_id and r.wallet = d.wallet and r.nonce = d.nonce and r.state = 'open'
+        and r.hash <> all ($1)`,
+    values: [
+      mined.map((one) => one.hash),
+      mined.map((one) => one.succeeded),
+      mined.map((one) => one.blockNumber),
+      mined.map((one) => one.blockHash),
+    ],
+  })
+}
+
+async function markSettled(
+  db: Queryable,
+  settlements: readonly Settlement[],
+): Promise<SettledRow[]> {
+  if (settlements.length === 0) return []
+  const { rows } = await db.query<SettledRow>({
+    name: 'mark-settled',
+    text: `
+      with wanted as (
+        select s.*, p.signed_receipt is null as first, p.tx_hash is not distinct from s.tx as same
+        from unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::timestamptz[])
+          s (id, tx, number, hash, receipt, at)
+        join payments p on p.id = s.id
+        where p.state = 'verified'
+        order by p.id for no key update of p
+      )
+      update payments p set
+        state = 'settled', tx_hash = w.tx, block_number = w.number, block_hash = w.hash,
+        signed_receipt = case when w.same and p.signed_receipt is not null then p.signed_receipt else w.receipt end,
+        settled_at = case when w.same then coalesce(p.settled_at, w.at) else w.at end,
+        trouble = null
+      from wanted w where p.id = w.id and p.state = 'verified'
+      returning ${EVENT_COLUMNS}, p.match_key, w.first`,
+    values: [
+      settlements.map((one) => one.paymentId),
+      settlements.map((one) => one.txHash),
+      settlements.map((one) => one.blockNumber),
+      settlements.map((one) => one.blockHash),
+      settlements.map((one) => one.receiptText),
+      settlements.map((one) => one.settledAt),
+    ],
+  })
+  return rows
+}
+
+async function announce(db: Queryable, payment: SettledRow, receiptText: string): Promise<void> {
+  if (payment.match_key === null) return
+  const endpoint = await findEndpointByResource(db, payment.project_id, payment.match_key)
+  if (endpoint === null || endpoint.webhookUrl === null) return
+  await createDelivery(db, {
+    projectId: payment.project_id,
+    to: { endpointId: endpoint.id },
+    subjectId: payment.id,
+    event: 'payment.received',
+    url: endpoint.webhookUrl,
+    body: Buffer.from(receiptText),
+  })
+}
+
+/** Tells whoever waits for these payments. */
+export async function notifyChanged(db: Queryable, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return
+  await db.query(`select pg_notify('${PAYMENTS_CHANNEL}', id) from unnest($1::text[]) i (id)`, [
+    ids,
+  ])
+}
+
+/** Ends a payment without money moved. Final: only what can never be paid any more may come here. */
+export async function failPayment(
+  pool: Pool,
+  failure: {
+    paymentId: string
+    stage: 'verify' | 'settle'
+    reason: X402Reason
+    detail: string | null
+  },
+): Promise<void> {
+  await transaction(pool, async (db) => {
+    const { rows } = await db.query<EventRow>(
+      `update payments p set state = 'failed', failure_stage = $2, failure_reason = $3, failure_detail = $4,
+         trouble = null
+       where id = $1 and state = 'verified'
+       returning ${EVENT_COLUMNS}`,
+      [failure.paymentId, failure.stage, failure.reason, failure.detail],
+    )
+    if (rows.length === 0) return
+    await notifyChanged(db, [failure.paymentId])
+    await recordEvents(db, rows.map(paymentEvent))
+  })
+}
+
+/**
+ * Transactions of ours that failed on chain, or whose nonce somebody else used: their payments are looked at again.
+ * @param displaced hashes that can never be mined.
+ */
+export async function recordMisses(
+  pool: Pool,
+  { reverted, displaced }: { reverted: readonly MinedTransaction[]; displaced: readonly Hex[] },
+): Promise<void> {
+  if (reverted.length === 0 && displaced.length === 0) return
+  await transaction(pool, async (db) => {
+    const hashes = [...reverted.map((one) => one.hash), ...displaced]
+    const { rows } = await db.query<{ payment_id: string }>(
+      `select distinct payment_id from chain_transactions
+       where hash = any ($1) and state = 'open' and payment_id is not null`,
+      [hashes],
+    )
+    await markMined(db, reverted)
+    await db.query(
+      `update chain_transactions set state = 'void' where hash = any ($1) and state = 'open'`,
+      [displaced],
+    )
+    const ids = rows.map((row) => row.payment_id)
+    await db.query(
+      `update payments set revert_count = revert_count + 1 where id = any ($1) and state = 'verified'`,
+      [ids],
+    )
+    for (const paymentId of ids) await queueSettlement(db, paymentId, null)
+  })
+}
+
+/** Trouble of ours that kept a payment from going on: noted, and tried again later. */
+export async function postponePayments(
+  pool: Pool,
+  payments: readonly { paymentId: string; trouble: string; runAt: Date }[],
+): Promise<void> {
+  if (payments.length === 0) return
+  await transaction(pool, async (db) => {
+    const ordered = payments.toSorted((a, b) => (a.paymentId < b.paymentId ? -1 : 1))
+    for (const { paymentId, trouble, runAt } of ordered) {
+      const { rowCount } = await db.query(
+        `update payments set trouble = $2, trouble_count = trouble_count + 1
+         where id = $1 and state = 'verified'`,
+        [paymentId, trouble],
+      )
+      if (rowCount === 1) await queueSettlement(db, paymentId, runAt)
+    }
+  })
+}
+
+/** Queues the settlement of a payment; a job that waits already is replaced. */
+export async function queueSettlement(
+  db: Queryable,
+  paymentId: string,
+  runAt: Date | null,
+): Promise<void> {
+  await addJob(db, {
+    task: 'settle_payment',
+    payload: { paymentId },
+    key: `settle_payment:${paymentId}`,
+    ...(runAt === null ? {} : { runAt }),
+  })
+}
+
+/** Payments that wait although nothing is under way for them: lost by a crash, or past their time. */
+export async function findIdlePayments(
+  db: Queryable,
+  { chainId, olderThanMs, limit }: { chainId: number; olderThanMs: number; limit: number },
+): Promise<string[]> {
+  const { rows } = await db.query<{ id: string }>({
+    name: 'find-idle-payments',
+    text: `select p.id from payments p
+           where p.state = 'verified' and p.chain_id = $1
+             and p.created_at < clock_timestamp() - make_interval(secs => $2::float8 / 1000)
+             and not exists (
+               select from graphile_worker.jobs j where j.key = 'settle_payment:' || p.id)
+             and (p.valid_before < extract(epoch from clock_timestamp()) or not exists (
+               select from chain_transactions t where t.payment_id = p.id and t.state = 'open'))
+           order by p.created_at limit $3`,
+    values: [chainId, olderThanMs, limit],
+  })
+  return rows.map((row) => row.id)
+}

@@ -1,0 +1,190 @@
+import type { Cursor } from '../../shared/cursor.ts'
+import type { Keyring } from '../../shared/envelope.ts'
+import type { CredentialData, CredentialType } from '../../shared/vault/credential.ts'
+import { type Actor, auditInsert, auditValues, setOutcome } from '../audit.ts'
+import type { Queryable } from '../db.ts'
+import type { Failed, StoredCredential } from './credentials.ts'
+import { openData } from './credentialVersions.ts'
+
+/** A credential with its secret. */
+export type OpenCredential = StoredCredential & {
+  data: CredentialData
+  hasTotp: boolean
+  /** Whether it is the version that the name stands for. */
+  current: boolean
+}
+
+type Row = {
+  id: string
+  current_version: number
+  version: number
+  type: CredentialType
+  metadata: Record<string, unknown>
+  has_totp: boolean
+  key_id: string
+  wrapped_key: Buffer
+  ciphertext: Buffer
+  expires_at: Date | null
+  last_used_at: Date | null
+  last_rotated_at: Date | null
+  created_at: Date
+  version_created_at: Date
+  read_at: Date
+  outcome: 'ok' | 'expired' | 'refused'
+}
+
+/**
+ * Reads a version and writes the audit entry of that, in one statement: no secret leaves Postgres without its entry. A
+ * version is expired with its credential, or else an expiry would be got round by asking for the version before it.
+ * `last_used_at` is moved unless somebody else is moving it at this very moment: readers of one credential do not queue.
+ */
+const readStatement = (version: string, needs: string, touches: boolean) => `
+  with found as (
+    select c.row, c.id, c.version as current_version, c.last_used_at, c.last_rotated_at, c.created_at, v.version, v.type,
+           v.metadata, v.has_totp, v.key_id, v.wrapped_key, v.ciphertext, v.created_at as version_created_at,
+           x.expires_at, clock_timestamp() as read_at,
+           case when x.expires_at <= clock_timestamp() then 'expired' when not (${needs}) then 'refused' else 'ok' end
+             as outcome
+    from credentials c
+    join credential_versions v on v.credential_row = c.row and v.version = ${version}
+    join credential_versions n on n.credential_row = c.row and n.version = c.version
+    cross join lateral (
+      select case when n.expires_at <= clock_timestamp() then n.expires_at else v.expires_at end as expires_at) x
+    where c.project_id = $1::text and c.name = $5::text
+  ),${touches ? TOUCH : ''} audited as (
+    ${auditInsert(1, `coalesce((select outcome from found), 'not_found')`)}
+  )
+  select a.audit_row, f.* from audited a left join found f on true`
+
+const TOUCH = `
+  free as (
+    select c.row from credentials c join found f on f.row = c.row where f.outcome = 'ok'
+    for no key update of c skip locked
+  ), touched as (
+    update credentials c set last_used_at = clock_timestamp() from free where c.row = free.row
+  ),`
+
+const READS = {
+  'vault.get': readStatement('c.version', 'true', true),
+  'vault.totp': readStatement('c.version', 'v.has_totp', true),
+  'vault.version_get': readStatement('$7::int', 'true', false),
+} as const
+
+/** Reads the current version of a credential, or the version named, and decrypts it. */
+export async function openCredential(
+  db: Queryable,
+  target: {
+    actor: Actor
+    keyring: Keyring
+    name: string
+    action: keyof typeof READS
+    version?: number
+  },
+): Promise<{ kind: 'ok'; credential: OpenCredential } | Failed> {
+  const { actor, keyring, name, action, version } = target
+  const detail = version === undefined ? {} : { detail: `version ${version}` }
+  const { rows } = await db.query<{ audit_row: string } & (Row | { [Key in keyof Row]: null })>({
+    name: action,
+    text: READS[action],
+    values: [
+      ...auditValues(actor, { action, subject: name, ...detail }),
+      ...(version === undefined ? [] : [version]),
+    ],
+  })
+  const row = rows[0]!
+  if (row.id === null) return { kind: 'not_found' }
+  if (row.outcome === 'expired') return { kind: 'expired', expiresAt: row.expires_at! }
+  if (row.outcome === 'refused') return { kind: 'refused' }
+  try {
+    const data = openData(keyring, actor.projectId, name, row)
+    return { kind: 'ok', credential: toOpenCredential(name, row, data, version === undefined) }
+  } catch (error) {
+    await setOutcome(db, row.audit_row, 'failed')
+    throw error
+  }
+}
+
+const toOpenCredential = (
+  name: string,
+  row: Row,
+  data: CredentialData,
+  isUse: boolean,
+): OpenCredential => ({
+  id: row.id,
+  name,
+  version: row.version,
+  type: row.type,
+  metadata: row.metadata,
+  expiresAt: row.expires_at,
+  lastUsedAt: isUse ? row.read_at : row.last_used_at,
+  lastRotatedAt: row.last_rotated_at,
+  createdAt: isUse ? row.created_at : row.version_created_at,
+  data,
+  hasTotp: row.has_totp,
+  current: row.version === row.current_version,
+})
+
+/** Metadata served in one page at most, in bytes of JSON: ten thousand of the largest would be 160 MB. */
+const PAGE_METADATA_BYTES = 8 * 1024 * 1024
+
+export type CredentialFilter = {
+  projectId: string
+  /** Only those whose expiry comes before this long from now, or is past; they then come soonest first. */
+  expiringWithinMs: number | null
+  cursor: Cursor | null
+  limit: number
+}
+
+/** One page of credentials without their secrets, newest first, and whether there are more. */
+export async function listCredentials(
+  db: Queryable,
+  { projectId, expiringWithinMs, cursor, limit }: CredentialFilter,
+): Promise<{ credentials: (StoredCredential & { row: bigint })[]; more: boolean }> {
+  const byExpiry = expiringWithinMs !== null
+  const order = byExpiry ? 'v.expires_at, c.row' : 'c.created_at desc, c.row desc'
+  const { rows } = await db.query<Row & { name: string; row: string; found: number }>({
+    name: byExpiry ? 'list-expiring-credentials' : 'list-credentials',
+    text: `
+      with page as (
+        select c.row, row_number() over (order by ${order}) as n, v.metadata_bytes
+        from credentials c join credential_versions v on v.credential_row = c.row and v.version = c.version
+        where c.project_id = $1 and ${
+          byExpiry
+            ? `(v.expires_at, c.row) > ($2::timestamptz, $3::bigint)
+               and v.expires_at <= clock_timestamp() + $5::float8 * interval '1 millisecond'`
+            : '(c.created_at, c.row) < ($2::timestamptz, $3::bigint)'
+        }
+        order by ${order} limit $4
+      )
+      select c.row, c.id, c.name, c.version, v.type, v.metadata, v.expires_at, c.last_used_at, c.last_rotated_at,
+             c.created_at, s.found
+      from (
+        select row, n, count(*) over ()::int as found,
+               sum(metadata_bytes) over (order by n) - metadata_bytes as bytes_before
+        from page
+      ) s
+      join credentials c on c.row = s.row
+      join credential_versions v on v.credential_row = c.row and v.version = c.version
+      where s.bytes_before < ${PAGE_METADATA_BYTES} order by s.n`,
+    values: [
+      projectId,
+      cursor === null ? (byExpiry ? '-infinity' : 'infinity') : new Date(cursor.atMs),
+      cursor?.row ?? 0n,
+      limit + 1,
+      ...(byExpiry ? [expiringWithinMs] : []),
+    ],
+  })
+  const credentials = rows.slice(0, limit).map((row) => ({
+    row: BigInt(row.row),
+    id: row.id,
+    name: row.name,
+    version: row.version,
+    type: row.type,
+    metadata: row.metadata,
+    expiresAt: row.expires_at,
+    lastUsedAt: row.last_used_at,
+    lastRotatedAt: row.last_rotated_at,
+    createdAt: row.created_at,
+  }))
+  return { credentials, more: credentials.length < (rows[0]?.found ?? 0) }
+}

@@ -1,0 +1,267 @@
+import { canonicalJson } from '../../shared/canonicalJson.ts'
+import { BrokenSealError, type Keyring, UnknownMasterKeyError } from '../../shared/envelope.ts'
+import { newCredentialId } from '../../shared/ids.ts'
+import {
+  type CredentialData,
+  type CredentialType,
+  hasTotp,
+  popBackupCode,
+  withoutUsedCodes,
+} from '../../shared/vault/credential.ts'
+import { type Actor, auditInsert, auditValues, type Outcome, writeAudit } from '../audit.ts'
+import { type Client, type Pool, type Queryable, transaction } from '../db.ts'
+import { openData, readVersion, sealData, type VersionRow } from './credentialVersions.ts'
+
+/** What a client stores under a name. */
+export type CredentialContent = {
+  type: CredentialType
+  data: CredentialData
+  metadata: Record<string, unknown>
+  expiresAt: Date | null
+}
+
+/** A stored credential, without its secret. */
+export type StoredCredential = {
+  id: string
+  name: string
+  version: number
+  type: CredentialType
+  metadata: Record<string, unknown>
+  expiresAt: Date | null
+  lastUsedAt: Date | null
+  lastRotatedAt: Date | null
+  createdAt: Date
+}
+
+/** Credentials of one project at most. */
+export const CREDENTIALS_MAX = 10_000
+/** Versions of one credential that are kept, the current one among them. */
+const VERSIONS_MAX = 10
+
+/** The project has as many credentials as it may. */
+export class TooManyCredentialsError extends Error {}
+
+type Target = { actor: Actor; keyring: Keyring; name: string }
+type Locked = { row: string; id: string; version: number; isNew: boolean }
+
+/**
+ * Creates or overwrites the credential of a name, as its next version.
+ * @returns null when the project is gone.
+ * @throws {TooManyCredentialsError}
+ */
+export async function storeCredential(
+  pool: Pool,
+  target: Target & { content: CredentialContent },
+): Promise<StoredCredential | null> {
+  const { actor, name, content } = target
+  return transaction(pool, async (db) => {
+    const locked = (await lock(db, actor, name)) ?? (await create(db, actor, name))
+    if (locked === null) return null
+    const rotated =
+      !locked.isNew && isOtherData(await openCurrent(db, target, locked), content.data)
+    return addVersion(db, target, locked, { content, rotated, action: 'vault.put' })
+  })
+}
+
+/** Locks a credential: writers of one name take turns, so its versions have no gap and no twin. */
+async function lock(db: Queryable, { projectId }: Actor, name: string): Promise<Locked | null> {
+  const { rows } = await db.query<Omit<Locked, 'isNew'>>({
+    name: 'lock-credential',
+    text: `select row, id, version from credentials where project_id = $1 and name = $2 for no key update`,
+    values: [projectId, name],
+  })
+  return rows[0] === undefined ? null : { ...rows[0], isNew: false }
+}
+
+/** Names are made one at a time in a project, under its lock, so that the bound holds; overwriting does not wait here. */
+async function create(db: Queryable, actor: Actor, name: string): Promise<Locked | null> {
+  const { projectId } = actor
+  const project = await db.query(
+    'select from projects where id = $1 and deleted_at is null for no key update',
+    [projectId],
+  )
+  if (project.rowCount === 0) return null
+  const made = await lock(db, actor, name)
+  if (made !== null) return made
+  const { rows: counted } = await db.query<{ count: number }>(
+    'select count(*)::int as count from credentials where project_id = $1',
+    [projectId],
+  )
+  if (counted[0]!.count >= CREDENTIALS_MAX) throw new TooManyCredentialsError()
+  const { rows } = await db.query<Omit<Locked, 'isNew'>>(
+    'insert into credentials (id, project_id, name) values ($1, $2, $3) returning row, id, version',
+    [newCredentialId(), projectId, name],
+  )
+  return { ...rows[0]!, isNew: true }
+}
+
+/** The data that is about to be replaced; null where it does not decrypt, which must not keep anyone from replacing it. */
+async function openCurrent(
+  db: Queryable,
+  { actor, keyring, name }: Target,
+  locked: Locked,
+): Promise<CredentialData | null> {
+  const current = await readVersion(db, locked.row, locked.version)
+  try {
+    return openData(keyring, actor.projectId, name, current!)
+  } catch (error) {
+    if (error instanceof BrokenSealError || error instanceof UnknownMasterKeyError) return null
+    throw error
+  }
+}
+
+const isOtherData = (before: CredentialData | null, after: CredentialData): boolean =>
+  before === null || canonicalJson(before) !== canonicalJson(after)
+
+type NewVersion = {
+  content: CredentialContent
+  /** Whether the secret changed. */
+  rotated: boolean
+  action: string
+  detail?: string
+}
+
+async function addVersion(
+  db: Client,
+  { actor, keyring, name }: Target,
+  { row, id, version: before }: Locked,
+  { content, rotated, action, detail }: NewVersion,
+): Promise<StoredCredential> {
+  const version = before + 1
+  const { type, data, metadata, expiresAt } = content
+  const metadataJson = JSON.stringify(metadata)
+  const sealed = sealData(keyring, { projectId: actor.projectId, name, version, data })
+  const { rows } = await db.query<{
+    created_at: Date
+    last_used_at: Date | null
+    last_rotated_at: Date | null
+  }>({
+    name: 'add-credential-version',
+    text: `
+      with added as (
+        insert into credential_versions (credential_row, version, type, metadata, metadata_bytes, expires_at, has_totp,
+                                         key_id, wrapped_key, ciphertext)
+        values ($1::bigint, $2::int, $3, $4::json, $5, $6, $7, $8, $9, $10)
+      ), pruned as (
+        delete from credential_versions where credential_row = $1::bigint and version <= $2::int - ${VERSIONS_MAX}
+      ), audited as (
+        ${auditInsert(12, "'ok'")}
+      )
+      update credentials set version = $2::int,
+        last_rotated_at = case when $11::boolean then clock_timestamp() else last_rotated_at end
+      where row = $1::bigint returning created_at, last_used_at, last_rotated_at`,
+    values: [
+      row,
+      version,
+      type,
+      metadataJson,
+      Buffer.byteLength(metadataJson),
+      expiresAt,
+      hasTotp(type, data),
+      sealed.keyId,
+      sealed.wrappedKey,
+      sealed.ciphertext,
+      rotated,
+      ...auditValues(actor, {
+        action,
+        subject: name,
+        ...(detail === undefined ? {} : { detail }),
+      }),
+    ],
+  })
+  const times = rows[0]!
+  return {
+    id,
+    name,
+    version,
+    type,
+    metadata,
+    expiresAt,
+    lastUsedAt: times.last_used_at,
+    lastRotatedAt: times.last_rotated_at,
+    createdAt: times.created_at,
+  }
+}
+
+/** What a change of a credential came to, where it can come to nothing. */
+export type Failed = { kind: Exclude<Outcome, 'ok' | 'failed'>; expiresAt?: Date }
+
+/** Makes an old version the newest one again; backup codes that were used since stay used. */
+export async function restoreVersion(
+  pool: Pool,
+  target: Target & { version: number },
+): Promise<{ kind: 'ok'; credential: StoredCredential } | Failed> {
+  const { actor, keyring, name, version } = target
+  const detail = `version ${version}`
+  return transaction(pool, async (db) => {
+    const locked = await lock(db, actor, name)
+    const old = locked === null ? null : await readVersion(db, locked.row, version)
+    const failed = refusal(old)
+    if (failed !== null || locked === null || old === null) {
+      const kind = failed?.kind ?? 'not_found'
+      await writeAudit(db, actor, { action: 'vault.restore', subject: name, detail, outcome: kind })
+      return failed ?? { kind: 'not_found' }
+    }
+    const restored = openData(keyring, actor.projectId, name, old)
+    const current = await openCurrent(db, target, locked)
+    const data = current === null ? restored : withoutUsedCodes(restored, current)
+    const content = { type: old.type, data, metadata: old.metadata, expiresAt: old.expires_at }
+    const rotated = isOtherData(current, data)
+    const action = 'vault.restore'
+    const credential = await addVersion(db, target, locked, { content, rotated, action, detail })
+    return { kind: 'ok', credential }
+  })
+}
+
+/**
+ * Takes one backup code out of a credential. It is the same version afterwards, under a new data key: taking codes out
+ * must not push older versions over the edge.
+ */
+export async function takeBackupCode(
+  pool: Pool,
+  { actor, keyring, name }: Target,
+): Promise<{ kind: 'ok'; code: string; remaining: number } | Failed> {
+  const entry = { action: 'vault.backup_code', subject: name }
+  return transaction(pool, async (db) => {
+    const locked = await lock(db, actor, name)
+    const current = locked === null ? null : await readVersion(db, locked.row, locked.version)
+    const failed = refusal(current)
+    const popped =
+      failed === null && current !== null
+        ? popBackupCode(openData(keyring, actor.projectId, name, current))
+        : null
+    if (locked === null || current === null || popped === null) {
+      const refused: Failed = failed ?? { kind: 'refused' }
+      await writeAudit(db, actor, { ...entry, outcome: refused.kind })
+      return refused
+    }
+    const { data, code, remaining } = popped
+    const { version } = locked
+    const sealed = sealData(keyring, { projectId: actor.projectId, name, version, data })
+    await db.query({
+      name: 'take-backup-code',
+      text: `
+        with replaced as (
+          update credential_versions set key_id = $3, wrapped_key = $4, ciphertext = $5
+          where credential_row = $1::bigint and version = $2
+        ), audited as (
+          ${auditInsert(6, "'ok'")}
+        )
+        update credentials set last_used_at = clock_timestamp() where row = $1::bigint`,
+      values: [
+        locked.row,
+        version,
+        sealed.keyId,
+        sealed.wrappedKey,
+        sealed.ciphertext,
+        ...auditValues(actor, entry),
+      ],
+    })
+    return { kind: 'ok', code, remaining }
+  })
+}
+
+const refusal = (stored: VersionRow | null): Failed | null => {
+  if (stored === null) return { kind: 'not_found' }
+  return stored.expired ? { kind: 'expired', expiresAt: stored.expires_at! } : null
+}

@@ -1,0 +1,74 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { startTestService, type TestService } from '../../support/service.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService({
+    smtp: false,
+    workers: false,
+    env: { BASE_URL: 'https://purser.example.com' },
+  })
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+const get = (path: string) => fetch(service.url + path)
+
+test('/llms.txt leads to a page for every part, and each of them is there', async () => {
+  const response = await get('/llms.txt')
+  expect([response.status, response.headers.get('content-type')]).toEqual([
+    200,
+    'text/plain; charset=utf-8',
+  ])
+  const index = await response.text()
+  expect(index).toStartWith('# Purser\n\n> ')
+  const links = [...index.matchAll(/\]\(https:\/\/purser\.example\.com(\/[^)]+)\)/g)].map(
+    ([, path]) => path!,
+  )
+  expect(links).toEqual(
+    expect.arrayContaining(['/docs/agent.md', '/docs/seller.md', '/docs/mcp.md', '/openapi.json']),
+  )
+  for (const path of links) {
+    const page = await get(path)
+    expect([path, page.status]).toEqual([path, 200])
+    if (!path.endsWith('.md')) continue
+    expect(page.headers.get('content-type')).toBe('text/markdown; charset=utf-8')
+    expect(await page.text()).toStartWith('# ')
+  }
+})
+
+test('every operation and every tool stands on a page, with its example', async () => {
+  const document = (await (await get('/openapi.json')).json()) as any
+  const pages = await Promise.all(
+    document.tags.map(async ({ name }: any) =>
+      (await get(`/docs/${name.toLowerCase()}.md`)).text(),
+    ),
+  )
+  const reference = pages.join('\n')
+  for (const [path, methods] of Object.entries(document.paths as object)) {
+    for (const method of Object.keys(methods)) {
+      expect(reference).toContain(`## ${method.toUpperCase()} ${path}\n`)
+    }
+  }
+  expect(reference).toContain('"Shall I order?"')
+  expect(reference).toContain('Scope: `mail:send`.')
+  const mcp = await (await get('/docs/mcp.md')).text()
+  for (const name of ['whoami', 'mail.send', 'mail.get_thread'])
+    expect(mcp).toContain(`## ${name}\n`)
+  expect(mcp).toContain('https://purser.example.com/mcp?names=underscore')
+})
+
+test('a page that is not there is 404 in the shape of the API', async () => {
+  for (const path of [
+    '/docs/nothing.md',
+    '/docs/messages',
+    '/docs/..%2Fpackage.json',
+    '/docs/__proto__',
+  ]) {
+    const response = await get(path)
+    expect([path, response.status, await response.json()]).toEqual([
+      path,
+      404,
+      { error: 'not_found', message: 'Not found', status: 404 },
+    ])
+  }
+})

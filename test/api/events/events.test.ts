@@ -1,0 +1,421 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { connect } from 'node:net'
+import { UNCHECKED } from '../../../shared/mail/authentication.ts'
+import { readReceivedMail } from '../../../shared/mail/receivedMail.ts'
+import { acceptSpooledMails, findArrival } from '../../../sql/mail/inbound.ts'
+import { storeReceived } from '../../../sql/mail/storeReceived.ts'
+import {
+  type Agent,
+  messagePath,
+  startTestService,
+  type TestService,
+  waitForMessages,
+} from '../../support/service.ts'
+import { deliverRaw } from '../../support/smtpTalk.ts'
+import { waitFor } from '../../support/waitFor.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService({ proxied: true })
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+const deliver = (agent: Agent, subject: string, from = 'ada@example.com') =>
+  deliverRaw(
+    service.smtp!.port,
+    agent.address,
+    `From: ${from}\nMessage-ID: <${subject.replace(/\W/g, '-')}@example.com>\nSubject: ${subject}\n\nText.\n`,
+  )
+
+type Told = { id: string; event: string | null; data: any }
+
+/** Follows a stream as a browser would. */
+async function listen(
+  agent: Agent,
+  { query = '', lastEventId }: { query?: string; lastEventId?: string } = {},
+) {
+  const abort = new AbortController()
+  const response = await fetch(`${service.url}/v0/events${query}`, {
+    headers: {
+      authorization: `Bearer ${agent.key}`,
+      ...(lastEventId === undefined ? {} : { 'last-event-id': lastEventId }),
+    },
+    signal: abort.signal,
+  })
+  const told: Told[] = []
+  const state = { ended: false }
+  const read = async () => {
+    let text = ''
+    for await (const chunk of response.body!.pipeThrough(new TextDecoderStream())) {
+      text += chunk
+      for (let end = text.indexOf('\n\n'); end !== -1; end = text.indexOf('\n\n')) {
+        const lines = new Map(
+          text
+            .slice(0, end)
+            .split('\n')
+            .map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]),
+        )
+        text = text.slice(end + 2)
+        if (lines.has('id') || lines.has('event')) {
+          told.push({
+            id: lines.get('id') ?? '',
+            event: lines.get('event') ?? null,
+            data: JSON.parse(lines.get('data') ?? 'null'),
+          })
+        }
+      }
+    }
+  }
+  read()
+    .catch(() => {})
+    .finally(() => {
+      state.ended = true
+    })
+  return {
+    response,
+    told,
+    state,
+    until: (count: number) => waitFor(`${count} events`, () => told.length >= count),
+    [Symbol.dispose]: () => abort.abort(),
+  }
+}
+
+describe('the stream', () => {
+  test('tells of mail that arrives and that is sent, as it happens', async () => {
+    const agent = await service.newAgent()
+    using stream = await listen(agent)
+    expect(stream.response.status).toBe(200)
+    expect(stream.response.headers.get('content-type')).toBe('text/event-stream')
+    expect(stream.response.headers.get('cache-control')).toBe('no-store')
+    await deliver(agent, 'First')
+    await stream.until(1)
+    const { messageId, threadId } = (await waitForMessages(agent, 1))[0]
+    expect(stream.told[0]).toEqual({
+      id: '1',
+      event: 'message.received',
+      data: {
+        type: 'message.received',
+        createdAt: expect.stringMatching(/^\d{4}-.*Z$/),
+        data: {
+          messageId,
+          threadId,
+          inboxId: agent.address,
+          from: ['ada@example.com'],
+          to: [],
+          subject: 'First',
+          labels: ['received', 'unread'],
+        },
+      },
+    })
+    const sent = await agent.post(`${messagePath(messageId)}/reply`, { text: 'Answer' })
+    await stream.until(2)
+    expect(stream.told[1]).toMatchObject({
+      id: '2',
+      event: 'message.sent',
+      data: {
+        data: {
+          messageId: sent.body.messageId,
+          threadId,
+          to: ['ada@example.com'],
+          subject: 'Re: First',
+        },
+      },
+    })
+  })
+
+  test('goes on behind the last event that is known, without a gap and without a repetition', async () => {
+    const agent = await service.newAgent()
+    const subjects = Array.from({ length: 30 }, (_, n) => `Number ${n}`)
+    const seen: Told[] = []
+    const sending = Promise.all(subjects.map((subject) => deliver(agent, subject)))
+    while (seen.length < subjects.length) {
+      using stream = await listen(agent, { lastEventId: seen.at(-1)?.id ?? '0' })
+      // A connection that breaks after every few events.
+      await stream.until(Math.min(3, subjects.length - seen.length))
+      seen.push(...stream.told)
+    }
+    await sending
+    expect(seen.map(({ id }) => Number(id))).toEqual(subjects.map((_, n) => n + 1))
+    expect(seen.map(({ data }) => data.data.subject).toSorted()).toEqual(subjects.toSorted())
+  })
+
+  test('begins with what comes next when no event is known', async () => {
+    const agent = await service.newAgent()
+    await deliver(agent, 'Past')
+    await waitForMessages(agent, 1)
+    using stream = await listen(agent)
+    await deliver(agent, 'Coming')
+    await stream.until(1)
+    expect(stream.told[0]!.data.data.subject).toBe('Coming')
+  })
+
+  test('tells each project its own events only, and each key what its scopes allow', async () => {
+    const [agent, other] = [await service.newAgent(), await service.newAgent()]
+    const seller = await service.newAgent({ scopes: ['payments:accept'] })
+    using stream = await listen(agent)
+    using others = await listen(other)
+    await deliver(agent, 'Mine')
+    await deliver(other, 'Theirs')
+    await stream.until(1)
+    await others.until(1)
+    expect(stream.told.map(({ data }) => data.data.subject)).toEqual(['Mine'])
+    expect(others.told.map(({ data }) => data.data.subject)).toEqual(['Theirs'])
+    await deliver(seller, 'Unheard')
+    await waitFor('the event', async () => {
+      const { rows } = await service.database.pool.query(
+        'select from events where project_id = $1',
+        [seller.project.id],
+      )
+      return rows.length === 1
+    })
+    using sellers = await listen(seller, { lastEventId: '0' })
+    await sellers.until(1)
+    // Its number passes by, so that the client does not ask for it for ever; what it says does not.
+    expect(sellers.told).toEqual([{ id: '1', event: null, data: null }])
+  })
+
+  test('is narrowed by types; a type without its scope is a 403, one that does not exist a 400', async () => {
+    const agent = await service.newAgent({ scopes: ['mail:read', 'mail:send'] })
+    using stream = await listen(agent, { query: '?types=message.sent' })
+    await deliver(agent, 'Not asked for')
+    await waitForMessages(agent, 1)
+    await agent.post('/v0/messages/send', {
+      to: ['a@example.com'],
+      subject: 'Asked for',
+      text: 't',
+    })
+    await waitFor('the event', () => stream.told.some(({ event }) => event === 'message.sent'))
+    expect(stream.told.map(({ event }) => event)).toEqual([null, 'message.sent'])
+    for (const [query, status, message] of [
+      ['types=payment.settled', 403, 'Missing required scope: payments:accept'],
+      ['types=message.eaten', 400, /^types must be among message\.received, /],
+      ['lastEventId=x', 400, 'Last-Event-ID must be the id of an event'],
+    ] as const) {
+      const { status: got, body } = await agent.get(`/v0/events?${query}`)
+      expect([query, got]).toEqual([query, status])
+      expect(body.message).toMatch(message)
+    }
+    expect((await service.platform.get('/v0/events')).status).toBe(403)
+  })
+
+  test('says so when events were missed that are no longer kept', async () => {
+    const agent = await service.newAgent()
+    for (const subject of ['Old 1', 'Old 2', 'Kept']) await deliver(agent, subject)
+    await waitForMessages(agent, 3)
+    await service.database.pool.query('delete from events where project_id = $1 and seq <= 2', [
+      agent.project.id,
+    ])
+    using stream = await listen(agent, { lastEventId: '1' })
+    await stream.until(2)
+    expect(stream.told.map(({ event, id }) => [event, id])).toEqual([
+      ['stream.gap', ''],
+      ['message.received', '3'],
+    ])
+  })
+
+  test('says so too when nothing of what was missed is kept, or the id is of no event', async () => {
+    const agent = await service.newAgent()
+    await deliver(agent, 'Expired')
+    await waitForMessages(agent, 1)
+    await service.database.pool.query('delete from events where project_id = $1', [
+      agent.project.id,
+    ])
+    for (const lastEventId of ['0', '77']) {
+      using stream = await listen(agent, { lastEventId })
+      await stream.until(1)
+      expect(stream.told[0]!.event).toBe('stream.gap')
+    }
+    using known = await listen(agent, { lastEventId: '1' })
+    await deliver(agent, 'Next')
+    await known.until(1)
+    expect(known.told.map(({ event }) => event)).toEqual(['message.received'])
+  })
+
+  test('ends when a change of the key may have gone unheard', async () => {
+    const agent = await service.newAgent()
+    using stream = await listen(agent)
+    await service.proxy!.cut()
+    await service.platform
+      .post(`/v0/platform/projects/${agent.project.id}/rotate-key`)
+      .catch(() => {})
+    await service.database.pool.query(
+      'update api_keys set revoked_at = now() where project_id = $1',
+      [agent.project.id],
+    )
+    await service.proxy!.mend()
+    await waitFor('the end', () => stream.state.ended)
+  })
+
+  test('ends when its key is replaced or loses a scope, and when the project is deleted', async () => {
+    for (const change of [
+      (id: string) => service.platform.post(`/v0/platform/projects/${id}/rotate-key`),
+      (id: string) =>
+        service.platform.patch(`/v0/platform/projects/${id}`, { removeScopes: ['mail:read'] }),
+      (id: string) => service.platform.delete(`/v0/platform/projects/${id}`),
+    ]) {
+      const agent = await service.newAgent()
+      using stream = await listen(agent)
+      expect((await change(agent.project.id)).status).toBeLessThan(300)
+      await waitFor('the end', () => stream.state.ended)
+    }
+  })
+
+  test('misses nothing while the database is away', async () => {
+    const agent = await service.newAgent()
+    using stream = await listen(agent)
+    await deliver(agent, 'Before')
+    await stream.until(1)
+    await service.proxy!.cut()
+    await deliver(agent, 'Meanwhile')
+    await service.proxy!.mend()
+    await waitForMessages(agent, 2)
+    // A change of the key may have gone unheard, so streams end, this one or the next; one goes on behind what is known.
+    const subject = await waitFor('the message', async () => {
+      using again = await listen(agent, { lastEventId: '1' })
+      await waitFor('news or the end', () => again.state.ended || again.told.length > 0)
+      return again.told[0]?.data.data.subject
+    })
+    expect(subject).toBe('Meanwhile')
+  })
+})
+
+describe('waiting for a message', () => {
+  const wait = (agent: Agent, query: Record<string, string>) =>
+    agent.get(`/v0/messages/wait?${new URLSearchParams(query)}`)
+  test('answers with the next one that matches', async () => {
+    const agent = await service.newAgent()
+    await deliver(agent, 'Already there')
+    await waitForMessages(agent, 1)
+    const answers = [
+      wait(agent, { timeout: '20' }),
+      wait(agent, { timeout: '20', from: 'bob@example.org' }),
+      wait(agent, { timeout: '20', subject: 'your code' }),
+      wait(agent, { timeout: '20', labels: 'unread,received' }),
+    ]
+    await waitFor('the waiters', async () => (await listening(agent)) >= answers.length)
+    await deliver(agent, 'Hello')
+    await deliver(agent, 'Re: Your CODE is 4711')
+    await deliver(agent, 'From Bob', 'Bob <bob@example.org>')
+    const bodies = (await Promise.all(answers)).map(({ status, body }) => [status, body.subject])
+    expect(bodies.slice(1, 3)).toEqual([
+      [200, 'From Bob'],
+      [200, 'Re: Your CODE is 4711'],
+    ])
+    expect(bodies.map(([status]) => status)).toEqual([200, 200, 200, 200])
+    expect(bodies.map(([, subject]) => subject)).not.toContain('Already there')
+  })
+
+  test('with after, what is already there counts, the oldest first', async () => {
+    const agent = await service.newAgent()
+    for (const [n, subject] of ['One', 'Two', 'Three'].entries()) {
+      await deliver(agent, subject)
+      await waitForMessages(agent, n + 1)
+    }
+    const [three, two, one] = (await agent.get('/v0/messages')).body.messages
+    const before = (at: string) => new Date(Date.parse(at) - 1).toISOString()
+    const next = (after: string) => wait(agent, { timeout: '0', after })
+    expect((await next(before(one.createdAt))).body.messageId).toBe(one.messageId)
+    // What was seen is not answered again.
+    if (one.createdAt !== two.createdAt) {
+      expect((await next(one.createdAt)).body.messageId).toBe(two.messageId)
+    }
+    expect((await next(three.createdAt)).status).toBe(204)
+    const query = { timeout: '0', after: before(one.createdAt), subject: 'two' }
+    expect((await wait(agent, query)).body.messageId).toBe(two.messageId)
+  })
+
+  test('is a 204 when none came in time', async () => {
+    const agent = await service.newAgent()
+    const { status, body } = await wait(agent, { timeout: '0' })
+    expect([status, body]).toEqual([204, null])
+  })
+
+  test('bad input is named', async () => {
+    const agent = await service.newAgent()
+    for (const timeout of ['61', '-1', 'soon', '1.5']) {
+      const { status, body } = await wait(agent, { timeout })
+      expect([timeout, status, body.message]).toEqual([
+        timeout,
+        400,
+        'timeout must be a whole number of seconds, at most 60',
+      ])
+    }
+    expect((await wait(await service.newAgent({ scopes: ['mail:send'] }), {})).status).toBe(403)
+  })
+
+  test('a thousand waiters cost no polling, and all of them are told', async () => {
+    await using own = await startTestService({
+      smtp: false,
+      workers: false,
+      proxied: true,
+      env: { RATE_LIMIT_REQUESTS: '0' },
+    })
+    const agent = await own.newAgent()
+    const answers = Array.from({ length: 1_000 }, () =>
+      rawGet(own, agent, '/v0/messages/wait?timeout=60'),
+    )
+    const proxy = own.proxy!
+    // Each has asked once where the stream stands; then it is quiet.
+    let before = -1
+    await waitFor('quiet', async () => {
+      const grown = proxy.bytesIn - before
+      before = proxy.bytesIn
+      await Bun.sleep(200)
+      return grown === 0 && before > 100_000
+    })
+    const quietFrom = proxy.bytesIn
+    await Bun.sleep(1_000)
+    // Far less than a statement each: what else the process says to the database in a second.
+    expect(proxy.bytesIn - quietFrom).toBeLessThan(5_000)
+    await storeMail(own, agent, 'From: ada@example.com\r\nSubject: For all\r\n\r\nHello\r\n')
+    const texts = await Promise.all(answers)
+    expect(
+      texts.filter((text) => text.startsWith('HTTP/1.1 200') && text.includes('"For all"')),
+    ).toHaveLength(1_000)
+  })
+})
+
+/** Requests of an agent that were counted, which is how far the gate has let them. */
+async function listening(agent: Agent): Promise<number> {
+  const { rows } = await service.database.pool.query(
+    'select used from rate_windows where subject = $1',
+    [agent.project.id],
+  )
+  return rows[0]?.used ?? 0
+}
+
+/** A request on a connection of its own: of fetch, Bun keeps 256 open at most. */
+function rawGet(own: TestService, agent: Agent, path: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let text = ''
+    const socket = connect(own.api.port, '127.0.0.1', () =>
+      socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${agent.key}\r\n\r\n`),
+    )
+    socket.setEncoding('utf8')
+    socket.on('data', (chunk: string) => {
+      text += chunk
+      if (text.includes('\r\n\r\n') && text.endsWith('}')) socket.end(() => resolve(text))
+    })
+    socket.on('error', reject)
+  })
+}
+
+/** Stores a mail as the SMTP listener and the worker would. */
+async function storeMail(own: TestService, agent: Agent, raw: string): Promise<void> {
+  const { pool } = own.database
+  await acceptSpooledMails(pool, [
+    {
+      sourceKey: crypto.randomUUID(),
+      bytes: Buffer.from(raw),
+      envelopeFrom: 'ada@example.com',
+      inboxes: [{ address: agent.address, envelopeTo: agent.address }],
+      remoteIp: '127.0.0.1',
+      helo: 'x',
+      receivedAt: new Date(),
+    },
+  ])
+  const { rows } = await pool.query('select id from inbound_mails')
+  const arrival = (await findArrival(pool, rows[0].id))!
+  const mail = await readReceivedMail(arrival.bytes, 'mail.test')
+  await storeReceived(pool, [{ arrival, mail, authentication: UNCHECKED }])
+}

@@ -1,0 +1,220 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { dkimVerify } from 'mailauth/lib/dkim/verify.js'
+import { fakeDns, type Zone } from '../../support/fakeDns.ts'
+import { sendMail, sunkAt, untilStatus } from '../../support/outbound.ts'
+import {
+  createClient,
+  startTestService,
+  type TestService,
+  waitForMessages,
+} from '../../support/service.ts'
+import { type Sink, startSink } from '../../support/sink.ts'
+import { talkSmtp } from '../../support/smtpTalk.ts'
+import { waitFor } from '../../support/waitFor.ts'
+
+const zone: Required<Zone> = { mx: {}, a: {}, txt: {}, failing: [] }
+let sink: Sink
+let service: TestService
+beforeAll(async () => {
+  sink = await startSink()
+  service = await startTestService({
+    env: { SMTP_RELAY_URL: sink.url, MAIL_HOSTNAME: 'mx.mail.test' },
+    dns: fakeDns(zone),
+  })
+})
+afterAll(async () => {
+  await service[Symbol.asyncDispose]()
+  await sink[Symbol.asyncDispose]()
+})
+
+const PATH = '/v0/platform/domains'
+
+/** Sets the records that an answer asks for. */
+function publish(records: any[]): void {
+  for (const { type, name, value, priority } of records) {
+    if (type === 'MX') zone.mx[name] = [[priority, value]]
+    else zone.txt[name] = [...(zone.txt[name] ?? []), value]
+  }
+}
+
+/** Checks a domain now, and answers it afterwards. */
+async function check(domain: string): Promise<any> {
+  const before = (await service.platform.get(`${PATH}/${domain}`)).body.checkedAt
+  expect((await service.platform.post(`${PATH}/${domain}/verify`)).status).toBe(200)
+  return await waitFor(`${domain} to be checked`, async () => {
+    const { body } = await service.platform.get(`${PATH}/${domain}`)
+    return body.checkedAt !== before ? body : null
+  })
+}
+
+/** A verified domain. */
+async function verified(domain: string): Promise<any> {
+  const { body } = await service.platform.post(PATH, { domain })
+  publish(body.records)
+  return await waitFor(`${domain} to be verified`, async () => {
+    const found = await check(domain)
+    return found.status === 'verified' ? found : null
+  })
+}
+
+const newProject = async (emailName: string, emailDomain: string) =>
+  await service.platform.post('/v0/platform/projects', { emailName, emailDomain })
+
+test('a domain gives nothing until its DNS shows who holds it', async () => {
+  const { status, body } = await service.platform.post(PATH, { domain: 'Agents.Example.COM.' })
+  expect([status, body.domain, body.status]).toEqual([201, 'agents.example.com', 'pending'])
+  expect(body.records.map((one: any) => [one.purpose, one.required, one.status])).toEqual([
+    ['ownership', true, 'unchecked'],
+    ['mx', true, 'unchecked'],
+    ['dkim', true, 'unchecked'],
+    ['spf', false, 'unchecked'],
+    ['dmarc', false, 'unchecked'],
+  ])
+  const statuses = (found: any) => found.records.map((one: any) => one.status)
+  expect(statuses(await check('agents.example.com'))).toEqual(Array(5).fill('missing'))
+  const early = await newProject('bot', 'agents.example.com')
+  expect([early.status, early.body.message]).toEqual([
+    400,
+    'emailDomain must be a verified domain: agents.example.com is none',
+  ])
+  // All but the proof of ownership: anybody can point a domain at us.
+  publish(body.records.slice(1))
+  const half = await check('agents.example.com')
+  expect([half.status, statuses(half)]).toEqual(['pending', ['missing', 'ok', 'ok', 'ok', 'ok']])
+  expect((await newProject('bot', 'agents.example.com')).status).toBe(400)
+  publish(body.records.slice(0, 1))
+  const whole = await check('agents.example.com')
+  expect([whole.status, statuses(whole), whole.verifiedAt]).toEqual([
+    'verified',
+    Array(5).fill('ok'),
+    expect.any(String),
+  ])
+  const project = await newProject('bot', 'AGENTS.example.com')
+  expect([project.status, project.body.emailAddress]).toEqual([201, 'bot@agents.example.com'])
+})
+
+test('an inbox at a verified domain receives, and what it sends is signed by that domain', async () => {
+  const { records } = await verified('shop.test')
+  const { body } = await newProject('sales', 'shop.test')
+  const agent = createClient(service.url, body.rawKey)
+  await service.deliver({
+    from: 'ada@example.com',
+    to: 'Sales+x@shop.test',
+    subject: 'Hi',
+    text: 'x',
+  })
+  const [received] = await waitForMessages(agent, 1)
+  expect(received.from).toEqual(['ada@example.com'])
+  const sent = await sendMail(agent)
+  expect(sent.messageId).toMatch(/@shop\.test>$/)
+  const { raw } = await sunkAt(sink, sent.messageId)
+  const dkim = records.find((one: any) => one.purpose === 'dkim')
+  const { results } = await dkimVerify(Buffer.from(raw, 'latin1'), {
+    resolver: async (name: string) => (name === dkim.name ? [[dkim.value]] : []),
+  } as any)
+  expect(results.map(({ status, signingDomain }: any) => [status.result, signingDomain])).toEqual([
+    ['pass', 'shop.test'],
+  ])
+  await using talk = await talkSmtp(service.smtp!.port)
+  await talk.say('MAIL FROM:<ada@example.com>')
+  expect(await talk.say('RCPT TO:<nobody@shop.test>')).toStartWith('550')
+  expect(await talk.say('RCPT TO:<sales@elsewhere.test>')).toStartWith('550')
+  expect(await talk.say('RCPT TO:<sales@shop.test>')).toStartWith('250')
+})
+
+test('mail between our own domains stays here; an unverified claim takes nobody else their mail', async () => {
+  await verified('inside.test')
+  const { body } = await newProject('two', 'inside.test')
+  const two = createClient(service.url, body.rawKey)
+  const one = await service.newAgent()
+  const { messageId } = await sendMail(one, { to: ['two@inside.test', 'nobody@inside.test'] })
+  expect((await waitForMessages(two, 1))[0].messageId).toBe(messageId)
+  const { deliveryError } = await untilStatus(one, messageId, 'failed')
+  expect(deliveryError).toBe('nobody@inside.test: 550 5.1.1 No such inbox')
+  expect(sink.mails.some(({ email }) => email.messageId === messageId)).toBe(false)
+  await service.platform.post(PATH, { domain: 'claimed.test' })
+  const out = await sendMail(one, { to: ['ada@claimed.test'] })
+  expect((await sunkAt(sink, out.messageId)).to).toEqual(['ada@claimed.test'])
+})
+
+test('a domain that is found wanting keeps its status for three days; name servers that fail change nothing', async () => {
+  const { records } = await verified('shaky.test')
+  const owner = records.find((one: any) => one.purpose === 'ownership')
+  zone.failing.push(owner.name)
+  expect((await check('shaky.test')).status).toBe('verified')
+  zone.failing.pop()
+  delete zone.txt[owner.name]
+  expect((await check('shaky.test')).status).toBe('verified')
+  await service.database.pool.query(
+    `update mail_domains set wanting_since = wanting_since - interval '72 hours' where domain = 'shaky.test'`,
+  )
+  expect((await check('shaky.test')).status).toBe('failed')
+  expect((await newProject('late', 'shaky.test')).status).toBe(400)
+  publish([owner])
+  expect((await check('shaky.test')).status).toBe('verified')
+  const { rows } = await service.database.pool.query(
+    `select run_at > now() + interval '23 hours' as tomorrow from graphile_worker.jobs where key = 'verify_domain:shaky.test'`,
+  )
+  expect(rows).toEqual([{ tomorrow: true }])
+})
+
+test('a domain is removed only without projects; added again it must be proved again', async () => {
+  const first = await verified('moving.test')
+  const { body } = await newProject('last', 'moving.test')
+  const kept = await service.platform.delete(`${PATH}/moving.test`)
+  expect([kept.status, kept.body.message]).toEqual([
+    409,
+    'The domain has projects: delete them first',
+  ])
+  await service.platform.delete(`/v0/platform/projects/${body.projectId}`)
+  expect((await service.platform.delete(`${PATH}/moving.test`)).status).toBe(204)
+  expect((await service.platform.delete(`${PATH}/moving.test`)).status).toBe(404)
+  const { rows } = await service.database.pool.query(
+    `select count(*)::int as n from dkim_keys where domain = 'moving.test'`,
+  )
+  expect(rows[0].n).toBe(0)
+  const again = (await service.platform.post(PATH, { domain: 'moving.test' })).body
+  expect(again.records[0].value).not.toBe(first.records[0].value)
+  const checked = await check('moving.test')
+  expect([checked.status, checked.records[0].status]).toEqual(['pending', 'mismatch'])
+})
+
+test('what is no domain, or taken, or nobody asked for', async () => {
+  for (const domain of [
+    '',
+    'localhost',
+    'a b.test',
+    '-x.test',
+    '127.0.0.1',
+    'a@b.test',
+    'x..test',
+  ]) {
+    const { status, body } = await service.platform.post(PATH, { domain })
+    expect([domain, status, body.message]).toEqual([
+      domain,
+      400,
+      'domain must be a domain name, such as agents.example.com',
+    ])
+  }
+  await service.platform.post(PATH, { domain: 'taken.test' })
+  for (const domain of ['taken.test', 'MAIL.test']) {
+    expect([domain, (await service.platform.post(PATH, { domain })).status]).toEqual([domain, 409])
+  }
+  for (const answer of [
+    await service.platform.get(`${PATH}/none.test`),
+    await service.platform.post(`${PATH}/none.test/verify`),
+  ]) {
+    expect([answer.status, answer.body.message]).toEqual([404, 'Domain not found'])
+  }
+  const agent = await service.newAgent()
+  expect((await agent.get(PATH)).body.message).toBe('Missing required scope: platform:manage')
+  const seen: string[] = []
+  for (let token = ''; ; ) {
+    const { body } = await service.platform.get(`${PATH}?limit=2${token}`)
+    seen.push(...body.domains.map((one: any) => one.domain))
+    if (body.nextPageToken === undefined) break
+    token = `&pageToken=${body.nextPageToken}`
+  }
+  expect(seen).toContain('taken.test')
+  expect(new Set(seen).size).toBe(seen.length)
+})

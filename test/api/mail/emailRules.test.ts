@@ -1,0 +1,276 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { isAllowed, parseRuleValue, type Rule } from '../../../shared/mail/emailRules.ts'
+import {
+  type Agent,
+  startTestService,
+  type TestService,
+  waitForMessages,
+} from '../../support/service.ts'
+import { deliverRaw, talkSmtp } from '../../support/smtpTalk.ts'
+import { waitFor } from '../../support/waitFor.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService()
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+const add = (agent: Agent, type: string, scope: string, value: string) =>
+  agent.post('/v0/email-rules', { type, scope, value })
+
+let mails = 0
+const mail = (from: string) =>
+  `From: ${from}\nMessage-ID: <${++mails}@x.test>\nSubject: From ${from}\n\nHello.\n`
+
+/** What RCPT is answered for a sender. */
+async function rcpt(agent: Agent, sender: string): Promise<string> {
+  await using talk = await talkSmtp(service.smtp!.port)
+  await talk.say(`MAIL FROM:<${sender}>`)
+  return await talk.say(`RCPT TO:<${agent.address}>`)
+}
+
+test('rules are added once, listed newest first, and deleted', async () => {
+  const agent = await service.newAgent()
+  const first = await add(agent, 'BLOCK', 'RECEIVE', 'Spam@Example.COM')
+  expect([first.status, first.body]).toEqual([
+    201,
+    {
+      id: expect.stringMatching(/^rul_[0-9a-f]{24}$/),
+      type: 'BLOCK',
+      scope: 'RECEIVE',
+      value: 'spam@example.com',
+      createdAt: expect.stringMatching(/Z$/),
+    },
+  ])
+  expect((await add(agent, 'BLOCK', 'RECEIVE', 'spam@example.com')).status).toBe(200)
+  expect((await add(agent, 'ALLOW', 'RECEIVE', 'spam@example.com')).status).toBe(409)
+  await add(agent, 'ALLOW', 'SEND', '*@Example.org')
+  const { body } = await agent.get('/v0/email-rules?limit=1')
+  expect(body.rules.map((rule: any) => rule.value)).toEqual(['*@example.org'])
+  const rest = (await agent.get(`/v0/email-rules?pageToken=${body.nextPageToken}`)).body
+  expect(rest.rules).toEqual([first.body])
+  expect('nextPageToken' in rest).toBe(false)
+  expect((await agent.delete(`/v0/email-rules/${first.body.id}`)).status).toBe(204)
+  const again = await agent.delete(`/v0/email-rules/${first.body.id}`)
+  expect([again.status, again.body.message]).toEqual([404, 'Rule not found'])
+})
+
+test('bad rules are refused by the name of the field; strangers see and change nothing', async () => {
+  const agent = await service.newAgent()
+  for (const [body, message] of [
+    [{ type: 'DENY', scope: 'SEND', value: 'a@b.c' }, 'type must be one of "ALLOW", "BLOCK"'],
+    [
+      { type: 'BLOCK', scope: 'ALL', value: 'a@b.c' },
+      'scope must be one of "RECEIVE", "SEND", "REPLY"',
+    ],
+    [
+      { type: 'BLOCK', scope: 'SEND', value: '*' },
+      'value must be one email address, or *@ and a domain',
+    ],
+    [
+      { type: 'BLOCK', scope: 'SEND', value: 'a*@b.c, d@e.f' },
+      'value must be one email address, or *@ and a domain',
+    ],
+  ] as const) {
+    const answer = await agent.post('/v0/email-rules', body)
+    expect([body, answer.status, answer.body.message]).toEqual([body, 400, message])
+  }
+  const { body: rule } = await add(agent, 'BLOCK', 'RECEIVE', 'a@b.c')
+  const stranger = await service.newAgent()
+  expect((await stranger.delete(`/v0/email-rules/${rule.id}`)).status).toBe(404)
+  expect((await stranger.get('/v0/email-rules')).body).toEqual({ rules: [], count: 0 })
+  const reader = await service.newAgent({ scopes: ['mail:read'] })
+  expect((await add(reader, 'BLOCK', 'RECEIVE', 'a@b.c')).status).toBe(403)
+})
+
+test('a project has a thousand rules at most', async () => {
+  const agent = await service.newAgent()
+  await service.database.pool.query(
+    `insert into email_rules (id, project_id, type, scope, value)
+     select 'rul_' || n, $1, 'BLOCK', 'RECEIVE', 'x' || n || '@example.com' from generate_series(1, 999) n`,
+    [agent.project.id],
+  )
+  const answers = await Promise.all(
+    Array.from({ length: 10 }, (_, n) => add(agent, 'BLOCK', 'SEND', `y${n}@example.com`)),
+  )
+  expect(answers.map(({ status }) => status).toSorted()).toEqual([201, ...Array(9).fill(400)])
+})
+
+test('a blocked sender is refused at RCPT, until the rule is gone; others are not', async () => {
+  const [agent, other] = [await service.newAgent(), await service.newAgent()]
+  const { body: rule } = await add(agent, 'BLOCK', 'RECEIVE', 'spam@example.com')
+  await add(agent, 'BLOCK', 'RECEIVE', '*@bad.example')
+  await waitFor('the refusal', async () =>
+    (await rcpt(agent, 'Spam@EXAMPLE.com')).startsWith('550 5.7.1'),
+  )
+  await waitFor('the refusal', async () =>
+    (await rcpt(agent, 'any@bad.example')).startsWith('550 5.7.1'),
+  )
+  expect(await rcpt(agent, 'ham@example.com')).toStartWith('250')
+  expect(await rcpt(agent, '')).toStartWith('250')
+  expect(await rcpt(other, 'spam@example.com')).toStartWith('250')
+  await agent.delete(`/v0/email-rules/${rule.id}`)
+  await waitFor('the acceptance', async () =>
+    (await rcpt(agent, 'spam@example.com')).startsWith('250'),
+  )
+})
+
+test('From is judged when the message is read, whatever the envelope says', async () => {
+  const agent = await service.newAgent()
+  await add(agent, 'BLOCK', 'RECEIVE', 'spam@example.com')
+  await deliverRaw(service.smtp!.port, agent.address, mail('spam@example.com'), {
+    sender: 'list@fine.test',
+  })
+  await deliverRaw(service.smtp!.port, agent.address, mail('ham@example.com'), {
+    sender: 'list@fine.test',
+  })
+  const messages = await waitForMessages(agent, 1)
+  expect(messages.map((one) => one.subject)).toEqual(['From ham@example.com'])
+  await waitFor('the other one', async () => {
+    const { rows } = await service.database.pool.query(
+      `select from inbound_mails where project_id = $1 and state = 'discarded'`,
+      [agent.project.id],
+    )
+    return rows.length === 1
+  })
+})
+
+test('with an allow rule only those named are heard', async () => {
+  const agent = await service.newAgent()
+  await add(agent, 'ALLOW', 'RECEIVE', '*@friends.test')
+  await add(agent, 'BLOCK', 'RECEIVE', 'foe@friends.test')
+  for (const from of [
+    'ada@friends.test',
+    'foe@friends.test',
+    'stranger@example.com',
+    'bob@friends.test',
+  ]) {
+    await deliverRaw(service.smtp!.port, agent.address, mail(from), {
+      sender: 'bounce@mailer.test',
+    })
+  }
+  await waitFor('all', async () => {
+    const { rows } = await service.database.pool.query(
+      `select from inbound_mails where project_id = $1 and state <> 'accepted'`,
+      [agent.project.id],
+    )
+    return rows.length === 4
+  })
+  const { messages } = (await agent.get('/v0/messages')).body
+  expect(messages.map((one: any) => one.from[0]).toSorted()).toEqual([
+    'ada@friends.test',
+    'bob@friends.test',
+  ])
+})
+
+describe('the nearest rule decides', () => {
+  const rules: Rule[] = [
+    { type: 'BLOCK', scope: 'SEND', value: '*@a.test' },
+    { type: 'ALLOW', scope: 'SEND', value: 'friend@a.test' },
+    { type: 'BLOCK', scope: 'REPLY', value: 'foe@b.test' },
+  ]
+  for (const [scope, address, allowed] of [
+    ['SEND', 'friend@a.test', true],
+    ['SEND', 'FRIEND@A.TEST', true],
+    ['SEND', 'other@a.test', false],
+    ['SEND', 'anyone@c.test', false],
+    ['REPLY', 'anyone@c.test', true],
+    ['REPLY', 'foe@b.test', false],
+    ['RECEIVE', 'foe@b.test', true],
+  ] as const) {
+    test(`${scope} ${address}: ${allowed}`, () =>
+      expect(isAllowed(rules, scope, address)).toBe(allowed))
+  }
+
+  test('what a rule may be about', () => {
+    expect(
+      ['a@b.c', '*@Bücher.example', 'A@B.C', '*@', '@b.c', '*', 'a@b.c,d@e.f', '*@*.com'].map(
+        parseRuleValue,
+      ),
+    ).toEqual(['a@b.c', '*@xn--bcher-kva.example', 'a@b.c', null, null, null, null, null])
+  })
+})
+
+describe('rules about whom an inbox writes to', () => {
+  test('who is blocked is left out and named; when nobody is left, nothing is sent', async () => {
+    const agent = await service.newAgent()
+    await add(agent, 'BLOCK', 'SEND', '*@rival.test')
+    const mixed = await agent.post('/v0/messages/send', {
+      to: ['ada@example.com', 'boss@rival.test'],
+      bcc: ['Spy@Rival.test'],
+      subject: 's',
+      text: 't',
+    })
+    expect(mixed.status).toBe(201)
+    expect(mixed.body.refused).toEqual([
+      { address: 'boss@rival.test', reason: 'rule' },
+      { address: 'Spy@rival.test', reason: 'rule' },
+    ])
+    const { rows } = await service.database.pool.query(
+      `select r.address, r.state from outbound_recipients r join messages m on m.row = r.message_row
+       where m.project_id = $1 order by r.address`,
+      [agent.project.id],
+    )
+    expect(rows.filter(({ state }) => state !== 'failed').map(({ address }) => address)).toEqual([
+      'ada@example.com',
+    ])
+    expect(rows).toHaveLength(3)
+    const none = await agent.post('/v0/messages/send', {
+      to: ['boss@rival.test'],
+      subject: 's',
+      text: 't',
+    })
+    expect([none.status, none.body.error, none.body.message]).toEqual([
+      422,
+      'recipient_blocked',
+      'Every recipient is refused: boss@rival.test (rule)',
+    ])
+  })
+
+  test('an answer is judged by the rules for answers, a new mail by those for new mail', async () => {
+    const agent = await service.newAgent()
+    await deliverRaw(service.smtp!.port, agent.address, mail('ada@example.com'))
+    const [message] = await waitForMessages(agent, 1)
+    await add(agent, 'ALLOW', 'SEND', '*@friends.test')
+    const path = `/v0/messages/${encodeURIComponent(message.messageId)}/reply`
+    expect((await agent.post(path, { text: 'Yes' })).status).toBe(201)
+    expect(
+      (await agent.post('/v0/messages/send', { to: ['ada@example.com'], subject: 's', text: 't' }))
+        .status,
+    ).toBe(422)
+    expect(
+      (await agent.post('/v0/messages/send', { to: ['bob@friends.test'], subject: 's', text: 't' }))
+        .status,
+    ).toBe(201)
+    await add(agent, 'BLOCK', 'REPLY', 'ada@example.com')
+    expect((await agent.post(path, { text: 'Again' })).status).toBe(422)
+  })
+})
+
+test('a bounce of our own mail is heard, whatever an allow list says', async () => {
+  const agent = await service.newAgent()
+  await add(agent, 'ALLOW', 'RECEIVE', '*@friends.test')
+  const { body } = await agent.post('/v0/messages/send', {
+    to: ['ada@example.com'],
+    subject: 's',
+    text: 't',
+  })
+  const path = `/v0/messages/${encodeURIComponent(body.messageId)}`
+  await waitFor('the sending', async () => (await agent.get(path)).body.deliveryStatus === 'sent')
+  const bounce = (messageId: string) =>
+    `From: MAILER-DAEMON@example.com\nSubject: Undelivered\nMIME-Version: 1.0\nContent-Type: multipart/report; report-type=delivery-status; boundary=b\n\n` +
+    `--b\n\nNo such user.\n--b\nContent-Type: message/delivery-status\n\nReporting-MTA: dns; mx.example.com\n\nFinal-Recipient: rfc822; ada@example.com\nAction: failed\nStatus: 5.1.1\n\n` +
+    `--b\nContent-Type: text/rfc822-headers\n\nMessage-ID: ${messageId}\n\n--b--\n`
+  await deliverRaw(service.smtp!.port, agent.address, bounce('<nobody@elsewhere.test>'), {
+    sender: '',
+  })
+  await deliverRaw(service.smtp!.port, agent.address, bounce(body.messageId), { sender: '' })
+  await waitFor('the bounce', async () => (await agent.get(path)).body.deliveryStatus === 'bounced')
+  await waitFor('the other one', async () => {
+    const { rows } = await service.database.pool.query(
+      `select state from inbound_mails where project_id = $1 order by id`,
+      [agent.project.id],
+    )
+    return rows.map(({ state }) => state).join() === 'discarded,stored'
+  })
+})

@@ -1,0 +1,94 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { Caller } from '../../../api/context.ts'
+import { ApiError } from '../../../api/errors.ts'
+import {
+  currentTotp,
+  deleteCredential,
+  listCredentials,
+  listVersions,
+  readCredential,
+  readVersion,
+  restoreVersion,
+  storeCredential,
+  takeBackupCode,
+} from '../../../api/vault/vaultOperations.ts'
+import { createKeyringSource, masterKeys } from '../../../sql/keyring.ts'
+import { startTestService, type TestService } from '../../support/service.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService({ smtp: false, workers: false })
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+async function setUp(...scopes: string[]) {
+  const { project, key } = await service.newAgent()
+  const caller: Caller = {
+    projectId: project.id,
+    keyPrefix: key.slice(0, 17),
+    requestId: 'req_of_a_face',
+    scopes,
+  }
+  const keyring = createKeyringSource(masterKeys(service.config))
+  return { vault: { pool: service.database.pool, keyring }, caller }
+}
+
+/** What an operation throws, as status and message. */
+async function refusal(call: Promise<unknown>): Promise<[number, string]> {
+  try {
+    await call
+  } catch (error) {
+    expect(error).toBeInstanceOf(ApiError)
+    const { status, message } = error as ApiError
+    return [status, message]
+  }
+  throw new Error('it was not refused')
+}
+
+test('another face calls the operations with plain arguments and gets the answers of the API', async () => {
+  const { vault, caller } = await setUp('vault:read', 'vault:write')
+  const data = { password: 'p', totp: 'JBSWY3DPEHPK3PXP', backupCodes: ['a'] }
+  expect(await storeCredential(vault, caller, 'n', { type: 'LOGIN', data })).toMatchObject({
+    name: 'n',
+    version: 1,
+  })
+  expect(await readCredential(vault, caller, 'n')).toMatchObject({ data: { password: 'p' } })
+  expect((await currentTotp(vault, caller, 'n')).code).toMatch(/^\d{6}$/)
+  expect(await takeBackupCode(vault, caller, 'n')).toEqual({ code: 'a', remaining: 0 })
+  expect((await listCredentials(vault, caller)).count).toBe(1)
+  expect((await listVersions(vault, caller, 'n')).count).toBe(1)
+  expect((await readVersion(vault, caller, 'n', 1)).current).toBe(true)
+  expect((await restoreVersion(vault, caller, 'n', 1)).version).toBe(2)
+  await deleteCredential(vault, caller, 'n')
+  const { rows } = await service.database.pool.query(
+    `select distinct actor, request_id from audit_log where project_id = $1`,
+    [caller.projectId],
+  )
+  expect(rows).toEqual([{ actor: caller.keyPrefix, request_id: 'req_of_a_face' }])
+})
+
+test('what a face did not check is checked here: scopes, names, content', async () => {
+  const none = await setUp()
+  const read = (call: (vault: any, caller: Caller, ...rest: any[]) => Promise<unknown>) =>
+    refusal(call(none.vault, none.caller, 'n', 1))
+  for (const call of [readCredential, currentTotp, listVersions, readVersion]) {
+    expect(await read(call)).toEqual([403, 'Missing required scope: vault:read'])
+  }
+  expect(await refusal(listCredentials(none.vault, none.caller))).toEqual([
+    403,
+    'Missing required scope: vault:read',
+  ])
+  for (const call of [storeCredential, takeBackupCode, deleteCredential, restoreVersion]) {
+    expect(await read(call)).toEqual([403, 'Missing required scope: vault:write'])
+  }
+  const { vault, caller } = await setUp('vault:read', 'vault:write')
+  const body = { type: 'CUSTOM', data: { a: 1 } }
+  for (const name of ['', '.', '..', '\0', 'a\ud800']) {
+    expect((await refusal(storeCredential(vault, caller, name, body)))[1]).toStartWith('name must ')
+    expect((await refusal(readCredential(vault, caller, name)))[1]).toStartWith('name must ')
+  }
+  // JSON can spell out what Postgres stores in no text.
+  const metadata = { note: 'half \ud800, null \0' }
+  await storeCredential(vault, caller, 'odd', { ...body, data: metadata, metadata })
+  expect(await readCredential(vault, caller, 'odd')).toMatchObject({ data: metadata, metadata })
+})

@@ -1,0 +1,40 @@
+import { describe, expect, test } from 'bun:test'
+import {
+  nextWebhookDelayS,
+  WEBHOOK_ATTEMPTS_MAX,
+  webhookVerdict,
+} from '../../../shared/events/webhookSchedule.ts'
+
+describe('nextWebhookDelayS', () => {
+  test('gives the delays of the specification, then none', () => {
+    expect([1, 2, 3, 4, 5, 6].map(nextWebhookDelayS)).toEqual([1, 4, 16, 64, 300, null])
+    expect(WEBHOOK_ATTEMPTS_MAX).toBe(6)
+  })
+
+  test.each([0, -1, 7, 1.5, Number.NaN, Number.POSITIVE_INFINITY])('refuses %p', (attempt) => {
+    expect(() => nextWebhookDelayS(attempt)).toThrow(RangeError)
+  })
+})
+
+describe('webhookVerdict', () => {
+  test.each([
+    [200, 'delivered'],
+    [204, 'delivered'],
+    [299, 'delivered'],
+    [300, 'aborted'],
+    [302, 'aborted'],
+    [307, 'aborted'],
+    [400, 'aborted'],
+    [404, 'aborted'],
+    [408, 'aborted'],
+    [410, 'aborted'],
+    [429, 'aborted'],
+    [499, 'aborted'],
+    [500, 'retry'],
+    [503, 'retry'],
+    [599, 'retry'],
+    [null, 'retry'],
+  ] as const)('%p is %s', (status, verdict) => {
+    expect(webhookVerdict(status)).toBe(verdict)
+  })
+})

@@ -1,0 +1,54 @@
+import { describe, expect, test } from 'bun:test'
+import { createHmac } from 'node:crypto'
+import { signWebhook, verifyWebhookSignature } from '../../../shared/events/webhookSignature.ts'
+
+const SECRET = 'whsec_0123456789abcdef'
+const BODY = '{"hello":"wörld"}'
+/** printf '{"hello":"wörld"}' | openssl dgst -sha256 -hmac whsec_0123456789abcdef */
+const VECTOR = 'sha256=24164eec9053a52ef7eb057684ba1bb285955ad5e6e29dfdfbd1483db39ef639'
+
+describe('signWebhook', () => {
+  test('gives the vector made with openssl', () => {
+    expect(signWebhook({ secret: SECRET, body: BODY })).toBe(VECTOR)
+    expect(signWebhook({ secret: SECRET, body: Buffer.from(BODY) })).toBe(VECTOR)
+  })
+
+  // RFC 4231 §4.3 (key and data are text there).
+  test('gives RFC 4231 test case 2', () => {
+    expect(signWebhook({ secret: 'Jefe', body: 'what do ya want for nothing?' })).toBe(
+      'sha256=5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843',
+    )
+  })
+
+  test('agrees with node:crypto on every length around a block', () => {
+    for (const length of [0, 1, 55, 56, 63, 64, 65, 128, 5000]) {
+      const body = Buffer.alloc(length, 0xa5)
+      const secret = `whsec_${'k'.repeat(length + 1)}`
+      const expected = createHmac('sha256', secret).update(body).digest('hex')
+      expect(signWebhook({ secret, body })).toBe(`sha256=${expected}`)
+    }
+  })
+
+  test('refuses an empty secret', () => {
+    expect(() => signWebhook({ secret: '', body: BODY })).toThrow(RangeError)
+  })
+})
+
+describe('verifyWebhookSignature', () => {
+  test('accepts the signature of the same bytes only', () => {
+    expect(verifyWebhookSignature({ secret: SECRET, body: BODY, header: VECTOR })).toBe(true)
+    const attempts: [string, string, string | null][] = [
+      [SECRET, `${BODY} `, VECTOR],
+      // The prefix belongs to the key.
+      [SECRET.slice(6), BODY, VECTOR],
+      [SECRET, BODY, VECTOR.slice(7)],
+      [SECRET, BODY, VECTOR.toUpperCase()],
+      [SECRET, BODY, `${VECTOR.slice(0, -1)}${VECTOR.endsWith('0') ? '1' : '0'}`],
+      [SECRET, BODY, ''],
+      [SECRET, BODY, null],
+    ]
+    for (const [secret, body, header] of attempts) {
+      expect(verifyWebhookSignature({ secret, body, header })).toBe(false)
+    }
+  })
+})

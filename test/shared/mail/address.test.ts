@@ -1,0 +1,57 @@
+import { expect, test } from 'bun:test'
+import { domainOf, parseAddress, recipientKeys } from '../../../shared/mail/address.ts'
+
+test('one bare address, its domain in lower-case ASCII', () => {
+  expect(parseAddress('Ada.Lovelace+tag@Example.COM')).toBe('Ada.Lovelace+tag@example.com')
+  expect(parseAddress("o'neil!#$%&*/=?^_`{|}~-@x.test")).toBe("o'neil!#$%&*/=?^_`{|}~-@x.test")
+  expect(parseAddress('a@localhost')).toBe('a@localhost')
+  expect(parseAddress('a@bücher.example')).toBe('a@xn--bcher-kva.example')
+  expect(parseAddress(`${'x'.repeat(64)}@x.test`)).not.toBeNull()
+})
+
+test('everything else is refused', () => {
+  const bad = [
+    '',
+    '@',
+    'a',
+    'a@',
+    '@b.test',
+    'a@b.test, c@d.test',
+    'a@b.test;c@d.test',
+    '<a@b.test>',
+    'Ada <a@b.test>',
+    'a@b.test\r\nBcc: c@d.test',
+    'a@b.test\n',
+    ' a@b.test',
+    'a b@c.test',
+    '"a b"@c.test',
+    'a(comment)@b.test',
+    'a@b.test(comment)',
+    'a@@b.test',
+    'a..b@c.test',
+    '.a@c.test',
+    'a.@c.test',
+    'a@-b.test',
+    'a@b..test',
+    'a@b_c.test',
+    'a@[127.0.0.1]',
+    'a@b.test\0',
+    'ä@b.test',
+    'a@b/c.test',
+    'a@b%c.test',
+    `${'x'.repeat(65)}@x.test`,
+    `a@${'x'.repeat(64)}.test`,
+    `a@${'x.'.repeat(130)}test`,
+  ]
+  for (const text of bad) expect([text, parseAddress(text)]).toEqual([text, null])
+})
+
+test('a recipient is looked up as it is, then without its tag', () => {
+  expect(recipientKeys('Agent+Orders@Mail.Test')).toEqual([
+    'agent+orders@mail.test',
+    'agent@mail.test',
+  ])
+  expect(recipientKeys('agent@mail.test')).toEqual(['agent@mail.test'])
+  expect(recipientKeys('+x@mail.test')).toEqual(['+x@mail.test'])
+  expect(domainOf('a@B.Test')).toBe('b.test')
+})

@@ -1,0 +1,38 @@
+import { expect, test } from 'bun:test'
+import { type MailRoute, nextMailDelayS } from '../../../shared/mail/mailRetry.ts'
+
+const MINUTE_S = 60
+const HOUR_S = 3_600
+
+/** The seconds after acceptance at which a message is tried whose every attempt fails at once. */
+function attemptsAt(route: MailRoute): number[] {
+  const at = [0]
+  for (;;) {
+    const delayS = nextMailDelayS(route, at.length, at.at(-1)!)
+    if (delayS === null) return at
+    at.push(at.at(-1)! + delayS)
+  }
+}
+
+test('direct: twice in the first hour, then at least half an hour apart, for five days', () => {
+  const at = attemptsAt('direct')
+  expect(at.slice(1).filter((s) => s <= HOUR_S).length).toBeGreaterThanOrEqual(2)
+  const gaps = at.slice(2).map((s, n) => s - at[n + 1]!)
+  expect(Math.min(...gaps)).toBeGreaterThanOrEqual(30 * MINUTE_S)
+  expect(Math.max(...gaps)).toBeLessThanOrEqual(3 * HOUR_S)
+  expect(at.at(-1)!).toBeGreaterThan(4.5 * 24 * HOUR_S)
+  expect(at.at(-1)!).toBeLessThanOrEqual(5 * 24 * HOUR_S)
+})
+
+test('relay: soon after a restart of the smarthost, and for a day', () => {
+  const at = attemptsAt('relay')
+  expect(at[1]).toBeLessThanOrEqual(15)
+  expect(at.at(-1)!).toBeGreaterThan(20 * HOUR_S)
+  expect(at.at(-1)!).toBeLessThanOrEqual(24 * HOUR_S)
+})
+
+test('an attempt that would come too late is not made', () => {
+  expect(nextMailDelayS('relay', 1, 24 * HOUR_S)).toBeNull()
+  expect(nextMailDelayS('direct', 1, 24 * HOUR_S)).not.toBeNull()
+  expect(nextMailDelayS('direct', 99, 5 * 24 * HOUR_S)).toBeNull()
+})

@@ -1,0 +1,83 @@
+import { expect, test } from 'bun:test'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { contentHash } from '../../../shared/mail/rawMail.ts'
+import { readReceivedMail, unparseableMail } from '../../../shared/mail/receivedMail.ts'
+
+const CORPUS = join(import.meta.dir, '../../../../shared/fixtures/eml')
+const bytes = (text: string) => new TextEncoder().encode(text)
+const read = (text: string) => readReceivedMail(bytes(text), 'mail.test')
+
+test('addresses: names dropped, groups opened, each once', async () => {
+  const mail = await read(
+    'From: "Ada, L." <ada@x.test>\nTo: team: bob@x.test, <carl@x.test>;, bob@x.test\nCc: undisclosed-recipients:;\nReply-To: r@x.test\n\nx',
+  )
+  expect([mail.from, mail.to, mail.cc, mail.replyTo]).toEqual([
+    ['ada@x.test'],
+    ['bob@x.test', 'carl@x.test'],
+    [],
+    ['r@x.test'],
+  ])
+})
+
+test('the hash of the content ignores what relays add, and nothing else', () => {
+  const base = 'Subject: a\r\nMessage-ID: <1@x>\r\n\r\nbody\r\n'
+  const hash = contentHash(bytes(base))
+  for (const same of [
+    `Received: from a\r\n\tby b; date\r\n${base}`,
+    `Return-Path: <x@y>\r\nDelivered-To: z\r\nAuthentication-Results: x; spf=pass\r\nARC-Seal: i=1\r\n${base}`,
+    `Subject: a\nMessage-ID: <1@x>\n\nbody\r\n`,
+  ]) {
+    expect(contentHash(bytes(same))).toEqual(hash)
+  }
+  for (const other of [
+    base.replace('body', 'bodY'),
+    base.replace('a\r', 'b\r'),
+    `X-A: 1\r\n${base}`,
+    base.slice(0, -2),
+  ]) {
+    expect(contentHash(bytes(other))).not.toEqual(hash)
+  }
+})
+
+test('a derived Message-ID is the same for the same message', async () => {
+  const one = await read('Received: from a\nSubject: x\n\nbody')
+  const two = await read('Received: from b\nSubject: x\n\nbody')
+  expect(one.links.messageId).toMatch(/^<[0-9a-f]{32}@mail\.test>$/)
+  expect(two.links.messageId).toBe(one.links.messageId)
+  expect((await read('Subject: x\n\nother')).links.messageId).not.toBe(one.links.messageId)
+})
+
+test('what stands in for an unparseable message shows its bytes', () => {
+  const mail = unparseableMail(
+    bytes('Subject: Broken\nMessage-ID: <b@x.test>\n\n\0raw'),
+    'mail.test',
+  )
+  expect(mail).toMatchObject({
+    subject: 'Broken',
+    labels: ['received', 'unread', 'unparseable'],
+    links: { messageId: '<b@x.test>' },
+  })
+  expect(mail.text).toContain('\ufffdraw')
+})
+
+test.skipIf(!existsSync(CORPUS))(
+  'every message of the corpus is read, bounded, without U+0000',
+  async () => {
+    const names = (readdirSync(CORPUS, { recursive: true }) as string[]).filter((name) => {
+      return statSync(join(CORPUS, name)).isFile() && !name.endsWith('.jsonl')
+    })
+    expect(names.length).toBeGreaterThan(600)
+    for (const name of names) {
+      const raw = readFileSync(join(CORPUS, name))
+      const mail = await readReceivedMail(raw, 'mail.test').catch(() =>
+        unparseableMail(raw, 'mail.test'),
+      )
+      expect([name, JSON.stringify({ ...mail, contentHash: '' }).includes('\\u0000')]).toEqual([
+        name,
+        false,
+      ])
+      expect(mail.links.messageId).toMatch(/^<.+@.+>$/)
+    }
+  },
+)

@@ -1,0 +1,94 @@
+import { expect, test } from 'bun:test'
+import {
+  alternativeMessageId,
+  ancestors,
+  isMessageId,
+  parseReferences,
+  replyReferences,
+  replySubject,
+} from '../../../shared/mail/threading.ts'
+
+test('what is a Message-ID', () => {
+  for (const id of [
+    '<a@b>',
+    '<CAF+x/y%z=1@mail.example.com>',
+    '<"a b"@c.test>',
+    '<ü@x.test>',
+    '<a@[1.2.3.4]>',
+  ]) {
+    expect([id, isMessageId(id)]).toEqual([id, true])
+  }
+  for (const id of [
+    '',
+    'a@b',
+    '<a>',
+    '<@b>',
+    '<a@>',
+    '<a b@c>',
+    '<a@b@c>',
+    '<a@b',
+    '<a@b>\n',
+    '<a\r\n@b>',
+    `<${'x'.repeat(1000)}@b>`,
+  ]) {
+    expect([id, isMessageId(id)]).toEqual([id, false])
+  }
+})
+
+test('References are read whatever stands between them', () => {
+  expect(parseReferences('<a@x> <b@x>,<c@x><d@x>\r\n\t<e@x> junk <not an id> <a@x>')).toEqual([
+    '<a@x>',
+    '<b@x>',
+    '<c@x>',
+    '<d@x>',
+    '<e@x>',
+  ])
+  expect(parseReferences(undefined)).toEqual([])
+  const many = parseReferences(Array.from({ length: 500 }, (_, n) => `<m${n}@x>`).join(' '))
+  expect([many.length, many[0], many[1], many.at(-1)]).toEqual([
+    200,
+    '<m0@x>',
+    '<m301@x>',
+    '<m499@x>',
+  ])
+})
+
+test('the nearest ancestor comes first, and a message is not its own', () => {
+  expect(
+    ancestors({
+      messageId: '<me@x>',
+      inReplyTo: ['<p@x>'],
+      references: ['<r@x>', '<me@x>', '<p@x>'],
+    }),
+  ).toEqual(['<p@x>', '<r@x>'])
+})
+
+test('References of a reply (RFC 5322 §3.6.4)', () => {
+  expect(
+    replyReferences({ messageId: '<c@x>', inReplyTo: ['<b@x>'], references: ['<a@x>', '<b@x>'] }),
+  ).toEqual(['<a@x>', '<b@x>', '<c@x>'])
+  expect(replyReferences({ messageId: '<c@x>', inReplyTo: ['<b@x>'], references: [] })).toEqual([
+    '<b@x>',
+    '<c@x>',
+  ])
+  expect(
+    replyReferences({ messageId: '<c@x>', inReplyTo: ['<a@x>', '<b@x>'], references: [] }),
+  ).toEqual(['<c@x>'])
+})
+
+test('Re: is put once', () => {
+  for (const [subject, wanted] of [
+    ['Offer', 'Re: Offer'],
+    ['Re: Offer', 'Re: Offer'],
+    ['RE: re: Re : Offer', 'Re: Offer'],
+    ['Re[2]: Offer', 'Re: Offer'],
+    ['Regarding: Offer', 'Re: Regarding: Offer'],
+    ['', 'Re:'],
+  ] as const) {
+    expect(replySubject(subject)).toBe(wanted)
+  }
+})
+
+test('an alternative identifier keeps its domain', () => {
+  expect(alternativeMessageId('<a.b@c.test>', 2)).toBe('<a.b.2@c.test>')
+})

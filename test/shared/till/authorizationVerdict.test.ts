@@ -1,0 +1,227 @@
+import { describe, expect, test } from 'bun:test'
+import { concatHex, encodeAbiParameters, type Hex } from 'viem'
+import { privateKeyToAccount } from 'viem/accounts'
+import { authorizationTypedData, verifyAuthorization } from '../../../shared/till/authorization.ts'
+import type { UsdcNetwork } from '../../../shared/till/usdc.ts'
+import type {
+  Authorization,
+  PaymentPayload,
+  PaymentRequirements,
+} from '../../../shared/till/x402.ts'
+import {
+  authorization,
+  compact,
+  highS,
+  MAGIC,
+  NOW_S,
+  pack,
+  payer,
+  payment,
+  payTo,
+  requirement,
+  SEPOLIA,
+  split,
+  withSignature,
+} from '../../support/payment.ts'
+
+describe('verifyAuthorization', () => {
+  type Case = { payload?: PaymentPayload; requirement?: Partial<PaymentRequirements> }
+  const judge = async ({ payload, requirement: changes }: Case) =>
+    verifyAuthorization({
+      payload: payload ?? (await payment()),
+      requirement: { ...requirement, ...changes },
+      nowS: NOW_S,
+    })
+
+  test('a signed payment is valid, in each of its spellings, and comes out normalised', async () => {
+    const payload = await payment()
+    const { signature } = payload.payload
+    const { r, s, v } = split(signature)
+    for (const spelling of [signature, pack(r, s, v - 27), compact(signature)]) {
+      const verdict = await judge({ payload: withSignature(payload, spelling) })
+      expect(verdict).toEqual({ verdict: 'valid', network: SEPOLIA, signature })
+    }
+    // Case carries no meaning in an address.
+    const lower = { payTo: payTo.toLowerCase(), asset: requirement.asset.toLowerCase() }
+    expect((await judge({ requirement: lower })).verdict).toBe('valid')
+  })
+
+  test.each<[string, Partial<Authorization>]>([
+    ['ends in exactly 6 s', { validBefore: BigInt(NOW_S + 6) }],
+    ['began a second ago', { validAfter: BigInt(NOW_S - 1) }],
+    ['never ends', { validAfter: 0n, validBefore: 2n ** 256n - 1n }],
+  ])('window %s: valid', async (_name, changes) => {
+    expect((await judge({ payload: await payment(changes) })).verdict).toBe('valid')
+  })
+
+  test.each<[string, Partial<Authorization>, string]>([
+    ['over-payment', { value: 10_001n }, 'invalid_exact_evm_payload_authorization_value'],
+    ['under-payment', { value: 9_999n }, 'invalid_exact_evm_payload_authorization_value'],
+    ['zero', { value: 0n }, 'invalid_exact_evm_payload_authorization_value'],
+    ['other recipient', { to: payer.address }, 'invalid_exact_evm_payload_recipient_mismatch'],
+    [
+      'expired',
+      { validBefore: BigInt(NOW_S - 1) },
+      'invalid_exact_evm_payload_authorization_valid_before',
+    ],
+    [
+      'expires in 5 s',
+      { validBefore: BigInt(NOW_S + 5) },
+      'invalid_exact_evm_payload_authorization_valid_before',
+    ],
+    [
+      'not yet valid',
+      { validAfter: BigInt(NOW_S + 1) },
+      'invalid_exact_evm_payload_authorization_valid_after',
+    ],
+    [
+      'valid from this second on',
+      { validAfter: BigInt(NOW_S) },
+      'invalid_exact_evm_payload_authorization_valid_after',
+    ],
+  ])('%s', async (_name, changes, reason) => {
+    const verdict = await judge({ payload: await payment(changes) })
+    expect(verdict).toEqual({ verdict: 'invalid', reason: reason as never })
+  })
+
+  test.each<[string, Partial<PaymentPayload>, Partial<PaymentRequirements>, string]>([
+    ['version 2', { x402Version: 2 }, {}, 'invalid_x402_version'],
+    ['scheme upto', { scheme: 'upto' }, {}, 'unsupported_scheme'],
+    ['requirement of another scheme', {}, { scheme: 'upto' }, 'unsupported_scheme'],
+    ['payload of another network', { network: 'base' }, {}, 'invalid_network'],
+    ['requirement of another network', {}, { network: 'base' }, 'invalid_network'],
+    ['both of an unknown network', { network: 'sei' }, { network: 'sei' }, 'invalid_network'],
+    [
+      'network of the prototype',
+      { network: 'toString' },
+      { network: 'toString' },
+      'invalid_network',
+    ],
+    ['CAIP-2 name', { network: 'eip155:84532' }, { network: 'eip155:84532' }, 'invalid_network'],
+    ['another token', {}, { asset: payTo }, 'invalid_payment_requirements'],
+    ['zero price', {}, { maxAmountRequired: '0' }, 'invalid_exact_evm_payload_authorization_value'],
+  ])('%s', async (_name, payload, changes, reason) => {
+    const verdict = await judge({
+      payload: { ...(await payment()), ...payload },
+      requirement: changes,
+    })
+    expect(verdict).toEqual({ verdict: 'invalid', reason: reason as never })
+  })
+
+  test('paying oneself moves nothing', async () => {
+    const verdict = await judge({
+      payload: await payment({ to: payer.address }),
+      requirement: { payTo: payer.address },
+    })
+    expect(verdict).toEqual({ verdict: 'invalid', reason: 'invalid_payment' })
+  })
+
+  test('the name in a requirement does not reach the domain', async () => {
+    const wrong = { ...SEPOLIA, eip712Name: 'USD Coin' }
+    const verdict = await judge({
+      payload: await payment({}, wrong),
+      requirement: { extra: { name: 'USD Coin', version: '2' } },
+    })
+    expect(verdict).toMatchObject({ reasonWithoutCode: 'invalid_exact_evm_payload_signature' })
+  })
+
+  const wrongDomains: [string, UsdcNetwork][] = [
+    ['wrong name', { ...SEPOLIA, eip712Name: 'USD Coin' }],
+    ['wrong version', { ...SEPOLIA, eip712Version: '1' }],
+    ['wrong chain', { ...SEPOLIA, chainId: 8453 }],
+    ['wrong contract', { ...SEPOLIA, usdcAddress: payTo }],
+  ]
+  test.each(wrongDomains)(
+    'signed for the %s: only a contract could accept it',
+    async (_n, domain) => {
+      expect(await judge({ payload: await payment({}, domain) })).toMatchObject({
+        verdict: 'contract',
+        erc6492: null,
+        reasonWithoutCode: 'invalid_exact_evm_payload_signature',
+      })
+    },
+  )
+
+  const signatures: [string, (signature: Hex) => Hex, string][] = [
+    ['high s', highS, 'invalid_exact_evm_payload_signature'],
+    [
+      'v 29',
+      (signature) => `${signature.slice(0, -2)}1d` as Hex,
+      'invalid_exact_evm_payload_signature',
+    ],
+    ['65 zero bytes', () => `0x${'00'.repeat(65)}`, 'invalid_exact_evm_payload_signature'],
+    [
+      'r above the field',
+      () => `0x${'ff'.repeat(32)}${'01'.repeat(32)}1b`,
+      'invalid_exact_evm_payload_signature',
+    ],
+    [
+      'flipped bit',
+      (signature) => pack(split(signature).r ^ 1n, split(signature).s, split(signature).v),
+      'invalid_exact_evm_payload_signature',
+    ],
+    [
+      '65 bytes and one',
+      (signature) => `${signature}00`,
+      'invalid_exact_evm_payload_undeployed_smart_wallet',
+    ],
+    [
+      'two owners',
+      (signature) => concatHex([signature, signature]),
+      'invalid_exact_evm_payload_undeployed_smart_wallet',
+    ],
+    [
+      'ERC-6492',
+      (signature) =>
+        concatHex([
+          encodeAbiParameters(
+            [{ type: 'address' }, { type: 'bytes' }, { type: 'bytes' }],
+            [payTo, '0x01', signature],
+          ),
+          MAGIC,
+        ]),
+      'eip6492_factory_not_allowed',
+    ],
+  ]
+  test.each(signatures)('%s: only a contract could accept it', async (_name, change, reason) => {
+    const payload = await payment()
+    const verdict = await judge({
+      payload: withSignature(payload, change(payload.payload.signature)),
+    })
+    expect(verdict).toMatchObject({ verdict: 'contract', reasonWithoutCode: reason })
+  })
+
+  test('an ERC-6492 signature comes out unwrapped, with its factory', async () => {
+    const payload = await payment()
+    const inner = payload.payload.signature
+    const change = signatures.at(-1)?.[1]
+    const verdict = await judge({ payload: withSignature(payload, change?.(inner) ?? '0x') })
+    expect(verdict).toMatchObject({
+      signature: inner,
+      erc6492: { factory: payTo, factoryData: '0x01', signature: inner },
+    })
+  })
+
+  test.each<[string, (signature: Hex) => Hex]>([
+    ['empty', () => '0x'],
+    ['short', () => '0x1234'],
+    [
+      '64 bytes of another payer',
+      (signature) => compact(highS(highS(signature))).replace(/..$/, '00') as Hex,
+    ],
+    ['ERC-6492 garbage', (signature) => concatHex([signature, MAGIC])],
+  ])('%s: nobody can accept it', async (_name, change) => {
+    const payload = await payment()
+    const verdict = await judge({
+      payload: withSignature(payload, change(payload.payload.signature)),
+    })
+    expect(verdict).toEqual({ verdict: 'invalid', reason: 'invalid_exact_evm_payload_signature' })
+  })
+
+  test('the signature of another key is not accepted', async () => {
+    const stranger = privateKeyToAccount(`0x${'42'.repeat(32)}`)
+    const payload = await payment()
+    const signature = await stranger.signTypedData(authorizationTypedData(authorization, SEPOLIA))
+    expect((await judge({ payload: withSignature(payload, signature) })).verdict).toBe('contract')
+  })
+})

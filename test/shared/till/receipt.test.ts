@@ -1,0 +1,195 @@
+import { describe, expect, test } from 'bun:test'
+import { createPublicKey, verify as nodeVerify } from 'node:crypto'
+import { compactVerify, createLocalJWKSet } from 'jose'
+import { canonicalJson } from '../../../shared/canonicalJson.ts'
+import {
+  type ReceiptBody,
+  receiptSchema,
+  receiptText,
+  signReceipt,
+  verifyReceipt,
+} from '../../../shared/till/receipt.ts'
+import {
+  didWeb,
+  receiptDidDocument,
+  receiptJwks,
+  receiptKey,
+} from '../../../shared/till/receiptKey.ts'
+
+const DID = 'did:web:till.example.com'
+const seed = (byte: number) => new Uint8Array(32).fill(byte)
+const signing = receiptKey({ seed: seed(1), did: DID })
+const retired = receiptKey({ seed: seed(2), did: DID })
+const stranger = receiptKey({ seed: seed(3), did: DID })
+const trustedKeys = [signing, retired]
+
+const body: ReceiptBody = {
+  version: 1,
+  paymentId: 'pay_1',
+  paymentInId: 'pay_1',
+  endpointId: 'se_1',
+  projectId: 'prj_1',
+  identityId: 'prj_1',
+  payerAddress: '0x70997970C51812dc3A010C7d01b50e0d17dc79C8',
+  recipientAddress: '0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC',
+  amountUsdcRaw: '10000',
+  network: 'base-sepolia',
+  resource: 'https://api.example.com/ü',
+  txHash: `0x${'ab'.repeat(32)}`,
+  timestamp: '2026-01-02T03:04:05.678Z',
+}
+const receipt = signReceipt({ body, key: signing })
+
+describe('receiptKey', () => {
+  test('RFC 8037 appendix A: public key and thumbprint', () => {
+    const key = receiptKey({
+      seed: Buffer.from('nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A', 'base64url'),
+      did: DID,
+    })
+    expect(key.jwk.x).toBe('11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo')
+    expect(key.kid).toBe(`${DID}#kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k`)
+  })
+
+  test('W3C did:key, Ed25519 test vectors: multibase', () => {
+    const key = receiptKey({ seed: new Uint8Array(32), did: DID })
+    expect(key.publicKeyMultibase).toBe('z6MkiTBz1ymuepAQ4HEHYSF1H8quG5GLVVQR3djdX3mDooWp')
+  })
+
+  test.each([0, 31, 33, 64])('refuses a seed of %p bytes', (length) => {
+    expect(() => receiptKey({ seed: new Uint8Array(length), did: DID })).toThrow(RangeError)
+  })
+
+  test.each([
+    ['https://till.example.com', 'did:web:till.example.com'],
+    ['https://till.example.com/', 'did:web:till.example.com'],
+    ['https://till.example.com:8443', 'did:web:till.example.com%3A8443'],
+    ['http://127.0.0.1:3000', 'did:web:127.0.0.1%3A3000'],
+    ['https://example.com/a/b/', 'did:web:example.com:a:b'],
+  ])('did:web of %s', (baseUrl, did) => {
+    expect(didWeb(baseUrl)).toBe(did)
+  })
+})
+
+describe('published documents', () => {
+  test('hold every key, the signing one first, and no secret', () => {
+    const keys = [signing, retired]
+    const jwks = receiptJwks(keys)
+    expect(jwks.keys.map(({ kid }) => kid)).toEqual([signing.kid, retired.kid])
+    expect(jwks.keys[0]).toEqual({ ...signing.jwk, kid: signing.kid, use: 'sig', alg: 'EdDSA' })
+    const document = receiptDidDocument(keys)
+    expect(document.id).toBe(DID)
+    expect(document.assertionMethod).toEqual([signing.kid, retired.kid])
+    expect(document.verificationMethod[1]).toEqual({
+      id: retired.kid,
+      type: 'JsonWebKey2020',
+      controller: DID,
+      publicKeyJwk: retired.jwk,
+    })
+    const text = JSON.stringify([jwks, document])
+    for (const key of keys) {
+      expect(text).not.toContain(Buffer.from(key.seed).toString('base64url'))
+      expect(text).not.toContain('"d"')
+    }
+  })
+
+  test('a document of no keys is refused', () => {
+    expect(() => receiptDidDocument([])).toThrow(RangeError)
+  })
+})
+
+describe('signReceipt', () => {
+  test('has the members of the contract', () => {
+    expect(receipt).toEqual({
+      body,
+      signature: expect.any(String),
+      alg: 'Ed25519',
+      publicKeyHex: signing.publicKeyHex,
+      publicKey: signing.publicKeyMultibase,
+      did: DID,
+      jws: expect.any(String),
+    })
+    expect(receiptSchema.parse(JSON.parse(receiptText(receipt)))).toEqual(receipt)
+  })
+
+  test('node:crypto accepts the signature over the canonical body', () => {
+    const key = createPublicKey({ key: signing.jwk, format: 'jwk' })
+    const signature = Buffer.from(receipt.signature, 'base64')
+    expect(nodeVerify(null, Buffer.from(canonicalJson(body)), key, signature)).toBe(true)
+  })
+
+  test('jose accepts the JWS by the key set, and its payload is an offer-receipt', async () => {
+    const keySet = createLocalJWKSet(receiptJwks([retired, signing]))
+    const { payload, protectedHeader } = await compactVerify(receipt.jws, keySet)
+    expect(protectedHeader).toEqual({ alg: 'EdDSA', kid: signing.kid })
+    expect(JSON.parse(new TextDecoder().decode(payload))).toEqual({
+      version: 1,
+      type: 'payment',
+      network: 'eip155:84532',
+      resourceUrl: body.resource,
+      payer: body.payerAddress,
+      issuedAt: 1767323045,
+      transaction: body.txHash,
+      paymentId: 'pay_1',
+      payTo: body.recipientAddress,
+      amount: '10000',
+      asset: '0x036CbD53842c5426634e7929541eC2318f3dCF7e',
+    })
+  })
+
+  test('the same payment gives the same bytes', () => {
+    const shuffled = Object.fromEntries(Object.entries(body).toReversed()) as ReceiptBody
+    expect(receiptText(signReceipt({ body: shuffled, key: signing }))).toBe(receiptText(receipt))
+  })
+
+  test.each<[string, object]>([
+    ['an amount with a point', { amountUsdcRaw: '0.01' }],
+    ['a time without milliseconds', { timestamp: '2026-01-02T03:04:05Z' }],
+    ['another member', { note: 'x' }],
+    ['an unknown network', { network: 'sei' }],
+  ])('refuses %s', (_name, changes) => {
+    expect(() => signReceipt({ body: { ...body, ...changes }, key: signing })).toThrow()
+  })
+})
+
+describe('verifyReceipt', () => {
+  test('accepts receipts of every published key, also after rotation', () => {
+    const old = signReceipt({ body: { ...body, endpointId: null }, key: retired })
+    expect(verifyReceipt({ receipt: old, trustedKeys })).toEqual({ ok: true, body: old.body })
+    expect(verifyReceipt({ receipt: JSON.parse(receiptText(receipt)), trustedKeys })).toEqual({
+      ok: true,
+      body,
+    })
+  })
+
+  const other = signReceipt({ body: { ...body, paymentId: 'pay_2' }, key: signing })
+  const forged = signReceipt({ body, key: stranger })
+  test.each<[string, unknown, string]>([
+    ['null', null, 'malformed'],
+    ['a list', [], 'malformed'],
+    ['another member in the body', { ...receipt, body: { ...body, x: 1 } }, 'malformed'],
+    ['another algorithm', { ...receipt, alg: 'none' }, 'malformed'],
+    ['a key of no issuer', forged, 'unknown_key'],
+    [
+      'a stranger under our key',
+      { ...forged, publicKeyHex: signing.publicKeyHex },
+      'bad_signature',
+    ],
+    ['another amount', { ...receipt, body: { ...body, amountUsdcRaw: '1' } }, 'bad_signature'],
+    [
+      'the signature of another payment',
+      { ...receipt, signature: other.signature },
+      'bad_signature',
+    ],
+    ['no signature', { ...receipt, signature: '' }, 'bad_signature'],
+    ['the JWS of another payment', { ...receipt, jws: other.jws }, 'jws_mismatch'],
+    ['the JWS of a stranger', { ...receipt, jws: forged.jws }, 'jws_mismatch'],
+    ['a cut JWS', { ...receipt, jws: receipt.jws.slice(0, -4) }, 'jws_mismatch'],
+    ['an empty JWS', { ...receipt, jws: '' }, 'jws_mismatch'],
+    ['a JWS of four parts', { ...receipt, jws: `${receipt.jws}.x` }, 'jws_mismatch'],
+  ])('refuses %s', (_name, value, reason) => {
+    expect(verifyReceipt({ receipt: value, trustedKeys })).toEqual({
+      ok: false,
+      reason: reason as never,
+    })
+  })
+})

@@ -1,0 +1,86 @@
+import { describe, expect, test } from 'bun:test'
+import { parseResourceUrl, ResourceUrlError } from '../../../shared/till/resourceUrl.ts'
+
+const key = (text: string) => parseResourceUrl(text).matchKey
+
+describe('parseResourceUrl', () => {
+  test.each([
+    ['https://api.example.com/a', 'https://api.example.com/a'],
+    ['HTTPS://API.Example.COM/a', 'https://api.example.com/a'],
+    ['https://api.example.com:443/a', 'https://api.example.com/a'],
+    ['http://api.example.com:80/a', 'http://api.example.com/a'],
+    ['http://api.example.com:443/a', 'http://api.example.com:443/a'],
+    ['https://api.example.com:8443/a', 'https://api.example.com:8443/a'],
+    ['https://api.example.com/a?x=1&y=2', 'https://api.example.com/a'],
+    ['https://api.example.com/a#part', 'https://api.example.com/a'],
+    ['https://api.example.com', 'https://api.example.com/'],
+    ['https://api.example.com?x', 'https://api.example.com/'],
+    ['https://api.example.com/a/', 'https://api.example.com/a/'],
+    ['https://api.example.com/A%2fb', 'https://api.example.com/A%2fb'],
+    ['https://bücher.example/a', 'https://xn--bcher-kva.example/a'],
+    ['https://api.example.com/é', 'https://api.example.com/%C3%A9'],
+    ['http://127.1/a', 'http://127.0.0.1/a'],
+    ['http://[::0001]:3000/a', 'http://[::1]:3000/a'],
+    ['http://localhost:4021/weather', 'http://localhost:4021/weather'],
+  ])('%s', (text, url) => {
+    expect(parseResourceUrl(text).url).toBe(url)
+  })
+
+  test('what sellers send matches what they registered', () => {
+    const registered = key('https://api.example.com/v1/joke')
+    for (const sent of [
+      'https://api.example.com/v1/joke?lang=en',
+      'https://API.example.com/v1/joke',
+      'https://api.example.com:443/v1/joke#x',
+      // Behind a TLS proxy, req.protocol says http.
+      'http://api.example.com/v1/joke',
+    ]) {
+      expect(key(sent)).toBe(registered)
+    }
+  })
+
+  test('another host, port or path is another resource', () => {
+    const keys = [
+      'https://api.example.com/v1/joke',
+      'https://api.example.com/v1/joke/',
+      'https://api.example.com/v1/Joke',
+      'https://api.example.com/v1/jok%65',
+      'https://api.example.com/v1//joke',
+      'https://api.example.com/v1',
+      'https://api.example.com:8443/v1/joke',
+      'https://api.example.com:80/v1/joke',
+      'https://api.example.com.evil.test/v1/joke',
+      'https://example.com/v1/joke',
+    ].map(key)
+    expect(new Set(keys).size).toBe(keys.length)
+  })
+
+  test.each([
+    ['', /absolute/],
+    ['/a', /absolute/],
+    ['api.example.com/a', /absolute/],
+    ['//api.example.com/a', /absolute/],
+    ['https:api.example.com/a', /absolute/],
+    ['ftp://api.example.com/a', /absolute/],
+    ['mcp://tool/joke', /absolute/],
+    ['javascript:alert(1)', /absolute/],
+    ['file:///etc/passwd', /absolute/],
+    ['https://', /valid/],
+    ['https://:80/', /valid/],
+    ['https://[::1/a', /valid/],
+    ['https://a.b:99999/', /valid/],
+    ['https://a%00b/', /valid/],
+    ['https://user@api.example.com/a', /user/],
+    ['https://:secret@api.example.com/a', /user/],
+    [' https://api.example.com/a', /blanks/],
+    ['https://api.example.com/a b', /blanks/],
+    ['https://api.example.com/a\n', /blanks/],
+    ['https://api.ex\tample.com/a', /blanks/],
+    ['https://api.example.com\\a', /backslash/],
+    [`https://api.example.com/${'a'.repeat(2048)}`, /2048/],
+    [`https://api.example.com/${'é'.repeat(1000)}`, /2048/],
+  ])('refuses %p', (text, message) => {
+    expect(() => parseResourceUrl(text)).toThrow(message)
+    expect(() => parseResourceUrl(text)).toThrow(ResourceUrlError)
+  })
+})

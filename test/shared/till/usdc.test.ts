@@ -1,0 +1,101 @@
+import { describe, expect, test } from 'bun:test'
+import { getAddress } from 'viem'
+import {
+  formatUsdc,
+  parseUsdc,
+  USDC_AMOUNT_PATTERN,
+  USDC_NETWORKS,
+  UsdcAmountError,
+  usdcNetwork,
+  usdcNetworkOfChainId,
+} from '../../../shared/till/usdc.ts'
+
+describe('parseUsdc', () => {
+  test.each([
+    ['0.01', 10_000n],
+    ['1', 1_000_000n],
+    ['1.0', 1_000_000n],
+    ['0.000001', 1n],
+    // 4.02 * 1e6 is 4019999.9999999995 as a float (coinbase/x402 #795).
+    ['4.02', 4_020_000n],
+    ['1.1', 1_100_000n],
+    ['9007199254.740993', 9_007_199_254_740_993n],
+    ['999999999999.999999', 999_999_999_999_999_999n],
+  ])('%s', (amount, atomic) => {
+    expect(parseUsdc(amount)).toBe(atomic)
+    expect(USDC_AMOUNT_PATTERN.test(amount)).toBe(true)
+  })
+
+  test.each([
+    '',
+    '0',
+    '0.0',
+    '0.000000',
+    '-1',
+    '+1',
+    '01',
+    '00.1',
+    '.5',
+    '1.',
+    '1.0000001',
+    '1e-7',
+    '1E3',
+    '1,5',
+    '1 000',
+    ' 1',
+    '1\n',
+    '0x10',
+    '١',
+    'NaN',
+    'Infinity',
+    '$1',
+    '1000000000000',
+    '9'.repeat(65),
+    '9'.repeat(1_000_000),
+  ])('refuses %p', (amount) => {
+    expect(() => parseUsdc(amount)).toThrow(UsdcAmountError)
+  })
+})
+
+describe('formatUsdc', () => {
+  test.each([
+    [0n, '0'],
+    [1n, '0.000001'],
+    [10_000n, '0.01'],
+    [1_000_000n, '1'],
+    [1_100_000n, '1.1'],
+    [10n ** 24n + 1n, '1000000000000000000.000001'],
+  ])('%s', (atomic, text) => {
+    expect(formatUsdc(atomic)).toBe(text)
+  })
+
+  test('is undone by parseUsdc', () => {
+    for (let exponent = 0n; exponent < 18n; exponent++) {
+      for (const atomic of [10n ** exponent, 10n ** (exponent + 1n) - 1n, 7n * 10n ** exponent]) {
+        expect(parseUsdc(formatUsdc(atomic))).toBe(atomic)
+      }
+    }
+  })
+
+  test('refuses a negative amount', () => {
+    expect(() => formatUsdc(-1n)).toThrow(RangeError)
+  })
+})
+
+describe('networks', () => {
+  test('are found by name and chain id, and by nothing else', () => {
+    expect(usdcNetwork('base')?.chainId).toBe(8453)
+    expect(usdcNetworkOfChainId(84532)?.network).toBe('base-sepolia')
+    for (const name of ['eip155:8453', 'Base', '', 'constructor', '__proto__', 'toString']) {
+      expect(usdcNetwork(name)).toBeUndefined()
+    }
+    expect(usdcNetworkOfChainId(1)).toBeUndefined()
+  })
+
+  test('addresses are checksummed: v1 clients compare them as strings', () => {
+    for (const { usdcAddress, chainId, caip2 } of Object.values(USDC_NETWORKS)) {
+      expect(getAddress(usdcAddress.toLowerCase())).toBe(usdcAddress)
+      expect(caip2).toBe(`eip155:${chainId}`)
+    }
+  })
+})

@@ -1,0 +1,121 @@
+import { expect, test } from 'bun:test'
+import { randomBytes } from 'node:crypto'
+import { Secret } from 'otpauth'
+import { parseTotpSecret, TotpSecretError, totpCode } from '../../../shared/vault/totp.ts'
+import { totpByTheBook } from '../../support/hotp.ts'
+
+const base32 = (bytes: Uint8Array) =>
+  new Secret({ buffer: Uint8Array.from(bytes).buffer as ArrayBuffer }).base32
+const uri = (secret: string, parameters = '') =>
+  `otpauth://totp/ACME%20Co:ada@example.com?secret=${secret}&issuer=ACME%20Co${parameters}`
+const codeOf = (text: string, nowS: number) => totpCode(parseTotpSecret(text), nowS * 1000).code
+
+/** RFC 6238 Appendix B; the seeds as erratum 2866 has them: as long as the hash. */
+const SEED = '1234567890'.repeat(7)
+const KEYS = { SHA1: SEED.slice(0, 20), SHA256: SEED.slice(0, 32), SHA512: SEED.slice(0, 64) }
+const VECTORS: [number, string, string, string][] = [
+  [59, '94287082', '46119246', '90693936'],
+  [1111111109, '07081804', '68084774', '25091201'],
+  [1111111111, '14050471', '67062674', '99943326'],
+  [1234567890, '89005924', '91819424', '93441116'],
+  [2000000000, '69279037', '90698825', '38618901'],
+  [20000000000, '65353130', '77737706', '47863826'],
+]
+
+test('the vectors of RFC 6238, with 8 and 6 digits, every 30 and 60 seconds', () => {
+  for (const [nowS, ...codes] of VECTORS) {
+    for (const [n, [algorithm, seed]] of Object.entries(KEYS).entries()) {
+      const secret = base32(Buffer.from(seed))
+      for (const [digits, code] of [
+        [8, codes[n]!],
+        // Fewer digits are the last of more (RFC 4226 §5.3).
+        [6, codes[n]!.slice(-6)],
+        [7, codes[n]!.slice(-7)],
+      ] as const) {
+        const text = uri(secret, `&algorithm=${algorithm}&digits=${digits}`)
+        expect([algorithm, nowS, codeOf(text, nowS)]).toEqual([algorithm, nowS, code])
+        // Twice the period at twice the time is the same step.
+        expect(codeOf(`${text}&period=60`, nowS * 2)).toBe(code)
+      }
+    }
+  }
+})
+
+test('random secrets, times and parameters against the words of the standard', () => {
+  for (let n = 0; n < 500; n++) {
+    const key = randomBytes(1 + (n % 70))
+    const nowMs = Math.floor(Math.random() * 2 ** 41)
+    const algorithm = ['SHA1', 'SHA256', 'SHA512'][n % 3]!
+    const digits = 6 + (n % 3)
+    const periodS = [30, 60, 1, 45][n % 4]!
+    const text = uri(base32(key), `&algorithm=${algorithm}&digits=${digits}&period=${periodS}`)
+    expect(totpCode(parseTotpSecret(text), nowMs).code).toBe(
+      totpByTheBook(key, nowMs, { algorithm: algorithm.toLowerCase(), digits, periodS }),
+    )
+  }
+})
+
+test('remaining counts down to 1, never to 0', () => {
+  const key = parseTotpSecret('JBSWY3DPEHPK3PXP')
+  const remaining = [0, 999, 1_000, 28_999, 29_000, 29_999, 30_000].map(
+    (nowMs) => totpCode(key, nowMs).remainingS,
+  )
+  expect(remaining).toEqual([30, 30, 29, 2, 1, 1, 30])
+})
+
+test('one secret in the forms that people have it in', () => {
+  const expected = codeOf('JBSWY3DPEHPK3PXP', 59)
+  for (const text of [
+    'jbswy3dpehpk3pxp',
+    ' JBSW Y3DP ehpk 3pxp ',
+    'JBSW-Y3DP-EHPK-3PXP',
+    'JBSWY3DPEHPK3PXP======',
+    'JBSWY3DP\nEHPK3PXP',
+    uri('JBSWY3DPEHPK3PXP'),
+    uri('jbsw%20y3dp%20ehpk%203pxp'),
+    uri('JBSW+Y3DP+EHPK+3PXP'),
+    'OTPAUTH://TOTP/x?SECRET=JBSWY3DPEHPK3PXP&Digits=6&ALGORITHM=sha1',
+    'otpauth://totp/?secret=JBSWY3DPEHPK3PXP',
+    uri('JBSWY3DPEHPK3PXP', '&image=https%3A%2F%2Fx%2Fy.png&algorithm=SHA-1'),
+  ]) {
+    expect([text, codeOf(text, 59)]).toEqual([text, expected])
+  }
+})
+
+test('what is no secret is refused in words that quote none of it', () => {
+  for (const text of [
+    '',
+    '   ',
+    '====',
+    'A',
+    'JBSWY3DPEHPK3PX1',
+    'JBSWY3DPEHPK3PX0!',
+    'JBSW=Y3DP',
+    'п',
+    'A'.repeat(5_000),
+    'otpauth://',
+    'otpauth://totp/x',
+    'otpauth://hotp/x?secret=JBSWY3DPEHPK3PXP&counter=1',
+    'https://totp/x?secret=JBSWY3DPEHPK3PXP',
+    uri('JBSWY3DP0'),
+    ...['digits=5', 'digits=9', 'digits=six', 'digits=-6', 'digits=6.0', 'digits='].map((p) =>
+      uri('JBSWY3DPEHPK3PXP', `&${p}`),
+    ),
+    ...['period=0', 'period=3601', 'period=-30', 'period=1e2'].map((p) =>
+      uri('JBSWY3DPEHPK3PXP', `&${p}`),
+    ),
+    ...['algorithm=MD5', 'algorithm=', 'algorithm=__proto__', 'algorithm=SHA3-256'].map((p) =>
+      uri('JBSWY3DPEHPK3PXP', `&${p}`),
+    ),
+  ]) {
+    let message = ''
+    try {
+      parseTotpSecret(text)
+    } catch (error) {
+      expect(error).toBeInstanceOf(TotpSecretError)
+      message = (error as Error).message
+    }
+    expect([text, message]).toEqual([text, expect.stringMatching(/^(be|name|have) /)])
+    expect(message).not.toContain('JBSW')
+  }
+})

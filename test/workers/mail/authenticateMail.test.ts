@@ -1,0 +1,185 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { generateKeyPairSync } from 'node:crypto'
+import { dkimSign } from 'mailauth/lib/dkim/sign'
+import { authenticateMail } from '../../../workers/mail/authenticateMail.ts'
+import { dnsError, fakeLookUp, type Zone } from '../../support/fakeLookUp.ts'
+import {
+  type Agent,
+  messagePath,
+  startTestService,
+  type TestService,
+} from '../../support/service.ts'
+import { deliverRaw } from '../../support/smtpTalk.ts'
+import { waitFor } from '../../support/waitFor.ts'
+
+const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+const dkimRecord = `v=DKIM1; k=rsa; p=${publicKey.export({ type: 'spki', format: 'der' }).toString('base64')}`
+
+const ZONE: Zone = {
+  'honest.test TXT': [['v=spf1 ip4:127.0.0.1 -all']],
+  's1._domainkey.honest.test TXT': [[dkimRecord.slice(0, 200), dkimRecord.slice(200)]],
+  '_dmarc.honest.test TXT': [['v=DMARC1; p=reject']],
+  // Mail of this domain comes from elsewhere.
+  'victim.test TXT': [['v=spf1 ip4:192.0.2.1 -all']],
+  '_dmarc.victim.test TXT': [['v=DMARC1; p=none']],
+  'soft.test TXT': [['v=spf1 ~all']],
+  'away.test TXT': dnsError('ETIMEOUT'),
+  '_dmarc.away.test TXT': dnsError('ETIMEOUT'),
+  'endless.test TXT': [['v=spf1 include:endless.test -all']],
+}
+
+let service: TestService
+let agent: Agent
+beforeAll(async () => {
+  service = await startTestService({ lookUp: fakeLookUp(ZONE) })
+  agent = await service.newAgent()
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+let mails = 0
+
+/** A message as it is written, with CRLF. */
+const write = (from: string, headers = '', body = 'Hello there.') =>
+  `From: ${from}\r\nTo: ${agent.address}\r\nSubject: Test\r\nMessage-ID: <${++mails}@x.test>\r\n${headers}\r\n${body}\r\n`
+
+const signed = async (message: string, domain = 'honest.test'): Promise<string> => {
+  const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
+  const key = { signingDomain: domain, selector: 's1', privateKey: pem }
+  const { signatures } = await dkimSign(message, { ...key, signatureData: [key] })
+  return signatures + message
+}
+
+/** Delivers it from this envelope and reads what became of it. */
+async function receive(message: string, sender: string) {
+  const id = /Message-ID: (<[^>]+>)/.exec(message)![1]!
+  await deliverRaw(service.smtp!.port, agent.address, message, { sender })
+  const { authentication, labels } = await waitFor('the message', async () => {
+    const { status, body } = await agent.get(messagePath(id))
+    return status === 200 ? body : null
+  })
+  return { ...authentication, labelled: labels.includes('unauthenticated') }
+}
+
+test('a signed message from its own host passes everything', async () => {
+  expect(await receive(await signed(write('Ada <ada@honest.test>')), 'ada@honest.test')).toEqual({
+    spf: 'pass',
+    dkim: 'pass',
+    dmarc: 'pass',
+    arc: 'none',
+    internal: false,
+    labelled: false,
+  })
+})
+
+test('a body that was changed on the way breaks the signature; the host still vouches', async () => {
+  const message = (await signed(write('ada@honest.test'))).replace('Hello', 'Jello')
+  expect(await receive(message, 'ada@honest.test')).toMatchObject({
+    spf: 'pass',
+    dkim: 'neutral',
+    dmarc: 'pass',
+    labelled: false,
+  })
+})
+
+test('a forwarder breaks SPF; the signature still vouches', async () => {
+  expect(await receive(await signed(write('ada@honest.test')), 'list@victim.test')).toMatchObject({
+    spf: 'fail',
+    dkim: 'pass',
+    dmarc: 'pass',
+    labelled: false,
+  })
+})
+
+test('a forged From fails DMARC and is labelled, whatever the envelope and other signatures say', async () => {
+  for (const message of [write('boss@victim.test'), await signed(write('boss@victim.test'))]) {
+    expect(await receive(message, 'ada@honest.test')).toMatchObject({
+      dmarc: 'fail',
+      labelled: true,
+    })
+  }
+})
+
+test('a domain that says nothing is none, and believed as little as before', async () => {
+  expect(await receive(write('x@nowhere.test'), 'x@nowhere.test')).toEqual({
+    spf: 'none',
+    dkim: 'none',
+    dmarc: 'none',
+    arc: 'none',
+    internal: false,
+    labelled: false,
+  })
+  expect(await receive(write('x@soft.test'), 'x@soft.test')).toMatchObject({
+    spf: 'softfail',
+    dmarc: 'none',
+  })
+})
+
+test('a DNS that is away loses no mail', async () => {
+  expect(await receive(write('x@away.test'), 'x@away.test')).toMatchObject({
+    spf: 'temperror',
+    dmarc: 'temperror',
+    labelled: false,
+  })
+})
+
+test('an SPF record that never ends is an error of its owner', async () => {
+  expect(await receive(write('x@endless.test'), 'x@endless.test')).toMatchObject({
+    spf: 'permerror',
+  })
+})
+
+test('a stranger who writes as one of our own inboxes is labelled', async () => {
+  const colleague = await service.newAgent()
+  expect(await receive(write(colleague.address), 'x@nowhere.test')).toMatchObject({
+    labelled: true,
+  })
+})
+
+test('mail between two inboxes of the service is internal', async () => {
+  const colleague = await service.newAgent()
+  await colleague.post('/v0/messages/send', {
+    to: [agent.address],
+    subject: 'Between us',
+    text: 'Hello',
+  })
+  const found = await waitFor('the message', async () => {
+    const { body } = await agent.get('/v0/messages?subject=between+us')
+    return body.count === 1 ? body.messages[0] : null
+  })
+  const { body } = await agent.get(messagePath(found.messageId))
+  expect(body.authentication).toEqual({
+    spf: 'none',
+    dkim: 'none',
+    dmarc: 'none',
+    arc: 'none',
+    internal: true,
+  })
+  expect(body.labels).not.toContain('unauthenticated')
+})
+
+test('thousands of signatures cost no more than ten', async () => {
+  const asked: string[] = []
+  const headers = Array.from(
+    { length: 2_000 },
+    (_, n) =>
+      `DKIM-Signature: v=1; a=rsa-sha256; c=relaxed/relaxed; d=d${n}.test; s=s; h=from; bh=x; b=x`,
+  ).join('\r\n')
+  const bytes = Buffer.from(write('x@nowhere.test', `${headers}\r\n`))
+  const arrival = {
+    id: '1',
+    projectId: 'p',
+    inboxAddress: agent.address,
+    rawId: '1',
+    receivedAt: new Date(),
+  }
+  const dns = fakeLookUp()
+  const counting: typeof dns = (name, type) => {
+    asked.push(name)
+    return dns(name, type)
+  }
+  await authenticateMail(
+    { ...arrival, bytes, envelopeFrom: 'x@nowhere.test', remoteIp: '127.0.0.1', helo: 'x' },
+    { lookUp: counting, ownHost: 'mail.test' },
+  )
+  expect(asked.filter((name) => name.includes('_domainkey')).length).toBeLessThanOrEqual(10)
+})

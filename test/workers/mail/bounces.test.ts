@@ -1,0 +1,278 @@
+import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
+import {
+  type BounceOf,
+  exchangeBounce,
+  eximBounce,
+  gmailBounce,
+  qmailBounce,
+  standardBounce,
+} from '../../support/bounceMails.ts'
+import { hurry, sendMail, sunkAt, untilStatus } from '../../support/outbound.ts'
+import {
+  type Agent,
+  messagePath,
+  startTestService,
+  type TestService,
+  waitForMessages,
+} from '../../support/service.ts'
+import { type Sink, startSink } from '../../support/sink.ts'
+import { deliverRaw } from '../../support/smtpTalk.ts'
+import { waitFor } from '../../support/waitFor.ts'
+
+let sink: Sink
+let service: TestService
+beforeAll(async () => {
+  sink = await startSink()
+  service = await startTestService({ env: { SMTP_RELAY_URL: sink.url } })
+})
+afterEach(() => {
+  sink.refuseRecipient = () => null
+})
+afterAll(async () => {
+  await service[Symbol.asyncDispose]()
+  await sink[Symbol.asyncDispose]()
+})
+
+/** A message that was handed over. */
+async function sent(agent: Agent, to: string[], more: object = {}) {
+  const message = await sendMail(agent, { to, ...more })
+  await sunkAt(sink, message.messageId)
+  await untilStatus(agent, message.messageId, 'sent')
+  return message
+}
+
+async function returnTo(agent: Agent, raw: string): Promise<void> {
+  const before = (await agent.get('/v0/messages?limit=100&labels=received')).body.count
+  expect(await deliverRaw(service.smtp!.port, agent.address, raw)).toStartWith('250')
+  await waitForMessages(agent, before + 1, '&labels=received')
+}
+
+const suppressed = async (agent: Agent) =>
+  (await agent.get('/v0/suppressions')).body.suppressions.map((one: any) => one.address)
+
+test('a bounce finds its message: status, label, conversation, suppression, event', async () => {
+  const agent = await service.newAgent()
+  const { messageId, threadId } = await sent(agent, ['Ada@example.com'])
+  const of: BounceOf = { messageId, recipient: 'ada@EXAMPLE.com', to: agent.address }
+  await returnTo(agent, standardBounce(of))
+  const message = (await agent.get(messagePath(messageId))).body
+  expect(message).toMatchObject({
+    deliveryStatus: 'bounced',
+    deliveryError: 'Ada@example.com: 550 5.1.1 <ada@EXAMPLE.com>: Recipient address rejected',
+    labels: ['sent', 'bounced'],
+  })
+  const { messages } = (await agent.get(`/v0/threads/${threadId}`)).body
+  expect(messages.map((one: any) => one.labels)).toEqual([
+    ['sent', 'bounced'],
+    ['received', 'unread'],
+  ])
+  const { suppressions, count } = (await agent.get('/v0/suppressions')).body
+  expect([suppressions, count]).toEqual([
+    [
+      {
+        address: 'ada@example.com',
+        reason: 'bounce',
+        detail: '550 5.1.1 <ada@EXAMPLE.com>: Recipient address rejected',
+        messageId,
+        createdAt: expect.stringMatching(/\.\d{3}Z$/),
+      },
+    ],
+    1,
+  ])
+  const { rows } = await service.database.pool.query(
+    `select type, data from events where project_id = $1 order by seq`,
+    [agent.project.id],
+  )
+  expect(rows.map((row) => row.type)).toEqual([
+    'message.sent',
+    'message.received',
+    'message.bounced',
+  ])
+  expect(rows[2].data).toMatchObject({ messageId, threadId, labels: ['sent', 'bounced'] })
+})
+
+test('so do those of qmail, Exim, Exchange and Gmail', async () => {
+  const agent = await service.newAgent()
+  for (const form of [qmailBounce, eximBounce, exchangeBounce, gmailBounce]) {
+    const recipient = `${form.name.toLowerCase()}@example.com`
+    const { messageId } = await sent(agent, [recipient])
+    await returnTo(agent, form({ messageId, recipient, to: agent.address }))
+    const { deliveryStatus } = (await agent.get(messagePath(messageId))).body
+    expect([form.name, deliveryStatus]).toEqual([form.name, 'bounced'])
+  }
+  expect(await suppressed(agent)).toHaveLength(4)
+})
+
+test('what is not for good suppresses nobody', async () => {
+  const agent = await service.newAgent()
+  const cases: [Partial<BounceOf>, string][] = [
+    [{ status: '4.4.7', said: '421 4.4.7 expired' }, 'bounced'],
+    [{ status: '5.7.1', said: '550 5.7.1 rejected by policy' }, 'bounced'],
+    [{ status: '5.3.4', said: '552 5.3.4 too big' }, 'bounced'],
+    [{ status: '4.4.1', action: 'delayed' }, 'sent'],
+  ]
+  for (const [n, [more, status]] of cases.entries()) {
+    const recipient = `a${n}@example.com`
+    const { messageId } = await sent(agent, [recipient])
+    await returnTo(agent, standardBounce({ messageId, recipient, to: agent.address, ...more }))
+    const message = (await agent.get(messagePath(messageId))).body
+    expect([more, message.deliveryStatus]).toEqual([more, status])
+  }
+  expect(await suppressed(agent)).toEqual([])
+})
+
+test('a bounce that names no message of this project, or none to that recipient, counts for nothing', async () => {
+  const [agent, other] = [await service.newAgent(), await service.newAgent()]
+  const own = await sent(agent, ['one@example.com', 'two@example.com'])
+  const theirs = await sent(other, ['victim@example.com'])
+  const to = agent.address
+  for (const forged of [
+    { messageId: '<never@mail.test>', recipient: 'one@example.com', to },
+    { messageId: theirs.messageId, recipient: 'victim@example.com', to },
+    { messageId: own.messageId, recipient: 'victim@example.com', to },
+  ]) {
+    await returnTo(agent, standardBounce(forged))
+  }
+  expect([await suppressed(agent), await suppressed(other)]).toEqual([[], []])
+  for (const [who, { messageId }] of [
+    [agent, own],
+    [other, theirs],
+  ] as const) {
+    const { deliveryStatus, labels } = (await who.get(messagePath(messageId))).body
+    expect([deliveryStatus, labels]).toEqual(['sent', ['sent']])
+  }
+})
+
+test('of several recipients the one that failed; a forwarded one is marked, not suppressed', async () => {
+  const agent = await service.newAgent()
+  const to = agent.address
+  const pair = await sent(agent, ['one@example.com', 'two@example.com'])
+  await returnTo(
+    agent,
+    standardBounce({ messageId: pair.messageId, recipient: 'two@example.com', to }),
+  )
+  expect((await agent.get(messagePath(pair.messageId))).body.deliveryError).toStartWith('two@')
+  expect(await suppressed(agent)).toEqual(['two@example.com'])
+  const { messageId } = await sent(agent, ['alias@example.com'])
+  await returnTo(agent, standardBounce({ messageId, recipient: 'elsewhere@home.test', to }))
+  expect((await agent.get(messagePath(messageId))).body.deliveryStatus).toBe('bounced')
+  expect(await suppressed(agent)).toEqual(['two@example.com'])
+})
+
+test('a bounce that is quicker than our own commit stands', async () => {
+  const agent = await service.newAgent()
+  const arrived = Promise.withResolvers<void>()
+  sink.refuseData = async () => {
+    await arrived.promise
+    return null
+  }
+  const { messageId } = await sendMail(agent, { to: ['quick@example.com'] })
+  await returnTo(
+    agent,
+    standardBounce({ messageId, recipient: 'quick@example.com', to: agent.address }),
+  )
+  arrived.resolve()
+  sink.refuseData = () => null
+  await sunkAt(sink, messageId)
+  await waitFor('the end of the attempt', async () => {
+    const { rows } = await service.database.pool.query(
+      `select o.state from outbound_mails o join messages m on m.row = o.message_row where m.message_id = $1`,
+      [messageId],
+    )
+    return rows[0].state === 'done'
+  })
+  expect((await agent.get(messagePath(messageId))).body.deliveryStatus).toBe('bounced')
+})
+
+test('suppressed recipients are left out and named; when all are, 422; deleted, mail goes again', async () => {
+  const agent = await service.newAgent()
+  const { messageId } = await sent(agent, ['gone@example.com'])
+  await returnTo(
+    agent,
+    standardBounce({ messageId, recipient: 'gone@example.com', to: agent.address }),
+  )
+  const mixed = await sendMail(agent, { to: ['GONE@example.com', 'here@example.com'] })
+  expect(mixed.refused).toEqual([{ address: 'GONE@example.com', reason: 'suppressed' }])
+  expect((await sunkAt(sink, mixed.messageId)).to).toEqual(['here@example.com'])
+  const shown = await untilStatus(agent, mixed.messageId, 'failed')
+  expect(shown.deliveryError).toBe(
+    'GONE@example.com: suppressed: an earlier mail to this address came back',
+  )
+  const mail = { to: ['gone@example.com'], subject: 's', text: 't' }
+  for (const answer of [
+    await agent.post('/v0/messages/send', mail),
+    await agent.post(`${messagePath(messageId)}/reply`, { text: 'x' }),
+  ]) {
+    expect([answer.status, answer.body.error, answer.body.message]).toEqual([
+      422,
+      'recipient_blocked',
+      'Every recipient is refused: gone@example.com (suppressed)',
+    ])
+  }
+  const stranger = await service.newAgent()
+  expect((await stranger.post('/v0/messages/send', mail)).status).toBe(201)
+  expect((await stranger.delete('/v0/suppressions/gone@example.com')).status).toBe(404)
+  expect((await agent.delete('/v0/suppressions/Gone%40example.com')).status).toBe(204)
+  expect((await agent.delete('/v0/suppressions/gone@example.com')).body).toMatchObject({
+    error: 'not_found',
+    message: 'Suppression not found',
+  })
+  expect((await sendMail(agent, mail)).refused).toBeUndefined()
+})
+
+test('a mailbox that RCPT says is not there is suppressed at once; other refusals suppress nobody', async () => {
+  const agent = await service.newAgent()
+  sink.refuseRecipient = (address) =>
+    address.startsWith('nobody')
+      ? { code: 550, message: '5.1.1 No such user' }
+      : { code: 550, message: '5.7.1 Not from you' }
+  for (const to of ['nobody@example.com', 'policy@example.com']) {
+    await untilStatus(agent, (await sendMail(agent, { to: [to] })).messageId, 'failed')
+  }
+  const { suppressions } = (await agent.get('/v0/suppressions')).body
+  expect(suppressions).toMatchObject([
+    { address: 'nobody@example.com', reason: 'rejection', detail: '550 5.1.1 No such user' },
+  ])
+  // An inbox of ours that is not there may be tomorrow.
+  await untilStatus(agent, (await sendMail(agent, { to: ['later@mail.test'] })).messageId, 'failed')
+  expect(await suppressed(agent)).toEqual(['nobody@example.com'])
+})
+
+test('mail that waits is not sent to who was suppressed in the meantime', async () => {
+  const agent = await service.newAgent()
+  sink.refuseRecipient = () => ({ code: 450, message: 'later' })
+  const { messageId } = await sendMail(agent, { to: ['soon@example.com'] })
+  await untilStatus(agent, messageId, 'deferred')
+  sink.refuseRecipient = () => ({ code: 550, message: '5.1.1 No such user' })
+  await untilStatus(
+    agent,
+    (await sendMail(agent, { to: ['soon@example.com'] })).messageId,
+    'failed',
+  )
+  sink.refuseRecipient = () => null
+  await hurry(service, messageId)
+  const { deliveryError } = await untilStatus(agent, messageId, 'failed')
+  expect(deliveryError).toContain('suppressed')
+})
+
+test('suppressions page, and need their scopes', async () => {
+  const agent = await service.newAgent()
+  await service.database.pool.query(
+    `insert into suppressions (project_id, address, reason, created_at)
+     select $1, 'a' || n || '@example.com', 'bounce', '2026-01-05T09:30:00.123Z' from generate_series(1, 25) n`,
+    [agent.project.id],
+  )
+  const seen: string[] = []
+  for (let token = ''; ; ) {
+    const { body } = await agent.get(`/v0/suppressions?limit=10${token}`)
+    seen.push(...body.suppressions.map((one: any) => one.address))
+    if (body.nextPageToken === undefined) break
+    token = `&pageToken=${body.nextPageToken}`
+  }
+  expect([seen.length, new Set(seen).size]).toEqual([25, 25])
+  const reader = await service.newAgent({ scopes: ['mail:read'] })
+  expect((await reader.get('/v0/suppressions')).status).toBe(200)
+  expect((await reader.delete('/v0/suppressions/a@b.cc')).body.message).toBe(
+    'Missing required scope: mail:manage',
+  )
+})

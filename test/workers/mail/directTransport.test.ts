@@ -1,0 +1,262 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { connect, createServer } from 'node:net'
+import { fakeDns, type Zone } from '../../support/fakeDns.ts'
+import { hurry, sendMail, sunkAt, untilStatus } from '../../support/outbound.ts'
+import { type Agent, startTestService, type TestService } from '../../support/service.ts'
+import { type Sink, startSink } from '../../support/sink.ts'
+import { waitFor } from '../../support/waitFor.ts'
+
+let first: Sink
+let second: Sink
+let plainOnly: Sink
+let service: TestService
+let agent: Agent
+const zone: Required<Zone> = { mx: {}, a: {}, txt: {}, failing: [] }
+
+beforeAll(async () => {
+  first = await startSink({ host: '127.0.0.2', tls: true })
+  const { port } = first
+  second = await startSink({ host: '127.0.0.3', port, tls: true })
+  plainOnly = await startSink({ host: '127.0.0.4', port })
+  Object.assign(zone.a, {
+    'mx1.test': ['127.0.0.2'],
+    'mx2.test': ['127.0.0.3'],
+    'plain.test': ['127.0.0.4'],
+    'away.test': ['127.0.0.9'],
+  })
+  service = await startTestService({
+    smtp: false,
+    env: { SMTP_RELAY_URL: 'direct', MAIL_HOSTNAME: 'mx.own.test' },
+    dns: fakeDns(zone),
+    directPort: port,
+  })
+  agent = await service.newAgent()
+})
+beforeEach(() => {
+  for (const sink of [first, second, plainOnly]) {
+    sink.refuseRecipient = () => null
+    sink.refuseData = () => null
+  }
+})
+afterAll(async () => {
+  await service[Symbol.asyncDispose]()
+  for (const sink of [first, second, plainOnly]) await sink[Symbol.asyncDispose]()
+})
+
+const countAt = (sink: Sink, messageId: string) =>
+  sink.mails.filter((mail) => mail.email.messageId === messageId).length
+
+test('each domain gets its recipients in one transaction, over TLS where it is offered', async () => {
+  zone.mx['one.test'] = [[10, 'mx1.test']]
+  zone.mx['two.test'] = [[10, 'plain.test.']]
+  const { messageId } = await sendMail(agent, {
+    to: ['a@one.test', 'b@two.test'],
+    cc: ['c@one.test'],
+    bcc: ['d@one.test'],
+  })
+  await untilStatus(agent, messageId, 'sent')
+  const [one, two] = [await sunkAt(first, messageId), await sunkAt(plainOnly, messageId)]
+  expect(one.to.toSorted()).toEqual(['a@one.test', 'c@one.test', 'd@one.test'])
+  expect([one.secure, one.helo, one.from]).toEqual([true, 'mx.own.test', agent.address])
+  expect([two.to, two.secure]).toEqual([['b@two.test'], false])
+  expect(two.raw).toBe(one.raw)
+  expect(one.raw).not.toContain('d@one.test')
+})
+
+test('the preferred exchanger first; the next where it cannot be reached', async () => {
+  zone.mx['order.test'] = [
+    [20, 'mx2.test'],
+    [10, 'mx1.test'],
+  ]
+  const preferred = await sendMail(agent, { to: ['a@order.test'] })
+  await sunkAt(first, preferred.messageId)
+  zone.mx['away-first.test'] = [
+    [10, 'away.test'],
+    [20, 'nameless.test'],
+    [30, 'mx2.test'],
+  ]
+  const { messageId } = await sendMail(agent, { to: ['a@away-first.test'] })
+  await sunkAt(second, messageId)
+  await untilStatus(agent, messageId, 'sent')
+  expect(countAt(first, messageId)).toBe(0)
+})
+
+test('without a mail exchanger the domain itself; none for a null MX or no domain at all', async () => {
+  zone.a['implicit.test'] = ['127.0.0.2']
+  const { messageId } = await sendMail(agent, { to: ['a@implicit.test'] })
+  await sunkAt(first, messageId)
+  zone.mx['null.test'] = [[0, '']]
+  zone.a['null.test'] = ['127.0.0.2']
+  zone.mx['lost.test'] = [[10, 'nameless.test']]
+  zone.mx['own.test'] = [
+    [10, 'MX.own.test.'],
+    [20, 'mx1.test'],
+  ]
+  for (const [domain, error] of [
+    ['null.test', '556 5.1.10 The domain accepts no mail (null MX)'],
+    ['none.test', '550 5.1.2 The domain does not exist, or has no host that takes mail'],
+    ['lost.test', '550 5.4.4 The mail exchangers of the domain have no address'],
+    ['own.test', '550 5.4.6 The mail exchangers of the domain lead back here'],
+  ] as const) {
+    const sent = await sendMail(agent, { to: [`a@${domain}`] })
+    const { deliveryError } = await untilStatus(agent, sent.messageId, 'failed')
+    expect(deliveryError).toBe(`a@${domain}: ${error}`)
+  }
+})
+
+test('a name server that fails is no verdict', async () => {
+  zone.failing.push('flaky.test')
+  const { messageId } = await sendMail(agent, { to: ['a@flaky.test'] })
+  const { deliveryError } = await untilStatus(agent, messageId, 'deferred')
+  expect(deliveryError).toContain('450 4.4.3')
+  zone.failing.pop()
+  zone.mx['flaky.test'] = [[10, 'mx1.test']]
+  await hurry(service, messageId)
+  await untilStatus(agent, messageId, 'sent')
+})
+
+test('what a host says in the transaction stands, and no other host is asked', async () => {
+  zone.mx['strict.test'] = [
+    [10, 'mx1.test'],
+    [20, 'mx2.test'],
+  ]
+  first.refuseRecipient = (address) =>
+    address.startsWith('never')
+      ? { code: 550, message: '5.1.1 unknown' }
+      : { code: 450, message: '4.2.1 later' }
+  const { messageId } = await sendMail(agent, { to: ['never@strict.test', 'later@strict.test'] })
+  await untilStatus(agent, messageId, 'failed')
+  const { rows } = await service.database.pool.query(
+    `select address, state, error, attempts, next_attempt_at - updated_at as wait from outbound_recipients r
+     join messages m on m.row = r.message_row where m.message_id = $1 order by address`,
+    [messageId],
+  )
+  expect(rows).toMatchObject([
+    { address: 'later@strict.test', state: 'deferred', error: '450 4.2.1 later', attempts: 1 },
+    { address: 'never@strict.test', state: 'failed', error: '550 5.1.1 unknown', attempts: 1 },
+  ])
+  expect(rows[0].wait.minutes).toBeGreaterThanOrEqual(4)
+  first.refuseRecipient = () => null
+  await hurry(service, messageId)
+  expect((await sunkAt(first, messageId)).to).toEqual(['later@strict.test'])
+  expect(countAt(second, messageId)).toBe(0)
+})
+
+test('a host that breaks off after the message may have it: no other host gets it', async () => {
+  zone.mx['broken.test'] = [
+    [10, 'cut.test'],
+    [20, 'mx2.test'],
+  ]
+  const { startTcpProxy } = await import('../../support/tcpProxy.ts')
+  await using proxy = await startTcpProxy(plainOnly.port, first.port, {
+    host: '127.0.0.5',
+    targetHost: '127.0.0.4',
+  })
+  zone.a['cut.test'] = ['127.0.0.5']
+  let got = 0
+  plainOnly.refuseData = async () => {
+    if (got++ === 0) await proxy.cut()
+    return null
+  }
+  const { messageId } = await sendMail(agent, { to: ['a@broken.test'] })
+  await untilStatus(agent, messageId, 'deferred')
+  expect([got, countAt(second, messageId)]).toEqual([1, 0])
+})
+
+test('TLS that fails is no reason to keep the mail', async () => {
+  const before = first.connections
+  const breaker = createServer((inner) => {
+    const outer = connect(first.port, '127.0.0.2')
+    outer.on('error', () => {}).pipe(inner)
+    inner
+      .on('error', () => {})
+      .on('data', (chunk) => {
+        // The first byte of a TLS handshake.
+        if (chunk[0] === 0x16) outer.destroy()
+        else outer.write(chunk)
+      })
+    outer.on('close', () => inner.destroy())
+    inner.on('close', () => outer.destroy())
+  })
+  await new Promise<void>((resolve) => breaker.listen(first.port, '127.0.0.6', resolve))
+  try {
+    zone.a['old.test'] = ['127.0.0.6']
+    const { messageId } = await sendMail(agent, { to: ['a@old.test'] })
+    expect((await sunkAt(first, messageId)).secure).toBe(false)
+    expect(first.connections - before).toBe(2)
+  } finally {
+    breaker.close()
+  }
+})
+
+test('a domain of one recipient that hangs holds up neither the others nor what is known of them', async () => {
+  zone.mx['slow.test'] = [[10, 'mx2.test']]
+  zone.mx['quick.test'] = [[10, 'mx1.test']]
+  const { promise, resolve: release } = Promise.withResolvers<void>()
+  let most = 0
+  let open = 0
+  second.refuseData = async () => {
+    most = Math.max(most, ++open)
+    await promise
+    open--
+    return null
+  }
+  try {
+    const mixed = await sendMail(agent, { to: ['a@slow.test', 'b@quick.test'] })
+    const slow = await Promise.all(
+      Array.from({ length: 20 }, (_, n) => sendMail(agent, { to: [`a${n}@slow.test`] })),
+    )
+    const quick = await Promise.all(
+      Array.from({ length: 20 }, (_, n) => sendMail(agent, { to: [`a${n}@quick.test`] })),
+    )
+    for (const { messageId } of quick) await untilStatus(agent, messageId, 'sent')
+    await waitFor('the quick half of the mixed message', async () => {
+      const { rows } = await service.database.pool.query(
+        `select r.state from outbound_recipients r join messages m on m.row = r.message_row
+         where m.message_id = $1 and r.address = 'b@quick.test'`,
+        [mixed.messageId],
+      )
+      return rows[0].state === 'sent'
+    })
+    expect(most).toBeLessThanOrEqual(2)
+    expect(countAt(second, mixed.messageId)).toBe(0)
+    release()
+    for (const { messageId } of slow) await untilStatus(agent, messageId, 'sent')
+    await untilStatus(agent, mixed.messageId, 'sent')
+    for (const { messageId } of slow) expect(countAt(second, messageId)).toBe(1)
+    expect(countAt(first, mixed.messageId)).toBe(1)
+  } finally {
+    release()
+  }
+}, 40_000)
+
+test('in production only public addresses are dialled, and none is told', async () => {
+  await using guarded = await startTestService({
+    smtp: false,
+    env: { SMTP_RELAY_URL: 'direct', ALLOW_PRIVATE_NETWORKS: 'false' },
+    dns: fakeDns({
+      mx: {
+        'loop.test': [[10, 'mx1.test']],
+        'literal.test': [[10, '127.0.0.2']],
+        'six.test': [[10, '::ffff:127.0.0.2']],
+        'mixed.test': [[10, 'both.test']],
+      },
+      a: {
+        'mx1.test': ['127.0.0.2'],
+        'meta.test': ['169.254.169.254'],
+        'both.test': ['10.0.0.1', '127.0.0.2', '::1'],
+      },
+    }),
+    directPort: first.port,
+  })
+  const sender = await guarded.newAgent()
+  const before = first.connections
+  for (const domain of ['loop', 'literal', 'six', 'meta', 'mixed']) {
+    const { messageId } = await sendMail(sender, { to: [`a@${domain}.test`] })
+    const { deliveryError } = await untilStatus(sender, messageId, 'failed')
+    expect(deliveryError).toBe(
+      `a@${domain}.test: 550 5.4.4 The mail exchangers of the domain have no public address`,
+    )
+  }
+  expect(first.connections).toBe(before)
+})

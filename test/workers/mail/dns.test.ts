@@ -1,0 +1,62 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { Answer } from 'dns-packet'
+import { createDns, type Dns } from '../../../workers/mail/dns.ts'
+import { queryTxt } from '../../../workers/mail/queryTxt.ts'
+import { type NameServer, startNameServer } from '../../support/nameServer.ts'
+
+const RECORDS: Answer[] = [
+  { type: 'MX', name: 'a.test', data: { preference: 20, exchange: 'mx2.a.test' } },
+  { type: 'MX', name: 'a.test', data: { preference: 10, exchange: 'mx1.a.test' } },
+  { type: 'MX', name: 'null.test', data: { preference: 0, exchange: '.' } },
+  { type: 'A', name: 'a.test', data: '192.0.2.1' },
+  { type: 'AAAA', name: 'a.test', data: '2001:db8::1' },
+  { type: 'A', name: 'four.test', data: '192.0.2.4' },
+  { type: 'CNAME', name: 'alias.test', data: 'a.test' },
+  { type: 'TXT', name: 'a.test', data: [Buffer.from('v=DKIM1; p=AB'), Buffer.from('CD')] },
+  { type: 'TXT', name: 'a.test', data: [Buffer.from('v=spf1 -all')] },
+  { type: 'TXT', name: 'long.test', data: Array(20).fill(Buffer.from('x'.repeat(255))) },
+]
+
+let server: NameServer
+let dns: Dns
+beforeAll(async () => {
+  server = await startNameServer(RECORDS)
+  dns = createDns([server.address])
+})
+afterAll(() => server[Symbol.asyncDispose]())
+
+test('mail exchangers, and the null MX', async () => {
+  const found = await dns.mx('a.test')
+  expect(found.toSorted((a, b) => a.priority - b.priority)).toEqual([
+    { priority: 10, exchange: 'mx1.a.test' },
+    { priority: 20, exchange: 'mx2.a.test' },
+  ])
+  const none = await dns.mx('null.test')
+  expect(none.map(({ exchange }) => exchange.replace('.', ''))).toEqual([''])
+})
+
+test('addresses of both kinds, also behind an alias', async () => {
+  expect(await dns.addresses('a.test')).toEqual(['192.0.2.1', '2001:db8::1'])
+  expect(await dns.addresses('alias.test')).toEqual(['192.0.2.1', '2001:db8::1'])
+  expect(await dns.addresses('four.test')).toEqual(['192.0.2.4'])
+})
+
+test('the strings of a TXT record are one text', async () => {
+  expect((await dns.txt('a.test')).toSorted()).toEqual(['v=DKIM1; p=ABCD', 'v=spf1 -all'])
+  expect(await dns.txt('alias.test')).toEqual(await dns.txt('a.test'))
+  expect(await dns.txt('long.test')).toEqual(['x'.repeat(20 * 255)])
+})
+
+test('nothing is an empty list; a server that fails is an error', async () => {
+  for (const name of ['none.test', 'four.test']) {
+    expect([await dns.mx(name), await dns.txt(name)]).toEqual([[], []])
+  }
+  expect(await dns.addresses('none.test')).toEqual([])
+  for (const ask of [dns.mx, dns.addresses, dns.txt]) {
+    expect(await ask('broken.test').catch((error) => error.code)).toBe('ESERVFAIL')
+  }
+  const silent = { servers: [server.address], timeoutMs: 20, tries: 2 }
+  expect(await queryTxt('silent.test', silent).catch((error) => error.code)).toBe('ETIMEOUT')
+  const second = { ...silent, servers: ['127.0.0.1:1', ...silent.servers], timeoutMs: 200 }
+  expect(await queryTxt('a.test', second)).toHaveLength(2)
+})

@@ -1,0 +1,104 @@
+/** Every message of the public corpus on its way from the spool into an inbox: stored, readable, nothing lost. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { acceptSpooledMails } from '../../../sql/mail/inbound.ts'
+import {
+  type Agent,
+  messagePath,
+  startTestService,
+  type TestService,
+} from '../../support/service.ts'
+import { waitFor } from '../../support/waitFor.ts'
+
+const CORPUS = join(import.meta.dir, '../../../../shared/fixtures/eml')
+const files = existsSync(CORPUS)
+  ? (readdirSync(CORPUS, { recursive: true }) as string[])
+      .map((name) => join(CORPUS, name))
+      .filter((path) => statSync(path).isFile() && !path.endsWith('.jsonl'))
+  : []
+
+/** Of six hundred, some are one line, or nothing but a header. */
+const READABLE_SHARE = 0.95
+const BATCH = 50
+
+let service: TestService
+let agent: Agent
+beforeAll(async () => {
+  service = await startTestService({ smtp: false })
+  agent = await service.newAgent()
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+const ready = files.length > 0 ? test : test.skip
+
+ready(
+  `the messages of the corpus (${files.length}; skipped where it is not beside the project)`,
+  async () => {
+    const { pool } = service.database
+    const mails = files.map((path) => ({
+      sourceKey: crypto.randomUUID(),
+      bytes: readFileSync(path),
+      envelopeFrom: 'sender@example.com',
+      inboxes: [{ address: agent.address, envelopeTo: agent.address }],
+      remoteIp: '127.0.0.1',
+      helo: 'x',
+      receivedAt: new Date(),
+    }))
+    const before = process.memoryUsage().rss
+    for (let at = 0; at < mails.length; at += BATCH) {
+      await acceptSpooledMails(pool, mails.slice(at, at + BATCH))
+    }
+    await waitFor(
+      'all messages',
+      async () =>
+        (await pool.query(`select from inbound_mails where state = 'accepted'`)).rowCount === 0,
+      60_000,
+    )
+    const { rows: states } = await pool.query<{ state: string; n: number }>(
+      'select state, count(*)::int as n from inbound_mails group by state',
+    )
+    const count = Object.fromEntries(states.map(({ state, n }) => [state, n]))
+    // The corpus holds some messages twice.
+    expect(count.stored! + (count.retransmission ?? 0)).toBe(files.length)
+    expect(count.retransmission ?? 0).toBeLessThan(files.length * 0.05)
+
+    const messages: any[] = []
+    let token = ''
+    do {
+      const { body } = await agent.get(`/v0/messages?limit=100${token}`)
+      messages.push(...body.messages)
+      token = body.nextPageToken === undefined ? '' : `&pageToken=${body.nextPageToken}`
+    } while (token !== '')
+    expect(messages).toHaveLength(count.stored!)
+    const readable = messages.filter(
+      ({ text, subject }) => text.trim() !== '' || subject.trim() !== '',
+    )
+    expect(readable.length / messages.length).toBeGreaterThan(READABLE_SHARE)
+    expect(messages.filter(({ labels }) => labels.includes('unparseable'))).toEqual([])
+
+    // Each can be opened, and its original is what came in.
+    const originals = new Set(mails.map(({ bytes }) => bytes.toString('latin1')))
+    for (const { messageId } of messages) {
+      const { status, body } = await agent.get(messagePath(messageId))
+      expect([messageId, status]).toEqual([messageId, 200])
+      for (const { attachmentId, size } of body.attachments) {
+        const bytes = await download(`${messagePath(messageId)}/attachments/${attachmentId}`)
+        expect([messageId, attachmentId, bytes.length]).toEqual([messageId, attachmentId, size])
+      }
+      const raw = await download(`${messagePath(messageId)}/raw`)
+      expect(originals.has(raw.toString('latin1'))).toBe(true)
+    }
+    // 13 MB of mail may not cost more than this, parser, driver and garbage included.
+    expect(process.memoryUsage().rss - before).toBeLessThan(1024 * 1024 * 1024)
+  },
+  120_000,
+)
+
+async function download(path: string): Promise<Buffer> {
+  const answer = await fetch(service.url + path, {
+    headers: { authorization: `Bearer ${agent.key}` },
+  })
+  expect([path, answer.status]).toEqual([path, 200])
+  return Buffer.from(await answer.arrayBuffer())
+}

@@ -1,0 +1,263 @@
+/** What a chain does to payments under way: drops, stalls, reorganises, and lets others be quicker. */
+import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
+import { type Address, encodeFunctionData, type Hex, parseAbi, parseGwei } from 'viem'
+import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
+import type { Agent } from '../../support/service.ts'
+import {
+  newPayer,
+  pay,
+  payer,
+  redeem,
+  SEPOLIA,
+  type SignedPayment,
+  startTestTill,
+  type TestTill,
+} from '../../support/till.ts'
+import { waitFor } from '../../support/waitFor.ts'
+
+const ABI = parseAbi([
+  'function transferWithAuthorization(address, address, uint256, uint256, uint256, bytes32, bytes)',
+  'function cancelAuthorization(address, bytes32, bytes)',
+  'function blacklist(address)',
+  'function pause()',
+  'function unpause()',
+])
+const gasWallet = DEVNET_ACCOUNTS.gasWallet.address
+const stranger = DEVNET_ACCOUNTS.tokenOwner.address
+
+let till: TestTill
+let seller: Agent
+
+beforeAll(async () => {
+  till = await startTestTill({ env: { SETTLEMENT_WAIT_MS: '400' } })
+  seller = await till.newSeller({ webhookUrl: 'http://127.0.0.1:9/hook' })
+})
+afterEach(() => till.client.setAutomine(true))
+afterAll(() => till[Symbol.asyncDispose]())
+
+const record = async (id: string) => (await seller.get(`/v0/payments/${id}`)).body
+const reaches = (id: string, status: string) =>
+  waitFor(`status ${status}`, async () => {
+    const payment = await record(id)
+    return payment.status === status ? payment : null
+  })
+const nonceOf = () => till.client.getTransactionCount({ address: gasWallet })
+const deliveries = async (id: string): Promise<number> => (await record(id)).deliveries.length
+
+/** Redeems while nothing is mined; the transaction lies in the pool. */
+async function inPool(): Promise<{ payment: SignedPayment; id: string; txHash: Hex }> {
+  await till.client.setAutomine(false)
+  const payment = await pay()
+  const { body } = await redeem(seller, payment.header)
+  expect(body).toMatchObject({ ok: false, reason: 'settlement_pending' })
+  return { payment, id: body.paymentId, txHash: body.txHash }
+}
+
+/** Sends a call of the token from an account that is not ours, ahead of everything in the pool. */
+function send(data: Hex, from: Address = stranger): Promise<Hex> {
+  return till.client.sendTransaction({
+    account: from,
+    chain: null,
+    to: SEPOLIA.usdcAddress,
+    data,
+    gas: 300_000n,
+    maxPriorityFeePerGas: parseGwei('20'),
+    maxFeePerGas: parseGwei('60'),
+  })
+}
+
+const transferCall = ({ authorization: a, signature }: SignedPayment) =>
+  encodeFunctionData({
+    abi: ABI,
+    functionName: 'transferWithAuthorization',
+    args: [a.from, a.to, a.value, a.validAfter, a.validBefore, a.nonce, signature],
+  })
+
+test('a transaction that the node drops is sent again, the same bytes', async () => {
+  const before = await nonceOf()
+  const { id, txHash } = await inPool()
+  await till.client.dropTransaction({ hash: txHash })
+  await till.client.setAutomine(true)
+  expect(await reaches(id, 'settled')).toMatchObject({ txHash })
+  expect(await nonceOf()).toBe(before + 1)
+})
+
+test('a transaction that blocks pass by is offered at a higher fee on the same nonce', async () => {
+  const before = await nonceOf()
+  const { payment, id, txHash } = await inPool()
+  const settled = await waitFor('the settlement', async () => {
+    // Empty blocks lower the fee; after some dozen of them the first offer would do.
+    await till.client.setNextBlockBaseFeePerGas({ baseFeePerGas: parseGwei('40') })
+    await till.client.mine({ blocks: 1 })
+    const now = await record(id)
+    return now.status === 'settled' ? now : null
+  })
+  expect(settled.txHash).not.toBe(txHash)
+  expect(await nonceOf()).toBe(before + 1)
+  expect((await redeem(seller, payment.header)).body.ok).toBe(true)
+})
+
+test('a reorganisation takes a settlement back, and the same transaction settles it again', async () => {
+  const { header } = await pay()
+  const { body } = await redeem(seller, header)
+  expect(body.ok).toBe(true)
+  const { pool } = till.service.database
+  const reorg = { method: 'anvil_reorg', params: [1, []] } as never
+  await till.client.request(reorg)
+  await waitFor('the settlement to be taken back and made again', async () => {
+    const { rows } = await pool.query(
+      `select send_count from chain_transactions where hash = $1 and state = 'mined'`,
+      [body.txHash],
+    )
+    return rows[0]?.send_count > 1
+  })
+  const again = await reaches(body.paymentId, 'settled')
+  expect(again.txHash).toBe(body.txHash)
+  expect(again.signedReceipt).toEqual(body.signedReceipt)
+  expect(await deliveries(body.paymentId)).toBe(1)
+  expect((await redeem(seller, header)).body.reason).toBe('duplicate_settlement')
+})
+
+test('a payment becomes final with its block', async () => {
+  const { header } = await pay()
+  const { body } = await redeem(seller, header)
+  expect((await record(body.paymentId)).finalizedAt).toBeNull()
+  await till.client.mine({ blocks: 200 })
+  await waitFor('finality', async () => (await record(body.paymentId)).finalizedAt)
+})
+
+test('somebody else broadcasts the authorization first: the payment is recognised', async () => {
+  const { payment, id, txHash } = await inPool()
+  const foreign = await send(transferCall(payment))
+  await till.client.mine({ blocks: 1 })
+  const settled = await reaches(id, 'settled')
+  expect(settled.txHash).toBe(foreign)
+  expect(settled.txHash).not.toBe(txHash)
+  expect(settled.signedReceipt.body.txHash).toBe(foreign)
+  expect((await redeem(seller, payment.header)).body).toMatchObject({ ok: true, txHash: foreign })
+  expect(await deliveries(id)).toBe(1)
+})
+
+test('an authorization that was used before it came to us pays for nothing here', async () => {
+  const payment = await pay()
+  const { blockNumber } = await till.client.waitForTransactionReceipt({
+    hash: await send(transferCall(payment)),
+  })
+  await waitFor('the worker to see the block', async () => {
+    const { rows } = await till.service.database.pool.query('select head_number from chain_status')
+    return BigInt(rows[0].head_number) >= blockNumber
+  })
+  const before = await nonceOf()
+  expect((await redeem(seller, payment.header)).body).toMatchObject({
+    ok: false,
+    stage: 'verify',
+    reason: 'invalid_exact_evm_nonce_already_used',
+  })
+  expect(await nonceOf()).toBe(before)
+})
+
+test('the payer cancels while the payment is on its way: no money, no grant', async () => {
+  const { payment, id } = await inPool()
+  const { nonce } = payment.authorization
+  const signature = await payer.signTypedData({
+    domain: {
+      name: 'USDC',
+      version: '2',
+      chainId: SEPOLIA.chainId,
+      verifyingContract: SEPOLIA.usdcAddress,
+    },
+    types: {
+      CancelAuthorization: [
+        { name: 'authorizer', type: 'address' },
+        { name: 'nonce', type: 'bytes32' },
+      ],
+    },
+    primaryType: 'CancelAuthorization',
+    message: { authorizer: payer.address, nonce },
+  })
+  const args = [payer.address, nonce, signature] as const
+  await send(encodeFunctionData({ abi: ABI, functionName: 'cancelAuthorization', args }))
+  await till.client.mine({ blocks: 1 })
+  const failed = await reaches(id, 'failed')
+  expect(failed.failureReason).toBe('invalid_exact_evm_nonce_already_used')
+  expect((await redeem(seller, payment.header)).body).toMatchObject({ ok: false, stage: 'settle' })
+  expect(await deliveries(id)).toBe(0)
+})
+
+test('the payer moves his money while the payment is on its way', async () => {
+  const account = await newPayer(till.client, 10_000n)
+  await till.client.setAutomine(false)
+  const payment = await pay({}, { account })
+  const { body } = await redeem(seller, payment.header)
+  const abi = parseAbi(['function transfer(address, uint256)'])
+  await till.client.setBalance({ address: account.address, value: 10n ** 18n })
+  await till.client.impersonateAccount({ address: account.address })
+  const args = [stranger, 10_000n] as const
+  await send(encodeFunctionData({ abi, functionName: 'transfer', args }), account.address)
+  await till.client.mine({ blocks: 1 })
+  const failed = await reaches(body.paymentId, 'failed')
+  expect(failed.failureReason).toBe('insufficient_funds')
+})
+
+test('what the token refuses is refused before anything is sent', async () => {
+  const before = await nonceOf()
+  const poor = await pay({}, { account: await newPayer(till.client, 1n) })
+  expect((await redeem(seller, poor.header)).body).toMatchObject({
+    ok: false,
+    stage: 'verify',
+    reason: 'insufficient_funds',
+  })
+  const barred = await newPayer(till.client)
+  const blacklist = { abi: ABI, functionName: 'blacklist', args: [barred.address] } as const
+  await till.client.waitForTransactionReceipt({ hash: await send(encodeFunctionData(blacklist)) })
+  expect((await redeem(seller, (await pay({}, { account: barred })).header)).body).toMatchObject({
+    ok: false,
+    stage: 'verify',
+    reason: 'invalid_transaction_state',
+    detail: 'Blacklistable: account is blacklisted',
+  })
+  const pause = async (functionName: 'pause' | 'unpause') =>
+    till.client.waitForTransactionReceipt({
+      hash: await send(encodeFunctionData({ abi: ABI, functionName })),
+    })
+  await pause('pause')
+  expect((await redeem(seller, (await pay()).header)).body).toMatchObject({
+    ok: false,
+    reason: 'invalid_transaction_state',
+    detail: 'Pausable: paused',
+  })
+  await pause('unpause')
+  expect((await redeem(seller, (await pay()).header)).body.ok).toBe(true)
+  expect(await nonceOf()).toBe(before + 1)
+})
+
+test('a nonce that nobody uses is filled, and those after it go on', async () => {
+  const { pool } = till.service.database
+  const before = await nonceOf()
+  await pool.query('update gas_wallets set next_nonce = next_nonce + 3')
+  const { header } = await pay()
+  const first = await redeem(seller, header)
+  await waitFor('the settlement', async () => {
+    const { body } = await redeem(seller, header)
+    return body.ok || first.body.ok
+  })
+  expect(await nonceOf()).toBe(before + 4)
+})
+
+test('the time of an authorization runs out on its way: no money, no grant, and the till goes on', async () => {
+  const before = await nonceOf()
+  const { payment, id } = await inPool()
+  await till.client.increaseTime({ seconds: 120 })
+  await till.client.mine({ blocks: 1 })
+  const failed = await reaches(id, 'failed')
+  expect(failed.failureReason).toBe('invalid_exact_evm_payload_authorization_valid_before')
+  expect(await nonceOf()).toBe(before + 1)
+  expect((await redeem(seller, payment.header)).body).toMatchObject({
+    ok: false,
+    stage: 'settle',
+    paymentId: id,
+  })
+  await till.client.setAutomine(true)
+  const late = await pay({ validBefore: BigInt(Math.floor(Date.now() / 1000)) + 600n })
+  expect((await redeem(seller, late.header)).body.ok).toBe(true)
+})

@@ -1,0 +1,113 @@
+import { nextWebhookDelayS, webhookVerdict } from '../../shared/events/webhookSchedule.ts'
+import { signWebhook } from '../../shared/events/webhookSignature.ts'
+import type { AttemptResult } from '../../sql/events/attempts.ts'
+import { abortDelivery, type DueDelivery, postponeAttempt } from '../../sql/events/deliveries.ts'
+import { openWebhookSecret, type StoredSecret } from '../../sql/events/webhookSecrets.ts'
+import { type GuardedResponse, guardedRequest } from '../guardedRequest.ts'
+import { patiently } from '../patiently.ts'
+import type { Task, TaskDeps } from '../pool.ts'
+import { deliveryBatches } from './deliveryBatches.ts'
+
+/** For a whole attempt, from name resolution to the end of the answer (contract §7). */
+const ATTEMPT_TIMEOUT_MS = 10_000
+/** Of an answer, how much the delivery log keeps. */
+const LOGGED_BYTES = 1024
+
+/**
+ * Makes one attempt to deliver an event and records what came of it; a failure's next attempt is queued by the same
+ * transaction. A crash before that transaction repeats the attempt, under the same idempotency key; a crash after it
+ * changes nothing.
+ */
+export const deliverWebhook: Task<'deliver_webhook'> = async (payload, deps) => {
+  const { deliveryId, attempt = 1 } = payload
+  const read = () => patiently(() => deliveryBatches(deps.pool).due.submit(deliveryId))
+  const isNext = (found: DueDelivery | null) => found !== null && found.attempt === attempt - 1
+  let delivery = await read()
+  if (delivery === null || !isNext(delivery)) return
+  const lane = delivery.ownerId ?? deliveryId
+  const turn = await deps.lanes.enter(lane, delivery.projectId)
+  if (!turn.granted) {
+    const runAt = new Date(Date.now() + turn.returnInMs)
+    return patiently(() => postponeAttempt(deps.pool, { deliveryId, attempt, runAt }))
+  }
+  try {
+    if (turn.waited) delivery = await read()
+    if (delivery === null || !isNext(delivery)) return
+    await attemptDelivery(deps, delivery, turn.leave)
+  } finally {
+    turn.leave()
+  }
+}
+
+async function attemptDelivery(
+  deps: TaskDeps,
+  delivery: DueDelivery,
+  answered: () => void,
+): Promise<void> {
+  const { secret } = delivery
+  if (secret === null) {
+    const reason = 'the endpoint no longer has a webhook'
+    return patiently(() => abortDelivery(deps.pool, delivery.id, reason))
+  }
+  const answer = await post(deps, delivery, await signingSecret(deps, delivery, secret))
+  const endedMs = performance.now()
+  answered()
+  const outcome = judge(answer, delivery)
+  const result: AttemptResult = {
+    endedMs,
+    ...outcome,
+    deliveryId: delivery.id,
+    attempt: delivery.attempt + 1,
+    ms: answer.ms,
+    statusCode: answer.ok ? answer.status : null,
+    error: answer.ok ? null : answer.detail,
+    responsePrefix: answer.ok ? loggedPrefix(answer.bodyPrefix) : null,
+  }
+  await patiently(() => deliveryBatches(deps.pool).attempts.submit(result))
+}
+
+async function signingSecret(
+  { keyring, pool }: TaskDeps,
+  { projectId, ownerId }: DueDelivery,
+  secret: StoredSecret,
+): Promise<string> {
+  if (keyring === undefined) throw new Error('webhooks are delivered with a keyring')
+  return openWebhookSecret(await keyring(pool), { projectId, id: ownerId ?? '', secret })
+}
+
+function post(deps: TaskDeps, delivery: DueDelivery, secret: string): Promise<GuardedResponse> {
+  const { body } = delivery
+  return guardedRequest({
+    url: delivery.url,
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      'X-Service-Event': delivery.event,
+      'X-Service-Idempotency-Key': delivery.idempotencyKey,
+      'X-Service-Signature': signWebhook({ secret, body }),
+      'X-Service-Delivery-Attempt': String(delivery.attempt + 1 - delivery.attemptsBefore),
+    },
+    body,
+    timeoutMs: ATTEMPT_TIMEOUT_MS,
+    allowPrivate: deps.allowPrivateNetworks,
+    ...(deps.resolve === undefined ? {} : { resolve: deps.resolve }),
+  })
+}
+
+function judge(
+  answer: GuardedResponse,
+  delivery: DueDelivery,
+): Pick<AttemptResult, 'status' | 'retryInS'> {
+  // A forbidden address stays one: to try it again would only tell an attacker more.
+  if (!answer.ok && answer.kind === 'blocked') return { status: 'aborted', retryInS: null }
+  const verdict = webhookVerdict(answer.ok ? answer.status : null)
+  if (verdict !== 'retry') return { status: verdict, retryInS: null }
+  const retryInS = nextWebhookDelayS(delivery.attempt + 1 - delivery.attemptsBefore)
+  return { status: retryInS === null ? 'exhausted' : 'pending', retryInS }
+}
+
+/** Postgres stores no U+0000, and a cut may not leave half a character. */
+function loggedPrefix(text: string): string {
+  const bytes = Buffer.from(text.replaceAll('\0', '')).subarray(0, LOGGED_BYTES)
+  return new TextDecoder().decode(bytes, { stream: true })
+}

@@ -1,0 +1,127 @@
+import SmtpConnection from 'nodemailer/lib/smtp-connection'
+import { domainOf } from '../../shared/mail/address.ts'
+import type { RecipientOutcome } from '../../sql/mail/mailAttempts.ts'
+import { findMailHosts, type MailHost, type MailHostsOptions } from './mailHosts.ts'
+import { allOf, outcomesOfFailure, outcomesOfSuccess, type SmtpFailure } from './smtpOutcome.ts'
+import type { OutgoingMail, Transport } from './transport.ts'
+
+export type DirectOptions = MailHostsOptions & {
+  /** 25 but in tests. */
+  port?: number
+}
+
+const SMTP_PORT = 25
+const CONNECT_TIMEOUT_MS = 30_000
+/** RFC 5321 §4.5.3.2: five minutes for the greeting and for most commands, ten for the answer to the message. */
+const GREETING_TIMEOUT_MS = 5 * 60_000
+const SOCKET_TIMEOUT_MS = 10 * 60_000
+/** For a whole connection: a host that sends a byte now and then never runs into the others. */
+const CONNECTION_MAX_MS = 20 * 60_000
+
+/**
+ * Delivers to the hosts of each recipient's domain. TLS is used where it is offered, whatever the certificate says (RFC
+ * 3207 §4.1: a host that nobody vouches for is still better than none), and plain text where TLS fails.
+ */
+export function createDirectTransport(options: DirectOptions): Transport {
+  return {
+    route: 'direct',
+    split(addresses) {
+      const domains = new Map<string, string[]>()
+      for (const address of addresses) {
+        const domain = domainOf(address)
+        domains.set(domain, [...(domains.get(domain) ?? []), address])
+      }
+      return [...domains].map(([lane, to]) => ({ lane, to }))
+    },
+    send: (mail) => deliver(mail, options),
+    close() {},
+  }
+}
+
+async function deliver(mail: OutgoingMail, options: DirectOptions): Promise<RecipientOutcome[]> {
+  const found = await findMailHosts(domainOf(mail.to[0]!), options)
+  if (found.kind === 'none') return allOf(mail.to, 'failed', found.error)
+  if (found.kind === 'unknown') return allOf(mail.to, 'deferred', found.error)
+  let lastFailure: SmtpFailure | undefined
+  for (const host of found.hosts) {
+    const session = await talkTo(host, mail, options)
+    if (session.reached) return session.outcomes
+    lastFailure = session.failure
+  }
+  return outcomesOfFailure(mail.to, lastFailure!)
+}
+
+/** Whether a host let us begin a transaction; if not, the next one is asked. */
+type Session =
+  | { reached: true; outcomes: RecipientOutcome[] }
+  | { reached: false; failure: SmtpFailure }
+
+async function talkTo(
+  host: MailHost,
+  mail: OutgoingMail,
+  options: DirectOptions,
+): Promise<Session> {
+  const first = await attempt(host, mail, options, { plain: false })
+  if (first.reached || !first.tlsFailed) return first
+  return await attempt(host, mail, options, { plain: true })
+}
+
+/**
+ * One connection. Once the transaction has begun its outcome stands, whatever it is: a host that breaks off after the
+ * message may have it, and another host of the domain would deliver it once more.
+ */
+function attempt(
+  host: MailHost,
+  { from, to, raw }: OutgoingMail,
+  { ownName, port = SMTP_PORT }: DirectOptions,
+  { plain }: { plain: boolean },
+): Promise<Session & { tlsFailed: boolean }> {
+  const connection = new SmtpConnection({
+    host: host.address,
+    port,
+    name: ownName,
+    secure: false,
+    ignoreTLS: plain,
+    opportunisticTLS: !plain,
+    tls: { servername: host.name, rejectUnauthorized: false },
+    connectionTimeout: CONNECT_TIMEOUT_MS,
+    greetingTimeout: GREETING_TIMEOUT_MS,
+    socketTimeout: SOCKET_TIMEOUT_MS,
+  })
+  const { promise, resolve } = Promise.withResolvers<Session & { tlsFailed: boolean }>()
+  const timer = setTimeout(() => fail(timedOut()), CONNECTION_MAX_MS)
+  void promise.then(() => clearTimeout(timer))
+  let begun = false
+  const fail = (failure: SmtpFailure) => {
+    const tlsFailed = !begun && (failure.code === 'ETLS' || connection.upgrading === true)
+    if (begun) resolve({ reached: true, outcomes: outcomesOfFailure(to, failure), tlsFailed })
+    else resolve({ reached: false, failure: withHost(failure, host), tlsFailed })
+    connection.close()
+  }
+  connection.on('error', fail)
+  connection.connect((error) => {
+    if (error) return fail(error as SmtpFailure)
+    begun = true
+    connection.send({ from, to: [...to], size: raw.length }, raw, (failure, info) => {
+      if (failure) return fail(failure as SmtpFailure)
+      const refused = (info as { rejectedErrors?: SmtpFailure['rejectedErrors'] }).rejectedErrors
+      resolve({ reached: true, outcomes: outcomesOfSuccess(to, refused), tlsFailed: false })
+      connection.quit()
+    })
+  })
+  return promise
+}
+
+const timedOut = () =>
+  Object.assign(new Error('the connection took too long'), { code: 'ETIMEDOUT' })
+
+/** What a host answered is said with its name; what kept us from it must not name the address that was dialled. */
+function withHost(failure: SmtpFailure, host: MailHost): SmtpFailure {
+  const said = failure.response ?? connectionFault(failure)
+  return Object.assign(new Error(`${host.name}: ${said}`), {
+    ...(failure.code === undefined ? {} : { code: failure.code }),
+  })
+}
+
+const connectionFault = ({ code }: SmtpFailure): string =>
+  code === 'ETIMEDOUT' ? '421 4.4.1 no answer in time' : '421 4.4.1 the connection failed'

@@ -1,0 +1,93 @@
+import { isIP } from 'node:net'
+import { isPublicAddress } from '../../shared/publicAddress.ts'
+import type { Dns } from './dns.ts'
+
+/** One address of a host that takes mail for a domain. */
+export type MailHost = { name: string; address: string }
+
+/** Where the mail of a domain goes; or why nowhere, for good or for now. The texts are shown to whoever sent the mail. */
+export type MailHosts =
+  | { kind: 'hosts'; hosts: MailHost[] }
+  | { kind: 'none'; error: string }
+  | { kind: 'unknown'; error: string }
+
+export type MailHostsOptions = {
+  dns: Dns
+  /** Our own host name: a domain that leads back to it would loop. */
+  ownName: string
+  /** Whether hosts may be at private addresses (development). */
+  allowPrivate: boolean
+}
+
+/** RFC 5321 §5.1 wants at least two addresses tried; a domain may not make us try for ever. */
+const ADDRESSES_MAX = 6
+const ADDRESSES_PER_HOST_MAX = 3
+const EXCHANGERS_MAX = 10
+
+const none = (error: string): MailHosts => ({ kind: 'none', error })
+
+/**
+ * Finds the hosts of a domain (RFC 5321 §5.1): its mail exchangers, the preferred first and equal ones in random order;
+ * without any the domain itself (implicit MX); and none at all where it takes no mail (null MX, RFC 7505).
+ *
+ * The domain's owner chooses these names, and so the addresses that we dial: only public ones count, or a tenant could
+ * reach the network of this machine by mail.
+ */
+export async function findMailHosts(
+  domain: string,
+  { dns, ownName, allowPrivate }: MailHostsOptions,
+): Promise<MailHosts> {
+  try {
+    const exchangers = await dns.mx(domain)
+    if (exchangers.length === 1 && isRoot(exchangers[0]!.exchange)) {
+      return none('556 5.1.10 The domain accepts no mail (null MX)')
+    }
+    const names = exchangers.length === 0 ? [domain] : inOrder(exchangers, ownName)
+    if (names.length === 0)
+      return none('550 5.4.6 The mail exchangers of the domain lead back here')
+    const found = await Promise.all(
+      names.map(async (name) => ({ name, addresses: await addressesOf(dns, name) })),
+    )
+    const known = found.filter(({ addresses }) => addresses.length > 0)
+    if (known.length === 0) {
+      return exchangers.length === 0
+        ? none('550 5.1.2 The domain does not exist, or has no host that takes mail')
+        : none('550 5.4.4 The mail exchangers of the domain have no address')
+    }
+    const hosts = known.flatMap(({ name, addresses }) =>
+      addresses
+        .filter((address) => allowPrivate || isPublicAddress(address))
+        .slice(0, ADDRESSES_PER_HOST_MAX)
+        .map((address) => ({ name, address })),
+    )
+    if (hosts.length === 0) {
+      return none('550 5.4.4 The mail exchangers of the domain have no public address')
+    }
+    return { kind: 'hosts', hosts: hosts.slice(0, ADDRESSES_MAX) }
+  } catch {
+    return {
+      kind: 'unknown',
+      error: '450 4.4.3 The mail exchangers of the domain cannot be found out now',
+    }
+  }
+}
+
+/** Some name an address where a name belongs; it is judged like any other. */
+const addressesOf = async (dns: Dns, name: string): Promise<string[]> =>
+  isIP(name) === 0 ? await dns.addresses(name) : [name]
+
+const isRoot = (exchange: string): boolean => exchange === '' || exchange === '.'
+
+/** RFC 5321 §5.1: where we are among the exchangers ourselves, we and those less preferred are left out. */
+function inOrder(exchangers: { priority: number; exchange: string }[], ownName: string): string[] {
+  const usable = exchangers.filter(({ exchange }) => !isRoot(exchange))
+  const own = usable.find(({ exchange }) => plain(exchange) === plain(ownName))
+  return usable
+    .filter(({ priority }) => own === undefined || priority < own.priority)
+    .map((exchanger) => ({ ...exchanger, lot: Math.random() }))
+    .sort((a, b) => a.priority - b.priority || a.lot - b.lot)
+    .slice(0, EXCHANGERS_MAX)
+    .map(({ exchange }) => plain(exchange))
+}
+
+const plain = (name: string): string => name.toLowerCase().replace(/\.$/, '')

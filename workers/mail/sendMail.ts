@@ -1,0 +1,175 @@
+import { createHash } from 'node:crypto'
+import { addressKey, domainOf, recipientKeys } from '../../shared/mail/address.ts'
+import { composeMail } from '../../shared/mail/composeMail.ts'
+import { dkimSign } from '../../shared/mail/dkim.ts'
+import { mailGivenUpAfter, nextMailDelayS } from '../../shared/mail/mailRetry.ts'
+import { findAddresses } from '../../sql/mail/addresses.ts'
+import { listSentAttachments } from '../../sql/mail/attachments.ts'
+import { findDkimSigners } from '../../sql/mail/dkimKeys.ts'
+import {
+  type RecipientOutcome,
+  type RecordedOutcome,
+  recordAttempt,
+} from '../../sql/mail/mailAttempts.ts'
+import { beginAttempt, keepComposed, type OutboundMail } from '../../sql/mail/outbound.ts'
+import { readRawMail } from '../../sql/mail/rawMails.ts'
+import { SUPPRESSED } from '../../sql/mail/sendMessages.ts'
+import { patiently } from '../patiently.ts'
+import type { Task, TaskDeps } from '../pool.ts'
+import type { Consignment } from './transport.ts'
+
+/**
+ * Makes one attempt to send a message: inboxes of ours get it in the transaction that records the attempt, all others
+ * through the transport. What failed for now is tried again later by a new job; the message itself never changes.
+ *
+ * Where it goes to several domains each outcome is recorded as it comes: a process that dies repeats only what is open.
+ */
+export const sendMail: Task<'send_mail'> = async ({ messageRow }, deps) => {
+  const mail = await beginAttempt(deps.pool, messageRow)
+  if (mail === null) return
+  const { local, unknown, remote } = await sortRecipients(
+    deps,
+    [deps.mailDomain, ...mail.ownDomains],
+    mail.due.filter(({ suppressed }) => !suppressed).map(({ address }) => address),
+  )
+  let bytes: ReturnType<typeof composed> | undefined
+  const message = () => {
+    bytes ??= composed(deps, mail)
+    return bytes
+  }
+  const own = [...local.keys()].map((address) => ({ address, state: 'sent', error: null }) as const)
+  const lost = unknown.map((address) => failed(address, '550 5.1.1 No such inbox'))
+  const suppressed = mail.due.filter((recipient) => recipient.suppressed)
+  const left = suppressed.map(({ address }) => failed(address, SUPPRESSED))
+  const rawId = local.size > 0 ? (await message()).rawId : null
+  const record = createRecorder(deps, mail, { rawId, localInboxes: [...new Set(local.values())] })
+  const consignments = deps.transport.split(remote)
+  let open = consignments.length
+  // What needs no journey is recorded with what comes back first: most messages take one transaction.
+  let waiting: RecordedOutcome[] = settle(deps, mail, [...own, ...lost, ...left])
+  if (open === 0) return await record(waiting, true)
+  const ends = await Promise.allSettled(
+    consignments.map(async (consignment) => {
+      const outcomes = await send(deps, mail, consignment, message)
+      const recipients = [...waiting, ...outcomes]
+      waiting = []
+      await record(recipients, --open === 0)
+    }),
+  )
+  // Not before all have come back: a run that begins anew must find nobody still being sent to.
+  for (const end of ends) if (end.status === 'rejected') throw end.reason
+}
+
+const failed = (address: string, error: string) => ({ address, state: 'failed', error }) as const
+
+/** Records one part of a run after the other, in the order of the calls: the last must be the last to commit. */
+function createRecorder(
+  { pool }: TaskDeps,
+  mail: OutboundMail,
+  own: { rawId: string | null; localInboxes: string[] },
+) {
+  let { localInboxes } = own
+  let previous: Promise<unknown> = Promise.resolve()
+  return async (recipients: RecordedOutcome[], last: boolean): Promise<void> => {
+    const part = {
+      messageRow: mail.messageRow,
+      projectId: mail.projectId,
+      attempt: mail.attempt,
+      rawId: own.rawId,
+      envelopeFrom: mail.fromAddress,
+      recipients,
+      localInboxes,
+      last,
+    }
+    localInboxes = []
+    const recorded = previous.then(() => patiently(() => recordAttempt(pool, part)))
+    // What came of one host is recorded whatever becomes of the record of another.
+    previous = recorded.catch(() => {})
+    await recorded
+  }
+}
+
+/** Sends to one consignment, in its turn. */
+async function send(
+  deps: TaskDeps,
+  mail: OutboundMail,
+  { lane, to }: Consignment,
+  message: () => Promise<{ bytes: Buffer }>,
+): Promise<RecordedOutcome[]> {
+  const turn = lane === null ? null : await deps.lanes.enter(lane, mail.projectId)
+  if (turn !== null && !turn.granted) {
+    const nextAttemptAt = new Date(Date.now() + turn.returnInMs)
+    return to.map((address) => ({ address, state: 'postponed', error: null, nextAttemptAt }))
+  }
+  try {
+    const { bytes } = await message()
+    const outcomes = await deps.transport.send({ from: mail.fromAddress, to, raw: bytes })
+    return settle(deps, mail, outcomes)
+  } finally {
+    turn?.leave()
+  }
+}
+
+/** The bytes of a message: those that are kept, or composed and signed now, once for all attempts. */
+async function composed(
+  { pool, keyring }: TaskDeps,
+  mail: OutboundMail,
+): Promise<{ rawId: string; bytes: Buffer }> {
+  if (mail.rawId !== null) return { rawId: mail.rawId, bytes: await readRawMail(pool, mail.rawId) }
+  const attachments = await listSentAttachments(pool, mail.messageRow)
+  const message = await composeMail({ ...mail, attachments, date: mail.createdAt })
+  const open = () => {
+    if (keyring === undefined) throw new Error('mail is signed with a keyring')
+    return keyring(pool)
+  }
+  const signers = await findDkimSigners(pool, open, domainOf(mail.fromAddress))
+  const bytes = dkimSign(message, signers)
+  return await keepComposed(pool, {
+    messageRow: mail.messageRow,
+    sourceKey: sourceKey(mail.messageId),
+    bytes,
+  })
+}
+
+/** A UUID made from the Message-ID, so that composing twice cannot store twice. */
+function sourceKey(messageId: string): string {
+  const hex = createHash('sha256').update(messageId).digest('hex')
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`
+}
+
+/** Which recipients are inboxes of ours (by the address named), which would be but do not exist, and which are elsewhere. */
+async function sortRecipients({ pool }: TaskDeps, ownDomains: string[], addresses: string[]) {
+  const isOurs = (address: string) => ownDomains.includes(domainOf(address))
+  const ours = addresses.filter(isOurs)
+  const live = new Set(
+    ours.length === 0 ? [] : await findAddresses(pool, ours.flatMap(recipientKeys)),
+  )
+  const local = new Map<string, string>()
+  for (const address of ours) {
+    const inbox = recipientKeys(address).find((key) => live.has(key))
+    if (inbox !== undefined) local.set(address, addressKey(inbox))
+  }
+  return {
+    local,
+    unknown: ours.filter((address) => !local.has(address)),
+    remote: addresses.filter((address) => !isOurs(address)),
+  }
+}
+
+/** When to try again whoever was deferred; past the limit, deferred becomes failed. */
+function settle(
+  { transport }: TaskDeps,
+  mail: OutboundMail,
+  outcomes: readonly RecipientOutcome[],
+): RecordedOutcome[] {
+  const nowMs = Date.now()
+  const ageS = (nowMs - mail.acceptedAt.getTime()) / 1000
+  const attempts = new Map(mail.due.map((recipient) => [recipient.address, recipient.attempts]))
+  return outcomes.map((outcome) => {
+    if (outcome.state !== 'deferred') return { ...outcome, nextAttemptAt: null }
+    const delayS = nextMailDelayS(transport.route, (attempts.get(outcome.address) ?? 0) + 1, ageS)
+    if (delayS !== null) return { ...outcome, nextAttemptAt: new Date(nowMs + delayS * 1000) }
+    const error = `given up after ${mailGivenUpAfter(transport.route)}: ${outcome.error}`
+    return { ...outcome, state: 'failed', error, nextAttemptAt: null }
+  })
+}

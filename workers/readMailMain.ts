@@ -1,9 +1,0 @@
-import { readReceivedMail } from '../shared/receivedMail.ts'
-
-/** Reads one message from stdin and prints what becomes of it: the child process of `readMailApart`. */
-const mail = await readReceivedMail(await Bun.stdin.bytes(), process.argv[2] ?? '')
-const attachments = mail.attachments.map((attachment) => ({
-  ...attachment,
-  content: Buffer.from(attachment.content).toString('base64'),
-}))
-process.stdout.write(JSON.stringify({ ...mail, attachments, contentHash: undefined }))

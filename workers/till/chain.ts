@@ -1,0 +1,206 @@
+/** What the till asks of the chain, in the chain's own terms. Every function throws RpcTrouble when there is no answer. */
+import { type Address, type Hex, numberToHex, pad } from 'viem'
+import { z } from 'zod'
+import type { Transfer } from '../../shared/till/authorization.ts'
+import { type UsdcNetwork, usdcNetworkOfChainId } from '../../shared/till/usdc.ts'
+import { type Rpc, type RpcAnswer, RpcTrouble } from './rpc.ts'
+import { readSimulation, type Simulated } from './simulation.ts'
+import {
+  AUTHORIZATION_CANCELED,
+  AUTHORIZATION_USED,
+  authorizationStateData,
+  transferCall,
+} from './transfer.ts'
+
+const quantity = z
+  .string()
+  .regex(/^0x[0-9a-f]+$/i)
+  .transform((text) => BigInt(text))
+const hex = z
+  .string()
+  .regex(/^0x[0-9a-f]*$/i)
+  .transform((text) => text.toLowerCase() as Hex)
+
+const blockSchema = z.object({
+  number: quantity,
+  hash: hex,
+  parentHash: hex,
+  timestamp: quantity,
+  baseFeePerGas: quantity.optional(),
+})
+
+/** A block's head. The time is Unix seconds, the fee wei per gas. */
+export type Block = z.output<typeof blockSchema>
+
+const logSchema = z.object({ address: hex, topics: z.array(hex), data: hex })
+
+const receiptSchema = z.object({
+  transactionHash: hex,
+  status: quantity,
+  blockNumber: quantity,
+  blockHash: hex,
+  logs: z.array(logSchema),
+})
+
+export type Receipt = z.output<typeof receiptSchema>
+
+const eventSchema = z.object({ topics: z.array(hex), transactionHash: hex, blockNumber: quantity })
+
+function read<Output>(schema: z.ZodType<Output>, value: unknown, what: string): Output {
+  const parsed = schema.safeParse(value)
+  if (!parsed.success) throw new RpcTrouble(`${what}: the answer is malformed`)
+  return parsed.data
+}
+
+function resultOf(answer: RpcAnswer | undefined, what: string): unknown {
+  if (answer?.ok) return answer.result
+  throw new RpcTrouble(`${what}: ${answer?.message ?? 'no answer'}`)
+}
+
+const tagOf = (block: bigint | 'latest' | 'pending' | 'finalized') =>
+  typeof block === 'bigint' ? numberToHex(block) : block
+
+/** @throws {RpcTrouble} @returns the network, or the chain id when it is none that is supported. */
+export async function readNetwork(rpc: Rpc): Promise<UsdcNetwork | number> {
+  const chainId = Number(read(quantity, await rpc.call('eth_chainId', []), 'eth_chainId'))
+  return usdcNetworkOfChainId(chainId) ?? chainId
+}
+
+/** A block, or null where the node does not have it. */
+export async function readBlock(
+  rpc: Rpc,
+  block: bigint | 'latest' | 'finalized',
+): Promise<Block | null> {
+  const result = await rpc.call('eth_getBlockByNumber', [tagOf(block), false])
+  return result === null ? null : read(blockSchema, result, 'eth_getBlockByNumber')
+}
+
+/** How many nonces each address has used, and its balance in wei. */
+export async function readWallets(
+  rpc: Rpc,
+  addresses: readonly Address[],
+): Promise<{ used: bigint; balanceWei: bigint }[]> {
+  const answers = await rpc.batch(
+    addresses.flatMap((address) => [
+      { method: 'eth_getTransactionCount', params: [address, 'latest'] },
+      { method: 'eth_getBalance', params: [address, 'latest'] },
+    ]),
+  )
+  return addresses.map((_, n) => ({
+    used: read(quantity, resultOf(answers[n * 2], 'nonce'), 'nonce'),
+    balanceWei: read(quantity, resultOf(answers[n * 2 + 1], 'balance'), 'balance'),
+  }))
+}
+
+/** The tip the node suggests, in wei per gas. */
+export async function readTip(rpc: Rpc): Promise<bigint> {
+  return read(quantity, await rpc.call('eth_maxPriorityFeePerGas', []), 'eth_maxPriorityFeePerGas')
+}
+
+/** Receipts, null where the node knows none. */
+export async function readReceipts(rpc: Rpc, hashes: readonly Hex[]): Promise<(Receipt | null)[]> {
+  const answers = await rpc.batch(
+    hashes.map((hash) => ({ method: 'eth_getTransactionReceipt', params: [hash] })),
+  )
+  return answers.map((answer) => {
+    const result = resultOf(answer, 'eth_getTransactionReceipt')
+    return result === null ? null : read(receiptSchema, result, 'eth_getTransactionReceipt')
+  })
+}
+
+/** Hands over signed transactions, in order. @returns null for each that was taken, else the node's error. */
+export async function sendRaw(rpc: Rpc, raws: readonly Hex[]): Promise<(string | null)[]> {
+  const answers = await rpc.batch(
+    raws.map((raw) => ({ method: 'eth_sendRawTransaction', params: [raw] })),
+  )
+  return answers.map((answer) =>
+    answer.ok || /already (known|imported)|known transaction/i.test(answer.message)
+      ? null
+      : answer.message.slice(0, 200),
+  )
+}
+
+/**
+ * Tries transfers without sending them, on the newest block. A chain that was idle has an old one, by whose time an
+ * authorization can be too early: those are tried again on the block to come. Not all of them: to answer for the block
+ * to come, a node may run every transaction that waits for it.
+ */
+export async function simulateNow(
+  rpc: Rpc,
+  transfers: readonly Transfer[],
+  from: Address,
+): Promise<Simulated[]> {
+  const results = await simulate(rpc, transfers, { from, block: 'latest' })
+  const early = transfers.filter((_, n) => isEarly(results[n]))
+  const again = await simulate(rpc, early, { from, block: 'pending' })
+  return results.map((result) => (isEarly(result) ? again.shift()! : result))
+}
+
+const isEarly = (result: Simulated | undefined): boolean =>
+  result?.outcome === 'refused' && result.refusal.kind === 'early'
+
+/** Tries transfers without sending them, on top of a block. */
+export async function simulate(
+  rpc: Rpc,
+  transfers: readonly Transfer[],
+  { from, block }: { from: Address; block: bigint | 'latest' | 'pending' },
+): Promise<Simulated[]> {
+  const answers = await rpc.batch(
+    transfers.map((transfer) => {
+      const { to, data, gas } = transferCall(transfer, { trial: true })
+      return {
+        method: 'eth_call',
+        params: [{ from, to, data, gas: numberToHex(gas) }, tagOf(block)],
+      }
+    }),
+  )
+  return answers.map((answer, n) => readSimulation(transfers[n]!, answer))
+}
+
+/** Whether there is code at an address, as of a block. */
+export async function hasCode(rpc: Rpc, address: Address, block: bigint): Promise<boolean> {
+  const code = await rpc.call('eth_getCode', [address, tagOf(block)])
+  return read(hex, code, 'eth_getCode') !== '0x'
+}
+
+/** Whether an authorization is used or cancelled, as of a block. */
+export async function isUsed(
+  rpc: Rpc,
+  authorization: Pick<Transfer, 'asset' | 'payer' | 'nonce'>,
+  block: bigint,
+): Promise<boolean> {
+  const call = { to: authorization.asset, data: authorizationStateData(authorization) }
+  const result = await rpc.call('eth_call', [call, tagOf(block)])
+  return BigInt(read(hex, result, 'authorizationState')) !== 0n
+}
+
+/** Blocks searched by one request: many nodes refuse more. */
+const SEARCH_BLOCKS = 2_000n
+
+/** Finds the event that used or cancelled an authorization, from a block on; null when there is none up to `to`. */
+export async function findAuthorizationEvent(
+  rpc: Rpc,
+  authorization: Pick<Transfer, 'asset' | 'payer' | 'nonce'>,
+  { from, to }: { from: bigint; to: bigint },
+): Promise<{ kind: 'used' | 'canceled'; txHash: Hex; blockNumber: bigint } | null> {
+  for (let start = from < 0n ? 0n : from; start <= to; start += SEARCH_BLOCKS) {
+    const end = start + SEARCH_BLOCKS - 1n
+    const result = await rpc.call('eth_getLogs', [
+      {
+        address: authorization.asset,
+        topics: [
+          [AUTHORIZATION_USED, AUTHORIZATION_CANCELED],
+          pad(authorization.payer),
+          authorization.nonce,
+        ],
+        fromBlock: numberToHex(start),
+        toBlock: numberToHex(end < to ? end : to),
+      },
+    ])
+    const event = read(z.array(eventSchema), result, 'eth_getLogs')[0]
+    if (event === undefined) continue
+    const kind = event.topics[0] === AUTHORIZATION_USED ? 'used' : 'canceled'
+    return { kind, txHash: event.transactionHash, blockNumber: event.blockNumber }
+  }
+  return null
+}

@@ -1,0 +1,60 @@
+import { addJob } from '../../sql/jobs.ts'
+import { type Check, findCheck, passCheck, refuseCheck } from '../../sql/till/paymentChecks.ts'
+import { transferOf } from '../../sql/till/payments.ts'
+import type { Task } from '../pool.ts'
+import { hasCode, simulateNow } from './chain.ts'
+import { type ChainView, isKnown, type KnownChain } from './chainView.ts'
+import { RpcTrouble } from './rpc.ts'
+import { confirmRefusal } from './settler.ts'
+
+const RETRY_MS = 500
+
+/**
+ * Judges an authorization by the chain alone, before anything is claimed: were it claimed first, a stranger could spend
+ * a wallet's nonce with a signature made of noise.
+ */
+export const checkPayment: Task<'check_payment'> = async ({ checkId }, { till }) => {
+  if (till === undefined) throw new Error('this pool has no till')
+  const { view } = till
+  const check = await findCheck(view.pool, checkId)
+  if (check === null || check.state !== 'open') return
+  try {
+    if (!isKnown(view)) throw new RpcTrouble('the chain is not known yet')
+    await judge(view, check)
+  } catch (error) {
+    if (!(error instanceof RpcTrouble)) throw error
+    await retry(view, checkId)
+  }
+}
+
+async function judge(chain: KnownChain, check: Check): Promise<void> {
+  const { claim, reasonWithoutCode } = check
+  const isReady =
+    reasonWithoutCode === null || (await hasCode(chain.rpc, claim.payer, chain.head.number))
+  if (!isReady && !isDeployable(chain, claim)) {
+    return refuseCheck(chain.pool, check.id, reasonWithoutCode)
+  }
+  // A wallet that is there needs no factory, whatever the header says.
+  const judged = isReady ? { ...claim, factory: null, factory_data: null } : claim
+  const transfer = transferOf(judged)
+  const [result] = await simulateNow(chain.rpc, [transfer], chain.accounts[0]!.address)
+  if (result?.outcome === 'passes') return passCheck(chain.pool, { ...check, claim: judged })
+  if (result?.outcome !== 'refused') throw new RpcTrouble(result?.detail ?? 'no answer')
+  const { refusal } = result
+  const borneOut = refusal.kind === 'expired' || (await confirmRefusal(chain, transfer, refusal))
+  if (!borneOut) throw new RpcTrouble(refusal.detail)
+  await refuseCheck(chain.pool, check.id, refusal.reason)
+}
+
+/** Whether the operator pays for deployments by that factory. */
+const isDeployable = (chain: KnownChain, { factory }: Check['claim']): boolean =>
+  factory !== null && chain.factories.has(factory.toLowerCase())
+
+async function retry(view: ChainView, checkId: string): Promise<void> {
+  await addJob(view.pool, {
+    task: 'check_payment',
+    payload: { checkId },
+    key: `check_payment:${checkId}`,
+    runAt: new Date(Date.now() + RETRY_MS),
+  })
+}

@@ -1,0 +1,36 @@
+import { receiptText, signReceipt } from '../../shared/till/receipt.ts'
+import type { ReceiptKey } from '../../shared/till/receiptKey.ts'
+import type { Payment } from '../../sql/till/payments.ts'
+import type { Settlement } from '../../sql/till/settlements.ts'
+import type { Receipt } from './chain.ts'
+
+/** The settlement of a payment by a transaction whose events were checked; signs the receipt. */
+export function settlementOf(payment: Payment, receipt: Receipt, key: ReceiptKey): Settlement {
+  const settledAt = new Date()
+  const signed = signReceipt({
+    key,
+    body: {
+      version: 1,
+      paymentId: payment.id,
+      paymentInId: payment.id,
+      endpointId: payment.endpointId,
+      projectId: payment.projectId,
+      identityId: payment.projectId,
+      payerAddress: payment.payer,
+      recipientAddress: payment.recipient,
+      amountUsdcRaw: payment.amountAtomic.toString(),
+      network: payment.network,
+      resource: payment.resourceUrl,
+      txHash: receipt.transactionHash,
+      timestamp: settledAt.toISOString(),
+    },
+  })
+  return {
+    paymentId: payment.id,
+    txHash: receipt.transactionHash,
+    blockNumber: receipt.blockNumber,
+    blockHash: receipt.blockHash,
+    receiptText: receiptText(signed),
+    settledAt,
+  }
+}

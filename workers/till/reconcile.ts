@@ -1,0 +1,211 @@
+/** The slow part of watching: what was lost, stuck, undone or is final by now. Safe in any number of processes at once. */
+import type { Hex } from 'viem'
+import type { PrivateKeyAccount } from 'viem/accounts'
+import {
+  findUnfinalized,
+  recordFinal,
+  recordMoved,
+  recordReorganised,
+  type UnfinalizedPayment,
+} from '../../sql/till/finality.ts'
+import {
+  findGaps,
+  findQuietTransactions,
+  type OpenTransaction,
+  reopenTransactions,
+  syncWallet,
+} from '../../sql/till/gasWallets.ts'
+import { deleteStaleChecks } from '../../sql/till/paymentChecks.ts'
+import { findPayment } from '../../sql/till/payments.ts'
+import { findIdlePayments, queueSettlement } from '../../sql/till/settlements.ts'
+import { type Block, readBlock, readReceipts, readWallets } from './chain.ts'
+import type { KnownChain } from './chainView.ts'
+import { broadcast, fillGap, reprice } from './gasWallet.ts'
+import { withoutIdleDeployment } from './walletsToDeploy.ts'
+
+const BATCH_MAX = 200
+/** A replacement takes this many blocks without the transaction. */
+const STUCK_BLOCKS = 3n
+/** Looks that must agree that a block is gone: another node behind the same URL may just lag. */
+const GONE_LOOKS = 2
+/** Looks at a lower head before it is believed: by then any real chain has grown past where it was. */
+const LOWER_LOOKS = 8
+const CLEANING_LOOKS = 300
+
+/** What one process remembers between its looks. */
+export type Reconciler = {
+  lastBlock: Block | null
+  /** Whether the chain may have been reorganised since everything was last found in place. */
+  suspicious: boolean
+  goneLooks: Map<string, number>
+  gapsBefore: Set<string>
+  lowerLooks: number
+  looks: number
+}
+
+/** A start: what happened while nobody looked is not known, so everything is suspected once. */
+export const newReconciler = (): Reconciler => ({
+  lastBlock: null,
+  suspicious: true,
+  goneLooks: new Map(),
+  gapsBefore: new Set(),
+  lowerLooks: 0,
+  looks: 0,
+})
+
+/**
+ * @param newest the newest block as the node tells it now.
+ * @throws {RpcTrouble}
+ */
+export async function reconcile(
+  chain: KnownChain,
+  memory: Reconciler,
+  newest: Block,
+): Promise<void> {
+  const { chainId } = chain.network
+  const { lostMs } = chain.timing
+  const idle = await findIdlePayments(chain.pool, {
+    chainId,
+    olderThanMs: lostMs,
+    limit: BATCH_MAX,
+  })
+  for (const paymentId of idle) await queueSettlement(chain.pool, paymentId, null)
+  memory.lowerLooks = newest.number < chain.head.number ? memory.lowerLooks + 1 : 0
+  if (memory.lowerLooks >= LOWER_LOOKS) chain.head = newest
+  await watchForReorganisation(chain, memory, newest)
+  await finalize(chain)
+  await tendWallets(chain, memory)
+  if (memory.looks++ % CLEANING_LOOKS === 0) await deleteStaleChecks(chain.pool)
+}
+
+async function tendWallets(chain: KnownChain, memory: Reconciler): Promise<void> {
+  const wallets = await readWallets(
+    chain.rpc,
+    chain.accounts.map((account) => account.address),
+  )
+  const gaps = new Set<string>()
+  for (const [n, account] of chain.accounts.entries()) {
+    const { used } = wallets[n]!
+    const wallet = { chainId: chain.network.chainId, address: account.address }
+    await syncWallet(chain.pool, wallet, used)
+    await tendQuiet(chain, account, used)
+    for (const nonce of await findGaps(chain.pool, wallet, used, BATCH_MAX)) {
+      const key = `${account.address}:${nonce}`
+      gaps.add(key)
+      if (memory.gapsBefore.has(key)) await mendGap(chain, account, nonce)
+    }
+  }
+  memory.gapsBefore = gaps
+}
+
+/** A transaction that a reorganisation threw out is opened again; where there is none, the nonce is filled. */
+async function mendGap(
+  chain: KnownChain,
+  account: PrivateKeyAccount,
+  nonce: bigint,
+): Promise<void> {
+  const wallet = { chainId: chain.network.chainId, address: account.address }
+  const reopened = await reopenTransactions(chain.pool, wallet, nonce)
+  chain.log.warn({ wallet: account.address, nonce: String(nonce), reopened }, 'a nonce was free')
+  if (reopened === 0) await fillGap(chain, account, nonce)
+}
+
+/** Sends again what nothing was heard of; what blocks keep passing by is offered at a higher fee. */
+async function tendQuiet(
+  chain: KnownChain,
+  account: PrivateKeyAccount,
+  used: bigint,
+): Promise<void> {
+  const wallet = { chainId: chain.network.chainId, address: account.address }
+  const { quietMs } = chain.timing
+  const found = await findQuietTransactions(chain.pool, wallet, { quietMs, limit: BATCH_MAX })
+  const quiet = dearestPerNonce(found.filter(({ nonce }) => nonce >= used))
+  const errors = await broadcast(chain, quiet)
+  for (const stuck of quiet) {
+    const refusedForFee = isFeeError(errors.get(stuck.hash) ?? null)
+    const passedBy = stuck.sentHead !== null && chain.head.number - stuck.sentHead >= STUCK_BLOCKS
+    if (!refusedForFee && !(passedBy && stuck.sendCount > 1)) continue
+    const stored = stuck.paymentId === null ? null : await findPayment(chain.pool, stuck.paymentId)
+    const payment = stored === null ? null : await withoutIdleDeployment(chain, stored)
+    const raised = await reprice(chain, account, { stuck, payment })
+    chain.log.warn({ hash: stuck.hash, raised }, 'a transaction is stuck')
+  }
+}
+
+const isFeeError = (error: string | null): boolean =>
+  error !== null && /underpriced|fee|too low to/i.test(error) && !/nonce/i.test(error)
+
+/** Of rivals for one nonce, the one with the highest fee. */
+function dearestPerNonce(transactions: readonly OpenTransaction[]): OpenTransaction[] {
+  const best = new Map<bigint, OpenTransaction>()
+  for (const one of transactions) {
+    const rival = best.get(one.nonce)
+    if (rival === undefined || rival.maxFeeWei < one.maxFeeWei) best.set(one.nonce, one)
+  }
+  return [...best.values()]
+}
+
+/** Looks at every payment that is not final once the chain stops being the one that was seen before. */
+async function watchForReorganisation(
+  chain: KnownChain,
+  memory: Reconciler,
+  newest: Block,
+): Promise<void> {
+  if (!memory.suspicious) memory.suspicious = await hasForked(chain, memory.lastBlock, newest)
+  memory.lastBlock = newest
+  if (!memory.suspicious) return
+  const unfinalized = await findUnfinalized(chain.pool, chain.network.chainId, BATCH_MAX * 10)
+  const found = await readReceipts(
+    chain.rpc,
+    unfinalized.map((one) => one.txHash),
+  )
+  const moved: UnfinalizedPayment[] = []
+  const gone: UnfinalizedPayment[] = []
+  for (const [n, payment] of unfinalized.entries()) {
+    const receipt = found[n]
+    if (receipt == null || receipt.status !== 1n) {
+      gone.push(payment)
+    } else if (receipt.blockHash !== payment.blockHash) {
+      const { blockNumber, blockHash } = receipt
+      moved.push({ ...payment, blockNumber, blockHash })
+    }
+  }
+  await recordMoved(chain.pool, moved)
+  const undone = gone.filter(({ paymentId }) => {
+    const looks = (memory.goneLooks.get(paymentId) ?? 0) + 1
+    memory.goneLooks.set(paymentId, looks)
+    return looks >= GONE_LOOKS
+  })
+  if (undone.length > 0) {
+    chain.log.error({ payments: undone.length }, 'a reorganisation undid settlements')
+    await recordReorganised(chain.pool, undone)
+    chain.head = newest
+  }
+  memory.suspicious = gone.length > undone.length
+  if (!memory.suspicious) memory.goneLooks.clear()
+}
+
+async function hasForked(chain: KnownChain, before: Block | null, now: Block): Promise<boolean> {
+  if (before === null || before.hash === now.hash || now.parentHash === before.hash) return false
+  if (now.number <= before.number) return true
+  const same: Hex | undefined = (await readBlock(chain.rpc, before.number))?.hash
+  return same !== before.hash
+}
+
+async function finalize(chain: KnownChain): Promise<void> {
+  const oldest = await findUnfinalized(chain.pool, chain.network.chainId, BATCH_MAX)
+  if (oldest.length === 0) return
+  const final = await readBlock(chain.rpc, 'finalized')
+  const due = oldest.filter((one) => final !== null && one.blockNumber <= final.number)
+  if (due.length === 0) return
+  const receipts = await readReceipts(
+    chain.rpc,
+    due.map((one) => one.txHash),
+  )
+  await recordFinal(
+    chain.pool,
+    due
+      .filter((one, n) => receipts[n]?.status === 1n && receipts[n].blockHash === one.blockHash)
+      .map((one) => one.paymentId),
+  )
+}

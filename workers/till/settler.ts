@@ -1,0 +1,178 @@
+/** Brings claimed payments on their way: simulate, sign, store, send. Watching them is the watcher's part. */
+import { findOpenTransactions } from '../../sql/till/gasWallets.ts'
+import { findPayments, type Payment } from '../../sql/till/payments.ts'
+import { failPayment, postponePayments } from '../../sql/till/settlements.ts'
+import { hasCode, isUsed, simulate, simulateNow } from './chain.ts'
+import { type ChainView, isKnown, type KnownChain, refreshHead } from './chainView.ts'
+import { broadcast, marketFees, sendPayments } from './gasWallet.ts'
+import { RpcTrouble } from './rpc.ts'
+import type { Refusal, Simulated } from './simulation.ts'
+import { transferGas } from './transfer.ts'
+import { examineUsed } from './usedAuthorization.ts'
+import { sortDeployments } from './walletsToDeploy.ts'
+
+/** A payment that reverted this often, though the chain says it would pass, is not sent again. */
+const REVERTS_MAX = 3
+const TROUBLE_DELAY_MS = 250
+const TROUBLE_DELAY_MAX_MS = 5_000
+
+/** Settles payments whose jobs came at the same time. Never throws for anything the chain or the RPC does. */
+export async function settlePayments(view: ChainView, ids: readonly string[]): Promise<void> {
+  const found = await findPayments(view.pool, ids)
+  const waiting = found.filter((payment) => payment.state === 'verified')
+  if (waiting.length === 0) return
+  if (!isKnown(view)) return postpone(view, waiting, 'the chain is not known yet')
+  try {
+    await settleOn(view, waiting)
+  } catch (error) {
+    if (!(error instanceof RpcTrouble)) throw error
+    await postpone(view, waiting, error.message)
+  }
+}
+
+async function settleOn(chain: KnownChain, waiting: readonly Payment[]): Promise<void> {
+  const here = waiting.filter((payment) => payment.chainId === chain.network.chainId)
+  const open = await findOpenTransactions(
+    chain.pool,
+    here.map((payment) => payment.id),
+  )
+  const sent = new Set(open.map((transaction) => transaction.paymentId))
+  // The same bytes again: that can never pay twice.
+  await broadcast(chain, open)
+  const expired = here.filter((payment) => payment.validBefore < chain.head.timestamp)
+  for (const payment of expired) await orLater(chain, payment, () => settleExpired(chain, payment))
+  const fresh = here.filter((payment) => !sent.has(payment.id) && !expired.includes(payment))
+  if (fresh.length === 0) return
+  const { ready, held } = await sortDeployments(chain, fresh)
+  if (held.length > 0) await postpone(chain, held, "the payer's wallet is being deployed")
+  const results = await simulateNow(chain.rpc, ready, chain.accounts[0]!.address)
+  await sendPassing(
+    chain,
+    ready.filter((_, n) => results[n]?.outcome === 'passes'),
+  )
+  for (const [n, payment] of ready.entries()) {
+    const result = results[n]!
+    if (result.outcome === 'trouble') await postpone(chain, [payment], result.detail)
+    if (result.outcome === 'refused') {
+      await orLater(chain, payment, () => judgeRefusal(chain, payment, result.refusal))
+    }
+  }
+}
+
+/** Does the work for one payment; trouble of the RPC postpones this payment and no other. */
+async function orLater(
+  chain: KnownChain,
+  payment: Payment,
+  work: () => Promise<void>,
+): Promise<void> {
+  try {
+    await work()
+  } catch (error) {
+    if (!(error instanceof RpcTrouble)) throw error
+    await postpone(chain, [payment], error.message)
+  }
+}
+
+let turn = 0
+
+async function sendPassing(chain: KnownChain, payments: readonly Payment[]): Promise<void> {
+  if (payments.length === 0) return
+  const worthy = payments.filter((payment) => payment.revertCount < REVERTS_MAX)
+  for (const payment of payments) {
+    if (worthy.includes(payment)) continue
+    await fail(chain, payment, {
+      kind: 'final',
+      reason: 'invalid_transaction_state',
+      detail: `reverted ${payment.revertCount} times`,
+    })
+  }
+  const { maxFeeWei } = marketFees(chain)
+  const [gas = 0n] = worthy.map(transferGas).toSorted((a, b) => (a < b ? 1 : -1))
+  const usable = chain.accounts.filter((account) => {
+    const balance = chain.balances.get(account.address.toLowerCase())
+    return balance === undefined || balance >= maxFeeWei * gas
+  })
+  if (usable.length === 0) {
+    chain.log.error('every gas wallet is out of gas')
+    return postpone(chain, worthy, 'the gas wallets are out of gas')
+  }
+  const account = usable[turn++ % usable.length]!
+  if (worthy.length > 0) await sendPayments(chain, account, worthy)
+}
+
+/**
+ * A refusal ends a payment only when a block that we know of bears it out: a node that lags behind, or balances that
+ * are just arriving, must not.
+ */
+async function judgeRefusal(chain: KnownChain, payment: Payment, refusal: Refusal): Promise<void> {
+  if (refusal.kind === 'used') return examineUsed(chain, payment)
+  if (refusal.kind !== 'final') return postpone(chain, [payment], refusal.detail)
+  const confirmed = await confirmRefusal(chain, payment, refusal)
+  if (confirmed) await fail(chain, payment, refusal)
+  else await postpone(chain, [payment], refusal.detail)
+}
+
+/**
+ * Whether the highest block seen gives the same refusal; only the time of that block may say something else. A wallet
+ * that was deployed meanwhile is to be asked anew, without its deployment.
+ */
+export async function confirmRefusal(
+  chain: KnownChain,
+  transfer: Parameters<typeof simulate>[1][number],
+  refusal: Refusal,
+): Promise<boolean> {
+  await refreshHead(chain)
+  if (
+    transfer.deployment !== null &&
+    (await hasCode(chain.rpc, transfer.payer, chain.head.number))
+  ) {
+    return false
+  }
+  const options = { from: chain.accounts[0]!.address, block: chain.head.number }
+  const [again] = (await simulate(chain.rpc, [transfer], options)) as [Simulated]
+  if (again.outcome !== 'refused') return false
+  return again.refusal.detail === refusal.detail || again.refusal.kind === 'early'
+}
+
+/** No block can take it any more: unless it was used, it is over. */
+async function settleExpired(chain: KnownChain, payment: Payment): Promise<void> {
+  await refreshHead(chain)
+  if (await isUsed(chain.rpc, payment, chain.head.number)) return examineUsed(chain, payment)
+  await fail(chain, payment, {
+    kind: 'expired',
+    reason: 'invalid_exact_evm_payload_authorization_valid_before',
+    detail: 'expired before it could be settled',
+  })
+}
+
+async function fail(chain: ChainView, payment: Payment, refusal: Refusal): Promise<void> {
+  await failPayment(chain.pool, {
+    paymentId: payment.id,
+    stage: payment.txHash === null ? 'verify' : 'settle',
+    reason: refusal.reason,
+    detail: refusal.detail,
+  })
+}
+
+/** Tries again later, and later each time. */
+async function postpone(
+  view: ChainView,
+  payments: readonly Payment[],
+  trouble: string,
+): Promise<void> {
+  view.log.warn({ trouble, payments: payments.length }, 'payments have to wait')
+  await postponePayments(
+    view.pool,
+    payments.map((payment) => ({
+      paymentId: payment.id,
+      trouble,
+      runAt: new Date(
+        Date.now() +
+          Math.min(
+            TROUBLE_DELAY_MS * 2 ** Math.min(payment.troubleCount, 10),
+            TROUBLE_DELAY_MAX_MS,
+          ),
+      ),
+    })),
+  )
+}

@@ -1,0 +1,94 @@
+/** What the chain's answer to a simulated transfer means. */
+import { decodeErrorResult, type Hex, parseAbi } from 'viem'
+import type { Transfer } from '../../shared/till/authorization.ts'
+import type { X402Reason } from '../../shared/till/x402.ts'
+import type { RpcAnswer } from './rpc.ts'
+import { readTrial } from './walletDeployment.ts'
+
+/** Why the token refuses a transfer, as far as it concerns us. */
+export type Refusal = {
+  /** `used`: spent or cancelled, by whomever. `expired`, `early`: judged by the time of a block. */
+  kind: 'used' | 'expired' | 'early' | 'final'
+  reason: X402Reason
+  detail: string
+}
+
+/** What the chain would do with a transfer; `trouble` when this node could not say. */
+export type Simulated =
+  | { outcome: 'passes' }
+  | { outcome: 'refused'; refusal: Refusal }
+  | { outcome: 'trouble'; detail: string }
+
+/** The revert strings of FiatTokenV2_2 and its libraries, and what each means in x402. */
+const REVERTS: readonly [RegExp, Refusal['kind'], X402Reason][] = [
+  [/authorization is used or canceled/, 'used', 'invalid_exact_evm_nonce_already_used'],
+  [/authorization is expired/, 'expired', 'invalid_exact_evm_payload_authorization_valid_before'],
+  [
+    /authorization is not yet valid/,
+    'early',
+    'invalid_exact_evm_payload_authorization_valid_after',
+  ],
+  [/invalid signature|ECRecover/, 'final', 'invalid_exact_evm_payload_signature'],
+  [/exceeds balance/, 'final', 'insufficient_funds'],
+]
+
+const DETAIL_CHARS_MAX = 200
+
+/** Error code of a call that reverted (Geth, and what follows it). */
+const REVERTED = 3
+
+/** geth, reth, erigon: "out of gas"; anvil: "OutOfGas". The limit is ours: wallets may not burn more. */
+const VERDICT = /revert|out ?of ?gas/i
+
+/** Reads the answer to `eth_call` with the trial form of `transferCall`. */
+export function readSimulation(
+  { deployment }: Pick<Transfer, 'deployment'>,
+  answer: RpcAnswer,
+): Simulated {
+  if (answer.ok) return deployment === null ? { outcome: 'passes' } : readTrialResult(answer.result)
+  if (answer.code !== REVERTED && !VERDICT.test(answer.message)) {
+    return { outcome: 'trouble', detail: answer.message.slice(0, DETAIL_CHARS_MAX) }
+  }
+  const refusal = readRevert(answer.message, answer.data)
+  // Deployment and charge may both fail without a revert of the whole: it was the gas.
+  return deployment === null ? { outcome: 'refused', refusal } : notDeployed(refusal)
+}
+
+/** A charge that fails after a deployment is told in the result. */
+function readTrialResult(result: unknown): Simulated {
+  const trial = readTrial(result)
+  if (trial === null) return { outcome: 'trouble', detail: 'Multicall3 does not answer' }
+  const { deployed, charge } = trial
+  if (charge.success) return { outcome: 'passes' }
+  const refusal = readRevert('', charge.returnData)
+  // The token finds no wallet to ask, or the deployment has left it no gas.
+  const forWantOfIt =
+    charge.returnData === '0x' || refusal.reason === 'invalid_exact_evm_payload_signature'
+  return forWantOfIt && !deployed ? notDeployed(refusal) : { outcome: 'refused', refusal }
+}
+
+const notDeployed = (refusal: Refusal): Simulated => ({
+  outcome: 'refused',
+  refusal: { ...refusal, reason: 'smart_wallet_deployment_failed' },
+})
+
+/** Reads a revert. What we do not know is final too: the chain has said no. */
+function readRevert(message: string, data: unknown): Refusal {
+  const text = revertString(data) ?? message.replace(/^execution reverted:?\s*/i, '')
+  const detail = text.slice(0, DETAIL_CHARS_MAX)
+  for (const [pattern, kind, reason] of REVERTS) {
+    if (pattern.test(detail)) return { kind, reason, detail }
+  }
+  return { kind: 'final', reason: 'invalid_transaction_state', detail: detail || 'reverted' }
+}
+
+const ERROR_ABI = parseAbi(['error Error(string)'])
+
+function revertString(data: unknown): string | null {
+  if (typeof data !== 'string' || !/^0x08c379a0([0-9a-f]{2})+$/i.test(data)) return null
+  try {
+    return String(decodeErrorResult({ abi: ERROR_ABI, data: data as Hex }).args[0])
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,105 @@
+import type { Logger } from 'pino'
+import { privateKeyToAccount } from 'viem/accounts'
+import { type Config, ConfigError } from '../../shared/config.ts'
+import type { Running } from '../../shared/service.ts'
+import { DEVNET_ACCOUNTS } from '../../shared/till/devnetAccounts.ts'
+import { didWeb, receiptKey } from '../../shared/till/receiptKey.ts'
+import { createBatcher } from '../../sql/batcher.ts'
+import { createPool } from '../../sql/db.ts'
+import { receiptSeeds, registerReceiptKeys } from '../../sql/till/receiptKeys.ts'
+import { readNetwork } from './chain.ts'
+import { type ChainView, DEFAULT_TIMING, type TillTiming } from './chainView.ts'
+import { newReconciler } from './reconcile.ts'
+import { createRpc, RpcTrouble } from './rpc.ts'
+import { settlePayments } from './settler.ts'
+import { startWatcher } from './watcher.ts'
+
+/** Everything of a process that touches the chain; its pool of connections is its own. */
+export type Till = Running & {
+  view: ChainView
+  /** Settles one payment as far as this takes no waiting for blocks. */
+  settle(paymentId: string): Promise<void>
+}
+
+const CONNECTIONS = 8
+/** Payments simulated, signed and sent together. */
+const BATCH_MAX = 50
+const LANES = 2
+
+/**
+ * Starts the till of a process. When the RPC does not answer it starts all the same, and tries on.
+ * @throws {ConfigError} when the chain is not supported, or real money would be paid for with keys of the devnet.
+ */
+export async function startTill(
+  config: Pick<Config, 'chain' | 'http' | 'receiptSeeds' | 'dataDir'>,
+  databaseUrl: string,
+  log: Logger,
+  timing: Partial<TillTiming> = {},
+): Promise<Till> {
+  const did = didWeb(config.http.baseUrl)
+  const keys = receiptSeeds(config).map(({ seed }) => receiptKey({ seed, did }))
+  const rpc = createRpc({ url: config.chain.rpcUrl })
+  await checkChain(config, rpc, log)
+  const pool = createPool({
+    url: databaseUrl,
+    size: CONNECTIONS,
+    name: 'purser till',
+    onError: (error) => log.warn({ err: error }, 'a database connection broke'),
+  })
+  await registerReceiptKeys(pool, keys)
+  const view: ChainView = {
+    pool,
+    rpc,
+    log,
+    accounts: config.chain.settlementKeys.map((key) => privateKeyToAccount(key)),
+    factories: new Set(config.chain.walletFactories),
+    receiptKey: keys[0]!,
+    timing: { ...DEFAULT_TIMING, ...timing },
+    network: null,
+    head: null,
+    tipWei: 0n,
+    balances: new Map(),
+    trouble: null,
+    nudge: () => {},
+  }
+  const batcher = createBatcher<string, void>({
+    batchMax: BATCH_MAX,
+    lanes: LANES,
+    run: async (ids) => {
+      await settlePayments(view, ids)
+      return ids.map(() => undefined)
+    },
+  })
+  const watcher = startWatcher(view, newReconciler())
+  await watcher.ready
+  return {
+    view,
+    settle: (paymentId) => batcher.submit(paymentId),
+    async stop() {
+      await batcher.drain()
+      await watcher.stop()
+      await pool.end()
+    },
+  }
+}
+
+async function checkChain(
+  config: Pick<Config, 'chain'>,
+  rpc: ReturnType<typeof createRpc>,
+  log: Logger,
+): Promise<void> {
+  const network = await readNetwork(rpc).catch((error: unknown) => {
+    if (!(error instanceof RpcTrouble)) throw error
+    log.warn({ rpc: error.message }, 'the RPC does not answer; will keep trying')
+    return null
+  })
+  if (typeof network === 'number') {
+    throw new ConfigError(
+      `RPC_URL: its chain id must be 8453 (base) or 84532 (base-sepolia), not ${network}`,
+    )
+  }
+  const devnetKey: string = DEVNET_ACCOUNTS.gasWallet.privateKey
+  if (network?.network === 'base' && config.chain.settlementKeys.some((key) => key === devnetKey)) {
+    throw new ConfigError('SETTLEMENT_KEYS: must be keys of your own on base')
+  }
+}

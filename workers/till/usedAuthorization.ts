@@ -1,0 +1,76 @@
+/** What became of an authorization that the chain calls used: paid by somebody's transaction, cancelled, or spent before. */
+import type { Payment } from '../../sql/till/payments.ts'
+import {
+  failPayment,
+  type MinedTransaction,
+  recordSettlements,
+} from '../../sql/till/settlements.ts'
+import { findAuthorizationEvent, isUsed, readBlock, readReceipts } from './chain.ts'
+import { type KnownChain, refreshHead } from './chainView.ts'
+import { settlementOf } from './receipts.ts'
+import { RpcTrouble } from './rpc.ts'
+import { movedMoney } from './transfer.ts'
+
+/** Blocks before the claim that are searched too. */
+const SEARCH_MARGIN = 5n
+
+/**
+ * Settles a payment on whatever transaction used its authorization, ours or not: `transferWithAuthorization` may be
+ * called by anyone. One that was used before the payment was claimed paid for something else, and is refused.
+ * @throws {RpcTrouble} while the chain does not tell: then nothing is decided.
+ */
+export async function examineUsed(chain: KnownChain, payment: Payment): Promise<void> {
+  const claimHead = payment.claimHead ?? chain.head.number
+  if (payment.txHash === null && (await wasUsedAt(chain, payment, claimHead))) {
+    return refuse(chain, payment, 'the authorization was used before')
+  }
+  await refreshHead(chain)
+  const event = await findAuthorizationEvent(chain.rpc, payment, {
+    from: claimHead - SEARCH_MARGIN,
+    to: chain.head.number,
+  })
+  if (event === null) throw new RpcTrouble('the authorization is used, its event is not found yet')
+  if (event.kind === 'canceled') return refuse(chain, payment, 'the authorization was canceled')
+  const [receipt] = await readReceipts(chain.rpc, [event.txHash])
+  if (receipt == null) throw new RpcTrouble('the receipt of the transfer is not found yet')
+  if (receipt.status !== 1n || !movedMoney(receipt.logs, payment)) {
+    return refuse(chain, payment, 'the authorization was used without this transfer')
+  }
+  if (payment.txHash === null && (await isOlder(chain, receipt.blockNumber, payment))) {
+    return refuse(chain, payment, 'the authorization was used before')
+  }
+  const mined: MinedTransaction = {
+    hash: receipt.transactionHash,
+    succeeded: true,
+    blockNumber: receipt.blockNumber,
+    blockHash: receipt.blockHash,
+  }
+  const settlement = settlementOf(payment, receipt, chain.receiptKey)
+  await recordSettlements(chain.pool, { settlements: [settlement], mined: [mined] })
+}
+
+async function wasUsedAt(chain: KnownChain, payment: Payment, block: bigint): Promise<boolean> {
+  try {
+    return await isUsed(chain.rpc, payment, block)
+  } catch (error) {
+    // A node that has forgotten the state of that block; the events will tell.
+    if (error instanceof RpcTrouble) return false
+    throw error
+  }
+}
+
+/** Whether a block is older than the claim; blocks count whole seconds. */
+async function isOlder(chain: KnownChain, number: bigint, payment: Payment): Promise<boolean> {
+  const block = await readBlock(chain.rpc, number)
+  if (block === null) throw new RpcTrouble('the block of the transfer is not found yet')
+  return block.timestamp < BigInt(Math.floor(payment.createdAt.getTime() / 1000))
+}
+
+async function refuse(chain: KnownChain, payment: Payment, detail: string): Promise<void> {
+  await failPayment(chain.pool, {
+    paymentId: payment.id,
+    stage: payment.txHash === null ? 'verify' : 'settle',
+    reason: 'invalid_exact_evm_nonce_already_used',
+    detail,
+  })
+}

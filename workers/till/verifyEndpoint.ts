@@ -1,0 +1,69 @@
+import { addJob } from '../../sql/jobs.ts'
+import {
+  findUrlToVerify,
+  recordVerification,
+  type VerificationStatus,
+} from '../../sql/till/endpoints.ts'
+import { type GuardedResponse, guardedRequest } from '../guardedRequest.ts'
+import type { Task } from '../pool.ts'
+
+const VERIFY_TIMEOUT_MS = 10_000
+
+/**
+ * Fetches a registered URL as a payer without a payment would, and records whether it asks for one. The verdict informs
+ * the seller; it stops no payment.
+ */
+export const verifyEndpoint: Task<'verify_endpoint'> = async ({ endpointId }, deps) => {
+  const endpoint = await findUrlToVerify(deps.pool, endpointId)
+  if (endpoint === null) return
+  const { url, projectId } = endpoint
+  const turn = await deps.lanes.enter(`verify:${projectId}`, projectId)
+  if (!turn.granted) {
+    return addJob(deps.pool, {
+      task: 'verify_endpoint',
+      payload: { endpointId },
+      key: `verify_endpoint:${endpointId}`,
+      runAt: new Date(Date.now() + turn.returnInMs),
+    })
+  }
+  try {
+    const answer = await guardedRequest({
+      url,
+      method: 'GET',
+      timeoutMs: VERIFY_TIMEOUT_MS,
+      allowPrivate: deps.allowPrivateNetworks,
+      ...(deps.resolve === undefined ? {} : { resolve: deps.resolve }),
+    })
+    await recordVerification(deps.pool, { id: endpointId, url, ...judge(answer) })
+  } finally {
+    turn.leave()
+  }
+}
+
+function judge(answer: GuardedResponse): { status: VerificationStatus; detail: string } {
+  if (!answer.ok) {
+    const status = answer.kind === 'blocked' ? 'failed' : 'unreachable'
+    return { status, detail: answer.detail }
+  }
+  if (answer.status !== 402) {
+    return { status: 'failed', detail: `answered ${answer.status}, expected 402` }
+  }
+  if (!isChallenge(answer.bodyPrefix)) {
+    return {
+      status: 'failed',
+      detail: 'answered 402 without a challenge: x402Version and a non-empty accepts are expected',
+    }
+  }
+  return { status: 'verified', detail: 'answered 402 with a challenge' }
+}
+
+function isChallenge(text: string): boolean {
+  try {
+    const body = JSON.parse(text)
+    return (
+      Number.isInteger(body?.x402Version) && Array.isArray(body.accepts) && body.accepts.length > 0
+    )
+  } catch {
+    return false
+  }
+}

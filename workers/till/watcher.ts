@@ -1,0 +1,216 @@
+/**
+ * Watches the chain for what this service has under way. One look costs two requests, however much is under way: the
+ * head, and how many nonces each gas wallet has used; receipts are fetched for used nonces only, once each.
+ */
+import type { Hex } from 'viem'
+import { recordHead, recordRpcTrouble } from '../../sql/till/chainStatus.ts'
+import {
+  findUsedNonces,
+  hasOpenTransactions,
+  type OpenTransaction,
+  syncWallet,
+} from '../../sql/till/gasWallets.ts'
+import { findPayments } from '../../sql/till/payments.ts'
+import {
+  type MinedTransaction,
+  recordMisses,
+  recordSettlements,
+  type Settlement,
+} from '../../sql/till/settlements.ts'
+import { type Receipt, readNetwork, readReceipts, readTip, readWallets } from './chain.ts'
+import { type ChainView, isKnown, type KnownChain, refreshHead } from './chainView.ts'
+import { settlementOf } from './receipts.ts'
+import { type Reconciler, reconcile } from './reconcile.ts'
+import { RpcTrouble } from './rpc.ts'
+import { movedMoney } from './transfer.ts'
+
+/** Used nonces looked at in one go. */
+const LOOK_MAX = 200
+const WATCH_MIN_MS = 10
+/** The pause grows to a quarter of the time since something last happened. */
+const PAUSE_SHARE = 4
+
+/** Runs until stopped; `ready` resolves after the first look, whatever came of it. */
+export function startWatcher(view: ChainView, reconciler: Reconciler) {
+  const { promise: ready, resolve: isReady } = Promise.withResolvers<void>()
+  let stopped = false
+  let wake = () => {}
+  let nudged = false
+  let lastNewsMs = performance.now()
+  let lastReconcileMs = Number.NEGATIVE_INFINITY
+  view.nudge = () => {
+    nudged = true
+    lastNewsMs = performance.now()
+    wake()
+  }
+  const rest = (ms: number) =>
+    new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, ms)
+      wake = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+  const pause = (busy: boolean) => {
+    if (!busy) return view.timing.idleMs
+    const quietMs = (performance.now() - lastNewsMs) / PAUSE_SHARE
+    return Math.min(view.timing.watchMs, Math.max(WATCH_MIN_MS, quietMs))
+  }
+  const ended = (async () => {
+    while (!stopped) {
+      nudged = false
+      const full = performance.now() - lastReconcileMs >= view.timing.idleMs
+      if (full) lastReconcileMs = performance.now()
+      const { busy, news } = await look(view, full ? reconciler : null)
+      if (news) lastNewsMs = performance.now()
+      isReady()
+      if (!stopped && !nudged) await rest(pause(busy))
+    }
+  })()
+  return {
+    ready,
+    async stop() {
+      stopped = true
+      wake()
+      await ended
+    },
+  }
+}
+
+/** One look. Trouble of the RPC or the database is reported, and the next look tries again. */
+async function look(
+  view: ChainView,
+  reconciler: Reconciler | null,
+): Promise<{ busy: boolean; news: boolean }> {
+  try {
+    if (view.network === null && !(await connect(view))) return { busy: false, news: false }
+    const headBefore = view.head?.number
+    const newest = await refreshHead(view)
+    if (!isKnown(view)) return { busy: false, news: false }
+    const news = await lookAtWallets(view)
+    if (reconciler !== null || headBefore !== view.head.number) {
+      const { chainId, network } = view.network
+      await recordHead(view.pool, { chainId, network, ...view.head })
+    }
+    if (reconciler !== null) {
+      view.tipWei = await readTip(view.rpc).catch(() => view.tipWei)
+      await reconcile(view, reconciler, newest)
+    }
+    noteTrouble(view, null)
+    return { busy: await hasOpenTransactions(view.pool, view.network.chainId), news }
+  } catch (error) {
+    noteTrouble(view, error as Error)
+    if (error instanceof RpcTrouble) {
+      await recordRpcTrouble(view.pool, error.message).catch(() => {})
+    }
+    return { busy: true, news: false }
+  }
+}
+
+/** Logs changes only: a node that is down for an hour would else fill the log. */
+function noteTrouble(view: ChainView, error: Error | null): void {
+  const before = view.trouble
+  view.trouble = error?.message ?? null
+  if (view.trouble === before) return
+  if (error === null) {
+    view.log.info('the chain is in sight again')
+    return
+  }
+  const fields = error instanceof RpcTrouble ? { rpc: error.message } : { err: error }
+  view.log.warn(fields, 'the chain is out of sight; will keep trying')
+}
+
+async function connect(view: ChainView): Promise<boolean> {
+  const network = await readNetwork(view.rpc)
+  if (typeof network === 'number') {
+    view.log.error({ chainId: network }, 'RPC_URL is a chain that is not supported')
+    await recordRpcTrouble(view.pool, `chain id ${network} is not supported`)
+    return false
+  }
+  view.network = network
+  view.tipWei = await readTip(view.rpc)
+  view.log.info({ network: network.network, chainId: network.chainId }, 'connected to the chain')
+  return true
+}
+
+/** @returns whether anything was mined. */
+async function lookAtWallets(chain: KnownChain): Promise<boolean> {
+  const wallets = await readWallets(
+    chain.rpc,
+    chain.accounts.map((account) => account.address),
+  )
+  let news = false
+  for (const [n, account] of chain.accounts.entries()) {
+    const { used, balanceWei } = wallets[n]!
+    const key = account.address.toLowerCase()
+    const wallet = { chainId: chain.network.chainId, address: account.address }
+    if (!chain.balances.has(key)) await syncWallet(chain.pool, wallet, used)
+    chain.balances.set(key, balanceWei)
+    for (;;) {
+      const open = await findUsedNonces(chain.pool, wallet, used, LOOK_MAX)
+      const resolved = open.length > 0 && (await resolveUsed(chain, open))
+      news ||= resolved
+      if (!resolved || open.length < LOOK_MAX) break
+    }
+  }
+  return news
+}
+
+/** When a transaction was first found without a receipt though its nonce is used. */
+const missingSince = new Map<Hex, number>()
+
+/** Finds out what became of transactions whose nonce is used. @returns whether any was found in a block. */
+async function resolveUsed(chain: KnownChain, open: readonly OpenTransaction[]): Promise<boolean> {
+  const receipts = await readReceipts(
+    chain.rpc,
+    open.map((one) => one.hash),
+  )
+  const found = open.flatMap((transaction, n) => {
+    const receipt = receipts[n]
+    return receipt == null ? [] : [{ transaction, receipt }]
+  })
+  await settleFound(chain, found)
+  const settledNonces = new Set(found.map(({ transaction }) => transaction.nonce))
+  const missing = open.filter(({ nonce }) => !settledNonces.has(nonce))
+  await recordMisses(chain.pool, { reverted: [], displaced: longMissing(chain, missing) })
+  return found.length > 0
+}
+
+async function settleFound(
+  chain: KnownChain,
+  found: readonly { transaction: OpenTransaction; receipt: Receipt }[],
+): Promise<void> {
+  if (found.length === 0) return
+  const payments = await findPayments(
+    chain.pool,
+    found.flatMap(({ transaction }) => transaction.paymentId ?? []),
+  )
+  const byId = new Map(payments.map((payment) => [payment.id, payment]))
+  const settlements: Settlement[] = []
+  const done: MinedTransaction[] = []
+  const reverted: MinedTransaction[] = []
+  for (const { transaction, receipt } of found) {
+    missingSince.delete(transaction.hash)
+    const payment = byId.get(transaction.paymentId ?? '')
+    const succeeded = receipt.status === 1n
+    const { blockNumber, blockHash } = receipt
+    const mined = { hash: transaction.hash, succeeded, blockNumber, blockHash }
+    const paid = payment !== undefined && succeeded && movedMoney(receipt.logs, payment)
+    if (paid) settlements.push(settlementOf(payment, receipt, chain.receiptKey))
+    if (paid || payment === undefined) done.push(mined)
+    else reverted.push(mined)
+  }
+  await recordSettlements(chain.pool, { settlements, mined: done })
+  await recordMisses(chain.pool, { reverted, displaced: [] })
+}
+
+/** A node can count a nonce before it has the receipt: only a lasting absence means that others used the nonce. */
+function longMissing(chain: KnownChain, missing: readonly OpenTransaction[]): Hex[] {
+  const nowMs = performance.now()
+  for (const { hash } of missing) if (!missingSince.has(hash)) missingSince.set(hash, nowMs)
+  const lost = missing
+    .map((one) => one.hash)
+    .filter((hash) => nowMs - missingSince.get(hash)! >= chain.timing.displacedMs)
+  for (const hash of lost) missingSince.delete(hash)
+  return lost
+}
