@@ -243,7 +243,7 @@ export async function addUsage(
   await db.query(
     `insert into project_usage as u (project_id, request_count, last_used_at)
      select n.id, n.requests, n.used from unnest($1::text[], $2::int[], $3::timestamptz[]) n (id, requests, used)
-     join projects p on p.id = n.id
+     join projects p on p.id = n.id and p.deleted_at is null
      order by n.id
      on conflict (project_id) do update set
        request_count = u.request_count + excluded.request_count,

@@ -55,4 +55,6 @@ const OWN_TABLES = [
   ['event_streams', 'project_id'],
   ['project_webhooks', 'id'],
   ['idempotency_keys', 'ctid'],
+  ['send_quotas', 'project_id'],
+  ['project_usage', 'project_id'],
 ] as const

@@ -225,20 +225,30 @@ test('a deleted project leaves rows only where they are kept for audit', async (
   await agent.delete(messagePath('<gone@example.com>'))
   await deliver(agent, 'also-gone')
   await waitForMessages(agent, 1)
-  await service.platform.delete(`/v0/platform/projects/${agent.project.id}`)
+  const mail = { to: ['ada@example.com'], subject: 's', text: 't' }
+  await agent.post('/v0/messages/send', mail, { 'idempotency-key': 'once' })
+  await agent.put('/v0/vault/key', { type: 'API_KEY', data: { key: 'k' } })
   const { pool } = service.database
   const { rows: tables } = await pool.query<{ name: string }>(
     `select table_name as name from information_schema.columns
      where table_schema = 'public' and column_name = 'project_id'`,
   )
-  await waitFor('the purge', async () => {
-    const left: string[] = []
-    for (const { name } of tables) {
-      const { rowCount } = await pool.query(`select from ${name} where project_id = $1 limit 1`, [
-        agent.project.id,
-      ])
-      if (rowCount === 1) left.push(name)
-    }
-    return left.toSorted().join() === 'api_keys'
-  })
+  const holding = async () => {
+    const found = await Promise.all(
+      tables.map(async ({ name }) => {
+        const text = `select from ${name} where project_id = $1 limit 1`
+        return (await pool.query(text, [agent.project.id])).rowCount === 1 ? [name] : []
+      }),
+    )
+    return found.flat().toSorted().join()
+  }
+  await waitFor('the requests to be counted', async () =>
+    (await holding()).includes('project_usage'),
+  )
+  expect(await holding()).toBe(
+    'api_keys,audit_log,credentials,deleted_messages,email_rules,event_streams,events,idempotency_keys,inbound_mails,' +
+      'message_labels,messages,outbound_mails,project_usage,project_webhooks,send_quotas,thread_identifiers,threads,webhook_deliveries',
+  )
+  await service.platform.delete(`/v0/platform/projects/${agent.project.id}`)
+  await waitFor('the purge', async () => (await holding()) === 'api_keys')
 })
