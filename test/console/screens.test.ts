@@ -75,6 +75,7 @@ beforeAll(async () => {
     ['organization', 'organization'],
     ['nowhere', 'nowhere'],
     ['project-dialog', 'projects'],
+    ['project-refused', 'projects'],
     ['delete-dialog', `${project}/settings`],
     ['key-dialog', 'organization'],
     ['rule-dialog', `${project}/settings`],
@@ -97,6 +98,7 @@ const OPENED: readonly [string, string][] = [
   ['thread-html', 'HTML'],
   ['payment', 'Verify'],
   ['project-dialog', 'New project'],
+  ['project-refused', 'New project'],
   ['delete-dialog', 'Delete project'],
   ['key-dialog', 'New platform key'],
   ['rule-dialog', 'Add rule'],
@@ -112,10 +114,17 @@ async function enter({ page, open }: ConsolePage, [name, path]: [string, string]
   for (const [screen, button] of OPENED) {
     if (name === screen) await page.getByRole('button', { name: button, exact: true }).click()
   }
+  if (name.endsWith('-dialog')) await page.getByRole('dialog').waitFor()
   if (name === 'key-dialog') {
     await page.getByRole('textbox', { name: 'Name' }).fill('deployment')
     await page.getByRole('button', { name: 'Create key' }).click()
     await page.getByRole('textbox', { name: 'Platform key' }).waitFor()
+  }
+  if (name === 'project-refused') {
+    await page.getByRole('textbox', { name: 'Name', exact: true }).fill('Another Atlas')
+    await page.getByRole('textbox', { name: 'Inbox address' }).fill('atlas')
+    await page.getByRole('button', { name: 'Create project' }).click()
+    await page.getByText('Inbox address must be free').waitFor()
   }
   if (name === 'vault') await page.getByRole('button', { name: 'Reveal' }).last().click()
   if (name === 'payment') await page.getByText('The signature is valid').waitFor()

@@ -42,6 +42,18 @@ export function mailDomains({
   )
 }
 
+/** Every mail domain beside the service's own. */
+export async function allMailDomains(): Promise<MailDomain[]> {
+  const domains: MailDomain[] = []
+  let next: string | null = null
+  do {
+    const page: Page<'domains', MailDomain> = await ask(PATH + pageQuery(next))
+    domains.push(...page.domains)
+    next = page.nextPageToken ?? null
+  } while (next !== null)
+  return domains
+}
+
 function card(domain: MailDomain, refresh: () => Promise<void>): HTMLElement {
   const { domain: name, status, checkedAt } = domain
   return h(
