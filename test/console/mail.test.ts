@@ -202,39 +202,6 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     expect((await agent.get('/v0/suppressions')).body.count).toBe(0)
   }, 30_000)
 
-  test('registers a webhook for events, whose secret is shown once, and deletes it', async () => {
-    const agent = await service.newAgent()
-    await using console = await open()
-    const { page } = console
-    await console.open(`projects/${agent.project.id}/settings`)
-    await press(page, 'Register webhook')
-    await page.getByLabel('URL').fill('https://hooks.example.com/purser')
-    await page.getByRole('checkbox', { name: 'message.received' }).uncheck()
-    await inDialog(page, 'Register')
-    await page.getByText('Choose at least one event').waitFor()
-    for (const event of ['message.bounced', 'payment.settled']) {
-      await page.getByRole('checkbox', { name: event }).check()
-    }
-    await inDialog(page, 'Register')
-    const secret = await page.getByRole('textbox', { name: 'Webhook secret' }).inputValue()
-    expect(secret).toMatch(/^whsec_[0-9a-f]{64}$/)
-    await press(page, 'I have stored it')
-    await page.locator('dialog').waitFor({ state: 'detached' })
-    expect(await page.content()).not.toContain(secret)
-    const { webhooks } = (await agent.get('/v0/webhooks')).body
-    expect(webhooks).toMatchObject([
-      { url: 'https://hooks.example.com/purser', events: ['message.bounced', 'payment.settled'] },
-    ])
-    await page
-      .getByRole('row', { name: 'hooks.example.com' })
-      .getByText('payment.settled')
-      .waitFor()
-    await press(page, 'Delete the webhook to https://hooks.example.com/purser')
-    await inDialog(page, 'Delete webhook')
-    await page.getByText('No webhooks').waitFor()
-    expect((await agent.get('/v0/webhooks')).body.count).toBe(0)
-  }, 30_000)
-
   test('adds a mail domain, sees what its DNS lacks, and that it is verified once it does not', async () => {
     await using console = await open()
     const { page } = console

@@ -12,6 +12,7 @@ import {
 import {
   deliverForged,
   deliverMail,
+  EVENT_WEBHOOK,
   failJob,
   recordTraffic,
   type Scene,
@@ -80,6 +81,10 @@ beforeAll(async () => {
     ['key-dialog', 'organization'],
     ['rule-dialog', `${project}/settings`],
     ['webhook-dialog', `${project}/settings`],
+    ['change-webhook-dialog', `${project}/settings`],
+    ['rotate-secret-dialog', `${project}/settings`],
+    ['webhook-refused', `${project}/settings`],
+    ['webhook-secret', `${project}/settings`],
     ['domain-dialog', 'organization'],
     ['empty-settings', `projects/${empty.project.id}/settings`],
     ['empty-inbox', `projects/${empty.project.id}/inbox`],
@@ -103,6 +108,10 @@ const OPENED: readonly [string, string][] = [
   ['key-dialog', 'New platform key'],
   ['rule-dialog', 'Add rule'],
   ['webhook-dialog', 'Register webhook'],
+  ['change-webhook-dialog', `Change the webhook to ${EVENT_WEBHOOK}`],
+  ['rotate-secret-dialog', `Rotate secret of the webhook to ${EVENT_WEBHOOK}`],
+  ['webhook-refused', `Change the webhook to ${EVENT_WEBHOOK}`],
+  ['webhook-secret', `Rotate secret of the webhook to ${EVENT_WEBHOOK}`],
   ['domain-dialog', 'Add domain'],
 ]
 
@@ -125,6 +134,15 @@ async function enter({ page, open }: ConsolePage, [name, path]: [string, string]
     await page.getByRole('textbox', { name: 'Inbox address' }).fill('atlas')
     await page.getByRole('button', { name: 'Create project' }).click()
     await page.getByText('Inbox address must be free').waitFor()
+  }
+  if (name === 'webhook-refused') {
+    for (const box of await page.getByRole('checkbox').all()) await box.uncheck()
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.getByText('Choose at least one event').waitFor()
+  }
+  if (name === 'webhook-secret') {
+    await page.getByRole('dialog').getByRole('button', { name: 'Rotate secret' }).click()
+    await page.getByRole('textbox', { name: 'New webhook secret' }).waitFor()
   }
   if (name === 'vault') await page.getByRole('button', { name: 'Reveal' }).last().click()
   if (name === 'payment') await page.getByText('The signature is valid').waitFor()

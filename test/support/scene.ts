@@ -108,6 +108,9 @@ export async function deliverMail({ till, agent }: Scene): Promise<void> {
   })
 }
 
+/** Where the events of the scene's agent are sent. */
+export const EVENT_WEBHOOK = 'https://hooks.example.com/purser/mail-and-payments-of-atlas'
+
 /** What an operator sets for mail: rules, a webhook, domains; and an address that refuses it. */
 export async function setUpMail({ till, agent }: Scene): Promise<void> {
   const { service } = till
@@ -118,7 +121,7 @@ export async function setUpMail({ till, agent }: Scene): Promise<void> {
     await agent.post('/v0/email-rules', { type, scope, value })
   }
   await agent.post('/v0/webhooks', {
-    url: 'https://hooks.example.com/purser/mail-and-payments-of-atlas',
+    url: EVENT_WEBHOOK,
     events: ['message.received', 'message.bounced', 'payment.settled'],
   })
   await service.database.pool.query(

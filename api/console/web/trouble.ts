@@ -17,7 +17,6 @@ export function troubleOf(form: HTMLFormElement, id: string) {
   const element = h('p', { class: 'trouble', role: 'alert', id })
   let forget = () => {}
   return {
-    element,
     clear() {
       element.textContent = ''
       forget()
@@ -27,9 +26,10 @@ export function troubleOf(form: HTMLFormElement, id: string) {
       const message = error instanceof Error ? error.message : String(error)
       const [, named, demand] = REFUSED_FIELD.exec(message) ?? []
       const field = error instanceof FieldError ? error.field : named
-      const control = form.querySelector<HTMLElement>(`[name="${field}"]`)
-      const group = control?.closest<HTMLElement>('fieldset, .field')
-      if (!control || !group) {
+      const control =
+        field === undefined ? null : form.querySelector<HTMLElement>(`[name="${field}"]`)
+      const group = control?.closest<HTMLElement>('fieldset, .field') ?? null
+      if (control === null || group === null) {
         form.querySelector(':scope > .actions')?.before(element)
         element.textContent = message
         return
