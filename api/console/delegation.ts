@@ -39,6 +39,8 @@ const ALLOWED: Readonly<Record<string, string | null>> = {
   'GET /v0/payments/:paymentId': null,
   'GET /v0/webhooks': null,
   'POST /v0/webhooks': 'webhook.create',
+  'PATCH /v0/webhooks/:webhookId': 'webhook.update',
+  'POST /v0/webhooks/:webhookId/rotate-secret': 'webhook.rotate_secret',
   'DELETE /v0/webhooks/:webhookId': 'webhook.delete',
   'GET /v0/webhooks/deliveries': null,
   'GET /v0/webhooks/deliveries/:deliveryId': null,

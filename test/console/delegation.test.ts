@@ -40,7 +40,15 @@ test('rules, suppressions and webhooks of a project are changed under a session,
     events: ['message.received'],
   })
   expect([status, webhook.secret.slice(0, 6)]).toEqual([201, 'whsec_'])
-  expect((await operator.delete(`${project}/webhooks/${webhook.webhookId}`)).status).toBe(204)
+  const path = `${project}/webhooks/${webhook.webhookId}`
+  const url = 'https://example.com/hooks?token=another-for-them-alone'
+  expect((await operator.patch(path, { url })).body).toMatchObject({ url })
+  expect((await operator.patch(path, { url: 'nonsense' })).status).toBe(400)
+  const { body: rotated } = await operator.post(`${path}/rotate-secret`)
+  expect(rotated.secret).toMatch(/^whsec_/)
+  expect(rotated.secret).not.toBe(webhook.secret)
+  expect((await operator.delete(path)).status).toBe(204)
+  expect((await operator.post(`${path}/rotate-secret`)).status).toBe(404)
   for (const list of ['email-rules', 'suppressions', 'webhooks']) {
     const { body } = await operator.get(`${project}/${list}`)
     expect([list, body.count]).toEqual([list, 0])
@@ -56,12 +64,18 @@ test('rules, suppressions and webhooks of a project are changed under a session,
     ['suppression.delete', "o'hara+x@example.com", null!, 'ok'],
     ['suppression.delete', "o'hara+x@example.com", null!, 'not_found'],
     ['webhook.create', webhook.webhookId, null!, 'ok'],
+    ['webhook.update', webhook.webhookId, null!, 'ok'],
+    ['webhook.update', webhook.webhookId, null!, 'refused'],
+    ['webhook.rotate_secret', webhook.webhookId, null!, 'ok'],
     ['webhook.delete', webhook.webhookId, null!, 'ok'],
+    ['webhook.rotate_secret', webhook.webhookId, null!, 'not_found'],
   ])
   const session = `console:${(await operator.get('/session')).body.sessionId}`
   expect(new Set(logs.map(({ actor }: { actor: string }) => actor))).toEqual(new Set([session]))
   const stored = JSON.stringify(logs)
-  for (const secret of [webhook.secret, 'for-them-alone']) expect(stored).not.toContain(secret)
+  for (const secret of [webhook.secret, rotated.secret, 'for-them-alone']) {
+    expect(stored).not.toContain(secret)
+  }
 })
 
 test('mail domains are changed under a session, on record with the organization', async () => {

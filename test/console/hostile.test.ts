@@ -115,6 +115,12 @@ describe.skipIf(!hasBrowser)('nothing that a stranger wrote', () => {
       data: { [markup()]: markup() },
       metadata: { [markup()]: markup(), uri: `javascript:${run()}` },
     })
+    await agent.post('/v0/webhooks', {
+      url: 'https://example.com/',
+      events: ['message.received'],
+    })
+    // The API would have encoded it.
+    await service.database.pool.query('update project_webhooks set url = $1', [markup()])
 
     await using console = await openConsole(browser, service)
     const { page } = console
@@ -142,6 +148,11 @@ describe.skipIf(!hasBrowser)('nothing that a stranger wrote', () => {
     for (const tab of ['activity', 'settings', 'outgoing']) {
       await console.open(`projects/${project.id}/${tab}`)
       await settled(page)
+    }
+    await console.open(`projects/${project.id}/settings`)
+    for (const action of ['Change the webhook', 'Rotate secret', 'Delete the webhook']) {
+      await page.getByRole('button', { name: `${action} ` }).click()
+      await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click()
     }
     expect([seen, evil.requests.map(({ path }) => path)]).toEqual([[], []])
     expect(new URL(page.url()).origin).toBe(service.url)

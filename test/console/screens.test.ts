@@ -12,6 +12,7 @@ import {
 import {
   deliverForged,
   deliverMail,
+  EVENT_WEBHOOK,
   failJob,
   recordTraffic,
   type Scene,
@@ -75,10 +76,15 @@ beforeAll(async () => {
     ['organization', 'organization'],
     ['nowhere', 'nowhere'],
     ['project-dialog', 'projects'],
+    ['project-refused', 'projects'],
     ['delete-dialog', `${project}/settings`],
     ['key-dialog', 'organization'],
     ['rule-dialog', `${project}/settings`],
     ['webhook-dialog', `${project}/settings`],
+    ['change-webhook-dialog', `${project}/settings`],
+    ['rotate-secret-dialog', `${project}/settings`],
+    ['webhook-refused', `${project}/settings`],
+    ['webhook-secret', `${project}/settings`],
     ['domain-dialog', 'organization'],
     ['empty-settings', `projects/${empty.project.id}/settings`],
     ['empty-inbox', `projects/${empty.project.id}/inbox`],
@@ -97,10 +103,15 @@ const OPENED: readonly [string, string][] = [
   ['thread-html', 'HTML'],
   ['payment', 'Verify'],
   ['project-dialog', 'New project'],
+  ['project-refused', 'New project'],
   ['delete-dialog', 'Delete project'],
   ['key-dialog', 'New platform key'],
   ['rule-dialog', 'Add rule'],
   ['webhook-dialog', 'Register webhook'],
+  ['change-webhook-dialog', `Change the webhook to ${EVENT_WEBHOOK}`],
+  ['rotate-secret-dialog', `Rotate secret of the webhook to ${EVENT_WEBHOOK}`],
+  ['webhook-refused', `Change the webhook to ${EVENT_WEBHOOK}`],
+  ['webhook-secret', `Rotate secret of the webhook to ${EVENT_WEBHOOK}`],
   ['domain-dialog', 'Add domain'],
 ]
 
@@ -112,10 +123,26 @@ async function enter({ page, open }: ConsolePage, [name, path]: [string, string]
   for (const [screen, button] of OPENED) {
     if (name === screen) await page.getByRole('button', { name: button, exact: true }).click()
   }
+  if (name.endsWith('-dialog')) await page.getByRole('dialog').waitFor()
   if (name === 'key-dialog') {
     await page.getByRole('textbox', { name: 'Name' }).fill('deployment')
     await page.getByRole('button', { name: 'Create key' }).click()
     await page.getByRole('textbox', { name: 'Platform key' }).waitFor()
+  }
+  if (name === 'project-refused') {
+    await page.getByRole('textbox', { name: 'Name', exact: true }).fill('Another Atlas')
+    await page.getByRole('textbox', { name: 'Inbox address' }).fill('atlas')
+    await page.getByRole('button', { name: 'Create project' }).click()
+    await page.getByText('Inbox address must be free').waitFor()
+  }
+  if (name === 'webhook-refused') {
+    for (const box of await page.getByRole('checkbox').all()) await box.uncheck()
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.getByText('Choose at least one event').waitFor()
+  }
+  if (name === 'webhook-secret') {
+    await page.getByRole('dialog').getByRole('button', { name: 'Rotate secret' }).click()
+    await page.getByRole('textbox', { name: 'New webhook secret' }).waitFor()
   }
   if (name === 'vault') await page.getByRole('button', { name: 'Reveal' }).last().click()
   if (name === 'payment') await page.getByText('The signature is valid').waitFor()

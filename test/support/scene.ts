@@ -2,6 +2,7 @@
 import { formatUsdc } from '../../shared/till/usdc.ts'
 import { updateProject } from '../../sql/projects.ts'
 import { fakeDns, type Zone } from './fakeDns.ts'
+import { addVerifiedDomain } from './ownDomain.ts'
 import { type Receiver, startReceiver } from './receiver.ts'
 import { type Agent, waitForMessages } from './service.ts'
 import { pay, payTo, redeem, startTestTill, type TestTill } from './till.ts'
@@ -107,7 +108,10 @@ export async function deliverMail({ till, agent }: Scene): Promise<void> {
   })
 }
 
-/** What an operator sets for mail: rules, a webhook, a domain; and an address that refuses it. */
+/** Where the events of the scene's agent are sent. */
+export const EVENT_WEBHOOK = 'https://hooks.example.com/purser/mail-and-payments-of-atlas'
+
+/** What an operator sets for mail: rules, a webhook, domains; and an address that refuses it. */
 export async function setUpMail({ till, agent }: Scene): Promise<void> {
   const { service } = till
   for (const [type, scope, value] of [
@@ -117,7 +121,7 @@ export async function setUpMail({ till, agent }: Scene): Promise<void> {
     await agent.post('/v0/email-rules', { type, scope, value })
   }
   await agent.post('/v0/webhooks', {
-    url: 'https://hooks.example.com/purser/mail-and-payments-of-atlas',
+    url: EVENT_WEBHOOK,
     events: ['message.received', 'message.bounced', 'payment.settled'],
   })
   await service.database.pool.query(
@@ -130,6 +134,7 @@ export async function setUpMail({ till, agent }: Scene): Promise<void> {
     const { body } = await service.platform.get(`/v0/platform/domains/${OWN_DOMAIN}`)
     return body.checkedAt !== null
   })
+  await addVerifiedDomain(service, ZONE, 'harbour.example.com')
 }
 
 /** A mail of somebody who says to be another, through a list. */

@@ -1,4 +1,5 @@
 import { type Child, h } from './dom.ts'
+import { FieldError, troubleOf } from './trouble.ts'
 import { button, copyButton, toasts } from './ui.ts'
 
 type DialogParts = {
@@ -16,7 +17,6 @@ let dialogs = 0
 /** A question with its answer. Escape and Cancel leave everything as it is; the browser keeps the focus inside. */
 export function openDialog({ title, body, action, danger = false, act }: DialogParts): void {
   const id = `dialog-${++dialogs}`
-  const trouble = h('p', { class: 'trouble', role: 'alert' })
   const submit = h(
     'button',
     { type: 'submit', class: `button ${danger ? 'danger' : 'primary'}` },
@@ -34,7 +34,6 @@ export function openDialog({ title, body, action, danger = false, act }: DialogP
     },
     h('h2', { id }, title),
     body,
-    trouble,
     h(
       'div',
       { class: 'actions' },
@@ -42,17 +41,18 @@ export function openDialog({ title, body, action, danger = false, act }: DialogP
       submit,
     ),
   )
+  const trouble = troubleOf(form, `${id}-trouble`)
   const made: HTMLDialogElement = h('dialog', { 'aria-labelledby': id }, form)
   async function send(): Promise<void> {
     if (submit.disabled) return
     submit.disabled = true
-    trouble.textContent = ''
+    trouble.clear()
     try {
       const next = await act(new FormData(form))
       made.close()
       if (typeof next === 'function') next()
     } catch (error) {
-      trouble.textContent = error instanceof Error ? error.message : String(error)
+      trouble.show(error)
     } finally {
       submit.disabled = false
     }
@@ -106,11 +106,12 @@ export function check(label: Child, name: string, value: string, checked: boolea
   )
 }
 
-/** A choice of one of a few, the first when nothing else is said. */
+/** A choice of one of a few, the first when nothing else is said; some may be shown that cannot be chosen. */
 export function choice(
   label: string,
   name: string,
-  options: readonly (readonly [value: string, label: string])[],
+  options: readonly (readonly [value: string, label: string, disabled?: boolean])[],
+  help: Child = null,
 ): HTMLElement {
   const id = `field-${name}-${++dialogs}`
   return h(
@@ -119,9 +120,10 @@ export function choice(
     h('label', { for: id }, label),
     h(
       'select',
-      { id, name },
-      options.map(([value, text]) => h('option', { value }, text)),
+      { id, name, 'aria-describedby': help === null ? undefined : `${id}-help` },
+      options.map(([value, text, disabled]) => h('option', { value, disabled }, text)),
     ),
+    help === null ? null : h('p', { class: 'help', id: `${id}-help` }, help),
   )
 }
 
@@ -156,7 +158,9 @@ export function confirmByTyping(parts: {
       field(`Type “${parts.name}” to confirm`, 'typed', { required: true }),
     ],
     act: async (form) => {
-      if (form.get('typed') !== parts.name) throw new Error(`Type exactly: ${parts.name}`)
+      if (form.get('typed') !== parts.name) {
+        throw new FieldError('typed', `Type exactly: ${parts.name}`)
+      }
       return await parts.act()
     },
   })

@@ -1,9 +1,10 @@
 import { ask, at } from './ask.ts'
 import { checks, field, openDialog, showOnce } from './dialog.ts'
-import { h } from './dom.ts'
+import { type Child, h } from './dom.ts'
 import { moment } from './format.ts'
 import { type LiveList, liveList } from './live.ts'
 import { projectLink } from './screen.ts'
+import { FieldError } from './trouble.ts'
 import type { EventWebhook, Project } from './types.ts'
 import { button, empty, section, table, toast } from './ui.ts'
 
@@ -25,7 +26,23 @@ export function eventWebhooks(project: Project, signal: AbortSignal): HTMLElemen
     signal,
     path: path,
     none: () => empty('No webhooks', 'Register a URL to be told of mail and payments.'),
-    draw: (found) => webhookTable(found, (one) => remove(path, one, webhooks.refresh)),
+    draw: (found) =>
+      webhookTable(found, (one) => [
+        button('Change', () => change(path, one, webhooks.refresh), {
+          keep: `change ${one.webhookId}`,
+          label: `Change the webhook to ${one.url}`,
+        }),
+        button('Rotate secret', () => rotate(path, one), {
+          kind: 'danger',
+          keep: `rotate ${one.webhookId}`,
+          label: `Rotate secret of the webhook to ${one.url}`,
+        }),
+        button('Delete', () => remove(path, one, webhooks.refresh), {
+          kind: 'danger',
+          keep: `delete ${one.webhookId}`,
+          label: `Delete the webhook to ${one.url}`,
+        }),
+      ]),
   })
   return section(
     'event-webhooks',
@@ -44,7 +61,7 @@ export function eventWebhooks(project: Project, signal: AbortSignal): HTMLElemen
   )
 }
 
-const webhookTable = (list: EventWebhook[], removeOne: (one: EventWebhook) => void): HTMLElement =>
+const webhookTable = (list: EventWebhook[], actions: (one: EventWebhook) => Child): HTMLElement =>
   table(
     'Webhooks for events',
     [
@@ -62,49 +79,91 @@ const webhookTable = (list: EventWebhook[], removeOne: (one: EventWebhook) => vo
       {
         name: 'Action',
         kind: 'end',
-        cell: (one) =>
-          button('Delete', () => removeOne(one), {
-            kind: 'danger',
-            keep: `delete ${one.webhookId}`,
-            label: `Delete the webhook to ${one.url}`,
-          }),
+        cell: (one) => h('div', { class: 'actions' }, actions(one)),
       },
     ],
     list,
   )
 
+/** What a webhook is, to be filled in or changed. */
+const fields = ({ url, events }: Partial<EventWebhook>, help: Child = null): Child => [
+  field(
+    'URL',
+    'url',
+    {
+      type: 'url',
+      required: true,
+      maxlength: URL_MAX_LENGTH,
+      placeholder: 'https://example.com/hooks',
+      value: url,
+    },
+    help,
+  ),
+  checks(
+    'Events',
+    'events',
+    EVENTS.map(([event, meaning]) => [event, [h('code', {}, event), ` ${meaning}`]]),
+    events ?? ['message.received'],
+  ),
+]
+
+function read(form: FormData): Pick<EventWebhook, 'url' | 'events'> {
+  const events = form.getAll('events').map(String)
+  if (events.length === 0) throw new FieldError('events', 'Choose at least one event')
+  return { url: String(form.get('url') ?? '').trim(), events }
+}
+
+const showSecret = (title: string, secret: string): void =>
+  showOnce(title, secret, 'The receiver checks signatures with it. It is shown this once.')
+
 const register = (path: string, refresh: () => Promise<void>): void =>
   openDialog({
     title: 'Register webhook',
     action: 'Register',
-    body: [
-      field('URL', 'url', {
-        type: 'url',
-        required: true,
-        maxlength: URL_MAX_LENGTH,
-        placeholder: 'https://example.com/hooks',
-      }),
-      checks(
-        'Events',
-        'events',
-        EVENTS.map(([event, meaning]) => [event, [h('code', {}, event), ` ${meaning}`]]),
-        ['message.received'],
-      ),
-    ],
+    body: fields({}),
     act: async (form) => {
-      const events = form.getAll('events')
-      if (events.length === 0) throw new Error('Choose at least one event')
-      const { secret } = await ask<{ secret: string }>(path, {
-        method: 'POST',
-        body: { url: String(form.get('url') ?? '').trim(), events },
-      })
+      const { secret } = await ask<{ secret: string }>(path, { method: 'POST', body: read(form) })
       await refresh()
-      return () =>
-        showOnce(
-          'Webhook secret',
-          secret,
-          'The receiver checks signatures with it. It is shown this once.',
-        )
+      return () => showSecret('Webhook secret', secret)
+    },
+  })
+
+const change = (path: string, one: EventWebhook, refresh: () => Promise<void>): void =>
+  openDialog({
+    title: 'Change webhook',
+    action: 'Save',
+    body: fields(one, 'What is on its way already still goes to where it was made for.'),
+    act: async (form) => {
+      const { url, events } = read(form)
+      // What was left as it is may have been changed by the agent meanwhile.
+      const body = {
+        ...(url === one.url ? {} : { url }),
+        ...(events.toSorted().join() === one.events.toSorted().join() ? {} : { events }),
+      }
+      await ask(path + at`/${one.webhookId}`, { method: 'PATCH', body })
+      toast('Saved')
+      // Once the dialog is closed: the focus is back at the button, and stays there.
+      return refresh
+    },
+  })
+
+const rotate = (path: string, { webhookId, url }: EventWebhook): void =>
+  openDialog({
+    title: 'Rotate secret',
+    action: 'Rotate secret',
+    danger: true,
+    body: h(
+      'p',
+      {},
+      'From now on whatever is sent to ',
+      h('code', {}, url),
+      ' is signed with a new secret. Until the receiver has it, it cannot tell that what it is sent is genuine.',
+    ),
+    act: async () => {
+      const { secret } = await ask<{ secret: string }>(path + at`/${webhookId}/rotate-secret`, {
+        method: 'POST',
+      })
+      return () => showSecret('New webhook secret', secret)
     },
   })
 

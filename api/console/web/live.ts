@@ -61,6 +61,25 @@ const PAGES_MAX = 20
 /** A list on the page; `refresh` looks again, now. */
 export type LiveList = { element: HTMLElement; refresh: () => Promise<void> }
 
+/** The first pages of a list, and the token of the page behind them. */
+export async function readPages<Name extends string, Item>(
+  list: { name: Name; path: string; query?: Record<string, string>; signal?: AbortSignal },
+  { pages, watching = false }: { pages: number; watching?: boolean },
+): Promise<{ items: Item[]; next: string | null }> {
+  const items: Item[] = []
+  let next: string | null = null
+  for (let page = 0; page < pages; page++) {
+    const query = new URLSearchParams({ limit: '50', ...list.query })
+    if (next !== null) query.set('pageToken', next)
+    const asked = list.signal === undefined ? { watching } : { watching, signal: list.signal }
+    const found = await ask<Page<Name, Item>>(`${list.path}?${query}`, asked)
+    items.push(...found[list.name])
+    next = found.nextPageToken ?? null
+    if (next === null) break
+  }
+  return { items, next }
+}
+
 /** A paged list that keeps itself up to date; pages are added on demand. */
 export function liveList<Name extends string, Item>(options: {
   name: Name
@@ -73,7 +92,7 @@ export function liveList<Name extends string, Item>(options: {
   everyMs?: number
   signal: AbortSignal
 }): LiveList {
-  const { name, path, signal, everyMs } = options
+  const { signal, everyMs } = options
   let pages = 1
   const more = async () => {
     pages++
@@ -84,16 +103,7 @@ export function liveList<Name extends string, Item>(options: {
     ...(everyMs === undefined ? {} : { everyMs }),
     // All pages anew: what comes in at the top moves what was at the end of one page to the next.
     load: async (watching) => {
-      const items: Item[] = []
-      let next: string | null = null
-      for (let page = 0; page < pages; page++) {
-        const query = new URLSearchParams({ limit: '50', ...options.query })
-        if (next !== null) query.set('pageToken', next)
-        const found = await ask<Page<Name, Item>>(`${path}?${query}`, { watching, signal })
-        items.push(...found[name])
-        next = found.nextPageToken ?? null
-        if (next === null) break
-      }
+      const { items, next } = await readPages<Name, Item>(options, { pages, watching })
       return { items, hasMore: next !== null && pages < PAGES_MAX }
     },
     draw: ({ items, hasMore }) => {

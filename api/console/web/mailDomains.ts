@@ -2,7 +2,7 @@ import { ask, at } from './ask.ts'
 import { confirmByTyping, field, openDialog } from './dialog.ts'
 import { type Child, h } from './dom.ts'
 import { moment } from './format.ts'
-import { type LiveList, liveList } from './live.ts'
+import { type LiveList, liveList, readPages } from './live.ts'
 import type { ScreenContext } from './screen.ts'
 import type { MailDomain } from './types.ts'
 import { badge, button, copyButton, empty, section, table, toast } from './ui.ts'
@@ -39,6 +39,12 @@ export function mailDomains({
     },
     domains.element,
   )
+}
+
+/** Every mail domain beside the service's own. */
+export async function allMailDomains(): Promise<MailDomain[]> {
+  const list = { name: 'domains', path: PATH } as const
+  return (await readPages<'domains', MailDomain>(list, { pages: Number.POSITIVE_INFINITY })).items
 }
 
 function card(domain: MailDomain, refresh: () => Promise<void>): HTMLElement {

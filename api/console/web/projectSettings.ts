@@ -7,6 +7,7 @@ import { moment } from './format.ts'
 import { SCOPES, scopeChoice } from './projects.ts'
 import { ofProject } from './screen.ts'
 import { suppressions } from './suppressions.ts'
+import { FieldError } from './trouble.ts'
 import type { Project } from './types.ts'
 import { badge, button, copyButton, facts, panel, toast } from './ui.ts'
 
@@ -125,7 +126,9 @@ const changePayments = (project: Project): void =>
     act: (form) => {
       const payTo = String(form.get('payTo') ?? '').trim()
       const paymentsEnabled = form.get('enabled') === 'yes'
-      if (paymentsEnabled && payTo === '') throw new Error('Say where the payments are to go')
+      if (paymentsEnabled && payTo === '') {
+        throw new FieldError('payTo', 'Say where the payments are to go')
+      }
       return change(project, { payTo: payTo === '' ? null : payTo, paymentsEnabled }, 'Saved')
     },
   })

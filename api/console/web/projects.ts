@@ -1,10 +1,11 @@
 import { ask } from './ask.ts'
-import { checks, field, openDialog, showOnce } from './dialog.ts'
+import { checks, choice, field, openDialog, showOnce } from './dialog.ts'
 import { h } from './dom.ts'
 import { moment } from './format.ts'
 import { liveList } from './live.ts'
+import { allMailDomains } from './mailDomains.ts'
 import { projectLink, type Screen } from './screen.ts'
-import type { Project } from './types.ts'
+import type { MailDomain, Project } from './types.ts'
 import { badge, button, empty, heading, table } from './ui.ts'
 
 export const SCOPES: readonly [string, string][] = [
@@ -65,7 +66,28 @@ export const projects: Screen = ({ signal, session }) => {
   ]
 }
 
-function openCreate(mailDomain: string): void {
+/** Why an inbox cannot be at a domain. */
+const UNUSABLE: Readonly<Record<string, string>> = {
+  pending: 'not verified yet',
+  failed: 'its verification has failed',
+}
+
+/** The service's own domain, then those that can be chosen, then those that cannot, and why. */
+function domainOptions(mailDomain: string, domains: readonly MailDomain[]) {
+  const byName = domains.toSorted((one, other) => one.domain.localeCompare(other.domain))
+  const verified = byName.filter(({ status }) => status === 'verified')
+  const others = byName.filter(({ status }) => status !== 'verified')
+  return [
+    [mailDomain, `@${mailDomain}`],
+    ...verified.map(({ domain }) => [domain, `@${domain}`] as const),
+    ...others.map(
+      ({ domain, status }) => [domain, `@${domain} – ${UNUSABLE[status] ?? status}`, true] as const,
+    ),
+  ] as const
+}
+
+async function openCreate(mailDomain: string): Promise<void> {
+  const options = domainOptions(mailDomain, await allMailDomains())
   openDialog({
     title: 'New project',
     action: 'Create project',
@@ -75,7 +97,13 @@ function openCreate(mailDomain: string): void {
         'Inbox address',
         'emailName',
         { maxlength: 64, pattern: '[A-Za-z0-9]([A-Za-z0-9._\\-]{0,62}[A-Za-z0-9])?' },
-        `What stands before @${mailDomain}; a random one when left empty. It can never be given to another project.`,
+        'What stands before the @; a random one when left empty. An address can never be given to another project.',
+      ),
+      choice(
+        'Domain',
+        'emailDomain',
+        options,
+        'A domain of your own is added under Organization, and can be chosen once it is verified.',
       ),
       scopeChoice(SCOPES.map(([scope]) => scope)),
     ],
@@ -86,6 +114,7 @@ function openCreate(mailDomain: string): void {
         body: {
           name: form.get('name'),
           ...(emailName === '' ? {} : { emailName }),
+          emailDomain: form.get('emailDomain'),
           scopes: form.getAll('scopes'),
         },
       })

@@ -1,0 +1,32 @@
+/** Mail domains beside the service's own, in a DNS of the test. */
+import type { Zone } from './fakeDns.ts'
+import type { TestService } from './service.ts'
+import { waitFor } from './waitFor.ts'
+
+type DnsRecord = { type: string; name: string; value: string; priority: number | null }
+
+/** Sets the records that a domain needs. */
+export function publish(zone: Zone, records: readonly DnsRecord[]): void {
+  zone.mx ??= {}
+  zone.txt ??= {}
+  for (const { type, name, value, priority } of records) {
+    if (type === 'MX') zone.mx[name] = [[priority ?? 0, value]]
+    else zone.txt[name] = [...(zone.txt[name] ?? []), value]
+  }
+}
+
+/** Adds a domain and waits until it is verified. */
+export async function addVerifiedDomain(
+  { platform }: TestService,
+  zone: Zone,
+  domain: string,
+): Promise<void> {
+  const path = `/v0/platform/domains/${domain}`
+  const { body } = await platform.post('/v0/platform/domains', { domain })
+  publish(zone, body.records)
+  await waitFor(`${domain} to be verified`, async () => {
+    // A check that was under way has not seen the records, and the next would come in a minute.
+    await platform.post(`${path}/verify`)
+    return (await platform.get(path)).body.status === 'verified'
+  })
+}
