@@ -110,7 +110,7 @@ test('a session ends when it is signed out, idle for two hours, or twelve hours 
       'idle',
       (id) =>
         pool.query(
-          "update console_sessions set last_seen_at = clock_timestamp() - interval '2 hours' where id = $1",
+          "update console_sessions set last_seen_at = clock_timestamp() - interval '2 hours 1 s' where id = $1",
           [id],
         ),
     ],
