@@ -102,6 +102,7 @@ export async function replyTo(
     const messageId = newMessageId(domainOf(original.inboxAddress))
     const subject = replySubject(original.subject)
       .slice(0, SUBJECT_MAX_LENGTH)
+      .toWellFormed()
       .replace(/[\r\n]+/g, ' ')
     const answer: RepliedAnswer = { messageId, subject, labels: ['sent'] }
     return {

@@ -35,6 +35,9 @@ export const INTERNAL = unchecked('none', true)
 /** Of a message that could not be checked in time. */
 export const UNCHECKED = unchecked('temperror', false)
 
+/** Of a message whose header is too large to be read: whoever signs mail writes none such. */
+export const BEYOND_BOUNDS: Authentication = { ...unchecked('permerror', false), dmarc: 'fail' }
+
 /** Any other word is one of ours gone wrong. */
 export const authenticationWord = (word: string | undefined): AuthenticationWord =>
   AUTHENTICATION_WORDS.find((known) => known === word) ?? 'none'

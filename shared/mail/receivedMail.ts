@@ -1,13 +1,9 @@
 import { createHash } from 'node:crypto'
-import PostalMime, {
-  type Address,
-  type Email,
-  type Attachment as ParsedAttachment,
-} from 'postal-mime'
+import type { Address, Email, Attachment as ParsedAttachment } from 'postal-mime'
 import { automaticLabels } from './automaticMail.ts'
 import { type Bounce, readBounce } from './dsn.ts'
 import { htmlToText } from './htmlToText.ts'
-import { withBoundedParts } from './mimeBounds.ts'
+import { parseBounded } from './mimeBounds.ts'
 import { contentHash, rawHeader } from './rawMail.ts'
 import { replyText, replyTextFromHtml } from './replyText.ts'
 import { isMessageId, parseReferences, type ThreadLinks } from './threading.ts'
@@ -44,15 +40,14 @@ export type ReceivedMail = {
   bounce: Bounce | null
 }
 
-const MAX_NESTING_DEPTH = 100
-const MAX_HEADERS_BYTES = 1024 * 1024
-const MAX_RFC822_DEPTH = 5
 const MAX_ADDRESSES = 1_000
 /** Described; all of them stay in the raw message. */
 const MAX_ATTACHMENTS = 1_000
 const MAX_ADDRESS_LENGTH = 320
 const MAX_SUBJECT_LENGTH = 4_000
 const MAX_FILENAME_LENGTH = 255
+const MAX_CONTENT_TYPE_LENGTH = 255
+const MAX_CONTENT_ID_LENGTH = 998
 /** Of a message no parser can read, this much is shown as text; all of it is kept as received. */
 const UNPARSEABLE_TEXT_BYTES = 256 * 1024
 
@@ -63,12 +58,7 @@ const UNPARSEABLE_TEXT_BYTES = 256 * 1024
  * @throws what the MIME parser throws; `unparseableMail` then stands in.
  */
 export async function readReceivedMail(raw: Uint8Array, domain: string): Promise<ReceivedMail> {
-  const email = await PostalMime.parse(withBoundedParts(raw), {
-    maxNestingDepth: MAX_NESTING_DEPTH,
-    maxHeadersSize: MAX_HEADERS_BYTES,
-    maxRfc822NestingDepth: MAX_RFC822_DEPTH,
-    forceRfc822Attachments: true,
-  })
+  const { email, isWhole } = await parseBounded(raw)
   const html = email.html === undefined ? null : clean(email.html)
   const plain = email.text === undefined ? '' : normaliseLines(clean(email.text))
   const fromHtml = plain.trim() === '' && html !== null
@@ -80,16 +70,24 @@ export async function readReceivedMail(raw: Uint8Array, domain: string): Promise
     to: addresses(email.to),
     cc: addresses(email.cc),
     replyTo: addresses(email.replyTo),
-    subject: clean(email.subject ?? '').slice(0, MAX_SUBJECT_LENGTH),
+    subject: clean(email.subject ?? '', MAX_SUBJECT_LENGTH),
     text: fromHtml ? htmlToText(html) : plain,
     html,
     extractedText: fromHtml ? replyTextFromHtml(html) : replyText(plain),
     attachments: email.attachments.slice(0, MAX_ATTACHMENTS).map(describeAttachment),
     // A bounce calls itself automatic too, and is no answer of anybody.
-    labels: ['received', 'unread', ...(bounce === null ? automaticLabels(email.headers) : [])],
+    labels: [
+      'received',
+      'unread',
+      ...(isWhole ? [] : [TRUNCATED_LABEL]),
+      ...(bounce === null ? automaticLabels(email.headers) : []),
+    ],
     bounce,
   }
 }
+
+/** Marks a message of which the text or attachments go on in the original. */
+const TRUNCATED_LABEL = 'truncated'
 
 /** Stands in for a message that cannot be parsed: visible, labelled `unparseable`, its text the raw bytes. */
 export function unparseableMail(raw: Uint8Array, domain: string): ReceivedMail {
@@ -106,7 +104,7 @@ export function unparseableMail(raw: Uint8Array, domain: string): ReceivedMail {
     to: [],
     cc: [],
     replyTo: [],
-    subject: clean(rawHeader(raw, 'Subject') ?? '').slice(0, MAX_SUBJECT_LENGTH),
+    subject: clean(rawHeader(raw, 'Subject') ?? '', MAX_SUBJECT_LENGTH),
     text,
     html: null,
     extractedText: text,
@@ -130,8 +128,12 @@ function readLinks(email: Email, raw: Uint8Array, domain: string): ThreadLinks {
   }
 }
 
-/** U+0000 becomes the replacement character: Postgres stores no string that holds it. */
-const clean = (text: string): string => text.replaceAll('\u0000', '\ufffd').toWellFormed()
+/**
+ * Postgres stores no string that holds U+0000, or half a pair of surrogates in its JSON: each becomes the replacement
+ * character. What is cut may be cut within a pair, so that it is cut first.
+ */
+const clean = (text: string, maxLength = Number.POSITIVE_INFINITY): string =>
+  text.slice(0, maxLength).replaceAll('\u0000', '\ufffd').toWellFormed()
 
 const normaliseLines = (text: string): string => text.replace(/\r\n?/g, '\n')
 
@@ -149,10 +151,10 @@ function describeAttachment(part: ParsedAttachment, index: number): ReceivedAtta
   const content = bytesOf(part.content)
   return {
     attachmentId: `att_${index + 1}`,
-    filename: clean(part.filename ?? `attachment-${index + 1}`).slice(0, MAX_FILENAME_LENGTH),
-    contentType: clean(part.mimeType),
+    filename: clean(part.filename ?? `attachment-${index + 1}`, MAX_FILENAME_LENGTH),
+    contentType: clean(part.mimeType, MAX_CONTENT_TYPE_LENGTH),
     size: content.byteLength,
-    contentId: part.contentId === undefined ? null : clean(part.contentId),
+    contentId: part.contentId === undefined ? null : clean(part.contentId, MAX_CONTENT_ID_LENGTH),
     disposition: part.disposition === 'inline' ? 'inline' : 'attachment',
     content,
   }

@@ -2,9 +2,11 @@ import { authenticate, type DNSResolver } from 'mailauth'
 import {
   type Authentication,
   authenticationWord,
+  BEYOND_BOUNDS,
   INTERNAL,
   UNCHECKED,
 } from '../../shared/mail/authentication.ts'
+import { authenticable } from '../../shared/mail/authenticationBounds.ts'
 import type { Arrival } from '../../sql/mail/inbound.ts'
 import type { LookUp } from './lookUp.ts'
 
@@ -22,19 +24,24 @@ export async function authenticateMail(
   { lookUp, ownHost }: { lookUp: LookUp; ownHost: string },
 ): Promise<Authentication> {
   if (remoteIp === null) return INTERNAL
+  const extent = authenticable(bytes)
+  if (extent === 'no') return BEYOND_BOUNDS
   const { promise: late, resolve } = Promise.withResolvers<null>()
   const timer = setTimeout(() => resolve(null), TIMEOUT_MS)
   try {
     const result = await Promise.race([
-      authenticate(withFewSignatures(bytes), {
-        ip: remoteIp,
-        helo: helo ?? '',
-        sender: envelopeFrom,
-        mta: ownHost,
-        resolver: lookUp as DNSResolver,
-        trustReceived: false,
-        disableBimi: true,
-      }),
+      authenticate(
+        extent === 'whole' ? withSignatures(bytes, SIGNATURES_MAX) : withSignatures(bytes, 0),
+        {
+          ip: remoteIp,
+          helo: helo ?? '',
+          sender: envelopeFrom,
+          mta: ownHost,
+          resolver: lookUp as DNSResolver,
+          trustReceived: false,
+          disableBimi: true,
+        },
+      ),
       late,
     ])
     if (result === null) return UNCHECKED
@@ -65,14 +72,15 @@ function dkimWord(words: readonly (string | undefined)[]) {
   return authenticationWord(words.includes('pass') ? 'pass' : words[0])
 }
 
-/** The message without its signatures from the eleventh on. */
-function withFewSignatures(bytes: Buffer): Buffer {
+/** The message without its signatures beyond the first `max`; without ARC too where there are to be none. */
+function withSignatures(bytes: Buffer, max: number): Buffer {
   const text = bytes.toString('latin1')
   const end = /\r?\n\r?\n/.exec(text)?.index ?? text.length
   const fields = text.slice(0, end).split(/\r?\n(?![ \t])/)
-  const isSignature = (field: string) => /^dkim-signature[ \t]*:/i.test(field)
-  if (fields.filter(isSignature).length <= SIGNATURES_MAX) return bytes
+  const signature =
+    max === 0 ? /^(?:dkim-signature|arc-[a-z-]+)[ \t]*:/i : /^dkim-signature[ \t]*:/i
+  if (fields.filter((field) => signature.test(field)).length <= max) return bytes
   let seen = 0
-  const kept = fields.filter((field) => !isSignature(field) || ++seen <= SIGNATURES_MAX)
+  const kept = fields.filter((field) => !signature.test(field) || ++seen <= max)
   return Buffer.from(kept.join('\r\n') + text.slice(end), 'latin1')
 }

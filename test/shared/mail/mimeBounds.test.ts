@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { withBoundedParts } from '../../../shared/mail/mimeBounds.ts'
+import { parseBounded } from '../../../shared/mail/mimeBounds.ts'
 import { readReceivedMail } from '../../../shared/mail/receivedMail.ts'
 
 const HEAD =
@@ -9,22 +9,31 @@ const part = (n: number) =>
 const message = (parts: number) =>
   Buffer.from(`${HEAD}${Array.from({ length: parts }, (_, n) => part(n)).join('')}--b 1--\r\n`)
 
-test('what a mail program makes is left as it is', () => {
+test('what a mail program makes is read whole', async () => {
   for (const text of ['', 'Subject: x\r\n\r\nbody', `${HEAD}--b 1\r\n\r\nx\r\n--b 1--\r\n`]) {
-    const raw = Buffer.from(text)
-    expect(withBoundedParts(raw)).toBe(raw)
+    expect((await parseBounded(Buffer.from(text))).isWhole).toBe(true)
   }
-  const raw = message(2_000)
-  expect(withBoundedParts(raw)).toBe(raw)
+  const { email, isWhole } = await parseBounded(message(1_999))
+  expect([email.attachments.length, isWhole]).toEqual([1_999, true])
 })
 
 test('of thousands of parts the first two thousand are read', async () => {
-  const { attachments, from } = await readReceivedMail(message(5_000), 'mail.test')
-  expect(from).toEqual(['a@b.c'])
+  const { attachments, from, labels } = await readReceivedMail(message(5_000), 'mail.test')
+  expect([from, labels]).toEqual([['a@b.c'], ['received', 'unread', 'truncated']])
   // Described are a thousand.
   expect(attachments).toHaveLength(1_000)
   expect(attachments[999]?.filename).toBe('f999.txt')
-  expect(withBoundedParts(message(5_000)).length).toBeLessThan(message(2_001).length)
+  expect((await parseBounded(message(5_000))).email.attachments.length).toBeLessThanOrEqual(2_000)
+})
+
+test('of millions of lines the first million is read', async () => {
+  const before = process.memoryUsage().rss
+  const raw = Buffer.from(`From: a@b.c\r\n\r\n${'a\r\n'.repeat(5_000_000)}`)
+  const { text, extractedText, labels } = await readReceivedMail(raw, 'mail.test')
+  expect(labels).toContain('truncated')
+  expect(text.length).toBeGreaterThan(1_990_000)
+  expect(extractedText.length).toBeGreaterThan(1_990_000)
+  expect(process.memoryUsage().rss - before).toBeLessThan(700 * 1024 * 1024)
 })
 
 test('lines that begin with two hyphens are no parts', async () => {
@@ -34,10 +43,24 @@ test('lines that begin with two hyphens are no parts', async () => {
   expect(text.split('-- a comment')).toHaveLength(10_001)
 })
 
-test('300,000 empty parts cost no more memory than they are worth', async () => {
-  const raw = Buffer.from(`${HEAD}${'--b 1\r\n\r\nx\r\n'.repeat(300_000)}--b 1--\r\n`)
-  const before = process.memoryUsage().rss
-  const { text } = await readReceivedMail(raw, 'mail.test')
-  expect(text.length).toBeGreaterThan(1_000)
-  expect(process.memoryUsage().rss - before).toBeLessThan(200 * 1024 * 1024)
-})
+test.each([
+  ['as it is', 'boundary="b 1"', 'b 1'],
+  ['folded', 'boundary=\r\n "b"', 'b'],
+  ['folded within its quotes', 'boundary="b\r\n c"', 'b c'],
+  ['in pieces (RFC 2231)', 'boundary*0="b"; boundary*1="c"', 'bc'],
+  ['with a charset (RFC 2231)', "boundary*=us-ascii''b%63", 'bc'],
+  ['with a quoted pair', 'boundary="b\\"c"', 'b"c'],
+  ['with a comment', 'boundary(x)=bc', 'bc'],
+])(
+  '300,000 empty parts cost no more memory than they are worth, their boundary %s',
+  async (_, parameter, boundary) => {
+    const raw = Buffer.from(
+      `From: a@b.c\r\nContent-Type: multipart/mixed; ${parameter}\r\n\r\n${`--${boundary}\r\n\r\nx\r\n`.repeat(300_000)}--${boundary}--\r\n`,
+    )
+    Bun.gc(true)
+    const before = process.memoryUsage().rss
+    const { text } = await readReceivedMail(raw, 'mail.test')
+    expect(text.length).toBeGreaterThan(1_000)
+    expect(process.memoryUsage().rss - before).toBeLessThan(200 * 1024 * 1024)
+  },
+)

@@ -157,6 +157,21 @@ test('mail between two inboxes of the service is internal', async () => {
   expect(body.labels).not.toContain('unauthenticated')
 })
 
+test('a header that is made to take minutes takes none, and is believed nothing', async () => {
+  const folded = write('Ceo <ceo@honest.test>', `X-A: b\r\n${' \r\n'.repeat(300_000)}`)
+  const authors = write(`${'a@honest.test, '.repeat(60_000)}ceo@honest.test`)
+  for (const message of [folded, authors]) {
+    const { spf, dmarc, labelled } = await receive(message, 'ceo@honest.test')
+    expect([spf, dmarc, labelled]).toEqual(['permerror', 'fail', true])
+  }
+})
+
+test('a body that is made to be hashed for minutes is not', async () => {
+  const message = await signed(write('Ada <ada@honest.test>', '', '\r\n'.repeat(500_000)))
+  const { spf, dkim, dmarc } = await receive(message, 'ada@honest.test')
+  expect([spf, dkim, dmarc]).toEqual(['pass', 'none', 'pass'])
+})
+
 test('thousands of signatures cost no more than ten', async () => {
   const asked: string[] = []
   const headers = Array.from(
