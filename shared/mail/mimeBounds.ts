@@ -10,6 +10,9 @@ const RFC822_NESTING_MAX = 5
 
 /** What the parser does for each line (postal-mime 4.0.0); its types leave it out. */
 type Steps = {
+  av: Uint8Array
+  /** Where in `av` the next line begins. */
+  readPos: number
   readLine(): { bytes: Uint8Array; done: boolean }
   processLine(line: Uint8Array, isFinal: boolean): Promise<void>
   currentNode: object
@@ -38,6 +41,7 @@ export async function parseBounded(raw: Uint8Array): Promise<{ email: Email; isW
     lines++
     if (line.done || (lines < LINES_MAX && parts < PARTS_MAX)) return line
     isWhole = false
+    steps.readPos = steps.av.length
     return { ...line, done: true }
   }
   steps.processLine = async (line, isFinal) => {

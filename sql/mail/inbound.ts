@@ -75,28 +75,37 @@ export type Arrival = {
   receivedAt: Date
 }
 
-/** The arrival, or null when it was dealt with or its project is gone. */
-export async function findArrival(db: Queryable, inboundId: string): Promise<Arrival | null> {
+/**
+ * The arrival, or null when it was dealt with or its project is gone. Of a message larger than `maxBytes` only its size is
+ * read.
+ */
+export async function findArrival(
+  db: Queryable,
+  inboundId: string,
+  maxBytes: number,
+): Promise<Arrival | { size: number } | null> {
   const { rows } = await db.query<{
     id: string
     project_id: string
     email_address: string
     raw_id: string
-    bytes: Buffer
+    size: number
+    bytes: Buffer | null
     envelope_from: string
     remote_ip: string | null
     helo: string | null
     received_at: Date
   }>({
     name: 'find-arrival',
-    text: `select i.id, i.project_id, p.email_address, i.raw_id, r.bytes, i.envelope_from, i.remote_ip, i.helo,
-                  i.received_at
+    text: `select i.id, i.project_id, p.email_address, i.raw_id, i.envelope_from, i.remote_ip, i.helo, i.received_at,
+                  octet_length(r.bytes) as size, case when octet_length(r.bytes) <= $2 then r.bytes end as bytes
            from inbound_mails i join raw_mails r on r.id = i.raw_id join projects p on p.id = i.project_id
            where i.id = $1 and i.state = 'accepted' and p.deleted_at is null`,
-    values: [inboundId],
+    values: [inboundId, maxBytes],
   })
   const row = rows[0]
   if (row === undefined) return null
+  if (row.bytes === null) return { size: row.size }
   return {
     id: row.id,
     projectId: row.project_id,

@@ -6,12 +6,14 @@ import {
   readReceivedMail,
   unparseableMail,
 } from '../../shared/mail/receivedMail.ts'
+import { isDatabaseUnavailable } from '../../sql/db.ts'
 import { isBounceOfOurs } from '../../sql/mail/bounces.ts'
 import { readRules } from '../../sql/mail/emailRules.ts'
-import { discardArrival, findArrival } from '../../sql/mail/inbound.ts'
-import type { Task } from '../pool.ts'
+import { type Arrival, discardArrival, findArrival } from '../../sql/mail/inbound.ts'
+import type { Task, TaskDeps } from '../pool.ts'
 import { authenticateMail } from './authenticateMail.ts'
 import { readMailApart } from './readMailApart.ts'
+import { createRoom } from './room.ts'
 import { storeBatches } from './storeBatches.ts'
 
 /**
@@ -20,14 +22,38 @@ import { storeBatches } from './storeBatches.ts'
  */
 const ATTEMPTS_IN_COMPANY = 3
 
-/** Parses one arrival and stores it in its inbox. A message that no parser can read is stored as it came, labelled. */
-export const parseInbound: Task<'parse_inbound'> = async (
-  { inboundId },
-  { pool, log, mailDomain, lookUp },
-  { attempt },
-) => {
-  const arrival = await findArrival(pool, inboundId)
-  if (arrival === null) return
+/** What the database has refused so often it will always refuse: the message is stored without what was read of it. */
+const ATTEMPTS_TO_STORE = 5
+
+/** A message of a size that any number of slots may hold. */
+const SMALL_BYTES = 1024 * 1024
+/** Of larger ones so many bytes are held by a process; while it is read, a message takes ten times its size. */
+const LARGE_BYTES_HELD = 48 * 1024 * 1024
+
+const large = createRoom(LARGE_BYTES_HELD)
+
+/** Parses one arrival and stores it in its inbox. */
+export const parseInbound: Task<'parse_inbound'> = async ({ inboundId }, deps, { attempt }) => {
+  const { pool } = deps
+  const found = await findArrival(pool, inboundId, SMALL_BYTES)
+  if (found === null) return
+  if ('bytes' in found) return await dealWith(found, deps, attempt)
+  const leave = await large.enter(found.size)
+  try {
+    const arrival = await findArrival(pool, inboundId, found.size)
+    if (arrival !== null && 'bytes' in arrival) await dealWith(arrival, deps, attempt)
+  } finally {
+    leave()
+  }
+}
+
+/** A message that no parser can read is stored as it came, labelled. */
+async function dealWith(
+  arrival: Arrival,
+  { pool, log, mailDomain, lookUp }: TaskDeps,
+  attempt: number,
+): Promise<void> {
+  const inboundId = arrival.id
   let mail: ReceivedMail
   try {
     mail =
@@ -48,6 +74,12 @@ export const parseInbound: Task<'parse_inbound'> = async (
   if (isForged(authentication, { fromDomains, ownDomain: mailDomain })) {
     mail.labels.push(UNAUTHENTICATED_LABEL)
   }
-  const outcome = await storeBatches(pool).submit({ arrival, mail, authentication })
+  const store = (as: ReceivedMail) =>
+    storeBatches(pool).submit({ arrival, mail: as, authentication })
+  const outcome = await store(mail).catch((error: unknown) => {
+    if (attempt <= ATTEMPTS_TO_STORE || isDatabaseUnavailable(error)) throw error
+    log.error({ inboundId, err: error }, 'a message could not be stored; it is kept as it came')
+    return store(unparseableMail(arrival.bytes, mailDomain))
+  })
   log.debug({ inboundId, outcome }, 'arrival dealt with')
 }

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import { UNCHECKED } from '../../../shared/mail/authentication.ts'
 import { readReceivedMail } from '../../../shared/mail/receivedMail.ts'
-import { acceptSpooledMails, findArrival } from '../../../sql/mail/inbound.ts'
+import { type Arrival, acceptSpooledMails, findArrival } from '../../../sql/mail/inbound.ts'
 import { storeReceived } from '../../../sql/mail/storeReceived.ts'
 import {
   type Agent,
@@ -415,7 +415,7 @@ async function storeMail(own: TestService, agent: Agent, raw: string): Promise<v
     },
   ])
   const { rows } = await pool.query('select id from inbound_mails')
-  const arrival = (await findArrival(pool, rows[0].id))!
+  const arrival = (await findArrival(pool, rows[0].id, Buffer.byteLength(raw))) as Arrival
   const mail = await readReceivedMail(arrival.bytes, 'mail.test')
   await storeReceived(pool, [{ arrival, mail, authentication: UNCHECKED }])
 }
