@@ -20,6 +20,20 @@ function headerEnd(raw: Uint8Array): number {
   return raw.length
 }
 
+/** A header field begins with its name and a colon (RFC 5322 §2.2); a folded line with a blank. */
+const FIELD_LINE = /^(?:[!-9;-~]+[ \t]*:|[ \t])/
+
+/** What stands behind the header, also where no blank line divides them; at most so many bytes of it. */
+export function rawBody(raw: Uint8Array, maxBytes: number): string {
+  const header = Buffer.from(raw.buffer, raw.byteOffset, headerEnd(raw)).toString('latin1')
+  let start = 0
+  for (const [line] of header.matchAll(/[^\n]*\n|[^\n]+$/g)) {
+    if (!FIELD_LINE.test(line)) break
+    start += line.length
+  }
+  return new TextDecoder().decode(raw.subarray(start, start + maxBytes))
+}
+
 /** Splits a header block into fields, each with its folded lines (RFC 5322 §2.2.3). */
 function headerFields(header: string): string[] {
   return header.split(/\r?\n(?![ \t])/).filter((field) => field !== '')

@@ -4,7 +4,7 @@ import { automaticLabels } from './automaticMail.ts'
 import { type Bounce, readBounce } from './dsn.ts'
 import { htmlToText } from './htmlToText.ts'
 import { parseBounded } from './mimeBounds.ts'
-import { contentHash, rawHeader } from './rawMail.ts'
+import { contentHash, rawBody, rawHeader } from './rawMail.ts'
 import { replyText, replyTextFromHtml } from './replyText.ts'
 import { isMessageId, parseReferences, type ThreadLinks } from './threading.ts'
 
@@ -58,9 +58,13 @@ const UNPARSEABLE_TEXT_BYTES = 256 * 1024
  * @throws what the MIME parser throws; `unparseableMail` then stands in.
  */
 export async function readReceivedMail(raw: Uint8Array, domain: string): Promise<ReceivedMail> {
-  const { email, isWhole } = await parseBounded(raw)
+  const { email, isWhole, parts } = await parseBounded(raw)
   const html = email.html === undefined ? null : clean(email.html)
-  const plain = email.text === undefined ? '' : normaliseLines(clean(email.text))
+  const parsed = email.text === undefined ? '' : normaliseLines(clean(email.text))
+  const isFound = parsed.trim() !== '' || html !== null || email.attachments.length > 0 || parts > 0
+  // A boundary that never comes, or no header at all: what was written is shown all the same.
+  const unfound = isFound ? '' : normaliseLines(clean(rawBody(raw, UNPARSEABLE_TEXT_BYTES))).trim()
+  const plain = unfound === '' ? parsed : unfound
   const fromHtml = plain.trim() === '' && html !== null
   const bounce = readBounce(email)
   return {
@@ -80,6 +84,7 @@ export async function readReceivedMail(raw: Uint8Array, domain: string): Promise
       'received',
       'unread',
       ...(isWhole ? [] : [TRUNCATED_LABEL]),
+      ...(unfound === '' ? [] : [UNPARSEABLE_LABEL]),
       ...(bounce === null ? automaticLabels(email.headers) : []),
     ],
     bounce,
@@ -88,6 +93,8 @@ export async function readReceivedMail(raw: Uint8Array, domain: string): Promise
 
 /** Marks a message of which the text or attachments go on in the original. */
 const TRUNCATED_LABEL = 'truncated'
+/** Marks a message that is shown as it came. */
+const UNPARSEABLE_LABEL = 'unparseable'
 
 /** Stands in for a message that cannot be parsed: visible, labelled `unparseable`, its text the raw bytes. */
 export function unparseableMail(raw: Uint8Array, domain: string): ReceivedMail {
@@ -109,7 +116,7 @@ export function unparseableMail(raw: Uint8Array, domain: string): ReceivedMail {
     html: null,
     extractedText: text,
     attachments: [],
-    labels: ['received', 'unread', 'unparseable'],
+    labels: ['received', 'unread', UNPARSEABLE_LABEL],
     bounce: null,
   }
 }

@@ -81,3 +81,24 @@ test.skipIf(!existsSync(CORPUS))(
     }
   },
 )
+
+test.each([
+  ['without any header', 'Just text\r\nand more.\r\n', 'Just text\nand more.'],
+  ['without a blank line', 'Subject: x\r\nText at once.\r\n', 'Text at once.'],
+  [
+    'in a multipart whose boundary never comes',
+    'Content-Type: multipart/mixed; boundary=b\r\n\r\nGrüße.\r\n--other\r\n\r\nMore.\r\n',
+    'Grüße.\n--other\n\nMore.',
+  ],
+  ['in a multipart without a boundary', 'Content-Type: multipart/mixed\r\n\r\nText.\r\n', 'Text.'],
+])('text %s is shown as it came', async (_, raw, want) => {
+  const { text, extractedText, labels } = await readReceivedMail(Buffer.from(raw), 'mail.test')
+  expect([text, extractedText, labels]).toEqual([want, want, ['received', 'unread', 'unparseable']])
+})
+
+test('a message that says nothing is empty, and read', async () => {
+  for (const raw of ['', 'Subject: x\r\n', 'Subject: x\r\n\r\n \r\n']) {
+    const { text, labels } = await readReceivedMail(Buffer.from(raw), 'mail.test')
+    expect([text.trim(), labels]).toEqual(['', ['received', 'unread']])
+  }
+})

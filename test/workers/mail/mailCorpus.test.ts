@@ -20,6 +20,7 @@ const files = existsSync(CORPUS)
 
 /** Of six hundred, some are one line, or nothing but a header. */
 const READABLE_SHARE = 0.95
+const AS_THEY_CAME_SHARE = 0.03
 const BATCH = 50
 
 let service: TestService
@@ -75,7 +76,10 @@ ready(
       ({ text, subject }) => text.trim() !== '' || subject.trim() !== '',
     )
     expect(readable.length / messages.length).toBeGreaterThan(READABLE_SHARE)
-    expect(messages.filter(({ labels }) => labels.includes('unparseable'))).toEqual([])
+    // No boundary comes, or no header ends: these are shown as they came, and none of them empty.
+    const asTheyCame = messages.filter(({ labels }) => labels.includes('unparseable'))
+    expect(asTheyCame.length / messages.length).toBeLessThan(AS_THEY_CAME_SHARE)
+    expect(asTheyCame.filter(({ text }) => text.trim() === '')).toEqual([])
 
     // Each can be opened, and its original is what came in.
     const originals = new Set(mails.map(({ bytes }) => bytes.toString('latin1')))
