@@ -10,14 +10,18 @@ const TRACE_FIELD =
 const LF = 0x0a
 const CR = 0x0d
 
-/** Offset of the first byte of the body, or the length of `raw` when it has none. */
+/** As much as the parser reads: thirty megabytes of fields cost gigabytes when they are taken apart. */
+const HEADER_MAX_BYTES = 1024 * 1024
+
+/** Offset of the first byte of the body: the length of `raw` when it has none, and no more than the bound. */
 function headerEnd(raw: Uint8Array): number {
-  for (let i = 0; i < raw.length; i++) {
+  const max = Math.min(raw.length, HEADER_MAX_BYTES)
+  for (let i = 0; i < max; i++) {
     if (raw[i] !== LF) continue
     const next = raw[i + 1] === CR ? i + 2 : i + 1
     if (raw[next] === LF) return next + 1
   }
-  return raw.length
+  return max
 }
 
 /** A header field begins with its name and a colon (RFC 5322 §2.2); a folded line with a blank. */

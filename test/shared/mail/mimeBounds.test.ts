@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { parseBounded } from '../../../shared/mail/mimeBounds.ts'
-import { readReceivedMail } from '../../../shared/mail/receivedMail.ts'
+import { readReceivedMail, unparseableMail } from '../../../shared/mail/receivedMail.ts'
 
 const HEAD =
   'From: a@b.c\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary="b 1"\r\n\r\n'
@@ -64,3 +64,14 @@ test.each([
     expect(process.memoryUsage().rss - before).toBeLessThan(200 * 1024 * 1024)
   },
 )
+
+test('a header of megabytes costs no more than it is worth', async () => {
+  for (const field of ['X: a\r\n', ' \r\n']) {
+    const raw = Buffer.from(`From: a@b.c\r\n${field.repeat(34e6 / field.length)}\r\nbody`)
+    Bun.gc(true)
+    const before = process.memoryUsage().rss
+    const mail = await readReceivedMail(raw, 'mail.test').catch(() => unparseableMail(raw, 'x'))
+    expect(mail.contentHash).toHaveLength(32)
+    expect(process.memoryUsage().rss - before).toBeLessThan(500 * 1024 * 1024)
+  }
+})
