@@ -135,6 +135,36 @@ test('From is judged when the message is read, whatever the envelope says', asyn
   })
 })
 
+/** Waits until nothing that was sent to an inbox is left to be read, and answers what was heard, by author. */
+async function heard(agent: Agent, arrivals: number): Promise<string[]> {
+  await waitFor('all', async () => {
+    const { rows } = await service.database.pool.query(
+      `select from inbound_mails where project_id = $1 and state <> 'accepted'`,
+      [agent.project.id],
+    )
+    return rows.length === arrivals
+  })
+  const { messages } = (await agent.get('/v0/messages')).body
+  return messages.flatMap((one: any) => one.from).toSorted()
+}
+
+test('a rule about a domain in Unicode holds for both of its forms', async () => {
+  const [blocking, allowing] = [await service.newAgent(), await service.newAgent()]
+  await add(blocking, 'BLOCK', 'RECEIVE', '*@münchen.example')
+  await add(allowing, 'ALLOW', 'RECEIVE', '*@münchen.example')
+  const froms = ['x@münchen.example', 'x@xn--mnchen-3ya.example', 'x@other.example']
+  for (const agent of [blocking, allowing]) {
+    for (const from of froms) {
+      await deliverRaw(service.smtp!.port, agent.address, mail(from), { sender: 'x@list.example' })
+    }
+  }
+  expect(await heard(blocking, 3)).toEqual(['x@other.example'])
+  expect(await heard(allowing, 3)).toEqual(['x@münchen.example', 'x@xn--mnchen-3ya.example'])
+  await waitFor('the refusal', async () =>
+    (await rcpt(blocking, 'x@xn--mnchen-3ya.example')).startsWith('550 5.7.1'),
+  )
+})
+
 test('with an allow rule only those named are heard', async () => {
   const agent = await service.newAgent()
   await add(agent, 'ALLOW', 'RECEIVE', '*@friends.test')
