@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import PostalMime, {
   type Address,
+  addressParser,
   type Email,
   type Attachment as ParsedAttachment,
 } from 'postal-mime'
@@ -76,7 +77,7 @@ export async function readReceivedMail(raw: Uint8Array, domain: string): Promise
   return {
     links: readLinks(email, raw, domain),
     contentHash: contentHash(raw),
-    from: addresses(email.from === undefined ? [] : [email.from]),
+    from: authors(email),
     to: addresses(email.to),
     cc: addresses(email.cc),
     replyTo: addresses(email.replyTo),
@@ -143,6 +144,12 @@ function addresses(parsed: Address[] | undefined): string[] {
   )
   const usable = texts.filter((text) => text !== '' && text.length <= MAX_ADDRESS_LENGTH)
   return [...new Set(usable)].slice(0, MAX_ADDRESSES)
+}
+
+/** Everybody whom a From field names: the parser itself answers the first only. */
+function authors({ headers }: Email): string[] {
+  const fields = headers.filter(({ key }) => key === 'from')
+  return addresses(fields.flatMap(({ value }) => addressParser(value)))
 }
 
 function describeAttachment(part: ParsedAttachment, index: number): ReceivedAttachment {

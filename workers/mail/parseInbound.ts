@@ -9,6 +9,7 @@ import {
 import { isBounceOfOurs } from '../../sql/mail/bounces.ts'
 import { readRules } from '../../sql/mail/emailRules.ts'
 import { discardArrival, findArrival } from '../../sql/mail/inbound.ts'
+import { findVerifiedDomains } from '../../sql/mail/mailDomains.ts'
 import type { Task } from '../pool.ts'
 import { authenticateMail } from './authenticateMail.ts'
 import { readMailApart } from './readMailApart.ts'
@@ -43,9 +44,14 @@ export const parseInbound: Task<'parse_inbound'> = async (
     isReceived(rules, { envelopeFrom: arrival.envelopeFrom, from: mail.from }) ||
     (mail.bounce !== null && (await isBounceOfOurs(pool, arrival.projectId, mail.bounce)))
   if (!isHeard) return discardArrival(pool, inboundId)
-  const authentication = await authenticateMail(arrival, { lookUp, ownHost: mailDomain })
+  const authentication = await authenticateMail(arrival, {
+    lookUp,
+    ownHost: mailDomain,
+    authors: mail.from,
+  })
   const fromDomains = mail.from.map(domainOf)
-  if (isForged(authentication, { fromDomains, ownDomain: mailDomain })) {
+  const ownDomains = [mailDomain, ...(await findVerifiedDomains(pool, fromDomains))]
+  if (isForged(authentication, { fromDomains, ownDomains })) {
     mail.labels.push(UNAUTHENTICATED_LABEL)
   }
   const outcome = await storeBatches(pool).submit({ arrival, mail, authentication })
