@@ -9,7 +9,7 @@ import { automaticLabels } from './automaticMail.ts'
 import { type Bounce, readBounce } from './dsn.ts'
 import { htmlToText } from './htmlToText.ts'
 import { withBoundedParts } from './mimeBounds.ts'
-import { contentHash, rawHeader } from './rawMail.ts'
+import { contentHash, rawHeader, rawHeaders } from './rawMail.ts'
 import { replyText, replyTextFromHtml } from './replyText.ts'
 import { isMessageId, parseReferences, type ThreadLinks } from './threading.ts'
 
@@ -77,7 +77,7 @@ export async function readReceivedMail(raw: Uint8Array, domain: string): Promise
   return {
     links: readLinks(email, raw, domain),
     contentHash: contentHash(raw),
-    from: authors(email),
+    from: authors(email.headers.flatMap(({ key, value }) => (key === 'from' ? value : []))),
     to: addresses(email.to),
     cc: addresses(email.cc),
     replyTo: addresses(email.replyTo),
@@ -103,7 +103,7 @@ export function unparseableMail(raw: Uint8Array, domain: string): ReceivedMail {
       references: [],
     },
     contentHash: contentHash(raw),
-    from: [],
+    from: authors(rawHeaders(raw, 'From')),
     to: [],
     cc: [],
     replyTo: [],
@@ -146,11 +146,13 @@ function addresses(parsed: Address[] | undefined): string[] {
   return [...new Set(usable)].slice(0, MAX_ADDRESSES)
 }
 
-/** Everybody whom a From field names: the parser itself answers the first only. */
-function authors({ headers }: Email): string[] {
-  const fields = headers.filter(({ key }) => key === 'from')
-  return addresses(fields.flatMap(({ value }) => addressParser(value)))
-}
+/** Everybody whom the From fields name, each read on its own: the parser itself answers the first only. */
+const authors = (fields: string[]): string[] =>
+  addresses(
+    fields
+      .slice(0, MAX_ADDRESSES)
+      .flatMap((field) => addressParser(field.slice(0, MAX_HEADERS_BYTES))),
+  )
 
 function describeAttachment(part: ParsedAttachment, index: number): ReceivedAttachment {
   const content = bytesOf(part.content)

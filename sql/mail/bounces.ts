@@ -102,17 +102,22 @@ function match(failed: readonly BouncedRecipient[], recipients: readonly Recipie
 const describe = (status: string | null, diagnostic: string): string =>
   diagnostic !== '' ? diagnostic : `returned${status === null ? '' : ` (${status})`}`
 
-/** Whether a bounce is about a message that this project sent: such mail an inbox hears whatever its rules say. */
+/** Whether a bounce is about a recipient of a message that this project sent: an allow list does not keep it away. */
 export async function isBounceOfOurs(
   db: Queryable,
   projectId: string,
-  { messageIds }: Bounce,
+  { messageIds, recipients }: Bounce,
 ): Promise<boolean> {
   const { rowCount } = await db.query({
     name: 'find-bounced',
-    text: `select from messages
-           where project_id = $1 and message_id_hash = any ($2) and direction = 'sent' limit 1`,
-    values: [projectId, messageIds.map(messageIdHash)],
+    text: `select from messages m join outbound_recipients r on r.message_row = m.row
+           where m.project_id = $1 and m.message_id_hash = any ($2) and m.direction = 'sent'
+             and lower(r.address) = any ($3) limit 1`,
+    values: [
+      projectId,
+      messageIds.map(messageIdHash),
+      recipients.flatMap(({ addresses }) => addresses.map((address) => address.toLowerCase())),
+    ],
   })
   return rowCount === 1
 }

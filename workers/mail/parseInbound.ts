@@ -1,6 +1,6 @@
 import { domainOf } from '../../shared/mail/address.ts'
 import { isForged, UNAUTHENTICATED_LABEL } from '../../shared/mail/authentication.ts'
-import { isReceived } from '../../shared/mail/emailRules.ts'
+import { isBlocked, isReceived } from '../../shared/mail/emailRules.ts'
 import {
   type ReceivedMail,
   readReceivedMail,
@@ -40,9 +40,12 @@ export const parseInbound: Task<'parse_inbound'> = async (
     mail = unparseableMail(arrival.bytes, mailDomain)
   }
   const rules = await readRules(pool, arrival.projectId, ['RECEIVE'])
+  const senders = { envelopeFrom: arrival.envelopeFrom, from: mail.from }
   const isHeard =
-    isReceived(rules, { envelopeFrom: arrival.envelopeFrom, from: mail.from }) ||
-    (mail.bounce !== null && (await isBounceOfOurs(pool, arrival.projectId, mail.bounce)))
+    isReceived(rules, senders) ||
+    (mail.bounce !== null &&
+      !isBlocked(rules, senders) &&
+      (await isBounceOfOurs(pool, arrival.projectId, mail.bounce)))
   if (!isHeard) return discardArrival(pool, inboundId)
   const authentication = await authenticateMail(arrival, {
     lookUp,
