@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
+import { asciiDomain } from '../shared/mail/address.ts'
 import { PROJECT_SCOPES } from '../shared/scopes.ts'
 import {
   AddressTakenError,
@@ -126,7 +127,7 @@ function projectRoutes({ pool, config }: Services, collection: 'projects' | 'ide
     .post(
       '',
       async ({ body, set }) => {
-        const emailDomain = (body.emailDomain ?? config.mailDomain).toLowerCase()
+        const emailDomain = asciiDomain(body.emailDomain ?? config.mailDomain)
         const input = {
           name: body.name ?? body.emailName ?? 'Agent',
           purpose: body.purpose ?? 'SELLER',

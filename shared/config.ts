@@ -47,6 +47,8 @@ export type Config = {
   mailDomain: string
   /** What this host calls itself to other mail hosts, and what the MX records of its domains name. */
   mailHostname: string
+  /** The inbox that gets the mail for postmaster at `mailDomain`, where there is no inbox of that name. */
+  postmaster: string | undefined
   /** `capture` keeps outgoing mail and sends nothing; `direct` sends to the hosts of the recipients' domains. */
   relayUrl: string
   chain: {
@@ -124,6 +126,7 @@ export function parseConfig(env: Record<string, string | undefined>): Config {
     databasePoolSize: values.DATABASE_POOL,
     mailDomain: values.MAIL_DOMAIN,
     mailHostname: values.MAIL_HOSTNAME ?? values.MAIL_DOMAIN,
+    postmaster: values.POSTMASTER,
     relayUrl: values.SMTP_RELAY_URL ?? 'capture',
     chain: chainSettings(values, production),
     receiptSeeds: receiptSeeds(values.RECEIPT_SIGNING_KEYS, production),

@@ -2,6 +2,7 @@
 import { isIP } from 'node:net'
 import { z } from 'zod'
 import { isKey } from './apiKey.ts'
+import { addressKey, parseAddress } from './mail/address.ts'
 
 const port = (fallback: number) => z.coerce.number().int().min(0).max(65_535).default(fallback)
 const perMinute = (fallback: number) =>
@@ -19,6 +20,11 @@ const domain = z
   .string()
   .toLowerCase()
   .regex(/^(?=.{1,253}$)[a-z0-9-]{1,63}(\.[a-z0-9-]{1,63})*$/, 'must be a domain name')
+
+const inbox = z
+  .string()
+  .refine((text) => parseAddress(text) !== null, 'must be the address of an inbox')
+  .transform(addressKey)
 
 const proxyRange = z.string().refine((text) => {
   const [address = '', bits, ...rest] = text.split('/')
@@ -95,6 +101,7 @@ export const variables = z.object({
   DATABASE_POOL: z.coerce.number().int().min(4).max(200).default(16),
   MAIL_DOMAIN: domain.default('mail.localhost'),
   MAIL_HOSTNAME: domain.optional(),
+  POSTMASTER: inbox.optional(),
   SMTP_RELAY_URL: relayUrl.optional(),
   RPC_URL: url(['http:', 'https:']).optional(),
   DEVNET_PORT: port(8545),

@@ -15,6 +15,8 @@ export type EventReader = {
    * @throws when the database is away.
    */
   next(deadlineMs: number): Promise<StoredEvent[]>
+  /** Number of the last event before those that come next. */
+  readonly position: bigint
   /** Whether nothing more will come: the key changed, or the process is stopping. */
   readonly ended: boolean
   close(): void
@@ -156,6 +158,9 @@ export function startEventFeed(databaseUrl: string, pool: Pool, log: Logger): Ev
     close: () => void,
   ): EventReader {
     return {
+      get position() {
+        return reader.position
+      },
       get ended() {
         return reader.ended
       },

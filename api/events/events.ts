@@ -30,7 +30,10 @@ const Query = t.Object({
   ),
 })
 
-const EXAMPLE = `id: 42
+const EXAMPLE = `retry: 2000
+id: 41
+
+id: 42
 event: message.received
 data: {"type":"message.received","createdAt":"2026-01-05T09:41:12.345Z","data":{"messageId":"<CAF+x=1@mail.example.com>","threadId":"thd_0a1b2c3d4e5f60718293a4b5","inboxId":"agent@mail.example.com","from":["ada@example.com"],"to":["agent@mail.example.com"],"subject":"Offer","labels":["received","unread"]}}
 
@@ -70,7 +73,8 @@ export function eventRoutes(services: Services) {
       detail: operation({
         summary: 'Follow what happens, as server-sent events',
         description:
-          'With Last-Event-ID the stream goes on behind that event, without a gap; events are kept for 7 days, and where ' +
+          'It begins with an id, that of the last event before it, and an empty line. With Last-Event-ID the stream goes ' +
+          'on behind that event, without a gap; events are kept for 7 days, and where ' +
           'older ones were missed the stream begins with the event stream.gap. It ends when the key is replaced.',
         tag: 'Events',
         access: 'key',
@@ -126,7 +130,9 @@ function eventStream(
     {
       start(controller) {
         const gap = missed ? 'event: stream.gap\ndata: {}\n\n' : ''
-        controller.enqueue(encoder.encode(`retry: ${RETRY_MS}\n\n${gap}`))
+        // A client that loses the connection before its first event comes back with this id, and misses none.
+        const begin = `retry: ${RETRY_MS}\nid: ${reader.position}\n\n`
+        controller.enqueue(encoder.encode(begin + gap))
       },
       async pull(controller) {
         let events: StoredEvent[] = []

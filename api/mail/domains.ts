@@ -1,6 +1,6 @@
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { domainOf, parseAddress } from '../../shared/mail/address.ts'
+import { asciiDomain, domainOf, parseAddress } from '../../shared/mail/address.ts'
 import { domainRecords } from '../../shared/mail/mailDomain.ts'
 import {
   addMailDomain,
@@ -132,7 +132,7 @@ export function domainRoutes({ pool, config, keyring }: Services) {
     .get(
       '/:domain',
       async ({ params }) => {
-        const found = await findMailDomain(pool, params.domain.toLowerCase())
+        const found = await findMailDomain(pool, asciiDomain(params.domain))
         if (found === null) throw missing()
         return toView(found)
       },
@@ -149,7 +149,7 @@ export function domainRoutes({ pool, config, keyring }: Services) {
     .post(
       '/:domain/verify',
       async ({ params }) => {
-        const found = await findMailDomain(pool, params.domain.toLowerCase())
+        const found = await findMailDomain(pool, asciiDomain(params.domain))
         if (found === null) throw missing()
         await queueCheck(pool, found.domain)
         return toView(found)
@@ -169,7 +169,7 @@ export function domainRoutes({ pool, config, keyring }: Services) {
       '/:domain',
       async ({ params }) => {
         try {
-          if (!(await deleteMailDomain(pool, params.domain.toLowerCase()))) throw missing()
+          if (!(await deleteMailDomain(pool, asciiDomain(params.domain)))) throw missing()
         } catch (error) {
           if (!(error instanceof DomainInUseError)) throw error
           throw conflict('The domain has projects: delete them first')

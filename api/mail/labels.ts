@@ -35,6 +35,9 @@ export function readLabels(query: string | undefined): string[] {
 /** The two marks that exclude each other. */
 const OPPOSITE: Record<string, string> = { read: 'unread', unread: 'read' }
 
+/** Whether {@link LabelsQuery} can name a label; of those that were set before, it may be none. */
+const isNameable = (label: string): boolean => !label.includes(',') && label.trim() === label
+
 /** What to add and what to remove; what is in both is removed. @throws {ApiError} 400 */
 export function readLabelChange(body: Static<typeof LabelChange>): {
   add: string[]
@@ -44,6 +47,10 @@ export function readLabelChange(body: Static<typeof LabelChange>): {
   const remove = new Set(body.removeLabels ?? [])
   if (add.length === 0 && remove.size === 0) {
     throw badRequest('addLabels or removeLabels must name at least one label')
+  }
+  for (const [n, label] of (body.addLabels ?? []).entries()) {
+    if (isNameable(label)) continue
+    throw badRequest(`addLabels[${n}] must have no comma, and no blanks around it`)
   }
   if (add.includes('read') && add.includes('unread')) {
     throw badRequest('addLabels must not name both read and unread')

@@ -29,7 +29,8 @@ const AuthenticationSchema = t.Object(
   },
   {
     description:
-      'On received messages, in the words of RFC 8601. A message whose dmarc is fail has the label unauthenticated.',
+      'On received messages, in the words of RFC 8601. A message whose dmarc is fail, or permerror because ' +
+      'From names authors of several domains, has the label unauthenticated.',
   },
 )
 

@@ -18,10 +18,19 @@ export class AddressBook {
   readonly #spool: Spool
   readonly #pool: Pool
   readonly #log: Logger
+  readonly #aliases: ReadonlyMap<string, readonly string[]>
   readonly #subscription: Subscription
   #turn = Promise.resolve()
 
-  constructor(options: { spool: Spool; pool: Pool; databaseUrl: string; log: Logger }) {
+  /** @param options.aliases inboxes that stand in for an address which is none, the first that exists. */
+  constructor(options: {
+    spool: Spool
+    pool: Pool
+    databaseUrl: string
+    log: Logger
+    aliases: ReadonlyMap<string, readonly string[]>
+  }) {
+    this.#aliases = options.aliases
     this.#spool = options.spool
     this.#pool = options.pool
     this.#log = options.log
@@ -37,7 +46,10 @@ export class AddressBook {
 
   /** Looks a recipient up; `+tags` lead to the address before them. */
   async find(address: string): Promise<Recipient> {
-    const candidates = recipientKeys(address)
+    const candidates = recipientKeys(address).flatMap((key) => [
+      key,
+      ...(this.#aliases.get(key) ?? []),
+    ])
     const known = this.#spool.knownAddress(candidates)
     if (known !== null) return { inbox: known }
     try {

@@ -1,26 +1,52 @@
 import { rateLimitSubject } from '../clientAddress.ts'
 
-/** What one client may take of the listener: no address may use up what is there for all. */
+/** Bytes of unfinished messages held in memory over all connections; past it a sender is asked to come back. */
+const IN_FLIGHT_MAX_BYTES = 256 * 1024 * 1024
+/** Of them, from one address: room for a message of the largest size and one more. */
+const IN_FLIGHT_SHARE_BYTES = IN_FLIGHT_MAX_BYTES / 4
+
+/** What one client may take of the listener: no address (IPv6: its /64) may use up what is there for all. */
 export class ConnectionLimits {
   readonly #perAddressMax: number
-  readonly #open = new Map<string, number>()
+  readonly #connections = new Tally()
+  readonly #bytes = new Tally()
 
   constructor(perAddressMax: number) {
     this.#perAddressMax = perAddressMax
   }
 
-  /** Counts a connection; false where its address (IPv6: its /64) has too many. Every call wants one of `leave`. */
+  /** Counts a connection; false where its address has too many. Every call wants one of `leave`. */
   enter(address: string): boolean {
-    const subject = rateLimitSubject(address)
-    const open = (this.#open.get(subject) ?? 0) + 1
-    this.#open.set(subject, open)
-    return open <= this.#perAddressMax
+    return this.#connections.add(address, 1) <= this.#perAddressMax
   }
 
   leave(address: string): void {
+    this.#connections.add(address, -1)
+  }
+
+  /** Counts bytes held; false where its address, or all together, hold too many. Every byte wants a `release`. */
+  hold(address: string, bytes: number): boolean {
+    const share = this.#bytes.add(address, bytes)
+    return share <= IN_FLIGHT_SHARE_BYTES && this.#bytes.total <= IN_FLIGHT_MAX_BYTES
+  }
+
+  release(address: string, bytes: number): void {
+    this.#bytes.add(address, -bytes)
+  }
+}
+
+/** Sums by client address. */
+class Tally {
+  total = 0
+  readonly #byAddress = new Map<string, number>()
+
+  /** @returns the sum of this address. */
+  add(address: string, amount: number): number {
     const subject = rateLimitSubject(address)
-    const open = (this.#open.get(subject) ?? 0) - 1
-    if (open > 0) this.#open.set(subject, open)
-    else this.#open.delete(subject)
+    const sum = (this.#byAddress.get(subject) ?? 0) + amount
+    this.total += amount
+    if (sum > 0) this.#byAddress.set(subject, sum)
+    else this.#byAddress.delete(subject)
+    return sum
   }
 }

@@ -17,8 +17,6 @@ import type { Spool } from './spool.ts'
 const MESSAGE_MAX_BYTES = 35 * 1024 * 1024
 /** RFC 5321 §4.5.3.1.8 asks for at least 100 recipients a message. */
 const RECIPIENTS_MAX = 100
-/** Bytes of unfinished messages held in memory over all connections; past it a sender is asked to come back. */
-const IN_FLIGHT_MAX_BYTES = 256 * 1024 * 1024
 const PATIENCE = {
   /** How long a connection may be silent. */
   silentMs: 60_000,
@@ -70,7 +68,6 @@ export function createListener(
   },
 ): SMTPServer {
   const patience = options.patience ?? PATIENCE
-  let inFlightBytes = 0
   const server = new SMTPServer({
     name: options.mailDomain,
     banner: 'Purser',
@@ -105,14 +102,7 @@ export function createListener(
       resolveRecipient(parts, options.mailDomain, address, session).then(() => callback(), callback)
     },
     onData(stream, session, callback) {
-      const reserve = (bytes: number) => {
-        inFlightBytes += bytes
-        return inFlightBytes <= IN_FLIGHT_MAX_BYTES
-      }
-      receive(parts, stream, session, reserve).then(
-        () => callback(null, 'OK: message accepted'),
-        callback,
-      )
+      receive(parts, stream, session).then(() => callback(null, 'OK: message accepted'), callback)
     },
   })
   server.on('error', (error: Error) => parts.log.warn({ err: error }, 'smtp connection failed'))
@@ -167,7 +157,6 @@ async function receive(
   parts: Parts,
   stream: SMTPServerDataStream,
   session: SMTPServerSession,
-  reserve: (bytes: number) => boolean,
 ): Promise<void> {
   const chunks: Buffer[] = []
   let heldBytes = 0
@@ -177,7 +166,7 @@ async function receive(
     for await (const chunk of stream as AsyncIterable<Buffer>) {
       if (crowded || stream.sizeExceeded) continue
       heldBytes += chunk.length
-      crowded = !reserve(chunk.length)
+      crowded = !parts.limits.hold(session.remoteAddress, chunk.length)
       chunks.push(chunk)
     }
     if (stream.sizeExceeded) {
@@ -186,7 +175,7 @@ async function receive(
     if (crowded) throw new SmtpReply(452, '4.3.1 Too much mail in flight, try again later')
     await store(parts, Buffer.concat(chunks), session)
   } finally {
-    reserve(-heldBytes)
+    parts.limits.release(session.remoteAddress, heldBytes)
   }
 }
 

@@ -33,7 +33,8 @@ export async function startSmtp(
   })
   const spool = new Spool(config.dataDir)
   const mover = new Mover({ spool, pool, log })
-  const addressBook = new AddressBook({ spool, pool, databaseUrl, log })
+  const aliases = postmasterAliases(config)
+  const addressBook = new AddressBook({ spool, pool, databaseUrl, log, aliases })
   const blockedSenders = new BlockedSenders({ pool, databaseUrl, log })
   const server = createListener(
     {
@@ -75,4 +76,14 @@ export async function startSmtp(
       spool.close()
     },
   }
+}
+
+/** RFC 5321 §4.5.1: mail for postmaster, with the domain or without it, reaches somebody who looks after the host. */
+function postmasterAliases({ mailDomain, postmaster }: Config): Map<string, string[]> {
+  const own = `postmaster@${mailDomain}`
+  const others = postmaster === undefined ? [] : [postmaster]
+  return new Map([
+    ['postmaster', [own, ...others]],
+    [own, others],
+  ])
 }

@@ -30,8 +30,22 @@ export function parseAddress(text: string): string | null {
 /** Whether a text is a domain as addresses have it after their @: ASCII, lower case, with no dot at its end. */
 export const isDomain = (text: string): boolean => DOMAIN.test(text)
 
-/** The key under which an inbox address is stored and found: all in lower case. */
-export const addressKey = (address: string): string => address.toLowerCase()
+/**
+ * A domain as it is stored and compared: in lower-case ASCII (RFC 5890 A-labels). SMTP libraries and mail parsers hand
+ * over either form. What is no domain is left as it is.
+ */
+export function asciiDomain(domain: string): string {
+  const lower = domain.toLowerCase()
+  return /[^ -~]/.test(lower) ? domainToASCII(lower) || lower : lower
+}
+
+/** The domain of an address, in lower-case ASCII. */
+export const domainOf = (address: string): string =>
+  asciiDomain(address.slice(address.lastIndexOf('@') + 1))
+
+/** The key under which an inbox address is stored and found: all in lower case, the domain in ASCII. */
+export const addressKey = (address: string): string =>
+  address.slice(0, address.lastIndexOf('@') + 1).toLowerCase() + domainOf(address)
 
 /** The addresses to try for a recipient, in order: itself, then without its `+tag` (subaddressing, RFC 5233). */
 export function recipientKeys(address: string): string[] {
@@ -40,7 +54,3 @@ export function recipientKeys(address: string): string[] {
   const plus = key.indexOf('+')
   return plus > 0 && plus < at ? [key, key.slice(0, plus) + key.slice(at)] : [key]
 }
-
-/** The domain of an address, in lower case. */
-export const domainOf = (address: string): string =>
-  address.slice(address.lastIndexOf('@') + 1).toLowerCase()

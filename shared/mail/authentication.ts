@@ -32,11 +32,10 @@ const unchecked = (word: AuthenticationWord, internal: boolean): Authentication 
 
 /** Of a message between two inboxes of this service. */
 export const INTERNAL = unchecked('none', true)
-/** Of a message that could not be checked in time. */
+/** Of a message about which nothing is known. */
 export const UNCHECKED = unchecked('temperror', false)
-
-/** Of a message whose header is too large to be read: whoever signs mail writes none such. */
-export const BEYOND_BOUNDS: Authentication = { ...unchecked('permerror', false), dmarc: 'fail' }
+/** Of a message that the checks cannot read. */
+export const UNREADABLE = unchecked('permerror', false)
 
 /** Any other word is one of ours gone wrong. */
 export const authenticationWord = (word: string | undefined): AuthenticationWord =>
@@ -46,14 +45,15 @@ export const authenticationWord = (word: string | undefined): AuthenticationWord
 export const UNAUTHENTICATED_LABEL = 'unauthenticated'
 
 /**
- * Whether the sender is somebody else than From says: DMARC fails, or the message names an address of ours and did not
- * come from us.
+ * Whether the sender may be somebody else than From says: DMARC fails or cannot be applied to such a From, or the message
+ * names an address of ours and did not come from us.
  */
 export function isForged(
   authentication: Authentication,
-  { fromDomains, ownDomain }: { fromDomains: readonly string[]; ownDomain: string },
+  { fromDomains, ownDomains }: { fromDomains: readonly string[]; ownDomains: readonly string[] },
 ): boolean {
-  if (authentication.internal) return false
-  if (authentication.dmarc === 'fail') return true
-  return fromDomains.includes(ownDomain) && authentication.dmarc !== 'pass'
+  const { internal, dmarc } = authentication
+  if (internal || dmarc === 'pass') return false
+  if (dmarc === 'fail' || dmarc === 'permerror') return true
+  return fromDomains.some((domain) => ownDomains.includes(domain))
 }

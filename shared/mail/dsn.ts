@@ -19,6 +19,8 @@ export type BouncedRecipient = {
 }
 
 export type Bounce = {
+  /** Whether a program says so in fields that are there for it; else it is read out of what somebody wrote. */
+  isReport: boolean
   /** Message-IDs that the returned message may have, the surest first. */
   messageIds: string[]
   recipients: BouncedRecipient[]
@@ -39,16 +41,25 @@ const MESSAGE_ID_FIELD = /^[> \t]{0,8}Message-ID:[ \t]*(?:\r?\n[ \t]+)?(<[^<>\r\
 /** The first line of a returned message that stands in the text. */
 const RETURNED_HEADER =
   /^[> \t]{0,8}(?:Return-Path|Received|Message-ID|DKIM-Signature|X-Received|MIME-Version|From|Date|Subject):[ \t]/im
+/** Those lines of it that no mail reader shows, and nobody quotes. */
+const TRACE_HEADER = /^[ \t]{0,8}(?:Return-Path|Received|Message-ID|DKIM-Signature):[ \t]/im
+/** What an answer repeats; some programs begin their own lines with three of these. */
+const QUOTED_LINE = /^[ \t]{0,8}>(?!>> \S).*$/gm
 const ADDRESS = /[\w.!#$%&'*+/=?^`{|}~-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){0,10}/g
 
 /** Reads a bounce; null for any other message. */
 export function readBounce(email: Email): Bounce | null {
   const report = email.attachments.find(({ mimeType }) => STATUS_PART.test(mimeType))
   const text = (email.text ?? '').slice(0, TEXT_MAX_CHARS).replaceAll('\u0000', '')
+  const named = headerOf(email, 'x-failed-recipients')
   const recipients =
-    report === undefined ? recipientsOfText(email, text) : recipientsOfReport(textOf(report))
+    report === undefined ? recipientsOfText(email, text, named) : recipientsOfReport(textOf(report))
   if (recipients.length === 0) return null
-  return { messageIds: originalIds(email, text), recipients: recipients.slice(0, RECIPIENTS_MAX) }
+  return {
+    isReport: report !== undefined || named !== undefined,
+    messageIds: originalIds(email, text),
+    recipients: recipients.slice(0, RECIPIENTS_MAX),
+  }
 }
 
 /** RFC 3464 §2: groups of fields; the first is of the message, each other of a recipient. */
@@ -87,16 +98,21 @@ function readAddress(field: string | undefined): string[] {
 }
 
 /** Postmasters without RFC 3464: qmail, older Exim, Exchange and Gmail, and their like. */
-function recipientsOfText(email: Email, text: string): BouncedRecipient[] {
-  const named = headerOf(email, 'x-failed-recipients')
+function recipientsOfText(
+  email: Email,
+  text: string,
+  named: string | undefined,
+): BouncedRecipient[] {
   if (named === undefined && !isPostmaster(email)) return []
   const end = RETURNED_HEADER.exec(text)?.index ?? text.length
-  const report = text.slice(0, end)
+  const report = text.slice(0, end).replace(QUOTED_LINE, '')
   const sender = email.from?.address?.toLowerCase()
   const places = [...report.matchAll(ADDRESS)].filter(
     ([address]) => address.toLowerCase() !== sender && !POSTMASTER.test(address),
   )
-  if (named === undefined && statusOf(report) === null && !FAILURE.test(report)) return []
+  // Postmasters are people too, who write of errors and name whom to write to: no code of theirs, no message returned.
+  const isSure = statusOf(report) !== null || (returnsMessage(email, text) && FAILURE.test(report))
+  if (named === undefined && !isSure) return []
   const found = new Map<string, BouncedRecipient>()
   for (const [n, place] of places.entries()) {
     const said = report.slice(place.index, places[n + 1]?.index ?? report.length)
@@ -123,8 +139,12 @@ function recipientsOfText(email: Email, text: string): BouncedRecipient[] {
   return [...found.values()]
 }
 
-/** Words without which a text that names no code is no bounce: postmasters also send other mail. */
+/** Words without which a returned message that comes with no code is no bounce. */
 const FAILURE = /fail|undeliver|not (?:be )?deliver|unknown|reject|return|error|unable to/i
+
+/** Whether a message holds another as a mail program returns it, and no person answers it. */
+const returnsMessage = (email: Email, text: string): boolean =>
+  email.attachments.some(({ mimeType }) => RETURNED.test(mimeType)) || TRACE_HEADER.test(text)
 
 /** The enhanced code, or the class of a plain one. */
 function statusOf(text: string): string | null {

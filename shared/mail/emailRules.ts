@@ -48,3 +48,13 @@ export function isReceived(
     authors.every((author) => isAllowed(rules, 'RECEIVE', author))
   )
 }
+
+/** Whether a rule names somebody who sent a message as one not to hear, rather than as none of those to hear. */
+export const isBlocked = (
+  rules: readonly Rule[],
+  senders: { envelopeFrom: string; from: readonly string[] },
+): boolean =>
+  !isReceived(
+    rules.filter(({ type }) => type === 'BLOCK'),
+    senders,
+  )

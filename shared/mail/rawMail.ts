@@ -58,14 +58,19 @@ export function contentHash(raw: Uint8Array): Buffer {
 }
 
 /** The first field of that name, unfolded, as UTF-8; a fallback for mail no parser can read. */
-export function rawHeader(raw: Uint8Array, name: string): string | undefined {
+export const rawHeader = (raw: Uint8Array, name: string): string | undefined =>
+  rawHeaders(raw, name)[0]
+
+/** All fields of that name, in their order. */
+export function rawHeaders(raw: Uint8Array, name: string): string[] {
   const header = Buffer.from(raw.buffer, raw.byteOffset, headerEnd(raw)).toString('utf8')
   const prefix = `${name.toLowerCase()}:`
-  const field = headerFields(header).find(
-    (line) => line.slice(0, prefix.length).toLowerCase() === prefix,
-  )
-  return field
-    ?.slice(prefix.length)
-    .replace(/\r?\n[ \t]+/g, ' ')
-    .trim()
+  return headerFields(header)
+    .filter((line) => line.slice(0, prefix.length).toLowerCase() === prefix)
+    .map((field) =>
+      field
+        .slice(prefix.length)
+        .replace(/\r?\n[ \t]+/g, ' ')
+        .trim(),
+    )
 }

@@ -1,10 +1,15 @@
 import { createHash } from 'node:crypto'
-import type { Address, Email, Attachment as ParsedAttachment } from 'postal-mime'
+import {
+  type Address,
+  addressParser,
+  type Email,
+  type Attachment as ParsedAttachment,
+} from 'postal-mime'
 import { automaticLabels } from './automaticMail.ts'
 import { type Bounce, readBounce } from './dsn.ts'
 import { htmlToText } from './htmlToText.ts'
 import { parseBounded } from './mimeBounds.ts'
-import { contentHash, rawBody, rawHeader } from './rawMail.ts'
+import { contentHash, rawBody, rawHeader, rawHeaders } from './rawMail.ts'
 import { replyText, replyTextFromHtml } from './replyText.ts'
 import { isMessageId, parseReferences, type ThreadLinks } from './threading.ts'
 
@@ -70,7 +75,7 @@ export async function readReceivedMail(raw: Uint8Array, domain: string): Promise
   return {
     links: readLinks(email, raw, domain),
     contentHash: contentHash(raw),
-    from: addresses(email.from === undefined ? [] : [email.from]),
+    from: authors(email.headers.flatMap(({ key, value }) => (key === 'from' ? value : []))),
     to: addresses(email.to),
     cc: addresses(email.cc),
     replyTo: addresses(email.replyTo),
@@ -107,7 +112,7 @@ export function unparseableMail(raw: Uint8Array, domain: string): ReceivedMail {
       references: [],
     },
     contentHash: contentHash(raw),
-    from: [],
+    from: authors(rawHeaders(raw, 'From')),
     to: [],
     cc: [],
     replyTo: [],
@@ -153,6 +158,10 @@ function addresses(parsed: Address[] | undefined): string[] {
   const usable = texts.filter((text) => text !== '' && text.length <= MAX_ADDRESS_LENGTH)
   return [...new Set(usable)].slice(0, MAX_ADDRESSES)
 }
+
+/** Everybody whom the From fields name, each read on its own: the parser itself answers the first only. */
+const authors = (fields: string[]): string[] =>
+  addresses(fields.slice(0, MAX_ADDRESSES).flatMap((field) => addressParser(field)))
 
 function describeAttachment(part: ParsedAttachment, index: number): ReceivedAttachment {
   const content = bytesOf(part.content)

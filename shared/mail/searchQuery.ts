@@ -1,5 +1,6 @@
 /** What a caller searches for, as a `tsquery`, and where it stands in a text that was found. */
 import {
+  addressTerm,
   FIELD_WEIGHTS,
   isSingleLetter,
   lexeme,
@@ -37,11 +38,12 @@ export function parseSearch(q: string): SearchQuery {
       joinsLast = clauses.length > 0
       continue
     }
-    const phrase = phraseOf(quoted ?? word ?? '')
-    if (phrase === null) continue
+    const phrases = phrasesOf(quoted ?? word ?? '')
+    if (phrases.length === 0) continue
     const last = clauses.at(-1)
-    if (joinsLast && last !== undefined && !last.not && minus === undefined) last.anyOf.push(phrase)
-    else clauses.push({ anyOf: [phrase], not: minus !== undefined, field: null })
+    if (joinsLast && last !== undefined && !last.not && minus === undefined) {
+      last.anyOf.push(...phrases)
+    } else clauses.push({ anyOf: phrases, not: minus !== undefined, field: null })
     joinsLast = false
   }
   if (!clauses.some((clause) => !clause.not)) {
@@ -53,16 +55,24 @@ export function parseSearch(q: string): SearchQuery {
 
 /** A query for what one part of a message says, such as part of a sender's address. @throws {SearchQueryError} */
 export function parseField(field: SearchField, text: string): SearchQuery {
-  const phrase = phraseOf(text)
-  if (phrase === null) throw new SearchQueryError('hold at least one letter or digit')
-  const clauses = [{ anyOf: [phrase], not: false, field }]
+  const phrases = phrasesOf(text)
+  if (phrases.length === 0) throw new SearchQueryError('hold at least one letter or digit')
+  const clauses = [{ anyOf: phrases, not: false, field }]
   checkSize(clauses)
   return { clauses }
 }
 
 function checkSize(clauses: SearchQuery['clauses']): void {
   const terms = clauses.flatMap(({ anyOf }) => anyOf.flatMap((phrase) => phrase.terms))
-  if (terms.length > TERMS_MAX) throw new SearchQueryError(`hold at most ${TERMS_MAX} words`)
+  const words = terms.filter((term) => !term.includes('@'))
+  if (words.length > TERMS_MAX) throw new SearchQueryError(`hold at most ${TERMS_MAX} words`)
+}
+
+/** The words of a text in a row; and of a whole address the term that it is found by among very many. */
+function phrasesOf(text: string): Phrase[] {
+  const [phrase, whole] = [phraseOf(text), addressTerm(text.trim())]
+  if (phrase === null) return []
+  return whole === null ? [phrase] : [phrase, { terms: [whole], prefix: false }]
 }
 
 function phraseOf(text: string): Phrase | null {

@@ -6,12 +6,15 @@
  * longer run asks for its pairs in a row; this is what search engines do for Chinese, Japanese, Korean and Thai.
  */
 import { createHash } from 'node:crypto'
+import { addressKey, parseAddress } from './address.ts'
 
 /** Characters of a body that are searched; past this only attachments' worth of logs and tables is left. */
 const TEXT_MAX_CHARS = 256 * 1024
 /** Postgres holds positions up to 16,383, and 1 MB a tsvector. */
 const TERMS_MAX = 16_000
 const TERM_MAX_CHARS = 48
+/** Places of one term that Postgres keeps; of those after them it knows nothing. */
+const PLACES_MAX = 255
 /** Well below that megabyte: a term of 48 letters can have 190 bytes. */
 const VECTOR_MAX_BYTES = 700_000
 
@@ -76,6 +79,12 @@ function* pairsOf(run: string, start: number): Generator<Term> {
   }
 }
 
+/** A whole address as one term, such as no word is; null for anything else. */
+export function addressTerm(text: string): string | null {
+  const address = parseAddress(text)
+  return address === null ? null : fold(addressKey(address))
+}
+
 /** Whether a term is one letter of an unspaced script, such as ends a run. */
 export const isSingleLetter = (term: string): boolean =>
   [...term].length === 1 && (STARTS_UNSPACED.test(term) || term === 'ー')
@@ -115,15 +124,26 @@ export function searchVector(projectId: string, mail: SearchedMail): string {
   const places = new Map<string, string[]>()
   let position = 1
   let bytes = 0
+  /** @returns how many places the term has now; 0 where the vector is full. */
+  const put = (term: string, place: string): number => {
+    const found = places.get(term)
+    bytes += found === undefined ? Buffer.byteLength(term) + TERM_OVERHEAD_BYTES : POSITION_BYTES
+    if (position > TERMS_MAX || bytes > VECTOR_MAX_BYTES) return 0
+    if (found === undefined) places.set(term, [place])
+    return found === undefined ? 1 : found.push(place)
+  }
   const add = (field: SearchField, text: string) => {
+    const start = `${position}${FIELD_WEIGHTS[field]}`
+    let isCrowded = false
     for (const { term } of termsOf(text)) {
-      const found = places.get(term)
-      bytes += found === undefined ? Buffer.byteLength(term) + TERM_OVERHEAD_BYTES : POSITION_BYTES
-      if (position > TERMS_MAX || bytes > VECTOR_MAX_BYTES) return
-      const place = `${position++}${FIELD_WEIGHTS[field]}`
-      if (found === undefined) places.set(term, [place])
-      else found.push(place)
+      const count = put(term, `${position}${FIELD_WEIGHTS[field]}`)
+      if (count === 0) return
+      if (count > PLACES_MAX) isCrowded = true
+      position++
     }
+    // Among hundreds of one domain the words of an address have lost their places, and stand in no row any more.
+    const whole = isCrowded && (field === 'from' || field === 'to') ? addressTerm(text) : null
+    if (whole !== null && !places.has(whole)) put(whole, start)
     // No phrase reaches from one part into the next.
     position += 2
   }

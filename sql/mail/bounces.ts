@@ -32,7 +32,7 @@ export async function recordBounce(
     'select address, state from outbound_recipients where message_row = $1',
     [messageRow],
   )
-  const matched = match(failed, rows)
+  const matched = match(bounce.isReport, failed, rows)
   if (matched.length === 0) return []
   await db.query(
     `update outbound_recipients r set state = 'bounced', error = b.error, updated_at = clock_timestamp()
@@ -84,9 +84,13 @@ async function lockSent(
 
 /**
  * Recipients of ours that a bounce is about. Where mail was forwarded the other side may name an address that we never
- * wrote to; of a message with one recipient that can only be meant for it, though it is no reason to suppress it.
+ * wrote to; of a message with one recipient a report can only be meant for it, though it is no reason to suppress it.
  */
-function match(failed: readonly BouncedRecipient[], recipients: readonly Recipient[]) {
+function match(
+  isReport: boolean,
+  failed: readonly BouncedRecipient[],
+  recipients: readonly Recipient[],
+) {
   // Refused before it was ever handed over: nothing that can come back.
   const sent = recipients.filter(({ state }) => state !== 'failed' && state !== 'bounced')
   const named = failed.flatMap((recipient) => {
@@ -95,24 +99,29 @@ function match(failed: readonly BouncedRecipient[], recipients: readonly Recipie
     return own === undefined ? [] : [{ address: own.address, recipient, isNamed: true }]
   })
   if (named.length > 0) return [...new Map(named.map((one) => [one.address, one])).values()]
-  if (recipients.length !== 1 || sent.length !== 1) return []
+  if (!isReport || recipients.length !== 1 || sent.length !== 1) return []
   return [{ address: sent[0]!.address, recipient: failed[0]!, isNamed: false }]
 }
 
 const describe = (status: string | null, diagnostic: string): string =>
   diagnostic !== '' ? diagnostic : `returned${status === null ? '' : ` (${status})`}`
 
-/** Whether a bounce is about a message that this project sent: such mail an inbox hears whatever its rules say. */
+/** Whether a bounce is about a recipient of a message that this project sent: an allow list does not keep it away. */
 export async function isBounceOfOurs(
   db: Queryable,
   projectId: string,
-  { messageIds }: Bounce,
+  { messageIds, recipients }: Bounce,
 ): Promise<boolean> {
   const { rowCount } = await db.query({
     name: 'find-bounced',
-    text: `select from messages
-           where project_id = $1 and message_id_hash = any ($2) and direction = 'sent' limit 1`,
-    values: [projectId, messageIds.map(messageIdHash)],
+    text: `select from messages m join outbound_recipients r on r.message_row = m.row
+           where m.project_id = $1 and m.message_id_hash = any ($2) and m.direction = 'sent'
+             and lower(r.address) = any ($3) limit 1`,
+    values: [
+      projectId,
+      messageIds.map(messageIdHash),
+      recipients.flatMap(({ addresses }) => addresses.map((address) => address.toLowerCase())),
+    ],
   })
   return rowCount === 1
 }

@@ -94,6 +94,19 @@ export async function findMailDomain(db: Queryable, domain: string): Promise<Mai
   return rows[0] === undefined ? null : toDomain(rows[0])
 }
 
+/** Which of these domains are verified ones of ours. */
+export async function findVerifiedDomains(
+  db: Queryable,
+  domains: readonly string[],
+): Promise<string[]> {
+  const { rows } = await db.query<{ domain: string }>({
+    name: 'find-verified-domains',
+    text: `select domain from mail_domains where domain = any ($1) and status = 'verified'`,
+    values: [domains],
+  })
+  return rows.map(({ domain }) => domain)
+}
+
 /** Domains, newest first, at most `limit` after the cursor. */
 export async function listMailDomains(
   db: Queryable,

@@ -1,7 +1,13 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { ForbiddenError, Purser, type PurserEvent } from '../../api/client/main.ts'
 import { startApi } from '../../api/server.ts'
-import { type Agent, silentLog, startTestService, type TestService } from '../support/service.ts'
+import {
+  type Agent,
+  silentLog,
+  startTestService,
+  type TestService,
+  waitForMessages,
+} from '../support/service.ts'
 import { startTcpProxy } from '../support/tcpProxy.ts'
 import { waitFor } from '../support/waitFor.ts'
 
@@ -64,6 +70,40 @@ test('events go on over connections that break and a service that restarts, each
   abort.abort(reason)
   expect(await ended).toBe(reason)
   await api.stop()
+})
+
+test('a connection that breaks before its first event misses nothing', async () => {
+  const agent = await service.newAgent()
+  await deliver(agent, 'Past')
+  await waitForMessages(agent, 1)
+  await using proxy = await startTcpProxy(service.api.port)
+  let begun = false
+  const purser = new Purser({
+    apiKey: agent.key,
+    baseUrl: `http://127.0.0.1:${proxy.port}`,
+    fetch: async (request) => {
+      const response = await fetch(request)
+      const noted = new TransformStream<Uint8Array, Uint8Array>({
+        transform(chunk, controller) {
+          controller.enqueue(chunk)
+          begun = true
+        },
+      })
+      return new Response(response.body?.pipeThrough(noted), response)
+    },
+  })
+  const { told, abort, ended, subjects } = follow(purser)
+  await waitFor('the beginning', () => begun)
+  await proxy.cut()
+  await deliver(agent, 'Meanwhile')
+  await waitForMessages(agent, 2)
+  await proxy.mend()
+  await waitFor('the first event', () => told.length > 0)
+  await deliver(agent, 'Next')
+  await waitFor('the next', () => subjects().includes('Next'))
+  expect(subjects()).toEqual(['Meanwhile', 'Next'])
+  abort.abort(new Error('enough'))
+  await ended
 })
 
 test('what the service refuses ends the iteration', async () => {

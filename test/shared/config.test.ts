@@ -48,6 +48,7 @@ test('a wrong value is named, and never shown', () => {
     { SMTP_RELAY_URL: 'directly' },
     { BASE_URL: 'ftp://x' },
     { MAIL_DOMAIN: 'a b' },
+    { POSTMASTER: 'ops' },
     { BOOTSTRAP_PROJECT_KEY: 'loid-xyz' },
     { BOOTSTRAP_PROJECT_KEY: `lopk-${'0'.repeat(64)}` },
     { TRUSTED_PROXIES: 'example.com' },

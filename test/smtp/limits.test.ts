@@ -43,6 +43,29 @@ test('one address has so many connections and no more, and all of them again onc
   await waitForMessages(agent, 1)
 })
 
+test('one address that finishes no message leaves room for those of others', async () => {
+  await using own = await startTestService({ workers: false })
+  const agent = await own.newAgent()
+  const { port } = own.smtp!
+  const greedy = '127.0.0.2'
+  const talks = await Promise.all(Array.from({ length: 8 }, () => talkSmtp(port, greedy)))
+  const bytes = Buffer.alloc(34 * 1024 * 1024, `${'x'.repeat(98)}\r\n`)
+  for (const talk of talks) {
+    await talk.say('MAIL FROM:<a@example.com>')
+    await talk.say(`RCPT TO:<${agent.address}>`)
+    await talk.say('DATA')
+    talk.write(bytes)
+  }
+  const deliver = (localAddress: string) =>
+    deliverRaw(port, agent.address, 'Subject: x\n\nx\n', { localAddress })
+  await waitFor('its share to be used up', async () =>
+    (await deliver(greedy)).startsWith('452 4.3.1'),
+  )
+  expect(await deliver('127.0.0.1')).toStartWith('250')
+  await Promise.all(talks.map((talk) => talk[Symbol.asyncDispose]()))
+  await waitFor('its share to be free', async () => (await deliver(greedy)).startsWith('250'))
+})
+
 test('who guesses addresses is sent away', async () => {
   const agent = await service.newAgent()
   await using talk = await talkSmtp(service.smtp!.port)

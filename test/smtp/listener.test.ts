@@ -28,6 +28,33 @@ test('it relays for nobody and offers no login', async () => {
   expect(await talk.say('AUTH PLAIN AGEAYg==')).toMatch(/^50[0-3]/)
 })
 
+test("the postmaster's mail goes where the operator says, and to an inbox of that name before it", async () => {
+  await using own = await startTestService({ env: { POSTMASTER: 'Ops@mail.test' } })
+  const { port } = own.smtp!
+  const rcpt = async (to: string) => {
+    await using talk = await talkSmtp(port)
+    await talk.say('MAIL FROM:<ada@example.com>')
+    return await talk.say(`RCPT TO:<${to}>`)
+  }
+  expect(await rcpt('postmaster@mail.test')).toStartWith('550')
+  const ops = await own.newAgent({ emailName: 'ops' })
+  const mail = (n: number) => `Message-ID: <${n}@example.com>\nSubject: ${n}\n\nx\n`
+  expect(await deliverRaw(port, 'Postmaster@MAIL.test', mail(1))).toStartWith('250')
+  expect(await deliverRaw(port, 'postmaster', mail(2))).toStartWith('250')
+  await waitForMessages(ops, 2)
+  expect(await rcpt('postmaster@elsewhere.test')).toStartWith('550')
+  expect(await rcpt('webmaster')).toStartWith('501')
+  const postmaster = await own.newAgent({ emailName: 'postmaster' })
+  await waitFor('its inbox to be known', async () => {
+    await deliverRaw(port, 'postmaster', mail(3))
+    return (await postmaster.get('/v0/messages')).body.count > 0
+  })
+  // Without the setting there is nobody to read it.
+  await using talk = await talkSmtp(service.smtp!.port)
+  await talk.say('MAIL FROM:<ada@example.com>')
+  expect(await talk.say('RCPT TO:<postmaster>')).toStartWith('550')
+})
+
 test('an inbox created a moment ago receives, a deleted one does not', async () => {
   const { body: created } = await service.platform.post('/v0/platform/projects', {
     emailName: 'fresh',

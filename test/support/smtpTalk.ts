@@ -11,9 +11,9 @@ export type SmtpTalk = AsyncDisposable & {
   closed: Promise<void>
 }
 
-/** Connects and reads the greeting, then says EHLO. */
-export async function talkSmtp(port: number): Promise<SmtpTalk> {
-  const socket: Socket = connect(port, '127.0.0.1')
+/** Connects, from that address of this host, and reads the greeting, then says EHLO. */
+export async function talkSmtp(port: number, localAddress = '127.0.0.1'): Promise<SmtpTalk> {
+  const socket: Socket = connect({ port, host: '127.0.0.1', localAddress })
   let buffer = ''
   let waiting: { resolve: (reply: string) => void; reject: (error: Error) => void } | undefined
   const take = () => {
@@ -61,9 +61,9 @@ export async function deliverRaw(
   port: number,
   to: string,
   raw: string | Buffer,
-  { sender = 'sender@example.com' }: { sender?: string } = {},
+  { sender = 'sender@example.com', localAddress }: { sender?: string; localAddress?: string } = {},
 ): Promise<string> {
-  await using talk = await talkSmtp(port)
+  await using talk = await talkSmtp(port, localAddress)
   await talk.say(`MAIL FROM:<${sender}>`)
   await talk.say(`RCPT TO:<${to}>`)
   await talk.say('DATA')

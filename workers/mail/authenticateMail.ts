@@ -1,69 +1,98 @@
-import { authenticate, type DNSResolver } from 'mailauth'
+import { type AuthenticateResult, authenticate, type DNSResolver, dmarc } from 'mailauth'
+import { domainOf, isDomain } from '../../shared/mail/address.ts'
 import {
   type Authentication,
+  type AuthenticationWord,
   authenticationWord,
-  BEYOND_BOUNDS,
   INTERNAL,
-  UNCHECKED,
+  UNREADABLE,
 } from '../../shared/mail/authentication.ts'
 import { authenticable } from '../../shared/mail/authenticationBounds.ts'
 import type { Arrival } from '../../sql/mail/inbound.ts'
 import type { LookUp } from './lookUp.ts'
 
-/** For all questions about one message; past it the message is stored as it is, with `temperror`. */
-const TIMEOUT_MS = 10_000
+/**
+ * What the name servers of senders have, each, and all of them together for SPF, DKIM and ARC. DMARC has time of its own:
+ * whoever forges a From also chooses name servers that keep the rest waiting.
+ */
+const ANSWER_MS = 4_000
+const SIGNS_MS = 8_000
+const DMARC_MS = 6_000
 /** Each costs a key from the DNS and a check of the whole body; more is an attack (RFC 6376 §8.4 leaves it to us). */
 const SIGNATURES_MAX = 10
 
 /**
  * Checks who sent a message, by its envelope, its signatures and the DNS of its sender.
+ * @param authors whom From names, as they will be shown: what is judged is what a reader sees.
  * @returns never a refusal: what a verdict means is for whoever reads the message to decide.
  */
 export async function authenticateMail(
   { bytes, remoteIp, helo, envelopeFrom }: Arrival,
-  { lookUp, ownHost }: { lookUp: LookUp; ownHost: string },
+  { lookUp, ownHost, authors }: { lookUp: LookUp; ownHost: string; authors: readonly string[] },
 ): Promise<Authentication> {
   if (remoteIp === null) return INTERNAL
   const extent = authenticable(bytes)
-  if (extent === 'no') return BEYOND_BOUNDS
-  const { promise: late, resolve } = Promise.withResolvers<null>()
-  const timer = setTimeout(() => resolve(null), TIMEOUT_MS)
+  if (extent === 'no') return UNREADABLE
   try {
-    const result = await Promise.race([
-      authenticate(
-        extent === 'whole' ? withSignatures(bytes, SIGNATURES_MAX) : withSignatures(bytes, 0),
-        {
-          ip: remoteIp,
-          helo: helo ?? '',
-          sender: envelopeFrom,
-          mta: ownHost,
-          resolver: lookUp as DNSResolver,
-          trustReceived: false,
-          disableBimi: true,
-        },
-      ),
-      late,
-    ])
-    if (result === null) return UNCHECKED
-    const { spf, dkim, dmarc, arc } = result
+    const signed = withSignatures(bytes, extent === 'whole' ? SIGNATURES_MAX : 0)
+    const signs = await authenticate(signed, {
+      ip: remoteIp,
+      helo: helo ?? '',
+      sender: envelopeFrom,
+      mta: ownHost,
+      resolver: inTime(lookUp, SIGNS_MS),
+      trustReceived: false,
+      disableDmarc: true,
+      disableBimi: true,
+    })
+    const { spf, dkim, arc } = signs
     return {
       spf: authenticationWord(spf === false ? undefined : spf?.status.result),
       dkim: dkimWord(dkim.results.map(({ status }) => status.result)),
-      dmarc: authenticationWord(dmarc === false ? undefined : dmarc?.status.result),
+      dmarc: await dmarcWord(authors, signs, inTime(lookUp, DMARC_MS)),
       arc: authenticationWord(arc === false ? undefined : arc?.status?.result),
       internal: false,
     }
   } catch {
     // A message that the library cannot read is nobody's.
-    return {
-      ...UNCHECKED,
-      spf: 'permerror',
-      dkim: 'permerror',
-      dmarc: 'permerror',
-      arc: 'permerror',
+    return UNREADABLE
+  }
+}
+
+/** RFC 7489 §6.6.1: one domain of all authors can be judged; several, or what is no domain, vouch for nobody. */
+async function dmarcWord(
+  authors: readonly string[],
+  { spf, dkim }: AuthenticateResult,
+  resolver: DNSResolver,
+): Promise<AuthenticationWord> {
+  const [domain, ...others] = new Set(authors.map(domainOf))
+  if (domain === undefined) return 'none'
+  if (others.length > 0 || !isDomain(domain)) return 'permerror'
+  const verdict = await dmarc({
+    headerFrom: domain,
+    spfDomains: spf !== false && spf?.status.result === 'pass' ? [spf.domain] : [],
+    dkimDomains: dkim.results
+      .filter(({ status }) => status.result === 'pass')
+      .map(({ signingDomain }) => ({ domain: signingDomain })),
+    resolver,
+  })
+  return authenticationWord(verdict === false ? undefined : verdict.status.result)
+}
+
+/** Asks for so long in all; what is not known then counts as a name server that does not answer. */
+function inTime(lookUp: LookUp, totalMs: number): DNSResolver {
+  const deadline = performance.now() + totalMs
+  return async (name, type) => {
+    const { promise: late, reject } = Promise.withResolvers<never>()
+    const timer = setTimeout(
+      () => reject(Object.assign(new Error(`no answer in time: ${name}`), { code: 'ETIMEOUT' })),
+      Math.max(0, Math.min(ANSWER_MS, deadline - performance.now())),
+    )
+    try {
+      return await Promise.race([lookUp(name, type) as ReturnType<DNSResolver>, late])
+    } finally {
+      clearTimeout(timer)
     }
-  } finally {
-    clearTimeout(timer)
   }
 }
 

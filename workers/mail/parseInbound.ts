@@ -1,6 +1,6 @@
 import { domainOf } from '../../shared/mail/address.ts'
 import { isForged, UNAUTHENTICATED_LABEL } from '../../shared/mail/authentication.ts'
-import { isReceived } from '../../shared/mail/emailRules.ts'
+import { isBlocked, isReceived } from '../../shared/mail/emailRules.ts'
 import {
   type ReceivedMail,
   readReceivedMail,
@@ -10,6 +10,7 @@ import { isDatabaseUnavailable } from '../../sql/db.ts'
 import { isBounceOfOurs } from '../../sql/mail/bounces.ts'
 import { readRules } from '../../sql/mail/emailRules.ts'
 import { type Arrival, discardArrival, findArrival } from '../../sql/mail/inbound.ts'
+import { findVerifiedDomains } from '../../sql/mail/mailDomains.ts'
 import type { Task, TaskDeps } from '../pool.ts'
 import { authenticateMail } from './authenticateMail.ts'
 import { readMailApart } from './readMailApart.ts'
@@ -65,13 +66,21 @@ async function dealWith(
     mail = unparseableMail(arrival.bytes, mailDomain)
   }
   const rules = await readRules(pool, arrival.projectId, ['RECEIVE'])
+  const senders = { envelopeFrom: arrival.envelopeFrom, from: mail.from }
   const isHeard =
-    isReceived(rules, { envelopeFrom: arrival.envelopeFrom, from: mail.from }) ||
-    (mail.bounce !== null && (await isBounceOfOurs(pool, arrival.projectId, mail.bounce)))
+    isReceived(rules, senders) ||
+    (mail.bounce !== null &&
+      !isBlocked(rules, senders) &&
+      (await isBounceOfOurs(pool, arrival.projectId, mail.bounce)))
   if (!isHeard) return discardArrival(pool, inboundId)
-  const authentication = await authenticateMail(arrival, { lookUp, ownHost: mailDomain })
+  const authentication = await authenticateMail(arrival, {
+    lookUp,
+    ownHost: mailDomain,
+    authors: mail.from,
+  })
   const fromDomains = mail.from.map(domainOf)
-  if (isForged(authentication, { fromDomains, ownDomain: mailDomain })) {
+  const ownDomains = [mailDomain, ...(await findVerifiedDomains(pool, fromDomains))]
+  if (isForged(authentication, { fromDomains, ownDomains })) {
     mail.labels.push(UNAUTHENTICATED_LABEL)
   }
   const store = (as: ReceivedMail) =>

@@ -43,7 +43,7 @@ async function listen(
     signal: abort.signal,
   })
   const told: Told[] = []
-  const state = { ended: false }
+  const state = { ended: false, begin: '' }
   const read = async () => {
     let text = ''
     for await (const chunk of response.body!.pipeThrough(new TextDecoderStream())) {
@@ -56,7 +56,9 @@ async function listen(
             .map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]),
         )
         text = text.slice(end + 2)
-        if (lines.has('id') || lines.has('event')) {
+        if (lines.has('retry')) {
+          state.begin = lines.get('id') ?? ''
+        } else if (lines.has('id') || lines.has('event')) {
           told.push({
             id: lines.get('id') ?? '',
             event: lines.get('event') ?? null,
@@ -147,6 +149,11 @@ describe('the stream', () => {
     await deliver(agent, 'Coming')
     await stream.until(1)
     expect(stream.told[0]!.data.data.subject).toBe('Coming')
+    // Whoever lost the connection before he heard of anything goes on from where it began.
+    expect(stream.state.begin).toBe('1')
+    using again = await listen(agent, { lastEventId: stream.state.begin })
+    await again.until(1)
+    expect(again.told).toEqual(stream.told)
   })
 
   test('tells each project its own events only, and each key what its scopes allow', async () => {

@@ -115,6 +115,28 @@ test('an inbox at a verified domain receives, and what it sends is signed by tha
   expect(await talk.say('RCPT TO:<sales@shop.test>')).toStartWith('250')
 })
 
+test('a domain in Unicode is one domain in whatever form it is named, and its inboxes receive', async () => {
+  const { domain } = await verified('bücher.example')
+  expect(domain).toBe('xn--bcher-kva.example')
+  for (const name of ['B%C3%BCcher.example', 'XN--bcher-kva.example']) {
+    expect((await service.platform.get(`${PATH}/${name}`)).body.domain).toBe(domain)
+  }
+  const { status, body } = await newProject('info', 'Bücher.example')
+  expect([status, body.emailAddress]).toEqual([201, 'info@xn--bcher-kva.example'])
+  const agent = createClient(service.url, body.rawKey)
+  await using talk = await talkSmtp(service.smtp!.port)
+  await talk.say('MAIL FROM:<ada@example.com>')
+  expect(await talk.say('RCPT TO:<nobody@xn--bcher-kva.example>')).toStartWith('550')
+  await service.deliver({
+    from: 'ada@example.com',
+    to: 'info@bücher.example',
+    subject: 'Hi',
+    text: 'x',
+  })
+  await waitForMessages(agent, 1)
+  expect((await service.platform.delete(`${PATH}/b%C3%BCcher.example`)).status).toBe(409)
+})
+
 test('mail between our own domains stays here; an unverified claim takes nobody else their mail', async () => {
   await verified('inside.test')
   const { body } = await newProject('two', 'inside.test')

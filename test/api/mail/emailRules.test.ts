@@ -135,6 +135,53 @@ test('From is judged when the message is read, whatever the envelope says', asyn
   })
 })
 
+/** Waits until nothing that was sent to an inbox is left to be read, and answers what was heard, by author. */
+async function heard(agent: Agent, arrivals: number): Promise<string[]> {
+  await waitFor('all', async () => {
+    const { rows } = await service.database.pool.query(
+      `select from inbound_mails where project_id = $1 and state <> 'accepted'`,
+      [agent.project.id],
+    )
+    return rows.length === arrivals
+  })
+  const { messages } = (await agent.get('/v0/messages')).body
+  return messages.flatMap((one: any) => one.from).toSorted()
+}
+
+test('a rule about a domain in Unicode holds for both of its forms', async () => {
+  const [blocking, allowing] = [await service.newAgent(), await service.newAgent()]
+  await add(blocking, 'BLOCK', 'RECEIVE', '*@münchen.example')
+  await add(allowing, 'ALLOW', 'RECEIVE', '*@münchen.example')
+  const froms = ['x@münchen.example', 'x@xn--mnchen-3ya.example', 'x@other.example']
+  for (const agent of [blocking, allowing]) {
+    for (const from of froms) {
+      await deliverRaw(service.smtp!.port, agent.address, mail(from), { sender: 'x@list.example' })
+    }
+  }
+  expect(await heard(blocking, 3)).toEqual(['x@other.example'])
+  expect(await heard(allowing, 3)).toEqual(['x@münchen.example', 'x@xn--mnchen-3ya.example'])
+  await waitFor('the refusal', async () =>
+    (await rcpt(blocking, 'x@xn--mnchen-3ya.example')).startsWith('550 5.7.1'),
+  )
+})
+
+test('every author is judged, also of what no parser can read', async () => {
+  const agent = await service.newAgent()
+  await add(agent, 'BLOCK', 'RECEIVE', 'spam@example.com')
+  const filler = `X-Filler: ${'x'.repeat(900)}\n`.repeat(1_300)
+  const unreadable = (from: string) => `From: ${from}\n${filler}Subject: Buy\n\nBuy!\n`
+  for (const raw of [
+    mail('ada@example.com, spam@example.com'),
+    mail('ada@example.com\nFrom: spam@example.com'),
+    unreadable('Friend <spam@example.com>'),
+    unreadable('ada@example.com\nFrom: spam@example.com'),
+    unreadable('Ham <ham@example.com>'),
+  ]) {
+    await deliverRaw(service.smtp!.port, agent.address, raw, { sender: 'list@fine.test' })
+  }
+  expect(await heard(agent, 5)).toEqual(['ham@example.com'])
+})
+
 test('with an allow rule only those named are heard', async () => {
   const agent = await service.newAgent()
   await add(agent, 'ALLOW', 'RECEIVE', '*@friends.test')
@@ -273,4 +320,40 @@ test('a bounce of our own mail is heard, whatever an allow list says', async () 
     )
     return rows.map(({ state }) => state).join() === 'discarded,stored'
   })
+})
+
+test('what calls itself a bounce is heard from nobody who is blocked, and only for a recipient of ours', async () => {
+  const agent = await service.newAgent()
+  await add(agent, 'ALLOW', 'RECEIVE', '*@friends.test')
+  await add(agent, 'BLOCK', 'RECEIVE', 'foe@example.com')
+  const { body } = await agent.post('/v0/messages/send', {
+    to: ['ada@friends.test', 'foe@example.com'],
+    subject: 's',
+    text: 't',
+  })
+  const path = `/v0/messages/${encodeURIComponent(body.messageId)}`
+  await waitFor('the sending', async () => (await agent.get(path)).body.deliveryStatus === 'sent')
+  const claim = (from: string, failed: string) =>
+    `From: ${from}\nIn-Reply-To: ${body.messageId}\nX-Failed-Recipients: ${failed}\nMessage-ID: <${++mails}@x.test>\n\nBuy!\n`
+  for (const raw of [
+    claim('foe@example.com', 'nobody@nowhere.test'),
+    claim('foe@example.com', 'ada@friends.test'),
+    claim('stranger@example.com', 'nobody@nowhere.test'),
+    claim('mailer-daemon@friends.test', 'nobody@nowhere.test'),
+    claim('stranger@example.com', 'foe@example.com'),
+  ]) {
+    await deliverRaw(service.smtp!.port, agent.address, raw, { sender: '' })
+  }
+  await waitFor('all', async () => {
+    const { rows } = await service.database.pool.query(
+      `select from inbound_mails where project_id = $1 and state <> 'accepted'`,
+      [agent.project.id],
+    )
+    return rows.length === 5
+  })
+  const { messages } = (await agent.get('/v0/messages?labels=received')).body
+  expect(messages.flatMap((one: any) => one.from).toSorted()).toEqual([
+    'mailer-daemon@friends.test',
+    'stranger@example.com',
+  ])
 })

@@ -119,6 +119,27 @@ describe('filters', () => {
   })
 })
 
+test('each of very many recipients is found by the whole address', async () => {
+  const crowded = await service.newAgent()
+  const to = Array.from({ length: 400 }, (_, n) => `user${n}@example.com`)
+  await service.deliver({
+    from: 'ada@example.com',
+    envelope: { from: 'ada@example.com', to: crowded.address },
+    to,
+    subject: 'All of you',
+    text: 'Hello.',
+    messageId: '<1@example.com>',
+  })
+  await waitForMessages(crowded, 1)
+  for (const address of ['user0@example.com', 'user399@example.com', 'User399@EXAMPLE.com']) {
+    expect([address, await find({ to: address }, crowded)]).toEqual([address, ['1']])
+    expect([address, await find({ q: address }, crowded)]).toEqual([address, ['1']])
+    expect([address, await find({ q: `hello -${address}` }, crowded)]).toEqual([address, []])
+    expect([address, await find({ from: address }, crowded)]).toEqual([address, []])
+  }
+  expect(await find({ to: 'user400@example.com' }, crowded)).toEqual([])
+})
+
 test('what was found is pointed at', async () => {
   const { body } = await agent.get(`/v0/messages?q=${encodeURIComponent('reminder 東京 OR due')}`)
   expect(body.messages).toHaveLength(1)

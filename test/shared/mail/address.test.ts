@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { domainOf, parseAddress, recipientKeys } from '../../../shared/mail/address.ts'
+import { addressKey, domainOf, parseAddress, recipientKeys } from '../../../shared/mail/address.ts'
 
 test('one bare address, its domain in lower-case ASCII', () => {
   expect(parseAddress('Ada.Lovelace+tag@Example.COM')).toBe('Ada.Lovelace+tag@example.com')
@@ -54,4 +54,16 @@ test('a recipient is looked up as it is, then without its tag', () => {
   expect(recipientKeys('agent@mail.test')).toEqual(['agent@mail.test'])
   expect(recipientKeys('+x@mail.test')).toEqual(['+x@mail.test'])
   expect(domainOf('a@B.Test')).toBe('b.test')
+})
+
+test('an address in Unicode and in ASCII is the same address', () => {
+  for (const text of ['Ada@bücher.example', 'ada@BÜCHER.example', 'ADA@XN--BCHER-KVA.example']) {
+    expect(addressKey(text)).toBe('ada@xn--bcher-kva.example')
+    expect(domainOf(text)).toBe('xn--bcher-kva.example')
+  }
+  expect(recipientKeys('ada+x@bücher.example')).toEqual([
+    'ada+x@xn--bcher-kva.example',
+    'ada@xn--bcher-kva.example',
+  ])
+  expect(addressKey('Nobody')).toBe('nobody')
 })

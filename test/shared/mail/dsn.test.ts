@@ -20,6 +20,7 @@ const read = async (raw: string) =>
 
 test('RFC 3464: recipient, status and the words of the other side, folded or not', async () => {
   expect(await read(standardBounce(OF))).toEqual({
+    isReport: true,
     messageIds: ['<offer@mail.test>'],
     recipients: [
       {

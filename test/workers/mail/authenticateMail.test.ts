@@ -2,7 +2,9 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { generateKeyPairSync } from 'node:crypto'
 import { dkimSign } from 'mailauth/lib/dkim/sign'
 import { authenticateMail } from '../../../workers/mail/authenticateMail.ts'
+import { fakeDns, type Zone as MailZone } from '../../support/fakeDns.ts'
 import { dnsError, fakeLookUp, type Zone } from '../../support/fakeLookUp.ts'
+import { addVerifiedDomain } from '../../support/ownDomain.ts'
 import {
   type Agent,
   messagePath,
@@ -28,10 +30,19 @@ const ZONE: Zone = {
   'endless.test TXT': [['v=spf1 include:endless.test -all']],
 }
 
+/** Where our own domains are set up. */
+const mailZone: MailZone = {}
+const answering = fakeLookUp(ZONE)
+
 let service: TestService
 let agent: Agent
 beforeAll(async () => {
-  service = await startTestService({ lookUp: fakeLookUp(ZONE) })
+  service = await startTestService({
+    dns: fakeDns(mailZone),
+    // Name servers of some senders answer nothing, ever.
+    lookUp: (name, type) =>
+      name.endsWith('silent.test') ? new Promise(() => {}) : answering(name, type),
+  })
   agent = await service.newAgent()
 })
 afterAll(() => service[Symbol.asyncDispose]())
@@ -53,12 +64,16 @@ const signed = async (message: string, domain = 'honest.test'): Promise<string> 
 async function receive(message: string, sender: string) {
   const id = /Message-ID: (<[^>]+>)/.exec(message)![1]!
   await deliverRaw(service.smtp!.port, agent.address, message, { sender })
-  const { authentication, labels } = await waitFor('the message', async () => {
+  const { authentication, labels, from } = await waitFor('the message', async () => {
     const { status, body } = await agent.get(messagePath(id))
     return status === 200 ? body : null
   })
+  authorsOf.set(message, from)
   return { ...authentication, labelled: labels.includes('unauthenticated') }
 }
+
+/** Who a message that was received is from. */
+const authorsOf = new Map<string, string[]>()
 
 test('a signed message from its own host passes everything', async () => {
   expect(await receive(await signed(write('Ada <ada@honest.test>')), 'ada@honest.test')).toEqual({
@@ -99,6 +114,45 @@ test('a forged From fails DMARC and is labelled, whatever the envelope and other
   }
 })
 
+test('a forged From is labelled in whatever form it stands, and every author is shown', async () => {
+  const [boss, own] = ['boss@victim.test', 'ada@honest.test']
+  const forms: [string, string, string[]][] = [
+    ['fail', `g: ${boss};`, [boss]],
+    ['fail', '=?utf-8?q?=3Cboss=40victim.test=3E?=', [boss]],
+    ['fail', `${boss}, chief@victim.test`, [boss, 'chief@victim.test']],
+    ['permerror', `${boss}, ${own}`, [boss, own]],
+    ['permerror', `${own}, ${boss}`, [own, boss]],
+    ['permerror', `${boss}\r\nFrom: ${own}`, [boss, own]],
+    ['permerror', `${own}\r\nFrom: ${boss}`, [own, boss]],
+    ['permerror', `<boss@victim.test(x>`, ['boss@victim.test(x']],
+  ]
+  for (const [dmarc, form, authors] of forms) {
+    const message = await signed(write(form))
+    const found = await receive(message, own)
+    expect([form, found.dmarc, found.labelled]).toEqual([form, dmarc, true])
+    expect([form, authorsOf.get(message)!.toSorted()]).toEqual([form, authors.toSorted()])
+  }
+  expect(await receive(await signed(write(`${own}, bob@honest.test`)), own)).toMatchObject({
+    dmarc: 'pass',
+    labelled: false,
+  })
+})
+
+test('name servers that never answer hide no forged From', async () => {
+  const found = await Promise.all([
+    receive(write('boss@victim.test'), 'x@silent.test'),
+    receive(await signed(write('boss@victim.test'), 'silent.test'), 'x@silent.test'),
+    receive(await signed(write('ada@honest.test')), 'x@silent.test'),
+    receive(write('x@silent.test'), 'x@honest.test'),
+  ])
+  expect(found.map(({ spf, dmarc, labelled }) => [spf, dmarc, labelled])).toEqual([
+    ['temperror', 'fail', true],
+    ['temperror', 'fail', true],
+    ['temperror', 'pass', false],
+    ['pass', 'temperror', false],
+  ])
+})
+
 test('a domain that says nothing is none, and believed as little as before', async () => {
   expect(await receive(write('x@nowhere.test'), 'x@nowhere.test')).toEqual({
     spf: 'none',
@@ -133,6 +187,13 @@ test('a stranger who writes as one of our own inboxes is labelled', async () => 
   expect(await receive(write(colleague.address), 'x@nowhere.test')).toMatchObject({
     labelled: true,
   })
+  const claimed = write('sales@shop.test')
+  expect(await receive(claimed, 'x@nowhere.test')).toMatchObject({ dmarc: 'none', labelled: false })
+  await addVerifiedDomain(service, mailZone, 'shop.test')
+  expect(await receive(write('sales@shop.test'), 'x@nowhere.test')).toMatchObject({
+    dmarc: 'none',
+    labelled: true,
+  })
 })
 
 test('mail between two inboxes of the service is internal', async () => {
@@ -162,7 +223,7 @@ test('a header that is made to take minutes takes none, and is believed nothing'
   const authors = write(`${'a@honest.test, '.repeat(60_000)}ceo@honest.test`)
   for (const message of [folded, authors]) {
     const { spf, dmarc, labelled } = await receive(message, 'ceo@honest.test')
-    expect([spf, dmarc, labelled]).toEqual(['permerror', 'fail', true])
+    expect([spf, dmarc, labelled]).toEqual(['permerror', 'permerror', true])
   }
 })
 
@@ -194,7 +255,7 @@ test('thousands of signatures cost no more than ten', async () => {
   }
   await authenticateMail(
     { ...arrival, bytes, envelopeFrom: 'x@nowhere.test', remoteIp: '127.0.0.1', helo: 'x' },
-    { lookUp: counting, ownHost: 'mail.test' },
+    { lookUp: counting, ownHost: 'mail.test', authors: ['x@nowhere.test'] },
   )
   expect(asked.filter((name) => name.includes('_domainkey')).length).toBeLessThanOrEqual(10)
 })

@@ -276,3 +276,27 @@ test('suppressions page, and need their scopes', async () => {
     'Missing required scope: mail:manage',
   )
 })
+
+test('what a postmaster writes by hand returns nothing', async () => {
+  const agent = await service.newAgent()
+  const to = ['postmaster@firm.test', 'ada@firm.test', 'one@firm.test']
+  const letters = [
+    'The error was ours; please write to bob@firm.test from now on.',
+    'Your mail failed with 550 5.7.1; please write to bob@firm.test from now on.',
+    'We found the error.\n\nOn Monday you wrote:\n> To: RECIPIENT\n> 550 5.1.1 rejected',
+  ]
+  for (const [n, letter] of letters.entries()) {
+    const recipient = to[n]!
+    const { messageId } = await sent(agent, [recipient])
+    await returnTo(
+      agent,
+      `From: Postmaster <postmaster@firm.test>\nSubject: Re: Offer\nIn-Reply-To: ${messageId}\nMessage-ID: <by-hand-${n}@firm.test>\n\nHello,\n\n${letter.replace('RECIPIENT', recipient)}\n`,
+    )
+    const { deliveryStatus, labels } = (await agent.get(messagePath(messageId))).body
+    expect([letter, deliveryStatus, labels]).toEqual([letter, 'sent', ['sent']])
+  }
+  const codeless = await sent(agent, ['ada@firm.test'])
+  const raw = qmailBounce({ ...codeless, recipient: 'ada@firm.test', to: agent.address })
+  await returnTo(agent, raw.replace(/^Remote host said.*\n/gm, ''))
+  expect((await agent.get(messagePath(codeless.messageId))).body.deliveryStatus).toBe('bounced')
+})
