@@ -45,15 +45,13 @@ export const sendMail: Task<'send_mail'> = async ({ messageRow }, deps) => {
   const record = createRecorder(deps, mail, { rawId, localInboxes: [...new Set(local.values())] })
   const consignments = deps.transport.split(remote)
   let open = consignments.length
-  // What needs no journey is recorded with what comes back first: most messages take one transaction.
-  let waiting: RecordedOutcome[] = settle(deps, mail, [...own, ...lost, ...left])
-  if (open === 0) return await record(waiting, true)
+  const settled = settle(deps, mail, [...own, ...lost, ...left])
+  // What needs no journey does not wait for any: a host can keep us for minutes.
+  if (settled.length > 0 || open === 0) await record(settled, open === 0)
   const ends = await Promise.allSettled(
     consignments.map(async (consignment) => {
       const outcomes = await send(deps, mail, consignment, message)
-      const recipients = [...waiting, ...outcomes]
-      waiting = []
-      await record(recipients, --open === 0)
+      await record(outcomes, --open === 0)
     }),
   )
   // Not before all have come back: a run that begins anew must find nobody still being sent to.
