@@ -69,6 +69,8 @@ type Lane = {
   lastReturnMs: number
 }
 
+const newLane = (): Lane => ({ open: new Set(), waiting: [], averageMs: null, lastReturnMs: 0 })
+
 /** A turn, to be ended by `leave`; or the time after which to come back. */
 export type Turn =
   | { granted: true; waited: boolean; leave: () => void }
@@ -83,6 +85,7 @@ export type Turn =
  */
 export class Lanes {
   readonly #lanes = new Map<string, Lane>()
+  readonly #shared = newLane()
   readonly #open = new Set<Request>()
   readonly #slowCap: number
   readonly #kept: number
@@ -101,8 +104,11 @@ export class Lanes {
     this.#spare = Math.floor(slots / 4)
   }
 
-  /** Waits, if at all, about WAIT_MAX_MS. */
-  async enter(name: string, owner: string): Promise<Turn> {
+  /**
+   * Waits, if at all, about WAIT_MAX_MS.
+   * @param name null for the one way that all take who name no lane: it leaves slots to other work, and that is all.
+   */
+  async enter(name: string | null, owner: string): Promise<Turn> {
     const lane = this.#lane(name)
     if (lane.waiting.length === 0 && this.#hasRoom(lane, owner)) {
       return this.#start(lane, owner, false)
@@ -122,11 +128,12 @@ export class Lanes {
     return turn
   }
 
-  #lane(name: string): Lane {
+  #lane(name: string | null): Lane {
+    if (name === null) return this.#shared
     const known = this.#lanes.get(name)
     if (known !== undefined) return known
     if (this.#lanes.size >= LANES_MAX) this.#forgetIdle()
-    const lane: Lane = { open: new Set(), waiting: [], averageMs: null, lastReturnMs: 0 }
+    const lane = newLane()
     this.#lanes.set(name, lane)
     return lane
   }
@@ -140,10 +147,11 @@ export class Lanes {
   #hasRoom(lane: Lane, owner: string): boolean {
     const free = this.#slots - this.#kept - this.#open.size
     if (free <= 0) return false
-    if (lane.open.size > 0 && lane.open.size >= free - this.#spare) return false
     const requests = [...this.#open]
     const isKnown = requests.some((request) => request.owner === owner)
     if (isKnown && free <= this.#kept) return false
+    if (lane === this.#shared) return true
+    if (lane.open.size > 0 && lane.open.size >= free - this.#spare) return false
     if (this.#isLate(lane) && this.#late(requests) >= this.#slowCap) return false
     if (!this.#isSlow(lane)) return lane.open.size < this.#limits.laneCap
     if (lane.open.size >= this.#limits.slowLaneCap) return false
@@ -180,12 +188,17 @@ export class Lanes {
 
   #refuse(lane: Lane): Turn {
     const nowMs = this.#nowMs()
-    const servedEveryMs = (lane.averageMs ?? UNPROVEN_MS) / this.#limits.laneCap
-    const spacingMs = this.#isLate(lane)
-      ? RETURN_SPACING_MAX_MS
-      : Math.min(Math.max(servedEveryMs, RETURN_SPACING_MIN_MS), RETURN_SPACING_MAX_MS)
+    const spacingMs = this.#returnSpacingMs(lane)
     lane.lastReturnMs = Math.max(nowMs + this.#limits.returnMs, lane.lastReturnMs + spacingMs)
     return { granted: false, returnInMs: lane.lastReturnMs - nowMs }
+  }
+
+  #returnSpacingMs(lane: Lane): number {
+    // All mail of an hour may stand there: when its way is free again it must not trickle.
+    if (lane === this.#shared) return RETURN_SPACING_MIN_MS
+    if (this.#isLate(lane)) return RETURN_SPACING_MAX_MS
+    const servedEveryMs = (lane.averageMs ?? UNPROVEN_MS) / this.#limits.laneCap
+    return Math.min(Math.max(servedEveryMs, RETURN_SPACING_MIN_MS), RETURN_SPACING_MAX_MS)
   }
 
   #isSlow(lane: Lane): boolean {

@@ -94,8 +94,8 @@ async function send(
   { lane, to }: Consignment,
   message: () => Promise<{ bytes: Buffer }>,
 ): Promise<RecordedOutcome[]> {
-  const turn = lane === null ? null : await deps.lanes.enter(lane, mail.projectId)
-  if (turn !== null && !turn.granted) {
+  const turn = await deps.lanes.enter(lane, mail.projectId)
+  if (!turn.granted) {
     const nextAttemptAt = new Date(Date.now() + turn.returnInMs)
     return to.map((address) => ({ address, state: 'postponed', error: null, nextAttemptAt }))
   }
@@ -104,7 +104,7 @@ async function send(
     const outcomes = await deps.transport.send({ from: mail.fromAddress, to, raw: bytes })
     return settle(deps, mail, outcomes)
   } finally {
-    turn?.leave()
+    turn.leave()
   }
 }
 

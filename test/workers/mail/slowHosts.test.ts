@@ -92,3 +92,25 @@ test('domains that never greet keep nobody else from writing to a new one', asyn
   await untilStatus(third, messageId, 'sent')
   for (const socket of waiting) socket.destroy()
 }, 60_000)
+
+test('a smarthost that hangs does not hold up mail between our own inboxes', async () => {
+  const [sink] = hanging as [Sink]
+  await using relayed = await startTestService({ env: { SMTP_RELAY_URL: sink.url } })
+  const [writer, inbox] = [await relayed.newAgent(), await relayed.newAgent()]
+  const { promise, resolve: release } = Promise.withResolvers<null>()
+  let open = 0
+  sink.refuseData = () => {
+    open++
+    return promise
+  }
+  try {
+    const held = await Promise.all(Array.from({ length: 40 }, () => sendMail(writer)))
+    await waitFor('the smarthost to hang', () => open > 0)
+    const { messageId } = await sendMail(writer, { to: [inbox.address] })
+    expect((await waitForMessages(inbox, 1))[0].messageId).toBe(messageId)
+    release(null)
+    for (const one of held) await untilStatus(writer, one.messageId, 'sent')
+  } finally {
+    release(null)
+  }
+}, 60_000)
