@@ -13,8 +13,8 @@ const TRUNCATED = 0x200
 const CODES = { none: 3, failure: 2 }
 
 /**
- * A real name server on loopback. A name that begins with `broken` is a failure, one with `silent` has no answer, and
- * one with `long` is answered over TCP alone. Before each answer comes what somebody would send who guesses.
+ * A real name server on loopback. A name that begins with `broken` is a failure, and one with `half` when asked for AAAA;
+ * one with `silent` has no answer, and one with `long` is answered over TCP alone. Before each answer comes what somebody would send who guesses.
  * @param records may change while it runs.
  */
 export async function startNameServer(records: readonly Answer[]): Promise<NameServer> {
@@ -63,7 +63,8 @@ function answerTo(query: Packet, records: readonly Answer[], flags: number): Pac
   const answers =
     alias === undefined ? own(name, type) : [alias as Answer, ...own(alias.data, type)]
   const known = records.some((record) => record.name === name)
-  const code = name.startsWith('broken') ? CODES.failure : known ? 0 : CODES.none
+  const isFailure = name.startsWith('broken') || (name.startsWith('half') && type === 'AAAA')
+  const code = isFailure ? CODES.failure : known ? 0 : CODES.none
   return {
     type: 'response',
     id: query.id!,
