@@ -1,5 +1,5 @@
 import { createSocket } from 'node:dgram'
-import { createServer } from 'node:net'
+import { type AddressInfo, createServer } from 'node:net'
 import { type Answer, decode, encode, type Packet, streamDecode, streamEncode } from 'dns-packet'
 
 export type NameServer = AsyncDisposable & {
@@ -32,8 +32,6 @@ export async function startNameServer(records: readonly Answer[]): Promise<NameS
     send({ ...answer, questions: [{ type: 'TXT', name: `not-${name}` }] })
     send(answer)
   })
-  await new Promise<void>((resolve) => udp.bind(0, '127.0.0.1', resolve))
-  const { port } = udp.address()
   const tcp = createServer((socket) => {
     socket
       .on('error', () => {})
@@ -44,7 +42,10 @@ export async function startNameServer(records: readonly Answer[]): Promise<NameS
         setImmediate(() => socket.write(bytes.subarray(1)))
       })
   })
-  await new Promise<void>((resolve) => tcp.listen(port, '127.0.0.1', resolve))
+  // TCP first: of its ports many are taken, by every connection that a test beside this one opens; of UDP hardly any.
+  await new Promise<void>((resolve) => tcp.listen(0, '127.0.0.1', resolve))
+  const { port } = tcp.address() as AddressInfo
+  await new Promise<void>((resolve) => udp.bind(port, '127.0.0.1', resolve))
   return {
     address: `127.0.0.1:${port}`,
     asked,
