@@ -18,6 +18,8 @@ export type LaneLimits = {
   slowOwnerCap: number
   /** A lane whose answers take longer, or whose oldest open request does, is slow. */
   slowMs: number
+  /** A request that has been open for longer may hang, though its lane was fast so far. */
+  lateMs: number
   /** Whether a lane counts as fast before its first answer. */
   trusting: boolean
   /** Those sent away come back no sooner than this. */
@@ -29,6 +31,7 @@ const WEBHOOK_LIMITS: LaneLimits = {
   slowLaneCap: 4,
   slowOwnerCap: 16,
   slowMs: 500,
+  lateMs: 500,
   trusting: true,
   returnMs: 250,
 }
@@ -39,6 +42,7 @@ export const MAIL_LIMITS: LaneLimits = {
   slowLaneCap: 2,
   slowOwnerCap: 8,
   slowMs: 10_000,
+  lateMs: 1_000,
   trusting: false,
   returnMs: 1_000,
 }
@@ -54,24 +58,39 @@ const RETURN_SPACING_MIN_MS = 5
 /** Lanes whose speed is remembered. */
 const LANES_MAX = 10_000
 
+/** An open request; `owner` is who asked, for several may write to one domain. */
+type Request = { lane: Lane; owner: string; sinceMs: number }
+
 type Lane = {
-  owner: string
-  /** When each open request started. */
-  open: Set<{ sinceMs: number }>
-  waiting: ((turn: Turn) => void)[]
+  /** In the order in which they started. */
+  open: Set<Request>
+  waiting: { owner: string; resolve: (turn: Turn) => void }[]
   averageMs: number | null
   lastReturnMs: number
 }
+
+const newLane = (): Lane => ({ open: new Set(), waiting: [], averageMs: null, lastReturnMs: 0 })
 
 /** A turn, to be ended by `leave`; or the time after which to come back. */
 export type Turn =
   | { granted: true; waited: boolean; leave: () => void }
   | { granted: false; returnInMs: number }
 
-/** Shares the slots of a pool between lanes. One per pool and process. */
+/**
+ * Shares the slots of a pool between lanes. One per pool and process.
+ *
+ * A tenth of the slots is for work that enters no lane, a tenth for owners with no request open, a quarter for lanes with
+ * none; of the rest a lane may hold as many as it leaves free. Lanes that begin to hang at once, while each is still
+ * believed to be fast, then take ever less, and neither shut out the others nor use up the slots.
+ */
 export class Lanes {
   readonly #lanes = new Map<string, Lane>()
+  readonly #shared = newLane()
+  readonly #open = new Set<Request>()
   readonly #slowCap: number
+  readonly #kept: number
+  readonly #spare: number
+  readonly #slots: number
   readonly #nowMs: () => number
   readonly #limits: LaneLimits
 
@@ -79,18 +98,27 @@ export class Lanes {
   constructor(slots: number, limits = WEBHOOK_LIMITS, nowMs = () => performance.now()) {
     this.#nowMs = nowMs
     this.#limits = limits
+    this.#slots = slots
     this.#slowCap = Math.max(1, Math.floor(slots / 2))
+    this.#kept = Math.floor(slots / 10)
+    this.#spare = Math.floor(slots / 4)
   }
 
-  /** Waits, if at all, about WAIT_MAX_MS. */
-  async enter(name: string, owner: string): Promise<Turn> {
-    const lane = this.#lane(name, owner)
-    if (lane.waiting.length === 0 && this.#hasRoom(lane)) return this.#start(lane, false)
+  /**
+   * Waits, if at all, about WAIT_MAX_MS.
+   * @param name null for the one way that all take who name no lane: it leaves slots to other work, and that is all.
+   */
+  async enter(name: string | null, owner: string): Promise<Turn> {
+    const lane = this.#lane(name)
+    if (lane.waiting.length === 0 && this.#hasRoom(lane, owner)) {
+      return this.#start(lane, owner, false)
+    }
     if (!this.#mayWait(lane)) return this.#refuse(lane)
     const { promise, resolve } = Promise.withResolvers<Turn>()
-    lane.waiting.push(resolve)
+    const waiter = { owner, resolve }
+    lane.waiting.push(waiter)
     const timer = setTimeout(() => {
-      const place = lane.waiting.indexOf(resolve)
+      const place = lane.waiting.indexOf(waiter)
       if (place === -1) return
       lane.waiting.splice(place, 1)
       resolve(this.#refuse(lane))
@@ -100,11 +128,12 @@ export class Lanes {
     return turn
   }
 
-  #lane(name: string, owner: string): Lane {
+  #lane(name: string | null): Lane {
+    if (name === null) return this.#shared
     const known = this.#lanes.get(name)
     if (known !== undefined) return known
     if (this.#lanes.size >= LANES_MAX) this.#forgetIdle()
-    const lane: Lane = { owner, open: new Set(), waiting: [], averageMs: null, lastReturnMs: 0 }
+    const lane = newLane()
     this.#lanes.set(name, lane)
     return lane
   }
@@ -115,35 +144,43 @@ export class Lanes {
     }
   }
 
-  #hasRoom(lane: Lane): boolean {
+  #hasRoom(lane: Lane, owner: string): boolean {
+    const free = this.#slots - this.#kept - this.#open.size
+    if (free <= 0) return false
+    const requests = [...this.#open]
+    const isKnown = requests.some((request) => request.owner === owner)
+    if (isKnown && free <= this.#kept) return false
+    if (lane === this.#shared) return true
+    if (lane.open.size > 0 && lane.open.size >= free - this.#spare) return false
+    if (this.#isLate(lane) && this.#late(requests) >= this.#slowCap) return false
     if (!this.#isSlow(lane)) return lane.open.size < this.#limits.laneCap
     if (lane.open.size >= this.#limits.slowLaneCap) return false
-    let ofAll = 0
-    let ofOwner = 0
-    for (const other of this.#lanes.values()) {
-      if (other.open.size === 0 || !this.#isSlow(other)) continue
-      ofAll += other.open.size
-      if (other.owner === lane.owner) ofOwner += other.open.size
-    }
-    return ofAll < this.#slowCap && ofOwner < this.#limits.slowOwnerCap
+    const slow = requests.filter((request) => this.#isSlow(request.lane))
+    const own = slow.filter((request) => request.owner === owner).length
+    const cap = own === 0 ? this.#slowCap : this.#slowCap - this.#kept
+    return slow.length < cap && own < this.#limits.slowOwnerCap
   }
 
   #mayWait(lane: Lane): boolean {
-    if (this.#isSlow(lane)) return false
+    // A lane with none open has none whose end would call who waits.
+    if (lane.open.size === 0 || this.#isSlow(lane) || this.#isLate(lane)) return false
     if (lane.averageMs === null && lane.waiting.length >= UNPROVEN_WAITING_MAX) return false
     const turns = (lane.waiting.length + 1) / this.#limits.laneCap
     return turns * (lane.averageMs ?? UNPROVEN_MS) <= WAIT_MAX_MS
   }
 
-  #start(lane: Lane, waited: boolean): Turn {
-    const request = { sinceMs: this.#nowMs() }
+  #start(lane: Lane, owner: string, waited: boolean): Turn {
+    const request = { lane, owner, sinceMs: this.#nowMs() }
     lane.open.add(request)
+    this.#open.add(request)
     const leave = () => {
       if (!lane.open.delete(request)) return
+      this.#open.delete(request)
       const ms = this.#nowMs() - request.sinceMs
       lane.averageMs = lane.averageMs === null ? ms : lane.averageMs * 0.7 + ms * 0.3
-      while (lane.waiting.length > 0 && this.#hasRoom(lane)) {
-        lane.waiting.shift()!(this.#start(lane, true))
+      while (lane.waiting.length > 0 && this.#hasRoom(lane, lane.waiting[0]!.owner)) {
+        const waiter = lane.waiting.shift()!
+        waiter.resolve(this.#start(lane, waiter.owner, true))
       }
     }
     return { granted: true, waited, leave }
@@ -151,20 +188,35 @@ export class Lanes {
 
   #refuse(lane: Lane): Turn {
     const nowMs = this.#nowMs()
-    const servedEveryMs = (lane.averageMs ?? UNPROVEN_MS) / this.#limits.laneCap
-    const spacingMs = Math.min(
-      Math.max(servedEveryMs, RETURN_SPACING_MIN_MS),
-      RETURN_SPACING_MAX_MS,
-    )
+    const spacingMs = this.#returnSpacingMs(lane)
     lane.lastReturnMs = Math.max(nowMs + this.#limits.returnMs, lane.lastReturnMs + spacingMs)
     return { granted: false, returnInMs: lane.lastReturnMs - nowMs }
+  }
+
+  #returnSpacingMs(lane: Lane): number {
+    // All mail of an hour may stand there: when its way is free again it must not trickle.
+    if (lane === this.#shared) return RETURN_SPACING_MIN_MS
+    if (this.#isLate(lane)) return RETURN_SPACING_MAX_MS
+    const servedEveryMs = (lane.averageMs ?? UNPROVEN_MS) / this.#limits.laneCap
+    return Math.min(Math.max(servedEveryMs, RETURN_SPACING_MIN_MS), RETURN_SPACING_MAX_MS)
   }
 
   #isSlow(lane: Lane): boolean {
     const { slowMs, trusting } = this.#limits
     if (lane.averageMs === null ? !trusting : lane.averageMs > slowMs) return true
-    // Requests start in the order of the set.
+    return this.#oldestMs(lane) > slowMs
+  }
+
+  #isLate = (lane: Lane): boolean => this.#oldestMs(lane) > this.#limits.lateMs
+
+  #late(requests: readonly Request[]): number {
+    const startedMs = this.#nowMs() - this.#limits.lateMs
+    return requests.filter(({ sinceMs }) => sinceMs < startedMs).length
+  }
+
+  /** How long the oldest open request has taken so far. */
+  #oldestMs(lane: Lane): number {
     const [oldest] = lane.open
-    return oldest !== undefined && this.#nowMs() - oldest.sinceMs > slowMs
+    return oldest === undefined ? 0 : this.#nowMs() - oldest.sinceMs
   }
 }

@@ -1,4 +1,4 @@
-import { addressKey, parseAddress } from '../../shared/mail/address.ts'
+import { addressKey, parseAddress, recipientKeys } from '../../shared/mail/address.ts'
 import type { Message } from '../../sql/mail/messages.ts'
 import { badRequest } from '../errors.ts'
 import { RECIPIENTS_MAX, unique } from './sendInput.ts'
@@ -13,7 +13,9 @@ export function replyRecipients(
 ): { to: string[]; cc: string[] } {
   const own = addressKey(original.inboxAddress)
   const usable = (texts: string[]) => unique(texts.flatMap((text) => parseAddress(text) ?? []))
-  const others = (texts: string[]) => usable(texts).filter((address) => addressKey(address) !== own)
+  // No inbox has a name with a tag: whatever comes to one of ours comes here.
+  const others = (texts: string[]) =>
+    usable(texts).filter((address) => !recipientKeys(address).includes(own))
   const sender = original.replyTo.length > 0 ? original.replyTo : original.from
   const wanted = original.direction === 'sent' ? original.to : sender
   const to = others(wanted).length > 0 ? others(wanted) : usable(wanted)

@@ -1,5 +1,6 @@
-import type { Queryable } from '../db.ts'
+import { type Pool, type Queryable, transaction } from '../db.ts'
 import { addJobsFrom } from '../jobs.ts'
+import { deleteUnusedRawMails } from './rawMails.ts'
 
 /** One message as it lies in an SMTP listener's spool. */
 export type SpooledMail = {
@@ -119,10 +120,16 @@ export async function findArrival(
   }
 }
 
-/** Ends an arrival that its inbox does not take. */
-export async function discardArrival(db: Queryable, inboundId: string): Promise<void> {
-  await db.query(
-    `update inbound_mails set state = 'discarded' where id = $1 and state = 'accepted'`,
-    [inboundId],
-  )
+/** Ends an arrival that its inbox does not take; its bytes go, unless another inbox has them. */
+export async function discardArrival(pool: Pool, inboundId: string): Promise<void> {
+  await transaction(pool, async (db) => {
+    const { rows } = await db.query<{ raw_id: string }>(
+      `update inbound_mails set state = 'discarded' where id = $1 and state = 'accepted' returning raw_id`,
+      [inboundId],
+    )
+    await deleteUnusedRawMails(
+      db,
+      rows.map(({ raw_id }) => raw_id),
+    )
+  })
 }

@@ -116,18 +116,20 @@ export async function beginAttempt(
 
 /**
  * Keeps the composed bytes of a message before they are first sent, so that every attempt sends the same ones.
- * @returns the raw mail's id and the bytes to send: those stored first, if another run was quicker.
+ * @returns the raw mail's id and the bytes to send: those stored first, if another run was quicker; null when the message
+ * has been deleted.
  */
 export async function keepComposed(
   pool: Pool,
   { messageRow, sourceKey, bytes }: { messageRow: string; sourceKey: string; bytes: Buffer },
-): Promise<{ rawId: string; bytes: Buffer }> {
+): Promise<{ rawId: string; bytes: Buffer } | null> {
   return transaction(pool, async (db) => {
     const { rows } = await db.query<{ raw_id: string | null }>(
       'select raw_id from messages where row = $1 for update',
       [messageRow],
     )
-    const kept = rows[0]?.raw_id ?? null
+    if (rows[0] === undefined) return null
+    const kept = rows[0].raw_id
     if (kept !== null) return { rawId: kept, bytes: await readRawMail(db, kept) }
     const inserted = await db.query<{ id: string }>(
       'insert into raw_mails (source_key, bytes) values ($1, $2) returning id',

@@ -8,12 +8,26 @@ export async function readRawMail(db: Queryable, rawId: string): Promise<Buffer>
   return rows[0]!.bytes
 }
 
-/** Removes the raw mails among `ids` that no inbox holds any more: one mail can lie in several inboxes. */
+/**
+ * Removes the raw mails among `ids` that no inbox holds any more: one mail can lie in several inboxes. Where an arrival of
+ * one is remembered, which its inbox did not take, the bytes go and the row stays.
+ */
 export async function deleteUnusedRawMails(db: Queryable, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return
+  // Of two inboxes that let go of a mail at the same time, each would find that the other holds it.
+  await db.query(
+    'select from raw_mails where id = any ($1::bigint[]) order by id for no key update',
+    [ids],
+  )
   await db.query(
     `delete from raw_mails r where r.id = any ($1::bigint[])
        and not exists (select from inbound_mails i where i.raw_id = r.id)
+       and not exists (select from messages m where m.raw_id = r.id)`,
+    [ids],
+  )
+  await db.query(
+    `update raw_mails r set bytes = '' where r.id = any ($1::bigint[]) and r.bytes <> ''
+       and not exists (select from inbound_mails i where i.raw_id = r.id and i.state = 'accepted')
        and not exists (select from messages m where m.raw_id = r.id)`,
     [ids],
   )

@@ -74,11 +74,21 @@ const ACCEPT = `
     select * from (
       select p.*, row_number() over (partition by project_id, key order by n) as place from placeable p
     ) p where key is null or place = 1
+  ), priced as (
+    select s.*, sum(recipients) over (partition by s.project_id order by n) + coalesce(q.used, 0) as used_then
+    from single s left join send_quotas q on q.project_id = s.project_id and q.day = (s.now at time zone 'UTC')::date
+  ), within as (
+    select * from priced where $5::int is null or used_then <= $5::int
+  ), beyond as (
+    select * from priced where used_then > $5::int
+  ), verdict as (
+    -- Beyond the limit only with what is refused itself: nothing is taken then, and each is tried by itself.
+    select exists (
+      select from beyond b where recipients + coalesce(
+        (select max(used_then) from within w where w.project_id = b.project_id),
+        (select min(used_then - recipients) from beyond o where o.project_id = b.project_id)) <= $5::int) as is_open
   ), affordable as (
-    select s.* from (
-      select s.*, sum(recipients) over (partition by project_id order by n) as wanted from single s
-    ) s left join send_quotas q on q.project_id = s.project_id and q.day = (s.now at time zone 'UTC')::date
-    where $5::int is null or s.wanted + coalesce(q.used, 0) <= $5::int
+    select * from within where not (select is_open from verdict)
   ), taken as (
     -- A key that another request holds at this moment is waited for; then it has its answer, and is not taken here.
     insert into idempotency_keys as k (project_id, operation, key, request_hash, result, created_at)
@@ -143,7 +153,8 @@ const ACCEPT = `
     ${addJobsFrom('due', 'send_mail', 'messageRow')}
   )
   select p.n, p.thread_id, p.now_text as created_at, s.row is not null as accepted,
-    p.n in (select n from single except select n from affordable) as over_quota
+    p.n in (select n from beyond) or (p.project_id, p.key) in (select project_id, key from beyond) as over_quota,
+    (select is_open from verdict) as is_open
   from placeable p left join stored s on s.message_id_hash = p.hash_bytes and s.project_id = p.project_id
   cross join jobs`
 
@@ -192,8 +203,8 @@ export async function acceptMessages(
     answer: JSON.stringify(intent.answer),
   }))
   const rows = await store(db, [JSON.stringify(records), ...fileColumns(intents), dailyLimit])
-  // Said by the check of the table: of several, which one is too many shows when each is tried by itself.
-  if (rows === null && intents.length > 1) throw new Error('the daily limit was reached in between')
+  // Of several, which ones are too many shows when each is tried by itself.
+  if (rows === null && intents.length > 1) throw new Error('the daily limit was reached')
   if (rows === null) return ['over quota']
   const byNumber = new Map(rows.map((row) => [row.n, row]))
   return intents.map((_, n) => {
@@ -209,14 +220,18 @@ type AcceptedRow = {
   thread_id: string
   created_at: string
   accepted: boolean
-  over_quota: boolean
+  over_quota: boolean | null
+  is_open: boolean
 }
 
-/** Runs the statement; null when a project's quota was used up by others in between, and nothing was stored. */
+/**
+ * Runs the statement; null when nothing was stored: a project's quota was used up by others in between (the check of the
+ * table says so), or some would fit if others before them, which do not, were left out.
+ */
 async function store(db: Queryable, values: unknown[]): Promise<AcceptedRow[] | null> {
   try {
     const { rows } = await db.query<AcceptedRow>({ name: 'accept-messages', text: ACCEPT, values })
-    return rows
+    return rows[0]?.is_open ? null : rows
   } catch (error) {
     const { constraint } = error as { constraint?: string }
     if (constraint === 'send_quotas_within') return null

@@ -16,6 +16,7 @@ import { type NewEvent, recordEvents } from '../events/events.ts'
 import { insertAttachments } from './attachments.ts'
 import { recordBounce } from './bounces.ts'
 import type { Arrival } from './inbound.ts'
+import { deleteUnusedRawMails } from './rawMails.ts'
 
 /** What became of an arrival. */
 export type StoreOutcome = 'stored' | 'retransmission' | 'gone'
@@ -40,6 +41,12 @@ export async function storeReceived(
     const outcomes: StoreOutcome[] = []
     const events: NewEvent[] = []
     for (const one of indexed) outcomes.push(await storeOne(db, one, events))
+    // Nobody can see, or delete, the bytes of a message that the inbox has already, or had.
+    const repeated = received.filter((_, n) => outcomes[n] === 'retransmission')
+    await deleteUnusedRawMails(
+      db,
+      repeated.map(({ arrival }) => arrival.rawId),
+    )
     // Once and last: the stream's lock must not be held while a bounce waits for its message's.
     await recordEvents(db, events)
     return outcomes

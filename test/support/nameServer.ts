@@ -1,5 +1,5 @@
 import { createSocket } from 'node:dgram'
-import { createServer } from 'node:net'
+import { type AddressInfo, createServer } from 'node:net'
 import { type Answer, decode, encode, type Packet, streamDecode, streamEncode } from 'dns-packet'
 
 export type NameServer = AsyncDisposable & {
@@ -13,8 +13,8 @@ const TRUNCATED = 0x200
 const CODES = { none: 3, failure: 2 }
 
 /**
- * A real name server on loopback. A name that begins with `broken` is a failure, one with `silent` has no answer, and
- * one with `long` is answered over TCP alone. Before each answer comes what somebody would send who guesses.
+ * A real name server on loopback. A name that begins with `broken` is a failure, and one with `half` when asked for AAAA;
+ * one with `silent` has no answer, and one with `long` is answered over TCP alone. Before each answer comes what somebody would send who guesses.
  * @param records may change while it runs.
  */
 export async function startNameServer(records: readonly Answer[]): Promise<NameServer> {
@@ -32,8 +32,6 @@ export async function startNameServer(records: readonly Answer[]): Promise<NameS
     send({ ...answer, questions: [{ type: 'TXT', name: `not-${name}` }] })
     send(answer)
   })
-  await new Promise<void>((resolve) => udp.bind(0, '127.0.0.1', resolve))
-  const { port } = udp.address()
   const tcp = createServer((socket) => {
     socket
       .on('error', () => {})
@@ -44,7 +42,10 @@ export async function startNameServer(records: readonly Answer[]): Promise<NameS
         setImmediate(() => socket.write(bytes.subarray(1)))
       })
   })
-  await new Promise<void>((resolve) => tcp.listen(port, '127.0.0.1', resolve))
+  // TCP first: of its ports many are taken, by every connection that a test beside this one opens; of UDP hardly any.
+  await new Promise<void>((resolve) => tcp.listen(0, '127.0.0.1', resolve))
+  const { port } = tcp.address() as AddressInfo
+  await new Promise<void>((resolve) => udp.bind(port, '127.0.0.1', resolve))
   return {
     address: `127.0.0.1:${port}`,
     asked,
@@ -63,7 +64,8 @@ function answerTo(query: Packet, records: readonly Answer[], flags: number): Pac
   const answers =
     alias === undefined ? own(name, type) : [alias as Answer, ...own(alias.data, type)]
   const known = records.some((record) => record.name === name)
-  const code = name.startsWith('broken') ? CODES.failure : known ? 0 : CODES.none
+  const isFailure = name.startsWith('broken') || (name.startsWith('half') && type === 'AAAA')
+  const code = isFailure ? CODES.failure : known ? 0 : CODES.none
   return {
     type: 'response',
     id: query.id!,

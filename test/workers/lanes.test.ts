@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { Lanes, type Turn } from '../../workers/lanes.ts'
+import { Lanes, MAIL_LIMITS, type Turn } from '../../workers/lanes.ts'
 
 const FAST_CAP = 32
 const SLOW_CAP = 4
@@ -87,5 +87,51 @@ describe('Lanes', () => {
     expect(await turnsOf(names.slice(0, 10), () => 'p')).toBe(16)
     expect(await turnsOf(names.slice(10), (n) => `q${n + 10}`)).toBe(20 - 16)
     expect((await lanes.enter('fast', 'p')).granted).toBe(true)
+  })
+
+  test('whoever asks is charged, not whoever asked for the lane first', async () => {
+    const lanes = new Lanes(32, MAIL_LIMITS, () => clockMs)
+    leave(await lanes.enter('shared', 'p'))
+    clockMs += 20_000
+    const hanging = Array.from({ length: 9 }, (_, n) => lanes.enter(`new${n}`, 'p'))
+    expect(granted(await Promise.all(hanging))).toHaveLength(8)
+    expect((await lanes.enter('another', 'p')).granted).toBe(false)
+    leave(await lanes.enter('first of p', 'q'))
+    expect((await lanes.enter('new8', 'q')).granted).toBe(true)
+  })
+
+  test('lanes that begin to hang at once leave turns for others, and some slots for no lane', async () => {
+    const lanes = new Lanes(32, MAIL_LIMITS, () => clockMs)
+    const names = Array.from({ length: 8 }, (_, n) => `hanging${n}`)
+    for (const name of [...names, 'fast']) leave(await lanes.enter(name, 'p'))
+    const turns = await Promise.all(
+      names.flatMap((name) => Array.from({ length: 10 }, () => lanes.enter(name, 'p'))),
+    )
+    expect((await lanes.enter('fast', 'p')).granted).toBe(true)
+    const others = Array.from({ length: 32 }, (_, n) => lanes.enter(`fast${n}`, `q${n}`))
+    const open = [...turns, ...(await Promise.all(others))]
+    expect(granted(open).length).toBeGreaterThan(granted(turns).length)
+    expect(granted(open).length).toBeLessThan(32)
+  })
+
+  test('of requests that may hang there are no more than half of the slots, however fast their lanes were', async () => {
+    const lanes = new Lanes(32, MAIL_LIMITS, () => clockMs)
+    const names = Array.from({ length: 8 }, (_, n) => `hanging${n}`)
+    for (const name of [...names, 'fast']) leave(await lanes.enter(name, 'p'))
+    const turns: Turn[] = []
+    for (const owner of ['p', 'q', 'r']) {
+      for (const name of names) turns.push(await lanes.enter(name, owner))
+      clockMs += 2_000
+    }
+    expect(granted(turns)).toHaveLength(16)
+    expect((await lanes.enter('fast', 'p')).granted).toBe(true)
+  })
+
+  test('owners with many lanes that hang leave a turn to one that has none', async () => {
+    const lanes = new Lanes(32, MAIL_LIMITS, () => clockMs)
+    const enter = (owner: string) =>
+      Promise.all(Array.from({ length: 8 }, (_, n) => lanes.enter(`${owner}${n}`, owner)))
+    for (const owner of ['p', 'q', 'r']) await enter(owner)
+    expect((await lanes.enter('new', 'third')).granted).toBe(true)
   })
 })

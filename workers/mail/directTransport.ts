@@ -12,8 +12,9 @@ export type DirectOptions = MailHostsOptions & {
 
 const SMTP_PORT = 25
 const CONNECT_TIMEOUT_MS = 30_000
-/** RFC 5321 §4.5.3.2: five minutes for the greeting and for most commands, ten for the answer to the message. */
-const GREETING_TIMEOUT_MS = 5 * 60_000
+/** RFC 5321 §4.5.3.2 has five minutes, for each address of a domain: too long a time to hold a slot for a silent one. */
+const GREETING_TIMEOUT_MS = 60_000
+/** RFC 5321 §4.5.3.2: five minutes for most commands, ten for the answer to the message. */
 const SOCKET_TIMEOUT_MS = 10 * 60_000
 /** For a whole connection: a host that sends a byte now and then never runs into the others. */
 const CONNECTION_MAX_MS = 20 * 60_000

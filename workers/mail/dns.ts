@@ -33,11 +33,15 @@ export function createDns(servers?: readonly string[]): Dns {
   return {
     mx: (name) => orNone(resolver.resolveMx(name)),
     async addresses(name) {
-      const [v4, v6] = await Promise.all([
+      const answers = await Promise.allSettled([
         orNone(resolver.resolve4(name)),
         orNone(resolver.resolve6(name)),
       ])
-      return [...v4, ...v6]
+      const found = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))
+      const failed = answers.find(({ status }) => status === 'rejected')
+      // Some servers fail at the kind that they have none of.
+      if (found.length === 0 && failed?.status === 'rejected') throw failed.reason
+      return found
     },
     // Asked anew each time: the system's resolvers can change while we run.
     txt: (name) =>

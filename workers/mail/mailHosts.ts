@@ -26,6 +26,11 @@ const EXCHANGERS_MAX = 10
 
 const none = (error: string): MailHosts => ({ kind: 'none', error })
 
+const UNKNOWN: MailHosts = {
+  kind: 'unknown',
+  error: '450 4.4.3 The mail exchangers of the domain cannot be found out now',
+}
+
 /**
  * Finds the hosts of a domain (RFC 5321 §5.1): its mail exchangers, the preferred first and equal ones in random order;
  * without any the domain itself (implicit MX); and none at all where it takes no mail (null MX, RFC 7505).
@@ -37,39 +42,32 @@ export async function findMailHosts(
   domain: string,
   { dns, ownName, allowPrivate }: MailHostsOptions,
 ): Promise<MailHosts> {
-  try {
-    const exchangers = await dns.mx(domain)
-    if (exchangers.length === 1 && isRoot(exchangers[0]!.exchange)) {
-      return none('556 5.1.10 The domain accepts no mail (null MX)')
-    }
-    const names = exchangers.length === 0 ? [domain] : inOrder(exchangers, ownName)
-    if (names.length === 0)
-      return none('550 5.4.6 The mail exchangers of the domain lead back here')
-    const found = await Promise.all(
-      names.map(async (name) => ({ name, addresses: await addressesOf(dns, name) })),
-    )
-    const known = found.filter(({ addresses }) => addresses.length > 0)
-    if (known.length === 0) {
-      return exchangers.length === 0
-        ? none('550 5.1.2 The domain does not exist, or has no host that takes mail')
-        : none('550 5.4.4 The mail exchangers of the domain have no address')
-    }
-    const hosts = known.flatMap(({ name, addresses }) =>
-      addresses
-        .filter((address) => allowPrivate || isPublicAddress(address))
-        .slice(0, ADDRESSES_PER_HOST_MAX)
-        .map((address) => ({ name, address })),
-    )
-    if (hosts.length === 0) {
-      return none('550 5.4.4 The mail exchangers of the domain have no public address')
-    }
-    return { kind: 'hosts', hosts: hosts.slice(0, ADDRESSES_MAX) }
-  } catch {
-    return {
-      kind: 'unknown',
-      error: '450 4.4.3 The mail exchangers of the domain cannot be found out now',
-    }
+  const exchangers = await dns.mx(domain).catch(() => null)
+  if (exchangers === null) return UNKNOWN
+  if (exchangers.length === 1 && isRoot(exchangers[0]!.exchange)) {
+    return none('556 5.1.10 The domain accepts no mail (null MX)')
   }
+  const names = exchangers.length === 0 ? [domain] : inOrder(exchangers, ownName)
+  if (names.length === 0) return none('550 5.4.6 The mail exchangers of the domain lead back here')
+  const answers = await Promise.allSettled(
+    names.map(async (name) => ({ name, addresses: await addressesOf(dns, name) })),
+  )
+  const found = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))
+  const hosts = found.flatMap(({ name, addresses }) =>
+    addresses
+      .filter((address) => allowPrivate || isPublicAddress(address))
+      .slice(0, ADDRESSES_PER_HOST_MAX)
+      .map((address) => ({ name, address })),
+  )
+  if (hosts.length > 0) return { kind: 'hosts', hosts: hosts.slice(0, ADDRESSES_MAX) }
+  // An exchanger that could not be asked for may be the one that takes the mail.
+  if (found.length < names.length) return UNKNOWN
+  if (found.some(({ addresses }) => addresses.length > 0)) {
+    return none('550 5.4.4 The mail exchangers of the domain have no public address')
+  }
+  return exchangers.length === 0
+    ? none('550 5.1.2 The domain does not exist, or has no host that takes mail')
+    : none('550 5.4.4 The mail exchangers of the domain have no address')
 }
 
 /** Some name an address where a name belongs; it is judged like any other. */

@@ -41,19 +41,18 @@ export const sendMail: Task<'send_mail'> = async ({ messageRow }, deps) => {
   const lost = unknown.map((address) => failed(address, '550 5.1.1 No such inbox'))
   const suppressed = mail.due.filter((recipient) => recipient.suppressed)
   const left = suppressed.map(({ address }) => failed(address, SUPPRESSED))
-  const rawId = local.size > 0 ? (await message()).rawId : null
+  const rawId = local.size > 0 ? ((await message())?.rawId ?? null) : null
+  if (local.size > 0 && rawId === null) return
   const record = createRecorder(deps, mail, { rawId, localInboxes: [...new Set(local.values())] })
   const consignments = deps.transport.split(remote)
   let open = consignments.length
-  // What needs no journey is recorded with what comes back first: most messages take one transaction.
-  let waiting: RecordedOutcome[] = settle(deps, mail, [...own, ...lost, ...left])
-  if (open === 0) return await record(waiting, true)
+  const settled = settle(deps, mail, [...own, ...lost, ...left])
+  // What needs no journey does not wait for any: a host can keep us for minutes.
+  if (settled.length > 0 || open === 0) await record(settled, open === 0)
   const ends = await Promise.allSettled(
     consignments.map(async (consignment) => {
       const outcomes = await send(deps, mail, consignment, message)
-      const recipients = [...waiting, ...outcomes]
-      waiting = []
-      await record(recipients, --open === 0)
+      await record(outcomes, --open === 0)
     }),
   )
   // Not before all have come back: a run that begins anew must find nobody still being sent to.
@@ -94,27 +93,35 @@ async function send(
   deps: TaskDeps,
   mail: OutboundMail,
   { lane, to }: Consignment,
-  message: () => Promise<{ bytes: Buffer }>,
+  message: () => Promise<{ bytes: Buffer } | null>,
 ): Promise<RecordedOutcome[]> {
-  const turn = lane === null ? null : await deps.lanes.enter(lane, mail.projectId)
-  if (turn !== null && !turn.granted) {
+  const turn = await deps.lanes.enter(lane, mail.projectId)
+  if (!turn.granted) {
     const nextAttemptAt = new Date(Date.now() + turn.returnInMs)
     return to.map((address) => ({ address, state: 'postponed', error: null, nextAttemptAt }))
   }
   try {
-    const { bytes } = await message()
-    const outcomes = await deps.transport.send({ from: mail.fromAddress, to, raw: bytes })
+    const kept = await message()
+    if (kept === null) return []
+    const outcomes = await deps.transport.send({
+      from: mail.fromAddress,
+      to,
+      raw: kept.bytes,
+    })
     return settle(deps, mail, outcomes)
   } finally {
-    turn?.leave()
+    turn.leave()
   }
 }
 
-/** The bytes of a message: those that are kept, or composed and signed now, once for all attempts. */
+/**
+ * The bytes of a message: those that are kept, or composed and signed now, once for all attempts; null when it has been
+ * deleted, and is not to be sent.
+ */
 async function composed(
   { pool, keyring }: TaskDeps,
   mail: OutboundMail,
-): Promise<{ rawId: string; bytes: Buffer }> {
+): Promise<{ rawId: string; bytes: Buffer } | null> {
   if (mail.rawId !== null) return { rawId: mail.rawId, bytes: await readRawMail(pool, mail.rawId) }
   const attachments = await listSentAttachments(pool, mail.messageRow)
   const message = await composeMail({ ...mail, attachments, date: mail.createdAt })

@@ -37,21 +37,31 @@ export const allOf = (
   to: readonly string[],
   state: 'deferred' | 'failed',
   error: string,
-): RecipientOutcome[] =>
-  to.map((address) => ({ address, state, error: error.slice(0, ERROR_MAX_LENGTH) }))
+): RecipientOutcome[] => to.map((address) => ({ address, state, error: asText(error) }))
+
+/**
+ * The words of another host, or of a library about it, as one line that every column takes: a message that was handed
+ * over must not go out again because what was said about it cannot be kept.
+ */
+const asText = (said: string): string =>
+  said
+    .replace(/[\p{Cc}\s]+/gu, ' ')
+    .trim()
+    .slice(0, ERROR_MAX_LENGTH)
+    .toWellFormed()
 
 /**
  * 5xx to MAIL, RCPT or DATA is the other side's last word on a message (RFC 5321 §4.2.1). Everything else may pass: 4xx,
  * a connection that fails, and also a refused login or greeting, which is trouble between us and the other side.
  */
 function outcome(address: string, failure: SmtpFailure): RecipientOutcome {
-  const said = failure.response ?? failure.message
+  const said = asText(failure.response ?? failure.message)
   const atRecipient = /^RCPT/i.test(failure.command ?? '')
   return {
     address,
     ...(atRecipient && isNoSuchMailbox(said) ? { noSuchMailbox: true as const } : {}),
     state: isPermanent(failure) ? 'failed' : 'deferred',
-    error: said.slice(0, ERROR_MAX_LENGTH),
+    error: said,
   }
 }
 

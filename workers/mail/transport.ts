@@ -7,7 +7,7 @@ import { outcomesOfFailure, outcomesOfSuccess, type SmtpFailure } from './smtpOu
 /** Bytes on their way to some recipients. */
 export type OutgoingMail = { from: string; to: readonly string[]; raw: Buffer }
 
-/** Recipients that are written to together, and the lane they share with others; none where nothing is shared. */
+/** Recipients that are written to together, and the lane they share with others; null where all mail goes one way. */
 export type Consignment = { lane: string | null; to: string[] }
 
 /** Hands messages over to the outside. */

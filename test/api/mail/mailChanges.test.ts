@@ -33,6 +33,14 @@ async function newThread(ids: string[]): Promise<Agent> {
 }
 
 const threads = async (agent: Agent) => (await agent.get('/v0/threads')).body.threads
+/** How many of the raw mails that are kept hold this text. */
+const keptWith = async (text: string) => {
+  const { rows } = await service.database.pool.query(
+    'select from raw_mails where position($1::bytea in bytes) > 0',
+    [Buffer.from(text)],
+  )
+  return rows.length
+}
 const rawCount = async () =>
   (await service.database.pool.query('select count(*)::int as n from raw_mails')).rows[0].n
 
@@ -65,6 +73,74 @@ test('a deleted message that is sent again stays deleted', async () => {
     [agent.project.id],
   )
   expect(rows.map((row) => row.state)).toEqual(['retransmission', 'stored'])
+  expect(await keptWith('Text of again.')).toBe(0)
+})
+
+test('what a rule refuses is not kept, but for those inboxes that take it', async () => {
+  const [refusing, taking] = [await service.newAgent(), await service.newAgent()]
+  await refusing.post('/v0/email-rules', {
+    type: 'BLOCK',
+    scope: 'RECEIVE',
+    value: 'spam@example.com',
+  })
+  const deliverTo = (to: string[], text: string) =>
+    service.deliver({
+      envelope: { from: 'list@example.com', to },
+      from: 'spam@example.com',
+      messageId: `<${text}@example.com>`,
+      text,
+    })
+  await deliverTo([refusing.address], 'refused')
+  await deliverTo([refusing.address, taking.address], 'for-one')
+  const path = messagePath('<for-one@example.com>')
+  await waitFor('the arrivals', async () => {
+    const { rows } = await service.database.pool.query(
+      `select from inbound_mails where project_id = any ($1) and state <> 'accepted'`,
+      [[refusing.project.id, taking.project.id]],
+    )
+    return rows.length === 3
+  })
+  expect([await keptWith('refused'), await keptWith('for-one')]).toEqual([0, 1])
+  expect((await refusing.get('/v0/messages')).body.count).toBe(0)
+  expect((await taking.get(path)).body.text.trim()).toBe('for-one')
+  expect((await taking.delete(path)).status).toBe(204)
+  expect(await keptWith('for-one')).toBe(0)
+})
+
+test('a message that is deleted while it is composed is not sent, and not kept', async () => {
+  const agent = await service.newAgent()
+  const before = await rawCount()
+  const lock = await service.database.pool.connect()
+  try {
+    // Composing reads the keys that sign; deleting does not.
+    await lock.query('begin; lock table dkim_keys in access exclusive mode')
+    const { body } = await agent.post('/v0/messages/send', {
+      to: ['ada@example.com', agent.address],
+      subject: 's',
+      text: 't',
+    })
+    const openJobs = async () =>
+      (
+        await service.database.pool.query(
+          `select locked_at from graphile_worker.jobs where task_identifier = 'send_mail'`,
+        )
+      ).rows
+    await waitFor('its composition', async () => {
+      const { rows } = await service.database.pool.query(
+        `select from pg_stat_activity where wait_event_type = 'Lock' and query ilike '%dkim_keys%'
+           and datname = current_database()`,
+      )
+      return rows.length > 0
+    })
+    expect((await agent.delete(messagePath(body.messageId))).status).toBe(204)
+    await lock.query('commit')
+    await waitFor('the end of its job', async () => (await openJobs()).length === 0)
+    expect(await rawCount()).toBe(before)
+    expect((await agent.get('/v0/messages')).body.count).toBe(0)
+  } finally {
+    await lock.query('rollback')
+    lock.release()
+  }
 })
 
 test('a reply to a deleted message still joins its thread', async () => {

@@ -107,6 +107,30 @@ test('what is repeated under a key, or refused, counts nothing', async () => {
   expect((await used(agent.project.id)).used).toBe(3)
 })
 
+test('past the limit each of several calls with one key is told so', async () => {
+  const agent = await service.newAgent()
+  await agent.post('/v0/messages/send', mail(...people(20)))
+  const twins = await Promise.all(
+    Array.from({ length: 20 }, () =>
+      agent.post('/v0/messages/send', mail('b@example.com'), { 'idempotency-key': 'twin' }),
+    ),
+  )
+  expect(twins.map(({ status }) => status)).toEqual(Array(20).fill(429))
+  expect(await used(agent.project.id)).toEqual({ used: 20, recipients: 20 })
+})
+
+test('a call that is past the limit takes nothing from those of the same moment that are not', async () => {
+  const agent = await service.newAgent()
+  const wanted = [1, 1, 30, ...Array(10).fill(1), 30, 2]
+  const answers = await Promise.all(
+    wanted.map((count) => agent.post('/v0/messages/send', mail(...people(count)))),
+  )
+  expect(answers.map(({ status }) => status)).toEqual(
+    wanted.map((count) => (count === 30 ? 429 : 201)),
+  )
+  expect(await used(agent.project.id)).toEqual({ used: 14, recipients: 14 })
+})
+
 test('0 turns it off', async () => {
   await using open = await startTestService({
     smtp: false,

@@ -115,6 +115,28 @@ test('a name server that fails is no verdict', async () => {
   await untilStatus(agent, messageId, 'sent')
 })
 
+test('an exchanger that nobody can say the addresses of is passed over', async () => {
+  zone.failing.push('unsaid.test')
+  zone.mx['spare.test'] = [
+    [10, 'unsaid.test'],
+    [20, 'mx1.test'],
+  ]
+  const { messageId } = await sendMail(agent, { to: ['a@spare.test'] })
+  await sunkAt(first, messageId)
+  await untilStatus(agent, messageId, 'sent')
+  for (const other of ['nameless.test', 'unsaid2.test']) {
+    zone.failing.push('unsaid2.test')
+    zone.mx['unsaid.example'] = [
+      [10, 'unsaid.test'],
+      [20, other],
+    ]
+    const lost = await sendMail(agent, { to: ['a@unsaid.example'] })
+    const { deliveryError } = await untilStatus(agent, lost.messageId, 'deferred')
+    expect(deliveryError).toContain('450 4.4.3')
+  }
+  zone.failing.length = 0
+})
+
 test('what a host says in the transaction stands, and no other host is asked', async () => {
   zone.mx['strict.test'] = [
     [10, 'mx1.test'],

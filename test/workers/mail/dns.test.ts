@@ -11,6 +11,7 @@ const RECORDS: Answer[] = [
   { type: 'A', name: 'a.test', data: '192.0.2.1' },
   { type: 'AAAA', name: 'a.test', data: '2001:db8::1' },
   { type: 'A', name: 'four.test', data: '192.0.2.4' },
+  { type: 'A', name: 'half.test', data: '192.0.2.5' },
   { type: 'CNAME', name: 'alias.test', data: 'a.test' },
   { type: 'TXT', name: 'a.test', data: [Buffer.from('v=DKIM1; p=AB'), Buffer.from('CD')] },
   { type: 'TXT', name: 'a.test', data: [Buffer.from('v=spf1 -all')] },
@@ -39,6 +40,8 @@ test('addresses of both kinds, also behind an alias', async () => {
   expect(await dns.addresses('a.test')).toEqual(['192.0.2.1', '2001:db8::1'])
   expect(await dns.addresses('alias.test')).toEqual(['192.0.2.1', '2001:db8::1'])
   expect(await dns.addresses('four.test')).toEqual(['192.0.2.4'])
+  // Some servers answer for the one kind and fail at the other.
+  expect(await dns.addresses('half.test')).toEqual(['192.0.2.5'])
 })
 
 test('the strings of a TXT record are one text', async () => {

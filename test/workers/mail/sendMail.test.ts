@@ -141,7 +141,7 @@ test('replyAll reaches the others, never ourselves', async () => {
   await service.deliver({
     from: 'ada@example.com',
     to: [agent.address, 'bob@example.com'],
-    cc: ['carl@example.com', 'ada@example.com'],
+    cc: ['carl@example.com', agent.address.toUpperCase().replace('@', '+Tag@'), 'ada@example.com'],
     subject: 'All',
     text: 'x',
     messageId: '<all@example.com>',
@@ -154,6 +154,7 @@ test('replyAll reaches the others, never ourselves', async () => {
   const { to, email } = await sunkAt(sink, body.messageId)
   expect(to.toSorted()).toEqual(['ada@example.com', 'bob@example.com', 'carl@example.com'])
   expect(email.to?.map(({ address }) => address)).toEqual(['ada@example.com'])
+  expect(email.cc?.map(({ address }) => address)).toEqual(['bob@example.com', 'carl@example.com'])
 })
 
 test('4xx is tried again later with the same message, and then goes out once', async () => {
