@@ -30,8 +30,19 @@ afterAll(async () => {
 
 const PATH = '/v0/platform/domains'
 
+/** A check that is under way may have read the DNS before it was changed. */
+const atRest = () =>
+  waitFor('no check to be under way', async () => {
+    const { rowCount } = await service.database.pool.query(
+      `select from graphile_worker.jobs
+       where task_identifier = 'verify_domain' and (locked_at is not null or run_at <= now())`,
+    )
+    return rowCount === 0
+  })
+
 /** Checks a domain now, and answers it afterwards. */
 async function check(domain: string): Promise<any> {
+  await atRest()
   const before = (await service.platform.get(`${PATH}/${domain}`)).body.checkedAt
   expect((await service.platform.post(`${PATH}/${domain}/verify`)).status).toBe(200)
   return await waitFor(`${domain} to be checked`, async () => {
