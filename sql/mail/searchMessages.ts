@@ -18,7 +18,7 @@ export type MessageSearch = {
 const NEWEST = 256
 /** Newest messages among which the index is asked next, where the first look found some. */
 const RECENT = 4_096
-/** Found messages sorted by time at most; for a word that is in more of them fewer are asked about. */
+/** Found messages sorted by time at most; of a word that is in more, only those among the newest are. */
 const SORTED_MAX = 1_000
 /** Newest messages among which the index is asked for such a word. */
 const RECENT_OF_MANY = 65_536

@@ -33,23 +33,23 @@ const LARGE_BYTES_HELD = 48 * 1024 * 1024
 
 const large = createRoom(LARGE_BYTES_HELD)
 
-/** Parses one arrival and stores it in its inbox. */
+/** Parses one arrival and stores it in its inbox; a large one once there is room for it in the process. */
 export const parseInbound: Task<'parse_inbound'> = async ({ inboundId }, deps, { attempt }) => {
   const { pool } = deps
   const found = await findArrival(pool, inboundId, SMALL_BYTES)
   if (found === null) return
-  if ('bytes' in found) return await dealWith(found, deps, attempt)
+  if ('bytes' in found) return await readAndStore(found, deps, attempt)
   const leave = await large.enter(found.size)
   try {
     const arrival = await findArrival(pool, inboundId, found.size)
-    if (arrival !== null && 'bytes' in arrival) await dealWith(arrival, deps, attempt)
+    if (arrival !== null && 'bytes' in arrival) await readAndStore(arrival, deps, attempt)
   } finally {
     leave()
   }
 }
 
-/** A message that no parser can read is stored as it came, labelled. */
-async function dealWith(
+/** Asks the rules of the inbox and who the sender is, too. A message that no parser can read is stored as it came, labelled. */
+async function readAndStore(
   arrival: Arrival,
   { pool, log, mailDomain, lookUp }: TaskDeps,
   attempt: number,
