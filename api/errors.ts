@@ -45,6 +45,15 @@ export const notFound = (message = 'Not found') => new ApiError(404, 'not_found'
 /** 409. */
 export const conflict = (message: string) => new ApiError(409, 'conflict', message)
 
+/** SQLSTATE of a write that found no room on the database's disk. Rows can still be read then. */
+const DISK_FULL = '53100'
+/** A disk counts as full for so long after a write that failed. */
+const DISK_FULL_SHOWN_MS = 10_000
+let diskFullMs = Number.NEGATIVE_INFINITY
+
+/** Whether a request has lately found the database's disk full. */
+export const isDiskFull = (): boolean => performance.now() - diskFullMs < DISK_FULL_SHOWN_MS
+
 /** Seconds after which a client may ask again when the database is away. */
 const UNAVAILABLE_RETRY_S = 2
 
@@ -55,6 +64,8 @@ const UNAVAILABLE_RETRY_S = 2
 export function toApiError(error: unknown, requestId: string): ApiError {
   if (error instanceof ApiError) return error
   if (isDatabaseUnavailable(error)) {
+    if ('code' in (error as Error) && (error as { code?: string }).code === DISK_FULL)
+      diskFullMs = performance.now()
     return new ApiError(503, 'unavailable', 'The service is temporarily unavailable', {
       'retry-after': String(UNAVAILABLE_RETRY_S),
     })

@@ -1,18 +1,25 @@
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
+import { RUNNER_NAMES } from '../shared/tasks.ts'
 import { pendingMigrations } from '../sql/migrate.ts'
+import { readListeners } from '../sql/smtpListeners.ts'
 import { readChainStatus } from '../sql/till/chainStatus.ts'
+import { listLivingPools } from '../sql/workerPools.ts'
 import type { Services } from './context.ts'
+import { isDiskFull } from './errors.ts'
 import { operation } from './operation.ts'
 
 const Check = t.Object({ status: t.String({ examples: ['ok'] }) })
 const Readiness = t.Object({
-  status: t.String({ examples: ['ready', 'unready'] }),
+  status: t.String({ examples: ['ready', 'degraded', 'unready'] }),
   checks: t.Record(t.String(), t.String()),
 })
 
 /** Payment workers report every two seconds, and within a time-out more when the RPC is slow. */
 const RPC_REPORT_MAX_AGE_MS = 15_000
+
+/** Checks of parts beside this one: without them it serves all the same. */
+const OTHERS = new Set(['smtp', 'workers'])
 
 /** `/healthz`: this process runs. `/readyz`: it can do its work. */
 export function healthRoutes({ pool }: Services) {
@@ -29,22 +36,29 @@ export function healthRoutes({ pool }: Services) {
       '/readyz',
       async ({ set }) => {
         const checks = await databaseChecks(pool)
-        const ready = Object.values(checks).every((check) => check === 'ok' || check === 'unused')
-        if (!ready) set.status = 503
-        return { status: ready ? 'ready' : 'unready', checks }
+        const wanting = Object.keys(checks).filter(
+          (name) => !['ok', 'unused'].includes(checks[name]!),
+        )
+        const unready = wanting.some((name) => !OTHERS.has(name))
+        if (unready) set.status = 503
+        return { status: unready ? 'unready' : wanting.length > 0 ? 'degraded' : 'ready', checks }
       },
       {
         detail: operation({
           summary: 'Whether the process can do its work',
           description:
-            '503 while the database is away or lacks a migration, or the RPC does not answer the payment workers.',
+            '503 while the database is away, full or lacks a migration, or the RPC does not answer the payment workers. ' +
+            '`degraded` while another part is missing or its disk is full: requests are served, and their jobs wait.',
           tag: 'Service',
           access: 'public',
           success: {
             status: 200,
             description: 'It can.',
             schema: Readiness,
-            example: { status: 'ready', checks: { database: 'ok', migrations: 'ok', rpc: 'ok' } },
+            example: {
+              status: 'ready',
+              checks: { database: 'ok', migrations: 'ok', rpc: 'ok', smtp: 'ok', workers: 'ok' },
+            },
           },
         }),
       },
@@ -55,7 +69,19 @@ async function databaseChecks(pool: Services['pool']): Promise<Record<string, st
   try {
     const pending = await pendingMigrations(pool)
     if (pending.length > 0) return { database: 'ok', migrations: `${pending.length} to apply` }
-    return { database: 'ok', migrations: 'ok', rpc: rpcCheck(await readChainStatus(pool)) }
+    const [chain, living, smtp] = await Promise.all([
+      readChainStatus(pool),
+      listLivingPools(pool),
+      readListeners(pool),
+    ])
+    const missing = RUNNER_NAMES.filter((name) => !living.includes(name))
+    return {
+      database: isDiskFull() ? 'the disk is full' : 'ok',
+      migrations: 'ok',
+      rpc: rpcCheck(chain),
+      smtp,
+      workers: missing.length === 0 ? 'ok' : `missing: ${missing.join(', ')}`,
+    }
   } catch {
     return { database: 'unreachable', migrations: 'unknown' }
   }

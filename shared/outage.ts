@@ -11,16 +11,19 @@ export type Outage = {
 }
 
 const REMINDER_MS = 60_000
+/** Uses that succeed between others that fail are no end: a disk that is full still lets rows be read. */
+const QUIET_MS = 2_000
 
 /** Follows one dependency. @param what begins the log lines, e.g. `the database`. */
-export function createOutage(what: string): Outage {
+export function createOutage(what: string, clock = () => performance.now()): Outage {
   let write: Write | null = null
   let missed = 0
   let sinceMs = 0
   let saidMs = 0
+  let missedMs = 0
   return {
     missed(writeNow, reason) {
-      const nowMs = performance.now()
+      const nowMs = clock()
       if (write === null) {
         missed = 0
         sinceMs = saidMs = nowMs
@@ -30,13 +33,14 @@ export function createOutage(what: string): Outage {
         writeNow({ reason, missed, awayMs: Math.round(nowMs - sinceMs) }, `${what} is still away`)
       }
       write = writeNow
+      missedMs = nowMs
       missed++
     },
     answered() {
-      if (write === null) return
+      if (write === null || clock() - missedMs < QUIET_MS) return
       const writeEnd = write
       write = null
-      writeEnd({ missed, awayMs: Math.round(performance.now() - sinceMs) }, `${what} is back`)
+      writeEnd({ missed, awayMs: Math.round(clock() - sinceMs) }, `${what} is back`)
     },
   }
 }

@@ -39,6 +39,9 @@ export const POOLS = {
 export type PoolName = keyof typeof POOLS
 export type RunnerName = (typeof POOLS)[PoolName][number]
 
+/** Every runner. */
+export const RUNNER_NAMES: readonly RunnerName[] = Object.values(POOLS).flat()
+
 /** The pool that an operator runs for each task. */
 export const TASK_POOL: Record<TaskName, PoolName> = {
   parse_inbound: 'mail',

@@ -121,6 +121,15 @@ export async function releaseJobsOfDeadPools(pool: Pool): Promise<string[]> {
   return dead
 }
 
+/** The names of the pools that live, each once. */
+export async function listLivingPools(db: Queryable): Promise<string[]> {
+  const { rows } = await db.query<{ pool_name: string }>({
+    name: 'list-living-pools',
+    text: 'select distinct pool_name from worker_pools where suspect_since is null',
+  })
+  return rows.map((row) => row.pool_name)
+}
+
 /** Makes the jobs that these Graphile Worker pools hold available at once. */
 export async function forceUnlock(db: Queryable, graphilePoolIds: string[]): Promise<void> {
   await db.query('select graphile_worker.force_unlock_workers($1::text[])', [graphilePoolIds])

@@ -11,6 +11,7 @@ import { deleteSupersededJobs } from '../sql/jobs.ts'
 import { forgetDeletedMessages } from '../sql/mail/deleteMail.ts'
 import { indexMessages, listUnindexed } from '../sql/mail/searchMessages.ts'
 import { deleteStaleRateWindows } from '../sql/rateWindows.ts'
+import { forgetStaleListeners } from '../sql/smtpListeners.ts'
 import { deleteStaleMinutes, recordMinutes } from '../sql/statisticsHistory.ts'
 import { releaseJobsOfDeadPools } from '../sql/workerPools.ts'
 
@@ -45,6 +46,7 @@ export function startMaintenance(databaseUrl: string, log: Logger): Running {
         await deleteStaleEvents(pool)
         await deleteStaleIdempotencyKeys(pool)
         await deleteStaleSessions(pool)
+        await forgetStaleListeners(pool)
         await deleteStaleMinutes(pool)
       }
       await recordMinutes(pool)

@@ -6,12 +6,13 @@ import {
   type SMTPServerSession,
 } from 'smtp-server'
 import { domainOf } from '../../shared/mail/address.ts'
+import { createOutage } from '../../shared/outage.ts'
 import type { AddressBook } from './addressBook.ts'
 import type { BlockedSenders } from './blockedSenders.ts'
 import type { Certificate } from './certificate.ts'
 import type { ConnectionLimits } from './connectionLimits.ts'
 import type { Mover } from './mover.ts'
-import type { Spool } from './spool.ts'
+import { type Spool, SpoolFull } from './spool.ts'
 
 /** The largest message accepted, in bytes (RFC 1870 SIZE). */
 const MESSAGE_MAX_BYTES = 35 * 1024 * 1024
@@ -46,6 +47,9 @@ type Parts = {
   limits: ConnectionLimits
   log: Logger
 }
+
+/** A spool that takes no mail is logged when that begins and when it ends. */
+const spoolOutage = createOutage('the spool')
 
 /** The inboxes of a session's accepted recipients, by the address the sender named. */
 const inboxesOf = new WeakMap<SMTPServerSession, Map<string, string>>()
@@ -96,7 +100,8 @@ export function createListener(
     },
     onMailFrom(_address, session, callback) {
       inboxesOf.set(session, new Map())
-      callback()
+      const fits = parts.spool.hasRoom()
+      callback(fits ? null : new SmtpReply(452, '4.3.1 Insufficient system storage'))
     },
     onRcptTo(address, session, callback) {
       resolveRecipient(parts, options.mailDomain, address, session).then(() => callback(), callback)
@@ -195,8 +200,16 @@ async function store(parts: Parts, bytes: Buffer, session: SMTPServerSession): P
       receivedAt: new Date(),
     })
   } catch (error) {
-    parts.log.error({ err: error }, 'a message could not be spooled')
-    throw new SmtpReply(452, '4.3.1 Message could not be stored, try again later')
+    const { message } = error as Error
+    spoolOutage.missed((fields, text) => parts.log.error(fields, text), message)
+    const isFull = error instanceof SpoolFull
+    throw new SmtpReply(
+      452,
+      isFull
+        ? '4.3.1 Insufficient system storage'
+        : '4.3.1 Message could not be stored, try again later',
+    )
   }
+  spoolOutage.answered()
   parts.mover.nudge()
 }

@@ -41,18 +41,18 @@ export class Mover {
   async #run(): Promise<void> {
     let retryMs = RETRY_MIN_MS
     for (;;) {
-      const batch = this.#spool.oldest(BATCH)
-      if (batch.length === 0) {
-        if (this.#stopping) return
-        await this.#sleep(RETRY_MAX_MS)
-        continue
-      }
       try {
+        const batch = this.#spool.oldest(BATCH)
+        if (batch.length === 0) {
+          if (this.#stopping) return
+          await this.#sleep(RETRY_MAX_MS)
+          continue
+        }
         await acceptSpooledMails(this.#pool, batch)
         this.#spool.remove(batch.map((mail) => mail.sourceKey))
         retryMs = RETRY_MIN_MS
       } catch (error) {
-        this.#log.warn({ err: error, waiting: this.#spool.count() }, 'spool not moved; will retry')
+        this.#log.warn({ err: error }, 'spool not moved; will retry')
         if (this.#stopping) return
         await this.#sleep(retryMs)
         retryMs = Math.min(retryMs * 2, RETRY_MAX_MS)

@@ -10,6 +10,7 @@ import { readCertificate, watchCertificate } from './certificate.ts'
 import { ConnectionLimits } from './connectionLimits.ts'
 import { createListener, type Patience } from './listener.ts'
 import { Mover } from './mover.ts'
+import { startReporter } from './reporter.ts'
 import { Spool } from './spool.ts'
 
 /** Connections to Postgres: one moves mail, the others look addresses up. */
@@ -35,6 +36,7 @@ export async function startSmtp(
   const spool = new Spool(config.dataDir)
   const mover = new Mover({ spool, pool, log })
   const aliases = postmasterAliases(config)
+  const reporter = startReporter({ pool, spool, log })
   const addressBook = new AddressBook({ spool, pool, databaseUrl, log, aliases })
   const blockedSenders = new BlockedSenders({ pool, databaseUrl, log })
   const server = createListener(
@@ -77,7 +79,7 @@ export async function startSmtp(
       unwatch()
       await new Promise<void>((resolve) => server.close(() => resolve()))
       await mover.stop()
-      await Promise.all([addressBook.stop(), blockedSenders.stop()])
+      await Promise.all([addressBook.stop(), blockedSenders.stop(), reporter.stop()])
       await pool.end()
       spool.close()
     },

@@ -1,10 +1,19 @@
 import { Database } from 'bun:sqlite'
-import { chmodSync, mkdirSync } from 'node:fs'
+import { chmodSync, mkdirSync, statfsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { SpooledMail } from '../../sql/mail/inbound.ts'
 
 /** What the listener knows of a message once its last byte has come. */
 export type AcceptedMail = Omit<SpooledMail, 'sourceKey'>
+
+/** The disk has no room for another message. */
+export class SpoolFull extends Error {}
+
+/**
+ * Kept free of mail. A message that has been moved can only be deleted where SQLite has room to write that down, so a spool
+ * that filled its disk could never be emptied.
+ */
+const RESERVE_BYTES = 16 * 1024 * 1024
 
 type SpoolRow = {
   source_key: string
@@ -24,10 +33,12 @@ type SpoolRow = {
  */
 export class Spool {
   readonly #db: Database
+  readonly #dataDir: string
   #pending: { mail: AcceptedMail; resolve: () => void; reject: (error: unknown) => void }[] = []
 
   constructor(dataDir: string) {
     mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+    this.#dataDir = dataDir
     const file = join(dataDir, 'spool.sqlite')
     this.#db = new Database(file, { create: true, strict: true })
     // It holds mail. SQLite gives its -wal and -shm files the mode of this one.
@@ -41,8 +52,22 @@ export class Spool {
     this.#db.run('create table if not exists addresses (address text primary key) without rowid')
   }
 
-  /** Resolves when the message is on disk. Messages that finish at the same time share one transaction, and one fsync. */
+  /** Whether the disk takes so many bytes of mail beside the reserve. */
+  hasRoom(bytes = 0): boolean {
+    const { bavail, bsize } = statfsSync(this.#dataDir)
+    // The write-ahead log holds a message once, the database a second time.
+    return bavail * bsize > RESERVE_BYTES + bytes * 2
+  }
+
+  /**
+   * Resolves when the message is on disk. Messages that finish at the same time share one transaction, and one fsync.
+   * @throws {SpoolFull}
+   */
   accept(mail: AcceptedMail): Promise<void> {
+    const waiting = this.#pending.reduce((sum, { mail: { bytes } }) => sum + bytes.length, 0)
+    if (!this.hasRoom(waiting + mail.bytes.length)) {
+      return Promise.reject(new SpoolFull('the disk of the spool is full'))
+    }
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     this.#pending.push({ mail, resolve, reject })
     if (this.#pending.length === 1) setImmediate(() => this.#commitPending())

@@ -1,0 +1,39 @@
+import { randomUUID } from 'node:crypto'
+import type { Logger } from 'pino'
+import type { Running } from '../../shared/service.ts'
+import type { Pool } from '../../sql/db.ts'
+import { forgetListener, reportListener } from '../../sql/smtpListeners.ts'
+import type { Spool } from './spool.ts'
+
+const REPORT_MS = 3_000
+
+/** Reports every few seconds that the listener runs, and whether its disk has room: `/readyz` of the API shows it. */
+export function startReporter({
+  pool,
+  spool,
+  log,
+}: {
+  pool: Pool
+  spool: Spool
+  log: Logger
+}): Running {
+  const id = randomUUID()
+  let current = Promise.resolve()
+  const report = async () => {
+    const trouble = spool.hasRoom() ? null : 'the disk of the spool is full'
+    await reportListener(pool, { id, trouble }).catch((error) =>
+      log.warn({ err: error }, 'the listener could not be reported'),
+    )
+  }
+  const timer = setInterval(() => {
+    current = current.then(report)
+  }, REPORT_MS)
+  current = report()
+  return {
+    async stop() {
+      clearInterval(timer)
+      await current
+      await forgetListener(pool, id).catch(() => {})
+    },
+  }
+}
