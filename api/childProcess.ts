@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { ConfigError } from '../shared/config.ts'
-import type { ServiceMessage } from '../shared/service.ts'
+import { type ServiceMessage, StartError } from '../shared/service.ts'
 import type { RunningPart } from './supervise.ts'
 
 const ROOT = join(import.meta.dir, '..')
@@ -15,7 +15,7 @@ export type ReadyProcess = RunningPart & {
 /**
  * Starts an entry file as a process of its own. Resolves when the process says that it is ready.
  * @throws {ConfigError} with the one line of a process that refuses its settings.
- * @throws {Error} when the process ends before it is ready, or is not ready in time.
+ * @throws {StartError} when the process ends before it is ready, or is not ready in time.
  */
 export async function startProcess(
   name: string,
@@ -54,13 +54,13 @@ async function untilReady(
   child.on('message', (message: ServiceMessage) => {
     if ('ready' in message) return resolve(message.ready)
     const { line, isSetting } = message.failed
-    failure = isSetting ? new ConfigError(line) : new Error(line)
+    failure = isSetting ? new ConfigError(line) : new StartError(line)
   })
   const timer = setTimeout(() => {
-    failure = new Error(`${name} was not ready in ${READY_TIMEOUT_MS / 1000} s`)
+    failure = new StartError(`${name} was not ready in ${READY_TIMEOUT_MS / 1000} s`)
     child.kill('SIGKILL')
   }, READY_TIMEOUT_MS)
-  void ended.then((reason) => reject(failure ?? new Error(reason)))
+  void ended.then((reason) => reject(failure ?? new StartError(reason)))
   try {
     return await promise
   } finally {

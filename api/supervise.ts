@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import { ConfigError } from '../shared/config.ts'
 
 /** A part of the service that runs. */
 export type RunningPart = {
@@ -6,6 +7,9 @@ export type RunningPart = {
   ended: Promise<string>
   stop(): Promise<void>
 }
+
+/** A part can be killed while it starts for the first time. It must not take the whole service with it. */
+const FIRST_TRIES = 3
 
 export type SupervisedPart = {
   stop(): Promise<void>
@@ -19,14 +23,15 @@ const STEADY_MS = 5_000
 /**
  * Starts a part, and starts it again whenever it ends. The log tells when it goes, the first reason why it cannot be
  * started again, and when it is back.
- * @throws whatever the first start throws.
+ * @throws {ConfigError} when the part refuses its settings.
+ * @throws whatever the last of the first tries throws.
  */
 export async function supervise(
   name: string,
   launch: () => Promise<RunningPart>,
   log: Logger,
 ): Promise<SupervisedPart> {
-  let running = await launch()
+  let running = await firstLaunch(name, launch, log)
   let startedMs = performance.now()
   let pauseMs = PAUSE_MIN_MS
   let stopping = false
@@ -67,5 +72,24 @@ export async function supervise(
       await supervised
       await running.stop()
     },
+  }
+}
+
+async function firstLaunch(
+  name: string,
+  launch: () => Promise<RunningPart>,
+  log: Logger,
+): Promise<RunningPart> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await launch()
+    } catch (error) {
+      if (error instanceof ConfigError || tries === FIRST_TRIES) throw error
+      log.error(
+        { part: name, reason: (error as Error).message },
+        'a part cannot start; will try on',
+      )
+      await Bun.sleep(PAUSE_MIN_MS * 2 ** tries)
+    }
   }
 }

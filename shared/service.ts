@@ -10,6 +10,9 @@ export type Host = Pick<
   stderr: { write(text: string): unknown }
 }
 
+/** A start that failed for a reason that one line explains, and no setting mends. */
+export class StartError extends Error {}
+
 /** A message of a process to the one that started it. */
 export type ServiceMessage =
   | { ready: Record<string, string> }
@@ -101,6 +104,6 @@ export async function runService(
 }
 
 function startFailure(name: string, error: unknown): string {
-  if (error instanceof ConfigError) return error.message
+  if (error instanceof ConfigError || error instanceof StartError) return error.message
   return `${name} could not start: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`
 }

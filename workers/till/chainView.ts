@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import type { PrivateKeyAccount } from 'viem/accounts'
+import type { Outage } from '../../shared/outage.ts'
 import type { ReceiptKey } from '../../shared/till/receiptKey.ts'
 import type { UsdcNetwork } from '../../shared/till/usdc.ts'
 import type { Pool } from '../../sql/db.ts'
@@ -45,8 +46,10 @@ export type ChainView = {
   tipWei: bigint
   /** Wei each gas wallet holds, by address in lower case, as of the last look. */
   balances: Map<string, bigint>
-  /** Why the last look failed; null when it did not. */
-  trouble: string | null
+  /** Folds the log lines of a chain that is out of sight. */
+  outage: Outage
+  /** The same for gas that ran out. */
+  gasOutage: Outage
   /** Makes the watcher look now. */
   nudge: () => void
 }

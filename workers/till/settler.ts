@@ -93,9 +93,11 @@ async function sendPassing(chain: KnownChain, payments: readonly Payment[]): Pro
     return balance === undefined || balance >= maxFeeWei * gas
   })
   if (usable.length === 0) {
-    chain.log.error('every gas wallet is out of gas')
-    return postpone(chain, worthy, 'the gas wallets are out of gas')
+    const trouble = 'the gas wallets are out of gas'
+    chain.gasOutage.missed((fields, message) => chain.log.error(fields, message), trouble)
+    return postpone(chain, worthy, trouble)
   }
+  chain.gasOutage.answered()
   const account = usable[turn++ % usable.length]!
   if (worthy.length > 0) await sendPayments(chain, account, worthy)
 }
@@ -160,7 +162,7 @@ async function postpone(
   payments: readonly Payment[],
   trouble: string,
 ): Promise<void> {
-  view.log.warn({ trouble, payments: payments.length }, 'payments have to wait')
+  view.log.debug({ trouble, payments: payments.length }, 'payments have to wait')
   await postponePayments(
     view.pool,
     payments.map((payment) => ({

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import { privateKeyToAccount } from 'viem/accounts'
 import { type Config, ConfigError } from '../../shared/config.ts'
+import { createOutage } from '../../shared/outage.ts'
 import type { Running } from '../../shared/service.ts'
 import { DEVNET_ACCOUNTS } from '../../shared/till/devnetAccounts.ts'
 import { didWeb, receiptKey } from '../../shared/till/receiptKey.ts'
@@ -59,7 +60,8 @@ export async function startTill(
     head: null,
     tipWei: 0n,
     balances: new Map(),
-    trouble: null,
+    outage: createOutage('the chain'),
+    gasOutage: createOutage('gas'),
     nudge: () => {},
   }
   const batcher = createBatcher<string, void>({

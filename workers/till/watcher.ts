@@ -3,6 +3,7 @@
  * head, and how many nonces each gas wallet has used; receipts are fetched for used nonces only, once each.
  */
 import type { Hex } from 'viem'
+import { isDatabaseUnavailable } from '../../shared/databaseAway.ts'
 import { recordHead, recordRpcTrouble } from '../../sql/till/chainStatus.ts'
 import {
   findUsedNonces,
@@ -96,7 +97,7 @@ async function look(
       view.tipWei = await readTip(view.rpc).catch(() => view.tipWei)
       await reconcile(view, reconciler, newest)
     }
-    noteTrouble(view, null)
+    view.outage.answered()
     return { busy: await hasOpenTransactions(view.pool, view.network.chainId), news }
   } catch (error) {
     noteTrouble(view, error as Error)
@@ -107,17 +108,17 @@ async function look(
   }
 }
 
-/** Logs changes only: a node that is down for an hour would else fill the log. */
-function noteTrouble(view: ChainView, error: Error | null): void {
-  const before = view.trouble
-  view.trouble = error?.message ?? null
-  if (view.trouble === before) return
-  if (error === null) {
-    view.log.info('the chain is in sight again')
+/** A node that is down for an hour would else fill the log. */
+function noteTrouble({ log, outage }: ChainView, error: Error): void {
+  if (isDatabaseUnavailable(error)) {
+    log.warn({ err: error }, 'the chain was not looked at')
     return
   }
-  const fields = error instanceof RpcTrouble ? { rpc: error.message } : { err: error }
-  view.log.warn(fields, 'the chain is out of sight; will keep trying')
+  const isRpc = error instanceof RpcTrouble
+  outage.missed(
+    (fields, message) => log.warn(isRpc ? fields : { ...fields, err: error }, message),
+    error.message,
+  )
 }
 
 async function connect(view: ChainView): Promise<boolean> {
