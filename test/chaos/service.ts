@@ -1,0 +1,92 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { closeSync, openSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { waitFor } from '../support/waitFor.ts'
+import { childrenOf, commandOf, descendantsOf, signal } from './processes.ts'
+
+const ROOT = join(import.meta.dir, '../..')
+const READY_LIMIT_MS = 60_000
+const RESTART_DELAY_MS = 500
+const READY = /"service":"purser","msg":"ready"/
+
+/** The parts that `npm start` supervises, and the files they run. */
+export const PARTS = {
+  api: 'api/main.ts',
+  smtp: 'api/smtp/main.ts',
+  workers: 'workers/main.ts',
+} as const
+export type PartName = keyof typeof PARTS
+
+/** The whole service as `npm start` runs it, started again whenever it ends. */
+export type Service = {
+  logFile: string
+  /** The process of a part, or null while there is none. */
+  pidOf(part: PartName): number | null
+  /** Kills every process of the service at once, as a power cut does. */
+  killAll(): void
+  /** Waits until it is ready, after its last start. */
+  untilReady(): Promise<unknown>
+  /** The exit codes of a supervisor that was ready and ended by itself. */
+  ownEnds: string[]
+  /** Ends it as an operator does; answers the exit code. */
+  stop(): Promise<number | string>
+}
+
+/** Starts the service and waits until it is ready. */
+export async function startService(env: Record<string, string>, logFile: string): Promise<Service> {
+  const { PATH = '', HOME = '' } = process.env
+  let child: ChildProcess
+  let ended: Promise<number | string>
+  let stopping = false
+  let killed = false
+  let logBegin = 0
+  const isReady = () => !killed && READY.test(readFileSync(logFile).subarray(logBegin).toString())
+  const service: Service = {
+    logFile,
+    pidOf(part) {
+      const pids = child.pid === undefined ? [] : childrenOf(child.pid)
+      return pids.find((pid) => commandOf(pid).endsWith(` ${join(ROOT, PARTS[part])}`)) ?? null
+    },
+    killAll() {
+      if (child.pid === undefined) return
+      killed = true
+      const pids = [child.pid, ...descendantsOf(child.pid)]
+      for (const pid of pids) signal(pid, 'SIGKILL')
+    },
+    untilReady: () => waitFor('the service to be ready', isReady, READY_LIMIT_MS),
+    ownEnds: [],
+    async stop() {
+      stopping = true
+      child.kill('SIGTERM')
+      return ended
+    },
+  }
+  const launch = () => {
+    const log = openSync(logFile, 'a')
+    logBegin = statSync(logFile).size
+    child = spawn(process.execPath, [join(ROOT, 'api/start.ts')], {
+      cwd: ROOT,
+      env: { PATH, HOME, ...env },
+      // The log goes to stderr. The welcome goes to stdout, and it holds keys.
+      stdio: ['ignore', 'ignore', log],
+    })
+    closeSync(log)
+    killed = false
+    ended = new Promise((resolve) => {
+      child.once('exit', (code, name) => {
+        resolve(code ?? name ?? 'unknown')
+        if (stopping) return
+        if (isReady()) service.ownEnds.push(String(code ?? name))
+        setTimeout(launch, RESTART_DELAY_MS)
+      })
+    })
+  }
+  launch()
+  try {
+    await service.untilReady()
+  } catch (error) {
+    await service.stop()
+    throw error
+  }
+  return service
+}
