@@ -1,5 +1,6 @@
 import { audit } from './auditor.ts'
 import { createCaller } from './caller.ts'
+import { newEnding } from './ending.ts'
 import { gather, hurry } from './gather.ts'
 import { type Harming, startHarm } from './harm.ts'
 import type { HarmName } from './harms.ts'
@@ -57,8 +58,19 @@ const CLIENTS = [
 
 /** Runs the service under load and harm, lets it calm down, and compares what clients were told with what is there. */
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
+  const ending = newEnding()
+  let report: ChaosReport | undefined
+  try {
+    report = await run(await startSetting(ending, options.logFile), options)
+    return report
+  } finally {
+    const troubles = await ending.run()
+    report?.findings.push(...troubles)
+  }
+}
+
+async function run(setting: Setting, options: ChaosOptions): Promise<ChaosReport> {
   const { seed, seconds, kinds, onLine = () => {}, onProgress = () => {} } = options
-  await using setting = await startSetting(options.logFile)
   onLine('the service is ready')
   const ending = new AbortController()
   const givenUp = new AbortController()
@@ -95,7 +107,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   pulses.end()
   await harming.ended
   onLine(`${at()}: all harm is over`)
-  const findings = await calm(setting, { ledger, clients })
+  const findings = await calm(setting, { ledger, clients, onLine })
   givenUp.abort()
   await Promise.all([clients, listeners])
   clearInterval(progress)
@@ -142,16 +154,20 @@ function startLoad(setting: Setting, signals: Pick<Load, 'ending' | 'givenUp'>):
  */
 async function calm(
   setting: Setting,
-  { ledger, clients }: { ledger: Ledger; clients: Promise<unknown> },
+  options: { ledger: Ledger; clients: Promise<unknown>; onLine: (line: string) => void },
 ): Promise<string[]> {
+  const { ledger, clients, onLine } = options
   const deadlineMs = performance.now() + CALM_LIMIT_MS
   let decided = false
   void clients.then(() => {
     decided = true
   })
-  for (;;) {
+  for (let before = ''; ; ) {
     const findings = await look(setting, ledger)
     if (!decided) findings.push('clients: some operation has no end')
+    const open = `${findings.length} open findings, first: ${findings[0]}`
+    if (findings.length > 0 && open !== before) onLine(open)
+    before = open
     if (findings.length === 0 || performance.now() > deadlineMs) return findings
     await Bun.sleep(CALM_LOOK_MS)
   }

@@ -12,6 +12,7 @@ import { createClient } from '../support/service.ts'
 import { type Sink, startSink } from '../support/sink.ts'
 import { waitFor } from '../support/waitFor.ts'
 import { PATHS } from './auditWebhooks.ts'
+import type { Ending } from './ending.ts'
 import { type Postgres, startPostgres } from './postgres.ts'
 import { type RoughProxy, startRoughProxy } from './roughProxy.ts'
 import { type Service, startService } from './service.ts'
@@ -20,14 +21,13 @@ import { type Shop, startShop } from './shop.ts'
 const MAIL_DOMAIN = 'mail.test'
 const SETTLEMENT_WAIT_MS = 5_000
 const BLOCK_TIME_S = 1
-const END_LIMIT_MS = 30_000
 
 /** The parts between which connections can be cut. */
 export const LINKS = ['database', 'api', 'smtp', 'smarthost', 'receiver', 'rpc'] as const
 export type Link = (typeof LINKS)[number]
 
 /** The whole service as `npm start` runs it, with everything around it under the harness's hand. */
-export type Setting = AsyncDisposable & {
+export type Setting = {
   service: Service
   postgres: Postgres
   devnet: Devnet
@@ -44,40 +44,25 @@ export type Setting = AsyncDisposable & {
   peer: { inbox: string; key: string }
 }
 
-/** Brings everything up. What was started is stopped in reverse order, also when a later step fails. */
-export async function startSetting(logFile?: string): Promise<Setting> {
-  const stack = new AsyncDisposableStack()
-  try {
-    return await start(stack, logFile)
-  } catch (error) {
-    await stack.disposeAsync()
-    throw error
-  }
-}
-
-async function start(stack: AsyncDisposableStack, givenLog?: string): Promise<Setting> {
+/** Brings everything up. A step is added to the ending for each part, also when a later one fails to start. */
+export async function startSetting(ending: Ending, givenLog?: string): Promise<Setting> {
   const dataDir = mkdtempSync(join(tmpdir(), 'purser-chaos-'))
-  stack.defer(() => rmSync(dataDir, { recursive: true, force: true }))
-  const log = { info() {}, warn() {} }
-  const [postgres, devnet, sink, shop, names] = await Promise.all([
-    startPostgres(dataDir),
-    startDevnet({
-      port: 0,
-      stateFile: join(dataDir, 'devnet.state'),
-      blockTimeS: BLOCK_TIME_S,
-      log,
-    }),
-    startSink(),
-    startShop(),
-    startNameServer([]),
-  ])
-  stack.defer(() => postgres.stop())
-  stack.defer(() => devnet.stop())
-  stack.use(sink)
-  stack.use(shop)
-  stack.use(names)
+  ending.add('the data', () => rmSync(dataDir, { recursive: true, force: true }))
+  const postgres = await startPostgres(dataDir)
+  ending.add('the database', () => postgres.stop())
+  const devnet = await startDevnet({
+    port: 0,
+    stateFile: join(dataDir, 'devnet.state'),
+    blockTimeS: BLOCK_TIME_S,
+    log: { info() {}, warn() {} },
+  })
+  ending.add('the devnet', () => devnet.stop())
+  const [sink, shop, names] = [await startSink(), await startShop(), await startNameServer([])]
+  ending.add('the smarthost', () => sink[Symbol.asyncDispose]())
+  ending.add('the receiver', () => shop[Symbol.asyncDispose]())
+  ending.add('the name server', () => names[Symbol.asyncDispose]())
   const rpc = startRpcProxy(devnet.rpcUrl)
-  stack.defer(() => rpc.stop())
+  ending.add('the RPC proxy', () => rpc.stop())
   const [port, smtpPort] = [await freePort(), await freePort()]
   const behind = {
     api: port,
@@ -88,7 +73,9 @@ async function start(stack: AsyncDisposableStack, givenLog?: string): Promise<Se
   }
   const links = { database: postgres.proxy } as Record<Link, RoughProxy>
   for (const [name, target] of Object.entries(behind)) {
-    links[name as Link] = stack.use(await startRoughProxy(target))
+    const link = await startRoughProxy(target)
+    ending.add(`the proxy of ${name}`, () => link[Symbol.asyncDispose]())
+    links[name as Link] = link
   }
   const local = (link: Link) => `http://127.0.0.1:${links[link].port}`
   const keys = { platform: generateKey('platform'), project: generateKey('project') }
@@ -96,7 +83,7 @@ async function start(stack: AsyncDisposableStack, givenLog?: string): Promise<Se
     environment({ dataDir, postgres, links, port, smtpPort, names, keys }),
     givenLog ?? join(dataDir, 'service.log'),
   )
-  stack.defer(async () => void (await service.stop()))
+  ending.add('the service', async () => void (await service.stop()))
   const directApiUrl = `http://127.0.0.1:${port}`
   const projects = await prepare(directApiUrl, keys, { origin: local('receiver'), shop })
   return {
@@ -111,14 +98,6 @@ async function start(stack: AsyncDisposableStack, givenLog?: string): Promise<Se
     directApiUrl,
     resource: local('receiver') + PATHS.resource,
     ...projects,
-    async [Symbol.asyncDispose]() {
-      let timer: ReturnType<typeof setTimeout> | undefined
-      const late = new Promise<void>((_, reject) => {
-        timer = setTimeout(() => reject(new Error('the setting did not end')), END_LIMIT_MS)
-      })
-      await Promise.race([stack.disposeAsync(), late])
-      clearTimeout(timer)
-    },
   }
 }
 
