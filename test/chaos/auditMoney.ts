@@ -19,6 +19,12 @@ export function auditMoney(ledger: Ledger, evidence: Evidence): string[] {
   ]
 }
 
+/** The refusals that are the payer's own doing: the payment expired, or another caller was granted it. */
+const FAIR_REFUSALS = new Set([
+  'invalid_exact_evm_payload_authorization_valid_before',
+  'duplicate_settlement',
+])
+
 function auditPayment(paid: Paid, { used, payments }: Evidence): string[] {
   const { nonce, told, answers } = paid
   const name = `money: ${nonce.slice(0, 18)}`
@@ -32,6 +38,9 @@ function auditPayment(paid: Paid, { used, payments }: Evidence): string[] {
   if (keys.size > 1) findings.push(`${name} was granted under ${keys.size} keys`)
   if (results.size > 1) findings.push(`${name} has ${results.size} different grants`)
   if (records.length > 1) findings.push(`${name} has ${records.length} payment records`)
+  for (const { ok, reason } of answers) {
+    if (!ok && !FAIR_REFUSALS.has(reason ?? '')) findings.push(`${name} was refused: ${reason}`)
+  }
   const [use] = uses
   const [grant] = granted
   if (grant !== undefined) {

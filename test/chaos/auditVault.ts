@@ -7,13 +7,18 @@ export const LATE_WRITE_MS = 20_000
 /** Vault: each read, the last one included, sees a value that may stand there at that time. */
 export function auditVault({ vault }: Ledger, evidence: Evidence): string[] {
   return vault.flatMap((entry) => {
-    const { name, reads } = entry
+    const { name, reads, writes } = entry
     const atEnd = evidence.vault[name]
     const last: VaultRead[] =
       atEnd === undefined
         ? []
         : [{ value: atEnd, startMs: Number.POSITIVE_INFINITY, endMs: Number.POSITIVE_INFINITY }]
-    return [...auditReads(entry, reads, 'was'), ...auditReads(entry, last, 'is in the end')]
+    const refused = writes.filter(({ told }) => told === 'refused')
+    return [
+      ...refused.map(() => `vault: a write to ${name} was refused`),
+      ...auditReads(entry, reads, 'was'),
+      ...auditReads(entry, last, 'is in the end'),
+    ]
   })
 }
 
