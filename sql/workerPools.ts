@@ -13,6 +13,9 @@ const GRACE = '5 seconds'
 /** A machine that vanishes ends no connection: Postgres must probe, and gives this one up after about 10 s of silence. */
 const KEEPALIVES = '-c tcp_keepalives_idle=4 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3'
 
+/** Registering asks four small questions. A connection that leaves one unanswered is given up, and another is tried. */
+const ANSWER_TIMEOUT_MS = 3_000
+
 /** A worker pool's proof of life: a connection of its own that holds an advisory lock. */
 export type PoolRegistration = {
   /** Ends the proof: removes the row and closes the connection. */
@@ -35,6 +38,8 @@ export async function registerPool(options: {
     application_name: `purser worker ${options.poolName} (alive)`,
     keepAlive: true,
     options: KEEPALIVES,
+    connectionTimeoutMillis: ANSWER_TIMEOUT_MS,
+    query_timeout: ANSWER_TIMEOUT_MS,
   })
   // Until the lock is held, a failure is the caller's to hear as an exception; afterwards as one call of onLost.
   let state: 'starting' | 'held' | 'over' = 'starting'
@@ -112,6 +117,50 @@ export async function releaseJobsOfDeadPools(pool: Pool): Promise<string[]> {
 /** Makes the jobs that these Graphile Worker pools hold available at once. */
 export async function forceUnlock(db: Queryable, graphilePoolIds: string[]): Promise<void> {
   await db.query('select graphile_worker.force_unlock_workers($1::text[])', [graphilePoolIds])
+}
+
+/** A lock that a Graphile Worker pool has on a job. `attempts` grows with every fetch, and tells two locks apart. */
+export type JobLock = { id: string; attempts: number }
+
+/** The locks that this Graphile Worker pool has according to the database. */
+export async function listLocks(db: Queryable, graphilePoolId: string): Promise<JobLock[]> {
+  const { rows } = await db.query<JobLock>(
+    'select id, attempts from graphile_worker._private_jobs where locked_by = $1',
+    [graphilePoolId],
+  )
+  return rows
+}
+
+/** Whether the pool still has this lock. */
+export async function hasLock(
+  db: Queryable,
+  graphilePoolId: string,
+  { id, attempts }: JobLock,
+): Promise<boolean> {
+  const { rowCount } = await db.query(
+    'select from graphile_worker._private_jobs where id = $1 and locked_by = $2 and attempts = $3',
+    [id, graphilePoolId, attempts],
+  )
+  return rowCount === 1
+}
+
+/**
+ * Makes these jobs of the pool available at once. A job that was fetched anew in between keeps its lock.
+ * `attempts` stays: nobody knows whether the job ran.
+ * @returns how many locks were released.
+ */
+export async function releaseLocks(
+  db: Queryable,
+  graphilePoolId: string,
+  locks: readonly JobLock[],
+): Promise<number> {
+  const { rowCount } = await db.query(
+    `update graphile_worker._private_jobs j set locked_by = null, locked_at = null
+     from unnest($2::bigint[], $3::int[]) as lost(id, attempts)
+     where j.id = lost.id and j.attempts = lost.attempts and j.locked_by = $1`,
+    [graphilePoolId, locks.map(({ id }) => id), locks.map(({ attempts }) => attempts)],
+  )
+  return rowCount ?? 0
 }
 
 /** Jobs that this Graphile Worker pool holds. */

@@ -57,6 +57,8 @@ export type TestService = AsyncDisposable & {
 export type TestServiceOptions = {
   /** Puts a proxy between the service and Postgres, so that the database can be cut off. */
   proxied?: boolean
+  /** The database's URL for one kind of part, e.g. that of a proxy in front of it. */
+  through?: Partial<Record<'api' | 'workers', (databaseUrl: string) => Promise<string>>>
   env?: Record<string, string>
   /** Parts beside the API; both by default. */
   smtp?: boolean
@@ -112,7 +114,12 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   if (proxy !== null) cutBetweenJobs(proxy, database.pool)
   const databaseUrl =
     proxy === null ? database.url : database.url.replace(`:${direct.port}/`, `:${proxy.port}/`)
-  const api = startApi(config, databaseUrl, silentLog)
+  const api = startApi(
+    config,
+    (await options.through?.api?.(databaseUrl)) ?? databaseUrl,
+    silentLog,
+  )
+  const workersUrl = (await options.through?.workers?.(databaseUrl)) ?? databaseUrl
   const smtp = options.smtp === false ? null : await startSmtp(config, databaseUrl, silentLog)
   const transport = createTransport(config.relayUrl, {
     dns: options.dns ?? createDns(),
@@ -125,7 +132,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   const workers: Running[] = await Promise.all(
     pools.map((name) =>
       startPool(
-        { ...RUNNERS[name], name, databaseUrl, ...options.pool },
+        { ...RUNNERS[name], name, databaseUrl: workersUrl, ...options.pool },
         {
           log: silentLog,
           mailDomain: config.mailDomain,

@@ -14,7 +14,7 @@ import type { Pool } from '../../sql/db.ts'
 import { updateProject } from '../../sql/projects.ts'
 import { captureTransport } from '../../workers/mail/transport.ts'
 import { RUNNERS } from '../../workers/main.ts'
-import { startPool } from '../../workers/pool.ts'
+import { type PoolSettings, startPool } from '../../workers/pool.ts'
 import type { TillTiming } from '../../workers/till/chainView.ts'
 import { type Devnet, startDevnet } from '../../workers/till/devnet.ts'
 import { type DevnetClient, devnetClient } from '../../workers/till/devnetContracts.ts'
@@ -55,13 +55,16 @@ type WorkerOptions = {
   rpcUrl?: string
   settlementKeys?: readonly Hex[]
   receiptSeeds?: { id: string; seed: Uint8Array }[]
+  /** The database's URL for this worker, e.g. that of a proxy in front of it. */
+  databaseUrl?: string
+  pool?: Partial<PoolSettings>
 }
 
 export type TestTillOptions = {
   blockTimeS?: number
   env?: Record<string, string>
   /** Parts of the service beside the API and the payments; none by default. */
-  parts?: Pick<TestServiceOptions, 'smtp' | 'pools' | 'dns'>
+  parts?: Pick<TestServiceOptions, 'smtp' | 'pools' | 'dns' | 'through'>
   /** Puts something between the workers and the devnet. */
   proxy?: (rpcUrl: string) => string
   /** One payments worker unless false. */
@@ -110,7 +113,8 @@ export async function startTestTill(options: TestTillOptions = {}): Promise<Test
 }
 
 async function startWorker(service: TestService, options: WorkerOptions): Promise<TillWorker> {
-  const { config, database } = service
+  const { config } = service
+  const databaseUrl = options.databaseUrl ?? service.database.url
   const till = await startTill(
     {
       ...config,
@@ -121,13 +125,13 @@ async function startWorker(service: TestService, options: WorkerOptions): Promis
         settlementKeys: options.settlementKeys ?? config.chain.settlementKeys,
       },
     },
-    database.url,
+    databaseUrl,
     silentLog,
     { ...FAST, ...options.timing },
   )
   const transport = captureTransport
   const pool = await startPool(
-    { ...RUNNERS.payments, name: 'payments', databaseUrl: database.url },
+    { ...RUNNERS.payments, name: 'payments', databaseUrl, ...options.pool },
     {
       log: silentLog,
       mailDomain: config.mailDomain,

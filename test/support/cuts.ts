@@ -1,0 +1,46 @@
+import { type CutMoment, type PostgresProxy, startPostgresProxy } from './postgresProxy.ts'
+
+/** Round trips beyond those of an undisturbed run: what a retry adds, and polls that come in between. */
+const MARGIN = 4
+
+/**
+ * Does the same work again and again, and cuts the connection at another round trip each time: the first, the second, and
+ * so on to the last one that the undisturbed work has.
+ * @param work is told its number, and throws when the outcome is not right.
+ * @returns how many cuts were made.
+ */
+export async function cutEveryRoundTrip(
+  proxy: PostgresProxy,
+  moment: CutMoment,
+  work: (label: string) => Promise<void>,
+): Promise<number> {
+  const before = proxy.roundTrips
+  await work(`${moment}-none`)
+  const roundTrips = proxy.roundTrips - before + MARGIN
+  let cuts = 0
+  for (let number = 1; number <= roundTrips; number++) {
+    proxy.cutAt(number, moment)
+    try {
+      await work(`${moment}-${number}`)
+    } catch (cause) {
+      const at = `cut ${moment} round trip ${number}: ${proxy.cutStatement ?? 'not reached'}`
+      throw new Error(at, { cause })
+    }
+    if (proxy.cutStatement !== null) cuts++
+    proxy.disarm()
+  }
+  return cuts
+}
+
+/** A proxy for an option `through` of a test service. */
+export function proxyThrough() {
+  const started = Promise.withResolvers<PostgresProxy>()
+  return {
+    proxy: started.promise,
+    async through(databaseUrl: string): Promise<string> {
+      const proxy = await startPostgresProxy(databaseUrl)
+      started.resolve(proxy)
+      return proxy.url
+    },
+  }
+}

@@ -1,0 +1,149 @@
+/** Stands between the service and Postgres, follows the wire protocol, and cuts connections at a chosen round trip. */
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+
+export const MOMENTS = ['before', 'after'] as const
+
+/**
+ * `before`: the server never sees the statement. `after`: the server has answered, and the client never sees the answer.
+ */
+export type CutMoment = (typeof MOMENTS)[number]
+
+export type PostgresProxy = AsyncDisposable & {
+  port: number
+  /** The URL of the same database through this proxy. */
+  url: string
+  /**
+   * Cuts one connection, once, at the round trip of this number from now (1 is the next). Round trips of all connections
+   * count, in the order in which clients send them.
+   * @param only counts only round trips that this accepts.
+   */
+  cutAt(number: number, moment: CutMoment, only?: (sent: string) => boolean): void
+  /** Takes the order back. */
+  disarm(): void
+  /** Ends every connection and refuses new ones until `accept`. */
+  refuse(): void
+  accept(): void
+  /** The statement of the round trip that was cut; null until then. */
+  cutStatement: string | null
+  /** Round trips so far. */
+  roundTrips: number
+}
+
+type Cut = { left: number; moment: CutMoment; only: (sent: string) => boolean }
+
+/** The first message of a connection has no type byte. */
+const TYPE_BYTES = 1
+const LENGTH_BYTES = 4
+
+/** Ends of what a client sends before it waits: Query, Sync, PasswordMessage, FunctionCall. */
+const ENDS_REQUEST = new Set(['Q', 'S', 'p', 'F'])
+
+/** Starts a proxy in front of the server of this URL. */
+export async function startPostgresProxy(databaseUrl: string): Promise<PostgresProxy> {
+  const target = new URL(databaseUrl)
+  const sockets = new Set<Socket>()
+  let cut: Cut | null = null
+  const isCut = (sent: string): CutMoment | null => {
+    proxy.roundTrips++
+    if (cut === null || !cut.only(sent) || --cut.left > 0) return null
+    const { moment } = cut
+    cut = null
+    proxy.cutStatement = sent
+    return moment
+  }
+  let refusing = false
+  const server = createServer((client) => {
+    if (refusing) return client.destroy()
+    const upstream = connect(Number(target.port), target.hostname)
+    for (const [socket, peer] of [
+      [client, upstream],
+      [upstream, client],
+    ] as const) {
+      sockets.add(socket)
+      socket.on('error', () => {})
+      socket.on('close', () => {
+        sockets.delete(socket)
+        peer.destroy()
+      })
+    }
+    let doomed = false
+    let started = false
+    let request: Buffer[] = []
+    const requests = splitMessages(false, (message, type) => {
+      if (doomed) return
+      request.push(message)
+      // The start-up message is sent on at once; the server asks for the password.
+      if (!started || type === 'p' || type === 'X') {
+        started = true
+        upstream.write(Buffer.concat(request))
+        request = []
+      } else if (type !== null && ENDS_REQUEST.has(type)) {
+        const bytes = Buffer.concat(request)
+        request = []
+        const moment = isCut(bytes.toString('latin1').replaceAll('\0', ' '))
+        doomed = moment !== null
+        if (moment === 'before') return client.destroy()
+        upstream.write(bytes)
+      }
+    })
+    const answers = splitMessages(true, (message, type) => {
+      if (!doomed) client.write(message)
+      else if (type === 'Z') client.destroy()
+    })
+    client.on('data', requests)
+    upstream.on('data', answers)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  const url = new URL(databaseUrl)
+  url.port = String(port)
+  const proxy: PostgresProxy = {
+    port,
+    url: url.href,
+    roundTrips: 0,
+    cutStatement: null,
+    cutAt(number, moment, only = () => true) {
+      proxy.cutStatement = null
+      cut = { left: number, moment, only }
+    },
+    refuse() {
+      refusing = true
+      for (const socket of sockets) socket.destroy()
+    },
+    accept() {
+      refusing = false
+    },
+    disarm() {
+      cut = null
+    },
+    async [Symbol.asyncDispose]() {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+      for (const socket of sockets) socket.destroy()
+      await closed
+    },
+  }
+  return proxy
+}
+
+/** Calls back for each whole message of a stream. `typed`: whether the first message, too, begins with a type byte. */
+function splitMessages(
+  typed: boolean,
+  onMessage: (message: Buffer, type: string | null) => void,
+): (chunk: Buffer) => void {
+  let rest: Buffer = Buffer.alloc(0)
+  let first = !typed
+  return (chunk) => {
+    rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
+    for (;;) {
+      const prefix = first ? 0 : TYPE_BYTES
+      if (rest.length < prefix + LENGTH_BYTES) return
+      const size = prefix + rest.readUInt32BE(prefix)
+      if (rest.length < size) return
+      const message = rest.subarray(0, size)
+      rest = rest.subarray(size)
+      const type = first ? null : String.fromCharCode(message[0]!)
+      first = false
+      onMessage(message, type)
+    }
+  }
+}

@@ -1,0 +1,200 @@
+import { expect, test } from 'bun:test'
+import { transaction } from '../../../sql/db.ts'
+import { addJob } from '../../../sql/jobs.ts'
+import { cutEveryRoundTrip, proxyThrough } from '../../support/cuts.ts'
+import { fakeDns } from '../../support/fakeDns.ts'
+import { MOMENTS } from '../../support/postgresProxy.ts'
+import { startReceiver, status } from '../../support/receiver.ts'
+import {
+  messagePath,
+  startTestService,
+  type TestService,
+  type TestServiceOptions,
+} from '../../support/service.ts'
+import { startSink } from '../../support/sink.ts'
+import { waitFor } from '../../support/waitFor.ts'
+import { register, sendEvent, waitForEnd } from '../../support/webhooks.ts'
+
+/** A service whose workers reach Postgres through a proxy that can cut. */
+async function startCuttable(options: TestServiceOptions) {
+  const { proxy, through } = proxyThrough()
+  const service = await startTestService({
+    ...options,
+    through: { workers: through },
+    pool: { recoveryIntervalMs: 100 },
+  })
+  return { service, proxy: await proxy }
+}
+
+/** No job is left, so none is locked by a pool that does not have it. */
+const untilNoJob = ({ database }: TestService) =>
+  waitFor(
+    'no job to be left',
+    async () => {
+      const { rows } = await database.pool.query(
+        'select id from graphile_worker._private_jobs where run_at <= now() or locked_by is not null',
+      )
+      return rows.length === 0
+    },
+    15_000,
+  )
+
+for (const moment of MOMENTS) {
+  test(`parse: a message arrives once, whichever round trip is cut ${moment} it`, async () => {
+    const { service, proxy } = await startCuttable({ pools: ['inbound'] })
+    await using _ = service
+    const agent = await service.newAgent()
+    const cuts = await cutEveryRoundTrip(proxy, moment, async (label) => {
+      const messageId = `<${label}@x.test>`
+      await service.deliver({ from: 'a@x.test', to: agent.address, text: label, messageId })
+      await waitFor(
+        'the message',
+        async () => (await agent.get(messagePath(messageId))).status === 200,
+      )
+      await untilNoJob(service)
+      const { body } = await agent.get('/v0/messages?limit=100')
+      expect(body.messages.filter((item: any) => item.messageId === messageId)).toHaveLength(1)
+    })
+    expect(cuts).toBeGreaterThan(3)
+  }, 60_000)
+
+  test(`send: the smarthost gets a message once, whichever round trip is cut ${moment} it`, async () => {
+    await using sink = await startSink()
+    const { service, proxy } = await startCuttable({
+      smtp: false,
+      pools: ['outbound'],
+      env: { SMTP_RELAY_URL: sink.url },
+    })
+    await using _ = service
+    const agent = await service.newAgent()
+    const cuts = await cutEveryRoundTrip(proxy, moment, async (subject) => {
+      const { body } = await agent.post('/v0/messages/send', {
+        to: ['b@example.com'],
+        subject,
+        text: 'x',
+      })
+      await waitFor('the record of its delivery', async () => {
+        const { body: message } = await agent.get(messagePath(body.messageId))
+        return message.deliveryStatus === 'sent'
+      })
+      await untilNoJob(service)
+      expect(sink.mails.filter(({ email }) => email.subject === subject)).toHaveLength(1)
+    })
+    expect(cuts).toBeGreaterThan(3)
+  }, 60_000)
+
+  test(`deliver: a receiver gets an event once, whichever round trip is cut ${moment} it`, async () => {
+    await using receiver = await startReceiver()
+    const { service, proxy } = await startCuttable({
+      smtp: false,
+      pools: ['webhooks'],
+      env: { ALLOW_PRIVATE_NETWORKS: 'true' },
+    })
+    await using _ = service
+    const agent = await service.newAgent()
+    const endpoint = await register(agent, receiver.url)
+    const cuts = await cutEveryRoundTrip(proxy, moment, async () => {
+      const id = await sendEvent(service.database, agent, endpoint)
+      const delivery = await waitForEnd(agent, id)
+      expect(delivery.attemptCount).toBe(1)
+      await untilNoJob(service)
+      const got = receiver.requests.filter(
+        ({ headers }) => headers['x-service-idempotency-key'] === id,
+      )
+      expect(got).toHaveLength(1)
+    })
+    expect(cuts).toBeGreaterThan(3)
+  }, 60_000)
+
+  test(`verify: a domain and an endpoint get their verdicts, with a cut ${moment} each round trip`, async () => {
+    await using receiver = await startReceiver(status(402, '{"x402Version":1,"accepts":[{}]}'))
+    const { service, proxy } = await startCuttable({
+      smtp: false,
+      pools: ['inbound', 'webhooks'],
+      dns: fakeDns({}),
+      env: { ALLOW_PRIVATE_NETWORKS: 'true' },
+    })
+    await using _ = service
+    const agent = await service.newAgent()
+    const cuts = await cutEveryRoundTrip(proxy, moment, async (label) => {
+      const domain = `${label}.example`
+      await service.platform.post('/v0/platform/domains', { domain })
+      const { body } = await agent.put('/v0/sellers/endpoints', {
+        urlPattern: `http://127.0.0.1:${receiver.port}/${label}`,
+        priceUsdc: '0.01',
+      })
+      await waitFor('both verdicts', async () => {
+        const { body: endpoint } = await agent.get(`/v0/sellers/endpoints/${body.endpointId}`)
+        const { body: known } = await service.platform.get(`/v0/platform/domains/${domain}`)
+        return endpoint.verification.status === 'verified' && known.checkedAt !== null
+      })
+      await untilNoJob(service)
+    })
+    expect(cuts).toBeGreaterThan(3)
+  }, 60_000)
+
+  test(`purge: nothing of a deleted project is left, with a cut ${moment} each round trip`, async () => {
+    const { service, proxy } = await startCuttable({ smtp: false, pools: ['inbound'] })
+    await using _ = service
+    const { pool } = service.database
+    const cuts = await cutEveryRoundTrip(proxy, moment, async () => {
+      const agent = await service.newAgent()
+      await agent.post('/v0/messages/send', { to: ['b@example.com'], subject: 's', text: 't' })
+      await service.platform.delete(`/v0/platform/projects/${agent.project.id}`)
+      await waitFor('the mail to be gone', async () => {
+        const { rowCount } = await pool.query('select from messages where project_id = $1', [
+          agent.project.id,
+        ])
+        return rowCount === 0
+      })
+      await waitFor('the job to be gone', async () => {
+        const { rowCount } = await pool.query(
+          `select from graphile_worker.jobs where task_identifier = 'purge_project'`,
+        )
+        return rowCount === 0
+      })
+    })
+    expect(cuts).toBeGreaterThan(3)
+  }, 60_000)
+
+  test(`fail: a task that throws runs again, with a cut ${moment} each round trip`, async () => {
+    const { proxy, through } = proxyThrough()
+    let running = 0
+    let together = 0
+    const runs = new Map<string, number>()
+    await using service = await startTestService({
+      smtp: false,
+      pools: ['inbound'],
+      through: { workers: through },
+      pool: {
+        recoveryIntervalMs: 100,
+        tasks: {
+          async verify_domain({ domain }) {
+            together = Math.max(together, ++running)
+            await new Promise((resolve) => setImmediate(resolve))
+            running--
+            runs.set(domain, (runs.get(domain) ?? 0) + 1)
+            if (runs.get(domain) === 1) throw new Error('the first run fails')
+          },
+        },
+      },
+    })
+    const { pool } = service.database
+    const cuts = await cutEveryRoundTrip(await proxy, moment, async (label) => {
+      const domain = `${label}.example`
+      await transaction(pool, (db) => addJob(db, { task: 'verify_domain', payload: { domain } }))
+      await waitFor('the first run to be recorded', async () => {
+        const { rows } = await pool.query(
+          `select last_error from graphile_worker.jobs where locked_at is null and last_error is not null`,
+        )
+        return rows.length > 0
+      })
+      await pool.query(`update graphile_worker._private_jobs set run_at = now()`)
+      await pool.query('select pg_notify($1, $2)', ['jobs:insert', '{"count":1}'])
+      await untilNoJob(service)
+      expect(runs.get(domain)).toBeGreaterThan(1)
+    })
+    expect(cuts).toBeGreaterThan(3)
+    expect(together).toBe(1)
+  }, 60_000)
+}

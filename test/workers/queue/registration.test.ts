@@ -1,0 +1,132 @@
+import { expect, test } from 'bun:test'
+import { transaction } from '../../../sql/db.ts'
+import { addJob } from '../../../sql/jobs.ts'
+import { releaseJobsOfDeadPools } from '../../../sql/workerPools.ts'
+import { captureTransport } from '../../../workers/mail/transport.ts'
+import { type PoolSettings, startPool, type Task } from '../../../workers/pool.ts'
+import { createTestDatabase } from '../../support/database.ts'
+import { fakeLookUp } from '../../support/fakeLookUp.ts'
+import { MOMENTS, startPostgresProxy } from '../../support/postgresProxy.ts'
+import { silentLog } from '../../support/service.ts'
+import { waitFor } from '../../support/waitFor.ts'
+
+/** Round trips of a start: schema, task ids, fetch, listener, registration; and some of the work after it. */
+const ROUND_TRIPS_OF_START = 16
+
+/** Graphile Worker asks once for the numbers of its tasks, in its first fetch. */
+const ASKS_FOR_TASKS = /_private_tasks/
+
+type VerifyDomain = Task<'verify_domain'>
+
+const settings = (databaseUrl: string, verifyDomain: VerifyDomain): PoolSettings => ({
+  name: 'inbound',
+  databaseUrl,
+  concurrency: 4,
+  pollIntervalMs: 100,
+  recoveryIntervalMs: 100,
+  tasks: { verify_domain: verifyDomain },
+})
+
+const deps = {
+  log: silentLog,
+  mailDomain: 'mail.test',
+  transport: captureTransport,
+  lookUp: fakeLookUp(),
+  allowPrivateNetworks: false,
+}
+
+/** Starts a pool as a supervisor does: again while it cannot start. */
+const startUntilUp = (started: PoolSettings) =>
+  waitFor('the pool to start', () => startPool(started, deps).catch(() => null))
+
+const queue = (pool: Parameters<typeof transaction>[0], domain: string) =>
+  transaction(pool, (db) => addJob(db, { task: 'verify_domain', payload: { domain } }))
+
+for (const moment of MOMENTS) {
+  test(`a pool starts, works and is registered once, with a cut ${moment} each round trip`, async () => {
+    await using database = await createTestDatabase()
+    await using proxy = await startPostgresProxy(database.url)
+    for (let number = 1; number <= ROUND_TRIPS_OF_START; number++) {
+      const seen: string[] = []
+      const domain = `${moment}-${number}.example`
+      proxy.cutAt(number, moment, (sent) => !ASKS_FOR_TASKS.test(sent))
+      const pool = await startUntilUp(
+        settings(proxy.url, async (job) => void seen.push(job.domain)),
+      )
+      await queue(database.pool, domain)
+      await waitFor(
+        `the job, after a cut ${moment} ${proxy.cutStatement}`,
+        () => seen[0] === domain,
+      )
+      await waitFor('one registration', async () => {
+        const { rows } = await database.pool.query('select from worker_pools')
+        return rows.length === 1
+      })
+      await pool.stop()
+      proxy.disarm()
+      await database.pool.query('delete from worker_pools')
+    }
+  }, 90_000)
+}
+
+test('a pool whose very first fetch fails works within 15 s', async () => {
+  await using database = await createTestDatabase()
+  await using proxy = await startPostgresProxy(database.url)
+  const seen: string[] = []
+  proxy.cutAt(1, 'before', (sent) => ASKS_FOR_TASKS.test(sent))
+  await queue(database.pool, 'first.example')
+  const pool = await startPool(
+    settings(proxy.url, async ({ domain }) => void seen.push(domain)),
+    deps,
+  )
+  await waitFor('the job', () => seen.length === 1, 15_000)
+  expect(proxy.cutStatement).toMatch(ASKS_FOR_TASKS)
+  await pool.stop()
+}, 40_000)
+
+test('a job that was given to another pool while it waited for a slot is not run by the first', async () => {
+  await using database = await createTestDatabase()
+  await using proxy = await startPostgresProxy(database.url)
+  const runs: string[] = []
+  const gate = Promise.withResolvers<void>()
+  const first = await startPool(
+    {
+      ...settings(proxy.url, async ({ domain }) => {
+        runs.push(`first ${domain}`)
+        await gate.promise
+      }),
+      concurrency: 1,
+    },
+    deps,
+  )
+  await queue(database.pool, 'held.example')
+  await waitFor('the first job to run', () => runs.length === 1)
+  await queue(database.pool, 'waiting.example')
+  await waitFor('the second job to be fetched', async () => {
+    const { rows } = await database.pool.query(
+      'select from graphile_worker.jobs where locked_at is not null',
+    )
+    return rows.length === 2
+  })
+  // The first pool is cut off until it is taken for dead, and its jobs go to the second.
+  proxy.refuse()
+  await waitFor('the first pool to be taken for dead', async () => {
+    const dead = await releaseJobsOfDeadPools(database.pool)
+    return dead.length > 0
+  })
+  const second = await startPool(
+    settings(database.url, async ({ domain }) => void runs.push(`second ${domain}`)),
+    deps,
+  )
+  await waitFor('the second pool to have done both', () => runs.length === 3)
+  proxy.accept()
+  gate.resolve()
+  await waitFor('no job to be left', async () => {
+    const { rows } = await database.pool.query('select from graphile_worker.jobs')
+    return rows.length === 0
+  })
+  await queue(database.pool, 'last.example')
+  await waitFor('the last job', () => runs.some((run) => run.endsWith('last.example')))
+  expect(runs).not.toContain('first waiting.example')
+  await Promise.all([first.stop(), second.stop()])
+}, 40_000)

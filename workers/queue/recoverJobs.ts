@@ -1,0 +1,96 @@
+import type { WorkerEvents } from 'graphile-worker'
+import type { Logger } from 'pino'
+import type { Running } from '../../shared/service.ts'
+import { isDatabaseUnavailable, type Pool } from '../../sql/db.ts'
+import { listLocks, releaseLocks } from '../../sql/workerPools.ts'
+import type { JobsInHand } from './jobsInHand.ts'
+import type { WatchedOperations } from './operations.ts'
+
+/** A pool polls every second at least. One that fetches nothing for so long, while the database answers, is stuck. */
+const STUCK_AFTER_MS = 8_000
+
+/**
+ * Releases jobs that the database says this pool has locked, but that are not in its hand. A fetch whose answer was lost
+ * leaves such jobs, and so does a finished job whose row could not be deleted. Graphile Worker would leave them for four hours.
+ *
+ * A job that is released cannot be running: whatever could still bring it into the hand has ended by then.
+ * @param onStuck called when the pool polls, the database answers, and yet no fetch succeeds. Graphile Worker 0.18 never
+ * recovers from an error in its very first fetch, because it keeps the rejected promise of its task ids.
+ */
+export function recoverJobs(options: {
+  pool: Pool
+  graphilePoolId: string
+  jobs: JobsInHand
+  operations: WatchedOperations
+  fetches: Fetches
+  /** Between two looks. */
+  intervalMs: number
+  onStuck: () => void
+  /** Told how many jobs became available. */
+  onReleased: (count: number) => void
+  log: Logger
+}): Running {
+  const { pool, graphilePoolId, jobs, operations, fetches, log } = options
+  const look = async () => {
+    const locked = await listLocks(pool, graphilePoolId)
+    if (fetches.areMissing()) {
+      fetches.excuse()
+      options.onStuck()
+    }
+    if (locked.every((lock) => jobs.has(lock))) return
+    await operations.settled()
+    const lost = locked.filter((lock) => !jobs.has(lock))
+    const released = lost.length === 0 ? 0 : await releaseLocks(pool, graphilePoolId, lost)
+    if (released > 0)
+      log.warn({ released }, 'jobs that this pool did not have in hand were released')
+  }
+  let stopped = false
+  let wake = () => {}
+  const loop = async () => {
+    while (!stopped) {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      wake = resolve
+      const timer = setTimeout(resolve, options.intervalMs)
+      await promise
+      clearTimeout(timer)
+      if (stopped) return
+      await look().catch((error) => {
+        fetches.excuse()
+        if (!isDatabaseUnavailable(error)) log.warn({ err: error }, 'lost jobs were not looked for')
+      })
+    }
+  }
+  const ended = loop()
+  return {
+    async stop() {
+      stopped = true
+      wake()
+      await ended
+    },
+  }
+}
+
+/** Whether a pool fetches as it should. */
+export type Fetches = {
+  areMissing(): boolean
+  /** Starts the count anew: the database was away. */
+  excuse(): void
+}
+
+/** Follows the fetches of a pool. */
+export function watchFetches(events: WorkerEvents): Fetches {
+  let isPolling = false
+  let sinceMs = 0
+  const restart = () => {
+    sinceMs = performance.now()
+  }
+  events.on('localQueue:setMode', ({ newMode }) => {
+    isPolling = newMode === 'POLLING'
+    restart()
+  })
+  events.on('localQueue:getJobs:complete', restart)
+  return {
+    areMissing: () => isPolling && performance.now() - sinceMs > STUCK_AFTER_MS,
+    excuse: restart,
+  }
+}

@@ -1,0 +1,59 @@
+import type { Logger } from 'pino'
+import { type PoolRegistration, registerPool } from '../../sql/workerPools.ts'
+
+/** A pool's proof of life, held for as long as the pool runs. */
+export type Registration = {
+  /** Counts the times that the proof was taken up; negative while it is not held. */
+  epoch(): number
+  /** Resolves when the proof is held, or when the pool stops. */
+  held(): Promise<void>
+  release(): Promise<void>
+}
+
+const RETRY_MS = 250
+
+/** Registers the pool, and registers it again whenever the connection of the proof breaks. */
+export function keepRegistered(options: {
+  databaseUrl: string
+  poolName: string
+  graphilePoolId: string
+  log: Logger
+}): Registration {
+  const { log, ...identity } = options
+  let epochs = 0
+  let isHeld = false
+  let released = false
+  let taken: Promise<PoolRegistration | null>
+  const register = async (): Promise<PoolRegistration | null> => {
+    for (let failures = 0; !released; failures++) {
+      try {
+        const registration = await registerPool({
+          ...identity,
+          onLost() {
+            isHeld = false
+            taken = register()
+          },
+        })
+        if (failures > 0) log.info({ failures }, 'the pool is registered again')
+        epochs++
+        isHeld = true
+        return registration
+      } catch (error) {
+        if (failures === 0) log.warn({ err: error }, 'the pool could not be registered; will retry')
+        await Bun.sleep(RETRY_MS)
+      }
+    }
+    return null
+  }
+  taken = register()
+  return {
+    epoch: () => (isHeld ? epochs : -1),
+    async held() {
+      while (!isHeld && !released) await taken
+    },
+    async release() {
+      released = true
+      await (await taken)?.release().catch(() => {})
+    },
+  }
+}

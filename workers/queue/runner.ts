@@ -1,0 +1,159 @@
+import { EventEmitter } from 'node:events'
+import { Logger as GraphileLogger, run, type WorkerEvents, type WorkerPool } from 'graphile-worker'
+import type { Logger } from 'pino'
+import type { Running } from '../../shared/service.ts'
+import type { Pool } from '../../sql/db.ts'
+import { countLockedJobs, forceUnlock } from '../../sql/workerPools.ts'
+import { startAlarm } from '../alarm.ts'
+import type { PoolSettings, TaskDeps } from '../pool.ts'
+import { followJobs } from './jobsInHand.ts'
+import { watchOperations } from './operations.ts'
+import { recoverJobs, watchFetches } from './recoverJobs.ts'
+import { keepRegistered, type Registration } from './registration.ts'
+import { taskList } from './taskList.ts'
+
+const DRAIN_LIMIT_MS = 14_000
+const UNLOCK_WAIT_MS = 3_000
+const POLL_MS = 25
+const RECOVERY_INTERVAL_MS = 4_000
+
+/** A Graphile Worker pool that runs. */
+export type Runner = {
+  /** Resolves when the pool has ended, for whatever reason. */
+  ended: Promise<void>
+  /** Finishes the jobs that run, takes on no more, and gives back the rest. */
+  drain(): Promise<void>
+}
+
+/** Starts a Graphile Worker pool with its proof of life, its alarm and the search for lost jobs. */
+export async function startRunner(settings: PoolSettings, deps: TaskDeps): Promise<Runner> {
+  const { pool, log } = deps
+  const events: WorkerEvents = new EventEmitter()
+  const operations = watchOperations(pool)
+  let stopping = false
+  let registration: Registration | undefined
+  const jobs = followJobs(events, () => registration?.epoch() ?? -1)
+  const fetches = watchFetches(events)
+  let workerPool: WorkerPool | undefined
+  events.once('pool:create', (created) => {
+    workerPool = created.workerPool
+    registration = keepRegistered({
+      databaseUrl: settings.databaseUrl,
+      poolName: settings.name,
+      graphilePoolId: workerPool.id,
+      log,
+    })
+  })
+  const runner = await run({
+    events,
+    pgPool: operations.pgPool,
+    taskList: taskList(settings.tasks, deps, () => ({
+      graphilePoolId: workerPool!.id,
+      jobs,
+      registration: registration!,
+      isStopping: () => stopping,
+    })),
+    noHandleSignals: true,
+    crontab: '',
+    logger: graphileLogger(log),
+    preset: {
+      worker: {
+        concurrentJobs: settings.concurrency,
+        pollInterval: settings.pollIntervalMs,
+        // One fetch for all workers of the pool. -1: see operations.ts.
+        localQueue: { size: settings.concurrency + 1 },
+        completeJobBatchDelay: -1,
+        failJobBatchDelay: -1,
+        gracefulShutdownAbortTimeout: DRAIN_LIMIT_MS,
+      },
+    },
+  })
+  const graphilePoolId = workerPool!.id
+  const recovery = recoverJobs({
+    pool,
+    graphilePoolId,
+    jobs,
+    operations,
+    fetches,
+    intervalMs: settings.recoveryIntervalMs ?? RECOVERY_INTERVAL_MS,
+    onStuck() {
+      log.error('the pool fetches no jobs; it is stopped')
+      runner.stop().catch(() => {})
+    },
+    onReleased: (count) => workerPool!.nudge(count),
+    log,
+  })
+  const alarm = startPoolAlarm(settings, deps, events, () => workerPool!.nudge(1))
+  const ended = runner.promise.then(
+    () => {},
+    (error) => log.error({ err: error }, 'the pool failed'),
+  )
+  const drain = async () => {
+    stopping = true
+    await alarm?.stop()
+    await Promise.all([recovery.stop(), runner.stop().catch(() => ended)])
+    await untilUnlocked(pool, graphilePoolId).catch((error) =>
+      log.warn({ err: error }, 'the state of the last jobs is not known'),
+    )
+    await registration!.release()
+  }
+  let drained: Promise<void> | undefined
+  return {
+    ended,
+    drain() {
+      drained ??= drain()
+      return drained
+    },
+  }
+}
+
+function startPoolAlarm(
+  { nextInMs }: PoolSettings,
+  { pool, log }: TaskDeps,
+  events: WorkerEvents,
+  nudge: () => void,
+): Running | null {
+  if (nextInMs === undefined) return null
+  let rungMs = 0
+  let fetchMs = 0
+  events.on('localQueue:getJobs:complete', () => {
+    if (rungMs > 0) fetchMs = performance.now() - rungMs
+    rungMs = 0
+  })
+  return startAlarm({
+    nextInMs: () => nextInMs(pool),
+    ring: () => {
+      rungMs = performance.now()
+      nudge()
+    },
+    fetchMs: () => fetchMs,
+    log,
+  })
+}
+
+/**
+ * `runner.stop()` does not wait for the rows of finished jobs to be deleted, and a job that is left locked would run
+ * again: wait until none is, then free whatever remains.
+ */
+async function untilUnlocked(pool: Pool, graphilePoolId: string): Promise<void> {
+  const deadline = Date.now() + UNLOCK_WAIT_MS
+  while ((await countLockedJobs(pool, graphilePoolId)) > 0) {
+    if (Date.now() > deadline) return forceUnlock(pool, [graphilePoolId])
+    await Bun.sleep(POLL_MS)
+  }
+}
+
+const GRAPHILE_LEVELS: Record<string, 'error' | 'warn' | 'debug'> = {
+  error: 'error',
+  warning: 'warn',
+}
+
+/** Jobs that wait on the network share fewer connections than there are jobs, on purpose. */
+const EXPECTED_WARNING = /maxPoolSize \(\d+\) smaller than concurrency/
+
+function graphileLogger(log: Logger): GraphileLogger {
+  return new GraphileLogger(() => (level, message) => {
+    const known = EXPECTED_WARNING.test(message)
+    log[known ? 'debug' : (GRAPHILE_LEVELS[level] ?? 'debug')](message)
+  })
+}
