@@ -6,6 +6,8 @@ import type { Setting } from './setting.ts'
 const LANES = 2
 const PAUSE_MIN_MS = 300
 const PAUSE_MAX_MS = 3_500
+/** A power cut hides what other harm does: so often it is left out. */
+const RARE = 0.6
 
 export type Harming = {
   /** How often each kind was done. */
@@ -32,7 +34,7 @@ export function startHarm(
       await Bun.sleep(random.int(PAUSE_MIN_MS, PAUSE_MAX_MS))
       if (ending.aborted) return
       const kind = random.pick(kinds)
-      if (busy.has(kind)) continue
+      if (busy.has(kind) || (kind === 'power' && kinds.length > 1 && random.chance(RARE))) continue
       busy.add(kind)
       try {
         onHarm(await HARMS[kind](setting, random))
