@@ -99,6 +99,7 @@ function wellDone(): { ledger: Ledger; evidence: Evidence } {
           heard: [{ id: '1', type: 'message.received', subjectId: '<s1@mail.test>' }],
         },
       ],
+      surprises: [],
     },
     evidence: {
       inboxes: {
@@ -478,6 +479,10 @@ const BROKEN: Record<string, [(run: Run) => void, string[]]> = {
       run.evidence.delivered.push(delivery(PATHS.events, 'message.failed', '<y@e>'))
     },
     ['events: message.failed of <y@e>'],
+  ],
+  'a client gets an answer that nobody may get': [
+    ({ ledger }) => ledger.surprises.push('the challenge was refused: 400'),
+    ['clients: the challenge was refused: 400'],
   ],
   'a job is locked': [
     ({ evidence }) => {

@@ -18,5 +18,6 @@ export function audit(ledger: Ledger, evidence: Evidence): string[] {
     ...auditWebhooks(ledger, evidence),
     ...auditEvents(ledger, evidence),
     ...auditQueue(evidence),
+    ...ledger.surprises.map((surprise) => `clients: ${surprise}`),
   ]
 }

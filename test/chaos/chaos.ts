@@ -115,6 +115,9 @@ async function run(setting: Setting, options: ChaosOptions): Promise<ChaosReport
   for (const code of setting.service.ownEnds) findings.push(`service: it ended by itself (${code})`)
   const code = await setting.service.stop()
   if (code !== 0) findings.push(`service: it was told to stop and ended with ${code}`)
+  for (const command of await setting.service.remaining()) {
+    findings.push(`service: it has stopped and left a process: ${command}`)
+  }
   return {
     seed,
     seconds,

@@ -79,6 +79,8 @@ export type Ledger = {
   payments: Paid[]
   vault: VaultName[]
   listeners: Listener[]
+  /** Answers that no client may get, whatever fails around it. */
+  surprises: string[]
 }
 
 export const newLedger = (): Ledger => ({
@@ -87,4 +89,5 @@ export const newLedger = (): Ledger => ({
   payments: [],
   vault: [],
   listeners: [],
+  surprises: [],
 })

@@ -23,6 +23,14 @@ function parentOf(pid: number): number | null {
 export const commandOf = (pid: number): string =>
   readProc(pid, 'cmdline')?.replaceAll('\0', ' ').trim() ?? ''
 
+/** The processes that were started with a variable of this value, and what they started. */
+export const processesWith = (name: string, value: string): number[] =>
+  readdirSync('/proc')
+    .filter((pid) => /^\d+$/.test(pid))
+    .map(Number)
+    .filter((pid) => isAlive(pid))
+    .filter((pid) => readProc(pid, 'environ')?.split('\0').includes(`${name}=${value}`))
+
 function readProc(pid: number, file: string): string | null {
   try {
     return readFileSync(`/proc/${pid}/${file}`, 'utf8')

@@ -2,11 +2,12 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, openSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { waitFor } from '../support/waitFor.ts'
-import { childrenOf, commandOf, descendantsOf, signal } from './processes.ts'
+import { childrenOf, commandOf, descendantsOf, processesWith, signal } from './processes.ts'
 
 const ROOT = join(import.meta.dir, '../..')
 const READY_LIMIT_MS = 60_000
 const RESTART_DELAY_MS = 500
+const LEAVE_LIMIT_MS = 5_000
 const READY = /"service":"purser","msg":"ready"/
 
 /** The parts that `npm start` supervises, and the files they run. */
@@ -30,6 +31,8 @@ export type Service = {
   ownEnds: string[]
   /** Ends it as an operator does; answers the exit code. */
   stop(): Promise<number | string>
+  /** The commands of its processes that run; those that are ending have a moment. */
+  remaining(): Promise<string[]>
 }
 
 /** Starts the service and waits until it is ready. */
@@ -59,6 +62,11 @@ export async function startService(env: Record<string, string>, logFile: string)
       stopping = true
       child.kill('SIGTERM')
       return ended
+    },
+    async remaining() {
+      const left = () => processesWith('DATA_DIR', env.DATA_DIR ?? '')
+      await waitFor('no process', () => left().length === 0, LEAVE_LIMIT_MS).catch(() => {})
+      return left().map(commandOf)
     },
   }
   const launch = () => {

@@ -50,6 +50,11 @@ async function read(load: Load, entry: VaultName): Promise<void> {
   const startMs = performance.now()
   const answer = await load.seller.call({ kind: 'vault get', method: 'GET', path: pathOf(entry) })
   if (answer === null) return
+  if (answer.status !== 200 && answer.status !== 404) {
+    const { status, body } = answer
+    load.ledger.surprises.push(`${entry.name} could not be read: ${status} ${body?.message}`)
+    return
+  }
   const value = answer.status === 200 ? answer.body.data.value : null
   entry.reads.push({ value, startMs, endMs: performance.now() })
 }

@@ -16,6 +16,7 @@ export async function listen(load: Load, { inbox, key }: Project): Promise<void>
       if (type === 'message.received') load.pulses.beat('mail in')
     }
   } catch (error) {
-    if (!load.givenUp.aborted) throw error
+    if (load.givenUp.aborted) return
+    load.ledger.surprises.push(`the events of ${inbox} ended: ${(error as Error).message}`)
   }
 }

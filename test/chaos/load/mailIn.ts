@@ -7,8 +7,8 @@ import { type Load, type Project, rounds, untilDecided } from './load.ts'
 const SENDER = 'ada@example.com'
 const SMTP_TIMEOUT_MS = 8_000
 const WAIT_S = 5
-/** One of the sizes of a text, in characters. The largest is parsed by a process of its own. */
-const SIZES = [200, 200, 200, 5_000, 60_000, 400_000]
+/** The sizes of a text, in characters. Few are above a megabyte, where the workers take turns. */
+const SIZES = [200, 200, 200, 200, 200, 200, 5_000, 5_000, 60_000, 400_000, 1_500_000]
 
 /** A correspondent: writes to an inbox, waits for the message as its agent, then labels, answers or deletes it. */
 export function correspond(load: Load, random: Random, name: string): Promise<void> {

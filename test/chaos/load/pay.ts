@@ -10,12 +10,16 @@ const VALID_S = [300, 300, 300, 300, 12]
 /** A buyer: asks for the price, signs, and has the payment redeemed until there is a verdict. */
 export function pay(load: Load, random: Random, name: string): Promise<void> {
   return rounds(load, random, [50, 700], async (n) => {
-    await load.seller.call({
+    const challenge = await load.seller.call({
       kind: 'challenge',
       method: 'POST',
       path: '/v0/payments/challenge',
       body: { amount: PRICE, resource: load.resource },
     })
+    if (challenge !== null && challenge.status !== 200) {
+      const { status, body } = challenge
+      load.ledger.surprises.push(`the challenge was refused: ${status} ${body?.message}`)
+    }
     const validBefore = BigInt(Math.floor(Date.now() / 1000) + random.pick(VALID_S))
     const { authorization, header } = await sign({ validBefore })
     const paid: Paid = {
