@@ -119,7 +119,9 @@ async function readRows({ postgres }: Setting): Promise<Rows> {
   try {
     const list = async (text: string) => (await client.query(text)).rows
     const jobs = await list(
-      `select task_identifier || ' ' || id || coalesce(' (' || key || ')', '') as name,
+      `select task_identifier || ' ' || id || coalesce(' (' || key || ')', ' (no key)') ||
+                case when attempts > 0 then ', attempt ' || attempts || ' of ' || max_attempts else '' end ||
+                coalesce(', ' || left(last_error, 200), '') as name,
               locked_at is not null as locked from graphile_worker.jobs order by id`,
     )
     const events = await list(
