@@ -1,4 +1,5 @@
 import { Elysia, ValidationError } from 'elysia'
+import { isDatabaseUnavailable } from '../shared/databaseAway.ts'
 import { newRequestId } from '../shared/ids.ts'
 import { BODY_MAX_BYTES, notAnObject, readJson, readJsonValue } from './body.ts'
 import { type ClientAddress, createClientAddress } from './clientAddress.ts'
@@ -271,7 +272,7 @@ function finish(
     ms: Math.round(durationMs * 10) / 10,
   }
   if (state.error !== undefined) log.error({ ...line, err: state.error }, 'request failed')
-  else log.info(line, 'request')
+  if (state.error === undefined || isDatabaseUnavailable(state.error)) log.info(line, 'request')
 }
 
 /** What a request that counts against nobody's limit shows: all of it. */

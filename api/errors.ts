@@ -1,4 +1,4 @@
-import { isDatabaseUnavailable } from '../sql/db.ts'
+import { isDatabaseUnavailable } from '../shared/databaseAway.ts'
 
 /** The error codes of the specification and contract §2. */
 export type ErrorCode =

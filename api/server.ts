@@ -17,6 +17,8 @@ import { startWaiters } from './waiters.ts'
 const SOCKET_BODY_MAX_BYTES = 64 * 1024 * 1024
 const IDLE_TIMEOUT_S = 120
 const DRAIN_POLL_MS = 20
+/** A caller waits for every statement. */
+const STATEMENT_TIMEOUT_MS = 10_000
 
 /** Statements under way and intents in one: with two lanes one batch gathers while the other commits. */
 const SEND_BATCHING = {
@@ -34,7 +36,8 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
     url: databaseUrl,
     size: config.databasePoolSize,
     name: 'purser api',
-    onError: (error) => log.warn({ err: error }, 'a database connection broke'),
+    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+    log,
   })
   const usage = new UsageRecorder(pool, log)
   const sends = createBatcher({

@@ -1,4 +1,9 @@
 import type { LoggerOptions } from 'pino'
+import { isDatabaseUnavailable } from './databaseAway.ts'
+import { databaseOutage } from './outage.ts'
+
+/** The database is missed by everybody at once: one line tells it for all. Fatal errors always stand. */
+const FATAL = 60
 
 /**
  * How every process logs: one JSON object a line, ISO 8601 times. Nothing that can hold a secret is ever passed to the
@@ -9,6 +14,16 @@ export function logOptions(service: string, level: string): LoggerOptions {
     level,
     base: { service },
     timestamp: () => `,"time":"${new Date().toISOString()}"`,
+    hooks: {
+      logMethod(args, method, level) {
+        const { err } = (args[0] ?? {}) as { err?: unknown }
+        if (level >= FATAL || !isDatabaseUnavailable(err)) return method.apply(this, args)
+        databaseOutage.missed(
+          (fields, message) => method.apply(this, [fields, message]),
+          (err as Error).message,
+        )
+      },
+    },
     formatters: { level: (label) => ({ level: label }) },
     redact: {
       paths: [

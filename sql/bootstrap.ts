@@ -25,7 +25,7 @@ export type FirstKeys = {
  */
 export async function bootstrap(databaseUrl: string, config: Config): Promise<FirstKeys> {
   const { platformKey, projectKey } = resolveKeys(config)
-  const pool = createPool({ url: databaseUrl, size: 4, name: 'purser start', onError: () => {} })
+  const pool = createPool({ url: databaseUrl, size: 4, name: 'purser start' })
   try {
     await insertPlatformKey(pool, platformKey)
     await ensureProject(pool, projectKey, config)

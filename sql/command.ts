@@ -9,7 +9,7 @@ export async function onDatabase(
   { name, size = 1 }: { name: string; size?: number },
   work: (pool: Pool) => Promise<void>,
 ): Promise<void> {
-  const pool = createPool({ url: databaseUrl(config), size, name, onError: () => {} })
+  const pool = createPool({ url: databaseUrl(config), size, name })
   try {
     const pending = await pendingMigrations(pool)
     if (pending.length > 0) {

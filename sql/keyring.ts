@@ -1,7 +1,8 @@
 import { timingSafeEqual } from 'node:crypto'
 import { type Config, ConfigError, parseMasterKey } from '../shared/config.ts'
+import { isDatabaseUnavailable } from '../shared/databaseAway.ts'
 import { Keyring, type MasterKey, masterKeyCheck } from '../shared/envelope.ts'
-import { createPool, isDatabaseUnavailable, type Queryable } from './db.ts'
+import { createPool, type Queryable } from './db.ts'
 import { keptKey } from './keptKey.ts'
 
 /** Where development keeps its generated master key. */
@@ -53,7 +54,7 @@ export async function checkMasterKeys(
   databaseUrl: string,
   config: Pick<Config, 'masterKeys' | 'dataDir'>,
 ): Promise<void> {
-  const pool = createPool({ url: databaseUrl, size: 1, name: 'purser keys', onError: () => {} })
+  const pool = createPool({ url: databaseUrl, size: 1, name: 'purser keys' })
   try {
     await registerMasterKeys(pool, masterKeys(config))
   } catch (error) {

@@ -3,6 +3,9 @@ import pg from 'pg'
 export type Subscription = { stop(): Promise<void> }
 
 const RECONNECT_MS = 500
+/** A connection that only listens would never notice that its server vanished. */
+const HEARTBEAT_MS = 5_000
+const ANSWER_TIMEOUT_MS = 5_000
 
 /**
  * Listens on a channel over a connection of its own, and reconnects for as long as it runs.
@@ -25,13 +28,16 @@ export function subscribe(options: {
       connectionString: options.databaseUrl,
       application_name: options.name,
       keepAlive: true,
-      connectionTimeoutMillis: 5_000,
+      connectionTimeoutMillis: ANSWER_TIMEOUT_MS,
+      query_timeout: ANSWER_TIMEOUT_MS,
     })
     client = current
     let ended = false
+    let heartbeat: ReturnType<typeof setInterval> | undefined
     const again = (error?: Error) => {
       if (ended) return
       ended = true
+      clearInterval(heartbeat)
       current.end().catch(() => {})
       if (stopped) return
       if (error !== undefined) options.onError(error)
@@ -43,7 +49,9 @@ export function subscribe(options: {
     try {
       await current.connect()
       await current.query(`listen ${pg.escapeIdentifier(options.channel)}`)
-      if (!stopped) options.onConnect()
+      if (stopped) return
+      heartbeat = setInterval(() => current.query('select').catch(again), HEARTBEAT_MS)
+      options.onConnect()
     } catch (error) {
       again(error as Error)
     }

@@ -1,7 +1,7 @@
 import { ConfigError, parseConfig } from '../shared/config.ts'
+import { isDatabaseUnavailable } from '../shared/databaseAway.ts'
 import { Keyring } from '../shared/envelope.ts'
 import { onDatabase } from './command.ts'
-import { isDatabaseUnavailable } from './db.ts'
 import { keysInUse, masterKeys, registerMasterKeys } from './keyring.ts'
 import { progressBar } from './progressBar.ts'
 import { BrokenRowsError, countStale, rotateMasterKey } from './rotation.ts'

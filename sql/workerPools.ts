@@ -6,15 +6,17 @@ const WORKER_LOCK_CLASS = 7_305_147
 
 /**
  * A crashed process's jobs are taken back once its lock has been free this long: a live pool whose connection broke has
- * it back within about a second.
+ * it back within about four seconds.
  */
-const GRACE = '5 seconds'
+const GRACE = '6 seconds'
 
 /** A machine that vanishes ends no connection: Postgres must probe, and gives this one up after about 10 s of silence. */
 const KEEPALIVES = '-c tcp_keepalives_idle=4 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3'
 
 /** Registering asks four small questions. A connection that leaves one unanswered is given up, and another is tried. */
-const ANSWER_TIMEOUT_MS = 3_000
+const ANSWER_TIMEOUT_MS = 2_500
+/** A connection that holds a lock would never notice that its server vanished, or that a standby took its place. */
+const HEARTBEAT_MS = 1_500
 
 /** A worker pool's proof of life: a connection of its own that holds an advisory lock. */
 export type PoolRegistration = {
@@ -43,9 +45,12 @@ export async function registerPool(options: {
   })
   // Until the lock is held, a failure is the caller's to hear as an exception; afterwards as one call of onLost.
   let state: 'starting' | 'held' | 'over' = 'starting'
+  let heartbeat: ReturnType<typeof setInterval> | undefined
   const lost = (error: Error) => {
+    clearInterval(heartbeat)
     if (state === 'held') options.onLost(error)
     state = 'over'
+    client.end().catch(() => {})
   }
   client.on('error', lost)
   client.on('end', () => lost(new Error('the connection ended')))
@@ -64,6 +69,7 @@ export async function registerPool(options: {
       id,
     ])
     state = 'held'
+    heartbeat = setInterval(() => client.query('select').catch(lost), HEARTBEAT_MS)
   } catch (error) {
     await client.end().catch(() => {})
     throw error
@@ -72,6 +78,7 @@ export async function registerPool(options: {
     async release() {
       if (state === 'over') return
       state = 'over'
+      clearInterval(heartbeat)
       await client.query('delete from worker_pools where id = $1', [id])
       await client.end()
     },

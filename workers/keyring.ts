@@ -20,7 +20,7 @@ export async function startSigningKeys(
   config: Config,
   databaseUrl: string,
 ): Promise<KeyringSource> {
-  const pool = createPool({ url: databaseUrl, size: 1, name: 'purser keys', onError: () => {} })
+  const pool = createPool({ url: databaseUrl, size: 1, name: 'purser keys' })
   try {
     if (await hasDkimKeys(pool)) await checkMasterKeys(databaseUrl, config)
   } catch (error) {
@@ -43,7 +43,7 @@ export async function startKeyring(
 ): Promise<KeyringSource> {
   const keyring = createKeyringSource(masterKeys(config))
   await checkMasterKeys(databaseUrl, config)
-  const pool = createPool({ url: databaseUrl, size: 1, name: 'purser keys', onError: () => {} })
+  const pool = createPool({ url: databaseUrl, size: 1, name: 'purser keys' })
   try {
     const encrypted = await encryptPlainWebhookSecrets(pool, await keyring(pool))
     if (encrypted > 0) log.info({ encrypted }, 'webhook secrets that were plain are encrypted')

@@ -24,7 +24,7 @@ export function startMaintenance(databaseUrl: string, log: Logger): Running {
     url: databaseUrl,
     size: 2,
     name: 'purser maintenance',
-    onError: (error) => log.warn({ err: error }, 'a database connection broke'),
+    log,
   })
   let sweeps = 0
   let current = Promise.resolve()

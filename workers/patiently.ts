@@ -1,4 +1,5 @@
-import { isDatabaseUnavailable, isDeadlock } from '../sql/db.ts'
+import { isDatabaseUnavailable } from '../shared/databaseAway.ts'
+import { isDeadlock } from '../sql/db.ts'
 
 /** How long to wait for a database that is away; with a time-out it stays under the drain limit of a pool. */
 const DATABASE_PATIENCE_MS = 8_000

@@ -79,7 +79,7 @@ export async function startPool(settings: PoolSettings, deps: PoolDeps): Promise
     url: settings.databaseUrl,
     size: settings.connections ?? settings.concurrency * 2 + SPARE_CONNECTIONS,
     name: `purser worker ${settings.name}`,
-    onError: (error) => log.warn({ err: error }, 'a database connection broke'),
+    log,
   })
   const taskDeps = { ...deps, log, pool, lanes: new Lanes(settings.concurrency, settings.lanes) }
   let stopping = false

@@ -29,7 +29,7 @@ export async function startSmtp(
     url: databaseUrl,
     size: POOL_SIZE,
     name: 'purser smtp',
-    onError: (error) => log.warn({ err: error }, 'a database connection broke'),
+    log,
   })
   const spool = new Spool(config.dataDir)
   const mover = new Mover({ spool, pool, log })

@@ -1,8 +1,8 @@
 import { ConfigError, parseConfig } from '../../shared/config.ts'
+import { isDatabaseUnavailable } from '../../shared/databaseAway.ts'
 import { isDomain } from '../../shared/mail/address.ts'
 import { txtStrings } from '../../shared/mail/dkim.ts'
 import { onDatabase } from '../command.ts'
-import { isDatabaseUnavailable } from '../db.ts'
 import { createKeyringSource, masterKeys } from '../keyring.ts'
 import { createDkimKey, listDkimKeys } from './dkimKeys.ts'
 

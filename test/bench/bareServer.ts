@@ -15,7 +15,6 @@ const pool = createPool({
   url: process.env.DATABASE_URL!,
   size: 16,
   name: 'bench',
-  onError: () => {},
 })
 const projectId = process.env.BENCH_PROJECT!
 const actor = { projectId, keyPrefix: 'loid-bench', requestId: 'bench' }

@@ -27,7 +27,7 @@ test(`${MESSAGES} messages while workers are killed twice and Postgres restarts 
   const proxyPort = proxy.port
   const url = postgres.url.replace(/:\d+\//, `:${proxyPort}/`)
   await migrate(url)
-  const pool = createPool({ url, size: 4, name: 'test', onError: () => {} })
+  const pool = createPool({ url, size: 4, name: 'test' })
   const projectKey = generateKey('project')
   await createProject(pool, {
     name: 'Survivor',

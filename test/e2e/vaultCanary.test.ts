@@ -64,7 +64,7 @@ test('no secret is in Postgres, its write-ahead log, its most talkative log, our
   const dataDir = mkdtempSync(join(tmpdir(), 'purser-canary-'))
   const databaseLog: string[] = []
   const database = await startEmbeddedPostgres({ dataDir, onLog: (line) => databaseLog.push(line) })
-  const pool = createPool({ url: database.url, size: 4, name: 'canary', onError: () => {} })
+  const pool = createPool({ url: database.url, size: 4, name: 'canary' })
   const secrets: Record<string, string | Buffer> = {}
   /** What may be seen: were it not found where plain text goes, the search would prove nothing. */
   const plain = canary()

@@ -14,7 +14,7 @@ export async function createTestDatabase(): Promise<TestDatabase> {
   const name = `test_${randomBytes(8).toString('hex')}`
   await asAdmin(adminUrl, `create database ${name} template ${TEMPLATE_DATABASE}`)
   const url = adminUrl.replace(/\/[^/]*$/, `/${name}`)
-  const pool = createPool({ url, size: 8, name: 'test', onError: () => {} })
+  const pool = createPool({ url, size: 8, name: 'test' })
   return {
     url,
     pool,

@@ -1,3 +1,4 @@
+import { isDatabaseUnavailable } from '../../shared/databaseAway.ts'
 import { domainOf } from '../../shared/mail/address.ts'
 import { isForged, UNAUTHENTICATED_LABEL } from '../../shared/mail/authentication.ts'
 import { isBlocked, isReceived } from '../../shared/mail/emailRules.ts'
@@ -6,7 +7,6 @@ import {
   readReceivedMail,
   unparseableMail,
 } from '../../shared/mail/receivedMail.ts'
-import { isDatabaseUnavailable } from '../../sql/db.ts'
 import { isBounceOfOurs } from '../../sql/mail/bounces.ts'
 import { readRules } from '../../sql/mail/emailRules.ts'
 import { type Arrival, discardArrival, findArrival } from '../../sql/mail/inbound.ts'

@@ -1,6 +1,7 @@
 import { EventEmitter } from 'node:events'
 import { Logger as GraphileLogger, run, type WorkerEvents, type WorkerPool } from 'graphile-worker'
 import type { Logger } from 'pino'
+import { isDatabaseUnavailable } from '../../shared/databaseAway.ts'
 import type { Running } from '../../shared/service.ts'
 import type { Pool } from '../../sql/db.ts'
 import { countLockedJobs, forceUnlock } from '../../sql/workerPools.ts'
@@ -152,8 +153,11 @@ const GRAPHILE_LEVELS: Record<string, 'error' | 'warn' | 'debug'> = {
 const EXPECTED_WARNING = /maxPoolSize \(\d+\) smaller than concurrency/
 
 function graphileLogger(log: Logger): GraphileLogger {
-  return new GraphileLogger(() => (level, message) => {
+  return new GraphileLogger(() => (level, message, meta) => {
     const known = EXPECTED_WARNING.test(message)
-    log[known ? 'debug' : (GRAPHILE_LEVELS[level] ?? 'debug')](message)
+    const write = log[known ? 'debug' : (GRAPHILE_LEVELS[level] ?? 'debug')].bind(log)
+    const err = meta?.error
+    if (isDatabaseUnavailable(err)) write({ err }, message)
+    else write(message)
   })
 }

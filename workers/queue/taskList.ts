@@ -1,5 +1,5 @@
+import { isDatabaseUnavailable } from '../../shared/databaseAway.ts'
 import { type TaskName, taskPayloads } from '../../shared/tasks.ts'
-import { isDatabaseUnavailable } from '../../sql/db.ts'
 import { hasLock, type JobLock } from '../../sql/workerPools.ts'
 import type { TaskDeps, Tasks } from '../pool.ts'
 import type { JobsInHand } from './jobsInHand.ts'

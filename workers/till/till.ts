@@ -44,7 +44,7 @@ export async function startTill(
     url: databaseUrl,
     size: CONNECTIONS,
     name: 'purser till',
-    onError: (error) => log.warn({ err: error }, 'a database connection broke'),
+    log,
   })
   await registerReceiptKeys(pool, keys)
   const view: ChainView = {

@@ -1,0 +1,30 @@
+/** Node's codes for a connection that could not be made or broke. */
+const NETWORK_CODES = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ETIMEDOUT',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOENT',
+])
+/**
+ * SQLSTATE class 08 (connection), 53 (resources), 57P0x (shutdown, crash, starting), and 25006: a primary that has become
+ * a standby.
+ */
+const UNAVAILABLE_STATE = /^(08|53|57P0|25006)/
+const UNAVAILABLE_MESSAGE =
+  /timeout exceeded when trying to connect|connection terminated|client has encountered a connection error|not queryable|connection timeout|query read timeout/i
+
+/** Whether an error of the driver means that the database is away, rather than that a statement is wrong. */
+export function isDatabaseUnavailable(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : ''
+  return (
+    NETWORK_CODES.has(code) ||
+    UNAVAILABLE_STATE.test(code) ||
+    UNAVAILABLE_MESSAGE.test(error.message)
+  )
+}
