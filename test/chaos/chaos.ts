@@ -5,10 +5,11 @@ import { gather, hurry } from './gather.ts'
 import { type Harming, startHarm } from './harm.ts'
 import type { HarmName } from './harms.ts'
 import { type Ledger, newLedger } from './ledger.ts'
+import { correspond } from './load/correspond.ts'
 import { keep } from './load/keep.ts'
 import { listen } from './load/listen.ts'
 import type { Load } from './load/load.ts'
-import { correspond } from './load/mailIn.ts'
+import { write } from './load/mailIn.ts'
 import { send } from './load/mailOut.ts'
 import { pay } from './load/pay.ts'
 import { type Pulse, startPulses } from './pulse.ts'
@@ -46,7 +47,8 @@ const PROGRESS_MS = 1_000
 
 /** How many clients of each kind there are. */
 const CLIENTS = [
-  [5, correspond, 'mail'],
+  [2, write, 'mail'],
+  [4, correspond, 'talk'],
   [2, send, 'send'],
   [3, pay, 'pay'],
   [2, keep, 'keep'],
@@ -166,12 +168,14 @@ async function calm(
     decided = true
   })
   for (let before = ''; ; ) {
-    const findings = await look(setting, ledger)
+    const late = performance.now() > deadlineMs
+    // While clients are told more, the evidence is older than the ledger.
+    const findings = decided || late ? await look(setting, ledger) : []
     if (!decided) findings.push('clients: some operation has no end')
     const open = `${findings.length} open findings, first: ${findings[0]}`
     if (findings.length > 0 && open !== before) onLine(open)
     before = open
-    if (findings.length === 0 || performance.now() > deadlineMs) return findings
+    if (findings.length === 0 || late) return findings
     await Bun.sleep(CALM_LOOK_MS)
   }
 }
