@@ -109,7 +109,10 @@ async function run(setting: Setting, options: ChaosOptions): Promise<ChaosReport
   pulses.end()
   await harming.ended
   onLine(`${at()}: all harm is over`)
-  const findings = await calm(setting, { ledger, clients, onLine })
+  // Ctrl-C reaches the devnet as well, and there is no evidence without it.
+  const findings = options.signal?.aborted
+    ? ['the run was interrupted: there was no audit']
+    : await calm(setting, { ledger, clients, onLine })
   givenUp.abort()
   await Promise.all([clients, listeners])
   clearInterval(progress)
