@@ -1,9 +1,9 @@
 import type { Pulses } from './pulse.ts'
 import type { Tally } from './tally.ts'
 
-export type Answer = { status: number; body: any }
+type Answer = { status: number; body: any }
 
-export type Call = {
+type Call = {
   /** What the operation is counted as. */
   kind: string
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'

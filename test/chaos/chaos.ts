@@ -50,7 +50,7 @@ const CLIENTS = [
   [2, write, 'mail'],
   [4, correspond, 'talk'],
   [2, send, 'send'],
-  [3, pay, 'pay'],
+  [4, pay, 'pay'],
   [2, keep, 'keep'],
 ] as const satisfies readonly (readonly [
   number,

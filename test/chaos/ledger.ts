@@ -71,7 +71,7 @@ export type VaultName = { name: string; writes: VaultWrite[]; reads: VaultRead[]
 
 /** What a listener heard of one project's events. */
 export type Listener = { inbox: string; heard: Heard[] }
-export type Heard = { id: string; type: string; subjectId: string | null }
+type Heard = { id: string; type: string; subjectId: string | null }
 
 export type Ledger = {
   mailsIn: MailIn[]

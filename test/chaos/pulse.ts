@@ -1,13 +1,5 @@
 /** The parts of the service whose silence is measured. */
-export const PULSES = [
-  'api',
-  'smtp',
-  'mail in',
-  'mail out',
-  'redeem',
-  'webhooks',
-  'events',
-] as const
+const PULSES = ['api', 'smtp', 'mail in', 'mail out', 'redeem', 'webhooks', 'events'] as const
 export type Pulse = (typeof PULSES)[number]
 
 /** Measures the longest time without a success of each part. */

@@ -11,7 +11,7 @@ const LEAVE_LIMIT_MS = 5_000
 const READY = /"service":"purser","msg":"ready"/
 
 /** The parts that `npm start` supervises, and the files they run. */
-export const PARTS = {
+const PARTS = {
   api: 'api/main.ts',
   smtp: 'api/smtp/main.ts',
   workers: 'workers/main.ts',

@@ -24,7 +24,7 @@ const BLOCK_TIME_S = 1
 
 /** The parts between which connections can be cut. */
 export const LINKS = ['database', 'api', 'smtp', 'smarthost', 'receiver', 'rpc'] as const
-export type Link = (typeof LINKS)[number]
+type Link = (typeof LINKS)[number]
 
 /** The whole service as `npm start` runs it, with everything around it under the harness's hand. */
 export type Setting = {

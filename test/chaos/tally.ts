@@ -1,5 +1,5 @@
 /** How operations ended. `lost` means that no answer came, or one that says "not now". */
-export type End = 'accepted' | 'refused' | 'lost'
+type End = 'accepted' | 'refused' | 'lost'
 
 /** Counts operations by kind and end. */
 export type Tally = {
