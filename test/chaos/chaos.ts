@@ -12,7 +12,7 @@ import type { Load } from './load/load.ts'
 import { write } from './load/mailIn.ts'
 import { send } from './load/mailOut.ts'
 import { pay } from './load/pay.ts'
-import { type Pulse, startPulses } from './pulse.ts'
+import { type Pulse, type Silence, startPulses } from './pulse.ts'
 import { createRandom, type Random } from './random.ts'
 import { type Setting, startSetting } from './setting.ts'
 import { newTally, type Tally } from './tally.ts'
@@ -35,7 +35,7 @@ export type ChaosReport = {
   seconds: number
   harms: Map<HarmName, number>
   tally: Tally
-  longestSilenceMs: Record<Pulse, number>
+  longestSilence: Record<Pulse, Silence>
   /** Contradictions; none is a pass. */
   findings: string[]
 }
@@ -128,7 +128,7 @@ async function run(setting: Setting, options: ChaosOptions): Promise<ChaosReport
     seconds,
     harms: harming.counts,
     tally,
-    longestSilenceMs: pulses.longest(),
+    longestSilence: pulses.longest(),
     findings,
   }
 }

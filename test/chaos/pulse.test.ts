@@ -13,5 +13,6 @@ test('the longest silence of a part counts from the beginning and up to the end'
   nowMs = 10_000
   pulses.beat('api')
   const { api, smtp } = pulses.longest()
-  expect([api, smtp]).toEqual([300, 450])
+  expect(api).toEqual({ ms: 300, fromMs: 150 })
+  expect(smtp).toEqual({ ms: 450, fromMs: 0 })
 })

@@ -7,20 +7,24 @@ export type Pulses = {
   beat(part: Pulse): void
   /** Ends the measurement. */
   end(): void
-  /** In milliseconds, by part. */
-  longest(): Record<Pulse, number>
+  longest(): Record<Pulse, Silence>
 }
+
+/** A silence, and when it began after the beginning. */
+export type Silence = { ms: number; fromMs: number }
 
 /** Begins the measurement. */
 export function startPulses(now: () => number = () => performance.now()): Pulses {
   const beginMs = now()
   const last = new Map<Pulse, number>(PULSES.map((part) => [part, beginMs]))
-  const longest = new Map<Pulse, number>(PULSES.map((part) => [part, 0]))
+  const longest = new Map<Pulse, Silence>(PULSES.map((part) => [part, { ms: 0, fromMs: 0 }]))
   let ended = false
   const beat = (part: Pulse) => {
     if (ended) return
     const atMs = now()
-    longest.set(part, Math.max(longest.get(part)!, atMs - last.get(part)!))
+    const lastMs = last.get(part)!
+    const ms = atMs - lastMs
+    if (ms > longest.get(part)!.ms) longest.set(part, { ms, fromMs: lastMs - beginMs })
     last.set(part, atMs)
   }
   return {
@@ -29,6 +33,6 @@ export function startPulses(now: () => number = () => performance.now()): Pulses
       for (const part of PULSES) beat(part)
       ended = true
     },
-    longest: () => Object.fromEntries(longest) as Record<Pulse, number>,
+    longest: () => Object.fromEntries(longest) as Record<Pulse, Silence>,
   }
 }

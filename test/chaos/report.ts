@@ -1,13 +1,15 @@
 import type { ChaosReport } from './chaos.ts'
 
+const seconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`
+
 /** The end of a run, line by line. */
 export function reportLines(report: ChaosReport): string[] {
-  const { seed, seconds, harms, tally, longestSilenceMs, findings } = report
-  const silences = Object.entries(longestSilenceMs).map(
-    ([part, ms]) => `${part} ${(ms / 1000).toFixed(1)} s`,
+  const { seed, harms, tally, longestSilence, findings } = report
+  const silences = Object.entries(longestSilence).map(
+    ([part, { ms, fromMs }]) => `${part} ${seconds(ms)} (from ${seconds(fromMs)})`,
   )
   return [
-    `seed ${seed}, ${seconds} s`,
+    `seed ${seed}, ${report.seconds} s`,
     `harms: ${[...harms].map(([kind, count]) => `${kind} ${count}`).join(', ') || 'none'}`,
     ...tally.lines(),
     `longest silence: ${silences.join(', ')}`,
