@@ -12,12 +12,13 @@ const SHORT_MS = 1_000
 const LONG_MS = 4_000
 const duration = (random: Random) => random.int(SHORT_MS, LONG_MS)
 
-/** Kills a part's process, or stops it for a while. */
+/** Kills a process of a part, or stops it for a while. */
 const harmPart =
   (part: PartName): Harm =>
   async ({ service }, random) => {
-    const pid = service.pidOf(part)
-    if (pid === null) return `found no ${part} process`
+    const pids = service.pidsOf(part)
+    if (pids.length === 0) return `found no ${part} process`
+    const pid = random.pick(pids)
     if (random.chance(0.5)) {
       signal(pid, 'SIGKILL')
       return `killed ${part}`

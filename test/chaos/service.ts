@@ -21,8 +21,8 @@ export type PartName = keyof typeof PARTS
 /** The whole service as `npm start` runs it, started again whenever it ends. */
 export type Service = {
   logFile: string
-  /** The process of a part, or null while there is none. */
-  pidOf(part: PartName): number | null
+  /** The processes of a part; none while it starts again. */
+  pidsOf(part: PartName): number[]
   /** Kills every process of the service at once, as a power cut does. */
   killAll(): void
   /** Waits until it is ready, after its last start. */
@@ -46,9 +46,9 @@ export async function startService(env: Record<string, string>, logFile: string)
   const isReady = () => !killed && READY.test(readFileSync(logFile).subarray(logBegin).toString())
   const service: Service = {
     logFile,
-    pidOf(part) {
+    pidsOf(part) {
       const pids = child.pid === undefined ? [] : childrenOf(child.pid)
-      return pids.find((pid) => commandOf(pid).endsWith(` ${join(ROOT, PARTS[part])}`)) ?? null
+      return pids.filter((pid) => commandOf(pid).split(' ').includes(join(ROOT, PARTS[part])))
     },
     killAll() {
       if (child.pid === undefined) return
