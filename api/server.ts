@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import type { Config } from '../shared/config.ts'
+import { listenError } from '../shared/listenError.ts'
 import type { Running } from '../shared/service.ts'
 import { createBatcher } from '../sql/batcher.ts'
 import { createPool } from '../sql/db.ts'
@@ -60,7 +61,7 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
   )
   let inFlight = 0
   let draining = false
-  const server = Bun.serve({
+  const server = serve({
     port: config.http.port,
     hostname: config.http.host,
     idleTimeout: IDLE_TIMEOUT_S,
@@ -93,5 +94,15 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
       await usage.stop()
       await pool.end()
     },
+  }
+}
+
+/** @throws {ConfigError} when the address cannot be listened on. */
+function serve(options: Parameters<typeof Bun.serve>[0] & { port: number; hostname: string }) {
+  try {
+    return Bun.serve(options)
+  } catch (error) {
+    const { port, hostname: host } = options
+    throw listenError(error, { portVariable: 'PORT', port, hostVariable: 'HOST', host })
   }
 }

@@ -5,15 +5,21 @@ import type { Logger } from 'pino'
 import { type Config, ConfigError } from '../shared/config.ts'
 import { type Running, runService } from '../shared/service.ts'
 import { bootstrap } from '../sql/bootstrap.ts'
-import { freePort, startEmbeddedPostgres } from '../sql/embedded.ts'
+import { checkDatabase } from '../sql/checkDatabase.ts'
+import { startEmbeddedPostgres } from '../sql/embedded.ts'
 import { checkMasterKeys } from '../sql/keyring.ts'
 import { migrate } from '../sql/migrate.ts'
-import { startDevnetPart, startParts } from './parts.ts'
+import { startProcess } from './childProcess.ts'
+import { supervise } from './supervise.ts'
 import { welcome } from './welcome.ts'
+
+/** The parts of the service, and the files that start them. */
+const PARTS = { api: 'api/main.ts', smtp: 'api/smtp/main.ts', workers: 'workers/main.ts' } as const
 
 /**
  * `npm start`: everything in one go. It brings up the database, migrates it, makes sure that there are keys, starts the
  * three parts as processes of their own — the very ones an operator starts by hand — and stops them in reverse order.
+ * Whatever ends by itself is started again: the database, the devnet and each part.
  */
 await runService(
   process,
@@ -26,14 +32,14 @@ await runService(
     }
     try {
       const url = config.databaseUrl ?? (await startDatabase(config, log, stops))
+      if (config.databaseUrl !== undefined) await checkDatabase(url)
       const applied = await migrate(url)
       log.debug({ applied }, 'the database is up to date')
       await checkMasterKeys(url, config)
       const keys = await bootstrap(url, config)
       const chain = await startChain(config, log, stops)
       const env = { ...process.env, DATABASE_URL: url, DEVNET_PORT: String(chain.devnetPort) }
-      const parts = await startParts(env, log)
-      stops.push(() => parts.stop())
+      await startParts(env, log, stops)
       process.stdout.write(welcome({ ...config, chain }, keys, keys.signInToken))
       return { stop } satisfies Running
     } catch (error) {
@@ -43,45 +49,94 @@ await runService(
   },
 )
 
-/** Brings up the devnet unless there is an RPC to use; of port 0 it makes one that is free. */
-async function startChain(
-  config: Config,
-  log: Logger,
-  stops: (() => Promise<void>)[],
-): Promise<Config['chain']> {
+type Environment = Record<string, string | undefined>
+type Stops = (() => Promise<void>)[]
+
+/** Starts the parts; when one cannot start, those that did are stopped with the rest. */
+async function startParts(env: Environment, log: Logger, stops: Stops): Promise<void> {
+  const starts = await Promise.allSettled(
+    Object.entries(PARTS).map(async ([name, file]) => {
+      const part = await supervise(name, () => startProcess(name, file, env), log)
+      return part
+    }),
+  )
+  const parts = starts.flatMap((start) => (start.status === 'fulfilled' ? [start.value] : []))
+  stops.push(async () => {
+    await Promise.all(parts.map((part) => part.stop()))
+  })
+  for (const start of starts) if (start.status === 'rejected') throw start.reason
+}
+
+/** Brings up the devnet unless there is an RPC to use. It keeps its port over restarts. */
+async function startChain(config: Config, log: Logger, stops: Stops): Promise<Config['chain']> {
   const { chain } = config
   if (!chain.embeddedDevnet) return chain
-  const devnetPort = chain.devnetPort === 0 ? await freePort() : chain.devnetPort
-  const devnet = await startDevnetPart({ ...process.env, DEVNET_PORT: String(devnetPort) }, log)
+  let env: Environment = process.env
+  const devnet = await supervise(
+    'devnet',
+    async () => {
+      const started = await startProcess('devnet', 'workers/till/devnetMain.ts', env)
+      env = { ...process.env, DEVNET_PORT: started.facts.port }
+      return started
+    },
+    log,
+  )
   stops.push(() => devnet.stop())
+  const devnetPort = Number(env.DEVNET_PORT)
+  if (devnetPort !== chain.devnetPort) {
+    log.warn({ port: devnetPort }, `port ${chain.devnetPort} is taken: the devnet uses another`)
+  }
   return { ...chain, devnetPort, rpcUrl: `http://127.0.0.1:${devnetPort}` }
 }
 
-async function startDatabase(
-  config: Config,
-  log: Logger,
-  stops: (() => Promise<void>)[],
-): Promise<string> {
-  const database = await startEmbeddedPostgres({
-    dataDir: config.dataDir,
-    onLog: (line) => log.debug({ line }, 'postgres'),
-  })
+async function startDatabase(config: Config, log: Logger, stops: Stops): Promise<string> {
+  let port = 0
+  let url = ''
+  const database = await supervise(
+    'database',
+    async () => {
+      const started = await startEmbeddedPostgres({
+        dataDir: config.dataDir,
+        port,
+        onLog: (line) => log.debug({ line }, 'postgres'),
+      })
+      ;({ port, url } = started)
+      return started
+    },
+    log,
+  )
   stops.push(() => database.stop())
-  return database.url
+  return url
 }
 
 /**
  * Holds DATA_DIR for this process: an SQLite lock, which the system frees when the process ends, however it ends.
- * @throws {ConfigError} when another process holds it.
+ * @throws {ConfigError} when it cannot be written, or another process holds it.
  */
-function holdDataDir(config: Config): Database {
-  mkdirSync(config.dataDir, { recursive: true, mode: 0o700 })
-  const lock = new Database(join(config.dataDir, 'lock.sqlite'), { create: true })
+function holdDataDir({ dataDir }: Config): Database {
+  let lock: Database
+  try {
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+    lock = new Database(join(dataDir, 'lock.sqlite'), { create: true })
+    lock.run('pragma user_version = 1')
+  } catch (error) {
+    const { code, message } = error as { code?: string; message: string }
+    if (code === 'SQLITE_BUSY') throw inUse(dataDir)
+    throw new ConfigError(
+      `DATA_DIR: ${dataDir} cannot be written (${code ?? message}); name a folder that this user may write to`,
+    )
+  }
   try {
     lock.run('pragma busy_timeout = 0')
     lock.run('begin exclusive')
   } catch {
-    throw new ConfigError(`DATA_DIR: ${config.dataDir} is in use by another running service`)
+    throw inUse(dataDir)
   }
   return lock
+}
+
+function inUse(dataDir: string): ConfigError {
+  return new ConfigError(
+    `DATA_DIR: ${dataDir} is in use by another running service; stop that one, or name another folder`,
+  )
 }

@@ -56,6 +56,8 @@ export type Config = {
     /** Whether that is the devnet which `npm start` brings up. */
     embeddedDevnet: boolean
     devnetPort: number
+    /** Whether `DEVNET_PORT` says so; else another port will do. */
+    devnetPortIsGiven: boolean
     /** Private keys of the gas wallets. */
     settlementKeys: readonly `0x${string}`[]
     /** Factories, in lower case, that may deploy a payer's smart wallet at the gas wallets' expense (ERC-6492). */
@@ -158,6 +160,9 @@ function smtpTls(values: z.output<typeof variables>): Config['smtp']['tls'] {
   throw new ConfigError(`${missing}: it is missing, and must be set with its counterpart`)
 }
 
+/** Anvil's own default. */
+const DEVNET_PORT = 8545
+
 const devnetKeys: readonly string[] = Object.values(DEVNET_ACCOUNTS).flatMap((account) =>
   'privateKey' in account ? [account.privateKey] : [],
 )
@@ -174,10 +179,12 @@ function chainSettings(values: z.output<typeof variables>, production: boolean):
       'SETTLEMENT_KEYS: must be keys of your own when NODE_ENV is production; those of the devnet are public',
     )
   }
+  const devnetPort = values.DEVNET_PORT ?? DEVNET_PORT
   return {
-    rpcUrl: values.RPC_URL ?? `http://127.0.0.1:${values.DEVNET_PORT}`,
+    rpcUrl: values.RPC_URL ?? `http://127.0.0.1:${devnetPort}`,
     embeddedDevnet: values.RPC_URL === undefined,
-    devnetPort: values.DEVNET_PORT,
+    devnetPort,
+    devnetPortIsGiven: values.DEVNET_PORT !== undefined,
     settlementKeys:
       keys.length > 0
         ? ([...new Set(keys)] as `0x${string}`[])

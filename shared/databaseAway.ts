@@ -16,7 +16,7 @@ const NETWORK_CODES = new Set([
  */
 const UNAVAILABLE_STATE = /^(08|53|57P0|25006)/
 const UNAVAILABLE_MESSAGE =
-  /timeout exceeded when trying to connect|connection terminated|client has encountered a connection error|not queryable|connection timeout|query read timeout/i
+  /timeout exceeded when trying to connect|connection terminated|client has encountered a connection error|not queryable|connection timeout|timeout expired|query read timeout/i
 
 /** Whether an error of the driver means that the database is away, rather than that a statement is wrong. */
 export function isDatabaseUnavailable(error: unknown): boolean {

@@ -10,7 +10,16 @@ export type Host = Pick<
   stderr: { write(text: string): unknown }
 }
 
+/** A message of a process to the one that started it. */
+export type ServiceMessage =
+  | { ready: Record<string, string> }
+  | { failed: { line: string; isSetting: boolean } }
+
 export type Running = {
+  /** Resolves with the reason when the service ends by itself; never, when left out. */
+  ended?: Promise<string>
+  /** Facts for the process that started this one, e.g. a port of its own choice. */
+  facts?: Record<string, string>
   /** Finishes what was accepted, takes on nothing new, and resolves when all is done. */
   stop(): Promise<void>
 }
@@ -70,15 +79,24 @@ export async function runService(
     flush = (done) => destination.flush(() => done())
     log = pino(logOptions(name, config.logLevel), destination)
     running = start(config, log)
-    await running
+    const { ended, facts = {} } = await running
     log.info('ready')
+    void ended?.then((reason) => {
+      if (stopping) return
+      log.fatal({ reason }, 'the service ended by itself')
+      exit(1)
+    })
     // Without its parent nobody would drain this process, and a second start would run beside it.
     host.on('disconnect', () => void stop('disconnect'))
-    host.send?.('ready')
+    host.send?.({ ready: facts } satisfies ServiceMessage)
   } catch (error) {
     if (stopping) return
-    host.stderr.write(`${startFailure(name, error)}\n`)
-    exit(error instanceof ConfigError ? 78 : 1)
+    const isSetting = error instanceof ConfigError
+    const line = startFailure(name, error)
+    // Whoever started this process says it, once however often it tries.
+    if (host.connected) host.send?.({ failed: { line, isSetting } } satisfies ServiceMessage)
+    else host.stderr.write(`${line}\n`)
+    exit(isSetting ? 78 : 1)
   }
 }
 

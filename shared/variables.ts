@@ -104,7 +104,7 @@ export const variables = z.object({
   POSTMASTER: inbox.optional(),
   SMTP_RELAY_URL: relayUrl.optional(),
   RPC_URL: url(['http:', 'https:']).optional(),
-  DEVNET_PORT: port(8545),
+  DEVNET_PORT: z.coerce.number().int().min(0).max(65_535).optional(),
   SETTLEMENT_KEYS: list(settlementKey).optional(),
   WALLET_FACTORIES: list(factoryAddress).default([]),
   RECEIPT_SIGNING_KEYS: list(receiptSeed).optional(),

@@ -1,4 +1,5 @@
 import { type Config, ConfigError } from '../shared/config.ts'
+import { checkDatabase } from './checkDatabase.ts'
 import { databaseUrl } from './databaseUrl.ts'
 import { createPool, type Pool } from './db.ts'
 import { pendingMigrations } from './migrate.ts'
@@ -9,7 +10,9 @@ export async function onDatabase(
   { name, size = 1 }: { name: string; size?: number },
   work: (pool: Pool) => Promise<void>,
 ): Promise<void> {
-  const pool = createPool({ url: databaseUrl(config), size, name })
+  const url = databaseUrl(config)
+  await checkDatabase(url)
+  const pool = createPool({ url, size, name })
   try {
     const pending = await pendingMigrations(pool)
     if (pending.length > 0) {

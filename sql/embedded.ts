@@ -20,6 +20,9 @@ import pg from 'pg'
 /** An embedded PostgreSQL server that is running. */
 export type EmbeddedPostgres = {
   url: string
+  port: number
+  /** Resolves with the reason when the server ends by itself. */
+  ended: Promise<string>
   /** Stops it: open connections are ended, everything committed is on disk. */
   stop(): Promise<void>
 }
@@ -45,6 +48,8 @@ type Account = { uid: number; gid: number }
 export async function startEmbeddedPostgres(options: {
   dataDir: string
   durable?: boolean
+  /** A free one when left out or 0. */
+  port?: number
   onLog: (line: string) => void
 }): Promise<EmbeddedPostgres> {
   const dataDir = resolve(options.dataDir)
@@ -61,16 +66,31 @@ export async function startEmbeddedPostgres(options: {
   const password = ensurePassword(dataDir)
   mkdirSync(cluster, { recursive: true, mode: 0o700 })
   if (account !== null) chownSync(cluster, account.uid, account.gid)
-  const launch = { binaries, cluster, account, onLog: options.onLog }
+  let lastLine = ''
+  const onLog = (line: string) => {
+    lastLine = line
+    options.onLog(line)
+  }
+  const launch = { binaries, cluster, account, onLog }
   if (!existsSync(join(cluster, 'PG_VERSION'))) await initialise(launch, password)
 
-  const port = await freePort()
+  const port = options.port || (await freePort())
   const server = launchServer(launch, port, options.durable ?? true)
+  const ended = exitCode(server).then(
+    (code) => `PostgreSQL ended (${code ?? 'killed'}): ${lastLine}`,
+  )
   const url = `postgres://${SUPERUSER}:${password}@127.0.0.1:${port}/${DATABASE}`
-  await untilReady(server, url)
+  try {
+    await Promise.race([untilReady(server, url), ended.then(failStart)])
+  } catch (error) {
+    await stopProcess(server)
+    throw error
+  }
   writeFileSync(join(dataDir, URL_FILE), url, { mode: 0o600 })
   return {
     url,
+    port,
+    ended,
     async stop() {
       rmSync(join(dataDir, URL_FILE), { force: true })
       await stopProcess(server)
@@ -82,6 +102,10 @@ export async function startEmbeddedPostgres(options: {
 export function runningEmbeddedUrl(dataDir: string): string | null {
   const file = join(dataDir, URL_FILE)
   return existsSync(file) ? readFileSync(file, 'utf8') : null
+}
+
+function failStart(reason: string): never {
+  throw new Error(reason)
 }
 
 type Launch = {
@@ -155,10 +179,11 @@ function launchServer(launch: Launch, port: number, durable: boolean): ChildProc
 async function untilReady(server: ChildProcess, url: string): Promise<void> {
   const admin = url.replace(/\/[^/]*$/, '/postgres')
   const deadline = Date.now() + START_TIMEOUT_MS
-  for (;;) {
-    if (server.exitCode !== null)
-      throw new Error('the embedded PostgreSQL ended while it was starting')
-    const client = new pg.Client({ connectionString: admin })
+  while (server.exitCode === null && server.signalCode === null) {
+    const client = new pg.Client({
+      connectionString: admin,
+      connectionTimeoutMillis: START_TIMEOUT_MS,
+    })
     client.on('error', () => {})
     try {
       await client.connect()

@@ -1,11 +1,14 @@
 import { type TaskName, type TaskPayload, taskPayloads } from '../shared/tasks.ts'
 import type { Queryable } from './db.ts'
 
-/** A job to queue. `key` makes it unique: a job that waits under the same key is replaced. */
+/**
+ * A job to queue. `key` makes it unique: a job that waits under the same key is replaced. A job that runs loses its key to
+ * the new one, and is then superseded.
+ */
 export type NewJob<Name extends TaskName = TaskName> = {
   task: Name
   payload: TaskPayload<Name>
-  key?: string
+  key: string
   runAt?: Date
 }
 
@@ -25,7 +28,7 @@ export async function addJob<Name extends TaskName>(
     const { rows } = await db.query<{ id: string | null }>({
       name: 'add-job',
       text: `select id from graphile_worker.add_job($1, $2::json, run_at := $3::timestamptz, job_key := $4)`,
-      values: [job.task, JSON.stringify(payload), job.runAt ?? null, job.key ?? null],
+      values: [job.task, JSON.stringify(payload), job.runAt ?? null, job.key],
     })
     if (rows[0]?.id != null) return
   }
@@ -41,4 +44,17 @@ export function addJobsFrom(source: string, task: TaskName, payloadField: string
     select row('${task}', json_build_object('${payloadField}', s.payload_id), null, null, null,
                '${task}:' || s.payload_id, null, null)::graphile_worker.job_spec
     from ${source} s order by s.payload_id))`
+}
+
+/**
+ * Deletes superseded jobs that no worker has. Graphile Worker takes the key and all attempts from a job that runs when its
+ * key is added again. When the end of such a job is lost, its row would stand for ever, as if it had failed.
+ * @returns how many there were.
+ */
+export async function deleteSupersededJobs(db: Queryable): Promise<number> {
+  const { rowCount } = await db.query(
+    `delete from graphile_worker._private_jobs
+     where key is null and locked_at is null and attempts >= max_attempts`,
+  )
+  return rowCount ?? 0
 }

@@ -126,7 +126,10 @@ export async function forceUnlock(db: Queryable, graphilePoolIds: string[]): Pro
   await db.query('select graphile_worker.force_unlock_workers($1::text[])', [graphilePoolIds])
 }
 
-/** A lock that a Graphile Worker pool has on a job. `attempts` grows with every fetch, and tells two locks apart. */
+/**
+ * A lock that a Graphile Worker pool has on a job. `attempts` grows with every fetch, and tells two locks apart; a job that
+ * was superseded while it ran has all its attempts at once, and no key.
+ */
 export type JobLock = { id: string; attempts: number }
 
 /** The locks that this Graphile Worker pool has according to the database. */
@@ -145,7 +148,8 @@ export async function hasLock(
   { id, attempts }: JobLock,
 ): Promise<boolean> {
   const { rowCount } = await db.query(
-    'select from graphile_worker._private_jobs where id = $1 and locked_by = $2 and attempts = $3',
+    `select from graphile_worker._private_jobs
+     where id = $1 and locked_by = $2 and (attempts = $3 or key is null)`,
     [id, graphilePoolId, attempts],
   )
   return rowCount === 1

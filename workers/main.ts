@@ -3,6 +3,7 @@ import { ConfigError } from '../shared/config.ts'
 import { isDatabaseUnavailable } from '../shared/databaseAway.ts'
 import { runService } from '../shared/service.ts'
 import { POOLS, type PoolName, type RunnerName } from '../shared/tasks.ts'
+import { checkDatabase } from '../sql/checkDatabase.ts'
 import { databaseUrl } from '../sql/databaseUrl.ts'
 import { nextDeliveryInMs } from '../sql/events/deliveries.ts'
 import { deliverWebhook } from './events/deliverWebhook.ts'
@@ -101,6 +102,7 @@ if (import.meta.main) {
     })
     const { runners, concurrency } = readArguments(process.argv.slice(2))
     const url = databaseUrl(config)
+    await checkDatabase(url)
     const dns = createDns(config.dnsServers.length > 0 ? config.dnsServers : undefined)
     const transport = createTransport(config.relayUrl, {
       dns,

@@ -7,6 +7,7 @@ import { createPool, type Pool } from '../sql/db.ts'
 import { requeueLostDeliveries } from '../sql/events/deliveries.ts'
 import { deleteStaleEvents } from '../sql/events/events.ts'
 import { deleteStaleIdempotencyKeys } from '../sql/idempotency.ts'
+import { deleteSupersededJobs } from '../sql/jobs.ts'
 import { forgetDeletedMessages } from '../sql/mail/deleteMail.ts'
 import { indexMessages, listUnindexed } from '../sql/mail/searchMessages.ts'
 import { deleteStaleRateWindows } from '../sql/rateWindows.ts'
@@ -33,6 +34,7 @@ export function startMaintenance(databaseUrl: string, log: Logger): Running {
       const dead = await releaseJobsOfDeadPools(pool)
       if (dead.length > 0) log.warn({ dead }, 'jobs of dead worker pools were released')
       if (sweeps % SWEEPS_PER_SEARCH === 0) {
+        await deleteSupersededJobs(pool)
         const lost = await requeueLostDeliveries(pool)
         if (lost > 0) log.warn({ lost }, 'deliveries without a job were queued again')
       }

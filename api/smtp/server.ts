@@ -1,6 +1,7 @@
 import type { AddressInfo } from 'node:net'
 import type { Logger } from 'pino'
 import type { Config } from '../../shared/config.ts'
+import { listenError } from '../../shared/listenError.ts'
 import type { Running } from '../../shared/service.ts'
 import { createPool } from '../../sql/db.ts'
 import { AddressBook } from './addressBook.ts'
@@ -62,8 +63,13 @@ export async function startSmtp(
             : { everyMs: options.certificateCheckMs }),
         })
   await new Promise<void>((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(config.smtp.port, config.smtp.host, () => resolve())
+    const { port, host } = config.smtp
+    server.once('error', (error) =>
+      reject(
+        listenError(error, { portVariable: 'SMTP_PORT', port, hostVariable: 'SMTP_HOST', host }),
+      ),
+    )
+    server.listen(port, host, () => resolve())
   })
   return {
     port: (server.server.address() as AddressInfo).port,

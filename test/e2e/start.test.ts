@@ -54,7 +54,9 @@ test('npm start brings up everything, keeps data and keys over a restart, and dr
 
     const twin = startProcess('api/start.ts', { ...env, PORT: '0', SMTP_PORT: '0' })
     expect(await twin.exited).toBe(78)
-    expect(twin.stderr().trim()).toBe(`DATA_DIR: ${dataDir} is in use by another running service`)
+    expect(twin.stderr().trim()).toBe(
+      `DATA_DIR: ${dataDir} is in use by another running service; stop that one, or name another folder`,
+    )
 
     // The last accepted message has no time to be parsed before the end: it must be there after the next start.
     await deliverMail(smtpPort, {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type Client, transaction } from '../../sql/db.ts'
-import { addJob } from '../../sql/jobs.ts'
+import { addJob, deleteSupersededJobs } from '../../sql/jobs.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { waitFor } from '../support/waitFor.ts'
 
@@ -38,6 +38,26 @@ test('a job that a worker locks while it is being replaced is queued all the sam
   ])
 })
 
+test('of a superseded job nothing is left; a job that failed for good is kept', async () => {
+  const { pool } = database
+  const locks = `update graphile_worker._private_jobs set locked_at = now(), locked_by = 'other'`
+  await addJob(pool, { ...job, key: 'superseded' })
+  await addJob(pool, { ...job, key: 'failed' })
+  await pool.query(`${locks}, attempts = 1 where key = 'superseded'`)
+  await pool.query(`${locks}, attempts = max_attempts where key = 'failed'`)
+  await addJob(pool, { ...job, key: 'superseded' })
+  await deleteSupersededJobs(pool)
+  await pool.query('select graphile_worker.force_unlock_workers(array[$1])', ['other'])
+  expect(await deleteSupersededJobs(pool)).toBe(1)
+  const { rows } = await pool.query(
+    `select key, attempts from graphile_worker.jobs where key in ('superseded', 'failed') order by key`,
+  )
+  expect(rows).toEqual([
+    { key: 'failed', attempts: 25 },
+    { key: 'superseded', attempts: 0 },
+  ])
+})
+
 test('many that replace one job at once leave one', async () => {
   const { pool } = database
   await pool.query('select graphile_worker.force_unlock_workers(array[$1])', ['worker'])
@@ -53,6 +73,10 @@ test('many that replace one job at once leave one', async () => {
 })
 
 test('a payload that is not the task’s is refused', async () => {
-  const wrong = addJob(database.pool, { task: 'purge_project', payload: { projectId: 'x' } })
+  const wrong = addJob(database.pool, {
+    task: 'purge_project',
+    payload: { projectId: 'x' },
+    key: 'wrong',
+  })
   await expect(wrong).rejects.toThrow()
 })

@@ -83,7 +83,11 @@ export async function chainAccepts(
   }
 }
 
-export async function settle(devnet: Devnet, authorization: Authorization, signature: Hex) {
+export async function settle(
+  devnet: Pick<Devnet, 'rpcUrl'>,
+  authorization: Authorization,
+  signature: Hex,
+) {
   const client = devnetClient(devnet.rpcUrl)
   const wallet = createWalletClient({ account: gasWallet, transport: http(devnet.rpcUrl) })
   const { r, s, v } = parseSignature(signature)

@@ -38,9 +38,9 @@ export function recoverJobs(options: {
       fetches.excuse()
       options.onStuck()
     }
-    if (locked.every((lock) => jobs.has(lock))) return
+    if (locked.every(({ id }) => jobs.has(id))) return
     await operations.settled()
-    const lost = locked.filter((lock) => !jobs.has(lock))
+    const lost = locked.filter(({ id }) => !jobs.has(id))
     const released = lost.length === 0 ? 0 : await releaseLocks(pool, graphilePoolId, lost)
     if (released > 0)
       log.warn({ released }, 'jobs that this pool did not have in hand were released')

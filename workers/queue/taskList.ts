@@ -48,7 +48,7 @@ async function outlastDatabase(
   job: JobLock,
   run: () => Promise<void>,
 ): Promise<void> {
-  let epoch = context.jobs.epochOf(job)
+  let epoch = context.jobs.epochOf(job.id)
   for (let delayMs = RETRY_MIN_MS; ; delayMs = Math.min(delayMs * 2, RETRY_MAX_MS)) {
     try {
       if (epoch !== context.registration.epoch()) {

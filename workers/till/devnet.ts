@@ -30,6 +30,8 @@ type DevnetLog = {
 export type StartDevnetParameters = {
   /** 0 for any free port. */
   port: number
+  /** Whether any free port will do when that one is taken. */
+  orAnyPort?: boolean
   /** Where the state is kept; `<stateFile>.pid` and `<stateFile>.cache` stand beside it. */
   stateFile: string
   /** Seconds between blocks; left out, each transaction is mined at once. */
@@ -39,16 +41,27 @@ export type StartDevnetParameters = {
 
 export type Devnet = {
   rpcUrl: string
+  port: number
   chainId: number
+  /** Resolves with the reason when the process ends by itself. */
+  ended: Promise<string>
   /** Saves the state and ends the process; further calls do nothing. */
   stop(): Promise<void>
+}
+
+/** The port that the devnet should listen on is not free. */
+export class PortTaken extends Error {
+  constructor(port: number) {
+    super(`port ${port} is taken by another program`)
+  }
 }
 
 /**
  * Starts the devnet from its state file, or with freshly deployed contracts when there is none.
  * A devnet left behind by a killed service is saved and ended first.
  *
- * @throws Error when anvil is not installed for this platform, the port is taken, another live process
+ * @throws {PortTaken}
+ * @throws Error when anvil is not installed for this platform, another live process
  * uses the state file, or the file cannot be loaded.
  *
  * @example
@@ -64,18 +77,30 @@ export async function startDevnet(parameters: StartDevnetParameters): Promise<De
     await save(devnetClient(orphanRpcUrl), stateFile)
   })
 
-  const child = spawnAnvil(port, stateFile)
+  let child = spawnAnvil(port, stateFile)
   const endChild = () => child.kill('SIGKILL')
   process.once('exit', endChild)
   try {
-    const rpcUrl = `http://127.0.0.1:${await listeningPort(child)}`
+    let bound = await listeningPort(child)
+    if (bound === 'taken' && parameters.orAnyPort === true) {
+      child = spawnAnvil(0, stateFile)
+      bound = await listeningPort(child)
+    }
+    if (bound === 'taken') throw new PortTaken(port)
+    const rpcUrl = `http://127.0.0.1:${bound}`
     await recordProcess(stateFile, { pid: child.pid ?? 0, rpcUrl })
     const client = devnetClient(rpcUrl)
     const restored = await restoreOrDeploy(client, stateFile)
     if (blockTimeS !== undefined) await client.setIntervalMining({ interval: blockTimeS })
     const ms = Math.round(performance.now() - startedMs)
     log.info({ rpcUrl, chainId: CHAIN_ID, restored, ms }, 'devnet started')
-    return { rpcUrl, chainId: CHAIN_ID, stop: stopper({ child, endChild, client, stateFile, log }) }
+    const ended = new Promise<string>((resolveEnded) => {
+      child.once('exit', (code, signal) =>
+        resolveEnded(`anvil ended (${signal ?? `exit ${code}`})`),
+      )
+    })
+    const stop = stopper({ child, endChild, client, stateFile, log })
+    return { rpcUrl, port: bound, chainId: CHAIN_ID, ended, stop }
   } catch (error) {
     process.off('exit', endChild)
     await end(child)
@@ -116,7 +141,7 @@ function spawnAnvil(port: number, stateFile: string): ChildProcess {
 }
 
 /** Reads the port from anvil's banner, the only place that tells it when 0 was asked for. */
-function listeningPort(child: ChildProcess): Promise<number> {
+function listeningPort(child: ChildProcess): Promise<number | 'taken'> {
   return new Promise((done, fail) => {
     let output = ''
     const timer = setTimeout(() => fail(new Error('the devnet did not start')), START_TIMEOUT_MS)
@@ -134,6 +159,7 @@ function listeningPort(child: ChildProcess): Promise<number> {
     child.once('error', fail)
     child.once('close', (code) => {
       clearTimeout(timer)
+      if (/address already in use/i.test(output)) return done('taken')
       fail(new Error(`the devnet did not start (exit ${code}): ${output.trim().slice(-500)}`))
     })
   })
@@ -209,10 +235,6 @@ function stopper({ child, endChild, client, stateFile, log }: Running): () => Pr
     timer.unref()
   }
   schedule(SAVE_INTERVAL_MS)
-  child.once('exit', (code, signal) => {
-    if (stopping === undefined) log.warn({ code, signal }, 'devnet ended by itself')
-  })
-
   const stop = async () => {
     clearTimeout(timer)
     await saving

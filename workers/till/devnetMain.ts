@@ -1,16 +1,26 @@
 import { join } from 'node:path'
 import { ConfigError } from '../../shared/config.ts'
 import { runService } from '../../shared/service.ts'
-import { startDevnet } from './devnet.ts'
+import { PortTaken, startDevnet } from './devnet.ts'
 
 /** The embedded devnet as a process of its own: nothing else in production loads the contracts' artifacts. */
 await runService(process, { name: 'devnet' }, async (config, log) => {
-  if (!config.chain.embeddedDevnet) {
+  const { embeddedDevnet, devnetPort, devnetPortIsGiven } = config.chain
+  if (!embeddedDevnet) {
     throw new ConfigError('RPC_URL: must be left out to run the embedded devnet')
   }
-  return startDevnet({
-    port: config.chain.devnetPort,
-    stateFile: join(config.dataDir, 'devnet.state'),
-    log,
-  })
+  try {
+    const devnet = await startDevnet({
+      port: devnetPort,
+      orAnyPort: !devnetPortIsGiven,
+      stateFile: join(config.dataDir, 'devnet.state'),
+      log,
+    })
+    return { ...devnet, facts: { port: String(devnet.port) } }
+  } catch (error) {
+    if (!(error instanceof PortTaken)) throw error
+    throw new ConfigError(
+      `DEVNET_PORT: ${error.message}; leave it out to use any free port, or name another`,
+    )
+  }
 })

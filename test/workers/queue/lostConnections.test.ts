@@ -182,7 +182,9 @@ for (const moment of MOMENTS) {
     const { pool } = service.database
     const cuts = await cutEveryRoundTrip(await proxy, moment, async (label) => {
       const domain = `${label}.example`
-      await transaction(pool, (db) => addJob(db, { task: 'verify_domain', payload: { domain } }))
+      await transaction(pool, (db) =>
+        addJob(db, { task: 'verify_domain', payload: { domain }, key: domain }),
+      )
       await waitFor('the first run to be recorded', async () => {
         const { rows } = await pool.query(
           `select last_error from graphile_worker.jobs where locked_at is null and last_error is not null`,

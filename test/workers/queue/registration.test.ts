@@ -40,7 +40,7 @@ const startUntilUp = (started: PoolSettings) =>
   waitFor('the pool to start', () => startPool(started, deps).catch(() => null))
 
 const queue = (pool: Parameters<typeof transaction>[0], domain: string) =>
-  transaction(pool, (db) => addJob(db, { task: 'verify_domain', payload: { domain } }))
+  transaction(pool, (db) => addJob(db, { task: 'verify_domain', payload: { domain }, key: domain }))
 
 for (const moment of MOMENTS) {
   test(`a pool starts, works and is registered once, with a cut ${moment} each round trip`, async () => {

@@ -1,0 +1,82 @@
+import pg from 'pg'
+import { ConfigError } from '../shared/config.ts'
+import { isDatabaseUnavailable } from '../shared/databaseAway.ts'
+
+/** PostgreSQL 15, as `server_version_num` has it. */
+const VERSION_MIN = 150_000
+const TIMEOUT_MS = 5_000
+
+/**
+ * Connects once when a process starts, so that a wrong `DATABASE_URL` is one clear line.
+ * @throws {ConfigError} when the database cannot be reached, refuses the login, is missing or too old.
+ */
+export async function checkDatabase(databaseUrl: string): Promise<void> {
+  const { host, username, pathname } = new URL(databaseUrl)
+  const client = new pg.Client({
+    connectionString: databaseUrl,
+    application_name: 'purser start',
+    connectionTimeoutMillis: TIMEOUT_MS,
+    query_timeout: TIMEOUT_MS,
+  })
+  client.on('error', () => {})
+  const at = host === '' ? 'localhost' : host
+  try {
+    await client.connect()
+    const { rows } = await client.query<{ version: string; number: number }>(
+      `select current_setting('server_version') as version, current_setting('server_version_num')::int as number`,
+    )
+    const { version, number } = rows[0]!
+    if (number < VERSION_MIN) {
+      throw new ConfigError(
+        `DATABASE_URL: PostgreSQL ${version} at ${at} is too old; use version 15 or newer`,
+      )
+    }
+  } catch (error) {
+    throw explain(error, { at, user: username, database: pathname.slice(1) })
+  } finally {
+    await client.end().catch(() => {})
+  }
+}
+
+function explain(
+  error: unknown,
+  { at, user, database }: { at: string; user: string; database: string },
+): unknown {
+  const { code, message } = error as { code?: string; message: string }
+  // Class 28: the login is refused. 3D000: there is no such database.
+  if (code?.startsWith('28')) {
+    return new ConfigError(
+      `DATABASE_URL: the database at ${at} refuses the login of user "${user}" (${message}); correct user or password`,
+    )
+  }
+  if (code === '3D000') {
+    return new ConfigError(
+      `DATABASE_URL: there is no database "${database}" at ${at}; create it, or name another`,
+    )
+  }
+  if (isDatabaseUnavailable(error)) {
+    return new DatabaseAway(
+      `DATABASE_URL: no database answers at ${at} (${code ?? message}); start it, or correct the address`,
+    )
+  }
+  return error
+}
+
+/**
+ * Checks the database for a part that can wait for it: one that is away is logged.
+ * @throws {ConfigError} when it answers, and will never do.
+ */
+export async function warnWhenAway(
+  databaseUrl: string,
+  log: { warn(message: string): void },
+): Promise<void> {
+  try {
+    await checkDatabase(databaseUrl)
+  } catch (error) {
+    if (!(error instanceof DatabaseAway)) throw error
+    log.warn(error.message)
+  }
+}
+
+/** The database cannot be reached at the moment; a part that is started again may find it back. */
+class DatabaseAway extends ConfigError {}

@@ -1,0 +1,142 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type Server } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { startFakePostgres } from '../support/fakePostgres.ts'
+import { printed, startProcess } from '../support/process.ts'
+
+let database: TestDatabase
+let folder: string
+let taken: Server
+let port: number
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  folder = mkdtempSync(join(tmpdir(), 'purser-errors-'))
+  writeFileSync(join(folder, 'file'), '')
+  taken = createServer()
+  await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve))
+  port = (taken.address() as { port: number }).port
+})
+afterAll(async () => {
+  taken.close()
+  rmSync(folder, { recursive: true, force: true })
+  await database[Symbol.asyncDispose]()
+})
+
+/** Starts an entry file that must fail, and answers its exit code and what it printed. */
+async function failToStart(file: string, env: Record<string, string>) {
+  const failed = startProcess(file, { DATA_DIR: join(folder, crypto.randomUUID()), ...env })
+  const code = await failed.exited
+  return { code, stdout: failed.stdout(), lines: failed.stderr().trim().split('\n') }
+}
+
+const PORTS = { PORT: '0', SMTP_PORT: '0', DEVNET_PORT: '0' }
+
+test.each(['PORT', 'SMTP_PORT', 'DEVNET_PORT'])(
+  'npm start: %s that is taken is one line that says so',
+  async (variable) => {
+    const env = { ...PORTS, [variable]: String(port), LOG_LEVEL: 'fatal' }
+    const { code, lines } = await failToStart('api/start.ts', env)
+    expect(lines).toEqual([expect.stringContaining(`${variable}: port ${port}`)])
+    expect(lines[0]).toContain('is taken by another program')
+    expect(code).toBe(78)
+  },
+  30_000,
+)
+
+test('npm start: a host that is not of this machine, and a DATA_DIR that cannot be written', async () => {
+  const host = await failToStart('api/start.ts', {
+    ...PORTS,
+    HOST: '192.0.2.1',
+    LOG_LEVEL: 'fatal',
+  })
+  expect(host).toMatchObject({
+    code: 78,
+    lines: [expect.stringMatching(/^HOST: 192\.0\.2\.1 is no address/)],
+  })
+  const directory = await failToStart('api/start.ts', { DATA_DIR: join(folder, 'file', 'data') })
+  expect(directory).toMatchObject({
+    code: 78,
+    lines: [expect.stringMatching(/^DATA_DIR: .* cannot be written \(ENOTDIR\)/)],
+  })
+}, 30_000)
+
+test('parts by hand: a port that is taken is one line', async () => {
+  const env = { DATABASE_URL: database.url, LOG_LEVEL: 'fatal' }
+  const api = await failToStart('api/main.ts', { ...env, PORT: String(port) })
+  const smtp = await failToStart('api/smtp/main.ts', { ...env, SMTP_PORT: String(port) })
+  expect(api).toMatchObject({ code: 78, lines: [expect.stringMatching(/^PORT: port \d+ of/)] })
+  expect(smtp).toMatchObject({
+    code: 78,
+    lines: [expect.stringMatching(/^SMTP_PORT: port \d+ of/)],
+  })
+}, 30_000)
+
+test('a database that refuses, is missing, is away or is too old is one line', async () => {
+  const url = (change: (url: URL) => void) => {
+    const changed = new URL(database.url)
+    change(changed)
+    return changed.href
+  }
+  await using old = await startFakePostgres({ version: '14.9' })
+  const cases: [string, RegExp][] = [
+    [
+      url((to) => {
+        to.password = 'wrong-password'
+      }),
+      /^DATABASE_URL: the database at .* refuses the login of user "purser"/,
+    ],
+    [
+      url((to) => {
+        to.pathname = '/nowhere'
+      }),
+      /^DATABASE_URL: there is no database "nowhere" at/,
+    ],
+    [
+      url((to) => {
+        to.port = '1'
+      }),
+      /^DATABASE_URL: no database answers at 127\.0\.0\.1:1 \(ECONNREFUSED\)/,
+    ],
+    [
+      `postgres://purser:x@127.0.0.1:${port}/purser`,
+      /^DATABASE_URL: no database answers at .*timeout/,
+    ],
+    [old.url, /^DATABASE_URL: PostgreSQL 14\.9 at .* is too old; use version 15 or newer/],
+  ]
+  for (const file of ['api/start.ts', 'sql/main.ts', 'workers/main.ts']) {
+    await Promise.all(
+      cases.map(async ([DATABASE_URL, line]) => {
+        const { code, lines } = await failToStart(file, { ...PORTS, DATABASE_URL })
+        expect(lines).toEqual([expect.stringMatching(line)])
+        expect(lines[0]).not.toContain('wrong-password')
+        expect(code).toBe(78)
+      }),
+    )
+  }
+}, 60_000)
+
+test('where 8545 is taken and DEVNET_PORT is left out, the devnet uses a port of its own and prints it', async () => {
+  const anvil = createServer()
+  const held = await new Promise<boolean>((resolve) => {
+    anvil.once('error', () => resolve(false))
+    anvil.listen(8545, '127.0.0.1', () => resolve(true))
+  })
+  try {
+    const { DEVNET_PORT: _, ...ports } = PORTS
+    await using started = startProcess('api/start.ts', {
+      ...ports,
+      DATA_DIR: join(folder, 'devnet'),
+      LOG_LEVEL: 'warn',
+    })
+    const [, devnetPort] = await printed(started, /Devnet\s+http:\/\/127\.0\.0\.1:(\d+)/)
+    // Another test, or somebody's anvil, may hold 8545 as well as this one.
+    expect(devnetPort).not.toBe('8545')
+    expect(started.stderr()).toContain('port 8545 is taken')
+  } finally {
+    if (held) anvil.close()
+  }
+}, 30_000)
