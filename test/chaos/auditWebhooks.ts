@@ -1,7 +1,7 @@
 import type { Delivered, Evidence } from './evidence.ts'
 import type { Ledger } from './ledger.ts'
 
-/** The paths of the receiver: what is sold, the endpoint's webhook, and the project's webhook. */
+/** The paths of the receiver: the paid resource, the endpoint's webhook, and the project's webhook. */
 export const PATHS = { resource: '/report', payments: '/payments', events: '/events' } as const
 
 /** Webhooks: each is signed, repeats keep key and body, and each payment and event arrives under one key. */

@@ -143,7 +143,7 @@ test('the auditor finds nothing where all went well', () => {
   expect(audit(ledger, evidence)).toEqual([])
 })
 
-test('the auditor lets what was never answered be done or not', () => {
+test('the auditor lets an unanswered operation be done or not', () => {
   const { ledger, evidence } = wellDone()
   ledger.mailsIn.push({
     ...mailIn(),
@@ -378,7 +378,7 @@ const BROKEN: Record<string, [(run: Run) => void, string[]]> = {
     },
     ['vault: v is in the end absent, which was overwritten or never written'],
   ],
-  'the vault answers what was never written': [
+  'the vault answers a value that was never written': [
     ({ evidence }) => {
       evidence.vault.v = '9'
     },

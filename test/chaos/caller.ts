@@ -4,7 +4,7 @@ import type { Tally } from './tally.ts'
 type Answer = { status: number; body: any }
 
 type Call = {
-  /** What the operation is counted as. */
+  /** The name under which the operation is counted. */
   kind: string
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   path: string

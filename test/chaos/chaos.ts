@@ -40,7 +40,7 @@ export type ChaosReport = {
   findings: string[]
 }
 
-/** Clients decide what is open within this time after the harm, and the queues drain. */
+/** After the harm, clients end their last operations and the queues drain within this time. */
 const CALM_LIMIT_MS = 60_000
 const CALM_LOOK_MS = 500
 const PROGRESS_MS = 1_000
@@ -58,7 +58,7 @@ const CLIENTS = [
   string,
 ])[]
 
-/** Runs the service under load and harm, lets it calm down, and compares what clients were told with what is there. */
+/** Runs the service under load and harm, lets it calm down, and audits it. */
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const ending = newEnding()
   let report: ChaosReport | undefined

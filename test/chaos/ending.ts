@@ -1,6 +1,6 @@
 const STEP_LIMIT_MS = 20_000
 
-/** What was started and is to be ended, in reverse order. */
+/** The parts that are to be ended, in reverse order. */
 export type Ending = {
   /** Adds a step. */
   add(name: string, end: () => PromiseLike<void> | void): void

@@ -1,4 +1,4 @@
-/** What is there in the end. Plain data, gathered from outside the service and from its database. */
+/** The state in the end. Plain data, gathered from outside the service and from its database. */
 
 export type ListedMessage = { messageId: string; subject: string; labels: string[] }
 
@@ -36,7 +36,7 @@ export type Evidence = {
   /** The payments as the API lists them. */
   payments: { id: string; nonce: string; status: string; txHash: string | null }[]
   delivered: Delivered[]
-  /** What each name of the vault holds; null when it is absent. */
+  /** The value of each name of the vault; null when the name is absent. */
   vault: Record<string, string | null>
   /** The number of the newest event of each project, by its inbox. */
   newestEvent: Record<string, number>

@@ -13,7 +13,7 @@ const EVENTS = parseAbi([
   'event Transfer(address indexed from, address indexed to, uint256 value)',
 ])
 
-/** Gathers what is there: over the API, at the smarthost, on the chain, at the receiver, and in the database. */
+/** Gathers the evidence: over the API, at the smarthost, on the chain, at the receiver, and in the database. */
 export async function gather(setting: Setting, ledger: Ledger): Promise<Evidence> {
   const { seller, peer } = setting
   const [sellerInbox, peerInbox, chain, vault, rows] = await Promise.all([

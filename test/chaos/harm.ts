@@ -6,7 +6,7 @@ import type { Setting } from './setting.ts'
 const LANES = 2
 const PAUSE_MIN_MS = 300
 const PAUSE_MAX_MS = 3_500
-/** A power cut hides what other harm does: so often it is left out. */
+/** A power cut hides the effect of other harm. This share of power cuts is left out. */
 const RARE = 0.6
 
 export type Harming = {
@@ -40,7 +40,7 @@ export function startHarm(
         onHarm(await HARMS[kind](setting, random))
         counts.set(kind, (counts.get(kind) ?? 0) + 1)
       } catch (error) {
-        // The other lane can have taken away what this one was to harm.
+        // The other lane may have ended the process that this one wants to harm.
         onHarm(`${kind} could not be harmed: ${(error as Error).message}`)
       } finally {
         busy.delete(kind)

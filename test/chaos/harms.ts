@@ -5,7 +5,7 @@ import type { PartName } from './service.ts'
 import { LINKS, type Setting } from './setting.ts'
 import type { Mood } from './shop.ts'
 
-/** Does one harm, mends it, and says what it did. */
+/** Does one harm, mends it, and answers a line about it. */
 type Harm = (setting: Setting, random: Random) => Promise<string>
 
 const SHORT_MS = 1_000

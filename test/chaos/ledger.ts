@@ -1,4 +1,4 @@
-/** What clients were told. Plain data: the auditor compares it with the evidence. */
+/** The answers that clients got. Plain data: the auditor compares it with the evidence. */
 
 /**
  * The outcome of an operation as its client knows it. `unknown` means that no attempt was answered: the service may have
@@ -69,7 +69,7 @@ export type VaultRead = { value: string | null; startMs: number; endMs: number }
 
 export type VaultName = { name: string; writes: VaultWrite[]; reads: VaultRead[] }
 
-/** What a listener heard of one project's events. */
+/** The events of one project, as a listener heard them. */
 export type Listener = { inbox: string; heard: Heard[] }
 type Heard = { id: string; type: string; subjectId: string | null }
 

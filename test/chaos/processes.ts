@@ -23,7 +23,7 @@ function parentOf(pid: number): number | null {
 export const commandOf = (pid: number): string =>
   readProc(pid, 'cmdline')?.replaceAll('\0', ' ').trim() ?? ''
 
-/** The processes that were started with a variable of this value, and what they started. */
+/** The processes that have this value in their environment. */
 export const processesWith = (name: string, value: string): number[] =>
   readdirSync('/proc')
     .filter((pid) => /^\d+$/.test(pid))

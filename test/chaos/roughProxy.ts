@@ -3,7 +3,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 /** Where a connection breaks: after so many bytes of one direction. */
 type Break = { way: 'question' | 'answer'; afterBytes: number }
 
-/** A port that stays while what stands behind it moves, and that treats connections as a bad network does. */
+/** A port that leads to another port. It treats connections as a bad network does. */
 export type RoughProxy = AsyncDisposable & {
   port: number
   /** The port behind it. */
@@ -57,7 +57,7 @@ export async function startRoughProxy(target: number): Promise<RoughProxy> {
     from.on('close', (failed) => {
       if (to.destroyed) pairs.delete(pair)
       else if (failed) to.destroy()
-      // What is written still arrives.
+      // The bytes that are written still arrive.
       else to.destroySoon()
     })
   }

@@ -8,7 +8,7 @@ import type { Delivered } from './evidence.ts'
 /** How the receiver treats requests: with 200, with 500, with a reset, or with silence. */
 export type Mood = 'well' | 'failing' | 'resetting' | 'silent'
 
-/** The seller's own server: what is sold, and the receiver of webhooks. */
+/** The seller's own server: the paid resource, and the receiver of webhooks. */
 export type Shop = AsyncDisposable & {
   port: number
   /** Signs every webhook. */

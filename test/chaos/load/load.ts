@@ -7,7 +7,7 @@ import type { Tally } from '../tally.ts'
 /** A project with its inbox and its key. */
 export type Project = { inbox: string; key: string; call: Caller }
 
-/** What clients work with. */
+/** The things that clients share. */
 export type Load = {
   ledger: Ledger
   tally: Tally
