@@ -40,6 +40,7 @@ export async function startService(env: Record<string, string>, logFile: string)
   const { PATH = '', HOME = '' } = process.env
   let child: ChildProcess
   let ended: Promise<number | string>
+  let restart: ReturnType<typeof setTimeout> | undefined
   let stopping = false
   let killed = false
   let logBegin = 0
@@ -60,6 +61,7 @@ export async function startService(env: Record<string, string>, logFile: string)
     ownEnds: [],
     async stop() {
       stopping = true
+      clearTimeout(restart)
       child.kill('SIGTERM')
       return ended
     },
@@ -85,7 +87,7 @@ export async function startService(env: Record<string, string>, logFile: string)
         resolve(code ?? name ?? 'unknown')
         if (stopping) return
         if (isReady()) service.ownEnds.push(String(code ?? name))
-        setTimeout(launch, RESTART_DELAY_MS)
+        restart = setTimeout(launch, RESTART_DELAY_MS)
       })
     })
   }
