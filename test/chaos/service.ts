@@ -21,7 +21,7 @@ export type PartName = keyof typeof PARTS
 /** The whole service as `npm start` runs it, started again whenever it ends. */
 export type Service = {
   logFile: string
-  /** The processes of a part; none while it starts again. */
+  /** The processes of a part; none while it starts again, or while the supervisor starts. */
   pidsOf(part: PartName): number[]
   /** Kills every process of the service at once, as a power cut does. */
   killAll(): void
@@ -48,7 +48,8 @@ export async function startService(env: Record<string, string>, logFile: string)
   const service: Service = {
     logFile,
     pidsOf(part) {
-      const pids = child.pid === undefined ? [] : childrenOf(child.pid)
+      // A part that dies in the first start ends the whole start.
+      const pids = child.pid === undefined || !isReady() ? [] : childrenOf(child.pid)
       return pids.filter((pid) => commandOf(pid).split(' ').includes(join(ROOT, PARTS[part])))
     },
     killAll() {
