@@ -83,7 +83,7 @@ async function startChain(config: Config, log: Logger, stops: Stops): Promise<Co
   )
   stops.push(() => devnet.stop())
   const devnetPort = Number(env.DEVNET_PORT)
-  if (devnetPort !== chain.devnetPort) {
+  if (!chain.devnetPortIsGiven && devnetPort !== chain.devnetPort) {
     log.warn({ port: devnetPort }, `port ${chain.devnetPort} is taken: the devnet uses another`)
   }
   return { ...chain, devnetPort, rpcUrl: `http://127.0.0.1:${devnetPort}` }

@@ -290,7 +290,7 @@ function unprivilegedAccount(): Account {
 }
 
 /** A port of this machine that was free a moment ago. */
-export function freePort(): Promise<number> {
+function freePort(): Promise<number> {
   return new Promise((resolvePort, reject) => {
     const probe = createServer()
     probe.once('error', reject)

@@ -1,0 +1,129 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { generateKey } from '../../shared/apiKey.ts'
+import { freePort, printed, type ServiceProcess, startProcess } from '../support/process.ts'
+import { processesBelow } from '../support/processTree.ts'
+import { type Client, createClient, deliverMail, messagePath } from '../support/service.ts'
+import { PRICE, pay } from '../support/till.ts'
+import { waitFor } from '../support/waitFor.ts'
+
+/** How each part is told from the others by its command line. */
+const PARTS = {
+  database: /^\S*\/bin\/postgres -D /,
+  devnet: /anvil/,
+  api: /api\/main\.ts$/,
+  smtp: /api\/smtp\/main\.ts$/,
+  workers: /workers\/main\.ts$/,
+} as const
+type Part = keyof typeof PARTS
+const names = Object.keys(PARTS) as Part[]
+
+const pairs = names.flatMap((one, n) => names.slice(n + 1).map((other) => [one, other]))
+/** All pairs take a minute: PARTS_PAIRS=all. The suite has the two that need each other most. */
+const chosenPairs: Part[][] =
+  process.env.PARTS_PAIRS === 'all'
+    ? pairs
+    : [
+        ['database', 'workers'],
+        ['devnet', 'api'],
+      ]
+
+const BACK_WITHIN_MS = 15_000
+
+let dataDir: string
+let service: ServiceProcess
+let agent: Client
+let smtpPort: number
+let resource: string
+
+beforeAll(async () => {
+  dataDir = mkdtempSync(join(tmpdir(), 'purser-parts-'))
+  const port = await freePort()
+  smtpPort = await freePort()
+  const key = generateKey('project')
+  service = startProcess('api/start.ts', {
+    PORT: String(port),
+    SMTP_PORT: String(smtpPort),
+    DEVNET_PORT: '0',
+    DATA_DIR: dataDir,
+    BOOTSTRAP_PROJECT_KEY: key,
+    RATE_LIMIT_REQUESTS: '0',
+    LOG_LEVEL: 'warn',
+  })
+  await printed(service, /Purser is running/)
+  agent = createClient(`http://127.0.0.1:${port}`, key)
+  resource = `http://127.0.0.1:${port}/nothing`
+  await agent.put('/v0/sellers/endpoints', { urlPattern: resource, priceUsdc: PRICE })
+}, 60_000)
+afterAll(async () => {
+  await service[Symbol.asyncDispose]()
+  rmSync(dataDir, { recursive: true, force: true })
+}, 40_000)
+
+function kill(part: Part): void {
+  const found = processesBelow(service.child.pid!).filter(({ command }) =>
+    PARTS[part].test(command),
+  )
+  expect(found.map(() => part)).toEqual([part])
+  process.kill(found[0]!.pid, 'SIGKILL')
+}
+
+/** A mail comes in and is read, and a payment is redeemed: every part has worked. */
+async function untilServing(): Promise<void> {
+  const deadline = Date.now() + BACK_WITHIN_MS
+  const eventually = async (what: string, work: () => Promise<boolean>) => {
+    await waitFor(what, () => work().catch(() => false), deadline - Date.now())
+  }
+  const messageId = `<${crypto.randomUUID()}@x.test>`
+  const mail = { from: 'a@x.test', to: 'agent@mail.localhost', text: 'x', messageId }
+  await eventually('the listener to take mail', async () => {
+    await deliverMail(smtpPort, mail)
+    return true
+  })
+  const { header: paymentHeader } = await pay()
+  await eventually('a payment to be granted', async () => {
+    const { body } = await agent.post('/v0/payments/redeem', {
+      paymentHeader,
+      resource,
+      amount: PRICE,
+    })
+    return body.ok
+  })
+  await eventually(
+    'the message',
+    async () => (await agent.get(messagePath(messageId))).status === 200,
+  )
+  await eventually('/readyz', async () => (await agent.get('/readyz')).status === 200)
+}
+
+test.each(
+  [...names.map((name) => [name]), ...chosenPairs, names].map(
+    (parts) => [parts.join(', '), parts] as const,
+  ),
+)(
+  'killed: %s; served again within 15 s',
+  async (_, parts) => {
+    await untilServing()
+    for (const part of parts) kill(part as Part)
+    await untilServing()
+  },
+  40_000,
+)
+
+test('the log tells of each part that ended, and that it is back, in few lines', () => {
+  const lines = service
+    .stderr()
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+  for (const part of names) {
+    const ofPart = lines.filter((line) => line.part === part)
+    const ended = ofPart.filter(({ msg }) => msg === 'a part ended; starting it again')
+    expect(ended.length).toBeGreaterThanOrEqual(2)
+    expect(ofPart.filter(({ msg }) => msg === 'a part is back')).toHaveLength(ended.length)
+  }
+  expect(lines.length).toBeLessThan(40 * (names.length + chosenPairs.length + 1))
+  expect(service.stderr()).not.toContain('    at ')
+})
