@@ -58,7 +58,12 @@ export async function startSink({
     },
     async onData(stream, session, callback) {
       const chunks: Buffer[] = []
-      for await (const chunk of stream as AsyncIterable<Buffer>) chunks.push(chunk)
+      try {
+        for await (const chunk of stream as AsyncIterable<Buffer>) chunks.push(chunk)
+      } catch {
+        // The client went away in the middle of its message.
+        return
+      }
       const refused = await sink.refuseData()
       if (refused !== null) return callback(refusal(refused))
       const raw = Buffer.concat(chunks).toString('latin1')

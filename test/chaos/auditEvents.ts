@@ -1,0 +1,72 @@
+import { tokenOf } from './auditMailOut.ts'
+import type { Evidence } from './evidence.ts'
+import type { Ledger, Listener } from './ledger.ts'
+
+/** Events: numbers without a gap or a repetition, and one event for each message and payment. */
+export function auditEvents(ledger: Ledger, evidence: Evidence): string[] {
+  return ledger.listeners.flatMap((listener, n) => [
+    ...auditNumbers(listener, evidence),
+    ...auditMessages(listener, evidence, ledger),
+    // The first project is the seller.
+    ...(n === 0 ? auditPayments(listener, evidence) : []),
+  ])
+}
+
+function auditNumbers({ inbox, heard }: Listener, { newestEvent }: Evidence): string[] {
+  const findings: string[] = []
+  let expected = 1
+  for (const { id, type } of heard) {
+    if (type === 'stream.gap') findings.push(`events: ${inbox} was told of a gap`)
+    else if (Number(id) !== expected) {
+      findings.push(`events: ${inbox} heard ${id} where ${expected} was next`)
+    }
+    expected = Number(id) + 1
+  }
+  const newest = newestEvent[inbox] ?? 0
+  if (expected - 1 < newest) {
+    findings.push(`events: ${inbox} heard up to ${expected - 1} of ${newest}`)
+  }
+  return findings
+}
+
+function auditMessages(
+  { inbox, heard }: Listener,
+  { inboxes }: Evidence,
+  { mailsIn, mailsOut }: Ledger,
+): string[] {
+  const received = countOf(heard.filter(({ type }) => type === 'message.received'))
+  const sent = countOf(heard.filter(({ type }) => type === 'message.sent'))
+  const deleted = mailsIn.filter((mail) => mail.inbox === inbox && mail.deleted === 'accepted')
+  const expected = [
+    ...(inboxes[inbox] ?? []).filter(({ labels }) => labels.includes('received')),
+    ...deleted,
+  ].map(({ messageId }) => messageId)
+  const accepted = mailsOut.filter((mail) => mail.sender === inbox && mail.told === 'accepted')
+  return [
+    ...expected.flatMap((id) => auditCount(`message.received of ${id}`, received.get(id))),
+    ...accepted.flatMap(({ messageIds, token }) =>
+      auditCount(`message.sent of ${tokenOf(token)}`, sent.get(messageIds[0] ?? '')),
+    ),
+    ...heard
+      .filter(({ type }) => type === 'message.failed' || type === 'message.bounced')
+      .map(({ type, subjectId }) => `events: ${type} of ${subjectId}`),
+  ]
+}
+
+function auditPayments({ heard }: Listener, { payments }: Evidence): string[] {
+  const settled = countOf(heard.filter(({ type }) => type === 'payment.settled'))
+  return payments
+    .filter(({ status }) => status === 'settled')
+    .flatMap(({ id }) => auditCount(`payment.settled of ${id}`, settled.get(id)))
+}
+
+const auditCount = (name: string, count = 0): string[] =>
+  count === 1 ? [] : [`events: ${name} was heard ${count} times`]
+
+function countOf(heard: Listener['heard']): Map<string, number> {
+  const counts = new Map<string, number>()
+  for (const { subjectId } of heard) {
+    if (subjectId !== null) counts.set(subjectId, (counts.get(subjectId) ?? 0) + 1)
+  }
+  return counts
+}

@@ -1,0 +1,12 @@
+import type { Evidence } from './evidence.ts'
+
+/** The queue: no job is locked, none is left, and no row waits. */
+export function auditQueue({ lockedJobs, jobs, openRows }: Evidence): string[] {
+  return [
+    ...lockedJobs.map((job) => `queue: ${job} is locked`),
+    ...jobs.filter((job) => !lockedJobs.includes(job)).map((job) => `queue: ${job} is left`),
+    ...openRows.map(({ row, hasJob }) =>
+      hasJob ? `queue: ${row} is not done` : `queue: ${row} waits without a job`,
+    ),
+  ]
+}

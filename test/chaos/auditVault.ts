@@ -1,0 +1,54 @@
+import type { Evidence } from './evidence.ts'
+import type { Ledger, VaultName, VaultRead, VaultWrite } from './ledger.ts'
+
+/** A write whose answer was lost takes effect within this time, or never. */
+export const LATE_WRITE_MS = 20_000
+
+/** Vault: each read, the last one included, sees a value that may stand there at that time. */
+export function auditVault({ vault }: Ledger, evidence: Evidence): string[] {
+  return vault.flatMap((entry) => {
+    const { name, reads, writes } = entry
+    const atEnd = evidence.vault[name]
+    const last: VaultRead[] =
+      atEnd === undefined
+        ? []
+        : [{ value: atEnd, startMs: Number.POSITIVE_INFINITY, endMs: Number.POSITIVE_INFINITY }]
+    const refused = writes.filter(({ told }) => told === 'refused')
+    return [
+      ...refused.map(() => `vault: a write to ${name} was refused`),
+      ...auditReads(entry, reads, 'was'),
+      ...auditReads(entry, last, 'is in the end'),
+    ]
+  })
+}
+
+function auditReads(entry: VaultName, reads: readonly VaultRead[], verb: string): string[] {
+  return reads.flatMap((read) => {
+    if (mayBe(entry.writes, read)) return []
+    return [
+      `vault: ${entry.name} ${verb} ${read.value ?? 'absent'}, which was overwritten or never written`,
+    ]
+  })
+}
+
+/** Whether a value may stand there: it was written before the read ended, and no later write was over before the read. */
+function mayBe(writes: readonly VaultWrite[], { value, startMs, endMs }: VaultRead): boolean {
+  // The name was absent at first.
+  const first: VaultWrite = {
+    value: null,
+    startMs: Number.NEGATIVE_INFINITY,
+    endMs: Number.NEGATIVE_INFINITY,
+    told: 'accepted',
+  }
+  return [first, ...writes].some((write) => {
+    if (write.value !== value || write.told === 'refused' || write.startMs > endMs) return false
+    const doneMs = write.told === 'accepted' ? write.endMs : write.endMs + LATE_WRITE_MS
+    return !writes.some(
+      (later) =>
+        later.told === 'accepted' &&
+        later.value !== value &&
+        later.startMs >= doneMs &&
+        later.endMs <= startMs,
+    )
+  })
+}

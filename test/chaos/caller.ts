@@ -1,0 +1,56 @@
+import type { Pulses } from './pulse.ts'
+import type { Tally } from './tally.ts'
+
+type Answer = { status: number; body: any }
+
+type Call = {
+  /** The name under which the operation is counted. */
+  kind: string
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  path: string
+  body?: unknown
+  idempotencyKey?: string
+  timeoutMs?: number
+}
+
+/** Calls the API once; null when no answer came, or one that says "not now". */
+export type Caller = (call: Call) => Promise<Answer | null>
+
+const TIMEOUT_MS = 8_000
+
+/** Makes a caller that holds one key. */
+export function createCaller(
+  { url, key }: { url: string; key: string },
+  { tally, pulses }: { tally: Tally; pulses: Pulses },
+): Caller {
+  return async (call) => {
+    const answer = await ask(url, key, call)
+    if (answer !== null) pulses.beat('api')
+    const end = answer === null ? 'lost' : answer.status < 300 ? 'accepted' : 'refused'
+    tally.count(call.kind, end)
+    return answer
+  }
+}
+
+async function ask(url: string, key: string, call: Call): Promise<Answer | null> {
+  const { method, path, body, idempotencyKey, timeoutMs = TIMEOUT_MS } = call
+  try {
+    const response = await fetch(url + path, {
+      method,
+      // A connection of its own for each call: none is tried again behind the caller's back.
+      keepalive: false,
+      headers: {
+        authorization: `Bearer ${key}`,
+        'content-type': 'application/json',
+        ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      signal: AbortSignal.timeout(timeoutMs),
+    })
+    const text = await response.text()
+    if (response.status >= 500 || response.status === 429) return null
+    return { status: response.status, body: text === '' ? null : JSON.parse(text) }
+  } catch {
+    return null
+  }
+}

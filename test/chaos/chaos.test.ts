@@ -1,0 +1,24 @@
+import { expect, test } from 'bun:test'
+import { runChaos } from './chaos.ts'
+import { HARM_NAMES } from './harms.ts'
+import { reportLines } from './report.ts'
+
+const SECONDS = 45
+
+test(`${SECONDS} s of load and harm leave nothing lost, nothing done twice and nothing waiting`, async () => {
+  const seed = crypto.getRandomValues(new Uint32Array(1))[0]!
+  const lines: string[] = []
+  const report = await runChaos({
+    seed,
+    seconds: SECONDS,
+    kinds: HARM_NAMES,
+    onLine: (line) => lines.push(line),
+  })
+  process.stdout.write(`chaos: seed ${seed}, ${report.tally.sum('accepted')} accepted\n`)
+  // The list of harms helps only beside a finding.
+  if (report.findings.length > 0) {
+    process.stdout.write(`${[...lines, ...reportLines(report)].join('\n')}\n`)
+  }
+  expect(report.findings).toEqual([])
+  expect(report.tally.sum('accepted')).toBeGreaterThan(0)
+}, 240_000)

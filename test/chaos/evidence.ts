@@ -1,0 +1,49 @@
+/** The state in the end. Plain data, gathered from outside the service and from its database. */
+
+export type ListedMessage = { messageId: string; subject: string; labels: string[] }
+
+/** A message that the smarthost accepted. */
+export type Sunk = { messageId: string; to: string[]; subject: string; contentHash: string }
+
+/** An authorization that the chain has seen used, and the transfer of the same transaction. */
+export type UsedAuthorization = {
+  nonce: string
+  payer: string
+  txHash: string
+  /** Null when the transaction moved nothing from the payer. */
+  amountAtomic: string | null
+}
+
+/** A request that the webhook receiver got. */
+export type Delivered = {
+  path: string
+  idempotencyKey: string
+  event: string
+  subjectId: string | null
+  bodyHash: string
+  genuine: boolean
+  /** The answer, once it was sent whole. */
+  status: number | null
+}
+
+export type Evidence = {
+  /** The messages of each inbox, by its address. */
+  inboxes: Record<string, ListedMessage[]>
+  sunk: Sunk[]
+  used: UsedAuthorization[]
+  /** Transfers to the seller, of whatever transaction. */
+  transferCount: number
+  /** The payments as the API lists them. */
+  payments: { id: string; nonce: string; status: string; txHash: string | null }[]
+  delivered: Delivered[]
+  /** The value of each name of the vault; null when the name is absent. */
+  vault: Record<string, string | null>
+  /** The number of the newest event of each project, by its inbox. */
+  newestEvent: Record<string, number>
+  /** Delivery states of sent messages, by Message-ID. */
+  deliveryStatus: Record<string, string>
+  lockedJobs: string[]
+  jobs: string[]
+  /** Rows that are not done: with `hasJob`, a job is there for them. */
+  openRows: { row: string; hasJob: boolean }[]
+}

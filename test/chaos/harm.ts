@@ -1,0 +1,54 @@
+import { HARMS, type HarmName } from './harms.ts'
+import { createRandom, type Random } from './random.ts'
+import type { Setting } from './setting.ts'
+
+/** Harms that go on at the same time. */
+const LANES = 2
+const PAUSE_MIN_MS = 300
+const PAUSE_MAX_MS = 3_500
+/** A power cut hides the effect of other harm. This share of power cuts is left out. */
+const RARE = 0.6
+
+export type Harming = {
+  /** How often each kind was done. */
+  counts: Map<HarmName, number>
+  /** Resolves once all harm is over. */
+  ended: Promise<void>
+}
+
+/** Does harms of the given kinds in a seeded order, until the signal. */
+export function startHarm(
+  setting: Setting,
+  options: {
+    seed: number
+    kinds: readonly HarmName[]
+    ending: AbortSignal
+    onHarm: (line: string) => void
+  },
+): Harming {
+  const { seed, kinds, ending, onHarm } = options
+  const counts = new Map<HarmName, number>()
+  const busy = new Set<HarmName>()
+  const lane = async (random: Random) => {
+    for (;;) {
+      await Bun.sleep(random.int(PAUSE_MIN_MS, PAUSE_MAX_MS))
+      if (ending.aborted) return
+      const kind = random.pick(kinds)
+      if (busy.has(kind) || (kind === 'power' && kinds.length > 1 && random.chance(RARE))) continue
+      busy.add(kind)
+      try {
+        onHarm(await HARMS[kind](setting, random))
+        counts.set(kind, (counts.get(kind) ?? 0) + 1)
+      } catch (error) {
+        // The other lane may have ended the process that this one wants to harm.
+        onHarm(`${kind} could not be harmed: ${(error as Error).message}`)
+      } finally {
+        busy.delete(kind)
+      }
+    }
+  }
+  const lanes = Array.from({ length: kinds.length === 0 ? 0 : LANES }, (_, n) =>
+    lane(createRandom(seed, `harm ${n}`)),
+  )
+  return { counts, ended: Promise.all(lanes).then(() => {}) }
+}

@@ -1,0 +1,93 @@
+/** The answers that clients got. Plain data: the auditor compares it with the evidence. */
+
+/**
+ * The outcome of an operation as its client knows it. `unknown` means that no attempt was answered: the service may have
+ * done it.
+ */
+export type Told = 'accepted' | 'refused' | 'unknown'
+
+/** A message that a client handed over by SMTP. */
+export type MailIn = {
+  messageId: string
+  inbox: string
+  subject: string
+  told: Told
+  /** The answer of a refusal. */
+  refusal: string | null
+  attempts: number
+  /** Labels that were added, and whether the service said so. */
+  labels: { label: string; told: Told }[]
+  /** Whether the client deleted it. */
+  deleted: Told | null
+  /** Whether a client waited for it, and the Message-ID that it was told. */
+  waited: { told: Told; messageId: string | null } | null
+}
+
+/** A message that a client sent over the API; its subject names it. */
+export type MailOut = {
+  token: string
+  key: string
+  sender: string
+  remote: string[]
+  local: string[]
+  /** The message it answers. */
+  inReplyTo: string | null
+  told: Told
+  refusal: string | null
+  /** The Message-ID of every answer. */
+  messageIds: string[]
+}
+
+/** One answer to a redeem. */
+export type RedeemAnswer = {
+  key: string
+  ok: boolean
+  reason: string | null
+  paymentId: string | null
+  txHash: string | null
+}
+
+/** A payment that a client signed. */
+export type Paid = {
+  nonce: string
+  payer: string
+  amountAtomic: string
+  told: Told
+  answers: RedeemAnswer[]
+}
+
+/** A write to one name of the vault; `value` is null for a deletion. */
+export type VaultWrite = {
+  value: string | null
+  startMs: number
+  endMs: number
+  told: Told
+}
+
+/** A read of one name of the vault. */
+export type VaultRead = { value: string | null; startMs: number; endMs: number }
+
+export type VaultName = { name: string; writes: VaultWrite[]; reads: VaultRead[] }
+
+/** The events of one project, as a listener heard them. */
+export type Listener = { inbox: string; heard: Heard[] }
+type Heard = { id: string; type: string; subjectId: string | null }
+
+export type Ledger = {
+  mailsIn: MailIn[]
+  mailsOut: MailOut[]
+  payments: Paid[]
+  vault: VaultName[]
+  listeners: Listener[]
+  /** Answers that no client may get, whatever fails around it. */
+  surprises: string[]
+}
+
+export const newLedger = (): Ledger => ({
+  mailsIn: [],
+  mailsOut: [],
+  payments: [],
+  vault: [],
+  listeners: [],
+  surprises: [],
+})

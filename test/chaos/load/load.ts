@@ -1,0 +1,71 @@
+import type { Caller } from '../caller.ts'
+import type { Ledger, Told } from '../ledger.ts'
+import type { Pulses } from '../pulse.ts'
+import type { Random } from '../random.ts'
+import type { Tally } from '../tally.ts'
+
+/** A project with its inbox and its key. */
+export type Project = { inbox: string; key: string; call: Caller }
+
+/** The things that clients share. */
+export type Load = {
+  ledger: Ledger
+  tally: Tally
+  pulses: Pulses
+  seller: Project
+  peer: Project
+  /** The URL that is sold. */
+  resource: string
+  apiUrl: string
+  /** The port of the SMTP listener, as clients reach it. */
+  smtpPort: number
+  /** When the load began, as the API takes it. */
+  beganAt: string
+  /** Aborted when clients begin nothing new. */
+  ending: AbortSignal
+  /** Aborted when clients repeat nothing any more. */
+  givenUp: AbortSignal
+}
+
+const PAUSE_MIN_MS = 80
+const PAUSE_MAX_MS = 500
+
+/** Repeats an operation until it is decided, or until clients give up. */
+export async function untilDecided(
+  { givenUp }: Load,
+  random: Random,
+  attempt: () => Promise<Told>,
+): Promise<Told> {
+  for (;;) {
+    const told = await attempt()
+    if (told !== 'unknown' || givenUp.aborted) return told
+    await pace(random, givenUp, PAUSE_MIN_MS, PAUSE_MAX_MS)
+  }
+}
+
+/** Runs a client: one round after the other until the load ends. */
+export async function rounds(
+  load: Load,
+  random: Random,
+  [minMs, maxMs]: readonly [number, number],
+  round: (n: number) => Promise<void>,
+): Promise<void> {
+  for (let n = 1; !load.ending.aborted; n++) {
+    await round(n)
+    await pace(random, load.ending, minMs, maxMs)
+  }
+}
+
+/** Paces a client; an abort ends the pause. */
+function pace(random: Random, signal: AbortSignal, minMs: number, maxMs: number): Promise<void> {
+  if (signal.aborted) return Promise.resolve()
+  return new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', done)
+      resolve()
+    }
+    const timer = setTimeout(done, random.int(minMs, maxMs))
+    signal.addEventListener('abort', done)
+  })
+}

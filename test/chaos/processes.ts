@@ -1,0 +1,65 @@
+import { readdirSync, readFileSync } from 'node:fs'
+
+/** The processes whose parent is this one, by /proc. */
+export function childrenOf(pid: number): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((child) => parentOf(child) === pid)
+}
+
+/** This process's children, their children, and so on. */
+export const descendantsOf = (pid: number): number[] =>
+  childrenOf(pid).flatMap((child) => [child, ...descendantsOf(child)])
+
+/** The fourth field of /proc/PID/stat; the second is in brackets and may hold anything. */
+function parentOf(pid: number): number | null {
+  const stat = readProc(pid, 'stat')
+  if (stat === null) return null
+  return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1])
+}
+
+/** The arguments of a process, with spaces between. */
+export const commandOf = (pid: number): string =>
+  readProc(pid, 'cmdline')?.replaceAll('\0', ' ').trim() ?? ''
+
+/** The processes that have this value in their environment. */
+export const processesWith = (name: string, value: string): number[] =>
+  readdirSync('/proc')
+    .filter((pid) => /^\d+$/.test(pid))
+    .map(Number)
+    .filter((pid) => isAlive(pid))
+    .filter((pid) => readProc(pid, 'environ')?.split('\0').includes(`${name}=${value}`))
+
+function readProc(pid: number, file: string): string | null {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, 'utf8')
+  } catch {
+    return null
+  }
+}
+
+/** Whether a process runs; one that has ended and waits for its parent does not. */
+export function isAlive(pid: number): boolean {
+  const stat = readProc(pid, 'stat')
+  return stat !== null && stat.slice(stat.lastIndexOf(')') + 2, stat.lastIndexOf(')') + 3) !== 'Z'
+}
+
+/** Sends a signal; false when the process has gone. */
+export function signal(pid: number, name: NodeJS.Signals): boolean {
+  try {
+    return process.kill(pid, name)
+  } catch {
+    return false
+  }
+}
+
+/** Stops processes for a while. */
+export async function freeze(pids: readonly number[], ms: number): Promise<void> {
+  for (const pid of pids) signal(pid, 'SIGSTOP')
+  try {
+    await Bun.sleep(ms)
+  } finally {
+    for (const pid of pids) signal(pid, 'SIGCONT')
+  }
+}

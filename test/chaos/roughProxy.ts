@@ -1,0 +1,98 @@
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+
+/** Where a connection breaks: after so many bytes of one direction. */
+type Break = { way: 'question' | 'answer'; afterBytes: number }
+
+/** A port that leads to another port. It treats connections as a bad network does. */
+export type RoughProxy = AsyncDisposable & {
+  port: number
+  /** The port behind it. */
+  target: number
+  /** Connections that are open. */
+  readonly open: number
+  /** Breaks one open connection, or all of them; answers how many. */
+  cut(choose?: (count: number) => number): number
+  /** While set, every connection that carries a byte is given a break, or null for none. */
+  breaking: (() => Break | null) | null
+  /** Holds all bytes back until `release`. */
+  hold(): void
+  release(): void
+}
+
+type Pair = { inner: Socket; outer: Socket; due: Break | null | undefined; carried: number }
+
+/** Starts a proxy on 127.0.0.1, on a port of its choice. */
+export async function startRoughProxy(target: number): Promise<RoughProxy> {
+  const pairs = new Set<Pair>()
+  let held = false
+  const server = createServer((inner) => {
+    const outer = connect(proxy.target, '127.0.0.1')
+    const pair: Pair = { inner, outer, due: undefined, carried: 0 }
+    pairs.add(pair)
+    carry(pair, 'question', inner, outer)
+    carry(pair, 'answer', outer, inner)
+    if (held) for (const socket of [inner, outer]) socket.pause()
+  })
+  const carry = (pair: Pair, way: Break['way'], from: Socket, to: Socket) => {
+    from.setNoDelay(true)
+    from.on('error', () => {})
+    from.on('data', (chunk) => {
+      if (proxy.breaking === null) pair.due = undefined
+      else if (pair.due === undefined) pair.due = proxy.breaking()
+      const { due } = pair
+      if (due != null && due.way === way) {
+        const left = due.afterBytes - pair.carried
+        pair.carried += chunk.length
+        if (chunk.length >= left) {
+          if (left > 0) to.write(chunk.subarray(0, left))
+          return end(pair)
+        }
+      }
+      if (!to.write(chunk)) from.pause()
+    })
+    to.on('drain', () => {
+      if (!held) from.resume()
+    })
+    from.on('end', () => to.end())
+    from.on('close', (failed) => {
+      if (to.destroyed) pairs.delete(pair)
+      else if (failed) to.destroy()
+      // The bytes that are written still arrive.
+      else to.destroySoon()
+    })
+  }
+  const end = (pair: Pair) => {
+    pair.inner.destroy()
+    pair.outer.destroy()
+  }
+  const proxy: RoughProxy = {
+    port: 0,
+    target,
+    get open() {
+      return pairs.size
+    },
+    cut(choose) {
+      const all = [...pairs]
+      const chosen = choose === undefined ? all : all.slice(choose(all.length)).slice(0, 1)
+      for (const pair of chosen) end(pair)
+      return chosen.length
+    },
+    breaking: null,
+    hold() {
+      held = true
+      for (const { inner, outer } of pairs) for (const socket of [inner, outer]) socket.pause()
+    },
+    release() {
+      held = false
+      for (const { inner, outer } of pairs) for (const socket of [inner, outer]) socket.resume()
+    },
+    async [Symbol.asyncDispose]() {
+      const closed = new Promise<void>((done) => server.close(() => done()))
+      for (const pair of pairs) end(pair)
+      await closed
+    },
+  }
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+  proxy.port = (server.address() as AddressInfo).port
+  return proxy
+}

@@ -1,0 +1,103 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { closeSync, openSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { waitFor } from '../support/waitFor.ts'
+import { childrenOf, commandOf, descendantsOf, processesWith, signal } from './processes.ts'
+
+const ROOT = join(import.meta.dir, '../..')
+const READY_LIMIT_MS = 60_000
+const RESTART_DELAY_MS = 500
+const LEAVE_LIMIT_MS = 5_000
+const READY = /"service":"purser","msg":"ready"/
+
+/** The parts that `npm start` supervises, and the files they run. */
+const PARTS = {
+  api: 'api/main.ts',
+  smtp: 'api/smtp/main.ts',
+  workers: 'workers/main.ts',
+} as const
+export type PartName = keyof typeof PARTS
+
+/** The whole service as `npm start` runs it, started again whenever it ends. */
+export type Service = {
+  logFile: string
+  /** The processes of a part; none while it starts again, or while the supervisor starts. */
+  pidsOf(part: PartName): number[]
+  /** Kills every process of the service at once, as a power cut does. */
+  killAll(): void
+  /** Waits until it is ready, after its last start. */
+  untilReady(): Promise<unknown>
+  /** The exit codes of a supervisor that was ready and ended by itself. */
+  ownEnds: string[]
+  /** Ends it as an operator does; answers the exit code. */
+  stop(): Promise<number | string>
+  /** The commands of its processes that run; those that are ending have a moment. */
+  remaining(): Promise<string[]>
+}
+
+/** Starts the service and waits until it is ready. */
+export async function startService(env: Record<string, string>, logFile: string): Promise<Service> {
+  const { PATH = '', HOME = '' } = process.env
+  let child: ChildProcess
+  let ended: Promise<number | string>
+  let restart: ReturnType<typeof setTimeout> | undefined
+  let stopping = false
+  let killed = false
+  let logBegin = 0
+  const isReady = () => !killed && READY.test(readFileSync(logFile).subarray(logBegin).toString())
+  const service: Service = {
+    logFile,
+    pidsOf(part) {
+      // A part that dies in the first start ends the whole start.
+      const pids = child.pid === undefined || !isReady() ? [] : childrenOf(child.pid)
+      return pids.filter((pid) => commandOf(pid).split(' ').includes(join(ROOT, PARTS[part])))
+    },
+    killAll() {
+      if (child.pid === undefined) return
+      killed = true
+      const pids = [child.pid, ...descendantsOf(child.pid)]
+      for (const pid of pids) signal(pid, 'SIGKILL')
+    },
+    untilReady: () => waitFor('the service to be ready', isReady, READY_LIMIT_MS),
+    ownEnds: [],
+    async stop() {
+      stopping = true
+      clearTimeout(restart)
+      child.kill('SIGTERM')
+      return ended
+    },
+    async remaining() {
+      const left = () => processesWith('DATA_DIR', env.DATA_DIR ?? '')
+      await waitFor('no process', () => left().length === 0, LEAVE_LIMIT_MS).catch(() => {})
+      return left().map(commandOf)
+    },
+  }
+  const launch = () => {
+    const log = openSync(logFile, 'a')
+    logBegin = statSync(logFile).size
+    child = spawn(process.execPath, [join(ROOT, 'api/start.ts')], {
+      cwd: ROOT,
+      env: { PATH, HOME, ...env },
+      // The log goes to stderr. The welcome goes to stdout, and it holds keys.
+      stdio: ['ignore', 'ignore', log],
+    })
+    closeSync(log)
+    killed = false
+    ended = new Promise((resolve) => {
+      child.once('exit', (code, name) => {
+        resolve(code ?? name ?? 'unknown')
+        if (stopping) return
+        if (isReady()) service.ownEnds.push(String(code ?? name))
+        restart = setTimeout(launch, RESTART_DELAY_MS)
+      })
+    })
+  }
+  launch()
+  try {
+    await service.untilReady()
+  } catch (error) {
+    await service.stop()
+    throw error
+  }
+  return service
+}

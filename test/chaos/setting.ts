@@ -1,0 +1,193 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { generateKey } from '../../shared/apiKey.ts'
+import { PROJECT_SCOPES } from '../../shared/scopes.ts'
+import { type Devnet, startDevnet } from '../../workers/till/devnet.ts'
+import { payTo } from '../support/devnetPayment.ts'
+import { type NameServer, startNameServer } from '../support/nameServer.ts'
+import { freePort } from '../support/process.ts'
+import { startRpcProxy } from '../support/rpcProxy.ts'
+import { createClient } from '../support/service.ts'
+import { type Sink, startSink } from '../support/sink.ts'
+import { waitFor } from '../support/waitFor.ts'
+import { PATHS } from './auditWebhooks.ts'
+import type { Ending } from './ending.ts'
+import { type Postgres, startPostgres } from './postgres.ts'
+import { type RoughProxy, startRoughProxy } from './roughProxy.ts'
+import { type Service, startService } from './service.ts'
+import { type Shop, startShop } from './shop.ts'
+
+const MAIL_DOMAIN = 'mail.test'
+const SETTLEMENT_WAIT_MS = 5_000
+const BLOCK_TIME_S = 1
+
+/** The parts between which connections can be cut. */
+export const LINKS = ['database', 'api', 'smtp', 'smarthost', 'receiver', 'rpc'] as const
+type Link = (typeof LINKS)[number]
+
+/** The whole service as `npm start` runs it, with everything around it under the harness's hand. */
+export type Setting = {
+  service: Service
+  postgres: Postgres
+  devnet: Devnet
+  rpc: ReturnType<typeof startRpcProxy>
+  sink: Sink
+  shop: Shop
+  /** A proxy on each link. */
+  links: Record<Link, RoughProxy>
+  apiUrl: string
+  /** Past the proxy. */
+  directApiUrl: string
+  resource: string
+  seller: { inbox: string; key: string }
+  peer: { inbox: string; key: string }
+}
+
+/** Brings everything up. A step is added to the ending for each part, also when a later one fails to start. */
+export async function startSetting(ending: Ending, givenLog?: string): Promise<Setting> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'purser-chaos-'))
+  ending.add('the data', () => rmSync(dataDir, { recursive: true, force: true }))
+  const postgres = await startPostgres(dataDir)
+  ending.add('the database', () => postgres.stop())
+  const devnet = await startDevnet({
+    port: 0,
+    stateFile: join(dataDir, 'devnet.state'),
+    blockTimeS: BLOCK_TIME_S,
+    log: { info() {}, warn() {} },
+  })
+  ending.add('the devnet', () => devnet.stop())
+  const [sink, shop, names] = [await startSink(), await startShop(), await startNameServer([])]
+  ending.add('the smarthost', () => sink[Symbol.asyncDispose]())
+  ending.add('the receiver', () => shop[Symbol.asyncDispose]())
+  ending.add('the name server', () => names[Symbol.asyncDispose]())
+  const rpc = startRpcProxy(devnet.rpcUrl)
+  ending.add('the RPC proxy', () => rpc.stop())
+  const [port, smtpPort] = [await freePort(), await freePort()]
+  const behind = {
+    api: port,
+    smtp: smtpPort,
+    smarthost: sink.port,
+    receiver: shop.port,
+    rpc: Number(new URL(rpc.url).port),
+  }
+  const links = { database: postgres.proxy } as Record<Link, RoughProxy>
+  for (const [name, target] of Object.entries(behind)) {
+    const link = await startRoughProxy(target)
+    ending.add(`the proxy of ${name}`, () => link[Symbol.asyncDispose]())
+    links[name as Link] = link
+  }
+  const local = (link: Link) => `http://127.0.0.1:${links[link].port}`
+  const keys = { platform: generateKey('platform'), project: generateKey('project') }
+  const service = await startService(
+    environment({ dataDir, postgres, links, port, smtpPort, names, keys }),
+    givenLog ?? join(dataDir, 'service.log'),
+  )
+  ending.add('the service', async () => void (await service.stop()))
+  const directApiUrl = `http://127.0.0.1:${port}`
+  const projects = await prepare(directApiUrl, keys, { origin: local('receiver'), shop })
+  return {
+    service,
+    postgres,
+    devnet,
+    rpc,
+    sink,
+    shop,
+    links,
+    apiUrl: local('api'),
+    directApiUrl,
+    resource: local('receiver') + PATHS.resource,
+    ...projects,
+  }
+}
+
+function environment(made: {
+  dataDir: string
+  postgres: Postgres
+  links: Record<Link, RoughProxy>
+  port: number
+  smtpPort: number
+  names: NameServer
+  keys: { platform: string; project: string }
+}): Record<string, string> {
+  const { dataDir, postgres, links, port, smtpPort, names, keys } = made
+  return {
+    DATABASE_URL: postgres.url,
+    RPC_URL: `http://127.0.0.1:${links.rpc.port}`,
+    SMTP_RELAY_URL: `smtp://127.0.0.1:${links.smarthost.port}`,
+    DNS_SERVERS: names.address,
+    ALLOW_PRIVATE_NETWORKS: 'true',
+    RATE_LIMIT_REQUESTS: '0',
+    RATE_LIMIT_AUTH: '0',
+    SETTLEMENT_WAIT_MS: String(SETTLEMENT_WAIT_MS),
+    PORT: String(port),
+    SMTP_PORT: String(smtpPort),
+    DATA_DIR: dataDir,
+    MAIL_DOMAIN,
+    BOOTSTRAP_PLATFORM_KEY: keys.platform,
+    BOOTSTRAP_PROJECT_KEY: keys.project,
+  }
+}
+
+/** Makes the second project, and the endpoint and the webhook of the first. */
+async function prepare(
+  url: string,
+  keys: { platform: string; project: string },
+  { origin, shop }: { origin: string; shop: Shop },
+): Promise<Pick<Setting, 'seller' | 'peer'>> {
+  const platform = createClient(url, keys.platform)
+  const seller = createClient(url, keys.project)
+  const whoami = expect(await seller.get('/v0/whoami'), 200)
+  expect(
+    await platform.patch(`/v0/platform/projects/${whoami.projectId}`, {
+      payTo,
+      paymentsEnabled: true,
+    }),
+    200,
+  )
+  const peer = expect(
+    await platform.post('/v0/platform/projects', {
+      name: 'Peer',
+      emailName: 'peer',
+      scopes: [...PROJECT_SCOPES],
+    }),
+    201,
+  )
+  const endpoint = expect(
+    await seller.put('/v0/sellers/endpoints', {
+      urlPattern: origin + PATHS.resource,
+      priceUsdc: '0.01',
+      webhookUrl: origin + PATHS.payments,
+      webhookSecret: shop.secret,
+    }),
+    201,
+  )
+  expect(
+    await seller.post('/v0/webhooks', {
+      url: origin + PATHS.events,
+      events: [
+        'message.received',
+        'message.sent',
+        'message.failed',
+        'message.bounced',
+        'payment.settled',
+        'payment.failed',
+      ],
+      secret: shop.secret,
+    }),
+    201,
+  )
+  await waitFor('the endpoint to be verified', async () => {
+    const { body } = await seller.get(`/v0/sellers/endpoints/${endpoint.endpointId}`)
+    return body.verification?.status === 'verified'
+  })
+  return {
+    seller: { inbox: whoami.email, key: keys.project },
+    peer: { inbox: peer.emailAddress, key: peer.rawKey },
+  }
+}
+
+function expect({ status, body }: { status: number; body: any }, wanted: number): any {
+  if (status !== wanted) throw new Error(`the setting was answered ${status}: ${body?.message}`)
+  return body
+}

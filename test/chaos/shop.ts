@@ -1,0 +1,78 @@
+import { createHash } from 'node:crypto'
+import type { ServerResponse } from 'node:http'
+import { signWebhook } from '../../shared/events/webhookSignature.ts'
+import { type Receiver, startReceiver } from '../support/receiver.ts'
+import { PATHS } from './auditWebhooks.ts'
+import type { Delivered } from './evidence.ts'
+
+/** How the receiver treats requests: with 200, with 500, with a reset, or with silence. */
+export type Mood = 'well' | 'failing' | 'resetting' | 'silent'
+
+/** The seller's own server: the paid resource, and the receiver of webhooks. */
+export type Shop = AsyncDisposable & {
+  port: number
+  /** Signs every webhook. */
+  secret: string
+  mood: Mood
+  /** Ends the requests that silence holds. */
+  endSilence(): void
+  /** Called for every webhook that is taken. */
+  onTaken: () => void
+  delivered(): Delivered[]
+}
+
+const CHALLENGE = { x402Version: 1, accepts: [{ scheme: 'exact' }] }
+
+/** Starts the server. */
+export async function startShop(): Promise<Shop> {
+  const statuses = new WeakMap<object, number>()
+  const silenced = new Set<ServerResponse>()
+  const receiver: Receiver = await startReceiver((request, response) => {
+    const answer = (status: number, body: string) => {
+      statuses.set(request, status)
+      response.writeHead(status).end(body)
+    }
+    if (shop.mood === 'failing') return answer(500, 'no')
+    if (shop.mood === 'resetting') return response.destroy()
+    if (shop.mood === 'silent') return silenced.add(response)
+    if (request.path === PATHS.resource) return answer(402, JSON.stringify(CHALLENGE))
+    shop.onTaken()
+    answer(200, 'ok')
+  })
+  const shop: Shop = {
+    port: receiver.port,
+    secret: `whsec_${'c'.repeat(64)}`,
+    mood: 'well',
+    onTaken() {},
+    endSilence() {
+      for (const response of silenced) response.destroy()
+      silenced.clear()
+    },
+    delivered: () =>
+      receiver.requests
+        .filter(({ path }) => path !== PATHS.resource)
+        .map((request): Delivered => {
+          const { body, headers, path } = request
+          return {
+            path,
+            idempotencyKey: String(headers['x-service-idempotency-key']),
+            event: String(headers['x-service-event']),
+            subjectId: subjectOf(body),
+            bodyHash: createHash('sha256').update(body).digest('hex'),
+            genuine: headers['x-service-signature'] === signWebhook({ secret: shop.secret, body }),
+            status: request.answeredMs > 0 ? (statuses.get(request) ?? null) : null,
+          }
+        }),
+    async [Symbol.asyncDispose]() {
+      shop.endSilence()
+      await receiver[Symbol.asyncDispose]()
+    },
+  }
+  return shop
+}
+
+/** The payment of a receipt, or the message or payment of an event. */
+function subjectOf(bytes: Buffer): string | null {
+  const { body, data } = JSON.parse(bytes.toString('utf8'))
+  return body?.paymentId ?? data?.paymentId ?? data?.messageId ?? null
+}

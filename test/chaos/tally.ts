@@ -1,0 +1,28 @@
+/** How operations ended. `lost` means that no answer came, or one that says "not now". */
+type End = 'accepted' | 'refused' | 'lost'
+
+/** Counts operations by kind and end. */
+export type Tally = {
+  count(kind: string, end: End): void
+  /** Lines such as `send: 20 accepted, 1 refused, 3 lost`. */
+  lines(): string[]
+  sum(end: End): number
+}
+
+/** Begins to count. */
+export function newTally(): Tally {
+  const counts = new Map<string, Record<End, number>>()
+  return {
+    count(kind, end) {
+      const kept = counts.get(kind) ?? { accepted: 0, refused: 0, lost: 0 }
+      kept[end]++
+      counts.set(kind, kept)
+    },
+    lines: () =>
+      [...counts].map(
+        ([kind, { accepted, refused, lost }]) =>
+          `${kind}: ${accepted} accepted, ${refused} refused, ${lost} lost`,
+      ),
+    sum: (end) => [...counts.values()].reduce((sum, kept) => sum + kept[end], 0),
+  }
+}
