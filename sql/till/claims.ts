@@ -118,7 +118,7 @@ const TAKE_GRANTS = `
     order by p.id for no key update of p
   ), granted as (
     update payments p set granted_at = clock_timestamp(), grant_key = w.key
-    from wanted w where p.id = w.id and p.id in (select id from free) and p.granted_at is null
+    from wanted w where p.id = w.id and p.id in (select id from free)
     returning w.n, w.project, w.key, w.result
   ), kept as (
     update idempotency_keys k set result = g.result from granted g

@@ -73,7 +73,7 @@ export async function recordReorganised(
       await db.query(
         `update chain_transactions set
            state = 'open', succeeded = null, block_number = null, block_hash = null
-         where hash = $1 and state = 'mined'`,
+         where hash = $1`,
         [txHash],
       )
       await queueSettlement(db, paymentId, null)
