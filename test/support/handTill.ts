@@ -1,0 +1,105 @@
+/** A till that does nothing by itself, over a devnet and a database: the test takes every step. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { privateKeyToAccount } from 'viem/accounts'
+import { DEVNET_ACCOUNTS } from '../../shared/till/devnetAccounts.ts'
+import { receiptKey } from '../../shared/till/receiptKey.ts'
+import type { Pool } from '../../sql/db.ts'
+import { recordHead } from '../../sql/till/chainStatus.ts'
+import type { NewClaim } from '../../sql/till/claims.ts'
+import { syncWallet } from '../../sql/till/gasWallets.ts'
+import { findPayment, type Payment } from '../../sql/till/payments.ts'
+import { readTip } from '../../workers/till/chain.ts'
+import { DEFAULT_TIMING, type KnownChain, refreshHead } from '../../workers/till/chainView.ts'
+import { startDevnet } from '../../workers/till/devnet.ts'
+import { type DevnetClient, devnetClient } from '../../workers/till/devnetContracts.ts'
+import { createRpc } from '../../workers/till/rpc.ts'
+import { createTestDatabase } from './database.ts'
+import { type RpcProxy, startRpcProxy } from './rpcProxy.ts'
+import { silentLog } from './service.ts'
+import { SEPOLIA, type SignedPayment } from './till.ts'
+import { newPayment, newProject } from './tillRows.ts'
+
+export type HandTill = AsyncDisposable & {
+  pool: Pool
+  client: DevnetClient
+  proxy: RpcProxy
+  chain: KnownChain
+  projectId: string
+  /** Claims a payment as of the newest block. */
+  claim(payment: SignedPayment, changes?: Partial<NewClaim>): Promise<string>
+  payment(id: string): Promise<Payment>
+  /** Reads the newest block, also one that is lower, and what the gas wallets hold. */
+  look(): Promise<void>
+}
+
+export async function startHandTill(): Promise<HandTill> {
+  const directory = mkdtempSync(join(tmpdir(), 'purser-devnet-'))
+  const log = { info() {}, warn() {} }
+  const devnet = await startDevnet({ port: 0, stateFile: join(directory, 'state'), log })
+  const database = await createTestDatabase()
+  const { pool } = database
+  const client = devnetClient(devnet.rpcUrl)
+  const proxy = startRpcProxy(devnet.rpcUrl)
+  const rpc = createRpc({ url: proxy.url })
+  const account = privateKeyToAccount(DEVNET_ACCOUNTS.gasWallet.privateKey)
+  const chain: KnownChain = {
+    pool,
+    rpc,
+    log: silentLog,
+    accounts: [account],
+    factories: new Set(),
+    receiptKey: receiptKey({ seed: new Uint8Array(32).fill(7), did: 'did:web:till.example.com' }),
+    timing: { ...DEFAULT_TIMING, quietMs: 0, lostMs: 0, displacedMs: 0 },
+    network: SEPOLIA,
+    head: await refreshHead({ rpc, head: null }),
+    tipWei: await readTip(rpc),
+    balances: new Map(),
+    trouble: null,
+    nudge: () => {},
+  }
+  const { chainId, network } = SEPOLIA
+  await syncWallet(
+    pool,
+    { chainId, address: account.address },
+    BigInt(await client.getTransactionCount({ address: account.address })),
+  )
+  const projectId = await newProject(pool)
+  const look = async () => {
+    chain.head = await refreshHead({ rpc, head: null })
+    for (const { address } of chain.accounts) {
+      chain.balances.set(address.toLowerCase(), await client.getBalance({ address }))
+    }
+  }
+  return {
+    pool,
+    client,
+    proxy,
+    chain,
+    projectId,
+    look,
+    async claim({ authorization: a, signature }, changes = {}) {
+      await look()
+      await recordHead(pool, { chainId, network, ...chain.head })
+      return newPayment(pool, {
+        projectId,
+        payer: a.from,
+        recipient: a.to,
+        amountAtomic: a.value,
+        validAfter: a.validAfter,
+        validBefore: a.validBefore,
+        nonce: a.nonce,
+        signature,
+        ...changes,
+      })
+    },
+    payment: async (id) => (await findPayment(pool, id))!,
+    async [Symbol.asyncDispose]() {
+      await proxy.stop()
+      await database[Symbol.asyncDispose]()
+      await devnet.stop()
+      rmSync(directory, { recursive: true, force: true })
+    },
+  }
+}
