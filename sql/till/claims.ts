@@ -109,9 +109,7 @@ export type WantedGrant = {
 
 const TAKE_GRANTS = `
   with wanted as (
-    select distinct on (w.id) w.*
-    from unnest($1::int[], $2::text[], $3::text[], $4::text[], $5::text[]) w (n, id, project, key, result)
-    order by w.id, w.n
+    select * from unnest($1::int[], $2::text[], $3::text[], $4::text[], $5::text[]) w (n, id, project, key, result)
   ), free as (
     select p.id from payments p join wanted w on w.id = p.id and w.project = p.project_id
     where p.state = 'settled' and p.granted_at is null
