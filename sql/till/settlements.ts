@@ -106,7 +106,7 @@ async function markMined(db: Queryable, mined: readonly MinedTransaction[]): Pro
         update chain_transactions t set
           state = 'mined', succeeded = m.succeeded, block_number = m.number, block_hash = m.hash
         from unnest($1::text[], $2::boolean[], $3::bigint[], $4::text[]) m (tx, succeeded, number, hash)
-        where t.hash = m.tx and t.state <> 'mined'
+        where t.hash = m.tx
         returning t.chain_id, t.wallet, t.nonce
       )
       update chain_transactions r set state = 'void' from done d

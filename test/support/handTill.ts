@@ -19,7 +19,7 @@ import { createTestDatabase } from './database.ts'
 import { type RpcProxy, startRpcProxy } from './rpcProxy.ts'
 import { silentLog } from './service.ts'
 import { SEPOLIA, type SignedPayment } from './till.ts'
-import { newPayment, newProject } from './tillRows.ts'
+import { dropJobs, newPayment, newProject } from './tillRows.ts'
 
 export type HandTill = AsyncDisposable & {
   pool: Pool
@@ -32,6 +32,8 @@ export type HandTill = AsyncDisposable & {
   payment(id: string): Promise<Payment>
   /** Reads the newest block, also one that is lower, and what the gas wallets hold. */
   look(): Promise<void>
+  /** Forgets all payments and faults; blocks are mined as transactions come. */
+  reset(): Promise<void>
 }
 
 export async function startHandTill(): Promise<HandTill> {
@@ -60,11 +62,12 @@ export async function startHandTill(): Promise<HandTill> {
     nudge: () => {},
   }
   const { chainId, network } = SEPOLIA
-  await syncWallet(
-    pool,
-    { chainId, address: account.address },
-    BigInt(await client.getTransactionCount({ address: account.address })),
-  )
+  const meetWallet = async () => {
+    const { address } = account
+    const used = await client.getTransactionCount({ address })
+    await syncWallet(pool, { chainId, address }, BigInt(used))
+  }
+  await meetWallet()
   const projectId = await newProject(pool)
   const look = async () => {
     chain.head = await refreshHead({ rpc, head: null })
@@ -93,6 +96,17 @@ export async function startHandTill(): Promise<HandTill> {
         signature,
         ...changes,
       })
+    },
+    async reset() {
+      for (const faults of [proxy.errors, proxy.answers, proxy.edits]) faults.clear()
+      proxy.fault = null
+      await client.setAutomine(true)
+      await client.mine({ blocks: 1, interval: 0 })
+      await pool.query('truncate payments, payment_checks, chain_transactions, gas_wallets cascade')
+      await dropJobs(pool)
+      await meetWallet()
+      chain.tipWei = await readTip(rpc)
+      await look()
     },
     payment: async (id) => (await findPayment(pool, id))!,
     async [Symbol.asyncDispose]() {

@@ -3,7 +3,7 @@ import type { Address } from 'viem'
 import { recordFinal } from '../../../sql/till/finality.ts'
 import { storeForNonce } from '../../../sql/till/gasWallets.ts'
 import { findClaim, findPayment } from '../../../sql/till/payments.ts'
-import { recordMisses } from '../../../sql/till/settlements.ts'
+import { failPayment, recordMisses } from '../../../sql/till/settlements.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import {
   newClaim,
@@ -57,6 +57,14 @@ describe('the transaction that a payment names', () => {
     expect(await hashOf(id)).toBe(second.hash)
     await recordMisses(pool, { reverted: [], displaced: [second.hash] })
     expect(await hashOf(id)).toBe(first.hash)
+  })
+
+  test('is none once the payment has failed', async () => {
+    const paymentId = await newPayment(pool)
+    await newTransaction(pool, paymentId)
+    const failure = { stage: 'settle', reason: 'insufficient_funds', detail: null } as const
+    await failPayment(pool, { paymentId, ...failure })
+    expect(await hashOf(paymentId)).toBeNull()
   })
 
   test('is the settling one once it is settled', async () => {
