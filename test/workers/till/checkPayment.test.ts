@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import type { Address } from 'viem'
 import { newCheckId } from '../../../shared/ids.ts'
-import { createCheck, findCheck } from '../../../sql/till/paymentChecks.ts'
+import { createCheck, findCheck, refuseCheck } from '../../../sql/till/paymentChecks.ts'
 import { checkPayment } from '../../../workers/till/checkPayment.ts'
 import { settlePayments } from '../../../workers/till/settler.ts'
 import { type HandTill, startHandTill } from '../../support/handTill.ts'
@@ -119,6 +119,14 @@ describe('a check', () => {
     }
     till.proxy.errors.clear()
     expect(await run(id)).toMatchObject({ state: 'passed' })
+  })
+
+  test('that is over is not tried again', async () => {
+    const id = await newCheck(await pay({ from: wallet }))
+    await refuseCheck(till.pool, id, 'unexpected_verify_error')
+    till.proxy.fault = { status: 503 }
+    await run(id)
+    expect(await isQueued(id)).toBe(false)
   })
 
   test('of an authorization that the newest block is too early for is judged by the next', async () => {

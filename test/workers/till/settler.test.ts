@@ -1,12 +1,13 @@
 /** What one run of the settlement does with a payment: it sends, ends or postpones it. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
+import { toFunctionSelector } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { storeSigned, syncWallet } from '../../../sql/till/gasWallets.ts'
 import type { ChainView } from '../../../workers/till/chainView.ts'
-import { confirmRefusal, settlePayments } from '../../../workers/till/settler.ts'
+import { settlePayments } from '../../../workers/till/settler.ts'
 import { type HandTill, startHandTill } from '../../support/handTill.ts'
-import { deployWallet, FACTORY, futureWallet } from '../../support/smartWallet.ts'
-import { fund, newPayer, pay, payer } from '../../support/till.ts'
+import { futureWallet } from '../../support/smartWallet.ts'
+import { fund, pay, payer } from '../../support/till.ts'
 import {
   dropJobs,
   newHash,
@@ -94,6 +95,21 @@ describe('a payment ends', () => {
     })
     expect((await till.payment(unexpired)).txHash).not.toBeNull()
     expect(await queuedPayments(till.pool)).toEqual([troubled])
+  })
+
+  test('and is not sent, where only a node that lags behind would still take it', async () => {
+    const id = await till.claim(await pay())
+    const before = await sent()
+    till.chain.head = { ...till.chain.head, timestamp: (await till.payment(id)).validBefore + 1n }
+    const isUsed = toFunctionSelector('authorizationState(address,bytes32)')
+    till.proxy.errors.set('eth_call', ([{ data }]) =>
+      data.startsWith(isUsed) ? { code: -32000, message: 'header not found' } : null,
+    )
+    await run(id)
+    await till.look()
+    expect(await sent()).toBe(before)
+    expect(await stateOf(id)).toBe('verified')
+    expect(await queuedPayments(till.pool)).toEqual([id])
   })
 
   test('when it was used, also past its time', async () => {
@@ -216,42 +232,6 @@ describe('a payment is postponed', () => {
     const { txHash } = await till.payment(queued[0]!)
     const receipt = await till.client.waitForTransactionReceipt({ hash: txHash! })
     expect(receipt.status).toBe('success')
-  })
-})
-
-describe('a refusal is borne out', () => {
-  const refusal = {
-    kind: 'final',
-    reason: 'insufficient_funds',
-    detail: 'ERC20: transfer amount exceeds balance',
-  } as const
-  const confirm = async (id: string) => confirmRefusal(till.chain, await till.payment(id), refusal)
-  const poor = async () => pay({}, { account: await newPayer(till.client, 1n) })
-
-  test('by the same refusal at the highest block, and by no other', async () => {
-    const id = await till.claim(await poor())
-    expect(await confirm(id)).toBe(true)
-    const other = 'execution reverted: Pausable: paused'
-    till.proxy.errors.set('eth_call', () => ({ code: 3, message: other }))
-    expect(await confirm(id)).toBe(false)
-    till.proxy.errors.set('eth_call', () => ({ code: -32000, message: 'header not found' }))
-    expect(await confirm(id)).toBe(false)
-    till.proxy.errors.clear()
-    expect(await confirm(await till.claim(await pay()))).toBe(false)
-  })
-
-  test('by a block that is too early for the authorization', async () => {
-    const { timestamp } = await till.client.getBlock()
-    const early = await pay({ validAfter: timestamp + 1_000n, validBefore: timestamp + 2_000n })
-    expect(await confirm(await till.claim(early))).toBe(true)
-  })
-
-  test('never for a deployment of a wallet that is there by now', async () => {
-    const from = await deployWallet(till.client, payer.address)
-    const deployment = { factory: FACTORY, factoryData: '0x' } as const
-    const payment = await pay({ from })
-    const id = await till.claim(payment, { deployment })
-    expect(await confirm(id)).toBe(false)
   })
 })
 
