@@ -1,9 +1,10 @@
 /** A refusal ends a payment only if the highest block that was seen bears it out. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
+import { simulate } from '../../../workers/till/chain.ts'
 import { confirmRefusal } from '../../../workers/till/settler.ts'
 import { type HandTill, startHandTill } from '../../support/handTill.ts'
 import { deployWallet, FACTORY } from '../../support/smartWallet.ts'
-import { newPayer, pay, payer } from '../../support/till.ts'
+import { fund, newPayer, pay, payer } from '../../support/till.ts'
 
 let till: HandTill
 beforeAll(async () => {
@@ -42,8 +43,13 @@ describe('a refusal is borne out', () => {
   test('never for a deployment of a wallet that is there by now', async () => {
     const from = await deployWallet(till.client, payer.address)
     const deployment = { factory: FACTORY, factoryData: '0x' } as const
-    const payment = await pay({ from })
-    expect(await confirm(await till.claim(payment, { deployment }))).toBe(false)
-    expect(await confirm(await till.claim(await pay({ from })))).toBe(true)
+    await fund(till.client, from, 10_000n)
+    const payment = await till.payment(await till.claim(await pay({ from }), { deployment }))
+    const options = { from: till.chain.accounts[0]!.address, block: 'latest' } as const
+    const [answer] = await simulate(till.chain.rpc, [payment], options)
+    if (answer?.outcome !== 'refused') throw new Error('the second deployment burns all gas')
+    expect(await confirmRefusal(till.chain, payment, answer.refusal)).toBe(false)
+    const paid = { ...payment, deployment: null }
+    expect(await simulate(till.chain.rpc, [paid], options)).toEqual([{ outcome: 'passes' }])
   })
 })
