@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Hex } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
 import { DEVNET_ACCOUNTS } from '../../shared/till/devnetAccounts.ts'
 import { receiptKey } from '../../shared/till/receiptKey.ts'
@@ -14,11 +15,13 @@ import { readTip } from '../../workers/till/chain.ts'
 import { DEFAULT_TIMING, type KnownChain, refreshHead } from '../../workers/till/chainView.ts'
 import { startDevnet } from '../../workers/till/devnet.ts'
 import { type DevnetClient, devnetClient } from '../../workers/till/devnetContracts.ts'
+import { type Reconciler, reconcile } from '../../workers/till/reconcile.ts'
 import { createRpc } from '../../workers/till/rpc.ts'
+import { settlePayments } from '../../workers/till/settler.ts'
 import { createTestDatabase } from './database.ts'
 import { type RpcProxy, startRpcProxy } from './rpcProxy.ts'
 import { silentLog } from './service.ts'
-import { SEPOLIA, type SignedPayment } from './till.ts'
+import { pay, SEPOLIA, type SignedPayment } from './till.ts'
 import { dropJobs, newPayment, newProject } from './tillRows.ts'
 
 export type HandTill = AsyncDisposable & {
@@ -32,6 +35,10 @@ export type HandTill = AsyncDisposable & {
   payment(id: string): Promise<Payment>
   /** Reads the newest block, also one that is lower, and what the gas wallets hold. */
   look(): Promise<void>
+  /** Claims a payment and sends it; nothing records what becomes of it. */
+  send(): Promise<{ id: string; txHash: Hex }>
+  /** A look of the slow part of watching, at the chain as the node has it. */
+  reconcile(memory: Reconciler, times?: number): Promise<void>
   /** Forgets all payments and faults; blocks are mined as transactions come. */
   reset(): Promise<void>
 }
@@ -75,13 +82,29 @@ export async function startHandTill(): Promise<HandTill> {
       chain.balances.set(address.toLowerCase(), await client.getBalance({ address }))
     }
   }
-  return {
+  const payment = async (id: string) => (await findPayment(pool, id))!
+  const till: HandTill = {
     pool,
     client,
     proxy,
     chain,
     projectId,
     look,
+    payment,
+    async send() {
+      const id = await till.claim(await pay())
+      await settlePayments(chain, [id])
+      return { id, txHash: (await payment(id)).txHash! }
+    },
+    async reconcile(memory, times = 1) {
+      for (let n = 0; n < times; n++) {
+        // Past the proxy: faults are for what the look itself asks.
+        const { number, hash, parentHash, timestamp, baseFeePerGas } = await client.getBlock()
+        const block = { number, hash, parentHash, timestamp, baseFeePerGas: baseFeePerGas ?? 0n }
+        if (block.number >= chain.head.number) chain.head = block
+        await reconcile(chain, memory, block)
+      }
+    },
     async claim({ authorization: a, signature }, changes = {}) {
       await look()
       await recordHead(pool, { chainId, network, ...chain.head })
@@ -108,7 +131,6 @@ export async function startHandTill(): Promise<HandTill> {
       chain.tipWei = await readTip(rpc)
       await look()
     },
-    payment: async (id) => (await findPayment(pool, id))!,
     async [Symbol.asyncDispose]() {
       await proxy.stop()
       await database[Symbol.asyncDispose]()
@@ -116,4 +138,5 @@ export async function startHandTill(): Promise<HandTill> {
       rmSync(directory, { recursive: true, force: true })
     },
   }
+  return till
 }

@@ -1,10 +1,9 @@
 /** The slow part of watching, a look at a time. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
-import { type Hex, parseGwei } from 'viem'
+import type { Hex } from 'viem'
 import { newCheckId } from '../../../shared/ids.ts'
 import { createCheck, findCheck } from '../../../sql/till/paymentChecks.ts'
-import { newReconciler, type Reconciler, reconcile } from '../../../workers/till/reconcile.ts'
-import { settlePayments } from '../../../workers/till/settler.ts'
+import { newReconciler, type Reconciler } from '../../../workers/till/reconcile.ts'
 import { type HandTill, startHandTill } from '../../support/handTill.ts'
 import { pay } from '../../support/till.ts'
 import { newClaim, queuedPayments, row, settle, WALLET } from '../../support/tillRows.ts'
@@ -20,29 +19,13 @@ beforeEach(async () => {
 })
 afterAll(() => till[Symbol.asyncDispose]())
 
-/** A look at the chain as it is now. */
-async function look(times = 1): Promise<void> {
-  for (let n = 0; n < times; n++) {
-    const newest = await till.client.getBlock()
-    const { number, hash, parentHash, timestamp, baseFeePerGas } = newest
-    const block = { number, hash, parentHash, timestamp, baseFeePerGas: baseFeePerGas ?? 0n }
-    if (block.number >= till.chain.head.number) till.chain.head = block
-    await reconcile(till.chain, memory, block)
-  }
-}
+const look = (times?: number) => till.reconcile(memory, times)
 
-/** Sends a payment; nothing records what becomes of it. */
-async function send(): Promise<{ id: string; txHash: Hex }> {
-  const id = await till.claim(await pay())
-  await settlePayments(till.chain, [id])
-  const { txHash } = await till.payment(id)
-  return { id, txHash: txHash! }
-}
 /** Sends a payment and settles it in its block. */
 async function sendAndSettle(): Promise<{ id: string; txHash: Hex }> {
-  const payment = await send()
+  const payment = await till.send()
   await settle(till.pool, payment.id, payment.txHash)
-  const { blockNumber, blockHash } = await till.client.getTransactionReceipt({
+  const { blockNumber, blockHash } = await till.client.waitForTransactionReceipt({
     hash: payment.txHash,
   })
   await till.pool.query('update payments set block_number = $2, block_hash = $3 where id = $1', [
@@ -55,7 +38,6 @@ async function sendAndSettle(): Promise<{ id: string; txHash: Hex }> {
 const stateOf = async (id: string) => (await till.payment(id)).state
 const reorganise = () => till.client.request({ method: 'anvil_reorg', params: [1, []] } as never)
 const transactionOf = (hash: Hex) => row(till.pool, 'chain_transactions', hash)
-const newestOf = async (id: string) => (await till.payment(id)).txHash
 
 describe('a settlement is taken back', () => {
   test('after two looks that do not find it, also if its block came and went between looks', async () => {
@@ -106,6 +88,7 @@ describe('a settlement is taken back', () => {
     await till.client.request({ method: 'anvil_rollback', params: [1] } as never)
     await look(2)
     expect(await stateOf(id)).toBe('verified')
+    expect(till.chain.head.number).toBe(await till.client.getBlockNumber())
   })
 
   test('never because a node that lags behind does not have its block', async () => {
@@ -146,6 +129,7 @@ test('a final block that does not hold its settlement makes everything be looked
   const { block_hash } = await row(till.pool, 'payments', id)
   await till.pool.query(`update payments set block_hash = '0xdead' where id = $1`, [id])
   await till.client.mine({ blocks: 200 })
+  await sendAndSettle()
   await look()
   expect((await row(till.pool, 'payments', id)).finalized_at).toBeNull()
   await look()
@@ -183,7 +167,8 @@ test('the first look takes up lost payments and removes stale checks', async () 
 })
 
 describe('a gap', () => {
-  const next = () => till.client.getTransactionCount({ address: WALLET.address })
+  const next = () =>
+    till.client.getTransactionCount({ address: WALLET.address, blockTag: 'pending' })
 
   test('is filled when two looks find it', async () => {
     await till.pool.query('update gas_wallets set next_nonce = next_nonce + 1')
@@ -204,70 +189,5 @@ describe('a gap', () => {
     expect((await transactionOf(txHash)).state).toBe('open')
     const { rows } = await till.pool.query('select hash from chain_transactions')
     expect(rows).toEqual([{ hash: txHash }])
-  })
-})
-
-describe('a quiet transaction', () => {
-  const sendsOf = async (hash: Hex) => (await transactionOf(hash)).send_count
-  beforeEach(() => till.client.setAutomine(false))
-
-  test('is sent again while its nonce is free', async () => {
-    const { txHash } = await send()
-    await look()
-    expect(await sendsOf(txHash)).toBe(2)
-    await till.client.mine({ blocks: 1 })
-    await look()
-    expect(await sendsOf(txHash)).toBe(2)
-  })
-
-  test('is offered at a quarter more once three blocks passed it by, after a second send', async () => {
-    const { id, txHash } = await send()
-    const passBlocks = (count: number) => {
-      till.chain.head = { ...till.chain.head, number: till.chain.head.number + BigInt(count) }
-      return reconcile(till.chain, memory, till.chain.head)
-    }
-    await passBlocks(3)
-    expect(await newestOf(id)).toBe(txHash)
-    await till.pool.query('update chain_transactions set sent_head = sent_head + 1')
-    await passBlocks(0)
-    expect(await newestOf(id)).toBe(txHash)
-    await passBlocks(1)
-    const raised = await newestOf(id)
-    expect(raised).not.toBe(txHash)
-    const [before, after] = [await transactionOf(txHash), await transactionOf(raised!)]
-    expect(BigInt(after.max_fee_wei) * 4n).toBeGreaterThanOrEqual(BigInt(before.max_fee_wei) * 5n)
-    expect(BigInt(after.tip_wei) * 4n).toBeGreaterThanOrEqual(BigInt(before.tip_wei) * 5n)
-    await till.pool.query(`update chain_transactions set sent_at = sent_at - interval '1 minute'`)
-    await passBlocks(0)
-    expect([await sendsOf(txHash), await sendsOf(raised!)]).toEqual([4, 2])
-  })
-
-  test('is offered at the price of the market where that is more, and never above 100 gwei', async () => {
-    const refuse = () => ({ code: -32000, message: 'transaction underpriced' })
-    const { id } = await send()
-    till.proxy.errors.set('eth_sendRawTransaction', refuse)
-    till.chain.head = { ...till.chain.head, baseFeePerGas: parseGwei('30') }
-    till.chain.tipWei = parseGwei('7')
-    const lookOn = () => reconcile(till.chain, memory, till.chain.head)
-    await lookOn()
-    const market = await transactionOf((await newestOf(id))!)
-    expect([BigInt(market.max_fee_wei), BigInt(market.tip_wei)]).toEqual([
-      parseGwei('67'),
-      parseGwei('7'),
-    ])
-    for (let n = 0; n < 5; n++) await lookOn()
-    const { rows } = await till.pool.query(
-      'select max_fee_wei from chain_transactions order by max_fee_wei desc',
-    )
-    expect(BigInt(rows[0].max_fee_wei)).toBe(parseGwei('100'))
-    expect(rows).toHaveLength(4)
-  })
-
-  test('is not replaced because the node says its nonce is too low', async () => {
-    const { id, txHash } = await send()
-    const message = 'nonce too low: next nonce 5, tx nonce 4, fee'
-    till.proxy.errors.set('eth_sendRawTransaction', () => ({ code: -32000, message }))
-    await look(2)
-    expect(await newestOf(id)).toBe(txHash)
   })
 })

@@ -31,7 +31,8 @@ afterEach(async () => {
 afterAll(() => till[Symbol.asyncDispose]())
 
 const run = (...ids: string[]) => settlePayments(till.chain, ids)
-const sent = () => till.client.getTransactionCount({ address: WALLET.address })
+/** How many transactions the node has of the gas wallet, mined or in its pool. */
+const sent = () => till.client.getTransactionCount({ address: WALLET.address, blockTag: 'pending' })
 const stateOf = async (id: string) => (await till.payment(id)).state
 const expired = async () => {
   const { timestamp } = await till.client.getBlock()
@@ -212,17 +213,10 @@ describe('a payment is postponed', () => {
     }
     const [first, second] = [await claim(), await claim()]
     await till.client.setAutomine(false)
-    const before = await till.client.getTransactionCount({
-      address: WALLET.address,
-      blockTag: 'pending',
-    })
+    const before = await sent()
     await run(first, second)
     await run(first, second)
-    const pending = await till.client.getTransactionCount({
-      address: WALLET.address,
-      blockTag: 'pending',
-    })
-    expect(pending).toBe(before + 1)
+    expect(await sent()).toBe(before + 1)
     const queued = await queuedPayments(till.pool)
     expect(queued).toHaveLength(1)
     await till.client.setAutomine(true)
