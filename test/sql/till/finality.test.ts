@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import {
+  findNewestSettlement,
   findUnfinalized,
   recordFinal,
   recordMoved,
@@ -61,6 +62,15 @@ describe('a payment that is not final', () => {
     await moved(early.id, early.txHash, 8n)
     expect(await unfinalized()).toEqual([early.id, late.id])
     expect(await findUnfinalized(pool, WALLET.chainId, 1)).toHaveLength(1)
+    const newest = async () => (await findNewestSettlement(pool, WALLET.chainId))?.blockNumber
+    const elsewhere = await newPayment(pool, { chainId: OTHER_CHAIN_ID })
+    await settle(pool, elsewhere, newHash())
+    await pool.query('update payments set block_number = 99 where id = $1', [elsewhere])
+    expect(await newest()).toBe(9n)
+    await recordFinal(pool, [late.id])
+    expect(await newest()).toBe(8n)
+    await recordFinal(pool, [early.id])
+    expect(await newest()).toBeUndefined()
   })
 })
 
