@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { pad } from 'viem'
 import { type RpcProxy, startRpcProxy } from '../../support/rpcProxy.ts'
 import type { Agent } from '../../support/service.ts'
-import { pay, redeem, startTestTill, type TestTill } from '../../support/till.ts'
+import { pay, redeem, redeemToEnd, startTestTill, type TestTill } from '../../support/till.ts'
 import { row } from '../../support/tillRows.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
@@ -49,7 +49,7 @@ const announced = async (id: string) => {
 
 test('a reorganisation takes a settlement back; the same transaction settles it again, with one receipt', async () => {
   const { header } = await pay()
-  const { body } = await redeem(seller, header)
+  const { body } = await redeemToEnd(seller, header)
   expect(body.ok).toBe(true)
   await till.client.setAutomine(false)
   await reorganise()
@@ -82,8 +82,8 @@ test('a payment that was taken back is granted only once it is settled again', a
 
 test('no payment becomes final while the hash of its stored block is stale', async () => {
   const { pool } = till.service.database
-  const stale = await redeem(seller, (await pay()).header)
-  const sound = await redeem(seller, (await pay()).header)
+  const stale = await redeemToEnd(seller, (await pay()).header)
+  const sound = await redeemToEnd(seller, (await pay()).header)
   const { paymentId } = stale.body
   const { block_hash } = await row(pool, 'payments', paymentId)
   await pool.query('update payments set block_hash = $2 where id = $1', [paymentId, pad('0xdead')])

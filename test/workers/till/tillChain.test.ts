@@ -8,6 +8,7 @@ import {
   pay,
   payer,
   redeem,
+  redeemToEnd,
   type SignedPayment,
   startTestTill,
   type TestTill,
@@ -79,12 +80,12 @@ test('a transaction that blocks pass by is offered at a higher fee on the same n
   })
   expect(settled.txHash).not.toBe(txHash)
   expect(await nonceOf()).toBe(before + 1)
-  expect((await redeem(seller, payment.header)).body.ok).toBe(true)
+  expect((await redeemToEnd(seller, payment.header)).body.ok).toBe(true)
 })
 
 test('a payment becomes final with its block', async () => {
   const { header } = await pay()
-  const { body } = await redeem(seller, header)
+  const { body } = await redeemToEnd(seller, header)
   expect((await record(body.paymentId)).finalizedAt).toBeNull()
   await till.client.mine({ blocks: 200 })
   await waitFor('finality', async () => (await record(body.paymentId)).finalizedAt)
@@ -98,7 +99,10 @@ test('somebody else broadcasts the authorization first: the payment is recognise
   expect(settled.txHash).toBe(foreign)
   expect(settled.txHash).not.toBe(txHash)
   expect(settled.signedReceipt.body.txHash).toBe(foreign)
-  expect((await redeem(seller, payment.header)).body).toMatchObject({ ok: true, txHash: foreign })
+  expect((await redeemToEnd(seller, payment.header)).body).toMatchObject({
+    ok: true,
+    txHash: foreign,
+  })
   expect(await deliveries(id)).toBe(1)
 })
 
@@ -112,7 +116,7 @@ test('an authorization that was used before it came to us pays for nothing here'
     return BigInt(rows[0].head_number) >= blockNumber
   })
   const before = await nonceOf()
-  expect((await redeem(seller, payment.header)).body).toMatchObject({
+  expect((await redeemToEnd(seller, payment.header)).body).toMatchObject({
     ok: false,
     stage: 'verify',
     reason: 'invalid_exact_evm_nonce_already_used',
@@ -126,7 +130,10 @@ test('the payer cancels while the payment is on its way: no money, no grant', as
   await till.client.mine({ blocks: 1 })
   const failed = await reaches(id, 'failed')
   expect(failed.failureReason).toBe('invalid_exact_evm_nonce_already_used')
-  expect((await redeem(seller, payment.header)).body).toMatchObject({ ok: false, stage: 'settle' })
+  expect((await redeemToEnd(seller, payment.header)).body).toMatchObject({
+    ok: false,
+    stage: 'settle',
+  })
   expect(await deliveries(id)).toBe(0)
 })
 
@@ -145,7 +152,7 @@ test('the payer moves his money while the payment is on its way', async () => {
 test('what the token refuses is refused before anything is sent', async () => {
   const before = await nonceOf()
   const poor = await pay({}, { account: await newPayer(till.client, 1n) })
-  expect((await redeem(seller, poor.header)).body).toMatchObject({
+  expect((await redeemToEnd(seller, poor.header)).body).toMatchObject({
     ok: false,
     stage: 'verify',
     reason: 'insufficient_funds',
@@ -153,7 +160,9 @@ test('what the token refuses is refused before anything is sent', async () => {
   const barred = await newPayer(till.client)
   const blacklist = { functionName: 'blacklist', args: [barred.address] } as const
   await till.client.waitForTransactionReceipt({ hash: await callToken(till.client, blacklist) })
-  expect((await redeem(seller, (await pay({}, { account: barred })).header)).body).toMatchObject({
+  expect(
+    (await redeemToEnd(seller, (await pay({}, { account: barred })).header)).body,
+  ).toMatchObject({
     ok: false,
     stage: 'verify',
     reason: 'invalid_transaction_state',
@@ -164,13 +173,13 @@ test('what the token refuses is refused before anything is sent', async () => {
       hash: await callToken(till.client, { functionName }),
     })
   await pause('pause')
-  expect((await redeem(seller, (await pay()).header)).body).toMatchObject({
+  expect((await redeemToEnd(seller, (await pay()).header)).body).toMatchObject({
     ok: false,
     reason: 'invalid_transaction_state',
     detail: 'Pausable: paused',
   })
   await pause('unpause')
-  expect((await redeem(seller, (await pay()).header)).body.ok).toBe(true)
+  expect((await redeemToEnd(seller, (await pay()).header)).body.ok).toBe(true)
   expect(await nonceOf()).toBe(before + 1)
 })
 
@@ -181,7 +190,7 @@ test('a nonce that nobody uses is filled, and those after it go on', async () =>
   const { header } = await pay()
   const first = await redeem(seller, header)
   await waitFor('the settlement', async () => {
-    const { body } = await redeem(seller, header)
+    const { body } = await redeemToEnd(seller, header)
     return body.ok || first.body.ok
   })
   expect(await nonceOf()).toBe(before + 4)
@@ -195,12 +204,12 @@ test('the time of an authorization runs out on its way: no money, no grant, and 
   const failed = await reaches(id, 'failed')
   expect(failed.failureReason).toBe('invalid_exact_evm_payload_authorization_valid_before')
   expect(await nonceOf()).toBe(before + 1)
-  expect((await redeem(seller, payment.header)).body).toMatchObject({
+  expect((await redeemToEnd(seller, payment.header)).body).toMatchObject({
     ok: false,
     stage: 'settle',
     paymentId: id,
   })
   await till.client.setAutomine(true)
   const late = await pay({ validBefore: BigInt(Math.floor(Date.now() / 1000)) + 600n })
-  expect((await redeem(seller, late.header)).body.ok).toBe(true)
+  expect((await redeemToEnd(seller, late.header)).body.ok).toBe(true)
 })
