@@ -109,16 +109,14 @@ export type WantedGrant = {
 
 const TAKE_GRANTS = `
   with wanted as (
-    select distinct on (w.id) w.*
-    from unnest($1::int[], $2::text[], $3::text[], $4::text[], $5::text[]) w (n, id, project, key, result)
-    order by w.id, w.n
+    select * from unnest($1::int[], $2::text[], $3::text[], $4::text[], $5::text[]) w (n, id, project, key, result)
   ), free as (
     select p.id from payments p join wanted w on w.id = p.id and w.project = p.project_id
     where p.state = 'settled' and p.granted_at is null
     order by p.id for no key update of p
   ), granted as (
     update payments p set granted_at = clock_timestamp(), grant_key = w.key
-    from wanted w where p.id = w.id and p.id in (select id from free) and p.granted_at is null
+    from wanted w where p.id = w.id and p.id in (select id from free)
     returning w.n, w.project, w.key, w.result
   ), kept as (
     update idempotency_keys k set result = g.result from granted g

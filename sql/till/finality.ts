@@ -31,6 +31,24 @@ export async function findUnfinalized(
   }))
 }
 
+/** The block of the newest settlement that is not final, or null. */
+export async function findNewestSettlement(
+  db: Queryable,
+  chainId: number,
+): Promise<BlockRef | null> {
+  const { rows } = await db.query<{ block_number: string; block_hash: Hex }>({
+    name: 'find-newest-settlement',
+    text: `select block_number, block_hash from payments
+           where state = 'settled' and finalized_at is null and chain_id = $1
+           order by block_number desc limit 1`,
+    values: [chainId],
+  })
+  const row = rows[0]
+  return row === undefined
+    ? null
+    : { blockNumber: BigInt(row.block_number), blockHash: row.block_hash }
+}
+
 /** Marks payments as final. */
 export async function recordFinal(db: Queryable, paymentIds: readonly string[]): Promise<void> {
   await db.query(
@@ -73,7 +91,7 @@ export async function recordReorganised(
       await db.query(
         `update chain_transactions set
            state = 'open', succeeded = null, block_number = null, block_hash = null
-         where hash = $1 and state = 'mined'`,
+         where hash = $1`,
         [txHash],
       )
       await queueSettlement(db, paymentId, null)

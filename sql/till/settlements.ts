@@ -84,14 +84,21 @@ export async function recordSettlements(
   })
 }
 
-async function markMined(db: Queryable, mined: readonly MinedTransaction[]): Promise<void> {
-  if (mined.length === 0) return
-  // Several processes may record the same ones: in one order, or they would wait for each other for ever.
+/** Several processes may record the same ones: in one order, or they would wait for each other for ever. */
+async function lockTransactions(db: Queryable, hashes: readonly Hex[]): Promise<void> {
   await db.query({
     name: 'lock-transactions',
     text: 'select from chain_transactions where hash = any ($1) order by hash for no key update',
-    values: [mined.map((one) => one.hash)],
+    values: [hashes],
   })
+}
+
+async function markMined(db: Queryable, mined: readonly MinedTransaction[]): Promise<void> {
+  if (mined.length === 0) return
+  await lockTransactions(
+    db,
+    mined.map((one) => one.hash),
+  )
   await db.query({
     name: 'mark-mined',
     text: `
@@ -99,7 +106,7 @@ async function markMined(db: Queryable, mined: readonly MinedTransaction[]): Pro
         update chain_transactions t set
           state = 'mined', succeeded = m.succeeded, block_number = m.number, block_hash = m.hash
         from unnest($1::text[], $2::boolean[], $3::bigint[], $4::text[]) m (tx, succeeded, number, hash)
-        where t.hash = m.tx and t.state <> 'mined'
+        where t.hash = m.tx
         returning t.chain_id, t.wallet, t.nonce
       )
       update chain_transactions r set state = 'void' from done d
@@ -135,7 +142,7 @@ async function markSettled(
         signed_receipt = case when w.same and p.signed_receipt is not null then p.signed_receipt else w.receipt end,
         settled_at = case when w.same then coalesce(p.settled_at, w.at) else w.at end,
         trouble = null
-      from wanted w where p.id = w.id and p.state = 'verified'
+      from wanted w where p.id = w.id
       returning ${EVENT_COLUMNS}, p.match_key, w.first`,
     values: [
       settlements.map((one) => one.paymentId),
@@ -189,8 +196,10 @@ export async function failPayment(
        returning ${EVENT_COLUMNS}`,
       [failure.paymentId, failure.stage, failure.reason, failure.detail],
     )
-    if (rows.length === 0) return
-    await notifyChanged(db, [failure.paymentId])
+    await notifyChanged(
+      db,
+      rows.map((row) => row.id),
+    )
     await recordEvents(db, rows.map(paymentEvent))
   })
 }
@@ -206,6 +215,7 @@ export async function recordMisses(
   if (reverted.length === 0 && displaced.length === 0) return
   await transaction(pool, async (db) => {
     const hashes = [...reverted.map((one) => one.hash), ...displaced]
+    await lockTransactions(db, hashes)
     const { rows } = await db.query<{ payment_id: string }>(
       `select distinct payment_id from chain_transactions
        where hash = any ($1) and state = 'open' and payment_id is not null`,

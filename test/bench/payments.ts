@@ -171,7 +171,7 @@ async function redeemAll(
     resource: RESOURCE,
     amount: PRICE,
   }))
-  const answers = await redeemMany({ url, seller: { key } }, bodies, inFlight)
+  const answers = await redeemMany({ url, seller: { key } }, bodies, { inFlight })
   const failed = answers.find(({ body }) => !body.ok)
   if (failed !== undefined) throw new Error(JSON.stringify(failed.body))
   return answers.map(({ ms }) => ms)

@@ -5,15 +5,18 @@
 import type { Agent } from './service.ts'
 
 export type Redeemed = { status: number; body: any; ms: number }
-type Order = { url: string; key: string; inFlight: number; bodies: unknown[] }
+type Order = { url: string; key: string; inFlight: number; bodies: unknown[]; insists: boolean }
 
-/** Redeems all bodies, `inFlight` at a time; answers in order. */
+/**
+ * Redeems all bodies, `inFlight` at a time; answers in order.
+ * @param insists asks again under the same Idempotency-Key while the service says 503 or pending, as a seller may.
+ */
 export async function redeemMany(
   { url, seller }: { url: string; seller: Pick<Agent, 'key'> },
   bodies: unknown[],
-  inFlight = bodies.length,
+  { inFlight = bodies.length, insists = false }: { inFlight?: number; insists?: boolean } = {},
 ): Promise<Redeemed[]> {
-  const order: Order = { url, key: seller.key, inFlight, bodies }
+  const order: Order = { url, key: seller.key, inFlight, bodies, insists }
   const child = Bun.spawn([process.execPath, import.meta.path], {
     stdin: new TextEncoder().encode(JSON.stringify(order)),
     stdout: 'pipe',
@@ -23,17 +26,27 @@ export async function redeemMany(
   return JSON.parse(await new Response(child.stdout).text())
 }
 
-async function work({ url, key, inFlight, bodies }: Order): Promise<Redeemed[]> {
+async function work({ url, key, inFlight, bodies, insists }: Order): Promise<Redeemed[]> {
   const answers: Redeemed[] = []
   let next = 0
   const redeemOne = async (n: number) => {
     const startedMs = performance.now()
-    const response = await fetch(`${url}/v0/payments/redeem`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` },
-      body: JSON.stringify(bodies[n]),
-    })
-    const body = await response.json()
+    const ask = () =>
+      fetch(`${url}/v0/payments/redeem`, {
+        method: 'POST',
+        headers: {
+          'content-type': 'application/json',
+          authorization: `Bearer ${key}`,
+          ...(insists ? { 'idempotency-key': `redeem-${n}` } : {}),
+        },
+        body: JSON.stringify(bodies[n]),
+      })
+    let response = await ask()
+    let body: any = await response.json()
+    while (insists && (response.status === 503 || body.reason === 'settlement_pending')) {
+      response = await ask()
+      body = await response.json()
+    }
     answers[n] = { status: response.status, body, ms: performance.now() - startedMs }
   }
   const lane = async () => {

@@ -17,6 +17,8 @@ export type RpcProxy = {
   errors: Map<string, (params: any[]) => { code: number; message: string; after?: boolean } | null>
   /** Methods answered by this function; undefined passes them on. */
   answers: Map<string, (params: any[]) => unknown>
+  /** Results of these methods are changed by this function. */
+  edits: Map<string, (result: any, params: any[]) => unknown>
   /** A method whose callers wait for an answer that never comes; `after`: once the node has the call. */
   hold: { method: string; when: 'before' | 'after' } | null
   /** Requests that wait so. */
@@ -63,7 +65,10 @@ export function startRpcProxy(target: string): RpcProxy {
           return { jsonrpc: '2.0', id, error: { code: error.code, message: error.message } }
         }
         const made = proxy.answers.get(method)?.(message.params)
-        return made === undefined ? results.get(id) : { jsonrpc: '2.0', id, result: made }
+        if (made !== undefined) return { jsonrpc: '2.0', id, result: made }
+        const answer = results.get(id)
+        const edit = proxy.edits.get(method)
+        return edit && answer ? { ...answer, result: edit(answer.result, message.params) } : answer
       })
       return Response.json(Array.isArray(body) ? replies : replies[0])
     },
@@ -73,6 +78,7 @@ export function startRpcProxy(target: string): RpcProxy {
     fault: null,
     errors: new Map(),
     answers: new Map(),
+    edits: new Map(),
     hold: null,
     held: 0,
     async stop() {

@@ -27,6 +27,7 @@ export function futureWallet(owner: Address) {
   const bytecode = creationCode(owner)
   const factoryData = concat([salt, bytecode])
   return {
+    deployment: { factory: FACTORY, factoryData },
     address: getCreate2Address({ from: FACTORY, salt, bytecodeHash: keccak256(bytecode) }),
     wrap: (signature: Hex, changes: { factory?: Address; factoryData?: Hex } = {}): Hex =>
       serializeErc6492Signature({

@@ -28,6 +28,7 @@ import {
   type TestService,
   type TestServiceOptions,
 } from './service.ts'
+import { waitFor } from './waitFor.ts'
 
 export const SEPOLIA = USDC_NETWORKS['base-sepolia']
 export const PRICE = '0.01'
@@ -268,3 +269,10 @@ export const redeem = (
     { paymentHeader, resource: RESOURCE, amount: PRICE, ...changes },
     headers,
   )
+
+/** Redeems, and asks again while the payment is on its way. */
+export const redeemToEnd = (...order: Parameters<typeof redeem>): ReturnType<typeof redeem> =>
+  waitFor('the end of the payment', async () => {
+    const answer = await redeem(...order)
+    return answer.body.reason === 'settlement_pending' ? null : answer
+  })

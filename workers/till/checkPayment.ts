@@ -41,8 +41,7 @@ async function judge(chain: KnownChain, check: Check): Promise<void> {
   if (result?.outcome === 'passes') return passCheck(chain.pool, { ...check, claim: judged })
   if (result?.outcome !== 'refused') throw new RpcTrouble(result?.detail ?? 'no answer')
   const { refusal } = result
-  const borneOut = refusal.kind === 'expired' || (await confirmRefusal(chain, transfer, refusal))
-  if (!borneOut) throw new RpcTrouble(refusal.detail)
+  if (!(await confirmRefusal(chain, transfer, refusal))) throw new RpcTrouble(refusal.detail)
   await refuseCheck(chain.pool, check.id, refusal.reason)
 }
 

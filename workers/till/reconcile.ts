@@ -1,7 +1,7 @@
 /** The slow part of watching: what was lost, stuck, undone or is final by now. Safe in any number of processes at once. */
-import type { Hex } from 'viem'
 import type { PrivateKeyAccount } from 'viem/accounts'
 import {
+  findNewestSettlement,
   findUnfinalized,
   recordFinal,
   recordMoved,
@@ -34,7 +34,8 @@ const CLEANING_LOOKS = 300
 
 /** What one process remembers between its looks. */
 export type Reconciler = {
-  lastBlock: Block | null
+  /** The number of the newest block at the last look. */
+  lastNumber: bigint | null
   /** Whether the chain may have been reorganised since everything was last found in place. */
   suspicious: boolean
   goneLooks: Map<string, number>
@@ -45,7 +46,7 @@ export type Reconciler = {
 
 /** A start: what happened while nobody looked is not known, so everything is suspected once. */
 export const newReconciler = (): Reconciler => ({
-  lastBlock: null,
+  lastNumber: null,
   suspicious: true,
   goneLooks: new Map(),
   gapsBefore: new Set(),
@@ -73,7 +74,7 @@ export async function reconcile(
   memory.lowerLooks = newest.number < chain.head.number ? memory.lowerLooks + 1 : 0
   if (memory.lowerLooks >= LOWER_LOOKS) chain.head = newest
   await watchForReorganisation(chain, memory, newest)
-  await finalize(chain)
+  await finalize(chain, memory)
   await tendWallets(chain, memory)
   if (memory.looks++ % CLEANING_LOOKS === 0) await deleteStaleChecks(chain.pool)
 }
@@ -145,14 +146,15 @@ function dearestPerNonce(transactions: readonly OpenTransaction[]): OpenTransact
   return [...best.values()]
 }
 
-/** Looks at every payment that is not final once the chain stops being the one that was seen before. */
+/** Looks at every payment that is not final once the newest settlement is not where it was found. */
 async function watchForReorganisation(
   chain: KnownChain,
   memory: Reconciler,
   newest: Block,
 ): Promise<void> {
-  if (!memory.suspicious) memory.suspicious = await hasForked(chain, memory.lastBlock, newest)
-  memory.lastBlock = newest
+  const isShorter = memory.lastNumber !== null && newest.number < memory.lastNumber
+  if (!memory.suspicious) memory.suspicious = await isReplaced(chain, isShorter)
+  memory.lastNumber = newest.number
   if (!memory.suspicious) return
   const unfinalized = await findUnfinalized(chain.pool, chain.network.chainId, BATCH_MAX * 10)
   const found = await readReceipts(
@@ -185,14 +187,20 @@ async function watchForReorganisation(
   if (!memory.suspicious) memory.goneLooks.clear()
 }
 
-async function hasForked(chain: KnownChain, before: Block | null, now: Block): Promise<boolean> {
-  if (before === null || before.hash === now.hash || now.parentHash === before.hash) return false
-  if (now.number <= before.number) return true
-  const same: Hex | undefined = (await readBlock(chain.rpc, before.number))?.hash
-  return same !== before.hash
+/**
+ * Whether the block of the newest settlement was replaced: then the blocks before it may be too. The block is asked
+ * for, not whether the newest block follows the one seen before: a settlement can stand in a block between two looks.
+ * @param isShorter a chain that lost the block altogether, or a node that lags behind.
+ */
+async function isReplaced(chain: KnownChain, isShorter: boolean): Promise<boolean> {
+  const settlement = await findNewestSettlement(chain.pool, chain.network.chainId)
+  if (settlement === null) return false
+  const block = await readBlock(chain.rpc, settlement.blockNumber)
+  return block === null ? isShorter : block.hash !== settlement.blockHash
 }
 
-async function finalize(chain: KnownChain): Promise<void> {
+/** What has a final block is final if it still stands in that block; if not, everything is looked at again. */
+async function finalize(chain: KnownChain, memory: Reconciler): Promise<void> {
   const oldest = await findUnfinalized(chain.pool, chain.network.chainId, BATCH_MAX)
   if (oldest.length === 0) return
   const final = await readBlock(chain.rpc, 'finalized')
@@ -202,10 +210,12 @@ async function finalize(chain: KnownChain): Promise<void> {
     chain.rpc,
     due.map((one) => one.txHash),
   )
+  const inPlace = due.filter(
+    (one, n) => receipts[n]?.status === 1n && receipts[n].blockHash === one.blockHash,
+  )
+  if (inPlace.length < due.length) memory.suspicious = true
   await recordFinal(
     chain.pool,
-    due
-      .filter((one, n) => receipts[n]?.status === 1n && receipts[n].blockHash === one.blockHash)
-      .map((one) => one.paymentId),
+    inPlace.map((one) => one.paymentId),
   )
 }

@@ -138,7 +138,6 @@ export async function confirmRefusal(
 
 /** No block can take it any more: unless it was used, it is over. */
 async function settleExpired(chain: KnownChain, payment: Payment): Promise<void> {
-  await refreshHead(chain)
   if (await isUsed(chain.rpc, payment, chain.head.number)) return examineUsed(chain, payment)
   await fail(chain, payment, {
     kind: 'expired',

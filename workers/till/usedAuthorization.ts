@@ -59,8 +59,12 @@ async function wasUsedAt(chain: KnownChain, payment: Payment, block: bigint): Pr
   }
 }
 
-/** Whether a block is older than the claim; blocks count whole seconds. */
+/**
+ * Whether a block is older than the claim. The claim knows a head, which can lag behind the chain; then the time tells,
+ * in the whole seconds of blocks.
+ */
 async function isOlder(chain: KnownChain, number: bigint, payment: Payment): Promise<boolean> {
+  if (payment.claimHead !== null && number <= payment.claimHead) return true
   const block = await readBlock(chain.rpc, number)
   if (block === null) throw new RpcTrouble('the block of the transfer is not found yet')
   return block.timestamp < BigInt(Math.floor(payment.createdAt.getTime() / 1000))

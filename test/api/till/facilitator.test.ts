@@ -91,6 +91,14 @@ test('what cannot be is answered 200 with a reason', async () => {
       'invalid_network',
     ],
     [
+      { ...good, paymentRequirements: { ...good.paymentRequirements, scheme: 'upto' } },
+      'unsupported_scheme',
+    ],
+    [
+      { ...good, paymentRequirements: { ...good.paymentRequirements, resource: 'report' } },
+      'invalid_payment_requirements',
+    ],
+    [
       { ...good, paymentRequirements: { ...good.paymentRequirements, asset: payTo } },
       'invalid_payment_requirements',
     ],

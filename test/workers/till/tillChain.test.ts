@@ -1,6 +1,6 @@
 /** What a chain does to payments under way: drops, stalls, reorganises, and lets others be quicker. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
-import { type Address, encodeFunctionData, type Hex, parseAbi, parseGwei } from 'viem'
+import { type Hex, parseGwei } from 'viem'
 import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
 import type { Agent } from '../../support/service.ts'
 import {
@@ -8,22 +8,15 @@ import {
   pay,
   payer,
   redeem,
-  SEPOLIA,
+  redeemToEnd,
   type SignedPayment,
   startTestTill,
   type TestTill,
 } from '../../support/till.ts'
+import { broadcastPayment, callToken, cancelPayment, stranger } from '../../support/tokenCalls.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
-const ABI = parseAbi([
-  'function transferWithAuthorization(address, address, uint256, uint256, uint256, bytes32, bytes)',
-  'function cancelAuthorization(address, bytes32, bytes)',
-  'function blacklist(address)',
-  'function pause()',
-  'function unpause()',
-])
 const gasWallet = DEVNET_ACCOUNTS.gasWallet.address
-const stranger = DEVNET_ACCOUNTS.tokenOwner.address
 
 let till: TestTill
 let seller: Agent
@@ -44,34 +37,27 @@ const reaches = (id: string, status: string) =>
 const nonceOf = () => till.client.getTransactionCount({ address: gasWallet })
 const deliveries = async (id: string): Promise<number> => (await record(id)).deliveries.length
 
-/** Redeems while nothing is mined; the transaction lies in the pool. */
-async function inPool(): Promise<{ payment: SignedPayment; id: string; txHash: Hex }> {
+/** Whether the node has a transaction, in its pool or in a block. */
+const has = (hash: Hex) =>
+  till.client.getTransaction({ hash }).then(
+    () => true,
+    () => false,
+  )
+
+/** Redeems while nothing is mined, and waits until the transaction lies in the pool. */
+async function inPool(
+  options: Parameters<typeof pay>[1] = {},
+): Promise<{ payment: SignedPayment; id: string; txHash: Hex }> {
   await till.client.setAutomine(false)
-  const payment = await pay()
+  const payment = await pay({}, options)
   const { body } = await redeem(seller, payment.header)
   expect(body).toMatchObject({ ok: false, reason: 'settlement_pending' })
-  return { payment, id: body.paymentId, txHash: body.txHash }
-}
-
-/** Sends a call of the token from an account that is not ours, ahead of everything in the pool. */
-function send(data: Hex, from: Address = stranger): Promise<Hex> {
-  return till.client.sendTransaction({
-    account: from,
-    chain: null,
-    to: SEPOLIA.usdcAddress,
-    data,
-    gas: 300_000n,
-    maxPriorityFeePerGas: parseGwei('20'),
-    maxFeePerGas: parseGwei('60'),
+  const txHash = await waitFor('the transaction to be in the pool', async () => {
+    const { txHash: signed } = await record(body.paymentId)
+    return signed !== null && (await has(signed)) ? (signed as Hex) : null
   })
+  return { payment, id: body.paymentId, txHash }
 }
-
-const transferCall = ({ authorization: a, signature }: SignedPayment) =>
-  encodeFunctionData({
-    abi: ABI,
-    functionName: 'transferWithAuthorization',
-    args: [a.from, a.to, a.value, a.validAfter, a.validBefore, a.nonce, signature],
-  })
 
 test('a transaction that the node drops is sent again, the same bytes', async () => {
   const before = await nonceOf()
@@ -94,33 +80,12 @@ test('a transaction that blocks pass by is offered at a higher fee on the same n
   })
   expect(settled.txHash).not.toBe(txHash)
   expect(await nonceOf()).toBe(before + 1)
-  expect((await redeem(seller, payment.header)).body.ok).toBe(true)
-})
-
-test('a reorganisation takes a settlement back, and the same transaction settles it again', async () => {
-  const { header } = await pay()
-  const { body } = await redeem(seller, header)
-  expect(body.ok).toBe(true)
-  const { pool } = till.service.database
-  const reorg = { method: 'anvil_reorg', params: [1, []] } as never
-  await till.client.request(reorg)
-  await waitFor('the settlement to be taken back and made again', async () => {
-    const { rows } = await pool.query(
-      `select send_count from chain_transactions where hash = $1 and state = 'mined'`,
-      [body.txHash],
-    )
-    return rows[0]?.send_count > 1
-  })
-  const again = await reaches(body.paymentId, 'settled')
-  expect(again.txHash).toBe(body.txHash)
-  expect(again.signedReceipt).toEqual(body.signedReceipt)
-  expect(await deliveries(body.paymentId)).toBe(1)
-  expect((await redeem(seller, header)).body.reason).toBe('duplicate_settlement')
+  expect((await redeemToEnd(seller, payment.header)).body.ok).toBe(true)
 })
 
 test('a payment becomes final with its block', async () => {
   const { header } = await pay()
-  const { body } = await redeem(seller, header)
+  const { body } = await redeemToEnd(seller, header)
   expect((await record(body.paymentId)).finalizedAt).toBeNull()
   await till.client.mine({ blocks: 200 })
   await waitFor('finality', async () => (await record(body.paymentId)).finalizedAt)
@@ -128,27 +93,30 @@ test('a payment becomes final with its block', async () => {
 
 test('somebody else broadcasts the authorization first: the payment is recognised', async () => {
   const { payment, id, txHash } = await inPool()
-  const foreign = await send(transferCall(payment))
+  const foreign = await broadcastPayment(till.client, payment)
   await till.client.mine({ blocks: 1 })
   const settled = await reaches(id, 'settled')
   expect(settled.txHash).toBe(foreign)
   expect(settled.txHash).not.toBe(txHash)
   expect(settled.signedReceipt.body.txHash).toBe(foreign)
-  expect((await redeem(seller, payment.header)).body).toMatchObject({ ok: true, txHash: foreign })
+  expect((await redeemToEnd(seller, payment.header)).body).toMatchObject({
+    ok: true,
+    txHash: foreign,
+  })
   expect(await deliveries(id)).toBe(1)
 })
 
 test('an authorization that was used before it came to us pays for nothing here', async () => {
   const payment = await pay()
   const { blockNumber } = await till.client.waitForTransactionReceipt({
-    hash: await send(transferCall(payment)),
+    hash: await broadcastPayment(till.client, payment),
   })
   await waitFor('the worker to see the block', async () => {
     const { rows } = await till.service.database.pool.query('select head_number from chain_status')
     return BigInt(rows[0].head_number) >= blockNumber
   })
   const before = await nonceOf()
-  expect((await redeem(seller, payment.header)).body).toMatchObject({
+  expect((await redeemToEnd(seller, payment.header)).body).toMatchObject({
     ok: false,
     stage: 'verify',
     reason: 'invalid_exact_evm_nonce_already_used',
@@ -158,59 +126,43 @@ test('an authorization that was used before it came to us pays for nothing here'
 
 test('the payer cancels while the payment is on its way: no money, no grant', async () => {
   const { payment, id } = await inPool()
-  const { nonce } = payment.authorization
-  const signature = await payer.signTypedData({
-    domain: {
-      name: 'USDC',
-      version: '2',
-      chainId: SEPOLIA.chainId,
-      verifyingContract: SEPOLIA.usdcAddress,
-    },
-    types: {
-      CancelAuthorization: [
-        { name: 'authorizer', type: 'address' },
-        { name: 'nonce', type: 'bytes32' },
-      ],
-    },
-    primaryType: 'CancelAuthorization',
-    message: { authorizer: payer.address, nonce },
-  })
-  const args = [payer.address, nonce, signature] as const
-  await send(encodeFunctionData({ abi: ABI, functionName: 'cancelAuthorization', args }))
+  await cancelPayment(till.client, payer, payment.authorization.nonce)
   await till.client.mine({ blocks: 1 })
   const failed = await reaches(id, 'failed')
   expect(failed.failureReason).toBe('invalid_exact_evm_nonce_already_used')
-  expect((await redeem(seller, payment.header)).body).toMatchObject({ ok: false, stage: 'settle' })
+  expect((await redeemToEnd(seller, payment.header)).body).toMatchObject({
+    ok: false,
+    stage: 'settle',
+  })
   expect(await deliveries(id)).toBe(0)
 })
 
 test('the payer moves his money while the payment is on its way', async () => {
   const account = await newPayer(till.client, 10_000n)
-  await till.client.setAutomine(false)
-  const payment = await pay({}, { account })
-  const { body } = await redeem(seller, payment.header)
-  const abi = parseAbi(['function transfer(address, uint256)'])
+  const { id } = await inPool({ account })
   await till.client.setBalance({ address: account.address, value: 10n ** 18n })
   await till.client.impersonateAccount({ address: account.address })
-  const args = [stranger, 10_000n] as const
-  await send(encodeFunctionData({ abi, functionName: 'transfer', args }), account.address)
+  const transfer = { functionName: 'transfer', args: [stranger, 10_000n] } as const
+  await callToken(till.client, transfer, account.address)
   await till.client.mine({ blocks: 1 })
-  const failed = await reaches(body.paymentId, 'failed')
+  const failed = await reaches(id, 'failed')
   expect(failed.failureReason).toBe('insufficient_funds')
 })
 
 test('what the token refuses is refused before anything is sent', async () => {
   const before = await nonceOf()
   const poor = await pay({}, { account: await newPayer(till.client, 1n) })
-  expect((await redeem(seller, poor.header)).body).toMatchObject({
+  expect((await redeemToEnd(seller, poor.header)).body).toMatchObject({
     ok: false,
     stage: 'verify',
     reason: 'insufficient_funds',
   })
   const barred = await newPayer(till.client)
-  const blacklist = { abi: ABI, functionName: 'blacklist', args: [barred.address] } as const
-  await till.client.waitForTransactionReceipt({ hash: await send(encodeFunctionData(blacklist)) })
-  expect((await redeem(seller, (await pay({}, { account: barred })).header)).body).toMatchObject({
+  const blacklist = { functionName: 'blacklist', args: [barred.address] } as const
+  await till.client.waitForTransactionReceipt({ hash: await callToken(till.client, blacklist) })
+  expect(
+    (await redeemToEnd(seller, (await pay({}, { account: barred })).header)).body,
+  ).toMatchObject({
     ok: false,
     stage: 'verify',
     reason: 'invalid_transaction_state',
@@ -218,16 +170,16 @@ test('what the token refuses is refused before anything is sent', async () => {
   })
   const pause = async (functionName: 'pause' | 'unpause') =>
     till.client.waitForTransactionReceipt({
-      hash: await send(encodeFunctionData({ abi: ABI, functionName })),
+      hash: await callToken(till.client, { functionName }),
     })
   await pause('pause')
-  expect((await redeem(seller, (await pay()).header)).body).toMatchObject({
+  expect((await redeemToEnd(seller, (await pay()).header)).body).toMatchObject({
     ok: false,
     reason: 'invalid_transaction_state',
     detail: 'Pausable: paused',
   })
   await pause('unpause')
-  expect((await redeem(seller, (await pay()).header)).body.ok).toBe(true)
+  expect((await redeemToEnd(seller, (await pay()).header)).body.ok).toBe(true)
   expect(await nonceOf()).toBe(before + 1)
 })
 
@@ -238,7 +190,7 @@ test('a nonce that nobody uses is filled, and those after it go on', async () =>
   const { header } = await pay()
   const first = await redeem(seller, header)
   await waitFor('the settlement', async () => {
-    const { body } = await redeem(seller, header)
+    const { body } = await redeemToEnd(seller, header)
     return body.ok || first.body.ok
   })
   expect(await nonceOf()).toBe(before + 4)
@@ -252,12 +204,12 @@ test('the time of an authorization runs out on its way: no money, no grant, and 
   const failed = await reaches(id, 'failed')
   expect(failed.failureReason).toBe('invalid_exact_evm_payload_authorization_valid_before')
   expect(await nonceOf()).toBe(before + 1)
-  expect((await redeem(seller, payment.header)).body).toMatchObject({
+  expect((await redeemToEnd(seller, payment.header)).body).toMatchObject({
     ok: false,
     stage: 'settle',
     paymentId: id,
   })
   await till.client.setAutomine(true)
   const late = await pay({ validBefore: BigInt(Math.floor(Date.now() / 1000)) + 600n })
-  expect((await redeem(seller, late.header)).body.ok).toBe(true)
+  expect((await redeemToEnd(seller, late.header)).body.ok).toBe(true)
 })
