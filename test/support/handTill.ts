@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Hex } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
+import { createOutage } from '../../shared/outage.ts'
 import { DEVNET_ACCOUNTS } from '../../shared/till/devnetAccounts.ts'
 import { receiptKey } from '../../shared/till/receiptKey.ts'
 import type { Pool } from '../../sql/db.ts'
@@ -65,7 +66,8 @@ export async function startHandTill(): Promise<HandTill> {
     head: await refreshHead({ rpc, head: null }),
     tipWei: await readTip(rpc),
     balances: new Map(),
-    trouble: null,
+    outage: createOutage('the chain'),
+    gasOutage: createOutage('gas'),
     nudge: () => {},
   }
   const { chainId, network } = SEPOLIA

@@ -1,0 +1,54 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { closeSync, openSync } from 'node:fs'
+import { userInfo } from 'node:os'
+import { processesBelow } from '../support/processTree.ts'
+
+export type Account = { uid: number; gid: number }
+
+/** A program that runs in the background, with the processes below it. */
+export type Daemon = {
+  /** Stops all its processes at once, as a machine that vanishes. */
+  freeze(): void
+  /** Kills all its processes. */
+  kill(): Promise<void>
+}
+
+/** Starts a program; what it prints goes to a file. */
+export function startDaemon(
+  command: [program: string, ...args: string[]],
+  { logFile, cwd, account }: { logFile: string; cwd: string; account: Account | null },
+): Daemon {
+  const log = openSync(logFile, 'a')
+  const [program, ...args] = command
+  const child: ChildProcess = spawn(program, args, {
+    cwd,
+    env: { PATH: '/usr/bin:/bin', HOME: cwd, LC_ALL: 'C.UTF-8', TZ: 'UTC' },
+    stdio: ['ignore', log, log],
+    ...(userInfo().uid === 0 && account !== null ? account : {}),
+  })
+  closeSync(log)
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+  const known = new Set<number>()
+  const all = () => {
+    for (const { pid } of child.pid === undefined ? [] : processesBelow(child.pid)) known.add(pid)
+    if (child.pid !== undefined) known.add(child.pid)
+    return [...known]
+  }
+  const signal = (name: NodeJS.Signals) => {
+    // The parent first: it would start anew what it finds gone.
+    for (const pid of all().toReversed()) {
+      try {
+        process.kill(pid, name)
+      } catch {
+        // It has ended.
+      }
+    }
+  }
+  return {
+    freeze: () => signal('SIGSTOP'),
+    async kill() {
+      signal('SIGKILL')
+      await ended
+    },
+  }
+}
