@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { runChaos } from './chaos.ts'
-import { HARM_NAMES } from './harms.ts'
+import { HARMS } from './harms.ts'
 import { reportLines } from './report.ts'
 
 const SECONDS = 45
@@ -11,7 +11,7 @@ test(`${SECONDS} s of load and harm leave nothing lost, nothing done twice and n
   const report = await runChaos({
     seed,
     seconds: SECONDS,
-    kinds: HARM_NAMES,
+    harms: HARMS,
     onLine: (line) => lines.push(line),
   })
   process.stdout.write(`chaos: seed ${seed}, ${report.tally.sum('accepted')} accepted\n`)

@@ -3,7 +3,7 @@ import { createCaller } from './caller.ts'
 import { newEnding } from './ending.ts'
 import { gather, hurry } from './gather.ts'
 import { type Harming, startHarm } from './harm.ts'
-import type { HarmName } from './harms.ts'
+import type { Harms } from './harms.ts'
 import { type Ledger, newLedger } from './ledger.ts'
 import { correspond } from './load/correspond.ts'
 import { keep } from './load/keep.ts'
@@ -12,6 +12,7 @@ import type { Load } from './load/load.ts'
 import { write } from './load/mailIn.ts'
 import { send } from './load/mailOut.ts'
 import { pay } from './load/pay.ts'
+import { type Database, startPostgres } from './postgres.ts'
 import { type Pulse, type Silence, startPulses } from './pulse.ts'
 import { createRandom, type Random } from './random.ts'
 import { type Setting, startSetting } from './setting.ts'
@@ -20,7 +21,9 @@ import { newTally, type Tally } from './tally.ts'
 export type ChaosOptions = {
   seed: number
   seconds: number
-  kinds: readonly HarmName[]
+  harms: Harms
+  /** One of the harness's own when left out. */
+  startDatabase?: (dataDir: string) => Promise<Database>
   /** Told of each harm, and of the stages. */
   onLine?: (line: string) => void
   /** Told of the counts every second. */
@@ -33,7 +36,7 @@ export type ChaosOptions = {
 export type ChaosReport = {
   seed: number
   seconds: number
-  harms: Map<HarmName, number>
+  harms: Map<string, number>
   tally: Tally
   longestSilence: Record<Pulse, Silence>
   /** Contradictions; none is a pass. */
@@ -63,7 +66,10 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const ending = newEnding()
   let report: ChaosReport | undefined
   try {
-    report = await run(await startSetting(ending, options.logFile), options)
+    report = await run(
+      await startSetting(ending, options.startDatabase ?? startPostgres, options.logFile),
+      options,
+    )
     return report
   } finally {
     const troubles = await ending.run()
@@ -72,7 +78,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
 }
 
 async function run(setting: Setting, options: ChaosOptions): Promise<ChaosReport> {
-  const { seed, seconds, kinds, onLine = () => {}, onProgress = () => {} } = options
+  const { seed, seconds, harms, onLine = () => {}, onProgress = () => {} } = options
   onLine('the service is ready')
   const ending = new AbortController()
   const givenUp = new AbortController()
@@ -95,7 +101,7 @@ async function run(setting: Setting, options: ChaosOptions): Promise<ChaosReport
   const listeners = Promise.all([listen(load, load.seller), listen(load, load.peer)])
   const harming = startHarm(setting, {
     seed,
-    kinds,
+    harms,
     ending: ending.signal,
     onHarm: (line) => onLine(`${at()}: ${line}`),
   })

@@ -112,8 +112,8 @@ const OPEN_ROWS = `
   )
   select name as row, exists (select from graphile_worker.jobs j where j.key = open.key) as "hasJob" from open`
 
-async function readRows({ postgres }: Setting): Promise<Rows> {
-  const client = new pg.Client({ connectionString: postgres.directUrl() })
+async function readRows({ database }: Setting): Promise<Rows> {
+  const client = new pg.Client({ connectionString: database.directUrl() })
   client.on('error', () => {})
   await client.connect()
   try {
@@ -149,8 +149,8 @@ async function readRows({ postgres }: Setting): Promise<Rows> {
 }
 
 /** Brings the retries of mail and webhooks forward to now, as an operator can. */
-export async function hurry({ postgres }: Setting): Promise<void> {
-  const client = new pg.Client({ connectionString: postgres.directUrl() })
+export async function hurry({ database }: Setting): Promise<void> {
+  const client = new pg.Client({ connectionString: database.directUrl() })
   client.on('error', () => {})
   await client.connect()
   try {

@@ -1,4 +1,4 @@
-import { HARMS, type HarmName } from './harms.ts'
+import type { Harms } from './harms.ts'
 import { createRandom, type Random } from './random.ts'
 import type { Setting } from './setting.ts'
 
@@ -11,24 +11,25 @@ const RARE = 0.6
 
 export type Harming = {
   /** How often each kind was done. */
-  counts: Map<HarmName, number>
+  counts: Map<string, number>
   /** Resolves once all harm is over. */
   ended: Promise<void>
 }
 
-/** Does harms of the given kinds in a seeded order, until the signal. */
+/** Does these harms in a seeded order, until the signal. */
 export function startHarm(
   setting: Setting,
   options: {
     seed: number
-    kinds: readonly HarmName[]
+    harms: Harms
     ending: AbortSignal
     onHarm: (line: string) => void
   },
 ): Harming {
-  const { seed, kinds, ending, onHarm } = options
-  const counts = new Map<HarmName, number>()
-  const busy = new Set<HarmName>()
+  const { seed, harms, ending, onHarm } = options
+  const kinds = Object.keys(harms)
+  const counts = new Map<string, number>()
+  const busy = new Set<string>()
   const lane = async (random: Random) => {
     for (;;) {
       await Bun.sleep(random.int(PAUSE_MIN_MS, PAUSE_MAX_MS))
@@ -37,7 +38,7 @@ export function startHarm(
       if (busy.has(kind) || (kind === 'power' && kinds.length > 1 && random.chance(RARE))) continue
       busy.add(kind)
       try {
-        onHarm(await HARMS[kind](setting, random))
+        onHarm(await harms[kind]!(setting, random))
         counts.set(kind, (counts.get(kind) ?? 0) + 1)
       } catch (error) {
         // The other lane may have ended the process that this one wants to harm.

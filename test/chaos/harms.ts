@@ -6,7 +6,10 @@ import { LINKS, type Setting } from './setting.ts'
 import type { Mood } from './shop.ts'
 
 /** Does one harm, mends it, and answers a line about it. */
-type Harm = (setting: Setting, random: Random) => Promise<string>
+export type Harm = (setting: Setting, random: Random) => Promise<string>
+
+/** Harms by name. */
+export type Harms = Readonly<Record<string, Harm>>
 
 const SHORT_MS = 1_000
 const LONG_MS = 4_000
@@ -29,8 +32,8 @@ const harmPart =
   }
 
 /** Ends connections to the database from its side: one, or all. */
-const endConnections: Harm = async ({ postgres }, random) => {
-  const client = new pg.Client({ connectionString: postgres.directUrl() })
+const endConnections: Harm = async ({ database }, random) => {
+  const client = new pg.Client({ connectionString: database.directUrl() })
   client.on('error', () => {})
   try {
     await client.connect()
@@ -74,18 +77,19 @@ const cutLink: Harm = async ({ links }, random) => {
 }
 
 /** Kills the postmaster, restarts the database in order, or stops all its processes for a while. */
-const harmPostmaster: Harm = async ({ postgres }, random) => {
+const harmPostmaster: Harm = async ({ database: { server } }, random) => {
+  if (server === null) return 'there is no postmaster to harm'
   const deed = random.pick(['kill', 'kill', 'restart', 'freeze'] as const)
   if (deed === 'kill') {
-    await postgres.killPostmaster()
+    await server.killPostmaster()
     return 'killed the postmaster'
   }
   if (deed === 'restart') {
-    await postgres.restart()
+    await server.restart()
     return 'restarted the database'
   }
   const ms = duration(random)
-  await postgres.freeze(ms)
+  await server.freeze(ms)
   return `froze the database for ${ms} ms`
 }
 
@@ -155,7 +159,6 @@ export const HARMS = {
   receiver: harmReceiver,
   smarthost: harmSmarthost,
   power: cutPower,
-} as const satisfies Record<string, Harm>
+} as const satisfies Harms
 
-export type HarmName = keyof typeof HARMS
-export const HARM_NAMES = Object.keys(HARMS) as HarmName[]
+export const HARM_NAMES = Object.keys(HARMS) as (keyof typeof HARMS)[]

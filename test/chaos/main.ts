@@ -1,7 +1,7 @@
 /** `bun run chaos`: load and harm for a while, then an audit; exit code 1 on findings. */
 import { parseArgs } from 'node:util'
 import { runChaos } from './chaos.ts'
-import { HARM_NAMES, type HarmName } from './harms.ts'
+import { HARM_NAMES, HARMS } from './harms.ts'
 import { reportLines } from './report.ts'
 
 const USAGE = `usage: bun run chaos [--seconds 120] [--seed 1] [--harm ${HARM_NAMES.join(',')}|none] [--log FILE]`
@@ -18,10 +18,12 @@ function readArguments() {
   })
   const seconds = Number(values.seconds)
   const seed = Number(values.seed)
-  const kinds = (values.harm === 'none' ? [] : values.harm.split(',')) as HarmName[]
+  const kinds = values.harm === 'none' ? [] : values.harm.split(',')
   if (!(seconds > 0) || !Number.isSafeInteger(seed)) throw new Error(USAGE)
-  if (kinds.some((kind) => !HARM_NAMES.includes(kind))) throw new Error(USAGE)
-  return { seconds, seed, kinds, ...(values.log === undefined ? {} : { logFile: values.log }) }
+  const chosen = Object.entries(HARMS).filter(([name]) => kinds.includes(name))
+  if (chosen.length !== kinds.length) throw new Error(USAGE)
+  const harms = Object.fromEntries(chosen)
+  return { seconds, seed, harms, ...(values.log === undefined ? {} : { logFile: values.log }) }
 }
 
 const interrupted = new AbortController()

@@ -7,60 +7,68 @@ import { type RoughProxy, startRoughProxy } from './roughProxy.ts'
 
 const RESTART_LIMIT_MS = 60_000
 
-/** A durable PostgreSQL server that may die, behind a port that stays. */
-export type Postgres = {
+/** The database of a setting, behind a port that stays. */
+export type Database = {
   /** Through the proxy. */
   url: string
   /** Past the proxy; changes with every start. */
   directUrl(): string
   proxy: RoughProxy
+  /** The server, where the harness started it itself. */
+  server: OwnServer | null
+  stop(): Promise<void>
+}
+
+/** A durable PostgreSQL server that may die. */
+export type OwnServer = {
   /** Kills the postmaster with SIGKILL and starts the server again on the same data. */
   killPostmaster(): Promise<void>
   /** Ends the server in order and starts it again. */
   restart(): Promise<void>
   /** Stops all its processes for a while. */
   freeze(ms: number): Promise<void>
-  stop(): Promise<void>
 }
 
 /** Starts the server. */
-export async function startPostgres(dataDir: string): Promise<Postgres> {
+export async function startPostgres(dataDir: string): Promise<Database> {
   const start = () => startEmbeddedPostgres({ dataDir, durable: true, onLog: () => {} })
-  let server: EmbeddedPostgres = await start()
+  let running: EmbeddedPostgres = await start()
   const portOf = ({ url }: EmbeddedPostgres) => Number(new URL(url).port)
-  const proxy = await startRoughProxy(portOf(server))
+  const proxy = await startRoughProxy(portOf(running))
   const postmaster = () =>
     Number(readFileSync(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8').split('\n')[0])
   const startAgain = async () => {
     // Until the last process of the killed server has gone, a new one refuses to start.
-    server = await waitFor(
+    running = await waitFor(
       'the database to start again',
       () => start().catch(() => null),
       RESTART_LIMIT_MS,
     )
-    proxy.target = portOf(server)
+    proxy.target = portOf(running)
   }
   return {
-    url: server.url.replace(`:${portOf(server)}/`, `:${proxy.port}/`),
-    directUrl: () => server.url,
+    url: running.url.replace(`:${portOf(running)}/`, `:${proxy.port}/`),
+    directUrl: () => running.url,
     proxy,
-    async killPostmaster() {
-      const pid = postmaster()
-      process.kill(pid, 'SIGKILL')
-      await waitFor('the postmaster to be gone', () => !isAlive(pid))
-      await startAgain()
-    },
-    async restart() {
-      await server.stop()
-      await startAgain()
-    },
-    async freeze(ms) {
-      const pid = postmaster()
-      await freeze([pid, ...childrenOf(pid)], ms)
+    server: {
+      async killPostmaster() {
+        const pid = postmaster()
+        process.kill(pid, 'SIGKILL')
+        await waitFor('the postmaster to be gone', () => !isAlive(pid))
+        await startAgain()
+      },
+      async restart() {
+        await running.stop()
+        await startAgain()
+      },
+      async freeze(ms) {
+        const pid = postmaster()
+        await freeze([pid, ...childrenOf(pid)], ms)
+      },
     },
     async stop() {
       await proxy[Symbol.asyncDispose]()
-      await server.stop()
+      await running.stop()
     },
   }
 }

@@ -13,7 +13,7 @@ import { type Sink, startSink } from '../support/sink.ts'
 import { waitFor } from '../support/waitFor.ts'
 import { PATHS } from './auditWebhooks.ts'
 import type { Ending } from './ending.ts'
-import { type Postgres, startPostgres } from './postgres.ts'
+import type { Database } from './postgres.ts'
 import { type RoughProxy, startRoughProxy } from './roughProxy.ts'
 import { type Service, startService } from './service.ts'
 import { type Shop, startShop } from './shop.ts'
@@ -29,7 +29,7 @@ type Link = (typeof LINKS)[number]
 /** The whole service as `npm start` runs it, with everything around it under the harness's hand. */
 export type Setting = {
   service: Service
-  postgres: Postgres
+  database: Database
   devnet: Devnet
   rpc: ReturnType<typeof startRpcProxy>
   sink: Sink
@@ -45,11 +45,15 @@ export type Setting = {
 }
 
 /** Brings everything up. A step is added to the ending for each part, also when a later one fails to start. */
-export async function startSetting(ending: Ending, givenLog?: string): Promise<Setting> {
+export async function startSetting(
+  ending: Ending,
+  startDatabase: (dataDir: string) => Promise<Database>,
+  givenLog?: string,
+): Promise<Setting> {
   const dataDir = mkdtempSync(join(tmpdir(), 'purser-chaos-'))
   ending.add('the data', () => rmSync(dataDir, { recursive: true, force: true }))
-  const postgres = await startPostgres(dataDir)
-  ending.add('the database', () => postgres.stop())
+  const database = await startDatabase(dataDir)
+  ending.add('the database', () => database.stop())
   const devnet = await startDevnet({
     port: 0,
     stateFile: join(dataDir, 'devnet.state'),
@@ -71,7 +75,7 @@ export async function startSetting(ending: Ending, givenLog?: string): Promise<S
     receiver: shop.port,
     rpc: Number(new URL(rpc.url).port),
   }
-  const links = { database: postgres.proxy } as Record<Link, RoughProxy>
+  const links = { database: database.proxy } as Record<Link, RoughProxy>
   for (const [name, target] of Object.entries(behind)) {
     const link = await startRoughProxy(target)
     ending.add(`the proxy of ${name}`, () => link[Symbol.asyncDispose]())
@@ -80,7 +84,7 @@ export async function startSetting(ending: Ending, givenLog?: string): Promise<S
   const local = (link: Link) => `http://127.0.0.1:${links[link].port}`
   const keys = { platform: generateKey('platform'), project: generateKey('project') }
   const service = await startService(
-    environment({ dataDir, postgres, links, port, smtpPort, names, keys }),
+    environment({ dataDir, database, links, port, smtpPort, names, keys }),
     givenLog ?? join(dataDir, 'service.log'),
   )
   ending.add('the service', async () => void (await service.stop()))
@@ -88,7 +92,7 @@ export async function startSetting(ending: Ending, givenLog?: string): Promise<S
   const projects = await prepare(directApiUrl, keys, { origin: local('receiver'), shop })
   return {
     service,
-    postgres,
+    database,
     devnet,
     rpc,
     sink,
@@ -103,16 +107,16 @@ export async function startSetting(ending: Ending, givenLog?: string): Promise<S
 
 function environment(made: {
   dataDir: string
-  postgres: Postgres
+  database: Database
   links: Record<Link, RoughProxy>
   port: number
   smtpPort: number
   names: NameServer
   keys: { platform: string; project: string }
 }): Record<string, string> {
-  const { dataDir, postgres, links, port, smtpPort, names, keys } = made
+  const { dataDir, database, links, port, smtpPort, names, keys } = made
   return {
-    DATABASE_URL: postgres.url,
+    DATABASE_URL: database.url,
     RPC_URL: `http://127.0.0.1:${links.rpc.port}`,
     SMTP_RELAY_URL: `smtp://127.0.0.1:${links.smarthost.port}`,
     DNS_SERVERS: names.address,

@@ -1,5 +1,5 @@
 /** Two PostgreSQL nodes under Patroni, with synchronous replication, behind HAProxy. */
-import { chmodSync, chownSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
@@ -36,7 +36,8 @@ export async function startCluster(tools: Tools, folder: string): Promise<Cluste
   prepareFolder(folder, account)
   const daemons = new Map<string, Daemon>()
   const start = (name: string, command: [string, ...string[]]) => {
-    const options = { logFile: join(folder, `${name}.log`), cwd: folder, account }
+    const alsoPid = () => postmasterOf(join(folder, `data-${name}`))
+    const options = { logFile: join(folder, `${name}.log`), cwd: folder, account, alsoPid }
     daemons.set(name, startDaemon(command, options))
   }
   const etcdPort = await freePort()
@@ -72,7 +73,7 @@ export async function startCluster(tools: Tools, folder: string): Promise<Cluste
       const ms = performance.now() - beganMs
       await daemons.get(lost.name)!.kill()
       startNode(lost)
-      await untilSynchronous(url, START_LIMIT_MS)
+      await untilSynchronous(nodes, START_LIMIT_MS)
       return ms
     },
     async stop() {
@@ -82,12 +83,18 @@ export async function startCluster(tools: Tools, folder: string): Promise<Cluste
   try {
     await waitFor('a primary', () => primaryOf(nodes), START_LIMIT_MS)
     await createDatabase(url.replace(/purser$/, 'postgres'))
-    await untilSynchronous(url, START_LIMIT_MS)
+    await untilSynchronous(nodes, START_LIMIT_MS)
   } catch (error) {
     await cluster.stop()
     throw error
   }
   return cluster
+}
+
+/** Patroni lets its postmaster go, so that it outlives Patroni. */
+function postmasterOf(dataDir: string): number | null {
+  const file = join(dataDir, 'postmaster.pid')
+  return existsSync(file) ? Number(readFileSync(file, 'utf8').split('\n')[0]) : null
 }
 
 function prepareFolder(folder: string, account: Account | null): void {
@@ -193,20 +200,25 @@ async function primaryOf(nodes: readonly Node[]): Promise<Node | null> {
 async function createDatabase(url: string): Promise<void> {
   await waitFor(
     'the database to be created',
-    () => query(url, 'create database purser').then(() => true, (error) => error.code === '42P04'),
+    () =>
+      query(url, 'create database purser').then(
+        () => true,
+        (error) => error.code === '42P04',
+      ),
     START_LIMIT_MS,
   )
 }
 
-async function untilSynchronous(url: string, limitMs: number): Promise<void> {
+/** A standby takes over only once Patroni has noted that it is synchronous; PostgreSQL shows it sooner. */
+async function untilSynchronous(nodes: readonly Node[], limitMs: number): Promise<void> {
   await waitFor(
     'a synchronous standby',
     async () => {
-      const rows = await query(
-        url,
-        `select from pg_stat_replication where sync_state = 'sync' and state = 'streaming'`,
-      ).catch(() => [])
-      return rows.length === 1
+      const primary = await primaryOf(nodes)
+      if (primary === null) return false
+      const answer = await fetch(`http://127.0.0.1:${primary.restPort}/cluster`)
+      const { members } = (await answer.json()) as { members: { role: string }[] }
+      return members.some(({ role }) => role === 'sync_standby')
     },
     limitMs,
   )

@@ -16,7 +16,18 @@ export type Daemon = {
 /** Starts a program; what it prints goes to a file. */
 export function startDaemon(
   command: [program: string, ...args: string[]],
-  { logFile, cwd, account }: { logFile: string; cwd: string; account: Account | null },
+  {
+    logFile,
+    cwd,
+    account,
+    alsoPid = () => null,
+  }: {
+    logFile: string
+    cwd: string
+    account: Account | null
+    /** A process that it started and let go. */
+    alsoPid?: () => number | null
+  },
 ): Daemon {
   const log = openSync(logFile, 'a')
   const [program, ...args] = command
@@ -30,13 +41,16 @@ export function startDaemon(
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
   const known = new Set<number>()
   const all = () => {
-    for (const { pid } of child.pid === undefined ? [] : processesBelow(child.pid)) known.add(pid)
-    if (child.pid !== undefined) known.add(child.pid)
+    for (const root of [child.pid ?? null, alsoPid()]) {
+      if (root === null) continue
+      known.add(root)
+      for (const { pid } of processesBelow(root)) known.add(pid)
+    }
     return [...known]
   }
   const signal = (name: NodeJS.Signals) => {
-    // The parent first: it would start anew what it finds gone.
-    for (const pid of all().toReversed()) {
+    // Parents first: they would start anew what they find gone.
+    for (const pid of all()) {
       try {
         process.kill(pid, name)
       } catch {

@@ -11,11 +11,15 @@ const VERSION_MIN = 15
 
 /** Finds the programs. @throws {Error} with the command that installs what is missing. */
 export function findTools(): Tools {
-  const [patroni, etcd, haproxy] = ['/usr/bin/patroni', '/usr/bin/etcd', '/usr/sbin/haproxy'] as const
+  const [patroni, etcd, haproxy] = [
+    '/usr/bin/patroni',
+    '/usr/bin/etcd',
+    '/usr/sbin/haproxy',
+  ] as const
   const version = existsSync(POSTGRES_ROOT)
     ? Math.max(0, ...readdirSync(POSTGRES_ROOT).map(Number).filter(Number.isInteger))
     : 0
-  const missing = [patroni, etcd, haproxy].filter((path) => !existsSync(path))
+  const missing: string[] = [patroni, etcd, haproxy].filter((path) => !existsSync(path))
   if (version < VERSION_MIN) missing.push(`PostgreSQL ${VERSION_MIN} or newer`)
   if (missing.length > 0) {
     throw new Error(`test:cluster needs ${missing.join(', ')}; on Debian: ${INSTALL}`)
