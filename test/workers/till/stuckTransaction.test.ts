@@ -20,11 +20,12 @@ afterAll(() => till[Symbol.asyncDispose]())
 
 const nonceOf = () => till.client.getTransactionCount({ address: gasWallet })
 const statusOf = async (id: string) => (await seller.get(`/v0/payments/${id}`)).body.status
-/** Mines an empty block: its base fee is above what was offered. */
+let baseFeeWei = parseGwei('40')
+/** Mines an empty block: its base fee is above every offer, also a raised one. */
 async function passBy(): Promise<void> {
-  // Empty blocks lower the fee; after some dozen of them the first offer would do.
-  await till.client.setNextBlockBaseFeePerGas({ baseFeePerGas: parseGwei('40') })
+  await till.client.setNextBlockBaseFeePerGas({ baseFeePerGas: baseFeeWei })
   await till.client.mine({ blocks: 1 })
+  baseFeeWei *= 3n
 }
 
 test('one whose payment is over becomes an empty transfer on the same nonce', async () => {
@@ -38,9 +39,21 @@ test('one whose payment is over becomes an empty transfer on the same nonce', as
     await queueSettlement(till.service.database.pool, paymentId, null)
     return (await statusOf(paymentId)) === 'failed'
   })
-  await waitFor('the nonce to be used', async () => {
-    if ((await nonceOf()) > before) return true
+  const isOffered = async () => {
+    const { rowCount } = await till.service.database.pool.query(
+      'select from chain_transactions where nonce = $1 and payment_id is null and sent_at is not null',
+      [before],
+    )
+    return rowCount === 1
+  }
+  await waitFor('the empty transfer to be offered', async () => {
+    if (await isOffered()) return true
     await passBy()
+  })
+  await till.client.setNextBlockBaseFeePerGas({ baseFeePerGas: 1n })
+  await waitFor('the nonce to be used', async () => {
+    await till.client.mine({ blocks: 1 })
+    return (await nonceOf()) > before
   })
   expect(await nonceOf()).toBe(before + 1)
   const { rows } = await till.service.database.pool.query(

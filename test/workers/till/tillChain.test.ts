@@ -94,6 +94,9 @@ test('a payment becomes final with its block', async () => {
 test('somebody else broadcasts the authorization first: the payment is recognised', async () => {
   const { payment, id, txHash } = await inPool()
   const foreign = await broadcastPayment(till.client, payment)
+  await waitFor('the foreign transaction to be in the pool', () => has(foreign))
+  // Earlier tests raised the base fee. The foreign tip must still stand above ours.
+  await till.client.setNextBlockBaseFeePerGas({ baseFeePerGas: parseGwei('1') })
   await till.client.mine({ blocks: 1 })
   const settled = await reaches(id, 'settled')
   expect(settled.txHash).toBe(foreign)
