@@ -107,6 +107,8 @@ export async function startPool(settings: PoolSettings, deps: PoolDeps): Promise
       stopping = true
       await current.drain()
       await supervised
+      // It may be another one by now, which was starting when the stop came.
+      await current.drain()
       await pool.end()
     },
   }

@@ -7,7 +7,7 @@ import type { Spool } from './spool.ts'
 
 const REPORT_MS = 3_000
 
-/** Reports every few seconds that the listener runs, and whether its disk has room: `/readyz` of the API shows it. */
+/** Reports at once and every few seconds that the listener runs, and whether its disk has room: `/readyz` of the API shows it. */
 export function startReporter({
   pool,
   spool,
@@ -16,7 +16,7 @@ export function startReporter({
   pool: Pool
   spool: Spool
   log: Logger
-}): Running {
+}): Running & { first: Promise<void> } {
   const id = randomUUID()
   let current = Promise.resolve()
   const report = async () => {
@@ -28,8 +28,10 @@ export function startReporter({
   const timer = setInterval(() => {
     current = current.then(report)
   }, REPORT_MS)
-  current = report()
+  const first = report()
+  current = first
   return {
+    first,
     async stop() {
       clearInterval(timer)
       await current

@@ -15,6 +15,7 @@ import { Spool } from './spool.ts'
 
 /** Connections to Postgres: one moves mail, the others look addresses up. */
 const POOL_SIZE = 4
+const REPORT_WAIT_MS = 500
 
 /** A running SMTP listener. */
 export type SmtpServer = Running & { port: number }
@@ -73,6 +74,8 @@ export async function startSmtp(
     )
     server.listen(port, host, () => resolve())
   })
+  // While the database is away, mail is taken all the same.
+  await Promise.race([reporter.first, Bun.sleep(REPORT_WAIT_MS)])
   return {
     port: (server.server.address() as AddressInfo).port,
     async stop() {

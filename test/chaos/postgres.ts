@@ -20,7 +20,7 @@ export type Database = {
 }
 
 /** A durable PostgreSQL server that may die. */
-export type OwnServer = {
+type OwnServer = {
   /** Kills the postmaster with SIGKILL and starts the server again on the same data. */
   killPostmaster(): Promise<void>
   /** Ends the server in order and starts it again. */

@@ -17,6 +17,7 @@ const DRAIN_LIMIT_MS = 14_000
 const UNLOCK_WAIT_MS = 3_000
 const POLL_MS = 25
 const RECOVERY_INTERVAL_MS = 4_000
+const REGISTRATION_WAIT_MS = 2_000
 
 /** A Graphile Worker pool that runs. */
 export type Runner = {
@@ -68,8 +69,13 @@ export async function startRunner(settings: PoolSettings, deps: TaskDeps): Promi
         gracefulShutdownAbortTimeout: DRAIN_LIMIT_MS,
       },
     },
+  }).catch(async (error) => {
+    await registration?.release()
+    throw error
   })
   const graphilePoolId = workerPool!.id
+  // Whoever started it may then count on /readyz. Without the proof the pool works all the same.
+  await Promise.race([registration!.held(), Bun.sleep(REGISTRATION_WAIT_MS)])
   const recovery = recoverJobs({
     pool,
     graphilePoolId,

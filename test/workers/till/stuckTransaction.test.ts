@@ -1,6 +1,6 @@
 /** Transactions that blocks pass by, because they offer too little. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
-import { parseGwei } from 'viem'
+import { type Hex, parseGwei } from 'viem'
 import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
 import { queueSettlement } from '../../../sql/till/settlements.ts'
 import type { Agent } from '../../support/service.ts'
@@ -20,12 +20,14 @@ afterAll(() => till[Symbol.asyncDispose]())
 
 const nonceOf = () => till.client.getTransactionCount({ address: gasWallet })
 const statusOf = async (id: string) => (await seller.get(`/v0/payments/${id}`)).body.status
-let baseFeeWei = parseGwei('40')
 /** Mines an empty block: its base fee is above every offer, also a raised one. */
 async function passBy(): Promise<void> {
-  await till.client.setNextBlockBaseFeePerGas({ baseFeePerGas: baseFeeWei })
+  const { rows } = await till.service.database.pool.query(
+    'select coalesce(max(max_fee_wei), 0)::text as dearest from chain_transactions',
+  )
+  const baseFeePerGas = BigInt(rows[0].dearest) + parseGwei('1')
+  await till.client.setNextBlockBaseFeePerGas({ baseFeePerGas })
   await till.client.mine({ blocks: 1 })
-  baseFeeWei *= 3n
 }
 
 test('one whose payment is over becomes an empty transfer on the same nonce', async () => {
@@ -39,16 +41,19 @@ test('one whose payment is over becomes an empty transfer on the same nonce', as
     await queueSettlement(till.service.database.pool, paymentId, null)
     return (await statusOf(paymentId)) === 'failed'
   })
-  const isOffered = async () => {
-    const { rowCount } = await till.service.database.pool.query(
-      'select from chain_transactions where nonce = $1 and payment_id is null and sent_at is not null',
+  const isInPool = (hash: Hex) =>
+    till.client.getTransaction({ hash }).then(
+      () => true,
+      () => false,
+    )
+  const empty = await waitFor('the empty transfer to be in the pool', async () => {
+    const { rows } = await till.service.database.pool.query(
+      'select hash from chain_transactions where nonce = $1 and payment_id is null',
       [before],
     )
-    return rowCount === 1
-  }
-  await waitFor('the empty transfer to be offered', async () => {
-    if (await isOffered()) return true
+    for (const { hash } of rows) if (await isInPool(hash)) return hash as Hex
     await passBy()
+    return null
   })
   await till.client.setNextBlockBaseFeePerGas({ baseFeePerGas: 1n })
   await waitFor('the nonce to be used', async () => {
@@ -56,12 +61,20 @@ test('one whose payment is over becomes an empty transfer on the same nonce', as
     return (await nonceOf()) > before
   })
   expect(await nonceOf()).toBe(before + 1)
+  await waitFor('the end of the transaction', async () => {
+    const { rowCount } = await till.service.database.pool.query(
+      `select from chain_transactions where nonce = $1 and state = 'mined'`,
+      [before],
+    )
+    return rowCount === 1
+  })
+  // It may have been raised since; a payment's transaction did not take the nonce.
   const { rows } = await till.service.database.pool.query(
-    'select hash, payment_id from chain_transactions where nonce = $1 order by max_fee_wei desc limit 1',
+    `select payment_id from chain_transactions where nonce = $1 and state = 'mined'`,
     [before],
   )
-  expect(rows[0].payment_id).toBeNull()
-  expect(await till.client.getTransaction({ hash: rows[0].hash })).toMatchObject({
+  expect(rows).toEqual([{ payment_id: null }])
+  expect(await till.client.getTransaction({ hash: empty })).toMatchObject({
     to: gasWallet.toLowerCase(),
     value: 0n,
     input: '0x',
