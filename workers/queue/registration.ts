@@ -5,8 +5,6 @@ import { type PoolRegistration, registerPool } from '../../sql/workerPools.ts'
 export type Registration = {
   /** Counts the times that the proof was taken up; negative while it is not held. */
   epoch(): number
-  /** Resolves when the proof is held, or when the pool stops. */
-  held(): Promise<void>
   release(): Promise<void>
 }
 
@@ -48,9 +46,6 @@ export function keepRegistered(options: {
   taken = register()
   return {
     epoch: () => (isHeld ? epochs : -1),
-    async held() {
-      while (!isHeld && !released) await taken
-    },
     async release() {
       released = true
       await (await taken)?.release().catch(() => {})

@@ -75,7 +75,8 @@ export async function startRunner(settings: PoolSettings, deps: TaskDeps): Promi
   })
   const graphilePoolId = workerPool!.id
   // Whoever started it may then count on /readyz. Without the proof the pool works all the same.
-  await Promise.race([registration!.held(), Bun.sleep(REGISTRATION_WAIT_MS)])
+  const deadlineMs = performance.now() + REGISTRATION_WAIT_MS
+  while (registration!.epoch() < 0 && performance.now() < deadlineMs) await Bun.sleep(POLL_MS)
   const recovery = recoverJobs({
     pool,
     graphilePoolId,

@@ -7,6 +7,8 @@ import type { Registration } from './registration.ts'
 
 const RETRY_MIN_MS = 100
 const RETRY_MAX_MS = 2_000
+/** A slot is not held for longer. The job then runs again once the database is back, because its end cannot be noted. */
+const OUTLASTED_MS = 60_000
 
 type Context = {
   graphilePoolId: string
@@ -49,19 +51,29 @@ async function outlastDatabase(
   run: () => Promise<void>,
 ): Promise<void> {
   let epoch = context.jobs.epochOf(job.id)
+  const startMs = performance.now()
   for (let delayMs = RETRY_MIN_MS; ; delayMs = Math.min(delayMs * 2, RETRY_MAX_MS)) {
     try {
       if (epoch !== context.registration.epoch()) {
-        await context.registration.held()
-        epoch = context.registration.epoch()
+        epoch = await untilRegistered(context)
         if (!(await hasLock(deps.pool, context.graphilePoolId, job))) {
           throw new Error('the job was given to another worker pool')
         }
       }
       return await run()
     } catch (error) {
-      if (!isDatabaseUnavailable(error) || context.isStopping()) throw error
+      const isOver = context.isStopping() || performance.now() - startMs > OUTLASTED_MS
+      if (!isDatabaseUnavailable(error) || isOver) throw error
       await Bun.sleep(delayMs)
     }
   }
+}
+
+/** @returns the epoch. @throws {Error} when the pool stops first. */
+async function untilRegistered({ registration, isStopping }: Context): Promise<number> {
+  while (registration.epoch() < 0) {
+    if (isStopping()) throw new Error('the worker pool stops')
+    await Bun.sleep(RETRY_MIN_MS)
+  }
+  return registration.epoch()
 }
