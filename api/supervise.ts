@@ -17,7 +17,7 @@ export type SupervisedPart = {
 
 const PAUSE_MIN_MS = 250
 const PAUSE_MAX_MS = 8_000
-/** A part that ran for so long is started again at once; one that dies sooner waits longer each time. */
+/** A part that ran for so long is started again at once. A part that dies sooner waits longer each time. */
 const STEADY_MS = 5_000
 
 /**

@@ -8,7 +8,7 @@ export type ListenAddress = {
   host: string
 }
 
-/** The one line for an address that cannot be listened on; any other error comes back as it is. */
+/** @returns the line for an address that cannot be used; any other error as it is. */
 export function listenError(error: unknown, address: ListenAddress): unknown {
   const { portVariable, port, hostVariable, host } = address
   const code = error instanceof Error && 'code' in error ? error.code : undefined

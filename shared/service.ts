@@ -96,7 +96,7 @@ export async function runService(
     if (stopping) return
     const isSetting = error instanceof ConfigError
     const line = startFailure(name, error)
-    // Whoever started this process says it, once however often it tries.
+    // The supervisor says the line once, however often it tries.
     if (host.connected) host.send?.({ failed: { line, isSetting } } satisfies ServiceMessage)
     else host.stderr.write(`${line}\n`)
     exit(isSetting ? 78 : 1)

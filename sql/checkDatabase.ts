@@ -63,8 +63,8 @@ function explain(
 }
 
 /**
- * Checks the database for a part that can wait for it: one that is away is logged.
- * @throws {ConfigError} when it answers, and will never do.
+ * Checks the database for a part that can wait. A database that is away is logged.
+ * @throws {ConfigError} when the database refuses the part.
  */
 export async function warnWhenAway(
   databaseUrl: string,

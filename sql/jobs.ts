@@ -48,7 +48,7 @@ export function addJobsFrom(source: string, task: TaskName, payloadField: string
 
 /**
  * Deletes superseded jobs that no worker has. Graphile Worker takes the key and all attempts from a job that runs when its
- * key is added again. When the end of such a job is lost, its row would stand for ever, as if it had failed.
+ * key is added again. If the end of such a job is lost, its row stands for ever and looks like a failure.
  * @returns how many there were.
  */
 export async function deleteSupersededJobs(db: Queryable): Promise<number> {

@@ -28,7 +28,7 @@ export async function forgetStaleListeners(db: Queryable): Promise<void> {
   )
 }
 
-/** How the listeners are: `unused` where none ever reported, `away` where none does now, else the first trouble or `ok`. */
+/** @returns `unused` without any report, `away` without a recent one, else the first trouble or `ok`. */
 export async function readListeners(db: Queryable): Promise<string> {
   const { rows } = await db.query<{ trouble: string | null; lives: boolean }>({
     name: 'read-listeners',

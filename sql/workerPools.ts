@@ -15,7 +15,7 @@ const KEEPALIVES = '-c tcp_keepalives_idle=4 -c tcp_keepalives_interval=2 -c tcp
 
 /** Registering asks four small questions. A connection that leaves one unanswered is given up, and another is tried. */
 const ANSWER_TIMEOUT_MS = 2_500
-/** A connection that holds a lock would never notice that its server vanished, or that a standby took its place. */
+/** An idle connection never notices that its server vanished. The heartbeat does. */
 const HEARTBEAT_MS = 1_500
 
 /** A worker pool's proof of life: a connection of its own that holds an advisory lock. */

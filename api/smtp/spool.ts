@@ -10,8 +10,7 @@ export type AcceptedMail = Omit<SpooledMail, 'sourceKey'>
 export class SpoolFull extends Error {}
 
 /**
- * Kept free of mail. A message that has been moved can only be deleted where SQLite has room to write that down, so a spool
- * that filled its disk could never be emptied.
+ * Kept free of mail. SQLite needs room to note a deletion. A spool on a full disk could never be emptied.
  */
 const RESERVE_BYTES = 16 * 1024 * 1024
 

@@ -1,4 +1,4 @@
--- What each SMTP listener last reported of itself, for /readyz of processes that do not see its disk.
+-- The last report of each SMTP listener. The API shows it at /readyz, because it cannot see the listener's disk.
 create table smtp_listeners (
   id uuid primary key,
   reported_at timestamptz(3) not null default clock_timestamp(),

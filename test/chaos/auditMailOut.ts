@@ -1,7 +1,7 @@
 import type { Evidence, Sunk } from './evidence.ts'
 import type { Ledger, MailOut } from './ledger.ts'
 
-/** Mail out: accepted means sent; repeats have one Message-ID and one content; one key has one answer. */
+/** An accepted mail was sent. Repeats have one Message-ID and one content. One key has one answer. */
 export function auditMailOut({ mailsOut }: Ledger, evidence: Evidence): string[] {
   const sunkBy = Map.groupBy(evidence.sunk, ({ subject }) => tokenOf(subject))
   return mailsOut.flatMap((mail) => {

@@ -4,8 +4,8 @@ import { type CutMoment, type PostgresProxy, startPostgresProxy } from './postgr
 const MARGIN = 4
 
 /**
- * Does the same work again and again, and cuts the connection at another round trip each time: the first, the second, and
- * so on to the last one that the undisturbed work has.
+ * Repeats the same work. Each run cuts the connection at the next round trip, from the first to the last of an undisturbed
+ * run.
  * @param work is told its number, and throws when the outcome is not right.
  * @returns how many cuts were made.
  */

@@ -56,7 +56,7 @@ export const newClaim = (projectId: string, changes: Partial<NewClaim> = {}): Ne
   ...changes,
 })
 
-/** A payment that is on its way; its job is left out, so that nothing is queued but by the function under test. */
+/** A payment that is on its way, without a job. Only the function under test queues jobs. */
 export async function newPayment(
   pool: Pool,
   { projectId, ...changes }: Partial<NewClaim> = {},

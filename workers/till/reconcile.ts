@@ -199,7 +199,7 @@ async function isReplaced(chain: KnownChain, isShorter: boolean): Promise<boolea
   return block === null ? isShorter : block.hash !== settlement.blockHash
 }
 
-/** What has a final block is final if it still stands in that block; if not, everything is looked at again. */
+/** A payment in a final block is final. If its block was replaced, all payments are looked at again. */
 async function finalize(chain: KnownChain, memory: Reconciler): Promise<void> {
   const oldest = await findUnfinalized(chain.pool, chain.network.chainId, BATCH_MAX)
   if (oldest.length === 0) return

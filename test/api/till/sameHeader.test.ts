@@ -1,4 +1,4 @@
-/** One header pays for one resource: a seller cannot be made to serve a second one for it, in no state of the payment. */
+/** One header pays for one resource. No state of the payment lets it pay for a second one. */
 import { afterAll, afterEach, beforeAll, expect, setSystemTime, test } from 'bun:test'
 import type { Address } from 'viem'
 import type { Agent } from '../../support/service.ts'

@@ -37,7 +37,7 @@ export function pay(load: Load, random: Random, name: string): Promise<void> {
       : null
     paid.told = await untilDecided(load, random, () => attempt(key))
     await rival
-    // As a caller does who lost the answer, and as one does who was never granted it.
+    // One caller lost the answer and repeats its key. Another has a key of its own.
     if (random.chance(0.15)) await attempt(key)
     if (random.chance(0.15)) await attempt(`${key}-stranger`)
   })

@@ -1,4 +1,4 @@
-/** What a seller charges for: each project's own, and nothing of it once it is gone. */
+/** Endpoints of a seller: each project sees its own, and none after its end. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createSecretKey } from 'node:crypto'
 import { Keyring } from '../../../shared/envelope.ts'

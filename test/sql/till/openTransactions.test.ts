@@ -1,4 +1,4 @@
-/** Which transactions the watcher looks at: those of one wallet on one chain that are not known to be in a block. */
+/** The watcher looks at the transactions of one wallet on one chain, until a block has them. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import type { Address } from 'viem'
 import {

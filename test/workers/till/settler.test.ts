@@ -1,4 +1,4 @@
-/** What one run of the settlement does with a payment: it sends, ends or postpones it. */
+/** One run of the settlement sends, ends or postpones a payment. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
 import { toFunctionSelector } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
