@@ -17,7 +17,7 @@ const EVENTS = parseAbi([
   'event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)',
   'event Transfer(address indexed from, address indexed to, uint256 value)',
 ])
-export const RESOURCE_PATH = '/report'
+const RESOURCE_PATH = '/report'
 
 /** Requests and messages wait at a gate while it is closed. */
 type Gate = { open(): void; close(): void; pass(): Promise<void>; waiting: number }
