@@ -1,7 +1,7 @@
 import type { EventPosition } from '../../shared/events/eventId.ts'
 import type { EventData, EventType } from '../../shared/events/events.ts'
 import type { Queryable } from '../db.ts'
-import { createDelivery } from './deliveries.ts'
+import { createDelivery, paymentEventKey } from './deliveries.ts'
 
 /** Channel that names projects in which something happened; with `!` before it, one whose keys or scopes changed. */
 export const EVENTS_CHANNEL = 'events'
@@ -68,6 +68,15 @@ async function queueWebhooks(db: Queryable, events: readonly NewEvent[]): Promis
         event: type,
         url: webhook.url,
         body: Buffer.from(JSON.stringify({ type, createdAt: webhook.now.toISOString(), data })),
+        ...('paymentId' in data
+          ? {
+              idempotencyKey: paymentEventKey({
+                ownerId: webhook.id,
+                event: type,
+                paymentId: data.paymentId,
+              }),
+            }
+          : {}),
       })
     }
   }

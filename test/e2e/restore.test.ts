@@ -15,7 +15,7 @@ import {
   setUp,
   startInstallation,
 } from './restore/installation.ts'
-import { type Done, isSent, type Load, redeem, send, startLoad } from './restore/load.ts'
+import { type Done, isSent, type Load, redeem, SENDERS, send, startLoad } from './restore/load.ts'
 import { type Surroundings, startSurroundings } from './restore/surroundings.ts'
 
 /** Of each kind, what is done before the backup begins, and again after it. */
@@ -39,6 +39,15 @@ let mails: ReturnType<Surroundings['mails']>
 let ends: { firstExit: number | string; lastEventId: string }
 let follower: { known: PurserEvent[]; ahead: PurserEvent[] }
 const followed = new AbortController()
+/** A payment whose transaction waits for a block while the service is restored. */
+let unmined: Redeem
+type Redeem = Parameters<typeof redeem>[1]
+
+/** A payment that is valid for longer than the whole test. */
+async function newRedeem(key: string): Promise<Redeem> {
+  const { header } = await pay({ validBefore: BigInt(Math.floor(Date.now() / 1000) + 600) })
+  return { resource: around.resource, header, key }
+}
 
 beforeAll(async () => {
   around = await startSurroundings()
@@ -51,6 +60,7 @@ beforeAll(async () => {
     ;({ inbox } = await setUp(first, settings, around))
     const listening = new AbortController()
     void follow(first, '0', listening.signal, ({ id }) => lastIds.push(id))
+    unmined = await newRedeem('unmined')
     const load = startLoad({
       agent: first.agent,
       inbox,
@@ -73,8 +83,15 @@ beforeAll(async () => {
     ;({ done } = load)
     await waitFor('the webhooks', () => around.webhooks().size >= done.received.length)
     listening.abort()
+    // A transaction that the backup does not know, on a nonce that the backup counts as free.
+    await around.client.setAutomine(false)
+    expect((await redeem(first.agent, unmined)).body).toMatchObject({
+      reason: 'settlement_pending',
+      txHash: expect.any(String),
+    })
     ends = { firstExit: await first.stop(), lastEventId: lastIds.at(-1)! }
   }
+  expect(await around.unmined()).toBe(1)
   used = await around.usedOnChain()
   webhooks = around.webhooks()
   mails = around.mails()
@@ -131,13 +148,12 @@ async function hold({ agent }: Installation) {
   const { gates, client, rpc } = around
   gates.mail.close()
   gates.webhooks.close()
-  await waitFor('a mail under way', () => gates.mail.waiting > 0)
+  await waitFor('the mail under way', () => gates.mail.waiting === SENDERS)
   await waitFor('a webhook under way', () => gates.webhooks.waiting > 0)
   await client.setAutomine(false)
   await waitFor('a payment without a block', async () => (await around.unmined()) > 0)
   rpc.fault = { status: 503 }
-  const { header } = await pay({ validBefore: BigInt(Math.floor(Date.now() / 1000) + 600) })
-  const unsigned = { resource: around.resource, header, key: 'unsigned' }
+  const unsigned = await newRedeem('unsigned')
   expect((await redeem(agent, unsigned)).body).toMatchObject({ reason: 'settlement_pending' })
   return unsigned
 }
@@ -329,17 +345,20 @@ describe('the restored service', () => {
       body: { to: ['b@example.net'], subject: 'After', text: 'x' },
     })
     await agent.put('/v0/vault/after', { type: 'CUSTOM', data: { value: 'x' } })
-    const payments = await Promise.all([pay(), pay(), pay()])
-    const answers = await Promise.all(
-      payments.map(({ header }, n) =>
+    const payments = await Promise.all([1, 2, 3].map((n) => newRedeem(`after-${n}`)))
+    const answers = Promise.all(
+      [unmined, ...payments].map((wanted) =>
         waitFor('the payment', async () => {
-          const wanted = { resource: around.resource, header, key: `after-${n}` }
           const { body } = await redeem(agent, wanted)
           return body.reason === 'settlement_pending' ? null : body
         }),
       ),
     )
-    expect(answers.map(({ ok }) => ok)).toEqual([true, true, true])
+    // The former transaction stands where the first of these is to stand.
+    await waitFor('the signed transactions', async () => (await around.unmined()) >= 4)
+    await around.client.setAutomine(true)
+    await around.client.mine({ blocks: 1 })
+    expect((await answers).map(({ ok }) => ok)).toEqual([true, true, true, true])
     await waitFor('the mail to be sent', () => isSent(agent, sent.messageId))
     await waitFor(
       'the message',
@@ -375,19 +394,39 @@ describe('in the end', () => {
     const uses = await around.usedOnChain()
     expect([...uses.values()].filter((hashes) => hashes.length > 1)).toEqual([])
     for (const [nonce, hashes] of used) expect(uses.get(nonce)).toEqual(hashes)
-    // The three that the restored service settled.
-    expect(uses.size).toBe(used.size + 3)
+    // Those that the restored service settled.
+    expect(uses.size).toBe(used.size + 4)
   })
 
-  test('no webhook that the backup shows as delivered came again; others came with the same key and body', () => {
+  test('no webhook that the backup shows as delivered came again', () => {
     const now = around.webhooks()
     expect(before.delivered.length).toBeGreaterThan(ENOUGH)
     for (const key of before.delivered) expect([key, now.get(key)?.count]).toEqual([key, 1])
-    expect([...now.values()].filter(({ bodies }) => bodies > 1)).toEqual([])
-    const pending = new Set(held.pending.map(({ key }) => key))
-    const again = [...webhooks].filter(([key, { count }]) => now.get(key)!.count > count)
-    expect(again.map(([key]) => key).filter((key) => !pending.has(key))).toEqual([])
   })
+
+  test('a webhook that was under way came again with the same key and body; no other did', () => {
+    const now = around.webhooks()
+    const again = [...webhooks.keys()].filter(
+      (key) => now.get(key)!.count > webhooks.get(key)!.count,
+    )
+    const madeAnew = new Set(announcements().flatMap(([, keys]) => [...keys]))
+    const pending = held.pending.map(({ key }) => key)
+    expect(again.filter((key) => !madeAnew.has(key) && !pending.includes(key))).toEqual([])
+    for (const key of pending) expect([key, now.get(key)?.bodies]).toEqual([key, 1])
+    expect(again).toEqual(expect.arrayContaining(pending))
+  })
+
+  test('a payment that both installations settled was announced under one key', () => {
+    const found = announcements()
+    expect(found).toHaveLength(held.payments.length * 2)
+    for (const [name, keys] of found) expect([name, keys.size]).toEqual([name, 1])
+  })
+
+  /** Of the payments that were under way. */
+  const announcements = () => {
+    const ids = held.payments.map(({ id }) => id)
+    return [...around.announcements()].filter(([name]) => ids.some((id) => name.endsWith(id)))
+  }
 
   test('no mail that the backup shows as sent went out again; others went with the same Message-ID and content', () => {
     const now = around.mails()

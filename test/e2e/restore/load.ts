@@ -32,7 +32,8 @@ export type Load = {
 }
 
 const BUYERS = 3
-const SENDERS = 2
+/** Each has one message under way. */
+export const SENDERS = 2
 
 export function startLoad(options: {
   agent: Client

@@ -39,6 +39,8 @@ export type Surroundings = AsyncDisposable & {
   usedOnChain(): Promise<Map<string, string[]>>
   /** Webhooks that arrived: how often each key came, and with how many bodies. */
   webhooks(): Map<string, { count: number; bodies: number }>
+  /** The keys under which each payment was announced, by kind of event and payment. */
+  announcements(): Map<string, Set<string>>
   /** Messages that the smarthost took: how often each Message-ID came, and with how many contents. */
   mails(): Map<string, { count: number; contents: number }>
 }
@@ -99,6 +101,19 @@ export async function startSurroundings(): Promise<Surroundings> {
           .map(({ headers, body }) => [String(headers['x-service-idempotency-key']), body]),
         ({ count, different }) => ({ count, bodies: different }),
       ),
+    announcements() {
+      const keys = new Map<string, Set<string>>()
+      for (const { path, headers, body } of receiver.requests) {
+        if (path === RESOURCE_PATH) continue
+        const told = JSON.parse(body.toString('utf8'))
+        const paymentId = told.body?.paymentId ?? told.data?.paymentId
+        if (paymentId === undefined) continue
+        const name = `${headers['x-service-event']} ${paymentId}`
+        const key = String(headers['x-service-idempotency-key'])
+        keys.set(name, (keys.get(name) ?? new Set()).add(key))
+      }
+      return keys
+    },
     mails: () =>
       tally(
         sink.mails.map(({ email, raw }) => [email.messageId ?? '', raw]),
