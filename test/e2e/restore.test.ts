@@ -4,9 +4,11 @@ import { join } from 'node:path'
 import type { PurserEvent } from '../../api/client/events.ts'
 import { type Jwks, verifyReceipt } from '../../api/client/main.ts'
 import { Purser } from '../../api/client/purser.ts'
+import type { Pool } from '../../sql/db.ts'
 import { deliverMail, messagePath } from '../support/service.ts'
 import { pay } from '../support/till.ts'
 import { waitFor } from '../support/waitFor.ts'
+import { type Database, removeDatabases, type Server, startDatabase } from './restore/databases.ts'
 import {
   type Installation,
   inDatabase,
@@ -23,6 +25,8 @@ const ENOUGH = 8
 
 let around: Surroundings
 let settings: Settings
+let database: Database
+let other: Server | undefined
 let restored: Installation
 let restoredDir: string
 let inbox: string
@@ -56,7 +60,8 @@ beforeAll(async () => {
   restoredDir = join(around.folder, 'elsewhere', 'restored')
   const lastIds: string[] = []
   {
-    await using first = await startInstallation(settings, firstDir)
+    database = await startDatabase()
+    await using first = await startInstallation({ ...settings, ...database.settings }, firstDir)
     ;({ inbox } = await setUp(first, settings, around))
     const listening = new AbortController()
     void follow(first, '0', listening.signal, ({ id }) => lastIds.push(id))
@@ -70,9 +75,9 @@ beforeAll(async () => {
     await enough(load, 0)
     const unsigned = await hold(first)
     before = await look(first, load, lastIds)
-    expect(await first.backUp(restoredDir)).toBe(
-      `${restoredDir} holds the spool and the database\n`,
-    )
+    const parts = 'DATABASE_URL' in database.settings ? 'the spool' : 'the spool and the database'
+    expect(await first.backUp(restoredDir)).toBe(`${restoredDir} holds ${parts}\n`)
+    database.backUp()
     backupEndedMs = performance.now()
     await release()
     await waitFor('the payment that waited', async () => {
@@ -95,7 +100,10 @@ beforeAll(async () => {
   used = await around.usedOnChain()
   webhooks = around.webhooks()
   mails = around.mails()
-  held = await inDatabase(restoredDir, readHeld)
+  database.stop()
+  other = await database.restore()
+  settings = { ...settings, ...other.settings }
+  held = await inDatabase(settings, restoredDir, readHeld)
   restored = await startInstallation(settings, restoredDir)
   follower = { known: [], ahead: [] }
   const { signal } = followed
@@ -106,6 +114,8 @@ beforeAll(async () => {
 afterAll(async () => {
   followed.abort()
   await restored?.[Symbol.asyncDispose]()
+  other?.stop()
+  removeDatabases()
   await around?.[Symbol.asyncDispose]()
 }, 60_000)
 
@@ -206,7 +216,7 @@ async function look({ agent }: Installation, { done }: Load, lastIds: string[]) 
 type Held = Awaited<ReturnType<typeof readHeld>>
 
 /** What is under way in the backup. */
-async function readHeld(pool: Parameters<Parameters<typeof inDatabase>[1]>[0]) {
+async function readHeld(pool: Pool) {
   const list = async (text: string) => (await pool.query(text)).rows
   return {
     locked: await list(
@@ -299,7 +309,7 @@ describe('what the backup shows as under way', () => {
   })
 
   test('jobs that the former pools had locked run again within seconds', async () => {
-    await inDatabase(restoredDir, async (pool) => {
+    await inDatabase(settings, restoredDir, async (pool) => {
       await waitFor('an empty queue', async () => {
         const { rows } = await pool.query('select from graphile_worker.jobs')
         return rows.length === 0

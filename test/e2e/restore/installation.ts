@@ -1,6 +1,4 @@
 /** `npm start` with a database that can be backed up, and started again elsewhere. */
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
 import { generateKey } from '../../../shared/apiKey.ts'
 import { createPool, type Pool } from '../../../sql/db.ts'
 import { runningEmbeddedUrl, startEmbeddedPostgres } from '../../../sql/embedded.ts'
@@ -101,13 +99,13 @@ export async function setUp(
   return { inbox: me.email }
 }
 
-/** Looks into the database of a data directory; starts its server where none runs. */
+/** Looks into the database of an installation; starts the embedded server where none runs. */
 export async function inDatabase<Result>(
+  { DATABASE_URL }: Settings,
   dataDir: string,
   look: (pool: Pool) => Promise<Result>,
 ): Promise<Result> {
-  if (!existsSync(join(dataDir, 'postgres'))) throw new Error(`${dataDir} holds no database`)
-  const running = runningEmbeddedUrl(dataDir)
+  const running = DATABASE_URL ?? runningEmbeddedUrl(dataDir)
   const server = running === null ? await startEmbeddedPostgres({ dataDir, onLog() {} }) : null
   const pool = createPool({ url: running ?? server!.url, size: 1, name: 'test' })
   try {
