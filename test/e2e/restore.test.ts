@@ -323,15 +323,15 @@ describe('what the backup shows as under way', () => {
 describe('what happened after the backup', () => {
   const lost = () => done.payments.filter(({ nonce }) => !held.nonces.includes(nonce))
 
-  test('a payment that only the chain has is refused by its nonce, and not paid again', async () => {
+  test('a payment that only the chain has is refused by its nonce, with its transaction, and not paid again', async () => {
     const payments = lost()
     expect(payments.length).toBeGreaterThanOrEqual(ENOUGH)
-    for (const { header, key } of payments.slice(0, 3)) {
+    for (const { nonce, header, key } of payments.slice(0, 3)) {
       const { body } = await redeem(restored.agent, { resource: around.resource, header, key })
       expect(body).toMatchObject({
         ok: false,
         reason: 'invalid_exact_evm_nonce_already_used',
-        detail: expect.stringContaining('the authorization was used before'),
+        detail: `the authorization was used before, by ${used.get(nonce)![0]}`,
       })
     }
   })
