@@ -21,7 +21,7 @@ import { type Done, isSent, type Load, redeem, SENDERS, send, startLoad } from '
 import { type Surroundings, startSurroundings } from './restore/surroundings.ts'
 
 /** Of each kind, what is done before the backup begins, and again after it. */
-const ENOUGH = 8
+const ENOUGH = 6
 
 let around: Surroundings
 let settings: Settings
@@ -45,6 +45,8 @@ let follower: { known: PurserEvent[]; ahead: PurserEvent[] }
 const followed = new AbortController()
 /** A payment whose transaction waits for a block while the service is restored. */
 let unmined: Redeem
+/** The answers to what the restored service is paid. */
+let newGrants: Promise<{ ok: boolean }[]>
 type Redeem = Parameters<typeof redeem>[1]
 
 /** A payment that is valid for longer than the whole test. */
@@ -109,6 +111,7 @@ beforeAll(async () => {
   const { signal } = followed
   void follow(restored, before.lastEventId, signal, (event) => follower.known.push(event))
   void follow(restored, ends.lastEventId, signal, (event) => follower.ahead.push(event))
+  newGrants = payAnew(restored)
 }, 120_000)
 
 afterAll(async () => {
@@ -118,6 +121,28 @@ afterAll(async () => {
   removeDatabases()
   await around?.[Symbol.asyncDispose]()
 }, 60_000)
+
+/** Presents the payment that waits for its block, and three new ones. */
+async function payAnew({ agent }: Installation): Promise<{ ok: boolean }[]> {
+  const payments = await Promise.all([1, 2, 3].map((n) => newRedeem(`after-${n}`)))
+  const answers = Promise.all(
+    [unmined, ...payments].map((wanted) =>
+      waitFor(
+        'the payment',
+        async () => {
+          const { body } = await redeem(agent, wanted)
+          return body.reason === 'settlement_pending' ? null : body
+        },
+        60_000,
+      ),
+    ),
+  )
+  // The former transaction stands where the first of these is to stand.
+  await waitFor('the signed transactions', async () => (await around.unmined()) >= 4)
+  await around.client.setAutomine(true)
+  await around.client.mine({ blocks: 1 })
+  return answers
+}
 
 /** Waits until enough of everything was done after a moment. */
 async function enough({ done }: Load, sinceMs: number): Promise<void> {
@@ -310,14 +335,18 @@ describe('what the backup shows as under way', () => {
 
   test('jobs that the former pools had locked run again within seconds', async () => {
     await inDatabase(settings, restoredDir, async (pool) => {
-      await waitFor('an empty queue', async () => {
-        const { rows } = await pool.query('select from graphile_worker.jobs')
-        return rows.length === 0
-      })
+      await waitFor(
+        'an empty queue',
+        async () => {
+          const { rows } = await pool.query('select from graphile_worker.jobs')
+          return rows.length === 0
+        },
+        40_000,
+      )
     })
     for (const { id } of held.unsent) expect(around.mails().get(id)).toBeDefined()
     for (const { key } of held.pending) expect(around.webhooks().get(key)).toBeDefined()
-  })
+  }, 60_000)
 })
 
 describe('what happened after the backup', () => {
@@ -355,20 +384,7 @@ describe('the restored service', () => {
       body: { to: ['b@example.net'], subject: 'After', text: 'x' },
     })
     await agent.put('/v0/vault/after', { type: 'CUSTOM', data: { value: 'x' } })
-    const payments = await Promise.all([1, 2, 3].map((n) => newRedeem(`after-${n}`)))
-    const answers = Promise.all(
-      [unmined, ...payments].map((wanted) =>
-        waitFor('the payment', async () => {
-          const { body } = await redeem(agent, wanted)
-          return body.reason === 'settlement_pending' ? null : body
-        }),
-      ),
-    )
-    // The former transaction stands where the first of these is to stand.
-    await waitFor('the signed transactions', async () => (await around.unmined()) >= 4)
-    await around.client.setAutomine(true)
-    await around.client.mine({ blocks: 1 })
-    expect((await answers).map(({ ok }) => ok)).toEqual([true, true, true, true])
+    expect((await newGrants).map(({ ok }) => ok)).toEqual([true, true, true, true])
     await waitFor('the mail to be sent', () => isSent(agent, sent.messageId))
     await waitFor(
       'the message',
