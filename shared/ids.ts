@@ -14,7 +14,7 @@ export const newThreadId = (): string => randomId('thd_')
 /** The identifier of a seller's endpoint (contract §6). */
 export const newEndpointId = (): string => randomId('se_')
 
-/** The identifier of a webhook delivery, and what its receiver de-duplicates on. */
+/** The identifier of a webhook delivery; where the event can come twice, also the key that receivers de-duplicate on. */
 export const newDeliveryId = (): string => randomId('whd_')
 
 /** A webhook signing secret: `whsec_` and 256 random bits in hexadecimal. */

@@ -1,12 +1,16 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import {
+  chmodSync,
   chownSync,
   existsSync,
+  lchownSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs'
 import { createServer } from 'node:net'
@@ -66,7 +70,7 @@ export async function startEmbeddedPostgres(options: {
   await stopOrphan(cluster)
   const password = ensurePassword(dataDir)
   mkdirSync(cluster, { recursive: true, mode: 0o700 })
-  if (account !== null) chownSync(cluster, account.uid, account.gid)
+  takeOver(cluster, account)
   let lastLine = ''
   const onLog = (line: string) => {
     lastLine = line
@@ -97,6 +101,19 @@ export async function startEmbeddedPostgres(options: {
       await stopProcess(server)
     },
   }
+}
+
+/**
+ * Gives the cluster to the account that the server runs as. A cluster that was copied from elsewhere can be anybody's, and
+ * PostgreSQL refuses one that others may read.
+ */
+function takeOver(cluster: string, account: Account | null): void {
+  chmodSync(cluster, 0o700)
+  if (account === null || statSync(cluster).uid === account.uid) return
+  const inside = readdirSync(cluster, { recursive: true, encoding: 'utf8' })
+  for (const name of inside) lchownSync(join(cluster, name), account.uid, account.gid)
+  // Last: a run that was interrupted begins anew.
+  chownSync(cluster, account.uid, account.gid)
 }
 
 /** The URL of the embedded server that runs on this data directory, or null when none does. */

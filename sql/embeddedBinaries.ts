@@ -1,3 +1,4 @@
+/** The programs of the embedded PostgreSQL, and the account that runs them. */
 import {
   chmodSync,
   cpSync,
@@ -10,7 +11,7 @@ import {
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 
-/** Numbers of a user and a group. */
+/** A user of the system. */
 export type Account = { uid: number; gid: number }
 
 /** The folder with bin/, lib/ and share/ in the npm package for this platform. */

@@ -17,6 +17,7 @@ const MAY_IMPORT: Record<Room, readonly Room[]> = {
 /** The files that a process starts with: they alone read the environment and the arguments. */
 const ENTRIES = new Set([
   'api/main.ts',
+  'api/backupMain.ts',
   'api/start.ts',
   'api/smtp/main.ts',
   'api/mcp/main.ts',

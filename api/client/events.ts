@@ -6,7 +6,10 @@ import type { Message } from './messages.ts'
 export type PurserEvent = {
   /** Pass it as `lastEventId` to go on behind this event. */
   id: string
-  /** `stream.gap` where events were missed that are no longer kept; its data is empty. */
+  /**
+   * `stream.gap` where events were missed: they are no longer kept, or the last event known was lost when the service was
+   * restored from a backup. Its data is empty.
+   */
   type:
     | 'message.received'
     | 'message.sent'

@@ -1,10 +1,13 @@
 import type { Logger } from 'pino'
+import type { EventPosition } from '../../shared/events/eventId.ts'
 import type { Pool } from '../../sql/db.ts'
 import {
   EVENTS_CHANNEL,
+  findEventAt,
   listEvents,
   readStream,
   type StoredEvent,
+  type StreamState,
 } from '../../sql/events/events.ts'
 import { subscribe } from '../../sql/listen.ts'
 
@@ -15,8 +18,6 @@ export type EventReader = {
    * @throws when the database is away.
    */
   next(deadlineMs: number): Promise<StoredEvent[]>
-  /** Number of the last event before those that come next. */
-  readonly position: bigint
   /** Whether nothing more will come: the key changed, or the process is stopping. */
   readonly ended: boolean
   close(): void
@@ -25,10 +26,14 @@ export type EventReader = {
 /** All readers of a process: one connection listens for them, and an event is read once however many wait for it. */
 export type EventFeed = {
   /**
-   * @param after number of the last event that is known; null for those to come.
-   * @returns a reader, and whether events after `after` are no longer kept, or it is no number of this stream.
+   * @param after the last event that is known; null for those to come.
+   * @returns a reader, the event it begins behind, and whether events were missed: those behind `after` are no longer
+   * kept, or `after` is no event of this stream.
    */
-  open(projectId: string, after: bigint | null): Promise<{ reader: EventReader; missed: boolean }>
+  open(
+    projectId: string,
+    after: EventPosition | null,
+  ): Promise<{ reader: EventReader; begin: EventPosition; missed: boolean }>
   /** Readers that are open. */
   size(): number
   /** Ends all readers: the process is stopping. */
@@ -81,6 +86,8 @@ export function startEventFeed(databaseUrl: string, pool: Pool, log: Logger): Ev
     onConnect: () => {
       // A key may have changed unheard while the connection was away: whoever listens has to show his again.
       for (const channel of channels.values()) (isFirst ? markStale : end)(channel)
+      // The database may be another one now, restored or promoted: what was read of the former counts no more.
+      if (!isFirst) channels.clear()
       isFirst = false
     },
     onError: (error) => log.warn({ err: error }, 'the listener for events lost its connection'),
@@ -131,13 +138,13 @@ export function startEventFeed(databaseUrl: string, pool: Pool, log: Logger): Ev
         if (own.readers.size === 0 && channels.get(projectId) === own) channels.delete(projectId)
       }
       try {
-        const { newest, oldest } = await readStream(pool, projectId)
-        if (own.head === -1n) own.head = newest
+        const state = await readStream(pool, projectId, after?.seq ?? null)
+        if (own.head === -1n) own.head = state.newest.seq
         // While the listener is away nobody is told: a newcomer sees it first.
-        else if (newest > own.head) markStale(own)
-        reader.position = after === null || after > newest ? newest : after
-        const missed = after !== null && (oldest > after + 1n || after > newest)
-        return { reader: readerOf(projectId, own, reader, close), missed }
+        else if (state.newest.seq > own.head) markStale(own)
+        const { begin, missed } = await findBegin(pool, projectId, { after, state })
+        reader.position = begin.seq
+        return { reader: readerOf(projectId, own, reader, close), begin, missed }
       } catch (error) {
         close()
         throw error
@@ -158,9 +165,6 @@ export function startEventFeed(databaseUrl: string, pool: Pool, log: Logger): Ev
     close: () => void,
   ): EventReader {
     return {
-      get position() {
-        return reader.position
-      },
       get ended() {
         return reader.ended
       },
@@ -189,4 +193,22 @@ export function startEventFeed(databaseUrl: string, pool: Pool, log: Logger): Ev
       },
     }
   }
+}
+
+/** Where a reader begins who knows the stream up to an event. */
+async function findBegin(
+  pool: Pool,
+  projectId: string,
+  { after, state }: { after: EventPosition | null; state: StreamState },
+): Promise<{ begin: EventPosition; missed: boolean }> {
+  const { newest, oldest, knownAt } = state
+  if (after === null) return { begin: newest, missed: false }
+  const isForeign =
+    after.seq > newest.seq ||
+    (after.at !== null && knownAt !== null && after.at.getTime() !== knownAt.getTime())
+  if (!isForeign) return { begin: after, missed: oldest > after.seq + 1n }
+  // An event that a backup did not have. Whatever happened after it is news.
+  const { at } = after
+  const begin = at === null ? newest : await findEventAt(pool, projectId, { at, oldest })
+  return { begin, missed: true }
 }

@@ -1,5 +1,11 @@
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
+import {
+  EVENT_ID_MAX_LENGTH,
+  type EventPosition,
+  eventId,
+  parseEventId,
+} from '../../shared/events/eventId.ts'
 import { EVENT_SCOPES, EVENT_TYPES, type EventType } from '../../shared/events/events.ts'
 import type { StoredEvent } from '../../sql/events/events.ts'
 import { findKeyScopes } from '../../sql/keys.ts'
@@ -12,7 +18,6 @@ import type { EventReader } from './eventFeed.ts'
 const KEEP_ALIVE_MS = 15_000
 /** What a client waits before it connects again. */
 const RETRY_MS = 2_000
-const SEQ_FORM = /^\d{1,18}$/
 
 const Query = t.Object({
   types: t.Optional(
@@ -24,16 +29,16 @@ const Query = t.Object({
   ),
   lastEventId: t.Optional(
     t.String({
-      maxLength: 18,
+      maxLength: EVENT_ID_MAX_LENGTH,
       description: 'As the Last-Event-ID header, for clients that cannot set one.',
     }),
   ),
 })
 
 const EXAMPLE = `retry: 2000
-id: 41
+id: 41-1767605990001
 
-id: 42
+id: 42-1767606072345
 event: message.received
 data: {"type":"message.received","createdAt":"2026-01-05T09:41:12.345Z","data":{"messageId":"<CAF+x=1@mail.example.com>","threadId":"thd_0a1b2c3d4e5f60718293a4b5","inboxId":"agent@mail.example.com","from":["ada@example.com"],"to":["agent@mail.example.com"],"subject":"Offer","labels":["received","unread"]}}
 
@@ -50,7 +55,7 @@ export function eventRoutes(services: Services) {
       }
       const types = readTypes(query.types, scopes)
       const last = readLastEventId(request.headers.get('last-event-id') ?? query.lastEventId)
-      const { reader, missed } = await services.events.open(projectId, last)
+      const { reader, begin, missed } = await services.events.open(projectId, last)
       // A key that was replaced after the gate let it in, and before the reader could hear of it.
       const now = await findKeyScopes(services.pool, keyId).catch((error: unknown) => {
         reader.close()
@@ -60,13 +65,16 @@ export function eventRoutes(services: Services) {
         reader.close()
         throw new ApiError(401, 'unauthorized', 'Invalid API key')
       }
-      return new Response(eventStream(reader, new Set(types), { missed, signal: request.signal }), {
-        headers: {
-          'content-type': 'text/event-stream',
-          // nginx would collect the events.
-          'x-accel-buffering': 'no',
+      return new Response(
+        eventStream(reader, new Set(types), { begin, missed, signal: request.signal }),
+        {
+          headers: {
+            'content-type': 'text/event-stream',
+            // nginx would collect the events.
+            'x-accel-buffering': 'no',
+          },
         },
-      })
+      )
     },
     {
       query: Query,
@@ -74,8 +82,9 @@ export function eventRoutes(services: Services) {
         summary: 'Follow what happens, as server-sent events',
         description:
           'It begins with an id, that of the last event before it, and an empty line. With Last-Event-ID the stream goes ' +
-          'on behind that event, without a gap; events are kept for 7 days, and where ' +
-          'older ones were missed the stream begins with the event stream.gap. It ends when the key is replaced.',
+          'on behind that event, without a gap. Events are kept for 7 days; where older ones were missed, the stream ' +
+          'begins with the event stream.gap. So it does where Last-Event-ID names an event that a restored backup does ' +
+          'not have. It ends when the key is replaced.',
         tag: 'Events',
         access: 'key',
         success: {
@@ -104,10 +113,11 @@ function readTypes(query: string | undefined, scopes: readonly string[]): EventT
   return types as EventType[]
 }
 
-function readLastEventId(text: string | null | undefined): bigint | null {
+function readLastEventId(text: string | null | undefined): EventPosition | null {
   if (text == null || text === '') return null
-  if (!SEQ_FORM.test(text)) throw badRequest('Last-Event-ID must be the id of an event')
-  return BigInt(text)
+  const position = parseEventId(text)
+  if (position === null) throw badRequest('Last-Event-ID must be the id of an event')
+  return position
 }
 
 /** What a listener is told of an event. */
@@ -121,7 +131,7 @@ const eventBody = ({ type, data, createdAt }: StoredEvent) => ({
 function eventStream(
   reader: EventReader,
   types: ReadonlySet<string>,
-  { missed, signal }: { missed: boolean; signal: AbortSignal },
+  { begin, missed, signal }: { begin: EventPosition; missed: boolean; signal: AbortSignal },
 ): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder()
   signal.addEventListener('abort', () => reader.close())
@@ -131,8 +141,8 @@ function eventStream(
       start(controller) {
         const gap = missed ? 'event: stream.gap\ndata: {}\n\n' : ''
         // A client that loses the connection before its first event comes back with this id, and misses none.
-        const begin = `retry: ${RETRY_MS}\nid: ${reader.position}\n\n`
-        controller.enqueue(encoder.encode(begin + gap))
+        const head = `retry: ${RETRY_MS}\nid: ${eventId(begin)}\n\n`
+        controller.enqueue(encoder.encode(head + gap))
       },
       async pull(controller) {
         let events: StoredEvent[] = []
@@ -142,12 +152,12 @@ function eventStream(
           // The database is away: the client comes back, with the last event it has.
           reader.close()
         }
-        const told = events.map((event) =>
-          types.has(event.type)
-            ? `id: ${event.seq}\nevent: ${event.type}\ndata: ${JSON.stringify(eventBody(event))}\n\n`
-            : // So that a client who comes back does not begin before what it may not hear.
-              `id: ${event.seq}\n\n`,
-        )
+        const told = events.map((event) => {
+          const id = eventId({ seq: event.seq, at: event.createdAt })
+          // A client that comes back does not begin before an event that it may not hear.
+          if (!types.has(event.type)) return `id: ${id}\n\n`
+          return `id: ${id}\nevent: ${event.type}\ndata: ${JSON.stringify(eventBody(event))}\n\n`
+        })
         if (told.length > 0) controller.enqueue(encoder.encode(told.join('')))
         else if (reader.ended) controller.close()
         else controller.enqueue(encoder.encode(': still here\n\n'))

@@ -73,7 +73,7 @@ const EXAMPLE_DELIVERY = {
   messageId: null,
   paymentId: 'pay_0a1b2c3d4e5f60718293a4b5',
   event: 'payment.received',
-  idempotencyKey: 'whd_0a1b2c3d4e5f60718293a4b5',
+  idempotencyKey: 'whk_1b2c3d4e5f60718293a4b50a',
   url: 'https://api.example.com/hooks/purser',
   status: 'delivered',
   attemptCount: 1,

@@ -14,6 +14,8 @@ export class SpoolFull extends Error {}
  */
 const RESERVE_BYTES = 16 * 1024 * 1024
 
+const FILE = 'spool.sqlite'
+
 type SpoolRow = {
   source_key: string
   bytes: Uint8Array
@@ -38,7 +40,7 @@ export class Spool {
   constructor(dataDir: string) {
     mkdirSync(dataDir, { recursive: true, mode: 0o700 })
     this.#dataDir = dataDir
-    const file = join(dataDir, 'spool.sqlite')
+    const file = join(dataDir, FILE)
     this.#db = new Database(file, { create: true, strict: true })
     // It holds mail. SQLite gives its -wal and -shm files the mode of this one.
     chmodSync(file, 0o600)
@@ -128,6 +130,13 @@ export class Spool {
     this.#db
       .query('delete from mails where source_key in (select value from json_each($keys))')
       .run({ keys: JSON.stringify(sourceKeys) })
+  }
+
+  /** Writes a copy into another folder, as of one moment; listeners go on meanwhile. */
+  copyTo(folder: string): void {
+    const file = join(folder, FILE)
+    this.#db.query('vacuum into $file').run({ file })
+    chmodSync(file, 0o600)
   }
 
   /** Messages that wait. */

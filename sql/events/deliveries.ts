@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { newDeliveryId } from '../../shared/ids.ts'
 import type { Pool, Queryable } from '../db.ts'
 import { addJobsFrom } from '../jobs.ts'
@@ -15,6 +16,22 @@ export type NewDelivery = {
   url: string
   /** The exact bytes that every attempt sends. */
   body: Uint8Array
+  /** What the receiver de-duplicates on; the delivery's id when left out. */
+  idempotencyKey?: string
+}
+
+/**
+ * The key of an event that happens to a payment once. It is the same when a restored database makes the event again: the
+ * chain has the payment, the backup does not show its end, and the receiver must not count it twice.
+ */
+export const paymentEventKey = (about: {
+  /** Whose webhook it is for: an endpoint, or a webhook of the project. */
+  ownerId: string
+  event: string
+  paymentId: string
+}): string => {
+  const text = `${about.ownerId} ${about.event} ${about.paymentId}`
+  return `whk_${createHash('sha256').update(text).digest('hex').slice(0, 24)}`
 }
 
 /** The job key of a delivery: one waiting job at most. */
@@ -35,7 +52,7 @@ export async function createDelivery(
       with inserted as (
         insert into webhook_deliveries
           (id, project_id, endpoint_id, subject_id, event, idempotency_key, url, body, webhook_id, next_attempt_at)
-        values ($1, $2, $3, $4, $5, $1, $6, $7, $8, date_trunc('milliseconds', clock_timestamp()))
+        values ($1, $2, $3, $4, $5, $9, $6, $7, $8, date_trunc('milliseconds', clock_timestamp()))
         returning id as payload_id
       ) ${addJobsFrom('inserted', 'deliver_webhook', 'deliveryId')}`,
     values: [
@@ -47,6 +64,7 @@ export async function createDelivery(
       delivery.url,
       Buffer.from(delivery.body),
       'webhookId' in delivery.to ? delivery.to.webhookId : null,
+      delivery.idempotencyKey ?? id,
     ],
   })
   if (Number(rows[0]?.count) !== 1) throw new Error('the delivery was not queued')

@@ -1,6 +1,7 @@
+import type { EventPosition } from '../../shared/events/eventId.ts'
 import type { EventData, EventType } from '../../shared/events/events.ts'
 import type { Queryable } from '../db.ts'
-import { createDelivery } from './deliveries.ts'
+import { createDelivery, paymentEventKey } from './deliveries.ts'
 
 /** Channel that names projects in which something happened; with `!` before it, one whose keys or scopes changed. */
 export const EVENTS_CHANNEL = 'events'
@@ -67,6 +68,15 @@ async function queueWebhooks(db: Queryable, events: readonly NewEvent[]): Promis
         event: type,
         url: webhook.url,
         body: Buffer.from(JSON.stringify({ type, createdAt: webhook.now.toISOString(), data })),
+        ...('paymentId' in data
+          ? {
+              idempotencyKey: paymentEventKey({
+                ownerId: webhook.id,
+                event: type,
+                paymentId: data.paymentId,
+              }),
+            }
+          : {}),
       })
     }
   }
@@ -100,19 +110,61 @@ export async function listEvents(
   }))
 }
 
-/** The number of a project's newest event, 0 while nothing has happened, and of the oldest that is kept or will be. */
+/** Where a stream stands. */
+export type StreamState = {
+  /** The newest event; number 0 while nothing has happened. */
+  newest: EventPosition
+  /** The number of the oldest event that is kept or will be. */
+  oldest: bigint
+  /** When the event of the number asked about happened; null when it is not kept. */
+  knownAt: Date | null
+}
+
+/** Reads where a project's stream stands. @param known the number of an event that a client knows. */
 export async function readStream(
   db: Queryable,
   projectId: string,
-): Promise<{ newest: bigint; oldest: bigint }> {
-  const { rows } = await db.query<{ newest: string; oldest: string }>({
+  known: bigint | null,
+): Promise<StreamState> {
+  const { rows } = await db.query<{
+    newest: string
+    newest_at: Date | null
+    oldest: string
+    known_at: Date | null
+  }>({
     name: 'read-stream',
-    text: `select coalesce((select last_seq from event_streams where project_id = $1), 0) as newest,
+    text: `with stream as (select last_seq from event_streams where project_id = $1)
+           select coalesce((select last_seq from stream), 0) as newest,
+                  (select created_at from events where project_id = $1 and seq = (select last_seq from stream)) as newest_at,
                   coalesce((select min(seq) from events where project_id = $1),
-                    (select last_seq + 1 from event_streams where project_id = $1), 1) as oldest`,
-    values: [projectId],
+                    (select last_seq + 1 from stream), 1) as oldest,
+                  (select created_at from events where project_id = $1 and seq = $2) as known_at`,
+    values: [projectId, known],
   })
-  return { newest: BigInt(rows[0]!.newest), oldest: BigInt(rows[0]!.oldest) }
+  const row = rows[0]!
+  return {
+    newest: { seq: BigInt(row.newest), at: row.newest_at },
+    oldest: BigInt(row.oldest),
+    knownAt: row.known_at,
+  }
+}
+
+/** The last event of a project that happened at a time or before it; the one before the oldest when there is none. */
+export async function findEventAt(
+  db: Queryable,
+  projectId: string,
+  { at, oldest }: { at: Date; oldest: bigint },
+): Promise<EventPosition> {
+  const { rows } = await db.query<{ seq: string; created_at: Date }>({
+    name: 'find-event-at',
+    text: `select seq, created_at from events where project_id = $1 and created_at <= $2
+           order by seq desc limit 1`,
+    values: [projectId, at],
+  })
+  const row = rows[0]
+  return row === undefined
+    ? { seq: oldest - 1n, at: null }
+    : { seq: BigInt(row.seq), at: row.created_at }
 }
 
 /** Ends the streams that are open under a project's key: it was replaced, or may hear less than before. */

@@ -1,7 +1,7 @@
 import type { Hex } from 'viem'
 import type { X402Reason } from '../../shared/till/x402.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
-import { createDelivery } from '../events/deliveries.ts'
+import { createDelivery, paymentEventKey } from '../events/deliveries.ts'
 import { type NewEvent, recordEvents } from '../events/events.ts'
 import { addJob } from '../jobs.ts'
 import { PAYMENTS_CHANNEL } from './claims.ts'
@@ -157,6 +157,7 @@ async function markSettled(
 }
 
 async function announce(db: Queryable, payment: SettledRow, receiptText: string): Promise<void> {
+  const event = 'payment.received'
   if (payment.match_key === null) return
   const endpoint = await findEndpointByResource(db, payment.project_id, payment.match_key)
   if (endpoint === null || endpoint.webhookUrl === null) return
@@ -164,9 +165,10 @@ async function announce(db: Queryable, payment: SettledRow, receiptText: string)
     projectId: payment.project_id,
     to: { endpointId: endpoint.id },
     subjectId: payment.id,
-    event: 'payment.received',
+    event,
     url: endpoint.webhookUrl,
     body: Buffer.from(receiptText),
+    idempotencyKey: paymentEventKey({ ownerId: endpoint.id, event, paymentId: payment.id }),
   })
 }
 

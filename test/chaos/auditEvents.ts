@@ -17,10 +17,10 @@ function auditNumbers({ inbox, heard }: Listener, { newestEvent }: Evidence): st
   let expected = 1
   for (const { id, type } of heard) {
     if (type === 'stream.gap') findings.push(`events: ${inbox} was told of a gap`)
-    else if (Number(id) !== expected) {
+    else if (numberOf(id) !== expected) {
       findings.push(`events: ${inbox} heard ${id} where ${expected} was next`)
     }
-    expected = Number(id) + 1
+    expected = numberOf(id) + 1
   }
   const newest = newestEvent[inbox] ?? 0
   if (expected - 1 < newest) {
@@ -28,6 +28,9 @@ function auditNumbers({ inbox, heard }: Listener, { newestEvent }: Evidence): st
   }
   return findings
 }
+
+/** The number of an event; its time stands behind it. */
+const numberOf = (id: string): number => Number.parseInt(id, 10)
 
 function auditMessages(
   { inbox, heard }: Listener,

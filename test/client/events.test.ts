@@ -64,7 +64,7 @@ test('events go on over connections that break and a service that restarts, each
   await deliver(agent, 'Five')
   await waitFor('five', () => told.length === 5)
   expect(subjects()).toEqual(['One', 'Two', 'Three', 'Four', 'Five'])
-  expect(told.map(({ id }) => Number(id))).toEqual([1, 2, 3, 4, 5])
+  expect(told.map(({ id }) => Number.parseInt(id, 10))).toEqual([1, 2, 3, 4, 5])
   expect(told[0]).toMatchObject({ type: 'message.received', data: { from: ['ada@example.com'] } })
   const reason = new Error('enough')
   abort.abort(reason)

@@ -19,12 +19,12 @@ afterAll(() => till[Symbol.asyncDispose]())
 const examine = async (id: string) => examineUsed(till.chain, await till.payment(id))
 const used = async (payment: Awaited<ReturnType<typeof pay>>) =>
   till.client.waitForTransactionReceipt({ hash: await broadcastPayment(till.client, payment) })
-const refusedBefore = {
+const refusedBefore = (txHash: string) => ({
   state: 'failed',
   failureStage: 'verify',
   failureReason: 'invalid_exact_evm_nonce_already_used',
-  failureDetail: 'the authorization was used before',
-} as const
+  failureDetail: `the authorization was used before, by ${txHash}`,
+})
 
 /** The node has forgotten the state of all blocks up to this one. */
 const forgetUpTo = (head: bigint) =>
@@ -42,36 +42,48 @@ const blockIn = async (seconds: number) => {
 describe('an authorization that was used before the claim is refused', () => {
   test('however long before', async () => {
     const payment = await pay()
-    await used(payment)
+    const { transactionHash } = await used(payment)
     await till.client.mine({ blocks: 20, interval: 0 })
     const id = await till.claim(payment)
     await examine(id)
-    expect(await till.payment(id)).toMatchObject(refusedBefore)
+    expect(await till.payment(id)).toMatchObject(refusedBefore(transactionHash))
+  })
+
+  test('also where the node does not tell by which transaction', async () => {
+    const payment = await pay()
+    await used(payment)
+    const id = await till.claim(payment)
+    till.proxy.errors.set('eth_getLogs', () => ({ code: -32000, message: 'too many blocks' }))
+    await examine(id)
+    expect(await till.payment(id)).toMatchObject({
+      ...refusedBefore(''),
+      failureDetail: 'the authorization was used before',
+    })
   })
 
   for (const blocks of [1, 5]) {
     test(`${blocks} blocks before, by a node without old state`, async () => {
       const payment = await pay()
       await blockIn(3)
-      await used(payment)
+      const { transactionHash } = await used(payment)
       if (blocks > 1) await till.client.mine({ blocks: blocks - 1 })
       const id = await till.claim(payment)
       forgetUpTo(till.chain.head.number)
       await examine(id)
-      expect(await till.payment(id)).toMatchObject(refusedBefore)
+      expect(await till.payment(id)).toMatchObject(refusedBefore(transactionHash))
     })
   }
 
   test('in a block that the claim did not know yet', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
-    await used(payment)
+    const { transactionHash } = await used(payment)
     await till.pool.query(
       `update payments set created_at = created_at + interval '1 hour' where id = $1`,
       [id],
     )
     await examine(id)
-    expect(await till.payment(id)).toMatchObject(refusedBefore)
+    expect(await till.payment(id)).toMatchObject(refusedBefore(transactionHash))
   })
 })
 

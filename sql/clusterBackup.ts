@@ -1,0 +1,130 @@
+/**
+ * A physical backup of the embedded PostgreSQL while it runs: its files and the WAL that makes them consistent
+ * (PostgreSQL 18 documentation, §25.3.4). The npm package of the server ships no pg_basebackup and no pg_dump.
+ */
+import { constants } from 'node:fs'
+import { copyFile, mkdir, open, readdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import pg from 'pg'
+
+/** Directories that a server fills anew when it starts: they are made, and stay empty. */
+const EMPTY = new Set([
+  'pg_dynshmem',
+  'pg_notify',
+  'pg_replslot',
+  'pg_serial',
+  'pg_snapshots',
+  'pg_stat_tmp',
+  'pg_subtrans',
+  'pg_wal',
+])
+/** Files that belong to the running server, or that are copied last. */
+const LEFT_OUT =
+  /^(postmaster\.(pid|opts)|current_logfiles|.*\.tmp|backup_label.*|tablespace_map.*|backup_manifest|pg_internal\.init.*|pgsql_tmp.*)$/
+const CONTROL = join('global', 'pg_control')
+const WAL_FILE = /^[0-9A-F]{24}$/
+const HISTORY_FILE = /^[0-9A-F]{8}\.history$/
+const COPIES_AT_ONCE = 8
+const CONTROL_READS_MAX = 100
+
+/**
+ * Copies a cluster that runs into a new folder. A server that starts there recovers to the moment when the copy ended.
+ * @param url of the server, as a superuser.
+ * @param cluster its data directory.
+ * @param target must not exist.
+ */
+export async function backUpCluster({
+  url,
+  cluster,
+  target,
+}: {
+  url: string
+  cluster: string
+  target: string
+}): Promise<void> {
+  const client = new pg.Client({ connectionString: url, application_name: 'purser backup' })
+  await client.connect()
+  try {
+    // Keeps the WAL of the copy until this connection ends.
+    await client.query('select pg_create_physical_replication_slot($1, true, true)', [
+      `purser_backup_${process.pid}`,
+    ])
+    await client.query(`select pg_backup_start('purser', true)`)
+    await mkdir(target, { mode: 0o700 })
+    await copyFiles(cluster, target, await listFiles(cluster, target))
+    await writeSynced(join(target, CONTROL), await readSteadily(join(cluster, CONTROL)))
+    const { rows } = await client.query<{
+      first: string
+      last: string
+      label: string
+      map: string
+    }>(
+      `select substring(labelfile from 'START WAL LOCATION: .* \\(file ([0-9A-F]{24})\\)') as first,
+              pg_walfile_name(lsn) as last, labelfile as label, spcmapfile as map
+       from pg_backup_stop(false)`,
+    )
+    const { first, last, label, map } = rows[0]!
+    if (map !== '') throw new Error('tablespaces outside the data directory are not backed up')
+    const wal = (await readdir(join(cluster, 'pg_wal'))).filter(
+      (name) => HISTORY_FILE.test(name) || (WAL_FILE.test(name) && name >= first && name <= last),
+    )
+    await copyFiles(
+      cluster,
+      target,
+      wal.map((name) => join('pg_wal', name)),
+    )
+    await writeSynced(join(target, 'backup_label'), Buffer.from(label))
+  } finally {
+    await client.end()
+  }
+}
+
+/** The files to be copied, relative to the cluster. Makes the directories of the target. */
+async function listFiles(cluster: string, target: string, inside = ''): Promise<string[]> {
+  const files: string[] = []
+  for (const entry of await readdir(join(cluster, inside), { withFileTypes: true })) {
+    const path = join(inside, entry.name)
+    if (LEFT_OUT.test(entry.name) || path === CONTROL) continue
+    if (!entry.isDirectory()) {
+      files.push(path)
+      continue
+    }
+    await mkdir(join(target, path), { mode: 0o700 })
+    if (!EMPTY.has(path)) files.push(...(await listFiles(cluster, target, path)))
+  }
+  return files
+}
+
+/** A file can be dropped, or grow, while it is copied: the WAL tells of both. */
+async function copyFiles(from: string, to: string, paths: readonly string[]): Promise<void> {
+  const left = [...paths]
+  const copyOn = async () => {
+    for (let path = left.pop(); path !== undefined; path = left.pop()) {
+      try {
+        await copyFile(join(from, path), join(to, path), constants.COPYFILE_FICLONE)
+      } catch (error) {
+        if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error
+        continue
+      }
+      await using file = await open(join(to, path), 'r+')
+      await file.chmod(0o600)
+      await file.sync()
+    }
+  }
+  await Promise.all(Array.from({ length: COPIES_AT_ONCE }, copyOn))
+}
+
+/** Reads a file that is overwritten in place, until two reads agree. */
+async function readSteadily(file: string): Promise<Buffer> {
+  let before = await readFile(file)
+  for (let n = 0; n < CONTROL_READS_MAX; n++) {
+    const now = await readFile(file)
+    if (now.equals(before)) return now
+    before = now
+  }
+  throw new Error(`${file} is never at rest`)
+}
+
+async function writeSynced(file: string, bytes: Buffer): Promise<void> {
+  await writeFile(file, bytes, { mode: 0o600, flush: true })
+}

@@ -1,0 +1,159 @@
+/**
+ * The ways to back a database up, one for each that docs/operating.md describes. RESTORE_METHOD chooses one; those of
+ * an own PostgreSQL need its programs, which POSTGRES_BIN names (default: the newest of Debian).
+ */
+import { spawnSync } from 'node:child_process'
+import {
+  appendFileSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+} from 'node:fs'
+import { tmpdir, userInfo } from 'node:os'
+import { join } from 'node:path'
+import { freePort } from '../../support/process.ts'
+
+/** A database server; `settings` are what the service is to be told of it. */
+export type Server = { settings: Record<string, string>; stop(): void }
+
+export type Database = Server & {
+  /** Takes the backup; the spool is copied already, if it is not part of it. */
+  backUp(): void
+  /** Restores the backup under another server. */
+  restore(): Promise<Server>
+}
+
+const DEBIAN = '/usr/lib/postgresql'
+const folders: string[] = []
+const chosen = process.env.RESTORE_METHOD ?? 'bun run backup'
+
+/** Removes what the servers left; they are stopped. */
+export function removeDatabases(): void {
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
+}
+
+/** Starts the database of the method that was chosen. */
+export async function startDatabase(): Promise<Database> {
+  if (chosen === 'pg_dump') return dumped()
+  if (chosen === 'pg_basebackup') return archived()
+  if (chosen !== 'bun run backup') throw new Error(`RESTORE_METHOD: there is no ${chosen}`)
+  // It is part of DATA_DIR, and so is its backup.
+  const embedded: Server = { settings: {}, stop() {} }
+  return { ...embedded, backUp() {}, restore: async () => embedded }
+}
+
+async function dumped(): Promise<Database> {
+  const cluster = await newCluster()
+  const file = join(cluster.folder, 'dump')
+  return {
+    ...cluster,
+    backUp: () => run(cluster, 'pg_dump', ['--format=custom', `--file=${file}`, cluster.url]),
+    async restore() {
+      const other = await newCluster()
+      const options = ['--exit-on-error', '--no-owner', '--no-privileges']
+      run(cluster, 'pg_restore', [...options, `--dbname=${other.url}`, file])
+      return other
+    },
+  }
+}
+
+async function archived(): Promise<Database> {
+  const wal = (folder: string) => join(folder, 'wal')
+  const cluster = await newCluster((folder) => [
+    'archive_mode = on',
+    `archive_command = 'test ! -f ${wal(folder)}/%f && cp %p ${wal(folder)}/%f'`,
+  ])
+  const base = join(cluster.folder, 'base')
+  return {
+    ...cluster,
+    backUp() {
+      const server = `--dbname=${cluster.url}`
+      run(cluster, 'pg_basebackup', ['--checkpoint=fast', `--pgdata=${base}`, server])
+      run(cluster, 'psql', [cluster.url, '-c', `select pg_create_restore_point('backup')`])
+    },
+    async restore() {
+      const port = await freePort()
+      const settings = [
+        `port = ${port}`,
+        'archive_mode = off',
+        `restore_command = 'cp ${wal(cluster.folder)}/%f "%p"'`,
+        `recovery_target_name = 'backup'`,
+        `recovery_target_action = 'promote'`,
+      ]
+      appendFileSync(
+        join(base, 'postgresql.auto.conf'),
+        settings.map((line) => `${line}\n`).join(''),
+      )
+      run(cluster, 'bash', ['-c', `touch '${base}/recovery.signal'`])
+      return startCluster({ ...cluster, data: base, port })
+    },
+  }
+}
+
+type Cluster = Server & { folder: string; bin: string; url: string }
+type Place = { folder: string; bin: string; data: string; port: number }
+
+async function newCluster(settings: (folder: string) => string[] = () => []): Promise<Cluster> {
+  const bin = process.env.POSTGRES_BIN ?? debianPrograms()
+  const folder = mkdtempSync(join(tmpdir(), 'purser-cluster-'))
+  folders.push(folder)
+  const [data, wal] = [join(folder, 'data'), join(folder, 'wal')]
+  mkdirSync(wal)
+  const { uid, gid } = account()
+  if (uid !== undefined) for (const path of [folder, wal]) chownSync(path, uid, gid!)
+  const place = { folder, bin, data, port: await freePort() }
+  run(place, 'initdb', [`--pgdata=${data}`, '--username=purser', '--auth=trust', '--encoding=UTF8'])
+  const lines = [`port = ${place.port}`, `unix_socket_directories = ''`, ...settings(folder)]
+  appendFileSync(join(data, 'postgresql.conf'), lines.map((line) => `${line}\n`).join(''))
+  const cluster = startCluster(place)
+  run(place, 'createdb', [
+    `--maintenance-db=${cluster.url.replace(/\/purser$/, '/postgres')}`,
+    'purser',
+  ])
+  return cluster
+}
+
+function startCluster(place: Place): Cluster {
+  const { folder, bin, data, port } = place
+  const control = (...args: string[]) =>
+    run(place, 'pg_ctl', [`--pgdata=${data}`, '--wait', ...args])
+  control('start', `--log=${join(folder, 'log')}`)
+  const url = `postgres://purser@127.0.0.1:${port}/purser`
+  return {
+    folder,
+    bin,
+    url,
+    settings: { DATABASE_URL: url },
+    stop: () => control('stop', '--mode=fast'),
+  }
+}
+
+function debianPrograms(): string {
+  const versions = existsSync(DEBIAN) ? readdirSync(DEBIAN).toSorted((a, b) => +a - +b) : []
+  const newest = versions.at(-1)
+  if (newest === undefined)
+    throw new Error(`RESTORE_METHOD=${chosen} needs an installed PostgreSQL`)
+  return join(DEBIAN, newest, 'bin')
+}
+
+/** PostgreSQL refuses to run as root. */
+function account(): { uid?: number; gid?: number } {
+  if (userInfo().uid !== 0) return {}
+  const [, , uid, gid] = /^postgres:.*$/m.exec(readFileSync('/etc/passwd', 'utf8'))![0].split(':')
+  return { uid: Number(uid), gid: Number(gid) }
+}
+
+function run({ bin, folder }: { bin: string; folder: string }, program: string, args: string[]) {
+  const file = existsSync(join(bin, program)) ? join(bin, program) : program
+  const { status, stderr } = spawnSync(file, args, {
+    ...account(),
+    cwd: folder,
+    encoding: 'utf8',
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  if (status !== 0) throw new Error(`${program} ended with ${status}: ${stderr}`)
+}

@@ -1,0 +1,167 @@
+/** The parts that a restored installation meets again: the chain, the smarthost and the receiver of webhooks. */
+import { createHash } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseAbi, parseEventLogs } from 'viem'
+import { type Devnet, startDevnet } from '../../../workers/till/devnet.ts'
+import { type DevnetClient, devnetClient } from '../../../workers/till/devnetContracts.ts'
+import { gasWallet } from '../../support/devnetPayment.ts'
+import { startNameServer } from '../../support/nameServer.ts'
+import { type Receiver, startReceiver } from '../../support/receiver.ts'
+import { type RpcProxy, startRpcProxy } from '../../support/rpcProxy.ts'
+import { type Sink, startSink } from '../../support/sink.ts'
+import { SEPOLIA } from '../../support/till.ts'
+
+const EVENTS = parseAbi([
+  'event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)',
+  'event Transfer(address indexed from, address indexed to, uint256 value)',
+])
+const RESOURCE_PATH = '/report'
+
+/** Requests and messages wait at a gate while it is closed. */
+type Gate = { open(): void; close(): void; pass(): Promise<void>; waiting: number }
+
+export type Surroundings = AsyncDisposable & {
+  folder: string
+  devnet: Devnet
+  client: DevnetClient
+  rpc: RpcProxy
+  sink: Sink
+  receiver: Receiver
+  nameServer: string
+  /** In front of the smarthost's and the receiver's answers. */
+  gates: { mail: Gate; webhooks: Gate }
+  resource: string
+  /** Transactions of the gas wallet that no block has. */
+  unmined(): Promise<number>
+  /** The transactions by the nonce of the authorization that they used. */
+  usedOnChain(): Promise<Map<string, string[]>>
+  /** Webhooks that arrived: how often each key came, and with how many bodies. */
+  webhooks(): Map<string, { count: number; bodies: number }>
+  /** The keys under which each payment was announced, by kind of event and payment. */
+  announcements(): Map<string, Set<string>>
+  /** Messages that the smarthost took: how often each Message-ID came, and with how many contents. */
+  mails(): Map<string, { count: number; contents: number }>
+}
+
+export async function startSurroundings(): Promise<Surroundings> {
+  const folder = mkdtempSync(join(tmpdir(), 'purser-restore-'))
+  const log = { info() {}, warn() {} }
+  const devnet = await startDevnet({ port: 0, stateFile: join(folder, 'chain.state'), log })
+  const client = devnetClient(devnet.rpcUrl)
+  const rpc = startRpcProxy(devnet.rpcUrl)
+  const names = await startNameServer([])
+  const gates = { mail: newGate(), webhooks: newGate() }
+  const sink = await startSink()
+  sink.refuseData = async () => {
+    await gates.mail.pass()
+    return null
+  }
+  const receiver = await startReceiver(async (request, response) => {
+    if (request.path === RESOURCE_PATH) {
+      response
+        .writeHead(402)
+        .end(JSON.stringify({ x402Version: 1, accepts: [{ scheme: 'exact' }] }))
+      return
+    }
+    await gates.webhooks.pass()
+    response.end('ok')
+  })
+  return {
+    folder,
+    devnet,
+    client,
+    rpc,
+    sink,
+    receiver,
+    nameServer: names.address,
+    gates,
+    resource: `http://127.0.0.1:${receiver.port}${RESOURCE_PATH}`,
+    async unmined() {
+      const { address } = gasWallet
+      const count = (blockTag: 'pending' | 'latest') =>
+        client.getTransactionCount({ address, blockTag })
+      return (await count('pending')) - (await count('latest'))
+    },
+    async usedOnChain() {
+      const raw = await client.getLogs({ address: SEPOLIA.usdcAddress, fromBlock: 0n })
+      const used = new Map<string, string[]>()
+      for (const log of parseEventLogs({ abi: EVENTS, logs: raw })) {
+        if (log.eventName !== 'AuthorizationUsed') continue
+        const nonce = log.args.nonce.toLowerCase()
+        used.set(nonce, [...(used.get(nonce) ?? []), log.transactionHash])
+      }
+      return used
+    },
+    webhooks: () =>
+      tally(
+        receiver.requests
+          .filter(({ path }) => path !== RESOURCE_PATH)
+          .map(({ headers, body }) => [String(headers['x-service-idempotency-key']), body]),
+        ({ count, different }) => ({ count, bodies: different }),
+      ),
+    announcements() {
+      const keys = new Map<string, Set<string>>()
+      for (const { path, headers, body } of receiver.requests) {
+        if (path === RESOURCE_PATH) continue
+        const told = JSON.parse(body.toString('utf8'))
+        const paymentId = told.body?.paymentId ?? told.data?.paymentId
+        if (paymentId === undefined) continue
+        const name = `${headers['x-service-event']} ${paymentId}`
+        const key = String(headers['x-service-idempotency-key'])
+        keys.set(name, (keys.get(name) ?? new Set()).add(key))
+      }
+      return keys
+    },
+    mails: () =>
+      tally(
+        sink.mails.map(({ email, raw }) => [email.messageId ?? '', raw]),
+        ({ count, different }) => ({ count, contents: different }),
+      ),
+    async [Symbol.asyncDispose]() {
+      gates.mail.open()
+      gates.webhooks.open()
+      await Promise.all([sink[Symbol.asyncDispose](), receiver[Symbol.asyncDispose]()])
+      await names[Symbol.asyncDispose]()
+      await rpc.stop()
+      await devnet.stop()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+function newGate(): Gate {
+  let closed: PromiseWithResolvers<void> | null = null
+  const gate: Gate = {
+    waiting: 0,
+    close() {
+      closed ??= Promise.withResolvers<void>()
+    },
+    open() {
+      closed?.resolve()
+      closed = null
+    },
+    async pass() {
+      if (closed === null) return
+      gate.waiting++
+      await closed.promise
+      gate.waiting--
+    },
+  }
+  return gate
+}
+
+function tally<Counted>(
+  pairs: readonly (readonly [string, Buffer | string])[],
+  toCounted: (found: { count: number; different: number }) => Counted,
+): Map<string, Counted> {
+  const hash = (bytes: Buffer | string) => createHash('sha256').update(bytes).digest('hex')
+  const groups = Map.groupBy(pairs, ([key]) => key)
+  return new Map(
+    [...groups].map(([key, group]) => {
+      const different = new Set(group.map(([, bytes]) => hash(bytes))).size
+      return [key, toCounted({ count: group.length, different })]
+    }),
+  )
+}
