@@ -114,6 +114,15 @@ test('a forged From fails DMARC and is labelled, whatever the envelope and other
   }
 })
 
+test('a From whose own domain forbids the host fails DMARC and is labelled', async () => {
+  expect(await receive(write('boss@victim.test'), 'boss@victim.test')).toMatchObject({
+    spf: 'fail',
+    dkim: 'none',
+    dmarc: 'fail',
+    labelled: true,
+  })
+})
+
 test('a forged From is labelled in whatever form it stands, and every author is shown', async () => {
   const [boss, own] = ['boss@victim.test', 'ada@honest.test']
   const forms: [string, string, string[]][] = [
