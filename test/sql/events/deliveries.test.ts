@@ -191,11 +191,12 @@ describe('deliveries', () => {
       const sorted = ids.toSorted()
       for (const [n, id] of sorted.toReversed().entries()) {
         await pool.query(
-          `update webhook_deliveries set created_at = now() - $2 * interval '1 s' where id = $1`,
+          `update webhook_deliveries set created_at = now() - $2 * interval '1 s',
+             next_attempt_at = now() + $2 * interval '1 s' where id = $1`,
           [id, n],
         )
       }
-      const turns = [
+      const turns: (() => Promise<unknown>)[] = [
         () => abortDeliveriesOf(pool, { projectId, error: projectGone }),
         () =>
           recordAttempts(
