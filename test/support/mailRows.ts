@@ -181,3 +181,9 @@ export async function eventsOf(pool: Pool, projectId: string): Promise<string[]>
   ])
   return rows.map(({ type }) => type)
 }
+
+/** The bytes of a raw mail as text; undefined once it is removed. */
+export async function readRaw(pool: Pool, rawId: string): Promise<string | undefined> {
+  const { rows } = await pool.query('select bytes from raw_mails where id = $1', [rawId])
+  return rows[0]?.bytes.toString()
+}
