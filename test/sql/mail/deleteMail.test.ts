@@ -54,10 +54,8 @@ test('a thread loses a message and stays, as of the last that is left', async ()
   await pool.query('update threads set updated_at = now() where row = $1', [sent.threadRow])
   expect(await deleteMessage(pool, sent.projectId, messageId)).toBe(true)
   const { rows } = await pool.query('select added_at from messages where row = $1', [sent.row])
-  expect(await threadOf(sent.threadRow)).toMatchObject({
-    message_count: 1,
-    updated_at: rows[0].added_at,
-  })
+  const left = await threadOf(sent.threadRow)
+  expect([left.message_count, left.updated_at]).toEqual([1, rows[0].added_at])
 })
 
 test('a thread goes with all its messages, and with no other', async () => {

@@ -57,13 +57,23 @@ describe('a message', () => {
     ).toEqual([['gone']])
   })
 
+  test('waits for the deletion of its thread, and then is not accepted', async () => {
+    const sent = await newSent(pool)
+    const deletion = 'delete from threads where row = $1'
+    const words = await whileHeld(pool, deletion, [sent.threadRow], () => [
+      wordsOf([replyTo(sent)]),
+    ])
+    expect(words).toEqual([['gone']])
+  })
+
   test('joins its thread, which never grows older by it', async () => {
     const sent = await newSent(pool)
     const other = await newSent(pool, { projectId: sent.projectId })
     const later = new Date(Date.now() + 3_600_000)
     await pool.query('update threads set updated_at = $2 where row = $1', [sent.threadRow, later])
     await accept([replyTo(sent), replyTo(sent), newIntent(sent.projectId)])
-    expect(await threadOf(sent.threadRow)).toMatchObject({ message_count: 3, updated_at: later })
+    const grown = await threadOf(sent.threadRow)
+    expect([grown.message_count, grown.updated_at]).toEqual([3, later])
     expect(await threadOf(other.threadRow)).toMatchObject({ message_count: 1 })
   })
 
