@@ -60,6 +60,15 @@ test('a bounce marks its recipient of its message alone', async () => {
   expect(await record(sent.projectId, bounceOf([sent.messageId]))).toEqual([])
 })
 
+test('a message that comes back from two recipients is labelled once', async () => {
+  const sent = await handedOver({ to: ['ada@example.com', 'bob@example.com'] })
+  for (const address of ['ada@example.com', 'bob@example.com']) {
+    await record(sent.projectId, bounceOf([sent.messageId], { addresses: [address] }))
+  }
+  const { rows } = await pool.query('select labels from messages where row = $1', [sent.row])
+  expect(rows).toEqual([{ labels: ['sent', 'bounced'] }])
+})
+
 test('a bounce of another project, of a received message, or of nobody counts for nothing', async () => {
   const sent = await handedOver()
   const stranger = await newProject(pool)
