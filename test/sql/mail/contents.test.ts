@@ -33,20 +33,20 @@ const withParts = (parts: string[], headers = '') =>
   })
 
 test('an attachment is found by its identifier in its message, which another project does not see', async () => {
-  const attachments = [file('a.txt'), file('b.txt')]
+  const attachments = Array.from({ length: 11 }, (_, n) => file(`${n + 1}.txt`))
   const sent = await newSent(pool, { attachments })
   const stranger = await newProject(pool)
   const find = (attachmentId: string, projectId = sent.projectId) =>
     findAttachment(pool, { projectId, messageId: sent.messageId, attachmentId })
   const found = await find('att_2')
-  expect(found).toMatchObject({ filename: 'b.txt', bytes: Buffer.from('bytes of b.txt') })
-  expect(await find('att_3')).toBe('no attachment')
+  expect(found).toMatchObject({ filename: '2.txt', bytes: Buffer.from('bytes of 2.txt') })
+  expect(await find('att_12')).toBe('no attachment')
   expect(await find('att_2', stranger)).toBeNull()
   const listed = await listSentAttachments(pool, sent.row)
-  expect(listed.map(({ filename, content }) => [filename, content.toString()])).toEqual([
-    ['a.txt', 'bytes of a.txt'],
-    ['b.txt', 'bytes of b.txt'],
-  ])
+  // The tenth comes after the ninth, though its identifier comes before the second's in the alphabet.
+  expect(listed.map(({ filename, content }) => [filename, content.toString()])).toEqual(
+    attachments.map(({ filename }) => [filename, `bytes of ${filename}`]),
+  )
 })
 
 test("the bytes of a message are its own project's; one of ours has none before it is composed", async () => {
