@@ -12,7 +12,7 @@ import { findFirstReceived } from '../../../sql/mail/searchMessages.ts'
 import { updateThreadLabels } from '../../../sql/mail/threads.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { newSent, rawMail, receive } from '../../support/mailRows.ts'
-import { newProject, whileHeld } from '../../support/tillRows.ts'
+import { blocked, newProject, whileHeld } from '../../support/tillRows.ts'
 
 let database: TestDatabase
 let pool: TestDatabase['pool']
@@ -141,7 +141,9 @@ test('labels that are given at the same moment are all kept', async () => {
   await whileHeld<unknown>(pool, hold, [row], () => [
     label(projectId, 0, ['a']),
     label(projectId, 0, ['b']),
-    updateThreadLabels(pool, { projectId, threadId, add: ['c'], remove: ['unread'] }),
+    blocked(pool, 2).then(() =>
+      updateThreadLabels(pool, { projectId, threadId, add: ['c'], remove: ['unread'] }),
+    ),
   ])
   expect((await labelsOf(projectId, 0))?.toSorted()).toEqual(['a', 'b', 'c', 'received'])
 })

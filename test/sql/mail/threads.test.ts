@@ -88,6 +88,8 @@ describe('a thread', () => {
   test('is told of by its newest message and by whether one of the last twenty is unread', async () => {
     const { projectId, threadId, ids } = await conversation(21)
     const stranger = await newProject(pool)
+    const receivedAt = new Date(Date.now() + 60 * MINUTE)
+    await receive(pool, projectId, rawMail({ from: 'bob@example.com' }), { receivedAt })
     const digest = async () =>
       (await readThreadDigests(pool, { projectId, threadIds: [threadId] })).get(threadId)
     const foreign = await readThreadDigests(pool, { projectId: stranger, threadIds: [threadId] })
@@ -112,18 +114,15 @@ describe('a list of threads', () => {
   test('shows each thread once where one moves up between two pages, and none of a neighbour', async () => {
     const [projectId, neighbour] = [await newProject(pool), await newProject(pool)]
     const made: Awaited<ReturnType<typeof newSent>>[] = []
-    for (const subject of ['a', 'b', 'c', 'd']) {
+    let foreign: (typeof made)[number] | undefined
+    for (const [n, subject] of ['a', 'b', 'c', 'd'].entries()) {
       made.push(await newSent(pool, { projectId, subject }))
-      await newSent(pool, { projectId: neighbour, subject: 'x' })
+      foreign = await newSent(pool, { projectId: neighbour, subject: 'x' })
       // Each a minute after the one before: the order must not hang on the speed of the machine.
-      await pool.query('update threads set updated_at = $2 where row = $1', [
-        made.at(-1)!.threadRow,
-        at(made.length),
-      ])
-      await pool.query('update messages set added_at = $2 where row = $1', [
-        made.at(-1)!.row,
-        at(made.length),
-      ])
+      for (const { threadRow, row } of [made[n]!, foreign]) {
+        await pool.query('update threads set updated_at = $2 where row = $1', [threadRow, at(n)])
+        await pool.query('update messages set added_at = $2 where row = $1', [row, at(n)])
+      }
     }
     const first = await page(projectId, 2)
     expect(subjects(first.threads)).toEqual(['d', 'c'])
@@ -131,8 +130,8 @@ describe('a list of threads', () => {
     for (const moved of [made[0]!, made[3]!]) {
       await receive(pool, projectId, rawMail({ headers: headers(moved.messageId) }))
     }
-    const foreign = await newSent(pool, { projectId: neighbour, subject: 'y' })
-    await receive(pool, neighbour, rawMail({ headers: headers(foreign.messageId) }))
+    await pool.query('update messages set added_at = $2 where row = $1', [foreign!.row, at(0.5)])
+    await receive(pool, neighbour, rawMail({ headers: headers(foreign!.messageId) }))
     await newSent(pool, { projectId, subject: 'e' })
     const second = await page(projectId, 1, first.next)
     expect(subjects(second.threads)).toEqual(['b'])
