@@ -85,6 +85,16 @@ test('a null MX is one that stands alone', async () => {
   expect(await addressesOf({ a })).toEqual(['8.8.8.2'])
 })
 
+test('the root is no host to ask for, so nobody waits for its addresses', async () => {
+  const mx: Zone['mx'] = {
+    'a.test': [
+      [0, '.'],
+      [10, 'x.test'],
+    ],
+  }
+  expect(await faultOf({ mx, failing: [''] })).toStartWith('none: 550 5.4.4')
+})
+
 test('what cannot be found out now is no verdict', async () => {
   expect(await faultOf({ failing: ['a.test'] })).toStartWith('unknown: 450 4.4.3')
   const mx: Zone['mx'] = {
