@@ -96,6 +96,11 @@ test('a body that was changed on the way breaks the signature; the host still vo
   })
 })
 
+test('one good signature is enough, whatever comes of those before it', async () => {
+  const message = await signed(await signed(write('ada@honest.test')), 'victim.test')
+  expect(await receive(message, 'list@victim.test')).toMatchObject({ dkim: 'pass', dmarc: 'pass' })
+})
+
 test('a forwarder breaks SPF; the signature still vouches', async () => {
   expect(await receive(await signed(write('ada@honest.test')), 'list@victim.test')).toMatchObject({
     spf: 'fail',
