@@ -202,7 +202,7 @@ export async function abortDeliveriesOf(
        select id from webhook_deliveries where ${column} = $1 and status = 'pending' order by id for update
      )
      update webhook_deliveries d set status = 'aborted', error = $2, next_attempt_at = null
-     from doomed where d.id = doomed.id and d.status = 'pending'`,
+     from doomed where d.id = doomed.id`,
     [id, of.error],
   )
 }

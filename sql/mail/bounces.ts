@@ -74,7 +74,7 @@ async function lockSent(
     name: 'lock-sent',
     text: `
       select m.row from unnest($2::bytea[]) with ordinality h (hash, nearness)
-      join messages m on m.project_id = $1 and m.message_id_hash = h.hash and m.direction = 'sent'
+      join messages m on m.project_id = $1 and m.message_id_hash = h.hash
       join outbound_mails o on o.message_row = m.row
       order by h.nearness limit 1 for no key update of o`,
     values: [projectId, messageIds.map(messageIdHash)],
@@ -115,7 +115,7 @@ export async function isBounceOfOurs(
   const { rowCount } = await db.query({
     name: 'find-bounced',
     text: `select from messages m join outbound_recipients r on r.message_row = m.row
-           where m.project_id = $1 and m.message_id_hash = any ($2) and m.direction = 'sent'
+           where m.project_id = $1 and m.message_id_hash = any ($2)
              and lower(r.address) = any ($3) limit 1`,
     values: [
       projectId,

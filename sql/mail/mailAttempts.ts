@@ -125,8 +125,7 @@ async function announceEnd(db: Queryable, messageRow: string): Promise<void> {
     text: MESSAGE_EVENT,
     values: [messageRow],
   })
-  const message = rows[0]
-  if (message === undefined) return
+  const message = rows[0]!
   // A bounce that was quicker than this has been told of.
   if (message.status === 'bounced') return
   const type = message.status === 'sent' ? 'message.sent' : 'message.failed'

@@ -29,7 +29,7 @@ export async function suppress(
     name: 'suppress',
     text: `
       insert into suppressions (project_id, address, reason, detail, message_id)
-      select distinct on (lower(s.address)) $1, lower(s.address), s.reason, s.detail,
+      select $1, lower(s.address), s.reason, s.detail,
         (select message_id from messages where row = $2)
       from unnest($3::text[], $4::text[], $5::text[]) s (address, reason, detail)
       order by lower(s.address)

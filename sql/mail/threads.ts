@@ -86,8 +86,7 @@ async function laterPage(db: Queryable, projectId: string, cursor: Cursor, limit
     text: `
       with unmoved as (
         select row, updated_at as position from threads
-        where project_id = $1 and updated_at <= $4::timestamptz
-          and (updated_at, row) < ($2::timestamptz, $3::bigint)
+        where project_id = $1 and (updated_at, row) < ($2::timestamptz, $3::bigint)
         order by updated_at desc, row desc limit $5
       ), moved as (
         select t.row, m.position

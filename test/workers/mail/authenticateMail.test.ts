@@ -96,6 +96,11 @@ test('a body that was changed on the way breaks the signature; the host still vo
   })
 })
 
+test('one good signature is enough, whatever comes of those before it', async () => {
+  const message = await signed(await signed(write('ada@honest.test')), 'victim.test')
+  expect(await receive(message, 'list@victim.test')).toMatchObject({ dkim: 'pass', dmarc: 'pass' })
+})
+
 test('a forwarder breaks SPF; the signature still vouches', async () => {
   expect(await receive(await signed(write('ada@honest.test')), 'list@victim.test')).toMatchObject({
     spf: 'fail',
@@ -112,6 +117,15 @@ test('a forged From fails DMARC and is labelled, whatever the envelope and other
       labelled: true,
     })
   }
+})
+
+test('a From whose own domain forbids the host fails DMARC and is labelled', async () => {
+  expect(await receive(write('boss@victim.test'), 'boss@victim.test')).toMatchObject({
+    spf: 'fail',
+    dkim: 'none',
+    dmarc: 'fail',
+    labelled: true,
+  })
 })
 
 test('a forged From is labelled in whatever form it stands, and every author is shown', async () => {

@@ -241,7 +241,7 @@ test('a mailbox that RCPT says is not there is suppressed at once; other refusal
 test('mail that waits is not sent to who was suppressed in the meantime', async () => {
   const agent = await service.newAgent()
   sink.refuseRecipient = () => ({ code: 450, message: 'later' })
-  const { messageId } = await sendMail(agent, { to: ['soon@example.com'] })
+  const { messageId } = await sendMail(agent, { to: ['soon@example.com', 'fine@example.com'] })
   await untilStatus(agent, messageId, 'deferred')
   sink.refuseRecipient = () => ({ code: 550, message: '5.1.1 No such user' })
   await untilStatus(
@@ -253,6 +253,7 @@ test('mail that waits is not sent to who was suppressed in the meantime', async 
   await hurry(service, messageId)
   const { deliveryError } = await untilStatus(agent, messageId, 'failed')
   expect(deliveryError).toContain('suppressed')
+  expect((await sunkAt(sink, messageId)).to).toEqual(['fine@example.com'])
 })
 
 test('suppressions page, and need their scopes', async () => {

@@ -1,0 +1,126 @@
+/** Attempts are recorded once, in order, and never without the job of the next. */
+import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { recordAttempts } from '../../../sql/events/attempts.ts'
+import { abortDelivery, postponeAttempt } from '../../../sql/events/deliveries.ts'
+import { listAttempts } from '../../../sql/events/deliveryLog.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import {
+  attemptOf,
+  DELIVERED,
+  newDelivery,
+  queuedAttempt,
+  withLostJobs,
+} from '../../support/eventRows.ts'
+import { crossing, dropJobs, newProject, row, whileHeld } from '../../support/tillRows.ts'
+
+let database: TestDatabase
+let pool: TestDatabase['pool']
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+})
+beforeEach(() => dropJobs(pool))
+afterAll(() => database[Symbol.asyncDispose]())
+
+const stateOf = async (id: string) => {
+  const { status, attempt, error } = await row(pool, 'webhook_deliveries', id)
+  return { status, attempt, error }
+}
+const deliveries = async (count: number) => {
+  const projectId = await newProject(pool)
+  const ids: string[] = []
+  for (let n = 0; n < count; n++) ids.push(await newDelivery(pool, { projectId }))
+  return ids.toSorted()
+}
+
+test('an attempt that two runs made is recorded once, and its next one queued once', async () => {
+  const id = await newDelivery(pool)
+  expect(await recordAttempts(pool, [attemptOf(id, 1)])).toEqual([true])
+  expect(await recordAttempts(pool, [attemptOf(id, 1, { statusCode: 500 })])).toEqual([false])
+  expect((await listAttempts(pool, id)).map(({ statusCode }) => statusCode)).toEqual([503])
+  expect(await stateOf(id)).toMatchObject({ status: 'pending', attempt: 1 })
+  expect((await queuedAttempt(pool, id))?.attempt).toBe(2)
+})
+
+test('an attempt that another run records at the same moment is recorded once', async () => {
+  const id = await newDelivery(pool)
+  const ended = `update webhook_deliveries set attempt = 1, next_attempt_at = now() + interval '1 hour' where id = $1`
+  const late = () => [recordAttempts(pool, [attemptOf(id, 1, DELIVERED)])]
+  expect(await whileHeld(pool, ended, [id], late)).toEqual([[false]])
+  expect(await stateOf(id)).toMatchObject({ status: 'pending', attempt: 1 })
+})
+
+test('a late result of an aborted delivery changes nothing', async () => {
+  for (const late of [{}, DELIVERED]) {
+    const id = await newDelivery(pool)
+    await abortDelivery(pool, id, 'the endpoint was deleted')
+    expect(await recordAttempts(pool, [attemptOf(id, 1, late)])).toEqual([false])
+    expect(await stateOf(id)).toEqual({
+      status: 'aborted',
+      attempt: 0,
+      error: 'the endpoint was deleted',
+    })
+    expect(await listAttempts(pool, id)).toEqual([])
+    expect(await queuedAttempt(pool, id)).toBeNull()
+  }
+})
+
+test('a delivered event has no further attempt', async () => {
+  const [done, open] = await deliveries(2)
+  const results = [attemptOf(done!, 1, DELIVERED), attemptOf(open!, 1)]
+  expect(await recordAttempts(pool, results)).toEqual([true, true])
+  expect(await queuedAttempt(pool, done!)).toBeNull()
+  expect((await queuedAttempt(pool, open!))?.attempt).toBe(2)
+})
+
+test('the end of an attempt is never rounded down: the next one would be early', async () => {
+  for (const id of await deliveries(20)) {
+    const { rows } = await pool.query('select clock_timestamp()::text as now')
+    await recordAttempts(pool, [attemptOf(id, 1, { retryInS: 1, endedMs: performance.now() })])
+    const ended = await pool.query(
+      `select a.ended_at >= $2::timestamptz as is_late_enough, d.next_attempt_at - a.ended_at = interval '1 s' as is_whole
+       from webhook_deliveries d join webhook_attempts a on a.delivery_id = d.id where d.id = $1`,
+      [id, rows[0].now],
+    )
+    expect(ended.rows).toEqual([{ is_late_enough: true, is_whole: true }])
+  }
+})
+
+test('a delivery stands where it stood when the job of its next attempt is lost', async () => {
+  const id = await newDelivery(pool)
+  const recorded = withLostJobs(pool, () => recordAttempts(pool, [attemptOf(id, 1)]))
+  expect(await recorded.catch(({ message }) => message)).toBe('the next attempts were not queued')
+  expect(await stateOf(id)).toMatchObject({ status: 'pending', attempt: 0 })
+  expect(await listAttempts(pool, id)).toEqual([])
+})
+
+test('a stale postponement of attempt 1 leaves the job of attempt 2', async () => {
+  const id = await newDelivery(pool)
+  await recordAttempts(pool, [attemptOf(id, 1)])
+  const queued = await queuedAttempt(pool, id)
+  await postponeAttempt(pool, { deliveryId: id, attempt: 1, runAt: new Date() })
+  expect(await queuedAttempt(pool, id)).toEqual(queued)
+})
+
+test('a postponement waits for an attempt that is being recorded, and then does nothing', async () => {
+  const id = await newDelivery(pool)
+  const ended = 'update webhook_deliveries set attempt = 1 where id = $1'
+  await whileHeld(pool, ended, [id], () => [
+    postponeAttempt(pool, { deliveryId: id, attempt: 1, runAt: new Date() }),
+  ])
+  expect(await queuedAttempt(pool, id)).toBeNull()
+})
+
+test('two processes that list the same deliveries in opposite orders both record', async () => {
+  const ids = await deliveries(4)
+  const hold = 'select from webhook_deliveries where id = any ($1) for update'
+  const record = (list: string[]) =>
+    recordAttempts(
+      pool,
+      list.map((id) => attemptOf(id, 1)),
+    )
+  const results = await whileHeld(pool, hold, [ids.slice(0, 2)], () => crossing(ids).map(record))
+  expect(results.flat().filter((isRecorded) => isRecorded)).toHaveLength(4)
+  for (const id of ids) expect(await stateOf(id)).toMatchObject({ attempt: 1 })
+})

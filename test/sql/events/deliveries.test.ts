@@ -1,0 +1,213 @@
+/** Deliveries that wait: which are due, and what ends them. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { recordAttempts } from '../../../sql/events/attempts.ts'
+import {
+  abortDelivery,
+  createDelivery,
+  findDueDeliveries,
+  nextDeliveryInMs,
+  postponeAttempt,
+  requeueLostDeliveries,
+} from '../../../sql/events/deliveries.ts'
+import {
+  abortDeliveriesOf,
+  NoWebhookError,
+  replayDelivery,
+} from '../../../sql/events/deliveryLog.ts'
+import { deleteProject } from '../../../sql/projects.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import {
+  attemptOf,
+  DELIVERED,
+  HOOK,
+  newDelivery,
+  newWebhook,
+  queuedAttempt,
+  withLostJobs,
+} from '../../support/eventRows.ts'
+import { registerEndpoint } from '../../support/till.ts'
+import { blocked, dropJobs, newProject, row, whileHeld } from '../../support/tillRows.ts'
+
+let database: TestDatabase
+let pool: TestDatabase['pool']
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+})
+beforeEach(async () => {
+  await pool.query('delete from webhook_deliveries')
+  await dropJobs(pool)
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+const statusOf = async (id: string) => (await row(pool, 'webhook_deliveries', id)).status
+const deliver = (id: string) => recordAttempts(pool, [attemptOf(id, 1, DELIVERED)])
+const dueIn = (id: string, interval: string) =>
+  pool.query('update webhook_deliveries set next_attempt_at = now() + $2::interval where id = $1', [
+    id,
+    interval,
+  ])
+const toWebhook = (projectId: string, webhookId: string) => ({
+  projectId,
+  to: { webhookId },
+  subjectId: null,
+  event: 'message.received',
+  url: HOOK,
+  body: Buffer.from('{}'),
+})
+
+describe('an event', () => {
+  test('is not stored when its job is lost', async () => {
+    const projectId = await newProject(pool)
+    const delivery = toWebhook(projectId, await newWebhook(pool, projectId))
+    const made = withLostJobs(pool, () => createDelivery(pool, delivery))
+    expect(await made.catch(({ message }) => message)).toBe('the delivery was not queued')
+  })
+
+  test('whose attempt cannot be postponed is not forgotten', async () => {
+    const deliveryId = await newDelivery(pool)
+    const postponed = withLostJobs(pool, () =>
+      postponeAttempt(pool, { deliveryId, attempt: 1, runAt: new Date() }),
+    )
+    expect(await postponed.catch(({ message }) => message)).toBe('the attempt was not queued')
+  })
+
+  test('that was delivered is neither due nor postponed nor given up', async () => {
+    const id = await newDelivery(pool)
+    await deliver(id)
+    await postponeAttempt(pool, { deliveryId: id, attempt: 2, runAt: new Date() })
+    expect(await queuedAttempt(pool, id)).toBeNull()
+    await abortDelivery(pool, id, 'too late')
+    expect(await statusOf(id)).toBe('delivered')
+    expect(await findDueDeliveries(pool, [id])).toEqual([null])
+  })
+
+  test('of a webhook or an endpoint that was deleted has no secret to be signed with', async () => {
+    const projectId = await newProject(pool)
+    const webhookId = await newWebhook(pool, projectId)
+    const id = await newDelivery(pool, { projectId, webhookId })
+    const endpointId = await registerEndpoint(pool, {
+      projectId,
+      resource: 'https://api.example.com/a',
+      webhookUrl: HOOK,
+    })
+    const { id: other } = await createDelivery(pool, {
+      ...toWebhook(projectId, webhookId),
+      to: { endpointId },
+    })
+    const secrets = async () =>
+      (await findDueDeliveries(pool, [id, other])).map((due) => due?.secret === null)
+    expect(await secrets()).toEqual([false, false])
+    // A secret may be left: a delivery that is stored while its webhook is deleted must find none.
+    await pool.query('update project_webhooks set deleted_at = now() where id = $1', [webhookId])
+    await pool.query('update seller_endpoints set deleted_at = now() where id = $1', [endpointId])
+    expect(await secrets()).toEqual([true, true])
+    for (const gone of [id, other]) {
+      const replayed = replayDelivery(pool, { projectId, id: gone })
+      expect(await replayed.catch((error) => error)).toBeInstanceOf(NoWebhookError)
+    }
+  })
+})
+
+describe('the next delivery', () => {
+  test('is the first that is not due yet', async () => {
+    expect(await nextDeliveryInMs(pool)).toBeNull()
+    const [late, next, later] = [
+      await newDelivery(pool),
+      await newDelivery(pool),
+      await newDelivery(pool),
+    ]
+    await dueIn(late, '-1 minute')
+    await dueIn(next, '1 minute')
+    await dueIn(later, '2 minutes')
+    expect(await nextDeliveryInMs(pool)).toBeWithin(50_000, 60_001)
+  })
+
+  test('is queued again when its job was lost, and only then', async () => {
+    const [lost, queued, recent] = [
+      await newDelivery(pool),
+      await newDelivery(pool),
+      await newDelivery(pool),
+    ]
+    await postponeAttempt(pool, { deliveryId: queued, attempt: 1, runAt: new Date(1_000) })
+    const job = await queuedAttempt(pool, queued)
+    await dueIn(lost, '-61 seconds')
+    await dueIn(queued, '-61 seconds')
+    await dueIn(recent, '-40 seconds')
+    expect(await requeueLostDeliveries(pool)).toBe(1)
+    expect((await queuedAttempt(pool, lost))?.attempt).toBe(1)
+    expect(await queuedAttempt(pool, queued)).toEqual(job)
+    expect(await queuedAttempt(pool, recent)).toBeNull()
+  })
+})
+
+describe('deliveries', () => {
+  const projectGone = 'the project was deleted'
+
+  test('are aborted with their project, but for those that were delivered', async () => {
+    const projectId = await newProject(pool)
+    const [open, done] = [
+      await newDelivery(pool, { projectId }),
+      await newDelivery(pool, { projectId }),
+    ]
+    const neighbours = await newDelivery(pool)
+    await deliver(done)
+    await deleteProject(pool, projectId)
+    expect(await row(pool, 'webhook_deliveries', open)).toMatchObject({
+      status: 'aborted',
+      error: projectGone,
+      next_attempt_at: null,
+    })
+    expect(await row(pool, 'webhook_deliveries', done)).toMatchObject({
+      status: 'delivered',
+      error: null,
+    })
+    expect(await statusOf(neighbours)).toBe('pending')
+  })
+
+  test('that are delivered while their project is deleted stay delivered', async () => {
+    const projectId = await newProject(pool)
+    const id = await newDelivery(pool, { projectId })
+    const delivered = `update webhook_deliveries set status = 'delivered', attempt = 1 where id = $1`
+    await whileHeld(pool, delivered, [id], () => [
+      abortDeliveriesOf(pool, { projectId, error: projectGone }),
+    ])
+    expect(await row(pool, 'webhook_deliveries', id)).toMatchObject({
+      status: 'delivered',
+      error: null,
+    })
+  })
+
+  test('are aborted and recorded at the same moment, whoever comes first', async () => {
+    for (const isAbortFirst of [true, false]) {
+      const projectId = await newProject(pool)
+      const ids: string[] = []
+      for (let n = 0; n < 3; n++) ids.push(await newDelivery(pool, { projectId }))
+      // Rows that lie in the opposite order of their ids are locked in that order unless the statement sorts them.
+      const sorted = ids.toSorted()
+      for (const [n, id] of sorted.toReversed().entries()) {
+        await pool.query(
+          `update webhook_deliveries set created_at = now() - $2 * interval '1 s',
+             next_attempt_at = now() + $2 * interval '1 s' where id = $1`,
+          [id, n],
+        )
+      }
+      const turns: (() => Promise<unknown>)[] = [
+        () => abortDeliveriesOf(pool, { projectId, error: projectGone }),
+        () =>
+          recordAttempts(
+            pool,
+            sorted.map((id) => attemptOf(id, 1)),
+          ),
+      ]
+      const [first, second] = isAbortFirst ? turns : turns.toReversed()
+      const hold = 'select from webhook_deliveries where id = $1 for update'
+      await whileHeld<unknown>(pool, hold, [sorted[0]], () => [
+        first!(),
+        blocked(pool, 1).then(() => second!()),
+      ])
+      for (const id of ids) expect(await statusOf(id)).toBe('aborted')
+    }
+  })
+})

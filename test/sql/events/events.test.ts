@@ -1,0 +1,129 @@
+/** A project's events: numbered in order, its own alone, and sent to the webhooks that ask for them. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { EventType } from '../../../shared/events/events.ts'
+import { transaction } from '../../../sql/db.ts'
+import {
+  deleteStaleEvents,
+  listEvents,
+  type NewEvent,
+  readStream,
+  recordEvents,
+} from '../../../sql/events/events.ts'
+import { deleteProjectWebhook } from '../../../sql/events/projectWebhooks.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { newWebhook } from '../../support/eventRows.ts'
+import { newProject, whileHeld } from '../../support/tillRows.ts'
+
+let database: TestDatabase
+let pool: TestDatabase['pool']
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+const eventOf = (projectId: string, subject: string, type: EventType = 'message.received') =>
+  ({
+    projectId,
+    type,
+    data: {
+      messageId: `<${subject}@mail.test>`,
+      threadId: 'thd_1',
+      inboxId: 'agent@mail.test',
+      from: [],
+      to: [],
+      subject,
+      labels: [],
+    },
+  }) satisfies NewEvent
+const record = (...events: NewEvent[]) => transaction(pool, (db) => recordEvents(db, events))
+const subjectsOf = async (projectId: string, after = 0n, limit = 10) =>
+  (await listEvents(pool, projectId, { after, limit })).map(({ seq, data }) => [
+    Number(seq),
+    (data as { subject: string }).subject,
+  ])
+const sentTo = async (webhookId: string): Promise<string[]> => {
+  const { rows } = await pool.query(
+    'select event from webhook_deliveries where webhook_id = $1 order by row',
+    [webhookId],
+  )
+  return rows.map(({ event }) => event)
+}
+
+test('the events of several projects are numbered in each, in the order in which they were given', async () => {
+  const [one, two] = [await newProject(pool), await newProject(pool)]
+  await record(eventOf(one, 'a'), eventOf(two, 'b'), eventOf(one, 'c'))
+  await record(eventOf(one, 'd'))
+  expect(await subjectsOf(one)).toEqual([
+    [1, 'a'],
+    [2, 'c'],
+    [3, 'd'],
+  ])
+  expect(await subjectsOf(two)).toEqual([[1, 'b']])
+  expect(await subjectsOf(one, 1n)).toEqual([
+    [2, 'c'],
+    [3, 'd'],
+  ])
+  expect(await subjectsOf(one, 0n, 1)).toEqual([[1, 'a']])
+})
+
+test('an event that is recorded while another is gets the number after it', async () => {
+  const projectId = await newProject(pool)
+  await record(eventOf(projectId, 'a'))
+  const other = 'update event_streams set last_seq = last_seq + 1 where project_id = $1'
+  await whileHeld(pool, other, [projectId], () => [record(eventOf(projectId, 'c'))])
+  expect(await subjectsOf(projectId)).toEqual([
+    [1, 'a'],
+    [3, 'c'],
+  ])
+})
+
+test('a stream begins at 1, and after its events were removed at the next that will be', async () => {
+  const [silent, old, other] = [
+    await newProject(pool),
+    await newProject(pool),
+    await newProject(pool),
+  ]
+  await record(eventOf(old, 'a'), eventOf(old, 'b'), eventOf(old, 'c'), eventOf(other, 'x'))
+  expect(await readStream(pool, silent)).toEqual({ newest: 0n, oldest: 1n })
+  const age = (seq: number, interval: string) =>
+    pool.query(
+      'update events set created_at = now() - $3::interval where project_id = $1 and seq = $2',
+      [old, seq, interval],
+    )
+  await age(1, '7 days 1 minute')
+  await age(2, '6 days 23 hours')
+  await deleteStaleEvents(pool)
+  expect(await readStream(pool, old)).toEqual({ newest: 3n, oldest: 2n })
+  expect(await readStream(pool, other)).toEqual({ newest: 1n, oldest: 1n })
+  await age(2, '8 days')
+  await age(3, '8 days')
+  await deleteStaleEvents(pool)
+  expect(await readStream(pool, old)).toEqual({ newest: 3n, oldest: 4n })
+})
+
+test('an event is sent to the webhooks of its project that ask for its kind and still are', async () => {
+  const [owner, neighbour] = [await newProject(pool), await newProject(pool)]
+  const received = await newWebhook(pool, owner)
+  const bounced = await newWebhook(pool, owner, ['message.bounced'])
+  const deleted = await newWebhook(pool, owner)
+  const foreign = await newWebhook(pool, neighbour)
+  await deleteProjectWebhook(pool, { projectId: owner, id: deleted })
+  await record(
+    eventOf(owner, 'a'),
+    eventOf(owner, 'b', 'message.bounced'),
+    eventOf(owner, 'c', 'message.sent'),
+    eventOf(neighbour, 'd', 'message.failed'),
+  )
+  expect(await sentTo(received)).toEqual(['message.received'])
+  expect(await sentTo(bounced)).toEqual(['message.bounced'])
+  expect(await sentTo(deleted)).toEqual([])
+  expect(await sentTo(foreign)).toEqual([])
+})
+
+test('no event is no event: nothing is written', async () => {
+  const failing = { query: () => Promise.reject(new Error('a statement was sent')) }
+  await recordEvents(failing as never, [])
+  expect(await listEvents(pool, 'prj_none', { after: 0n, limit: 1 })).toEqual([])
+})

@@ -1,0 +1,168 @@
+/** Bounces count for messages that the project sent, and for recipients which those were handed over to. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { Bounce } from '../../../shared/mail/dsn.ts'
+import { transaction } from '../../../sql/db.ts'
+import { isBounceOfOurs, recordBounce } from '../../../sql/mail/bounces.ts'
+import { deleteSuppression, listSuppressions, suppress } from '../../../sql/mail/suppressions.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { begin, newSent, receive, recipientsOf, recordSent } from '../../support/mailRows.ts'
+import { newProject, whileHeld } from '../../support/tillRows.ts'
+
+let database: TestDatabase
+let pool: TestDatabase['pool']
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+const bounceOf = (
+  messageIds: string[],
+  more: object = {},
+  changes: Partial<Bounce> = {},
+): Bounce => ({
+  isReport: true,
+  messageIds,
+  recipients: [
+    {
+      addresses: ['ada@example.com'],
+      action: 'failed',
+      status: '5.1.1',
+      diagnostic: 'no',
+      ...more,
+    },
+  ],
+  ...changes,
+})
+const record = (projectId: string, bounce: Bounce) =>
+  transaction(pool, (db) => recordBounce(db, projectId, bounce))
+const handedOver = async (changes: Parameters<typeof newSent>[1] = {}) => {
+  const sent = await newSent(pool, changes)
+  await recordSent(pool, await begin(pool, sent))
+  return sent
+}
+const statesOf = async (sent: { row: string }) =>
+  (await recipientsOf(pool, sent)).map(({ state }) => state)
+const suppressedOf = async (projectId: string) =>
+  (await listSuppressions(pool, projectId, { limit: 10, cursor: null })).map(
+    ({ address }) => address,
+  )
+
+test('a bounce marks its recipient of its message alone', async () => {
+  const sent = await handedOver({ to: ['ada@example.com', 'bob@example.com'] })
+  const other = await handedOver({ projectId: sent.projectId })
+  const [event] = await record(sent.projectId, bounceOf([sent.messageId]))
+  expect(event?.type).toBe('message.bounced')
+  expect(await statesOf(sent)).toEqual(['bounced', 'sent'])
+  expect(await statesOf(other)).toEqual(['sent'])
+  expect(await suppressedOf(sent.projectId)).toEqual(['ada@example.com'])
+  expect(await record(sent.projectId, bounceOf([sent.messageId]))).toEqual([])
+})
+
+test('a message that comes back from two recipients is labelled once', async () => {
+  const sent = await handedOver({ to: ['ada@example.com', 'bob@example.com'] })
+  for (const address of ['ada@example.com', 'bob@example.com']) {
+    await record(sent.projectId, bounceOf([sent.messageId], { addresses: [address] }))
+  }
+  const { rows } = await pool.query('select labels from messages where row = $1', [sent.row])
+  expect(rows).toEqual([{ labels: ['sent', 'bounced'] }])
+})
+
+test('a bounce of another project, of a received message, or of nobody counts for nothing', async () => {
+  const sent = await handedOver()
+  const stranger = await newProject(pool)
+  const { messageId } = await receive(pool, sent.projectId)
+  const cases: [string, Bounce][] = [
+    [stranger, bounceOf([sent.messageId])],
+    [sent.projectId, bounceOf([messageId])],
+    [sent.projectId, bounceOf(['<unknown@mail.test>'])],
+    [sent.projectId, bounceOf([sent.messageId], { action: 'delayed' })],
+    [
+      sent.projectId,
+      bounceOf([sent.messageId], { addresses: ['x@y.example'] }, { isReport: false }),
+    ],
+  ]
+  for (const [projectId, bounce] of cases) expect(await record(projectId, bounce)).toEqual([])
+  expect(await statesOf(sent)).toEqual(['sent'])
+  expect([await suppressedOf(sent.projectId), await suppressedOf(stranger)]).toEqual([[], []])
+})
+
+test('the surest identifier of several decides', async () => {
+  const [sure, guess] = [await handedOver(), await newSent(pool)]
+  const other = await handedOver({ projectId: sure.projectId })
+  await record(sure.projectId, bounceOf([guess.messageId, other.messageId, sure.messageId]))
+  expect([await statesOf(other), await statesOf(sure)]).toEqual([['bounced'], ['sent']])
+})
+
+test('who was refused before it was handed over does not come back', async () => {
+  const sent = await newSent(pool)
+  await pool.query(`update outbound_recipients set state = 'failed' where message_row = $1`, [
+    sent.row,
+  ])
+  expect(await record(sent.projectId, bounceOf([sent.messageId]))).toEqual([])
+  expect(await statesOf(sent)).toEqual(['failed'])
+})
+
+test('a report that names a stranger is meant for the one recipient, who is not suppressed', async () => {
+  const [one, two] = [await handedOver(), await handedOver({ to: ['a@b.example', 'c@d.example'] })]
+  const forwarded = { addresses: ['hidden@example.com'] }
+  await record(one.projectId, bounceOf([one.messageId], forwarded))
+  await record(two.projectId, bounceOf([two.messageId], forwarded))
+  expect([await statesOf(one), await statesOf(two)]).toEqual([['bounced'], ['sent', 'sent']])
+  expect(await suppressedOf(one.projectId)).toEqual([])
+})
+
+test('a report that names a stranger does not count for a message with a second recipient who failed', async () => {
+  const sent = await handedOver({ to: ['a@b.example', 'c@d.example'] })
+  await pool.query(
+    `update outbound_recipients set state = 'failed' where message_row = $1 and address = 'a@b.example'`,
+    [sent.row],
+  )
+  await record(sent.projectId, bounceOf([sent.messageId], { addresses: ['hidden@example.com'] }))
+  expect(await statesOf(sent)).toEqual(['failed', 'sent'])
+})
+
+test('a bounce waits for the attempt that is being recorded', async () => {
+  const sent = await newSent(pool)
+  const hold = `with locked as (select message_row from outbound_mails where message_row = $1 for update)
+                update outbound_recipients r set state = 'failed' from locked l where r.message_row = l.message_row`
+  const [events] = await whileHeld(pool, hold, [sent.row], () => [
+    record(sent.projectId, bounceOf([sent.messageId])),
+  ])
+  expect(events).toEqual([])
+  expect(await statesOf(sent)).toEqual(['failed'])
+})
+
+test('a bounce is ours where the project wrote to its recipient', async () => {
+  const sent = await newSent(pool, { to: ['Ada@example.com'] })
+  const { messageId } = await receive(pool, sent.projectId)
+  const isOurs = (projectId: string, bounce: Bounce) => isBounceOfOurs(pool, projectId, bounce)
+  expect(await isOurs(sent.projectId, bounceOf([sent.messageId]))).toBe(true)
+  expect(await isOurs(await newProject(pool), bounceOf([sent.messageId]))).toBe(false)
+  expect(await isOurs(sent.projectId, bounceOf([messageId]))).toBe(false)
+  const stranger = bounceOf([sent.messageId], { addresses: ['x@y.example'] })
+  expect(await isOurs(sent.projectId, stranger)).toBe(false)
+})
+
+test("suppressions are a project's own, once each, listed a page at a time", async () => {
+  const [one, two] = [await newSent(pool), await newSent(pool)]
+  const found = (address: string, detail: string | null = null) =>
+    ({ address, reason: 'bounce', detail }) as const
+  const of = ({ projectId, row }: { projectId: string; row: string }) => ({
+    projectId,
+    messageRow: row,
+  })
+  await suppress(pool, of(one), [found('A@x.example', 'first'), found('a@x.example', 'first')])
+  await suppress(pool, of(one), [found('a@x.example', 'second')])
+  await suppress(pool, of(one), [found('b@x.example')])
+  await suppress(pool, of(two), [found('a@x.example')])
+  const [newest] = await listSuppressions(pool, one.projectId, { limit: 1, cursor: null })
+  expect(newest?.address).toBe('b@x.example')
+  const cursor = { atMs: newest!.createdAt.getTime(), row: newest!.row }
+  const rest = await listSuppressions(pool, one.projectId, { limit: 10, cursor })
+  expect(rest.map(({ address, detail }) => [address, detail])).toEqual([['a@x.example', 'first']])
+  expect(await deleteSuppression(pool, one.projectId, 'A@x.example')).toBe(true)
+  expect(await deleteSuppression(pool, one.projectId, 'a@x.example')).toBe(false)
+  expect(await suppressedOf(two.projectId)).toEqual(['a@x.example'])
+})

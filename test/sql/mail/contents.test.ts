@@ -1,0 +1,108 @@
+/** The parts of a message: its attachments, its HTML and its bytes, for its own project. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { SentAttachment } from '../../../shared/mail/sentAttachment.ts'
+import { findAttachment, findRaw, listSentAttachments } from '../../../sql/mail/attachments.ts'
+import { findMessageHtml, listHtmlMessages } from '../../../sql/mail/messageHtml.ts'
+import { findMessage } from '../../../sql/mail/messages.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { newSent, rawMail, receive } from '../../support/mailRows.ts'
+import { newProject } from '../../support/tillRows.ts'
+
+let database: TestDatabase
+let pool: TestDatabase['pool']
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+const file = (filename: string, changes: Partial<SentAttachment> = {}): SentAttachment => ({
+  filename,
+  contentType: 'text/plain',
+  contentId: null,
+  content: Buffer.from(`bytes of ${filename}`),
+  ...changes,
+})
+const part = (type: string, body: string, id = '') =>
+  `--b\r\nContent-Type: ${type}\r\n${id === '' ? '' : `Content-ID: <${id}>\r\n`}Content-Transfer-Encoding: base64\r\n\r\n${Buffer.from(body).toString('base64').replace(/.{76}/g, '$&\r\n')}\r\n`
+const withParts = (parts: string[], headers = '') =>
+  rawMail({
+    headers: `${headers}MIME-Version: 1.0\r\nContent-Type: multipart/related; boundary=b\r\n`,
+    text: `${parts.join('')}--b--`,
+  })
+
+test('an attachment is found by its identifier in its message, which another project does not see', async () => {
+  const attachments = Array.from({ length: 11 }, (_, n) => file(`${n + 1}.txt`))
+  const sent = await newSent(pool, { attachments })
+  const stranger = await newProject(pool)
+  const find = (attachmentId: string, projectId = sent.projectId) =>
+    findAttachment(pool, { projectId, messageId: sent.messageId, attachmentId })
+  const found = await find('att_2')
+  expect(found).toMatchObject({ filename: '2.txt', bytes: Buffer.from('bytes of 2.txt') })
+  expect(await find('att_12')).toBe('no attachment')
+  expect(await find('att_2', stranger)).toBeNull()
+  const listed = await listSentAttachments(pool, sent.row)
+  // The tenth comes after the ninth, though its identifier comes before the second's in the alphabet.
+  expect(listed.map(({ filename, content }) => [filename, content.toString()])).toEqual(
+    attachments.map(({ filename }) => [filename, `bytes of ${filename}`]),
+  )
+})
+
+test("the bytes of a message are its own project's; one of ours has none before it is composed", async () => {
+  const sent = await newSent(pool)
+  const [raw, stranger] = [rawMail(), await newProject(pool)]
+  const { messageId } = await receive(pool, sent.projectId, raw)
+  expect((await findRaw(pool, sent.projectId, messageId))?.toString()).toBe(raw)
+  expect(await findRaw(pool, sent.projectId, sent.messageId)).toBe('not composed')
+  expect(await findRaw(pool, stranger, messageId)).toBeNull()
+})
+
+test('HTML is shown with the pictures that it carries, and with nothing else', async () => {
+  const [projectId, stranger] = [await newProject(pool), await newProject(pool)]
+  const html = part('text/html', '<img src="cid:dot">')
+  const { messageId } = await receive(
+    pool,
+    projectId,
+    withParts([
+      html,
+      part('image/png', 'a picture', 'dot'),
+      part('image/svg+xml', '<svg/>', 'svg'),
+      part('image/png', 'a picture without a name'),
+    ]),
+  )
+  await receive(pool, projectId, withParts([html, part('image/png', 'of another', 'other')]))
+  const found = await findMessageHtml(pool, { projectId, messageId })
+  expect(found?.images.map(({ contentId, bytes }) => [contentId, bytes.toString()])).toEqual([
+    ['<dot>', 'a picture'],
+  ])
+  expect(await findMessageHtml(pool, { projectId: stranger, messageId })).toBeNull()
+})
+
+test('pictures are shown as far as eight megabytes go', async () => {
+  const projectId = await newProject(pool)
+  const pictures = ['one', 'two', 'three'].map((id) => part('image/png', id, id))
+  const raw = withParts([part('text/html', '<p>x</p>'), ...pictures])
+  const { messageId } = await receive(pool, projectId, raw)
+  await pool.query(
+    `update messages set attachments = (
+       select jsonb_agg(jsonb_set(a, '{size}', to_jsonb(4 * 1024 * 1024)) order by n)
+       from jsonb_array_elements(attachments) with ordinality x (a, n))
+     where message_id = $1`,
+    [messageId],
+  )
+  const found = await findMessageHtml(pool, { projectId, messageId })
+  expect(found?.images.map(({ contentId }) => contentId).toSorted()).toEqual(['<one>', '<two>'])
+})
+
+test('of a thread the messages with HTML are named, to its own project', async () => {
+  const sent = await newSent(pool)
+  const { projectId } = sent
+  const headers = `In-Reply-To: ${sent.messageId}\r\n`
+  const html = await receive(pool, projectId, withParts([part('text/html', '<p>x</p>')], headers))
+  await receive(pool, projectId, withParts([part('text/html', '<p>y</p>')]))
+  const { threadId } = (await findMessage(pool, projectId, sent.messageId))!
+  expect(await listHtmlMessages(pool, { projectId, threadId })).toEqual([html.messageId])
+  const stranger = await newProject(pool)
+  expect(await listHtmlMessages(pool, { projectId: stranger, threadId })).toEqual([])
+})

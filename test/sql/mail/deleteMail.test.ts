@@ -1,0 +1,127 @@
+/** Mail that is deleted: that message alone, at no other moment than its inbox's. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { deleteMessage, deleteThread, forgetDeletedMessages } from '../../../sql/mail/deleteMail.ts'
+import { storeReceived } from '../../../sql/mail/storeReceived.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import {
+  arrive,
+  begin,
+  messageOf,
+  newSent,
+  rawMail,
+  readArrival,
+  readRaw,
+  receive,
+  recordSent,
+} from '../../support/mailRows.ts'
+import { blocked, newProject, whileHeld } from '../../support/tillRows.ts'
+
+let database: TestDatabase
+let pool: TestDatabase['pool']
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+const threadOf = async (threadRow: string) =>
+  (await pool.query('select * from threads where row = $1', [threadRow])).rows[0]
+const remembered = async (projectId: string) =>
+  (await pool.query('select from deleted_messages where project_id = $1', [projectId])).rowCount
+const answer = (messageId: string) => rawMail({ headers: `In-Reply-To: ${messageId}\r\n` })
+const INBOX = 'select from projects where id = $1 for no key update'
+
+test('a message is deleted by its project alone, and no other message with it', async () => {
+  const [owner, stranger] = [await newProject(pool), await newProject(pool)]
+  const [first, second] = [await receive(pool, owner), await receive(pool, owner)]
+  const { threadRow } = (await messageOf(pool, owner, first.messageId))!
+  const { id } = await threadOf(threadRow)
+  expect(await deleteMessage(pool, stranger, first.messageId)).toBe(false)
+  expect(await deleteThread(pool, stranger, id)).toBe(false)
+  expect(await messageOf(pool, owner, first.messageId)).toBeDefined()
+  expect(await deleteMessage(pool, owner, first.messageId)).toBe(true)
+  expect(await deleteMessage(pool, owner, first.messageId)).toBe(false)
+  expect(await readRaw(pool, first.rawId)).toBeUndefined()
+  expect(await threadOf(threadRow)).toBeUndefined()
+  expect(await messageOf(pool, owner, second.messageId)).toBeDefined()
+  expect(await remembered(owner)).toBe(1)
+})
+
+test('a thread loses a message and stays, as of the last that is left', async () => {
+  const sent = await newSent(pool)
+  const { messageId } = await receive(pool, sent.projectId, answer(sent.messageId))
+  await pool.query('update threads set updated_at = now() where row = $1', [sent.threadRow])
+  expect(await deleteMessage(pool, sent.projectId, messageId)).toBe(true)
+  const { rows } = await pool.query('select added_at from messages where row = $1', [sent.row])
+  const left = await threadOf(sent.threadRow)
+  expect([left.message_count, left.updated_at]).toEqual([1, rows[0].added_at])
+})
+
+test('a thread goes with all its messages, and with no other', async () => {
+  const sent = await newSent(pool)
+  const { messageId } = await receive(pool, sent.projectId, answer(sent.messageId))
+  const other = await newSent(pool, { projectId: sent.projectId })
+  const { id } = await threadOf(sent.threadRow)
+  expect(await deleteThread(pool, sent.projectId, id)).toBe(true)
+  expect(await threadOf(sent.threadRow)).toBeUndefined()
+  expect(await messageOf(pool, sent.projectId, messageId)).toBeUndefined()
+  expect(await messageOf(pool, sent.projectId, other.messageId)).toBeDefined()
+  expect(await deleteThread(pool, sent.projectId, id)).toBe(false)
+})
+
+test('a message that was sent is not remembered: nobody can send it again', async () => {
+  const sent = await newSent(pool)
+  await deleteMessage(pool, sent.projectId, sent.messageId)
+  expect(await remembered(sent.projectId)).toBe(0)
+})
+
+test('a deletion waits for mail that is being stored, and mail for a deletion', async () => {
+  const sent = await newSent(pool)
+  const { id } = await threadOf(sent.threadRow)
+  const [inboundId] = await arrive(pool, [sent.projectId], answer(sent.messageId))
+  const received = await readArrival(pool, inboundId!)
+  const [outcome, isDeleted] = await whileHeld<unknown>(pool, INBOX, [sent.projectId], () => [
+    storeReceived(pool, [received]),
+    blocked(pool, 1).then(() => deleteThread(pool, sent.projectId, id)),
+  ])
+  expect([outcome, isDeleted]).toEqual([['stored'], true])
+  expect(await messageOf(pool, sent.projectId, received.mail.links.messageId)).toBeUndefined()
+})
+
+test('two messages of a thread that are deleted at once leave no empty thread', async () => {
+  const sent = await newSent(pool)
+  const { messageId } = await receive(pool, sent.projectId, answer(sent.messageId))
+  await whileHeld(pool, INBOX, [sent.projectId], () =>
+    [sent.messageId, messageId].map((id) => deleteMessage(pool, sent.projectId, id)),
+  )
+  expect(await threadOf(sent.threadRow)).toBeUndefined()
+})
+
+test('a message is deleted while its attempt is recorded: one waits for the other', async () => {
+  const sent = await newSent(pool)
+  const mail = await begin(pool, sent)
+  const hold = 'select from outbound_mails where message_row = $1 for update'
+  const [isRecorded, isDeleted] = await whileHeld(pool, hold, [sent.row], () => [
+    recordSent(pool, mail),
+    blocked(pool, 1).then(() => deleteMessage(pool, sent.projectId, sent.messageId)),
+  ])
+  expect([isRecorded, isDeleted]).toEqual([true, true])
+})
+
+test('deleted messages are remembered for a week, in each inbox once', async () => {
+  const projectId = await newProject(pool)
+  for (let n = 0; n < 2; n++) {
+    const { messageId } = await receive(pool, projectId)
+    await deleteMessage(pool, projectId, messageId)
+  }
+  await pool.query(
+    `update deleted_messages d set deleted_at = now() - case when d.content_hash = x.first
+       then interval '7 days 1 minute' else interval '6 days 23 hours' end
+     from (select min(content_hash::text)::bytea as first from deleted_messages where project_id = $1) x
+     where project_id = $1`,
+    [projectId],
+  )
+  await forgetDeletedMessages(pool)
+  expect(await remembered(projectId)).toBe(1)
+})

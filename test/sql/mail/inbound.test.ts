@@ -1,0 +1,174 @@
+/** Mail that comes in: once for each live inbox, and its bytes for as long as somebody holds them. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { findAddresses, listAddresses } from '../../../sql/mail/addresses.ts'
+import { deleteMessage } from '../../../sql/mail/deleteMail.ts'
+import { acceptSpooledMails, discardArrival, findArrival } from '../../../sql/mail/inbound.ts'
+import { deleteUnusedRawMails } from '../../../sql/mail/rawMails.ts'
+import { storeReceived } from '../../../sql/mail/storeReceived.ts'
+import { deleteProject } from '../../../sql/projects.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import {
+  addressOf,
+  arrive,
+  rawMail,
+  readArrival,
+  readRaw,
+  receive,
+  spooled,
+} from '../../support/mailRows.ts'
+import { crossing, newProject, row, whileHeld } from '../../support/tillRows.ts'
+
+let database: TestDatabase
+let pool: TestDatabase['pool']
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+const arrivalsOf = async (projectId: string) =>
+  (await pool.query('select from inbound_mails where project_id = $1', [projectId])).rowCount
+const isRawKept = async (sourceKey: string) =>
+  (await pool.query('select from raw_mails where source_key = $1', [sourceKey])).rowCount === 1
+const rawIdOf = async (inboundId: string) => (await row(pool, 'inbound_mails', inboundId)).raw_id
+
+describe('a spooled message', () => {
+  test('arrives once, though it is moved twice', async () => {
+    const projectId = await newProject(pool)
+    const mail = spooled([await addressOf(pool, projectId)])
+    for (let n = 0; n < 2; n++) await acceptSpooledMails(pool, [mail])
+    expect(await arrivalsOf(projectId)).toBe(1)
+  })
+
+  test('arrives at live inboxes alone; for none its bytes are not kept', async () => {
+    const [live, deleted] = [await newProject(pool), await newProject(pool)]
+    const gone = await addressOf(pool, deleted)
+    await deleteProject(pool, deleted)
+    const [both, lost] = [spooled([await addressOf(pool, live), gone]), spooled([gone])]
+    await acceptSpooledMails(pool, [both, lost])
+    expect([await arrivalsOf(live), await arrivalsOf(deleted)]).toEqual([1, 0])
+    expect([await isRawKept(both.sourceKey), await isRawKept(lost.sourceKey)]).toEqual([
+      true,
+      false,
+    ])
+  })
+
+  test('to two names of one inbox arrives there once', async () => {
+    const projectId = await newProject(pool)
+    const address = await addressOf(pool, projectId)
+    await acceptSpooledMails(pool, [spooled([address, address])])
+    expect(await arrivalsOf(projectId)).toBe(1)
+  })
+})
+
+describe('an arrival', () => {
+  test('is found until it is dealt with or its project is deleted', async () => {
+    const [one, two] = [await newProject(pool), await newProject(pool)]
+    const [open, orphan] = (await arrive(pool, [one, two])) as [string, string]
+    const received = await readArrival(pool, open)
+    await storeReceived(pool, [received])
+    await deleteProject(pool, two)
+    expect(await findArrival(pool, open, 1e9)).toBeNull()
+    expect(await findArrival(pool, orphan, 1e9)).toBeNull()
+  })
+
+  test('of a message above the size is told by its size', async () => {
+    const raw = rawMail({ text: 'x'.repeat(1_000) })
+    const [id] = await arrive(pool, [await newProject(pool)], raw)
+    expect(await findArrival(pool, id!, raw.length - 1)).toEqual({ size: raw.length })
+    expect(await findArrival(pool, id!, raw.length)).toMatchObject({ bytes: Buffer.from(raw) })
+  })
+
+  test('that is discarded loses its bytes, but not those that another inbox waits for', async () => {
+    const [one, two] = [await newProject(pool), await newProject(pool)]
+    const [first, second] = (await arrive(pool, [one, two])) as [string, string]
+    const rawId = await rawIdOf(first)
+    await discardArrival(pool, first)
+    expect((await row(pool, 'inbound_mails', first)).state).toBe('discarded')
+    expect(await readRaw(pool, rawId)).toContain('Subject')
+    await discardArrival(pool, second)
+    expect(await readRaw(pool, rawId)).toBe('')
+  })
+
+  test('that was stored is not discarded any more', async () => {
+    const projectId = await newProject(pool)
+    const [id] = await arrive(pool, [projectId])
+    await storeReceived(pool, [await readArrival(pool, id!)])
+    await discardArrival(pool, id!)
+    expect((await row(pool, 'inbound_mails', id!)).state).toBe('stored')
+    expect(await readRaw(pool, await rawIdOf(id!))).toContain('Subject')
+  })
+})
+
+describe('the bytes of a message', () => {
+  test('stay while another inbox shows it, and go with the last', async () => {
+    const [one, two] = [await newProject(pool), await newProject(pool)]
+    const raw = rawMail()
+    const arrivals = (await arrive(pool, [one, two], raw)) as [string, string]
+    const rawId = await rawIdOf(arrivals[0])
+    const received = [await readArrival(pool, arrivals[0]), await readArrival(pool, arrivals[1])]
+    for (const one of received) await storeReceived(pool, [one])
+    const { messageId } = received[0]!.mail.links
+    expect(await deleteMessage(pool, one, messageId)).toBe(true)
+    await deleteUnusedRawMails(pool, [rawId])
+    expect(await readRaw(pool, rawId)).toBe(raw)
+    expect(await deleteMessage(pool, two, messageId)).toBe(true)
+    expect(await readRaw(pool, rawId)).toBeUndefined()
+  })
+
+  test('stay while a message shows them, though every arrival is forgotten or discarded', async () => {
+    const [one, two] = [await newProject(pool), await newProject(pool)]
+    const [first, second] = (await arrive(pool, [one, two])) as [string, string]
+    const rawId = await rawIdOf(first)
+    await storeReceived(pool, [await readArrival(pool, first)])
+    await discardArrival(pool, second)
+    expect(await readRaw(pool, rawId)).toContain('Subject')
+    await pool.query('delete from inbound_mails where raw_id = $1', [rawId])
+    await deleteUnusedRawMails(pool, [rawId])
+    expect(await readRaw(pool, rawId)).toContain('Subject')
+  })
+
+  test('go when two inboxes let go of them at the same moment', async () => {
+    const [one, two] = [await newProject(pool), await newProject(pool)]
+    const ids = await arrive(pool, [one, two])
+    const rawId = await rawIdOf(ids[0]!)
+    for (const id of ids) await storeReceived(pool, [await readArrival(pool, id)])
+    const messageId = (
+      await pool.query('select message_id from messages where raw_id = $1', [rawId])
+    ).rows[0].message_id
+    const hold = 'select from raw_mails where id = $1 for no key update'
+    await whileHeld(pool, hold, [rawId], () =>
+      [one, two].map((projectId) => deleteMessage(pool, projectId, messageId)),
+    )
+    expect(await readRaw(pool, rawId)).toBeUndefined()
+  })
+
+  test('of many messages go in two processes that list them in opposite orders', async () => {
+    const projectId = await newProject(pool)
+    const rawIds: string[] = []
+    for (let n = 0; n < 4; n++) rawIds.push((await receive(pool, projectId)).rawId)
+    await pool.query('delete from inbound_mails where project_id = $1', [projectId])
+    await pool.query('delete from messages where project_id = $1', [projectId])
+    const hold = 'select from raw_mails where id = any ($1) for update'
+    await whileHeld(pool, hold, [rawIds.slice(0, 2)], () =>
+      crossing(rawIds).map((ids) => deleteUnusedRawMails(pool, ids)),
+    )
+    for (const id of rawIds) expect(await readRaw(pool, id)).toBeUndefined()
+  })
+})
+
+test('addresses of live inboxes are listed in byte order, a page at a time', async () => {
+  const addresses: string[] = []
+  for (let n = 0; n < 3; n++) addresses.push(await addressOf(pool, await newProject(pool)))
+  const deleted = await newProject(pool)
+  const gone = await addressOf(pool, deleted)
+  await deleteProject(pool, deleted)
+  expect(await findAddresses(pool, [addresses[0]!, gone, 'none@mail.test'])).toEqual([
+    addresses[0]!,
+  ])
+  const all = await listAddresses(pool, { after: '', limit: 1_000 })
+  expect(all).not.toContain(gone)
+  expect(all).toEqual(all.toSorted())
+  expect(await listAddresses(pool, { after: all[0]!, limit: 2 })).toEqual(all.slice(1, 3))
+})

@@ -1,0 +1,116 @@
+/** What a run of a message's sending begins with: who is due, and the bytes that all runs send. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { beginAttempt, keepComposed } from '../../../sql/mail/outbound.ts'
+import { deleteProject } from '../../../sql/projects.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { begin, newSent, recordSent } from '../../support/mailRows.ts'
+import { newProject, whileHeld } from '../../support/tillRows.ts'
+
+let database: TestDatabase
+let pool: TestDatabase['pool']
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+const LATER = new Date(Date.now() + 3_600_000)
+
+describe('an attempt', () => {
+  test('is begun while it is due and its project lives', async () => {
+    const done = await newSent(pool)
+    await recordSent(pool, await begin(pool, done))
+    const later = await newSent(pool)
+    await pool.query('update outbound_mails set next_attempt_at = $2 where message_row = $1', [
+      later.row,
+      LATER,
+    ])
+    const orphan = await newSent(pool)
+    await deleteProject(pool, orphan.projectId)
+    for (const { row } of [done, later, orphan]) {
+      expect(await beginAttempt(pool, row)).toBeNull()
+    }
+  })
+
+  test('is for the recipients that are due, of that message', async () => {
+    const to = ['due@a.example', 'later@b.example', 'sent@c.example']
+    const sent = await newSent(pool, { to })
+    const other = await newSent(pool, { to: ['other@d.example'] })
+    await pool.query(
+      `update outbound_recipients set
+         next_attempt_at = case address when 'later@b.example' then $2 else next_attempt_at end,
+         state = case address when 'sent@c.example' then 'sent' else state end
+       where message_row = $1`,
+      [sent.row, LATER],
+    )
+    expect((await begin(pool, sent)).due).toEqual([
+      { address: 'due@a.example', attempts: 0, suppressed: false },
+    ])
+    expect((await begin(pool, other)).due).toHaveLength(1)
+  })
+
+  test('takes the first recipient though its time lies a little ahead of the clock', async () => {
+    const sent = await newSent(pool)
+    await pool.query('update outbound_recipients set next_attempt_at = $2 where message_row = $1', [
+      sent.row,
+      LATER,
+    ])
+    expect((await begin(pool, sent)).due).toHaveLength(1)
+  })
+
+  test('knows the suppressions of its own project', async () => {
+    const sent = await newSent(pool, { to: ['A@example.com', 'b@example.com'] })
+    const neighbour = await newProject(pool)
+    await pool.query(
+      `insert into suppressions (project_id, address, reason)
+       values ($1, 'a@example.com', 'bounce'), ($2, 'b@example.com', 'bounce')`,
+      [sent.projectId, neighbour],
+    )
+    expect((await begin(pool, sent)).due.map((due) => [due.address, due.suppressed])).toEqual([
+      ['A@example.com', true],
+      ['b@example.com', false],
+    ])
+  })
+
+  test('knows the verified domains among its own recipients', async () => {
+    for (const [domain, status] of [
+      ['verified.example', 'verified'],
+      ['claimed.example', 'pending'],
+      ['elsewhere.example', 'verified'],
+    ]) {
+      await pool.query(
+        `insert into mail_domains (domain, token, dkim_selector, dkim_record, status) values ($1, '', '', '', $2)`,
+        [domain, status],
+      )
+    }
+    const sent = await newSent(pool, { to: ['a@Verified.example', 'b@claimed.example'] })
+    await newSent(pool, { to: ['c@elsewhere.example'] })
+    expect((await begin(pool, sent)).ownDomains).toEqual(['verified.example'])
+  })
+})
+
+describe('the bytes of a message', () => {
+  const keep = (messageRow: string, text: string) =>
+    keepComposed(pool, { messageRow, sourceKey: crypto.randomUUID(), bytes: Buffer.from(text) })
+
+  test('are those that were kept first, though two runs compose at once', async () => {
+    const sent = await newSent(pool)
+    const hold = 'select from messages where row = $1 for update'
+    const kept = await whileHeld(pool, hold, [sent.row], () =>
+      ['one', 'two'].map((text) => keep(sent.row, text)),
+    )
+    expect(kept[0]).toEqual(kept[1]!)
+    expect(await keep(sent.row, 'three')).toEqual(kept[0]!)
+  })
+
+  test('are not kept for a message that is deleted meanwhile', async () => {
+    const sent = await newSent(pool)
+    const kept = await whileHeld(pool, 'delete from messages where row = $1', [sent.row], () => [
+      keep(sent.row, 'one'),
+    ])
+    expect(kept).toEqual([null])
+    const nobody = { ...(await begin(pool, await newSent(pool))), messageRow: sent.row }
+    expect(await recordSent(pool, nobody)).toBe(false)
+  })
+})

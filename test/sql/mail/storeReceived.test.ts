@@ -1,0 +1,242 @@
+/** Received messages of one inbox: each once, under an identifier of its own, in its thread. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { deleteMessage } from '../../../sql/mail/deleteMail.ts'
+import { storeReceived } from '../../../sql/mail/storeReceived.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import {
+  addressOf,
+  arrive,
+  eventsOf,
+  messageOf,
+  newSent,
+  rawMail,
+  readArrival,
+  readRaw,
+  receive,
+} from '../../support/mailRows.ts'
+import { newProject, row, whileHeld } from '../../support/tillRows.ts'
+
+let database: TestDatabase
+let pool: TestDatabase['pool']
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+const threadOf = async (projectId: string, id: string) =>
+  (await messageOf(pool, projectId, `<${id}>`))?.threadRow
+const idsOf = async (projectId: string): Promise<string[]> => {
+  const { rows } = await pool.query(
+    'select message_id from messages where project_id = $1 order by row',
+    [projectId],
+  )
+  return rows.map(({ message_id }) => message_id)
+}
+
+describe('an arrival', () => {
+  test('that another run dealt with is stored once', async () => {
+    const projectId = await newProject(pool)
+    const [id] = await arrive(pool, [projectId])
+    const received = await readArrival(pool, id!)
+    expect(await storeReceived(pool, [received])).toEqual(['stored'])
+    expect(await storeReceived(pool, [received])).toEqual(['gone'])
+    expect(await eventsOf(pool, projectId)).toEqual(['message.received'])
+    expect((await row(pool, 'inbound_mails', id!)).state).toBe('stored')
+  })
+
+  test('whose project is deleted meanwhile is not stored', async () => {
+    const projectId = await newProject(pool)
+    const [id] = await arrive(pool, [projectId])
+    const received = await readArrival(pool, id!)
+    const deleted = 'update projects set deleted_at = now() where id = $1'
+    const store = () => [storeReceived(pool, [received])]
+    expect(await whileHeld(pool, deleted, [projectId], store)).toEqual([['gone']])
+    expect(await idsOf(projectId)).toEqual([])
+  })
+
+  test('is stored once by two runs at the same moment', async () => {
+    const projectId = await newProject(pool)
+    const [id] = await arrive(pool, [projectId])
+    const received = await readArrival(pool, id!)
+    const hold = 'select from projects where id = $1 for no key update'
+    const outcomes = await whileHeld(pool, hold, [projectId], () =>
+      [1, 2].map(() => storeReceived(pool, [received])),
+    )
+    expect(outcomes.flat().toSorted()).toEqual(['gone', 'stored'])
+  })
+})
+
+describe('the same message', () => {
+  test('that comes again is shown once, and its second copy is not kept', async () => {
+    const projectId = await newProject(pool)
+    const raw = rawMail({ id: 'twice@example.com' })
+    await receive(pool, projectId, raw)
+    const [id] = await arrive(pool, [projectId], raw)
+    const again = await readArrival(pool, id!)
+    expect(await storeReceived(pool, [again])).toEqual(['retransmission'])
+    expect(await idsOf(projectId)).toEqual(['<twice@example.com>'])
+    const message = await messageOf(pool, projectId, '<twice@example.com>')
+    expect(await row(pool, 'inbound_mails', id!)).toMatchObject({
+      state: 'retransmission',
+      message_row: message!.row,
+    })
+    expect(await readRaw(pool, again.arrival.rawId)).toBe('')
+  })
+
+  test('that comes twice at once is shown once', async () => {
+    const projectId = await newProject(pool)
+    const raw = rawMail()
+    const ids = [await arrive(pool, [projectId], raw), await arrive(pool, [projectId], raw)].flat()
+    const both = [await readArrival(pool, ids[0]!), await readArrival(pool, ids[1]!)]
+    const hold = 'select from projects where id = $1 for no key update'
+    const outcomes = await whileHeld(pool, hold, [projectId], () =>
+      both.map((one) => storeReceived(pool, [one])),
+    )
+    expect(outcomes.flat().toSorted()).toEqual(['retransmission', 'stored'])
+  })
+
+  test('stays deleted where it was deleted, and there alone', async () => {
+    const [one, two] = [await newProject(pool), await newProject(pool)]
+    const [raw, other] = [rawMail(), rawMail()]
+    const { messageId } = await receive(pool, one, raw)
+    await deleteMessage(pool, one, messageId)
+    expect((await receive(pool, one, raw)).outcome).toBe('retransmission')
+    expect((await receive(pool, two, raw)).outcome).toBe('stored')
+    expect((await receive(pool, one, other)).outcome).toBe('stored')
+  })
+
+  test('in another inbox is stored there', async () => {
+    const raw = rawMail()
+    for (let n = 0; n < 2; n++) {
+      const projectId = await newProject(pool)
+      const { outcome, messageId } = await receive(pool, projectId, raw)
+      expect([outcome, await idsOf(projectId)]).toEqual(['stored', [messageId]])
+    }
+  })
+})
+
+describe('an identifier', () => {
+  test('that is taken makes way for the next that is free in this inbox', async () => {
+    const [one, two] = [await newProject(pool), await newProject(pool)]
+    await receive(pool, two, rawMail({ id: 'x.1@example.com' }))
+    for (let n = 0; n < 3; n++) await receive(pool, one, rawMail({ id: 'x@example.com' }))
+    expect(await idsOf(one)).toEqual(['<x@example.com>', '<x.1@example.com>', '<x.2@example.com>'])
+  })
+
+  test('that hundreds share costs each of them few questions', async () => {
+    const projectId = await newProject(pool)
+    for (let n = 0; n < 11; n++) await receive(pool, projectId, rawMail({ id: 'y@example.com' }))
+    const ids = await idsOf(projectId)
+    expect(ids[8]).toBe('<y.8@example.com>')
+    // Past the eighth the name is drawn by lot.
+    expect(ids.slice(9)).not.toContain('<y.9@example.com>')
+  })
+
+  test('that two messages at once bring is given to one of them', async () => {
+    const projectId = await newProject(pool)
+    const ids = [
+      await arrive(pool, [projectId], rawMail({ id: 'z@example.com' })),
+      await arrive(pool, [projectId], rawMail({ id: 'z@example.com' })),
+    ].flat()
+    const both = [await readArrival(pool, ids[0]!), await readArrival(pool, ids[1]!)]
+    const hold = 'select from projects where id = $1 for no key update'
+    await whileHeld(pool, hold, [projectId], () => both.map((one) => storeReceived(pool, [one])))
+    expect((await idsOf(projectId)).toSorted()).toEqual(['<z.1@example.com>', '<z@example.com>'])
+  })
+})
+
+describe('a thread', () => {
+  test('is that of the nearest message which the inbox knows', async () => {
+    const projectId = await newProject(pool)
+    await receive(pool, projectId, rawMail({ id: 'far@example.com' }))
+    await receive(pool, projectId, rawMail({ id: 'near@example.com' }))
+    const headers = 'References: <far@example.com> <near@example.com> <unknown@example.com>\r\n'
+    await receive(pool, projectId, rawMail({ id: 'reply@example.com', headers }))
+    const [far, near, reply] = await Promise.all(
+      ['far', 'near', 'reply'].map((id) => threadOf(projectId, `${id}@example.com`)),
+    )
+    expect(reply).toBe(near!)
+    expect(far).not.toBe(near!)
+  })
+
+  test('is never one of another inbox', async () => {
+    const [one, two] = [await newProject(pool), await newProject(pool)]
+    const to = await addressOf(pool, two)
+    await receive(pool, one, rawMail({ id: 'secret@example.com', subject: 'Plans', to }))
+    const named = rawMail({ id: 'n@example.com', headers: 'In-Reply-To: <secret@example.com>\r\n' })
+    await receive(pool, two, named)
+    await receive(pool, two, rawMail({ id: 's@example.com', subject: 'Re: Plans', to }))
+    const secret = await threadOf(one, 'secret@example.com')
+    expect(await threadOf(two, 'n@example.com')).not.toBe(secret!)
+    expect(await threadOf(two, 's@example.com')).not.toBe(secret!)
+  })
+
+  /** Whether a message joins the thread of one that came before. */
+  async function joins(
+    first: Parameters<typeof rawMail>[0],
+    second: Parameters<typeof rawMail>[0],
+    between?: (projectId: string, threadRow: string) => Promise<unknown>,
+  ): Promise<boolean> {
+    const projectId = await newProject(pool)
+    await receive(pool, projectId, rawMail({ id: 'first@example.com', ...first }))
+    const threadRow = (await threadOf(projectId, 'first@example.com'))!
+    await between?.(projectId, threadRow)
+    await receive(pool, projectId, rawMail({ id: 'second@example.com', ...second }))
+    return (await threadOf(projectId, 'second@example.com')) === threadRow
+  }
+  const age = (interval: string) => (_projectId: string, threadRow: string) =>
+    pool.query('update threads set updated_at = now() - $2::interval where row = $1', [
+      threadRow,
+      interval,
+    ])
+
+  test('is found by the subject of a reply that names nothing, between the same people, for 30 days', async () => {
+    const [first, reply] = [{ subject: 'Invoice' }, { subject: 'Re: Invoice' }]
+    expect(await joins(first, reply)).toBe(true)
+    expect(await joins(first, reply, age('29 days'))).toBe(true)
+    expect(await joins(first, reply, age('31 days'))).toBe(false)
+    expect(await joins(first, { subject: 'Invoice' })).toBe(false)
+    expect(await joins(first, { subject: 'Re: Order' })).toBe(false)
+    expect(await joins(first, { ...reply, from: 'bob@example.com' })).toBe(false)
+    expect(await joins(first, { ...reply, headers: 'In-Reply-To: <else@example.com>\r\n' })).toBe(
+      false,
+    )
+  })
+
+  test('is looked for by subject among the five that changed last', async () => {
+    const [first, reply] = [{ subject: 'Report' }, { subject: 'Re: Report' }]
+    const others = (count: number) => async (projectId: string) => {
+      for (let n = 0; n < count; n++) {
+        await receive(pool, projectId, rawMail({ subject: 'Report', from: `x${n}@example.com` }))
+      }
+    }
+    expect(await joins(first, reply, others(4))).toBe(true)
+    expect(await joins(first, reply, others(5))).toBe(false)
+  })
+
+  test('is looked for by the people of its twenty newest messages', async () => {
+    const [first, reply] = [{ subject: 'Notes' }, { subject: 'Re: Notes' }]
+    const answers = (count: number) => async (projectId: string) => {
+      for (let n = 0; n < count; n++) {
+        const headers = 'In-Reply-To: <first@example.com>\r\n'
+        await receive(pool, projectId, rawMail({ from: `x${n}@example.com`, headers }))
+      }
+    }
+    expect(await joins(first, reply, answers(19))).toBe(true)
+    expect(await joins(first, reply, answers(20))).toBe(false)
+  })
+
+  test('does not become older by a message that joins it', async () => {
+    const sent = await newSent(pool)
+    const later = new Date(Date.now() + 3_600_000)
+    await pool.query('update threads set updated_at = $2 where row = $1', [sent.threadRow, later])
+    const headers = `In-Reply-To: ${sent.messageId}\r\n`
+    await receive(pool, sent.projectId, rawMail({ headers }))
+    const { rows } = await pool.query('select * from threads where row = $1', [sent.threadRow])
+    expect([rows[0].message_count, rows[0].updated_at]).toEqual([2, later])
+    const all = await pool.query('select from threads where project_id = $1', [sent.projectId])
+    expect(all.rowCount).toBe(1)
+  })
+})

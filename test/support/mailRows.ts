@@ -1,0 +1,189 @@
+/** Mail on a database of its own, stored by the functions that the service stores it with. */
+import { randomUUID } from 'node:crypto'
+import { newMessageId } from '../../shared/ids.ts'
+import { INTERNAL } from '../../shared/mail/authentication.ts'
+import { readReceivedMail } from '../../shared/mail/receivedMail.ts'
+import type { Pool } from '../../sql/db.ts'
+import { acceptSpooledMails, findArrival, type SpooledMail } from '../../sql/mail/inbound.ts'
+import { type AttemptOutcome, recordAttempt } from '../../sql/mail/mailAttempts.ts'
+import { beginAttempt, type OutboundMail } from '../../sql/mail/outbound.ts'
+import { acceptMessages, type SendIntent } from '../../sql/mail/sendMessages.ts'
+import { type Received, type StoreOutcome, storeReceived } from '../../sql/mail/storeReceived.ts'
+import { newProject } from './tillRows.ts'
+
+const DOMAIN = 'mail.test'
+
+export const newIntent = (projectId: string, changes: Partial<SendIntent> = {}): SendIntent => ({
+  projectId,
+  messageId: newMessageId(DOMAIN),
+  threadRow: null,
+  from: `agent@${DOMAIN}`,
+  to: ['ada@example.com'],
+  cc: [],
+  bcc: [],
+  subject: 'Subject',
+  text: 'Text',
+  html: null,
+  inReplyTo: [],
+  references: [],
+  attachments: [],
+  unsubscribe: null,
+  refused: [],
+  key: null,
+  answer: {},
+  ...changes,
+})
+
+export type SentRow = { projectId: string; messageId: string; row: string; threadRow: string }
+
+/** A message that waits to be sent. */
+export async function newSent(pool: Pool, changes: Partial<SendIntent> = {}): Promise<SentRow> {
+  const intent = newIntent(changes.projectId ?? (await newProject(pool)), changes)
+  const [outcome] = await acceptMessages(pool, [intent], null)
+  if (typeof outcome === 'string') throw new Error(outcome)
+  const { projectId, messageId } = intent
+  return { projectId, messageId, ...(await messageOf(pool, projectId, messageId))! }
+}
+
+/** The rows of a message and its thread. */
+export async function messageOf(pool: Pool, projectId: string, messageId: string) {
+  const { rows } = await pool.query<{ row: string; threadRow: string }>(
+    'select row, thread_row as "threadRow" from messages where project_id = $1 and message_id = $2',
+    [projectId, messageId],
+  )
+  return rows[0]
+}
+
+/** Begins an attempt that must be due. */
+export async function begin(pool: Pool, { row }: { row: string }): Promise<OutboundMail> {
+  const mail = await beginAttempt(pool, row)
+  if (mail === null) throw new Error('no attempt is due')
+  return mail
+}
+
+/** Records that a run got a message to its due recipients, or as the changes say. */
+export const recordSent = (
+  pool: Pool,
+  mail: OutboundMail,
+  changes: Partial<AttemptOutcome> = {},
+): Promise<boolean> =>
+  recordAttempt(pool, {
+    messageRow: mail.messageRow,
+    projectId: mail.projectId,
+    attempt: mail.attempt,
+    rawId: null,
+    envelopeFrom: mail.fromAddress,
+    recipients: mail.due.map(({ address }) => ({
+      address,
+      state: 'sent',
+      error: null,
+      nextAttemptAt: null,
+    })),
+    localInboxes: [],
+    last: true,
+    ...changes,
+  })
+
+/** The recipients of a message, in order. */
+export async function recipientsOf(pool: Pool, { row }: { row: string }) {
+  const { rows } = await pool.query<{
+    address: string
+    state: string
+    error: string | null
+    attempts: number
+  }>(
+    `select address, state, error, attempts from outbound_recipients where message_row = $1 order by address`,
+    [row],
+  )
+  return rows
+}
+
+let mails = 0
+
+/** A message in the form in which it comes. */
+export const rawMail = ({
+  id = `m${++mails}@example.com`,
+  from = 'ada@example.com',
+  to = `agent@${DOMAIN}`,
+  subject = 'Subject',
+  headers = '',
+  text = `Text ${++mails}`,
+}: Partial<Record<'id' | 'from' | 'to' | 'subject' | 'headers' | 'text', string>> = {}): string =>
+  `From: ${from}\r\nTo: ${to}\r\nSubject: ${subject}\r\nMessage-ID: <${id}>\r\n${headers}\r\n${text}\r\n`
+
+export async function addressOf(pool: Pool, projectId: string): Promise<string> {
+  const { rows } = await pool.query('select email_address from projects where id = $1', [projectId])
+  return rows[0].email_address
+}
+
+export const spooled = (
+  addresses: readonly string[],
+  raw = rawMail(),
+  changes: Partial<SpooledMail> = {},
+): SpooledMail => ({
+  sourceKey: randomUUID(),
+  bytes: Buffer.from(raw),
+  envelopeFrom: 'ada@example.com',
+  inboxes: addresses.map((address) => ({ address, envelopeTo: address })),
+  remoteIp: '192.0.2.1',
+  helo: 'example.com',
+  receivedAt: new Date(),
+  ...changes,
+})
+
+/** Takes a message in for some projects. @returns the arrivals, in the order of the projects. */
+export async function arrive(
+  pool: Pool,
+  projectIds: readonly string[],
+  raw = rawMail(),
+  changes: Partial<SpooledMail> = {},
+): Promise<string[]> {
+  const addresses = await Promise.all(projectIds.map((id) => addressOf(pool, id)))
+  const mail = spooled(addresses, raw, changes)
+  await acceptSpooledMails(pool, [mail])
+  const { rows } = await pool.query<{ id: string }>(
+    `select i.id from inbound_mails i join raw_mails r on r.id = i.raw_id
+     where r.source_key = $1 order by array_position($2::text[], i.project_id)`,
+    [mail.sourceKey, projectIds],
+  )
+  return rows.map(({ id }) => id)
+}
+
+/** An arrival as the worker reads it. */
+export async function readArrival(pool: Pool, inboundId: string): Promise<Received> {
+  const arrival = await findArrival(pool, inboundId, 1e9)
+  if (arrival === null || !('bytes' in arrival)) throw new Error('no such arrival')
+  const mail = await readReceivedMail(arrival.bytes, DOMAIN)
+  return { arrival, mail, authentication: INTERNAL }
+}
+
+/** Receives a message of one project to the end. */
+export async function receive(
+  pool: Pool,
+  projectId: string,
+  raw = rawMail(),
+  changes: Partial<SpooledMail> = {},
+): Promise<{ outcome: StoreOutcome; messageId: string; rawId: string }> {
+  const [id] = await arrive(pool, [projectId], raw, changes)
+  const received = await readArrival(pool, id!)
+  const [outcome] = await storeReceived(pool, [received])
+  return {
+    outcome: outcome!,
+    messageId: received.mail.links.messageId,
+    rawId: received.arrival.rawId,
+  }
+}
+
+/** The kinds of a project's events, in order. */
+export async function eventsOf(pool: Pool, projectId: string): Promise<string[]> {
+  const { rows } = await pool.query('select type from events where project_id = $1 order by seq', [
+    projectId,
+  ])
+  return rows.map(({ type }) => type)
+}
+
+/** The bytes of a raw mail as text; undefined once it is removed. */
+export async function readRaw(pool: Pool, rawId: string): Promise<string | undefined> {
+  const { rows } = await pool.query('select bytes from raw_mails where id = $1', [rawId])
+  return rows[0]?.bytes.toString()
+}

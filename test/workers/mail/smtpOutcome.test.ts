@@ -1,0 +1,71 @@
+/** What the words of another host mean for each recipient. */
+import { expect, test } from 'bun:test'
+import {
+  allOf,
+  outcomesOfFailure,
+  outcomesOfSuccess,
+  type SmtpFailure,
+} from '../../../workers/mail/smtpOutcome.ts'
+
+const failure = (more: Partial<SmtpFailure>): SmtpFailure =>
+  Object.assign(new Error('failed'), more)
+const stateOf = (more: Partial<SmtpFailure>) =>
+  outcomesOfFailure(['a@x.test'], failure(more))[0]!.state
+
+test('5xx is the last word on a message, 4xx and no answer are not', () => {
+  expect(stateOf({ responseCode: 550, command: 'RCPT TO' })).toBe('failed')
+  expect(stateOf({ responseCode: 500, command: 'DATA' })).toBe('failed')
+  expect(stateOf({ responseCode: 554 })).toBe('failed')
+  expect(stateOf({ responseCode: 499, command: 'DATA' })).toBe('deferred')
+  expect(stateOf({ code: 'ETIMEDOUT' })).toBe('deferred')
+})
+
+test('a refused greeting, login or TLS is trouble between us, and may pass', () => {
+  for (const command of ['CONN', 'EHLO', 'HELO', 'AUTH PLAIN', 'STARTTLS']) {
+    expect([command, stateOf({ responseCode: 554, command })]).toEqual([command, 'deferred'])
+  }
+  for (const code of ['EAUTH', 'ETLS']) {
+    expect([code, stateOf({ responseCode: 535, code })]).toEqual([code, 'deferred'])
+  }
+})
+
+test('each recipient has the answer that was given to it', () => {
+  const rejectedErrors = [
+    {
+      ...failure({ responseCode: 550, command: 'RCPT TO', response: '550 5.1.1 no such user' }),
+      recipient: 'b@x.test',
+    },
+  ] as NonNullable<SmtpFailure['rejectedErrors']>
+  const gone = {
+    address: 'b@x.test',
+    noSuchMailbox: true,
+    state: 'failed',
+    error: '550 5.1.1 no such user',
+  } as const
+  expect(outcomesOfSuccess(['a@x.test', 'b@x.test'], rejectedErrors)).toEqual([
+    { address: 'a@x.test', state: 'sent', error: null },
+    gone,
+  ])
+  const all = failure({ responseCode: 451, response: '451 later', rejectedErrors })
+  expect(outcomesOfFailure(['a@x.test', 'b@x.test'], all)).toEqual([
+    { address: 'a@x.test', state: 'deferred', error: '451 later' },
+    gone,
+  ])
+})
+
+test('a mailbox that is not there is told at RCPT alone', () => {
+  const said = { responseCode: 550, response: '550 5.1.1 no such user' }
+  expect(outcomesOfFailure(['a@x.test'], failure({ ...said, command: 'DATA' }))[0]).toEqual({
+    address: 'a@x.test',
+    state: 'failed',
+    error: said.response,
+  })
+})
+
+test('what was said is kept as one line of so much, with no half character', () => {
+  const [told] = allOf(['a@x.test'], 'failed', ` a\r\n\tb\0c ${'x'.repeat(600)}`)
+  expect(told?.error).toBe(`a b c ${'x'.repeat(494)}`)
+  expect(allOf(['a@x.test'], 'failed', `${'x'.repeat(499)}😀`)[0]?.error).toBe(
+    `${'x'.repeat(499)}\ufffd`,
+  )
+})
