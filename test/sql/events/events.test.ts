@@ -79,6 +79,11 @@ test('an event that is recorded while another is gets the number after it', asyn
   ])
 })
 
+const boundsOf = async (projectId: string) => {
+  const { newest, oldest } = await readStream(pool, projectId, null)
+  return { newest: newest.seq, oldest }
+}
+
 test('a stream begins at 1, and after its events were removed at the next that will be', async () => {
   const [silent, old, other] = [
     await newProject(pool),
@@ -86,7 +91,7 @@ test('a stream begins at 1, and after its events were removed at the next that w
     await newProject(pool),
   ]
   await record(eventOf(old, 'a'), eventOf(old, 'b'), eventOf(old, 'c'), eventOf(other, 'x'))
-  expect(await readStream(pool, silent)).toEqual({ newest: 0n, oldest: 1n })
+  expect(await boundsOf(silent)).toEqual({ newest: 0n, oldest: 1n })
   const age = (seq: number, interval: string) =>
     pool.query(
       'update events set created_at = now() - $3::interval where project_id = $1 and seq = $2',
@@ -95,12 +100,12 @@ test('a stream begins at 1, and after its events were removed at the next that w
   await age(1, '7 days 1 minute')
   await age(2, '6 days 23 hours')
   await deleteStaleEvents(pool)
-  expect(await readStream(pool, old)).toEqual({ newest: 3n, oldest: 2n })
-  expect(await readStream(pool, other)).toEqual({ newest: 1n, oldest: 1n })
+  expect(await boundsOf(old)).toEqual({ newest: 3n, oldest: 2n })
+  expect(await boundsOf(other)).toEqual({ newest: 1n, oldest: 1n })
   await age(2, '8 days')
   await age(3, '8 days')
   await deleteStaleEvents(pool)
-  expect(await readStream(pool, old)).toEqual({ newest: 3n, oldest: 4n })
+  expect(await boundsOf(old)).toEqual({ newest: 3n, oldest: 4n })
 })
 
 test('an event is sent to the webhooks of its project that ask for its kind and still are', async () => {
