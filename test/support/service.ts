@@ -58,7 +58,7 @@ export type TestServiceOptions = {
   /** Puts a proxy between the service and Postgres, so that the database can be cut off. */
   proxied?: boolean
   /** The database's URL for one kind of part, e.g. that of a proxy in front of it. */
-  through?: Partial<Record<'api' | 'workers', (databaseUrl: string) => Promise<string>>>
+  through?: Partial<Record<'api' | 'smtp' | 'workers', (databaseUrl: string) => Promise<string>>>
   env?: Record<string, string>
   /** Parts beside the API; both by default. */
   smtp?: boolean
@@ -120,7 +120,8 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     silentLog,
   )
   const workersUrl = (await options.through?.workers?.(databaseUrl)) ?? databaseUrl
-  const smtp = options.smtp === false ? null : await startSmtp(config, databaseUrl, silentLog)
+  const smtpUrl = (await options.through?.smtp?.(databaseUrl)) ?? databaseUrl
+  const smtp = options.smtp === false ? null : await startSmtp(config, smtpUrl, silentLog)
   const transport = createTransport(config.relayUrl, {
     dns: options.dns ?? createDns(),
     ownName: config.mailHostname,
