@@ -149,7 +149,7 @@ export async function readStream(
   }
 }
 
-/** The last event of a project that happened at a time or before it; the one before the oldest when there is none. */
+/** The last event of a project up to a time; without any, the one before the oldest. */
 export async function findEventAt(
   db: Queryable,
   projectId: string,

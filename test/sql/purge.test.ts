@@ -1,4 +1,4 @@
-/** What a project held goes once it is deleted, and nothing of anybody else. */
+/** A deleted project takes its own rows with it, and no others. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { deleteProject } from '../../sql/projects.ts'
 import { purgeProject } from '../../sql/purge.ts'
@@ -39,7 +39,7 @@ test('a project that lives loses nothing', async () => {
   expect(await countsOf(projectId)).toEqual([1, 2, 2, 1, 1])
 })
 
-test('a project that is deleted loses its mail and its logs, and its neighbour nothing', async () => {
+test('a deleted project loses its mail and logs; its neighbour keeps all', async () => {
   const [gone, neighbour] = [await inUse(), await inUse()]
   const both = await arrive(pool, [gone.projectId, neighbour.projectId])
   const { raw_id: shared } = await row(pool, 'inbound_mails', both[0]!)

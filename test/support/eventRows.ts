@@ -21,7 +21,7 @@ export async function newWebhook(
   return made.webhook.id
 }
 
-/** A delivery that waits for its first attempt; its job is left out, so that only the function under test queues one. */
+/** A delivery that waits for its first attempt, without a job. Only the function under test queues jobs. */
 export async function newDelivery(
   pool: Pool,
   of: { projectId?: string; webhookId?: string } = {},

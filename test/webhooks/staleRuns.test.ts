@@ -1,4 +1,4 @@
-/** A run that comes too late, or whose delivery ends while it waits for its turn, sends nothing. */
+/** A late run sends nothing. A run whose delivery ended meanwhile sends nothing either. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { recordAttempts } from '../../sql/events/attempts.ts'
 import { createDelivery } from '../../sql/events/deliveries.ts'
@@ -96,7 +96,7 @@ test('a run that waited for nothing sends once', async () => {
   expect((await row(pool, 'webhook_deliveries', id)).status).toBe('delivered')
 })
 
-test('a run gives its turn back as soon as it has its answer, before the answer is recorded', async () => {
+test('a run gives its turn back before it records the answer', async () => {
   const { id } = await newDelivery()
   const client = await pool.connect()
   try {

@@ -1,4 +1,4 @@
-/** The rules of an inbox: its own, each once, no more than the bound; and whom they keep it from writing to. */
+/** Rules of an inbox: unique, bounded in number, and obeyed when it writes. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import {
   createRule,

@@ -1,4 +1,4 @@
-/** Mail that comes in: once for each live inbox, and its bytes for as long as somebody holds them. */
+/** Inbound mail arrives once in each live inbox. Its bytes stay as long as a row needs them. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { findAddresses, listAddresses } from '../../../sql/mail/addresses.ts'
 import { deleteMessage } from '../../../sql/mail/deleteMail.ts'

@@ -1,4 +1,4 @@
-/** What a run of a message's sending begins with: who is due, and the bytes that all runs send. */
+/** A run of a sending begins with the recipients that are due. All runs send the same bytes. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { beginAttempt, keepComposed } from '../../../sql/mail/outbound.ts'
 import { deleteProject } from '../../../sql/projects.ts'

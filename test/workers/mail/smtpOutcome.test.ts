@@ -62,7 +62,7 @@ test('a mailbox that is not there is told at RCPT alone', () => {
   })
 })
 
-test('what was said is kept as one line of so much, with no half character', () => {
+test('an answer is kept as one line of bounded length, cut between characters', () => {
   const [told] = allOf(['a@x.test'], 'failed', ` a\r\n\tb\0c ${'x'.repeat(600)}`)
   expect(told?.error).toBe(`a b c ${'x'.repeat(494)}`)
   expect(allOf(['a@x.test'], 'failed', `${'x'.repeat(499)}😀`)[0]?.error).toBe(
