@@ -11,6 +11,9 @@ import { startEmbeddedPostgres } from '../sql/embedded.ts'
 import { migrate } from '../sql/migrate.ts'
 import { TEMPLATE_DATABASE } from './support/database.ts'
 
+/** Test files at the same time. Many wait for a process or a delay, so that a third one finds room on two cores. */
+const LANES = 3
+
 const dataDir = mkdtempSync(join(tmpdir(), 'purser-test-'))
 const database = await startEmbeddedPostgres({ dataDir, durable: false, onLog: () => {} })
 let code = 1
@@ -32,7 +35,7 @@ async function makeTemplate(url: string): Promise<void> {
 }
 
 function runTests(env: Record<string, string | undefined>): Promise<number> {
-  const args = ['test', '--parallel=2', '--timeout=20000', ...process.argv.slice(2)]
+  const args = ['test', `--parallel=${LANES}`, '--timeout=20000', ...process.argv.slice(2)]
   const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'pipe'] })
   let tail = ''
   for (const stream of [child.stdout, child.stderr]) {

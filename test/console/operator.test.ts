@@ -186,7 +186,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     receiver.answer = status(400, 'not today')
     const payment = (await agent.get(`/v0/payments/${await scene.sell()}`)).body
     const { deliveryId } = payment.deliveries[0]
-    await waitForEnd(agent, deliveryId)
+    const { idempotencyKey } = await waitForEnd(agent, deliveryId)
     await using console = await open()
     const { page } = console
     await console.open(`projects/${agent.project.id}/webhooks`)
@@ -197,7 +197,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     await page.getByText('taken').waitFor()
     await page.getByText('delivered').waitFor()
     const bodies = receiver.requests
-      .filter(({ headers }) => headers['x-service-idempotency-key'] === deliveryId)
+      .filter(({ headers }) => headers['x-service-idempotency-key'] === idempotencyKey)
       .map(({ body }) => body.toString())
     expect(bodies).toHaveLength(2)
     expect(bodies[0]).toBe(bodies[1]!)

@@ -15,7 +15,7 @@ import { startTcpProxy } from '../support/tcpProxy.ts'
 import { waitFor } from '../support/waitFor.ts'
 
 /** The demonstration runs 5,000 (SURVIVAL_MESSAGES); the suite fewer, for time. */
-const MESSAGES = Number(process.env.SURVIVAL_MESSAGES ?? 600)
+const MESSAGES = Number(process.env.SURVIVAL_MESSAGES ?? 300)
 const CONNECTIONS = 20
 
 test(`${MESSAGES} messages while workers are killed twice and Postgres restarts once: each arrives once`, async () => {
