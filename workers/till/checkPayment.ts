@@ -1,9 +1,10 @@
+import type { Address } from 'viem'
 import { addJob } from '../../sql/jobs.ts'
 import { type Check, findCheck, passCheck, refuseCheck } from '../../sql/till/paymentChecks.ts'
 import { transferOf } from '../../sql/till/payments.ts'
 import type { Task } from '../pool.ts'
 import { hasCode, simulateNow } from './chain.ts'
-import { type ChainView, isKnown, type KnownChain } from './chainView.ts'
+import { type ChainView, isKnown, type KnownChain, refreshHead } from './chainView.ts'
 import { RpcTrouble } from './rpc.ts'
 import { confirmRefusal } from './settler.ts'
 
@@ -29,8 +30,7 @@ export const checkPayment: Task<'check_payment'> = async ({ checkId }, { till })
 
 async function judge(chain: KnownChain, check: Check): Promise<void> {
   const { claim, reasonWithoutCode } = check
-  const isReady =
-    reasonWithoutCode === null || (await hasCode(chain.rpc, claim.payer, chain.head.number))
+  const isReady = reasonWithoutCode === null || (await hasCodeByNow(chain, claim.payer))
   if (!isReady && !isDeployable(chain, claim)) {
     return refuseCheck(chain.pool, check.id, reasonWithoutCode)
   }
@@ -43,6 +43,13 @@ async function judge(chain: KnownChain, check: Check): Promise<void> {
   const { refusal } = result
   if (!(await confirmRefusal(chain, transfer, refusal))) throw new RpcTrouble(refusal.detail)
   await refuseCheck(chain.pool, check.id, refusal.reason)
+}
+
+/** Whether a wallet is there. One that is not there at the head we know may have been deployed since. */
+async function hasCodeByNow(chain: KnownChain, payer: Address): Promise<boolean> {
+  if (await hasCode(chain.rpc, payer, chain.head.number)) return true
+  await refreshHead(chain)
+  return hasCode(chain.rpc, payer, chain.head.number)
 }
 
 /** Whether the operator pays for deployments by that factory. */

@@ -67,6 +67,12 @@ describe('a check', () => {
     expect((await till.payment(paymentId)).txHash).not.toBeNull()
   })
 
+  test('passes for a wallet that was deployed since the last look at the chain', async () => {
+    const fresh = await deployWallet(till.client, payer.address)
+    await fund(till.client, fresh, 10_000n)
+    expect(await run(await newCheck(await pay({ from: fresh })))).toMatchObject({ state: 'passed' })
+  })
+
   test('is refused where there is no wallet, unless an allowed factory deploys it', async () => {
     const future = futureWallet(payer.address)
     await fund(till.client, future.address, 10_000n)
