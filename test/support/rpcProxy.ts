@@ -34,7 +34,8 @@ export function startRpcProxy(target: string): RpcProxy {
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify(messages),
     })
-    return (await response.json()) as any[]
+    const answers = await response.json()
+    return Array.isArray(answers) ? answers : []
   }
   const released = Promise.withResolvers<void>()
   const server = serve({
@@ -70,6 +71,8 @@ export function startRpcProxy(target: string): RpcProxy {
         const edit = proxy.edits.get(method)
         return edit && answer ? { ...answer, result: edit(answer.result, message.params) } : answer
       })
+      // The node can end, or answer a request as a whole with one error.
+      if (replies.includes(undefined)) return new Response('no answer', { status: 502 })
       return Response.json(Array.isArray(body) ? replies : replies[0])
     },
   })
