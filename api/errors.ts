@@ -64,8 +64,7 @@ const UNAVAILABLE_RETRY_S = 2
 export function toApiError(error: unknown, requestId: string): ApiError {
   if (error instanceof ApiError) return error
   if (isDatabaseUnavailable(error)) {
-    if ('code' in (error as Error) && (error as { code?: string }).code === DISK_FULL)
-      diskFullMs = performance.now()
+    if ((error as { code?: unknown }).code === DISK_FULL) diskFullMs = performance.now()
     return new ApiError(503, 'unavailable', 'The service is temporarily unavailable', {
       'retry-after': String(UNAVAILABLE_RETRY_S),
     })

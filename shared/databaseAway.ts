@@ -18,7 +18,7 @@ const UNAVAILABLE_STATE = /^(08|53|57P0|25006)/
 const UNAVAILABLE_MESSAGE =
   /timeout exceeded when trying to connect|connection terminated|client has encountered a connection error|not queryable|connection timeout|timeout expired|query read timeout/i
 
-/** Whether an error of the driver means that the database is away, rather than that a statement is wrong. */
+/** Whether a driver's error means that the database is away. Errors of a statement do not. */
 export function isDatabaseUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   const code = 'code' in error && typeof error.code === 'string' ? error.code : ''

@@ -92,7 +92,7 @@ function readArguments(args: string[]): {
 if (import.meta.main) {
   await runService(process, { name: 'workers' }, async (config, log) => {
     // Graphile Worker deletes the row of a finished job without waiting for it, so a connection that breaks right then
-    // rejects a promise that nobody holds. The row stays locked until the pool ends, and running it again changes nothing.
+    // rejects a promise that nobody holds. The pool then releases the job (queue/recoverJobs.ts), and running it again changes nothing.
     process.on('unhandledRejection', (error) => {
       if (isDatabaseUnavailable(error)) {
         return log.warn({ err: error }, 'the end of a job was not noted: the database is away')

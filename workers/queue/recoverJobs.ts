@@ -42,8 +42,9 @@ export function recoverJobs(options: {
     await operations.settled()
     const lost = locked.filter(({ id }) => !jobs.has(id))
     const released = lost.length === 0 ? 0 : await releaseLocks(pool, graphilePoolId, lost)
-    if (released > 0)
-      log.warn({ released }, 'jobs that this pool did not have in hand were released')
+    if (released === 0) return
+    options.onReleased(released)
+    log.warn({ released }, 'jobs that this pool did not have in hand were released')
   }
   let stopped = false
   let wake = () => {}

@@ -1,4 +1,4 @@
-/** Which payments are taken up again, because nothing is under way for them. */
+/** Payments without a job and without a transaction are taken up again. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { NewClaim } from '../../../sql/till/claims.ts'
 import { findIdlePayments, queueSettlement, recordMisses } from '../../../sql/till/settlements.ts'
