@@ -79,14 +79,17 @@ describe('a wallet', () => {
 describe('a payment', () => {
   test('gets one transaction, though two processes store one at the same time', async () => {
     const id = await newPayment(pool)
-    const { promise: signing, resolve: sign } = Promise.withResolvers<void>()
+    const asked = Promise.withResolvers<void>()
+    const signing = Promise.withResolvers<void>()
     const first = storeSigned(pool, wallet, [id], async (_, nonce) => {
-      await signing
+      asked.resolve()
+      await signing.promise
       return signedFor(id, nonce)
     })
+    await asked.promise
     const second = store([id])
     await blocked(pool, 1)
-    sign()
+    signing.resolve()
     expect([(await first).length, (await second).length].toSorted()).toEqual([0, 1])
     expect(await openOf(id)).toHaveLength(1)
     expect(await store([id])).toEqual([])
