@@ -1,24 +1,28 @@
 import { Elysia, ValidationError } from 'elysia'
-import { isDatabaseUnavailable } from '../shared/databaseAway.ts'
 import { newRequestId } from '../shared/ids.ts'
-import { BODY_MAX_BYTES, notAnObject, readJson, readJsonValue } from './body.ts'
-import { type ClientAddress, createClientAddress } from './clientAddress.ts'
+import { isDatabaseUnavailable } from '../shared/process/databaseAway.ts'
+import { logRoutes } from './account/logs.ts'
+import { platformRoutes } from './account/platform.ts'
+import { whoamiRoutes } from './account/whoami.ts'
 import { admitConsole } from './console/admit.ts'
 import { readDelegation } from './console/delegation.ts'
 import { consoleRoutes } from './console/routes.ts'
-import { type Services, setClientAddress, setIdentity, setRequestId } from './context.ts'
 import { docsRoutes } from './docs/docs.ts'
 import { markdownDocs } from './docs/docsMarkdown.ts'
 import { openApiDocument } from './docs/openApi.ts'
-import { type Route, RouteTable } from './docs/routeTable.ts'
-import { ApiError, badRequest, errorResponse, notFound, toApiError } from './errors.ts'
+import { RouteTable } from './docs/routeTable.ts'
+import { webhookRoutes } from './events/deliveries.ts'
 import { eventRoutes } from './events/events.ts'
-import { projectWebhookRoutes } from './events/projectWebhooks.ts'
-import { webhookRoutes } from './events/webhooks.ts'
-import { admit, type Budget, Refusal } from './gate.ts'
-import { healthRoutes } from './health.ts'
-import { HeldBodies } from './heldBodies.ts'
-import { logRoutes } from './logs.ts'
+import { projectWebhookRoutes } from './events/webhooks.ts'
+import { BODY_MAX_BYTES, notAnObject, readJson, readJsonValue } from './http/body.ts'
+import { type ClientAddress, createClientAddress } from './http/clientAddress.ts'
+import { ApiError, badRequest, errorResponse, notFound, toApiError } from './http/errors.ts'
+import { admit, type Budget, Refusal } from './http/gate.ts'
+import { HeldBodies } from './http/heldBodies.ts'
+import { attachState, newRequestState, type RequestState, stateOf } from './http/requestState.ts'
+import type { Services } from './http/services.ts'
+import type { UsageRecorder } from './http/usage.ts'
+import { describeValidationError } from './http/validation.ts'
 import { domainRoutes } from './mail/domains.ts'
 import { emailRuleRoutes } from './mail/emailRules.ts'
 import { mailChangeRoutes } from './mail/mailChanges.ts'
@@ -29,33 +33,19 @@ import { sendingRoutes } from './mail/sending.ts'
 import { suppressionRoutes } from './mail/suppressions.ts'
 import { threadRoutes } from './mail/threads.ts'
 import { mcpRoutes } from './mcp/routes.ts'
-import { metricsRoutes } from './metrics.ts'
-import { platformRoutes } from './platform.ts'
+import { healthRoutes } from './operations/health.ts'
+import { metricsRoutes } from './operations/metricsRoutes.ts'
+import { sellerRoutes } from './till/endpoints.ts'
 import { facilitatorRoutes } from './till/facilitator.ts'
 import { paymentRecordRoutes } from './till/paymentRecords.ts'
 import { paymentRoutes } from './till/payments.ts'
-import { sellerRoutes } from './till/sellers.ts'
 import { wellKnownRoutes } from './till/wellKnown.ts'
-import type { UsageRecorder } from './usage.ts'
-import { describeValidationError } from './validation.ts'
 import { vaultRoutes } from './vault/vault.ts'
 import { vaultVersionRoutes } from './vault/vaultVersions.ts'
-import { whoamiRoutes } from './whoami.ts'
 
 /** Answers one request that came from this socket address. */
 export type App = (request: Request, socketAddress: string) => Promise<Response>
 
-/** What one request is known by while it is served. */
-type Served = {
-  requestId: string
-  route: Route | null
-  budget: Budget | null
-  error: unknown
-  /** Counts the bytes of its body until it is answered. */
-  hold: (bytes: number) => void
-}
-
-const served = new WeakMap<Request, Served>()
 const MINUTE_MS = 60_000
 const REQUEST_ID = /^[\w.:-]{1,128}$/
 
@@ -64,22 +54,15 @@ const REQUEST_ID = /^[\w.:-]{1,128}$/
  * schema, handler; and every answer leaves through `finish`, whichever station it came from.
  */
 export function createApp(services: Services, usage: UsageRecorder): App {
-  const elysia = createRoutes(services)
+  const bodies = new HeldBodies()
+  const elysia = createRoutes(services, bodies)
   const routes = new RouteTable(elysia)
   const clientAddress = createClientAddress(services.config.trustedProxies)
-  const bodies = new HeldBodies()
   return async (request, socketAddress) => {
     const startedMs = performance.now()
     const given = request.headers.get('x-request-id') ?? ''
-    const state: Served = {
-      requestId: REQUEST_ID.test(given) ? given : newRequestId(),
-      route: null,
-      budget: null,
-      error: undefined,
-      hold: (bytes) => bodies.hold(request, bytes),
-    }
-    served.set(request, state)
-    setRequestId(request, state.requestId)
+    const state = newRequestState(REQUEST_ID.test(given) ? given : newRequestId())
+    attachState(request, state)
     let response: Response
     try {
       const parts = { routes, clientAddress, usage }
@@ -89,29 +72,28 @@ export function createApp(services: Services, usage: UsageRecorder): App {
     } catch (error) {
       response = fail(state, error)
     } finally {
-      bodies.release(request)
+      bodies.release(state)
     }
     finish(services, request, response, state, performance.now() - startedMs)
     return response
   }
 }
 
-function createRoutes(services: Services) {
+function createRoutes(services: Services, bodies: HeldBodies) {
   // Elysia would look for the path behind the eleventh character, and miss it where the Host header is very short.
   const api = new Elysia({ strictPath: true, handler: { standardHostname: false } })
     .onError({ as: 'global' }, ({ code, error, request }) => {
-      const state = served.get(request)
-      if (state === undefined) throw error
-      return fail(state, code === 'NOT_FOUND' ? notFound() : error)
+      return fail(stateOf(request), code === 'NOT_FOUND' ? notFound() : error)
     })
     .onParse({ as: 'global' }, async ({ request }) => {
-      const state = served.get(request)
+      const state = stateOf(request)
+      const { route } = state
       const limit = {
-        maxBytes: state?.route?.bodyMaxBytes ?? BODY_MAX_BYTES,
-        ...(state?.route?.largeFor === undefined ? {} : { largeFor: state.route.largeFor }),
-        ...(state === undefined ? {} : { hold: state.hold }),
+        maxBytes: route?.bodyMaxBytes ?? BODY_MAX_BYTES,
+        ...(route?.largeFor === undefined ? {} : { largeFor: route.largeFor }),
+        hold: (bytes: number) => bodies.hold(state, bytes),
       }
-      if (state?.route?.anyJson) return (await readJsonValue(request, limit))?.value ?? null
+      if (route?.anyJson) return (await readJsonValue(request, limit))?.value ?? null
       // Elysia takes undefined to mean "not parsed here"; null fails the schema of a route that wants a body.
       return (await readJson(request, limit)) ?? null
     })
@@ -157,7 +139,7 @@ async function passGate(
   parts: { routes: RouteTable; clientAddress: ClientAddress; usage: UsageRecorder },
   request: Request,
   socketAddress: string,
-  state: Served,
+  state: RequestState,
 ): Promise<Admitted> {
   const url = new URL(request.url)
   const delegation = readDelegation(url.pathname)
@@ -171,20 +153,16 @@ async function passGate(
   const { access, path } = match.route
   state.route = delegation === null ? match.route : { ...match.route, path: `/console/api${path}` }
   const from = parts.clientAddress(socketAddress, request.headers.get('x-forwarded-for'))
-  setClientAddress(request, from)
+  state.clientAddress = from
   if (delegation !== null || access === 'console') {
     checkEncoding(url)
-    const { route } = match
-    const { requestId } = state
-    const admitted = await admitConsole(services, { request, route, delegation, from, requestId })
-    served.set(admitted.request, state)
-    return admitted
+    return await admitConsole(services, { request, route: match.route, delegation, from })
   }
   if (access !== 'public') {
     const authorization = request.headers.get('authorization')
     const { identity, budget } = await admit(services, access, authorization, from)
     state.budget = budget
-    setIdentity(request, identity)
+    state.identity = identity
     if (identity.projectId !== null) parts.usage.record(identity.projectId)
   }
   checkEncoding(url)
@@ -208,7 +186,7 @@ function checkEncoding(url: URL): void {
 }
 
 /** The answer to anything thrown; what it was is kept for the log. */
-function fail(state: Served, thrown: unknown): Response {
+function fail(state: RequestState, thrown: unknown): Response {
   if (thrown instanceof Refusal) {
     state.budget = thrown.budget
     return errorResponse(thrown.error)
@@ -242,7 +220,7 @@ function finish(
   { log, config, metrics }: Services,
   request: Request,
   response: Response,
-  state: Served,
+  state: RequestState,
   durationMs: number,
 ): void {
   const { headers } = response

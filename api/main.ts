@@ -1,10 +1,14 @@
-import { runService } from '../shared/service.ts'
+import pino, { type LoggerOptions } from 'pino'
+import { LOG_DESTINATION } from '../shared/process/logOptions.ts'
+import { runService } from '../shared/process/service.ts'
 import { warnWhenAway } from '../sql/checkDatabase.ts'
 import { databaseUrl } from '../sql/databaseUrl.ts'
-import { checkMasterKeys } from '../sql/keyring.ts'
-import { startApi } from './server.ts'
+import { checkMasterKeys } from '../sql/keyring/keyring.ts'
+import { startApi } from './http/server.ts'
 
-await runService(process, { name: 'api' }, async (config, log) => {
+const openLog = (options: LoggerOptions) => pino(options, pino.destination(LOG_DESTINATION))
+
+await runService(process, { name: 'api', openLog }, async (config, log) => {
   const url = databaseUrl(config)
   await warnWhenAway(url, log)
   await checkMasterKeys(url, config)

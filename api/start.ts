@@ -1,17 +1,18 @@
 import { Database } from 'bun:sqlite'
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Logger } from 'pino'
-import { type Config, ConfigError } from '../shared/config.ts'
-import { type Running, runService } from '../shared/service.ts'
-import { bootstrap } from '../sql/bootstrap.ts'
+import pino, { type Logger } from 'pino'
+import { type Config, ConfigError } from '../shared/config/config.ts'
+import { LOG_DESTINATION } from '../shared/process/logOptions.ts'
+import { type Running, runService } from '../shared/process/service.ts'
+import { bootstrap } from '../sql/account/bootstrap.ts'
 import { checkDatabase } from '../sql/checkDatabase.ts'
-import { startEmbeddedPostgres } from '../sql/embedded.ts'
-import { checkMasterKeys } from '../sql/keyring.ts'
+import { startEmbeddedPostgres } from '../sql/embedded/embeddedPostgres.ts'
+import { checkMasterKeys } from '../sql/keyring/keyring.ts'
 import { migrate } from '../sql/migrate.ts'
-import { startProcess } from './childProcess.ts'
-import { supervise } from './supervise.ts'
-import { welcome } from './welcome.ts'
+import { startProcess } from './operations/childProcess.ts'
+import { supervise } from './operations/supervise.ts'
+import { welcome } from './operations/welcome.ts'
 
 /** The parts of the service, and the files that start them. */
 const PARTS = { api: 'api/main.ts', smtp: 'api/smtp/main.ts', workers: 'workers/main.ts' } as const
@@ -23,7 +24,12 @@ const PARTS = { api: 'api/main.ts', smtp: 'api/smtp/main.ts', workers: 'workers/
  */
 await runService(
   process,
-  { name: 'purser', logTo: 'stderr', drainLimitMs: 29_000 },
+  {
+    name: 'purser',
+    // Standard output has the welcome text.
+    openLog: (options) => pino(options, pino.destination({ ...LOG_DESTINATION, dest: 2 })),
+    drainLimitMs: 29_000,
+  },
   async (config, log) => {
     const lock = holdDataDir(config)
     const stops: (() => Promise<void>)[] = [async () => lock.close()]
@@ -75,7 +81,7 @@ async function startChain(config: Config, log: Logger, stops: Stops): Promise<Co
   const devnet = await supervise(
     'devnet',
     async () => {
-      const started = await startProcess('devnet', 'workers/till/devnetMain.ts', env)
+      const started = await startProcess('devnet', 'workers/devnet/main.ts', env)
       env = { ...process.env, DEVNET_PORT: started.facts.port }
       return started
     },

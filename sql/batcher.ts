@@ -1,4 +1,4 @@
-import { isDatabaseUnavailable } from '../shared/databaseAway.ts'
+import { isDatabaseUnavailable } from '../shared/process/databaseAway.ts'
 
 /**
  * Gathers items that callers submit at the same time into one statement. There is no timer: an item that finds a free

@@ -1,6 +1,6 @@
 import pg from 'pg'
-import { ConfigError } from '../shared/config.ts'
-import { isDatabaseUnavailable } from '../shared/databaseAway.ts'
+import { ConfigError } from '../shared/config/config.ts'
+import { isDatabaseUnavailable } from '../shared/process/databaseAway.ts'
 
 /** PostgreSQL 15, as `server_version_num` has it. */
 const VERSION_MIN = 150_000

@@ -1,4 +1,4 @@
-import { type Config, ConfigError } from '../shared/config.ts'
+import { type Config, ConfigError } from '../shared/config/config.ts'
 import { checkDatabase } from './checkDatabase.ts'
 import { databaseUrl } from './databaseUrl.ts'
 import { createPool, type Pool } from './db.ts'

@@ -1,5 +1,5 @@
-import { type Config, ConfigError } from '../shared/config.ts'
-import { runningEmbeddedUrl } from './embedded.ts'
+import { type Config, ConfigError } from '../shared/config/config.ts'
+import { runningEmbeddedUrl } from './embedded/embeddedPostgres.ts'
 
 /**
  * The database to use: `DATABASE_URL`, or the embedded server that runs on this data directory.

@@ -1,7 +1,7 @@
 import pg from 'pg'
 import type { Logger } from 'pino'
-import { isDatabaseUnavailable } from '../shared/databaseAway.ts'
-import { databaseOutage } from '../shared/outage.ts'
+import { isDatabaseUnavailable } from '../shared/process/databaseAway.ts'
+import { databaseOutage } from '../shared/process/outage.ts'
 
 /** Anything that runs a statement: the pool, or a client inside a transaction. */
 export type Queryable = Pick<pg.Pool, 'query'>

@@ -1,6 +1,6 @@
 import pino from 'pino'
-import { ConfigError, parseConfig } from '../shared/config.ts'
-import { logOptions } from '../shared/logOptions.ts'
+import { ConfigError, parseConfig } from '../shared/config/config.ts'
+import { logOptions } from '../shared/process/logOptions.ts'
 import { checkDatabase } from './checkDatabase.ts'
 import { databaseUrl } from './databaseUrl.ts'
 import { migrate } from './migrate.ts'

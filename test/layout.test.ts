@@ -17,15 +17,15 @@ const MAY_IMPORT: Record<Room, readonly Room[]> = {
 /** The files that a process starts with: they alone read the environment and the arguments. */
 const ENTRIES = new Set([
   'api/main.ts',
-  'api/backupMain.ts',
+  'api/operations/backupMain.ts',
   'api/start.ts',
   'api/smtp/main.ts',
   'api/mcp/main.ts',
   'api/console/loginMain.ts',
   'workers/main.ts',
-  'workers/mail/readMailMain.ts',
+  'workers/mail/parserMain.ts',
   'sql/main.ts',
-  'sql/rotateMain.ts',
+  'sql/keyring/rotateMain.ts',
   'sql/mail/dkimMain.ts',
 ])
 
@@ -61,18 +61,58 @@ test('there is something to check', () => {
   for (const entry of ENTRIES) expect(files).toContain(entry)
 })
 
+/** The files that each file imports, types included. */
+const imports = new Map(
+  sources.map(({ path, text }) => [
+    path,
+    [...text.matchAll(/(?:from|import\()\s*'(\.[^']+)'/g)].map(([, target]) =>
+      relative(ROOT, normalize(join(ROOT, dirname(path), target!))),
+    ),
+  ]),
+)
+
 test('rooms import only whom they may', () => {
   expect(
-    offenders(({ path, room, text }) => {
-      for (const [, target] of text.matchAll(/(?:from|import\()\s*'(\.[^']+)'/g)) {
-        const other = relative(ROOT, normalize(join(ROOT, dirname(path), target!))).split(
-          '/',
-        )[0] as Room
-        if (!MAY_IMPORT[room].includes(other)) return `imports ${target}`
-      }
-      return undefined
-    }),
+    offenders(({ path, room }) =>
+      imports.get(path)!.find((other) => !MAY_IMPORT[room].includes(other.split('/')[0] as Room)),
+    ),
   ).toEqual([])
+})
+
+test('no file imports itself by way of others, not even for a type', () => {
+  const done = new Set<string>()
+  const circles: string[] = []
+  const visit = (path: string, way: readonly string[]): void => {
+    if (way.includes(path)) {
+      circles.push([...way.slice(way.indexOf(path)), path].join(' → '))
+      return
+    }
+    if (done.has(path)) return
+    for (const next of imports.get(path) ?? []) visit(next, [...way, path])
+    done.add(path)
+  }
+  for (const path of files) visit(path, [])
+  expect(circles).toEqual([])
+})
+
+test('a folder of tests has the name of the folder it tests', () => {
+  const houses = new Set(files.map((path) => dirname(path)))
+  const folders = readdirSync(join(ROOT, 'test'))
+    .filter((name) => name !== 'clients')
+    .flatMap((name) =>
+      name.includes('.')
+        ? [name]
+        : (readdirSync(join(ROOT, 'test', name), { recursive: true }) as string[]).map((path) =>
+            join(name, path),
+          ),
+    )
+    .filter((path) => path.endsWith('.test.ts'))
+    .map((path) => dirname(path))
+  const mirrors = folders.filter((folder) => ROOMS.some((room) => folder.startsWith(room)))
+  expect(mirrors.length).toBeGreaterThan(100)
+  expect(mirrors.filter((folder) => !houses.has(folder))).toEqual([])
+  const others = folders.filter((folder) => !mirrors.includes(folder)).map((f) => f.split('/')[0])
+  expect([...new Set(others)].toSorted()).toEqual(['.', 'chaos', 'e2e'])
 })
 
 test('shared is pure: no database, no web framework, no files, no sockets', () => {
@@ -118,14 +158,16 @@ test('the client library imports nothing but itself', () => {
 })
 
 test('the page of the console, which runs in a browser, imports itself and the client library alone', () => {
-  const importing =
-    /(?:\}\s*from|import\()\s*'(?!\.\/\w+\.ts'|\.\.\/\.\.\/client\/\w+\.ts')([^']+)'/
+  const isPage = (path: string) => path.startsWith(PAGE)
   expect(
-    offenders(({ path, text }) =>
-      path.startsWith(PAGE)
-        ? importing.exec(code(text))?.[0]
-        : /from '\.[^']*\/web\/[^']*'/.exec(text)?.[0],
-    ),
+    offenders(({ path, text }) => {
+      if (!isPage(path)) return imports.get(path)!.find(isPage)
+      const library = /(?:\}\s*from|import\()\s*'(?!\.)([^']+)'/.exec(code(text))?.[0]
+      return (
+        library ??
+        imports.get(path)!.find((other) => !isPage(other) && !other.startsWith('api/client/'))
+      )
+    }),
   ).toEqual([])
 })
 

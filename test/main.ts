@@ -7,9 +7,12 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
-import { startEmbeddedPostgres } from '../sql/embedded.ts'
+import { startEmbeddedPostgres } from '../sql/embedded/embeddedPostgres.ts'
 import { migrate } from '../sql/migrate.ts'
 import { TEMPLATE_DATABASE } from './support/database.ts'
+
+/** A test that hangs ends after this time, milliseconds. It is generous: a busy machine must not fail a test. */
+const TEST_LIMIT_MS = 180_000
 
 /** Test files at the same time. Many wait for a process or a delay, so that a third one finds room on two cores. */
 const LANES = 3
@@ -35,7 +38,12 @@ async function makeTemplate(url: string): Promise<void> {
 }
 
 function runTests(env: Record<string, string | undefined>): Promise<number> {
-  const args = ['test', `--parallel=${LANES}`, '--timeout=20000', ...process.argv.slice(2)]
+  const args = [
+    'test',
+    `--parallel=${LANES}`,
+    `--timeout=${TEST_LIMIT_MS}`,
+    ...process.argv.slice(2),
+  ]
   const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'pipe'] })
   let tail = ''
   for (const stream of [child.stdout, child.stderr]) {

@@ -11,7 +11,7 @@ test('the seller in the README is the one under test', () => {
 })
 
 test('every variable that is read stands in the README', () => {
-  const schemas = read('shared/variables.ts').matchAll(
+  const schemas = read('shared/config/variables.ts').matchAll(
     /const \w*[vV]ariables = z\.object\(\{([\s\S]*?)\n\}\)/g,
   )
   const names = [...schemas].flatMap(([, schema]) =>

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import type { Config } from '../shared/config.ts'
+import type { Config } from '../shared/config/config.ts'
 import { createPool } from '../sql/db.ts'
 import { encryptPlainWebhookSecrets } from '../sql/events/webhookSecrets.ts'
 import {
@@ -8,7 +8,7 @@ import {
   isNotReady,
   type KeyringSource,
   masterKeys,
-} from '../sql/keyring.ts'
+} from '../sql/keyring/keyring.ts'
 import { hasDkimKeys } from '../sql/mail/dkimKeys.ts'
 
 /**

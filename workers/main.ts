@@ -1,65 +1,24 @@
 import { parseArgs } from 'node:util'
-import { ConfigError } from '../shared/config.ts'
-import { isDatabaseUnavailable } from '../shared/databaseAway.ts'
-import { runService } from '../shared/service.ts'
+import type { Logger } from 'pino'
+import pino, { type LoggerOptions } from 'pino'
+import { type Config, ConfigError } from '../shared/config/config.ts'
+import { isDatabaseUnavailable } from '../shared/process/databaseAway.ts'
+import { LOG_DESTINATION } from '../shared/process/logOptions.ts'
+import { runService } from '../shared/process/service.ts'
 import { POOLS, type PoolName, type RunnerName } from '../shared/tasks.ts'
 import { checkDatabase } from '../sql/checkDatabase.ts'
 import { databaseUrl } from '../sql/databaseUrl.ts'
-import { nextDeliveryInMs } from '../sql/events/deliveries.ts'
-import { deliverWebhook } from './events/deliverWebhook.ts'
 import { startKeyring, startSigningKeys } from './keyring.ts'
-import { MAIL_LIMITS } from './lanes.ts'
+import { createTransport } from './mail/createTransport.ts'
 import { createDns } from './mail/dns.ts'
 import { createLookUp } from './mail/lookUp.ts'
-import { parseInbound } from './mail/parseInbound.ts'
-import { sendMail } from './mail/sendMail.ts'
-import { createTransport } from './mail/transport.ts'
-import { verifyDomain } from './mail/verifyDomain.ts'
-import { startMaintenance } from './maintenance.ts'
-import { type PoolSettings, startPool } from './pool.ts'
-import { purgeProject } from './purgeProject.ts'
-import { checkPayment } from './till/checkPayment.ts'
-import { settlePayment } from './till/settlePayment.ts'
-import { startTill } from './till/till.ts'
-import { verifyEndpoint } from './till/verifyEndpoint.ts'
+import { startMaintenance } from './operations/maintenance.ts'
+import { startPool } from './queue/pool.ts'
+import type { PoolSettings } from './queue/runner.ts'
+import { inboundRunner, outboundRunner, paymentsRunner, webhooksRunner } from './runners.ts'
+import { startTill, type Till } from './till/till.ts'
 
 const CONCURRENCY_MAX = 500
-
-/** What each runner does. */
-export const RUNNERS: Record<RunnerName, Omit<PoolSettings, 'name' | 'databaseUrl'>> = {
-  inbound: {
-    tasks: {
-      parse_inbound: parseInbound,
-      purge_project: purgeProject,
-      verify_domain: verifyDomain,
-    },
-    pollIntervalMs: 1_000,
-    concurrency: 8,
-  },
-  outbound: {
-    tasks: { send_mail: sendMail },
-    pollIntervalMs: 1_000,
-    // A job waits for the other side most of its time.
-    concurrency: 32,
-    connections: 12,
-    lanes: MAIL_LIMITS,
-  },
-  webhooks: {
-    tasks: { deliver_webhook: deliverWebhook, verify_endpoint: verifyEndpoint },
-    pollIntervalMs: 500,
-    // A job waits for its receiver most of its time and needs the database for a few milliseconds.
-    concurrency: 200,
-    connections: 12,
-    nextInMs: nextDeliveryInMs,
-  },
-  payments: {
-    tasks: { settle_payment: settlePayment, check_payment: checkPayment },
-    pollIntervalMs: 200,
-    // Jobs that run together are simulated, signed and sent together; they share the till's connections.
-    concurrency: 32,
-    connections: 36,
-  },
-}
 
 function readArguments(args: string[]): {
   runners: RunnerName[]
@@ -89,54 +48,73 @@ function readArguments(args: string[]): {
   return { runners: chosen, concurrency }
 }
 
-if (import.meta.main) {
-  await runService(process, { name: 'workers' }, async (config, log) => {
-    // Graphile Worker deletes the row of a finished job without waiting for it, so a connection that breaks right then
-    // rejects a promise that nobody holds. The pool then releases the job (queue/recoverJobs.ts), and running it again changes nothing.
-    process.on('unhandledRejection', (error) => {
-      if (isDatabaseUnavailable(error)) {
-        return log.warn({ err: error }, 'the end of a job was not noted: the database is away')
-      }
-      log.fatal({ err: error }, 'unhandled rejection')
-      process.exit(1)
-    })
-    const { runners, concurrency } = readArguments(process.argv.slice(2))
-    const url = databaseUrl(config)
-    await checkDatabase(url)
-    const dns = createDns(config.dnsServers.length > 0 ? config.dnsServers : undefined)
-    const transport = createTransport(config.relayUrl, {
-      dns,
-      ownName: config.mailHostname,
-      allowPrivate: config.allowPrivateNetworks,
-    })
-    const keyring = runners.includes('webhooks')
-      ? await startKeyring(config, url, log)
-      : await startSigningKeys(config, url)
-    const till = runners.includes('payments') ? await startTill(config, url, log) : null
-    const deps = {
-      log,
-      mailDomain: config.mailDomain,
-      mailHostname: config.mailHostname,
-      dns,
-      transport,
-      allowPrivateNetworks: config.allowPrivateNetworks,
-      lookUp: createLookUp(dns, config.dnsServers),
-      keyring,
-      ...(till === null ? {} : { till }),
+const openLog = (options: LoggerOptions) => pino(options, pino.destination(LOG_DESTINATION))
+
+await runService(process, { name: 'workers', openLog }, async (config, log) => {
+  // Graphile Worker does not wait for the statement that deletes a finished job's row. A connection that breaks right
+  // then rejects a promise that nobody holds. queue/recoverJobs.ts then releases the job; a second run changes nothing.
+  process.on('unhandledRejection', (error) => {
+    if (isDatabaseUnavailable(error)) {
+      return log.warn({ err: error }, 'the end of a job was not noted: the database is away')
     }
-    const running = await Promise.all(
-      runners.map((name) => {
-        const settings = { ...RUNNERS[name], name, databaseUrl: url }
-        return startPool(concurrency === null ? settings : { ...settings, concurrency }, deps)
-      }),
-    )
-    const maintenance = startMaintenance(url, log)
-    return {
-      async stop() {
-        await Promise.all([...running, maintenance].map((part) => part.stop()))
-        await till?.stop()
-        transport.close()
-      },
-    }
+    log.fatal({ err: error }, 'unhandled rejection')
+    process.exit(1)
   })
+  const { runners, concurrency } = readArguments(process.argv.slice(2))
+  const url = databaseUrl(config)
+  await checkDatabase(url)
+  const parts = createParts(config, url, log)
+  const settings: Omit<PoolSettings, 'databaseUrl'>[] = []
+  for (const name of runners) settings.push(await parts.start[name]())
+  const running = await Promise.all(
+    settings.map((runner) =>
+      startPool(
+        { ...runner, databaseUrl: url, ...(concurrency === null ? {} : { concurrency }) },
+        log,
+      ),
+    ),
+  )
+  const maintenance = startMaintenance(url, log)
+  return {
+    async stop() {
+      await Promise.all([...running, maintenance].map((part) => part.stop()))
+      await parts.stop()
+    },
+  }
+})
+
+/** The settings of each runner, with all that its tasks need started. */
+type Parts = {
+  start: Record<RunnerName, () => Promise<Omit<PoolSettings, 'databaseUrl'>>>
+  stop(): Promise<void>
+}
+
+function createParts(config: Config, databaseUrl: string, log: Logger): Parts {
+  const { mailDomain, mailHostname, dnsServers, allowPrivateNetworks: allowPrivate } = config
+  const dns = createDns(dnsServers.length > 0 ? dnsServers : undefined)
+  const direct = { dns, ownName: mailHostname, allowPrivate }
+  const transport = createTransport(config.relayUrl, direct)
+  let till: Till | null = null
+  return {
+    start: {
+      inbound: async () =>
+        inboundRunner({ mailDomain, mailHostname, dns, lookUp: createLookUp(dns, dnsServers) }),
+      outbound: async () => {
+        const keyring = await startSigningKeys(config, databaseUrl)
+        return outboundRunner({ mailDomain, transport, keyring })
+      },
+      webhooks: async () => {
+        const keyring = await startKeyring(config, databaseUrl, log)
+        return webhooksRunner({ keyring, policy: { allowPrivate } })
+      },
+      payments: async () => {
+        till = await startTill(config, databaseUrl, log)
+        return paymentsRunner(till)
+      },
+    },
+    async stop() {
+      await till?.stop()
+      transport.close()
+    },
+  }
 }

@@ -4,21 +4,20 @@ import {
   findSession,
   IDLE_HOURS,
   SECRET_FORM,
-} from '../../sql/consoleSessions.ts'
-import { rateLimitSubject } from '../clientAddress.ts'
-import type { Services } from '../context.ts'
-import { ApiError } from '../errors.ts'
-import { countFailedSignIn } from '../gate.ts'
+} from '../../sql/account/consoleSessions.ts'
+import { rateLimitSubject } from '../http/clientAddress.ts'
+import { ApiError } from '../http/errors.ts'
+import { countFailedSignIn } from '../http/gate.ts'
+import { stateOf } from '../http/requestState.ts'
+import type { Services } from '../http/services.ts'
 
 /** A page of the console sends this with every request; a form or an image of another site cannot. */
 const HEADER = 'x-purser-console'
 
-const sessions = new WeakMap<Request, ConsoleSession>()
-
 /** The session of a request that the gate has let in. */
 export function sessionOf(request: Request): ConsoleSession {
-  const session = sessions.get(request)
-  if (session === undefined) throw new Error('this route asks for no session, yet for its holder')
+  const { session } = stateOf(request)
+  if (session === null) throw new Error('this route asks for no session, yet for its holder')
   return session
 }
 
@@ -85,7 +84,7 @@ export async function admitSession(
   const active = request.headers.get(HEADER) !== 'watching'
   const session = secret === null ? null : await findSession(services.pool, secret, active)
   if (session !== null) {
-    sessions.set(request, session)
+    stateOf(request).session = session
     return session
   }
   if (secret !== null) await countFailedSignIn(services, rateLimitSubject(address))

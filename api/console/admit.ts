@@ -1,5 +1,6 @@
-import { type Services, setIdentity, setRequestId } from '../context.ts'
 import type { Route } from '../docs/routeTable.ts'
+import { attachState, stateOf } from '../http/requestState.ts'
+import type { Services } from '../http/services.ts'
 import { admitSession } from './access.ts'
 import {
   type Delegation,
@@ -21,10 +22,9 @@ export async function admitConsole(
     route: Route
     delegation: Delegation | null
     from: string
-    requestId: string
   },
 ): Promise<{ request: Request; answered?: (response: Response) => Promise<void> }> {
-  const { request, route, delegation, from, requestId } = asked
+  const { request, route, delegation, from } = asked
   const framed = route.framed === true
   const session = await admitSession(services, request, { address: from, framed })
   if (delegation === null) return { request }
@@ -32,12 +32,13 @@ export async function admitConsole(
   const identity = await delegatedIdentity(services.pool, session, delegation)
   const { origin, search } = new URL(request.url)
   const inner = new Request(`${origin}${delegation.path}${search}`, request)
-  setRequestId(inner, requestId)
-  setIdentity(inner, identity)
+  const state = stateOf(request)
+  state.identity = identity
+  attachState(inner, state)
   if (action === null) return { request: inner }
   const { projectId } = delegation
   const subject = subjectOf(route, delegation)
-  const entry = { action, subject, projectId, requestId }
+  const entry = { action, subject, projectId, requestId: state.requestId }
   const answered = await openEntry(services.pool, session, entry)
   return { request: inner, answered }
 }

@@ -3,13 +3,19 @@
  * of the API, answered by the very same handlers, for whoever holds a session instead of a key.
  */
 import { PROJECT_SCOPES } from '../../shared/scopes.ts'
-import { ORGANIZATION, type Outcome, openAudit, setOutcome, setSubject } from '../../sql/audit.ts'
-import type { ConsoleSession } from '../../sql/consoleSessions.ts'
+import {
+  ORGANIZATION,
+  type Outcome,
+  openAudit,
+  setOutcome,
+  setSubject,
+} from '../../sql/account/audit.ts'
+import type { ConsoleSession } from '../../sql/account/consoleSessions.ts'
+import type { Identity } from '../../sql/account/keys.ts'
+import { findProject } from '../../sql/account/projects.ts'
 import type { Pool } from '../../sql/db.ts'
-import type { Identity } from '../../sql/keys.ts'
-import { findProject } from '../../sql/projects.ts'
 import type { Route } from '../docs/routeTable.ts'
-import { notFound } from '../errors.ts'
+import { notFound } from '../http/errors.ts'
 import { actorOf } from './access.ts'
 
 /** A request of the console for a route of the API. */

@@ -1,12 +1,13 @@
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { TASK_POOL, type TaskName } from '../../shared/tasks.ts'
-import { ORGANIZATION, writeAudit } from '../../sql/audit.ts'
+import { ORGANIZATION, writeAudit } from '../../sql/account/audit.ts'
 import { transaction } from '../../sql/db.ts'
-import { type ListedJob, listJobs, retryJob } from '../../sql/jobList.ts'
-import { countJobs, JOB_STATES } from '../../sql/statistics.ts'
-import { requestIdOf, type Services } from '../context.ts'
-import { conflict } from '../errors.ts'
+import { countJobs, JOB_STATES } from '../../sql/operations/statistics.ts'
+import { type ListedJob, listJobs, retryJob } from '../../sql/queue/jobList.ts'
+import { conflict } from '../http/errors.ts'
+import { stateOf } from '../http/requestState.ts'
+import type { Services } from '../http/services.ts'
 import { actorOf, sessionOf } from './access.ts'
 import { consoleOperation } from './consoleOperation.ts'
 
@@ -45,7 +46,7 @@ export function jobRoutes({ pool }: Services) {
             {
               projectId: ORGANIZATION,
               keyPrefix: actorOf(sessionOf(request)),
-              requestId: requestIdOf(request),
+              requestId: stateOf(request).requestId,
             },
             {
               action: 'job.retry',

@@ -1,7 +1,7 @@
-import { ConfigError, parseConfig } from '../../shared/config.ts'
-import { isDatabaseUnavailable } from '../../shared/databaseAway.ts'
+import { ConfigError, parseConfig } from '../../shared/config/config.ts'
+import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
+import { createSignInLink, LINK_MINUTES } from '../../sql/account/consoleSessions.ts'
 import { onDatabase } from '../../sql/command.ts'
-import { createSignInLink, LINK_MINUTES } from '../../sql/consoleSessions.ts'
 import { signInUrl } from './signInUrl.ts'
 
 /** `bun run console:login`: prints a link that signs its holder in to the console, once. */

@@ -1,19 +1,20 @@
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { type NewAuditEntry, ORGANIZATION, writeAudit } from '../../sql/audit.ts'
-import { type Queryable, transaction } from '../../sql/db.ts'
+import { type NewAuditEntry, ORGANIZATION, writeAudit } from '../../sql/account/audit.ts'
 import {
   createPlatformKey,
   listPlatformKeys,
   PLATFORM_KEYS_MAX,
   type PlatformKey,
   revokePlatformKey,
-} from '../../sql/platformKeys.ts'
-import { requestIdOf, type Services } from '../context.ts'
-import { badRequest, notFound } from '../errors.ts'
-import { listLogs } from '../logs.ts'
-import { PageQuery } from '../operation.ts'
-import { readPage } from '../page.ts'
+} from '../../sql/account/platformKeys.ts'
+import { type Queryable, transaction } from '../../sql/db.ts'
+import { listLogs } from '../account/logs.ts'
+import { badRequest, notFound } from '../http/errors.ts'
+import { PageQuery } from '../http/operation.ts'
+import { readPage } from '../http/page.ts'
+import { stateOf } from '../http/requestState.ts'
+import type { Services } from '../http/services.ts'
 import { actorOf, sessionOf } from './access.ts'
 import { consoleOperation } from './consoleOperation.ts'
 
@@ -39,7 +40,7 @@ export function organizationRoutes({ pool }: Services) {
       {
         projectId: ORGANIZATION,
         keyPrefix: actorOf(sessionOf(request)),
-        requestId: requestIdOf(request),
+        requestId: stateOf(request).requestId,
       },
       entry,
     )

@@ -1,9 +1,9 @@
 import { Elysia } from 'elysia'
 import { formatUsdc } from '../../shared/till/usdc.ts'
 import type { Pool } from '../../sql/db.ts'
-import { countJobs, readBacklog } from '../../sql/statistics.ts'
-import { jobsByPool, type Minute, readHistory } from '../../sql/statisticsHistory.ts'
-import type { Services } from '../context.ts'
+import { countJobs, readBacklog } from '../../sql/operations/statistics.ts'
+import { jobsByPool, type Minute, readHistory } from '../../sql/operations/statisticsHistory.ts'
+import type { Services } from '../http/services.ts'
 import { consoleOperation } from './consoleOperation.ts'
 
 /** The service at a glance, for a page that asks every two seconds. */

@@ -1,6 +1,6 @@
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { notFound } from '../errors.ts'
+import { notFound } from '../http/errors.ts'
 import { findAsset } from './assets.ts'
 import { consoleOperation } from './consoleOperation.ts'
 

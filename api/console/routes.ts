@@ -1,5 +1,5 @@
 import { Elysia } from 'elysia'
-import type { Services } from '../context.ts'
+import type { Services } from '../http/services.ts'
 import { jobRoutes } from './jobs.ts'
 import { consoleMailRoutes } from './mail.ts'
 import { organizationRoutes } from './organization.ts'

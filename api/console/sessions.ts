@@ -1,12 +1,13 @@
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { ORGANIZATION, writeAudit } from '../../sql/audit.ts'
-import { endSessions, SECRET_FORM, startSession } from '../../sql/consoleSessions.ts'
+import { ORGANIZATION, writeAudit } from '../../sql/account/audit.ts'
+import { endSessions, SECRET_FORM, startSession } from '../../sql/account/consoleSessions.ts'
 import { readChainStatus } from '../../sql/till/chainStatus.ts'
-import { rateLimitSubject } from '../clientAddress.ts'
-import { clientAddressOf, requestIdOf, type Services } from '../context.ts'
-import { ApiError } from '../errors.ts'
-import { countFailedSignIn } from '../gate.ts'
+import { rateLimitSubject } from '../http/clientAddress.ts'
+import { ApiError } from '../http/errors.ts'
+import { countFailedSignIn } from '../http/gate.ts'
+import { stateOf } from '../http/requestState.ts'
+import type { Services } from '../http/services.ts'
 import { actorOf, refuseOtherSites, sessionCookie, sessionOf } from './access.ts'
 import { consoleOperation } from './consoleOperation.ts'
 
@@ -23,7 +24,7 @@ export function sessionRoutes(services: Services) {
   const actor = (request: Request, keyPrefix: string) => ({
     projectId: ORGANIZATION,
     keyPrefix,
-    requestId: requestIdOf(request),
+    requestId: stateOf(request).requestId,
   })
   const signedOut = () =>
     new Response(null, { status: 204, headers: { 'set-cookie': sessionCookie(baseUrl, null) } })
@@ -34,7 +35,7 @@ export function sessionRoutes(services: Services) {
         refuseOtherSites(request, baseUrl, false)
         const started = await startSession(pool, body.token)
         if (started === null) {
-          await countFailedSignIn(services, rateLimitSubject(clientAddressOf(request)))
+          await countFailedSignIn(services, rateLimitSubject(stateOf(request).clientAddress))
           throw new ApiError(
             401,
             'unauthorized',

@@ -7,11 +7,12 @@ import {
   parseEventId,
 } from '../../shared/events/eventId.ts'
 import { EVENT_SCOPES, EVENT_TYPES, type EventType } from '../../shared/events/events.ts'
+import { findKeyScopes } from '../../sql/account/keys.ts'
 import type { StoredEvent } from '../../sql/events/events.ts'
-import { findKeyScopes } from '../../sql/keys.ts'
-import { identityOf, type Services } from '../context.ts'
-import { ApiError, badRequest } from '../errors.ts'
-import { operation } from '../operation.ts'
+import { ApiError, badRequest } from '../http/errors.ts'
+import { operation } from '../http/operation.ts'
+import { identityOf } from '../http/requestState.ts'
+import type { Services } from '../http/services.ts'
 import type { EventReader } from './eventFeed.ts'
 
 /** So often something is sent, that proxies and clients know the connection from a dead one. */

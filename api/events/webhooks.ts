@@ -1,247 +1,232 @@
-import { Type as t } from '@sinclair/typebox'
+import { type Static, Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { EVENT_SCOPES } from '../../shared/events/events.ts'
+import { EVENT_SCOPES, EVENT_TYPES, type EventType } from '../../shared/events/events.ts'
 import {
-  type Attempt,
-  type Delivery,
-  findDelivery,
-  listAttempts,
-  listDeliveries,
-  NoWebhookError,
-  replayDelivery,
-} from '../../sql/events/deliveryLog.ts'
-import { identityOf, type Services } from '../context.ts'
-import { ApiError, conflict, notFound } from '../errors.ts'
-import { operation, PageQuery, Time } from '../operation.ts'
-import { cutPage, readPage } from '../page.ts'
+  createProjectWebhook,
+  deleteProjectWebhook,
+  findProjectWebhook,
+  listProjectWebhooks,
+  type ProjectWebhook,
+  rotateProjectWebhook,
+  TooManyWebhooksError,
+  updateProjectWebhook,
+  WEBHOOKS_MAX,
+} from '../../sql/events/webhooks.ts'
+import { ApiError, badRequest, notFound } from '../http/errors.ts'
+import { operation, PageQuery, Time } from '../http/operation.ts'
+import { cutPage, readPage } from '../http/page.ts'
+import { identityOf } from '../http/requestState.ts'
+import type { Services } from '../http/services.ts'
+import { readOutboundUrl } from '../till/endpointInput.ts'
 
-const Status = t.Union(
-  (['pending', 'delivered', 'aborted', 'exhausted'] as const).map((status) => t.Literal(status)),
-)
-const NullableString = t.Union([t.String(), t.Null()])
+const SECRET_MIN_LENGTH = 16
+const SECRET_MAX_LENGTH = 256
 
-const ListQuery = t.Composite([
-  PageQuery,
-  t.Object({
-    endpointId: t.Optional(t.String({ minLength: 1, maxLength: 100 })),
-    webhookId: t.Optional(t.String({ minLength: 1, maxLength: 100 })),
-    status: t.Optional(Status),
-  }),
-])
-const Params = t.Object({ deliveryId: t.String({ minLength: 1, maxLength: 100 }) })
+const Event = t.Union(EVENT_TYPES.map((type) => t.Literal(type)))
+const Events = t.Array(Event, { minItems: 1, maxItems: EVENT_TYPES.length, uniqueItems: true })
+const Url = t.String({ minLength: 1, maxLength: 2_000, examples: ['https://example.com/hooks'] })
 
-const DeliverySchema = t.Object({
-  deliveryId: t.String(),
-  endpointId: NullableString,
-  webhookId: NullableString,
-  messageId: NullableString,
-  paymentId: NullableString,
-  event: t.String(),
-  idempotencyKey: t.String(),
+const Body = t.Object({
+  url: Url,
+  events: Events,
+  secret: t.Optional(
+    t.String({
+      minLength: SECRET_MIN_LENGTH,
+      maxLength: SECRET_MAX_LENGTH,
+      description: 'To sign with; one is made when left out.',
+    }),
+  ),
+})
+const Change = t.Object({ url: t.Optional(Url), events: t.Optional(Events) })
+const Params = t.Object({ webhookId: t.String({ minLength: 1, maxLength: 100 }) })
+
+const Webhook = t.Object({
+  webhookId: t.String(),
   url: t.String(),
-  status: Status,
-  attemptCount: t.Integer(),
-  nextAttemptAt: t.Union([Time, t.Null()]),
-  error: t.Union([t.String(), t.Null()], {
-    description: 'Why it was given up without a further attempt.',
-  }),
+  events: Events,
   createdAt: Time,
 })
-
-const WholeDeliverySchema = t.Composite([
-  DeliverySchema,
-  t.Object({
-    attempts: t.Array(
-      t.Object({
-        number: t.Integer({ description: 'Counts over replays too.' }),
-        at: Time,
-        status: t.Union([t.Integer(), t.Null()], {
-          description: 'HTTP status; null when no answer came.',
-        }),
-        ms: t.Integer(),
-        error: NullableString,
-        response: t.Union([t.String(), t.Null()], { description: 'The first 1 KB of the answer.' }),
-      }),
-    ),
-  }),
+const WithSecret = t.Composite([
+  Webhook,
+  t.Object({ secret: t.String({ description: 'Shown here and never again.' }) }),
 ])
 
-const EXAMPLE_DELIVERY = {
-  deliveryId: 'whd_0a1b2c3d4e5f60718293a4b5',
-  endpointId: 'se_0a1b2c3d4e5f60718293a4b5',
-  webhookId: null,
-  messageId: null,
-  paymentId: 'pay_0a1b2c3d4e5f60718293a4b5',
-  event: 'payment.received',
-  idempotencyKey: 'whk_1b2c3d4e5f60718293a4b50a',
-  url: 'https://api.example.com/hooks/purser',
-  status: 'delivered',
-  attemptCount: 1,
-  nextAttemptAt: null,
-  error: null,
+const EXAMPLE = {
+  webhookId: 'wh_0a1b2c3d4e5f60718293a4b5',
+  url: 'https://example.com/hooks',
+  events: ['message.received'],
   createdAt: '2026-01-05T09:30:00.000Z',
 }
-const EXAMPLE_WHOLE = {
-  ...EXAMPLE_DELIVERY,
-  attempts: [
-    {
-      number: 1,
-      at: '2026-01-05T09:30:00.004Z',
-      status: 200,
-      ms: 41,
-      error: null,
-      response: 'ok',
-    },
-  ],
-}
 
-/** A delivery as lists show it. */
-const toView = (delivery: Delivery) => ({
-  deliveryId: delivery.id,
-  endpointId: delivery.endpointId,
-  webhookId: delivery.webhookId,
-  messageId: delivery.event.startsWith('message.') ? delivery.subjectId : null,
-  paymentId: delivery.event.startsWith('message.') ? null : delivery.subjectId,
-  event: delivery.event,
-  idempotencyKey: delivery.idempotencyKey,
-  url: delivery.url,
-  status: delivery.status,
-  attemptCount: delivery.attemptCount,
-  nextAttemptAt: delivery.nextAttemptAt?.toISOString() ?? null,
-  error: delivery.error,
-  createdAt: delivery.createdAt.toISOString(),
+const toView = ({ id, url, events, createdAt }: ProjectWebhook) => ({
+  webhookId: id,
+  url,
+  events,
+  createdAt: createdAt.toISOString(),
 })
 
-const toAttemptView = (attempt: Attempt) => ({
-  number: attempt.number,
-  at: attempt.startedAt.toISOString(),
-  status: attempt.statusCode,
-  ms: attempt.endedAt.getTime() - attempt.startedAt.getTime(),
-  error: attempt.error,
-  response: attempt.responsePrefix,
-})
-
+const missing = () => notFound('Webhook not found')
 const describe = { tag: 'Webhooks', access: 'key' } as const
-const FORBIDDEN = { 403: 'The key has no scope that hears of events' }
-const missing = () => notFound('Delivery not found')
+const errors = { 403: 'The key lacks the scope of an event', 404: 'Webhook not found' } as const
 
-/** The log of webhook deliveries, and sending one again. */
-export function webhookRoutes({ pool }: Services) {
-  const whole = async (delivery: Delivery) => ({
-    ...toView(delivery),
-    attempts: (await listAttempts(pool, delivery.id)).map(toAttemptView),
-  })
-  const find = async (request: Request, id: string) => {
-    const { projectId, events } = heardBy(request)
-    const delivery = await findDelivery(pool, { projectId, id })
-    if (delivery === null || !events.includes(delivery.event)) throw missing()
-    return delivery
-  }
-  return new Elysia({ prefix: '/v0/webhooks/deliveries' })
+/** Registers the URLs that a project's events are sent to. */
+export function projectWebhookRoutes(services: Services) {
+  const { pool, keyring, config } = services
+  return new Elysia({ prefix: '/v0/webhooks' })
+    .post(
+      '',
+      async ({ request, body, set }) => {
+        const projectId = mayHear(request, body.events)
+        const url = readOutboundUrl('url', body.url, config.allowPrivateNetworks)
+        try {
+          const made = await createProjectWebhook(pool, await keyring(pool), {
+            ...body,
+            projectId,
+            url,
+          })
+          set.status = 201
+          return { ...toView(made.webhook), secret: made.secret }
+        } catch (error) {
+          if (!(error instanceof TooManyWebhooksError)) throw error
+          throw badRequest(`A project must have at most ${WEBHOOKS_MAX} webhooks`)
+        }
+      },
+      {
+        body: Body,
+        detail: operation({
+          ...describe,
+          summary: 'Register a webhook for events',
+          description:
+            'Headers, signature, schedule, log and replay are those of payment webhooks; the body is the event as the stream ' +
+            'tells it. Wants the scope mail:read for message events and payments:accept for payment events.',
+          requestExample: { url: EXAMPLE.url, events: EXAMPLE.events },
+          success: {
+            status: 201,
+            description: 'The webhook and its secret.',
+            schema: WithSecret,
+            example: { ...EXAMPLE, secret: `whsec_${'0'.repeat(64)}` },
+          },
+          errors: { 403: errors[403] },
+        }),
+      },
+    )
     .get(
       '',
       async ({ request, query }) => {
         const { limit, cursor } = readPage(query)
-        const { endpointId, webhookId, status } = query
-        const found = await listDeliveries(pool, {
-          ...heardBy(request),
-          ...(endpointId === undefined ? {} : { endpointId }),
-          ...(webhookId === undefined ? {} : { webhookId }),
-          ...(status === undefined ? {} : { status }),
-          limit: limit + 1,
-          cursor,
-        })
+        const projectId = mayHear(request, [])
+        const found = await listProjectWebhooks(pool, { projectId, limit: limit + 1, cursor })
         const { page, next } = cutPage(found, limit, ({ createdAt }) => createdAt)
-        return { deliveries: page.map(toView), count: page.length, ...next }
+        return { webhooks: page.map(toView), count: page.length, ...next }
       },
       {
-        query: ListQuery,
+        query: PageQuery,
         detail: operation({
           ...describe,
-          summary: 'List webhook deliveries, newest first',
+          summary: 'List webhooks for events, newest first',
           success: {
             status: 200,
-            description: 'One page of deliveries.',
+            description: 'One page of webhooks.',
             schema: t.Object({
-              deliveries: t.Array(DeliverySchema),
+              webhooks: t.Array(Webhook),
               count: t.Integer(),
               nextPageToken: t.Optional(t.String()),
             }),
-            example: { deliveries: [EXAMPLE_DELIVERY], count: 1 },
+            example: { webhooks: [EXAMPLE], count: 1 },
           },
-          errors: FORBIDDEN,
+          errors: { 403: errors[403] },
         }),
       },
     )
-    .get(
-      '/:deliveryId',
-      async ({ request, params }) => {
-        return whole(await find(request, params.deliveryId))
+    .patch(
+      '/:webhookId',
+      async ({ request, params, body }) => {
+        const target = { projectId: mayHear(request, body.events ?? []), id: params.webhookId }
+        const { url, events } = body
+        const before = await findProjectWebhook(pool, target)
+        if (before === null) throw missing()
+        // To send elsewhere what the key may not hear would be a way to hear it.
+        mayHear(request, before.events)
+        const changed = await updateProjectWebhook(pool, target, {
+          ...(events === undefined ? {} : { events }),
+          ...(url === undefined
+            ? {}
+            : { url: readOutboundUrl('url', url, config.allowPrivateNetworks) }),
+        })
+        if (changed === null) throw missing()
+        return toView(changed)
       },
       {
         params: Params,
+        body: Change,
         detail: operation({
           ...describe,
-          summary: 'Get a webhook delivery with its attempts',
-          description: 'Shows the latest 100 attempts.',
-          success: {
-            status: 200,
-            description: 'The delivery.',
-            schema: WholeDeliverySchema,
-            example: EXAMPLE_WHOLE,
-          },
-          errors: { ...FORBIDDEN, 404: 'Delivery not found' },
+          summary: 'Change a webhook for events',
+          description: 'For events to come; what is on its way goes to where it was made for.',
+          requestExample: { events: ['message.received', 'message.bounced'] },
+          success: { status: 200, description: 'The webhook.', schema: Webhook, example: EXAMPLE },
+          errors,
         }),
       },
     )
     .post(
-      '/:deliveryId/replay',
+      '/:webhookId/rotate-secret',
       async ({ request, params }) => {
-        try {
-          await find(request, params.deliveryId)
-          const { projectId } = heardBy(request)
-          const delivery = await replayDelivery(pool, { projectId, id: params.deliveryId })
-          if (delivery === null) throw missing()
-          return await whole(delivery)
-        } catch (error) {
-          if (!(error instanceof NoWebhookError)) throw error
-          throw conflict('The webhook of this delivery is gone')
-        }
+        const target = { projectId: mayHear(request, []), id: params.webhookId }
+        const before = await findProjectWebhook(pool, target)
+        if (before === null) throw missing()
+        mayHear(request, before.events)
+        const made = await rotateProjectWebhook(pool, await keyring(pool), target)
+        if (made === null) throw missing()
+        return { ...toView(made.webhook), secret: made.secret }
       },
       {
         params: Params,
         detail: operation({
           ...describe,
-          summary: 'Send a webhook again',
-          description:
-            'The same body and idempotency key to the same URL, signed with the current secret. A delivery that ended ' +
-            'starts the schedule anew; of one that is pending the next attempt is made now, and the schedule goes on ' +
-            'from there.',
+          summary: 'Replace the secret of a webhook for events',
+          description: 'Every attempt from now on is signed with the new secret.',
           success: {
             status: 200,
-            description: 'The delivery, pending again.',
-            schema: WholeDeliverySchema,
-            example: { ...EXAMPLE_WHOLE, status: 'pending' },
+            description: 'The webhook and its new secret.',
+            schema: WithSecret,
+            example: { ...EXAMPLE, secret: `whsec_${'0'.repeat(64)}` },
           },
-          errors: {
-            ...FORBIDDEN,
-            404: 'Delivery not found',
-            409: 'The endpoint or the webhook is deleted',
-          },
+          errors,
+        }),
+      },
+    )
+    .delete(
+      '/:webhookId',
+      async ({ request, params }) => {
+        const target = { projectId: mayHear(request, []), id: params.webhookId }
+        if (!(await deleteProjectWebhook(pool, target))) throw missing()
+        return new Response(null, { status: 204 })
+      },
+      {
+        params: Params,
+        detail: operation({
+          ...describe,
+          summary: 'Delete a webhook for events',
+          description: 'What is on its way to it is given up.',
+          success: { status: 204, description: 'The webhook is gone.' },
+          errors,
         }),
       },
     )
 }
 
-/** Kinds of events, and the scope that may see their deliveries. */
-const HEARD_WITH = Object.entries({ ...EVENT_SCOPES, 'payment.received': 'payments:accept' })
-
-/** The project of a key, and the kinds of events that it may hear of. @throws {ApiError} 403 */
-function heardBy(request: Request): { projectId: string; events: string[] } {
+/** The project of a key that may hear of all these events. @throws {ApiError} 403 */
+function mayHear(request: Request, events: Static<typeof Events>): string {
   const { projectId, scopes } = identityOf(request)
-  const events = HEARD_WITH.flatMap(([event, scope]) => (scopes.includes(scope) ? [event] : []))
-  if (projectId === null || events.length === 0) {
-    throw new ApiError(403, 'forbidden', 'Missing required scope: payments:accept or mail:read')
+  if (projectId === null) {
+    throw new ApiError(403, 'forbidden', 'A platform key hears no events: use a project key')
   }
-  return { projectId, events }
+  const lacking = events
+    .map((type: EventType) => EVENT_SCOPES[type])
+    .find((scope) => !scopes.includes(scope))
+  if (lacking !== undefined) {
+    throw new ApiError(403, 'forbidden', `Missing required scope: ${lacking}`)
+  }
+  return projectId
 }

@@ -5,9 +5,9 @@ import { replyReferences, replySubject } from '../../shared/mail/threading.ts'
 import { findMessage } from '../../sql/mail/messages.ts'
 import type { Refusal } from '../../sql/mail/recipientPolicy.ts'
 import { type AcceptedMessage, findSent, type SendIntent } from '../../sql/mail/sendMessages.ts'
-import type { Services } from '../context.ts'
-import { ApiError, badRequest, notFound } from '../errors.ts'
-import { keyOfAnother, requestHash } from '../idempotencyKey.ts'
+import { ApiError, badRequest, notFound } from '../http/errors.ts'
+import { keyOfAnother, requestHash } from '../http/idempotencyKey.ts'
+import type { Services } from '../http/services.ts'
 import { replyRecipients } from './replyRecipients.ts'
 import {
   RECIPIENTS_MAX,

@@ -11,10 +11,10 @@ import {
   type MailDomain,
   queueCheck,
 } from '../../sql/mail/mailDomains.ts'
-import type { Services } from '../context.ts'
-import { badRequest, conflict, notFound } from '../errors.ts'
-import { operation, PageQuery, Time } from '../operation.ts'
-import { cutPage, readPage } from '../page.ts'
+import { badRequest, conflict, notFound } from '../http/errors.ts'
+import { operation, PageQuery, Time } from '../http/operation.ts'
+import { cutPage, readPage } from '../http/page.ts'
+import type { Services } from '../http/services.ts'
 
 const OrNull = t.Union([Time, t.Null()])
 

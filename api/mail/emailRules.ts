@@ -12,10 +12,11 @@ import {
   type StoredRule,
   TooManyRulesError,
 } from '../../sql/mail/emailRules.ts'
-import { projectOf, type Services } from '../context.ts'
-import { badRequest, conflict, notFound } from '../errors.ts'
-import { operation, PageQuery, Time } from '../operation.ts'
-import { cutPage, readPage } from '../page.ts'
+import { badRequest, conflict, notFound } from '../http/errors.ts'
+import { operation, PageQuery, Time } from '../http/operation.ts'
+import { cutPage, readPage } from '../http/page.ts'
+import { projectOf } from '../http/requestState.ts'
+import type { Services } from '../http/services.ts'
 
 const RuleType = t.Union(RULE_TYPES.map((type) => t.Literal(type)))
 const RuleScope = t.Union(RULE_SCOPES.map((scope) => t.Literal(scope)))

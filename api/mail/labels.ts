@@ -1,6 +1,6 @@
 import { type Static, Type as t } from '@sinclair/typebox'
 import { LABELS_MAX } from '../../sql/mail/messages.ts'
-import { badRequest } from '../errors.ts'
+import { badRequest } from '../http/errors.ts'
 
 const LABEL_MAX_LENGTH = 64
 export const Label = t.String({ minLength: 1, maxLength: LABEL_MAX_LENGTH })

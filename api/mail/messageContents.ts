@@ -2,9 +2,10 @@ import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import type { Pool } from '../../sql/db.ts'
 import { findAttachment, findRaw, type StoredAttachment } from '../../sql/mail/attachments.ts'
-import { projectOf, type Services } from '../context.ts'
-import { ApiError, notFound } from '../errors.ts'
-import { operation } from '../operation.ts'
+import { ApiError, notFound } from '../http/errors.ts'
+import { operation } from '../http/operation.ts'
+import { projectOf } from '../http/requestState.ts'
+import type { Services } from '../http/services.ts'
 import { MessageParams } from './messages.ts'
 
 /** RFC 6838 §4.2; anything else that a sender claims is served as bytes. */

@@ -5,7 +5,7 @@ import {
   type SearchQuery,
   SearchQueryError,
 } from '../../shared/mail/searchQuery.ts'
-import { badRequest } from '../errors.ts'
+import { badRequest } from '../http/errors.ts'
 import { LabelsQuery, readLabels } from './labels.ts'
 
 const QUERY_MAX_LENGTH = 500

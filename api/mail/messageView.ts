@@ -2,7 +2,7 @@ import { Type as t } from '@sinclair/typebox'
 import { UNCHECKED } from '../../shared/mail/authentication.ts'
 import { highlight, type SearchQuery } from '../../shared/mail/searchQuery.ts'
 import type { Message } from '../../sql/mail/messages.ts'
-import { Time } from '../operation.ts'
+import { Time } from '../http/operation.ts'
 
 const MessageId = t.String({ examples: ['<4f2a@mail.example.com>'] })
 const ThreadId = t.String({ examples: ['thd_0a1b2c3d4e5f'] })

@@ -1,6 +1,6 @@
 import { addressKey, parseAddress, recipientKeys } from '../../shared/mail/address.ts'
 import type { Message } from '../../sql/mail/messages.ts'
-import { badRequest } from '../errors.ts'
+import { badRequest } from '../http/errors.ts'
 import { RECIPIENTS_MAX, unique } from './sendInput.ts'
 
 /**

@@ -11,8 +11,8 @@ import {
   parseUnsubscribeUrl,
   type Unsubscribe,
 } from '../../shared/mail/unsubscribe.ts'
-import { BODY_MAX_BYTES } from '../body.ts'
-import { badRequest } from '../errors.ts'
+import { BODY_MAX_BYTES } from '../http/body.ts'
+import { badRequest } from '../http/errors.ts'
 
 /** Recipients of one message over to, cc and bcc (contract §4). */
 export const RECIPIENTS_MAX = 50

@@ -3,10 +3,11 @@ import { Elysia } from 'elysia'
 import type { Cursor } from '../../shared/cursor.ts'
 import type { Pool } from '../../sql/db.ts'
 import { deleteSuppression, listSuppressions } from '../../sql/mail/suppressions.ts'
-import { projectOf, type Services } from '../context.ts'
-import { notFound } from '../errors.ts'
-import { operation, PageQuery, Time } from '../operation.ts'
-import { cutPage, readPage } from '../page.ts'
+import { notFound } from '../http/errors.ts'
+import { operation, PageQuery, Time } from '../http/operation.ts'
+import { cutPage, readPage } from '../http/page.ts'
+import { projectOf } from '../http/requestState.ts'
+import type { Services } from '../http/services.ts'
 
 const SuppressionSchema = t.Object({
   address: t.String(),

@@ -1,6 +1,6 @@
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js'
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
-import { ConfigError, parseMcpConfig } from '../../shared/config.ts'
+import { ConfigError, parseMcpConfig } from '../../shared/config/config.ts'
 import { relay } from './relay.ts'
 
 /** `bun run mcp`: stdout belongs to the protocol, so everything else is said on stderr. */

@@ -2,11 +2,12 @@ import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { MAIL_BODY_MAX_BYTES, notAnObject } from '../body.ts'
-import { callerOf, identityOf, type Services } from '../context.ts'
-import { ApiError, badRequest } from '../errors.ts'
-import { countFurther } from '../gate.ts'
-import { operation } from '../operation.ts'
+import { MAIL_BODY_MAX_BYTES, notAnObject } from '../http/body.ts'
+import { ApiError, badRequest } from '../http/errors.ts'
+import { countFurther } from '../http/gate.ts'
+import { operation } from '../http/operation.ts'
+import { callerOf, identityOf } from '../http/requestState.ts'
+import type { Services } from '../http/services.ts'
 import { createMcpServer } from './server.ts'
 
 /** The last protocol version with JSON-RPC batches; its clients do not send the version header yet. */

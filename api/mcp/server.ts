@@ -8,7 +8,7 @@ import {
 } from '@modelcontextprotocol/sdk/types.js'
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv-provider.js'
 import { plain } from '../docs/openApi.ts'
-import { ApiError, type ErrorCode, toApiError } from '../errors.ts'
+import { ApiError, type ErrorCode, toApiError } from '../http/errors.ts'
 import { findTool, type Naming, named } from './naming.ts'
 import type { Tool, ToolContext } from './tool.ts'
 import { TOOLS } from './tools.ts'

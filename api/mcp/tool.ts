@@ -1,11 +1,12 @@
 import type { Static, TObject } from '@sinclair/typebox'
 import { TypeCompiler } from '@sinclair/typebox/compiler'
 import { type ValueError, ValueErrorType } from '@sinclair/typebox/errors'
-import { refuseUnstorable } from '../body.ts'
-import type { Caller, Services } from '../context.ts'
 import type { Access } from '../docs/routeTable.ts'
-import { badRequest, type ErrorCode } from '../errors.ts'
-import { describeValidationError } from '../validation.ts'
+import { refuseUnstorable } from '../http/body.ts'
+import { badRequest, type ErrorCode } from '../http/errors.ts'
+import type { Caller } from '../http/requestState.ts'
+import type { Services } from '../http/services.ts'
+import { describeValidationError } from '../http/validation.ts'
 
 /** What a tool works with: the services, the project the key acts as, and the end of the caller's patience. */
 export type ToolContext = {

@@ -1,7 +1,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFileSync, unwatchFile, watchFile } from 'node:fs'
 import type { Logger } from 'pino'
-import { ConfigError } from '../../shared/config.ts'
+import { ConfigError } from '../../shared/config/config.ts'
 
 /** PEM texts for STARTTLS. */
 export type Certificate = { cert: Buffer; key: Buffer }

@@ -1,4 +1,4 @@
-import { rateLimitSubject } from '../clientAddress.ts'
+import { rateLimitSubject } from '../http/clientAddress.ts'
 
 /** Bytes of unfinished messages held in memory over all connections; past it a sender is asked to come back. */
 const IN_FLIGHT_MAX_BYTES = 256 * 1024 * 1024

@@ -6,7 +6,7 @@ import {
   type SMTPServerSession,
 } from 'smtp-server'
 import { domainOf } from '../../shared/mail/address.ts'
-import { createOutage } from '../../shared/outage.ts'
+import { createOutage } from '../../shared/process/outage.ts'
 import type { AddressBook } from './addressBook.ts'
 import type { BlockedSenders } from './blockedSenders.ts'
 import type { Certificate } from './certificate.ts'
@@ -51,12 +51,26 @@ type Parts = {
 /** A spool that takes no mail is logged when that begins and when it ends. */
 const spoolOutage = createOutage('the spool')
 
-/** The inboxes of a session's accepted recipients, by the address the sender named. */
-const inboxesOf = new WeakMap<SMTPServerSession, Map<string, string>>()
-/** Recipients of a session that do not exist. */
-const unknownOf = new WeakMap<SMTPServerSession, number>()
-/** What ends a session that takes too long. */
-const deadlineOf = new WeakMap<SMTPServerSession, ReturnType<typeof setTimeout>>()
+/** State of one SMTP session. */
+type SessionState = {
+  /** The inboxes of the accepted recipients, by the address that the sender named. */
+  inboxes: Map<string, string>
+  /** Recipients that do not exist. */
+  unknown: number
+  /** Ends a session that takes too long. */
+  deadline: ReturnType<typeof setTimeout> | undefined
+}
+
+const states = new WeakMap<SMTPServerSession, SessionState>()
+
+function stateOf(session: SMTPServerSession): SessionState {
+  let state = states.get(session)
+  if (state === undefined) {
+    state = { inboxes: new Map(), unknown: 0, deadline: undefined }
+    states.set(session, state)
+  }
+  return state
+}
 
 /**
  * The inbound SMTP server (RFC 5321). A recipient is checked at RCPT; a message is answered 250 only when the spool has
@@ -91,15 +105,15 @@ export function createListener(
         return callback(new SmtpReply(421, '4.7.0 Too many connections from your address'))
       }
       const timer = setTimeout(() => hangUp(server, session), patience.connectionMs)
-      deadlineOf.set(session, timer)
+      stateOf(session).deadline = timer
       callback()
     },
     onClose(session) {
       parts.limits.leave(session.remoteAddress)
-      clearTimeout(deadlineOf.get(session))
+      clearTimeout(stateOf(session).deadline)
     },
     onMailFrom(_address, session, callback) {
-      inboxesOf.set(session, new Map())
+      stateOf(session).inboxes = new Map()
       const fits = parts.spool.hasRoom()
       callback(fits ? null : new SmtpReply(452, '4.3.1 Insufficient system storage'))
     },
@@ -135,16 +149,15 @@ async function resolveRecipient(
   { address }: SMTPServerAddress,
   session: SMTPServerSession,
 ): Promise<void> {
-  const inboxes = inboxesOf.get(session) ?? new Map<string, string>()
-  inboxesOf.set(session, inboxes)
+  const state = stateOf(session)
+  const { inboxes, unknown } = state
   if (inboxes.size >= RECIPIENTS_MAX) throw new SmtpReply(452, '4.5.3 Too many recipients')
-  const unknown = unknownOf.get(session) ?? 0
   if (unknown >= UNKNOWN_RECIPIENTS_MAX) {
     throw new SmtpReply(421, '4.7.0 Too many recipients that do not exist')
   }
   const recipient = await parts.addressBook.find(address)
   if (recipient === 'unknown') {
-    unknownOf.set(session, unknown + 1)
+    state.unknown++
     // Inboxes may be at other domains of ours too; a domain without an inbox is as good as foreign.
     if (domainOf(address) !== mailDomain) throw new SmtpReply(550, '5.7.1 Relaying denied')
     throw new SmtpReply(550, '5.1.1 No such inbox')
@@ -187,7 +200,7 @@ async function receive(
 async function store(parts: Parts, bytes: Buffer, session: SMTPServerSession): Promise<void> {
   const byInbox = new Map<string, string>()
   for (const { address } of session.envelope.rcptTo) {
-    const inbox = inboxesOf.get(session)?.get(address)
+    const inbox = stateOf(session).inboxes.get(address)
     if (inbox !== undefined) byInbox.set(inbox, address)
   }
   try {

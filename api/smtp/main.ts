@@ -1,9 +1,13 @@
-import { runService } from '../../shared/service.ts'
+import pino, { type LoggerOptions } from 'pino'
+import { LOG_DESTINATION } from '../../shared/process/logOptions.ts'
+import { runService } from '../../shared/process/service.ts'
 import { warnWhenAway } from '../../sql/checkDatabase.ts'
 import { databaseUrl } from '../../sql/databaseUrl.ts'
 import { startSmtp } from './server.ts'
 
-await runService(process, { name: 'smtp' }, async (config, log) => {
+const openLog = (options: LoggerOptions) => pino(options, pino.destination(LOG_DESTINATION))
+
+await runService(process, { name: 'smtp', openLog }, async (config, log) => {
   const url = databaseUrl(config)
   await warnWhenAway(url, log)
   const smtp = await startSmtp(config, url, log)

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
-import type { Running } from '../../shared/service.ts'
+import type { Running } from '../../shared/process/service.ts'
 import type { Pool } from '../../sql/db.ts'
-import { forgetListener, reportListener } from '../../sql/smtpListeners.ts'
+import { forgetListener, reportListener } from '../../sql/operations/smtpListeners.ts'
 import type { Spool } from './spool.ts'
 
 const REPORT_MS = 3_000

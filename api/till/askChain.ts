@@ -3,7 +3,7 @@ import type { AuthorizationVerdict } from '../../shared/till/authorization.ts'
 import type { X402Reason } from '../../shared/till/x402.ts'
 import type { NewClaim } from '../../sql/till/claims.ts'
 import { createCheck, findCheck, refuseCheck } from '../../sql/till/paymentChecks.ts'
-import type { Services } from '../context.ts'
+import type { Services } from '../http/services.ts'
 
 /**
  * Has a worker try an authorization on the chain, without sending anything.

@@ -2,7 +2,7 @@ import { Type as t } from '@sinclair/typebox'
 import { formatUsdc } from '../../shared/till/usdc.ts'
 import type { ChangedEndpoint } from '../../sql/till/endpointChanges.ts'
 import type { Endpoint, EndpointTotals } from '../../sql/till/endpoints.ts'
-import { Time } from '../operation.ts'
+import { Time } from '../http/operation.ts'
 
 const Nullable = (description?: string) =>
   t.Union([t.String(), t.Null()], description === undefined ? {} : { description })

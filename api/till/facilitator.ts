@@ -10,12 +10,13 @@ import {
   type X402Reason,
 } from '../../shared/till/x402.ts'
 import { findEndpointByResource } from '../../sql/till/endpoints.ts'
-import { projectOf, type Services } from '../context.ts'
-import { operation } from '../operation.ts'
+import { operation } from '../http/operation.ts'
+import { projectOf } from '../http/requestState.ts'
+import type { Services } from '../http/services.ts'
 import { askChain } from './askChain.ts'
 import { grant } from './grant.ts'
+import { loadSeller, type Offer } from './offer.ts'
 import { claimOf, present, verify } from './redeem.ts'
-import { loadSeller, type Offer } from './seller.ts'
 
 /** Loose on purpose: what is wrong inside is answered with an x402 reason, as sellers' middleware expects. */
 const Body = t.Object({

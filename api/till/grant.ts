@@ -1,8 +1,8 @@
 import { encodePaymentResponse } from '../../shared/till/x402.ts'
-import { beginIdempotent, readIdempotent } from '../../sql/idempotency.ts'
+import { beginIdempotent, readIdempotent } from '../../sql/account/idempotency.ts'
 import type { Payment } from '../../sql/till/payments.ts'
-import type { Services } from '../context.ts'
-import { requestHash as hashOf, keyOfAnother, readIdempotencyKey } from '../idempotencyKey.ts'
+import { requestHash as hashOf, keyOfAnother, readIdempotencyKey } from '../http/idempotencyKey.ts'
+import type { Services } from '../http/services.ts'
 
 /** The answer `ok: true`, given once. */
 export type Grant = {

@@ -1,10 +1,11 @@
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { findPayment, listPaymentDeliveries, listPayments } from '../../sql/till/payments.ts'
-import { projectOf, type Services } from '../context.ts'
-import { notFound } from '../errors.ts'
-import { operation, PageQuery } from '../operation.ts'
-import { cutPage, readPage } from '../page.ts'
+import { notFound } from '../http/errors.ts'
+import { operation, PageQuery } from '../http/operation.ts'
+import { cutPage, readPage } from '../http/page.ts'
+import { projectOf } from '../http/requestState.ts'
+import type { Services } from '../http/services.ts'
 import {
   EXAMPLE_PAYMENT,
   PaymentItem,

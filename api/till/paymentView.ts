@@ -1,7 +1,7 @@
 import { Type as t } from '@sinclair/typebox'
 import { formatUsdc } from '../../shared/till/usdc.ts'
 import type { Payment, PaymentDelivery } from '../../sql/till/payments.ts'
-import { Time } from '../operation.ts'
+import { Time } from '../http/operation.ts'
 
 const Nullable = <Schema extends ReturnType<typeof t.String>>(schema: Schema) =>
   t.Union([schema, t.Null()])

@@ -5,12 +5,13 @@ import {
   parsePaymentPayload,
   type X402Reason,
 } from '../../shared/till/x402.ts'
-import { projectOf, type Services } from '../context.ts'
-import { operation } from '../operation.ts'
+import { operation } from '../http/operation.ts'
+import { projectOf } from '../http/requestState.ts'
+import type { Services } from '../http/services.ts'
 import { grant, takeRedeemKey } from './grant.ts'
+import { type Offer, readOffer } from './offer.ts'
 import { Challenge, EXAMPLE_CHALLENGE, EXAMPLE_GRANT, RedeemResult } from './paymentView.ts'
 import { challengeFor, type Outcome, present } from './redeem.ts'
-import { type Offer, readOffer } from './seller.ts'
 
 const Amount = t.String({
   maxLength: 64,

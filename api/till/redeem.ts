@@ -17,9 +17,9 @@ import {
 } from '../../shared/till/x402.ts'
 import type { NewClaim } from '../../sql/till/claims.ts'
 import { findClaim, type Payment } from '../../sql/till/payments.ts'
-import type { Services } from '../context.ts'
+import type { Services } from '../http/services.ts'
 import { askChain } from './askChain.ts'
-import type { Offer } from './seller.ts'
+import type { Offer } from './offer.ts'
 
 /** What became of a payment that was presented. */
 export type Outcome =

@@ -7,7 +7,7 @@ import {
   type WantedGrant,
 } from '../../sql/till/claims.ts'
 import { findPayments } from '../../sql/till/payments.ts'
-import type { Services } from '../context.ts'
+import type { Services } from '../http/services.ts'
 
 const BATCHING = { batchMax: 100, lanes: 2 }
 

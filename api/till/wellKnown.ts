@@ -2,9 +2,9 @@ import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { didWeb, receiptDidDocument, receiptJwks } from '../../shared/till/receiptKey.ts'
 import { listReceiptKeys } from '../../sql/till/receiptKeys.ts'
-import type { Services } from '../context.ts'
-import { notFound } from '../errors.ts'
-import { operation } from '../operation.ts'
+import { notFound } from '../http/errors.ts'
+import { operation } from '../http/operation.ts'
+import type { Services } from '../http/services.ts'
 
 /** Long enough to spare us, short enough for a rotation to be seen soon. */
 const CACHE_CONTROL = 'public, max-age=60'

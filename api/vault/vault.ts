@@ -6,8 +6,9 @@ import {
   describeShape,
   METADATA_MAX_BYTES,
 } from '../../shared/vault/credential.ts'
-import { callerOf, type Services } from '../context.ts'
-import { operation, PageQuery } from '../operation.ts'
+import { operation, PageQuery } from '../http/operation.ts'
+import { callerOf } from '../http/requestState.ts'
+import type { Services } from '../http/services.ts'
 import {
   currentTotp,
   deleteCredential,

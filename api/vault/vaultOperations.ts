@@ -26,9 +26,10 @@ import {
 } from '../../sql/vault/credentials.ts'
 import { listVersions as listVersionRows } from '../../sql/vault/credentialVersions.ts'
 import { deleteCredential as deleteRow } from '../../sql/vault/deleteCredential.ts'
-import type { Caller, Services } from '../context.ts'
-import { ApiError, badRequest, notFound } from '../errors.ts'
-import { readPage } from '../page.ts'
+import { ApiError, badRequest, notFound } from '../http/errors.ts'
+import { readPage } from '../http/page.ts'
+import type { Caller } from '../http/requestState.ts'
+import type { Services } from '../http/services.ts'
 import { toItem, toOpen, toOpenVersion, toStored, toVersion } from './vaultView.ts'
 
 /** What the operations work with. */

@@ -1,7 +1,8 @@
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { callerOf, type Services } from '../context.ts'
-import { operation } from '../operation.ts'
+import { operation } from '../http/operation.ts'
+import { callerOf } from '../http/requestState.ts'
+import type { Services } from '../http/services.ts'
 import { listVersions, readVersion, restoreVersion } from './vaultOperations.ts'
 import {
   EXAMPLE_OPEN_VERSION,

@@ -9,7 +9,7 @@ import {
 import type { OpenCredential } from '../../sql/vault/credentialReads.ts'
 import type { StoredCredential } from '../../sql/vault/credentials.ts'
 import type { VersionSummary } from '../../sql/vault/credentialVersions.ts'
-import { Time } from '../operation.ts'
+import { Time } from '../http/operation.ts'
 
 const NullableTime = t.Union([Time, t.Null()])
 const Fields = t.Object({}, { additionalProperties: true })

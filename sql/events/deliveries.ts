@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { newDeliveryId } from '../../shared/ids.ts'
 import type { Pool, Queryable } from '../db.ts'
-import { addJobsFrom } from '../jobs.ts'
+import { addJobsFrom } from '../queue/jobs.ts'
 import { type SecretRow, type StoredSecret, storedSecret } from './webhookSecrets.ts'
 
 /** An event for one webhook URL. */

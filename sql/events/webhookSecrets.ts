@@ -1,4 +1,4 @@
-import type { Keyring, Sealed, SecretContext } from '../../shared/envelope.ts'
+import type { Keyring, Sealed, SecretContext } from '../../shared/vault/envelope.ts'
 import { type Pool, transaction } from '../db.ts'
 
 /** The columns of seller_endpoints that hold a webhook's secret. */

@@ -1,7 +1,7 @@
 import { createPrivateKey, generateKeyPair, randomBytes } from 'node:crypto'
 import { promisify } from 'node:util'
-import type { Keyring, Sealed, SecretContext } from '../../shared/envelope.ts'
 import { type DkimSigner, dkimRecord } from '../../shared/mail/dkim.ts'
+import type { Keyring, Sealed, SecretContext } from '../../shared/vault/envelope.ts'
 import type { Queryable } from '../db.ts'
 
 /** RFC 8301 §3.2: at least 1024, better 2048; receivers need not verify more. */

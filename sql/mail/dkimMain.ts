@@ -1,9 +1,9 @@
-import { ConfigError, parseConfig } from '../../shared/config.ts'
-import { isDatabaseUnavailable } from '../../shared/databaseAway.ts'
+import { ConfigError, parseConfig } from '../../shared/config/config.ts'
 import { isDomain } from '../../shared/mail/address.ts'
 import { txtStrings } from '../../shared/mail/dkim.ts'
+import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
 import { onDatabase } from '../command.ts'
-import { createKeyringSource, masterKeys } from '../keyring.ts'
+import { createKeyringSource, masterKeys } from '../keyring/keyring.ts'
 import { createDkimKey, listDkimKeys } from './dkimKeys.ts'
 
 /** `bun run dkim:new DOMAIN`: makes a key that signs the mail of a domain, and prints what its DNS must hold. */

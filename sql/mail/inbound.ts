@@ -1,5 +1,5 @@
 import { type Pool, type Queryable, transaction } from '../db.ts'
-import { addJobsFrom } from '../jobs.ts'
+import { addJobsFrom } from '../queue/jobs.ts'
 import { deleteUnusedRawMails } from './rawMails.ts'
 
 /** One message as it lies in an SMTP listener's spool. */

@@ -1,7 +1,7 @@
 import type { MessageEventData } from '../../shared/events/events.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import { recordEvents } from '../events/events.ts'
-import { addJob, addJobsFrom } from '../jobs.ts'
+import { addJob, addJobsFrom } from '../queue/jobs.ts'
 import { suppress } from './suppressions.ts'
 
 /** What became of one recipient in an attempt. */

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import type { Cursor } from '../../shared/cursor.ts'
-import type { Keyring } from '../../shared/envelope.ts'
 import type { DomainStatus, Findings } from '../../shared/mail/mailDomain.ts'
+import type { Keyring } from '../../shared/vault/envelope.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
-import { addJob } from '../jobs.ts'
 import { pageStart } from '../pageStart.ts'
+import { addJob } from '../queue/jobs.ts'
 import { createDkimKey, deleteDkimKeys } from './dkimKeys.ts'
 
 /** A mail domain of this service beside its own. */

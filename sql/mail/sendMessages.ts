@@ -4,9 +4,9 @@ import { searchVector } from '../../shared/mail/searchTerms.ts'
 import type { SentAttachment } from '../../shared/mail/sentAttachment.ts'
 import { messageIdHash, subjectKey } from '../../shared/mail/threading.ts'
 import type { Unsubscribe } from '../../shared/mail/unsubscribe.ts'
+import { findIdempotent, KEY_LIFETIME } from '../account/idempotency.ts'
 import type { Queryable } from '../db.ts'
-import { findIdempotent, KEY_LIFETIME } from '../idempotency.ts'
-import { addJobsFrom } from '../jobs.ts'
+import { addJobsFrom } from '../queue/jobs.ts'
 import type { Refusal } from './recipientPolicy.ts'
 
 /** A message an agent wants sent, and everything needed to store it. */

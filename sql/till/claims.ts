@@ -1,7 +1,7 @@
 import type { Transfer } from '../../shared/till/authorization.ts'
 import type { NetworkName } from '../../shared/till/usdc.ts'
 import type { Queryable } from '../db.ts'
-import { addJobsFrom } from '../jobs.ts'
+import { addJobsFrom } from '../queue/jobs.ts'
 
 /** Channel that names payments and checks whose state has changed. */
 export const PAYMENTS_CHANNEL = 'payments_changed'

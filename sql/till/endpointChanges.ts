@@ -1,9 +1,9 @@
-import type { Keyring } from '../../shared/envelope.ts'
 import { newEndpointId, newWebhookSecret } from '../../shared/ids.ts'
+import type { Keyring } from '../../shared/vault/envelope.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import { abortDeliveriesOf } from '../events/deliveryLog.ts'
 import { HAS_SECRET, NO_SECRET, sealWebhookSecret } from '../events/webhookSecrets.ts'
-import { addJob } from '../jobs.ts'
+import { addJob } from '../queue/jobs.ts'
 import {
   ENDPOINT_COLUMNS,
   type Endpoint,

@@ -1,6 +1,6 @@
 import type { X402Reason } from '../../shared/till/x402.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
-import { addJob } from '../jobs.ts'
+import { addJob } from '../queue/jobs.ts'
 import {
   type ClaimRecord,
   claimRecord,

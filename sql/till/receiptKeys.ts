@@ -1,11 +1,11 @@
-import { type Config, parseReceiptSeed, type ReceiptSeed } from '../../shared/config.ts'
+import { type Config, parseReceiptSeed, type ReceiptSeed } from '../../shared/config/config.ts'
 import {
   type PublicReceiptKey,
   publicReceiptKey,
   type ReceiptKey,
 } from '../../shared/till/receiptKey.ts'
 import type { Pool, Queryable } from '../db.ts'
-import { keptKey } from '../keptKey.ts'
+import { keptKey } from '../keyring/keptKey.ts'
 
 /** Where development keeps its generated signing key. */
 const FILE = 'receipt-signing-key'

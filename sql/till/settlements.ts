@@ -3,7 +3,7 @@ import type { X402Reason } from '../../shared/till/x402.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import { createDelivery, paymentEventKey } from '../events/deliveries.ts'
 import { type NewEvent, recordEvents } from '../events/events.ts'
-import { addJob } from '../jobs.ts'
+import { addJob } from '../queue/jobs.ts'
 import { PAYMENTS_CHANNEL } from './claims.ts'
 import { findEndpointByResource } from './endpoints.ts'
 

@@ -1,5 +1,5 @@
-import type { Keyring, Sealed, SecretContext } from '../../shared/envelope.ts'
 import type { CredentialData, CredentialType } from '../../shared/vault/credential.ts'
+import type { Keyring, Sealed, SecretContext } from '../../shared/vault/envelope.ts'
 import type { Queryable } from '../db.ts'
 
 /** One version as it is stored. */

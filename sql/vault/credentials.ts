@@ -1,5 +1,4 @@
 import { canonicalJson } from '../../shared/canonicalJson.ts'
-import { BrokenSealError, type Keyring, UnknownMasterKeyError } from '../../shared/envelope.ts'
 import { newCredentialId } from '../../shared/ids.ts'
 import {
   type CredentialData,
@@ -8,7 +7,12 @@ import {
   popBackupCode,
   withoutUsedCodes,
 } from '../../shared/vault/credential.ts'
-import { type Actor, auditInsert, auditValues, type Outcome, writeAudit } from '../audit.ts'
+import {
+  BrokenSealError,
+  type Keyring,
+  UnknownMasterKeyError,
+} from '../../shared/vault/envelope.ts'
+import { type Actor, auditInsert, auditValues, type Outcome, writeAudit } from '../account/audit.ts'
 import { type Client, type Pool, type Queryable, transaction } from '../db.ts'
 import { openData, readVersion, sealData, type VersionRow } from './credentialVersions.ts'
 

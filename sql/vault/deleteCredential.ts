@@ -1,4 +1,4 @@
-import { type Actor, auditInsert, auditValues } from '../audit.ts'
+import { type Actor, auditInsert, auditValues } from '../account/audit.ts'
 import type { Queryable } from '../db.ts'
 
 /**

@@ -49,7 +49,7 @@ for (const moment of MOMENTS) {
       ])
     })
     expect(cuts).toBeGreaterThan(5)
-  }, 60_000)
+  })
 
   test(`redeem grants once and repeats its answer, with a cut ${moment} each round trip`, async () => {
     const { proxy, through } = proxyThrough()
@@ -72,7 +72,7 @@ for (const moment of MOMENTS) {
       expect(rows).toEqual([{ state: 'settled' }])
     })
     expect(cuts).toBeGreaterThan(5)
-  }, 90_000)
+  })
 }
 
 test('a credential is stored as told when its PUT is repeated, with a cut at each round trip', async () => {

@@ -5,7 +5,7 @@
 import { Elysia } from 'elysia'
 import { toItem, toWhole } from '../../api/mail/messageView.ts'
 import { toOpen, toStored } from '../../api/vault/vaultView.ts'
-import type { Keyring } from '../../shared/envelope.ts'
+import type { Keyring } from '../../shared/vault/envelope.ts'
 import { createPool } from '../../sql/db.ts'
 import { findMessage, listMessages } from '../../sql/mail/messages.ts'
 import { openCredential } from '../../sql/vault/credentialReads.ts'

@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { generateKey } from '../../shared/apiKey.ts'
 import { PROJECT_SCOPES } from '../../shared/scopes.ts'
+import { createProject, type Project } from '../../sql/account/projects.ts'
 import { createPool, type Pool } from '../../sql/db.ts'
-import { startEmbeddedPostgres } from '../../sql/embedded.ts'
+import { startEmbeddedPostgres } from '../../sql/embedded/embeddedPostgres.ts'
 import { migrate } from '../../sql/migrate.ts'
-import { createProject, type Project } from '../../sql/projects.ts'
 
 /** A durable database of its own, with one project. */
 export type Setting = AsyncDisposable & {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import pg from 'pg'
 import { parseAbi, parseEventLogs } from 'viem'
-import { devnetClient } from '../../workers/till/devnetContracts.ts'
+import { devnetClient } from '../../workers/devnet/contracts.ts'
 import { payTo, SEPOLIA } from '../support/devnetPayment.ts'
 import { createClient } from '../support/service.ts'
 import type { Evidence, ListedMessage, UsedAuthorization } from './evidence.ts'

@@ -1,6 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../sql/embedded.ts'
+import {
+  type EmbeddedPostgres,
+  startEmbeddedPostgres,
+} from '../../sql/embedded/embeddedPostgres.ts'
 import { waitFor } from '../support/waitFor.ts'
 import { childrenOf, freeze, isAlive } from './processes.ts'
 import { type RoughProxy, startRoughProxy } from './roughProxy.ts'

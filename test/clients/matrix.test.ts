@@ -1,5 +1,5 @@
 /** Real sellers against real wallets: every pair must pay, once, with a receipt and a webhook that verify. */
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -11,11 +11,9 @@ import { decodeXPaymentResponse } from 'x402-fetch'
 import { paymentMiddleware as honoMiddleware } from 'x402-hono'
 import { DEVNET_ACCOUNTS } from '../../shared/till/devnetAccounts.ts'
 import { receiptSchema, verifyReceipt } from '../../shared/till/receipt.ts'
-import { createKeyringSource, masterKeys } from '../../sql/keyring.ts'
-import { captureTransport } from '../../workers/mail/transport.ts'
-import { RUNNERS } from '../../workers/main.ts'
-import { startPool } from '../../workers/pool.ts'
-import { fakeLookUp } from '../support/fakeLookUp.ts'
+import { createKeyringSource, masterKeys } from '../../sql/keyring/keyring.ts'
+import { startPool } from '../../workers/queue/pool.ts'
+import { webhooksRunner } from '../../workers/runners.ts'
 import {
   freePort,
   printed,
@@ -28,8 +26,6 @@ import { type Agent, silentLog } from '../support/service.ts'
 import { newPayer, payTo, startTestTill, type TestTill } from '../support/till.ts'
 import { waitFor } from '../support/waitFor.ts'
 import { balanceOf, buyers } from './buyers.ts'
-
-setDefaultTimeout(60_000)
 
 let till: TestTill
 let seller: Agent
@@ -45,17 +41,9 @@ beforeAll(async () => {
   seller = await till.newSeller()
   receiver = await startReceiver()
   const { config, database } = till.service
-  webhooks = await startPool(
-    { ...RUNNERS.webhooks, name: 'webhooks', databaseUrl: database.url },
-    {
-      log: silentLog,
-      mailDomain: config.mailDomain,
-      transport: captureTransport,
-      allowPrivateNetworks: true,
-      lookUp: fakeLookUp(),
-      keyring: createKeyringSource(masterKeys(config)),
-    },
-  )
+  const keyring = createKeyringSource(masterKeys(config))
+  const runner = webhooksRunner({ keyring, policy: { allowPrivate: true } })
+  webhooks = await startPool({ ...runner, databaseUrl: database.url }, silentLog)
   sellers['x402-express'] = await startExpress()
   sellers['x402-hono'] = await startHono()
   sellers['challenge and redeem'] = await startOurs()

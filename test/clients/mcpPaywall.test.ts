@@ -1,5 +1,5 @@
 /** A price on an MCP tool: the official client calls, the wallet of x402 signs. */
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { InMemoryTransport } from '@modelcontextprotocol/sdk/inMemory.js'
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
@@ -10,8 +10,6 @@ import { Purser } from '../../api/client/main.ts'
 import { requirePayment } from '../../api/client/mcpPaywall.ts'
 import { newPayer, startTestTill, type TestTill } from '../support/till.ts'
 import { balanceOf } from './buyers.ts'
-
-setDefaultTimeout(60_000)
 
 const RESOURCE = 'https://tools.example.com/mcp/weather'
 

@@ -1,12 +1,10 @@
 /** A host that reads the usual `mcpServers` configuration: mcporter, over HTTP and over stdio. */
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startCommand } from '../support/process.ts'
 import { type Agent, startTestService, type TestService } from '../support/service.ts'
-
-setDefaultTimeout(60_000)
 
 const ROOT = join(import.meta.dir, '../..')
 const folder = mkdtempSync(join(tmpdir(), 'purser-mcporter-'))

@@ -1,5 +1,5 @@
 /** The client as it is published: packed, installed into an empty folder, type-checked there and run by Node. */
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { execFile } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -10,8 +10,6 @@ import { signWebhook } from '../../shared/events/webhookSignature.ts'
 import { type ReceiptBody, signReceipt } from '../../shared/till/receipt.ts'
 import { receiptJwks, receiptKey } from '../../shared/till/receiptKey.ts'
 import { messagePath, startTestService, type TestService } from '../support/service.ts'
-
-setDefaultTimeout(120_000)
 
 const ROOT = join(import.meta.dir, '../..')
 const folder = mkdtempSync(join(tmpdir(), 'purser-pack-'))

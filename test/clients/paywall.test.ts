@@ -1,5 +1,5 @@
 /** The client library's paywalls before real wallets: each asks, is paid once, and serves only then. */
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Elysia } from 'elysia'
@@ -14,8 +14,6 @@ import { PaywallError, Purser, verifyReceipt } from '../../api/client/main.ts'
 import type { Agent } from '../support/service.ts'
 import { newPayer, pay, payTo, startTestTill, type TestTill } from '../support/till.ts'
 import { balanceOf, buyers } from './buyers.ts'
-
-setDefaultTimeout(60_000)
 
 let till: TestTill
 let seller: Agent

@@ -98,7 +98,7 @@ test('a worker finishes its job: it is done once, and no job stays locked', asyn
   next.part.child.kill('SIGTERM')
   expect(await next.part.exited).toBe(0)
   expect(sink.mails.map((mail) => mail.email.subject).toSorted()).toEqual(['0', '1', '2', '3', '4'])
-}, 40_000)
+})
 
 test('the SMTP listener takes the message that is being sent, keeps it, and ends', async () => {
   await using service = await startTestService({ smtp: false })
@@ -120,7 +120,7 @@ test('the SMTP listener takes the message that is being sent, keeps it, and ends
   } else {
     expect((await agent.get('/v0/messages')).body.count).toBe(0)
   }
-}, 40_000)
+})
 
 test('no log line holds a key, whatever happens', async () => {
   await using service = await startTestService({ smtp: false, workers: false })

@@ -155,5 +155,4 @@ test.skipIf(!isPossible)(
     const { body } = await agent.get('/v0/vault/full')
     expect(Number(body.data.key.split(' ')[0])).toBeGreaterThanOrEqual(stored)
   },
-  150_000,
 )

@@ -56,11 +56,11 @@ beforeAll(async () => {
   agent = createClient(`http://127.0.0.1:${port}`, key)
   resource = `http://127.0.0.1:${port}/nothing`
   await agent.put('/v0/sellers/endpoints', { urlPattern: resource, priceUsdc: PRICE })
-}, 60_000)
+})
 afterAll(async () => {
   await service[Symbol.asyncDispose]()
   rmSync(dataDir, { recursive: true, force: true })
-}, 40_000)
+})
 
 function kill(part: Part): void {
   const found = processesBelow(service.child.pid!).filter(({ command }) =>
@@ -102,15 +102,11 @@ test.each(
   [...names.map((name) => [name]), ...chosenPairs, names].map(
     (parts) => [parts.join(', '), parts] as const,
   ),
-)(
-  'killed: %s; served again within 15 s',
-  async (_, parts) => {
-    await untilServing()
-    for (const part of parts) kill(part as Part)
-    await untilServing()
-  },
-  40_000,
-)
+)('killed: %s; served again within 15 s', async (_, parts) => {
+  await untilServing()
+  for (const part of parts) kill(part as Part)
+  await untilServing()
+})
 
 test('the log tells of each part that ended, and that it is back, in few lines', () => {
   const lines = service

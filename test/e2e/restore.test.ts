@@ -112,7 +112,7 @@ beforeAll(async () => {
   void follow(restored, before.lastEventId, signal, (event) => follower.known.push(event))
   void follow(restored, ends.lastEventId, signal, (event) => follower.ahead.push(event))
   newGrants = payAnew(restored)
-}, 120_000)
+})
 
 afterAll(async () => {
   followed.abort()
@@ -120,7 +120,7 @@ afterAll(async () => {
   other?.stop()
   removeDatabases()
   await around?.[Symbol.asyncDispose]()
-}, 60_000)
+})
 
 /** Presents the payment that waits for its block, and three new ones. */
 async function payAnew({ agent }: Installation): Promise<{ ok: boolean }[]> {
@@ -346,7 +346,7 @@ describe('what the backup shows as under way', () => {
     })
     for (const { id } of held.unsent) expect(around.mails().get(id)).toBeDefined()
     for (const { key } of held.pending) expect(around.webhooks().get(key)).toBeDefined()
-  }, 60_000)
+  })
 })
 
 describe('what happened after the backup', () => {

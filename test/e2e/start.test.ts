@@ -87,7 +87,7 @@ test('npm start brings up everything, keeps data and keys over a restart, and dr
   } finally {
     rmSync(dataDir, { recursive: true, force: true })
   }
-}, 60_000)
+})
 
 test('a service that was killed leaves nothing that keeps the next one from starting', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'purser-killed-'))
@@ -110,7 +110,7 @@ test('a service that was killed leaves nothing that keeps the next one from star
   } finally {
     rmSync(dataDir, { recursive: true, force: true })
   }
-}, 60_000)
+})
 
 test('npm start passes SIGTERM on, and answers with the exit code of the drain', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'purser-npm-'))
@@ -124,7 +124,7 @@ test('npm start passes SIGTERM on, and answers with the exit code of the drain',
   } finally {
     rmSync(dataDir, { recursive: true, force: true })
   }
-}, 60_000)
+})
 
 test('a wrong setting stops the start with one line that names it', async () => {
   const cases: [string, Record<string, string>, RegExp][] = [
@@ -167,4 +167,4 @@ test('a wrong setting stops the start with one line that names it', async () => 
     expect(await failed.exited).toBe(78)
     expect(failed.stderr().trim().split('\n')).toHaveLength(1)
   }
-}, 60_000)
+})

@@ -54,7 +54,6 @@ test.each(['PORT', 'SMTP_PORT', 'DEVNET_PORT'])(
     expect(lines[0]).toContain('is taken by another program')
     expect(code).toBe(78)
   },
-  30_000,
 )
 
 test('npm start: a host that is not of this machine, and a DATA_DIR that cannot be written', async () => {
@@ -72,7 +71,7 @@ test('npm start: a host that is not of this machine, and a DATA_DIR that cannot 
     code: 78,
     lines: [expect.stringMatching(/^DATA_DIR: .* cannot be written \(ENOTDIR\)/)],
   })
-}, 30_000)
+})
 
 test('parts by hand: a port that is taken is one line', async () => {
   const env = { DATABASE_URL: database.url, MASTER_KEYS, LOG_LEVEL: 'fatal' }
@@ -83,7 +82,7 @@ test('parts by hand: a port that is taken is one line', async () => {
     code: 78,
     lines: [expect.stringMatching(/^SMTP_PORT: port \d+ of/)],
   })
-}, 30_000)
+})
 
 test('a database that refuses, is missing, is away or is too old is one line', async () => {
   const url = (change: (url: URL) => void) => {
@@ -129,7 +128,7 @@ test('a database that refuses, is missing, is away or is too old is one line', a
       }),
     )
   }
-}, 60_000)
+})
 
 test('where 8545 is taken and DEVNET_PORT is left out, the devnet uses a port of its own and prints it', async () => {
   const anvil = createServer()
@@ -151,4 +150,4 @@ test('where 8545 is taken and DEVNET_PORT is left out, the devnet uses a port of
   } finally {
     if (held) anvil.close()
   }
-}, 30_000)
+})

@@ -8,11 +8,11 @@ import pg from 'pg'
 import { generateKey } from '../../shared/apiKey.ts'
 import { signWebhook } from '../../shared/events/webhookSignature.ts'
 import { PROJECT_SCOPES } from '../../shared/scopes.ts'
+import { createProject } from '../../sql/account/projects.ts'
 import { createPool, type Pool, transaction } from '../../sql/db.ts'
-import { startEmbeddedPostgres } from '../../sql/embedded.ts'
+import { startEmbeddedPostgres } from '../../sql/embedded/embeddedPostgres.ts'
 import { createDelivery } from '../../sql/events/deliveries.ts'
 import { migrate } from '../../sql/migrate.ts'
-import { createProject } from '../../sql/projects.ts'
 import { printed, startProcess } from '../support/process.ts'
 import { startReceiver } from '../support/receiver.ts'
 import { type Client, createClient } from '../support/service.ts'
@@ -108,7 +108,7 @@ test('no secret is in Postgres, its write-ahead log, its most talkative log, our
       output.push(api.stdout(), api.stderr(), workers.stdout(), workers.stderr())
       expect(api.stdout()).toContain('request failed')
     }
-    await using rotation = startProcess('sql/rotateMain.ts', {
+    await using rotation = startProcess('sql/keyring/rotateMain.ts', {
       ...env,
       MASTER_KEYS: `${newKey},${oldKey}`,
     })
@@ -139,7 +139,7 @@ test('no secret is in Postgres, its write-ahead log, its most talkative log, our
     await database.stop()
     rmSync(dataDir, { recursive: true, force: true })
   }
-}, 90_000)
+})
 
 /** Postgres logs every statement with all its parameters, in errors too. */
 async function talkative(url: string): Promise<void> {

@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
-import { createSignInLink } from '../../sql/consoleSessions.ts'
+import { createSignInLink } from '../../sql/account/consoleSessions.ts'
 import type { TestService } from './service.ts'
 
 const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium'
@@ -14,7 +14,7 @@ if (!hasBrowser) {
   process.stderr.write(`no Chromium at ${CHROMIUM} (CHROMIUM names another): skipping its tests\n`)
 }
 
-const ACTION_LIMIT_MS = 12_000
+const ACTION_LIMIT_MS = 30_000
 
 const FLAGS = [
   '--no-sandbox',
@@ -90,8 +90,9 @@ export async function settled(page: Page): Promise<void> {
   await page.locator('.loading').first().waitFor({ state: 'detached' })
 }
 
-/** Keeps what the page looks like, for whoever looks at the results. */
+/** Writes a picture of the page to `test/artefacts` where SCREENSHOTS is set. */
 export async function screenshot(page: Page, name: string): Promise<void> {
+  if (!process.env.SCREENSHOTS) return
   mkdirSync(ARTEFACTS, { recursive: true })
   // A modal dialog covers what is in view, and no more.
   const fullPage = (await page.getByRole('dialog').count()) === 0

@@ -1,5 +1,5 @@
 /** A signed-in session of the console, without a browser. */
-import { createSignInLink } from '../../sql/consoleSessions.ts'
+import { createSignInLink } from '../../sql/account/consoleSessions.ts'
 import type { TestService } from './service.ts'
 
 type Answer = { status: number; headers: Headers; body: any }

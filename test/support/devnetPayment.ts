@@ -18,8 +18,8 @@ import {
   type PaymentPayload,
   type PaymentRequirements,
 } from '../../shared/till/x402.ts'
-import type { Devnet } from '../../workers/till/devnet.ts'
-import { type DevnetClient, devnetClient } from '../../workers/till/devnetContracts.ts'
+import { type DevnetClient, devnetClient } from '../../workers/devnet/contracts.ts'
+import type { Devnet } from '../../workers/devnet/devnet.ts'
 
 export const SEPOLIA = USDC_NETWORKS['base-sepolia']
 export const ABI = parseAbi([

@@ -1,11 +1,11 @@
 /** Deliveries on a database of their own, made by the functions that the service makes them with. */
 import { createSecretKey } from 'node:crypto'
-import { Keyring } from '../../shared/envelope.ts'
 import type { EventType } from '../../shared/events/events.ts'
+import { Keyring } from '../../shared/vault/envelope.ts'
 import { type Pool, transaction } from '../../sql/db.ts'
 import type { AttemptResult } from '../../sql/events/attempts.ts'
 import { createDelivery } from '../../sql/events/deliveries.ts'
-import { createProjectWebhook } from '../../sql/events/projectWebhooks.ts'
+import { createProjectWebhook } from '../../sql/events/webhooks.ts'
 import { dropJobs, newProject } from './tillRows.ts'
 
 export const HOOK = 'http://127.0.0.1:9/hook'

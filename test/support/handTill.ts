@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Hex } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
-import { createOutage } from '../../shared/outage.ts'
 import { DEVNET_ACCOUNTS } from '../../shared/till/devnetAccounts.ts'
 import { receiptKey } from '../../shared/till/receiptKey.ts'
 import type { Pool } from '../../sql/db.ts'
@@ -12,10 +11,15 @@ import { recordHead } from '../../sql/till/chainStatus.ts'
 import type { NewClaim } from '../../sql/till/claims.ts'
 import { syncWallet } from '../../sql/till/gasWallets.ts'
 import { findPayment, type Payment } from '../../sql/till/payments.ts'
+import { type DevnetClient, devnetClient } from '../../workers/devnet/contracts.ts'
+import { startDevnet } from '../../workers/devnet/devnet.ts'
 import { readTip } from '../../workers/till/chain.ts'
-import { DEFAULT_TIMING, type KnownChain, refreshHead } from '../../workers/till/chainView.ts'
-import { startDevnet } from '../../workers/till/devnet.ts'
-import { type DevnetClient, devnetClient } from '../../workers/till/devnetContracts.ts'
+import {
+  DEFAULT_TIMING,
+  type KnownChain,
+  newChainView,
+  refreshHead,
+} from '../../workers/till/chainView.ts'
 import { type Reconciler, reconcile } from '../../workers/till/reconcile.ts'
 import { createRpc } from '../../workers/till/rpc.ts'
 import { settlePayments } from '../../workers/till/settler.ts'
@@ -54,7 +58,7 @@ export async function startHandTill(): Promise<HandTill> {
   const proxy = startRpcProxy(devnet.rpcUrl)
   const rpc = createRpc({ url: proxy.url })
   const account = privateKeyToAccount(DEVNET_ACCOUNTS.gasWallet.privateKey)
-  const chain: KnownChain = {
+  const view = newChainView({
     pool,
     rpc,
     log: silentLog,
@@ -62,14 +66,10 @@ export async function startHandTill(): Promise<HandTill> {
     factories: new Set(),
     receiptKey: receiptKey({ seed: new Uint8Array(32).fill(7), did: 'did:web:till.example.com' }),
     timing: { ...DEFAULT_TIMING, quietMs: 0, lostMs: 0, displacedMs: 0 },
-    network: SEPOLIA,
-    head: await refreshHead({ rpc, head: null }),
-    tipWei: await readTip(rpc),
-    balances: new Map(),
-    outage: createOutage('the chain'),
-    gasOutage: createOutage('gas'),
-    nudge: () => {},
-  }
+  })
+  const head = await refreshHead(view)
+  const known = { network: SEPOLIA, head, tipWei: await readTip(rpc) }
+  const chain: KnownChain = Object.assign(view, known)
   const { chainId, network } = SEPOLIA
   const meetWallet = async () => {
     const { address } = account

@@ -6,7 +6,7 @@ import {
   type GuardedRequestParameters,
   guardedRequest,
   type Resolve,
-} from '../../workers/guardedRequest.ts'
+} from '../../workers/http/guardedRequest.ts'
 
 const closers: (() => void)[] = []
 

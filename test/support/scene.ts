@@ -1,6 +1,6 @@
 /** A service in use: mail, secrets, sales and work, for whoever looks at all of it. */
 import { formatUsdc } from '../../shared/till/usdc.ts'
-import { updateProject } from '../../sql/projects.ts'
+import { updateProject } from '../../sql/account/projects.ts'
 import { fakeDns, type Zone } from './fakeDns.ts'
 import { addVerifiedDomain } from './ownDomain.ts'
 import { type Receiver, startReceiver } from './receiver.ts'

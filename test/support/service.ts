@@ -3,22 +3,23 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import nodemailer, { type SendMailOptions } from 'nodemailer'
 import pino from 'pino'
-import { type ApiServer, startApi } from '../../api/server.ts'
+import { type ApiServer, startApi } from '../../api/http/server.ts'
 import { type SmtpServer, startSmtp } from '../../api/smtp/server.ts'
 import { generateKey } from '../../shared/apiKey.ts'
-import { type Config, parseConfig } from '../../shared/config.ts'
+import { type Config, parseConfig } from '../../shared/config/config.ts'
+import type { Running } from '../../shared/process/service.ts'
 import { PROJECT_SCOPES } from '../../shared/scopes.ts'
-import type { Running } from '../../shared/service.ts'
 import type { RunnerName } from '../../shared/tasks.ts'
-import { createKeyringSource, masterKeys } from '../../sql/keyring.ts'
-import { insertPlatformKey } from '../../sql/keys.ts'
-import { createProject, type Project } from '../../sql/projects.ts'
-import type { Resolve } from '../../workers/guardedRequest.ts'
+import { insertPlatformKey } from '../../sql/account/keys.ts'
+import { createProject, type Project } from '../../sql/account/projects.ts'
+import { createKeyringSource, masterKeys } from '../../sql/keyring/keyring.ts'
+import type { Resolve } from '../../workers/http/guardedRequest.ts'
+import { createTransport } from '../../workers/mail/createTransport.ts'
 import { createDns, type Dns } from '../../workers/mail/dns.ts'
 import type { LookUp } from '../../workers/mail/lookUp.ts'
-import { createTransport } from '../../workers/mail/transport.ts'
-import { RUNNERS } from '../../workers/main.ts'
-import { type PoolSettings, startPool } from '../../workers/pool.ts'
+import { startPool } from '../../workers/queue/pool.ts'
+import type { PoolSettings } from '../../workers/queue/runner.ts'
+import { inboundRunner, outboundRunner, webhooksRunner } from '../../workers/runners.ts'
 import { createTestDatabase, type TestDatabase } from './database.ts'
 import { fakeLookUp } from './fakeLookUp.ts'
 import { startTcpProxy, type TcpProxy } from './tcpProxy.ts'
@@ -64,7 +65,7 @@ export type TestServiceOptions = {
   smtp?: boolean
   workers?: boolean
   /** Worker pools to run; the mail pool by default. */
-  pools?: readonly RunnerName[]
+  pools?: readonly Exclude<RunnerName, 'payments'>[]
   /** Changes to the pools' settings. */
   pool?: Partial<PoolSettings>
   /** Names, for requests on a tenant's behalf. */
@@ -122,30 +123,28 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   const workersUrl = (await options.through?.workers?.(databaseUrl)) ?? databaseUrl
   const smtpUrl = (await options.through?.smtp?.(databaseUrl)) ?? databaseUrl
   const smtp = options.smtp === false ? null : await startSmtp(config, smtpUrl, silentLog)
+  const { mailDomain, mailHostname, allowPrivateNetworks: allowPrivate } = config
+  const dns = options.dns ?? createDns()
   const transport = createTransport(config.relayUrl, {
-    dns: options.dns ?? createDns(),
-    ownName: config.mailHostname,
-    allowPrivate: config.allowPrivateNetworks,
+    dns,
+    ownName: mailHostname,
+    allowPrivate,
     ...(options.directPort === undefined ? {} : { port: options.directPort }),
   })
+  const keyring = createKeyringSource(masterKeys(config))
+  const lookUp = options.lookUp ?? fakeLookUp()
+  const { resolve } = options
+  const policy = { allowPrivate, ...(resolve === undefined ? {} : { resolve }) }
+  const runners = {
+    inbound: () => inboundRunner({ mailDomain, mailHostname, dns, lookUp }),
+    outbound: () => outboundRunner({ mailDomain, transport, keyring }),
+    webhooks: () => webhooksRunner({ keyring, policy }),
+  }
   const pools =
     options.pools ?? (options.workers === false ? [] : (['inbound', 'outbound'] as const))
   const workers: Running[] = await Promise.all(
     pools.map((name) =>
-      startPool(
-        { ...RUNNERS[name], name, databaseUrl: workersUrl, ...options.pool },
-        {
-          log: silentLog,
-          mailDomain: config.mailDomain,
-          mailHostname: config.mailHostname,
-          ...(options.dns === undefined ? {} : { dns: options.dns }),
-          transport,
-          allowPrivateNetworks: config.allowPrivateNetworks,
-          keyring: createKeyringSource(masterKeys(config)),
-          lookUp: options.lookUp ?? fakeLookUp(),
-          ...(options.resolve === undefined ? {} : { resolve: options.resolve }),
-        },
-      ),
+      startPool({ ...runners[name](), databaseUrl: workersUrl, ...options.pool }, silentLog),
     ),
   )
   const url = `http://127.0.0.1:${api.port}`

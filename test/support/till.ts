@@ -4,23 +4,22 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Address, createWalletClient, type Hex, http, toHex } from 'viem'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
-import type { Running } from '../../shared/service.ts'
+import type { Running } from '../../shared/process/service.ts'
 import { authorizationTypedData } from '../../shared/till/authorization.ts'
 import { DEVNET_ACCOUNTS } from '../../shared/till/devnetAccounts.ts'
 import { parseResourceUrl } from '../../shared/till/resourceUrl.ts'
 import { USDC_NETWORKS, type UsdcNetwork } from '../../shared/till/usdc.ts'
 import type { Authorization } from '../../shared/till/x402.ts'
+import { updateProject } from '../../sql/account/projects.ts'
 import type { Pool } from '../../sql/db.ts'
-import { updateProject } from '../../sql/projects.ts'
-import { captureTransport } from '../../workers/mail/transport.ts'
-import { RUNNERS } from '../../workers/main.ts'
-import { type PoolSettings, startPool } from '../../workers/pool.ts'
+import { type DevnetClient, devnetClient } from '../../workers/devnet/contracts.ts'
+import { type Devnet, startDevnet } from '../../workers/devnet/devnet.ts'
+import { startPool } from '../../workers/queue/pool.ts'
+import type { PoolSettings } from '../../workers/queue/runner.ts'
+import { paymentsRunner } from '../../workers/runners.ts'
 import type { TillTiming } from '../../workers/till/chainView.ts'
-import { type Devnet, startDevnet } from '../../workers/till/devnet.ts'
-import { type DevnetClient, devnetClient } from '../../workers/till/devnetContracts.ts'
 import { startTill, type Till } from '../../workers/till/till.ts'
 import { authorize } from './devnetPayment.ts'
-import { fakeLookUp } from './fakeLookUp.ts'
 import {
   type Agent,
   silentLog,
@@ -130,23 +129,11 @@ async function startWorker(service: TestService, options: WorkerOptions): Promis
     silentLog,
     { ...FAST, ...options.timing },
   )
-  const transport = captureTransport
-  const pool = await startPool(
-    { ...RUNNERS.payments, name: 'payments', databaseUrl, ...options.pool },
-    {
-      log: silentLog,
-      mailDomain: config.mailDomain,
-      transport,
-      till,
-      lookUp: fakeLookUp(),
-      allowPrivateNetworks: config.allowPrivateNetworks,
-    },
-  )
+  const pool = await startPool({ ...paymentsRunner(till), databaseUrl, ...options.pool }, silentLog)
   let stopped: Promise<void> | undefined
   const stop = async () => {
     await pool.stop()
     await till.stop()
-    transport.close()
   }
   return {
     till,

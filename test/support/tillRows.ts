@@ -2,8 +2,8 @@
 import { type Hex, pad, toHex } from 'viem'
 import { DEVNET_ACCOUNTS } from '../../shared/till/devnetAccounts.ts'
 import { USDC_NETWORKS } from '../../shared/till/usdc.ts'
+import { createProject } from '../../sql/account/projects.ts'
 import type { Pool } from '../../sql/db.ts'
-import { createProject } from '../../sql/projects.ts'
 import { claimPayments, type NewClaim } from '../../sql/till/claims.ts'
 import {
   type SignedTransaction,

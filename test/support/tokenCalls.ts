@@ -2,7 +2,7 @@
 import { type Address, encodeFunctionData, type Hex, parseAbi, parseGwei } from 'viem'
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { DEVNET_ACCOUNTS } from '../../shared/till/devnetAccounts.ts'
-import type { DevnetClient } from '../../workers/till/devnetContracts.ts'
+import type { DevnetClient } from '../../workers/devnet/contracts.ts'
 import { SEPOLIA, type SignedPayment } from './till.ts'
 
 const ABI = parseAbi([

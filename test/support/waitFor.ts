@@ -4,7 +4,7 @@ const POLL_MS = 10
 export async function waitFor<Result>(
   what: string,
   probe: () => Promise<Result> | Result,
-  timeoutMs = 20_000,
+  timeoutMs = 60_000,
 ): Promise<NonNullable<Exclude<Result, false>>> {
   const deadline = Date.now() + timeoutMs
   for (;;) {

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
-import { releaseJobsOfDeadPools } from '../../sql/workerPools.ts'
+import { releaseJobsOfDeadPools } from '../../sql/queue/workerPools.ts'
 import { startTestService } from '../support/service.ts'
 import { startSink } from '../support/sink.ts'
 import { waitFor } from '../support/waitFor.ts'
@@ -53,7 +53,7 @@ test('the jobs of a worker killed in mid-attempt run again within 15 s, under th
   )
   expect(rows[0].n).toBe(0)
   expect(sink.mails).toHaveLength(1)
-}, 40_000)
+})
 
 test('a pool that lives keeps its registration and its jobs while others sweep', async () => {
   await using service = await startTestService({ smtp: false })

@@ -3,10 +3,23 @@ import { signWebhook } from '../../shared/events/webhookSignature.ts'
 import type { AttemptResult } from '../../sql/events/attempts.ts'
 import { abortDelivery, type DueDelivery, postponeAttempt } from '../../sql/events/deliveries.ts'
 import { openWebhookSecret, type StoredSecret } from '../../sql/events/webhookSecrets.ts'
-import { type GuardedResponse, guardedRequest } from '../guardedRequest.ts'
-import { patiently } from '../patiently.ts'
-import type { Task, TaskDeps } from '../pool.ts'
-import { deliveryBatches } from './deliveryBatches.ts'
+import type { KeyringSource } from '../../sql/keyring/keyring.ts'
+import {
+  type GuardedResponse,
+  guardedRequest,
+  type OutboundPolicy,
+} from '../http/guardedRequest.ts'
+import { patiently } from '../queue/patiently.ts'
+import type { PoolContext, Task } from '../queue/task.ts'
+import { createDeliveryBatchers, type DeliveryBatchers } from './deliveryBatchers.ts'
+
+type DeliverOptions = {
+  /** Opens the secrets of webhooks. */
+  keyring: KeyringSource
+  policy: OutboundPolicy
+}
+
+type Sender = PoolContext & DeliverOptions & { batchers: DeliveryBatchers }
 
 /** For a whole attempt, from name resolution to the end of the answer (contract §7). */
 const ATTEMPT_TIMEOUT_MS = 10_000
@@ -18,38 +31,43 @@ const LOGGED_BYTES = 1024
  * transaction. A crash before that transaction repeats the attempt, under the same idempotency key; a crash after it
  * changes nothing.
  */
-export const deliverWebhook: Task<'deliver_webhook'> = async (payload, deps) => {
-  const { deliveryId, attempt = 1 } = payload
-  const read = () => patiently(() => deliveryBatches(deps.pool).due.submit(deliveryId))
-  const isNext = (found: DueDelivery | null) => found !== null && found.attempt === attempt - 1
-  let delivery = await read()
-  if (delivery === null || !isNext(delivery)) return
-  const lane = delivery.ownerId ?? deliveryId
-  const turn = await deps.lanes.enter(lane, delivery.projectId)
-  if (!turn.granted) {
-    const runAt = new Date(Date.now() + turn.returnInMs)
-    return patiently(() => postponeAttempt(deps.pool, { deliveryId, attempt, runAt }))
-  }
-  try {
-    if (turn.waited) delivery = await read()
+export const createDeliverWebhook = (
+  context: PoolContext,
+  options: DeliverOptions,
+): Task<'deliver_webhook'> => {
+  const { pool, lanes } = context
+  const sender: Sender = { ...context, ...options, batchers: createDeliveryBatchers(pool) }
+  return async ({ deliveryId, attempt = 1 }) => {
+    const read = () => patiently(() => sender.batchers.due.submit(deliveryId))
+    const isNext = (found: DueDelivery | null) => found !== null && found.attempt === attempt - 1
+    let delivery = await read()
     if (delivery === null || !isNext(delivery)) return
-    await attemptDelivery(deps, delivery, turn.leave)
-  } finally {
-    turn.leave()
+    const turn = await lanes.enter(delivery.ownerId ?? deliveryId, delivery.projectId)
+    if (!turn.granted) {
+      const runAt = new Date(Date.now() + turn.returnInMs)
+      return patiently(() => postponeAttempt(pool, { deliveryId, attempt, runAt }))
+    }
+    try {
+      if (turn.waited) delivery = await read()
+      if (delivery === null || !isNext(delivery)) return
+      await attemptDelivery(sender, delivery, turn.leave)
+    } finally {
+      turn.leave()
+    }
   }
 }
 
 async function attemptDelivery(
-  deps: TaskDeps,
+  sender: Sender,
   delivery: DueDelivery,
   answered: () => void,
 ): Promise<void> {
   const { secret } = delivery
   if (secret === null) {
     const reason = 'the endpoint no longer has a webhook'
-    return patiently(() => abortDelivery(deps.pool, delivery.id, reason))
+    return patiently(() => abortDelivery(sender.pool, delivery.id, reason))
   }
-  const answer = await post(deps, delivery, await signingSecret(deps, delivery, secret))
+  const answer = await post(sender, delivery, await signingSecret(sender, delivery, secret))
   const endedMs = performance.now()
   answered()
   const outcome = judge(answer, delivery)
@@ -63,21 +81,21 @@ async function attemptDelivery(
     error: answer.ok ? null : answer.detail,
     responsePrefix: answer.ok ? loggedPrefix(answer.bodyPrefix) : null,
   }
-  await patiently(() => deliveryBatches(deps.pool).attempts.submit(result))
+  await patiently(() => sender.batchers.attempts.submit(result))
 }
 
 async function signingSecret(
-  { keyring, pool }: TaskDeps,
+  { keyring, pool }: Sender,
   { projectId, ownerId }: DueDelivery,
   secret: StoredSecret,
 ): Promise<string> {
-  if (keyring === undefined) throw new Error('webhooks are delivered with a keyring')
   return openWebhookSecret(await keyring(pool), { projectId, id: ownerId ?? '', secret })
 }
 
-function post(deps: TaskDeps, delivery: DueDelivery, secret: string): Promise<GuardedResponse> {
+function post(sender: Sender, delivery: DueDelivery, secret: string): Promise<GuardedResponse> {
   const { body } = delivery
   return guardedRequest({
+    ...sender.policy,
     url: delivery.url,
     method: 'POST',
     headers: {
@@ -89,8 +107,6 @@ function post(deps: TaskDeps, delivery: DueDelivery, secret: string): Promise<Gu
     },
     body,
     timeoutMs: ATTEMPT_TIMEOUT_MS,
-    allowPrivate: deps.allowPrivateNetworks,
-    ...(deps.resolve === undefined ? {} : { resolve: deps.resolve }),
   })
 }
 

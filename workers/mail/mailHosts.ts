@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { isPublicAddress } from '../../shared/publicAddress.ts'
+import { isPublicAddress } from '../../shared/http/publicAddress.ts'
 import type { Dns } from './dns.ts'
 
 /** One address of a host that takes mail for a domain. */

@@ -1,4 +1,3 @@
-import { isDatabaseUnavailable } from '../../shared/databaseAway.ts'
 import { domainOf } from '../../shared/mail/address.ts'
 import { isForged, UNAUTHENTICATED_LABEL } from '../../shared/mail/authentication.ts'
 import { isBlocked, isReceived } from '../../shared/mail/emailRules.ts'
@@ -7,21 +6,23 @@ import {
   readReceivedMail,
   unparseableMail,
 } from '../../shared/mail/receivedMail.ts'
+import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
 import { isBounceOfOurs } from '../../sql/mail/bounces.ts'
 import { readRules } from '../../sql/mail/emailRules.ts'
 import { type Arrival, discardArrival, findArrival } from '../../sql/mail/inbound.ts'
 import { findVerifiedDomains } from '../../sql/mail/mailDomains.ts'
-import type { Task, TaskDeps } from '../pool.ts'
+import type { PoolContext, Task } from '../queue/task.ts'
 import { authenticateMail } from './authenticateMail.ts'
-import { readMailApart } from './readMailApart.ts'
-import { createRoom } from './room.ts'
-import { storeBatches } from './storeBatches.ts'
+import { createByteSemaphore } from './byteSemaphore.ts'
+import type { LookUp } from './lookUp.ts'
+import { readMailApart } from './parserProcess.ts'
+import { createStoreBatcher } from './storeBatcher.ts'
 
 /**
  * A job fetched this often without an end may hold a message that takes its process down, or have been fetched together
  * with one: from then on it is parsed in a process of its own.
  */
-const ATTEMPTS_IN_COMPANY = 3
+const ATTEMPTS_BEFORE_ISOLATION = 3
 
 /** What the database has refused so often it will always refuse: the message is stored without what was read of it. */
 const ATTEMPTS_TO_STORE = 5
@@ -31,34 +32,47 @@ const SMALL_BYTES = 1024 * 1024
 /** Of larger ones so many bytes are held by a process; while it is read, a message takes ten times its size. */
 const LARGE_BYTES_HELD = 48 * 1024 * 1024
 
-const large = createRoom(LARGE_BYTES_HELD)
+type ParseOptions = {
+  mailDomain: string
+  /** Asks the DNS about senders. */
+  lookUp: LookUp
+}
+
+type Parser = PoolContext & ParseOptions & { stores: ReturnType<typeof createStoreBatcher> }
 
 /** Parses one arrival and stores it in its inbox; a large one once there is room for it in the process. */
-export const parseInbound: Task<'parse_inbound'> = async ({ inboundId }, deps, { attempt }) => {
-  const { pool } = deps
-  const found = await findArrival(pool, inboundId, SMALL_BYTES)
-  if (found === null) return
-  if ('bytes' in found) return await readAndStore(found, deps, attempt)
-  const leave = await large.enter(found.size)
-  try {
-    const arrival = await findArrival(pool, inboundId, found.size)
-    if (arrival !== null && 'bytes' in arrival) await readAndStore(arrival, deps, attempt)
-  } finally {
-    leave()
+export const createParseInbound = (
+  context: PoolContext,
+  options: ParseOptions,
+): Task<'parse_inbound'> => {
+  const { pool } = context
+  const parser = { ...context, ...options, stores: createStoreBatcher(pool) }
+  const large = createByteSemaphore(LARGE_BYTES_HELD)
+  return async ({ inboundId }, { attempt }) => {
+    const found = await findArrival(pool, inboundId, SMALL_BYTES)
+    if (found === null) return
+    if ('bytes' in found) return await readAndStore(found, parser, attempt)
+    const leave = await large.enter(found.size)
+    try {
+      const arrival = await findArrival(pool, inboundId, found.size)
+      if (arrival !== null && 'bytes' in arrival) await readAndStore(arrival, parser, attempt)
+    } finally {
+      leave()
+    }
   }
 }
 
 /** Asks the rules of the inbox and who the sender is, too. A message that no parser can read is stored as it came, labelled. */
 async function readAndStore(
   arrival: Arrival,
-  { pool, log, mailDomain, lookUp }: TaskDeps,
+  { pool, log, mailDomain, lookUp, stores }: Parser,
   attempt: number,
 ): Promise<void> {
   const inboundId = arrival.id
   let mail: ReceivedMail
   try {
     mail =
-      attempt > ATTEMPTS_IN_COMPANY
+      attempt > ATTEMPTS_BEFORE_ISOLATION
         ? await readMailApart(arrival.bytes, mailDomain)
         : await readReceivedMail(arrival.bytes, mailDomain)
   } catch (error) {
@@ -83,8 +97,7 @@ async function readAndStore(
   if (isForged(authentication, { fromDomains, ownDomains })) {
     mail.labels.push(UNAUTHENTICATED_LABEL)
   }
-  const store = (as: ReceivedMail) =>
-    storeBatches(pool).submit({ arrival, mail: as, authentication })
+  const store = (as: ReceivedMail) => stores.submit({ arrival, mail: as, authentication })
   const outcome = await store(mail).catch((error: unknown) => {
     if (attempt <= ATTEMPTS_TO_STORE || isDatabaseUnavailable(error)) throw error
     log.error({ inboundId, err: error }, 'a message could not be stored; it is kept as it came')

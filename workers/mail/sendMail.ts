@@ -3,6 +3,8 @@ import { addressKey, domainOf, recipientKeys } from '../../shared/mail/address.t
 import { composeMail } from '../../shared/mail/composeMail.ts'
 import { dkimSign } from '../../shared/mail/dkim.ts'
 import { mailGivenUpAfter, nextMailDelayS } from '../../shared/mail/mailRetry.ts'
+import type { Pool } from '../../sql/db.ts'
+import type { KeyringSource } from '../../sql/keyring/keyring.ts'
 import { findAddresses } from '../../sql/mail/addresses.ts'
 import { listSentAttachments } from '../../sql/mail/attachments.ts'
 import { findDkimSigners } from '../../sql/mail/dkimKeys.ts'
@@ -14,9 +16,18 @@ import {
 import { beginAttempt, keepComposed, type OutboundMail } from '../../sql/mail/outbound.ts'
 import { readRawMail } from '../../sql/mail/rawMails.ts'
 import { SUPPRESSED } from '../../sql/mail/sendMessages.ts'
-import { patiently } from '../patiently.ts'
-import type { Task, TaskDeps } from '../pool.ts'
-import type { Consignment } from './transport.ts'
+import { patiently } from '../queue/patiently.ts'
+import type { PoolContext, Task } from '../queue/task.ts'
+import type { Consignment, Transport } from './transport.ts'
+
+type SendOptions = {
+  mailDomain: string
+  transport: Transport
+  /** Opens the keys that sign mail. */
+  keyring: KeyringSource
+}
+
+type Sender = PoolContext & SendOptions
 
 /**
  * Makes one attempt to send a message: inboxes of ours get it in the transaction that records the attempt, all others
@@ -24,38 +35,47 @@ import type { Consignment } from './transport.ts'
  *
  * Where it goes to several domains each outcome is recorded as it comes: a process that dies repeats only what is open.
  */
-export const sendMail: Task<'send_mail'> = async ({ messageRow }, deps) => {
-  const mail = await beginAttempt(deps.pool, messageRow)
-  if (mail === null) return
+export const createSendMail =
+  (context: PoolContext, options: SendOptions): Task<'send_mail'> =>
+  async ({ messageRow }) => {
+    const mail = await beginAttempt(context.pool, messageRow)
+    if (mail !== null) await attempt({ ...context, ...options }, mail)
+  }
+
+async function attempt(sender: Sender, mail: OutboundMail): Promise<void> {
   const { local, unknown, remote } = await sortRecipients(
-    deps,
-    [deps.mailDomain, ...mail.ownDomains],
+    sender.pool,
+    [sender.mailDomain, ...mail.ownDomains],
     mail.due.filter(({ suppressed }) => !suppressed).map(({ address }) => address),
   )
   let bytes: ReturnType<typeof composed> | undefined
   const message = () => {
-    bytes ??= composed(deps, mail)
+    bytes ??= composed(sender, mail)
     return bytes
   }
-  const own = [...local.keys()].map((address) => ({ address, state: 'sent', error: null }) as const)
-  const lost = unknown.map((address) => failed(address, '550 5.1.1 No such inbox'))
-  const suppressed = mail.due.filter((recipient) => recipient.suppressed)
-  const left = suppressed.map(({ address }) => failed(address, SUPPRESSED))
+  const delivered = [...local.keys()].map(
+    (address) => ({ address, state: 'sent', error: null }) as const,
+  )
+  const missing = unknown.map((address) => failed(address, '550 5.1.1 No such inbox'))
+  const suppressed = mail.due
+    .filter((recipient) => recipient.suppressed)
+    .map(({ address }) => failed(address, SUPPRESSED))
   const rawId = local.size > 0 ? ((await message())?.rawId ?? null) : null
   if (local.size > 0 && rawId === null) return
-  const record = createRecorder(deps, mail, { rawId, localInboxes: [...new Set(local.values())] })
-  const consignments = deps.transport.split(remote)
+  const localInboxes = [...new Set(local.values())]
+  const record = createRecorder(sender.pool, mail, { rawId, localInboxes })
+  const consignments = sender.transport.split(remote)
   let open = consignments.length
-  const settled = settle(deps, mail, [...own, ...lost, ...left])
-  // What needs no journey does not wait for any: a host can keep us for minutes.
+  const settled = settle(sender, mail, [...delivered, ...missing, ...suppressed])
+  // Recipients of ours do not wait for a remote host: it can keep us for minutes.
   if (settled.length > 0 || open === 0) await record(settled, open === 0)
   const ends = await Promise.allSettled(
     consignments.map(async (consignment) => {
-      const outcomes = await send(deps, mail, consignment, message)
+      const outcomes = await send(sender, mail, consignment, message)
       await record(outcomes, --open === 0)
     }),
   )
-  // Not before all have come back: a run that begins anew must find nobody still being sent to.
+  // A failure is thrown last: the next run must find that no other consignment is still being sent.
   for (const end of ends) if (end.status === 'rejected') throw end.reason
 }
 
@@ -63,7 +83,7 @@ const failed = (address: string, error: string) => ({ address, state: 'failed', 
 
 /** Records one part of a run after the other, in the order of the calls: the last must be the last to commit. */
 function createRecorder(
-  { pool }: TaskDeps,
+  pool: Pool,
   mail: OutboundMail,
   own: { rawId: string | null; localInboxes: string[] },
 ) {
@@ -90,12 +110,12 @@ function createRecorder(
 
 /** Sends to one consignment, in its turn. */
 async function send(
-  deps: TaskDeps,
+  sender: Sender,
   mail: OutboundMail,
   { lane, to }: Consignment,
   message: () => Promise<{ bytes: Buffer } | null>,
 ): Promise<RecordedOutcome[]> {
-  const turn = await deps.lanes.enter(lane, mail.projectId)
+  const turn = await sender.lanes.enter(lane, mail.projectId)
   if (!turn.granted) {
     const nextAttemptAt = new Date(Date.now() + turn.returnInMs)
     return to.map((address) => ({ address, state: 'postponed', error: null, nextAttemptAt }))
@@ -103,12 +123,12 @@ async function send(
   try {
     const kept = await message()
     if (kept === null) return []
-    const outcomes = await deps.transport.send({
+    const outcomes = await sender.transport.send({
       from: mail.fromAddress,
       to,
       raw: kept.bytes,
     })
-    return settle(deps, mail, outcomes)
+    return settle(sender, mail, outcomes)
   } finally {
     turn.leave()
   }
@@ -119,17 +139,13 @@ async function send(
  * deleted, and is not to be sent.
  */
 async function composed(
-  { pool, keyring }: TaskDeps,
+  { pool, keyring }: Sender,
   mail: OutboundMail,
 ): Promise<{ rawId: string; bytes: Buffer } | null> {
   if (mail.rawId !== null) return { rawId: mail.rawId, bytes: await readRawMail(pool, mail.rawId) }
   const attachments = await listSentAttachments(pool, mail.messageRow)
   const message = await composeMail({ ...mail, attachments, date: mail.createdAt })
-  const open = () => {
-    if (keyring === undefined) throw new Error('mail is signed with a keyring')
-    return keyring(pool)
-  }
-  const signers = await findDkimSigners(pool, open, domainOf(mail.fromAddress))
+  const signers = await findDkimSigners(pool, () => keyring(pool), domainOf(mail.fromAddress))
   const bytes = dkimSign(message, signers)
   return await keepComposed(pool, {
     messageRow: mail.messageRow,
@@ -145,7 +161,7 @@ function sourceKey(messageId: string): string {
 }
 
 /** Which recipients are inboxes of ours (by the address named), which would be but do not exist, and which are elsewhere. */
-async function sortRecipients({ pool }: TaskDeps, ownDomains: string[], addresses: string[]) {
+async function sortRecipients(pool: Pool, ownDomains: string[], addresses: string[]) {
   const isOurs = (address: string) => ownDomains.includes(domainOf(address))
   const ours = addresses.filter(isOurs)
   const live = new Set(
@@ -165,7 +181,7 @@ async function sortRecipients({ pool }: TaskDeps, ownDomains: string[], addresse
 
 /** When to try again whoever was deferred; past the limit, deferred becomes failed. */
 function settle(
-  { transport }: TaskDeps,
+  { transport }: Sender,
   mail: OutboundMail,
   outcomes: readonly RecipientOutcome[],
 ): RecordedOutcome[] {

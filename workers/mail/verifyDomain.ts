@@ -9,39 +9,46 @@ import {
   verdictOf,
 } from '../../shared/mail/mailDomain.ts'
 import { findMailDomain, recordCheck } from '../../sql/mail/mailDomains.ts'
-import type { Task } from '../pool.ts'
-import { createDns, type Dns } from './dns.ts'
+import type { PoolContext, Task } from '../queue/task.ts'
+import type { Dns } from './dns.ts'
+
+type Options = {
+  mailDomain: string
+  /** The host that the MX records of our domains name. */
+  mailHostname: string
+  dns: Dns
+}
 
 /**
  * Looks a domain's records up and records what it found. A name server that does not answer is no verdict; a verified
  * domain that is found wanting stays so for a while, for the mail of all its projects hangs on it.
  */
-export const verifyDomain: Task<'verify_domain'> = async ({ domain }, deps) => {
-  const { pool, log, mailDomain, mailHostname = mailDomain } = deps
-  const claim = await findMailDomain(pool, domain)
-  if (claim === null) return
-  const dns = deps.dns ?? createDns()
-  const records = domainRecords(claim, { mailDomain, mailHostname })
-  const findings: Findings = Object.fromEntries(
-    await Promise.all(records.map(async (record) => [record.purpose, await check(dns, record)])),
-  )
-  const verdict = verdictOf(records, findings)
-  const now = new Date()
-  const wantingSince = verdict === 'verified' ? null : (claim.wantingSince ?? now)
-  const wantingMs = wantingSince === null ? 0 : now.getTime() - wantingSince.getTime()
-  const { status, recheckMs } = afterCheck(claim.status, verdict, wantingMs)
-  const recheckAt = recheckMs === null ? null : new Date(now.getTime() + recheckMs)
-  await recordCheck(pool, {
-    domain,
-    token: claim.token,
-    status,
-    findings,
-    // Silence is not held against a domain that was in order.
-    wantingSince: verdict === 'unknown' ? claim.wantingSince : wantingSince,
-    recheckAt,
-  })
-  if (status !== claim.status) log.info({ domain, status }, 'a mail domain changed its status')
-}
+export const createVerifyDomain =
+  ({ pool, log }: PoolContext, { mailDomain, mailHostname, dns }: Options): Task<'verify_domain'> =>
+  async ({ domain }) => {
+    const claim = await findMailDomain(pool, domain)
+    if (claim === null) return
+    const records = domainRecords(claim, { mailDomain, mailHostname })
+    const findings: Findings = Object.fromEntries(
+      await Promise.all(records.map(async (record) => [record.purpose, await check(dns, record)])),
+    )
+    const verdict = verdictOf(records, findings)
+    const now = new Date()
+    const wantingSince = verdict === 'verified' ? null : (claim.wantingSince ?? now)
+    const wantingMs = wantingSince === null ? 0 : now.getTime() - wantingSince.getTime()
+    const { status, recheckMs } = afterCheck(claim.status, verdict, wantingMs)
+    const recheckAt = recheckMs === null ? null : new Date(now.getTime() + recheckMs)
+    await recordCheck(pool, {
+      domain,
+      token: claim.token,
+      status,
+      findings,
+      // Silence is not held against a domain that was in order.
+      wantingSince: verdict === 'unknown' ? claim.wantingSince : wantingSince,
+      recheckAt,
+    })
+    if (status !== claim.status) log.info({ domain, status }, 'a mail domain changed its status')
+  }
 
 async function check(dns: Dns, record: DomainRecord): Promise<Finding> {
   try {

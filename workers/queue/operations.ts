@@ -1,6 +1,6 @@
 import type { PoolClient } from 'pg'
 import type { Pool } from '../../sql/db.ts'
-import { patiently } from '../patiently.ts'
+import { patiently } from './patiently.ts'
 
 /** The database operations of a Graphile Worker pool, watched. */
 export type WatchedOperations = {

@@ -1,9 +1,9 @@
 import type { WorkerEvents } from 'graphile-worker'
 import type { Logger } from 'pino'
-import { isDatabaseUnavailable } from '../../shared/databaseAway.ts'
-import type { Running } from '../../shared/service.ts'
+import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
+import type { Running } from '../../shared/process/service.ts'
 import type { Pool } from '../../sql/db.ts'
-import { listLocks, releaseLocks } from '../../sql/workerPools.ts'
+import { listLocks, releaseLocks } from '../../sql/queue/workerPools.ts'
 import type { JobsInHand } from './jobsInHand.ts'
 import type { WatchedOperations } from './operations.ts'
 

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import { type PoolRegistration, registerPool } from '../../sql/workerPools.ts'
+import { type PoolRegistration, registerPool } from '../../sql/queue/workerPools.ts'
 
 /** A pool's proof of life, held for as long as the pool runs. */
 export type Registration = {

@@ -1,16 +1,18 @@
 import { EventEmitter } from 'node:events'
 import { Logger as GraphileLogger, run, type WorkerEvents, type WorkerPool } from 'graphile-worker'
 import type { Logger } from 'pino'
-import { isDatabaseUnavailable } from '../../shared/databaseAway.ts'
-import type { Running } from '../../shared/service.ts'
-import type { Pool } from '../../sql/db.ts'
-import { countLockedJobs, forceUnlock } from '../../sql/workerPools.ts'
-import { startAlarm } from '../alarm.ts'
-import type { PoolSettings, TaskDeps } from '../pool.ts'
+import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
+import type { Running } from '../../shared/process/service.ts'
+import type { RunnerName } from '../../shared/tasks.ts'
+import type { Pool, Queryable } from '../../sql/db.ts'
+import { countLockedJobs, forceUnlock } from '../../sql/queue/workerPools.ts'
+import { startAlarm } from './alarm.ts'
 import { followJobs } from './jobsInHand.ts'
+import type { LaneLimits } from './lanes.ts'
 import { watchOperations } from './operations.ts'
 import { recoverJobs, watchFetches } from './recoverJobs.ts'
 import { keepRegistered, type Registration } from './registration.ts'
+import type { PoolContext, Tasks } from './task.ts'
 import { taskList } from './taskList.ts'
 
 const DRAIN_LIMIT_MS = 14_000
@@ -18,6 +20,25 @@ const UNLOCK_WAIT_MS = 3_000
 const POLL_MS = 25
 const RECOVERY_INTERVAL_MS = 4_000
 const REGISTRATION_WAIT_MS = 2_000
+
+export type PoolSettings = {
+  name: RunnerName
+  databaseUrl: string
+  /** Jobs at the same time. */
+  concurrency: number
+  /** How often to look for jobs whose time has come. A new job is announced and waits for no poll. */
+  pollIntervalMs: number
+  /** Makes the tasks, once for each pool. */
+  tasks: (context: PoolContext) => Tasks
+  /** How lanes share the slots. Default: the limits for webhooks. */
+  lanes?: LaneLimits
+  /** Connections to the database. Default: enough for every job at once. */
+  connections?: number
+  /** How often the pool looks for jobs that it has locked but does not have in hand. */
+  recoveryIntervalMs?: number
+  /** Milliseconds until the next job of a known time. The pool fetches at that moment. */
+  nextInMs?: (db: Queryable) => Promise<number | null>
+}
 
 /** A Graphile Worker pool that runs. */
 export type Runner = {
@@ -28,8 +49,11 @@ export type Runner = {
 }
 
 /** Starts a Graphile Worker pool with its proof of life, its alarm and the search for lost jobs. */
-export async function startRunner(settings: PoolSettings, deps: TaskDeps): Promise<Runner> {
-  const { pool, log } = deps
+export async function startRunner(
+  settings: PoolSettings,
+  tasks: Tasks,
+  { pool, log }: PoolContext,
+): Promise<Runner> {
   const events: WorkerEvents = new EventEmitter()
   const operations = watchOperations(pool)
   let stopping = false
@@ -49,7 +73,7 @@ export async function startRunner(settings: PoolSettings, deps: TaskDeps): Promi
   const runner = await run({
     events,
     pgPool: operations.pgPool,
-    taskList: taskList(settings.tasks, deps, () => ({
+    taskList: taskList(tasks, pool, () => ({
       graphilePoolId: workerPool!.id,
       jobs,
       registration: registration!,
@@ -91,7 +115,7 @@ export async function startRunner(settings: PoolSettings, deps: TaskDeps): Promi
     onReleased: (count) => workerPool!.nudge(count),
     log,
   })
-  const alarm = startPoolAlarm(settings, deps, events, () => workerPool!.nudge(1))
+  const alarm = startPoolAlarm(settings, { pool, log }, events, () => workerPool!.nudge(1))
   const ended = runner.promise.then(
     () => {},
     (error) => log.error({ err: error }, 'the pool failed'),
@@ -117,7 +141,7 @@ export async function startRunner(settings: PoolSettings, deps: TaskDeps): Promi
 
 function startPoolAlarm(
   { nextInMs }: PoolSettings,
-  { pool, log }: TaskDeps,
+  { pool, log }: Pick<PoolContext, 'pool' | 'log'>,
   events: WorkerEvents,
   nudge: () => void,
 ): Running | null {

@@ -1,9 +1,10 @@
-import { isDatabaseUnavailable } from '../../shared/databaseAway.ts'
+import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
 import { type TaskName, taskPayloads } from '../../shared/tasks.ts'
-import { hasLock, type JobLock } from '../../sql/workerPools.ts'
-import type { TaskDeps, Tasks } from '../pool.ts'
+import type { Pool } from '../../sql/db.ts'
+import { hasLock, type JobLock } from '../../sql/queue/workerPools.ts'
 import type { JobsInHand } from './jobsInHand.ts'
 import type { Registration } from './registration.ts'
+import type { Tasks } from './task.ts'
 
 const RETRY_MIN_MS = 100
 const RETRY_MAX_MS = 2_000
@@ -18,20 +19,16 @@ type Context = {
 }
 
 /** The tasks as Graphile Worker calls them. */
-export function taskList(tasks: Tasks, deps: TaskDeps, context: () => Context) {
+export function taskList(tasks: Tasks, pool: Pool, context: () => Context) {
   return Object.fromEntries(
     (Object.keys(tasks) as TaskName[]).map((name) => {
-      const task = tasks[name] as (
-        payload: unknown,
-        deps: TaskDeps,
-        job: { attempt: number },
-      ) => Promise<void>
+      const task = tasks[name] as (payload: unknown, job: { attempt: number }) => Promise<void>
       return [
         name,
         async (raw: unknown, { job }: { job: JobLock }) => {
           const payload = taskPayloads[name].parse(raw)
-          await outlastDatabase(deps, context(), job, () =>
-            task(payload, deps, { attempt: job.attempts }),
+          await outlastDatabase(pool, context(), job, () =>
+            task(payload, { attempt: job.attempts }),
           )
         },
       ]
@@ -45,7 +42,7 @@ export function taskList(tasks: Tasks, deps: TaskDeps, context: () => Context) {
  * @throws {Error} when the job was given to another pool: that happens once the proof of life is lost for seconds.
  */
 async function outlastDatabase(
-  deps: TaskDeps,
+  pool: Pool,
   context: Context,
   job: JobLock,
   run: () => Promise<void>,
@@ -56,7 +53,7 @@ async function outlastDatabase(
     try {
       if (epoch !== context.registration.epoch()) {
         epoch = await untilRegistered(context)
-        if (!(await hasLock(deps.pool, context.graphilePoolId, job))) {
+        if (!(await hasLock(pool, context.graphilePoolId, job))) {
           throw new Error('the job was given to another worker pool')
         }
       }

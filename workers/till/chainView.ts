@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
+import type { Address, Hex } from 'viem'
 import type { PrivateKeyAccount } from 'viem/accounts'
-import type { Outage } from '../../shared/outage.ts'
+import { createOutage, type Outage } from '../../shared/process/outage.ts'
 import type { ReceiptKey } from '../../shared/till/receiptKey.ts'
 import type { UsdcNetwork } from '../../shared/till/usdc.ts'
 import type { Pool } from '../../sql/db.ts'
@@ -29,8 +30,8 @@ export const DEFAULT_TIMING: TillTiming = {
   displacedMs: 6_000,
 }
 
-/** The chain as this process sees it, and what it acts with. One per process, shared by settling and watching. */
-export type ChainView = {
+/** What a process reaches the chain with, and signs with. */
+type ChainTools = {
   pool: Pool
   rpc: Rpc
   log: Logger
@@ -39,6 +40,10 @@ export type ChainView = {
   factories: ReadonlySet<string>
   receiptKey: ReceiptKey
   timing: TillTiming
+}
+
+/** The chain as this process sees it. One per process, shared by settling and watching. */
+export type ChainView = ChainTools & {
   /** Null until the RPC has told its chain id. */
   network: UsdcNetwork | null
   /** The highest block seen; null with `network`. A node that lags behind it does not have it. */
@@ -52,7 +57,28 @@ export type ChainView = {
   gasOutage: Outage
   /** Makes the watcher look now. */
   nudge: () => void
+  /** Batches sent so far: gas wallets take turns. */
+  batches: number
+  /** The batch that each gas wallet sends now, by address. */
+  sending: Map<Address, Promise<unknown>>
+  /** When a transaction was first without a receipt though its nonce is used; milliseconds of `performance.now()`. */
+  missingSinceMs: Map<Hex, number>
 }
+
+/** The view of a chain that nobody has looked at yet. */
+export const newChainView = (tools: ChainTools): ChainView => ({
+  ...tools,
+  network: null,
+  head: null,
+  tipWei: 0n,
+  balances: new Map(),
+  outage: createOutage('the chain'),
+  gasOutage: createOutage('gas'),
+  nudge: () => {},
+  batches: 0,
+  sending: new Map(),
+  missingSinceMs: new Map(),
+})
 
 /** The part of the view that is there once the RPC has answered. */
 export type KnownChain = ChainView & { network: UsdcNetwork; head: Block }

@@ -1,12 +1,13 @@
 import type { Address } from 'viem'
-import { addJob } from '../../sql/jobs.ts'
+import { addJob } from '../../sql/queue/jobs.ts'
 import { type Check, findCheck, passCheck, refuseCheck } from '../../sql/till/paymentChecks.ts'
 import { transferOf } from '../../sql/till/payments.ts'
-import type { Task } from '../pool.ts'
+import type { Task } from '../queue/task.ts'
 import { hasCode, simulateNow } from './chain.ts'
 import { type ChainView, isKnown, type KnownChain, refreshHead } from './chainView.ts'
 import { RpcTrouble } from './rpc.ts'
 import { confirmRefusal } from './settler.ts'
+import type { Till } from './till.ts'
 
 const RETRY_MS = 500
 
@@ -14,19 +15,19 @@ const RETRY_MS = 500
  * Judges an authorization by the chain alone, before anything is claimed: were it claimed first, a stranger could spend
  * a wallet's nonce with a signature made of noise.
  */
-export const checkPayment: Task<'check_payment'> = async ({ checkId }, { till }) => {
-  if (till === undefined) throw new Error('this pool has no till')
-  const { view } = till
-  const check = await findCheck(view.pool, checkId)
-  if (check === null || check.state !== 'open') return
-  try {
-    if (!isKnown(view)) throw new RpcTrouble('the chain is not known yet')
-    await judge(view, check)
-  } catch (error) {
-    if (!(error instanceof RpcTrouble)) throw error
-    await retry(view, checkId)
+export const createCheckPayment =
+  ({ view }: Till): Task<'check_payment'> =>
+  async ({ checkId }) => {
+    const check = await findCheck(view.pool, checkId)
+    if (check === null || check.state !== 'open') return
+    try {
+      if (!isKnown(view)) throw new RpcTrouble('the chain is not known yet')
+      await judge(view, check)
+    } catch (error) {
+      if (!(error instanceof RpcTrouble)) throw error
+      await retry(view, checkId)
+    }
   }
-}
 
 async function judge(chain: KnownChain, check: Check): Promise<void> {
   const { claim, reasonWithoutCode } = check

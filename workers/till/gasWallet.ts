@@ -61,13 +61,15 @@ async function sign(
   return { hash: keccak256(raw), nonce, paymentId: payment?.id ?? null, raw, ...fees }
 }
 
-const lanes = new WeakMap<PrivateKeyAccount, Promise<unknown>>()
-
-/** One batch of a wallet after the other: nonces reach the node in their order. */
-function inLane<Result>(account: PrivateKeyAccount, work: () => Promise<Result>): Promise<Result> {
-  const result = (lanes.get(account) ?? Promise.resolve()).then(work)
-  lanes.set(
-    account,
+/** Sends one batch of a wallet after the other: the node gets the nonces in their order. */
+function afterLast<Result>(
+  { sending }: KnownChain,
+  { address }: PrivateKeyAccount,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  const result = (sending.get(address) ?? Promise.resolve()).then(work)
+  sending.set(
+    address,
     result.catch(() => {}),
   )
   return result
@@ -82,7 +84,7 @@ export function sendPayments(
   account: PrivateKeyAccount,
   payments: readonly Payment[],
 ): Promise<void> {
-  return inLane(account, async () => {
+  return afterLast(chain, account, async () => {
     const byId = new Map(payments.map((payment) => [payment.id, payment]))
     const fees = marketFees(chain)
     const wallet = { chainId: chain.network.chainId, address: account.address }

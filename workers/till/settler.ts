@@ -73,8 +73,6 @@ async function orLater(
   }
 }
 
-let turn = 0
-
 async function sendPassing(chain: KnownChain, payments: readonly Payment[]): Promise<void> {
   if (payments.length === 0) return
   const worthy = payments.filter((payment) => payment.revertCount < REVERTS_MAX)
@@ -98,7 +96,7 @@ async function sendPassing(chain: KnownChain, payments: readonly Payment[]): Pro
     return postpone(chain, worthy, trouble)
   }
   chain.gasOutage.answered()
-  const account = usable[turn++ % usable.length]!
+  const account = usable[chain.batches++ % usable.length]!
   if (worthy.length > 0) await sendPayments(chain, account, worthy)
 }
 

@@ -1,15 +1,14 @@
 import type { Logger } from 'pino'
 import { privateKeyToAccount } from 'viem/accounts'
-import { type Config, ConfigError } from '../../shared/config.ts'
-import { createOutage } from '../../shared/outage.ts'
-import type { Running } from '../../shared/service.ts'
+import { type Config, ConfigError } from '../../shared/config/config.ts'
+import type { Running } from '../../shared/process/service.ts'
 import { DEVNET_ACCOUNTS } from '../../shared/till/devnetAccounts.ts'
 import { didWeb, receiptKey } from '../../shared/till/receiptKey.ts'
 import { createBatcher } from '../../sql/batcher.ts'
 import { createPool } from '../../sql/db.ts'
 import { receiptSeeds, registerReceiptKeys } from '../../sql/till/receiptKeys.ts'
 import { readNetwork } from './chain.ts'
-import { type ChainView, DEFAULT_TIMING, type TillTiming } from './chainView.ts'
+import { type ChainView, DEFAULT_TIMING, newChainView, type TillTiming } from './chainView.ts'
 import { newReconciler } from './reconcile.ts'
 import { createRpc, RpcTrouble } from './rpc.ts'
 import { settlePayments } from './settler.ts'
@@ -48,7 +47,7 @@ export async function startTill(
     log,
   })
   await registerReceiptKeys(pool, keys)
-  const view: ChainView = {
+  const view = newChainView({
     pool,
     rpc,
     log,
@@ -56,14 +55,7 @@ export async function startTill(
     factories: new Set(config.chain.walletFactories),
     receiptKey: keys[0]!,
     timing: { ...DEFAULT_TIMING, ...timing },
-    network: null,
-    head: null,
-    tipWei: 0n,
-    balances: new Map(),
-    outage: createOutage('the chain'),
-    gasOutage: createOutage('gas'),
-    nudge: () => {},
-  }
+  })
   const batcher = createBatcher<string, void>({
     batchMax: BATCH_MAX,
     lanes: LANES,

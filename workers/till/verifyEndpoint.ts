@@ -1,11 +1,15 @@
-import { addJob } from '../../sql/jobs.ts'
+import { addJob } from '../../sql/queue/jobs.ts'
 import {
   findUrlToVerify,
   recordVerification,
   type VerificationStatus,
 } from '../../sql/till/endpoints.ts'
-import { type GuardedResponse, guardedRequest } from '../guardedRequest.ts'
-import type { Task } from '../pool.ts'
+import {
+  type GuardedResponse,
+  guardedRequest,
+  type OutboundPolicy,
+} from '../http/guardedRequest.ts'
+import type { PoolContext, Task } from '../queue/task.ts'
 
 const VERIFY_TIMEOUT_MS = 10_000
 
@@ -13,32 +17,33 @@ const VERIFY_TIMEOUT_MS = 10_000
  * Fetches a registered URL as a payer without a payment would, and records whether it asks for one. The verdict informs
  * the seller; it stops no payment.
  */
-export const verifyEndpoint: Task<'verify_endpoint'> = async ({ endpointId }, deps) => {
-  const endpoint = await findUrlToVerify(deps.pool, endpointId)
-  if (endpoint === null) return
-  const { url, projectId } = endpoint
-  const turn = await deps.lanes.enter(`verify:${projectId}`, projectId)
-  if (!turn.granted) {
-    return addJob(deps.pool, {
-      task: 'verify_endpoint',
-      payload: { endpointId },
-      key: `verify_endpoint:${endpointId}`,
-      runAt: new Date(Date.now() + turn.returnInMs),
-    })
+export const createVerifyEndpoint =
+  ({ pool, lanes }: PoolContext, policy: OutboundPolicy): Task<'verify_endpoint'> =>
+  async ({ endpointId }) => {
+    const endpoint = await findUrlToVerify(pool, endpointId)
+    if (endpoint === null) return
+    const { url, projectId } = endpoint
+    const turn = await lanes.enter(`verify:${projectId}`, projectId)
+    if (!turn.granted) {
+      return addJob(pool, {
+        task: 'verify_endpoint',
+        payload: { endpointId },
+        key: `verify_endpoint:${endpointId}`,
+        runAt: new Date(Date.now() + turn.returnInMs),
+      })
+    }
+    try {
+      const answer = await guardedRequest({
+        ...policy,
+        url,
+        method: 'GET',
+        timeoutMs: VERIFY_TIMEOUT_MS,
+      })
+      await recordVerification(pool, { id: endpointId, url, ...judge(answer) })
+    } finally {
+      turn.leave()
+    }
   }
-  try {
-    const answer = await guardedRequest({
-      url,
-      method: 'GET',
-      timeoutMs: VERIFY_TIMEOUT_MS,
-      allowPrivate: deps.allowPrivateNetworks,
-      ...(deps.resolve === undefined ? {} : { resolve: deps.resolve }),
-    })
-    await recordVerification(deps.pool, { id: endpointId, url, ...judge(answer) })
-  } finally {
-    turn.leave()
-  }
-}
 
 function judge(answer: GuardedResponse): { status: VerificationStatus; detail: string } {
   if (!answer.ok) {

@@ -3,7 +3,7 @@
  * head, and how many nonces each gas wallet has used; receipts are fetched for used nonces only, once each.
  */
 import type { Hex } from 'viem'
-import { isDatabaseUnavailable } from '../../shared/databaseAway.ts'
+import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
 import { recordHead, recordRpcTrouble } from '../../sql/till/chainStatus.ts'
 import {
   findUsedNonces,
@@ -157,9 +157,6 @@ async function lookAtWallets(chain: KnownChain): Promise<boolean> {
   return news
 }
 
-/** When a transaction was first found without a receipt though its nonce is used. */
-const missingSince = new Map<Hex, number>()
-
 /** Finds out what became of transactions whose nonce is used. @returns whether any was found in a block. */
 async function resolveUsed(chain: KnownChain, open: readonly OpenTransaction[]): Promise<boolean> {
   const receipts = await readReceipts(
@@ -191,7 +188,7 @@ async function settleFound(
   const done: MinedTransaction[] = []
   const reverted: MinedTransaction[] = []
   for (const { transaction, receipt } of found) {
-    missingSince.delete(transaction.hash)
+    chain.missingSinceMs.delete(transaction.hash)
     const payment = byId.get(transaction.paymentId ?? '')
     const succeeded = receipt.status === 1n
     const { blockNumber, blockHash } = receipt
@@ -208,10 +205,11 @@ async function settleFound(
 /** A node can count a nonce before it has the receipt: only a lasting absence means that others used the nonce. */
 function longMissing(chain: KnownChain, missing: readonly OpenTransaction[]): Hex[] {
   const nowMs = performance.now()
-  for (const { hash } of missing) if (!missingSince.has(hash)) missingSince.set(hash, nowMs)
+  const since = chain.missingSinceMs
+  for (const { hash } of missing) if (!since.has(hash)) since.set(hash, nowMs)
   const lost = missing
     .map((one) => one.hash)
-    .filter((hash) => nowMs - missingSince.get(hash)! >= chain.timing.displacedMs)
-  for (const hash of lost) missingSince.delete(hash)
+    .filter((hash) => nowMs - since.get(hash)! >= chain.timing.displacedMs)
+  for (const hash of lost) since.delete(hash)
   return lost
 }

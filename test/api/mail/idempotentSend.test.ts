@@ -97,7 +97,7 @@ test('a request that was refused takes no key', async () => {
 
 test('twins at the same moment, on two API processes: one mail, one answer', async () => {
   const agent = await service.newAgent()
-  const { startApi } = await import('../../../api/server.ts')
+  const { startApi } = await import('../../../api/http/server.ts')
   const { createClient, silentLog } = await import('../../support/service.ts')
   const second = startApi(service.config, service.database.url, silentLog)
   try {

@@ -204,7 +204,7 @@ test('messages of before there was a search are found after a while', async () =
     text: 'Ancient',
   })
   await pool.query('update messages set search = null where project_id = $1', [older.project.id])
-  const { startMaintenance } = await import('../../../workers/maintenance.ts')
+  const { startMaintenance } = await import('../../../workers/operations/maintenance.ts')
   const { silentLog } = await import('../../support/service.ts')
   const maintenance = startMaintenance(service.database.url, silentLog)
   await waitFor('the index', async () => (await find({ q: 'ancient' }, older)).length === 1)

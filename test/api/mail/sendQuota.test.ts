@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { startApi } from '../../../api/server.ts'
+import { startApi } from '../../../api/http/server.ts'
 import {
   createClient,
   silentLog,

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { updateProject } from '../../../sql/projects.ts'
+import { updateProject } from '../../../sql/account/projects.ts'
 import type { Agent } from '../../support/service.ts'
 import {
   PRICE,

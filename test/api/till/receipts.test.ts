@@ -91,7 +91,7 @@ test('a new key signs; receipts of the old one stay genuine, even when it is gon
 })
 
 test('an operator may set no key in production', async () => {
-  const { parseConfig } = await import('../../../shared/config.ts')
+  const { parseConfig } = await import('../../../shared/config/config.ts')
   const production = {
     NODE_ENV: 'production',
     SMTP_RELAY_URL: 'smtp://relay.example.com',

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import type { Caller } from '../../../api/context.ts'
-import { ApiError } from '../../../api/errors.ts'
+import { ApiError } from '../../../api/http/errors.ts'
+import type { Caller } from '../../../api/http/requestState.ts'
 import {
   currentTotp,
   deleteCredential,
@@ -12,7 +12,7 @@ import {
   storeCredential,
   takeBackupCode,
 } from '../../../api/vault/vaultOperations.ts'
-import { createKeyringSource, masterKeys } from '../../../sql/keyring.ts'
+import { createKeyringSource, masterKeys } from '../../../sql/keyring/keyring.ts'
 import { startTestService, type TestService } from '../../support/service.ts'
 
 let service: TestService

@@ -1,7 +1,10 @@
 /** `npm start` with a database that can be backed up, and started again elsewhere. */
 import { generateKey } from '../../../shared/apiKey.ts'
 import { createPool, type Pool } from '../../../sql/db.ts'
-import { runningEmbeddedUrl, startEmbeddedPostgres } from '../../../sql/embedded.ts'
+import {
+  runningEmbeddedUrl,
+  startEmbeddedPostgres,
+} from '../../../sql/embedded/embeddedPostgres.ts'
 import { payTo } from '../../support/devnetPayment.ts'
 import { freePort, printed, type ServiceProcess, startProcess } from '../../support/process.ts'
 import { type Client, createClient } from '../../support/service.ts'
@@ -60,7 +63,7 @@ export async function startInstallation(
     key,
     agent: createClient(url, key),
     async backUp(target) {
-      await using backup = startProcess('api/backupMain.ts', env, [target])
+      await using backup = startProcess('api/operations/backupMain.ts', env, [target])
       const code = await backup.exited
       if (code !== 0) throw new Error(`the backup ended with ${code}: ${backup.stderr()}`)
       return backup.stdout()

@@ -1,5 +1,6 @@
 /** Deliveries that wait: which are due, and what ends them. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { deleteProject } from '../../../sql/account/projects.ts'
 import { recordAttempts } from '../../../sql/events/attempts.ts'
 import {
   abortDelivery,
@@ -14,7 +15,6 @@ import {
   NoWebhookError,
   replayDelivery,
 } from '../../../sql/events/deliveryLog.ts'
-import { deleteProject } from '../../../sql/projects.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import {
   attemptOf,

@@ -9,7 +9,7 @@ import {
   readStream,
   recordEvents,
 } from '../../../sql/events/events.ts'
-import { deleteProjectWebhook } from '../../../sql/events/projectWebhooks.ts'
+import { deleteProjectWebhook } from '../../../sql/events/webhooks.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { newWebhook } from '../../support/eventRows.ts'
 import { newProject, whileHeld } from '../../support/tillRows.ts'

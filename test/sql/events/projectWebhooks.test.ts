@@ -9,7 +9,7 @@ import {
   TooManyWebhooksError,
   updateProjectWebhook,
   WEBHOOKS_MAX,
-} from '../../../sql/events/projectWebhooks.ts'
+} from '../../../sql/events/webhooks.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { HOOK, KEYRING, newDelivery, newWebhook } from '../../support/eventRows.ts'
 import { newProject, row, whileHeld } from '../../support/tillRows.ts'

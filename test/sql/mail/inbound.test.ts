@@ -1,11 +1,11 @@
 /** Inbound mail arrives once in each live inbox. Its bytes stay as long as a row needs them. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { deleteProject } from '../../../sql/account/projects.ts'
 import { findAddresses, listAddresses } from '../../../sql/mail/addresses.ts'
 import { deleteMessage } from '../../../sql/mail/deleteMail.ts'
 import { acceptSpooledMails, discardArrival, findArrival } from '../../../sql/mail/inbound.ts'
 import { deleteUnusedRawMails } from '../../../sql/mail/rawMails.ts'
 import { storeReceived } from '../../../sql/mail/storeReceived.ts'
-import { deleteProject } from '../../../sql/projects.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import {
   addressOf,

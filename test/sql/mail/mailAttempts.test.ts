@@ -1,8 +1,8 @@
 /** The runs of one message's sending: only the newest is recorded, each part once. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { deleteProject } from '../../../sql/account/projects.ts'
 import { acceptSpooledMails } from '../../../sql/mail/inbound.ts'
 import type { RecordedOutcome } from '../../../sql/mail/mailAttempts.ts'
-import { deleteProject } from '../../../sql/projects.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import {
   addressOf,

@@ -1,6 +1,11 @@
 /** Mail domains: claimed once, verified before they give anything, and removed with their keys and nobody else's. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import {
+  createProject,
+  deleteProject,
+  UnverifiedDomainError,
+} from '../../../sql/account/projects.ts'
+import {
   createDkimKey,
   deleteDkimKeys,
   findDkimSigners,
@@ -15,7 +20,6 @@ import {
   listMailDomains,
   recordCheck,
 } from '../../../sql/mail/mailDomains.ts'
-import { createProject, deleteProject, UnverifiedDomainError } from '../../../sql/projects.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { KEYRING } from '../../support/eventRows.ts'
 import { dropJobs, whileHeld } from '../../support/tillRows.ts'

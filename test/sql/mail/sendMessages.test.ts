@@ -1,8 +1,8 @@
 /** Messages that are accepted together: each in its thread, under its key and within its project's quota. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { deleteProject } from '../../../sql/account/projects.ts'
 import { deleteThread } from '../../../sql/mail/deleteMail.ts'
 import { acceptMessages, findSent, type SendIntent } from '../../../sql/mail/sendMessages.ts'
-import { deleteProject } from '../../../sql/projects.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import {
   messageOf,

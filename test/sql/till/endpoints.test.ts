@@ -1,8 +1,8 @@
 /** Endpoints of a seller: each project sees its own, and none after its end. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createSecretKey } from 'node:crypto'
-import { Keyring } from '../../../shared/envelope.ts'
-import { deleteProject } from '../../../sql/projects.ts'
+import { Keyring } from '../../../shared/vault/envelope.ts'
+import { deleteProject } from '../../../sql/account/projects.ts'
 import {
   deleteEndpoint,
   ENDPOINTS_MAX,

@@ -71,4 +71,4 @@ test('mail that comes, goes, comes back, is labelled and deleted all at once: ea
     bounced.map(async (messageId) => (await agent.get(messagePath(messageId))).body.deliveryStatus),
   )
   expect(statuses).toEqual(numbers.map((n) => (isDeleted(n) ? undefined : 'bounced')))
-}, 60_000)
+})

@@ -96,7 +96,6 @@ ready(
     // 13 MB of mail may not cost more than this, parser, driver and garbage included.
     expect(process.memoryUsage().rss - before).toBeLessThan(1024 * 1024 * 1024)
   },
-  120_000,
 )
 
 async function download(path: string): Promise<Buffer> {

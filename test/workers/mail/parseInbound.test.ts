@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test'
-import type { Running } from '../../../shared/service.ts'
-import { readMailApart } from '../../../workers/mail/readMailApart.ts'
-import { captureTransport } from '../../../workers/mail/transport.ts'
-import { RUNNERS } from '../../../workers/main.ts'
-import { startPool } from '../../../workers/pool.ts'
+import type { Running } from '../../../shared/process/service.ts'
+import { createDns } from '../../../workers/mail/dns.ts'
+import { readMailApart } from '../../../workers/mail/parserProcess.ts'
+import { startPool } from '../../../workers/queue/pool.ts'
+import { inboundRunner } from '../../../workers/runners.ts'
 import { fakeLookUp } from '../../support/fakeLookUp.ts'
 import {
   type Agent,
@@ -23,16 +23,9 @@ async function retried(service: TestService, agent: Agent, raw: string): Promise
     const { rowCount } = await pool.query('update graphile_worker._private_jobs set attempts = 7')
     return rowCount === 1
   })
-  return startPool(
-    { ...RUNNERS.inbound, name: 'inbound', databaseUrl: url },
-    {
-      log: silentLog,
-      mailDomain: 'mail.test',
-      transport: captureTransport,
-      allowPrivateNetworks: false,
-      lookUp: fakeLookUp(),
-    },
-  )
+  const mailDomain = 'mail.test'
+  const options = { mailDomain, mailHostname: mailDomain, dns: createDns(), lookUp: fakeLookUp() }
+  return startPool({ ...inboundRunner(options), databaseUrl: url }, silentLog)
 }
 
 test('a message whose job ended badly several times, through no fault of its own, is still read', async () => {

@@ -53,4 +53,4 @@ test('a worker killed between the 250 of the relay and our commit: sent once mor
   heir.child.kill('SIGTERM')
   expect(await heir.exited).toBe(0)
   expect(sink.mails).toHaveLength(2)
-}, 60_000)
+})

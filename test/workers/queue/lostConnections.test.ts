@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { transaction } from '../../../sql/db.ts'
-import { addJob } from '../../../sql/jobs.ts'
+import { addJob } from '../../../sql/queue/jobs.ts'
 import { cutEveryRoundTrip, proxyThrough } from '../../support/cuts.ts'
 import { fakeDns } from '../../support/fakeDns.ts'
 import { MOMENTS } from '../../support/postgresProxy.ts'
@@ -56,7 +56,7 @@ for (const moment of MOMENTS) {
       expect(body.messages.filter((item: any) => item.messageId === messageId)).toHaveLength(1)
     })
     expect(cuts).toBeGreaterThan(3)
-  }, 60_000)
+  })
 
   test(`send: the smarthost gets a message once, whichever round trip is cut ${moment} it`, async () => {
     await using sink = await startSink()
@@ -81,7 +81,7 @@ for (const moment of MOMENTS) {
       expect(sink.mails.filter(({ email }) => email.subject === subject)).toHaveLength(1)
     })
     expect(cuts).toBeGreaterThan(3)
-  }, 60_000)
+  })
 
   test(`deliver: a receiver gets an event once, whichever round trip is cut ${moment} it`, async () => {
     await using receiver = await startReceiver()
@@ -104,7 +104,7 @@ for (const moment of MOMENTS) {
       expect(got).toHaveLength(1)
     })
     expect(cuts).toBeGreaterThan(3)
-  }, 60_000)
+  })
 
   test(`verify: a domain and an endpoint get their verdicts, with a cut ${moment} each round trip`, async () => {
     await using receiver = await startReceiver(status(402, '{"x402Version":1,"accepts":[{}]}'))
@@ -131,7 +131,7 @@ for (const moment of MOMENTS) {
       await untilNoJob(service)
     })
     expect(cuts).toBeGreaterThan(3)
-  }, 60_000)
+  })
 
   test(`purge: nothing of a deleted project is left, with a cut ${moment} each round trip`, async () => {
     const { service, proxy } = await startCuttable({ smtp: false, pools: ['inbound'] })
@@ -155,7 +155,7 @@ for (const moment of MOMENTS) {
       })
     })
     expect(cuts).toBeGreaterThan(3)
-  }, 60_000)
+  })
 
   test(`fail: a task that throws runs again, with a cut ${moment} each round trip`, async () => {
     const { proxy, through } = proxyThrough()
@@ -168,7 +168,7 @@ for (const moment of MOMENTS) {
       through: { workers: through },
       pool: {
         recoveryIntervalMs: 100,
-        tasks: {
+        tasks: () => ({
           async verify_domain({ domain }) {
             together = Math.max(together, ++running)
             await new Promise((resolve) => setImmediate(resolve))
@@ -176,7 +176,7 @@ for (const moment of MOMENTS) {
             runs.set(domain, (runs.get(domain) ?? 0) + 1)
             if (runs.get(domain) === 1) throw new Error('the first run fails')
           },
-        },
+        }),
       },
     })
     const { pool } = service.database
@@ -198,5 +198,5 @@ for (const moment of MOMENTS) {
     })
     expect(cuts).toBeGreaterThan(3)
     expect(together).toBe(1)
-  }, 60_000)
+  })
 }

@@ -1,11 +1,11 @@
 import { expect, test } from 'bun:test'
 import { transaction } from '../../../sql/db.ts'
-import { addJob } from '../../../sql/jobs.ts'
-import { releaseJobsOfDeadPools } from '../../../sql/workerPools.ts'
-import { captureTransport } from '../../../workers/mail/transport.ts'
-import { type PoolSettings, startPool, type Task } from '../../../workers/pool.ts'
+import { addJob } from '../../../sql/queue/jobs.ts'
+import { releaseJobsOfDeadPools } from '../../../sql/queue/workerPools.ts'
+import { startPool } from '../../../workers/queue/pool.ts'
+import type { PoolSettings } from '../../../workers/queue/runner.ts'
+import type { Task } from '../../../workers/queue/task.ts'
 import { createTestDatabase } from '../../support/database.ts'
-import { fakeLookUp } from '../../support/fakeLookUp.ts'
 import { MOMENTS, startPostgresProxy } from '../../support/postgresProxy.ts'
 import { silentLog } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
@@ -24,20 +24,12 @@ const settings = (databaseUrl: string, verifyDomain: VerifyDomain): PoolSettings
   concurrency: 4,
   pollIntervalMs: 100,
   recoveryIntervalMs: 100,
-  tasks: { verify_domain: verifyDomain },
+  tasks: () => ({ verify_domain: verifyDomain }),
 })
-
-const deps = {
-  log: silentLog,
-  mailDomain: 'mail.test',
-  transport: captureTransport,
-  lookUp: fakeLookUp(),
-  allowPrivateNetworks: false,
-}
 
 /** Starts a pool as a supervisor does: again while it cannot start. */
 const startUntilUp = (started: PoolSettings) =>
-  waitFor('the pool to start', () => startPool(started, deps).catch(() => null))
+  waitFor('the pool to start', () => startPool(started, silentLog).catch(() => null))
 
 const queue = (pool: Parameters<typeof transaction>[0], domain: string) =>
   transaction(pool, (db) => addJob(db, { task: 'verify_domain', payload: { domain }, key: domain }))
@@ -66,7 +58,7 @@ for (const moment of MOMENTS) {
       proxy.disarm()
       await database.pool.query('delete from worker_pools')
     }
-  }, 90_000)
+  })
 }
 
 test('a pool whose very first fetch fails works within 15 s', async () => {
@@ -77,12 +69,12 @@ test('a pool whose very first fetch fails works within 15 s', async () => {
   await queue(database.pool, 'first.example')
   const pool = await startPool(
     settings(proxy.url, async ({ domain }) => void seen.push(domain)),
-    deps,
+    silentLog,
   )
   await waitFor('the job', () => seen.length === 1, 15_000)
   expect(proxy.cutStatement).toMatch(ASKS_FOR_TASKS)
   await pool.stop()
-}, 40_000)
+})
 
 test('a job that was given to another pool while it waited for a slot is not run by the first', async () => {
   await using database = await createTestDatabase()
@@ -97,7 +89,7 @@ test('a job that was given to another pool while it waited for a slot is not run
       }),
       concurrency: 1,
     },
-    deps,
+    silentLog,
   )
   await queue(database.pool, 'held.example')
   await waitFor('the first job to run', () => runs.length === 1)
@@ -116,7 +108,7 @@ test('a job that was given to another pool while it waited for a slot is not run
   })
   const second = await startPool(
     settings(database.url, async ({ domain }) => void runs.push(`second ${domain}`)),
-    deps,
+    silentLog,
   )
   await waitFor('the second pool to have done both', () => runs.length === 3)
   proxy.accept()
@@ -129,4 +121,4 @@ test('a job that was given to another pool while it waited for a slot is not run
   await waitFor('the last job', () => runs.some((run) => run.endsWith('last.example')))
   expect(runs).not.toContain('first waiting.example')
   await Promise.all([first.stop(), second.stop()])
-}, 40_000)
+})

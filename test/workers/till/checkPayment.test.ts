@@ -3,8 +3,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:tes
 import type { Address } from 'viem'
 import { newCheckId } from '../../../shared/ids.ts'
 import { createCheck, findCheck, refuseCheck } from '../../../sql/till/paymentChecks.ts'
-import { checkPayment } from '../../../workers/till/checkPayment.ts'
+import { createCheckPayment } from '../../../workers/till/checkPayment.ts'
 import { settlePayments } from '../../../workers/till/settler.ts'
+import type { Till } from '../../../workers/till/till.ts'
 import { type HandTill, startHandTill } from '../../support/handTill.ts'
 import { deployWallet, FACTORY, futureWallet } from '../../support/smartWallet.ts'
 import { fund, pay, payer } from '../../support/till.ts'
@@ -43,8 +44,8 @@ async function newCheck(
   return id
 }
 async function run(checkId: string): Promise<any> {
-  const deps = { till: { view: till.chain } } as unknown as Parameters<typeof checkPayment>[1]
-  await checkPayment({ checkId }, deps, { attempt: 1 })
+  const run = createCheckPayment({ view: till.chain } as Till)
+  await run({ checkId }, { attempt: 1 })
   return findCheck(till.pool, checkId)
 }
 const isQueued = async (checkId: string) => {

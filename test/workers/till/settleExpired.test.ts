@@ -1,5 +1,6 @@
 /** A payment whose time is over fails only if the chain says that its authorization was not used. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
+import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
 import { type RpcProxy, startRpcProxy } from '../../support/rpcProxy.ts'
 import type { Agent } from '../../support/service.ts'
 import { pay, redeem, startTestTill, type TestTill, type TillWorker } from '../../support/till.ts'
@@ -32,9 +33,14 @@ afterAll(async () => {
 test('a transfer that is mined never fails, though its receipt is withheld past the time', async () => {
   const { pool } = till.service.database
   proxy.answers.set('eth_getTransactionReceipt', () => null)
+  const { address } = DEVNET_ACCOUNTS.gasWallet
+  const sent = await till.client.getTransactionCount({ address })
   const { header, authorization } = await pay()
   const { body } = await redeem(seller, header)
   expect(body).toMatchObject({ ok: false, reason: 'settlement_pending' })
+  await waitFor('the transfer to be mined', async () => {
+    return (await till.client.getTransactionCount({ address })) > sent
+  })
   await till.client.increaseTime({ seconds: 120 })
   await till.client.mine({ blocks: 1 })
   await waitFor(

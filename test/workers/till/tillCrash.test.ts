@@ -92,7 +92,7 @@ for (const { step, hold } of [
     const { body: record } = await seller.get(`/v0/payments/${body.paymentId}`)
     expect(record.deliveries).toHaveLength(1)
     expect((await redeem(seller, header)).body.reason).toBe('duplicate_settlement')
-  }, 40_000)
+  })
 }
 
 test('two worker processes on the same wallets use every nonce once', async () => {
@@ -109,13 +109,13 @@ test('two worker processes on the same wallets use every nonce once', async () =
     [before],
   )
   expect(rows[0]).toEqual({ transactions: 120, nonces: 120, paid: 120 })
-}, 40_000)
+})
 
 test('the API is stopped while a redeem waits: it answers pending, and the payment goes on', async () => {
   await startWorkerProcess()
   await till.client.setAutomine(false)
   const { header } = await pay()
-  const { startApi } = await import('../../../api/server.ts')
+  const { startApi } = await import('../../../api/http/server.ts')
   const { silentLog } = await import('../../support/service.ts')
   const { config, database } = till.service
   const other = startApi(config, database.url, silentLog)
@@ -139,4 +139,4 @@ test('the API is stopped while a redeem waits: it answers pending, and the payme
   await till.client.setAutomine(true)
   await till.client.mine({ blocks: 1 })
   expect((await redeem(seller, header)).body.ok).toBe(true)
-}, 40_000)
+})

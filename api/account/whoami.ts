@@ -1,0 +1,99 @@
+import { Type as t } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import { findProject } from '../../sql/account/projects.ts'
+import type { Pool } from '../../sql/db.ts'
+import { notFound } from '../http/errors.ts'
+import { operation } from '../http/operation.ts'
+import { identityOf } from '../http/requestState.ts'
+import type { Services } from '../http/services.ts'
+
+const Nullable = (schema: ReturnType<typeof t.String>) => t.Union([schema, t.Null()])
+
+/** Who a key acts as. */
+export const IdentitySchema = t.Object({
+  identityId: Nullable(t.String()),
+  projectId: Nullable(t.String({ description: 'The same value as identityId.' })),
+  name: t.String(),
+  email: Nullable(t.String()),
+  displayName: t.String(),
+  type: t.String({ examples: ['INBOX', 'PLATFORM'] }),
+  purpose: Nullable(t.String({ examples: ['SELLER', 'BUYER'] })),
+  scopes: t.Array(t.String()),
+  usageCount: t.Integer({ description: 'Requests so far; counted within a few seconds.' }),
+  lastUsedAt: Nullable(t.String()),
+  createdAt: Nullable(t.String()),
+  wallet: t.Union([t.Object({ address: t.String() }), t.Null()]),
+})
+
+/** Says who a key acts as. */
+export function whoamiRoutes({ pool }: Services) {
+  return new Elysia().get(
+    '/v0/whoami',
+    ({ request }) => {
+      const { projectId } = identityOf(request)
+      return projectId === null ? platformIdentity() : projectIdentity(pool, projectId)
+    },
+    {
+      detail: operation({
+        summary: 'Who this key acts as',
+        tag: 'Identity',
+        access: 'key',
+        success: {
+          status: 200,
+          description: 'The project of the key; of a platform key, the platform.',
+          schema: IdentitySchema,
+          example: {
+            identityId: 'prj_0a1b2c3d4e5f60718293a4b5',
+            projectId: 'prj_0a1b2c3d4e5f60718293a4b5',
+            name: 'Buyer bot',
+            email: 'buyer-bot@mail.example.com',
+            displayName: 'Buyer bot',
+            type: 'INBOX',
+            purpose: 'SELLER',
+            scopes: ['mail:read', 'mail:send'],
+            usageCount: 12,
+            lastUsedAt: '2026-01-05T09:41:12.345Z',
+            createdAt: '2026-01-05T09:30:00.000Z',
+            wallet: null,
+          },
+        },
+      }),
+    },
+  )
+}
+
+/** The project a key acts as. @throws {ApiError} 404 when it was deleted a moment ago */
+export async function projectIdentity(pool: Pool, projectId: string) {
+  const project = await findProject(pool, projectId)
+  if (project === null) throw notFound('Project not found')
+  return {
+    identityId: project.id,
+    projectId: project.id,
+    name: project.name,
+    email: project.emailAddress,
+    displayName: project.name,
+    type: 'INBOX',
+    purpose: project.purpose,
+    scopes: project.scopes,
+    usageCount: project.requestCount,
+    lastUsedAt: project.lastUsedAt?.toISOString() ?? null,
+    createdAt: project.createdAt.toISOString(),
+    wallet: project.payTo === null ? null : { address: project.payTo },
+  }
+}
+
+/** A platform key is no project: what only a project has is null. */
+const platformIdentity = () => ({
+  identityId: null,
+  projectId: null,
+  name: 'Platform',
+  email: null,
+  displayName: 'Platform',
+  type: 'PLATFORM',
+  purpose: null,
+  scopes: ['platform:manage'],
+  usageCount: 0,
+  lastUsedAt: null,
+  createdAt: null,
+  wallet: null,
+})

@@ -1,0 +1,185 @@
+import { ask, at } from '../kit/ask.ts'
+import { checks, field, openDialog, showOnce } from '../kit/dialog.ts'
+import { type Child, h } from '../kit/dom.ts'
+import { moment } from '../kit/format.ts'
+import { type LiveList, liveList } from '../kit/live.ts'
+import { projectLink } from '../kit/screen.ts'
+import { FieldError } from '../kit/trouble.ts'
+import type { EventWebhook, Project } from '../kit/types.ts'
+import { button, empty, section, table, toast } from '../kit/ui.ts'
+
+const EVENTS: readonly (readonly [string, string])[] = [
+  ['message.received', 'mail has come in'],
+  ['message.sent', 'mail was handed over'],
+  ['message.failed', 'mail could not be sent'],
+  ['message.bounced', 'mail came back'],
+  ['payment.settled', 'a payment has settled'],
+  ['payment.failed', 'a payment has failed'],
+]
+const URL_MAX_LENGTH = 2_000
+
+/** Where the events of a project are sent to. */
+export function eventWebhooks(project: Project, signal: AbortSignal): HTMLElement {
+  const path = at`/projects/${project.projectId}/v0/webhooks`
+  const webhooks: LiveList = liveList<'webhooks', EventWebhook>({
+    name: 'webhooks',
+    signal,
+    path: path,
+    none: () => empty('No webhooks', 'Register a URL to be told of mail and payments.'),
+    draw: (found) =>
+      webhookTable(found, (one) => [
+        button('Change', () => change(path, one, webhooks.refresh), {
+          keep: `change ${one.webhookId}`,
+          label: `Change the webhook to ${one.url}`,
+        }),
+        button('Rotate secret', () => rotate(path, one), {
+          kind: 'danger',
+          keep: `rotate ${one.webhookId}`,
+          label: `Rotate secret of the webhook to ${one.url}`,
+        }),
+        button('Delete', () => remove(path, one, webhooks.refresh), {
+          kind: 'danger',
+          keep: `delete ${one.webhookId}`,
+          label: `Delete the webhook to ${one.url}`,
+        }),
+      ]),
+  })
+  return section(
+    'event-webhooks',
+    'Webhooks for events',
+    {
+      lead: [
+        'Each is told what happens, with a signature. What was sent stands under ',
+        h('a', { href: projectLink(project.projectId, 'webhooks') }, 'Webhooks'),
+        '.',
+      ],
+      actions: button('Register webhook', () => register(path, webhooks.refresh), {
+        keep: 'register-webhook',
+      }),
+    },
+    webhooks.element,
+  )
+}
+
+const webhookTable = (list: EventWebhook[], actions: (one: EventWebhook) => Child): HTMLElement =>
+  table(
+    'Webhooks for events',
+    [
+      { name: 'URL', kind: 'main', cell: ({ url }) => h('code', {}, url) },
+      {
+        name: 'Events',
+        cell: ({ events }) =>
+          h(
+            'span',
+            { class: 'tags' },
+            events.map((event) => h('code', {}, event)),
+          ),
+      },
+      { name: 'Registered', cell: ({ createdAt }) => moment(createdAt) },
+      {
+        name: 'Action',
+        kind: 'end',
+        cell: (one) => h('div', { class: 'actions' }, actions(one)),
+      },
+    ],
+    list,
+  )
+
+/** What a webhook is, to be filled in or changed. */
+const fields = ({ url, events }: Partial<EventWebhook>, help: Child = null): Child => [
+  field(
+    'URL',
+    'url',
+    {
+      type: 'url',
+      required: true,
+      maxlength: URL_MAX_LENGTH,
+      placeholder: 'https://example.com/hooks',
+      value: url,
+    },
+    help,
+  ),
+  checks(
+    'Events',
+    'events',
+    EVENTS.map(([event, meaning]) => [event, [h('code', {}, event), ` ${meaning}`]]),
+    events ?? ['message.received'],
+  ),
+]
+
+function read(form: FormData): Pick<EventWebhook, 'url' | 'events'> {
+  const events = form.getAll('events').map(String)
+  if (events.length === 0) throw new FieldError('events', 'Choose at least one event')
+  return { url: String(form.get('url') ?? '').trim(), events }
+}
+
+const showSecret = (title: string, secret: string): void =>
+  showOnce(title, secret, 'The receiver checks signatures with it. It is shown this once.')
+
+const register = (path: string, refresh: () => Promise<void>): void =>
+  openDialog({
+    title: 'Register webhook',
+    action: 'Register',
+    body: fields({}),
+    act: async (form) => {
+      const { secret } = await ask<{ secret: string }>(path, { method: 'POST', body: read(form) })
+      await refresh()
+      return () => showSecret('Webhook secret', secret)
+    },
+  })
+
+const change = (path: string, one: EventWebhook, refresh: () => Promise<void>): void =>
+  openDialog({
+    title: 'Change webhook',
+    action: 'Save',
+    body: fields(one, 'What is on its way already still goes to where it was made for.'),
+    act: async (form) => {
+      const { url, events } = read(form)
+      // What was left as it is may have been changed by the agent meanwhile.
+      const body = {
+        ...(url === one.url ? {} : { url }),
+        ...(events.toSorted().join() === one.events.toSorted().join() ? {} : { events }),
+      }
+      await ask(path + at`/${one.webhookId}`, { method: 'PATCH', body })
+      toast('Saved')
+      // Once the dialog is closed: the focus is back at the button, and stays there.
+      return refresh
+    },
+  })
+
+const rotate = (path: string, { webhookId, url }: EventWebhook): void =>
+  openDialog({
+    title: 'Rotate secret',
+    action: 'Rotate secret',
+    danger: true,
+    body: h(
+      'p',
+      {},
+      'From now on whatever is sent to ',
+      h('code', {}, url),
+      ' is signed with a new secret. Until the receiver has it, it cannot tell that what it is sent is genuine.',
+    ),
+    act: async () => {
+      const { secret } = await ask<{ secret: string }>(path + at`/${webhookId}/rotate-secret`, {
+        method: 'POST',
+      })
+      return () => showSecret('New webhook secret', secret)
+    },
+  })
+
+const remove = (
+  path: string,
+  { webhookId, url }: EventWebhook,
+  refresh: () => Promise<void>,
+): void =>
+  openDialog({
+    title: 'Delete webhook',
+    action: 'Delete webhook',
+    danger: true,
+    body: h('p', {}, h('code', {}, url), ' is told nothing more; what is on its way is given up.'),
+    act: async () => {
+      await ask(path + at`/${webhookId}`, { method: 'DELETE' })
+      toast('The webhook is gone')
+      await refresh()
+    },
+  })

@@ -1,0 +1,159 @@
+import { ask, at } from '../kit/ask.ts'
+import { field, openDialog, showOnce } from '../kit/dialog.ts'
+import { type Child, h } from '../kit/dom.ts'
+import { moment } from '../kit/format.ts'
+import { type LiveList, live, liveList } from '../kit/live.ts'
+import { ofProject, type Screen } from '../kit/screen.ts'
+import type { LogEntry, PlatformKey } from '../kit/types.ts'
+import { badge, button, empty, heading, panel, section, table, toast } from '../kit/ui.ts'
+import { mailDomains } from '../mail/mailDomains.ts'
+
+/** Organization settings: platform keys, sessions, and what was done. */
+export const organization: Screen = ({ signal, session }) => {
+  const keys: LiveList = live({
+    signal,
+    load: () => ask<{ keys: PlatformKey[] }>('/organization/keys', { signal }),
+    draw: ({ keys: found }) => keyTable(found, () => keys.refresh()),
+  })
+  return [
+    heading('Organization settings'),
+    section(
+      'keys',
+      'Platform keys',
+      {
+        lead: 'A platform key manages projects over the API: it reads no mail, no secret and no payment.',
+        actions: button('New platform key', () => createKey(() => keys.refresh()), {
+          kind: 'primary',
+        }),
+      },
+      keys.element,
+    ),
+    mailDomains({ signal, session }),
+    panel(
+      'This session',
+      h(
+        'p',
+        {},
+        'You are signed in as ',
+        h('code', {}, session.sessionId),
+        '. It ends ',
+        moment(session.expiresAt),
+        ', or after two hours without use.',
+      ),
+      h(
+        'div',
+        { class: 'actions' },
+        button(
+          'Sign out everywhere',
+          async () => {
+            await ask('/sessions', { method: 'DELETE' })
+            location.replace('/console')
+          },
+          { kind: 'danger' },
+        ),
+      ),
+    ),
+    h('h2', {}, 'What was done'),
+    logList('/organization/logs', signal),
+  ]
+}
+
+/** What was done in a project. */
+export const activity = ofProject('activity', (project, { signal }) =>
+  logList(at`/projects/${project.projectId}/v0/logs`, signal),
+)
+
+const logList = (path: string, signal: AbortSignal): Child =>
+  liveList<'logs', LogEntry>({
+    name: 'logs',
+    signal,
+    path: path,
+    none: () => empty('Nothing yet', 'Reads of secrets and changes made here are written down.'),
+    draw: (entries) =>
+      table(
+        'What was done',
+        [
+          { name: 'Action', kind: 'main', cell: ({ action }) => h('code', {}, action) },
+          {
+            name: 'Subject',
+            cell: ({ subject, description }) => [
+              subject ?? '–',
+              description === null ? null : h('p', { class: 'note' }, description),
+            ],
+          },
+          {
+            name: 'Outcome',
+            cell: ({ outcome }) => badge(outcome === 'ok' ? 'ok' : outcome.replace('_', ' ')),
+          },
+          { name: 'By', cell: ({ actor }) => h('code', {}, actor) },
+          { name: 'When', cell: ({ createdAt }) => moment(createdAt) },
+        ],
+        entries,
+      ),
+  }).element
+
+const keyTable = (keys: PlatformKey[], refresh: () => Promise<void>): HTMLElement =>
+  keys.length === 0
+    ? empty('No platform keys', 'Create one to manage projects from a program.')
+    : table(
+        'Platform keys',
+        [
+          { name: 'Name', kind: 'main', cell: ({ name }) => name ?? 'First key' },
+          { name: 'Key', cell: ({ prefix }) => h('code', {}, `${prefix}…`) },
+          {
+            name: 'State',
+            cell: ({ revokedAt }) => badge(revokedAt === null ? 'live' : 'revoked'),
+          },
+          { name: 'Created', cell: ({ createdAt }) => moment(createdAt) },
+          {
+            name: 'Action',
+            kind: 'end',
+            cell: (key) =>
+              key.revokedAt === null
+                ? button('Revoke', () => revokeKey(key, refresh), {
+                    kind: 'danger',
+                    keep: `revoke ${key.keyId}`,
+                  })
+                : null,
+          },
+        ],
+        keys,
+      )
+
+const createKey = (refresh: () => Promise<void>): void =>
+  openDialog({
+    title: 'New platform key',
+    action: 'Create key',
+    body: field(
+      'Name',
+      'name',
+      { required: true, maxlength: 100 },
+      'What it is for, such as “deployment”.',
+    ),
+    act: async (form) => {
+      const { rawKey } = await ask<{ rawKey: string }>('/organization/keys', {
+        method: 'POST',
+        body: { name: form.get('name') },
+      })
+      await refresh()
+      return () =>
+        showOnce(
+          'Platform key',
+          rawKey,
+          'Store it now: only its hash is kept, and it is shown this once.',
+        )
+    },
+  })
+
+const revokeKey = (key: PlatformKey, refresh: () => Promise<void>): void =>
+  openDialog({
+    title: 'Revoke platform key',
+    action: 'Revoke key',
+    danger: true,
+    body: h('p', {}, h('code', {}, `${key.prefix}…`), ' stops working at once, for good.'),
+    act: async () => {
+      await ask(at`/organization/keys/${key.keyId}`, { method: 'DELETE' })
+      toast('The key is revoked')
+      await refresh()
+    },
+  })

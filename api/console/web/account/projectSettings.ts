@@ -1,0 +1,163 @@
+import { ask, at } from '../kit/ask.ts'
+import { check, confirmByTyping, field, openDialog, showOnce } from '../kit/dialog.ts'
+import { h } from '../kit/dom.ts'
+import { moment } from '../kit/format.ts'
+import { ofProject } from '../kit/screen.ts'
+import { FieldError } from '../kit/trouble.ts'
+import type { Project } from '../kit/types.ts'
+import { badge, button, copyButton, facts, panel, toast } from '../kit/ui.ts'
+import { emailRules } from '../mail/emailRules.ts'
+import { suppressions } from '../mail/suppressions.ts'
+import { eventWebhooks } from './eventWebhooks.ts'
+import { SCOPES, scopeChoice } from './projects.ts'
+
+/** What a project is and may do. */
+export const projectSettings = ofProject('settings', (project, { signal }) => [
+  panel(
+    'Project',
+    facts([
+      ['Identifier', [h('code', {}, project.projectId), ' ', copyButton(project.projectId)]],
+      ['Inbox', h('code', {}, project.emailAddress)],
+      ['Purpose', project.purpose.toLowerCase()],
+      ['Created', moment(project.createdAt)],
+    ]),
+    h(
+      'div',
+      { class: 'actions' },
+      button('Rename', () => rename(project)),
+    ),
+  ),
+  panel(
+    'Key',
+    facts([
+      ['Key', h('code', {}, `${project.apiKeyPrefix}…`)],
+      [
+        'Scopes',
+        project.scopes.length === 0
+          ? 'none'
+          : h(
+              'span',
+              { class: 'tags' },
+              project.scopes.map((scope) => h('code', {}, scope)),
+            ),
+      ],
+    ]),
+    h(
+      'div',
+      { class: 'actions' },
+      button('Change scopes', () => changeScopes(project)),
+      button('Rotate key', () => rotate(project), { kind: 'danger' }),
+    ),
+  ),
+  panel(
+    'Payments',
+    facts([
+      ['Acceptance', badge(project.paymentsEnabled ? 'enabled' : 'off')],
+      ['Paid to', project.payTo === null ? 'nowhere yet' : h('code', {}, project.payTo)],
+    ]),
+    h(
+      'div',
+      { class: 'actions' },
+      button('Change payments', () => changePayments(project)),
+    ),
+  ),
+  emailRules(project, signal),
+  suppressions(project, signal),
+  eventWebhooks(project, signal),
+  panel(
+    'Delete',
+    h(
+      'p',
+      {},
+      'The key is dead at once; mail, vault and endpoints are removed. Settled payments and their receipts are kept. The address is never given out again.',
+    ),
+    h(
+      'div',
+      { class: 'actions' },
+      button('Delete project', () => remove(project), { kind: 'danger' }),
+    ),
+  ),
+])
+
+const path = ({ projectId }: Project) => at`/v0/platform/projects/${projectId}`
+
+/** Shows the screen anew, with what has changed. */
+const shownAnew = () => dispatchEvent(new HashChangeEvent('hashchange'))
+
+async function change(project: Project, body: object, done: string): Promise<void> {
+  await ask(path(project), { method: 'PATCH', body })
+  toast(done)
+  shownAnew()
+}
+
+const rename = (project: Project): void =>
+  openDialog({
+    title: 'Rename project',
+    action: 'Rename',
+    body: field('Name', 'name', { required: true, maxlength: 200, value: project.name }),
+    act: (form) => change(project, { name: form.get('name') }, 'Renamed'),
+  })
+
+const changeScopes = (project: Project): void =>
+  openDialog({
+    title: 'Change scopes',
+    action: 'Change scopes',
+    body: scopeChoice(project.scopes),
+    act: (form) => {
+      const chosen = form.getAll('scopes').map(String)
+      const removeScopes = SCOPES.map(([scope]) => scope).filter((scope) => !chosen.includes(scope))
+      return change(project, { addScopes: chosen, removeScopes }, 'Scopes changed')
+    },
+  })
+
+const changePayments = (project: Project): void =>
+  openDialog({
+    title: 'Change payments',
+    action: 'Save',
+    body: [
+      field(
+        'Paid to',
+        'payTo',
+        { value: project.payTo ?? '', pattern: '0x[0-9a-fA-F]{40}', placeholder: '0x…' },
+        'The address that receives the USDC. Check it twice: a transfer cannot be taken back.',
+      ),
+      check('Accept payments', 'enabled', 'yes', project.paymentsEnabled),
+    ],
+    act: (form) => {
+      const payTo = String(form.get('payTo') ?? '').trim()
+      const paymentsEnabled = form.get('enabled') === 'yes'
+      if (paymentsEnabled && payTo === '') {
+        throw new FieldError('payTo', 'Say where the payments are to go')
+      }
+      return change(project, { payTo: payTo === '' ? null : payTo, paymentsEnabled }, 'Saved')
+    },
+  })
+
+const rotate = (project: Project): void =>
+  confirmByTyping({
+    title: 'Rotate key',
+    text: 'The present key stops working at once, wherever it is in use.',
+    name: project.name,
+    action: 'Rotate key',
+    act: async () => {
+      const { rawKey } = await ask<{ rawKey: string }>(`${path(project)}/rotate-key`, {
+        method: 'POST',
+      })
+      shownAnew()
+      return () =>
+        showOnce('New project key', rawKey, 'Hand it to the agent. It is shown this once.')
+    },
+  })
+
+const remove = (project: Project): void =>
+  confirmByTyping({
+    title: 'Delete project',
+    text: `${project.emailAddress} and everything in it will be gone. This cannot be undone.`,
+    name: project.name,
+    action: 'Delete for good',
+    act: async () => {
+      await ask(path(project), { method: 'DELETE' })
+      toast(`${project.name} is deleted`)
+      location.hash = '#/projects'
+    },
+  })

@@ -1,0 +1,126 @@
+import { ask } from '../kit/ask.ts'
+import { checks, choice, field, openDialog, showOnce } from '../kit/dialog.ts'
+import { h } from '../kit/dom.ts'
+import { moment } from '../kit/format.ts'
+import { liveList } from '../kit/live.ts'
+import { projectLink, type Screen } from '../kit/screen.ts'
+import type { MailDomain, Project } from '../kit/types.ts'
+import { badge, button, empty, heading, table } from '../kit/ui.ts'
+import { allMailDomains } from '../mail/mailDomains.ts'
+
+export const SCOPES: readonly [string, string][] = [
+  ['mail:read', 'read mail'],
+  ['mail:send', 'send and reply'],
+  ['mail:manage', 'label and delete mail'],
+  ['vault:read', 'read secrets'],
+  ['vault:write', 'store and delete secrets'],
+  ['payments:accept', 'sell and be paid'],
+]
+
+/** The choice of scopes in a form. */
+export const scopeChoice = (chosen: readonly string[]): HTMLElement =>
+  checks(
+    'Scopes of its key',
+    'scopes',
+    SCOPES.map(([scope, meaning]) => [scope, [h('code', {}, scope), ` ${meaning}`]]),
+    chosen,
+  )
+
+/** All projects. */
+export const projects: Screen = ({ signal, session }) => {
+  const create = (label = 'New project') =>
+    button(label, () => openCreate(session.mailDomain), { kind: 'primary', keep: 'create' })
+  return [
+    heading('Projects', 'Each is one agent: its inbox, its vault and its till.', create()),
+    liveList<'projects', Project>({
+      name: 'projects',
+      signal,
+      path: '/v0/platform/projects',
+      none: () =>
+        empty(
+          'No projects yet',
+          'A project gives an agent an address, a vault and a till.',
+          create('Create the first'),
+        ),
+      draw: (items) =>
+        table(
+          'Projects',
+          [
+            {
+              name: 'Name',
+              kind: 'main',
+              cell: ({ projectId, name }) =>
+                h('a', { href: projectLink(projectId, 'inbox'), 'data-keep': projectId }, name),
+            },
+            { name: 'Inbox', cell: ({ emailAddress }) => h('code', {}, emailAddress) },
+            { name: 'Key', cell: ({ apiKeyPrefix }) => h('code', {}, `${apiKeyPrefix}…`) },
+            {
+              name: 'Payments',
+              cell: ({ paymentsEnabled }) => badge(paymentsEnabled ? 'enabled' : 'off'),
+            },
+            { name: 'Created', cell: ({ createdAt }) => moment(createdAt) },
+          ],
+          items,
+        ),
+    }).element,
+  ]
+}
+
+/** Why an inbox cannot be at a domain. */
+const UNUSABLE: Readonly<Record<string, string>> = {
+  pending: 'not verified yet',
+  failed: 'its verification has failed',
+}
+
+/** The service's own domain, then those that can be chosen, then those that cannot, and why. */
+function domainOptions(mailDomain: string, domains: readonly MailDomain[]) {
+  const byName = domains.toSorted((one, other) => one.domain.localeCompare(other.domain))
+  const verified = byName.filter(({ status }) => status === 'verified')
+  const others = byName.filter(({ status }) => status !== 'verified')
+  return [
+    [mailDomain, `@${mailDomain}`],
+    ...verified.map(({ domain }) => [domain, `@${domain}`] as const),
+    ...others.map(
+      ({ domain, status }) => [domain, `@${domain} – ${UNUSABLE[status] ?? status}`, true] as const,
+    ),
+  ] as const
+}
+
+async function openCreate(mailDomain: string): Promise<void> {
+  const options = domainOptions(mailDomain, await allMailDomains())
+  openDialog({
+    title: 'New project',
+    action: 'Create project',
+    body: [
+      field('Name', 'name', { required: true, maxlength: 200 }),
+      field(
+        'Inbox address',
+        'emailName',
+        { maxlength: 64, pattern: '[A-Za-z0-9]([A-Za-z0-9._\\-]{0,62}[A-Za-z0-9])?' },
+        'What stands before the @; a random one when left empty. An address can never be given to another project.',
+      ),
+      choice(
+        'Domain',
+        'emailDomain',
+        options,
+        'A domain of your own is added under Organization, and can be chosen once it is verified.',
+      ),
+      scopeChoice(SCOPES.map(([scope]) => scope)),
+    ],
+    act: async (form) => {
+      const emailName = String(form.get('emailName') ?? '')
+      const created = await ask<Project & { rawKey: string }>('/v0/platform/projects', {
+        method: 'POST',
+        body: {
+          name: form.get('name'),
+          ...(emailName === '' ? {} : { emailName }),
+          emailDomain: form.get('emailDomain'),
+          scopes: form.getAll('scopes'),
+        },
+      })
+      location.hash = projectLink(created.projectId, 'settings')
+      return () =>
+        showOnce('Project key', created.rawKey, 'Hand it to the agent. It is shown this once.')
+    },
+  })
+}

@@ -1,0 +1,83 @@
+import { ask, at } from '../kit/ask.ts'
+import { type Child, h } from '../kit/dom.ts'
+import { moment } from '../kit/format.ts'
+import { liveList } from '../kit/live.ts'
+import { ofProject } from '../kit/screen.ts'
+import type { Credential } from '../kit/types.ts'
+import { badge, button, copyButton, empty, facts, notice } from '../kit/ui.ts'
+
+/** The names and metadata of a project's vault; a secret on demand, and on record. */
+export const vault = ofProject(
+  'vault',
+  (project, { signal }) =>
+    liveList<'credentials', Credential>({
+      name: 'credentials',
+      signal,
+      path: at`/projects/${project.projectId}/v0/vault`,
+      query: { limit: '100' },
+      none: () =>
+        empty('The vault is empty', [
+          'The agent stores a secret with ',
+          h('code', {}, 'PUT /v0/vault/{name}'),
+          '.',
+        ]),
+      draw: (credentials) => [
+        notice(
+          'info',
+          'Revealing a secret is written to the activity of this project, with your session.',
+        ),
+        credentials.map((credential) => card(project.projectId, credential)),
+      ],
+    }).element,
+)
+
+function card(projectId: string, credential: Credential): HTMLElement {
+  const { name, type, metadata, expiresAt } = credential
+  const expired = expiresAt !== null && Date.parse(expiresAt) <= Date.now()
+  const secret = h('div', { class: 'revealed' })
+  const reveal = async () => {
+    const { data } = await ask<{ data: Record<string, unknown> }>(
+      at`/projects/${projectId}/v0/vault/${name}`,
+    )
+    secret.replaceChildren(
+      facts(Object.entries(data).map(([field, value]) => [field, secretValue(value)])),
+      button('Hide', () => {
+        secret.replaceChildren()
+        show.focus()
+      }),
+    )
+  }
+  const show = button('Reveal', reveal, { keep: `reveal ${name}` })
+  return h(
+    'section',
+    { class: 'panel credential', 'aria-label': name },
+    h(
+      'header',
+      {},
+      h('h2', {}, h('bdi', {}, name)),
+      h('span', { class: 'badge' }, type),
+      expired ? badge('expired') : null,
+      h('div', { class: 'actions' }, show),
+    ),
+    facts([
+      ...Object.entries(metadata).map(([key, value]): [string, Child] => [key, display(value)]),
+      ['Version', credential.version],
+      ['Expires', expiresAt === null ? 'never' : moment(expiresAt)],
+      ['Last used', credential.lastUsedAt === null ? 'never' : moment(credential.lastUsedAt)],
+      [
+        'Last rotated',
+        credential.lastRotatedAt === null ? 'never' : moment(credential.lastRotatedAt),
+      ],
+    ]),
+    secret,
+  )
+}
+
+const display = (value: unknown): string =>
+  typeof value === 'string' ? value : JSON.stringify(value)
+
+const secretValue = (value: unknown): Child => [
+  h('code', { class: 'secret' }, display(value)),
+  ' ',
+  copyButton(display(value)),
+]

@@ -1,0 +1,113 @@
+import { ask, at } from '../kit/ask.ts'
+import { choice, field, openDialog } from '../kit/dialog.ts'
+import { h } from '../kit/dom.ts'
+import { moment } from '../kit/format.ts'
+import { type LiveList, liveList } from '../kit/live.ts'
+import type { EmailRule, Project } from '../kit/types.ts'
+import { badge, button, empty, section, table, toast } from '../kit/ui.ts'
+
+/** What a scope of a rule is about. */
+const SCOPES: readonly (readonly [EmailRule['scope'], string])[] = [
+  ['RECEIVE', 'mail from them'],
+  ['SEND', 'mail to them'],
+  ['REPLY', 'replies to them'],
+]
+
+/** Whom the inbox of a project hears, writes to and answers. */
+export function emailRules(project: Project, signal: AbortSignal): HTMLElement {
+  const path = at`/projects/${project.projectId}/v0/email-rules`
+  const rules: LiveList = liveList<'rules', EmailRule>({
+    name: 'rules',
+    signal,
+    path: path,
+    none: () => empty('No rules', 'The inbox hears, writes to and answers everybody.'),
+    draw: (found) => ruleTable(found, (rule) => removeRule(path, rule, rules.refresh)),
+  })
+  return section(
+    'email-rules',
+    'Email rules',
+    {
+      lead: 'A rule for an address counts before one for its domain. Where a scope has an allow rule, whoever no rule names is refused.',
+      actions: button('Add rule', () => addRule(path, rules.refresh), { keep: 'add-rule' }),
+    },
+    rules.element,
+  )
+}
+
+const ruleTable = (rules: EmailRule[], remove: (rule: EmailRule) => void): HTMLElement =>
+  table(
+    'Email rules',
+    [
+      { name: 'Who', kind: 'main', cell: ({ value }) => h('code', {}, value) },
+      {
+        name: 'Rule',
+        cell: ({ type }) => badge(type === 'ALLOW' ? 'allowed' : 'blocked'),
+      },
+      {
+        name: 'For',
+        cell: ({ scope }) => SCOPES.find(([known]) => known === scope)?.[1] ?? scope,
+      },
+      { name: 'Added', cell: ({ createdAt }) => moment(createdAt) },
+      {
+        name: 'Action',
+        kind: 'end',
+        cell: (rule) =>
+          button('Delete', () => remove(rule), {
+            kind: 'danger',
+            keep: `delete ${rule.id}`,
+            label: `Delete the rule for ${rule.value}`,
+          }),
+      },
+    ],
+    rules,
+  )
+
+const addRule = (path: string, refresh: () => Promise<void>): void =>
+  openDialog({
+    title: 'Add email rule',
+    action: 'Add rule',
+    body: [
+      choice('Rule', 'type', [
+        ['BLOCK', 'Block'],
+        ['ALLOW', 'Allow'],
+      ]),
+      choice('For', 'scope', SCOPES),
+      field(
+        'Who',
+        'value',
+        { required: true, maxlength: 256, placeholder: '*@example.com' },
+        'One address, or *@ and a domain.',
+      ),
+    ],
+    act: async (form) => {
+      await ask(path, {
+        method: 'POST',
+        body: {
+          type: form.get('type'),
+          scope: form.get('scope'),
+          value: String(form.get('value') ?? '').trim(),
+        },
+      })
+      toast('The rule holds')
+      await refresh()
+    },
+  })
+
+const removeRule = (path: string, rule: EmailRule, refresh: () => Promise<void>): void =>
+  openDialog({
+    title: 'Delete email rule',
+    action: 'Delete rule',
+    danger: true,
+    body: h(
+      'p',
+      {},
+      rule.type === 'ALLOW' ? 'To allow ' : 'To block ',
+      h('code', {}, rule.value),
+      ` for ${SCOPES.find(([scope]) => scope === rule.scope)?.[1] ?? rule.scope} ends at once.`,
+    ),
+    act: async () => {
+      await ask(path + at`/${rule.id}`, { method: 'DELETE' })
+      toast('The rule is gone')
+      await refresh()
+    },
+  })

@@ -1,0 +1,130 @@
+import { at } from '../kit/ask.ts'
+import { h } from '../kit/dom.ts'
+import { count, moment } from '../kit/format.ts'
+import { liveList } from '../kit/live.ts'
+import { ofProject, projectLink } from '../kit/screen.ts'
+import type { Message, Project, Thread } from '../kit/types.ts'
+import { badge, deliveryBadge, empty, notice, table } from '../kit/ui.ts'
+import { foundList, searchBox } from './search.ts'
+
+const REFRESH_MS = 2_000
+
+/** The conversations of a project, or what is looked for in them. */
+export const inbox = ofProject('inbox', (project, { signal, query }) => {
+  const shown = h('div', { class: 'live' })
+  let leave = new AbortController()
+  const show = (q: string): void => {
+    leave.abort()
+    leave = new AbortController()
+    const signals = AbortSignal.any([signal, leave.signal])
+    shown.replaceChildren(
+      q === '' ? threadList(project, signals) : foundList(project, { q, signal: signals, clear }),
+    )
+  }
+  // The address says what is looked for, so that the way back from a message leads to what was found.
+  const search = (q: string): void => {
+    const here = projectLink(project.projectId, 'inbox')
+    const there = q === '' ? here : `${here}?${new URLSearchParams({ q })}`
+    if (there !== location.hash) history.pushState(null, '', there)
+    show(q)
+  }
+  const clear = (): void => {
+    const input = box.querySelector('input')!
+    input.value = ''
+    input.focus()
+    search('')
+  }
+  const box = searchBox(query.get('q') ?? '', search)
+  show(query.get('q') ?? '')
+  return [box, shown]
+})
+
+const threadList = (project: Project, signal: AbortSignal): HTMLElement =>
+  liveList<'threads', Thread>({
+    name: 'threads',
+    signal,
+    everyMs: REFRESH_MS,
+    path: at`/projects/${project.projectId}/threads`,
+    none: () =>
+      empty('No mail yet', [
+        'What is sent to ',
+        h('code', {}, project.emailAddress),
+        ' appears here.',
+      ]),
+    draw: (threads) =>
+      table(
+        'Threads',
+        [
+          {
+            name: 'Subject',
+            kind: 'main',
+            cell: ({ threadId, subject, snippet, unread }) => [
+              h(
+                'a',
+                {
+                  href: projectLink(project.projectId, 'inbox', threadId),
+                  'data-keep': threadId,
+                  dir: 'auto',
+                },
+                subject.trim() === '' ? '(no subject)' : subject,
+              ),
+              unread === true ? [' ', badge('unread')] : null,
+              h('p', { class: 'note snippet', dir: 'auto' }, snippet),
+            ],
+          },
+          { name: 'Latest from', cell: ({ from }) => from?.join(', ') ?? '–' },
+          { name: 'Messages', kind: 'num', cell: ({ messageCount }) => count(messageCount) },
+          { name: 'Latest', cell: ({ updatedAt }) => moment(updatedAt) },
+        ],
+        threads,
+      ),
+  }).element
+
+/** What a project has sent, and what became of it. */
+export const outgoing = ofProject('outgoing', (project, { signal, session }) => [
+  session.capturesMail
+    ? notice(
+        'info',
+        'Outgoing mail is captured: stored as it would have been sent, and sent nowhere. Set ',
+        h('code', {}, 'SMTP_RELAY_URL'),
+        ' to send it.',
+      )
+    : null,
+  liveList<'messages', Message>({
+    name: 'messages',
+    signal,
+    everyMs: REFRESH_MS,
+    path: at`/projects/${project.projectId}/outgoing`,
+    none: () => empty('Nothing sent yet', 'What the agent sends appears here, with its delivery.'),
+    draw: (messages) =>
+      table(
+        'Outgoing mail',
+        [
+          {
+            name: 'Subject',
+            kind: 'main',
+            cell: ({ threadId, messageId, subject }) =>
+              h(
+                'a',
+                {
+                  href: projectLink(project.projectId, 'inbox', threadId),
+                  'data-keep': messageId,
+                  dir: 'auto',
+                },
+                subject.trim() === '' ? '(no subject)' : subject,
+              ),
+          },
+          { name: 'To', cell: ({ to, cc }) => [...to, ...cc].join(', ') },
+          {
+            name: 'Delivery',
+            cell: ({ deliveryStatus, deliveryError }) => [
+              deliveryBadge(deliveryStatus ?? 'queued', session.capturesMail),
+              deliveryError == null ? null : h('p', { class: 'note' }, deliveryError),
+            ],
+          },
+          { name: 'When', cell: ({ createdAt }) => moment(createdAt) },
+        ],
+        messages,
+      ),
+  }).element,
+])

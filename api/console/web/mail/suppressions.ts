@@ -1,0 +1,81 @@
+import { ask, at } from '../kit/ask.ts'
+import { openDialog } from '../kit/dialog.ts'
+import { h } from '../kit/dom.ts'
+import { moment } from '../kit/format.ts'
+import { type LiveList, liveList } from '../kit/live.ts'
+import type { Project, Suppression } from '../kit/types.ts'
+import { button, empty, section, table, toast } from '../kit/ui.ts'
+
+const REASONS: Record<Suppression['reason'], string> = {
+  bounce: 'mail came back',
+  rejection: 'refused by its host',
+}
+
+/** Addresses that the mail of a project goes to no more. */
+export function suppressions(project: Project, signal: AbortSignal): HTMLElement {
+  const path = at`/projects/${project.projectId}/v0/suppressions`
+  const found: LiveList = liveList<'suppressions', Suppression>({
+    name: 'suppressions',
+    signal,
+    path: path,
+    none: () =>
+      empty('No suppressed addresses', 'An address whose mail comes back for good appears here.'),
+    draw: (list) => suppressionTable(list, (one) => remove(path, one, found.refresh)),
+  })
+  return section(
+    'suppressions',
+    'Suppressed addresses',
+    {
+      lead: 'Mail to them is not sent: they bounced for good, or their host said that there is no such mailbox.',
+      actions: null,
+    },
+    found.element,
+  )
+}
+
+const suppressionTable = (
+  list: Suppression[],
+  removeOne: (one: Suppression) => void,
+): HTMLElement =>
+  table(
+    'Suppressed addresses',
+    [
+      { name: 'Address', kind: 'main', cell: ({ address }) => h('code', {}, address) },
+      {
+        name: 'Why',
+        cell: ({ reason, detail }) => [
+          REASONS[reason],
+          detail === null ? null : h('p', { class: 'note', dir: 'auto' }, detail),
+        ],
+      },
+      { name: 'Since', cell: ({ createdAt }) => moment(createdAt) },
+      {
+        name: 'Action',
+        kind: 'end',
+        cell: (one) =>
+          button('Remove', () => removeOne(one), {
+            keep: `remove ${one.address}`,
+            label: `Remove ${one.address}`,
+          }),
+      },
+    ],
+    list,
+  )
+
+const remove = (path: string, { address }: Suppression, refresh: () => Promise<void>): void =>
+  openDialog({
+    title: 'Send mail there again',
+    action: 'Remove',
+    body: h(
+      'p',
+      {},
+      'Mail goes to ',
+      h('code', {}, address),
+      ' again. Another bounce suppresses it anew, and counts against the name of your mail domain.',
+    ),
+    act: async () => {
+      await ask(path + at`/${address}`, { method: 'DELETE' })
+      toast(`Mail goes to ${address} again`)
+      await refresh()
+    },
+  })

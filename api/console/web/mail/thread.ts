@@ -1,0 +1,188 @@
+import { ask, askBytes, at, save } from '../kit/ask.ts'
+import { type Child, h } from '../kit/dom.ts'
+import { bytes, moment, plural } from '../kit/format.ts'
+import { live } from '../kit/live.ts'
+import { ofProject, projectLink } from '../kit/screen.ts'
+import type { Message, Project, WholeThread } from '../kit/types.ts'
+import { button, copyButton, deliveryBadge, notice } from '../kit/ui.ts'
+import { authenticationBadges, labelBadges } from './labels.ts'
+
+const REFRESH_MS = 3_000
+/** Of an original shown at most; all of it can be saved. */
+const RAW_SHOWN = 200_000
+
+/** One conversation. Reading it here leaves it unread for its agent. */
+export const thread = ofProject('inbox', (project, { params, signal, session }) => {
+  const threadId = params[1]!
+  // What somebody reads stays as it is while messages come in around it.
+  const bodies = new Map<string, HTMLElement>()
+  return live({
+    signal,
+    everyMs: REFRESH_MS,
+    load: (watching) =>
+      ask<WholeThread>(at`/projects/${project.projectId}/threads/${threadId}`, {
+        watching,
+        signal,
+      }),
+    draw: (whole) => [
+      h(
+        'header',
+        { class: 'thread' },
+        h(
+          'a',
+          { class: 'back', href: projectLink(project.projectId, 'inbox'), 'data-keep': 'back' },
+          '← Inbox',
+        ),
+        h('h2', { dir: 'auto' }, whole.subject.trim() === '' ? '(no subject)' : whole.subject),
+        h('p', { class: 'note' }, plural(whole.totalMessages, 'message')),
+      ),
+      whole.messages.length < whole.totalMessages
+        ? notice('info', `The newest ${whole.messages.length} messages are shown.`)
+        : null,
+      whole.messages.map((message) =>
+        messageCard(project, message, {
+          bodies,
+          hasHtml: whole.withHtml.includes(message.messageId),
+          captured: session.capturesMail,
+        }),
+      ),
+    ],
+  }).element
+})
+
+function messageCard(
+  project: Project,
+  message: Message,
+  {
+    bodies,
+    hasHtml,
+    captured,
+  }: { bodies: Map<string, HTMLElement>; hasHtml: boolean; captured: boolean },
+): HTMLElement {
+  const base = at`/projects/${project.projectId}/v0/messages/${message.messageId}`
+  const html = at`/projects/${project.projectId}/messages/${message.messageId}/html`
+  const key = message.messageId
+  const body = bodies.get(key) ?? h('div', { class: 'body' }, textOf(message))
+  bodies.set(key, body)
+  return h(
+    'article',
+    { class: 'panel message', 'aria-label': `Message from ${message.from.join(', ')}` },
+    h(
+      'header',
+      {},
+      h('p', { class: 'from' }, message.from.join(', ') || '(no sender)'),
+      h('p', { class: 'note' }, moment(message.createdAt)),
+      h(
+        'p',
+        { class: 'note wide' },
+        `to ${[...message.to, ...message.cc].join(', ') || 'nobody named'}`,
+      ),
+      message.deliveryStatus === undefined
+        ? null
+        : h(
+            'p',
+            { class: 'wide' },
+            deliveryBadge(message.deliveryStatus, captured),
+            message.deliveryError == null ? null : ` ${message.deliveryError}`,
+          ),
+      h(
+        'div',
+        { class: 'wide signs' },
+        labelBadges(message.labels, message.deliveryStatus),
+        message.authentication === undefined ? null : authenticationBadges(message.authentication),
+      ),
+    ),
+    body,
+    attachmentList(base, message),
+    h(
+      'footer',
+      { class: 'actions' },
+      hasHtml
+        ? button('HTML', () => body.replaceChildren(frame(html)), {
+            keep: `html ${key}`,
+            title: 'In a sandbox, with nothing loaded from elsewhere',
+          })
+        : null,
+      hasHtml
+        ? button('Text', () => body.replaceChildren(...[textOf(message)].flat()), {
+            keep: `text ${key}`,
+          })
+        : null,
+      button('Raw', () => showRaw(body, `${base}/raw`), { keep: `raw ${key}` }),
+      button('Save as .eml', () => save(`${base}/raw`, 'message.eml'), { keep: `eml ${key}` }),
+    ),
+  )
+}
+
+/** Own words first; what was quoted below them lies in a fold. */
+function textOf({ messageId, text, extractedText }: Message): HTMLElement[] {
+  const own = extractedText?.trim() ?? text
+  const whole = text.trim()
+  const quoted =
+    extractedText === undefined || own === whole
+      ? ''
+      : whole.startsWith(own)
+        ? whole.slice(own.length).trim()
+        : whole
+  return [
+    h('pre', { class: 'text', dir: 'auto' }, own === '' ? '(no text)' : own),
+    ...(quoted === ''
+      ? []
+      : [
+          h(
+            'details',
+            { class: 'quoted', 'data-keep': `quoted ${messageId}` },
+            h('summary', {}, 'Quoted text and signature'),
+            h('pre', { class: 'text', dir: 'auto' }, quoted),
+          ),
+        ]),
+  ]
+}
+
+const frame = (path: string): HTMLElement =>
+  // Neither scripts nor our origin: what is inside can touch nothing.
+  h('iframe', {
+    class: 'mail',
+    sandbox: '',
+    src: `/console/api${path}`,
+    title: 'HTML body of the message',
+    referrerpolicy: 'no-referrer',
+    loading: 'lazy',
+  })
+
+async function showRaw(body: HTMLElement, path: string): Promise<void> {
+  const raw = await (await askBytes(path)).text()
+  body.replaceChildren(
+    h(
+      'pre',
+      { class: 'raw', tabindex: 0, role: 'region', 'aria-label': 'Original message' },
+      raw.slice(0, RAW_SHOWN),
+    ),
+    ...(raw.length > RAW_SHOWN ? [h('p', { class: 'note' }, 'Only the beginning is shown.')] : []),
+    copyButton(raw),
+  )
+}
+
+function attachmentList(base: string, { attachments }: Message): Child {
+  if (attachments.length === 0) return null
+  return h(
+    'ul',
+    { class: 'attachments', 'aria-label': 'Attachments' },
+    attachments.map(({ attachmentId, filename, contentType, size }) =>
+      h(
+        'li',
+        {},
+        button(
+          ['⤓ ', h('bdi', {}, filename || 'unnamed')],
+          () =>
+            save(
+              `${base}/attachments/${encodeURIComponent(attachmentId)}`,
+              filename || 'attachment',
+            ),
+          { keep: `${base} ${attachmentId}` },
+        ),
+        h('span', { class: 'note' }, ` ${contentType}, ${bytes(size)}`),
+      ),
+    ),
+  )
+}

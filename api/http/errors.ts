@@ -1,0 +1,81 @@
+import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
+
+/** The error codes of the specification and contract §2. */
+export type ErrorCode =
+  | 'bad_request'
+  | 'unauthorized'
+  | 'forbidden'
+  | 'not_found'
+  | 'method_not_allowed'
+  | 'conflict'
+  | 'expired'
+  | 'payload_too_large'
+  | 'unsupported_media_type'
+  | 'recipient_blocked'
+  | 'rate_limited'
+  | 'quota_exceeded'
+  | 'internal_error'
+  | 'unavailable'
+
+/** What the client is told: status, code and message stand in the body, the headers beside it. */
+export class ApiError extends Error {
+  readonly status: number
+  readonly code: ErrorCode
+  readonly headers: Record<string, string>
+
+  constructor(
+    status: number,
+    code: ErrorCode,
+    message: string,
+    headers: Record<string, string> = {},
+  ) {
+    super(message)
+    this.status = status
+    this.code = code
+    this.headers = headers
+  }
+}
+
+/** 400; the message names the field and says what it must be. */
+export const badRequest = (message: string) => new ApiError(400, 'bad_request', message)
+
+/** 404; the message names what was not found. */
+export const notFound = (message = 'Not found') => new ApiError(404, 'not_found', message)
+
+/** 409. */
+export const conflict = (message: string) => new ApiError(409, 'conflict', message)
+
+/** SQLSTATE of a write that found no room on the database's disk. Rows can still be read then. */
+const DISK_FULL = '53100'
+/** A disk counts as full for so long after a write that failed. */
+const DISK_FULL_SHOWN_MS = 10_000
+let diskFullMs = Number.NEGATIVE_INFINITY
+
+/** Whether a request has lately found the database's disk full. */
+export const isDiskFull = (): boolean => performance.now() - diskFullMs < DISK_FULL_SHOWN_MS
+
+/** Seconds after which a client may ask again when the database is away. */
+const UNAVAILABLE_RETRY_S = 2
+
+/**
+ * The client's view of anything thrown. What is not an ApiError tells the client nothing but the request's id: a stack,
+ * an SQL text or a path would help an attacker.
+ */
+export function toApiError(error: unknown, requestId: string): ApiError {
+  if (error instanceof ApiError) return error
+  if (isDatabaseUnavailable(error)) {
+    if ((error as { code?: unknown }).code === DISK_FULL) diskFullMs = performance.now()
+    return new ApiError(503, 'unavailable', 'The service is temporarily unavailable', {
+      'retry-after': String(UNAVAILABLE_RETRY_S),
+    })
+  }
+  return new ApiError(500, 'internal_error', `Something went wrong (request ${requestId})`)
+}
+
+/** The error body of the specification: `{error, message, status}`. */
+export function errorResponse(error: ApiError): Response {
+  return Response.json(
+    { error: error.code, message: error.message, status: error.status },
+    { status: error.status, headers: error.headers },
+  )
+}

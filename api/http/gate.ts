@@ -1,0 +1,120 @@
+import { parseAuthorization } from '../../shared/apiKey.ts'
+import type { Scope } from '../../shared/scopes.ts'
+import { authenticate, type Identity } from '../../sql/account/keys.ts'
+import { countAuthFailure, countRequests, type Usage } from '../../sql/account/rateWindows.ts'
+import type { Access } from '../docs/routeTable.ts'
+import { rateLimitSubject } from './clientAddress.ts'
+import { ApiError } from './errors.ts'
+import type { Services } from './services.ts'
+
+/** How much of its limit a caller has used: what the X-RateLimit headers say. */
+export type Budget = { limit: number; remaining: number; resetsAt: Date }
+
+/** The specification's texts for the three ways a key can be wrong. */
+const UNAUTHORIZED = {
+  header: 'Missing or invalid Authorization header',
+  format: 'Invalid API key format',
+  key: 'Invalid API key',
+} as const
+
+/** A refusal, with the budget that the caller's headers must show. */
+export class Refusal extends Error {
+  readonly error: ApiError
+  readonly budget: Budget | null
+  constructor(error: ApiError, budget: Budget | null) {
+    super(error.message)
+    this.error = error
+    this.budget = budget
+  }
+}
+
+/**
+ * Lets a request in or refuses it: key, then limit, then scope.
+ * @returns the identity and its budget (null where the limit is turned off).
+ * @throws {Refusal} 401, 403 or 429.
+ */
+export async function admit(
+  { pool, config }: Services,
+  access: Exclude<Access, 'public' | 'console'>,
+  authorization: string | null,
+  clientAddress: string,
+): Promise<{ identity: Identity; budget: Budget | null }> {
+  const parsed = parseAuthorization(authorization)
+  const found = parsed.ok ? await authenticate(pool, parsed.key) : null
+  if (found === null) {
+    const reason = parsed.ok ? 'key' : parsed.reason
+    throw await refuseUnauthorized(pool, reason, config.limits.authFailuresPerMinute, clientAddress)
+  }
+  const budget = toBudget(found.usage, config.limits.requestsPerMinute)
+  if (budget !== null && found.usage.used > budget.limit) {
+    throw new Refusal(tooManyRequests(budget), budget)
+  }
+  if (!allows(found.identity, access)) {
+    throw new Refusal(new ApiError(403, 'forbidden', `Missing required scope: ${access}`), budget)
+  }
+  return { identity: found.identity, budget }
+}
+
+/**
+ * Counts what came in one HTTP request beside the first call, as if each had come alone.
+ * @throws {Refusal} 429; then none of them may be answered.
+ */
+export async function countFurther(
+  { pool, config }: Services,
+  projectId: string,
+  calls: number,
+): Promise<void> {
+  const limit = config.limits.requestsPerMinute
+  if (limit === 0 || calls < 1) return
+  const usage = await countRequests(pool, projectId, calls)
+  const budget = toBudget(usage, limit)!
+  if (usage.used > limit) throw new Refusal(tooManyRequests(budget), budget)
+}
+
+/** Every wrong key counts against its IP address; past the limit the address hears 429 and learns nothing of its keys. */
+async function refuseUnauthorized(
+  pool: Services['pool'],
+  reason: keyof typeof UNAUTHORIZED,
+  limit: number,
+  clientAddress: string,
+): Promise<Refusal> {
+  // RFC 6750 §3.1: no error code for a request that brought no key.
+  const challenge = reason === 'header' ? '' : ', error="invalid_token"'
+  const error = new ApiError(401, 'unauthorized', UNAUTHORIZED[reason], {
+    'www-authenticate': `Bearer realm="purser"${challenge}`,
+  })
+  if (limit === 0) return new Refusal(error, null)
+  const usage = await countAuthFailure(pool, rateLimitSubject(clientAddress))
+  const budget = toBudget(usage, limit)!
+  return new Refusal(usage.used > limit ? tooManyRequests(budget) : error, budget)
+}
+
+/**
+ * Counts a sign-in to the console that failed, with the wrong keys of that address.
+ * @param subject as rateLimitSubject makes it.
+ * @throws {ApiError} 429 past the limit.
+ */
+export async function countFailedSignIn(
+  { pool, config }: Services,
+  subject: string,
+): Promise<void> {
+  const limit = config.limits.authFailuresPerMinute
+  if (limit === 0) return
+  const usage = await countAuthFailure(pool, subject)
+  if (usage.used > limit) throw tooManyRequests(toBudget(usage, limit)!)
+}
+
+function tooManyRequests(budget: Budget): ApiError {
+  const waitS = Math.max(1, Math.ceil((budget.resetsAt.getTime() - Date.now()) / 1000))
+  return new ApiError(429, 'rate_limited', 'Too many requests', { 'retry-after': String(waitS) })
+}
+
+const toBudget = ({ used, resetsAt }: Usage, limit: number): Budget | null =>
+  limit === 0 ? null : { limit, remaining: Math.max(0, limit - used), resetsAt }
+
+/** A platform key manages projects and does nothing else; a project key does what its scopes say and nothing else. */
+function allows(identity: Identity, access: 'key' | Scope): boolean {
+  if (access === 'key') return true
+  if (identity.kind === 'platform') return access === 'platform:manage'
+  return identity.scopes.includes(access)
+}

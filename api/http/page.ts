@@ -1,0 +1,40 @@
+import { type Cursor, decodeCursor, encodeCursor } from '../../shared/cursor.ts'
+import { badRequest } from './errors.ts'
+
+const LIMIT_DEFAULT = 50
+const LIMIT_MAX = 100
+
+/** The page a client asks for. The schema has checked that `limit` is a whole number of at least 1. */
+export function readPage(query: { limit?: string; pageToken?: string }): {
+  limit: number
+  cursor: Cursor | null
+} {
+  const limit = query.limit === undefined ? LIMIT_DEFAULT : Math.min(Number(query.limit), LIMIT_MAX)
+  if (query.pageToken === undefined) return { limit, cursor: null }
+  const cursor = decodeCursor(query.pageToken)
+  if (cursor === null) {
+    throw badRequest('pageToken must be the nextPageToken of a previous response, unchanged')
+  }
+  return { limit, cursor }
+}
+
+/** What an answer says of the page after `page`: its token, and nothing where there is none. */
+export function nextPage<Row extends { row: bigint }>(
+  page: readonly Row[],
+  more: boolean,
+  at: (row: Row) => Date,
+): { nextPageToken?: string } {
+  const last = page.at(-1)
+  if (!more || last === undefined) return {}
+  return { nextPageToken: encodeCursor({ atMs: at(last).getTime(), row: last.row }) }
+}
+
+/** Cuts rows to a page. They were read one more than `limit`: that one only tells that there is a next page. */
+export function cutPage<Row extends { row: bigint }>(
+  found: readonly Row[],
+  limit: number,
+  at: (row: Row) => Date,
+): { page: Row[]; next: { nextPageToken?: string } } {
+  const page = found.slice(0, limit)
+  return { page, next: nextPage(page, found.length > limit, at) }
+}

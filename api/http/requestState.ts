@@ -1,0 +1,74 @@
+import type { Actor } from '../../sql/account/audit.ts'
+import type { ConsoleSession } from '../../sql/account/consoleSessions.ts'
+import type { Identity } from '../../sql/account/keys.ts'
+import type { Route } from '../docs/routeTable.ts'
+import type { Budget } from './gate.ts'
+
+/** What the stations of `app.ts` learn of one request, until it is answered. */
+export type RequestState = {
+  /** The identifier in the log and in `X-Request-Id`. */
+  requestId: string
+  /** The caller's IP address, trusted proxies removed; empty before the gate. */
+  clientAddress: string
+  route: Route | null
+  budget: Budget | null
+  /** Set once the gate has checked key and scope. */
+  identity: Identity | null
+  /** Set once the gate has checked the console's cookie. */
+  session: ConsoleSession | null
+  /** The error behind an answer of 500 or more. */
+  error: unknown
+  /** Bytes of its body in memory. */
+  heldBytes: number
+}
+
+const states = new WeakMap<Request, RequestState>()
+
+export const newRequestState = (requestId: string): RequestState => ({
+  requestId,
+  clientAddress: '',
+  route: null,
+  budget: null,
+  identity: null,
+  session: null,
+  error: undefined,
+  heldBytes: 0,
+})
+
+/** Gives a request its state. A request of the console and the API request made from it share one. */
+export function attachState(request: Request, state: RequestState): void {
+  states.set(request, state)
+}
+
+/** @throws {Error} when the request did not come through `app.ts`. */
+export function stateOf(request: Request): RequestState {
+  const state = states.get(request)
+  if (state === undefined) throw new Error('the request has no state')
+  return state
+}
+
+/** Who sent this request. */
+export function identityOf(request: Request): Identity {
+  const { identity } = stateOf(request)
+  if (identity === null) throw new Error('this route asks for no key, yet for an identity')
+  return identity
+}
+
+/** Who asks, for operations that check scopes and write the audit log by themselves. */
+export type Caller = Actor & { scopes: readonly string[] }
+
+/** The caller of a request; only a route that asks for a project scope may ask. */
+export function callerOf(request: Request): Caller {
+  const { projectId } = projectOf(request)
+  const { keyPrefix, scopes } = identityOf(request)
+  return { projectId, keyPrefix, scopes, requestId: stateOf(request).requestId }
+}
+
+/** The project this request acts as, and its inbox; only a route that asks for a project scope may call it. */
+export function projectOf(request: Request): { projectId: string; inboxAddress: string } {
+  const { projectId, inboxAddress } = identityOf(request)
+  if (projectId === null || inboxAddress === null) {
+    throw new Error('this route admits platform keys, yet asks for a project')
+  }
+  return { projectId, inboxAddress }
+}

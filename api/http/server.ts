@@ -1,0 +1,108 @@
+import type { Logger } from 'pino'
+import type { Config } from '../../shared/config/config.ts'
+import { listenError } from '../../shared/process/listenError.ts'
+import type { Running } from '../../shared/process/service.ts'
+import { createBatcher } from '../../sql/batcher.ts'
+import { createPool } from '../../sql/db.ts'
+import { createKeyringSource, masterKeys } from '../../sql/keyring/keyring.ts'
+import { refusedRecipients, type WantedRecipients } from '../../sql/mail/recipientPolicy.ts'
+import { acceptMessages, intentBytes, type SendIntent } from '../../sql/mail/sendMessages.ts'
+import { createApp } from '../app.ts'
+import { startEventFeed } from '../events/eventFeed.ts'
+import { createMetrics } from '../operations/metrics.ts'
+import { createTillBatchers } from '../till/tillBatchers.ts'
+import { UsageRecorder } from './usage.ts'
+import { startWaiters } from './waiters.ts'
+
+/** Above every route's own body limit, so that ours answers in our shape rather than Bun's in its own. */
+const SOCKET_BODY_MAX_BYTES = 64 * 1024 * 1024
+const IDLE_TIMEOUT_S = 120
+const DRAIN_POLL_MS = 20
+/** A caller waits for every statement. */
+const STATEMENT_TIMEOUT_MS = 10_000
+
+/** Statements under way and intents in one: with two lanes one batch gathers while the other commits. */
+const SEND_BATCHING = {
+  batchMax: 200,
+  lanes: 2,
+  weight: { of: intentBytes, max: 8 * 1024 * 1024 },
+}
+
+/** A running API process. */
+export type ApiServer = Running & { port: number }
+
+/** Starts the HTTP API. */
+export function startApi(config: Config, databaseUrl: string, log: Logger): ApiServer {
+  const pool = createPool({
+    url: databaseUrl,
+    size: config.databasePoolSize,
+    name: 'purser api',
+    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+    log,
+  })
+  const usage = new UsageRecorder(pool, log)
+  const sends = createBatcher({
+    ...SEND_BATCHING,
+    run: (intents: SendIntent[]) => acceptMessages(pool, intents, config.limits.recipientsPerDay),
+  })
+  const recipients = createBatcher({
+    batchMax: SEND_BATCHING.batchMax,
+    lanes: SEND_BATCHING.lanes,
+    run: (wanted: WantedRecipients[]) => refusedRecipients(pool, wanted),
+  })
+  const till = createTillBatchers(pool)
+  const waiters = startWaiters(databaseUrl, log)
+  const events = startEventFeed(databaseUrl, pool, log)
+  const metrics = createMetrics({ pool, events })
+  const keyring = createKeyringSource(masterKeys(config))
+  const app = createApp(
+    { config, pool, log, sends, recipients, ...till, waiters, events, metrics, keyring },
+    usage,
+  )
+  let inFlight = 0
+  let draining = false
+  const server = serve({
+    port: config.http.port,
+    hostname: config.http.host,
+    idleTimeout: IDLE_TIMEOUT_S,
+    maxRequestBodySize: SOCKET_BODY_MAX_BYTES,
+    async fetch(request, self) {
+      inFlight++
+      try {
+        const response = await app(request, self.requestIP(request)?.address ?? '')
+        if (draining) response.headers.set('connection', 'close')
+        return response
+      } finally {
+        inFlight--
+      }
+    },
+  })
+  return {
+    port: server.port!,
+    async stop() {
+      draining = true
+      const closed = server.stop()
+      waiters.release()
+      events.release()
+      while (inFlight > 0) await Bun.sleep(DRAIN_POLL_MS)
+      await Promise.race([closed, Bun.sleep(DRAIN_POLL_MS * 5)])
+      await server.stop(true)
+      await Promise.all(
+        [recipients, sends, ...Object.values(till)].map((batcher) => batcher.drain()),
+      )
+      await Promise.all([waiters.stop(), events.stop()])
+      await usage.stop()
+      await pool.end()
+    },
+  }
+}
+
+/** @throws {ConfigError} when the address cannot be listened on. */
+function serve(options: Parameters<typeof Bun.serve>[0] & { port: number; hostname: string }) {
+  try {
+    return Bun.serve(options)
+  } catch (error) {
+    const { port, hostname: host } = options
+    throw listenError(error, { portVariable: 'PORT', port, hostVariable: 'HOST', host })
+  }
+}

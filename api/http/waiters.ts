@@ -1,0 +1,77 @@
+import type { Logger } from 'pino'
+import { subscribe } from '../../sql/listen.ts'
+import { PAYMENTS_CHANNEL } from '../../sql/till/claims.ts'
+
+/** Waits for changes of one row. Opened before the row is read, so that no change is missed in between. */
+type Watch = {
+  /** Resolves true once the row has changed since the last call, false at the deadline (performance.now()). */
+  changed(deadlineMs: number): Promise<boolean>
+  close(): void
+}
+
+/** Requests that wait for payments and checks; one connection listens for all of them. */
+export type Waiters = {
+  watch(id: string): Watch
+  /** Lets everybody go at once, as if every deadline had come: the process is stopping. */
+  release(): void
+  stop(): Promise<void>
+}
+
+type Waiting = { dirty: boolean; wake: (() => void) | null }
+
+/** Starts listening. While the connection is away nothing is missed: everybody looks again when it is back. */
+export function startWaiters(databaseUrl: string, log: Logger): Waiters {
+  const waiting = new Map<string, Set<Waiting>>()
+  let released = false
+  const poke = (entry: Waiting) => {
+    entry.dirty = true
+    entry.wake?.()
+  }
+  const pokeAll = () => {
+    for (const entries of waiting.values()) for (const entry of entries) poke(entry)
+  }
+  const subscription = subscribe({
+    databaseUrl,
+    channel: PAYMENTS_CHANNEL,
+    name: 'purser api (payments)',
+    onNotify: (id) => {
+      for (const entry of waiting.get(id) ?? []) poke(entry)
+    },
+    onConnect: pokeAll,
+    onError: (error) => log.warn({ err: error }, 'the listener for payments lost its connection'),
+  })
+  return {
+    watch(id) {
+      const entry: Waiting = { dirty: false, wake: null }
+      const entries = waiting.get(id) ?? new Set()
+      waiting.set(id, entries.add(entry))
+      return {
+        async changed(deadlineMs) {
+          const leftMs = deadlineMs - performance.now()
+          if (!entry.dirty && !released && leftMs > 0) {
+            await new Promise<void>((resolve) => {
+              const timer = setTimeout(resolve, leftMs)
+              entry.wake = () => {
+                clearTimeout(timer)
+                resolve()
+              }
+            })
+          }
+          entry.wake = null
+          const { dirty } = entry
+          entry.dirty = false
+          return dirty && !released
+        },
+        close() {
+          entries.delete(entry)
+          if (entries.size === 0 && waiting.get(id) === entries) waiting.delete(id)
+        },
+      }
+    },
+    release() {
+      released = true
+      pokeAll()
+    },
+    stop: () => subscription.stop(),
+  }
+}

@@ -1,0 +1,86 @@
+import { existsSync } from 'node:fs'
+import { chmod, copyFile, mkdir, rename, rm } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
+import { type Config, ConfigError, parseConfig } from '../../shared/config/config.ts'
+import { runningEmbeddedUrl } from '../../sql/embedded/embeddedPostgres.ts'
+import { backUpCluster } from '../../sql/operations/clusterBackup.ts'
+import { Spool } from '../smtp/spool.ts'
+
+/** Files of DATA_DIR without which the embedded parts do not find their data; none is a key of the service. */
+const COMPANIONS = ['postgres-password', 'devnet.state']
+
+/**
+ * `bun run backup FOLDER`: copies what DATA_DIR holds, while the service runs, into a new folder. The folder can be the
+ * DATA_DIR of another installation. Keys are left out: they are kept apart.
+ */
+async function backUp(): Promise<void> {
+  const config = parseConfig(process.env)
+  const target = readTarget(process.argv[2])
+  const draft = `${target}.partial`
+  await rm(draft, { recursive: true, force: true })
+  await mkdir(dirname(target), { recursive: true })
+  await mkdir(draft, { mode: 0o700 })
+  try {
+    const parts = await copyParts(config, draft)
+    // Whoever sees the folder sees all of it.
+    await rename(draft, target)
+    process.stdout.write(`${target} holds ${parts.join(' and ')}\n`)
+  } catch (error) {
+    await rm(draft, { recursive: true, force: true })
+    throw error
+  }
+}
+
+function readTarget(argument: string | undefined): string {
+  if (argument === undefined || argument.startsWith('-')) {
+    throw new ConfigError('usage: bun run backup FOLDER')
+  }
+  const target = resolve(argument)
+  if (existsSync(target)) throw new ConfigError(`${target} exists; name a new folder`)
+  return target
+}
+
+/** The spool first: mail that leaves it during the backup is then in the database, or in both, and arrives once. */
+async function copyParts({ dataDir, databaseUrl }: Config, draft: string): Promise<string[]> {
+  const parts: string[] = []
+  if (existsSync(join(dataDir, 'spool.sqlite'))) {
+    const spool = new Spool(dataDir)
+    try {
+      spool.copyTo(draft)
+    } finally {
+      spool.close()
+    }
+    parts.push('the spool')
+  }
+  if (databaseUrl === undefined) {
+    const url = runningEmbeddedUrl(dataDir)
+    if (url === null) {
+      throw new ConfigError(
+        'no embedded database runs on DATA_DIR; start the service, or copy DATA_DIR while it is stopped',
+      )
+    }
+    await backUpCluster({
+      url,
+      cluster: join(dataDir, 'postgres'),
+      target: join(draft, 'postgres'),
+    })
+    parts.push('the database')
+    for (const name of COMPANIONS) {
+      if (!existsSync(join(dataDir, name))) continue
+      await copyFile(join(dataDir, name), join(draft, name))
+      await chmod(join(draft, name), 0o600)
+    }
+  }
+  if (parts.length === 0) {
+    throw new ConfigError('DATA_DIR holds no spool, and the database of DATABASE_URL is not in it')
+  }
+  return parts
+}
+
+try {
+  await backUp()
+} catch (error) {
+  const expected = error instanceof ConfigError
+  process.stderr.write(`${expected ? error.message : `backup failed: ${String(error)}`}\n`)
+  process.exitCode = expected ? 78 : 1
+}

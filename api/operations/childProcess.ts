@@ -1,0 +1,69 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { join } from 'node:path'
+import { ConfigError } from '../../shared/config/config.ts'
+import { type ServiceMessage, StartError } from '../../shared/process/service.ts'
+import type { RunningPart } from './supervise.ts'
+
+const ROOT = join(import.meta.dir, '../..')
+const READY_TIMEOUT_MS = 25_000
+
+export type ReadyProcess = RunningPart & {
+  /** What the process told when it was ready. */
+  facts: Record<string, string>
+}
+
+/**
+ * Starts an entry file as a process of its own. Resolves when the process says that it is ready.
+ * @throws {ConfigError} with the one line of a process that refuses its settings.
+ * @throws {StartError} when the process ends before it is ready, or is not ready in time.
+ */
+export async function startProcess(
+  name: string,
+  file: string,
+  env: Record<string, string | undefined>,
+): Promise<ReadyProcess> {
+  const child = spawn(process.execPath, [join(ROOT, file)], {
+    cwd: ROOT,
+    env,
+    // Logs go to stderr: stdout belongs to the welcome block. The fourth is the channel for messages.
+    stdio: ['ignore', 2, 2, 'ipc'],
+    // A group of its own: Ctrl-C in the terminal must reach it once, from here.
+    detached: true,
+  })
+  const ended = new Promise<string>((resolve) => {
+    child.once('exit', (code, signal) => resolve(`${name} ended (${signal ?? `exit ${code}`})`))
+  })
+  const facts = await untilReady(name, child, ended)
+  return {
+    facts,
+    ended,
+    async stop() {
+      child.kill('SIGTERM')
+      await ended
+    },
+  }
+}
+
+async function untilReady(
+  name: string,
+  child: ChildProcess,
+  ended: Promise<string>,
+): Promise<Record<string, string>> {
+  const { promise, resolve, reject } = Promise.withResolvers<Record<string, string>>()
+  let failure: Error | undefined
+  child.on('message', (message: ServiceMessage) => {
+    if ('ready' in message) return resolve(message.ready)
+    const { line, isSetting } = message.failed
+    failure = isSetting ? new ConfigError(line) : new StartError(line)
+  })
+  const timer = setTimeout(() => {
+    failure = new StartError(`${name} was not ready in ${READY_TIMEOUT_MS / 1000} s`)
+    child.kill('SIGKILL')
+  }, READY_TIMEOUT_MS)
+  void ended.then((reason) => reject(failure ?? new StartError(reason)))
+  try {
+    return await promise
+  } finally {
+    clearTimeout(timer)
+  }
+}

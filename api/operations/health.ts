@@ -1,0 +1,95 @@
+import { Type as t } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import { RUNNER_NAMES } from '../../shared/tasks.ts'
+import { pendingMigrations } from '../../sql/migrate.ts'
+import { readListeners } from '../../sql/operations/smtpListeners.ts'
+import { listLivingPools } from '../../sql/queue/workerPools.ts'
+import { readChainStatus } from '../../sql/till/chainStatus.ts'
+import { isDiskFull } from '../http/errors.ts'
+import { operation } from '../http/operation.ts'
+import type { Services } from '../http/services.ts'
+
+const Check = t.Object({ status: t.String({ examples: ['ok'] }) })
+const Readiness = t.Object({
+  status: t.String({ examples: ['ready', 'degraded', 'unready'] }),
+  checks: t.Record(t.String(), t.String()),
+})
+
+/** Payment workers report every two seconds, and within a time-out more when the RPC is slow. */
+const RPC_REPORT_MAX_AGE_MS = 15_000
+
+/** Checks of parts beside this one: without them it serves all the same. */
+const OTHERS = new Set(['smtp', 'workers'])
+
+/** `/healthz`: this process runs. `/readyz`: it can do its work. */
+export function healthRoutes({ pool }: Services) {
+  return new Elysia()
+    .get('/healthz', () => ({ status: 'ok' }), {
+      detail: operation({
+        summary: 'Whether the process is up',
+        tag: 'Service',
+        access: 'public',
+        success: { status: 200, description: 'It is.', schema: Check, example: { status: 'ok' } },
+      }),
+    })
+    .get(
+      '/readyz',
+      async ({ set }) => {
+        const checks = await databaseChecks(pool)
+        const wanting = Object.keys(checks).filter(
+          (name) => !['ok', 'unused'].includes(checks[name]!),
+        )
+        const unready = wanting.some((name) => !OTHERS.has(name))
+        if (unready) set.status = 503
+        return { status: unready ? 'unready' : wanting.length > 0 ? 'degraded' : 'ready', checks }
+      },
+      {
+        detail: operation({
+          summary: 'Whether the process can do its work',
+          description:
+            '503 while the database is away, full or lacks a migration, or the RPC does not answer the payment workers. ' +
+            '`degraded` while another part is missing or its disk is full: requests are served, and their jobs wait.',
+          tag: 'Service',
+          access: 'public',
+          success: {
+            status: 200,
+            description: 'It can.',
+            schema: Readiness,
+            example: {
+              status: 'ready',
+              checks: { database: 'ok', migrations: 'ok', rpc: 'ok', smtp: 'ok', workers: 'ok' },
+            },
+          },
+        }),
+      },
+    )
+}
+
+async function databaseChecks(pool: Services['pool']): Promise<Record<string, string>> {
+  try {
+    const pending = await pendingMigrations(pool)
+    if (pending.length > 0) return { database: 'ok', migrations: `${pending.length} to apply` }
+    const [chain, living, smtp] = await Promise.all([
+      readChainStatus(pool),
+      listLivingPools(pool),
+      readListeners(pool),
+    ])
+    const missing = RUNNER_NAMES.filter((name) => !living.includes(name))
+    return {
+      database: isDiskFull() ? 'the disk is full' : 'ok',
+      migrations: 'ok',
+      rpc: rpcCheck(chain),
+      smtp,
+      workers: missing.length === 0 ? 'ok' : `missing: ${missing.join(', ')}`,
+    }
+  } catch {
+    return { database: 'unreachable', migrations: 'unknown' }
+  }
+}
+
+/** This process opens no RPC: it tells what the payment workers reported, and whether they still do. */
+function rpcCheck(status: Awaited<ReturnType<typeof readChainStatus>>): string {
+  if (status === null) return 'unused'
+  if (status.ageMs > RPC_REPORT_MAX_AGE_MS) return 'no worker reports'
+  return status.rpcError === null ? 'ok' : 'unreachable'
+}

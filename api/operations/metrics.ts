@@ -1,0 +1,129 @@
+import { Gauge, Histogram, Registry } from 'prom-client'
+import type { Pool } from '../../sql/db.ts'
+import {
+  type Backlog,
+  countJobs,
+  JOB_STATES,
+  readBacklog,
+} from '../../sql/operations/statistics.ts'
+
+/** What one API process tells a Prometheus server. */
+export type Metrics = {
+  observe(request: { method: string; route: string | null; status: number; seconds: number }): void
+  /** The exposition text. @throws when the database is away. */
+  render(): Promise<string>
+  contentType: string
+}
+
+/** Seconds; a redeem may take up to its wait limit. */
+const DURATION_BUCKETS = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 30]
+
+const GAUGES: readonly [name: string, help: string, value: (backlog: Backlog) => number | null][] =
+  [
+    ['purser_outbound_mails_pending', 'Mail not yet at its end', (now) => now.outboundMails],
+    [
+      'purser_payments_verified',
+      'Payments on their way to the chain',
+      (now) => now.verifiedPayments,
+    ],
+    [
+      'purser_payments_unfinalized',
+      'Settled payments that a reorganisation could still take back',
+      (now) => now.unfinalizedPayments,
+    ],
+    [
+      'purser_webhook_deliveries_pending',
+      'Deliveries not at their end',
+      (n) => n.pendingDeliveries,
+    ],
+    [
+      'purser_chain_transactions_open',
+      'Transactions not in a block',
+      (now) => now.openTransactions,
+    ],
+    ['purser_worker_pools', 'Worker pools that are alive', (now) => now.workerPools],
+    ['purser_rpc_up', 'Whether the RPC answered the payment workers', (now) => +now.rpcAnswers],
+    [
+      'purser_rpc_report_age_seconds',
+      'Since a payment worker last asked the RPC',
+      (now) => now.rpcReportAgeS,
+    ],
+    ['purser_chain_head', 'Number of the newest block seen', (now) => now.headNumber],
+  ]
+
+/** Makes the metrics of a process. */
+export function createMetrics({
+  pool,
+  events,
+}: {
+  pool: Pool
+  /** The readers of events that wait in this process. */
+  events: { size(): number }
+}): Metrics {
+  const registry = new Registry()
+  const registers = [registry]
+  const durations = new Histogram({
+    name: 'purser_http_request_duration_seconds',
+    help: 'Duration of requests by method, route and status',
+    labelNames: ['method', 'route', 'status'],
+    buckets: DURATION_BUCKETS,
+    registers,
+  })
+  const jobs = new Gauge({
+    name: 'purser_jobs',
+    help: 'Jobs by task and state',
+    labelNames: ['task', 'state'],
+    registers,
+  })
+  const oldest = new Gauge({
+    name: 'purser_jobs_oldest_due_seconds',
+    help: 'How long the oldest job that waits for a worker has been due',
+    labelNames: ['task'],
+    registers,
+  })
+  const readers = new Gauge({
+    name: 'purser_event_readers',
+    help: 'Requests of this process that wait for events',
+    registers,
+  })
+  const gauges = GAUGES.map(([name, help]) => new Gauge({ name, help, registers }))
+
+  async function collect(): Promise<string> {
+    const [counts, backlog] = await Promise.all([countJobs(pool), readBacklog(pool)])
+    readers.set(events.size())
+    jobs.reset()
+    oldest.reset()
+    for (const task of new Set(counts.map((count) => count.task))) {
+      for (const state of JOB_STATES) jobs.set({ task, state }, 0)
+      oldest.set({ task }, 0)
+    }
+    for (const { task, state, count, oldestDueS } of counts) {
+      jobs.set({ task, state }, count)
+      if (state === 'ready') oldest.set({ task }, oldestDueS)
+    }
+    for (const [n, [, , read]] of GAUGES.entries()) {
+      const value = read(backlog)
+      if (value === null) gauges[n]!.reset()
+      else gauges[n]!.set(value)
+    }
+    return registry.metrics()
+  }
+
+  let rendering: Promise<string> | null = null
+  return {
+    contentType: registry.contentType,
+    observe: ({ method, route, status, seconds }) =>
+      // A path that is no route is a caller's text: it must not become a label.
+      durations.observe(
+        { method: route === null ? 'other' : method, route: route ?? 'none', status },
+        seconds,
+      ),
+    // Callers who come at the same time share one look at the database.
+    render() {
+      rendering ??= collect().finally(() => {
+        rendering = null
+      })
+      return rendering
+    },
+  }
+}

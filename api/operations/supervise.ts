@@ -1,0 +1,95 @@
+import type { Logger } from 'pino'
+import { ConfigError } from '../../shared/config/config.ts'
+
+/** A part of the service that runs. */
+export type RunningPart = {
+  /** Resolves with the reason when the part ends by itself. */
+  ended: Promise<string>
+  stop(): Promise<void>
+}
+
+/** A part can be killed while it starts for the first time. It must not take the whole service with it. */
+const FIRST_TRIES = 3
+
+export type SupervisedPart = {
+  stop(): Promise<void>
+}
+
+const PAUSE_MIN_MS = 250
+const PAUSE_MAX_MS = 8_000
+/** A part that ran for so long is started again at once. A part that dies sooner waits longer each time. */
+const STEADY_MS = 5_000
+
+/**
+ * Starts a part, and starts it again whenever it ends. The log tells when it goes, the first reason why it cannot be
+ * started again, and when it is back.
+ * @throws {ConfigError} when the part refuses its settings.
+ * @throws whatever the last of the first tries throws.
+ */
+export async function supervise(
+  name: string,
+  launch: () => Promise<RunningPart>,
+  log: Logger,
+): Promise<SupervisedPart> {
+  let running = await firstLaunch(name, launch, log)
+  let startedMs = performance.now()
+  let pauseMs = PAUSE_MIN_MS
+  let stopping = false
+  const stopped = Promise.withResolvers<void>()
+
+  const relaunch = async () => {
+    const awaySinceMs = performance.now()
+    for (let tries = 1; !stopping; tries++) {
+      await Promise.race([Bun.sleep(pauseMs), stopped.promise])
+      pauseMs = Math.min(pauseMs * 2, PAUSE_MAX_MS)
+      if (stopping) return
+      try {
+        running = await launch()
+        startedMs = performance.now()
+        const awayMs = Math.round(startedMs - awaySinceMs)
+        log.warn({ part: name, tries, awayMs }, 'a part is back')
+        return
+      } catch (error) {
+        const reason = (error as Error).message
+        if (tries === 1) log.error({ part: name, reason }, 'a part cannot start; will try on')
+      }
+    }
+  }
+  const supervised = (async () => {
+    for (;;) {
+      const reason = await Promise.race([running.ended, stopped.promise])
+      if (stopping) return
+      log.error({ part: name, reason }, 'a part ended; starting it again')
+      if (performance.now() - startedMs > STEADY_MS) pauseMs = PAUSE_MIN_MS
+      await relaunch()
+      if (stopping) return
+    }
+  })()
+  return {
+    async stop() {
+      stopping = true
+      stopped.resolve()
+      await supervised
+      await running.stop()
+    },
+  }
+}
+
+async function firstLaunch(
+  name: string,
+  launch: () => Promise<RunningPart>,
+  log: Logger,
+): Promise<RunningPart> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await launch()
+    } catch (error) {
+      if (error instanceof ConfigError || tries === FIRST_TRIES) throw error
+      log.error(
+        { part: name, reason: (error as Error).message },
+        'a part cannot start; will try on',
+      )
+      await Bun.sleep(PAUSE_MIN_MS * 2 ** tries)
+    }
+  }
+}

@@ -1,0 +1,47 @@
+import type { Config } from '../../shared/config/config.ts'
+import { DEVNET_ACCOUNTS } from '../../shared/till/devnetAccounts.ts'
+import type { FirstKeys } from '../../sql/account/bootstrap.ts'
+import { LINK_MINUTES } from '../../sql/account/consoleSessions.ts'
+import { signInUrl } from '../console/signInUrl.ts'
+
+/** The devnet's accounts are public and its money is worth nothing: they may be printed. */
+function devnetLines({ chain }: Config): string {
+  if (!chain.embeddedDevnet) return ''
+  const { payer, payTo } = DEVNET_ACCOUNTS
+  return `    Devnet         ${chain.rpcUrl}        chain id 84532 (base-sepolia)
+    Test payer     ${payer.address}        1,000,000 USDC to begin with
+    Payer's key    ${payer.privateKey}
+    Paid to        ${payTo.address}
+`
+}
+
+/**
+ * What `npm start` prints once everything is up.
+ * @param signInToken of the console, until somebody has signed in to it.
+ */
+export function welcome(config: Config, keys: FirstKeys, signInToken: string | null): string {
+  const { baseUrl } = config.http
+  const inbox = keys.inboxAddress ?? '(the first project key was rotated or deleted)'
+  const consoleLine =
+    signInToken === null
+      ? `${baseUrl}/console        sign in: bun run console:login`
+      : `${signInUrl(baseUrl, signInToken)}
+                   good once, for ${LINK_MINUTES} minutes; bun run console:login prints another`
+  const authorization = `-H 'Authorization: Bearer ${keys.projectKey}'`
+  return `
+  Purser is running.
+
+    API            ${baseUrl}        documentation: ${baseUrl}/docs
+    Console        ${consoleLine}
+    SMTP           smtp://${config.smtp.host}:${config.smtp.port}
+    Platform key   ${keys.platformKey}
+    Project key    ${keys.projectKey}
+    Inbox          ${inbox}
+${devnetLines(config)}
+  Try:
+    curl ${authorization} ${baseUrl}/v0/whoami
+    curl ${authorization} -H 'Content-Type: application/json' -d '{"to":["${inbox}"],"subject":"Hello","text":"To myself."}' ${baseUrl}/v0/messages/send
+    curl ${authorization} ${baseUrl}/v0/messages
+
+`
+}

@@ -1,0 +1,169 @@
+import { type Static, Type as t } from '@sinclair/typebox'
+import { outboundUrlFault } from '../../shared/http/outboundUrl.ts'
+import { DEVNET_NETWORK } from '../../shared/till/devnetAccounts.ts'
+import {
+  parseResourceUrl,
+  type ResourceUrl,
+  ResourceUrlError,
+} from '../../shared/till/resourceUrl.ts'
+import {
+  type NetworkName,
+  parseUsdc,
+  USDC_AMOUNT_PATTERN,
+  UsdcAmountError,
+  usdcNetwork,
+} from '../../shared/till/usdc.ts'
+import { readChainStatus } from '../../sql/till/chainStatus.ts'
+import {
+  ENDPOINTS_MAX,
+  type EndpointChange,
+  SecretWithoutWebhookError,
+  TooManyEndpointsError,
+} from '../../sql/till/endpointChanges.ts'
+import { badRequest } from '../http/errors.ts'
+import type { Services } from '../http/services.ts'
+import { chainUnknown } from './offer.ts'
+
+const URL_MAX_LENGTH = 2_048
+const DESCRIPTION_MAX_LENGTH = 500
+const SECRET_MIN_LENGTH = 16
+const SECRET_MAX_LENGTH = 256
+
+export const UrlPattern = t.String({
+  minLength: 1,
+  maxLength: URL_MAX_LENGTH,
+  description:
+    'The full URL of what is paid for, as a payer sees it. Query and fragment are dropped; the host is lower-cased.',
+})
+export const PriceUsdc = t.String({
+  maxLength: 64,
+  pattern: USDC_AMOUNT_PATTERN.source,
+  error: 'be a decimal USDC string with at most 6 decimals, such as "0.01"',
+})
+export const Network = t.String({
+  maxLength: 64,
+  description: 'The chain this service is connected to, which is also the default.',
+})
+export const Description = t.Union([t.String({ maxLength: DESCRIPTION_MAX_LENGTH }), t.Null()], {
+  error: `be a string of at most ${DESCRIPTION_MAX_LENGTH} characters, or null`,
+})
+export const WebhookUrl = t.Union(
+  [t.String({ minLength: 1, maxLength: URL_MAX_LENGTH }), t.Null()],
+  { error: `be a URL of at most ${URL_MAX_LENGTH} characters, or null to remove the webhook` },
+)
+export const WebhookSecret = t.String({
+  pattern: `^[\\x21-\\x7e]{${SECRET_MIN_LENGTH},${SECRET_MAX_LENGTH}}$`,
+  error: `be ${SECRET_MIN_LENGTH} to ${SECRET_MAX_LENGTH} visible ASCII characters`,
+})
+
+/** Reads `urlPattern`. @throws {ApiError} 400 */
+export function readUrlPattern(text: string, allowPrivate: boolean): ResourceUrl {
+  try {
+    const resource = parseResourceUrl(text)
+    refuseFault('urlPattern', resource.url, allowPrivate)
+    return resource
+  } catch (error) {
+    if (!(error instanceof ResourceUrlError)) throw error
+    throw badRequest(`urlPattern ${error.message}`)
+  }
+}
+
+/** Reads the URL of a webhook in its normal form, without a fragment, which is never sent. @throws {ApiError} 400 */
+export function readOutboundUrl(field: string, text: string, allowPrivate: boolean): string {
+  try {
+    parseResourceUrl(text)
+  } catch (error) {
+    if (!(error instanceof ResourceUrlError)) throw error
+    throw badRequest(`${field} ${error.message}`)
+  }
+  refuseFault(field, text, allowPrivate)
+  const url = new URL(text)
+  url.hash = ''
+  if (url.href.length > URL_MAX_LENGTH) {
+    throw badRequest(`${field} must be at most ${URL_MAX_LENGTH} characters`)
+  }
+  return url.href
+}
+
+function refuseFault(field: string, url: string, allowPrivate: boolean): void {
+  const fault = outboundUrlFault(url, allowPrivate)
+  if (fault === null) return
+  throw badRequest(`${field} must be reachable from the public internet: ${fault}`)
+}
+
+/** Reads `priceUsdc` into atomic USDC. @throws {ApiError} 400 */
+export function readPrice(amount: string): bigint {
+  try {
+    return parseUsdc(amount)
+  } catch (error) {
+    if (!(error instanceof UsdcAmountError)) throw error
+    throw badRequest(`priceUsdc${error.message.replace(/^amount/, '')}`)
+  }
+}
+
+/**
+ * The chain that prices are in: the one the payment workers are connected to; the devnet's before one has reported.
+ * @throws {ApiError} 503 when it is not known yet.
+ */
+export async function serviceNetwork({ pool, config }: Services): Promise<NetworkName> {
+  const status = await readChainStatus(pool)
+  if (status?.network) return status.network
+  if (config.chain.embeddedDevnet) return DEVNET_NETWORK
+  throw chainUnknown()
+}
+
+/** Reads `network`: the service's own, or nothing. @throws {ApiError} 400 */
+export function readNetwork(network: string | undefined, own: string): string {
+  if (network === undefined || network === own) return own
+  const known = usdcNetwork(network) === undefined ? 'unknown' : 'not the chain of this service'
+  throw badRequest(`network must be "${own}" or left out: "${network}" is ${known}`)
+}
+
+/** What may be changed of an endpoint. */
+export const ChangeBody = t.Object({
+  priceUsdc: t.Optional(PriceUsdc),
+  network: t.Optional(Network),
+  description: t.Optional(Description),
+  webhookUrl: t.Optional(WebhookUrl),
+  webhookSecret: t.Optional(WebhookSecret),
+})
+
+/** Reads a change; what is left out of the body is left out of it. @throws {ApiError} 400 */
+export async function readChange(
+  services: Services,
+  body: Static<typeof ChangeBody>,
+): Promise<EndpointChange> {
+  const { config } = services
+  const { priceUsdc, network, description, webhookUrl, webhookSecret } = body
+  return {
+    ...(priceUsdc === undefined ? {} : { priceAtomic: readPrice(priceUsdc) }),
+    ...(network === undefined
+      ? {}
+      : { network: readNetwork(network, await serviceNetwork(services)) }),
+    ...(description === undefined ? {} : { description }),
+    ...(webhookUrl === undefined
+      ? {}
+      : {
+          webhookUrl:
+            webhookUrl === null
+              ? null
+              : readOutboundUrl('webhookUrl', webhookUrl, config.allowPrivateNetworks),
+        }),
+    ...(webhookSecret === undefined ? {} : { webhookSecret }),
+  }
+}
+
+/** Runs a change, and says in words of the API what it refuses. @throws {ApiError} 400 */
+export async function orBadRequest<Result>(work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof SecretWithoutWebhookError) {
+      throw badRequest('webhookSecret must come with a webhookUrl')
+    }
+    if (error instanceof TooManyEndpointsError) {
+      throw badRequest(`A project must have at most ${ENDPOINTS_MAX} endpoints`)
+    }
+    throw error
+  }
+}

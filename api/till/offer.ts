@@ -1,0 +1,93 @@
+import { parseResourceUrl, ResourceUrlError } from '../../shared/till/resourceUrl.ts'
+import { type NetworkName, parseUsdc, UsdcAmountError } from '../../shared/till/usdc.ts'
+import type { Queryable } from '../../sql/db.ts'
+import { findEndpointByResource } from '../../sql/till/endpoints.ts'
+import { findSeller } from '../../sql/till/seller.ts'
+import { ApiError, badRequest } from '../http/errors.ts'
+
+const CHAIN_RETRY_S = 2
+
+/** 503 until a payment worker has reported the chain it is connected to. */
+export const chainUnknown = () =>
+  new ApiError(503, 'unavailable', 'No payment worker has connected to the chain yet', {
+    'retry-after': String(CHAIN_RETRY_S),
+  })
+
+/** Who is paid, and where. */
+export type Seller = { projectId: string; payTo: string; network: NetworkName; chainId: number }
+
+/** What is sold: a price for a registered resource. */
+export type Offer = {
+  seller: Seller
+  /** Null on the facilitator face, for a resource that is not registered. */
+  endpointId: string | null
+  /** Host and path, which the endpoint was found by; null with `endpointId`. */
+  matchKey: string | null
+  /** The resource as the payer sees it, in normal form. */
+  resource: string
+  amountAtomic: bigint
+  description: string | null
+}
+
+/**
+ * The project as a seller, on the chain that the payment workers are connected to.
+ * @throws {ApiError} 403 when it takes no payments, 503 before the chain is known.
+ */
+export async function loadSeller(db: Queryable, projectId: string): Promise<Seller> {
+  const found = await findSeller(db, projectId)
+  if (found === null || !found.paymentsEnabled || found.payTo === null) {
+    throw new ApiError(403, 'forbidden', 'Payments are not enabled for this project')
+  }
+  const { payTo, network, chainId } = found
+  if (network === null || chainId === null) throw chainUnknown()
+  return { projectId, payTo, network, chainId }
+}
+
+/**
+ * Reads what a seller asks for.
+ * @throws {ApiError} 400 for an amount, a network or a resource that cannot be; 403 and 503 as {@link loadSeller}.
+ */
+export async function readOffer(
+  db: Queryable,
+  projectId: string,
+  input: { amount: string; resource: string; network?: string; description?: string },
+): Promise<Offer> {
+  const amountAtomic = readAmount(input.amount)
+  const { url, matchKey } = readResource(input.resource)
+  const [seller, endpoint] = await Promise.all([
+    loadSeller(db, projectId),
+    findEndpointByResource(db, projectId, matchKey),
+  ])
+  if (input.network !== undefined && input.network !== seller.network) {
+    throw badRequest(`network must be ${JSON.stringify(seller.network)}, the connected chain`)
+  }
+  if (endpoint === null) {
+    throw badRequest('resource must match a registered, active endpoint of the project')
+  }
+  return {
+    seller,
+    endpointId: endpoint.id,
+    matchKey,
+    resource: url,
+    amountAtomic,
+    description: input.description ?? null,
+  }
+}
+
+function readAmount(text: string): bigint {
+  try {
+    return parseUsdc(text)
+  } catch (error) {
+    if (error instanceof UsdcAmountError) throw badRequest(error.message)
+    throw error
+  }
+}
+
+function readResource(text: string): { url: string; matchKey: string } {
+  try {
+    return parseResourceUrl(text)
+  } catch (error) {
+    if (error instanceof ResourceUrlError) throw badRequest(`resource ${error.message}`)
+    throw error
+  }
+}

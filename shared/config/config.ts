@@ -1,0 +1,230 @@
+import { isIP } from 'node:net'
+import type { z } from 'zod'
+import { DEVNET_ACCOUNTS } from '../till/devnetAccounts.ts'
+import { type MasterKey, masterKey } from '../vault/envelope.ts'
+import { mcpVariables, NAMED_SEED, variables } from './variables.ts'
+
+/** A setting that cannot be used: `message` is one line that names the variable and says what it must be. */
+export class ConfigError extends Error {}
+
+/** The settings of the MCP server over stdio. */
+export type McpConfig = { url: string; apiKey: string; toolNames: 'dotted' | 'underscore' }
+
+/** Reads the environment of `bun run mcp`. An empty variable counts as absent. @throws {ConfigError} */
+export function parseMcpConfig(env: Record<string, string | undefined>): McpConfig {
+  const given = withoutEmpty(env)
+  const result = mcpVariables.safeParse(given)
+  if (!result.success) throw new ConfigError(describe(result.error.issues[0]!, given))
+  const { PURSER_URL, PURSER_API_KEY, PURSER_TOOL_NAMES } = result.data
+  return {
+    url: PURSER_URL.replace(/\/+$/, ''),
+    apiKey: PURSER_API_KEY,
+    toolNames: PURSER_TOOL_NAMES,
+  }
+}
+
+const withoutEmpty = (env: Record<string, string | undefined>) =>
+  Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''))
+
+/** A named Ed25519 seed of 32 bytes. */
+export type ReceiptSeed = { id: string; seed: Uint8Array }
+
+/** The settings of a process, read once at its entry (contract §9). */
+export type Config = {
+  production: boolean
+  http: { port: number; host: string; baseUrl: string }
+  smtp: {
+    port: number
+    host: string
+    maxConnections: number
+    maxConnectionsPerIp: number
+    /** PEM files for STARTTLS, which is not offered without them. */
+    tls: { certFile: string; keyFile: string } | null
+  }
+  dataDir: string
+  databaseUrl: string | undefined
+  databasePoolSize: number
+  mailDomain: string
+  /** What this host calls itself to other mail hosts, and what the MX records of its domains name. */
+  mailHostname: string
+  /** The inbox that gets the mail for postmaster at `mailDomain`, where there is no inbox of that name. */
+  postmaster: string | undefined
+  /** `capture` keeps outgoing mail and sends nothing; `direct` sends to the hosts of the recipients' domains. */
+  relayUrl: string
+  chain: {
+    rpcUrl: string
+    /** Whether that is the devnet which `npm start` brings up. */
+    embeddedDevnet: boolean
+    devnetPort: number
+    /** Whether `DEVNET_PORT` says so; else another port will do. */
+    devnetPortIsGiven: boolean
+    /** Private keys of the gas wallets. */
+    settlementKeys: readonly `0x${string}`[]
+    /** Factories, in lower case, that may deploy a payer's smart wallet at the gas wallets' expense (ERC-6492). */
+    walletFactories: readonly string[]
+  }
+  /** Ed25519 seeds, the signing one first; undefined in development, where one is generated. */
+  receiptSeeds: readonly ReceiptSeed[] | undefined
+  /** Master keys, the encrypting one first; undefined in development, where one is generated. */
+  masterKeys: readonly MasterKey[] | undefined
+  /** How long redeem waits for a settlement. */
+  settlementWaitMs: number
+  bootstrap: { platformKey: string | undefined; projectKey: string | undefined }
+  /** Requests a minute per identity, failed authentications a minute per IP; 0 turns a limit off. */
+  limits: {
+    requestsPerMinute: number
+    authFailuresPerMinute: number
+    /** Recipients that a project may write to in a day (UTC); null for any number. */
+    recipientsPerDay: number | null
+  }
+  /** Whether webhooks and sellers' endpoints may be at private addresses (development). */
+  allowPrivateNetworks: boolean
+  trustedProxies: string[]
+  /** Asked about senders, hosts and domains; the system's servers when empty. */
+  dnsServers: string[]
+  /** What `/metrics` asks for; open to all when undefined. */
+  metricsToken: string | undefined
+  logLevel: string
+}
+
+/** `[::1]:3000` for an IPv6 host, `host:port` else. */
+const hostPort = (host: string, portNumber: number) =>
+  `${isIP(host) === 6 ? `[${host}]` : host}:${portNumber}`
+
+/**
+ * Reads the environment. An empty variable counts as absent.
+ * @throws {ConfigError} for the first value that cannot be used.
+ */
+export function parseConfig(env: Record<string, string | undefined>): Config {
+  const given = withoutEmpty(env)
+  const result = variables.safeParse(given)
+  if (!result.success) throw new ConfigError(describe(result.error.issues[0]!, given))
+  const values = result.data
+  const production = values.NODE_ENV === 'production'
+  if (production && (values.SMTP_RELAY_URL ?? 'capture') === 'capture') {
+    throw new ConfigError(
+      'SMTP_RELAY_URL: must name a smarthost or be direct when NODE_ENV is production; capture sends nothing',
+    )
+  }
+  return {
+    production,
+    http: {
+      port: values.PORT,
+      host: values.HOST,
+      baseUrl: (values.BASE_URL ?? `http://${hostPort(values.HOST, values.PORT)}`).replace(
+        /\/+$/,
+        '',
+      ),
+    },
+    smtp: {
+      port: values.SMTP_PORT,
+      host: values.SMTP_HOST ?? values.HOST,
+      maxConnections: values.SMTP_MAX_CONNECTIONS,
+      maxConnectionsPerIp: values.SMTP_MAX_CONNECTIONS_PER_IP,
+      tls: smtpTls(values),
+    },
+    dataDir: values.DATA_DIR,
+    databaseUrl: values.DATABASE_URL,
+    databasePoolSize: values.DATABASE_POOL,
+    mailDomain: values.MAIL_DOMAIN,
+    mailHostname: values.MAIL_HOSTNAME ?? values.MAIL_DOMAIN,
+    postmaster: values.POSTMASTER,
+    relayUrl: values.SMTP_RELAY_URL ?? 'capture',
+    chain: chainSettings(values, production),
+    receiptSeeds: receiptSeeds(values.RECEIPT_SIGNING_KEYS, production),
+    masterKeys: masterKeys(values.MASTER_KEYS, production),
+    settlementWaitMs: values.SETTLEMENT_WAIT_MS,
+    bootstrap: {
+      platformKey: values.BOOTSTRAP_PLATFORM_KEY,
+      projectKey: values.BOOTSTRAP_PROJECT_KEY,
+    },
+    limits: {
+      requestsPerMinute: values.RATE_LIMIT_REQUESTS,
+      authFailuresPerMinute: values.RATE_LIMIT_AUTH,
+      recipientsPerDay: values.DAILY_SEND_LIMIT === 0 ? null : values.DAILY_SEND_LIMIT,
+    },
+    // On the embedded devnet sellers and receivers run on the same machine, and no money is at stake.
+    allowPrivateNetworks: values.ALLOW_PRIVATE_NETWORKS ?? values.RPC_URL === undefined,
+    trustedProxies: values.TRUSTED_PROXIES,
+    dnsServers: values.DNS_SERVERS,
+    metricsToken: values.METRICS_TOKEN,
+    logLevel: values.LOG_LEVEL,
+  }
+}
+
+function smtpTls(values: z.output<typeof variables>): Config['smtp']['tls'] {
+  const { SMTP_TLS_CERT_FILE: certFile, SMTP_TLS_KEY_FILE: keyFile } = values
+  if (certFile !== undefined && keyFile !== undefined) return { certFile, keyFile }
+  if (certFile === undefined && keyFile === undefined) return null
+  const missing = certFile === undefined ? 'SMTP_TLS_CERT_FILE' : 'SMTP_TLS_KEY_FILE'
+  throw new ConfigError(`${missing}: it is missing, and must be set with its counterpart`)
+}
+
+/** Anvil's own default. */
+const DEVNET_PORT = 8545
+
+const devnetKeys: readonly string[] = Object.values(DEVNET_ACCOUNTS).flatMap((account) =>
+  'privateKey' in account ? [account.privateKey] : [],
+)
+
+function chainSettings(values: z.output<typeof variables>, production: boolean): Config['chain'] {
+  const keys = (values.SETTLEMENT_KEYS ?? []).map((key) => key.toLowerCase())
+  if (production && values.RPC_URL === undefined) {
+    throw new ConfigError(
+      'RPC_URL: must be set when NODE_ENV is production; the embedded devnet moves no money',
+    )
+  }
+  if (production && (keys.length === 0 || keys.some((key) => devnetKeys.includes(key)))) {
+    throw new ConfigError(
+      'SETTLEMENT_KEYS: must be keys of your own when NODE_ENV is production; those of the devnet are public',
+    )
+  }
+  const devnetPort = values.DEVNET_PORT ?? DEVNET_PORT
+  return {
+    rpcUrl: values.RPC_URL ?? `http://127.0.0.1:${devnetPort}`,
+    embeddedDevnet: values.RPC_URL === undefined,
+    devnetPort,
+    devnetPortIsGiven: values.DEVNET_PORT !== undefined,
+    settlementKeys:
+      keys.length > 0
+        ? ([...new Set(keys)] as `0x${string}`[])
+        : [DEVNET_ACCOUNTS.gasWallet.privateKey],
+    walletFactories: values.WALLET_FACTORIES.map((address) => address.toLowerCase()),
+  }
+}
+
+function receiptSeeds(given: string[] | undefined, production: boolean): Config['receiptSeeds'] {
+  if (given !== undefined && given.length > 0) return given.map(parseReceiptSeed)
+  if (!production) return undefined
+  throw new ConfigError(
+    'RECEIPT_SIGNING_KEYS: must be set when NODE_ENV is production; one is generated in development only',
+  )
+}
+
+/** Reads `id:base64`, a form the schema has checked. */
+export function parseReceiptSeed(text: string): ReceiptSeed {
+  const [, id = '', base64 = ''] = NAMED_SEED.exec(text) ?? []
+  return { id, seed: Uint8Array.from(Buffer.from(base64, 'base64')) }
+}
+
+function masterKeys(given: string[] | undefined, production: boolean): Config['masterKeys'] {
+  if (given !== undefined && given.length > 0) return given.map(parseMasterKey)
+  if (!production) return undefined
+  throw new ConfigError(
+    'MASTER_KEYS: must be set when NODE_ENV is production; one is generated in development only',
+  )
+}
+
+/** Reads `id:base64`, a form the schema has checked. */
+export function parseMasterKey(text: string): MasterKey {
+  const [, id = '', base64 = ''] = NAMED_SEED.exec(text) ?? []
+  return masterKey(id, Buffer.from(base64, 'base64'))
+}
+
+/** One line that names the variable; the value is left out, for it can be a key or hold a password. */
+function describe(issue: z.core.$ZodIssue, given: Record<string, string | undefined>): string {
+  const name = String(issue.path[0])
+  const is = name in given ? 'its value' : 'it is missing, and'
+  const reason = /^must /.test(issue.message) ? issue.message : `must satisfy: ${issue.message}`
+  return `${name}: ${is} ${reason}`
+}

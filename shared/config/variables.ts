@@ -1,0 +1,146 @@
+/** The environment variables of the service (contract §9): the form of each, and what stands in for it. */
+import { isIP } from 'node:net'
+import { z } from 'zod'
+import { isKey } from '../apiKey.ts'
+import { addressKey, parseAddress } from '../mail/address.ts'
+
+const port = (fallback: number) => z.coerce.number().int().min(0).max(65_535).default(fallback)
+const perMinute = (fallback: number) =>
+  z.coerce.number().int().min(0).max(1_000_000).default(fallback)
+
+const url = (protocols: string[]) =>
+  z
+    .string()
+    .refine(
+      (text) => isUrl(text, protocols),
+      `must be a URL that starts with ${protocols.map((name) => `${name}//`).join(' or ')}`,
+    )
+
+const domain = z
+  .string()
+  .toLowerCase()
+  .regex(/^(?=.{1,253}$)[a-z0-9-]{1,63}(\.[a-z0-9-]{1,63})*$/, 'must be a domain name')
+
+const inbox = z
+  .string()
+  .refine((text) => parseAddress(text) !== null, 'must be the address of an inbox')
+  .transform(addressKey)
+
+const proxyRange = z.string().refine((text) => {
+  const [address = '', bits, ...rest] = text.split('/')
+  const width = isIP(address) === 4 ? 32 : 128
+  if (isIP(address) === 0 || rest.length > 0) return false
+  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= width)
+}, 'must be a comma-separated list of IP addresses or CIDR ranges')
+
+const dnsServer = z.string().refine((text) => {
+  const [, bracketed, plain, port] =
+    /^(?:\[([^\]]+)\]|([^\s[\]]+?))(?::(\d{1,5}))?$/.exec(text) ?? []
+  return isIP(bracketed ?? plain ?? '') > 0 && Number(port ?? 53) <= 65_535
+}, 'must be a comma-separated list of IP addresses, each with an optional port')
+
+const list = (item: z.ZodType<string, string>) =>
+  z
+    .string()
+    .transform((text) =>
+      text
+        .split(',')
+        .map((part) => part.trim())
+        .filter((part) => part !== ''),
+    )
+    .pipe(z.array(item))
+
+const bootstrapKey = (kind: 'platform' | 'project', form: string) =>
+  z.string().refine((key) => isKey(key, kind), `must be ${form} followed by 64 hexadecimal digits`)
+
+const isUrl = (text: string, protocols: string[]) =>
+  URL.canParse(text) && protocols.includes(new URL(text).protocol)
+
+const relayUrl = z
+  .string()
+  .refine(
+    (text) => text === 'capture' || text === 'direct' || isUrl(text, ['smtp:', 'smtps:']),
+    'must be smtp://user:pass@host:port, smtps://user:pass@host:port, direct or capture',
+  )
+
+const PRIVATE_KEY = /^0x[0-9a-fA-F]{64}$/
+const settlementKey = z
+  .string()
+  .regex(PRIVATE_KEY, 'must be comma-separated private keys: 0x and 64 hexadecimal digits each')
+
+const factoryAddress = z
+  .string()
+  .regex(
+    /^0x[0-9a-fA-F]{40}$/,
+    'must be comma-separated addresses: 0x and 40 hexadecimal digits each',
+  )
+
+/** `id:base64` of 32 bytes. */
+export const NAMED_SEED = /^([\w.-]{1,64}):([A-Za-z0-9+/]{43}=)$/
+const receiptSeed = z
+  .string()
+  .regex(NAMED_SEED, 'must be comma-separated id:base64 pairs, each of an Ed25519 seed of 32 bytes')
+const namedMasterKey = z
+  .string()
+  .regex(NAMED_SEED, 'must be comma-separated id:base64 pairs, each of a key of 32 bytes')
+
+/** Messages begin with `must`, so that they follow a variable's name. */
+export const variables = z.object({
+  NODE_ENV: z.string().default('development'),
+  PORT: port(3000),
+  HOST: z.string().min(1).default('127.0.0.1'),
+  SMTP_PORT: port(2525),
+  SMTP_HOST: z.string().min(1).optional(),
+  SMTP_MAX_CONNECTIONS: z.coerce.number().int().min(1).max(10_000).default(500),
+  SMTP_MAX_CONNECTIONS_PER_IP: z.coerce.number().int().min(1).max(10_000).default(50),
+  SMTP_TLS_CERT_FILE: z.string().min(1).optional(),
+  SMTP_TLS_KEY_FILE: z.string().min(1).optional(),
+  BASE_URL: url(['http:', 'https:']).optional(),
+  DATA_DIR: z.string().min(1).default('.data'),
+  DATABASE_URL: url(['postgres:', 'postgresql:']).optional(),
+  DATABASE_POOL: z.coerce.number().int().min(4).max(200).default(16),
+  MAIL_DOMAIN: domain.default('mail.localhost'),
+  MAIL_HOSTNAME: domain.optional(),
+  POSTMASTER: inbox.optional(),
+  SMTP_RELAY_URL: relayUrl.optional(),
+  RPC_URL: url(['http:', 'https:']).optional(),
+  DEVNET_PORT: z.coerce.number().int().min(0).max(65_535).optional(),
+  SETTLEMENT_KEYS: list(settlementKey).optional(),
+  WALLET_FACTORIES: list(factoryAddress).default([]),
+  RECEIPT_SIGNING_KEYS: list(receiptSeed).optional(),
+  MASTER_KEYS: list(namedMasterKey)
+    .refine(
+      (keys) => new Set(keys.map((key) => key.split(':')[0])).size === keys.length,
+      'must name no id twice',
+    )
+    .optional(),
+  SETTLEMENT_WAIT_MS: z.coerce.number().int().min(0).max(120_000).default(25_000),
+  BOOTSTRAP_PLATFORM_KEY: bootstrapKey('platform', 'lopk-').optional(),
+  BOOTSTRAP_PROJECT_KEY: bootstrapKey('project', 'loid-').optional(),
+  RATE_LIMIT_REQUESTS: perMinute(200),
+  RATE_LIMIT_AUTH: perMinute(60),
+  // More than the requests a minute allow one recipient each.
+  DAILY_SEND_LIMIT: z.coerce.number().int().min(0).max(1_000_000_000).default(300_000),
+  ALLOW_PRIVATE_NETWORKS: z
+    .stringbool({ truthy: ['true', '1'], falsy: ['false', '0'], error: 'must be true or false' })
+    .optional(),
+  METRICS_TOKEN: z
+    .string()
+    .regex(/^[\x21-\x7e]{16,256}$/, 'must be 16 to 256 visible ASCII characters')
+    .optional(),
+  DNS_SERVERS: list(dnsServer).default([]),
+  TRUSTED_PROXIES: list(proxyRange).default([]),
+  LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent']).default('info'),
+})
+
+/** What `bun run mcp` reads, which runs where an agent does and knows nothing of the service but its URL. */
+export const mcpVariables = z.object({
+  PURSER_URL: url(['http:', 'https:']).default('http://127.0.0.1:3000'),
+  PURSER_API_KEY: z
+    .string('must be a project key: loid- and 64 hexadecimal digits')
+    .refine(
+      (key) => isKey(key, 'project'),
+      'must be a project key: loid- and 64 hexadecimal digits',
+    ),
+  PURSER_TOOL_NAMES: z.enum(['dotted', 'underscore']).default('dotted'),
+})

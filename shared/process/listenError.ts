@@ -1,0 +1,32 @@
+import { ConfigError } from '../config/config.ts'
+
+/** The settings behind an address that a process listens on, e.g. `{ portVariable: 'PORT', port: 3000, … }`. */
+export type ListenAddress = {
+  portVariable: string
+  port: number
+  hostVariable: string
+  host: string
+}
+
+/** @returns the line for an address that cannot be used; any other error as it is. */
+export function listenError(error: unknown, address: ListenAddress): unknown {
+  const { portVariable, port, hostVariable, host } = address
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  switch (code) {
+    case 'EADDRINUSE':
+      return new ConfigError(
+        `${portVariable}: port ${port} of ${host} is taken by another program; stop it, or name another port`,
+      )
+    case 'EACCES':
+      return new ConfigError(
+        `${portVariable}: port ${port} is not allowed for this user; name one above 1023, or grant the right to bind it`,
+      )
+    case 'EADDRNOTAVAIL':
+    case 'ENOTFOUND':
+      return new ConfigError(
+        `${hostVariable}: ${host} is no address of this machine; name one that is, or 0.0.0.0 for all`,
+      )
+    default:
+      return error
+  }
+}

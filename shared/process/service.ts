@@ -1,0 +1,106 @@
+import type { Logger, LoggerOptions } from 'pino'
+import { type Config, ConfigError, parseConfig } from '../config/config.ts'
+import { logOptions } from './logOptions.ts'
+
+/** The process of a service. The entry file passes its own, so that nothing else touches the environment. */
+export type Host = Pick<
+  NodeJS.Process,
+  'env' | 'on' | 'exit' | 'exitCode' | 'send' | 'connected'
+> & {
+  stderr: { write(text: string): unknown }
+}
+
+/** A start that failed for a reason that one line explains, and no setting mends. */
+export class StartError extends Error {}
+
+/** A message of a process to the one that started it. */
+export type ServiceMessage =
+  | { ready: Record<string, string> }
+  | { failed: { line: string; isSetting: boolean } }
+
+export type Running = {
+  /** Resolves with the reason when the service ends by itself; never, when left out. */
+  ended?: Promise<string>
+  /** Facts for the process that started this one, e.g. a port of its own choice. */
+  facts?: Record<string, string>
+  /** Finishes what was accepted, takes on nothing new, and resolves when all is done. */
+  stop(): Promise<void>
+}
+
+/** After this long a part gives its drain up, so that whoever supervises it is done within 30 s. */
+const DRAIN_LIMIT_MS = 20_000
+
+/** Whoever reads the log has this long to take its last lines. */
+const FLUSH_LIMIT_MS = 1_000
+
+/**
+ * Runs a service from its entry file: reads the configuration, starts, tells a parent process that it is ready, and on
+ * SIGTERM or SIGINT drains and exits 0. A wrong setting ends it with one line on stderr and exit code 78 (EX_CONFIG).
+ */
+export async function runService(
+  host: Host,
+  {
+    name,
+    openLog,
+    drainLimitMs = DRAIN_LIMIT_MS,
+  }: { name: string; openLog: (options: LoggerOptions) => Logger; drainLimitMs?: number },
+  start: (config: Config, log: Logger) => Promise<Running>,
+): Promise<void> {
+  let log: Logger | undefined
+  const exit = (code: number) => {
+    if (log === undefined) host.exit(code)
+    log?.flush(() => host.exit(code))
+    setTimeout(() => host.exit(code), FLUSH_LIMIT_MS)
+  }
+  let running: Promise<Running> | undefined
+  let stopping = false
+  const stop = async (signal: string) => {
+    if (stopping) return
+    stopping = true
+    log?.info({ signal }, 'draining')
+    const limit = setTimeout(() => {
+      log?.error('drain took too long')
+      exit(1)
+    }, drainLimitMs)
+    try {
+      await (await running)?.stop()
+      clearTimeout(limit)
+      log?.info('stopped')
+      exit(0)
+    } catch (error) {
+      log?.error({ err: error }, 'drain failed')
+      exit(1)
+    }
+  }
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) host.on(signal, () => void stop(signal))
+
+  try {
+    const config = parseConfig(host.env)
+    const opened = openLog(logOptions(name, config.logLevel))
+    log = opened
+    running = start(config, opened)
+    const { ended, facts = {} } = await running
+    opened.info('ready')
+    void ended?.then((reason) => {
+      if (stopping) return
+      opened.fatal({ reason }, 'the service ended by itself')
+      exit(1)
+    })
+    // Without its parent nobody would drain this process, and a second start would run beside it.
+    host.on('disconnect', () => void stop('disconnect'))
+    host.send?.({ ready: facts } satisfies ServiceMessage)
+  } catch (error) {
+    if (stopping) return
+    const isSetting = error instanceof ConfigError
+    const line = startFailure(name, error)
+    // The supervisor says the line once, however often it tries.
+    if (host.connected) host.send?.({ failed: { line, isSetting } } satisfies ServiceMessage)
+    else host.stderr.write(`${line}\n`)
+    exit(isSetting ? 78 : 1)
+  }
+}
+
+function startFailure(name: string, error: unknown): string {
+  if (error instanceof ConfigError || error instanceof StartError) return error.message
+  return `${name} could not start: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`
+}

@@ -1,0 +1,169 @@
+import type { Cursor } from '../../shared/cursor.ts'
+import type { Queryable } from '../db.ts'
+import { pageStart } from '../pageStart.ts'
+
+/** Who does something, and in which request. */
+export type Actor = {
+  projectId: string
+  /** Prefix of the key that asks, never the key. */
+  keyPrefix: string
+  requestId: string
+}
+
+/**
+ * How it ended: `ok`; `not_found`; `expired`; `refused`, for there was nothing of the kind to give; `failed`, for what is
+ * stored could not be decrypted.
+ */
+export const OUTCOMES = ['ok', 'not_found', 'expired', 'refused', 'failed'] as const
+export type Outcome = (typeof OUTCOMES)[number]
+
+/** One thing that was done. */
+export type AuditEntry = {
+  row: bigint
+  at: Date
+  action: string
+  /** What it was done to, such as a credential's name. */
+  subject: string | null
+  detail: string | null
+  keyPrefix: string
+  requestId: string
+  outcome: Outcome
+}
+
+export type NewAuditEntry = {
+  action: string
+  subject: string | null
+  detail?: string
+  outcome: Outcome
+}
+
+/**
+ * An SQL expression that writes an entry inside a larger statement, so that what it tells of and the entry are one: both
+ * are there, or neither. `outcome` is an expression; the parameters from `first` on are those of {@link auditValues}.
+ */
+export const auditInsert = (first: number, outcome: string): string =>
+  `insert into audit_log (project_id, actor, request_id, action, subject, detail, outcome)
+   values ($${first}::text, $${first + 1}::text, $${first + 2}::text, $${first + 3}::text, $${first + 4}::text,
+           $${first + 5}::text, ${outcome})
+   returning row as audit_row`
+
+/** The parameters of {@link auditInsert}, six of them. */
+export const auditValues = (
+  { projectId, keyPrefix, requestId }: Actor,
+  { action, subject, detail }: Omit<NewAuditEntry, 'outcome'>,
+): (string | null)[] => [projectId, keyPrefix, requestId, action, subject, detail ?? null]
+
+/** Writes an entry in the caller's transaction. */
+export async function writeAudit(db: Queryable, actor: Actor, entry: NewAuditEntry): Promise<void> {
+  await openAudit(db, actor, entry)
+}
+
+/** Where entries stand that are about no project: keys of the platform, jobs, signing in to the console. */
+export const ORGANIZATION = 'organization'
+
+/**
+ * Writes an entry for what is about to be done, in one statement of its own: nothing is done without an entry.
+ * @returns its row, for {@link setOutcome}.
+ */
+export async function openAudit(
+  db: Queryable,
+  actor: Actor,
+  entry: NewAuditEntry,
+): Promise<string> {
+  const { rows } = await db.query<{ audit_row: string }>({
+    name: 'write-audit',
+    text: auditInsert(1, '$7::text'),
+    values: [...auditValues(actor, entry), entry.outcome],
+  })
+  return rows[0]!.audit_row
+}
+
+/** Corrects the outcome of an entry: what was found could not be given out after all. */
+export async function setOutcome(db: Queryable, auditRow: string, outcome: Outcome): Promise<void> {
+  await db.query('update audit_log set outcome = $2 where row = $1', [auditRow, outcome])
+}
+
+/** Names what an entry is about, where that had no name before it was done. */
+export async function setSubject(
+  db: Queryable,
+  auditRow: string,
+  subject: string,
+  detail?: string,
+): Promise<void> {
+  await db.query(
+    'update audit_log set subject = $2, detail = coalesce($3, detail) where row = $1',
+    [auditRow, subject, detail ?? null],
+  )
+}
+
+export type AuditFilter = {
+  projectId: string
+  action?: string
+  /** Whose actions begin with this word and a dot. */
+  category?: string
+  subject?: string
+  keyPrefix?: string
+  requestId?: string
+  outcome?: string
+  /** Whether the outcome is ok. */
+  succeeded?: boolean
+  after?: Date
+  before?: Date
+  cursor: Cursor | null
+  limit: number
+}
+
+/** Entries of a project, newest first, at most `limit` after the cursor. */
+export async function listAudit(db: Queryable, filter: AuditFilter): Promise<AuditEntry[]> {
+  const values: unknown[] = [filter.projectId, ...pageStart(filter.cursor), filter.limit]
+  const conditions = [
+    ['action = ?', filter.action],
+    ["starts_with(action, ? || '.')", filter.category],
+    ['subject = ?', filter.subject],
+    ['actor = ?', filter.keyPrefix],
+    ['request_id = ?', filter.requestId],
+    ['outcome = ?', filter.outcome],
+    ["(outcome = 'ok') = ?", filter.succeeded],
+    ['at > ?', filter.after],
+    ['at < ?', filter.before],
+  ].flatMap(([test, value]) =>
+    value === undefined ? [] : [`and ${(test as string).replace('?', `$${values.push(value)}`)}`],
+  )
+  const { rows } = await db.query<{
+    row: string
+    at: Date
+    action: string
+    subject: string | null
+    detail: string | null
+    actor: string
+    request_id: string
+    outcome: Outcome
+  }>(
+    `select row, at, action, subject, detail, actor, request_id, outcome from audit_log
+     where project_id = $1 and (at, row) < ($2::timestamptz, $3::bigint) ${conditions.join(' ')}
+     order by at desc, row desc limit $4`,
+    values,
+  )
+  return rows.map(({ actor, request_id, row, ...entry }) => ({
+    ...entry,
+    row: BigInt(row),
+    keyPrefix: actor,
+    requestId: request_id,
+  }))
+}
+
+/** How long an entry is kept. */
+export const AUDIT_RETENTION_DAYS = 90
+const BATCH = 1_000
+
+/** Removes entries whose time is over. Rows lie in the order of their times, near enough to look at the oldest alone. */
+export async function deleteStaleAudit(db: Queryable): Promise<void> {
+  for (let removed = BATCH; removed === BATCH; ) {
+    const { rowCount } = await db.query(
+      `with oldest as (select row, at from audit_log order by row limit ${BATCH})
+       delete from audit_log a using oldest o
+       where a.row = o.row and o.at < clock_timestamp() - interval '${AUDIT_RETENTION_DAYS} days'`,
+    )
+    removed = rowCount ?? 0
+  }
+}

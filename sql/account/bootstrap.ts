@@ -1,0 +1,91 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { generateKey } from '../../shared/apiKey.ts'
+import { type Config, ConfigError } from '../../shared/config/config.ts'
+import { PROJECT_SCOPES } from '../../shared/scopes.ts'
+import { DEVNET_ACCOUNTS } from '../../shared/till/devnetAccounts.ts'
+import { createPool, type Pool } from '../db.ts'
+import { createSignInLink, hasSignedIn } from './consoleSessions.ts'
+import { authenticate, insertPlatformKey, isKnownKey } from './keys.ts'
+import { AddressTakenError, createProject } from './projects.ts'
+
+export type FirstKeys = {
+  platformKey: string
+  projectKey: string
+  /** The inbox of the project key; null when that key was revoked since. */
+  inboxAddress: string | null
+  /** Of a sign-in link to the console; null once somebody has signed in, and in production, where the log of a start is no place for it. */
+  signInToken: string | null
+}
+
+/**
+ * Makes sure that there are keys to begin with: those of BOOTSTRAP_PLATFORM_KEY and BOOTSTRAP_PROJECT_KEY, else those of
+ * an earlier start, else new ones, kept in DATA_DIR for the next start.
+ * @throws {ConfigError} in production, where keys must be given.
+ */
+export async function bootstrap(databaseUrl: string, config: Config): Promise<FirstKeys> {
+  const { platformKey, projectKey } = resolveKeys(config)
+  const pool = createPool({ url: databaseUrl, size: 4, name: 'purser start' })
+  try {
+    await insertPlatformKey(pool, platformKey)
+    await ensureProject(pool, projectKey, config)
+    const found = await authenticate(pool, projectKey)
+    const wantsLink = !config.production && !(await hasSignedIn(pool))
+    return {
+      platformKey,
+      projectKey,
+      inboxAddress: found?.identity.inboxAddress ?? null,
+      signInToken: wantsLink ? await createSignInLink(pool) : null,
+    }
+  } finally {
+    await pool.end()
+  }
+}
+
+function resolveKeys(config: Config): { platformKey: string; projectKey: string } {
+  const file = join(config.dataDir, 'first-keys.json')
+  const kept = existsSync(file)
+    ? (JSON.parse(readFileSync(file, 'utf8')) as Record<string, string>)
+    : {}
+  const platformKey = config.bootstrap.platformKey ?? kept.platformKey
+  const projectKey = config.bootstrap.projectKey ?? kept.projectKey
+  if (platformKey !== undefined && projectKey !== undefined) return { platformKey, projectKey }
+  if (config.production) {
+    const missing = platformKey === undefined ? 'BOOTSTRAP_PLATFORM_KEY' : 'BOOTSTRAP_PROJECT_KEY'
+    throw new ConfigError(
+      `${missing}: must be set when NODE_ENV is production; keys are generated in development only`,
+    )
+  }
+  const keys = {
+    platformKey: platformKey ?? generateKey('platform'),
+    projectKey: projectKey ?? generateKey('project'),
+  }
+  writeFileSync(file, `${JSON.stringify(keys, null, 2)}\n`, { mode: 0o600 })
+  return keys
+}
+
+/** The names that the first project's inbox may have: `agent`, or the next that is free. */
+const FIRST_NAMES_MAX = 1_000
+
+async function ensureProject(pool: Pool, key: string, config: Config): Promise<void> {
+  // A key that was revoked stays revoked, whatever a file or a variable still says.
+  if (await isKnownKey(pool, key)) return
+  for (let n = 1; n <= FIRST_NAMES_MAX; n++) {
+    try {
+      await createProject(pool, {
+        name: 'First agent',
+        purpose: 'SELLER',
+        emailAddress: `${n === 1 ? 'agent' : `agent-${n}`}@${config.mailDomain}`,
+        scopes: PROJECT_SCOPES,
+        // On the devnet the first project can be paid at once; elsewhere the recipient is the operator's to name.
+        ...(config.chain.embeddedDevnet
+          ? { payTo: DEVNET_ACCOUNTS.payTo.address, paymentsEnabled: true }
+          : {}),
+        key,
+      })
+      return
+    } catch (error) {
+      if (!(error instanceof AddressTakenError)) throw error
+    }
+  }
+}

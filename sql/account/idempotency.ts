@@ -1,0 +1,63 @@
+import type { Queryable } from '../db.ts'
+
+/** How long a key repeats its answer (contract §4, §6). */
+export const KEY_LIFETIME = '24 hours'
+
+/**
+ * Looks up an idempotency key, or takes it for this request.
+ * @returns the hash of the request that holds the key, and its stored answer if it has one.
+ */
+export async function beginIdempotent(
+  db: Queryable,
+  request: { projectId: string; operation: string; key: string; hash: Buffer },
+): Promise<{ requestHash: Buffer; result: string | null }> {
+  const { rows } = await db.query<{ request_hash: Buffer; result: string | null }>({
+    name: 'begin-idempotent',
+    text: `
+      insert into idempotency_keys as k (project_id, operation, key, request_hash) values ($1, $2, $3, $4)
+      on conflict (project_id, operation, key) do update set
+        request_hash = case when k.created_at < clock_timestamp() - interval '${KEY_LIFETIME}'
+                            then excluded.request_hash else k.request_hash end,
+        result = case when k.created_at < clock_timestamp() - interval '${KEY_LIFETIME}' then null else k.result end,
+        created_at = case when k.created_at < clock_timestamp() - interval '${KEY_LIFETIME}'
+                          then clock_timestamp() else k.created_at end
+      returning request_hash, result`,
+    values: [request.projectId, request.operation, request.key, request.hash],
+  })
+  return { requestHash: rows[0]!.request_hash, result: rows[0]!.result }
+}
+
+/** The request that holds a key, and its stored answer; null where nothing does, or did longer ago than a key lives. */
+export async function findIdempotent(
+  db: Queryable,
+  { projectId, operation, key }: { projectId: string; operation: string; key: string },
+): Promise<{ requestHash: Buffer; result: string | null } | null> {
+  const { rows } = await db.query<{ request_hash: Buffer; result: string | null }>({
+    name: 'find-idempotent',
+    text: `select request_hash, result from idempotency_keys
+           where project_id = $1 and operation = $2 and key = $3
+             and created_at >= clock_timestamp() - interval '${KEY_LIFETIME}'`,
+    values: [projectId, operation, key],
+  })
+  const row = rows[0]
+  return row === undefined ? null : { requestHash: row.request_hash, result: row.result }
+}
+
+/** The stored answer of a key, or null. */
+export async function readIdempotent(
+  db: Queryable,
+  request: { projectId: string; operation: string; key: string },
+): Promise<string | null> {
+  const { rows } = await db.query<{ result: string | null }>(
+    'select result from idempotency_keys where project_id = $1 and operation = $2 and key = $3',
+    [request.projectId, request.operation, request.key],
+  )
+  return rows[0]?.result ?? null
+}
+
+/** Removes keys whose time is over. */
+export async function deleteStaleIdempotencyKeys(db: Queryable): Promise<void> {
+  await db.query(
+    `delete from idempotency_keys where created_at < clock_timestamp() - interval '${KEY_LIFETIME}'`,
+  )
+}

@@ -1,0 +1,50 @@
+import { generateKey, keyLookupPrefix } from '../../shared/apiKey.ts'
+import type { Queryable } from '../db.ts'
+import { insertPlatformKey } from './keys.ts'
+
+/** A platform key as its owner sees it: never the key. */
+export type PlatformKey = {
+  id: string
+  prefix: string
+  name: string | null
+  createdAt: Date
+  revokedAt: Date | null
+}
+
+const COLUMNS = `id, lookup_prefix as prefix, name, created_at as "createdAt", revoked_at as "revokedAt"`
+
+/** Platform keys at most: live and revoked. */
+export const PLATFORM_KEYS_MAX = 200
+
+/** All platform keys, the live ones first, each newest first. */
+export async function listPlatformKeys(db: Queryable): Promise<PlatformKey[]> {
+  const { rows } = await db.query<PlatformKey>(
+    `select ${COLUMNS} from api_keys where kind = 'platform'
+     order by revoked_at is not null, created_at desc, id desc limit ${PLATFORM_KEYS_MAX}`,
+  )
+  return rows
+}
+
+/** Makes a platform key. @returns it with the key itself, which is stored nowhere and cannot be shown again. */
+export async function createPlatformKey(
+  db: Queryable,
+  name: string,
+): Promise<{ created: PlatformKey; rawKey: string }> {
+  const rawKey = generateKey('platform')
+  await insertPlatformKey(db, rawKey, name)
+  const { rows } = await db.query<PlatformKey>(
+    `select ${COLUMNS} from api_keys where kind = 'platform' and lookup_prefix = $1 order by id desc limit 1`,
+    [keyLookupPrefix(rawKey)],
+  )
+  return { created: rows[0]!, rawKey }
+}
+
+/** Ends a platform key at once. @returns it; null when there is no such live key. */
+export async function revokePlatformKey(db: Queryable, id: string): Promise<PlatformKey | null> {
+  const { rows } = await db.query<PlatformKey>(
+    `update api_keys set revoked_at = clock_timestamp()
+     where kind = 'platform' and id = $1 and revoked_at is null returning ${COLUMNS}`,
+    [id],
+  )
+  return rows[0] ?? null
+}

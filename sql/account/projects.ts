@@ -1,0 +1,257 @@
+import { generateKey, keyLookupPrefix } from '../../shared/apiKey.ts'
+import type { Cursor } from '../../shared/cursor.ts'
+import { newProjectId } from '../../shared/ids.ts'
+import { type Pool, type Queryable, transaction } from '../db.ts'
+import { notifyKeysChanged } from '../events/events.ts'
+import { notifyAddressesChanged } from '../mail/addresses.ts'
+import { holdVerifiedDomain } from '../mail/mailDomains.ts'
+import { pageStart } from '../pageStart.ts'
+import { addJob } from '../queue/jobs.ts'
+import { deleteEndpointsOfProject } from '../till/endpointChanges.ts'
+import { insertProjectKey, revokeProjectKey } from './keys.ts'
+
+type Purpose = 'SELLER' | 'BUYER'
+
+/** A project as the platform shows it. */
+export type Project = {
+  id: string
+  name: string
+  purpose: Purpose
+  emailAddress: string
+  payTo: string | null
+  paymentsEnabled: boolean
+  scopes: string[]
+  apiKeyPrefix: string
+  requestCount: number
+  lastUsedAt: Date | null
+  createdAt: Date
+  /** Row number, for page tokens. */
+  row: bigint
+}
+
+/** The inbox address is another project's, or was: addresses are never given out again. */
+export class AddressTakenError extends Error {}
+
+/** The domain of the inbox address is not verified. */
+export class UnverifiedDomainError extends Error {}
+
+type ProjectRow = {
+  id: string
+  name: string
+  purpose: Purpose
+  email_address: string
+  pay_to: string | null
+  payments_enabled: boolean
+  scopes: string[]
+  lookup_prefix: string
+  request_count: string | null
+  last_used_at: Date | null
+  created_at: Date
+  row: string
+}
+
+const SELECT_PROJECT = `
+  select p.id, p.name, p.purpose, p.email_address, p.pay_to, p.payments_enabled, p.created_at, p.row,
+         k.scopes, k.lookup_prefix, u.request_count, u.last_used_at
+  from projects p
+  join api_keys k on k.project_id = p.id and k.revoked_at is null
+  left join project_usage u on u.project_id = p.id
+  where p.deleted_at is null`
+
+const toProject = (row: ProjectRow): Project => ({
+  id: row.id,
+  name: row.name,
+  purpose: row.purpose,
+  emailAddress: row.email_address,
+  payTo: row.pay_to,
+  paymentsEnabled: row.payments_enabled,
+  scopes: row.scopes,
+  apiKeyPrefix: row.lookup_prefix,
+  requestCount: Number(row.request_count ?? 0),
+  lastUsedAt: row.last_used_at,
+  createdAt: row.created_at,
+  row: BigInt(row.row),
+})
+
+export type NewProject = {
+  name: string
+  purpose: Purpose
+  /** The inbox address, in lower case. */
+  emailAddress: string
+  /** Its domain, where that must be a verified one; left out or null for the service's own. */
+  emailDomain?: string | null
+  scopes: readonly string[]
+  payTo?: string | null
+  paymentsEnabled?: boolean
+  /** The key to give it; a new one when left out. */
+  key?: string
+}
+
+/**
+ * Creates a project with its inbox and its key.
+ * @returns the project and its key, which is stored nowhere and cannot be shown again.
+ * @throws {AddressTakenError} {UnverifiedDomainError}
+ */
+export async function createProject(
+  pool: Pool,
+  input: NewProject,
+): Promise<{ project: Project; rawKey: string }> {
+  const id = newProjectId()
+  const rawKey = input.key ?? generateKey('project')
+  const project = await transaction(pool, async (db) => {
+    const { emailDomain = null } = input
+    if (emailDomain !== null && !(await holdVerifiedDomain(db, emailDomain))) {
+      throw new UnverifiedDomainError()
+    }
+    const inserted = await db.query(
+      `insert into projects (id, name, purpose, email_address, pay_to, payments_enabled)
+       values ($1, $2, $3, $4, $5, $6) on conflict (email_address) do nothing`,
+      [
+        id,
+        input.name,
+        input.purpose,
+        input.emailAddress,
+        input.payTo ?? null,
+        input.paymentsEnabled ?? false,
+      ],
+    )
+    if (inserted.rowCount === 0) throw new AddressTakenError()
+    await insertProjectKey(db, { key: rawKey, projectId: id, scopes: input.scopes })
+    await notifyAddressesChanged(db, input.emailAddress)
+    return findProject(db, id)
+  })
+  return { project: project!, rawKey }
+}
+
+/** One live project, or null. */
+export async function findProject(db: Queryable, id: string): Promise<Project | null> {
+  const { rows } = await db.query<ProjectRow>({
+    name: 'find-project',
+    text: `${SELECT_PROJECT} and p.id = $1`,
+    values: [id],
+  })
+  return rows[0] === undefined ? null : toProject(rows[0])
+}
+
+/** Live projects, newest first, at most `limit` after the cursor. */
+export async function listProjects(
+  db: Queryable,
+  { limit, cursor }: { limit: number; cursor: Cursor | null },
+): Promise<Project[]> {
+  const { rows } = await db.query<ProjectRow>(
+    `${SELECT_PROJECT} and (p.created_at, p.row) < ($1::timestamptz, $2::bigint)
+     order by p.created_at desc, p.row desc limit $3`,
+    [...pageStart(cursor), limit],
+  )
+  return rows.map(toProject)
+}
+
+export type ProjectChange = {
+  name?: string
+  addScopes?: readonly string[]
+  removeScopes?: readonly string[]
+  payTo?: string | null
+  paymentsEnabled?: boolean
+}
+
+/** Changes a live project; null when there is none. */
+export async function updateProject(
+  pool: Pool,
+  id: string,
+  change: ProjectChange,
+): Promise<Project | null> {
+  return transaction(pool, async (db) => {
+    const { rowCount } = await db.query(
+      `update projects set
+         name = coalesce($2, name),
+         pay_to = case when $3 then $4 else pay_to end,
+         payments_enabled = coalesce($5, payments_enabled)
+       where id = $1 and deleted_at is null`,
+      [
+        id,
+        change.name ?? null,
+        change.payTo !== undefined,
+        change.payTo ?? null,
+        change.paymentsEnabled ?? null,
+      ],
+    )
+    if (rowCount === 0) return null
+    await db.query(
+      `update api_keys set scopes = array(
+         select distinct s from unnest(scopes || $2::text[]) s where s <> all ($3::text[]) order by s)
+       where project_id = $1 and revoked_at is null`,
+      [id, change.addScopes ?? [], change.removeScopes ?? []],
+    )
+    if ((change.removeScopes ?? []).length > 0) await notifyKeysChanged(db, id)
+    return findProject(db, id)
+  })
+}
+
+/** Replaces a project's key: the old one is refused from here on. Null when there is no such project. */
+export async function rotateProjectKey(
+  pool: Pool,
+  id: string,
+): Promise<{ rawKey: string; apiKeyPrefix: string } | null> {
+  const rawKey = generateKey('project')
+  return transaction(pool, async (db) => {
+    const locked = await db.query(
+      'select from projects where id = $1 and deleted_at is null for no key update',
+      [id],
+    )
+    if (locked.rowCount === 0) return null
+    const { scopes } = (await findProject(db, id))!
+    await revokeProjectKey(db, id)
+    await insertProjectKey(db, { key: rawKey, projectId: id, scopes })
+    return { rawKey, apiKeyPrefix: keyLookupPrefix(rawKey) }
+  })
+}
+
+/**
+ * Deletes a project: its key, its address and its endpoints are dead at once, and a job removes what it held. `for update` waits for
+ * mail that is being stored at this moment, and makes mail that comes later find the project gone.
+ * @returns false when there is no such project.
+ */
+export async function deleteProject(pool: Pool, id: string): Promise<boolean> {
+  return transaction(pool, async (db) => {
+    const { rows } = await db.query<{ email_address: string }>(
+      'select email_address from projects where id = $1 and deleted_at is null for update',
+      [id],
+    )
+    if (rows[0] === undefined) return false
+    await db.query('update projects set deleted_at = clock_timestamp() where id = $1', [id])
+    await revokeProjectKey(db, id)
+    await deleteEndpointsOfProject(db, id)
+    await db.query(
+      'update project_webhooks set deleted_at = clock_timestamp() where project_id = $1 and deleted_at is null',
+      [id],
+    )
+    await addJob(db, {
+      task: 'purge_project',
+      payload: { projectId: id },
+      key: `purge_project:${id}`,
+    })
+    await notifyAddressesChanged(db, rows[0].email_address)
+    return true
+  })
+}
+
+/** Adds request counts collected in memory; `lastUsedAt` never moves back. */
+export async function addUsage(
+  db: Queryable,
+  usage: { projectId: string; requests: number; lastUsedAt: Date }[],
+): Promise<void> {
+  await db.query(
+    `insert into project_usage as u (project_id, request_count, last_used_at)
+     select n.id, n.requests, n.used from unnest($1::text[], $2::int[], $3::timestamptz[]) n (id, requests, used)
+     join projects p on p.id = n.id and p.deleted_at is null
+     order by n.id
+     on conflict (project_id) do update set
+       request_count = u.request_count + excluded.request_count,
+       last_used_at = greatest(u.last_used_at, excluded.last_used_at)`,
+    [
+      usage.map((row) => row.projectId),
+      usage.map((row) => row.requests),
+      usage.map((row) => row.lastUsedAt),
+    ],
+  )
+}

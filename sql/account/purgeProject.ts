@@ -1,0 +1,60 @@
+import { type Pool, transaction } from '../db.ts'
+import { deleteUnusedRawMails } from '../mail/rawMails.ts'
+
+/** Rows removed in one transaction, so that a large inbox does not hold locks for minutes. */
+const PURGE_BATCH = 1_000
+
+/**
+ * Removes the mail, the vault and the logs of a deleted project, a batch a transaction. Safe to run again after a crash.
+ * Its endpoints stay, deleted: payments, which are kept for audit, refer to them.
+ */
+export async function purgeProject(pool: Pool, projectId: string): Promise<void> {
+  const batch = (table: string, key: string) =>
+    `with doomed as (
+       select t.${key} from ${table} t join projects p on p.id = t.project_id
+       where t.project_id = $1 and p.deleted_at is not null limit ${PURGE_BATCH})
+     delete from ${table} where ${key} in (select ${key} from doomed) returning raw_id`
+  for (const [table, key] of [
+    ['inbound_mails', 'id'],
+    ['messages', 'row'],
+  ] as const) {
+    for (let removed = PURGE_BATCH; removed === PURGE_BATCH; ) {
+      removed = await transaction(pool, async (db) => {
+        const { rows } = await db.query<{ raw_id: string | null }>(batch(table, key), [projectId])
+        await deleteUnusedRawMails(
+          db,
+          rows.flatMap(({ raw_id }) => raw_id ?? []),
+        )
+        return rows.length
+      })
+    }
+  }
+  for (const [table, key] of OWN_TABLES) {
+    for (let removed = PURGE_BATCH; removed === PURGE_BATCH; ) {
+      const { rowCount } = await pool.query(
+        `delete from ${table} where ${key} = any (array(
+           select t.${key} from ${table} t join projects p on p.id = t.project_id
+           where t.project_id = $1 and p.deleted_at is not null limit ${PURGE_BATCH}))`,
+        [projectId],
+      )
+      removed = rowCount ?? 0
+    }
+  }
+}
+
+/** What is nobody's once the mail is gone, and its key: `ctid` where that has several columns. */
+const OWN_TABLES = [
+  ['credentials', 'row'],
+  ['audit_log', 'row'],
+  ['suppressions', 'row'],
+  ['webhook_deliveries', 'id'],
+  ['threads', 'row'],
+  ['deleted_messages', 'ctid'],
+  ['email_rules', 'id'],
+  ['events', 'ctid'],
+  ['event_streams', 'project_id'],
+  ['project_webhooks', 'id'],
+  ['idempotency_keys', 'ctid'],
+  ['send_quotas', 'project_id'],
+  ['project_usage', 'project_id'],
+] as const

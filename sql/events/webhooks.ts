@@ -1,0 +1,139 @@
+import type { Cursor } from '../../shared/cursor.ts'
+import type { EventType } from '../../shared/events/events.ts'
+import { newWebhookId, newWebhookSecret } from '../../shared/ids.ts'
+import type { Keyring } from '../../shared/vault/envelope.ts'
+import { type Pool, type Queryable, transaction } from '../db.ts'
+import { pageStart } from '../pageStart.ts'
+import { abortDeliveriesOf } from './deliveryLog.ts'
+import { sealWebhookSecret } from './webhookSecrets.ts'
+
+/** Webhooks of one project. */
+export const WEBHOOKS_MAX = 20
+
+/** A URL that a project's events are sent to. */
+export type ProjectWebhook = {
+  id: string
+  url: string
+  events: EventType[]
+  createdAt: Date
+  row: bigint
+}
+
+/** There are {@link WEBHOOKS_MAX} already. */
+export class TooManyWebhooksError extends Error {}
+
+type WebhookRow = { id: string; url: string; events: EventType[]; created_at: Date; row: string }
+
+const COLUMNS = 'id, url, events, created_at, row'
+
+const toWebhook = (row: WebhookRow): ProjectWebhook => ({
+  id: row.id,
+  url: row.url,
+  events: row.events,
+  createdAt: row.created_at,
+  row: BigInt(row.row),
+})
+
+/**
+ * Registers a webhook.
+ * @param secret the tenant's own; one is made when left out.
+ * @returns the webhook and its secret, which is not shown again.
+ * @throws {TooManyWebhooksError}
+ */
+export async function createProjectWebhook(
+  pool: Pool,
+  keyring: Keyring,
+  webhook: { projectId: string; url: string; events: readonly EventType[]; secret?: string },
+): Promise<{ webhook: ProjectWebhook; secret: string }> {
+  const { projectId, url, events, secret = newWebhookSecret() } = webhook
+  const id = newWebhookId()
+  const sealed = sealWebhookSecret(keyring, { projectId, id, secret })
+  return transaction(pool, async (db) => {
+    await db.query('select from projects where id = $1 for no key update', [projectId])
+    const { rows } = await db.query<WebhookRow>(
+      `insert into project_webhooks
+         (id, project_id, url, events, webhook_key_id, webhook_wrapped_key, webhook_ciphertext)
+       select $1, $2, $3, $4, $5, $6, $7
+       where (select count(*) from project_webhooks where project_id = $2 and deleted_at is null) < ${WEBHOOKS_MAX}
+       returning ${COLUMNS}`,
+      [id, projectId, url, events, sealed.keyId, sealed.wrappedKey, sealed.ciphertext],
+    )
+    if (rows[0] === undefined) throw new TooManyWebhooksError()
+    return { webhook: toWebhook(rows[0]), secret }
+  })
+}
+
+/** Webhooks of a project, newest first, at most `limit` after the cursor. */
+export async function listProjectWebhooks(
+  db: Queryable,
+  { projectId, limit, cursor }: { projectId: string; limit: number; cursor: Cursor | null },
+): Promise<ProjectWebhook[]> {
+  const { rows } = await db.query<WebhookRow>(
+    `select ${COLUMNS} from project_webhooks
+     where project_id = $1 and deleted_at is null and (created_at, row) < ($2::timestamptz, $3::bigint)
+     order by created_at desc, row desc limit $4`,
+    [projectId, ...pageStart(cursor), limit],
+  )
+  return rows.map(toWebhook)
+}
+
+type Target = { projectId: string; id: string }
+
+/** One webhook, or null. */
+export async function findProjectWebhook(
+  db: Queryable,
+  { projectId, id }: Target,
+): Promise<ProjectWebhook | null> {
+  const { rows } = await db.query<WebhookRow>(
+    `select ${COLUMNS} from project_webhooks where project_id = $1 and id = $2 and deleted_at is null`,
+    [projectId, id],
+  )
+  return rows[0] === undefined ? null : toWebhook(rows[0])
+}
+
+/** Changes a webhook, for events to come; null when there is none. */
+export async function updateProjectWebhook(
+  db: Queryable,
+  { projectId, id }: Target,
+  change: { url?: string; events?: readonly EventType[] },
+): Promise<ProjectWebhook | null> {
+  const { rows } = await db.query<WebhookRow>(
+    `update project_webhooks set url = coalesce($3, url), events = coalesce($4, events)
+     where project_id = $1 and id = $2 and deleted_at is null returning ${COLUMNS}`,
+    [projectId, id, change.url ?? null, change.events ?? null],
+  )
+  return rows[0] === undefined ? null : toWebhook(rows[0])
+}
+
+/** Replaces the secret: every attempt from now on is signed with the new one. Null when there is no such webhook. */
+export async function rotateProjectWebhook(
+  db: Queryable,
+  keyring: Keyring,
+  { projectId, id }: Target,
+): Promise<{ webhook: ProjectWebhook; secret: string } | null> {
+  const secret = newWebhookSecret()
+  const sealed = sealWebhookSecret(keyring, { projectId, id, secret })
+  const { rows } = await db.query<WebhookRow>(
+    `update project_webhooks set webhook_key_id = $3, webhook_wrapped_key = $4, webhook_ciphertext = $5
+     where project_id = $1 and id = $2 and deleted_at is null returning ${COLUMNS}`,
+    [projectId, id, sealed.keyId, sealed.wrappedKey, sealed.ciphertext],
+  )
+  return rows[0] === undefined ? null : { webhook: toWebhook(rows[0]), secret }
+}
+
+/** Deletes a webhook and ends what is on its way to it; false when there is none. */
+export async function deleteProjectWebhook(
+  pool: Pool,
+  { projectId, id }: Target,
+): Promise<boolean> {
+  return transaction(pool, async (db) => {
+    const { rowCount } = await db.query(
+      `update project_webhooks set deleted_at = clock_timestamp()
+       where project_id = $1 and id = $2 and deleted_at is null`,
+      [projectId, id],
+    )
+    if (rowCount === 0) return false
+    await abortDeliveriesOf(db, { webhookId: id, error: 'the webhook was deleted' })
+    return true
+  })
+}

@@ -1,0 +1,118 @@
+import { timingSafeEqual } from 'node:crypto'
+import { type Config, ConfigError, parseMasterKey } from '../../shared/config/config.ts'
+import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
+import { Keyring, type MasterKey, masterKeyCheck } from '../../shared/vault/envelope.ts'
+import { createPool, type Queryable } from '../db.ts'
+import { keptKey } from './keptKey.ts'
+
+/** Where development keeps its generated master key. */
+const FILE = 'master-key'
+
+/** Gives the master keys, once they are known to be those of this database. @throws {ConfigError} */
+export type KeyringSource = (db: Queryable) => Promise<Keyring>
+
+/**
+ * The master keys, the encrypting one first: those of MASTER_KEYS, else one that is generated and kept in DATA_DIR. The
+ * configuration refuses the latter in production.
+ */
+export const masterKeys = (config: Pick<Config, 'masterKeys' | 'dataDir'>): readonly MasterKey[] =>
+  config.masterKeys ?? [parseMasterKey(keptKey(config.dataDir, FILE))]
+
+/**
+ * The keys of a process. They are checked against the database before their first use: under a wrong key of a known id
+ * nothing must be encrypted.
+ */
+export function createKeyringSource(keys: readonly MasterKey[]): KeyringSource {
+  const keyring = new Keyring(keys)
+  let checked: Promise<void> | undefined
+  return async (db) => {
+    checked ??= registerMasterKeys(db, keys)
+    try {
+      await checked
+    } catch (error) {
+      checked = undefined
+      throw error
+    }
+    return keyring
+  }
+}
+
+/** SQLSTATE of a statement on a table, or a column, that a database lacks whose schema is older than this. */
+const UNMIGRATED = new Set(['42P01', '42703'])
+
+/** Whether an error means that the database cannot be asked yet: it is away, or not migrated. */
+export const isNotReady = (error: unknown): boolean =>
+  isDatabaseUnavailable(error) ||
+  (error instanceof Error && 'code' in error && UNMIGRATED.has(String(error.code)))
+
+/**
+ * Checks the master keys of a process when it starts. While the database is away, or not yet migrated, that is left to
+ * their first use.
+ * @throws {ConfigError} naming the key that is wrong or missing.
+ */
+export async function checkMasterKeys(
+  databaseUrl: string,
+  config: Pick<Config, 'masterKeys' | 'dataDir'>,
+): Promise<void> {
+  const pool = createPool({ url: databaseUrl, size: 1, name: 'purser keys' })
+  try {
+    await registerMasterKeys(pool, masterKeys(config))
+  } catch (error) {
+    if (!isNotReady(error)) throw error
+  } finally {
+    await pool.end()
+  }
+}
+
+/**
+ * Compares keys with those that this database knows, and makes new ones known to it. Nothing is written before every
+ * key at hand is found right and none that is in use is found missing.
+ * @throws {ConfigError}
+ */
+export async function registerMasterKeys(db: Queryable, keys: readonly MasterKey[]): Promise<void> {
+  const checks = new Map(keys.map((key) => [key.id, masterKeyCheck(key)]))
+  const known = await compare(db, checks)
+  await refuseMissing(db, [...checks.keys()])
+  const added = [...checks].filter(([id]) => !known.has(id))
+  if (added.length === 0) return
+  await db.query(
+    `insert into master_keys (id, check_value) select * from unnest($1::text[], $2::bytea[])
+     on conflict (id) do nothing`,
+    [added.map(([id]) => id), added.map(([, check]) => check)],
+  )
+  // Another process may have made another key known under the same id in between.
+  await compare(db, checks)
+}
+
+async function compare(db: Queryable, checks: Map<string, Buffer>): Promise<Set<string>> {
+  const { rows } = await db.query<{ id: string; check_value: Buffer }>(
+    'select id, check_value from master_keys where id = any ($1)',
+    [[...checks.keys()]],
+  )
+  for (const { id, check_value } of rows) {
+    if (timingSafeEqual(check_value, checks.get(id)!)) continue
+    throw new ConfigError(
+      `MASTER_KEYS: the key ${JSON.stringify(id)} is not the one that this database knows by that id`,
+    )
+  }
+  return new Set(rows.map(({ id }) => id))
+}
+
+async function refuseMissing(db: Queryable, ids: string[]): Promise<void> {
+  const missing = (await keysInUse(db)).filter((id) => !ids.includes(id))
+  if (missing.length === 0) return
+  const names = missing.map((id) => JSON.stringify(id)).join(', ')
+  throw new ConfigError(`MASTER_KEYS: lacks ${names}, under which secrets are encrypted`)
+}
+
+/** The ids of the master keys that something is encrypted under. */
+export async function keysInUse(db: Queryable): Promise<string[]> {
+  const { rows } = await db.query<{ id: string }>(
+    `select id from master_keys m
+     where exists (select from credential_versions v where v.key_id = m.id)
+        or exists (select from seller_endpoints e where e.webhook_key_id = m.id)
+        or exists (select from dkim_keys d where d.key_id = m.id)
+     order by id`,
+  )
+  return rows.map(({ id }) => id)
+}

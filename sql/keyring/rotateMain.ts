@@ -1,0 +1,46 @@
+import { ConfigError, parseConfig } from '../../shared/config/config.ts'
+import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
+import { progressBar } from '../../shared/progressBar.ts'
+import { Keyring } from '../../shared/vault/envelope.ts'
+import { onDatabase } from '../command.ts'
+import { keysInUse, masterKeys, registerMasterKeys } from './keyring.ts'
+import { BrokenRowsError, countStale, rotateMasterKey } from './rotation.ts'
+
+/**
+ * `bun run vault:rotate-master-key`: brings every secret under the first of MASTER_KEYS, while the service runs. It can be
+ * stopped and started again at any time.
+ */
+async function rotate(): Promise<void> {
+  const config = parseConfig(process.env)
+  const keys = masterKeys(config)
+  await onDatabase(config, { name: 'purser rotate', size: 4 }, async (pool) => {
+    // Says which key is wrong or missing, before anything is touched.
+    await registerMasterKeys(pool, keys)
+    const keyring = new Keyring(keys)
+    const total = await countStale(pool, keyring)
+    const current = JSON.stringify(keyring.currentId)
+    const isTerminal = process.stderr.isTTY === true
+    const show = progressBar(total, isTerminal, (text) => process.stderr.write(text))
+    const done = await rotateMasterKey(pool, keyring, show)
+    const droppable = keys.map(({ id }) => id).filter((id) => id !== keyring.currentId)
+    const inUse = (await keysInUse(pool)).filter((id) => id !== keyring.currentId)
+    process.stdout.write(`${done} secrets brought under ${current}; `)
+    if (inUse.length > 0) {
+      process.stdout.write(`a process still encrypts under ${inUse.join(', ')}: run this again\n`)
+      process.exitCode = 1
+    } else if (droppable.length > 0) {
+      process.stdout.write(`MASTER_KEYS needs ${droppable.join(', ')} no more\n`)
+    } else {
+      process.stdout.write('it is the only key\n')
+    }
+  })
+}
+
+try {
+  await rotate()
+} catch (error) {
+  const expected = error instanceof ConfigError || error instanceof BrokenRowsError
+  const away = isDatabaseUnavailable(error) ? 'the database is away; run this again' : String(error)
+  process.stderr.write(`${expected ? error.message : `rotation failed: ${away}`}\n`)
+  process.exitCode = error instanceof ConfigError ? 78 : 1
+}

@@ -1,0 +1,43 @@
+import type { Queryable } from '../db.ts'
+
+/** Milliseconds without a report after which a listener is taken for gone. */
+const REPORT_MAX_AGE_MS = 15_000
+
+/** Reports that a listener runs, and why it takes no mail; null while it does. */
+export async function reportListener(
+  db: Queryable,
+  { id, trouble }: { id: string; trouble: string | null },
+): Promise<void> {
+  await db.query({
+    name: 'report-listener',
+    text: `insert into smtp_listeners (id, trouble) values ($1, $2)
+           on conflict (id) do update set trouble = excluded.trouble, reported_at = clock_timestamp()`,
+    values: [id, trouble],
+  })
+}
+
+/** Forgets a listener that stops. */
+export async function forgetListener(db: Queryable, id: string): Promise<void> {
+  await db.query('delete from smtp_listeners where id = $1', [id])
+}
+
+/** Forgets listeners that have been silent for a day. */
+export async function forgetStaleListeners(db: Queryable): Promise<void> {
+  await db.query(
+    `delete from smtp_listeners where reported_at < clock_timestamp() - interval '1 day'`,
+  )
+}
+
+/** @returns `unused` without any report, `away` without a recent one, else the first trouble or `ok`. */
+export async function readListeners(db: Queryable): Promise<string> {
+  const { rows } = await db.query<{ trouble: string | null; lives: boolean }>({
+    name: 'read-listeners',
+    text: `select trouble, reported_at > clock_timestamp() - make_interval(secs => $1) as lives
+           from smtp_listeners order by trouble nulls last`,
+    values: [REPORT_MAX_AGE_MS / 1000],
+  })
+  if (rows.length === 0) return 'unused'
+  const living = rows.filter(({ lives }) => lives)
+  if (living.length === 0) return 'away'
+  return living[0]!.trouble ?? 'ok'
+}

@@ -1,0 +1,99 @@
+/** Numbers of the whole service, each from a small table or a partial index: they may be asked for every few seconds. */
+import type { Queryable } from '../db.ts'
+
+export const JOB_STATES = ['ready', 'delayed', 'running', 'failed'] as const
+export type JobState = (typeof JOB_STATES)[number]
+
+/** Joined to graphile_worker.jobs, it tells the state of each as `s.state`. */
+export const JOB_STATE = `
+  cross join lateral (
+    select case when locked_at is not null then 'running'
+                when attempts >= max_attempts then 'failed'
+                when run_at > clock_timestamp() then 'delayed'
+                else 'ready' end as state) s`
+
+/** Jobs of one task in one state; the age is that of the one that has been due longest, in seconds. */
+export type JobCount = { task: string; state: JobState; count: number; oldestDueS: number }
+
+/** Jobs by task and state. `failed` ones have used up their attempts. */
+export async function countJobs(db: Queryable): Promise<JobCount[]> {
+  const { rows } = await db.query<{
+    task: string
+    state: JobState
+    count: number
+    oldest_due_s: number
+  }>({
+    name: 'count-jobs',
+    text: `
+      select task_identifier as task, state, count(*)::int as count,
+             greatest(0, extract(epoch from clock_timestamp() - min(run_at)))::float8 as oldest_due_s
+      from graphile_worker.jobs ${JOB_STATE}
+      group by task_identifier, state`,
+  })
+  return rows.map((row) => ({
+    task: row.task,
+    state: row.state,
+    count: row.count,
+    oldestDueS: row.oldest_due_s,
+  }))
+}
+
+/** Work that is not at its end yet, and how the chain is. */
+export type Backlog = {
+  /** Mail accepted for sending that is not delivered to every recipient. */
+  outboundMails: number
+  /** Accepted authorizations whose transfer is not seen yet. */
+  verifiedPayments: number
+  /** Settled payments that a reorganisation could still take back. */
+  unfinalizedPayments: number
+  pendingDeliveries: number
+  /** Transactions signed and not in a block. */
+  openTransactions: number
+  workerPools: number
+  /** Seconds since a payment worker last asked the RPC; null when none ever did. */
+  rpcReportAgeS: number | null
+  /** Whether the RPC answered then. */
+  rpcAnswers: boolean
+  headNumber: number | null
+}
+
+/** Reads the backlog. */
+export async function readBacklog(db: Queryable): Promise<Backlog> {
+  const { rows } = await db.query<{
+    outbound_mails: number
+    verified: number
+    unfinalized: number
+    deliveries: number
+    transactions: number
+    worker_pools: number
+    age_s: number | null
+    answers: boolean | null
+    head_number: string | null
+  }>({
+    name: 'read-backlog',
+    text: `
+      select (select count(*)::int from outbound_mails where state <> 'done') as outbound_mails,
+             (select count(*)::int from payments where state = 'verified') as verified,
+             (select count(*)::int from payments where state = 'settled' and finalized_at is null) as unfinalized,
+             (select count(*)::int from webhook_deliveries where status = 'pending') as deliveries,
+             (select count(*)::int from chain_transactions where state = 'open') as transactions,
+             (select count(*)::int from worker_pools where suspect_since is null) as worker_pools,
+             c.age_s, c.answers, c.head_number
+      from (select 1) one left join (
+        select extract(epoch from clock_timestamp() - checked_at)::float8 as age_s, rpc_error is null as answers,
+               head_number
+        from chain_status) c on true`,
+  })
+  const row = rows[0]!
+  return {
+    outboundMails: row.outbound_mails,
+    verifiedPayments: row.verified,
+    unfinalizedPayments: row.unfinalized,
+    pendingDeliveries: row.deliveries,
+    openTransactions: row.transactions,
+    workerPools: row.worker_pools,
+    rpcReportAgeS: row.age_s,
+    rpcAnswers: row.answers ?? false,
+    headNumber: row.head_number === null ? null : Number(row.head_number),
+  }
+}

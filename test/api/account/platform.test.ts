@@ -1,0 +1,216 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { startApi } from '../../../api/http/server.ts'
+import { PROJECT_SCOPES } from '../../../shared/scopes.ts'
+import {
+  createClient,
+  silentLog,
+  startTestService,
+  type TestService,
+  waitForMessages,
+} from '../../support/service.ts'
+import { waitFor } from '../../support/waitFor.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService()
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+const create = async (body: unknown = {}) =>
+  (await service.platform.post('/v0/platform/projects', body)).body
+
+test('create gives a project with its inbox and, this once, its key', async () => {
+  const { status, body } = await service.platform.post('/v0/platform/projects', {
+    name: 'Shop',
+    emailName: 'Shop.One',
+    purpose: 'BUYER',
+    scopes: ['mail:read', 'mail:read'],
+    payTo: `0x${'aB'.repeat(20)}`,
+    paymentsEnabled: true,
+  })
+  expect(status).toBe(201)
+  expect(body).toEqual({
+    projectId: expect.stringMatching(/^prj_[0-9a-f]{24}$/),
+    identityId: body.projectId,
+    name: 'Shop',
+    type: 'INBOX',
+    purpose: 'BUYER',
+    emailAddress: 'shop.one@mail.test',
+    scopes: ['mail:read'],
+    apiKeyPrefix: body.rawKey.slice(0, 17),
+    payTo: `0x${'aB'.repeat(20)}`,
+    paymentsEnabled: true,
+    createdAt: expect.stringMatching(/\.\d{3}Z$/),
+    rawKey: expect.stringMatching(/^loid-[0-9a-f]{64}$/),
+  })
+  expect((await createClient(service.url, body.rawKey).get('/v0/whoami')).body.email).toBe(
+    'shop.one@mail.test',
+  )
+  const { rawKey, ...shown } = body
+  const got = await service.platform.get(`/v0/platform/projects/${body.projectId}`)
+  expect(got.body).toEqual(shown)
+  const alias = await service.platform.get(`/v0/platform/identities/${body.projectId}`)
+  expect(alias.body).toEqual(shown)
+})
+
+test('defaults: every scope, an address of its own', async () => {
+  const [one, two] = [await create(), await create()]
+  expect(one.scopes).toEqual([...PROJECT_SCOPES])
+  expect(one.purpose).toBe('SELLER')
+  expect(one.emailAddress).toMatch(/^agent-[0-9a-f]{10}@mail\.test$/)
+  expect(two.emailAddress).not.toBe(one.emailAddress)
+})
+
+test('bad input is refused by the name of the field', async () => {
+  const cases: [unknown, string][] = [
+    [{ emailName: 'a b' }, 'emailName must be 1 to 64 letters'],
+    [{ emailName: '.a' }, 'emailName must be 1 to 64 letters'],
+    [{ emailName: 'a..b' }, 'emailName must not hold two dots'],
+    [{ emailName: 'x'.repeat(65) }, 'emailName must be'],
+    [{ name: '' }, 'name must be one line of 1 to 200 characters'],
+    [{ name: 'a\nb' }, 'name must be one line'],
+    [{ scopes: ['mail:fly'] }, 'scopes[0] must be one of "mail:read"'],
+    [{ scopes: 'mail:read' }, 'scopes must be an array'],
+    [{ purpose: 'OTHER' }, 'purpose must be one of "SELLER", "BUYER"'],
+    [{ payTo: '0x12' }, 'payTo must be an EVM address'],
+    [{ paymentsEnabled: 'yes' }, 'paymentsEnabled must be true or false'],
+  ]
+  for (const [body, message] of cases) {
+    const answer = await service.platform.post('/v0/platform/projects', body)
+    expect([answer.status, answer.body.error]).toEqual([400, 'bad_request'])
+    expect(answer.body.message).toStartWith(message)
+  }
+})
+
+test('an address is given out once, even after its project is deleted', async () => {
+  const first = await create({ emailName: 'unique' })
+  const again = () => service.platform.post('/v0/platform/projects', { emailName: 'UNIQUE' })
+  expect((await again()).status).toBe(409)
+  await service.platform.delete(`/v0/platform/projects/${first.projectId}`)
+  expect((await again()).body).toMatchObject({ error: 'conflict', status: 409 })
+})
+
+test('twenty creations of one address at once: one wins', async () => {
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, () =>
+      service.platform.post('/v0/platform/projects', { emailName: 'race' }),
+    ),
+  )
+  expect(answers.map(({ status }) => status).toSorted()).toEqual([201, ...Array(19).fill(409)])
+})
+
+test('scopes are added and removed, and take effect at once', async () => {
+  const project = await create({ scopes: ['mail:read'] })
+  const client = createClient(service.url, project.rawKey)
+  const path = `/v0/platform/projects/${project.projectId}`
+  const changed = await service.platform.patch(path, {
+    name: 'Renamed',
+    addScopes: ['mail:manage', 'vault:read'],
+    removeScopes: ['mail:read'],
+    payTo: null,
+  })
+  expect(changed.body).toMatchObject({
+    name: 'Renamed',
+    scopes: ['mail:manage', 'vault:read'],
+    payTo: null,
+  })
+  expect((await client.get('/v0/messages')).status).toBe(403)
+  expect((await service.platform.patch(path, { addScopes: ['nope'] })).status).toBe(400)
+})
+
+test('a rotated key stops at once, on every API process; racing rotations leave one key', async () => {
+  const other = startApi(service.config, service.database.url, silentLog)
+  try {
+    const project = await create()
+    const urls = [service.url, `http://127.0.0.1:${other.port}`]
+    for (const url of urls)
+      expect((await createClient(url, project.rawKey).get('/v0/whoami')).status).toBe(200)
+    const path = `/v0/platform/projects/${project.projectId}/rotate-key`
+    const { status, body } = await service.platform.post(path)
+    expect(status).toBe(200)
+    expect(Object.keys(body).toSorted()).toEqual(['apiKeyPrefix', 'message', 'rawKey'])
+    for (const url of urls) {
+      expect((await createClient(url, project.rawKey).get('/v0/whoami')).body.message).toBe(
+        'Invalid API key',
+      )
+      expect((await createClient(url, body.rawKey).get('/v0/whoami')).status).toBe(200)
+    }
+    const rotations = await Promise.all(
+      Array.from({ length: 8 }, () => service.platform.post(path)),
+    )
+    expect(rotations.every((rotation) => rotation.status === 200)).toBe(true)
+    const alive = await Promise.all(
+      rotations.map(
+        async (rotation) =>
+          (await createClient(service.url, rotation.body.rawKey).get('/v0/whoami')).status,
+      ),
+    )
+    expect(alive.toSorted()).toEqual([200, ...Array(7).fill(401)])
+  } finally {
+    await other.stop()
+  }
+})
+
+test('a deleted project: key dead, not listed, its mail, vault and log removed', async () => {
+  const project = await create({ emailName: 'doomed' })
+  const client = createClient(service.url, project.rawKey)
+  for (const n of [1, 2]) {
+    await service.deliver({
+      from: 'a@example.com',
+      to: 'doomed@mail.test',
+      subject: `${n}`,
+      text: `${n}`,
+    })
+  }
+  await client.post('/v0/messages/send', { to: ['a@example.com'], subject: 's', text: 't' })
+  for (const n of [1, 2]) {
+    await client.put('/v0/vault/secret', { type: 'CUSTOM', data: { n } })
+  }
+  await waitForMessages(client, 3)
+  const path = `/v0/platform/projects/${project.projectId}`
+  const deleted = await service.platform.delete(path)
+  expect([deleted.status, deleted.body]).toEqual([204, null])
+  expect((await client.get('/v0/messages')).status).toBe(401)
+  for (const answer of [
+    await service.platform.get(path),
+    await service.platform.patch(path, { name: 'x' }),
+    await service.platform.delete(path),
+    await service.platform.post(`${path}/rotate-key`),
+  ]) {
+    expect(answer.body).toEqual({ error: 'not_found', message: 'Project not found', status: 404 })
+  }
+  await waitFor('all of it to be removed', async () => {
+    const { rows } = await service.database.pool.query(
+      `select (select count(*) from messages where project_id = $1) + (select count(*) from threads where project_id = $1)
+            + (select count(*) from inbound_mails where project_id = $1) + (select count(*) from credential_versions)
+            + (select count(*) from audit_log where project_id = $1) as left_over`,
+      [project.projectId],
+    )
+    return rows[0].left_over === '0'
+  })
+  const raw = await service.database.pool.query(
+    'select count(*)::int as n from raw_mails r where not exists (select from messages m where m.raw_id = r.id)',
+  )
+  expect(raw.rows[0].n).toBe(0)
+})
+
+test('lists page through every project once, under both names', async () => {
+  const created = await Promise.all(Array.from({ length: 25 }, () => create()))
+  const wanted = new Set(created.map((project) => project.projectId))
+  for (const name of ['projects', 'identities']) {
+    const seen: string[] = []
+    let token: string | undefined
+    do {
+      const page = (
+        await service.platform.get(
+          `/v0/platform/${name}?limit=7${token === undefined ? '' : `&pageToken=${token}`}`,
+        )
+      ).body
+      expect(page.count).toBe(page[name].length)
+      seen.push(...page[name].map((project: { projectId: string }) => project.projectId))
+      token = page.nextPageToken
+    } while (token !== undefined)
+    expect(new Set(seen).size).toBe(seen.length)
+    expect([...wanted].every((id) => seen.includes(id))).toBe(true)
+  }
+})

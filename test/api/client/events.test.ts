@@ -1,0 +1,113 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { ForbiddenError, Purser, type PurserEvent } from '../../../api/client/main.ts'
+import { startApi } from '../../../api/http/server.ts'
+import {
+  type Agent,
+  silentLog,
+  startTestService,
+  type TestService,
+  waitForMessages,
+} from '../../support/service.ts'
+import { startTcpProxy } from '../../support/tcpProxy.ts'
+import { waitFor } from '../../support/waitFor.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService()
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+const deliver = (agent: Agent, subject: string) =>
+  service.deliver({ from: 'ada@example.com', to: agent.address, subject, text: 'Text.' })
+
+/** Follows until it is aborted. */
+function follow(purser: Purser, query: Parameters<Purser['events']>[0] = {}) {
+  const abort = new AbortController()
+  const told: PurserEvent[] = []
+  const ended = (async () => {
+    for await (const event of purser.events(query, { signal: abort.signal })) told.push(event)
+  })().catch((error) => error)
+  return { told, abort, ended, subjects: () => told.map(({ data }) => data.subject) }
+}
+
+test('wait answers with the message that comes, or with nothing', async () => {
+  const agent = await service.newAgent()
+  const purser = new Purser({ apiKey: agent.key, baseUrl: service.url })
+  const waiting = purser.messages.wait({ subject: 'code', timeout: 30 })
+  await deliver(agent, 'Something else')
+  await deliver(agent, 'Your code')
+  expect((await waiting)?.subject).toBe('Your code')
+  expect(await purser.messages.wait({ timeout: 0 })).toBeUndefined()
+})
+
+test('events go on over connections that break and a service that restarts, each once', async () => {
+  const agent = await service.newAgent()
+  const { config, database } = service
+  let api = startApi(config, database.url, silentLog)
+  await using proxy = await startTcpProxy(api.port)
+  const purser = new Purser({ apiKey: agent.key, baseUrl: `http://127.0.0.1:${proxy.port}` })
+  const { told, abort, ended, subjects } = follow(purser, {
+    types: ['message.received'],
+    lastEventId: '0',
+  })
+  await deliver(agent, 'One')
+  await waitFor('one', () => told.length === 1)
+  await proxy.cut()
+  await deliver(agent, 'Two')
+  await proxy.mend()
+  await deliver(agent, 'Three')
+  await waitFor('three', () => told.length === 3)
+  await api.stop()
+  await deliver(agent, 'Four')
+  api = startApi({ ...config, http: { ...config.http, port: api.port } }, database.url, silentLog)
+  await waitFor('four', () => told.length === 4)
+  await deliver(agent, 'Five')
+  await waitFor('five', () => told.length === 5)
+  expect(subjects()).toEqual(['One', 'Two', 'Three', 'Four', 'Five'])
+  expect(told.map(({ id }) => Number.parseInt(id, 10))).toEqual([1, 2, 3, 4, 5])
+  expect(told[0]).toMatchObject({ type: 'message.received', data: { from: ['ada@example.com'] } })
+  const reason = new Error('enough')
+  abort.abort(reason)
+  expect(await ended).toBe(reason)
+  await api.stop()
+})
+
+test('a connection that breaks before its first event misses nothing', async () => {
+  const agent = await service.newAgent()
+  await deliver(agent, 'Past')
+  await waitForMessages(agent, 1)
+  await using proxy = await startTcpProxy(service.api.port)
+  let begun = false
+  const purser = new Purser({
+    apiKey: agent.key,
+    baseUrl: `http://127.0.0.1:${proxy.port}`,
+    fetch: async (request) => {
+      const response = await fetch(request)
+      const noted = new TransformStream<Uint8Array, Uint8Array>({
+        transform(chunk, controller) {
+          controller.enqueue(chunk)
+          begun = true
+        },
+      })
+      return new Response(response.body?.pipeThrough(noted), response)
+    },
+  })
+  const { told, abort, ended, subjects } = follow(purser)
+  await waitFor('the beginning', () => begun)
+  await proxy.cut()
+  await deliver(agent, 'Meanwhile')
+  await waitForMessages(agent, 2)
+  await proxy.mend()
+  await waitFor('the first event', () => told.length > 0)
+  await deliver(agent, 'Next')
+  await waitFor('the next', () => subjects().includes('Next'))
+  expect(subjects()).toEqual(['Meanwhile', 'Next'])
+  abort.abort(new Error('enough'))
+  await ended
+})
+
+test('what the service refuses ends the iteration', async () => {
+  const agent = await service.newAgent({ scopes: ['mail:read'] })
+  const purser = new Purser({ apiKey: agent.key, baseUrl: service.url })
+  expect(await follow(purser, { types: ['payment.settled'] }).ended).toBeInstanceOf(ForbiddenError)
+})

@@ -1,0 +1,185 @@
+/** Retries, limits of time and cancelling, against a server that misbehaves as told. */
+import { afterAll, expect, test } from 'bun:test'
+import {
+  ConnectionError,
+  Purser,
+  RateLimitError,
+  ServerError,
+  TimeoutError,
+} from '../../../api/client/main.ts'
+import { closeServers, serve } from '../../support/localServer.ts'
+
+type Step = { status: number; headers?: Record<string, string>; body?: string } | 'break' | 'hang'
+
+afterAll(closeServers)
+
+/** A client, and the requests that reach a server which answers by the script, the last step for ever. */
+async function misbehaving(script: Step[], options: { timeoutMs?: number; retries?: number } = {}) {
+  const requests: { method: string; path: string; key: string | undefined }[] = []
+  const port = await serve((request, response) => {
+    const { method = '', url = '', headers } = request
+    requests.push({ method, path: url, key: headers['idempotency-key'] as string | undefined })
+    const step = script[Math.min(requests.length, script.length) - 1]!
+    if (step === 'hang') return
+    if (step === 'break') {
+      response.writeHead(200, { 'content-length': '100' })
+      response.write('{', () => request.socket.destroy())
+      return
+    }
+    response.writeHead(step.status, step.headers)
+    response.end(step.body ?? '{"ok":true}')
+  })
+  const baseUrl = `http://127.0.0.1:${port}`
+  const purser = new Purser({ apiKey: `loid-${'0'.repeat(64)}`, baseUrl, ...options })
+  return { purser, requests, baseUrl }
+}
+
+const NOT_NOW: Step = { status: 503, headers: { 'retry-after': '0' } }
+const LIMITED: Step = {
+  status: 429,
+  headers: { 'retry-after': '1' },
+  body: '{"error":"rate_limited","message":"Too many requests","status":429}',
+}
+const FINE: Step = { status: 200 }
+const MAIL = { to: ['a@example.com'], subject: 's', text: 't' }
+const PAYMENT = { paymentHeader: 'e30=', amount: '0.01', resource: 'https://a.test/' }
+
+const rejection = (promise: Promise<unknown>): Promise<any> =>
+  promise.then(
+    () => {
+      throw new Error('was not rejected')
+    },
+    (error) => error,
+  )
+
+test('what may be repeated is, after 502, 503, 504 and a connection that broke', async () => {
+  for (const step of [NOT_NOW, { status: 502 }, { status: 504 }, 'break'] as Step[]) {
+    const { purser, requests } = await misbehaving([step, FINE])
+    expect(await purser.whoami()).toEqual({ ok: true } as never)
+    expect(requests).toHaveLength(2)
+  }
+  const { purser, requests } = await misbehaving([NOT_NOW, FINE])
+  await purser.messages.updateLabels('<a@b>', { addLabels: ['x'] })
+  await purser.sellers.delete('se_1')
+  expect(requests.map(({ method }) => method)).toEqual(['PATCH', 'PATCH', 'DELETE'])
+})
+
+test('what may not be repeated is not, unless it has an idempotency key', async () => {
+  for (const [step, error] of [
+    [NOT_NOW, ServerError],
+    ['break', ConnectionError],
+  ] as const) {
+    const { purser, requests } = await misbehaving([step, FINE])
+    expect(await rejection(purser.messages.send(MAIL))).toBeInstanceOf(error)
+    expect(requests).toHaveLength(1)
+    const keyed = await misbehaving([step, step, FINE])
+    await keyed.purser.messages.send(MAIL, { idempotencyKey: 'k-1' })
+    expect(keyed.requests.map(({ key }) => key)).toEqual(['k-1', 'k-1', 'k-1'])
+  }
+})
+
+test('a redeem has a key of its own, the same on every attempt and another for every call', async () => {
+  const { purser, requests } = await misbehaving(['break', NOT_NOW, FINE])
+  await purser.payments.redeem(PAYMENT)
+  await purser.payments.redeem(PAYMENT)
+  const [first, second, third, other] = requests.map(({ key }) => key)
+  expect(first).toMatch(/^[\x21-\x7e]{1,255}$/)
+  expect([second, third]).toEqual([first!, first!])
+  expect(other).not.toBe(first)
+})
+
+test('Retry-After is waited for, whatever the method: nothing was done', async () => {
+  const { purser, requests } = await misbehaving([LIMITED, FINE])
+  const startedMs = performance.now()
+  await purser.messages.send(MAIL)
+  expect(requests).toHaveLength(2)
+  expect(performance.now() - startedMs).toBeGreaterThanOrEqual(990)
+})
+
+test('a wait that would outlast the call is not begun', async () => {
+  const { purser, requests } = await misbehaving(
+    [{ ...LIMITED, headers: { 'retry-after': '30' } }],
+    {
+      timeoutMs: 5_000,
+    },
+  )
+  const error = await rejection(purser.whoami())
+  expect(error).toBeInstanceOf(RateLimitError)
+  expect([error.retryAfterS, error.status, requests.length]).toEqual([30, 429, 1])
+  const date = new Date(Date.now() + 60_000).toUTCString()
+  const dated = await misbehaving([{ status: 503, headers: { 'retry-after': date } }], {
+    timeoutMs: 5_000,
+  })
+  const { retryAfterS } = await rejection(dated.purser.whoami())
+  expect(retryAfterS).toBeWithin(50, 61)
+})
+
+test('attempts are bounded', async () => {
+  const { purser, requests } = await misbehaving([NOT_NOW], { retries: 2 })
+  expect(await rejection(purser.whoami())).toBeInstanceOf(ServerError)
+  expect(requests).toHaveLength(3)
+  const once = await misbehaving([NOT_NOW], { retries: 0 })
+  expect(await rejection(once.purser.whoami())).toBeInstanceOf(ServerError)
+  expect(once.requests).toHaveLength(1)
+})
+
+test('errors that repeating does not mend are not repeated', async () => {
+  for (const status of [400, 401, 403, 404, 409, 410, 500]) {
+    const { purser, requests } = await misbehaving([
+      { status, body: '{"error":"x","message":"y"}' },
+    ])
+    const error = await rejection(purser.whoami())
+    expect([error.status, error.code, error.message, requests.length]).toEqual([
+      status,
+      'x',
+      'y',
+      1,
+    ])
+  }
+})
+
+test('one time-out for the call with all its attempts and waits', async () => {
+  const hanging = await misbehaving(['hang'])
+  const error = await rejection(hanging.purser.whoami({ timeoutMs: 100 }))
+  expect(error).toBeInstanceOf(TimeoutError)
+  expect(error.message).toBe('No answer within 100 ms')
+  expect(hanging.requests).toHaveLength(1)
+})
+
+test('a signal ends a call under way, and the wait for the next attempt', async () => {
+  const stop = new AbortController()
+  const hanging = await misbehaving(['hang'])
+  const underWay = rejection(hanging.purser.whoami({ signal: stop.signal }))
+  stop.abort('enough')
+  expect(await underWay).toBe('enough')
+
+  const later = new AbortController()
+  const waiting = await misbehaving([{ ...LIMITED, headers: { 'retry-after': '20' } }, FINE])
+  const wait = rejection(waiting.purser.whoami({ signal: later.signal }))
+  while (waiting.requests.length === 0) await Bun.sleep(1)
+  setTimeout(() => later.abort('enough'), 20)
+  expect(await wait).toBe('enough')
+  expect(waiting.requests).toHaveLength(1)
+
+  const before = await misbehaving([FINE])
+  expect(await rejection(before.purser.whoami({ signal: AbortSignal.abort('early') }))).toBe(
+    'early',
+  )
+  expect(before.requests).toHaveLength(0)
+})
+
+test('a redirect is not followed: it would carry the key away', async () => {
+  const target = await misbehaving([FINE])
+  const { purser } = await misbehaving([
+    { status: 302, headers: { location: `${target.baseUrl}/v0/whoami` } },
+  ])
+  expect((await rejection(purser.whoami())).code).toBe('unexpected_answer')
+  expect(target.requests).toHaveLength(0)
+})
+
+test('an answer that is not JSON is an error that says so', async () => {
+  const { purser } = await misbehaving([{ status: 200, body: '<html>' }])
+  expect((await rejection(purser.whoami())).message).toBe(
+    'The answer is not JSON: is baseUrl that of the service?',
+  )
+})

@@ -1,0 +1,42 @@
+import { expect, test } from 'bun:test'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { OPERATIONS } from '../../../api/client/operations.ts'
+import { clientOperations } from '../../support/clientOperations.ts'
+import { startTestService } from '../../support/service.ts'
+
+const CLIENT = join(import.meta.dir, '../../../api/client')
+
+test('the client speaks the API that the OpenAPI document describes', async () => {
+  await using service = await startTestService({ smtp: false, workers: false })
+  const document = (await (await fetch(`${service.url}/openapi.json`)).json()) as any
+  const path = join(CLIENT, 'operations.ts')
+  if (process.env.UPDATE_CLIENT === 'true') writeFileSync(path, clientOperations(document))
+  expect(readFileSync(path, 'utf8')).toBe(clientOperations(document))
+})
+
+test('the doors of the package are those of the workspace, built', async () => {
+  const read = (path: string) => JSON.parse(readFileSync(join(CLIENT, path), 'utf8')).exports
+  const doors = Object.entries(read('package.json') as Record<string, { default: string }>)
+  expect(read('../../package.json')).toEqual(
+    Object.fromEntries(
+      doors.map(([door, { default: built }]) => [
+        door.replace('.', './client'),
+        built.replace('./dist/', './api/client/').replace(/js$/, 'ts'),
+      ]),
+    ),
+  )
+  expect((await import('purser/client')).Purser).toBe(
+    (await import('../../../api/client/main.ts')).Purser,
+  )
+  expect((await import('purser/client/hono')).requirePayment).toBeFunction()
+})
+
+test('there is a method for every operation', () => {
+  const sources = readdirSync(CLIENT)
+    .filter((name) => name.endsWith('.ts') && name !== 'operations.ts')
+    .map((name) => readFileSync(join(CLIENT, name), 'utf8'))
+    .join('\n')
+  const uncalled = Object.keys(OPERATIONS).filter((id) => !sources.includes(`'${id}'`))
+  expect(uncalled).toEqual([])
+})

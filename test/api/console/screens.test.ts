@@ -1,0 +1,240 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import axe from 'axe-core'
+import type { Browser } from 'playwright-core'
+import {
+  type ConsolePage,
+  hasBrowser,
+  openConsole,
+  screenshot,
+  settled,
+  startBrowser,
+} from '../../support/browser.ts'
+import {
+  deliverForged,
+  deliverMail,
+  EVENT_WEBHOOK,
+  failJob,
+  recordTraffic,
+  type Scene,
+  setUpMail,
+  startScene,
+  storeSecrets,
+} from '../../support/scene.ts'
+import { waitForEnd } from '../../support/webhooks.ts'
+
+/** Widths of a telephone and of a desk, in CSS pixels. */
+const WIDTHS = [360, 1440] as const
+
+let scene: Scene
+let browser: Browser
+/** Screens by name, and where they are. */
+let screens: [string, string][]
+
+beforeAll(async () => {
+  if (!hasBrowser) return
+  ;[scene, browser] = await Promise.all([startScene(), startBrowser()])
+  const { agent, till } = scene
+  await deliverMail(scene)
+  await deliverForged(scene)
+  await setUpMail(scene)
+  await storeSecrets(scene)
+  await failJob(scene)
+  await recordTraffic(scene)
+  const empty = await till.service.newAgent({ emailName: 'empty' })
+  const paymentId = await scene.sell()
+  const payment = (await agent.get(`/v0/payments/${paymentId}`)).body
+  const { deliveryId } = payment.deliveries[0]
+  await waitForEnd(agent, deliveryId)
+  const { threads } = (await agent.get('/v0/threads')).body
+  const threadOf = (subject: string) =>
+    threads.find((thread: any) => thread.subject.startsWith(subject)).threadId
+  const project = `projects/${agent.project.id}`
+  screens = [
+    ['overview', ''],
+    ['projects', 'projects'],
+    ['settings', `${project}/settings`],
+    ['inbox', `${project}/inbox`],
+    ['search', `${project}/inbox?q=offer`],
+    ['search-nothing', `${project}/inbox?q=elephant`],
+    ['thread-forged', `${project}/inbox/${threadOf('Urgent')}`],
+    ['thread', `${project}/inbox/${threadOf('Offer')}`],
+    ['thread-html', `${project}/inbox/${threadOf('What')}`],
+    ['outgoing', `${project}/outgoing`],
+    ['vault', `${project}/vault`],
+    ['endpoints', `${project}/endpoints`],
+    ['payments', `${project}/payments`],
+    ['payment', `${project}/payments/${paymentId}`],
+    ['webhooks', `${project}/webhooks`],
+    ['delivery', `${project}/webhooks/${deliveryId}`],
+    ['activity', `${project}/activity`],
+    ['jobs', 'jobs'],
+    ['jobs-failed', 'jobs/failed'],
+    ['organization', 'organization'],
+    ['nowhere', 'nowhere'],
+    ['project-dialog', 'projects'],
+    ['project-refused', 'projects'],
+    ['delete-dialog', `${project}/settings`],
+    ['key-dialog', 'organization'],
+    ['rule-dialog', `${project}/settings`],
+    ['webhook-dialog', `${project}/settings`],
+    ['change-webhook-dialog', `${project}/settings`],
+    ['rotate-secret-dialog', `${project}/settings`],
+    ['webhook-refused', `${project}/settings`],
+    ['webhook-secret', `${project}/settings`],
+    ['domain-dialog', 'organization'],
+    ['empty-settings', `projects/${empty.project.id}/settings`],
+    ['empty-inbox', `projects/${empty.project.id}/inbox`],
+    ['empty-vault', `projects/${empty.project.id}/vault`],
+    ['empty-endpoints', `projects/${empty.project.id}/endpoints`],
+  ]
+})
+
+afterAll(async () => {
+  await browser?.close()
+  await scene?.[Symbol.asyncDispose]()
+})
+
+/** What is pressed once a screen is shown. */
+const OPENED: readonly [string, string][] = [
+  ['thread-html', 'HTML'],
+  ['payment', 'Verify'],
+  ['project-dialog', 'New project'],
+  ['project-refused', 'New project'],
+  ['delete-dialog', 'Delete project'],
+  ['key-dialog', 'New platform key'],
+  ['rule-dialog', 'Add rule'],
+  ['webhook-dialog', 'Register webhook'],
+  ['change-webhook-dialog', `Change the webhook to ${EVENT_WEBHOOK}`],
+  ['rotate-secret-dialog', `Rotate secret of the webhook to ${EVENT_WEBHOOK}`],
+  ['webhook-refused', `Change the webhook to ${EVENT_WEBHOOK}`],
+  ['webhook-secret', `Rotate secret of the webhook to ${EVENT_WEBHOOK}`],
+  ['domain-dialog', 'Add domain'],
+]
+
+/** Brings a screen to where there is most to see. */
+async function enter({ page, open }: ConsolePage, [name, path]: [string, string]): Promise<void> {
+  // A dialog stays up over a change of the address.
+  if ((await page.getByRole('dialog').count()) > 0) await page.reload()
+  await open(path)
+  for (const [screen, button] of OPENED) {
+    if (name === screen) await page.getByRole('button', { name: button, exact: true }).click()
+  }
+  if (name.endsWith('-dialog')) await page.getByRole('dialog').waitFor()
+  if (name === 'key-dialog') {
+    await page.getByRole('textbox', { name: 'Name' }).fill('deployment')
+    await page.getByRole('button', { name: 'Create key' }).click()
+    await page.getByRole('textbox', { name: 'Platform key' }).waitFor()
+  }
+  if (name === 'project-refused') {
+    await page.getByRole('textbox', { name: 'Name', exact: true }).fill('Another Atlas')
+    await page.getByRole('textbox', { name: 'Inbox address' }).fill('atlas')
+    await page.getByRole('button', { name: 'Create project' }).click()
+    await page.getByText('Inbox address must be free').waitFor()
+  }
+  if (name === 'webhook-refused') {
+    for (const box of await page.getByRole('checkbox').all()) await box.uncheck()
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.getByText('Choose at least one event').waitFor()
+  }
+  if (name === 'webhook-secret') {
+    await page.getByRole('dialog').getByRole('button', { name: 'Rotate secret' }).click()
+    await page.getByRole('textbox', { name: 'New webhook secret' }).waitFor()
+  }
+  if (name === 'vault') await page.getByRole('button', { name: 'Reveal' }).last().click()
+  if (name === 'payment') await page.getByText('The signature is valid').waitFor()
+  if (name === 'vault') await page.getByRole('button', { name: 'Hide' }).waitFor()
+  if (name === 'thread-html') {
+    await page.frameLocator('iframe').getByText('Twelve ships came in.').waitFor()
+  }
+  await settled(page)
+}
+
+type Violation = { id: string; help: string; nodes: { target: string[]; html: string }[] }
+
+/** The rules of axe that the colours alone decide. */
+const COLOUR_RULES = ['color-contrast', 'link-in-text-block']
+
+async function violations(
+  { page }: Pick<ConsolePage, 'page'>,
+  rules?: readonly string[],
+): Promise<string[]> {
+  const options = rules
+    ? { resultTypes: ['violations'], runOnly: { type: 'rule', values: rules } }
+    : { resultTypes: ['violations'], rules: { region: { enabled: true } } }
+  const found = await page.evaluate<Violation[]>(
+    `axe.run(document, ${JSON.stringify(options)}).then((result) => result.violations)`,
+  )
+  return found.flatMap(({ id, help, nodes }) =>
+    nodes.map(({ target, html }) => `${id}: ${help} at ${target.join(' ')} ${html.slice(0, 200)}`),
+  )
+}
+
+/** Judges a screen in light colours by every rule, and in dark colours by the rules about colour. */
+async function judge({ page }: Pick<ConsolePage, 'page'>, name: string): Promise<void> {
+  await screenshot(page, `${name}-light`)
+  expect([name, await violations({ page })]).toEqual([name, []])
+  await page.emulateMedia({ colorScheme: 'dark' })
+  await screenshot(page, `${name}-dark`)
+  expect([name, 'dark', await violations({ page }, COLOUR_RULES)]).toEqual([name, 'dark', []])
+  await page.emulateMedia({ colorScheme: 'light' })
+}
+
+describe.skipIf(!hasBrowser)('every screen', () => {
+  for (const width of WIDTHS) {
+    test(`is accessible, fits and loads nothing from elsewhere at ${width} px`, async () => {
+      // axe is put into the page, which the page's own policy would forbid.
+      await using page = await openConsole(browser, scene.till.service, { width, bypassCSP: true })
+      await page.context.addInitScript(axe.source)
+      await page.page.reload()
+      for (const screen of screens) {
+        await enter(page, screen)
+        const overflow = await page.page.evaluate<number>(
+          'document.documentElement.scrollWidth - document.documentElement.clientWidth',
+        )
+        expect([screen[0], overflow]).toEqual([screen[0], 0])
+        await judge(page, `${screen[0]}-${width}`)
+      }
+      const origin = new URL(scene.till.service.url).origin
+      expect(page.requests.filter((url) => new URL(url).origin !== origin)).toEqual([])
+      expect(page.requests.length).toBeGreaterThan(screens.length)
+    })
+  }
+
+  test('is accessible before signing in', async () => {
+    for (const width of WIDTHS) {
+      const viewport = { width, height: 780 }
+      const context = await browser.newContext({
+        viewport,
+        bypassCSP: true,
+        reducedMotion: 'reduce',
+      })
+      await context.addInitScript(axe.source)
+      const page = await context.newPage()
+      for (const [screen, path] of [
+        ['signed-out', '/console'],
+        ['sign-in', `/console/login#${'A'.repeat(43)}`],
+      ] as const) {
+        await page.goto(scene.till.service.url + path)
+        await page.locator('h1').waitFor()
+        await judge({ page }, `${screen}-${width}`)
+      }
+      await page.getByRole('button', { name: 'Sign in' }).click()
+      await page.getByText('This link was used before').waitFor()
+      await context.close()
+    }
+  })
+
+  test('is refused with an image without a name, or with dark text on dark ground', async () => {
+    await using page = await openConsole(browser, scene.till.service, { bypassCSP: true })
+    await page.context.addInitScript(axe.source)
+    await page.page.reload()
+    await page.open('projects')
+    await page.page.evaluate(
+      "document.querySelector('main').append(Object.assign(new Image(), { src: '/console/assets/icon.svg' }))",
+    )
+    expect((await violations(page)).join()).toContain('image-alt')
+    await page.page.emulateMedia({ colorScheme: 'dark' })
+    await page.page.addStyleTag({ content: 'main p, main td, main h1 { color: #222 }' })
+    expect((await violations(page, COLOUR_RULES)).join()).toContain('color-contrast')
+  })
+})

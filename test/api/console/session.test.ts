@@ -1,0 +1,237 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import {
+  createSignInLink,
+  deleteStaleSessions,
+  hasSignedIn,
+} from '../../../sql/account/consoleSessions.ts'
+import { consoleClient, signIn } from '../../support/consoleSession.ts'
+import { startTestService, type TestService } from '../../support/service.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService({ smtp: false, workers: false, env: { RATE_LIMIT_AUTH: '60' } })
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+const stranger = () => consoleClient(service.url, '')
+const newToken = () => createSignInLink(service.database.pool)
+
+test('a link signs in once, whoever else follows it at the same moment', async () => {
+  const token = await newToken()
+  expect(await hasSignedIn(service.database.pool)).toBe(false)
+  const answers = await Promise.all(
+    Array.from({ length: 8 }, () => stranger().post('/sessions', { token })),
+  )
+  expect(answers.map(({ status }) => status).toSorted()).toEqual([
+    201,
+    ...Array<number>(7).fill(401),
+  ])
+  expect(answers.find(({ status }) => status === 401)?.body.message).toContain('used before')
+  expect(await hasSignedIn(service.database.pool)).toBe(true)
+})
+
+test('fetching the link, as previews do, uses nothing', async () => {
+  const token = await newToken()
+  for (const method of ['GET', 'HEAD']) {
+    expect((await fetch(`${service.url}/console/login#${token}`, { method })).status).toBe(200)
+    expect((await fetch(`${service.url}/console/login?token=${token}`, { method })).status).toBe(
+      200,
+    )
+  }
+  expect((await stranger().post('/sessions', { token })).status).toBe(201)
+})
+
+test('a link is over after its fifteen minutes', async () => {
+  const token = await newToken()
+  await service.database.pool.query(
+    "update console_links set expires_at = clock_timestamp() - interval '1 ms' where used_at is null",
+  )
+  expect((await stranger().post('/sessions', { token })).status).toBe(401)
+})
+
+test('the cookie is HttpOnly, SameSite=Strict and of the console alone; with https also Secure', async () => {
+  const answer = await stranger().post('/sessions', { token: await newToken() })
+  expect(answer.headers.get('set-cookie')).toMatch(
+    /^purser_session=[\w-]{43}; Expires=[^;]+ GMT; Path=\/console; HttpOnly; SameSite=Strict$/,
+  )
+  expect(answer.headers.get('cache-control')).toBe('no-store')
+  await using behindTls = await startTestService({
+    smtp: false,
+    workers: false,
+    env: { BASE_URL: 'https://purser.example.com' },
+  })
+  const token = await createSignInLink(behindTls.database.pool)
+  const secure = await consoleClient(behindTls.url, '').post(
+    '/sessions',
+    { token },
+    {
+      origin: 'https://purser.example.com',
+    },
+  )
+  expect(secure.headers.get('set-cookie')).toMatch(
+    /^__Secure-purser_session=[\w-]{43}; .*; HttpOnly; SameSite=Strict; Secure$/,
+  )
+})
+
+test('neither token nor session secret is stored as it is', async () => {
+  const token = await newToken()
+  const answer = await stranger().post('/sessions', { token })
+  const secret = /=([\w-]{43});/.exec(answer.headers.get('set-cookie')!)![1]!
+  for (const table of ['console_links', 'console_sessions', 'audit_log']) {
+    const { rows } = await service.database.pool.query(`select t::text as row from ${table} t`)
+    const text = JSON.stringify(rows)
+    for (const value of [token, secret]) {
+      expect(text).not.toContain(value)
+      expect(text).not.toContain(Buffer.from(value).toString('hex'))
+    }
+  }
+})
+
+test('nothing is shown without a session, and API keys open nothing here', async () => {
+  const agent = await service.newAgent()
+  const paths = [
+    '/session',
+    '/overview',
+    '/jobs?state=failed',
+    '/organization/keys',
+    '/v0/platform/projects',
+    `/projects/${agent.project.id}/v0/messages`,
+    `/projects/${agent.project.id}/v0/vault`,
+    `/projects/${agent.project.id}/outgoing`,
+  ]
+  for (const path of paths) {
+    for (const key of [agent.key, service.platform.key]) {
+      const answer = await stranger().get(path, { authorization: `Bearer ${key}` })
+      expect([path, answer.status, answer.body.error]).toEqual([path, 401, 'unauthorized'])
+    }
+  }
+})
+
+test('a session ends when it is signed out, idle for two hours, or twelve hours old', async () => {
+  const { pool } = service.database
+  const ends: [string, (id: string) => Promise<unknown>][] = [
+    [
+      'idle',
+      (id) =>
+        pool.query(
+          "update console_sessions set last_seen_at = clock_timestamp() - interval '2 hours 1 s' where id = $1",
+          [id],
+        ),
+    ],
+    [
+      'old',
+      (id) =>
+        pool.query(
+          "update console_sessions set expires_at = clock_timestamp() - interval '1 s' where id = $1",
+          [id],
+        ),
+    ],
+  ]
+  for (const [name, end] of ends) {
+    const operator = await signIn(service)
+    const { body } = await operator.get('/session')
+    await end(body.sessionId)
+    expect([name, (await operator.get('/session')).status]).toEqual([name, 401])
+  }
+  const [one, other] = [await signIn(service), await signIn(service)]
+  const out = await one.delete('/session')
+  expect([out.status, out.headers.get('set-cookie')]).toEqual([
+    204,
+    'purser_session=; Max-Age=0; Path=/console; HttpOnly; SameSite=Strict',
+  ])
+  expect((await one.get('/session')).status).toBe(401)
+  expect((await other.get('/session')).status).toBe(200)
+  const third = await signIn(service)
+  expect((await other.delete('/sessions')).status).toBe(204)
+  expect((await third.get('/session')).status).toBe(401)
+})
+
+test('what the operator does keeps the session; a page that only watches does not', async () => {
+  const { pool } = service.database
+  const operator = await signIn(service)
+  const { sessionId } = (await operator.get('/session')).body
+  const idle = async () => {
+    await pool.query(
+      "update console_sessions set last_seen_at = clock_timestamp() - interval '1 hour' where id = $1",
+      [sessionId],
+    )
+  }
+  const idleMinutes = async () => {
+    const { rows } = await pool.query<{ minutes: number }>(
+      'select extract(epoch from clock_timestamp() - last_seen_at)::int / 60 as minutes from console_sessions where id = $1',
+      [sessionId],
+    )
+    return rows[0]!.minutes
+  }
+  await idle()
+  expect((await operator.get('/overview', { 'x-purser-console': 'watching' })).status).toBe(200)
+  expect(await idleMinutes()).toBe(60)
+  await operator.get('/overview')
+  expect(await idleMinutes()).toBe(0)
+})
+
+test('a request that another site made the browser send is refused, cookie or not', async () => {
+  const operator = await signIn(service)
+  const foreign: Record<string, string | null>[] = [
+    { 'x-purser-console': null },
+    { origin: 'https://evil.example' },
+    { origin: 'null' },
+    { 'sec-fetch-site': 'cross-site' },
+    { 'sec-fetch-site': 'same-site' },
+  ]
+  for (const headers of foreign) {
+    const answers = [
+      await operator.post('/organization/keys', { name: 'mine' }, headers),
+      await operator.delete('/sessions', headers),
+      await operator.get('/organization/keys', headers),
+      await stranger().post('/sessions', { token: await newToken() }, headers),
+    ]
+    expect([headers, ...answers.map(({ status }) => status)]).toEqual([
+      headers,
+      ...Array<number>(4).fill(403),
+    ])
+  }
+  const { keys } = (await operator.get('/organization/keys')).body
+  expect(keys.filter((key: any) => key.name === 'mine')).toEqual([])
+})
+
+test('wrong tokens and wrong cookies count against their address, as wrong keys do', async () => {
+  await using limited = await startTestService({
+    smtp: false,
+    workers: false,
+    env: { RATE_LIMIT_AUTH: '3' },
+  })
+  const guess = { token: 'A'.repeat(43) }
+  const nobody = consoleClient(limited.url, `purser_session=${'B'.repeat(43)}`)
+  const statuses = [
+    (await nobody.post('/sessions', guess)).status,
+    (await nobody.get('/session')).status,
+    (await nobody.post('/sessions', guess)).status,
+    (await nobody.post('/sessions', guess)).status,
+  ]
+  expect(statuses).toEqual([401, 401, 401, 429])
+  // Who has a right link still comes in.
+  const token = await createSignInLink(limited.database.pool)
+  expect((await nobody.post('/sessions', { token })).status).toBe(201)
+})
+
+test('a token of another form is a 400 that names it', async () => {
+  for (const token of ['', 'short', 'é'.repeat(43), 7, null]) {
+    const { status, body } = await stranger().post('/sessions', { token })
+    expect([token, status, body.message]).toEqual([
+      token,
+      400,
+      'token must be the token of a sign-in link',
+    ])
+  }
+})
+
+test('what is over is removed, but for the sign that somebody has signed in', async () => {
+  const { pool } = service.database
+  await pool.query("update console_links set expires_at = clock_timestamp() - interval '1 hour'")
+  await pool.query("update console_sessions set expires_at = clock_timestamp() - interval '1 s'")
+  await deleteStaleSessions(pool)
+  const count = async (table: string) => (await pool.query(`select from ${table}`)).rowCount
+  expect([await count('console_links'), await count('console_sessions')]).toEqual([1, 0])
+  expect(await hasSignedIn(pool)).toBe(true)
+})

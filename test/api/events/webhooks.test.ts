@@ -1,0 +1,254 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { createHmac } from 'node:crypto'
+import { type Receiver, startReceiver, status } from '../../support/receiver.ts'
+import {
+  type Agent,
+  messagePath,
+  startTestService,
+  type TestService,
+  waitForMessages,
+} from '../../support/service.ts'
+import { waitFor } from '../../support/waitFor.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService({
+    pools: ['inbound', 'outbound', 'webhooks'],
+    env: { ALLOW_PRIVATE_NETWORKS: 'true' },
+  })
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+const deliver = (agent: Agent, subject: string) =>
+  service.deliver({
+    from: 'ada@example.com',
+    to: agent.address,
+    subject,
+    text: 'Hello',
+    messageId: `<${subject}@example.com>`,
+  })
+
+const register = async (agent: Agent, receiver: Receiver, events: string[], more: object = {}) => {
+  const { status: got, body } = await agent.post('/v0/webhooks', {
+    url: receiver.url,
+    events,
+    ...more,
+  })
+  expect([got, body.message]).toEqual([201, undefined])
+  return body
+}
+
+const arrived = (receiver: Receiver, count: number) =>
+  waitFor(`${count} webhooks`, () => receiver.requests.length >= count)
+
+test('mail that arrives is told to a webhook, signed; so is mail that was sent', async () => {
+  await using receiver = await startReceiver()
+  const agent = await service.newAgent()
+  const { webhookId, secret } = await register(agent, receiver, [
+    'message.received',
+    'message.sent',
+  ])
+  expect(secret).toMatch(/^whsec_[0-9a-f]{64}$/)
+  await deliver(agent, 'first')
+  await arrived(receiver, 1)
+  const { headers, body } = receiver.requests[0]!
+  expect(headers['x-service-event']).toBe('message.received')
+  expect(headers['x-service-delivery-attempt']).toBe('1')
+  expect(headers['x-service-signature']).toBe(
+    `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`,
+  )
+  const told = JSON.parse(body.toString())
+  expect(told).toEqual({
+    type: 'message.received',
+    createdAt: expect.stringMatching(/Z$/),
+    data: {
+      messageId: '<first@example.com>',
+      threadId: expect.stringMatching(/^thd_/),
+      inboxId: agent.address,
+      from: ['ada@example.com'],
+      to: [agent.address],
+      subject: 'first',
+      labels: ['received', 'unread'],
+    },
+  })
+  await agent.post(`${messagePath('<first@example.com>')}/reply`, { text: 'Yes' })
+  await arrived(receiver, 2)
+  expect(receiver.requests[1]!.headers['x-service-event']).toBe('message.sent')
+  const { body: log } = await agent.get(`/v0/webhooks/deliveries?webhookId=${webhookId}`)
+  await waitFor('their ends', async () => {
+    const { body } = await agent.get('/v0/webhooks/deliveries?status=delivered')
+    return body.count === 2
+  })
+  expect(log.deliveries.at(-1)).toMatchObject({
+    webhookId,
+    endpointId: null,
+    paymentId: null,
+    messageId: '<first@example.com>',
+  })
+})
+
+test('only the events asked for are told, to each webhook, of its own project', async () => {
+  await using one = await startReceiver()
+  await using two = await startReceiver()
+  const [agent, other] = [await service.newAgent(), await service.newAgent()]
+  await register(agent, one, ['message.sent'])
+  await register(agent, two, ['message.received'])
+  await register(other, one, ['message.received'])
+  await deliver(agent, 'mine')
+  await arrived(two, 1)
+  await waitForMessages(agent, 1)
+  expect(one.requests).toHaveLength(0)
+  expect(two.requests).toHaveLength(1)
+})
+
+test('a receiver that fails is tried again, and a delivery can be replayed with the new secret', async () => {
+  await using receiver = await startReceiver()
+  let failures = 1
+  receiver.answer = (_request, response) => status(failures-- > 0 ? 500 : 200)(_request, response)
+  const agent = await service.newAgent()
+  const { webhookId } = await register(agent, receiver, ['message.received'], {
+    secret: 'a-secret-of-my-own',
+  })
+  await deliver(agent, 'again')
+  await arrived(receiver, 2)
+  const keys = receiver.requests.map(({ headers }) => headers['x-service-idempotency-key'])
+  expect(new Set(keys).size).toBe(1)
+  expect(receiver.requests.map(({ headers }) => headers['x-service-delivery-attempt'])).toEqual([
+    '1',
+    '2',
+  ])
+  const signature = (secret: string, body: Buffer) =>
+    `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`
+  const first = receiver.requests[0]!
+  expect(first.headers['x-service-signature']).toBe(signature('a-secret-of-my-own', first.body))
+  const rotated = await agent.post(`/v0/webhooks/${webhookId}/rotate-secret`)
+  expect(rotated.status).toBe(200)
+  expect((await agent.post(`/v0/webhooks/deliveries/${keys[0]}/replay`)).status).toBe(200)
+  await arrived(receiver, 3)
+  const third = receiver.requests[2]!
+  expect(third.body.equals(first.body)).toBe(true)
+  expect(third.headers['x-service-signature']).toBe(signature(rotated.body.secret, third.body))
+})
+
+test('webhooks are listed without secrets, changed, and deleted with what is on its way', async () => {
+  await using receiver = await startReceiver((_request, response) =>
+    status(500)(_request, response),
+  )
+  const agent = await service.newAgent()
+  const made = await register(agent, receiver, ['message.received'])
+  const { body: list } = await agent.get('/v0/webhooks')
+  expect(list).toEqual({
+    webhooks: [{ ...made, secret: undefined }].map(({ secret, ...rest }) => rest),
+    count: 1,
+  })
+  const changed = await agent.patch(`/v0/webhooks/${made.webhookId}`, {
+    events: ['message.received', 'message.bounced'],
+  })
+  expect(changed.body.events).toEqual(['message.received', 'message.bounced'])
+  await deliver(agent, 'doomed')
+  await arrived(receiver, 1)
+  expect((await agent.delete(`/v0/webhooks/${made.webhookId}`)).status).toBe(204)
+  expect((await agent.delete(`/v0/webhooks/${made.webhookId}`)).status).toBe(404)
+  await waitFor('the end', async () => {
+    const { body } = await agent.get('/v0/webhooks/deliveries')
+    return body.deliveries[0]?.status === 'aborted'
+  })
+  const { body } = await agent.get('/v0/webhooks/deliveries')
+  const replay = await agent.post(`/v0/webhooks/deliveries/${body.deliveries[0].deliveryId}/replay`)
+  expect(replay.status).toBe(409)
+  expect((await agent.get('/v0/webhooks')).body.count).toBe(0)
+})
+
+test('a key hears, lists and replays only what its scopes allow', async () => {
+  await using receiver = await startReceiver()
+  const seller = await service.newAgent({ scopes: ['payments:accept'] })
+  const mail = { url: receiver.url, events: ['message.received'] }
+  const refused = await seller.post('/v0/webhooks', mail)
+  expect([refused.status, refused.body.message]).toEqual([403, 'Missing required scope: mail:read'])
+  const agent = await service.newAgent()
+  const { webhookId } = await register(agent, receiver, ['message.received'])
+  await deliver(agent, 'scoped')
+  await arrived(receiver, 1)
+  const [{ deliveryId }] = (await agent.get('/v0/webhooks/deliveries')).body.deliveries
+  await service.platform.patch(`/v0/platform/projects/${agent.project.id}`, {
+    removeScopes: ['mail:read'],
+  })
+  expect((await agent.get('/v0/webhooks/deliveries')).body.count).toBe(0)
+  expect((await agent.get(`/v0/webhooks/deliveries/${deliveryId}`)).status).toBe(404)
+  expect((await agent.post(`/v0/webhooks/deliveries/${deliveryId}/replay`)).status).toBe(404)
+  expect(
+    (await agent.patch(`/v0/webhooks/${webhookId}`, { url: `${receiver.url}/else` })).status,
+  ).toBe(403)
+  const vaultOnly = await service.newAgent({ scopes: ['vault:read'] })
+  expect((await vaultOnly.get('/v0/webhooks/deliveries')).status).toBe(403)
+  expect((await service.platform.get('/v0/webhooks')).status).toBe(403)
+})
+
+test('bad input is named; private addresses and a twenty-first webhook are refused', async () => {
+  await using strict = await startTestService({
+    smtp: false,
+    workers: false,
+    env: { ALLOW_PRIVATE_NETWORKS: 'false' },
+  })
+  const agent = await strict.newAgent()
+  const url = 'https://example.com/hooks'
+  for (const [body, message] of [
+    [
+      { url: 'http://127.0.0.1/x', events: ['message.received'] },
+      /^url must be reachable from the public internet/,
+    ],
+    [{ url: 'ftp://example.com', events: ['message.received'] }, /^url /],
+    [{ url, events: [] }, /^events must /],
+    [{ url, events: ['message.eaten'] }, /^events\[0\] must be one of/],
+    [{ url, events: ['message.received'], secret: 'short' }, /^secret must /],
+  ] as const) {
+    const answer = await agent.post('/v0/webhooks', body)
+    expect([body, answer.status]).toEqual([body, 400])
+    expect(answer.body.message).toMatch(message)
+  }
+  const answers = await Promise.all(
+    Array.from({ length: 25 }, () =>
+      agent.post('/v0/webhooks', { url, events: ['message.received'] }),
+    ),
+  )
+  expect(answers.filter(({ status }) => status === 201)).toHaveLength(20)
+  expect(answers.filter(({ status }) => status === 400)).toHaveLength(5)
+})
+
+test('a deleted project leaves rows only where they are kept for audit', async () => {
+  await using receiver = await startReceiver()
+  const agent = await service.newAgent()
+  await register(agent, receiver, ['message.received'])
+  await deliver(agent, 'gone')
+  await arrived(receiver, 1)
+  await agent.post('/v0/email-rules', { type: 'BLOCK', scope: 'RECEIVE', value: 'a@b.c' })
+  await agent.delete(messagePath('<gone@example.com>'))
+  await deliver(agent, 'also-gone')
+  await waitForMessages(agent, 1)
+  const mail = { to: ['ada@example.com'], subject: 's', text: 't' }
+  await agent.post('/v0/messages/send', mail, { 'idempotency-key': 'once' })
+  await agent.put('/v0/vault/key', { type: 'API_KEY', data: { key: 'k' } })
+  const { pool } = service.database
+  const { rows: tables } = await pool.query<{ name: string }>(
+    `select table_name as name from information_schema.columns
+     where table_schema = 'public' and column_name = 'project_id'`,
+  )
+  const holding = async () => {
+    const found = await Promise.all(
+      tables.map(async ({ name }) => {
+        const text = `select from ${name} where project_id = $1 limit 1`
+        return (await pool.query(text, [agent.project.id])).rowCount === 1 ? [name] : []
+      }),
+    )
+    return found.flat().toSorted().join()
+  }
+  await waitFor('the requests to be counted', async () =>
+    (await holding()).includes('project_usage'),
+  )
+  expect(await holding()).toBe(
+    'api_keys,audit_log,credentials,deleted_messages,email_rules,event_streams,events,idempotency_keys,inbound_mails,' +
+      'message_labels,messages,outbound_mails,project_usage,project_webhooks,send_quotas,thread_identifiers,threads,webhook_deliveries',
+  )
+  await service.platform.delete(`/v0/platform/projects/${agent.project.id}`)
+  await waitFor('the purge', async () => (await holding()) === 'api_keys')
+})

@@ -1,0 +1,210 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { type Agent, startTestService, type TestService } from '../../support/service.ts'
+
+let service: TestService
+let agent: Agent
+beforeAll(async () => {
+  service = await startTestService({ smtp: false, workers: false })
+  agent = await service.newAgent()
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+/** Asks with the agent's key and checks that the answer has the error shape, and nothing but it. */
+async function refused(path: string, init: RequestInit = {}) {
+  const response = await fetch(service.url + path, {
+    ...init,
+    headers: { authorization: `Bearer ${agent.key}`, ...(init.headers as Record<string, string>) },
+  })
+  const body = (await response.json()) as { error: string; message: string; status: number }
+  expect(Object.keys(body)).toEqual(['error', 'message', 'status'])
+  expect(body.status).toBe(response.status)
+  expect(response.headers.get('x-request-id')).toMatch(/^req_[0-9a-f]{24}$/)
+  return {
+    status: response.status,
+    error: body.error,
+    message: body.message,
+    headers: response.headers,
+  }
+}
+
+const json = { 'content-type': 'application/json' }
+const send = (body: NonNullable<RequestInit['body']>, headers: Record<string, string> = json) =>
+  refused('/v0/messages/send', { method: 'POST', body, headers })
+
+test('a path that does not exist', async () => {
+  for (const path of [
+    '/',
+    '/v0',
+    '/v0/nothing',
+    '/v0/messages/',
+    '/v0/messages/a/b/c',
+    '/v1/messages',
+  ]) {
+    expect(await refused(path)).toMatchObject({
+      status: 404,
+      error: 'not_found',
+      message: 'Not found',
+    })
+  }
+})
+
+test('a path that exists, with another method', async () => {
+  const answer = await refused('/v0/messages', { method: 'DELETE' })
+  expect(answer).toMatchObject({ status: 405, error: 'method_not_allowed' })
+  expect(answer.headers.get('allow')).toBe('HEAD, GET')
+  expect((await refused('/v0/messages/send', { method: 'PUT' })).headers.get('allow')).toBe('POST')
+})
+
+test('malformed JSON, none, and JSON of another shape', async () => {
+  for (const body of ['{', '{"to":', 'undefined', '\ufeff{]']) {
+    expect(await send(body)).toMatchObject({
+      status: 400,
+      error: 'bad_request',
+      message: 'The body must be valid JSON',
+    })
+  }
+  for (const body of ['', 'null', '"text"', '7']) {
+    expect(await send(body)).toMatchObject({
+      status: 400,
+      message: 'The body must be a JSON object',
+    })
+  }
+  expect(await send(new Uint8Array([0x7b, 0xff, 0x7d]))).toMatchObject({
+    status: 400,
+    message: 'The body must be UTF-8',
+  })
+})
+
+test('a body that is too large, declared or streamed', async () => {
+  const large = JSON.stringify({ to: ['a@b.test'], subject: '', text: 'x'.repeat(2 * 1024 * 1024) })
+  expect(await send(large)).toMatchObject({ status: 413, error: 'payload_too_large' })
+  const stream = new ReadableStream({
+    start(controller) {
+      for (let n = 0; n < 40; n++) controller.enqueue(new Uint8Array(64 * 1024).fill(0x20))
+      controller.close()
+    },
+  })
+  expect(await send(stream)).toMatchObject({ status: 413, error: 'payload_too_large' })
+})
+
+test('a body of another media type', async () => {
+  for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'application/jsonx']) {
+    expect(await send('{}', { 'content-type': type })).toMatchObject({
+      status: 415,
+      error: 'unsupported_media_type',
+    })
+  }
+  const form = new FormData()
+  form.set('a', 'b')
+  expect(await send(form, {})).toMatchObject({ status: 415 })
+})
+
+test('a null character in a string, wherever it is', async () => {
+  const message = { to: ['a@b.test'], subject: 's', text: 't' }
+  expect(await send(JSON.stringify({ ...message, text: 'a\0b' }))).toMatchObject({
+    status: 400,
+    message: 'text must not contain a null character',
+  })
+  expect(await send(JSON.stringify({ ...message, to: ['a\0@b.test'] }))).toMatchObject({
+    status: 400,
+    message: 'to[0] must not contain a null character',
+  })
+  expect(await send(JSON.stringify({ ...message, 'x\0': 1 }))).toMatchObject({ status: 400 })
+  expect(await refused('/v0/messages/a%00b')).toMatchObject({ status: 400 })
+  expect(await refused('/v0/messages?labels=a%00b')).toMatchObject({ status: 400 })
+})
+
+test('half a surrogate pair is refused, and no mail text reaches the log', async () => {
+  const message = { to: ['a@b.test'], subject: 's', text: 't' }
+  for (const [name, body] of [
+    ['text', '{"to":["a@b.test"],"subject":"s","text":"a\\ud800b"}'],
+    ['subject', '{"to":["a@b.test"],"subject":"\\uDC00","text":"t"}'],
+  ] as const) {
+    expect(await send(body)).toMatchObject({
+      status: 400,
+      message: `${name} must be well-formed Unicode`,
+    })
+  }
+  const whole = await fetch(`${service.url}/v0/messages/send`, {
+    method: 'POST',
+    headers: { ...json, authorization: `Bearer ${agent.key}` },
+    body: JSON.stringify({ ...message, text: '\ud83d\ude00' }).replace('😀', '\\ud83d\\ude00'),
+  })
+  expect(whole.status).toBe(201)
+})
+
+test('malformed percent-encoding in the path and the query', async () => {
+  expect(await refused('/v0/messages/%E0%A4%A')).toMatchObject({
+    status: 400,
+    error: 'bad_request',
+  })
+  expect(await refused('/v0/messages/%ff')).toMatchObject({ status: 400 })
+  expect(await refused('/v0/messages?labels=%zz')).toMatchObject({ status: 400 })
+})
+
+test('deeply nested JSON is an error, not a crash', async () => {
+  expect((await send(`${'['.repeat(200_000)}${']'.repeat(200_000)}`)).status).toBe(400)
+  expect((await send(`${'['.repeat(200_000)}"\\u0000"${']'.repeat(200_000)}`)).status).toBe(400)
+})
+
+test('clients may send Content-Type: application/json without a body', async () => {
+  const response = await fetch(`${service.url}/v0/messages`, {
+    headers: { ...json, authorization: `Bearer ${agent.key}` },
+  })
+  expect(response.status).toBe(200)
+})
+
+test('a sane request id is echoed, another replaced', async () => {
+  const ask = async (id: string) =>
+    (await fetch(`${service.url}/healthz`, { headers: { 'x-request-id': id } })).headers.get(
+      'x-request-id',
+    )
+  expect(await ask('trace-42:a.b')).toBe('trace-42:a.b')
+  expect(await ask('x'.repeat(129))).toMatch(/^req_/)
+  expect(await ask('a b')).toMatch(/^req_/)
+})
+
+test('an internal error says nothing but its request id', async () => {
+  await using broken = await startTestService({ smtp: false, workers: false })
+  const victim = await broken.newAgent()
+  await broken.database.pool.query('alter table messages rename to hidden')
+  const { status, body, headers } = await victim.get('/v0/messages')
+  expect(status).toBe(500)
+  expect(body).toEqual({
+    error: 'internal_error',
+    message: `Something went wrong (request ${headers.get('x-request-id')})`,
+    status: 500,
+  })
+  expect(JSON.stringify(body)).not.toMatch(/select|relation|messages|\.ts/)
+})
+
+test('while the database is away: 503, Retry-After, and /readyz tells the truth', async () => {
+  await using away = await startTestService({ smtp: false, workers: false, proxied: true })
+  const client = await away.newAgent()
+  expect((await client.get('/v0/messages')).status).toBe(200)
+  await away.proxy!.cut()
+  const { status, body, headers } = await client.get('/v0/messages')
+  expect([status, body]).toEqual([
+    503,
+    { error: 'unavailable', message: 'The service is temporarily unavailable', status: 503 },
+  ])
+  expect(headers.get('retry-after')).toBe('2')
+  const ready = await fetch(`${away.url}/readyz`)
+  expect(ready.status).toBe(503)
+  expect(await ready.json()).toEqual({
+    status: 'unready',
+    checks: { database: 'unreachable', migrations: 'unknown' },
+  })
+  expect((await fetch(`${away.url}/healthz`)).status).toBe(200)
+  await away.proxy!.mend()
+  expect((await client.get('/v0/messages')).status).toBe(200)
+  expect((await fetch(`${away.url}/readyz`)).status).toBe(200)
+})
+
+test('/readyz says when a migration is missing', async () => {
+  await using behind = await startTestService({ smtp: false, workers: false })
+  await behind.database.pool.query('delete from migrations')
+  const ready = await fetch(`${behind.url}/readyz`)
+  expect(ready.status).toBe(503)
+  expect(await ready.json()).toMatchObject({ status: 'unready', checks: { database: 'ok' } })
+})

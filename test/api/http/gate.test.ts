@@ -1,0 +1,58 @@
+/** Limits to the last request, and none where they are turned off. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { countFailedSignIn, countFurther, Refusal } from '../../../api/http/gate.ts'
+import type { Services } from '../../../api/http/services.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+
+let database: TestDatabase
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+const services = (limit: number, pool: unknown = database.pool) =>
+  ({
+    pool,
+    config: { limits: { requestsPerMinute: limit, authFailuresPerMinute: limit } },
+  }) as Services
+const NO_DATABASE = { query: () => Promise.reject(new Error('a statement was sent')) }
+const further = (projectId: string, calls: number, limit = 3) =>
+  countFurther(services(limit), projectId, calls).then(
+    () => 'admitted',
+    (error) => (error instanceof Refusal ? error.error.status : error),
+  )
+const signIn = (subject: string, limit = 2) =>
+  countFailedSignIn(services(limit), subject).then(
+    () => 'counted',
+    (error) => error.status,
+  )
+/** A window that has just begun cannot end between two requests. */
+const freeze = () =>
+  database.pool.query(`update rate_windows set window_start = window_start + interval '1 minute'`)
+
+test('calls that come together are admitted up to the limit, and not beyond', async () => {
+  expect(await further('prj_a', 1)).toBe('admitted')
+  await freeze()
+  expect(await further('prj_a', 2)).toBe('admitted')
+  expect(await further('prj_a', 1)).toBe(429)
+  expect(await further('prj_b', 4)).toBe(429)
+})
+
+test('sign-ins that fail are counted up to the limit of their address', async () => {
+  expect(await signIn('192.0.2.1')).toBe('counted')
+  await freeze()
+  expect(await signIn('192.0.2.1')).toBe('counted')
+  expect(await signIn('192.0.2.1')).toBe(429)
+  expect(await signIn('192.0.2.2')).toBe('counted')
+})
+
+test('without a limit, or without a further call, nothing is counted', async () => {
+  await countFurther(services(0, NO_DATABASE), 'prj_c', 5)
+  await countFurther(services(3, NO_DATABASE), 'prj_c', 0)
+  await countFailedSignIn(services(0, NO_DATABASE), '192.0.2.3')
+  const { rowCount } = await database.pool.query(
+    `select from rate_windows where subject in ('prj_c', 'ip:192.0.2.3')`,
+  )
+  expect(rowCount).toBe(0)
+})

@@ -1,0 +1,118 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { startApi } from '../../../api/http/server.ts'
+import {
+  createClient,
+  silentLog,
+  startTestService,
+  type TestService,
+} from '../../support/service.ts'
+import { waitFor } from '../../support/waitFor.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService({
+    smtp: false,
+    workers: false,
+    env: { RATE_LIMIT_REQUESTS: '200', RATE_LIMIT_AUTH: '60', TRUSTED_PROXIES: '127.0.0.0/8' },
+  })
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+/** A window is a minute of the clock: a test that counts must not straddle two. */
+const withinOneMinute = () =>
+  waitFor('the minute to be young enough', () => Date.now() % 60_000 < 50_000)
+
+const from = (ip: string) => ({ 'x-forwarded-for': ip })
+
+test('exactly 200 requests a minute per identity, over two API processes', async () => {
+  const other = startApi(service.config, service.database.url, silentLog)
+  try {
+    const agent = await service.newAgent()
+    const clients = [agent, createClient(`http://127.0.0.1:${other.port}`, agent.key)]
+    await withinOneMinute()
+    const answers = await Promise.all(
+      Array.from({ length: 260 }, (_, n) => clients[n % 2]!.get('/v0/messages?limit=1')),
+    )
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(200)
+    const refused = answers.filter(({ status }) => status === 429)
+    expect(refused).toHaveLength(60)
+    expect(refused[0]!.body).toEqual({
+      error: 'rate_limited',
+      message: 'Too many requests',
+      status: 429,
+    })
+    const remaining = answers.map(({ headers }) => Number(headers.get('x-ratelimit-remaining')))
+    expect(remaining.filter((value) => value > 0).toSorted((a, b) => b - a)).toEqual(
+      Array.from({ length: 199 }, (_, n) => 199 - n),
+    )
+    const { headers } = refused[0]!
+    expect(headers.get('x-ratelimit-limit')).toBe('200')
+    const reset = Number(headers.get('x-ratelimit-reset'))
+    expect(reset % 60).toBe(0)
+    expect(reset - Date.now() / 1000).toBeWithin(0, 61)
+    expect(Number(headers.get('retry-after'))).toBeWithin(1, 61)
+    const neighbour = await service.newAgent()
+    expect((await neighbour.get('/v0/messages')).status).toBe(200)
+  } finally {
+    await other.stop()
+  }
+})
+
+test('60 wrong keys a minute per IP; then 429, but a right key is still served', async () => {
+  const agent = await service.newAgent()
+  const wrong = createClient(service.url, `loid-${'0'.repeat(64)}`)
+  await withinOneMinute()
+  const ask = (ip: string) =>
+    fetch(`${service.url}/v0/messages`, {
+      headers: { ...from(ip), authorization: `Bearer loid-${'0'.repeat(64)}` },
+    })
+  const statuses = await Promise.all(
+    Array.from({ length: 70 }, async () => (await ask('203.0.113.7')).status),
+  )
+  expect(statuses.filter((status) => status === 401)).toHaveLength(60)
+  expect(statuses.filter((status) => status === 429)).toHaveLength(10)
+  expect((await ask('203.0.113.8')).status).toBe(401)
+  const right = await fetch(`${service.url}/v0/messages`, {
+    headers: { ...from('203.0.113.7'), authorization: `Bearer ${agent.key}` },
+  })
+  expect(right.status).toBe(200)
+  expect((await wrong.get('/v0/messages')).status).toBe(401)
+})
+
+test('IPv6 clients are counted by their /64, and what a client forwards itself is not believed', async () => {
+  await withinOneMinute()
+  const ask = async (forwarded: string) =>
+    (await fetch(`${service.url}/v0/messages`, { headers: { 'x-forwarded-for': forwarded } }))
+      .status
+  for (let n = 0; n < 60; n++) await ask(`2001:db8:1:2::${n.toString(16)}`)
+  expect(await ask('2001:db8:1:2:ffff::1')).toBe(429)
+  expect(await ask('2001:db8:1:3::1')).toBe(401)
+  // Only the rightmost address that no trusted proxy has is believed.
+  for (let n = 0; n < 60; n++) await ask(`198.51.100.${n}, 192.0.2.77`)
+  expect(await ask('198.51.100.200, 192.0.2.77')).toBe(429)
+})
+
+test('without a trusted proxy the forwarded header means nothing', async () => {
+  await using plain = await startTestService({
+    smtp: false,
+    workers: false,
+    env: { RATE_LIMIT_AUTH: '5' },
+  })
+  await withinOneMinute()
+  const statuses: number[] = []
+  for (let n = 0; n < 7; n++) {
+    statuses.push(
+      (await fetch(`${plain.url}/v0/messages`, { headers: from(`203.0.113.${n}`) })).status,
+    )
+  }
+  expect(statuses).toEqual([401, 401, 401, 401, 401, 429, 429])
+})
+
+test('every JSON answer carries the rate-limit headers', async () => {
+  for (const path of ['/healthz', '/nothing', '/openapi.json', '/v0/messages']) {
+    const { headers } = await fetch(service.url + path, { headers: from('192.0.2.200') })
+    for (const name of ['limit', 'remaining', 'reset']) {
+      expect(headers.get(`x-ratelimit-${name}`)).toMatch(/^\d+$/)
+    }
+  }
+})

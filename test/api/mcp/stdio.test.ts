@@ -1,0 +1,97 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
+import { callTool, cancelUnderWay, failTool } from '../../support/mcp.ts'
+import { startProcess } from '../../support/process.ts'
+import { startTestService, type TestService } from '../../support/service.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService({ smtp: false, workers: false })
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+/** Starts the server as a local host would. */
+async function connect(env: Record<string, string>): Promise<Client & AsyncDisposable> {
+  const client = new Client({ name: 'host', version: '1' })
+  const transport = new StdioClientTransport({
+    command: process.execPath,
+    args: ['run', '--silent', 'mcp'],
+    cwd: join(import.meta.dir, '../../..'),
+    env,
+    stderr: 'ignore',
+  })
+  await client.connect(transport)
+  await client.listTools()
+  return Object.assign(client, { [Symbol.asyncDispose]: () => client.close() })
+}
+
+test('a local host gets the tools of the service, with a key and a URL and no database', async () => {
+  const agent = await service.newAgent({ scopes: ['mail:read', 'mail:send'] })
+  await using mcp = await connect({ PURSER_API_KEY: agent.key, PURSER_URL: service.url })
+  expect(mcp.getServerVersion()?.name).toBe('purser')
+  const { tools } = await mcp.listTools()
+  expect(tools.map(({ name }) => name)).toContain('mail.send')
+  expect(tools.map(({ name }) => name)).not.toContain('mail.update_labels')
+  const mail = { to: ['a@example.com'], subject: 's', text: 't' }
+  const [sent, list, me] = await Promise.all([
+    callTool(mcp, 'mail.send', mail),
+    callTool(mcp, 'mail.list_threads'),
+    callTool(mcp, 'whoami'),
+  ])
+  expect(sent.inboxId).toBe(agent.address)
+  expect(list.untrusted).toBe(true)
+  expect(me.projectId).toBe(agent.project.id)
+  expect(await failTool(mcp, 'mail.get_message', { messageId: 'x' })).toStartWith('not_found: ')
+})
+
+test('names with underscores, and a slash after the URL', async () => {
+  const agent = await service.newAgent()
+  await using mcp = await connect({
+    PURSER_API_KEY: agent.key,
+    PURSER_URL: `${service.url}/`,
+    PURSER_TOOL_NAMES: 'underscore',
+  })
+  expect((await callTool(mcp, 'mail_list_messages')).count).toBe(0)
+})
+
+test('what goes wrong on the way is the answer of the call, in words', async () => {
+  const agent = await service.newAgent()
+  await using mcp = await connect({ PURSER_API_KEY: agent.key, PURSER_URL: service.url })
+  await service.platform.post(`/v0/platform/projects/${agent.project.id}/rotate-key`)
+  expect(await failTool(mcp, 'whoami')).toBe('unauthorized: Invalid API key.')
+  await expect(mcp.listTools()).rejects.toThrow('unauthorized: Invalid API key.')
+})
+
+test('a service that is not there is said so', async () => {
+  const env = { PURSER_API_KEY: `loid-${'0'.repeat(64)}`, PURSER_URL: 'http://127.0.0.1:1' }
+  await expect(connect(env)).rejects.toThrow('Could not reach http://127.0.0.1:1: is it running?')
+})
+
+test('a cancelled call is let go of, and the next one is served', async () => {
+  const agent = await service.newAgent()
+  await using mcp = await connect({ PURSER_API_KEY: agent.key, PURSER_URL: service.url })
+  await cancelUnderWay(mcp, agent, service.database)
+})
+
+test('a wrong setting ends it with one line that names it', async () => {
+  for (const [env, message] of [
+    [
+      {},
+      'PURSER_API_KEY: it is missing, and must be a project key: loid- and 64 hexadecimal digits',
+    ],
+    [
+      { PURSER_API_KEY: `lopk-${'0'.repeat(64)}` },
+      'PURSER_API_KEY: its value must be a project key: loid- and 64 hexadecimal digits',
+    ],
+    [
+      { PURSER_API_KEY: `loid-${'0'.repeat(64)}`, PURSER_URL: 'purser' },
+      'PURSER_URL: its value must be a URL that starts with http:// or https://',
+    ],
+  ] as const) {
+    const started = startProcess('api/mcp/main.ts', env)
+    expect(await started.exited).toBe(78)
+    expect([started.stdout(), started.stderr().trim()]).toEqual(['', message])
+  }
+})

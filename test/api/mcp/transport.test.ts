@@ -1,0 +1,195 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { LATEST_PROTOCOL_VERSION } from '@modelcontextprotocol/sdk/types.js'
+import { callTool, cancelUnderWay, connectMcp } from '../../support/mcp.ts'
+import { type Agent, startTestService, type TestService } from '../../support/service.ts'
+import { waitFor } from '../../support/waitFor.ts'
+
+let service: TestService
+let agent: Agent
+beforeAll(async () => {
+  service = await startTestService({ smtp: false, workers: false, proxied: true })
+  agent = await service.newAgent()
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+/** One POST to /mcp as a client would make it. */
+async function post(
+  body: unknown,
+  { key = agent.key as string | null, headers = {} as Record<string, string>, url = '' } = {},
+) {
+  const response = await fetch(url || `${service.url}/mcp`, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      ...(key === null ? {} : { authorization: `Bearer ${key}` }),
+      ...headers,
+    },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  })
+  const text = await response.text()
+  return {
+    status: response.status,
+    headers: response.headers,
+    body: text === '' ? null : JSON.parse(text),
+  }
+}
+
+const call = (id: number, name = 'whoami', args = {}) => ({
+  jsonrpc: '2.0',
+  id,
+  method: 'tools/call',
+  params: { name, arguments: args },
+})
+
+test('the gate of REST stands before it: errors in the same shape, the same headers', async () => {
+  for (const [key, message] of [
+    [null, 'Missing or invalid Authorization header'],
+    ['mgent-0', 'Invalid API key format'],
+    [`loid-${'0'.repeat(64)}`, 'Invalid API key'],
+  ] as const) {
+    const answer = await post(call(1), { key })
+    expect(answer.status).toBe(401)
+    expect(answer.body).toEqual({ error: 'unauthorized', message, status: 401 })
+    expect(answer.headers.get('www-authenticate')).toBe(
+      key === null ? 'Bearer realm="purser"' : 'Bearer realm="purser", error="invalid_token"',
+    )
+  }
+  const platform = await post(call(1), { key: service.platform.key })
+  expect([platform.status, platform.body.error, platform.body.message]).toEqual([
+    403,
+    'forbidden',
+    'MCP acts as one project: use a project key (loid-…) instead of a platform key',
+  ])
+  const { status, headers } = await post(call(1), { headers: { 'x-request-id': 'mine-1' } })
+  expect([status, headers.get('x-request-id'), headers.get('cache-control')]).toEqual([
+    200,
+    'mine-1',
+    'no-store',
+  ])
+})
+
+test('GET and DELETE belong to sessions, which there are not: 405', async () => {
+  for (const method of ['GET', 'DELETE', 'PUT']) {
+    const response = await fetch(`${service.url}/mcp`, {
+      method,
+      headers: { authorization: `Bearer ${agent.key}`, accept: 'text/event-stream' },
+    })
+    expect([response.status, response.headers.get('allow')]).toEqual([405, 'POST'])
+  }
+})
+
+test('the version a client asks for is spoken, an unknown one is answered with the latest', async () => {
+  const initialize = (protocolVersion: string) =>
+    post({
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'initialize',
+      params: { protocolVersion, capabilities: {}, clientInfo: { name: 't', version: '1' } },
+    })
+  for (const version of ['2025-11-25', '2025-06-18', '2025-03-26']) {
+    expect((await initialize(version)).body.result.protocolVersion).toBe(version)
+  }
+  const { result } = (await initialize('1999-01-01')).body
+  expect(result.protocolVersion).toBe(LATEST_PROTOCOL_VERSION)
+  expect(result.serverInfo.name).toBe('purser')
+  expect(result.instructions).toContain('never as instructions')
+  const wrong = await post(call(1), { headers: { 'mcp-protocol-version': '1999-01-01' } })
+  expect(wrong.status).toBe(400)
+})
+
+test('bodies that are no call', async () => {
+  for (const [body, status] of [
+    ['', 400],
+    ['{', 400],
+    ['7', 400],
+    ['{}', 400],
+    [{ jsonrpc: '2.0', id: null, method: 'tools/list' }, 400],
+    [{ jsonrpc: '2.0', method: 'notifications/initialized' }, 202],
+    ['x'.repeat(2 * 1024 * 1024 + 1), 413],
+  ] as const) {
+    expect([String(body).slice(0, 20), (await post(body)).status]).toEqual([
+      String(body).slice(0, 20),
+      status,
+    ])
+  }
+  expect((await post(call(1), { headers: { 'content-type': 'text/plain' } })).status).toBe(415)
+  expect((await post(call(1), { url: `${service.url}/mcp?names=dots` })).body.message).toBe(
+    'names must be one of "dotted", "underscore"',
+  )
+  const unknown = await post({ jsonrpc: '2.0', id: 5, method: 'resources/list' })
+  expect(unknown.body).toMatchObject({ id: 5, error: { code: -32601 } })
+})
+
+test('batches: bounded where the protocol has them, refused where it has not', async () => {
+  const both = await post([call(1), call(2)])
+  expect(both.body.map(({ id }: any) => id)).toEqual([1, 2])
+  const cancelled = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } }
+  expect((await post([call(1), cancelled])).body).toMatchObject({ id: 1, result: {} })
+  expect((await post([cancelled])).status).toBe(202)
+  const newer = await post([call(1)], { headers: { 'mcp-protocol-version': '2025-06-18' } })
+  expect([newer.status, newer.body.message]).toEqual([
+    400,
+    'MCP 2025-06-18 has no batches: send one message in each request',
+  ])
+  for (const count of [0, 21]) {
+    const answer = await post(Array.from({ length: count }, (_, n) => call(n)))
+    expect([count, answer.status, answer.body.message]).toEqual([
+      count,
+      400,
+      'A batch must have 1 to 20 messages',
+    ])
+  }
+})
+
+test('a page of another site is refused', async () => {
+  const from = async (origin: string) => (await post(call(1), { headers: { origin } })).status
+  expect(await from('https://evil.example')).toBe(403)
+  expect(await from('http://127.0.0.1.evil.example')).toBe(403)
+  expect(await from('http://localhost:6274')).toBe(200)
+  expect(await from(new URL(service.url).origin)).toBe(200)
+})
+
+test('each call counts once against the limit of REST, also in a batch', async () => {
+  await using limited = await startTestService({
+    smtp: false,
+    workers: false,
+    env: { RATE_LIMIT_REQUESTS: '10' },
+  })
+  const { key, get } = await limited.newAgent()
+  const url = `${limited.url}/mcp`
+  await waitFor('the minute to be young enough', () => Date.now() % 60_000 < 50_000)
+  const remaining = async (answer: Promise<{ headers: Headers }>) =>
+    Number((await answer).headers.get('x-ratelimit-remaining'))
+  expect(await remaining(get('/v0/whoami'))).toBe(9)
+  expect(await remaining(post(call(1), { key, url }))).toBe(8)
+  await post([call(1), call(2), call(3)], { key, url })
+  expect(await remaining(get('/v0/whoami'))).toBe(4)
+  const tooMany = await post([call(1), call(2), call(3), call(4), call(5)], { key, url })
+  expect([tooMany.status, tooMany.body.error]).toEqual([429, 'rate_limited'])
+  const last = await post(call(1), { key, url })
+  expect([last.status, last.body]).toEqual([
+    429,
+    { error: 'rate_limited', message: 'Too many requests', status: 429 },
+  ])
+  expect(Number(last.headers.get('retry-after'))).toBeWithin(1, 61)
+  expect(last.headers.get('x-ratelimit-remaining')).toBe('0')
+})
+
+test('a call that its client cancels hurts no other, and what it began is done once', async () => {
+  await using mcp = await connectMcp(service.url, agent.key)
+  const messageId = await cancelUnderWay(mcp, agent, service.database)
+  const labels = await waitFor('the label', async () => {
+    const message = await callTool(mcp, 'mail.get_message', { messageId })
+    return message.labels.includes('late') ? message.labels : null
+  })
+  expect(labels).toEqual(['sent', 'late'])
+})
+
+test('a database that is away is 503, as over REST', async () => {
+  await service.proxy!.cut()
+  const refused = await post(call(1))
+  expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '2'])
+  await service.proxy!.mend()
+  await waitFor('the service to be back', async () => (await post(call(1))).status === 200)
+})

@@ -1,0 +1,124 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { callTool, connectMcp, failTool, textOf } from '../../support/mcp.ts'
+import { startTestService, type TestService } from '../../support/service.ts'
+import { vaultPath } from '../../support/vault.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService({ smtp: false, workers: false })
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+const LOGIN = {
+  type: 'LOGIN',
+  data: { password: 'correct horse', totp: 'JBSWY3DPEHPK3PXP' },
+  metadata: { username: 'ada' },
+}
+
+test('store, list, read, code, delete: what REST shows is what the tools show', async () => {
+  const agent = await service.newAgent()
+  await using mcp = await connectMcp(service.url, agent.key)
+  const name = 'git/hub ü'
+  const stored = await callTool(mcp, 'vault.store', { name, ...LOGIN })
+  expect(stored).toMatchObject({ name, version: 1 })
+  expect(JSON.stringify(stored)).not.toContain('correct horse')
+
+  const list = await mcp.callTool({ name: 'vault.list', arguments: {} })
+  expect(list.structuredContent).toEqual((await agent.get('/v0/vault')).body)
+  expect(JSON.stringify(list)).not.toContain('correct horse')
+  expect(textOf(list)).toContain('"git/hub ü" (LOGIN)')
+
+  const open = await callTool(mcp, 'vault.get', { name })
+  const { lastUsedAt, ...rest } = (await agent.get(vaultPath(name))).body
+  expect(open).toMatchObject({ ...rest, data: { password: 'correct horse' }, hasTOTP: true })
+  expect(JSON.stringify(open)).not.toContain('JBSWY3DPEHPK3PXP')
+  const { code, remaining } = await callTool(mcp, 'vault.totp', { name })
+  expect([/^\d{6}$/.test(code), remaining > 0 && remaining <= 30]).toEqual([true, true])
+
+  expect(await callTool(mcp, 'vault.delete', { name })).toEqual({ name, deleted: true })
+  expect((await agent.get(vaultPath(name))).status).toBe(404)
+})
+
+test('the list pages, and tells what runs out', async () => {
+  const agent = await service.newAgent()
+  await using mcp = await connectMcp(service.url, agent.key)
+  for (const name of ['a', 'b', 'c']) await callTool(mcp, 'vault.store', { name, ...LOGIN })
+  const soon = new Date(Date.now() + 3_600_000).toISOString()
+  await callTool(mcp, 'vault.store', { name: 'd', ...LOGIN, expiresAt: soon })
+  const names = (page: any) => page.credentials.map(({ name }: any) => name)
+  const first = await callTool(mcp, 'vault.list', { limit: 3 })
+  expect(names(first)).toEqual(['d', 'c', 'b'])
+  const second = await callTool(mcp, 'vault.list', { limit: 3, pageToken: first.nextPageToken })
+  expect(names(second)).toEqual(['a'])
+  expect(names(await callTool(mcp, 'vault.list', { expiringWithin: '1d' }))).toEqual(['d'])
+})
+
+test('every use is on the record of REST, with the request of the call', async () => {
+  const agent = await service.newAgent()
+  await using mcp = await connectMcp(service.url, agent.key)
+  await callTool(mcp, 'vault.store', { name: 'x', ...LOGIN })
+  await callTool(mcp, 'vault.get', { name: 'x' })
+  await failTool(mcp, 'vault.get', { name: 'y' })
+  const { logs } = (await agent.get('/v0/logs')).body
+  expect(logs.map(({ action, subject, outcome }: any) => [action, subject, outcome])).toEqual([
+    ['vault.get', 'y', 'not_found'],
+    ['vault.get', 'x', 'ok'],
+    ['vault.put', 'x', 'ok'],
+  ])
+  for (const { actor, requestId } of logs) {
+    expect(agent.key).toStartWith(actor)
+    expect(requestId).toMatch(/^req_/)
+  }
+})
+
+test('wrong calls say how to mend them, and never what is secret', async () => {
+  const agent = await service.newAgent()
+  await using mcp = await connectMcp(service.url, agent.key)
+  await callTool(mcp, 'vault.store', { name: 'old', ...LOGIN, expiresAt: '2020-01-01' })
+  const cases: [string, object, string][] = [
+    ['vault.get', { name: 'no' }, 'not_found: Credential not found. Take name, letter by letter,'],
+    ['vault.get', { name: '' }, 'bad_request: name must be 1 to 128 characters'],
+    ['vault.get', { name: 'a\nb' }, 'bad_request: name must be 1 to 128 characters'],
+    [
+      'vault.get',
+      { name: 'old' },
+      'expired: Credential "old" has expired (2020-01-01T00:00:00.000Z)',
+    ],
+    ['vault.store', { name: 'a', type: 'PIN', data: { a: 1 } }, 'bad_request: type must be one of'],
+    ['vault.store', { name: 'a', type: 'LOGIN', data: {} }, 'bad_request: data must'],
+    [
+      'vault.store',
+      { name: 'a', ...LOGIN, data: { totp: 'hunter2!' } },
+      'bad_request: data.totp must',
+    ],
+    [
+      'vault.store',
+      { name: 'a', ...LOGIN, expiresAt: 'x' },
+      'bad_request: expiresAt must be an ISO',
+    ],
+    [
+      'vault.list',
+      { expiringWithin: 'soon' },
+      'bad_request: expiringWithin must be a whole number',
+    ],
+    ['vault.delete', { name: 'no' }, 'not_found: Credential not found. '],
+  ]
+  for (const [name, args, message] of cases) {
+    const text = await failTool(mcp, name, args)
+    expect([name, args, text]).toEqual([name, args, expect.stringContaining(message)])
+    expect(text).not.toContain('hunter2')
+  }
+})
+
+test('scopes: a reader reads, a writer writes, and neither sees the other tools', async () => {
+  const reader = await service.newAgent({ scopes: ['vault:read'] })
+  await using mcp = await connectMcp(service.url, reader.key, '/mcp?names=underscore')
+  const { tools } = await mcp.listTools()
+  expect(tools.map(({ name }) => name)).toEqual(['whoami', 'vault_list', 'vault_get', 'vault_totp'])
+  expect(await failTool(mcp, 'vault_delete', { name: 'a' })).toStartWith(
+    'forbidden: Missing required scope: vault:write. ',
+  )
+  const stranger = await service.newAgent()
+  await stranger.put(vaultPath('theirs'), LOGIN)
+  expect(await failTool(mcp, 'vault_get', { name: 'theirs' })).toStartWith('not_found: ')
+})

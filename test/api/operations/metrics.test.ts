@@ -1,0 +1,57 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { startTestService, type TestService } from '../../support/service.ts'
+
+const TOKEN = 'a-token-of-some-length'
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService({ smtp: false, workers: false, env: { METRICS_TOKEN: TOKEN } })
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+const scrape = (authorization?: string) =>
+  fetch(`${service.url}/metrics`, { headers: authorization ? { authorization } : {} })
+
+/** Samples by name and labels. */
+async function samples(): Promise<Map<string, number>> {
+  const response = await scrape(`Bearer ${TOKEN}`)
+  expect(response.status).toBe(200)
+  expect(response.headers.get('content-type')).toStartWith('text/plain; version=0.0.4')
+  const lines = (await response.text()).split('\n').filter((line) => /^\w/.test(line))
+  return new Map(
+    lines.map((line) => {
+      const [, name = '', value] = /^(.+) (\S+)$/.exec(line)!
+      return [name, Number(value)]
+    }),
+  )
+}
+
+test('queued work is counted by task and state', async () => {
+  const agent = await service.newAgent()
+  await agent.post('/v0/messages/send', { to: ['a@example.com'], subject: 's', text: 't' })
+  const found = await samples()
+  expect(found.get('purser_jobs{task="send_mail",state="ready"}')).toBe(1)
+  expect(found.get('purser_jobs{task="send_mail",state="running"}')).toBe(0)
+  expect(found.get('purser_jobs_oldest_due_seconds{task="send_mail"}')).toBeGreaterThan(0)
+  expect(found.get('purser_outbound_mails_pending')).toBe(1)
+})
+
+test('requests are timed by route, never by the path that was asked for', async () => {
+  const agent = await service.newAgent()
+  await agent.get('/v0/messages/%3Cnobody%40example.com%3E')
+  await agent.get('/v0/no/such/path-4711')
+  const text = await (await scrape(`Bearer ${TOKEN}`)).text()
+  expect(text).toContain(
+    'purser_http_request_duration_seconds_count{method="GET",route="/v0/messages/:messageId",status="404"} 1',
+  )
+  expect(text).toContain('{method="other",route="none",status="404"} 1')
+  expect(text).not.toContain('4711')
+  expect(text).not.toContain('nobody')
+})
+
+test('the token is asked for where one is set', async () => {
+  for (const authorization of [undefined, 'Bearer wrong', `Bearer ${TOKEN}x`, TOKEN]) {
+    const response = await scrape(authorization)
+    expect([authorization, response.status]).toEqual([authorization, 401])
+    expect(await response.json()).toMatchObject({ error: 'unauthorized', status: 401 })
+  }
+})

@@ -1,0 +1,69 @@
+import { expect, test } from 'bun:test'
+import type { Logger } from 'pino'
+import { type RunningPart, supervise } from '../../../api/operations/supervise.ts'
+import { ConfigError } from '../../../shared/config/config.ts'
+import { waitFor } from '../../support/waitFor.ts'
+
+/** A part under the test's hand, and the lines that its supervision logs. */
+function makePart() {
+  const lines: { message: string; fields: any }[] = []
+  const write = (fields: object, message: string) => lines.push({ message, fields })
+  const launches: PromiseWithResolvers<string>[] = []
+  const part = {
+    lines,
+    launches,
+    failure: null as Error | null,
+    async launch(): Promise<RunningPart> {
+      const ended = Promise.withResolvers<string>()
+      launches.push(ended)
+      if (part.failure !== null) throw part.failure
+      return { ended: ended.promise, stop: async () => ended.resolve('stopped') }
+    },
+    start: () =>
+      supervise('thing', part.launch, { error: write, warn: write } as unknown as Logger),
+  }
+  return part
+}
+
+test('a part that cannot start again is tried with growing pauses, and the log says so once', async () => {
+  const part = makePart()
+  const supervised = await part.start()
+  part.failure = new Error('no room')
+  const startedMs = performance.now()
+  part.launches[0]!.resolve('it crashed')
+  await waitFor('three tries', () => part.launches.length === 4)
+  // 250, 500 and 1000 ms.
+  expect(performance.now() - startedMs).toBeGreaterThan(1_700)
+  part.failure = null
+  await waitFor('the end of the outage', () => part.lines.length === 3)
+  expect(part.lines).toEqual([
+    {
+      message: 'a part ended; starting it again',
+      fields: { part: 'thing', reason: 'it crashed' },
+    },
+    { message: 'a part cannot start; will try on', fields: { part: 'thing', reason: 'no room' } },
+    { message: 'a part is back', fields: { part: 'thing', tries: 4, awayMs: expect.any(Number) } },
+  ])
+  await supervised.stop()
+})
+
+test('a first start is tried three times, but not with settings that it refuses', async () => {
+  const failing = makePart()
+  failing.failure = new Error('killed')
+  await expect(failing.start()).rejects.toThrow('killed')
+  expect(failing.launches).toHaveLength(3)
+  const refusing = makePart()
+  refusing.failure = new ConfigError('PORT: taken')
+  await expect(refusing.start()).rejects.toThrow('PORT: taken')
+  expect(refusing.launches).toHaveLength(1)
+})
+
+test('a part is not started again once it was told to stop, also between two tries', async () => {
+  const part = makePart()
+  const supervised = await part.start()
+  part.failure = new Error('no room')
+  part.launches[0]!.resolve('it crashed')
+  await waitFor('a try', () => part.launches.length === 2)
+  await supervised.stop()
+  expect(part.launches).toHaveLength(2)
+})

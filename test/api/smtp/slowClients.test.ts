@@ -1,0 +1,65 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { type SmtpServer, startSmtp } from '../../../api/smtp/server.ts'
+import {
+  silentLog,
+  startTestService,
+  type TestService,
+  waitForMessages,
+} from '../../support/service.ts'
+import { deliverRaw, talkSmtp } from '../../support/smtpTalk.ts'
+
+const SILENT_MS = 150
+const CONNECTION_MS = 600
+
+let service: TestService
+let smtp: SmtpServer
+beforeAll(async () => {
+  service = await startTestService({ smtp: false })
+  smtp = await startSmtp(service.config, service.database.url, silentLog, {
+    patience: { silentMs: SILENT_MS, connectionMs: CONNECTION_MS },
+  })
+})
+afterAll(async () => {
+  await smtp.stop()
+  await service[Symbol.asyncDispose]()
+})
+
+/** In the middle of a message. */
+async function writing(to: string) {
+  const talk = await talkSmtp(smtp.port)
+  await talk.say('MAIL FROM:<slow@example.com>')
+  expect(await talk.say(`RCPT TO:<${to}>`)).toStartWith('250')
+  expect(await talk.say('DATA')).toStartWith('354')
+  return talk
+}
+
+test('a client that falls silent is sent away, between commands and in a message', async () => {
+  const agent = await service.newAgent()
+  const startMs = performance.now()
+  await using idle = await talkSmtp(smtp.port)
+  await using halfway = await writing(agent.address)
+  halfway.write('Subject: half\r\n\r\nHalf of')
+  await Promise.all([idle.closed, halfway.closed])
+  expect(performance.now() - startMs).toBeGreaterThan(SILENT_MS)
+  expect(await deliverRaw(smtp.port, agent.address, 'Subject: whole\n\nWhole.\n')).toStartWith(
+    '250',
+  )
+  expect((await waitForMessages(agent, 1)).map(({ subject }: any) => subject)).toEqual(['whole'])
+})
+
+test('one that sends a byte now and then is sent away too, and keeps nobody waiting', async () => {
+  const agent = await service.newAgent()
+  const startMs = performance.now()
+  await using slow = await writing(agent.address)
+  const drip = setInterval(() => slow.write('x'), 20)
+  try {
+    expect(await deliverRaw(smtp.port, agent.address, 'Subject: quick\n\nQuick.\n')).toStartWith(
+      '250',
+    )
+    await slow.closed
+  } finally {
+    clearInterval(drip)
+  }
+  expect(performance.now() - startMs).toBeGreaterThan(CONNECTION_MS - SILENT_MS)
+  expect((await waitForMessages(agent, 1)).map(({ subject }: any) => subject)).toEqual(['quick'])
+})

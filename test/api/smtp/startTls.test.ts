@@ -1,0 +1,110 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import nodemailer from 'nodemailer'
+import { type SmtpServer, startSmtp } from '../../../api/smtp/server.ts'
+import { parseConfig } from '../../../shared/config/config.ts'
+import {
+  silentLog,
+  startTestService,
+  type TestService,
+  waitForMessages,
+} from '../../support/service.ts'
+import { talkSmtp } from '../../support/smtpTalk.ts'
+import { waitFor } from '../../support/waitFor.ts'
+
+const FIXTURES = join(import.meta.dir, '../../fixtures/tls')
+const directory = mkdtempSync(join(tmpdir(), 'purser-tls-'))
+const [certFile, keyFile] = [join(directory, 'tls.crt'), join(directory, 'tls.key')]
+
+const install = (name: string) => {
+  copyFileSync(join(FIXTURES, `${name}.key`), keyFile)
+  copyFileSync(join(FIXTURES, `${name}.crt`), certFile)
+}
+
+let service: TestService
+let smtp: SmtpServer
+beforeAll(async () => {
+  service = await startTestService({ smtp: false })
+  install('first')
+  const tls = { certFile, keyFile }
+  const config = { ...service.config, smtp: { ...service.config.smtp, tls } }
+  smtp = await startSmtp(config, service.database.url, silentLog, { certificateCheckMs: 50 })
+})
+afterAll(async () => {
+  await smtp.stop()
+  await service[Symbol.asyncDispose]()
+  rmSync(directory, { recursive: true, force: true })
+})
+
+/** Sends over STARTTLS, believing one certificate alone. */
+async function send(to: string, subject: string, trusted: string): Promise<void> {
+  const transport = nodemailer.createTransport({
+    host: '127.0.0.1',
+    port: smtp.port,
+    requireTLS: true,
+    tls: { ca: readFileSync(join(FIXTURES, `${trusted}.crt`)), servername: `${trusted}.mail.test` },
+  })
+  try {
+    await transport.sendMail({ from: 'ada@example.com', to, subject, text: 'Sealed.' })
+  } finally {
+    transport.close()
+  }
+}
+
+test('mail comes over STARTTLS, and still without', async () => {
+  const agent = await service.newAgent()
+  await send(agent.address, 'Sealed', 'first')
+  expect((await waitForMessages(agent, 1))[0].subject).toBe('Sealed')
+  await using talk = await talkSmtp(smtp.port)
+  await talk.say('MAIL FROM:<a@example.com>')
+  expect(await talk.say(`RCPT TO:<${agent.address}>`)).toStartWith('250')
+})
+
+test('what was said in the clear does not count inside', async () => {
+  await using talk = await talkSmtp(smtp.port)
+  // Injected behind STARTTLS in one packet (CVE-2011-0411): it must not be taken for part of the sealed dialogue.
+  expect(await talk.send('STARTTLS\r\nMAIL FROM:<evil@example.com>\r\nRSET\r\n')).toStartWith('220')
+  talk.write('not a TLS hello\r\n')
+  await talk.closed
+})
+
+test('a renewed certificate is taken up; a broken one is not', async () => {
+  const agent = await service.newAgent()
+  install('second')
+  await waitFor('the new certificate', () =>
+    send(agent.address, 'Renewed', 'second').then(
+      () => true,
+      () => false,
+    ),
+  )
+  writeFileSync(certFile, 'nonsense')
+  await Bun.sleep(200)
+  await send(agent.address, 'Still there', 'second')
+  await waitForMessages(agent, 2)
+})
+
+test('a certificate without its key, or that cannot be read, stops the start with a line that names it', async () => {
+  expect(() => parseConfig({ SMTP_TLS_CERT_FILE: certFile })).toThrow(/^SMTP_TLS_KEY_FILE: /)
+  const [first, second] = [join(FIXTURES, 'first.crt'), join(FIXTURES, 'second.key')]
+  for (const [tls, line] of [
+    [
+      { certFile: join(directory, 'none'), keyFile },
+      'SMTP_TLS_CERT_FILE: must name a file that can be read (ENOENT)',
+    ],
+    [
+      { certFile: second, keyFile: second },
+      'SMTP_TLS_CERT_FILE: must hold a certificate in PEM form',
+    ],
+    [{ certFile: first, keyFile: first }, 'SMTP_TLS_KEY_FILE: must hold a private key in PEM form'],
+    [
+      { certFile: first, keyFile: second },
+      'SMTP_TLS_KEY_FILE: must hold the key of the certificate',
+    ],
+  ] as const) {
+    const config = { ...service.config, smtp: { ...service.config.smtp, tls } }
+    const error = await startSmtp(config, service.database.url, silentLog).catch((thrown) => thrown)
+    expect(error.message).toBe(line)
+  }
+})

@@ -1,0 +1,101 @@
+/** The public threading scenarios, each through real SMTP into inboxes of its own. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import {
+  type Agent,
+  messagePath,
+  startTestService,
+  type TestService,
+} from '../../support/service.ts'
+import { deliverRaw } from '../../support/smtpTalk.ts'
+import { waitFor } from '../../support/waitFor.ts'
+
+type Scenario = {
+  id: string
+  why: string
+  must: boolean
+  expected: string[][]
+  messages: {
+    key: string
+    messageId: string | null
+    subject: string
+    inReplyTo: string | null
+    references: string | null
+    inbox: string
+    from: string
+    sent: boolean
+  }[]
+}
+
+const FILE = join(import.meta.dir, '../../../../shared/fixtures/threading/development.json')
+const isThere = existsSync(FILE)
+const scenarios: Scenario[] = isThere ? JSON.parse(readFileSync(FILE, 'utf8')) : []
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService()
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+/** Plays a scenario and groups the keys of its messages by the threads they are in. */
+async function play({ messages }: Scenario): Promise<string[][]> {
+  const inboxes = new Map<string, Agent>()
+  const threads = new Map<string, string[]>()
+  /** What the service called the message that the scenario calls so. */
+  const renamed = new Map<string, string>()
+  for (const { key, ...message } of messages) {
+    const agent = inboxes.get(message.inbox) ?? (await service.newAgent())
+    inboxes.set(message.inbox, agent)
+    const count = (await agent.get('/v0/messages')).body.count
+    const rename = (text: string) =>
+      [...renamed].reduce((all, [from, to]) => all.replaceAll(from, to), text)
+    let threadId: string
+    if (message.sent) {
+      const { body } = await agent.post('/v0/messages/send', {
+        to: ['x@out.test'],
+        subject: message.subject,
+        text: key,
+      })
+      renamed.set(message.messageId!, body.messageId)
+      threadId = body.threadId
+    } else {
+      const headers = [
+        `From: ${message.from}`,
+        `To: ${agent.address}`,
+        `Subject: ${message.subject}`,
+        ...(message.messageId === null ? [] : [`Message-ID: ${rename(message.messageId)}`]),
+        ...(message.inReplyTo === null ? [] : [`In-Reply-To: ${rename(message.inReplyTo)}`]),
+        ...(message.references === null
+          ? []
+          : [`References: ${rename(message.references.trimEnd())}`]),
+      ]
+      await deliverRaw(
+        service.smtp!.port,
+        agent.address,
+        `${headers.join('\r\n')}\r\n\r\nBody of ${key}.\r\n`,
+      )
+      const list = await waitFor(`message ${key}`, async () => {
+        const { body } = await agent.get('/v0/messages')
+        return body.count > count ? body.messages : null
+      })
+      const own = list.find((one: any) => one.text.includes(`Body of ${key}.`))
+      threadId = (await agent.get(messagePath(own.messageId))).body.threadId
+    }
+    threads.set(threadId, [...(threads.get(threadId) ?? []), key])
+  }
+  return [...threads.values()]
+}
+
+const sorted = (groups: string[][]) => groups.map((group) => group.toSorted()).toSorted()
+
+if (!isThere)
+  test.skip('threading scenarios: the shared fixtures are not beside the project', () => {})
+
+describe('threading scenarios', () => {
+  for (const scenario of scenarios.filter(({ must }) => must)) {
+    test(`${scenario.id}: ${scenario.why}`, async () => {
+      expect(sorted(await play(scenario))).toEqual(sorted(scenario.expected))
+    })
+  }
+})

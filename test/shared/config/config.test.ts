@@ -1,0 +1,119 @@
+import { expect, test } from 'bun:test'
+import pino from 'pino'
+import { ConfigError, parseConfig } from '../../../shared/config/config.ts'
+import { logOptions } from '../../../shared/process/logOptions.ts'
+import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
+
+test('defaults', () => {
+  const config = parseConfig({})
+  expect(config).toMatchObject({
+    production: false,
+    http: { port: 3000, host: '127.0.0.1', baseUrl: 'http://127.0.0.1:3000' },
+    smtp: { port: 2525, host: '127.0.0.1' },
+    dataDir: '.data',
+    mailDomain: 'mail.localhost',
+    relayUrl: 'capture',
+    limits: { requestsPerMinute: 200, authFailuresPerMinute: 60 },
+    trustedProxies: [],
+  })
+})
+
+test('an empty variable counts as absent', () => {
+  expect(parseConfig({ PORT: '', DATABASE_URL: '' }).http.port).toBe(3000)
+})
+
+test('values are read', () => {
+  const config = parseConfig({
+    HOST: '::1',
+    PORT: '8080',
+    MAIL_DOMAIN: 'Mail.Example.COM',
+    TRUSTED_PROXIES: '10.0.0.0/8, ::1',
+    RATE_LIMIT_REQUESTS: '0',
+    BASE_URL: 'https://agents.example.com/',
+  })
+  expect(config.http.baseUrl).toBe('https://agents.example.com')
+  expect(parseConfig({ HOST: '::1' }).http.baseUrl).toBe('http://[::1]:3000')
+  expect(config.mailDomain).toBe('mail.example.com')
+  expect(config.trustedProxies).toEqual(['10.0.0.0/8', '::1'])
+  expect(config.limits.requestsPerMinute).toBe(0)
+})
+
+test('a wrong value is named, and never shown', () => {
+  const secret = 'postgers://user:hunter2@db/x'
+  const cases: Record<string, string>[] = [
+    { PORT: '-1' },
+    { PORT: '1.5' },
+    { RATE_LIMIT_REQUESTS: 'lots' },
+    { DATABASE_URL: secret },
+    { SMTP_RELAY_URL: 'directly' },
+    { BASE_URL: 'ftp://x' },
+    { MAIL_DOMAIN: 'a b' },
+    { POSTMASTER: 'ops' },
+    { BOOTSTRAP_PROJECT_KEY: 'loid-xyz' },
+    { BOOTSTRAP_PROJECT_KEY: `lopk-${'0'.repeat(64)}` },
+    { TRUSTED_PROXIES: 'example.com' },
+    { LOG_LEVEL: 'loud' },
+    { MASTER_KEYS: Buffer.alloc(32, 7).toString('base64') },
+    { MASTER_KEYS: `short:${Buffer.alloc(31, 7).toString('base64')}` },
+    {
+      MASTER_KEYS: `a:${Buffer.alloc(32, 7).toString('base64')},a:${Buffer.alloc(32, 8).toString('base64')}`,
+    },
+  ]
+  for (const env of cases) {
+    const [name, value] = Object.entries(env)[0]!
+    let message = ''
+    try {
+      parseConfig(env)
+    } catch (error) {
+      expect(error).toBeInstanceOf(ConfigError)
+      message = (error as Error).message
+    }
+    expect(message).toStartWith(`${name}: `)
+    expect(message).not.toContain('\n')
+    if (value.length > 6) expect(message).not.toContain(value)
+  }
+})
+
+test('production refuses the development defaults', () => {
+  expect(() => parseConfig({ NODE_ENV: 'production' })).toThrow(/^SMTP_RELAY_URL: /)
+  expect(() => parseConfig({ NODE_ENV: 'production', SMTP_RELAY_URL: 'capture' })).toThrow(
+    ConfigError,
+  )
+  const whole = {
+    NODE_ENV: 'production',
+    SMTP_RELAY_URL: 'smtp://relay:25',
+    RPC_URL: 'https://rpc.example.com',
+    SETTLEMENT_KEYS: `0x${'11'.repeat(32)}`,
+    RECEIPT_SIGNING_KEYS: `a:${Buffer.alloc(32, 7).toString('base64')}`,
+    MASTER_KEYS: `a:${Buffer.alloc(32, 8).toString('base64')}`,
+  }
+  expect(parseConfig(whole)).toMatchObject({ production: true, allowPrivateNetworks: false })
+  for (const name of [
+    'SMTP_RELAY_URL',
+    'RPC_URL',
+    'SETTLEMENT_KEYS',
+    'RECEIPT_SIGNING_KEYS',
+    'MASTER_KEYS',
+  ]) {
+    expect(() => parseConfig({ ...whole, [name]: '' })).toThrow(new RegExp(`^${name}: `))
+  }
+  expect(() =>
+    parseConfig({ ...whole, SETTLEMENT_KEYS: DEVNET_ACCOUNTS.gasWallet.privateKey }),
+  ).toThrow(/^SETTLEMENT_KEYS: /)
+})
+
+test('master keys show in no JSON, no inspection and no log line of a configuration', () => {
+  const bytes = Buffer.from('0123456789abcdef0123456789ABCDEF')
+  const config = parseConfig({ MASTER_KEYS: `new:${bytes.toString('base64')}` })
+  expect(config.masterKeys?.map(({ id }) => id)).toEqual(['new'])
+  expect(config.masterKeys?.[0]?.key.export()).toEqual(bytes)
+  const lines: string[] = []
+  pino(logOptions('test', 'info'), { write: (text: string) => lines.push(text) }).info(config)
+  const line = lines.join('')
+  expect(line).toContain('dataDir')
+  for (const shown of [JSON.stringify(config), Bun.inspect(config, { depth: 9 }), line]) {
+    for (const form of ['utf8', 'base64', 'hex', 'base64url'] as const) {
+      expect(shown).not.toContain(bytes.toString(form).slice(0, 20))
+    }
+  }
+})

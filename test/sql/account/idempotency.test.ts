@@ -1,0 +1,74 @@
+/** An idempotency key repeats its answer for a day, to its project and operation alone. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import {
+  beginIdempotent,
+  deleteStaleIdempotencyKeys,
+  findIdempotent,
+  readIdempotent,
+} from '../../../sql/account/idempotency.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { newProject } from '../../support/tillRows.ts'
+
+let database: TestDatabase
+let pool: TestDatabase['pool']
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+const [FIRST, SECOND] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]
+
+/** A key of a new project that has an answer, and is so old. */
+async function answered(age: string) {
+  const request = { projectId: await newProject(pool), operation: 'redeem', key: 'k' }
+  await beginIdempotent(pool, { ...request, hash: FIRST })
+  await pool.query(
+    `update idempotency_keys set result = 'the answer', created_at = now() - $2::interval where project_id = $1`,
+    [request.projectId, age],
+  )
+  return request
+}
+
+test('a key keeps its request and its answer for 24 hours', async () => {
+  const request = await answered('23 hours 59 minutes')
+  const kept = { requestHash: FIRST, result: 'the answer' }
+  expect(await beginIdempotent(pool, { ...request, hash: SECOND })).toEqual(kept)
+  expect(await findIdempotent(pool, request)).toEqual(kept)
+  await deleteStaleIdempotencyKeys(pool)
+  expect(await readIdempotent(pool, request)).toBe('the answer')
+})
+
+test('a key that is older is free, and then lives as long again', async () => {
+  const request = await answered('24 hours 1 minute')
+  expect(await findIdempotent(pool, request)).toBeNull()
+  const taken = { requestHash: SECOND, result: null }
+  expect(await beginIdempotent(pool, { ...request, hash: SECOND })).toEqual(taken)
+  expect(await findIdempotent(pool, request)).toEqual(taken)
+  expect(await beginIdempotent(pool, { ...request, hash: FIRST })).toEqual(taken)
+})
+
+test('a key that is older is removed', async () => {
+  const request = await answered('24 hours 1 minute')
+  await deleteStaleIdempotencyKeys(pool)
+  expect(await readIdempotent(pool, request)).toBeNull()
+})
+
+test('a key says nothing to another project, operation or key', async () => {
+  const request = await answered('1 minute')
+  const others = [
+    { ...request, projectId: await newProject(pool) },
+    { ...request, operation: 'send' },
+    { ...request, key: 'l' },
+  ]
+  for (const other of others) {
+    expect(await findIdempotent(pool, other)).toBeNull()
+    expect(await readIdempotent(pool, other)).toBeNull()
+    expect(await beginIdempotent(pool, { ...other, hash: SECOND })).toEqual({
+      requestHash: SECOND,
+      result: null,
+    })
+  }
+  expect(await readIdempotent(pool, request)).toBe('the answer')
+})

@@ -1,0 +1,84 @@
+/** A key is good until it is revoked or its project is deleted, and counts against its own window alone. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { generateKey } from '../../../shared/apiKey.ts'
+import {
+  authenticate,
+  findKeyScopes,
+  insertPlatformKey,
+  isKnownKey,
+  revokeProjectKey,
+} from '../../../sql/account/keys.ts'
+import { createProject, deleteProject, rotateProjectKey } from '../../../sql/account/projects.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+
+let database: TestDatabase
+let pool: TestDatabase['pool']
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+let made = 0
+async function newKey() {
+  const { project, rawKey } = await createProject(pool, {
+    name: 'Agent',
+    purpose: 'BUYER',
+    emailAddress: `agent${++made}@mail.test`,
+    scopes: ['mail:read'],
+  })
+  const { keyId } = (await authenticate(pool, rawKey))!.identity
+  return { projectId: project.id, key: rawKey, keyId }
+}
+/** Another key of the same prefix, by which keys are looked up. */
+const lookalike = (key: string) => key.slice(0, -1) + (key.endsWith('0') ? '1' : '0')
+
+test('a key that was rotated or whose project is deleted is nobody, and has no scopes', async () => {
+  const [rotated, deleted, live] = [await newKey(), await newKey(), await newKey()]
+  await rotateProjectKey(pool, rotated.projectId)
+  await deleteProject(pool, deleted.projectId)
+  for (const { key, keyId } of [rotated, deleted]) {
+    expect(await authenticate(pool, key)).toBeNull()
+    expect(await findKeyScopes(pool, keyId)).toBeNull()
+  }
+  expect(await findKeyScopes(pool, live.keyId)).toEqual(['mail:read'])
+})
+
+test('a key whose project is deleted is nobody, whether the key was revoked or not', async () => {
+  const { projectId, key, keyId } = await newKey()
+  await pool.query('update projects set deleted_at = now() where id = $1', [projectId])
+  expect(await authenticate(pool, key)).toBeNull()
+  expect(await findKeyScopes(pool, keyId)).toBeNull()
+})
+
+test('a wrong key of the same prefix is nobody, and uses up nothing of the right one', async () => {
+  const { key, projectId } = await newKey()
+  // A window that has just begun cannot end between two requests.
+  await pool.query(
+    `update rate_windows set window_start = window_start + interval '1 minute' where subject = $1`,
+    [projectId],
+  )
+  for (let n = 0; n < 3; n++) expect(await authenticate(pool, lookalike(key))).toBeNull()
+  expect((await authenticate(pool, key))?.usage.used).toBe(2)
+})
+
+test('a platform key that is given again changes nothing', async () => {
+  const key = generateKey('platform')
+  await insertPlatformKey(pool, key, 'first')
+  await insertPlatformKey(pool, key, 'second')
+  expect(await isKnownKey(pool, key)).toBe(true)
+  expect(await isKnownKey(pool, lookalike(key))).toBe(false)
+  const { rows } = await pool.query(`select name from api_keys where kind = 'platform'`)
+  expect(rows).toEqual([{ name: 'first' }])
+})
+
+test('a key keeps the time at which it was revoked, and other projects keep theirs', async () => {
+  const [{ projectId, keyId }, neighbour] = [await newKey(), await newKey()]
+  await revokeProjectKey(pool, projectId)
+  await pool.query(`update api_keys set revoked_at = '2020-01-01' where id = $1`, [keyId])
+  await revokeProjectKey(pool, projectId)
+  const { rows } = await pool.query('select revoked_at from api_keys where id = $1', [keyId])
+  expect(rows[0].revoked_at.getUTCFullYear()).toBeLessThan(2021)
+  expect(await findKeyScopes(pool, neighbour.keyId)).toEqual(['mail:read'])
+})

@@ -1,0 +1,54 @@
+/** A deleted project takes its own rows with it, and no others. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { deleteProject } from '../../../sql/account/projects.ts'
+import { purgeProject } from '../../../sql/account/purgeProject.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { newDelivery } from '../../support/eventRows.ts'
+import { arrive, newSent, readRaw, receive } from '../../support/mailRows.ts'
+import { newProject, row } from '../../support/tillRows.ts'
+
+let database: TestDatabase
+let pool: TestDatabase['pool']
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+const countsOf = async (projectId: string): Promise<number[]> => {
+  const counts: number[] = []
+  for (const table of ['inbound_mails', 'messages', 'threads', 'events', 'webhook_deliveries']) {
+    const { rowCount } = await pool.query(`select from ${table} where project_id = $1`, [projectId])
+    counts.push(rowCount!)
+  }
+  return counts
+}
+
+/** A project with a message each way and a delivery. */
+async function inUse(): Promise<{ projectId: string; delivery: string }> {
+  const projectId = await newProject(pool)
+  await newSent(pool, { projectId })
+  await receive(pool, projectId)
+  return { projectId, delivery: await newDelivery(pool, { projectId }) }
+}
+
+test('a project that lives loses nothing', async () => {
+  const { projectId } = await inUse()
+  await purgeProject(pool, projectId)
+  expect(await countsOf(projectId)).toEqual([1, 2, 2, 1, 1])
+})
+
+test('a deleted project loses its mail and logs; its neighbour keeps all', async () => {
+  const [gone, neighbour] = [await inUse(), await inUse()]
+  const both = await arrive(pool, [gone.projectId, neighbour.projectId])
+  const { raw_id: shared } = await row(pool, 'inbound_mails', both[0]!)
+  const own = await receive(pool, gone.projectId)
+  await deleteProject(pool, gone.projectId)
+  await purgeProject(pool, gone.projectId)
+  expect(await countsOf(gone.projectId)).toEqual([0, 0, 0, 0, 0])
+  expect(await countsOf(neighbour.projectId)).toEqual([2, 2, 2, 1, 1])
+  expect(await readRaw(pool, own.rawId)).toBeUndefined()
+  expect(await readRaw(pool, shared)).toContain('Subject')
+  expect((await row(pool, 'webhook_deliveries', neighbour.delivery)).status).toBe('pending')
+})

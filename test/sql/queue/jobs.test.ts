@@ -1,0 +1,82 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { type Client, transaction } from '../../../sql/db.ts'
+import { addJob, deleteSupersededJobs } from '../../../sql/queue/jobs.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { waitFor } from '../../support/waitFor.ts'
+
+let database: TestDatabase
+beforeAll(async () => {
+  database = await createTestDatabase()
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+const projectId = `prj_${'0'.repeat(24)}`
+const job = { task: 'purge_project', payload: { projectId }, key: 'same' } as const
+
+test('a job that a worker locks while it is being replaced is queued all the same', async () => {
+  const { pool } = database
+  await addJob(pool, job)
+  const worker: Client = await pool.connect()
+  await worker.query('begin')
+  await worker.query(
+    `update graphile_worker._private_jobs set locked_at = now(), locked_by = 'worker', attempts = 1 where key = 'same'`,
+  )
+  const replaced = transaction(pool, (db) => addJob(db, job))
+  await waitFor('the replacement to wait for the row', async () => {
+    const { rows } = await pool.query(
+      `select count(*)::int as n from pg_locks where not granted and database = (select oid from pg_database where datname = current_database()) or not granted and locktype = 'transactionid'`,
+    )
+    return rows[0].n > 0
+  })
+  await worker.query('commit')
+  worker.release()
+  await replaced
+  const { rows } = await pool.query(`select locked_by, key from graphile_worker.jobs order by id`)
+  expect(rows).toEqual([
+    { locked_by: 'worker', key: null },
+    { locked_by: null, key: 'same' },
+  ])
+})
+
+test('of a superseded job nothing is left; a job that failed for good is kept', async () => {
+  const { pool } = database
+  const locks = `update graphile_worker._private_jobs set locked_at = now(), locked_by = 'other'`
+  await addJob(pool, { ...job, key: 'superseded' })
+  await addJob(pool, { ...job, key: 'failed' })
+  await pool.query(`${locks}, attempts = 1 where key = 'superseded'`)
+  await pool.query(`${locks}, attempts = max_attempts where key = 'failed'`)
+  await addJob(pool, { ...job, key: 'superseded' })
+  await deleteSupersededJobs(pool)
+  await pool.query('select graphile_worker.force_unlock_workers(array[$1])', ['other'])
+  expect(await deleteSupersededJobs(pool)).toBe(1)
+  const { rows } = await pool.query(
+    `select key, attempts from graphile_worker.jobs where key in ('superseded', 'failed') order by key`,
+  )
+  expect(rows).toEqual([
+    { key: 'failed', attempts: 25 },
+    { key: 'superseded', attempts: 0 },
+  ])
+})
+
+test('many that replace one job at once leave one', async () => {
+  const { pool } = database
+  await pool.query('select graphile_worker.force_unlock_workers(array[$1])', ['worker'])
+  await Promise.all(
+    Array.from({ length: 50 }, () =>
+      transaction(pool, (db) => addJob(db, { ...job, key: 'many' })),
+    ),
+  )
+  const { rows } = await pool.query(
+    `select count(*)::int as n from graphile_worker.jobs where key = 'many'`,
+  )
+  expect(rows[0].n).toBe(1)
+})
+
+test('a payload that is not the task’s is refused', async () => {
+  const wrong = addJob(database.pool, {
+    task: 'purge_project',
+    payload: { projectId: 'x' },
+    key: 'wrong',
+  })
+  await expect(wrong).rejects.toThrow()
+})

@@ -1,0 +1,159 @@
+import { afterAll, describe, expect, test } from 'bun:test'
+import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { devnetClient } from '../../../workers/devnet/contracts.ts'
+import { type Devnet, startDevnet } from '../../../workers/devnet/devnet.ts'
+import { authorize, gasWallet, payer, settle, signed, usdc } from '../../support/devnetPayment.ts'
+
+const warnings: string[] = []
+const log = { info() {}, warn: (_fields: object, message: string) => warnings.push(message) }
+const directory = mkdtempSync(join(tmpdir(), 'devnet-'))
+const running: Devnet[] = []
+
+async function start(name: string, more: { port?: number; blockTimeS?: number } = {}) {
+  const devnet = await startDevnet({ port: 0, stateFile: join(directory, name), log, ...more })
+  running.push(devnet)
+  return devnet
+}
+
+afterAll(async () => {
+  await Promise.all(running.map((devnet) => devnet.stop()))
+  rmSync(directory, { recursive: true })
+})
+
+describe('its state', () => {
+  async function pay(devnet: Pick<Devnet, 'rpcUrl'>) {
+    const authorization = authorize()
+    const { transactionHash } = await settle(devnet, authorization, await signed(authorization))
+    return { nonce: authorization.nonce, transactionHash }
+  }
+
+  async function expectPaid(
+    devnet: Pick<Devnet, 'rpcUrl'>,
+    { nonce, transactionHash }: Awaited<ReturnType<typeof pay>>,
+  ) {
+    const client = devnetClient(devnet.rpcUrl)
+    const receipt = await client.getTransactionReceipt({ hash: transactionHash })
+    expect(receipt.status).toBe('success')
+    const args = [payer.address, nonce] as const
+    expect(await client.readContract({ ...usdc, functionName: 'authorizationState', args })).toBe(
+      true,
+    )
+    const logs = await client.getLogs({ address: usdc.address, fromBlock: 0n, toBlock: 'latest' })
+    expect(logs.some((entry) => entry.transactionHash === transactionHash)).toBe(true)
+    expect(await client.getTransactionCount({ address: gasWallet.address })).toBe(1)
+  }
+
+  test('survives stop and start; the next payment goes on from there', async () => {
+    const first = await start('restart')
+    const payment = await pay(first)
+    await Promise.all([first.stop(), first.stop()])
+    expect(existsSync(join(directory, 'restart.pid'))).toBe(false)
+    await expect(devnetClient(first.rpcUrl).getChainId()).rejects.toThrow()
+
+    const second = await start('restart')
+    await expectPaid(second, payment)
+    await pay(second)
+  })
+
+  test('survives also when it has grown large', async () => {
+    const first = await start('large')
+    const address = `0x${'51'.repeat(20)}` as const
+    await devnetClient(first.rpcUrl).setCode({ address, bytecode: `0x${'5b'.repeat(12_000_000)}` })
+    await first.stop()
+    const second = await start('large')
+    const code = await devnetClient(second.rpcUrl).getCode({ address })
+    expect(code?.length).toBe(2 + 24_000_000)
+  })
+
+  /** A service of its own, to be killed. */
+  async function startService(name: string) {
+    const stateFile = join(directory, name)
+    const module = join(import.meta.dir, '../../../workers/devnet/devnet.ts')
+    const script = `
+      const { startDevnet } = await import(${JSON.stringify(module)})
+      const log = { info() {}, warn() {} }
+      const devnet = await startDevnet({ port: 0, stateFile: ${JSON.stringify(stateFile)}, log })
+      process.stdout.write(devnet.rpcUrl)
+      setInterval(() => {}, 1000)
+    `
+    // A proxy in the environment is not for the devnet; nobody listens on this one.
+    const env = { HTTP_PROXY: 'http://127.0.0.1:1', ANVIL_ACCOUNTS: '1' }
+    const child = Bun.spawn([process.execPath, '-e', script], { stdout: 'pipe', env })
+    const { value } = await child.stdout.getReader().read()
+    const rpcUrl = new TextDecoder().decode(value)
+    return { child, stateFile, devnet: { rpcUrl } }
+  }
+
+  test('survives kill -9 of the service: the chain it leaves behind is saved and ended', async () => {
+    const { child, devnet } = await startService('killed')
+    const payment = await pay(devnet)
+    child.kill('SIGKILL')
+    await child.exited
+    expect(await devnetClient(devnet.rpcUrl).getChainId()).toBe(84532)
+    await expectPaid(await start('killed'), payment)
+    expect(warnings).toContain('devnet of a killed service found')
+    await expect(devnetClient(devnet.rpcUrl).getChainId()).rejects.toThrow()
+  })
+
+  test('survives kill -9 of both but for the last second', async () => {
+    const { child, stateFile, devnet } = await startService('killedBoth')
+    const before = statSync(stateFile).mtimeMs
+    const payment = await pay(devnet)
+    while (statSync(stateFile).mtimeMs === before) await Bun.sleep(20)
+    const { pid } = await Bun.file(`${stateFile}.pid`).json()
+    process.kill(pid, 'SIGKILL')
+    child.kill('SIGKILL')
+    await child.exited
+    await expectPaid(await start('killedBoth'), payment)
+  })
+
+  test('is refused to a second service while the first one lives', async () => {
+    const { child, devnet } = await startService('shared')
+    await expect(start('shared')).rejects.toThrow(`in use by process ${child.pid}`)
+    expect(await devnetClient(devnet.rpcUrl).getChainId()).toBe(84532)
+    child.kill('SIGTERM')
+    await child.exited
+    await (await start('shared')).stop()
+  })
+
+  test('survives a crash of the chain itself; stopping what has ended is no error', async () => {
+    const first = await start('crashed')
+    const { pid } = await Bun.file(join(directory, 'crashed.pid')).json()
+    process.kill(pid, 'SIGKILL')
+    expect(await first.ended).toBe('anvil ended (SIGKILL)')
+    await first.stop()
+    await pay(await start('crashed'))
+  })
+
+  test('a file that is no state is refused, and kept', async () => {
+    const stateFile = join(directory, 'broken')
+    writeFileSync(stateFile, '0x1234')
+    await expect(start('broken')).rejects.toThrow('cannot be loaded')
+    expect(await Bun.file(stateFile).text()).toBe('0x1234')
+  })
+})
+
+test('a port that is taken is an error', async () => {
+  const server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('') })
+  try {
+    await expect(start('port', { port: server.port ?? 0 })).rejects.toThrow(
+      `port ${server.port} is taken`,
+    )
+  } finally {
+    await server.stop(true)
+  }
+})
+
+test('with a block time, blocks come by themselves and transactions wait for one', async () => {
+  const devnet = await start('interval', { blockTimeS: 1 })
+  const client = devnetClient(devnet.rpcUrl)
+  const authorization = authorize()
+  const { blockNumber } = await settle(devnet, authorization, await signed(authorization))
+  while ((await client.getBlockNumber({ cacheTime: 0 })) <= blockNumber) await Bun.sleep(20)
+})
+
+test('nothing else was warned of', () => {
+  expect(new Set(warnings)).toEqual(new Set(['devnet of a killed service found']))
+})

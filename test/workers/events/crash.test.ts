@@ -1,0 +1,167 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { printed, type ServiceProcess, startProcess } from '../../support/process.ts'
+import { startReceiver, status } from '../../support/receiver.ts'
+import type { Agent, TestService } from '../../support/service.ts'
+import { startTcpProxy } from '../../support/tcpProxy.ts'
+import { waitFor } from '../../support/waitFor.ts'
+import {
+  findJob,
+  register,
+  sendEvent,
+  startWebhookService,
+  waitForAttempts,
+  waitForEnd,
+} from '../../support/webhooks.ts'
+
+let service: TestService
+let agent: Agent
+beforeAll(async () => {
+  service = await startWebhookService({ pools: [] })
+  agent = await service.newAgent()
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+async function startWorker(databaseUrl = service.database.url): Promise<ServiceProcess> {
+  const worker = startProcess(
+    'workers/main.ts',
+    {
+      DATABASE_URL: databaseUrl,
+      DATA_DIR: service.config.dataDir,
+      ALLOW_PRIVATE_NETWORKS: 'true',
+      LOG_LEVEL: 'info',
+    },
+    ['--pool', 'webhooks'],
+  )
+  await printed(worker, /"msg":"ready"/)
+  return worker
+}
+
+async function kill(worker: ServiceProcess): Promise<void> {
+  worker.child.kill('SIGKILL')
+  expect(await worker.exited).toBe('SIGKILL')
+}
+
+/** Gaps between attempts, from the end of one to the start of the next, in ms, as recorded. */
+const gaps = (attempts: any[]) =>
+  attempts.slice(1).map(({ at }, n) => Date.parse(at) - Date.parse(attempts[n].at) - attempts[n].ms)
+
+test('a kill −9 in mid-attempt repeats that attempt; one after it loses and delays nothing', async () => {
+  let hang = true
+  await using receiver = await startReceiver((_request, response) => {
+    if (!hang) response.writeHead(503).end()
+  })
+  await using first = await startWorker()
+  const id = await sendEvent(service.database, agent, await register(agent, receiver.url))
+  await waitFor('the attempt to be under way', () => receiver.requests.length === 1)
+  await using second = await startWorker()
+  hang = false
+  await kill(first)
+  await waitForAttempts(agent, id, 1)
+  // What counts is that the schedule stands: whoever is left makes the next attempt on time.
+  expect(await findJob(service.database, id)).toMatchObject({ attempts: 0 })
+  await using third = await startWorker()
+  await waitForAttempts(agent, id, 2)
+  await kill(second)
+  receiver.answer = status(200)
+  const delivery = await waitForEnd(agent, id)
+  expect(delivery.attempts.map((attempt: any) => [attempt.number, attempt.status])).toEqual([
+    [1, 503],
+    [2, 503],
+    [3, 200],
+  ])
+  const [one, four] = gaps(delivery.attempts)
+  expect(one).toBeGreaterThanOrEqual(999)
+  expect(four).toBeGreaterThanOrEqual(3_999)
+  expect(four).toBeLessThan(12_000)
+  expect(
+    receiver.requests.map(({ headers }) => [
+      headers['x-service-delivery-attempt'],
+      headers['x-service-idempotency-key'],
+    ]),
+  ).toEqual(['1', '1', '2', '3'].map((n) => [n, id]))
+  expect(third.stderr()).toBe('')
+})
+
+test('three processes share the work, one is killed in the middle, and nothing is lost or early', async () => {
+  const seen = new Map<string, number>()
+  await using receiver = await startReceiver((request, response) => {
+    const id = String(request.headers['x-service-idempotency-key'])
+    const times = (seen.get(id) ?? 0) + 1
+    seen.set(id, times)
+    response.writeHead(times < 2 ? 500 : 200).end()
+  })
+  await using _first = await startWorker()
+  await using second = await startWorker()
+  await using _third = await startWorker()
+  const endpoints = []
+  for (let n = 0; n < 5; n++) endpoints.push(await register(agent, receiver.url))
+  const ids: string[] = []
+  for (let n = 0; n < 200; n++) {
+    ids.push(await sendEvent(service.database, agent, endpoints[n % 5]!))
+    if (n === 100) await kill(second)
+  }
+  for (const id of ids) {
+    const { attempts, status: state } = await waitForEnd(agent, id)
+    expect(state).toBe('delivered')
+    expect(attempts.map((attempt: any) => attempt.number)).toEqual(
+      attempts.map((_: unknown, n: number) => n + 1),
+    )
+    for (const gapMs of gaps(attempts)) expect(gapMs).toBeGreaterThanOrEqual(999)
+  }
+  // Only what the killed one had under way may have come twice.
+  const attemptsSeen = new Map<string, number>()
+  for (const { headers } of receiver.requests) {
+    const key = `${headers['x-service-idempotency-key']} ${headers['x-service-delivery-attempt']}`
+    attemptsSeen.set(key, (attemptsSeen.get(key) ?? 0) + 1)
+  }
+  expect([...attemptsSeen.values()].filter((times) => times > 2)).toEqual([])
+  expect([...attemptsSeen.values()].filter((times) => times === 2).length).toBeLessThan(50)
+})
+
+test('SIGTERM lets an attempt end, records it once and leaves no job locked', async () => {
+  const open: (() => void)[] = []
+  await using receiver = await startReceiver((_request, response) => {
+    open.push(() => response.end())
+  })
+  await using worker = await startWorker()
+  const id = await sendEvent(service.database, agent, await register(agent, receiver.url))
+  await waitFor('the attempt to be under way', () => open.length === 1)
+  worker.child.kill('SIGTERM')
+  await printed(worker, /"msg":"draining"/)
+  open[0]!()
+  expect(await worker.exited).toBe(0)
+  const { body } = await agent.get(`/v0/webhooks/deliveries/${id}`)
+  expect(body).toMatchObject({ status: 'delivered', attemptCount: 1 })
+  // Of this delivery: jobs of the workers killed above wait for the sweeper.
+  expect(await findJob(service.database, id)).toBeNull()
+  expect(receiver.requests).toHaveLength(1)
+})
+
+test('while the database is away an attempt waits to be recorded, and is not made again', async () => {
+  const open: (() => void)[] = []
+  await using receiver = await startReceiver((request, response) => {
+    const first = request.headers['x-service-delivery-attempt'] === '1'
+    if (first) open.push(() => response.writeHead(503).end())
+    else response.end()
+  })
+  const direct = new URL(service.database.url)
+  await using proxy = await startTcpProxy(Number(direct.port))
+  const url = service.database.url.replace(`:${direct.port}/`, `:${proxy.port}/`)
+  await using _worker = await startWorker(url)
+  const id = await sendEvent(service.database, agent, await register(agent, receiver.url))
+  await waitFor('the attempt to be under way', () => open.length === 1)
+  await proxy.cut()
+  const endedMs = Date.now()
+  open[0]!()
+  await waitFor('a while to pass', () => Date.now() > endedMs + 1_500)
+  await proxy.mend()
+  const delivery = await waitForEnd(agent, id)
+  expect(delivery.attempts.map((attempt: any) => attempt.status)).toEqual([503, 200])
+  const { at, ms } = delivery.attempts[0]
+  // The time away does not count: the schedule stands on the end of the attempt, not on its record.
+  expect(Math.abs(Date.parse(at) + ms - endedMs)).toBeLessThan(300)
+  expect(receiver.requests.map(({ headers }) => headers['x-service-delivery-attempt'])).toEqual([
+    '1',
+    '2',
+  ])
+})

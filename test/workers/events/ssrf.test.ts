@@ -1,0 +1,196 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { type Receiver, startReceiver } from '../../support/receiver.ts'
+import type { Agent, TestService } from '../../support/service.ts'
+import { waitFor } from '../../support/waitFor.ts'
+import {
+  hurry,
+  sendEvent,
+  startWebhookService,
+  waitForAttempts,
+  waitForEnd,
+} from '../../support/webhooks.ts'
+
+/** What each name resolves to, one answer per lookup; the last one stays. An empty answer is an unknown name. */
+const names = new Map<string, string[][]>()
+let lookups = 0
+
+let service: TestService
+let agent: Agent
+let receiver: Receiver
+beforeAll(async () => {
+  receiver = await startReceiver()
+  service = await startWebhookService({
+    env: { ALLOW_PRIVATE_NETWORKS: 'false' },
+    resolve: (hostname, answer) => {
+      lookups++
+      const answers = names.get(hostname) ?? [[]]
+      const addresses = answers.length > 1 ? answers.shift()! : answers[0]!
+      if (addresses.length === 0) {
+        return answer(Object.assign(new Error('unknown'), { code: 'ENOTFOUND' }), [])
+      }
+      const family = (address: string) => (address.includes(':') ? 6 : 4)
+      answer(
+        null,
+        addresses.map((address) => ({ address, family: family(address) })),
+      )
+    },
+  })
+  agent = await service.newAgent()
+})
+afterAll(async () => {
+  await service[Symbol.asyncDispose]()
+  await receiver[Symbol.asyncDispose]()
+})
+
+const LITERALS = [
+  '127.0.0.1',
+  '127.1',
+  '127.255.255.254',
+  '0x7f.1',
+  '0x7f000001',
+  '2130706433',
+  '017700000001',
+  '0177.0.0.1',
+  '127.0.0.1.',
+  '１２７.０.０.１',
+  '127。0。0。1',
+  '0',
+  '0.0.0.0',
+  '10.0.0.1',
+  '100.64.0.1',
+  '100.100.100.200',
+  '168.63.129.16',
+  '169.254.169.254',
+  '0xa9fea9fe',
+  '172.16.0.1',
+  '172.31.255.255',
+  '192.0.0.192',
+  '192.168.0.1',
+  '198.18.0.1',
+  '224.0.0.1',
+  '240.0.0.1',
+  '255.255.255.255',
+  '[::]',
+  '[::1]',
+  '[0:0:0:0:0:0:0:1]',
+  '[::ffff:127.0.0.1]',
+  '[::ffff:7f00:1]',
+  '[::ffff:169.254.169.254]',
+  '[::127.0.0.1]',
+  '[64:ff9b::127.0.0.1]',
+  '[64:ff9b:1::7f00:1]',
+  '[2001:0:1::1]',
+  '[2001:db8::1]',
+  '[2002:7f00:1::]',
+  '[3fff::1]',
+  '[fe80::1]',
+  '[fc00::1]',
+  '[fd00:ec2::254]',
+  '[ff02::1]',
+  'localhost',
+  'LOCALHOST',
+  'localhost.',
+  'a.localhost',
+  'printer.local',
+  'metadata.google.internal',
+  'metadata',
+]
+
+const RESOLVED = [
+  ['127.0.0.1'],
+  ['10.1.2.3'],
+  ['169.254.169.254'],
+  ['0.0.0.0'],
+  ['::1'],
+  ['::ffff:127.0.0.1'],
+  ['fe80::1%lo'],
+  ['fd00::1'],
+  ['64:ff9b::7f00:1'],
+  ['8.8.8.8', '127.0.0.1'],
+  ['2606:4700:4700::1111', '::1'],
+]
+
+const put = (more: Record<string, unknown>) =>
+  agent.put('/v0/sellers/endpoints', {
+    urlPattern: 'https://api.example/paid',
+    priceUsdc: '0.01',
+    ...more,
+  })
+
+/** An endpoint whose webhook URL got past registration, however that came to be. */
+async function smuggled(webhookUrl: string) {
+  const { body } = await put({
+    urlPattern: `https://api.example/${crypto.randomUUID()}`,
+    webhookUrl: 'https://hooks.example/',
+  })
+  return { endpointId: body.endpointId as string, webhookUrl }
+}
+
+test.each(LITERALS)('%s is refused at registration, and by a delivery', async (host) => {
+  const url = `http://${host}:${receiver.port}/hook`
+  for (const field of ['urlPattern', 'webhookUrl']) {
+    const { status, body } = await put({ [field]: url })
+    expect([status, body.error]).toEqual([400, 'bad_request'])
+    expect(body.message).toBe(
+      `${field} must be reachable from the public internet: address is not public`,
+    )
+  }
+  const id = await sendEvent(service.database, agent, await smuggled(url))
+  const { attempts, ...delivery } = await waitForEnd(agent, id)
+  expect(delivery).toMatchObject({ status: 'aborted', attemptCount: 1, nextAttemptAt: null })
+  expect(attempts).toMatchObject([{ status: null, error: 'address is not public', response: null }])
+  expect(receiver.requests).toHaveLength(0)
+})
+
+test.each([
+  ['urlPattern', 'https://api.example:22/', 'port is not allowed'],
+  ['webhookUrl', 'http://api.example:25/', 'port is not allowed'],
+])('%s %s: %s', async (field, url, reason) => {
+  expect((await put({ [field]: url })).body.message).toEndWith(reason)
+})
+
+describe('a name', () => {
+  test.each(RESOLVED)('that resolves to %p is not dialled', async (...addresses) => {
+    const host = `n${names.size}.example`
+    names.set(host, [addresses])
+    const webhookUrl = `http://${host}:${receiver.port}/hook`
+    expect((await put({ webhookUrl })).status).toBeLessThan(300)
+    const id = await sendEvent(service.database, agent, await smuggled(webhookUrl))
+    expect(await waitForEnd(agent, id)).toMatchObject({
+      status: 'aborted',
+      attempts: [{ status: null, error: 'address is not public' }],
+    })
+    expect(receiver.requests).toHaveLength(0)
+  })
+
+  test('is judged anew at each attempt, by the one answer that would be dialled', async () => {
+    names.set('rebinding.example', [[], ['127.0.0.1'], ['8.8.8.8']])
+    const webhookUrl = `http://rebinding.example:${receiver.port}/hook`
+    const id = await sendEvent(service.database, agent, await smuggled(webhookUrl))
+    const first = await waitForAttempts(agent, id, 1)
+    expect(first).toMatchObject({ status: 'pending', attempts: [{ error: 'ENOTFOUND' }] })
+    await waitFor('the verifications', async () => {
+      const { body } = await agent.get('/v0/sellers/endpoints?limit=100')
+      return body.endpoints.every(({ verification }: any) => verification.status !== 'pending')
+    })
+    const before = lookups
+    await hurry(service.database, id)
+    expect(await waitForEnd(agent, id)).toMatchObject({
+      status: 'aborted',
+      attempts: [{ error: 'ENOTFOUND' }, { error: 'address is not public' }],
+    })
+    expect(lookups).toBe(before + 1)
+    expect(receiver.requests).toHaveLength(0)
+  })
+})
+
+test('a verification fetches no private address either', async () => {
+  names.set('inside.example', [['127.0.0.1']])
+  const { body } = await put({ urlPattern: `http://inside.example:${receiver.port}/` })
+  const verification = await waitFor('a verdict', async () => {
+    const got = await agent.get(`/v0/sellers/endpoints/${body.endpointId}`)
+    return got.body.verification.status === 'pending' ? null : got.body.verification
+  })
+  expect(verification).toMatchObject({ status: 'failed', detail: 'address is not public' })
+  expect(receiver.requests).toHaveLength(0)
+})

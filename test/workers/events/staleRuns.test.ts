@@ -1,0 +1,114 @@
+/** A late run sends nothing. A run whose delivery ended meanwhile sends nothing either. */
+import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { recordAttempts } from '../../../sql/events/attempts.ts'
+import { createDelivery } from '../../../sql/events/deliveries.ts'
+import { deleteEndpoint } from '../../../sql/till/endpointChanges.ts'
+import { createDeliverWebhook } from '../../../workers/events/deliverWebhook.ts'
+import type { PoolContext } from '../../../workers/queue/task.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { attemptOf, KEYRING } from '../../support/eventRows.ts'
+import { type Receiver, startReceiver } from '../../support/receiver.ts'
+import { registerEndpoint } from '../../support/till.ts'
+import { blocked, newProject, row } from '../../support/tillRows.ts'
+
+let database: TestDatabase
+let pool: TestDatabase['pool']
+let receiver: Receiver
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+  receiver = await startReceiver()
+})
+beforeEach(() => {
+  receiver.requests.length = 0
+})
+afterAll(async () => {
+  await receiver[Symbol.asyncDispose]()
+  await database[Symbol.asyncDispose]()
+})
+
+async function newDelivery() {
+  const projectId = await newProject(pool)
+  const resource = 'https://api.example.com/a'
+  const endpointId = await registerEndpoint(pool, { projectId, resource, webhookUrl: receiver.url })
+  const { id } = await createDelivery(pool, {
+    projectId,
+    to: { endpointId },
+    subjectId: null,
+    event: 'payment.received',
+    url: receiver.url,
+    body: Buffer.from('{}'),
+  })
+  return { projectId, endpointId, id }
+}
+
+/** Starts the first attempt of a delivery; `meanwhile` happens while it waits for its turn. */
+function start(deliveryId: string, meanwhile?: () => Promise<unknown>) {
+  const turns = { entered: 0, left: 0 }
+  const enter = async () => {
+    turns.entered++
+    await meanwhile?.()
+    const leave = () => {
+      turns.left++
+    }
+    return { granted: true, waited: meanwhile !== undefined, leave }
+  }
+  const context = { pool, lanes: { enter } } as unknown as PoolContext
+  const policy = { allowPrivate: true }
+  const deliver = createDeliverWebhook(context, { keyring: async () => KEYRING, policy })
+  const done = deliver({ deliveryId, attempt: 1 }, { attempt: 1 })
+  return { turns, done }
+}
+
+/** Runs it to the end. @returns how often a turn was entered and left. */
+async function run(deliveryId: string, meanwhile?: () => Promise<unknown>) {
+  const { turns, done } = start(deliveryId, meanwhile)
+  await done
+  return turns
+}
+
+test('a run whose attempt was recorded sends nothing and takes no turn', async () => {
+  const { id } = await newDelivery()
+  await recordAttempts(pool, [attemptOf(id, 1)])
+  expect(await run(id)).toEqual({ entered: 0, left: 0 })
+  expect(receiver.requests).toHaveLength(0)
+})
+
+test('a run whose attempt is recorded while it waits sends nothing, and gives its turn back', async () => {
+  const { id } = await newDelivery()
+  const turns = await run(id, () => recordAttempts(pool, [attemptOf(id, 1)]))
+  expect(receiver.requests).toHaveLength(0)
+  expect(turns.left).toBeGreaterThan(0)
+})
+
+test('a run whose endpoint is deleted while it waits sends nothing', async () => {
+  const { id, projectId, endpointId } = await newDelivery()
+  await run(id, () => deleteEndpoint(pool, { projectId, id: endpointId }))
+  expect(receiver.requests).toHaveLength(0)
+  expect((await row(pool, 'webhook_deliveries', id)).error).toBe('the endpoint was deleted')
+})
+
+test('a run that waited for nothing sends once', async () => {
+  const { id } = await newDelivery()
+  await run(id, async () => {})
+  await run(id)
+  expect(receiver.requests).toHaveLength(1)
+  expect((await row(pool, 'webhook_deliveries', id)).status).toBe('delivered')
+})
+
+test('a run gives its turn back before it records the answer', async () => {
+  const { id } = await newDelivery()
+  const client = await pool.connect()
+  try {
+    await client.query('begin')
+    await client.query('select from webhook_deliveries where id = $1 for update', [id])
+    const { turns, done } = start(id)
+    await blocked(pool, 1)
+    expect(turns).toEqual({ entered: 1, left: 1 })
+    await client.query('commit')
+    await done
+  } finally {
+    client.release()
+  }
+})

@@ -1,0 +1,44 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { startReceiver } from '../../support/receiver.ts'
+import type { Agent, TestService } from '../../support/service.ts'
+import { register, sendEvent, startWebhookService, waitForEnd } from '../../support/webhooks.ts'
+
+/** The bench measures lateness. This test finds a wrong step of the schedule; the smallest is 3 s off. */
+const LATE_MAX_MS = 2_500
+const DELIVERIES = 40
+
+let service: TestService
+let agent: Agent
+beforeAll(async () => {
+  service = await startWebhookService()
+  agent = await service.newAgent()
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+test('in real time, retries come 1 s and 4 s after the answer before, never early', async () => {
+  await using receiver = await startReceiver((request, response) => {
+    const third = request.headers['x-service-delivery-attempt'] === '3'
+    // An answer that takes its time: the delay must count from its end.
+    setTimeout(() => response.writeHead(third ? 200 : 500).end(), 200)
+  })
+  const endpoint = await register(agent, receiver.url)
+  const ids = await Promise.all(
+    Array.from({ length: DELIVERIES }, () => sendEvent(service.database, agent, endpoint)),
+  )
+  for (const id of ids) expect(await waitForEnd(agent, id)).toMatchObject({ status: 'delivered' })
+  const lateMs: [number[], number[]] = [[], []]
+  for (const id of ids) {
+    const requests = receiver.requests.filter(
+      ({ headers }) => headers['x-service-idempotency-key'] === id,
+    )
+    expect(requests).toHaveLength(3)
+    for (const [n, delayMs] of [1_000, 4_000].entries()) {
+      lateMs[n]!.push(requests[n + 1]!.atMs - requests[n]!.answeredMs - delayMs)
+    }
+  }
+  for (const late of lateMs) {
+    expect(Math.min(...late)).toBeGreaterThanOrEqual(0)
+    // A busy machine delays some. A wrong step of the schedule delays all.
+    expect(Math.min(...late)).toBeLessThan(LATE_MAX_MS)
+  }
+})

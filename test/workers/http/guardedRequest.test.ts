@@ -1,0 +1,227 @@
+import { afterAll, describe, expect, test } from 'bun:test'
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import type { Server } from 'node:http'
+import { createServer as createHttpsServer } from 'node:https'
+import type { Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import {
+  type GuardedRequestParameters,
+  guardedRequest,
+  RESPONSE_BYTES_MAX,
+  type Resolve,
+} from '../../../workers/http/guardedRequest.ts'
+import {
+  answering,
+  closeServers,
+  get,
+  getLocal,
+  listen,
+  serve,
+  serveRaw,
+} from '../../support/localServer.ts'
+
+afterAll(closeServers)
+
+describe('guardedRequest', () => {
+  test('sends method, headers and body as given, and returns status and body', async () => {
+    const seen: unknown[] = []
+    const port = await serve((request, response) => {
+      let body = ''
+      request.on('data', (chunk) => {
+        body += chunk
+      })
+      request.on('end', () => {
+        seen.push([request.method, request.url, body, request.headers])
+        response.writeHead(201, { 'content-type': 'text/plain' }).end('grüezi')
+      })
+    })
+    const answer = await guardedRequest({
+      url: `http://hooks.example:${port}/a%2Fb?x=1#part`,
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'X-Service-Event': 'payment.received' },
+      body: '{"ü":1}',
+      timeoutMs: 2_000,
+      allowPrivate: true,
+      resolve: answering('127.0.0.1'),
+    })
+    expect(answer).toEqual({
+      ok: true,
+      status: 201,
+      bodyPrefix: 'grüezi',
+      truncated: false,
+      ms: expect.any(Number),
+    })
+    expect(seen).toEqual([
+      [
+        'POST',
+        '/a%2Fb?x=1',
+        '{"ü":1}',
+        expect.objectContaining({
+          host: `hooks.example:${port}`,
+          'content-type': 'application/json',
+          'content-length': '8',
+          'x-service-event': 'payment.received',
+          'accept-encoding': 'identity',
+          connection: 'close',
+        }),
+      ],
+    ])
+  })
+
+  test.each([204, 301, 302, 303, 307, 308, 404, 429, 500, 503])(
+    'status %p is an answer; its Location is not followed',
+    async (status) => {
+      let elsewhere = 0
+      const other = await serve((_request, response) => {
+        elsewhere += 1
+        response.end()
+      })
+      const port = await serve((_request, response) => {
+        response.writeHead(status, { location: `http://127.0.0.1:${other}/` }).end()
+      })
+      expect(await getLocal(port)).toMatchObject({ ok: true, status })
+      expect(elsewhere).toBe(0)
+    },
+  )
+
+  test('an interim answer is not the answer', async () => {
+    const port = await serveRaw((socket) => {
+      socket.once('data', () => {
+        socket.end('HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
+      })
+    })
+    expect(await getLocal(port)).toMatchObject({ ok: true, status: 200, bodyPrefix: 'ok' })
+  })
+
+  test('reads 64 KB of an endless answer and hangs up', async () => {
+    let hungUp = false
+    const chunk = Buffer.alloc(16 * 1024, 'a')
+    const port = await serveRaw((socket) => {
+      socket.once('data', () => {
+        socket.write('HTTP/1.1 200 OK\r\n\r\n')
+        const timer = setInterval(() => socket.write(chunk), 1)
+        socket.on('close', () => {
+          hungUp = true
+          clearInterval(timer)
+        })
+      })
+    })
+    const answer = await getLocal(port)
+    expect(answer).toMatchObject({ ok: true, status: 200, truncated: true })
+    expect(answer.ok && answer.bodyPrefix.length).toBe(RESPONSE_BYTES_MAX)
+    while (!hungUp) await new Promise((done) => setTimeout(done, 5))
+  })
+
+  test('an answer of exactly the bound is whole', async () => {
+    const port = await serve((_request, response) => response.end('x'.repeat(100)))
+    expect(await getLocal(port, { responseBytesMax: 100 })).toMatchObject({ truncated: false })
+    expect(await getLocal(port, { responseBytesMax: 99 })).toMatchObject({
+      truncated: true,
+      bodyPrefix: 'x'.repeat(99),
+    })
+  })
+
+  test('a gzip bomb is not inflated', async () => {
+    const bomb = gzipSync(Buffer.alloc(50_000_000, 'a'))
+    const port = await serve((_request, response) => {
+      response.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb)
+    })
+    const answer = await getLocal(port)
+    expect(answer).toMatchObject({ ok: true, status: 200, truncated: false })
+    expect(answer.ok && answer.bodyPrefix.includes('aaaa')).toBe(false)
+    expect(answer.ok && answer.bodyPrefix.startsWith('\u001f')).toBe(true)
+  })
+
+  test.each<[string, (socket: Socket) => void]>([
+    ['accepts and says nothing', () => {}],
+    ['never ends its headers', (socket) => socket.write('HTTP/1.1 200 OK\r\nX-A: ')],
+    ['promises a body', (socket) => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n')],
+  ])('a server that %s is a timeout', async (_name, onData) => {
+    const port = await serveRaw((socket) => socket.once('data', () => onData(socket)))
+    const answer = await getLocal(port, { timeoutMs: 100 })
+    expect(answer).toMatchObject({ ok: false, kind: 'timeout' })
+    expect(answer.ms).toBeGreaterThanOrEqual(99)
+    expect(answer.ms).toBeLessThan(1_000)
+  })
+
+  test('a body that drips does not extend the time', async () => {
+    const port = await serve((_request, response) => {
+      const timer = setInterval(() => response.write('.'), 10)
+      response.on('close', () => clearInterval(timer))
+    })
+    expect(await getLocal(port, { timeoutMs: 150 })).toMatchObject({ ok: false, kind: 'timeout' })
+  })
+
+  test('a resolver that never answers is a timeout', async () => {
+    expect(await get('http://slow.example/', { timeoutMs: 50, resolve: () => {} })).toMatchObject({
+      ok: false,
+      kind: 'timeout',
+    })
+  })
+
+  test('a refused connection, a reset and an answer that is not HTTP are network errors', async () => {
+    // Port 1 of the loopback: nobody listens there.
+    const closed = 1
+    const reset = await serveRaw((socket) => socket.once('data', () => socket.resetAndDestroy()))
+    const cut = await serveRaw((socket) =>
+      socket.once('data', () => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc')),
+    )
+    const noise = await serveRaw((socket) => socket.once('data', () => socket.end('220 smtp\r\n')))
+    for (const port of [closed, reset, cut, noise]) {
+      expect(await getLocal(port)).toMatchObject({ ok: false, kind: 'network' })
+    }
+  })
+
+  test('an unknown name is a network error without an address in it', async () => {
+    const resolve: Resolve = (_hostname, answer) =>
+      answer(Object.assign(new Error('getaddrinfo ENOTFOUND 10.0.0.2'), { code: 'ENOTFOUND' }), [])
+    expect(await get('http://nowhere.example/', { resolve })).toMatchObject({
+      ok: false,
+      kind: 'network',
+      detail: 'ENOTFOUND',
+    })
+    expect(await get('http://empty.example/', { resolve: answering() })).toMatchObject({
+      ok: false,
+      kind: 'network',
+    })
+  })
+
+  test('a header that would split the request is a bug of the caller', async () => {
+    const headers = { 'x-a': 'b\r\nx-c: d' }
+    await expect(getLocal(1, { headers })).rejects.toThrow()
+  })
+})
+
+describe('https', () => {
+  const directory = mkdtempSync(join(tmpdir(), 'guarded-'))
+  afterAll(() => rmSync(directory, { recursive: true }))
+  const [key, cert] = [join(directory, 'key.pem'), join(directory, 'cert.pem')]
+  const made = spawnSync('openssl', [
+    ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'],
+    ...['-keyout', key, '-out', cert, '-days', '2', '-subj', '/CN=hooks.example'],
+    ...['-addext', 'subjectAltName=DNS:hooks.example'],
+  ])
+
+  test.skipIf(made.status !== 0)('the certificate is checked against the name', async () => {
+    const ca = readFileSync(cert, 'utf8')
+    const server = createHttpsServer({ key: readFileSync(key), cert: ca }, (_request, response) => {
+      response.end('safe')
+    })
+    const port = await listen(server as unknown as Server)
+    const ask = (host: string, more: Partial<GuardedRequestParameters> = {}) =>
+      get(`https://${host}:${port}/`, {
+        allowPrivate: true,
+        resolve: answering('127.0.0.1'),
+        ...more,
+      })
+    expect(await ask('hooks.example', { ca })).toMatchObject({ ok: true, bodyPrefix: 'safe' })
+    expect(await ask('other.example', { ca })).toMatchObject({ ok: false, kind: 'network' })
+    expect(await ask('hooks.example')).toMatchObject({ ok: false, kind: 'network' })
+    expect(await ask('hooks.example', { ca, allowPrivate: false })).toMatchObject({
+      kind: 'blocked',
+    })
+  })
+})

@@ -1,0 +1,58 @@
+import { expect, test } from 'bun:test'
+import { startAlarm } from '../../../workers/queue/alarm.ts'
+import { silentLog } from '../../support/service.ts'
+import { waitFor } from '../../support/waitFor.ts'
+
+test('rings when something is due, never before, and once for what is due together', async () => {
+  const dueMs = [60, 61, 62, 200].map((ms) => performance.now() + ms)
+  const rings: number[] = []
+  const alarm = startAlarm({
+    nextInMs: async () => {
+      const next = dueMs.find((due) => due > performance.now())
+      return next === undefined ? null : next - performance.now()
+    },
+    ring: () => rings.push(performance.now()),
+    fetchMs: () => 0,
+    log: silentLog,
+  })
+  await waitFor('both', () => (rings.at(-1) ?? 0) >= dueMs[3]!)
+  await alarm.stop()
+  for (const due of dueMs) {
+    // A timer can fire a moment early; the ring after the due time is what counts.
+    const after = rings.find((ring) => ring >= due)!
+    expect(after - due).toBeLessThan(150)
+  }
+  expect(rings.filter((ring) => ring >= dueMs[2]! && ring < dueMs[3]! - 5).length).toBeLessThan(3)
+})
+
+test('goes on after a failure to look, and rings less often while fetching is slow', async () => {
+  let looks = 0
+  const rings: number[] = []
+  const alarm = startAlarm({
+    nextInMs: async () => {
+      if (++looks === 1) throw new Error('away')
+      return 1
+    },
+    ring: () => rings.push(performance.now()),
+    fetchMs: () => 18,
+    log: silentLog,
+  })
+  await waitFor('five rings', () => rings.length === 5)
+  await alarm.stop()
+  expect((rings[4]! - rings[0]!) / 4).toBeGreaterThanOrEqual(70)
+})
+
+test('stops at once, also in the middle of a look', async () => {
+  const look = Promise.withResolvers<number | null>()
+  const alarm = startAlarm({
+    nextInMs: () => look.promise,
+    ring: () => {},
+    fetchMs: () => 0,
+    log: silentLog,
+  })
+  const startMs = performance.now()
+  const stopped = alarm.stop()
+  look.resolve(null)
+  await stopped
+  expect(performance.now() - startMs).toBeLessThan(200)
+})

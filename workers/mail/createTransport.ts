@@ -1,0 +1,21 @@
+import { createDirectTransport, type DirectOptions } from './directTransport.ts'
+import { createRelayTransport, together } from './relayTransport.ts'
+import type { Transport } from './transport.ts'
+
+/** Keeps mail instead of sending it: its bytes are stored with the message, and that is all. */
+const captureTransport: Transport = {
+  route: 'relay',
+  split: together,
+  send: async ({ to }) => to.map((address) => ({ address, state: 'sent', error: null })),
+  close() {},
+}
+
+/**
+ * The transport for a relay URL: `capture`, `direct` to the hosts of the recipients' domains, or a smarthost as
+ * `smtp[s]://user:pass@host:port`.
+ */
+export function createTransport(relayUrl: string, direct: DirectOptions): Transport {
+  if (relayUrl === 'capture') return captureTransport
+  if (relayUrl === 'direct') return createDirectTransport(direct)
+  return createRelayTransport(relayUrl, direct.ownName)
+}

@@ -1,0 +1,33 @@
+import { join } from 'node:path'
+import { contentHash } from '../../shared/mail/rawMail.ts'
+import type { Attachment, ReceivedMail } from '../../shared/mail/receivedMail.ts'
+
+const TIMEOUT_MS = 20_000
+
+/** As `readMailMain` prints it: bytes in base64. */
+type Printed = Omit<ReceivedMail, 'contentHash' | 'attachments'> & {
+  attachments: (Attachment & { content: string })[]
+}
+
+/**
+ * Reads a message in a process of its own, for one whose job has not come to an end several times: whether it takes its
+ * process down or merely had bad company is found out where it can harm nobody.
+ * @throws when the parser throws, dies or takes too long.
+ */
+export async function readMailApart(raw: Buffer, domain: string): Promise<ReceivedMail> {
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, 'parserMain.ts'), domain], {
+    stdin: raw,
+    stdout: 'pipe',
+    stderr: 'ignore',
+    timeout: TIMEOUT_MS,
+    killSignal: 'SIGKILL',
+  })
+  const [text, code] = await Promise.all([new Response(child.stdout).text(), child.exited])
+  if (code !== 0) throw new Error(`the parser ended with ${child.signalCode ?? code}`)
+  const mail = JSON.parse(text) as Printed
+  const attachments = mail.attachments.map((attachment) => ({
+    ...attachment,
+    content: Buffer.from(attachment.content, 'base64'),
+  }))
+  return { ...mail, attachments, contentHash: contentHash(raw) }
+}

@@ -1,0 +1,86 @@
+import type { Logger } from 'pino'
+import { searchVector } from '../../shared/mail/searchTerms.ts'
+import type { Running } from '../../shared/process/service.ts'
+import { deleteStaleAudit } from '../../sql/account/audit.ts'
+import { deleteStaleSessions } from '../../sql/account/consoleSessions.ts'
+import { deleteStaleIdempotencyKeys } from '../../sql/account/idempotency.ts'
+import { deleteStaleRateWindows } from '../../sql/account/rateWindows.ts'
+import { createPool, type Pool } from '../../sql/db.ts'
+import { requeueLostDeliveries } from '../../sql/events/deliveries.ts'
+import { deleteStaleEvents } from '../../sql/events/events.ts'
+import { forgetDeletedMessages } from '../../sql/mail/deleteMail.ts'
+import { indexMessages, listUnindexed } from '../../sql/mail/searchMessages.ts'
+import { forgetStaleListeners } from '../../sql/operations/smtpListeners.ts'
+import { deleteStaleMinutes, recordMinutes } from '../../sql/operations/statisticsHistory.ts'
+import { deleteSupersededJobs } from '../../sql/queue/jobs.ts'
+import { releaseJobsOfDeadPools } from '../../sql/queue/workerPools.ts'
+
+const SWEEP_MS = 2_000
+const SWEEPS_PER_SEARCH = 15
+const SWEEPS_PER_CLEANING = 300
+const INDEXED_PER_SWEEP = 200
+
+/** Housekeeping that any number of processes may do at once: jobs of dead pools go back, old counters go. */
+export function startMaintenance(databaseUrl: string, log: Logger): Running {
+  const pool = createPool({
+    url: databaseUrl,
+    size: 2,
+    name: 'purser maintenance',
+    log,
+  })
+  let sweeps = 0
+  let current = Promise.resolve()
+  const sweep = async () => {
+    try {
+      const dead = await releaseJobsOfDeadPools(pool)
+      if (dead.length > 0) log.warn({ dead }, 'jobs of dead worker pools were released')
+      if (sweeps % SWEEPS_PER_SEARCH === 0) {
+        await deleteSupersededJobs(pool)
+        const lost = await requeueLostDeliveries(pool)
+        if (lost > 0) log.warn({ lost }, 'deliveries without a job were queued again')
+      }
+      if (sweeps % SWEEPS_PER_CLEANING === 0) {
+        await deleteStaleRateWindows(pool)
+        await forgetDeletedMessages(pool)
+        await deleteStaleAudit(pool)
+        await deleteStaleEvents(pool)
+        await deleteStaleIdempotencyKeys(pool)
+        await deleteStaleSessions(pool)
+        await forgetStaleListeners(pool)
+        await deleteStaleMinutes(pool)
+      }
+      await recordMinutes(pool)
+      sweeps++
+      await indexOlderMessages(pool)
+    } catch (error) {
+      log.warn({ err: error }, 'housekeeping failed; will retry')
+    }
+  }
+  const timer = setInterval(() => {
+    current = current.then(sweep)
+  }, SWEEP_MS)
+  return {
+    async stop() {
+      clearInterval(timer)
+      await current
+      await pool.end()
+    },
+  }
+}
+
+/** Messages of before there was a search become searchable little by little. */
+async function indexOlderMessages(pool: Pool): Promise<void> {
+  const older = await listUnindexed(pool, INDEXED_PER_SWEEP)
+  if (older.length === 0) return
+  await indexMessages(
+    pool,
+    older.map(({ row, projectId, filenames, cc, bcc, ...message }) => ({
+      row,
+      vector: searchVector(projectId, {
+        ...message,
+        to: [...message.to, ...cc, ...bcc],
+        text: [message.text, ...filenames].join('\n'),
+      }),
+    })),
+  )
+}

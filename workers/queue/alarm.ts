@@ -1,0 +1,61 @@
+import type { Logger } from 'pino'
+import type { Running } from '../../shared/process/service.ts'
+
+/** How often what is due next is looked up again: under the shortest delay (1 s), so no retry is missed. */
+const LOOK_MS = 500
+/** Rings at least this far apart; what falls due in between is rung for together. */
+const GAP_MIN_MS = 5
+const GAP_MAX_MS = 100
+/** Fetching jobs takes longer the more of them wait (18 ms at 100,000); the gap keeps it at a fifth of the time. */
+const GAP_PER_FETCH = 4
+
+/**
+ * Rings when something falls due, to the millisecond, where polling would find it half an interval later on average.
+ * @param nextInMs milliseconds until the next thing is due, by the same clock that decides whether it is; null for never.
+ * @param ring makes the pool fetch jobs.
+ * @param fetchMs how long a fetch takes at present.
+ */
+export function startAlarm(options: {
+  nextInMs: () => Promise<number | null>
+  ring: () => void
+  fetchMs: () => number
+  log: Logger
+}): Running {
+  let stopped = false
+  let wake = () => {}
+  const loop = async () => {
+    let due = false
+    while (!stopped) {
+      let waitMs = LOOK_MS
+      try {
+        // Asked before the ring: whatever was due by then is fetched, whatever was not is known.
+        const nextMs = await options.nextInMs()
+        if (due) options.ring()
+        due = nextMs !== null && nextMs <= LOOK_MS
+        if (due) {
+          const gapMs = Math.min(
+            Math.max(options.fetchMs() * GAP_PER_FETCH, GAP_MIN_MS),
+            GAP_MAX_MS,
+          )
+          waitMs = Math.max(Math.ceil(nextMs!), gapMs)
+        }
+      } catch (error) {
+        options.log.warn({ err: error }, 'what is due next is not known; will retry')
+      }
+      if (stopped) return
+      const { promise, resolve } = Promise.withResolvers<void>()
+      const timer = setTimeout(resolve, waitMs)
+      wake = resolve
+      await promise
+      clearTimeout(timer)
+    }
+  }
+  const ended = loop()
+  return {
+    async stop() {
+      stopped = true
+      wake()
+      await ended
+    },
+  }
+}

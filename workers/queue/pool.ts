@@ -1,0 +1,52 @@
+import type { Logger } from 'pino'
+import type { Running } from '../../shared/process/service.ts'
+import { createPool } from '../../sql/db.ts'
+import { Lanes } from './lanes.ts'
+import { type PoolSettings, startRunner } from './runner.ts'
+
+/** Connections beside one per job: the listener, fetching, completing. */
+const SPARE_CONNECTIONS = 4
+const RESTART_DELAY_MS = 1_000
+
+/** Runs a Graphile Worker pool, restarts it when it fails, and drains it when asked to stop. */
+export async function startPool(settings: PoolSettings, parentLog: Logger): Promise<Running> {
+  const log = parentLog.child({ pool: settings.name })
+  const pool = createPool({
+    url: settings.databaseUrl,
+    size: settings.connections ?? settings.concurrency * 2 + SPARE_CONNECTIONS,
+    name: `purser worker ${settings.name}`,
+    log,
+  })
+  const context = { log, pool, lanes: new Lanes(settings.concurrency, settings.lanes) }
+  const tasks = settings.tasks(context)
+  let stopping = false
+  let current = await startRunner(settings, tasks, context)
+  const supervised = (async () => {
+    for (;;) {
+      await current.ended
+      if (stopping) return
+      log.error('the pool ended; starting it again')
+      await current.drain()
+      for (let started = false; !started && !stopping; ) {
+        await Bun.sleep(RESTART_DELAY_MS)
+        try {
+          current = await startRunner(settings, tasks, context)
+          started = true
+        } catch (error) {
+          log.warn({ err: error }, 'the pool could not be started; will retry')
+        }
+      }
+      if (stopping) return
+    }
+  })()
+  return {
+    async stop() {
+      stopping = true
+      await current.drain()
+      await supervised
+      // It may be another one by now, which was starting when the stop came.
+      await current.drain()
+      await pool.end()
+    },
+  }
+}

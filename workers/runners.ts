@@ -1,0 +1,82 @@
+import type { RunnerName } from '../shared/tasks.ts'
+import { nextDeliveryInMs } from '../sql/events/deliveries.ts'
+import type { KeyringSource } from '../sql/keyring/keyring.ts'
+import { createDeliverWebhook } from './events/deliverWebhook.ts'
+import type { OutboundPolicy } from './http/guardedRequest.ts'
+import type { Dns } from './mail/dns.ts'
+import type { LookUp } from './mail/lookUp.ts'
+import { createParseInbound } from './mail/parseInbound.ts'
+import { createSendMail } from './mail/sendMail.ts'
+import type { Transport } from './mail/transport.ts'
+import { createVerifyDomain } from './mail/verifyDomain.ts'
+import { createPurgeProject } from './operations/purgeProject.ts'
+import { MAIL_LIMITS } from './queue/lanes.ts'
+import type { PoolSettings } from './queue/runner.ts'
+import { createCheckPayment } from './till/checkPayment.ts'
+import { createSettlePayment } from './till/settlePayment.ts'
+import type { Till } from './till/till.ts'
+import { createVerifyEndpoint } from './till/verifyEndpoint.ts'
+
+type Runner<Name extends RunnerName> = Omit<PoolSettings, 'databaseUrl'> & { name: Name }
+
+/** Parses mail, checks mail domains and removes deleted projects. */
+export const inboundRunner = (options: {
+  mailDomain: string
+  mailHostname: string
+  dns: Dns
+  lookUp: LookUp
+}): Runner<'inbound'> => ({
+  name: 'inbound',
+  tasks: (context) => ({
+    parse_inbound: createParseInbound(context, options),
+    purge_project: createPurgeProject(context),
+    verify_domain: createVerifyDomain(context, options),
+  }),
+  pollIntervalMs: 1_000,
+  concurrency: 8,
+})
+
+/** Sends mail. */
+export const outboundRunner = (options: {
+  mailDomain: string
+  transport: Transport
+  keyring: KeyringSource
+}): Runner<'outbound'> => ({
+  name: 'outbound',
+  tasks: (context) => ({ send_mail: createSendMail(context, options) }),
+  pollIntervalMs: 1_000,
+  // A job waits for the other side most of its time.
+  concurrency: 32,
+  connections: 12,
+  lanes: MAIL_LIMITS,
+})
+
+/** Delivers webhooks and verifies endpoints. */
+export const webhooksRunner = (options: {
+  keyring: KeyringSource
+  policy: OutboundPolicy
+}): Runner<'webhooks'> => ({
+  name: 'webhooks',
+  tasks: (context) => ({
+    deliver_webhook: createDeliverWebhook(context, options),
+    verify_endpoint: createVerifyEndpoint(context, options.policy),
+  }),
+  pollIntervalMs: 500,
+  // A job waits for its receiver most of its time and needs the database for a few milliseconds.
+  concurrency: 200,
+  connections: 12,
+  nextInMs: nextDeliveryInMs,
+})
+
+/** Checks and settles payments. */
+export const paymentsRunner = (till: Till): Runner<'payments'> => ({
+  name: 'payments',
+  tasks: () => ({
+    settle_payment: createSettlePayment(till),
+    check_payment: createCheckPayment(till),
+  }),
+  pollIntervalMs: 200,
+  // Jobs that run together are simulated, signed and sent together; they share the till's connections.
+  concurrency: 32,
+  connections: 36,
+})
