@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import type { Pool } from '../../sql/db.ts'
-import { acceptSpooledMails } from '../../sql/mail/inbound.ts'
+import { insertInboundMails } from '../../sql/mail/inboundMails.ts'
 import type { Spool } from './spool.ts'
 
 const BATCH = { count: 200, maxBytes: 8 * 1024 * 1024 }
@@ -48,7 +48,7 @@ export class Mover {
           await this.#sleep(RETRY_MAX_MS)
           continue
         }
-        await acceptSpooledMails(this.#pool, batch)
+        await insertInboundMails(this.#pool, batch)
         this.#spool.remove(batch.map((mail) => mail.sourceKey))
         retryMs = RETRY_MIN_MS
       } catch (error) {

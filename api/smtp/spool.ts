@@ -1,10 +1,10 @@
 import { Database } from 'bun:sqlite'
 import { chmodSync, mkdirSync, statfsSync } from 'node:fs'
 import { join } from 'node:path'
-import type { SpooledMail } from '../../sql/mail/inbound.ts'
+import type { SpooledMail } from '../../sql/mail/inboundMails.ts'
 
 /** What the listener knows of a message once its last byte has come. */
-export type AcceptedMail = Omit<SpooledMail, 'sourceKey'>
+export type NewSpooledMail = Omit<SpooledMail, 'sourceKey'>
 
 /** The disk has no room for another message. */
 export class SpoolFull extends Error {}
@@ -35,7 +35,7 @@ type SpoolRow = {
 export class Spool {
   readonly #db: Database
   readonly #dataDir: string
-  #pending: { mail: AcceptedMail; resolve: () => void; reject: (error: unknown) => void }[] = []
+  #pending: { mail: NewSpooledMail; resolve: () => void; reject: (error: unknown) => void }[] = []
 
   constructor(dataDir: string) {
     mkdirSync(dataDir, { recursive: true, mode: 0o700 })
@@ -64,7 +64,7 @@ export class Spool {
    * Resolves when the message is on disk. Messages that finish at the same time share one transaction, and one fsync.
    * @throws {SpoolFull}
    */
-  accept(mail: AcceptedMail): Promise<void> {
+  accept(mail: NewSpooledMail): Promise<void> {
     const waiting = this.#pending.reduce((sum, { mail: { bytes } }) => sum + bytes.length, 0)
     if (!this.hasRoom(waiting + mail.bytes.length)) {
       return Promise.reject(new SpoolFull('the disk of the spool is full'))

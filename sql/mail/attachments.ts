@@ -1,4 +1,4 @@
-import type { Attachment } from '../../shared/mail/receivedMail.ts'
+import type { Attachment } from '../../shared/mail/parseMail.ts'
 import type { SentAttachment } from '../../shared/mail/sentAttachment.ts'
 import { messageIdHash } from '../../shared/mail/threading.ts'
 import type { Queryable } from '../db.ts'

@@ -78,7 +78,7 @@ async function deleteRows(
      on conflict do nothing`,
     [projectId, rows],
   )
-  const arrivals = await db.query<{ raw_id: string }>(
+  const inbound = await db.query<{ raw_id: string }>(
     'delete from inbound_mails where message_row = any ($1::bigint[]) returning raw_id',
     [rows],
   )
@@ -86,7 +86,7 @@ async function deleteRows(
     'delete from messages where row = any ($1::bigint[]) returning raw_id',
     [rows],
   )
-  const rawIds = [...arrivals.rows, ...messages.rows].flatMap(({ raw_id }) => raw_id ?? [])
+  const rawIds = [...inbound.rows, ...messages.rows].flatMap(({ raw_id }) => raw_id ?? [])
   await deleteUnusedRawMails(db, rawIds)
 }
 

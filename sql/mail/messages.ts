@@ -1,6 +1,6 @@
 import type { Cursor } from '../../shared/cursor.ts'
 import type { Authentication } from '../../shared/mail/authentication.ts'
-import type { Attachment } from '../../shared/mail/receivedMail.ts'
+import type { Attachment } from '../../shared/mail/parseMail.ts'
 import { messageIdHash } from '../../shared/mail/threading.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import { pageStart } from '../pageStart.ts'

@@ -9,7 +9,7 @@ export async function readRawMail(db: Queryable, rawId: string): Promise<Buffer>
 }
 
 /**
- * Removes the raw mails among `ids` that no inbox holds any more: one mail can lie in several inboxes. Where an arrival of
+ * Removes the raw mails among `ids` that no inbox holds any more: one mail can lie in several inboxes. Where an inbound mail of
  * one is remembered, which its inbox did not take, the bytes go and the row stays.
  */
 export async function deleteUnusedRawMails(db: Queryable, ids: readonly string[]): Promise<void> {

@@ -1,5 +1,5 @@
 import { newThreadId } from '../../shared/ids.ts'
-import type { Attachment } from '../../shared/mail/receivedMail.ts'
+import type { Attachment } from '../../shared/mail/parseMail.ts'
 import { searchVector } from '../../shared/mail/searchTerms.ts'
 import type { SentAttachment } from '../../shared/mail/sentAttachment.ts'
 import { messageIdHash, subjectKey } from '../../shared/mail/threading.ts'

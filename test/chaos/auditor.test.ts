@@ -499,15 +499,15 @@ const BROKEN: Record<string, [(run: Run) => void, string[]]> = {
   ],
   'a row waits without a job': [
     ({ evidence }) => {
-      evidence.openRows = [{ row: 'arrival 1', hasJob: false }]
+      evidence.openRows = [{ row: 'inbound mail 1', hasJob: false }]
     },
-    ['queue: arrival 1 waits without a job'],
+    ['queue: inbound mail 1 waits without a job'],
   ],
   'a row is not done': [
     ({ evidence }) => {
-      evidence.openRows = [{ row: 'arrival 1', hasJob: true }]
+      evidence.openRows = [{ row: 'inbound mail 1', hasJob: true }]
     },
-    ['queue: arrival 1 is not done'],
+    ['queue: inbound mail 1 is not done'],
   ],
 }
 

@@ -100,7 +100,7 @@ type Rows = Pick<
 /** Rows that are not done, and whether a job is there for them. */
 const OPEN_ROWS = `
   with open as (
-    select 'parse_inbound:' || id as key, 'arrival ' || id as name from inbound_mails where state = 'accepted'
+    select 'parse_inbound:' || id as key, 'inbound mail ' || id as name from inbound_mails where state = 'accepted'
     union all
     select 'send_mail:' || message_row, 'sent message ' || message_row from outbound_mails where state <> 'done'
     union all

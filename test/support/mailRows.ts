@@ -2,13 +2,21 @@
 import { randomUUID } from 'node:crypto'
 import { newMessageId } from '../../shared/ids.ts'
 import { INTERNAL } from '../../shared/mail/authentication.ts'
-import { readReceivedMail } from '../../shared/mail/receivedMail.ts'
+import { parseMail } from '../../shared/mail/parseMail.ts'
 import type { Pool } from '../../sql/db.ts'
-import { acceptSpooledMails, findArrival, type SpooledMail } from '../../sql/mail/inbound.ts'
+import {
+  findInboundMail,
+  insertInboundMails,
+  type SpooledMail,
+} from '../../sql/mail/inboundMails.ts'
 import { type AttemptOutcome, recordAttempt } from '../../sql/mail/mailAttempts.ts'
-import { beginAttempt, type OutboundMail } from '../../sql/mail/outbound.ts'
+import { beginAttempt, type OutboundMail } from '../../sql/mail/outboundMails.ts'
 import { acceptMessages, type SendIntent } from '../../sql/mail/sendMessages.ts'
-import { type Received, type StoreOutcome, storeReceived } from '../../sql/mail/storeReceived.ts'
+import {
+  type AuthenticatedMail,
+  type StoreOutcome,
+  storeParsedMails,
+} from '../../sql/mail/storeParsedMails.ts'
 import { newProject } from './tillRows.ts'
 
 const DOMAIN = 'mail.test'
@@ -131,8 +139,8 @@ export const spooled = (
   ...changes,
 })
 
-/** Takes a message in for some projects. @returns the arrivals, in the order of the projects. */
-export async function arrive(
+/** Takes a message in for some projects. @returns the ids of the inbound mails, in the order of the projects. */
+export async function takeIn(
   pool: Pool,
   projectIds: readonly string[],
   raw = rawMail(),
@@ -140,7 +148,7 @@ export async function arrive(
 ): Promise<string[]> {
   const addresses = await Promise.all(projectIds.map((id) => addressOf(pool, id)))
   const mail = spooled(addresses, raw, changes)
-  await acceptSpooledMails(pool, [mail])
+  await insertInboundMails(pool, [mail])
   const { rows } = await pool.query<{ id: string }>(
     `select i.id from inbound_mails i join raw_mails r on r.id = i.raw_id
      where r.source_key = $1 order by array_position($2::text[], i.project_id)`,
@@ -149,12 +157,12 @@ export async function arrive(
   return rows.map(({ id }) => id)
 }
 
-/** An arrival as the worker reads it. */
-export async function readArrival(pool: Pool, inboundId: string): Promise<Received> {
-  const arrival = await findArrival(pool, inboundId, 1e9)
-  if (arrival === null || !('bytes' in arrival)) throw new Error('no such arrival')
-  const mail = await readReceivedMail(arrival.bytes, DOMAIN)
-  return { arrival, mail, authentication: INTERNAL }
+/** An inbound mail as the worker reads it. */
+export async function readInboundMail(pool: Pool, inboundId: string): Promise<AuthenticatedMail> {
+  const inbound = await findInboundMail(pool, inboundId, 1e9)
+  if (inbound === null || !('bytes' in inbound)) throw new Error('no such inbound mail')
+  const mail = await parseMail(inbound.bytes, DOMAIN)
+  return { inbound, mail, authentication: INTERNAL }
 }
 
 /** Receives a message of one project to the end. */
@@ -164,13 +172,13 @@ export async function receive(
   raw = rawMail(),
   changes: Partial<SpooledMail> = {},
 ): Promise<{ outcome: StoreOutcome; messageId: string; rawId: string }> {
-  const [id] = await arrive(pool, [projectId], raw, changes)
-  const received = await readArrival(pool, id!)
-  const [outcome] = await storeReceived(pool, [received])
+  const [id] = await takeIn(pool, [projectId], raw, changes)
+  const received = await readInboundMail(pool, id!)
+  const [outcome] = await storeParsedMails(pool, [received])
   return {
     outcome: outcome!,
     messageId: received.mail.links.messageId,
-    rawId: received.arrival.rawId,
+    rawId: received.inbound.rawId,
   }
 }
 

@@ -8,7 +8,7 @@ import {
   UNREADABLE,
 } from '../../shared/mail/authentication.ts'
 import { authenticable } from '../../shared/mail/authenticationBounds.ts'
-import type { Arrival } from '../../sql/mail/inbound.ts'
+import type { InboundMail } from '../../sql/mail/inboundMails.ts'
 import type { LookUp } from './lookUp.ts'
 
 /**
@@ -27,7 +27,7 @@ const SIGNATURES_MAX = 10
  * @returns never a refusal: what a verdict means is for whoever reads the message to decide.
  */
 export async function authenticateMail(
-  { bytes, remoteIp, helo, envelopeFrom }: Arrival,
+  { bytes, remoteIp, helo, envelopeFrom }: InboundMail,
   { lookUp, ownHost, authors }: { lookUp: LookUp; ownHost: string; authors: readonly string[] },
 ): Promise<Authentication> {
   if (remoteIp === null) return INTERNAL

@@ -1,21 +1,21 @@
 import { domainOf } from '../../shared/mail/address.ts'
 import { isForged, UNAUTHENTICATED_LABEL } from '../../shared/mail/authentication.ts'
 import { isBlocked, isReceived } from '../../shared/mail/emailRules.ts'
-import {
-  type ReceivedMail,
-  readReceivedMail,
-  unparseableMail,
-} from '../../shared/mail/receivedMail.ts'
+import { type ParsedMail, parseMail, unparseableMail } from '../../shared/mail/parseMail.ts'
 import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
 import { isBounceOfOurs } from '../../sql/mail/bounces.ts'
 import { readRules } from '../../sql/mail/emailRules.ts'
-import { type Arrival, discardArrival, findArrival } from '../../sql/mail/inbound.ts'
+import {
+  discardInboundMail,
+  findInboundMail,
+  type InboundMail,
+} from '../../sql/mail/inboundMails.ts'
 import { findVerifiedDomains } from '../../sql/mail/mailDomains.ts'
 import type { PoolContext, Task } from '../queue/task.ts'
 import { authenticateMail } from './authenticateMail.ts'
 import { createByteSemaphore } from './byteSemaphore.ts'
 import type { LookUp } from './lookUp.ts'
-import { readMailApart } from './parserProcess.ts'
+import { parseInProcess } from './parserProcess.ts'
 import { createStoreBatcher } from './storeBatcher.ts'
 
 /**
@@ -40,7 +40,7 @@ type ParseOptions = {
 
 type Parser = PoolContext & ParseOptions & { stores: ReturnType<typeof createStoreBatcher> }
 
-/** Parses one arrival and stores it in its inbox; a large one once there is room for it in the process. */
+/** Parses one inbound mail and stores it in its inbox. A large one waits until the process has bytes free for it. */
 export const createParseInbound = (
   context: PoolContext,
   options: ParseOptions,
@@ -49,13 +49,13 @@ export const createParseInbound = (
   const parser = { ...context, ...options, stores: createStoreBatcher(pool) }
   const large = createByteSemaphore(LARGE_BYTES_HELD)
   return async ({ inboundId }, { attempt }) => {
-    const found = await findArrival(pool, inboundId, SMALL_BYTES)
+    const found = await findInboundMail(pool, inboundId, SMALL_BYTES)
     if (found === null) return
     if ('bytes' in found) return await readAndStore(found, parser, attempt)
     const leave = await large.enter(found.size)
     try {
-      const arrival = await findArrival(pool, inboundId, found.size)
-      if (arrival !== null && 'bytes' in arrival) await readAndStore(arrival, parser, attempt)
+      const inbound = await findInboundMail(pool, inboundId, found.size)
+      if (inbound !== null && 'bytes' in inbound) await readAndStore(inbound, parser, attempt)
     } finally {
       leave()
     }
@@ -64,30 +64,30 @@ export const createParseInbound = (
 
 /** Asks the rules of the inbox and who the sender is, too. A message that no parser can read is stored as it came, labelled. */
 async function readAndStore(
-  arrival: Arrival,
+  inbound: InboundMail,
   { pool, log, mailDomain, lookUp, stores }: Parser,
   attempt: number,
 ): Promise<void> {
-  const inboundId = arrival.id
-  let mail: ReceivedMail
+  const inboundId = inbound.id
+  let mail: ParsedMail
   try {
     mail =
       attempt > ATTEMPTS_BEFORE_ISOLATION
-        ? await readMailApart(arrival.bytes, mailDomain)
-        : await readReceivedMail(arrival.bytes, mailDomain)
+        ? await parseInProcess(inbound.bytes, mailDomain)
+        : await parseMail(inbound.bytes, mailDomain)
   } catch (error) {
     log.warn({ inboundId, err: error }, 'a message could not be parsed; it is kept as it came')
-    mail = unparseableMail(arrival.bytes, mailDomain)
+    mail = unparseableMail(inbound.bytes, mailDomain)
   }
-  const rules = await readRules(pool, arrival.projectId, ['RECEIVE'])
-  const senders = { envelopeFrom: arrival.envelopeFrom, from: mail.from }
+  const rules = await readRules(pool, inbound.projectId, ['RECEIVE'])
+  const senders = { envelopeFrom: inbound.envelopeFrom, from: mail.from }
   const isHeard =
     isReceived(rules, senders) ||
     (mail.bounce !== null &&
       !isBlocked(rules, senders) &&
-      (await isBounceOfOurs(pool, arrival.projectId, mail.bounce)))
-  if (!isHeard) return discardArrival(pool, inboundId)
-  const authentication = await authenticateMail(arrival, {
+      (await isBounceOfOurs(pool, inbound.projectId, mail.bounce)))
+  if (!isHeard) return discardInboundMail(pool, inboundId)
+  const authentication = await authenticateMail(inbound, {
     lookUp,
     ownHost: mailDomain,
     authors: mail.from,
@@ -97,11 +97,11 @@ async function readAndStore(
   if (isForged(authentication, { fromDomains, ownDomains })) {
     mail.labels.push(UNAUTHENTICATED_LABEL)
   }
-  const store = (as: ReceivedMail) => stores.submit({ arrival, mail: as, authentication })
+  const store = (as: ParsedMail) => stores.submit({ inbound, mail: as, authentication })
   const outcome = await store(mail).catch((error: unknown) => {
     if (attempt <= ATTEMPTS_TO_STORE || isDatabaseUnavailable(error)) throw error
     log.error({ inboundId, err: error }, 'a message could not be stored; it is kept as it came')
-    return store(unparseableMail(arrival.bytes, mailDomain))
+    return store(unparseableMail(inbound.bytes, mailDomain))
   })
-  log.debug({ inboundId, outcome }, 'arrival dealt with')
+  log.debug({ inboundId, outcome }, 'inbound mail ended')
 }

@@ -1,7 +1,7 @@
-import { readReceivedMail } from '../../shared/mail/receivedMail.ts'
+import { parseMail } from '../../shared/mail/parseMail.ts'
 
-/** Reads one message from stdin and prints what becomes of it: the child process of `readMailApart`. */
-const mail = await readReceivedMail(await Bun.stdin.bytes(), process.argv[2] ?? '')
+/** Reads one message from stdin and prints what becomes of it: the child process of `parseInProcess`. */
+const mail = await parseMail(await Bun.stdin.bytes(), process.argv[2] ?? '')
 const attachments = mail.attachments.map((attachment) => ({
   ...attachment,
   content: Buffer.from(attachment.content).toString('base64'),

@@ -1,11 +1,11 @@
 import { join } from 'node:path'
+import type { Attachment, ParsedMail } from '../../shared/mail/parseMail.ts'
 import { contentHash } from '../../shared/mail/rawMail.ts'
-import type { Attachment, ReceivedMail } from '../../shared/mail/receivedMail.ts'
 
 const TIMEOUT_MS = 20_000
 
 /** As `readMailMain` prints it: bytes in base64. */
-type Printed = Omit<ReceivedMail, 'contentHash' | 'attachments'> & {
+type Printed = Omit<ParsedMail, 'contentHash' | 'attachments'> & {
   attachments: (Attachment & { content: string })[]
 }
 
@@ -14,7 +14,7 @@ type Printed = Omit<ReceivedMail, 'contentHash' | 'attachments'> & {
  * process down or merely had bad company is found out where it can harm nobody.
  * @throws when the parser throws, dies or takes too long.
  */
-export async function readMailApart(raw: Buffer, domain: string): Promise<ReceivedMail> {
+export async function parseInProcess(raw: Buffer, domain: string): Promise<ParsedMail> {
   const child = Bun.spawn([process.execPath, join(import.meta.dir, 'parserMain.ts'), domain], {
     stdin: raw,
     stdout: 'pipe',

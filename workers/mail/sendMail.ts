@@ -13,7 +13,7 @@ import {
   type RecordedOutcome,
   recordAttempt,
 } from '../../sql/mail/mailAttempts.ts'
-import { beginAttempt, keepComposed, type OutboundMail } from '../../sql/mail/outbound.ts'
+import { beginAttempt, keepComposed, type OutboundMail } from '../../sql/mail/outboundMails.ts'
 import { readRawMail } from '../../sql/mail/rawMails.ts'
 import { SUPPRESSED } from '../../sql/mail/sendMessages.ts'
 import { patiently } from '../queue/patiently.ts'

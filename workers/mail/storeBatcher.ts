@@ -1,6 +1,10 @@
 import { type Batcher, createBatcher } from '../../sql/batcher.ts'
 import type { Pool } from '../../sql/db.ts'
-import { type Received, type StoreOutcome, storeReceived } from '../../sql/mail/storeReceived.ts'
+import {
+  type AuthenticatedMail,
+  type StoreOutcome,
+  storeParsedMails,
+} from '../../sql/mail/storeParsedMails.ts'
 
 /** Mail of one moment, stored together; with two lanes one batch gathers while the other commits. */
 const BATCHING = { batchMax: 32, lanes: 2 }
@@ -9,15 +13,15 @@ const BATCHING = { batchMax: 32, lanes: 2 }
  * Stores messages of one inbox that were read at the same time in one transaction: they have to wait for each other in
  * any case, and each on its own would wait for the disk as well.
  */
-export const createStoreBatcher = (pool: Pool): Batcher<Received, StoreOutcome> =>
-  createBatcher({ ...BATCHING, run: (items: Received[]) => storeByInbox(pool, items) })
+export const createStoreBatcher = (pool: Pool): Batcher<AuthenticatedMail, StoreOutcome> =>
+  createBatcher({ ...BATCHING, run: (items: AuthenticatedMail[]) => storeByInbox(pool, items) })
 
-async function storeByInbox(pool: Pool, items: Received[]): Promise<StoreOutcome[]> {
-  const inboxes = Map.groupBy(items, ({ arrival }) => arrival.projectId)
-  const outcomes = new Map<Received, StoreOutcome>()
+async function storeByInbox(pool: Pool, items: AuthenticatedMail[]): Promise<StoreOutcome[]> {
+  const inboxes = Map.groupBy(items, ({ inbound }) => inbound.projectId)
+  const outcomes = new Map<AuthenticatedMail, StoreOutcome>()
   await Promise.all(
     [...inboxes.values()].map(async (own) => {
-      for (const [n, outcome] of (await storeReceived(pool, own)).entries()) {
+      for (const [n, outcome] of (await storeParsedMails(pool, own)).entries()) {
         outcomes.set(own[n]!, outcome)
       }
     }),

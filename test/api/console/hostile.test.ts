@@ -214,7 +214,9 @@ test('a picture that a mail carries is shown where the mail names it; any other 
 
 test('the page makes its elements one by one: no markup is ever parsed, no style or script put in', () => {
   const folder = join(import.meta.dir, '../../../api/console/web')
-  const files = readdirSync(folder).filter((name) => name.endsWith('.ts'))
+  const files = (readdirSync(folder, { recursive: true }) as string[]).filter((name) =>
+    name.endsWith('.ts'),
+  )
   expect(files.length).toBeGreaterThan(20)
   for (const name of files) {
     const found =

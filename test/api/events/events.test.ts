@@ -1,9 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import { UNCHECKED } from '../../../shared/mail/authentication.ts'
-import { readReceivedMail } from '../../../shared/mail/receivedMail.ts'
-import { type Arrival, acceptSpooledMails, findArrival } from '../../../sql/mail/inbound.ts'
-import { storeReceived } from '../../../sql/mail/storeReceived.ts'
+import { parseMail } from '../../../shared/mail/parseMail.ts'
+import {
+  findInboundMail,
+  type InboundMail,
+  insertInboundMails,
+} from '../../../sql/mail/inboundMails.ts'
+import { storeParsedMails } from '../../../sql/mail/storeParsedMails.ts'
 import {
   type Agent,
   messagePath,
@@ -487,7 +491,7 @@ function rawGet(own: TestService, agent: Agent, path: string): Promise<string> {
 /** Stores a mail as the SMTP listener and the worker would. */
 async function storeMail(own: TestService, agent: Agent, raw: string): Promise<void> {
   const { pool } = own.database
-  await acceptSpooledMails(pool, [
+  await insertInboundMails(pool, [
     {
       sourceKey: crypto.randomUUID(),
       bytes: Buffer.from(raw),
@@ -499,7 +503,7 @@ async function storeMail(own: TestService, agent: Agent, raw: string): Promise<v
     },
   ])
   const { rows } = await pool.query('select id from inbound_mails')
-  const arrival = (await findArrival(pool, rows[0].id, Buffer.byteLength(raw))) as Arrival
-  const mail = await readReceivedMail(arrival.bytes, 'mail.test')
-  await storeReceived(pool, [{ arrival, mail, authentication: UNCHECKED }])
+  const inbound = (await findInboundMail(pool, rows[0].id, Buffer.byteLength(raw))) as InboundMail
+  const mail = await parseMail(inbound.bytes, 'mail.test')
+  await storeParsedMails(pool, [{ inbound, mail, authentication: UNCHECKED }])
 }

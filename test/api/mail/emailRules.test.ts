@@ -136,13 +136,13 @@ test('From is judged when the message is read, whatever the envelope says', asyn
 })
 
 /** Waits until nothing that was sent to an inbox is left to be read, and answers what was heard, by author. */
-async function heard(agent: Agent, arrivals: number): Promise<string[]> {
+async function heard(agent: Agent, mails: number): Promise<string[]> {
   await waitFor('all', async () => {
     const { rows } = await service.database.pool.query(
       `select from inbound_mails where project_id = $1 and state <> 'accepted'`,
       [agent.project.id],
     )
-    return rows.length === arrivals
+    return rows.length === mails
   })
   const { messages } = (await agent.get('/v0/messages')).body
   return messages.flatMap((one: any) => one.from).toSorted()

@@ -93,7 +93,7 @@ test('what a rule refuses is not kept, but for those inboxes that take it', asyn
   await deliverTo([refusing.address], 'refused')
   await deliverTo([refusing.address, taking.address], 'for-one')
   const path = messagePath('<for-one@example.com>')
-  await waitFor('the arrivals', async () => {
+  await waitFor('the inbound mails', async () => {
     const { rows } = await service.database.pool.query(
       `select from inbound_mails where project_id = any ($1) and state <> 'accepted'`,
       [[refusing.project.id, taking.project.id]],
@@ -249,7 +249,7 @@ test('messages arrive while their thread is deleted: each is there or not, and e
     agent.delete(`/v0/threads/${threadId}`),
     ...arriving.slice(10),
   ])
-  await waitFor('the arrivals', async () => {
+  await waitFor('the inbound mails', async () => {
     const { rows } = await service.database.pool.query(
       `select from inbound_mails where project_id = $1 and state = 'accepted'`,
       [agent.project.id],

@@ -102,7 +102,7 @@ test('the same message delivered twice shows once, even over another route', asy
     '<after@example.com>',
     '<twice@example.com>',
   ])
-  await waitFor('all three arrivals settled', async () => {
+  await waitFor('three inbound mails to end', async () => {
     const { rows } = await service.database.pool.query(
       `select state from inbound_mails where project_id = $1 and state <> 'accepted' order by id`,
       [agent.project.id],

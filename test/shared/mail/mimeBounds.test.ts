@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { parseBounded } from '../../../shared/mail/mimeBounds.ts'
-import { readReceivedMail, unparseableMail } from '../../../shared/mail/receivedMail.ts'
+import { parseMail, unparseableMail } from '../../../shared/mail/parseMail.ts'
 
 const HEAD =
   'From: a@b.c\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary="b 1"\r\n\r\n'
@@ -18,7 +18,7 @@ test('what a mail program makes is read whole', async () => {
 })
 
 test('of thousands of parts the first two thousand are read', async () => {
-  const { attachments, from, labels } = await readReceivedMail(message(5_000), 'mail.test')
+  const { attachments, from, labels } = await parseMail(message(5_000), 'mail.test')
   expect([from, labels]).toEqual([['a@b.c'], ['received', 'unread', 'truncated']])
   // Described are a thousand.
   expect(attachments).toHaveLength(1_000)
@@ -29,7 +29,7 @@ test('of thousands of parts the first two thousand are read', async () => {
 test('of millions of lines the first million is read', async () => {
   const before = process.memoryUsage().rss
   const raw = Buffer.from(`From: a@b.c\r\n\r\n${'a\r\n'.repeat(5_000_000)}`)
-  const { text, extractedText, labels } = await readReceivedMail(raw, 'mail.test')
+  const { text, extractedText, labels } = await parseMail(raw, 'mail.test')
   expect(labels).toContain('truncated')
   expect(text.length).toBeGreaterThan(1_990_000)
   expect(extractedText.length).toBeGreaterThan(1_990_000)
@@ -39,7 +39,7 @@ test('of millions of lines the first million is read', async () => {
 test('lines that begin with two hyphens are no parts', async () => {
   const sql = '-- a comment\r\n'.repeat(10_000)
   const raw = Buffer.from(`${HEAD}--b 1\r\nContent-Type: text/plain\r\n\r\n${sql}--b 1--\r\n`)
-  const { text } = await readReceivedMail(raw, 'mail.test')
+  const { text } = await parseMail(raw, 'mail.test')
   expect(text.split('-- a comment')).toHaveLength(10_001)
 })
 
@@ -59,7 +59,7 @@ test.each([
     )
     Bun.gc(true)
     const before = process.memoryUsage().rss
-    const { text } = await readReceivedMail(raw, 'mail.test')
+    const { text } = await parseMail(raw, 'mail.test')
     expect(text.length).toBeGreaterThan(1_000)
     expect(process.memoryUsage().rss - before).toBeLessThan(200 * 1024 * 1024)
   },
@@ -70,7 +70,7 @@ test('a header of megabytes costs no more than it is worth', async () => {
     const raw = Buffer.from(`From: a@b.c\r\n${field.repeat(34e6 / field.length)}\r\nbody`)
     Bun.gc(true)
     const before = process.memoryUsage().rss
-    const mail = await readReceivedMail(raw, 'mail.test').catch(() => unparseableMail(raw, 'x'))
+    const mail = await parseMail(raw, 'mail.test').catch(() => unparseableMail(raw, 'x'))
     expect(mail.contentHash).toHaveLength(32)
     expect(process.memoryUsage().rss - before).toBeLessThan(500 * 1024 * 1024)
   }

@@ -4,7 +4,7 @@ import { deleteProject } from '../../../sql/account/projects.ts'
 import { purgeProject } from '../../../sql/account/purgeProject.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { newDelivery } from '../../support/eventRows.ts'
-import { arrive, newSent, readRaw, receive } from '../../support/mailRows.ts'
+import { newSent, readRaw, receive, takeIn } from '../../support/mailRows.ts'
 import { newProject, row } from '../../support/tillRows.ts'
 
 let database: TestDatabase
@@ -41,7 +41,7 @@ test('a project that lives loses nothing', async () => {
 
 test('a deleted project loses its mail and logs; its neighbour keeps all', async () => {
   const [gone, neighbour] = [await inUse(), await inUse()]
-  const both = await arrive(pool, [gone.projectId, neighbour.projectId])
+  const both = await takeIn(pool, [gone.projectId, neighbour.projectId])
   const { raw_id: shared } = await row(pool, 'inbound_mails', both[0]!)
   const own = await receive(pool, gone.projectId)
   await deleteProject(pool, gone.projectId)

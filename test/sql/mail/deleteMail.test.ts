@@ -1,18 +1,18 @@
 /** Mail that is deleted: that message alone, at no other moment than its inbox's. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { deleteMessage, deleteThread, forgetDeletedMessages } from '../../../sql/mail/deleteMail.ts'
-import { storeReceived } from '../../../sql/mail/storeReceived.ts'
+import { storeParsedMails } from '../../../sql/mail/storeParsedMails.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import {
-  arrive,
   begin,
   messageOf,
   newSent,
   rawMail,
-  readArrival,
+  readInboundMail,
   readRaw,
   receive,
   recordSent,
+  takeIn,
 } from '../../support/mailRows.ts'
 import { blocked, newProject, whileHeld } from '../../support/tillRows.ts'
 
@@ -79,10 +79,10 @@ test('a message that was sent is not remembered: nobody can send it again', asyn
 test('a deletion waits for mail that is being stored, and mail for a deletion', async () => {
   const sent = await newSent(pool)
   const { id } = await threadOf(sent.threadRow)
-  const [inboundId] = await arrive(pool, [sent.projectId], answer(sent.messageId))
-  const received = await readArrival(pool, inboundId!)
+  const [inboundId] = await takeIn(pool, [sent.projectId], answer(sent.messageId))
+  const received = await readInboundMail(pool, inboundId!)
   const [outcome, isDeleted] = await whileHeld<unknown>(pool, INBOX, [sent.projectId], () => [
-    storeReceived(pool, [received]),
+    storeParsedMails(pool, [received]),
     blocked(pool, 1).then(() => deleteThread(pool, sent.projectId, id)),
   ])
   expect([outcome, isDeleted]).toEqual([['stored'], true])

@@ -1,7 +1,7 @@
 /** The runs of one message's sending: only the newest is recorded, each part once. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { deleteProject } from '../../../sql/account/projects.ts'
-import { acceptSpooledMails } from '../../../sql/mail/inbound.ts'
+import { insertInboundMails } from '../../../sql/mail/inboundMails.ts'
 import type { RecordedOutcome } from '../../../sql/mail/mailAttempts.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import {
@@ -52,11 +52,11 @@ const jobOf = async (messageRow: string) =>
       `send_mail:${messageRow}`,
     ])
   ).rows[0]
-const arrivalsOf = async (projectId: string) =>
+const inboundMailsOf = async (projectId: string) =>
   (await pool.query('select id from inbound_mails where project_id = $1', [projectId])).rowCount
 const storeRaw = async () => {
   const mail = spooled([await addressOf(pool, await newProject(pool))])
-  await acceptSpooledMails(pool, [mail])
+  await insertInboundMails(pool, [mail])
   const { rows } = await pool.query('select id from raw_mails where source_key = $1', [
     mail.sourceKey,
   ])
@@ -85,7 +85,7 @@ describe('of two runs that overlap', () => {
     const localInboxes = [await addressOf(pool, inbox)]
     const again = { localInboxes, rawId: await storeRaw() }
     expect(await recordSent(pool, mail, again)).toBe(false)
-    expect(await arrivalsOf(inbox)).toBe(0)
+    expect(await inboundMailsOf(inbox)).toBe(0)
     expect(await eventsOf(pool, sent.projectId)).toEqual(['message.sent'])
   })
 
@@ -186,7 +186,7 @@ describe('a part of a run', () => {
     const rawId = await storeRaw()
     const mail = await begin(pool, sent)
     for (const last of [false, true]) await recordSent(pool, mail, { rawId, localInboxes, last })
-    expect(await arrivalsOf(inbox)).toBe(1)
-    expect(await arrivalsOf(deleted)).toBe(0)
+    expect(await inboundMailsOf(inbox)).toBe(1)
+    expect(await inboundMailsOf(deleted)).toBe(0)
   })
 })

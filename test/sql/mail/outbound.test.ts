@@ -1,7 +1,7 @@
 /** A run of a sending begins with the recipients that are due. All runs send the same bytes. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { deleteProject } from '../../../sql/account/projects.ts'
-import { beginAttempt, keepComposed } from '../../../sql/mail/outbound.ts'
+import { beginAttempt, keepComposed } from '../../../sql/mail/outboundMails.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { begin, newSent, recordSent } from '../../support/mailRows.ts'
 import { newProject, whileHeld } from '../../support/tillRows.ts'

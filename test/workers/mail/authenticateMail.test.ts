@@ -255,7 +255,7 @@ test('thousands of signatures cost no more than ten', async () => {
       `DKIM-Signature: v=1; a=rsa-sha256; c=relaxed/relaxed; d=d${n}.test; s=s; h=from; bh=x; b=x`,
   ).join('\r\n')
   const bytes = Buffer.from(write('x@nowhere.test', `${headers}\r\n`))
-  const arrival = {
+  const inbound = {
     id: '1',
     projectId: 'p',
     inboxAddress: agent.address,
@@ -268,7 +268,7 @@ test('thousands of signatures cost no more than ten', async () => {
     return dns(name, type)
   }
   await authenticateMail(
-    { ...arrival, bytes, envelopeFrom: 'x@nowhere.test', remoteIp: '127.0.0.1', helo: 'x' },
+    { ...inbound, bytes, envelopeFrom: 'x@nowhere.test', remoteIp: '127.0.0.1', helo: 'x' },
     { lookUp: counting, ownHost: 'mail.test', authors: ['x@nowhere.test'] },
   )
   expect(asked.filter((name) => name.includes('_domainkey')).length).toBeLessThanOrEqual(10)

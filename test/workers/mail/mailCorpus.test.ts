@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { acceptSpooledMails } from '../../../sql/mail/inbound.ts'
+import { insertInboundMails } from '../../../sql/mail/inboundMails.ts'
 import {
   type Agent,
   messagePath,
@@ -48,7 +48,7 @@ ready(
     }))
     const before = process.memoryUsage().rss
     for (let at = 0; at < mails.length; at += BATCH) {
-      await acceptSpooledMails(pool, mails.slice(at, at + BATCH))
+      await insertInboundMails(pool, mails.slice(at, at + BATCH))
     }
     await waitFor(
       'all messages',

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import type { Running } from '../../../shared/process/service.ts'
 import { createDns } from '../../../workers/mail/dns.ts'
-import { readMailApart } from '../../../workers/mail/parserProcess.ts'
+import { parseInProcess } from '../../../workers/mail/parserProcess.ts'
 import { startPool } from '../../../workers/queue/pool.ts'
 import { inboundRunner } from '../../../workers/runners.ts'
 import { fakeLookUp } from '../../support/fakeLookUp.ts'
@@ -19,7 +19,7 @@ import { waitFor } from '../../support/waitFor.ts'
 async function retried(service: TestService, agent: Agent, raw: string): Promise<Running> {
   await deliverRaw(service.smtp!.port, agent.address, raw)
   const { pool, url } = service.database
-  await waitFor('the arrival', async () => {
+  await waitFor('the inbound mail', async () => {
     const { rowCount } = await pool.query('update graphile_worker._private_jobs set attempts = 7')
     return rowCount === 1
   })
@@ -96,7 +96,7 @@ test('apart, a message that no parser can read is an error, not the end of the w
     { length: 150 },
     (_, n) => `Content-Type: multipart/mixed; boundary="b${n}"\n\n--b${n}\n`,
   )
-  await expect(readMailApart(Buffer.from(parts.join('')), 'mail.test')).rejects.toThrow(
+  await expect(parseInProcess(Buffer.from(parts.join('')), 'mail.test')).rejects.toThrow(
     /ended with/,
   )
 })

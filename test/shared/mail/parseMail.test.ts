@@ -1,12 +1,12 @@
 import { expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { parseMail, unparseableMail } from '../../../shared/mail/parseMail.ts'
 import { contentHash } from '../../../shared/mail/rawMail.ts'
-import { readReceivedMail, unparseableMail } from '../../../shared/mail/receivedMail.ts'
 
 const CORPUS = join(import.meta.dir, '../../../../shared/fixtures/eml')
 const bytes = (text: string) => new TextEncoder().encode(text)
-const read = (text: string) => readReceivedMail(bytes(text), 'mail.test')
+const read = (text: string) => parseMail(bytes(text), 'mail.test')
 
 test('addresses: names dropped, groups opened, each once', async () => {
   const mail = await read(
@@ -70,9 +70,7 @@ test.skipIf(!existsSync(CORPUS))(
     expect(names.length).toBeGreaterThan(600)
     for (const name of names) {
       const raw = readFileSync(join(CORPUS, name))
-      const mail = await readReceivedMail(raw, 'mail.test').catch(() =>
-        unparseableMail(raw, 'mail.test'),
-      )
+      const mail = await parseMail(raw, 'mail.test').catch(() => unparseableMail(raw, 'mail.test'))
       expect([name, JSON.stringify({ ...mail, contentHash: '' }).includes('\\u0000')]).toEqual([
         name,
         false,
@@ -92,13 +90,13 @@ test.each([
   ],
   ['in a multipart without a boundary', 'Content-Type: multipart/mixed\r\n\r\nText.\r\n', 'Text.'],
 ])('text %s is shown as it came', async (_, raw, want) => {
-  const { text, extractedText, labels } = await readReceivedMail(Buffer.from(raw), 'mail.test')
+  const { text, extractedText, labels } = await parseMail(Buffer.from(raw), 'mail.test')
   expect([text, extractedText, labels]).toEqual([want, want, ['received', 'unread', 'unparseable']])
 })
 
 test('a message that says nothing is empty, and read', async () => {
   for (const raw of ['', 'Subject: x\r\n', 'Subject: x\r\n\r\n \r\n']) {
-    const { text, labels } = await readReceivedMail(Buffer.from(raw), 'mail.test')
+    const { text, labels } = await parseMail(Buffer.from(raw), 'mail.test')
     expect([text.trim(), labels]).toEqual(['', ['received', 'unread']])
   }
 })

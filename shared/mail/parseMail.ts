@@ -28,7 +28,7 @@ export type Attachment = {
 type ReceivedAttachment = Attachment & { content: Uint8Array }
 
 /** What is stored of a received message. No string of it holds U+0000, which Postgres refuses. */
-export type ReceivedMail = {
+export type ParsedMail = {
   links: ThreadLinks
   contentHash: Buffer
   from: string[]
@@ -62,7 +62,7 @@ const UNPARSEABLE_TEXT_BYTES = 256 * 1024
  * @param domain the domain at which a missing or ill-formed Message-ID is made up
  * @throws what the MIME parser throws; `unparseableMail` then stands in.
  */
-export async function readReceivedMail(raw: Uint8Array, domain: string): Promise<ReceivedMail> {
+export async function parseMail(raw: Uint8Array, domain: string): Promise<ParsedMail> {
   const { email, isWhole, parts } = await parseBounded(raw)
   const html = email.html === undefined ? null : clean(email.html)
   const parsed = email.text === undefined ? '' : normaliseLines(clean(email.text))
@@ -102,7 +102,7 @@ const TRUNCATED_LABEL = 'truncated'
 const UNPARSEABLE_LABEL = 'unparseable'
 
 /** Stands in for a message that cannot be parsed: visible, labelled `unparseable`, its text the raw bytes. */
-export function unparseableMail(raw: Uint8Array, domain: string): ReceivedMail {
+export function unparseableMail(raw: Uint8Array, domain: string): ParsedMail {
   const text = clean(new TextDecoder('utf-8').decode(raw.subarray(0, UNPARSEABLE_TEXT_BYTES)))
   const messageId = rawHeader(raw, 'Message-ID')
   return {

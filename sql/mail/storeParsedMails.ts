@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { newThreadId } from '../../shared/ids.ts'
 import type { Authentication } from '../../shared/mail/authentication.ts'
-import type { ReceivedMail } from '../../shared/mail/receivedMail.ts'
+import type { ParsedMail } from '../../shared/mail/parseMail.ts'
 import { searchVector } from '../../shared/mail/searchTerms.ts'
 import {
   alternativeMessageId,
@@ -15,25 +15,29 @@ import { type Pool, type Queryable, transaction } from '../db.ts'
 import { type NewEvent, recordEvents } from '../events/events.ts'
 import { insertAttachments } from './attachments.ts'
 import { recordBounce } from './bounces.ts'
-import type { Arrival } from './inbound.ts'
+import type { InboundMail } from './inboundMails.ts'
 import { deleteUnusedRawMails } from './rawMails.ts'
 
-/** What became of an arrival. */
+/** The end of an inbound mail. `retransmission`: the inbox has the message. `gone`: the project was deleted. */
 export type StoreOutcome = 'stored' | 'retransmission' | 'gone'
 
-/** A message that was read, and what is known of its sender. */
-export type Received = { arrival: Arrival; mail: ReceivedMail; authentication: Authentication }
+/** An inbound mail, its parsed content and the checks of its sender. */
+export type AuthenticatedMail = {
+  inbound: InboundMail
+  mail: ParsedMail
+  authentication: Authentication
+}
 
 /**
- * Stores parsed messages of one inbox, each in its thread, and settles their arrivals, in one transaction. The project's
+ * Stores parsed mails of one inbox, each in its thread, and ends their inbound mails, in one transaction. The project's
  * row is the inbox's lock: two messages of one inbox never decide on a thread or an identifier at the same time. What
  * is decided on must be read after the lock is held, by a statement of its own: a statement sees what was committed when
  * it began.
  * @param received of one project.
  */
-export async function storeReceived(
+export async function storeParsedMails(
   pool: Pool,
-  received: readonly Received[],
+  received: readonly AuthenticatedMail[],
 ): Promise<StoreOutcome[]> {
   // Before the lock: the other mail of the inbox must not wait for it.
   const indexed = received.map((one) => ({ ...one, search: searchVectorOf(one) }))
@@ -45,7 +49,7 @@ export async function storeReceived(
     const repeated = received.filter((_, n) => outcomes[n] === 'retransmission')
     await deleteUnusedRawMails(
       db,
-      repeated.map(({ arrival }) => arrival.rawId),
+      repeated.map(({ inbound }) => inbound.rawId),
     )
     // Once and last: the stream's lock must not be held while a bounce waits for its message's.
     await recordEvents(db, events)
@@ -53,10 +57,10 @@ export async function storeReceived(
   })
 }
 
-type Indexed = Received & { search: string }
+type Indexed = AuthenticatedMail & { search: string }
 
-const searchVectorOf = ({ arrival, mail }: Received): string =>
-  searchVector(arrival.projectId, {
+const searchVectorOf = ({ inbound, mail }: AuthenticatedMail): string =>
+  searchVector(inbound.projectId, {
     subject: mail.subject,
     from: mail.from,
     to: [...mail.to, ...mail.cc],
@@ -68,36 +72,36 @@ async function storeOne(
   received: Indexed,
   events: NewEvent[],
 ): Promise<StoreOutcome> {
-  const { arrival, mail } = received
-  if (!(await lockInbox(db, arrival))) return 'gone'
-  const known = await lookAround(db, arrival.projectId, mail)
+  const { inbound, mail } = received
+  if (!(await lockInbox(db, inbound))) return 'gone'
+  const known = await lookAround(db, inbound.projectId, mail)
   if (known.isRetransmission) {
     await db.query(
       `update inbound_mails set state = 'retransmission', message_row = $2 where id = $1`,
-      [arrival.id, known.earlierRow],
+      [inbound.id, known.earlierRow],
     )
     return 'retransmission'
   }
   const messageId = known.idTaken
-    ? await freeMessageId(db, arrival.projectId, mail.links.messageId)
+    ? await freeMessageId(db, inbound.projectId, mail.links.messageId)
     : mail.links.messageId
   const told = await insertReceived(db, {
     ...received,
     messageId,
-    threadRow: known.threadRow ?? (await findThreadBySubject(db, arrival, mail)),
+    threadRow: known.threadRow ?? (await findThreadBySubject(db, inbound, mail)),
   })
   events.push(...told)
   return 'stored'
 }
 
-/** Locks the inbox and the arrival; false when the project is gone or the arrival was dealt with. */
-async function lockInbox(db: Queryable, arrival: Arrival): Promise<boolean> {
+/** Locks the inbox and the inbound mail. @returns false when the project is gone or the inbound mail has ended. */
+async function lockInbox(db: Queryable, inbound: InboundMail): Promise<boolean> {
   const { rowCount } = await db.query({
     name: 'lock-inbox',
     text: `select from projects p join inbound_mails i on i.project_id = p.id
            where p.id = $1 and p.deleted_at is null and i.id = $2 and i.state = 'accepted'
            for no key update`,
-    values: [arrival.projectId, arrival.id],
+    values: [inbound.projectId, inbound.id],
   })
   return rowCount === 1
 }
@@ -111,7 +115,7 @@ type Known = {
 }
 
 /** Whether the inbox has this very message, whether its Message-ID is taken, and the nearest thread it names. */
-async function lookAround(db: Queryable, projectId: string, mail: ReceivedMail): Promise<Known> {
+async function lookAround(db: Queryable, projectId: string, mail: ParsedMail): Promise<Known> {
   const { links, contentHash } = mail
   const { rows } = await db.query<{
     earlier_row: string | null
@@ -156,8 +160,8 @@ const MESSAGES_LOOKED_AT = 20
  */
 async function findThreadBySubject(
   db: Queryable,
-  arrival: Arrival,
-  mail: ReceivedMail,
+  inbound: InboundMail,
+  mail: ParsedMail,
 ): Promise<string | null> {
   const key = subjectKey(mail.subject)
   const named = mail.links.inReplyTo.length > 0 || mail.links.references.length > 0
@@ -175,7 +179,7 @@ async function findThreadBySubject(
         where thread_row = t.row order by created_at desc, row desc limit ${MESSAGES_LOOKED_AT}
       ) m
       order by t.updated_at desc`,
-    values: [arrival.projectId, key, arrival.receivedAt],
+    values: [inbound.projectId, key, inbound.receivedAt],
   })
   const own = [...mail.from, ...mail.to, ...mail.cc]
   return rows.find(({ participants }) => sameParticipants(participants, own))?.thread_row ?? null
@@ -225,21 +229,21 @@ const INSERT = `
   update inbound_mails set state = 'stored', message_row = stored.row from stored, thread where inbound_mails.id = $23
   returning inbound_mails.message_row, thread.id as thread_id`
 
-/** Thread, message, identifiers and the arrival's end in one statement; then the attachments. @returns what to tell of. */
+/** Writes thread, message, identifiers and the end of the inbound mail in one statement, then the attachments. @returns the events. */
 async function insertReceived(
   db: Queryable,
   input: Indexed & { messageId: string; threadRow: string | null },
 ): Promise<NewEvent[]> {
-  const { arrival, mail, authentication, search, messageId, threadRow } = input
+  const { inbound, mail, authentication, search, messageId, threadRow } = input
   const { links } = mail
   const { rows } = await db.query<{ message_row: string; thread_id: string }>({
     name: 'insert-received',
     text: INSERT,
     values: [
-      arrival.projectId,
+      inbound.projectId,
       newThreadId(),
       threadRow,
-      arrival.rawId,
+      inbound.rawId,
       messageId,
       messageIdHash(messageId),
       messageId === links.messageId ? null : links.messageId,
@@ -257,8 +261,8 @@ async function insertReceived(
       mail.extractedText,
       JSON.stringify(mail.attachments.map(({ content, ...described }) => described)),
       mail.labels,
-      arrival.receivedAt,
-      arrival.id,
+      inbound.receivedAt,
+      inbound.id,
       search,
       JSON.stringify(authentication),
       subjectKey(mail.subject),
@@ -269,13 +273,13 @@ async function insertReceived(
   const data = {
     messageId,
     threadId,
-    inboxId: arrival.inboxAddress,
+    inboxId: inbound.inboxAddress,
     from: mail.from,
     to: mail.to,
     subject: mail.subject,
     labels: mail.labels,
   }
-  const bounced = mail.bounce === null ? [] : await recordBounce(db, arrival.projectId, mail.bounce)
-  const received = { projectId: arrival.projectId, type: 'message.received', data } as const
+  const bounced = mail.bounce === null ? [] : await recordBounce(db, inbound.projectId, mail.bounce)
+  const received = { projectId: inbound.projectId, type: 'message.received', data } as const
   return [received, ...bounced]
 }

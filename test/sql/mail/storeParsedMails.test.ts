@@ -1,18 +1,18 @@
-/** Received messages of one inbox: each once, under an identifier of its own, in its thread. */
+/** Parsed mails of one inbox: each once, under an identifier of its own, in its thread. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { deleteMessage } from '../../../sql/mail/deleteMail.ts'
-import { storeReceived } from '../../../sql/mail/storeReceived.ts'
+import { storeParsedMails } from '../../../sql/mail/storeParsedMails.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import {
   addressOf,
-  arrive,
   eventsOf,
   messageOf,
   newSent,
   rawMail,
-  readArrival,
+  readInboundMail,
   readRaw,
   receive,
+  takeIn,
 } from '../../support/mailRows.ts'
 import { newProject, row, whileHeld } from '../../support/tillRows.ts'
 
@@ -35,34 +35,34 @@ const idsOf = async (projectId: string): Promise<string[]> => {
   return rows.map(({ message_id }) => message_id)
 }
 
-describe('an arrival', () => {
+describe('an inbound mail', () => {
   test('that another run dealt with is stored once', async () => {
     const projectId = await newProject(pool)
-    const [id] = await arrive(pool, [projectId])
-    const received = await readArrival(pool, id!)
-    expect(await storeReceived(pool, [received])).toEqual(['stored'])
-    expect(await storeReceived(pool, [received])).toEqual(['gone'])
+    const [id] = await takeIn(pool, [projectId])
+    const received = await readInboundMail(pool, id!)
+    expect(await storeParsedMails(pool, [received])).toEqual(['stored'])
+    expect(await storeParsedMails(pool, [received])).toEqual(['gone'])
     expect(await eventsOf(pool, projectId)).toEqual(['message.received'])
     expect((await row(pool, 'inbound_mails', id!)).state).toBe('stored')
   })
 
   test('whose project is deleted meanwhile is not stored', async () => {
     const projectId = await newProject(pool)
-    const [id] = await arrive(pool, [projectId])
-    const received = await readArrival(pool, id!)
+    const [id] = await takeIn(pool, [projectId])
+    const received = await readInboundMail(pool, id!)
     const deleted = 'update projects set deleted_at = now() where id = $1'
-    const store = () => [storeReceived(pool, [received])]
+    const store = () => [storeParsedMails(pool, [received])]
     expect(await whileHeld(pool, deleted, [projectId], store)).toEqual([['gone']])
     expect(await idsOf(projectId)).toEqual([])
   })
 
   test('is stored once by two runs at the same moment', async () => {
     const projectId = await newProject(pool)
-    const [id] = await arrive(pool, [projectId])
-    const received = await readArrival(pool, id!)
+    const [id] = await takeIn(pool, [projectId])
+    const received = await readInboundMail(pool, id!)
     const hold = 'select from projects where id = $1 for no key update'
     const outcomes = await whileHeld(pool, hold, [projectId], () =>
-      [1, 2].map(() => storeReceived(pool, [received])),
+      [1, 2].map(() => storeParsedMails(pool, [received])),
     )
     expect(outcomes.flat().toSorted()).toEqual(['gone', 'stored'])
   })
@@ -73,26 +73,26 @@ describe('the same message', () => {
     const projectId = await newProject(pool)
     const raw = rawMail({ id: 'twice@example.com' })
     await receive(pool, projectId, raw)
-    const [id] = await arrive(pool, [projectId], raw)
-    const again = await readArrival(pool, id!)
-    expect(await storeReceived(pool, [again])).toEqual(['retransmission'])
+    const [id] = await takeIn(pool, [projectId], raw)
+    const again = await readInboundMail(pool, id!)
+    expect(await storeParsedMails(pool, [again])).toEqual(['retransmission'])
     expect(await idsOf(projectId)).toEqual(['<twice@example.com>'])
     const message = await messageOf(pool, projectId, '<twice@example.com>')
     expect(await row(pool, 'inbound_mails', id!)).toMatchObject({
       state: 'retransmission',
       message_row: message!.row,
     })
-    expect(await readRaw(pool, again.arrival.rawId)).toBe('')
+    expect(await readRaw(pool, again.inbound.rawId)).toBe('')
   })
 
   test('that comes twice at once is shown once', async () => {
     const projectId = await newProject(pool)
     const raw = rawMail()
-    const ids = [await arrive(pool, [projectId], raw), await arrive(pool, [projectId], raw)].flat()
-    const both = [await readArrival(pool, ids[0]!), await readArrival(pool, ids[1]!)]
+    const ids = [await takeIn(pool, [projectId], raw), await takeIn(pool, [projectId], raw)].flat()
+    const both = [await readInboundMail(pool, ids[0]!), await readInboundMail(pool, ids[1]!)]
     const hold = 'select from projects where id = $1 for no key update'
     const outcomes = await whileHeld(pool, hold, [projectId], () =>
-      both.map((one) => storeReceived(pool, [one])),
+      both.map((one) => storeParsedMails(pool, [one])),
     )
     expect(outcomes.flat().toSorted()).toEqual(['retransmission', 'stored'])
   })
@@ -137,12 +137,12 @@ describe('an identifier', () => {
   test('that two messages at once bring is given to one of them', async () => {
     const projectId = await newProject(pool)
     const ids = [
-      await arrive(pool, [projectId], rawMail({ id: 'z@example.com' })),
-      await arrive(pool, [projectId], rawMail({ id: 'z@example.com' })),
+      await takeIn(pool, [projectId], rawMail({ id: 'z@example.com' })),
+      await takeIn(pool, [projectId], rawMail({ id: 'z@example.com' })),
     ].flat()
-    const both = [await readArrival(pool, ids[0]!), await readArrival(pool, ids[1]!)]
+    const both = [await readInboundMail(pool, ids[0]!), await readInboundMail(pool, ids[1]!)]
     const hold = 'select from projects where id = $1 for no key update'
-    await whileHeld(pool, hold, [projectId], () => both.map((one) => storeReceived(pool, [one])))
+    await whileHeld(pool, hold, [projectId], () => both.map((one) => storeParsedMails(pool, [one])))
     expect((await idsOf(projectId)).toSorted()).toEqual(['<z.1@example.com>', '<z@example.com>'])
   })
 })

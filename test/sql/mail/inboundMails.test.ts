@@ -3,18 +3,22 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { deleteProject } from '../../../sql/account/projects.ts'
 import { findAddresses, listAddresses } from '../../../sql/mail/addresses.ts'
 import { deleteMessage } from '../../../sql/mail/deleteMail.ts'
-import { acceptSpooledMails, discardArrival, findArrival } from '../../../sql/mail/inbound.ts'
+import {
+  discardInboundMail,
+  findInboundMail,
+  insertInboundMails,
+} from '../../../sql/mail/inboundMails.ts'
 import { deleteUnusedRawMails } from '../../../sql/mail/rawMails.ts'
-import { storeReceived } from '../../../sql/mail/storeReceived.ts'
+import { storeParsedMails } from '../../../sql/mail/storeParsedMails.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import {
   addressOf,
-  arrive,
   rawMail,
-  readArrival,
+  readInboundMail,
   readRaw,
   receive,
   spooled,
+  takeIn,
 } from '../../support/mailRows.ts'
 import { crossing, newProject, row, whileHeld } from '../../support/tillRows.ts'
 
@@ -27,7 +31,7 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-const arrivalsOf = async (projectId: string) =>
+const inboundMailsOf = async (projectId: string) =>
   (await pool.query('select from inbound_mails where project_id = $1', [projectId])).rowCount
 const isRawKept = async (sourceKey: string) =>
   (await pool.query('select from raw_mails where source_key = $1', [sourceKey])).rowCount === 1
@@ -37,8 +41,8 @@ describe('a spooled message', () => {
   test('arrives once, though it is moved twice', async () => {
     const projectId = await newProject(pool)
     const mail = spooled([await addressOf(pool, projectId)])
-    for (let n = 0; n < 2; n++) await acceptSpooledMails(pool, [mail])
-    expect(await arrivalsOf(projectId)).toBe(1)
+    for (let n = 0; n < 2; n++) await insertInboundMails(pool, [mail])
+    expect(await inboundMailsOf(projectId)).toBe(1)
   })
 
   test('arrives at live inboxes alone; for none its bytes are not kept', async () => {
@@ -46,8 +50,8 @@ describe('a spooled message', () => {
     const gone = await addressOf(pool, deleted)
     await deleteProject(pool, deleted)
     const [both, lost] = [spooled([await addressOf(pool, live), gone]), spooled([gone])]
-    await acceptSpooledMails(pool, [both, lost])
-    expect([await arrivalsOf(live), await arrivalsOf(deleted)]).toEqual([1, 0])
+    await insertInboundMails(pool, [both, lost])
+    expect([await inboundMailsOf(live), await inboundMailsOf(deleted)]).toEqual([1, 0])
     expect([await isRawKept(both.sourceKey), await isRawKept(lost.sourceKey)]).toEqual([
       true,
       false,
@@ -57,45 +61,45 @@ describe('a spooled message', () => {
   test('to two names of one inbox arrives there once', async () => {
     const projectId = await newProject(pool)
     const address = await addressOf(pool, projectId)
-    await acceptSpooledMails(pool, [spooled([address, address])])
-    expect(await arrivalsOf(projectId)).toBe(1)
+    await insertInboundMails(pool, [spooled([address, address])])
+    expect(await inboundMailsOf(projectId)).toBe(1)
   })
 })
 
-describe('an arrival', () => {
+describe('an inbound mail', () => {
   test('is found until it is dealt with or its project is deleted', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
-    const [open, orphan] = (await arrive(pool, [one, two])) as [string, string]
-    const received = await readArrival(pool, open)
-    await storeReceived(pool, [received])
+    const [open, orphan] = (await takeIn(pool, [one, two])) as [string, string]
+    const received = await readInboundMail(pool, open)
+    await storeParsedMails(pool, [received])
     await deleteProject(pool, two)
-    expect(await findArrival(pool, open, 1e9)).toBeNull()
-    expect(await findArrival(pool, orphan, 1e9)).toBeNull()
+    expect(await findInboundMail(pool, open, 1e9)).toBeNull()
+    expect(await findInboundMail(pool, orphan, 1e9)).toBeNull()
   })
 
   test('of a message above the size is told by its size', async () => {
     const raw = rawMail({ text: 'x'.repeat(1_000) })
-    const [id] = await arrive(pool, [await newProject(pool)], raw)
-    expect(await findArrival(pool, id!, raw.length - 1)).toEqual({ size: raw.length })
-    expect(await findArrival(pool, id!, raw.length)).toMatchObject({ bytes: Buffer.from(raw) })
+    const [id] = await takeIn(pool, [await newProject(pool)], raw)
+    expect(await findInboundMail(pool, id!, raw.length - 1)).toEqual({ size: raw.length })
+    expect(await findInboundMail(pool, id!, raw.length)).toMatchObject({ bytes: Buffer.from(raw) })
   })
 
   test('that is discarded loses its bytes, but not those that another inbox waits for', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
-    const [first, second] = (await arrive(pool, [one, two])) as [string, string]
+    const [first, second] = (await takeIn(pool, [one, two])) as [string, string]
     const rawId = await rawIdOf(first)
-    await discardArrival(pool, first)
+    await discardInboundMail(pool, first)
     expect((await row(pool, 'inbound_mails', first)).state).toBe('discarded')
     expect(await readRaw(pool, rawId)).toContain('Subject')
-    await discardArrival(pool, second)
+    await discardInboundMail(pool, second)
     expect(await readRaw(pool, rawId)).toBe('')
   })
 
   test('that was stored is not discarded any more', async () => {
     const projectId = await newProject(pool)
-    const [id] = await arrive(pool, [projectId])
-    await storeReceived(pool, [await readArrival(pool, id!)])
-    await discardArrival(pool, id!)
+    const [id] = await takeIn(pool, [projectId])
+    await storeParsedMails(pool, [await readInboundMail(pool, id!)])
+    await discardInboundMail(pool, id!)
     expect((await row(pool, 'inbound_mails', id!)).state).toBe('stored')
     expect(await readRaw(pool, await rawIdOf(id!))).toContain('Subject')
   })
@@ -105,10 +109,13 @@ describe('the bytes of a message', () => {
   test('stay while another inbox shows it, and go with the last', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const raw = rawMail()
-    const arrivals = (await arrive(pool, [one, two], raw)) as [string, string]
-    const rawId = await rawIdOf(arrivals[0])
-    const received = [await readArrival(pool, arrivals[0]), await readArrival(pool, arrivals[1])]
-    for (const one of received) await storeReceived(pool, [one])
+    const inboundIds = (await takeIn(pool, [one, two], raw)) as [string, string]
+    const rawId = await rawIdOf(inboundIds[0])
+    const received = [
+      await readInboundMail(pool, inboundIds[0]),
+      await readInboundMail(pool, inboundIds[1]),
+    ]
+    for (const one of received) await storeParsedMails(pool, [one])
     const { messageId } = received[0]!.mail.links
     expect(await deleteMessage(pool, one, messageId)).toBe(true)
     await deleteUnusedRawMails(pool, [rawId])
@@ -117,12 +124,12 @@ describe('the bytes of a message', () => {
     expect(await readRaw(pool, rawId)).toBeUndefined()
   })
 
-  test('stay while a message shows them, though every arrival is forgotten or discarded', async () => {
+  test('stay while a message shows them, though every inbound mail is forgotten or discarded', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
-    const [first, second] = (await arrive(pool, [one, two])) as [string, string]
+    const [first, second] = (await takeIn(pool, [one, two])) as [string, string]
     const rawId = await rawIdOf(first)
-    await storeReceived(pool, [await readArrival(pool, first)])
-    await discardArrival(pool, second)
+    await storeParsedMails(pool, [await readInboundMail(pool, first)])
+    await discardInboundMail(pool, second)
     expect(await readRaw(pool, rawId)).toContain('Subject')
     await pool.query('delete from inbound_mails where raw_id = $1', [rawId])
     await deleteUnusedRawMails(pool, [rawId])
@@ -131,9 +138,9 @@ describe('the bytes of a message', () => {
 
   test('go when two inboxes let go of them at the same moment', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
-    const ids = await arrive(pool, [one, two])
+    const ids = await takeIn(pool, [one, two])
     const rawId = await rawIdOf(ids[0]!)
-    for (const id of ids) await storeReceived(pool, [await readArrival(pool, id)])
+    for (const id of ids) await storeParsedMails(pool, [await readInboundMail(pool, id)])
     const messageId = (
       await pool.query('select message_id from messages where raw_id = $1', [rawId])
     ).rows[0].message_id

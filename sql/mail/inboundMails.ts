@@ -38,15 +38,15 @@ const ACCEPT = `
   ${addJobsFrom('arrived', 'parse_inbound', 'inboundId')}`
 
 /**
- * Takes a batch of messages out of a spool: bytes, one arrival per inbox and its parse job, in one statement. A message
+ * Takes a batch of messages out of a spool: bytes, one inbound mail per inbox and its parse job, in one statement. A message
  * that is already here, because the listener died before it could delete it, changes nothing.
  */
-export async function acceptSpooledMails(db: Queryable, mails: SpooledMail[]): Promise<void> {
+export async function insertInboundMails(db: Queryable, mails: SpooledMail[]): Promise<void> {
   const deliveries = mails.flatMap((mail) =>
     mail.inboxes.map((inbox) => ({ ...inbox, ...mail, inboxes: undefined })),
   )
   await db.query({
-    name: 'accept-spooled-mails',
+    name: 'insert-inbound-mails',
     text: ACCEPT,
     values: [
       mails.map((mail) => mail.sourceKey),
@@ -62,8 +62,8 @@ export async function acceptSpooledMails(db: Queryable, mails: SpooledMail[]): P
   })
 }
 
-/** An arrival that waits to be parsed. */
-export type Arrival = {
+/** A mail that waits to be parsed, in one inbox. */
+export type InboundMail = {
   id: string
   projectId: string
   inboxAddress: string
@@ -77,14 +77,14 @@ export type Arrival = {
 }
 
 /**
- * The arrival, or null when it was dealt with or its project is gone. Of a message larger than `maxBytes` only its size is
+ * The inbound mail, or null when it has ended or its project is gone. Of a message larger than `maxBytes` only its size is
  * read.
  */
-export async function findArrival(
+export async function findInboundMail(
   db: Queryable,
   inboundId: string,
   maxBytes: number,
-): Promise<Arrival | { size: number } | null> {
+): Promise<InboundMail | { size: number } | null> {
   const { rows } = await db.query<{
     id: string
     project_id: string
@@ -97,7 +97,7 @@ export async function findArrival(
     helo: string | null
     received_at: Date
   }>({
-    name: 'find-arrival',
+    name: 'find-inbound-mail',
     text: `select i.id, i.project_id, p.email_address, i.raw_id, i.envelope_from, i.remote_ip, i.helo, i.received_at,
                   octet_length(r.bytes) as size, case when octet_length(r.bytes) <= $2 then r.bytes end as bytes
            from inbound_mails i join raw_mails r on r.id = i.raw_id join projects p on p.id = i.project_id
@@ -120,8 +120,8 @@ export async function findArrival(
   }
 }
 
-/** Ends an arrival that its inbox does not take; its bytes go, unless another inbox has them. */
-export async function discardArrival(pool: Pool, inboundId: string): Promise<void> {
+/** Ends an inbound mail that its inbox refuses. Its bytes go, unless another inbox has them. */
+export async function discardInboundMail(pool: Pool, inboundId: string): Promise<void> {
   await transaction(pool, async (db) => {
     const { rows } = await db.query<{ raw_id: string }>(
       `update inbound_mails set state = 'discarded' where id = $1 and state = 'accepted' returning raw_id`,
