@@ -18,6 +18,8 @@ test('5xx is the last word on a message, 4xx and no answer are not', () => {
   expect(stateOf({ responseCode: 554 })).toBe('failed')
   expect(stateOf({ responseCode: 499, command: 'DATA' })).toBe('deferred')
   expect(stateOf({ code: 'ETIMEDOUT' })).toBe('deferred')
+  expect(stateOf({ code: 'EMESSAGE', command: 'MAIL FROM' })).toBe('failed')
+  expect(stateOf({ code: 'EMESSAGE', command: 'DATA', responseCode: 452 })).toBe('deferred')
 })
 
 test('a refused greeting, login or TLS is trouble between us, and may pass', () => {
