@@ -340,6 +340,13 @@ test('a domain of one recipient that hangs holds up neither the others nor what 
     await untilStatus(agent, mixed.messageId, 'sent')
     for (const { messageId } of slow) expect(countAt(second, messageId)).toBe(1)
     expect(countAt(first, mixed.messageId)).toBe(1)
+    // What came of the first domain did not end the run of the other.
+    const { rows } = await service.database.pool.query(
+      `select o.attempt from outbound_mails o join messages m on m.row = o.message_row
+       where m.message_id = $1`,
+      [mixed.messageId],
+    )
+    expect(rows[0].attempt).toBe(1)
   } finally {
     release()
   }
