@@ -8,7 +8,7 @@ const BODY_LINES_MAX = 1_000_000
 const LINE_MAX_BYTES = 64 * 1024
 const BLANK_LINES_MAX = 10_000
 
-const LF = 0x0a
+const [CR, LF] = [0x0d, 0x0a]
 
 /**
  * How much of a message its sender may be checked by. Checks take time that grows with the square of what they were not
@@ -23,7 +23,7 @@ export function authenticable(raw: Buffer): 'whole' | 'unsigned' | 'no' {
   for (; at < raw.length; lines++) {
     const next = endOfLine(raw, at)
     if (isBlank(raw, at, next) && !isFolded(raw, at)) break
-    if (!isFolded(raw, at)) isFrom = raw.toString('latin1', at, at + 5).toLowerCase() === 'from:'
+    if (at === 0 || !isFolded(raw, at)) isFrom = isFromField(raw.toString('latin1', at, next))
     if (isFrom) from += next - at
     at = next
     if (lines > HEADER_LINES_MAX || at > HEADER_MAX_BYTES || from > FROM_MAX_BYTES) return 'no'
@@ -45,8 +45,16 @@ function endOfLine(raw: Buffer, at: number): number {
   return end === -1 ? raw.length : end + 1
 }
 
+/** As the library reads it: blanks may stand around the name, and the colon on the next line. */
+const isFromField = (line: string): boolean =>
+  line.split(':', 1)[0]!.trim().toLowerCase() === 'from'
+
+/** Any blank folds a field for the library, whatever RFC 5322 says: tab, VT, FF, space, and NBSP. */
+const FOLDS = [0x09, 0x0b, 0x0c, 0x20, 0xa0]
+
 /** Folded lines of nothing but blanks belong to their field. */
-const isFolded = (raw: Buffer, at: number): boolean => raw[at] === 0x20 || raw[at] === 0x09
+const isFolded = (raw: Buffer, at: number): boolean =>
+  FOLDS.includes(raw[at]!) || (raw[at] === CR && raw[at + 1] !== LF)
 
 function isBlank(raw: Buffer, at: number, next: number): boolean {
   for (let n = at; n < next; n++) if (raw[n]! > 0x20) return false

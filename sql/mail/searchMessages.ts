@@ -150,7 +150,7 @@ export async function findFirstReceived(
 }
 
 const queriesText = (projectId: string, queries: readonly SearchQuery[]): string =>
-  queries.map((query) => `(${searchText(projectId, query)})`).join(' & ')
+  queries.map((query) => searchText(projectId, query)).join(' & ')
 
 /** Messages of before there was a search index. @returns how many there were, at most `limit`. */
 export async function listUnindexed(

@@ -1,76 +1,151 @@
 import { createSocket } from 'node:dgram'
-import { type AddressInfo, createServer } from 'node:net'
-import { type Answer, decode, encode, type Packet, streamDecode, streamEncode } from 'dns-packet'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import {
+  type Answer,
+  decode,
+  encode,
+  type Packet,
+  RECURSION_DESIRED,
+  streamDecode,
+  streamEncode,
+} from 'dns-packet'
 
 export type NameServer = AsyncDisposable & {
   /** `address:port`. */
   address: string
   /** What was asked over UDP, in order: `TXT a.test`. */
   asked: string[]
+  /** The ids of those questions. */
+  ids: number[]
+  /** What was asked over TCP, in order. */
+  askedOverTcp: string[]
 }
 
 const TRUNCATED = 0x200
 const CODES = { none: 3, failure: 2 }
+/** What a client takes over UDP that names no size (RFC 1035 §4.2.1). */
+const UDP_BYTES = 512
+const FORGED: Answer[] = [{ type: 'TXT', name: 'forged.test', data: ['forged'] }]
+const JUNK = Buffer.from([1, 2, 3])
 
 /**
- * A real name server on loopback. A name that begins with `broken` is a failure, and one with `half` when asked for AAAA;
- * one with `silent` has no answer, and one with `long` is answered over TCP alone. Before each answer comes what somebody would send who guesses.
+ * A real name server on loopback. It recurses only where it is asked to, and says names in lower case.
+ * An answer larger than the client takes over UDP comes over TCP alone, in pieces.
+ *
+ * The beginning of a name says how it is answered:
+ * - `broken` is a failure, `shaky` only the first time, and `half` when asked for AAAA;
+ * - `silent` has no answer, and `lost` only the first time;
+ * - over TCP, `closed` has the connection closed, `mute` has no answer, `forged` and `junk` have one that counts for none.
+ *
+ * Before each answer to a TXT question comes what somebody would send who guesses.
  * @param records may change while it runs.
  */
-export async function startNameServer(records: readonly Answer[]): Promise<NameServer> {
+export async function startNameServer(
+  records: readonly Answer[],
+  host = '127.0.0.1',
+): Promise<NameServer> {
   const asked: string[] = []
-  const udp = createSocket('udp4')
+  const askedOverTcp: string[] = []
+  const ids: number[] = []
+  const kind = host.includes(':') ? 'udp6' : 'udp4'
+  const [udp, stranger] = [createSocket(kind), createSocket(kind)]
   udp.on('message', (message, from) => {
     const query = decode(message)
+    const question = questionOf(query)
+    const isFirst = !asked.includes(question)
+    asked.push(question)
+    ids.push(query.id!)
     const { name, type } = query.questions![0]!
-    asked.push(`${type} ${name}`)
-    if (name.startsWith('silent')) return
-    const send = (packet: Packet) => udp.send(encode(packet), from.port, from.address)
-    const answer = answerTo(query, records, name.startsWith('long') ? TRUNCATED : 0)
-    // The wrong id, and another question.
-    send({ ...answer, id: (query.id! + 1) % 0x10000 })
-    send({ ...answer, questions: [{ type: 'TXT', name: `not-${name}` }] })
-    send(answer)
+    if (name.startsWith('silent') || (isFirst && name.startsWith('lost'))) return
+    const send = (bytes: Uint8Array) => udp.send(bytes, from.port, from.address)
+    const answer = answerTo(query, records, isFirst)
+    const whole = encode(answer)
+    const answered =
+      whole.length > sizeFor(query)
+        ? encode({ ...answer, flags: answer.flags! | TRUNCATED, answers: [] })
+        : whole
+    if (type !== 'TXT') return send(answered)
+    const forged: Packet = { ...answer, flags: 0x180, answers: FORGED }
+    // Of another address; the others come when it has gone.
+    stranger.send(encode(forged), from.port, from.address, () => {
+      send(JUNK)
+      send(encode({ ...forged, type: 'query' }))
+      send(encode({ ...forged, id: (query.id! + 1) % 0x10000 }))
+      send(encode({ ...forged, questions: [{ type: 'TXT', name: `not-${name}` }] }))
+      send(encode({ ...forged, questions: [{ type: 'A', name }] }))
+      send(answered)
+    })
   })
   const tcp = createServer((socket) => {
     socket
       .on('error', () => {})
       .on('data', (chunk) => {
-        const bytes = streamEncode(answerTo(streamDecode(chunk), records, 0))
-        // In pieces, as a network may deliver it.
-        socket.write(bytes.subarray(0, 1))
-        setImmediate(() => socket.write(bytes.subarray(1)))
+        const query = streamDecode(chunk)
+        askedOverTcp.push(questionOf(query))
+        const { name } = query.questions![0]!
+        if (name.startsWith('mute')) return
+        if (name.startsWith('closed')) return socket.destroy()
+        if (name.startsWith('junk')) return socket.write(Buffer.from([0, JUNK.length, ...JUNK]))
+        const answer = answerTo(query, records, false)
+        const isForged = name.startsWith('forged')
+        const bytes = streamEncode(isForged ? { ...answer, id: (query.id! + 1) % 0x10000 } : answer)
+        void inPieces(socket, [bytes.subarray(0, 1), bytes.subarray(1, 9), bytes.subarray(9)])
       })
   })
   // TCP first: of its ports many are taken, by every connection that a test beside this one opens; of UDP hardly any.
-  await new Promise<void>((resolve) => tcp.listen(0, '127.0.0.1', resolve))
+  await new Promise<void>((resolve) => tcp.listen(0, host, resolve))
   const { port } = tcp.address() as AddressInfo
-  await new Promise<void>((resolve) => udp.bind(port, '127.0.0.1', resolve))
+  await new Promise<void>((resolve) => udp.bind(port, host, resolve))
+  await new Promise<void>((resolve) => stranger.bind(0, host, resolve))
   return {
-    address: `127.0.0.1:${port}`,
+    address: kind === 'udp6' ? `[${host}]:${port}` : `${host}:${port}`,
     asked,
+    ids,
+    askedOverTcp,
     async [Symbol.asyncDispose]() {
       udp.close()
+      stranger.close()
       tcp.close()
     },
   }
 }
 
-function answerTo(query: Packet, records: readonly Answer[], flags: number): Packet {
-  const { name, type } = query.questions![0]!
+const questionOf = ({ questions }: Packet): string =>
+  `${questions![0]!.type} ${questions![0]!.name}`
+
+const sizeFor = ({ additionals }: Packet): number => {
+  const edns = additionals?.find((record) => record.type === 'OPT')
+  return edns?.type === 'OPT' ? edns.udpPayloadSize : UDP_BYTES
+}
+
+/** As a network may deliver it: the client has read a piece when the next comes. */
+async function inPieces(socket: Socket, pieces: readonly Uint8Array[]): Promise<void> {
+  for (const piece of pieces) {
+    socket.write(piece)
+    for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve))
+  }
+}
+
+function answerTo(query: Packet, records: readonly Answer[], isFirst: boolean): Packet {
+  const { type, name: asAsked } = query.questions![0]!
+  const name = asAsked.toLowerCase()
   const own = (of: string, wanted: string) =>
     records.filter((record) => record.name === of && record.type === wanted)
   const [alias] = own(name, 'CNAME') as { data: string }[]
   const answers =
     alias === undefined ? own(name, type) : [alias as Answer, ...own(alias.data, type)]
   const known = records.some((record) => record.name === name)
-  const isFailure = name.startsWith('broken') || (name.startsWith('half') && type === 'AAAA')
+  const isFailure =
+    (query.flags! & RECURSION_DESIRED) === 0 ||
+    name.startsWith('broken') ||
+    (isFirst && name.startsWith('shaky')) ||
+    (name.startsWith('half') && type === 'AAAA')
   const code = isFailure ? CODES.failure : known ? 0 : CODES.none
   return {
     type: 'response',
     id: query.id!,
-    flags: 0x180 | code | flags,
-    questions: query.questions!,
-    answers: flags === 0 ? answers : [],
+    flags: 0x180 | code,
+    questions: [{ type, name }],
+    answers: isFailure ? [] : answers,
   }
 }

@@ -10,6 +10,8 @@ type SunkMail = {
   /** Whether it came over TLS, and what the client called itself. */
   secure: boolean
   helo: string
+  /** The name that the client asked TLS for; undefined without. */
+  servername: string | undefined
 }
 
 /** A refusal that the sink gives: at RCPT for one address, or to the whole message. */
@@ -33,6 +35,8 @@ export type SinkOptions = {
   host?: string
   /** Offers STARTTLS, with a certificate that nobody vouches for. */
   tls?: boolean
+  /** The largest message that it takes, which it tells clients. */
+  bytesMax?: number
 }
 
 /** A real SMTP server that keeps what it is sent. */
@@ -40,6 +44,7 @@ export async function startSink({
   port = 0,
   host = '127.0.0.1',
   tls = false,
+  bytesMax,
 }: SinkOptions = {}): Promise<Sink> {
   const refusal = ({ code, message }: Refusal) =>
     Object.assign(new Error(message), { responseCode: code })
@@ -48,6 +53,7 @@ export async function startSink({
     disabledCommands: tls ? [] : ['STARTTLS'],
     disableReverseLookup: true,
     logger: false,
+    ...(bytesMax === undefined ? {} : { size: bytesMax }),
     onConnect(_session, callback) {
       sink.connections++
       callback()
@@ -75,6 +81,7 @@ export async function startSink({
         email: await PostalMime.parse(Buffer.concat(chunks)),
         secure: session.secure,
         helo: String(session.hostNameAppearsAs),
+        servername: (session as { servername?: string }).servername,
       })
       callback(null, 'OK')
     },

@@ -105,11 +105,14 @@ function dkimWord(words: readonly (string | undefined)[]) {
 function withSignatures(bytes: Buffer, max: number): Buffer {
   const text = bytes.toString('latin1')
   const end = /\r?\n\r?\n/.exec(text)?.index ?? text.length
-  const fields = text.slice(0, end).split(/\r?\n(?![ \t])/)
-  const signature =
-    max === 0 ? /^(?:dkim-signature|arc-[a-z-]+)[ \t]*:/i : /^dkim-signature[ \t]*:/i
-  if (fields.filter((field) => signature.test(field)).length <= max) return bytes
+  const fields = text.slice(0, end).split(/\r?\n(?!\s)/)
+  const isSignature = (field: string): boolean => {
+    // Read as the library reads it: it takes any blank before the colon, and a fold too.
+    const name = field.slice(0, field.indexOf(':')).trim().toLowerCase()
+    return name === 'dkim-signature' || (max === 0 && name.startsWith('arc-'))
+  }
+  if (fields.filter(isSignature).length <= max) return bytes
   let seen = 0
-  const kept = fields.filter((field) => !signature.test(field) || ++seen <= max)
+  const kept = fields.filter((field) => !isSignature(field) || ++seen <= max)
   return Buffer.from(kept.join('\r\n') + text.slice(end), 'latin1')
 }

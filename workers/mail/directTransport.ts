@@ -63,7 +63,7 @@ async function talkTo(
   options: DirectOptions,
 ): Promise<Session> {
   const first = await attempt(host, mail, options, { plain: false })
-  if (first.reached || !first.tlsFailed) return first
+  if (!first.tlsFailed) return first
   return await attempt(host, mail, options, { plain: true })
 }
 
@@ -94,9 +94,12 @@ function attempt(
   void promise.then(() => clearTimeout(timer))
   let begun = false
   const fail = (failure: SmtpFailure) => {
-    const tlsFailed = !begun && (failure.code === 'ETLS' || connection.upgrading === true)
-    if (begun) resolve({ reached: true, outcomes: outcomesOfFailure(to, failure), tlsFailed })
-    else resolve({ reached: false, failure: withHost(failure, host), tlsFailed })
+    if (begun) {
+      resolve({ reached: true, outcomes: outcomesOfFailure(to, failure), tlsFailed: false })
+    } else {
+      const tlsFailed = connection.upgrading === true
+      resolve({ reached: false, failure: withHost(failure, host), tlsFailed })
+    }
     connection.close()
   }
   connection.on('error', fail)
@@ -119,9 +122,7 @@ const timedOut = () =>
 /** What a host answered is said with its name; what kept us from it must not name the address that was dialled. */
 function withHost(failure: SmtpFailure, host: MailHost): SmtpFailure {
   const said = failure.response ?? connectionFault(failure)
-  return Object.assign(new Error(`${host.name}: ${said}`), {
-    ...(failure.code === undefined ? {} : { code: failure.code }),
-  })
+  return new Error(`${host.name}: ${said}`)
 }
 
 const connectionFault = ({ code }: SmtpFailure): string =>

@@ -55,7 +55,9 @@ const asText = (said: string): string =>
  * a connection that fails, and also a refused login or greeting, which is trouble between us and the other side.
  */
 function outcome(address: string, failure: SmtpFailure): RecipientOutcome {
-  const said = asText(failure.response ?? failure.message)
+  const said = asText(
+    isTooLarge(failure) ? `552 5.3.4 ${failure.message}` : (failure.response ?? failure.message),
+  )
   const atRecipient = /^RCPT/i.test(failure.command ?? '')
   return {
     address,
@@ -65,8 +67,14 @@ function outcome(address: string, failure: SmtpFailure): RecipientOutcome {
   }
 }
 
-function isPermanent({ responseCode, code, command }: SmtpFailure): boolean {
+function isPermanent(failure: SmtpFailure): boolean {
+  const { responseCode, code, command } = failure
+  if (isTooLarge(failure)) return true
   if (responseCode === undefined || responseCode < 500) return false
   if (code === 'EAUTH' || code === 'ETLS') return false
   return command === undefined || !/^(CONN|EHLO|HELO|AUTH|STARTTLS)/i.test(command)
 }
+
+/** The host has told its limit, and nodemailer sends it nothing larger (RFC 1870 §5): no later try can change that. */
+const isTooLarge = ({ responseCode, code, command }: SmtpFailure): boolean =>
+  code === 'EMESSAGE' && command === 'MAIL FROM' && responseCode === undefined

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { dkimVerify } from 'mailauth/lib/dkim/verify.js'
+import { queueCheck } from '../../../sql/mail/mailDomains.ts'
 import { fakeDns, type Zone } from '../../support/fakeDns.ts'
 import { sendMail, sunkAt, untilStatus } from '../../support/outbound.ts'
 import { publish } from '../../support/ownDomain.ts'
@@ -14,13 +15,25 @@ import { talkSmtp } from '../../support/smtpTalk.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 const zone: Required<Zone> = { mx: {}, a: {}, txt: {}, failing: [] }
+const answering = fakeDns(zone)
+/** Until then the next question for the text of a name waits, and has the answer of before. */
+const held = new Map<string, Promise<void>>()
 let sink: Sink
 let service: TestService
 beforeAll(async () => {
   sink = await startSink()
   service = await startTestService({
     env: { SMTP_RELAY_URL: sink.url, MAIL_HOSTNAME: 'mx.mail.test' },
-    dns: fakeDns(zone),
+    dns: {
+      ...answering,
+      async txt(name) {
+        const found = await answering.txt(name)
+        const until = held.get(name)
+        held.delete(name)
+        await until
+        return found
+      },
+    },
   })
 })
 afterAll(async () => {
@@ -166,15 +179,26 @@ test('mail between our own domains stays here; an unverified claim takes nobody 
 test('a domain that is found wanting keeps its status for three days; name servers that fail change nothing', async () => {
   const { records } = await verified('shaky.test')
   const owner = records.find((one: any) => one.purpose === 'ownership')
+  const later = () =>
+    service.database.pool.query(
+      `update mail_domains set wanting_since = wanting_since - interval '72 hours' where domain = 'shaky.test'`,
+    )
   zone.failing.push(owner.name)
-  expect((await check('shaky.test')).status).toBe('verified')
+  const unsaid = await check('shaky.test')
+  expect([unsaid.status, unsaid.records[0].status]).toEqual(['verified', 'unknown'])
+  // The three days begin when the record is found to be missing, not when the name servers fail.
+  await later()
   zone.failing.pop()
   delete zone.txt[owner.name]
   expect((await check('shaky.test')).status).toBe('verified')
-  await service.database.pool.query(
-    `update mail_domains set wanting_since = wanting_since - interval '72 hours' where domain = 'shaky.test'`,
-  )
+  await later()
   expect((await check('shaky.test')).status).toBe('failed')
+  await waitFor('no other check of it to be planned', async () => {
+    const { rowCount } = await service.database.pool.query(
+      `select from graphile_worker.jobs where key = 'verify_domain:shaky.test'`,
+    )
+    return rowCount === 0
+  })
   expect((await newProject('late', 'shaky.test')).status).toBe(400)
   publish(zone, [owner])
   expect((await check('shaky.test')).status).toBe('verified')
@@ -182,6 +206,10 @@ test('a domain that is found wanting keeps its status for three days; name serve
     `select run_at > now() + interval '23 hours' as tomorrow from graphile_worker.jobs where key = 'verify_domain:shaky.test'`,
   )
   expect(rows).toEqual([{ tomorrow: true }])
+  // Once in order, it has three days again.
+  await later()
+  delete zone.txt[owner.name]
+  expect((await check('shaky.test')).status).toBe('verified')
 })
 
 test('a domain is removed only without projects; added again it must be proved again', async () => {
@@ -203,6 +231,47 @@ test('a domain is removed only without projects; added again it must be proved a
   expect(again.records[0].value).not.toBe(first.records[0].value)
   const checked = await check('moving.test')
   expect([checked.status, checked.records[0].status]).toEqual(['pending', 'mismatch'])
+})
+
+test('a check that was under way says nothing of a domain that was removed and added again', async () => {
+  const add = async () => (await service.platform.post(PATH, { domain: 'again.test' })).body
+  const first = await add()
+  const [owner] = first.records
+  await atRest()
+  publish(zone, first.records)
+  const { promise, resolve: release } = Promise.withResolvers<void>()
+  held.set(owner.name, promise)
+  await service.platform.post(`${PATH}/again.test/verify`)
+  await waitFor('the name servers to be asked', () => held.size === 0)
+  expect((await service.platform.delete(`${PATH}/again.test`)).status).toBe(204)
+  const { records } = await add()
+  // The check of the new claim finds the records of the old one.
+  const checked = await waitFor('the new claim to be checked', async () => {
+    const { body } = await service.platform.get(`${PATH}/again.test`)
+    return body.checkedAt === null ? null : body
+  })
+  expect([checked.status, checked.records[0].status]).toEqual(['pending', 'mismatch'])
+  expect(records[0].value).not.toBe(owner.value)
+  release()
+  await atRest()
+  const { body } = await service.platform.get(`${PATH}/again.test`)
+  expect([body.status, body.checkedAt]).toEqual(['pending', checked.checkedAt])
+})
+
+test('the check of a domain that was removed comes to nothing', async () => {
+  const { pool } = service.database
+  await queueCheck(pool, 'removed.test')
+  await waitFor('the job to have been run', async () => {
+    const { rowCount } = await pool.query(
+      `select from graphile_worker.jobs
+       where key = 'verify_domain:removed.test' and last_error is null`,
+    )
+    return rowCount === 0
+  })
+  const { rows } = await pool.query(
+    `select last_error from graphile_worker.jobs where key = 'verify_domain:removed.test'`,
+  )
+  expect(rows).toEqual([])
 })
 
 test('what is no domain, or taken, or nobody asked for', async () => {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { parseResourceUrl } from '../../../shared/till/resourceUrl.ts'
+import { recordHead, recordRpcTrouble } from '../../../sql/till/chainStatus.ts'
 import { ENDPOINTS_MAX } from '../../../sql/till/endpointChanges.ts'
 import { findEndpointByResource } from '../../../sql/till/endpoints.ts'
 import { startReceiver, status } from '../../support/receiver.ts'
@@ -20,6 +21,25 @@ const put = (owner: Agent, more: Record<string, unknown> = {}) =>
   owner.put(PATH, { urlPattern: 'http://127.0.0.1:1/a', priceUsdc: '0.01', ...more })
 const resourceOf = (owner: Agent, url: string) =>
   findEndpointByResource(service.database.pool, owner.project.id, parseResourceUrl(url).matchKey)
+
+test('an endpoint that names no network has the one that the payment workers have found', async () => {
+  const env = { RPC_URL: 'http://127.0.0.1:1' }
+  await using apart = await startWebhookService({ env, pools: [] })
+  const owner = await apart.newAgent()
+  const { pool } = apart.database
+  const unknown = await put(owner)
+  expect([unknown.status, unknown.body.message]).toEqual([
+    503,
+    'No payment worker has connected to the chain yet',
+  ])
+  await recordRpcTrouble(pool, 'no answer')
+  expect((await put(owner)).status).toBe(503)
+  const hash = `0x${'11'.repeat(32)}`
+  await recordHead(pool, { network: 'base', chainId: 8453, number: 1n, hash })
+  const { status: code, body } = await put(owner)
+  expect([code, body.network]).toEqual([201, 'base'])
+  expect((await put(owner, { network: 'base-sepolia' })).status).toBe(400)
+})
 
 describe('PUT', () => {
   test('registers an endpoint and shows its secret this once', async () => {

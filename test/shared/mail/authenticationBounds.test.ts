@@ -29,4 +29,12 @@ test.each([
   ['a field of megabytes', `${HEAD}X: ${'a'.repeat(1_000_000)}\r\n`],
   ['thousands of authors', `FROM: ${'a@b.test,'.repeat(3_000)}\r\n`],
   ['thousands of authors, folded', `From: a@b.test${',\r\n a@b.test'.repeat(3_000)}\r\n`],
+  ['authors in a field with a blank before its colon', `From :${' a@b.test,'.repeat(3_000)}\r\n`],
+  [
+    'authors behind a blank line of another kind',
+    `From: a@b.test${',\n\va@b.test'.repeat(3_000)}\n`,
+  ],
+  ['authors behind a carriage return', `From: a@b.test${',\n\ra@b.test'.repeat(3_000)}\n`],
+  ['authors whose colon is on the next line', `From\r\n :${' a@b.test,'.repeat(3_000)}\r\n`],
+  ['authors in a first line that seems folded', ` From:${' a@b.test,'.repeat(3_000)}\r\n`],
 ])('a header of %s is not read', (_, header) => expect(judge(`${header}\r\nbody`)).toBe('no'))

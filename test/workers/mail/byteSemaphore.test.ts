@@ -19,7 +19,7 @@ function enterAll(capacity: number, sizes: number[]) {
 }
 
 test('so many enter as there is room for, the others in their order', async () => {
-  const { leaves, inside, settled } = enterAll(10, [6, 4, 3, 1])
+  const { leaves, inside, settled } = enterAll(10, [6, 4, 3, 1, 4])
   await settle()
   expect(inside).toEqual([0, 1])
   leaves[1]!()
@@ -27,7 +27,10 @@ test('so many enter as there is room for, the others in their order', async () =
   leaves[1]!()
   await settle()
   expect(inside).toEqual([0, 1, 2, 3])
+  leaves[2]!()
+  leaves[3]!()
   await settled
+  expect(inside).toEqual([0, 1, 2, 3, 4])
 })
 
 test('what is larger than the room enters alone, and is not overtaken', async () => {

@@ -1,8 +1,13 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
-import { connect, createServer } from 'node:net'
+import { connect, createServer, type Socket } from 'node:net'
 import { fakeDns, type Zone } from '../../support/fakeDns.ts'
 import { hurry, sendMail, sunkAt, untilStatus } from '../../support/outbound.ts'
-import { type Agent, startTestService, type TestService } from '../../support/service.ts'
+import {
+  type Agent,
+  messagePath,
+  startTestService,
+  type TestService,
+} from '../../support/service.ts'
 import { type Sink, startSink } from '../../support/sink.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
@@ -58,6 +63,8 @@ test('each domain gets its recipients in one transaction, over TLS where it is o
   const [one, two] = [await sunkAt(first, messageId), await sunkAt(plainOnly, messageId)]
   expect(one.to.toSorted()).toEqual(['a@one.test', 'c@one.test', 'd@one.test'])
   expect([one.secure, one.helo, one.from]).toEqual([true, 'mx.own.test', agent.address])
+  // A host of many domains knows by the name which certificate it is to show.
+  expect(one.servername).toBe('mx1.test')
   expect([two.to, two.secure]).toEqual([['b@two.test'], false])
   expect(two.raw).toBe(one.raw)
   expect(one.raw).not.toContain('d@one.test')
@@ -185,30 +192,116 @@ test('a host that breaks off after the message may have it: no other host gets i
   expect([got, countAt(second, messageId)]).toEqual([1, 0])
 })
 
+/** A host on the port that mail goes to; `connections` counts its clients. */
+async function startHost(host: string, onClient: (client: Socket) => void) {
+  let connections = 0
+  const sockets = new Set<Socket>()
+  const server = createServer((client) => {
+    connections++
+    sockets.add(client.on('error', () => {}))
+    onClient(client)
+  })
+  await new Promise<void>((resolve) => server.listen(first.port, host, resolve))
+  return {
+    connections: () => connections,
+    [Symbol.dispose]() {
+      server.close()
+      for (const socket of sockets) socket.destroy()
+    },
+  }
+}
+
+/** Leads to the first sink; a chunk that `answer` answers does not get there. */
+const leadToFirst = (answer: (chunk: Buffer) => string | null) => (client: Socket) => {
+  const outer = connect(first.port, '127.0.0.2')
+  outer.on('error', () => {}).pipe(client)
+  client
+    .on('data', (chunk: Buffer) => {
+      const answered = answer(chunk)
+      if (answered === null) outer.write(chunk)
+      else client.write(answered)
+    })
+    .on('close', () => outer.destroy())
+}
+
+test('a host that does not greet is asked once, named, and passed over for the next', async () => {
+  using busy = await startHost('127.0.0.6', (client) => client.end('421 4.3.2 busy\r\n'))
+  using shut = await startHost('127.0.0.7', (client) => client.destroy())
+  Object.assign(zone.a, { 'busy.test': ['127.0.0.6'], 'shut.test': ['127.0.0.7'] })
+  const said = {
+    busy: '421 4.3.2 busy',
+    shut: '421 4.4.1 the connection failed',
+    away: '421 4.4.1 the connection failed',
+  }
+  for (const [name, error] of Object.entries(said)) {
+    const alone = await sendMail(agent, { to: [`a@${name}.test`] })
+    const { deliveryError } = await untilStatus(agent, alone.messageId, 'deferred')
+    expect(deliveryError).toBe(`a@${name}.test: ${name}.test: ${error}`)
+  }
+  expect([busy.connections(), shut.connections()]).toEqual([1, 1])
+  zone.mx['closing.test'] = [
+    [10, 'busy.test'],
+    [20, 'shut.test'],
+    [30, 'mx1.test'],
+  ]
+  const { messageId } = await sendMail(agent, { to: ['a@closing.test'] })
+  await sunkAt(first, messageId)
+  await untilStatus(agent, messageId, 'sent')
+})
+
+test('a host that offers TLS and then refuses it gets the mail without', async () => {
+  using refusing = await startHost(
+    '127.0.0.6',
+    leadToFirst((chunk) =>
+      /^STARTTLS/i.test(chunk.toString('latin1')) ? '454 4.7.0 not now\r\n' : null,
+    ),
+  )
+  zone.a['refusing.test'] = ['127.0.0.6']
+  const { messageId } = await sendMail(agent, { to: ['a@refusing.test'] })
+  expect((await sunkAt(first, messageId)).secure).toBe(false)
+  expect(refusing.connections()).toBe(1)
+})
+
+test('a host that takes some recipients has the message for those alone', async () => {
+  zone.mx['some.test'] = [[10, 'mx1.test']]
+  first.refuseRecipient = (address) =>
+    address.startsWith('never') ? { code: 550, message: '5.1.1 unknown' } : null
+  const { messageId } = await sendMail(agent, { to: ['now@some.test', 'never@some.test'] })
+  expect((await sunkAt(first, messageId)).to).toEqual(['now@some.test'])
+  const { deliveryError } = await untilStatus(agent, messageId, 'failed')
+  expect(deliveryError).toBe('never@some.test: 550 5.1.1 unknown')
+})
+
+test('a message that is larger than a host takes fails at once', async () => {
+  await using small = await startSink({ host: '127.0.0.8', port: first.port, bytesMax: 1_000 })
+  zone.a['small.test'] = ['127.0.0.8']
+  const { messageId } = await sendMail(agent, { to: ['a@small.test'], text: 'x'.repeat(2_000) })
+  const { deliveryError } = await waitFor('the outcome', async () => {
+    const { body } = await agent.get(messagePath(messageId))
+    return body.deliveryStatus === 'queued' ? null : body
+  })
+  expect(deliveryError).toBe('a@small.test: 552 5.3.4 Message size larger than allowed 1000')
+  await untilStatus(agent, messageId, 'failed')
+  expect(small.mails).toEqual([])
+})
+
 test('TLS that fails is no reason to keep the mail', async () => {
   const before = first.connections
-  const breaker = createServer((inner) => {
+  using breaker = await startHost('127.0.0.6', (inner) => {
     const outer = connect(first.port, '127.0.0.2')
     outer.on('error', () => {}).pipe(inner)
-    inner
-      .on('error', () => {})
-      .on('data', (chunk) => {
-        // The first byte of a TLS handshake.
-        if (chunk[0] === 0x16) outer.destroy()
-        else outer.write(chunk)
-      })
+    inner.on('data', (chunk) => {
+      // The first byte of a TLS handshake.
+      if (chunk[0] === 0x16) outer.destroy()
+      else outer.write(chunk)
+    })
     outer.on('close', () => inner.destroy())
     inner.on('close', () => outer.destroy())
   })
-  await new Promise<void>((resolve) => breaker.listen(first.port, '127.0.0.6', resolve))
-  try {
-    zone.a['old.test'] = ['127.0.0.6']
-    const { messageId } = await sendMail(agent, { to: ['a@old.test'] })
-    expect((await sunkAt(first, messageId)).secure).toBe(false)
-    expect(first.connections - before).toBe(2)
-  } finally {
-    breaker.close()
-  }
+  zone.a['old.test'] = ['127.0.0.6']
+  const { messageId } = await sendMail(agent, { to: ['a@old.test'] })
+  expect((await sunkAt(first, messageId)).secure).toBe(false)
+  expect([breaker.connections(), first.connections - before]).toEqual([2, 2])
 })
 
 test('a domain of one recipient that hangs holds up neither the others nor what is known of them', async () => {
@@ -247,6 +340,13 @@ test('a domain of one recipient that hangs holds up neither the others nor what 
     await untilStatus(agent, mixed.messageId, 'sent')
     for (const { messageId } of slow) expect(countAt(second, messageId)).toBe(1)
     expect(countAt(first, mixed.messageId)).toBe(1)
+    // What came of the first domain did not end the run of the other.
+    const { rows } = await service.database.pool.query(
+      `select o.attempt from outbound_mails o join messages m on m.row = o.message_row
+       where m.message_id = $1`,
+      [mixed.messageId],
+    )
+    expect(rows[0].attempt).toBe(1)
   } finally {
     release()
   }

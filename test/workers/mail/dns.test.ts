@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { getServers, setServers } from 'node:dns'
+import { networkInterfaces } from 'node:os'
 import type { Answer } from 'dns-packet'
 import { createDns, type Dns } from '../../../workers/mail/dns.ts'
 import { queryTxt } from '../../../workers/mail/queryTxt.ts'
@@ -15,8 +17,18 @@ const RECORDS: Answer[] = [
   { type: 'CNAME', name: 'alias.test', data: 'a.test' },
   { type: 'TXT', name: 'a.test', data: [Buffer.from('v=DKIM1; p=AB'), Buffer.from('CD')] },
   { type: 'TXT', name: 'a.test', data: [Buffer.from('v=spf1 -all')] },
-  { type: 'TXT', name: 'long.test', data: Array(20).fill(Buffer.from('x'.repeat(255))) },
+  { type: 'TXT', name: 'lost.test', data: ['found'] },
+  { type: 'TXT', name: 'shaky.test', data: ['found'] },
+  { type: 'TXT', name: 'wide.test', data: Array(4).fill(Buffer.from('x'.repeat(255))) },
+  ...['long.test', 'closed.test', 'mute.test', 'forged.test', 'junk.test'].map(
+    (name): Answer => ({ type: 'TXT', name, data: Array(20).fill(Buffer.from('x'.repeat(255))) }),
+  ),
 ]
+
+/** Longer than a test may take: whoever waits for it fails. */
+const ENDLESS_MS = 60_000
+const once = (timeoutMs: number) => ({ servers: [server.address], timeoutMs, tries: 1 })
+const code = (asked: Promise<unknown>) => asked.catch((error) => error.code)
 
 let server: NameServer
 let dns: Dns
@@ -47,8 +59,62 @@ test('addresses of both kinds, also behind an alias', async () => {
 test('the strings of a TXT record are one text', async () => {
   expect((await dns.txt('a.test')).toSorted()).toEqual(['v=DKIM1; p=ABCD', 'v=spf1 -all'])
   expect(await dns.txt('alias.test')).toEqual(await dns.txt('a.test'))
+  expect(await dns.txt('A.Test')).toEqual(await dns.txt('a.test'))
   expect(await dns.txt('long.test')).toEqual(['x'.repeat(20 * 255)])
 })
+
+test('an answer of a thousand bytes needs no TCP', async () => {
+  expect(await dns.txt('wide.test')).toEqual(['x'.repeat(4 * 255)])
+  expect(server.askedOverTcp).not.toContain('TXT wide.test')
+})
+
+test('the id of a question cannot be guessed from the one before', async () => {
+  const before = server.ids.length
+  for (let n = 0; n < 20; n++) await dns.txt('a.test')
+  const ids = server.ids.slice(before)
+  expect(new Set(ids.map((id, n) => id - (ids[n - 1] ?? 0))).size).toBeGreaterThan(10)
+})
+
+test('a question or an answer that is lost is asked for again', async () => {
+  expect(await queryTxt('lost.test', once(ENDLESS_MS))).toEqual(['found'])
+})
+
+test('a server that fails is asked once more', async () => {
+  expect(await dns.txt('shaky.test')).toEqual(['found'])
+})
+
+test('a server that refuses the question keeps the next one waiting no longer', async () => {
+  const servers = ['127.0.0.1:1', server.address]
+  expect(await queryTxt('a.test', { servers, timeoutMs: ENDLESS_MS, tries: 1 })).toHaveLength(2)
+})
+
+test('over TCP too, what is no answer to the question counts for none', async () => {
+  for (const name of ['closed.test', 'forged.test', 'junk.test']) {
+    expect([name, await code(queryTxt(name, once(ENDLESS_MS)))]).toEqual([name, 'ETIMEOUT'])
+  }
+  expect(await code(queryTxt('mute.test', once(20)))).toBe('ETIMEOUT')
+})
+
+test("the system's resolvers are those of the moment", async () => {
+  const system = createDns()
+  const before = getServers()
+  setServers([server.address])
+  try {
+    expect(await system.txt('long.test')).toHaveLength(1)
+  } finally {
+    setServers(before)
+  }
+})
+
+test.if(networkInterfaces().lo?.some(({ address }) => address === '::1') === true)(
+  'a server at an IPv6 address is asked there',
+  async () => {
+    await using six = await startNameServer(RECORDS, '::1')
+    for (const name of ['a.test', 'long.test']) {
+      expect(await createDns([six.address]).txt(name)).toEqual(await dns.txt(name))
+    }
+  },
+)
 
 test('nothing is an empty list; a server that fails is an error', async () => {
   for (const name of ['none.test', 'four.test']) {

@@ -1,8 +1,9 @@
-import { expect, test } from 'bun:test'
+import { expect, spyOn, test } from 'bun:test'
 import type { TxtAnswer } from 'dns-packet'
 import { createDns } from '../../../workers/mail/dns.ts'
 import { createLookUp } from '../../../workers/mail/lookUp.ts'
 import { startNameServer } from '../../support/nameServer.ts'
+import { waitFor } from '../../support/waitFor.ts'
 
 const txt = (name: string, data: string): TxtAnswer => ({ type: 'TXT', name, data: [data] })
 
@@ -24,7 +25,8 @@ test('the records of a sender are asked for once, however many messages it sends
 test('kinds of records are kept apart', async () => {
   const name = 'both.test'
   await using server = await startNameServer([
-    txt(name, 'text'),
+    // One text in two strings, as every DKIM key of 2048 bits is.
+    { type: 'TXT', name, data: ['te', 'xt'] },
     { type: 'A', name, data: '192.0.2.1' },
   ])
   const lookUp = createLookUp(createDns([server.address]), [server.address])
@@ -40,4 +42,73 @@ test('a failure is not kept: the next message asks anew', async () => {
   const before = server.asked.length
   expect(await failed()).toBe('ESERVFAIL')
   expect(server.asked.length).toBe(2 * before)
+})
+
+test('an absence is kept for every kind of record', async () => {
+  await using server = await startNameServer([txt('text.test', 'text')])
+  const lookUp = createLookUp(createDns([server.address]), [server.address])
+  for (const name of ['none.test', 'text.test']) {
+    for (let n = 0; n < 2; n++) {
+      const answer = lookUp(name, 'A').catch((error) => error.code)
+      expect(['ENOTFOUND', 'ENODATA']).toContain(await answer)
+    }
+  }
+  expect(server.asked).toEqual(['A none.test', 'A text.test'])
+})
+
+test('records that were changed are seen half a minute later', async () => {
+  const records = [txt('sender.test', 'old')]
+  await using server = await startNameServer(records)
+  const lookUp = createLookUp(createDns([server.address]), [])
+  expect(await lookUp('sender.test', 'TXT')).toEqual([['old']])
+  records[0] = txt('sender.test', 'new')
+  expect(await lookUp('sender.test', 'TXT')).toEqual([['old']])
+  const now = performance.now.bind(performance)
+  const clock = spyOn(performance, 'now').mockImplementation(() => now() + 31_000)
+  try {
+    await waitFor('the new record', async () => {
+      const [found] = (await lookUp('sender.test', 'TXT')) as string[][]
+      return found![0] === 'new'
+    })
+  } finally {
+    clock.mockRestore()
+  }
+})
+
+/** A DNS whose every name has this text; `asked` holds the names in order. */
+function counting(text: string) {
+  const asked: string[] = []
+  const txt = async (name: string) => {
+    asked.push(name)
+    return [text]
+  }
+  return { asked, lookUp: createLookUp({ txt }, []) }
+}
+
+/** Senders choose how long a record is, and by their signatures how long a name is. */
+const MEGABYTE = 'x'.repeat(1024 * 1024)
+
+test('the memory for records is bounded: the oldest record goes', async () => {
+  for (const [text, prefix] of [
+    [MEGABYTE, ''],
+    ['', MEGABYTE],
+  ] as const) {
+    const { asked, lookUp } = counting(text)
+    const ask = (n: number) => lookUp(`${prefix}${n}`, 'TXT')
+    for (let n = 0; n < 20; n++) await ask(n)
+    await ask(19)
+    expect(asked).toHaveLength(20)
+    await ask(0)
+    expect(asked).toHaveLength(21)
+  }
+})
+
+test('an answer that comes after its place was needed is an answer', async () => {
+  const { promise, resolve: release } = Promise.withResolvers<string[]>()
+  const txt = (name: string) => (name === 'slow.test' ? promise : Promise.resolve([MEGABYTE]))
+  const lookUp = createLookUp({ txt }, [])
+  const slow = lookUp('slow.test', 'TXT')
+  for (let n = 0; n < 20; n++) await lookUp(`${n}.test`, 'TXT')
+  release(['late'])
+  expect(await slow).toEqual([['late']])
 })

@@ -1,10 +1,17 @@
 import { expect, test } from 'bun:test'
 import type { Running } from '../../../shared/process/service.ts'
+import { deleteProject } from '../../../sql/account/projects.ts'
+import { createPool, type Pool } from '../../../sql/db.ts'
 import { createDns } from '../../../workers/mail/dns.ts'
+import { createParseInbound } from '../../../workers/mail/parseInbound.ts'
 import { parseInProcess } from '../../../workers/mail/parserProcess.ts'
+import { Lanes } from '../../../workers/queue/lanes.ts'
 import { startPool } from '../../../workers/queue/pool.ts'
 import { inboundRunner } from '../../../workers/runners.ts'
+import { createTestDatabase } from '../../support/database.ts'
 import { fakeLookUp } from '../../support/fakeLookUp.ts'
+import { rawMail, takeIn } from '../../support/mailRows.ts'
+import { startPostgresProxy } from '../../support/postgresProxy.ts'
 import {
   type Agent,
   silentLog,
@@ -13,6 +20,7 @@ import {
   waitForMessages,
 } from '../../support/service.ts'
 import { deliverRaw } from '../../support/smtpTalk.ts'
+import { blocked, newProject } from '../../support/tillRows.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 /** Delivers a message whose job has been tried seven times, and starts a worker. */
@@ -99,4 +107,159 @@ test('apart, a message that no parser can read is an error, not the end of the w
   await expect(parseInProcess(Buffer.from(parts.join('')), 'mail.test')).rejects.toThrow(
     /ended with/,
   )
+})
+
+/** The task of a worker on this pool. */
+const taskOf = (pool: Pool) =>
+  createParseInbound(
+    { pool, log: silentLog, lanes: new Lanes(1) },
+    { mailDomain: 'mail.test', lookUp: fakeLookUp() },
+  )
+
+/** Runs the job of one inbound mail on this pool. */
+const run = (pool: Pool, inboundId: string, attempt = 1) => taskOf(pool)({ inboundId }, { attempt })
+
+const labelsOf = async (pool: Pool, projectId: string): Promise<string[][]> => {
+  const { rows } = await pool.query('select labels from messages where project_id = $1', [
+    projectId,
+  ])
+  return rows.map(({ labels }) => labels)
+}
+
+/** A pool that calls `before` ahead of each read of an inbound mail, and `after` behind it. */
+const watched = (
+  pool: Pool,
+  { before, after }: Record<'before' | 'after', (inboundId: string) => Promise<void> | void>,
+): Pool =>
+  new Proxy(pool, {
+    get(target, key) {
+      const value = Reflect.get(target, key)
+      if (key !== 'query') return typeof value === 'function' ? value.bind(target) : value
+      return async (query: { name?: string; values: string[] }, values?: unknown[]) => {
+        const isRead = query.name === 'find-inbound-mail'
+        if (isRead) await before(query.values[0]!)
+        const result = await target.query(query as never, values)
+        if (isRead) await after(query.values[0]!)
+        return result
+      }
+    },
+  })
+
+test('large messages are read as far as there is room for them, and leave it also when they are gone', async () => {
+  await using database = await createTestDatabase()
+  const { pool } = database
+  const [gone, kept] = [await newProject(pool), await newProject(pool)]
+  const ids: Record<string, string> = {}
+  for (const [projectId, megabytes] of [
+    [gone, 47],
+    [kept, 2],
+  ] as const) {
+    const [id] = await takeIn(pool, [projectId])
+    ids[projectId] = id!
+    await pool.query(
+      `update raw_mails set bytes = bytes || convert_to(repeat('x', $2 * 1024 * 1024), 'UTF8')
+       where id = (select raw_id from inbound_mails where id = $1)`,
+      [id, megabytes],
+    )
+  }
+  const reads: string[] = []
+  const answered: string[] = []
+  const { promise, resolve: release } = Promise.withResolvers<void>()
+  const watching = watched(pool, {
+    async before(inboundId) {
+      reads.push(inboundId)
+      // The second read is that of the bytes.
+      if (inboundId === ids[gone] && reads.length > 1) await promise
+    },
+    after: (inboundId) => void answered.push(inboundId),
+  })
+  const parse = taskOf(watching)
+  const first = parse({ inboundId: ids[gone]! }, { attempt: 1 })
+  await waitFor('the larger message to have its room', () => reads.length === 2)
+  const second = parse({ inboundId: ids[kept]! }, { attempt: 1 })
+  await waitFor('the other to be known as large', () => answered.includes(ids[kept]!))
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(reads).toEqual([ids[gone]!, ids[gone]!, ids[kept]!])
+  await deleteProject(pool, gone)
+  release()
+  await Promise.all([first, second])
+  expect(await labelsOf(pool, kept)).toEqual([['received', 'unread']])
+})
+
+test('the job of an inbound mail that was dealt with changes nothing', async () => {
+  await using database = await createTestDatabase()
+  const { pool } = database
+  const projectId = await newProject(pool)
+  const [id] = await takeIn(pool, [projectId])
+  for (let n = 0; n < 2; n++) await run(pool, id!)
+  expect(await labelsOf(pool, projectId)).toHaveLength(1)
+})
+
+test('a message that the database refuses is tried again before it is kept as it came', async () => {
+  await using database = await createTestDatabase()
+  const { pool } = database
+  const projectId = await newProject(pool)
+  const [id] = await takeIn(pool, [projectId], rawMail({ headers: 'Content-Type: text/html\r\n' }))
+  await pool.query('alter table messages add constraint no_html check (html_body is null)')
+  await expect(run(pool, id!, 5)).rejects.toThrow('no_html')
+  expect(await labelsOf(pool, projectId)).toEqual([])
+  await pool.query('alter table messages drop constraint no_html')
+  await run(pool, id!, 6)
+  expect(await labelsOf(pool, projectId)).toEqual([['received', 'unread']])
+})
+
+test('a database that goes away is no refusal, however often the message was tried', async () => {
+  await using database = await createTestDatabase()
+  const projectId = await newProject(database.pool)
+  const [id] = await takeIn(database.pool, [projectId])
+  await using proxy = await startPostgresProxy(database.url)
+  const pool = createPool({ url: proxy.url, size: 2, name: 'test' })
+  try {
+    proxy.cutAt(1, 'before', (sent) => /insert into messages/i.test(sent))
+    await expect(run(pool, id!, 7)).rejects.toThrow()
+    expect(await labelsOf(database.pool, projectId)).toEqual([])
+    await run(pool, id!, 8)
+    expect(await labelsOf(database.pool, projectId)).toEqual([['received', 'unread']])
+  } finally {
+    await pool.end()
+  }
+})
+
+test('messages of one inbox that are read at the same time share a transaction', async () => {
+  await using database = await createTestDatabase()
+  const { pool } = database
+  const projectId = await newProject(pool)
+  const ids: string[] = []
+  for (let n = 0; n < 10; n++) ids.push(...(await takeIn(pool, [projectId])))
+  let transactions = 0
+  let read = 0
+  const counting = new Proxy(pool, {
+    get(target, key) {
+      if (key === 'connect') transactions++
+      const value = Reflect.get(target, key)
+      if (key !== 'query') return typeof value === 'function' ? value.bind(target) : value
+      return async (query: { name?: string }, values?: unknown[]) => {
+        const result = await target.query(query as never, values)
+        // The last question before a message is stored.
+        if (query.name === 'find-verified-domains') read++
+        return result
+      }
+    },
+  })
+  // Nothing is stored while the inbox is locked: all gather behind the first two.
+  const client = await pool.connect()
+  try {
+    await client.query('begin')
+    await client.query('select from projects where id = $1 for update', [projectId])
+    const parse = taskOf(counting)
+    const stored = Promise.all(ids.map((inboundId) => parse({ inboundId }, { attempt: 1 })))
+    await waitFor('all to be read', () => read === ids.length)
+    await blocked(pool, 2)
+    await client.query('commit')
+    await stored
+  } finally {
+    client.release()
+  }
+  expect(await labelsOf(pool, projectId)).toHaveLength(10)
+  expect(transactions).toBe(3)
 })

@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
+import { eventsOf } from '../../support/mailRows.ts'
 import { hurry, sendMail, sunkAt, untilStatus } from '../../support/outbound.ts'
 import {
   messagePath,
@@ -258,6 +259,62 @@ test('mail from one inbox to another arrives, in its own thread there; to an unk
     'No such inbox',
   )
   expect(sink.mails.some((mail) => mail.email.messageId === sent.messageId)).toBe(false)
+})
+
+test('a message to inboxes of ours and to others goes to each once, however long the others take', async () => {
+  const [writer, inbox] = [await service.newAgent(), await service.newAgent()]
+  const { promise, resolve: release } = Promise.withResolvers<null>()
+  let transactions = 0
+  sink.refuseData = () => {
+    transactions++
+    return promise
+  }
+  try {
+    const { messageId } = await sendMail(writer, {
+      to: [inbox.address, 'nobody@mail.test', 'ada@example.com'],
+    })
+    expect((await waitForMessages(inbox, 1))[0].messageId).toBe(messageId)
+    await untilStatus(writer, messageId, 'failed')
+    await waitFor('the smarthost to have the message', () => transactions > 0)
+    release(null)
+    await sunkAt(sink, messageId)
+    await waitFor('the end of the sending', async () => {
+      const { rows } = await service.database.pool.query(
+        `select o.state, o.attempt from outbound_mails o join messages m on m.row = o.message_row
+         where m.message_id = $1 and m.direction = 'sent'`,
+        [messageId],
+      )
+      expect(rows[0].attempt).toBe(1)
+      return rows[0].state === 'done'
+    })
+    const { deliveryError } = await untilStatus(writer, messageId, 'failed')
+    expect(deliveryError).toBe('nobody@mail.test: 550 5.1.1 No such inbox')
+    expect(transactions).toBe(1)
+    expect(await eventsOf(service.database.pool, writer.project.id)).toEqual(['message.failed'])
+  } finally {
+    release(null)
+  }
+})
+
+test('a sending whose last recipient has bounced meanwhile is over', async () => {
+  const agent = await service.newAgent()
+  sink.refuseRecipient = () => ({ code: 451, message: 'greylisted' })
+  const { messageId } = await sendMail(agent)
+  await untilStatus(agent, messageId, 'deferred')
+  await service.database.pool.query(
+    `update outbound_recipients r set state = 'bounced' from messages m
+     where m.row = r.message_row and m.message_id = $1`,
+    [messageId],
+  )
+  await hurry(service, messageId)
+  await waitFor('the end of the sending', async () => {
+    const { rows } = await service.database.pool.query(
+      `select o.state from outbound_mails o join messages m on m.row = o.message_row
+       where m.message_id = $1`,
+      [messageId],
+    )
+    return rows[0].state === 'done'
+  })
 })
 
 test('nothing that is sent can add a recipient or a header', async () => {

@@ -18,6 +18,11 @@ test('5xx is the last word on a message, 4xx and no answer are not', () => {
   expect(stateOf({ responseCode: 554 })).toBe('failed')
   expect(stateOf({ responseCode: 499, command: 'DATA' })).toBe('deferred')
   expect(stateOf({ code: 'ETIMEDOUT' })).toBe('deferred')
+  expect(stateOf({ code: 'EMESSAGE', command: 'MAIL FROM' })).toBe('failed')
+  expect(stateOf({ code: 'ETIMEDOUT', command: 'MAIL FROM' })).toBe('deferred')
+  for (const command of ['MAIL FROM', 'DATA']) {
+    expect(stateOf({ code: 'EMESSAGE', command, responseCode: 452 })).toBe('deferred')
+  }
 })
 
 test('a refused greeting, login or TLS is trouble between us, and may pass', () => {

@@ -1,0 +1,165 @@
+/** Searches of an inbox that is larger than the first looks at it: the same page, whichever way it is found. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { parseSearch } from '../../../shared/mail/searchQuery.ts'
+import { searchKey } from '../../../shared/mail/searchTerms.ts'
+import {
+  findFirstReceived,
+  indexMessages,
+  listUnindexed,
+  type MessageSearch,
+  searchMessages,
+} from '../../../sql/mail/searchMessages.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { rawMail, receive } from '../../support/mailRows.ts'
+import { newProject } from '../../support/tillRows.ts'
+
+let database: TestDatabase
+let pool: TestDatabase['pool']
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+/** More than the looks at the newest 256 and 4,096 take in. */
+const COUNT = 4_500
+const START = Date.UTC(2026, 0, 1)
+/** Which of the messages hold a word; 0 is the newest. */
+const WORDS: Record<string, (n: number) => boolean> = {
+  // Found among the newest, among more of them, and by the index alone.
+  common: () => true,
+  hundredth: (n) => n % 100 === 0,
+  seldom: (n) => n === 10 || n === 4_200 || n === 4_400,
+}
+/** Three messages of each moment. */
+const timeOf = (n: number) => new Date(START - Math.floor(n / 3) * 1_000)
+const isMarked = (n: number) => n % 200 === 0 || n === 4_200
+
+/** An inbox of so many messages, `<0>` the newest. */
+async function fill(count: number): Promise<string> {
+  const projectId = await newProject(pool)
+  await receive(pool, projectId, rawMail({ id: 'seed@example.com' }))
+  const numbers = Array.from({ length: count }, (_, n) => count - 1 - n)
+  const words = (n: number) => Object.keys(WORDS).filter((word) => WORDS[word]!(n))
+  await pool.query(
+    `insert into messages (project_id, thread_row, direction, message_id, message_id_hash, subject, text_body, labels,
+                           created_at, search)
+     select m.project_id, m.thread_row, m.direction, v.id, sha256(v.id::bytea), '', '', string_to_array(v.labels, ','),
+            v.at, v.search::tsvector
+     from messages m, unnest($2::text[], $3::text[], $4::timestamptz[], $5::text[]) v (id, labels, at, search)
+     where m.project_id = $1`,
+    [
+      projectId,
+      numbers.map((n) => `<${n}>`),
+      numbers.map((n) => (isMarked(n) ? 'received,x' : 'received')),
+      numbers.map(timeOf),
+      numbers.map((n) =>
+        words(n)
+          .map((word) => `'${searchKey(projectId)}:${word}':1`)
+          .join(' '),
+      ),
+    ],
+  )
+  await pool.query(`delete from messages where project_id = $1 and message_id like '<seed%'`, [
+    projectId,
+  ])
+  return projectId
+}
+
+const nameOf = ({ messageId }: { messageId: string }) => Number(messageId.slice(1, -1))
+
+test('a page holds the newest that match, whichever look finds them', async () => {
+  const [projectId, neighbour] = [await fill(COUNT), await fill(300)]
+  const rows = new Map<number, bigint>()
+  const stored = await pool.query('select row, message_id from messages where project_id = $1', [
+    projectId,
+  ])
+  for (const { row, message_id } of stored.rows) rows.set(Number(message_id.slice(1, -1)), row)
+  const find = (word: string, changes: Partial<MessageSearch>) =>
+    searchMessages(pool, {
+      projectId,
+      queries: [parseSearch(word)],
+      labels: [],
+      after: null,
+      before: null,
+      cursor: null,
+      limit: 10,
+      ...changes,
+    })
+  for (const word of Object.keys(WORDS)) {
+    for (const labels of [[], ['x'], ['received', 'x']]) {
+      for (const after of [null, 20, 350, 4_399]) {
+        for (const behind of [null, { before: 101 }, { cursor: 300 }, { cursor: 4_100 }]) {
+          const beforeN = behind !== null && 'before' in behind ? behind.before! : null
+          const cursorN = behind !== null && 'cursor' in behind ? behind.cursor! : null
+          const expected = Array.from({ length: COUNT }, (_, n) => n).filter(
+            (n) =>
+              WORDS[word]!(n) &&
+              (labels.length === 0 || isMarked(n)) &&
+              (after === null || timeOf(n) >= timeOf(after)) &&
+              (beforeN === null || timeOf(n) < timeOf(beforeN)) &&
+              (cursorN === null || n > cursorN),
+          )
+          for (const limit of [2, 10]) {
+            const { messages, more } = await find(word, {
+              labels,
+              after: after === null ? null : timeOf(after),
+              before: beforeN === null ? null : timeOf(beforeN),
+              cursor:
+                cursorN === null
+                  ? null
+                  : { atMs: timeOf(cursorN).getTime(), row: BigInt(rows.get(cursorN)!) },
+              limit,
+            })
+            const asked = { word, labels, after, behind, limit }
+            expect([asked, messages.map(nameOf), more]).toEqual([
+              asked,
+              expected.slice(0, limit),
+              expected.length > limit,
+            ])
+          }
+        }
+      }
+    }
+  }
+  // The neighbour has the same words.
+  const own = await find('seldom', { projectId: neighbour })
+  expect([own.messages.map(nameOf), own.more]).toEqual([[10], false])
+})
+
+test('every query must hold, and each stands for itself', async () => {
+  const projectId = await fill(300)
+  const find = async (...queries: string[]) => {
+    const search = { projectId, labels: [], after: null, before: null, cursor: null, limit: 10 }
+    const found = await searchMessages(pool, { ...search, queries: queries.map(parseSearch) })
+    return found.messages.map(nameOf)
+  }
+  expect(await find('seldom', 'common')).toEqual([10])
+  expect(await find('seldom', 'hundredth')).toEqual([])
+  expect(await find('seldom OR hundredth', 'hundredth')).toEqual([0, 100, 200])
+  expect(await find('hundredth', 'seldom OR hundredth')).toEqual([0, 100, 200])
+})
+
+test('who waits for a word gets the oldest message that holds it', async () => {
+  const projectId = await fill(300)
+  const first = async (queries: string[], after = new Date(0), labels: string[] = []) => {
+    const search = { projectId, labels, after, queries: queries.map(parseSearch) }
+    const found = await findFirstReceived(pool, search)
+    return found === null ? null : nameOf(found)
+  }
+  expect(await first(['hundredth'])).toBe(200)
+  expect(await first(['hundredth'], timeOf(200))).toBe(100)
+  expect(await first(['seldom', 'hundredth'])).toBeNull()
+  expect(await first(['seldom'], new Date(0), ['x'])).toBeNull()
+})
+
+test('messages without an index are listed so many at a time, and each gets its own', async () => {
+  const projectId = await fill(3)
+  await pool.query('update messages set search = null where project_id = $1', [projectId])
+  const [oldest, ...others] = await listUnindexed(pool, 2)
+  expect(others).toHaveLength(1)
+  const vector = `'${searchKey(projectId)}:new':1`
+  await indexMessages(pool, [{ row: oldest!.row, vector }])
+  expect((await listUnindexed(pool, 10)).map(({ row }) => row)).not.toContain(oldest!.row)
+  expect(await listUnindexed(pool, 10)).toHaveLength(2)
+})
