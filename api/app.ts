@@ -7,7 +7,7 @@ import { whoamiRoutes } from './account/whoami.ts'
 import { admitConsole } from './console/admit.ts'
 import { readDelegation } from './console/delegation.ts'
 import { consoleRoutes } from './console/routes.ts'
-import { docsRoutes } from './docs/docs.ts'
+import { docsPageRoutes, docsRoutes } from './docs/docs.ts'
 import { markdownDocs } from './docs/docsMarkdown.ts'
 import { openApiDocument } from './docs/openApi.ts'
 import { RouteTable } from './docs/routeTable.ts'
@@ -127,6 +127,7 @@ function createRoutes(services: Services, bodies: HeldBodies) {
   // What follows is no part of the documented API.
   return api
     .use(docsRoutes(document, markdown))
+    .use(docsPageRoutes())
     .use(mcpRoutes(services))
     .use(consoleRoutes(services))
 }

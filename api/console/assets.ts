@@ -1,17 +1,8 @@
-import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-
-/** One file that the page loads. */
-export type Asset = { bytes: Uint8Array<ArrayBuffer>; contentType: string; etag: string }
+import { type Asset, toAsset } from '../http/asset.ts'
 
 const FOLDER = join(import.meta.dir, 'web')
-
-const toAsset = (bytes: Uint8Array<ArrayBuffer>, contentType: string): Asset => ({
-  bytes,
-  contentType,
-  etag: `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`,
-})
 
 /** In the order in which they are joined: what stands later decides between rules of equal weight. */
 const STYLES = ['base', 'frame', 'parts', 'tables', 'screens', 'mail', 'forms', 'narrow']

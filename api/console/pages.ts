@@ -1,5 +1,6 @@
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
+import { assetResponse, PAGE_HEADERS } from '../http/asset.ts'
 import { notFound } from '../http/errors.ts'
 import { findAsset } from './assets.ts'
 import { consoleOperation } from './consoleOperation.ts'
@@ -36,15 +37,7 @@ const PAGE = `<!doctype html>
 
 const page = () =>
   new Response(PAGE, {
-    headers: {
-      'content-type': 'text/html; charset=utf-8',
-      'content-security-policy': PAGE_POLICY,
-      'referrer-policy': 'no-referrer',
-      'cross-origin-opener-policy': 'same-origin',
-      'permissions-policy': 'camera=(), geolocation=(), microphone=(), payment=()',
-      'x-frame-options': 'DENY',
-      'cache-control': 'no-cache',
-    },
+    headers: { ...PAGE_HEADERS, 'content-security-policy': PAGE_POLICY },
   })
 
 /**
@@ -56,19 +49,14 @@ export function pageRoutes() {
   const open = { detail: consoleOperation({ access: 'public' }) }
   return new Elysia()
     .get('/console', page, open)
+    .get('/console/', page, open)
     .get('/console/login', page, open)
     .get(
       '/console/assets/:name',
       async ({ params, request }) => {
         const asset = await findAsset(params.name)
         if (asset === undefined) throw notFound()
-        const headers = { etag: asset.etag, 'cache-control': 'no-cache' }
-        if (request.headers.get('if-none-match') === asset.etag) {
-          return new Response(null, { status: 304, headers })
-        }
-        return new Response(asset.bytes, {
-          headers: { ...headers, 'content-type': asset.contentType },
-        })
+        return assetResponse(asset, request)
       },
       { params: t.Object({ name: t.String({ maxLength: 100 }) }), ...open },
     )

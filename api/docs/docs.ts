@@ -1,18 +1,15 @@
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
+import { assetResponse, PAGE_HEADERS } from '../http/asset.ts'
 import { notFound } from '../http/errors.ts'
 import { operation } from '../http/operation.ts'
 import type { MarkdownDocs } from './docsMarkdown.ts'
-import { docsPage } from './docsPage.ts'
+import { LANDING_PAGE, LANDING_POLICY } from './landing.ts'
 import type { OpenApiDocument } from './openApi.ts'
-
-/** The page has no script, loads nothing, and may not be framed. */
-const CONTENT_SECURITY_POLICY =
-  "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+import { findViewerAsset, VIEWER_PAGE, VIEWER_POLICY } from './viewer.ts'
 
 /** The OpenAPI document, and the same for people and for models. */
 export function docsRoutes(document: OpenApiDocument, markdown: MarkdownDocs) {
-  const page = docsPage(document)
   const describe = { tag: 'Service', access: 'public' } as const
   return new Elysia()
     .get('/openapi.json', () => document, {
@@ -22,24 +19,13 @@ export function docsRoutes(document: OpenApiDocument, markdown: MarkdownDocs) {
         success: { status: 200, description: 'The document.', schema: t.Object({}) },
       }),
     })
-    .get(
-      '/docs',
-      () =>
-        new Response(page, {
-          headers: {
-            'content-type': 'text/html; charset=utf-8',
-            'content-security-policy': CONTENT_SECURITY_POLICY,
-            'referrer-policy': 'no-referrer',
-          },
-        }),
-      {
-        detail: operation({
-          ...describe,
-          summary: 'This API as a page',
-          success: { status: 200, description: 'An HTML page.' },
-        }),
-      },
-    )
+    .get('/docs', () => page(VIEWER_PAGE, VIEWER_POLICY), {
+      detail: operation({
+        ...describe,
+        summary: 'This API as a page',
+        success: { status: 200, description: 'An HTML page.' },
+      }),
+    })
     .get('/llms.txt', () => text(markdown.index, 'text/plain'), {
       detail: operation({
         ...describe,
@@ -67,3 +53,22 @@ export function docsRoutes(document: OpenApiDocument, markdown: MarkdownDocs) {
 
 const text = (body: string, type: string): Response =>
   new Response(body, { headers: { 'content-type': `${type}; charset=utf-8` } })
+
+const page = (html: string, policy: string): Response =>
+  new Response(html, { headers: { ...PAGE_HEADERS, 'content-security-policy': policy } })
+
+/** Pages and files for browsers; they are no part of the documented API. */
+export function docsPageRoutes() {
+  const open = { detail: { access: 'public' as const, hide: true } }
+  return new Elysia()
+    .get('/', () => page(LANDING_PAGE, LANDING_POLICY), open)
+    .get(
+      '/docs/assets/:name',
+      async ({ params, request }) => {
+        const asset = await findViewerAsset(params.name)
+        if (asset === undefined) throw notFound()
+        return assetResponse(asset, request)
+      },
+      { params: t.Object({ name: t.String({ maxLength: 100 }) }), ...open },
+    )
+}

@@ -36,7 +36,7 @@ I'm sorry to have to inform you that your message could not be delivered.
 Content-Type: message/delivery-status
 
 Reporting-MTA: dns; mx.test
-InboundMail-Date: Mon, 5 Jan 2026 09:30:00 +0000
+Arrival-Date: Mon, 5 Jan 2026 09:30:00 +0000
 
 ${original}Final-Recipient: rfc822; ${final}
 Action: ${action}

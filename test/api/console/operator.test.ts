@@ -11,7 +11,7 @@ import {
   storeSecrets,
 } from '../../support/scene.ts'
 import { createClient } from '../../support/service.ts'
-import { pay, redeem } from '../../support/till.ts'
+import { pay, redeemToEnd } from '../../support/till.ts'
 import { waitFor } from '../../support/waitFor.ts'
 import { waitForEnd } from '../../support/webhooks.ts'
 
@@ -156,7 +156,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     // No block comes until the page has shown the payment on its way.
     await till.client.request({ method: 'evm_setAutomine' as never, params: [false] as never })
     await till.client.request({ method: 'evm_setIntervalMining' as never, params: [0] as never })
-    const redeemed = redeem(agent, (await pay()).header, { resource })
+    const redeemed = redeemToEnd(agent, (await pay()).header, { resource })
     await page.getByRole('row', { name: PRICE_SHOWN }).getByText('settling').waitFor()
     await till.client.request({ method: 'evm_setAutomine' as never, params: [true] as never })
     await till.client.request({ method: 'evm_mine' as never })

@@ -1,0 +1,91 @@
+/** The pages for browsers: `/` leads on, and `/docs` tries every operation without the internet. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import type { Browser } from 'playwright-core'
+import { hasBrowser, screenshot, startBrowser } from '../../support/browser.ts'
+import { type Agent, startTestService, type TestService } from '../../support/service.ts'
+
+let service: TestService
+let agent: Agent
+beforeAll(async () => {
+  service = await startTestService({ smtp: false, workers: false })
+  agent = await service.newAgent()
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+const get = (path: string) => fetch(service.url + path)
+
+test('/ is a page whose links all answer', async () => {
+  const response = await get('/')
+  expect([response.status, response.headers.get('content-type')]).toEqual([
+    200,
+    'text/html; charset=utf-8',
+  ])
+  expect(response.headers.get('content-security-policy')).toStartWith("default-src 'none'")
+  const links = [...(await response.text()).matchAll(/(?:href|src)="([^"]+)"/g)].map(
+    ([, path]) => path!,
+  )
+  expect(links).toEqual(expect.arrayContaining(['/console', '/docs', '/llms.txt', '/readyz']))
+  for (const path of links) {
+    const { status } = await get(path)
+    // Without workers the service is not ready, and says so.
+    expect([path, [200, 503].includes(status)]).toEqual([path, true])
+  }
+})
+
+test('/console/ is /console', async () => {
+  const [one, other] = [await get('/console'), await get('/console/')]
+  expect([other.status, await other.text()]).toEqual([200, await one.text()])
+})
+
+test('a file of the viewer is sent once to a browser that keeps it', async () => {
+  for (const name of ['viewer.js', 'viewer.css', 'start.js']) {
+    const first = await get(`/docs/assets/${name}`)
+    expect([name, first.status]).toEqual([name, 200])
+    const etag = first.headers.get('etag')!
+    const again = await fetch(`${service.url}/docs/assets/${name}`, {
+      headers: { 'if-none-match': etag },
+    })
+    expect([name, again.status]).toEqual([name, 304])
+  }
+  for (const name of ['package.json', '..%2Fstart.js', '__proto__', 'constructor']) {
+    expect([name, (await get(`/docs/assets/${name}`)).status]).toEqual([name, 404])
+  }
+})
+
+describe.skipIf(!hasBrowser)('the viewer', () => {
+  let browser: Browser
+  beforeAll(async () => {
+    browser = await startBrowser()
+  })
+  afterAll(() => browser.close())
+
+  test('tries an operation with a key, shows samples, and asks nobody else', async () => {
+    const page = await browser.newPage({ viewport: { width: 1440, height: 900 } })
+    const requests: string[] = []
+    const complaints: string[] = []
+    page.on('request', (request) => requests.push(request.url()))
+    page.on('pageerror', (error) => complaints.push(String(error)))
+    page.on('console', (message) => {
+      if (message.type() === 'error') complaints.push(message.text())
+    })
+    await page.goto(`${service.url}/docs`)
+    await page.getByRole('button', { name: 'Authorize' }).click()
+    await page.getByRole('textbox', { name: /auth/i }).fill(agent.key)
+    await page.getByRole('button', { name: 'Apply credentials' }).click()
+    await page.getByRole('button', { name: 'Close' }).click()
+    await page.locator('#operations-Identity-getWhoami .opblock-summary-control').click()
+    await page.getByRole('button', { name: 'Execute' }).click()
+    const answer = page.locator('.live-responses-table')
+    await answer.getByText(agent.address).first().waitFor()
+    for (const sample of ['curl', 'JavaScript', 'Python']) {
+      await page.locator('.request-snippets').getByText(sample, { exact: true }).waitFor()
+    }
+    await screenshot(page, 'docs')
+    expect(complaints).toEqual([])
+    const { origin } = new URL(service.url)
+    expect(requests.filter((url) => !url.startsWith('data:') && !url.startsWith(origin))).toEqual(
+      [],
+    )
+    await page.close()
+  })
+})
