@@ -1,4 +1,4 @@
-/** Brings claimed payments on their way: simulate, sign, store, send. Watching them is the watcher's part. */
+/** Settles claimed payments: simulate, sign, store, broadcast. The watcher follows the transactions. */
 import { findOpenTransactions } from '../../sql/till/gasWallets.ts'
 import { findPayments, type Payment } from '../../sql/till/payments.ts'
 import { failPayment, postponePayments } from '../../sql/till/settlements.ts'
@@ -11,12 +11,12 @@ import { transferGas } from './transfer.ts'
 import { examineUsed } from './usedAuthorization.ts'
 import { sortDeployments } from './walletsToDeploy.ts'
 
-/** A payment that reverted this often, though the chain says it would pass, is not sent again. */
+/** A payment that reverted this often is not sent again, though its simulation passes. */
 const REVERTS_MAX = 3
 const TROUBLE_DELAY_MS = 250
 const TROUBLE_DELAY_MAX_MS = 5_000
 
-/** Settles payments whose jobs came at the same time. Never throws for anything the chain or the RPC does. */
+/** Settles one batch of payments. Never throws for trouble of the chain or the RPC. */
 export async function settlePayments(view: ChainView, ids: readonly string[]): Promise<void> {
   const found = await findPayments(view.pool, ids)
   const waiting = found.filter((payment) => payment.state === 'verified')
@@ -37,7 +37,7 @@ async function settleOn(chain: KnownChain, waiting: readonly Payment[]): Promise
     here.map((payment) => payment.id),
   )
   const sent = new Set(open.map((transaction) => transaction.paymentId))
-  // The same bytes again: that can never pay twice.
+  // The same bytes again can never pay twice.
   await broadcast(chain, open)
   const expired = here.filter((payment) => payment.validBefore < chain.head.timestamp)
   for (const payment of expired) await orLater(chain, payment, () => settleExpired(chain, payment))
@@ -59,7 +59,7 @@ async function settleOn(chain: KnownChain, waiting: readonly Payment[]): Promise
   }
 }
 
-/** Does the work for one payment; trouble of the RPC postpones this payment and no other. */
+/** Runs `work` for one payment. RPC trouble postpones this payment only. */
 async function orLater(
   chain: KnownChain,
   payment: Payment,
@@ -101,8 +101,8 @@ async function sendPassing(chain: KnownChain, payments: readonly Payment[]): Pro
 }
 
 /**
- * A refusal ends a payment only when a block that we know of bears it out: a node that lags behind, or balances that
- * are just arriving, must not.
+ * A refusal fails a payment only when the highest block seen confirms it. A lagging node must not fail a payment, nor
+ * must a balance that is just arriving.
  */
 async function judgeRefusal(chain: KnownChain, payment: Payment, refusal: Refusal): Promise<void> {
   if (refusal.kind === 'used') return examineUsed(chain, payment)
@@ -113,8 +113,8 @@ async function judgeRefusal(chain: KnownChain, payment: Payment, refusal: Refusa
 }
 
 /**
- * Whether the highest block seen gives the same refusal; only the time of that block may say something else. A wallet
- * that was deployed meanwhile is to be asked anew, without its deployment.
+ * Whether the highest block seen gives the same refusal. `early` confirms too, because only that block's time differs.
+ * A wallet deployed meanwhile confirms nothing: its payment is simulated again without the deployment.
  */
 export async function confirmRefusal(
   chain: KnownChain,
@@ -134,7 +134,7 @@ export async function confirmRefusal(
   return again.refusal.detail === refusal.detail || again.refusal.kind === 'early'
 }
 
-/** No block can take it any more: unless it was used, it is over. */
+/** No later block can take the authorization: unless it was used, the payment fails. */
 async function settleExpired(chain: KnownChain, payment: Payment): Promise<void> {
   if (await isUsed(chain.rpc, payment, chain.head.number)) return examineUsed(chain, payment)
   await fail(chain, payment, {
@@ -153,7 +153,7 @@ async function fail(chain: ChainView, payment: Payment, refusal: Refusal): Promi
   })
 }
 
-/** Tries again later, and later each time. */
+/** Postpones payments, with exponential back-off. */
 async function postpone(
   view: ChainView,
   payments: readonly Payment[],
