@@ -3,7 +3,7 @@ import { startAlarm } from '../../../workers/queue/alarm.ts'
 import { silentLog } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
-test('rings when something is due, never before, and once for what is due together', async () => {
+test('rings when a job is due, never before, and once for jobs due together', async () => {
   const dueMs = [60, 61, 62, 200].map((ms) => performance.now() + ms)
   const rings: number[] = []
   const alarm = startAlarm({
@@ -25,7 +25,7 @@ test('rings when something is due, never before, and once for what is due togeth
   expect(rings.filter((ring) => ring >= dueMs[2]! && ring < dueMs[3]! - 5).length).toBeLessThan(3)
 })
 
-test('goes on after a failure to look, and rings less often while fetching is slow', async () => {
+test('goes on after a failed look, and rings less often while fetching is slow', async () => {
   let looks = 0
   const rings: number[] = []
   const alarm = startAlarm({
@@ -42,7 +42,7 @@ test('goes on after a failure to look, and rings less often while fetching is sl
   expect((rings[4]! - rings[0]!) / 4).toBeGreaterThanOrEqual(70)
 })
 
-test('stops at once, also in the middle of a look', async () => {
+test('stops at once, even during a look', async () => {
   const look = Promise.withResolvers<number | null>()
   const alarm = startAlarm({
     nextInMs: () => look.promise,
