@@ -31,7 +31,7 @@ export type Evidence = {
   inboxes: Record<string, ListedMessage[]>
   sunk: Sunk[]
   used: UsedAuthorization[]
-  /** Transfers to the seller, of whatever transaction. */
+  /** Transfers to the seller in all transactions. */
   transferCount: number
   /** The payments as the API lists them. */
   payments: { id: string; nonce: string; status: string; txHash: string | null }[]

@@ -61,7 +61,7 @@ async function readChain({ devnet }: Setting): Promise<Pick<Evidence, 'used' | '
   const used = logs.flatMap((log): UsedAuthorization[] => {
     if (log.eventName !== 'AuthorizationUsed') return []
     const { authorizer, nonce } = log.args
-    // FiatTokenV2 tells of the transfer right after the authorization.
+    // FiatTokenV2 logs the transfer right after the authorization.
     const transfer = transfers.find(
       ({ transactionHash, logIndex }) =>
         transactionHash === log.transactionHash && logIndex === log.logIndex + 1,
