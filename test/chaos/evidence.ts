@@ -44,6 +44,6 @@ export type Evidence = {
   deliveryStatus: Record<string, string>
   lockedJobs: string[]
   jobs: string[]
-  /** Rows that are not done: with `hasJob`, a job is there for them. */
+  /** Rows that are not done; `hasJob`: a job exists for the row. */
   openRows: { row: string; hasJob: boolean }[]
 }

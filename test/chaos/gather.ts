@@ -97,7 +97,7 @@ type Rows = Pick<
   'payments' | 'newestEvent' | 'deliveryStatus' | 'jobs' | 'lockedJobs' | 'openRows'
 >
 
-/** Rows that are not done, and whether a job is there for them. */
+/** Rows that are not done, and whether a job exists for each. */
 const OPEN_ROWS = `
   with open as (
     select 'parse_inbound:' || id as key, 'inbound mail ' || id as name from inbound_mails where state = 'accepted'

@@ -36,7 +36,7 @@ async function failToStart(file: string, env: Record<string, string>) {
 const MASTER_KEYS = `test:${Buffer.alloc(32, 7).toString('base64')}`
 
 /** Leaves out the embedded parts that the variable does not concern. */
-const quickly = (variable: string): Record<string, string> => ({
+const minimalEnv = (variable: string): Record<string, string> => ({
   ...PORTS,
   DATABASE_URL: database.url,
   MASTER_KEYS,
@@ -48,7 +48,7 @@ const PORTS = { PORT: '0', SMTP_PORT: '0', DEVNET_PORT: '0' }
 test.each(['PORT', 'SMTP_PORT', 'DEVNET_PORT'])(
   'npm start: a taken %s fails with one line',
   async (variable) => {
-    const env = { ...quickly(variable), [variable]: String(port), LOG_LEVEL: 'fatal' }
+    const env = { ...minimalEnv(variable), [variable]: String(port), LOG_LEVEL: 'fatal' }
     const { code, lines } = await failToStart('api/start.ts', env)
     expect(lines).toEqual([expect.stringContaining(`${variable}: port ${port}`)])
     expect(lines[0]).toContain('is taken by another program')
@@ -58,7 +58,7 @@ test.each(['PORT', 'SMTP_PORT', 'DEVNET_PORT'])(
 
 test('npm start: a foreign HOST or an unwritable DATA_DIR fails with one line', async () => {
   const host = await failToStart('api/start.ts', {
-    ...quickly('HOST'),
+    ...minimalEnv('HOST'),
     HOST: '192.0.2.1',
     LOG_LEVEL: 'fatal',
   })

@@ -25,7 +25,7 @@ export async function recordProcess(
  * Ends the process that a killed owner left behind; does nothing when there is none.
  *
  * @param salvage called with its RPC URL while it still runs, to save its state. When that fails the
- * process is ended all the same: the last saved state is at most a second old.
+ * process is still ended: the last saved state is at most a second old.
  * @throws Error when its owner is alive: two services on one state would overwrite each other's.
  */
 export async function endOrphan(

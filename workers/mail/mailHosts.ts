@@ -5,7 +5,7 @@ import type { Dns } from './dns.ts'
 /** One address of a host that takes mail for a domain. */
 export type MailHost = { name: string; address: string }
 
-/** The mail hosts of a domain, or why it has none, for good or for now. The sender sees the error texts. */
+/** The mail hosts of a domain, or a permanent or temporary error. The sender sees the error's text. */
 export type MailHosts =
   | { kind: 'hosts'; hosts: MailHost[] }
   | { kind: 'none'; error: string }

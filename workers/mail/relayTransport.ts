@@ -7,7 +7,7 @@ const CONNECT_TIMEOUT_MS = 20_000
 const SOCKET_TIMEOUT_MS = 60_000
 
 /** One consignment with all recipients: the smarthost takes each of them. */
-export const together = (addresses: string[]): Consignment[] =>
+export const oneConsignment = (addresses: string[]): Consignment[] =>
   addresses.length === 0 ? [] : [{ lane: null, to: addresses }]
 
 /** Sends all mail to a smarthost. @param ownName our name in EHLO. */
@@ -34,7 +34,7 @@ export function createRelayTransport(relayUrl: string, ownName: string): Transpo
   })
   return {
     route: 'relay',
-    split: together,
+    split: oneConsignment,
     async send({ from, to, raw }) {
       try {
         const info = await mailer.sendMail({ envelope: { from, to: [...to] }, raw })

@@ -88,7 +88,7 @@ export class Lanes {
   readonly #shared = newLane()
   readonly #open = new Set<Request>()
   readonly #slowCap: number
-  readonly #kept: number
+  readonly #reserve: number
   readonly #spare: number
   readonly #slots: number
   readonly #nowMs: () => number
@@ -100,7 +100,7 @@ export class Lanes {
     this.#limits = limits
     this.#slots = slots
     this.#slowCap = Math.max(1, Math.floor(slots / 2))
-    this.#kept = Math.floor(slots / 10)
+    this.#reserve = Math.floor(slots / 10)
     this.#spare = Math.floor(slots / 4)
   }
 
@@ -145,11 +145,11 @@ export class Lanes {
   }
 
   #hasRoom(lane: Lane, owner: string): boolean {
-    const free = this.#slots - this.#kept - this.#open.size
+    const free = this.#slots - this.#reserve - this.#open.size
     if (free <= 0) return false
     const requests = [...this.#open]
     const isKnown = requests.some((request) => request.owner === owner)
-    if (isKnown && free <= this.#kept) return false
+    if (isKnown && free <= this.#reserve) return false
     if (lane === this.#shared) return true
     if (lane.open.size > 0 && lane.open.size >= free - this.#spare) return false
     if (this.#isLate(lane) && this.#late(requests) >= this.#slowCap) return false
@@ -157,7 +157,7 @@ export class Lanes {
     if (lane.open.size >= this.#limits.slowLaneCap) return false
     const slow = requests.filter((request) => this.#isSlow(request.lane))
     const own = slow.filter((request) => request.owner === owner).length
-    const cap = own === 0 ? this.#slowCap : this.#slowCap - this.#kept
+    const cap = own === 0 ? this.#slowCap : this.#slowCap - this.#reserve
     return slow.length < cap && own < this.#limits.slowOwnerCap
   }
 

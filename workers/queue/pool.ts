@@ -44,7 +44,7 @@ export async function startPool(settings: PoolSettings, parentLog: Logger): Prom
       stopping = true
       await current.drain()
       await supervised
-      // A runner that was starting when the stop came is the current one by now.
+      // A runner that was starting when the stop came is `current` now.
       await current.drain()
       await pool.end()
     },

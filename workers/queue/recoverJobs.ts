@@ -75,7 +75,7 @@ export function recoverJobs(options: {
 /** Whether a pool fetches as it should. */
 export type Fetches = {
   areMissing(): boolean
-  /** Starts the count anew: the database was away. */
+  /** Restarts the count: the database was away. */
   excuse(): void
 }
 

@@ -98,7 +98,7 @@ export async function startRunner(
     throw error
   })
   const graphilePoolId = workerPool!.id
-  // From then on /readyz finds the pool. Without the proof the pool works all the same.
+  // From then on /readyz finds the pool. Without the proof the pool still works.
   const deadlineMs = performance.now() + REGISTRATION_WAIT_MS
   while (registration!.epoch() < 0 && performance.now() < deadlineMs) await Bun.sleep(POLL_MS)
   const recovery = recoverJobs({

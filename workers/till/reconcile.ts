@@ -120,7 +120,7 @@ async function tendQuiet(
   const wallet = { chainId: chain.network.chainId, address: account.address }
   const { quietMs } = chain.timing
   const found = await findQuietTransactions(chain.pool, wallet, { quietMs, limit: BATCH_MAX })
-  const quiet = dearestPerNonce(found.filter(({ nonce }) => nonce >= used))
+  const quiet = highestFeePerNonce(found.filter(({ nonce }) => nonce >= used))
   const errors = await broadcast(chain, quiet)
   for (const stuck of quiet) {
     const refusedForFee = isFeeError(errors.get(stuck.hash) ?? null)
@@ -137,7 +137,7 @@ const isFeeError = (error: string | null): boolean =>
   error !== null && /underpriced|fee|too low to/i.test(error) && !/nonce/i.test(error)
 
 /** The transaction with the highest fee for each nonce. */
-function dearestPerNonce(transactions: readonly OpenTransaction[]): OpenTransaction[] {
+function highestFeePerNonce(transactions: readonly OpenTransaction[]): OpenTransaction[] {
   const best = new Map<bigint, OpenTransaction>()
   for (const one of transactions) {
     const rival = best.get(one.nonce)

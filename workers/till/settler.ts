@@ -40,7 +40,9 @@ async function settleOn(chain: KnownChain, waiting: readonly Payment[]): Promise
   // The same bytes again can never pay twice.
   await broadcast(chain, open)
   const expired = here.filter((payment) => payment.validBefore < chain.head.timestamp)
-  for (const payment of expired) await orLater(chain, payment, () => settleExpired(chain, payment))
+  for (const payment of expired) {
+    await orPostpone(chain, payment, () => settleExpired(chain, payment))
+  }
   const fresh = here.filter((payment) => !sent.has(payment.id) && !expired.includes(payment))
   if (fresh.length === 0) return
   const { ready, held } = await sortDeployments(chain, fresh)
@@ -54,13 +56,13 @@ async function settleOn(chain: KnownChain, waiting: readonly Payment[]): Promise
     const result = results[n]!
     if (result.outcome === 'trouble') await postpone(chain, [payment], result.detail)
     if (result.outcome === 'refused') {
-      await orLater(chain, payment, () => judgeRefusal(chain, payment, result.refusal))
+      await orPostpone(chain, payment, () => judgeRefusal(chain, payment, result.refusal))
     }
   }
 }
 
 /** Runs `work` for one payment. RPC trouble postpones this payment only. */
-async function orLater(
+async function orPostpone(
   chain: KnownChain,
   payment: Payment,
   work: () => Promise<void>,
@@ -75,9 +77,9 @@ async function orLater(
 
 async function sendPassing(chain: KnownChain, payments: readonly Payment[]): Promise<void> {
   if (payments.length === 0) return
-  const worthy = payments.filter((payment) => payment.revertCount < REVERTS_MAX)
+  const sendable = payments.filter((payment) => payment.revertCount < REVERTS_MAX)
   for (const payment of payments) {
-    if (worthy.includes(payment)) continue
+    if (sendable.includes(payment)) continue
     await fail(chain, payment, {
       kind: 'final',
       reason: 'invalid_transaction_state',
@@ -85,7 +87,7 @@ async function sendPassing(chain: KnownChain, payments: readonly Payment[]): Pro
     })
   }
   const { maxFeeWei } = marketFees(chain)
-  const [gas = 0n] = worthy.map(transferGas).toSorted((a, b) => (a < b ? 1 : -1))
+  const [gas = 0n] = sendable.map(transferGas).toSorted((a, b) => (a < b ? 1 : -1))
   const usable = chain.accounts.filter((account) => {
     const balance = chain.balances.get(account.address.toLowerCase())
     return balance === undefined || balance >= maxFeeWei * gas
@@ -93,11 +95,11 @@ async function sendPassing(chain: KnownChain, payments: readonly Payment[]): Pro
   if (usable.length === 0) {
     const trouble = 'the gas wallets are out of gas'
     chain.gasOutage.missed((fields, message) => chain.log.error(fields, message), trouble)
-    return postpone(chain, worthy, trouble)
+    return postpone(chain, sendable, trouble)
   }
   chain.gasOutage.answered()
   const account = usable[chain.batches++ % usable.length]!
-  if (worthy.length > 0) await sendPayments(chain, account, worthy)
+  if (sendable.length > 0) await sendPayments(chain, account, sendable)
 }
 
 /**

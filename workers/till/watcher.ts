@@ -124,7 +124,7 @@ function noteTrouble({ log, outage }: ChainView, error: Error): void {
 async function connect(view: ChainView): Promise<boolean> {
   const network = await readNetwork(view.rpc)
   if (typeof network === 'number') {
-    view.log.error({ chainId: network }, 'RPC_URL is a chain that is not supported')
+    view.log.error({ chainId: network }, 'the chain of RPC_URL is not supported')
     await recordRpcTrouble(view.pool, `chain id ${network} is not supported`)
     return false
   }

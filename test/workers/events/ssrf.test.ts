@@ -163,7 +163,7 @@ describe('a name', () => {
     expect(receiver.requests).toHaveLength(0)
   })
 
-  test('is resolved anew at each attempt, and the dialled answer is the judged one', async () => {
+  test('is resolved again at each attempt, and the dialled answer is the judged one', async () => {
     names.set('rebinding.example', [[], ['127.0.0.1'], ['8.8.8.8']])
     const webhookUrl = `http://rebinding.example:${receiver.port}/hook`
     const id = await sendEvent(service.database, agent, await smuggled(webhookUrl))

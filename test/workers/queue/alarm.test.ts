@@ -18,7 +18,7 @@ test('rings when a job is due, never before, and once for jobs due together', as
   await waitFor('both', () => (rings.at(-1) ?? 0) >= dueMs[3]!)
   await alarm.stop()
   for (const due of dueMs) {
-    // A timer can fire a moment early; the ring after the due time is what counts.
+    // A timer can fire a moment early: the first ring after the due time counts.
     const after = rings.find((ring) => ring >= due)!
     expect(after - due).toBeLessThan(150)
   }

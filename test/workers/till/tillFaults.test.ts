@@ -127,10 +127,10 @@ test('a worker started without an RPC works once the RPC is up', async () => {
   const worker = await till.startWorker()
   expect(worker.till.view.network).toBeNull()
   const ready = () => fetch(`${till.service.url}/readyz`)
-  await waitFor('readyz to tell', async () => (await ready()).status === 503)
+  await waitFor('/readyz to report the outage', async () => (await ready()).status === 503)
   proxy.fault = null
   await waitFor('the worker to connect', () => worker.till.view.network !== null)
-  await waitFor('readyz to tell', async () => (await ready()).status === 200)
+  await waitFor('/readyz to report the recovery', async () => (await ready()).status === 200)
   const { header } = await pay()
   expect((await redeemToEnd(seller, header)).body.ok).toBe(true)
   await worker.stop()

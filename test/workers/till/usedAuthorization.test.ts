@@ -115,7 +115,7 @@ describe('an authorization that was used after the claim', () => {
     expect((await row(till.pool, 'chain_transactions', transactionHash)).state).toBe('mined')
   })
 
-  test('for a transfer to somebody else is refused', async () => {
+  test('for a transfer to another recipient is refused', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
     await used(await pay({ nonce: payment.authorization.nonce, to: stranger }))
