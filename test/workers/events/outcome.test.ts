@@ -25,7 +25,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 const signature = (secret: string) =>
   `sha256=${createHmac('sha256', secret).update(BODY).digest('hex')}`
 
-describe('an answer of status', () => {
+describe('the outcome of an attempt', () => {
   test.each([200, 201, 204, 299])('%p delivers', async (code) => {
     await using receiver = await startReceiver(status(code))
     const id = await sendEvent(service.database, agent, await register(agent, receiver.url))

@@ -184,7 +184,7 @@ test('a bounce that arrives before our own commit stands', async () => {
   expect((await agent.get(messagePath(messageId))).body.deliveryStatus).toBe('bounced')
 })
 
-test('suppressed recipients are left out and named; only suppressed ones give 422; a deleted suppression lets mail pass', async () => {
+test('suppressed recipients are left out; only suppressed ones give 422; a deleted suppression lets mail pass', async () => {
   const agent = await service.newAgent()
   const { messageId } = await sent(agent, ['gone@example.com'])
   await returnTo(

@@ -99,7 +99,7 @@ test('a message of megabytes is parsed like any other', async () => {
   })
 })
 
-test('a message that kills the child process throws, and the worker lives on', async () => {
+test('parseInProcess throws for a message that kills the child process', async () => {
   const parts = Array.from(
     { length: 150 },
     (_, n) => `Content-Type: multipart/mixed; boundary="b${n}"\n\n--b${n}\n`,

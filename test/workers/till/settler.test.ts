@@ -170,7 +170,7 @@ describe('a payment is postponed', () => {
     expect(await queuedPayments(till.pool)).toEqual([id])
   }
 
-  test('while the chain is not known', async () => {
+  test('while the chain is unknown', async () => {
     const id = await till.claim(await pay())
     const unknown: ChainView = { ...till.chain, network: null, head: null }
     await settlePayments(unknown, [id])

@@ -74,7 +74,7 @@ for (const { step, hold } of [
     hold: { method: 'eth_getTransactionReceipt', when: 'before' },
   },
 ] as const) {
-  test(`killed ${step}`, async () => {
+  test(`a payment settles once, with its worker killed ${step}`, async () => {
     const before = await sent()
     const doomed = await startWorkerProcess()
     proxy.held = 0

@@ -49,7 +49,7 @@ describe('an authorization that was used before the claim is refused', () => {
     expect(await till.payment(id)).toMatchObject(refusedBefore(transactionHash))
   })
 
-  test('though the node does not tell its transaction', async () => {
+  test('though the node does not return its transaction', async () => {
     const payment = await pay()
     await used(payment)
     const id = await till.claim(payment)
