@@ -96,7 +96,7 @@ async function startHono() {
 }
 
 async function startOurs() {
-  const process: ServiceProcess = startProcess('test/clients/seller.ts', {
+  const process: ServiceProcess = startProcess('examples/seller.ts', {
     KEY: seller.key,
     API: till.service.url,
     PORT: '0',

@@ -15,7 +15,7 @@ let agent: Agent
 beforeAll(async () => {
   service = await startTestService({ smtp: false, workers: false })
   agent = await service.newAgent()
-  const [http, stdio] = readmeServers().map((server) =>
+  const [http, stdio] = documentedServers().map((server) =>
     JSON.parse(
       server
         .replaceAll('http://127.0.0.1:3000', service.url)
@@ -32,9 +32,11 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** The configurations that the README gives to paste: over HTTP, and over stdio. */
-function readmeServers(): string[] {
-  const blocks = readFileSync(join(ROOT, 'README.md'), 'utf8').matchAll(/```json\n([\s\S]*?)```/g)
+/** The configurations that docs/agent.md gives to paste: over HTTP, and over stdio. */
+function documentedServers(): string[] {
+  const blocks = readFileSync(join(ROOT, 'docs/agent.md'), 'utf8').matchAll(
+    /```json\n([\s\S]*?)```/g,
+  )
   return [...blocks].map(([, json]) => JSON.stringify(JSON.parse(json!).mcpServers.purser))
 }
 

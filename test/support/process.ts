@@ -62,10 +62,12 @@ export const printed = (process: ServiceProcess, pattern: RegExp): Promise<RegEx
   waitFor(
     `${pattern} to be printed`,
     () => {
-      if (process.child.exitCode !== null) {
+      const ended = process.child.exitCode !== null
+      const found = pattern.exec(process.stdout() + process.stderr())
+      if (ended && found === null) {
         throw new Error(`the process ended: ${process.stdout()}${process.stderr()}`)
       }
-      return pattern.exec(process.stdout() + process.stderr())
+      return found
     },
     30_000,
   )

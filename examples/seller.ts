@@ -1,4 +1,4 @@
-/** A seller in twenty lines: asks for 0.01 USDC, redeems what is paid, and checks the webhook that follows. */
+/** A seller without a library: asks for 0.01 USDC, redeems the payment and checks the webhook. */
 import { createHmac } from 'node:crypto'
 
 const { KEY, WEBHOOK_SECRET = '', API = 'http://127.0.0.1:3000', PORT = '4000' } = process.env

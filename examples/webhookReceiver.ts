@@ -1,0 +1,27 @@
+/** Receives payment webhooks. WEBHOOK_SECRET is the endpoint's `whsec_…`, API the URL of the service. */
+import { InvalidWebhookError, verifyReceipt, verifyWebhook } from 'purser/client'
+
+const { WEBHOOK_SECRET = '', API = 'http://127.0.0.1:3000', PORT = '4005' } = process.env
+const keys: any = await (await fetch(`${API}/.well-known/jwks.json`)).json()
+/** Idempotency keys of webhooks that were handled. Keep yours in your database. */
+const handled = new Set<string>()
+
+async function receive(request: Request): Promise<Response> {
+  // The signature covers the raw bytes: read them before any JSON parser does.
+  const body = await request.text()
+  try {
+    const event = await verifyWebhook({ body, headers: request.headers, secret: WEBHOOK_SECRET })
+    if (!handled.has(event.idempotencyKey)) {
+      const { paymentId, amountUsdcRaw } = await verifyReceipt({ receipt: event.receipt, keys })
+      console.log(`payment ${paymentId}: ${Number(amountUsdcRaw) / 1e6} USDC`)
+      handled.add(event.idempotencyKey)
+    }
+    return new Response(null, { status: 204 })
+  } catch (error) {
+    if (error instanceof InvalidWebhookError) return new Response(error.message, { status: 400 })
+    throw error
+  }
+}
+
+const server = Bun.serve({ port: Number(PORT), hostname: '127.0.0.1', fetch: receive })
+console.log(`receiving at http://127.0.0.1:${server.port}/hook`)

@@ -1,0 +1,97 @@
+/** The pages for readers: short, with links that lead somewhere, complete about settings and examples. */
+import { expect, test } from 'bun:test'
+import { execFileSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+
+const ROOT = join(import.meta.dir, '..')
+const README_LINES_MAX = 130
+/** Folders of the house, at the start of a path in backticks. */
+const PATH = /`((?:api|workers|shared|sql|test|docs|examples)\/[\w./-]+)`/g
+
+const read = (path: string) => readFileSync(join(ROOT, path), 'utf8')
+const git = (...args: string[]) => execFileSync('git', args, { cwd: ROOT, encoding: 'utf8' })
+const pages = git('ls-files', '--cached', '--others', '--exclude-standard', '*.md')
+  .split('\n')
+  .filter((path) => path !== '')
+
+/** Text without code blocks, where brackets and backticks are something else. */
+const prose = (path: string) => read(path).replace(/```[\s\S]*?```/g, '')
+
+test('the README is short', () => {
+  expect(read('README.md').split('\n').length).toBeLessThanOrEqual(README_LINES_MAX)
+})
+
+test('every link of every page leads to a file, and to a heading in it', () => {
+  const dead: string[] = []
+  for (const page of pages) {
+    for (const [, target = ''] of prose(page).matchAll(/\]\(([^)\s]+)\)/g)) {
+      if (/^(https?|mailto):/.test(target)) continue
+      const [file = '', heading] = target.split('#')
+      const path = file === '' ? page : join(dirname(page), file)
+      const found = existsSync(join(ROOT, path))
+      if (!found || (heading !== undefined && !headings(path).includes(heading))) {
+        dead.push(`${page}: ${target}`)
+      }
+    }
+  }
+  expect(pages.length).toBeGreaterThan(10)
+  expect(dead).toEqual([])
+})
+
+/** The anchors of a page's headings, as GitHub makes them. */
+const headings = (path: string): string[] =>
+  [...prose(path).matchAll(/^#+ (.*)$/gm)].map(([, text]) =>
+    text!
+      .toLowerCase()
+      .replace(/[^\w\- ]/g, '')
+      .replaceAll(' ', '-'),
+  )
+
+test('every path that a page names exists', () => {
+  const missing = pages
+    .filter((page) => page !== 'CHANGELOG.md')
+    .flatMap((page) =>
+      [...prose(page).matchAll(PATH)]
+        .map(([, path]) => path!)
+        .filter((path) => !/[A-Z]{4}/.test(path) && path !== 'test/artefacts/')
+        .filter((path) => !existsSync(join(ROOT, path)))
+        .map((path) => `${page}: ${path}`),
+    )
+  expect(missing).toEqual([])
+})
+
+test('every variable that is read stands in the settings', () => {
+  const schemas = read('shared/config/variables.ts').matchAll(
+    /const \w*[vV]ariables = z\.object\(\{([\s\S]*?)\n\}\)/g,
+  )
+  const names = [...schemas].flatMap(([, schema]) =>
+    [...schema!.matchAll(/^ {2}([A-Z_]+):/gm)].map((match) => match[1]!),
+  )
+  expect(names).toContain('PURSER_API_KEY')
+  expect(names.length).toBeGreaterThan(20)
+  const settings = read('docs/settings.md')
+  for (const name of names) expect([name, settings.includes(`\`${name}\``)]).toEqual([name, true])
+})
+
+test('every example is linked from a page for its reader', () => {
+  const guides = pages.filter((page) => page.startsWith('docs/')).map(read)
+  const examples = git('ls-files', 'examples/*.ts').trim().split('\n')
+  expect(examples.length).toBeGreaterThan(5)
+  for (const example of examples) {
+    expect([example, guides.some((guide) => guide.includes(`](../${example})`))]).toEqual([
+      example,
+      true,
+    ])
+  }
+})
+
+test('every command of the package is known to a page or to the package itself', () => {
+  const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
+  const text = pages.map(read).join('\n')
+  const unknown = Object.keys(scripts).filter(
+    (name) =>
+      !name.startsWith('pre') && !new RegExp(`(npm|run|bun)[ \\w@.]* ${name}\\b`).test(text),
+  )
+  expect(unknown).toEqual([])
+})

@@ -1,0 +1,120 @@
+/** Every example runs as its reader runs it, on a real service. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import { DEVNET_ACCOUNTS } from '../shared/till/devnetAccounts.ts'
+import { printed, type ServiceProcess, startProcess } from './support/process.ts'
+import { type Agent, messagePath, waitForMessages } from './support/service.ts'
+import { startTestTill, type TestTill } from './support/till.ts'
+import { waitFor } from './support/waitFor.ts'
+
+let till: TestTill
+let agent: Agent
+const started: ServiceProcess[] = []
+const tried = new Set<string>()
+
+beforeAll(async () => {
+  till = await startTestTill({
+    env: { ALLOW_PRIVATE_NETWORKS: 'true' },
+    parts: { smtp: true, pools: ['inbound', 'outbound', 'webhooks'] },
+  })
+  agent = await till.newSeller()
+})
+afterAll(async () => {
+  await Promise.all(started.map((process) => process[Symbol.asyncDispose]()))
+  await till[Symbol.asyncDispose]()
+})
+
+/** Starts an example and waits for its first line. @returns the first capture of `pattern`. */
+async function run(file: string, pattern: RegExp, env: Record<string, string> = {}) {
+  tried.add(file)
+  const process = startProcess(`examples/${file}`, {
+    KEY: agent.key,
+    API: till.service.url,
+    PORT: '0',
+    ...env,
+  })
+  started.push(process)
+  const [, found = ''] = await printed(process, pattern)
+  return { process, found }
+}
+
+const buy = async (url: string): Promise<string> => {
+  const { process } = await run('buyer.ts', /transaction: 0x[0-9a-f]{64}/, {
+    PAYER_KEY: DEVNET_ACCOUNTS.payer.privateKey,
+    URL: url,
+  })
+  expect(await process.exited).toBe(0)
+  return process.stdout()
+}
+
+for (const file of ['seller.ts', 'sellerExpress.ts', 'sellerHono.ts']) {
+  test(`${file} sells to buyer.ts`, async () => {
+    const { found } = await run(file, /selling at (\S+)/)
+    await agent.put('/v0/sellers/endpoints', { urlPattern: found, priceUsdc: '0.01' })
+    expect((await fetch(found)).status).toBe(402)
+    expect(await buy(found)).toStartWith('200 The weather is fine.')
+  })
+}
+
+test('paidMcpTool.ts asks for a payment', async () => {
+  const { found } = await run('paidMcpTool.ts', /the tool is at (\S+)/)
+  const client = new Client({ name: 'buyer', version: '1' })
+  await client.connect(new StreamableHTTPClientTransport(new URL(found)) as never)
+  const { tools } = await client.listTools()
+  expect(tools.map(({ name }) => name)).toEqual(['weather'])
+  const answer: any = await client.callTool({ name: 'weather', arguments: { city: 'Oslo' } })
+  expect(answer.isError).toBe(true)
+  expect(answer.structuredContent).toMatchObject({ accepts: [{ resource: found }] })
+  await client.close()
+})
+
+test('webhookReceiver.ts believes a signed webhook once, and refuses another', async () => {
+  const { found: shop } = await run('sellerHono.ts', /selling at (\S+)/)
+  const secret = 'whsec_of_this_example_and_no_other'
+  const receiver = await run('webhookReceiver.ts', /receiving at (\S+)/, { WEBHOOK_SECRET: secret })
+  const registered = await agent.put('/v0/sellers/endpoints', {
+    urlPattern: shop,
+    priceUsdc: '0.01',
+    webhookUrl: receiver.found,
+    webhookSecret: secret,
+  })
+  expect(registered.status).toBe(200)
+  await buy(shop)
+  await printed(receiver.process, /payment \w+: 0.01 USDC/)
+  const forged = await fetch(receiver.found, {
+    method: 'POST',
+    headers: { 'x-service-signature': `sha256=${'0'.repeat(64)}` },
+    body: '{}',
+  })
+  expect(forged.status).toBe(400)
+})
+
+test('agent.ts answers a message once and marks it as read', async () => {
+  const writer = await till.service.newAgent()
+  const { process } = await run('agent.ts', /answering the mail of (\S+)/)
+  await writer.post('/v0/messages/send', {
+    to: [agent.address],
+    subject: 'Offer',
+    text: 'Shall I order?',
+  })
+  const [answer] = await waitFor('the answer', async () => {
+    const messages = await waitForMessages(writer, 2)
+    return messages.filter(({ labels }: any) => labels.includes('received'))
+  })
+  expect(answer).toMatchObject({ subject: 'Re: Offer', from: [agent.address] })
+  const { body } = await writer.get(messagePath(answer.messageId))
+  expect(body.text).toContain('Shall I order?')
+  await waitFor('the message to be read', async () => {
+    const { body: unread } = await agent.get('/v0/messages?labels=unread')
+    return unread.messages.length === 0
+  })
+  expect(process.child.exitCode).toBeNull()
+})
+
+test('every example was run', () => {
+  const examples = readdirSync(join(import.meta.dir, '../examples'))
+  expect([...tried].toSorted()).toEqual(examples.filter((file) => file.endsWith('.ts')).toSorted())
+})
