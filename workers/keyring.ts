@@ -12,8 +12,8 @@ import {
 import { hasDkimKeys } from '../sql/mail/dkimKeys.ts'
 
 /**
- * The master keys of a process that sends mail: needed, and checked as far as the database can be asked, once there are
- * keys to sign with.
+ * The master keys of a process that sends mail. Stored DKIM keys make them mandatory. They are checked when the
+ * database is ready.
  * @throws {ConfigError} naming the key that is wrong or missing.
  */
 export async function startSigningKeys(
@@ -32,8 +32,8 @@ export async function startSigningKeys(
 }
 
 /**
- * The master keys of a process that delivers webhooks, checked as far as the database can be asked; and webhook secrets
- * that a version before stored plain are encrypted with them.
+ * The master keys of a process that delivers webhooks, checked when the database is ready. Encrypts webhook secrets
+ * that an earlier version stored in plain text.
  * @throws {ConfigError} naming the key that is wrong or missing.
  */
 export async function startKeyring(
@@ -46,7 +46,7 @@ export async function startKeyring(
   const pool = createPool({ url: databaseUrl, size: 1, name: 'purser keys' })
   try {
     const encrypted = await encryptPlainWebhookSecrets(pool, await keyring(pool))
-    if (encrypted > 0) log.info({ encrypted }, 'webhook secrets that were plain are encrypted')
+    if (encrypted > 0) log.info({ encrypted }, 'plain webhook secrets were encrypted')
   } catch (error) {
     if (!isNotReady(error)) throw error
     log.warn(

@@ -22,7 +22,7 @@ const CONCURRENCY_MAX = 500
 
 function readArguments(args: string[]): {
   runners: RunnerName[]
-  /** Null leaves each pool its own. */
+  /** Null: each pool has its own default. */
   concurrency: number | null
 } {
   const names = Object.keys(POOLS) as PoolName[]
@@ -51,11 +51,11 @@ function readArguments(args: string[]): {
 const openLog = (options: LoggerOptions) => pino(options, pino.destination(LOG_DESTINATION))
 
 await runService(process, { name: 'workers', openLog }, async (config, log) => {
-  // Graphile Worker does not wait for the statement that deletes a finished job's row. A connection that breaks right
-  // then rejects a promise that nobody holds. queue/recoverJobs.ts then releases the job; a second run changes nothing.
+  // Graphile Worker does not await the statement that deletes a finished job's row. A connection that breaks right then
+  // rejects a promise without a handler. queue/recoverJobs.ts then releases the job; a second run changes nothing.
   process.on('unhandledRejection', (error) => {
     if (isDatabaseUnavailable(error)) {
-      return log.warn({ err: error }, 'the end of a job was not noted: the database is away')
+      return log.warn({ err: error }, 'the end of a job was not recorded: the database is away')
     }
     log.fatal({ err: error }, 'unhandled rejection')
     process.exit(1)
@@ -83,7 +83,7 @@ await runService(process, { name: 'workers', openLog }, async (config, log) => {
   }
 })
 
-/** The settings of each runner, with all that its tasks need started. */
+/** Starts what the tasks of each runner need, and returns the runner's settings. */
 type Parts = {
   start: Record<RunnerName, () => Promise<Omit<PoolSettings, 'databaseUrl'>>>
   stop(): Promise<void>

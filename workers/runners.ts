@@ -45,7 +45,7 @@ export const outboundRunner = (options: {
   name: 'outbound',
   tasks: (context) => ({ send_mail: createSendMail(context, options) }),
   pollIntervalMs: 1_000,
-  // A job waits for the other side most of its time.
+  // A job waits for the remote host most of its time.
   concurrency: 32,
   connections: 12,
   lanes: MAIL_LIMITS,

@@ -71,7 +71,7 @@ export async function apiRows(setting: Setting): Promise<Row[]> {
   ]
 }
 
-/** What a send costs at the very least: one row and one job, durable together. */
+/** The minimum of a send: one row and one job, committed together. */
 async function bareIntent({ pool }: Setting): Promise<void> {
   const client = await pool.connect()
   try {

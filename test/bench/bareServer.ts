@@ -19,7 +19,7 @@ const pool = createPool({
 const projectId = process.env.BENCH_PROJECT!
 const actor = { projectId, keyPrefix: 'loid-bench', requestId: 'bench' }
 
-/** Bytes pass as they are. */
+/** Bytes pass unchanged. */
 const keyring = {
   seal: (plaintext: Buffer) => ({
     keyId: 'none',

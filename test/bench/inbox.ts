@@ -10,11 +10,11 @@ import type { Setting } from './setting.ts'
 
 const SIZES = [1_000, 100_000, 1_000_000]
 const SLICE_MS = 1_000
-/** When the newest message of each inbox came. */
+/** When the newest message of each inbox arrived. */
 const NEWEST_MS = Date.parse('2026-06-01')
 const THREADS_EACH = 20
 
-/** Every inbox holds as many of the rare word; of the others a share. */
+/** Every inbox holds ten messages with the rare word; the other words occur in a share of it. */
 const QUERIES: readonly [name: string, query: string][] = [
   ['list 20', '?limit=20'],
   ['list 20, a page in the middle', '?limit=20&before=MIDDLE'],
@@ -28,7 +28,7 @@ const QUERIES: readonly [name: string, query: string][] = [
 
 type Inbox = { size: number; key: string }
 
-/** How the size of an inbox is felt: the same requests to inboxes of 1 k, 100 k and 1 M messages, by turns. */
+/** The cost of an inbox's size: the same requests to inboxes of 1 k, 100 k and 1 M messages, by turns. */
 export async function* inboxRows(setting: Setting): AsyncGenerator<Row> {
   const client = await setting.pool.connect()
   await client.query('set statement_timeout = 0')
@@ -79,7 +79,7 @@ export async function* inboxRows(setting: Setting): AsyncGenerator<Row> {
   }
 }
 
-/** An inbox of that many messages, of 60 words each, a minute apart. */
+/** An inbox of `size` messages, of 60 words each, a minute apart. */
 async function fill({ pool }: Setting, client: Queryable, size: number): Promise<Inbox> {
   const key = generateKey('project')
   const { project } = await createProject(pool, {

@@ -11,7 +11,7 @@ const CONNECTIONS = 20
 const MESSAGES = 1_000
 const BODY = `${'Lorem ipsum dolor sit amet, consectetur adipisici elit.\r\n'.repeat(70)}`
 
-/** Mail in: accepted durably against accepted and forgotten; parsed and stored against parsed and inserted. */
+/** Mail in: durable acceptance against acceptance only; parsing and storing against parsing and one insert. */
 export async function mailRows(setting: Setting): Promise<Row[]> {
   await using smtp = startListener(setting)
   const smtpPort = await portOf(smtp)
@@ -37,7 +37,7 @@ export async function mailRows(setting: Setting): Promise<Row[]> {
     ours: async () => {
       const before = await arrived()
       const rate = await deliver(smtpPort)
-      // What the mover still has to do must not fall on the baseline's turn.
+      // The mover's backlog must not burden the baseline's turn.
       await waitFor(
         'the spool to be empty',
         async () => (await arrived()) === before + MESSAGES,
@@ -91,7 +91,7 @@ async function parsedRow(setting: Setting): Promise<Row> {
   })
 }
 
-/** Delivers MESSAGES over CONNECTIONS that stay open; answers messages a second. */
+/** Delivers MESSAGES over CONNECTIONS that stay open. @returns messages a second. */
 async function deliver(port: number): Promise<number> {
   const startMs = performance.now()
   let next = 0

@@ -12,10 +12,10 @@ const LOADS = [
   { name: '1 MB, 20 connections', sessions: 20, messages: 60, bytes: 1024 * 1024 },
 ]
 
-/** What one turn did: messages a second, until all were accepted and until all could be read. */
+/** The rates of one turn, messages a second: until all were accepted, and until all could be read. */
 type Turn = { accepted: number; stored: number }
 
-/** Mail in beside Postfix: accepted, and all the way to where it is read. */
+/** Mail in beside Postfix: accepted, and delivered to the inbox. */
 export async function* mailPeerRows(setting: Setting): AsyncGenerator<Row> {
   if (!hasPostfix()) {
     process.stderr.write("Left out: Debian's package postfix is not there, or this is not root.\n")
@@ -37,9 +37,9 @@ export async function* mailPeerRows(setting: Setting): AsyncGenerator<Row> {
       () => turn(load, sink.port),
     ]
     const [ours, theirs, floor] = await byTurns(turns)
-    const row = (what: string, key: keyof Turn, baseline: Turn[], detail: string) =>
+    const row = (label: string, key: keyof Turn, baseline: Turn[], detail: string) =>
       rowOf(
-        { name: `${what}, ${load.name}`, unit: 'messages/s', detail },
+        { name: `${label}, ${load.name}`, unit: 'messages/s', detail },
         ours!.map((turn) => turn[key]),
         baseline.map((turn) => turn[key]),
       )
@@ -54,7 +54,7 @@ export async function* mailPeerRows(setting: Setting): AsyncGenerator<Row> {
   }
 }
 
-/** Delivers a load; what was accepted is gone before the next one's turn. */
+/** Delivers a load, and waits until it is stored: it must not burden the next turn. */
 async function turn(
   load: (typeof LOADS)[number],
   port: number,

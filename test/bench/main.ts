@@ -1,6 +1,6 @@
 /**
- * `bun run bench [part …]`: what the service costs beside the least that the same work could cost, measured by turns in
- * one run. Read the ratios; the absolute figures are this machine's, at this minute.
+ * `bun run bench [part …]`: the service beside the minimum cost of the same work, measured by turns in one run. Read
+ * the ratios; the absolute figures hold for this machine and minute only.
  */
 import { cpus, loadavg, totalmem } from 'node:os'
 import { apiRows } from './api.ts'

@@ -1,4 +1,4 @@
-/** One row of the table: what was measured, beside what it is compared with in the same run. */
+/** One row of the table: our figure beside the baseline of the same run. */
 export type Row = {
   name: string
   unit: string
@@ -7,7 +7,7 @@ export type Row = {
   baseline: number
   /** Median over the rounds of ours / baseline. */
   ratio: number
-  /** What the baseline is, and how it was measured. */
+  /** The baseline, and how it was measured. */
   detail: string
 }
 
@@ -20,9 +20,9 @@ const median = (values: number[]): number => {
 }
 
 /**
- * Measures by turns, so that whatever else the machine does falls on all alike: one unmeasured round, then `ROUNDS`
- * measured ones.
- * @returns for each contender what it answered, round by round.
+ * Measures by turns, so that other load on the machine burdens all contenders alike: one unmeasured round, then
+ * `ROUNDS` measured ones.
+ * @returns the answers of each contender, round by round.
  */
 export async function byTurns<T>(contenders: readonly (() => Promise<T>)[]): Promise<T[][]> {
   const answers: T[][] = contenders.map(() => [])
@@ -45,7 +45,7 @@ export const rowOf = (measured: Measured, ours: number[], baseline: number[]): R
   ratio: median(ours.map((value, n) => value / baseline[n]!)),
 })
 
-/** Two things by turns. Each function answers how many units a second it did. */
+/** Compares two functions by turns. Each returns its units a second. */
 export async function compare({
   ours,
   baseline,
@@ -55,7 +55,7 @@ export async function compare({
   return rowOf(measured, our!, their!)
 }
 
-/** Runs `work` over and over in `lanes` lanes for `durationMs`; answers how often a second it ended. */
+/** Runs `work` over and over in `lanes` lanes for `durationMs`. @returns runs a second. */
 export async function perSecond(options: {
   lanes: number
   durationMs: number

@@ -29,7 +29,7 @@ const SOME = 200
 const IN_FLIGHT = 50
 const BLOCK_TIME_S = 2
 
-/** A wallet of the same mnemonic as the service's, so that neither takes the other's nonces. */
+/** Another wallet of the service's mnemonic, with nonces of its own. */
 const bareWallet = mnemonicToAccount(
   'test test test test test test test test test test test junk',
   {
@@ -74,7 +74,7 @@ function throughput(bench: Bench, name: string): Promise<Row> {
   })
 }
 
-/** The reference implementation's settle on the same chain; a transaction that it loses costs it the payment. */
+/** The reference implementation's settle on the same chain. A lost transaction costs it the payment. */
 async function besideX402(bench: Bench, name: string): Promise<Row> {
   let offered = 0
   let settled = 0
@@ -102,7 +102,7 @@ async function besideX402(bench: Bench, name: string): Promise<Row> {
   }
 }
 
-/** Runs it in a Node process of its own, as its users do; only the time within counts. */
+/** Runs it in a separate Node process, as its users do; only the time inside counts. */
 async function settleByX402(
   rpcUrl: string,
   payments: SignedPayment[],
@@ -177,12 +177,12 @@ async function redeemAll(
   return answers.map(({ ms }) => ms)
 }
 
-/** The least that settles: sign, send, wait for the receipt. @returns milliseconds of each. */
+/** The minimum of a settlement: sign, send, wait for the receipt. @returns milliseconds of each. */
 async function sendAll(rpc: Rpc, payments: SignedPayment[], inFlight: number): Promise<number[]> {
   const first = Number(await rpc.call('eth_getTransactionCount', [bareWallet.address, 'latest']))
   const times: number[] = []
   let next = 0
-  // In the order of the nonces: of those that come before their turn, anvil leaves some in the pool.
+  // In nonce order: anvil leaves some transactions with early nonces in the pool.
   let sent: Promise<unknown> = Promise.resolve()
   const lane = async () => {
     while (next < payments.length) {
@@ -224,7 +224,7 @@ function sign(payment: SignedPayment, nonce: number): Promise<Hex> {
   })
 }
 
-/** A chain, an API and a worker, each a process of its own, for as long as `work` takes. */
+/** Runs `work` with a chain, an API and a worker, each in a separate process. */
 async function withTill(
   setting: Setting,
   chain: { blockTimeS?: number },
@@ -262,7 +262,7 @@ async function withTill(
   }
 }
 
-/** Each chain of this bench is a new one of the same chain id, on which the gas wallet has used no nonce. */
+/** Each chain of this bench is new but has the same chain id; its gas wallet has used no nonce. */
 async function forgetChain({ pool, project }: Setting): Promise<void> {
   await updateProject(pool, project.id, { payTo, paymentsEnabled: true })
   await pool.query('truncate payments, chain_transactions, gas_wallets, chain_status cascade')

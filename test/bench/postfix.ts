@@ -1,6 +1,6 @@
 /**
- * A Postfix of its own that delivers to a maildir, and its load generator: what others of this kind need for the same
- * mail. From Debian's package `postfix`; nothing of the system's own configuration is touched.
+ * A separate Postfix that delivers to a maildir, and its load generator: a peer for the same mail. From Debian's
+ * package `postfix`; the system's own configuration is not touched.
  */
 import { spawnSync } from 'node:child_process'
 import {
@@ -24,7 +24,7 @@ const MASTER = '/usr/share/postfix/master.cf.dist'
 const NOBODY = 65_534
 const RECIPIENT = 'bench@mail.test'
 
-/** Whether Postfix is there, and who runs this may start it. */
+/** Whether Postfix is installed, and this user may start it. */
 export const hasPostfix = (): boolean =>
   existsSync(join(SBIN, 'smtp-source')) && existsSync(MASTER) && process.getuid?.() === 0
 
@@ -34,7 +34,7 @@ export type Postfix = Disposable & {
   delivered(): number
 }
 
-/** Starts it in a directory of its own. */
+/** Starts Postfix in a temporary directory. */
 export async function startPostfix(): Promise<Postfix> {
   const directory = mkdtempSync(join(tmpdir(), 'purser-bench-postfix-'))
   const port = await freePort()
@@ -94,7 +94,7 @@ maillog_file_prefixes = ${directory}
   }
 }
 
-/** A server that takes mail and forgets it; the floor. */
+/** A server that discards mail: the floor. */
 export async function startSmtpSink(): Promise<AsyncDisposable & { port: number }> {
   const port = await freePort()
   const sink = startCommand(
@@ -104,7 +104,7 @@ export async function startSmtpSink(): Promise<AsyncDisposable & { port: number 
   return { port, [Symbol.asyncDispose]: () => sink[Symbol.asyncDispose]() }
 }
 
-/** Delivers with Postfix's own load generator; answers seconds. */
+/** Delivers with Postfix's own load generator. @returns seconds. */
 export async function smtpSource(
   port: number,
   { sessions, messages, bytes }: { sessions: number; messages: number; bytes: number },

@@ -15,11 +15,11 @@ export type Setting = AsyncDisposable & {
   dataDir: string
   project: Project
   key: string
-  /** The environment of a process that takes part. */
+  /** The environment of a process in the bench. */
   env: Record<string, string>
 }
 
-/** Starts it; synchronous_commit and fsync are on, as in production. */
+/** Starts the database; synchronous_commit and fsync are on, as in production. */
 export async function createSetting(): Promise<Setting> {
   const dataDir = mkdtempSync(join(tmpdir(), 'purser-bench-'))
   const postgres = await startEmbeddedPostgres({ dataDir, onLog: () => {} })
@@ -43,7 +43,7 @@ export async function createSetting(): Promise<Setting> {
       DATABASE_URL: postgres.url,
       DATA_DIR: dataDir,
       MAIL_DOMAIN: 'mail.test',
-      // Counted like any other, but never reached.
+      // Counted, but never reached.
       RATE_LIMIT_REQUESTS: '1000000',
       DAILY_SEND_LIMIT: '1000000000',
       LOG_LEVEL: 'warn',

@@ -15,7 +15,7 @@ const LANES = 20
 const PENDING = 200
 const ENDPOINTS = 20
 
-/** Deliveries a second beside a bare loop of the same request and statements, and how late retries are. */
+/** Deliveries a second beside a bare loop of the same request and statements, and the lateness of retries. */
 export async function webhookRows(setting: Setting): Promise<Row[]> {
   await using receiver = await startReceiver()
   const env = { ...setting.env, ALLOW_PRIVATE_NETWORKS: 'true' }
@@ -85,7 +85,7 @@ async function perSecondUntilNonePending(setting: Setting, count: number): Promi
   return (count * 1000) / (performance.now() - startMs)
 }
 
-/** What a delivery costs at the very least: read it, sign it, send it, record it. */
+/** The minimum of a delivery: read it, sign it, send it, record it. */
 async function bareDeliveries(
   { pool, project }: Setting,
   receiver: Receiver,
@@ -129,7 +129,7 @@ async function bareDeliveries(
   return (DELIVERIES * 1000) / (performance.now() - startMs)
 }
 
-/** The time between an attempt and its due time, as the receiver sees it: after its own answer plus the delay. */
+/** The lateness of attempts as the receiver sees it: the due time is its own answer plus the delay. */
 async function latenessRows(
   setting: Setting,
   receiver: Receiver,

@@ -81,8 +81,8 @@ const HEARD = [
   ['payment.settled', 'pay_1'],
 ] as const
 
-/** A run in which all went well. */
-function wellDone(): { ledger: Ledger; evidence: Evidence } {
+/** A run without a fault. */
+function faultlessRun(): { ledger: Ledger; evidence: Evidence } {
   return {
     ledger: {
       mailsIn: [mailIn()],
@@ -138,13 +138,13 @@ function wellDone(): { ledger: Ledger; evidence: Evidence } {
   }
 }
 
-test('the auditor finds nothing where all went well', () => {
-  const { ledger, evidence } = wellDone()
+test('the auditor finds nothing in a faultless run', () => {
+  const { ledger, evidence } = faultlessRun()
   expect(audit(ledger, evidence)).toEqual([])
 })
 
-test('the auditor lets an unanswered operation be done or not', () => {
-  const { ledger, evidence } = wellDone()
+test('the auditor accepts both outcomes of an unanswered operation', () => {
+  const { ledger, evidence } = faultlessRun()
   ledger.mailsIn.push({
     ...mailIn(),
     messageId: '<in2@e>',
@@ -160,17 +160,17 @@ test('the auditor lets an unanswered operation be done or not', () => {
   expect(audit(ledger, evidence)).toEqual([])
 })
 
-test('the auditor lets a repetition have the same Message-ID, key and content', () => {
-  const { ledger, evidence } = wellDone()
+test('the auditor accepts a repetition with the same Message-ID, key and content', () => {
+  const { ledger, evidence } = faultlessRun()
   evidence.sunk.push(evidence.sunk[0]!)
   evidence.delivered.push({ ...evidence.delivered[0]!, status: 500 })
   expect(audit(ledger, evidence)).toEqual([])
 })
 
-type Run = ReturnType<typeof wellDone>
+type Run = ReturnType<typeof faultlessRun>
 const events = ({ ledger }: Run) => ledger.listeners[0]!.heard
 
-/** Each rule, broken once: how, and the findings. */
+/** Breaks each rule once, with the findings that must follow. */
 const BROKEN: Record<string, [(run: Run) => void, string[]]> = {
   'a message is lost': [
     ({ evidence }) => evidence.inboxes[INBOX]!.shift(),
@@ -185,7 +185,7 @@ const BROKEN: Record<string, [(run: Run) => void, string[]]> = {
     ({ ledger }) => Object.assign(ledger.mailsIn[0]!, { told: 'refused', refusal: '550 no' }),
     ['mail in: <in1@example.com> for agent@mail.test was refused for good: 550 no'],
   ],
-  'a deleted message is there': [
+  'a deleted message is still in its inbox': [
     ({ ledger, evidence }) => {
       ledger.mailsIn[0]!.deleted = 'accepted'
       evidence.inboxes[INBOX]![0]!.labels = ['read']
@@ -291,7 +291,7 @@ const BROKEN: Record<string, [(run: Run) => void, string[]]> = {
     },
     ['money: 0x01 was paid 2 times'],
   ],
-  'a payment is granted to two': [
+  'a payment is granted under two keys': [
     ({ ledger }) => {
       ledger.payments[0]!.answers[1]!.ok = true
     },
@@ -328,7 +328,7 @@ const BROKEN: Record<string, [(run: Run) => void, string[]]> = {
       'webhooks: payment.received pay_1 came and never happened',
     ],
   ],
-  'a payer is refused for our trouble': [
+  'a payer is refused for trouble on our side': [
     ({ ledger }) =>
       ledger.payments.push({
         ...paid(),
@@ -346,7 +346,7 @@ const BROKEN: Record<string, [(run: Run) => void, string[]]> = {
       }),
     ['money: 0x02 was refused: unexpected_settle_error'],
   ],
-  'an authorization is used that nobody signed': [
+  'an authorization is used that no client signed': [
     ({ evidence }) => {
       evidence.used.push({ nonce: '0x03', payer: '0xaa', txHash: '0xt3', amountAtomic: '1' })
       evidence.transferCount = 2
@@ -428,7 +428,7 @@ const BROKEN: Record<string, [(run: Run) => void, string[]]> = {
     },
     ['webhooks: message.sent <s1@mail.test> was never taken'],
   ],
-  'a webhook tells of nothing': [
+  'a webhook announces a payment that never happened': [
     ({ evidence }) =>
       evidence.delivered.push(delivery(PATHS.payments, 'payment.received', 'pay_7')),
     ['webhooks: payment.received pay_7 came and never happened'],
@@ -480,7 +480,7 @@ const BROKEN: Record<string, [(run: Run) => void, string[]]> = {
     },
     ['events: message.failed of <y@e>'],
   ],
-  'a client gets an answer that nobody may get': [
+  'a client gets a forbidden answer': [
     ({ ledger }) => ledger.surprises.push('the challenge was refused: 400'),
     ['clients: the challenge was refused: 400'],
   ],
@@ -513,7 +513,7 @@ const BROKEN: Record<string, [(run: Run) => void, string[]]> = {
 
 for (const [name, [breakRule, findings]] of Object.entries(BROKEN)) {
   test(`the auditor finds that ${name}`, () => {
-    const run = wellDone()
+    const run = faultlessRun()
     breakRule(run)
     expect(audit(run.ledger, run.evidence)).toEqual(findings)
   })

@@ -8,7 +8,7 @@ import { auditWebhooks } from './auditWebhooks.ts'
 import type { Evidence } from './evidence.ts'
 import type { Ledger } from './ledger.ts'
 
-/** Compares the ledger of clients with the evidence; answers one line for each contradiction. */
+/** Compares the clients' ledger with the evidence. @returns one line for each contradiction. */
 export function audit(ledger: Ledger, evidence: Evidence): string[] {
   return [
     ...auditMailIn(ledger, evidence),

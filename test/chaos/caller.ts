@@ -13,7 +13,7 @@ type Call = {
   timeoutMs?: number
 }
 
-/** Calls the API once; null when no answer came, or one that says "not now". */
+/** Calls the API once; null without an answer, and for 5xx and 429. */
 export type Caller = (call: Call) => Promise<Answer | null>
 
 const TIMEOUT_MS = 8_000
@@ -37,7 +37,7 @@ async function ask(url: string, key: string, call: Call): Promise<Answer | null>
   try {
     const response = await fetch(url + path, {
       method,
-      // A connection of its own for each call: none is tried again behind the caller's back.
+      // A new connection for each call: fetch then repeats no call by itself.
       keepalive: false,
       headers: {
         authorization: `Bearer ${key}`,

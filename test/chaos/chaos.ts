@@ -22,11 +22,11 @@ export type ChaosOptions = {
   seed: number
   seconds: number
   harms: Harms
-  /** One of the harness's own when left out. */
+  /** Default: a database of the harness. */
   startDatabase?: (dataDir: string) => Promise<Database>
-  /** Told of each harm, and of the stages. */
+  /** Called with a line for each harm and stage. */
   onLine?: (line: string) => void
-  /** Told of the counts every second. */
+  /** Called with the counts every second. */
   onProgress?: (line: string) => void
   logFile?: string
   /** Ends the load early. */
@@ -115,7 +115,7 @@ async function run(setting: Setting, options: ChaosOptions): Promise<ChaosReport
   pulses.end()
   await harming.ended
   onLine(`${at()}: all harm is over`)
-  // Ctrl-C reaches the devnet as well, and there is no evidence without it.
+  // Ctrl-C ends the devnet too, and without it there is no evidence.
   const findings = options.signal?.aborted
     ? ['the run was interrupted: there was no audit']
     : await calm(setting, { ledger, clients, onLine })
@@ -178,7 +178,7 @@ async function calm(
   })
   for (let before = ''; ; ) {
     const late = performance.now() > deadlineMs
-    // While clients are told more, the evidence is older than the ledger.
+    // While clients still get answers, the evidence is older than the ledger.
     const findings = decided || late ? await look(setting, ledger) : []
     if (!decided) findings.push('clients: some operation has no end')
     const open = `${findings.length} open findings, first: ${findings[0]}`

@@ -4,7 +4,7 @@ const STEP_LIMIT_MS = 20_000
 export type Ending = {
   /** Adds a step. */
   add(name: string, end: () => PromiseLike<void> | void): void
-  /** Runs every step, also after one that fails; answers a line for each that failed or took too long. */
+  /** Runs every step, even after a failed one. @returns a line for each that failed or took too long. */
   run(): Promise<string[]>
 }
 

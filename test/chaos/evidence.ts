@@ -31,7 +31,7 @@ export type Evidence = {
   inboxes: Record<string, ListedMessage[]>
   sunk: Sunk[]
   used: UsedAuthorization[]
-  /** Transfers to the seller, of whatever transaction. */
+  /** Transfers to the seller in all transactions. */
   transferCount: number
   /** The payments as the API lists them. */
   payments: { id: string; nonce: string; status: string; txHash: string | null }[]
@@ -44,6 +44,6 @@ export type Evidence = {
   deliveryStatus: Record<string, string>
   lockedJobs: string[]
   jobs: string[]
-  /** Rows that are not done: with `hasJob`, a job is there for them. */
+  /** Rows that are not done; `hasJob`: a job exists for the row. */
   openRows: { row: string; hasJob: boolean }[]
 }

@@ -61,7 +61,7 @@ async function readChain({ devnet }: Setting): Promise<Pick<Evidence, 'used' | '
   const used = logs.flatMap((log): UsedAuthorization[] => {
     if (log.eventName !== 'AuthorizationUsed') return []
     const { authorizer, nonce } = log.args
-    // FiatTokenV2 tells of the transfer right after the authorization.
+    // FiatTokenV2 logs the transfer right after the authorization.
     const transfer = transfers.find(
       ({ transactionHash, logIndex }) =>
         transactionHash === log.transactionHash && logIndex === log.logIndex + 1,
@@ -97,7 +97,7 @@ type Rows = Pick<
   'payments' | 'newestEvent' | 'deliveryStatus' | 'jobs' | 'lockedJobs' | 'openRows'
 >
 
-/** Rows that are not done, and whether a job is there for them. */
+/** Rows that are not done, and whether a job exists for each. */
 const OPEN_ROWS = `
   with open as (
     select 'parse_inbound:' || id as key, 'inbound mail ' || id as name from inbound_mails where state = 'accepted'

@@ -5,7 +5,7 @@ import type { PartName } from './service.ts'
 import { LINKS, type Setting } from './setting.ts'
 import type { Mood } from './shop.ts'
 
-/** Does one harm, mends it, and answers a line about it. */
+/** Does one harm and mends it. @returns a line about it. */
 export type Harm = (setting: Setting, random: Random) => Promise<string>
 
 /** Harms by name. */
@@ -50,7 +50,7 @@ const endConnections: Harm = async ({ database }, random) => {
   }
 }
 
-/** Cuts connections of one link: one, all, each in its middle, or none while their bytes are held back. */
+/** Cuts one or all connections of a link, breaks them in the middle, or holds their bytes back. */
 const cutLink: Harm = async ({ links }, random) => {
   const name = random.pick(LINKS)
   const link = links[name]
@@ -93,7 +93,7 @@ const harmPostmaster: Harm = async ({ database: { server } }, random) => {
   return `froze the database for ${ms} ms`
 }
 
-/** The RPC is slow, or away, or takes a transaction and answers an error, or cannot tell receipts. */
+/** The RPC is slow or away, answers an accepted transaction with an error, or has no receipts. */
 const harmRpc: Harm = async ({ rpc }, random) => {
   const deed = random.pick(['slow', 'away', 'lost answers', 'no receipts'] as const)
   const ms = duration(random)
@@ -122,7 +122,7 @@ const harmReceiver: Harm = async ({ shop }, random) => {
   return `the receiver was ${mood} for ${ms} ms`
 }
 
-/** The smarthost refuses for now, or keeps its answer back. */
+/** The smarthost answers 4xx, or delays its answer. */
 const harmSmarthost: Harm = async ({ sink }, random) => {
   const deed = random.pick(['recipients', 'data', 'slow'] as const)
   const ms = duration(random)
@@ -141,7 +141,7 @@ const harmSmarthost: Harm = async ({ sink }, random) => {
   return `smarthost: ${deed} failed for ${ms} ms`
 }
 
-/** Everything of the service dies at once, its supervisor too. */
+/** Every process of the service dies at once, the supervisor included. */
 const cutPower: Harm = async ({ service }) => {
   service.killAll()
   await service.untilReady()

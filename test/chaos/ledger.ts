@@ -6,7 +6,7 @@
  */
 export type Told = 'accepted' | 'refused' | 'unknown'
 
-/** A message that a client handed over by SMTP. */
+/** A message that a client delivered by SMTP. */
 export type MailIn = {
   messageId: string
   inbox: string
@@ -19,7 +19,7 @@ export type MailIn = {
   labels: { label: string; told: Told }[]
   /** Whether the client deleted it. */
   deleted: Told | null
-  /** Whether a client waited for it, and the Message-ID that it was told. */
+  /** Whether a client waited for it, and the Message-ID of the answer. */
   waited: { told: Told; messageId: string | null } | null
 }
 
@@ -79,7 +79,7 @@ export type Ledger = {
   payments: Paid[]
   vault: VaultName[]
   listeners: Listener[]
-  /** Answers that no client may get, whatever fails around it. */
+  /** Answers that no client may get, under any fault. */
   surprises: string[]
 }
 

@@ -27,7 +27,7 @@ function greet(port: number) {
   return client
 }
 
-test('connections go to where the target is at the time', async () => {
+test('a connection goes to the current target', async () => {
   const [one, two] = [await startNamed('one'), await startNamed('two')]
   await using proxy = await startRoughProxy(one.port)
   const first = greet(proxy.port)

@@ -1,6 +1,6 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
-/** Where a connection breaks: after so many bytes of one direction. */
+/** Where a connection breaks: after `afterBytes` bytes of one direction. */
 type Break = { way: 'question' | 'answer'; afterBytes: number }
 
 /** A port that leads to another port. It treats connections as a bad network does. */
@@ -10,7 +10,7 @@ export type RoughProxy = AsyncDisposable & {
   target: number
   /** Connections that are open. */
   readonly open: number
-  /** Breaks one open connection, or all of them; answers how many. */
+  /** Breaks one open connection, or all of them. @returns how many. */
   cut(choose?: (count: number) => number): number
   /** While set, every connection that carries a byte is given a break, or null for none. */
   breaking: (() => Break | null) | null

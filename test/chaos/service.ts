@@ -29,9 +29,9 @@ export type Service = {
   untilReady(): Promise<unknown>
   /** The exit codes of a supervisor that was ready and ended by itself. */
   ownEnds: string[]
-  /** Ends it as an operator does; answers the exit code. */
+  /** Ends it as an operator does. @returns the exit code. */
   stop(): Promise<number | string>
-  /** The commands of its processes that run; those that are ending have a moment. */
+  /** The commands of its processes that still run after LEAVE_LIMIT_MS. */
   remaining(): Promise<string[]>
 }
 

@@ -44,7 +44,7 @@ export type Setting = {
   peer: { inbox: string; key: string }
 }
 
-/** Brings everything up. A step is added to the ending for each part, also when a later one fails to start. */
+/** Starts everything. Each started part adds a step to `ending`, so that a later failure ends it too. */
 export async function startSetting(
   ending: Ending,
   startDatabase: (dataDir: string) => Promise<Database>,

@@ -5,7 +5,7 @@ import { type Receiver, startReceiver } from '../support/receiver.ts'
 import { PATHS } from './auditWebhooks.ts'
 import type { Delivered } from './evidence.ts'
 
-/** How the receiver treats requests: with 200, with 500, with a reset, or with silence. */
+/** How the receiver answers: with 200, with 500, with a reset, or with silence. */
 export type Mood = 'well' | 'failing' | 'resetting' | 'silent'
 
 /** The seller's own server: the paid resource, and the receiver of webhooks. */

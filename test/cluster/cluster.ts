@@ -9,7 +9,7 @@ import { type Account, type Daemon, startDaemon } from './daemon.ts'
 import type { Tools } from './tools.ts'
 
 export type Cluster = {
-  /** Leads to the primary, through HAProxy. */
+  /** The URL of the primary, through HAProxy. */
   url: string
   port: number
   /** The name of the node that is the primary now. */
@@ -91,7 +91,7 @@ export async function startCluster(tools: Tools, folder: string): Promise<Cluste
   return cluster
 }
 
-/** Patroni lets its postmaster go, so that it outlives Patroni. */
+/** Patroni detaches its postmaster, which outlives Patroni. */
 function postmasterOf(dataDir: string): number | null {
   const file = join(dataDir, 'postmaster.pid')
   return existsSync(file) ? Number(readFileSync(file, 'utf8').split('\n')[0]) : null
@@ -131,7 +131,7 @@ function etcdCommand(
   ]
 }
 
-/** `ttl` is the least that Patroni allows: after so many seconds of silence the standby takes over. */
+/** `ttl` is Patroni's minimum: after this many seconds of silence the standby takes over. */
 const nodeConfig = (
   { postgresBin }: Tools,
   folder: string,

@@ -13,7 +13,7 @@ export type Daemon = {
   kill(): Promise<void>
 }
 
-/** Starts a program; what it prints goes to a file. */
+/** Starts a program; its output goes to a file. */
 export function startDaemon(
   command: [program: string, ...args: string[]],
   {
@@ -25,7 +25,7 @@ export function startDaemon(
     logFile: string
     cwd: string
     account: Account | null
-    /** A process that it started and let go. */
+    /** A process that it started and detached. */
     alsoPid?: () => number | null
   },
 ): Daemon {
@@ -49,7 +49,7 @@ export function startDaemon(
     return [...known]
   }
   const signal = (name: NodeJS.Signals) => {
-    // Parents first: they would start anew what they find gone.
+    // Parents first: a parent would restart a missing child.
     for (const pid of all()) {
       try {
         process.kill(pid, name)

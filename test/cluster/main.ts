@@ -1,6 +1,6 @@
 /**
  * `bun run test:cluster`: the service under load on two PostgreSQL nodes with synchronous replication. The primary's machine
- * vanishes again and again. At the end an audit compares all that clients were told with everything that is there.
+ * vanishes again and again. At the end an audit compares the clients' answers with the final state.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

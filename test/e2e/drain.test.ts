@@ -66,7 +66,7 @@ test('the API answers the request that was under way, then ends', async () => {
   expect((await agent.get('/v0/messages')).body.count).toBe(1)
 })
 
-test('a worker finishes its job: it is done once, and no job stays locked', async () => {
+test('a worker finishes its jobs once, and leaves no job locked', async () => {
   await using sink = await startSink()
   await using service = await startTestService({ smtp: false, workers: false })
   const agent = await service.newAgent()
@@ -100,7 +100,7 @@ test('a worker finishes its job: it is done once, and no job stays locked', asyn
   expect(sink.mails.map((mail) => mail.email.subject).toSorted()).toEqual(['0', '1', '2', '3', '4'])
 })
 
-test('the SMTP listener takes the message that is being sent, keeps it, and ends', async () => {
+test('the SMTP listener finishes the message under way, keeps it, and ends', async () => {
   await using service = await startTestService({ smtp: false })
   const agent = await service.newAgent()
   const { part, port } = await startPart(service, 'api/smtp/main.ts')
@@ -113,7 +113,7 @@ test('the SMTP listener takes the message that is being sent, keeps it, and ends
   await printed(part, /draining/)
   const reply = await talk.send(' line.\r\n.\r\n').catch((error: Error) => error.message)
   expect(await part.exited).toBe(0)
-  // Whether it was still taken or cut off: what was answered 250 is there, and nothing else.
+  // The message was taken or cut off: the inbox holds it only after a 250.
   if (reply.startsWith('250')) {
     const [item] = await waitForMessages(agent, 1)
     expect(item.messageId).toBe('<last@x.test>')
@@ -122,7 +122,7 @@ test('the SMTP listener takes the message that is being sent, keeps it, and ends
   }
 })
 
-test('no log line holds a key, whatever happens', async () => {
+test('no log line holds a key, even after errors', async () => {
   await using service = await startTestService({ smtp: false, workers: false })
   const agent = await service.newAgent()
   const { part, port } = await startPart(service, 'api/main.ts', { LOG_LEVEL: 'debug' })

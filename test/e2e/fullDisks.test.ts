@@ -17,14 +17,14 @@ function canWrite(file: number, size: number): boolean {
   }
 }
 
-/** A file system of its own, small enough to be filled. */
+/** A separate file system, small enough to be filled. */
 function mountSmallDisk(megabytes: number) {
   const path = mkdtempSync(join(tmpdir(), 'purser-disk-'))
   const { status } = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${megabytes}m`, 'tmpfs', path])
   return {
     path,
     isMounted: status === 0,
-    /** Leaves no room, also none that others free meanwhile. */
+    /** Fills the disk, and the space that other processes free meanwhile. */
     fill() {
       const filler = openSync(join(path, 'filler'), 'a')
       try {
@@ -53,7 +53,7 @@ if (!isPossible) {
 }
 
 test.skipIf(!isPossible)(
-  'a full disk is 452 and 503 and named; with room again nothing acknowledged is missing',
+  'a full disk gives 452 and 503 and is named; after it no acknowledged data is missing',
   async () => {
     using disk = mountSmallDisk(400)
     const [port, smtpPort] = [await freePort(), await freePort()]
@@ -119,7 +119,7 @@ test.skipIf(!isPossible)(
         .catch(() => ({ status: 0 }))
       return status === 503
     })
-    const named = await waitFor('/readyz to name what is full', async () => {
+    const named = await waitFor('/readyz to name the full disk', async () => {
       const checks = (await readyz())?.checks ?? {}
       return Object.values(checks).some((check) => /full|unreachable/.test(String(check))) && checks
     })

@@ -9,7 +9,7 @@ import { type Client, createClient, deliverMail, messagePath } from '../support/
 import { PRICE, pay } from '../support/till.ts'
 import { waitFor } from '../support/waitFor.ts'
 
-/** How each part is told from the others by its command line. */
+/** The command line of each part. */
 const PARTS = {
   database: /^\S*\/bin\/postgres -D /,
   devnet: /anvil/,
@@ -21,7 +21,7 @@ type Part = keyof typeof PARTS
 const names = Object.keys(PARTS) as Part[]
 
 const pairs = names.flatMap((one, n) => names.slice(n + 1).map((other) => [one, other]))
-/** All pairs take a minute: PARTS_PAIRS=all. The suite has the two that need each other most. */
+/** All pairs take a minute: PARTS_PAIRS=all. The suite runs the two most dependent pairs. */
 const chosenPairs: Part[][] =
   process.env.PARTS_PAIRS === 'all'
     ? pairs
@@ -70,11 +70,11 @@ function kill(part: Part): void {
   process.kill(found[0]!.pid, 'SIGKILL')
 }
 
-/** A mail comes in and is read, and a payment is redeemed: every part has worked. */
+/** Receives a mail and redeems a payment, so that every part has worked. */
 async function untilServing(): Promise<void> {
   const deadline = Date.now() + BACK_WITHIN_MS
-  const eventually = async (what: string, work: () => Promise<boolean>) => {
-    await waitFor(what, () => work().catch(() => false), deadline - Date.now())
+  const eventually = async (wanted: string, work: () => Promise<boolean>) => {
+    await waitFor(wanted, () => work().catch(() => false), deadline - Date.now())
   }
   const messageId = `<${crypto.randomUUID()}@x.test>`
   const mail = { from: 'a@x.test', to: 'agent@mail.localhost', text: 'x', messageId }
@@ -102,13 +102,13 @@ test.each(
   [...names.map((name) => [name]), ...chosenPairs, names].map(
     (parts) => [parts.join(', '), parts] as const,
   ),
-)('killed: %s; served again within 15 s', async (_, parts) => {
+)('the service works again within 15 s after a kill of: %s', async (_, parts) => {
   await untilServing()
   for (const part of parts) kill(part as Part)
   await untilServing()
 })
 
-test('the log tells of each part that ended, and that it is back, in few lines', () => {
+test('the log reports the end and the return of each part, in few lines', () => {
   const lines = service
     .stderr()
     .trim()

@@ -1,4 +1,4 @@
-/** A backup that is taken under load, and restored into another folder under another server. */
+/** A backup taken under load, and restored into another folder under another server. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import type { PurserEvent } from '../../api/client/events.ts'
@@ -20,7 +20,7 @@ import {
 import { type Done, isSent, type Load, redeem, SENDERS, send, startLoad } from './restore/load.ts'
 import { type Surroundings, startSurroundings } from './restore/surroundings.ts'
 
-/** Of each kind, what is done before the backup begins, and again after it. */
+/** Actions of each kind before the backup begins, and again after it. */
 const ENOUGH = 6
 
 let around: Surroundings
@@ -30,13 +30,13 @@ let other: Server | undefined
 let restored: Installation
 let restoredDir: string
 let inbox: string
-/** What clients were told, before the backup began and until the end. */
+/** The clients' answers, before the backup began and until the end. */
 let before: Known
 let done: Done
 let backupEndedMs: number
-/** What the backup holds. */
+/** The open work in the backup. */
 let held: Held
-/** What the world around had seen when the first installation ended. */
+/** The records of the surroundings at the end of the first installation. */
 let used: Map<string, string[]>
 let webhooks: ReturnType<Surroundings['webhooks']>
 let mails: ReturnType<Surroundings['mails']>
@@ -45,7 +45,7 @@ let follower: { known: PurserEvent[]; ahead: PurserEvent[] }
 const followed = new AbortController()
 /** A payment whose transaction waits for a block while the service is restored. */
 let unmined: Redeem
-/** The answers to what the restored service is paid. */
+/** The restored service's answers to payments. */
 let newGrants: Promise<{ ok: boolean }[]>
 type Redeem = Parameters<typeof redeem>[1]
 
@@ -90,7 +90,7 @@ beforeAll(async () => {
     ;({ done } = load)
     await waitFor('the webhooks', () => around.webhooks().size >= done.received.length)
     listening.abort()
-    // A transaction that the backup does not know, on a nonce that the backup counts as free.
+    // A transaction unknown to the backup, on a nonce that the backup counts as free.
     await around.client.setAutomine(false)
     expect((await redeem(first.agent, unmined)).body).toMatchObject({
       reason: 'settlement_pending',
@@ -137,14 +137,14 @@ async function payAnew({ agent }: Installation): Promise<{ ok: boolean }[]> {
       ),
     ),
   )
-  // The former transaction stands where the first of these is to stand.
+  // The former transaction holds the nonce of the first of these.
   await waitFor('the signed transactions', async () => (await around.unmined()) >= 4)
   await around.client.setAutomine(true)
   await around.client.mine({ blocks: 1 })
   return answers
 }
 
-/** Waits until enough of everything was done after a moment. */
+/** Waits until enough of each kind was done since a moment. */
 async function enough({ done }: Load, sinceMs: number): Promise<void> {
   const begin = { ...counts(done) }
   await waitFor(
@@ -176,8 +176,8 @@ const counts = ({ received, sent, secrets }: Done) => ({
 })
 
 /**
- * Lets things of every kind be under way: a mail and a webhook wait for their answers, a payment for a block, another
- * for the chain to answer at all.
+ * Brings work of every kind under way: a mail and a webhook wait for their answers, one payment for a block, another
+ * one for an answer of the chain.
  */
 async function hold({ agent }: Installation) {
   const { gates, client, rpc } = around
@@ -219,7 +219,7 @@ async function follow(
 
 type Known = Awaited<ReturnType<typeof look>>
 
-/** What clients know before the backup begins, and the answers to it. */
+/** The state that clients know before the backup begins, with the API's answers. */
 async function look({ agent }: Installation, { done }: Load, lastIds: string[]) {
   const ask = async (path: string) => [path, (await agent.get(path)).body] as const
   const granted = done.payments.filter(({ grantedMs }) => grantedMs !== null)
@@ -240,7 +240,7 @@ async function look({ agent }: Installation, { done }: Load, lastIds: string[]) 
 
 type Held = Awaited<ReturnType<typeof readHeld>>
 
-/** What is under way in the backup. */
+/** Reads the open work of the backup. */
 async function readHeld(pool: Pool) {
   const list = async (text: string) => (await pool.query(text)).rows
   return {
@@ -279,8 +279,8 @@ test('the backup holds work of every kind that was under way', () => {
   expect(held.unsent.length).toBeGreaterThan(0)
 })
 
-describe('what the backup shows as done', () => {
-  test('is answered as before: messages, secrets, payments', async () => {
+describe('work that the backup shows as done', () => {
+  test('messages, secrets and payments are answered as before', async () => {
     const { agent } = restored
     for (const [path, answer] of before.messages) {
       expect([path, (await agent.get(path)).body]).toEqual([path, answer])
@@ -307,7 +307,7 @@ describe('what the backup shows as done', () => {
     }
   })
 
-  test('a request under its Idempotency-Key has the answer of then', async () => {
+  test('a request under its Idempotency-Key gets its former answer', async () => {
     const { agent } = restored
     for (const mail of before.sent.slice(0, 3)) {
       expect((await send(agent, mail)).body.messageId).toBe(mail.messageId)
@@ -322,7 +322,7 @@ describe('what the backup shows as done', () => {
   })
 })
 
-describe('what the backup shows as under way', () => {
+describe('work that the backup shows as under way', () => {
   test('a payment settles once, on the transaction that the chain has', async () => {
     for (const { id, nonce } of held.payments) {
       const payment = await waitFor('the payment', async () => {
@@ -349,10 +349,10 @@ describe('what the backup shows as under way', () => {
   })
 })
 
-describe('what happened after the backup', () => {
+describe('work after the backup', () => {
   const lost = () => done.payments.filter(({ nonce }) => !held.nonces.includes(nonce))
 
-  test('a payment that only the chain has is refused by its nonce, with its transaction, and not paid again', async () => {
+  test('a payment known only to the chain is refused as used, with its transaction', async () => {
     const payments = lost()
     expect(payments.length).toBeGreaterThanOrEqual(ENOUGH)
     for (const { nonce, header, key } of payments.slice(0, 3)) {
@@ -393,7 +393,7 @@ describe('the restored service', () => {
     expect((await agent.get('/v0/vault/after')).body.data).toEqual({ value: 'x' })
   })
 
-  test('goes on with the events behind one that the backup has', async () => {
+  test('continues the events after one that the backup has', async () => {
     await waitFor('the event of the new mail', () => follower.known.some(isAfter))
     const numbers = follower.known.map(({ id }) => Number.parseInt(id, 10))
     const first = Number.parseInt(before.lastEventId, 10) + 1
@@ -401,7 +401,7 @@ describe('the restored service', () => {
     expect(follower.known.map(({ type }) => type)).not.toContain('stream.gap')
   })
 
-  test('tells of a gap behind an event that the backup lacks, and of all that happened since', async () => {
+  test('reports a gap after an event that the backup lacks, and all events since', async () => {
     await waitFor('the event of the new mail', () => follower.ahead.some(isAfter))
     const [gap, ...told] = follower.ahead
     expect(gap?.type).toBe('stream.gap')
@@ -420,7 +420,7 @@ describe('in the end', () => {
     const uses = await around.usedOnChain()
     expect([...uses.values()].filter((hashes) => hashes.length > 1)).toEqual([])
     for (const [nonce, hashes] of used) expect(uses.get(nonce)).toEqual(hashes)
-    // Those that the restored service settled.
+    // The four payments that the restored service settled.
     expect(uses.size).toBe(used.size + 4)
   })
 
@@ -430,7 +430,7 @@ describe('in the end', () => {
     for (const key of before.delivered) expect([key, now.get(key)?.count]).toEqual([key, 1])
   })
 
-  test('a webhook that was under way came again with the same key and body; no other did', async () => {
+  test('only webhooks under way came again, with the same key and body', async () => {
     const pending = held.pending.map(({ key }) => key)
     const cameAgain = (key: string) =>
       (around.webhooks().get(key)?.count ?? 0) > (webhooks.get(key)?.count ?? 0)
@@ -450,13 +450,13 @@ describe('in the end', () => {
     for (const [name, keys] of found) expect([name, keys.size]).toEqual([name, 1])
   })
 
-  /** Of the payments that were under way. */
+  /** The announcements of payments that were under way. */
   const announcements = () => {
     const ids = held.payments.map(({ id }) => id)
     return [...around.announcements()].filter(([name]) => ids.some((id) => name.endsWith(id)))
   }
 
-  test('no mail that the backup shows as sent went out again; others went with the same Message-ID and content', () => {
+  test('sent mail did not go out again; open mail kept its Message-ID and content', () => {
     const now = around.mails()
     expect(before.sent.length).toBeGreaterThan(0)
     for (const { messageId } of before.sent) {

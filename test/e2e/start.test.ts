@@ -73,7 +73,7 @@ test('npm start brings up everything, keeps data and keys over a restart, and dr
     const second = startProcess('api/start.ts', env)
     await printed(second, /Try:[\s\S]*\/v0\/messages\n/)
     expect(readWelcome(second.stdout())).toEqual(welcome)
-    // Somebody has signed in: from now on a link is made only for who asks.
+    // An operator has signed in: from now on links are made only on request.
     expect(second.stdout()).toMatch(/Console\s+\S+\/console {8}sign in: bun run console:login\n/)
     expect(second.stdout()).not.toContain('/console/login#')
     const items = await waitForMessages(agent, 2)
@@ -89,7 +89,7 @@ test('npm start brings up everything, keeps data and keys over a restart, and dr
   }
 })
 
-test('a service that was killed leaves nothing that keeps the next one from starting', async () => {
+test('a killed service does not keep the next one from starting', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'purser-killed-'))
   const env = {
     PORT: String(await freePort()),
@@ -112,7 +112,7 @@ test('a service that was killed leaves nothing that keeps the next one from star
   }
 })
 
-test('npm start passes SIGTERM on, and answers with the exit code of the drain', async () => {
+test('npm start passes SIGTERM on, and ends with the exit code of the drain', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'purser-npm-'))
   const env = { PORT: '0', SMTP_PORT: '0', DEVNET_PORT: '0', DATA_DIR: dataDir, LOG_LEVEL: 'info' }
   try {

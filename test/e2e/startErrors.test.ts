@@ -26,7 +26,7 @@ afterAll(async () => {
   await database[Symbol.asyncDispose]()
 })
 
-/** Starts an entry file that must fail, and answers its exit code and what it printed. */
+/** Starts an entry file that must fail. @returns its exit code and output. */
 async function failToStart(file: string, env: Record<string, string>) {
   const failed = startProcess(file, { DATA_DIR: join(folder, crypto.randomUUID()), ...env })
   const code = await failed.exited
@@ -35,8 +35,8 @@ async function failToStart(file: string, env: Record<string, string>) {
 
 const MASTER_KEYS = `test:${Buffer.alloc(32, 7).toString('base64')}`
 
-/** Leaves out the embedded parts that have nothing to do with the variable. */
-const quickly = (variable: string): Record<string, string> => ({
+/** Leaves out the embedded parts that the variable does not concern. */
+const minimalEnv = (variable: string): Record<string, string> => ({
   ...PORTS,
   DATABASE_URL: database.url,
   MASTER_KEYS,
@@ -46,9 +46,9 @@ const quickly = (variable: string): Record<string, string> => ({
 const PORTS = { PORT: '0', SMTP_PORT: '0', DEVNET_PORT: '0' }
 
 test.each(['PORT', 'SMTP_PORT', 'DEVNET_PORT'])(
-  'npm start: %s that is taken is one line that says so',
+  'npm start: a taken %s fails with one line',
   async (variable) => {
-    const env = { ...quickly(variable), [variable]: String(port), LOG_LEVEL: 'fatal' }
+    const env = { ...minimalEnv(variable), [variable]: String(port), LOG_LEVEL: 'fatal' }
     const { code, lines } = await failToStart('api/start.ts', env)
     expect(lines).toEqual([expect.stringContaining(`${variable}: port ${port}`)])
     expect(lines[0]).toContain('is taken by another program')
@@ -56,9 +56,9 @@ test.each(['PORT', 'SMTP_PORT', 'DEVNET_PORT'])(
   },
 )
 
-test('npm start: a host that is not of this machine, and a DATA_DIR that cannot be written', async () => {
+test('npm start: a foreign HOST or an unwritable DATA_DIR fails with one line', async () => {
   const host = await failToStart('api/start.ts', {
-    ...quickly('HOST'),
+    ...minimalEnv('HOST'),
     HOST: '192.0.2.1',
     LOG_LEVEL: 'fatal',
   })
@@ -73,7 +73,7 @@ test('npm start: a host that is not of this machine, and a DATA_DIR that cannot 
   })
 })
 
-test('parts by hand: a port that is taken is one line', async () => {
+test('a part started alone: a taken port fails with one line', async () => {
   const env = { DATABASE_URL: database.url, MASTER_KEYS, LOG_LEVEL: 'fatal' }
   const api = await failToStart('api/main.ts', { ...env, PORT: String(port) })
   const smtp = await failToStart('api/smtp/main.ts', { ...env, SMTP_PORT: String(port) })
@@ -84,7 +84,7 @@ test('parts by hand: a port that is taken is one line', async () => {
   })
 })
 
-test('a database that refuses, is missing, is away or is too old is one line', async () => {
+test('a database that refuses, is missing, is away or is too old fails with one line', async () => {
   const url = (change: (url: URL) => void) => {
     const changed = new URL(database.url)
     change(changed)
@@ -117,7 +117,7 @@ test('a database that refuses, is missing, is away or is too old is one line', a
     [old.url, /^DATABASE_URL: PostgreSQL 14\.9 at .* is too old; use version 15 or newer/],
   ]
   for (const file of ['api/start.ts', 'sql/main.ts', 'workers/main.ts']) {
-    // Each file asks the same function: one case shows that it does.
+    // All files call the same function: one case shows that a file calls it.
     const asked = file === 'sql/main.ts' ? cases : cases.slice(0, 1)
     await Promise.all(
       asked.map(async ([DATABASE_URL, line]) => {
@@ -130,7 +130,7 @@ test('a database that refuses, is missing, is away or is too old is one line', a
   }
 })
 
-test('where 8545 is taken and DEVNET_PORT is left out, the devnet uses a port of its own and prints it', async () => {
+test('without DEVNET_PORT the devnet avoids a taken 8545, and prints its port', async () => {
   const anvil = createServer()
   const held = await new Promise<boolean>((resolve) => {
     anvil.once('error', () => resolve(false))
@@ -144,7 +144,7 @@ test('where 8545 is taken and DEVNET_PORT is left out, the devnet uses a port of
       LOG_LEVEL: 'warn',
     })
     const [, devnetPort] = await printed(started, /Devnet\s+http:\/\/127\.0\.0\.1:(\d+)/)
-    // Another test, or somebody's anvil, may hold 8545 as well as this one.
+    // Another test or another anvil may hold 8545 instead of this one.
     expect(devnetPort).not.toBe('8545')
     expect(started.stderr()).toContain('port 8545 is taken')
   } finally {

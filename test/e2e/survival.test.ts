@@ -14,15 +14,15 @@ import { createClient } from '../support/service.ts'
 import { startTcpProxy } from '../support/tcpProxy.ts'
 import { waitFor } from '../support/waitFor.ts'
 
-/** The demonstration runs 5,000 (SURVIVAL_MESSAGES); the suite fewer, for time. */
+/** The demonstration sends 5,000 (SURVIVAL_MESSAGES); the suite fewer, for time. */
 const MESSAGES = Number(process.env.SURVIVAL_MESSAGES ?? 300)
 const CONNECTIONS = 20
 
-test(`${MESSAGES} messages while workers are killed twice and Postgres restarts once: each arrives once`, async () => {
+test(`each of ${MESSAGES} messages arrives once while workers are killed twice and Postgres restarts`, async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'purser-survival-'))
   const options = { dataDir, onLog: () => {} }
   let postgres = await startEmbeddedPostgres(options)
-  // A restarted server gets another port: the service meets it through one that stays.
+  // A restarted server gets another port; the port of the proxy stays.
   let proxy = await startTcpProxy(Number(new URL(postgres.url).port))
   const proxyPort = proxy.port
   const url = postgres.url.replace(/:\d+\//, `:${proxyPort}/`)

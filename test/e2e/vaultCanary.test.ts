@@ -19,16 +19,16 @@ import { type Client, createClient } from '../support/service.ts'
 import { vaultPath as path } from '../support/vault.ts'
 import { waitFor } from '../support/waitFor.ts'
 
-/** Random text that stands nowhere but where it was put. */
+/** Random text that occurs only where the test puts it. */
 const canary = () => `canary${randomBytes(12).toString('hex')}`
 const pair = (id: string) => `${id}:${randomBytes(32).toString('base64')}`
 
-/** A secret in every form that it might leak in. */
+/** A secret in every encoding that might leak. */
 function forms(secret: string | Buffer): Buffer[] {
   const bytes = Buffer.from(secret)
   const texts = ['hex', 'base64', 'base64url'] as const
   const encoded = texts.flatMap((form) => {
-    // Cut to whole groups, so that it is found inside a longer text that begins with it.
+    // Cut to whole groups, so that it matches inside a longer encoded text.
     const text = bytes.subarray(0, bytes.length - (bytes.length % 3)).toString(form)
     return [text, text.toUpperCase()]
   })
@@ -60,19 +60,19 @@ function filesBelow(folder: string): { path: string; bytes: Buffer }[] {
     .map((file) => ({ path: file, bytes: readFileSync(file) }))
 }
 
-test('no secret is in Postgres, its write-ahead log, its most talkative log, our logs, jobs or errors', async () => {
+test('no secret is in Postgres, its write-ahead log, its most verbose log, our logs, jobs or errors', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'purser-canary-'))
   const databaseLog: string[] = []
   const database = await startEmbeddedPostgres({ dataDir, onLog: (line) => databaseLog.push(line) })
   const pool = createPool({ url: database.url, size: 4, name: 'canary' })
   const secrets: Record<string, string | Buffer> = {}
-  /** What may be seen: were it not found where plain text goes, the search would prove nothing. */
+  /** Text that may be seen. The search must find it, or it would prove nothing. */
   const plain = canary()
   const answers: string[] = []
   const output: string[] = []
   try {
     await migrate(database.url)
-    await talkative(database.url)
+    await logEverything(database.url)
     const rawKey = generateKey('project')
     const { project } = await createProject(pool, {
       name: 'Canary',
@@ -123,7 +123,7 @@ test('no secret is in Postgres, its write-ahead log, its most talkative log, our
     const logged = Buffer.from(databaseLog.join('\n'))
     for (const place of [dumped, wal, logged]) expect(isIn(place, plain)).toBe(true)
     expect(Object.keys(secrets).length).toBeGreaterThan(15)
-    for (const [what, secret] of Object.entries(secrets)) {
+    for (const [label, secret] of Object.entries(secrets)) {
       const places = [
         ['dump', dumped],
         ['log of Postgres', logged],
@@ -132,7 +132,7 @@ test('no secret is in Postgres, its write-ahead log, its most talkative log, our
         ...files.map((file) => [file.path, file.bytes] as const),
       ] as [string, Buffer][]
       const found = places.filter(([, bytes]) => isIn(bytes, secret)).map(([name]) => name)
-      expect([what, found]).toEqual([what, []])
+      expect([label, found]).toEqual([label, []])
     }
   } finally {
     await pool.end().catch(() => {})
@@ -141,8 +141,8 @@ test('no secret is in Postgres, its write-ahead log, its most talkative log, our
   }
 })
 
-/** Postgres logs every statement with all its parameters, in errors too. */
-async function talkative(url: string): Promise<void> {
+/** Makes Postgres log every statement with all its parameters, in errors too. */
+async function logEverything(url: string): Promise<void> {
   const admin = new pg.Client({ connectionString: url })
   await admin.connect()
   try {
@@ -211,7 +211,7 @@ async function useVault(
   expect((await agent.delete(path('gone'))).status).toBe(204)
 }
 
-/** Everything that can be wrong with a request, and with what lies below it. */
+/** Sends every kind of bad request, then breaks the storage. */
 async function failVault(
   agent: Client,
   pool: Pool,
@@ -265,7 +265,7 @@ async function failVault(
     answers.push(JSON.stringify(body))
   }
   await pool.query('alter table hidden rename to credential_versions')
-  // A secret that does not decrypt any more.
+  // A secret that no longer decrypts.
   await pool.query(
     `update credential_versions v set ciphertext = set_byte(ciphertext, 20, 255 - get_byte(ciphertext, 20))
      from credentials c where c.row = v.credential_row and c.name = 'large'`,

@@ -1,14 +1,14 @@
-/** Bounces as the programs of the world write them, about a message of ours. */
+/** Bounces of our messages in the formats of common mail servers. */
 
 export type BounceOf = {
   messageId: string
   recipient: string
-  /** Of the bounce itself. */
+  /** The recipient of the bounce itself. */
   to: string
   status?: string
   said?: string
   action?: 'failed' | 'delayed' | 'delivered'
-  /** What stands in Final-Recipient, where it is another than we wrote to. */
+  /** The address in Final-Recipient, if it differs from the recipient. */
   final?: string
   original?: string
 }

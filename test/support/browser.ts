@@ -8,7 +8,7 @@ import type { TestService } from './service.ts'
 const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium'
 const ARTEFACTS = join(import.meta.dir, '../artefacts')
 
-/** Whether there is a browser; without one its tests are skipped, and say so. */
+/** Whether Chromium is installed; without it its tests are skipped with a notice. */
 export const hasBrowser = existsSync(CHROMIUM)
 if (!hasBrowser) {
   process.stderr.write(`no Chromium at ${CHROMIUM} (CHROMIUM names another): skipping its tests\n`)
@@ -26,16 +26,16 @@ const FLAGS = [
   '--disable-sync',
 ]
 
-/** Starts a browser with a profile of its own, which it forgets. */
+/** Starts a browser with a temporary profile. */
 export const startBrowser = (): Promise<Browser> =>
   chromium.launch({ executablePath: CHROMIUM, headless: true, args: FLAGS })
 
 export type ConsolePage = AsyncDisposable & {
   page: Page
   context: BrowserContext
-  /** Everything that page, frames and workers asked for, by URL. */
+  /** The URLs that page, frames and workers requested. */
   requests: string[]
-  /** Scripts that failed and what a policy has blocked. */
+  /** Failed scripts, and requests that a policy blocked. */
   complaints: string[]
   /** Goes to a screen and waits until it shows its content. */
   open(path: string): Promise<void>
@@ -43,7 +43,7 @@ export type ConsolePage = AsyncDisposable & {
 
 type Look = { width?: number; dark?: boolean; bypassCSP?: boolean }
 
-/** A page that has signed in as an operator does: by following a link and pressing its button. */
+/** A page signed in as an operator signs in: by a link and its button. */
 export async function openConsole(
   browser: Browser,
   service: TestService,
@@ -55,7 +55,7 @@ export async function openConsole(
     bypassCSP,
     reducedMotion: 'reduce',
   })
-  // Below a test's own limit, so that what is waited for in vain is named.
+  // Below a test's own limit, so that a failed wait is named.
   context.setDefaultTimeout(ACTION_LIMIT_MS)
   const page = await context.newPage()
   const requests: string[] = []
@@ -94,7 +94,7 @@ export async function settled(page: Page): Promise<void> {
 export async function screenshot(page: Page, name: string): Promise<void> {
   if (!process.env.SCREENSHOTS) return
   mkdirSync(ARTEFACTS, { recursive: true })
-  // A modal dialog covers what is in view, and no more.
+  // A modal dialog covers only the viewport.
   const fullPage = (await page.getByRole('dialog').count()) === 0
   await page.screenshot({ path: join(ARTEFACTS, `${name}.png`), fullPage })
 }

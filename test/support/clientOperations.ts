@@ -1,9 +1,9 @@
-/** Writes api/client/operations.ts from the OpenAPI document: what the client calls, and the types of it. */
+/** Writes api/client/operations.ts from the OpenAPI document: the client's calls and their types. */
 import type { OpenApiDocument, OperationObject } from '../../api/docs/openApi.ts'
 
 type Schema = Record<string, any>
 
-/** Operations that are not for users of the client: each has another way in. */
+/** Operations that the client leaves out, each with the reason. */
 const LEFT_OUT: readonly [RegExp, string][] = [
   [/^\/v0\/platform\/identities/, 'the alias of /v0/platform/projects'],
   [/^\/v0\/x402\//, 'the face of sellers that use x402 middleware of their own'],
@@ -63,7 +63,7 @@ function success({ responses }: OperationObject): Schema {
   return Object.entries(responses).find(([status]) => status.startsWith('2'))![1] as Schema
 }
 
-/** Whether an operation answers something else than JSON. */
+/** Whether an operation answers with bytes instead of JSON. */
 function answersBytes(operation: OperationObject): boolean {
   const { content } = success(operation)
   return content !== undefined && !('application/json' in content)

@@ -4,7 +4,7 @@ import type { TestService } from './service.ts'
 
 type Answer = { status: number; headers: Headers; body: any }
 
-/** Asks the console as its page does; `headers` change what is sent. */
+/** Calls the console's API as its page does; `headers` override the defaults. */
 export type ConsoleClient = {
   cookie: string
   get(path: string, headers?: Record<string, string | null>): Promise<Answer>
@@ -13,7 +13,7 @@ export type ConsoleClient = {
   delete(path: string, headers?: Record<string, string | null>): Promise<Answer>
 }
 
-/** Asks below `/console/api` with this cookie; a header of null is left out. */
+/** Calls below `/console/api` with this cookie; a null header is left out. */
 export function consoleClient(url: string, cookie: string): ConsoleClient {
   const call = async (
     method: string,

@@ -1,13 +1,13 @@
 import { type CutMoment, type PostgresProxy, startPostgresProxy } from './postgresProxy.ts'
 
-/** Round trips beyond those of an undisturbed run: what a retry adds, and polls that come in between. */
+/** Round trips beyond those of an undisturbed run: retries, and polls in between. */
 const MARGIN = 4
 
 /**
  * Repeats the same work. Each run cuts the connection at the next round trip, from the first to the last of an undisturbed
  * run.
- * @param work is told its number, and throws when the outcome is not right.
- * @returns how many cuts were made.
+ * @param work gets a label for its run, and throws when the outcome is wrong.
+ * @returns the number of cuts.
  */
 export async function cutEveryRoundTrip(
   proxy: PostgresProxy,

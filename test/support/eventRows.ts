@@ -1,4 +1,4 @@
-/** Deliveries on a database of their own, made by the functions that the service makes them with. */
+/** Delivery rows on a test database, made by the service's own functions. */
 import { createSecretKey } from 'node:crypto'
 import type { EventType } from '../../shared/events/events.ts'
 import { Keyring } from '../../shared/vault/envelope.ts'
@@ -37,7 +37,7 @@ export async function newDelivery(
   return id
 }
 
-/** An attempt that got a 503, or ended as the changes say. */
+/** An attempt that got a 503, with changes. */
 export const attemptOf = (
   deliveryId: string,
   attempt: number,
@@ -57,7 +57,7 @@ export const attemptOf = (
 
 export const DELIVERED = { status: 'delivered', statusCode: 200, retryInS: null } as const
 
-/** The attempt that the waiting job of a delivery is for, and when it is due; null without a job. */
+/** The attempt of a delivery's waiting job, and its due time; null without a job. */
 export async function queuedAttempt(
   pool: Pool,
   deliveryId: string,
@@ -70,7 +70,7 @@ export async function queuedAttempt(
   return rows[0] ?? null
 }
 
-/** Makes the queue lose every job that is added until the end, as it can lose one under contention. */
+/** Makes the queue lose every job that `work` adds, as it can lose one under contention. */
 export async function withLostJobs<Result>(
   pool: Pool,
   work: () => Promise<Result>,

@@ -1,6 +1,6 @@
 import type { Dns } from '../../workers/mail/dns.ts'
 
-/** What a zone holds; a name that fails answers nobody. */
+/** A zone. A name in `failing` gets SERVFAIL. */
 export type Zone = {
   mx?: Record<string, [priority: number, exchange: string][]>
   a?: Record<string, string[]>
@@ -8,7 +8,7 @@ export type Zone = {
   failing?: string[]
 }
 
-/** Names from a table; the table may change while it is used. */
+/** A DNS that answers from a zone, which may change meanwhile. */
 export function fakeDns(zone: Zone): Dns {
   const look = async <Record>(
     table: Readonly<globalThis.Record<string, Record[]>> = {},

@@ -1,9 +1,9 @@
 import type { LookUp } from '../../workers/mail/lookUp.ts'
 
-/** Records by name and type, e.g. `{ 'example.com TXT': [['v=spf1 -all']] }`; an error where the DNS is to fail. */
+/** Records by name and type, e.g. `{ 'example.com TXT': [['v=spf1 -all']] }`; an Error makes the lookup fail. */
 export type Zone = Record<string, unknown[] | Error>
 
-/** A DNS that knows these records and no others. */
+/** A lookup that knows only these records. */
 export function fakeLookUp(zone: Zone = {}): LookUp {
   return async (name, type) => {
     const records = zone[`${name.toLowerCase()} ${type}`]
@@ -13,5 +13,5 @@ export function fakeLookUp(zone: Zone = {}): LookUp {
   }
 }
 
-/** What node:dns throws. */
+/** An error of node:dns. */
 export const dnsError = (code: string): Error => Object.assign(new Error(`query ${code}`), { code })

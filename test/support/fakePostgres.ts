@@ -1,4 +1,4 @@
-/** A stand-in for a PostgreSQL too old to be installed here: it says its version, and nothing else. */
+/** A stand-in for a PostgreSQL too old to be installed here. It only reports its version. */
 import { type AddressInfo, createServer } from 'node:net'
 
 export type FakePostgres = AsyncDisposable & { url: string }

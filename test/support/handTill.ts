@@ -1,4 +1,4 @@
-/** A till that does nothing by itself, over a devnet and a database: the test takes every step. */
+/** A till over a devnet and a database, without loops: the test takes every step. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -35,16 +35,16 @@ export type HandTill = AsyncDisposable & {
   proxy: RpcProxy
   chain: KnownChain
   projectId: string
-  /** Claims a payment as of the newest block. */
+  /** Claims a payment at the newest block. */
   claim(payment: SignedPayment, changes?: Partial<NewClaim>): Promise<string>
   payment(id: string): Promise<Payment>
-  /** Reads the newest block, also one that is lower, and what the gas wallets hold. */
+  /** Reads the newest block, even a lower one, and the gas wallets' balances. */
   look(): Promise<void>
-  /** Claims a payment and sends it; nothing records what becomes of it. */
+  /** Claims a payment and sends it. No watcher records its outcome. */
   send(): Promise<{ id: string; txHash: Hex }>
-  /** A look of the slow part of watching, at the chain as the node has it. */
+  /** Reconciles with the node's newest block, `times` looks. */
   reconcile(memory: Reconciler, times?: number): Promise<void>
-  /** Forgets all payments and faults; blocks are mined as transactions come. */
+  /** Deletes all payments and faults, and turns automine on. */
   reset(): Promise<void>
 }
 
@@ -100,7 +100,7 @@ export async function startHandTill(): Promise<HandTill> {
     },
     async reconcile(memory, times = 1) {
       for (let n = 0; n < times; n++) {
-        // Past the proxy: faults are for what the look itself asks.
+        // Bypasses the proxy: its faults are for the look's own requests.
         const { number, hash, parentHash, timestamp, baseFeePerGas } = await client.getBlock()
         const block = { number, hash, parentHash, timestamp, baseFeePerGas: baseFeePerGas ?? 0n }
         if (block.number >= chain.head.number) chain.head = block

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 
-/** RFC 4226 and RFC 6238 in their own words, to compare a library with. */
+/** RFC 4226 and RFC 6238, written from their text, to compare a library with. */
 export function totpByTheBook(
   key: Uint8Array,
   nowMs: number,

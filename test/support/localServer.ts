@@ -1,4 +1,4 @@
-/** Local HTTP and TCP servers for guardedRequest to call, and short ways to call them. */
+/** Local HTTP and TCP servers for guardedRequest, and shortcuts to call them. */
 import type { LookupAddress } from 'node:dns'
 import { createServer as createHttpServer, type RequestListener, type Server } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net'
@@ -10,7 +10,7 @@ import {
 
 const closers: (() => void)[] = []
 
-/** To be called after the tests of a file. */
+/** Closes all servers, after the tests of a file. */
 export function closeServers(): void {
   for (const close of closers.splice(0)) close()
 }
@@ -25,7 +25,7 @@ export async function listen(server: Server): Promise<number> {
 
 export const serve = (listener: RequestListener) => listen(createHttpServer(listener))
 
-/** A server that speaks for itself, byte by byte. */
+/** A TCP server whose listener writes every byte itself. */
 export async function serveRaw(onSocket: (socket: Socket) => void): Promise<number> {
   const sockets = new Set<Socket>()
   const server = createTcpServer((socket) => {

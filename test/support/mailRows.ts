@@ -1,4 +1,4 @@
-/** Mail on a database of its own, stored by the functions that the service stores it with. */
+/** Mail rows on a test database, stored by the service's own functions. */
 import { randomUUID } from 'node:crypto'
 import { newMessageId } from '../../shared/ids.ts'
 import { INTERNAL } from '../../shared/mail/authentication.ts'
@@ -44,7 +44,7 @@ export const newIntent = (projectId: string, changes: Partial<SendIntent> = {}):
 
 export type SentRow = { projectId: string; messageId: string; row: string; threadRow: string }
 
-/** A message that waits to be sent. */
+/** An outbound mail that waits to be sent. */
 export async function newSent(pool: Pool, changes: Partial<SendIntent> = {}): Promise<SentRow> {
   const intent = newIntent(changes.projectId ?? (await newProject(pool)), changes)
   const [outcome] = await acceptMessages(pool, [intent], null)
@@ -69,7 +69,7 @@ export async function begin(pool: Pool, { row }: { row: string }): Promise<Outbo
   return mail
 }
 
-/** Records that a run got a message to its due recipients, or as the changes say. */
+/** Records an attempt that reached all due recipients, with changes. */
 export const recordSent = (
   pool: Pool,
   mail: OutboundMail,
@@ -108,7 +108,7 @@ export async function recipientsOf(pool: Pool, { row }: { row: string }) {
 
 let mails = 0
 
-/** A message in the form in which it comes. */
+/** A raw message with CRLF line ends. */
 export const rawMail = ({
   id = `m${++mails}@example.com`,
   from = 'ada@example.com',
@@ -139,7 +139,7 @@ export const spooled = (
   ...changes,
 })
 
-/** Takes a message in for some projects. @returns the ids of the inbound mails, in the order of the projects. */
+/** Inserts an inbound mail for each project. @returns their ids, in the order of the projects. */
 export async function takeIn(
   pool: Pool,
   projectIds: readonly string[],
@@ -165,7 +165,7 @@ export async function readInboundMail(pool: Pool, inboundId: string): Promise<Au
   return { inbound, mail, authentication: INTERNAL }
 }
 
-/** Receives a message of one project to the end. */
+/** Inserts, parses and stores a message of one project. */
 export async function receive(
   pool: Pool,
   projectId: string,
@@ -182,7 +182,7 @@ export async function receive(
   }
 }
 
-/** The kinds of a project's events, in order. */
+/** The types of a project's events, in order. */
 export async function eventsOf(pool: Pool, projectId: string): Promise<string[]> {
   const { rows } = await pool.query('select type from events where project_id = $1 order by seq', [
     projectId,

@@ -40,9 +40,9 @@ export const textOf = (result: any): string =>
   result.content.map((block: { text: string }) => block.text).join('\n')
 
 /**
- * Cancels a call that is under way, for it waits for a row that is locked: it fails at once, and another is served
+ * Cancels a call that waits for a locked row. The call fails at once, and another call is answered
  * before the row is free.
- * @returns the message that the call was to label `late`.
+ * @returns the message that the call would have labelled `late`.
  */
 export async function cancelUnderWay(
   client: Client,

@@ -13,31 +13,31 @@ import {
 export type NameServer = AsyncDisposable & {
   /** `address:port`. */
   address: string
-  /** What was asked over UDP, in order: `TXT a.test`. */
+  /** The questions over UDP, in order: `TXT a.test`. */
   asked: string[]
-  /** The ids of those questions. */
+  /** The ids of those queries. */
   ids: number[]
-  /** What was asked over TCP, in order. */
+  /** The questions over TCP, in order. */
   askedOverTcp: string[]
 }
 
 const TRUNCATED = 0x200
 const CODES = { none: 3, failure: 2 }
-/** What a client takes over UDP that names no size (RFC 1035 §4.2.1). */
+/** The UDP limit of a client that names no size (RFC 1035 §4.2.1). */
 const UDP_BYTES = 512
 const FORGED: Answer[] = [{ type: 'TXT', name: 'forged.test', data: ['forged'] }]
 const JUNK = Buffer.from([1, 2, 3])
 
 /**
- * A real name server on loopback. It recurses only where it is asked to, and says names in lower case.
- * An answer larger than the client takes over UDP comes over TCP alone, in pieces.
+ * A real name server on loopback. It recurses only on request, and answers with names in lower case.
+ * An answer above the client's UDP size comes over TCP only, in pieces.
  *
- * The beginning of a name says how it is answered:
- * - `broken` is a failure, `shaky` only the first time, and `half` when asked for AAAA;
- * - `silent` has no answer, and `lost` only the first time;
- * - over TCP, `closed` has the connection closed, `mute` has no answer, `forged` and `junk` have one that counts for none.
+ * The beginning of a name chooses the answer:
+ * - `broken` fails, `shaky` fails the first time, and `half` fails for AAAA;
+ * - `silent` gets no answer, and `lost` gets none the first time;
+ * - over TCP, `closed` closes the connection, `mute` stays silent, `forged` and `junk` send an invalid answer.
  *
- * Before each answer to a TXT question comes what somebody would send who guesses.
+ * Before each answer to a TXT question come the forged answers of a guessing attacker.
  * @param records may change while it runs.
  */
 export async function startNameServer(
@@ -66,7 +66,7 @@ export async function startNameServer(
         : whole
     if (type !== 'TXT') return send(answered)
     const forged: Packet = { ...answer, flags: 0x180, answers: FORGED }
-    // Of another address; the others come when it has gone.
+    // From another address. The other forgeries follow once it is sent.
     stranger.send(encode(forged), from.port, from.address, () => {
       send(JUNK)
       send(encode({ ...forged, type: 'query' }))
@@ -92,7 +92,7 @@ export async function startNameServer(
         void inPieces(socket, [bytes.subarray(0, 1), bytes.subarray(1, 9), bytes.subarray(9)])
       })
   })
-  // TCP first: of its ports many are taken, by every connection that a test beside this one opens; of UDP hardly any.
+  // TCP first: the connections of other tests take many TCP ports, and hardly any UDP port.
   await new Promise<void>((resolve) => tcp.listen(0, host, resolve))
   const { port } = tcp.address() as AddressInfo
   await new Promise<void>((resolve) => udp.bind(port, host, resolve))
@@ -118,7 +118,7 @@ const sizeFor = ({ additionals }: Packet): number => {
   return edns?.type === 'OPT' ? edns.udpPayloadSize : UDP_BYTES
 }
 
-/** As a network may deliver it: the client has read a piece when the next comes. */
+/** Writes pieces as a network may deliver them: the client reads each before the next comes. */
 async function inPieces(socket: Socket, pieces: readonly Uint8Array[]): Promise<void> {
   for (const piece of pieces) {
     socket.write(piece)

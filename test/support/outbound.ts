@@ -3,7 +3,7 @@ import { type Agent, type Client, messagePath, type TestService } from './servic
 import type { Sink } from './sink.ts'
 import { waitFor } from './waitFor.ts'
 
-/** Sends a mail that must be accepted; answers what send answers. */
+/** Sends a mail that must be accepted. @returns the API's answer. */
 export async function sendMail(agent: Client, body: object = {}): Promise<any> {
   const mail = { to: ['ada@example.com'], subject: 'Subject', text: 'Text', ...body }
   const answer = await agent.post('/v0/messages/send', mail)
@@ -17,7 +17,7 @@ export const sunkAt = (sink: Sink, messageId: string) =>
     sink.mails.find((mail) => mail.email.messageId === messageId),
   )
 
-/** Waits until a message has a delivery status; answers the message. */
+/** Waits until a message has a delivery status. @returns the message. */
 export const untilStatus = (agent: Agent, messageId: string, wanted: string): Promise<any> =>
   waitFor(`${messageId} to be ${wanted}`, async () => {
     const { body } = await agent.get(messagePath(messageId))

@@ -5,7 +5,7 @@ import { waitFor } from './waitFor.ts'
 
 type DnsRecord = { type: string; name: string; value: string; priority: number | null }
 
-/** Sets the records that a domain needs. */
+/** Publishes the records that a domain needs. */
 export function publish(zone: Zone, records: readonly DnsRecord[]): void {
   zone.mx ??= {}
   zone.txt ??= {}
@@ -25,7 +25,7 @@ export async function addVerifiedDomain(
   const { body } = await platform.post('/v0/platform/domains', { domain })
   publish(zone, body.records)
   await waitFor(`${domain} to be verified`, async () => {
-    // A check that was under way has not seen the records, and the next would come in a minute.
+    // A check under way has not seen the records, and the next one comes in a minute.
     await platform.post(`${path}/verify`)
     return (await platform.get(path)).body.status === 'verified'
   })

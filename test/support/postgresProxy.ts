@@ -18,7 +18,7 @@ export type PostgresProxy = AsyncDisposable & {
    * @param only counts only round trips that this accepts.
    */
   cutAt(number: number, moment: CutMoment, only?: (sent: string) => boolean): void
-  /** Takes the order back. */
+  /** Cancels a cut that was not reached. */
   disarm(): void
   /** Ends every connection and refuses new ones until `accept`. */
   refuse(): void
@@ -35,7 +35,7 @@ type Cut = { left: number; moment: CutMoment; only: (sent: string) => boolean }
 const TYPE_BYTES = 1
 const LENGTH_BYTES = 4
 
-/** Ends of what a client sends before it waits: Query, Sync, PasswordMessage, FunctionCall. */
+/** Messages after which a client waits: Query, Sync, PasswordMessage, FunctionCall. */
 const ENDS_REQUEST = new Set(['Q', 'S', 'p', 'F'])
 
 /** Starts a proxy in front of the server of this URL. */

@@ -7,7 +7,7 @@ import { waitFor } from './waitFor.ts'
 
 const ROOT = join(import.meta.dir, '../..')
 
-/** A real process of the service, with what it printed so far. */
+/** A real process of the service, with its output so far. */
 export type ServiceProcess = AsyncDisposable & {
   child: ChildProcess
   stdout: () => string
@@ -16,7 +16,7 @@ export type ServiceProcess = AsyncDisposable & {
   exited: Promise<number | string>
 }
 
-/** Starts one of the entry files. The environment is only what is given, and what finds programs. */
+/** Starts one of the entry files. The environment holds only `env`, PATH and HOME. */
 export function startProcess(
   file: string,
   env: Record<string, string>,
@@ -31,7 +31,7 @@ export function startCommand(
   env: Record<string, string>,
 ): ServiceProcess {
   const { PATH = '', HOME = '' } = process.env
-  // Files, not pipes: of a pipe that a process's own children share, the last lines can be lost when it ends.
+  // Files, not pipes: a pipe that a process shares with its children can lose the last lines.
   const folder = mkdtempSync(join(tmpdir(), 'purser-output-'))
   const [stdoutFile, stderrFile] = [join(folder, 'stdout'), join(folder, 'stderr')]
   const files = [openSync(stdoutFile, 'a'), openSync(stderrFile, 'a')] as const

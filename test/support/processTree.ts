@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 
 export type TreeProcess = { pid: number; command: string }
 
-/** The processes below one, whoever started them in between (Linux). */
+/** All descendants of a process (Linux). */
 export function processesBelow(pid: number): TreeProcess[] {
   const all = readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))

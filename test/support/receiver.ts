@@ -20,7 +20,7 @@ export type Receiver = AsyncDisposable & {
   answer: (request: Received, response: ServerResponse) => void
 }
 
-/** A real HTTP server that keeps what it is sent. */
+/** A real HTTP server that keeps the requests it gets. */
 export async function startReceiver(
   answer: Receiver['answer'] = (_request, response) => response.end('ok'),
 ): Promise<Receiver> {

@@ -1,6 +1,6 @@
 /**
- * Many redeems at once, from a process of their own: of the 256 requests that Bun has open at most, those that wait
- * would block the very ones they wait for.
+ * Many redeems at once, from a separate process. Bun has at most 256 requests open: waiting redeems would block the
+ * requests that they wait for.
  */
 import type { Agent } from './service.ts'
 
@@ -9,7 +9,7 @@ type Order = { url: string; key: string; inFlight: number; bodies: unknown[]; in
 
 /**
  * Redeems all bodies, `inFlight` at a time; answers in order.
- * @param insists asks again under the same Idempotency-Key while the service says 503 or pending, as a seller may.
+ * @param insists repeats a redeem under its Idempotency-Key while the service answers 503 or pending, as a seller may.
  */
 export async function redeemMany(
   { url, seller }: { url: string; seller: Pick<Agent, 'key'> },

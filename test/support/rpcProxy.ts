@@ -1,4 +1,4 @@
-/** Stands between the workers and the devnet, and misbehaves as told. */
+/** A proxy between the workers and the devnet, with faults on request. */
 import { serve } from 'bun'
 
 type Fault =
@@ -13,15 +13,15 @@ type Message = { id: number; method: string; params: unknown[] }
 export type RpcProxy = {
   url: string
   fault: Fault
-  /** Methods whose calls are answered by an error instead of by the node; with `after`, the node has them all the same. */
+  /** Methods whose calls get an error instead of the node's answer; with `after`, the node still gets the call. */
   errors: Map<string, (params: any[]) => { code: number; message: string; after?: boolean } | null>
   /** Methods answered by this function; undefined passes them on. */
   answers: Map<string, (params: any[]) => unknown>
   /** Results of these methods are changed by this function. */
   edits: Map<string, (result: any, params: any[]) => unknown>
-  /** A method whose callers wait for an answer that never comes; `after`: once the node has the call. */
+  /** A method whose callers never get an answer; `after`: the node gets the call first. */
   hold: { method: string; when: 'before' | 'after' } | null
-  /** Requests that wait so. */
+  /** Requests held so far. */
   held: number
   stop(): Promise<void>
 }
@@ -71,7 +71,7 @@ export function startRpcProxy(target: string): RpcProxy {
         const edit = proxy.edits.get(method)
         return edit && answer ? { ...answer, result: edit(answer.result, message.params) } : answer
       })
-      // The node can end, or answer a request as a whole with one error.
+      // The node can end, or answer a whole batch with one error.
       if (replies.includes(undefined)) return new Response('no answer', { status: 502 })
       return Response.json(Array.isArray(body) ? replies : replies[0])
     },

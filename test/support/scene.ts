@@ -1,4 +1,4 @@
-/** A service in use: mail, secrets, sales and work, for whoever looks at all of it. */
+/** A service in use, with mail, secrets, sales and jobs. */
 import { formatUsdc } from '../../shared/till/usdc.ts'
 import { updateProject } from '../../sql/account/projects.ts'
 import { fakeDns, type Zone } from './fakeDns.ts'
@@ -13,21 +13,21 @@ export type Scene = AsyncDisposable & {
   agent: Agent
   receiver: Receiver
   resource: string
-  /** A payer pays; answers the identifier of the payment. */
+  /** A payer pays. @returns the identifier of the payment. */
   sell(): Promise<string>
 }
 
 const PIXEL =
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 
-/** The DNS of a domain of which one record is there, and one is another's. */
+/** The DNS of a domain with one correct record, and one record of another service. */
 const OWN_DOMAIN = 'agents.example.com'
 const ZONE: Zone = {
   mx: { [OWN_DOMAIN]: [[10, 'mail.test']] },
   txt: { [OWN_DOMAIN]: ['v=spf1 include:elsewhere.example ~all'] },
 }
 
-/** Starts everything on a devnet, and lets an agent work a little. */
+/** Starts everything on a devnet, with one selling agent. */
 export async function startScene(options: { blockTimeS?: number } = {}): Promise<Scene> {
   const receiver = await startReceiver()
   const till = await startTestTill({
@@ -66,7 +66,7 @@ export async function startScene(options: { blockTimeS?: number } = {}): Promise
   }
 }
 
-/** Mail of several kinds: a conversation, one with pictures and an attachment, one that tries everything. */
+/** Mail of several kinds: a conversation, and a newsletter with pictures and attachments. */
 export async function deliverMail({ till, agent }: Scene): Promise<void> {
   const { service } = till
   await service.deliver({
@@ -108,10 +108,10 @@ export async function deliverMail({ till, agent }: Scene): Promise<void> {
   })
 }
 
-/** Where the events of the scene's agent are sent. */
+/** The webhook URL for events of the scene's agent. */
 export const EVENT_WEBHOOK = 'https://hooks.example.com/purser/mail-and-payments-of-atlas'
 
-/** What an operator sets for mail: rules, a webhook, domains; and an address that refuses it. */
+/** An operator's mail settings: rules, a webhook and domains; and a suppressed address. */
 export async function setUpMail({ till, agent }: Scene): Promise<void> {
   const { service } = till
   for (const [type, scope, value] of [
@@ -137,7 +137,7 @@ export async function setUpMail({ till, agent }: Scene): Promise<void> {
   await addVerifiedDomain(service, ZONE, 'harbour.example.com')
 }
 
-/** A mail of somebody who says to be another, through a list. */
+/** A mail with a forged sender, through a list. */
 export async function deliverForged({ till, agent }: Scene): Promise<void> {
   await till.service.deliver({
     from: 'The operator <operator@mail.test>',
@@ -177,7 +177,7 @@ export async function storeSecrets({ agent }: Scene): Promise<void> {
   }
 }
 
-/** A job that has used up its attempts, as a bug would leave it. */
+/** A job without attempts left, as a bug would leave it. */
 export async function failJob({ till }: Scene): Promise<string> {
   const { rows } = await till.service.database.pool.query<{ id: string }>(
     `with added as (
@@ -189,7 +189,7 @@ export async function failJob({ till }: Scene): Promise<string> {
   return rows[0]!.id
 }
 
-/** An hour of traffic before this one, so that there is something to plot. */
+/** The traffic of the past hour, for the plots. */
 export async function recordTraffic({ till }: Scene): Promise<void> {
   await till.service.database.pool.query(
     `insert into statistics_minutes
@@ -202,5 +202,5 @@ export async function recordTraffic({ till }: Scene): Promise<void> {
   )
 }
 
-/** What the price is in a list. */
+/** The price as a list shows it. */
 export const PRICE_SHOWN = `${formatUsdc(10_000n)} USDC`

@@ -48,7 +48,7 @@ export type TestService = AsyncDisposable & {
   smtp: SmtpServer | null
   url: string
   platform: Client & { key: string }
-  /** Between the service and Postgres, when asked for. */
+  /** The proxy between the service and Postgres; null unless `proxied`. */
   proxy: TcpProxy | null
   newAgent(options?: { scopes?: readonly string[]; emailName?: string }): Promise<Agent>
   /** Delivers over real SMTP. */
@@ -68,21 +68,21 @@ export type TestServiceOptions = {
   pools?: readonly Exclude<RunnerName, 'payments'>[]
   /** Changes to the pools' settings. */
   pool?: Partial<PoolSettings>
-  /** Names, for requests on a tenant's behalf. */
+  /** The resolver for requests to tenants' URLs. */
   resolve?: Resolve
-  /** The DNS, as far as senders are checked; one without records when left out. */
+  /** DNS lookups of the sender checks. Default: a DNS without records. */
   lookUp?: LookUp
-  /** Names, for mail; the system's resolver when left out. */
+  /** The DNS for mail. Default: the system's resolver. */
   dns?: Dns
-  /** The port that mail goes to directly, in place of 25. */
+  /** The SMTP port of direct delivery, in place of 25. */
   directPort?: number
 }
 
 export const silentLog = pino({ level: process.env.TEST_LOG_LEVEL ?? 'silent' })
 
 /**
- * Graphile Worker deletes the row of a finished job and holds nobody to the outcome: a cut in that moment is a rejection
- * that fails the test it happens in. The workers' own process takes it (workers/main.ts); here the cut waits for it.
+ * Graphile Worker does not await the deletion of a finished job's row: a cut at that moment rejects a promise and fails
+ * the test. workers/main.ts handles that rejection; here the cut waits for the running jobs.
  */
 function cutBetweenJobs(proxy: TcpProxy, pool: TestDatabase['pool']): void {
   const { cut } = proxy

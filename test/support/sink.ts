@@ -7,10 +7,10 @@ type SunkMail = {
   to: string[]
   raw: string
   email: Email
-  /** Whether it came over TLS, and what the client called itself. */
+  /** Whether it came over TLS; below, the client's EHLO name. */
   secure: boolean
   helo: string
-  /** The name that the client asked TLS for; undefined without. */
+  /** The client's SNI name; undefined without. */
   servername: string | undefined
 }
 
@@ -33,13 +33,13 @@ export type SinkOptions = {
   port?: number
   /** One of 127.0.0.0/8. */
   host?: string
-  /** Offers STARTTLS, with a certificate that nobody vouches for. */
+  /** Offers STARTTLS, with an untrusted certificate. */
   tls?: boolean
-  /** The largest message that it takes, which it tells clients. */
+  /** The largest message it accepts, announced by SIZE. */
   bytesMax?: number
 }
 
-/** A real SMTP server that keeps what it is sent. */
+/** A real SMTP server that keeps the messages it gets. */
 export async function startSink({
   port = 0,
   host = '127.0.0.1',

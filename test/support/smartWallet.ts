@@ -7,7 +7,7 @@ import { serializeErc6492Signature } from 'viem/utils'
 import { DEVNET_ACCOUNTS } from '../../shared/till/devnetAccounts.ts'
 import type { DevnetClient } from '../../workers/devnet/contracts.ts'
 
-/** The deterministic deployer that every chain of this kind has; anvil too. Its data is salt and creation code. */
+/** The deterministic deployer of EVM chains, and of anvil. Its call data is salt and creation code. */
 export const FACTORY: Address = '0x4e59b44847b379578588920cA78FbF26c0B4956C'
 
 const creationCode = (owner: Address): Hex => concat([walletArtifact.bytecode as Hex, pad(owner)])
@@ -21,7 +21,7 @@ export async function deployWallet(client: DevnetClient, owner: Address): Promis
   return contractAddress
 }
 
-/** A wallet that is not deployed yet; `wrap` makes its owner's signature one that says how (ERC-6492). */
+/** A wallet that is not deployed yet; `wrap` adds its deployment to a signature (ERC-6492). */
 export function futureWallet(owner: Address) {
   const salt = pad(`0x${crypto.randomUUID().replaceAll('-', '')}` as Hex)
   const bytecode = creationCode(owner)

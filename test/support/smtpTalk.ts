@@ -1,17 +1,17 @@
 import { connect, type Socket } from 'node:net'
 
-/** A raw SMTP dialogue, for what a mail client would never do. */
+/** A raw SMTP dialogue, for input that no mail client sends. */
 export type SmtpTalk = AsyncDisposable & {
-  /** Sends one command and answers the whole reply. */
+  /** Sends one command. @returns the whole reply. */
   say(line: string): Promise<string>
-  /** Sends bytes as they are and answers the next reply. */
+  /** Sends bytes unchanged. @returns the next reply. */
   send(bytes: string | Buffer): Promise<string>
   /** Sends bytes and waits for nothing. */
   write(bytes: string | Buffer): void
   closed: Promise<void>
 }
 
-/** Connects, from that address of this host, and reads the greeting, then says EHLO. */
+/** Connects from `localAddress`, reads the greeting and says EHLO. */
 export async function talkSmtp(port: number, localAddress = '127.0.0.1'): Promise<SmtpTalk> {
   const socket: Socket = connect({ port, host: '127.0.0.1', localAddress })
   let buffer = ''
@@ -56,7 +56,7 @@ export async function talkSmtp(port: number, localAddress = '127.0.0.1'): Promis
   return talk
 }
 
-/** Delivers these exact bytes (CRLF lines) to one recipient; answers the reply to DATA's end. */
+/** Delivers these exact bytes (CRLF lines) to one recipient. @returns the reply to the end of DATA. */
 export async function deliverRaw(
   port: number,
   to: string,

@@ -1,20 +1,20 @@
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 
-/** A port that leads to another, and can be cut: what stands behind it is then away. */
+/** A proxy port that can be cut off from its target. */
 export type TcpProxy = AsyncDisposable & {
   port: number
   /** Ends every connection and refuses new ones until `mend`. */
   cut(): Promise<void>
   mend(): Promise<void>
-  /** Once a client has sent this text, its connection brings no answers any more; what stands behind has it all the same. */
+  /** A connection that has sent this text gets no more answers; the target still gets its data. */
   muteOn: string | null
   /** Connections muted so far. */
   muted: number
-  /** What clients have sent so far. */
+  /** Bytes that clients have sent so far. */
   bytesIn: number
 }
 
-/** Starts a proxy on 127.0.0.1 to a port there, or between others; on a port of its choice unless one is given. */
+/** Starts a proxy to a port. Default: 127.0.0.1 on both sides, and a free port. */
 export async function startTcpProxy(
   targetPort: number,
   ownPort = 0,

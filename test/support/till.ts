@@ -35,7 +35,7 @@ export const RESOURCE = 'https://api.example.com/report'
 export const payer = privateKeyToAccount(DEVNET_ACCOUNTS.payer.privateKey)
 export const payTo = DEVNET_ACCOUNTS.payTo.address
 
-/** Waits that suit a test. */
+/** Short intervals for tests. */
 const FAST: Partial<TillTiming> = { idleMs: 150, quietMs: 300, lostMs: 400, displacedMs: 300 }
 
 export type TillWorker = Running & { till: Till }
@@ -44,7 +44,7 @@ export type TestTill = AsyncDisposable & {
   service: TestService
   devnet: Devnet
   client: DevnetClient
-  /** Where workers are pointed at; a proxy can stand there. */
+  /** The RPC URL of the workers; it can be a proxy's. */
   rpcUrl: string
   newSeller(options?: { resource?: string; webhookUrl?: string }): Promise<Agent>
   startWorker(options?: WorkerOptions): Promise<TillWorker>
@@ -65,7 +65,7 @@ export type TestTillOptions = {
   env?: Record<string, string>
   /** Parts of the service beside the API and the payments; none by default. */
   parts?: Pick<TestServiceOptions, 'smtp' | 'pools' | 'dns' | 'through'>
-  /** Puts something between the workers and the devnet. */
+  /** Puts a proxy between the workers and the devnet. */
   proxy?: (rpcUrl: string) => string
   /** One payments worker unless false. */
   worker?: boolean | WorkerOptions
@@ -160,7 +160,7 @@ async function newSeller(
   return seller
 }
 
-/** Registers an endpoint as the sellers' routes would. */
+/** Registers an endpoint as the sellers' routes store it. */
 export async function registerEndpoint(
   pool: Pool,
   endpoint: { projectId: string; resource: string; webhookUrl?: string | null },
@@ -175,14 +175,14 @@ export async function registerEndpoint(
   return id
 }
 
-/** A random account with USDC of its own. */
+/** A random account with USDC. */
 export async function newPayer(client: DevnetClient, amountAtomic = 1_000_000n) {
   const account = privateKeyToAccount(generatePrivateKey())
   await fund(client, account.address, amountAtomic)
   return account
 }
 
-/** Sends USDC of the funded payer. */
+/** Sends USDC from the funded payer. */
 export async function fund(client: DevnetClient, to: Address, amountAtomic: bigint): Promise<void> {
   const wallet = createWalletClient({
     account: payer.address,
@@ -203,7 +203,7 @@ export async function fund(client: DevnetClient, to: Address, amountAtomic: bigi
 
 export type SignedPayment = { authorization: Authorization; signature: Hex; header: string }
 
-/** Signs an authorization as the payer would, and writes the header. */
+/** Signs an authorization as the payer, and writes the header. */
 export async function pay(
   changes: Partial<Authorization> = {},
   {
@@ -257,7 +257,7 @@ export const redeem = (
     headers,
   )
 
-/** Redeems, and asks again while the payment is on its way. */
+/** Redeems, and repeats while the payment is pending. */
 export const redeemToEnd = (...order: Parameters<typeof redeem>): ReturnType<typeof redeem> =>
   waitFor('the end of the payment', async () => {
     const answer = await redeem(...order)

@@ -1,4 +1,4 @@
-/** Rows of the till on a database of its own, made by the functions that the service makes them with. */
+/** Rows of the till on a test database, made by the service's own functions. */
 import { type Hex, pad, toHex } from 'viem'
 import { DEVNET_ACCOUNTS } from '../../shared/till/devnetAccounts.ts'
 import { USDC_NETWORKS } from '../../shared/till/usdc.ts'
@@ -15,14 +15,14 @@ import { recordSettlements } from '../../sql/till/settlements.ts'
 import { waitFor } from './waitFor.ts'
 
 const { chainId, usdcAddress } = USDC_NETWORKS['base-sepolia']
-/** A chain that is not the one of {@link newClaim}. */
+/** A chain other than that of {@link newClaim}. */
 export const OTHER_CHAIN_ID = 8453
 export const WALLET: WalletId = { chainId, address: DEVNET_ACCOUNTS.gasWallet.address }
 export const BLOCK = { blockNumber: 7n, blockHash: pad('0xb7') } as const
 
 let made = 0
 const newId = (prefix: string) => `${prefix}_${(++made).toString(16).padStart(24, '0')}`
-/** A hash or nonce that comes after all before it in order. */
+/** A hash or nonce that sorts after all earlier ones. */
 export const newHash = (): Hex => pad(toHex(++made))
 
 export async function newProject(pool: Pool): Promise<string> {
@@ -56,7 +56,7 @@ export const newClaim = (projectId: string, changes: Partial<NewClaim> = {}): Ne
   ...changes,
 })
 
-/** A payment that is on its way, without a job. Only the function under test queues jobs. */
+/** A claimed payment without a job. Only the function under test queues jobs. */
 export async function newPayment(
   pool: Pool,
   { projectId, ...changes }: Partial<NewClaim> = {},
@@ -114,7 +114,7 @@ export const settle = (
     mined: [{ hash: txHash, succeeded: true, ...BLOCK }],
   })
 
-/** A payment that is settled by a transaction of ours. */
+/** A payment settled by a transaction of ours. */
 export async function newSettled(
   pool: Pool,
   changes: Partial<NewClaim> = {},
@@ -132,7 +132,7 @@ export async function row(pool: Pool, table: string, id: string): Promise<any> {
   return rows[0]
 }
 
-/** How many statements wait for a lock of another. */
+/** Waits until `count` statements wait for a lock. */
 export const blocked = (pool: Pool, count: number): Promise<true> =>
   waitFor(`${count} statements to wait for a lock`, async () => {
     const { rows } = await pool.query(
@@ -142,7 +142,7 @@ export const blocked = (pool: Pool, count: number): Promise<true> =>
     return rows[0].n === count
   })
 
-/** Runs `hold` in a transaction that stays open until `meanwhile`, which waits for it, is blocked. */
+/** Runs `hold` in a transaction, which stays open until every promise of `meanwhile` waits for its lock. */
 export async function whileHeld<Result>(
   pool: Pool,
   hold: string,
@@ -155,7 +155,7 @@ export async function whileHeld<Result>(
     await client.query(hold, values)
     const waiting = meanwhile()
     const results = Promise.all(waiting)
-    // An error is told by the awaited results, not as nobody's.
+    // The awaited results report an error; here it must not count as unhandled.
     results.catch(() => {})
     await blocked(pool, waiting.length)
     await client.query('commit')
@@ -165,7 +165,7 @@ export async function whileHeld<Result>(
   }
 }
 
-/** Two lists of rows that end in a deadlock unless they are locked in order; the first two rows are to be held. */
+/** Two lists of rows that deadlock unless they are locked in order. Their first two rows are to be held. */
 export function crossing<Row>([held1, held2, x, y]: readonly Row[]): [Row[], Row[]] {
   return [
     [x!, held1!, y!],

@@ -15,7 +15,7 @@ const ABI = parseAbi([
   'function transfer(address, uint256)',
 ])
 
-/** An account of the devnet that owns the token; it stands for anybody but the payer and the till. */
+/** The devnet's token owner. It stands for any third party. */
 export const stranger = DEVNET_ACCOUNTS.tokenOwner.address
 
 type TokenCall =
@@ -24,7 +24,7 @@ type TokenCall =
   | { functionName: 'transfer'; args: readonly [Address, bigint] }
   | { functionName: 'cancelAuthorization'; args: readonly [Address, Hex, Hex] }
 
-/** Sends a call of the token, ahead of everything in the pool. */
+/** Sends a call of the token, with a tip above all in the pool. */
 export function callToken(
   client: DevnetClient,
   call: TokenCall | Hex,
@@ -41,7 +41,7 @@ export function callToken(
   })
 }
 
-/** Broadcasts an authorization, as anybody may. */
+/** Broadcasts an authorization, as any account may. */
 export const broadcastPayment = (
   client: DevnetClient,
   { authorization: a, signature }: SignedPayment,

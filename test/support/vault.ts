@@ -1,3 +1,3 @@
-/** The path of a credential, and of what lies under it. */
+/** The path of a credential, or of a resource below it. */
 export const vaultPath = (name: string, rest = ''): string =>
   `/v0/vault/${encodeURIComponent(name)}${rest}`

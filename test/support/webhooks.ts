@@ -23,10 +23,10 @@ export const startWebhookService = (options: TestServiceOptions = {}): Promise<T
 export type Registered = { endpointId: string; webhookUrl: string; webhookSecret: string }
 
 let resources = 0
-/** Registers an endpoint of its own for a webhook URL. */
+/** Registers a new endpoint for a webhook URL. */
 export async function register(agent: Agent, webhookUrl: string): Promise<Registered> {
   const { status, body } = await agent.put('/v0/sellers/endpoints', {
-    // Nobody listens there, so the verification is over at once.
+    // No server listens there, so the verification ends at once.
     urlPattern: `http://127.0.0.1:1/resource${++resources}`,
     priceUsdc: '0.01',
     webhookUrl,
@@ -55,14 +55,14 @@ export async function sendEvent(
   return id
 }
 
-/** Waits until the delivery stands at `attempts` ended attempts, and returns it as the API shows it. */
+/** Waits until the delivery has `attempts` ended attempts. @returns it as the API shows it. */
 export const waitForAttempts = (agent: Agent, deliveryId: string, attempts: number): Promise<any> =>
   waitFor(`${attempts} attempts of ${deliveryId}`, async () => {
     const { body } = await agent.get(`/v0/webhooks/deliveries/${deliveryId}`)
     return body.attemptCount >= attempts ? body : null
   })
 
-/** Waits until the delivery is over. */
+/** Waits until the delivery has ended. */
 export const waitForEnd = (agent: Agent, deliveryId: string): Promise<any> =>
   waitFor(`the end of ${deliveryId}`, async () => {
     const { body } = await agent.get(`/v0/webhooks/deliveries/${deliveryId}`)
@@ -87,6 +87,6 @@ export async function hurry(database: TestDatabase, deliveryId: string): Promise
   )
 }
 
-/** Waits until no job of a delivery is left: the row of one that ended goes a moment later. */
+/** Waits until a delivery has no job: the row of an ended job is deleted a moment later. */
 export const waitForNoJob = (database: TestDatabase, deliveryId: string): Promise<true> =>
   waitFor('the job to be gone', async () => (await findJob(database, deliveryId)) === null)

@@ -55,14 +55,14 @@ test('the jobs of a worker killed in mid-attempt run again within 15 s, under th
   expect(sink.mails).toHaveLength(1)
 })
 
-test('a pool that lives keeps its registration and its jobs while others sweep', async () => {
+test('a live pool keeps its registration and its jobs during sweeps', async () => {
   await using service = await startTestService({ smtp: false })
   const { pool } = service.database
   const registered = await waitFor('the registration', async () => {
     const { rows } = await pool.query('select graphile_pool_id from worker_pools')
     return rows[0]?.graphile_pool_id as string | undefined
   })
-  // As if the pool had been at this job for a minute.
+  // A job that the pool has held for a minute.
   await pool.query(
     `select graphile_worker.add_job('purge_project', '{}', run_at := now() + interval '1 day')`,
   )
@@ -78,7 +78,7 @@ test('a pool that lives keeps its registration and its jobs while others sweep',
   expect(rows).toEqual([{ locked_by: null }])
 })
 
-test('a pool whose proof of life breaks takes it up again, and is not taken for dead', async () => {
+test('a pool registers again after its proof of life breaks, and does not count as dead', async () => {
   await using service = await startTestService({ smtp: false, pools: ['inbound'] })
   const { pool } = service.database
   const registrations = async () =>
@@ -96,7 +96,7 @@ test('a pool whose proof of life breaks takes it up again, and is not taken for 
     return rows.length === 1 && rows[0].id !== before.id ? rows : null
   })
   expect(after.graphile_pool_id).toBe(before.graphile_pool_id)
-  // Even with a former row left behind, as a process that died between two statements would leave it.
+  // A process that dies between two statements leaves a former row behind.
   await pool.query(
     `insert into worker_pools (graphile_pool_id, pool_name, registered_at, suspect_since)
      values ($1, 'inbound', now() - interval '1 minute', now() - interval '1 minute')`,

@@ -34,7 +34,7 @@ import { MULTICALL3_ADDRESS } from '../till/walletDeployment.ts'
 const PAYER_FUNDS_ATOMIC = 1_000_000_000_000n
 const GAS_FUNDS_WEI = 10_000n * 10n ** 18n
 
-/** The slots of the OpenZeppelin proxy that Circle's is built on, older than ERC-1967. */
+/** The storage slots of Circle's proxy. It is built on OpenZeppelin's, older than ERC-1967. */
 const IMPLEMENTATION_SLOT = keccak256(stringToHex('org.zeppelinos.proxy.implementation'))
 const ADMIN_SLOT = keccak256(stringToHex('org.zeppelinos.proxy.admin'))
 
@@ -52,7 +52,7 @@ export type DevnetClient = ReturnType<typeof devnetClient>
 /** Bun's fetch sends loopback requests through HTTP_PROXY too; viem's type lacks the option. */
 const NO_PROXY = { proxy: false } as RequestInit
 
-/** The whole state comes as one answer; ten thousand payments make 14 MB, past viem's own limit of ten. */
+/** The whole state comes as one answer. Ten thousand payments make 14 MB, past viem's own limit of ten. */
 const STATE_MAX_BYTES = 1024 * 1024 * 1024
 
 /** A client for anvil's own methods; it sends from unlocked accounts, so it holds no key. */
@@ -96,7 +96,7 @@ export async function deployDevnetContracts(client: DevnetClient): Promise<void>
   await client.setBalance({ address: DEVNET_ACCOUNTS.gasWallet.address, value: GAS_FUNDS_WEI })
 }
 
-/** The calls that Circle's upgrades made over the years, in their order. */
+/** The initializer calls of Circle's upgrades, in their order. */
 function tokenSetup(owner: Address): Hex[] {
   const { eip712Name } = USDC_NETWORKS['base-sepolia']
   const payer = DEVNET_ACCOUNTS.payer.address
@@ -119,7 +119,7 @@ function tokenSetup(owner: Address): Hex[] {
   ]
 }
 
-/** Fills the places that the compiler left for the library's address. */
+/** Links the library's address into the bytecode. */
 function link(artifact: typeof tokenArtifact, library: Address): Hex {
   const references = artifact.linkReferences['contracts/util/SignatureChecker.sol'].SignatureChecker
   let code = artifact.bytecode

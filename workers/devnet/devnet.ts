@@ -1,8 +1,8 @@
 /**
- * The embedded devnet: one anvil process with chain id 84532, USDC and Multicall3, whose state
- * survives restarts. For development and tests; what wallets sign here is worthless on Base.
+ * The embedded devnet: one anvil process with chain id 84532, USDC and Multicall3. Its state survives
+ * restarts. For development and tests; signatures made here are worthless on Base.
  *
- * Anvil's own `--state` is written on exit only, or not atomically at intervals; so the state is
+ * Anvil's own `--state` is written on exit only, or not atomically at intervals. So the state is
  * fetched over RPC and put in place by rename, at most a second after each block.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -21,7 +21,7 @@ const SAVE_INTERVAL_MS = 1_000
 /** Dumps grow with the chain; they may take at most a twentieth of the time. */
 const SAVE_DUTY = 20
 
-/** The part of a pino logger that is used. */
+/** The methods used of a pino logger. */
 type DevnetLog = {
   info(fields: object, message: string): void
   warn(fields: object, message: string): void
@@ -109,7 +109,7 @@ export async function startDevnet(parameters: StartDevnetParameters): Promise<De
   }
 }
 
-/** The platform's binary itself: the package's launcher is a node script between us and the process. */
+/** The platform's binary. The package's launcher would put a node process between us and anvil. */
 function anvilBinary(): string {
   const arch = process.arch === 'x64' ? 'amd64' : process.arch
   const platform = process.platform === 'win32' ? 'win32' : process.platform
@@ -140,7 +140,7 @@ function spawnAnvil(port: number, stateFile: string): ChildProcess {
   return spawn(anvilBinary(), options, { env: {}, stdio: ['ignore', 'pipe', 'pipe'] })
 }
 
-/** Reads the port from anvil's banner, the only place that tells it when 0 was asked for. */
+/** Reads the port from anvil's banner, the only source of it when port 0 was requested. */
 function listeningPort(child: ChildProcess): Promise<number | 'taken'> {
   return new Promise((done, fail) => {
     let output = ''
@@ -238,7 +238,7 @@ function stopper({ child, endChild, client, stateFile, log }: Running): () => Pr
   const stop = async () => {
     clearTimeout(timer)
     await saving
-    // Not only when the block is new: balances and code can be set without one.
+    // Saved without a new block too: balances and code can be set without one.
     if (!hasEnded(child)) await save(client, stateFile)
     process.off('exit', endChild)
     await end(child)

@@ -1,4 +1,4 @@
-/** Which process serves a devnet's state file: found again after a service was killed. */
+/** The process that serves a devnet's state file, found again after its service was killed. */
 import { spawnSync } from 'node:child_process'
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { z } from 'zod'
@@ -24,8 +24,8 @@ export async function recordProcess(
 /**
  * Ends the process that a killed owner left behind; does nothing when there is none.
  *
- * @param salvage called with its RPC URL while it still runs, to save what it holds. When that fails
- * the process is ended all the same: the last saved state is at most a second old.
+ * @param salvage called with its RPC URL while it still runs, to save its state. When that fails the
+ * process is still ended: the last saved state is at most a second old.
  * @throws Error when its owner is alive: two services on one state would overwrite each other's.
  */
 export async function endOrphan(
@@ -49,14 +49,14 @@ async function readRecord(stateFile: string) {
   try {
     return recordSchema.parse(JSON.parse(await readFile(pidFile(stateFile), 'utf8')))
   } catch {
-    // Absent, or cut short by a crash: then nothing can be known.
+    // Absent, or cut short by a crash.
     return null
   }
 }
 
-/** A pid is reused sooner or later: the command line has to name this state file. */
+/** Pids are reused: the command line has to name this state file. */
 async function isDevnet(pid: number, stateFile: string): Promise<boolean> {
-  // A dead process that nobody reaped has a pid, but no command line.
+  // A zombie has a pid, but no command line.
   return (await commandLineOf(pid)).includes(`${stateFile}.cache`)
 }
 

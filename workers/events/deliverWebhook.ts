@@ -21,15 +21,14 @@ type DeliverOptions = {
 
 type Sender = PoolContext & DeliverOptions & { batchers: DeliveryBatchers }
 
-/** For a whole attempt, from name resolution to the end of the answer (contract §7). */
+/** For a whole attempt, from name resolution to the end of the answer (docs/contract.md §7). */
 const ATTEMPT_TIMEOUT_MS = 10_000
-/** Of an answer, how much the delivery log keeps. */
+/** Bytes of an answer that the delivery log keeps. */
 const LOGGED_BYTES = 1024
 
 /**
- * Makes one attempt to deliver an event and records what came of it; a failure's next attempt is queued by the same
- * transaction. A crash before that transaction repeats the attempt, under the same idempotency key; a crash after it
- * changes nothing.
+ * Makes one attempt to deliver an event and records its outcome. The same transaction queues the next attempt. A crash
+ * before that transaction repeats the attempt under the same idempotency key; a crash after it changes nothing.
  */
 export const createDeliverWebhook = (
   context: PoolContext,
@@ -114,7 +113,7 @@ function judge(
   answer: GuardedResponse,
   delivery: DueDelivery,
 ): Pick<AttemptResult, 'status' | 'retryInS'> {
-  // A forbidden address stays one: to try it again would only tell an attacker more.
+  // A forbidden address stays forbidden: a retry would only tell an attacker more.
   if (!answer.ok && answer.kind === 'blocked') return { status: 'aborted', retryInS: null }
   const verdict = webhookVerdict(answer.ok ? answer.status : null)
   if (verdict !== 'retry') return { status: verdict, retryInS: null }
@@ -122,7 +121,7 @@ function judge(
   return { status: retryInS === null ? 'exhausted' : 'pending', retryInS }
 }
 
-/** Postgres stores no U+0000, and a cut may not leave half a character. */
+/** Postgres stores no U+0000, and a cut must not split a character. */
 function loggedPrefix(text: string): string {
   const bytes = Buffer.from(text.replaceAll('\0', '')).subarray(0, LOGGED_BYTES)
   return new TextDecoder().decode(bytes, { stream: true })

@@ -1,5 +1,5 @@
 /**
- * The one way to call a URL that a tenant gave us: webhooks and endpoint verification.
+ * The only way to call a URL that a tenant gave us: webhooks and endpoint verification.
  *
  * `fetch` obeys HTTP_PROXY (so a resolved address means nothing) and inflates bodies (48 KB became
  * 50 MB in 126 ms); node:http does neither and lets the lookup hook judge the address it dials.
@@ -11,7 +11,7 @@ import type { LookupFunction } from 'node:net'
 import { outboundUrlFault } from '../../shared/http/outboundUrl.ts'
 import { isPublicAddress } from '../../shared/http/publicAddress.ts'
 
-/** Most of an answer that is read; the rest is cut off with the connection. */
+/** Bytes read of an answer; then the connection is cut. */
 export const RESPONSE_BYTES_MAX = 64 * 1024
 
 const USER_AGENT = 'Purser/1'
@@ -56,7 +56,7 @@ const systemResolve: Resolve = (hostname, answer) => {
   dnsLookup(hostname, { all: true, verbatim: true }, (error, addresses) => answer(error, addresses))
 }
 
-/** The hook that node calls for each connection, so nothing can change between check and dial. */
+/** Node calls this hook for each connection, so the checked address is the dialled one. */
 function guardedLookup(resolve: Resolve, allowPrivate: boolean): LookupFunction {
   return (hostname, options, callback) => {
     resolve(hostname, (error, addresses) => {
@@ -65,7 +65,7 @@ function guardedLookup(resolve: Resolve, allowPrivate: boolean): LookupFunction 
         callback(error ?? Object.assign(new Error('no address'), { code: 'ENOTFOUND' }), '', 0)
         return
       }
-      // One private answer among public ones is an attack or a mistake; either way, nothing is dialled.
+      // One private address among public ones is an attack or a mistake: nothing is dialled.
       if (!allowPrivate && !addresses.every(({ address }) => isPublicAddress(address))) {
         callback(new BlockedError('address is not public'), '', 0)
         return
@@ -118,7 +118,7 @@ function readPrefix(response: IncomingMessage, bytesMax: number): Promise<Body> 
 }
 
 /**
- * Sends one request, follows nothing, and reads a bounded part of the answer.
+ * Sends one request, follows no redirect, and reads a bounded prefix of the answer.
  *
  * @returns any HTTP status as `ok: true`; a remote failure as a value, never as an exception.
  *
@@ -164,7 +164,7 @@ export async function guardedRequest(
     return { ok: false, kind: 'network', detail: errorCode(error), ms: ms() }
   } finally {
     clearTimeout(timer)
-    // Ends the connection also where the answer was cut off or never came.
+    // Ends the connection after a cut or missing answer too.
     request.on('error', () => {})
     request.destroy()
   }

@@ -12,19 +12,19 @@ import type { InboundMail } from '../../sql/mail/inboundMails.ts'
 import type { LookUp } from './lookUp.ts'
 
 /**
- * What the name servers of senders have, each, and all of them together for SPF, DKIM and ARC. DMARC has time of its own:
- * whoever forges a From also chooses name servers that keep the rest waiting.
+ * Time for one DNS answer, for SPF, DKIM and ARC together, and for DMARC. DMARC has its own time: the forger of a From
+ * also chooses name servers that delay the other checks.
  */
 const ANSWER_MS = 4_000
 const SIGNS_MS = 8_000
 const DMARC_MS = 6_000
-/** Each costs a key from the DNS and a check of the whole body; more is an attack (RFC 6376 §8.4 leaves it to us). */
+/** Each costs a DNS key and a hash of the body. More are an attack; RFC 6376 §8.4 leaves the limit to us. */
 const SIGNATURES_MAX = 10
 
 /**
- * Checks who sent a message, by its envelope, its signatures and the DNS of its sender.
- * @param authors whom From names, as they will be shown: what is judged is what a reader sees.
- * @returns never a refusal: what a verdict means is for whoever reads the message to decide.
+ * Authenticates the sender of a message by envelope, signatures and DNS.
+ * @param authors the addresses of From as a reader sees them.
+ * @returns verdicts, never a refusal: the reader decides.
  */
 export async function authenticateMail(
   { bytes, remoteIp, helo, envelopeFrom }: InboundMail,
@@ -40,7 +40,7 @@ export async function authenticateMail(
       helo: helo ?? '',
       sender: envelopeFrom,
       mta: ownHost,
-      resolver: inTime(lookUp, SIGNS_MS),
+      resolver: withDeadline(lookUp, SIGNS_MS),
       trustReceived: false,
       disableDmarc: true,
       disableBimi: true,
@@ -49,17 +49,17 @@ export async function authenticateMail(
     return {
       spf: authenticationWord(spf === false ? undefined : spf?.status.result),
       dkim: dkimWord(dkim.results.map(({ status }) => status.result)),
-      dmarc: await dmarcWord(authors, signs, inTime(lookUp, DMARC_MS)),
+      dmarc: await dmarcWord(authors, signs, withDeadline(lookUp, DMARC_MS)),
       arc: authenticationWord(arc === false ? undefined : arc?.status?.result),
       internal: false,
     }
   } catch {
-    // A message that the library cannot read is nobody's.
+    // The library cannot read the message: it vouches for nobody.
     return UNREADABLE
   }
 }
 
-/** RFC 7489 §6.6.1: one domain of all authors can be judged; several, or what is no domain, vouch for nobody. */
+/** RFC 7489 §6.6.1: one domain of all authors can be judged. Several, or an invalid one, vouch for nobody. */
 async function dmarcWord(
   authors: readonly string[],
   { spf, dkim }: AuthenticateResult,
@@ -79,8 +79,8 @@ async function dmarcWord(
   return authenticationWord(verdict === false ? undefined : verdict.status.result)
 }
 
-/** Asks for so long in all; what is not known then counts as a name server that does not answer. */
-function inTime(lookUp: LookUp, totalMs: number): DNSResolver {
+/** A resolver with a deadline for all its queries. A late answer counts as a silent name server. */
+function withDeadline(lookUp: LookUp, totalMs: number): DNSResolver {
   const deadline = performance.now() + totalMs
   return async (name, type) => {
     const { promise: late, reject } = Promise.withResolvers<never>()
@@ -96,18 +96,18 @@ function inTime(lookUp: LookUp, totalMs: number): DNSResolver {
   }
 }
 
-/** One good signature is enough: forwarders break those of others. */
+/** One passing signature is enough: forwarders break the others. */
 function dkimWord(words: readonly (string | undefined)[]) {
   return authenticationWord(words.includes('pass') ? 'pass' : words[0])
 }
 
-/** The message without its signatures beyond the first `max`; without ARC too where there are to be none. */
+/** The message with its first `max` signatures. With a `max` of 0 it loses its ARC fields too. */
 function withSignatures(bytes: Buffer, max: number): Buffer {
   const text = bytes.toString('latin1')
   const end = /\r?\n\r?\n/.exec(text)?.index ?? text.length
   const fields = text.slice(0, end).split(/\r?\n(?!\s)/)
   const isSignature = (field: string): boolean => {
-    // Read as the library reads it: it takes any blank before the colon, and a fold too.
+    // As the library reads it: a blank or a fold may precede the colon.
     const name = field.slice(0, field.indexOf(':')).trim().toLowerCase()
     return name === 'dkim-signature' || (max === 0 && name.startsWith('arc-'))
   }

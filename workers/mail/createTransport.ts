@@ -1,11 +1,11 @@
 import { createDirectTransport, type DirectOptions } from './directTransport.ts'
-import { createRelayTransport, together } from './relayTransport.ts'
+import { createRelayTransport, oneConsignment } from './relayTransport.ts'
 import type { Transport } from './transport.ts'
 
-/** Keeps mail instead of sending it: its bytes are stored with the message, and that is all. */
+/** Capture: stores the bytes with the message and sends nothing. */
 const captureTransport: Transport = {
   route: 'relay',
-  split: together,
+  split: oneConsignment,
   send: async ({ to }) => to.map((address) => ({ address, state: 'sent', error: null })),
   close() {},
 }

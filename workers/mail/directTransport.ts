@@ -6,22 +6,22 @@ import { allOf, outcomesOfFailure, outcomesOfSuccess, type SmtpFailure } from '.
 import type { OutgoingMail, Transport } from './transport.ts'
 
 export type DirectOptions = MailHostsOptions & {
-  /** 25 but in tests. */
+  /** Default: 25. Tests set another. */
   port?: number
 }
 
 const SMTP_PORT = 25
 const CONNECT_TIMEOUT_MS = 30_000
-/** RFC 5321 §4.5.3.2 has five minutes, for each address of a domain: too long a time to hold a slot for a silent one. */
+/** RFC 5321 §4.5.3.2 allows five minutes. Less here: a silent host holds a slot for each of its addresses. */
 const GREETING_TIMEOUT_MS = 60_000
 /** RFC 5321 §4.5.3.2: five minutes for most commands, ten for the answer to the message. */
 const SOCKET_TIMEOUT_MS = 10 * 60_000
-/** For a whole connection: a host that sends a byte now and then never runs into the others. */
+/** For a whole connection: a byte now and then resets the other time-outs. */
 const CONNECTION_MAX_MS = 20 * 60_000
 
 /**
- * Delivers to the hosts of each recipient's domain. TLS is used where it is offered, whatever the certificate says (RFC
- * 3207 §4.1: a host that nobody vouches for is still better than none), and plain text where TLS fails.
+ * Delivers to the mail hosts of each recipient's domain. TLS is opportunistic, and no certificate is checked: an
+ * unverified host is better than none (RFC 3207 §4.1). A failed TLS handshake falls back to plain text.
  */
 export function createDirectTransport(options: DirectOptions): Transport {
   return {
@@ -52,7 +52,7 @@ async function deliver(mail: OutgoingMail, options: DirectOptions): Promise<Reci
   return outcomesOfFailure(mail.to, lastFailure!)
 }
 
-/** Whether a host let us begin a transaction; if not, the next one is asked. */
+/** Whether a host let us begin a transaction; if not, the next host is tried. */
 type Session =
   | { reached: true; outcomes: RecipientOutcome[] }
   | { reached: false; failure: SmtpFailure }
@@ -68,8 +68,8 @@ async function talkTo(
 }
 
 /**
- * One connection. Once the transaction has begun its outcome stands, whatever it is: a host that breaks off after the
- * message may have it, and another host of the domain would deliver it once more.
+ * One connection. Once the transaction has begun, its outcome stands: a host that breaks off may have the message, and
+ * another host of the domain would deliver it again.
  */
 function attempt(
   host: MailHost,
@@ -119,7 +119,7 @@ function attempt(
 const timedOut = () =>
   Object.assign(new Error('the connection took too long'), { code: 'ETIMEDOUT' })
 
-/** What a host answered is said with its name; what kept us from it must not name the address that was dialled. */
+/** Quotes an SMTP reply with the host's name. A connection fault is reworded: it must not name the dialled address. */
 function withHost(failure: SmtpFailure, host: MailHost): SmtpFailure {
   const said = failure.response ?? connectionFault(failure)
   return new Error(`${host.name}: ${said}`)

@@ -3,21 +3,21 @@ import { Resolver } from 'node:dns/promises'
 import { queryTxt } from './queryTxt.ts'
 
 /**
- * The names that mail needs. Each answers an empty list where a name has no such record, or is none, which Bun's resolver
- * does not tell apart; and throws where nobody can say: the server fails or is silent.
+ * DNS lookups for mail. Each returns an empty list for a missing record or name: Bun's resolver does not tell them apart.
+ * Each throws when the name server fails or is silent.
  */
 export type Dns = {
   mx(name: string): Promise<{ priority: number; exchange: string }[]>
-  /** IPv4 first: of two addresses of one host its own is more often the one whose reputation it keeps. */
+  /** IPv4 first: a host's reputation is more often that of its IPv4 address. */
   addresses(name: string): Promise<string[]>
-  /** Each record as one text, its strings put together (RFC 7208 §3.3). */
+  /** Each record as one text, its strings concatenated (RFC 7208 §3.3). */
   txt(name: string): Promise<string[]>
 }
 
 const TIMEOUT_MS = 5_000
 const TRIES = 2
 
-/** The names of the system's resolvers, or of those given (`address:port`). Names of /etc/hosts count for nothing. */
+/** Lookups by the system's resolvers, or by `servers` (`address:port`). /etc/hosts is ignored. */
 export function createDns(servers?: readonly string[]): Dns {
   const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: TRIES })
   if (servers !== undefined) resolver.setServers(servers)
@@ -39,11 +39,11 @@ export function createDns(servers?: readonly string[]): Dns {
       ])
       const found = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))
       const failed = answers.find(({ status }) => status === 'rejected')
-      // Some servers fail at the kind that they have none of.
+      // Some servers fail for the record type that the name lacks.
       if (found.length === 0 && failed?.status === 'rejected') throw failed.reason
       return found
     },
-    // Asked anew each time: the system's resolvers can change while we run.
+    // Read for each query: the system's resolvers can change while we run.
     txt: (name) =>
       queryTxt(name, { servers: servers ?? getServers(), timeoutMs: TIMEOUT_MS, tries: TRIES }),
   }

@@ -2,23 +2,22 @@ import { Resolver } from 'node:dns/promises'
 import { LRUCache } from 'lru-cache'
 import type { Dns } from './dns.ts'
 
-/** Asks the DNS as node:dns does: errors have a `code`, and a name without such a record is ENOTFOUND or ENODATA. */
+/** A DNS lookup with the errors of node:dns: each has a `code`; a missing record is ENOTFOUND or ENODATA. */
 export type LookUp = (name: string, type: string) => Promise<string[] | string[][] | object>
 
 const TIMEOUT_MS = 2_000
 const TRIES = 2
-/** Shorter than the time to live of most records: a change is felt soon. Resolvers keep answers for longer. */
+/** Shorter than most records' time to live, so a change takes effect soon. Resolvers cache for longer. */
 const KEPT_MS = 30_000
-/** Senders choose what is looked up, and how long its answers are. */
+/** Senders choose the names looked up and the size of the answers. */
 const KEPT_BYTES = 16 * 1024 * 1024
 
 type Answer = { records: Awaited<ReturnType<LookUp>> } | { none: Error }
 
 /**
- * Looks up what a message is authenticated by, each name once in half a minute: whoever sends many messages has the same
- * records for all of them.
- * @param dns answers for TXT, which Bun's resolver breaks at every 255 bytes: no DKIM key would be whole.
- * @param servers `address[:port]` each; the system's when there is none.
+ * Caches the lookups of mail authentication for half a minute: a sender of many messages has the same records for all.
+ * @param dns answers TXT. Bun's resolver splits TXT at every 255 bytes, which breaks DKIM keys.
+ * @param servers `address[:port]` each; empty for the system's.
  */
 export function createLookUp(dns: Pick<Dns, 'txt'>, servers: readonly string[]): LookUp {
   const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: TRIES })
@@ -38,7 +37,7 @@ export function createLookUp(dns: Pick<Dns, 'txt'>, servers: readonly string[]):
     ttl: KEPT_MS,
     maxSize: KEPT_BYTES,
     sizeCalculation: (answer, key) => key.length + JSON.stringify(answer).length,
-    // A question that is answered after its place was needed is an answer nevertheless.
+    // An answer that arrives after its eviction is still returned.
     ignoreFetchAbort: true,
     fetchMethod: (_key, _stale, { context }) => ask(context.name, context.type),
   })

@@ -5,7 +5,7 @@ import type { Dns } from './dns.ts'
 /** One address of a host that takes mail for a domain. */
 export type MailHost = { name: string; address: string }
 
-/** Where the mail of a domain goes; or why nowhere, for good or for now. The texts are shown to whoever sent the mail. */
+/** The mail hosts of a domain, or a permanent or temporary error. The sender sees the error's text. */
 export type MailHosts =
   | { kind: 'hosts'; hosts: MailHost[] }
   | { kind: 'none'; error: string }
@@ -19,7 +19,7 @@ export type MailHostsOptions = {
   allowPrivate: boolean
 }
 
-/** RFC 5321 §5.1 wants at least two addresses tried; a domain may not make us try for ever. */
+/** RFC 5321 §5.1 wants at least two addresses tried; the maximum bounds the time that a domain can take. */
 const ADDRESSES_MAX = 6
 const ADDRESSES_PER_HOST_MAX = 3
 const EXCHANGERS_MAX = 10
@@ -32,11 +32,11 @@ const UNKNOWN: MailHosts = {
 }
 
 /**
- * Finds the hosts of a domain (RFC 5321 §5.1): its mail exchangers, the preferred first and equal ones in random order;
- * without any the domain itself (implicit MX); and none at all where it takes no mail (null MX, RFC 7505).
+ * Finds the mail hosts of a domain (RFC 5321 §5.1): its exchangers by preference, equal ones in random order. A domain
+ * without MX is its own host (implicit MX). A domain with a null MX has no host (RFC 7505).
  *
- * The domain's owner chooses these names, and so the addresses that we dial: only public ones count, or a tenant could
- * reach the network of this machine by mail.
+ * The domain's owner chooses these names, and so the addresses that we dial. Only public addresses count, or a tenant
+ * could reach the network of this machine by mail.
  */
 export async function findMailHosts(
   domain: string,
@@ -60,7 +60,7 @@ export async function findMailHosts(
       .map((address) => ({ name, address })),
   )
   if (hosts.length > 0) return { kind: 'hosts', hosts: hosts.slice(0, ADDRESSES_MAX) }
-  // An exchanger that could not be asked for may be the one that takes the mail.
+  // An exchanger whose lookup failed may be the one that takes the mail.
   if (found.length < names.length) return UNKNOWN
   if (found.some(({ addresses }) => addresses.length > 0)) {
     return none('550 5.4.4 The mail exchangers of the domain have no public address')
@@ -70,13 +70,13 @@ export async function findMailHosts(
     : none('550 5.4.4 The mail exchangers of the domain have no address')
 }
 
-/** Some name an address where a name belongs; it is judged like any other. */
+/** Some MX records hold an address instead of a name; it is judged like any other. */
 const addressesOf = async (dns: Dns, name: string): Promise<string[]> =>
   isIP(name) === 0 ? await dns.addresses(name) : [name]
 
 const isRoot = (exchange: string): boolean => exchange === '' || exchange === '.'
 
-/** RFC 5321 §5.1: where we are among the exchangers ourselves, we and those less preferred are left out. */
+/** RFC 5321 §5.1: if we are an exchanger of the domain, we and less preferred ones are left out. */
 function inOrder(exchangers: { priority: number; exchange: string }[], ownName: string): string[] {
   const usable = exchangers.filter(({ exchange }) => !isRoot(exchange))
   const own = usable.find(({ exchange }) => plain(exchange) === plain(ownName))

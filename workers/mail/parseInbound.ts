@@ -19,17 +19,17 @@ import { parseInProcess } from './parserProcess.ts'
 import { createStoreBatcher } from './storeBatcher.ts'
 
 /**
- * A job fetched this often without an end may hold a message that takes its process down, or have been fetched together
- * with one: from then on it is parsed in a process of its own.
+ * A job fetched this often without an end may hold a message that kills its process, or share the process with one.
+ * From then on its message is parsed in a child process.
  */
 const ATTEMPTS_BEFORE_ISOLATION = 3
 
-/** What the database has refused so often it will always refuse: the message is stored without what was read of it. */
+/** The database will always refuse a message that it refused this often: the message is stored unparsed. */
 const ATTEMPTS_TO_STORE = 5
 
-/** A message of a size that any number of slots may hold. */
+/** Every slot may hold a message up to this size. */
 const SMALL_BYTES = 1024 * 1024
-/** Of larger ones so many bytes are held by a process; while it is read, a message takes ten times its size. */
+/** Bytes of larger messages that a process holds at once. The parser takes ten times the size of a message. */
 const LARGE_BYTES_HELD = 48 * 1024 * 1024
 
 type ParseOptions = {
@@ -40,7 +40,7 @@ type ParseOptions = {
 
 type Parser = PoolContext & ParseOptions & { stores: ReturnType<typeof createStoreBatcher> }
 
-/** Parses one inbound mail and stores it in its inbox. A large one waits until the process has bytes free for it. */
+/** Parses an inbound mail and stores it in its inbox. A large one waits for free bytes. */
 export const createParseInbound = (
   context: PoolContext,
   options: ParseOptions,
@@ -62,7 +62,7 @@ export const createParseInbound = (
   }
 }
 
-/** Asks the rules of the inbox and who the sender is, too. A message that no parser can read is stored as it came, labelled. */
+/** Parses, filters by the inbox's rules, authenticates and stores. An unparseable message is stored raw, with a label. */
 async function readAndStore(
   inbound: InboundMail,
   { pool, log, mailDomain, lookUp, stores }: Parser,
@@ -76,17 +76,17 @@ async function readAndStore(
         ? await parseInProcess(inbound.bytes, mailDomain)
         : await parseMail(inbound.bytes, mailDomain)
   } catch (error) {
-    log.warn({ inboundId, err: error }, 'a message could not be parsed; it is kept as it came')
+    log.warn({ inboundId, err: error }, 'a message could not be parsed; it is stored unparsed')
     mail = unparseableMail(inbound.bytes, mailDomain)
   }
   const rules = await readRules(pool, inbound.projectId, ['RECEIVE'])
   const senders = { envelopeFrom: inbound.envelopeFrom, from: mail.from }
-  const isHeard =
+  const isAccepted =
     isReceived(rules, senders) ||
     (mail.bounce !== null &&
       !isBlocked(rules, senders) &&
       (await isBounceOfOurs(pool, inbound.projectId, mail.bounce)))
-  if (!isHeard) return discardInboundMail(pool, inboundId)
+  if (!isAccepted) return discardInboundMail(pool, inboundId)
   const authentication = await authenticateMail(inbound, {
     lookUp,
     ownHost: mailDomain,
@@ -100,7 +100,7 @@ async function readAndStore(
   const store = (as: ParsedMail) => stores.submit({ inbound, mail: as, authentication })
   const outcome = await store(mail).catch((error: unknown) => {
     if (attempt <= ATTEMPTS_TO_STORE || isDatabaseUnavailable(error)) throw error
-    log.error({ inboundId, err: error }, 'a message could not be stored; it is kept as it came')
+    log.error({ inboundId, err: error }, 'a message could not be stored; it is stored unparsed')
     return store(unparseableMail(inbound.bytes, mailDomain))
   })
   log.debug({ inboundId, outcome }, 'inbound mail ended')

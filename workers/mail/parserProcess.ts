@@ -4,14 +4,14 @@ import { contentHash } from '../../shared/mail/rawMail.ts'
 
 const TIMEOUT_MS = 20_000
 
-/** As `readMailMain` prints it: bytes in base64. */
+/** The JSON that parserMain.ts prints: bytes in base64. */
 type Printed = Omit<ParsedMail, 'contentHash' | 'attachments'> & {
   attachments: (Attachment & { content: string })[]
 }
 
 /**
- * Reads a message in a process of its own, for one whose job has not come to an end several times: whether it takes its
- * process down or merely had bad company is found out where it can harm nobody.
+ * Parses a message in a child process, for a job that several times did not end. A message that kills its parser harms
+ * no other message there.
  * @throws when the parser throws, dies or takes too long.
  */
 export async function parseInProcess(raw: Buffer, domain: string): Promise<ParsedMail> {

@@ -1,6 +1,6 @@
 /**
- * TXT records, asked for by ourselves: Bun's resolver gives each string of a record as a record of its own
- * (oven-sh/bun#21370), so that a DKIM key, longer than the 255 bytes of one string, cannot be put together again.
+ * TXT queries over our own sockets: Bun's resolver returns each string of a record as its own record
+ * (oven-sh/bun#21370). A DKIM key is longer than the 255 bytes of one string, and could not be put together again.
  */
 import { randomInt } from 'node:crypto'
 import { createSocket } from 'node:dgram'
@@ -14,10 +14,10 @@ import {
   streamEncode,
 } from 'dns-packet'
 
-/** How many bytes of an answer pass every network without fragments (DNS flag day 2020). */
+/** The largest answer that passes every network unfragmented (DNS flag day 2020). */
 const UDP_PAYLOAD_BYTES = 1232
 const DNS_PORT = 53
-/** Longer than most answers take; doubled each time. */
+/** Longer than most answers take; doubled at each resend. */
 const RESEND_MS = 250
 const NXDOMAIN = 'NXDOMAIN'
 const NOERROR = 'NOERROR'
@@ -30,7 +30,7 @@ export type TxtOptions = {
   tries: number
 }
 
-/** The name server failed, or was silent. */
+/** The name server failed or was silent. */
 class DnsFailure extends Error {
   readonly code: string
   constructor(code: string, name: string) {
@@ -40,8 +40,8 @@ class DnsFailure extends Error {
 }
 
 /**
- * The TXT records of a name, each as one text; none where it has none, or does not exist.
- * @throws when no server can say.
+ * The TXT records of a name, each as one text; empty when the record or the name does not exist.
+ * @throws {DnsFailure} when every server fails or is silent.
  */
 export async function queryTxt(name: string, options: TxtOptions): Promise<string[]> {
   let failure = new DnsFailure('ENOSERVER', name)
@@ -61,7 +61,7 @@ export async function queryTxt(name: string, options: TxtOptions): Promise<strin
   throw failure
 }
 
-/** An alias stands among the answers too, with the records of what it leads to. */
+/** An alias (CNAME) stands among the answers too, with the records of its target. */
 const textsOf = ({ answers = [] }: Packet): string[] =>
   answers.flatMap((answer) => {
     if (answer.type !== 'TXT') return []
@@ -69,12 +69,12 @@ const textsOf = ({ answers = [] }: Packet): string[] =>
     return Buffer.concat(strings.map((part) => Buffer.from(part))).toString('utf8')
   })
 
-/** One question; over TCP where the answer does not fit. Null without an answer. */
+/** One query; over TCP when the UDP answer is truncated. Null without an answer. */
 async function ask(name: string, server: string, timeoutMs: number): Promise<Packet | null> {
   const { host, port } = parseServer(server)
   const query: Packet = {
     type: 'query',
-    // An id and a port that cannot be guessed are what an answer is told from a forged one by (RFC 5452).
+    // An unguessable id and port tell an answer from a forged one (RFC 5452).
     id: randomInt(0x10000),
     flags: RECURSION_DESIRED,
     questions: [{ type: 'TXT', name }],
@@ -107,7 +107,7 @@ function overUdp(query: Packet, host: string, port: number, timeoutMs: number) {
   }
   const timer = setTimeout(() => end(null), timeoutMs)
   let again: Timer | undefined
-  // A datagram that was lost is soon sent once more, to be answered by either: a job waits for it.
+  // A lost datagram is resent soon, because a job waits. The answer to either counts.
   const send = (nextMs: number) => {
     socket.send(encode(query))
     again = setTimeout(() => send(nextMs * 2), nextMs)

@@ -6,11 +6,11 @@ const CONNECTIONS_MAX = 5
 const CONNECT_TIMEOUT_MS = 20_000
 const SOCKET_TIMEOUT_MS = 60_000
 
-/** One consignment for all: the smarthost takes every recipient. */
-export const together = (addresses: string[]): Consignment[] =>
+/** One consignment with all recipients: the smarthost takes each of them. */
+export const oneConsignment = (addresses: string[]): Consignment[] =>
   addresses.length === 0 ? [] : [{ lane: null, to: addresses }]
 
-/** Hands all mail to a smarthost. @param ownName what we call ourselves in EHLO. */
+/** Sends all mail to a smarthost. @param ownName our name in EHLO. */
 export function createRelayTransport(relayUrl: string, ownName: string): Transport {
   const url = new URL(relayUrl)
   const secure = url.protocol === 'smtps:'
@@ -34,7 +34,7 @@ export function createRelayTransport(relayUrl: string, ownName: string): Transpo
   })
   return {
     route: 'relay',
-    split: together,
+    split: oneConsignment,
     async send({ from, to, raw }) {
       try {
         const info = await mailer.sendMail({ envelope: { from, to: [...to] }, raw })

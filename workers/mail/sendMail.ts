@@ -30,10 +30,10 @@ type SendOptions = {
 type Sender = PoolContext & SendOptions
 
 /**
- * Makes one attempt to send a message: inboxes of ours get it in the transaction that records the attempt, all others
- * through the transport. What failed for now is tried again later by a new job; the message itself never changes.
+ * Makes one attempt to send an outbound mail. Own inboxes get it in the transaction that records the attempt, other
+ * recipients through the transport. A new job retries deferred recipients; the message itself never changes.
  *
- * Where it goes to several domains each outcome is recorded as it comes: a process that dies repeats only what is open.
+ * Each domain's outcomes are recorded as they arrive: after a crash only open recipients are repeated.
  */
 export const createSendMail =
   (context: PoolContext, options: SendOptions): Task<'send_mail'> =>
@@ -67,7 +67,7 @@ async function attempt(sender: Sender, mail: OutboundMail): Promise<void> {
   const consignments = sender.transport.split(remote)
   let open = consignments.length
   const settled = settle(sender, mail, [...delivered, ...missing, ...suppressed])
-  // Recipients of ours do not wait for a remote host: it can keep us for minutes.
+  // Local recipients do not wait for a remote host, which can take minutes.
   if (settled.length > 0 || open === 0) await record(settled, open === 0)
   const ends = await Promise.allSettled(
     consignments.map(async (consignment) => {
@@ -81,7 +81,7 @@ async function attempt(sender: Sender, mail: OutboundMail): Promise<void> {
 
 const failed = (address: string, error: string) => ({ address, state: 'failed', error }) as const
 
-/** Records one part of a run after the other, in the order of the calls: the last must be the last to commit. */
+/** Records the parts of an attempt one after the other, in call order: the last must commit last. */
 function createRecorder(
   pool: Pool,
   mail: OutboundMail,
@@ -102,13 +102,13 @@ function createRecorder(
     }
     localInboxes = []
     const recorded = previous.then(() => patiently(() => recordAttempt(pool, part)))
-    // What came of one host is recorded whatever becomes of the record of another.
+    // A failed record must not stop the records of other hosts.
     previous = recorded.catch(() => {})
     await recorded
   }
 }
 
-/** Sends to one consignment, in its turn. */
+/** Sends one consignment in its lane's turn. */
 async function send(
   sender: Sender,
   mail: OutboundMail,
@@ -135,8 +135,8 @@ async function send(
 }
 
 /**
- * The bytes of a message: those that are kept, or composed and signed now, once for all attempts; null when it has been
- * deleted, and is not to be sent.
+ * The stored bytes of a message, or bytes composed and signed now, once for all attempts. Null for a deleted message,
+ * which is not sent.
  */
 async function composed(
   { pool, keyring }: Sender,
@@ -154,13 +154,13 @@ async function composed(
   })
 }
 
-/** A UUID made from the Message-ID, so that composing twice cannot store twice. */
+/** A UUID derived from the Message-ID: a message composed twice is stored once. */
 function sourceKey(messageId: string): string {
   const hex = createHash('sha256').update(messageId).digest('hex')
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }
 
-/** Which recipients are inboxes of ours (by the address named), which would be but do not exist, and which are elsewhere. */
+/** Sorts recipients: own inboxes by the address named, missing addresses of our domains, and remote ones. */
 async function sortRecipients(pool: Pool, ownDomains: string[], addresses: string[]) {
   const isOurs = (address: string) => ownDomains.includes(domainOf(address))
   const ours = addresses.filter(isOurs)
@@ -179,7 +179,7 @@ async function sortRecipients(pool: Pool, ownDomains: string[], addresses: strin
   }
 }
 
-/** When to try again whoever was deferred; past the limit, deferred becomes failed. */
+/** Sets the next attempt of deferred recipients. Past the limit, deferred becomes failed. */
 function settle(
   { transport }: Sender,
   mail: OutboundMail,

@@ -3,7 +3,7 @@ import type { RecipientOutcome } from '../../sql/mail/mailAttempts.ts'
 
 const ERROR_MAX_LENGTH = 500
 
-/** What nodemailer tells of a refusal. */
+/** A refusal as nodemailer reports it. */
 export type SmtpFailure = Error & {
   code?: string
   command?: string
@@ -12,7 +12,7 @@ export type SmtpFailure = Error & {
   rejectedErrors?: (SmtpFailure & { recipient?: string })[]
 }
 
-/** The outcomes of a message that was accepted, for all recipients or for some. */
+/** The outcomes of an accepted message; some recipients may be refused. */
 export function outcomesOfSuccess(
   to: readonly string[],
   refused: SmtpFailure['rejectedErrors'] = [],
@@ -26,7 +26,7 @@ export function outcomesOfSuccess(
   })
 }
 
-/** The outcomes of a message that was not accepted. */
+/** The outcomes of a refused message. */
 export function outcomesOfFailure(to: readonly string[], failure: SmtpFailure): RecipientOutcome[] {
   const byAddress = new Map(failure.rejectedErrors?.map((refusal) => [refusal.recipient, refusal]))
   return to.map((address) => outcome(address, byAddress.get(address) ?? failure))
@@ -40,8 +40,8 @@ export const allOf = (
 ): RecipientOutcome[] => to.map((address) => ({ address, state, error: asText(error) }))
 
 /**
- * The words of another host, or of a library about it, as one line that every column takes: a message that was handed
- * over must not go out again because what was said about it cannot be kept.
+ * A reply of a host, or a library's error, as one line that every column can store. Otherwise the outcome of a
+ * delivered message could not be recorded, and the message would go out again.
  */
 const asText = (said: string): string =>
   said
@@ -51,8 +51,8 @@ const asText = (said: string): string =>
     .toWellFormed()
 
 /**
- * 5xx to MAIL, RCPT or DATA is the other side's last word on a message (RFC 5321 §4.2.1). Everything else may pass: 4xx,
- * a connection that fails, and also a refused login or greeting, which is trouble between us and the other side.
+ * A 5xx reply to MAIL, RCPT or DATA is permanent (RFC 5321 §4.2.1). All else is transient: a 4xx reply, a failed
+ * connection, and a refused greeting or login, which concerns the two hosts and not the message.
  */
 function outcome(address: string, failure: SmtpFailure): RecipientOutcome {
   const said = asText(
@@ -75,6 +75,6 @@ function isPermanent(failure: SmtpFailure): boolean {
   return command === undefined || !/^(CONN|EHLO|HELO|AUTH|STARTTLS)/i.test(command)
 }
 
-/** The host has told its limit, and nodemailer sends it nothing larger (RFC 1870 §5): no later try can change that. */
+/** The host announced its limit, and nodemailer sends nothing larger (RFC 1870 §5): a retry cannot succeed. */
 const isTooLarge = ({ responseCode, code, command }: SmtpFailure): boolean =>
   code === 'EMESSAGE' && command === 'MAIL FROM' && responseCode === undefined

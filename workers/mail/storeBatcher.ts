@@ -6,12 +6,12 @@ import {
   storeParsedMails,
 } from '../../sql/mail/storeParsedMails.ts'
 
-/** Mail of one moment, stored together; with two lanes one batch gathers while the other commits. */
+/** With two lanes one batch gathers while the other commits. */
 const BATCHING = { batchMax: 32, lanes: 2 }
 
 /**
- * Stores messages of one inbox that were read at the same time in one transaction: they have to wait for each other in
- * any case, and each on its own would wait for the disk as well.
+ * Stores messages of one inbox in one transaction when they were parsed at the same time. They lock the same inbox
+ * anyway, and separate transactions would each wait for the disk too.
  */
 export const createStoreBatcher = (pool: Pool): Batcher<AuthenticatedMail, StoreOutcome> =>
   createBatcher({ ...BATCHING, run: (items: AuthenticatedMail[]) => storeByInbox(pool, items) })

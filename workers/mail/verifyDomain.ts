@@ -20,8 +20,8 @@ type Options = {
 }
 
 /**
- * Looks a domain's records up and records what it found. A name server that does not answer is no verdict; a verified
- * domain that is found wanting stays so for a while, for the mail of all its projects hangs on it.
+ * Checks a domain's DNS records and records the findings. A silent name server gives no verdict. A verified domain with
+ * missing records stays verified for a while: the mail of all its projects depends on it.
  */
 export const createVerifyDomain =
   ({ pool, log }: PoolContext, { mailDomain, mailHostname, dns }: Options): Task<'verify_domain'> =>
@@ -43,7 +43,7 @@ export const createVerifyDomain =
       token: claim.token,
       status,
       findings,
-      // Silence is not held against a domain that was in order.
+      // A silent name server does not count against a verified domain.
       wantingSince: verdict === 'unknown' ? claim.wantingSince : wantingSince,
       recheckAt,
     })

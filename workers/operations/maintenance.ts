@@ -20,7 +20,7 @@ const SWEEPS_PER_SEARCH = 15
 const SWEEPS_PER_CLEANING = 300
 const INDEXED_PER_SWEEP = 200
 
-/** Housekeeping that any number of processes may do at once: jobs of dead pools go back, old counters go. */
+/** Housekeeping, safe in several processes at once: releases jobs of dead pools, deletes old rows. */
 export function startMaintenance(databaseUrl: string, log: Logger): Running {
   const pool = createPool({
     url: databaseUrl,
@@ -68,7 +68,7 @@ export function startMaintenance(databaseUrl: string, log: Logger): Running {
   }
 }
 
-/** Messages of before there was a search become searchable little by little. */
+/** Adds messages older than the search index to it, some in each sweep. */
 async function indexOlderMessages(pool: Pool): Promise<void> {
   const older = await listUnindexed(pool, INDEXED_PER_SWEEP)
   if (older.length === 0) return

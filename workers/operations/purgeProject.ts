@@ -1,7 +1,7 @@
 import { purgeProject } from '../../sql/account/purgeProject.ts'
 import type { PoolContext, Task } from '../queue/task.ts'
 
-/** Removes what a deleted project held. */
+/** Removes the data of a deleted project. */
 export const createPurgeProject =
   ({ pool }: PoolContext): Task<'purge_project'> =>
   ({ projectId }) =>

@@ -1,17 +1,17 @@
 import type { Logger } from 'pino'
 import type { Running } from '../../shared/process/service.ts'
 
-/** How often what is due next is looked up again: under the shortest delay (1 s), so no retry is missed. */
+/** How often the next due time is read: more often than the shortest delay (1 s), so no retry is missed. */
 const LOOK_MS = 500
-/** Rings at least this far apart; what falls due in between is rung for together. */
+/** Rings at least this far apart; jobs due in between share one ring. */
 const GAP_MIN_MS = 5
 const GAP_MAX_MS = 100
-/** Fetching jobs takes longer the more of them wait (18 ms at 100,000); the gap keeps it at a fifth of the time. */
+/** A fetch takes longer with more waiting jobs (18 ms at 100,000). The gap keeps fetches at a fifth of the time. */
 const GAP_PER_FETCH = 4
 
 /**
- * Rings when something falls due, to the millisecond, where polling would find it half an interval later on average.
- * @param nextInMs milliseconds until the next thing is due, by the same clock that decides whether it is; null for never.
+ * Rings when a job falls due, to the millisecond. Polling would find it half an interval later on average.
+ * @param nextInMs milliseconds until the next job is due, by the clock that decides whether it is; null for never.
  * @param ring makes the pool fetch jobs.
  * @param fetchMs how long a fetch takes at present.
  */
@@ -28,7 +28,7 @@ export function startAlarm(options: {
     while (!stopped) {
       let waitMs = LOOK_MS
       try {
-        // Asked before the ring: whatever was due by then is fetched, whatever was not is known.
+        // Read before the ring: the ring fetches every job due by then, and the next due time is known.
         const nextMs = await options.nextInMs()
         if (due) options.ring()
         due = nextMs !== null && nextMs <= LOOK_MS
@@ -40,7 +40,7 @@ export function startAlarm(options: {
           waitMs = Math.max(Math.ceil(nextMs!), gapMs)
         }
       } catch (error) {
-        options.log.warn({ err: error }, 'what is due next is not known; will retry')
+        options.log.warn({ err: error }, 'the next due time is unknown; will retry')
       }
       if (stopped) return
       const { promise, resolve } = Promise.withResolvers<void>()

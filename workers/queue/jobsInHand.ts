@@ -23,7 +23,7 @@ export function followJobs(events: WorkerEvents, epoch: () => number): JobsInHan
   events.on('job:complete', ({ job }) => {
     epochs.delete(job.id)
   })
-  // In these modes the local queue has given back the jobs that no slot had taken.
+  // In these modes the local queue has returned the jobs that no slot had taken.
   events.on('localQueue:setMode', ({ newMode }) => {
     if (newMode !== 'TTL_EXPIRED' && newMode !== 'RELEASED') return
     for (const id of waiting) epochs.delete(id)

@@ -1,28 +1,28 @@
 /**
  * Terminology
- *   lane    what must not hold up its neighbours: the requests to one endpoint, the mail to one domain
- *   owner   whose lanes share a budget while they are slow: one project
+ *   lane    work for one receiver: the requests to one endpoint, the mail to one domain
+ *   owner   one project; its slow lanes share a budget
  *   slot    one of the jobs that the pool runs at the same time
  *
- * A slow receiver holds a slot for as long as the time-out. Without a bound, one of them (or one tenant with many) takes
- * every slot and everybody else is late. A fast lane may wait for its turn inside its slot, for a moment; a slow one is
- * sent away with a time to come back, at the price of one statement and no attempt.
+ * A slow receiver holds a slot until the time-out. Without a bound, one of them (or one tenant with many) takes every
+ * slot, and all other work is late. A fast lane may wait for its turn inside its slot, for a moment. A slow lane is
+ * refused with a time to come back, at the price of one statement and no attempt.
  */
 
-/** What one kind of work may take; the numbers are requests at the same time. */
+/** The limits of one kind of work. Caps count requests at the same time. */
 export type LaneLimits = {
-  /** Of one lane; of a slow one. */
+  /** Of one lane; below, of one slow lane. */
   laneCap: number
   slowLaneCap: number
-  /** Of one owner's slow lanes. */
+  /** Of all slow lanes of one owner. */
   slowOwnerCap: number
-  /** A lane whose answers take longer, or whose oldest open request does, is slow. */
+  /** A lane is slow when its average answer, or its oldest open request, takes longer. */
   slowMs: number
-  /** A request that has been open for longer may hang, though its lane was fast so far. */
+  /** A lane is late when its oldest open request takes longer: it may hang, though it was fast so far. */
   lateMs: number
   /** Whether a lane counts as fast before its first answer. */
   trusting: boolean
-  /** Those sent away come back no sooner than this. */
+  /** A refused job comes back no sooner than this. */
   returnMs: number
 }
 
@@ -36,7 +36,7 @@ const WEBHOOK_LIMITS: LaneLimits = {
   returnMs: 250,
 }
 
-/** A mail takes a second where a webhook takes a tenth, and a host that hangs does so for minutes. */
+/** A mail takes a second where a webhook takes a tenth; a host that hangs does so for minutes. */
 export const MAIL_LIMITS: LaneLimits = {
   laneCap: 10,
   slowLaneCap: 2,
@@ -47,22 +47,22 @@ export const MAIL_LIMITS: LaneLimits = {
   returnMs: 1_000,
 }
 
-/** Waiting in a slot costs others that slot, so it must be short and is refused where it looks long. */
+/** A wait blocks a slot, so it must be short; a wait that looks long is refused. */
 const WAIT_MAX_MS = 100
-/** Waiting in a lane that never answered yet. */
+/** Waiters in a lane without an answer so far, and the answer time assumed for it. */
 const UNPROVEN_WAITING_MAX = 64
 const UNPROVEN_MS = 20
-/** Those sent away come back one by one, this far apart. */
+/** Refused jobs of one lane come back one by one, this far apart. */
 const RETURN_SPACING_MAX_MS = 100
 const RETURN_SPACING_MIN_MS = 5
 /** Lanes whose speed is remembered. */
 const LANES_MAX = 10_000
 
-/** An open request; `owner` is who asked, for several may write to one domain. */
+/** An open request. It names its owner, because several owners may write to one domain. */
 type Request = { lane: Lane; owner: string; sinceMs: number }
 
 type Lane = {
-  /** In the order in which they started. */
+  /** In order of their start. */
   open: Set<Request>
   waiting: { owner: string; resolve: (turn: Turn) => void }[]
   averageMs: number | null
@@ -71,7 +71,7 @@ type Lane = {
 
 const newLane = (): Lane => ({ open: new Set(), waiting: [], averageMs: null, lastReturnMs: 0 })
 
-/** A turn, to be ended by `leave`; or the time after which to come back. */
+/** A turn that `leave` ends, or the time after which to come back. */
 export type Turn =
   | { granted: true; waited: boolean; leave: () => void }
   | { granted: false; returnInMs: number }
@@ -79,34 +79,34 @@ export type Turn =
 /**
  * Shares the slots of a pool between lanes. One per pool and process.
  *
- * A tenth of the slots is for work that enters no lane, a tenth for owners with no request open, a quarter for lanes with
- * none; of the rest a lane may hold as many as it leaves free. Lanes that begin to hang at once, while each is still
- * believed to be fast, then take ever less, and neither shut out the others nor use up the slots.
+ * A tenth of the slots is reserved for work that enters no lane, a tenth for owners without an open request, and a
+ * quarter for lanes without one. Of the rest a lane may hold as many as it leaves free. Lanes that begin to hang at once,
+ * while each still counts as fast, then take ever fewer slots and never use them up.
  */
 export class Lanes {
   readonly #lanes = new Map<string, Lane>()
   readonly #shared = newLane()
   readonly #open = new Set<Request>()
   readonly #slowCap: number
-  readonly #kept: number
+  readonly #reserve: number
   readonly #spare: number
   readonly #slots: number
   readonly #nowMs: () => number
   readonly #limits: LaneLimits
 
-  /** @param slots jobs that the pool runs at the same time; slow lanes get at most half of them. */
+  /** @param slots jobs that the pool runs at the same time; slow lanes get at most half. */
   constructor(slots: number, limits = WEBHOOK_LIMITS, nowMs = () => performance.now()) {
     this.#nowMs = nowMs
     this.#limits = limits
     this.#slots = slots
     this.#slowCap = Math.max(1, Math.floor(slots / 2))
-    this.#kept = Math.floor(slots / 10)
+    this.#reserve = Math.floor(slots / 10)
     this.#spare = Math.floor(slots / 4)
   }
 
   /**
-   * Waits, if at all, about WAIT_MAX_MS.
-   * @param name null for the one way that all take who name no lane: it leaves slots to other work, and that is all.
+   * Waits about WAIT_MAX_MS at most.
+   * @param name null: the shared lane (smarthost mail). It has no cap of its own.
    */
   async enter(name: string | null, owner: string): Promise<Turn> {
     const lane = this.#lane(name)
@@ -145,11 +145,11 @@ export class Lanes {
   }
 
   #hasRoom(lane: Lane, owner: string): boolean {
-    const free = this.#slots - this.#kept - this.#open.size
+    const free = this.#slots - this.#reserve - this.#open.size
     if (free <= 0) return false
     const requests = [...this.#open]
     const isKnown = requests.some((request) => request.owner === owner)
-    if (isKnown && free <= this.#kept) return false
+    if (isKnown && free <= this.#reserve) return false
     if (lane === this.#shared) return true
     if (lane.open.size > 0 && lane.open.size >= free - this.#spare) return false
     if (this.#isLate(lane) && this.#late(requests) >= this.#slowCap) return false
@@ -157,12 +157,12 @@ export class Lanes {
     if (lane.open.size >= this.#limits.slowLaneCap) return false
     const slow = requests.filter((request) => this.#isSlow(request.lane))
     const own = slow.filter((request) => request.owner === owner).length
-    const cap = own === 0 ? this.#slowCap : this.#slowCap - this.#kept
+    const cap = own === 0 ? this.#slowCap : this.#slowCap - this.#reserve
     return slow.length < cap && own < this.#limits.slowOwnerCap
   }
 
   #mayWait(lane: Lane): boolean {
-    // A lane with none open has none whose end would call who waits.
+    // In a lane without open requests no `leave` would call the waiter.
     if (lane.open.size === 0 || this.#isSlow(lane) || this.#isLate(lane)) return false
     if (lane.averageMs === null && lane.waiting.length >= UNPROVEN_WAITING_MAX) return false
     const turns = (lane.waiting.length + 1) / this.#limits.laneCap
@@ -194,7 +194,7 @@ export class Lanes {
   }
 
   #returnSpacingMs(lane: Lane): number {
-    // All mail of an hour may stand there: when its way is free again it must not trickle.
+    // An hour of mail may wait in the shared lane; once the smarthost is back it must not trickle.
     if (lane === this.#shared) return RETURN_SPACING_MIN_MS
     if (this.#isLate(lane)) return RETURN_SPACING_MAX_MS
     const servedEveryMs = (lane.averageMs ?? UNPROVEN_MS) / this.#limits.laneCap

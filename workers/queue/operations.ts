@@ -10,7 +10,7 @@ export type WatchedOperations = {
   settled(): Promise<void>
 }
 
-/** An operation of Graphile Worker takes milliseconds. A connection that is silent for so long is dead. */
+/** An operation of Graphile Worker takes milliseconds. A connection silent for this long is dead. */
 const SILENCE_MAX_MS = 6_000
 
 /** Names of prepared statements that end a job. Each is one transaction, and changes nothing the second time. */
@@ -62,7 +62,7 @@ function watchClient(pool: Pool, client: PoolClient, end: () => void): PoolClien
     try {
       return await answered(client, statement, values)
     } catch (error) {
-      // The slot is needed at once: the repetition takes another connection.
+      // Graphile Worker needs its slot at once, so the repetition takes another connection.
       release(error as Error)
       if (!endsJob(statement)) throw error
       return patiently(() => queryOnce(pool, statement))
@@ -97,7 +97,7 @@ async function queryOnce(pool: Pool, statement: unknown): Promise<unknown> {
   }
 }
 
-/** @throws {Error} as for a broken connection when no answer comes. */
+/** @throws {Error} the error of a broken connection when no answer comes. */
 async function answered(
   client: PoolClient,
   statement: unknown,

@@ -1,13 +1,13 @@
 import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
 import { isDeadlock } from '../../sql/db.ts'
 
-/** How long to wait for a database that is away; with a time-out it stays under the drain limit of a pool. */
+/** The longest wait for an absent database. With one time-out added it stays under a pool's drain limit. */
 const DATABASE_PATIENCE_MS = 8_000
 const DATABASE_RETRY_MS = 100
 
 /**
- * Records what was done to the outside, also when the database is away for a moment or has chosen this transaction to
- * end a deadlock. To throw would leave it to Graphile Worker, and what was done would be done again.
+ * Runs `work`, which records an effect on the outside. Repeats it while the database is away, and after a deadlock. A
+ * throw would make Graphile Worker repeat the effect itself.
  */
 export async function patiently<Result>(work: () => Promise<Result>): Promise<Result> {
   const startMs = performance.now()

@@ -4,7 +4,7 @@ import { createPool } from '../../sql/db.ts'
 import { Lanes } from './lanes.ts'
 import { type PoolSettings, startRunner } from './runner.ts'
 
-/** Connections beside one per job: the listener, fetching, completing. */
+/** Connections beside those of the jobs: the listener, fetching, completing. */
 const SPARE_CONNECTIONS = 4
 const RESTART_DELAY_MS = 1_000
 
@@ -44,7 +44,7 @@ export async function startPool(settings: PoolSettings, parentLog: Logger): Prom
       stopping = true
       await current.drain()
       await supervised
-      // It may be another one by now, which was starting when the stop came.
+      // A runner that was starting when the stop came is `current` now.
       await current.drain()
       await pool.end()
     },

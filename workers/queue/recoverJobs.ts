@@ -7,14 +7,14 @@ import { listLocks, releaseLocks } from '../../sql/queue/workerPools.ts'
 import type { JobsInHand } from './jobsInHand.ts'
 import type { WatchedOperations } from './operations.ts'
 
-/** A pool polls every second at least. One that fetches nothing for so long, while the database answers, is stuck. */
+/** A pool polls every second at least. Without a fetch for this long, while the database answers, it is stuck. */
 const STUCK_AFTER_MS = 8_000
 
 /**
- * Releases jobs that the database says this pool has locked, but that are not in its hand. A fetch whose answer was lost
- * leaves such jobs, and so does a finished job whose row could not be deleted. Graphile Worker would leave them for four hours.
+ * Releases jobs that this pool has locked in the database but does not have in its hand. A lost answer to a fetch leaves
+ * such jobs, and so does a finished job whose row could not be deleted. Graphile Worker would leave them for four hours.
  *
- * A job that is released cannot be running: whatever could still bring it into the hand has ended by then.
+ * A released job cannot be running: every operation that could bring it into the hand has ended by then.
  * @param onStuck called when the pool polls, the database answers, and yet no fetch succeeds. Graphile Worker 0.18 never
  * recovers from an error in its very first fetch, because it keeps the rejected promise of its task ids.
  */
@@ -27,7 +27,7 @@ export function recoverJobs(options: {
   /** Between two looks. */
   intervalMs: number
   onStuck: () => void
-  /** Told how many jobs became available. */
+  /** Called with the number of jobs that became available. */
   onReleased: (count: number) => void
   log: Logger
 }): Running {
@@ -75,7 +75,7 @@ export function recoverJobs(options: {
 /** Whether a pool fetches as it should. */
 export type Fetches = {
   areMissing(): boolean
-  /** Starts the count anew: the database was away. */
+  /** Restarts the count: the database was away. */
   excuse(): void
 }
 

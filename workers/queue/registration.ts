@@ -3,7 +3,7 @@ import { type PoolRegistration, registerPool } from '../../sql/queue/workerPools
 
 /** A pool's proof of life, held for as long as the pool runs. */
 export type Registration = {
-  /** Counts the times that the proof was taken up; negative while it is not held. */
+  /** Counts how often the proof was acquired; negative while it is not held. */
   epoch(): number
   release(): Promise<void>
 }

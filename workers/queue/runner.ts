@@ -42,9 +42,9 @@ export type PoolSettings = {
 
 /** A Graphile Worker pool that runs. */
 export type Runner = {
-  /** Resolves when the pool has ended, for whatever reason. */
+  /** Resolves when the pool has ended, by a drain or a failure. */
   ended: Promise<void>
-  /** Finishes the jobs that run, takes on no more, and gives back the rest. */
+  /** Finishes the running jobs, fetches no more, and returns the rest. */
   drain(): Promise<void>
 }
 
@@ -98,7 +98,7 @@ export async function startRunner(
     throw error
   })
   const graphilePoolId = workerPool!.id
-  // Whoever started it may then count on /readyz. Without the proof the pool works all the same.
+  // From then on /readyz finds the pool. Without the proof the pool still works.
   const deadlineMs = performance.now() + REGISTRATION_WAIT_MS
   while (registration!.epoch() < 0 && performance.now() < deadlineMs) await Bun.sleep(POLL_MS)
   const recovery = recoverJobs({
@@ -164,8 +164,8 @@ function startPoolAlarm(
 }
 
 /**
- * `runner.stop()` does not wait for the rows of finished jobs to be deleted, and a job that is left locked would run
- * again: wait until none is, then free whatever remains.
+ * `runner.stop()` does not wait for the rows of finished jobs to be deleted, and a job left locked would run again.
+ * Waits until no job is locked, then unlocks the rest.
  */
 async function untilUnlocked(pool: Pool, graphilePoolId: string): Promise<void> {
   const deadline = Date.now() + UNLOCK_WAIT_MS

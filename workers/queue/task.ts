@@ -3,7 +3,7 @@ import type { TaskName, TaskPayload } from '../../shared/tasks.ts'
 import type { Pool } from '../../sql/db.ts'
 import type { Lanes } from './lanes.ts'
 
-/** What a pool gives its tasks when it makes them. */
+/** The context that a pool hands to its tasks. */
 export type PoolContext = {
   pool: Pool
   log: Logger

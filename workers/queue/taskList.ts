@@ -8,7 +8,7 @@ import type { Tasks } from './task.ts'
 
 const RETRY_MIN_MS = 100
 const RETRY_MAX_MS = 2_000
-/** A slot is not held for longer. The job then runs again once the database is back, because its end cannot be noted. */
+/** A slot is not held for longer. The job then runs again once the database is back: its end cannot be recorded. */
 const OUTLASTED_MS = 60_000
 
 type Context = {
@@ -37,9 +37,9 @@ export function taskList(tasks: Tasks, pool: Pool, context: () => Context) {
 }
 
 /**
- * Runs a task, again and again while the database is away. A failed job would wait for Graphile Worker's exponential
+ * Runs a task, and repeats it while the database is away. A failed job would wait for Graphile Worker's exponential
  * back-off, and would lose its attempts to outages.
- * @throws {Error} when the job was given to another pool: that happens once the proof of life is lost for seconds.
+ * @throws {Error} when the job was given to another pool: that happens seconds after the proof of life is lost.
  */
 async function outlastDatabase(
   pool: Pool,

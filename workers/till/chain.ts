@@ -1,4 +1,4 @@
-/** What the till asks of the chain, in the chain's own terms. Every function throws RpcTrouble when there is no answer. */
+/** JSON-RPC calls of the till, decoded. Every function throws RpcTrouble when the node gives no answer. */
 import { type Address, type Hex, numberToHex, pad } from 'viem'
 import { z } from 'zod'
 import type { Transfer } from '../../shared/till/authorization.ts'
@@ -46,27 +46,27 @@ export type Receipt = z.output<typeof receiptSchema>
 
 const eventSchema = z.object({ topics: z.array(hex), transactionHash: hex, blockNumber: quantity })
 
-function read<Output>(schema: z.ZodType<Output>, value: unknown, what: string): Output {
+function read<Output>(schema: z.ZodType<Output>, value: unknown, label: string): Output {
   const parsed = schema.safeParse(value)
-  if (!parsed.success) throw new RpcTrouble(`${what}: the answer is malformed`)
+  if (!parsed.success) throw new RpcTrouble(`${label}: the answer is malformed`)
   return parsed.data
 }
 
-function resultOf(answer: RpcAnswer | undefined, what: string): unknown {
+function resultOf(answer: RpcAnswer | undefined, label: string): unknown {
   if (answer?.ok) return answer.result
-  throw new RpcTrouble(`${what}: ${answer?.message ?? 'no answer'}`)
+  throw new RpcTrouble(`${label}: ${answer?.message ?? 'no answer'}`)
 }
 
 const tagOf = (block: bigint | 'latest' | 'pending' | 'finalized') =>
   typeof block === 'bigint' ? numberToHex(block) : block
 
-/** @throws {RpcTrouble} @returns the network, or the chain id when it is none that is supported. */
+/** @throws {RpcTrouble} @returns the network, or the chain id of an unsupported chain. */
 export async function readNetwork(rpc: Rpc): Promise<UsdcNetwork | number> {
   const chainId = Number(read(quantity, await rpc.call('eth_chainId', []), 'eth_chainId'))
   return usdcNetworkOfChainId(chainId) ?? chainId
 }
 
-/** A block, or null where the node does not have it. */
+/** A block; null when the node does not have it. */
 export async function readBlock(
   rpc: Rpc,
   block: bigint | 'latest' | 'finalized',
@@ -97,7 +97,7 @@ export async function readTip(rpc: Rpc): Promise<bigint> {
   return read(quantity, await rpc.call('eth_maxPriorityFeePerGas', []), 'eth_maxPriorityFeePerGas')
 }
 
-/** Receipts, null where the node knows none. */
+/** Receipts in the order of `hashes`; null for a hash without a receipt. */
 export async function readReceipts(rpc: Rpc, hashes: readonly Hex[]): Promise<(Receipt | null)[]> {
   const answers = await rpc.batch(
     hashes.map((hash) => ({ method: 'eth_getTransactionReceipt', params: [hash] })),
@@ -108,7 +108,7 @@ export async function readReceipts(rpc: Rpc, hashes: readonly Hex[]): Promise<(R
   })
 }
 
-/** Hands over signed transactions, in order. @returns null for each that was taken, else the node's error. */
+/** Sends signed transactions, in order. @returns null for each accepted or known one, else the node's error. */
 export async function sendRaw(rpc: Rpc, raws: readonly Hex[]): Promise<(string | null)[]> {
   const answers = await rpc.batch(
     raws.map((raw) => ({ method: 'eth_sendRawTransaction', params: [raw] })),
@@ -121,9 +121,8 @@ export async function sendRaw(rpc: Rpc, raws: readonly Hex[]): Promise<(string |
 }
 
 /**
- * Tries transfers without sending them, on the newest block. A chain that was idle has an old one, by whose time an
- * authorization can be too early: those are tried again on the block to come. Not all of them: to answer for the block
- * to come, a node may run every transaction that waits for it.
+ * Simulates transfers on the newest block. An idle chain has an old newest block, whose time makes a new authorization
+ * look early. Only early transfers are simulated again on the pending block: for that a node may run its whole mempool.
  */
 export async function simulateNow(
   rpc: Rpc,
@@ -139,7 +138,7 @@ export async function simulateNow(
 const isEarly = (result: Simulated | undefined): boolean =>
   result?.outcome === 'refused' && result.refusal.kind === 'early'
 
-/** Tries transfers without sending them, on top of a block. */
+/** Simulates transfers on top of a block. */
 export async function simulate(
   rpc: Rpc,
   transfers: readonly Transfer[],
@@ -157,7 +156,7 @@ export async function simulate(
   return answers.map((answer, n) => readSimulation(transfers[n]!, answer))
 }
 
-/** Whether there is code at an address, as of a block. */
+/** Whether an address has code, as of a block. */
 export async function hasCode(rpc: Rpc, address: Address, block: bigint): Promise<boolean> {
   const code = await rpc.call('eth_getCode', [address, tagOf(block)])
   return read(hex, code, 'eth_getCode') !== '0x'
@@ -174,10 +173,10 @@ export async function isUsed(
   return BigInt(read(hex, result, 'authorizationState')) !== 0n
 }
 
-/** Blocks searched by one request: many nodes refuse more. */
+/** Blocks per `eth_getLogs` request: many nodes refuse more. */
 const SEARCH_BLOCKS = 2_000n
 
-/** Finds the event that used or cancelled an authorization, from a block on; null when there is none up to `to`. */
+/** Finds the event that used or cancelled an authorization between two blocks; null when there is none. */
 export async function findAuthorizationEvent(
   rpc: Rpc,
   authorization: Pick<Transfer, 'asset' | 'payer' | 'nonce'>,

@@ -8,17 +8,17 @@ import type { Pool } from '../../sql/db.ts'
 import { type Block, readBlock } from './chain.ts'
 import { type Rpc, RpcTrouble } from './rpc.ts'
 
-/** How long the till waits for what. Production uses the defaults of {@link DEFAULT_TIMING}. */
+/** Intervals and time-outs of the till. Production uses {@link DEFAULT_TIMING}. */
 export type TillTiming = {
-  /** Between looks at a chain where nothing of ours is under way. */
+  /** Between looks at a chain without open transactions of ours. */
   idleMs: number
-  /** The longest time between looks while something is. */
+  /** The longest time between looks while a transaction is open. */
   watchMs: number
-  /** After this long without news, a transaction is sent again. */
+  /** A transaction without news for this long is broadcast again. */
   quietMs: number
-  /** After this long, a payment without a job or a transaction is taken up again. */
+  /** A payment without a job or a transaction for this long is queued again. */
   lostMs: number
-  /** How long a used nonce may have no receipt before somebody else is taken to have used it. */
+  /** A transaction whose nonce is used counts as displaced after this long without a receipt. */
   displacedMs: number
 }
 
@@ -30,7 +30,7 @@ export const DEFAULT_TIMING: TillTiming = {
   displacedMs: 6_000,
 }
 
-/** What a process reaches the chain with, and signs with. */
+/** The RPC client, keys and settings of one process. */
 type ChainTools = {
   pool: Pool
   rpc: Rpc
@@ -42,30 +42,30 @@ type ChainTools = {
   timing: TillTiming
 }
 
-/** The chain as this process sees it. One per process, shared by settling and watching. */
+/** The chain as this process sees it. One per process, shared by settler and watcher. */
 export type ChainView = ChainTools & {
-  /** Null until the RPC has told its chain id. */
+  /** Null until the RPC has returned its chain id. */
   network: UsdcNetwork | null
-  /** The highest block seen; null with `network`. A node that lags behind it does not have it. */
+  /** The highest block seen; null while `network` is null. A lagging node does not have it. */
   head: Block | null
   tipWei: bigint
-  /** Wei each gas wallet holds, by address in lower case, as of the last look. */
+  /** Balance of each gas wallet in wei at the last look, by lower-case address. */
   balances: Map<string, bigint>
-  /** Folds the log lines of a chain that is out of sight. */
+  /** Folds the log lines of an RPC that gives no answer. */
   outage: Outage
-  /** The same for gas that ran out. */
+  /** Folds the log lines of gas wallets that ran out of gas. */
   gasOutage: Outage
-  /** Makes the watcher look now. */
+  /** Wakes the watcher. */
   nudge: () => void
-  /** Batches sent so far: gas wallets take turns. */
+  /** Batches sent so far: the gas wallets send in rotation. */
   batches: number
   /** The batch that each gas wallet sends now, by address. */
   sending: Map<Address, Promise<unknown>>
-  /** When a transaction was first without a receipt though its nonce is used; milliseconds of `performance.now()`. */
+  /** When a transaction with a used nonce first had no receipt; milliseconds of `performance.now()`. */
   missingSinceMs: Map<Hex, number>
 }
 
-/** The view of a chain that nobody has looked at yet. */
+/** A view before its first look. */
 export const newChainView = (tools: ChainTools): ChainView => ({
   ...tools,
   network: null,
@@ -80,16 +80,15 @@ export const newChainView = (tools: ChainTools): ChainView => ({
   missingSinceMs: new Map(),
 })
 
-/** The part of the view that is there once the RPC has answered. */
+/** A view whose RPC has answered. */
 export type KnownChain = ChainView & { network: UsdcNetwork; head: Block }
 
-/** Whether the RPC has answered yet. */
 export const isKnown = (view: ChainView): view is KnownChain =>
   view.network !== null && view.head !== null
 
 /**
- * Reads the newest block. The view moves forward only, for a node that lags behind must not take it back; `newest` is
- * what this node said.
+ * Reads the newest block. `view.head` only moves forward: a lagging node must not take it back.
+ * @returns the newest block of this node.
  * @throws {RpcTrouble}
  */
 export async function refreshHead(view: Pick<ChainView, 'rpc' | 'head'>): Promise<Block> {

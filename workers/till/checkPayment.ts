@@ -12,8 +12,8 @@ import type { Till } from './till.ts'
 const RETRY_MS = 500
 
 /**
- * Judges an authorization by the chain alone, before anything is claimed: were it claimed first, a stranger could spend
- * a wallet's nonce with a signature made of noise.
+ * Simulates an authorization before anything is claimed. A claim before the simulation would let a stranger spend a
+ * wallet's nonce with a random signature.
  */
 export const createCheckPayment =
   ({ view }: Till): Task<'check_payment'> =>
@@ -35,7 +35,7 @@ async function judge(chain: KnownChain, check: Check): Promise<void> {
   if (!isReady && !isDeployable(chain, claim)) {
     return refuseCheck(chain.pool, check.id, reasonWithoutCode)
   }
-  // A wallet that is there needs no factory, whatever the header says.
+  // A deployed wallet needs no factory, though the header may name one.
   const judged = isReady ? { ...claim, factory: null, factory_data: null } : claim
   const transfer = transferOf(judged)
   const [result] = await simulateNow(chain.rpc, [transfer], chain.accounts[0]!.address)
@@ -46,14 +46,14 @@ async function judge(chain: KnownChain, check: Check): Promise<void> {
   await refuseCheck(chain.pool, check.id, refusal.reason)
 }
 
-/** Whether a wallet is there. One that is not there at the head we know may have been deployed since. */
+/** Whether the wallet has code. The second look finds a wallet deployed after the head we know. */
 async function hasCodeByNow(chain: KnownChain, payer: Address): Promise<boolean> {
   if (await hasCode(chain.rpc, payer, chain.head.number)) return true
   await refreshHead(chain)
   return hasCode(chain.rpc, payer, chain.head.number)
 }
 
-/** Whether the operator pays for deployments by that factory. */
+/** Whether the operator pays for deployments by this factory. */
 const isDeployable = (chain: KnownChain, { factory }: Check['claim']): boolean =>
   factory !== null && chain.factories.has(factory.toLowerCase())
 

@@ -1,4 +1,4 @@
-/** Signs, stores and sends transactions of the gas wallets: always in this order. */
+/** Signs, stores and broadcasts transactions of the gas wallets, always in this order. */
 import { type Hex, keccak256 } from 'viem'
 import type { PrivateKeyAccount } from 'viem/accounts'
 import {
@@ -14,11 +14,11 @@ import type { KnownChain } from './chainView.ts'
 import { RpcTrouble } from './rpc.ts'
 import { transferCall } from './transfer.ts'
 
-/** No fee above this is ever signed, in wei per gas: 100 gwei. */
+/** The highest fee that is ever signed, in wei per gas: 100 gwei. */
 const FEE_MAX_WEI = 100_000_000_000n
-/** The base fee can grow by an eighth a block: double lasts for six blocks. */
+/** The base fee grows by at most an eighth per block: a doubled fee lasts for six blocks. */
 const BASE_FEE_MARGIN = 2n
-/** Nodes want 10 % more of a replacement; a quarter settles it. */
+/** Nodes want 10 % more for a replacement; this one offers a quarter more. */
 const BUMP_NUMERATOR = 5n
 const BUMP_DENOMINATOR = 4n
 const FILLER_GAS = 21_000n
@@ -27,13 +27,13 @@ type Fees = { maxFeeWei: bigint; tipWei: bigint }
 
 const capped = (wei: bigint): bigint => (wei < FEE_MAX_WEI ? wei : FEE_MAX_WEI)
 
-/** What a new transaction offers. */
+/** The fees of a new transaction. */
 export function marketFees({ head, tipWei }: Pick<KnownChain, 'head' | 'tipWei'>): Fees {
   const tip = capped(tipWei)
   return { maxFeeWei: capped((head.baseFeePerGas ?? 0n) * BASE_FEE_MARGIN + tip), tipWei: tip }
 }
 
-/** What a replacement offers: the market's price, and at least a quarter more than before. */
+/** The fees of a replacement: the market's, and at least a quarter above the old ones. */
 function raisedFees(chain: KnownChain, before: Fees): Fees {
   const market = marketFees(chain)
   const raise = (wei: bigint) => (wei * BUMP_NUMERATOR) / BUMP_DENOMINATOR + 1n
@@ -61,7 +61,7 @@ async function sign(
   return { hash: keccak256(raw), nonce, paymentId: payment?.id ?? null, raw, ...fees }
 }
 
-/** Sends one batch of a wallet after the other: the node gets the nonces in their order. */
+/** Runs the batches of one wallet one after the other, so that the node gets its nonces in order. */
 function afterLast<Result>(
   { sending }: KnownChain,
   { address }: PrivateKeyAccount,
@@ -76,8 +76,8 @@ function afterLast<Result>(
 }
 
 /**
- * Gives each payment the next nonce of a wallet, stores the signed transactions and sends them. What cannot be sent now
- * is stored all the same, and the watcher sends it.
+ * Assigns a wallet's next nonces to the payments, stores the signed transactions and broadcasts them. The watcher
+ * rebroadcasts transactions that the node did not take.
  */
 export function sendPayments(
   chain: KnownChain,
@@ -95,7 +95,7 @@ export function sendPayments(
   })
 }
 
-/** Hands stored transactions to the node and notes what it said; trouble of the RPC is noted, never thrown. */
+/** Broadcasts stored transactions and records the node's answers. RPC trouble is recorded, never thrown. */
 export async function broadcast(
   chain: KnownChain,
   transactions: readonly Pick<SignedTransaction, 'hash' | 'raw'>[],
@@ -118,8 +118,8 @@ export async function broadcast(
 }
 
 /**
- * Replaces a transaction on its own nonce at a higher fee. One whose payment waits no longer is replaced by a transfer
- * of nothing, which costs less than the refusal of the token would.
+ * Replaces a transaction on its own nonce at a higher fee. If its payment no longer waits, the replacement is an empty
+ * transfer, which costs less than a revert of the token.
  */
 export async function reprice(
   chain: KnownChain,
@@ -136,7 +136,7 @@ export async function reprice(
   return true
 }
 
-/** Uses up a nonce that was given out and has no transaction, so that those after it can be mined. */
+/** Fills an assigned nonce that has no transaction, so that later nonces can be mined. */
 export async function fillGap(
   chain: KnownChain,
   account: PrivateKeyAccount,

@@ -4,7 +4,7 @@ import type { Payment } from '../../sql/till/payments.ts'
 import type { Settlement } from '../../sql/till/settlements.ts'
 import type { Receipt } from './chain.ts'
 
-/** The settlement of a payment by a transaction whose events were checked; signs the receipt. */
+/** The settlement of a payment, with its signed receipt. The caller has checked the transaction's events. */
 export function settlementOf(payment: Payment, receipt: Receipt, key: ReceiptKey): Settlement {
   const settledAt = new Date()
   const signed = signReceipt({

@@ -1,4 +1,4 @@
-/** The slow part of watching: what was lost, stuck, undone or is final by now. Safe in any number of processes at once. */
+/** Reconciles lost payments, stuck transactions, reorganisations and finality. Safe in several processes at once. */
 import type { PrivateKeyAccount } from 'viem/accounts'
 import {
   findNewestSettlement,
@@ -21,22 +21,22 @@ import { findIdlePayments, queueSettlement } from '../../sql/till/settlements.ts
 import { type Block, readBlock, readReceipts, readWallets } from './chain.ts'
 import type { KnownChain } from './chainView.ts'
 import { broadcast, fillGap, reprice } from './gasWallet.ts'
-import { withoutIdleDeployment } from './walletsToDeploy.ts'
+import { withoutNeedlessDeployment } from './walletsToDeploy.ts'
 
 const BATCH_MAX = 200
-/** A replacement takes this many blocks without the transaction. */
+/** A transaction is stuck after this many blocks without it. */
 const STUCK_BLOCKS = 3n
-/** Looks that must agree that a block is gone: another node behind the same URL may just lag. */
+/** Looks that must miss a settlement before it counts as undone: another node behind the same URL may just lag. */
 const GONE_LOOKS = 2
-/** Looks at a lower head before it is believed: by then any real chain has grown past where it was. */
+/** Looks at a lower head before it is believed: by then a real chain has outgrown its old head. */
 const LOWER_LOOKS = 8
 const CLEANING_LOOKS = 300
 
-/** What one process remembers between its looks. */
+/** The memory of one process between its looks. */
 export type Reconciler = {
   /** The number of the newest block at the last look. */
   lastNumber: bigint | null
-  /** Whether the chain may have been reorganised since everything was last found in place. */
+  /** Whether a reorganisation may have happened since every settlement was last found in its block. */
   suspicious: boolean
   goneLooks: Map<string, number>
   gapsBefore: Set<string>
@@ -44,7 +44,7 @@ export type Reconciler = {
   looks: number
 }
 
-/** A start: what happened while nobody looked is not known, so everything is suspected once. */
+/** The memory at the start. Nobody watched the chain until now, so every settlement is suspect. */
 export const newReconciler = (): Reconciler => ({
   lastNumber: null,
   suspicious: true,
@@ -55,7 +55,7 @@ export const newReconciler = (): Reconciler => ({
 })
 
 /**
- * @param newest the newest block as the node tells it now.
+ * @param newest the node's newest block, which may be lower than `chain.head`.
  * @throws {RpcTrouble}
  */
 export async function reconcile(
@@ -99,7 +99,7 @@ async function tendWallets(chain: KnownChain, memory: Reconciler): Promise<void>
   memory.gapsBefore = gaps
 }
 
-/** A transaction that a reorganisation threw out is opened again; where there is none, the nonce is filled. */
+/** Reopens transactions that a reorganisation threw out; fills the nonce when there is none. */
 async function mendGap(
   chain: KnownChain,
   account: PrivateKeyAccount,
@@ -111,7 +111,7 @@ async function mendGap(
   if (reopened === 0) await fillGap(chain, account, nonce)
 }
 
-/** Sends again what nothing was heard of; what blocks keep passing by is offered at a higher fee. */
+/** Rebroadcasts silent transactions; raises the fee of stuck ones. */
 async function tendQuiet(
   chain: KnownChain,
   account: PrivateKeyAccount,
@@ -120,14 +120,14 @@ async function tendQuiet(
   const wallet = { chainId: chain.network.chainId, address: account.address }
   const { quietMs } = chain.timing
   const found = await findQuietTransactions(chain.pool, wallet, { quietMs, limit: BATCH_MAX })
-  const quiet = dearestPerNonce(found.filter(({ nonce }) => nonce >= used))
+  const quiet = highestFeePerNonce(found.filter(({ nonce }) => nonce >= used))
   const errors = await broadcast(chain, quiet)
   for (const stuck of quiet) {
     const refusedForFee = isFeeError(errors.get(stuck.hash) ?? null)
     const passedBy = stuck.sentHead !== null && chain.head.number - stuck.sentHead >= STUCK_BLOCKS
     if (!refusedForFee && !(passedBy && stuck.sendCount > 1)) continue
     const stored = stuck.paymentId === null ? null : await findPayment(chain.pool, stuck.paymentId)
-    const payment = stored === null ? null : await withoutIdleDeployment(chain, stored)
+    const payment = stored === null ? null : await withoutNeedlessDeployment(chain, stored)
     const raised = await reprice(chain, account, { stuck, payment })
     chain.log.warn({ hash: stuck.hash, raised }, 'a transaction is stuck')
   }
@@ -136,8 +136,8 @@ async function tendQuiet(
 const isFeeError = (error: string | null): boolean =>
   error !== null && /underpriced|fee|too low to/i.test(error) && !/nonce/i.test(error)
 
-/** Of rivals for one nonce, the one with the highest fee. */
-function dearestPerNonce(transactions: readonly OpenTransaction[]): OpenTransaction[] {
+/** The transaction with the highest fee for each nonce. */
+function highestFeePerNonce(transactions: readonly OpenTransaction[]): OpenTransaction[] {
   const best = new Map<bigint, OpenTransaction>()
   for (const one of transactions) {
     const rival = best.get(one.nonce)
@@ -146,7 +146,7 @@ function dearestPerNonce(transactions: readonly OpenTransaction[]): OpenTransact
   return [...best.values()]
 }
 
-/** Looks at every payment that is not final once the newest settlement is not where it was found. */
+/** Checks every unfinalized payment once the newest settlement is missing from its block. */
 async function watchForReorganisation(
   chain: KnownChain,
   memory: Reconciler,
@@ -188,9 +188,9 @@ async function watchForReorganisation(
 }
 
 /**
- * Whether the block of the newest settlement was replaced: then the blocks before it may be too. The block is asked
- * for, not whether the newest block follows the one seen before: a settlement can stand in a block between two looks.
- * @param isShorter a chain that lost the block altogether, or a node that lags behind.
+ * Whether the block of the newest settlement was replaced; earlier blocks may be replaced too. The parent of the newest
+ * block does not tell: a settlement can stand in a block between two looks.
+ * @param isShorter whether the head is lower than at the last look: a lost block, or a lagging node.
  */
 async function isReplaced(chain: KnownChain, isShorter: boolean): Promise<boolean> {
   const settlement = await findNewestSettlement(chain.pool, chain.network.chainId)
@@ -199,7 +199,7 @@ async function isReplaced(chain: KnownChain, isShorter: boolean): Promise<boolea
   return block === null ? isShorter : block.hash !== settlement.blockHash
 }
 
-/** A payment in a final block is final. If its block was replaced, all payments are looked at again. */
+/** A payment in a finalized block is final. A replaced block makes all payments suspect. */
 async function finalize(chain: KnownChain, memory: Reconciler): Promise<void> {
   const oldest = await findUnfinalized(chain.pool, chain.network.chainId, BATCH_MAX)
   if (oldest.length === 0) return

@@ -1,14 +1,14 @@
-/** JSON-RPC over HTTP. Trouble of ours and answers of the chain never look alike: the first throws, the second returns. */
+/** JSON-RPC over HTTP. Trouble on the way is thrown; `batch` returns the node's own errors as answers. */
 import { z } from 'zod'
 
-/** The RPC is down, slow, limits us or answers nonsense: never a verdict on anybody's payment. */
+/** The RPC is down, slow, rate-limited or malformed. It is never a verdict on a payment. */
 export class RpcTrouble extends Error {
   override readonly name = 'RpcTrouble'
 }
 
 type RpcCall = { method: string; params: readonly unknown[] }
 
-/** The chain's answer to one call: a result, or an error that the node itself gave. */
+/** The answer to one call: a result, or the node's own error. */
 export type RpcAnswer =
   | { ok: true; result: unknown }
   | { ok: false; code: number; message: string; data: unknown }
@@ -20,7 +20,7 @@ export type Rpc = {
    */
   call(method: string, params: readonly unknown[]): Promise<unknown>
   /**
-   * Many calls in as few requests as the bound allows, one request after the other; answers in order.
+   * Many calls, BATCH_MAX per request, one request after the other; answers in order.
    * @throws {RpcTrouble} when a request has no answer.
    */
   batch(calls: readonly RpcCall[]): Promise<RpcAnswer[]>

@@ -1,4 +1,4 @@
-/** Brings claimed payments on their way: simulate, sign, store, send. Watching them is the watcher's part. */
+/** Settles claimed payments: simulate, sign, store, broadcast. The watcher follows the transactions. */
 import { findOpenTransactions } from '../../sql/till/gasWallets.ts'
 import { findPayments, type Payment } from '../../sql/till/payments.ts'
 import { failPayment, postponePayments } from '../../sql/till/settlements.ts'
@@ -11,12 +11,12 @@ import { transferGas } from './transfer.ts'
 import { examineUsed } from './usedAuthorization.ts'
 import { sortDeployments } from './walletsToDeploy.ts'
 
-/** A payment that reverted this often, though the chain says it would pass, is not sent again. */
+/** A payment that reverted this often is not sent again, though its simulation passes. */
 const REVERTS_MAX = 3
 const TROUBLE_DELAY_MS = 250
 const TROUBLE_DELAY_MAX_MS = 5_000
 
-/** Settles payments whose jobs came at the same time. Never throws for anything the chain or the RPC does. */
+/** Settles one batch of payments. Never throws for trouble of the chain or the RPC. */
 export async function settlePayments(view: ChainView, ids: readonly string[]): Promise<void> {
   const found = await findPayments(view.pool, ids)
   const waiting = found.filter((payment) => payment.state === 'verified')
@@ -37,10 +37,12 @@ async function settleOn(chain: KnownChain, waiting: readonly Payment[]): Promise
     here.map((payment) => payment.id),
   )
   const sent = new Set(open.map((transaction) => transaction.paymentId))
-  // The same bytes again: that can never pay twice.
+  // The same bytes again can never pay twice.
   await broadcast(chain, open)
   const expired = here.filter((payment) => payment.validBefore < chain.head.timestamp)
-  for (const payment of expired) await orLater(chain, payment, () => settleExpired(chain, payment))
+  for (const payment of expired) {
+    await orPostpone(chain, payment, () => settleExpired(chain, payment))
+  }
   const fresh = here.filter((payment) => !sent.has(payment.id) && !expired.includes(payment))
   if (fresh.length === 0) return
   const { ready, held } = await sortDeployments(chain, fresh)
@@ -54,13 +56,13 @@ async function settleOn(chain: KnownChain, waiting: readonly Payment[]): Promise
     const result = results[n]!
     if (result.outcome === 'trouble') await postpone(chain, [payment], result.detail)
     if (result.outcome === 'refused') {
-      await orLater(chain, payment, () => judgeRefusal(chain, payment, result.refusal))
+      await orPostpone(chain, payment, () => judgeRefusal(chain, payment, result.refusal))
     }
   }
 }
 
-/** Does the work for one payment; trouble of the RPC postpones this payment and no other. */
-async function orLater(
+/** Runs `work` for one payment. RPC trouble postpones this payment only. */
+async function orPostpone(
   chain: KnownChain,
   payment: Payment,
   work: () => Promise<void>,
@@ -75,9 +77,9 @@ async function orLater(
 
 async function sendPassing(chain: KnownChain, payments: readonly Payment[]): Promise<void> {
   if (payments.length === 0) return
-  const worthy = payments.filter((payment) => payment.revertCount < REVERTS_MAX)
+  const sendable = payments.filter((payment) => payment.revertCount < REVERTS_MAX)
   for (const payment of payments) {
-    if (worthy.includes(payment)) continue
+    if (sendable.includes(payment)) continue
     await fail(chain, payment, {
       kind: 'final',
       reason: 'invalid_transaction_state',
@@ -85,7 +87,7 @@ async function sendPassing(chain: KnownChain, payments: readonly Payment[]): Pro
     })
   }
   const { maxFeeWei } = marketFees(chain)
-  const [gas = 0n] = worthy.map(transferGas).toSorted((a, b) => (a < b ? 1 : -1))
+  const [gas = 0n] = sendable.map(transferGas).toSorted((a, b) => (a < b ? 1 : -1))
   const usable = chain.accounts.filter((account) => {
     const balance = chain.balances.get(account.address.toLowerCase())
     return balance === undefined || balance >= maxFeeWei * gas
@@ -93,16 +95,16 @@ async function sendPassing(chain: KnownChain, payments: readonly Payment[]): Pro
   if (usable.length === 0) {
     const trouble = 'the gas wallets are out of gas'
     chain.gasOutage.missed((fields, message) => chain.log.error(fields, message), trouble)
-    return postpone(chain, worthy, trouble)
+    return postpone(chain, sendable, trouble)
   }
   chain.gasOutage.answered()
   const account = usable[chain.batches++ % usable.length]!
-  if (worthy.length > 0) await sendPayments(chain, account, worthy)
+  if (sendable.length > 0) await sendPayments(chain, account, sendable)
 }
 
 /**
- * A refusal ends a payment only when a block that we know of bears it out: a node that lags behind, or balances that
- * are just arriving, must not.
+ * A refusal fails a payment only when the highest block seen confirms it. A lagging node must not fail a payment, nor
+ * must a balance that is just arriving.
  */
 async function judgeRefusal(chain: KnownChain, payment: Payment, refusal: Refusal): Promise<void> {
   if (refusal.kind === 'used') return examineUsed(chain, payment)
@@ -113,8 +115,8 @@ async function judgeRefusal(chain: KnownChain, payment: Payment, refusal: Refusa
 }
 
 /**
- * Whether the highest block seen gives the same refusal; only the time of that block may say something else. A wallet
- * that was deployed meanwhile is to be asked anew, without its deployment.
+ * Whether the highest block seen gives the same refusal. `early` confirms too, because only that block's time differs.
+ * A wallet deployed meanwhile confirms nothing: its payment is simulated again without the deployment.
  */
 export async function confirmRefusal(
   chain: KnownChain,
@@ -134,7 +136,7 @@ export async function confirmRefusal(
   return again.refusal.detail === refusal.detail || again.refusal.kind === 'early'
 }
 
-/** No block can take it any more: unless it was used, it is over. */
+/** No later block can take the authorization: unless it was used, the payment fails. */
 async function settleExpired(chain: KnownChain, payment: Payment): Promise<void> {
   if (await isUsed(chain.rpc, payment, chain.head.number)) return examineUsed(chain, payment)
   await fail(chain, payment, {
@@ -153,7 +155,7 @@ async function fail(chain: ChainView, payment: Payment, refusal: Refusal): Promi
   })
 }
 
-/** Tries again later, and later each time. */
+/** Postpones payments, with exponential back-off. */
 async function postpone(
   view: ChainView,
   payments: readonly Payment[],

@@ -1,25 +1,25 @@
-/** What the chain's answer to a simulated transfer means. */
+/** Reads the chain's answer to a simulated transfer. */
 import { decodeErrorResult, type Hex, parseAbi } from 'viem'
 import type { Transfer } from '../../shared/till/authorization.ts'
 import type { X402Reason } from '../../shared/till/x402.ts'
 import type { RpcAnswer } from './rpc.ts'
 import { readTrial } from './walletDeployment.ts'
 
-/** Why the token refuses a transfer, as far as it concerns us. */
+/** Why the token refuses a transfer. */
 export type Refusal = {
-  /** `used`: spent or cancelled, by whomever. `expired`, `early`: judged by the time of a block. */
+  /** `used`: spent or cancelled by any transaction. `expired`, `early`: judged by a block's time. */
   kind: 'used' | 'expired' | 'early' | 'final'
   reason: X402Reason
   detail: string
 }
 
-/** What the chain would do with a transfer; `trouble` when this node could not say. */
+/** The outcome of a simulated transfer; `trouble`: this node could not simulate it. */
 export type Simulated =
   | { outcome: 'passes' }
   | { outcome: 'refused'; refusal: Refusal }
   | { outcome: 'trouble'; detail: string }
 
-/** The revert strings of FiatTokenV2_2 and its libraries, and what each means in x402. */
+/** The revert strings of FiatTokenV2_2 and its libraries, each with its x402 reason. */
 const REVERTS: readonly [RegExp, Refusal['kind'], X402Reason][] = [
   [/authorization is used or canceled/, 'used', 'invalid_exact_evm_nonce_already_used'],
   [/authorization is expired/, 'expired', 'invalid_exact_evm_payload_authorization_valid_before'],
@@ -34,7 +34,7 @@ const REVERTS: readonly [RegExp, Refusal['kind'], X402Reason][] = [
 
 const DETAIL_CHARS_MAX = 200
 
-/** Error code of a call that reverted (Geth, and what follows it). */
+/** JSON-RPC error code of a reverted call (Geth and clients that follow it). */
 const REVERTED = 3
 
 /** geth, reth, erigon: "out of gas"; anvil: "OutOfGas". The limit is ours: wallets may not burn more. */
@@ -50,11 +50,11 @@ export function readSimulation(
     return { outcome: 'trouble', detail: answer.message.slice(0, DETAIL_CHARS_MAX) }
   }
   const refusal = readRevert(answer.message, answer.data)
-  // Deployment and charge may both fail without a revert of the whole: it was the gas.
+  // Multicall3 catches a revert of deployment or charge; a revert of the whole means out of gas.
   return deployment === null ? { outcome: 'refused', refusal } : notDeployed(refusal)
 }
 
-/** A charge that fails after a deployment is told in the result. */
+/** Reads a trial of deployment and charge; a failed charge stands in the result. */
 function readTrialResult(result: unknown): Simulated {
   const trial = readTrial(result)
   if (trial === null) return { outcome: 'trouble', detail: 'Multicall3 does not answer' }
@@ -62,9 +62,9 @@ function readTrialResult(result: unknown): Simulated {
   if (charge.success) return { outcome: 'passes' }
   const refusal = readRevert('', charge.returnData)
   // The token finds no wallet to ask, or the deployment has left it no gas.
-  const forWantOfIt =
+  const walletMissing =
     charge.returnData === '0x' || refusal.reason === 'invalid_exact_evm_payload_signature'
-  return forWantOfIt && !deployed ? notDeployed(refusal) : { outcome: 'refused', refusal }
+  return walletMissing && !deployed ? notDeployed(refusal) : { outcome: 'refused', refusal }
 }
 
 const notDeployed = (refusal: Refusal): Simulated => ({
@@ -72,7 +72,7 @@ const notDeployed = (refusal: Refusal): Simulated => ({
   refusal: { ...refusal, reason: 'smart_wallet_deployment_failed' },
 })
 
-/** Reads a revert. What we do not know is final too: the chain has said no. */
+/** Reads a revert. An unknown revert is final too: the chain has refused. */
 function readRevert(message: string, data: unknown): Refusal {
   const text = revertString(data) ?? message.replace(/^execution reverted:?\s*/i, '')
   const detail = text.slice(0, DETAIL_CHARS_MAX)

@@ -14,10 +14,10 @@ import { createRpc, RpcTrouble } from './rpc.ts'
 import { settlePayments } from './settler.ts'
 import { startWatcher } from './watcher.ts'
 
-/** Everything of a process that touches the chain; its pool of connections is its own. */
+/** The part of a process that touches the chain. It has its own connection pool. */
 export type Till = Running & {
   view: ChainView
-  /** Settles one payment as far as this takes no waiting for blocks. */
+  /** Settles one payment up to its broadcast. It never waits for blocks. */
   settle(paymentId: string): Promise<void>
 }
 
@@ -27,8 +27,8 @@ const BATCH_MAX = 50
 const LANES = 2
 
 /**
- * Starts the till of a process. When the RPC does not answer it starts all the same, and tries on.
- * @throws {ConfigError} when the chain is not supported, or real money would be paid for with keys of the devnet.
+ * Starts the till of a process. Without an RPC it starts too, and keeps trying.
+ * @throws {ConfigError} when the chain is unsupported, or a settlement key on Base is the devnet's.
  */
 export async function startTill(
   config: Pick<Config, 'chain' | 'http' | 'receiptSeeds' | 'dataDir'>,

@@ -1,4 +1,4 @@
-/** The token's side of a payment: the call that moves the money, and the events that prove it moved. */
+/** The token's side of a payment: the call that transfers USDC, and the events that prove the transfer. */
 import {
   type Address,
   encodeFunctionData,
@@ -21,23 +21,23 @@ const TOKEN_ABI = parseAbi([
 export const AUTHORIZATION_USED = toEventSelector('AuthorizationUsed(address,bytes32)')
 export const AUTHORIZATION_CANCELED = toEventSelector('AuthorizationCanceled(address,bytes32)')
 
-/** A transfer signed by an account: 102,856 gas were measured for a new recipient. */
+/** An account's transfer: 102,856 gas were measured for a new recipient. */
 const ACCOUNT_GAS = 160_000n
-/** A wallet contract runs code of its own; the bound keeps it from burning what we pay. */
+/** A wallet contract runs its own code; the limit bounds the gas it can burn at our expense. */
 const CONTRACT_GAS = 500_000n
 /** A Safe or a Coinbase Smart Wallet is deployed for less than half of it. */
 const DEPLOYMENT_GAS = 1_000_000n
 const ACCOUNT_SIGNATURE_CHARS = 132
 
-/** The gas limit to simulate and to sign with. */
+/** The gas limit of simulation and signing. */
 export function transferGas(transfer: Pick<Transfer, 'signature' | 'deployment'>): bigint {
   if (transfer.deployment !== null) return CONTRACT_GAS + DEPLOYMENT_GAS
   return transfer.signature.length === ACCOUNT_SIGNATURE_CHARS ? ACCOUNT_GAS : CONTRACT_GAS
 }
 
 /**
- * The call that settles a transfer, in one transaction also where the payer's wallet has to be deployed first.
- * @param trial for a simulation, to be read by `readSimulation`.
+ * The call that settles a transfer. It is one transaction even when it deploys the payer's wallet first.
+ * @param trial the form for a simulation, read by `readSimulation`.
  */
 export function transferCall(
   transfer: Transfer,
@@ -78,8 +78,8 @@ export function authorizationStateData({ payer, nonce }: Pick<Transfer, 'payer' 
 type Log = { address: Address; topics: readonly Hex[]; data: Hex }
 
 /**
- * Whether these logs of one transaction hold the transfer: a receipt that says "success" proves nothing by itself, for
- * a wallet can be asked to run anything.
+ * Whether the logs of one transaction hold the transfer. A receipt that says "success" proves nothing: a wallet
+ * contract can run any code.
  */
 export function movedMoney(
   logs: readonly Log[],

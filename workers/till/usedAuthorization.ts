@@ -1,4 +1,4 @@
-/** What became of an authorization that the chain calls used: paid by somebody's transaction, cancelled, or spent before. */
+/** Examines a used authorization: settled by any transaction, cancelled, or spent before its claim. */
 import type { Hex } from 'viem'
 import type { Payment } from '../../sql/till/payments.ts'
 import {
@@ -14,13 +14,13 @@ import { movedMoney } from './transfer.ts'
 
 /** Blocks before the claim that are searched too. */
 const SEARCH_MARGIN = 5n
-/** Blocks before the claim that are searched to name an earlier transaction: eleven hours on Base, in ten requests. */
+/** Blocks before the claim searched for an earlier transaction's hash: eleven hours on Base, in ten requests. */
 const NAMED_BLOCKS = 20_000n
 
 /**
- * Settles a payment on whatever transaction used its authorization, ours or not: `transferWithAuthorization` may be
- * called by anyone. One that was used before the payment was claimed paid for something else, and is refused.
- * @throws {RpcTrouble} while the chain does not tell: then nothing is decided.
+ * Settles a payment on any transaction that used its authorization: anyone may call `transferWithAuthorization`. An
+ * authorization used before the claim paid for something else, and is refused.
+ * @throws {RpcTrouble} while the chain gives no answer; then nothing is decided.
  */
 export async function examineUsed(chain: KnownChain, payment: Payment): Promise<void> {
   const claimHead = payment.claimHead ?? chain.head.number
@@ -56,15 +56,15 @@ async function wasUsedAt(chain: KnownChain, payment: Payment, block: bigint): Pr
   try {
     return await isUsed(chain.rpc, payment, block)
   } catch (error) {
-    // A node that has forgotten the state of that block; the events will tell.
+    // The node no longer has the state of that block; the events decide.
     if (error instanceof RpcTrouble) return false
     throw error
   }
 }
 
 /**
- * Whether a block is older than the claim. The claim knows a head, which can lag behind the chain; then the time tells,
- * in the whole seconds of blocks.
+ * Whether a block is older than the claim. The claim's head can lag behind the chain; then the block's time decides, in
+ * whole seconds.
  */
 async function isOlder(chain: KnownChain, number: bigint, payment: Payment): Promise<boolean> {
   if (payment.claimHead !== null && number <= payment.claimHead) return true
@@ -74,8 +74,8 @@ async function isOlder(chain: KnownChain, number: bigint, payment: Payment): Pro
 }
 
 /**
- * The transaction that used an authorization before its claim, as far as the chain tells. After a restore it can be one of
- * our own, which the backup does not have.
+ * The transaction that used an authorization before its claim; null when none is found. After a restore it can be one of
+ * ours that the backup does not have.
  */
 async function findEarlier(
   chain: KnownChain,
@@ -86,7 +86,7 @@ async function findEarlier(
   try {
     return (await findAuthorizationEvent(chain.rpc, payment, range))?.txHash ?? null
   } catch (error) {
-    // The refusal stands without it.
+    // The refusal stands without the hash.
     if (error instanceof RpcTrouble) return null
     throw error
   }

@@ -14,8 +14,8 @@ import type { PoolContext, Task } from '../queue/task.ts'
 const VERIFY_TIMEOUT_MS = 10_000
 
 /**
- * Fetches a registered URL as a payer without a payment would, and records whether it asks for one. The verdict informs
- * the seller; it stops no payment.
+ * Fetches a registered URL without a payment, and records whether it answers with a challenge. The verdict informs the
+ * seller; it stops no payment.
  */
 export const createVerifyEndpoint =
   ({ pool, lanes }: PoolContext, policy: OutboundPolicy): Task<'verify_endpoint'> =>

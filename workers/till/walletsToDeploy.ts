@@ -4,18 +4,21 @@ import { hasCode } from './chain.ts'
 import { type KnownChain, refreshHead } from './chainView.ts'
 
 /**
- * The payment, without a deployment where the wallet is there by now: repeating it would burn all the gas.
+ * The payment, without the deployment of a wallet that has code: a second deployment would burn all its gas.
  * @throws {RpcTrouble}
  */
-export async function withoutIdleDeployment(chain: KnownChain, payment: Payment): Promise<Payment> {
+export async function withoutNeedlessDeployment(
+  chain: KnownChain,
+  payment: Payment,
+): Promise<Payment> {
   if (payment.deployment === null) return payment
   const deployed = await hasCode(chain.rpc, payment.payer, chain.head.number)
   return deployed ? { ...payment, deployment: null } : payment
 }
 
 /**
- * Sorts out which payments may deploy their payer's wallet now. A second deployment of the same wallet burns all its
- * gas, so that each wallet has one under way at most; and one that is there by now is only charged.
+ * Splits payments into those that may deploy their payer's wallet now and those held back. A second deployment of one
+ * wallet burns all its gas, so each wallet has at most one under way. A deployed wallet is only charged.
  * @throws {RpcTrouble}
  */
 export async function sortDeployments(
@@ -29,7 +32,7 @@ export async function sortDeployments(
   const ready: Payment[] = []
   const held: Payment[] = []
   for (const stored of payments) {
-    const payment = await withoutIdleDeployment(chain, stored)
+    const payment = await withoutNeedlessDeployment(chain, stored)
     const mustWait = payment.deployment !== null && busy.has(payment.payer)
     ;(mustWait ? held : ready).push(payment)
     if (payment.deployment !== null) busy.add(payment.payer)

@@ -1,6 +1,6 @@
 /**
- * Watches the chain for what this service has under way. One look costs two requests, however much is under way: the
- * head, and how many nonces each gas wallet has used; receipts are fetched for used nonces only, once each.
+ * Watches the chain for our open transactions. One look costs two requests, however many are open: the head, and the
+ * used nonces of each gas wallet. Receipts are fetched once each, for used nonces only.
  */
 import type { Hex } from 'viem'
 import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
@@ -25,13 +25,13 @@ import { type Reconciler, reconcile } from './reconcile.ts'
 import { RpcTrouble } from './rpc.ts'
 import { movedMoney } from './transfer.ts'
 
-/** Used nonces looked at in one go. */
+/** Transactions with used nonces read at once. */
 const LOOK_MAX = 200
 const WATCH_MIN_MS = 10
-/** The pause grows to a quarter of the time since something last happened. */
+/** The pause grows to a quarter of the time since the last news. */
 const PAUSE_SHARE = 4
 
-/** Runs until stopped; `ready` resolves after the first look, whatever came of it. */
+/** Runs until stopped; `ready` resolves after the first look, even a failed one. */
 export function startWatcher(view: ChainView, reconciler: Reconciler) {
   const { promise: ready, resolve: isReady } = Promise.withResolvers<void>()
   let stopped = false
@@ -78,7 +78,7 @@ export function startWatcher(view: ChainView, reconciler: Reconciler) {
   }
 }
 
-/** One look. Trouble of the RPC or the database is reported, and the next look tries again. */
+/** One look. Trouble of the RPC or the database is logged, and the next look tries again. */
 async function look(
   view: ChainView,
   reconciler: Reconciler | null,
@@ -108,7 +108,7 @@ async function look(
   }
 }
 
-/** A node that is down for an hour would else fill the log. */
+/** Folds repeated trouble: a node that is down for an hour would fill the log. */
 function noteTrouble({ log, outage }: ChainView, error: Error): void {
   if (isDatabaseUnavailable(error)) {
     log.warn({ err: error }, 'the chain was not looked at')
@@ -124,7 +124,7 @@ function noteTrouble({ log, outage }: ChainView, error: Error): void {
 async function connect(view: ChainView): Promise<boolean> {
   const network = await readNetwork(view.rpc)
   if (typeof network === 'number') {
-    view.log.error({ chainId: network }, 'RPC_URL is a chain that is not supported')
+    view.log.error({ chainId: network }, 'the chain of RPC_URL is not supported')
     await recordRpcTrouble(view.pool, `chain id ${network} is not supported`)
     return false
   }
@@ -134,7 +134,7 @@ async function connect(view: ChainView): Promise<boolean> {
   return true
 }
 
-/** @returns whether anything was mined. */
+/** @returns whether a transaction was mined. */
 async function lookAtWallets(chain: KnownChain): Promise<boolean> {
   const wallets = await readWallets(
     chain.rpc,
@@ -157,7 +157,7 @@ async function lookAtWallets(chain: KnownChain): Promise<boolean> {
   return news
 }
 
-/** Finds out what became of transactions whose nonce is used. @returns whether any was found in a block. */
+/** Records transactions whose nonce is used. @returns whether any was found in a block. */
 async function resolveUsed(chain: KnownChain, open: readonly OpenTransaction[]): Promise<boolean> {
   const receipts = await readReceipts(
     chain.rpc,
@@ -202,7 +202,7 @@ async function settleFound(
   await recordMisses(chain.pool, { reverted, displaced: [] })
 }
 
-/** A node can count a nonce before it has the receipt: only a lasting absence means that others used the nonce. */
+/** A node can count a nonce before it has the receipt. Only a lasting absence means that another one used it. */
 function longMissing(chain: KnownChain, missing: readonly OpenTransaction[]): Hex[] {
   const nowMs = performance.now()
   const since = chain.missingSinceMs

@@ -26,7 +26,7 @@ export async function handOverTo(
   load.ledger.mailsIn.push(mail)
   const raw = compose(mail, random)
   mail.told = await untilDecided(load, random, () => handOver(load, mail, raw))
-  // As a sender does whose answer was lost.
+  // A sender whose answer was lost delivers again.
   if (mail.told === 'accepted' && random.chance(0.1)) await handOver(load, mail, raw)
   return mail
 }

@@ -1,6 +1,6 @@
 /**
- * The ways to back a database up, one for each that docs/operating.md describes. RESTORE_METHOD chooses one; those of
- * an own PostgreSQL need its programs, which POSTGRES_BIN names (default: the newest of Debian).
+ * The backup methods of docs/operating.md. RESTORE_METHOD chooses one. The methods for a separate PostgreSQL need its
+ * programs: POSTGRES_BIN names their folder (default: the newest of Debian).
  */
 import { spawnSync } from 'node:child_process'
 import {
@@ -17,11 +17,11 @@ import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '../../support/process.ts'
 
-/** A database server; `settings` are what the service is to be told of it. */
+/** A database server; `settings` configure the service for it. */
 export type Server = { settings: Record<string, string>; stop(): void }
 
 export type Database = Server & {
-  /** Takes the backup; the spool is copied already, if it is not part of it. */
+  /** Takes the backup. A separate spool is copied before. */
   backUp(): void
   /** Restores the backup under another server. */
   restore(): Promise<Server>
@@ -31,7 +31,7 @@ const DEBIAN = '/usr/lib/postgresql'
 const folders: string[] = []
 const chosen = process.env.RESTORE_METHOD ?? 'bun run backup'
 
-/** Removes what the servers left; they are stopped. */
+/** Removes the folders of the stopped servers. */
 export function removeDatabases(): void {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
 }
@@ -41,7 +41,7 @@ export async function startDatabase(): Promise<Database> {
   if (chosen === 'pg_dump') return dumped()
   if (chosen === 'pg_basebackup') return archived()
   if (chosen !== 'bun run backup') throw new Error(`RESTORE_METHOD: there is no ${chosen}`)
-  // It is part of DATA_DIR, and so is its backup.
+  // The embedded database is part of DATA_DIR, and so is its backup.
   const embedded: Server = { settings: {}, stop() {} }
   return { ...embedded, backUp() {}, restore: async () => embedded }
 }

@@ -1,4 +1,4 @@
-/** `npm start` with a database that can be backed up, and started again elsewhere. */
+/** `npm start` with a database that can be backed up and restored elsewhere. */
 import { generateKey } from '../../../shared/apiKey.ts'
 import { createPool, type Pool } from '../../../sql/db.ts'
 import {
@@ -12,7 +12,7 @@ import { PRICE } from '../../support/till.ts'
 import { waitFor } from '../../support/waitFor.ts'
 import type { Surroundings } from './surroundings.ts'
 
-/** The settings that an operator takes along: keys, names and addresses. */
+/** The settings that move with an installation: keys, names and addresses. */
 export type Settings = Record<string, string>
 
 const newKey = () => Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('base64')
@@ -42,7 +42,7 @@ export type Installation = AsyncDisposable & {
   agent: Client
   url: string
   key: string
-  /** The command of an operator, with the same settings. */
+  /** Runs the operator's backup command with the same settings. */
   backUp(target: string): Promise<string>
   stop(): Promise<number | string>
 }
@@ -76,7 +76,7 @@ export async function startInstallation(
   }
 }
 
-/** Makes the first project a seller that is told of everything. */
+/** Makes the first project a seller with webhooks for messages and payments. */
 export async function setUp(
   { agent, url }: Installation,
   settings: Settings,
@@ -102,7 +102,7 @@ export async function setUp(
   return { inbox: me.email }
 }
 
-/** Looks into the database of an installation; starts the embedded server where none runs. */
+/** Opens the database of an installation; starts the embedded server when none runs. */
 export async function inDatabase<Result>(
   { DATABASE_URL }: Settings,
   dataDir: string,

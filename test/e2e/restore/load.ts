@@ -1,4 +1,4 @@
-/** Agents at work: each does one thing after the other, and notes what it was told. */
+/** Clients at work: each does one thing after the other, and records the answers. */
 import { type Client, deliverMail, messagePath } from '../../support/service.ts'
 import { PRICE, pay } from '../../support/till.ts'
 import { waitFor } from '../../support/waitFor.ts'
@@ -21,18 +21,18 @@ export type Done = {
   sent: { messageId: string; key: string; body: object }[]
   secrets: { name: string; value: string }[]
   payments: Paid[]
-  /** Answers that nobody may get. */
+  /** Answers that no client may get. */
   surprises: string[]
 }
 
 export type Load = {
   done: Done
-  /** Begins nothing new; resolves when all that was begun has come to its end. */
+  /** Begins nothing new; resolves when all open operations have ended. */
   stop(): Promise<void>
 }
 
 const BUYERS = 3
-/** Each has one message under way. */
+/** Each sender has one message under way. */
 export const SENDERS = 2
 
 export function startLoad(options: {

@@ -30,18 +30,18 @@ export type Surroundings = AsyncDisposable & {
   sink: Sink
   receiver: Receiver
   nameServer: string
-  /** In front of the smarthost's and the receiver's answers. */
+  /** Gates before the answers of smarthost and receiver. */
   gates: { mail: Gate; webhooks: Gate }
   resource: string
-  /** Transactions of the gas wallet that no block has. */
+  /** The number of the gas wallet's transactions that no block holds. */
   unmined(): Promise<number>
-  /** The transactions by the nonce of the authorization that they used. */
+  /** Transaction hashes by the nonce of the authorization they used. */
   usedOnChain(): Promise<Map<string, string[]>>
-  /** Webhooks that arrived: how often each key came, and with how many bodies. */
+  /** Webhooks that arrived: requests and different bodies of each key. */
   webhooks(): Map<string, { count: number; bodies: number }>
-  /** The keys under which each payment was announced, by kind of event and payment. */
+  /** The keys of each payment's announcements, by event type and payment. */
   announcements(): Map<string, Set<string>>
-  /** Messages that the smarthost took: how often each Message-ID came, and with how many contents. */
+  /** Messages that the smarthost took: copies and different contents of each Message-ID. */
   mails(): Map<string, { count: number; contents: number }>
 }
 

@@ -47,7 +47,7 @@ async function fund(client: DevnetClient, to: Address): Promise<void> {
 }
 
 describe('a fresh devnet', () => {
-  test('is Base Sepolia to a wallet: chain id, USDC, its EIP-712 domain, Multicall3', async () => {
+  test('has the chain id, USDC, EIP-712 domain and Multicall3 of Base Sepolia', async () => {
     expect([devnet.chainId, await client.getChainId()]).toEqual([84532, 84532])
     const read = (functionName: 'name' | 'symbol' | 'version' | 'decimals' | 'DOMAIN_SEPARATOR') =>
       client.readContract({ ...usdc, functionName })
@@ -70,13 +70,13 @@ describe('a fresh devnet', () => {
     expect(balances).toEqual([1_000_000_000_000n, 0n])
   })
 
-  test('its gas wallet is rich and has sent nothing', async () => {
+  test('has a funded gas wallet that has sent nothing', async () => {
     const address = gasWallet.address
     expect(await client.getBalance({ address })).toBe(10n ** 22n)
     expect(await client.getTransactionCount({ address })).toBe(0)
   })
 
-  test('a payment signed by a wallet settles, once', async () => {
+  test('settles a payment signed by a wallet, once', async () => {
     const authorization = authorize()
     const signature = await signed(authorization)
     const verdict = await judge(authorization, signature)
@@ -92,7 +92,7 @@ describe('a fresh devnet', () => {
     expect((await settle(devnet, authorization, signature)).status).toBe('reverted')
   })
 
-  test('a payment of an ERC-1271 wallet is for the chain to judge, which takes it', async () => {
+  test('accepts a payment of an ERC-1271 wallet, which only the chain can judge', async () => {
     const from = await deployWallet(client, payer.address)
     await fund(client, from)
     const authorization = authorize({ from })
@@ -101,7 +101,7 @@ describe('a fresh devnet', () => {
     expect(await chainAccepts(client, authorization, signature)).toBe(true)
   })
 
-  test('we never accept what the chain rejects, and say why where we are stricter', async () => {
+  test('the till judges payments as the chain does, or more strictly with a reason', async () => {
     const nowS = BigInt(Math.floor(Date.now() / 1000))
     const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n
     const highS = (signature: Hex): Hex => {
@@ -149,14 +149,14 @@ describe('a fresh devnet', () => {
       ['wrong name on both sides', {}, keep, wrongName, { extra: wrongExtra }, bad, false],
       ['ERC-6492 garbage', {}, wrapped, SEPOLIA, {}, bad.slice(10), false],
       ['high s', {}, highS, SEPOLIA, {}, bad, false],
-      // The chain sees what we broadcast: the normalised form.
+      // The chain sees the normalised form, as we broadcast it.
       ['v 0 or 1', {}, v0, SEPOLIA, {}, 'valid', true],
       ['zero signature', {}, () => `0x${'00'.repeat(65)}`, SEPOLIA, {}, bad, false],
       ['short signature', {}, () => '0x1234', SEPOLIA, {}, bad.slice(10), false],
       ['two signatures', {}, (s) => `0x${s.slice(2).repeat(2)}`, SEPOLIA, {}, long, false],
       ['self-payment', self, keep, SEPOLIA, { payTo: payer.address }, 'invalid_payment', true],
       ['zero amount', { value: 0n }, keep, SEPOLIA, { maxAmountRequired: '0' }, value, true],
-      // 18 digits pass every check that needs no chain; the balance is the chain's to tell.
+      // 18 digits pass every check without the chain; only the chain knows the balance.
       [
         'no funds',
         { value: 10n ** 17n },
@@ -183,7 +183,7 @@ describe('a fresh devnet', () => {
     }
   })
 
-  test('the token owner can blacklist, as Circle can', async () => {
+  test('lets the token owner blacklist an address, as Circle can', async () => {
     const account = DEVNET_ACCOUNTS.tokenOwner.address
     const snapshot = await client.snapshot()
     const data = encodeFunctionData({

@@ -22,7 +22,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true })
 })
 
-describe('its state', () => {
+describe('the state of a devnet', () => {
   async function pay(devnet: Pick<Devnet, 'rpcUrl'>) {
     const authorization = authorize()
     const { transactionHash } = await settle(devnet, authorization, await signed(authorization))
@@ -57,7 +57,7 @@ describe('its state', () => {
     await pay(second)
   })
 
-  test('survives also when it has grown large', async () => {
+  test('survives a restart at 12 MB', async () => {
     const first = await start('large')
     const address = `0x${'51'.repeat(20)}` as const
     await devnetClient(first.rpcUrl).setCode({ address, bytecode: `0x${'5b'.repeat(12_000_000)}` })
@@ -67,7 +67,7 @@ describe('its state', () => {
     expect(code?.length).toBe(2 + 24_000_000)
   })
 
-  /** A service of its own, to be killed. */
+  /** A separate service process, to be killed. */
   async function startService(name: string) {
     const stateFile = join(directory, name)
     const module = join(import.meta.dir, '../../../workers/devnet/devnet.ts')
@@ -78,7 +78,7 @@ describe('its state', () => {
       process.stdout.write(devnet.rpcUrl)
       setInterval(() => {}, 1000)
     `
-    // A proxy in the environment is not for the devnet; nobody listens on this one.
+    // The devnet must ignore a proxy of the environment; no process listens on this one.
     const env = { HTTP_PROXY: 'http://127.0.0.1:1', ANVIL_ACCOUNTS: '1' }
     const child = Bun.spawn([process.execPath, '-e', script], { stdout: 'pipe', env })
     const { value } = await child.stdout.getReader().read()
@@ -86,7 +86,7 @@ describe('its state', () => {
     return { child, stateFile, devnet: { rpcUrl } }
   }
 
-  test('survives kill -9 of the service: the chain it leaves behind is saved and ended', async () => {
+  test('survives kill -9 of the service: the orphaned anvil is saved and ended', async () => {
     const { child, devnet } = await startService('killed')
     const payment = await pay(devnet)
     child.kill('SIGKILL')
@@ -97,7 +97,7 @@ describe('its state', () => {
     await expect(devnetClient(devnet.rpcUrl).getChainId()).rejects.toThrow()
   })
 
-  test('survives kill -9 of both but for the last second', async () => {
+  test('survives kill -9 of service and anvil, except for the last second', async () => {
     const { child, stateFile, devnet } = await startService('killedBoth')
     const before = statSync(stateFile).mtimeMs
     const payment = await pay(devnet)
@@ -118,7 +118,7 @@ describe('its state', () => {
     await (await start('shared')).stop()
   })
 
-  test('survives a crash of the chain itself; stopping what has ended is no error', async () => {
+  test('survives a crash of anvil; stopping an ended devnet is no error', async () => {
     const first = await start('crashed')
     const { pid } = await Bun.file(join(directory, 'crashed.pid')).json()
     process.kill(pid, 'SIGKILL')
@@ -127,7 +127,7 @@ describe('its state', () => {
     await pay(await start('crashed'))
   })
 
-  test('a file that is no state is refused, and kept', async () => {
+  test('in an invalid file is refused, and the file is kept', async () => {
     const stateFile = join(directory, 'broken')
     writeFileSync(stateFile, '0x1234')
     await expect(start('broken')).rejects.toThrow('cannot be loaded')
@@ -135,7 +135,7 @@ describe('its state', () => {
   })
 })
 
-test('a port that is taken is an error', async () => {
+test('a taken port is an error', async () => {
   const server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('') })
   try {
     await expect(start('port', { port: server.port ?? 0 })).rejects.toThrow(
@@ -154,6 +154,6 @@ test('with a block time, blocks come by themselves and transactions wait for one
   while ((await client.getBlockNumber({ cacheTime: 0 })) <= blockNumber) await Bun.sleep(20)
 })
 
-test('nothing else was warned of', () => {
+test('no other warning was logged', () => {
   expect(new Set(warnings)).toEqual(new Set(['devnet of a killed service found']))
 })

@@ -41,11 +41,11 @@ async function kill(worker: ServiceProcess): Promise<void> {
   expect(await worker.exited).toBe('SIGKILL')
 }
 
-/** Gaps between attempts, from the end of one to the start of the next, in ms, as recorded. */
+/** Recorded gaps between attempts in ms, from the end of one to the start of the next. */
 const gaps = (attempts: any[]) =>
   attempts.slice(1).map(({ at }, n) => Date.parse(at) - Date.parse(attempts[n].at) - attempts[n].ms)
 
-test('a kill −9 in mid-attempt repeats that attempt; one after it loses and delays nothing', async () => {
+test('a kill −9 during an attempt repeats it; a kill −9 after it loses and delays nothing', async () => {
   let hang = true
   await using receiver = await startReceiver((_request, response) => {
     if (!hang) response.writeHead(503).end()
@@ -57,7 +57,7 @@ test('a kill −9 in mid-attempt repeats that attempt; one after it loses and de
   hang = false
   await kill(first)
   await waitForAttempts(agent, id, 1)
-  // What counts is that the schedule stands: whoever is left makes the next attempt on time.
+  // The schedule stands: a surviving worker makes the next attempt on time.
   expect(await findJob(service.database, id)).toMatchObject({ attempts: 0 })
   await using third = await startWorker()
   await waitForAttempts(agent, id, 2)
@@ -82,7 +82,7 @@ test('a kill −9 in mid-attempt repeats that attempt; one after it loses and de
   expect(third.stderr()).toBe('')
 })
 
-test('three processes share the work, one is killed in the middle, and nothing is lost or early', async () => {
+test('no delivery is lost or early when one of three processes is killed', async () => {
   const seen = new Map<string, number>()
   await using receiver = await startReceiver((request, response) => {
     const id = String(request.headers['x-service-idempotency-key'])
@@ -108,7 +108,7 @@ test('three processes share the work, one is killed in the middle, and nothing i
     )
     for (const gapMs of gaps(attempts)) expect(gapMs).toBeGreaterThanOrEqual(999)
   }
-  // Only what the killed one had under way may have come twice.
+  // Only the open attempts of the killed process may have arrived twice.
   const attemptsSeen = new Map<string, number>()
   for (const { headers } of receiver.requests) {
     const key = `${headers['x-service-idempotency-key']} ${headers['x-service-delivery-attempt']}`
@@ -132,12 +132,12 @@ test('SIGTERM lets an attempt end, records it once and leaves no job locked', as
   expect(await worker.exited).toBe(0)
   const { body } = await agent.get(`/v0/webhooks/deliveries/${id}`)
   expect(body).toMatchObject({ status: 'delivered', attemptCount: 1 })
-  // Of this delivery: jobs of the workers killed above wait for the sweeper.
+  // Checks this delivery only: jobs of the workers killed above wait for the sweeper.
   expect(await findJob(service.database, id)).toBeNull()
   expect(receiver.requests).toHaveLength(1)
 })
 
-test('while the database is away an attempt waits to be recorded, and is not made again', async () => {
+test('an attempt made while the database is away is recorded later, and not repeated', async () => {
   const open: (() => void)[] = []
   await using receiver = await startReceiver((request, response) => {
     const first = request.headers['x-service-delivery-attempt'] === '1'
@@ -158,7 +158,7 @@ test('while the database is away an attempt waits to be recorded, and is not mad
   const delivery = await waitForEnd(agent, id)
   expect(delivery.attempts.map((attempt: any) => attempt.status)).toEqual([503, 200])
   const { at, ms } = delivery.attempts[0]
-  // The time away does not count: the schedule stands on the end of the attempt, not on its record.
+  // The schedule counts from the end of the attempt, not from its record.
   expect(Math.abs(Date.parse(at) + ms - endedMs)).toBeLessThan(300)
   expect(receiver.requests.map(({ headers }) => headers['x-service-delivery-attempt'])).toEqual([
     '1',

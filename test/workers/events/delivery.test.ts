@@ -69,7 +69,7 @@ test('an event arrives once, byte for byte, signed with the secret that was show
   })
 })
 
-test('a failing receiver is tried six times, 1, 4, 16, 64 and 300 s after the end of the attempt before', async () => {
+test('a failing receiver gets six attempts, 1, 4, 16, 64 and 300 s after the end of the one before', async () => {
   await using receiver = await startReceiver(status(503, 'try later'))
   const endpoint = await register(agent, receiver.url)
   const id = await sendEvent(service.database, agent, endpoint)
@@ -99,7 +99,7 @@ test('a failing receiver is tried six times, 1, 4, 16, 64 and 300 s after the en
   expect(requests.every(({ body }) => body.equals(BODY))).toBe(true)
 })
 
-test('an attempt whose database connections broke meanwhile is recorded, not made again', async () => {
+test('an attempt whose database connections broke is recorded, not repeated', async () => {
   const open: (() => void)[] = []
   await using receiver = await startReceiver((_request, response) => {
     open.push(() => response.writeHead(503).end())
@@ -116,7 +116,7 @@ test('an attempt whose database connections broke meanwhile is recorded, not mad
   expect(receiver.requests).toHaveLength(1)
 })
 
-test('of a job that comes twice, at any time, one attempt is made and no other brought forward', async () => {
+test('a job that runs twice makes one attempt, and brings no other forward', async () => {
   await using receiver = await startReceiver(status(503))
   const id = await sendEvent(service.database, agent, await register(agent, receiver.url))
   const { nextAttemptAt } = await waitForAttempts(agent, id, 1)
@@ -137,7 +137,7 @@ test('of a job that comes twice, at any time, one attempt is made and no other b
   expect((await findJob(service.database, id))?.run_at.toISOString()).toBe(nextAttemptAt)
 })
 
-test('a delivery whose job was lost is found again', async () => {
+test('a delivery whose job was lost is queued again', async () => {
   await using receiver = await startReceiver(status(503))
   const id = await sendEvent(service.database, agent, await register(agent, receiver.url))
   await waitForAttempts(agent, id, 1)
@@ -154,7 +154,7 @@ test('a delivery whose job was lost is found again', async () => {
   expect(await requeueLostDeliveries(pool)).toBe(0)
 })
 
-test('a purged project keeps its endpoints, for its payments, and no delivery', async () => {
+test('a purged project keeps its endpoints, for its payments, and loses its deliveries', async () => {
   const owner = await service.newAgent()
   await using receiver = await startReceiver()
   const endpoint = await register(owner, receiver.url)

@@ -18,13 +18,13 @@ const LATE_MAX_MS = 2_500
 let service: TestService
 let agent: Agent
 beforeAll(async () => {
-  // Fewer slots than the slow receiver would like to have.
+  // Fewer slots than the slow receiver has deliveries.
   service = await startWebhookService({ pool: { concurrency: 60 } })
   agent = await service.newAgent()
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-test('a receiver that never answers costs its own deliveries 10 s each, and nobody else anything', async () => {
+test('a receiver that never answers delays no delivery but its own', async () => {
   await using stuck = await startReceiver(() => {})
   await using brisk = await startReceiver(status(200))
   await using failing = await startReceiver(status(503))
@@ -39,7 +39,7 @@ test('a receiver that never answers costs its own deliveries 10 s each, and nobo
   )
   for (let n = 0; n < NEIGHBOURS; n++) {
     const startMs = performance.now()
-    // Of the same project, so that a project's own slow receiver does not hold up its others.
+    // The same project: its slow receiver must not delay its other receivers.
     const id = await sendEvent(service.database, agent, await register(agent, brisk.url))
     await waitForEnd(agent, id)
     expect(performance.now() - startMs).toBeLessThan(LATE_MAX_MS)
@@ -74,7 +74,7 @@ test('a receiver that never answers costs its own deliveries 10 s each, and nobo
     took_s: expect.closeTo(10, 0),
     delay_s: 1,
   })
-  // Being sent away to come back later is no attempt.
+  // A refused turn counts as no attempt.
   const { rows } = await service.database.pool.query(
     `select count(*)::int as waiting from webhook_deliveries d
      where d.id = any ($1) and d.attempt = 0 and d.status = 'pending'

@@ -25,7 +25,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 const signature = (secret: string) =>
   `sha256=${createHmac('sha256', secret).update(BODY).digest('hex')}`
 
-describe('what an answer means', () => {
+describe('the outcome of an attempt', () => {
   test.each([200, 201, 204, 299])('%p delivers', async (code) => {
     await using receiver = await startReceiver(status(code))
     const id = await sendEvent(service.database, agent, await register(agent, receiver.url))
@@ -49,7 +49,7 @@ describe('what an answer means', () => {
     },
   )
 
-  test.each([500, 502, 503, 504, 599])('%p is tried again after 1 s', async (code) => {
+  test.each([500, 502, 503, 504, 599])('%p is retried after 1 s', async (code) => {
     await using receiver = await startReceiver(status(code))
     const id = await sendEvent(service.database, agent, await register(agent, receiver.url))
     const { attempts, status: state } = await waitForAttempts(agent, id, 1)
@@ -57,7 +57,7 @@ describe('what an answer means', () => {
     expect(attempts).toMatchObject([{ number: 1, status: code, error: null }])
   })
 
-  test('a connection that is refused or reset is tried again', async () => {
+  test('a refused or reset connection is retried', async () => {
     await using receiver = await startReceiver((_request, response) => {
       response.socket?.resetAndDestroy()
     })
@@ -74,13 +74,13 @@ describe('what an answer means', () => {
   })
 })
 
-describe('what is kept of an answer', () => {
+describe('the stored prefix of an answer', () => {
   test.each([
-    ['the first 1 KB', 'x'.repeat(1_000_000), 'x'.repeat(1024)],
-    ['no half character', `${'x'.repeat(1023)}ü`, 'x'.repeat(1023)],
-    ['no U+0000', 'a\0b\0', 'ab'],
-    ['nothing of nothing', '', ''],
-  ])('%s', async (_what, sent, kept) => {
+    ['holds the first 1 KB', 'x'.repeat(1_000_000), 'x'.repeat(1024)],
+    ['holds no half character', `${'x'.repeat(1023)}ü`, 'x'.repeat(1023)],
+    ['holds no U+0000', 'a\0b\0', 'ab'],
+    ['is empty for an empty answer', '', ''],
+  ])('%s', async (_name, sent, kept) => {
     await using receiver = await startReceiver(status(200, sent))
     const id = await sendEvent(service.database, agent, await register(agent, receiver.url))
     expect((await waitForEnd(agent, id)).attempts[0].response).toBe(kept)
@@ -120,7 +120,7 @@ describe('replay', () => {
     expect(sent).toEqual(Array(3).fill([id, signature(endpoint.webhookSecret), true]))
   })
 
-  test('of a pending one makes the next attempt now, and the schedule goes on from there', async () => {
+  test('of a pending delivery makes the next attempt now, and the schedule goes on from there', async () => {
     await using receiver = await startReceiver(status(503))
     const id = await sendEvent(service.database, agent, await register(agent, receiver.url))
     for (const n of [1, 2, 3]) {
@@ -146,7 +146,7 @@ describe('replay', () => {
   })
 })
 
-test('an attempt is signed with the secret of its moment', async () => {
+test('an attempt is signed with the current secret', async () => {
   await using receiver = await startReceiver(status(503))
   const endpoint = await register(agent, receiver.url)
   const id = await sendEvent(service.database, agent, endpoint)
@@ -165,7 +165,7 @@ test('an attempt is signed with the secret of its moment', async () => {
   ])
 })
 
-describe('nothing more is sent', () => {
+describe('a delivery is aborted', () => {
   const ends: [string, string, (endpointId: string, owner: Agent) => Promise<unknown>][] = [
     [
       'once the endpoint is deleted',

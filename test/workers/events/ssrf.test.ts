@@ -10,7 +10,7 @@ import {
   waitForEnd,
 } from '../../support/webhooks.ts'
 
-/** What each name resolves to, one answer per lookup; the last one stays. An empty answer is an unknown name. */
+/** The answers of each name, one per lookup; the last one stays. An empty answer is an unknown name. */
 const names = new Map<string, string[][]>()
 let lookups = 0
 
@@ -117,7 +117,7 @@ const put = (more: Record<string, unknown>) =>
     ...more,
   })
 
-/** An endpoint whose webhook URL got past registration, however that came to be. */
+/** An endpoint whose webhook URL passed registration, though it names a private address. */
 async function smuggled(webhookUrl: string) {
   const { body } = await put({
     urlPattern: `https://api.example/${crypto.randomUUID()}`,
@@ -163,7 +163,7 @@ describe('a name', () => {
     expect(receiver.requests).toHaveLength(0)
   })
 
-  test('is judged anew at each attempt, by the one answer that would be dialled', async () => {
+  test('is resolved again at each attempt, and the dialled answer is the judged one', async () => {
     names.set('rebinding.example', [[], ['127.0.0.1'], ['8.8.8.8']])
     const webhookUrl = `http://rebinding.example:${receiver.port}/hook`
     const id = await sendEvent(service.database, agent, await smuggled(webhookUrl))
@@ -184,7 +184,7 @@ describe('a name', () => {
   })
 })
 
-test('a verification fetches no private address either', async () => {
+test('a verification fetches no private address', async () => {
   names.set('inside.example', [['127.0.0.1']])
   const { body } = await put({ urlPattern: `http://inside.example:${receiver.port}/` })
   const verification = await waitFor('a verdict', async () => {

@@ -43,7 +43,7 @@ async function newDelivery() {
   return { projectId, endpointId, id }
 }
 
-/** Starts the first attempt of a delivery; `meanwhile` happens while it waits for its turn. */
+/** Starts the first attempt of a delivery; `meanwhile` runs while it waits for its turn. */
 function start(deliveryId: string, meanwhile?: () => Promise<unknown>) {
   const turns = { entered: 0, left: 0 }
   const enter = async () => {
@@ -89,7 +89,7 @@ test('a run whose endpoint is deleted while it waits sends nothing', async () =>
   expect((await row(pool, 'webhook_deliveries', id)).error).toBe('the endpoint was deleted')
 })
 
-test('a run that waited for nothing sends once', async () => {
+test('a run that waits while nothing changes sends once', async () => {
   const { id } = await newDelivery()
   await run(id, async () => {})
   await run(id)

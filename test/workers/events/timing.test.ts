@@ -15,10 +15,10 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-test('in real time, retries come 1 s and 4 s after the answer before, never early', async () => {
+test('retries come 1 s and 4 s after the answer before, never early', async () => {
   await using receiver = await startReceiver((request, response) => {
     const third = request.headers['x-service-delivery-attempt'] === '3'
-    // An answer that takes its time: the delay must count from its end.
+    // A slow answer: the delay must count from its end.
     setTimeout(() => response.writeHead(third ? 200 : 500).end(), 200)
   })
   const endpoint = await register(agent, receiver.url)

@@ -87,7 +87,7 @@ describe('guardedRequest', () => {
     },
   )
 
-  test('an interim answer is not the answer', async () => {
+  test('an interim response (100) is skipped', async () => {
     const port = await serveRaw((socket) => {
       socket.once('data', () => {
         socket.end('HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
@@ -115,7 +115,7 @@ describe('guardedRequest', () => {
     while (!hungUp) await new Promise((done) => setTimeout(done, 5))
   })
 
-  test('an answer of exactly the bound is whole', async () => {
+  test('an answer of exactly the size limit is not truncated', async () => {
     const port = await serve((_request, response) => response.end('x'.repeat(100)))
     expect(await getLocal(port, { responseBytesMax: 100 })).toMatchObject({ truncated: false })
     expect(await getLocal(port, { responseBytesMax: 99 })).toMatchObject({
@@ -138,8 +138,11 @@ describe('guardedRequest', () => {
   test.each<[string, (socket: Socket) => void]>([
     ['accepts and says nothing', () => {}],
     ['never ends its headers', (socket) => socket.write('HTTP/1.1 200 OK\r\nX-A: ')],
-    ['promises a body', (socket) => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n')],
-  ])('a server that %s is a timeout', async (_name, onData) => {
+    [
+      'sends no body after its headers',
+      (socket) => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n'),
+    ],
+  ])('a server that %s runs into the timeout', async (_name, onData) => {
     const port = await serveRaw((socket) => socket.once('data', () => onData(socket)))
     const answer = await getLocal(port, { timeoutMs: 100 })
     expect(answer).toMatchObject({ ok: false, kind: 'timeout' })
@@ -147,7 +150,7 @@ describe('guardedRequest', () => {
     expect(answer.ms).toBeLessThan(1_000)
   })
 
-  test('a body that drips does not extend the time', async () => {
+  test('a body that drips does not extend the timeout', async () => {
     const port = await serve((_request, response) => {
       const timer = setInterval(() => response.write('.'), 10)
       response.on('close', () => clearInterval(timer))
@@ -155,7 +158,7 @@ describe('guardedRequest', () => {
     expect(await getLocal(port, { timeoutMs: 150 })).toMatchObject({ ok: false, kind: 'timeout' })
   })
 
-  test('a resolver that never answers is a timeout', async () => {
+  test('a silent resolver runs into the timeout', async () => {
     expect(await get('http://slow.example/', { timeoutMs: 50, resolve: () => {} })).toMatchObject({
       ok: false,
       kind: 'timeout',
@@ -163,7 +166,7 @@ describe('guardedRequest', () => {
   })
 
   test('a refused connection, a reset and an answer that is not HTTP are network errors', async () => {
-    // Port 1 of the loopback: nobody listens there.
+    // No process listens on port 1 of the loopback.
     const closed = 1
     const reset = await serveRaw((socket) => socket.once('data', () => socket.resetAndDestroy()))
     const cut = await serveRaw((socket) =>
@@ -175,7 +178,7 @@ describe('guardedRequest', () => {
     }
   })
 
-  test('an unknown name is a network error without an address in it', async () => {
+  test('an unknown name is a network error whose detail names no address', async () => {
     const resolve: Resolve = (_hostname, answer) =>
       answer(Object.assign(new Error('getaddrinfo ENOTFOUND 10.0.0.2'), { code: 'ENOTFOUND' }), [])
     expect(await get('http://nowhere.example/', { resolve })).toMatchObject({
@@ -189,7 +192,7 @@ describe('guardedRequest', () => {
     })
   })
 
-  test('a header that would split the request is a bug of the caller', async () => {
+  test('a header that would split the request throws', async () => {
     const headers = { 'x-a': 'b\r\nx-c: d' }
     await expect(getLocal(1, { headers })).rejects.toThrow()
   })
@@ -205,7 +208,7 @@ describe('https', () => {
     ...['-addext', 'subjectAltName=DNS:hooks.example'],
   ])
 
-  test.skipIf(made.status !== 0)('the certificate is checked against the name', async () => {
+  test.skipIf(made.status !== 0)('the certificate must match the name', async () => {
     const ca = readFileSync(cert, 'utf8')
     const server = createHttpsServer({ key: readFileSync(key), cert: ca }, (_request, response) => {
       response.end('safe')

@@ -5,7 +5,7 @@ import { answering, closeServers, get, serve, serveRaw } from '../../support/loc
 
 afterAll(closeServers)
 
-describe('what is dialled', () => {
+describe('the dialled address', () => {
   let connections = 0
   const local = serveRaw((socket) => {
     connections += 1
@@ -47,7 +47,7 @@ describe('what is dialled', () => {
     'metadata',
   ])('literal %s is refused before anything is dialled', async (host) => {
     const before = connections
-    // The resolver answers a public address: what is refused here never asked it.
+    // The resolver answers a public address, so the refusal comes before the lookup.
     const answer = await get(`http://${host}:${await local}/`, { resolve: answering('8.8.8.8') })
     expect(answer).toEqual({ ...blocked, detail: 'address is not public' })
     expect(connections).toBe(before)
@@ -79,7 +79,7 @@ describe('what is dialled', () => {
     const before = connections
     const port = await local
     let asked = 0
-    // Private at first; were there a second look-up behind the check, it would see the harmless one.
+    // The first answer is private. A second lookup after the check would see the public one.
     const resolve: Resolve = (_hostname, answer) => {
       asked += 1
       answer(null, [{ address: asked === 1 ? '127.0.0.1' : '8.8.8.8', family: 4 }])
@@ -89,7 +89,7 @@ describe('what is dialled', () => {
     expect([asked, connections]).toEqual([1, before])
   })
 
-  test('two requests to one name share no connection and no answer of the resolver', async () => {
+  test('two requests to one name share neither connection nor lookup', async () => {
     const port = await local
     let asked = 0
     const resolve: Resolve = (_hostname, answer) => {

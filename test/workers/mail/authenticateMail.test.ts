@@ -22,7 +22,7 @@ const ZONE: Zone = {
   'honest.test TXT': [['v=spf1 ip4:127.0.0.1 -all']],
   's1._domainkey.honest.test TXT': [[dkimRecord.slice(0, 200), dkimRecord.slice(200)]],
   '_dmarc.honest.test TXT': [['v=DMARC1; p=reject']],
-  // Mail of this domain comes from elsewhere.
+  // Mail of this domain comes from another address.
   'victim.test TXT': [['v=spf1 ip4:192.0.2.1 -all']],
   '_dmarc.victim.test TXT': [['v=DMARC1; p=none']],
   'client.test TXT': [['v=spf1 ip4:127.0.0.1 -all']],
@@ -32,7 +32,7 @@ const ZONE: Zone = {
   'endless.test TXT': [['v=spf1 include:endless.test -all']],
 }
 
-/** Where our own domains are set up. */
+/** The zone of our own domains. */
 const mailZone: MailZone = {}
 const answering = fakeLookUp(ZONE)
 
@@ -41,7 +41,7 @@ let agent: Agent
 beforeAll(async () => {
   service = await startTestService({
     dns: fakeDns(mailZone),
-    // Name servers of some senders answer nothing, ever; those of others take their time.
+    // Some name servers never answer; the others take 5 ms.
     async lookUp(name, type) {
       if (name.endsWith('silent.test')) return await new Promise(() => {})
       await Bun.sleep(5)
@@ -54,7 +54,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 
 let mails = 0
 
-/** A message as it is written, with CRLF. */
+/** The text of a message, with CRLF. */
 const write = (from: string, headers = '', body = 'Hello there.') =>
   `From: ${from}\r\nTo: ${agent.address}\r\nSubject: Test\r\nMessage-ID: <${++mails}@x.test>\r\n${headers}\r\n${body}\r\n`
 
@@ -68,13 +68,13 @@ const signed = async (message: string, domain = 'honest.test'): Promise<string> 
 const signedTenTimes = async (message: string, domain: string): Promise<string> => {
   const whole = await signed(message, domain)
   const signature = whole.slice(0, -message.length)
-  // Another selector is another question.
+  // Each selector needs its own lookup.
   return (
     Array.from({ length: 10 }, (_, n) => signature.replace('s=s1', `s=s${n}`)).join('') + message
   )
 }
 
-/** Delivers it from this envelope and reads what became of it. */
+/** Delivers a message from this envelope and reads its authentication. */
 async function receive(message: string, sender: string) {
   const id = /Message-ID: (<[^>]+>)/.exec(message)![1]!
   await deliverRaw(service.smtp!.port, agent.address, message, { sender })
@@ -86,7 +86,7 @@ async function receive(message: string, sender: string) {
   return { ...authentication, labelled: labels.includes('unauthenticated') }
 }
 
-/** Who a message that was received is from. */
+/** The authors of each received message. */
 const authorsOf = new Map<string, string[]>()
 
 test('a signed message from its own host passes everything', async () => {
@@ -100,7 +100,7 @@ test('a signed message from its own host passes everything', async () => {
   })
 })
 
-test('a body that was changed on the way breaks the signature; the host still vouches', async () => {
+test('a changed body breaks the signature, and SPF still passes', async () => {
   const message = (await signed(write('ada@honest.test'))).replace('Hello', 'Jello')
   expect(await receive(message, 'ada@honest.test')).toMatchObject({
     spf: 'pass',
@@ -110,12 +110,12 @@ test('a body that was changed on the way breaks the signature; the host still vo
   })
 })
 
-test('one good signature is enough, whatever comes of those before it', async () => {
+test('one passing signature is enough, after failed ones', async () => {
   const message = await signed(await signed(write('ada@honest.test')), 'victim.test')
   expect(await receive(message, 'list@victim.test')).toMatchObject({ dkim: 'pass', dmarc: 'pass' })
 })
 
-test('a forwarder breaks SPF; the signature still vouches', async () => {
+test('a forwarder breaks SPF, and the signature still passes', async () => {
   expect(await receive(await signed(write('ada@honest.test')), 'list@victim.test')).toMatchObject({
     spf: 'fail',
     dkim: 'pass',
@@ -124,7 +124,7 @@ test('a forwarder breaks SPF; the signature still vouches', async () => {
   })
 })
 
-test('a forged From fails DMARC and is labelled, whatever the envelope and other signatures say', async () => {
+test('a forged From fails DMARC and is labelled, despite SPF and signatures of another domain', async () => {
   for (const message of [write('boss@victim.test'), await signed(write('boss@victim.test'))]) {
     expect(await receive(message, 'ada@honest.test')).toMatchObject({
       dmarc: 'fail',
@@ -133,7 +133,7 @@ test('a forged From fails DMARC and is labelled, whatever the envelope and other
   }
 })
 
-test('a From whose own domain forbids the host fails DMARC and is labelled', async () => {
+test('a From whose domain forbids the host fails DMARC and is labelled', async () => {
   expect(await receive(write('boss@victim.test'), 'boss@victim.test')).toMatchObject({
     spf: 'fail',
     dkim: 'none',
@@ -142,7 +142,7 @@ test('a From whose own domain forbids the host fails DMARC and is labelled', asy
   })
 })
 
-test('a forged From is labelled in whatever form it stands, and every author is shown', async () => {
+test('a forged From is labelled in every spelling, and every author is shown', async () => {
   const [boss, own] = ['boss@victim.test', 'ada@honest.test']
   const forms: [string, string, string[]][] = [
     ['fail', `g: ${boss};`, [boss]],
@@ -166,13 +166,13 @@ test('a forged From is labelled in whatever form it stands, and every author is 
   })
 })
 
-test('name servers that never answer hide no forged From', async () => {
+test('silent name servers do not hide a forged From', async () => {
   const found = await Promise.all([
     receive(write('boss@victim.test'), 'x@silent.test'),
     receive(await signed(write('boss@victim.test'), 'silent.test'), 'x@silent.test'),
     receive(await signed(write('ada@honest.test')), 'x@silent.test'),
     receive(write('x@silent.test'), 'x@honest.test'),
-    // Signatures that wait for ever leave the envelope its time; ten of them take no longer than one.
+    // Unanswered signatures leave SPF its time, and ten of them take no longer than one.
     receive(await signed(write('ada@honest.test'), 'silent.test'), 'ada@honest.test'),
     receive(await signedTenTimes(write('boss@victim.test'), 'silent.test'), 'x@silent.test'),
   ])
@@ -186,7 +186,7 @@ test('name servers that never answer hide no forged From', async () => {
   ])
 })
 
-test('a domain that says nothing is none, and believed as little as before', async () => {
+test('a domain without records gets the verdict none and no label', async () => {
   expect(await receive(write('x@nowhere.test'), 'x@nowhere.test')).toEqual({
     spf: 'none',
     dkim: 'none',
@@ -201,7 +201,7 @@ test('a domain that says nothing is none, and believed as little as before', asy
   })
 })
 
-test('a DNS that is away loses no mail', async () => {
+test('a failed DNS loses no mail', async () => {
   expect(await receive(write('x@away.test'), 'x@away.test')).toMatchObject({
     spf: 'temperror',
     dmarc: 'temperror',
@@ -209,7 +209,7 @@ test('a DNS that is away loses no mail', async () => {
   })
 })
 
-test('an SPF record that never ends is an error of its owner', async () => {
+test('an endless SPF record is a permerror', async () => {
   expect(await receive(write('x@endless.test'), 'x@endless.test')).toMatchObject({
     spf: 'permerror',
   })
@@ -251,7 +251,7 @@ test('mail between two inboxes of the service is internal', async () => {
   expect(body.labels).not.toContain('unauthenticated')
 })
 
-test('a header that is made to take minutes takes none, and is believed nothing', async () => {
+test('a header built to take minutes is not authenticated', async () => {
   const folded = write('Ceo <ceo@honest.test>', `X-A: b\r\n${' \r\n'.repeat(300_000)}`)
   const authors = write(`${'a@honest.test, '.repeat(60_000)}ceo@honest.test`)
   for (const message of [folded, authors]) {
@@ -260,29 +260,29 @@ test('a header that is made to take minutes takes none, and is believed nothing'
   }
 })
 
-test('a body that is made to be hashed for minutes is not', async () => {
+test('a body built to take minutes is not hashed', async () => {
   const message = await signed(write('Ada <ada@honest.test>', '', '\r\n'.repeat(500_000)))
   const { spf, dkim, dmarc } = await receive(message, 'ada@honest.test')
   expect([spf, dkim, dmarc]).toEqual(['pass', 'none', 'pass'])
 })
 
-test('a header without an author is judged by nobody', async () => {
+test('a header without an author gets the verdict none', async () => {
   const message = write('ada@honest.test').replace(/^From: .*\r\n/, '')
   const { dmarc, labelled } = await receive(message, 'ada@honest.test')
   expect([dmarc, labelled]).toEqual(['none', false])
 })
 
-test('without an envelope sender SPF judges the name of the host, not the header', async () => {
+test('without an envelope sender SPF judges the HELO name, not the header', async () => {
   const returned = 'Return-Path: <ada@victim.test>\r\n'
   const trace =
     'Received: from x.test (x.test [127.0.0.1]) (envelope-from <a@victim.test>) by y\r\n'
   for (const header of ['', returned, trace]) {
-    // The host of these tests calls itself client.test.
+    // The test client's HELO name is client.test.
     expect((await receive(header + write('x@nowhere.test'), '')).spf).toBe('pass')
   }
 })
 
-/** What authentication says of a message of that host, and the keys that it asks for. */
+/** The authentication of a message, and the keys and policies that it looks up. */
 async function authenticated(message: string, lookUp = answering) {
   const keys: string[] = []
   const policies: string[] = []
@@ -311,7 +311,7 @@ async function authenticated(message: string, lookUp = answering) {
   return { ...result, keys, policies }
 }
 
-/** One signature of honest.test, and `count` of domains that have no key. */
+/** A message with one signature of honest.test and `count` of domains without a key. */
 async function withSignatures(count: number, { position = 0, name = 'DKIM-Signature' } = {}) {
   const message = write('ada@honest.test')
   const good = (await signed(message)).slice(0, -message.length)
@@ -320,7 +320,7 @@ async function withSignatures(count: number, { position = 0, name = 'DKIM-Signat
   return all.map((one) => one.replace('DKIM-Signature', name)).join('') + message
 }
 
-test('of many signatures the first ten are looked at, however their field is written', async () => {
+test('only the first ten signatures are checked, in every spelling of the field name', async () => {
   const names = ['DKIM-Signature', 'dkim-signature ', 'DKIM-Signature\r\n ', 'DKIM-Signature\v']
   for (const name of names) {
     const tenth = await authenticated(await withSignatures(20, { position: 9, name }))
@@ -332,11 +332,11 @@ test('of many signatures the first ten are looked at, however their field is wri
   expect(first.keys).toHaveLength(10)
 })
 
-test('the policy of an author is asked for once', async () => {
+test('the DMARC policy of an author is looked up once', async () => {
   expect((await authenticated(write('ada@honest.test'))).policies).toEqual(['_dmarc.honest.test'])
 })
 
-/** The message as a forwarder that vouches for it passes it on. */
+/** The message with the ARC seal of a forwarder. */
 async function forwarded(message: string): Promise<string> {
   const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
   // Without a time of its own, each of the two signatures takes the current second; they must agree.
@@ -347,7 +347,7 @@ async function forwarded(message: string): Promise<string> {
   return chain + message
 }
 
-test('a chain of forwarders is checked, except where the body is not to be hashed', async () => {
+test('an ARC chain is checked, unless the body is too costly to hash', async () => {
   expect((await authenticated(await forwarded(write('ada@honest.test')))).arc).toBe('pass')
   const among = await authenticated(await forwarded(await withSignatures(9, { position: 9 })))
   expect([among.arc, among.dkim]).toEqual(['pass', 'pass'])

@@ -33,7 +33,7 @@ afterAll(async () => {
   await sink[Symbol.asyncDispose]()
 })
 
-/** A message that was handed over. */
+/** Sends a message and waits until the smarthost has it. */
 async function sent(agent: Agent, to: string[], more: object = {}) {
   const message = await sendMail(agent, { to, ...more })
   await sunkAt(sink, message.messageId)
@@ -50,7 +50,7 @@ async function returnTo(agent: Agent, raw: string): Promise<void> {
 const suppressed = async (agent: Agent) =>
   (await agent.get('/v0/suppressions')).body.suppressions.map((one: any) => one.address)
 
-test('a bounce finds its message: status, label, conversation, suppression, event', async () => {
+test('a bounce sets status, label, thread, suppression and event of its message', async () => {
   const agent = await service.newAgent()
   const { messageId, threadId } = await sent(agent, ['Ada@example.com'])
   const of: BounceOf = { messageId, recipient: 'ada@EXAMPLE.com', to: agent.address }
@@ -91,7 +91,7 @@ test('a bounce finds its message: status, label, conversation, suppression, even
   expect(rows[2].data).toMatchObject({ messageId, threadId, labels: ['sent', 'bounced'] })
 })
 
-test('so do those of qmail, Exim, Exchange and Gmail', async () => {
+test('bounces of qmail, Exim, Exchange and Gmail find their message', async () => {
   const agent = await service.newAgent()
   for (const form of [qmailBounce, eximBounce, exchangeBounce, gmailBounce]) {
     const recipient = `${form.name.toLowerCase()}@example.com`
@@ -103,7 +103,7 @@ test('so do those of qmail, Exim, Exchange and Gmail', async () => {
   expect(await suppressed(agent)).toHaveLength(4)
 })
 
-test('what is not for good suppresses nobody', async () => {
+test('a transient or policy bounce suppresses no address', async () => {
   const agent = await service.newAgent()
   const cases: [Partial<BounceOf>, string][] = [
     [{ status: '4.4.7', said: '421 4.4.7 expired' }, 'bounced'],
@@ -121,7 +121,7 @@ test('what is not for good suppresses nobody', async () => {
   expect(await suppressed(agent)).toEqual([])
 })
 
-test('a bounce that names no message of this project, or none to that recipient, counts for nothing', async () => {
+test('a bounce without a message of this project to that recipient changes nothing', async () => {
   const [agent, other] = [await service.newAgent(), await service.newAgent()]
   const own = await sent(agent, ['one@example.com', 'two@example.com'])
   const theirs = await sent(other, ['victim@example.com'])
@@ -143,7 +143,7 @@ test('a bounce that names no message of this project, or none to that recipient,
   }
 })
 
-test('of several recipients the one that failed; a forwarded one is marked, not suppressed', async () => {
+test('only the failed recipient is suppressed; a forwarded one is marked, not suppressed', async () => {
   const agent = await service.newAgent()
   const to = agent.address
   const pair = await sent(agent, ['one@example.com', 'two@example.com'])
@@ -159,7 +159,7 @@ test('of several recipients the one that failed; a forwarded one is marked, not 
   expect(await suppressed(agent)).toEqual(['two@example.com'])
 })
 
-test('a bounce that is quicker than our own commit stands', async () => {
+test('a bounce that arrives before our own commit stands', async () => {
   const agent = await service.newAgent()
   const arrived = Promise.withResolvers<void>()
   sink.refuseData = async () => {
@@ -184,7 +184,7 @@ test('a bounce that is quicker than our own commit stands', async () => {
   expect((await agent.get(messagePath(messageId))).body.deliveryStatus).toBe('bounced')
 })
 
-test('suppressed recipients are left out and named; when all are, 422; deleted, mail goes again', async () => {
+test('suppressed recipients are left out; only suppressed ones give 422; a deleted suppression lets mail pass', async () => {
   const agent = await service.newAgent()
   const { messageId } = await sent(agent, ['gone@example.com'])
   await returnTo(
@@ -220,7 +220,7 @@ test('suppressed recipients are left out and named; when all are, 422; deleted, 
   expect((await sendMail(agent, mail)).refused).toBeUndefined()
 })
 
-test('a mailbox that RCPT says is not there is suppressed at once; other refusals suppress nobody', async () => {
+test('a mailbox unknown at RCPT is suppressed at once; other refusals suppress no address', async () => {
   const agent = await service.newAgent()
   sink.refuseRecipient = (address) =>
     address.startsWith('nobody')
@@ -233,12 +233,12 @@ test('a mailbox that RCPT says is not there is suppressed at once; other refusal
   expect(suppressions).toMatchObject([
     { address: 'nobody@example.com', reason: 'rejection', detail: '550 5.1.1 No such user' },
   ])
-  // An inbox of ours that is not there may be tomorrow.
+  // A missing inbox of ours may exist tomorrow.
   await untilStatus(agent, (await sendMail(agent, { to: ['later@mail.test'] })).messageId, 'failed')
   expect(await suppressed(agent)).toEqual(['nobody@example.com'])
 })
 
-test('mail that waits is not sent to who was suppressed in the meantime', async () => {
+test('deferred mail is not sent to a recipient suppressed meanwhile', async () => {
   const agent = await service.newAgent()
   sink.refuseRecipient = () => ({ code: 450, message: 'later' })
   const { messageId } = await sendMail(agent, { to: ['soon@example.com', 'fine@example.com'] })
@@ -256,7 +256,7 @@ test('mail that waits is not sent to who was suppressed in the meantime', async 
   expect((await sunkAt(sink, messageId)).to).toEqual(['fine@example.com'])
 })
 
-test('suppressions page, and need their scopes', async () => {
+test('suppressions are paged and need their scopes', async () => {
   const agent = await service.newAgent()
   await service.database.pool.query(
     `insert into suppressions (project_id, address, reason, created_at)
@@ -278,7 +278,7 @@ test('suppressions page, and need their scopes', async () => {
   )
 })
 
-test('what a postmaster writes by hand returns nothing', async () => {
+test('a hand-written letter of a postmaster is no bounce', async () => {
   const agent = await service.newAgent()
   const to = ['postmaster@firm.test', 'ada@firm.test', 'one@firm.test']
   const letters = [

@@ -24,7 +24,7 @@ afterAll(async () => {
   await sink[Symbol.asyncDispose]()
 })
 
-test('mail that comes, goes, comes back, is labelled and deleted all at once: each change is there in the end', async () => {
+test('concurrent delivery, sending, bounces, labels and deletions lose no change', async () => {
   const agent = await service.newAgent()
   const deliver = async (raw: string) =>
     expect(await deliverRaw(service.smtp!.port, agent.address, raw)).toStartWith('250')
@@ -36,7 +36,7 @@ test('mail that comes, goes, comes back, is labelled and deleted all at once: ea
       numbers.map(async (n) => {
         const recipient = `gone${n}@example.com`
         const { messageId } = await sendMail(agent, { to: [recipient] })
-        // Not always after it was handed over: what comes back can be quicker than our own commit.
+        // A bounce can arrive before our own commit.
         await Promise.all([
           deliver(standardBounce({ messageId, recipient, to: agent.address })),
           ...(isDeleted(n) ? [agent.delete(messagePath(messageId))] : []),

@@ -63,14 +63,14 @@ test('each domain gets its recipients in one transaction, over TLS where it is o
   const [one, two] = [await sunkAt(first, messageId), await sunkAt(plainOnly, messageId)]
   expect(one.to.toSorted()).toEqual(['a@one.test', 'c@one.test', 'd@one.test'])
   expect([one.secure, one.helo, one.from]).toEqual([true, 'mx.own.test', agent.address])
-  // A host of many domains knows by the name which certificate it is to show.
+  // SNI: a host of many domains chooses its certificate by the name.
   expect(one.servername).toBe('mx1.test')
   expect([two.to, two.secure]).toEqual([['b@two.test'], false])
   expect(two.raw).toBe(one.raw)
   expect(one.raw).not.toContain('d@one.test')
 })
 
-test('the preferred exchanger first; the next where it cannot be reached', async () => {
+test('the preferred exchanger gets the mail, or the next one when it cannot be reached', async () => {
   zone.mx['order.test'] = [
     [20, 'mx2.test'],
     [10, 'mx1.test'],
@@ -88,7 +88,7 @@ test('the preferred exchanger first; the next where it cannot be reached', async
   expect(countAt(first, messageId)).toBe(0)
 })
 
-test('without a mail exchanger the domain itself; none for a null MX or no domain at all', async () => {
+test('a domain without MX is its own host; a null MX or a missing domain fails the mail', async () => {
   zone.a['implicit.test'] = ['127.0.0.2']
   const { messageId } = await sendMail(agent, { to: ['a@implicit.test'] })
   await sunkAt(first, messageId)
@@ -111,7 +111,7 @@ test('without a mail exchanger the domain itself; none for a null MX or no domai
   }
 })
 
-test('a name server that fails is no verdict', async () => {
+test('a failing name server defers the mail', async () => {
   zone.failing.push('flaky.test')
   const { messageId } = await sendMail(agent, { to: ['a@flaky.test'] })
   const { deliveryError } = await untilStatus(agent, messageId, 'deferred')
@@ -122,7 +122,7 @@ test('a name server that fails is no verdict', async () => {
   await untilStatus(agent, messageId, 'sent')
 })
 
-test('an exchanger that nobody can say the addresses of is passed over', async () => {
+test('an exchanger whose addresses cannot be looked up is skipped', async () => {
   zone.failing.push('unsaid.test')
   zone.mx['spare.test'] = [
     [10, 'unsaid.test'],
@@ -144,7 +144,7 @@ test('an exchanger that nobody can say the addresses of is passed over', async (
   zone.failing.length = 0
 })
 
-test('what a host says in the transaction stands, and no other host is asked', async () => {
+test('the replies of a host in the transaction stand, and no other host is tried', async () => {
   zone.mx['strict.test'] = [
     [10, 'mx1.test'],
     [20, 'mx2.test'],
@@ -171,7 +171,7 @@ test('what a host says in the transaction stands, and no other host is asked', a
   expect(countAt(second, messageId)).toBe(0)
 })
 
-test('a host that breaks off after the message may have it: no other host gets it', async () => {
+test('no other host gets a message after a host broke off during it', async () => {
   zone.mx['broken.test'] = [
     [10, 'cut.test'],
     [20, 'mx2.test'],
@@ -192,7 +192,7 @@ test('a host that breaks off after the message may have it: no other host gets i
   expect([got, countAt(second, messageId)]).toEqual([1, 0])
 })
 
-/** A host on the port that mail goes to; `connections` counts its clients. */
+/** A host on the SMTP port of the tests; `connections` counts its clients. */
 async function startHost(host: string, onClient: (client: Socket) => void) {
   let connections = 0
   const sockets = new Set<Socket>()
@@ -211,8 +211,8 @@ async function startHost(host: string, onClient: (client: Socket) => void) {
   }
 }
 
-/** Leads to the first sink; a chunk that `answer` answers does not get there. */
-const leadToFirst = (answer: (chunk: Buffer) => string | null) => (client: Socket) => {
+/** Forwards to the first sink, except for chunks that `answer` answers itself. */
+const forwardToFirst = (answer: (chunk: Buffer) => string | null) => (client: Socket) => {
   const outer = connect(first.port, '127.0.0.2')
   outer.on('error', () => {}).pipe(client)
   client
@@ -224,7 +224,7 @@ const leadToFirst = (answer: (chunk: Buffer) => string | null) => (client: Socke
     .on('close', () => outer.destroy())
 }
 
-test('a host that does not greet is asked once, named, and passed over for the next', async () => {
+test('a host that does not greet is tried once and named, and the next one is tried', async () => {
   using busy = await startHost('127.0.0.6', (client) => client.end('421 4.3.2 busy\r\n'))
   using shut = await startHost('127.0.0.7', (client) => client.destroy())
   Object.assign(zone.a, { 'busy.test': ['127.0.0.6'], 'shut.test': ['127.0.0.7'] })
@@ -249,10 +249,10 @@ test('a host that does not greet is asked once, named, and passed over for the n
   await untilStatus(agent, messageId, 'sent')
 })
 
-test('a host that offers TLS and then refuses it gets the mail without', async () => {
+test('a host that offers TLS and then refuses it gets the mail in plain text', async () => {
   using refusing = await startHost(
     '127.0.0.6',
-    leadToFirst((chunk) =>
+    forwardToFirst((chunk) =>
       /^STARTTLS/i.test(chunk.toString('latin1')) ? '454 4.7.0 not now\r\n' : null,
     ),
   )
@@ -262,7 +262,7 @@ test('a host that offers TLS and then refuses it gets the mail without', async (
   expect(refusing.connections()).toBe(1)
 })
 
-test('a host that takes some recipients has the message for those alone', async () => {
+test('a host that accepts some recipients gets the message for those only', async () => {
   zone.mx['some.test'] = [[10, 'mx1.test']]
   first.refuseRecipient = (address) =>
     address.startsWith('never') ? { code: 550, message: '5.1.1 unknown' } : null
@@ -272,7 +272,7 @@ test('a host that takes some recipients has the message for those alone', async 
   expect(deliveryError).toBe('never@some.test: 550 5.1.1 unknown')
 })
 
-test('a message that is larger than a host takes fails at once', async () => {
+test('a message above the size limit of a host fails at once', async () => {
   await using small = await startSink({ host: '127.0.0.8', port: first.port, bytesMax: 1_000 })
   zone.a['small.test'] = ['127.0.0.8']
   const { messageId } = await sendMail(agent, { to: ['a@small.test'], text: 'x'.repeat(2_000) })
@@ -285,7 +285,7 @@ test('a message that is larger than a host takes fails at once', async () => {
   expect(small.mails).toEqual([])
 })
 
-test('TLS that fails is no reason to keep the mail', async () => {
+test('a failed TLS handshake falls back to plain text', async () => {
   const before = first.connections
   using breaker = await startHost('127.0.0.6', (inner) => {
     const outer = connect(first.port, '127.0.0.2')
@@ -304,7 +304,7 @@ test('TLS that fails is no reason to keep the mail', async () => {
   expect([breaker.connections(), first.connections - before]).toEqual([2, 2])
 })
 
-test('a domain of one recipient that hangs holds up neither the others nor what is known of them', async () => {
+test('a hanging domain delays neither the other recipients nor their outcomes', async () => {
   zone.mx['slow.test'] = [[10, 'mx2.test']]
   zone.mx['quick.test'] = [[10, 'mx1.test']]
   const { promise, resolve: release } = Promise.withResolvers<void>()
@@ -340,7 +340,7 @@ test('a domain of one recipient that hangs holds up neither the others nor what 
     await untilStatus(agent, mixed.messageId, 'sent')
     for (const { messageId } of slow) expect(countAt(second, messageId)).toBe(1)
     expect(countAt(first, mixed.messageId)).toBe(1)
-    // What came of the first domain did not end the run of the other.
+    // The outcome of one domain did not end the attempt at the other.
     const { rows } = await service.database.pool.query(
       `select o.attempt from outbound_mails o join messages m on m.row = o.message_row
        where m.message_id = $1`,
@@ -352,7 +352,7 @@ test('a domain of one recipient that hangs holds up neither the others nor what 
   }
 })
 
-test('in production only public addresses are dialled, and none is told', async () => {
+test('in production only public addresses are dialled, and no error names one', async () => {
   await using guarded = await startTestService({
     smtp: false,
     env: { SMTP_RELAY_URL: 'direct', ALLOW_PRIVATE_NETWORKS: 'false' },

@@ -31,7 +31,7 @@ const verify = async (raw: string, records: Map<string, string>) => {
   return results.map(({ status, signingDomain }: any) => [status.result, signingDomain])
 }
 
-/** Runs `bun run dkim:new`; answers what it printed. */
+/** Runs `bun run dkim:new`. @returns its exit code and output. */
 async function dkimNew(...args: string[]) {
   await using command = startProcess(
     'sql/mail/dkimMain.ts',
@@ -42,13 +42,13 @@ async function dkimNew(...args: string[]) {
   return { code, stdout: command.stdout(), stderr: command.stderr() }
 }
 
-/** A zone file's line, read as a name server would. */
+/** Parses a line of a zone file. */
 function published(line: string): [name: string, record: string] {
   const [, name = '', strings = ''] = /^(\S+)\. IN TXT (.*)\n$/.exec(line) ?? []
   return [name, [...strings.matchAll(/"([^"]*)"/g)].map(([, text]) => text).join('')]
 }
 
-test('without a key mail goes unsigned; dkim:new makes one, and what it prints verifies what is sent', async () => {
+test('mail is unsigned without a key; the record that dkim:new prints verifies later mail', async () => {
   const agent = await service.newAgent()
   const plain = await sendMail(agent)
   expect((await sunkAt(sink, plain.messageId)).raw).not.toContain('DKIM-Signature')
@@ -69,7 +69,7 @@ test('without a key mail goes unsigned; dkim:new makes one, and what it prints v
   const { raw } = await sunkAt(sink, signed.messageId)
   expect(await verify(raw, records)).toEqual([['pass', 'mail.test']])
   expect(await verify(raw.replace('AAAA', 'BBBB'), records)).not.toEqual([['pass', 'mail.test']])
-  // The next key signs beside it, so that either record will do.
+  // The next key signs too, so that either record verifies.
   const second = await dkimNew('Mail.Test.')
   expect(second.stderr).toContain(name!.split('.')[0]!)
   const both = await sunkAt(sink, (await sendMail(agent)).messageId)
@@ -82,7 +82,7 @@ test('without a key mail goes unsigned; dkim:new makes one, and what it prints v
   }
 })
 
-test('dkim:new names what is wrong', async () => {
+test('dkim:new refuses invalid arguments with its usage', async () => {
   for (const args of [[], ['-x'], ['a b'], ['a.test', 'b.test'], ['ada@mail.test']]) {
     const { code, stderr, stdout } = await dkimNew(...args)
     expect([args, code, stderr, stdout]).toEqual([
@@ -94,7 +94,7 @@ test('dkim:new names what is wrong', async () => {
   }
 })
 
-test('the private key lies encrypted, and goes with the master key when that is changed', async () => {
+test('the private key is stored encrypted, and a master key rotation re-encrypts it', async () => {
   const { pool } = service.database
   const keys = masterKeys(service.config)
   const keyring = await createKeyringSource(keys)(pool)

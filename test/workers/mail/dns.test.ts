@@ -25,7 +25,7 @@ const RECORDS: Answer[] = [
   ),
 ]
 
-/** Longer than a test may take: whoever waits for it fails. */
+/** Longer than a test may take: a test that waits for it fails. */
 const ENDLESS_MS = 60_000
 const once = (timeoutMs: number) => ({ servers: [server.address], timeoutMs, tries: 1 })
 const code = (asked: Promise<unknown>) => asked.catch((error) => error.code)
@@ -38,7 +38,7 @@ beforeAll(async () => {
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
-test('mail exchangers, and the null MX', async () => {
+test('mx returns the mail exchangers, and the null MX', async () => {
   const found = await dns.mx('a.test')
   expect(found.toSorted((a, b) => a.priority - b.priority)).toEqual([
     { priority: 10, exchange: 'mx1.a.test' },
@@ -48,15 +48,15 @@ test('mail exchangers, and the null MX', async () => {
   expect(none.map(({ exchange }) => exchange.replace('.', ''))).toEqual([''])
 })
 
-test('addresses of both kinds, also behind an alias', async () => {
+test('addresses returns IPv4 and IPv6, also behind an alias', async () => {
   expect(await dns.addresses('a.test')).toEqual(['192.0.2.1', '2001:db8::1'])
   expect(await dns.addresses('alias.test')).toEqual(['192.0.2.1', '2001:db8::1'])
   expect(await dns.addresses('four.test')).toEqual(['192.0.2.4'])
-  // Some servers answer for the one kind and fail at the other.
+  // Some servers answer for one record type and fail for the other.
   expect(await dns.addresses('half.test')).toEqual(['192.0.2.5'])
 })
 
-test('the strings of a TXT record are one text', async () => {
+test('the strings of a TXT record are joined', async () => {
   expect((await dns.txt('a.test')).toSorted()).toEqual(['v=DKIM1; p=ABCD', 'v=spf1 -all'])
   expect(await dns.txt('alias.test')).toEqual(await dns.txt('a.test'))
   expect(await dns.txt('A.Test')).toEqual(await dns.txt('a.test'))
@@ -68,34 +68,34 @@ test('an answer of a thousand bytes needs no TCP', async () => {
   expect(server.askedOverTcp).not.toContain('TXT wide.test')
 })
 
-test('the id of a question cannot be guessed from the one before', async () => {
+test('the id of a query cannot be guessed from the one before', async () => {
   const before = server.ids.length
   for (let n = 0; n < 20; n++) await dns.txt('a.test')
   const ids = server.ids.slice(before)
   expect(new Set(ids.map((id, n) => id - (ids[n - 1] ?? 0))).size).toBeGreaterThan(10)
 })
 
-test('a question or an answer that is lost is asked for again', async () => {
+test('a lost query or answer is resent', async () => {
   expect(await queryTxt('lost.test', once(ENDLESS_MS))).toEqual(['found'])
 })
 
-test('a server that fails is asked once more', async () => {
+test('a failing server is queried once more', async () => {
   expect(await dns.txt('shaky.test')).toEqual(['found'])
 })
 
-test('a server that refuses the question keeps the next one waiting no longer', async () => {
+test('a server that refuses the query is skipped at once', async () => {
   const servers = ['127.0.0.1:1', server.address]
   expect(await queryTxt('a.test', { servers, timeoutMs: ENDLESS_MS, tries: 1 })).toHaveLength(2)
 })
 
-test('over TCP too, what is no answer to the question counts for none', async () => {
+test('over TCP an answer to another query counts as none', async () => {
   for (const name of ['closed.test', 'forged.test', 'junk.test']) {
     expect([name, await code(queryTxt(name, once(ENDLESS_MS)))]).toEqual([name, 'ETIMEOUT'])
   }
   expect(await code(queryTxt('mute.test', once(20)))).toBe('ETIMEOUT')
 })
 
-test("the system's resolvers are those of the moment", async () => {
+test("a change of the system's resolvers takes effect at once", async () => {
   const system = createDns()
   const before = getServers()
   setServers([server.address])
@@ -107,7 +107,7 @@ test("the system's resolvers are those of the moment", async () => {
 })
 
 test.if(networkInterfaces().lo?.some(({ address }) => address === '::1') === true)(
-  'a server at an IPv6 address is asked there',
+  'a server at an IPv6 address is queried there',
   async () => {
     await using six = await startNameServer(RECORDS, '::1')
     for (const name of ['a.test', 'long.test']) {
@@ -116,7 +116,7 @@ test.if(networkInterfaces().lo?.some(({ address }) => address === '::1') === tru
   },
 )
 
-test('nothing is an empty list; a server that fails is an error', async () => {
+test('a missing record gives an empty list; a failing server gives an error', async () => {
   for (const name of ['none.test', 'four.test']) {
     expect([await dns.mx(name), await dns.txt(name)]).toEqual([[], []])
   }

@@ -7,7 +7,7 @@ import { waitFor } from '../../support/waitFor.ts'
 
 const txt = (name: string, data: string): TxtAnswer => ({ type: 'TXT', name, data: [data] })
 
-test('the records of a sender are asked for once, however many messages it sends', async () => {
+test('the records of a sender are looked up once for many messages', async () => {
   await using server = await startNameServer([txt('sender.test', 'v=spf1 -all')])
   const lookUp = createLookUp(createDns([server.address]), [server.address])
   const records: unknown[] = await Promise.all([
@@ -22,10 +22,10 @@ test('the records of a sender are asked for once, however many messages it sends
   expect(server.asked).toEqual(['TXT sender.test', 'TXT none.test'])
 })
 
-test('kinds of records are kept apart', async () => {
+test('record types are cached separately', async () => {
   const name = 'both.test'
   await using server = await startNameServer([
-    // One text in two strings, as every DKIM key of 2048 bits is.
+    // One text in two strings, like a DKIM key of 2048 bits.
     { type: 'TXT', name, data: ['te', 'xt'] },
     { type: 'A', name, data: '192.0.2.1' },
   ])
@@ -34,7 +34,7 @@ test('kinds of records are kept apart', async () => {
   expect(await lookUp(name, 'A')).toEqual(['192.0.2.1'])
 })
 
-test('a failure is not kept: the next message asks anew', async () => {
+test('a failure is not cached', async () => {
   await using server = await startNameServer([])
   const lookUp = createLookUp(createDns([server.address]), [server.address])
   const failed = () => lookUp('broken.test', 'TXT').catch((error) => error.code)
@@ -44,7 +44,7 @@ test('a failure is not kept: the next message asks anew', async () => {
   expect(server.asked.length).toBe(2 * before)
 })
 
-test('an absence is kept for every kind of record', async () => {
+test('an absence is cached for every record type', async () => {
   await using server = await startNameServer([txt('text.test', 'text')])
   const lookUp = createLookUp(createDns([server.address]), [server.address])
   for (const name of ['none.test', 'text.test']) {
@@ -56,7 +56,7 @@ test('an absence is kept for every kind of record', async () => {
   expect(server.asked).toEqual(['A none.test', 'A text.test'])
 })
 
-test('records that were changed are seen half a minute later', async () => {
+test('changed records are seen half a minute later', async () => {
   const records = [txt('sender.test', 'old')]
   await using server = await startNameServer(records)
   const lookUp = createLookUp(createDns([server.address]), [])
@@ -75,7 +75,7 @@ test('records that were changed are seen half a minute later', async () => {
   }
 })
 
-/** A DNS whose every name has this text; `asked` holds the names in order. */
+/** A DNS that answers this text for every name; `asked` holds the names in order. */
 function counting(text: string) {
   const asked: string[] = []
   const txt = async (name: string) => {
@@ -85,10 +85,10 @@ function counting(text: string) {
   return { asked, lookUp: createLookUp({ txt }, []) }
 }
 
-/** Senders choose how long a record is, and by their signatures how long a name is. */
+/** Senders choose the size of a record and, by their signatures, the length of a name. */
 const MEGABYTE = 'x'.repeat(1024 * 1024)
 
-test('the memory for records is bounded: the oldest record goes', async () => {
+test('the cache is bounded, and evicts the oldest record', async () => {
   for (const [text, prefix] of [
     [MEGABYTE, ''],
     ['', MEGABYTE],
@@ -103,7 +103,7 @@ test('the memory for records is bounded: the oldest record goes', async () => {
   }
 })
 
-test('an answer that comes after its place was needed is an answer', async () => {
+test('an answer that arrives after its eviction is returned', async () => {
   const { promise, resolve: release } = Promise.withResolvers<string[]>()
   const txt = (name: string) => (name === 'slow.test' ? promise : Promise.resolve([MEGABYTE]))
   const lookUp = createLookUp({ txt }, [])

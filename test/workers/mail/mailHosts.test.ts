@@ -1,4 +1,4 @@
-/** Where the mail of a domain goes: to public hosts, in their order, to so many and no more. */
+/** The mail hosts of a domain: public, in order of preference, and bounded in number. */
 import { expect, test } from 'bun:test'
 import { findMailHosts } from '../../../workers/mail/mailHosts.ts'
 import { fakeDns, type Zone } from '../../support/fakeDns.ts'
@@ -19,7 +19,7 @@ const faultOf = async (...order: Parameters<typeof find>) => {
   return found.kind === 'hosts' ? 'no fault' : `${found.kind}: ${found.error}`
 }
 
-test('of one host three addresses are tried, of a domain six', async () => {
+test('three addresses of a host are tried, and six of a domain', async () => {
   const many = (net: number) => Array.from({ length: 4 }, (_, n) => `8.8.${net}.${n + 1}`)
   const a = { 'x.test': many(1), 'y.test': many(2), 'z.test': many(3) }
   const mx: Zone['mx'] = {
@@ -32,14 +32,14 @@ test('of one host three addresses are tried, of a domain six', async () => {
   expect(await addressesOf({ mx, a })).toEqual([...many(1).slice(0, 3), ...many(2).slice(0, 3)])
 })
 
-test('ten exchangers are asked for, the preferred ones', async () => {
+test('only the ten preferred exchangers are looked up', async () => {
   const exchangers = Array.from({ length: 11 }, (_, n): [number, string] => [n, `x${n}.test`])
   const mx = { 'a.test': exchangers.toReversed() }
   expect(await faultOf({ mx, a: { 'x10.test': ['8.8.8.1'] } })).toMatch(/^none: 550 5.4.4/)
   expect(await addressesOf({ mx, a: { 'x9.test': ['8.8.8.1'] } })).toEqual(['8.8.8.1'])
 })
 
-test('only public addresses count, but where private ones are allowed', async () => {
+test('only public addresses count, unless private ones are allowed', async () => {
   const zone: Zone = {
     mx: {
       'a.test': [
@@ -62,7 +62,7 @@ test('only public addresses count, but where private ones are allowed', async ()
   expect(await faultOf(hidden)).toContain('no public address')
 })
 
-test('where we are an exchanger ourselves, only those more preferred are asked', async () => {
+test('when we are an exchanger ourselves, only more preferred ones are tried', async () => {
   const a = { 'x.test': ['8.8.8.1'], 'y.test': ['8.8.8.2'], 'z.test': ['8.8.8.3'] }
   const with_ = (own: [number, string]): Zone => ({
     mx: { 'a.test': [[10, 'x.test'], [20, 'y.test'], [30, 'z.test'], own] },
@@ -72,7 +72,7 @@ test('where we are an exchanger ourselves, only those more preferred are asked',
   expect(await faultOf(with_([10, 'mx.own.test']))).toContain('lead back here')
 })
 
-test('a null MX is one that stands alone', async () => {
+test('a null MX counts only when it stands alone', async () => {
   const a = { 'x.test': ['8.8.8.1'], 'a.test': ['8.8.8.2'] }
   expect(await faultOf({ mx: { 'a.test': [[0, '.']] }, a })).toContain('null MX')
   const beside: Zone['mx'] = {
@@ -85,7 +85,7 @@ test('a null MX is one that stands alone', async () => {
   expect(await addressesOf({ a })).toEqual(['8.8.8.2'])
 })
 
-test('the root is no host to ask for, so nobody waits for its addresses', async () => {
+test('the addresses of the root are never looked up', async () => {
   const mx: Zone['mx'] = {
     'a.test': [
       [0, '.'],
@@ -95,7 +95,7 @@ test('the root is no host to ask for, so nobody waits for its addresses', async 
   expect(await faultOf({ mx, failing: [''] })).toStartWith('none: 550 5.4.4')
 })
 
-test('what cannot be found out now is no verdict', async () => {
+test('a failed lookup gives no verdict', async () => {
   expect(await faultOf({ failing: ['a.test'] })).toStartWith('unknown: 450 4.4.3')
   const mx: Zone['mx'] = {
     'a.test': [

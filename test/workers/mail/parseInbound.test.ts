@@ -23,7 +23,7 @@ import { deliverRaw } from '../../support/smtpTalk.ts'
 import { blocked, newProject } from '../../support/tillRows.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
-/** Delivers a message whose job has been tried seven times, and starts a worker. */
+/** Delivers a message, counts seven attempts of its job, and starts a worker. */
 async function retried(service: TestService, agent: Agent, raw: string): Promise<Running> {
   await deliverRaw(service.smtp!.port, agent.address, raw)
   const { pool, url } = service.database
@@ -36,7 +36,7 @@ async function retried(service: TestService, agent: Agent, raw: string): Promise
   return startPool({ ...inboundRunner(options), databaseUrl: url }, silentLog)
 }
 
-test('a message whose job ended badly several times, through no fault of its own, is still read', async () => {
+test('a sound message is parsed after several failed attempts of its job', async () => {
   await using service = await startTestService({ workers: false })
   const agent = await service.newAgent()
   const worker = await retried(
@@ -58,10 +58,10 @@ test('a message whose job ended badly several times, through no fault of its own
   }
 })
 
-test('what was read of a message and cannot be stored does not lose the message', async () => {
+test('a message whose parsed mail cannot be stored is stored unparsed', async () => {
   await using service = await startTestService({ workers: false })
   const agent = await service.newAgent()
-  // Stands for whatever nobody has thought of.
+  // Stands for an unforeseen refusal.
   await service.database.pool.query(
     'alter table messages add constraint no_html check (html_body is null)',
   )
@@ -80,7 +80,7 @@ test('what was read of a message and cannot be stored does not lose the message'
   }
 })
 
-test('a message of megabytes is read like any other', async () => {
+test('a message of megabytes is parsed like any other', async () => {
   await using service = await startTestService()
   const agent = await service.newAgent()
   const lines = 'Lorem ipsum dolor sit amet.\r\n'.repeat(40_000)
@@ -99,7 +99,7 @@ test('a message of megabytes is read like any other', async () => {
   })
 })
 
-test('apart, a message that no parser can read is an error, not the end of the worker', async () => {
+test('parseInProcess throws for a message that kills the child process', async () => {
   const parts = Array.from(
     { length: 150 },
     (_, n) => `Content-Type: multipart/mixed; boundary="b${n}"\n\n--b${n}\n`,
@@ -145,7 +145,7 @@ const watched = (
     },
   })
 
-test('large messages are read as far as there is room for them, and leave it also when they are gone', async () => {
+test('large messages wait for free bytes, and a deleted one frees its bytes', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const [gone, kept] = [await newProject(pool), await newProject(pool)]
@@ -168,14 +168,14 @@ test('large messages are read as far as there is room for them, and leave it als
   const watching = watched(pool, {
     async before(inboundId) {
       reads.push(inboundId)
-      // The second read is that of the bytes.
+      // The second read fetches the bytes.
       if (inboundId === ids[gone] && reads.length > 1) await promise
     },
     after: (inboundId) => void answered.push(inboundId),
   })
   const parse = taskOf(watching)
   const first = parse({ inboundId: ids[gone]! }, { attempt: 1 })
-  await waitFor('the larger message to have its room', () => reads.length === 2)
+  await waitFor('the larger message to have its bytes', () => reads.length === 2)
   const second = parse({ inboundId: ids[kept]! }, { attempt: 1 })
   await waitFor('the other to be known as large', () => answered.includes(ids[kept]!))
   await new Promise((resolve) => setImmediate(resolve))
@@ -186,7 +186,7 @@ test('large messages are read as far as there is room for them, and leave it als
   expect(await labelsOf(pool, kept)).toEqual([['received', 'unread']])
 })
 
-test('the job of an inbound mail that was dealt with changes nothing', async () => {
+test('the job of a stored inbound mail changes nothing', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const projectId = await newProject(pool)
@@ -195,7 +195,7 @@ test('the job of an inbound mail that was dealt with changes nothing', async () 
   expect(await labelsOf(pool, projectId)).toHaveLength(1)
 })
 
-test('a message that the database refuses is tried again before it is kept as it came', async () => {
+test('a message that the database refuses is retried before it is stored unparsed', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const projectId = await newProject(pool)
@@ -208,7 +208,7 @@ test('a message that the database refuses is tried again before it is kept as it
   expect(await labelsOf(pool, projectId)).toEqual([['received', 'unread']])
 })
 
-test('a database that goes away is no refusal, however often the message was tried', async () => {
+test('an absent database does not count as a refusal, after many attempts too', async () => {
   await using database = await createTestDatabase()
   const projectId = await newProject(database.pool)
   const [id] = await takeIn(database.pool, [projectId])
@@ -225,7 +225,7 @@ test('a database that goes away is no refusal, however often the message was tri
   }
 })
 
-test('messages of one inbox that are read at the same time share a transaction', async () => {
+test('messages of one inbox parsed at the same time share a transaction', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const projectId = await newProject(pool)
@@ -240,7 +240,7 @@ test('messages of one inbox that are read at the same time share a transaction',
       if (key !== 'query') return typeof value === 'function' ? value.bind(target) : value
       return async (query: { name?: string }, values?: unknown[]) => {
         const result = await target.query(query as never, values)
-        // The last question before a message is stored.
+        // The last query before a message is stored.
         if (query.name === 'find-verified-domains') read++
         return result
       }

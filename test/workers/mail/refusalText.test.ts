@@ -4,7 +4,7 @@ import { sendMail, untilStatus } from '../../support/outbound.ts'
 import { startTestService } from '../../support/service.ts'
 import { type Sink, startSink } from '../../support/sink.ts'
 
-/** The sink, but that its answers have a NUL and a bell where they say `NUL` and `BEL`: a mail library writes neither. */
+/** A proxy to the sink that puts U+0000 and U+0007 for `NUL` and `BEL` in replies: no mail library writes them. */
 async function startOddRelay(sink: Sink) {
   const server = createServer((inner: Socket) => {
     const outer = connect(sink.port, '127.0.0.1')
@@ -20,7 +20,7 @@ async function startOddRelay(sink: Sink) {
   return server
 }
 
-test('a refusal that no text may hold is shown, and nobody gets the message again', async () => {
+test('a refusal that Postgres cannot store is shown cleaned, and the message is not sent again', async () => {
   await using sink = await startSink()
   const relay = await startOddRelay(sink)
   const { port } = relay.address() as { port: number }

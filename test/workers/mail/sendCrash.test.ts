@@ -6,7 +6,7 @@ import { startSink } from '../../support/sink.ts'
 import { startTcpProxy } from '../../support/tcpProxy.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
-test('a worker killed between the 250 of the relay and our commit: sent once more, the same bytes', async () => {
+test('a message whose worker died between the 250 and our commit is sent once more, with the same bytes', async () => {
   await using sink = await startSink()
   await using service = await startTestService({ smtp: false, workers: false })
   const direct = new URL(service.database.url)
@@ -19,7 +19,7 @@ test('a worker killed between the 250 of the relay and our commit: sent once mor
     DATA_DIR: service.config.dataDir,
     LOG_LEVEL: 'silent',
   })
-  // The relay has said 250 and the outcome is on its way to Postgres, which answers nothing any more.
+  // The relay has replied 250. The outcome is sent to Postgres, which no longer answers.
   proxy.muteOn = 'update outbound_recipients r set'
   const behindProxy = service.database.url.replace(`:${direct.port}/`, `:${proxy.port}/`)
   await using doomed = startProcess('workers/main.ts', env(behindProxy), ['--pool', 'mail'])
@@ -31,7 +31,7 @@ test('a worker killed between the 250 of the relay and our commit: sent once mor
   expect(sink.mails).toHaveLength(1)
   doomed.child.kill('SIGKILL')
   expect(await doomed.exited).toBe('SIGKILL')
-  // Its connection is gone with it, and so is what it had not committed.
+  // Its connection and its open transaction are gone.
   await proxy.cut()
   expect(
     (await agent.get(`/v0/messages/${encodeURIComponent(messageId)}`)).body.deliveryStatus,

@@ -66,7 +66,7 @@ test('send answers at once, and the message goes out as composed', async () => {
   expect('extractedText' in whole).toBe(false)
 })
 
-test('a conversation: their mail, our reply, their answer make one thread, rightly linked', async () => {
+test('a mail, our reply and the answer to it make one thread with correct References', async () => {
   const agent = await service.newAgent()
   await service.deliver({
     from: 'ada@example.com',
@@ -158,7 +158,7 @@ test('replyAll reaches the others, never ourselves', async () => {
   expect(email.cc?.map(({ address }) => address)).toEqual(['bob@example.com', 'carl@example.com'])
 })
 
-test('4xx is tried again later with the same message, and then goes out once', async () => {
+test('a 4xx is retried later with the same message, which arrives once', async () => {
   const agent = await service.newAgent()
   sink.refuseRecipient = () => ({ code: 451, message: 'greylisted' })
   const { messageId } = await sendMail(agent)
@@ -189,7 +189,7 @@ test('5xx is final and visible', async () => {
   expect(rows).toEqual([{ state: 'done', attempt: 1 }])
 })
 
-test('of three recipients only the deferred one is tried again', async () => {
+test('only the deferred one of three recipients is retried', async () => {
   const agent = await service.newAgent()
   sink.refuseRecipient = (address) => {
     if (address.startsWith('later')) return { code: 450, message: 'later' }
@@ -211,7 +211,7 @@ test('of three recipients only the deferred one is tried again', async () => {
   expect(second.raw).toBe(first.raw)
 })
 
-test('a smarthost that cannot be reached is no verdict; after 24 h it is given up', async () => {
+test('an unreachable smarthost defers the mail, which fails after 24 h', async () => {
   await using away = await startTestService({ env: { SMTP_RELAY_URL: 'smtp://127.0.0.1:1' } })
   const agent = await away.newAgent()
   const { body } = await agent.post('/v0/messages/send', {
@@ -230,7 +230,7 @@ test('a smarthost that cannot be reached is no verdict; after 24 h it is given u
   expect(deliveryError).toContain('given up after 24 h')
 })
 
-test('mail from one inbox to another arrives, in its own thread there; to an unknown one it fails', async () => {
+test('mail to another inbox arrives in its own thread; mail to an unknown inbox fails', async () => {
   const [one, two] = [await service.newAgent(), await service.newAgent()]
   const sent = await sendMail(one, {
     to: [two.address.toUpperCase(), two.address.replace('@', '+tag@')],
@@ -261,7 +261,7 @@ test('mail from one inbox to another arrives, in its own thread there; to an unk
   expect(sink.mails.some((mail) => mail.email.messageId === sent.messageId)).toBe(false)
 })
 
-test('a message to inboxes of ours and to others goes to each once, however long the others take', async () => {
+test('local inboxes get a message at once and once, while a remote host hangs', async () => {
   const [writer, inbox] = [await service.newAgent(), await service.newAgent()]
   const { promise, resolve: release } = Promise.withResolvers<null>()
   let transactions = 0
@@ -296,7 +296,7 @@ test('a message to inboxes of ours and to others goes to each once, however long
   }
 })
 
-test('a sending whose last recipient has bounced meanwhile is over', async () => {
+test('an outbound mail whose last recipient bounced meanwhile is done', async () => {
   const agent = await service.newAgent()
   sink.refuseRecipient = () => ({ code: 451, message: 'greylisted' })
   const { messageId } = await sendMail(agent)
@@ -317,7 +317,7 @@ test('a sending whose last recipient has bounced meanwhile is over', async () =>
   })
 })
 
-test('nothing that is sent can add a recipient or a header', async () => {
+test('no field of a send can add a recipient or a header', async () => {
   const agent = await service.newAgent()
   const base = { to: ['a@example.com'], subject: 's', text: 't' }
   const many = (count: number) => Array.from({ length: count }, (_, n) => `a${n}@example.com`)

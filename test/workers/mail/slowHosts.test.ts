@@ -38,7 +38,7 @@ beforeEach(async () => {
 })
 afterEach(() => service[Symbol.asyncDispose]())
 
-test('domains that begin to hang hold up neither others nor mail between our own inboxes', async () => {
+test('domains that begin to hang delay neither other domains nor local mail', async () => {
   const [writer, other, inbox] = [
     await service.newAgent(),
     await service.newAgent(),
@@ -62,7 +62,7 @@ test('domains that begin to hang hold up neither others nor mail between our own
         Array.from({ length: 10 }, () => sendMail(writer, { to: [`b@hanging${n}.test`] })),
       ),
     )
-    await waitFor('each of them to hang', () => open.every((count) => count > 0))
+    await waitFor('each host to hang', () => open.every((count) => count > 0))
     for (const [n, agent] of [other, writer].entries()) {
       const away = await sendMail(agent, { to: ['a@good.test'] })
       await untilStatus(agent, away.messageId, 'sent')
@@ -77,7 +77,7 @@ test('domains that begin to hang hold up neither others nor mail between our own
   }
 })
 
-test('domains that never greet keep nobody else from writing to a new one', async () => {
+test('domains that never greet do not delay mail of another project to a new domain', async () => {
   const [one, two, third] = [
     await service.newAgent(),
     await service.newAgent(),
@@ -93,7 +93,7 @@ test('domains that never greet keep nobody else from writing to a new one', asyn
   for (const socket of waiting) socket.destroy()
 })
 
-test('a smarthost that hangs does not hold up mail between our own inboxes', async () => {
+test('a hanging smarthost does not delay local mail', async () => {
   const [sink] = hanging as [Sink]
   await using relayed = await startTestService({ env: { SMTP_RELAY_URL: sink.url } })
   const [writer, inbox] = [await relayed.newAgent(), await relayed.newAgent()]

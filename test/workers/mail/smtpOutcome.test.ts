@@ -1,4 +1,4 @@
-/** What the words of another host mean for each recipient. */
+/** SMTP replies and the outcome of each recipient. */
 import { expect, test } from 'bun:test'
 import {
   allOf,
@@ -12,7 +12,7 @@ const failure = (more: Partial<SmtpFailure>): SmtpFailure =>
 const stateOf = (more: Partial<SmtpFailure>) =>
   outcomesOfFailure(['a@x.test'], failure(more))[0]!.state
 
-test('5xx is the last word on a message, 4xx and no answer are not', () => {
+test('5xx fails a message; 4xx and silence defer it', () => {
   expect(stateOf({ responseCode: 550, command: 'RCPT TO' })).toBe('failed')
   expect(stateOf({ responseCode: 500, command: 'DATA' })).toBe('failed')
   expect(stateOf({ responseCode: 554 })).toBe('failed')
@@ -25,7 +25,7 @@ test('5xx is the last word on a message, 4xx and no answer are not', () => {
   }
 })
 
-test('a refused greeting, login or TLS is trouble between us, and may pass', () => {
+test('a refused greeting, login or TLS defers the message', () => {
   for (const command of ['CONN', 'EHLO', 'HELO', 'AUTH PLAIN', 'STARTTLS']) {
     expect([command, stateOf({ responseCode: 554, command })]).toEqual([command, 'deferred'])
   }
@@ -34,7 +34,7 @@ test('a refused greeting, login or TLS is trouble between us, and may pass', () 
   }
 })
 
-test('each recipient has the answer that was given to it', () => {
+test('each recipient gets its own reply', () => {
   const rejectedErrors = [
     {
       ...failure({ responseCode: 550, command: 'RCPT TO', response: '550 5.1.1 no such user' }),
@@ -58,7 +58,7 @@ test('each recipient has the answer that was given to it', () => {
   ])
 })
 
-test('a mailbox that is not there is told at RCPT alone', () => {
+test('a missing mailbox is recognised at RCPT only', () => {
   const said = { responseCode: 550, response: '550 5.1.1 no such user' }
   expect(outcomesOfFailure(['a@x.test'], failure({ ...said, command: 'DATA' }))[0]).toEqual({
     address: 'a@x.test',
@@ -67,7 +67,7 @@ test('a mailbox that is not there is told at RCPT alone', () => {
   })
 })
 
-test('an answer is kept as one line of bounded length, cut between characters', () => {
+test('a reply is kept as one line of bounded length, cut between characters', () => {
   const [told] = allOf(['a@x.test'], 'failed', ` a\r\n\tb\0c ${'x'.repeat(600)}`)
   expect(told?.error).toBe(`a b c ${'x'.repeat(494)}`)
   expect(allOf(['a@x.test'], 'failed', `${'x'.repeat(499)}😀`)[0]?.error).toBe(

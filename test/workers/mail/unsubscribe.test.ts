@@ -14,7 +14,7 @@ afterAll(async () => {
   await sink[Symbol.asyncDispose]()
 })
 
-test('recipients are told how to unsubscribe, in one click', async () => {
+test('a message carries List-Unsubscribe headers for one click', async () => {
   const agent = await service.newAgent()
   const url = 'https://news.example.com/leave?who=42'
   const both = await sendMail(agent, { unsubscribe: { url, mailto: 'leave@example.com' } })
@@ -28,7 +28,7 @@ test('recipients are told how to unsubscribe, in one click', async () => {
   expect(plain.raw).not.toMatch(/^list-/im)
 })
 
-test('what cannot stand in the header is refused by name', async () => {
+test('an invalid unsubscribe value is refused by name', async () => {
   const agent = await service.newAgent()
   for (const [unsubscribe, message] of [
     [{}, 'unsubscribe must hold url or mailto'],

@@ -3,7 +3,7 @@ import { startAlarm } from '../../../workers/queue/alarm.ts'
 import { silentLog } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
-test('rings when something is due, never before, and once for what is due together', async () => {
+test('rings when a job is due, never before, and once for jobs due together', async () => {
   const dueMs = [60, 61, 62, 200].map((ms) => performance.now() + ms)
   const rings: number[] = []
   const alarm = startAlarm({
@@ -18,7 +18,7 @@ test('rings when something is due, never before, and once for what is due togeth
   await waitFor('both', () => (rings.at(-1) ?? 0) >= dueMs[3]!)
   await alarm.stop()
   for (const due of dueMs) {
-    // A timer can fire a moment early; the ring after the due time is what counts.
+    // A timer can fire a moment early: the first ring after the due time counts.
     const after = rings.find((ring) => ring >= due)!
     // The next look would come after 500 ms: the alarm was set for the time.
     expect(after - due).toBeLessThan(450)
@@ -26,7 +26,7 @@ test('rings when something is due, never before, and once for what is due togeth
   expect(rings.filter((ring) => ring >= dueMs[2]! && ring < dueMs[3]! - 5).length).toBeLessThan(3)
 })
 
-test('goes on after a failure to look, and rings less often while fetching is slow', async () => {
+test('goes on after a failed look, and rings less often while fetching is slow', async () => {
   let looks = 0
   const rings: number[] = []
   const alarm = startAlarm({
@@ -43,7 +43,7 @@ test('goes on after a failure to look, and rings less often while fetching is sl
   expect((rings[4]! - rings[0]!) / 4).toBeGreaterThanOrEqual(70)
 })
 
-test('stops at once, also in the middle of a look', async () => {
+test('stops at once, even during a look', async () => {
   const look = Promise.withResolvers<number | null>()
   const alarm = startAlarm({
     nextInMs: () => look.promise,

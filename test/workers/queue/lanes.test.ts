@@ -9,7 +9,7 @@ const leave = (turn: Turn) => {
   if (turn.granted) turn.leave()
 }
 
-/** Lets one request of a lane take longer than a fast one may. */
+/** Makes a lane slow by one request of 600 ms. */
 async function makeSlow(lanes: Lanes, lane: string, owner: string): Promise<void> {
   const turn = await lanes.enter(lane, owner)
   clockMs += 600
@@ -20,7 +20,7 @@ let clockMs = 0
 const createLanes = (slots: number) => new Lanes(slots, undefined, () => clockMs)
 
 describe('Lanes', () => {
-  test('gives a lane its turns up to the cap, and the next ones as turns end', async () => {
+  test('gives a lane turns up to the cap, and further turns as turns end', async () => {
     const lanes = createLanes(200)
     const first = await Promise.all(Array.from({ length: FAST_CAP }, () => lanes.enter('a', 'p')))
     expect(granted(first)).toHaveLength(FAST_CAP)
@@ -39,7 +39,7 @@ describe('Lanes', () => {
     expect(second.every((turn) => turn.granted && turn.waited)).toBe(true)
   })
 
-  test('ending a turn twice frees one place', async () => {
+  test('ending a turn twice frees one slot', async () => {
     const lanes = createLanes(200)
     const turns = await Promise.all(Array.from({ length: FAST_CAP }, () => lanes.enter('a', 'p')))
     leave(turns[0]!)
@@ -48,7 +48,7 @@ describe('Lanes', () => {
     expect((await lanes.enter('a', 'p')).granted).toBe(false)
   })
 
-  test('sends those away who waited in vain, to come back one after the other', async () => {
+  test('refuses waiters without a turn, to come back one after the other', async () => {
     const lanes = createLanes(200)
     await Promise.all(Array.from({ length: FAST_CAP }, () => lanes.enter('a', 'p')))
     const refused = await Promise.all(Array.from({ length: 100 }, () => lanes.enter('a', 'p')))
@@ -74,7 +74,7 @@ describe('Lanes', () => {
     expect((await lanes.enter('a', 'p')).granted).toBe(false)
   })
 
-  test('slow lanes of one owner share a budget, and all slow lanes half of the slots', async () => {
+  test('slow lanes of one owner share a budget, and all slow lanes share half of the slots', async () => {
     const lanes = createLanes(40)
     const names = Array.from({ length: 20 }, (_, n) => `lane${n}`)
     for (const [n, name] of names.entries()) await makeSlow(lanes, name, n < 10 ? 'p' : `q${n}`)
@@ -89,7 +89,7 @@ describe('Lanes', () => {
     expect((await lanes.enter('fast', 'p')).granted).toBe(true)
   })
 
-  test('whoever asks is charged, not whoever asked for the lane first', async () => {
+  test('a request counts for its own owner, not for the first owner of the lane', async () => {
     const lanes = new Lanes(32, MAIL_LIMITS, () => clockMs)
     leave(await lanes.enter('shared', 'p'))
     clockMs += 20_000
@@ -100,7 +100,7 @@ describe('Lanes', () => {
     expect((await lanes.enter('new8', 'q')).granted).toBe(true)
   })
 
-  test('lanes that begin to hang at once leave turns for others, and some slots for no lane', async () => {
+  test('lanes that begin to hang at once leave turns for other lanes, and slots for work without a lane', async () => {
     const lanes = new Lanes(32, MAIL_LIMITS, () => clockMs)
     const names = Array.from({ length: 8 }, (_, n) => `hanging${n}`)
     for (const name of [...names, 'fast']) leave(await lanes.enter(name, 'p'))
@@ -114,7 +114,7 @@ describe('Lanes', () => {
     expect(granted(open).length).toBeLessThan(32)
   })
 
-  test('of requests that may hang there are no more than half of the slots, however fast their lanes were', async () => {
+  test('late requests take at most half of the slots, even in lanes that were fast', async () => {
     const lanes = new Lanes(32, MAIL_LIMITS, () => clockMs)
     const names = Array.from({ length: 8 }, (_, n) => `hanging${n}`)
     for (const name of [...names, 'fast']) leave(await lanes.enter(name, 'p'))
@@ -127,7 +127,7 @@ describe('Lanes', () => {
     expect((await lanes.enter('fast', 'p')).granted).toBe(true)
   })
 
-  test('owners with many lanes that hang leave a turn to one that has none', async () => {
+  test('owners with many hanging lanes leave a turn to an owner without a request', async () => {
     const lanes = new Lanes(32, MAIL_LIMITS, () => clockMs)
     const enter = (owner: string) =>
       Promise.all(Array.from({ length: 8 }, (_, n) => lanes.enter(`${owner}${n}`, owner)))

@@ -15,7 +15,7 @@ import { startSink } from '../../support/sink.ts'
 import { waitFor } from '../../support/waitFor.ts'
 import { register, sendEvent, waitForEnd } from '../../support/webhooks.ts'
 
-/** A service whose workers reach Postgres through a proxy that can cut. */
+/** A service whose workers reach Postgres through a proxy that can cut connections. */
 async function startCuttable(options: TestServiceOptions) {
   const { proxy, through } = proxyThrough()
   const service = await startTestService({
@@ -26,7 +26,7 @@ async function startCuttable(options: TestServiceOptions) {
   return { service, proxy: await proxy }
 }
 
-/** No job is left, so none is locked by a pool that does not have it. */
+/** Waits until no job is due or locked. */
 const untilNoJob = ({ database }: TestService) =>
   waitFor(
     'no job to be left',
@@ -40,7 +40,7 @@ const untilNoJob = ({ database }: TestService) =>
   )
 
 for (const moment of MOMENTS) {
-  test(`parse: a message arrives once, whichever round trip is cut ${moment} it`, async () => {
+  test(`parse: a message arrives once, with a cut ${moment} each round trip`, async () => {
     const { service, proxy } = await startCuttable({ pools: ['inbound'] })
     await using _ = service
     const agent = await service.newAgent()
@@ -58,7 +58,7 @@ for (const moment of MOMENTS) {
     expect(cuts).toBeGreaterThan(3)
   })
 
-  test(`send: the smarthost gets a message once, whichever round trip is cut ${moment} it`, async () => {
+  test(`send: the smarthost gets a message once, with a cut ${moment} each round trip`, async () => {
     await using sink = await startSink()
     const { service, proxy } = await startCuttable({
       smtp: false,
@@ -83,7 +83,7 @@ for (const moment of MOMENTS) {
     expect(cuts).toBeGreaterThan(3)
   })
 
-  test(`deliver: a receiver gets an event once, whichever round trip is cut ${moment} it`, async () => {
+  test(`deliver: a receiver gets an event once, with a cut ${moment} each round trip`, async () => {
     await using receiver = await startReceiver()
     const { service, proxy } = await startCuttable({
       smtp: false,
@@ -133,7 +133,7 @@ for (const moment of MOMENTS) {
     expect(cuts).toBeGreaterThan(3)
   })
 
-  test(`purge: nothing of a deleted project is left, with a cut ${moment} each round trip`, async () => {
+  test(`purge: a deleted project loses its messages, with a cut ${moment} each round trip`, async () => {
     const { service, proxy } = await startCuttable({ smtp: false, pools: ['inbound'] })
     await using _ = service
     const { pool } = service.database

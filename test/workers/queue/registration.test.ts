@@ -10,11 +10,11 @@ import { MOMENTS, startPostgresProxy } from '../../support/postgresProxy.ts'
 import { silentLog } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
-/** Round trips of a start: schema, task ids, fetch, listener, registration; and some of the work after it. */
+/** Round trips of a start (schema, task ids, fetch, listener, registration) and of some work after it. */
 const ROUND_TRIPS_OF_START = 16
 
-/** Graphile Worker asks once for the numbers of its tasks, in its first fetch. */
-const ASKS_FOR_TASKS = /_private_tasks/
+/** Graphile Worker reads the ids of its tasks once, in its first fetch. */
+const READS_TASK_IDS = /_private_tasks/
 
 type VerifyDomain = Task<'verify_domain'>
 
@@ -41,7 +41,7 @@ for (const moment of MOMENTS) {
     for (let number = 1; number <= ROUND_TRIPS_OF_START; number++) {
       const seen: string[] = []
       const domain = `${moment}-${number}.example`
-      proxy.cutAt(number, moment, (sent) => !ASKS_FOR_TASKS.test(sent))
+      proxy.cutAt(number, moment, (sent) => !READS_TASK_IDS.test(sent))
       const pool = await startUntilUp(
         settings(proxy.url, async (job) => void seen.push(job.domain)),
       )
@@ -65,18 +65,18 @@ test('a pool whose very first fetch fails works within 15 s', async () => {
   await using database = await createTestDatabase()
   await using proxy = await startPostgresProxy(database.url)
   const seen: string[] = []
-  proxy.cutAt(1, 'before', (sent) => ASKS_FOR_TASKS.test(sent))
+  proxy.cutAt(1, 'before', (sent) => READS_TASK_IDS.test(sent))
   await queue(database.pool, 'first.example')
   const pool = await startPool(
     settings(proxy.url, async ({ domain }) => void seen.push(domain)),
     silentLog,
   )
   await waitFor('the job', () => seen.length === 1, 15_000)
-  expect(proxy.cutStatement).toMatch(ASKS_FOR_TASKS)
+  expect(proxy.cutStatement).toMatch(READS_TASK_IDS)
   await pool.stop()
 })
 
-test('a job that was given to another pool while it waited for a slot is not run by the first', async () => {
+test('a pool does not run a waiting job that was given to another pool', async () => {
   await using database = await createTestDatabase()
   await using proxy = await startPostgresProxy(database.url)
   const runs: string[] = []
@@ -100,9 +100,9 @@ test('a job that was given to another pool while it waited for a slot is not run
     )
     return rows.length === 2
   })
-  // The first pool is cut off until it is taken for dead, and its jobs go to the second.
+  // The first pool is cut off until it counts as dead. Its jobs go to the second pool.
   proxy.refuse()
-  await waitFor('the first pool to be taken for dead', async () => {
+  await waitFor('the first pool to count as dead', async () => {
     const dead = await releaseJobsOfDeadPools(database.pool)
     return dead.length > 0
   })

@@ -1,4 +1,4 @@
-/** What the chain alone can judge: a wallet's signature, before anything is claimed. */
+/** A check simulates a payment on the chain before anything is claimed. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import type { Address } from 'viem'
 import { newCheckId } from '../../../shared/ids.ts'
@@ -56,7 +56,7 @@ const isQueued = async (checkId: string) => {
 }
 
 describe('a check', () => {
-  test('passes where the wallet takes the signature, with no deployment of a wallet that is there', async () => {
+  test('passes when a deployed wallet accepts the signature, without its deployment', async () => {
     const id = await newCheck(await pay({ from: wallet }), {
       factory: FACTORY,
       factoryData: '0x1234',
@@ -68,13 +68,13 @@ describe('a check', () => {
     expect((await till.payment(paymentId)).txHash).not.toBeNull()
   })
 
-  test('passes for a wallet that was deployed since the last look at the chain', async () => {
+  test('passes for a wallet deployed after the last look at the chain', async () => {
     const fresh = await deployWallet(till.client, payer.address)
     await fund(till.client, fresh, 10_000n)
     expect(await run(await newCheck(await pay({ from: fresh })))).toMatchObject({ state: 'passed' })
   })
 
-  test('is refused where there is no wallet, unless an allowed factory deploys it', async () => {
+  test('is refused without a wallet, unless an allowed factory deploys it', async () => {
     const future = futureWallet(payer.address)
     await fund(till.client, future.address, 10_000n)
     const payment = await pay({ from: future.address })
@@ -89,7 +89,7 @@ describe('a check', () => {
     })
   })
 
-  test('is refused where the token refuses it: used, expired, or signed by another', async () => {
+  test('is refused for a used, an expired and a forged authorization', async () => {
     const used = await pay({ from: wallet })
     const broadcast = await broadcastPayment(till.client, used)
     await till.client.waitForTransactionReceipt({ hash: broadcast })
@@ -105,7 +105,7 @@ describe('a check', () => {
     }
   })
 
-  test('is tried again while the chain is not known or the node has trouble', async () => {
+  test('is retried while the chain is unknown or the node has trouble', async () => {
     const id = await newCheck(await pay({ from: wallet }))
     const { network } = till.chain
     Object.assign(till.chain, { network: null })
@@ -114,7 +114,7 @@ describe('a check', () => {
     Object.assign(till.chain, { network })
     await dropJobs(till.pool)
     for (const message of ['header not found', 'execution reverted: Pausable: paused']) {
-      // The newest block is judged by a node that lags behind; the highest block seen is not there.
+      // A lagging node judges the newest block, and does not have the highest block seen.
       till.proxy.errors.set('eth_call', ([, at]) =>
         at === 'latest'
           ? { code: message === 'header not found' ? -32000 : 3, message }
@@ -128,7 +128,7 @@ describe('a check', () => {
     expect(await run(id)).toMatchObject({ state: 'passed' })
   })
 
-  test('that is over is not tried again', async () => {
+  test('that has ended is not retried', async () => {
     const id = await newCheck(await pay({ from: wallet }))
     await refuseCheck(till.pool, id, 'unexpected_verify_error')
     till.proxy.fault = { status: 503 }
@@ -136,7 +136,7 @@ describe('a check', () => {
     expect(await isQueued(id)).toBe(false)
   })
 
-  test('of an authorization that the newest block is too early for is judged by the next', async () => {
+  test('of an authorization too early for the newest block is judged by the pending block', async () => {
     const { timestamp } = await till.client.getBlock()
     const soon = await pay({ from: wallet, validAfter: timestamp, validBefore: timestamp + 600n })
     await till.client.increaseTime({ seconds: 10 })

@@ -1,4 +1,4 @@
-/** A refusal ends a payment only if the highest block that was seen bears it out. */
+/** A refusal fails a payment only when the highest block seen confirms it. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
 import { simulate } from '../../../workers/till/chain.ts'
 import { confirmRefusal } from '../../../workers/till/settler.ts'
@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterEach(() => till.proxy.errors.clear())
 afterAll(() => till[Symbol.asyncDispose]())
 
-describe('a refusal is borne out', () => {
+describe('a refusal is confirmed', () => {
   const refusal = {
     kind: 'final',
     reason: 'insufficient_funds',
@@ -40,7 +40,7 @@ describe('a refusal is borne out', () => {
     expect(await confirm(await till.claim(early))).toBe(true)
   })
 
-  test('never for a deployment of a wallet that is there by now', async () => {
+  test('never for the deployment of a wallet that has code', async () => {
     const from = await deployWallet(till.client, payer.address)
     const deployment = { factory: FACTORY, factoryData: '0x' } as const
     await fund(till.client, from, 10_000n)

@@ -1,4 +1,4 @@
-/** Transactions that nothing was heard of: sent again, raised, replaced. */
+/** Silent transactions are broadcast again, raised and replaced. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { type Hex, parseGwei, parseTransaction } from 'viem'
 import { findOpenTransactions } from '../../../sql/till/gasWallets.ts'
@@ -31,7 +31,7 @@ describe('a quiet transaction', () => {
   const sendsOf = async (hash: Hex) => (await transactionOf(hash)).send_count
   beforeEach(() => till.client.setAutomine(false))
 
-  test('is sent again while its nonce is free', async () => {
+  test('is broadcast again while its nonce is free', async () => {
     const { txHash } = await till.send()
     await look()
     expect(await sendsOf(txHash)).toBe(2)
@@ -40,7 +40,7 @@ describe('a quiet transaction', () => {
     expect(await sendsOf(txHash)).toBe(2)
   })
 
-  test('is offered at a quarter more once three blocks passed it by, after a second send', async () => {
+  test('is raised by a quarter after a second send and three blocks without it', async () => {
     const { id, txHash } = await till.send()
     const passBlocks = (count: number) => {
       till.chain.head = { ...till.chain.head, number: till.chain.head.number + BigInt(count) }
@@ -62,7 +62,7 @@ describe('a quiet transaction', () => {
     expect([await sendsOf(txHash), await sendsOf(raised!)]).toEqual([4, 2])
   })
 
-  test('is offered at the price of the market where that is more, and never above 100 gwei', async () => {
+  test('is raised to the market price when that is higher, up to 100 gwei', async () => {
     const refuse = () => ({ code: -32000, message: 'transaction underpriced' })
     const { id } = await till.send()
     till.proxy.errors.set('eth_sendRawTransaction', refuse)
@@ -83,7 +83,7 @@ describe('a quiet transaction', () => {
     expect(rows).toHaveLength(4)
   })
 
-  test('is replaced without the deployment of a wallet that is there by now', async () => {
+  test('is replaced without the deployment of a wallet that has code', async () => {
     await till.client.setAutomine(true)
     const wallet = futureWallet(payer.address)
     await fund(till.client, wallet.address, 10_000n)
@@ -113,7 +113,7 @@ describe('a quiet transaction', () => {
     expect(await targetOf()).toBe(SEPOLIA.usdcAddress.toLowerCase() as Hex)
   })
 
-  test('is not raised by a process that was too late, and nothing of it is sent', async () => {
+  test('is raised by one process only; the other process sends nothing', async () => {
     const { id } = await till.send()
     const [stuck] = await findOpenTransactions(till.pool, [id])
     const raise = async () =>
@@ -130,7 +130,7 @@ describe('a quiet transaction', () => {
     expect(sends).toBe(1)
   })
 
-  test('is not replaced because the node says its nonce is too low', async () => {
+  test('is not replaced when the node reports a nonce that is too low', async () => {
     const { id, txHash } = await till.send()
     const message = 'nonce too low: next nonce 5, tx nonce 4, fee'
     till.proxy.errors.set('eth_sendRawTransaction', () => ({ code: -32000, message }))

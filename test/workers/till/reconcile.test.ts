@@ -1,4 +1,4 @@
-/** The slow part of watching, a look at a time. */
+/** Reconciliation, one look at a time. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import type { Hex } from 'viem'
 import { newCheckId } from '../../../shared/ids.ts'
@@ -40,7 +40,7 @@ const reorganise = () => till.client.request({ method: 'anvil_reorg', params: [1
 const transactionOf = (hash: Hex) => row(till.pool, 'chain_transactions', hash)
 
 describe('a settlement is taken back', () => {
-  test('after two looks that do not find it, also if its block came and went between looks', async () => {
+  test('after two looks without it, though its block came and went between looks', async () => {
     await look()
     const { id } = await sendAndSettle()
     await till.client.setAutomine(false)
@@ -52,7 +52,7 @@ describe('a settlement is taken back', () => {
     expect(till.chain.head.hash).toBe((await till.client.getBlock()).hash)
   })
 
-  test('never by single looks that do not find it, with one between that does', async () => {
+  test('never by single looks without it, when the look between finds it', async () => {
     const { id } = await sendAndSettle()
     for (let n = 0; n < 3; n++) {
       memory.suspicious = true
@@ -64,7 +64,7 @@ describe('a settlement is taken back', () => {
     expect(await stateOf(id)).toBe('settled')
   })
 
-  test('when its transaction failed in the block that it moved to', async () => {
+  test('when its transaction failed in its new block', async () => {
     const { id } = await sendAndSettle()
     till.proxy.edits.set('eth_getTransactionReceipt', (receipt) => ({ ...receipt, status: '0x0' }))
     await look(2)
@@ -81,7 +81,7 @@ describe('a settlement is taken back', () => {
     expect([await stateOf(id), await stateOf(later.id)]).toEqual(['verified', 'settled'])
   })
 
-  test('when the chain has become shorter than its block', async () => {
+  test('when the chain no longer reaches its block', async () => {
     const { id } = await sendAndSettle()
     await look()
     await till.client.setAutomine(false)
@@ -91,7 +91,7 @@ describe('a settlement is taken back', () => {
     expect(till.chain.head.number).toBe(await till.client.getBlockNumber())
   })
 
-  test('never because a node that lags behind does not have its block', async () => {
+  test('never because a lagging node does not have its block', async () => {
     await look()
     const { id } = await sendAndSettle()
     till.proxy.answers.set('eth_getTransactionReceipt', () => null)
@@ -101,7 +101,7 @@ describe('a settlement is taken back', () => {
   })
 })
 
-test('a settlement whose transaction stands in another block is final there, and not before', async () => {
+test('a settlement that moved to another block becomes final in that block', async () => {
   const { id } = await sendAndSettle()
   await look()
   const stored = (await row(till.pool, 'payments', id)).block_hash
@@ -122,7 +122,7 @@ test('a settlement whose transaction stands in another block is final there, and
   expect((await row(till.pool, 'payments', id)).finalized_at).not.toBeNull()
 })
 
-test('a final block that does not hold its settlement makes everything be looked at again', async () => {
+test('a final block without its settlement makes all settlements suspect', async () => {
   const { id } = await sendAndSettle()
   await sendAndSettle()
   await look()
@@ -151,7 +151,7 @@ test('a lower head is believed after eight looks in a row', async () => {
   expect(till.chain.head.number).toBe(head.number)
 })
 
-test('the first look takes up lost payments and removes stale checks', async () => {
+test('the first look queues lost payments and deletes stale checks', async () => {
   const id = await till.claim(await pay())
   const check = newCheckId()
   await createCheck(till.pool, {

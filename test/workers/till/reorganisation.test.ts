@@ -1,4 +1,4 @@
-/** A chain that takes blocks back: settlements go with them, and come again once. */
+/** A reorganisation takes the settlements of its blocks back; they settle again once. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { pad } from 'viem'
 import { type RpcProxy, startRpcProxy } from '../../support/rpcProxy.ts'
@@ -37,7 +37,7 @@ const reaches = (id: string, status: string) =>
     expect(payment.status).not.toBe('failed')
     return payment.status === status ? payment : null
   })
-/** Takes the newest block back; its transactions wait in the pool. */
+/** Removes the newest block; its transactions wait in the pool. */
 const reorganise = () => till.client.request({ method: 'anvil_reorg', params: [1, []] } as never)
 const announced = async (id: string) => {
   const { rows } = await till.service.database.pool.query(
@@ -65,7 +65,7 @@ test('a reorganisation takes a settlement back; the same transaction settles it 
   expect((await redeem(seller, header)).body.reason).toBe('duplicate_settlement')
 })
 
-test('a payment that was taken back is granted only once it is settled again', async () => {
+test('a payment taken back is granted only after it settles again', async () => {
   await till.client.setAutomine(false)
   const { header } = await pay()
   const { body: pending } = await redeem(seller, header)

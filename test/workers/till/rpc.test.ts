@@ -1,4 +1,4 @@
-/** Answers of a node, and the trouble of one that does not answer as it should. */
+/** Answers of a node, and faulty answers. */
 import { expect, test } from 'bun:test'
 import { serve } from 'bun'
 import { findAuthorizationEvent, sendRaw } from '../../../workers/till/chain.ts'
@@ -9,7 +9,7 @@ import { newHash } from '../../support/tillRows.ts'
 
 type Message = { id: number; method: string; params: any[] }
 
-/** A node whose answers the test makes. */
+/** A node that gives the test's answers. */
 function node(answer: (messages: Message[]) => Response | unknown) {
   const requests: Message[][] = []
   const server = serve({
@@ -36,7 +36,7 @@ const block = (number: number, hash: string) => ({
   timestamp: '0x1',
 })
 
-test('an answer that is none of JSON-RPC is trouble, and never a result', async () => {
+test('an answer that is not JSON-RPC throws RpcTrouble', async () => {
   using elsewhere = node((messages) => results(messages, () => '0x1'))
   const good = [{ jsonrpc: '2.0', id: 0, result: '0x1' }]
   for (const answer of [
@@ -54,7 +54,7 @@ test('an answer that is none of JSON-RPC is trouble, and never a result', async 
   }
 })
 
-test('many calls go in requests of fifty, and each has its own answer', async () => {
+test('a batch is split into requests of fifty, and each call gets its own answer', async () => {
   using fifty = node((messages) => results(messages, ({ params }) => params[0]).toReversed())
   const calls = Array.from({ length: 101 }, (_, n) => ({ method: 'echo', params: [n] }))
   const answers = await fifty.rpc.batch(calls)
@@ -62,7 +62,7 @@ test('many calls go in requests of fifty, and each has its own answer', async ()
   expect(fifty.requests.map((messages) => messages.length)).toEqual([50, 50, 1])
 })
 
-test('a transaction that the node has already is sent', async () => {
+test('a transaction that the node already knows counts as sent', async () => {
   const messages = ['already known', 'transaction already imported', 'known transaction', 'nonce']
   using knowing = node((sent) =>
     sent.map(({ id }) => ({ jsonrpc: '2.0', id, error: { code: 1, message: messages[id] } })),
@@ -71,7 +71,7 @@ test('a transaction that the node has already is sent', async () => {
   expect(outcome).toEqual([null, null, null, 'nonce'])
 })
 
-test('events are searched in pieces of two thousand blocks, from the first block on', async () => {
+test('events are searched two thousand blocks at a time, from block 0 at the earliest', async () => {
   using empty = node((messages) => results(messages, () => []))
   const { requests, rpc } = empty
   const authorization = { asset: SEPOLIA.usdcAddress, payer: payer.address, nonce: newHash() }
@@ -90,7 +90,7 @@ test('events are searched in pieces of two thousand blocks, from the first block
   ])
 })
 
-test('a node that lags behind does not take the head back; one of the same height does', async () => {
+test('a lagging node does not take the head back; a block of the same height replaces it', async () => {
   let newest = block(7, '0x07')
   using lagging = node((messages) => results(messages, () => newest))
   const view: Parameters<typeof refreshHead>[0] = { rpc: lagging.rpc, head: null }

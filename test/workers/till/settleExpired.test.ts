@@ -1,4 +1,4 @@
-/** A payment whose time is over fails only if the chain says that its authorization was not used. */
+/** An expired payment fails only if the chain says that its authorization was not used. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
 import { type RpcProxy, startRpcProxy } from '../../support/rpcProxy.ts'
@@ -30,7 +30,7 @@ afterAll(async () => {
   await proxy.stop()
 })
 
-test('a transfer that is mined never fails, though its receipt is withheld past the time', async () => {
+test('a mined transfer never fails, though its receipt is withheld past the expiry', async () => {
   const { pool } = till.service.database
   proxy.answers.set('eth_getTransactionReceipt', () => null)
   const { address } = DEVNET_ACCOUNTS.gasWallet

@@ -1,4 +1,4 @@
-/** One run of the settlement sends, ends or postpones a payment. */
+/** One run sends, ends or postpones each payment. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
 import { toFunctionSelector } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
@@ -31,7 +31,7 @@ afterEach(async () => {
 afterAll(() => till[Symbol.asyncDispose]())
 
 const run = (...ids: string[]) => settlePayments(till.chain, ids)
-/** How many transactions the node has of the gas wallet, mined or in its pool. */
+/** The gas wallet's transactions at the node, mined or in its pool. */
 const sent = () => till.client.getTransactionCount({ address: WALLET.address, blockTag: 'pending' })
 const stateOf = async (id: string) => (await till.payment(id)).state
 const expired = async () => {
@@ -51,7 +51,7 @@ describe('a payment is sent', () => {
     expect(await till.payment(elsewhere)).toMatchObject({ state: 'verified', txHash: null })
   })
 
-  test('again, the same bytes, where its transaction was stored and not sent', async () => {
+  test('again, with the same bytes, when its transaction was stored but not sent', async () => {
     const id = await till.claim(await pay())
     till.proxy.fault = { status: 503 }
     await run(id)
@@ -66,7 +66,7 @@ describe('a payment is sent', () => {
     expect((await till.payment(id)).txHash).toBe(txHash)
   })
 
-  test('by a wallet that can pay the gas, in turn', async () => {
+  test('only by a wallet that can pay the gas', async () => {
     const poor = privateKeyToAccount(generatePrivateKey())
     await syncWallet(till.pool, { ...WALLET, address: poor.address }, 0n)
     const before = await sent()
@@ -80,7 +80,7 @@ describe('a payment is sent', () => {
 })
 
 describe('a payment ends', () => {
-  test('when its time is over and it was not used, also if another one has trouble', async () => {
+  test('when it has expired unused, though another payment has trouble', async () => {
     const troubled = await expired()
     const { nonce } = await till.payment(troubled)
     const id = await expired()
@@ -98,7 +98,7 @@ describe('a payment ends', () => {
     expect(await queuedPayments(till.pool)).toEqual([troubled])
   })
 
-  test('and is not sent, where only a node that lags behind would still take it', async () => {
+  test('only once the node tells whether it was used; until then it is not sent', async () => {
     const id = await till.claim(await pay())
     const before = await sent()
     till.chain.head = { ...till.chain.head, timestamp: (await till.payment(id)).validBefore + 1n }
@@ -113,7 +113,7 @@ describe('a payment ends', () => {
     expect(await queuedPayments(till.pool)).toEqual([id])
   })
 
-  test('when it was used, also past its time', async () => {
+  test('when it was used, even after its expiry', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
     await till.client.waitForTransactionReceipt({
@@ -150,7 +150,7 @@ describe('a payment ends', () => {
     })
   })
 
-  test('at the stage that it has come to', async () => {
+  test('at its current stage', async () => {
     const id = await till.claim(await pay())
     await till.client.setAutomine(false)
     await run(id)
@@ -170,7 +170,7 @@ describe('a payment is postponed', () => {
     expect(await queuedPayments(till.pool)).toEqual([id])
   }
 
-  test('while the chain is not known', async () => {
+  test('while the chain is unknown', async () => {
     const id = await till.claim(await pay())
     const unknown: ChainView = { ...till.chain, network: null, head: null }
     await settlePayments(unknown, [id])
@@ -184,7 +184,7 @@ describe('a payment is postponed', () => {
     await waits(id)
   })
 
-  test('until its time has come', async () => {
+  test('until its authorization is valid', async () => {
     const { timestamp } = await till.client.getBlock()
     const id = await till.claim(
       await pay({ validAfter: timestamp + 1_000n, validBefore: timestamp + 2_000n }),
@@ -203,7 +203,7 @@ describe('a payment is postponed', () => {
     expect((await till.payment(id)).txHash).not.toBeNull()
   })
 
-  test('while its wallet is being deployed for another', async () => {
+  test('while another payment deploys its wallet', async () => {
     const wallet = futureWallet(payer.address)
     await fund(till.client, wallet.address, 1_000_000n)
     const claim = async () => {
@@ -229,7 +229,7 @@ describe('a payment is postponed', () => {
   })
 })
 
-test('what is over is not sent, even if a transaction of it is stored', async () => {
+test('a failed payment is not sent, though its transaction is stored', async () => {
   const payment = await pay()
   const id = await till.claim(payment)
   await storeSigned(till.pool, WALLET, [id], async (_, nonce) => ({

@@ -1,4 +1,4 @@
-/** What an answer to a simulated transfer means: passed, refused by the chain, or trouble of the node. */
+/** The outcome of a simulated transfer: passed, refused by the chain, or trouble of the node. */
 import { describe, expect, test } from 'bun:test'
 import { encodeErrorResult, encodeFunctionResult, type Hex, multicall3Abi, parseAbi } from 'viem'
 import type { RpcAnswer } from '../../../workers/till/rpc.ts'
@@ -68,26 +68,26 @@ describe('a transfer that deploys its wallet', () => {
   const badSignature = revert('FiatTokenV2: invalid signature')
   test.each<[string, RpcAnswer, string]>([
     ['both pass', trial(true, true, '0x'), 'passes'],
-    ['the wallet was there', trial(false, true, '0x'), 'passes'],
+    ['the wallet was deployed before', trial(false, true, '0x'), 'passes'],
     [
       'the charge fails',
       trial(true, false, badSignature),
       'final: invalid_exact_evm_payload_signature',
     ],
     [
-      'the charge fails without a word',
+      'the charge fails without a reason',
       trial(true, false, '0x'),
       'final: invalid_transaction_state',
     ],
     ['both fail', trial(false, false, badSignature), 'final: smart_wallet_deployment_failed'],
     ['no gas is left', trial(false, false, '0x'), 'final: smart_wallet_deployment_failed'],
     [
-      'the wallet is poor, and was there',
+      'the deployed wallet lacks funds',
       trial(false, false, revert('ERC20: transfer amount exceeds balance')),
       'final: insufficient_funds',
     ],
     ['the whole fails', error(-32000, 'out of gas'), 'final: smart_wallet_deployment_failed'],
-    ['Multicall3 is not there', { ok: true, result: '0x' }, 'trouble'],
+    ['Multicall3 is not deployed', { ok: true, result: '0x' }, 'trouble'],
     ['the node lags', error(-32000, 'header not found'), 'trouble'],
   ])('%s', (_, answer, expected) => {
     expect(outcome(answer, { deployment })).toBe(expected)

@@ -1,4 +1,4 @@
-/** Transactions that blocks pass by, because they offer too little. */
+/** Blocks pass transactions by because their fee is too low. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { type Hex, parseGwei } from 'viem'
 import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
@@ -20,7 +20,7 @@ afterAll(() => till[Symbol.asyncDispose]())
 
 const nonceOf = () => till.client.getTransactionCount({ address: gasWallet })
 const statusOf = async (id: string) => (await seller.get(`/v0/payments/${id}`)).body.status
-/** Mines an empty block: its base fee is above every offer, also a raised one. */
+/** Mines an empty block: its base fee is above every transaction's fee, even a raised one. */
 async function passBy(): Promise<void> {
   const { rows } = await till.service.database.pool.query(
     'select coalesce(max(max_fee_wei), 0)::text as dearest from chain_transactions',
@@ -30,7 +30,7 @@ async function passBy(): Promise<void> {
   await till.client.mine({ blocks: 1 })
 }
 
-test('one whose payment is over becomes an empty transfer on the same nonce', async () => {
+test('the transaction of a failed payment becomes an empty transfer on the same nonce', async () => {
   const before = await nonceOf()
   await till.client.setAutomine(false)
   const { authorization, header } = await pay()
@@ -68,7 +68,7 @@ test('one whose payment is over becomes an empty transfer on the same nonce', as
     )
     return rowCount === 1
   })
-  // It may have been raised since; a payment's transaction did not take the nonce.
+  // It may have been raised since. No payment's transaction took the nonce.
   const { rows } = await till.service.database.pool.query(
     `select payment_id from chain_transactions where nonce = $1 and state = 'mined'`,
     [before],

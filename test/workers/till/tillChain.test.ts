@@ -1,4 +1,4 @@
-/** What a chain does to payments under way: drops, stalls, reorganises, and lets others be quicker. */
+/** The chain drops, stalls and reorganises payments under way, and strangers broadcast them first. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { type Hex, parseGwei } from 'viem'
 import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
@@ -59,7 +59,7 @@ async function inPool(
   return { payment, id: body.paymentId, txHash }
 }
 
-test('a transaction that the node drops is sent again, the same bytes', async () => {
+test('a dropped transaction is broadcast again, with the same bytes', async () => {
   const before = await nonceOf()
   const { id, txHash } = await inPool()
   await till.client.dropTransaction({ hash: txHash })
@@ -68,11 +68,11 @@ test('a transaction that the node drops is sent again, the same bytes', async ()
   expect(await nonceOf()).toBe(before + 1)
 })
 
-test('a transaction that blocks pass by is offered at a higher fee on the same nonce', async () => {
+test('a stuck transaction is raised to a higher fee on the same nonce', async () => {
   const before = await nonceOf()
   const { payment, id, txHash } = await inPool()
   const settled = await waitFor('the settlement', async () => {
-    // Empty blocks lower the fee; after some dozen of them the first offer would do.
+    // Empty blocks lower the base fee; after some dozen of them the first fee would do.
     await till.client.setNextBlockBaseFeePerGas({ baseFeePerGas: parseGwei('40') })
     await till.client.mine({ blocks: 1 })
     const now = await record(id)
@@ -91,7 +91,7 @@ test('a payment becomes final with its block', async () => {
   await waitFor('finality', async () => (await record(body.paymentId)).finalizedAt)
 })
 
-test('somebody else broadcasts the authorization first: the payment is recognised', async () => {
+test('a payment settles by the transaction that a stranger broadcast first', async () => {
   const { payment, id, txHash } = await inPool()
   const foreign = await broadcastPayment(till.client, payment)
   await waitFor('the foreign transaction to be in the pool', () => has(foreign))
@@ -109,7 +109,7 @@ test('somebody else broadcasts the authorization first: the payment is recognise
   expect(await deliveries(id)).toBe(1)
 })
 
-test('an authorization that was used before it came to us pays for nothing here', async () => {
+test('an authorization used before its claim is refused', async () => {
   const payment = await pay()
   const { blockNumber } = await till.client.waitForTransactionReceipt({
     hash: await broadcastPayment(till.client, payment),
@@ -127,7 +127,7 @@ test('an authorization that was used before it came to us pays for nothing here'
   expect(await nonceOf()).toBe(before)
 })
 
-test('the payer cancels while the payment is on its way: no money, no grant', async () => {
+test('a payment whose authorization is cancelled under way fails without a grant', async () => {
   const { payment, id } = await inPool()
   await cancelPayment(till.client, payer, payment.authorization.nonce)
   await till.client.mine({ blocks: 1 })
@@ -140,7 +140,7 @@ test('the payer cancels while the payment is on its way: no money, no grant', as
   expect(await deliveries(id)).toBe(0)
 })
 
-test('the payer moves his money while the payment is on its way', async () => {
+test('a payment whose payer moves the funds under way fails', async () => {
   const account = await newPayer(till.client, 10_000n)
   const { id } = await inPool({ account })
   await till.client.setBalance({ address: account.address, value: 10n ** 18n })
@@ -152,7 +152,7 @@ test('the payer moves his money while the payment is on its way', async () => {
   expect(failed.failureReason).toBe('insufficient_funds')
 })
 
-test('what the token refuses is refused before anything is sent', async () => {
+test('a payment that the token refuses fails before anything is sent', async () => {
   const before = await nonceOf()
   const poor = await pay({}, { account: await newPayer(till.client, 1n) })
   expect((await redeemToEnd(seller, poor.header)).body).toMatchObject({
@@ -186,7 +186,7 @@ test('what the token refuses is refused before anything is sent', async () => {
   expect(await nonceOf()).toBe(before + 1)
 })
 
-test('a nonce that nobody uses is filled, and those after it go on', async () => {
+test('an unused nonce is filled, and later nonces are mined', async () => {
   const { pool } = till.service.database
   const before = await nonceOf()
   await pool.query('update gas_wallets set next_nonce = next_nonce + 3')
@@ -199,7 +199,7 @@ test('a nonce that nobody uses is filled, and those after it go on', async () =>
   expect(await nonceOf()).toBe(before + 4)
 })
 
-test('the time of an authorization runs out on its way: no money, no grant, and the till goes on', async () => {
+test('a payment that expires under way fails without a grant, and the next payment settles', async () => {
   const before = await nonceOf()
   const { payment, id } = await inPool()
   await till.client.increaseTime({ seconds: 120 })

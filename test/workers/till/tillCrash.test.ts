@@ -1,4 +1,4 @@
-/** A worker process is killed at every step of a settlement; another one finishes what it began, once. */
+/** A worker process is killed at every step of a settlement. Another process finishes the settlement, once. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
@@ -66,7 +66,7 @@ for (const { step, hold } of [
     hold: { method: 'eth_sendRawTransaction', when: 'before' },
   },
   {
-    step: 'between sending and knowing',
+    step: 'between sending and the answer',
     hold: { method: 'eth_sendRawTransaction', when: 'after' },
   },
   {
@@ -74,7 +74,7 @@ for (const { step, hold } of [
     hold: { method: 'eth_getTransactionReceipt', when: 'before' },
   },
 ] as const) {
-  test(`killed ${step}`, async () => {
+  test(`a payment settles once, with its worker killed ${step}`, async () => {
     const before = await sent()
     const doomed = await startWorkerProcess()
     proxy.held = 0
@@ -111,7 +111,7 @@ test('two worker processes on the same wallets use every nonce once', async () =
   expect(rows[0]).toEqual({ transactions: 120, nonces: 120, paid: 120 })
 })
 
-test('the API is stopped while a redeem waits: it answers pending, and the payment goes on', async () => {
+test('a redeem answers pending when its API stops, and the payment still settles', async () => {
   await startWorkerProcess()
   await till.client.setAutomine(false)
   const { header } = await pay()

@@ -1,4 +1,4 @@
-/** Trouble of ours is never the payer's verdict: every payment here ends settled, or waits. */
+/** Trouble on our side never fails a payment: every payment here settles or waits. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
 import { type RpcProxy, startRpcProxy } from '../../support/rpcProxy.ts'
@@ -41,7 +41,7 @@ const settled = (id: string) =>
 const transfersOf = async () =>
   (await till.client.getTransactionCount({ address: gasWallet })) as number
 
-/** Redeems while something is wrong, mends it, and expects one transaction and one grant. */
+/** Redeems during a fault, mends the fault, and expects one transaction and one grant. */
 async function outlives(mend: () => unknown): Promise<void> {
   const before = await transfersOf()
   const { header } = await pay()
@@ -61,7 +61,7 @@ for (const [name, fault] of [
   ['too many requests', { status: 429 }],
   ['slow', { delayMs: 900 }],
 ] as const) {
-  test(`an RPC that is bad: ${name}`, async () => {
+  test(`a payment outlives a faulty RPC: ${name}`, async () => {
     proxy.fault = fault
     await outlives(() => {
       proxy.fault = null
@@ -69,23 +69,23 @@ for (const [name, fault] of [
   })
 }
 
-test('a node that cannot simulate', async () => {
+test('a payment outlives a node that cannot simulate', async () => {
   proxy.errors.set('eth_call', () => ({ code: -32000, message: 'header not found' }))
   await outlives(() => proxy.errors.clear())
 })
 
-test('a node that takes the transaction and then says it did not', async () => {
+test('a payment settles though the node reports an error for the transaction it took', async () => {
   proxy.errors.set('eth_sendRawTransaction', () => ({ code: 1, message: 'lost', after: true }))
   const { header } = await pay()
   expect((await redeemToEnd(seller, header)).body.ok).toBe(true)
 })
 
-test('a node that refuses transactions', async () => {
+test('a payment outlives a node that refuses transactions', async () => {
   proxy.errors.set('eth_sendRawTransaction', () => ({ code: 1, message: 'internal' }))
   await outlives(() => proxy.errors.clear())
 })
 
-test('a node without receipts', async () => {
+test('a payment outlives a node without receipts', async () => {
   proxy.answers.set('eth_getTransactionReceipt', () => null)
   const { header } = await pay()
   const first = await redeem(seller, header)
@@ -94,8 +94,8 @@ test('a node without receipts', async () => {
   await settled(first.body.paymentId)
 })
 
-test('a node that lags behind shows no money: nobody is refused for that', async () => {
-  // It judges "latest" by an old state, and does not have the newest block.
+test('a lagging node that shows no funds refuses no payment', async () => {
+  // The node judges "latest" by an old state, and does not have the newest block.
   proxy.errors.set('eth_call', ([, block]) =>
     block === 'latest'
       ? { code: 3, message: 'execution reverted: ERC20: transfer amount exceeds balance' }
@@ -104,13 +104,13 @@ test('a node that lags behind shows no money: nobody is refused for that', async
   await outlives(() => proxy.errors.clear())
 })
 
-test('a wallet without gas', async () => {
+test('a payment outlives a gas wallet without gas', async () => {
   const balance = await till.client.getBalance({ address: gasWallet })
   await till.client.setBalance({ address: gasWallet, value: 1n })
   await outlives(() => till.client.setBalance({ address: gasWallet, value: balance }))
 })
 
-test('a chain that is not supported is refused at start', async () => {
+test('an unsupported chain is refused at start', async () => {
   proxy.answers.set('eth_chainId', () => '0x1')
   await expect(till.startWorker()).rejects.toThrow(
     'RPC_URL: its chain id must be 8453 (base) or 84532 (base-sepolia), not 1',
@@ -122,15 +122,15 @@ test('on base the public keys of the devnet are refused at start', async () => {
   await expect(till.startWorker()).rejects.toThrow('SETTLEMENT_KEYS: must be keys of your own')
 })
 
-test('a worker that starts while the RPC is down works once it is up', async () => {
+test('a worker started without an RPC works once the RPC is up', async () => {
   proxy.fault = { status: 503 }
   const worker = await till.startWorker()
   expect(worker.till.view.network).toBeNull()
   const ready = () => fetch(`${till.service.url}/readyz`)
-  await waitFor('readyz to tell', async () => (await ready()).status === 503)
+  await waitFor('/readyz to report the outage', async () => (await ready()).status === 503)
   proxy.fault = null
   await waitFor('the worker to connect', () => worker.till.view.network !== null)
-  await waitFor('readyz to tell', async () => (await ready()).status === 200)
+  await waitFor('/readyz to report the recovery', async () => (await ready()).status === 200)
   const { header } = await pay()
   expect((await redeemToEnd(seller, header)).body.ok).toBe(true)
   await worker.stop()

@@ -1,4 +1,4 @@
-/** Which events of a transaction prove that a payment was made, and by no other payment. */
+/** The events that prove the transfer of one payment, and of no other. */
 import { expect, test } from 'bun:test'
 import { type Address, encodeAbiParameters, encodeEventTopics, type Hex, pad, parseAbi } from 'viem'
 import { movedMoney, transferGas } from '../../../workers/till/transfer.ts'
@@ -59,7 +59,7 @@ test.each<[string, boolean, Log[]]>([
   expect(movedMoney(logs, payment)).toBe(proved)
 })
 
-test('gas is bounded by who signed: an account, a wallet, a wallet to be deployed', () => {
+test('the gas limit follows the signer: an account, a wallet, a wallet to be deployed', () => {
   const account = { signature: `0x${'11'.repeat(65)}`, deployment: null } as const
   const deployment = { factory: other, factoryData: '0x' } as const
   const bounds = [

@@ -1,4 +1,4 @@
-/** What becomes of a payment whose authorization the chain calls used. */
+/** The outcome of a payment whose authorization is used. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
 import { examineUsed } from '../../../workers/till/usedAuthorization.ts'
 import { type HandTill, startHandTill } from '../../support/handTill.ts'
@@ -26,21 +26,21 @@ const refusedBefore = (txHash: string) => ({
   failureDetail: `the authorization was used before, by ${txHash}`,
 })
 
-/** The node has forgotten the state of all blocks up to this one. */
+/** The node no longer has the state of all blocks up to this one. */
 const forgetUpTo = (head: bigint) =>
   till.proxy.errors.set('eth_call', ([, block]) =>
     /^0x/.test(block) && BigInt(block) <= head
       ? { code: -32000, message: 'missing trie node' }
       : null,
   )
-/** The block of a later transaction of the test has this time, seconds from now. */
+/** Sets the time of the next block, in seconds after the newest block. */
 const blockIn = async (seconds: number) => {
   const { timestamp } = await till.client.getBlock()
   return till.client.setNextBlockTimestamp({ timestamp: timestamp + BigInt(seconds) })
 }
 
 describe('an authorization that was used before the claim is refused', () => {
-  test('however long before', async () => {
+  test('many blocks before', async () => {
     const payment = await pay()
     const { transactionHash } = await used(payment)
     await till.client.mine({ blocks: 20, interval: 0 })
@@ -49,7 +49,7 @@ describe('an authorization that was used before the claim is refused', () => {
     expect(await till.payment(id)).toMatchObject(refusedBefore(transactionHash))
   })
 
-  test('also where the node does not tell by which transaction', async () => {
+  test('though the node does not return its transaction', async () => {
     const payment = await pay()
     await used(payment)
     const id = await till.claim(payment)
@@ -74,7 +74,7 @@ describe('an authorization that was used before the claim is refused', () => {
     })
   }
 
-  test('in a block that the claim did not know yet', async () => {
+  test('in a block above the head of the claim', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
     const { transactionHash } = await used(payment)
@@ -88,7 +88,7 @@ describe('an authorization that was used before the claim is refused', () => {
 })
 
 describe('an authorization that was used after the claim', () => {
-  test('settles the payment, whoever broadcast it, also when the newest block is not seen yet', async () => {
+  test('settles the payment, though a stranger broadcast it in a block not seen yet', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
     const { transactionHash } = await used(payment)
@@ -96,7 +96,7 @@ describe('an authorization that was used after the claim', () => {
     expect(await till.payment(id)).toMatchObject({ state: 'settled', txHash: transactionHash })
   })
 
-  test('settles the payment in a block below its claim, once we have sent it: the chain was reorganised', async () => {
+  test('settles a sent payment in a block below its claim, after a reorganisation', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
     const { hash } = await newTransaction(till.pool, id)
@@ -115,7 +115,7 @@ describe('an authorization that was used after the claim', () => {
     expect((await row(till.pool, 'chain_transactions', transactionHash)).state).toBe('mined')
   })
 
-  test('for a transfer to somebody else is refused', async () => {
+  test('for a transfer to another recipient is refused', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
     await used(await pay({ nonce: payment.authorization.nonce, to: stranger }))
@@ -134,7 +134,7 @@ describe('an authorization that was used after the claim', () => {
     expect((await till.payment(id)).state).toBe('failed')
   })
 
-  test('by its cancellation is refused', async () => {
+  test('by a cancellation is refused', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
     const hash = await cancelPayment(till.client, payer, payment.authorization.nonce)
@@ -151,7 +151,7 @@ describe('an authorization that was used after the claim', () => {
     ['eth_getTransactionReceipt', null],
     ['eth_getBlockByNumber', null],
   ] as const) {
-    test(`is decided nothing of while the node keeps ${method} to itself`, async () => {
+    test(`stays undecided while ${method} finds nothing`, async () => {
       const payment = await pay()
       const id = await till.claim(payment)
       await used(payment)

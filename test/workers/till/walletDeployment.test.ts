@@ -1,4 +1,4 @@
-/** One transaction deploys a wallet and charges it: together they move the money, or nothing happens. */
+/** One transaction deploys a wallet and charges it. A failed charge undoes the deployment. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { concat, encodeFunctionData, parseAbi } from 'viem'
 import { deployAndCharge } from '../../../workers/till/walletDeployment.ts'
@@ -25,7 +25,7 @@ const charge = (functionName: 'totalSupply' | 'nothing') => ({
 })
 const codeOf = (address: `0x${string}`) => till.client.getCode({ address })
 
-test('a charge that fails undoes the deployment', async () => {
+test('a failed charge undoes the deployment', async () => {
   const { address, deployment } = futureWallet(payer.address)
   const failing = deployAndCharge(deployment, charge('nothing'), { trial: false })
   expect(await run(failing)).toBe('reverted')
@@ -35,9 +35,9 @@ test('a charge that fails undoes the deployment', async () => {
   expect(await codeOf(address)).toBeDefined()
 })
 
-test('a deployment that fails does not undo the charge: somebody may have been quicker', async () => {
+test('a failed deployment does not undo the charge', async () => {
   const { deployment } = futureWallet(payer.address)
-  // The factory cannot make a contract of code that starts with 0xef.
+  // No contract can have code that starts with 0xef (EIP-3541).
   const factoryData = concat([
     deployment.factoryData.slice(0, 66) as `0x${string}`,
     '0x60ef60005360016000f3',

@@ -1,4 +1,4 @@
-/** What the watcher makes of receipts: the money has moved, or the payment is not settled. */
+/** A receipt settles its payment only if the USDC moved. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
 import { type RpcProxy, startRpcProxy } from '../../support/rpcProxy.ts'
@@ -36,11 +36,14 @@ const sent = () => till.client.getTransactionCount({ address: DEVNET_ACCOUNTS.ga
 
 for (const [name, edit] of [
   ['without the transfer', (receipt: any) => receipt && { ...receipt, logs: [] }],
-  ['that failed, whatever it logged', (receipt: any) => receipt && { ...receipt, status: '0x0' }],
+  [
+    'that failed, though it logged the transfer',
+    (receipt: any) => receipt && { ...receipt, status: '0x0' },
+  ],
 ] as const) {
   test(`a transaction ${name} settles nothing`, async () => {
     proxy.edits.set('eth_getTransactionReceipt', edit)
-    // Nobody may find the true events meanwhile.
+    // Hides the true events meanwhile.
     proxy.answers.set('eth_getLogs', () => [])
     const { body } = await redeem(seller, (await pay()).header)
     expect(body).toMatchObject({ ok: false, reason: 'settlement_pending' })
@@ -54,7 +57,7 @@ for (const [name, edit] of [
   })
 }
 
-test('a receipt that comes late displaces nothing: the same transaction settles, and there is no second', async () => {
+test('a late receipt settles the payment, without a second transaction', async () => {
   const before = await sent()
   const asked = new Set<string>()
   proxy.edits.set('eth_getTransactionReceipt', (receipt, [hash]) => {
@@ -76,7 +79,7 @@ test('a receipt that comes late displaces nothing: the same transaction settles,
   expect(await sent()).toBe(before + 1)
 })
 
-test('a transaction whose nonce somebody else used is displaced; its payment gets another', async () => {
+test('a transaction is displaced when a stranger used its nonce, and its payment gets another', async () => {
   await till.client.setAutomine(false)
   const before = await sent()
   const { header } = await pay()
@@ -101,7 +104,7 @@ test('a transaction whose nonce somebody else used is displaced; its payment get
   expect((await redeem(seller, header)).body.ok).toBe(true)
 })
 
-test('a transaction of no payment is done once it is mined', async () => {
+test('a transaction without a payment ends once it is mined', async () => {
   const { rows } = await pool().query(
     'update gas_wallets set next_nonce = next_nonce + 1 returning *',
   )
