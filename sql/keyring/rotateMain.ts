@@ -7,14 +7,14 @@ import { keysInUse, masterKeys, registerMasterKeys } from './keyring.ts'
 import { BrokenRowsError, countStale, rotateMasterKey } from './rotation.ts'
 
 /**
- * `bun run vault:rotate-master-key`: brings every secret under the first of MASTER_KEYS, while the service runs. It can be
- * stopped and started again at any time.
+ * `bun run vault:rotate-master-key`: rewraps every secret under the first of MASTER_KEYS while the service runs. It can
+ * be stopped and restarted at any time.
  */
 async function rotate(): Promise<void> {
   const config = parseConfig(process.env)
   const keys = masterKeys(config)
   await onDatabase(config, { name: 'purser rotate', size: 4 }, async (pool) => {
-    // Says which key is wrong or missing, before anything is touched.
+    // Names a wrong or missing key before any change.
     await registerMasterKeys(pool, keys)
     const keyring = new Keyring(keys)
     const total = await countStale(pool, keyring)

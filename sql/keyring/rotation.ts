@@ -8,16 +8,16 @@ import { type Pool, type Queryable, transaction } from '../db.ts'
 import { encryptPlainWebhookSecrets, webhookContext } from '../events/webhookSecrets.ts'
 import { dkimContext } from '../mail/dkimKeys.ts'
 
-/** Data keys wrapped anew in one transaction: some milliseconds, which is how long a writer of one of them may wait. */
+/** Data keys rewrapped in one transaction. It takes some milliseconds: a concurrent writer waits as long. */
 const BATCH = 500
 const LOCKED_WAIT_MS = 50
 
-/** A data key that is under another master key than the current one. `at` is where it lies. */
+/** A data key under an old master key. `at` is the key of its row. */
 type Stale = WrappedKey & { at: unknown[]; label: string; context: SecretContext }
 
 const SHOWN_MAX = 10
 
-/** Data keys that do not unwrap, though their master keys are the right ones: rows were damaged or tampered with. */
+/** Some data keys do not unwrap under the right master keys: their rows are damaged or tampered with. */
 export class BrokenRowsError extends Error {
   constructor(labels: readonly string[]) {
     const shown = labels.slice(0, SHOWN_MAX).join(', ')
@@ -26,12 +26,12 @@ export class BrokenRowsError extends Error {
   }
 }
 
-/** Where wrapped data keys lie. */
+/** A table that holds wrapped data keys. */
 type Shelf = {
   count(db: Queryable, currentId: string): Promise<number>
-  /** A place before all rows. */
+  /** A key before all rows. */
   start: unknown[]
-  /** Locks the next ones after a place; what somebody else has locked is left for the next walk, so we wait for nobody. */
+  /** Locks the next stale rows after a key. It skips locked rows; the next pass takes them. */
   take(db: Queryable, currentId: string, after: unknown[]): Promise<Stale[]>
   put(db: Queryable, rewrapped: (WrappedKey & { at: unknown[] })[]): Promise<void>
 }
@@ -86,7 +86,7 @@ const credentialShelf: Shelf = {
   },
 }
 
-/** Webhooks of sellers' endpoints and of projects lie in tables of their own, in columns of the same names. */
+/** Both tables of webhooks have the same columns for the secret. */
 const webhookShelf = (table: 'seller_endpoints' | 'project_webhooks'): Shelf => ({
   start: [''],
   count: (db, currentId) =>
@@ -168,19 +168,19 @@ const SHELVES = [
   dkimShelf,
 ]
 
-/** How many secrets are under other master keys than the current one. */
+/** The number of secrets under old master keys. */
 export async function countStale(db: Queryable, keyring: Keyring): Promise<number> {
   const counts = await Promise.all(SHELVES.map((shelf) => shelf.count(db, keyring.currentId)))
   return counts.reduce((sum, n) => sum + n, 0)
 }
 
 /**
- * Brings every data key under the current master key, while the service goes on reading and writing. Each batch is a
- * transaction of its own: stopped at any point, by a crash too, all is readable, and another run does the rest.
+ * Rewraps every data key under the current master key while the service runs. Each batch is one transaction: after a
+ * stop or crash all secrets are readable, and another run continues.
  *
- * @param onProgress told how many are done so far.
- * @returns how many there were.
- * @throws {BrokenRowsError} when there were data keys that do not unwrap; all others are done.
+ * @param onProgress called with the number done so far.
+ * @returns the number of rewrapped data keys.
+ * @throws {BrokenRowsError} when data keys do not unwrap; all others are done.
  */
 export async function rotateMasterKey(
   pool: Pool,
@@ -205,12 +205,12 @@ export async function rotateMasterKey(
     const stale = await countStale(pool, keyring)
     if (stale > 0 && stale === broken.length) throw new BrokenRowsError(broken)
     if (stale === 0) return done
-    // What is left is locked by a writer, for a moment.
+    // A writer locks the remaining rows for a moment.
     if (done === before) await Bun.sleep(LOCKED_WAIT_MS)
   }
 }
 
-/** One walk's step: the rows after a place. `last` is where the next one begins. */
+/** One step of a pass: the rows after a key. The next step begins at `last`. */
 function rewrapBatch(
   pool: Pool,
   keyring: Keyring,

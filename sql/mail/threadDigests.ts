@@ -1,16 +1,16 @@
 import type { Queryable } from '../db.ts'
 
-/** What a list tells of a conversation at a glance. */
+/** The summary of a thread in a list. */
 export type ThreadDigest = {
-  /** Of the newest message. */
+  /** The From addresses of the newest message. */
   from: string[]
-  /** The beginning of its own words. */
+  /** The beginning of the newest message's own text. */
   snippet: string
   /** Whether one of the newest messages is unread. */
   unread: boolean
 }
 
-/** Messages looked at in a thread at most: a thread can hold any number. */
+/** The newest messages of a thread that are read: a thread has no bound. */
 const LOOKED_AT = 20
 const SNIPPET_LENGTH = 160
 

@@ -1,5 +1,5 @@
--- How many recipients a project has written to on a day (UTC). The check is what holds the limit where two processes
--- accept mail of one project at the same moment: the second statement fails as a whole, and is run again one by one.
+-- Recipients a project has written to on a UTC day. The check holds the limit when two processes accept mail of one
+-- project concurrently: the second statement fails as a whole and is run again, one intent at a time.
 create table send_quotas (
   project_id text primary key references projects on delete cascade,
   day date not null,
