@@ -27,7 +27,7 @@ const STATEMENT_TIMEOUT_MS = 30_000
  * Postgres ends every statement at its timeout. A connection silent for this much longer is dead: its server vanished,
  * or a proxy lost it.
  */
-const SILENCE_BEYOND_MS = 2_000
+const ANSWER_GRACE_MS = 2_000
 
 /**
  * A pool of connections with `force_generic_plan`: a call of add_job costs 35–60 % less, because its inner statements
@@ -46,7 +46,7 @@ export function createPool({
     application_name: name,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     idleTimeoutMillis: 30_000,
-    query_timeout: statementTimeoutMs + SILENCE_BEYOND_MS,
+    query_timeout: statementTimeoutMs + ANSWER_GRACE_MS,
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEPALIVE_IDLE_MS,
     options: `-c plan_cache_mode=force_generic_plan -c statement_timeout=${statementTimeoutMs}`,

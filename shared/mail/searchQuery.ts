@@ -121,14 +121,14 @@ export type Highlight = { text: string; ranges: [start: number, end: number][] }
 const CONTEXT_CHARS = 60
 const HIGHLIGHTS_MAX = 3
 /** Characters of a body that are searched for highlights. */
-const LOOKED_AT_CHARS = 64 * 1024
+const HIGHLIGHTED_CHARS = 64 * 1024
 
 /** The first matches in a text; empty: another field of the message matched. */
 export function highlight(text: string, { clauses }: SearchQuery, field: SearchField): Highlight[] {
   const phrases = clauses.flatMap((clause) =>
     clause.not || (clause.field !== null && clause.field !== field) ? [] : clause.anyOf,
   )
-  const looked = text.slice(0, LOOKED_AT_CHARS)
+  const looked = text.slice(0, HIGHLIGHTED_CHARS)
   const found = phrases.length === 0 ? [] : findPhrases([...termsOf(looked)], phrases)
   const pieces: { start: number; end: number; ranges: [number, number][] }[] = []
   for (const [start, end] of found) {

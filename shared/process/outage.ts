@@ -1,4 +1,4 @@
-/** Logs an outage: one line at its start, one at its end, and between them one a minute with a count. */
+/** Logs an outage: a line at its start, a line a minute with a count, and a line at its end. */
 
 type Write = (fields: object, message: string) => void
 

@@ -60,7 +60,7 @@ export class UnknownMasterKeyError extends Error {
 /** The stored secret was changed, has another context, or is under another master key of the same id. */
 export class BrokenSealError extends Error {
   constructor() {
-    super('what is stored does not decrypt for this project, name, version and purpose')
+    super('the stored secret does not decrypt for this project, name, version and purpose')
   }
 }
 

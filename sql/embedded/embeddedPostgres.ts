@@ -65,7 +65,7 @@ export async function startEmbeddedPostgres(options: {
   await stopOrphan(cluster)
   const password = ensurePassword(dataDir)
   mkdirSync(cluster, { recursive: true, mode: 0o700 })
-  takeOver(cluster, account)
+  chownCluster(cluster, account)
   let lastLine = ''
   const onLog = (line: string) => {
     lastLine = line
@@ -102,7 +102,7 @@ export async function startEmbeddedPostgres(options: {
  * Changes the owner of the cluster to the server's account: a copied cluster can belong to any user. PostgreSQL refuses
  * a cluster that others may read.
  */
-function takeOver(cluster: string, account: Account | null): void {
+function chownCluster(cluster: string, account: Account | null): void {
   chmodSync(cluster, 0o700)
   if (account === null || statSync(cluster).uid === account.uid) return
   const inside = readdirSync(cluster, { recursive: true, encoding: 'utf8' })

@@ -7,7 +7,7 @@ import { createDelivery, paymentEventKey } from './deliveries.ts'
 export const EVENTS_CHANNEL = 'events'
 
 /** Retention of events, for clients that were offline. */
-const KEPT = '7 days'
+const RETENTION = '7 days'
 
 export type NewEvent = { projectId: string; type: EventType; data: EventData }
 
@@ -173,5 +173,7 @@ export async function notifyKeysChanged(db: Queryable, projectId: string): Promi
 
 /** Deletes expired events. */
 export async function deleteStaleEvents(db: Queryable): Promise<void> {
-  await db.query(`delete from events where created_at < clock_timestamp() - interval '${KEPT}'`)
+  await db.query(
+    `delete from events where created_at < clock_timestamp() - interval '${RETENTION}'`,
+  )
 }

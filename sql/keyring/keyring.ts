@@ -92,7 +92,7 @@ async function compare(db: Queryable, checks: Map<string, Buffer>): Promise<Set<
   for (const { id, check_value } of rows) {
     if (timingSafeEqual(check_value, checks.get(id)!)) continue
     throw new ConfigError(
-      `MASTER_KEYS: the key ${JSON.stringify(id)} is not the one that this database knows by that id`,
+      `MASTER_KEYS: the key ${JSON.stringify(id)} differs from the key registered under that id`,
     )
   }
   return new Set(rows.map(({ id }) => id))
@@ -102,7 +102,7 @@ async function refuseMissing(db: Queryable, ids: string[]): Promise<void> {
   const missing = (await keysInUse(db)).filter((id) => !ids.includes(id))
   if (missing.length === 0) return
   const names = missing.map((id) => JSON.stringify(id)).join(', ')
-  throw new ConfigError(`MASTER_KEYS: lacks ${names}, under which secrets are encrypted`)
+  throw new ConfigError(`MASTER_KEYS: lacks ${names}, which encrypts stored secrets`)
 }
 
 /** The ids of the master keys that encrypt at least one secret. */

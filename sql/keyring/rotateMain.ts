@@ -24,12 +24,12 @@ async function rotate(): Promise<void> {
     const done = await rotateMasterKey(pool, keyring, show)
     const droppable = keys.map(({ id }) => id).filter((id) => id !== keyring.currentId)
     const inUse = (await keysInUse(pool)).filter((id) => id !== keyring.currentId)
-    process.stdout.write(`${done} secrets brought under ${current}; `)
+    process.stdout.write(`${done} secrets rewrapped under ${current}; `)
     if (inUse.length > 0) {
       process.stdout.write(`a process still encrypts under ${inUse.join(', ')}: run this again\n`)
       process.exitCode = 1
     } else if (droppable.length > 0) {
-      process.stdout.write(`MASTER_KEYS needs ${droppable.join(', ')} no more\n`)
+      process.stdout.write(`MASTER_KEYS no longer needs ${droppable.join(', ')}\n`)
     } else {
       process.stdout.write('it is the only key\n')
     }

@@ -13,7 +13,7 @@ const BATCH = 500
 const LOCKED_WAIT_MS = 50
 
 /** A data key under an old master key. `at` is the key of its row. */
-type Stale = WrappedKey & { at: unknown[]; label: string; context: SecretContext }
+type StaleKey = WrappedKey & { at: unknown[]; label: string; context: SecretContext }
 
 const SHOWN_MAX = 10
 
@@ -22,24 +22,24 @@ export class BrokenRowsError extends Error {
   constructor(labels: readonly string[]) {
     const shown = labels.slice(0, SHOWN_MAX).join(', ')
     const more = labels.length > SHOWN_MAX ? ` and ${labels.length - SHOWN_MAX} more` : ''
-    super(`damaged, to be restored or deleted before the old key goes: ${shown}${more}`)
+    super(`damaged secrets; restore or delete them before you remove the old key: ${shown}${more}`)
   }
 }
 
 /** A table that holds wrapped data keys. */
-type Shelf = {
+type KeyTable = {
   count(db: Queryable, currentId: string): Promise<number>
   /** A key before all rows. */
   start: unknown[]
   /** Locks the next stale rows after a key. It skips locked rows; the next pass takes them. */
-  take(db: Queryable, currentId: string, after: unknown[]): Promise<Stale[]>
-  put(db: Queryable, rewrapped: (WrappedKey & { at: unknown[] })[]): Promise<void>
+  lockStale(db: Queryable, currentId: string, after: unknown[]): Promise<StaleKey[]>
+  update(db: Queryable, rewrapped: (WrappedKey & { at: unknown[] })[]): Promise<void>
 }
 
 const count = async (db: Queryable, text: string, currentId: string) =>
   (await db.query<{ count: number }>(text, [currentId])).rows[0]!.count
 
-const credentialShelf: Shelf = {
+const credentialKeys: KeyTable = {
   start: [0, 0],
   count: (db, currentId) =>
     count(
@@ -47,7 +47,7 @@ const credentialShelf: Shelf = {
       'select count(*)::int as count from credential_versions where key_id <> $1',
       currentId,
     ),
-  async take(db, currentId, after) {
+  async lockStale(db, currentId, after) {
     const { rows } = await db.query<{
       credential_row: string
       version: number
@@ -71,7 +71,7 @@ const credentialShelf: Shelf = {
       context: { purpose: 'credential', projectId: project_id, name, version },
     }))
   },
-  async put(db, rewrapped) {
+  async update(db, rewrapped) {
     await db.query(
       `update credential_versions v set key_id = n.key_id, wrapped_key = n.wrapped_key
        from unnest($1::bigint[], $2::int[], $3::text[], $4::bytea[]) n (row, version, key_id, wrapped_key)
@@ -87,11 +87,11 @@ const credentialShelf: Shelf = {
 }
 
 /** Both tables of webhooks have the same columns for the secret. */
-const webhookShelf = (table: 'seller_endpoints' | 'project_webhooks'): Shelf => ({
+const webhookKeys = (table: 'seller_endpoints' | 'project_webhooks'): KeyTable => ({
   start: [''],
   count: (db, currentId) =>
     count(db, `select count(*)::int as count from ${table} where webhook_key_id <> $1`, currentId),
-  async take(db, currentId, after) {
+  async lockStale(db, currentId, after) {
     const { rows } = await db.query<{
       id: string
       project_id: string
@@ -111,7 +111,7 @@ const webhookShelf = (table: 'seller_endpoints' | 'project_webhooks'): Shelf => 
       context: webhookContext(row.project_id, row.id),
     }))
   },
-  async put(db, rewrapped) {
+  async update(db, rewrapped) {
     await db.query(
       `update ${table} e set webhook_key_id = n.key_id, webhook_wrapped_key = n.wrapped_key
        from unnest($1::text[], $2::text[], $3::bytea[]) n (id, key_id, wrapped_key) where e.id = n.id`,
@@ -124,11 +124,11 @@ const webhookShelf = (table: 'seller_endpoints' | 'project_webhooks'): Shelf => 
   },
 })
 
-const dkimShelf: Shelf = {
+const dkimKeys: KeyTable = {
   start: [0],
   count: (db, currentId) =>
     count(db, 'select count(*)::int as count from dkim_keys where key_id <> $1', currentId),
-  async take(db, currentId, after) {
+  async lockStale(db, currentId, after) {
     const { rows } = await db.query<{
       row: string
       domain: string
@@ -148,7 +148,7 @@ const dkimShelf: Shelf = {
       context: dkimContext(domain, selector),
     }))
   },
-  async put(db, rewrapped) {
+  async update(db, rewrapped) {
     await db.query(
       `update dkim_keys d set key_id = n.key_id, wrapped_key = n.wrapped_key
        from unnest($1::bigint[], $2::text[], $3::bytea[]) n (row, key_id, wrapped_key) where d.row = n.row`,
@@ -161,16 +161,18 @@ const dkimShelf: Shelf = {
   },
 }
 
-const SHELVES = [
-  credentialShelf,
-  webhookShelf('seller_endpoints'),
-  webhookShelf('project_webhooks'),
-  dkimShelf,
+const KEY_TABLES = [
+  credentialKeys,
+  webhookKeys('seller_endpoints'),
+  webhookKeys('project_webhooks'),
+  dkimKeys,
 ]
 
 /** The number of secrets under old master keys. */
 export async function countStale(db: Queryable, keyring: Keyring): Promise<number> {
-  const counts = await Promise.all(SHELVES.map((shelf) => shelf.count(db, keyring.currentId)))
+  const counts = await Promise.all(
+    KEY_TABLES.map((keyTable) => keyTable.count(db, keyring.currentId)),
+  )
   return counts.reduce((sum, n) => sum + n, 0)
 }
 
@@ -192,10 +194,10 @@ export async function rotateMasterKey(
   for (;;) {
     const broken: string[] = []
     const before = done
-    for (const shelf of SHELVES) {
-      let after: unknown[] | undefined = shelf.start
+    for (const keyTable of KEY_TABLES) {
+      let after: unknown[] | undefined = keyTable.start
       while (after !== undefined) {
-        const batch = await rewrapBatch(pool, keyring, shelf, after)
+        const batch = await rewrapBatch(pool, keyring, keyTable, after)
         broken.push(...batch.broken)
         done += batch.moved
         if (batch.moved > 0) onProgress(done)
@@ -214,11 +216,11 @@ export async function rotateMasterKey(
 function rewrapBatch(
   pool: Pool,
   keyring: Keyring,
-  shelf: Shelf,
+  keyTable: KeyTable,
   after: unknown[],
 ): Promise<{ moved: number; broken: string[]; last: unknown[] | undefined }> {
   return transaction(pool, async (db) => {
-    const stale = await shelf.take(db, keyring.currentId, after)
+    const stale = await keyTable.lockStale(db, keyring.currentId, after)
     const broken: string[] = []
     const rewrapped = stale.flatMap(({ at, label, context, ...wrapped }) => {
       try {
@@ -229,7 +231,7 @@ function rewrapBatch(
         return []
       }
     })
-    if (rewrapped.length > 0) await shelf.put(db, rewrapped)
+    if (rewrapped.length > 0) await keyTable.update(db, rewrapped)
     return { moved: rewrapped.length, broken, last: stale.at(-1)?.at }
   })
 }

@@ -3,7 +3,7 @@ import { type Pool, type Queryable, transaction } from '../db.ts'
 import { deleteUnusedRawMails } from './rawMails.ts'
 
 /** Retention of a deleted message's hash: senders retry for about five days (RFC 5321 §4.5.4.1). */
-const REMEMBERED = '7 days'
+const RETENTION = '7 days'
 
 /**
  * Deletes a message with its text, attachments and raw mail. A queued outbound mail is not sent. A thread is deleted
@@ -93,6 +93,6 @@ async function deleteRows(
 /** Deletes the hashes of deleted messages that no sender retries any more. */
 export async function forgetDeletedMessages(db: Queryable): Promise<void> {
   await db.query(
-    `delete from deleted_messages where deleted_at < clock_timestamp() - interval '${REMEMBERED}'`,
+    `delete from deleted_messages where deleted_at < clock_timestamp() - interval '${RETENTION}'`,
   )
 }

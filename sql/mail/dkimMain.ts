@@ -21,7 +21,7 @@ async function create(): Promise<void> {
     const overlap =
       before === undefined
         ? ''
-        : ` So does ${before.selector}, whose record may go a week after this one is there.`
+        : ` So does ${before.selector}: keep its record for a week after you publish this one.`
     process.stderr.write(
       `Publish this record. The key signs mail from @${domain} from now on.${overlap}\n`,
     )

@@ -166,8 +166,8 @@ const LABELLED_PAGE = `
     order by l.created_at desc, l.message_row desc limit $4
   )`
 
-/** A label on more messages than this counts as common. */
-const COMMON = 1_000
+/** Messages of a label that are counted: a label on more is common. */
+const COUNTED_MAX = 1_000
 
 /** The labels, the rarest first: LABELLED_PAGE reads all messages of the first. */
 async function rarestFirst(
@@ -181,7 +181,7 @@ async function rarestFirst(
     text: `select label from unnest($2::text[]) label
            cross join lateral (
              select count(*) as count from (
-               select from message_labels where project_id = $1 and label = label.label limit ${COMMON}) carrier
+               select from message_labels where project_id = $1 and label = label.label limit ${COUNTED_MAX}) carrier
            ) c
            order by count`,
     values: [projectId, labels],

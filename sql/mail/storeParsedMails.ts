@@ -71,7 +71,7 @@ async function storeOne(
 ): Promise<StoreOutcome> {
   const { inbound, mail } = received
   if (!(await lockInbox(db, inbound))) return 'gone'
-  const known = await lookAround(db, inbound.projectId, mail)
+  const known = await findRelated(db, inbound.projectId, mail)
   if (known.isRetransmission) {
     await db.query(
       `update inbound_mails set state = 'retransmission', message_row = $2 where id = $1`,
@@ -82,12 +82,12 @@ async function storeOne(
   const messageId = known.idTaken
     ? await freeMessageId(db, inbound.projectId, mail.links.messageId)
     : mail.links.messageId
-  const told = await insertReceived(db, {
+  const recorded = await insertReceived(db, {
     ...received,
     messageId,
     threadRow: known.threadRow ?? (await findThreadBySubject(db, inbound, mail)),
   })
-  events.push(...told)
+  events.push(...recorded)
   return 'stored'
 }
 
@@ -112,7 +112,7 @@ type Known = {
 }
 
 /** Looks for the same message in the inbox, for its Message-ID, and for the nearest thread that it names. */
-async function lookAround(db: Queryable, projectId: string, mail: ParsedMail): Promise<Known> {
+async function findRelated(db: Queryable, projectId: string, mail: ParsedMail): Promise<Known> {
   const { links, contentHash } = mail
   const { rows } = await db.query<{
     earlier_row: string | null
@@ -148,8 +148,8 @@ async function lookAround(db: Queryable, projectId: string, mail: ParsedMail): P
 
 /** The age of threads that findThreadBySubject searches. */
 const SUBJECT_DAYS = 30
-const THREADS_LOOKED_AT = 5
-const MESSAGES_LOOKED_AT = 20
+const THREADS_SEARCHED = 5
+const MESSAGES_COMPARED = 20
 
 /**
  * The thread of a reply without In-Reply-To and References: a recent one with the same subject and participants. Only
@@ -170,10 +170,10 @@ async function findThreadBySubject(
       from (
         select row, updated_at from threads
         where project_id = $1 and subject_key = $2 and updated_at > $3::timestamptz - interval '${SUBJECT_DAYS} days'
-        order by updated_at desc limit ${THREADS_LOOKED_AT}
+        order by updated_at desc limit ${THREADS_SEARCHED}
       ) t cross join lateral (
         select from_addresses || to_addresses || cc_addresses as participants from messages
-        where thread_row = t.row order by created_at desc, row desc limit ${MESSAGES_LOOKED_AT}
+        where thread_row = t.row order by created_at desc, row desc limit ${MESSAGES_COMPARED}
       ) m
       order by t.updated_at desc`,
     values: [inbound.projectId, key, inbound.receivedAt],

@@ -11,7 +11,7 @@ export type ThreadDigest = {
 }
 
 /** The newest messages of a thread that are read: a thread has no bound. */
-const LOOKED_AT = 20
+const MESSAGES_READ = 20
 const SNIPPET_LENGTH = 160
 
 /** The digests of threads, by identifier. */
@@ -29,7 +29,7 @@ export async function readThreadDigests(
         from (
           select row_number() over (order by created_at desc, row desc) as n, from_addresses, labels,
                  left(coalesce(nullif(extracted_text, ''), text_body), ${SNIPPET_LENGTH}) as snippet
-          from messages where thread_row = t.row order by created_at desc, row desc limit ${LOOKED_AT}
+          from messages where thread_row = t.row order by created_at desc, row desc limit ${MESSAGES_READ}
         ) m
       ) newest
       where t.project_id = $1 and t.id = any ($2)`,

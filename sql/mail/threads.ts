@@ -44,8 +44,8 @@ export type ThreadPage = {
 
 /**
  * One page of threads, the most recently updated first. A new message moves its thread to the top, out of the later
- * pages. So the page token carries the time of the first page, and later pages order threads as of that time: no thread
- * is lost or repeated.
+ * pages. So the page token carries the time of the first page. Later pages order threads as of that time: no thread is
+ * lost or repeated.
  */
 export async function listThreads(
   db: Queryable,

@@ -1,5 +1,5 @@
--- Recipients a project has written to on a UTC day. The check holds the limit when two processes accept mail of one
--- project concurrently: the second statement fails as a whole and is run again, one intent at a time.
+-- Recipients a project has written to on a UTC day. The check holds the limit against two concurrent statements: the
+-- second one fails as a whole, and its intents run again one by one.
 create table send_quotas (
   project_id text primary key references projects on delete cascade,
   day date not null,

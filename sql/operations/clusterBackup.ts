@@ -19,7 +19,7 @@ const EMPTY = new Set([
   'pg_wal',
 ])
 /** Files of the running server, and files that are copied last. */
-const LEFT_OUT =
+const EXCLUDED =
   /^(postmaster\.(pid|opts)|current_logfiles|.*\.tmp|backup_label.*|tablespace_map.*|backup_manifest|pg_internal\.init.*|pgsql_tmp.*)$/
 const CONTROL = join('global', 'pg_control')
 const WAL_FILE = /^[0-9A-F]{24}$/
@@ -84,7 +84,7 @@ async function listFiles(cluster: string, target: string, inside = ''): Promise<
   const files: string[] = []
   for (const entry of await readdir(join(cluster, inside), { withFileTypes: true })) {
     const path = join(inside, entry.name)
-    if (LEFT_OUT.test(entry.name) || path === CONTROL) continue
+    if (EXCLUDED.test(entry.name) || path === CONTROL) continue
     if (!entry.isDirectory()) {
       files.push(path)
       continue
@@ -122,7 +122,7 @@ async function readSteadily(file: string): Promise<Buffer> {
     if (now.equals(before)) return now
     before = now
   }
-  throw new Error(`${file} is never at rest`)
+  throw new Error(`two reads of ${file} never agree`)
 }
 
 async function writeSynced(file: string, bytes: Buffer): Promise<void> {

@@ -19,7 +19,7 @@ export type Minute = {
 const HISTORY_MINUTES = 60
 /** Delay of a count after the minute's end: late transactions of the minute commit meanwhile. */
 const SETTLING_S = 5
-const KEPT = '2 days'
+const RETENTION = '2 days'
 
 /** Waiting and running jobs, by pool, without permanently failed jobs. */
 export function jobsByPool(counts: readonly JobCount[]): Record<PoolName, number> {
@@ -117,6 +117,6 @@ export async function readHistory(db: Queryable): Promise<Minute[]> {
 /** Deletes expired minutes. */
 export async function deleteStaleMinutes(db: Queryable): Promise<void> {
   await db.query(
-    `delete from statistics_minutes where minute < clock_timestamp() - interval '${KEPT}'`,
+    `delete from statistics_minutes where minute < clock_timestamp() - interval '${RETENTION}'`,
   )
 }

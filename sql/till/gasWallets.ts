@@ -138,7 +138,7 @@ async function lockWallet(db: Queryable, wallet: WalletId): Promise<bigint> {
     'select next_nonce from gas_wallets where chain_id = $1 and address = $2 for no key update',
     [wallet.chainId, wallet.address],
   )
-  if (rows[0] === undefined) throw new Error(`gas wallet ${wallet.address} is not known`)
+  if (rows[0] === undefined) throw new Error(`gas wallet ${wallet.address} is not registered`)
   return BigInt(rows[0].next_nonce)
 }
 
