@@ -13,7 +13,7 @@ export type PlatformKey = {
 
 const COLUMNS = `id, lookup_prefix as prefix, name, created_at as "createdAt", revoked_at as "revokedAt"`
 
-/** Most platform keys in a list, live and revoked. */
+/** Most platform keys of a service; revoked keys count too. */
 export const PLATFORM_KEYS_MAX = 200
 
 /** The platform keys: live ones first, newest first. */

@@ -110,7 +110,7 @@ export async function storeSigned(
 /**
  * Stores a transaction for an assigned nonce: a replacement with a higher fee, or one that fills a gap.
  * @param replaces the hash of the replaced transaction; null: no transaction has the nonce.
- * @returns false: another transaction has taken the nonce meanwhile; nothing changed.
+ * @returns false: the nonce is unassigned, or another transaction has taken it meanwhile; nothing changed.
  */
 export async function storeForNonce(
   pool: Pool,

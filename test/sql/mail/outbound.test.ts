@@ -90,7 +90,7 @@ describe('an attempt', () => {
   })
 })
 
-describe('the bytes of a message', () => {
+describe('the composed bytes of a message', () => {
   const keep = (messageRow: string, text: string) =>
     keepComposed(pool, { messageRow, sourceKey: crypto.randomUUID(), bytes: Buffer.from(text) })
 

@@ -117,7 +117,7 @@ describe('the same message', () => {
   })
 })
 
-describe('an identifier', () => {
+describe('a Message-ID', () => {
   test('already taken is replaced by the next free one of this inbox', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     await receive(pool, two, rawMail({ id: 'x.1@example.com' }))
