@@ -29,7 +29,7 @@ const withoutEmpty = (env: Record<string, string | undefined>) =>
 /** A named Ed25519 seed of 32 bytes. */
 export type ReceiptSeed = { id: string; seed: Uint8Array }
 
-/** The settings of a process, read once at its entry (docs/contract.md §9). */
+/** The settings of a process, read once at its entry (docs/settings.md). */
 export type Config = {
   production: boolean
   http: { port: number; host: string; baseUrl: string }

@@ -1,4 +1,4 @@
-/** The environment variables of the service (docs/contract.md §9): the form and the default of each. */
+/** The environment variables of the service (docs/settings.md): the form and the default of each. */
 import { isIP } from 'node:net'
 import { z } from 'zod'
 import { isKey } from '../apiKey.ts'
