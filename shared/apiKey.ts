@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 
-/** `project` keys act as one project, `platform` keys manage projects; neither does the other's work (spec, Authentication). */
+/** A `project` key acts as one project. A `platform` key manages projects and cannot act as one. */
 export type KeyKind = 'project' | 'platform'
 
 const PREFIXES: Record<KeyKind, string> = { project: 'loid-', platform: 'lopk-' }
@@ -8,14 +8,14 @@ const KEY_FORM = /^(loid|lopk)-[0-9a-f]{64}$/
 /** Key type plus 12 hex digits: 48 bits find the row through an index, and are safe to show in a list. */
 const LOOKUP_LENGTH = 'loid-'.length + 12
 
-/** How an `Authorization` value reads: the three ways it can be wrong are told apart by the specification's error table. */
+/** A parsed `Authorization` value. The API answers each of the three faults with an error of its own. */
 export type ParsedAuthorization =
   | { ok: true; key: string }
   | { ok: false; reason: 'header' | 'format' | 'key' }
 
 /**
- * Reads `Bearer <key>`. `header`: absent or not Bearer; `format`: neither loid- nor lopk-; `key`: right prefix, but what
- * follows is not 64 hexadecimal digits.
+ * Reads `Bearer <key>`. `header`: absent or not Bearer. `format`: neither loid- nor lopk-. `key`: the prefix is right,
+ * the rest is not 64 hexadecimal digits.
  */
 export function parseAuthorization(header: string | null): ParsedAuthorization {
   const match = header === null ? null : /^Bearer +(\S+) *$/i.exec(header)

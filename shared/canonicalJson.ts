@@ -1,12 +1,11 @@
-/** Canonical JSON (RFC 8785, JCS): the bytes that signatures are made over. */
+/** Canonical JSON (RFC 8785, JCS): the signed bytes. */
 import canonicalize from 'canonicalize'
 
 /**
  * Writes a JSON value in its one canonical form.
  *
  * @param value plain JSON data; members that are undefined are left out, as by JSON.stringify.
- * @throws TypeError on what JSON cannot say: bigint, NaN, infinities, lone surrogates, cycles, and a
- * value that is undefined as a whole.
+ * @throws TypeError on a value without a JSON form: undefined, bigint, NaN, infinities, lone surrogates, cycles.
  */
 export function canonicalJson(value: unknown): string {
   let text: string | undefined

@@ -1,15 +1,15 @@
 /**
- * A page token is the position of the last row served, written as one ISO 8601 time: three fraction digits of createdAt
- * (or updatedAt), then the row number in 19 digits, then, for lists whose order changes, the listing's start in 13.
- * ISO 8601 allows any number of fraction digits (§5.3.1.4), so clients may parse it as a time; thousands of rows in one
- * millisecond still each have a position of their own.
+ * A page token is the position of the last row served, written as one ISO 8601 time. Its fraction holds the
+ * milliseconds of createdAt (or updatedAt) in 3 digits and the row number in 19. A list whose order changes appends the
+ * time of its first page in 13 digits. ISO 8601 §5.3.1.4 allows any number of fraction digits: clients can parse the
+ * token as a time. Rows of one millisecond have distinct tokens.
  */
 export type Cursor = {
   /** Milliseconds since the epoch of the last row served. */
   atMs: number
   /** Row number of the last row served; breaks ties within one millisecond. */
   row: bigint
-  /** Milliseconds since the epoch at which the first page was read, for lists whose order changes. */
+  /** Time of the first page (milliseconds since the epoch), for lists whose order changes. */
   asOfMs?: number
 }
 
@@ -22,7 +22,7 @@ export function encodeCursor({ atMs, row, asOfMs }: Cursor): string {
   return `${new Date(atMs).toISOString().slice(0, -1)}${String(row).padStart(19, '0')}${asOf}Z`
 }
 
-/** Reads a page token; null when it is not one that `encodeCursor` wrote. */
+/** Reads a page token; null: `encodeCursor` writes no such text. */
 export function decodeCursor(token: string): Cursor | null {
   const match = TOKEN_FORM.exec(token)
   if (match === null) return null

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 
-/** `prefix` followed by `bytes` random bytes in hexadecimal; 12 bytes make a collision a matter of 2^48 rows. */
+/** `prefix` and `bytes` random bytes in hexadecimal. With 12 bytes a collision takes about 2^48 rows. */
 function randomId(prefix: string, bytes = 12): string {
   return prefix + randomBytes(bytes).toString('hex')
 }
@@ -8,13 +8,13 @@ function randomId(prefix: string, bytes = 12): string {
 /** A project's identifier, also served as `identityId`. */
 export const newProjectId = (): string => randomId('prj_')
 
-/** A thread's identifier, `thd_<hex>` (specification, Thread). */
+/** A thread's identifier, `thd_<hex>`. */
 export const newThreadId = (): string => randomId('thd_')
 
-/** The identifier of a seller's endpoint (contract §6). */
+/** The identifier of a seller's endpoint (docs/contract.md §6). */
 export const newEndpointId = (): string => randomId('se_')
 
-/** The identifier of a webhook delivery; where the event can come twice, also the key that receivers de-duplicate on. */
+/** The identifier of a webhook delivery. Receivers de-duplicate on it. */
 export const newDeliveryId = (): string => randomId('whd_')
 
 /** A webhook signing secret: `whsec_` and 256 random bits in hexadecimal. */
@@ -26,19 +26,19 @@ export const newRequestId = (): string => randomId('req_')
 /** A Message-ID for a message we send (RFC 5322 §3.6.4): 128 random bits at the mail domain, in angle brackets. */
 export const newMessageId = (domain: string): string => `<${randomId('', 16)}@${domain}>`
 
-/** A credential's identifier, `cred_<id>` (specification, Credential). */
+/** A credential's identifier, `cred_<hex>`. */
 export const newCredentialId = (): string => randomId('cred_')
 
 /** A payment's identifier, also served as `paymentInId`. */
 export const newPaymentId = (): string => randomId('pay_')
 
-/** Identifier of a check that waits for the chain's word. */
+/** The identifier of a payment check that waits for the chain. */
 export const newCheckId = (): string => randomId('chk_')
 
-/** The identifier of an email rule (contract §4). */
+/** The identifier of an email rule (docs/contract.md §4). */
 export const newRuleId = (): string => randomId('rul_')
 
 /** The identifier of a project's webhook. */
 export const newWebhookId = (): string => randomId('wh_')
-/** What may be shown of a console session. */
+/** The public identifier of a console session. */
 export const newSessionId = (): string => randomId('ses_', 6)

@@ -6,17 +6,17 @@ const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d([.,]\d{1,9})?)?(Z|[+-]\d\d(:?\d\d
 const TIME_MAX_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
 
 /**
- * Reads an ISO 8601 time with its zone, or a date, which means its first moment in UTC. A time without a zone is refused:
- * it would mean another moment on another machine.
+ * Reads an ISO 8601 time with a zone, or a date. A date means 00:00 UTC. A time without a zone is refused: its meaning
+ * depends on the machine.
  *
- * @returns null for anything else, the 30th of February among it.
+ * @returns null for any other text, such as 30 February.
  *
  * @example
  * parseIsoTime('2026-12-31T23:59:59+01:00')
  */
 export function parseIsoTime(text: string): Date | null {
   if (!DATE.test(text) && !TIME.test(text)) return null
-  // Date.parse rolls 02-30 over to 03-02, and 24:00 to the next day, which ISO 8601-1:2019 no longer knows.
+  // Date.parse turns 02-30 into 03-02, and 24:00 into the next day. ISO 8601-1:2019 has no 24:00.
   const [year, month, day] = text.slice(0, 10).split('-').map(Number) as [number, number, number]
   const date = new Date(Date.UTC(year, month - 1, day))
   if (date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day || year < 1000) return null
@@ -35,7 +35,7 @@ const DURATION_MAX_MS = 3_660 * UNIT_MS.d
 
 /**
  * Reads a duration: a whole number and `s`, `m`, `h`, `d` or `w`, at most ten years.
- * @returns milliseconds, or null for anything else.
+ * @returns milliseconds; null for any other text.
  */
 export function parseDuration(text: string): number | null {
   const match = /^([1-9]\d{0,8})([smhdw])$/.exec(text)

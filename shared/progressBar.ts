@@ -1,10 +1,10 @@
 const WIDTH = 30
-/** Into a file a line for every twentieth is enough. */
+/** Lines written to a file, one for every five percent. */
 const STEPS = 20
 
 /**
- * A progress bar: on a terminal one line that is written over, elsewhere a line for every five percent.
- * @returns what is told how many are done.
+ * A progress bar: one overwritten line on a terminal, one line for every five percent elsewhere.
+ * @returns a function that takes the number done.
  */
 export function progressBar(
   total: number,
@@ -13,7 +13,7 @@ export function progressBar(
 ): (done: number) => void {
   let shown = -1
   return (done) => {
-    // More can come in while it runs.
+    // New secrets can be stored during a run.
     const of = Math.max(total, done)
     const step = Math.floor((done / of) * STEPS)
     if (!isTerminal && step === shown) return

@@ -1,4 +1,4 @@
-/** The scopes a project key may hold (contract §3). `platform:manage` is implied by a platform key and never granted. */
+/** The scopes of a project key (docs/contract.md §3). Every platform key has `platform:manage`; it is never granted. */
 export const PROJECT_SCOPES = [
   'mail:read',
   'mail:send',
@@ -10,5 +10,5 @@ export const PROJECT_SCOPES = [
 
 type ProjectScope = (typeof PROJECT_SCOPES)[number]
 
-/** What an operation can ask for: one of the project scopes, or the right to manage projects. */
+/** The scope an operation can require: a project scope, or the right to manage projects. */
 export type Scope = ProjectScope | 'platform:manage'

@@ -1,19 +1,19 @@
 import { z } from 'zod'
 import { isDomain } from './mail/address.ts'
 
-/** Rows are named by their number; it travels as a decimal string because JSON numbers end at 2^53. */
+/** A row number as a decimal string: JSON numbers are exact only up to 2^53. */
 const rowId = z.string().regex(/^[1-9]\d{0,18}$/)
 
 /**
- * Every job the service queues: its name and its payload. Payloads hold identifiers only: a job row is retried, logged
- * and replaced, and must never carry mail, secrets or money.
+ * Every task of the service with its payload. A payload holds only identifiers: jobs are retried, logged and replaced,
+ * and must never carry mail, secrets or money.
  */
 export const taskPayloads = {
   parse_inbound: z.strictObject({ inboundId: rowId }),
   send_mail: z.strictObject({ messageRow: rowId }),
   verify_domain: z.strictObject({ domain: z.string().refine(isDomain) }),
   verify_endpoint: z.strictObject({ endpointId: z.string().regex(/^se_[0-9a-f]{24}$/) }),
-  // `attempt` is the one the job is for; the first when left out. A job for another attempt than the next is stale.
+  // `attempt`: the attempt of the job; absent: the first. A job for any attempt but the next is stale.
   deliver_webhook: z.strictObject({
     deliveryId: z.string().regex(/^whd_[0-9a-f]{24}$/),
     attempt: z.int().positive().optional(),
@@ -27,8 +27,8 @@ export type TaskName = keyof typeof taskPayloads
 export type TaskPayload<Name extends TaskName> = z.infer<(typeof taskPayloads)[Name]>
 
 /**
- * Worker pools by the name an operator gives, and the runners in each. A runner has slots of its own, so that slow work
- * of one kind never delays another: a smarthost that hangs holds up no inbound mail.
+ * The worker pools and the runners in each. Each runner has its own slots: slow work of one kind never delays another.
+ * A hanging smarthost delays no inbound mail.
  */
 export const POOLS = {
   mail: ['inbound', 'outbound'],
@@ -42,7 +42,7 @@ export type RunnerName = (typeof POOLS)[PoolName][number]
 /** Every runner. */
 export const RUNNER_NAMES: readonly RunnerName[] = Object.values(POOLS).flat()
 
-/** The pool that an operator runs for each task. */
+/** The worker pool of each task. */
 export const TASK_POOL: Record<TaskName, PoolName> = {
   parse_inbound: 'mail',
   send_mail: 'mail',

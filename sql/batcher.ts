@@ -1,12 +1,12 @@
 import { isDatabaseUnavailable } from '../shared/process/databaseAway.ts'
 
 /**
- * Gathers items that callers submit at the same time into one statement. There is no timer: an item that finds a free
- * lane goes at once, and only what arrives while every lane is busy is gathered, so a single caller waits for nobody.
+ * Batches items of concurrent callers into one statement. It has no timer: an item runs at once if a lane is free.
+ * Items that arrive while every lane is busy form the next batch.
  */
 export type Batcher<Item, Result> = {
   submit(item: Item): Promise<Result>
-  /** Resolves when nothing is under way. */
+  /** Resolves when the queue is empty and no statement runs. */
   drain(): Promise<void>
 }
 
@@ -17,13 +17,13 @@ type Waiting<Item, Result> = {
 }
 
 export function createBatcher<Item, Result>(options: {
-  /** Runs one statement for the items; answers one result per item, in order. */
+  /** Runs one statement for the items; returns one result per item, in order. */
   run: (items: Item[]) => Promise<Result[]>
-  /** Items in one statement at most. */
+  /** Most items in one statement. */
   batchMax: number
-  /** Statements under way at most. */
+  /** Most concurrent statements. */
   lanes: number
-  /** What an item weighs, and how much one statement takes; a heavier item has a statement of its own. */
+  /** The weight of an item, and the most weight of one statement. A heavier item runs in its own statement. */
   weight?: { of: (item: Item) => number; max: number }
 }): Batcher<Item, Result> {
   const queue: Waiting<Item, Result>[] = []
@@ -35,7 +35,7 @@ export function createBatcher<Item, Result>(options: {
       const results = await options.run(batch.map(({ item }) => item))
       for (const [n, waiting] of batch.entries()) waiting.resolve(results[n]!)
     } catch (error) {
-      // When the connection broke, whether the batch was committed is unknown: to run it again could send a mail twice.
+      // After a broken connection the batch may be committed: a second run could send a mail twice.
       if (batch.length === 1 || isDatabaseUnavailable(error)) {
         for (const waiting of batch) waiting.reject(error)
         return

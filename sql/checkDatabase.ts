@@ -2,13 +2,13 @@ import pg from 'pg'
 import { ConfigError } from '../shared/config/config.ts'
 import { isDatabaseUnavailable } from '../shared/process/databaseAway.ts'
 
-/** PostgreSQL 15, as `server_version_num` has it. */
+/** PostgreSQL 15, in the form of `server_version_num`. */
 const VERSION_MIN = 150_000
 const TIMEOUT_MS = 5_000
 
 /**
- * Connects once when a process starts, so that a wrong `DATABASE_URL` is one clear line.
- * @throws {ConfigError} when the database cannot be reached, refuses the login, is missing or too old.
+ * Connects once at the start of a process: a wrong `DATABASE_URL` fails with one clear line.
+ * @throws {ConfigError} when the server is unreachable, refuses the login, is too old, or lacks the database.
  */
 export async function checkDatabase(databaseUrl: string): Promise<void> {
   const { host, username, pathname } = new URL(databaseUrl)
@@ -63,8 +63,8 @@ function explain(
 }
 
 /**
- * Checks the database for a part that can wait. A database that is away is logged.
- * @throws {ConfigError} when the database refuses the part.
+ * Checks the database for a service that can wait for it. An unreachable database is only logged.
+ * @throws {ConfigError} when the database refuses the connection, is too old or missing.
  */
 export async function warnWhenAway(
   databaseUrl: string,
@@ -78,5 +78,5 @@ export async function warnWhenAway(
   }
 }
 
-/** The database cannot be reached at the moment; a part that is started again may find it back. */
+/** The database is unreachable; a restarted service may find it again. */
 class DatabaseAway extends ConfigError {}

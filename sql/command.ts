@@ -4,7 +4,7 @@ import { databaseUrl } from './databaseUrl.ts'
 import { createPool, type Pool } from './db.ts'
 import { pendingMigrations } from './migrate.ts'
 
-/** Runs the work of a command on the database of the service. @throws {ConfigError} where migrations are missing */
+/** Runs a command on the service's database. @throws {ConfigError} when migrations are pending. */
 export async function onDatabase(
   config: Config,
   { name, size = 1 }: { name: string; size?: number },

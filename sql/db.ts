@@ -10,13 +10,13 @@ export type Client = pg.PoolClient
 
 export type PoolOptions = {
   url: string
-  /** Connections at most. */
+  /** Most connections. */
   size: number
   /** Shown in pg_stat_activity. */
   name: string
-  /** How long a statement may take. */
+  /** The statement timeout. */
   statementTimeoutMs?: number
-  /** Hears of connections that break while idle; they are replaced on the next use. */
+  /** Logs idle connections that break; the next use replaces them. */
   log?: Pick<Logger, 'debug'>
 }
 
@@ -24,14 +24,14 @@ const CONNECT_TIMEOUT_MS = 5_000
 const KEEPALIVE_IDLE_MS = 5_000
 const STATEMENT_TIMEOUT_MS = 30_000
 /**
- * Postgres ends every statement in time. A connection that is silent for so much longer leads nowhere: its server vanished,
+ * Postgres ends every statement at its timeout. A connection silent for this much longer is dead: its server vanished,
  * or a proxy lost it.
  */
-const SILENCE_BEYOND_MS = 2_000
+const ANSWER_GRACE_MS = 2_000
 
 /**
- * A pool of connections. `force_generic_plan` is set on each: with it a call of add_job costs 35–60 % less, because its
- * inner statements are not planned anew each time.
+ * A pool of connections with `force_generic_plan`: a call of add_job costs 35–60 % less, because its inner statements
+ * are not planned each time.
  */
 export function createPool({
   url,
@@ -46,7 +46,7 @@ export function createPool({
     application_name: name,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     idleTimeoutMillis: 30_000,
-    query_timeout: statementTimeoutMs + SILENCE_BEYOND_MS,
+    query_timeout: statementTimeoutMs + ANSWER_GRACE_MS,
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEPALIVE_IDLE_MS,
     options: `-c plan_cache_mode=force_generic_plan -c statement_timeout=${statementTimeoutMs}`,
@@ -60,7 +60,7 @@ export function createPool({
   return pool
 }
 
-/** Runs `work` in one transaction: commits what it returns, rolls back what it throws. */
+/** Runs `work` in one transaction: commits when it returns, rolls back when it throws. */
 export async function transaction<Result>(
   pool: Pool,
   work: (client: Client) => Promise<Result>,
@@ -73,7 +73,7 @@ export async function transaction<Result>(
     await client.query('commit')
     return result
   } catch (error) {
-    // Behind a statement without an answer a rollback would wait as long again. The end of the connection rolls back, too.
+    // After an unanswered statement a rollback would wait as long again. Closing the connection rolls back too.
     if (isDatabaseUnavailable(error)) broken = error as Error
     else {
       await client.query('rollback').catch((cause: Error) => {
@@ -86,6 +86,6 @@ export async function transaction<Result>(
   }
 }
 
-/** Whether Postgres ended a transaction so that another could go on (deadlock, serialisation): it can simply be run again. */
+/** Whether Postgres ended a transaction in favour of another (deadlock, serialisation): it can be run again. */
 export const isDeadlock = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && (error.code === '40P01' || error.code === '40001')

@@ -3,13 +3,13 @@ import pg from 'pg'
 export type Subscription = { stop(): Promise<void> }
 
 const RECONNECT_MS = 500
-/** A connection that only listens would never notice that its server vanished. */
+/** Without a heartbeat a listening connection never notices that its server vanished. */
 const HEARTBEAT_MS = 5_000
 const ANSWER_TIMEOUT_MS = 5_000
 
 /**
- * Listens on a channel over a connection of its own, and reconnects for as long as it runs.
- * @param onConnect called after every (re)connection, once notifications flow: whatever was missed must be read then.
+ * Listens on a channel over its own connection, and reconnects until it is stopped.
+ * @param onConnect called after every (re)connection, once notifications arrive: read missed changes then.
  */
 export function subscribe(options: {
   databaseUrl: string

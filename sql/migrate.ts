@@ -5,7 +5,7 @@ import pg from 'pg'
 import type { Queryable } from './db.ts'
 
 const FOLDER = join(import.meta.dir, 'migrations')
-/** An arbitrary number, ours alone: processes that start together migrate one after the other. */
+/** An arbitrary advisory lock key: processes that start together migrate one after the other. */
 const MIGRATION_LOCK = 7_305_146
 
 async function migrationNames(): Promise<string[]> {
@@ -14,9 +14,9 @@ async function migrationNames(): Promise<string[]> {
 }
 
 /**
- * Brings the database to the current schema: Graphile Worker's own migrations, then ours in the order of their numbers,
- * each in one transaction. Safe to run at any time and from several processes at once.
- * @returns the names of the migrations it applied.
+ * Migrates the database: Graphile Worker's migrations, then ours in the order of their names, each in one transaction.
+ * Safe to run at any time and from several processes at once.
+ * @returns the names of the applied migrations.
  */
 export async function migrate(databaseUrl: string): Promise<string[]> {
   const client = new pg.Client({
@@ -62,7 +62,7 @@ async function appliedMigrations(db: Queryable | pg.Client): Promise<Set<string>
   return new Set(rows.map((row) => row.name))
 }
 
-/** The migrations that the database still lacks; empty when it is ready for this version of the service. */
+/** The migrations that the database lacks; empty: it is ready for this version. */
 export async function pendingMigrations(db: Queryable): Promise<string[]> {
   const { rows } = await db.query<{ present: boolean }>(
     `select to_regclass('migrations') is not null as present`,

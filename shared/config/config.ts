@@ -29,7 +29,7 @@ const withoutEmpty = (env: Record<string, string | undefined>) =>
 /** A named Ed25519 seed of 32 bytes. */
 export type ReceiptSeed = { id: string; seed: Uint8Array }
 
-/** The settings of a process, read once at its entry (contract §9). */
+/** The settings of a process, read once at its entry (docs/settings.md). */
 export type Config = {
   production: boolean
   http: { port: number; host: string; baseUrl: string }
@@ -38,56 +38,56 @@ export type Config = {
     host: string
     maxConnections: number
     maxConnectionsPerIp: number
-    /** PEM files for STARTTLS, which is not offered without them. */
+    /** PEM files for STARTTLS; null: the listener offers no STARTTLS. */
     tls: { certFile: string; keyFile: string } | null
   }
   dataDir: string
   databaseUrl: string | undefined
   databasePoolSize: number
   mailDomain: string
-  /** What this host calls itself to other mail hosts, and what the MX records of its domains name. */
+  /** The name of this host in EHLO and in the MX records of its domains. */
   mailHostname: string
-  /** The inbox that gets the mail for postmaster at `mailDomain`, where there is no inbox of that name. */
+  /** The inbox that takes the mail of `postmaster@mailDomain` if no inbox has that address. */
   postmaster: string | undefined
-  /** `capture` keeps outgoing mail and sends nothing; `direct` sends to the hosts of the recipients' domains. */
+  /** `capture`: keeps outgoing mail, sends nothing. `direct`: sends to the MX hosts of the recipients' domains. */
   relayUrl: string
   chain: {
     rpcUrl: string
-    /** Whether that is the devnet which `npm start` brings up. */
+    /** `rpcUrl` is the devnet that `npm start` runs. */
     embeddedDevnet: boolean
     devnetPort: number
-    /** Whether `DEVNET_PORT` says so; else another port will do. */
+    /** `DEVNET_PORT` is set. If not, the devnet may take another port. */
     devnetPortIsGiven: boolean
     /** Private keys of the gas wallets. */
     settlementKeys: readonly `0x${string}`[]
     /** Factories, in lower case, that may deploy a payer's smart wallet at the gas wallets' expense (ERC-6492). */
     walletFactories: readonly string[]
   }
-  /** Ed25519 seeds, the signing one first; undefined in development, where one is generated. */
+  /** Ed25519 seeds, the signing one first; undefined: development, one is generated. */
   receiptSeeds: readonly ReceiptSeed[] | undefined
-  /** Master keys, the encrypting one first; undefined in development, where one is generated. */
+  /** Master keys, the encrypting one first; undefined: development, one is generated. */
   masterKeys: readonly MasterKey[] | undefined
   /** How long redeem waits for a settlement. */
   settlementWaitMs: number
   bootstrap: { platformKey: string | undefined; projectKey: string | undefined }
-  /** Requests a minute per identity, failed authentications a minute per IP; 0 turns a limit off. */
+  /** Requests a minute per identity; failed authentications a minute per IP. 0 turns a limit off. */
   limits: {
     requestsPerMinute: number
     authFailuresPerMinute: number
-    /** Recipients that a project may write to in a day (UTC); null for any number. */
+    /** Recipients a project may write to in a UTC day; null: no limit. */
     recipientsPerDay: number | null
   }
-  /** Whether webhooks and sellers' endpoints may be at private addresses (development). */
+  /** Webhooks and sellers' endpoints may be at private addresses (development). */
   allowPrivateNetworks: boolean
   trustedProxies: string[]
-  /** Asked about senders, hosts and domains; the system's servers when empty. */
+  /** DNS servers for senders, hosts and domains; empty: the servers of the system. */
   dnsServers: string[]
-  /** What `/metrics` asks for; open to all when undefined. */
+  /** The token `/metrics` requires; undefined: no token. */
   metricsToken: string | undefined
   logLevel: string
 }
 
-/** `[::1]:3000` for an IPv6 host, `host:port` else. */
+/** `host:port`; IPv6: `[::1]:3000`. */
 const hostPort = (host: string, portNumber: number) =>
   `${isIP(host) === 6 ? `[${host}]` : host}:${portNumber}`
 
@@ -143,7 +143,7 @@ export function parseConfig(env: Record<string, string | undefined>): Config {
       authFailuresPerMinute: values.RATE_LIMIT_AUTH,
       recipientsPerDay: values.DAILY_SEND_LIMIT === 0 ? null : values.DAILY_SEND_LIMIT,
     },
-    // On the embedded devnet sellers and receivers run on the same machine, and no money is at stake.
+    // With the embedded devnet sellers and webhook receivers run on this machine. No money is at stake.
     allowPrivateNetworks: values.ALLOW_PRIVATE_NETWORKS ?? values.RPC_URL === undefined,
     trustedProxies: values.TRUSTED_PROXIES,
     dnsServers: values.DNS_SERVERS,
@@ -201,7 +201,7 @@ function receiptSeeds(given: string[] | undefined, production: boolean): Config[
   )
 }
 
-/** Reads `id:base64`, a form the schema has checked. */
+/** Reads `id:base64`; the schema has checked the form. */
 export function parseReceiptSeed(text: string): ReceiptSeed {
   const [, id = '', base64 = ''] = NAMED_SEED.exec(text) ?? []
   return { id, seed: Uint8Array.from(Buffer.from(base64, 'base64')) }
@@ -215,13 +215,13 @@ function masterKeys(given: string[] | undefined, production: boolean): Config['m
   )
 }
 
-/** Reads `id:base64`, a form the schema has checked. */
+/** Reads `id:base64`; the schema has checked the form. */
 export function parseMasterKey(text: string): MasterKey {
   const [, id = '', base64 = ''] = NAMED_SEED.exec(text) ?? []
   return masterKey(id, Buffer.from(base64, 'base64'))
 }
 
-/** One line that names the variable; the value is left out, for it can be a key or hold a password. */
+/** One line with the variable's name. It never holds the value, which can be a key or hold a password. */
 function describe(issue: z.core.$ZodIssue, given: Record<string, string | undefined>): string {
   const name = String(issue.path[0])
   const is = name in given ? 'its value' : 'it is missing, and'

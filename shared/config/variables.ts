@@ -1,4 +1,4 @@
-/** The environment variables of the service (contract §9): the form of each, and what stands in for it. */
+/** The environment variables of the service (docs/settings.md): the form and the default of each. */
 import { isIP } from 'node:net'
 import { z } from 'zod'
 import { isKey } from '../apiKey.ts'
@@ -84,7 +84,7 @@ const namedMasterKey = z
   .string()
   .regex(NAMED_SEED, 'must be comma-separated id:base64 pairs, each of a key of 32 bytes')
 
-/** Messages begin with `must`, so that they follow a variable's name. */
+/** Messages begin with `must`: they follow a variable's name. */
 export const variables = z.object({
   NODE_ENV: z.string().default('development'),
   PORT: port(3000),
@@ -119,7 +119,7 @@ export const variables = z.object({
   BOOTSTRAP_PROJECT_KEY: bootstrapKey('project', 'loid-').optional(),
   RATE_LIMIT_REQUESTS: perMinute(200),
   RATE_LIMIT_AUTH: perMinute(60),
-  // More than the requests a minute allow one recipient each.
+  // 200 requests a minute with one recipient each are 288,000 recipients a day.
   DAILY_SEND_LIMIT: z.coerce.number().int().min(0).max(1_000_000_000).default(300_000),
   ALLOW_PRIVATE_NETWORKS: z
     .stringbool({ truthy: ['true', '1'], falsy: ['false', '0'], error: 'must be true or false' })
@@ -133,7 +133,7 @@ export const variables = z.object({
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent']).default('info'),
 })
 
-/** What `bun run mcp` reads, which runs where an agent does and knows nothing of the service but its URL. */
+/** The environment variables of `bun run mcp`. It runs beside an agent and knows only the URL of the service. */
 export const mcpVariables = z.object({
   PURSER_URL: url(['http:', 'https:']).default('http://127.0.0.1:3000'),
   PURSER_API_KEY: z

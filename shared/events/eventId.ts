@@ -1,10 +1,10 @@
 /**
- * The id of an event: its number in its project, and when it happened. A database that was restored from a backup gives
- * the numbers of lost events to others; the time tells them apart.
+ * The id of an event: its number in its project, and its time. A database restored from a backup assigns the numbers of
+ * lost events again; the time tells the two events apart.
  */
 export type EventPosition = {
   seq: bigint
-  /** Null where the time is not known: before the first event, or where the event is no longer kept. */
+  /** Null: unknown. The position is before the first event, or the event was deleted. */
   at: Date | null
 }
 
@@ -17,7 +17,7 @@ const FORM = /^(\d{1,18})(?:-(\d{1,15}))?$/
 export const eventId = ({ seq, at }: EventPosition): string =>
   at === null ? String(seq) : `${seq}-${at.getTime()}`
 
-/** Reads an id; null where it is none. */
+/** Reads an id; null: the text is no id. */
 export function parseEventId(text: string): EventPosition | null {
   const [, seq, ms] = FORM.exec(text) ?? []
   if (seq === undefined) return null

@@ -1,6 +1,6 @@
 import type { Scope } from '../scopes.ts'
 
-/** What can happen in a project, and the scope that may hear of it. */
+/** The event types of a project, and the scope that reads each. */
 export const EVENT_SCOPES = {
   'message.received': 'mail:read',
   'message.sent': 'mail:read',
@@ -14,7 +14,7 @@ export type EventType = keyof typeof EVENT_SCOPES
 
 export const EVENT_TYPES = Object.keys(EVENT_SCOPES) as EventType[]
 
-/** What an event says of a message; its text is read with get-message. */
+/** The data of a message event. It omits the text; get-message returns it. */
 export type MessageEventData = {
   messageId: string
   threadId: string
@@ -25,7 +25,7 @@ export type MessageEventData = {
   labels: string[]
 }
 
-/** What an event says of a payment. */
+/** The data of a payment event. */
 type PaymentEventData = {
   paymentId: string
   status: 'settled' | 'failed'

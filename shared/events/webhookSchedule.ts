@@ -1,4 +1,4 @@
-/** The webhook schedule (contract.md §7): when a failed attempt is repeated, and when it is not. */
+/** The retry schedule of webhook deliveries (docs/contract.md §7). */
 
 /** Seconds from the end of failed attempt n (index n - 1) to attempt n + 1. */
 const WEBHOOK_DELAYS_S = [1, 4, 16, 64, 300] as const
@@ -12,8 +12,8 @@ export type WebhookVerdict = 'delivered' | 'aborted' | 'retry'
  * The delay after a failed attempt.
  *
  * @param attempt the number of the attempt that failed, from 1 to {@link WEBHOOK_ATTEMPTS_MAX}.
- * @returns seconds from the end of that attempt, or null when it was the last one.
- * @throws RangeError on a number that is no attempt.
+ * @returns seconds from the end of that attempt; null: it was the last attempt.
+ * @throws RangeError when `attempt` is out of range.
  */
 export function nextWebhookDelayS(attempt: number): number | null {
   if (!Number.isInteger(attempt) || attempt < 1 || attempt > WEBHOOK_ATTEMPTS_MAX) {
@@ -23,10 +23,10 @@ export function nextWebhookDelayS(attempt: number): number | null {
 }
 
 /**
- * What an answer means for the delivery.
+ * The effect of an answer on the delivery.
  *
- * @param status HTTP status, or null after a time-out or network error. A redirect is never followed
- * and counts as 4xx; 408 and 429 abort like any 4xx.
+ * @param status HTTP status; null: time-out or network error. A redirect is never followed and counts as 4xx. 408 and
+ * 429 abort like any 4xx.
  */
 export function webhookVerdict(status: number | null): WebhookVerdict {
   if (status === null) return 'retry'

@@ -9,7 +9,7 @@ import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js'
 export type SignWebhookParameters = {
   /** The endpoint's secret, e.g. `whsec_…`. */
   secret: string
-  /** The bytes that are sent, or a text that is sent as UTF-8. */
+  /** The bytes sent, or a text sent as UTF-8. */
   body: string | Uint8Array
 }
 
@@ -17,7 +17,7 @@ export type SignWebhookParameters = {
  * Signs a webhook body.
  *
  * @returns the header's value, `sha256=` and 64 lower-case hex digits.
- * @throws RangeError on an empty secret: anyone could sign with it.
+ * @throws RangeError on an empty secret: anyone can sign with it.
  */
 export function signWebhook({ secret, body }: SignWebhookParameters): string {
   if (secret === '') throw new RangeError('secret must not be empty')
@@ -37,7 +37,7 @@ export function verifyWebhookSignature({
 }: SignWebhookParameters & { header: string | null }): boolean {
   const expected = signWebhook({ secret, body })
   if (header === null || header.length !== expected.length) return false
-  // No early exit: the time taken must not tell how many digits were right.
+  // No early exit: the time taken must not reveal how many digits match.
   let difference = 0
   for (let index = 0; index < expected.length; index++) {
     difference |= expected.charCodeAt(index) ^ header.charCodeAt(index)

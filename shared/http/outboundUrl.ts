@@ -1,10 +1,9 @@
 import { judgeHost } from './publicAddress.ts'
 
 /**
- * What is wrong with a URL that a tenant wants us to call, as far as can be told before any name is resolved. Asked at
- * registration, and again before every request.
+ * The fault of a URL that a tenant asks us to call, judged without DNS. Runs at registration and before every request.
  *
- * @param allowPrivate lets private, loopback and link-local addresses and any port pass (development).
+ * @param allowPrivate accepts private, loopback and link-local addresses and every port (development).
  * @returns a reason that may be shown to the tenant, or null.
  */
 export function outboundUrlFault(text: string, allowPrivate: boolean): string | null {
@@ -13,7 +12,7 @@ export function outboundUrlFault(text: string, allowPrivate: boolean): string | 
   if (url.protocol !== 'http:' && url.protocol !== 'https:') return 'not an http or https URL'
   if (url.username !== '' || url.password !== '') return 'URL holds a user name or password'
   if (allowPrivate) return null
-  // Literal addresses never reach a resolver, so no later check would see them.
+  // Literal addresses never reach a resolver: no later check sees them.
   if (judgeHost(url) === 'private') return 'address is not public'
   // Low ports belong to other protocols (25 SMTP, 22 SSH) that could read a body as commands.
   const portNumber = Number(url.port)

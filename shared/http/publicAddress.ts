@@ -1,8 +1,8 @@
 /**
- * Which addresses a request made on a tenant's behalf may reach.
+ * The addresses that a request on a tenant's behalf may reach.
  *
- * Deny list: IANA special-purpose address registries (RFC 6890 and successors), multicast, and the
- * ways to write a v4 address as v6. Use it on the address actually dialled: a name says nothing.
+ * Deny list: IANA special-purpose address registries (RFC 6890 and successors), multicast, and the v6 forms of v4
+ * addresses. Check the dialled address: DNS can answer any name with a private one.
  */
 
 type Prefix = readonly [base: string, bits: number]
@@ -38,7 +38,7 @@ const V6_DENIED: readonly Prefix[] = [
 
 const V6_MAPPED: Prefix = ['::ffff:0:0', 96]
 
-/** Names that resolvers answer from the machine or its network (RFC 6761, RFC 8375). */
+/** Names that resolve inside the machine or its network (RFC 6761, RFC 8375). */
 const LOCAL_NAME = /(?:^|\.)(?:localhost|local|localdomain|internal|intranet|lan|home\.arpa)$/
 
 function parseV4(text: string): bigint | undefined {
@@ -83,10 +83,10 @@ function isPublicV6(value: bigint): boolean {
 }
 
 /**
- * Is this IP address reachable over the public internet, and meant to be?
+ * Whether an IP address is a public unicast address.
  *
  * @param address v4 in four decimal parts or v6 (a zone is ignored), as `dns.lookup` answers.
- * @returns false also for what is no address: fail closed.
+ * @returns false also for a text that is no address: fail closed.
  */
 export function isPublicAddress(address: string): boolean {
   const v4 = parseV4(address)
@@ -100,16 +100,16 @@ export type HostVerdict = 'public' | 'private' | 'name'
 /**
  * Judges the host of a URL without asking DNS.
  *
- * @param url parsed by `new URL()`, which turns 0x7f.1, 2130706433, 127.1 and full-width digits into
- * 127.0.0.1 and [::127.0.0.1] into hex groups.
- * @returns `name` when only the address it resolves to can tell.
+ * @param url parsed by `new URL()`. It turns 0x7f.1, 2130706433, 127.1 and full-width digits into 127.0.0.1, and
+ * [::127.0.0.1] into hex groups.
+ * @returns `name`: the host must be resolved before it can be judged.
  */
 export function judgeHost(url: URL): HostVerdict {
   const host = url.hostname
   if (host.startsWith('[')) return isPublicAddress(host.slice(1, -1)) ? 'public' : 'private'
   if (parseV4(host) !== undefined) return isPublicAddress(host) ? 'public' : 'private'
   const name = host.replace(/\.$/, '')
-  // A single label is found through the machine's search domain only.
+  // A single label resolves only through the machine's search domain.
   if (!name.includes('.') || LOCAL_NAME.test(name)) return 'private'
   return 'name'
 }

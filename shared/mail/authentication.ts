@@ -12,13 +12,13 @@ const AUTHENTICATION_WORDS = [
 
 export type AuthenticationWord = (typeof AUTHENTICATION_WORDS)[number]
 
-/** What is known of who sent a message: SPF (RFC 7208), DKIM (RFC 6376), DMARC (RFC 7489), ARC (RFC 8617). */
+/** The results of sender authentication: SPF (RFC 7208), DKIM (RFC 6376), DMARC (RFC 7489), ARC (RFC 8617). */
 export type Authentication = {
   spf: AuthenticationWord
   dkim: AuthenticationWord
   dmarc: AuthenticationWord
   arc: AuthenticationWord
-  /** It came from an inbox of this service, whose key its sender holds; then nothing else was checked. */
+  /** An inbox of this service sent the message. The other checks did not run: the sender holds the inbox's key. */
   internal: boolean
 }
 
@@ -30,23 +30,22 @@ const unchecked = (word: AuthenticationWord, internal: boolean): Authentication 
   internal,
 })
 
-/** Of a message between two inboxes of this service. */
+/** The results for a message between two inboxes of this service. */
 export const INTERNAL = unchecked('none', true)
-/** Of a message about which nothing is known. */
+/** The results for a message that was not checked. */
 export const UNCHECKED = unchecked('temperror', false)
-/** Of a message that the checks cannot read. */
+/** The results for a message that the checks cannot read. */
 export const UNREADABLE = unchecked('permerror', false)
 
-/** Any other word is one of ours gone wrong. */
+/** `none` for a word that RFC 8601 does not define. */
 export const authenticationWord = (word: string | undefined): AuthenticationWord =>
   AUTHENTICATION_WORDS.find((known) => known === word) ?? 'none'
 
-/** The label of a message whose From cannot be believed. */
+/** The label of a message whose From is not authenticated. */
 export const UNAUTHENTICATED_LABEL = 'unauthenticated'
 
 /**
- * Whether the sender may be somebody else than From says: DMARC fails or cannot be applied to such a From, or the message
- * names an address of ours and did not come from us.
+ * Whether From may be forged: DMARC fails or does not apply to this From, or outside mail names an address of ours.
  */
 export function isForged(
   authentication: Authentication,

@@ -1,9 +1,9 @@
-/** Header fields of real mail take some kilobytes; each line of a folded field costs as much as all lines before it. */
+/** Real mail has a few kilobytes of header. Unfolding a field takes time quadratic in its lines. */
 const HEADER_MAX_BYTES = 256 * 1024
 const HEADER_LINES_MAX = 5_000
-/** Of a From field, whose addresses are taken apart one by one. */
+/** Bytes of all From fields. */
 const FROM_MAX_BYTES = 16 * 1024
-/** Past these no body is hashed: RFC 5321 §4.5.3.1.6 ends a line at 1,000 bytes, and nobody signs ten thousand blank ones. */
+/** Bounds of a hashed body. RFC 5321 §4.5.3.1.6 ends a line at 1,000 bytes; no real mail has 10,000 blank lines. */
 const BODY_LINES_MAX = 1_000_000
 const LINE_MAX_BYTES = 64 * 1024
 const BLANK_LINES_MAX = 10_000
@@ -11,9 +11,9 @@ const BLANK_LINES_MAX = 10_000
 const [CR, LF] = [0x0d, 0x0a]
 
 /**
- * How much of a message its sender may be checked by. Checks take time that grows with the square of what they were not
- * made for: 400 KB of folded lines took a minute, 30 MB of blank lines under one signature 30 s and 10 GB.
- * @returns `unsigned` where the body is not to be hashed; `no` where not even the header is to be read.
+ * The part of a message that the authentication checks may read. Their time is quadratic for hostile mail: 400 KB of
+ * folded lines took a minute; 30 MB of blank lines under one signature took 30 s and 10 GB.
+ * @returns `unsigned`: do not hash the body. `no`: do not read the header either.
  */
 export function authenticable(raw: Buffer): 'whole' | 'unsigned' | 'no' {
   let lines = 0
@@ -45,14 +45,14 @@ function endOfLine(raw: Buffer, at: number): number {
   return end === -1 ? raw.length : end + 1
 }
 
-/** As the library reads it: blanks may stand around the name, and the colon on the next line. */
+/** As mailauth reads a field: blanks may surround the name, and the colon may stand on the next line. */
 const isFromField = (line: string): boolean =>
   line.split(':', 1)[0]!.trim().toLowerCase() === 'from'
 
-/** Any blank folds a field for the library, whatever RFC 5322 says: tab, VT, FF, space, and NBSP. */
+/** mailauth folds a field at more blanks than RFC 5322 allows: tab, VT, FF, space and NBSP. */
 const FOLDS = [0x09, 0x0b, 0x0c, 0x20, 0xa0]
 
-/** Folded lines of nothing but blanks belong to their field. */
+/** A folded line of blanks belongs to its field. */
 const isFolded = (raw: Buffer, at: number): boolean =>
   FOLDS.includes(raw[at]!) || (raw[at] === CR && raw[at + 1] !== LF)
 

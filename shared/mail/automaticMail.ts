@@ -1,13 +1,13 @@
-/** Mail that no person wrote to this inbox alone: automatic answers (RFC 3834) and lists (RFC 2369, RFC 2919). */
+/** Automatic answers (RFC 3834) and list mail (RFC 2369, RFC 2919). */
 
-/** Labels that tell agents such mail apart: one that answers it may talk to a machine, or to hundreds. */
+/** Labels that warn agents: an answer to such mail reaches a machine, or hundreds of people. */
 const AUTO_REPLY_LABEL = 'auto-reply'
 const LIST_LABEL = 'list'
 
 type Header = { key: string; value: string }
 
 /**
- * The labels that the header fields of a message give it.
+ * The labels that follow from the header fields of a message.
  * @param headers names in lower case.
  */
 export function automaticLabels(headers: readonly Header[]): string[] {
@@ -30,10 +30,10 @@ export function automaticLabels(headers: readonly Header[]): string[] {
   return labels
 }
 
-/** RFC 3834 §5, and what programs send that are older than it or do not follow it. */
+/** RFC 3834 §5, and the fields of programs that do not follow it. */
 function isAutoReply(first: (name: string) => string | undefined): boolean {
   const autoSubmitted = first('auto-submitted')
-  // Parameters may follow, and `no` is said by some who mean it.
+  // Parameters may follow the keyword. `no` means a person wrote the message.
   if (autoSubmitted !== undefined && !/^no\b/.test(autoSubmitted)) return true
   return (
     first('precedence') === 'auto_reply' ||

@@ -2,7 +2,7 @@ import MailComposer from 'nodemailer/lib/mail-composer'
 import type { SentAttachment } from './sentAttachment.ts'
 import { type Unsubscribe, unsubscribeFields } from './unsubscribe.ts'
 
-/** What goes into a message; Bcc is not among it, for it must not appear in what is sent (RFC 5322 §3.6.3). */
+/** The content of a message. It has no Bcc: the sent message must not show it (RFC 5322 §3.6.3). */
 export type MailContent = {
   messageId: string
   date: Date
@@ -20,10 +20,10 @@ export type MailContent = {
 }
 
 /**
- * Composes a message (RFC 5322, MIME): text/plain, or multipart/alternative when there is HTML; with attachments
- * multipart/mixed, and those with a Content-ID in multipart/related beside the HTML that shows them. Every address must
- * have passed `parseAddress`, every identifier `isMessageId` and every type `isAttachmentType`; subject and file names
- * are encoded, so nothing can add a header.
+ * Composes a message (RFC 5322, MIME): text/plain, or multipart/alternative with HTML. Attachments add multipart/mixed;
+ * those with a Content-ID stand in multipart/related beside the HTML. Every address must have passed `parseAddress`,
+ * every identifier `isMessageId`, every type `isAttachmentType`. Subject and file names are encoded: no value can add a
+ * header.
  */
 export async function composeMail(content: MailContent): Promise<Buffer> {
   const composer = new MailComposer({
@@ -38,12 +38,12 @@ export async function composeMail(content: MailContent): Promise<Buffer> {
     ...(content.inReplyTo.length === 0 ? {} : { inReplyTo: content.inReplyTo.join(' ') }),
     attachments: content.attachments.map(part),
     newline: '\r\n',
-    // Nothing named in a message may make the server read a file or a URL.
+    // Message content must not make the server read a file or a URL.
     disableFileAccess: true,
     disableUrlAccess: true,
   })
   const message = await composer.compile().build()
-  // Written here, one identifier a line: the library would take the space out of a quoted identifier.
+  // One identifier a line. nodemailer would remove the space in a quoted identifier.
   const { references, unsubscribe } = content
   const fields = [
     ...(references.length === 0 ? [] : [`References: ${references.join('\r\n ')}\r\n`]),
@@ -55,14 +55,14 @@ export async function composeMail(content: MailContent): Promise<Buffer> {
 const BYTES = 'application/octet-stream'
 
 function part({ filename, contentType, contentId, content }: SentAttachment) {
-  // RFC 2046 §5.2.1 forbids base64 for a message; one that is not plain ASCII lines travels as bytes, unharmed.
-  const asItIs = /^message\//i.test(contentType)
-  const encodable = !asItIs || isPlainLines(content)
+  // RFC 2046 §5.2.1 forbids base64 for message/rfc822. Without plain ASCII lines it travels as octet-stream, unchanged.
+  const isMessage = /^message\//i.test(contentType)
+  const encodable = !isMessage || isPlainLines(content)
   return {
     filename,
     content,
     contentType: encodable ? contentType : BYTES,
-    contentTransferEncoding: asItIs && encodable ? ('7bit' as const) : ('base64' as const),
+    contentTransferEncoding: isMessage && encodable ? ('7bit' as const) : ('base64' as const),
     contentDisposition: contentId === null ? ('attachment' as const) : ('inline' as const),
     ...(contentId === null ? {} : { cid: contentId }),
   }
@@ -77,5 +77,5 @@ function isPlainLines(bytes: Buffer): boolean {
 
 const mailbox = (address: string) => ({ name: '', address })
 
-/** A lone CR or LF would pass through as it is, and RFC 5322 §2.3 allows neither. */
+/** RFC 5322 §2.3 forbids a lone CR or LF; nodemailer would keep it. */
 const crlf = (text: string): string => text.replace(/\r\n?|\n/g, '\r\n')

@@ -1,15 +1,15 @@
 /**
  * DKIM signatures (RFC 6376): rsa-sha256 over relaxed/relaxed canonical forms, with a key of 2048 bits (RFC 8301).
  *
- * By ourselves because the composer's own signer lists each header once: a header of the same name that somebody adds
- * on the way would be shown in place of the signed one, and the signature would still be valid (RFC 6376 §8.15).
+ * nodemailer's signer lists each field once. An attacker could add a second field of that name on the way: readers show
+ * it, and the signature stays valid (RFC 6376 §8.15). This signer lists each field once more than it occurs.
  */
 import { createHash, createSign, type KeyObject } from 'node:crypto'
 
-/** A key that signs for a domain; its public half stands in DNS at `SELECTOR._domainkey.DOMAIN`. */
+/** The signing key of a domain. DNS holds its public key at `SELECTOR._domainkey.DOMAIN`. */
 export type DkimSigner = { domain: string; selector: string; privateKey: KeyObject }
 
-/** Signed as often as they stand there and once more, so that none can be added. What lists and relays add is left out. */
+/** The signed fields. Fields that lists and relays add are not signed. */
 const SIGNED_FIELDS = [
   'from',
   'to',
@@ -31,7 +31,7 @@ const LINE_LENGTH = 72
 /** RFC 1035 §3.3: one string of a TXT record. */
 const TXT_STRING_BYTES = 255
 
-/** The message with a signature of each signer before it. The message must have CRLF line ends throughout. */
+/** Prepends one signature per signer. Every line of the message must end with CRLF. */
 export function dkimSign(message: Buffer, signers: readonly DkimSigner[]): Buffer {
   if (signers.length === 0) return message
   const end = message.indexOf('\r\n\r\n')
@@ -51,7 +51,7 @@ function signatureField(
   const names: string[] = []
   const signed: string[] = []
   for (const name of SIGNED_FIELDS) {
-    // RFC 6376 §5.4.2: of equal fields the lowest first; one more name stands for a field that is not there.
+    // RFC 6376 §5.4.2: equal fields are signed from the bottom up. The additional name covers an absent field.
     const own = fields.filter((field) => nameOf(field) === name).toReversed()
     names.push(...own.map(() => name), name)
     signed.push(...own.map((field) => `${relaxedField(field)}\r\n`))
@@ -72,7 +72,7 @@ function signatureField(
 
 const nameOf = (field: string): string => field.slice(0, field.indexOf(':')).trim().toLowerCase()
 
-/** Folded between items, where white space is allowed (RFC 6376 §3.5). */
+/** Joins items and folds between them; RFC 6376 §3.5 allows white space there. */
 function folded(items: readonly string[], separator: string): string {
   let length = 0
   return items
@@ -108,11 +108,11 @@ function relaxedBody(body: string): string {
   return end === 0 ? '' : `${lines.slice(0, end)}\r\n`
 }
 
-/** What stands in DNS for a public key (RFC 6376 §3.6.1). */
+/** The DNS record of a public key (RFC 6376 §3.6.1). */
 export const dkimRecord = (publicKey: KeyObject): string =>
   `v=DKIM1; k=rsa; p=${publicKey.export({ type: 'spki', format: 'der' }).toString('base64')}`
 
-/** A TXT record as a zone file has it: in strings of at most 255 bytes, which readers put together again. */
+/** A TXT record in zone-file form: strings of at most 255 bytes, which resolvers concatenate. */
 export function txtStrings(text: string): string {
   const strings = text.match(new RegExp(`.{1,${TXT_STRING_BYTES}}`, 'gs')) ?? ['']
   return strings.map((part) => `"${part.replace(/["\\]/g, '\\$&')}"`).join(' ')

@@ -1,32 +1,32 @@
 /**
- * Bounces: delivery status notifications (RFC 3464 in RFC 6522 reports), and what older mail programs send in their place.
+ * Bounces: delivery status notifications (RFC 3464 in RFC 6522 reports), and the free-text bounces of older programs.
  *
- * What is read here is a claim by whoever sent it. It counts only where it names a message of ours and a recipient of it.
+ * A bounce is an unproven claim by its sender. It counts only if it names a message of ours and a recipient of it.
  */
 import type { Attachment, Email } from 'postal-mime'
 import { parseAddress } from './address.ts'
 import { parseReferences } from './threading.ts'
 
-/** What a bounce says of one recipient. */
+/** One recipient in a bounce. */
 export type BouncedRecipient = {
-  /** As we wrote to it, then as the mail was forwarded; the last may be all that the other side knows. */
+  /** Original-Recipient, then Final-Recipient. A host behind a forwarder may know only the last. */
   addresses: string[]
   action: 'failed' | 'delayed'
-  /** RFC 3463, e.g. 5.1.1; null where none is told. */
+  /** The RFC 3463 code, e.g. 5.1.1; null: the bounce has none. */
   status: string | null
-  /** The words of the other side, one line. */
+  /** The text of the other host, in one line. */
   diagnostic: string
 }
 
 export type Bounce = {
-  /** Whether a program says so in fields that are there for it; else it is read out of what somebody wrote. */
+  /** True: from delivery-status fields or X-Failed-Recipients. False: guessed from free text. */
   isReport: boolean
-  /** Message-IDs that the returned message may have, the surest first. */
+  /** Possible Message-IDs of the returned message, the surest first. */
   messageIds: string[]
   recipients: BouncedRecipient[]
 }
 
-/** Of a report, this much is read. */
+/** Characters read from a report. */
 const TEXT_MAX_CHARS = 256 * 1024
 const RECIPIENTS_MAX = 100
 const IDS_MAX = 20
@@ -38,16 +38,16 @@ const STATUS_PART = /^message\/(global-)?delivery-status$/i
 const STATUS_CODE = /(?<![\d.])([245]\.\d{1,3}\.\d{1,3})(?![\d.])/
 const REPLY_CODE = /(?<![\d.])([45])\d\d(?![\d.])/
 const MESSAGE_ID_FIELD = /^[> \t]{0,8}Message-ID:[ \t]*(?:\r?\n[ \t]+)?(<[^<>\r\n]{1,998}>)/gim
-/** The first line of a returned message that stands in the text. */
+/** The first line of a returned message inside the text. */
 const RETURNED_HEADER =
   /^[> \t]{0,8}(?:Return-Path|Received|Message-ID|DKIM-Signature|X-Received|MIME-Version|From|Date|Subject):[ \t]/im
-/** Those lines of it that no mail reader shows, and nobody quotes. */
+/** Header lines that mail readers hide: a person does not quote them. */
 const TRACE_HEADER = /^[ \t]{0,8}(?:Return-Path|Received|Message-ID|DKIM-Signature):[ \t]/im
-/** What an answer repeats; some programs begin their own lines with three of these. */
+/** A quoted line. Lines that begin with `>>>` and a space are some programs' own. */
 const QUOTED_LINE = /^[ \t]{0,8}>(?!>> \S).*$/gm
 const ADDRESS = /[\w.!#$%&'*+/=?^`{|}~-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){0,10}/g
 
-/** Reads a bounce; null for any other message. */
+/** Reads a bounce; null: the message is no bounce. */
 export function readBounce(email: Email): Bounce | null {
   const report = email.attachments.find(({ mimeType }) => STATUS_PART.test(mimeType))
   const text = (email.text ?? '').slice(0, TEXT_MAX_CHARS).replaceAll('\u0000', '')
@@ -62,7 +62,7 @@ export function readBounce(email: Email): Bounce | null {
   }
 }
 
-/** RFC 3464 §2: groups of fields; the first is of the message, each other of a recipient. */
+/** RFC 3464 §2: groups of fields. The first group is about the message, each other about one recipient. */
 function recipientsOfReport(report: string): BouncedRecipient[] {
   return report.split(/\n[ \t]*\n/).flatMap((group) => {
     const fields = readFields(group)
@@ -73,7 +73,7 @@ function recipientsOfReport(report: string): BouncedRecipient[] {
     if (addresses.length === 0 || (action !== 'failed' && action !== 'delayed')) return []
     const said = (fields.get('diagnostic-code') ?? '').replace(/^[\w-]+;[ \t]*/, '')
     const told = STATUS_CODE.exec(fields.get('status') ?? '')?.[1] ?? null
-    // X.0.0 tells nothing but the class; the other side's own words often tell more.
+    // X.0.0 holds only the class. The diagnostic text often holds a better code.
     const status =
       told === null || told.endsWith('.0.0') ? (STATUS_CODE.exec(said)?.[1] ?? told) : told
     return [{ addresses: [...new Set(addresses)], action, status, diagnostic: oneLine(said) }]
@@ -90,14 +90,14 @@ function readFields(group: string): Map<string, string> {
   return fields
 }
 
-/** `rfc822; ada@example.com`; some leave the type out, some put brackets around. */
+/** `rfc822; ada@example.com`. Some programs omit the type or add angle brackets. */
 function readAddress(field: string | undefined): string[] {
   const text = (field ?? '').replace(/^[^;]{0,40};/, '').trim()
   const address = parseAddress(text.replace(/^<|>$/g, ''))
   return address === null ? [] : [address]
 }
 
-/** Postmasters without RFC 3464: qmail, older Exim, Exchange and Gmail, and their like. */
+/** The recipients in a bounce without RFC 3464 fields: qmail, older Exim, Exchange and Gmail. */
 function recipientsOfText(
   email: Email,
   text: string,
@@ -110,7 +110,7 @@ function recipientsOfText(
   const places = [...report.matchAll(ADDRESS)].filter(
     ([address]) => address.toLowerCase() !== sender && !POSTMASTER.test(address),
   )
-  // Postmasters are people too, who write of errors and name whom to write to: no code of theirs, no message returned.
+  // A person at postmaster also writes about errors and names addresses, but sends no code and returns no message.
   const isSure = statusOf(report) !== null || (returnsMessage(email, text) && FAILURE.test(report))
   if (named === undefined && !isSure) return []
   const found = new Map<string, BouncedRecipient>()
@@ -132,21 +132,21 @@ function recipientsOfText(
     const diagnostic = found.get(address)?.diagnostic ?? oneLine(report)
     found.set(address, { addresses: [address], action: 'failed', status, diagnostic })
   }
-  // A program that only reports a delay says so, and tries on.
+  // A report of a delay: the program keeps trying.
   if (/will (?:be retried|retry|keep trying|continue to try)|no action is required/i.test(report)) {
     return [...found.values()].map((recipient) => ({ ...recipient, action: 'delayed' }))
   }
   return [...found.values()]
 }
 
-/** Words without which a returned message that comes with no code is no bounce. */
+/** A bounce without a code must hold one of these words. */
 const FAILURE = /fail|undeliver|not (?:be )?deliver|unknown|reject|return|error|unable to/i
 
-/** Whether a message holds another as a mail program returns it, and no person answers it. */
+/** Whether a message returns another one, as mail programs do and persons do not. */
 const returnsMessage = (email: Email, text: string): boolean =>
   email.attachments.some(({ mimeType }) => RETURNED.test(mimeType)) || TRACE_HEADER.test(text)
 
-/** The enhanced code, or the class of a plain one. */
+/** The enhanced code, or `X.0.0` for a plain one. */
 function statusOf(text: string): string | null {
   const enhanced = STATUS_CODE.exec(text)?.[1]
   if (enhanced !== undefined) return enhanced
@@ -156,7 +156,7 @@ function statusOf(text: string): string | null {
 
 const POSTMASTER = /^(?:mailer[-_]?daemon|postmaster|mail[-_]?delivery[\w-]*)(?:@|$)/i
 
-/** Whether a message says that the mail system itself wrote it. */
+/** Whether a message claims to come from the mail system itself. */
 const isPostmaster = (email: Email): boolean =>
   headerOf(email, 'return-path')?.trim() === '<>' ||
   POSTMASTER.test(email.from?.address ?? '') ||
@@ -165,7 +165,7 @@ const isPostmaster = (email: Email): boolean =>
 const headerOf = ({ headers }: Email, name: string): string | undefined =>
   headers.find(({ key }) => key === name)?.value
 
-/** Those of the returned message; else what the bounce answers to. */
+/** The Message-IDs of the returned message, then those of In-Reply-To and References. */
 function originalIds(email: Email, text: string): string[] {
   const returned = email.attachments
     .filter(({ mimeType }) => RETURNED.test(mimeType))
@@ -191,12 +191,12 @@ const oneLine = (text: string): string =>
   text.replace(/\s+/g, ' ').trim().slice(0, DIAGNOSTIC_MAX_LENGTH).toWellFormed()
 
 /**
- * Whether a status says that an address takes no mail, for good: class 5, but for what is about the one message (its
- * size, its content) or about us (policy, authentication), and would suppress everybody who is not to blame.
+ * Whether a status means that an address permanently takes no mail. Class 5, except codes about the one message (size,
+ * content) or about us (policy, authentication): those must not suppress the recipient.
  */
 export const isAddressDead = (status: string | null): boolean =>
   status !== null && /^5\./.test(status) && !/^5\.(?:2\.3|3\.4|6\.\d+|7\.\d+)$/.test(status)
 
-/** Whether an answer to RCPT says that there is no such mailbox (RFC 3463 X.1.1, X.1.6, X.2.1; RFC 7505 X.1.10). */
+/** Whether an answer to RCPT means "no such mailbox" (RFC 3463 X.1.1, X.1.6, X.2.1; RFC 7505 X.1.10). */
 export const isNoSuchMailbox = (reply: string): boolean =>
   /^5\d\d[ -]5\.(?:1\.1|1\.6|1\.10|2\.1)(?!\d)/.test(reply)

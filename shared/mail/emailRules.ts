@@ -1,7 +1,7 @@
 import { addressKey, domainOf, parseAddress } from './address.ts'
 
 export const RULE_TYPES = ['ALLOW', 'BLOCK'] as const
-/** RECEIVE: whom the inbox hears. SEND: whom it writes to. REPLY: whom it answers. */
+/** RECEIVE: senders the inbox accepts. SEND: recipients it may write to. REPLY: senders it may answer. */
 export const RULE_SCOPES = ['RECEIVE', 'SEND', 'REPLY'] as const
 
 export type RuleScope = (typeof RULE_SCOPES)[number]
@@ -13,7 +13,7 @@ export type Rule = {
   value: string
 }
 
-/** Reads what a rule is about; null unless it is one address or `*@domain`. */
+/** Reads the value of a rule; null: neither one address nor `*@domain`. */
 export function parseRuleValue(text: string): string | null {
   const address = parseAddress(text.replace(/^\*@/, 'any@'))
   if (address === null) return null
@@ -21,8 +21,8 @@ export function parseRuleValue(text: string): string | null {
 }
 
 /**
- * Whether rules let an address through. What is said of the address itself counts before what is said of its domain;
- * and where anything at all is allowed in that scope, whatever is not named is not.
+ * Whether rules allow an address. A rule for the address overrides a rule for its domain. One ALLOW rule in a scope
+ * blocks every address that no rule names.
  */
 export function isAllowed(rules: readonly Rule[], scope: RuleScope, address: string): boolean {
   const own = rules.filter((rule) => rule.scope === scope)
@@ -34,8 +34,8 @@ export function isAllowed(rules: readonly Rule[], scope: RuleScope, address: str
 }
 
 /**
- * Whether an inbox takes a message. A sender is blocked by the envelope as well as by From; allowed is who From names,
- * for envelopes name the machines of mailing services.
+ * Whether an inbox accepts a message. BLOCK rules match the envelope sender and From. ALLOW rules match From only:
+ * envelope senders name the machines of mailing services.
  */
 export function isReceived(
   rules: readonly Rule[],
@@ -49,7 +49,7 @@ export function isReceived(
   )
 }
 
-/** Whether a rule names somebody who sent a message as one not to hear, rather than as none of those to hear. */
+/** Whether a BLOCK rule refuses the message; a missing ALLOW rule does not count. */
 export const isBlocked = (
   rules: readonly Rule[],
   senders: { envelopeFrom: string; from: readonly string[] },

@@ -1,17 +1,17 @@
 /**
- * HTML mail bodies to plain text. The conversion is html-to-text's; a bound on size and nesting
- * stands in front of it, because its parser is quadratic and its walk recursive in the nesting.
+ * Converts HTML mail bodies to plain text with html-to-text. Size and nesting are bounded first: its parser is
+ * quadratic and its walk recursive in the nesting.
  */
 import { compile, type DomNode, type FormatCallback, type HtmlToTextOptions } from 'html-to-text'
 import { stripTags, tooComplex } from './stripTags.ts'
 
-/** Characters of HTML that are looked at; what lies beyond is cut. */
+/** Characters of HTML; the rest is cut. */
 const MAX_HTML_LENGTH = 2_000_000
-/** Each level of a quote or a list rewrites every line in it; deeper ones show as this many. */
+/** Each level of a quote or a list rewrites all its lines. Deeper levels show as these. */
 const MAX_QUOTE_DEPTH = 8
 const MAX_LIST_DEPTH = 4
 
-/** Signatures that clients put in a container of their own. Outlook prefixes names it meets with x_. */
+/** Signature containers of mail clients. Outlook prefixes the names in received mail with x_. */
 const SIGNATURES = [
   '[class*=gmail_signature]',
   '[class*=moz-signature]',
@@ -23,7 +23,7 @@ const SIGNATURES = [
   '[id$=x_Signature]',
 ]
 
-/** Where Outlook, Hotmail, Yahoo, Zimbra, GMX and Zoho begin the history, or what they put it in. */
+/** The elements that begin or hold the history in Outlook, Hotmail, Yahoo, Zimbra, GMX and Zoho. */
 const HISTORY = [
   '[id*=divRplyFwdMsg]',
   '[id*=appendonsend]',
@@ -38,10 +38,10 @@ const HISTORY = [
   'div[name=quote]',
 ]
 
-/** Attributions that are told apart from other text by their container, whatever the language. */
+/** Attribution containers, the same in every language. */
 const ATTRIBUTIONS = ['[class*=gmail_attr]', '[class*=moz-cite-prefix]']
 
-/** Blockquotes that Gmail and Apple Mail use to indent the writer's own text. */
+/** Blockquotes with which Gmail and Apple Mail indent the writer's own text. */
 const INDENTS = ['blockquote.webkit-indent-blockquote', 'blockquote[style*="0 0 0 40px"]']
 
 let quoteDepth = 0
@@ -88,7 +88,7 @@ const formatHistory: FormatCallback = (element, walk, builder) => {
   walk(element.children, builder)
 }
 
-/** Gmail puts the head of a forwarded message in the same container: that one must stay. */
+/** Gmail puts the head of a forwarded message into the same container. That text stays. */
 const formatAttribution: FormatCallback = (element, walk, builder) => {
   if (!leadingText(element).startsWith('-')) return
   builder.openBlock({ leadingLineBreaks: 1 })
@@ -175,9 +175,9 @@ export function htmlToText(html: string): string {
 }
 
 /**
- * As {@link htmlToText}, for the search of the sender's own text: signature containers are gone and
- * history containers begin with a separator line.
- * @param links whether links show their address, or their text alone
+ * Like {@link htmlToText}, for replyTextFromHtml: signature containers are removed and history
+ * containers begin with a separator line.
+ * @param links true: links show their address; false: only their text
  */
 export function htmlToMarkedText(html: string, links: boolean): string {
   return bounded(html, links ? convertMarked : convertMarkedPlain)

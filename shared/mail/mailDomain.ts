@@ -1,4 +1,4 @@
-/** What the DNS of a domain must hold for its mail to come here and to be believed when it goes out. */
+/** The DNS records of a mail domain: those that route its mail here and those that authenticate its sent mail. */
 
 type RecordPurpose = 'ownership' | 'mx' | 'dkim' | 'spf' | 'dmarc'
 
@@ -7,13 +7,13 @@ export type DomainRecord = {
   type: 'TXT' | 'MX'
   name: string
   value: string
-  /** Of an MX record; null for others. */
+  /** The preference of an MX record; null for other types. */
   priority: number | null
-  /** Whether the domain is verified only with it. */
+  /** Verification requires this record. */
   required: boolean
 }
 
-/** What a check found of a record. */
+/** The result of a check of one record. */
 export type Finding = { status: 'ok' | 'missing' | 'mismatch' | 'unknown'; detail: string }
 export type Findings = Partial<Record<RecordPurpose, Finding>>
 
@@ -27,7 +27,7 @@ export type DomainClaim = {
 const MX_PRIORITY = 10
 const OWNERSHIP_PREFIX = '_purser'
 
-/** The records to set. `mailDomain` is the service's own, whose SPF record names where its mail comes from. */
+/** The records to set. `mailDomain` is the service's own domain; its SPF record lists the sending hosts. */
 export function domainRecords(
   { domain, token, dkimSelector, dkimRecord }: DomainClaim,
   { mailDomain, mailHostname }: { mailDomain: string; mailHostname: string },
@@ -50,7 +50,7 @@ export function domainRecords(
   ]
 }
 
-/** Judges a record by the TXT records, or the names of the mail exchangers, that were found at its name. */
+/** Judges a record by the TXT records or mail exchangers found at its name. */
 export function judgeRecord({ purpose, value }: DomainRecord, found: readonly string[]): Finding {
   switch (purpose) {
     case 'ownership':
@@ -58,7 +58,7 @@ export function judgeRecord({ purpose, value }: DomainRecord, found: readonly st
     case 'mx':
       return judge(found, [value], (name) => plain(name) === plain(value))
     case 'dkim':
-      // Some panels add spaces, or leave the version out; what counts is the key.
+      // Some DNS panels add spaces or omit the version. Only the key counts.
       return judge(found.filter(isDkim), [value], (text) => tag(text, 'p') === tag(value, 'p'))
     case 'spf': {
       const include = value.split(' ')[1]!
@@ -92,10 +92,10 @@ function judge(
   return { status: 'mismatch', detail: `found ${found.length}, none with ${wanted.slice(0, 100)}` }
 }
 
-/** Nobody could say: no verdict on the record. */
+/** The name servers did not answer: no verdict. */
 export const UNKNOWN: Finding = { status: 'unknown', detail: 'the name servers did not answer' }
 
-/** Whether findings verify a domain: `unknown` where a required record could not be looked up. */
+/** Whether findings verify a domain. `wanting`: a required record is missing or wrong. `unknown`: one had no answer. */
 export function verdictOf(
   records: readonly DomainRecord[],
   findings: Findings,
@@ -108,15 +108,15 @@ export function verdictOf(
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
-/** A domain that has been found wanting for so long has failed; DNS that is down for a night has not. */
+/** A domain fails after this time without its required records. A DNS outage of a night must not fail it. */
 const PATIENCE_MS = 72 * HOUR_MS
 const RECHECK_MS = 24 * HOUR_MS
 
 export type DomainStatus = 'pending' | 'verified' | 'failed'
 
 /**
- * The status after a check, and when to check again; null for a domain that has failed, until somebody asks.
- * @param wantingMs how long it has been wanting, this check included; 0 when it is not.
+ * The status after a check and the delay until the next one; null: a failed domain is checked only on request.
+ * @param wantingMs time since the first check without the required records; 0: they are there.
  */
 export function afterCheck(
   before: DomainStatus,
@@ -126,7 +126,7 @@ export function afterCheck(
   if (verdict === 'verified') return { status: 'verified', recheckMs: RECHECK_MS }
   if (verdict === 'wanting' && wantingMs >= PATIENCE_MS)
     return { status: 'failed', recheckMs: null }
-  // Whoever has just set the records waits for us; later a check an hour will do.
+  // Early checks are frequent: a user who has just set the records waits for the result.
   const recheckMs = Math.min(Math.max(wantingMs, MINUTE_MS), HOUR_MS)
   return { status: before, recheckMs: before === 'failed' ? null : recheckMs }
 }

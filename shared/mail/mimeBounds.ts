@@ -1,17 +1,17 @@
 import PostalMime, { type Email } from 'postal-mime'
 
-/** Parts of a message that are read; the original is kept whole. Mail programs make a few, reports a few dozen. */
+/** Parts of a message that are parsed; the raw mail is kept whole. Mail has a few parts, a report a few dozen. */
 const PARTS_MAX = 2_000
-/** Lines that are read: twice as many as the largest message has whose lines are as long as mail programs make them. */
+/** Lines that are parsed: twice the lines of the largest message with lines of usual length. */
 const LINES_MAX = 1_000_000
 const NESTING_MAX = 100
 const HEADERS_MAX_BYTES = 1024 * 1024
 const RFC822_NESTING_MAX = 5
 
-/** What the parser does for each line (postal-mime 4.0.0); its types leave it out. */
+/** Internals of postal-mime 4.0.0 that its types omit. */
 type Steps = {
   av: Uint8Array
-  /** Where in `av` the next line begins. */
+  /** Offset of the next line in `av`. */
   readPos: number
   readLine(): { bytes: Uint8Array; done: boolean }
   processLine(line: Uint8Array, isFinal: boolean): Promise<void>
@@ -19,11 +19,11 @@ type Steps = {
 }
 
 /**
- * Parses a message up to its first {@link PARTS_MAX} parts and {@link LINES_MAX} lines. The parser makes objects of each:
- * ten megabytes of empty parts took it 7 s and 2.5 GB, eleven million lines of one letter 6 s and 2.3 GB. Parts are
- * counted as the parser finds them, for a boundary can be written in more ways than a search for it would know.
- * @returns also how many parts there were below the whole: 0 where a multipart's boundary never came.
- * @throws what the parser throws.
+ * Parses the first {@link PARTS_MAX} parts and {@link LINES_MAX} lines. postal-mime makes an object of each: 10 MB of
+ * empty parts took 7 s and 2.5 GB, eleven million lines of one letter 6 s and 2.3 GB. Parts are counted inside the
+ * parser: a search for boundaries would miss some of their spellings.
+ * @returns `parts`: the number of parts below the top level; 0: the boundary of a multipart never occurs.
+ * @throws the errors of postal-mime.
  */
 export async function parseBounded(
   raw: Uint8Array,

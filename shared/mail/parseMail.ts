@@ -13,7 +13,7 @@ import { contentHash, rawBody, rawHeader, rawHeaders } from './rawMail.ts'
 import { replyText, replyTextFromHtml } from './replyText.ts'
 import { isMessageId, parseReferences, type ThreadLinks } from './threading.ts'
 
-/** An attachment as the API describes it (contract §4). */
+/** An attachment as the API describes it (docs/contract.md §4). */
 export type Attachment = {
   attachmentId: string
   filename: string
@@ -24,10 +24,10 @@ export type Attachment = {
   disposition: string
 }
 
-/** An attachment of a message that was just read. */
+/** An attachment with its content. */
 type ReceivedAttachment = Attachment & { content: Uint8Array }
 
-/** What is stored of a received message. No string of it holds U+0000, which Postgres refuses. */
+/** The content of a received message. None of its strings holds U+0000: Postgres refuses it. */
 export type ParsedMail = {
   links: ThreadLinks
   contentHash: Buffer
@@ -41,33 +41,33 @@ export type ParsedMail = {
   extractedText: string
   attachments: ReceivedAttachment[]
   labels: string[]
-  /** What it says of mail that came back; null for any other message. */
+  /** Null: the message is no bounce. */
   bounce: Bounce | null
 }
 
 const MAX_ADDRESSES = 1_000
-/** Described; all of them stay in the raw message. */
+/** Attachments that are described; the raw mail holds all of them. */
 const MAX_ATTACHMENTS = 1_000
 const MAX_ADDRESS_LENGTH = 320
 const MAX_SUBJECT_LENGTH = 4_000
 const MAX_FILENAME_LENGTH = 255
 const MAX_CONTENT_TYPE_LENGTH = 255
 const MAX_CONTENT_ID_LENGTH = 998
-/** Of a message no parser can read, this much is shown as text; all of it is kept as received. */
+/** Bytes of an unparseable message that are shown as text; the raw mail is kept whole. */
 const UNPARSEABLE_TEXT_BYTES = 256 * 1024
 
 /**
  * Reads a received message (RFC 5322, MIME).
  * @param raw the bytes as received
- * @param domain the domain at which a missing or ill-formed Message-ID is made up
- * @throws what the MIME parser throws; `unparseableMail` then stands in.
+ * @param domain the domain of a derived Message-ID, for a missing or ill-formed one
+ * @throws the errors of the MIME parser; the caller then uses `unparseableMail`.
  */
 export async function parseMail(raw: Uint8Array, domain: string): Promise<ParsedMail> {
   const { email, isWhole, parts } = await parseBounded(raw)
   const html = email.html === undefined ? null : clean(email.html)
   const parsed = email.text === undefined ? '' : normaliseLines(clean(email.text))
   const isFound = parsed.trim() !== '' || html !== null || email.attachments.length > 0 || parts > 0
-  // A boundary that never comes, or no header at all: what was written is shown all the same.
+  // The boundary never occurs, or there is no header: show the raw body.
   const unfound = isFound ? '' : normaliseLines(clean(rawBody(raw, UNPARSEABLE_TEXT_BYTES))).trim()
   const plain = unfound === '' ? parsed : unfound
   const fromHtml = plain.trim() === '' && html !== null
@@ -84,7 +84,7 @@ export async function parseMail(raw: Uint8Array, domain: string): Promise<Parsed
     html,
     extractedText: fromHtml ? replyTextFromHtml(html) : replyText(plain),
     attachments: email.attachments.slice(0, MAX_ATTACHMENTS).map(describeAttachment),
-    // A bounce calls itself automatic too, and is no answer of anybody.
+    // A bounce also has Auto-Submitted, but is no automatic answer.
     labels: [
       'received',
       'unread',
@@ -96,12 +96,12 @@ export async function parseMail(raw: Uint8Array, domain: string): Promise<Parsed
   }
 }
 
-/** Marks a message of which the text or attachments go on in the original. */
+/** Marks a message whose raw mail holds more text or attachments. */
 const TRUNCATED_LABEL = 'truncated'
-/** Marks a message that is shown as it came. */
+/** Marks a message whose text is its raw mail. */
 const UNPARSEABLE_LABEL = 'unparseable'
 
-/** Stands in for a message that cannot be parsed: visible, labelled `unparseable`, its text the raw bytes. */
+/** The substitute for a message that cannot be parsed: labelled `unparseable`, its text is the raw bytes. */
 export function unparseableMail(raw: Uint8Array, domain: string): ParsedMail {
   const text = clean(new TextDecoder('utf-8').decode(raw.subarray(0, UNPARSEABLE_TEXT_BYTES)))
   const messageId = rawHeader(raw, 'Message-ID')
@@ -126,7 +126,7 @@ export function unparseableMail(raw: Uint8Array, domain: string): ParsedMail {
   }
 }
 
-/** The same bytes give the same identifier, so that a message sent again is recognised. */
+/** The same bytes give the same identifier: a repeated transmission is recognised. */
 function derivedMessageId(raw: Uint8Array, domain: string): string {
   return `<${createHash('sha256').update(contentHash(raw)).digest('hex').slice(0, 32)}@${domain}>`
 }
@@ -141,15 +141,15 @@ function readLinks(email: Email, raw: Uint8Array, domain: string): ThreadLinks {
 }
 
 /**
- * Postgres stores no string that holds U+0000, or half a pair of surrogates in its JSON: each becomes the replacement
- * character. What is cut may be cut within a pair, so that it is cut first.
+ * Postgres refuses U+0000 in text and a lone surrogate in JSON. Both become U+FFFD. The cut comes first: it can split a
+ * surrogate pair.
  */
 const clean = (text: string, maxLength = Number.POSITIVE_INFINITY): string =>
   text.slice(0, maxLength).replaceAll('\u0000', '\ufffd').toWellFormed()
 
 const normaliseLines = (text: string): string => text.replace(/\r\n?/g, '\n')
 
-/** Bare addresses, groups opened, once each, in their order. */
+/** Distinct bare addresses in their order; groups are expanded. */
 function addresses(parsed: Address[] | undefined): string[] {
   const mailboxes = (parsed ?? []).flatMap((entry) => entry.group ?? [entry])
   const texts = mailboxes.flatMap(({ address }) =>
@@ -159,7 +159,7 @@ function addresses(parsed: Address[] | undefined): string[] {
   return [...new Set(usable)].slice(0, MAX_ADDRESSES)
 }
 
-/** Everybody whom the From fields name, each read on its own: the parser itself answers the first only. */
+/** The addresses of all From fields. postal-mime returns only the first field. */
 const authors = (fields: string[]): string[] =>
   addresses(fields.slice(0, MAX_ADDRESSES).flatMap((field) => addressParser(field)))
 

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 
 /**
- * Header fields that relays add or rewrite on the way, so that two transmissions of one message differ only in them
- * (RFC 5321 §4.4 trace fields, RFC 8601, RFC 8617, and what Gmail and Exchange add on delivery).
+ * Header fields that relays add or rewrite. Two transmissions of one message differ only in them (RFC 5321 §4.4 trace
+ * fields, RFC 8601, RFC 8617, and the delivery fields of Gmail and Exchange).
  */
 const TRACE_FIELD =
   /^(received|return-path|delivered-to|x-original-to|envelope-to|x-envelope-to|x-received|authentication-results|received-spf|arc-[a-z-]+|x-google-smtp-source|x-ms-exchange-[a-z-]+)[ \t]*:/i
@@ -10,10 +10,10 @@ const TRACE_FIELD =
 const LF = 0x0a
 const CR = 0x0d
 
-/** As much as the parser reads: thirty megabytes of fields cost gigabytes when they are taken apart. */
+/** The parser's own bound. Splitting 30 MB of fields takes gigabytes. */
 const HEADER_MAX_BYTES = 1024 * 1024
 
-/** Offset of the first byte of the body: the length of `raw` when it has none, and no more than the bound. */
+/** Offset of the first byte of the body, at most the bound; without a body the length of `raw`. */
 function headerEnd(raw: Uint8Array): number {
   const max = Math.min(raw.length, HEADER_MAX_BYTES)
   for (let i = 0; i < max; i++) {
@@ -24,10 +24,10 @@ function headerEnd(raw: Uint8Array): number {
   return max
 }
 
-/** A header field begins with its name and a colon (RFC 5322 §2.2); a folded line with a blank. */
+/** A header field begins with its name and a colon (RFC 5322 §2.2), a folded line with a blank. */
 const FIELD_LINE = /^(?:[!-9;-~]+[ \t]*:|[ \t])/
 
-/** What stands behind the header, also where no blank line divides them; at most so many bytes of it. */
+/** At most `maxBytes` of the text after the header, with or without a blank line between them. */
 export function rawBody(raw: Uint8Array, maxBytes: number): string {
   const header = Buffer.from(raw.buffer, raw.byteOffset, headerEnd(raw)).toString('latin1')
   let start = 0
@@ -44,8 +44,8 @@ function headerFields(header: string): string[] {
 }
 
 /**
- * SHA-256 of a message without its trace fields: the same for every transmission of the same message, so that one sent
- * again after a lost answer is recognised.
+ * SHA-256 of a message without its trace fields: equal for every transmission of one message. A repetition after a lost
+ * answer is recognised.
  */
 export function contentHash(raw: Uint8Array): Buffer {
   const end = headerEnd(raw)
@@ -57,7 +57,7 @@ export function contentHash(raw: Uint8Array): Buffer {
   return hash.update('\n').update(raw.subarray(end)).digest()
 }
 
-/** The first field of that name, unfolded, as UTF-8; a fallback for mail no parser can read. */
+/** The first field of that name, unfolded, as UTF-8: a fallback for unparseable mail. */
 export const rawHeader = (raw: Uint8Array, name: string): string | undefined =>
   rawHeaders(raw, name)[0]
 

@@ -1,16 +1,16 @@
 /**
- * Finds the part of a mail that its sender wrote now: without the quoted history and without the
- * signature. Works line by line on plain text; `replyTextFromHtml` turns HTML into marked plain text
- * first. Measured on mails of twelve public test suites (test/shared/mail/replyText.test.ts).
+ * Extracts the text a sender wrote, without the quoted history and the signature. Works line by line
+ * on plain text; `replyTextFromHtml` converts HTML first. Measured on mails of twelve public test
+ * suites (test/shared/mail/replyText.test.ts).
  *
- * Rules, in the order they are tried:
+ * Rules, in this order:
  * - a bounce and a forwarded message stay whole;
  * - an Outlook header block or an "original message" line ends the own text;
- * - an attribution (`On …, Bob wrote:`) ends it too, unless `>` lines follow, which mark their end;
- * - one block of `>` lines is history, two or more with text between are an answer in between and
- *   stay, with the lines they answer;
- * - `-- ` starts a signature (RFC 3676 §4.3); "Sent from my …" and a closing legal notice go;
- * - a sign-off without a delimiter stays; where nothing would be left, everything stays.
+ * - an attribution (`On …, Bob wrote:`) ends it too, unless `>` lines follow: they mark their own end;
+ * - one block of `>` lines is history; two or more blocks with text between are an inline answer and
+ *   stay;
+ * - `-- ` starts a signature (RFC 3676 §4.3); "Sent from my …" and a closing legal notice are cut;
+ * - a sign-off without a delimiter stays; if no text is left, the whole mail stays.
  */
 import { htmlToMarkedText, htmlToText } from './htmlToText.ts'
 import { attributionEndingAt, type Following } from './replyTextAttribution.ts'
@@ -27,7 +27,7 @@ import {
 } from './replyTextMarkers.ts'
 import { dropFooter, isClosingDeviceLine, startsSignature } from './replyTextSignature.ts'
 
-/** Lines looked at for markers; a mail with more is a log, and only its `>` lines count. */
+/** Lines searched for markers. A longer mail is a log: below, only `>` marks count. */
 const MAX_MARKER_LINES = 10_000
 
 const EMOTICON = /^>[_.:;-]{0,3}[<(]$/
@@ -46,8 +46,8 @@ type Scan = {
 /**
  * The new text of a plain-text mail body.
  * @param text the whole body; any line ends
- * @returns the sender's own text, trimmed, lines separated by `\n`; the whole text when it is a
- *   forward, a bounce, or nothing but quotes. Empty only when `text` is blank.
+ * @returns the sender's own text, trimmed, lines separated by `\n`; for a forward, a bounce or quotes
+ *   alone the whole text. Empty only when `text` is blank.
  * @example replyText('Yes.\n\nOn Mon, 1 Jun 2026 at 9:00, Bob <bob@x.test> wrote:\n> Ok?') // 'Yes.'
  */
 export function replyText(text: string): string {
@@ -58,14 +58,14 @@ export function replyText(text: string): string {
  * The new text of an HTML-only mail: quote containers of Gmail, Outlook, Apple Mail, Yahoo and
  * Thunderbird become quote marks and signature containers go before the conversion to plain text.
  * @param html the whole HTML body
- * @returns plain text as {@link replyText} returns it; links show their address, as `text [https://…]`,
- *   only where there is no history
+ * @returns plain text as {@link replyText} returns it. Without history links show their address:
+ *   `text [https://…]`
  */
 export function replyTextFromHtml(html: string): string {
   const marked = htmlToMarkedText(html, false)
   const own = ownText(marked, true)
   if (own === '') return tidy(htmlToText(html))
-  // A mail without history is rather a notice than an answer: its links are what it is about.
+  // A mail without history is probably a notice, and its links matter.
   return own === tidy(marked) ? tidy(htmlToMarkedText(html, true)) : own
 }
 
@@ -73,7 +73,7 @@ function tidy(text: string): string {
   return text.replaceAll('\r\n', '\n').replaceAll('\r', '\n').trim()
 }
 
-/** The own text, or '' when there is none or the mail stays whole. */
+/** The sender's own text; '' if there is none or the mail stays whole. */
 function ownText(text: string, quotesAreHistory: boolean): string {
   const lines = tidy(text).split('\n')
   const views = lines.map(lineView)
@@ -84,7 +84,7 @@ function ownText(text: string, quotesAreHistory: boolean): string {
   return dropFooter(joinOwn(scan)).trim()
 }
 
-/** Marks which lines lie inside a closed ``` fence: nothing in there is a marker. */
+/** Marks the lines inside a closed ``` fence. They hold no markers. */
 function fencedLines(views: readonly string[]): Uint8Array {
   const fenced = new Uint8Array(views.length)
   let open = -1
@@ -168,8 +168,8 @@ function scanLines(lines: string[], views: string[]): Scan | undefined {
 }
 
 /**
- * Clients that wrap quoted lines without repeating the mark leave fragments between `>` lines: those
- * are quote, not answers. Where one fragment is certain, any that starts in lower case is another.
+ * Some clients wrap quoted lines without repeating the mark. The fragments between `>` lines are quote,
+ * not answers. If one fragment is certain, every fragment that starts in lower case is quote too.
  */
 function foldBrokenQuotes({ views, kinds, end }: Scan): void {
   const fragments: number[] = []

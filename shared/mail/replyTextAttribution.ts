@@ -1,12 +1,12 @@
 /**
- * Recognises the line a mail client writes above a quote (`On …, Bob wrote:`), wrapped over several
- * lines or not, in the languages of replyTextWords.ts and, by its date and address, in others.
+ * Recognises the attribution a mail client writes above a quote (`On …, Bob wrote:`), wrapped or not.
+ * It knows the languages of replyTextWords.ts; in others it goes by date and address.
  */
 import { EMAIL, fold, MAX_MARKER_LENGTH, TIME, trimDecoration } from './replyTextMarkers.ts'
 import { isDeviceLine } from './replyTextSignature.ts'
 import { QUOTING_STARTS, WROTE_RUNS, WROTE_WORDS } from './replyTextWords.ts'
 
-/** Lines; a name, a mailto link and the verb, each wrapped once. */
+/** Lines: a name, a mailto link and the verb, each wrapped once. */
 const MAX_ATTRIBUTION_LINES = 6
 
 const MIDLINE_LEAD_IN =
@@ -31,7 +31,7 @@ function findVerb(text: string): 'none' | 'within' | 'last' {
   return rest.every((token) => token.length <= 2) && rest.length <= 1 ? 'last' : 'within'
 }
 
-/** What comes after a possible attribution; a quote or header block backs up a weak one. */
+/** The line after a possible attribution. A quote or header block supports a weak one. */
 export type Following = 'quote' | 'header' | 'other'
 
 function isAttribution(joined: string, following: Following): boolean {
@@ -64,14 +64,14 @@ function endsSentence(view: string): boolean {
   return /[!?]$/.test(view) || /\p{L}{5,}[.。]$/u.test(view)
 }
 
-/** QP soft breaks survive in mails that were pasted undecoded: `w=` + `rote:`. */
+/** Mail pasted undecoded keeps its quoted-printable soft breaks: `w=` + `rote:`. */
 function join(upper: string, lower: string): string {
   return upper.endsWith('=') ? upper.slice(0, -1) + lower : `${upper} ${lower}`
 }
 
 /**
- * The attribution whose last line is `end`, or undefined. It may be wrapped: its first line is
- * looked for upwards, not above `from`.
+ * The attribution whose last line is `end`, or undefined. It may be wrapped: the search for its first
+ * line goes up to `from`.
  */
 export function attributionEndingAt(
   views: readonly string[],
@@ -106,7 +106,7 @@ export function attributionEndingAt(
   return best < 0 ? undefined : attributionAt(views, best, end, from)
 }
 
-/** Moves `start` up while its line reads on from the one above: `On Wed, Oct 8,` + `2014 at …`. */
+/** Moves `start` up while its line continues the one above: `On Wed, Oct 8,` + `2014 at …`. */
 function attributionAt(views: readonly string[], start: number, end: number, from: number) {
   let top = start
   while (top > from && end - top < MAX_ATTRIBUTION_LINES && READS_ON.test(views[top]!)) {

@@ -1,7 +1,6 @@
 /**
- * Recognises header blocks, separators, forwards and bounces. Every test runs on one line of at most
- * MAX_MARKER_LENGTH characters, or on a window of a few of them, so that the cost of a mail stays
- * linear in its size.
+ * Recognises header blocks, separators, forwards and bounces. Every test reads one line of at most
+ * MAX_MARKER_LENGTH characters or a window of a few lines: the time is linear in the mail's size.
  */
 import {
   BOUNCE_STARTS,
@@ -14,7 +13,7 @@ import {
 
 /** Characters; a longer line is prose. Attributions with a mailto link reach about 300. */
 export const MAX_MARKER_LENGTH = 400
-/** Lines; five headers with wrapped recipients. */
+/** Lines: five headers with wrapped recipients. */
 const MAX_HEADER_LINES = 14
 
 const RULE = /^(?:[-_=*~#—–―─━]\s?){2,}$/
@@ -25,14 +24,14 @@ const DASHED =
 const FORWARD_SUBJECT = /^(?:fwd?|wg|tr|rv)\s?:\s?\S/i
 const ENHANCED_STATUS = /^status: [45]\.\d/
 
-/** A line of nothing but dashes, underscores, stars, hashes or equal signs. */
+/** A line of dashes, underscores, stars, hashes or equal signs. */
 export function isRule(view: string): boolean {
   return RULE.test(view)
 }
 
 /**
- * `line` as the tests below want it: trimmed, direction marks gone, exotic spaces and escaped angle
- * brackets (Zoho) plain. A line too long for a marker becomes `>` or `…`.
+ * Normalises a line for the tests below: trimmed, direction marks removed, exotic spaces and escaped
+ * angle brackets (Zoho) plain. A line too long for a marker becomes `>` or `…`.
  */
 export function lineView(line: string): string {
   const trimmed = line.trim()
@@ -47,7 +46,7 @@ export function lineView(line: string): string {
     .trim()
 }
 
-/** Lower case; the Turkish `İ` would otherwise keep a combining dot. */
+/** Lower case. toLowerCase() leaves a combining dot on the Turkish `İ`. */
 export function fold(text: string): string {
   return text.toLowerCase().replaceAll('i\u0307', 'i')
 }
@@ -61,7 +60,7 @@ export function trimDecoration(text: string): string {
   return text.slice(start, end)
 }
 
-/** The kind of header `view` is, such as `from` for `*Von:* Bob`. */
+/** The header kind of a line: `from` for `*Von:* Bob`. */
 export function headerKind(view: string): HeaderKind | undefined {
   const colon = view.slice(0, 32).search(/[:：]/)
   if (colon < 1) return undefined
@@ -69,8 +68,8 @@ export function headerKind(view: string): HeaderKind | undefined {
 }
 
 /**
- * All headers on one line: NetEase leaves the colons out (`发件人 李<…> 发送日期 … 收件人 …`), and
- * HTML that was flattened leaves the line ends out.
+ * All headers on one line. NetEase omits the colons (`发件人 李<…> 发送日期 … 收件人 …`); flattened HTML
+ * omits the line ends.
  */
 function isOneLineHeader(view: string): boolean {
   if (/^(?:发件人|寄件者|寄件人)[\s:：]/.test(view) && EMAIL.test(view))
@@ -83,9 +82,9 @@ function isOneLineHeader(view: string): boolean {
 }
 
 /**
- * Whether the lines from `index` on are the headers of a quoted message (Outlook and its kin). Many
- * labels are everyday words (`Da:`, `Van:`, `To:`), so each must be backed up by others; `From:` and
- * `To:` with a date alone may be a journey.
+ * Whether the lines from `index` on are the headers of a quoted message (Outlook and others). Many
+ * labels are everyday words (`Da:`, `Van:`, `To:`): one label needs others beside it. `From:` and
+ * `To:` with only a date may be a journey.
  */
 export function isHeaderBlock(views: readonly string[], index: number): boolean {
   if (views[index] === undefined) return false
@@ -113,11 +112,11 @@ export function isHeaderBlock(views: readonly string[], index: number): boolean 
     const many = kinds.size >= 3 && (kinds.has('subject') || kinds.has('sent'))
     return many || (kinds.size >= 2 && email)
   }
-  // Without a date it may be an order to write a mail, unless it names a sender alone.
+  // Without a date it may be a request to write a mail, unless it names only a sender.
   return above === '' && !kinds.has('to') && /<[^\s<>@]+@[^\s<>@]+>$/.test(views[index])
 }
 
-/** What a line such as `-----Original Message-----` announces. */
+/** The kind of message that a line such as `-----Original Message-----` announces. */
 export function announcedMessage(view: string): 'original' | 'forwarded' | undefined {
   const bare = view.startsWith('*-') && view.endsWith('-*') ? view.slice(1, -1) : view
   const dashed = DASHED.exec(bare)?.[1]
@@ -131,7 +130,7 @@ export function announcedMessage(view: string): 'original' | 'forwarded' | undef
   return message ? 'original' : undefined
 }
 
-/** A title such as `Original Message:` that some clients put above the headers, without dashes. */
+/** A title without dashes above the headers, such as `Original Message:`. */
 export function isOriginalTitle(view: string): boolean {
   if (view.length > 40 || view.split(' ').length > 3 || /[.!?]$/.test(view)) return false
   const lower = fold(view)

@@ -1,6 +1,6 @@
 /**
- * Recognises signatures, the lines that phones and apps add, and the notices that companies and lists
- * add below a mail.
+ * Recognises signatures, the device lines of phones and apps, and the notices of companies and lists
+ * below a mail.
  */
 import { fold, headerKind, isRule, trimDecoration } from './replyTextMarkers.ts'
 import {
@@ -12,22 +12,21 @@ import {
   SENT_STARTS,
 } from './replyTextWords.ts'
 
-/** Lines of a block below a dash rule that can still be a signature. */
+/** Most lines of a signature below a dash rule. */
 const MAX_SIGNATURE_LINES = 12
-/** Lines at the end of a text among which a notice may begin. */
+/** A notice begins within this many last lines. */
 const MAX_FOOTER_LINES = 40
 
 const CONTACT = /[^\s@]@[^\s@]|www\.|https?:|\+?\p{Nd}[\p{Nd}\s().-]{6,}/u
 const SURE_NOTICE =
   /^this (?:e-?mail|message|communication) (?:and any .{0,40} )?(?:is|are|may be|may contain|contains) (?:strictly |highly |legally |private and )?(?:confidential|privileged|intended)/
-/** Devices nobody listed, and lines without a verb: `Sent from my TI-85`, `Bob via mobile`. */
+/** Unlisted devices, and lines without a verb: `Sent from my TI-85`, `Bob via mobile`. */
 const ANY_DEVICE =
   /^(?:sent|typed|written) (?:from|on|via) my (?:\S+ ?){1,3}$|^(?:[\p{L}.]+ ){1,2}(?:from|via) (?:mobile|phone|iphone|ipad)$|^from my (?:mobile|phone|iphone|ipad|cell)(?: \S+)?$/u
 
 /**
- * RFC 3676 says `-- `; many clients trim it, Outlook and Mailman draw underscores, people draw rules.
- * A rule is a signature's only when what follows up to the end looks like one, for headings and
- * tables are drawn the same way.
+ * RFC 3676 prescribes `-- `. Many clients trim it, Outlook and Mailman draw underscores, people draw
+ * rules. Headings and tables have rules too: all lines below must look like a signature.
  */
 export function startsSignature(views: readonly string[], index: number): boolean {
   const view = views[index]!
@@ -49,7 +48,7 @@ export function startsSignature(views: readonly string[], index: number): boolea
   return contact || (brief && count > 0 && count <= 4)
 }
 
-/** A device line closes a text or a paragraph; a longer one amid text is a sentence. */
+/** A device line closes a text or a paragraph. A longer line inside a text is a sentence. */
 export function isClosingDeviceLine(views: readonly string[], index: number): boolean {
   const view = views[index]!
   if (!isDeviceLine(view)) return false
@@ -58,7 +57,7 @@ export function isClosingDeviceLine(views: readonly string[], index: number): bo
   return view.split(' ').length <= 6 || headerKind(next) !== undefined || isDeviceLine(next)
 }
 
-/** "Sent from my iPhone", "Get Outlook for Android" and their kin in other languages. */
+/** "Sent from my iPhone", "Get Outlook for Android" and the like in other languages. */
 export function isDeviceLine(view: string): boolean {
   if (view.length > 200) return false
   const text = trimDecoration(view.replace(/<[^<>\s]{4,}>|\]?\(?https?:\S+/g, ''))
@@ -67,7 +66,7 @@ export function isDeviceLine(view: string): boolean {
   if (lower.length > 120 || words.length > 14 || /[?:]$/.test(lower)) return false
   if (/outlook/.test(lower) && /ios|android|iphone/.test(lower) && words.length <= 7) return true
   if (words.length <= 7 && ANY_DEVICE.test(lower)) return true
-  // A device named late in the line belongs to a sentence: "Sent from my desk, easier than a phone".
+  // A device late in the line belongs to a sentence: "Sent from my desk, easier than a phone".
   const opening = words.slice(0, 8).join(' ').slice(0, 60)
   if (SENT_STARTS.some((start) => lower.startsWith(start))) {
     return DEVICE_WORDS.some((word) => opening.includes(word))
@@ -77,8 +76,8 @@ export function isDeviceLine(view: string): boolean {
 }
 
 /**
- * Cuts a list footer or a legal notice off the end. A notice needs an opening and two words of law to
- * count as one, for people write about confidential things too.
+ * Cuts a list footer or a legal notice off the end. A notice has an opening and two legal words:
+ * people write about confidential matters too.
  */
 export function dropFooter(text: string): string {
   const lines = text.split('\n')

@@ -1,6 +1,6 @@
 /**
- * Words that mail clients put around a quoted message, by language. Everything is lower case and
- * NFC; one list per kind of line. Languages: en de fr es pt ca gl it ro nl pl cs sk sl hr sr bg ru
+ * Words that mail clients put around a quoted message, in lower case and NFC, one list per kind of
+ * line. Languages: en de fr es pt ca gl it ro nl pl cs sk sl hr sr bg ru
  * uk sv no da is fi et lv lt hu el tr id ms vi th zh ja ko ar fa he hi eu.
  */
 
@@ -38,7 +38,7 @@ export const WROTE_WORDS: ReadonlySet<string> = new Set(
   `),
 )
 
-/** "wrote" in scripts that do not separate words (and suffixed verbs): found anywhere in the line. */
+/** "wrote" in scripts without word spaces, and suffixed verbs: matched anywhere in the line. */
 export const WROTE_RUNS: readonly string[] = words(`
   写道 寫道 写了 写到 来信 書きました 書き込み のメール 작성 썼습니다 쓰여짐 보냈습니다 เขียน ने लिखा
 `)
@@ -49,7 +49,7 @@ export const QUOTING_STARTS: readonly string[] = phrases(`
   |missatge de |message de |mensaje de |цитирую |quoted from |citeren |idézet
 `)
 
-/** Header lines of a quoted message; the kind tells how much a label proves. */
+/** Kinds of header lines of a quoted message. */
 export type HeaderKind = 'from' | 'sent' | 'date' | 'to' | 'cc' | 'subject'
 
 const LABELS: Record<HeaderKind, string> = {
@@ -88,7 +88,7 @@ export const HEADER_LABELS: ReadonlyMap<string, HeaderKind> = new Map(
   ),
 )
 
-/** "message", as in `-----Original Message-----`: only looked for between two runs of dashes. */
+/** "message", as in `-----Original Message-----`: matched only between two runs of dashes. */
 export const MESSAGE_RUNS: readonly string[] = phrases(`
   message|nachricht|mensaje|mensagem|messaggio|missatge|bericht|wiadomo|zpráv|správ|sporočil
   |poruk|сообщени|письм|повідомлен|лист|съобщение|порука|brev|meddelande|meddelelse|melding|besked
@@ -102,7 +102,7 @@ export const ORIGINAL_RUNS: readonly string[] = phrases(`
   |opprinnelig|oprindelig|alkuperäi|eredeti|αρχικ|orijinal|özgün|gốc|原始|元の|원본|الأصلية|מקורית
 `)
 
-/** "forwarded": such a line makes the whole mail a forward, which stays as it is. */
+/** "forwarded": such a line makes the mail a forward, which stays whole. */
 export const FORWARDED_RUNS: readonly string[] = phrases(`
   forwarded|forward message|begin forward|weitergeleitet|transféré|transfere|réexpédié|reenviado
   |reenviada|encaminhada|encaminhado|reenviat|inoltrato|redirecționat|redirecţionat|doorgestuurd|przekazan|przekazyw
@@ -131,7 +131,7 @@ export const SENT_ENDS: readonly string[] = phrases(`
   |から送信|送信しました|を入手|보냄|보냈습니다|보낸|에서 발송|에서 전송됨|다운로드|받기|发送|傳送|寄出|發送
 `)
 
-/** What such a line names: without a device or an app it is a sentence of the writer. */
+/** Devices and apps of such a line. Without one it is a sentence of the writer. */
 export const DEVICE_WORDS: readonly string[] = phrases(`
   iphon|ipad|ipod|айфон|אייפון|on the go|on the move|ios|android|samsung|galaxy|blackberry|windows|outlook|hotmail|yahoo|gmail|aol
   |huawei|xiaomi|redmi|oneplus|motorola|nokia|htc|sony|xperia|nexus|oppo|realme|smartphone|phone
@@ -142,7 +142,7 @@ export const DEVICE_WORDS: readonly string[] = phrases(`
   |polymail|mailspring|mailbox|my cell|cell phone|missive|tutanota|posteo|mail app|e-mail app|webmail|device|邮箱|郵箱|unterwegs
 `)
 
-/** Openings of a legal notice; only a last paragraph that also holds a {@link LEGAL_WORDS} goes. */
+/** Openings of a legal notice. Only a last paragraph that also holds {@link LEGAL_WORDS} is cut. */
 export const LEGAL_STARTS: readonly string[] = phrases(`
   this e-mail|this email|this message|this communication|this information|this transmission
   |the information|the contents of|confidentiality|disclaimer|notice:|legal notice|important notice
@@ -157,7 +157,7 @@ export const LEGAL_STARTS: readonly string[] = phrases(`
   |ez az üzenet|ez az e-mail|acest mesaj|bu e-posta|bu ileti|本邮件|本郵件|本メール|이 메일|이 이메일
 `)
 
-/** Words of law in those notices. */
+/** Legal words of such notices. */
 export const LEGAL_WORDS: readonly string[] = phrases(`
   confidential|privileged|intended only|intended solely|intended for|intended recipient|addressee
   |vertraulich|confidentiel|destinataire|confidencial|riservat|destinatari|vertrouwelijk|geadresseerde
@@ -165,7 +165,7 @@ export const LEGAL_WORDS: readonly string[] = phrases(`
   |保密|机密|機密|기밀
 `)
 
-/** First words of a bounce, which stays whole: its headers are what the reader needs (RFC 3464). */
+/** First words of a bounce. It stays whole: the reader needs its headers (RFC 3464). */
 export const BOUNCE_STARTS: readonly string[] = phrases(`
   delivery has failed to these recipients|this is the mail system at host|mail delivery failed
   |this message was created automatically by mail delivery software|delivery status notification
@@ -176,7 +176,7 @@ export const BOUNCE_STARTS: readonly string[] = phrases(`
   |final-recipient:|reporting-mta:|diagnostic-code:|original-recipient:|action: failed|remote-mta:
 `)
 
-/** Openings of list and newsletter footers, below which nothing is the sender's. */
+/** Openings of list and newsletter footers. The sender's text ends above. */
 export const FOOTER_STARTS: readonly string[] = phrases(`
   to unsubscribe|click here to unsubscribe|unsubscribe from|unsubscribe here|unsubscribe:|unsubscribe <
   |you received this message because|you are receiving this because

@@ -1,4 +1,4 @@
-/** What a caller searches for, as a `tsquery`, and where it stands in a text that was found. */
+/** Translates a search query into a `tsquery`, and finds its matches in the text of a message. */
 import {
   addressTerm,
   FIELD_WEIGHTS,
@@ -13,7 +13,7 @@ import {
 /** Terms of one query. */
 const TERMS_MAX = 64
 
-/** Terms that must stand in a row; of the last one only the beginning when `prefix`. */
+/** Adjacent terms. With `prefix` the last one is a prefix. */
 type Phrase = { terms: string[]; prefix: boolean }
 
 /** A query: every clause must hold. */
@@ -21,13 +21,13 @@ export type SearchQuery = {
   clauses: { anyOf: Phrase[]; not: boolean; field: SearchField | null }[]
 }
 
-/** The query cannot be used; `message` says what it must be. */
+/** The query is malformed; `message` says what it must be. */
 export class SearchQueryError extends Error {}
 
 const ITEM = /(-)?(?:"([^"]*)"?|([^\s"]+))/gu
 
 /**
- * Reads a query in the form people type: words (all must be there), "a phrase", -without, one OR other, begin*.
+ * Reads a typed query: words (all are required), "a phrase", -without, one OR other, begin*.
  * @throws {SearchQueryError}
  */
 export function parseSearch(q: string): SearchQuery {
@@ -53,7 +53,7 @@ export function parseSearch(q: string): SearchQuery {
   return { clauses }
 }
 
-/** A query for what one part of a message says, such as part of a sender's address. @throws {SearchQueryError} */
+/** A query on one field of a message, such as part of a sender's address. @throws {SearchQueryError} */
 export function parseField(field: SearchField, text: string): SearchQuery {
   const phrases = phrasesOf(text)
   if (phrases.length === 0) throw new SearchQueryError('hold at least one letter or digit')
@@ -68,7 +68,7 @@ function checkSize(clauses: SearchQuery['clauses']): void {
   if (words.length > TERMS_MAX) throw new SearchQueryError(`hold at most ${TERMS_MAX} words`)
 }
 
-/** The words of a text in a row; and of a whole address the term that it is found by among very many. */
+/** The words of a text as a phrase. A whole address also gives its own term, which finds it in very long lists. */
 function phrasesOf(text: string): Phrase[] {
   const [phrase, whole] = [phraseOf(text), addressTerm(text.trim())]
   if (phrase === null) return []
@@ -80,7 +80,7 @@ function phraseOf(text: string): Phrase | null {
   const last = terms.at(-1)
   if (last === undefined) return null
   if (!isSingleLetter(last)) return { terms, prefix: text.endsWith('*') }
-  // A run ends in its last letter alone (see termsOf), but where it goes on in the text that letter begins a pair.
+  // `pairsOf` ends a run with its last letter alone. In a longer run of the text that letter begins a pair.
   if (terms.at(-2)?.endsWith(last)) return { terms: terms.slice(0, -1), prefix: false }
   return { terms, prefix: true }
 }
@@ -104,7 +104,7 @@ export function searchText(projectId: string, { clauses }: SearchQuery): string 
     .join(' & ')
 }
 
-/** Whether every clause, of those about parts that are given, holds in these texts. */
+/** Whether every clause holds in these texts. */
 export function holdsIn(
   { clauses }: SearchQuery,
   texts: Readonly<Partial<Record<SearchField, readonly string[]>>>,
@@ -115,20 +115,20 @@ export function holdsIn(
   })
 }
 
-/** A piece of a text around what was found; `ranges` are UTF-16 offsets into `text`. */
+/** A piece of a text around matches; `ranges` are UTF-16 offsets into `text`. */
 export type Highlight = { text: string; ranges: [start: number, end: number][] }
 
 const CONTEXT_CHARS = 60
 const HIGHLIGHTS_MAX = 3
-/** Of a body, so much is looked through. */
-const LOOKED_AT_CHARS = 64 * 1024
+/** Characters of a body that are searched for highlights. */
+const HIGHLIGHTED_CHARS = 64 * 1024
 
-/** The first places of a text that the query asks for; empty when it was found by another part of the message. */
+/** The first matches in a text; empty: another field of the message matched. */
 export function highlight(text: string, { clauses }: SearchQuery, field: SearchField): Highlight[] {
   const phrases = clauses.flatMap((clause) =>
     clause.not || (clause.field !== null && clause.field !== field) ? [] : clause.anyOf,
   )
-  const looked = text.slice(0, LOOKED_AT_CHARS)
+  const looked = text.slice(0, HIGHLIGHTED_CHARS)
   const found = phrases.length === 0 ? [] : findPhrases([...termsOf(looked)], phrases)
   const pieces: { start: number; end: number; ranges: [number, number][] }[] = []
   for (const [start, end] of found) {
@@ -150,7 +150,7 @@ export function highlight(text: string, { clauses }: SearchQuery, field: SearchF
   }))
 }
 
-/** Places are looked for no further: three pieces show them. */
+/** The search ends after this many matches: only three pieces are shown. */
 const MATCHES_MAX = 50
 
 function findPhrases(terms: readonly Term[], phrases: readonly Phrase[]): [number, number][] {
@@ -180,7 +180,7 @@ function matchesAt(terms: readonly Term[], at: number, { terms: wanted, prefix }
   })
 }
 
-/** Begins a piece between words where one is near. */
+/** Moves the start of a piece to a near word boundary. */
 function wordStart(text: string, wanted: number): number {
   if (wanted <= 0) return 0
   const space = text.slice(wanted, wanted + CONTEXT_CHARS / 2).search(/\s/)

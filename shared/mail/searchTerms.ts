@@ -1,21 +1,21 @@
 /**
- * Full-text search in any script: what a message is found by, and what a query asks for.
+ * Full-text search in any script: the terms of messages and queries.
  *
- * Terms are words without case, accents and compatibility forms (Unicode NFKC), never stemmed: a stemmer for one language
- * is wrong for all others. Scripts that put no spaces between words are cut into pairs of letters, and a query for a
- * longer run asks for its pairs in a row; this is what search engines do for Chinese, Japanese, Korean and Thai.
+ * Terms are words without case, accents and compatibility forms (Unicode NFKC). They are not stemmed: a stemmer for one
+ * language is wrong for all others. Scripts without word spaces are cut into pairs of letters; a query for a longer run
+ * asks for adjacent pairs. Search engines do the same for Chinese, Japanese, Korean and Thai.
  */
 import { createHash } from 'node:crypto'
 import { addressKey, parseAddress } from './address.ts'
 
-/** Characters of a body that are searched; past this only attachments' worth of logs and tables is left. */
+/** Characters of a body that are indexed. Longer bodies are logs and tables. */
 const TEXT_MAX_CHARS = 256 * 1024
-/** Postgres holds positions up to 16,383, and 1 MB a tsvector. */
+/** A tsvector holds positions up to 16,383 and at most 1 MB. */
 const TERMS_MAX = 16_000
 const TERM_MAX_CHARS = 48
-/** Places of one term that Postgres keeps; of those after them it knows nothing. */
+/** Postgres keeps 255 positions per term and drops later ones. */
 const PLACES_MAX = 255
-/** Well below that megabyte: a term of 48 letters can have 190 bytes. */
+/** Well below 1 MB: a term of 48 letters can have 190 bytes. */
 const VECTOR_MAX_BYTES = 700_000
 
 const UNSPACED =
@@ -27,7 +27,7 @@ const RUN = new RegExp(
 )
 const STARTS_UNSPACED = new RegExp(`^[${UNSPACED}]`, 'u')
 
-/** Accents of Latin, Greek and Cyrillic, points of Hebrew and Arabic. Vowel signs of Indic scripts are letters in all but name. */
+/** Accents of Latin, Greek and Cyrillic, points of Hebrew and Arabic. Indic vowel signs stay: they act as letters. */
 const ACCENTS = /[\u0300-\u036f\u0591-\u05c7\u064b-\u0652\u0670]/gu
 const LIGATURES: Readonly<Record<string, string>> = {
   ß: 'ss',
@@ -40,7 +40,7 @@ const LIGATURES: Readonly<Record<string, string>> = {
   ς: 'σ',
 }
 
-/** One term of a text, and where it stands there (UTF-16 offsets). */
+/** One term of a text with its UTF-16 offsets. */
 export type Term = { term: string; start: number; end: number }
 
 function fold(word: string): string {
@@ -61,7 +61,7 @@ export function* termsOf(text: string): Generator<Term> {
   }
 }
 
-/** `甲乙丙` gives 甲乙, 乙丙 and 丙: the last letter alone, so that each letter begins a term. */
+/** `甲乙丙` gives 甲乙, 乙丙 and 丙. The last letter stands alone: each letter begins a term. */
 function* pairsOf(run: string, start: number): Generator<Term> {
   const letters: Term[] = []
   let at = start
@@ -79,17 +79,17 @@ function* pairsOf(run: string, start: number): Generator<Term> {
   }
 }
 
-/** A whole address as one term, such as no word is; null for anything else. */
+/** A whole address as one term; null: no address. A term of a word never holds `@`. */
 export function addressTerm(text: string): string | null {
   const address = parseAddress(text)
   return address === null ? null : fold(addressKey(address))
 }
 
-/** Whether a term is one letter of an unspaced script, such as ends a run. */
+/** Whether a term is one letter of an unspaced script: the last term of a run. */
 export const isSingleLetter = (term: string): boolean =>
   [...term].length === 1 && (STARTS_UNSPACED.test(term) || term === 'ー')
 
-/** The parts of a message that are told apart in a search; each has a weight of its own in the tsvector. */
+/** The searchable fields of a message; each has its own weight in the tsvector. */
 export type SearchedMail = {
   subject: string
   from: readonly string[]
@@ -103,28 +103,28 @@ export const FIELD_WEIGHTS = { subject: 'A', from: 'B', to: 'C', text: 'D' } as 
 export type SearchField = keyof typeof FIELD_WEIGHTS
 
 /**
- * What the terms of one project begin with in the index: a word that every tenant uses then costs each of them only
- * his own messages. Two projects that share it only cost each other a little time.
+ * The prefix of a project's terms in the index: a common word reads only the messages of one tenant. Two projects with
+ * the same prefix cost each other only time.
  */
 export function searchKey(projectId: string): string {
   return createHash('sha256').update(projectId).digest('base64url').slice(0, 5)
 }
 
-/** A term as Postgres reads it in a `tsvector` or `tsquery`. */
+/** A quoted lexeme for the text form of a `tsvector` or `tsquery`. */
 export const lexeme = (key: string, term: string): string =>
   `'${`${key}:${term}`.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`
 
-/** The project's mark, one position, alignment and the entry of the term. */
+/** The project's prefix, one position, alignment and the entry of the term. */
 const TERM_OVERHEAD_BYTES = 20
 const POSITION_BYTES = 2
 
-/** The text form of the `tsvector` by which a message is found. */
+/** The text form of a message's `tsvector`. */
 export function searchVector(projectId: string, mail: SearchedMail): string {
   const key = searchKey(projectId)
   const places = new Map<string, string[]>()
   let position = 1
   let bytes = 0
-  /** @returns how many places the term has now; 0 where the vector is full. */
+  /** @returns the number of positions of the term; 0: the vector is full. */
   const put = (term: string, place: string): number => {
     const found = places.get(term)
     bytes += found === undefined ? Buffer.byteLength(term) + TERM_OVERHEAD_BYTES : POSITION_BYTES
@@ -141,10 +141,10 @@ export function searchVector(projectId: string, mail: SearchedMail): string {
       if (count > PLACES_MAX) isCrowded = true
       position++
     }
-    // Among hundreds of one domain the words of an address have lost their places, and stand in no row any more.
+    // Hundreds of addresses of one domain use up the positions of its words: their phrases no longer match.
     const whole = isCrowded && (field === 'from' || field === 'to') ? addressTerm(text) : null
     if (whole !== null && !places.has(whole)) put(whole, start)
-    // No phrase reaches from one part into the next.
+    // The gap keeps phrases from spanning two fields.
     position += 2
   }
   add('subject', mail.subject)

@@ -1,9 +1,9 @@
-/** An attachment of a message that is to be sent. */
+/** An attachment of a send intent. */
 export type SentAttachment = {
   filename: string
   /** A media type, with or without parameters. */
   contentType: string
-  /** Without angle brackets; the HTML body refers to it as `cid:…`. Null for one that stands by itself. */
+  /** Without angle brackets; the HTML body refers to it as `cid:…`. Null: the HTML does not show it. */
   contentId: string | null
   content: Buffer
 }
@@ -15,20 +15,20 @@ const MEDIA_TYPE = new RegExp(
 )
 const MEDIA_TYPE_MAX_LENGTH = 255
 
-/** Whether a text can stand as the type of an attachment. The parts of a multipart would be nobody's. */
+/** Whether a text can be the media type of an attachment. A multipart is refused: readers would parse its content. */
 export const isAttachmentType = (text: string): boolean =>
   text.length <= MEDIA_TYPE_MAX_LENGTH && MEDIA_TYPE.test(text) && !/^multipart\//i.test(text)
 
-/** RFC 2392: an identifier as in a Message-ID, without its angle brackets; a bare word will do, for many send one. */
+/** RFC 2392: an identifier without angle brackets. A bare word is accepted too: many programs send one. */
 const CONTENT_ID = /^[\x21\x23-\x27\x2a-\x3b\x3d\x3f-\x5b\x5d-\x7e]{1,255}$/
 
-/** Reads a Content-ID with or without its angle brackets; null when it is none. */
+/** Reads a Content-ID with or without angle brackets; null: malformed. */
 export function parseContentId(text: string): string | null {
   const bare = /^<(.*)>$/s.exec(text)?.[1] ?? text
   return CONTENT_ID.test(bare) ? bare : null
 }
 
-/** RFC 4648 §4 with its padding; line breaks are forgiven, for many encoders write them. Null for anything else. */
+/** Decodes RFC 4648 §4 base64 with padding. Line breaks are accepted: many encoders write them. Null: malformed. */
 export function decodeBase64(text: string): Buffer | null {
   const plain = text.includes('\n') ? text.replace(/[\r\n]+/g, '') : text
   if (plain.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(plain)) return null

@@ -1,6 +1,6 @@
 /**
- * The HTML conversion of last resort, for input whose nesting would make a tree builder quadratic or
- * overflow the stack. One pass, no tree, no regular expression over more than one tag name.
+ * The fallback HTML conversion, for nesting that makes a tree builder quadratic or overflows the
+ * stack. One pass, no tree, no regular expression over more than one tag name.
  */
 
 /** Open elements; threads of a hundred replies nest about 400 deep. */
@@ -41,8 +41,8 @@ function tagAt(html: string, index: number): Tag | undefined {
 }
 
 /**
- * Whether a tree of `html` would take too long: too many tags and lines, or elements that nest too
- * deep, by a count that does not fall below the parser's.
+ * Whether a tree of `html` takes too long to build: too many tags and lines, or nesting too deep. The
+ * counted depth is never below the parser's.
  */
 export function tooComplex(html: string): boolean {
   const stack: string[] = []

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 
-/** Identifiers kept of one References header; the first and the latest are kept (as RFC 5537 §3.4.4 does for news). */
+/** Identifiers kept of one References header: the first and the latest ones (as in RFC 5537 §3.4.4). */
 const REFERENCES_MAX = 200
-/** An identifier longer than this is no identifier: RFC 5322 §2.1.1 limits a line to 998 characters. */
+/** RFC 5322 §2.1.1 limits a line to 998 characters. */
 const MESSAGE_ID_MAX_LENGTH = 998
-/** RFC 5322 §3.6.4 made lenient: one `@`, no brackets, white space or controls; what real mail carries. */
+/** RFC 5322 §3.6.4, lenient for real mail: one `@`, no brackets, white space or controls. */
 const MESSAGE_ID = /^<[^<>@\s\p{Cc}]+@[^<>@\s\p{Cc}]+>$/u
 /** Exchange and others quote the local part when it holds spaces or a second `@`. */
 const QUOTED_MESSAGE_ID = /^<"[^"<>\r\n\p{Cc}]+"@[^<>@\s\p{Cc}]+>$/u
@@ -15,7 +15,7 @@ export function isMessageId(text: string): boolean {
   return MESSAGE_ID.test(text) || QUOTED_MESSAGE_ID.test(text)
 }
 
-/** All Message-IDs in a References or In-Reply-To value, in order, once each; whatever else stands there is dropped. */
+/** The distinct Message-IDs of a References or In-Reply-To value, in order. Other text is dropped. */
 export function parseReferences(header: string | undefined): string[] {
   if (header === undefined) return []
   const ids = new Set<string>()
@@ -27,50 +27,50 @@ export function parseReferences(header: string | undefined): string[] {
   return all.length <= REFERENCES_MAX ? all : [all[0]!, ...all.slice(1 - REFERENCES_MAX)]
 }
 
-/** What a message says about the conversation it belongs to. */
+/** The threading fields of a message. */
 export type ThreadLinks = {
-  /** The Message-ID as other mail programs know it. */
+  /** The Message-ID on the wire. */
   messageId: string
   inReplyTo: string[]
   references: string[]
 }
 
-/** The identifiers that name a message's ancestors, the nearest first: its parent, then up the chain. */
+/** The Message-IDs of a message's ancestors, the parent first. */
 export function ancestors({ messageId, inReplyTo, references }: ThreadLinks): string[] {
   const nearestFirst = [...inReplyTo, ...references.toReversed()]
   return [...new Set(nearestFirst)].filter((id) => id !== messageId)
 }
 
 /**
- * The References of a reply (RFC 5322 §3.6.4): the parent's References, or its In-Reply-To when it has none and names
- * one message only, then the parent's Message-ID.
+ * The References of a reply (RFC 5322 §3.6.4): the parent's References, then its Message-ID. Without References the
+ * parent's In-Reply-To counts if it names one message.
  */
 export function replyReferences({ messageId, inReplyTo, references }: ThreadLinks): string[] {
   const base = references.length > 0 ? references : inReplyTo.length === 1 ? inReplyTo : []
   return [...base.filter((id) => id !== messageId), messageId]
 }
 
-/** One `Re: ` before the subject, whatever reply prefixes it already carried. */
+/** Replaces all reply prefixes of a subject by one `Re: `. */
 export function replySubject(subject: string): string {
   return `Re: ${subject.replace(/^(?:\s*re\s*(?:\[\d{1,4}\])?\s*:\s*)+/i, '')}`.trimEnd()
 }
 
-/** SHA-256 of a Message-ID: identifiers may be longer than an index entry of Postgres can be. */
+/** SHA-256 of a Message-ID: a Message-ID can exceed the size of a Postgres index entry. */
 export const messageIdHash = (messageId: string): Buffer =>
   createHash('sha256').update(messageId).digest()
 
-/** The identifier under which another message with a Message-ID already taken is kept: `<local.N@domain>`. */
+/** The stored identifier of a different message with a Message-ID already taken: `<local.N@domain>`. */
 export function alternativeMessageId(messageId: string, n: number): string {
   const at = messageId.lastIndexOf('@')
   return `${messageId.slice(0, at)}.${n}${messageId.slice(at)}`
 }
 
-/** `Re:` as mail programs write it in the languages of their users; with a count as in `Re[2]:`. */
+/** `Re:` in the languages of mail programs; with a count as in `Re[2]:`. */
 const REPLY_PREFIX =
   /^\s*(?:re|aw|antw|ant|sv|vs|odp|rif|res|ynt|atb|vá|bls|σχετ|απ|отв|ответ|回复|答复|回覆|返信|رد|הב)\s*(?:\[\d{1,4}\]|\(\d{1,4}\)|\^\d{1,4})?\s*[:：]\s*/iu
 const PREFIXES_MAX = 20
 
-/** A subject without its reply prefixes, in one case and spacing; and whether it had any. */
+/** A subject without reply prefixes, folded in case and spacing; `isReply`: it had prefixes. */
 export function baseSubject(subject: string): { base: string; isReply: boolean } {
   let base = subject
   let isReply = false
@@ -81,13 +81,13 @@ export function baseSubject(subject: string): { base: string; isReply: boolean }
   return { base: base.normalize('NFKC').toLowerCase().replace(/\s+/g, ' ').trim(), isReply }
 }
 
-/** The key by which threads of one subject are found; null for a subject that says nothing. */
+/** The key that finds threads of one subject; null: the subject is empty. */
 export function subjectKey(subject: string): Buffer | null {
   const { base } = baseSubject(subject)
   return base === '' ? null : createHash('sha256').update(base).digest()
 }
 
-/** Whether two messages went between the same people, in whatever direction. */
+/** Whether two messages have the same participants, in either direction. */
 export function sameParticipants(left: readonly string[], right: readonly string[]): boolean {
   const [one, other] = [left, right].map(
     (list) => new Set(list.map((address) => address.toLowerCase())),

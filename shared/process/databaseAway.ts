@@ -1,4 +1,4 @@
-/** Node's codes for a connection that could not be made or broke. */
+/** Node's error codes of a failed or broken connection. */
 const NETWORK_CODES = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -11,14 +11,13 @@ const NETWORK_CODES = new Set([
   'ENOENT',
 ])
 /**
- * SQLSTATE class 08 (connection), 53 (resources), 57P0x (shutdown, crash, starting), and 25006: a primary that has become
- * a standby.
+ * SQLSTATE class 08 (connection), 53 (resources), 57P0x (shutdown, crash, starting), 25006 (the server is a standby).
  */
 const UNAVAILABLE_STATE = /^(08|53|57P0|25006)/
 const UNAVAILABLE_MESSAGE =
   /timeout exceeded when trying to connect|connection terminated|client has encountered a connection error|not queryable|connection timeout|timeout expired|query read timeout/i
 
-/** Whether a driver's error means that the database is away. Errors of a statement do not. */
+/** Whether a driver error means that the database is unavailable. Errors of a statement do not. */
 export function isDatabaseUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   const code = 'code' in error && typeof error.code === 'string' ? error.code : ''

@@ -8,7 +8,7 @@ export type ListenAddress = {
   host: string
 }
 
-/** @returns the line for an address that cannot be used; any other error as it is. */
+/** @returns a ConfigError for an unusable address; any other error unchanged. */
 export function listenError(error: unknown, address: ListenAddress): unknown {
   const { portVariable, port, hostVariable, host } = address
   const code = error instanceof Error && 'code' in error ? error.code : undefined

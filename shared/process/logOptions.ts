@@ -2,18 +2,18 @@ import type { LoggerOptions } from 'pino'
 import { isDatabaseUnavailable } from './databaseAway.ts'
 import { databaseOutage } from './outage.ts'
 
-/** The database is missed by everybody at once: one line tells it for all. Fatal errors always stand. */
+/** Fatal errors are always logged; other errors of an unavailable database become one line. */
 const FATAL = 60
 
 /**
- * The destination of a log: standard output. Pino writes lines later, and an exit would lose the last ones. With a
- * minLength of 0 `flush` would not wait for them.
+ * The destination of a log: standard output. Pino buffers lines: an exit without `flush` loses the last ones. With
+ * minLength 0 `flush` does not wait for them.
  */
 export const LOG_DESTINATION = { dest: 1, minLength: 1 } as const
 
 /**
- * How every process logs: one JSON object a line, ISO 8601 times. Nothing that can hold a secret is ever passed to the
- * log; redaction is the second line of defence, for a field that slips in with an error object.
+ * The log format of every process: one JSON object a line, ISO 8601 times. Callers never log secrets. Redaction is the
+ * second line of defence, for fields of error objects.
  */
 export function logOptions(service: string, level: string): LoggerOptions {
   return {
@@ -43,7 +43,7 @@ export function logOptions(service: string, level: string): LoggerOptions {
         '*.masterKeys',
         'err.config',
         'err.options',
-        // Postgres quotes the values it could not use, mail and secrets among them.
+        // Postgres quotes refused values here: mail and secrets.
         'err.where',
         'err.detail',
         'err.internalQuery',

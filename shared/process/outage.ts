@@ -1,20 +1,20 @@
-/** An outage in the log: a line when it begins, a line when it ends, and between them a line a minute with a count. */
+/** Logs an outage: a line at its start, a line a minute with a count, and a line at its end. */
 
 type Write = (fields: object, message: string) => void
 
-/** Something that this process depends on, and that can be away. */
+/** A dependency of this process that can be unavailable. */
 export type Outage = {
-  /** A use failed. `write` logs; the last one given tells the end, too. */
+  /** A use failed. The latest `write` also logs the end. */
   missed(write: Write, reason: string): void
   /** A use succeeded. */
   answered(): void
 }
 
 const REMINDER_MS = 60_000
-/** Uses that succeed between others that fail are no end: a disk that is full still lets rows be read. */
+/** A success soon after a failure does not end the outage: a full disk still allows reads. */
 const QUIET_MS = 2_000
 
-/** Follows one dependency. @param what begins the log lines, e.g. `the database`. */
+/** Follows one dependency. @param what the subject of the log lines, e.g. `the database`. */
 export function createOutage(what: string, clock = () => performance.now()): Outage {
   let write: Write | null = null
   let missed = 0
@@ -45,5 +45,5 @@ export function createOutage(what: string, clock = () => performance.now()): Out
   }
 }
 
-/** The database of this process. Every log line about an error of a database that is away is folded into it. */
+/** The database of this process. It replaces every log line about an error of an unavailable database. */
 export const databaseOutage = createOutage('the database')

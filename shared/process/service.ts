@@ -2,7 +2,7 @@ import type { Logger, LoggerOptions } from 'pino'
 import { type Config, ConfigError, parseConfig } from '../config/config.ts'
 import { logOptions } from './logOptions.ts'
 
-/** The process of a service. The entry file passes its own, so that nothing else touches the environment. */
+/** The process of a service. The entry file passes it: no other file reads the environment. */
 export type Host = Pick<
   NodeJS.Process,
   'env' | 'on' | 'exit' | 'exitCode' | 'send' | 'connected'
@@ -10,27 +10,27 @@ export type Host = Pick<
   stderr: { write(text: string): unknown }
 }
 
-/** A start that failed for a reason that one line explains, and no setting mends. */
+/** A failed start that no setting mends; `message` is one line that explains it. */
 export class StartError extends Error {}
 
-/** A message of a process to the one that started it. */
+/** A message to the parent process. */
 export type ServiceMessage =
   | { ready: Record<string, string> }
   | { failed: { line: string; isSetting: boolean } }
 
 export type Running = {
-  /** Resolves with the reason when the service ends by itself; never, when left out. */
+  /** Resolves with the reason when the service ends by itself. Absent: it never does. */
   ended?: Promise<string>
-  /** Facts for the process that started this one, e.g. a port of its own choice. */
+  /** Facts for the parent process, e.g. a self-chosen port. */
   facts?: Record<string, string>
-  /** Finishes what was accepted, takes on nothing new, and resolves when all is done. */
+  /** Refuses new work, finishes accepted work, then resolves. */
   stop(): Promise<void>
 }
 
-/** After this long a part gives its drain up, so that whoever supervises it is done within 30 s. */
+/** A service gives up its drain after this time: its supervisor must end within 30 s. */
 const DRAIN_LIMIT_MS = 20_000
 
-/** Whoever reads the log has this long to take its last lines. */
+/** The reader of the log has this time to take the last lines. */
 const FLUSH_LIMIT_MS = 1_000
 
 /**
@@ -86,14 +86,14 @@ export async function runService(
       opened.fatal({ reason }, 'the service ended by itself')
       exit(1)
     })
-    // Without its parent nobody would drain this process, and a second start would run beside it.
+    // Without its parent no process would drain this one, and a second start would run beside it.
     host.on('disconnect', () => void stop('disconnect'))
     host.send?.({ ready: facts } satisfies ServiceMessage)
   } catch (error) {
     if (stopping) return
     const isSetting = error instanceof ConfigError
     const line = startFailure(name, error)
-    // The supervisor says the line once, however often it tries.
+    // The supervisor prints the line once for all its attempts.
     if (host.connected) host.send?.({ failed: { line, isSetting } } satisfies ServiceMessage)
     else host.stderr.write(`${line}\n`)
     exit(isSetting ? 78 : 1)

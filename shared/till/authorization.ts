@@ -1,5 +1,5 @@
 /**
- * EIP-3009 `TransferWithAuthorization`: typed data, signatures, and the checks that need no chain.
+ * EIP-3009 `TransferWithAuthorization`: typed data, signatures, and the off-chain checks.
  *
  * Standards: EIP-3009, EIP-712, EIP-2098 (compact signatures), EIP-2 (low s), ERC-1271, ERC-6492.
  */
@@ -21,7 +21,7 @@ const TYPES = {
   ],
 } as const
 
-/** An authorization must outlive a few blocks, or it expires on its way; as in the reference. */
+/** An authorization must outlive a few blocks; the x402 reference has the same margin. */
 const EXPIRY_MARGIN_S = 6
 
 /** secp256k1 group order / 2: the token's ECRecover refuses a larger s (EIP-2). */
@@ -34,8 +34,8 @@ const EOA_SIGNATURE_CHARS = 2 + 65 * 2
 const COMPACT_SIGNATURE_CHARS = 2 + 64 * 2
 
 /**
- * What a wallet signs, in viem's form, e.g. for `account.signTypedData`. The domain comes from our table, never from a caller:
- * a name that both requirement and signature get wrong passes the reference and fails on chain.
+ * The signed data in viem's form, e.g. for `account.signTypedData`. The domain comes from our table, never from a
+ * caller. A wrong name in both requirement and signature passes the x402 reference and fails on chain.
  */
 export function authorizationTypedData(authorization: Authorization, network: UsdcNetwork) {
   return {
@@ -51,17 +51,17 @@ export function authorizationTypedData(authorization: Authorization, network: Us
   } as const
 }
 
-/** The 32 bytes that the signature is over. */
+/** The 32 signed bytes. */
 export function authorizationDigest(authorization: Authorization, network: UsdcNetwork): Hex {
   return hashTypedData(authorizationTypedData(authorization, network))
 }
 
 /**
- * Brings an EOA signature into the one form that the token takes: 65 bytes, low s, v 27 or 28.
- * EIP-2098 compact signatures and v 0/1 are rewritten; a high s is refused, as the token does.
+ * Converts an EOA signature into the form the token accepts: 65 bytes, low s, v 27 or 28. It rewrites
+ * EIP-2098 compact signatures and v 0/1. It refuses a high s, as the token does.
  *
  * @param signature lower-case hex.
- * @returns null when the signature can be no EOA's.
+ * @returns null: no EOA can have made the signature.
  */
 export function normaliseSignature(signature: Hex): Hex | null {
   const compact = signature.length === COMPACT_SIGNATURE_CHARS
@@ -79,7 +79,7 @@ export function normaliseSignature(signature: Hex): Hex | null {
 /** The call that deploys a wallet (ERC-6492). */
 export type WalletDeployment = { factory: Address; factoryData: Hex }
 
-/** An EIP-3009 transfer as it is settled; times in Unix seconds, the amount in atomic units. */
+/** An EIP-3009 transfer for settlement; times in Unix seconds, the amount in atomic units. */
 export type Transfer = {
   asset: Address
   payer: Address
@@ -90,24 +90,24 @@ export type Transfer = {
   nonce: Hex
   /** The form to broadcast. */
   signature: Hex
-  /** Deploys the payer's wallet before the transfer; null where it is there, or is no contract. */
+  /** Deploys the payer's wallet before the transfer; null: it is deployed, or no contract. */
   deployment: WalletDeployment | null
 }
 
-/** The parts of an ERC-6492 signature: the call, and the signature for the wallet that it deploys. */
+/** The parts of an ERC-6492 signature: the deployment, and the signature for the deployed wallet. */
 type Erc6492Parts = WalletDeployment & { signature: Hex }
 
 export type SignatureKind =
-  /** A form that an EOA can have made; `signature` is normalised. */
+  /** An EOA can have made it; `signature` is normalised. */
   | { kind: 'eoa'; signature: Hex }
   /** Only a contract at `from` can accept these bytes (ERC-1271). */
   | { kind: 'contract'; erc6492: Erc6492Parts | null }
-  /** Nobody's: too short, or an ERC-6492 wrapping that does not decode. */
+  /** No signature: too short, or an ERC-6492 wrapping that does not decode. */
   | { kind: 'malformed' }
 
 /**
- * Tells by form alone whose signature this can be. A 65-byte form that is no EOA's is `contract`:
- * wallets use such bytes too (Safe marks approved hashes by v = 1 and eth_sign by v above 30).
+ * Classifies a signature by its form. 65 bytes that no EOA can have made are `contract`: wallets use
+ * such bytes too (Safe marks approved hashes by v = 1 and eth_sign by v above 30).
  *
  * @param signature lower-case hex.
  */
@@ -138,9 +138,9 @@ export type AuthorizationVerdict =
   /** `from` signed as an EOA. `signature` is the normalised form to broadcast. */
   | { verdict: 'valid'; network: UsdcNetwork; signature: Hex }
   /**
-   * Valid only if a contract at `from` says so (ERC-1271), which takes the chain. `signature` is as
-   * sent, or unwrapped from ERC-6492. Without code at `from`, and unless a factory on the allow-list
-   * deploys it, the payment is refused with `reasonWithoutCode` before anything is claimed.
+   * Valid only if the contract at `from` accepts it on chain (ERC-1271). `signature` is unwrapped from
+   * ERC-6492. Without code at `from`, and without an allowed factory that deploys it, the payment is
+   * refused with `reasonWithoutCode` before any claim.
    */
   | {
       verdict: 'contract'
@@ -155,7 +155,7 @@ const invalid = (reason: X402Reason): AuthorizationVerdict => ({ verdict: 'inval
 
 export type VerifyAuthorizationParameters = {
   payload: PaymentPayload
-  /** What the resource costs and to whom; the challenge entry the payer was shown. */
+  /** The price and the payee: the entry of the challenge that the payer saw. */
   requirement: Pick<
     PaymentRequirements,
     'scheme' | 'network' | 'asset' | 'payTo' | 'maxAmountRequired'
@@ -172,21 +172,21 @@ function firstFault(parameters: VerifyAuthorizationParameters): X402Reason | nul
   if (payload.scheme !== 'exact' || requirement.scheme !== 'exact') return 'unsupported_scheme'
   const network = usdcNetwork(requirement.network)
   if (network === undefined || payload.network !== network.network) return 'invalid_network'
-  // Any other token may lie about transfers: PYUSD-like ones accept a used nonce without a revert.
+  // Other tokens can lie about transfers: PYUSD-like ones accept a used nonce without a revert.
   if (!sameAddress(requirement.asset, network.usdcAddress)) return 'invalid_payment_requirements'
   if (!sameAddress(authorization.to, requirement.payTo)) {
     return 'invalid_exact_evm_payload_recipient_mismatch'
   }
-  // The chain takes it, but no money moves: anyone could mint receipts for an address of his own.
+  // A self-payment succeeds on chain without moving money: anyone could mint receipts for an own address.
   if (sameAddress(authorization.from, authorization.to)) return 'invalid_payment'
-  // Exact in both directions: an over-payment is a payment for something else.
+  // Exact in both directions: an over-payment is for another resource.
   if (authorization.value === 0n || authorization.value !== BigInt(requirement.maxAmountRequired)) {
     return 'invalid_exact_evm_payload_authorization_value'
   }
   if (authorization.validBefore < BigInt(nowS + EXPIRY_MARGIN_S)) {
     return 'invalid_exact_evm_payload_authorization_valid_before'
   }
-  // EIP3009.sol wants block time > validAfter, strictly.
+  // EIP3009.sol requires block time > validAfter, strictly.
   if (authorization.validAfter >= BigInt(nowS)) {
     return 'invalid_exact_evm_payload_authorization_valid_after'
   }
@@ -198,9 +198,9 @@ function sameAddress(left: string, right: string): boolean {
 }
 
 /**
- * Judges a payment as far as this is possible without a chain: version, scheme, network, asset,
- * recipient, self-payment, exact amount, time window (6 s margin), signature. What it accepts can
- * still fail on chain: balance, used nonce, blacklist, pause.
+ * Judges a payment without the chain: version, scheme, network, asset, recipient, self-payment, exact
+ * amount, time window (6 s margin), signature. An accepted payment can still fail on chain: balance,
+ * used nonce, blacklist, pause.
  *
  * @example
  * const verdict = await verifyAuthorization({ payload, requirement, nowS: 1740672100 })
@@ -219,7 +219,7 @@ export async function verifyAuthorization(
     if (signer === authorization.from) {
       return { verdict: 'valid', network, signature: form.signature }
     }
-    // EIP-2098 is an EOA's shorthand; no wallet contract in use reads 64 bytes.
+    // EIP-2098 is for EOAs; no wallet contract in use reads 64 bytes.
     if (signature.length === COMPACT_SIGNATURE_CHARS) {
       return invalid('invalid_exact_evm_payload_signature')
     }

@@ -1,6 +1,6 @@
 import type { NetworkName } from './usdc.ts'
 
-/** The network whose chain id the embedded devnet has: never Base itself, where a signature would be worth money. */
+/** The network of the embedded devnet's chain id. Never Base: a signature there would be worth money. */
 export const DEVNET_NETWORK: NetworkName = 'base-sepolia'
 
 /** Accounts of the mnemonic `test test … junk`, unlocked in anvil; worthless on every real chain. */
@@ -14,7 +14,7 @@ export const DEVNET_ACCOUNTS = {
     privateKey: '0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d',
   },
   payTo: { address: '0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC' },
-  /** May upgrade the proxy; the proxy refuses it everything else. */
+  /** May upgrade the proxy; the proxy refuses its other calls. */
   proxyAdmin: { address: '0x23618e81E3f5cdF7f54C3d65f7FBc0aBf5B21E8f' },
   /** Deployer and every role of the token: owner, minter, pauser, blacklister. */
   tokenOwner: { address: '0xa0Ee7A142d267C1f36714E4a8F75612F20a79720' },

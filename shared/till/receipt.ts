@@ -1,9 +1,9 @@
 /**
- * Payment receipts: one shape for redeem, payment record and webhook body (contract.md §6).
+ * Payment receipts: one shape for redeem, payment record and webhook body (docs/contract.md §6).
  *
- * The receipt says that the money moved; the service had not been delivered when it was signed.
- * Standards: Ed25519 (RFC 8032) over canonical JSON (RFC 8785); `jws` is a compact JWS (RFC 7515)
- * whose payload is a receipt of the x402 `offer-receipt` extension, version 1, with more members.
+ * A receipt states that the money moved, not that the seller delivered: it is signed before delivery.
+ * Standards: Ed25519 (RFC 8032) over canonical JSON (RFC 8785). `jws` is a compact JWS (RFC 7515); its
+ * payload is a receipt of the x402 `offer-receipt` extension, version 1, with additional members.
  */
 import { sign, verify } from '@noble/ed25519'
 import { utf8ToBytes } from '@noble/hashes/utils.js'
@@ -15,9 +15,9 @@ import { USDC_NETWORKS } from './usdc.ts'
 const receiptBodySchema = z.strictObject({
   version: z.literal(1),
   paymentId: z.string(),
-  /** The same value, under the name older clients read. */
+  /** The value of `paymentId`, for older clients. */
   paymentInId: z.string(),
-  /** null for a payment settled through the facilitator face for an unregistered resource. */
+  /** Null: settled through the facilitator face for an unregistered resource. */
   endpointId: z.string().nullable(),
   projectId: z.string(),
   identityId: z.string(),
@@ -47,12 +47,12 @@ export const receiptSchema = z.object({
 
 export type Receipt = z.output<typeof receiptSchema>
 
-/** The members that `offer-receipt` names, and ours beside them; `type` says which kind this is. */
+/** The members of `offer-receipt`, and our additional ones. */
 function jwsPayload(body: ReceiptBody) {
   return {
     version: 1,
     type: 'payment',
-    // The extension wants CAIP-2 even for a v1 payment.
+    // The extension requires CAIP-2 even for a v1 payment.
     network: USDC_NETWORKS[body.network].caip2,
     resourceUrl: body.resource,
     payer: body.payerAddress,
@@ -73,7 +73,7 @@ function jwsSigningInput(body: ReceiptBody, kid: string): string {
 /**
  * Signs a receipt. Ed25519 is deterministic: the same body and key give the same bytes.
  *
- * @throws ZodError when the body has not exactly the members of the contract.
+ * @throws ZodError when the members of the body differ from docs/contract.md §6.
  */
 export function signReceipt({ body, key }: { body: ReceiptBody; key: ReceiptKey }): Receipt {
   const checked = receiptBodySchema.parse(body)
@@ -91,8 +91,8 @@ export function signReceipt({ body, key }: { body: ReceiptBody; key: ReceiptKey 
 }
 
 /**
- * The receipt as text: what is stored is what is sent, so that a stored signature over the bytes
- * stays right on every retry.
+ * The receipt as text. It is stored and sent unchanged: a signature over its bytes stays valid on
+ * every retry.
  */
 export function receiptText(receipt: Receipt): string {
   return canonicalJson(receipt)
@@ -103,12 +103,11 @@ export type ReceiptVerdict =
   | { ok: false; reason: 'malformed' | 'unknown_key' | 'bad_signature' | 'jws_mismatch' }
 
 /**
- * Checks a receipt: shape, key, signature, and that `jws` is signed by the same key for the same
- * payment.
+ * Checks a receipt: shape, key, signature, and a `jws` signed by the same key for the same payment.
  *
  * @param receipt anything, e.g. a parsed webhook body.
  * @param trustedKeys the issuer's keys, retired ones included, from its JWKS (`x`, base64url, as hex).
- * The key inside a receipt proves nothing by itself: anyone can sign with a key of his own.
+ * The key inside a receipt proves nothing: anyone can sign with their own key.
  */
 export function verifyReceipt({
   receipt,
@@ -136,6 +135,6 @@ export function verifyReceipt({
 
 function verified(signature: Uint8Array, text: string, publicKey: Uint8Array): boolean {
   if (signature.length !== 64) return false
-  // RFC 8032 rules, not ZIP 215: a malleable encoding of a valid signature is not valid.
+  // RFC 8032 rules, not ZIP 215: a malleable encoding of a valid signature is invalid.
   return verify(signature, utf8ToBytes(text), publicKey, { zip215: false })
 }

@@ -8,7 +8,7 @@ import { sha256, sha512 } from '@noble/hashes/sha2.js'
 import { bytesToHex, hexToBytes } from '@noble/hashes/utils.js'
 import { canonicalJson } from '../canonicalJson.ts'
 
-// @noble/ed25519 brings no hash of its own; its synchronous calls throw until one is set.
+// @noble/ed25519 has no hash of its own; its synchronous calls throw until one is set.
 hashes.sha512 = sha512
 
 const SEED_BYTES = 32
@@ -16,7 +16,7 @@ const BASE58 = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz'
 /** Multicodec `ed25519-pub`, as an unsigned varint. */
 const ED25519_CODEC = [0xed, 0x01] as const
 
-/** One key with the names it is known by. */
+/** One key with its names. */
 export type ReceiptKey = {
   readonly seed: Uint8Array
   readonly publicKeyHex: string
@@ -29,7 +29,7 @@ export type ReceiptKey = {
   readonly jwk: OkpJwk
 }
 
-/** What may be published of a key. */
+/** The public part of a key. */
 export type PublicReceiptKey = Pick<ReceiptKey, 'did' | 'kid' | 'jwk'>
 
 type OkpJwk = { kty: 'OKP'; crv: 'Ed25519'; x: string }
@@ -37,8 +37,8 @@ type OkpJwk = { kty: 'OKP'; crv: 'Ed25519'; x: string }
 /**
  * The did:web identifier of a service.
  *
- * @param baseUrl where `/.well-known/did.json` is served, e.g. `https://till.example.com`.
- * @throws TypeError when it is no URL.
+ * @param baseUrl the base URL of `/.well-known/did.json`, e.g. `https://till.example.com`.
+ * @throws TypeError when `baseUrl` is no URL.
  *
  * @example
  * didWeb('http://127.0.0.1:3000') // 'did:web:127.0.0.1%3A3000'
@@ -46,7 +46,7 @@ type OkpJwk = { kty: 'OKP'; crv: 'Ed25519'; x: string }
 export function didWeb(baseUrl: string): string {
   const { host, pathname } = new URL(baseUrl)
   const path = pathname.split('/').filter((segment) => segment !== '')
-  // encodeURIComponent writes the port's colon as %3A: a bare one would separate path segments.
+  // encodeURIComponent writes the port's colon as %3A: a bare colon separates path segments.
   return ['did:web', encodeURIComponent(host), ...path.map(encodeURIComponent)].join(':')
 }
 
@@ -65,14 +65,14 @@ export function receiptKey({ seed, did }: { seed: Uint8Array; did: string }): Re
 }
 
 /**
- * The names of a key whose seed is not at hand.
+ * The names of a key without its seed.
  *
  * @param publicKeyHex 32 bytes in hexadecimal.
  */
 export function publicReceiptKey({ publicKeyHex, did }: { publicKeyHex: string; did: string }) {
   const publicKey = hexToBytes(publicKeyHex)
   const jwk: OkpJwk = { kty: 'OKP', crv: 'Ed25519', x: base64url(publicKey) }
-  // RFC 7638 §3: the required members in lexicographic order, without blanks, which JCS yields.
+  // RFC 7638 §3: the required members in lexicographic order, without blanks: JCS writes that form.
   const thumbprint = base64url(sha256(new TextEncoder().encode(canonicalJson(jwk))))
   return {
     publicKeyMultibase: `z${base58(Uint8Array.from([...ED25519_CODEC, ...publicKey]))}`,
@@ -85,7 +85,7 @@ export function publicReceiptKey({ publicKeyHex, did }: { publicKeyHex: string; 
 /**
  * `/.well-known/jwks.json`. Holds no secret.
  *
- * @param keys the signing key first, then retired ones: receipts outlive keys.
+ * @param keys the signing key, then retired ones: receipts outlive keys.
  */
 export function receiptJwks(keys: readonly PublicReceiptKey[]) {
   return {
@@ -97,7 +97,7 @@ export function receiptJwks(keys: readonly PublicReceiptKey[]) {
 /**
  * `/.well-known/did.json`. Holds no secret.
  *
- * @param keys as for {@link receiptJwks}, all of one DID.
+ * @param keys as in {@link receiptJwks}, all of one DID.
  * @throws RangeError without a key.
  */
 export function receiptDidDocument(keys: readonly PublicReceiptKey[]) {
@@ -128,6 +128,6 @@ function base58(bytes: Uint8Array): string {
     text = BASE58.charAt(Number(value % 58n)) + text
     value /= 58n
   }
-  // The multicodec prefix is not zero, so no leading zero byte has to be kept.
+  // The multicodec prefix is not zero: there is no leading zero byte to keep.
   return text
 }

@@ -1,8 +1,8 @@
 /**
- * Resource URLs: what a seller registers, what a payer sees, and when the two are the same.
+ * Resource URLs: parsing, and the comparison of a registered URL with a requested one.
  *
  * Two URLs name the same resource when host (any case), port (the scheme's own dropped) and path
- * (byte for byte) agree. The scheme is not compared: behind a TLS proxy, Express and Hono report http.
+ * (byte for byte) agree. The scheme is not compared: Express and Hono behind a TLS proxy report http.
  */
 
 const URL_CHARS_MAX = 2048
@@ -33,7 +33,7 @@ export function parseResourceUrl(text: string): ResourceUrl {
   if (text.length > URL_CHARS_MAX) {
     throw new ResourceUrlError(`must be at most ${URL_CHARS_MAX} characters`)
   }
-  // The URL parser drops tabs and line ends and turns `\` into `/`: two readers, two URLs.
+  // The URL parser drops tabs and line ends and turns `\` into `/`: two readers would see two URLs.
   // biome-ignore lint/suspicious/noControlCharactersInRegex: refusing them is the point
   if (/[\u0000-\u0020\u007f\\]/.test(text)) {
     throw new ResourceUrlError('must not hold blanks, control characters or backslashes')
@@ -48,7 +48,7 @@ export function parseResourceUrl(text: string): ResourceUrl {
     throw new ResourceUrlError('must not hold a user name or password')
   }
   const url = `${parsed.origin}${parsed.pathname}`
-  // Percent-encoding can triple what was sent; the stored form keeps the bound.
+  // Percent-encoding can triple the length; the bound holds for the stored form too.
   if (url.length > URL_CHARS_MAX) {
     throw new ResourceUrlError(`must be at most ${URL_CHARS_MAX} characters`)
   }

@@ -1,16 +1,16 @@
 /**
- * USDC amounts and the chains they live on.
+ * USDC amounts and the supported chains.
  *
  * Terminology: an *amount* is a decimal string of whole USDC ("0.01"); an *atomic amount* is a
  * bigint of 10^-6 USDC (10000n), the unit of the token contract. No float ever holds money.
  */
 import type { Address } from 'viem'
 
-/** What a caller may write as `amount`; the bounds (above 0, 18 digits) are checked by {@link parseUsdc}. */
+/** The form of `amount`; {@link parseUsdc} checks the bounds (above 0, 18 digits). */
 export const USDC_AMOUNT_PATTERN = /^(0|[1-9]\d*)(\.\d{1,6})?$/
 
 const DECIMALS = 6
-/** x402 v1 clients refuse a `value` of more than 18 characters (contract.md §6). */
+/** x402 v1 clients refuse a `value` of more than 18 characters (docs/contract.md §6). */
 const ATOMIC_DIGITS_MAX = 18
 const AMOUNT_ATOMIC_MAX = 10n ** BigInt(ATOMIC_DIGITS_MAX) - 1n
 
@@ -48,7 +48,7 @@ export const USDC_NETWORKS: Readonly<Record<NetworkName, UsdcNetwork>> = {
   },
 }
 
-/** An amount that is no valid price; `message` says what it must be and may be shown to the caller. */
+/** The amount is no valid price; `message` says what it must be and may be shown to the caller. */
 export class UsdcAmountError extends Error {
   override readonly name = 'UsdcAmountError'
 }
@@ -80,7 +80,7 @@ export function usdcNetworkOfChainId(chainId: number): UsdcNetwork | undefined {
  * @throws UsdcAmountError when the amount is malformed, zero or too large.
  */
 export function parseUsdc(amount: string): bigint {
-  // 12 digits before the point are the most that fit; the bound keeps BigInt() off megabytes.
+  // A valid amount has at most 12 digits before the point. The length bound keeps megabytes from BigInt().
   if (amount.length > 64 || !USDC_AMOUNT_PATTERN.test(amount)) {
     throw new UsdcAmountError(
       'amount must be a decimal USDC string with at most 6 decimals, such as "0.01"',

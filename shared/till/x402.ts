@@ -7,7 +7,7 @@ import { type Address, getAddress, type Hex } from 'viem'
 import { z } from 'zod'
 import { type NetworkName, USDC_NETWORKS } from './usdc.ts'
 
-/** Every reason we answer. x402 v1 §9 first, then the codes of later facilitators for cases v1 lacks. */
+/** Our reason codes: x402 v1 §9 first, then codes of later facilitators for cases that v1 lacks. */
 const X402_REASONS = [
   'insufficient_funds',
   'invalid_exact_evm_payload_authorization_valid_after',
@@ -35,13 +35,13 @@ const X402_REASONS = [
 
 export type X402Reason = (typeof X402_REASONS)[number]
 
-/** The `error` of a first challenge, the string the reference middleware sends. */
+/** The `error` of a first challenge, as in the reference middleware. */
 const PAYMENT_REQUIRED_ERROR = 'X-PAYMENT header is required'
 
 /** Longest `X-PAYMENT` we decode: a plain payment has ~0.6 KB, an ERC-6492 wrapped one ~3 KB. */
 export const PAYMENT_HEADER_CHARS_MAX = 8192
 
-/** How long a payer's signature lives; long enough for re-priced transactions on 2 s blocks. */
+/** Lifetime of a payer's signature: long enough for re-priced transactions on 2 s blocks. */
 const MAX_TIMEOUT_S = 120
 
 const UINT256_MAX = 2n ** 256n - 1n
@@ -49,7 +49,7 @@ const UINT256_MAX = 2n ** 256n - 1n
 const addressSchema = z
   .string()
   .regex(/^0x[0-9a-fA-F]{40}$/)
-  // Case carries a checksum only; viem throws on a wrong one, the chain does not care.
+  // Case carries only a checksum. viem throws on a wrong one; the chain ignores case.
   .transform((text): Address => getAddress(text.toLowerCase()))
 
 const uint256Schema = z
@@ -63,10 +63,10 @@ const hexSchema = (pattern: RegExp) =>
     .string()
     .max(PAYMENT_HEADER_CHARS_MAX)
     .regex(pattern)
-    // One spelling: the nonce is part of the row that stops double payment.
+    // One spelling: the nonce is part of the unique key that stops double payment.
     .transform((text) => text.toLowerCase() as Hex)
 
-/** EIP-3009 authorization as it travels (decimal strings), read into numbers. Times are Unix seconds. */
+/** EIP-3009 authorization: decimal strings on the wire, parsed into bigints. Times are Unix seconds. */
 const authorizationSchema = z.object({
   from: addressSchema,
   to: addressSchema,
@@ -81,7 +81,7 @@ const authorizationSchema = z.object({
 
 export type Authorization = z.output<typeof authorizationSchema>
 
-/** `X-PAYMENT` after base64 and JSON. Scheme and network are names still to be judged. */
+/** `X-PAYMENT` after base64 and JSON. `verifyAuthorization` judges scheme and network. */
 const paymentPayloadSchema = z.object({
   x402Version: z.number(),
   scheme: z.string().max(64),
@@ -97,8 +97,8 @@ export type PaymentPayload = z.output<typeof paymentPayloadSchema>
 const envelopeSchema = z.object({ x402Version: z.unknown(), scheme: z.unknown() }).partial()
 
 /**
- * One entry of `accepts`, as sent by us and as taken from sellers on the facilitator face.
- * `mimeType` and `extra` are there because v1 clients refuse entries without them.
+ * One entry of `accepts`, sent by us or by sellers to the facilitator face. v1 clients refuse entries
+ * without `mimeType` and `extra`.
  */
 export const paymentRequirementsSchema = z.object({
   scheme: z.string().max(64),
@@ -127,12 +127,12 @@ export type Challenge = z.output<typeof challengeSchema>
 export type BuildChallengeParameters = {
   network: NetworkName
   amountAtomic: bigint
-  /** Full URL as the payer sees it; v1 clients refuse what does not parse as a URL. */
+  /** The full URL as the payer sees it; v1 clients refuse a text that does not parse as a URL. */
   resource: string
   payTo: string
   description?: string | undefined
   mimeType?: string | undefined
-  /** A reason code when a payment was refused; default {@link PAYMENT_REQUIRED_ERROR}. */
+  /** The reason code of a refused payment; default {@link PAYMENT_REQUIRED_ERROR}. */
   error?: string | undefined
 }
 
@@ -149,7 +149,7 @@ export function buildChallenge(parameters: BuildChallengeParameters): Challenge 
     network,
     maxAmountRequired: parameters.amountAtomic.toString(),
     resource: parameters.resource,
-    // Both required strings in the clients' schemas; `outputSchema: null` would be refused.
+    // The clients' schemas require both strings and refuse `outputSchema: null`.
     description: parameters.description ?? '',
     mimeType: parameters.mimeType ?? '',
     payTo: getAddress(parameters.payTo.toLowerCase()),
@@ -172,8 +172,8 @@ function refused(reason: X402Reason, detail: string): DecodedPayment {
 /**
  * Reads a decoded payment object (MCP `_meta`, facilitator body).
  *
- * @returns the payload with checksummed addresses, lower-case hex and bigint numbers; or a reason:
- * a payload of another version or scheme is named as such, since its inner shape is not ours to judge.
+ * @returns the payload with checksummed addresses, lower-case hex and bigint numbers; or a reason. A
+ * payload of another version or scheme gets that reason: its inner shape is unknown.
  */
 export function parsePaymentPayload(value: unknown): DecodedPayment {
   const parsed = paymentPayloadSchema.safeParse(value)
@@ -196,7 +196,7 @@ export function parsePaymentPayload(value: unknown): DecodedPayment {
 }
 
 /**
- * Decodes an `X-PAYMENT` header value. Never throws, whatever the bytes.
+ * Decodes an `X-PAYMENT` header value. Never throws.
  *
  * @param header standard base64 with padding of UTF-8 JSON, at most {@link PAYMENT_HEADER_CHARS_MAX}.
  */
@@ -208,7 +208,7 @@ export function decodePaymentHeader(header: string): DecodedPayment {
     )
   }
   const bytes = Buffer.from(header, 'base64')
-  // Buffer skips what is not base64; the round trip leaves one spelling per payment.
+  // Buffer skips characters outside base64. The round trip leaves one spelling per payment.
   if (header === '' || bytes.toString('base64') !== header) {
     return refused('invalid_payload', 'header is not standard base64')
   }
@@ -222,7 +222,7 @@ export function decodePaymentHeader(header: string): DecodedPayment {
 
 export type PaymentResponse = {
   success: boolean
-  /** Transaction hash; empty when none was sent. */
+  /** Transaction hash; empty: none was sent. */
   transaction: Hex | ''
   network: NetworkName
   payer: string
@@ -232,7 +232,7 @@ export type PaymentResponse = {
 }
 
 /**
- * Encodes `X-PAYMENT-RESPONSE`: base64 of JSON, ASCII only, since clients decode it with `atob`.
+ * Encodes `X-PAYMENT-RESPONSE`: base64 of ASCII JSON. Clients decode it with `atob`.
  */
 export function encodePaymentResponse(response: PaymentResponse): string {
   const { receiptJws, ...rest } = response

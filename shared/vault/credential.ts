@@ -1,6 +1,6 @@
 import { parseTotpSecret, type TotpKey, TotpSecretError } from './totp.ts'
 
-/** The kinds of credentials: ten of the specification, two of contract §5. */
+/** The kinds of credentials (docs/contract.md §5). */
 export const CREDENTIAL_TYPES = [
   'LOGIN',
   'API_KEY',
@@ -19,7 +19,7 @@ export const CREDENTIAL_TYPES = [
 export type CredentialType = (typeof CREDENTIAL_TYPES)[number]
 export type CredentialData = Record<string, unknown>
 
-/** What is wrong with a credential. `message` names the field and says what it must be; it quotes no value. */
+/** A credential is malformed. `message` names the field and says what it must be; it quotes no value. */
 export class CredentialInputError extends Error {}
 
 export const NAME_MAX_LENGTH = 128
@@ -27,7 +27,7 @@ export const DATA_MAX_BYTES = 64 * 1024
 export const METADATA_MAX_BYTES = 16 * 1024
 const DEPTH_MAX = 32
 
-/** What stands in place of a TOTP secret: codes are had from the totp operation, the secret itself from none. */
+/** The placeholder of a TOTP secret in answers. The totp operation returns codes. No operation returns the secret. */
 export const TOTP_MARKER = '[use /v0/vault/:name/totp]'
 
 type Kind = 'text' | 'texts' | 'number or text'
@@ -39,10 +39,10 @@ const KIND_WORDS: Record<Kind, string> = {
   'number or text': 'a number or a string',
 }
 
-/** Known fields of `data` whatever the type. */
+/** Known fields of `data` in every type. */
 const ANY_DATA: Fields = { totp: 'text', backupCodes: 'texts', usedBackupCodes: 'texts' }
 
-/** The known fields of each type. All but the secret of a TOTP are optional, and others may stand beside them. */
+/** The known fields of each type. Only the secret of a TOTP is required. Other fields are allowed. */
 const SHAPES: Record<CredentialType, { data: Fields; metadata: Fields }> = {
   LOGIN: {
     data: { username: 'text', password: 'text' },
@@ -111,8 +111,8 @@ export const describeShape = (type: CredentialType): string =>
     .join(', ')
 
 /**
- * Checks a name: 1 to 128 characters of any script, counted by code points, without control characters. `.` and `..` are
- * no names: in a URL they mean a folder, however they are encoded.
+ * Checks a name: 1 to 128 code points of any script, without control characters. `.` and `..` are refused: in a URL
+ * they are path segments, even percent-encoded.
  * @throws {CredentialInputError}
  */
 export function checkName(name: string): void {
@@ -126,8 +126,8 @@ export function checkName(name: string): void {
 }
 
 /**
- * Checks what a client stores.
- * @throws {CredentialInputError} for the first thing that is wrong.
+ * Checks the content of a credential.
+ * @throws {CredentialInputError} for the first fault.
  */
 export function checkContent(content: {
   type: string
@@ -164,7 +164,7 @@ function checkObject(
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new CredentialInputError(`${name} must be a JSON object`)
   }
-  // Before it is written out: neither JSON.stringify nor Postgres can be relied on with any depth.
+  // Checked before JSON.stringify: neither it nor Postgres handles every depth.
   if (isDeeperThan(value, DEPTH_MAX)) {
     throw new CredentialInputError(`${name} must not nest deeper than ${DEPTH_MAX} levels`)
   }
@@ -191,7 +191,7 @@ function isOfKind(value: unknown, kind: Kind): boolean {
   return typeof value === 'string' || (kind === 'number or text' && typeof value === 'number')
 }
 
-/** The fields that hold a TOTP secret, the one that codes come from first. */
+/** The fields that hold a TOTP secret. Codes come from the first. */
 const totpFields = (type: string, data: CredentialData): ('secret' | 'totp')[] => [
   ...(type === 'TOTP' && typeof data.secret === 'string' ? (['secret'] as const) : []),
   ...(typeof data.totp === 'string' ? (['totp'] as const) : []),
@@ -206,17 +206,17 @@ function readTotp(field: string, text: string): TotpKey {
   }
 }
 
-/** Whether codes can be had. */
+/** Whether the credential holds a TOTP secret. */
 export const hasTotp = (type: string, data: CredentialData): boolean =>
   totpFields(type, data).length > 0
 
-/** What codes are computed from, or null. */
+/** The TOTP key of a credential, or null. */
 export function totpKeyOf(type: string, data: CredentialData): TotpKey | null {
   const [field] = totpFields(type, data)
   return field === undefined ? null : readTotp(field, data[field] as string)
 }
 
-/** What a reader is shown: all but the TOTP secrets. */
+/** The data without its TOTP secrets. */
 export function shownData(type: string, data: CredentialData): CredentialData {
   const shown = { ...data }
   for (const field of totpFields(type, data)) shown[field] = TOTP_MARKER
@@ -225,10 +225,10 @@ export function shownData(type: string, data: CredentialData): CredentialData {
 
 const texts = (value: unknown): string[] => (Array.isArray(value) ? (value as string[]) : [])
 
-/** How many backup codes are left. */
+/** The number of unused backup codes. */
 export const unusedBackupCodes = (data: CredentialData): number => texts(data.backupCodes).length
 
-/** Moves the first unused backup code to the used ones; null when none is left. */
+/** Moves the first unused backup code to the used ones; null: none is left. */
 export function popBackupCode(
   data: CredentialData,
 ): { code: string; remaining: number; data: CredentialData } | null {
@@ -238,7 +238,7 @@ export function popBackupCode(
   return { code, remaining: left.length, data: { ...data, backupCodes: left, usedBackupCodes } }
 }
 
-/** An old version as it may come back: a backup code that was used since stays used. */
+/** An old version for a restore: backup codes used since then stay used. */
 export function withoutUsedCodes(old: CredentialData, current: CredentialData): CredentialData {
   const used = new Set(texts(current.usedBackupCodes))
   const [spent, left] = [true, false].map((isUsed) =>

@@ -1,8 +1,8 @@
 /**
  * Envelope encryption of secrets at rest.
  *
- * Every secret has a random data key of its own; the data key is wrapped by a master key, which is named by its id. So a
- * change of the master key touches 61 bytes a secret, and a secret whose row is deleted is lost with its data key.
+ * Every secret has its own random data key. A master key, named by its id, wraps the data key. A change of the master
+ * key rewrites 61 bytes a secret. A deleted row takes its data key with it: the secret is unrecoverable.
  *
  * Standards: AES-256-GCM (NIST SP 800-38D), HKDF-SHA-256 (RFC 5869).
  *
@@ -10,12 +10,11 @@
  *   wrapping key   HKDF(master key, no salt, info "purser/wrap")
  *   wrapped key    box(wrapping key, data key, AD("key", key id, …context))
  *   ciphertext     box(data key, plaintext, AD("data", …context))
- *   AD(parts)      of each part its length in bytes (uint32, big endian) and its UTF-8 bytes
+ *   AD(parts)      for each part its length in bytes (uint32, big endian) and its UTF-8 bytes
  *   context        purpose, project id, name, version (decimal)
  *
- * What is stored for one project, name, version or purpose decrypts for no other. A data key encrypts once; under one
- * master key 2^32 data keys may be wrapped before random nonces come too close (SP 800-38D §8.3), at a thousand writes a
- * second seven weeks without a pause: rotate master keys well before.
+ * A secret decrypts only for its own project, name, version and purpose. A data key encrypts once. One master key may
+ * wrap 2^32 data keys (SP 800-38D §8.3, random nonces): seven weeks at a thousand writes a second. Rotate well before.
  */
 import {
   createCipheriv,
@@ -32,36 +31,36 @@ const NONCE_BYTES = 12
 const TAG_BYTES = 16
 const BOX_OVERHEAD_BYTES = 1 + NONCE_BYTES + TAG_BYTES
 
-/** A master key. As a KeyObject its bytes show in no log, no JSON and no inspection. */
+/** A master key. A KeyObject hides its bytes from logs, JSON and inspection. */
 export type MasterKey = { readonly id: string; readonly key: KeyObject }
 
-/** What a secret is bound to. */
+/** The associated data that a secret is bound to. */
 export type SecretContext = {
   purpose: 'credential' | 'webhook-secret' | 'dkim-key'
-  /** Empty for a key of a domain, which is of no project. */
+  /** Empty for the DKIM key of a domain: it belongs to no project. */
   projectId: string
   /** The credential's name, the endpoint's id, or the name of the key's DNS record. */
   name: string
   version: number
 }
 
-/** A data key under a master key. */
+/** A data key, wrapped by a master key. */
 export type WrappedKey = { keyId: string; wrappedKey: Buffer }
 
-/** A secret as it is stored. */
+/** The stored form of a secret. */
 export type Sealed = WrappedKey & { ciphertext: Buffer }
 
-/** The secret is under a master key that is not at hand. */
+/** The keyring lacks the master key of the secret. */
 export class UnknownMasterKeyError extends Error {
   constructor(keyId: string) {
     super(`MASTER_KEYS lacks the key ${JSON.stringify(keyId)}`)
   }
 }
 
-/** What is stored was changed, belongs elsewhere, or is under another key of the same id. */
+/** The stored secret was changed, has another context, or is under another master key of the same id. */
 export class BrokenSealError extends Error {
   constructor() {
-    super('what is stored does not decrypt for this project, name, version and purpose')
+    super('the stored secret does not decrypt for this project, name, version and purpose')
   }
 }
 
@@ -78,10 +77,10 @@ export function masterKey(id: string, bytes: Uint8Array): MasterKey {
   return { id, key: createSecretKey(bytes) }
 }
 
-/** 32 bytes that tell a master key from any other and reveal nothing of it. */
+/** 32 bytes that identify a master key without revealing it. */
 export const masterKeyCheck = ({ key }: MasterKey): Buffer => derive(key, 'purser/check')
 
-/** The master keys of a process: the first one seals, all of them open. */
+/** The master keys of a process: the first seals, all open. */
 export class Keyring {
   readonly #wrapping: ReadonlyMap<string, KeyObject>
   readonly #currentId: string
@@ -124,7 +123,7 @@ export class Keyring {
   }
 
   /**
-   * Wraps the same data key under the current master key; the ciphertext stays as it is, unread.
+   * Wraps the data key under the current master key. The ciphertext is neither read nor changed.
    * @throws {UnknownMasterKeyError} {BrokenSealError}
    */
   rewrap(wrapped: WrappedKey, context: SecretContext): WrappedKey {
@@ -187,7 +186,7 @@ const parts = ({ purpose, projectId, name, version }: SecretContext): string[] =
   String(version),
 ]
 
-/** Lengths come first, so that no two lists of parts read alike. */
+/** The length of each part comes first: two lists of parts never encode alike. */
 function associatedData(list: string[]): Buffer {
   return Buffer.concat(
     list.flatMap((part) => {

@@ -1,5 +1,5 @@
 /**
- * Time-based one-time passwords: reading a secret in the forms people have it in, and the code of a moment.
+ * Time-based one-time passwords: reads secrets in their usual forms, computes codes.
  *
  * Standards: RFC 6238 (TOTP), RFC 4648 §6 (Base32), the key URI format of authenticator apps (`otpauth://totp/…`).
  */
@@ -7,10 +7,10 @@ import { Secret, TOTP } from 'otpauth'
 
 type Algorithm = 'SHA1' | 'SHA256' | 'SHA512'
 
-/** What a code is computed from. */
+/** The key and parameters of a code. */
 export type TotpKey = { secret: Secret; algorithm: Algorithm; digits: number; periodS: number }
 
-/** The text is no secret. `message` says what it must be, and quotes nothing of it. */
+/** The text is no secret. `message` says what it must be and does not quote it. */
 export class TotpSecretError extends Error {}
 
 const TEXT_MAX_LENGTH = 4_096
@@ -27,7 +27,7 @@ const ALGORITHMS: Record<string, Algorithm> = {
 /**
  * Reads a secret.
  *
- * @param text Base32, blanks, hyphens, case and padding forgiven (SHA-1, 6 digits, 30 s), or an `otpauth://totp/` URI.
+ * @param text Base32 (SHA-1, 6 digits, 30 s), blanks, hyphens, case and padding ignored; or an `otpauth://totp/` URI.
  * @throws {TotpSecretError}
  *
  * @example
@@ -61,7 +61,7 @@ export function parseTotpSecret(text: string): TotpKey {
   }
 }
 
-/** The code of a moment, and for how many more seconds it is that, at least 1. */
+/** The code at a time, and the seconds it stays valid, at least 1. */
 export function totpCode(key: TotpKey, nowMs: number): { code: string; remainingS: number } {
   const { secret, algorithm, digits, periodS } = key
   return {
@@ -70,7 +70,7 @@ export function totpCode(key: TotpKey, nowMs: number): { code: string; remaining
   }
 }
 
-/** The library's own error would quote the character it stumbled over. */
+/** The error of otpauth would quote a character of the secret. */
 function parseBase32(text: string): Secret {
   const compact = text.replace(/[\s-]/g, '')
   if (!/^[a-z2-7]+=*$/i.test(compact)) throw notBase32()

@@ -2,27 +2,26 @@ import type { Cursor } from '../../shared/cursor.ts'
 import type { Queryable } from '../db.ts'
 import { pageStart } from '../pageStart.ts'
 
-/** Who does something, and in which request. */
+/** The key and the request that act. */
 export type Actor = {
   projectId: string
-  /** Prefix of the key that asks, never the key. */
+  /** Prefix of the acting key, never the key. */
   keyPrefix: string
   requestId: string
 }
 
 /**
- * How it ended: `ok`; `not_found`; `expired`; `refused`, for there was nothing of the kind to give; `failed`, for what is
- * stored could not be decrypted.
+ * Outcomes of an action. `refused`: the object lacks the requested part. `failed`: the stored secret does not decrypt.
  */
 export const OUTCOMES = ['ok', 'not_found', 'expired', 'refused', 'failed'] as const
 export type Outcome = (typeof OUTCOMES)[number]
 
-/** One thing that was done. */
+/** One entry of the audit log. */
 export type AuditEntry = {
   row: bigint
   at: Date
   action: string
-  /** What it was done to, such as a credential's name. */
+  /** The object of the action, such as a credential's name. */
   subject: string | null
   detail: string | null
   keyPrefix: string
@@ -38,8 +37,8 @@ export type NewAuditEntry = {
 }
 
 /**
- * An SQL expression that writes an entry inside a larger statement, so that what it tells of and the entry are one: both
- * are there, or neither. `outcome` is an expression; the parameters from `first` on are those of {@link auditValues}.
+ * An SQL expression that writes an entry inside a larger statement: the action and its entry commit together.
+ * `outcome` is an SQL expression. The parameters from `first` on are those of {@link auditValues}.
  */
 export const auditInsert = (first: number, outcome: string): string =>
   `insert into audit_log (project_id, actor, request_id, action, subject, detail, outcome)
@@ -47,7 +46,7 @@ export const auditInsert = (first: number, outcome: string): string =>
            $${first + 5}::text, ${outcome})
    returning row as audit_row`
 
-/** The parameters of {@link auditInsert}, six of them. */
+/** The six parameters of {@link auditInsert}. */
 export const auditValues = (
   { projectId, keyPrefix, requestId }: Actor,
   { action, subject, detail }: Omit<NewAuditEntry, 'outcome'>,
@@ -58,11 +57,11 @@ export async function writeAudit(db: Queryable, actor: Actor, entry: NewAuditEnt
   await openAudit(db, actor, entry)
 }
 
-/** Where entries stand that are about no project: keys of the platform, jobs, signing in to the console. */
+/** The `project_id` of entries without a project: platform keys, jobs, console sign-ins. */
 export const ORGANIZATION = 'organization'
 
 /**
- * Writes an entry for what is about to be done, in one statement of its own: nothing is done without an entry.
+ * Writes an entry in its own statement before the action: no action goes without an entry.
  * @returns its row, for {@link setOutcome}.
  */
 export async function openAudit(
@@ -78,12 +77,12 @@ export async function openAudit(
   return rows[0]!.audit_row
 }
 
-/** Corrects the outcome of an entry: what was found could not be given out after all. */
+/** Corrects the outcome of an entry after a failure. */
 export async function setOutcome(db: Queryable, auditRow: string, outcome: Outcome): Promise<void> {
   await db.query('update audit_log set outcome = $2 where row = $1', [auditRow, outcome])
 }
 
-/** Names what an entry is about, where that had no name before it was done. */
+/** Sets the subject of an entry whose object had no name before the action. */
 export async function setSubject(
   db: Queryable,
   auditRow: string,
@@ -99,7 +98,7 @@ export async function setSubject(
 export type AuditFilter = {
   projectId: string
   action?: string
-  /** Whose actions begin with this word and a dot. */
+  /** Only actions that begin with this word and a dot. */
   category?: string
   subject?: string
   keyPrefix?: string
@@ -152,11 +151,11 @@ export async function listAudit(db: Queryable, filter: AuditFilter): Promise<Aud
   }))
 }
 
-/** How long an entry is kept. */
+/** Retention of an entry. */
 export const AUDIT_RETENTION_DAYS = 90
 const BATCH = 1_000
 
-/** Removes entries whose time is over. Rows lie in the order of their times, near enough to look at the oldest alone. */
+/** Deletes expired entries. Row numbers follow the times closely: only the oldest rows are read. */
 export async function deleteStaleAudit(db: Queryable): Promise<void> {
   for (let removed = BATCH; removed === BATCH; ) {
     const { rowCount } = await db.query(

@@ -12,16 +12,16 @@ import { AddressTakenError, createProject } from './projects.ts'
 export type FirstKeys = {
   platformKey: string
   projectKey: string
-  /** The inbox of the project key; null when that key was revoked since. */
+  /** The inbox of the project key; null: the key was revoked. */
   inboxAddress: string | null
-  /** Of a sign-in link to the console; null once somebody has signed in, and in production, where the log of a start is no place for it. */
+  /** Token of a sign-in link to the console. Null after the first sign-in, and in production: the log would show it. */
   signInToken: string | null
 }
 
 /**
- * Makes sure that there are keys to begin with: those of BOOTSTRAP_PLATFORM_KEY and BOOTSTRAP_PROJECT_KEY, else those of
- * an earlier start, else new ones, kept in DATA_DIR for the next start.
- * @throws {ConfigError} in production, where keys must be given.
+ * Ensures the first keys: BOOTSTRAP_PLATFORM_KEY and BOOTSTRAP_PROJECT_KEY, else the keys of an earlier start, else new
+ * ones, kept in DATA_DIR.
+ * @throws {ConfigError} in production without both variables.
  */
 export async function bootstrap(databaseUrl: string, config: Config): Promise<FirstKeys> {
   const { platformKey, projectKey } = resolveKeys(config)
@@ -64,11 +64,11 @@ function resolveKeys(config: Config): { platformKey: string; projectKey: string 
   return keys
 }
 
-/** The names that the first project's inbox may have: `agent`, or the next that is free. */
+/** Names to try for the first project's inbox: `agent`, `agent-2` and so on. */
 const FIRST_NAMES_MAX = 1_000
 
 async function ensureProject(pool: Pool, key: string, config: Config): Promise<void> {
-  // A key that was revoked stays revoked, whatever a file or a variable still says.
+  // A revoked key stays revoked, even if a file or a variable still holds it.
   if (await isKnownKey(pool, key)) return
   for (let n = 1; n <= FIRST_NAMES_MAX; n++) {
     try {
@@ -77,7 +77,7 @@ async function ensureProject(pool: Pool, key: string, config: Config): Promise<v
         purpose: 'SELLER',
         emailAddress: `${n === 1 ? 'agent' : `agent-${n}`}@${config.mailDomain}`,
         scopes: PROJECT_SCOPES,
-        // On the devnet the first project can be paid at once; elsewhere the recipient is the operator's to name.
+        // On the devnet the first project can be paid at once. Elsewhere the operator names the recipient.
         ...(config.chain.embeddedDevnet
           ? { payTo: DEVNET_ACCOUNTS.payTo.address, paymentsEnabled: true }
           : {}),

@@ -1,15 +1,15 @@
-/** Signing in to the console: one-time links, and the sessions that they start. */
+/** Console sign-in: one-time links, and the sessions they start. */
 import { createHash, randomBytes } from 'node:crypto'
 import { newSessionId } from '../../shared/ids.ts'
 import type { Queryable } from '../db.ts'
 
-/** How long a link can be used. */
+/** Lifetime of a link. */
 export const LINK_MINUTES = 15
-/** A session ends this long after it began, and this long after its operator last did something. */
+/** A session ends this long after its start, or IDLE_HOURS after the operator's last action. */
 const SESSION_HOURS = 12
 export const IDLE_HOURS = 2
 
-/** Both secrets hold 256 random bits: what is stored is their SHA-256, and a slow hash would add nothing. */
+/** Both secrets hold 256 random bits: SHA-256 is enough, a slow hash would add nothing. */
 const newSecret = (): string => randomBytes(32).toString('base64url')
 const hash = (secret: string): Buffer => createHash('sha256').update(secret).digest()
 
@@ -19,7 +19,7 @@ export const SECRET_FORM = /^[A-Za-z0-9_-]{43}$/
 /** A live session. */
 export type ConsoleSession = { id: string; createdAt: Date; expiresAt: Date }
 
-/** Makes a sign-in link. @returns its token, which is stored nowhere. */
+/** Creates a sign-in link. @returns its token; the database holds only the hash. */
 export async function createSignInLink(db: Queryable): Promise<string> {
   const token = newSecret()
   await db.query(
@@ -30,15 +30,15 @@ export async function createSignInLink(db: Queryable): Promise<string> {
   return token
 }
 
-/** Whether anybody ever signed in. */
+/** Whether a link was ever used. */
 export async function hasSignedIn(db: Queryable): Promise<boolean> {
   const { rowCount } = await db.query('select from console_links where used_at is not null limit 1')
   return rowCount === 1
 }
 
 /**
- * Uses a link, once, and starts a session: one statement, so that of two who use the same link one signs in.
- * @returns the session and the secret that the browser is to hold; null when the link is unknown, used or too old.
+ * Uses a link and starts a session, in one statement: of two concurrent uses of a link one signs in.
+ * @returns the session and the browser's secret; null: the link is unknown, used or expired.
  */
 export async function startSession(
   db: Queryable,
@@ -61,7 +61,7 @@ export async function startSession(
 
 /**
  * The live session of a secret, or null.
- * @param active whether the operator did something; a page that merely keeps itself up to date must not keep the session.
+ * @param active the operator acted. A page that only refreshes itself must not prolong the session.
  */
 export async function findSession(
   db: Queryable,
@@ -90,7 +90,7 @@ export async function endSessions(db: Queryable, id: string | 'all'): Promise<vo
   await db.query(`delete from console_sessions where $1 in ('all', id)`, [id])
 }
 
-/** Removes what is over. The newest link that was used stays: it tells that somebody has signed in. */
+/** Deletes expired sessions and links. The newest used link stays: {@link hasSignedIn} reads it. */
 export async function deleteStaleSessions(db: Queryable): Promise<void> {
   await db.query(
     `delete from console_sessions where expires_at < clock_timestamp()

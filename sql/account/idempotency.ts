@@ -1,11 +1,11 @@
 import type { Queryable } from '../db.ts'
 
-/** How long a key repeats its answer (contract §4, §6). */
+/** Lifetime of an idempotency key (docs/contract.md §4, §6). */
 export const KEY_LIFETIME = '24 hours'
 
 /**
- * Looks up an idempotency key, or takes it for this request.
- * @returns the hash of the request that holds the key, and its stored answer if it has one.
+ * Claims an idempotency key for this request, or finds its holder.
+ * @returns the hash of the request that holds the key, and its stored answer, if any.
  */
 export async function beginIdempotent(
   db: Queryable,
@@ -27,7 +27,7 @@ export async function beginIdempotent(
   return { requestHash: rows[0]!.request_hash, result: rows[0]!.result }
 }
 
-/** The request that holds a key, and its stored answer; null where nothing does, or did longer ago than a key lives. */
+/** The request that holds a key, and its stored answer; null: no live key. */
 export async function findIdempotent(
   db: Queryable,
   { projectId, operation, key }: { projectId: string; operation: string; key: string },
@@ -55,7 +55,7 @@ export async function readIdempotent(
   return rows[0]?.result ?? null
 }
 
-/** Removes keys whose time is over. */
+/** Deletes expired keys. */
 export async function deleteStaleIdempotencyKeys(db: Queryable): Promise<void> {
   await db.query(
     `delete from idempotency_keys where created_at < clock_timestamp() - interval '${KEY_LIFETIME}'`,

@@ -4,11 +4,11 @@ import type { Queryable } from '../db.ts'
 import { notifyKeysChanged } from '../events/events.ts'
 import { rateWindowUpsert, type Usage } from './rateWindows.ts'
 
-/** Who a key acts for: one project, or the platform. */
+/** The identity of a key: one project, or the platform. */
 export type Identity = {
   kind: KeyKind
   keyId: string
-  /** What may be shown of the key: its kind and twelve digits. */
+  /** The public part of the key: its kind and twelve digits. */
   keyPrefix: string
   /** The project a project key acts as; null for a platform key. */
   projectId: string | null
@@ -41,9 +41,9 @@ const FIND_KEY = `
   from candidate c left join counted w on w.subject = c.subject`
 
 /**
- * Finds the identity of a key and counts the request against its window, in one round trip. Nothing is cached: a key
- * that was rotated, narrowed or deleted is refused from the next request on, by every API process.
- * @returns null when no live key matches.
+ * Finds the identity of a key and counts the request in its rate window, in one round trip. Keys are not cached: every
+ * API process sees a rotated, narrowed or deleted key at the next request.
+ * @returns null: no live key matches.
  */
 export async function authenticate(
   db: Queryable,
@@ -73,7 +73,7 @@ export async function authenticate(
   return null
 }
 
-/** The scopes of a key of this moment; null once it was revoked or its project deleted. */
+/** The current scopes of a key; null: revoked, or its project is deleted. */
 export async function findKeyScopes(db: Queryable, keyId: string): Promise<string[] | null> {
   const { rows } = await db.query<{ scopes: string[] }>({
     name: 'find-key-scopes',
@@ -84,7 +84,7 @@ export async function findKeyScopes(db: Queryable, keyId: string): Promise<strin
   return rows[0]?.scopes ?? null
 }
 
-/** Stores a project's new key; the caller has revoked the one before. */
+/** Stores a project's new key; the caller has revoked the old one. */
 export async function insertProjectKey(
   db: Queryable,
   { key, projectId, scopes }: { key: string; projectId: string; scopes: readonly string[] },
@@ -96,7 +96,7 @@ export async function insertProjectKey(
   )
 }
 
-/** Stores a platform key; the same key given again changes nothing. */
+/** Stores a platform key; a known key changes nothing. */
 export async function insertPlatformKey(
   db: Queryable,
   key: string,
@@ -115,7 +115,7 @@ export async function isKnownKey(db: Queryable, key: string): Promise<boolean> {
   return rowCount === 1
 }
 
-/** Ends a project's live key. */
+/** Revokes a project's live key. */
 export async function revokeProjectKey(db: Queryable, projectId: string): Promise<void> {
   await db.query(
     `update api_keys set revoked_at = clock_timestamp()

@@ -2,7 +2,7 @@ import { generateKey, keyLookupPrefix } from '../../shared/apiKey.ts'
 import type { Queryable } from '../db.ts'
 import { insertPlatformKey } from './keys.ts'
 
-/** A platform key as its owner sees it: never the key. */
+/** A platform key without its secret. */
 export type PlatformKey = {
   id: string
   prefix: string
@@ -13,10 +13,10 @@ export type PlatformKey = {
 
 const COLUMNS = `id, lookup_prefix as prefix, name, created_at as "createdAt", revoked_at as "revokedAt"`
 
-/** Platform keys at most: live and revoked. */
+/** Most platform keys of a service; revoked keys count too. */
 export const PLATFORM_KEYS_MAX = 200
 
-/** All platform keys, the live ones first, each newest first. */
+/** The platform keys: live ones first, newest first. */
 export async function listPlatformKeys(db: Queryable): Promise<PlatformKey[]> {
   const { rows } = await db.query<PlatformKey>(
     `select ${COLUMNS} from api_keys where kind = 'platform'
@@ -25,7 +25,7 @@ export async function listPlatformKeys(db: Queryable): Promise<PlatformKey[]> {
   return rows
 }
 
-/** Makes a platform key. @returns it with the key itself, which is stored nowhere and cannot be shown again. */
+/** Creates a platform key. @returns it with the raw key; the database holds only the hash. */
 export async function createPlatformKey(
   db: Queryable,
   name: string,
@@ -39,7 +39,7 @@ export async function createPlatformKey(
   return { created: rows[0]!, rawKey }
 }
 
-/** Ends a platform key at once. @returns it; null when there is no such live key. */
+/** Revokes a platform key. @returns it; null: no such live key. */
 export async function revokePlatformKey(db: Queryable, id: string): Promise<PlatformKey | null> {
   const { rows } = await db.query<PlatformKey>(
     `update api_keys set revoked_at = clock_timestamp()

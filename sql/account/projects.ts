@@ -12,7 +12,7 @@ import { insertProjectKey, revokeProjectKey } from './keys.ts'
 
 type Purpose = 'SELLER' | 'BUYER'
 
-/** A project as the platform shows it. */
+/** A project as platform operations return it. */
 export type Project = {
   id: string
   name: string
@@ -29,7 +29,7 @@ export type Project = {
   row: bigint
 }
 
-/** The inbox address is another project's, or was: addresses are never given out again. */
+/** Another project has or had the inbox address: addresses are never reused. */
 export class AddressTakenError extends Error {}
 
 /** The domain of the inbox address is not verified. */
@@ -78,18 +78,18 @@ export type NewProject = {
   purpose: Purpose
   /** The inbox address, in lower case. */
   emailAddress: string
-  /** Its domain, where that must be a verified one; left out or null for the service's own. */
+  /** The domain of the address, which must be verified; absent or null: the service's own domain. */
   emailDomain?: string | null
   scopes: readonly string[]
   payTo?: string | null
   paymentsEnabled?: boolean
-  /** The key to give it; a new one when left out. */
+  /** The key of the project; absent: a new one. */
   key?: string
 }
 
 /**
  * Creates a project with its inbox and its key.
- * @returns the project and its key, which is stored nowhere and cannot be shown again.
+ * @returns the project and its raw key; the database holds only the hash.
  * @throws {AddressTakenError} {UnverifiedDomainError}
  */
 export async function createProject(
@@ -154,7 +154,7 @@ export type ProjectChange = {
   paymentsEnabled?: boolean
 }
 
-/** Changes a live project; null when there is none. */
+/** Changes a live project; null: no such project. */
 export async function updateProject(
   pool: Pool,
   id: string,
@@ -187,7 +187,7 @@ export async function updateProject(
   })
 }
 
-/** Replaces a project's key: the old one is refused from here on. Null when there is no such project. */
+/** Replaces a project's key and revokes the old one. Null: no such project. */
 export async function rotateProjectKey(
   pool: Pool,
   id: string,
@@ -207,9 +207,9 @@ export async function rotateProjectKey(
 }
 
 /**
- * Deletes a project: its key, its address and its endpoints are dead at once, and a job removes what it held. `for update` waits for
- * mail that is being stored at this moment, and makes mail that comes later find the project gone.
- * @returns false when there is no such project.
+ * Deletes a project: revokes its key, closes its address and its endpoints, and queues the purge of its data.
+ * `for update` waits for mail that is being stored; later mail finds the project deleted.
+ * @returns false: no such project.
  */
 export async function deleteProject(pool: Pool, id: string): Promise<boolean> {
   return transaction(pool, async (db) => {

@@ -1,12 +1,12 @@
 import { type Pool, transaction } from '../db.ts'
 import { deleteUnusedRawMails } from '../mail/rawMails.ts'
 
-/** Rows removed in one transaction, so that a large inbox does not hold locks for minutes. */
+/** Rows deleted in one transaction: a large inbox must not hold locks for minutes. */
 const PURGE_BATCH = 1_000
 
 /**
- * Removes the mail, the vault and the logs of a deleted project, a batch a transaction. Safe to run again after a crash.
- * Its endpoints stay, deleted: payments, which are kept for audit, refer to them.
+ * Deletes the mail, the vault and the logs of a deleted project, one transaction per batch. Safe to run again after a
+ * crash. Its endpoints stay, marked as deleted: payments refer to them and are kept for audit.
  */
 export async function purgeProject(pool: Pool, projectId: string): Promise<void> {
   const batch = (table: string, key: string) =>
@@ -42,7 +42,7 @@ export async function purgeProject(pool: Pool, projectId: string): Promise<void>
   }
 }
 
-/** What is nobody's once the mail is gone, and its key: `ctid` where that has several columns. */
+/** The other tables of a project, with the key column; `ctid` for a key of several columns. */
 const OWN_TABLES = [
   ['credentials', 'row'],
   ['audit_log', 'row'],

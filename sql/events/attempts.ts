@@ -1,11 +1,11 @@
 import { type Pool, type Queryable, transaction } from '../db.ts'
 
-/** What one attempt came to. */
+/** The result of one attempt. */
 export type AttemptResult = {
   deliveryId: string
-  /** Counts over replays; the delivery must stand at the one before. */
+  /** The number of the attempt, counted across replays. The delivery must have `attempt - 1`. */
   attempt: number
-  /** How long the attempt took, in milliseconds, and when it ended, by performance.now() of this process. */
+  /** Duration of the attempt (milliseconds), and its end by performance.now() of this process. */
   ms: number
   endedMs: number
   statusCode: number | null
@@ -17,9 +17,9 @@ export type AttemptResult = {
 }
 
 /**
- * Times come from the database's clock alone, so that processes whose clocks differ keep one schedule. Rounded up to the
- * millisecond that the columns hold: rounded down, the next attempt could be early. Rows are locked in the order of their
- * ids, as every statement that locks several does.
+ * All times come from the database's clock: processes with different clocks keep one schedule. Times are rounded up to
+ * the columns' millisecond: rounded down, the next attempt could be early. Rows are locked in the order of their ids,
+ * as in every statement that locks several.
  */
 const RECORD_ATTEMPTS = `
   with moment as materialized (
@@ -55,13 +55,13 @@ const RECORD_ATTEMPTS = `
         from retried order by id))) else 0 end as queued`
 
 /**
- * Records attempts, moves their deliveries on and queues the next attempts: all of it or, when it throws, nothing.
- * @returns for each, false when another run of the same attempt was recorded first, or its delivery was given up
- * meanwhile; then nothing changed for it.
+ * Records attempts, advances their deliveries and queues the next attempts. When it throws, nothing is stored.
+ * @returns for each attempt: false when another run recorded it first, or its delivery was given up meanwhile. Then
+ * that delivery is unchanged.
  */
 export async function recordAttempts(pool: Pool, results: AttemptResult[]): Promise<boolean[]> {
   const recorded = results.some(({ status }) => status === 'pending')
-    ? // A job can be left out under contention; then its delivery must not move either.
+    ? // add_jobs can drop a job under contention. The rollback then keeps the delivery unchanged.
       await transaction(pool, (db) => record(db, results))
     : await record(pool, results)
   return results.map((_result, n) => recorded.has(n + 1))

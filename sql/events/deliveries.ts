@@ -7,25 +7,25 @@ import { type SecretRow, type StoredSecret, storedSecret } from './webhookSecret
 /** An event for one webhook URL. */
 export type NewDelivery = {
   projectId: string
-  /** Of whose webhook: a seller's endpoint's, or one of the project's own. */
+  /** The webhook: a seller's endpoint, or a webhook of the project. */
   to: { endpointId: string } | { webhookId: string }
-  /** What the event is about, such as a payment's id. */
+  /** The id of the event's object, such as a payment. */
   subjectId: string | null
-  /** `payment.received`, sent as X-Service-Event. */
+  /** Sent as X-Service-Event, e.g. `payment.received`. */
   event: string
   url: string
-  /** The exact bytes that every attempt sends. */
+  /** The bytes of every attempt. */
   body: Uint8Array
-  /** What the receiver de-duplicates on; the delivery's id when left out. */
+  /** The receiver de-duplicates on it; absent: the delivery's id. */
   idempotencyKey?: string
 }
 
 /**
- * The key of an event that happens to a payment once. It is the same when a restored database makes the event again: the
- * chain has the payment, the backup does not show its end, and the receiver must not count it twice.
+ * The idempotency key of an event that a payment has once. A restored database repeats the event with the same key:
+ * the backup lacks the settlement that the chain has. The receiver must not count the payment twice.
  */
 export const paymentEventKey = (about: {
-  /** Whose webhook it is for: an endpoint, or a webhook of the project. */
+  /** The endpoint, or the webhook of the project. */
   ownerId: string
   event: string
   paymentId: string
@@ -34,12 +34,12 @@ export const paymentEventKey = (about: {
   return `whk_${createHash('sha256').update(text).digest('hex').slice(0, 24)}`
 }
 
-/** The job key of a delivery: one waiting job at most. */
+/** The job key of a delivery: it has at most one waiting job. */
 const jobKey = (deliveryId: string) => `deliver_webhook:${deliveryId}`
 
 /**
- * Stores a delivery and queues its first attempt for now, in the caller's transaction: once that commits, the event will
- * be sent, whatever dies.
+ * Stores a delivery and queues its first attempt, in the caller's transaction. After the commit a crash of any process
+ * does not lose the event.
  */
 export async function createDelivery(
   db: Queryable,
@@ -71,20 +71,20 @@ export async function createDelivery(
   return { id }
 }
 
-/** A delivery whose next attempt is to be made. */
+/** A delivery whose next attempt is due. */
 export type DueDelivery = {
   id: string
   projectId: string
-  /** Whose webhook it is for: an endpoint, or a webhook of the project. */
+  /** The endpoint, or the webhook of the project. */
   ownerId: string | null
   event: string
   idempotencyKey: string
   url: string
   body: Buffer
-  /** Attempts that ended, and how many of them belong to schedules before the current one. */
+  /** Ended attempts, and those of them that belong to earlier schedules. */
   attempt: number
   attemptsBefore: number
-  /** The endpoint's secret of this moment; null when it is deleted or has no webhook any more. */
+  /** The webhook's current secret; null: the endpoint or webhook is deleted, or has no URL any more. */
   secret: StoredSecret | null
 }
 
@@ -101,8 +101,8 @@ type DueRow = SecretRow & {
 }
 
 /**
- * Reads deliveries for an attempt each; null for one that nothing is left to do for. Many at once, because a burst of due
- * deliveries is read by as many jobs at the same moment.
+ * Reads deliveries for their next attempts; null: not pending. It reads many at once: a burst of due deliveries starts
+ * as many jobs at the same time.
  */
 export async function findDueDeliveries(
   db: Queryable,
@@ -140,8 +140,8 @@ const toDueDelivery = (row: DueRow): DueDelivery => ({
 })
 
 /**
- * Queues an attempt for another time, in place of the job that is queued already. Only while it is the delivery's next:
- * a stale run must not replace the job of a later attempt.
+ * Queues an attempt for another time and replaces the queued job. It acts only on the delivery's next attempt: a stale
+ * run must not replace the job of a later attempt.
  */
 export async function postponeAttempt(
   db: Queryable,
@@ -170,8 +170,8 @@ export async function abortDelivery(db: Queryable, id: string, error: string): P
 }
 
 /**
- * Milliseconds until the next retry of anyone is due; null when none is. By the database's clock, over an index that holds
- * pending deliveries only: 0.1 ms whatever the backlog.
+ * Milliseconds until the next retry of any delivery, by the database's clock; null: no retry is pending. The index
+ * holds only pending deliveries: 0.1 ms with any backlog.
  */
 export async function nextDeliveryInMs(db: Queryable): Promise<number | null> {
   const { rows } = await db.query<{ in_ms: number | null }>({
@@ -187,9 +187,8 @@ const LOST_AFTER = '60 seconds'
 const LOST_BATCH = 1_000
 
 /**
- * Queues the next attempt of deliveries that are long due and have no job: the last resort against jobs that were lost,
- * by an operator's hand or a restored backup.
- * @returns how many there were.
+ * Queues the next attempt of overdue deliveries without a job. An operator or a restored backup can lose jobs.
+ * @returns the number of such deliveries.
  */
 export async function requeueLostDeliveries(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ id: string; attempt: number }>(

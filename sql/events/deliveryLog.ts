@@ -6,10 +6,10 @@ import { HAS_SECRET } from './webhookSecrets.ts'
 
 type DeliveryStatus = 'pending' | 'delivered' | 'aborted' | 'exhausted'
 
-/** A delivery as its seller sees it. */
+/** A delivery as the API returns it. */
 export type Delivery = {
   id: string
-  /** Of a seller's endpoint, or of a project's webhook. */
+  /** One of the two is set: the seller's endpoint, or the project's webhook. */
   endpointId: string | null
   webhookId: string | null
   subjectId: string | null
@@ -17,10 +17,10 @@ export type Delivery = {
   idempotencyKey: string
   url: string
   status: DeliveryStatus
-  /** Attempts that ended, over replays too. */
+  /** Ended attempts, replays included. */
   attemptCount: number
   nextAttemptAt: Date | null
-  /** Why it was given up without an attempt. */
+  /** The reason a delivery was given up without an attempt. */
   error: string | null
   createdAt: Date
   row: bigint
@@ -75,7 +75,7 @@ export type DeliveryFilter = {
   projectId: string
   endpointId?: string
   webhookId?: string
-  /** Kinds of events that may be seen. */
+  /** The event types the caller may see. */
   events: readonly string[]
   status?: DeliveryStatus
   subjectId?: string
@@ -91,7 +91,7 @@ export async function listDeliveries(db: Queryable, filter: DeliveryFilter): Pro
     filter.limit,
     filter.events,
   ]
-  // Spelled out per filter: a plan for "null or equal" would read every row of the project.
+  // One condition per given filter: a generic plan for "null or equal" reads every row of the project.
   const conditions = (
     [
       ['endpoint_id', filter.endpointId],
@@ -127,7 +127,7 @@ export async function findDelivery(
   return rows[0] === undefined ? null : toDelivery(rows[0])
 }
 
-/** Attempts shown of one delivery at most, the latest: replays can make any number. */
+/** The latest attempts that are shown: replays can add any number. */
 const ATTEMPTS_SHOWN = 100
 
 /** The latest attempts of a delivery, in order. */
@@ -143,13 +143,13 @@ export async function listAttempts(db: Queryable, deliveryId: string): Promise<A
   return rows.reverse()
 }
 
-/** The endpoint of the delivery is deleted or has no webhook, so nothing could be signed. */
+/** The endpoint of the delivery is deleted or has no webhook: there is no secret to sign with. */
 export class NoWebhookError extends Error {}
 
 /**
- * Sends a delivery again: the same bytes and idempotency key, signed with the secret of that moment. One that ended starts
- * the schedule anew; of one that is pending the next attempt is made now and the schedule goes on from there.
- * @returns the delivery afterwards, or null when there is none.
+ * Replays a delivery: the same bytes and idempotency key, signed with the current secret. An ended delivery restarts
+ * its schedule. A pending delivery makes its next attempt now and continues its schedule.
+ * @returns the updated delivery; null: no such delivery.
  * @throws {NoWebhookError}
  */
 export async function replayDelivery(
@@ -184,8 +184,8 @@ export async function replayDelivery(
 }
 
 /**
- * Gives up what is pending for an endpoint or a whole project. Rows are locked in the order of their ids, as where
- * attempts are recorded, so that the two cannot wait for each other.
+ * Aborts the pending deliveries of an endpoint, a webhook or a project. Rows are locked in the order of their ids, as
+ * in `recordAttempts`: the two cannot deadlock.
  */
 export async function abortDeliveriesOf(
   db: Queryable,

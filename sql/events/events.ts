@@ -3,17 +3,16 @@ import type { EventData, EventType } from '../../shared/events/events.ts'
 import type { Queryable } from '../db.ts'
 import { createDelivery, paymentEventKey } from './deliveries.ts'
 
-/** Channel that names projects in which something happened; with `!` before it, one whose keys or scopes changed. */
+/** Notified with the id of a project that has a new event; with `!` before the id: its keys or scopes changed. */
 export const EVENTS_CHANNEL = 'events'
 
-/** How long events are kept for those who missed them. */
-const KEPT = '7 days'
+/** Retention of events, for clients that were offline. */
+const RETENTION = '7 days'
 
 export type NewEvent = { projectId: string; type: EventType; data: EventData }
 
 /**
- * Tells of what the caller's transaction did. The last thing in it: the numbers it takes lock the projects' streams until
- * the commit.
+ * Stores the events of the caller's transaction. Call it last: it locks the projects' streams until the commit.
  */
 export async function recordEvents(db: Queryable, events: readonly NewEvent[]): Promise<void> {
   if (events.length === 0) return
@@ -44,7 +43,7 @@ export async function recordEvents(db: Queryable, events: readonly NewEvent[]): 
   })
 }
 
-/** Queues the webhooks that the projects have for these events. */
+/** Creates the deliveries of these events to the projects' webhooks. */
 async function queueWebhooks(db: Queryable, events: readonly NewEvent[]): Promise<void> {
   const { rows } = await db.query<{
     id: string
@@ -82,7 +81,7 @@ async function queueWebhooks(db: Queryable, events: readonly NewEvent[]): Promis
   }
 }
 
-/** One event as it is stored; `seq` is its number in its project. */
+/** One stored event; `seq` is its number in its project. */
 export type StoredEvent = { seq: bigint; type: EventType; data: EventData; createdAt: Date }
 
 /** Events of a project after a number, in order. */
@@ -110,17 +109,17 @@ export async function listEvents(
   }))
 }
 
-/** Where a stream stands. */
+/** The bounds of a project's event stream. */
 export type StreamState = {
-  /** The newest event; number 0 while nothing has happened. */
+  /** The newest event; number 0: no event yet. */
   newest: EventPosition
-  /** The number of the oldest event that is kept or will be. */
+  /** The number of the oldest stored event; without one, the next number. */
   oldest: bigint
-  /** When the event of the number asked about happened; null when it is not kept. */
+  /** The time of the `known` event; null: not stored. */
   knownAt: Date | null
 }
 
-/** Reads where a project's stream stands. @param known the number of an event that a client knows. */
+/** Reads the bounds of a project's stream. @param known the number of an event that a client knows. */
 export async function readStream(
   db: Queryable,
   projectId: string,
@@ -149,7 +148,7 @@ export async function readStream(
   }
 }
 
-/** The last event of a project up to a time; without any, the one before the oldest. */
+/** The last event of a project up to a time; without one, the position before the oldest. */
 export async function findEventAt(
   db: Queryable,
   projectId: string,
@@ -167,12 +166,14 @@ export async function findEventAt(
     : { seq: BigInt(row.seq), at: row.created_at }
 }
 
-/** Ends the streams that are open under a project's key: it was replaced, or may hear less than before. */
+/** Ends the open streams of a project's key after it was replaced or narrowed. */
 export async function notifyKeysChanged(db: Queryable, projectId: string): Promise<void> {
   await db.query(`select pg_notify('${EVENTS_CHANNEL}', '!' || $1::text)`, [projectId])
 }
 
-/** Removes events whose time is over. */
+/** Deletes expired events. */
 export async function deleteStaleEvents(db: Queryable): Promise<void> {
-  await db.query(`delete from events where created_at < clock_timestamp() - interval '${KEPT}'`)
+  await db.query(
+    `delete from events where created_at < clock_timestamp() - interval '${RETENTION}'`,
+  )
 }

@@ -9,17 +9,17 @@ export type SecretRow = {
   webhook_ciphertext: Buffer | null
 }
 
-/** Whether an endpoint `e` has a secret, encrypted or from before secrets were. */
+/** Whether endpoint `e` has a secret, encrypted or plain (older versions). */
 export const HAS_SECRET = `(e.webhook_ciphertext is not null or e.webhook_secret is not null)`
 
-/** Takes an endpoint's secret away. */
+/** Assignments that remove an endpoint's secret. */
 export const NO_SECRET = `webhook_secret = null, webhook_key_id = null, webhook_wrapped_key = null,
   webhook_ciphertext = null`
 
-/** A secret as it lies in the database: encrypted, or plain where a version before stored it. */
+/** The stored form of a secret: encrypted, or plain (older versions). */
 export type StoredSecret = { plain: string } | { sealed: Sealed }
 
-/** What a row holds, or null. */
+/** The secret of a row, or null. */
 export function storedSecret(row: SecretRow): StoredSecret | null {
   const { webhook_key_id: keyId, webhook_wrapped_key: wrappedKey } = row
   if (keyId !== null && wrappedKey !== null && row.webhook_ciphertext !== null) {
@@ -28,7 +28,7 @@ export function storedSecret(row: SecretRow): StoredSecret | null {
   return row.webhook_secret === null ? null : { plain: row.webhook_secret }
 }
 
-/** What an endpoint's secret is bound to. */
+/** The associated data of a webhook secret. */
 export const webhookContext = (projectId: string, endpointId: string): SecretContext => ({
   purpose: 'webhook-secret',
   projectId,
@@ -57,9 +57,9 @@ export const openWebhookSecret = (
 const BATCH = 100
 
 /**
- * Encrypts the secrets that versions before stored plain; a migration could not, for it has no keys. A batch a
- * transaction, and rows that another process is at are left to it: safe to run at any time, at once, and again.
- * @returns how many there were.
+ * Encrypts the plain secrets of older versions; a migration has no keys. Each batch is one transaction and skips locked
+ * rows: safe to run again and concurrently.
+ * @returns the number of encrypted secrets.
  */
 export async function encryptPlainWebhookSecrets(pool: Pool, keyring: Keyring): Promise<number> {
   let total = 0

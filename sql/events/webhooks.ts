@@ -7,10 +7,10 @@ import { pageStart } from '../pageStart.ts'
 import { abortDeliveriesOf } from './deliveryLog.ts'
 import { sealWebhookSecret } from './webhookSecrets.ts'
 
-/** Webhooks of one project. */
+/** Most webhooks of one project. */
 export const WEBHOOKS_MAX = 20
 
-/** A URL that a project's events are sent to. */
+/** A webhook of a project. */
 export type ProjectWebhook = {
   id: string
   url: string
@@ -19,7 +19,7 @@ export type ProjectWebhook = {
   row: bigint
 }
 
-/** There are {@link WEBHOOKS_MAX} already. */
+/** The project has {@link WEBHOOKS_MAX} webhooks. */
 export class TooManyWebhooksError extends Error {}
 
 type WebhookRow = { id: string; url: string; events: EventType[]; created_at: Date; row: string }
@@ -36,8 +36,8 @@ const toWebhook = (row: WebhookRow): ProjectWebhook => ({
 
 /**
  * Registers a webhook.
- * @param secret the tenant's own; one is made when left out.
- * @returns the webhook and its secret, which is not shown again.
+ * @param secret the tenant's own secret; absent: a new one.
+ * @returns the webhook and its secret; no other operation returns the secret.
  * @throws {TooManyWebhooksError}
  */
 export async function createProjectWebhook(
@@ -91,7 +91,7 @@ export async function findProjectWebhook(
   return rows[0] === undefined ? null : toWebhook(rows[0])
 }
 
-/** Changes a webhook, for events to come; null when there is none. */
+/** Changes a webhook for future events; null: no such webhook. */
 export async function updateProjectWebhook(
   db: Queryable,
   { projectId, id }: Target,
@@ -105,7 +105,7 @@ export async function updateProjectWebhook(
   return rows[0] === undefined ? null : toWebhook(rows[0])
 }
 
-/** Replaces the secret: every attempt from now on is signed with the new one. Null when there is no such webhook. */
+/** Replaces the secret. All later attempts use the new one. Null: no such webhook. */
 export async function rotateProjectWebhook(
   db: Queryable,
   keyring: Keyring,
@@ -121,7 +121,7 @@ export async function rotateProjectWebhook(
   return rows[0] === undefined ? null : { webhook: toWebhook(rows[0]), secret }
 }
 
-/** Deletes a webhook and ends what is on its way to it; false when there is none. */
+/** Deletes a webhook and aborts its pending deliveries; false: no such webhook. */
 export async function deleteProjectWebhook(
   pool: Pool,
   { projectId, id }: Target,

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 const KEY_BYTES = 32
 
 /**
- * A key that development generates once and keeps in a file of DATA_DIR, readable by its owner alone.
- * @returns `id:base64` of 32 random bytes, the id being `development`.
+ * The development key: generated once, kept in a file of DATA_DIR that only its owner can read.
+ * @returns `development:` and the base64 of 32 random bytes.
  */
 export function keptKey(dataDir: string, name: string): string {
   const file = join(dataDir, name)
@@ -15,7 +15,7 @@ export function keptKey(dataDir: string, name: string): string {
     const draft = `${file}.${process.pid}`
     writeFileSync(draft, `development:${Buffer.from(bytes).toString('base64')}`, { mode: 0o600 })
     try {
-      // A link is there whole or not at all, and only once: of two processes that start together, both read one key.
+      // A link appears whole and only once: two processes that start together read the same key.
       linkSync(draft, file)
     } catch (error) {
       if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error

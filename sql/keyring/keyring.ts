@@ -5,22 +5,22 @@ import { Keyring, type MasterKey, masterKeyCheck } from '../../shared/vault/enve
 import { createPool, type Queryable } from '../db.ts'
 import { keptKey } from './keptKey.ts'
 
-/** Where development keeps its generated master key. */
+/** The file of the generated development master key. */
 const FILE = 'master-key'
 
-/** Gives the master keys, once they are known to be those of this database. @throws {ConfigError} */
+/** Returns the keyring after checking its keys against the database. @throws {ConfigError} */
 export type KeyringSource = (db: Queryable) => Promise<Keyring>
 
 /**
- * The master keys, the encrypting one first: those of MASTER_KEYS, else one that is generated and kept in DATA_DIR. The
- * configuration refuses the latter in production.
+ * The master keys, the encrypting one first: MASTER_KEYS, else the generated key in DATA_DIR. In production the
+ * configuration requires MASTER_KEYS.
  */
 export const masterKeys = (config: Pick<Config, 'masterKeys' | 'dataDir'>): readonly MasterKey[] =>
   config.masterKeys ?? [parseMasterKey(keptKey(config.dataDir, FILE))]
 
 /**
- * The keys of a process. They are checked against the database before their first use: under a wrong key of a known id
- * nothing must be encrypted.
+ * The keyring of a process, checked against the database before its first use: a wrong key under a known id must not
+ * encrypt a secret.
  */
 export function createKeyringSource(keys: readonly MasterKey[]): KeyringSource {
   const keyring = new Keyring(keys)
@@ -37,18 +37,18 @@ export function createKeyringSource(keys: readonly MasterKey[]): KeyringSource {
   }
 }
 
-/** SQLSTATE of a statement on a table, or a column, that a database lacks whose schema is older than this. */
+/** SQLSTATE of a missing table or column: the schema is older than this code. */
 const UNMIGRATED = new Set(['42P01', '42703'])
 
-/** Whether an error means that the database cannot be asked yet: it is away, or not migrated. */
+/** Whether an error means that the database is unavailable or not migrated. */
 export const isNotReady = (error: unknown): boolean =>
   isDatabaseUnavailable(error) ||
   (error instanceof Error && 'code' in error && UNMIGRATED.has(String(error.code)))
 
 /**
- * Checks the master keys of a process when it starts. While the database is away, or not yet migrated, that is left to
- * their first use.
- * @throws {ConfigError} naming the key that is wrong or missing.
+ * Checks the master keys at the start of a process. If the database is unavailable or not migrated, their first use
+ * checks them.
+ * @throws {ConfigError} that names the wrong or missing key.
  */
 export async function checkMasterKeys(
   databaseUrl: string,
@@ -65,8 +65,8 @@ export async function checkMasterKeys(
 }
 
 /**
- * Compares keys with those that this database knows, and makes new ones known to it. Nothing is written before every
- * key at hand is found right and none that is in use is found missing.
+ * Compares keys with those registered in the database, and registers new ones. It writes only after every given key is
+ * found right and every key in use is given.
  * @throws {ConfigError}
  */
 export async function registerMasterKeys(db: Queryable, keys: readonly MasterKey[]): Promise<void> {
@@ -80,7 +80,7 @@ export async function registerMasterKeys(db: Queryable, keys: readonly MasterKey
      on conflict (id) do nothing`,
     [added.map(([id]) => id), added.map(([, check]) => check)],
   )
-  // Another process may have made another key known under the same id in between.
+  // Another process may have registered a different key under the same id meanwhile.
   await compare(db, checks)
 }
 
@@ -92,7 +92,7 @@ async function compare(db: Queryable, checks: Map<string, Buffer>): Promise<Set<
   for (const { id, check_value } of rows) {
     if (timingSafeEqual(check_value, checks.get(id)!)) continue
     throw new ConfigError(
-      `MASTER_KEYS: the key ${JSON.stringify(id)} is not the one that this database knows by that id`,
+      `MASTER_KEYS: the key ${JSON.stringify(id)} differs from the key registered under that id`,
     )
   }
   return new Set(rows.map(({ id }) => id))
@@ -102,10 +102,10 @@ async function refuseMissing(db: Queryable, ids: string[]): Promise<void> {
   const missing = (await keysInUse(db)).filter((id) => !ids.includes(id))
   if (missing.length === 0) return
   const names = missing.map((id) => JSON.stringify(id)).join(', ')
-  throw new ConfigError(`MASTER_KEYS: lacks ${names}, under which secrets are encrypted`)
+  throw new ConfigError(`MASTER_KEYS: lacks ${names}, which encrypts stored secrets`)
 }
 
-/** The ids of the master keys that something is encrypted under. */
+/** The ids of the master keys that encrypt at least one secret. */
 export async function keysInUse(db: Queryable): Promise<string[]> {
   const { rows } = await db.query<{ id: string }>(
     `select id from master_keys m

@@ -7,14 +7,14 @@ import { keysInUse, masterKeys, registerMasterKeys } from './keyring.ts'
 import { BrokenRowsError, countStale, rotateMasterKey } from './rotation.ts'
 
 /**
- * `bun run vault:rotate-master-key`: brings every secret under the first of MASTER_KEYS, while the service runs. It can be
- * stopped and started again at any time.
+ * `bun run vault:rotate-master-key`: rewraps every secret under the first of MASTER_KEYS while the service runs. It can
+ * be stopped and restarted at any time.
  */
 async function rotate(): Promise<void> {
   const config = parseConfig(process.env)
   const keys = masterKeys(config)
   await onDatabase(config, { name: 'purser rotate', size: 4 }, async (pool) => {
-    // Says which key is wrong or missing, before anything is touched.
+    // Names a wrong or missing key before any change.
     await registerMasterKeys(pool, keys)
     const keyring = new Keyring(keys)
     const total = await countStale(pool, keyring)
@@ -24,12 +24,12 @@ async function rotate(): Promise<void> {
     const done = await rotateMasterKey(pool, keyring, show)
     const droppable = keys.map(({ id }) => id).filter((id) => id !== keyring.currentId)
     const inUse = (await keysInUse(pool)).filter((id) => id !== keyring.currentId)
-    process.stdout.write(`${done} secrets brought under ${current}; `)
+    process.stdout.write(`${done} secrets rewrapped under ${current}; `)
     if (inUse.length > 0) {
       process.stdout.write(`a process still encrypts under ${inUse.join(', ')}: run this again\n`)
       process.exitCode = 1
     } else if (droppable.length > 0) {
-      process.stdout.write(`MASTER_KEYS needs ${droppable.join(', ')} no more\n`)
+      process.stdout.write(`MASTER_KEYS no longer needs ${droppable.join(', ')}\n`)
     } else {
       process.stdout.write('it is the only key\n')
     }

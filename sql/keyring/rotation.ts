@@ -8,38 +8,38 @@ import { type Pool, type Queryable, transaction } from '../db.ts'
 import { encryptPlainWebhookSecrets, webhookContext } from '../events/webhookSecrets.ts'
 import { dkimContext } from '../mail/dkimKeys.ts'
 
-/** Data keys wrapped anew in one transaction: some milliseconds, which is how long a writer of one of them may wait. */
+/** Data keys rewrapped in one transaction. It takes some milliseconds: a concurrent writer waits as long. */
 const BATCH = 500
 const LOCKED_WAIT_MS = 50
 
-/** A data key that is under another master key than the current one. `at` is where it lies. */
-type Stale = WrappedKey & { at: unknown[]; label: string; context: SecretContext }
+/** A data key under an old master key. `at` is the key of its row. */
+type StaleKey = WrappedKey & { at: unknown[]; label: string; context: SecretContext }
 
 const SHOWN_MAX = 10
 
-/** Data keys that do not unwrap, though their master keys are the right ones: rows were damaged or tampered with. */
+/** Some data keys do not unwrap under the right master keys: their rows are damaged or tampered with. */
 export class BrokenRowsError extends Error {
   constructor(labels: readonly string[]) {
     const shown = labels.slice(0, SHOWN_MAX).join(', ')
     const more = labels.length > SHOWN_MAX ? ` and ${labels.length - SHOWN_MAX} more` : ''
-    super(`damaged, to be restored or deleted before the old key goes: ${shown}${more}`)
+    super(`damaged secrets; restore or delete them before you remove the old key: ${shown}${more}`)
   }
 }
 
-/** Where wrapped data keys lie. */
-type Shelf = {
+/** A table that holds wrapped data keys. */
+type KeyTable = {
   count(db: Queryable, currentId: string): Promise<number>
-  /** A place before all rows. */
+  /** A key before all rows. */
   start: unknown[]
-  /** Locks the next ones after a place; what somebody else has locked is left for the next walk, so we wait for nobody. */
-  take(db: Queryable, currentId: string, after: unknown[]): Promise<Stale[]>
-  put(db: Queryable, rewrapped: (WrappedKey & { at: unknown[] })[]): Promise<void>
+  /** Locks the next stale rows after a key. It skips locked rows; the next pass takes them. */
+  lockStale(db: Queryable, currentId: string, after: unknown[]): Promise<StaleKey[]>
+  update(db: Queryable, rewrapped: (WrappedKey & { at: unknown[] })[]): Promise<void>
 }
 
 const count = async (db: Queryable, text: string, currentId: string) =>
   (await db.query<{ count: number }>(text, [currentId])).rows[0]!.count
 
-const credentialShelf: Shelf = {
+const credentialKeys: KeyTable = {
   start: [0, 0],
   count: (db, currentId) =>
     count(
@@ -47,7 +47,7 @@ const credentialShelf: Shelf = {
       'select count(*)::int as count from credential_versions where key_id <> $1',
       currentId,
     ),
-  async take(db, currentId, after) {
+  async lockStale(db, currentId, after) {
     const { rows } = await db.query<{
       credential_row: string
       version: number
@@ -71,7 +71,7 @@ const credentialShelf: Shelf = {
       context: { purpose: 'credential', projectId: project_id, name, version },
     }))
   },
-  async put(db, rewrapped) {
+  async update(db, rewrapped) {
     await db.query(
       `update credential_versions v set key_id = n.key_id, wrapped_key = n.wrapped_key
        from unnest($1::bigint[], $2::int[], $3::text[], $4::bytea[]) n (row, version, key_id, wrapped_key)
@@ -86,12 +86,12 @@ const credentialShelf: Shelf = {
   },
 }
 
-/** Webhooks of sellers' endpoints and of projects lie in tables of their own, in columns of the same names. */
-const webhookShelf = (table: 'seller_endpoints' | 'project_webhooks'): Shelf => ({
+/** Both tables of webhooks have the same columns for the secret. */
+const webhookKeys = (table: 'seller_endpoints' | 'project_webhooks'): KeyTable => ({
   start: [''],
   count: (db, currentId) =>
     count(db, `select count(*)::int as count from ${table} where webhook_key_id <> $1`, currentId),
-  async take(db, currentId, after) {
+  async lockStale(db, currentId, after) {
     const { rows } = await db.query<{
       id: string
       project_id: string
@@ -111,7 +111,7 @@ const webhookShelf = (table: 'seller_endpoints' | 'project_webhooks'): Shelf => 
       context: webhookContext(row.project_id, row.id),
     }))
   },
-  async put(db, rewrapped) {
+  async update(db, rewrapped) {
     await db.query(
       `update ${table} e set webhook_key_id = n.key_id, webhook_wrapped_key = n.wrapped_key
        from unnest($1::text[], $2::text[], $3::bytea[]) n (id, key_id, wrapped_key) where e.id = n.id`,
@@ -124,11 +124,11 @@ const webhookShelf = (table: 'seller_endpoints' | 'project_webhooks'): Shelf => 
   },
 })
 
-const dkimShelf: Shelf = {
+const dkimKeys: KeyTable = {
   start: [0],
   count: (db, currentId) =>
     count(db, 'select count(*)::int as count from dkim_keys where key_id <> $1', currentId),
-  async take(db, currentId, after) {
+  async lockStale(db, currentId, after) {
     const { rows } = await db.query<{
       row: string
       domain: string
@@ -148,7 +148,7 @@ const dkimShelf: Shelf = {
       context: dkimContext(domain, selector),
     }))
   },
-  async put(db, rewrapped) {
+  async update(db, rewrapped) {
     await db.query(
       `update dkim_keys d set key_id = n.key_id, wrapped_key = n.wrapped_key
        from unnest($1::bigint[], $2::text[], $3::bytea[]) n (row, key_id, wrapped_key) where d.row = n.row`,
@@ -161,26 +161,28 @@ const dkimShelf: Shelf = {
   },
 }
 
-const SHELVES = [
-  credentialShelf,
-  webhookShelf('seller_endpoints'),
-  webhookShelf('project_webhooks'),
-  dkimShelf,
+const KEY_TABLES = [
+  credentialKeys,
+  webhookKeys('seller_endpoints'),
+  webhookKeys('project_webhooks'),
+  dkimKeys,
 ]
 
-/** How many secrets are under other master keys than the current one. */
+/** The number of secrets under old master keys. */
 export async function countStale(db: Queryable, keyring: Keyring): Promise<number> {
-  const counts = await Promise.all(SHELVES.map((shelf) => shelf.count(db, keyring.currentId)))
+  const counts = await Promise.all(
+    KEY_TABLES.map((keyTable) => keyTable.count(db, keyring.currentId)),
+  )
   return counts.reduce((sum, n) => sum + n, 0)
 }
 
 /**
- * Brings every data key under the current master key, while the service goes on reading and writing. Each batch is a
- * transaction of its own: stopped at any point, by a crash too, all is readable, and another run does the rest.
+ * Rewraps every data key under the current master key while the service runs. Each batch is one transaction: after a
+ * stop or crash all secrets are readable, and another run continues.
  *
- * @param onProgress told how many are done so far.
- * @returns how many there were.
- * @throws {BrokenRowsError} when there were data keys that do not unwrap; all others are done.
+ * @param onProgress called with the number done so far.
+ * @returns the number of rewrapped data keys.
+ * @throws {BrokenRowsError} when data keys do not unwrap; all others are done.
  */
 export async function rotateMasterKey(
   pool: Pool,
@@ -192,10 +194,10 @@ export async function rotateMasterKey(
   for (;;) {
     const broken: string[] = []
     const before = done
-    for (const shelf of SHELVES) {
-      let after: unknown[] | undefined = shelf.start
+    for (const keyTable of KEY_TABLES) {
+      let after: unknown[] | undefined = keyTable.start
       while (after !== undefined) {
-        const batch = await rewrapBatch(pool, keyring, shelf, after)
+        const batch = await rewrapBatch(pool, keyring, keyTable, after)
         broken.push(...batch.broken)
         done += batch.moved
         if (batch.moved > 0) onProgress(done)
@@ -205,20 +207,20 @@ export async function rotateMasterKey(
     const stale = await countStale(pool, keyring)
     if (stale > 0 && stale === broken.length) throw new BrokenRowsError(broken)
     if (stale === 0) return done
-    // What is left is locked by a writer, for a moment.
+    // A writer locks the remaining rows for a moment.
     if (done === before) await Bun.sleep(LOCKED_WAIT_MS)
   }
 }
 
-/** One walk's step: the rows after a place. `last` is where the next one begins. */
+/** One step of a pass: the rows after a key. The next step begins at `last`. */
 function rewrapBatch(
   pool: Pool,
   keyring: Keyring,
-  shelf: Shelf,
+  keyTable: KeyTable,
   after: unknown[],
 ): Promise<{ moved: number; broken: string[]; last: unknown[] | undefined }> {
   return transaction(pool, async (db) => {
-    const stale = await shelf.take(db, keyring.currentId, after)
+    const stale = await keyTable.lockStale(db, keyring.currentId, after)
     const broken: string[] = []
     const rewrapped = stale.flatMap(({ at, label, context, ...wrapped }) => {
       try {
@@ -229,7 +231,7 @@ function rewrapBatch(
         return []
       }
     })
-    if (rewrapped.length > 0) await shelf.put(db, rewrapped)
+    if (rewrapped.length > 0) await keyTable.update(db, rewrapped)
     return { moved: rewrapped.length, broken, last: stale.at(-1)?.at }
   })
 }

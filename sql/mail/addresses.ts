@@ -1,9 +1,9 @@
 import type { Queryable } from '../db.ts'
 
-/** Notified with an inbox address whenever it begins or ceases to exist. */
+/** Notified with every created or deleted inbox address. */
 export const ADDRESSES_CHANNEL = 'purser_addresses'
 
-/** Tells the SMTP listeners, on commit, that this address is new or gone. */
+/** Notifies the SMTP listeners, on commit, that an address was created or deleted. */
 export async function notifyAddressesChanged(db: Queryable, address: string): Promise<void> {
   await db.query('select pg_notify($1, $2)', [ADDRESSES_CHANNEL, address])
 }
@@ -24,7 +24,7 @@ export async function listAddresses(
   { after, limit }: { after: string; limit: number },
 ): Promise<string[]> {
   const { rows } = await db.query<{ email_address: string }>(
-    // Byte order, as SQLite has it: the copy is renewed range by range.
+    // Byte order, as in SQLite: the listener renews its copy range by range.
     `select email_address from projects where email_address collate "C" > $1 and deleted_at is null
      order by email_address collate "C" limit $2`,
     [after, limit],

@@ -6,7 +6,7 @@ import type { Queryable } from '../db.ts'
 /** The decoded bytes of one attachment. */
 export type AttachmentContent = { attachmentId: string; content: Uint8Array }
 
-/** Bytes in one statement; a larger attachment has one of its own. */
+/** Bytes in one statement; a larger attachment has its own statement. */
 const STATEMENT_BYTES = 1024 * 1024
 
 /** Stores the attachments of a message. */
@@ -46,10 +46,10 @@ function* batches(attachments: readonly AttachmentContent[]): Generator<Attachme
   if (batch.length > 0) yield batch
 }
 
-/** An attachment with what the message says of it. */
+/** An attachment with its description in the message. */
 export type StoredAttachment = { filename: string; contentType: string; bytes: Buffer }
 
-/** The attachment of that identifier, `'no attachment'` when the message has none such, or null without the message. */
+/** One attachment; `'no attachment'`: the message lacks it; null: no such message. */
 export async function findAttachment(
   db: Queryable,
   {
@@ -81,7 +81,7 @@ export async function findAttachment(
   return { filename, contentType, bytes }
 }
 
-/** The attachments of a message to be sent, in their order. */
+/** The attachments of an outbound mail, in their order. */
 export async function listSentAttachments(
   db: Queryable,
   messageRow: string,
@@ -103,7 +103,7 @@ export async function listSentAttachments(
   }))
 }
 
-/** The message as it came or was sent; `'not composed'` while a message of ours waits for its first attempt. */
+/** The raw mail of a message. `'not composed'`: the outbound mail had no attempt yet. Null: no such message. */
 export async function findRaw(
   db: Queryable,
   projectId: string,

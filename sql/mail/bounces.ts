@@ -6,18 +6,17 @@ import type { NewEvent } from '../events/events.ts'
 import { MESSAGE_EVENT, updateDeliveryStatus } from './mailAttempts.ts'
 import { suppress } from './suppressions.ts'
 
-/** The label of a message that came back. */
+/** The label of a bounced message. */
 const LABEL = 'bounced'
 
 type Recipient = { address: string; state: string }
 
 /**
- * Records what a bounce says, in the transaction that stores it. It counts for a message that this project sent, and for
- * recipients which that message was handed over to: anybody can write a bounce, but only those who got a message know its
- * identifier.
+ * Records a bounce in the transaction that stores it. It counts only for a message of this project and for recipients
+ * that the message was sent to. Anyone can write a bounce; only hosts that got the message know its Message-ID.
  *
- * A failure marks message and recipient, and one for good suppresses the address; a delay changes nothing.
- * @returns what to tell of.
+ * A failure marks message and recipient; a permanent failure also suppresses the address. A delay changes nothing.
+ * @returns the events to record.
  */
 export async function recordBounce(
   db: Queryable,
@@ -64,7 +63,7 @@ export async function recordBounce(
   return event.rows.map(({ data }) => ({ projectId, type: 'message.bounced', data }))
 }
 
-/** The message that came back, as this project sent it; locked in the order in which the worker locks it. */
+/** Locks the returned message of this project, in the lock order of the worker. */
 async function lockSent(
   db: Queryable,
   projectId: string,
@@ -83,15 +82,15 @@ async function lockSent(
 }
 
 /**
- * Recipients of ours that a bounce is about. Where mail was forwarded the other side may name an address that we never
- * wrote to; of a message with one recipient a report can only be meant for it, though it is no reason to suppress it.
+ * Matches a bounce with the recipients of its message. After a forward the bounce may name an unknown address. A report
+ * on a message with one recipient still counts for that recipient, but does not suppress it.
  */
 function match(
   isReport: boolean,
   failed: readonly BouncedRecipient[],
   recipients: readonly Recipient[],
 ) {
-  // Refused before it was ever handed over: nothing that can come back.
+  // A recipient refused at sending got no message that could bounce.
   const sent = recipients.filter(({ state }) => state !== 'failed' && state !== 'bounced')
   const named = failed.flatMap((recipient) => {
     const keys = recipient.addresses.map((address) => address.toLowerCase())
@@ -106,7 +105,7 @@ function match(
 const describe = (status: string | null, diagnostic: string): string =>
   diagnostic !== '' ? diagnostic : `returned${status === null ? '' : ` (${status})`}`
 
-/** Whether a bounce is about a recipient of a message that this project sent: an allow list does not keep it away. */
+/** Whether a bounce names a message of this project and a recipient of it. Such a bounce passes an allow list. */
 export async function isBounceOfOurs(
   db: Queryable,
   projectId: string,

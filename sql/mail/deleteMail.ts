@@ -2,13 +2,13 @@ import { messageIdHash } from '../../shared/mail/threading.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import { deleteUnusedRawMails } from './rawMails.ts'
 
-/** How long a deleted message is remembered: senders give up after about five days (RFC 5321 §4.5.4.1). */
-const REMEMBERED = '7 days'
+/** Retention of a deleted message's hash: senders retry for about five days (RFC 5321 §4.5.4.1). */
+const RETENTION = '7 days'
 
 /**
- * Deletes a message for good: its text, attachments and bytes. One of ours that is still queued is not sent. Its thread
- * goes with its last message.
- * @returns false when there is no such message.
+ * Deletes a message with its text, attachments and raw mail. A queued outbound mail is not sent. A thread is deleted
+ * with its last message.
+ * @returns false: no such message.
  */
 export async function deleteMessage(
   pool: Pool,
@@ -37,7 +37,7 @@ export async function deleteMessage(
   })
 }
 
-/** Deletes a thread with all its messages. @returns false when there is no such thread. */
+/** Deletes a thread with all its messages. @returns false: no such thread. */
 export async function deleteThread(
   pool: Pool,
   projectId: string,
@@ -57,7 +57,7 @@ export async function deleteThread(
   })
 }
 
-/** As arriving mail does, so that no message joins a thread that is being removed. */
+/** Takes the lock of storeParsedMails: no message joins a thread during its deletion. */
 async function lockInbox(db: Queryable, projectId: string): Promise<void> {
   await db.query('select from projects where id = $1 for no key update', [projectId])
 }
@@ -67,7 +67,7 @@ async function deleteRows(
   projectId: string,
   rows: readonly string[],
 ): Promise<void> {
-  // First, as the worker does who records an attempt.
+  // Locked first, as in `recordAttempt`: the two cannot deadlock.
   await db.query(
     'select from outbound_mails where message_row = any ($1::bigint[]) order by message_row for update',
     [rows],
@@ -90,9 +90,9 @@ async function deleteRows(
   await deleteUnusedRawMails(db, rawIds)
 }
 
-/** Forgets deleted messages that nobody will send again. */
+/** Deletes the hashes of deleted messages that no sender retries any more. */
 export async function forgetDeletedMessages(db: Queryable): Promise<void> {
   await db.query(
-    `delete from deleted_messages where deleted_at < clock_timestamp() - interval '${REMEMBERED}'`,
+    `delete from deleted_messages where deleted_at < clock_timestamp() - interval '${RETENTION}'`,
   )
 }

@@ -4,12 +4,12 @@ import { type DkimSigner, dkimRecord } from '../../shared/mail/dkim.ts'
 import type { Keyring, Sealed, SecretContext } from '../../shared/vault/envelope.ts'
 import type { Queryable } from '../db.ts'
 
-/** RFC 8301 §3.2: at least 1024, better 2048; receivers need not verify more. */
+/** RFC 8301 §3.2: at least 1024, recommended 2048; verifiers need not support more. */
 const KEY_BITS = 2048
-/** The newest keys of a domain sign, both of them: while one takes over from the other, one of the records is there. */
+/** The two newest keys of a domain both sign: during a rotation the DNS has at least one of their records. */
 const SIGNING_KEYS = 2
 
-/** The public side of a key. */
+/** The public part of a key. */
 export type DkimKey = {
   domain: string
   selector: string
@@ -17,7 +17,7 @@ export type DkimKey = {
   record: string
 }
 
-/** What a private key is bound to. It is nobody's project. */
+/** The associated data of a private key. It belongs to no project. */
 export const dkimContext = (domain: string, selector: string): SecretContext => ({
   purpose: 'dkim-key',
   projectId: '',
@@ -25,7 +25,7 @@ export const dkimContext = (domain: string, selector: string): SecretContext => 
   version: 1,
 })
 
-/** Makes a key that signs the mail of a domain from now on, beside the one before it. */
+/** Creates a key. From now on it signs the mail of the domain beside the previous key. */
 export async function createDkimKey(
   db: Queryable,
   keyring: Keyring,
@@ -55,7 +55,7 @@ type KeyRow = {
   ciphertext: Buffer
 }
 
-/** The keys that sign the mail of a domain; none where it has none. @throws {UnknownMasterKeyError} {BrokenSealError} */
+/** The signing keys of a domain. @throws {UnknownMasterKeyError} {BrokenSealError} */
 export async function findDkimSigners(
   db: Queryable,
   keyring: () => Promise<Keyring>,
@@ -82,7 +82,7 @@ export async function findDkimSigners(
   })
 }
 
-/** Removes a domain's keys, or the one of that selector. */
+/** Deletes a domain's keys, or only the key of one selector. */
 export async function deleteDkimKeys(
   db: Queryable,
   domain: string,
@@ -94,13 +94,13 @@ export async function deleteDkimKeys(
   ])
 }
 
-/** Whether any domain's mail is signed. */
+/** Whether any domain has a DKIM key. */
 export async function hasDkimKeys(db: Queryable): Promise<boolean> {
   const { rowCount } = await db.query('select from dkim_keys limit 1')
   return rowCount === 1
 }
 
-/** The public sides of a domain's signing keys, the newest first. */
+/** The public parts of a domain's signing keys, the newest first. */
 export async function listDkimKeys(db: Queryable, domain: string): Promise<DkimKey[]> {
   const { rows } = await db.query<DkimKey>(
     `select domain, selector, record from dkim_keys where domain = $1

@@ -6,7 +6,7 @@ import { onDatabase } from '../command.ts'
 import { createKeyringSource, masterKeys } from '../keyring/keyring.ts'
 import { createDkimKey, listDkimKeys } from './dkimKeys.ts'
 
-/** `bun run dkim:new DOMAIN`: makes a key that signs the mail of a domain, and prints what its DNS must hold. */
+/** `bun run dkim:new DOMAIN`: creates a DKIM key and prints its DNS record. */
 async function create(): Promise<void> {
   const domain = process.argv[2]?.toLowerCase().replace(/\.$/, '') ?? ''
   if (process.argv.length !== 3 || !isDomain(domain)) {
@@ -21,7 +21,7 @@ async function create(): Promise<void> {
     const overlap =
       before === undefined
         ? ''
-        : ` So does ${before.selector}, whose record may go a week after this one is there.`
+        : ` So does ${before.selector}: keep its record for a week after you publish this one.`
     process.stderr.write(
       `Publish this record. The key signs mail from @${domain} from now on.${overlap}\n`,
     )

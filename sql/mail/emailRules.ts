@@ -4,17 +4,17 @@ import type { Rule, RuleScope } from '../../shared/mail/emailRules.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import { pageStart } from '../pageStart.ts'
 
-/** Notified with an inbox address whenever its rules change. */
+/** Notified with the inbox address whose rules changed. */
 export const RULES_CHANNEL = 'email_rules'
 
-/** Rules of one project. */
+/** Most rules of one project. */
 export const RULES_MAX = 1_000
 
 export type StoredRule = Rule & { id: string; row: bigint; createdAt: Date }
 
-/** There are {@link RULES_MAX} already. */
+/** The project has {@link RULES_MAX} rules. */
 export class TooManyRulesError extends Error {}
-/** The same address is named in the same scope by a rule of the other type. */
+/** A rule of the other type names the same address in the same scope. */
 export class RuleConflictError extends Error {}
 
 type RuleRow = {
@@ -68,7 +68,7 @@ export async function createRule(
   })
 }
 
-/** Removes a rule; false when there is none of that identifier. */
+/** Deletes a rule; false: no such rule. */
 export async function deleteRule(pool: Pool, projectId: string, id: string): Promise<boolean> {
   return transaction(pool, async (db) => {
     const { rowCount } = await db.query(
@@ -99,7 +99,7 @@ export async function listRules(
   return rows.map(toRule)
 }
 
-/** Every rule of a project in some scopes. */
+/** The rules of a project in these scopes. */
 export async function readRules(
   db: Queryable,
   projectId: string,
@@ -113,7 +113,7 @@ export async function readRules(
   return rows
 }
 
-/** Who is blocked from an inbox: of one, or of all. */
+/** The blocked senders of one inbox, or of all (null). */
 export async function listBlockedSenders(
   db: Queryable,
   inbox: string | null,

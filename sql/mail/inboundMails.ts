@@ -2,9 +2,9 @@ import { type Pool, type Queryable, transaction } from '../db.ts'
 import { addJobsFrom } from '../queue/jobs.ts'
 import { deleteUnusedRawMails } from './rawMails.ts'
 
-/** One message as it lies in an SMTP listener's spool. */
+/** A mail in an SMTP listener's spool. */
 export type SpooledMail = {
-  /** Names the message for good: moved twice, it arrives once. */
+  /** The permanent key of the mail: moved twice, it is stored once. */
   sourceKey: string
   bytes: Uint8Array
   envelopeFrom: string
@@ -38,8 +38,8 @@ const ACCEPT = `
   ${addJobsFrom('arrived', 'parse_inbound', 'inboundId')}`
 
 /**
- * Takes a batch of messages out of a spool: bytes, one inbound mail per inbox and its parse job, in one statement. A message
- * that is already here, because the listener died before it could delete it, changes nothing.
+ * Stores a batch of spooled mails in one statement: raw mails, one inbound mail per inbox, and their parse jobs. A
+ * known mail changes nothing: the listener died before it could delete it from the spool.
  */
 export async function insertInboundMails(db: Queryable, mails: SpooledMail[]): Promise<void> {
   const deliveries = mails.flatMap((mail) =>
@@ -62,7 +62,7 @@ export async function insertInboundMails(db: Queryable, mails: SpooledMail[]): P
   })
 }
 
-/** A mail that waits to be parsed, in one inbox. */
+/** An inbound mail: a mail for one inbox that waits to be parsed. */
 export type InboundMail = {
   id: string
   projectId: string
@@ -70,15 +70,15 @@ export type InboundMail = {
   rawId: string
   bytes: Buffer
   envelopeFrom: string
-  /** Null when it came from an inbox of this service. */
+  /** Null: sent by an inbox of this service. */
   remoteIp: string | null
   helo: string | null
   receivedAt: Date
 }
 
 /**
- * The inbound mail, or null when it has ended or its project is gone. Of a message larger than `maxBytes` only its size is
- * read.
+ * Reads an inbound mail; null: it has ended, or its project is deleted. For a raw mail larger than `maxBytes` it
+ * returns only the size.
  */
 export async function findInboundMail(
   db: Queryable,
@@ -120,7 +120,7 @@ export async function findInboundMail(
   }
 }
 
-/** Ends an inbound mail that its inbox refuses. Its bytes go, unless another inbox has them. */
+/** Discards an inbound mail that its inbox refuses, and its raw mail unless another inbox holds it. */
 export async function discardInboundMail(pool: Pool, inboundId: string): Promise<void> {
   await transaction(pool, async (db) => {
     const { rows } = await db.query<{ raw_id: string }>(

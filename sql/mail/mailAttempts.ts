@@ -4,20 +4,20 @@ import { recordEvents } from '../events/events.ts'
 import { addJob, addJobsFrom } from '../queue/jobs.ts'
 import { suppress } from './suppressions.ts'
 
-/** What became of one recipient in an attempt. */
+/** The outcome of one recipient in an attempt. */
 export type RecipientOutcome = {
   address: string
   state: 'sent' | 'deferred' | 'failed'
-  /** The answer of the other side, or what kept us from reaching it; null when sent. */
+  /** The answer of the other host, or the network error; null: sent. */
   error: string | null
-  /** The other side says that there is no such mailbox. */
+  /** The other host answered "no such mailbox". */
   noSuchMailbox?: true
 }
 
-/** An outcome to be recorded; `postponed` is none: its turn had not come, and no attempt was made. */
+/** An outcome to record. `postponed`: the recipient got no turn and no attempt. */
 export type RecordedOutcome =
   | (RecipientOutcome & {
-      /** When to try again whoever is deferred; null for others. */
+      /** The next attempt of a deferred recipient; null: not deferred. */
       nextAttemptAt: Date | null
     })
   | { address: string; state: 'postponed'; error: null; nextAttemptAt: Date }
@@ -29,16 +29,16 @@ export type AttemptOutcome = {
   rawId: string | null
   envelopeFrom: string
   recipients: RecordedOutcome[]
-  /** Recipients whose inbox is ours: delivered in this transaction. */
+  /** Recipients in inboxes of this service: delivered in this transaction. */
   localInboxes: string[]
-  /** Whether all that this run does is recorded with this. */
+  /** This is the last part of the attempt. */
   last: boolean
 }
 
 /**
- * Records an attempt, or the part of it that has come to its end: every recipient's outcome, delivery to our own inboxes
- * and the message's status; with the last part the next attempt's job, in the same transaction.
- * @returns false when another run of the same job recorded it first; then nothing changed.
+ * Records an attempt or a finished part of it in one transaction: recipients' outcomes, deliveries to our own inboxes,
+ * the message's status, and with the last part the job of the next attempt.
+ * @returns false: another run of the job recorded it first; nothing changed.
  */
 export async function recordAttempt(pool: Pool, outcome: AttemptOutcome): Promise<boolean> {
   const { messageRow, recipients } = outcome
@@ -52,7 +52,7 @@ export async function recordAttempt(pool: Pool, outcome: AttemptOutcome): Promis
     if (rowCount === 0) return false
     await db.query({
       name: 'record-recipients',
-      // A bounce can be quicker than this: what it said of a recipient stands.
+      // A bounce can come before this update: its state stays.
       text: `
         update outbound_recipients r set
           state = case o.state when 'postponed' then r.state else o.state end,
@@ -85,7 +85,7 @@ export async function recordAttempt(pool: Pool, outcome: AttemptOutcome): Promis
   })
 }
 
-/** Queues the next run, at the time of the recipient whose turn comes first; without one the sending is over. */
+/** Queues the next attempt at the earliest time of a pending recipient; without one the outbound mail is done. */
 async function endRun(db: Queryable, messageRow: string): Promise<void> {
   const { rows } = await db.query<{ next: Date | null }>({
     name: 'end-run',
@@ -110,7 +110,7 @@ async function endRun(db: Queryable, messageRow: string): Promise<void> {
   })
 }
 
-/** What an event says of the message with this row. */
+/** Reads the event data of a message. */
 export const MESSAGE_EVENT = `
   select m.project_id, m.delivery_status as status, json_build_object(
     'messageId', m.message_id, 'threadId', t.id, 'inboxId', p.email_address, 'from', m.from_addresses,
@@ -118,7 +118,7 @@ export const MESSAGE_EVENT = `
   from messages m join threads t on t.row = m.thread_row join projects p on p.id = m.project_id
   where m.row = $1`
 
-/** Tells of a message whose sending is over. */
+/** Records the event of a finished outbound mail. */
 async function announceEnd(db: Queryable, messageRow: string): Promise<void> {
   const { rows } = await db.query<{ project_id: string; status: string; data: MessageEventData }>({
     name: 'announce-end',
@@ -126,7 +126,7 @@ async function announceEnd(db: Queryable, messageRow: string): Promise<void> {
     values: [messageRow],
   })
   const message = rows[0]!
-  // A bounce that was quicker than this has been told of.
+  // The bounce has recorded its own event.
   if (message.status === 'bounced') return
   const type = message.status === 'sent' ? 'message.sent' : 'message.failed'
   await recordEvents(db, [{ projectId: message.project_id, type, data: message.data }])
@@ -149,7 +149,7 @@ async function deliverLocally(db: Queryable, outcome: AttemptOutcome): Promise<v
   })
 }
 
-/** The message's status is its worst recipient's: bounced, then failed, deferred, queued, sent. */
+/** Sets the status of a message to its worst recipient's: bounced, then failed, deferred, queued, sent. */
 export async function updateDeliveryStatus(db: Queryable, messageRow: string): Promise<void> {
   await db.query({
     name: 'update-delivery-status',

@@ -7,7 +7,7 @@ import { pageStart } from '../pageStart.ts'
 import { addJob } from '../queue/jobs.ts'
 import { createDkimKey, deleteDkimKeys } from './dkimKeys.ts'
 
-/** A mail domain of this service beside its own. */
+/** A tenant's mail domain. */
 export type MailDomain = {
   domain: string
   row: bigint
@@ -19,7 +19,7 @@ export type MailDomain = {
   createdAt: Date
   checkedAt: Date | null
   verifiedAt: Date | null
-  /** Since when checks have found it wanting; null when the last one did not. */
+  /** The first of the consecutive checks that found required records missing or wrong; null: the last check did not. */
   wantingSince: Date | null
 }
 
@@ -54,7 +54,7 @@ const toDomain = (row: DomainRow): MailDomain => ({
   wantingSince: row.wanting_since,
 })
 
-/** Claims a domain: with a token to prove it by, a DKIM key, and the first check under way. Null when it is here already. */
+/** Adds a domain with its ownership token and a DKIM key, and queues its first check. Null: the domain exists. */
 export async function addMailDomain(
   pool: Pool,
   keyring: Keyring,
@@ -76,7 +76,7 @@ export async function addMailDomain(
   })
 }
 
-/** Queues the check of a domain, in place of one that waits for its time. */
+/** Queues the check of a domain; it replaces a waiting one. */
 export async function queueCheck(db: Queryable, domain: string, runAt?: Date): Promise<void> {
   await addJob(db, {
     task: 'verify_domain',
@@ -94,7 +94,7 @@ export async function findMailDomain(db: Queryable, domain: string): Promise<Mai
   return rows[0] === undefined ? null : toDomain(rows[0])
 }
 
-/** Which of these domains are verified ones of ours. */
+/** The verified domains among these. */
 export async function findVerifiedDomains(
   db: Queryable,
   domains: readonly string[],
@@ -121,8 +121,8 @@ export async function listMailDomains(
 }
 
 /**
- * Records a check, and queues the next.
- * @returns false when the domain was removed, or removed and added again, while it was checked.
+ * Records a check and queues the next.
+ * @returns false: during the check the domain was removed, or removed and added again.
  */
 export async function recordCheck(
   pool: Pool,
@@ -148,10 +148,10 @@ export async function recordCheck(
   })
 }
 
-/** Gives a domain up, with its keys. @returns false when there is none. @throws {DomainInUseError} */
+/** Deletes a domain with its keys. @returns false: no such domain. @throws {DomainInUseError} */
 export async function deleteMailDomain(pool: Pool, domain: string): Promise<boolean> {
   return transaction(pool, async (db) => {
-    // Waits for a project that is being made at it.
+    // Waits for a concurrent createProject at this domain.
     const locked = await db.query('select from mail_domains where domain = $1 for update', [domain])
     if (locked.rowCount === 0) return false
     const used = await db.query(
@@ -165,7 +165,7 @@ export async function deleteMailDomain(pool: Pool, domain: string): Promise<bool
   })
 }
 
-/** Holds a domain for a project that is being made; false unless it is verified. */
+/** Locks a verified domain against deletion while a project is created; false: not verified. */
 export async function holdVerifiedDomain(db: Queryable, domain: string): Promise<boolean> {
   const { rowCount } = await db.query(
     `select from mail_domains where domain = $1 and status = 'verified' for key share`,

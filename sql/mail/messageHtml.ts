@@ -1,7 +1,7 @@
 import { messageIdHash } from '../../shared/mail/threading.ts'
 import type { Queryable } from '../db.ts'
 
-/** Of the messages of a thread, those that have an HTML body. */
+/** The messages of a thread that have an HTML body. */
 export async function listHtmlMessages(
   db: Queryable,
   { projectId, threadId }: { projectId: string; threadId: string },
@@ -14,14 +14,14 @@ export async function listHtmlMessages(
   return rows.map((row) => row.message_id)
 }
 
-/** A picture that lies in the message itself and is shown where the HTML names its Content-ID. */
+/** An image attachment that the HTML shows by its Content-ID. */
 export type InlineImage = { contentId: string; contentType: string; bytes: Buffer }
 
-/** The pictures of one message shown at most, in bytes. */
+/** Most bytes of inline images of one message. */
 const INLINE_BYTES_MAX = 8 * 1024 * 1024
 const INLINE_TYPES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp']
 
-/** The HTML body of a message with the pictures it carries; null without a message or an HTML body. */
+/** The HTML body of a message with its inline images; null: no such message, or no HTML body. */
 export async function findMessageHtml(
   db: Queryable,
   { projectId, messageId }: { projectId: string; messageId: string },

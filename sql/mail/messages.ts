@@ -28,9 +28,9 @@ export type Message = {
   labels: string[]
   deliveryStatus: DeliveryStatus | null
   deliveryError: string | null
-  /** Null on sent messages, and on those that came before senders were checked. */
+  /** Null: sent, or received by a version without sender authentication. */
   authentication: Authentication | null
-  /** The Message-ID other mail programs know, which a reply must name. */
+  /** The Message-ID on the wire; a reply must name it. */
   headerMessageId: string
   inReplyTo: string[]
   references: string[]
@@ -94,16 +94,16 @@ export const toMessage = (row: MessageRow): Message => ({
 })
 
 /**
- * Text served in one page at most, in bytes: a page ends early rather than outgrow it. A hundred of the largest
- * messages would be gigabytes.
+ * Most bytes of text in one page; a page ends early at this bound. A hundred of the largest messages would be
+ * gigabytes.
  */
 const PAGE_TEXT_BYTES = 8 * 1024 * 1024
 
 export type MessageFilter = {
   projectId: string
-  /** A message must carry all of them. */
+  /** A message must have all of them. */
   labels: readonly string[]
-  /** The first moment that counts, and the first that does not any more. */
+  /** `after` is inclusive, `before` exclusive. */
   after: Date | null
   before: Date | null
   cursor: Cursor | null
@@ -135,7 +135,7 @@ export async function listMessages(
   return { messages, more: messages.length < (rows[0]?.found ?? 0) }
 }
 
-/** Where a page begins: behind the cursor, and before the moment that `before` names. */
+/** The upper bound of a page: the cursor, or `before` if that is earlier. */
 export function upperBound({ cursor, before }: Pick<MessageFilter, 'cursor' | 'before'>): {
   at: Date | string
   row: bigint
@@ -155,7 +155,7 @@ const PAGE = `
     order by created_at desc, row desc limit $4
   )`
 
-/** Walks the messages of the first label and asks each for the others. */
+/** Reads the messages of the first label and filters by the others. */
 const LABELLED_PAGE = `
   page as (
     select m.row, m.created_at, m.text_bytes
@@ -166,10 +166,10 @@ const LABELLED_PAGE = `
     order by l.created_at desc, l.message_row desc limit $4
   )`
 
-/** A label on more messages than this counts as common. */
-const COMMON = 1_000
+/** Messages of a label that are counted: a label on more is common. */
+const COUNTED_MAX = 1_000
 
-/** The labels, the one on the fewest messages first: it decides how many have to be looked at. */
+/** The labels, the rarest first: LABELLED_PAGE reads all messages of the first. */
 async function rarestFirst(
   db: Queryable,
   projectId: string,
@@ -181,7 +181,7 @@ async function rarestFirst(
     text: `select label from unnest($2::text[]) label
            cross join lateral (
              select count(*) as count from (
-               select from message_labels where project_id = $1 and label = label.label limit ${COMMON}) carrier
+               select from message_labels where project_id = $1 and label = label.label limit ${COUNTED_MAX}) carrier
            ) c
            order by count`,
     values: [projectId, labels],
@@ -189,7 +189,7 @@ async function rarestFirst(
   return rows.map((row) => row.label)
 }
 
-/** The messages of the query `page`, newest first, as far as their texts fit; their bodies are read for those alone. */
+/** The messages of the query `page`, newest first, up to PAGE_TEXT_BYTES. It reads no other bodies. */
 export const WITHIN_BYTES = `
   select ${COLUMNS}, t.id as thread_id, p.email_address, s.found
   from (
@@ -208,7 +208,7 @@ const FIND_MESSAGE = `
   from messages m join threads t on t.row = m.thread_row join projects p on p.id = m.project_id
   where m.project_id = $1 and m.message_id_hash = $2`
 
-/** The message of that identifier in this project, or null. */
+/** One message of a project, or null. */
 export async function findMessage(
   db: Queryable,
   projectId: string,
@@ -222,7 +222,7 @@ export async function findMessage(
   return rows[0] === undefined ? null : toMessage(rows[0])
 }
 
-/** The newest `limit` messages of a thread, oldest first; fewer where their texts would outgrow an answer. */
+/** The newest `limit` messages of a thread, oldest first, up to PAGE_TEXT_BYTES. */
 export async function listThreadMessages(
   db: Queryable,
   { threadRow, limit }: { threadRow: string; limit: number },
@@ -240,15 +240,15 @@ export async function listThreadMessages(
   return rows.map(toMessage).reverse()
 }
 
-/** A message would carry more labels than `LABELS_MAX`. */
+/** A message would have more than `LABELS_MAX` labels. */
 export class TooManyLabelsError extends Error {}
 
-/** Labels on one message at most (contract §4). */
+/** Most labels of one message (docs/contract.md §4). */
 export const LABELS_MAX = 50
 
 /**
- * Adds and removes labels; whatever is in both lists is removed.
- * @returns the message afterwards, or null when there is none.
+ * Adds and removes labels; a label in both lists is removed.
+ * @returns the updated message; null: no such message.
  * @throws {TooManyLabelsError}
  */
 export async function updateLabels(

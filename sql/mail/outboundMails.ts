@@ -2,11 +2,11 @@ import type { Unsubscribe } from '../../shared/mail/unsubscribe.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import { readRawMail } from './rawMails.ts'
 
-/** A sent message on its way, as the worker sees it. */
+/** An outbound mail for one attempt. */
 export type OutboundMail = {
   messageRow: string
   projectId: string
-  /** This run's number; 1 is the first. Whoever records a run must name it. */
+  /** The number of this attempt, from 1; `recordAttempt` requires it. */
   attempt: number
   acceptedAt: Date
   rawId: string | null
@@ -22,17 +22,17 @@ export type OutboundMail = {
   references: string[]
   unsubscribe: Unsubscribe | null
   createdAt: Date
-  /** Those whose time has come, of the recipients that have neither got it nor refused it for good. */
+  /** Pending recipients whose next attempt is due. */
   due: DueRecipient[]
-  /** Those of the recipients' domains that are verified domains of ours. */
+  /** Domains of the recipients that are verified domains of this service. */
   ownDomains: string[]
 }
 
-/** A recipient and the attempts that were made for it before. */
+/** A recipient and the number of its earlier attempts. */
 type DueRecipient = {
   address: string
   attempts: number
-  /** Since the message was accepted. */
+  /** Suppressed after the API accepted the message. */
   suppressed: boolean
 }
 
@@ -58,8 +58,8 @@ type OutboundRow = {
 }
 
 /**
- * Begins the next attempt to send a message: counts it and reads what is needed. Null when there is nothing to do: sent,
- * given up, deleted, or not due yet (a job that ran again after its attempt had been recorded).
+ * Begins the next attempt of an outbound mail: counts it and reads its content. Null: done, deleted, or not due yet
+ * (the job ran again after its attempt was recorded).
  */
 export async function beginAttempt(
   db: Queryable,
@@ -115,9 +115,8 @@ export async function beginAttempt(
 }
 
 /**
- * Keeps the composed bytes of a message before they are first sent, so that every attempt sends the same ones.
- * @returns the raw mail's id and the bytes to send: those stored first, if another run was quicker; null when the message
- * has been deleted.
+ * Stores the composed bytes of a message before the first transmission: every attempt sends the same bytes.
+ * @returns the id and the bytes of the raw mail; if another run stored first, its bytes. Null: the message is deleted.
  */
 export async function keepComposed(
   pool: Pool,

@@ -9,12 +9,12 @@ export async function readRawMail(db: Queryable, rawId: string): Promise<Buffer>
 }
 
 /**
- * Removes the raw mails among `ids` that no inbox holds any more: one mail can lie in several inboxes. Where an inbound mail of
- * one is remembered, which its inbox did not take, the bytes go and the row stays.
+ * Deletes the raw mails among `ids` that no inbox holds: several inboxes can hold one raw mail. If an ended inbound
+ * mail still refers to it, only its bytes are deleted.
  */
 export async function deleteUnusedRawMails(db: Queryable, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return
-  // Of two inboxes that let go of a mail at the same time, each would find that the other holds it.
+  // Without this lock two inboxes that release a mail concurrently would each see the other's reference.
   await db.query(
     'select from raw_mails where id = any ($1::bigint[]) order by id for no key update',
     [ids],

@@ -2,19 +2,19 @@ import { addressKey } from '../../shared/mail/address.ts'
 import { isAllowed, type Rule } from '../../shared/mail/emailRules.ts'
 import type { Queryable } from '../db.ts'
 
-/** Recipients that a project wants to write to, or to answer. */
+/** The recipients of a send or reply of one project. */
 export type WantedRecipients = {
   projectId: string
   scope: 'SEND' | 'REPLY'
   addresses: readonly string[]
 }
 
-/** Why a recipient is refused: a bounce of before, or a rule of the project. */
+/** A refused recipient: suppressed (an earlier bounce), or blocked by a rule of the project. */
 export type Refusal = { address: string; reason: 'suppressed' | 'rule' }
 
 /**
- * Which recipients mail may not go to. All that decides on recipients, where a message is accepted, decides here.
- * @returns for each question, in order, those that are refused.
+ * The only check of recipients when the API accepts a message: suppressions and email rules.
+ * @returns the refused recipients of each item of `wanted`, in order.
  */
 export async function refusedRecipients(
   db: Queryable,

@@ -5,7 +5,7 @@ import { type Message, type MessageRow, toMessage, upperBound, WITHIN_BYTES } fr
 
 export type MessageSearch = {
   projectId: string
-  /** All must hold. */
+  /** A message must match all of them. */
   queries: readonly SearchQuery[]
   labels: readonly string[]
   after: Date | null
@@ -14,13 +14,13 @@ export type MessageSearch = {
   limit: number
 }
 
-/** Newest messages looked at first, one by one: a common word fills its page from them, at any size of the inbox. */
+/** The newest messages, filtered one by one first. A common word fills its page from them in an inbox of any size. */
 const NEWEST = 256
-/** Newest messages among which the index is asked next, where the first look found some. */
+/** The second step: the index on this many newest messages, if the first step found some. */
 const RECENT = 4_096
-/** Found messages sorted by time at most; of a word that is in more, only those among the newest are. */
+/** Most matches that are sorted by time. A more common word is searched only among the newest messages. */
 const SORTED_MAX = 1_000
-/** Newest messages among which the index is asked for such a word. */
+/** The newest messages in which the index searches such a word. */
 const RECENT_OF_MANY = 65_536
 
 /** One page of the messages that match, newest first, and whether there are more. */
@@ -28,7 +28,7 @@ export async function searchMessages(
   db: Queryable,
   search: MessageSearch,
 ): Promise<{ messages: Message[]; more: boolean }> {
-  // Where a look at the newest finds more than a page, all it found is newer than all it did not look at.
+  // More than a page among the newest messages: every match is newer than every unread message.
   const isPage = (rows: FoundRow[]) => rows.length > search.limit
   const newest = await read(db, search, 'newest')
   if (isPage(newest)) return pageOf(newest, search.limit)
@@ -40,11 +40,11 @@ export async function searchMessages(
     const recent = await readSince(db, search, since)
     if (isPage(recent)) return pageOf(recent, search.limit)
   }
-  // Few messages in all, or few that match; or a word of a while ago, of which each is sorted.
+  // Few messages, few matches, or only old matches: sort them all.
   return pageOf(await read(db, search, 'index'), search.limit)
 }
 
-/** When the `nth` newest message came, of those a page may hold; null where there are fewer. */
+/** The time of the `nth` newest message below the upper bound; null: there are fewer. */
 async function timeOf(db: Queryable, search: MessageSearch, nth: number): Promise<Date | null> {
   const { at, row } = upperBound(search)
   const { rows } = await db.query<{ created_at: Date }>({
@@ -56,13 +56,13 @@ async function timeOf(db: Queryable, search: MessageSearch, nth: number): Promis
   return rows[0]?.created_at ?? null
 }
 
-/** The newest that match of those since a moment, and of that moment. */
+/** The newest matches since a time, inclusive. */
 const readSince = (db: Queryable, search: MessageSearch, since: Date): Promise<FoundRow[]> =>
   search.after !== null && search.after > since
     ? read(db, search, 'recent')
     : read(db, { ...search, after: since }, 'recent')
 
-/** Whether few enough messages match to sort them all. */
+/** Whether at most SORTED_MAX messages match. */
 async function isRare(db: Queryable, { projectId, queries }: MessageSearch): Promise<boolean> {
   const { rows } = await db.query<{ hits: number }>({
     name: 'count-hits',
@@ -88,7 +88,7 @@ async function read(
   const { projectId, queries, labels, after, limit } = search
   const { at, row } = upperBound(search)
   const { rows } = await db.query<FoundRow>(
-    // The limit stands in the text: of one it does not know, the planner expects a tenth of the inbox, and sorts all of it.
+    // The limit is a literal: for a parameter the planner expects a tenth of the inbox and sorts all of it.
     `with ${CANDIDATES[way]}, page as (
        select row, created_at, text_bytes from candidates order by created_at desc, row desc limit ${limit + 1}
      )
@@ -102,7 +102,7 @@ const WITHIN = `
   project_id = $1 and (created_at, row) < ($2::timestamptz, $3::bigint)
   and created_at >= $6::timestamptz`
 const FITS = 'labels @> $5::text[]'
-/** Kept from the index on purpose: this one is checked message by message. */
+/** The coalesce keeps the planner off the index: this condition is checked per message. */
 const MATCHES_UNINDEXED = `coalesce(search, ''::tsvector) @@ $4::tsquery`
 const COLUMNS = 'row, created_at, text_bytes'
 
@@ -114,14 +114,14 @@ const CANDIDATES = {
     ), candidates as (
       select ${COLUMNS} from looked_at where ${FITS} and search @@ $4::tsquery
     )`,
-  // The index alone decides what is read: its terms carry the project's mark already.
+  // Reads through the search index alone: its terms have the project's prefix.
   index: `
     hits as materialized (
       select ${COLUMNS}, project_id, labels from messages where search @@ $4::tsquery
     ), candidates as (
       select ${COLUMNS} from hits where ${WITHIN} and ${FITS}
     )`,
-  // Both indexes say which messages they mean; only those that both mean are read.
+  // Intersects both indexes; reads only messages in both.
   recent: `
     hits as materialized (
       select ${COLUMNS}, labels from messages where ${WITHIN} and search @@ $4::tsquery
@@ -130,7 +130,7 @@ const CANDIDATES = {
     )`,
 } as const
 
-/** The oldest received message later than that moment that matches, or null. */
+/** The oldest matching message received after a time, or null. */
 export async function findFirstReceived(
   db: Queryable,
   search: Pick<MessageSearch, 'projectId' | 'queries' | 'labels'> & { after: Date },
@@ -152,7 +152,7 @@ export async function findFirstReceived(
 const queriesText = (projectId: string, queries: readonly SearchQuery[]): string =>
   queries.map((query) => searchText(projectId, query)).join(' & ')
 
-/** Messages of before there was a search index. @returns how many there were, at most `limit`. */
+/** Messages stored by a version without a search index, at most `limit`. */
 export async function listUnindexed(
   db: Queryable,
   limit: number,
@@ -174,7 +174,7 @@ export async function listUnindexed(
   return rows
 }
 
-/** Gives messages what they are found by. */
+/** Stores the search vectors of messages. */
 export async function indexMessages(
   db: Queryable,
   vectors: readonly { row: string; vector: string }[],

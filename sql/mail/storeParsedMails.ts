@@ -1,5 +1,4 @@
 import { randomInt } from 'node:crypto'
-import { newThreadId } from '../../shared/ids.ts'
 import type { Authentication } from '../../shared/mail/authentication.ts'
 import type { ParsedMail } from '../../shared/mail/parseMail.ts'
 import { searchVector } from '../../shared/mail/searchTerms.ts'
@@ -13,15 +12,14 @@ import {
 } from '../../shared/mail/threading.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import { type NewEvent, recordEvents } from '../events/events.ts'
-import { insertAttachments } from './attachments.ts'
-import { recordBounce } from './bounces.ts'
 import type { InboundMail } from './inboundMails.ts'
+import { insertReceived } from './insertReceived.ts'
 import { deleteUnusedRawMails } from './rawMails.ts'
 
-/** The end of an inbound mail. `retransmission`: the inbox has the message. `gone`: the project was deleted. */
+/** The end of an inbound mail. `retransmission`: the inbox has or had the message. `gone`: the project is deleted. */
 export type StoreOutcome = 'stored' | 'retransmission' | 'gone'
 
-/** An inbound mail, its parsed content and the checks of its sender. */
+/** An inbound mail, its parsed content and its sender authentication. */
 export type AuthenticatedMail = {
   inbound: InboundMail
   mail: ParsedMail
@@ -29,29 +27,28 @@ export type AuthenticatedMail = {
 }
 
 /**
- * Stores parsed mails of one inbox, each in its thread, and ends their inbound mails, in one transaction. The project's
- * row is the inbox's lock: two messages of one inbox never decide on a thread or an identifier at the same time. What
- * is decided on must be read after the lock is held, by a statement of its own: a statement sees what was committed when
- * it began.
- * @param received of one project.
+ * Stores parsed mails of one inbox in their threads and ends their inbound mails, in one transaction. The project's row
+ * is the inbox's lock: two messages of one inbox never choose a thread or an identifier concurrently. A separate
+ * statement after the lock reads the inbox: a statement sees only commits from before its start.
+ * @param received mails of one project.
  */
 export async function storeParsedMails(
   pool: Pool,
   received: readonly AuthenticatedMail[],
 ): Promise<StoreOutcome[]> {
-  // Before the lock: the other mail of the inbox must not wait for it.
+  // Before the lock: other mail of the inbox must not wait for this.
   const indexed = received.map((one) => ({ ...one, search: searchVectorOf(one) }))
   return transaction(pool, async (db) => {
     const outcomes: StoreOutcome[] = []
     const events: NewEvent[] = []
     for (const one of indexed) outcomes.push(await storeOne(db, one, events))
-    // Nobody can see, or delete, the bytes of a message that the inbox has already, or had.
+    // No message refers to the raw mail of a retransmission.
     const repeated = received.filter((_, n) => outcomes[n] === 'retransmission')
     await deleteUnusedRawMails(
       db,
       repeated.map(({ inbound }) => inbound.rawId),
     )
-    // Once and last: the stream's lock must not be held while a bounce waits for its message's.
+    // Last: a bounce must not wait for its message's lock while this transaction holds the stream's lock.
     await recordEvents(db, events)
     return outcomes
   })
@@ -74,7 +71,7 @@ async function storeOne(
 ): Promise<StoreOutcome> {
   const { inbound, mail } = received
   if (!(await lockInbox(db, inbound))) return 'gone'
-  const known = await lookAround(db, inbound.projectId, mail)
+  const known = await findRelated(db, inbound.projectId, mail)
   if (known.isRetransmission) {
     await db.query(
       `update inbound_mails set state = 'retransmission', message_row = $2 where id = $1`,
@@ -85,16 +82,16 @@ async function storeOne(
   const messageId = known.idTaken
     ? await freeMessageId(db, inbound.projectId, mail.links.messageId)
     : mail.links.messageId
-  const told = await insertReceived(db, {
+  const recorded = await insertReceived(db, {
     ...received,
     messageId,
     threadRow: known.threadRow ?? (await findThreadBySubject(db, inbound, mail)),
   })
-  events.push(...told)
+  events.push(...recorded)
   return 'stored'
 }
 
-/** Locks the inbox and the inbound mail. @returns false when the project is gone or the inbound mail has ended. */
+/** Locks the inbox and the inbound mail. @returns false: the project is deleted, or the inbound mail has ended. */
 async function lockInbox(db: Queryable, inbound: InboundMail): Promise<boolean> {
   const { rowCount } = await db.query({
     name: 'lock-inbox',
@@ -108,14 +105,14 @@ async function lockInbox(db: Queryable, inbound: InboundMail): Promise<boolean> 
 
 type Known = {
   isRetransmission: boolean
-  /** The message that this one repeats; null where it was deleted. */
+  /** The message that this one repeats; null: none, or deleted. */
   earlierRow: string | null
   idTaken: boolean
   threadRow: string | null
 }
 
-/** Whether the inbox has this very message, whether its Message-ID is taken, and the nearest thread it names. */
-async function lookAround(db: Queryable, projectId: string, mail: ParsedMail): Promise<Known> {
+/** Looks for the same message in the inbox, for its Message-ID, and for the nearest thread that it names. */
+async function findRelated(db: Queryable, projectId: string, mail: ParsedMail): Promise<Known> {
   const { links, contentHash } = mail
   const { rows } = await db.query<{
     earlier_row: string | null
@@ -136,7 +133,7 @@ async function lookAround(db: Queryable, projectId: string, mail: ParsedMail): P
       projectId,
       contentHash,
       messageIdHash(links.messageId),
-      // A bounce belongs to the conversation of what came back, whether it says so in its headers or not.
+      // A bounce joins the thread of its returned message, with or without References.
       [...(mail.bounce?.messageIds ?? []), ...ancestors(links), links.messageId].map(messageIdHash),
     ],
   })
@@ -149,14 +146,14 @@ async function lookAround(db: Queryable, projectId: string, mail: ParsedMail): P
   }
 }
 
-/** How far back a reply is looked for that names no message it answers. */
+/** The age of threads that findThreadBySubject searches. */
 const SUBJECT_DAYS = 30
-const THREADS_LOOKED_AT = 5
-const MESSAGES_LOOKED_AT = 20
+const THREADS_SEARCHED = 5
+const MESSAGES_COMPARED = 20
 
 /**
- * The thread of a reply that names nothing: one of the same subject, between the same people, not long ago. Only for a
- * subject that says it is a reply: to join by subject alone puts the invoices of two months, or of two people, together.
+ * The thread of a reply without In-Reply-To and References: a recent one with the same subject and participants. Only
+ * for a subject with a reply prefix: joining by subject alone merges the invoices of two months or two people.
  */
 async function findThreadBySubject(
   db: Queryable,
@@ -173,10 +170,10 @@ async function findThreadBySubject(
       from (
         select row, updated_at from threads
         where project_id = $1 and subject_key = $2 and updated_at > $3::timestamptz - interval '${SUBJECT_DAYS} days'
-        order by updated_at desc limit ${THREADS_LOOKED_AT}
+        order by updated_at desc limit ${THREADS_SEARCHED}
       ) t cross join lateral (
         select from_addresses || to_addresses || cc_addresses as participants from messages
-        where thread_row = t.row order by created_at desc, row desc limit ${MESSAGES_LOOKED_AT}
+        where thread_row = t.row order by created_at desc, row desc limit ${MESSAGES_COMPARED}
       ) m
       order by t.updated_at desc`,
     values: [inbound.projectId, key, inbound.receivedAt],
@@ -185,10 +182,10 @@ async function findThreadBySubject(
   return rows.find(({ participants }) => sameParticipants(participants, own))?.thread_row ?? null
 }
 
-/** The next free alternative to a Message-ID that another message of this inbox holds (contract §4). */
+/** A free alternative to a Message-ID that another message of this inbox has (docs/contract.md §4). */
 async function freeMessageId(db: Queryable, projectId: string, wanted: string): Promise<string> {
   for (let probe = 1; ; probe++) {
-    // Whoever sends thousands under one Message-ID must not make each of them ask for thousands of names.
+    // Random after 8 probes: thousands of mails under one Message-ID must not cost thousands of probes each.
     const n = probe <= 8 ? probe : randomInt(9, 2 ** 47)
     const candidate = alternativeMessageId(wanted, n)
     const { rowCount } = await db.query(
@@ -197,89 +194,4 @@ async function freeMessageId(db: Queryable, projectId: string, wanted: string): 
     )
     if (rowCount === 0) return candidate
   }
-}
-
-const INSERT = `
-  with clock as (
-    select clock_timestamp()::timestamptz(3) as now
-  ), begun as (
-    insert into threads (id, project_id, subject, created_at, updated_at, message_count, subject_key)
-    select $2, $1, $16, $22, now, 1, $26::bytea from clock where $3::bigint is null
-    returning row, id
-  ), grown as (
-    update threads set message_count = message_count + 1, updated_at = greatest(updated_at, now)
-    from clock where row = $3 returning row, id
-  ), thread as (
-    select row, id from begun union all select row, id from grown
-  ), stored as (
-    insert into messages (
-      project_id, thread_row, raw_id, direction, message_id, message_id_hash, header_message_id, content_hash,
-      in_reply_to, reference_ids, from_addresses, to_addresses, cc_addresses, reply_to_addresses, subject, text_body,
-      html_body, extracted_text, text_bytes, attachments, labels, created_at, added_at, search,
-      authentication)
-    select $1, thread.row, $4, 'received', $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $16, $17, $18, $19,
-      octet_length($17) + octet_length($19) + octet_length(($20::jsonb)::text), $20::jsonb, $21, $22, now, $24::tsvector, $25::jsonb
-    from thread, clock
-    returning row, thread_row
-  ), known as (
-    insert into thread_identifiers (project_id, message_id_hash, thread_row)
-    select $1, h, thread_row from stored, unnest($15::bytea[]) h
-    on conflict do nothing
-  )
-  update inbound_mails set state = 'stored', message_row = stored.row from stored, thread where inbound_mails.id = $23
-  returning inbound_mails.message_row, thread.id as thread_id`
-
-/** Writes thread, message, identifiers and the end of the inbound mail in one statement, then the attachments. @returns the events. */
-async function insertReceived(
-  db: Queryable,
-  input: Indexed & { messageId: string; threadRow: string | null },
-): Promise<NewEvent[]> {
-  const { inbound, mail, authentication, search, messageId, threadRow } = input
-  const { links } = mail
-  const { rows } = await db.query<{ message_row: string; thread_id: string }>({
-    name: 'insert-received',
-    text: INSERT,
-    values: [
-      inbound.projectId,
-      newThreadId(),
-      threadRow,
-      inbound.rawId,
-      messageId,
-      messageIdHash(messageId),
-      messageId === links.messageId ? null : links.messageId,
-      mail.contentHash,
-      links.inReplyTo,
-      links.references,
-      mail.from,
-      mail.to,
-      mail.cc,
-      mail.replyTo,
-      [links.messageId, ...ancestors(links)].map(messageIdHash),
-      mail.subject,
-      mail.text,
-      mail.html,
-      mail.extractedText,
-      JSON.stringify(mail.attachments.map(({ content, ...described }) => described)),
-      mail.labels,
-      inbound.receivedAt,
-      inbound.id,
-      search,
-      JSON.stringify(authentication),
-      subjectKey(mail.subject),
-    ],
-  })
-  const { message_row: messageRow, thread_id: threadId } = rows[0]!
-  await insertAttachments(db, messageRow, mail.attachments)
-  const data = {
-    messageId,
-    threadId,
-    inboxId: inbound.inboxAddress,
-    from: mail.from,
-    to: mail.to,
-    subject: mail.subject,
-    labels: mail.labels,
-  }
-  const bounced = mail.bounce === null ? [] : await recordBounce(db, inbound.projectId, mail.bounce)
-  const received = { projectId: inbound.projectId, type: 'message.received', data } as const
-  return [received, ...bounced]
 }

@@ -4,21 +4,21 @@ import { pageStart } from '../pageStart.ts'
 
 type Reason = 'bounce' | 'rejection'
 
-/** An address that a project's mail does not go to any more. */
+/** An address that a project must not send to any more. */
 export type Suppression = {
   row: bigint
   address: string
   reason: Reason
-  /** What the other side said. */
+  /** The answer of the other host. */
   detail: string | null
-  /** The message that it came of. */
+  /** The message that caused it. */
   messageId: string | null
   createdAt: Date
 }
 
 export type NewSuppression = { address: string; reason: Reason; detail: string | null }
 
-/** Suppresses recipients of a message; who is suppressed already stays so, as of then. */
+/** Suppresses recipients of a message; an existing suppression stays unchanged. */
 export async function suppress(
   db: Queryable,
   { projectId, messageRow }: { projectId: string; messageRow: string },
@@ -74,7 +74,7 @@ export async function listSuppressions(
   }))
 }
 
-/** Lets mail go to an address again. @returns false when it was not suppressed. */
+/** Deletes a suppression. @returns false: no such suppression. */
 export async function deleteSuppression(
   db: Queryable,
   projectId: string,

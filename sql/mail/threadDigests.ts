@@ -1,17 +1,17 @@
 import type { Queryable } from '../db.ts'
 
-/** What a list tells of a conversation at a glance. */
+/** The summary of a thread in a list. */
 export type ThreadDigest = {
-  /** Of the newest message. */
+  /** The From addresses of the newest message. */
   from: string[]
-  /** The beginning of its own words. */
+  /** The beginning of the newest message's own text. */
   snippet: string
   /** Whether one of the newest messages is unread. */
   unread: boolean
 }
 
-/** Messages looked at in a thread at most: a thread can hold any number. */
-const LOOKED_AT = 20
+/** The newest messages of a thread that are read: a thread has no bound. */
+const MESSAGES_READ = 20
 const SNIPPET_LENGTH = 160
 
 /** The digests of threads, by identifier. */
@@ -29,7 +29,7 @@ export async function readThreadDigests(
         from (
           select row_number() over (order by created_at desc, row desc) as n, from_addresses, labels,
                  left(coalesce(nullif(extracted_text, ''), text_body), ${SNIPPET_LENGTH}) as snippet
-          from messages where thread_row = t.row order by created_at desc, row desc limit ${LOOKED_AT}
+          from messages where thread_row = t.row order by created_at desc, row desc limit ${MESSAGES_READ}
         ) m
       ) newest
       where t.project_id = $1 and t.id = any ($2)`,

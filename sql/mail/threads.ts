@@ -38,14 +38,14 @@ const toThread = (row: ThreadRow): Thread => ({
 
 export type ThreadPage = {
   threads: Thread[]
-  /** Where the next page begins; null when this is the last. */
+  /** The start of the next page; null: this is the last. */
   next: Cursor | null
 }
 
 /**
- * One page of threads, the most recently updated first. A message that arrives while a client pages lifts its thread to
- * the top, past the pages still to come; so a page token carries the time of the first page, and every later page places
- * each thread where it stood then: nothing is lost, nothing repeated.
+ * One page of threads, the most recently updated first. A new message moves its thread to the top, out of the later
+ * pages. So the page token carries the time of the first page. Later pages order threads as of that time: no thread is
+ * lost or repeated.
  */
 export async function listThreads(
   db: Queryable,
@@ -106,7 +106,7 @@ async function laterPage(db: Queryable, projectId: string, cursor: Cursor, limit
   return rows
 }
 
-/** The thread of that identifier in this project, or null. */
+/** One thread of a project, or null. */
 export async function findThread(
   db: Queryable,
   projectId: string,
@@ -122,9 +122,9 @@ export async function findThread(
 }
 
 /**
- * Adds and removes labels on every message of a thread; what is in both lists is removed.
- * @returns false when there is no such thread.
- * @throws {TooManyLabelsError} and changes nothing.
+ * Adds and removes labels on every message of a thread; a label in both lists is removed.
+ * @returns false: no such thread.
+ * @throws {TooManyLabelsError} without any change.
  */
 export async function updateThreadLabels(
   pool: Pool,

@@ -1,10 +1,14 @@
+-- Migrations run in the order of their names, each once (sql/migrate.ts). Numbers 11 and 15 to 19 are unused. Do not
+-- fill a gap: an existing database would run that migration after later ones.
+--
 -- Terminology
---   project    a tenant: one agent with its inbox, vault and till (`identityId` in the API is the same value)
---   raw mail   the bytes of a message, as received or as composed, stored once
---   inbound    one raw mail's arrival at one project's inbox, before and after it is parsed
---   message    what the API shows: one received or sent message of one project
---   outbound   the sending of one sent message, with one recipient row per address
+--   project        a tenant: one agent with its inbox, vault and till (the API's `identityId`)
+--   raw mail       the bytes of a message, as received or as composed, stored once
+--   inbound mail   a raw mail for one inbox; it waits to be parsed, then keeps its end
+--   message        one received or sent message in an inbox
+--   outbound mail  the sending of one sent message, with one recipient row per address
 
+-- One row per project; it also holds the project's inbox address.
 create table projects (
   id text primary key,
   name text not null,
@@ -16,18 +20,19 @@ create table projects (
   created_at timestamptz(3) not null default clock_timestamp(),
   deleted_at timestamptz(3)
 );
--- A deleted project's address stays taken: mail for its owner must never reach somebody new.
+-- A deleted project keeps its address: mail for its owner must never reach a new owner.
 create unique index projects_email_address on projects (email_address);
 create index projects_address_bytes on projects (email_address collate "C") where deleted_at is null;
 create index projects_listing on projects (created_at desc, row desc) where deleted_at is null;
 
--- Counters change with every request; kept apart so that they do not rewrite or lock the project's row.
+-- Request counters, apart from projects: they change with every request and must not lock the project's row.
 create table project_usage (
   project_id text primary key references projects on delete cascade,
   request_count bigint not null default 0,
   last_used_at timestamptz(3)
 );
 
+-- Platform and project keys; only the hash of a key is stored. A project has one live key.
 create table api_keys (
   id bigint generated always as identity primary key,
   kind text not null check (kind in ('project', 'platform')),
@@ -43,23 +48,25 @@ create unique index api_keys_hash on api_keys (key_hash);
 create index api_keys_lookup on api_keys (lookup_prefix) where revoked_at is null;
 create unique index api_keys_live_project on api_keys (project_id) where revoked_at is null;
 
--- Counters of the current minute; worth nothing after a crash, so they need no write-ahead log.
+-- Request counters of the current minute. They are worthless after a crash and need no write-ahead log.
 create unlogged table rate_windows (
   subject text primary key,
   window_start timestamptz not null,
   used integer not null
 );
 
+-- The bytes of received and composed mail; several inboxes can share one row.
 create table raw_mails (
   id bigint generated always as identity primary key,
-  -- Names the spool row or the sent message these bytes came from: a second copy of either changes nothing.
+  -- The key of the spooled mail or sent message: storing it twice changes nothing.
   source_key uuid not null unique,
   bytes bytea not null,
   created_at timestamptz(3) not null default clock_timestamp()
 );
--- Mail is mostly text that is already encoded; compressing tens of megabytes in the insert would only add latency.
+-- Mail is mostly encoded text: compressing tens of megabytes at the insert would only add latency.
 alter table raw_mails alter column bytes set storage external;
 
+-- Conversations of one inbox.
 create table threads (
   row bigint generated always as identity primary key,
   id text not null unique,
@@ -71,6 +78,7 @@ create table threads (
 );
 create index threads_listing on threads (project_id, updated_at desc, row desc);
 
+-- The received and sent messages of all inboxes.
 create table messages (
   row bigint generated always as identity primary key,
   project_id text not null references projects on delete cascade,
@@ -79,7 +87,7 @@ create table messages (
   direction text not null check (direction in ('received', 'sent')),
   message_id text not null,
   message_id_hash bytea not null,
-  -- The Message-ID on the wire, where it differs from the one shown because that was taken.
+  -- The Message-ID on the wire; null: equal to message_id. It differs when another message had taken it.
   header_message_id text,
   content_hash bytea,
   in_reply_to text[] not null default '{}',
@@ -98,7 +106,7 @@ create table messages (
   labels text[] not null default '{}',
   delivery_status text check (delivery_status in ('queued', 'sent', 'deferred', 'bounced', 'failed')),
   delivery_error text,
-  -- When it arrived or was sent; and when it was stored, which for received mail is later and orders the threads.
+  -- created_at: arrival or sending. added_at: storing, later for received mail; it orders the threads.
   created_at timestamptz(3) not null,
   added_at timestamptz(3) not null default clock_timestamp(),
   unique (project_id, message_id_hash)
@@ -111,8 +119,8 @@ create index messages_raw on messages (raw_id);
 create unique index messages_retransmission on messages (project_id, content_hash)
   where direction = 'received';
 
--- Every Message-ID that is known to belong to a thread: of its messages, and of messages they refer to that were never
--- seen, so that a parent which arrives after its reply finds its thread. By hash: an identifier can be 998 characters.
+-- The Message-IDs of each thread: of its messages, and of unseen messages that they refer to. A parent that arrives
+-- after its reply finds its thread here. By hash: a Message-ID can have 998 characters.
 create table thread_identifiers (
   project_id text not null references projects on delete cascade,
   message_id_hash bytea not null,
@@ -121,6 +129,7 @@ create table thread_identifiers (
 );
 create index thread_identifiers_thread on thread_identifiers (thread_row);
 
+-- One row per raw mail and inbox. state: accepted waits to be parsed; the others are ends.
 create table inbound_mails (
   id bigint generated always as identity primary key,
   raw_id bigint not null references raw_mails,
@@ -138,6 +147,7 @@ create table inbound_mails (
 create index inbound_mails_project on inbound_mails (project_id);
 create index inbound_mails_message on inbound_mails (message_row);
 
+-- The sending of one sent message. attempt counts its attempts.
 create table outbound_mails (
   message_row bigint primary key references messages on delete cascade,
   project_id text not null references projects on delete cascade,
@@ -148,6 +158,7 @@ create table outbound_mails (
 );
 create index outbound_mails_due on outbound_mails (next_attempt_at) where state <> 'done';
 
+-- The outcome of each recipient of an outbound mail.
 create table outbound_recipients (
   message_row bigint not null references outbound_mails on delete cascade,
   address text not null,
@@ -157,12 +168,12 @@ create table outbound_recipients (
   primary key (message_row, address)
 );
 
--- One row per running worker pool; its process holds advisory lock (WORKER_LOCK_CLASS, id) while it lives.
+-- One row per running worker pool. Its process holds the advisory lock (WORKER_LOCK_CLASS, id).
 create table worker_pools (
   id integer generated always as identity primary key,
   graphile_pool_id text not null,
   pool_name text not null,
   registered_at timestamptz(3) not null default clock_timestamp(),
-  -- Since when the lock has been free; jobs are taken back only after a grace, for a pool that is reconnecting.
+  -- Start of the time in which the lock was free. Jobs are released after a grace: the pool may reconnect.
   suspect_since timestamptz(3)
 );

@@ -1,13 +1,14 @@
 -- Terminology
---   endpoint   what a seller charges for: one URL of one project, with its price and, if wanted, its webhook
---   delivery   one event on its way to one webhook URL; `attempt` counts the tries that ended
---   attempt    one HTTP request of a delivery, and what came of it
+--   endpoint   a seller's resource: one URL of one project, with its price and an optional webhook
+--   delivery   one event for one webhook URL; `attempt` counts its ended attempts
+--   attempt    one HTTP request of a delivery, with its result
 
+-- The endpoints of all projects.
 create table seller_endpoints (
   id text primary key,
   project_id text not null references projects on delete cascade,
   url_pattern text not null,
-  -- Host (lower case, default port dropped) and path: what a resource is matched by.
+  -- Host (lower case, default port dropped) and path: equal keys, same resource.
   match_key text not null,
   price_atomic bigint not null check (price_atomic > 0),
   network text not null,
@@ -24,16 +25,17 @@ create table seller_endpoints (
 create unique index seller_endpoints_resource on seller_endpoints (project_id, match_key) where deleted_at is null;
 create index seller_endpoints_listing on seller_endpoints (project_id, created_at desc, row desc);
 
+-- Events for webhooks. next_attempt_at is null after the end.
 create table webhook_deliveries (
   id text primary key,
   project_id text not null references projects on delete cascade,
   endpoint_id text references seller_endpoints on delete cascade,
-  -- What the event is about, such as a payment's id; null for events about nothing that is stored.
+  -- The id of the event's object, such as a payment; null: the object is not stored.
   subject_id text,
   event text not null,
   idempotency_key text not null,
   url text not null,
-  -- The exact bytes that every attempt sends.
+  -- The bytes of every attempt.
   body bytea not null,
   status text not null default 'pending' check (status in ('pending', 'delivered', 'aborted', 'exhausted')),
   attempt integer not null default 0,
@@ -45,9 +47,10 @@ create index webhook_deliveries_listing on webhook_deliveries (project_id, creat
 create index webhook_deliveries_subject on webhook_deliveries (subject_id);
 create index webhook_deliveries_due on webhook_deliveries (next_attempt_at) where status = 'pending';
 
+-- The ended attempts of deliveries.
 create table webhook_attempts (
   delivery_id text not null references webhook_deliveries on delete cascade,
-  -- Counts over replays too.
+  -- Counted across replays.
   n integer not null,
   started_at timestamptz(3) not null,
   ended_at timestamptz(3) not null,

@@ -1,14 +1,14 @@
 -- Terminology
---   payment      one accepted authorization of one payer, from its claim to its end
---   claim        the row that makes an authorization ours, once: unique by chain, asset, payer and nonce
---   grant        the one answer `ok: true` that a payment gives
---   check        an authorization that only the chain can judge, before anything is claimed
---   transaction  one signed transaction of a gas wallet; several may compete for one wallet nonce
+--   payment      one claimed authorization of one payer, from its claim to its end
+--   claim        takes an authorization, once: unique by chain, asset, payer and nonce
+--   grant        the one answer `ok: true` of a payment
+--   check        the on-chain judgement of an authorization before its claim
+--   transaction  one signed transaction of a gas wallet; several may compete for one nonce
 
--- What the payment workers last saw of the chain; the API opens no RPC and reads it here.
+-- The chain head as the payment workers last saw it. The API has no RPC connection and reads this row.
 create table chain_status (
   singleton boolean primary key default true check (singleton),
-  -- Null until the RPC answered for the first time.
+  -- Null: the RPC has never answered.
   chain_id bigint,
   network text,
   head_number bigint,
@@ -17,6 +17,7 @@ create table chain_status (
   checked_at timestamptz(3) not null
 );
 
+-- The payments of all projects.
 create table payments (
   id text primary key,
   row bigint generated always as identity unique,
@@ -35,15 +36,15 @@ create table payments (
   valid_after numeric(78) not null,
   valid_before numeric(78) not null,
   authorization_nonce text not null,
-  -- The form that is broadcast.
+  -- The broadcast form.
   signature text not null,
-  -- The head of the chain when it was claimed: an authorization used before that was used for something else.
+  -- The chain head at the claim. An authorization used before this block paid for another resource.
   claim_head bigint,
   state text not null default 'verified' check (state in ('verified', 'settled', 'failed')),
   failure_stage text check (failure_stage in ('verify', 'settle')),
   failure_reason text,
   failure_detail text,
-  -- The last trouble of ours (RPC, gas); it is no verdict.
+  -- The last trouble on our side (RPC, gas); no verdict on the payment.
   trouble text,
   trouble_count integer not null default 0,
   revert_count integer not null default 0,
@@ -64,12 +65,13 @@ create index payments_listing on payments (project_id, created_at desc, row desc
 create index payments_verified on payments (created_at) where state = 'verified';
 create index payments_unfinalized on payments (block_number) where state = 'settled' and finalized_at is null;
 
+-- Checks of authorizations by the payment workers.
 create table payment_checks (
   id text primary key,
   project_id text not null references projects,
-  -- The authorization and what it is to pay, as a claim would store it.
+  -- The claim to make if the authorization passes (ClaimRecord in sql/till/claims.ts).
   claim jsonb not null,
-  -- Whether an authorization that passes is claimed; the facilitator's verify only asks.
+  -- True: claim a passing authorization. False: the facilitator's verify.
   claims boolean not null,
   erc6492 boolean not null,
   reason_without_code text,
@@ -80,6 +82,7 @@ create table payment_checks (
 );
 create index payment_checks_age on payment_checks (created_at);
 
+-- The next nonce of each gas wallet.
 create table gas_wallets (
   chain_id bigint not null,
   address text not null,
@@ -87,17 +90,18 @@ create table gas_wallets (
   primary key (chain_id, address)
 );
 
+-- The signed transactions of the gas wallets, stored before their broadcast.
 create table chain_transactions (
   hash text primary key,
   chain_id bigint not null,
   wallet text not null,
   nonce bigint not null,
-  -- Null: it moves nothing and only fills a nonce.
+  -- Null: the transaction only fills a nonce.
   payment_id text references payments,
   raw text not null,
   max_fee_wei numeric(78) not null,
   tip_wei numeric(78) not null,
-  -- void: its nonce was used by another transaction.
+  -- void: another transaction used its nonce.
   state text not null default 'open' check (state in ('open', 'mined', 'void')),
   succeeded boolean,
   block_number bigint,
@@ -105,7 +109,7 @@ create table chain_transactions (
   signed_at timestamptz(3) not null default clock_timestamp(),
   sent_at timestamptz(3),
   send_count integer not null default 0,
-  -- The head when it was first sent: what blocks have passed it by.
+  -- The chain head at the first broadcast: later blocks have passed the transaction by.
   sent_head bigint,
   send_error text,
   foreign key (chain_id, wallet) references gas_wallets
@@ -114,7 +118,7 @@ create index chain_transactions_open on chain_transactions (chain_id, wallet, no
 create index chain_transactions_slot on chain_transactions (chain_id, wallet, nonce);
 create index chain_transactions_payment on chain_transactions (payment_id);
 
--- Public halves of every key that ever signed a receipt: receipts outlive keys.
+-- The public keys of all receipt signing keys, retired ones included: receipts outlive keys.
 create table receipt_keys (
   kid text primary key,
   did text not null,
@@ -123,12 +127,13 @@ create table receipt_keys (
   signs_since timestamptz(3)
 );
 
+-- The idempotency keys of requests, with the stored answers.
 create table idempotency_keys (
   project_id text not null references projects on delete cascade,
   operation text not null,
   key text not null,
   request_hash bytea not null,
-  -- The stored answer; null while there is none to repeat.
+  -- The stored answer; null: none yet.
   result text,
   created_at timestamptz(3) not null default clock_timestamp(),
   primary key (project_id, operation, key)

@@ -1,5 +1,5 @@
--- A replay starts the schedule anew while attempts go on being counted: `attempt - attempts_before` is the number of the
--- attempt within the current schedule. `error` says why a delivery was given up without an attempt.
+-- A replay restarts the schedule and keeps counting attempts: `attempt - attempts_before` is the number within the
+-- current schedule. `error`: why a delivery was given up without an attempt.
 alter table webhook_deliveries
   add column attempts_before integer not null default 0,
   add column error text;

@@ -1,14 +1,14 @@
--- Decoded bytes of attachments; what describes them stands with the message.
+-- Decoded bytes of attachments; messages.attachments describes them.
 create table message_attachments (
   message_row bigint not null references messages on delete cascade,
   attachment_id text not null,
   bytes bytea not null,
   primary key (message_row, attachment_id)
 );
--- Most attachments are compressed already.
+-- Most attachments are already compressed.
 alter table message_attachments alter column bytes set storage external;
 
--- Received messages that were deleted: a sender who lost our answer and sends again must not bring them back.
+-- Hashes of deleted received messages: a retransmission after a lost answer must not restore them.
 create table deleted_messages (
   project_id text not null references projects on delete cascade,
   content_hash bytea not null,
@@ -17,8 +17,8 @@ create table deleted_messages (
 );
 create index deleted_messages_age on deleted_messages (deleted_at);
 
--- What full-text search looks at (shared/searchTerms.ts); null until a worker has indexed an older message.
+-- The search vector (shared/mail/searchTerms.ts); null: an older message that no worker has indexed yet.
 alter table messages add column search tsvector;
--- A small pending list: every search reads it from end to end.
+-- A small pending list: every search reads all of it.
 create index messages_search on messages using gin (search) with (gin_pending_list_limit = 256);
 create index messages_unindexed on messages (row) where search is null;

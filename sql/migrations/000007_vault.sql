@@ -1,16 +1,17 @@
 -- Terminology
 --   credential   a named secret of one project; `version` is the number of its current version
---   version      what one PUT or restore stored; the last ten of a credential are kept
---   data key     the random key of one version, wrapped by a master key: key_id names which one
---   audit entry  who did what to which subject, when, and how it ended
+--   version      the content stored by one PUT or restore; the last ten of a credential are kept
+--   data key     the random key of one version, wrapped by the master key key_id
+--   audit entry  actor, action, subject, time and outcome
 
--- A master key is known here by its id and a value derived from it, so that another key under the same id is recognised.
+-- Registered master keys: the id and a derived check value, which reveals a different key under the same id.
 create table master_keys (
   id text primary key,
   check_value bytea not null check (octet_length(check_value) = 32),
   registered_at timestamptz(3) not null default clock_timestamp()
 );
 
+-- The credentials of all projects, without their contents.
 create table credentials (
   row bigint generated always as identity primary key,
   id text not null unique,
@@ -24,16 +25,17 @@ create table credentials (
 ) with (fillfactor = 80);
 create index credentials_listing on credentials (project_id, created_at desc, row desc);
 
+-- The stored versions of credentials.
 create table credential_versions (
   credential_row bigint not null references credentials on delete cascade,
   version integer not null check (version > 0),
   type text not null,
-  -- json, not jsonb: it comes back as it was written.
+  -- json, not jsonb: the text is returned unchanged.
   metadata json not null,
   metadata_bytes integer not null,
   expires_at timestamptz(3),
   has_totp boolean not null,
-  -- One of master_keys, by the processes' own check and not by a reference: every write would lock that one row.
+  -- An id of master_keys. No foreign key: every write would lock that one row; the processes check it.
   key_id text not null,
   wrapped_key bytea not null,
   ciphertext bytea not null,
@@ -44,7 +46,7 @@ create index credential_versions_key on credential_versions (key_id);
 -- Ciphertext does not compress.
 alter table credential_versions alter column ciphertext set storage external;
 
--- No reference to the project: an entry is written where a secret is read, and must not wait for a lock on the project.
+-- The audit log. No foreign key to projects: reading a secret writes an entry and must not wait for the project's lock.
 create table audit_log (
   row bigint generated always as identity primary key,
   project_id text not null,
@@ -52,7 +54,7 @@ create table audit_log (
   action text not null,
   subject text,
   detail text,
-  -- The prefix of the key that asked, never the key.
+  -- The prefix of the acting key, never the key.
   actor text not null,
   request_id text not null,
   outcome text not null
@@ -60,7 +62,7 @@ create table audit_log (
 create index audit_log_listing on audit_log (project_id, at desc, row desc);
 create index audit_log_subject on audit_log (project_id, subject, at desc, row desc) where subject is not null;
 
--- webhook_secret holds what was stored before this version, until a process that has the master keys encrypts it.
+-- webhook_secret holds plain secrets of older versions until a process with the master keys encrypts them.
 alter table seller_endpoints
   add column webhook_key_id text,
   add column webhook_wrapped_key bytea,

@@ -1,14 +1,14 @@
 -- Terminology
---   event    something that happened in a project, told to whoever listens
---   stream   a project's events, numbered from 1 in the order in which they were committed
+--   event    a change in a project, for its event streams and webhooks
+--   stream   a project's events, numbered from 1 in commit order
 
--- The row is the stream's lock: whoever numbers an event holds it until he commits, so that no reader who has seen one
--- number can meet a smaller one later.
+-- The last number of each stream. A writer locks the row until its commit: numbers become visible in order.
 create table event_streams (
   project_id text primary key references projects on delete cascade,
   last_seq bigint not null
 );
 
+-- The stored events; expired ones are deleted.
 create table events (
   project_id text not null references projects on delete cascade,
   seq bigint not null,

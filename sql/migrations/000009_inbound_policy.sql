@@ -1,7 +1,7 @@
--- What checking the sender of a received message gave (RFC 8601); null on messages of before there was a check.
+-- The sender authentication of a received message (RFC 8601); null: received by a version without the check.
 alter table messages add column authentication jsonb;
 
--- Whom an inbox hears and writes to. `value` is an address or `*@domain`, in lower case.
+-- Email rules: allowed and blocked senders and recipients. `value` is an address or `*@domain`, in lower case.
 create table email_rules (
   id text primary key,
   project_id text not null references projects on delete cascade,

@@ -1,8 +1,9 @@
 -- Terminology
 --   sign-in link   a one-time token that starts a session of the console; only its hash is stored
---   session        an operator signed in to the console; only the hash of what the browser holds is stored
---   minute         what happened in one minute, counted once when the minute is over
+--   session        an operator's sign-in to the console; only the hash of the browser's secret is stored
+--   minute         the counts of one minute, stored once after its end
 
+-- Sign-in links.
 create table console_links (
   token_hash bytea primary key check (octet_length(token_hash) = 32),
   created_at timestamptz(3) not null default clock_timestamp(),
@@ -10,8 +11,9 @@ create table console_links (
   used_at timestamptz(3)
 );
 
+-- Sessions of the console.
 create table console_sessions (
-  -- What may be shown of a session: the audit log names it by this.
+  -- The public identifier; the audit log shows it.
   id text primary key,
   secret_hash bytea not null unique check (octet_length(secret_hash) = 32),
   created_at timestamptz(3) not null default clock_timestamp(),
@@ -19,9 +21,10 @@ create table console_sessions (
   expires_at timestamptz(3) not null
 );
 
--- What a platform key is for, in its owner's words.
+-- The owner's name for a platform key.
 alter table api_keys add column name text;
 
+-- The counts of the service per minute.
 create table statistics_minutes (
   minute timestamptz primary key,
   mail_in integer not null,
@@ -30,11 +33,11 @@ create table statistics_minutes (
   paid_atomic numeric not null,
   webhooks_ok integer not null,
   webhooks_failed integer not null,
-  -- Jobs that waited or ran when the minute was counted, by worker pool.
+  -- Waiting and running jobs at the count, by worker pool.
   jobs jsonb not null
 );
 
--- A minute is counted over these. Rows lie in the order of their times, near enough for an index that costs a write nothing.
+-- The indexes of a count. Rows lie almost in the order of their times: BRIN is enough and costs writes almost nothing.
 create index messages_added_range on messages using brin (added_at) with (pages_per_range = 16, autosummarize = on);
 create index payments_settled_range on payments using brin (settled_at) with (pages_per_range = 16, autosummarize = on);
 create index webhook_attempts_ended_range on webhook_attempts using brin (ended_at)

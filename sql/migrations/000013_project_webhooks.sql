@@ -1,4 +1,4 @@
--- A URL that a project's events are sent to; its secret lies as those of endpoints do.
+-- The webhooks of projects. The columns of the secret are those of seller_endpoints.
 create table project_webhooks (
   id text primary key,
   project_id text not null references projects on delete cascade,

@@ -1,5 +1,5 @@
--- Which messages carry a label, newest first: an index over the arrays would be read through the messages of every
--- tenant who uses the same word, and all of it before the first page. Kept in step by a trigger, whoever writes.
+-- The messages of each label, newest first; a trigger maintains it. A GIN index over the arrays would read the messages
+-- of every tenant with the same label, all of them before the first page.
 create table message_labels (
   project_id text not null,
   label text not null,

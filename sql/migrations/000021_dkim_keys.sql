@@ -1,13 +1,11 @@
--- Terminology
---   DKIM key   a key that signs the mail of a domain; its public half stands in DNS under its selector
-
+-- The DKIM keys of mail domains. DNS holds the public key under the selector.
 create table dkim_keys (
   row bigint generated always as identity primary key,
   domain text not null,
   selector text not null,
-  -- What stands in DNS: v=DKIM1; k=rsa; p=…
+  -- The DNS record: v=DKIM1; k=rsa; p=…
   record text not null,
-  -- The private half, as shared/envelope.ts seals it.
+  -- The private key, sealed by shared/vault/envelope.ts.
   key_id text not null,
   wrapped_key bytea not null,
   ciphertext bytea not null,

@@ -1,5 +1,5 @@
--- How many recipients a project has written to on a day (UTC). The check is what holds the limit where two processes
--- accept mail of one project at the same moment: the second statement fails as a whole, and is run again one by one.
+-- Recipients a project has written to on a UTC day. The check holds the limit against two concurrent statements: the
+-- second one fails as a whole, and its intents run again one by one.
 create table send_quotas (
   project_id text primary key references projects on delete cascade,
   day date not null,

@@ -1,2 +1,2 @@
--- How recipients of a mail unsubscribe: {url, mailto}, either of them null; null where it offers none.
+-- The ways to unsubscribe: {url, mailto}, either of them null; null: none.
 alter table outbound_mails add column unsubscribe jsonb;

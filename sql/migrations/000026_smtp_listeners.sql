@@ -1,7 +1,7 @@
--- The last report of each SMTP listener. The API shows it at /readyz, because it cannot see the listener's disk.
+-- The last report of each SMTP listener. /readyz shows it: the API cannot see the listener's disk.
 create table smtp_listeners (
   id uuid primary key,
   reported_at timestamptz(3) not null default clock_timestamp(),
-  -- Why it takes no mail; null while it does.
+  -- Why the listener accepts no mail; null: it accepts mail.
   trouble text
 );

@@ -1,13 +1,13 @@
 /**
- * A physical backup of the embedded PostgreSQL while it runs: its files and the WAL that makes them consistent
- * (PostgreSQL 18 documentation, §25.3.4). The npm package of the server ships no pg_basebackup and no pg_dump.
+ * A physical backup of the running embedded PostgreSQL: its files and the WAL that makes them consistent (PostgreSQL 18
+ * documentation, §25.3.4). The npm package of the server has no pg_basebackup and no pg_dump.
  */
 import { constants } from 'node:fs'
 import { copyFile, mkdir, open, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import pg from 'pg'
 
-/** Directories that a server fills anew when it starts: they are made, and stay empty. */
+/** Directories that a server refills at its start: the backup holds them empty. */
 const EMPTY = new Set([
   'pg_dynshmem',
   'pg_notify',
@@ -18,8 +18,8 @@ const EMPTY = new Set([
   'pg_subtrans',
   'pg_wal',
 ])
-/** Files that belong to the running server, or that are copied last. */
-const LEFT_OUT =
+/** Files of the running server, and files that are copied last. */
+const EXCLUDED =
   /^(postmaster\.(pid|opts)|current_logfiles|.*\.tmp|backup_label.*|tablespace_map.*|backup_manifest|pg_internal\.init.*|pgsql_tmp.*)$/
 const CONTROL = join('global', 'pg_control')
 const WAL_FILE = /^[0-9A-F]{24}$/
@@ -28,10 +28,10 @@ const COPIES_AT_ONCE = 8
 const CONTROL_READS_MAX = 100
 
 /**
- * Copies a cluster that runs into a new folder. A server that starts there recovers to the moment when the copy ended.
- * @param url of the server, as a superuser.
- * @param cluster its data directory.
- * @param target must not exist.
+ * Copies a running cluster into a new folder. A server started there recovers to the end of the copy.
+ * @param url the server's URL, as a superuser.
+ * @param cluster the server's data directory.
+ * @param target the new folder; must not exist.
  */
 export async function backUpCluster({
   url,
@@ -79,12 +79,12 @@ export async function backUpCluster({
   }
 }
 
-/** The files to be copied, relative to the cluster. Makes the directories of the target. */
+/** The files to copy, relative to the cluster. Creates the directories of the target. */
 async function listFiles(cluster: string, target: string, inside = ''): Promise<string[]> {
   const files: string[] = []
   for (const entry of await readdir(join(cluster, inside), { withFileTypes: true })) {
     const path = join(inside, entry.name)
-    if (LEFT_OUT.test(entry.name) || path === CONTROL) continue
+    if (EXCLUDED.test(entry.name) || path === CONTROL) continue
     if (!entry.isDirectory()) {
       files.push(path)
       continue
@@ -95,7 +95,7 @@ async function listFiles(cluster: string, target: string, inside = ''): Promise<
   return files
 }
 
-/** A file can be dropped, or grow, while it is copied: the WAL tells of both. */
+/** A file can be dropped or grow during its copy: the WAL replays both. */
 async function copyFiles(from: string, to: string, paths: readonly string[]): Promise<void> {
   const left = [...paths]
   const copyOn = async () => {
@@ -114,7 +114,7 @@ async function copyFiles(from: string, to: string, paths: readonly string[]): Pr
   await Promise.all(Array.from({ length: COPIES_AT_ONCE }, copyOn))
 }
 
-/** Reads a file that is overwritten in place, until two reads agree. */
+/** Reads a file that the server overwrites in place, until two reads agree. */
 async function readSteadily(file: string): Promise<Buffer> {
   let before = await readFile(file)
   for (let n = 0; n < CONTROL_READS_MAX; n++) {
@@ -122,7 +122,7 @@ async function readSteadily(file: string): Promise<Buffer> {
     if (now.equals(before)) return now
     before = now
   }
-  throw new Error(`${file} is never at rest`)
+  throw new Error(`two reads of ${file} never agree`)
 }
 
 async function writeSynced(file: string, bytes: Buffer): Promise<void> {

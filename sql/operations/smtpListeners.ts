@@ -1,9 +1,9 @@
 import type { Queryable } from '../db.ts'
 
-/** Milliseconds without a report after which a listener is taken for gone. */
+/** A listener without a report for this long counts as stopped. */
 const REPORT_MAX_AGE_MS = 15_000
 
-/** Reports that a listener runs, and why it takes no mail; null while it does. */
+/** Reports a running listener. `trouble`: why it accepts no mail; null: it accepts mail. */
 export async function reportListener(
   db: Queryable,
   { id, trouble }: { id: string; trouble: string | null },
@@ -16,19 +16,19 @@ export async function reportListener(
   })
 }
 
-/** Forgets a listener that stops. */
+/** Deletes the report of a listener that stops. */
 export async function forgetListener(db: Queryable, id: string): Promise<void> {
   await db.query('delete from smtp_listeners where id = $1', [id])
 }
 
-/** Forgets listeners that have been silent for a day. */
+/** Deletes the reports of listeners silent for a day. */
 export async function forgetStaleListeners(db: Queryable): Promise<void> {
   await db.query(
     `delete from smtp_listeners where reported_at < clock_timestamp() - interval '1 day'`,
   )
 }
 
-/** @returns `unused` without any report, `away` without a recent one, else the first trouble or `ok`. */
+/** @returns `unused`: no report; `away`: no recent report; else the first trouble or `ok`. */
 export async function readListeners(db: Queryable): Promise<string> {
   const { rows } = await db.query<{ trouble: string | null; lives: boolean }>({
     name: 'read-listeners',

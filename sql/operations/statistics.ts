@@ -1,10 +1,10 @@
-/** Numbers of the whole service, each from a small table or a partial index: they may be asked for every few seconds. */
+/** Numbers of the whole service, from small tables or partial indexes: cheap enough to read every few seconds. */
 import type { Queryable } from '../db.ts'
 
 export const JOB_STATES = ['ready', 'delayed', 'running', 'failed'] as const
 export type JobState = (typeof JOB_STATES)[number]
 
-/** Joined to graphile_worker.jobs, it tells the state of each as `s.state`. */
+/** A join to graphile_worker.jobs that adds the state of each job as `s.state`. */
 export const JOB_STATE = `
   cross join lateral (
     select case when locked_at is not null then 'running'
@@ -12,7 +12,7 @@ export const JOB_STATE = `
                 when run_at > clock_timestamp() then 'delayed'
                 else 'ready' end as state) s`
 
-/** Jobs of one task in one state; the age is that of the one that has been due longest, in seconds. */
+/** Jobs of one task in one state; `oldestDueS`: seconds since the oldest of them was due. */
 export type JobCount = { task: string; state: JobState; count: number; oldestDueS: number }
 
 /** Jobs by task and state. `failed` ones have used up their attempts. */
@@ -38,21 +38,21 @@ export async function countJobs(db: Queryable): Promise<JobCount[]> {
   }))
 }
 
-/** Work that is not at its end yet, and how the chain is. */
+/** Unfinished work, and the state of the chain. */
 export type Backlog = {
-  /** Mail accepted for sending that is not delivered to every recipient. */
+  /** Outbound mails with a pending recipient. */
   outboundMails: number
-  /** Accepted authorizations whose transfer is not seen yet. */
+  /** Payments without a seen transfer. */
   verifiedPayments: number
-  /** Settled payments that a reorganisation could still take back. */
+  /** Settled payments that a reorganisation can still undo. */
   unfinalizedPayments: number
   pendingDeliveries: number
-  /** Transactions signed and not in a block. */
+  /** Signed transactions outside any block. */
   openTransactions: number
   workerPools: number
-  /** Seconds since a payment worker last asked the RPC; null when none ever did. */
+  /** Seconds since a payment worker last called the RPC; null: never. */
   rpcReportAgeS: number | null
-  /** Whether the RPC answered then. */
+  /** The RPC answered that call. */
   rpcAnswers: boolean
   headNumber: number | null
 }

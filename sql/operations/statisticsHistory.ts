@@ -1,9 +1,9 @@
-/** What happened minute by minute: each minute is counted once, when it is over, and read from then on. */
+/** Counts of the service per minute. Each minute is counted once after its end, then stored. */
 import { type PoolName, TASK_POOL, type TaskName } from '../../shared/tasks.ts'
 import type { Queryable } from '../db.ts'
 import { countJobs, type JobCount } from './statistics.ts'
 
-/** One minute, or what is over of the current one. */
+/** The counts of one minute, or of the current minute so far. */
 export type Minute = {
   minute: Date
   mailIn: number
@@ -12,16 +12,16 @@ export type Minute = {
   paidAtomic: bigint
   webhooksOk: number
   webhooksFailed: number
-  /** Jobs at the end of the minute, by pool; null where nobody looked. */
+  /** Jobs at the end of the minute, by pool; null: not counted. */
   jobs: Record<PoolName, number> | null
 }
 
 const HISTORY_MINUTES = 60
-/** Counted this late, so that transactions of the minute's last moment are in. */
+/** Delay of a count after the minute's end: late transactions of the minute commit meanwhile. */
 const SETTLING_S = 5
-const KEPT = '2 days'
+const RETENTION = '2 days'
 
-/** Jobs that wait or run, by pool; those that failed for good wait for nobody. */
+/** Waiting and running jobs, by pool, without permanently failed jobs. */
 export function jobsByPool(counts: readonly JobCount[]): Record<PoolName, number> {
   const jobs: Record<PoolName, number> = { mail: 0, webhooks: 0, payments: 0 }
   for (const { task, state, count } of counts) {
@@ -31,7 +31,7 @@ export function jobsByPool(counts: readonly JobCount[]): Record<PoolName, number
   return jobs
 }
 
-/** What happened in each minute of `wanted`, a query with a column `minute`; each part reads one range of one index. */
+/** The counts of each minute of `wanted`, a query with a column `minute`. Each CTE reads one range of one index. */
 const counted = (wanted: string) => `
   with wanted as materialized (${wanted}),
   span as (select min(minute) as start, max(minute) + interval '1 minute' as stop from wanted),
@@ -55,12 +55,12 @@ const counted = (wanted: string) => `
 const recent = (from: string, to: string) =>
   `select generate_series(date_trunc('minute', ${from}), ${to}, interval '1 minute') as minute`
 
-/** Minutes of the last hour that are over and were not counted. */
+/** The ended, uncounted minutes of the last hour. */
 const UNCOUNTED = `
   ${recent(`clock_timestamp() - interval '${HISTORY_MINUTES} minutes'`, `clock_timestamp() - interval '1 minute ${SETTLING_S} seconds'`)}
   except select minute from statistics_minutes`
 
-/** Counts the minutes that are over. Any number of processes may do it at once: one of them writes a minute. */
+/** Counts the ended minutes. Several processes may run it at once: each minute is stored once. */
 export async function recordMinutes(db: Queryable): Promise<void> {
   const missing = await db.query(`${UNCOUNTED} limit 1`)
   if (missing.rowCount === 0) return
@@ -84,7 +84,7 @@ type MinuteRow = {
   jobs: Record<PoolName, number> | null
 }
 
-/** The last hour, oldest minute first, the current one last: stored minutes, and those since, counted now. */
+/** The last hour, oldest minute first: stored minutes, then later ones up to the current minute, counted now. */
 export async function readHistory(db: Queryable): Promise<Minute[]> {
   const stored = await db.query<MinuteRow>({
     name: 'stored-minutes',
@@ -114,9 +114,9 @@ export async function readHistory(db: Queryable): Promise<Minute[]> {
   }))
 }
 
-/** Removes minutes that nobody reads any more. */
+/** Deletes expired minutes. */
 export async function deleteStaleMinutes(db: Queryable): Promise<void> {
   await db.query(
-    `delete from statistics_minutes where minute < clock_timestamp() - interval '${KEPT}'`,
+    `delete from statistics_minutes where minute < clock_timestamp() - interval '${RETENTION}'`,
   )
 }

@@ -1,11 +1,11 @@
 import type { Queryable } from '../db.ts'
 import { JOB_STATE, type JobState } from '../operations/statistics.ts'
 
-/** A job as an operator sees it. */
+/** A job in the operator's list. */
 export type ListedJob = {
   id: string
   task: string
-  /** The job key, which names what the job is about. */
+  /** The job key: the task and the id of its object. */
   key: string | null
   state: JobState
   attempts: number
@@ -16,12 +16,12 @@ export type ListedJob = {
   createdAt: Date
 }
 
-/** Jobs shown of a state at most. */
+/** Most jobs in a list. */
 const JOBS_SHOWN = 100
-/** A stack can be long; its beginning says what went wrong. */
+/** The beginning of a stack names the error. */
 const ERROR_LENGTH = 2_000
 
-/** Jobs in one state, those that are due first; at most {@link JOBS_SHOWN}. */
+/** Jobs in one state, the earliest due first; at most {@link JOBS_SHOWN}. */
 export async function listJobs(db: Queryable, state: JobState): Promise<ListedJob[]> {
   const { rows } = await db.query<ListedJob>({
     name: 'list-jobs',
@@ -36,8 +36,8 @@ export async function listJobs(db: Queryable, state: JobState): Promise<ListedJo
 }
 
 /**
- * Makes a job that waits or has failed due now, with all its attempts before it again.
- * @returns false when there is none, or a worker has it.
+ * Makes a waiting or failed job due now and resets its attempts.
+ * @returns null: no such job, or a worker runs it.
  */
 export async function retryJob(db: Queryable, id: string): Promise<{ task: string } | null> {
   const { rows } = await db.query<{ task: string }>(

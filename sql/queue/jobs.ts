@@ -2,8 +2,8 @@ import { type TaskName, type TaskPayload, taskPayloads } from '../../shared/task
 import type { Queryable } from '../db.ts'
 
 /**
- * A job to queue. `key` makes it unique: a job that waits under the same key is replaced. A job that runs loses its key to
- * the new one, and is then superseded.
+ * A job to queue. `key` makes it unique: it replaces a waiting job of the same key. A running job loses its key to the
+ * new one and is then superseded.
  */
 export type NewJob<Name extends TaskName = TaskName> = {
   task: Name
@@ -12,12 +12,12 @@ export type NewJob<Name extends TaskName = TaskName> = {
   runAt?: Date
 }
 
-/** A worker can lock the job of the same key at the very moment it is replaced; by the next statement it has it. */
+/** Calls of `add_job` until it queues the job. */
 const ATTEMPTS_MAX = 10
 
 /**
- * Queues one job in the caller's transaction. `add_job` answers null when the job of the same key was locked by a worker
- * in between; asked again it puts a new job beside it. Without a job the caller must roll back, so this throws.
+ * Queues one job in the caller's transaction. `add_job` returns null when a worker locks the job of the same key during
+ * the call; the next call adds a new job. It throws without a job: the caller must roll back.
  */
 export async function addJob<Name extends TaskName>(
   db: Queryable,
@@ -36,8 +36,8 @@ export async function addJob<Name extends TaskName>(
 }
 
 /**
- * An SQL expression that queues one job per row of `source` inside a larger statement: `source` must offer a text column
- * `payload_id`. One call of add_jobs costs about 13 µs a job, a call of add_job 480.
+ * An SQL expression that queues one job per row of `source` inside a larger statement; `source` must have a text column
+ * `payload_id`. add_jobs takes about 13 µs a job, add_job 480 µs.
  */
 export function addJobsFrom(source: string, task: TaskName, payloadField: string): string {
   return `select count(*) from graphile_worker.add_jobs(array(
@@ -47,9 +47,9 @@ export function addJobsFrom(source: string, task: TaskName, payloadField: string
 }
 
 /**
- * Deletes superseded jobs that no worker has. Graphile Worker takes the key and all attempts from a job that runs when its
- * key is added again. If the end of such a job is lost, its row stands for ever and looks like a failure.
- * @returns how many there were.
+ * Deletes superseded jobs that no worker holds. When the key of a running job is added again, Graphile Worker clears
+ * the job's key and uses up its attempts. If its end is then lost, the row stays for ever and looks like a failure.
+ * @returns the number of deleted jobs.
  */
 export async function deleteSupersededJobs(db: Queryable): Promise<number> {
   const { rowCount } = await db.query(

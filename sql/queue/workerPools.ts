@@ -1,33 +1,33 @@
 import pg from 'pg'
 import type { Pool, Queryable } from '../db.ts'
 
-/** First key of the two-part advisory lock that a live worker pool holds; arbitrary, ours alone. */
+/** First key of the two-part advisory lock of a live worker pool; an arbitrary number. */
 const WORKER_LOCK_CLASS = 7_305_147
 
 /**
- * A crashed process's jobs are taken back once its lock has been free this long: a live pool whose connection broke has
- * it back within about four seconds.
+ * Jobs of a crashed process are released after its lock has been free this long. A live pool with a broken connection
+ * retakes its lock within about four seconds.
  */
 const GRACE = '6 seconds'
 
-/** A machine that vanishes ends no connection: Postgres must probe, and gives this one up after about 10 s of silence. */
+/** A vanished machine closes no connection: Postgres must probe. It closes this one after about 10 s of silence. */
 const KEEPALIVES = '-c tcp_keepalives_idle=4 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3'
 
-/** Registering asks four small questions. A connection that leaves one unanswered is given up, and another is tried. */
+/** Registration runs four short statements. If one times out, the connection is closed and another is tried. */
 const ANSWER_TIMEOUT_MS = 2_500
-/** An idle connection never notices that its server vanished. The heartbeat does. */
+/** Without a heartbeat an idle connection never notices that its server vanished. */
 const HEARTBEAT_MS = 1_500
 
-/** A worker pool's proof of life: a connection of its own that holds an advisory lock. */
+/** A worker pool's proof of life: its own connection that holds an advisory lock. */
 export type PoolRegistration = {
-  /** Ends the proof: removes the row and closes the connection. */
+  /** Deletes the row and closes the connection. */
   release(): Promise<void>
 }
 
 /**
- * Registers a Graphile Worker pool. Postgres frees the lock when the connection ends, however the process died, so no
- * clock and no heartbeat is needed to know that its jobs are nobody's.
- * @param onLost called once when the connection breaks; the caller registers again.
+ * Registers a Graphile Worker pool. Postgres frees its lock at the end of the connection, after any kind of crash: dead
+ * pools are recognised without clocks.
+ * @param onLost called once when the connection breaks; the caller must register again.
  */
 export async function registerPool(options: {
   databaseUrl: string
@@ -43,7 +43,7 @@ export async function registerPool(options: {
     connectionTimeoutMillis: ANSWER_TIMEOUT_MS,
     query_timeout: ANSWER_TIMEOUT_MS,
   })
-  // Until the lock is held, a failure is the caller's to hear as an exception; afterwards as one call of onLost.
+  // Before the lock is held a failure throws; afterwards it calls onLost once.
   let state: 'starting' | 'held' | 'over' = 'starting'
   let heartbeat: ReturnType<typeof setInterval> | undefined
   const lost = (error: Error) => {
@@ -63,7 +63,7 @@ export async function registerPool(options: {
     )
     id = rows[0]!.id
     await client.query('select pg_advisory_lock($1, $2)', [WORKER_LOCK_CLASS, id])
-    // The row of a connection that broke would be taken for a dead pool, and this live one with it.
+    // An old row of this pool with a free lock would mark the live pool as dead.
     await client.query('delete from worker_pools where graphile_pool_id = $1 and id <> $2', [
       options.graphilePoolId,
       id,
@@ -86,9 +86,9 @@ export async function registerPool(options: {
 }
 
 /**
- * Takes back the jobs of pools whose process is gone, so that they run again within seconds; Graphile Worker alone would
- * wait four hours. A pool is suspected when its lock is free, and dealt with when it still is after the grace. Jobs held
- * by a pool that was never registered, because it died on the way, are dealt with after the same grace.
+ * Releases the jobs of dead pools within seconds; Graphile Worker alone waits four hours. A pool with a free lock is
+ * suspect, and dead if the lock is still free after GRACE. Jobs of a pool that died before its registration are
+ * released after the same time.
  * @returns the Graphile Worker pool ids whose jobs were released.
  */
 export async function releaseJobsOfDeadPools(pool: Pool): Promise<string[]> {
@@ -105,7 +105,7 @@ export async function releaseJobsOfDeadPools(pool: Pool): Promise<string[]> {
      )
      select graphile_pool_id from marked m
      where suspect_since < clock_timestamp() - interval '${GRACE}'
-       -- A pool that has registered anew lives, whatever its former row says.
+       -- A pool that has registered again is alive despite its old row.
        and not exists (
          select from marked alive
          where alive.graphile_pool_id = m.graphile_pool_id and alive.suspect_since is null)
@@ -121,7 +121,7 @@ export async function releaseJobsOfDeadPools(pool: Pool): Promise<string[]> {
   return dead
 }
 
-/** The names of the pools that live, each once. */
+/** The distinct names of live pools. */
 export async function listLivingPools(db: Queryable): Promise<string[]> {
   const { rows } = await db.query<{ pool_name: string }>({
     name: 'list-living-pools',
@@ -130,18 +130,18 @@ export async function listLivingPools(db: Queryable): Promise<string[]> {
   return rows.map((row) => row.pool_name)
 }
 
-/** Makes the jobs that these Graphile Worker pools hold available at once. */
+/** Releases all jobs that these Graphile Worker pools hold. */
 export async function forceUnlock(db: Queryable, graphilePoolIds: string[]): Promise<void> {
   await db.query('select graphile_worker.force_unlock_workers($1::text[])', [graphilePoolIds])
 }
 
 /**
- * A lock that a Graphile Worker pool has on a job. `attempts` grows with every fetch, and tells two locks apart; a job that
- * was superseded while it ran has all its attempts at once, and no key.
+ * A Graphile Worker pool's lock on a job. `attempts` grows with every fetch and distinguishes two locks. A job
+ * superseded during its run has used up its attempts and has no key.
  */
 export type JobLock = { id: string; attempts: number }
 
-/** The locks that this Graphile Worker pool has according to the database. */
+/** The locks of this Graphile Worker pool in the database. */
 export async function listLocks(db: Queryable, graphilePoolId: string): Promise<JobLock[]> {
   const { rows } = await db.query<JobLock>(
     'select id, attempts from graphile_worker._private_jobs where locked_by = $1',
@@ -150,7 +150,7 @@ export async function listLocks(db: Queryable, graphilePoolId: string): Promise<
   return rows
 }
 
-/** Whether the pool still has this lock. */
+/** Whether the pool still holds this lock. */
 export async function hasLock(
   db: Queryable,
   graphilePoolId: string,
@@ -165,9 +165,9 @@ export async function hasLock(
 }
 
 /**
- * Makes these jobs of the pool available at once. A job that was fetched anew in between keeps its lock.
- * `attempts` stays: nobody knows whether the job ran.
- * @returns how many locks were released.
+ * Releases these locks of the pool. A job fetched again meanwhile keeps its new lock. `attempts` stays: the job may
+ * have run.
+ * @returns the number of released locks.
  */
 export async function releaseLocks(
   db: Queryable,
@@ -183,7 +183,7 @@ export async function releaseLocks(
   return rowCount ?? 0
 }
 
-/** Jobs that this Graphile Worker pool holds. */
+/** The number of jobs that this Graphile Worker pool holds. */
 export async function countLockedJobs(db: Queryable, graphilePoolId: string): Promise<number> {
   const { rows } = await db.query<{ count: number }>(
     'select count(*)::int as count from graphile_worker.jobs where locked_by = $1',

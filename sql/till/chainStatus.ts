@@ -1,11 +1,11 @@
 import type { NetworkName } from '../../shared/till/usdc.ts'
 import type { Queryable } from '../db.ts'
 
-/** What the payment workers last reported of the RPC; null when none ever did. */
+/** The last report of the payment workers on the RPC; null: no report yet. */
 export async function readChainStatus(db: Queryable): Promise<{
-  /** The chain they are connected to; null before it first answered. */
+  /** The chain of the RPC; null: it has never answered. */
   network: NetworkName | null
-  /** Null while the last call succeeded. */
+  /** Null: the last call succeeded. */
   rpcError: string | null
   /** Milliseconds since the report. */
   ageMs: number
@@ -40,7 +40,7 @@ export async function recordHead(
   })
 }
 
-/** Reports that the RPC does not answer; what was known of the chain stays. */
+/** Reports that the RPC does not answer; the stored chain head stays. */
 export async function recordRpcTrouble(db: Queryable, error: string): Promise<void> {
   await db.query({
     name: 'record-rpc-trouble',

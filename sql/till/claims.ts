@@ -3,15 +3,15 @@ import type { NetworkName } from '../../shared/till/usdc.ts'
 import type { Queryable } from '../db.ts'
 import { addJobsFrom } from '../queue/jobs.ts'
 
-/** Channel that names payments and checks whose state has changed. */
+/** Notified with the id of a payment or check whose state changed. */
 export const PAYMENTS_CHANNEL = 'payments_changed'
 
-/** An authorization to be made ours. */
+/** An authorization to claim. */
 export type NewClaim = Transfer & {
   /** From `newPaymentId`. */
   id: string
   projectId: string
-  /** Null for a resource that is not registered (facilitator face). */
+  /** Null: the resource is not registered (facilitator face). */
   endpointId: string | null
   matchKey: string | null
   resourceUrl: string
@@ -20,7 +20,7 @@ export type NewClaim = Transfer & {
   chainId: number
 }
 
-/** A claim as JSON, all numbers as decimal strings. */
+/** A claim as JSON, with numbers as decimal strings. */
 export const claimRecord = (claim: NewClaim) => ({
   id: claim.id,
   project_id: claim.projectId,
@@ -71,10 +71,9 @@ const CLAIM = `
   select c.id from claimed c cross join jobs`
 
 /**
- * Claims authorizations and queues their settlement, in one statement: an authorization is one payment's, whatever the
- * form of its signature and however many ask at once.
- * @returns for each claim, in order, whether it was made; false where the authorization is a payment's already or the
- * project is gone.
+ * Claims authorizations and queues their settlement in one statement. Concurrent claims of one authorization, in any
+ * form of its signature, make one payment.
+ * @returns for each claim, in order: true: claimed; false: a payment has the authorization, or the project is deleted.
  */
 export async function claimPayments(
   db: Queryable,
@@ -83,7 +82,7 @@ export async function claimPayments(
   return claimRecords(db, claims.map(claimRecord))
 }
 
-/** {@link claimPayments} for claims that were stored as JSON. */
+/** {@link claimPayments} for claims stored as JSON. */
 export async function claimRecords(
   db: Queryable,
   records: readonly ClaimRecord[],
@@ -97,11 +96,11 @@ export async function claimRecords(
   return records.map((record) => made.has(record.id))
 }
 
-/** A caller who wants the one grant of a payment. */
+/** A request for the grant of a payment. */
 export type WantedGrant = {
   paymentId: string
   projectId: string
-  /** Of the redeem, under which the answer is stored; or null. */
+  /** The idempotency key of the redeem, or null. */
   key: string | null
   /** The answer as JSON. */
   result: string
@@ -125,10 +124,9 @@ const TAKE_GRANTS = `
   select n from granted`
 
 /**
- * Takes the grants of settled payments, many in one statement; with an idempotency key the answer is stored under it in
- * the same statement.
- * @returns for each, in order, whether this caller has it; false when it was taken before, or the payment is not
- * settled (any more).
+ * Takes the grants of settled payments in one statement, and stores the answers under their idempotency keys.
+ * @returns for each request, in order: true: this caller has the grant; false: it was taken before, or the payment is
+ * not settled (any more).
  */
 export async function takeGrants(
   db: Queryable,

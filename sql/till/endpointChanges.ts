@@ -12,15 +12,15 @@ import {
   toEndpoint,
 } from './endpoints.ts'
 
-/** Active endpoints of one project at most. */
+/** Most active endpoints of one project. */
 export const ENDPOINTS_MAX = 1_000
 
-/** The project has as many endpoints as it may. */
+/** The project has {@link ENDPOINTS_MAX} active endpoints. */
 export class TooManyEndpointsError extends Error {}
 /** A webhook secret was given for an endpoint that has no webhook URL. */
 export class SecretWithoutWebhookError extends Error {}
 
-/** What may be changed; what is left out stays. */
+/** A change of an endpoint; absent fields stay. */
 export type EndpointChange = {
   urlPattern?: string
   priceAtomic?: bigint
@@ -31,13 +31,13 @@ export type EndpointChange = {
   webhookSecret?: string
 }
 
-/** A changed endpoint, and its secret where that is new: the one time it is shown. */
+/** A changed endpoint. `newSecret`: its new webhook secret, shown only here; null: unchanged. */
 export type ChangedEndpoint = { endpoint: Endpoint; newSecret: string | null }
 
 /**
- * Registers an endpoint, or changes the one of the same resource, and queues its verification. The project's row is
- * locked, so that two calls at once make one endpoint and never more than the bound.
- * @returns null when the project is gone.
+ * Registers an endpoint, or changes the one of the same resource, and queues its verification. It locks the project's
+ * row: concurrent calls make one endpoint and keep the bound.
+ * @returns null: the project is deleted.
  * @throws {TooManyEndpointsError} {SecretWithoutWebhookError}
  */
 export async function putEndpoint(
@@ -94,7 +94,7 @@ async function insertEndpoint(
   return id
 }
 
-/** Changes an active endpoint in a transaction of its own; null when there is none. */
+/** Changes an active endpoint in its own transaction; null: no such endpoint. */
 export function updateEndpoint(
   pool: Pool,
   keyring: Keyring,
@@ -155,8 +155,8 @@ async function changeEndpoint(
 }
 
 /**
- * Replaces the secret of an endpoint's webhook: from now on every attempt is signed with the new one.
- * @returns the new secret, or null when there is no such endpoint.
+ * Replaces the secret of an endpoint's webhook. All later attempts use the new one.
+ * @returns the endpoint with its new secret; null: no such endpoint.
  * @throws {SecretWithoutWebhookError}
  */
 export async function rotateWebhookSecret(
@@ -167,7 +167,7 @@ export async function rotateWebhookSecret(
   return updateEndpoint(pool, keyring, { ...target, change: { webhookSecret: newWebhookSecret() } })
 }
 
-/** Stops charging for an endpoint and sends its webhook nothing more. The row stays: payments refer to it. */
+/** Deletes an endpoint and aborts its pending deliveries. The row stays: payments refer to it. */
 export async function deleteEndpoint(
   pool: Pool,
   { projectId, id }: { projectId: string; id: string },
@@ -184,7 +184,7 @@ export async function deleteEndpoint(
   })
 }
 
-/** Does that to every endpoint of a project, in the transaction that deletes it. */
+/** Deletes every endpoint of a project, in the transaction that deletes the project. */
 export async function deleteEndpointsOfProject(db: Queryable, projectId: string): Promise<void> {
   await db.query(
     `update seller_endpoints set deleted_at = clock_timestamp(), ${NO_SECRET}

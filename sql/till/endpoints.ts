@@ -4,7 +4,7 @@ import { pageStart } from '../pageStart.ts'
 
 export type VerificationStatus = 'pending' | 'verified' | 'failed' | 'unreachable'
 
-/** What a seller charges for. */
+/** A seller's endpoint: a resource and its price. */
 export type Endpoint = {
   id: string
   urlPattern: string
@@ -18,10 +18,10 @@ export type Endpoint = {
   row: bigint
 }
 
-/** Payments that an endpoint settled, and what they sum to in atomic USDC. */
+/** The settled payments of an endpoint: their number, and their sum in atomic USDC. */
 export type EndpointTotals = { callCount: number; revenueAtomic: bigint }
 
-/** A row of seller_endpoints, as ENDPOINT_COLUMNS reads it. */
+/** The ENDPOINT_COLUMNS of seller_endpoints. */
 export type EndpointRow = {
   id: string
   url_pattern: string
@@ -84,7 +84,7 @@ export async function listEndpoints(
   return rows.map(toEndpoint)
 }
 
-/** The active endpoint that charges for a resource; `matchKey` as parseResourceUrl makes it. */
+/** The active endpoint of a resource; `matchKey` from parseResourceUrl. */
 export async function findEndpointByResource(
   db: Queryable,
   projectId: string,
@@ -105,7 +105,7 @@ export async function findEndpointByResource(
   return rows[0] === undefined ? null : toEndpoint(rows[0])
 }
 
-/** What endpoints have earned: settled payments, and their sum. */
+/** The totals of endpoints. */
 export async function endpointTotals(
   db: Queryable,
   ids: string[],
@@ -125,7 +125,7 @@ export async function endpointTotals(
   )
 }
 
-/** The URL of an active endpoint, for its verification; null when it is gone. */
+/** The URL of an active endpoint, for its verification; null: deleted. */
 export async function findUrlToVerify(
   db: Queryable,
   id: string,
@@ -139,7 +139,7 @@ export async function findUrlToVerify(
   return rows[0] ?? null
 }
 
-/** Records what a verification of this URL found. */
+/** Records the verification of an endpoint, unless its URL has changed. */
 export async function recordVerification(
   db: Queryable,
   verdict: { id: string; url: string; status: VerificationStatus; detail: string },

@@ -2,10 +2,10 @@ import type { Hex } from 'viem'
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import { type BlockRef, notifyChanged, queueSettlement } from './settlements.ts'
 
-/** A settled payment that is not yet beyond every reorganisation. */
+/** A settled payment in a block that is not final. */
 export type UnfinalizedPayment = BlockRef & { paymentId: string; txHash: Hex }
 
-/** Settled payments that are not final, the oldest block first. */
+/** Settled payments in blocks that are not final, the oldest block first. */
 export async function findUnfinalized(
   db: Queryable,
   chainId: number,
@@ -58,7 +58,7 @@ export async function recordFinal(db: Queryable, paymentIds: readonly string[]):
   )
 }
 
-/** Payments whose block moved: the same transaction stands elsewhere on the chain now. */
+/** Records new blocks of settled payments: a reorganisation moved their transactions. */
 export async function recordMoved(
   db: Queryable,
   moved: readonly UnfinalizedPayment[],
@@ -73,8 +73,8 @@ export async function recordMoved(
 }
 
 /**
- * Takes back settlements that a reorganisation undid: the payment is on its way again, and its transaction, signed as
- * before, is sent again.
+ * Reverts settlements that a reorganisation undid: the payment is `verified` again, and its signed transaction is
+ * rebroadcast unchanged.
  */
 export async function recordReorganised(
   pool: Pool,

@@ -1,26 +1,26 @@
 import type { Address, Hex } from 'viem'
 import { type Pool, type Queryable, transaction } from '../db.ts'
 
-/** A wallet that pays for gas, on one chain. */
+/** A gas wallet on one chain. */
 export type WalletId = { chainId: number; address: Address }
 
-/** A signed transaction that is to be stored before it is sent. Fees are wei per gas. */
+/** A signed transaction. Fees are wei per gas. */
 export type SignedTransaction = {
   hash: Hex
   nonce: bigint
-  /** Null: it moves nothing and only fills a nonce. */
+  /** Null: the transaction only fills a nonce. */
   paymentId: string | null
   raw: Hex
   maxFeeWei: bigint
   tipWei: bigint
 }
 
-/** A stored transaction that is not known to be in a block. */
+/** A stored transaction without a known block. */
 export type OpenTransaction = SignedTransaction & {
   wallet: Address
   sendCount: number
   sentHead: bigint | null
-  /** Milliseconds since it was signed. */
+  /** Milliseconds since the signing. */
   ageMs: number
 }
 
@@ -55,8 +55,9 @@ const toOpen = (row: OpenRow): OpenTransaction => ({
 })
 
 /**
- * Makes a wallet known, or moves its next nonce up to what the chain says it has used: somebody else may hold its key.
- * @returns the next nonce to be given out.
+ * Registers a wallet, or raises its next nonce to the chain's count: another holder of its key may have sent
+ * transactions.
+ * @returns the next nonce to assign.
  */
 export async function syncWallet(db: Queryable, wallet: WalletId, used: bigint): Promise<bigint> {
   const { rows } = await db.query<{ next_nonce: string }>({
@@ -70,11 +71,11 @@ export async function syncWallet(db: Queryable, wallet: WalletId, used: bigint):
 }
 
 /**
- * Gives nonces to payments and stores their signed transactions, all in one transaction, before anything is sent: a
- * crash then never loses a hash, and never leaves a nonce without its bytes. Payments that have a transaction under
- * way, or are no longer waiting for one, are left out.
- * @param sign called under the wallet's lock, once per payment; must not wait for anything but cryptography.
- * @returns what was stored, in the order of the nonces.
+ * Assigns nonces to payments and stores their signed transactions in one database transaction, before any broadcast: a
+ * crash never loses a hash or leaves a nonce without its bytes. It skips payments that have an open transaction or are
+ * not `verified`.
+ * @param sign called under the wallet's lock, once per payment; must wait only for cryptography.
+ * @returns the stored transactions, in the order of their nonces.
  */
 export async function storeSigned(
   pool: Pool,
@@ -87,7 +88,7 @@ export async function storeSigned(
       `select id from payments where id = any ($1) and state = 'verified' order by id for no key update`,
       [paymentIds],
     )
-    // A statement of its own: what another process stored while the lock was awaited must be seen.
+    // A separate statement: it must see transactions that another process stored while this one waited for the lock.
     const free = await db.query<{ id: string }>(
       `select p.id from unnest($1::text[]) p (id) where not exists (
          select from chain_transactions t where t.payment_id = p.id and t.state = 'open')`,
@@ -107,9 +108,9 @@ export async function storeSigned(
 }
 
 /**
- * Stores a transaction that competes for a nonce which was given out before: one with a higher fee, or one that fills a
- * gap. Nothing happens when `unless` finds the nonce taken care of in the meantime.
- * @param replaces the transaction it replaces; null fills a nonce that no open transaction has.
+ * Stores a transaction for an assigned nonce: a replacement with a higher fee, or one that fills a gap.
+ * @param replaces the hash of the replaced transaction; null: no transaction has the nonce.
+ * @returns false: the nonce is unassigned, or another transaction has taken it meanwhile; nothing changed.
  */
 export async function storeForNonce(
   pool: Pool,
@@ -137,7 +138,7 @@ async function lockWallet(db: Queryable, wallet: WalletId): Promise<bigint> {
     'select next_nonce from gas_wallets where chain_id = $1 and address = $2 for no key update',
     [wallet.chainId, wallet.address],
   )
-  if (rows[0] === undefined) throw new Error(`gas wallet ${wallet.address} is not known`)
+  if (rows[0] === undefined) throw new Error(`gas wallet ${wallet.address} is not registered`)
   return BigInt(rows[0].next_nonce)
 }
 
@@ -164,10 +165,10 @@ async function insertTransactions(
   })
 }
 
-/** What became of handing a transaction to the RPC; `error` null means that it was taken. */
+/** The result of a broadcast; `error` null: the RPC accepted the transaction. */
 export type SendOutcome = { hash: Hex; error: string | null }
 
-/** Notes sends. */
+/** Records broadcasts. */
 export async function recordSends(
   db: Queryable,
   outcomes: readonly SendOutcome[],
@@ -198,7 +199,7 @@ export async function findOpenTransactions(
   return rows.map(toOpen)
 }
 
-/** Which of these payers have a wallet whose deployment is under way, in the spelling given. */
+/** The payers whose wallet deployment has an open transaction, in the given spelling. */
 export async function findDeployingPayers(
   db: Queryable,
   chainId: number,
@@ -214,7 +215,7 @@ export async function findDeployingPayers(
   return new Set(rows.map((row) => row.payer))
 }
 
-/** Open transactions whose nonce the chain counts as used: they or their rivals are in a block. */
+/** Open transactions with a nonce below the chain's count: they or their rivals are in a block. */
 export async function findUsedNonces(
   db: Queryable,
   wallet: WalletId,
@@ -231,7 +232,7 @@ export async function findUsedNonces(
   return rows.map(toOpen)
 }
 
-/** Open transactions that nothing was heard of for a while: those to send again. */
+/** Silent open transactions, to rebroadcast. */
 export async function findQuietTransactions(
   db: Queryable,
   wallet: WalletId,
@@ -258,7 +259,7 @@ export async function hasOpenTransactions(db: Queryable, chainId: number): Promi
   return rows[0]!.open
 }
 
-/** Nonces that were given out, are not used on chain and that no open transaction has; the lowest first. */
+/** Assigned nonces that are unused on chain and have no open transaction; the lowest first. */
 export async function findGaps(
   db: Queryable,
   wallet: WalletId,
@@ -277,7 +278,7 @@ export async function findGaps(
   return rows.map((row) => BigInt(row.nonce))
 }
 
-/** Opens the transactions of a nonce that the chain no longer holds. @returns how many there were. */
+/** Reopens the mined transactions of a nonce after a reorganisation. @returns their number. */
 export async function reopenTransactions(
   db: Queryable,
   wallet: WalletId,

@@ -10,14 +10,14 @@ import {
 } from './claims.ts'
 import { findClaim } from './payments.ts'
 
-/** An authorization that the chain must judge before it is claimed, or that is only asked about. */
+/** A check of an authorization on chain, before its claim or without one. */
 export type NewCheck = {
   /** From `newCheckId`. */
   id: string
   claim: NewClaim
-  /** Whether to claim what passes. */
+  /** Claim the authorization if it passes. */
   claims: boolean
-  /** The verdict if there is no code at the payer; null when the payer's own signature was verified. */
+  /** The reason if there is no code at the payer; null: the payer's own signature was verified. */
   reasonWithoutCode: X402Reason | null
 }
 
@@ -25,7 +25,7 @@ export type Check = Omit<NewCheck, 'claim'> & {
   claim: ClaimRecord
   state: 'open' | 'passed' | 'refused'
   reason: X402Reason | null
-  /** The payment it became; it can be an older one of the same authorization. */
+  /** The payment of the authorization; an earlier claim may have made it. */
   paymentId: string | null
 }
 
@@ -61,7 +61,7 @@ type CheckRow = {
   payment_id: string | null
 }
 
-/** The check of that identifier, or null. */
+/** One check, or null. */
 export async function findCheck(db: Queryable, id: string): Promise<Check | null> {
   const { rows } = await db.query<CheckRow>({
     name: 'find-check',
@@ -82,7 +82,7 @@ export async function findCheck(db: Queryable, id: string): Promise<Check | null
   }
 }
 
-/** Ends a check with a refusal; nothing was claimed. */
+/** Ends a check with a refusal, without a claim. */
 export async function refuseCheck(db: Queryable, id: string, reason: X402Reason): Promise<void> {
   await db.query(
     `with ended as (
@@ -92,7 +92,7 @@ export async function refuseCheck(db: Queryable, id: string, reason: X402Reason)
   )
 }
 
-/** Ends a check that passed, and claims the authorization if that was asked for. */
+/** Ends a passed check, and claims the authorization if `claims` is set. */
 export async function passCheck(pool: Pool, check: Check): Promise<void> {
   await transaction(pool, async (db) => {
     const { rowCount } = await db.query(
@@ -121,7 +121,7 @@ async function claimChecked(db: Queryable, claim: ClaimRecord): Promise<string |
   return existing?.id ?? null
 }
 
-/** Removes checks nobody waits for any more. */
+/** Deletes expired checks. */
 export async function deleteStaleChecks(db: Queryable): Promise<void> {
   await db.query(
     `delete from payment_checks where created_at < clock_timestamp() - interval '1 hour'`,

@@ -8,7 +8,7 @@ import { pageStart } from '../pageStart.ts'
 
 type PaymentState = 'verified' | 'settled' | 'failed'
 
-/** One payment as it is stored; amounts are atomic units. */
+/** A stored payment; amounts are atomic units. */
 export type Payment = Transfer & {
   row: bigint
   id: string
@@ -27,10 +27,10 @@ export type Payment = Transfer & {
   failureDetail: string | null
   troubleCount: number
   revertCount: number
-  /** Of the settling transaction; while verified, of the newest one that was signed. */
+  /** The settling transaction; while `verified`, the newest signed one. */
   txHash: Hex | null
   blockNumber: bigint | null
-  /** The exact text that was signed and sent. */
+  /** The receipt text, as signed and sent. */
   signedReceipt: string | null
   granted: boolean
   createdAt: Date
@@ -92,7 +92,7 @@ const SELECT_PAYMENT = `
 
 const bigintOrNull = (text: string | null): bigint | null => (text === null ? null : BigInt(text))
 
-/** The transfer that a row or a stored claim holds. */
+/** The transfer of a payment row or a stored claim. */
 export const transferOf = (row: TransferRow): Transfer => ({
   asset: row.asset,
   payer: row.payer,
@@ -136,12 +136,12 @@ const toPayment = (row: PaymentRow): Payment => ({
   finalizedAt: row.finalized_at,
 })
 
-/** The payment of that identifier, of whatever project, or null. */
+/** One payment of any project, or null. */
 export async function findPayment(db: Queryable, id: string): Promise<Payment | null> {
   return (await findPayments(db, [id]))[0] ?? null
 }
 
-/** The payments of those identifiers, in no order. */
+/** Payments of any project, in no order. */
 export async function findPayments(db: Queryable, ids: readonly string[]): Promise<Payment[]> {
   if (ids.length === 0) return []
   const { rows } = await db.query<PaymentRow>({
@@ -152,10 +152,10 @@ export async function findPayments(db: Queryable, ids: readonly string[]): Promi
   return rows.map(toPayment)
 }
 
-/** What makes an authorization unique. */
+/** The unique key of an authorization. */
 export type ClaimKey = { chainId: number; asset: string; payer: string; nonce: string }
 
-/** The payment that claimed an authorization, of whatever project, or null. */
+/** The payment of a claimed authorization, of any project, or null. */
 export async function findClaim(db: Queryable, claim: ClaimKey): Promise<Payment | null> {
   const { rows } = await db.query<PaymentRow>({
     name: 'find-claim',
@@ -181,7 +181,7 @@ export async function listPayments(
   return rows.map(toPayment)
 }
 
-/** A webhook delivery as a payment shows it. */
+/** A webhook delivery of a payment. */
 export type PaymentDelivery = {
   id: string
   status: string

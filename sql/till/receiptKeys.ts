@@ -7,12 +7,12 @@ import {
 import type { Pool, Queryable } from '../db.ts'
 import { keptKey } from '../keyring/keptKey.ts'
 
-/** Where development keeps its generated signing key. */
+/** The file of the generated development signing key. */
 const FILE = 'receipt-signing-key'
 
 /**
- * The seeds of the receipt keys, the signing one first: those of RECEIPT_SIGNING_KEYS, else one that is generated and
- * kept in DATA_DIR. The configuration refuses the latter in production.
+ * The seeds of the receipt keys, the signing one first: RECEIPT_SIGNING_KEYS, else the generated seed in DATA_DIR. In
+ * production the configuration requires RECEIPT_SIGNING_KEYS.
  */
 export function receiptSeeds(
   config: Pick<Config, 'receiptSeeds' | 'dataDir'>,
@@ -22,8 +22,7 @@ export function receiptSeeds(
 }
 
 /**
- * Publishes the public halves of the keys that a worker holds, and says which one signs now. They stay published when
- * they are gone from the settings.
+ * Publishes a worker's public keys and marks the signing one. Keys removed from the settings stay published.
  * @param keys the signing one first.
  */
 export async function registerReceiptKeys(pool: Pool, keys: readonly ReceiptKey[]): Promise<void> {
@@ -37,7 +36,7 @@ export async function registerReceiptKeys(pool: Pool, keys: readonly ReceiptKey[
   )
 }
 
-/** Every key that may have signed a receipt, the newest signing one first. */
+/** Every published receipt key, the newest signing one first. */
 export async function listReceiptKeys(db: Queryable): Promise<PublicReceiptKey[]> {
   const { rows } = await db.query<{ did: string; public_key_hex: string }>({
     name: 'list-receipt-keys',

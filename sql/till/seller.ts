@@ -1,7 +1,7 @@
 import type { NetworkName } from '../../shared/till/usdc.ts'
 import type { Queryable } from '../db.ts'
 
-/** What is needed to sell: where a project is paid, and on which chain. Each null while it is not known. */
+/** A project's payment settings and the chain. `payTo` null: not set. `network` null: the RPC has never answered. */
 export type SellerRow = {
   payTo: string | null
   paymentsEnabled: boolean
@@ -9,7 +9,7 @@ export type SellerRow = {
   chainId: number | null
 }
 
-/** A live project as a seller, in one round trip; null when there is none. */
+/** Reads a live project as a seller, in one round trip; null: no such project. */
 export async function findSeller(db: Queryable, projectId: string): Promise<SellerRow | null> {
   const { rows } = await db.query<{
     pay_to: string | null

@@ -7,24 +7,24 @@ import { addJob } from '../queue/jobs.ts'
 import { PAYMENTS_CHANNEL } from './claims.ts'
 import { findEndpointByResource } from './endpoints.ts'
 
-/** Where on the chain something happened. */
+/** A block. */
 export type BlockRef = { blockNumber: bigint; blockHash: Hex }
 
-/** A payment whose transfer was seen on chain. */
+/** The settlement of a payment: its transfer was seen on chain. */
 export type Settlement = BlockRef & {
   paymentId: string
   txHash: Hex
-  /** The signed receipt, as it is stored and sent. */
+  /** The signed receipt, stored and sent unchanged. */
   receiptText: string
   settledAt: Date
 }
 
-/** A transaction of ours that is in a block. */
+/** A mined transaction of a gas wallet. */
 export type MinedTransaction = BlockRef & { hash: Hex; succeeded: boolean }
 
 type SettledRow = EventRow & { match_key: string | null; first: boolean }
 
-/** What an event tells of a payment. */
+/** The event data of a payment. */
 type EventRow = {
   id: string
   project_id: string
@@ -56,10 +56,10 @@ const paymentEvent = (row: EventRow): NewEvent => ({
 })
 
 /**
- * Records settlements in one transaction: state, receipt and the webhook delivery of each, and tells who waits. A
- * payment that a reorganisation had taken back keeps the receipt it had if its transaction is the same, and is not
- * announced twice.
- * @param mined transactions of ours that these receipts belong to; rivals for their nonces become void.
+ * Records settlements in one transaction: the state, receipt and webhook delivery of each. Notifies waiting callers. A
+ * payment settled again after a reorganisation is not announced twice. It keeps its receipt if its transaction is the
+ * same.
+ * @param mined the settling transactions; their rivals for the same nonce become void.
  */
 export async function recordSettlements(
   pool: Pool,
@@ -84,7 +84,7 @@ export async function recordSettlements(
   })
 }
 
-/** Several processes may record the same ones: in one order, or they would wait for each other for ever. */
+/** Locks in the order of the hashes: concurrent processes record the same transactions without a deadlock. */
 async function lockTransactions(db: Queryable, hashes: readonly Hex[]): Promise<void> {
   await db.query({
     name: 'lock-transactions',
@@ -172,7 +172,7 @@ async function announce(db: Queryable, payment: SettledRow, receiptText: string)
   })
 }
 
-/** Tells whoever waits for these payments. */
+/** Notifies callers that wait for these payments. */
 export async function notifyChanged(db: Queryable, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return
   await db.query(`select pg_notify('${PAYMENTS_CHANNEL}', id) from unnest($1::text[]) i (id)`, [
@@ -180,7 +180,7 @@ export async function notifyChanged(db: Queryable, ids: readonly string[]): Prom
   ])
 }
 
-/** Ends a payment without money moved. Final: only what can never be paid any more may come here. */
+/** Ends a payment without a transfer. Final: call it only when the authorization can never be settled. */
 export async function failPayment(
   pool: Pool,
   failure: {
@@ -207,7 +207,7 @@ export async function failPayment(
 }
 
 /**
- * Transactions of ours that failed on chain, or whose nonce somebody else used: their payments are looked at again.
+ * Records transactions that reverted, or whose nonce another transaction used, and requeues their payments.
  * @param displaced hashes that can never be mined.
  */
 export async function recordMisses(
@@ -237,7 +237,7 @@ export async function recordMisses(
   })
 }
 
-/** Trouble of ours that kept a payment from going on: noted, and tried again later. */
+/** Records trouble on our side (RPC, gas) and requeues the payments for later. */
 export async function postponePayments(
   pool: Pool,
   payments: readonly { paymentId: string; trouble: string; runAt: Date }[],
@@ -256,7 +256,7 @@ export async function postponePayments(
   })
 }
 
-/** Queues the settlement of a payment; a job that waits already is replaced. */
+/** Queues the settlement of a payment; it replaces a waiting job. */
 export async function queueSettlement(
   db: Queryable,
   paymentId: string,
@@ -270,7 +270,7 @@ export async function queueSettlement(
   })
 }
 
-/** Payments that wait although nothing is under way for them: lost by a crash, or past their time. */
+/** Verified payments without a job that have no open transaction (lost by a crash) or are expired. */
 export async function findIdlePayments(
   db: Queryable,
   { chainId, olderThanMs, limit }: { chainId: number; olderThanMs: number; limit: number },

@@ -10,7 +10,7 @@ import { openData } from './credentialVersions.ts'
 export type OpenCredential = StoredCredential & {
   data: CredentialData
   hasTotp: boolean
-  /** Whether it is the version that the name stands for. */
+  /** This is the current version. */
   current: boolean
 }
 
@@ -34,9 +34,9 @@ type Row = {
 }
 
 /**
- * Reads a version and writes the audit entry of that, in one statement: no secret leaves Postgres without its entry. A
- * version is expired with its credential, or else an expiry would be got round by asking for the version before it.
- * `last_used_at` is moved unless somebody else is moving it at this very moment: readers of one credential do not queue.
+ * Reads a version and writes its audit entry in one statement: no secret leaves Postgres without an entry. A version
+ * expires with its credential: an older version must not bypass the expiry. `last_used_at` is skipped while another
+ * reader updates it: readers of one credential do not queue.
  */
 const readStatement = (version: string, needs: string, touches: boolean) => `
   with found as (
@@ -70,7 +70,7 @@ const READS = {
   'vault.version_get': readStatement('$7::int', 'true', false),
 } as const
 
-/** Reads the current version of a credential, or the version named, and decrypts it. */
+/** Reads and decrypts the current version of a credential, or the given one. */
 export async function openCredential(
   db: Queryable,
   target: {
@@ -124,12 +124,12 @@ const toOpenCredential = (
   current: row.version === row.current_version,
 })
 
-/** Metadata served in one page at most, in bytes of JSON: ten thousand of the largest would be 160 MB. */
+/** Most bytes of metadata (JSON) in one page: ten thousand of the largest would be 160 MB. */
 const PAGE_METADATA_BYTES = 8 * 1024 * 1024
 
 export type CredentialFilter = {
   projectId: string
-  /** Only those whose expiry comes before this long from now, or is past; they then come soonest first. */
+  /** Only credentials that expire within this time or have expired, the soonest first; null: all. */
   expiringWithinMs: number | null
   cursor: Cursor | null
   limit: number

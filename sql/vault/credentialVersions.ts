@@ -2,7 +2,7 @@ import type { CredentialData, CredentialType } from '../../shared/vault/credenti
 import type { Keyring, Sealed, SecretContext } from '../../shared/vault/envelope.ts'
 import type { Queryable } from '../db.ts'
 
-/** One version as it is stored. */
+/** One stored version. */
 export type VersionRow = {
   version: number
   type: CredentialType
@@ -70,7 +70,7 @@ export type VersionSummary = {
   current: boolean
 }
 
-/** The versions that are kept of a credential, newest first; null when there is no such credential. */
+/** The stored versions of a credential, newest first; null: no such credential. */
 export async function listVersions(
   db: Queryable,
   { projectId, name }: { projectId: string; name: string },

@@ -16,7 +16,7 @@ import { type Actor, auditInsert, auditValues, type Outcome, writeAudit } from '
 import { type Client, type Pool, type Queryable, transaction } from '../db.ts'
 import { openData, readVersion, sealData, type VersionRow } from './credentialVersions.ts'
 
-/** What a client stores under a name. */
+/** The content a client stores under a name. */
 export type CredentialContent = {
   type: CredentialType
   data: CredentialData
@@ -37,20 +37,20 @@ export type StoredCredential = {
   createdAt: Date
 }
 
-/** Credentials of one project at most. */
+/** Most credentials of one project. */
 export const CREDENTIALS_MAX = 10_000
-/** Versions of one credential that are kept, the current one among them. */
+/** Stored versions of one credential, including the current one. */
 const VERSIONS_MAX = 10
 
-/** The project has as many credentials as it may. */
+/** The project has {@link CREDENTIALS_MAX} credentials. */
 export class TooManyCredentialsError extends Error {}
 
 type Target = { actor: Actor; keyring: Keyring; name: string }
 type Locked = { row: string; id: string; version: number; isNew: boolean }
 
 /**
- * Creates or overwrites the credential of a name, as its next version.
- * @returns null when the project is gone.
+ * Creates or overwrites a credential as its next version.
+ * @returns null: the project is deleted.
  * @throws {TooManyCredentialsError}
  */
 export async function storeCredential(
@@ -67,7 +67,7 @@ export async function storeCredential(
   })
 }
 
-/** Locks a credential: writers of one name take turns, so its versions have no gap and no twin. */
+/** Locks a credential: writers of one name take turns, and version numbers have no gaps or duplicates. */
 async function lock(db: Queryable, { projectId }: Actor, name: string): Promise<Locked | null> {
   const { rows } = await db.query<Omit<Locked, 'isNew'>>({
     name: 'lock-credential',
@@ -77,7 +77,7 @@ async function lock(db: Queryable, { projectId }: Actor, name: string): Promise<
   return rows[0] === undefined ? null : { ...rows[0], isNew: false }
 }
 
-/** Names are made one at a time in a project, under its lock, so that the bound holds; overwriting does not wait here. */
+/** Creates a credential under the project's lock, which keeps the bound. Overwriting does not take this lock. */
 async function create(db: Queryable, actor: Actor, name: string): Promise<Locked | null> {
   const { projectId } = actor
   const project = await db.query(
@@ -99,7 +99,7 @@ async function create(db: Queryable, actor: Actor, name: string): Promise<Locked
   return { ...rows[0]!, isNew: true }
 }
 
-/** The data that is about to be replaced; null where it does not decrypt, which must not keep anyone from replacing it. */
+/** The data before its replacement; null: it does not decrypt, and may be replaced all the same. */
 async function openCurrent(
   db: Queryable,
   { actor, keyring, name }: Target,
@@ -119,7 +119,7 @@ const isOtherData = (before: CredentialData | null, after: CredentialData): bool
 
 type NewVersion = {
   content: CredentialContent
-  /** Whether the secret changed. */
+  /** The secret changed. */
   rotated: boolean
   action: string
   detail?: string
@@ -187,10 +187,10 @@ async function addVersion(
   }
 }
 
-/** What a change of a credential came to, where it can come to nothing. */
+/** The failure of an operation on a credential. */
 export type Failed = { kind: Exclude<Outcome, 'ok' | 'failed'>; expiresAt?: Date }
 
-/** Makes an old version the newest one again; backup codes that were used since stay used. */
+/** Stores an old version as the newest one; backup codes used since then stay used. */
 export async function restoreVersion(
   pool: Pool,
   target: Target & { version: number },
@@ -218,8 +218,8 @@ export async function restoreVersion(
 }
 
 /**
- * Takes one backup code out of a credential. It is the same version afterwards, under a new data key: taking codes out
- * must not push older versions over the edge.
+ * Takes one backup code out of a credential. The version keeps its number and gets a new data key: taking codes must
+ * not prune older versions.
  */
 export async function takeBackupCode(
   pool: Pool,

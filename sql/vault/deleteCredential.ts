@@ -2,8 +2,8 @@ import { type Actor, auditInsert, auditValues } from '../account/audit.ts'
 import type { Queryable } from '../db.ts'
 
 /**
- * Removes a credential with all its versions and their data keys.
- * @returns false when there is none.
+ * Deletes a credential with all its versions and their data keys.
+ * @returns false: no such credential.
  */
 export async function deleteCredential(
   db: Queryable,

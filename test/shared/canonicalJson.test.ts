@@ -57,13 +57,13 @@ describe('canonicalJson', () => {
     expect(canonicalJson(Buffer.from(ieee754, 'hex').readDoubleBE())).toBe(text)
   })
 
-  test('control characters take the short escapes where JSON has one', () => {
+  test('control characters have the short escape if JSON defines one', () => {
     expect(canonicalJson('\b\t\n\f\r\u0001\u001f\u007f')).toBe(
       '"\\b\\t\\n\\f\\r\\u0001\\u001f\u007f"',
     )
   })
 
-  test('the order of members and undefined ones leave no trace', () => {
+  test('the result ignores member order and undefined members', () => {
     expect(canonicalJson({ b: [{ d: 1, c: 2 }], a: null, x: undefined })).toBe(
       '{"a":null,"b":[{"c":2,"d":1}]}',
     )

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { isoSeconds, parseDuration, parseIsoTime } from '../../shared/isoTime.ts'
 
-test('times with their zones, and dates', () => {
+test('times with zones and dates are read', () => {
   for (const [text, iso] of [
     ['2026-12-31T23:59:59Z', '2026-12-31T23:59:59.000Z'],
     ['2026-12-31T23:59Z', '2026-12-31T23:59:00.000Z'],
@@ -17,7 +17,7 @@ test('times with their zones, and dates', () => {
   }
 })
 
-test('what is no time, or none without doubt', () => {
+test('malformed and ambiguous times are refused', () => {
   for (const text of [
     '',
     'now',

@@ -8,8 +8,8 @@ beforeAll(async () => {
 afterAll(() => database[Symbol.asyncDispose]())
 
 /**
- * Older runtimes handed one query's rows to another query. For a service that holds mail, secrets and money that is the
- * end; so mixed queries run side by side on few connections, and every answer is checked against its question.
+ * Older runtimes returned one query's rows to another query, which would leak mail and secrets. Mixed queries run
+ * concurrently on few connections, and every answer is checked.
  */
 test('every concurrent query gets its own answer', async () => {
   const ask = async (n: number) => {

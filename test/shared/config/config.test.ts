@@ -38,7 +38,7 @@ test('values are read', () => {
   expect(config.limits.requestsPerMinute).toBe(0)
 })
 
-test('a wrong value is named, and never shown', () => {
+test('an error names the variable and hides its value', () => {
   const secret = 'postgers://user:hunter2@db/x'
   const cases: Record<string, string>[] = [
     { PORT: '-1' },
@@ -102,7 +102,7 @@ test('production refuses the development defaults', () => {
   ).toThrow(/^SETTLEMENT_KEYS: /)
 })
 
-test('master keys show in no JSON, no inspection and no log line of a configuration', () => {
+test('JSON, inspection and logs of a configuration hide master keys', () => {
   const bytes = Buffer.from('0123456789abcdef0123456789ABCDEF')
   const config = parseConfig({ MASTER_KEYS: `new:${bytes.toString('base64')}` })
   expect(config.masterKeys?.map(({ id }) => id)).toEqual(['new'])

@@ -3,7 +3,7 @@ import { EVENT_ID_MAX_LENGTH, eventId, parseEventId } from '../../../shared/even
 
 const at = new Date('2026-01-05T09:39:12.345Z')
 
-test('an id that is written is read', () => {
+test('a written id reads back', () => {
   for (const position of [
     { seq: 42n, at },
     { seq: 0n, at: null },
@@ -15,13 +15,13 @@ test('an id that is written is read', () => {
   expect(eventId({ seq: 42n, at: null })).toBe('42')
 })
 
-test('the longest id is read', () => {
+test('the longest id reads back', () => {
   const longest = `${'9'.repeat(18)}-${'8'.repeat(15)}`
   expect(longest).toHaveLength(EVENT_ID_MAX_LENGTH)
   expect(parseEventId(longest)).not.toBeNull()
 })
 
-test('what is no id is refused', () => {
+test('any other text is refused', () => {
   for (const text of [
     '',
     'x',

@@ -6,7 +6,7 @@ import {
 } from '../../../shared/events/webhookSchedule.ts'
 
 describe('nextWebhookDelayS', () => {
-  test('gives the delays of the specification, then none', () => {
+  test('returns the delays of docs/contract.md §7, then null', () => {
     expect([1, 2, 3, 4, 5, 6].map(nextWebhookDelayS)).toEqual([1, 4, 16, 64, 300, null])
     expect(WEBHOOK_ATTEMPTS_MAX).toBe(6)
   })

@@ -174,7 +174,7 @@ describe('judgeHost', () => {
     'https://localhost.example.com/',
     'https://notlocal.example/',
     'https://xn--bcher-kva.example./',
-  ])('%s is for DNS to tell', (text) => {
+  ])('%s must be resolved first', (text) => {
     expect(judge(text)).toBe('name')
   })
 })

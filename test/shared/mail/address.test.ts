@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { addressKey, domainOf, parseAddress, recipientKeys } from '../../../shared/mail/address.ts'
 
-test('one bare address, its domain in lower-case ASCII', () => {
+test('one bare address is read; its domain becomes lower-case ASCII', () => {
   expect(parseAddress('Ada.Lovelace+tag@Example.COM')).toBe('Ada.Lovelace+tag@example.com')
   expect(parseAddress("o'neil!#$%&*/=?^_`{|}~-@x.test")).toBe("o'neil!#$%&*/=?^_`{|}~-@x.test")
   expect(parseAddress('a@localhost')).toBe('a@localhost')
@@ -9,7 +9,7 @@ test('one bare address, its domain in lower-case ASCII', () => {
   expect(parseAddress(`${'x'.repeat(64)}@x.test`)).not.toBeNull()
 })
 
-test('everything else is refused', () => {
+test('every other text is refused', () => {
   const bad = [
     '',
     '@',
@@ -46,7 +46,7 @@ test('everything else is refused', () => {
   for (const text of bad) expect([text, parseAddress(text)]).toEqual([text, null])
 })
 
-test('a recipient is looked up as it is, then without its tag', () => {
+test('the keys of a recipient are its address, then the address without the tag', () => {
   expect(recipientKeys('Agent+Orders@Mail.Test')).toEqual([
     'agent+orders@mail.test',
     'agent@mail.test',

@@ -32,7 +32,7 @@ const HEADER = [
 const message = (body: string, header = HEADER) =>
   Buffer.from(`${header.join('\r\n')}\r\n\r\n${body}`, 'utf8')
 
-test('an independent verifier accepts every form of body', async () => {
+test('mailauth accepts every form of body', async () => {
   for (const body of [
     '',
     '\r\n',
@@ -52,7 +52,7 @@ test('an independent verifier accepts every form of body', async () => {
   }
 })
 
-test('what relays may change is forgiven; what a reader sees may not be changed or added', async () => {
+test('changes by relays keep the signature valid; changed or added visible fields break it', async () => {
   const signed = dkimSign(message('Pay 10 to Ada.\r\n'), [SIGNER]).toString()
   const changed = (from: string, to: string) => Buffer.from(signed.replace(from, to))
   expect(await verdicts(changed('Two   spaces', 'Two spaces'))).toEqual(['pass'])
@@ -80,7 +80,7 @@ test('what relays may change is forgiven; what a reader sees may not be changed 
   }
 })
 
-test('several keys sign beside each other, and each stands by itself', async () => {
+test('several keys sign one message, and each signature is valid alone', async () => {
   const other = generateKeyPairSync('rsa', { modulusLength: 2048 })
   const signed = dkimSign(message('x\r\n'), [
     SIGNER,
@@ -92,7 +92,7 @@ test('several keys sign beside each other, and each stands by itself', async () 
   expect(dkimSign(message('x'), []).equals(message('x'))).toBe(true)
 })
 
-test('no line is longer than 998 characters, and the message itself stays as it is', () => {
+test('signature lines have at most 998 characters, and the message is unchanged', () => {
   const original = message('x\r\n')
   const signed = dkimSign(original, [{ ...SIGNER, domain: `${'x'.repeat(60)}.mail.test` }])
   expect(signed.subarray(-original.length).equals(original)).toBe(true)
@@ -100,7 +100,7 @@ test('no line is longer than 998 characters, and the message itself stays as it 
   expect(Math.max(...lines.map((line) => line.length))).toBeLessThan(120)
 })
 
-test('a record in strings of at most 255 bytes', () => {
+test('a TXT record is split into strings of at most 255 bytes', () => {
   const strings = [...txtStrings(RECORD).matchAll(/"([^"]*)"/g)].map(([, text]) => text!)
   expect(strings.length).toBe(2)
   expect(strings.every((text) => text.length <= 255)).toBe(true)

@@ -18,7 +18,7 @@ const OF: BounceOf = {
 const read = async (raw: string) =>
   readBounce(await PostalMime.parse(raw, { forceRfc822Attachments: true }))
 
-test('RFC 3464: recipient, status and the words of the other side, folded or not', async () => {
+test('RFC 3464: recipient, status and diagnostic are read, folded or not', async () => {
   expect(await read(standardBounce(OF))).toEqual({
     isReport: true,
     messageIds: ['<offer@mail.test>'],
@@ -42,7 +42,7 @@ test('RFC 3464: recipient, status and the words of the other side, folded or not
   expect(crlf?.recipients[0]?.addresses).toEqual(['ada@example.com'])
 })
 
-test('a forwarded recipient has two addresses; a delay is no failure; a delivery is no bounce', async () => {
+test('a forwarded recipient has two addresses; a delay is `delayed`; a delivery is no bounce', async () => {
   const forwarded = { ...OF, final: 'ada@home.test', original: OF.recipient }
   expect((await read(standardBounce(forwarded)))?.recipients[0]?.addresses).toEqual([
     'ada@example.com',
@@ -53,7 +53,7 @@ test('a forwarded recipient has two addresses; a delay is no failure; a delivery
   expect(await read(standardBounce({ ...OF, action: 'delivered', status: '2.0.0' }))).toBeNull()
 })
 
-test('qmail, Exim, Exchange and Gmail as they wrote before', async () => {
+test('the older bounces of qmail, Exim, Exchange and Gmail are read', async () => {
   for (const form of [qmailBounce, eximBounce, exchangeBounce, gmailBounce]) {
     const bounce = await read(form(OF))
     expect([
@@ -77,7 +77,7 @@ test('other mail is no bounce', async () => {
   }
 })
 
-test('hostile reports are read in bounds, and in no time that grows with them', async () => {
+test('hostile reports are bounded in result and time', async () => {
   const many = Array.from(
     { length: 5_000 },
     (_, n) => `Final-Recipient: rfc822; a${n}@x.test\nAction: failed\nStatus: 5.1.1\n`,
@@ -105,7 +105,7 @@ test('hostile reports are read in bounds, and in no time that grows with them', 
   expect(JSON.stringify(nul)).not.toContain('\\u0000')
 })
 
-test('which statuses say that an address takes no mail for good', () => {
+test('permanent statuses about the address mean a dead address', () => {
   for (const status of ['5.1.1', '5.1.10', '5.2.1', '5.2.2', '5.0.0', '5.4.1']) {
     expect([status, isAddressDead(status)]).toEqual([status, true])
   }
@@ -114,7 +114,7 @@ test('which statuses say that an address takes no mail for good', () => {
   }
 })
 
-test('which answers to RCPT say that there is no such mailbox', () => {
+test('RCPT answers with certain codes mean no such mailbox', () => {
   for (const reply of [
     '550 5.1.1 unknown',
     '550-5.1.1 The email account',

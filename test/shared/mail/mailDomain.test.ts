@@ -14,7 +14,7 @@ const RECORDS = domainRecords(
 )
 const record = (purpose: string) => RECORDS.find((one) => one.purpose === purpose)!
 
-test('the records to set', () => {
+test('a domain has an ownership, MX, DKIM, SPF and DMARC record', () => {
   expect(RECORDS.map(({ type, name, value, priority }) => [type, name, value, priority])).toEqual([
     ['TXT', '_purser.a.test', 'purser-verification=abc', null],
     ['MX', 'a.test', 'mx.mail.test', 10],
@@ -24,7 +24,7 @@ test('the records to set', () => {
   ])
 })
 
-test('what was found is judged by what matters in it', () => {
+test('a record is judged by its significant part', () => {
   const cases: [string, string[], string][] = [
     ['ownership', [], 'missing'],
     ['ownership', ['purser-verification=abcd', 'other'], 'mismatch'],
@@ -51,7 +51,7 @@ test('what was found is judged by what matters in it', () => {
   }
 })
 
-test('required records decide; silence decides nothing', () => {
+test('required records decide the verdict; unanswered lookups leave it unknown', () => {
   const ok = { status: 'ok', detail: '' } as const
   const missing = { status: 'missing', detail: '' } as const
   const all: Findings = { ownership: ok, mx: ok, dkim: ok, spf: missing, dmarc: missing }
@@ -61,7 +61,7 @@ test('required records decide; silence decides nothing', () => {
   expect(verdictOf(RECORDS, {})).toBe('unknown')
 })
 
-test('three days of being found wanting, and a domain has failed', () => {
+test('a domain fails after three days without its required records', () => {
   const hour = 3_600_000
   expect(afterCheck('pending', 'wanting', 0)).toEqual({ status: 'pending', recheckMs: 60_000 })
   expect(afterCheck('pending', 'wanting', 10 * hour)).toEqual({

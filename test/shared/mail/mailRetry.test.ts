@@ -4,7 +4,7 @@ import { type MailRoute, nextMailDelayS } from '../../../shared/mail/mailRetry.t
 const MINUTE_S = 60
 const HOUR_S = 3_600
 
-/** The seconds after acceptance at which a message is tried whose every attempt fails at once. */
+/** The attempt times of a message whose attempts all fail at once, in seconds after acceptance. */
 function attemptsAt(route: MailRoute): number[] {
   const at = [0]
   for (;;) {
@@ -14,7 +14,7 @@ function attemptsAt(route: MailRoute): number[] {
   }
 }
 
-test('direct: twice in the first hour, then at least half an hour apart, for five days', () => {
+test('direct: two attempts in the first hour, then at least 30 minutes apart, for five days', () => {
   const at = attemptsAt('direct')
   expect(at.slice(1).filter((s) => s <= HOUR_S).length).toBeGreaterThanOrEqual(2)
   const gaps = at.slice(2).map((s, n) => s - at[n + 1]!)
@@ -24,14 +24,14 @@ test('direct: twice in the first hour, then at least half an hour apart, for fiv
   expect(at.at(-1)!).toBeLessThanOrEqual(5 * 24 * HOUR_S)
 })
 
-test('relay: soon after a restart of the smarthost, and for a day', () => {
+test('relay: the first retries are early, the last within a day', () => {
   const at = attemptsAt('relay')
   expect(at[1]).toBeLessThanOrEqual(15)
   expect(at.at(-1)!).toBeGreaterThan(20 * HOUR_S)
   expect(at.at(-1)!).toBeLessThanOrEqual(24 * HOUR_S)
 })
 
-test('an attempt that would come too late is not made', () => {
+test('an attempt after the retry period is not made', () => {
   expect(nextMailDelayS('relay', 1, 24 * HOUR_S)).toBeNull()
   expect(nextMailDelayS('direct', 1, 24 * HOUR_S)).not.toBeNull()
   expect(nextMailDelayS('direct', 99, 5 * 24 * HOUR_S)).toBeNull()

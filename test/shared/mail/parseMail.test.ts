@@ -8,7 +8,7 @@ const CORPUS = join(import.meta.dir, '../../../../shared/fixtures/eml')
 const bytes = (text: string) => new TextEncoder().encode(text)
 const read = (text: string) => parseMail(bytes(text), 'mail.test')
 
-test('addresses: names dropped, groups opened, each once', async () => {
+test('addresses lose their names, groups are expanded, duplicates are dropped', async () => {
   const mail = await read(
     'From: "Ada, L." <ada@x.test>\nTo: team: bob@x.test, <carl@x.test>;, bob@x.test\nCc: undisclosed-recipients:;\nReply-To: r@x.test\n\nx',
   )
@@ -20,7 +20,7 @@ test('addresses: names dropped, groups opened, each once', async () => {
   ])
 })
 
-test('the hash of the content ignores what relays add, and nothing else', () => {
+test('the content hash ignores only fields that relays add', () => {
   const base = 'Subject: a\r\nMessage-ID: <1@x>\r\n\r\nbody\r\n'
   const hash = contentHash(bytes(base))
   for (const same of [
@@ -48,7 +48,7 @@ test('a derived Message-ID is the same for the same message', async () => {
   expect((await read('Subject: x\n\nother')).links.messageId).not.toBe(one.links.messageId)
 })
 
-test('what stands in for an unparseable message shows its bytes', () => {
+test('the substitute for an unparseable message shows its bytes', () => {
   const mail = unparseableMail(
     bytes('Subject: Broken\nMessage-ID: <b@x.test>\n\n\0raw'),
     'mail.test',
@@ -62,7 +62,7 @@ test('what stands in for an unparseable message shows its bytes', () => {
 })
 
 test.skipIf(!existsSync(CORPUS))(
-  'every message of the corpus is read, bounded, without U+0000',
+  'every message of the corpus is parsed, bounded and without U+0000',
   async () => {
     const names = (readdirSync(CORPUS, { recursive: true }) as string[]).filter((name) => {
       return statSync(join(CORPUS, name)).isFile() && !name.endsWith('.jsonl')
@@ -84,17 +84,17 @@ test.each([
   ['without any header', 'Just text\r\nand more.\r\n', 'Just text\nand more.'],
   ['without a blank line', 'Subject: x\r\nText at once.\r\n', 'Text at once.'],
   [
-    'in a multipart whose boundary never comes',
+    'in a multipart without its boundary',
     'Content-Type: multipart/mixed; boundary=b\r\n\r\nGrüße.\r\n--other\r\n\r\nMore.\r\n',
     'Grüße.\n--other\n\nMore.',
   ],
   ['in a multipart without a boundary', 'Content-Type: multipart/mixed\r\n\r\nText.\r\n', 'Text.'],
-])('text %s is shown as it came', async (_, raw, want) => {
+])('text %s is shown raw', async (_, raw, want) => {
   const { text, extractedText, labels } = await parseMail(Buffer.from(raw), 'mail.test')
   expect([text, extractedText, labels]).toEqual([want, want, ['received', 'unread', 'unparseable']])
 })
 
-test('a message that says nothing is empty, and read', async () => {
+test('an empty message is parsed', async () => {
   for (const raw of ['', 'Subject: x\r\n', 'Subject: x\r\n\r\n \r\n']) {
     const { text, labels } = await parseMail(Buffer.from(raw), 'mail.test')
     expect([text.trim(), labels]).toEqual(['', ['received', 'unread']])

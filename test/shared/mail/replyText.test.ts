@@ -4,29 +4,29 @@ import { cpuMsOf } from '../../support/cpuTime.ts'
 
 const OWN = 'Yes, Tuesday works.\nSee you there!'
 
-/** `template` with its `|` as line ends, below own text. */
+/** `template` below own text; `|` marks a line end. */
 const below = (template: string) => replyText(`${OWN}\n\n${template.replaceAll('|', '\n')}`)
 
 describe('inline answers and quote marks', () => {
-  test('answers between quotes stay with what they answer', () => {
+  test('answers between quotes stay with their quotes', () => {
     const text = 'Hi\n\n> Can you come?\nYes.\n> And Bob?\nNo.\n\nBye'
     expect(replyText(text)).toBe(text)
     const answers = 'On 1 Jun 2026 at 9:00, B <b@x.test> wrote:\n> one?\n\nyes\n\n> two?\n\nno'
     expect(replyText(`${answers}\n\n> three\n-- \nAnn`)).toBe(answers)
   })
 
-  test('a quote above the answer goes when its sender is named, else stays', () => {
+  test('a quote above the answer is cut only if an attribution names its sender', () => {
     expect(replyText('On 1 Jun 2026 at 9:00, B <b@x.test> wrote:\n> one?\n\nyes')).toBe('yes')
     expect(replyText('> one?\n\nyes')).toBe('> one?\n\nyes')
     expect(below('On 1 Jun 2026 at 9:00, B <b@x.test> wrote:|> one?||Bye')).toBe(`${OWN}\n\n\nBye`)
   })
 
-  test('a trailing quote goes', () => {
+  test('a trailing quote is cut', () => {
     expect(below('> old|>|> text')).toBe(OWN)
     expect(replyText(`${OWN}\n\n2013/7/20 Bob <bob@x.test>\n\n| old\n|\n| text`)).toBe(OWN)
   })
 
-  test('a quote that its client wrapped without marks is no answer', () => {
+  test('a wrapped quote without marks is no answer', () => {
     const wrapped =
       '> Lorem ipsum dolor sit amet, consectetur adipiscing elit, nulla|pharetra odio?|> x'
     expect(below(`On 1 Jun 2026 at 9:00, B <b@x.test> wrote:|${wrapped}`)).toBe(OWN)

@@ -4,7 +4,7 @@ import { replyText } from '../../../shared/mail/replyText.ts'
 
 const OWN = 'Yes, Tuesday works.\nSee you there!'
 
-/** `template` with its `|` as line ends, below own text. */
+/** `template` below own text; `|` marks a line end. */
 const below = (template: string) => replyText(`${OWN}\n\n${template.replaceAll('|', '\n')}`)
 
 describe('attributions', () => {
@@ -84,5 +84,5 @@ describe('attributions', () => {
     'Le 5 mai, Marie a écrit à tout le monde pour dire non.',
     'Am 5. Mai 2024 schrieb ich dir eine Mail.\nHast du sie?',
     'One thing: on my side, when I run it...\nOn 5 machines it fails.',
-  ])('is not: %s', (text) => expect(replyText(text)).toBe(text))
+  ])('is no attribution: %s', (text) => expect(replyText(text)).toBe(text))
 })

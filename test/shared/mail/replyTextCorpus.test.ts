@@ -1,6 +1,6 @@
 /**
- * Reads public test suites (agentextract, talon, Discourse, crisp, EdgeTier, …) from beside the project
- * and is skipped where they are absent.
+ * Reads public test suites (agentextract, talon, Discourse, crisp, EdgeTier, …) from a sibling folder
+ * of the project; skipped without them.
  */
 import { describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'

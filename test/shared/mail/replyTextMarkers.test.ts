@@ -4,7 +4,7 @@ import { replyText } from '../../../shared/mail/replyText.ts'
 
 const OWN = 'Yes, Tuesday works.\nSee you there!'
 
-/** `template` with its `|` as line ends, below own text. */
+/** `template` below own text; `|` marks a line end. */
 const below = (template: string) => replyText(`${OWN}\n\n${template.replaceAll('|', '\n')}`)
 
 describe('header blocks and separators', () => {
@@ -50,7 +50,7 @@ describe('header blocks and separators', () => {
     'To: do list\n- milk\n- eggs',
     'Title\n=====\n\nText.\n\nOther\n-----\n\nMore text that goes on.',
     'Name | Age\n-----|-----\nBob | 5',
-  ])('is not: %s', (text) => expect(replyText(text)).toBe(text))
+  ])('is no header block: %s', (text) => expect(replyText(text)).toBe(text))
 })
 
 describe('whole mails', () => {
@@ -83,13 +83,13 @@ describe('whole mails', () => {
     expect(replyText(text)).toBe(text)
   })
 
-  test('a forward inside the history goes with it', () => {
+  test('a forward inside the history is cut with it', () => {
     expect(
       below('On 1 Jun 2026 at 9:00, Bob <b@x.test> wrote:|> -- Forwarded message --|> x'),
     ).toBe(OWN)
   })
 
-  test('a bounce stays, one that is quoted goes', () => {
+  test('a bounce stays, a quoted bounce is cut', () => {
     const bounce =
       'Delivery has failed to these recipients:\n\na@x.test\nFrom: B <b@x.test>\nTo: a\nDate: 1'
     expect(replyText(bounce)).toBe(bounce)

@@ -4,7 +4,7 @@ import { replyText } from '../../../shared/mail/replyText.ts'
 
 const OWN = 'Yes, Tuesday works.\nSee you there!'
 
-/** `template` with its `|` as line ends, below own text. */
+/** `template` below own text; `|` marks a line end. */
 const below = (template: string) => replyText(`${OWN}\n\n${template.replaceAll('|', '\n')}`)
 
 describe('signatures', () => {
@@ -75,7 +75,7 @@ describe('signatures', () => {
     'Von meinem Standpunkt aus ist das gut.\nGruß',
     'Hi,\nUnsubscribe me please.',
     'Hi,\nThis email is about the confidential deal; call me.',
-  ])('is none: %s', (text) => expect(replyText(`Hi.\n\n${text}`)).toBe(`Hi.\n\n${text}`))
+  ])('is no device line: %s', (text) => expect(replyText(`Hi.\n\n${text}`)).toBe(`Hi.\n\n${text}`))
 
   test('legal notices and list footers', () => {
     expect(

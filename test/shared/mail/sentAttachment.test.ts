@@ -5,7 +5,7 @@ import {
   parseContentId,
 } from '../../../shared/mail/sentAttachment.ts'
 
-test('media types, with parameters; nothing that could begin another header or part', () => {
+test('media types with parameters are accepted; header and multipart injections are refused', () => {
   for (const type of [
     'application/pdf',
     'IMAGE/svg+xml',
@@ -42,7 +42,7 @@ test('Content-IDs lose their angle brackets', () => {
   }
 })
 
-test('base64 is read strictly, but for line breaks', () => {
+test('base64 is read strictly except for line breaks', () => {
   expect(decodeBase64('')?.toString()).toBe('')
   expect(decodeBase64('aGVs\r\nbG8=\n')?.toString()).toBe('hello')
   for (const text of ['a', 'aGVsbG8', 'aGVs bG8=', 'aGVsbG8-', '====', 'a===', 'data:,x', '=AAA']) {

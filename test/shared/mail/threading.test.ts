@@ -8,7 +8,7 @@ import {
   replySubject,
 } from '../../../shared/mail/threading.ts'
 
-test('what is a Message-ID', () => {
+test('Message-IDs of real mail are accepted, malformed ones refused', () => {
   for (const id of [
     '<a@b>',
     '<CAF+x/y%z=1@mail.example.com>',
@@ -35,7 +35,7 @@ test('what is a Message-ID', () => {
   }
 })
 
-test('References are read whatever stands between them', () => {
+test('References are read despite other text between them', () => {
   expect(parseReferences('<a@x> <b@x>,<c@x><d@x>\r\n\t<e@x> junk <not an id> <a@x>')).toEqual([
     '<a@x>',
     '<b@x>',
@@ -53,7 +53,7 @@ test('References are read whatever stands between them', () => {
   ])
 })
 
-test('the nearest ancestor comes first, and a message is not its own', () => {
+test('the nearest ancestor comes first, and a message is no ancestor of itself', () => {
   expect(
     ancestors({
       messageId: '<me@x>',
@@ -76,7 +76,7 @@ test('References of a reply (RFC 5322 §3.6.4)', () => {
   ).toEqual(['<c@x>'])
 })
 
-test('Re: is put once', () => {
+test('a reply subject has one Re:', () => {
   for (const [subject, wanted] of [
     ['Offer', 'Re: Offer'],
     ['Re: Offer', 'Re: Offer'],

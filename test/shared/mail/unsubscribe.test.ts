@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { parseUnsubscribeUrl, unsubscribeFields } from '../../../shared/mail/unsubscribe.ts'
 
-test('an https URL, as a header can hold it', () => {
+test('an https URL is read in header form; other URLs are refused', () => {
   expect(parseUnsubscribeUrl('https://example.com/u?id=1,2&x=<a>')).toBe(
     'https://example.com/u?id=1%2C2&x=%3Ca%3E',
   )
@@ -20,7 +20,7 @@ test('an https URL, as a header can hold it', () => {
   expect(folded ?? '').not.toMatch(/[\r\n\s]/)
 })
 
-test('one click is promised for a URL alone', () => {
+test('List-Unsubscribe-Post is written only for a URL', () => {
   const url = 'https://example.com/u'
   expect(unsubscribeFields({ url, mailto: 'leave@example.com' })).toBe(
     'List-Unsubscribe: <https://example.com/u>,\r\n <mailto:leave@example.com>\r\nList-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n',

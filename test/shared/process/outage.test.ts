@@ -16,7 +16,7 @@ function follow() {
   }
 }
 
-test('an outage is a line at its start, and one at its end with the count', () => {
+test('an outage logs one line at its start and one with the count at its end', () => {
   const thing = follow()
   thing.answer()
   for (let n = 0; n < 1_000; n++) thing.miss(`reason ${n}`)
@@ -29,7 +29,7 @@ test('an outage is a line at its start, and one at its end with the count', () =
   ])
 })
 
-test('a long outage is told of once a minute', () => {
+test('a long outage logs one line a minute', () => {
   const thing = follow()
   for (let second = 0; second <= 130; second++) {
     thing.miss('no answer')
@@ -42,7 +42,7 @@ test('a long outage is told of once a minute', () => {
   ])
 })
 
-test('a success between failures is not the end', () => {
+test('a success between failures does not end the outage', () => {
   const thing = follow()
   for (let n = 0; n < 10; n++) {
     thing.miss('full')

@@ -39,7 +39,7 @@ describe('typed data', () => {
     expect(domainSeparator({ domain })).toBe(separator)
   })
 
-  test('type hash is that of EIP3009.sol', () => {
+  test('the type hash is that of EIP3009.sol', () => {
     const { types, primaryType } = authorizationTypedData(authorization, SEPOLIA)
     const members = types[primaryType].map(({ type, name }) => `${type} ${name}`).join(',')
     expect(keccak256(stringToHex(`${primaryType}(${members})`))).toBe(
@@ -47,7 +47,7 @@ describe('typed data', () => {
     )
   })
 
-  test('the payment of the specification verifies, with the digest of two implementations', async () => {
+  test('the example payment of the x402 specification verifies', async () => {
     const decoded = decodePaymentHeader(SPEC_PAYMENT_HEADER)
     if (!decoded.ok) throw new Error(decoded.detail)
     const { payload } = decoded
@@ -113,7 +113,7 @@ describe('classifySignature', () => {
       MAGIC,
     ])
 
-  test('ERC-6492 is taken apart', () => {
+  test('an ERC-6492 signature is unwrapped', () => {
     expect(classifySignature(wrapped(payTo, '0xaabb', '0xccdd'))).toEqual({
       kind: 'contract',
       erc6492: { factory: payTo, factoryData: '0xaabb', signature: '0xccdd' },

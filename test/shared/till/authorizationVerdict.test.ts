@@ -33,7 +33,7 @@ describe('verifyAuthorization', () => {
       nowS: NOW_S,
     })
 
-  test('a signed payment is valid, in each of its spellings, and comes out normalised', async () => {
+  test('a signed payment is valid in every spelling and is normalised', async () => {
     const payload = await payment()
     const { signature } = payload.payload
     const { r, s, v } = split(signature)
@@ -108,7 +108,7 @@ describe('verifyAuthorization', () => {
     expect(verdict).toEqual({ verdict: 'invalid', reason: reason as never })
   })
 
-  test('paying oneself moves nothing', async () => {
+  test('a self-payment is refused', async () => {
     const verdict = await judge({
       payload: await payment({ to: payer.address }),
       requirement: { payTo: payer.address },
@@ -116,7 +116,7 @@ describe('verifyAuthorization', () => {
     expect(verdict).toEqual({ verdict: 'invalid', reason: 'invalid_payment' })
   })
 
-  test('the name in a requirement does not reach the domain', async () => {
+  test('the EIP-712 domain ignores the name in a requirement', async () => {
     const wrong = { ...SEPOLIA, eip712Name: 'USD Coin' }
     const verdict = await judge({
       payload: await payment({}, wrong),
@@ -132,7 +132,7 @@ describe('verifyAuthorization', () => {
     ['wrong contract', { ...SEPOLIA, usdcAddress: payTo }],
   ]
   test.each(wrongDomains)(
-    'signed for the %s: only a contract could accept it',
+    'signed for the %s: only a contract can accept it',
     async (_n, domain) => {
       expect(await judge({ payload: await payment({}, domain) })).toMatchObject({
         verdict: 'contract',
@@ -183,15 +183,18 @@ describe('verifyAuthorization', () => {
       'eip6492_factory_not_allowed',
     ],
   ]
-  test.each(signatures)('%s: only a contract could accept it', async (_name, change, reason) => {
-    const payload = await payment()
-    const verdict = await judge({
-      payload: withSignature(payload, change(payload.payload.signature)),
-    })
-    expect(verdict).toMatchObject({ verdict: 'contract', reasonWithoutCode: reason })
-  })
+  test.each(signatures)(
+    '%s: only a contract can accept the signature',
+    async (_name, change, reason) => {
+      const payload = await payment()
+      const verdict = await judge({
+        payload: withSignature(payload, change(payload.payload.signature)),
+      })
+      expect(verdict).toMatchObject({ verdict: 'contract', reasonWithoutCode: reason })
+    },
+  )
 
-  test('an ERC-6492 signature comes out unwrapped, with its factory', async () => {
+  test('an ERC-6492 signature is returned unwrapped, with its factory', async () => {
     const payload = await payment()
     const inner = payload.payload.signature
     const change = signatures.at(-1)?.[1]
@@ -210,7 +213,7 @@ describe('verifyAuthorization', () => {
       (signature) => compact(highS(highS(signature))).replace(/..$/, '00') as Hex,
     ],
     ['ERC-6492 garbage', (signature) => concatHex([signature, MAGIC])],
-  ])('%s: nobody can accept it', async (_name, change) => {
+  ])('%s: no wallet can accept it', async (_name, change) => {
     const payload = await payment()
     const verdict = await judge({
       payload: withSignature(payload, change(payload.payload.signature)),
@@ -218,7 +221,7 @@ describe('verifyAuthorization', () => {
     expect(verdict).toEqual({ verdict: 'invalid', reason: 'invalid_exact_evm_payload_signature' })
   })
 
-  test('the signature of another key is not accepted', async () => {
+  test('the signature of another key is refused', async () => {
     const stranger = privateKeyToAccount(`0x${'42'.repeat(32)}`)
     const payload = await payment()
     const signature = await stranger.signTypedData(authorizationTypedData(authorization, SEPOLIA))

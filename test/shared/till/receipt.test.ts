@@ -71,7 +71,7 @@ describe('receiptKey', () => {
 })
 
 describe('published documents', () => {
-  test('hold every key, the signing one first, and no secret', () => {
+  test('hold every key, the signing one first, without secrets', () => {
     const keys = [signing, retired]
     const jwks = receiptJwks(keys)
     expect(jwks.keys.map(({ kid }) => kid)).toEqual([signing.kid, retired.kid])
@@ -98,7 +98,7 @@ describe('published documents', () => {
 })
 
 describe('signReceipt', () => {
-  test('has the members of the contract', () => {
+  test('has the members of docs/contract.md §6', () => {
     expect(receipt).toEqual({
       body,
       signature: expect.any(String),
@@ -170,7 +170,7 @@ describe('verifyReceipt', () => {
     ['another algorithm', { ...receipt, alg: 'none' }, 'malformed'],
     ['a key of no issuer', forged, 'unknown_key'],
     [
-      'a stranger under our key',
+      'a foreign signature under our key',
       { ...forged, publicKeyHex: signing.publicKeyHex },
       'bad_signature',
     ],

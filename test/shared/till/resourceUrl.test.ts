@@ -26,7 +26,7 @@ describe('parseResourceUrl', () => {
     expect(parseResourceUrl(text).url).toBe(url)
   })
 
-  test('what sellers send matches what they registered', () => {
+  test('a requested URL matches its registered form', () => {
     const registered = key('https://api.example.com/v1/joke')
     for (const sent of [
       'https://api.example.com/v1/joke?lang=en',

@@ -83,7 +83,7 @@ describe('formatUsdc', () => {
 })
 
 describe('networks', () => {
-  test('are found by name and chain id, and by nothing else', () => {
+  test('are found only by name and chain id', () => {
     expect(usdcNetwork('base')?.chainId).toBe(8453)
     expect(usdcNetworkOfChainId(84532)?.network).toBe('base-sepolia')
     for (const name of ['eip155:8453', 'Base', '', 'constructor', '__proto__', 'toString']) {

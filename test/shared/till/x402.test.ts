@@ -12,7 +12,7 @@ import { SPEC_PAYMENT, SPEC_PAYMENT_HEADER } from '../../support/specPayment.ts'
 const encode = (value: unknown) =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64')
 
-/** The specification's payment with one member set, or left out by `undefined`. */
+/** The example payment of the x402 specification with one member set, or deleted by `undefined`. */
 function changed(path: string, value: unknown): unknown {
   const payment = structuredClone(SPEC_PAYMENT)
   const names = path.split('.')
@@ -31,7 +31,7 @@ describe('buildChallenge', () => {
     payTo: '0x209693bc6afc0c5328ba36faf03c514ef312287c',
   } as const
 
-  test('is the body of the specification', () => {
+  test('is the body of the x402 specification', () => {
     expect(
       buildChallenge({
         ...parameters,
@@ -76,7 +76,7 @@ describe('buildChallenge', () => {
 })
 
 describe('decodePaymentHeader', () => {
-  test('reads the header of the specification', () => {
+  test('reads the example header of the x402 specification', () => {
     const decoded = decodePaymentHeader(SPEC_PAYMENT_HEADER)
     expect(decoded).toEqual({
       ok: true,
@@ -99,7 +99,7 @@ describe('decodePaymentHeader', () => {
     })
   })
 
-  test('one payment has one spelling: addresses, nonce and signature come out alike', () => {
+  test('addresses, nonce and signature are normalised to one spelling', () => {
     const upper = (hex: string) => `0x${hex.slice(2).toUpperCase()}`
     const { signature, authorization } = SPEC_PAYMENT.payload
     const loud = changed('payload', {
@@ -165,7 +165,7 @@ describe('decodePaymentHeader', () => {
     expect(decodePaymentHeader(encode(changed(path, value)))).toMatchObject({ ok: false, reason })
   })
 
-  test('another version or scheme is named even where its inner shape is unknown', () => {
+  test('another version or scheme is named even if its inner shape is unknown', () => {
     expect(parsePaymentPayload({ x402Version: 2, accepted: {} })).toMatchObject({
       reason: 'invalid_x402_version',
     })
@@ -174,7 +174,7 @@ describe('decodePaymentHeader', () => {
     })
   })
 
-  test('members we do not know are dropped', () => {
+  test('unknown members are dropped', () => {
     const more = { ...(changed('payload.extra', 1) as object), extra: 'x'.repeat(1000) }
     expect(parsePaymentPayload(more)).toEqual(decodePaymentHeader(SPEC_PAYMENT_HEADER))
   })
@@ -197,7 +197,7 @@ describe('decodePaymentHeader', () => {
 describe('encodePaymentResponse', () => {
   const decode = (header: string) => JSON.parse(atob(header))
 
-  test('success carries the receipt where offer-receipt looks for it', () => {
+  test('success holds the receipt where offer-receipt expects it', () => {
     const response = {
       success: true,
       transaction: `0x${'ab'.repeat(32)}`,
@@ -211,7 +211,7 @@ describe('encodePaymentResponse', () => {
     })
   })
 
-  test('is ASCII whatever the members hold: clients decode with atob', () => {
+  test('is ASCII for any members: clients decode with atob', () => {
     const header = encodePaymentResponse({
       success: false,
       errorReason: 'insufficient_funds',

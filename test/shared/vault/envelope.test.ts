@@ -23,7 +23,7 @@ const context: SecretContext = {
 }
 const PLAINTEXT = Buffer.from('{"password":"correct horse"}')
 
-/** The documented layout, read by another implementation of the primitives. */
+/** Decrypts the documented layout with WebCrypto. */
 async function openByTheBook(
   master: Buffer,
   sealed: { keyId: string; wrappedKey: Buffer; ciphertext: Buffer },
@@ -56,7 +56,7 @@ async function openByTheBook(
   return unbox(dataKey, sealed.ciphertext, ad(['data', ...bound]))
 }
 
-test('what is sealed opens, and by the documented layout alone', async () => {
+test('a sealed secret opens, also by the documented layout alone', async () => {
   for (const plaintext of [PLAINTEXT, Buffer.alloc(0), randomBytes(64 * 1024)]) {
     const sealed = oldRing.seal(plaintext, context)
     expect(oldRing.open(sealed, context)).toEqual(plaintext)
@@ -66,7 +66,7 @@ test('what is sealed opens, and by the documented layout alone', async () => {
   }
 })
 
-test('the same secret never looks the same twice', () => {
+test('two seals of one secret differ', () => {
   const seals = Array.from({ length: 100 }, () => oldRing.seal(PLAINTEXT, context))
   for (const part of ['ciphertext', 'wrappedKey'] as const) {
     const nonces = seals.map((sealed) => sealed[part].subarray(1, 13).toString('hex'))
@@ -75,14 +75,14 @@ test('the same secret never looks the same twice', () => {
   }
 })
 
-test('it opens for no other project, name, version or purpose', () => {
+test('a secret does not open for another project, name, version or purpose', () => {
   const sealed = oldRing.seal(PLAINTEXT, context)
   const others: Partial<SecretContext>[] = [
     { projectId: 'prj_2' },
     { name: 'ключ' },
     { version: 4 },
     { purpose: 'webhook-secret' },
-    // The same characters, divided otherwise.
+    // The same characters with another boundary.
     { projectId: 'prj_1ключ', name: '/🔑' },
     { projectId: '', name: 'prj_1ключ/🔑' },
   ]
@@ -92,7 +92,7 @@ test('it opens for no other project, name, version or purpose', () => {
   }
 })
 
-test('one changed bit anywhere, a cut or an addition, and it does not open', () => {
+test('a changed bit, a cut or an addition breaks the seal', () => {
   const sealed = oldRing.seal(PLAINTEXT, context)
   for (const part of ['ciphertext', 'wrappedKey'] as const) {
     const changed = (bytes: Buffer) => () => oldRing.open({ ...sealed, [part]: bytes }, context)
@@ -112,18 +112,18 @@ test('one changed bit anywhere, a cut or an addition, and it does not open', () 
   )
 })
 
-test('a missing key is named, a wrong one of the same id opens nothing', () => {
+test('a missing key is named; a wrong key of the same id opens nothing', () => {
   const sealed = oldRing.seal(PLAINTEXT, context)
   expect(() => newRing.open(sealed, context)).toThrow(UnknownMasterKeyError)
   expect(() => newRing.open(sealed, context)).toThrow('MASTER_KEYS lacks the key "old"')
   const wrong = new Keyring([masterKey('old', NEW)])
   expect(() => wrong.open(sealed, context)).toThrow(BrokenSealError)
-  // The id is bound too: a key may not pass for another by a changed id.
+  // The id is bound too: a changed id breaks the seal.
   const twin = new Keyring([masterKey('twin', OLD)])
   expect(() => twin.open({ ...sealed, keyId: 'twin' }, context)).toThrow(BrokenSealError)
 })
 
-test('wrapped anew, it opens under the new key alone, its ciphertext untouched', async () => {
+test('a rewrapped secret opens only under the new key, its ciphertext unchanged', async () => {
   const sealed = oldRing.seal(PLAINTEXT, context)
   expect(bothRing.open(sealed, context)).toEqual(PLAINTEXT)
   const moved = { ...sealed, ...bothRing.rewrap(sealed, context) }
@@ -134,7 +134,7 @@ test('wrapped anew, it opens under the new key alone, its ciphertext untouched',
   expect(() => oldRing.open(moved, context)).toThrow(UnknownMasterKeyError)
 })
 
-test('the check of a key tells it from others, and is not the key that wraps', async () => {
+test('the check value identifies a key and is not its wrapping key', async () => {
   const check = masterKeyCheck(masterKey('any', OLD))
   expect(check).toEqual(masterKeyCheck(masterKey('id', OLD)))
   expect(check).not.toEqual(masterKeyCheck(masterKey('any', NEW)))
@@ -143,7 +143,7 @@ test('the check of a key tells it from others, and is not the key that wraps', a
   await expect(openByTheBook(check, sealed, context)).rejects.toThrow()
 })
 
-test('keys are 32 bytes with ids that differ, and a ring shows none', () => {
+test('keys have 32 bytes and distinct ids, and a keyring hides them', () => {
   expect(() => masterKey('a', randomBytes(31))).toThrow(RangeError)
   expect(() => new Keyring([])).toThrow(RangeError)
   expect(() => new Keyring([masterKey('a', OLD), masterKey('a', NEW)])).toThrow(RangeError)

@@ -10,7 +10,7 @@ const uri = (secret: string, parameters = '') =>
   `otpauth://totp/ACME%20Co:ada@example.com?secret=${secret}&issuer=ACME%20Co${parameters}`
 const codeOf = (text: string, nowS: number) => totpCode(parseTotpSecret(text), nowS * 1000).code
 
-/** RFC 6238 Appendix B; the seeds as erratum 2866 has them: as long as the hash. */
+/** RFC 6238 Appendix B, with the seeds of erratum 2866: as long as the hash. */
 const SEED = '1234567890'.repeat(7)
 const KEYS = { SHA1: SEED.slice(0, 20), SHA256: SEED.slice(0, 32), SHA512: SEED.slice(0, 64) }
 const VECTORS: [number, string, string, string][] = [
@@ -28,7 +28,7 @@ test('the vectors of RFC 6238, with 8 and 6 digits, every 30 and 60 seconds', ()
       const secret = base32(Buffer.from(seed))
       for (const [digits, code] of [
         [8, codes[n]!],
-        // Fewer digits are the last of more (RFC 4226 §5.3).
+        // A shorter code is the end of a longer one (RFC 4226 §5.3).
         [6, codes[n]!.slice(-6)],
         [7, codes[n]!.slice(-7)],
       ] as const) {
@@ -41,7 +41,7 @@ test('the vectors of RFC 6238, with 8 and 6 digits, every 30 and 60 seconds', ()
   }
 })
 
-test('random secrets, times and parameters against the words of the standard', () => {
+test('codes match a direct implementation of RFC 6238 on random input', () => {
   for (let n = 0; n < 500; n++) {
     const key = randomBytes(1 + (n % 70))
     const nowMs = Math.floor(Math.random() * 2 ** 41)
@@ -55,7 +55,7 @@ test('random secrets, times and parameters against the words of the standard', (
   }
 })
 
-test('remaining counts down to 1, never to 0', () => {
+test('the remaining seconds count down to 1, never to 0', () => {
   const key = parseTotpSecret('JBSWY3DPEHPK3PXP')
   const remaining = [0, 999, 1_000, 28_999, 29_000, 29_999, 30_000].map(
     (nowMs) => totpCode(key, nowMs).remainingS,
@@ -63,7 +63,7 @@ test('remaining counts down to 1, never to 0', () => {
   expect(remaining).toEqual([30, 30, 29, 2, 1, 1, 30])
 })
 
-test('one secret in the forms that people have it in', () => {
+test('every usual form of a secret reads as the same secret', () => {
   const expected = codeOf('JBSWY3DPEHPK3PXP', 59)
   for (const text of [
     'jbswy3dpehpk3pxp',
@@ -82,7 +82,7 @@ test('one secret in the forms that people have it in', () => {
   }
 })
 
-test('what is no secret is refused in words that quote none of it', () => {
+test('a malformed secret is refused without being quoted', () => {
   for (const text of [
     '',
     '   ',

@@ -1,4 +1,4 @@
-/** An idempotency key repeats its answer for a day, to its project and operation alone. */
+/** An idempotency key repeats its answer for a day, only for its project and operation. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import {
   beginIdempotent,
@@ -20,7 +20,7 @@ afterAll(() => database[Symbol.asyncDispose]())
 
 const [FIRST, SECOND] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]
 
-/** A key of a new project that has an answer, and is so old. */
+/** A key of a new project with an answer and this age. */
 async function answered(age: string) {
   const request = { projectId: await newProject(pool), operation: 'redeem', key: 'k' }
   await beginIdempotent(pool, { ...request, hash: FIRST })
@@ -40,7 +40,7 @@ test('a key keeps its request and its answer for 24 hours', async () => {
   expect(await readIdempotent(pool, request)).toBe('the answer')
 })
 
-test('a key that is older is free, and then lives as long again', async () => {
+test('an expired key is free, and then lives for 24 hours again', async () => {
   const request = await answered('24 hours 1 minute')
   expect(await findIdempotent(pool, request)).toBeNull()
   const taken = { requestHash: SECOND, result: null }
@@ -49,13 +49,13 @@ test('a key that is older is free, and then lives as long again', async () => {
   expect(await beginIdempotent(pool, { ...request, hash: FIRST })).toEqual(taken)
 })
 
-test('a key that is older is removed', async () => {
+test('an expired key is deleted', async () => {
   const request = await answered('24 hours 1 minute')
   await deleteStaleIdempotencyKeys(pool)
   expect(await readIdempotent(pool, request)).toBeNull()
 })
 
-test('a key says nothing to another project, operation or key', async () => {
+test('a key has no effect on another project, operation or key', async () => {
   const request = await answered('1 minute')
   const others = [
     { ...request, projectId: await newProject(pool) },

@@ -1,4 +1,4 @@
-/** A key is good until it is revoked or its project is deleted, and counts against its own window alone. */
+/** A key is valid until it is revoked or its project is deleted, and counts in its own rate window. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { generateKey } from '../../../shared/apiKey.ts'
 import {
@@ -31,10 +31,10 @@ async function newKey() {
   const { keyId } = (await authenticate(pool, rawKey))!.identity
   return { projectId: project.id, key: rawKey, keyId }
 }
-/** Another key of the same prefix, by which keys are looked up. */
+/** Another key with the same lookup prefix. */
 const lookalike = (key: string) => key.slice(0, -1) + (key.endsWith('0') ? '1' : '0')
 
-test('a key that was rotated or whose project is deleted is nobody, and has no scopes', async () => {
+test('a rotated key and a key of a deleted project have no identity and no scopes', async () => {
   const [rotated, deleted, live] = [await newKey(), await newKey(), await newKey()]
   await rotateProjectKey(pool, rotated.projectId)
   await deleteProject(pool, deleted.projectId)
@@ -45,16 +45,16 @@ test('a key that was rotated or whose project is deleted is nobody, and has no s
   expect(await findKeyScopes(pool, live.keyId)).toEqual(['mail:read'])
 })
 
-test('a key whose project is deleted is nobody, whether the key was revoked or not', async () => {
+test('an unrevoked key of a deleted project has no identity', async () => {
   const { projectId, key, keyId } = await newKey()
   await pool.query('update projects set deleted_at = now() where id = $1', [projectId])
   expect(await authenticate(pool, key)).toBeNull()
   expect(await findKeyScopes(pool, keyId)).toBeNull()
 })
 
-test('a wrong key of the same prefix is nobody, and uses up nothing of the right one', async () => {
+test('a wrong key of the same prefix has no identity and does not count in the right one', async () => {
   const { key, projectId } = await newKey()
-  // A window that has just begun cannot end between two requests.
+  // A fresh window does not end between two requests.
   await pool.query(
     `update rate_windows set window_start = window_start + interval '1 minute' where subject = $1`,
     [projectId],
@@ -63,7 +63,7 @@ test('a wrong key of the same prefix is nobody, and uses up nothing of the right
   expect((await authenticate(pool, key))?.usage.used).toBe(2)
 })
 
-test('a platform key that is given again changes nothing', async () => {
+test('storing a known platform key changes nothing', async () => {
   const key = generateKey('platform')
   await insertPlatformKey(pool, key, 'first')
   await insertPlatformKey(pool, key, 'second')
@@ -73,7 +73,7 @@ test('a platform key that is given again changes nothing', async () => {
   expect(rows).toEqual([{ name: 'first' }])
 })
 
-test('a key keeps the time at which it was revoked, and other projects keep theirs', async () => {
+test('a second revocation keeps the first time, and other projects keep their keys', async () => {
   const [{ projectId, keyId }, neighbour] = [await newKey(), await newKey()]
   await revokeProjectKey(pool, projectId)
   await pool.query(`update api_keys set revoked_at = '2020-01-01' where id = $1`, [keyId])

@@ -1,4 +1,4 @@
-/** A deleted project takes its own rows with it, and no others. */
+/** A purge deletes the rows of its project only. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { deleteProject } from '../../../sql/account/projects.ts'
 import { purgeProject } from '../../../sql/account/purgeProject.ts'
@@ -33,13 +33,13 @@ async function inUse(): Promise<{ projectId: string; delivery: string }> {
   return { projectId, delivery: await newDelivery(pool, { projectId }) }
 }
 
-test('a project that lives loses nothing', async () => {
+test('a live project loses nothing', async () => {
   const { projectId } = await inUse()
   await purgeProject(pool, projectId)
   expect(await countsOf(projectId)).toEqual([1, 2, 2, 1, 1])
 })
 
-test('a deleted project loses its mail and logs; its neighbour keeps all', async () => {
+test('a deleted project loses its mail and logs; another project keeps its own', async () => {
   const [gone, neighbour] = [await inUse(), await inUse()]
   const both = await takeIn(pool, [gone.projectId, neighbour.projectId])
   const { raw_id: shared } = await row(pool, 'inbound_mails', both[0]!)

@@ -1,4 +1,4 @@
-/** Attempts are recorded once, in order, and never without the job of the next. */
+/** Attempts are recorded once, in order, together with the job of the next attempt. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { recordAttempts } from '../../../sql/events/attempts.ts'
 import { abortDelivery, postponeAttempt } from '../../../sql/events/deliveries.ts'
@@ -34,7 +34,7 @@ const deliveries = async (count: number) => {
   return ids.toSorted()
 }
 
-test('an attempt that two runs made is recorded once, and its next one queued once', async () => {
+test('an attempt made by two runs is recorded once, and the next is queued once', async () => {
   const id = await newDelivery(pool)
   expect(await recordAttempts(pool, [attemptOf(id, 1)])).toEqual([true])
   expect(await recordAttempts(pool, [attemptOf(id, 1, { statusCode: 500 })])).toEqual([false])
@@ -43,7 +43,7 @@ test('an attempt that two runs made is recorded once, and its next one queued on
   expect((await queuedAttempt(pool, id))?.attempt).toBe(2)
 })
 
-test('an attempt that another run records at the same moment is recorded once', async () => {
+test('an attempt recorded by two concurrent runs is recorded once', async () => {
   const id = await newDelivery(pool)
   const ended = `update webhook_deliveries set attempt = 1, next_attempt_at = now() + interval '1 hour' where id = $1`
   const late = () => [recordAttempts(pool, [attemptOf(id, 1, DELIVERED)])]
@@ -74,7 +74,7 @@ test('a delivered event has no further attempt', async () => {
   expect((await queuedAttempt(pool, open!))?.attempt).toBe(2)
 })
 
-test('the end of an attempt is never rounded down: the next one would be early', async () => {
+test('the end of an attempt is rounded up: the next must not be early', async () => {
   for (const id of await deliveries(20)) {
     const { rows } = await pool.query('select clock_timestamp()::text as now')
     await recordAttempts(pool, [attemptOf(id, 1, { retryInS: 1, endedMs: performance.now() })])
@@ -87,7 +87,7 @@ test('the end of an attempt is never rounded down: the next one would be early',
   }
 })
 
-test('a delivery stands where it stood when the job of its next attempt is lost', async () => {
+test('a delivery is unchanged when the job of its next attempt is not queued', async () => {
   const id = await newDelivery(pool)
   const recorded = withLostJobs(pool, () => recordAttempts(pool, [attemptOf(id, 1)]))
   expect(await recorded.catch(({ message }) => message)).toBe('the next attempts were not queued')
@@ -103,7 +103,7 @@ test('a stale postponement of attempt 1 leaves the job of attempt 2', async () =
   expect(await queuedAttempt(pool, id)).toEqual(queued)
 })
 
-test('a postponement waits for an attempt that is being recorded, and then does nothing', async () => {
+test('a postponement waits for a concurrent record of the attempt, then does nothing', async () => {
   const id = await newDelivery(pool)
   const ended = 'update webhook_deliveries set attempt = 1 where id = $1'
   await whileHeld(pool, ended, [id], () => [
@@ -112,7 +112,7 @@ test('a postponement waits for an attempt that is being recorded, and then does 
   expect(await queuedAttempt(pool, id)).toBeNull()
 })
 
-test('two processes that list the same deliveries in opposite orders both record', async () => {
+test('two processes with the same deliveries in opposite orders both record', async () => {
   const ids = await deliveries(4)
   const hold = 'select from webhook_deliveries where id = any ($1) for update'
   const record = (list: string[]) =>

@@ -1,4 +1,4 @@
-/** Deliveries that wait: which are due, and what ends them. */
+/** Pending deliveries: their due times and their ends. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { deleteProject } from '../../../sql/account/projects.ts'
 import { recordAttempts } from '../../../sql/events/attempts.ts'
@@ -57,15 +57,15 @@ const toWebhook = (projectId: string, webhookId: string) => ({
   body: Buffer.from('{}'),
 })
 
-describe('an event', () => {
-  test('is not stored when its job is lost', async () => {
+describe('a delivery', () => {
+  test('is not stored when its job is not queued', async () => {
     const projectId = await newProject(pool)
     const delivery = toWebhook(projectId, await newWebhook(pool, projectId))
     const made = withLostJobs(pool, () => createDelivery(pool, delivery))
     expect(await made.catch(({ message }) => message)).toBe('the delivery was not queued')
   })
 
-  test('whose attempt cannot be postponed is not forgotten', async () => {
+  test('whose postponement fails stays pending', async () => {
     const deliveryId = await newDelivery(pool)
     const postponed = withLostJobs(pool, () =>
       postponeAttempt(pool, { deliveryId, attempt: 1, runAt: new Date() }),
@@ -73,7 +73,7 @@ describe('an event', () => {
     expect(await postponed.catch(({ message }) => message)).toBe('the attempt was not queued')
   })
 
-  test('that was delivered is neither due nor postponed nor given up', async () => {
+  test('that has ended is neither due nor postponed nor aborted', async () => {
     const id = await newDelivery(pool)
     await deliver(id)
     await postponeAttempt(pool, { deliveryId: id, attempt: 2, runAt: new Date() })
@@ -83,7 +83,7 @@ describe('an event', () => {
     expect(await findDueDeliveries(pool, [id])).toEqual([null])
   })
 
-  test('of a webhook or an endpoint that was deleted has no secret to be signed with', async () => {
+  test('of a deleted webhook or endpoint has no secret', async () => {
     const projectId = await newProject(pool)
     const webhookId = await newWebhook(pool, projectId)
     const id = await newDelivery(pool, { projectId, webhookId })
@@ -99,7 +99,7 @@ describe('an event', () => {
     const secrets = async () =>
       (await findDueDeliveries(pool, [id, other])).map((due) => due?.secret === null)
     expect(await secrets()).toEqual([false, false])
-    // A secret may be left: a delivery that is stored while its webhook is deleted must find none.
+    // The row may still hold a secret: a delivery stored during the deletion must not find it.
     await pool.query('update project_webhooks set deleted_at = now() where id = $1', [webhookId])
     await pool.query('update seller_endpoints set deleted_at = now() where id = $1', [endpointId])
     expect(await secrets()).toEqual([true, true])
@@ -111,7 +111,7 @@ describe('an event', () => {
 })
 
 describe('the next delivery', () => {
-  test('is the first that is not due yet', async () => {
+  test('is the earliest future one', async () => {
     expect(await nextDeliveryInMs(pool)).toBeNull()
     const [late, next, later] = [
       await newDelivery(pool),
@@ -124,7 +124,7 @@ describe('the next delivery', () => {
     expect(await nextDeliveryInMs(pool)).toBeWithin(50_000, 60_001)
   })
 
-  test('is queued again when its job was lost, and only then', async () => {
+  test('is requeued only if its job was lost', async () => {
     const [lost, queued, recent] = [
       await newDelivery(pool),
       await newDelivery(pool),
@@ -145,7 +145,7 @@ describe('the next delivery', () => {
 describe('deliveries', () => {
   const projectGone = 'the project was deleted'
 
-  test('are aborted with their project, but for those that were delivered', async () => {
+  test('are aborted with their project, except delivered ones', async () => {
     const projectId = await newProject(pool)
     const [open, done] = [
       await newDelivery(pool, { projectId }),
@@ -166,7 +166,7 @@ describe('deliveries', () => {
     expect(await statusOf(neighbours)).toBe('pending')
   })
 
-  test('that are delivered while their project is deleted stay delivered', async () => {
+  test('that are delivered during the deletion of their project stay delivered', async () => {
     const projectId = await newProject(pool)
     const id = await newDelivery(pool, { projectId })
     const delivered = `update webhook_deliveries set status = 'delivered', attempt = 1 where id = $1`
@@ -179,12 +179,12 @@ describe('deliveries', () => {
     })
   })
 
-  test('are aborted and recorded at the same moment, whoever comes first', async () => {
+  test('are aborted and recorded concurrently in either order', async () => {
     for (const isAbortFirst of [true, false]) {
       const projectId = await newProject(pool)
       const ids: string[] = []
       for (let n = 0; n < 3; n++) ids.push(await newDelivery(pool, { projectId }))
-      // Rows that lie in the opposite order of their ids are locked in that order unless the statement sorts them.
+      // The rows lie in the opposite order of their ids: a statement without a sort locks them in that order.
       const sorted = ids.toSorted()
       for (const [n, id] of sorted.toReversed().entries()) {
         await pool.query(

@@ -1,4 +1,4 @@
-/** The log of deliveries that a seller sees, and the replays it asks for. */
+/** A project's log of deliveries, and their replays. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { recordAttempts } from '../../../sql/events/attempts.ts'
 import { findDueDeliveries } from '../../../sql/events/deliveries.ts'
@@ -24,7 +24,7 @@ afterAll(() => database[Symbol.asyncDispose]())
 const deliver = (id: string) => recordAttempts(pool, [attemptOf(id, 1, DELIVERED)])
 
 describe('deliveries', () => {
-  test('are shown to their project alone, newest first, a page at a time', async () => {
+  test('are listed for their project only, newest first, by page', async () => {
     const projectId = await newProject(pool)
     const ids: string[] = []
     for (let n = 0; n < 3; n++) ids.push(await newDelivery(pool, { projectId }))
@@ -42,7 +42,7 @@ describe('deliveries', () => {
     expect(await queuedAttempt(pool, foreign)).toBeNull()
   })
 
-  test('show their own attempts, the latest hundred of them', async () => {
+  test('list their own latest 100 attempts', async () => {
     const [id, other] = [await newDelivery(pool), await newDelivery(pool)]
     await deliver(other)
     await pool.query(
@@ -55,7 +55,7 @@ describe('deliveries', () => {
   })
 })
 
-test('a replay waits for an attempt that is being recorded, and queues the one after it', async () => {
+test('a replay waits for a concurrent record of an attempt and queues the next', async () => {
   const projectId = await newProject(pool)
   const id = await newDelivery(pool, { projectId })
   const ended = `update webhook_deliveries set attempt = 1, status = 'exhausted', error = 'x' where id = $1`
@@ -67,7 +67,7 @@ test('a replay waits for an attempt that is being recorded, and queues the one a
   expect((await findDueDeliveries(pool, [id]))[0]?.attemptsBefore).toBe(1)
 })
 
-test('a replay of a delivery that is being removed finds none', async () => {
+test('a replay of a delivery during its removal finds none', async () => {
   const projectId = await newProject(pool)
   const id = await newDelivery(pool, { projectId })
   const removed = 'delete from webhook_deliveries where id = $1'
@@ -75,7 +75,7 @@ test('a replay of a delivery that is being removed finds none', async () => {
   expect(await whileHeld(pool, removed, [id], replay)).toEqual([null])
 })
 
-test('a replay of a pending delivery goes on in its schedule', async () => {
+test('a replay of a pending delivery continues its schedule', async () => {
   const projectId = await newProject(pool)
   const id = await newDelivery(pool, { projectId })
   await recordAttempts(pool, [attemptOf(id, 1)])

@@ -1,4 +1,4 @@
-/** A project's events: numbered in order, its own alone, and sent to the webhooks that ask for them. */
+/** The events of a project: numbered in order, and delivered to its webhooks of their types. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { EventType } from '../../../shared/events/events.ts'
 import { transaction } from '../../../sql/db.ts'
@@ -51,7 +51,7 @@ const sentTo = async (webhookId: string): Promise<string[]> => {
   return rows.map(({ event }) => event)
 }
 
-test('the events of several projects are numbered in each, in the order in which they were given', async () => {
+test('events are numbered per project, in the given order', async () => {
   const [one, two] = [await newProject(pool), await newProject(pool)]
   await record(eventOf(one, 'a'), eventOf(two, 'b'), eventOf(one, 'c'))
   await record(eventOf(one, 'd'))
@@ -68,7 +68,7 @@ test('the events of several projects are numbered in each, in the order in which
   expect(await subjectsOf(one, 0n, 1)).toEqual([[1, 'a']])
 })
 
-test('an event that is recorded while another is gets the number after it', async () => {
+test('an event recorded during another gets the next number', async () => {
   const projectId = await newProject(pool)
   await record(eventOf(projectId, 'a'))
   const other = 'update event_streams set last_seq = last_seq + 1 where project_id = $1'
@@ -84,7 +84,7 @@ const boundsOf = async (projectId: string) => {
   return { newest: newest.seq, oldest }
 }
 
-test('a stream begins at 1, and after its events were removed at the next that will be', async () => {
+test('a stream starts at 1; after its events are deleted the oldest is the next number', async () => {
   const [silent, old, other] = [
     await newProject(pool),
     await newProject(pool),
@@ -108,7 +108,7 @@ test('a stream begins at 1, and after its events were removed at the next that w
   expect(await boundsOf(old)).toEqual({ newest: 3n, oldest: 4n })
 })
 
-test('an event is sent to the webhooks of its project that ask for its kind and still are', async () => {
+test('an event is delivered to the live webhooks of its project and type', async () => {
   const [owner, neighbour] = [await newProject(pool), await newProject(pool)]
   const received = await newWebhook(pool, owner)
   const bounced = await newWebhook(pool, owner, ['message.bounced'])
@@ -127,7 +127,7 @@ test('an event is sent to the webhooks of its project that ask for its kind and 
   expect(await sentTo(foreign)).toEqual([])
 })
 
-test('no event is no event: nothing is written', async () => {
+test('an empty list of events runs no statement', async () => {
   const failing = { query: () => Promise.reject(new Error('a statement was sent')) }
   await recordEvents(failing as never, [])
   expect(await listEvents(pool, 'prj_none', { after: 0n, limit: 1 })).toEqual([])

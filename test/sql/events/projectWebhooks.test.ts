@@ -1,4 +1,4 @@
-/** The webhooks of a project: its own, no more than the bound, and none once deleted. */
+/** The webhooks of a project: bounded in number, and gone once deleted. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import {
   createProjectWebhook,
@@ -37,7 +37,7 @@ const idsOf = async (
   limit = 10,
 ) => (await listProjectWebhooks(pool, { projectId, limit, cursor })).map(({ id }) => id)
 
-test('a project has no more webhooks than it may, deleted ones aside', async () => {
+test('a project has at most WEBHOOKS_MAX webhooks; deleted ones do not count', async () => {
   const [full, neighbour] = [await newProject(pool), await newProject(pool)]
   await fill(full, WEBHOOKS_MAX - 1)
   await fill(neighbour, WEBHOOKS_MAX)
@@ -47,7 +47,7 @@ test('a project has no more webhooks than it may, deleted ones aside', async () 
   expect((await create(full)).webhook.url).toBe(HOOK)
 })
 
-test('two that are registered at once do not pass the bound together', async () => {
+test('two concurrent registrations keep the bound', async () => {
   const projectId = await newProject(pool)
   await fill(projectId, WEBHOOKS_MAX - 1)
   const hold = 'select from projects where id = $1 for no key update'
@@ -57,7 +57,7 @@ test('two that are registered at once do not pass the bound together', async () 
   expect(both.filter((made) => made instanceof TooManyWebhooksError)).toHaveLength(1)
 })
 
-test('a webhook is found, changed, rotated and deleted by its project alone', async () => {
+test('a webhook is found, changed, rotated and deleted only by its project', async () => {
   const [owner, stranger] = [await newProject(pool), await newProject(pool)]
   const id = await newWebhook(pool, owner)
   const before = await row(pool, 'project_webhooks', id)
@@ -70,7 +70,7 @@ test('a webhook is found, changed, rotated and deleted by its project alone', as
   expect(await row(pool, 'project_webhooks', id)).toEqual(before)
 })
 
-test('a deleted webhook is found, changed, rotated and deleted no more; its deliveries end', async () => {
+test('a deleted webhook cannot be found, changed, rotated or deleted; its deliveries end', async () => {
   const projectId = await newProject(pool)
   const [id, kept] = [await newWebhook(pool, projectId), await newWebhook(pool, projectId)]
   const [ended, open] = [
@@ -91,7 +91,7 @@ test('a deleted webhook is found, changed, rotated and deleted no more; its deli
   expect((await row(pool, 'webhook_deliveries', open)).status).toBe('pending')
 })
 
-test('webhooks are listed newest first, a page at a time', async () => {
+test('webhooks are listed newest first, by page', async () => {
   const projectId = await newProject(pool)
   const ids = [
     await newWebhook(pool, projectId),

@@ -37,7 +37,7 @@ afterAll(async () => {
   await service[Symbol.asyncDispose]()
 })
 
-/** One more API process's worth of service, with these keys. */
+/** Starts another API process with these keys. */
 function clientWith(keys: string): Client {
   const { masterKeys } = parseConfig({ MASTER_KEYS: keys })
   const api = startApi({ ...service.config, masterKeys }, service.database.url, silentLog)
@@ -52,7 +52,7 @@ const env = (keys: string) => ({
 })
 const rotate = (keys: string) => startProcess('sql/keyring/rotateMain.ts', env(keys))
 
-/** Everything that the rotation may touch. */
+/** All rows that the rotation can change. */
 async function stored() {
   const { rows } = await service.database.pool.query(
     `select 'credential' as kind, credential_row::text as id, version, key_id, wrapped_key, ciphertext
@@ -68,7 +68,7 @@ async function stored() {
 const underKey = async (id: string) => (await stored()).filter((row) => row.key_id === id).length
 
 const MANY = 1_200
-/** Many small credentials, faster than through the API. */
+/** Inserts many small credentials, faster than through the API. */
 async function fill(): Promise<void> {
   const keyring = new Keyring(service.config.masterKeys!)
   const projectId = agent.project.id
@@ -93,7 +93,7 @@ async function fill(): Promise<void> {
   )
 }
 
-test('rotation: refused with a wrong or missing key, online, resumed after a kill −9; then the old key goes', async () => {
+test('a rotation refuses wrong and missing keys, runs online and resumes after kill −9', async () => {
   const { pool } = service.database
   const backupCodes = Array.from({ length: 20 }, (_, n) => `b${n}`)
   for (let n = 1; n <= 3; n++) {
@@ -105,7 +105,7 @@ test('rotation: refused with a wrong or missing key, online, resumed after a kil
     network: 'base-sepolia',
     webhookUrl: 'http://127.0.0.1:1/hook',
   })
-  // As a version before this one left it.
+  // As an older version stored it.
   await pool.query(
     `insert into seller_endpoints (id, project_id, url_pattern, match_key, price_atomic, network, webhook_url, webhook_secret)
      values ('se_plain', $1, 'x', 'x', 1, 'base-sepolia', 'http://127.0.0.1:1/', 'whsec_plain')`,
@@ -115,10 +115,10 @@ test('rotation: refused with a wrong or missing key, online, resumed after a kil
   const before = await stored()
 
   for (const [keys, line] of [
-    [NEW, 'MASTER_KEYS: lacks "old", under which secrets are encrypted'],
+    [NEW, 'MASTER_KEYS: lacks "old", which encrypts stored secrets'],
     [
       `${NEW},${pair('old')}`,
-      'MASTER_KEYS: the key "old" is not the one that this database knows by that id',
+      'MASTER_KEYS: the key "old" differs from the key registered under that id',
     ],
     [
       'new:short',
@@ -130,7 +130,7 @@ test('rotation: refused with a wrong or missing key, online, resumed after a kil
     expect(await stored()).toEqual(before)
   }
 
-  // A writer that holds some rows keeps the rotation from its end, and nobody else from anything.
+  // A writer's row locks delay only the end of the rotation.
   const holder = await pool.connect()
   try {
     await holder.query('begin')
@@ -157,11 +157,11 @@ test('rotation: refused with a wrong or missing key, online, resumed after a kil
   await using finishing = rotate(`${NEW},${OLD}`)
   expect(await finishing.exited).toBe(0)
   expect(finishing.stdout()).toBe(
-    '100 secrets brought under "new"; MASTER_KEYS needs old no more\n',
+    '100 secrets rewrapped under "new"; MASTER_KEYS no longer needs old\n',
   )
   expect(await underKey('old')).toBe(0)
 
-  // Data keys were wrapped anew; what they encrypt was not touched.
+  // The data keys are rewrapped; the ciphertexts are unchanged.
   const key = (row: any) => `${row.kind} ${row.id} ${row.version}`
   const after = new Map((await stored()).map((row) => [key(row), row]))
   let compared = 0
@@ -171,7 +171,7 @@ test('rotation: refused with a wrong or missing key, online, resumed after a kil
     expect(now.wrapped_key.equals(row.wrapped_key)).toBe(false)
     if (now.ciphertext.equals(row.ciphertext)) compared++
   }
-  // All but the version that a backup code was taken out of.
+  // Only the version whose backup code was taken has a new ciphertext.
   expect(compared).toBe(MANY + 3 - 1)
 
   const fresh = clientWith(NEW)
@@ -195,10 +195,10 @@ test('rotation: refused with a wrong or missing key, online, resumed after a kil
 
   await using again = rotate(NEW)
   expect(await again.exited).toBe(0)
-  expect(again.stdout()).toBe('0 secrets brought under "new"; it is the only key\n')
+  expect(again.stdout()).toBe('0 secrets rewrapped under "new"; it is the only key\n')
 })
 
-test('rotation beside writers, readers and deletions: no error, and every value as last written', async () => {
+test('a rotation beside writers, readers and deletions causes no error and loses no write', async () => {
   const client = clientWith(`${NEXT},${NEW}`)
   const names = Array.from({ length: 12 }, (_, n) => `busy ${n}`)
   const last = new Map<string, string>()
@@ -233,7 +233,7 @@ test('rotation beside writers, readers and deletions: no error, and every value 
     expect((await only.get(path(name))).body.data.value).toBe(value)
   }
 
-  // From here on a process with an older key does not start, and says why.
+  // From here on a process with an old key does not start and prints the reason.
   const { database, config } = service
   const check = (keys: string) =>
     checkMasterKeys(database.url, { ...config, ...parseConfig({ MASTER_KEYS: keys }) })
@@ -242,11 +242,11 @@ test('rotation beside writers, readers and deletions: no error, and every value 
   await check(`${NEW},${NEXT}`)
 })
 
-test('a process with a wrong or missing key does not start; one that needs no key does', async () => {
+test('a process with a wrong or missing key does not start; a process without need of keys starts', async () => {
   const before = await stored()
   const current = before.find((row) => row.kind === 'webhook').key_id as string
-  const missing = `MASTER_KEYS: lacks "${current}", under which secrets are encrypted`
-  const wrong = `MASTER_KEYS: the key "${current}" is not the one that this database knows by that id`
+  const missing = `MASTER_KEYS: lacks "${current}", which encrypts stored secrets`
+  const wrong = `MASTER_KEYS: the key "${current}" differs from the key registered under that id`
   await Promise.all(
     [
       ['api/main.ts', [], pair('other'), missing],
@@ -270,7 +270,7 @@ test('a process with a wrong or missing key does not start; one that needs no ke
   await printed(mail, /"msg":"ready"/)
 })
 
-test('a damaged data key is named, and all others are brought over', async () => {
+test('a damaged data key is named, and all others are rewrapped', async () => {
   const { pool } = service.database
   const { rows } = await pool.query(
     `update credential_versions v set wrapped_key = set_byte(wrapped_key, 20, 255 - get_byte(wrapped_key, 20))
@@ -281,7 +281,7 @@ test('a damaged data key is named, and all others are brought over', async () =>
   await using failed = rotate(`${LAST},${NEXT}`)
   expect(await failed.exited).toBe(1)
   expect(failed.stderr().trimEnd().split('\n').at(-1)).toBe(
-    `damaged, to be restored or deleted before the old key goes: version 1 of credential ${rows[0].id}`,
+    `damaged secrets; restore or delete them before you remove the old key: version 1 of credential ${rows[0].id}`,
   )
   expect(await underKey('next')).toBe(1)
   await client.delete(path('many 7'))
@@ -289,7 +289,7 @@ test('a damaged data key is named, and all others are brought over', async () =>
   expect([await rest.exited, await underKey('next')]).toEqual([0, 0])
 })
 
-test('the bar: over itself on a terminal, a line for every five percent elsewhere', () => {
+test('the progress bar overwrites its line on a terminal and prints every five percent elsewhere', () => {
   const draw = (isTerminal: boolean) => {
     let text = ''
     const show = progressBar(1_000, isTerminal, (part) => {

@@ -1,4 +1,4 @@
-/** Bounces count for messages that the project sent, and for recipients which those were handed over to. */
+/** A bounce counts for messages of its project and for recipients they were sent to. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Bounce } from '../../../shared/mail/dsn.ts'
 import { transaction } from '../../../sql/db.ts'
@@ -49,7 +49,7 @@ const suppressedOf = async (projectId: string) =>
     ({ address }) => address,
   )
 
-test('a bounce marks its recipient of its message alone', async () => {
+test('a bounce marks only its recipient of its message', async () => {
   const sent = await handedOver({ to: ['ada@example.com', 'bob@example.com'] })
   const other = await handedOver({ projectId: sent.projectId })
   const [event] = await record(sent.projectId, bounceOf([sent.messageId]))
@@ -60,7 +60,7 @@ test('a bounce marks its recipient of its message alone', async () => {
   expect(await record(sent.projectId, bounceOf([sent.messageId]))).toEqual([])
 })
 
-test('a message that comes back from two recipients is labelled once', async () => {
+test('a message bounced by two recipients is labelled once', async () => {
   const sent = await handedOver({ to: ['ada@example.com', 'bob@example.com'] })
   for (const address of ['ada@example.com', 'bob@example.com']) {
     await record(sent.projectId, bounceOf([sent.messageId], { addresses: [address] }))
@@ -69,7 +69,7 @@ test('a message that comes back from two recipients is labelled once', async () 
   expect(rows).toEqual([{ labels: ['sent', 'bounced'] }])
 })
 
-test('a bounce of another project, of a received message, or of nobody counts for nothing', async () => {
+test('a bounce for another project, a received message or no recipient is ignored', async () => {
   const sent = await handedOver()
   const stranger = await newProject(pool)
   const { messageId } = await receive(pool, sent.projectId)
@@ -88,14 +88,14 @@ test('a bounce of another project, of a received message, or of nobody counts fo
   expect([await suppressedOf(sent.projectId), await suppressedOf(stranger)]).toEqual([[], []])
 })
 
-test('the surest identifier of several decides', async () => {
+test('the first known Message-ID decides', async () => {
   const [sure, guess] = [await handedOver(), await newSent(pool)]
   const other = await handedOver({ projectId: sure.projectId })
   await record(sure.projectId, bounceOf([guess.messageId, other.messageId, sure.messageId]))
   expect([await statesOf(other), await statesOf(sure)]).toEqual([['bounced'], ['sent']])
 })
 
-test('who was refused before it was handed over does not come back', async () => {
+test('a recipient refused at sending does not bounce', async () => {
   const sent = await newSent(pool)
   await pool.query(`update outbound_recipients set state = 'failed' where message_row = $1`, [
     sent.row,
@@ -104,7 +104,7 @@ test('who was refused before it was handed over does not come back', async () =>
   expect(await statesOf(sent)).toEqual(['failed'])
 })
 
-test('a report that names a stranger is meant for the one recipient, who is not suppressed', async () => {
+test('a report on an unknown address marks the only recipient and does not suppress it', async () => {
   const [one, two] = [await handedOver(), await handedOver({ to: ['a@b.example', 'c@d.example'] })]
   const forwarded = { addresses: ['hidden@example.com'] }
   await record(one.projectId, bounceOf([one.messageId], forwarded))
@@ -113,7 +113,7 @@ test('a report that names a stranger is meant for the one recipient, who is not 
   expect(await suppressedOf(one.projectId)).toEqual([])
 })
 
-test('a report that names a stranger does not count for a message with a second recipient who failed', async () => {
+test('a report on an unknown address is ignored if the message had a second recipient', async () => {
   const sent = await handedOver({ to: ['a@b.example', 'c@d.example'] })
   await pool.query(
     `update outbound_recipients set state = 'failed' where message_row = $1 and address = 'a@b.example'`,
@@ -123,7 +123,7 @@ test('a report that names a stranger does not count for a message with a second 
   expect(await statesOf(sent)).toEqual(['failed', 'sent'])
 })
 
-test('a bounce waits for the attempt that is being recorded', async () => {
+test('a bounce waits for a concurrent record of the attempt', async () => {
   const sent = await newSent(pool)
   const hold = `with locked as (select message_row from outbound_mails where message_row = $1 for update)
                 update outbound_recipients r set state = 'failed' from locked l where r.message_row = l.message_row`
@@ -134,7 +134,7 @@ test('a bounce waits for the attempt that is being recorded', async () => {
   expect(await statesOf(sent)).toEqual(['failed'])
 })
 
-test('a bounce is ours where the project wrote to its recipient', async () => {
+test('a bounce is ours if the project sent to its recipient', async () => {
   const sent = await newSent(pool, { to: ['Ada@example.com'] })
   const { messageId } = await receive(pool, sent.projectId)
   const isOurs = (projectId: string, bounce: Bounce) => isBounceOfOurs(pool, projectId, bounce)
@@ -145,7 +145,7 @@ test('a bounce is ours where the project wrote to its recipient', async () => {
   expect(await isOurs(sent.projectId, stranger)).toBe(false)
 })
 
-test("suppressions are a project's own, once each, listed a page at a time", async () => {
+test('suppressions are per project, unique, and listed by page', async () => {
   const [one, two] = [await newSent(pool), await newSent(pool)]
   const found = (address: string, detail: string | null = null) =>
     ({ address, reason: 'bounce', detail }) as const

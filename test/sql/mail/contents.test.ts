@@ -1,4 +1,4 @@
-/** The parts of a message: its attachments, its HTML and its bytes, for its own project. */
+/** The contents of a message: attachments, HTML and raw mail, only for its project. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { SentAttachment } from '../../../shared/mail/sentAttachment.ts'
 import { findAttachment, findRaw, listSentAttachments } from '../../../sql/mail/attachments.ts'
@@ -32,7 +32,7 @@ const withParts = (parts: string[], headers = '') =>
     text: `${parts.join('')}--b--`,
   })
 
-test('an attachment is found by its identifier in its message, which another project does not see', async () => {
+test('an attachment is found by its id in its message, not by another project', async () => {
   const attachments = Array.from({ length: 11 }, (_, n) => file(`${n + 1}.txt`))
   const sent = await newSent(pool, { attachments })
   const stranger = await newProject(pool)
@@ -43,13 +43,13 @@ test('an attachment is found by its identifier in its message, which another pro
   expect(await find('att_12')).toBe('no attachment')
   expect(await find('att_2', stranger)).toBeNull()
   const listed = await listSentAttachments(pool, sent.row)
-  // The tenth comes after the ninth, though its identifier comes before the second's in the alphabet.
+  // att_10 comes after att_9, though before att_2 in the alphabet.
   expect(listed.map(({ filename, content }) => [filename, content.toString()])).toEqual(
     attachments.map(({ filename }) => [filename, `bytes of ${filename}`]),
   )
 })
 
-test("the bytes of a message are its own project's; one of ours has none before it is composed", async () => {
+test('a raw mail is read by its project only; an outbound mail has none before it is composed', async () => {
   const sent = await newSent(pool)
   const [raw, stranger] = [rawMail(), await newProject(pool)]
   const { messageId } = await receive(pool, sent.projectId, raw)
@@ -58,7 +58,7 @@ test("the bytes of a message are its own project's; one of ours has none before 
   expect(await findRaw(pool, stranger, messageId)).toBeNull()
 })
 
-test('HTML is shown with the pictures that it carries, and with nothing else', async () => {
+test('HTML is returned with its inline images only', async () => {
   const [projectId, stranger] = [await newProject(pool), await newProject(pool)]
   const html = part('text/html', '<img src="cid:dot">')
   const { messageId } = await receive(
@@ -79,7 +79,7 @@ test('HTML is shown with the pictures that it carries, and with nothing else', a
   expect(await findMessageHtml(pool, { projectId: stranger, messageId })).toBeNull()
 })
 
-test('pictures are shown as far as eight megabytes go', async () => {
+test('inline images are returned up to 8 MB', async () => {
   const projectId = await newProject(pool)
   const pictures = ['one', 'two', 'three'].map((id) => part('image/png', id, id))
   const raw = withParts([part('text/html', '<p>x</p>'), ...pictures])
@@ -95,7 +95,7 @@ test('pictures are shown as far as eight megabytes go', async () => {
   expect(found?.images.map(({ contentId }) => contentId).toSorted()).toEqual(['<one>', '<two>'])
 })
 
-test('of a thread the messages with HTML are named, to its own project', async () => {
+test('the messages of a thread with HTML are listed for its project only', async () => {
   const sent = await newSent(pool)
   const { projectId } = sent
   const headers = `In-Reply-To: ${sent.messageId}\r\n`

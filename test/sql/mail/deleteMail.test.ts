@@ -1,4 +1,4 @@
-/** Mail that is deleted: that message alone, at no other moment than its inbox's. */
+/** Deletion of mail, under the lock of its inbox. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { deleteMessage, deleteThread, forgetDeletedMessages } from '../../../sql/mail/deleteMail.ts'
 import { storeParsedMails } from '../../../sql/mail/storeParsedMails.ts'
@@ -32,7 +32,7 @@ const remembered = async (projectId: string) =>
 const answer = (messageId: string) => rawMail({ headers: `In-Reply-To: ${messageId}\r\n` })
 const INBOX = 'select from projects where id = $1 for no key update'
 
-test('a message is deleted by its project alone, and no other message with it', async () => {
+test('a message is deleted only by its project, and no other message is deleted', async () => {
   const [owner, stranger] = [await newProject(pool), await newProject(pool)]
   const [first, second] = [await receive(pool, owner), await receive(pool, owner)]
   const { threadRow } = (await messageOf(pool, owner, first.messageId))!
@@ -48,7 +48,7 @@ test('a message is deleted by its project alone, and no other message with it', 
   expect(await remembered(owner)).toBe(1)
 })
 
-test('a thread loses a message and stays, as of the last that is left', async () => {
+test('a thread that loses a message takes the time of its last remaining one', async () => {
   const sent = await newSent(pool)
   const { messageId } = await receive(pool, sent.projectId, answer(sent.messageId))
   await pool.query('update threads set updated_at = now() where row = $1', [sent.threadRow])
@@ -58,7 +58,7 @@ test('a thread loses a message and stays, as of the last that is left', async ()
   expect([left.message_count, left.updated_at]).toEqual([1, rows[0].added_at])
 })
 
-test('a thread goes with all its messages, and with no other', async () => {
+test('a thread is deleted with all its messages and no others', async () => {
   const sent = await newSent(pool)
   const { messageId } = await receive(pool, sent.projectId, answer(sent.messageId))
   const other = await newSent(pool, { projectId: sent.projectId })
@@ -70,13 +70,13 @@ test('a thread goes with all its messages, and with no other', async () => {
   expect(await deleteThread(pool, sent.projectId, id)).toBe(false)
 })
 
-test('a message that was sent is not remembered: nobody can send it again', async () => {
+test('a deleted sent message leaves no hash: it cannot be retransmitted', async () => {
   const sent = await newSent(pool)
   await deleteMessage(pool, sent.projectId, sent.messageId)
   expect(await remembered(sent.projectId)).toBe(0)
 })
 
-test('a deletion waits for mail that is being stored, and mail for a deletion', async () => {
+test('a deletion waits for a concurrent storing of mail, and storing for a deletion', async () => {
   const sent = await newSent(pool)
   const { id } = await threadOf(sent.threadRow)
   const [inboundId] = await takeIn(pool, [sent.projectId], answer(sent.messageId))
@@ -89,7 +89,7 @@ test('a deletion waits for mail that is being stored, and mail for a deletion', 
   expect(await messageOf(pool, sent.projectId, received.mail.links.messageId)).toBeUndefined()
 })
 
-test('two messages of a thread that are deleted at once leave no empty thread', async () => {
+test('two concurrent deletions in a thread leave no empty thread', async () => {
   const sent = await newSent(pool)
   const { messageId } = await receive(pool, sent.projectId, answer(sent.messageId))
   await whileHeld(pool, INBOX, [sent.projectId], () =>
@@ -98,7 +98,7 @@ test('two messages of a thread that are deleted at once leave no empty thread', 
   expect(await threadOf(sent.threadRow)).toBeUndefined()
 })
 
-test('a message is deleted while its attempt is recorded: one waits for the other', async () => {
+test('a deletion and a concurrent record of the attempt wait for each other', async () => {
   const sent = await newSent(pool)
   const mail = await begin(pool, sent)
   const hold = 'select from outbound_mails where message_row = $1 for update'
@@ -109,7 +109,7 @@ test('a message is deleted while its attempt is recorded: one waits for the othe
   expect([isRecorded, isDeleted]).toEqual([true, true])
 })
 
-test('deleted messages are remembered for a week, in each inbox once', async () => {
+test('the hash of a deleted message is kept for a week, once per inbox', async () => {
   const projectId = await newProject(pool)
   for (let n = 0; n < 2; n++) {
     const { messageId } = await receive(pool, projectId)

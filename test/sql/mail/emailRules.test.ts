@@ -1,4 +1,4 @@
-/** Rules of an inbox: unique, bounded in number, and obeyed when it writes. */
+/** Email rules: unique, bounded in number, and applied to recipients. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import {
   createRule,
@@ -36,7 +36,7 @@ const fill = (projectId: string, count: number) =>
     [projectId, count],
   )
 
-test('a rule stands once, in its scope; the opposite rule of the same address is refused', async () => {
+test('a rule is unique in its scope; the opposite rule for the same address is refused', async () => {
   const [one, two] = [await newProject(pool), await newProject(pool)]
   const first = await block(one, 'a@b.example')
   expect(first.isNew).toBe(true)
@@ -47,7 +47,7 @@ test('a rule stands once, in its scope; the opposite rule of the same address is
   expect((await allow(two, 'a@b.example')).isNew).toBe(true)
 })
 
-test('the same rule that is added twice at once is one', async () => {
+test('two concurrent additions of one rule make one rule', async () => {
   const projectId = await newProject(pool)
   const hold = 'select from projects where id = $1 for no key update'
   const both = await whileHeld(pool, hold, [projectId], () =>
@@ -56,7 +56,7 @@ test('the same rule that is added twice at once is one', async () => {
   expect(both.map(({ isNew }) => isNew).toSorted()).toEqual([false, true])
 })
 
-test('a project has its rules to the bound, whatever its neighbours have', async () => {
+test('the bound of rules counts per project', async () => {
   const [full, neighbour] = [await newProject(pool), await newProject(pool)]
   await fill(full, RULES_MAX - 1)
   await fill(neighbour, RULES_MAX)
@@ -65,7 +65,7 @@ test('a project has its rules to the bound, whatever its neighbours have', async
   expect(await beyond.catch((error) => error)).toBeInstanceOf(TooManyRulesError)
 })
 
-test('rules are listed and deleted by their project alone, newest first', async () => {
+test('rules are listed newest first and deleted, only by their project', async () => {
   const [owner, stranger] = [await newProject(pool), await newProject(pool)]
   const { rule: old } = await block(owner, 'a@b.example')
   const { rule } = await block(owner, 'c@d.example')
@@ -78,7 +78,7 @@ test('rules are listed and deleted by their project alone, newest first', async 
   expect(await list(owner)).toEqual([old])
 })
 
-test('who is blocked is told of live inboxes, in the scope of receiving', async () => {
+test('blocked senders are listed for live inboxes and the RECEIVE scope', async () => {
   const [one, two, deleted] = [
     await newProject(pool),
     await newProject(pool),
@@ -99,7 +99,7 @@ test('who is blocked is told of live inboxes, in the scope of receiving', async 
   expect(await readRules(pool, two, ['SEND'])).toEqual([])
 })
 
-test('recipients are refused by the rules and suppressions of their own project', async () => {
+test('recipients are refused by the rules and suppressions of the sending project', async () => {
   const [one, two] = [await newProject(pool), await newProject(pool)]
   await block(one, 'rule@x.example', 'SEND')
   await pool.query(

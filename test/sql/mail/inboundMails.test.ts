@@ -1,4 +1,4 @@
-/** Inbound mail arrives once in each live inbox. Its bytes stay as long as a row needs them. */
+/** A spooled mail becomes one inbound mail per live inbox. Its raw mail stays while a row needs it. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { deleteProject } from '../../../sql/account/projects.ts'
 import { findAddresses, listAddresses } from '../../../sql/mail/addresses.ts'
@@ -37,15 +37,15 @@ const isRawKept = async (sourceKey: string) =>
   (await pool.query('select from raw_mails where source_key = $1', [sourceKey])).rowCount === 1
 const rawIdOf = async (inboundId: string) => (await row(pool, 'inbound_mails', inboundId)).raw_id
 
-describe('a spooled message', () => {
-  test('arrives once, though it is moved twice', async () => {
+describe('a spooled mail', () => {
+  test('that is moved twice is stored once', async () => {
     const projectId = await newProject(pool)
     const mail = spooled([await addressOf(pool, projectId)])
     for (let n = 0; n < 2; n++) await insertInboundMails(pool, [mail])
     expect(await inboundMailsOf(projectId)).toBe(1)
   })
 
-  test('arrives at live inboxes alone; for none its bytes are not kept', async () => {
+  test('is stored for live inboxes only; without one its bytes are not kept', async () => {
     const [live, deleted] = [await newProject(pool), await newProject(pool)]
     const gone = await addressOf(pool, deleted)
     await deleteProject(pool, deleted)
@@ -58,7 +58,7 @@ describe('a spooled message', () => {
     ])
   })
 
-  test('to two names of one inbox arrives there once', async () => {
+  test('for two names of one inbox is stored there once', async () => {
     const projectId = await newProject(pool)
     const address = await addressOf(pool, projectId)
     await insertInboundMails(pool, [spooled([address, address])])
@@ -67,7 +67,7 @@ describe('a spooled message', () => {
 })
 
 describe('an inbound mail', () => {
-  test('is found until it is dealt with or its project is deleted', async () => {
+  test('is found until it ends or its project is deleted', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const [open, orphan] = (await takeIn(pool, [one, two])) as [string, string]
     const received = await readInboundMail(pool, open)
@@ -77,14 +77,14 @@ describe('an inbound mail', () => {
     expect(await findInboundMail(pool, orphan, 1e9)).toBeNull()
   })
 
-  test('of a message above the size is told by its size', async () => {
+  test('above the size limit is reported by its size', async () => {
     const raw = rawMail({ text: 'x'.repeat(1_000) })
     const [id] = await takeIn(pool, [await newProject(pool)], raw)
     expect(await findInboundMail(pool, id!, raw.length - 1)).toEqual({ size: raw.length })
     expect(await findInboundMail(pool, id!, raw.length)).toMatchObject({ bytes: Buffer.from(raw) })
   })
 
-  test('that is discarded loses its bytes, but not those that another inbox waits for', async () => {
+  test('that is discarded loses its raw mail unless another inbox needs it', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const [first, second] = (await takeIn(pool, [one, two])) as [string, string]
     const rawId = await rawIdOf(first)
@@ -95,7 +95,7 @@ describe('an inbound mail', () => {
     expect(await readRaw(pool, rawId)).toBe('')
   })
 
-  test('that was stored is not discarded any more', async () => {
+  test('that was stored cannot be discarded', async () => {
     const projectId = await newProject(pool)
     const [id] = await takeIn(pool, [projectId])
     await storeParsedMails(pool, [await readInboundMail(pool, id!)])
@@ -105,8 +105,8 @@ describe('an inbound mail', () => {
   })
 })
 
-describe('the bytes of a message', () => {
-  test('stay while another inbox shows it, and go with the last', async () => {
+describe('a raw mail', () => {
+  test('stays while another inbox shows it, and is deleted with the last message', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const raw = rawMail()
     const inboundIds = (await takeIn(pool, [one, two], raw)) as [string, string]
@@ -124,7 +124,7 @@ describe('the bytes of a message', () => {
     expect(await readRaw(pool, rawId)).toBeUndefined()
   })
 
-  test('stay while a message shows them, though every inbound mail is forgotten or discarded', async () => {
+  test('stays while a message shows it, even without an accepted inbound mail', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const [first, second] = (await takeIn(pool, [one, two])) as [string, string]
     const rawId = await rawIdOf(first)
@@ -136,7 +136,7 @@ describe('the bytes of a message', () => {
     expect(await readRaw(pool, rawId)).toContain('Subject')
   })
 
-  test('go when two inboxes let go of them at the same moment', async () => {
+  test('is deleted when two inboxes release it concurrently', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const ids = await takeIn(pool, [one, two])
     const rawId = await rawIdOf(ids[0]!)
@@ -151,7 +151,7 @@ describe('the bytes of a message', () => {
     expect(await readRaw(pool, rawId)).toBeUndefined()
   })
 
-  test('of many messages go in two processes that list them in opposite orders', async () => {
+  test('is deleted by two processes with the same ids in opposite orders', async () => {
     const projectId = await newProject(pool)
     const rawIds: string[] = []
     for (let n = 0; n < 4; n++) rawIds.push((await receive(pool, projectId)).rawId)
@@ -165,7 +165,7 @@ describe('the bytes of a message', () => {
   })
 })
 
-test('addresses of live inboxes are listed in byte order, a page at a time', async () => {
+test('addresses of live inboxes are listed in byte order, by page', async () => {
   const addresses: string[] = []
   for (let n = 0; n < 3; n++) addresses.push(await addressOf(pool, await newProject(pool)))
   const deleted = await newProject(pool)

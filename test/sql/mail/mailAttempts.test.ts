@@ -1,4 +1,4 @@
-/** The runs of one message's sending: only the newest is recorded, each part once. */
+/** The attempts of an outbound mail: only the newest is recorded, each part once. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { deleteProject } from '../../../sql/account/projects.ts'
 import { insertInboundMails } from '../../../sql/mail/inboundMails.ts'
@@ -63,7 +63,7 @@ const storeRaw = async () => {
   return rows[0].id as string
 }
 
-describe('of two runs that overlap', () => {
+describe('of two overlapping attempts', () => {
   test('the older one is not recorded', async () => {
     const sent = await newSent(pool)
     const [older, newer] = [await begin(pool, sent), await begin(pool, sent)]
@@ -77,7 +77,7 @@ describe('of two runs that overlap', () => {
     expect((await recipientsOf(pool, sent))[0]).toMatchObject({ state: 'sent', attempts: 1 })
   })
 
-  test('the one that has ended is recorded once', async () => {
+  test('a finished one is recorded once', async () => {
     const sent = await newSent(pool)
     const inbox = await newProject(pool)
     const mail = await begin(pool, sent)
@@ -89,7 +89,7 @@ describe('of two runs that overlap', () => {
     expect(await eventsOf(pool, sent.projectId)).toEqual(['message.sent'])
   })
 
-  test('one waits for the other that is being recorded, and changes nothing', async () => {
+  test('the second waits for the first and changes nothing', async () => {
     const sent = await newSent(pool)
     const mail = await begin(pool, sent)
     const ended = `update outbound_mails set state = 'done' where message_row = $1`
@@ -99,8 +99,8 @@ describe('of two runs that overlap', () => {
   })
 })
 
-describe('a part of a run', () => {
-  test('counts for its own recipients alone, and leaves the run open', async () => {
+describe('a part of an attempt', () => {
+  test('changes only its own recipients and leaves the attempt open', async () => {
     const to = ['a@one.example', 'b@two.example', 'c@three.example']
     const sent = await newSent(pool, { to })
     const neighbour = await newSent(pool, { to })
@@ -136,7 +136,7 @@ describe('a part of a run', () => {
     expect(await eventsOf(pool, sent.projectId)).toEqual([])
   })
 
-  test('that is the last ends the sending, though other messages wait', async () => {
+  test('that is the last ends the outbound mail while others wait', async () => {
     const sent = await newSent(pool)
     await newSent(pool, { projectId: sent.projectId })
     await pool.query(
@@ -148,7 +148,7 @@ describe('a part of a run', () => {
     expect(await eventsOf(pool, sent.projectId)).toEqual(['message.sent'])
   })
 
-  test('does not undo a bounce that was quicker, which has been told of', async () => {
+  test('does not undo an earlier bounce or record a second event', async () => {
     const sent = await newSent(pool)
     const mail = await begin(pool, sent)
     await pool.query(
@@ -164,7 +164,7 @@ describe('a part of a run', () => {
     expect(await eventsOf(pool, sent.projectId)).toEqual([])
   })
 
-  test('suppresses the recipients that do not exist, and no others', async () => {
+  test('suppresses only the recipients without a mailbox', async () => {
     const sent = await newSent(pool, { to: ['a@example.com', 'b@example.com'] })
     const recipients = [
       failed('a@example.com'),
@@ -178,7 +178,7 @@ describe('a part of a run', () => {
     expect(await eventsOf(pool, sent.projectId)).toEqual(['message.failed'])
   })
 
-  test('delivers once to each inbox of ours that lives', async () => {
+  test('delivers once to each live inbox of this service', async () => {
     const sent = await newSent(pool)
     const [inbox, deleted] = [await newProject(pool), await newProject(pool)]
     const localInboxes = [await addressOf(pool, inbox), await addressOf(pool, deleted)]

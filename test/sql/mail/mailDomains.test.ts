@@ -1,4 +1,4 @@
-/** Mail domains: claimed once, verified before they give anything, and removed with their keys and nobody else's. */
+/** Mail domains: added once, unusable before their verification, deleted with their own keys. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import {
   createProject,
@@ -63,13 +63,13 @@ const jobsOf = async (domain: string) =>
   (await pool.query('select from graphile_worker.jobs where key = $1', [`verify_domain:${domain}`]))
     .rowCount
 
-test('a domain is claimed once; who comes second leaves no key', async () => {
+test('a domain is added once; a second addition leaves no key', async () => {
   const { dkimSelector } = await add('once.example')
   expect(await addMailDomain(pool, KEYRING, 'once.example')).toBeNull()
   expect(await selectors('once.example')).toEqual([dkimSelector])
 })
 
-test('a domain gives nothing before it is verified', async () => {
+test('a domain is unusable before its verification', async () => {
   await add('pending.example')
   const error = await projectAt('pending.example').catch((thrown) => thrown)
   expect(error).toBeInstanceOf(UnverifiedDomainError)
@@ -79,7 +79,7 @@ test('a domain gives nothing before it is verified', async () => {
   expect(await findVerifiedDomains(pool, asked)).toEqual(['ours.example'])
 })
 
-test('a check counts for the claim that it was made for, and queues the next', async () => {
+test('a check counts only for its own addition of the domain, and queues the next', async () => {
   const { token } = await add('check.example')
   await dropJobs(pool)
   expect(await check('check.example', 'another')).toBe(false)
@@ -94,7 +94,7 @@ test('a check counts for the claim that it was made for, and queues the next', a
   expect((await findMailDomain(pool, 'check.example'))?.verifiedAt).toEqual(verifiedAt)
 })
 
-test('a domain is removed when no project lives at it any more, with its keys alone', async () => {
+test('a domain without live projects is deleted with its own keys', async () => {
   await verified('used.example')
   await verified('kept.example')
   const { project } = await projectAt('used.example')
@@ -108,7 +108,7 @@ test('a domain is removed when no project lives at it any more, with its keys al
   expect(await selectors('kept.example')).toHaveLength(1)
 })
 
-test('a domain is not removed while a project is made at it, nor the other way round', async () => {
+test('the deletion of a domain and the creation of a project at it wait for each other', async () => {
   await verified('race.example')
   const make = `with held as (select from mail_domains where domain = 'race.example' for key share)
                 insert into projects (id, name, purpose, email_address)
@@ -127,7 +127,7 @@ test('a domain is not removed while a project is made at it, nor the other way r
   expect(late).toBeInstanceOf(UnverifiedDomainError)
 })
 
-test('domains are listed newest first, a page at a time', async () => {
+test('domains are listed newest first, by page', async () => {
   for (const domain of ['l1.example', 'l2.example', 'l3.example']) await add(domain)
   const first = await listMailDomains(pool, { limit: 2, cursor: null })
   expect(first.map(({ domain }) => domain)).toEqual(['l3.example', 'l2.example'])
@@ -136,7 +136,7 @@ test('domains are listed newest first, a page at a time', async () => {
   expect(next?.domain).toBe('l1.example')
 })
 
-test('the two newest keys of a domain sign, and are removed one by one or together', async () => {
+test('the two newest keys of a domain sign, and are deleted singly or together', async () => {
   const made: string[] = []
   for (let n = 0; n < 3; n++)
     made.push((await createDkimKey(pool, KEYRING, 'sign.example')).selector)

@@ -1,4 +1,4 @@
-/** What an inbox shows: its own messages and threads, a page at a time, with their labels. */
+/** The messages of an inbox, by page, and their labels. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import {
   findMessage,
@@ -27,7 +27,7 @@ const MINUTE = 60_000
 const START = Date.now() - 60 * MINUTE
 const at = (minute: number) => new Date(START + minute * MINUTE)
 
-/** An inbox with a message in each minute, `m0` first; and a neighbour with one in each, too. */
+/** An inbox with one message a minute, `m0` first, and another inbox with the same. */
 async function inbox(count: number): Promise<string> {
   const [projectId, neighbour] = [await newProject(pool), await newProject(pool)]
   for (let n = 0; n < count; n++) {
@@ -61,7 +61,7 @@ const labelsOf = async (projectId: string, n: number) =>
 const LABELLED = [[], ['x'], ['x', 'received']]
 
 describe('a list of messages', () => {
-  test('goes on behind its cursor, and says whether there are more', async () => {
+  test('continues after its cursor, and tells whether there are more', async () => {
     const projectId = await inbox(3)
     for (let n = 0; n < 3; n++) await label(projectId, n, ['x'])
     for (const labels of LABELLED) {
@@ -73,7 +73,7 @@ describe('a list of messages', () => {
     }
   })
 
-  test('begins at `after`, ends before `before`, and goes on behind its cursor all the same', async () => {
+  test('starts at `after`, ends before `before`, and still continues after its cursor', async () => {
     const projectId = await inbox(4)
     for (let n = 0; n < 4; n++) await label(projectId, n, ['x'])
     for (const labels of LABELLED) {
@@ -85,7 +85,7 @@ describe('a list of messages', () => {
     }
   })
 
-  test('by labels holds the messages that carry all of them', async () => {
+  test('by labels holds the messages with all of them', async () => {
     const projectId = await inbox(3)
     await label(projectId, 0, ['x', 'y'])
     await label(projectId, 1, ['x'])
@@ -95,7 +95,7 @@ describe('a list of messages', () => {
     expect(await names(projectId, { labels: ['x', 'z'] })).toEqual([])
   })
 
-  test('ends early where the texts would outgrow an answer, but never empty', async () => {
+  test('ends early at the text bound, but is never empty', async () => {
     const projectId = await inbox(3)
     const size = (n: number, bytes: number) =>
       pool.query('update messages set text_bytes = $3 where project_id = $1 and message_id = $2', [
@@ -112,14 +112,14 @@ describe('a list of messages', () => {
   })
 })
 
-test('a message is found and labelled in its own project alone', async () => {
+test('a message is found and labelled only by its project', async () => {
   const [projectId, stranger] = [await inbox(1), await newProject(pool)]
   expect(await findMessage(pool, stranger, '<m0@example.com>')).toBeNull()
   expect(await label(stranger, 0, ['x'])).toBeNull()
   expect(await labelsOf(projectId, 0)).toEqual(['received', 'unread'])
 })
 
-test('a message and a thread carry labels up to the bound', async () => {
+test('a message and a thread take labels up to the bound', async () => {
   const projectId = await inbox(1)
   const { threadId } = (await findMessage(pool, projectId, '<m0@example.com>'))!
   const many = Array.from({ length: LABELS_MAX - 2 }, (_, n) => `l${n}`)
@@ -134,7 +134,7 @@ test('a message and a thread carry labels up to the bound', async () => {
   expect(await labelsOf(projectId, 0)).toHaveLength(LABELS_MAX)
 })
 
-test('labels that are given at the same moment are all kept', async () => {
+test('concurrent labels are all kept', async () => {
   const projectId = await inbox(1)
   const { row, threadId } = (await findMessage(pool, projectId, '<m0@example.com>'))!
   const hold = 'select from messages where row = $1 for no key update'
@@ -148,7 +148,7 @@ test('labels that are given at the same moment are all kept', async () => {
   expect((await labelsOf(projectId, 0))?.toSorted()).toEqual(['a', 'b', 'c', 'received'])
 })
 
-test('who waits for a message gets the oldest that was received after the moment', async () => {
+test('findFirstReceived returns the oldest message received after the time', async () => {
   const projectId = await inbox(3)
   const sent = await newSent(pool, { projectId })
   await pool.query('update messages set created_at = $2 where row = $1', [sent.row, at(1.5)])

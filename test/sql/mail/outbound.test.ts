@@ -1,4 +1,4 @@
-/** A run of a sending begins with the recipients that are due. All runs send the same bytes. */
+/** An attempt begins with the due recipients. All attempts send the same bytes. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { deleteProject } from '../../../sql/account/projects.ts'
 import { beginAttempt, keepComposed } from '../../../sql/mail/outboundMails.ts'
@@ -18,7 +18,7 @@ afterAll(() => database[Symbol.asyncDispose]())
 const LATER = new Date(Date.now() + 3_600_000)
 
 describe('an attempt', () => {
-  test('is begun while it is due and its project lives', async () => {
+  test('begins only if it is due and its project is live', async () => {
     const done = await newSent(pool)
     await recordSent(pool, await begin(pool, done))
     const later = await newSent(pool)
@@ -33,7 +33,7 @@ describe('an attempt', () => {
     }
   })
 
-  test('is for the recipients that are due, of that message', async () => {
+  test('has the due recipients of its message', async () => {
     const to = ['due@a.example', 'later@b.example', 'sent@c.example']
     const sent = await newSent(pool, { to })
     const other = await newSent(pool, { to: ['other@d.example'] })
@@ -50,7 +50,7 @@ describe('an attempt', () => {
     expect((await begin(pool, other)).due).toHaveLength(1)
   })
 
-  test('takes the first recipient though its time lies a little ahead of the clock', async () => {
+  test('takes the first recipient even a little ahead of its time', async () => {
     const sent = await newSent(pool)
     await pool.query('update outbound_recipients set next_attempt_at = $2 where message_row = $1', [
       sent.row,
@@ -59,7 +59,7 @@ describe('an attempt', () => {
     expect((await begin(pool, sent)).due).toHaveLength(1)
   })
 
-  test('knows the suppressions of its own project', async () => {
+  test('has the suppressions of its own project', async () => {
     const sent = await newSent(pool, { to: ['A@example.com', 'b@example.com'] })
     const neighbour = await newProject(pool)
     await pool.query(
@@ -73,7 +73,7 @@ describe('an attempt', () => {
     ])
   })
 
-  test('knows the verified domains among its own recipients', async () => {
+  test('has the verified domains of its own recipients', async () => {
     for (const [domain, status] of [
       ['verified.example', 'verified'],
       ['claimed.example', 'pending'],
@@ -90,11 +90,11 @@ describe('an attempt', () => {
   })
 })
 
-describe('the bytes of a message', () => {
+describe('the composed bytes of a message', () => {
   const keep = (messageRow: string, text: string) =>
     keepComposed(pool, { messageRow, sourceKey: crypto.randomUUID(), bytes: Buffer.from(text) })
 
-  test('are those that were kept first, though two runs compose at once', async () => {
+  test('are the first stored ones when two attempts compose concurrently', async () => {
     const sent = await newSent(pool)
     const hold = 'select from messages where row = $1 for update'
     const kept = await whileHeld(pool, hold, [sent.row], () =>
@@ -104,7 +104,7 @@ describe('the bytes of a message', () => {
     expect(await keep(sent.row, 'three')).toEqual(kept[0]!)
   })
 
-  test('are not kept for a message that is deleted meanwhile', async () => {
+  test('are not stored for a message deleted meanwhile', async () => {
     const sent = await newSent(pool)
     const kept = await whileHeld(pool, 'delete from messages where row = $1', [sent.row], () => [
       keep(sent.row, 'one'),

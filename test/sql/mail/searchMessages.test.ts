@@ -1,4 +1,4 @@
-/** Searches of an inbox that is larger than the first looks at it: the same page, whichever way it is found. */
+/** Searches of an inbox larger than the first steps: every step finds the same page. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { parseSearch } from '../../../shared/mail/searchQuery.ts'
 import { searchKey } from '../../../shared/mail/searchTerms.ts'
@@ -21,21 +21,21 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-/** More than the looks at the newest 256 and 4,096 take in. */
+/** More than the newest 256 and 4,096 messages of the first steps. */
 const COUNT = 4_500
 const START = Date.UTC(2026, 0, 1)
-/** Which of the messages hold a word; 0 is the newest. */
+/** The messages that hold a word; 0 is the newest. */
 const WORDS: Record<string, (n: number) => boolean> = {
-  // Found among the newest, among more of them, and by the index alone.
+  // Found in the first step, in the second step, and by the index alone.
   common: () => true,
   hundredth: (n) => n % 100 === 0,
   seldom: (n) => n === 10 || n === 4_200 || n === 4_400,
 }
-/** Three messages of each moment. */
+/** Three messages have the same time. */
 const timeOf = (n: number) => new Date(START - Math.floor(n / 3) * 1_000)
 const isMarked = (n: number) => n % 200 === 0 || n === 4_200
 
-/** An inbox of so many messages, `<0>` the newest. */
+/** An inbox of `count` messages, `<0>` the newest. */
 async function fill(count: number): Promise<string> {
   const projectId = await newProject(pool)
   await receive(pool, projectId, rawMail({ id: 'seed@example.com' }))
@@ -68,7 +68,7 @@ async function fill(count: number): Promise<string> {
 
 const nameOf = ({ messageId }: { messageId: string }) => Number(messageId.slice(1, -1))
 
-test('a page holds the newest that match, whichever look finds them', async () => {
+test('a page holds the newest matches in every step', async () => {
   const [projectId, neighbour] = [await fill(COUNT), await fill(300)]
   const rows = new Map<number, bigint>()
   const stored = await pool.query('select row, message_id from messages where project_id = $1', [
@@ -122,12 +122,12 @@ test('a page holds the newest that match, whichever look finds them', async () =
       }
     }
   }
-  // The neighbour has the same words.
+  // Another inbox has the same words.
   const own = await find('seldom', { projectId: neighbour })
   expect([own.messages.map(nameOf), own.more]).toEqual([[10], false])
 })
 
-test('every query must hold, and each stands for itself', async () => {
+test('a message must match every query', async () => {
   const projectId = await fill(300)
   const find = async (...queries: string[]) => {
     const search = { projectId, labels: [], after: null, before: null, cursor: null, limit: 10 }
@@ -140,7 +140,7 @@ test('every query must hold, and each stands for itself', async () => {
   expect(await find('hundredth', 'seldom OR hundredth')).toEqual([0, 100, 200])
 })
 
-test('who waits for a word gets the oldest message that holds it', async () => {
+test('findFirstReceived returns the oldest message with the word', async () => {
   const projectId = await fill(300)
   const first = async (queries: string[], after = new Date(0), labels: string[] = []) => {
     const search = { projectId, labels, after, queries: queries.map(parseSearch) }
@@ -153,7 +153,7 @@ test('who waits for a word gets the oldest message that holds it', async () => {
   expect(await first(['seldom'], new Date(0), ['x'])).toBeNull()
 })
 
-test('messages without an index are listed so many at a time, and each gets its own', async () => {
+test('messages without a search vector are listed by batch, and each gets its own vector', async () => {
   const projectId = await fill(3)
   await pool.query('update messages set search = null where project_id = $1', [projectId])
   const [oldest, ...others] = await listUnindexed(pool, 2)

@@ -1,4 +1,4 @@
-/** Messages that are accepted together: each in its thread, under its key and within its project's quota. */
+/** Send intents accepted together: each with its thread, its key and its project's quota. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { deleteProject } from '../../../sql/account/projects.ts'
 import { deleteThread } from '../../../sql/mail/deleteMail.ts'
@@ -24,7 +24,7 @@ afterAll(() => database[Symbol.asyncDispose]())
 
 const accept = (intents: SendIntent[], limit: number | null = null) =>
   acceptMessages(pool, intents, limit)
-/** What became of intents, in a word each. */
+/** The outcome of each intent in one word. */
 const wordsOf = async (intents: SendIntent[], limit: number | null = null) =>
   (await accept(intents, limit)).map((outcome) =>
     typeof outcome === 'string' ? outcome : 'accepted',
@@ -39,7 +39,7 @@ const usedBy = async (projectId: string) =>
     ?.used
 
 describe('a message', () => {
-  test('of a project that is deleted, or of a thread that is, is not accepted', async () => {
+  test('of a deleted project or thread is not accepted', async () => {
     const [live, gone] = [await newSent(pool), await newSent(pool)]
     const { id } = await threadOf(live.threadRow)
     await deleteProject(pool, gone.projectId)
@@ -48,7 +48,7 @@ describe('a message', () => {
     expect(await wordsOf(intents)).toEqual(['gone', 'gone', 'accepted'])
   })
 
-  test('waits for the deletion of its project, and then is not accepted', async () => {
+  test('waits for a concurrent deletion of its project and is not accepted', async () => {
     const projectId = await newProject(pool)
     const hold = `with locked as (select id from projects where id = $1 for update)
                   update projects p set deleted_at = now() from locked where p.id = locked.id`
@@ -57,7 +57,7 @@ describe('a message', () => {
     ).toEqual([['gone']])
   })
 
-  test('waits for the deletion of its thread, and then is not accepted', async () => {
+  test('waits for a concurrent deletion of its thread and is not accepted', async () => {
     const sent = await newSent(pool)
     const deletion = 'delete from threads where row = $1'
     const words = await whileHeld(pool, deletion, [sent.threadRow], () => [
@@ -66,7 +66,7 @@ describe('a message', () => {
     expect(words).toEqual([['gone']])
   })
 
-  test('joins its thread, which never grows older by it', async () => {
+  test('joins its thread without moving the thread back in time', async () => {
     const sent = await newSent(pool)
     const other = await newSent(pool, { projectId: sent.projectId })
     const later = new Date(Date.now() + 3_600_000)
@@ -89,7 +89,7 @@ describe('a message', () => {
     ])
   })
 
-  test('under an identifier that two projects use goes to the recipients of each', async () => {
+  test('under a Message-ID of two projects goes to the recipients of each', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const messageId = '<same@mail.test>'
     await accept([
@@ -102,7 +102,7 @@ describe('a message', () => {
     ])
   })
 
-  test('of one thread is accepted beside others, whatever the order in which they are listed', async () => {
+  test('is accepted by two batches with the same threads in opposite orders', async () => {
     const projectId = await newProject(pool)
     const threads: SentRow[] = []
     for (let n = 0; n < 4; n++) threads.push(await newSent(pool, { projectId }))
@@ -116,7 +116,7 @@ describe('a message', () => {
 })
 
 describe('a key', () => {
-  test('is taken by the first of those that come together, in each project', async () => {
+  test('is taken by the first intent of a batch, per project', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const intents = [keyed(one, 'k', 1), keyed(one, 'k', 2), keyed(two, 'k', 3), newIntent(one)]
     expect(await wordsOf(intents)).toEqual(['accepted', 'repeat', 'accepted', 'accepted'])
@@ -125,7 +125,7 @@ describe('a key', () => {
     expect((await findSent(pool, two, 'k'))?.sent.answer).toEqual({ hash: 3 })
   })
 
-  test('is free after a day, and then taken for a day', async () => {
+  test('expires after a day and can be taken again', async () => {
     const projectId = await newProject(pool)
     await accept([keyed(projectId, 'k', 1)])
     const age = (interval: string) =>
@@ -145,7 +145,7 @@ describe('a key', () => {
     expect(await wordsOf([keyed(projectId, 'k', 3)])).toEqual(['repeat'])
   })
 
-  test('that has no answer yet says nothing', async () => {
+  test('without an answer repeats nothing', async () => {
     const projectId = await newProject(pool)
     await pool.query(
       `insert into idempotency_keys (project_id, operation, key, request_hash) values ($1, 'send', 'k', '')`,
@@ -154,7 +154,7 @@ describe('a key', () => {
     expect(await findSent(pool, projectId, 'k')).toBeNull()
   })
 
-  test('is taken in two batches that list the same keys in opposite orders', async () => {
+  test('is taken by two batches with the same keys in opposite orders', async () => {
     const projectId = await newProject(pool)
     const names = ['a', 'b', 'c', 'd']
     await accept(names.map((name) => keyed(projectId, name)))
@@ -170,7 +170,7 @@ describe('a quota', () => {
   const to = (projectId: string, count: number) =>
     newIntent(projectId, { to: Array.from({ length: count }, (_, n) => `a${n}@example.com`) })
 
-  test('is used to its last recipient, by each project for itself', async () => {
+  test('can be used to its last recipient, per project', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     expect(await wordsOf([to(one, 2), to(two, 3)], 3)).toEqual(['accepted', 'accepted'])
     expect([await usedBy(one), await usedBy(two)]).toEqual([2, 3])
@@ -179,7 +179,7 @@ describe('a quota', () => {
     expect(await usedBy(one)).toBe(3)
   })
 
-  test('begins anew each day, and adds up within one', async () => {
+  test('restarts each day and adds up within a day', async () => {
     const projectId = await newProject(pool)
     await accept([to(projectId, 3)], 3)
     await pool.query(`update send_quotas set day = day - 1 where project_id = $1`, [projectId])
@@ -187,7 +187,7 @@ describe('a quota', () => {
     expect(await usedBy(projectId)).toBe(2)
   })
 
-  test('is not passed by two processes that use it up together', async () => {
+  test('holds against two concurrent processes', async () => {
     const projectId = await newProject(pool)
     await accept([to(projectId, 1)], 3)
     const hold = 'select from send_quotas where project_id = $1 for update'
@@ -198,7 +198,7 @@ describe('a quota', () => {
     expect(await usedBy(projectId)).toBe(3)
   })
 
-  test('that some of a batch would pass is asked for one by one', async () => {
+  test('exceeded by some of a batch makes the batch run one by one', async () => {
     const projectId = await newProject(pool)
     const batch = accept([to(projectId, 3), to(projectId, 1)], 2)
     expect(await batch.catch(({ message }) => message)).toBe('the daily limit was reached')
@@ -209,7 +209,7 @@ describe('a quota', () => {
     ])
   })
 
-  test('counts nothing where there is none, and no recipient that is refused', async () => {
+  test('counts no refused recipients, and nothing without a limit', async () => {
     const projectId = await newProject(pool)
     await accept([to(projectId, 3)])
     expect(await usedBy(projectId)).toBeUndefined()
@@ -218,7 +218,7 @@ describe('a quota', () => {
     expect(await usedBy(projectId)).toBe(2)
   })
 
-  test('is used by two batches that list the same projects in opposite orders', async () => {
+  test('is charged by two batches with the same projects in opposite orders', async () => {
     const ids: string[] = []
     for (let n = 0; n < 4; n++) ids.push(await newProject(pool))
     await accept(

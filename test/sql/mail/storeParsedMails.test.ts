@@ -1,4 +1,4 @@
-/** Parsed mails of one inbox: each once, under an identifier of its own, in its thread. */
+/** Parsed mails of one inbox: each is stored once, under its own Message-ID, in its thread. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { deleteMessage } from '../../../sql/mail/deleteMail.ts'
 import { storeParsedMails } from '../../../sql/mail/storeParsedMails.ts'
@@ -36,7 +36,7 @@ const idsOf = async (projectId: string): Promise<string[]> => {
 }
 
 describe('an inbound mail', () => {
-  test('that another run dealt with is stored once', async () => {
+  test('that another run stored is stored once', async () => {
     const projectId = await newProject(pool)
     const [id] = await takeIn(pool, [projectId])
     const received = await readInboundMail(pool, id!)
@@ -56,7 +56,7 @@ describe('an inbound mail', () => {
     expect(await idsOf(projectId)).toEqual([])
   })
 
-  test('is stored once by two runs at the same moment', async () => {
+  test('is stored once by two concurrent runs', async () => {
     const projectId = await newProject(pool)
     const [id] = await takeIn(pool, [projectId])
     const received = await readInboundMail(pool, id!)
@@ -69,7 +69,7 @@ describe('an inbound mail', () => {
 })
 
 describe('the same message', () => {
-  test('that comes again is shown once, and its second copy is not kept', async () => {
+  test('received again is shown once, and its second raw mail is deleted', async () => {
     const projectId = await newProject(pool)
     const raw = rawMail({ id: 'twice@example.com' })
     await receive(pool, projectId, raw)
@@ -85,7 +85,7 @@ describe('the same message', () => {
     expect(await readRaw(pool, again.inbound.rawId)).toBe('')
   })
 
-  test('that comes twice at once is shown once', async () => {
+  test('received twice concurrently is shown once', async () => {
     const projectId = await newProject(pool)
     const raw = rawMail()
     const ids = [await takeIn(pool, [projectId], raw), await takeIn(pool, [projectId], raw)].flat()
@@ -97,7 +97,7 @@ describe('the same message', () => {
     expect(outcomes.flat().toSorted()).toEqual(['retransmission', 'stored'])
   })
 
-  test('stays deleted where it was deleted, and there alone', async () => {
+  test('stays deleted in its inbox only', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const [raw, other] = [rawMail(), rawMail()]
     const { messageId } = await receive(pool, one, raw)
@@ -117,24 +117,24 @@ describe('the same message', () => {
   })
 })
 
-describe('an identifier', () => {
-  test('that is taken makes way for the next that is free in this inbox', async () => {
+describe('a Message-ID', () => {
+  test('already taken is replaced by the next free one of this inbox', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     await receive(pool, two, rawMail({ id: 'x.1@example.com' }))
     for (let n = 0; n < 3; n++) await receive(pool, one, rawMail({ id: 'x@example.com' }))
     expect(await idsOf(one)).toEqual(['<x@example.com>', '<x.1@example.com>', '<x.2@example.com>'])
   })
 
-  test('that hundreds share costs each of them few questions', async () => {
+  test('shared by hundreds of messages costs each a few probes', async () => {
     const projectId = await newProject(pool)
     for (let n = 0; n < 11; n++) await receive(pool, projectId, rawMail({ id: 'y@example.com' }))
     const ids = await idsOf(projectId)
     expect(ids[8]).toBe('<y.8@example.com>')
-    // Past the eighth the name is drawn by lot.
+    // After eight probes the number is random.
     expect(ids.slice(9)).not.toContain('<y.9@example.com>')
   })
 
-  test('that two messages at once bring is given to one of them', async () => {
+  test('of two concurrent messages goes to one of them', async () => {
     const projectId = await newProject(pool)
     const ids = [
       await takeIn(pool, [projectId], rawMail({ id: 'z@example.com' })),
@@ -148,7 +148,7 @@ describe('an identifier', () => {
 })
 
 describe('a thread', () => {
-  test('is that of the nearest message which the inbox knows', async () => {
+  test('is that of the nearest ancestor in the inbox', async () => {
     const projectId = await newProject(pool)
     await receive(pool, projectId, rawMail({ id: 'far@example.com' }))
     await receive(pool, projectId, rawMail({ id: 'near@example.com' }))
@@ -173,7 +173,7 @@ describe('a thread', () => {
     expect(await threadOf(two, 's@example.com')).not.toBe(secret!)
   })
 
-  /** Whether a message joins the thread of one that came before. */
+  /** Whether a message joins the thread of an earlier one. */
   async function joins(
     first: Parameters<typeof rawMail>[0],
     second: Parameters<typeof rawMail>[0],
@@ -192,7 +192,7 @@ describe('a thread', () => {
       interval,
     ])
 
-  test('is found by the subject of a reply that names nothing, between the same people, for 30 days', async () => {
+  test('is found by a reply subject and participants for 30 days, without References', async () => {
     const [first, reply] = [{ subject: 'Invoice' }, { subject: 'Re: Invoice' }]
     expect(await joins(first, reply)).toBe(true)
     expect(await joins(first, reply, age('29 days'))).toBe(true)
@@ -205,7 +205,7 @@ describe('a thread', () => {
     )
   })
 
-  test('is looked for by subject among the five that changed last', async () => {
+  test('is searched by subject among the five latest threads', async () => {
     const [first, reply] = [{ subject: 'Report' }, { subject: 'Re: Report' }]
     const others = (count: number) => async (projectId: string) => {
       for (let n = 0; n < count; n++) {
@@ -216,7 +216,7 @@ describe('a thread', () => {
     expect(await joins(first, reply, others(5))).toBe(false)
   })
 
-  test('is looked for by the people of its twenty newest messages', async () => {
+  test('is searched by the participants of its twenty newest messages', async () => {
     const [first, reply] = [{ subject: 'Notes' }, { subject: 'Re: Notes' }]
     const answers = (count: number) => async (projectId: string) => {
       for (let n = 0; n < count; n++) {
@@ -228,7 +228,7 @@ describe('a thread', () => {
     expect(await joins(first, reply, answers(20))).toBe(false)
   })
 
-  test('does not become older by a message that joins it', async () => {
+  test('does not move back in time when an older message joins', async () => {
     const sent = await newSent(pool)
     const later = new Date(Date.now() + 3_600_000)
     await pool.query('update threads set updated_at = $2 where row = $1', [sent.threadRow, later])

@@ -1,4 +1,4 @@
-/** Threads: each project's own, with all their messages, a page at a time while they move. */
+/** The threads of a project and their messages, by page, while threads move. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { findMessage, listThreadMessages, updateLabels } from '../../../sql/mail/messages.ts'
 import { readThreadDigests } from '../../../sql/mail/threadDigests.ts'
@@ -21,7 +21,7 @@ const START = Date.now() - 60 * MINUTE
 const at = (minute: number) => new Date(START + minute * MINUTE)
 
 describe('a thread', () => {
-  /** A thread of a message that was sent and its answers, oldest first. */
+  /** A thread of a sent message and its answers, oldest first. */
   async function conversation(answers: number) {
     const sent = await newSent(pool)
     await newSent(pool, { projectId: sent.projectId, subject: 'Another' })
@@ -44,7 +44,7 @@ describe('a thread', () => {
     expect(await shown(2)).toEqual(ids.slice(1))
   })
 
-  test('is found and labelled in its own project alone, all its messages and no others', async () => {
+  test('is found and labelled only by its project, with all its messages and no others', async () => {
     const { projectId, threadId, ids } = await conversation(1)
     const [stranger, other] = [await newProject(pool), await newSent(pool, { projectId })]
     const change = { threadId, add: ['x', 'sent'], remove: ['unread'] }
@@ -57,11 +57,11 @@ describe('a thread', () => {
     expect(await labels(other.messageId)).toEqual(['sent'])
   })
 
-  test('is labelled while its messages are: one waits for the other, whatever their order', async () => {
+  test('and its messages are labelled concurrently in any order', async () => {
     const { projectId, threadId, ids } = await conversation(2)
     const rows: string[] = []
     for (const id of ids) rows.push((await messageOf(pool, projectId, id))!.row)
-    // Rows that lie in the opposite order are locked in that order unless the statement sorts them.
+    // The rows lie in the opposite order: a statement without a sort locks them in that order.
     for (const row of rows.toReversed()) {
       await pool.query('update messages set subject = subject where row = $1', [row])
     }
@@ -85,7 +85,7 @@ describe('a thread', () => {
     expect((await findMessage(pool, projectId, ids[0]!))?.labels).toEqual(['sent', 'x'])
   })
 
-  test('is told of by its newest message and by whether one of the last twenty is unread', async () => {
+  test('has a digest of its newest message and of the unread label of the last twenty', async () => {
     const { projectId, threadId, ids } = await conversation(21)
     const stranger = await newProject(pool)
     const receivedAt = new Date(Date.now() + 60 * MINUTE)
@@ -98,7 +98,7 @@ describe('a thread', () => {
     for (const id of ids.slice(2)) {
       await updateLabels(pool, { projectId, messageId: id, add: [], remove: ['unread'] })
     }
-    // The one that is unread is older than the twenty that are looked at.
+    // The unread message is older than the twenty that are read.
     expect((await digest())?.unread).toBe(false)
   })
 })
@@ -111,14 +111,14 @@ describe('a list of threads', () => {
     cursor: Parameters<typeof listThreads>[1]['cursor'] = null,
   ) => listThreads(pool, { projectId, limit, cursor })
 
-  test('shows each thread once where one moves up between two pages, and none of a neighbour', async () => {
+  test('shows each thread once when one moves up between two pages', async () => {
     const [projectId, neighbour] = [await newProject(pool), await newProject(pool)]
     const made: Awaited<ReturnType<typeof newSent>>[] = []
     let foreign: (typeof made)[number] | undefined
     for (const [n, subject] of ['a', 'b', 'c', 'd'].entries()) {
       made.push(await newSent(pool, { projectId, subject }))
       foreign = await newSent(pool, { projectId: neighbour, subject: 'x' })
-      // Each a minute after the one before: the order must not hang on the speed of the machine.
+      // One minute apart: the order must not depend on the machine's speed.
       for (const { threadRow, row } of [made[n]!, foreign]) {
         await pool.query('update threads set updated_at = $2 where row = $1', [threadRow, at(n)])
         await pool.query('update messages set added_at = $2 where row = $1', [row, at(n)])

@@ -13,7 +13,7 @@ afterAll(() => database[Symbol.asyncDispose]())
 const projectId = `prj_${'0'.repeat(24)}`
 const job = { task: 'purge_project', payload: { projectId }, key: 'same' } as const
 
-test('a job that a worker locks while it is being replaced is queued all the same', async () => {
+test('a job that a worker locks during its replacement is still queued', async () => {
   const { pool } = database
   await addJob(pool, job)
   const worker: Client = await pool.connect()
@@ -38,7 +38,7 @@ test('a job that a worker locks while it is being replaced is queued all the sam
   ])
 })
 
-test('of a superseded job nothing is left; a job that failed for good is kept', async () => {
+test('a superseded job is deleted; a permanently failed job is kept', async () => {
   const { pool } = database
   const locks = `update graphile_worker._private_jobs set locked_at = now(), locked_by = 'other'`
   await addJob(pool, { ...job, key: 'superseded' })
@@ -58,7 +58,7 @@ test('of a superseded job nothing is left; a job that failed for good is kept', 
   ])
 })
 
-test('many that replace one job at once leave one', async () => {
+test('concurrent replacements of one job leave one job', async () => {
   const { pool } = database
   await pool.query('select graphile_worker.force_unlock_workers(array[$1])', ['worker'])
   await Promise.all(
@@ -72,7 +72,7 @@ test('many that replace one job at once leave one', async () => {
   expect(rows[0].n).toBe(1)
 })
 
-test('a payload that is not the task’s is refused', async () => {
+test('a payload of another task is refused', async () => {
   const wrong = addJob(database.pool, {
     task: 'purge_project',
     payload: { projectId: 'x' },

@@ -37,7 +37,7 @@ describe('a claim', () => {
     expect(await claimPayments(pool, [newClaim(gone), newClaim(projectId)])).toEqual([false, true])
   })
 
-  test('of a project that is being deleted waits, and is not made', async () => {
+  test('waits for a concurrent deletion of its project and is not made', async () => {
     const doomed = await newProject(pool)
     const [made] = await whileHeld(
       pool,
@@ -49,7 +49,7 @@ describe('a claim', () => {
     expect(made).toEqual([false])
   })
 
-  test('knows the head of its own chain only', async () => {
+  test('stores the head of its own chain only', async () => {
     const { chainId } = WALLET
     await recordHead(pool, { network: 'base-sepolia', chainId, number: 42n, hash: BLOCK.blockHash })
     const here = await newPayment(pool)
@@ -58,7 +58,7 @@ describe('a claim', () => {
     expect((await findPayment(pool, elsewhere))?.claimHead).toBeNull()
   })
 
-  test('is made by one of two that list the same authorizations in opposite orders', async () => {
+  test('is made by one of two processes with the same authorizations in opposite orders', async () => {
     const claims = [1, 2, 3, 4].map(() => newClaim(projectId))
     const [forth, back] = crossing(claims)
     const again = back.map((claim) => newClaim(projectId, { nonce: claim.nonce }))
@@ -108,7 +108,7 @@ describe('a grant', () => {
     expect(await take(id)).toBe(false)
   })
 
-  test('is not taken of a payment that a reorganisation took back, until it settles again', async () => {
+  test('of a payment undone by a reorganisation is not taken until it settles again', async () => {
     const { id, txHash } = await newSettled(pool, { projectId })
     await recordReorganised(pool, [{ paymentId: id, txHash, ...BLOCK }])
     expect(await take(id)).toBe(false)
@@ -116,19 +116,19 @@ describe('a grant', () => {
     expect(await take(id)).toBe(true)
   })
 
-  test('waits for a reorganisation that is being recorded, and is not taken', async () => {
+  test('waits for a concurrent record of a reorganisation and is not taken', async () => {
     const { id } = await newSettled(pool, { projectId })
     const takenBack = `update payments set state = 'verified' where id = $1`
     expect(await whileHeld(pool, takenBack, [id], () => [take(id)])).toEqual([false])
   })
 
-  test('waits for one that is being taken, and is not taken', async () => {
+  test('waits for a concurrent taking and is not taken again', async () => {
     const { id } = await newSettled(pool, { projectId })
     const taken = `update payments set granted_at = clock_timestamp() where id = $1`
     expect(await whileHeld(pool, taken, [id], () => [take(id)])).toEqual([false])
   })
 
-  test('is taken by one of two that list the same payments in opposite orders', async () => {
+  test('is taken by one of two processes with the same payments in opposite orders', async () => {
     const ids: string[] = []
     for (let n = 0; n < 4; n++) ids.push((await newSettled(pool, { projectId })).id)
     const [forth, back] = crossing(ids)
@@ -144,7 +144,7 @@ describe('a grant', () => {
     expect([one![0] !== two![2], one![2] !== two![0]]).toEqual([true, true])
   })
 
-  test('is kept under the redeem key of its own caller, and nowhere else', async () => {
+  test('is stored only under the redeem key of its caller', async () => {
     const stranger = await newProject(pool)
     const { id } = await newSettled(pool, { projectId })
     const begin = async (owner: string, operation: string, key: string) => {

@@ -1,4 +1,4 @@
-/** Endpoints of a seller: each project sees its own, and none after its end. */
+/** The endpoints of projects: each project sees only its own live ones. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createSecretKey } from 'node:crypto'
 import { Keyring } from '../../../shared/vault/envelope.ts'
@@ -52,7 +52,7 @@ const fill = (projectId: string, count: number, isDeleted = false) =>
   )
 
 describe('a project', () => {
-  test('that is deleted, or is being deleted, gets no endpoint', async () => {
+  test('deleted before or meanwhile gets no endpoint', async () => {
     const [gone, going] = [await newProject(pool), await newProject(pool)]
     await deleteProject(pool, gone)
     expect(await put(gone)).toBeNull()
@@ -62,7 +62,7 @@ describe('a project', () => {
     expect(await whileHeld(pool, deletion, [going], () => [put(going)])).toEqual([null])
   })
 
-  test('has so many endpoints at most, however many are put at once; deleted ones and others’ do not count', async () => {
+  test('has at most ENDPOINTS_MAX endpoints under concurrent puts; only its own live ones count', async () => {
     const projectId = await newProject(pool)
     await fill(await newProject(pool), ENDPOINTS_MAX)
     await fill(projectId, 5, true)
@@ -86,7 +86,7 @@ describe('a project', () => {
     expect(outcomes.find((outcome) => outcome !== 'put')).toBeInstanceOf(TooManyEndpointsError)
   })
 
-  test('takes its endpoints with it, and no other’s', async () => {
+  test('is deleted with its own endpoints only', async () => {
     const [doomed, other] = [await newProject(pool), await newProject(pool)]
     const before = await newEndpoint(doomed)
     await deleteEndpoint(pool, { projectId: doomed, id: before })
@@ -100,7 +100,7 @@ describe('a project', () => {
 })
 
 describe('an endpoint', () => {
-  test('is found, changed and deleted by its own project only, until it is deleted', async () => {
+  test('is found, changed and deleted only by its project, until its deletion', async () => {
     const [projectId, stranger] = [await newProject(pool), await newProject(pool)]
     const id = await newEndpoint(projectId)
     const change = { priceAtomic: 5n }
@@ -118,7 +118,7 @@ describe('an endpoint', () => {
     expect(await updateEndpoint(pool, keyring, { ...target, change })).toBeNull()
   })
 
-  test('gets one secret, though two calls set its webhook at the same time', async () => {
+  test('gets one secret when two concurrent calls set its webhook', async () => {
     const projectId = await newProject(pool)
     const id = await newEndpoint(projectId)
     const change = { webhookUrl: HOOK }
@@ -129,7 +129,7 @@ describe('an endpoint', () => {
     expect(changed.filter((one) => one!.newSecret !== null)).toHaveLength(1)
   })
 
-  test('has a secret with a webhook only', async () => {
+  test('without a webhook has no secret', async () => {
     const projectId = await newProject(pool)
     const id = await newEndpoint(projectId)
     const update = (change: Parameters<typeof updateEndpoint>[2]['change']) =>
@@ -147,7 +147,7 @@ describe('an endpoint', () => {
     expect(await hasSecret()).toBe(false)
   })
 
-  test('is verified by the URL that it has', async () => {
+  test('takes only a verification of its current URL', async () => {
     const projectId = await newProject(pool)
     const id = await newEndpoint(projectId)
     const record = (url: string) =>
@@ -159,7 +159,7 @@ describe('an endpoint', () => {
     expect(await statusOf()).toBe('verified')
   })
 
-  test('has earned what settled, not what is on its way', async () => {
+  test('counts settled payments only in its totals', async () => {
     const projectId = await newProject(pool)
     const endpointId = await newEndpoint(projectId)
     await newSettled(pool, { projectId, endpointId })

@@ -40,7 +40,7 @@ const takeBack = (paymentId: string, txHash: `0x${string}`) =>
 const finalizedAt = async (id: string) => (await findPayment(pool, id))?.finalizedAt
 
 describe('a payment that is not final', () => {
-  test('is a settled one of this chain', async () => {
+  test('is settled and on this chain', async () => {
     const [settled, takenBack, final] = [
       await newSettled(pool),
       await newSettled(pool),
@@ -54,7 +54,7 @@ describe('a payment that is not final', () => {
     await recordFinal(pool, [settled.id])
   })
 
-  test('comes before those of later blocks', async () => {
+  test('comes before payments of later blocks', async () => {
     const [late, early] = [await newSettled(pool), await newSettled(pool)]
     const moved = (id: string, txHash: `0x${string}`, blockNumber: bigint) =>
       recordMoved(pool, [{ paymentId: id, txHash, blockNumber, blockHash: newHash() }])
@@ -75,7 +75,7 @@ describe('a payment that is not final', () => {
 })
 
 describe('finality', () => {
-  test('comes once, and to a settled payment', async () => {
+  test('is recorded once, only for a settled payment', async () => {
     const { id, txHash } = await newSettled(pool)
     const takenBack = await newSettled(pool)
     await takeBack(takenBack.id, takenBack.txHash)
@@ -92,7 +92,7 @@ describe('finality', () => {
 })
 
 describe('a block that moved', () => {
-  test('is recorded for a payment that the same transaction still settles', async () => {
+  test('is recorded only for the same settling transaction', async () => {
     const [settled, takenBack] = [await newSettled(pool), await newSettled(pool)]
     await takeBack(takenBack.id, takenBack.txHash)
     const move = (paymentId: string, txHash: `0x${string}`) =>
@@ -110,7 +110,7 @@ describe('a block that moved', () => {
 describe('a reorganisation', () => {
   const stateOf = async (hash: string) => (await row(pool, 'chain_transactions', hash)).state
 
-  test('opens the transaction and has the payment looked at', async () => {
+  test('reopens the transaction and requeues the payment', async () => {
     const { id, txHash } = await newSettled(pool)
     await takeBack(id, txHash)
     expect(await findPayment(pool, id)).toMatchObject({ state: 'verified', blockNumber: null })
@@ -118,7 +118,7 @@ describe('a reorganisation', () => {
     expect(await queuedPayments(pool)).toEqual([id])
   })
 
-  test('that another process has recorded is not recorded again', async () => {
+  test('recorded by another process is not recorded again', async () => {
     const { id, txHash } = await newSettled(pool)
     await takeBack(id, txHash)
     await recordMisses(pool, { reverted: [], displaced: [txHash] })
@@ -127,7 +127,7 @@ describe('a reorganisation', () => {
     expect([await stateOf(txHash), await queuedPayments(pool)]).toEqual(['void', []])
   })
 
-  test('of a transaction that the payment no longer has changes nothing', async () => {
+  test('of a transaction that no longer settles the payment changes nothing', async () => {
     const id = await newPayment(pool)
     const { hash } = await newTransaction(pool, id)
     await settle(pool, id, hash)

@@ -1,4 +1,4 @@
-/** Nonces and transactions of the wallets that pay for gas. */
+/** Nonces and transactions of gas wallets. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import type { Address } from 'viem'
 import {
@@ -27,7 +27,7 @@ import {
 let database: TestDatabase
 let pool: TestDatabase['pool']
 let wallets = 0
-/** A wallet of its own for each test, and the same address on another chain. */
+/** A new wallet for each test, and the same address on another chain. */
 let wallet: WalletId
 let elsewhere: WalletId
 
@@ -51,14 +51,14 @@ const openOf = async (id: string) =>
 const nextOf = (of: WalletId) => syncWallet(pool, of, 0n)
 
 describe('a wallet', () => {
-  test('never gives out a nonce that was given out, or that others used', async () => {
+  test('never assigns a nonce twice, or one used by others', async () => {
     expect(await syncWallet(pool, wallet, 5n)).toBe(5n)
     expect(await syncWallet(pool, wallet, 3n)).toBe(5n)
     const [first] = await store([await newPayment(pool)])
     expect([first?.nonce, await nextOf(wallet), await nextOf(elsewhere)]).toEqual([5n, 6n, 0n])
   })
 
-  test('gives every nonce once, though two processes ask at the same time', async () => {
+  test('assigns every nonce once to two concurrent processes', async () => {
     const [one, two] = [await newPayment(pool), await newPayment(pool)]
     const hold = 'select from gas_wallets where chain_id = $1 and address = $2 for update'
     const stored = await whileHeld(pool, hold, [wallet.chainId, wallet.address], () => [
@@ -77,7 +77,7 @@ describe('a wallet', () => {
 })
 
 describe('a payment', () => {
-  test('gets one transaction, though two processes store one at the same time', async () => {
+  test('gets one transaction from two concurrent processes', async () => {
     const id = await newPayment(pool)
     const asked = Promise.withResolvers<void>()
     const signing = Promise.withResolvers<void>()
@@ -96,7 +96,7 @@ describe('a payment', () => {
     expect(await nextOf(wallet)).toBe(1n)
   })
 
-  test('that is over gets none', async () => {
+  test('that has ended gets none', async () => {
     const id = await newPayment(pool)
     await failPayment(pool, {
       paymentId: id,
@@ -107,7 +107,7 @@ describe('a payment', () => {
     expect(await store([id])).toEqual([])
   })
 
-  test('gets another once its transaction was displaced', async () => {
+  test('gets another after its transaction was displaced', async () => {
     const id = await newPayment(pool)
     const { hash } = await newTransaction(pool, id, wallet)
     await recordMisses(pool, { reverted: [], displaced: [hash] })
@@ -116,7 +116,7 @@ describe('a payment', () => {
     expect([again?.nonce, await openOf(id)]).toEqual([1n, [again!.hash]])
   })
 
-  test('is stored by one of two that list the same payments in opposite orders', async () => {
+  test('gets one transaction from two processes with the same payments in opposite orders', async () => {
     const ids: string[] = []
     for (let n = 0; n < 4; n++) ids.push(await newPayment(pool))
     const hold = 'select from payments where id = any ($1) for update'
@@ -128,13 +128,13 @@ describe('a payment', () => {
   })
 })
 
-describe('a transaction for a nonce that was given out', () => {
+describe('a transaction for an assigned nonce', () => {
   const dearer = (paymentId: string | null, nonce: bigint, maxFeeWei = 200n) => ({
     ...signedFor(paymentId, nonce),
     maxFeeWei,
   })
 
-  test('replaces the dearest one, and nothing else', async () => {
+  test('replaces only the one with the highest fee', async () => {
     const id = await newPayment(pool)
     const first = await newTransaction(pool, id, wallet)
     const second = dearer(id, first.nonce)
@@ -145,7 +145,7 @@ describe('a transaction for a nonce that was given out', () => {
     expect(await storeForNonce(pool, wallet, third, second.hash)).toBe(true)
   })
 
-  test('is not stored for a nonce that is still to be given out', async () => {
+  test('is not stored for an unassigned nonce', async () => {
     await newTransaction(pool, await newPayment(pool), wallet)
     expect(await storeForNonce(pool, wallet, dearer(null, 1n), null)).toBe(false)
     expect(await nextOf(wallet)).toBe(1n)
@@ -164,7 +164,7 @@ describe('a transaction for a nonce that was given out', () => {
     expect(await storeForNonce(pool, wallet, dearer(null, nonce), null)).toBe(false)
   })
 
-  test('minds the transactions of its own wallet and chain only', async () => {
+  test('considers transactions of its own wallet and chain only', async () => {
     const other: WalletId = { ...wallet, address: `0x${'ee'.repeat(19)}${wallets}0` as Address }
     await syncWallet(pool, wallet, 0n)
     await store([await newPayment(pool)], elsewhere)
@@ -178,7 +178,7 @@ describe('a transaction for a nonce that was given out', () => {
     expect(await storeForNonce(pool, wallet, dearer(null, 0n), null)).toBe(true)
   })
 
-  test('is stored by one of two processes', async () => {
+  test('is stored by one of two concurrent processes', async () => {
     const id = await newPayment(pool)
     const first = await newTransaction(pool, id, wallet)
     const hold = 'select from gas_wallets where chain_id = $1 and address = $2 for update'
@@ -189,7 +189,7 @@ describe('a transaction for a nonce that was given out', () => {
   })
 })
 
-test('the head of the first send stays, by which blocks are counted', async () => {
+test('the head of the first broadcast stays', async () => {
   const { hash } = await newTransaction(pool, await newPayment(pool), wallet)
   await recordSends(pool, [{ hash, error: 'lost' }], 5n)
   await recordSends(pool, [{ hash, error: null }], 9n)

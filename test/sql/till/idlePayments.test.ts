@@ -1,4 +1,4 @@
-/** Payments without a job and without a transaction are taken up again. */
+/** Verified payments without a job and without an open transaction are idle. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { NewClaim } from '../../../sql/till/claims.ts'
 import { findIdlePayments, queueSettlement, recordMisses } from '../../../sql/till/settlements.ts'
@@ -36,28 +36,28 @@ async function oldPayment(changes: Partial<NewClaim> = {}): Promise<string> {
   return id
 }
 
-test('a waiting payment without a job or a transaction is idle, once it is old enough', async () => {
+test('an old verified payment without a job or a transaction is idle', async () => {
   expect(await isIdle(await oldPayment())).toBe(true)
   expect(await isIdle(await newPayment(pool))).toBe(false)
 })
 
-test('a settled payment is not', async () => {
+test('a settled payment is not idle', async () => {
   const { id } = await newSettled(pool)
   await pool.query(`update payments set created_at = created_at - interval '2 minutes'`)
   expect(await isIdle(id)).toBe(false)
 })
 
-test('a payment on another chain is not', async () => {
+test('a payment on another chain is not idle', async () => {
   expect(await isIdle(await oldPayment({ chainId: OTHER_CHAIN_ID }))).toBe(false)
 })
 
-test('a payment with a job is not', async () => {
+test('a payment with a job is not idle', async () => {
   const id = await oldPayment()
   await queueSettlement(pool, id, new Date(Date.now() + 3_600_000))
   expect(await isIdle(id)).toBe(false)
 })
 
-test('a payment with an open transaction is not, until that is displaced or the time is over', async () => {
+test('a payment with an open transaction is idle only after displacement or expiry', async () => {
   const [displaced, expired] = [await oldPayment(), await oldPayment({ validBefore: 1n })]
   const { hash } = await newTransaction(pool, displaced)
   await newTransaction(pool, expired)

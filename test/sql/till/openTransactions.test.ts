@@ -1,4 +1,4 @@
-/** The watcher looks at the transactions of one wallet on one chain, until a block has them. */
+/** The open transactions of one wallet on one chain. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import type { Address } from 'viem'
 import {
@@ -19,7 +19,7 @@ let database: TestDatabase
 let pool: TestDatabase['pool']
 let wallets = 0
 let wallet: WalletId
-/** Other wallets that have open transactions for the nonces 0 and 1: on another chain, and of another address. */
+/** Stores open transactions for nonces 0 and 1 of other wallets: on another chain, and of another address. */
 let others: WalletId[]
 const addressOf = (n: number) => `0x${n.toString(16).padStart(40, '0')}` as Address
 
@@ -48,7 +48,7 @@ const mine = async (of = wallet) => {
   return transaction
 }
 
-test('used nonces are those below the count of the chain', async () => {
+test('used nonces are below the count of the chain', async () => {
   await storeElsewhere()
   await mine()
   const [used] = [await store(), await store()]
@@ -56,7 +56,7 @@ test('used nonces are those below the count of the chain', async () => {
   expect(found.map(({ hash }) => hash)).toEqual([used.hash])
 })
 
-test('a quiet transaction was neither signed nor sent lately; the lowest nonce comes first', async () => {
+test('a quiet transaction was not signed or sent recently; the lowest nonce comes first', async () => {
   await storeElsewhere()
   await mine()
   const [sent, first, second] = [await store(), await store(), await store()]
@@ -80,7 +80,7 @@ test('a transaction is open on its own chain until it is mined', async () => {
 })
 
 describe('a gap', () => {
-  test('is a nonce that was given out, is not used, and has no open transaction', async () => {
+  test('is an assigned, unused nonce without an open transaction', async () => {
     await storeElsewhere()
     await mine()
     await syncWallet(pool, wallet, 2n)
@@ -89,7 +89,7 @@ describe('a gap', () => {
     expect(await findGaps(pool, wallet, 1n, 10)).toEqual([1n])
   })
 
-  test('opens what was mined on its nonce', async () => {
+  test('reopens the mined transactions of its nonce', async () => {
     for (const other of others) await mine(other)
     const [gone, next] = [await mine(), await mine()]
     expect(await reopenTransactions(pool, wallet, gone.nonce)).toBe(1)
@@ -99,7 +99,7 @@ describe('a gap', () => {
   })
 })
 
-test('a wallet is being deployed while a transaction that deploys it is open, on its own chain', async () => {
+test('a payer is deploying while its deployment transaction is open on the chain', async () => {
   const deployment = { factory: addressOf(1), factoryData: '0x00' } as const
   const payerOf = (n: number) => `0x${'Ab'.repeat(19)}${n}0` as Address
   const [busy, plain, done, elsewhere] = [payerOf(1), payerOf(2), payerOf(3), payerOf(4)]

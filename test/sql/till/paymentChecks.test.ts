@@ -31,7 +31,7 @@ async function newCheck({ claims = true, claim = newClaim(projectId) } = {}): Pr
 }
 const refuse = (check: Check) => refuseCheck(pool, check.id, 'unexpected_verify_error')
 
-test('a check that passes claims the authorization, if it was to', async () => {
+test('a passed check claims the authorization only if `claims` is set', async () => {
   const [claiming, asking] = [await newCheck(), await newCheck({ claims: false })]
   for (const check of [claiming, asking]) await passCheck(pool, check)
   expect(await findCheck(pool, claiming.id)).toMatchObject({
@@ -43,7 +43,7 @@ test('a check that passes claims the authorization, if it was to', async () => {
   expect(await findPayment(pool, asking.claim.id)).toBeNull()
 })
 
-test('a check whose authorization is claimed already names the payment that has it', async () => {
+test('a check of a claimed authorization names its payment', async () => {
   const claim = newClaim(projectId)
   await claimPayments(pool, [claim])
   const check = await newCheck({ claim: newClaim(projectId, { nonce: claim.nonce }) })
@@ -51,7 +51,7 @@ test('a check whose authorization is claimed already names the payment that has 
   expect(await findCheck(pool, check.id)).toMatchObject({ state: 'passed', paymentId: claim.id })
 })
 
-test('a check that is over stays as it ended', async () => {
+test('an ended check stays unchanged', async () => {
   const [refused, passed] = [await newCheck(), await newCheck()]
   await refuse(refused)
   await passCheck(pool, refused)
@@ -62,7 +62,7 @@ test('a check that is over stays as it ended', async () => {
   expect(await findCheck(pool, passed.id)).toMatchObject({ state: 'passed', reason: null })
 })
 
-test('a check that is being refused claims nothing', async () => {
+test('a check refused concurrently claims nothing', async () => {
   const check = await newCheck()
   const refused = `update payment_checks set state = 'refused', reason = 'x' where id = $1`
   await whileHeld(pool, refused, [check.id], () => [passCheck(pool, check)])

@@ -26,7 +26,7 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-test('an authorization is that of its chain, token, payer and nonce, however the payer is spelled', async () => {
+test('an authorization is unique by chain, token, payer in any case, and nonce', async () => {
   const claim = newClaim(await newProject(pool))
   const id = await newPayment(pool, claim)
   const find = (changes: { chainId?: number; asset?: string; payer?: string; nonce?: string }) =>
@@ -44,10 +44,10 @@ test('an authorization is that of its chain, token, payer and nonce, however the
   }
 })
 
-describe('the transaction that a payment names', () => {
+describe('the transaction of a payment', () => {
   const hashOf = async (id: string) => (await findPayment(pool, id))?.txHash
 
-  test('is the newest that was signed and is not displaced', async () => {
+  test('is the newest signed one that is not displaced', async () => {
     const id = await newPayment(pool)
     expect(await hashOf(id)).toBeNull()
     const first = await newTransaction(pool, id)
@@ -59,7 +59,7 @@ describe('the transaction that a payment names', () => {
     expect(await hashOf(id)).toBe(first.hash)
   })
 
-  test('is none once the payment has failed', async () => {
+  test('is null after the payment has failed', async () => {
     const paymentId = await newPayment(pool)
     await newTransaction(pool, paymentId)
     const failure = { stage: 'settle', reason: 'insufficient_funds', detail: null } as const
@@ -67,7 +67,7 @@ describe('the transaction that a payment names', () => {
     expect(await hashOf(paymentId)).toBeNull()
   })
 
-  test('is the settling one once it is settled', async () => {
+  test('is the settling one after the settlement', async () => {
     const id = await newPayment(pool)
     await newTransaction(pool, id)
     const foreign = newHash()

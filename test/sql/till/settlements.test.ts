@@ -54,7 +54,7 @@ const fail = (paymentId: string) =>
 const stateOf = async (hash: string) => (await row(pool, 'chain_transactions', hash)).state
 const minedOf = (hash: `0x${string}`) => ({ hash, succeeded: true, ...BLOCK })
 
-/** A payment for a registered resource, and how its seller may hear of it. */
+/** A payment for a registered resource with this webhook URL. */
 async function forEndpoint(webhookUrl: string | null): Promise<string> {
   const projectId = await newProject(pool)
   await registerEndpoint(pool, { projectId, resource: RESOURCE, webhookUrl })
@@ -62,7 +62,7 @@ async function forEndpoint(webhookUrl: string | null): Promise<string> {
 }
 
 describe('a settlement', () => {
-  test('is announced once, though two processes record it', async () => {
+  test('recorded by two processes is announced once', async () => {
     const id = await forEndpoint('http://127.0.0.1:9/hook')
     const { hash } = await newTransaction(pool, id)
     await settle(pool, id, hash, { receiptText: '{"first":true}' })
@@ -71,7 +71,7 @@ describe('a settlement', () => {
     expect([await eventsOf(id), await deliveriesOf(id)]).toEqual([['payment.settled'], 1])
   })
 
-  test('waits for one that is being recorded, and changes nothing', async () => {
+  test('waits for a concurrent record of the same and changes nothing', async () => {
     const id = await forEndpoint('http://127.0.0.1:9/hook')
     const { hash } = await newTransaction(pool, id)
     const settled = `update payments set state = 'settled', tx_hash = $2, signed_receipt = '{}', settled_at = now()
@@ -81,7 +81,7 @@ describe('a settlement', () => {
     expect([await eventsOf(id), await deliveriesOf(id)]).toEqual([[], 0])
   })
 
-  test('of a payment without a webhook, or of no endpoint, is announced to nobody', async () => {
+  test('without a webhook or an endpoint makes no delivery', async () => {
     for (const id of [await forEndpoint(null), await newPayment(pool)]) {
       await settle(pool, id, newHash())
       expect((await findPayment(pool, id))?.state).toBe('settled')
@@ -89,7 +89,7 @@ describe('a settlement', () => {
     }
   })
 
-  test('by the same transaction after a reorganisation keeps receipt and time, and is not announced again', async () => {
+  test('by the same transaction after a reorganisation keeps receipt and time without a second announcement', async () => {
     const id = await forEndpoint('http://127.0.0.1:9/hook')
     const { hash } = await newTransaction(pool, id)
     await settle(pool, id, hash, { receiptText: '{"n":1}', settledAt: new Date(1_000) })
@@ -101,7 +101,7 @@ describe('a settlement', () => {
     expect([await eventsOf(id), await deliveriesOf(id)]).toEqual([['payment.settled'], 1])
   })
 
-  test('by another transaction after a reorganisation has a receipt that names it', async () => {
+  test('by another transaction after a reorganisation gets a new receipt', async () => {
     const { id, txHash } = await newSettled(pool)
     await recordReorganised(pool, [{ paymentId: id, txHash, ...BLOCK }])
     const other = newHash()
@@ -120,7 +120,7 @@ describe('a settlement', () => {
     expect(await eventsOf(id)).toEqual(['payment.failed'])
   })
 
-  test('is recorded by two processes that list the same payments in opposite orders', async () => {
+  test('is recorded by two processes with the same payments in opposite orders', async () => {
     const ids: string[] = []
     for (let n = 0; n < 4; n++) ids.push(await newPayment(pool))
     const record = (list: string[]) =>
@@ -141,14 +141,14 @@ describe('a settlement', () => {
 })
 
 describe('a failure', () => {
-  test('changes nothing of a settled payment, and tells nobody', async () => {
+  test('does not change or announce a settled payment', async () => {
     const { id } = await newSettled(pool)
     await fail(id)
     expect(await findPayment(pool, id)).toMatchObject({ state: 'settled', failureReason: null })
     expect(await eventsOf(id)).toEqual(['payment.settled'])
   })
 
-  test('waits for a settlement that is being recorded, and changes nothing', async () => {
+  test('waits for a concurrent settlement and changes nothing', async () => {
     const id = await newPayment(pool)
     const settled = `update payments set state = 'settled', tx_hash = '0x', signed_receipt = '{}' where id = $1`
     await whileHeld(pool, settled, [id], () => [fail(id)])
@@ -158,7 +158,7 @@ describe('a failure', () => {
 })
 
 describe('a mined transaction', () => {
-  test('makes its rivals for the nonce void, and no other', async () => {
+  test('voids only its rivals for the nonce', async () => {
     const [paid, other, elsewhere] = [
       await newPayment(pool),
       await newPayment(pool),
@@ -180,7 +180,7 @@ describe('a mined transaction', () => {
     for (const { hash } of [next, ...sameNonce]) expect(await stateOf(hash)).toBe('open')
   })
 
-  test('is made void by no rival: whether its block is gone is for the next look to say', async () => {
+  test('is not voided by a rival: the watcher decides whether its block is gone', async () => {
     const id = await newPayment(pool)
     const first = await newTransaction(pool, id)
     const rival = { ...signedFor(id, first.nonce), maxFeeWei: 200n }
@@ -191,7 +191,7 @@ describe('a mined transaction', () => {
     expect([await stateOf(first.hash), await stateOf(rival.hash)]).toEqual(['mined', 'mined'])
   })
 
-  test('is recorded by two processes that list the same ones in opposite orders', async () => {
+  test('is recorded by two processes with the same hashes in opposite orders', async () => {
     const mined: ReturnType<typeof minedOf>[] = []
     for (let n = 0; n < 4; n++) {
       mined.push(minedOf((await newTransaction(pool, await newPayment(pool))).hash))
@@ -207,7 +207,7 @@ describe('a mined transaction', () => {
 describe('a miss', () => {
   const countOf = async (id: string) => (await findPayment(pool, id))?.revertCount
 
-  test('ends the transaction, is counted once, and has the payment looked at again', async () => {
+  test('ends the transaction, is counted once and requeues the payment', async () => {
     const id = await newPayment(pool)
     const { hash } = await newTransaction(pool, id)
     await recordMisses(pool, { reverted: [], displaced: [hash] })
@@ -218,7 +218,7 @@ describe('a miss', () => {
     expect([await countOf(id), await queuedPayments(pool)]).toEqual([1, []])
   })
 
-  test('is counted once, though two processes record it at the same time', async () => {
+  test('recorded by two concurrent processes is counted once', async () => {
     const id = await newPayment(pool)
     const { hash } = await newTransaction(pool, id)
     const reverted = [{ ...minedOf(hash), succeeded: false }]
@@ -229,7 +229,7 @@ describe('a miss', () => {
     expect([await stateOf(hash), await countOf(id)]).toEqual(['mined', 1])
   })
 
-  test('of a transaction that fills a nonce concerns no payment', async () => {
+  test('of a transaction that fills a nonce changes no payment', async () => {
     const id = await newPayment(pool)
     const { nonce, hash } = await newTransaction(pool, id)
     const filler = { ...signedFor(null, nonce), maxFeeWei: 200n }
@@ -239,7 +239,7 @@ describe('a miss', () => {
     expect([await countOf(id), await queuedPayments(pool)]).toEqual([0, []])
   })
 
-  test('changes nothing of a mined transaction or a settled payment', async () => {
+  test('does not change a mined transaction or a settled payment', async () => {
     const { id, txHash } = await newSettled(pool)
     await recordMisses(pool, { reverted: [], displaced: [txHash] })
     expect(await stateOf(txHash)).toBe('mined')
@@ -258,7 +258,7 @@ describe('a postponement', () => {
       ids.map((paymentId) => ({ paymentId, trouble: 'no answer', runAt: new Date() })),
     )
 
-  test('concerns waiting payments only', async () => {
+  test('changes verified payments only', async () => {
     const { id } = await newSettled(pool)
     const waiting = await newPayment(pool)
     await postpone([id, waiting])
@@ -267,7 +267,7 @@ describe('a postponement', () => {
     expect((await findPayment(pool, waiting))?.troubleCount).toBe(1)
   })
 
-  test('is recorded by two processes that list the same payments in opposite orders', async () => {
+  test('is recorded by two processes with the same payments in opposite orders', async () => {
     const ids: string[] = []
     for (let n = 0; n < 4; n++) ids.push(await newPayment(pool))
     const hold = 'select from payments where id = any ($1) for update'

@@ -1,0 +1,177 @@
+import { KEY_LIFETIME } from '../account/idempotency.ts'
+import { addJobsFrom } from '../queue/jobs.ts'
+
+/** The error of a recipient that a rule of the project refuses. */
+const BLOCKED = 'blocked: a rule of the project stands against this address'
+/** The error of a suppressed recipient. */
+export const SUPPRESSED = 'suppressed: an earlier mail to this address came back'
+
+/** The operation of the idempotency keys of send and reply. */
+export const OPERATION = 'send'
+
+/** Parses the send intents of live projects. The project's key share lock keeps it from being deleted. */
+const INTENTS = `
+  given as (
+    select i.*, decode(i.hash, 'hex') as hash_bytes, clock.now,
+      to_char(clock.now at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as now_text
+    from jsonb_to_recordset($1::jsonb) as i (
+      n int, project_id text, message_id text, hash text, thread_row bigint, new_thread_id text, from_address text,
+      to_list text[], cc_list text[], bcc_list text[], subject text, body text, html text,
+      in_reply_to text[], reference_ids text[], search tsvector, subject_key text, key text, request_hash text,
+      answer text, attachments jsonb, refused text[], reasons text[], recipients int, unsubscribe jsonb),
+    (select clock_timestamp()::timestamptz(3) as now) clock
+    where exists (
+      select from projects p where p.id = i.project_id and p.deleted_at is null for key share)
+  )`
+
+/** Locks the threads of replies in the order of their rows; drops replies to deleted threads. */
+const PLACEABLE = `
+  joined as (
+    select row, id from threads where row in (select thread_row from given) order by row for no key update
+  ), placeable as (
+    select g.*, coalesce(j.id, g.new_thread_id) as thread_id
+    from given g left join joined j on j.row = g.thread_row where g.thread_row is null or j.row is not null
+  ), single as (
+    -- The first of each idempotency key.
+    select * from (
+      select p.*, row_number() over (partition by project_id, key order by n) as place from placeable p
+    ) p where key is null or place = 1
+  )`
+
+/**
+ * Splits the intents by the daily limit $5, in the order of their numbers. If an intent beyond it would fit without the
+ * refused ones before it (`is_open`), the statement stores nothing: the caller runs each intent alone.
+ */
+const QUOTA = `
+  priced as (
+    select s.*, sum(recipients) over (partition by s.project_id order by n) + coalesce(q.used, 0) as used_then
+    from single s left join send_quotas q on q.project_id = s.project_id and q.day = (s.now at time zone 'UTC')::date
+  ), within as (
+    select * from priced where $5::int is null or used_then <= $5::int
+  ), beyond as (
+    select * from priced where used_then > $5::int
+  ), verdict as (
+    select exists (
+      select from beyond b where recipients + coalesce(
+        (select max(used_then) from within w where w.project_id = b.project_id),
+        (select min(used_then - recipients) from beyond o where o.project_id = b.project_id)) <= $5::int) as is_open
+  ), affordable as (
+    select * from within where not (select is_open from verdict)
+  )`
+
+/** Takes the idempotency keys and stores their answers. It waits for a key that a concurrent request holds. */
+const KEYS = `
+  taken as (
+    insert into idempotency_keys as k (project_id, operation, key, request_hash, result, created_at)
+    select project_id, '${OPERATION}', key, decode(request_hash, 'hex'),
+      json_build_object('threadId', thread_id, 'createdAt', now_text, 'answer', answer::json)::text, now
+    from affordable where key is not null order by project_id, key
+    on conflict (project_id, operation, key) do update
+      set request_hash = excluded.request_hash, result = excluded.result, created_at = excluded.created_at
+      where k.created_at < excluded.created_at - interval '${KEY_LIFETIME}'
+    returning project_id, key
+  ), intent as (
+    select * from affordable where key is null or (project_id, key) in (select project_id, key from taken)
+  )`
+
+/** Charges the daily quotas. The check send_quotas_within fails the statement if a concurrent one used the quota up. */
+const CHARGES = `
+  charged as (
+    insert into send_quotas as q (project_id, day, used, allowed)
+    select project_id, (min(now) at time zone 'UTC')::date, sum(recipients), $5::int from intent
+    where $5::int is not null group by project_id order by project_id
+    on conflict (project_id) do update set day = excluded.day, allowed = excluded.allowed,
+      used = excluded.used + case when q.day = excluded.day then q.used else 0 end
+  )`
+
+/** Starts the threads of new conversations, extends those of replies. */
+const THREADS = `
+  begun as (
+    insert into threads (id, project_id, subject, created_at, updated_at, message_count, subject_key)
+    select new_thread_id, project_id, subject, now, now, 1, decode(subject_key, 'hex') from intent where thread_row is null
+    returning row, id
+  ), grown as (
+    update threads t set message_count = t.message_count + g.added, updated_at = greatest(t.updated_at, g.now)
+    from (select thread_row, count(*) as added, max(now) as now from intent
+          where thread_row in (select row from joined) group by thread_row) g
+    where t.row = g.thread_row
+    returning t.row, t.id
+  ), placed as (
+    select i.*, t.row as at_thread
+    from intent i join (select row, id from begun union all select row, id from grown) t on t.id = i.thread_id
+  )`
+
+/** Stores the messages and their Message-IDs. */
+const MESSAGES = `
+  stored as (
+    insert into messages (
+      project_id, thread_row, direction, message_id, message_id_hash, in_reply_to, reference_ids, from_addresses,
+      to_addresses, cc_addresses, bcc_addresses, subject, text_body, html_body, text_bytes, attachments, labels,
+      delivery_status, created_at, added_at, search)
+    select project_id, at_thread, 'sent', message_id, hash_bytes, in_reply_to, reference_ids, array[from_address],
+      to_list, cc_list, bcc_list, subject, body, html, octet_length(body) + octet_length(attachments::text),
+      attachments, array['sent'], 'queued', now, now, search
+    from placed order by n
+    returning row, message_id_hash, project_id, thread_row, created_at, to_addresses, cc_addresses, bcc_addresses
+  ), known as (
+    insert into thread_identifiers (project_id, message_id_hash, thread_row)
+    select project_id, message_id_hash, thread_row from stored
+  )`
+
+/** Stores the outbound mails with their recipients; refused recipients have failed from the start. */
+const OUTBOUND = `
+  outgoing as (
+    insert into outbound_mails (message_row, project_id, next_attempt_at, accepted_at, unsubscribe)
+    select s.row, s.project_id, s.created_at, s.created_at, p.unsubscribe
+    from stored s join placed p on p.hash_bytes = s.message_id_hash and p.project_id = s.project_id
+  ), addressed as (
+    insert into outbound_recipients (message_row, address, state, error)
+    select distinct s.row, a, case when a = any (p.refused) then 'failed' else 'queued' end,
+      case p.reasons[array_position(p.refused, a)] when 'rule' then '${BLOCKED}' when 'suppressed' then '${SUPPRESSED}' end
+    from stored s join placed p on p.hash_bytes = s.message_id_hash and p.project_id = s.project_id,
+      unnest(s.to_addresses || s.cc_addresses || s.bcc_addresses) a
+  )`
+
+const ATTACHMENTS = `
+  filed as (
+    insert into message_attachments (message_row, attachment_id, bytes)
+    select s.row, a.id, a.bytes from unnest($2::int[], $3::text[], $4::bytea[]) a (n, id, bytes)
+    join placed p using (n) join stored s on s.message_id_hash = p.hash_bytes and s.project_id = p.project_id
+  )`
+
+const JOBS = `
+  due as (
+    select row::text as payload_id from stored
+  ), jobs as (
+    ${addJobsFrom('due', 'send_mail', 'messageRow')}
+  )`
+
+/** One row per placeable intent. The join with `jobs` makes Postgres run add_jobs. */
+const OUTCOMES = `
+  select p.n, p.thread_id, p.now_text as created_at, s.row is not null as accepted,
+    p.n in (select n from beyond) or (p.project_id, p.key) in (select project_id, key from beyond) as over_quota,
+    (select is_open from verdict) as is_open
+  from placeable p left join stored s on s.message_id_hash = p.hash_bytes and s.project_id = p.project_id
+  cross join jobs`
+
+/**
+ * The statement that accepts send intents. Each step reads the rows of the one before and drops some:
+ *
+ *   given ─ placeable ─ single ─ affordable ─ intent ─ placed ─ stored ┬ outgoing, addressed, filed, known
+ *   live    thread is   first    within the   key is   has a    is a   └ due ─ jobs
+ *   project not deleted of a key daily limit  free     thread   message
+ *
+ * $1 intents (jsonb); $2, $3, $4 attachments: number of the intent, id, bytes; $5 daily limit or null.
+ */
+export const ACCEPT_INTENTS = `with ${[
+  INTENTS,
+  PLACEABLE,
+  QUOTA,
+  KEYS,
+  CHARGES,
+  THREADS,
+  MESSAGES,
+  OUTBOUND,
+  ATTACHMENTS,
+  JOBS,
+].join(',')} ${OUTCOMES}`
