@@ -2,7 +2,7 @@ import { Elysia, ValidationError } from 'elysia'
 import { newRequestId } from '../shared/ids.ts'
 import { isDatabaseUnavailable } from '../shared/process/databaseAway.ts'
 import { logRoutes } from './account/logs.ts'
-import { platformRoutes } from './account/platform.ts'
+import { projectRoutes } from './account/projects.ts'
 import { whoamiRoutes } from './account/whoami.ts'
 import { admitConsole } from './console/admit.ts'
 import { readDelegation } from './console/delegation.ts'
@@ -115,7 +115,7 @@ function createRoutes(services: Services, bodies: HeldBodies) {
     .use(sellerRoutes(services))
     .use(webhookRoutes(services))
     .use(projectWebhookRoutes(services))
-    .use(platformRoutes(services))
+    .use(projectRoutes(services))
     .use(domainRoutes(services))
     .use(paymentRoutes(services))
     .use(paymentRecordRoutes(services))

@@ -1,4 +1,4 @@
-/** The till's engine: an authorization in, one verdict out. What a redeem and the facilitator face have in common. */
+/** The till's engine: an authorization in, one verdict out. Redeem and the facilitator routes share it. */
 
 import { newPaymentId } from '../../shared/ids.ts'
 import {
@@ -21,12 +21,12 @@ import type { Services } from '../http/services.ts'
 import { askChain } from './askChain.ts'
 import type { Offer } from './offer.ts'
 
-/** What became of a payment that was presented. */
+/** The verdict on a presented payment. */
 export type Outcome =
-  /** Settled; whether this caller is the one who gets it is still to be decided. */
+  /** Settled. `grant` then decides whether this caller gets it. */
   | { kind: 'settled'; payment: Payment & { txHash: string; signedReceipt: string } }
   | { kind: 'refused'; stage: 'verify' | 'settle'; reason: X402Reason; payment: Payment | null }
-  /** On its way; asking again tells the end. */
+  /** On its way. Asking again tells the outcome. */
   | { kind: 'pending'; payment: Payment }
 
 const refused = (
@@ -35,7 +35,7 @@ const refused = (
   payment: Payment | null = null,
 ): Outcome => ({ kind: 'refused', stage, reason, payment })
 
-/** The challenge for an offer; a reason makes it the `requirement` of a refusal. */
+/** The challenge for an offer. With `error` it is the `requirement` of a refusal. */
 export function challengeFor(
   offer: Offer,
   { mimeType, error }: { mimeType?: string; error?: string } = {},
@@ -67,7 +67,7 @@ export async function present(
   if (verdict.verdict === 'valid') {
     return claimAndWait(services, claimOf(offer, payload, verdict), deadlineMs)
   }
-  // A payment that is on its way or over is reported, also when its time has passed or its signature is a contract's.
+  // An existing payment is reported even where the header has expired or the signer is a contract.
   const existing = await findClaim(services.pool, keyOf(offer, payload))
   if (existing !== null && isSame(existing, offer, payload)) {
     return waitForEnd(services, existing.id, deadlineMs)
@@ -78,7 +78,7 @@ export async function present(
   return checkAndWait(services, { claim, verdict, deadlineMs })
 }
 
-/** The checks that need no chain, against our own requirement: what a caller says of it counts for nothing. */
+/** The checks without the chain. They use our own requirement, never the caller's copy. */
 export function verify(offer: Offer, payload: PaymentPayload): Promise<AuthorizationVerdict> {
   const [requirement] = challengeFor(offer).accepts as [PaymentRequirements]
   return verifyAuthorization({ payload, requirement, nowS: Math.floor(Date.now() / 1000) })
@@ -91,7 +91,7 @@ const keyOf = (offer: Offer, payload: PaymentPayload) => ({
   nonce: payload.payload.authorization.nonce,
 })
 
-/** What a claim of this authorization for this offer stores. */
+/** The claim of an authorization for an offer. */
 export function claimOf(
   offer: Offer,
   payload: PaymentPayload,
@@ -116,7 +116,7 @@ export function claimOf(
   } satisfies NewClaim
 }
 
-/** Whether a payment was made by this very header for this very offer. */
+/** Whether a payment has this header and this offer. */
 function isSame(payment: Payment, offer: Offer, payload: PaymentPayload): boolean {
   const { signature, authorization } = payload.payload
   const form = classifySignature(signature)
@@ -126,7 +126,7 @@ function isSame(payment: Payment, offer: Offer, payload: PaymentPayload): boolea
     form.kind === 'contract' ? form.erc6492?.signature : null,
   ]
   return (
-    isFor(payment, offer) &&
+    isSameSale(payment, saleOf(offer)) &&
     payment.validAfter === authorization.validAfter &&
     payment.validBefore === authorization.validBefore &&
     payment.recipient === authorization.to &&
@@ -135,14 +135,19 @@ function isSame(payment: Payment, offer: Offer, payload: PaymentPayload): boolea
   )
 }
 
-/** Whether a payment is this project's, for this resource and amount: EIP-3009 itself binds it to neither. */
-function isFor(payment: Payment, offer: Offer): boolean {
-  return (
-    payment.projectId === offer.seller.projectId &&
-    payment.resourceUrl === offer.resource &&
-    payment.amountAtomic === offer.amountAtomic
-  )
-}
+const saleOf = (offer: Offer): Sale => ({
+  projectId: offer.seller.projectId,
+  resourceUrl: offer.resource,
+  amountAtomic: offer.amountAtomic,
+})
+
+type Sale = Pick<NewClaim, 'projectId' | 'resourceUrl' | 'amountAtomic'>
+
+/** Whether two are one sale. EIP-3009 binds an authorization to no project, resource or price of ours. */
+const isSameSale = (one: Sale, other: Sale): boolean =>
+  one.projectId === other.projectId &&
+  one.resourceUrl === other.resourceUrl &&
+  one.amountAtomic === other.amountAtomic
 
 async function claimAndWait(
   services: Services,
@@ -159,11 +164,7 @@ async function claimAndWait(
   }
   const existing = await findClaim(services.pool, claim)
   if (existing === null) return refused('verify', 'unexpected_verify_error')
-  const same =
-    existing.projectId === claim.projectId &&
-    existing.resourceUrl === claim.resourceUrl &&
-    existing.amountAtomic === claim.amountAtomic
-  if (!same) return refused('verify', 'duplicate_settlement')
+  if (!isSameSale(existing, claim)) return refused('verify', 'duplicate_settlement')
   return waitForEnd(services, existing.id, deadlineMs)
 }
 
@@ -182,7 +183,7 @@ async function waitOn(
     id: string
     watch: ReturnType<Services['waiters']['watch']>
     deadlineMs: number
-    /** Claimed a moment ago: there is nothing to read before the first change. */
+    /** The claim was made just now: nothing can be read before the first change. */
     isNew: boolean
   },
 ): Promise<Outcome> {
@@ -202,7 +203,7 @@ async function waitOn(
   }
 }
 
-/** What only the chain can judge: a signature of a wallet contract, or whatever the facilitator's verify asks about. */
+/** Asks the chain about the signature of a contract wallet, then waits. */
 async function checkAndWait(
   services: Services,
   wanted: {
@@ -213,17 +214,13 @@ async function checkAndWait(
 ): Promise<Outcome> {
   const { claim, verdict, deadlineMs } = wanted
   const checked = await askChain(services, { claim, verdict, deadlineMs, claims: true })
-  // Also after a refusal: somebody who asked at the same time may have claimed it, and the chain calls it used by now.
+  // Also after a refusal: a parallel call may have claimed it, and the chain then calls it used.
   const payment = await findClaim(services.pool, claim)
   if (payment === null) {
     return refused('verify', checked.ok ? 'unexpected_verify_error' : checked.reason)
   }
-  const same =
-    payment.projectId === claim.projectId &&
-    payment.resourceUrl === claim.resourceUrl &&
-    payment.amountAtomic === claim.amountAtomic &&
-    // Nobody verified this signature but the chain, for the payment that has it.
-    payment.signature === claim.signature
+  // The chain verified one signature only: that of the payment.
+  const same = isSameSale(payment, claim) && payment.signature === claim.signature
   if (!same) return refused('verify', 'duplicate_settlement')
   return waitForEnd(services, payment.id, deadlineMs)
 }

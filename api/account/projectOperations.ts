@@ -1,0 +1,157 @@
+import { Type as t } from '@sinclair/typebox'
+import { PROJECT_SCOPES } from '../../shared/scopes.ts'
+import { operation, Time } from '../http/operation.ts'
+
+const NAME_MAX_LENGTH = 200
+const Name = t.String({
+  minLength: 1,
+  maxLength: NAME_MAX_LENGTH,
+  pattern: '^[^\\r\\n]*$',
+  error: `be one line of 1 to ${NAME_MAX_LENGTH} characters`,
+})
+const EmailName = t.String({
+  pattern: '^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?$',
+  error:
+    'be 1 to 64 letters, digits, dots, hyphens or underscores, and begin and end with a letter or digit',
+})
+const ScopeList = t.Array(t.Union(PROJECT_SCOPES.map((scope) => t.Literal(scope))), {
+  maxItems: PROJECT_SCOPES.length,
+})
+const PayTo = t.Union([t.String({ pattern: '^0x[0-9a-fA-F]{40}$' }), t.Null()], {
+  error: 'be an EVM address (0x and 40 hexadecimal digits) or null',
+})
+const Purpose = t.Union([t.Literal('SELLER'), t.Literal('BUYER')])
+
+export const CreateBody = t.Object({
+  purpose: t.Optional(Purpose),
+  name: t.Optional(Name),
+  emailName: t.Optional(EmailName),
+  emailDomain: t.Optional(
+    t.String({
+      maxLength: 253,
+      description: "A verified domain; the service's own when left out.",
+    }),
+  ),
+  scopes: t.Optional(ScopeList),
+  payTo: t.Optional(PayTo),
+  paymentsEnabled: t.Optional(t.Boolean()),
+})
+
+export const UpdateBody = t.Object({
+  name: t.Optional(Name),
+  addScopes: t.Optional(ScopeList),
+  removeScopes: t.Optional(ScopeList),
+  payTo: t.Optional(PayTo),
+  paymentsEnabled: t.Optional(t.Boolean()),
+})
+
+export const Params = t.Object({ projectId: t.String({ minLength: 1, maxLength: 100 }) })
+
+const ProjectSchema = t.Object({
+  projectId: t.String(),
+  identityId: t.String({ description: 'The same value as projectId.' }),
+  name: t.String(),
+  type: t.Literal('INBOX'),
+  purpose: Purpose,
+  emailAddress: t.String(),
+  scopes: t.Array(t.String()),
+  apiKeyPrefix: t.String(),
+  payTo: t.Union([t.String(), t.Null()]),
+  paymentsEnabled: t.Boolean(),
+  createdAt: Time,
+})
+
+const CreatedProject = t.Composite([
+  ProjectSchema,
+  t.Object({ rawKey: t.String({ description: 'The project key. Shown here and never again.' }) }),
+])
+
+const EXAMPLE_PROJECT = {
+  projectId: 'prj_0a1b2c3d4e5f60718293a4b5',
+  identityId: 'prj_0a1b2c3d4e5f60718293a4b5',
+  name: 'Buyer bot',
+  type: 'INBOX',
+  purpose: 'SELLER',
+  emailAddress: 'buyer-bot@mail.example.com',
+  scopes: [...PROJECT_SCOPES],
+  apiKeyPrefix: 'loid-0123456789ab',
+  payTo: null,
+  paymentsEnabled: false,
+  createdAt: '2026-01-05T09:30:00.000Z',
+}
+
+export const ROTATED = 'The previous key no longer works. Keep this one: it is not shown again.'
+
+const describe = { tag: 'Platform', access: 'platform:manage' } as const
+const whole = { description: 'The project.', schema: ProjectSchema, example: EXAMPLE_PROJECT }
+const NOT_FOUND = { 404: 'Project not found' }
+
+export const createOperation = operation({
+  ...describe,
+  summary: 'Create a project with its inbox and key',
+  requestExample: { name: 'Buyer bot', emailName: 'buyer-bot' },
+  success: {
+    status: 201,
+    description: 'The project and, this once, its key.',
+    schema: CreatedProject,
+    example: { ...EXAMPLE_PROJECT, rawKey: `loid-${'0'.repeat(64)}` },
+  },
+  errors: { 409: 'The address is taken, now or by a project that was deleted' },
+})
+
+export const listOperation = (collection: string) =>
+  operation({
+    ...describe,
+    summary: 'List projects, newest first',
+    success: {
+      status: 200,
+      description: 'One page of projects.',
+      schema: t.Object({
+        [collection]: t.Array(ProjectSchema),
+        count: t.Integer(),
+        nextPageToken: t.Optional(t.String()),
+      }),
+      example: { [collection]: [EXAMPLE_PROJECT], count: 1 },
+    },
+  })
+
+export const getOperation = operation({
+  ...describe,
+  summary: 'Get a project',
+  success: { status: 200, ...whole },
+  errors: NOT_FOUND,
+})
+
+export const updateOperation = operation({
+  ...describe,
+  summary: 'Change a project: name, scopes, payments',
+  description: 'A scope in both addScopes and removeScopes is removed.',
+  requestExample: { removeScopes: ['vault:write'] },
+  success: { status: 200, ...whole },
+  errors: NOT_FOUND,
+})
+
+export const rotateOperation = operation({
+  ...describe,
+  summary: 'Replace the key of a project',
+  success: {
+    status: 200,
+    description: 'The new key. The old one is refused from now on.',
+    schema: t.Object({ rawKey: t.String(), apiKeyPrefix: t.String(), message: t.String() }),
+    example: {
+      rawKey: `loid-${'0'.repeat(64)}`,
+      apiKeyPrefix: 'loid-000000000000',
+      message: ROTATED,
+    },
+  },
+  errors: NOT_FOUND,
+})
+
+export const deleteOperation = operation({
+  ...describe,
+  summary: 'Delete a project',
+  description:
+    'Its key is dead at once and its mail is removed. Its address is never given out again.',
+  success: { status: 204, description: 'The project is gone.' },
+  errors: NOT_FOUND,
+})

@@ -1,0 +1,146 @@
+import { randomBytes } from 'node:crypto'
+import type { Static } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import { asciiDomain } from '../../shared/mail/address.ts'
+import { PROJECT_SCOPES } from '../../shared/scopes.ts'
+import {
+  AddressTakenError,
+  createProject,
+  deleteProject,
+  findProject,
+  listProjects,
+  type Project,
+  rotateProjectKey,
+  UnverifiedDomainError,
+  updateProject,
+} from '../../sql/account/projects.ts'
+import { badRequest, conflict, notFound } from '../http/errors.ts'
+import { PageQuery } from '../http/operation.ts'
+import { cutPage, readPage } from '../http/page.ts'
+import type { Services } from '../http/services.ts'
+import {
+  CreateBody,
+  createOperation,
+  deleteOperation,
+  getOperation,
+  listOperation,
+  Params,
+  ROTATED,
+  rotateOperation,
+  UpdateBody,
+  updateOperation,
+} from './projectOperations.ts'
+
+/** Manages projects. They are served under both names: some clients call a project an identity. */
+export const projectRoutes = (services: Services) =>
+  new Elysia().use(routes(services, 'projects')).use(routes(services, 'identities'))
+
+const routes = (services: Services, collection: 'projects' | 'identities') =>
+  new Elysia({ prefix: `/v0/platform/${collection}` })
+    .post(
+      '',
+      ({ body, set }) => {
+        set.status = 201
+        return create(services, body)
+      },
+      { body: CreateBody, detail: createOperation },
+    )
+    .get(
+      '',
+      async ({ query }) => {
+        const { projects, ...rest } = await list(services, query)
+        return { [collection]: projects, ...rest }
+      },
+      { query: PageQuery, detail: listOperation(collection) },
+    )
+    .get('/:projectId', ({ params }) => get(services, params.projectId), {
+      params: Params,
+      detail: getOperation,
+    })
+    .patch('/:projectId', ({ params, body }) => update(services, params.projectId, body), {
+      params: Params,
+      body: UpdateBody,
+      detail: updateOperation,
+    })
+    .post('/:projectId/rotate-key', ({ params }) => rotate(services, params.projectId), {
+      params: Params,
+      detail: rotateOperation,
+    })
+    .delete('/:projectId', ({ params }) => remove(services, params.projectId), {
+      params: Params,
+      detail: deleteOperation,
+    })
+
+async function create({ pool, config }: Services, body: Static<typeof CreateBody>) {
+  const emailDomain = asciiDomain(body.emailDomain ?? config.mailDomain)
+  const input = {
+    name: body.name ?? body.emailName ?? 'Agent',
+    purpose: body.purpose ?? 'SELLER',
+    emailAddress: `${(body.emailName ?? randomEmailName()).toLowerCase()}@${emailDomain}`,
+    emailDomain: emailDomain === config.mailDomain ? null : emailDomain,
+    scopes: body.scopes === undefined ? PROJECT_SCOPES : [...new Set(body.scopes)],
+    payTo: body.payTo ?? null,
+    paymentsEnabled: body.paymentsEnabled ?? false,
+  }
+  if (input.emailAddress.includes('..')) {
+    throw badRequest('emailName must not hold two dots in a row')
+  }
+  try {
+    const { project, rawKey } = await createProject(pool, input)
+    return { ...toView(project), rawKey }
+  } catch (error) {
+    if (error instanceof UnverifiedDomainError) {
+      throw badRequest(`emailDomain must be a verified domain: ${emailDomain} is none`)
+    }
+    if (!(error instanceof AddressTakenError)) throw error
+    throw conflict(`emailName must be free: ${input.emailAddress} is taken`)
+  }
+}
+
+async function list({ pool }: Services, query: Static<typeof PageQuery>) {
+  const { limit, cursor } = readPage(query)
+  const found = await listProjects(pool, { limit: limit + 1, cursor })
+  const { page, next } = cutPage(found, limit, ({ createdAt }) => createdAt)
+  return { projects: page.map(toView), count: page.length, ...next }
+}
+
+async function get({ pool }: Services, projectId: string) {
+  const project = await findProject(pool, projectId)
+  if (project === null) throw projectNotFound()
+  return toView(project)
+}
+
+async function update({ pool }: Services, projectId: string, body: Static<typeof UpdateBody>) {
+  const project = await updateProject(pool, projectId, body)
+  if (project === null) throw projectNotFound()
+  return toView(project)
+}
+
+async function rotate({ pool }: Services, projectId: string) {
+  const rotated = await rotateProjectKey(pool, projectId)
+  if (rotated === null) throw projectNotFound()
+  return { ...rotated, message: ROTATED }
+}
+
+async function remove({ pool }: Services, projectId: string) {
+  if (!(await deleteProject(pool, projectId))) throw projectNotFound()
+  return new Response(null, { status: 204 })
+}
+
+const toView = (project: Project) => ({
+  projectId: project.id,
+  identityId: project.id,
+  name: project.name,
+  type: 'INBOX' as const,
+  purpose: project.purpose,
+  emailAddress: project.emailAddress,
+  scopes: project.scopes,
+  apiKeyPrefix: project.apiKeyPrefix,
+  payTo: project.payTo,
+  paymentsEnabled: project.paymentsEnabled,
+  createdAt: project.createdAt.toISOString(),
+})
+
+const projectNotFound = () => notFound('Project not found')
+
+const randomEmailName = (): string => `agent-${randomBytes(5).toString('hex')}`
