@@ -43,7 +43,7 @@ import { wellKnownRoutes } from './till/wellKnown.ts'
 import { vaultRoutes } from './vault/vault.ts'
 import { vaultVersionRoutes } from './vault/vaultVersions.ts'
 
-/** Answers one request that came from this socket address. */
+/** Answers one request from a socket address. */
 export type App = (request: Request, socketAddress: string) => Promise<Response>
 
 const MINUTE_MS = 60_000
@@ -51,7 +51,7 @@ const REQUEST_ID = /^[\w.:-]{1,128}$/
 
 /**
  * The HTTP application. Every request passes the same stations: request id, route, key, limit, scope, body, input
- * schema, handler; and every answer leaves through `finish`, whichever station it came from.
+ * schema, handler. Every answer leaves through `finish`.
  */
 export function createApp(services: Services, usage: UsageRecorder): App {
   const bodies = new HeldBodies()
@@ -80,7 +80,7 @@ export function createApp(services: Services, usage: UsageRecorder): App {
 }
 
 function createRoutes(services: Services, bodies: HeldBodies) {
-  // Elysia would look for the path behind the eleventh character, and miss it where the Host header is very short.
+  // With `standardHostname` Elysia skips eleven characters, and misses the path behind a very short Host.
   const api = new Elysia({ strictPath: true, handler: { standardHostname: false } })
     .onError({ as: 'global' }, ({ code, error, request }) => {
       return fail(stateOf(request), code === 'NOT_FOUND' ? notFound() : error)
@@ -94,7 +94,7 @@ function createRoutes(services: Services, bodies: HeldBodies) {
         hold: (bytes: number) => bodies.hold(state, bytes),
       }
       if (route?.anyJson) return (await readJsonValue(request, limit))?.value ?? null
-      // Elysia takes undefined to mean "not parsed here"; null fails the schema of a route that wants a body.
+      // For Elysia undefined means "not parsed here". Null fails the schema of a route with a body.
       return (await readJson(request, limit)) ?? null
     })
     .use(healthRoutes(services))
@@ -124,7 +124,7 @@ function createRoutes(services: Services, bodies: HeldBodies) {
   const { baseUrl } = services.config.http
   const document = openApiDocument(api, baseUrl)
   const markdown = markdownDocs(document, baseUrl)
-  // What follows is no part of the documented API.
+  // The routes below are not in the OpenAPI document.
   return api
     .use(docsRoutes(document, markdown))
     .use(docsPageRoutes())
@@ -132,7 +132,7 @@ function createRoutes(services: Services, bodies: HeldBodies) {
     .use(consoleRoutes(services))
 }
 
-/** A request that the gate has let in; what is asked through the console is put as the API's own. */
+/** An admitted request. One of the console is rewritten to the API's path. */
 type Admitted = { request: Request; answered?: (response: Response) => Promise<void> }
 
 async function passGate(
@@ -170,7 +170,7 @@ async function passGate(
   return { request }
 }
 
-/** A path or query that does not decode, or decodes to U+0000, is refused here: libraries read such in their own ways. */
+/** Refuses a path or query that does not decode, or holds U+0000: libraries disagree about both. */
 function checkEncoding(url: URL): void {
   for (const [name, text] of [
     ['path', url.pathname],
@@ -186,7 +186,7 @@ function checkEncoding(url: URL): void {
   }
 }
 
-/** The answer to anything thrown; what it was is kept for the log. */
+/** The answer to a thrown error. The state keeps the error for the log. */
 function fail(state: RequestState, thrown: unknown): Response {
   if (thrown instanceof Refusal) {
     state.budget = thrown.budget
@@ -198,7 +198,7 @@ function fail(state: RequestState, thrown: unknown): Response {
   return errorResponse(shown)
 }
 
-/** Elysia's own errors, said in our words; it also wraps what a body parser throws. */
+/** Turns Elysia's errors into ours. Elysia also wraps the errors of a body parser. */
 function unwrap(thrown: unknown): unknown {
   if (thrown instanceof ValidationError) {
     if (thrown.type === 'body' && thrown.value === null) return notAnObject()
@@ -216,7 +216,7 @@ function unwrap(thrown: unknown): unknown {
   return thrown
 }
 
-/** Headers that every answer carries, and its line in the log. */
+/** Adds the headers of every answer, and writes its log line. */
 function finish(
   { log, config, metrics }: Services,
   request: Request,
@@ -228,7 +228,7 @@ function finish(
   headers.set('x-request-id', state.requestId)
   headers.set('x-content-type-options', 'nosniff')
   if (state.route?.access !== 'public') headers.set('cache-control', 'no-store')
-  // The console counts against no key's limit.
+  // Requests of the console count against no limit.
   const ofConsole = state.route?.path.startsWith('/console') === true
   const budget =
     state.budget ?? (ofConsole ? null : untouchedBudget(config.limits.requestsPerMinute))
@@ -254,7 +254,7 @@ function finish(
   if (state.error === undefined || isDatabaseUnavailable(state.error)) log.info(line, 'request')
 }
 
-/** What a request that counts against nobody's limit shows: all of it. */
+/** The budget of a request that counts against no limit. */
 function untouchedBudget(limit: number): Budget | null {
   if (limit === 0) return null
   const resetsAt = new Date(Math.ceil((Date.now() + 1) / MINUTE_MS) * MINUTE_MS)

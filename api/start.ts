@@ -14,13 +14,12 @@ import { startProcess } from './operations/childProcess.ts'
 import { supervise } from './operations/supervise.ts'
 import { welcome } from './operations/welcome.ts'
 
-/** The parts of the service, and the files that start them. */
+/** The entry file of each part. */
 const PARTS = { api: 'api/main.ts', smtp: 'api/smtp/main.ts', workers: 'workers/main.ts' } as const
 
 /**
- * `npm start`: everything in one go. It brings up the database, migrates it, makes sure that there are keys, starts the
- * three parts as processes of their own — the very ones an operator starts by hand — and stops them in reverse order.
- * Whatever ends by itself is started again: the database, the devnet and each part.
+ * `npm start`: starts and migrates the database, creates the first keys, and starts each part as a process, the same that
+ * an operator starts by hand. It stops them in reverse order. A database, devnet or part that ends is started again.
  */
 await runService(
   process,
@@ -58,7 +57,7 @@ await runService(
 type Environment = Record<string, string | undefined>
 type Stops = (() => Promise<void>)[]
 
-/** Starts the parts; when one cannot start, those that did are stopped with the rest. */
+/** Starts the parts. If one cannot start, the started ones are stopped with the rest. */
 async function startParts(env: Environment, log: Logger, stops: Stops): Promise<void> {
   const starts = await Promise.allSettled(
     Object.entries(PARTS).map(async ([name, file]) => {
@@ -73,7 +72,7 @@ async function startParts(env: Environment, log: Logger, stops: Stops): Promise<
   for (const start of starts) if (start.status === 'rejected') throw start.reason
 }
 
-/** Brings up the devnet unless there is an RPC to use. It keeps its port over restarts. */
+/** Starts the devnet unless RPC_URL is set. It keeps its port over restarts. */
 async function startChain(config: Config, log: Logger, stops: Stops): Promise<Config['chain']> {
   const { chain } = config
   if (!chain.embeddedDevnet) return chain
@@ -116,7 +115,7 @@ async function startDatabase(config: Config, log: Logger, stops: Stops): Promise
 }
 
 /**
- * Holds DATA_DIR for this process: an SQLite lock, which the system frees when the process ends, however it ends.
+ * Holds DATA_DIR for this process by an SQLite lock. The system frees it when the process ends.
  * @throws {ConfigError} when it cannot be written, or another process holds it.
  */
 function holdDataDir({ dataDir }: Config): Database {

@@ -82,7 +82,7 @@ const toView = (entry: AuditEntry) => ({
   createdAt: entry.at.toISOString(),
 })
 
-/** Who did what in a project. */
+/** The audit log of a project. */
 export function logRoutes({ pool }: Services) {
   return new Elysia().get(
     '/v0/logs',

@@ -9,7 +9,7 @@ import type { Services } from '../http/services.ts'
 
 const Nullable = (schema: ReturnType<typeof t.String>) => t.Union([schema, t.Null()])
 
-/** Who a key acts as. */
+/** The identity of a key. */
 export const IdentitySchema = t.Object({
   identityId: Nullable(t.String()),
   projectId: Nullable(t.String({ description: 'The same value as identityId.' })),
@@ -25,7 +25,7 @@ export const IdentitySchema = t.Object({
   wallet: t.Union([t.Object({ address: t.String() }), t.Null()]),
 })
 
-/** Says who a key acts as. */
+/** Answers the identity of a key. */
 export function whoamiRoutes({ pool }: Services) {
   return new Elysia().get(
     '/v0/whoami',
@@ -62,7 +62,7 @@ export function whoamiRoutes({ pool }: Services) {
   )
 }
 
-/** The project a key acts as. @throws {ApiError} 404 when it was deleted a moment ago */
+/** The identity of a project key. @throws {ApiError} 404 when the project was just deleted */
 export async function projectIdentity(pool: Pool, projectId: string) {
   const project = await findProject(pool, projectId)
   if (project === null) throw notFound('Project not found')
@@ -82,7 +82,7 @@ export async function projectIdentity(pool: Pool, projectId: string) {
   }
 }
 
-/** A platform key is no project: what only a project has is null. */
+/** The identity of a platform key. The fields of a project are null. */
 const platformIdentity = () => ({
   identityId: null,
   projectId: null,

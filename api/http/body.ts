@@ -1,25 +1,25 @@
 import { ApiError, badRequest } from './errors.ts'
 
-/** The largest JSON body, in bytes (contract §2). */
+/** The largest JSON body, in bytes (docs/contract.md §2). */
 export const BODY_MAX_BYTES = 2 * 1024 * 1024
 
-/** The largest JSON body of mail with attachments, in bytes (contract §2). */
+/** The largest JSON body of mail with attachments, in bytes (docs/contract.md §2). */
 export const MAIL_BODY_MAX_BYTES = 35 * 1024 * 1024
 
-/** How a body is bounded. */
+/** The bounds of a body. */
 export type BodyLimit = {
   maxBytes: number
   /** Only a body with this field may be larger than {@link BODY_MAX_BYTES}. */
   largeFor?: string
-  /** Told of bytes that are being held; throws where they are too many. */
+  /** Called with the number of bytes held. It throws when all bodies together are too large. */
   hold?: (bytes: number) => void
 }
 
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i
 
 /**
- * Reads a request's body as JSON of any kind, and as the text it was. No body at all is undefined.
- * @throws {ApiError} 413 past its limit, 415 for another media type, 400 for what is not JSON.
+ * Reads a request's body: its JSON value and its text. No body is undefined.
+ * @throws {ApiError} 413 past its limit, 415 for another media type, 400 for invalid JSON.
  */
 export async function readJsonValue(
   request: Request,
@@ -53,21 +53,21 @@ export async function readJsonValue(
 }
 
 /**
- * Reads a request's JSON body. No body at all is undefined, whatever Content-Type says: clients send one on every
+ * Reads a request's JSON body. No body is undefined, also with a Content-Type: clients send one on every
  * request.
- * @throws {ApiError} 413 past its limit, 415 for another media type, 400 for what is not JSON or holds U+0000.
+ * @throws {ApiError} 413 past its limit, 415 for another media type, 400 for invalid JSON or U+0000.
  */
 export async function readJson(request: Request, limit: BodyLimit): Promise<unknown> {
   const read = await readJsonValue(request, limit)
   if (read === undefined) return undefined
   const { value, text } = read
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw notAnObject()
-  // Only a body that spells the character out can hold it; walking every body would cost more than parsing it.
+  // Only an escaped character can be one of these. Walking every body would cost more than parsing it.
   if (/\\u(?:0000|d[89a-f])|\0/i.test(text)) refuseUnstorable(value, '')
   return value
 }
 
-/** 400 for a body that is absent or another kind of JSON. */
+/** 400 for an absent body, or one that is no JSON object. */
 export const notAnObject = () => badRequest('The body must be a JSON object')
 
 async function readBytes(request: Request, { maxBytes, hold }: BodyLimit): Promise<Uint8Array> {
@@ -86,11 +86,11 @@ async function readBytes(request: Request, { maxBytes, hold }: BodyLimit): Promi
 const tooLarge = (maxBytes: number) =>
   new ApiError(413, 'payload_too_large', `The body must be at most ${maxBytes} bytes`)
 
-/** Far more than any input of this API nests; the walk below must not exhaust the stack. */
+/** Inputs of this API nest far less. The walk below must not exhaust the stack. */
 const DEPTH_MAX = 100
 
 /**
- * Postgres can store no string with U+0000 or half a surrogate pair in it.
+ * Refuses strings with U+0000 or half a surrogate pair: PostgreSQL cannot store them.
  * @param path the name of `value` in the message; empty for a whole body.
  * @throws {ApiError} 400
  */

@@ -1,11 +1,11 @@
 import { BlockList, isIP } from 'node:net'
 
-/** Decides which IP address a request came from. */
+/** Finds the IP address of a client. */
 export type ClientAddress = (socketAddress: string, forwardedFor: string | null) => string
 
 /**
- * The socket's address; or, when the socket belongs to a trusted proxy, the rightmost address of X-Forwarded-For that
- * does not. Anything further left was written by the client itself and proves nothing.
+ * The socket's address. Behind a trusted proxy: the rightmost address of X-Forwarded-For that is no trusted proxy. The
+ * client itself can write anything further left.
  * @param trustedProxies IP addresses and CIDR ranges.
  */
 export function createClientAddress(trustedProxies: string[]): ClientAddress {
@@ -32,10 +32,10 @@ export function createClientAddress(trustedProxies: string[]): ClientAddress {
   }
 }
 
-/** An IPv4 address that a dual-stack socket shows as ::ffff:a.b.c.d is that IPv4 address. */
+/** A dual-stack socket shows an IPv4 address as ::ffff:a.b.c.d. */
 const plainAddress = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i, '')
 
-/** What failed authentications are counted under: an IPv4 address, or the /64 that an IPv6 client owns. */
+/** The subject that failed authentications count against: an IPv4 address, or the /64 of an IPv6 client. */
 export function rateLimitSubject(address: string): string {
   if (isIP(address) !== 6) return address
   const [head = '', tail] = address.split('::')

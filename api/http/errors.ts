@@ -1,6 +1,6 @@
 import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
 
-/** The error codes of the specification and contract §2. */
+/** The error codes (docs/contract.md §2). */
 export type ErrorCode =
   | 'bad_request'
   | 'unauthorized'
@@ -17,7 +17,7 @@ export type ErrorCode =
   | 'internal_error'
   | 'unavailable'
 
-/** What the client is told: status, code and message stand in the body, the headers beside it. */
+/** An error for the client: status, code and message in the body, and headers. */
 export class ApiError extends Error {
   readonly status: number
   readonly code: ErrorCode
@@ -45,21 +45,21 @@ export const notFound = (message = 'Not found') => new ApiError(404, 'not_found'
 /** 409. */
 export const conflict = (message: string) => new ApiError(409, 'conflict', message)
 
-/** SQLSTATE of a write that found no room on the database's disk. Rows can still be read then. */
+/** SQLSTATE of a write on a full disk. Reads still work then. */
 const DISK_FULL = '53100'
-/** A disk counts as full for so long after a write that failed. */
+/** A disk counts as full for this time after a failed write. */
 const DISK_FULL_SHOWN_MS = 10_000
 let diskFullMs = Number.NEGATIVE_INFINITY
 
-/** Whether a request has lately found the database's disk full. */
+/** Whether a recent request found the database's disk full. */
 export const isDiskFull = (): boolean => performance.now() - diskFullMs < DISK_FULL_SHOWN_MS
 
-/** Seconds after which a client may ask again when the database is away. */
+/** Retry-After while the database is away, seconds. */
 const UNAVAILABLE_RETRY_S = 2
 
 /**
- * The client's view of anything thrown. What is not an ApiError tells the client nothing but the request's id: a stack,
- * an SQL text or a path would help an attacker.
+ * The client's view of a thrown error. Only an ApiError tells more than the request id: a stack, an SQL text or a path
+ * would help an attacker.
  */
 export function toApiError(error: unknown, requestId: string): ApiError {
   if (error instanceof ApiError) return error
@@ -72,7 +72,7 @@ export function toApiError(error: unknown, requestId: string): ApiError {
   return new ApiError(500, 'internal_error', `Something went wrong (request ${requestId})`)
 }
 
-/** The error body of the specification: `{error, message, status}`. */
+/** The error body: `{error, message, status}`. */
 export function errorResponse(error: ApiError): Response {
   return Response.json(
     { error: error.code, message: error.message, status: error.status },

@@ -7,17 +7,17 @@ import { rateLimitSubject } from './clientAddress.ts'
 import { ApiError } from './errors.ts'
 import type { Services } from './services.ts'
 
-/** How much of its limit a caller has used: what the X-RateLimit headers say. */
+/** The values of the X-RateLimit headers. */
 export type Budget = { limit: number; remaining: number; resetsAt: Date }
 
-/** The specification's texts for the three ways a key can be wrong. */
+/** Messages for the three ways a key can be wrong (docs/contract.md §2). */
 const UNAUTHORIZED = {
   header: 'Missing or invalid Authorization header',
   format: 'Invalid API key format',
   key: 'Invalid API key',
 } as const
 
-/** A refusal, with the budget that the caller's headers must show. */
+/** A refusal, with the budget for the X-RateLimit headers. */
 export class Refusal extends Error {
   readonly error: ApiError
   readonly budget: Budget | null
@@ -29,8 +29,8 @@ export class Refusal extends Error {
 }
 
 /**
- * Lets a request in or refuses it: key, then limit, then scope.
- * @returns the identity and its budget (null where the limit is turned off).
+ * Checks key, then limit, then scope.
+ * @returns the identity and its budget (null while the limit is off).
  * @throws {Refusal} 401, 403 or 429.
  */
 export async function admit(
@@ -56,8 +56,8 @@ export async function admit(
 }
 
 /**
- * Counts what came in one HTTP request beside the first call, as if each had come alone.
- * @throws {Refusal} 429; then none of them may be answered.
+ * Counts the further calls of one HTTP request (MCP batches), each as a request of its own.
+ * @throws {Refusal} 429; then no call may be answered.
  */
 export async function countFurther(
   { pool, config }: Services,
@@ -71,14 +71,14 @@ export async function countFurther(
   if (usage.used > limit) throw new Refusal(tooManyRequests(budget), budget)
 }
 
-/** Every wrong key counts against its IP address; past the limit the address hears 429 and learns nothing of its keys. */
+/** A wrong key counts against its IP address. Past the limit the address gets 429 for every wrong key. */
 async function refuseUnauthorized(
   pool: Services['pool'],
   reason: keyof typeof UNAUTHORIZED,
   limit: number,
   clientAddress: string,
 ): Promise<Refusal> {
-  // RFC 6750 §3.1: no error code for a request that brought no key.
+  // RFC 6750 §3.1: no error code for a request without a key.
   const challenge = reason === 'header' ? '' : ', error="invalid_token"'
   const error = new ApiError(401, 'unauthorized', UNAUTHORIZED[reason], {
     'www-authenticate': `Bearer realm="purser"${challenge}`,
@@ -90,7 +90,7 @@ async function refuseUnauthorized(
 }
 
 /**
- * Counts a sign-in to the console that failed, with the wrong keys of that address.
+ * Counts a failed sign-in to the console, together with the wrong keys of that address.
  * @param subject as rateLimitSubject makes it.
  * @throws {ApiError} 429 past the limit.
  */
@@ -112,7 +112,7 @@ function tooManyRequests(budget: Budget): ApiError {
 const toBudget = ({ used, resetsAt }: Usage, limit: number): Budget | null =>
   limit === 0 ? null : { limit, remaining: Math.max(0, limit - used), resetsAt }
 
-/** A platform key manages projects and does nothing else; a project key does what its scopes say and nothing else. */
+/** A platform key only manages projects. A project key is limited to its scopes. */
 function allows(identity: Identity, access: 'key' | Scope): boolean {
   if (access === 'key') return true
   if (identity.kind === 'platform') return access === 'platform:manage'

@@ -1,15 +1,15 @@
 import { ApiError } from './errors.ts'
 import type { RequestState } from './requestState.ts'
 
-/** Bytes of bodies in memory at the same time; decoded and on their way to Postgres they take several times as much. */
+/** Bytes of bodies in memory. Decoded, and again for PostgreSQL, they take several times as much. */
 const HELD_MAX_BYTES = 256 * 1024 * 1024
 const RETRY_S = 2
 
-/** Counts the bodies that are being served: many large ones at once must not exhaust the memory of the process. */
+/** Counts the bytes of bodies in memory: many large ones must not exhaust the process. */
 export class HeldBodies {
   #bytes = 0
 
-  /** More bytes of a request's body were read. @throws {ApiError} 503 when all bodies together grow too large. */
+  /** Adds bytes of a request's body. @throws {ApiError} 503 when all bodies together are too large. */
   hold(state: RequestState, bytes: number): void {
     if (this.#bytes + bytes > HELD_MAX_BYTES) {
       const retry = { 'retry-after': String(RETRY_S) }
@@ -19,7 +19,7 @@ export class HeldBodies {
     state.heldBytes += bytes
   }
 
-  /** A request was answered. */
+  /** Removes the body of an answered request. */
   release(state: RequestState): void {
     this.#bytes -= state.heldBytes
     state.heldBytes = 0

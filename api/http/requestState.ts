@@ -4,7 +4,7 @@ import type { Identity } from '../../sql/account/keys.ts'
 import type { Route } from '../docs/routeTable.ts'
 import type { Budget } from './gate.ts'
 
-/** What the stations of `app.ts` learn of one request, until it is answered. */
+/** The state of one request, written by the stations of `app.ts`. */
 export type RequestState = {
   /** The identifier in the log and in `X-Request-Id`. */
   requestId: string
@@ -47,7 +47,7 @@ export function stateOf(request: Request): RequestState {
   return state
 }
 
-/** Who sent this request. */
+/** The identity of the request's key. */
 export function identityOf(request: Request): Identity {
   const { identity } = stateOf(request)
   if (identity === null) throw new Error('this route asks for no key, yet for an identity')
@@ -57,14 +57,14 @@ export function identityOf(request: Request): Identity {
 /** Who asks, for operations that check scopes and write the audit log by themselves. */
 export type Caller = Actor & { scopes: readonly string[] }
 
-/** The caller of a request; only a route that asks for a project scope may ask. */
+/** The caller of a request. For routes with a project scope only. */
 export function callerOf(request: Request): Caller {
   const { projectId } = projectOf(request)
   const { keyPrefix, scopes } = identityOf(request)
   return { projectId, keyPrefix, scopes, requestId: stateOf(request).requestId }
 }
 
-/** The project this request acts as, and its inbox; only a route that asks for a project scope may call it. */
+/** The project of the request's key, and its inbox. For routes with a project scope only. */
 export function projectOf(request: Request): { projectId: string; inboxAddress: string } {
   const { projectId, inboxAddress } = identityOf(request)
   if (projectId === null || inboxAddress === null) {

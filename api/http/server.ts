@@ -14,14 +14,14 @@ import { createTillBatchers } from '../till/tillBatchers.ts'
 import { UsageRecorder } from './usage.ts'
 import { startWaiters } from './waiters.ts'
 
-/** Above every route's own body limit, so that ours answers in our shape rather than Bun's in its own. */
+/** Above every route's body limit: our error answers, not Bun's. */
 const SOCKET_BODY_MAX_BYTES = 64 * 1024 * 1024
 const IDLE_TIMEOUT_S = 120
 const DRAIN_POLL_MS = 20
-/** A caller waits for every statement. */
+/** Milliseconds. A caller waits for every statement. */
 const STATEMENT_TIMEOUT_MS = 10_000
 
-/** Statements under way and intents in one: with two lanes one batch gathers while the other commits. */
+/** With two lanes, one batch gathers while the other commits. */
 const SEND_BATCHING = {
   batchMax: 200,
   lanes: 2,

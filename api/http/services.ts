@@ -11,23 +11,23 @@ import type { EventFeed } from '../events/eventFeed.ts'
 import type { Metrics } from '../operations/metrics.ts'
 import type { Waiters } from './waiters.ts'
 
-/** What the routes work with; made once a process. */
+/** The services that routes use, one set a process. */
 export type Services = {
   config: Config
   pool: Pool
   log: Logger
   sends: Batcher<SendIntent, SendOutcome>
-  /** Answers which recipients mail may not go to. */
+  /** Finds the refused recipients of a mail. */
   recipients: Batcher<WantedRecipients, Refusal[]>
-  /** Answers whether the claim was made. */
+  /** Makes claims; true for a new one. */
   claims: Batcher<NewClaim, boolean>
-  /** Answers the payment of an identifier, or null. */
+  /** Reads payments by identifier. */
   payments: Batcher<string, Payment | null>
-  /** Answers whether the caller has the grant. */
+  /** Takes grants; true for the first caller. */
   grants: Batcher<WantedGrant, boolean>
   waiters: Waiters
   events: EventFeed
   metrics: Metrics
-  /** The master keys, which vault and webhook secrets are under. */
+  /** The master keys that wrap vault and webhook secrets. */
   keyring: KeyringSource
 }

@@ -17,13 +17,13 @@ export class UsageRecorder {
     this.#timer = setInterval(() => void this.flush(), FLUSH_MS)
   }
 
-  /** One request of this project, now. */
+  /** Counts one request of a project. */
   record(projectId: string): void {
     const entry = this.#counts.get(projectId)
     this.#counts.set(projectId, { requests: (entry?.requests ?? 0) + 1, lastUsedAt: new Date() })
   }
 
-  /** Writes what was counted; while the database is away it is kept for the next time. */
+  /** Writes the counts. While the database is away they are kept. */
   async flush(): Promise<void> {
     if (this.#counts.size === 0) return
     const counts = this.#counts

@@ -2,8 +2,8 @@ import type { TSchema } from '@sinclair/typebox'
 import type { ValueError } from '@sinclair/typebox/errors'
 
 /**
- * One sentence for the first thing that is wrong with an input: the field, and what it must be. A schema can say the
- * latter itself, in `error`; else it is read off the schema.
+ * One sentence for the first fault of an input: the field, and what it must be. The schema's `error` says it, or else
+ * the schema's own limits.
  */
 export function describeValidationError(source: string, first: ValueError | undefined): string {
   if (first === undefined) return `The ${source} is not valid`

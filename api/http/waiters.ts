@@ -2,24 +2,24 @@ import type { Logger } from 'pino'
 import { subscribe } from '../../sql/listen.ts'
 import { PAYMENTS_CHANNEL } from '../../sql/till/claims.ts'
 
-/** Waits for changes of one row. Opened before the row is read, so that no change is missed in between. */
+/** Waits for changes of one row. Open it before you read the row: then no change is missed. */
 type Watch = {
   /** Resolves true once the row has changed since the last call, false at the deadline (performance.now()). */
   changed(deadlineMs: number): Promise<boolean>
   close(): void
 }
 
-/** Requests that wait for payments and checks; one connection listens for all of them. */
+/** Requests that wait for payments and checks. One connection listens for all. */
 export type Waiters = {
   watch(id: string): Watch
-  /** Lets everybody go at once, as if every deadline had come: the process is stopping. */
+  /** Ends every wait, as at its deadline: the process stops. */
   release(): void
   stop(): Promise<void>
 }
 
 type Waiting = { dirty: boolean; wake: (() => void) | null }
 
-/** Starts listening. While the connection is away nothing is missed: everybody looks again when it is back. */
+/** Starts listening. After a lost connection every waiter looks again: no change is missed. */
 export function startWaiters(databaseUrl: string, log: Logger): Waiters {
   const waiting = new Map<string, Set<Waiting>>()
   let released = false

@@ -6,12 +6,12 @@ import { runningEmbeddedUrl } from '../../sql/embedded/embeddedPostgres.ts'
 import { backUpCluster } from '../../sql/operations/clusterBackup.ts'
 import { Spool } from '../smtp/spool.ts'
 
-/** Files of DATA_DIR without which the embedded parts do not find their data; none is a key of the service. */
+/** Files of DATA_DIR that the embedded parts need to find their data. No key is among them. */
 const COMPANIONS = ['postgres-password', 'devnet.state']
 
 /**
- * `bun run backup FOLDER`: copies what DATA_DIR holds, while the service runs, into a new folder. The folder can be the
- * DATA_DIR of another installation. Keys are left out: they are kept apart.
+ * `bun run backup FOLDER`: copies DATA_DIR into a new folder while the service runs. The folder can be the DATA_DIR
+ * of another installation. It has no keys: keep them apart.
  */
 async function backUp(): Promise<void> {
   const config = parseConfig(process.env)
@@ -22,7 +22,7 @@ async function backUp(): Promise<void> {
   await mkdir(draft, { mode: 0o700 })
   try {
     const parts = await copyParts(config, draft)
-    // Whoever sees the folder sees all of it.
+    // A folder without `.partial` is complete.
     await rename(draft, target)
     process.stdout.write(`${target} holds ${parts.join(' and ')}\n`)
   } catch (error) {
@@ -40,7 +40,7 @@ function readTarget(argument: string | undefined): string {
   return target
 }
 
-/** The spool first: mail that leaves it during the backup is then in the database, or in both, and arrives once. */
+/** The spool first: mail that leaves it meanwhile is in the database too, or in both, and is stored once. */
 async function copyParts({ dataDir, databaseUrl }: Config, draft: string): Promise<string[]> {
   const parts: string[] = []
   if (existsSync(join(dataDir, 'spool.sqlite'))) {

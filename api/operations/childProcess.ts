@@ -8,14 +8,14 @@ const ROOT = join(import.meta.dir, '../..')
 const READY_TIMEOUT_MS = 25_000
 
 export type ReadyProcess = RunningPart & {
-  /** What the process told when it was ready. */
+  /** Facts that the process sent when it was ready. */
   facts: Record<string, string>
 }
 
 /**
- * Starts an entry file as a process of its own. Resolves when the process says that it is ready.
- * @throws {ConfigError} with the one line of a process that refuses its settings.
- * @throws {StartError} when the process ends before it is ready, or is not ready in time.
+ * Starts an entry file as a process. Resolves when the process is ready.
+ * @throws {ConfigError} with the line of a process that refuses its settings.
+ * @throws {StartError} when the process ends first, or is not ready in time.
  */
 export async function startProcess(
   name: string,

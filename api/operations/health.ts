@@ -15,13 +15,13 @@ const Readiness = t.Object({
   checks: t.Record(t.String(), t.String()),
 })
 
-/** Payment workers report every two seconds, and within a time-out more when the RPC is slow. */
+/** Payment workers report every two seconds; a slow RPC adds its time-out. */
 const RPC_REPORT_MAX_AGE_MS = 15_000
 
-/** Checks of parts beside this one: without them it serves all the same. */
+/** Checks of other parts. Without them this part still serves. */
 const OTHERS = new Set(['smtp', 'workers'])
 
-/** `/healthz`: this process runs. `/readyz`: it can do its work. */
+/** `/healthz`: this process is up. `/readyz`: it can serve. */
 export function healthRoutes({ pool }: Services) {
   return new Elysia()
     .get('/healthz', () => ({ status: 'ok' }), {
@@ -87,7 +87,7 @@ async function databaseChecks(pool: Services['pool']): Promise<Record<string, st
   }
 }
 
-/** This process opens no RPC: it tells what the payment workers reported, and whether they still do. */
+/** The state of the RPC as payment workers last reported it: this process opens no connection to it. */
 function rpcCheck(status: Awaited<ReturnType<typeof readChainStatus>>): string {
   if (status === null) return 'unused'
   if (status.ageMs > RPC_REPORT_MAX_AGE_MS) return 'no worker reports'

@@ -7,7 +7,7 @@ import {
   readBacklog,
 } from '../../sql/operations/statistics.ts'
 
-/** What one API process tells a Prometheus server. */
+/** The metrics of one API process, for Prometheus. */
 export type Metrics = {
   observe(request: { method: string; route: string | null; status: number; seconds: number }): void
   /** The exposition text. @throws when the database is away. */
@@ -51,13 +51,13 @@ const GAUGES: readonly [name: string, help: string, value: (backlog: Backlog) =>
     ['purser_chain_head', 'Number of the newest block seen', (now) => now.headNumber],
   ]
 
-/** Makes the metrics of a process. */
+/** Creates the metrics of a process. */
 export function createMetrics({
   pool,
   events,
 }: {
   pool: Pool
-  /** The readers of events that wait in this process. */
+  /** The waiting event readers of this process. */
   events: { size(): number }
 }): Metrics {
   const registry = new Registry()
@@ -113,12 +113,12 @@ export function createMetrics({
   return {
     contentType: registry.contentType,
     observe: ({ method, route, status, seconds }) =>
-      // A path that is no route is a caller's text: it must not become a label.
+      // An unknown path is the caller's text: it must not become a label.
       durations.observe(
         { method: route === null ? 'other' : method, route: route ?? 'none', status },
         seconds,
       ),
-    // Callers who come at the same time share one look at the database.
+    // Parallel callers share one read of the database.
     render() {
       rendering ??= collect().finally(() => {
         rendering = null

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import { ConfigError } from '../../shared/config/config.ts'
 
-/** A part of the service that runs. */
+/** A running part of the service. */
 export type RunningPart = {
   /** Resolves with the reason when the part ends by itself. */
   ended: Promise<string>
@@ -17,14 +17,14 @@ export type SupervisedPart = {
 
 const PAUSE_MIN_MS = 250
 const PAUSE_MAX_MS = 8_000
-/** A part that ran for so long is started again at once. A part that dies sooner waits longer each time. */
+/** A part that ran this long is started again at once. One that dies sooner waits longer each time. */
 const STEADY_MS = 5_000
 
 /**
- * Starts a part, and starts it again whenever it ends. The log tells when it goes, the first reason why it cannot be
- * started again, and when it is back.
+ * Starts a part, and starts it again when it ends. The log has one line when it ends, one for the first failed restart,
+ * and one when it is back.
  * @throws {ConfigError} when the part refuses its settings.
- * @throws whatever the last of the first tries throws.
+ * @throws the error of the last first try.
  */
 export async function supervise(
   name: string,

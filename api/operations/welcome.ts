@@ -4,7 +4,7 @@ import type { FirstKeys } from '../../sql/account/bootstrap.ts'
 import { LINK_MINUTES } from '../../sql/account/consoleSessions.ts'
 import { signInUrl } from '../console/signInUrl.ts'
 
-/** The devnet's accounts are public and its money is worth nothing: they may be printed. */
+/** The devnet's keys are public and its money is worthless: they may be printed. */
 function devnetLines({ chain }: Config): string {
   if (!chain.embeddedDevnet) return ''
   const { payer, payTo } = DEVNET_ACCOUNTS
@@ -16,8 +16,8 @@ function devnetLines({ chain }: Config): string {
 }
 
 /**
- * What `npm start` prints once everything is up.
- * @param signInToken of the console, until somebody has signed in to it.
+ * The text that `npm start` prints when all parts are up.
+ * @param signInToken a token of the console, or null after the first sign-in.
  */
 export function welcome(config: Config, keys: FirstKeys, signInToken: string | null): string {
   const { baseUrl } = config.http

@@ -7,7 +7,7 @@ import type { Services } from '../http/services.ts'
 
 /**
  * Has a worker try an authorization on the chain, without sending anything.
- * @param claims whether to claim it if it passes.
+ * @param claims whether an accepted authorization is claimed.
  */
 export async function askChain(
   services: Services,
@@ -32,7 +32,7 @@ export async function askChain(
     while (check?.state === 'open' && (await watch.changed(deadlineMs))) {
       check = await findCheck(services.pool, id)
     }
-    // Too late an answer must not claim what the caller was told is not paid; this changes nothing if it came in time.
+    // A late answer must claim nothing: the caller was told that the payment failed. In time, this changes nothing.
     await refuseCheck(services.pool, id, 'unexpected_verify_error')
     check = await findCheck(services.pool, id)
     if (check?.state === 'passed') return { ok: true }

@@ -68,7 +68,7 @@ export function readUrlPattern(text: string, allowPrivate: boolean): ResourceUrl
   }
 }
 
-/** Reads the URL of a webhook in its normal form, without a fragment, which is never sent. @throws {ApiError} 400 */
+/** Reads the URL of a webhook in its normal form, without a fragment: a fragment is never sent. @throws {ApiError} 400 */
 export function readOutboundUrl(field: string, text: string, allowPrivate: boolean): string {
   try {
     parseResourceUrl(text)
@@ -102,8 +102,8 @@ export function readPrice(amount: string): bigint {
 }
 
 /**
- * The chain that prices are in: the one the payment workers are connected to; the devnet's before one has reported.
- * @throws {ApiError} 503 when it is not known yet.
+ * The chain of prices: that of the payment workers, or the devnet's before a worker has reported.
+ * @throws {ApiError} 503 before the chain is known.
  */
 export async function serviceNetwork({ pool, config }: Services): Promise<NetworkName> {
   const status = await readChainStatus(pool)
@@ -112,14 +112,14 @@ export async function serviceNetwork({ pool, config }: Services): Promise<Networ
   throw chainUnknown()
 }
 
-/** Reads `network`: the service's own, or nothing. @throws {ApiError} 400 */
+/** Reads `network`: the service's own chain, or absent. @throws {ApiError} 400 */
 export function readNetwork(network: string | undefined, own: string): string {
   if (network === undefined || network === own) return own
   const known = usdcNetwork(network) === undefined ? 'unknown' : 'not the chain of this service'
   throw badRequest(`network must be "${own}" or left out: "${network}" is ${known}`)
 }
 
-/** What may be changed of an endpoint. */
+/** The fields of an endpoint that PATCH changes. */
 export const ChangeBody = t.Object({
   priceUsdc: t.Optional(PriceUsdc),
   network: t.Optional(Network),
@@ -128,7 +128,7 @@ export const ChangeBody = t.Object({
   webhookSecret: t.Optional(WebhookSecret),
 })
 
-/** Reads a change; what is left out of the body is left out of it. @throws {ApiError} 400 */
+/** Reads a change. A field absent from the body is absent from it. @throws {ApiError} 400 */
 export async function readChange(
   services: Services,
   body: Static<typeof ChangeBody>,
@@ -153,7 +153,7 @@ export async function readChange(
   }
 }
 
-/** Runs a change, and says in words of the API what it refuses. @throws {ApiError} 400 */
+/** Runs a change and turns its errors into API errors. @throws {ApiError} 400 */
 export async function orBadRequest<Result>(work: () => Promise<Result>): Promise<Result> {
   try {
     return await work()

@@ -62,7 +62,7 @@ export const EXAMPLE_ENDPOINT = {
 
 export const EXAMPLE_SECRET = `whsec_${'0'.repeat(64)}`
 
-/** An active endpoint as the API shows it; its secret is never part of it. */
+/** An active endpoint in the API, without its secret. */
 const toEndpointView = (endpoint: Endpoint) => ({
   endpointId: endpoint.id,
   urlPattern: endpoint.urlPattern,
@@ -79,14 +79,14 @@ const toEndpointView = (endpoint: Endpoint) => ({
   createdAt: endpoint.createdAt.toISOString(),
 })
 
-/** With what it earned. */
+/** With its earnings. */
 export const toEarningView = (endpoint: Endpoint, totals: EndpointTotals | undefined) => ({
   ...toEndpointView(endpoint),
   callCount: totals?.callCount ?? 0,
   revenueUsdcRaw: (totals?.revenueAtomic ?? 0n).toString(),
 })
 
-/** With the secret, where that is new. */
+/** With the secret, if it is new. */
 export const toChangedView = ({ endpoint, newSecret }: ChangedEndpoint) => ({
   ...toEndpointView(endpoint),
   ...(newSecret === null ? {} : { webhookSecret: newSecret }),

@@ -50,7 +50,7 @@ const changed = {
   example: { ...EXAMPLE_ENDPOINT, webhookSecret: EXAMPLE_SECRET },
 }
 
-/** What a seller charges for. */
+/** Registers, lists and reads endpoints. */
 export function sellerRoutes(services: Services) {
   return new Elysia({ prefix: '/v0/sellers/endpoints' })
     .use(putRoute(services))

@@ -18,7 +18,7 @@ import { grant } from './grant.ts'
 import { loadSeller, type Offer } from './offer.ts'
 import { claimOf, present, verify } from './redeem.ts'
 
-/** Loose on purpose: what is wrong inside is answered with an x402 reason, as sellers' middleware expects. */
+/** Loose on purpose: sellers' middleware expects an x402 reason for a wrong payment, not a 400. */
 const Body = t.Object({
   x402Version: t.Optional(t.Unknown()),
   paymentPayload: t.Unknown(),
@@ -47,7 +47,7 @@ const EXAMPLE_REQUEST = {
 
 const PAYER = '0x70997970C51812dc3A010C7d01b50e0d17dc79C8'
 
-/** The facilitator of x402 version 1, so that unmodified seller middleware settles here. */
+/** The facilitator of x402 version 1. Unmodified seller middleware settles here. */
 export function facilitatorRoutes(services: Services) {
   const describe = { tag: 'Payments', access: 'payments:accept' } as const
   return new Elysia({ prefix: '/v0/x402' })
@@ -121,7 +121,7 @@ export function facilitatorRoutes(services: Services) {
 
 type FaceInput = { paymentPayload: unknown; paymentRequirements: unknown }
 
-/** What the seller asks for, as an offer of ours; a reason where we would not make it. */
+/** The seller's requirement as an offer, or the x402 reason why it is refused. */
 type FaceOffer = { ok: true; offer: Offer } | { ok: false; reason: X402Reason; network: string }
 
 async function readFaceOffer(
@@ -155,7 +155,7 @@ async function readFaceOffer(
   return { ok: true, offer }
 }
 
-/** Resources that are no web addresses (MCP tools) can be paid for too; they are never registered. */
+/** A resource may be no web address (an MCP tool). Such a resource is never registered. */
 function readLoosely(resource: string): { url: string; matchKey: string | null } {
   try {
     return parseResourceUrl(resource)

@@ -4,7 +4,7 @@ import type { Payment } from '../../sql/till/payments.ts'
 import { requestHash as hashOf, keyOfAnother, readIdempotencyKey } from '../http/idempotencyKey.ts'
 import type { Services } from '../http/services.ts'
 
-/** The answer `ok: true`, given once. */
+/** The answer `ok: true`. A payment has one. */
 export type Grant = {
   ok: true
   paymentResponse: string
@@ -20,9 +20,9 @@ export type RedeemKey = { projectId: string; operation: 'redeem'; key: string }
 
 /**
  * Reads and takes an `Idempotency-Key`.
- * @param request what the key stands for.
- * @returns the key, and the stored answer if there is one; null without the header.
- * @throws {ApiError} 400 for a malformed key, 409 for one that stands for another request.
+ * @param request the request that the key is bound to.
+ * @returns the key and its stored answer, or null without the header.
+ * @throws {ApiError} 400 for a malformed key, 409 for a key of another request.
  */
 export async function takeRedeemKey(
   { pool }: Services,
@@ -41,7 +41,7 @@ export async function takeRedeemKey(
 
 /**
  * Takes the one grant of a settled payment for this caller.
- * @returns null when another has it: one payment must not release a resource many times.
+ * @returns null when another caller has it: one payment releases a resource once.
  */
 export async function grant(
   { pool, grants }: Pick<Services, 'pool' | 'grants'>,

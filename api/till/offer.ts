@@ -7,23 +7,23 @@ import { ApiError, badRequest } from '../http/errors.ts'
 
 const CHAIN_RETRY_S = 2
 
-/** 503 until a payment worker has reported the chain it is connected to. */
+/** 503 until a payment worker has reported its chain. */
 export const chainUnknown = () =>
   new ApiError(503, 'unavailable', 'No payment worker has connected to the chain yet', {
     'retry-after': String(CHAIN_RETRY_S),
   })
 
-/** Who is paid, and where. */
+/** The paid project: its address and chain. */
 export type Seller = { projectId: string; payTo: string; network: NetworkName; chainId: number }
 
-/** What is sold: a price for a registered resource. */
+/** A price for a resource. */
 export type Offer = {
   seller: Seller
-  /** Null on the facilitator face, for a resource that is not registered. */
+  /** Null for an unregistered resource, on the facilitator routes. */
   endpointId: string | null
-  /** Host and path, which the endpoint was found by; null with `endpointId`. */
+  /** Host and path that found the endpoint; null with `endpointId`. */
   matchKey: string | null
-  /** The resource as the payer sees it, in normal form. */
+  /** The payer's URL of the resource, in normal form. */
   resource: string
   amountAtomic: bigint
   description: string | null
@@ -31,7 +31,7 @@ export type Offer = {
 
 /**
  * The project as a seller, on the chain that the payment workers are connected to.
- * @throws {ApiError} 403 when it takes no payments, 503 before the chain is known.
+ * @throws {ApiError} 403 when payments are not enabled, 503 before the chain is known.
  */
 export async function loadSeller(db: Queryable, projectId: string): Promise<Seller> {
   const found = await findSeller(db, projectId)
@@ -44,8 +44,8 @@ export async function loadSeller(db: Queryable, projectId: string): Promise<Sell
 }
 
 /**
- * Reads what a seller asks for.
- * @throws {ApiError} 400 for an amount, a network or a resource that cannot be; 403 and 503 as {@link loadSeller}.
+ * Reads a seller's price for a resource.
+ * @throws {ApiError} 400 for a bad amount, network or resource; 403 and 503 as {@link loadSeller}.
  */
 export async function readOffer(
   db: Queryable,

@@ -16,7 +16,7 @@ import {
 
 const Params = t.Object({ paymentId: t.String({ minLength: 1, maxLength: 100 }) })
 
-/** List and read the payments of a project. */
+/** Lists and reads the payments of a project. */
 export function paymentRecordRoutes({ pool }: Services) {
   const describe = { tag: 'Payments', access: 'payments:accept' } as const
   return new Elysia()

@@ -161,7 +161,7 @@ const Delivery = t.Object({
   createdAt: Time,
 })
 
-/** A payment with everything that is known of it. */
+/** A payment with nonce, finality and deliveries. */
 export const WholePayment = t.Composite([
   PaymentItem,
   t.Object({
@@ -194,7 +194,7 @@ export const EXAMPLE_PAYMENT = {
   signedReceipt: EXAMPLE_RECEIPT,
 }
 
-/** A payment as a list shows it. */
+/** A payment in a list. */
 export function toPaymentItem(payment: Payment) {
   const { endpointId, endpointUrl, endpointPriceAtomic } = payment
   const settled = payment.state === 'settled'
@@ -221,7 +221,7 @@ export function toPaymentItem(payment: Payment) {
   }
 }
 
-/** A payment as a get shows it. */
+/** A payment read by its identifier. */
 export const toWholePayment = (payment: Payment, deliveries: readonly PaymentDelivery[]) => ({
   ...toPaymentItem(payment),
   authorizationNonce: payment.nonce,

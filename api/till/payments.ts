@@ -45,7 +45,7 @@ const RedeemBody = t.Object({
   description: t.Optional(Description),
 })
 
-/** The two steps of a seller: ask for a payment, and redeem it. */
+/** The two steps of a seller: challenge and redeem. */
 export function paymentRoutes(services: Services) {
   const describe = { tag: 'Payments', access: 'payments:accept' } as const
   const errors = {
@@ -140,7 +140,7 @@ async function redeem(services: Services, projectId: string, request: Request, b
   })
 }
 
-/** The answer `ok: false`; a payment that exists is named, so that the caller can follow it. */
+/** The answer `ok: false`. It names an existing payment, so that the caller can follow it. */
 function refusal(offer: Offer, outcome: Exclude<Outcome, { kind: 'settled' }>) {
   const pending = outcome.kind === 'pending'
   const reason: X402Reason = pending ? 'settlement_pending' : outcome.reason

@@ -52,8 +52,8 @@ export function challengeFor(
 }
 
 /**
- * Presents a payment for an offer and waits for its end, at most until `deadlineMs` (performance.now()).
- * Claims the authorization before anything is broadcast; the same authorization again joins the payment that has it.
+ * Presents a payment for an offer and waits for its outcome, at most until `deadlineMs` (performance.now()).
+ * Claims the authorization before anything is broadcast. The same authorization again joins its payment.
  */
 export async function present(
   services: Services,

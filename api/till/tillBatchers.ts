@@ -12,8 +12,8 @@ import type { Services } from '../http/services.ts'
 const BATCHING = { batchMax: 100, lanes: 2 }
 
 /**
- * The till's statements, gathered: hundreds of redeems wait at once and wake together, and each on its own would wait
- * for a connection longer than it waits for the chain.
+ * Batches the till's statements. Hundreds of redeems wake together; one by one, each would wait for a connection longer
+ * than for the chain.
  */
 export function createTillBatchers(pool: Pool): Pick<Services, 'claims' | 'payments' | 'grants'> {
   return {

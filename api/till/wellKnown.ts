@@ -6,10 +6,10 @@ import { notFound } from '../http/errors.ts'
 import { operation } from '../http/operation.ts'
 import type { Services } from '../http/services.ts'
 
-/** Long enough to spare us, short enough for a rotation to be seen soon. */
+/** Seconds. Clients see a rotation within this time. */
 const CACHE_CONTROL = 'public, max-age=60'
 
-/** The keys that receipts are verified with: those that sign, and every one that ever did. */
+/** The public keys of receipts, retired ones included. */
 export function wellKnownRoutes({ pool, config }: Services) {
   const did = didWeb(config.http.baseUrl)
   return new Elysia()
