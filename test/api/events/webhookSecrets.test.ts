@@ -129,6 +129,6 @@ test('a worker of webhooks encrypts them when it starts', async () => {
     ['--pool', 'webhooks'],
   )
   await printed(worker, /"msg":"ready"/)
-  expect(worker.stdout()).toContain('"encrypted":1,"msg":"webhook secrets that were plain')
+  expect(worker.stdout()).toContain('"encrypted":1,"msg":"plain webhook secrets were encrypted"')
   expect(await columns(endpointId)).toMatchObject({ plain: null, keyId: 'development' })
 })

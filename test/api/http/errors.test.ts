@@ -33,7 +33,6 @@ const send = (body: NonNullable<RequestInit['body']>, headers: Record<string, st
 
 test('a path that does not exist', async () => {
   for (const path of [
-    '/',
     '/v0',
     '/v0/nothing',
     '/v0/messages/',
