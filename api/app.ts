@@ -35,7 +35,7 @@ import { threadRoutes } from './mail/threads.ts'
 import { mcpRoutes } from './mcp/routes.ts'
 import { healthRoutes } from './operations/health.ts'
 import { metricsRoutes } from './operations/metricsRoutes.ts'
-import { sellerRoutes } from './till/endpoints.ts'
+import { endpointRoutes } from './till/endpoints.ts'
 import { facilitatorRoutes } from './till/facilitator.ts'
 import { paymentRecordRoutes } from './till/paymentRecords.ts'
 import { paymentRoutes } from './till/payments.ts'
@@ -112,7 +112,7 @@ function createRoutes(services: Services, bodies: HeldBodies) {
     .use(vaultRoutes(services))
     .use(vaultVersionRoutes(services))
     .use(logRoutes(services))
-    .use(sellerRoutes(services))
+    .use(endpointRoutes(services))
     .use(webhookRoutes(services))
     .use(projectWebhookRoutes(services))
     .use(projectRoutes(services))

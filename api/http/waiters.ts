@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import { createPause, type Pause } from '../../shared/process/pause.ts'
 import { subscribe } from '../../sql/listen.ts'
 import { PAYMENTS_CHANNEL } from '../../sql/till/claims.ts'
 
@@ -17,7 +18,7 @@ export type Waiters = {
   stop(): Promise<void>
 }
 
-type Waiting = { dirty: boolean; wake: (() => void) | null }
+type Waiting = { dirty: boolean; pause: Pause }
 
 /** Starts listening. After a lost connection every waiter looks again: no change is missed. */
 export function startWaiters(databaseUrl: string, log: Logger): Waiters {
@@ -25,7 +26,7 @@ export function startWaiters(databaseUrl: string, log: Logger): Waiters {
   let released = false
   const poke = (entry: Waiting) => {
     entry.dirty = true
-    entry.wake?.()
+    entry.pause.wake()
   }
   const pokeAll = () => {
     for (const entries of waiting.values()) for (const entry of entries) poke(entry)
@@ -42,22 +43,15 @@ export function startWaiters(databaseUrl: string, log: Logger): Waiters {
   })
   return {
     watch(id) {
-      const entry: Waiting = { dirty: false, wake: null }
+      const entry: Waiting = { dirty: false, pause: createPause() }
       const entries = waiting.get(id) ?? new Set()
       waiting.set(id, entries.add(entry))
       return {
         async changed(deadlineMs) {
           const leftMs = deadlineMs - performance.now()
           if (!entry.dirty && !released && leftMs > 0) {
-            await new Promise<void>((resolve) => {
-              const timer = setTimeout(resolve, leftMs)
-              entry.wake = () => {
-                clearTimeout(timer)
-                resolve()
-              }
-            })
+            await entry.pause.sleep(leftMs)
           }
-          entry.wake = null
           const { dirty } = entry
           entry.dirty = false
           return dirty && !released

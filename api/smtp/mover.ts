@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import { createPause } from '../../shared/process/pause.ts'
 import type { Pool } from '../../sql/db.ts'
 import { insertInboundMails } from '../../sql/mail/inboundMails.ts'
 import type { Spool } from './spool.ts'
@@ -15,7 +16,7 @@ export class Mover {
   readonly #spool: Spool
   readonly #pool: Pool
   readonly #log: Logger
-  #wake: (() => void) | undefined
+  readonly #pause = createPause()
   #stopping = false
   readonly #done: Promise<void>
 
@@ -28,7 +29,7 @@ export class Mover {
 
   /** Says that the spool holds something. */
   nudge(): void {
-    this.#wake?.()
+    this.#pause.wake()
   }
 
   /** Moves what is left, unless Postgres is away; the spool then keeps it for the next start. */
@@ -61,12 +62,6 @@ export class Mover {
   }
 
   async #sleep(ms: number): Promise<void> {
-    if (this.#stopping) return
-    const { promise, resolve } = Promise.withResolvers<void>()
-    const timer = setTimeout(resolve, ms)
-    this.#wake = resolve
-    await promise
-    this.#wake = undefined
-    clearTimeout(timer)
+    if (!this.#stopping) await this.#pause.sleep(ms)
   }
 }

@@ -1,4 +1,4 @@
-import { Type as t } from '@sinclair/typebox'
+import { type Static, Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import {
   deleteEndpoint,
@@ -28,92 +28,84 @@ const changed = {
   example: { ...EXAMPLE_ENDPOINT, webhookSecret: EXAMPLE_SECRET },
 }
 
-/** Changes to one endpoint. */
-export function sellerChangeRoutes(services: Services) {
-  const { pool, keyring } = services
-  const target = (request: Request, params: { endpointId: string }) => ({
-    projectId: projectOf(request).projectId,
-    id: params.endpointId,
-  })
-  return new Elysia()
+const changeOperation = operation({
+  ...describe,
+  summary: 'Change an endpoint',
+  description:
+    'A field left out stays as it is; null removes a description or a webhook. A change of webhookUrl keeps the secret, ' +
+    'and deliveries under way keep their address. Removing the webhook ends them.',
+  requestExample: { priceUsdc: '0.02' },
+  success: { status: 200, description: 'The endpoint and, when new, its secret.', ...changed },
+  errors,
+})
+
+const rotateOperation = operation({
+  ...describe,
+  summary: 'Replace the secret of a webhook',
+  description:
+    'Every attempt from now on is signed with the new secret, retries of earlier events included.',
+  success: { status: 200, description: 'The endpoint and its new secret.', ...changed },
+  errors: { ...errors, 409: 'The endpoint has no webhook' },
+})
+
+const deleteOperation = operation({
+  ...describe,
+  summary: 'Delete an endpoint',
+  description: 'It sells no more, and its webhook gets nothing more. Its payments stay.',
+  success: { status: 204, description: 'The endpoint is gone.' },
+  errors,
+})
+
+/** Changes, rotates and deletes one endpoint. */
+export const endpointChangeRoutes = (services: Services) =>
+  new Elysia()
     .patch(
       '/:endpointId',
-      async ({ request, params, body }) => {
-        const change = await readChange(services, body)
-        if (Object.keys(change).length === 0) {
-          throw badRequest(
-            `The body must hold one of ${Object.keys(ChangeBody.properties).join(', ')}`,
-          )
-        }
-        const result = await orBadRequest(async () =>
-          updateEndpoint(pool, await keyring(pool), { ...target(request, params), change }),
-        )
-        if (result === null) throw missing()
-        return toChangedView(result)
-      },
-      {
-        params: Params,
-        body: ChangeBody,
-        detail: operation({
-          ...describe,
-          summary: 'Change an endpoint',
-          description:
-            'What is left out stays as it is; null removes a description or a webhook. A change of webhookUrl keeps ' +
-            'the secret and leaves deliveries on their way to the address they were made for; removing it ends them.',
-          requestExample: { priceUsdc: '0.02' },
-          success: {
-            status: 200,
-            description: 'The endpoint and, when new, its secret.',
-            ...changed,
-          },
-          errors,
-        }),
-      },
+      ({ request, params, body }) => change(services, target(request, params), body),
+      { params: Params, body: ChangeBody, detail: changeOperation },
     )
     .post(
       '/:endpointId/rotate-secret',
-      async ({ request, params }) => {
-        try {
-          const result = await rotateWebhookSecret(
-            pool,
-            await keyring(pool),
-            target(request, params),
-          )
-          if (result === null) throw missing()
-          return toChangedView(result)
-        } catch (error) {
-          if (!(error instanceof SecretWithoutWebhookError)) throw error
-          throw conflict('The endpoint has no webhook: set webhookUrl first')
-        }
-      },
-      {
-        params: Params,
-        detail: operation({
-          ...describe,
-          summary: 'Replace the secret of a webhook',
-          description:
-            'Every attempt from now on is signed with the new secret, retries of earlier events included.',
-          success: { status: 200, description: 'The endpoint and its new secret.', ...changed },
-          errors: { ...errors, 409: 'The endpoint has no webhook' },
-        }),
-      },
+      ({ request, params }) => rotate(services, target(request, params)),
+      { params: Params, detail: rotateOperation },
     )
-    .delete(
-      '/:endpointId',
-      async ({ request, params }) => {
-        if (!(await deleteEndpoint(pool, target(request, params)))) throw missing()
-        return new Response(null, { status: 204 })
-      },
-      {
-        params: Params,
-        detail: operation({
-          ...describe,
-          summary: 'Delete an endpoint',
-          description:
-            'Nothing is charged for it any more, and its webhook is sent nothing more. Its payments stay.',
-          success: { status: 204, description: 'The endpoint is gone.' },
-          errors,
-        }),
-      },
-    )
+    .delete('/:endpointId', ({ request, params }) => remove(services, target(request, params)), {
+      params: Params,
+      detail: deleteOperation,
+    })
+
+type Target = { projectId: string; id: string }
+
+const target = (request: Request, params: { endpointId: string }): Target => ({
+  projectId: projectOf(request).projectId,
+  id: params.endpointId,
+})
+
+async function change(services: Services, of: Target, body: Static<typeof ChangeBody>) {
+  const { pool, keyring } = services
+  const wanted = await readChange(services, body)
+  if (Object.keys(wanted).length === 0) {
+    throw badRequest(`The body must hold one of ${Object.keys(ChangeBody.properties).join(', ')}`)
+  }
+  const result = await orBadRequest(async () =>
+    updateEndpoint(pool, await keyring(pool), { ...of, change: wanted }),
+  )
+  if (result === null) throw missing()
+  return toChangedView(result)
+}
+
+async function rotate({ pool, keyring }: Services, of: Target) {
+  try {
+    const result = await rotateWebhookSecret(pool, await keyring(pool), of)
+    if (result === null) throw missing()
+    return toChangedView(result)
+  } catch (error) {
+    if (!(error instanceof SecretWithoutWebhookError)) throw error
+    throw conflict('The endpoint has no webhook: set webhookUrl first')
+  }
+}
+
+async function remove({ pool }: Services, of: Target) {
+  if (!(await deleteEndpoint(pool, of))) throw missing()
+  return new Response(null, { status: 204 })
 }

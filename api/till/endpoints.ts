@@ -7,7 +7,7 @@ import { operation, PageQuery } from '../http/operation.ts'
 import { cutPage, readPage } from '../http/page.ts'
 import { projectOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
-import { sellerChangeRoutes } from './endpointChanges.ts'
+import { endpointChangeRoutes } from './endpointChanges.ts'
 import {
   Description,
   Network,
@@ -51,11 +51,11 @@ const changed = {
 }
 
 /** Registers, lists and reads endpoints. */
-export function sellerRoutes(services: Services) {
+export function endpointRoutes(services: Services) {
   return new Elysia({ prefix: '/v0/sellers/endpoints' })
     .use(putRoute(services))
     .use(readRoutes(services))
-    .use(sellerChangeRoutes(services))
+    .use(endpointChangeRoutes(services))
 }
 
 function putRoute(services: Services) {

@@ -7,7 +7,7 @@ import { freePort, printed, type ServiceProcess, startProcess } from '../support
 import { processesBelow } from '../support/processTree.ts'
 import { type Client, createClient, deliverMail, messagePath } from '../support/service.ts'
 import { PRICE, pay } from '../support/till.ts'
-import { waitFor } from '../support/waitFor.ts'
+import { RECOVERY_LIMIT_MS, waitFor } from '../support/waitFor.ts'
 
 /** The command line of each part. */
 const PARTS = {
@@ -29,8 +29,6 @@ const chosenPairs: Part[][] =
         ['database', 'workers'],
         ['devnet', 'api'],
       ]
-
-const BACK_WITHIN_MS = 15_000
 
 let dataDir: string
 let service: ServiceProcess
@@ -72,7 +70,7 @@ function kill(part: Part): void {
 
 /** Receives a mail and redeems a payment, so that every part has worked. */
 async function untilServing(): Promise<void> {
-  const deadline = Date.now() + BACK_WITHIN_MS
+  const deadline = Date.now() + RECOVERY_LIMIT_MS
   const eventually = async (wanted: string, work: () => Promise<boolean>) => {
     await waitFor(wanted, () => work().catch(() => false), deadline - Date.now())
   }

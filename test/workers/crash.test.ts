@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { releaseJobsOfDeadPools } from '../../sql/queue/workerPools.ts'
 import { startTestService } from '../support/service.ts'
 import { startSink } from '../support/sink.ts'
-import { waitFor } from '../support/waitFor.ts'
+import { RECOVERY_LIMIT_MS, waitFor } from '../support/waitFor.ts'
 
 const ROOT = join(import.meta.dir, '../..')
 
@@ -42,7 +42,7 @@ test('the jobs of a worker killed in mid-attempt run again within 15 s, under th
   await new Promise((resolve) => worker.once('exit', resolve))
   worker = startWorker()
   try {
-    const mail = await waitFor('the message at the sink', () => sink.mails[0], 15_000)
+    const mail = await waitFor('the message at the sink', () => sink.mails[0], RECOVERY_LIMIT_MS)
     expect(mail.email.messageId).toBe(body.messageId)
   } finally {
     worker.kill('SIGTERM')

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import { createPause } from '../../shared/process/pause.ts'
 import type { Running } from '../../shared/process/service.ts'
 
 /** How often the next due time is read: more often than the shortest delay (1 s), so no retry is missed. */
@@ -22,7 +23,7 @@ export function startAlarm(options: {
   log: Logger
 }): Running {
   let stopped = false
-  let wake = () => {}
+  const pause = createPause()
   const loop = async () => {
     let due = false
     while (!stopped) {
@@ -43,18 +44,14 @@ export function startAlarm(options: {
         options.log.warn({ err: error }, 'the next due time is unknown; will retry')
       }
       if (stopped) return
-      const { promise, resolve } = Promise.withResolvers<void>()
-      const timer = setTimeout(resolve, waitMs)
-      wake = resolve
-      await promise
-      clearTimeout(timer)
+      await pause.sleep(waitMs)
     }
   }
   const ended = loop()
   return {
     async stop() {
       stopped = true
-      wake()
+      pause.wake()
       await ended
     },
   }

@@ -1,6 +1,7 @@
 import type { WorkerEvents } from 'graphile-worker'
 import type { Logger } from 'pino'
 import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
+import { createPause } from '../../shared/process/pause.ts'
 import type { Running } from '../../shared/process/service.ts'
 import type { Pool } from '../../sql/db.ts'
 import { listLocks, releaseLocks } from '../../sql/queue/workerPools.ts'
@@ -47,14 +48,10 @@ export function recoverJobs(options: {
     log.warn({ released }, 'jobs that this pool did not have in hand were released')
   }
   let stopped = false
-  let wake = () => {}
+  const pause = createPause()
   const loop = async () => {
     while (!stopped) {
-      const { promise, resolve } = Promise.withResolvers<void>()
-      wake = resolve
-      const timer = setTimeout(resolve, options.intervalMs)
-      await promise
-      clearTimeout(timer)
+      await pause.sleep(options.intervalMs)
       if (stopped) return
       await look().catch((error) => {
         fetches.excuse()
@@ -66,7 +63,7 @@ export function recoverJobs(options: {
   return {
     async stop() {
       stopped = true
-      wake()
+      pause.wake()
       await ended
     },
   }

@@ -2,8 +2,10 @@
  * Watches the chain for our open transactions. One look costs two requests, however many are open: the head, and the
  * used nonces of each gas wallet. Receipts are fetched once each, for used nonces only.
  */
+
 import type { Hex } from 'viem'
 import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
+import { createPause } from '../../shared/process/pause.ts'
 import { recordHead, recordRpcTrouble } from '../../sql/till/chainStatus.ts'
 import {
   findUsedNonces,
@@ -35,24 +37,16 @@ const PAUSE_SHARE = 4
 export function startWatcher(view: ChainView, reconciler: Reconciler) {
   const { promise: ready, resolve: isReady } = Promise.withResolvers<void>()
   let stopped = false
-  let wake = () => {}
+  const pause = createPause()
   let nudged = false
   let lastNewsMs = performance.now()
   let lastReconcileMs = Number.NEGATIVE_INFINITY
   view.nudge = () => {
     nudged = true
     lastNewsMs = performance.now()
-    wake()
+    pause.wake()
   }
-  const rest = (ms: number) =>
-    new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, ms)
-      wake = () => {
-        clearTimeout(timer)
-        resolve()
-      }
-    })
-  const pause = (busy: boolean) => {
+  const pauseMs = (busy: boolean) => {
     if (!busy) return view.timing.idleMs
     const quietMs = (performance.now() - lastNewsMs) / PAUSE_SHARE
     return Math.min(view.timing.watchMs, Math.max(WATCH_MIN_MS, quietMs))
@@ -65,14 +59,14 @@ export function startWatcher(view: ChainView, reconciler: Reconciler) {
       const { busy, news } = await look(view, full ? reconciler : null)
       if (news) lastNewsMs = performance.now()
       isReady()
-      if (!stopped && !nudged) await rest(pause(busy))
+      if (!stopped && !nudged) await pause.sleep(pauseMs(busy))
     }
   })()
   return {
     ready,
     async stop() {
       stopped = true
-      wake()
+      pause.wake()
       await ended
     },
   }

@@ -12,7 +12,7 @@ import {
   type TestServiceOptions,
 } from '../../support/service.ts'
 import { startSink } from '../../support/sink.ts'
-import { waitFor } from '../../support/waitFor.ts'
+import { RECOVERY_LIMIT_MS, waitFor } from '../../support/waitFor.ts'
 import { register, sendEvent, waitForEnd } from '../../support/webhooks.ts'
 
 /** A service whose workers reach Postgres through a proxy that can cut connections. */
@@ -36,7 +36,7 @@ const untilNoJob = ({ database }: TestService) =>
       )
       return rows.length === 0
     },
-    15_000,
+    RECOVERY_LIMIT_MS,
   )
 
 for (const moment of MOMENTS) {

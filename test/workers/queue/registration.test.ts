@@ -8,7 +8,7 @@ import type { Task } from '../../../workers/queue/task.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { MOMENTS, startPostgresProxy } from '../../support/postgresProxy.ts'
 import { silentLog } from '../../support/service.ts'
-import { waitFor } from '../../support/waitFor.ts'
+import { RECOVERY_LIMIT_MS, waitFor } from '../../support/waitFor.ts'
 
 /** Round trips of a start (schema, task ids, fetch, listener, registration) and of some work after it. */
 const ROUND_TRIPS_OF_START = 16
@@ -71,7 +71,7 @@ test('a pool whose very first fetch fails works within 15 s', async () => {
     settings(proxy.url, async ({ domain }) => void seen.push(domain)),
     silentLog,
   )
-  await waitFor('the job', () => seen.length === 1, 15_000)
+  await waitFor('the job', () => seen.length === 1, RECOVERY_LIMIT_MS)
   expect(proxy.cutStatement).toMatch(READS_TASK_IDS)
   await pool.stop()
 })

@@ -5,7 +5,7 @@ import { MOMENTS, type PostgresProxy, startPostgresProxy } from '../../support/p
 import type { Agent } from '../../support/service.ts'
 import { deployWallet } from '../../support/smartWallet.ts'
 import { fund, pay, payer, redeem, startTestTill, type TestTill } from '../../support/till.ts'
-import { waitFor } from '../../support/waitFor.ts'
+import { RECOVERY_LIMIT_MS, waitFor } from '../../support/waitFor.ts'
 
 let till: TestTill
 let seller: Agent
@@ -37,7 +37,7 @@ const untilNoJob = () =>
       )
       return rows.length === 0
     },
-    15_000,
+    RECOVERY_LIMIT_MS,
   )
 
 for (const moment of MOMENTS) {

@@ -1,0 +1,21 @@
+/** A sleep that another part of the process can end early. One sleep at a time. */
+export type Pause = {
+  sleep(ms: number): Promise<void>
+  /** Ends the sleep, if there is one. */
+  wake(): void
+}
+
+export function createPause(): Pause {
+  let end = () => {}
+  return {
+    sleep: (ms) =>
+      new Promise((resolve) => {
+        const timer = setTimeout(resolve, ms)
+        end = () => {
+          clearTimeout(timer)
+          resolve()
+        }
+      }),
+    wake: () => end(),
+  }
+}
