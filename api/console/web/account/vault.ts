@@ -5,31 +5,35 @@ import { liveList } from '../kit/live.ts'
 import { ofProject } from '../kit/screen.ts'
 import type { Credential } from '../kit/types.ts'
 import { badge, button, copyButton, empty, facts, notice } from '../kit/ui.ts'
+import { storeCredential } from './storeCredential.ts'
 
 /** The names and metadata of a project's vault; a secret on demand, and on record. */
-export const vault = ofProject(
-  'vault',
-  (project, { signal }) =>
-    liveList<'credentials', Credential>({
-      name: 'credentials',
-      signal,
-      path: at`/projects/${project.projectId}/v0/vault`,
-      query: { limit: '100' },
-      none: () =>
-        empty('The vault is empty', [
-          'The agent stores a secret with ',
-          h('code', {}, 'PUT /v0/vault/{name}'),
-          '.',
-        ]),
-      draw: (credentials) => [
-        notice(
-          'info',
-          'Revealing a secret is written to the activity of this project, with your session.',
-        ),
-        credentials.map((credential) => card(project.projectId, credential)),
-      ],
-    }).element,
-)
+export const vault = ofProject('vault', (project, { signal }) => {
+  const credentials = liveList<'credentials', Credential>({
+    name: 'credentials',
+    signal,
+    path: at`/projects/${project.projectId}/v0/vault`,
+    query: { limit: '100' },
+    none: () =>
+      empty('The vault is empty', [
+        'The agent stores a secret with ',
+        h('code', {}, 'PUT /v0/vault/{name}'),
+        '.',
+      ]),
+    draw: (found) => [
+      notice(
+        'info',
+        'Revealing a secret is written to the activity of this project, with your session.',
+      ),
+      found.map((credential) => card(project.projectId, credential)),
+    ],
+  })
+  const store = () => storeCredential(project, credentials.refresh)
+  return [
+    h('div', { class: 'actions' }, button('Store credential', store, { keep: 'store' })),
+    credentials.element,
+  ]
+})
 
 function card(projectId: string, credential: Credential): HTMLElement {
   const { name, type, metadata, expiresAt } = credential

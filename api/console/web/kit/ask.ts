@@ -13,7 +13,7 @@ export class AskError extends Error {
 export const signedOut = new EventTarget()
 
 type Asked = {
-  method?: 'GET' | 'POST' | 'PATCH' | 'DELETE'
+  method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   body?: unknown
   /** Asked by a timer and by nobody's hand: it does not keep the session. */
   watching?: boolean

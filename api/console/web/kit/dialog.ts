@@ -96,6 +96,21 @@ export function field(
   )
 }
 
+/** A field of several lines. */
+export function textArea(
+  label: string,
+  name: string,
+  attributes: Record<string, string | number | boolean | undefined> = {},
+): HTMLElement {
+  const id = `field-${name}-${++dialogs}`
+  return h(
+    'div',
+    { class: 'field' },
+    h('label', { for: id }, label),
+    h('textarea', { id, name, rows: 8, dir: 'auto', ...attributes }),
+  )
+}
+
 /** A choice that is on or off. */
 export function check(label: Child, name: string, value: string, checked: boolean): HTMLElement {
   return h(

@@ -4,7 +4,8 @@ import { count, moment } from '../kit/format.ts'
 import { liveList } from '../kit/live.ts'
 import { ofProject, projectLink } from '../kit/screen.ts'
 import type { Message, Project, Thread } from '../kit/types.ts'
-import { badge, deliveryBadge, empty, notice, table } from '../kit/ui.ts'
+import { badge, button, deliveryBadge, empty, notice, table } from '../kit/ui.ts'
+import { writeMail } from './compose.ts'
 import { foundList, searchBox } from './search.ts'
 
 const REFRESH_MS = 2_000
@@ -36,7 +37,8 @@ export const inbox = ofProject('inbox', (project, { signal, query }) => {
   }
   const box = searchBox(query.get('q') ?? '', search)
   show(query.get('q') ?? '')
-  return [box, shown]
+  const write = button('Write', () => writeMail(project), { keep: 'write' })
+  return [h('div', { class: 'actions' }, write), box, shown]
 })
 
 const threadList = (project: Project, signal: AbortSignal): HTMLElement =>

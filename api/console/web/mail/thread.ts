@@ -5,6 +5,7 @@ import { live } from '../kit/live.ts'
 import { ofProject, projectLink } from '../kit/screen.ts'
 import type { Message, Project, WholeThread } from '../kit/types.ts'
 import { button, copyButton, deliveryBadge, notice } from '../kit/ui.ts'
+import { answerMail } from './compose.ts'
 import { authenticationBadges, labelBadges } from './labels.ts'
 
 const REFRESH_MS = 3_000
@@ -97,6 +98,10 @@ function messageCard(
     h(
       'footer',
       { class: 'actions' },
+      button('Answer', () => answerMail(project, message, false), { keep: `answer ${key}` }),
+      message.to.length + message.cc.length > 1
+        ? button('Answer all', () => answerMail(project, message, true), { keep: `all ${key}` })
+        : null,
       hasHtml
         ? button('HTML', () => body.replaceChildren(frame(html)), {
             keep: `html ${key}`,

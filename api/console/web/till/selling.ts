@@ -4,21 +4,14 @@ import { count, moment, short, usdc } from '../kit/format.ts'
 import { liveList } from '../kit/live.ts'
 import { ofProject, projectLink } from '../kit/screen.ts'
 import type { Delivery, Endpoint, PaymentItem } from '../kit/types.ts'
-import { badge, empty, notice, table } from '../kit/ui.ts'
+import { badge, button, empty, notice, table } from '../kit/ui.ts'
+import { registerEndpoint } from './registerEndpoint.ts'
 
 const REFRESH_MS = 1_000
 
 /** What a project charges for, and what that has earned. */
-export const endpoints = ofProject('endpoints', (project, { signal }) => [
-  project.paymentsEnabled && project.payTo !== null
-    ? null
-    : notice(
-        'wait',
-        'Payments are off. ',
-        h('a', { href: projectLink(project.projectId, 'settings') }, 'Settings'),
-        ' turn them on.',
-      ),
-  liveList<'endpoints', Endpoint>({
+export const endpoints = ofProject('endpoints', (project, { signal }) => {
+  const listed = liveList<'endpoints', Endpoint>({
     name: 'endpoints',
     signal,
     everyMs: 5 * REFRESH_MS,
@@ -62,8 +55,21 @@ export const endpoints = ofProject('endpoints', (project, { signal }) => [
         ],
         items,
       ),
-  }).element,
-])
+  })
+  const register = () => registerEndpoint(project, listed.refresh)
+  return [
+    project.paymentsEnabled && project.payTo !== null
+      ? null
+      : notice(
+          'wait',
+          'Payments are off. ',
+          h('a', { href: projectLink(project.projectId, 'settings') }, 'Settings'),
+          ' turn them on.',
+        ),
+    h('div', { class: 'actions' }, button('Register endpoint', register, { keep: 'register' })),
+    listed.element,
+  ]
+})
 
 /** The payments of a project, as they settle. */
 export const payments = ofProject(

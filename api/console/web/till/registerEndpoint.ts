@@ -1,0 +1,50 @@
+import { ask, at } from '../kit/ask.ts'
+import { field, openDialog, showOnce } from '../kit/dialog.ts'
+import type { Endpoint, Project } from '../kit/types.ts'
+import { toast } from '../kit/ui.ts'
+
+/** Opens the form that registers an endpoint, or changes the price of a registered URL. */
+export const registerEndpoint = (project: Project, refresh: () => Promise<void>): void =>
+  openDialog({
+    title: 'Register endpoint',
+    action: 'Register',
+    body: [
+      field(
+        'URL',
+        'urlPattern',
+        { required: true, type: 'url', maxlength: 2048 },
+        "The payer's URL, without a query. A registered URL gets the new price.",
+      ),
+      field(
+        'Price in USDC',
+        'priceUsdc',
+        { required: true, inputmode: 'decimal' },
+        'Such as 0.01.',
+      ),
+      field('Description', 'description', { maxlength: 500 }, 'Payers see it.'),
+      field('Webhook URL', 'webhookUrl', { type: 'url', maxlength: 2048 }, 'Gets the receipts.'),
+    ],
+    act: async (form) => {
+      const optional = (name: string) => {
+        const value = String(form.get(name) ?? '').trim()
+        return value === '' ? {} : { [name]: value }
+      }
+      const made = await ask<Endpoint & { webhookSecret?: string }>(
+        at`/projects/${project.projectId}/v0/sellers/endpoints`,
+        {
+          method: 'PUT',
+          body: {
+            urlPattern: form.get('urlPattern'),
+            priceUsdc: form.get('priceUsdc'),
+            ...optional('description'),
+            ...optional('webhookUrl'),
+          },
+        },
+      )
+      await refresh()
+      const { webhookSecret } = made
+      if (webhookSecret === undefined) return () => toast('Registered')
+      return () =>
+        showOnce('Webhook secret', webhookSecret, 'The receiver checks signatures with it.')
+    },
+  })
