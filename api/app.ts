@@ -17,7 +17,7 @@ import { projectWebhookRoutes } from './events/webhooks.ts'
 import { BODY_MAX_BYTES, notAnObject, readJson, readJsonValue } from './http/body.ts'
 import { type ClientAddress, createClientAddress } from './http/clientAddress.ts'
 import { ApiError, badRequest, errorResponse, notFound, toApiError } from './http/errors.ts'
-import { admit, type Budget, Refusal } from './http/gate.ts'
+import { admit, type Budget, GateRefusal } from './http/gate.ts'
 import { HeldBodies } from './http/heldBodies.ts'
 import { attachState, newRequestState, type RequestState, stateOf } from './http/requestState.ts'
 import type { Services } from './http/services.ts'
@@ -188,7 +188,7 @@ function checkEncoding(url: URL): void {
 
 /** The answer to a thrown error. The state keeps the error for the log. */
 function fail(state: RequestState, thrown: unknown): Response {
-  if (thrown instanceof Refusal) {
+  if (thrown instanceof GateRefusal) {
     state.budget = thrown.budget
     return errorResponse(thrown.error)
   }

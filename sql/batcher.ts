@@ -1,8 +1,8 @@
 import { isDatabaseUnavailable } from '../shared/process/databaseAway.ts'
 
 /**
- * Batches items of concurrent callers into one statement. It has no timer: an item runs at once if a lane is free.
- * Items that arrive while every lane is busy form the next batch.
+ * Batches items of concurrent callers into one statement. It has no timer: an item runs at once if fewer than
+ * `parallel` statements run. Items that arrive meanwhile form the next batch.
  */
 export type Batcher<Item, Result> = {
   submit(item: Item): Promise<Result>
@@ -22,7 +22,7 @@ export function createBatcher<Item, Result>(options: {
   /** Most items in one statement. */
   batchMax: number
   /** Most concurrent statements. */
-  lanes: number
+  parallel: number
   /** The weight of an item, and the most weight of one statement. A heavier item runs in its own statement. */
   weight?: { of: (item: Item) => number; max: number }
 }): Batcher<Item, Result> {
@@ -57,7 +57,7 @@ export function createBatcher<Item, Result>(options: {
   }
 
   const pump = () => {
-    while (busy < options.lanes && queue.length > 0) {
+    while (busy < options.parallel && queue.length > 0) {
       busy++
       void runBatch(nextBatch()).finally(() => {
         busy--

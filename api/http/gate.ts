@@ -18,7 +18,7 @@ const UNAUTHORIZED = {
 } as const
 
 /** A refusal, with the budget for the X-RateLimit headers. */
-export class Refusal extends Error {
+export class GateRefusal extends Error {
   readonly error: ApiError
   readonly budget: Budget | null
   constructor(error: ApiError, budget: Budget | null) {
@@ -31,7 +31,7 @@ export class Refusal extends Error {
 /**
  * Checks key, then limit, then scope.
  * @returns the identity and its budget (null while the limit is off).
- * @throws {Refusal} 401, 403 or 429.
+ * @throws {GateRefusal} 401, 403 or 429.
  */
 export async function admit(
   { pool, config }: Services,
@@ -47,17 +47,20 @@ export async function admit(
   }
   const budget = toBudget(found.usage, config.limits.requestsPerMinute)
   if (budget !== null && found.usage.used > budget.limit) {
-    throw new Refusal(tooManyRequests(budget), budget)
+    throw new GateRefusal(tooManyRequests(budget), budget)
   }
   if (!allows(found.identity, access)) {
-    throw new Refusal(new ApiError(403, 'forbidden', `Missing required scope: ${access}`), budget)
+    throw new GateRefusal(
+      new ApiError(403, 'forbidden', `Missing required scope: ${access}`),
+      budget,
+    )
   }
   return { identity: found.identity, budget }
 }
 
 /**
  * Counts the further calls of one HTTP request (MCP batches), each as a request of its own.
- * @throws {Refusal} 429; then no call may be answered.
+ * @throws {GateRefusal} 429; then no call may be answered.
  */
 export async function countFurther(
   { pool, config }: Services,
@@ -68,7 +71,7 @@ export async function countFurther(
   if (limit === 0 || calls < 1) return
   const usage = await countRequests(pool, projectId, calls)
   const budget = toBudget(usage, limit)!
-  if (usage.used > limit) throw new Refusal(tooManyRequests(budget), budget)
+  if (usage.used > limit) throw new GateRefusal(tooManyRequests(budget), budget)
 }
 
 /** A wrong key counts against its IP address. Past the limit the address gets 429 for every wrong key. */
@@ -77,16 +80,16 @@ async function refuseUnauthorized(
   reason: keyof typeof UNAUTHORIZED,
   limit: number,
   clientAddress: string,
-): Promise<Refusal> {
+): Promise<GateRefusal> {
   // RFC 6750 §3.1: no error code for a request without a key.
   const challenge = reason === 'header' ? '' : ', error="invalid_token"'
   const error = new ApiError(401, 'unauthorized', UNAUTHORIZED[reason], {
     'www-authenticate': `Bearer realm="purser"${challenge}`,
   })
-  if (limit === 0) return new Refusal(error, null)
+  if (limit === 0) return new GateRefusal(error, null)
   const usage = await countAuthFailure(pool, rateLimitSubject(clientAddress))
   const budget = toBudget(usage, limit)!
-  return new Refusal(usage.used > limit ? tooManyRequests(budget) : error, budget)
+  return new GateRefusal(usage.used > limit ? tooManyRequests(budget) : error, budget)
 }
 
 /**

@@ -21,10 +21,10 @@ const DRAIN_POLL_MS = 20
 /** Milliseconds. A caller waits for every statement. */
 const STATEMENT_TIMEOUT_MS = 10_000
 
-/** With two lanes, one batch gathers while the other commits. */
+/** With two parallel, one batch gathers while the other commits. */
 const SEND_BATCHING = {
   batchMax: 200,
-  lanes: 2,
+  parallel: 2,
   weight: { of: intentBytes, max: 8 * 1024 * 1024 },
 }
 
@@ -47,7 +47,7 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
   })
   const recipients = createBatcher({
     batchMax: SEND_BATCHING.batchMax,
-    lanes: SEND_BATCHING.lanes,
+    parallel: SEND_BATCHING.parallel,
     run: (wanted: WantedRecipients[]) => refusedRecipients(pool, wanted),
   })
   const till = createTillBatchers(pool)

@@ -3,7 +3,7 @@ import { newMessageId } from '../../shared/ids.ts'
 import { domainOf } from '../../shared/mail/address.ts'
 import { replyReferences, replySubject } from '../../shared/mail/threading.ts'
 import { findMessage } from '../../sql/mail/messages.ts'
-import type { Refusal } from '../../sql/mail/recipientPolicy.ts'
+import type { RefusedRecipient } from '../../sql/mail/recipientPolicy.ts'
 import { type AcceptedMessage, findSent, type SendIntent } from '../../sql/mail/sendMessages.ts'
 import { ApiError, badRequest, notFound } from '../http/errors.ts'
 import { keyOfAnother, requestHash } from '../http/idempotencyKey.ts'
@@ -32,7 +32,7 @@ type SentAnswer = {
   labels: string[]
 }
 /** Recipients that are left out, when there are some. */
-type RefusedRecipients = { refused: Refusal[] }
+type RefusedRecipients = { refused: RefusedRecipient[] }
 type RepliedAnswer = Pick<SentAnswer, 'messageId' | 'subject' | 'labels'>
 
 type Draft<Answer> = Omit<SendIntent, 'projectId' | 'key' | 'refused' | 'answer'> & {
@@ -170,7 +170,7 @@ async function refusals(
   { recipients }: Services,
   projectId: string,
   { to, cc, bcc, threadRow }: Pick<SendIntent, 'to' | 'cc' | 'bcc' | 'threadRow'>,
-): Promise<Refusal[]> {
+): Promise<RefusedRecipient[]> {
   const addresses = [...new Set([...to, ...cc, ...bcc])]
   const refused = await recipients.submit({
     projectId,

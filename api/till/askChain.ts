@@ -13,7 +13,7 @@ export async function askChain(
   services: Services,
   question: {
     claim: NewClaim
-    verdict: Exclude<AuthorizationVerdict, { verdict: 'invalid' }>
+    verdict: Exclude<AuthorizationVerdict, { kind: 'invalid' }>
     claims: boolean
     deadlineMs: number
   },
@@ -26,7 +26,7 @@ export async function askChain(
       id,
       claim,
       claims,
-      reasonWithoutCode: verdict.verdict === 'contract' ? verdict.reasonWithoutCode : null,
+      reasonWithoutCode: verdict.kind === 'contract' ? verdict.reasonWithoutCode : null,
     })
     let check = await findCheck(services.pool, id)
     while (check?.state === 'open' && (await watch.changed(deadlineMs))) {

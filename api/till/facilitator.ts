@@ -179,7 +179,7 @@ async function verifyFace(services: Services, projectId: string, body: FaceInput
   if (!read.ok) return refuse(read.reason)
   if (!decoded.ok) return refuse(decoded.reason)
   const verdict = await verify(read.offer, decoded.payload)
-  if (verdict.verdict === 'invalid') return refuse(verdict.reason)
+  if (verdict.kind === 'invalid') return refuse(verdict.reason)
   const claim = claimOf(read.offer, decoded.payload, verdict)
   const answer = await askChain(services, { claim, verdict, claims: false, deadlineMs })
   return answer.ok ? { isValid: true, ...payerOf(decoded) } : refuse(answer.reason)

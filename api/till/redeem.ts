@@ -64,7 +64,7 @@ export async function present(
   if (!decoded.ok) return refused('verify', decoded.reason)
   const { payload } = decoded
   const verdict = await verify(offer, payload)
-  if (verdict.verdict === 'valid') {
+  if (verdict.kind === 'valid') {
     return claimAndWait(services, claimOf(offer, payload, verdict), deadlineMs)
   }
   // An existing payment is reported even where the header has expired or the signer is a contract.
@@ -72,7 +72,7 @@ export async function present(
   if (existing !== null && isSame(existing, offer, payload)) {
     return waitForEnd(services, existing.id, deadlineMs)
   }
-  if (verdict.verdict === 'invalid') return refused('verify', verdict.reason)
+  if (verdict.kind === 'invalid') return refused('verify', verdict.reason)
   if (existing !== null) return refused('verify', 'duplicate_settlement')
   const claim = claimOf(offer, payload, verdict)
   return checkAndWait(services, { claim, verdict, deadlineMs })
@@ -95,7 +95,7 @@ const keyOf = (offer: Offer, payload: PaymentPayload) => ({
 export function claimOf(
   offer: Offer,
   payload: PaymentPayload,
-  verdict: Exclude<AuthorizationVerdict, { verdict: 'invalid' }>,
+  verdict: Exclude<AuthorizationVerdict, { kind: 'invalid' }>,
 ) {
   const { authorization } = payload.payload
   return {
@@ -112,7 +112,7 @@ export function claimOf(
     validAfter: authorization.validAfter,
     validBefore: authorization.validBefore,
     signature: verdict.signature,
-    deployment: verdict.verdict === 'contract' ? verdict.erc6492 : null,
+    deployment: verdict.kind === 'contract' ? verdict.erc6492 : null,
   } satisfies NewClaim
 }
 
@@ -208,7 +208,7 @@ async function checkAndWait(
   services: Services,
   wanted: {
     claim: NewClaim
-    verdict: Extract<AuthorizationVerdict, { verdict: 'contract' }>
+    verdict: Extract<AuthorizationVerdict, { kind: 'contract' }>
     deadlineMs: number
   },
 ): Promise<Outcome> {

@@ -9,7 +9,7 @@ import {
 import { findPayments } from '../../sql/till/payments.ts'
 import type { Services } from '../http/services.ts'
 
-const BATCHING = { batchMax: 100, lanes: 2 }
+const BATCHING = { batchMax: 100, parallel: 2 }
 
 /**
  * Batches the till's statements. Hundreds of redeems wake together; one by one, each would wait for a connection longer

@@ -136,22 +136,22 @@ async function signerOf(digest: Hex, signature: Hex): Promise<Address | null> {
 
 export type AuthorizationVerdict =
   /** `from` signed as an EOA. `signature` is the normalised form to broadcast. */
-  | { verdict: 'valid'; network: UsdcNetwork; signature: Hex }
+  | { kind: 'valid'; network: UsdcNetwork; signature: Hex }
   /**
    * Valid only if the contract at `from` accepts it on chain (ERC-1271). `signature` is unwrapped from
    * ERC-6492. Without code at `from`, and without an allowed factory that deploys it, the payment is
    * refused with `reasonWithoutCode` before any claim.
    */
   | {
-      verdict: 'contract'
+      kind: 'contract'
       network: UsdcNetwork
       signature: Hex
       erc6492: Erc6492Parts | null
       reasonWithoutCode: X402Reason
     }
-  | { verdict: 'invalid'; reason: X402Reason }
+  | { kind: 'invalid'; reason: X402Reason }
 
-const invalid = (reason: X402Reason): AuthorizationVerdict => ({ verdict: 'invalid', reason })
+const invalid = (reason: X402Reason): AuthorizationVerdict => ({ kind: 'invalid', reason })
 
 export type VerifyAuthorizationParameters = {
   payload: PaymentPayload
@@ -217,7 +217,7 @@ export async function verifyAuthorization(
   if (form.kind === 'eoa') {
     const signer = await signerOf(authorizationDigest(authorization, network), form.signature)
     if (signer === authorization.from) {
-      return { verdict: 'valid', network, signature: form.signature }
+      return { kind: 'valid', network, signature: form.signature }
     }
     // EIP-2098 is for EOAs; no wallet contract in use reads 64 bytes.
     if (signature.length === COMPACT_SIGNATURE_CHARS) {
@@ -226,7 +226,7 @@ export async function verifyAuthorization(
   }
   const erc6492 = form.kind === 'contract' ? form.erc6492 : null
   return {
-    verdict: 'contract',
+    kind: 'contract',
     network,
     signature: erc6492?.signature ?? signature,
     erc6492,

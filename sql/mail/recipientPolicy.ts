@@ -10,7 +10,7 @@ export type WantedRecipients = {
 }
 
 /** A refused recipient: suppressed (an earlier bounce), or blocked by a rule of the project. */
-export type Refusal = { address: string; reason: 'suppressed' | 'rule' }
+export type RefusedRecipient = { address: string; reason: 'suppressed' | 'rule' }
 
 /**
  * The only check of recipients when the API accepts a message: suppressions and email rules.
@@ -19,7 +19,7 @@ export type Refusal = { address: string; reason: 'suppressed' | 'rule' }
 export async function refusedRecipients(
   db: Queryable,
   wanted: readonly WantedRecipients[],
-): Promise<Refusal[][]> {
+): Promise<RefusedRecipient[][]> {
   const projects = [...new Set(wanted.map(({ projectId }) => projectId))]
   const asked = wanted.flatMap(({ projectId, addresses }) =>
     addresses.map((address) => ({ projectId, address: addressKey(address) })),
@@ -47,7 +47,7 @@ export async function refusedRecipients(
   return wanted.map(({ projectId, scope, addresses }) => {
     const { suppressed, rules } = policies.get(projectId)!
     const bounced = new Set(suppressed)
-    return addresses.flatMap((address): Refusal[] => {
+    return addresses.flatMap((address): RefusedRecipient[] => {
       if (!isAllowed(rules, scope, address)) return [{ address, reason: 'rule' }]
       return bounced.has(addressKey(address)) ? [{ address, reason: 'suppressed' }] : []
     })

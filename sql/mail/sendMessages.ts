@@ -7,7 +7,7 @@ import type { Unsubscribe } from '../../shared/mail/unsubscribe.ts'
 import { findIdempotent } from '../account/idempotency.ts'
 import type { Queryable } from '../db.ts'
 import { ACCEPT_INTENTS, OPERATION } from './acceptIntents.ts'
-import type { Refusal } from './recipientPolicy.ts'
+import type { RefusedRecipient } from './recipientPolicy.ts'
 
 /** A send intent: an accepted send or reply with all its content. */
 export type SendIntent = {
@@ -28,7 +28,7 @@ export type SendIntent = {
   attachments: readonly SentAttachment[]
   unsubscribe: Unsubscribe | null
   /** Recipients that must not get the mail. */
-  refused: readonly Refusal[]
+  refused: readonly RefusedRecipient[]
   /** The caller's idempotency key and the hash of its request; null: no key. */
   key: { name: string; requestHash: Buffer } | null
   /** The answer's fields beside `threadId` and `createdAt`; stored under the key. */

@@ -42,7 +42,11 @@ function documentedServers(): string[] {
 
 async function mcporter(...args: string[]): Promise<{ code: number | string; answer: any }> {
   const cli = 'test/clients/node_modules/mcporter/dist/cli.js'
-  await using process = startCommand(['node', cli, '--config', config, ...args], { HOME: folder })
+  await using process = startCommand(['node', cli, '--config', config, ...args], {
+    HOME: folder,
+    MCPORTER_LIST_TIMEOUT: '150000',
+    MCPORTER_CALL_TIMEOUT: '150000',
+  })
   const code = await process.exited
   const text = process.stdout()
   return { code, answer: text.startsWith('{') ? JSON.parse(text) : text + process.stderr() }

@@ -6,8 +6,8 @@ import {
   storeParsedMails,
 } from '../../sql/mail/storeParsedMails.ts'
 
-/** With two lanes one batch gathers while the other commits. */
-const BATCHING = { batchMax: 32, lanes: 2 }
+/** With two in parallel, one batch gathers while the other commits. */
+const BATCHING = { batchMax: 32, parallel: 2 }
 
 /**
  * Stores messages of one inbox in one transaction when they were parsed at the same time. They lock the same inbox

@@ -136,7 +136,7 @@ export async function simulateNow(
 }
 
 const isEarly = (result: Simulated | undefined): boolean =>
-  result?.outcome === 'refused' && result.refusal.kind === 'early'
+  result?.kind === 'refused' && result.refusal.kind === 'early'
 
 /** Simulates transfers on top of a block. */
 export async function simulate(

@@ -39,8 +39,8 @@ async function judge(chain: KnownChain, check: Check): Promise<void> {
   const judged = isReady ? { ...claim, factory: null, factory_data: null } : claim
   const transfer = transferOf(judged)
   const [result] = await simulateNow(chain.rpc, [transfer], chain.accounts[0]!.address)
-  if (result?.outcome === 'passes') return passCheck(chain.pool, { ...check, claim: judged })
-  if (result?.outcome !== 'refused') throw new RpcTrouble(result?.detail ?? 'no answer')
+  if (result?.kind === 'passes') return passCheck(chain.pool, { ...check, claim: judged })
+  if (result?.kind !== 'refused') throw new RpcTrouble(result?.detail ?? 'no answer')
   const { refusal } = result
   if (!(await confirmRefusal(chain, transfer, refusal))) throw new RpcTrouble(refusal.detail)
   await refuseCheck(chain.pool, check.id, refusal.reason)

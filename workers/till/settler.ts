@@ -6,7 +6,7 @@ import { hasCode, isUsed, simulate, simulateNow } from './chain.ts'
 import { type ChainView, isKnown, type KnownChain, refreshHead } from './chainView.ts'
 import { broadcast, marketFees, sendPayments } from './gasWallet.ts'
 import { RpcTrouble } from './rpc.ts'
-import type { Refusal, Simulated } from './simulation.ts'
+import type { ChainRefusal, Simulated } from './simulation.ts'
 import { transferGas } from './transfer.ts'
 import { examineUsed } from './usedAuthorization.ts'
 import { sortDeployments } from './walletsToDeploy.ts'
@@ -50,12 +50,12 @@ async function settleOn(chain: KnownChain, waiting: readonly Payment[]): Promise
   const results = await simulateNow(chain.rpc, ready, chain.accounts[0]!.address)
   await sendPassing(
     chain,
-    ready.filter((_, n) => results[n]?.outcome === 'passes'),
+    ready.filter((_, n) => results[n]?.kind === 'passes'),
   )
   for (const [n, payment] of ready.entries()) {
     const result = results[n]!
-    if (result.outcome === 'trouble') await postpone(chain, [payment], result.detail)
-    if (result.outcome === 'refused') {
+    if (result.kind === 'trouble') await postpone(chain, [payment], result.detail)
+    if (result.kind === 'refused') {
       await orPostpone(chain, payment, () => judgeRefusal(chain, payment, result.refusal))
     }
   }
@@ -106,7 +106,11 @@ async function sendPassing(chain: KnownChain, payments: readonly Payment[]): Pro
  * A refusal fails a payment only when the highest block seen confirms it. A lagging node must not fail a payment, nor
  * must a balance that is just arriving.
  */
-async function judgeRefusal(chain: KnownChain, payment: Payment, refusal: Refusal): Promise<void> {
+async function judgeRefusal(
+  chain: KnownChain,
+  payment: Payment,
+  refusal: ChainRefusal,
+): Promise<void> {
   if (refusal.kind === 'used') return examineUsed(chain, payment)
   if (refusal.kind !== 'final') return postpone(chain, [payment], refusal.detail)
   const confirmed = await confirmRefusal(chain, payment, refusal)
@@ -121,7 +125,7 @@ async function judgeRefusal(chain: KnownChain, payment: Payment, refusal: Refusa
 export async function confirmRefusal(
   chain: KnownChain,
   transfer: Parameters<typeof simulate>[1][number],
-  refusal: Refusal,
+  refusal: ChainRefusal,
 ): Promise<boolean> {
   await refreshHead(chain)
   if (
@@ -132,7 +136,7 @@ export async function confirmRefusal(
   }
   const options = { from: chain.accounts[0]!.address, block: chain.head.number }
   const [again] = (await simulate(chain.rpc, [transfer], options)) as [Simulated]
-  if (again.outcome !== 'refused') return false
+  if (again.kind !== 'refused') return false
   return again.refusal.detail === refusal.detail || again.refusal.kind === 'early'
 }
 
@@ -146,7 +150,7 @@ async function settleExpired(chain: KnownChain, payment: Payment): Promise<void>
   })
 }
 
-async function fail(chain: ChainView, payment: Payment, refusal: Refusal): Promise<void> {
+async function fail(chain: ChainView, payment: Payment, refusal: ChainRefusal): Promise<void> {
   await failPayment(chain.pool, {
     paymentId: payment.id,
     stage: payment.txHash === null ? 'verify' : 'settle',

@@ -6,7 +6,7 @@ import type { RpcAnswer } from './rpc.ts'
 import { readTrial } from './walletDeployment.ts'
 
 /** Why the token refuses a transfer. */
-export type Refusal = {
+export type ChainRefusal = {
   /** `used`: spent or cancelled by any transaction. `expired`, `early`: judged by a block's time. */
   kind: 'used' | 'expired' | 'early' | 'final'
   reason: X402Reason
@@ -15,12 +15,12 @@ export type Refusal = {
 
 /** The outcome of a simulated transfer; `trouble`: this node could not simulate it. */
 export type Simulated =
-  | { outcome: 'passes' }
-  | { outcome: 'refused'; refusal: Refusal }
-  | { outcome: 'trouble'; detail: string }
+  | { kind: 'passes' }
+  | { kind: 'refused'; refusal: ChainRefusal }
+  | { kind: 'trouble'; detail: string }
 
 /** The revert strings of FiatTokenV2_2 and its libraries, each with its x402 reason. */
-const REVERTS: readonly [RegExp, Refusal['kind'], X402Reason][] = [
+const REVERTS: readonly [RegExp, ChainRefusal['kind'], X402Reason][] = [
   [/authorization is used or canceled/, 'used', 'invalid_exact_evm_nonce_already_used'],
   [/authorization is expired/, 'expired', 'invalid_exact_evm_payload_authorization_valid_before'],
   [
@@ -45,35 +45,35 @@ export function readSimulation(
   { deployment }: Pick<Transfer, 'deployment'>,
   answer: RpcAnswer,
 ): Simulated {
-  if (answer.ok) return deployment === null ? { outcome: 'passes' } : readTrialResult(answer.result)
+  if (answer.ok) return deployment === null ? { kind: 'passes' } : readTrialResult(answer.result)
   if (answer.code !== REVERTED && !VERDICT.test(answer.message)) {
-    return { outcome: 'trouble', detail: answer.message.slice(0, DETAIL_CHARS_MAX) }
+    return { kind: 'trouble', detail: answer.message.slice(0, DETAIL_CHARS_MAX) }
   }
   const refusal = readRevert(answer.message, answer.data)
   // Multicall3 catches a revert of deployment or charge; a revert of the whole means out of gas.
-  return deployment === null ? { outcome: 'refused', refusal } : notDeployed(refusal)
+  return deployment === null ? { kind: 'refused', refusal } : notDeployed(refusal)
 }
 
 /** Reads a trial of deployment and charge; a failed charge stands in the result. */
 function readTrialResult(result: unknown): Simulated {
   const trial = readTrial(result)
-  if (trial === null) return { outcome: 'trouble', detail: 'Multicall3 does not answer' }
+  if (trial === null) return { kind: 'trouble', detail: 'Multicall3 does not answer' }
   const { deployed, charge } = trial
-  if (charge.success) return { outcome: 'passes' }
+  if (charge.success) return { kind: 'passes' }
   const refusal = readRevert('', charge.returnData)
   // The token finds no wallet to ask, or the deployment has left it no gas.
   const walletMissing =
     charge.returnData === '0x' || refusal.reason === 'invalid_exact_evm_payload_signature'
-  return walletMissing && !deployed ? notDeployed(refusal) : { outcome: 'refused', refusal }
+  return walletMissing && !deployed ? notDeployed(refusal) : { kind: 'refused', refusal }
 }
 
-const notDeployed = (refusal: Refusal): Simulated => ({
-  outcome: 'refused',
+const notDeployed = (refusal: ChainRefusal): Simulated => ({
+  kind: 'refused',
   refusal: { ...refusal, reason: 'smart_wallet_deployment_failed' },
 })
 
 /** Reads a revert. An unknown revert is final too: the chain has refused. */
-function readRevert(message: string, data: unknown): Refusal {
+function readRevert(message: string, data: unknown): ChainRefusal {
   const text = revertString(data) ?? message.replace(/^execution reverted:?\s*/i, '')
   const detail = text.slice(0, DETAIL_CHARS_MAX)
   for (const [pattern, kind, reason] of REVERTS) {

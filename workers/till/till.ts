@@ -24,7 +24,7 @@ export type Till = Running & {
 const CONNECTIONS = 8
 /** Payments simulated, signed and sent together. */
 const BATCH_MAX = 50
-const LANES = 2
+const PARALLEL = 2
 
 /**
  * Starts the till of a process. Without an RPC it starts too, and keeps trying.
@@ -58,7 +58,7 @@ export async function startTill(
   })
   const batcher = createBatcher<string, void>({
     batchMax: BATCH_MAX,
-    lanes: LANES,
+    parallel: PARALLEL,
     run: async (ids) => {
       await settlePayments(view, ids)
       return ids.map(() => undefined)

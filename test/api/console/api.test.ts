@@ -49,8 +49,8 @@ test('only what the console shows can be asked for, and only of a project that l
   const agent = await service.newAgent()
   const project = `/projects/${agent.project.id}`
   const refused: [string, string][] = [
-    ['POST', `${project}/v0/messages/send`],
-    ['PUT', `${project}/v0/vault/x`],
+    ['PATCH', `${project}/v0/messages/x`],
+    ['POST', `${project}/v0/payments/redeem`],
     ['DELETE', `${project}/v0/vault/x`],
     ['GET', `${project}/v0/events`],
     ['GET', `${project}/v0/whoami`],

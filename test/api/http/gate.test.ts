@@ -1,6 +1,6 @@
 /** Limits to the last request, and none where they are turned off. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { countFailedSignIn, countFurther, Refusal } from '../../../api/http/gate.ts'
+import { countFailedSignIn, countFurther, GateRefusal } from '../../../api/http/gate.ts'
 import type { Services } from '../../../api/http/services.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 
@@ -20,7 +20,7 @@ const NO_DATABASE = { query: () => Promise.reject(new Error('a statement was sen
 const further = (projectId: string, calls: number, limit = 3) =>
   countFurther(services(limit), projectId, calls).then(
     () => 'admitted',
-    (error) => (error instanceof Refusal ? error.error.status : error),
+    (error) => (error instanceof GateRefusal ? error.error.status : error),
   )
 const signIn = (subject: string, limit = 2) =>
   countFailedSignIn(services(limit), subject).then(

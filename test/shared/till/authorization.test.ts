@@ -60,7 +60,7 @@ describe('typed data', () => {
       nowS: 1740672100,
     })
     expect(verdict).toEqual({
-      verdict: 'valid',
+      kind: 'valid',
       network: SEPOLIA,
       signature: payload.payload.signature,
     })

@@ -39,11 +39,11 @@ describe('verifyAuthorization', () => {
     const { r, s, v } = split(signature)
     for (const spelling of [signature, pack(r, s, v - 27), compact(signature)]) {
       const verdict = await judge({ payload: withSignature(payload, spelling) })
-      expect(verdict).toEqual({ verdict: 'valid', network: SEPOLIA, signature })
+      expect(verdict).toEqual({ kind: 'valid', network: SEPOLIA, signature })
     }
     // Case carries no meaning in an address.
     const lower = { payTo: payTo.toLowerCase(), asset: requirement.asset.toLowerCase() }
-    expect((await judge({ requirement: lower })).verdict).toBe('valid')
+    expect((await judge({ requirement: lower })).kind).toBe('valid')
   })
 
   test.each<[string, Partial<Authorization>]>([
@@ -51,7 +51,7 @@ describe('verifyAuthorization', () => {
     ['began a second ago', { validAfter: BigInt(NOW_S - 1) }],
     ['never ends', { validAfter: 0n, validBefore: 2n ** 256n - 1n }],
   ])('window %s: valid', async (_name, changes) => {
-    expect((await judge({ payload: await payment(changes) })).verdict).toBe('valid')
+    expect((await judge({ payload: await payment(changes) })).kind).toBe('valid')
   })
 
   test.each<[string, Partial<Authorization>, string]>([
@@ -81,7 +81,7 @@ describe('verifyAuthorization', () => {
     ],
   ])('%s', async (_name, changes, reason) => {
     const verdict = await judge({ payload: await payment(changes) })
-    expect(verdict).toEqual({ verdict: 'invalid', reason: reason as never })
+    expect(verdict).toEqual({ kind: 'invalid', reason: reason as never })
   })
 
   test.each<[string, Partial<PaymentPayload>, Partial<PaymentRequirements>, string]>([
@@ -105,7 +105,7 @@ describe('verifyAuthorization', () => {
       payload: { ...(await payment()), ...payload },
       requirement: changes,
     })
-    expect(verdict).toEqual({ verdict: 'invalid', reason: reason as never })
+    expect(verdict).toEqual({ kind: 'invalid', reason: reason as never })
   })
 
   test('a self-payment is refused', async () => {
@@ -113,7 +113,7 @@ describe('verifyAuthorization', () => {
       payload: await payment({ to: payer.address }),
       requirement: { payTo: payer.address },
     })
-    expect(verdict).toEqual({ verdict: 'invalid', reason: 'invalid_payment' })
+    expect(verdict).toEqual({ kind: 'invalid', reason: 'invalid_payment' })
   })
 
   test('the EIP-712 domain ignores the name in a requirement', async () => {
@@ -135,7 +135,7 @@ describe('verifyAuthorization', () => {
     'signed for the %s: only a contract can accept it',
     async (_n, domain) => {
       expect(await judge({ payload: await payment({}, domain) })).toMatchObject({
-        verdict: 'contract',
+        kind: 'contract',
         erc6492: null,
         reasonWithoutCode: 'invalid_exact_evm_payload_signature',
       })
@@ -190,7 +190,7 @@ describe('verifyAuthorization', () => {
       const verdict = await judge({
         payload: withSignature(payload, change(payload.payload.signature)),
       })
-      expect(verdict).toMatchObject({ verdict: 'contract', reasonWithoutCode: reason })
+      expect(verdict).toMatchObject({ kind: 'contract', reasonWithoutCode: reason })
     },
   )
 
@@ -218,13 +218,13 @@ describe('verifyAuthorization', () => {
     const verdict = await judge({
       payload: withSignature(payload, change(payload.payload.signature)),
     })
-    expect(verdict).toEqual({ verdict: 'invalid', reason: 'invalid_exact_evm_payload_signature' })
+    expect(verdict).toEqual({ kind: 'invalid', reason: 'invalid_exact_evm_payload_signature' })
   })
 
   test('the signature of another key is refused', async () => {
     const stranger = privateKeyToAccount(`0x${'42'.repeat(32)}`)
     const payload = await payment()
     const signature = await stranger.signTypedData(authorizationTypedData(authorization, SEPOLIA))
-    expect((await judge({ payload: withSignature(payload, signature) })).verdict).toBe('contract')
+    expect((await judge({ payload: withSignature(payload, signature) })).kind).toBe('contract')
   })
 })

@@ -80,7 +80,7 @@ describe('a fresh devnet', () => {
     const authorization = authorize()
     const signature = await signed(authorization)
     const verdict = await judge(authorization, signature)
-    if (verdict.verdict !== 'valid') throw new Error(verdict.verdict)
+    if (verdict.kind !== 'valid') throw new Error(verdict.kind)
     const receipt = await settle(devnet, authorization, verdict.signature)
     expect(receipt.status).toBe('success')
     const [transfer] = parseEventLogs({ abi: ABI, eventName: 'Transfer', logs: receipt.logs })
@@ -97,7 +97,7 @@ describe('a fresh devnet', () => {
     await fund(client, from)
     const authorization = authorize({ from })
     const signature = await signed(authorization)
-    expect(await judge(authorization, signature)).toMatchObject({ verdict: 'contract', signature })
+    expect(await judge(authorization, signature)).toMatchObject({ kind: 'contract', signature })
     expect(await chainAccepts(client, authorization, signature)).toBe(true)
   })
 
@@ -172,13 +172,13 @@ describe('a fresh devnet', () => {
       const signature = respell(await signed(authorization, domain))
       const verdict = await judge(authorization, signature, required)
       const said =
-        verdict.verdict === 'valid'
+        verdict.kind === 'valid'
           ? 'valid'
-          : verdict.verdict === 'invalid'
+          : verdict.kind === 'invalid'
             ? verdict.reason
             : `contract: ${verdict.reasonWithoutCode}`
       expect([name, said]).toEqual([name, ours])
-      const sent = verdict.verdict === 'valid' ? verdict.signature : signature
+      const sent = verdict.kind === 'valid' ? verdict.signature : signature
       expect([name, await chainAccepts(client, authorization, sent)]).toEqual([name, chain])
     }
   })

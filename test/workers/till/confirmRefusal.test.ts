@@ -47,9 +47,9 @@ describe('a refusal is confirmed', () => {
     const payment = await till.payment(await till.claim(await pay({ from }), { deployment }))
     const options = { from: till.chain.accounts[0]!.address, block: 'latest' } as const
     const [answer] = await simulate(till.chain.rpc, [payment], options)
-    if (answer?.outcome !== 'refused') throw new Error('the second deployment burns all gas')
+    if (answer?.kind !== 'refused') throw new Error('the second deployment burns all gas')
     expect(await confirmRefusal(till.chain, payment, answer.refusal)).toBe(false)
     const paid = { ...payment, deployment: null }
-    expect(await simulate(till.chain.rpc, [paid], options)).toEqual([{ outcome: 'passes' }])
+    expect(await simulate(till.chain.rpc, [paid], options)).toEqual([{ kind: 'passes' }])
   })
 })

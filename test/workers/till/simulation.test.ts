@@ -26,7 +26,7 @@ const trial = (deployed: boolean, success: boolean, returnData: Hex): RpcAnswer 
 })
 const outcome = (answer: RpcAnswer, of: { deployment: typeof deployment | null }) => {
   const read = readSimulation(of, answer)
-  return read.outcome === 'refused' ? `${read.refusal.kind}: ${read.refusal.reason}` : read.outcome
+  return read.kind === 'refused' ? `${read.refusal.kind}: ${read.refusal.reason}` : read.kind
 }
 
 describe('a transfer', () => {
