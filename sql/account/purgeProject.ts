@@ -14,10 +14,7 @@ export async function purgeProject(pool: Pool, projectId: string): Promise<void>
        select t.${key} from ${table} t join projects p on p.id = t.project_id
        where t.project_id = $1 and p.deleted_at is not null limit ${PURGE_BATCH})
      delete from ${table} where ${key} in (select ${key} from doomed) returning raw_id`
-  for (const [table, key] of [
-    ['inbound_mails', 'id'],
-    ['messages', 'row'],
-  ] as const) {
+  for (const [table, key] of MAIL_TABLES) {
     for (let removed = PURGE_BATCH; removed === PURGE_BATCH; ) {
       removed = await transaction(pool, async (db) => {
         const { rows } = await db.query<{ raw_id: string | null }>(batch(table, key), [projectId])
@@ -42,8 +39,14 @@ export async function purgeProject(pool: Pool, projectId: string): Promise<void>
   }
 }
 
+/** Tables whose rows refer to raw mails, with the key column. */
+export const MAIL_TABLES = [
+  ['inbound_mails', 'id'],
+  ['messages', 'row'],
+] as const
+
 /** The other tables of a project, with the key column; `ctid` for a key of several columns. */
-const OWN_TABLES = [
+export const OWN_TABLES = [
   ['credentials', 'row'],
   ['audit_log', 'row'],
   ['suppressions', 'row'],

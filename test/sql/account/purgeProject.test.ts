@@ -1,7 +1,7 @@
 /** A purge deletes the rows of its project only. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { deleteProject } from '../../../sql/account/projects.ts'
-import { purgeProject } from '../../../sql/account/purgeProject.ts'
+import { MAIL_TABLES, OWN_TABLES, purgeProject } from '../../../sql/account/purgeProject.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { newDelivery } from '../../support/eventRows.ts'
 import { newSent, readRaw, receive, takeIn } from '../../support/mailRows.ts'
@@ -15,6 +15,15 @@ beforeAll(async () => {
   pool = database.pool
 })
 afterAll(() => database[Symbol.asyncDispose]())
+
+const KEPT = [
+  // For audit.
+  ...['payments', 'seller_endpoints', 'api_keys'],
+  // Deleted by age.
+  'payment_checks',
+  // Deleted with the messages and threads that they belong to.
+  ...['message_labels', 'outbound_mails', 'thread_identifiers'],
+]
 
 const countsOf = async (projectId: string): Promise<number[]> => {
   const counts: number[] = []
@@ -51,4 +60,13 @@ test('a deleted project loses its mail and logs; another project keeps its own',
   expect(await readRaw(pool, own.rawId)).toBeUndefined()
   expect(await readRaw(pool, shared)).toContain('Subject')
   expect((await row(pool, 'webhook_deliveries', neighbour.delivery)).status).toBe('pending')
+})
+
+test('every table with rows of a project is purged, or kept for a reason', async () => {
+  const { rows } = await pool.query(
+    `select table_name as name from information_schema.columns
+     where table_schema = 'public' and column_name = 'project_id'`,
+  )
+  const purged = [...MAIL_TABLES, ...OWN_TABLES].map(([table]) => table)
+  expect(rows.map(({ name }) => name).toSorted()).toEqual([...purged, ...KEPT].toSorted())
 })

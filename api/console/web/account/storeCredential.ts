@@ -22,7 +22,7 @@ export const storeCredential = (project: Project, refresh: () => Promise<void>):
         'Name',
         'name',
         { required: true, maxlength: 128 },
-        'An existing name gets a new version.',
+        'An existing name gets a new version, with these fields alone.',
       ),
       choice(
         'Type',
