@@ -10,7 +10,7 @@ export type ThreadDigest = {
   unread: boolean
 }
 
-/** The newest messages of a thread that are read: a thread has no bound. */
+/** The digest reads at most this many messages: a thread has no bound. */
 const MESSAGES_READ = 20
 const SNIPPET_LENGTH = 160
 

@@ -86,8 +86,8 @@ export async function registerPool(options: {
 }
 
 /**
- * Releases the jobs of dead pools within seconds; Graphile Worker alone waits four hours. A pool with a free lock is
- * suspect, and dead if the lock is still free after GRACE. Jobs of a pool that died before its registration are
+ * Releases the jobs of dead pools within seconds; Graphile Worker alone waits four hours. A pool whose
+ * lock is free is suspect. After GRACE it is dead. Jobs of a pool that died before its registration are
  * released after the same time.
  * @returns the Graphile Worker pool ids whose jobs were released.
  */
@@ -136,8 +136,8 @@ export async function forceUnlock(db: Queryable, graphilePoolIds: string[]): Pro
 }
 
 /**
- * A Graphile Worker pool's lock on a job. `attempts` grows with every fetch and distinguishes two locks. A job
- * superseded during its run has used up its attempts and has no key.
+ * A Graphile Worker pool's lock on a job. `attempts` grows with every fetch and distinguishes two locks. A
+ * superseded job has no key and no attempts left.
  */
 export type JobLock = { id: string; attempts: number }
 

@@ -16,7 +16,7 @@ import { transferCall } from './transfer.ts'
 
 /** The highest fee that is ever signed, in wei per gas: 100 gwei. */
 const FEE_MAX_WEI = 100_000_000_000n
-/** The base fee grows by at most an eighth per block: a doubled fee lasts for six blocks. */
+/** A block raises the base fee by an eighth at most. Twice the fee covers five such blocks. */
 const BASE_FEE_MARGIN = 2n
 /** Nodes want 10 % more for a replacement; this one offers a quarter more. */
 const BUMP_NUMERATOR = 5n

@@ -30,7 +30,7 @@ import { movedMoney } from './transfer.ts'
 /** Transactions with used nonces read at once. */
 const LOOK_MAX = 200
 const WATCH_MIN_MS = 10
-/** The pause grows to a quarter of the time since the last news. */
+/** The pause is a quarter of the time since the last news. */
 const PAUSE_SHARE = 4
 
 /** Runs until stopped; `ready` resolves after the first look, even a failed one. */
@@ -196,7 +196,7 @@ async function settleFound(
   await recordMisses(chain.pool, { reverted, displaced: [] })
 }
 
-/** A node can count a nonce before it has the receipt. Only a lasting absence means that another one used it. */
+/** A node can count a nonce before it has the receipt. If the receipt stays away, another transaction used the nonce. */
 function longMissing(chain: KnownChain, missing: readonly OpenTransaction[]): Hex[] {
   const nowMs = performance.now()
   const since = chain.missingSinceMs
