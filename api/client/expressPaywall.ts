@@ -1,8 +1,8 @@
 import { createPaywall, NO_STORE, type PaywallOptions, resourceOf, UNAVAILABLE } from './paywall.ts'
 
-/** What is used of Express's request, 4 and 5. */
+/** The used part of the request of Express 4 and 5. */
 type ExpressRequest = {
-  /** After the application's own `trust proxy`. */
+  /** Express applies the application's `trust proxy` setting. */
   protocol: string
   originalUrl: string
   headers: Record<string, string | string[] | undefined>
@@ -59,7 +59,7 @@ export function requirePayment(
   }
 }
 
-/** Sets headers when the head is written, over whatever the route has set. */
+/** Sets headers when the head is written; they override headers of the route. */
 function setLate(response: ExpressResponse, headers: Record<string, string>): void {
   const { writeHead } = response
   response.writeHead = (...args: never[]) => {

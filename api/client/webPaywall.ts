@@ -1,7 +1,7 @@
 import type { Grant } from './payments.ts'
 import { createPaywall, NO_STORE, type PaywallOptions, resourceOf, UNAVAILABLE } from './paywall.ts'
 
-/** Who is not served gets `refusal`. */
+/** `refusal` is the answer to an unpaid request. */
 type Judged = { refusal: Response } | { refusal: null; grant: Grant }
 
 /** A paywall for servers that answer with a `Response`. */
