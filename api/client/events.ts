@@ -64,18 +64,18 @@ export async function* followEvents(
     signal?.addEventListener('abort', abort)
     if (signal?.aborted) abort()
     let silence: ReturnType<typeof setTimeout> | undefined
-    const heard = () => {
+    const onData = () => {
       clearTimeout(silence)
       silence = setTimeout(() => ended.abort(), SILENCE_MAX_MS)
     }
     try {
-      heard()
+      onData()
       const stream = await http.stream(
         'getEvents',
         { query: { types: query.types?.join(','), lastEventId } },
         ended.signal,
       )
-      for await (const { id, data, event } of readEvents(stream, heard)) {
+      for await (const { id, data, event } of readEvents(stream, onData)) {
         if (id !== '') lastEventId = id
         if (event === 'stream.gap') yield gap(id)
         else if (data !== '') yield { id, ...(JSON.parse(data) as Omit<PurserEvent, 'id'>) }
@@ -103,7 +103,7 @@ const gap = (id: string): PurserEvent => ({
 /** Parses the subset of server-sent events (WHATWG HTML §9.2.6) that the service sends. */
 async function* readEvents(
   stream: ReadableStream<Uint8Array>,
-  heard: () => void,
+  onData: () => void,
 ): AsyncGenerator<{ id: string; event: string; data: string }> {
   const reader = stream.getReader()
   const decoder = new TextDecoder()
@@ -113,7 +113,7 @@ async function* readEvents(
       throw new ConnectionError('The stream broke off', { cause })
     })
     if (done) return
-    heard()
+    onData()
     text += decoder.decode(value, { stream: true })
     for (let end = text.indexOf('\n\n'); end !== -1; end = text.indexOf('\n\n')) {
       const fields = { id: '', event: '', data: '' }

@@ -32,11 +32,11 @@ export function requirePayment(
   return async (request, response, next) => {
     const header = (name: string) => [request.headers[name]].flat()[0]
     const [path = '/'] = request.originalUrl.split(/[?#]/)
-    const seen = { protocol: request.protocol, host: header('host') ?? '', path }
+    const requested = { protocol: request.protocol, host: header('host') ?? '', path }
     try {
       const verdict = await judge({
         payment: header('x-payment') ?? null,
-        resource: resourceOf(options, seen, header),
+        resource: resourceOf(options, requested, header),
       })
       if (verdict.kind === 'required') {
         response.status(402).set(NO_STORE).json(verdict.challenge)

@@ -107,12 +107,12 @@ export const UNAVAILABLE = {
 /** The resource of a request: `options.resource`, else its URL. */
 export function resourceOf(
   { resource, trustProxy = false }: PaywallOptions,
-  seen: { protocol: string; host: string; path: string },
+  requested: { protocol: string; host: string; path: string },
   header: (name: string) => string | null | undefined,
 ): string {
   if (resource !== undefined) return resource
   const forwarded = (name: string) =>
     trustProxy ? header(name)?.split(',')[0]?.trim() || undefined : undefined
-  const protocol = forwarded('x-forwarded-proto') ?? seen.protocol
-  return `${protocol}://${forwarded('x-forwarded-host') ?? seen.host}${seen.path}`
+  const protocol = forwarded('x-forwarded-proto') ?? requested.protocol
+  return `${protocol}://${forwarded('x-forwarded-host') ?? requested.host}${requested.path}`
 }

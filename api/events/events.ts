@@ -52,7 +52,7 @@ export function eventRoutes(services: Services) {
     async ({ request, query }) => {
       const { projectId, scopes, keyId } = identityOf(request)
       if (projectId === null) {
-        throw new ApiError(403, 'forbidden', 'A platform key hears no events: use a project key')
+        throw new ApiError(403, 'forbidden', 'A platform key receives no events: use a project key')
       }
       const types = readTypes(query.types, scopes)
       const last = readLastEventId(request.headers.get('last-event-id') ?? query.lastEventId)

@@ -232,7 +232,7 @@ async function findTarget({ pool }: Services, request: Request, id: string) {
 function requireEventScopes(request: Request, events: Static<typeof Events>): string {
   const { projectId, scopes } = identityOf(request)
   if (projectId === null) {
-    throw new ApiError(403, 'forbidden', 'A platform key hears no events: use a project key')
+    throw new ApiError(403, 'forbidden', 'A platform key receives no events: use a project key')
   }
   const lacking = events
     .map((type: EventType) => EVENT_SCOPES[type])

@@ -113,7 +113,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
 
     await press(page, 'Delete project')
     await page.getByLabel('Type “Borealis” to confirm').fill('Borealis')
-    await press(page, 'Delete for good')
+    await press(page, 'Delete permanently')
     await page.getByRole('heading', { name: 'Projects' }).waitFor()
     expect((await second.get('/v0/whoami')).status).toBe(401)
     await page.getByRole('link', { name: 'Atlas' }).waitFor()

@@ -150,7 +150,7 @@ const revokeKey = (key: PlatformKey, refresh: () => Promise<void>): void =>
     title: 'Revoke platform key',
     action: 'Revoke key',
     danger: true,
-    body: h('p', {}, h('code', {}, `${key.prefix}…`), ' stops working at once, for good.'),
+    body: h('p', {}, h('code', {}, `${key.prefix}…`), ' stops working at once, permanently.'),
     act: async () => {
       await ask(at`/organization/keys/${key.keyId}`, { method: 'DELETE' })
       toast('The key is revoked')

@@ -154,7 +154,7 @@ const remove = (project: Project): void =>
     title: 'Delete project',
     text: `${project.emailAddress} and everything in it will be gone. This cannot be undone.`,
     name: project.name,
-    action: 'Delete for good',
+    action: 'Delete permanently',
     act: async () => {
       await ask(path(project), { method: 'DELETE' })
       toast(`${project.name} is deleted`)
