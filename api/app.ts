@@ -25,12 +25,13 @@ import type { UsageRecorder } from './http/usage.ts'
 import { describeValidationError } from './http/validation.ts'
 import { domainRoutes } from './mail/domains.ts'
 import { emailRuleRoutes } from './mail/emailRules.ts'
-import { mailChangeRoutes } from './mail/mailChanges.ts'
+import { messageChangeRoutes } from './mail/messageChanges.ts'
 import { messageContentRoutes } from './mail/messageContents.ts'
 import { messageRoutes } from './mail/messages.ts'
 import { messageWaitRoutes } from './mail/messageWait.ts'
 import { sendingRoutes } from './mail/sending.ts'
 import { suppressionRoutes } from './mail/suppressions.ts'
+import { threadChangeRoutes } from './mail/threadChanges.ts'
 import { threadRoutes } from './mail/threads.ts'
 import { mcpRoutes } from './mcp/routes.ts'
 import { healthRoutes } from './operations/health.ts'
@@ -105,7 +106,8 @@ function createRoutes(services: Services, bodies: HeldBodies) {
     .use(messageContentRoutes(services))
     .use(eventRoutes(services))
     .use(emailRuleRoutes(services))
-    .use(mailChangeRoutes(services))
+    .use(messageChangeRoutes(services))
+    .use(threadChangeRoutes(services))
     .use(sendingRoutes(services))
     .use(suppressionRoutes(services))
     .use(threadRoutes(services))

@@ -2,7 +2,7 @@ import { everyPage } from './everyPage.ts'
 import type { CallOptions, Http } from './http.ts'
 import type { Operations } from './operations.ts'
 
-/** Whom an inbox hears, writes to or answers. */
+/** A rule that allows or blocks an address for receiving, sending or replying. */
 export type EmailRule = Operations['getEmailRules']['result']['rules'][number]
 
 type ListQuery = NonNullable<Operations['getEmailRules']['input']['query']>
@@ -14,14 +14,14 @@ export function emailRules(http: Http) {
     http.call('getEmailRules', { query }, options)
   return {
     list,
-    /** Every rule, newest first; reads on as it is iterated. */
+    /** Every rule, newest first; iteration loads the pages. */
     all: (query: ListQuery = {}, options?: CallOptions) =>
       everyPage(
         (pageToken) => list({ ...query, pageToken }, options),
         (page) => page.rules,
         query.pageToken,
       ),
-    /** The same rule again changes nothing. */
+    /** Adding a rule twice changes nothing. */
     add: (rule: Operations['postEmailRules']['input']['body'], options?: CallOptions) =>
       http.call('postEmailRules', { body: rule }, options),
     delete: (ruleId: string, options?: CallOptions) =>

@@ -1,34 +1,34 @@
-/** What can go wrong with a call, one class each; `instanceof PurserError` catches all of them. */
+/** The base class of all errors of the client. */
 export class PurserError extends Error {
   override readonly name: string = 'PurserError'
 }
 
-/** The service could not be reached, or broke off. Whether the call was carried out is not known. */
+/** No connection, or a broken one. The service may or may not have carried out the call. */
 export class ConnectionError extends PurserError {
   override readonly name = 'ConnectionError'
 }
 
-/** No answer within `timeoutMs`. Whether the call was carried out is not known. */
+/** No answer within `timeoutMs`. The service may or may not have carried out the call. */
 export class TimeoutError extends PurserError {
   override readonly name = 'TimeoutError'
 }
 
 /**
- * A paywall is set up wrongly: its key, its scope, an endpoint that is not registered; `cause` says which. It has no
- * `status`: frameworks would hand that of the cause to the payer, who cannot mend it.
+ * A configuration error of a paywall: a wrong key, a missing scope, or an unregistered endpoint; see `cause`. It has no
+ * `status`: frameworks would send the status of the cause to the payer.
  */
 export class PaywallError extends PurserError {
   override readonly name = 'PaywallError'
 }
 
-/** The service answered, and the answer is an error. */
+/** An error answer of the service. */
 export class ApiError extends PurserError {
   override readonly name: string = 'ApiError'
   /** HTTP status. */
   readonly status: number
   /** The error's code, e.g. `bad_request`. */
   readonly code: string
-  /** For questions to whoever runs the service. */
+  /** Identifies the request in questions to the operator of the service. */
   readonly requestId: string | null
   /** The whole body of the answer. */
   readonly body: Readonly<Record<string, unknown>>
@@ -52,12 +52,12 @@ export type ErrorAnswer = {
   retryAfterS: number | null
 }
 
-/** 400, 413, 415, 422: `message` names what is wrong with the call. */
+/** 400, 413, 415, 422: `message` names the fault of the call. */
 export class BadRequestError extends ApiError {
   override readonly name = 'BadRequestError'
 }
 
-/** 401: the key is missing, malformed, or not known (any more). */
+/** 401: the key is missing, malformed, unknown or revoked. */
 export class AuthenticationError extends ApiError {
   override readonly name = 'AuthenticationError'
 }
@@ -72,20 +72,20 @@ export class NotFoundError extends ApiError {
   override readonly name = 'NotFoundError'
 }
 
-/** 409: an idempotency key that stands for another request, or a name that is taken. */
+/** 409: an idempotency key used for another request, or a taken name. */
 export class ConflictError extends ApiError {
   override readonly name = 'ConflictError'
 }
 
-/** 410: a credential past its time. */
+/** 410: an expired credential. */
 export class ExpiredError extends ApiError {
   override readonly name = 'ExpiredError'
 }
 
-/** 429; thrown when waiting would take longer than the call may. */
+/** 429; thrown when the wait exceeds the time limit of the call. */
 export class RateLimitError extends ApiError {
   override readonly name = 'RateLimitError'
-  /** Seconds until the next call is taken; null when the service did not say. */
+  /** The wait in seconds (Retry-After), or null. */
   readonly retryAfterS: number | null
   constructor(answer: ErrorAnswer) {
     super(answer)
@@ -96,7 +96,7 @@ export class RateLimitError extends ApiError {
 /** 5xx. */
 export class ServerError extends ApiError {
   override readonly name = 'ServerError'
-  /** Seconds after which to try again; null when the service did not say. */
+  /** The wait in seconds before a retry (Retry-After), or null. */
   readonly retryAfterS: number | null
   constructor(answer: ErrorAnswer) {
     super(answer)
@@ -117,7 +117,7 @@ const BY_STATUS: Record<number, new (answer: ErrorAnswer) => ApiError> = {
   429: RateLimitError,
 }
 
-/** The error for an answer. */
+/** Makes the error of an answer. */
 export function errorOf(answer: ErrorAnswer): ApiError {
   const Class = BY_STATUS[answer.status] ?? (answer.status >= 500 ? ServerError : ApiError)
   return new Class(answer)

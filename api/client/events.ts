@@ -2,13 +2,13 @@ import { ConnectionError } from './errors.ts'
 import { type CallOptions, type Http, pause } from './http.ts'
 import type { Message } from './messages.ts'
 
-/** Something that happened in the project. */
+/** An event of the project. */
 export type PurserEvent = {
-  /** Pass it as `lastEventId` to go on behind this event. */
+  /** Pass it as `lastEventId` to continue after this event. */
   id: string
   /**
-   * `stream.gap` where events were missed: they are no longer kept, or the last event known was lost when the service was
-   * restored from a backup. Its data is empty.
+   * `stream.gap` marks missed events: they are deleted, or a restored backup lacks the last known event. Its data is
+   * empty.
    */
   type:
     | 'message.received'
@@ -37,20 +37,20 @@ type PaymentEvent = Partial<{
 }>
 
 export type EventsQuery = {
-  /** All that the key may hear when left out. */
+  /** Absent: all types that the key's scopes allow. */
   types?: readonly Exclude<PurserEvent['type'], 'stream.gap'>[] | undefined
-  /** The last event that is known; when left out, the stream begins with what comes next. */
+  /** The last known event. Absent: only new events. */
   lastEventId?: string | undefined
 }
 
 const RETRY_MS = 2_000
-/** The service sends something every 15 s. */
+/** Three keep-alive intervals of the service (15 s). */
 const SILENCE_MAX_MS = 45_000
 
 /**
- * Follows what happens, for as long as it is iterated. After a connection that breaks it goes on behind the last event,
- * without a gap and without a repetition.
- * @throws {PurserError} when the service refuses the key or the query; the signal's reason when it was aborted.
+ * Follows the events until the iteration ends. After a broken connection it continues after the last event, without gap
+ * or repetition.
+ * @throws {PurserError} when the service refuses the key or the query; the signal's reason after an abort.
  */
 export async function* followEvents(
   http: Http,
@@ -64,18 +64,18 @@ export async function* followEvents(
     signal?.addEventListener('abort', abort)
     if (signal?.aborted) abort()
     let silence: ReturnType<typeof setTimeout> | undefined
-    const heard = () => {
+    const onData = () => {
       clearTimeout(silence)
       silence = setTimeout(() => ended.abort(), SILENCE_MAX_MS)
     }
     try {
-      heard()
+      onData()
       const stream = await http.stream(
         'getEvents',
         { query: { types: query.types?.join(','), lastEventId } },
         ended.signal,
       )
-      for await (const { id, data, event } of readEvents(stream, heard)) {
+      for await (const { id, data, event } of readEvents(stream, onData)) {
         if (id !== '') lastEventId = id
         if (event === 'stream.gap') yield gap(id)
         else if (data !== '') yield { id, ...(JSON.parse(data) as Omit<PurserEvent, 'id'>) }
@@ -100,10 +100,10 @@ const gap = (id: string): PurserEvent => ({
   data: {},
 })
 
-/** Reads server-sent events (WHATWG HTML §9.2.6), as far as the service uses them. */
+/** Parses the subset of server-sent events (WHATWG HTML §9.2.6) that the service sends. */
 async function* readEvents(
   stream: ReadableStream<Uint8Array>,
-  heard: () => void,
+  onData: () => void,
 ): AsyncGenerator<{ id: string; event: string; data: string }> {
   const reader = stream.getReader()
   const decoder = new TextDecoder()
@@ -113,7 +113,7 @@ async function* readEvents(
       throw new ConnectionError('The stream broke off', { cause })
     })
     if (done) return
-    heard()
+    onData()
     text += decoder.decode(value, { stream: true })
     for (let end = text.indexOf('\n\n'); end !== -1; end = text.indexOf('\n\n')) {
       const fields = { id: '', event: '', data: '' }

@@ -1,6 +1,6 @@
 /**
- * Reads a list to its end, page by page, as it is asked for.
- * @param read reads the page of a token; the first without one.
+ * Iterates over a whole list; it loads a page when the iteration reaches it.
+ * @param read loads the page of a token; without a token the first page.
  */
 export async function* everyPage<Page extends { nextPageToken?: string }, Item>(
   read: (pageToken: string | undefined) => Promise<Page>,

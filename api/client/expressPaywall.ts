@@ -1,8 +1,8 @@
 import { createPaywall, NO_STORE, type PaywallOptions, resourceOf, UNAVAILABLE } from './paywall.ts'
 
-/** What is used of Express's request, 4 and 5. */
+/** The used part of the request of Express 4 and 5. */
 type ExpressRequest = {
-  /** After the application's own `trust proxy`. */
+  /** Express applies the application's `trust proxy` setting. */
   protocol: string
   originalUrl: string
   headers: Record<string, string | string[] | undefined>
@@ -32,11 +32,11 @@ export function requirePayment(
   return async (request, response, next) => {
     const header = (name: string) => [request.headers[name]].flat()[0]
     const [path = '/'] = request.originalUrl.split(/[?#]/)
-    const seen = { protocol: request.protocol, host: header('host') ?? '', path }
+    const requested = { protocol: request.protocol, host: header('host') ?? '', path }
     try {
       const verdict = await judge({
         payment: header('x-payment') ?? null,
-        resource: resourceOf(options, seen, header),
+        resource: resourceOf(options, requested, header),
       })
       if (verdict.kind === 'required') {
         response.status(402).set(NO_STORE).json(verdict.challenge)
@@ -59,7 +59,7 @@ export function requirePayment(
   }
 }
 
-/** Sets headers when the head is written, over whatever the route has set. */
+/** Sets headers when the head is written; they override headers of the route. */
 function setLate(response: ExpressResponse, headers: Record<string, string>): void {
   const { writeHead } = response
   response.writeHead = (...args: never[]) => {

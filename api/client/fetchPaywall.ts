@@ -7,7 +7,7 @@ type Handler<Rest extends unknown[]> = (
 ) => Response | Promise<Response>
 
 /**
- * Puts a price on a handler that takes a `Request` and gives a `Response`: Bun.serve, Deno.serve, Workers, Elysia.
+ * Puts a price on a handler from `Request` to `Response`: Bun.serve, Deno.serve, Workers, Elysia.
  *
  * @example
  * const weather = requirePayment({ purser, amount: '0.01' }, () => new Response('Fine.'))
@@ -23,7 +23,7 @@ export function requirePayment<Rest extends unknown[]>(
     const judged = await judge(request.url, (name) => request.headers.get(name))
     if (judged.refusal !== null) return judged.refusal
     const served = await handler(request, ...rest)
-    // A copy: the headers of a fetched or a redirect response cannot be changed.
+    // A copy: fetched responses and redirects have immutable headers.
     const response = new Response(served.body, served)
     response.headers.set('cache-control', NO_STORE['cache-control'])
     response.headers.set('x-payment-response', judged.grant.paymentResponse)

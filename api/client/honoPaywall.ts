@@ -1,7 +1,7 @@
 import { NO_STORE, type PaywallOptions } from './paywall.ts'
 import { createWebPaywall } from './webPaywall.ts'
 
-/** What is used of Hono's context. */
+/** The used part of Hono's context. */
 type HonoContext = {
   req: { url: string; header(name: string): string | undefined }
   header(name: string, value: string): void

@@ -4,24 +4,24 @@ import { OPERATIONS, type Operations } from './operations.ts'
 export type ClientOptions = {
   /** `loid-…` for a project, `lopk-…` for the platform. */
   apiKey: string
-  /** Where the service is; http://127.0.0.1:3000 when left out. */
+  /** The service's URL; default http://127.0.0.1:3000. */
   baseUrl?: string
-  /** For one call with all its retries, in ms; 60,000 when left out. */
+  /** Time limit of a call with all its retries, in ms; default 60,000. */
   timeoutMs?: number
-  /** Further attempts after the first; 3 when left out. */
+  /** Attempts after the first; default 3. */
   retries?: number
-  /** In place of the platform's fetch. */
+  /** Replaces the global fetch. */
   fetch?: (request: Request) => Promise<Response>
 }
 
 export type CallOptions = {
-  /** Ends the call, also while it waits for its next attempt. */
+  /** Aborts the call, also between attempts. */
   signal?: AbortSignal | undefined
-  /** For this call with all its retries, in ms. */
+  /** Time limit of this call with all its retries, in ms. */
   timeoutMs?: number | undefined
   /**
-   * 1–255 visible ASCII characters. The service answers a second call with the same key as it answered the first,
-   * which makes it safe to repeat.
+   * 1–255 visible ASCII characters. A second call with the same key gets the first answer again, so the client may
+   * repeat the call.
    */
   idempotencyKey?: string | undefined
 }
@@ -38,13 +38,13 @@ const TIMEOUT_MS = 60_000
 const RETRIES = 3
 const BACK_OFF_MS = 250
 const BACK_OFF_MAX_MS = 8_000
-/** Longer than setTimeout can count would fire at once. */
+/** The maximum of setTimeout; a longer timer fires at once. */
 const TIMER_MAX_MS = 2 ** 31 - 1
 
-/** Statuses that say "not now"; those a proxy gives when the service is down among them. */
+/** Transient statuses. Proxies answer 502 and 504 while the service is down. */
 const RETRIED = new Set([429, 502, 503, 504])
 
-/** Calls the API: one method, for every operation. */
+/** Calls the operations of the API. */
 export class Http {
   readonly #apiKey: string
   readonly #baseUrl: string
@@ -52,7 +52,7 @@ export class Http {
   readonly #retries: number
   readonly #fetch: (request: Request) => Promise<Response>
 
-  /** @throws TypeError for options that cannot work. */
+  /** @throws TypeError for invalid options. */
   constructor(options: ClientOptions, prefix: 'loid-' | 'lopk-') {
     const { apiKey, baseUrl = BASE_URL, timeoutMs = TIMEOUT_MS, retries = RETRIES } = options
     if (typeof apiKey !== 'string' || !apiKey.startsWith(prefix)) {
@@ -67,9 +67,9 @@ export class Http {
   }
 
   /**
-   * Calls an operation, and again where that is safe: a call that may be repeated is, after 429, 502, 503, 504 and a
-   * connection that broke; any call is after 429, for that is said before anything is done.
-   * @throws {PurserError} see errors.ts; the signal's reason when it was aborted.
+   * Calls an operation and retries it where that is safe. Every call is retried after 429: the service has done nothing.
+   * Repeatable calls are also retried after 502, 503, 504 and a broken connection.
+   * @throws {PurserError} see errors.ts; the signal's reason after an abort.
    */
   async call<Id extends OperationId>(
     id: Id,
@@ -108,8 +108,8 @@ export class Http {
   }
 
   /**
-   * Opens the stream that an operation answers; once, for whoever reads it goes on by himself.
-   * @throws {PurserError} when there is none.
+   * Opens the stream of an operation. It never retries: the reader of the stream reconnects.
+   * @throws {PurserError} when the service answers no stream.
    */
   async stream<Id extends OperationId>(
     id: Id,
@@ -121,7 +121,7 @@ export class Http {
     throw errorOf(readError(response, parse(await response.text())))
   }
 
-  /** Whether the same call may go through a moment later. */
+  /** Whether a retry of the same call may succeed. */
   isTransient(error: unknown): boolean {
     return (
       error instanceof ConnectionError || (error instanceof ApiError && RETRIED.has(error.status))
@@ -144,7 +144,7 @@ export class Http {
         ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
       },
       ...(input.body === undefined ? {} : { body: JSON.stringify(input.body) }),
-      // A redirect would carry the key to wherever it points.
+      // A redirect would send the key to another host.
       redirect: 'manual',
       signal,
     })
@@ -186,7 +186,7 @@ export class Http {
   }
 }
 
-/** What has the same effect twice as once. Our PATCHes set, add and remove; the challenge only asks for a price. */
+/** Whether a call is idempotent. Every PATCH sets, adds or removes values; the challenge changes nothing. */
 const isRepeatable = (id: OperationId): boolean =>
   OPERATIONS[id][0] !== 'POST' || id === 'postPaymentsChallenge'
 
@@ -194,7 +194,7 @@ function pathOf(template: string, { path = {}, query = {} }: Input): string {
   const filled = template.replace(/\{(\w+)\}/g, (_, name: string) => {
     const value = path[name]
     if (value === undefined || value === '') throw new TypeError(`${name} must not be empty`)
-    // The URL parser takes these for steps, encoded too: the call would reach another path.
+    // The URL parser resolves these as path steps, even encoded: the call would reach another path.
     if (value === '.' || value === '..') throw new TypeError(`${name} must not be "${value}"`)
     return encodeURIComponent(value)
   })
@@ -219,7 +219,7 @@ function readError(response: Response, body: Record<string, unknown> | null): Er
   const text = (value: unknown, otherwise: string) =>
     typeof value === 'string' && value !== '' ? value : otherwise
   const unexpected = response.ok
-    ? 'The answer is not JSON: is baseUrl that of the service?'
+    ? 'The answer is not JSON: is baseUrl the URL of the service?'
     : `HTTP ${status || 'redirect'}`
   return {
     status,

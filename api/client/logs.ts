@@ -2,19 +2,19 @@ import { everyPage } from './everyPage.ts'
 import type { CallOptions, Http } from './http.ts'
 import type { Operations } from './operations.ts'
 
-/** One thing that was done. */
+/** One entry of the audit log. */
 export type LogEntry = Operations['getLogs']['result']['logs'][number]
 
 type ListQuery = NonNullable<Operations['getLogs']['input']['query']>
 
-/** Who did what in a project. */
+/** The audit log of a project. */
 export function logs(http: Http) {
   /** One page, newest first. */
   const list = (query: ListQuery = {}, options?: CallOptions) =>
     http.call('getLogs', { query }, options)
   return {
     list,
-    /** Every entry, newest first; reads on as it is iterated. */
+    /** Every entry, newest first; iteration loads the pages. */
     all: (query: ListQuery = {}, options?: CallOptions) =>
       everyPage(
         (pageToken) => list({ ...query, pageToken }, options),

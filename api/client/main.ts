@@ -1,5 +1,5 @@
-// biome-ignore-all lint/performance/noBarrelFile: this is the door of a package, not a room's
-/** What `purser-client` exports; the paywalls have doors of their own, one for each framework. */
+// biome-ignore-all lint/performance/noBarrelFile: this is the entry point of a package
+/** The exports of `purser-client`. Each paywall has its own entry point, one for each framework. */
 
 export type { MailDomain } from './domains.ts'
 export type { EmailRule } from './emailRules.ts'

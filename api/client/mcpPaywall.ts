@@ -1,7 +1,7 @@
-/** A price on an MCP tool, as the x402 transport for MCP has it. */
+/** A paywall for MCP tools (x402 transport for MCP). */
 import { createPaywall, type PaywallOptions, UNAVAILABLE } from './paywall.ts'
 
-/** What is used of a tool's result. */
+/** The used part of a tool's result. */
 type ToolResult = {
   content: { type: 'text'; text: string }[]
   structuredContent?: Record<string, unknown>
@@ -9,16 +9,15 @@ type ToolResult = {
   _meta?: Record<string, unknown>
 }
 
-/** What is used of the last argument of a tool's callback. */
+/** The used part of the last argument of a tool's callback. */
 type ToolExtra = { _meta?: Record<string, unknown> | undefined }
 
 /**
  * Puts a price on the callback of an MCP tool. The payer sends its payment in `_meta["x402/payment"]` (or
- * `_meta["x-payment"]`), as an object or as base64; the settlement stands in the result's
- * `_meta["x402/payment-response"]`. A tool with a price should have no `outputSchema`: clients check the challenge, which
- * takes the place of its output, against it.
+ * `_meta["x-payment"]`), as an object or as base64. The result holds the settlement in `_meta["x402/payment-response"]`.
+ * A paid tool should have no `outputSchema`: clients would check the challenge against it.
  *
- * @param options `resource` is the registered URL that stands for the tool.
+ * @param options `resource` is the registered URL of the tool.
  *
  * @example
  * const paid = requirePayment({ purser, amount: '0.01', resource: 'https://a.example/mcp/weather' }, weather)

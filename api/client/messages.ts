@@ -11,9 +11,9 @@ type ListQuery = Omit<
   NonNullable<Operations['getMessages']['input']['query']>,
   'limit' | 'labels'
 > & {
-  /** 1–100; 50 when left out. */
+  /** 1–100; default 50. */
   limit?: number | undefined
-  /** A message must carry all of them. */
+  /** A message must have all of them. */
   labels?: readonly string[] | undefined
 }
 
@@ -25,17 +25,17 @@ type WaitQuery = Omit<
   labels?: readonly string[] | undefined
 }
 
-/** Longer than the service waits. */
+/** Longer than the maximum wait of the service (60 s). */
 const WAIT_TIMEOUT_MS = 75_000
 
-/** The mail of an inbox. In a list, `q`, `from`, `to`, `subject`, `after` and `before` search and narrow. */
+/** The mail of an inbox. `q`, `from`, `to`, `subject`, `after` and `before` filter a list. */
 export function messages(http: Http) {
   /** One page, newest first. */
   const list = ({ labels, ...page }: ListQuery = {}, options?: CallOptions) =>
     http.call('getMessages', { query: { ...page, labels: labels?.join(',') } }, options)
   return {
     list,
-    /** Every message, newest first; reads on as it is iterated. */
+    /** Every message, newest first; iteration loads the pages. */
     all: (query: ListQuery = {}, options?: CallOptions) =>
       everyPage(
         (pageToken) => list({ ...query, pageToken }, options),
@@ -45,8 +45,8 @@ export function messages(http: Http) {
     get: (messageId: string, options?: CallOptions) =>
       http.call('getMessagesByMessageId', { path: { messageId } }, options),
     /**
-     * The next received message that matches, as soon as it is there; undefined when none came in time.
-     * @param query `timeout` in seconds, at most 60; with `after`, what is already there counts.
+     * Waits for the next matching received message; undefined after the timeout.
+     * @param query `timeout` in seconds, at most 60; with `after`, earlier messages since that time count.
      */
     wait: ({ labels, ...query }: WaitQuery = {}, options?: CallOptions) =>
       http.call(
@@ -64,19 +64,19 @@ export function messages(http: Http) {
         { path: { messageId, attachmentId } },
         options,
       ),
-    /** For good. One that is still queued is not sent. */
+    /** Deletes a message permanently. A queued message is not sent. */
     delete: (messageId: string, options?: CallOptions) =>
       http.call('deleteMessagesByMessageId', { path: { messageId } }, options),
-    /** Adding read removes unread, and the reverse. */
+    /** Adding read removes unread; adding unread removes read. */
     updateLabels: (
       messageId: string,
       change: Operations['patchMessagesByMessageId']['input']['body'],
       options?: CallOptions,
     ) => http.call('patchMessagesByMessageId', { path: { messageId }, body: change }, options),
-    /** Sends a mail, which starts a new thread. Tried again after a lost answer only with an idempotencyKey. */
+    /** Sends a mail in a new thread. After a lost answer the client retries only with an idempotencyKey. */
     send: (mail: Operations['postMessagesSend']['input']['body'], options?: CallOptions) =>
       http.call('postMessagesSend', { body: mail }, options),
-    /** Answers a message in its thread. Tried again after a lost answer only with an idempotencyKey. */
+    /** Replies in the thread of a message. After a lost answer the client retries only with an idempotencyKey. */
     reply: (
       messageId: string,
       reply: Operations['postMessagesByMessageIdReply']['input']['body'],

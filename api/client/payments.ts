@@ -6,25 +6,25 @@ import type { Operations } from './operations.ts'
 export type Challenge = Operations['postPaymentsChallenge']['result']
 /** The verdict on a payment. */
 export type RedeemResult = Operations['postPaymentsRedeem']['result']
-/** The verdict `ok: true`: the money has moved. */
+/** The verdict `ok: true`: the payment has settled. */
 export type Grant = Extract<RedeemResult, { ok: true }>
-/** Proof of payment. */
+/** The signed receipt of a payment. */
 export type Receipt = Grant['signedReceipt']
 /** A payment as lists show it. */
 export type PaymentItem = Operations['getPayments']['result']['payments'][number]
-/** A payment with everything that is known of it. */
+/** A payment with all its fields. */
 export type Payment = Operations['getPaymentsByPaymentId']['result']
 
 type ListQuery = NonNullable<Operations['getPayments']['input']['query']>
 
-/** What a seller asks for, redeems and has earned. */
+/** Challenges, redemptions and records of payments. */
 export function payments(http: Http) {
   /** One page, newest first. */
   const list = (query: ListQuery = {}, options?: CallOptions) =>
     http.call('getPayments', { query }, options)
   return {
     list,
-    /** Every payment, newest first; reads on as it is iterated. */
+    /** Every payment, newest first; iteration loads the pages. */
     all: (query: ListQuery = {}, options?: CallOptions) =>
       everyPage(
         (pageToken) => list({ ...query, pageToken }, options),
@@ -33,14 +33,14 @@ export function payments(http: Http) {
       ),
     get: (paymentId: string, options?: CallOptions) =>
       http.call('getPaymentsByPaymentId', { path: { paymentId } }, options),
-    /** The challenge to answer a payer with, with status 402. */
+    /** The challenge for a payer; answer it with status 402. */
     challenge: (
       price: Operations['postPaymentsChallenge']['input']['body'],
       options?: CallOptions,
     ) => http.call('postPaymentsChallenge', { body: price }, options),
     /**
-     * Redeems a payment. Serve what is sold only where `ok` is true, which is said once per payment; an idempotency key
-     * (made for the call unless given) gets that answer again when it was lost.
+     * Redeems a payment. Serve only on `ok: true`; the service answers it once per payment. A retry with the same
+     * idempotency key gets a lost answer again; by default each call has a new key.
      */
     redeem: (
       payment: Operations['postPaymentsRedeem']['input']['body'],

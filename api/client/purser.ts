@@ -11,7 +11,7 @@ import { vault } from './vault.ts'
 import { webhooks } from './webhooks.ts'
 
 /**
- * A project: its inbox, its vault and its till.
+ * The client of a project: inbox, vault and till.
  *
  * @example
  * const purser = new Purser({ apiKey: 'loid-…', baseUrl: 'https://purser.example.com' })
@@ -44,12 +44,12 @@ export class Purser {
     this.logs = logs(http)
   }
 
-  /** Follows what happens, for as long as it is iterated; see {@link followEvents}. */
+  /** Follows the events until the iteration ends; see {@link followEvents}. */
   events(query: EventsQuery = {}, options?: Pick<CallOptions, 'signal'>) {
     return followEvents(this.#http, query, options)
   }
 
-  /** Who the key acts as. */
+  /** The project of the key. */
   whoami(options?: CallOptions) {
     return this.#http.call('getWhoami', {}, options)
   }

@@ -3,13 +3,13 @@ import { everyPage } from './everyPage.ts'
 import { type CallOptions, type ClientOptions, Http } from './http.ts'
 import type { Operations } from './operations.ts'
 
-/** A project as its platform sees it. */
+/** A project, as the platform API shows it. */
 export type Project = Operations['getPlatformProjectsByProjectId']['result']
 
 type ListQuery = NonNullable<Operations['getPlatformProjects']['input']['query']>
 
 /**
- * The platform: makes and keeps projects.
+ * The client of a platform: projects and mail domains.
  *
  * @example
  * const platform = new PurserPlatform({ apiKey: 'lopk-…' })
@@ -33,7 +33,7 @@ function projects(http: Http) {
     http.call('getPlatformProjects', { query }, options)
   return {
     list,
-    /** Every project, newest first; reads on as it is iterated. */
+    /** Every project, newest first; iteration loads the pages. */
     all: (query: ListQuery = {}, options?: CallOptions) =>
       everyPage(
         (pageToken) => list({ ...query, pageToken }, options),
@@ -42,7 +42,7 @@ function projects(http: Http) {
       ),
     get: (projectId: string, options?: CallOptions) =>
       http.call('getPlatformProjectsByProjectId', { path: { projectId } }, options),
-    /** `rawKey` of the answer is the project's key, shown this once. */
+    /** `rawKey` of the answer is the project's key. Only this answer shows it. */
     create: (
       project: Operations['postPlatformProjects']['input']['body'] = {},
       options?: CallOptions,

@@ -2,19 +2,19 @@ import { everyPage } from './everyPage.ts'
 import type { CallOptions, Http } from './http.ts'
 import type { Operations } from './operations.ts'
 
-/** A paid endpoint, with what it earned. */
+/** An endpoint with its number of calls and its revenue. */
 export type Endpoint = Operations['getSellersEndpointsByEndpointId']['result']
 
 type ListQuery = NonNullable<Operations['getSellersEndpoints']['input']['query']>
 
-/** What a seller charges for. */
+/** The endpoints of a seller. */
 export function sellers(http: Http) {
   /** One page, newest first. */
   const list = (query: ListQuery = {}, options?: CallOptions) =>
     http.call('getSellersEndpoints', { query }, options)
   return {
     list,
-    /** Every endpoint, newest first; reads on as it is iterated. */
+    /** Every endpoint, newest first; iteration loads the pages. */
     all: (query: ListQuery = {}, options?: CallOptions) =>
       everyPage(
         (pageToken) => list({ ...query, pageToken }, options),
@@ -23,7 +23,7 @@ export function sellers(http: Http) {
       ),
     get: (endpointId: string, options?: CallOptions) =>
       http.call('getSellersEndpointsByEndpointId', { path: { endpointId } }, options),
-    /** Registers an endpoint, or changes the one of that URL. `webhookSecret` is in the answer when it is new, only then. */
+    /** Registers an endpoint, or changes the one with that URL. The answer holds `webhookSecret` only if it is new. */
     put: (endpoint: Operations['putSellersEndpoints']['input']['body'], options?: CallOptions) =>
       http.call('putSellersEndpoints', { body: endpoint }, options),
     update: (
@@ -38,7 +38,7 @@ export function sellers(http: Http) {
       ),
     delete: (endpointId: string, options?: CallOptions) =>
       http.call('deleteSellersEndpointsByEndpointId', { path: { endpointId } }, options),
-    /** Replaces the webhook secret; the new one is in the answer, this once. */
+    /** Replaces the webhook secret. Only this answer shows the new one. */
     rotateSecret: (endpointId: string, options?: CallOptions) =>
       http.call('postSellersEndpointsByEndpointIdRotateSecret', { path: { endpointId } }, options),
   }

@@ -16,7 +16,7 @@ export function threads(http: Http) {
     http.call('getThreads', { query }, options)
   return {
     list,
-    /** Every thread, the most recently updated first; reads on as it is iterated. */
+    /** Every thread, the most recently updated first; iteration loads the pages. */
     all: (query: ListQuery = {}, options?: CallOptions) =>
       everyPage(
         (pageToken) => list({ ...query, pageToken }, options),
@@ -32,7 +32,7 @@ export function threads(http: Http) {
       change: Operations['patchThreadsByThreadId']['input']['body'],
       options?: CallOptions,
     ) => http.call('patchThreadsByThreadId', { path: { threadId }, body: change }, options),
-    /** With all its messages, for good. */
+    /** Deletes a thread with all its messages permanently. */
     delete: (threadId: string, options?: CallOptions) =>
       http.call('deleteThreadsByThreadId', { path: { threadId } }, options),
   }

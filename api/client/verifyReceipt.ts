@@ -5,7 +5,7 @@
 import { PurserError } from './errors.ts'
 import type { Receipt } from './payments.ts'
 
-/** A receipt that proves nothing, and why. */
+/** An invalid receipt, with the reason. */
 export class InvalidReceiptError extends PurserError {
   override readonly name = 'InvalidReceiptError'
   readonly reason: 'malformed' | 'unknown_key' | 'bad_signature' | 'jws_mismatch'
@@ -22,13 +22,13 @@ export type Jwks = { keys: readonly { kty?: string; crv?: string; x?: string }[]
 const CAIP2: Record<string, string> = { base: 'eip155:8453', 'base-sepolia': 'eip155:84532' }
 
 /**
- * Checks a receipt against keys that are known to be the service's. It opens no connection.
+ * Checks a receipt offline against the trusted keys of the service.
  *
- * @param receipt of a redeem, a payment record or a webhook.
- * @param keys the service's JWKS, or its public keys as 64 hexadecimal digits each. The key inside a receipt proves
- * nothing: anyone can sign with a key of his own.
- * @returns the receipt's body. That the payment is yours is for you to see: compare `projectId`, `resource` and
- * `amountUsdcRaw` with what you sold.
+ * @param receipt the receipt of a redeem, a payment record or a webhook.
+ * @param keys the service's JWKS, or its public keys as 64 hexadecimal digits each. Never use the key inside a receipt:
+ * anyone can sign with their own key.
+ * @returns the receipt's body. Compare its `projectId`, `resource` and `amountUsdcRaw` with your sale: a valid receipt
+ * can be for another payment.
  * @throws {InvalidReceiptError}
  */
 export async function verifyReceipt({
@@ -90,21 +90,21 @@ function publicKeys(keys: Jwks | string | readonly string[]): string[] {
 const isJwks = (keys: Jwks | readonly string[]): keys is Jwks => !Array.isArray(keys)
 
 /**
- * RFC 8785 for a flat object of strings, whole numbers and nulls, which a receipt's body is: names sorted by UTF-16
- * code units, values as ECMAScript writes them.
+ * RFC 8785 for the body of a receipt, a flat object of strings, whole numbers and nulls: names sorted by UTF-16 code
+ * units, values in ECMAScript notation.
  */
 function canonical(body: object): string {
   const members = Object.entries(body).sort(([a], [b]) => (a < b ? -1 : 1))
   return `{${members.map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`).join(',')}}`
 }
 
-/** The algorithm is fixed: a header that could choose another could choose `none`. */
+/** The algorithm is fixed: a header with a free choice could choose `none`. */
 function isEdDsa(header: string): boolean {
   const { alg } = readJson(header)
   return alg === 'EdDSA' || alg === 'Ed25519'
 }
 
-/** Whether the JWS tells of the same payment, member by member. */
+/** Whether the JWS describes the same payment, member by member. */
 function saysTheSame(payload: string, body: Receipt['body']): boolean {
   const said = readJson(payload)
   return (

@@ -1,7 +1,7 @@
 import { PurserError } from './errors.ts'
 import type { Receipt } from './payments.ts'
 
-/** A delivery that was not signed with the secret: answer 400, and do nothing it says. */
+/** A delivery without a valid signature: answer 400 and ignore its content. */
 export class InvalidWebhookError extends PurserError {
   override readonly name = 'InvalidWebhookError'
 }
@@ -9,7 +9,7 @@ export class InvalidWebhookError extends PurserError {
 export type WebhookEvent = {
   /** `payment.received`. */
   event: string
-  /** The same on every attempt: what was handled under it once needs no handling again. */
+  /** The same on every attempt: handle each key once. */
   idempotencyKey: string
   /** The signed receipt; `verifyReceipt` checks its own signature. */
   receipt: Receipt
@@ -18,11 +18,11 @@ export type WebhookEvent = {
 type HeaderSource = Headers | Record<string, string | readonly string[] | undefined>
 
 /**
- * Checks that a webhook comes from the service, before anything of it is read.
+ * Verifies the signature of a webhook, then parses it.
  *
- * @param body the raw body as it arrived: what a JSON parser made of it has other bytes.
- * @param headers of the request, as `Headers` or as Node's object with lower-case names.
- * @param secret the endpoint's `whsec_…`; several while one replaces another.
+ * @param body the raw bytes of the body; a re-serialised JSON body has other bytes.
+ * @param headers the request headers: `Headers`, or Node's object with lower-case names.
+ * @param secret the endpoint's `whsec_…`; several during a rotation.
  * @throws {InvalidWebhookError}
  */
 export async function verifyWebhook({
@@ -54,12 +54,12 @@ async function isSignedBy(
   signature: Uint8Array<ArrayBuffer>,
   bytes: Uint8Array,
 ): Promise<boolean> {
-  // Anyone could sign with an empty secret, which is what an unset variable becomes.
+  // An unset variable becomes an empty secret, and anyone could sign with it.
   if (secret === '') throw new TypeError('secret must not be empty')
   const raw = new TextEncoder().encode(secret)
   const algorithm = { name: 'HMAC', hash: 'SHA-256' }
   const key = await crypto.subtle.importKey('raw', raw, algorithm, false, ['verify'])
-  // Compares in constant time (Web Cryptography, HMAC verify).
+  // WebCrypto compares in constant time (HMAC verify).
   return crypto.subtle.verify('HMAC', key, signature, bytes as Uint8Array<ArrayBuffer>)
 }
 

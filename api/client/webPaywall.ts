@@ -1,7 +1,7 @@
 import type { Grant } from './payments.ts'
 import { createPaywall, NO_STORE, type PaywallOptions, resourceOf, UNAVAILABLE } from './paywall.ts'
 
-/** Who is not served gets `refusal`. */
+/** `refusal` is the answer to an unpaid request. */
 type Judged = { refusal: Response } | { refusal: null; grant: Grant }
 
 /** A paywall for servers that answer with a `Response`. */
@@ -11,10 +11,10 @@ export function createWebPaywall(
   const judge = createPaywall(options)
   return async (url, header) => {
     const { protocol, host, pathname: path } = new URL(url)
-    const seen = { protocol: protocol.slice(0, -1), host, path }
+    const requested = { protocol: protocol.slice(0, -1), host, path }
     const verdict = await judge({
       payment: header('x-payment') ?? null,
-      resource: resourceOf(options, seen, header),
+      resource: resourceOf(options, requested, header),
     })
     if (verdict.kind === 'required') {
       return { refusal: Response.json(verdict.challenge, { status: 402, headers: NO_STORE }) }

@@ -9,16 +9,16 @@ export type Delivery = Operations['getWebhooksDeliveriesByDeliveryId']['result']
 
 type ListQuery = NonNullable<Operations['getWebhooksDeliveries']['input']['query']>
 
-/** A URL that the project's events are sent to. */
+/** A registered URL that receives the project's events. */
 export type Webhook = Operations['getWebhooks']['result']['webhooks'][number]
 
-/** Where events are sent to, and what became of each. */
+/** Webhooks and their deliveries. */
 export function webhooks(http: Http) {
   /** One page of deliveries, newest first. */
   const list = (query: ListQuery = {}, options?: CallOptions) =>
     http.call('getWebhooksDeliveries', { query }, options)
   return {
-    /** Registers a URL; the answer shows the secret, this once. */
+    /** Registers a URL. Only this answer shows the secret. */
     create: (webhook: Operations['postWebhooks']['input']['body'], options?: CallOptions) =>
       http.call('postWebhooks', { body: webhook }, options),
     /** The registered URLs. */
@@ -33,11 +33,11 @@ export function webhooks(http: Http) {
     ) => http.call('patchWebhooksByWebhookId', { path: { webhookId }, body: change }, options),
     rotateSecret: (webhookId: string, options?: CallOptions) =>
       http.call('postWebhooksByWebhookIdRotateSecret', { path: { webhookId } }, options),
-    /** What is on its way to it is given up. */
+    /** Deletes a webhook and aborts its pending deliveries. */
     delete: (webhookId: string, options?: CallOptions) =>
       http.call('deleteWebhooksByWebhookId', { path: { webhookId } }, options),
     list,
-    /** Every delivery, newest first; reads on as it is iterated. */
+    /** Every delivery, newest first; iteration loads the pages. */
     all: (query: ListQuery = {}, options?: CallOptions) =>
       everyPage(
         (pageToken) => list({ ...query, pageToken }, options),

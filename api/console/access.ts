@@ -1,4 +1,4 @@
-/** Who may use the console: whoever holds a session's cookie and asks from the console's own page. */
+/** Access to the console: a session cookie, and a request from the console's own page. */
 import {
   type ConsoleSession,
   findSession,
@@ -11,23 +11,23 @@ import { countFailedSignIn } from '../http/gate.ts'
 import { stateOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 
-/** A page of the console sends this with every request; a form or an image of another site cannot. */
+/** The console page sends this header with every request. A form or an image of another site cannot. */
 const HEADER = 'x-purser-console'
 
-/** The session of a request that the gate has let in. */
+/** The session of an admitted request. */
 export function sessionOf(request: Request): ConsoleSession {
   const { session } = stateOf(request)
-  if (session === null) throw new Error('this route asks for no session, yet for its holder')
+  if (session === null) throw new Error('this route needs access: console')
   return session
 }
 
-/** What the audit log calls whoever is signed in. */
+/** The actor of a session in the audit log. */
 export const actorOf = (session: ConsoleSession): string => `console:${session.id}`
 
 /**
- * Refuses what another site's page made the browser send. SameSite=Strict keeps the cookie from such requests; this
- * stands beside it, for browsers and days on which it does not hold (a sibling subdomain is the same site).
- * @param framed an HTML body in its frame, which the browser asks for without our header.
+ * Refuses cross-site requests (CSRF). SameSite=Strict keeps the cookie out of them, but a sibling subdomain is the same
+ * site: this is the second defence.
+ * @param framed the HTML body of a mail; the browser requests it without our header.
  * @throws {ApiError} 403
  */
 export function refuseOtherSites(request: Request, baseUrl: string, framed: boolean): void {
@@ -48,13 +48,13 @@ function isOwnOrigin(origin: string, host: string | null, baseUrl: string): bool
   return origin === new URL(baseUrl).origin || new URL(origin).host === host
 }
 
-/** The cookie's name: browsers take one with this prefix over TLS only, and from nobody else. */
+/** The cookie's name. Browsers accept the prefix `__Secure-` over TLS only. */
 const cookieName = (baseUrl: string): string =>
   isSecure(baseUrl) ? '__Secure-purser_session' : 'purser_session'
 
 const isSecure = (baseUrl: string): boolean => baseUrl.startsWith('https:')
 
-/** The Set-Cookie that hands a session's secret to the browser, or with `null` takes it back. */
+/** The Set-Cookie header of a session; a `secret` of null deletes the cookie. */
 export function sessionCookie(baseUrl: string, secret: string | null, expiresAt?: Date): string {
   const attributes = `Path=/console; HttpOnly; SameSite=Strict${isSecure(baseUrl) ? '; Secure' : ''}`
   const lifetime = secret === null ? 'Max-Age=0' : `Expires=${expiresAt?.toUTCString()}`
@@ -70,8 +70,8 @@ function readCookie(header: string | null, name: string): string | null {
 }
 
 /**
- * Lets a request of the console in.
- * @throws {ApiError} 401 without a live session, 403 for a request of another site, 429 after many wrong ones.
+ * Admits a request of the console.
+ * @throws {ApiError} 401 without a live session, 403 for a cross-site request, 429 after many wrong secrets.
  */
 export async function admitSession(
   services: Services,

@@ -11,8 +11,8 @@ import {
 } from './delegation.ts'
 
 /**
- * Lets a request of the console in; one for a route of the API is put to it as that route's own request, as the identity
- * that the session stands for, and written down where it changes something.
+ * Admits a request of the console. A delegated request becomes a request of the API route, with the identity of the
+ * session. The audit log records each change.
  * @throws {ApiError} 401, 403, 404 or 429.
  */
 export async function admitConsole(

@@ -4,12 +4,12 @@ import { type Asset, toAsset } from '../http/asset.ts'
 
 const FOLDER = join(import.meta.dir, 'web')
 
-/** In the order in which they are joined: what stands later decides between rules of equal weight. */
+/** In cascade order: of two rules with equal specificity the later one wins. */
 const STYLES = ['base', 'frame', 'parts', 'tables', 'screens', 'mail', 'forms', 'narrow']
 
 /**
- * The page's files, by name. The modules of `web/` are TypeScript as everything else: Bun strips the types and joins them in
- * memory, in about ten milliseconds, when the first page is asked for.
+ * The page's files, by name. Bun bundles the TypeScript modules of `web/` in memory at the first request, in about ten
+ * milliseconds.
  */
 async function loadAssets(): Promise<ReadonlyMap<string, Asset>> {
   const built = await Bun.build({

@@ -1,6 +1,6 @@
 import type { Route } from '../docs/routeTable.ts'
 
-/** The `detail` of a route of the console: it stands in no documentation, and says only what the gate must know. */
+/** The `detail` of a console route. It holds only settings of the gate; console routes are undocumented. */
 export const consoleOperation = (
   detail: Pick<Route, 'access'> & Partial<Pick<Route, 'framed' | 'bodyMaxBytes'>> = {
     access: 'console',

@@ -1,6 +1,6 @@
 /**
- * The console shows what the API serves: below `/console/api/v0/` and `/console/api/projects/{projectId}/v0/` stand routes
- * of the API, answered by the very same handlers, for whoever holds a session instead of a key.
+ * Delegation: `/console/api/v0/` and `/console/api/projects/{projectId}/v0/` give a console session access to routes of
+ * the API. The same handlers answer.
  */
 import { PROJECT_SCOPES } from '../../shared/scopes.ts'
 import {
@@ -18,15 +18,15 @@ import type { Route } from '../docs/routeTable.ts'
 import { notFound } from '../http/errors.ts'
 import { actorOf } from './access.ts'
 
-/** A request of the console for a route of the API. */
+/** A console request for a route of the API. */
 export type Delegation = {
   /** Null for routes of the platform. */
   projectId: string | null
-  /** The path that the API knows, still encoded. */
+  /** The path of the API, percent-encoded. */
   path: string
 }
 
-/** What the console may ask the API for; what changes something is written down under this name. */
+/** The routes open to the console, with the audit action of each change. */
 const ALLOWED: Readonly<Record<string, string | null>> = {
   'GET /v0/messages': null,
   'GET /v0/messages/:messageId/raw': null,
@@ -34,7 +34,7 @@ const ALLOWED: Readonly<Record<string, string | null>> = {
   'POST /v0/messages/send': 'message.send',
   'POST /v0/messages/:messageId/reply': 'message.reply',
   'GET /v0/vault': null,
-  // The vault writes down each read of a secret by itself.
+  // The vault itself records each read of a secret.
   'GET /v0/vault/:name': null,
   'PUT /v0/vault/:name': null,
   'GET /v0/email-rules': null,
@@ -69,7 +69,7 @@ const ALLOWED: Readonly<Record<string, string | null>> = {
 
 type Made = { subject: string; detail?: string }
 
-/** What an answer says of what was made, which had no name before. Of a secret in it nothing is read. */
+/** Reads the subject of a creation from the answer: the request has no id yet. Secrets of the answer are not read. */
 const MADE: Readonly<Record<string, (answer: Record<string, string>) => Made>> = {
   'email_rule.create': ({ id, type, scope, value }) => ({
     subject: id!,
@@ -84,13 +84,13 @@ const MADE: Readonly<Record<string, (answer: Record<string, string>) => Made>> =
 
 const DELEGATED = /^\/console\/api(?:\/projects\/([\w-]{1,100}))?(\/v0\/.*)$/
 
-/** Reads the path of a request; null when it asks for no route of the API. */
+/** Reads the path of a request; null without delegation. */
 export function readDelegation(pathname: string): Delegation | null {
   const match = DELEGATED.exec(pathname)
   return match === null ? null : { projectId: match[1] ?? null, path: match[2]! }
 }
 
-/** The action's name for the audit log, or null for one that changes nothing. @throws {ApiError} 404 */
+/** The audit action of a request, or null for a read. @throws {ApiError} 404 for a closed route */
 export function delegatedAction(route: Route, { projectId }: Delegation): string | null {
   const action = ALLOWED[`${route.method} ${route.path}`]
   const platform = route.access === 'platform:manage'
@@ -98,7 +98,7 @@ export function delegatedAction(route: Route, { projectId }: Delegation): string
   return action
 }
 
-/** As whom the API is asked: the project with all scopes, or the platform. @throws {ApiError} 404 */
+/** The identity of the delegated request: the project with all scopes, or the platform. @throws {ApiError} 404 */
 export async function delegatedIdentity(
   pool: Pool,
   session: ConsoleSession,
@@ -120,8 +120,8 @@ export async function delegatedIdentity(
 }
 
 /**
- * Writes down that something is about to be changed, before it is.
- * @returns what corrects the entry once the answer is known.
+ * Writes the audit entry before the change.
+ * @returns a function that sets outcome and subject of the entry from the answer.
  */
 export async function openEntry(
   pool: Pool,
@@ -145,10 +145,10 @@ export async function openEntry(
   }
 }
 
-/** What a subject may be: one line that the log can store. */
+/** A valid subject: one line that the log can store. */
 const SUBJECT = /^[^\p{Cc}]{1,320}$/u
 
-/** What a path names first: a project, a rule, an address, a domain; null where it names nothing. */
+/** The first path parameter: a project, a rule, an address or a domain; null without one. */
 export function subjectOf(route: Route, { path }: Delegation): string | null {
   const position = route.path.split('/').findIndex((part) => part.startsWith(':'))
   const named = path.split('/')[position]

@@ -1,20 +1,20 @@
 import type { InlineImage } from '../../sql/mail/messageHtml.ts'
 
 /**
- * What could load, lead away, send or run. The sandbox and the policy of the answer forbid it all; taken out as well, it
- * cannot begin to, where a browser resolves a name or opens a connection before it looks at a policy.
+ * Elements that load, navigate, submit or run. The sandbox and the policy forbid them all. Their removal also stops
+ * browsers that resolve a name or connect before they check the policy.
  */
 const REMOVED =
   'script, iframe, frame, frameset, object, embed, applet, link, meta, base, form, portal, audio, video, source, template'
 
 const REMOVED_ATTRIBUTE = /^(on|href$|xlink:|srcset|ping|background|poster|action|formaction)/
 
-/** On a mail's own terms: dark text on white, whatever the page around it looks like. */
+/** Mails expect dark text on white, also when the console is dark. */
 const PAGE_STYLE =
   'html{color-scheme:light}body{margin:12px;background:#fff;color:#111;font:15px/1.5 system-ui,sans-serif;' +
   'overflow-wrap:anywhere}img{max-width:100%;height:auto}'
 
-/** A mail's HTML as a page for a frame, with the pictures it carries; a picture from elsewhere shows its description. */
+/** A mail's HTML as a page for a frame, with its inline images. A remote image shows its alt text. */
 export function framedHtml({ html, images }: { html: string; images: InlineImage[] }): string {
   const carried = new Map(
     images.map(({ contentId, contentType, bytes }) => [
@@ -30,7 +30,7 @@ export function framedHtml({ html, images }: { html: string; images: InlineImage
     })
     .on('*', {
       element(element) {
-        // Nothing can be opened from inside the sandbox: where a link leads is shown on pointing at it instead.
+        // The sandbox opens no link: the title shows its target.
         const href = element.getAttribute('href')
         for (const name of [...element.attributes].map(([attribute]) => attribute)) {
           if (REMOVED_ATTRIBUTE.test(name) || (name === 'src' && element.tagName !== 'img'))

@@ -16,7 +16,7 @@ const Params = t.Object({
   jobId: t.String({ pattern: '^[1-9][0-9]{0,17}$', error: 'be the number of a job' }),
 })
 
-/** What the workers have to do, and doing again what failed. */
+/** Lists jobs and retries failed ones. */
 export function jobRoutes({ pool }: Services) {
   return new Elysia({ prefix: '/console/api/jobs' })
     .get(

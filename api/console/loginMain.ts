@@ -4,7 +4,7 @@ import { createSignInLink, LINK_MINUTES } from '../../sql/account/consoleSession
 import { onDatabase } from '../../sql/command.ts'
 import { signInUrl } from './signInUrl.ts'
 
-/** `bun run console:login`: prints a link that signs its holder in to the console, once. */
+/** `bun run console:login`: prints a one-time sign-in link for the console. */
 async function login(): Promise<void> {
   const config = parseConfig(process.env)
   await onDatabase(config, { name: 'purser console login' }, async (pool) => {

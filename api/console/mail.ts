@@ -17,16 +17,16 @@ import { framedHtml } from './framedHtml.ts'
 const Project = t.Object({ projectId: t.String({ minLength: 1, maxLength: 100 }) })
 
 /**
- * A mail of a stranger in a frame: no script, nothing loaded, nothing sent, an origin of its own. The page's own policy
- * (frame-src) keeps the frame from going elsewhere.
+ * The policy of a mail in a frame: no script, no loading, no submission, an opaque origin. frame-src of the page keeps the
+ * frame from navigating to other sites.
  */
 const MAIL_POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; " +
   "frame-ancestors 'self'; sandbox"
 
-/** What the console shows of mail beside what the API does. Nothing of it marks a message as read: that is its agent's. */
+/** Mail routes of the console only. They never mark a message as read: that is the agent's task. */
 export function consoleMailRoutes({ pool }: Services) {
-  /** What a deleted project held is shown to nobody, also while it is being removed. */
+  /** Hides a deleted project, also while its mail is being removed. */
   const refuseDeleted = async (projectId: string) => {
     if ((await findProject(pool, projectId)) === null) throw notFound('Project not found')
   }

@@ -32,7 +32,7 @@ const Params = t.Object({
   keyId: t.String({ pattern: '^[1-9][0-9]{0,17}$', error: 'be the number of a key' }),
 })
 
-/** Organization settings: platform keys, and what was done. */
+/** Organization settings: platform keys and the audit log. */
 export function organizationRoutes({ pool }: Services) {
   const record = (db: Queryable, request: Request, entry: NewAuditEntry) =>
     writeAudit(

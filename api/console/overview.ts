@@ -6,12 +6,12 @@ import { jobsByPool, type Minute, readHistory } from '../../sql/operations/stati
 import type { Services } from '../http/services.ts'
 import { consoleOperation } from './consoleOperation.ts'
 
-/** The service at a glance, for a page that asks every two seconds. */
+/** Figures of the whole service, for a page that polls every two seconds. */
 export function overviewRoutes({ pool }: Services) {
   let reading: ReturnType<typeof readOverview> | null = null
   return new Elysia().get(
     '/console/api/overview',
-    // Pages that ask at the same time share one look at the database.
+    // Concurrent requests share one query.
     () => {
       reading ??= readOverview(pool).finally(() => {
         reading = null

@@ -5,7 +5,7 @@ import { notFound } from '../http/errors.ts'
 import { findAsset } from './assets.ts'
 import { consoleOperation } from './consoleOperation.ts'
 
-/** Everything from here, nothing from anywhere else, nothing inline; frames are mails, which bring a policy of their own. */
+/** Resources of this service only, none inline. Frames hold mails, with their own policy. */
 const PAGE_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -41,9 +41,8 @@ const page = () =>
   })
 
 /**
- * The page of the console and its files. The page holds nothing: what it shows it asks for. A sign-in link leads to it with
- * the token behind a `#`, which browsers keep to themselves: no server, proxy or log on the way sees it, and whoever
- * merely fetches the link — a preview, a scanner — has used nothing.
+ * The page of the console and its files. The page has no data; its script loads them. A sign-in link has the token behind
+ * a `#`. Browsers do not send that part: no server, proxy or log sees the token, and link previews do not use it up.
  */
 export function pageRoutes() {
   const open = { detail: consoleOperation({ access: 'public' }) }

@@ -7,7 +7,7 @@ import { overviewRoutes } from './overview.ts'
 import { pageRoutes } from './pages.ts'
 import { sessionRoutes } from './sessions.ts'
 
-/** The operator's page, and what it asks for beside the API itself (delegation.ts). */
+/** The console page and its own routes; delegation.ts opens routes of the API. */
 export function consoleRoutes(services: Services) {
   return new Elysia()
     .use(pageRoutes())

@@ -17,7 +17,7 @@ const SignIn = t.Object({
   token: t.String({ pattern: SECRET_FORM.source, error: 'be the token of a sign-in link' }),
 })
 
-/** Signing in by a one-time link, and out. */
+/** Sign-in with a one-time link, and sign-out. */
 export function sessionRoutes(services: Services) {
   const { pool, config } = services
   const { baseUrl } = config.http

@@ -8,7 +8,7 @@ import { LANDING_PAGE, LANDING_POLICY } from './landing.ts'
 import type { OpenApiDocument } from './openApi.ts'
 import { findViewerAsset, VIEWER_PAGE, VIEWER_POLICY } from './viewer.ts'
 
-/** The OpenAPI document, and the same for people and for models. */
+/** The OpenAPI document, the API viewer and the Markdown documentation. */
 export function docsRoutes(document: OpenApiDocument, markdown: MarkdownDocs) {
   const describe = { tag: 'Service', access: 'public' } as const
   return new Elysia()
@@ -29,7 +29,7 @@ export function docsRoutes(document: OpenApiDocument, markdown: MarkdownDocs) {
     .get('/llms.txt', () => text(markdown.index, 'text/plain'), {
       detail: operation({
         ...describe,
-        summary: 'The documentation, listed for models',
+        summary: 'The index of the documentation for language models',
         success: { status: 200, description: 'Markdown (llmstxt.org).' },
       }),
     })
@@ -57,7 +57,7 @@ const text = (body: string, type: string): Response =>
 const page = (html: string, policy: string): Response =>
   new Response(html, { headers: { ...PAGE_HEADERS, 'content-security-policy': policy } })
 
-/** Pages and files for browsers; they are no part of the documented API. */
+/** Pages and files for browsers. They are not part of the documented API. */
 export function docsPageRoutes() {
   const open = { detail: { access: 'public' as const, hide: true } }
   return new Elysia()

@@ -2,18 +2,18 @@ import { TOOLS } from '../mcp/tools.ts'
 import { agentGuide, sellerGuide } from './guides.ts'
 import { type OpenApiDocument, type OperationObject, plain } from './openApi.ts'
 
-/** The documentation for programs that read: pages by name, and the index of them. */
+/** The Markdown documentation: pages by name, and their index. */
 export type MarkdownDocs = { pages: ReadonlyMap<string, string>; index: string }
 
 type Page = { name: string; summary: string; text: string }
 type Media = { content?: { 'application/json'?: { schema?: unknown; example?: unknown } } }
 
-/** Writes a page for each part of the API, for MCP and for each guide, and /llms.txt (llmstxt.org). */
+/** Writes one page for each tag of the API, for MCP and for each guide, and /llms.txt (llmstxt.org). */
 export function markdownDocs(document: OpenApiDocument, baseUrl: string): MarkdownDocs {
   const guides: Page[] = [
     { name: 'agent', summary: 'First five minutes of an agent', text: agentGuide(baseUrl) },
     { name: 'seller', summary: 'First five minutes of a seller', text: sellerGuide(baseUrl) },
-    { name: 'mcp', summary: 'The tools over MCP, and how to connect', text: mcpPage(baseUrl) },
+    { name: 'mcp', summary: 'The MCP tools, and how to connect', text: mcpPage(baseUrl) },
   ]
   const reference = document.tags.map((tag): Page => {
     const text = tagPage(tag, document.paths)
@@ -85,8 +85,8 @@ function mcpPage(baseUrl: string): string {
   return `# MCP
 
 Streamable HTTP at ${baseUrl}/mcp, with a project key. A host that refuses dots in names connects to
-${baseUrl}/mcp?names=underscore and finds the same tools as \`mail_send\` and so on. Only the tools whose scope the key
-holds are listed. A failed call is a tool result with \`isError\`, whose text says how to mend it.
+${baseUrl}/mcp?names=underscore: the tool names are then \`mail_send\` and so on. The list holds only the tools that the
+scopes of the key allow. A failed call answers a tool result with \`isError\`; its text says how to fix the call.
 
 ${json(connect)}
 

@@ -4,22 +4,22 @@ export const LANDING_POLICY =
 
 const LINKS: readonly (readonly [path: string, title: string, text: string])[] = [
   ['/console', 'Console', 'mail, vault, payments, webhooks and jobs, for the operator'],
-  ['/docs', 'API', 'every operation, to read and to try'],
+  ['/docs', 'API', 'documentation of every operation, with a request form'],
   [
     '/docs/agent.md',
     'First steps of an agent',
     'mail and vault over HTTP, MCP or the client library',
   ],
   ['/docs/seller.md', 'First steps of a seller', 'charge for an endpoint or a tool'],
-  ['/llms.txt', 'llms.txt', 'the documentation, listed for models'],
-  ['/openapi.json', 'OpenAPI 3.1', 'the API as data'],
-  ['/readyz', 'Health', 'the parts that are missing'],
+  ['/llms.txt', 'llms.txt', 'the index of the documentation for language models'],
+  ['/openapi.json', 'OpenAPI 3.1', 'the API as a JSON document'],
+  ['/readyz', 'Health', 'the state of each component'],
 ]
 
 const STYLE = `:root{color-scheme:light dark}body{font:16px/1.55 system-ui,sans-serif;margin:4rem auto;max-width:38rem;padding:0 1.25rem}
 h1{display:flex;align-items:center;gap:.6rem}h1 img{width:2rem;height:2rem}dt{font-weight:600;margin-top:1rem}dd{margin:0}a{color:LinkText}`
 
-/** The page at `/`: it leads to everything that a browser can show. */
+/** The page at `/`: links to every page of this service. */
 export const LANDING_PAGE = `<!doctype html>
 <html lang="en">
 <head>

@@ -6,7 +6,7 @@ import { ErrorBody, type Operation } from '../http/operation.ts'
 
 type Json = Record<string, unknown>
 
-/** An operation object of OpenAPI 3.1, as far as this service writes it. */
+/** An operation object of OpenAPI 3.1: the fields that this service writes. */
 export type OperationObject = {
   operationId: string
   summary: string
@@ -32,13 +32,13 @@ const TAGS: Record<Operation['tag'], string> = {
   Messages: 'The mail of an inbox: list, read, label, send, reply.',
   Threads: 'Conversations.',
   Vault: 'Credentials, encrypted, addressed by name; one-time codes; versions.',
-  Logs: 'Who did what, and when.',
-  Sellers: 'What a seller charges for: endpoints with their prices and webhooks.',
-  Rules: 'Whom an inbox hears, writes to and answers.',
-  Events: 'What happens in a project, as it happens.',
-  Webhooks: 'Events sent to sellers: what became of each, and sending one again.',
+  Logs: 'The audit log: actor, action, time.',
+  Sellers: 'The endpoints that a seller charges for, with their prices and webhooks.',
+  Rules: 'The addresses that an inbox accepts mail from, sends to and replies to.',
+  Events: 'The live events of a project.',
+  Webhooks: 'Registered URLs for events, their deliveries, and replay.',
   Payments: 'Ask for USDC, redeem payments, read records and receipts (x402 version 1).',
-  Identity: 'Who a key acts as.',
+  Identity: 'The project or platform of a key.',
   Platform: 'Projects: create, change, rotate keys, delete. For platform keys.',
   Service: 'Health and documentation of the service itself.',
 }
@@ -70,7 +70,7 @@ export function openApiDocument(app: AnyElysia, baseUrl: string): OpenApiDocumen
         key: {
           type: 'http',
           scheme: 'bearer',
-          description: `A project key (loid-…) with the scope the operation names (${PROJECT_SCOPES.join(', ')}), or a platform key (lopk-…).`,
+          description: `A project key (loid-…) with the scope of the operation (${PROJECT_SCOPES.join(', ')}), or a platform key (lopk-…).`,
         },
       },
     },
@@ -162,20 +162,15 @@ function errorResponses(detail: Operation, hooks: Hooks): Record<string, Json> {
   const takesInput =
     hooks.body !== undefined || hooks.query !== undefined || hooks.params !== undefined
   const described: Record<number, string | undefined> = {
-    400: takesInput
-      ? 'An input is not valid; message names it and says what it must be'
-      : undefined,
+    400: takesInput ? 'An input is invalid; message names it and its requirement' : undefined,
     401: access === 'public' ? undefined : 'Missing, malformed or unknown key',
     403: access === 'public' || access === 'key' ? undefined : `Missing required scope: ${access}`,
     409: detail.idempotencyKey ? 'The Idempotency-Key was used for another request' : undefined,
     413: hooks.body === undefined ? undefined : `The body is larger than ${bodyLimit(detail)}`,
     415: hooks.body === undefined ? undefined : 'The body is not JSON',
-    429:
-      access === 'public'
-        ? undefined
-        : 'Too many requests; Retry-After says how many seconds to wait',
+    429: access === 'public' ? undefined : 'Too many requests; Retry-After is the wait in seconds',
     500: 'Something went wrong',
-    503: 'The database cannot be reached; Retry-After says when to try again',
+    503: 'The database cannot be reached; Retry-After is the wait in seconds',
     ...errors,
   }
   return Object.fromEntries(
@@ -202,8 +197,8 @@ const json = (schema: unknown, example: unknown): Json => ({
 })
 
 /**
- * A schema as plain JSON Schema: without TypeBox's symbols, without the wording of our error messages, and with
- * `openapi` in place of a schema that only describes how a query string is checked.
+ * A schema as plain JSON Schema: without TypeBox's symbols and without `error` texts. `openapi` replaces a schema that
+ * only checks a query string.
  */
 export function plain(schema: TSchema): unknown {
   return JSON.parse(

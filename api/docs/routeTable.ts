@@ -2,8 +2,8 @@ import type { AnyElysia } from 'elysia'
 import type { Scope } from '../../shared/scopes.ts'
 
 /**
- * What a route asks of its caller: nothing, any key, a key with this scope, or a session of the console. It stands in the
- * route's `detail`, from where the gate, the OpenAPI document and the pages read it.
+ * The required credential of a route: none, any key, a key with this scope, or a console session. The route's `detail`
+ * holds it for the gate, the OpenAPI document and the pages.
  */
 export type Access = 'public' | 'key' | 'console' | Scope
 
@@ -12,23 +12,23 @@ export type Route = {
   /** With `:name` parameters. */
   path: string
   access: Access
-  /** Body size limit in bytes; the default when left out. */
+  /** Body size limit in bytes; absent: the default. */
   bodyMaxBytes?: number
   /** Only a body with this field may be larger than the default. */
   largeFor?: string
-  /** The body may be any JSON; the handler judges it. */
+  /** The body may be any JSON value; the handler checks it. */
   anyJson?: true
-  /** Of the console: the browser asks for it as the content of a frame, without our header. */
+  /** The browser loads this console route in a frame, without the console header. */
   framed?: true
 }
 
-/** How a path and a method are matched: by a route, by a path that lacks the method, or by nothing. */
+/** The result of a lookup: a route, a path without this method, or no path. */
 export type Match =
   | { kind: 'route'; route: Route }
   | { kind: 'method'; allowed: string[] }
   | { kind: 'none' }
 
-/** The routes of an application, found by path before Elysia sees the request. */
+/** The routes of an application. The gate looks a route up before Elysia sees the request. */
 export class RouteTable {
   readonly #byLength = new Map<number, { pattern: (string | null)[]; route: Route }[]>()
 
@@ -36,7 +36,7 @@ export class RouteTable {
     for (const { method, path, hooks } of app.routes) {
       const detail = (hooks?.detail ?? {}) as Partial<Route>
       if (detail.access === undefined)
-        throw new Error(`${method} ${path} does not say who may call it`)
+        throw new Error(`${method} ${path} has no access in its detail`)
       const pattern = segments(path).map((part) => (part.startsWith(':') ? null : part))
       const entries = this.#byLength.get(pattern.length) ?? []
       const { access, bodyMaxBytes, largeFor, anyJson, framed } = detail
@@ -56,7 +56,7 @@ export class RouteTable {
     }
   }
 
-  /** Finds the route; a literal segment wins over a parameter, as in Elysia's own router. */
+  /** Finds the route. A literal segment wins over a parameter, as in Elysia's router. */
   match(method: string, path: string): Match {
     const parts = segments(path)
     const fitting = (this.#byLength.get(parts.length) ?? [])

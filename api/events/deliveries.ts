@@ -1,6 +1,7 @@
-import { Type as t } from '@sinclair/typebox'
+import { type Static, Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { EVENT_SCOPES } from '../../shared/events/events.ts'
+import type { Pool } from '../../sql/db.ts'
 import {
   type Attempt,
   type Delivery,
@@ -44,7 +45,7 @@ const DeliverySchema = t.Object({
   attemptCount: t.Integer(),
   nextAttemptAt: t.Union([Time, t.Null()]),
   error: t.Union([t.String(), t.Null()], {
-    description: 'Why it was given up without a further attempt.',
+    description: 'Why the delivery was aborted, if it was aborted between attempts.',
   }),
   createdAt: Time,
 })
@@ -54,10 +55,10 @@ const WholeDeliverySchema = t.Composite([
   t.Object({
     attempts: t.Array(
       t.Object({
-        number: t.Integer({ description: 'Counts over replays too.' }),
+        number: t.Integer({ description: 'Counts all attempts, across replays.' }),
         at: Time,
         status: t.Union([t.Integer(), t.Null()], {
-          description: 'HTTP status; null when no answer came.',
+          description: 'HTTP status; null without an answer.',
         }),
         ms: t.Integer(),
         error: NullableString,
@@ -123,124 +124,121 @@ const toAttemptView = (attempt: Attempt) => ({
 })
 
 const describe = { tag: 'Webhooks', access: 'key' } as const
-const FORBIDDEN = { 403: 'The key has no scope that hears of events' }
+const FORBIDDEN = { 403: 'The key has neither mail:read nor payments:accept' }
 const missing = () => notFound('Delivery not found')
 
-/** The log of webhook deliveries, and sending one again. */
+const LIST = operation({
+  ...describe,
+  summary: 'List webhook deliveries, newest first',
+  success: {
+    status: 200,
+    description: 'One page of deliveries.',
+    schema: t.Object({
+      deliveries: t.Array(DeliverySchema),
+      count: t.Integer(),
+      nextPageToken: t.Optional(t.String()),
+    }),
+    example: { deliveries: [EXAMPLE_DELIVERY], count: 1 },
+  },
+  errors: FORBIDDEN,
+})
+
+const GET = operation({
+  ...describe,
+  summary: 'Get a webhook delivery with its attempts',
+  description: 'Shows the latest 100 attempts.',
+  success: {
+    status: 200,
+    description: 'The delivery.',
+    schema: WholeDeliverySchema,
+    example: EXAMPLE_WHOLE,
+  },
+  errors: { ...FORBIDDEN, 404: 'Delivery not found' },
+})
+
+const REPLAY = operation({
+  ...describe,
+  summary: 'Send a webhook again',
+  description:
+    'Sends the same body and idempotency key to the same URL, signed with the current secret. A delivery that has ended ' +
+    'starts its retry schedule anew. A pending delivery is attempted now and continues its schedule.',
+  success: {
+    status: 200,
+    description: 'The delivery, pending again.',
+    schema: WholeDeliverySchema,
+    example: { ...EXAMPLE_WHOLE, status: 'pending' },
+  },
+  errors: {
+    ...FORBIDDEN,
+    404: 'Delivery not found',
+    409: 'The endpoint or the webhook is deleted',
+  },
+})
+
+/** The log of webhook deliveries, and their replay. */
 export function webhookRoutes({ pool }: Services) {
-  const whole = async (delivery: Delivery) => ({
-    ...toView(delivery),
-    attempts: (await listAttempts(pool, delivery.id)).map(toAttemptView),
-  })
-  const find = async (request: Request, id: string) => {
-    const { projectId, events } = heardBy(request)
-    const delivery = await findDelivery(pool, { projectId, id })
-    if (delivery === null || !events.includes(delivery.event)) throw missing()
-    return delivery
-  }
   return new Elysia({ prefix: '/v0/webhooks/deliveries' })
-    .get(
-      '',
-      async ({ request, query }) => {
-        const { limit, cursor } = readPage(query)
-        const { endpointId, webhookId, status } = query
-        const found = await listDeliveries(pool, {
-          ...heardBy(request),
-          ...(endpointId === undefined ? {} : { endpointId }),
-          ...(webhookId === undefined ? {} : { webhookId }),
-          ...(status === undefined ? {} : { status }),
-          limit: limit + 1,
-          cursor,
-        })
-        const { page, next } = cutPage(found, limit, ({ createdAt }) => createdAt)
-        return { deliveries: page.map(toView), count: page.length, ...next }
-      },
-      {
-        query: ListQuery,
-        detail: operation({
-          ...describe,
-          summary: 'List webhook deliveries, newest first',
-          success: {
-            status: 200,
-            description: 'One page of deliveries.',
-            schema: t.Object({
-              deliveries: t.Array(DeliverySchema),
-              count: t.Integer(),
-              nextPageToken: t.Optional(t.String()),
-            }),
-            example: { deliveries: [EXAMPLE_DELIVERY], count: 1 },
-          },
-          errors: FORBIDDEN,
-        }),
-      },
-    )
+    .get('', ({ request, query }) => list(pool, request, query), { query: ListQuery, detail: LIST })
     .get(
       '/:deliveryId',
-      async ({ request, params }) => {
-        return whole(await find(request, params.deliveryId))
-      },
-      {
-        params: Params,
-        detail: operation({
-          ...describe,
-          summary: 'Get a webhook delivery with its attempts',
-          description: 'Shows the latest 100 attempts.',
-          success: {
-            status: 200,
-            description: 'The delivery.',
-            schema: WholeDeliverySchema,
-            example: EXAMPLE_WHOLE,
-          },
-          errors: { ...FORBIDDEN, 404: 'Delivery not found' },
-        }),
-      },
+      async ({ request, params }) =>
+        withAttempts(pool, await find(pool, request, params.deliveryId)),
+      { params: Params, detail: GET },
     )
     .post(
       '/:deliveryId/replay',
-      async ({ request, params }) => {
-        try {
-          await find(request, params.deliveryId)
-          const { projectId } = heardBy(request)
-          const delivery = await replayDelivery(pool, { projectId, id: params.deliveryId })
-          if (delivery === null) throw missing()
-          return await whole(delivery)
-        } catch (error) {
-          if (!(error instanceof NoWebhookError)) throw error
-          throw conflict('The webhook of this delivery is gone')
-        }
-      },
-      {
-        params: Params,
-        detail: operation({
-          ...describe,
-          summary: 'Send a webhook again',
-          description:
-            'The same body and idempotency key to the same URL, signed with the current secret. A delivery that ended ' +
-            'starts the schedule anew; of one that is pending the next attempt is made now, and the schedule goes on ' +
-            'from there.',
-          success: {
-            status: 200,
-            description: 'The delivery, pending again.',
-            schema: WholeDeliverySchema,
-            example: { ...EXAMPLE_WHOLE, status: 'pending' },
-          },
-          errors: {
-            ...FORBIDDEN,
-            404: 'Delivery not found',
-            409: 'The endpoint or the webhook is deleted',
-          },
-        }),
-      },
+      ({ request, params }) => replay(pool, request, params.deliveryId),
+      { params: Params, detail: REPLAY },
     )
 }
 
-/** Kinds of events, and the scope that may see their deliveries. */
-const HEARD_WITH = Object.entries({ ...EVENT_SCOPES, 'payment.received': 'payments:accept' })
+async function list(pool: Pool, request: Request, query: Static<typeof ListQuery>) {
+  const { limit, cursor } = readPage(query)
+  const { endpointId, webhookId, status } = query
+  const found = await listDeliveries(pool, {
+    ...visibleTo(request),
+    ...(endpointId === undefined ? {} : { endpointId }),
+    ...(webhookId === undefined ? {} : { webhookId }),
+    ...(status === undefined ? {} : { status }),
+    limit: limit + 1,
+    cursor,
+  })
+  const { page, next } = cutPage(found, limit, ({ createdAt }) => createdAt)
+  return { deliveries: page.map(toView), count: page.length, ...next }
+}
 
-/** The project of a key, and the kinds of events that it may hear of. @throws {ApiError} 403 */
-function heardBy(request: Request): { projectId: string; events: string[] } {
+async function find(pool: Pool, request: Request, id: string): Promise<Delivery> {
+  const { projectId, events } = visibleTo(request)
+  const delivery = await findDelivery(pool, { projectId, id })
+  if (delivery === null || !events.includes(delivery.event)) throw missing()
+  return delivery
+}
+
+async function replay(pool: Pool, request: Request, id: string) {
+  try {
+    await find(pool, request, id)
+    const { projectId } = visibleTo(request)
+    const delivery = await replayDelivery(pool, { projectId, id })
+    if (delivery === null) throw missing()
+    return await withAttempts(pool, delivery)
+  } catch (error) {
+    if (!(error instanceof NoWebhookError)) throw error
+    throw conflict('The webhook of this delivery is gone')
+  }
+}
+
+const withAttempts = async (pool: Pool, delivery: Delivery) => ({
+  ...toView(delivery),
+  attempts: (await listAttempts(pool, delivery.id)).map(toAttemptView),
+})
+
+/** The scope that shows the deliveries of each event type. */
+const SCOPE_OF = Object.entries({ ...EVENT_SCOPES, 'payment.received': 'payments:accept' })
+
+/** The project of a key, and the event types that its scopes cover. @throws {ApiError} 403 */
+function visibleTo(request: Request): { projectId: string; events: string[] } {
   const { projectId, scopes } = identityOf(request)
-  const events = HEARD_WITH.flatMap(([event, scope]) => (scopes.includes(scope) ? [event] : []))
+  const events = SCOPE_OF.flatMap(([event, scope]) => (scopes.includes(scope) ? [event] : []))
   if (projectId === null || events.length === 0) {
     throw new ApiError(403, 'forbidden', 'Missing required scope: payments:accept or mail:read')
   }

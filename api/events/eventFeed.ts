@@ -11,69 +11,61 @@ import {
 } from '../../sql/events/events.ts'
 import { subscribe } from '../../sql/listen.ts'
 
-/** Follows the events of one project from a position on. */
+/** Reads the events of one project, from a position on. */
 export type EventReader = {
   /**
-   * The next events, in order; none at the deadline (performance.now()) or when the reader was ended.
+   * The next events, in order; none at the deadline (performance.now()) or when the reader has ended.
    * @throws when the database is away.
    */
   next(deadlineMs: number): Promise<StoredEvent[]>
-  /** Whether nothing more will come: the key changed, or the process is stopping. */
+  /** True once the reader gives no more events: the key changed, or the process stops. */
   readonly ended: boolean
   close(): void
 }
 
-/** All readers of a process: one connection listens for them, and an event is read once however many wait for it. */
+/** All readers of a process. One connection listens for all; each event is read once for all readers of its project. */
 export type EventFeed = {
   /**
-   * @param after the last event that is known; null for those to come.
-   * @returns a reader, the event it begins behind, and whether events were missed: those behind `after` are no longer
-   * kept, or `after` is no event of this stream.
+   * @param after the last event that the client knows; null: only new events.
+   * @returns a reader, and the event before its first one. `missed`: events after `after` are deleted, or `after` is no
+   * event of this stream.
    */
   open(
     projectId: string,
     after: EventPosition | null,
   ): Promise<{ reader: EventReader; begin: EventPosition; missed: boolean }>
-  /** Readers that are open. */
+  /** The number of open readers. */
   size(): number
-  /** Ends all readers: the process is stopping. */
+  /** Ends all readers: the process stops. */
   release(): void
   stop(): Promise<void>
 }
 
 const READ_AT_ONCE = 200
-/** Events of a project kept for readers who are about to ask. */
+/** Events of a project in memory, for readers that are slightly behind. */
 const RECENT_MAX = 500
 
 type Reader = { position: bigint; ended: boolean; wake: (() => void) | null }
 
 /** The readers of one project. */
 type Channel = {
+  projectId: string
   readers: Set<Reader>
   /** Events without a gap, ending at `head`. */
   recent: StoredEvent[]
   head: bigint
-  /** Something happened that was not read yet. */
+  /** The database may hold events after `head`. */
   stale: boolean
   reading: Promise<void> | null
 }
 
-/** Starts listening. While the connection is away nothing is missed: every channel is read again when it is back. */
+type Feed = { pool: Pool; channels: Map<string, Channel>; released: boolean }
+
+/** Starts to listen. An outage of the connection loses no event: afterwards every channel is read again. */
 export function startEventFeed(databaseUrl: string, pool: Pool, log: Logger): EventFeed {
-  const channels = new Map<string, Channel>()
-  let released = false
+  const feed: Feed = { pool, channels: new Map(), released: false }
+  const { channels } = feed
   let isFirst = true
-  const wakeAll = (channel: Channel) => {
-    for (const reader of channel.readers) reader.wake?.()
-  }
-  const markStale = (channel: Channel) => {
-    channel.stale = true
-    wakeAll(channel)
-  }
-  const end = (channel: Channel) => {
-    for (const reader of channel.readers) reader.ended = true
-    wakeAll(channel)
-  }
   const subscription = subscribe({
     databaseUrl,
     channel: EVENTS_CHANNEL,
@@ -84,118 +76,145 @@ export function startEventFeed(databaseUrl: string, pool: Pool, log: Logger): Ev
       if (channel !== undefined) (keysChanged ? end : markStale)(channel)
     },
     onConnect: () => {
-      // A key may have changed unheard while the connection was away: whoever listens has to show his again.
+      // A key may have changed during the outage: every client must authenticate again.
       for (const channel of channels.values()) (isFirst ? markStale : end)(channel)
-      // The database may be another one now, restored or promoted: what was read of the former counts no more.
+      // The database may be a restored or promoted one: events of the former one are no longer valid.
       if (!isFirst) channels.clear()
       isFirst = false
     },
-    onError: (error) => log.warn({ err: error }, 'the listener for events lost its connection'),
+    onError: (error) => log.warn({ err: error }, 'the event listener lost its connection'),
   })
-
-  /** Reads what is new, once for all readers of the channel. */
-  async function refresh(projectId: string, channel: Channel): Promise<void> {
-    channel.stale = false
-    const events = await listEvents(pool, projectId, { after: channel.head, limit: READ_AT_ONCE })
-    if (events.length === READ_AT_ONCE) channel.stale = true
-    channel.recent = [...channel.recent, ...events].slice(-RECENT_MAX)
-    channel.head = events.at(-1)?.seq ?? channel.head
-  }
-
-  async function read(projectId: string, channel: Channel, reader: Reader) {
-    if (channel.stale || channel.reading !== null) {
-      channel.reading ??= refresh(projectId, channel).finally(() => {
-        channel.reading = null
-      })
-      await channel.reading.catch((error) => {
-        channel.stale = true
-        throw error
-      })
-    }
-    if (reader.position >= channel.head) return []
-    const covered = (channel.recent[0]?.seq ?? channel.head + 1n) <= reader.position + 1n
-    const events = covered
-      ? channel.recent.filter(({ seq }) => seq > reader.position)
-      : await listEvents(pool, projectId, { after: reader.position, limit: READ_AT_ONCE })
-    // What is no longer kept cannot be waited for.
-    reader.position = events.at(-1)?.seq ?? channel.head
-    return events
-  }
-
   return {
-    async open(projectId, after) {
-      const reader: Reader = { position: 0n, ended: released, wake: null }
-      let channel = channels.get(projectId)
-      if (channel === undefined) {
-        // From here on notifications are seen; what is committed before is counted by readStream.
-        channel = { readers: new Set(), recent: [], head: -1n, stale: true, reading: null }
-        channels.set(projectId, channel)
-      }
-      const own = channel
-      own.readers.add(reader)
-      const close = () => {
-        own.readers.delete(reader)
-        if (own.readers.size === 0 && channels.get(projectId) === own) channels.delete(projectId)
-      }
-      try {
-        const state = await readStream(pool, projectId, after?.seq ?? null)
-        if (own.head === -1n) own.head = state.newest.seq
-        // While the listener is away nobody is told: a newcomer sees it first.
-        else if (state.newest.seq > own.head) markStale(own)
-        const { begin, missed } = await findBegin(pool, projectId, { after, state })
-        reader.position = begin.seq
-        return { reader: readerOf(projectId, own, reader, close), begin, missed }
-      } catch (error) {
-        close()
-        throw error
-      }
-    },
+    open: (projectId, after) => open(feed, projectId, after),
     size: () => [...channels.values()].reduce((sum, { readers }) => sum + readers.size, 0),
     release() {
-      released = true
+      feed.released = true
       for (const channel of channels.values()) end(channel)
     },
     stop: () => subscription.stop(),
   }
+}
 
-  function readerOf(
-    projectId: string,
-    channel: Channel,
-    reader: Reader,
-    close: () => void,
-  ): EventReader {
-    return {
-      get ended() {
-        return reader.ended
-      },
-      async next(deadlineMs) {
-        while (!reader.ended) {
-          const events = await read(projectId, channel, reader)
-          if (events.length > 0) return events
-          const leftMs = deadlineMs - performance.now()
-          if (leftMs <= 0) return []
-          if (channel.stale || reader.ended) continue
-          await new Promise<void>((resolve) => {
-            const timer = setTimeout(resolve, leftMs)
-            reader.wake = () => {
-              clearTimeout(timer)
-              resolve()
-            }
-          })
-          reader.wake = null
-        }
-        return []
-      },
-      close() {
-        close()
-        reader.ended = true
-        reader.wake?.()
-      },
+function wakeAll(channel: Channel): void {
+  for (const reader of channel.readers) reader.wake?.()
+}
+
+function markStale(channel: Channel): void {
+  channel.stale = true
+  wakeAll(channel)
+}
+
+function end(channel: Channel): void {
+  for (const reader of channel.readers) reader.ended = true
+  wakeAll(channel)
+}
+
+async function open(
+  { pool, channels, released }: Feed,
+  projectId: string,
+  after: EventPosition | null,
+): Promise<{ reader: EventReader; begin: EventPosition; missed: boolean }> {
+  const reader: Reader = { position: 0n, ended: released, wake: null }
+  // Notifications count from here on; readStream counts the events committed before.
+  const channel = channels.get(projectId) ?? newChannel(projectId)
+  channels.set(projectId, channel)
+  channel.readers.add(reader)
+  const leave = () => {
+    channel.readers.delete(reader)
+    if (channel.readers.size === 0 && channels.get(projectId) === channel) {
+      channels.delete(projectId)
     }
+  }
+  try {
+    const state = await readStream(pool, projectId, after?.seq ?? null)
+    if (channel.head === -1n) channel.head = state.newest.seq
+    // During an outage of the listener a new reader is the first to see new events.
+    else if (state.newest.seq > channel.head) markStale(channel)
+    const { begin, missed } = await findBegin(pool, projectId, { after, state })
+    reader.position = begin.seq
+    return { reader: toEventReader(pool, channel, reader, leave), begin, missed }
+  } catch (error) {
+    leave()
+    throw error
   }
 }
 
-/** Where a reader begins who knows the stream up to an event. */
+const newChannel = (projectId: string): Channel => ({
+  projectId,
+  readers: new Set(),
+  recent: [],
+  head: -1n,
+  stale: true,
+  reading: null,
+})
+
+function toEventReader(
+  pool: Pool,
+  channel: Channel,
+  reader: Reader,
+  leave: () => void,
+): EventReader {
+  return {
+    get ended() {
+      return reader.ended
+    },
+    async next(deadlineMs) {
+      while (!reader.ended) {
+        const events = await read(pool, channel, reader)
+        if (events.length > 0) return events
+        const leftMs = deadlineMs - performance.now()
+        if (leftMs <= 0) return []
+        if (channel.stale || reader.ended) continue
+        await new Promise<void>((resolve) => {
+          const timer = setTimeout(resolve, leftMs)
+          reader.wake = () => {
+            clearTimeout(timer)
+            resolve()
+          }
+        })
+        reader.wake = null
+      }
+      return []
+    },
+    close() {
+      leave()
+      reader.ended = true
+      reader.wake?.()
+    },
+  }
+}
+
+async function read(pool: Pool, channel: Channel, reader: Reader): Promise<StoredEvent[]> {
+  if (channel.stale || channel.reading !== null) {
+    channel.reading ??= refresh(pool, channel).finally(() => {
+      channel.reading = null
+    })
+    await channel.reading.catch((error) => {
+      channel.stale = true
+      throw error
+    })
+  }
+  if (reader.position >= channel.head) return []
+  const covered = (channel.recent[0]?.seq ?? channel.head + 1n) <= reader.position + 1n
+  const events = covered
+    ? channel.recent.filter(({ seq }) => seq > reader.position)
+    : await listEvents(pool, channel.projectId, { after: reader.position, limit: READ_AT_ONCE })
+  // Deleted events never come: without an event the reader skips to the head.
+  reader.position = events.at(-1)?.seq ?? channel.head
+  return events
+}
+
+/** Reads the new events, once for all readers of the channel. */
+async function refresh(pool: Pool, channel: Channel): Promise<void> {
+  channel.stale = false
+  const wanted = { after: channel.head, limit: READ_AT_ONCE }
+  const events = await listEvents(pool, channel.projectId, wanted)
+  if (events.length === READ_AT_ONCE) channel.stale = true
+  channel.recent = [...channel.recent, ...events].slice(-RECENT_MAX)
+  channel.head = events.at(-1)?.seq ?? channel.head
+}
+
+/** The event after which a client reads on, when `after` is the last event it knows. */
 async function findBegin(
   pool: Pool,
   projectId: string,
@@ -207,7 +226,7 @@ async function findBegin(
     after.seq > newest.seq ||
     (after.at !== null && knownAt !== null && after.at.getTime() !== knownAt.getTime())
   if (!isForeign) return { begin: after, missed: oldest > after.seq + 1n }
-  // An event that a backup did not have. Whatever happened after it is news.
+  // The restored backup lacks this event. All events after its time are new to the client.
   const { at } = after
   const begin = at === null ? newest : await findEventAt(pool, projectId, { at, oldest })
   return { begin, missed: true }

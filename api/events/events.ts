@@ -15,23 +15,23 @@ import { identityOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 import type { EventReader } from './eventFeed.ts'
 
-/** So often something is sent, that proxies and clients know the connection from a dead one. */
+/** Keep-alive interval: proxies and clients recognise a dead connection by its silence. */
 const KEEP_ALIVE_MS = 15_000
-/** What a client waits before it connects again. */
+/** The `retry` field: the wait before a client reconnects. */
 const RETRY_MS = 2_000
 
 const Query = t.Object({
   types: t.Optional(
     t.String({
       maxLength: 500,
-      description: `Comma-separated event types; all that the key's scopes allow when left out: ${EVENT_TYPES.join(', ')}.`,
+      description: `Comma-separated event types: ${EVENT_TYPES.join(', ')}. Absent: all types that the key's scopes allow.`,
       examples: ['message.received,payment.settled'],
     }),
   ),
   lastEventId: t.Optional(
     t.String({
       maxLength: EVENT_ID_MAX_LENGTH,
-      description: 'As the Last-Event-ID header, for clients that cannot set one.',
+      description: 'Replaces the Last-Event-ID header for clients that cannot set headers.',
     }),
   ),
 })
@@ -45,19 +45,19 @@ data: {"type":"message.received","createdAt":"2026-01-05T09:41:12.345Z","data":{
 
 `
 
-/** `/v0/events`: what happens in a project, as it happens (server-sent events, WHATWG HTML §9.2). */
+/** `/v0/events`: the live events of a project (server-sent events, WHATWG HTML §9.2). */
 export function eventRoutes(services: Services) {
   return new Elysia().get(
     '/v0/events',
     async ({ request, query }) => {
       const { projectId, scopes, keyId } = identityOf(request)
       if (projectId === null) {
-        throw new ApiError(403, 'forbidden', 'A platform key hears no events: use a project key')
+        throw new ApiError(403, 'forbidden', 'A platform key receives no events: use a project key')
       }
       const types = readTypes(query.types, scopes)
       const last = readLastEventId(request.headers.get('last-event-id') ?? query.lastEventId)
       const { reader, begin, missed } = await services.events.open(projectId, last)
-      // A key that was replaced after the gate let it in, and before the reader could hear of it.
+      // The key may have been replaced between the gate and the opening of the reader.
       const now = await findKeyScopes(services.pool, keyId).catch((error: unknown) => {
         reader.close()
         throw error
@@ -71,7 +71,7 @@ export function eventRoutes(services: Services) {
         {
           headers: {
             'content-type': 'text/event-stream',
-            // nginx would collect the events.
+            // Without it nginx buffers the events.
             'x-accel-buffering': 'no',
           },
         },
@@ -80,12 +80,12 @@ export function eventRoutes(services: Services) {
     {
       query: Query,
       detail: operation({
-        summary: 'Follow what happens, as server-sent events',
+        summary: 'Follow the events of a project (server-sent events)',
         description:
-          'It begins with an id, that of the last event before it, and an empty line. With Last-Event-ID the stream goes ' +
-          'on behind that event, without a gap. Events are kept for 7 days; where older ones were missed, the stream ' +
-          'begins with the event stream.gap. So it does where Last-Event-ID names an event that a restored backup does ' +
-          'not have. It ends when the key is replaced.',
+          'The stream begins with the id of the latest earlier event and an empty line. With Last-Event-ID it continues ' +
+          'after that event without a gap. Events are kept for 7 days. The stream begins with the event stream.gap if ' +
+          'missed events are deleted, or if a restored backup lacks the event of Last-Event-ID. Replacing the key ends the ' +
+          'stream.',
         tag: 'Events',
         access: 'key',
         success: {
@@ -121,14 +121,14 @@ function readLastEventId(text: string | null | undefined): EventPosition | null 
   return position
 }
 
-/** What a listener is told of an event. */
+/** The `data` field of an event. */
 const eventBody = ({ type, data, createdAt }: StoredEvent) => ({
   type,
   createdAt: createdAt.toISOString(),
   data,
 })
 
-/** Reads on only as fast as the client takes what was read. */
+/** A stream with back-pressure: it reads events only as fast as the client consumes them. */
 function eventStream(
   reader: EventReader,
   types: ReadonlySet<string>,
@@ -141,7 +141,7 @@ function eventStream(
     {
       start(controller) {
         const gap = missed ? 'event: stream.gap\ndata: {}\n\n' : ''
-        // A client that loses the connection before its first event comes back with this id, and misses none.
+        // A client that disconnects before its first event reconnects with this id and misses no event.
         const head = `retry: ${RETRY_MS}\nid: ${eventId(begin)}\n\n`
         controller.enqueue(encoder.encode(head + gap))
       },
@@ -150,16 +150,16 @@ function eventStream(
         try {
           events = await reader.next(performance.now() + KEEP_ALIVE_MS)
         } catch {
-          // The database is away: the client comes back, with the last event it has.
+          // The database is away: the client reconnects with its last event id.
           reader.close()
         }
-        const told = events.map((event) => {
+        const lines = events.map((event) => {
           const id = eventId({ seq: event.seq, at: event.createdAt })
-          // A client that comes back does not begin before an event that it may not hear.
+          // The id alone: a reconnecting client continues after events that its filter hides.
           if (!types.has(event.type)) return `id: ${id}\n\n`
           return `id: ${id}\nevent: ${event.type}\ndata: ${JSON.stringify(eventBody(event))}\n\n`
         })
-        if (told.length > 0) controller.enqueue(encoder.encode(told.join('')))
+        if (lines.length > 0) controller.enqueue(encoder.encode(lines.join('')))
         else if (reader.ended) controller.close()
         else controller.enqueue(encoder.encode(': still here\n\n'))
       },

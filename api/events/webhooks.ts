@@ -33,7 +33,7 @@ const Body = t.Object({
     t.String({
       minLength: SECRET_MIN_LENGTH,
       maxLength: SECRET_MAX_LENGTH,
-      description: 'To sign with; one is made when left out.',
+      description: 'Signs the deliveries; generated when absent.',
     }),
   ),
 })
@@ -48,7 +48,7 @@ const Webhook = t.Object({
 })
 const WithSecret = t.Composite([
   Webhook,
-  t.Object({ secret: t.String({ description: 'Shown here and never again.' }) }),
+  t.Object({ secret: t.String({ description: 'Only this answer shows it.' }) }),
 ])
 
 const EXAMPLE = {
@@ -68,159 +68,171 @@ const toView = ({ id, url, events, createdAt }: ProjectWebhook) => ({
 const missing = () => notFound('Webhook not found')
 const describe = { tag: 'Webhooks', access: 'key' } as const
 const errors = { 403: 'The key lacks the scope of an event', 404: 'Webhook not found' } as const
+const secretAnswer = {
+  schema: WithSecret,
+  example: { ...EXAMPLE, secret: `whsec_${'0'.repeat(64)}` },
+}
 
-/** Registers the URLs that a project's events are sent to. */
+const REGISTER = operation({
+  ...describe,
+  summary: 'Register a webhook for events',
+  description:
+    'Headers, signature, retry schedule, delivery log and replay are the same as for payment webhooks. The body is the ' +
+    'event as /v0/events sends it. Message events need the scope mail:read, payment events payments:accept.',
+  requestExample: { url: EXAMPLE.url, events: EXAMPLE.events },
+  success: { status: 201, description: 'The webhook and its secret.', ...secretAnswer },
+  errors: { 403: errors[403] },
+})
+
+const LIST = operation({
+  ...describe,
+  summary: 'List webhooks for events, newest first',
+  success: {
+    status: 200,
+    description: 'One page of webhooks.',
+    schema: t.Object({
+      webhooks: t.Array(Webhook),
+      count: t.Integer(),
+      nextPageToken: t.Optional(t.String()),
+    }),
+    example: { webhooks: [EXAMPLE], count: 1 },
+  },
+  errors: { 403: errors[403] },
+})
+
+const CHANGE = operation({
+  ...describe,
+  summary: 'Change a webhook for events',
+  description: 'The change applies to new events. Pending deliveries keep their URL.',
+  requestExample: { events: ['message.received', 'message.bounced'] },
+  success: { status: 200, description: 'The webhook.', schema: Webhook, example: EXAMPLE },
+  errors,
+})
+
+const ROTATE_SECRET = operation({
+  ...describe,
+  summary: 'Replace the secret of a webhook for events',
+  description: 'The new secret signs every attempt from now on.',
+  success: { status: 200, description: 'The webhook and its new secret.', ...secretAnswer },
+  errors,
+})
+
+const DELETE = operation({
+  ...describe,
+  summary: 'Delete a webhook for events',
+  description: 'Its pending deliveries are aborted.',
+  success: { status: 204, description: 'The webhook is deleted.' },
+  errors,
+})
+
+/** Registers the URLs that receive the events of a project. */
 export function projectWebhookRoutes(services: Services) {
-  const { pool, keyring, config } = services
   return new Elysia({ prefix: '/v0/webhooks' })
     .post(
       '',
       async ({ request, body, set }) => {
-        const projectId = mayHear(request, body.events)
-        const url = readOutboundUrl('url', body.url, config.allowPrivateNetworks)
-        try {
-          const made = await createProjectWebhook(pool, await keyring(pool), {
-            ...body,
-            projectId,
-            url,
-          })
-          set.status = 201
-          return { ...toView(made.webhook), secret: made.secret }
-        } catch (error) {
-          if (!(error instanceof TooManyWebhooksError)) throw error
-          throw badRequest(`A project must have at most ${WEBHOOKS_MAX} webhooks`)
-        }
+        const registered = await register(services, request, body)
+        set.status = 201
+        return registered
       },
-      {
-        body: Body,
-        detail: operation({
-          ...describe,
-          summary: 'Register a webhook for events',
-          description:
-            'Headers, signature, schedule, log and replay are those of payment webhooks; the body is the event as the stream ' +
-            'tells it. Wants the scope mail:read for message events and payments:accept for payment events.',
-          requestExample: { url: EXAMPLE.url, events: EXAMPLE.events },
-          success: {
-            status: 201,
-            description: 'The webhook and its secret.',
-            schema: WithSecret,
-            example: { ...EXAMPLE, secret: `whsec_${'0'.repeat(64)}` },
-          },
-          errors: { 403: errors[403] },
-        }),
-      },
+      { body: Body, detail: REGISTER },
     )
-    .get(
-      '',
-      async ({ request, query }) => {
-        const { limit, cursor } = readPage(query)
-        const projectId = mayHear(request, [])
-        const found = await listProjectWebhooks(pool, { projectId, limit: limit + 1, cursor })
-        const { page, next } = cutPage(found, limit, ({ createdAt }) => createdAt)
-        return { webhooks: page.map(toView), count: page.length, ...next }
-      },
-      {
-        query: PageQuery,
-        detail: operation({
-          ...describe,
-          summary: 'List webhooks for events, newest first',
-          success: {
-            status: 200,
-            description: 'One page of webhooks.',
-            schema: t.Object({
-              webhooks: t.Array(Webhook),
-              count: t.Integer(),
-              nextPageToken: t.Optional(t.String()),
-            }),
-            example: { webhooks: [EXAMPLE], count: 1 },
-          },
-          errors: { 403: errors[403] },
-        }),
-      },
-    )
+    .get('', ({ request, query }) => list(services, request, query), {
+      query: PageQuery,
+      detail: LIST,
+    })
     .patch(
       '/:webhookId',
-      async ({ request, params, body }) => {
-        const target = { projectId: mayHear(request, body.events ?? []), id: params.webhookId }
-        const { url, events } = body
-        const before = await findProjectWebhook(pool, target)
-        if (before === null) throw missing()
-        // To send elsewhere what the key may not hear would be a way to hear it.
-        mayHear(request, before.events)
-        const changed = await updateProjectWebhook(pool, target, {
-          ...(events === undefined ? {} : { events }),
-          ...(url === undefined
-            ? {}
-            : { url: readOutboundUrl('url', url, config.allowPrivateNetworks) }),
-        })
-        if (changed === null) throw missing()
-        return toView(changed)
-      },
-      {
-        params: Params,
-        body: Change,
-        detail: operation({
-          ...describe,
-          summary: 'Change a webhook for events',
-          description: 'For events to come; what is on its way goes to where it was made for.',
-          requestExample: { events: ['message.received', 'message.bounced'] },
-          success: { status: 200, description: 'The webhook.', schema: Webhook, example: EXAMPLE },
-          errors,
-        }),
-      },
+      ({ request, params, body }) => change(services, request, params.webhookId, body),
+      { params: Params, body: Change, detail: CHANGE },
     )
     .post(
       '/:webhookId/rotate-secret',
-      async ({ request, params }) => {
-        const target = { projectId: mayHear(request, []), id: params.webhookId }
-        const before = await findProjectWebhook(pool, target)
-        if (before === null) throw missing()
-        mayHear(request, before.events)
-        const made = await rotateProjectWebhook(pool, await keyring(pool), target)
-        if (made === null) throw missing()
-        return { ...toView(made.webhook), secret: made.secret }
-      },
-      {
-        params: Params,
-        detail: operation({
-          ...describe,
-          summary: 'Replace the secret of a webhook for events',
-          description: 'Every attempt from now on is signed with the new secret.',
-          success: {
-            status: 200,
-            description: 'The webhook and its new secret.',
-            schema: WithSecret,
-            example: { ...EXAMPLE, secret: `whsec_${'0'.repeat(64)}` },
-          },
-          errors,
-        }),
-      },
+      ({ request, params }) => rotateSecret(services, request, params.webhookId),
+      { params: Params, detail: ROTATE_SECRET },
     )
-    .delete(
-      '/:webhookId',
-      async ({ request, params }) => {
-        const target = { projectId: mayHear(request, []), id: params.webhookId }
-        if (!(await deleteProjectWebhook(pool, target))) throw missing()
-        return new Response(null, { status: 204 })
-      },
-      {
-        params: Params,
-        detail: operation({
-          ...describe,
-          summary: 'Delete a webhook for events',
-          description: 'What is on its way to it is given up.',
-          success: { status: 204, description: 'The webhook is gone.' },
-          errors,
-        }),
-      },
-    )
+    .delete('/:webhookId', ({ request, params }) => remove(services, request, params.webhookId), {
+      params: Params,
+      detail: DELETE,
+    })
 }
 
-/** The project of a key that may hear of all these events. @throws {ApiError} 403 */
-function mayHear(request: Request, events: Static<typeof Events>): string {
+async function register(
+  { pool, keyring, config }: Services,
+  request: Request,
+  body: Static<typeof Body>,
+) {
+  const projectId = requireEventScopes(request, body.events)
+  const url = readOutboundUrl('url', body.url, config.allowPrivateNetworks)
+  try {
+    const created = { ...body, projectId, url }
+    return withSecret(await createProjectWebhook(pool, await keyring(pool), created))
+  } catch (error) {
+    if (!(error instanceof TooManyWebhooksError)) throw error
+    throw badRequest(`A project must have at most ${WEBHOOKS_MAX} webhooks`)
+  }
+}
+
+async function list({ pool }: Services, request: Request, query: Static<typeof PageQuery>) {
+  const { limit, cursor } = readPage(query)
+  const projectId = requireEventScopes(request, [])
+  const found = await listProjectWebhooks(pool, { projectId, limit: limit + 1, cursor })
+  const { page, next } = cutPage(found, limit, ({ createdAt }) => createdAt)
+  return { webhooks: page.map(toView), count: page.length, ...next }
+}
+
+async function change(
+  services: Services,
+  request: Request,
+  id: string,
+  { url, events }: Static<typeof Change>,
+) {
+  requireEventScopes(request, events ?? [])
+  // A new URL receives the events of the webhook: the key needs their scopes too.
+  const target = await findTarget(services, request, id)
+  const changed = await updateProjectWebhook(services.pool, target, {
+    ...(events === undefined ? {} : { events }),
+    ...(url === undefined
+      ? {}
+      : { url: readOutboundUrl('url', url, services.config.allowPrivateNetworks) }),
+  })
+  if (changed === null) throw missing()
+  return toView(changed)
+}
+
+async function rotateSecret(services: Services, request: Request, id: string) {
+  const { pool, keyring } = services
+  const target = await findTarget(services, request, id)
+  const rotated = await rotateProjectWebhook(pool, await keyring(pool), target)
+  if (rotated === null) throw missing()
+  return withSecret(rotated)
+}
+
+async function remove({ pool }: Services, request: Request, id: string) {
+  const projectId = requireEventScopes(request, [])
+  if (!(await deleteProjectWebhook(pool, { projectId, id }))) throw missing()
+  return new Response(null, { status: 204 })
+}
+
+const withSecret = ({ webhook, secret }: { webhook: ProjectWebhook; secret: string }) => ({
+  ...toView(webhook),
+  secret,
+})
+
+/** A webhook of the key's project, all of whose events the key may receive. @throws {ApiError} 403, 404 */
+async function findTarget({ pool }: Services, request: Request, id: string) {
+  const target = { projectId: requireEventScopes(request, []), id }
+  const webhook = await findProjectWebhook(pool, target)
+  if (webhook === null) throw missing()
+  requireEventScopes(request, webhook.events)
+  return target
+}
+
+/** The project of a key with the scopes of all these events. @throws {ApiError} 403 */
+function requireEventScopes(request: Request, events: Static<typeof Events>): string {
   const { projectId, scopes } = identityOf(request)
   if (projectId === null) {
-    throw new ApiError(403, 'forbidden', 'A platform key hears no events: use a project key')
+    throw new ApiError(403, 'forbidden', 'A platform key receives no events: use a project key')
   }
   const lacking = events
     .map((type: EventType) => EVENT_SCOPES[type])

@@ -19,10 +19,10 @@ import {
   SUBJECT_MAX_LENGTH,
 } from './sendInput.ts'
 
-/** Who sends: a project and its inbox. */
+/** The sending project and its inbox. */
 export type Sender = { projectId: string; inboxAddress: string }
 
-/** What an answer says beside its thread and its time. */
+/** The answer to `send`, without threadId and createdAt. */
 type SentAnswer = {
   messageId: string
   inboxId: string
@@ -31,7 +31,7 @@ type SentAnswer = {
   subject: string
   labels: string[]
 }
-/** Recipients that are left out, when there are some. */
+/** Recipients that a rule or a suppression refused. */
 type RefusedRecipients = { refused: RefusedRecipient[] }
 type RepliedAnswer = Pick<SentAnswer, 'messageId' | 'subject' | 'labels'>
 
@@ -40,7 +40,7 @@ type Draft<Answer> = Omit<SendIntent, 'projectId' | 'key' | 'refused' | 'answer'
 }
 
 /**
- * Stores a message to send; it starts a new thread. The same key and request get the first answer again.
+ * Accepts a send intent that starts a new thread. The same key and request get the first answer again.
  * @throws {ApiError} 400, 409
  */
 export async function sendMessage(
@@ -86,7 +86,7 @@ export async function sendMessage(
 }
 
 /**
- * Stores a reply, in the thread of the original. The same key and request get the first answer again.
+ * Accepts a reply in the thread of the original. The same key and request get the first answer again.
  * @throws {ApiError} 400, 404, 409
  */
 export async function replyTo(
@@ -127,7 +127,7 @@ export async function replyTo(
   })
 }
 
-/** Stores what `draft` makes; or, where the key has an answer already, gives that and asks for no draft. */
+/** Stores the result of `draft`. For a repeated key it returns the stored answer and never calls `draft`. */
 async function acceptOnce<Answer extends object>(
   services: Services,
   projectId: string,
@@ -149,23 +149,23 @@ async function acceptOnce<Answer extends object>(
   })
   if (outcome === 'gone') throw new ApiError(401, 'unauthorized', 'Invalid API key')
   if (outcome !== 'repeat' && outcome !== 'over quota') return { ...answer, ...outcome }
-  // A twin that was quicker can have used the quota up, and have the answer all the same.
+  // A concurrent call with the same key may have stored the answer and used up the quota.
   const first = bound === null ? null : await findAnswer<Answer>(services, projectId, bound)
   if (first !== null) return first
   if (outcome === 'over quota') throw quotaExceeded(services.config.limits.recipientsPerDay)
-  throw new Error('a key was taken, yet has no answer')
+  throw new Error('an idempotency key is taken but has no stored answer')
 }
 
 const DAY_S = 24 * 60 * 60
 
-/** 429 until the next day begins (UTC). */
+/** 429 with Retry-After up to the next day (UTC). */
 function quotaExceeded(limit: number | null): ApiError {
   const waitS = DAY_S - (Math.floor(Date.now() / 1000) % DAY_S)
   const message = `The daily limit of ${limit} recipients is reached`
   return new ApiError(429, 'quota_exceeded', message, { 'retry-after': String(waitS) })
 }
 
-/** Recipients that mail may not go to, if some are left. @throws {ApiError} 422 when none is. */
+/** The refused recipients. @throws {ApiError} 422 when every recipient is refused */
 async function refusals(
   { recipients }: Services,
   projectId: string,
@@ -182,7 +182,7 @@ async function refusals(
   throw new ApiError(422, 'recipient_blocked', `Every recipient is refused: ${named}`)
 }
 
-/** The answer that a key has; null where it has none. @throws {ApiError} 409 */
+/** The stored answer of an idempotency key, or null. @throws {ApiError} 409 for another request */
 async function findAnswer<Answer>(
   { pool }: Services,
   projectId: string,

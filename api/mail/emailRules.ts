@@ -62,7 +62,7 @@ const toItem = ({ id, type, scope, value, createdAt }: StoredRule) => ({
   createdAt: createdAt.toISOString(),
 })
 
-/** Whom an inbox hears, writes to and answers. */
+/** Rules for the addresses that an inbox accepts mail from, sends to and replies to. */
 export function emailRuleRoutes({ pool }: Services) {
   return new Elysia()
     .get(
@@ -96,14 +96,14 @@ export function emailRuleRoutes({ pool }: Services) {
         detail: operation({
           summary: 'Add an email rule',
           description:
-            'RECEIVE is enforced when mail arrives, SEND and REPLY when it is sent. A rule for an address counts before one for ' +
-            'its domain. Where a scope has an ALLOW rule, whoever no rule names is refused. The same rule again is answered ' +
-            '200 and changes nothing.',
+            'RECEIVE applies when mail arrives; SEND and REPLY apply when it is sent. A rule for an address overrides a rule ' +
+            'for its domain. A scope with an ALLOW rule refuses every address without a rule. Adding the same rule again ' +
+            'answers 200 and changes nothing.',
           tag: 'Rules',
           access: 'mail:manage',
           requestExample: { type: 'BLOCK', scope: 'RECEIVE', value: '*@example.com' },
           success: { status: 201, description: 'The rule.', schema: RuleItem, example: EXAMPLE },
-          errors: { 409: 'A rule of the other type names the same in the same scope' },
+          errors: { 409: 'A rule of the other type exists for this value and scope' },
         }),
       },
     )
@@ -119,7 +119,7 @@ export function emailRuleRoutes({ pool }: Services) {
           summary: 'Delete an email rule',
           tag: 'Rules',
           access: 'mail:manage',
-          success: { status: 204, description: 'The rule is gone.' },
+          success: { status: 204, description: 'The rule is deleted.' },
           errors: { 404: 'Rule not found' },
         }),
       },
@@ -136,7 +136,7 @@ export async function readRulePage(
   return { rules: page.map(toItem), count: page.length, ...next }
 }
 
-/** Adds a rule; the same rule again changes nothing. @throws {ApiError} 400, 409 */
+/** Adds a rule. Adding it twice changes nothing. @throws {ApiError} 400, 409 */
 export async function addRule(pool: Pool, projectId: string, body: Static<typeof RuleBody>) {
   const value = parseRuleValue(body.value)
   if (value === null) throw badRequest('value must be one email address, or *@ and a domain')

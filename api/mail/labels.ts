@@ -10,7 +10,7 @@ export const LabelChange = t.Object({
   removeLabels: t.Optional(t.Array(Label, { maxItems: LABELS_MAX })),
 })
 
-/** `labels` of a list. */
+/** The query parameter `labels` of a list. */
 export const LabelsQuery = t.String({
   maxLength: 4_000,
   description: 'Comma-separated labels; a message must carry all of them.',
@@ -32,13 +32,13 @@ export function readLabels(query: string | undefined): string[] {
   return labels
 }
 
-/** The two marks that exclude each other. */
+/** Labels that exclude each other. */
 const OPPOSITE: Record<string, string> = { read: 'unread', unread: 'read' }
 
-/** Whether {@link LabelsQuery} can name a label; of those that were set before, it may be none. */
+/** Whether {@link LabelsQuery} can name a label. Labels stored by older versions may fail this check. */
 const isNameable = (label: string): boolean => !label.includes(',') && label.trim() === label
 
-/** What to add and what to remove; what is in both is removed. @throws {ApiError} 400 */
+/** Reads the labels to add and to remove. A label in both lists is removed. @throws {ApiError} 400 */
 export function readLabelChange(body: Static<typeof LabelChange>): {
   add: string[]
   remove: string[]
@@ -59,6 +59,6 @@ export function readLabelChange(body: Static<typeof LabelChange>): {
   return { add, remove: [...remove] }
 }
 
-/** The change would leave more labels than a message may carry. */
+/** The error for a change that gives a message more than `LABELS_MAX` labels. */
 export const tooManyLabels = () =>
   badRequest(`addLabels must leave at most ${LABELS_MAX} labels on the message`)

@@ -8,11 +8,11 @@ import { projectOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 import { MessageParams } from './messages.ts'
 
-/** RFC 6838 §4.2; anything else that a sender claims is served as bytes. */
+/** RFC 6838 §4.2. Any other type that a sender claims is served as `BYTES`. */
 const MEDIA_TYPE = /^[a-z0-9][\w!#$&^.+-]{0,126}\/[a-z0-9][\w!#$&^.+-]{0,126}$/i
 const BYTES = 'application/octet-stream'
 
-/** The bytes of messages: as they came or went, and their attachments. */
+/** Routes for the original bytes of a message, and for its attachments. */
 export function messageContentRoutes({ pool }: Services) {
   return new Elysia()
     .get(
@@ -21,7 +21,7 @@ export function messageContentRoutes({ pool }: Services) {
         const raw = await findRaw(pool, projectOf(request).projectId, params.messageId)
         if (raw === null) throw notFound('Message not found')
         if (raw === 'not composed') {
-          throw notFound('Message is not composed yet: it is, once its first attempt begins')
+          throw notFound('Message is not composed yet: its first attempt composes it')
         }
         return download(raw, 'message/rfc822', 'message.eml')
       },
@@ -60,7 +60,7 @@ export function messageContentRoutes({ pool }: Services) {
         ]),
         detail: operation({
           summary: 'Get an attachment',
-          description: 'The decoded bytes, under the type and name that the sender gave.',
+          description: 'The decoded bytes, with the media type and the file name of the sender.',
           tag: 'Messages',
           access: 'mail:read',
           success: {
@@ -76,7 +76,7 @@ export function messageContentRoutes({ pool }: Services) {
     )
 }
 
-/** An attachment. @throws {ApiError} 404, and 413 where it is larger than `maxBytes` */
+/** Reads an attachment. @throws {ApiError} 404; 413 for one larger than `maxBytes` */
 export async function readAttachment(
   pool: Pool,
   wanted: { projectId: string; messageId: string; attachmentId: string; maxBytes?: number },
@@ -89,11 +89,11 @@ export async function readAttachment(
   throw new ApiError(
     413,
     'payload_too_large',
-    `The attachment has ${found.bytes.length} bytes; here it must have at most ${maxBytes}`,
+    `The attachment has ${found.bytes.length} bytes; it must have at most ${maxBytes}`,
   )
 }
 
-/** Strangers chose bytes, type and name: a browser must save them, and never run or guess at them. */
+/** The sender chose bytes, type and name. A browser must save them; it must not run them or guess their type. */
 function download(bytes: Buffer, contentType: string, filename: string): Response {
   return new Response(new Uint8Array(bytes), {
     headers: {
@@ -104,7 +104,7 @@ function download(bytes: Buffer, contentType: string, filename: string): Respons
   })
 }
 
-/** RFC 6266: a name for all, and the true one in UTF-8 (RFC 8187). */
+/** RFC 6266: an ASCII name for old clients, and the full name in UTF-8 (RFC 8187). */
 function attachmentDisposition(filename: string): string {
   const plain = filename.replace(/[^\x20-\x7e]|["\\%/]/g, '_')
   const encoded = encodeURIComponent(filename.toWellFormed()).replace(

@@ -15,26 +15,28 @@ const Search = (description: string, example: string) =>
 const Instant = (description: string) =>
   t.String({ maxLength: 40, description, examples: ['2026-01-31T09:30:00Z', '2026-01-31'] })
 
-/** What narrows a list of messages. */
+/** The filters of a message list. */
 export const MessageFilterQuery = t.Object({
   labels: t.Optional(LabelsQuery),
   q: t.Optional(
     Search(
-      'Words that must all be in the message (subject, addresses, text, file names), in any script, without regard to case ' +
-        'and accents. "a phrase", -without, one OR other, begin*.',
+      'Words; the message must contain all of them (subject, addresses, text, file names). Any script; case and accents ' +
+        'are ignored. Syntax: "a phrase", -without, one OR other, begin*.',
       'invoice "second reminder" -draft',
     ),
   ),
-  from: t.Optional(Search('Sender: an address or a part of one.', 'ada@example.com')),
-  to: t.Optional(Search('Recipient (To, Cc, Bcc): an address or a part of one.', 'example.com')),
-  subject: t.Optional(Search('Words that stand in a row in the subject.', 'second reminder')),
+  from: t.Optional(Search('Sender: an address or part of an address.', 'ada@example.com')),
+  to: t.Optional(
+    Search('Recipient (To, Cc, Bcc): an address or part of an address.', 'example.com'),
+  ),
+  subject: t.Optional(Search('Consecutive words of the subject.', 'second reminder')),
   after: t.Optional(Instant('Created at this time or later, ISO 8601.')),
   before: t.Optional(Instant('Created before this time, ISO 8601.')),
 })
 
 export type MessageFilter = {
   labels: string[]
-  /** All must hold. */
+  /** A message must match every query. */
   queries: SearchQuery[]
   after: Date | null
   before: Date | null
@@ -70,7 +72,7 @@ function readSearch(
   }
 }
 
-/** RFC 3339, or a date alone, which means its first moment in UTC. */
+/** RFC 3339, or a date alone: its first moment in UTC. */
 const INSTANT = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d))?$/i
 
 function readInstant(name: string, text: string | undefined): Date | null {

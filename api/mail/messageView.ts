@@ -22,19 +22,19 @@ const Word = (description: string) => t.String({ description, examples: ['pass']
 const AuthenticationSchema = t.Object(
   {
     spf: Word('Whether the sending host may use the envelope sender (RFC 7208).'),
-    dkim: Word('Whether a signature holds (RFC 6376).'),
-    dmarc: Word('Whether either vouches for the domain in From (RFC 7489).'),
-    arc: Word('Whether the forwarders vouch for it (RFC 8617).'),
-    internal: t.Boolean({ description: 'It came from an inbox of this service.' }),
+    dkim: Word('Whether a signature is valid (RFC 6376).'),
+    dmarc: Word('Whether SPF or DKIM passes for the domain in From (RFC 7489).'),
+    arc: Word('Whether the chain of forwarders is valid (RFC 8617).'),
+    internal: t.Boolean({ description: 'The message came from an inbox of this service.' }),
   },
   {
     description:
-      'On received messages, in the words of RFC 8601. A message whose dmarc is fail, or permerror because ' +
-      'From names authors of several domains, has the label unauthenticated.',
+      'Received messages only; result words of RFC 8601. The label unauthenticated marks two cases: dmarc fail, and dmarc ' +
+      'permerror because From has authors of several domains.',
   },
 )
 
-/** A message in a list: without inboxId and cc (specification, Message). */
+/** A message in a list: without inboxId and cc (docs/contract.md §4). */
 const MessageItem = t.Object({
   messageId: MessageId,
   threadId: ThreadId,
@@ -42,34 +42,33 @@ const MessageItem = t.Object({
   to: Addresses,
   subject: t.String(),
   text: t.String(),
-  extractedText: t.Optional(t.String({ description: 'Reply-only text; on received messages.' })),
+  extractedText: t.Optional(
+    t.String({ description: 'Text without quoted history; received messages only.' }),
+  ),
   labels: Labels,
   createdAt: Time,
 })
 
 const Highlights = t.Array(
   t.Object({
-    text: t.String({ description: 'A piece of the field.' }),
+    text: t.String({ description: 'An excerpt of the field.' }),
     ranges: t.Array(t.Array(t.Integer(), { minItems: 2, maxItems: 2 }), {
-      description: 'What was found in it: start and end, in UTF-16 units.',
+      description: 'Matches in the excerpt: start and end, in UTF-16 units.',
     }),
   }),
 )
 
-/** A message in a list; of a search, with the places it was found at. */
+/** A message in a list; search results carry the matched excerpts. */
 export const FoundMessage = t.Composite([
   MessageItem,
   t.Object({
     highlights: t.Optional(
-      t.Object(
-        { subject: Highlights, text: Highlights },
-        { description: 'When something was searched for.' },
-      ),
+      t.Object({ subject: Highlights, text: Highlights }, { description: 'Search results only.' }),
     ),
   }),
 ])
 
-/** A whole message: what get-message and get-thread serve. */
+/** A whole message, as get-message and get-thread serve it. */
 export const WholeMessage = t.Composite([
   MessageItem,
   t.Object({
@@ -77,7 +76,7 @@ export const WholeMessage = t.Composite([
     cc: Addresses,
     attachments: t.Array(AttachmentSchema),
     deliveryStatus: t.Optional(
-      t.String({ description: 'On sent messages: queued, sent, deferred, bounced or failed.' }),
+      t.String({ description: 'Sent messages only: queued, sent, deferred, bounced or failed.' }),
     ),
     deliveryError: t.Optional(t.Union([t.String(), t.Null()])),
     authentication: t.Optional(AuthenticationSchema),
@@ -91,12 +90,12 @@ const Refused = t.Optional(
       reason: t.Union([t.Literal('suppressed'), t.Literal('rule')]),
     }),
     {
-      description: 'Recipients that the mail does not go to, when there are some.',
+      description: 'Recipients that a rule or a suppression refused; absent if there are none.',
     },
   ),
 )
 
-/** The answer to send. */
+/** The answer to `send`. */
 export const SentMessage = t.Object({
   messageId: MessageId,
   threadId: ThreadId,
@@ -109,7 +108,7 @@ export const SentMessage = t.Object({
   refused: Refused,
 })
 
-/** The answer to reply. */
+/** The answer to `reply`. */
 export const RepliedMessage = t.Pick(SentMessage, [
   'messageId',
   'threadId',
@@ -131,7 +130,7 @@ export const toItem = (message: Message) => ({
   createdAt: message.createdAt.toISOString(),
 })
 
-/** A message that was searched for. */
+/** A search result. */
 export function toFound(message: Message, queries: readonly SearchQuery[]) {
   const query = { clauses: queries.flatMap(({ clauses }) => clauses) }
   return {

@@ -15,7 +15,7 @@ import { toWhole, WholeMessage } from './messageView.ts'
 const TIMEOUT_DEFAULT_S = 30
 const TIMEOUT_MAX_S = 60
 
-/** What a message must be like to be waited for. */
+/** The filters that a message must match. */
 export const WaitFilter = t.Pick(MessageFilterQuery, ['labels', 'from', 'subject', 'after'])
 
 const Query = t.Composite([
@@ -30,14 +30,14 @@ const Query = t.Composite([
           maximum: TIMEOUT_MAX_S,
           default: TIMEOUT_DEFAULT_S,
         },
-        description: 'Seconds to wait at most.',
+        description: 'Maximum wait in seconds.',
       }),
     ),
   }),
   WaitFilter,
 ])
 
-/** `/v0/messages/wait`: the next message, as soon as it is there. */
+/** `/v0/messages/wait`: waits for the next matching message (long polling). */
 export function messageWaitRoutes(services: Services) {
   return new Elysia().get(
     '/v0/messages/wait',
@@ -58,9 +58,9 @@ export function messageWaitRoutes(services: Services) {
       detail: operation({
         summary: 'Wait for the next message',
         description:
-          'Answers as soon as a received message matches all that is given; 204 when none came in time. Without after, only ' +
-          'messages that arrive from now on count; with it, the oldest that came later than that moment is answered at ' +
-          'once. It can end early when the key changes. To miss none, follow /v0/events.',
+          'Answers as soon as a received message matches all filters, or 204 after the timeout. Without after, only new ' +
+          'messages count. With after, it answers the oldest received message since that time at once. A change of the key ' +
+          'ends the wait early. To receive every message, follow /v0/events.',
         tag: 'Messages',
         access: 'mail:read',
         success: {
@@ -76,7 +76,7 @@ export function messageWaitRoutes(services: Services) {
 
 /**
  * Waits for a received message that matches.
- * @returns null when none came in time, or the caller went away.
+ * @returns null after the timeout, or when the caller has disconnected.
  * @throws {ApiError} 400
  */
 export async function waitForMessage(
@@ -87,7 +87,7 @@ export async function waitForMessage(
   const { pool, events } = services
   const filter = readMessageFilter(wait.filter)
   const deadlineMs = performance.now() + wait.timeoutMs
-  // Opened before the inbox is looked at, so that nothing slips in between.
+  // The reader opens before the inbox is read: a message that arrives in between is not missed.
   const { reader } = await events.open(projectId, null)
   const leave = () => reader.close()
   wait.signal.addEventListener('abort', leave)

@@ -12,7 +12,7 @@ import type { Services } from '../http/services.ts'
 import { type MessageFilter, MessageFilterQuery, readMessageFilter } from './messageFilter.ts'
 import { FoundMessage, toFound, toItem, toWhole, WholeMessage } from './messageView.ts'
 
-/** The longest Message-ID is a line of 998 characters; its alternative (contract §4) has a number more. */
+/** A Message-ID has at most 998 characters (RFC 5322 §2.1.1). The id of a duplicate adds `.N` (docs/contract.md §4). */
 export const MessageParams = t.Object({ messageId: t.String({ minLength: 1, maxLength: 1_100 }) })
 
 const ListQuery = t.Composite([PageQuery, MessageFilterQuery])
@@ -60,8 +60,8 @@ export function messageRoutes({ pool }: Services) {
         detail: operation({
           summary: 'List or search messages, newest first',
           description:
-            'A page can be shorter than limit although there are more: one page carries at most 8 MB of text. ' +
-            'nextPageToken alone says whether there is more.',
+            'One page carries at most 8 MB of text, so a page can be shorter than limit. There are more messages exactly ' +
+            'when the answer has nextPageToken.',
           tag: 'Messages',
           access: 'mail:read',
           success: {
@@ -94,7 +94,7 @@ export function messageRoutes({ pool }: Services) {
     )
 }
 
-/** One page of an inbox, newest first; where something is searched for, with the places it was found at. */
+/** One page of an inbox, newest first. Search results carry the matched excerpts. */
 export async function readMessages(
   pool: Pool,
   filter: MessageFilter & { projectId: string; limit: number; cursor: Cursor | null },

@@ -4,8 +4,8 @@ import { badRequest } from '../http/errors.ts'
 import { RECIPIENTS_MAX, unique } from './sendInput.ts'
 
 /**
- * Who a reply goes to: Reply-To, else From; for a message of our own, its recipients again. Addresses that cannot be
- * written to are left out, and a reply is never addressed to its own inbox unless nobody else is there.
+ * The recipients of a reply: Reply-To, else From; for a sent original, its recipients. Invalid addresses are dropped. The
+ * replying inbox itself is a recipient only if no other is left.
  */
 export function replyRecipients(
   original: Message,
@@ -13,7 +13,7 @@ export function replyRecipients(
 ): { to: string[]; cc: string[] } {
   const own = addressKey(original.inboxAddress)
   const usable = (texts: string[]) => unique(texts.flatMap((text) => parseAddress(text) ?? []))
-  // No inbox has a name with a tag: whatever comes to one of ours comes here.
+  // Inbox names have no `+tag`: a tagged address of this inbox is this inbox.
   const others = (texts: string[]) =>
     usable(texts).filter((address) => !recipientKeys(address).includes(own))
   const sender = original.replyTo.length > 0 ? original.replyTo : original.from

@@ -14,7 +14,7 @@ import {
 import { BODY_MAX_BYTES } from '../http/body.ts'
 import { badRequest } from '../http/errors.ts'
 
-/** Recipients of one message over to, cc and bcc (contract §4). */
+/** Recipients of one message in to, cc and bcc together (docs/contract.md §4). */
 export const RECIPIENTS_MAX = 50
 /** RFC 5322 §2.1.1: a line is at most 998 characters. */
 export const SUBJECT_MAX_LENGTH = 998
@@ -26,18 +26,18 @@ const AddressList = (minItems: number) =>
     examples: [['ada@example.com']],
   })
 
-/** Of text and HTML each: without attachments a whole body is no larger. */
+/** For text and HTML each. A request body without attachments has the same limit. */
 const TEXT_MAX_LENGTH = BODY_MAX_BYTES
 const Text = t.String({ maxLength: TEXT_MAX_LENGTH, description: 'Plain-text body.' })
 const Html = t.Optional(
   t.String({
     maxLength: TEXT_MAX_LENGTH,
-    description: 'HTML body; the message is then sent as multipart/alternative.',
+    description: 'HTML body; the message is sent as multipart/alternative.',
   }),
 )
 
 const ATTACHMENTS_MAX = 50
-/** Encoded they are a third larger; most receivers take messages of up to 35 MB. */
+/** Base64 adds a third; most receivers accept messages up to 35 MB. */
 const ATTACHMENTS_MAX_BYTES = 25 * 1024 * 1024
 const FILENAME_MAX_LENGTH = 255
 
@@ -48,12 +48,12 @@ const Attachments = t.Optional(
         minLength: 1,
         maxLength: FILENAME_MAX_LENGTH,
         pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]*$',
-        error: `be 1 to ${FILENAME_MAX_LENGTH} characters, no control characters among them`,
+        error: `be 1 to ${FILENAME_MAX_LENGTH} characters without control characters`,
       }),
       contentType: t.String({ examples: ['application/pdf'] }),
       content: t.String({ description: 'The bytes in base64.' }),
       contentId: t.Optional(
-        t.String({ description: 'The HTML body shows the attachment as cid:CONTENT_ID.' }),
+        t.String({ description: 'The HTML body refers to the attachment as cid:CONTENT_ID.' }),
       ),
     }),
     {
@@ -67,13 +67,12 @@ const UnsubscribeInput = t.Optional(
   t.Object(
     {
       url: t.Optional(
-        t.String({ description: 'An https URL that answers a POST by unsubscribing (RFC 8058).' }),
+        t.String({ description: 'An https URL; a POST to it unsubscribes (RFC 8058).' }),
       ),
-      mailto: t.Optional(t.String({ description: 'An address that a mail to unsubscribes.' })),
+      mailto: t.Optional(t.String({ description: 'An address; a mail to it unsubscribes.' })),
     },
     {
-      description:
-        'How recipients unsubscribe, in one click of their mail program: List-Unsubscribe and List-Unsubscribe-Post.',
+      description: 'One-click unsubscribe: sets List-Unsubscribe and List-Unsubscribe-Post.',
     },
   ),
 )
@@ -102,7 +101,7 @@ export const ReplyBody = t.Object({
   attachments: Attachments,
 })
 
-/** Reads addresses, each once. @throws {ApiError} 400, which names the one that is wrong. */
+/** Reads addresses and removes duplicates. @throws {ApiError} 400 with the position of an invalid address */
 export function readAddresses(field: string, texts: string[]): string[] {
   return unique(
     texts.map((text, n) => {
@@ -114,12 +113,12 @@ export function readAddresses(field: string, texts: string[]): string[] {
   )
 }
 
-/** Each address once; upper and lower case make no difference. */
+/** Removes duplicate addresses; case is ignored. */
 export function unique(addresses: string[]): string[] {
   return [...new Map(addresses.map((address) => [addressKey(address), address])).values()]
 }
 
-/** Reads attachments. @throws {ApiError} 400, which names the one that is wrong. */
+/** Reads attachments. @throws {ApiError} 400 with the position of an invalid one */
 export function readAttachments(given: Static<typeof Attachments> = []): SentAttachment[] {
   const contentIds = new Set<string>()
   let bytes = 0
@@ -141,14 +140,14 @@ export function readAttachments(given: Static<typeof Attachments> = []): SentAtt
       throw badRequest(`${field}.contentId must be 1 to 255 visible ASCII characters, such as logo`)
     }
     if (contentId !== null && contentIds.has(contentId)) {
-      throw badRequest(`${field}.contentId must differ from those before it`)
+      throw badRequest(`${field}.contentId must differ from the earlier ones`)
     }
     if (contentId !== null) contentIds.add(contentId)
     return { filename, contentType, contentId, content }
   })
 }
 
-/** Reads how recipients unsubscribe; null where nothing is said. @throws {ApiError} 400 */
+/** Reads the unsubscribe settings; null without them. @throws {ApiError} 400 */
 export function readUnsubscribe(
   given: Static<typeof UnsubscribeInput> | undefined,
 ): Unsubscribe | null {

@@ -9,14 +9,14 @@ import { MessageParams } from './messages.ts'
 import { RepliedMessage, SentMessage } from './messageView.ts'
 import { ReplyBody, SendBody } from './sendInput.ts'
 
-const BLOCKED = 'Mail may go to none of the recipients (recipient_blocked)'
+const BLOCKED = 'Every recipient is refused (recipient_blocked)'
 
 const LIMITED =
-  'Too many requests (rate_limited), or the daily limit of recipients is reached (quota_exceeded); Retry-After says how many seconds to wait'
+  'Too many requests (rate_limited), or the daily limit of recipients is reached (quota_exceeded); Retry-After is the wait in seconds'
 
 const keyOf = (request: Request) => readIdempotencyKey(request.headers.get('idempotency-key'))
 
-/** Send and reply: the message and its job are stored in one transaction, and the worker does the rest. */
+/** Send and reply. One transaction stores the message and its job; a worker sends it. */
 export function sendingRoutes(services: Services) {
   return new Elysia()
     .post(
@@ -31,7 +31,7 @@ export function sendingRoutes(services: Services) {
         detail: operation({
           summary: 'Send a message',
           description:
-            'Answers as soon as the message is stored; deliveryStatus of the message tells what became of it.',
+            'Answers as soon as the message is stored. Get the message to read its deliveryStatus.',
           tag: 'Messages',
           access: 'mail:send',
           idempotencyKey: true,
@@ -72,7 +72,7 @@ export function sendingRoutes(services: Services) {
         detail: operation({
           summary: 'Reply to a message',
           description:
-            'Goes to Reply-To, else From, of the original, in its thread, with In-Reply-To and References set.',
+            'Sends to Reply-To, else From, of the original. The reply joins the thread and sets In-Reply-To and References.',
           tag: 'Messages',
           access: 'mail:send',
           idempotencyKey: true,

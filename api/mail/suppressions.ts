@@ -12,10 +12,13 @@ import type { Services } from '../http/services.ts'
 const SuppressionSchema = t.Object({
   address: t.String(),
   reason: t.Union([t.Literal('bounce'), t.Literal('rejection')], {
-    description: 'Whether the mail came back, or the other side refused the address at once.',
+    description:
+      'bounce: a bounce message came back. rejection: the receiving server refused the address.',
   }),
-  detail: t.Union([t.String(), t.Null()], { description: 'What the other side said.' }),
-  messageId: t.Union([t.String(), t.Null()], { description: 'The message that it came of.' }),
+  detail: t.Union([t.String(), t.Null()], { description: 'The reply of the receiving server.' }),
+  messageId: t.Union([t.String(), t.Null()], {
+    description: 'The message that caused the suppression.',
+  }),
   createdAt: Time,
 })
 
@@ -34,7 +37,7 @@ const EXAMPLE = {
   createdAt: '2026-01-05T09:41:12.345Z',
 }
 
-/** Addresses that a project's mail does not go to any more. */
+/** Suppressed addresses: a project sends no mail to them. */
 export function suppressionRoutes({ pool }: Services) {
   return new Elysia()
     .get(
@@ -46,7 +49,7 @@ export function suppressionRoutes({ pool }: Services) {
         detail: operation({
           summary: 'List suppressed addresses, newest first',
           description:
-            'Mail to them is not sent: they bounced for good, or their host said that there is no such mailbox.',
+            'No mail is sent to these addresses. They bounced permanently, or their server reported an unknown mailbox.',
           tag: 'Messages',
           access: 'mail:read',
           success: {
@@ -67,10 +70,10 @@ export function suppressionRoutes({ pool }: Services) {
       {
         params: t.Object({ address: t.String({ minLength: 1, maxLength: 320 }) }),
         detail: operation({
-          summary: 'Let mail go to an address again',
+          summary: 'Remove an address from the suppression list',
           tag: 'Messages',
           access: 'mail:manage',
-          success: { status: 204, description: 'The address is suppressed no more.' },
+          success: { status: 204, description: 'The address can receive mail again.' },
           errors: { 404: 'Suppression not found' },
         }),
       },
@@ -91,7 +94,7 @@ export async function readSuppressions(
   return { suppressions, count: page.length, ...next }
 }
 
-/** Lets mail go to an address again. @throws {ApiError} 404 */
+/** Ends the suppression of an address. @throws {ApiError} 404 */
 export async function removeSuppression(
   pool: Pool,
   projectId: string,

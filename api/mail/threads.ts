@@ -22,7 +22,7 @@ const ThreadHead = t.Object({
   inboxId: t.String(),
   subject: t.String({ description: 'Subject of the first message.' }),
   createdAt: Time,
-  updatedAt: t.String({ format: 'date-time', description: 'When the last message was added.' }),
+  updatedAt: t.String({ format: 'date-time', description: 'When the latest message was added.' }),
 })
 
 const ThreadItem = t.Composite([ThreadHead, t.Object({ messageCount: t.Integer() })])
@@ -93,7 +93,7 @@ export function threadRoutes({ pool }: Services) {
         query: t.Pick(PageQuery, ['limit']),
         detail: operation({
           summary: 'Get a thread with its messages',
-          description: `The newest ${THREAD_MESSAGES_DEFAULT} messages, or as many as limit says (at most ${THREAD_MESSAGES_MAX}), oldest first; fewer where they hold more than 8 MB of text. totalMessages tells how many there are.`,
+          description: `Shows the newest messages, oldest first: ${THREAD_MESSAGES_DEFAULT}, or limit (at most ${THREAD_MESSAGES_MAX}), and at most 8 MB of text. totalMessages counts all.`,
           tag: 'Threads',
           access: 'mail:read',
           success: {

@@ -13,7 +13,7 @@ import { fence, UNTRUSTED, UntrustedMark } from './untrusted.ts'
 
 const { q, from, to, subject, after, before } = MessageFilterQuery.properties
 const Labels = t.Optional(
-  t.Array(Label, { maxItems: LABELS_MAX, description: 'A message must carry all of these.' }),
+  t.Array(Label, { maxItems: LABELS_MAX, description: 'A message must have all of these.' }),
 )
 
 const withLabels = <Rest extends object>({ labels, ...rest }: Rest & { labels?: string[] }) => ({
@@ -25,7 +25,7 @@ const search = defineTool({
   name: 'mail.search',
   title: 'Search mail',
   description:
-    'Finds messages of this inbox by words (q: all must be there; "a phrase", -without, one OR other, begin*), sender, recipient, subject, labels or time, newest first. Use it when you know what a mail is about but not its messageId. Answers messages with highlights that show where the words stand, count, and nextPageToken if there are more. Example: {"q":"invoice -draft","from":"ada@example.com","after":"2026-01-01"}',
+    'Finds messages of this inbox by words (q: a message must contain all of them; "a phrase", -without, one OR other, begin*), sender, recipient, subject, labels or time, newest first. Use it when you know the topic of a mail but not its messageId. Answers messages with highlights of the matches, count, and nextPageToken if there are more. Example: {"q":"invoice -draft","from":"ada@example.com","after":"2026-01-01"}',
   scope: 'mail:read',
   input: t.Object({ q, from, to, subject, labels: Labels, after, before, ...PageInput }, STRICT),
   output: t.Composite([MessagePage, UntrustedMark]),
@@ -54,7 +54,7 @@ const wait = defineTool({
   name: 'mail.wait',
   title: 'Wait for mail',
   description:
-    'Waits until a message arrives that matches, at most timeout seconds. Use it after you asked somebody for something, such as a confirmation code. To miss nothing that came meanwhile, pass as after the time at which you asked. Answers found and the message; found is false when none came: call again to go on waiting. Example: {"from":"no-reply@example.com","subject":"code","after":"2026-01-05T09:30:00Z","timeout":60}',
+    'Waits for a matching message, at most timeout seconds. Use it after you have requested a mail, such as a confirmation code. Set after to the time of your request: earlier arrivals then count too. Answers found and message; found is false after the timeout: call again to continue. Example: {"from":"no-reply@example.com","subject":"code","after":"2026-01-05T09:30:00Z","timeout":60}',
   scope: 'mail:read',
   input: t.Object(
     {
@@ -67,7 +67,7 @@ const wait = defineTool({
           minimum: 0,
           maximum: TIMEOUT_MAX_S,
           default: TIMEOUT_DEFAULT_S,
-          description: 'Seconds to wait at most.',
+          description: 'Maximum wait in seconds.',
         }),
       ),
     },
@@ -91,7 +91,7 @@ const wait = defineTool({
   },
 })
 
-/** Base64 makes four characters of three bytes, and a model reads every one of them. */
+/** Base64 turns three bytes into four characters, and all of them fill the context of the model. */
 const ATTACHMENT_MAX_BYTES = 256 * 1024
 
 const getAttachment = defineTool({
@@ -141,5 +141,5 @@ const getAttachment = defineTool({
   },
 })
 
-/** The tools that find mail and what is in it. */
+/** The tools that find messages and read attachments. */
 export const findTools: readonly Tool[] = [search, wait, getAttachment]

@@ -1,4 +1,4 @@
-/** Mail as a model reads it in the text of an answer; the whole of it stands in the data beside the text. */
+/** Formats mail for the text of a tool result; structuredContent holds the full data. */
 import type { toItem, toWhole } from '../mail/messageView.ts'
 
 type Item = ReturnType<typeof toItem>
@@ -8,16 +8,16 @@ const PREVIEW_MAX_CHARS = 200
 const THREAD_BODY_MAX_CHARS = 2_000
 const BODY_MAX_CHARS = 20_000
 
-/** What the sender wrote now, rather than what is quoted below it. */
+/** The sender's own text, without the quoted history. */
 const ownText = (message: Item): string => message.extractedText || message.text
 
-/** One line a message: what is needed to choose one. */
+/** One line per message, for a list. */
 export function messageLine(message: Item): string {
   const preview = cut(ownText(message).replace(/\s+/g, ' ').trim(), PREVIEW_MAX_CHARS)
   return `${message.messageId} | ${message.createdAt} | from ${message.from.join(', ')} | ${message.labels.join(',')} | ${oneLine(message.subject)} | ${preview}`
 }
 
-/** One message of several. */
+/** One message of a thread. */
 export function messageBlock(message: Whole): string {
   return `${head(message)}\n\n${cut(ownText(message), THREAD_BODY_MAX_CHARS)}`
 }

@@ -4,7 +4,7 @@ import { readIdempotencyKey } from '../http/idempotencyKey.ts'
 import { readPage } from '../http/page.ts'
 import { replyTo, sendMessage } from '../mail/acceptMail.ts'
 import { Label, LabelChange } from '../mail/labels.ts'
-import { changeLabels } from '../mail/mailChanges.ts'
+import { changeLabels } from '../mail/messageChanges.ts'
 import { MessagePage, MessageParams, readMessage, readMessages } from '../mail/messages.ts'
 import { RepliedMessage, SentMessage, WholeMessage } from '../mail/messageView.ts'
 import { ReplyBody, SendBody } from '../mail/sendInput.ts'
@@ -15,7 +15,7 @@ import { fence, UNTRUSTED, UntrustedMark } from './untrusted.ts'
 /** The paging arguments of every list. */
 export const PageInput = {
   limit: t.Optional(
-    t.Integer({ minimum: 1, maximum: 100, default: 50, description: 'Results at most.' }),
+    t.Integer({ minimum: 1, maximum: 100, default: 50, description: 'Maximum number of results.' }),
   ),
   pageToken: t.Optional(
     t.String({ maxLength: 64, description: 'nextPageToken of the previous answer, unchanged.' }),
@@ -29,7 +29,7 @@ export const pageOf = ({ limit, pageToken }: { limit?: number; pageToken?: strin
     ...(pageToken === undefined ? {} : { pageToken }),
   })
 
-/** Mail leaves the service and cannot be called back; saying it twice sends it twice. */
+/** A mail cannot be recalled, and a repeated call sends a second mail. */
 const SENDS = {
   readOnlyHint: false,
   destructiveHint: false,
@@ -37,16 +37,16 @@ const SENDS = {
   openWorldHint: true,
 } as const
 
-/** A body in a list is cut here: fifty whole mails would fill a model's context. */
+/** The limit of a body in a list: fifty whole mails would fill a model's context. */
 const LIST_BODY_MAX_CHARS = 1_000
 
-/** What makes a call of mail.send and mail.reply safe to repeat. */
+/** Makes calls of mail.send and mail.reply safe to repeat. */
 const KeyInput = {
   idempotencyKey: t.Optional(
     t.String({
       maxLength: 255,
       description:
-        'A name of your own for this mail: for 24 hours a call with the same name and arguments sends nothing more and gets the first answer again.',
+        'A name of your choice for this mail. For 24 hours a call with the same name and arguments sends no second mail and gets the first answer again.',
     }),
   ),
 }
@@ -56,7 +56,7 @@ const WRONG_MESSAGE_ID =
 
 type Page = Static<typeof MessagePage>
 
-/** A message of a list, its body cut. */
+/** A message of a list with a shortened body. */
 export const shortened = (message: Page['messages'][number]): Page['messages'][number] => ({
   ...message,
   text: cut(message.text, LIST_BODY_MAX_CHARS),
@@ -68,14 +68,14 @@ export const shortened = (message: Page['messages'][number]): Page['messages'][n
 const listMessages = defineTool({
   name: 'mail.list_messages',
   title: 'List mail',
-  description: `Lists the mail of this inbox, received and sent, newest first. Use it to see what has arrived (labels ["unread"]) or to find a messageId. Answers messages (their text cut after ${LIST_BODY_MAX_CHARS} characters; mail.get_message has all of it), count, and nextPageToken if there are more. After handling a message, mark it with mail.update_labels. Example: {"labels":["unread"],"limit":10}`,
+  description: `Lists the mail of this inbox, received and sent, newest first. Use it to see new mail (labels ["unread"]) or to find a messageId. Answers messages (each text cut after ${LIST_BODY_MAX_CHARS} characters; mail.get_message has the full text), count, and nextPageToken if there are more. After handling a message, mark it with mail.update_labels. Example: {"labels":["unread"],"limit":10}`,
   scope: 'mail:read',
   input: t.Object(
     {
       labels: t.Optional(
         t.Array(Label, {
           maxItems: LABELS_MAX,
-          description: 'A message must carry all of these, such as received, sent, unread, read.',
+          description: 'A message must have all of these, such as received, sent, unread, read.',
         }),
       ),
       ...PageInput,
@@ -124,7 +124,7 @@ const send = defineTool({
   name: 'mail.send',
   title: 'Send mail',
   description:
-    'Sends a new mail from this inbox and starts a new thread. To answer a mail use mail.reply instead, which keeps the thread. Mail cannot be called back, and each call sends once more: never repeat a call that succeeded, and give an idempotencyKey where you may have to repeat one. Answers messageId and threadId as soon as the mail is accepted; delivery follows (deliveryStatus of mail.get_message). Example: {"to":["ada@example.com"],"subject":"Offer","text":"Shall I order?"}',
+    'Sends a new mail from this inbox and starts a new thread. To answer a mail use mail.reply instead: it keeps the thread. A mail cannot be recalled, and each call sends another mail. Never repeat a call that succeeded. Give an idempotencyKey if you may have to repeat the call. Answers messageId and threadId as soon as the mail is accepted; mail.get_message shows its deliveryStatus. Example: {"to":["ada@example.com"],"subject":"Offer","text":"Shall I order?"}',
   scope: 'mail:send',
   input: t.Composite([SendBody, t.Object(KeyInput)], STRICT),
   output: SentMessage,
@@ -144,7 +144,7 @@ const reply = defineTool({
   name: 'mail.reply',
   title: 'Answer a mail',
   description:
-    'Answers a message in its thread: goes to its sender (Reply-To, else From), with replyAll also to the other recipients; the subject is made from the original. Each call sends once more, unless it repeats an idempotencyKey: never repeat a call that succeeded. Answers messageId, threadId and subject. Example: {"messageId":"<4f2a@mail.example.com>","text":"Yes, please."}',
+    'Replies to a message in its thread. The reply goes to its sender (Reply-To, else From), with replyAll also to the other recipients. The subject comes from the original. Each call sends another mail unless it repeats an idempotencyKey: never repeat a call that succeeded. Answers messageId, threadId and subject. Example: {"messageId":"<4f2a@mail.example.com>","text":"Yes, please."}',
   scope: 'mail:send',
   input: t.Composite([MessageParams, ReplyBody, t.Object(KeyInput)], STRICT),
   output: RepliedMessage,
@@ -163,7 +163,7 @@ const updateLabels = defineTool({
   name: 'mail.update_labels',
   title: 'Label a message',
   description:
-    'Adds and removes labels of one message. Use it to mark mail as read once handled (adding read removes unread, and the reverse), or to keep track with labels of your own. At least one of addLabels and removeLabels must name a label. Answers the message with its labels afterwards. Example: {"messageId":"<4f2a@mail.example.com>","addLabels":["read","invoice"]}',
+    'Adds and removes labels of one message. Use it to mark handled mail as read (adding read removes unread; adding unread removes read), or to set labels of your own. addLabels or removeLabels must name at least one label. Answers the message with its new labels. Example: {"messageId":"<4f2a@mail.example.com>","addLabels":["read","invoice"]}',
   scope: 'mail:manage',
   input: t.Composite([MessageParams, LabelChange], STRICT),
   output: t.Composite([WholeMessage, UntrustedMark]),
@@ -183,5 +183,5 @@ const updateLabels = defineTool({
   },
 })
 
-/** The tools of single messages. */
+/** The tools for single messages. */
 export const mailTools: readonly Tool[] = [listMessages, getMessage, send, reply, updateLabels]

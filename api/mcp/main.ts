@@ -3,7 +3,7 @@ import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import { ConfigError, parseMcpConfig } from '../../shared/config/config.ts'
 import { relay } from './relay.ts'
 
-/** `bun run mcp`: stdout belongs to the protocol, so everything else is said on stderr. */
+/** `bun run mcp`. The protocol uses stdout; every other output goes to stderr. */
 try {
   const config = parseMcpConfig(process.env)
   const host = new StdioServerTransport()

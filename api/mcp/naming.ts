@@ -1,6 +1,6 @@
 import { TOOLS } from './tools.ts'
 
-/** Whether tool names are written with dots, as the specification has them, or for hosts that refuse dots. */
+/** The form of tool names: with dots, or with underscores for hosts that refuse dots. */
 export type Naming = 'dotted' | 'underscore'
 
 const names = TOOLS.map(({ name }) => name).filter((name) => name.includes('.'))
@@ -9,10 +9,10 @@ const anyName = new RegExp(
   'g',
 )
 
-/** A tool's name, or a text that speaks of tools, in that naming. */
+/** Writes the tool names in a text in this naming. */
 export const named = (text: string, naming: Naming): string =>
   naming === 'dotted' ? text : text.replace(anyName, (name) => name.replaceAll('.', '_'))
 
-/** The tool of a name in either naming. */
+/** Finds a tool by its name in either naming. */
 export const findTool = (name: string) =>
   TOOLS.find((tool) => tool.name === name || tool.name.replaceAll('.', '_') === name)

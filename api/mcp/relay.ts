@@ -1,19 +1,19 @@
 /**
- * MCP over stdio for hosts that start their servers as processes: every message is passed to a service's /mcp and its
- * answer back. It runs beside the host, on the agent's side of the wire, and holds nothing but the agent's key.
+ * MCP over stdio, for hosts that start their servers as processes. It passes every message to the service's /mcp and
+ * returns the answer. It runs on the agent's machine and holds only the agent's key.
  */
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js'
 import type { McpConfig } from '../../shared/config/config.ts'
 
-/** JSON-RPC leaves -32000 to -32099 to servers. */
+/** JSON-RPC reserves -32000 to -32099 for server errors. */
 const SERVER_ERROR = -32_000
 
 type Call = Extract<JSONRPCMessage, { method: string; id: string | number }>
 
 /**
- * Relays between the host and the service until the host hangs up.
- * @returns resolves when the host is gone and every answer is written.
+ * Relays between the host and the service until the host disconnects.
+ * @returns resolves when the host has disconnected and every answer is written.
  */
 export async function relay(host: Transport, config: McpConfig): Promise<void> {
   const { promise: ended, resolve: end } = Promise.withResolvers<void>()
@@ -40,7 +40,7 @@ export async function relay(host: Transport, config: McpConfig): Promise<void> {
   host.onmessage = (message) => {
     const cancelled = cancelledId(message)
     if (cancelled !== null) {
-      // The service keeps no sessions: what it learns of a cancelled call is that its connection is gone.
+      // The service keeps no sessions: only a closed connection tells it that a call is cancelled.
       underWay.get(cancelled)?.abort()
       return
     }
@@ -53,7 +53,7 @@ export async function relay(host: Transport, config: McpConfig): Promise<void> {
   await Promise.all(pending)
 }
 
-/** Something the service or the network said in place of an answer. */
+/** An HTTP error in place of a JSON-RPC answer. */
 class RefusedError extends Error {}
 
 async function post(
@@ -71,7 +71,7 @@ async function post(
       ...(version === null ? {} : { 'mcp-protocol-version': version }),
     },
     body: JSON.stringify(message),
-    // A redirect would carry the key to wherever it points.
+    // A redirect would send the key to another host.
     redirect: 'error',
     signal,
   })
@@ -81,7 +81,7 @@ async function post(
   try {
     body = JSON.parse(text)
   } catch {
-    throw new RefusedError(`HTTP ${response.status}, and no JSON`)
+    throw new RefusedError(`HTTP ${response.status} without a JSON body`)
   }
   if ('jsonrpc' in body) return body as JSONRPCMessage
   const wait = response.headers.get('retry-after')
@@ -93,7 +93,7 @@ function reasonOf(error: unknown, { url }: McpConfig): string {
   return error instanceof RefusedError ? error.message : `Could not reach ${url}: is it running?`
 }
 
-/** A refusal as the call's answer: of a tool as the tool's error, which is what a model gets to see. */
+/** The error answer of a call. For a tool call it is a tool error: a model sees only those. */
 function failure({ id, method }: Call, text: string): JSONRPCMessage {
   if (method !== 'tools/call') {
     return { jsonrpc: '2.0', id, error: { code: SERVER_ERROR, message: text } }

@@ -10,7 +10,7 @@ import { callerOf, identityOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 import { createMcpServer } from './server.ts'
 
-/** The last protocol version with JSON-RPC batches; its clients do not send the version header yet. */
+/** The last protocol version with JSON-RPC batches. Its clients send no version header. */
 const BATCH_VERSION = '2025-03-26'
 const BATCH_MAX = 20
 
@@ -19,8 +19,8 @@ const Query = t.Object({
 })
 
 /**
- * MCP over Streamable HTTP, without sessions: each request gets a server of its own, so that any API process can answer
- * any request. GET and DELETE, which belong to sessions, are 405.
+ * MCP over Streamable HTTP without sessions. Each request gets its own server, so any API process can answer it. GET and
+ * DELETE belong to sessions: they answer 405.
  */
 export function mcpRoutes(services: Services) {
   return new Elysia().post(
@@ -78,8 +78,8 @@ async function answer(
 }
 
 /**
- * A page of another site must not reach an MCP server on the user's machine by DNS rebinding (MCP, Streamable HTTP,
- * security warning). Programs send no Origin; browsers always do.
+ * Prevents DNS rebinding: a page of another site must not reach an MCP server on the user's machine (MCP, Streamable
+ * HTTP, security warning). Programs send no Origin; browsers always send one.
  */
 function refuseForeignOrigin(origin: string | null, baseUrl: string): void {
   if (origin === null || !URL.canParse(origin)) return
@@ -87,12 +87,12 @@ function refuseForeignOrigin(origin: string | null, baseUrl: string): void {
   if (protocol !== 'http:' && protocol !== 'https:') return
   const own = ['localhost', '127.0.0.1', '[::1]', new URL(baseUrl).hostname]
   if (own.includes(hostname)) return
-  throw new ApiError(403, 'forbidden', 'Pages of this Origin may not use MCP here')
+  throw new ApiError(403, 'forbidden', 'Pages of this Origin may not use this MCP server')
 }
 
 /**
- * Reads the JSON-RPC message, or the batch of messages, of a request.
- * @returns null when nothing is left to answer.
+ * Reads the JSON-RPC message or batch of a request.
+ * @returns null when no message needs an answer.
  * @throws {ApiError} 400
  */
 function readMessages(value: unknown, version: string | null): object | null {
@@ -109,7 +109,7 @@ function readMessages(value: unknown, version: string | null): object | null {
 }
 
 /**
- * Without sessions no request of another connection can be found to be cancelled; and of one in the same batch the
+ * Without sessions a cancellation cannot find a request of another connection. For a request of the same batch the
  * transport would wait for the answer for ever.
  */
 const isCancellation = (message: unknown): boolean =>

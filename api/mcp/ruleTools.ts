@@ -22,7 +22,7 @@ const listRules = defineTool({
   name: 'mail.list_rules',
   title: 'List email rules',
   description:
-    'Lists the rules that say whom this inbox hears (RECEIVE), writes to (SEND) and answers (REPLY), newest first. Use it to see why mail does not arrive or may not be sent, and to find the id of a rule. Answers rules, count, and nextPageToken if there are more. Example: {"limit":20}',
+    'Lists the rules for the addresses that this inbox accepts mail from (RECEIVE), sends to (SEND) and replies to (REPLY), newest first. Use it to see why mail does not arrive or is refused, and to find the id of a rule. Answers rules, count, and nextPageToken if there are more. Example: {"limit":20}',
   scope: 'mail:read',
   input: t.Object({ ...PageInput }, STRICT),
   output: RulePage,
@@ -38,7 +38,7 @@ const addRuleTool = defineTool({
   name: 'mail.add_rule',
   title: 'Add an email rule',
   description:
-    'Allows or blocks an address, or a whole domain as *@domain, in one direction: RECEIVE, SEND or REPLY. A rule for an address counts before one for its domain; where a direction has an ALLOW rule, whoever no rule names is refused. Use it when you are asked to block somebody, or to hear only some. Answers the rule. Example: {"type":"BLOCK","scope":"RECEIVE","value":"*@spam.example"}',
+    'Allows or blocks an address, or a whole domain as *@domain, in one scope: RECEIVE, SEND or REPLY. A rule for an address overrides a rule for its domain. A scope with an ALLOW rule refuses every address without a rule. Use it when you are asked to block an address, or to accept only some. Answers the rule. Example: {"type":"BLOCK","scope":"RECEIVE","value":"*@spam.example"}',
   scope: 'mail:manage',
   input: t.Object(RuleBody.properties, STRICT),
   output: RuleItem,
@@ -54,7 +54,7 @@ const deleteRuleTool = defineTool({
   name: 'mail.delete_rule',
   title: 'Delete an email rule',
   description:
-    'Removes a rule of mail.list_rules. Mail that it has refused does not come back. Answers the id. Example: {"ruleId":"rul_0a1b2c3d4e5f60718293a4b5"}',
+    'Deletes a rule of mail.list_rules. Mail that the rule refused is lost. Answers the id. Example: {"ruleId":"rul_0a1b2c3d4e5f60718293a4b5"}',
   scope: 'mail:manage',
   input: t.Object({ ruleId: t.String({ minLength: 1, maxLength: 64 }) }, STRICT),
   output: t.Object({ ruleId: t.String(), deleted: t.Boolean() }),
@@ -62,7 +62,7 @@ const deleteRuleTool = defineTool({
   fixes: { not_found: 'Take ruleId from mail.list_rules.' },
   async run({ services, projectId }, { ruleId }) {
     await removeRule(services.pool, projectId, ruleId)
-    return { data: { ruleId, deleted: true }, text: `${ruleId} is gone.` }
+    return { data: { ruleId, deleted: true }, text: `${ruleId} is deleted.` }
   },
 })
 
@@ -70,7 +70,7 @@ const listSuppressions = defineTool({
   name: 'mail.list_suppressions',
   title: 'List suppressed addresses',
   description:
-    'Lists the addresses that mail of this inbox does not go to any more, because it came back or their host said that there is no such mailbox, newest first. Use it to see why a recipient was refused. Answers suppressions with the reason and what the other side said, count, and nextPageToken if there are more. Example: {"limit":20}',
+    'Lists the suppressed addresses of this inbox, newest first. No mail is sent to them: they bounced permanently, or their server reported an unknown mailbox. Use it to see why a recipient was refused. Answers suppressions with the reason and the reply of the server, count, and nextPageToken if there are more. Example: {"limit":20}',
   scope: 'mail:read',
   input: t.Object({ ...PageInput }, STRICT),
   output: SuppressionPage,
@@ -84,9 +84,9 @@ const listSuppressions = defineTool({
 
 const removeSuppressionTool = defineTool({
   name: 'mail.remove_suppression',
-  title: 'Let mail go to an address again',
+  title: 'Remove a suppression',
   description:
-    'Takes an address off the list of mail.list_suppressions. Use it only when you know that the mailbox is there again: mail to dead addresses spoils the sender. Answers the address. Example: {"address":"ada@example.com"}',
+    'Removes an address from the list of mail.list_suppressions: mail can be sent to it again. Use it only when you know that the mailbox exists again: mail to dead addresses harms the reputation of the sender. Answers the address. Example: {"address":"ada@example.com"}',
   scope: 'mail:manage',
   input: t.Object({ address: t.String({ minLength: 3, maxLength: 320 }) }, STRICT),
   output: t.Object({ address: t.String(), removed: t.Boolean() }),
@@ -94,11 +94,11 @@ const removeSuppressionTool = defineTool({
   fixes: { not_found: 'Take the address from mail.list_suppressions.' },
   async run({ services, projectId }, { address }) {
     await removeSuppression(services.pool, projectId, address)
-    return { data: { address, removed: true }, text: `${address} is written to again.` }
+    return { data: { address, removed: true }, text: `Mail can be sent to ${address} again.` }
   },
 })
 
-/** The tools of whom an inbox hears and writes to. */
+/** The tools for email rules and suppressions. */
 export const ruleTools: readonly Tool[] = [
   listRules,
   addRuleTool,

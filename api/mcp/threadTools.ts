@@ -41,7 +41,7 @@ const listThreads = defineTool({
 const getThread = defineTool({
   name: 'mail.get_thread',
   title: 'Read a conversation',
-  description: `Reads a conversation with its messages, oldest first. Use it before mail.reply when what was said earlier matters. Answers totalMessages and the newest ${THREAD_MESSAGES_DEFAULT} messages, or as many as limit says. Example: {"threadId":"thd_0a1b2c3d4e5f60718293a4b5","limit":10}`,
+  description: `Reads a conversation with its messages, oldest first. Use it before mail.reply when earlier messages matter. Answers totalMessages and the newest ${THREAD_MESSAGES_DEFAULT} messages; limit changes that number. Example: {"threadId":"thd_0a1b2c3d4e5f60718293a4b5","limit":10}`,
   scope: 'mail:read',
   input: t.Object(
     {
@@ -51,7 +51,7 @@ const getThread = defineTool({
           minimum: 1,
           maximum: THREAD_MESSAGES_MAX,
           default: THREAD_MESSAGES_DEFAULT,
-          description: 'Newest messages at most.',
+          description: 'Maximum number of newest messages.',
         }),
       ),
     },
@@ -69,5 +69,5 @@ const getThread = defineTool({
   },
 })
 
-/** The tools of conversations. */
+/** The tools for conversations. */
 export const threadTools: readonly Tool[] = [listThreads, getThread]

@@ -8,21 +8,21 @@ import type { Caller } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 import { describeValidationError } from '../http/validation.ts'
 
-/** What a tool works with: the services, the project the key acts as, and the end of the caller's patience. */
+/** The context of one tool call. */
 export type ToolContext = {
   services: Services
   projectId: string
   inboxAddress: string
-  /** The same, as operations want to know it that check and record for themselves. */
+  /** The caller, for operations that check scopes and write the audit log themselves. */
   caller: Caller
-  /** Aborts when the connection of the call is gone; a tool that waits must end then. */
+  /** Aborts when the call is cancelled or its connection closes. A waiting tool must then end. */
   signal: AbortSignal
 }
 
-/** What a tool answers: data that fits its output schema, and a short text for hosts that read no data. */
+/** The result of a tool: data in its output schema, and a short text for hosts that ignore structuredContent. */
 export type ToolAnswer = { data: Record<string, unknown>; text: string }
 
-/** How a host may treat a tool (MCP, ToolAnnotations). */
+/** MCP ToolAnnotations. */
 export type ToolHints = {
   readOnlyHint: boolean
   destructiveHint: boolean
@@ -30,7 +30,7 @@ export type ToolHints = {
   openWorldHint: boolean
 }
 
-/** The hints of a tool that changes nothing and reaches nothing outside this service. */
+/** The hints of a read-only tool that contacts no other system. */
 export const READS: ToolHints = {
   readOnlyHint: true,
   destructiveHint: false,
@@ -38,30 +38,30 @@ export const READS: ToolHints = {
   openWorldHint: false,
 }
 
-/** An input schema refuses what it does not name: a misspelt argument must not be ignored in silence. */
+/** Refuses unknown arguments: a misspelt argument must not be ignored silently. */
 export const STRICT = { additionalProperties: false } as const
 
 type ToolSpecification<Input extends TObject> = {
-  /** Dotted, e.g. `mail.send`; served with underscores where a host asks for that. */
+  /** Dotted, e.g. `mail.send`. A host can ask for underscores (naming.ts). */
   name: string
   title: string
-  /** For a model: when to use it, what comes back, one example. Other tools are named with dots. */
+  /** For a model: purpose, result, one example. It names other tools with dots. */
   description: string
   scope: Exclude<Access, 'public'>
   input: Input
   output: TObject
   hints: ToolHints
-  /** How to mend a call that ended with this error. */
+  /** Advice to the model for an error code. */
   fixes?: Partial<Record<ErrorCode, string>>
 }
 
 /** A tool as the server lists and calls it. */
 export type Tool = ToolSpecification<TObject> & {
-  /** @throws {ApiError} 400 for arguments that do not fit, and whatever the function behind the tool throws. */
+  /** @throws {ApiError} 400 for invalid arguments, and the errors of `run`. */
   call(context: ToolContext, args: unknown): Promise<ToolAnswer>
 }
 
-/** Makes a tool of its description and a function that gets arguments which fit the input schema. */
+/** Makes a tool. `run` gets arguments that match the input schema. */
 export function defineTool<Input extends TObject>(
   specification: ToolSpecification<Input> & {
     run(context: ToolContext, input: Static<Input>): Promise<ToolAnswer>
@@ -80,7 +80,7 @@ export function defineTool<Input extends TObject>(
   }
 }
 
-/** What is wrong with the arguments, and which ones there are: a model mends its call from this sentence alone. */
+/** Names the invalid argument and lists all arguments: a model corrects its call from this sentence alone. */
 function describeFault(input: TObject, args: unknown, fault: ValueError): string {
   const names = Object.keys(input.properties)
   const required = input.required ?? []
@@ -88,7 +88,7 @@ function describeFault(input: TObject, args: unknown, fault: ValueError): string
     names.length === 0
       ? 'This tool takes no arguments'
       : `Arguments: ${names.map((name) => (required.includes(name) ? `${name} (required)` : name)).join(', ')}`
-  // Before the first fault: an argument is most often missing because its name was misspelt.
+  // An unknown argument comes first: a misspelt name is the usual cause of a missing argument.
   const unknown = Object.keys(args as object).find((name) => !names.includes(name))
   if (unknown !== undefined) return `${unknown} is not an argument of this tool. ${takes}`
   const missing = fault.type === ValueErrorType.ObjectRequiredProperty ? ', and it is missing' : ''

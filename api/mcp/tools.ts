@@ -6,7 +6,7 @@ import type { Tool } from './tool.ts'
 import { vaultTools } from './vaultTools.ts'
 import { whoamiTool } from './whoamiTool.ts'
 
-/** Every tool, in the order in which they are listed. */
+/** Every tool, in list order. */
 export const TOOLS: readonly Tool[] = [
   whoamiTool,
   ...mailTools,

@@ -15,21 +15,21 @@ const Name = t.String({
   minLength: 1,
   maxLength: NameParams.properties.name.maxLength!,
   error: `be 1 to ${NAME_MAX_LENGTH} characters without control characters`,
-  description: 'The name it was stored under.',
+  description: 'The name of the credential.',
 })
 const Named = t.Object({ name: Name }, STRICT)
 const Fields = (description: string) => t.Object({}, { additionalProperties: true, description })
 
 const fixes = {
-  not_found: 'Take name, letter by letter, from vault.list.',
-  expired: 'Ask for a new one, and store it with vault.store under the same name.',
+  not_found: 'Copy name exactly from vault.list.',
+  expired: 'Ask for a new credential, and store it with vault.store under the same name.',
 } as const
 
 const list = defineTool({
   name: 'vault.list',
   title: 'List credentials',
   description:
-    'Lists the credentials of this vault without their secrets, newest first: name, type, metadata (such as a user name), expiresAt, lastUsedAt. Use it to find the name for vault.get. With expiringWithin only those that run out within that time or have run out. Answers credentials, count, and nextPageToken if there are more. Example: {"limit":20}',
+    'Lists the credentials of this vault without their secrets, newest first: name, type, metadata (such as a user name), expiresAt, lastUsedAt. Use it to find the name for vault.get. expiringWithin shows only credentials that have expired or expire within that time. Answers credentials, count, and nextPageToken if there are more. Example: {"limit":20}',
   scope: 'vault:read',
   input: t.Object(
     {
@@ -62,7 +62,7 @@ const get = defineTool({
   name: 'vault.get',
   title: 'Read a credential',
   description:
-    'Reads one credential with its secret, in data. Use it at the moment the secret is needed, and keep the secret out of mail, files and what you tell anyone. A one-time code is not in it: vault.totp gives that (hasTOTP says whether there is one). Every read is on record. Example: {"name":"github"}',
+    'Reads one credential with its secret in data. Use it only when you need the secret, and keep the secret out of mail, files and chat. It holds no one-time code: vault.totp answers it if hasTOTP is true. The audit log records every read. Example: {"name":"github"}',
   scope: 'vault:read',
   input: Named,
   output: OpenSchema,
@@ -79,7 +79,7 @@ const totp = defineTool({
   name: 'vault.totp',
   title: 'One-time code',
   description:
-    'Gives the current one-time code of a credential, and for how many seconds it is valid (remaining). Use it when a login asks for a code; with only a few seconds remaining, wait and call again. Example: {"name":"github"}',
+    'Answers the current one-time code of a credential and its validity in seconds (remaining). Use it when a login asks for a code. If only a few seconds remain, wait and call again. Example: {"name":"github"}',
   scope: 'vault:read',
   input: Named,
   output: t.Object({
@@ -87,7 +87,7 @@ const totp = defineTool({
     remaining: t.Integer({ description: 'Seconds.' }),
     backupCodesRemaining: t.Integer(),
   }),
-  // The code of the next half minute is another.
+  // The code changes every 30 seconds (RFC 6238 §5.2).
   hints: { ...READS, idempotentHint: false },
   fixes,
   async run({ services, caller }, { name }) {
@@ -103,7 +103,7 @@ const store = defineTool({
   name: 'vault.store',
   title: 'Store a credential',
   description:
-    'Stores a credential under a name, encrypted. A credential of that name is replaced whole: what is left out is gone from it (older versions are kept for its owner). Use vault.list first unless replacing is meant. Secrets belong into data; metadata is stored plain and shown in lists. A TOTP secret goes into data.totp, or data.secret of the type TOTP. Answers the credential without its secret. Example: {"name":"github","type":"LOGIN","data":{"password":"correct horse"},"metadata":{"username":"ada"}}',
+    'Stores an encrypted credential under a name. It replaces a credential of that name with a new version; no field of the old version is kept in it. Use vault.list first unless you mean to replace. Put secrets into data; metadata is not encrypted, and lists show it. Put a TOTP secret into data.totp, or into data.secret of the type TOTP. Answers the credential without its secret. Example: {"name":"github","type":"LOGIN","data":{"password":"correct horse"},"metadata":{"username":"ada"}}',
   scope: 'vault:write',
   input: t.Object(
     {
@@ -134,7 +134,7 @@ const remove = defineTool({
   name: 'vault.delete',
   title: 'Delete a credential',
   description:
-    'Deletes a credential with all its versions. It cannot be undone: do it only when asked to. Example: {"name":"github"}',
+    'Deletes a credential with all its versions. This cannot be undone: do it only when you are asked to. Example: {"name":"github"}',
   scope: 'vault:write',
   input: Named,
   output: t.Object({ name: t.String(), deleted: t.Literal(true) }),
@@ -151,5 +151,5 @@ const remove = defineTool({
   },
 })
 
-/** The tools of the vault. */
+/** The tools for the vault. */
 export const vaultTools: readonly Tool[] = [list, get, totp, store, remove]

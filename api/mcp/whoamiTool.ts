@@ -2,12 +2,12 @@ import { Type as t } from '@sinclair/typebox'
 import { IdentitySchema, projectIdentity } from '../account/whoami.ts'
 import { defineTool, READS, STRICT } from './tool.ts'
 
-/** Who the key acts as. */
+/** The identity of the key. */
 export const whoamiTool = defineTool({
   name: 'whoami',
   title: 'Who am I',
   description:
-    'Tells which project this connection acts as: its name, its email address, the scopes its key holds, and its wallet. Use it once at the start, and when a tool you expect is not listed: only tools whose scope the key holds are. Example: {}',
+    'Answers the project of this connection: its name, its email address, the scopes of its key, and its wallet. Use it once at the start, and when an expected tool is not listed: the list holds only tools that these scopes allow. Example: {}',
   scope: 'key',
   input: t.Object({}, STRICT),
   output: IdentitySchema,

@@ -7,12 +7,12 @@ import type { Spool } from './spool.ts'
 
 const PAGE = 5_000
 
-/** Whether a recipient exists: its inbox address, nobody, or not to be known while Postgres is away. */
+/** A recipient lookup: the inbox address, `unknown`, or `undecided` while Postgres is away. */
 export type Recipient = { inbox: string } | 'unknown' | 'undecided'
 
 /**
- * Knows the inbox addresses. A local copy answers for those that exist; Postgres is asked about the others, for one may
- * have been created a moment ago. The copy is renewed at every (re)connection and follows notifications in between.
+ * The inbox addresses. A local copy answers for known addresses. Postgres answers for the others: an inbox may be new.
+ * Every (re)connection renews the copy; notifications update it in between.
  */
 export class AddressBook {
   readonly #spool: Spool
@@ -22,7 +22,7 @@ export class AddressBook {
   readonly #subscription: Subscription
   #turn = Promise.resolve()
 
-  /** @param options.aliases inboxes that stand in for an address which is none, the first that exists. */
+  /** @param options.aliases for an address without an inbox: the inboxes to use instead; the first existing one counts. */
   constructor(options: {
     spool: Spool
     pool: Pool
@@ -44,7 +44,7 @@ export class AddressBook {
     })
   }
 
-  /** Looks a recipient up; `+tags` lead to the address before them. */
+  /** Looks a recipient up. An address with a `+tag` finds the inbox without the tag. */
   async find(address: string): Promise<Recipient> {
     const candidates = recipientKeys(address).flatMap((key) => [
       key,
@@ -63,7 +63,7 @@ export class AddressBook {
     }
   }
 
-  /** One change after the other: a page read before a deletion must not be written after it. */
+  /** Runs changes one after the other: a page read before a deletion must not be written after it. */
   #inTurn(work: () => Promise<void>): void {
     this.#turn = this.#turn.then(work)
   }

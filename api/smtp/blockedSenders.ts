@@ -5,8 +5,8 @@ import { type Subscription, subscribe } from '../../sql/listen.ts'
 import { listBlockedSenders, RULES_CHANNEL } from '../../sql/mail/emailRules.ts'
 
 /**
- * Knows who is blocked from which inbox, so that RCPT can say so. It may know it too late, while Postgres is away: the
- * worker that stores a message asks again.
+ * The blocked senders of each inbox, for the answer to RCPT. The copy may be stale while Postgres is away: the worker
+ * that stores a message checks the rules again.
  */
 export class BlockedSenders {
   readonly #byInbox = new Map<string, Set<string>>()
@@ -28,14 +28,14 @@ export class BlockedSenders {
     })
   }
 
-  /** Whether an inbox refuses whatever comes from this sender. */
+  /** Whether an inbox refuses all mail from this sender. */
   has(inbox: string, sender: string): boolean {
     const values = this.#byInbox.get(inbox)
     if (values === undefined || sender === '') return false
     return values.has(addressKey(sender)) || values.has(`*@${domainOf(sender)}`)
   }
 
-  /** Reads the rules of one inbox, or of all, one reading after the other. */
+  /** Reads the rules of one inbox, or of all (null). Reads run one after the other. */
   #inTurn(inbox: string | null): void {
     this.#turn = this.#turn.then(async () => {
       try {

@@ -8,14 +8,14 @@ export type Certificate = { cert: Buffer; key: Buffer }
 
 export type CertificateFiles = { certFile: string; keyFile: string }
 
-/** How often the files are looked at; certificates are renewed weeks before they end. */
+/** The interval between checks of the files. Certificates are renewed weeks before they expire. */
 const WATCH_MS = 10_000
 
-/** Reads certificate and key. @throws {ConfigError} when one cannot be used, or they do not belong together. */
+/** Reads certificate and key. @throws {ConfigError} when one is unusable, or the key does not match. */
 export function readCertificate({ certFile, keyFile }: CertificateFiles): Certificate {
   const cert = read('SMTP_TLS_CERT_FILE', certFile)
   const key = read('SMTP_TLS_KEY_FILE', keyFile)
-  // Asked here, for a TLS context takes nonsense and fails every handshake later.
+  // Checked here: a TLS context accepts invalid PEM and fails every handshake later.
   const parsed = parse('SMTP_TLS_CERT_FILE', 'a certificate', () => new X509Certificate(cert))
   const privateKey = parse('SMTP_TLS_KEY_FILE', 'a private key', () => createPrivateKey(key))
   if (!parsed.checkPrivateKey(privateKey)) {
@@ -42,8 +42,8 @@ function read(variable: string, file: string): Buffer {
 }
 
 /**
- * Takes up a renewed certificate without a restart. One that cannot be used is told of, and the old one stays.
- * @returns a function that ends the watch.
+ * Uses a renewed certificate without a restart. An unusable one is logged, and the old one stays in use.
+ * @returns a function that stops the watch.
  */
 export function watchCertificate(
   files: CertificateFiles,
@@ -55,7 +55,7 @@ export function watchCertificate(
       use(readCertificate(files))
       log.info('a renewed certificate is in use')
     } catch (error) {
-      // Both files change one after the other: in between they may not fit.
+      // The two files change one after the other: in between they may not match.
       log.warn({ err: error }, 'the certificate could not be renewed; the old one stays')
     }
   }

@@ -1,11 +1,11 @@
 import { rateLimitSubject } from '../http/clientAddress.ts'
 
-/** Bytes of unfinished messages held in memory over all connections; past it a sender is asked to come back. */
+/** Bytes of unfinished messages in memory, over all connections. Beyond it a message is answered 452. */
 const IN_FLIGHT_MAX_BYTES = 256 * 1024 * 1024
-/** Of them, from one address: room for a message of the largest size and one more. */
+/** The share of one address: room for a message of the largest size and one more. */
 const IN_FLIGHT_SHARE_BYTES = IN_FLIGHT_MAX_BYTES / 4
 
-/** What one client may take of the listener: no address (IPv6: its /64) may use up what is there for all. */
+/** Limits per client address (IPv6: its /64): one client must not use up the connections and the memory of all. */
 export class ConnectionLimits {
   readonly #perAddressMax: number
   readonly #connections = new Tally()
@@ -15,7 +15,7 @@ export class ConnectionLimits {
     this.#perAddressMax = perAddressMax
   }
 
-  /** Counts a connection; false where its address has too many. Every call wants one of `leave`. */
+  /** Counts a connection; false when its address has too many. Every call needs a call of `leave`. */
   enter(address: string): boolean {
     return this.#connections.add(address, 1) <= this.#perAddressMax
   }
@@ -24,7 +24,7 @@ export class ConnectionLimits {
     this.#connections.add(address, -1)
   }
 
-  /** Counts bytes held; false where its address, or all together, hold too many. Every byte wants a `release`. */
+  /** Counts bytes in memory; false when its address, or all together, hold too many. Every byte needs a `release`. */
   hold(address: string, bytes: number): boolean {
     const share = this.#bytes.add(address, bytes)
     return share <= IN_FLIGHT_SHARE_BYTES && this.#bytes.total <= IN_FLIGHT_MAX_BYTES

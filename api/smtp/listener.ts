@@ -19,18 +19,18 @@ const MESSAGE_MAX_BYTES = 35 * 1024 * 1024
 /** RFC 5321 §4.5.3.1.8 asks for at least 100 recipients a message. */
 const RECIPIENTS_MAX = 100
 const PATIENCE = {
-  /** How long a connection may be silent. */
+  /** Maximum silence of a connection. */
   silentMs: 60_000,
-  /** However slowly it speaks, a connection ends; RFC 5321 §4.5.3.2 asks for ten minutes at the end of DATA. */
+  /** Maximum life of a connection, against slow clients. RFC 5321 §4.5.3.2 asks for ten minutes at the end of DATA. */
   connectionMs: 20 * 60_000,
 }
 export type Patience = typeof PATIENCE
-/** Who asks for this many recipients that do not exist is guessing addresses. */
+/** A client with this many unknown recipients guesses addresses. */
 const UNKNOWN_RECIPIENTS_MAX = 20
-/** After SIGTERM a message under way has this long to be finished; the sender of any other keeps it and comes back. */
+/** After SIGTERM a started message has this time to finish. The sender of an unfinished message retries. */
 const CLOSE_TIMEOUT_MS = 5_000
 
-/** An answer other than 250; smtp-server sends `responseCode` and the message. */
+/** An SMTP reply other than 250. smtp-server sends `responseCode` and the message. */
 class SmtpReply extends Error {
   readonly responseCode: number
   constructor(responseCode: number, message: string) {
@@ -48,16 +48,16 @@ type Parts = {
   log: Logger
 }
 
-/** A spool that takes no mail is logged when that begins and when it ends. */
+/** Logs the beginning and the end of an outage of the spool. */
 const spoolOutage = createOutage('the spool')
 
 /** State of one SMTP session. */
 type SessionState = {
-  /** The inboxes of the accepted recipients, by the address that the sender named. */
+  /** The inboxes of the accepted recipients, by their RCPT address. */
   inboxes: Map<string, string>
-  /** Recipients that do not exist. */
+  /** The number of unknown recipients. */
   unknown: number
-  /** Ends a session that takes too long. */
+  /** Ends a session after its maximum life. */
   deadline: ReturnType<typeof setTimeout> | undefined
 }
 
@@ -73,8 +73,8 @@ function stateOf(session: SMTPServerSession): SessionState {
 }
 
 /**
- * The inbound SMTP server (RFC 5321). A recipient is checked at RCPT; a message is answered 250 only when the spool has
- * it on disk. It relays for nobody: only inbox addresses are accepted.
+ * The inbound SMTP server (RFC 5321). It checks a recipient at RCPT, and answers 250 to a message only when the spool has
+ * it on disk. It does not relay: it accepts only inbox addresses.
  */
 export function createListener(
   parts: Parts,
@@ -158,7 +158,7 @@ async function resolveRecipient(
   const recipient = await parts.addressBook.find(address)
   if (recipient === 'unknown') {
     state.unknown++
-    // Inboxes may be at other domains of ours too; a domain without an inbox is as good as foreign.
+    // Platform domains may have inboxes too. An unknown recipient there is answered like a foreign domain.
     if (domainOf(address) !== mailDomain) throw new SmtpReply(550, '5.7.1 Relaying denied')
     throw new SmtpReply(550, '5.1.1 No such inbox')
   }
@@ -180,7 +180,7 @@ async function receive(
   let heldBytes = 0
   let crowded = false
   try {
-    // The stream is read to its end whatever happens: the connection cannot answer before the client has finished.
+    // The stream is always read to its end: SMTP answers only after the client has sent the whole message.
     for await (const chunk of stream as AsyncIterable<Buffer>) {
       if (crowded || stream.sizeExceeded) continue
       heldBytes += chunk.length

@@ -9,8 +9,8 @@ const RETRY_MIN_MS = 250
 const RETRY_MAX_MS = 2_000
 
 /**
- * Moves messages from the spool to Postgres, in order, in batches. A batch is deleted from the spool once Postgres has
- * committed it; when the process dies in between it is moved again, and its source keys make that change nothing.
+ * Moves spooled mails to Postgres, in order, in batches. It deletes a batch from the spool after Postgres has committed
+ * it. A crash in between moves the batch again; its source keys make the second insert a no-op.
  */
 export class Mover {
   readonly #spool: Spool
@@ -27,12 +27,12 @@ export class Mover {
     this.#done = this.#run()
   }
 
-  /** Says that the spool holds something. */
+  /** Signals that the spool holds mail. */
   nudge(): void {
     this.#pause.wake()
   }
 
-  /** Moves what is left, unless Postgres is away; the spool then keeps it for the next start. */
+  /** Moves the remaining mails. While Postgres is away, the spool keeps them for the next start. */
   async stop(): Promise<void> {
     this.#stopping = true
     this.nudge()

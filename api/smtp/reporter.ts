@@ -7,7 +7,7 @@ import type { Spool } from './spool.ts'
 
 const REPORT_MS = 3_000
 
-/** Reports at once and every few seconds that the listener runs, and whether its disk has room: `/readyz` of the API shows it. */
+/** Reports to Postgres, at once and every 3 s, that the listener runs and whether its disk has room, for `/readyz`. */
 export function startReporter({
   pool,
   spool,

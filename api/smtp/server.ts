@@ -13,7 +13,7 @@ import { Mover } from './mover.ts'
 import { startReporter } from './reporter.ts'
 import { Spool } from './spool.ts'
 
-/** Connections to Postgres: one moves mail, the others look addresses up. */
+/** Connections to Postgres: one for the mover, the others for address lookups. */
 const POOL_SIZE = 4
 const REPORT_WAIT_MS = 500
 
@@ -74,7 +74,7 @@ export async function startSmtp(
     )
     server.listen(port, host, () => resolve())
   })
-  // While the database is away, mail is taken all the same.
+  // The listener accepts mail even while the database is away.
   await Promise.race([reporter.first, Bun.sleep(REPORT_WAIT_MS)])
   return {
     port: (server.server.address() as AddressInfo).port,
@@ -89,7 +89,7 @@ export async function startSmtp(
   }
 }
 
-/** RFC 5321 §4.5.1: mail for postmaster, with the domain or without it, reaches somebody who looks after the host. */
+/** RFC 5321 §4.5.1: mail for postmaster, with or without the domain, reaches the operator. */
 function postmasterAliases({ mailDomain, postmaster }: Config): Map<string, string[]> {
   const own = `postmaster@${mailDomain}`
   const others = postmaster === undefined ? [] : [postmaster]

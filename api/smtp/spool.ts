@@ -3,14 +3,14 @@ import { chmodSync, mkdirSync, statfsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { SpooledMail } from '../../sql/mail/inboundMails.ts'
 
-/** What the listener knows of a message once its last byte has come. */
+/** A complete message with its envelope, before it is stored. */
 export type NewSpooledMail = Omit<SpooledMail, 'sourceKey'>
 
-/** The disk has no room for another message. */
+/** Thrown when the disk has no room for another message. */
 export class SpoolFull extends Error {}
 
 /**
- * Kept free of mail. SQLite needs room to note a deletion. A spool on a full disk could never be emptied.
+ * Disk space reserved for deletions: SQLite writes them to its log. On a full disk the spool could never be emptied.
  */
 const RESERVE_BYTES = 16 * 1024 * 1024
 
@@ -27,10 +27,9 @@ type SpoolRow = {
 }
 
 /**
- * The spool: one SQLite file in which accepted mail waits for Postgres. With `synchronous = FULL` in WAL mode a
- * transaction is on disk when it commits, so a message that was answered 250 survives a crash of the process and of the
- * machine. Several listeners may share the file. Beside it lies the local copy of the inbox addresses, so that mail can
- * be accepted while Postgres is away.
+ * The spool: one SQLite file of accepted mail that waits for Postgres. With `synchronous = FULL` in WAL mode a commit is
+ * on disk: a message answered 250 survives a crash of the process and of the machine. Several listeners may share the
+ * file. It also holds the local copy of the inbox addresses: the listener accepts mail while Postgres is away.
  */
 export class Spool {
   readonly #db: Database
@@ -42,7 +41,7 @@ export class Spool {
     this.#dataDir = dataDir
     const file = join(dataDir, FILE)
     this.#db = new Database(file, { create: true, strict: true })
-    // It holds mail. SQLite gives its -wal and -shm files the mode of this one.
+    // The file holds mail. SQLite gives its -wal and -shm files the same mode.
     chmodSync(file, 0o600)
     this.#db.run('pragma busy_timeout = 5000')
     this.#db.run('pragma journal_mode = wal')
@@ -53,7 +52,7 @@ export class Spool {
     this.#db.run('create table if not exists addresses (address text primary key) without rowid')
   }
 
-  /** Whether the disk takes so many bytes of mail beside the reserve. */
+  /** Whether the disk has room for `bytes` of mail and the reserve. */
   hasRoom(bytes = 0): boolean {
     const { bavail, bsize } = statfsSync(this.#dataDir)
     // The write-ahead log holds a message once, the database a second time.
@@ -61,7 +60,7 @@ export class Spool {
   }
 
   /**
-   * Resolves when the message is on disk. Messages that finish at the same time share one transaction, and one fsync.
+   * Resolves when the message is on disk. Messages of the same moment share one transaction and one fsync.
    * @throws {SpoolFull}
    */
   accept(mail: NewSpooledMail): Promise<void> {
@@ -103,7 +102,7 @@ export class Spool {
     for (const { resolve } of batch) resolve()
   }
 
-  /** The oldest messages: at most `count`, and no more than fit into `maxBytes` once there is one. */
+  /** The oldest mails, at most `count`. It stops once `maxBytes` are reached, but returns at least one. */
   oldest({ count, maxBytes }: { count: number; maxBytes: number }): SpooledMail[] {
     const rows = this.#db
       .query<SpoolRow, { count: number; maxBytes: number }>(
@@ -125,21 +124,21 @@ export class Spool {
     }))
   }
 
-  /** Removes messages that have arrived in Postgres. */
+  /** Removes mails that Postgres has committed. */
   remove(sourceKeys: string[]): void {
     this.#db
       .query('delete from mails where source_key in (select value from json_each($keys))')
       .run({ keys: JSON.stringify(sourceKeys) })
   }
 
-  /** Writes a copy into another folder, as of one moment; listeners go on meanwhile. */
+  /** Writes a consistent copy into another folder while listeners continue. */
   copyTo(folder: string): void {
     const file = join(folder, FILE)
     this.#db.query('vacuum into $file').run({ file })
     chmodSync(file, 0o600)
   }
 
-  /** Messages that wait. */
+  /** The number of spooled mails. */
   count(): number {
     return this.#db.query<{ n: number }, []>('select count(*) as n from mails').get()!.n
   }
@@ -156,7 +155,7 @@ export class Spool {
     return null
   }
 
-  /** Adds and removes addresses of the local copy. */
+  /** Changes the local copy. */
   updateAddresses({ add = [], remove = [] }: { add?: string[]; remove?: string[] }): void {
     this.#db.transaction(() => {
       this.#db

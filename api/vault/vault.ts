@@ -31,7 +31,7 @@ const SHAPES = CREDENTIAL_TYPES.filter((type) => describeShape(type) !== '')
   .map((type) => `${type}: ${describeShape(type)}`)
   .join('; ')
 
-/** What is inside `data` and `metadata` the operation checks, not a schema: it must go through untouched. */
+/** No schema for the members of `data` and `metadata`: the operation checks them, and they must stay unchanged. */
 const anyObject = (description: string) =>
   t.Unknown({ openapi: { type: 'object', additionalProperties: true, description } })
 
@@ -52,7 +52,7 @@ const PutBody = t.Object({
       openapi: {
         type: ['string', 'null'],
         description:
-          'ISO 8601 time with its zone, or a date; from then on secrets are not given out.',
+          'ISO 8601 time with its zone, or a date. After this time the secret cannot be read.',
       },
     }),
   ),
@@ -65,7 +65,7 @@ const ListQuery = t.Composite([
       t.String({
         maxLength: 16,
         description:
-          'Only credentials that expire within this time, or have expired; soonest first. A whole number and s, m, h, d or w.',
+          'Only credentials that have expired or expire within this time, soonest first. A whole number and s, m, h, d or w.',
         examples: ['7d'],
       }),
     ),
@@ -93,8 +93,8 @@ function listAndStore(services: Services) {
         ...read,
         summary: 'List credentials, newest first',
         description:
-          'Never with secret data. Without limit an answer holds all credentials, as far as their metadata fits 8 MB; ' +
-          'nextPageToken alone says whether there are more.',
+          'Shows no secret data. Without limit the answer holds all credentials, up to 8 MB of metadata. There are more ' +
+          'credentials exactly when the answer has nextPageToken.',
         success: {
           status: 200,
           description: 'The credentials.',
@@ -116,10 +116,10 @@ function listAndStore(services: Services) {
         body: PutBody,
         detail: operation({
           ...write,
-          summary: 'Store a credential, or overwrite the one of the same name',
+          summary: 'Store a credential, or overwrite the one with the same name',
           description:
-            'An overwrite is a new version and replaces everything: what is left out is gone from it. The last ten ' +
-            `versions are kept. Known fields, each checked for its type, others may stand beside them: ${SHAPES}.`,
+            'An overwrite is a new version; it keeps no field of the old version. The last ten versions are kept. Known ' +
+            `fields must have their type; other fields are allowed. Known fields: ${SHAPES}.`,
           requestExample: {
             type: 'LOGIN',
             data: { password: 'correct horse', totp: 'JBSWY3DPEHPK3PXP' },
@@ -147,8 +147,8 @@ function readAndDelete(services: Services) {
           ...read,
           summary: 'Get a credential with its secret',
           description:
-            'Unused and used backup codes are part of data; a TOTP secret is not, its codes are at /totp. Every read is ' +
-            'on record at /v0/logs.',
+            'data holds unused and used backup codes. It holds no TOTP secret; read the codes at /totp. /v0/logs records ' +
+            'every read.',
           success: {
             status: 200,
             description: 'The credential, decrypted.',
@@ -169,8 +169,8 @@ function readAndDelete(services: Services) {
         params: NameParams,
         detail: operation({
           ...write,
-          summary: 'Delete a credential with all its versions, for good',
-          success: { status: 204, description: 'The credential and its keys are gone.' },
+          summary: 'Delete a credential with all its versions permanently',
+          success: { status: 204, description: 'The credential and its data keys are deleted.' },
           errors,
         }),
       },
@@ -189,7 +189,7 @@ function oneTimeCodes(services: Services) {
           summary: 'Get the current one-time code',
           success: {
             status: 200,
-            description: 'The code (RFC 6238), and for how many seconds it is that.',
+            description: 'The code (RFC 6238); remaining is its validity in seconds.',
             schema: t.Object({
               code: t.String(),
               remaining: t.Integer(),
@@ -210,10 +210,10 @@ function oneTimeCodes(services: Services) {
           ...write,
           summary: 'Take a backup code',
           description:
-            'Each code is given once; it moves from data.backupCodes to data.usedBackupCodes.',
+            'Answers each code once. The code moves from data.backupCodes to data.usedBackupCodes.',
           success: {
             status: 200,
-            description: 'The code, and how many are left.',
+            description: 'The code, and the number of unused codes.',
             schema: t.Object({ code: t.String(), remaining: t.Integer() }),
             example: { code: 'a1b2-c3d4', remaining: 7 },
           },

@@ -1,6 +1,6 @@
 /**
- * The vault's operations, for whatever face offers them: each checks the caller's scope and its own input, writes the
- * audit entry, and answers the JSON of the API or throws an ApiError.
+ * The vault's operations, for REST and MCP. Each checks scope and input, writes the audit entry, and returns the JSON of
+ * the API or throws an ApiError.
  */
 
 import { encodeCursor } from '../../shared/cursor.ts'
@@ -32,10 +32,10 @@ import type { Caller } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 import { toItem, toOpen, toOpenVersion, toStored, toVersion } from './vaultView.ts'
 
-/** What the operations work with. */
+/** The services that the operations need. */
 type Vault = Pick<Services, 'pool' | 'keyring'>
 
-/** GET /v0/vault: without `limit` all that fits one answer. */
+/** GET /v0/vault. Without `limit`: all credentials, up to the size limit of an answer. */
 export async function listCredentials(
   { pool }: Vault,
   caller: Caller,
@@ -69,7 +69,7 @@ export async function storeCredential(
   const content = readContent(body)
   try {
     const stored = await storeRow(pool, { ...target, content })
-    // The key was good a moment ago: its project has just been deleted.
+    // The gate accepted the key; the project was deleted since.
     if (stored === null) throw new ApiError(401, 'unauthorized', 'Invalid API key')
     return toStored(stored)
   } catch (error) {

@@ -27,7 +27,7 @@ const VersionParams = t.Composite([
 
 const errors = { 404: 'Version not found', 410: 'The version has expired' }
 
-/** What a name stood for before. */
+/** The older versions of a credential. */
 export function vaultVersionRoutes(services: Services) {
   return new Elysia({ prefix: '/v0/vault/:name/versions' })
     .get('', ({ request, params }) => listVersions(services, callerOf(request), params.name), {
@@ -36,7 +36,7 @@ export function vaultVersionRoutes(services: Services) {
         tag: 'Vault',
         access: 'vault:read',
         summary: 'List the versions of a credential, newest first',
-        description: 'At most ten, the current one among them; never with secret data.',
+        description: 'At most ten versions, including the current one. Shows no secret data.',
         success: {
           status: 200,
           description: 'The versions.',
@@ -57,8 +57,8 @@ export function vaultVersionRoutes(services: Services) {
           access: 'vault:read',
           summary: 'Get one version with its secret',
           description:
-            'A TOTP secret is not shown. A version is expired when it is past its own expiresAt, or the credential is ' +
-            'past its current one.',
+            'Shows no TOTP secret. A version has expired when its own expiresAt or the expiresAt of the current version has ' +
+            'passed.',
           success: {
             status: 200,
             description: 'The version, decrypted.',
@@ -80,8 +80,8 @@ export function vaultVersionRoutes(services: Services) {
           access: 'vault:write',
           summary: 'Make an old version the newest',
           description:
-            'Type, data, metadata and expiresAt come back as a new version. A backup code that the current version lists ' +
-            'as used stays used.',
+            'Copies type, data, metadata and expiresAt into a new version. Backup codes that are used in the current version ' +
+            'stay used.',
           success: {
             status: 200,
             description: 'The credential, without its data.',

@@ -19,7 +19,7 @@ const shared = {
   credentialId: t.String({ examples: ['cred_0a1b2c3d4e5f60718293a4b5'] }),
   type: Type,
   name: t.String(),
-  version: t.Integer({ description: 'The number of the version, 1 being the first.' }),
+  version: t.Integer({ description: 'The number of the version; the first is 1.' }),
   metadata: Fields,
   expiresAt: NullableTime,
 }
@@ -28,12 +28,12 @@ const Data = t.Object(
   {},
   {
     additionalProperties: true,
-    description: `The secret fields; in place of a TOTP secret stands ${TOTP_MARKER}.`,
+    description: `The secret fields; a TOTP secret reads ${TOTP_MARKER}.`,
   },
 )
 const times = { lastUsedAt: NullableTime, lastRotatedAt: NullableTime }
 
-/** The answer of PUT and of a restore. */
+/** The answer to PUT and to a restore. */
 export const StoredSchema = t.Object({ ...shared, createdAt: CreatedAt })
 export const ItemSchema = t.Object({ ...shared, ...times, createdAt: CreatedAt })
 export const OpenSchema = t.Object({
@@ -49,7 +49,7 @@ export const VersionSchema = t.Object({
   metadata: Fields,
   expiresAt: NullableTime,
   createdAt: CreatedAt,
-  current: t.Boolean({ description: 'Whether the name stands for this version.' }),
+  current: t.Boolean({ description: 'Whether this is the current version.' }),
 })
 export const OpenVersionSchema = t.Object({
   ...shared,
@@ -60,8 +60,8 @@ export const OpenVersionSchema = t.Object({
 })
 
 /**
- * Elysia has decoded it already. The bound is that of the longest name in UTF-16 units; what a name must be is said by
- * the operations themselves, which MCP calls too.
+ * Elysia has decoded the name. `maxLength` counts UTF-16 units; the operations check the name itself, because MCP calls
+ * them too.
  */
 export const NameParams = t.Object({
   name: t.String({
@@ -102,7 +102,7 @@ export const EXAMPLE_OPEN_VERSION = {
 
 const iso = (at: Date | null): string | null => at?.toISOString() ?? null
 
-/** A credential as PUT answers it: nothing of its data. */
+/** The answer to PUT: a credential without its data. */
 export const toStored = (credential: StoredCredential) => ({
   credentialId: credential.id,
   type: credential.type,
@@ -120,14 +120,14 @@ export const toItem = (credential: StoredCredential) => ({
   lastRotatedAt: iso(credential.lastRotatedAt),
 })
 
-/** A credential with its secret, but for TOTP secrets. */
+/** A credential with its secret, without TOTP secrets. */
 export const toOpen = (credential: OpenCredential) => ({
   ...toItem(credential),
   data: shownData(credential.type, credential.data),
   hasTOTP: credential.hasTotp,
 })
 
-/** One version with its secret, but for TOTP secrets. */
+/** One version with its secret, without TOTP secrets. */
 export const toOpenVersion = (credential: OpenCredential) => ({
   ...toStored(credential),
   data: shownData(credential.type, credential.data),

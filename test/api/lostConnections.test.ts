@@ -4,7 +4,7 @@ import { MOMENTS } from '../support/postgresProxy.ts'
 import { type Agent, messagePath, startTestService } from '../support/service.ts'
 import { PRICE, pay, RESOURCE, startTestTill } from '../support/till.ts'
 
-/** Repeats a call under one Idempotency-Key until it is answered, as a client does. */
+/** Repeats a call with one Idempotency-Key until it is answered, like a client. */
 async function untilAnswered(
   agent: Agent,
   path: string,
@@ -75,7 +75,7 @@ for (const moment of MOMENTS) {
   })
 }
 
-test('a credential is stored as told when its PUT is repeated, with a cut at each round trip', async () => {
+test('a repeated PUT stores a credential correctly, with a cut at each round trip', async () => {
   const { proxy, through } = proxyThrough()
   await using service = await startTestService({
     smtp: false,

@@ -1,4 +1,4 @@
-/** Buys at a URL with an unmodified x402-fetch, and checks the receipt against the keys that the service publishes. */
+/** Buys at a URL with an unmodified x402-fetch, and checks the receipt with the published keys of the service. */
 import {
   extractReceiptFromResponse,
   verifyReceiptSignatureJWS,

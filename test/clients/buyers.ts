@@ -1,4 +1,4 @@
-/** Who pays in these tests: the wallets of the x402 packages. */
+/** The payers of these tests: the wallets of the x402 packages. */
 import { ExactEvmSchemeV1 } from '@x402/evm/exact/v1/client'
 import { wrapFetchWithPayment as wrapFetchV2, x402Client } from '@x402/fetch'
 import axios from 'axios'
@@ -6,10 +6,10 @@ import { withPaymentInterceptor } from 'x402-axios'
 import { wrapFetchWithPayment } from 'x402-fetch'
 import { type newPayer, SEPOLIA, type TestTill } from '../support/till.ts'
 
-/** An account made by the product's copy of viem; the wallets bring copies of their own, whose types differ. */
+/** An account of the product's copy of viem. The wallets have their own copies with different types. */
 export type Account = Awaited<ReturnType<typeof newPayer>>
 
-/** What a wallet brings back: status, and the X-PAYMENT-RESPONSE header. */
+/** The result of a purchase: status and X-PAYMENT-RESPONSE header. */
 type Bought = { status: number; header: string | null }
 
 /** Real wallets, unmodified. */

@@ -1,4 +1,4 @@
-/** Real sellers against real wallets: every pair must pay, once, with a receipt and a webhook that verify. */
+/** Real sellers and real wallets: in every pair one payment succeeds, and its receipt and webhook verify. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
 import type { Server } from 'node:http'
@@ -35,7 +35,7 @@ const secrets = new Map<string, string>()
 const sellers: Record<string, { url: string; stop: () => Promise<unknown> }> = {}
 
 beforeAll(async () => {
-  // The receipt's DID names the base URL, so the port must be known beforehand.
+  // The receipt's DID contains the base URL, so the port is fixed beforehand.
   const env = { ALLOW_PRIVATE_NETWORKS: 'true', PORT: String(await freePort()) }
   till = await startTestTill({ env })
   seller = await till.newSeller()
@@ -65,7 +65,7 @@ afterAll(async () => {
   await till[Symbol.asyncDispose]()
 })
 
-/** The facilitator that unmodified middleware is pointed at: us. */
+/** This service as the facilitator of unmodified middleware. */
 const facilitator = () => {
   const headers = { Authorization: `Bearer ${seller.key}` }
   return {
@@ -170,7 +170,7 @@ test('the challenge passes the schema of the reference implementation', async ()
   for (const requirement of challenge.accepts) PaymentRequirementsSchema.parse(requirement)
 })
 
-test('a buyer of its own process pays, and its receipt verifies from the published DID document', async () => {
+test('a buyer in a separate process pays, and its receipt verifies with the published DID document', async () => {
   const { payer } = DEVNET_ACCOUNTS
   await using buyer = startCommand(['node', 'test/clients/buyer.mjs'], {
     PAYER_KEY: payer.privateKey,

@@ -1,4 +1,4 @@
-/** A price on an MCP tool: the official client calls, the wallet of x402 signs. */
+/** A paid MCP tool: the official client calls it, the wallet of x402 signs. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { InMemoryTransport } from '@modelcontextprotocol/sdk/inMemory.js'
@@ -58,7 +58,7 @@ const ask = async (_meta?: Record<string, unknown>, name = 'weather'): Promise<a
     ...(_meta === undefined ? {} : { _meta }),
   })
 
-test('without a payment: the challenge, as data and as the same in text', async () => {
+test('a call without payment gets the challenge as data and as text', async () => {
   for (const _meta of [undefined, {}, { 'x402/payment': 7 }, { 'x-payment': null }]) {
     const { isError, structuredContent, content } = await ask(_meta)
     expect(isError).toBe(true)
@@ -75,7 +75,7 @@ for (const [key, form] of [
   ['x-payment', 'base64'],
   ['x-payment', 'object'],
 ] as const) {
-  test(`paid in _meta["${key}"], as ${form}: served once`, async () => {
+  test(`a payment in _meta["${key}"] as ${form} is served once`, async () => {
     const account = await newPayer(till.client)
     const { structuredContent } = await ask()
     const header = await createPaymentHeader(account as never, 1, structuredContent.accepts[0])
@@ -111,7 +111,7 @@ test('a tool without arguments can have a price too', async () => {
   expect(paid.content[0].text).toBe('Noise.')
 })
 
-test('while the service is away there is no challenge: the payer must not pay again', async () => {
+test('while the service is away the payer gets no challenge and does not pay again', async () => {
   away = true
   try {
     const { isError, structuredContent } = await ask({ 'x402/payment': 'e30=' })

@@ -32,7 +32,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** The configurations that docs/agent.md gives to paste: over HTTP, and over stdio. */
+/** The configurations of docs/agent.md: over HTTP and over stdio. */
 function documentedServers(): string[] {
   const blocks = readFileSync(join(ROOT, 'docs/agent.md'), 'utf8').matchAll(
     /```json\n([\s\S]*?)```/g,
@@ -59,7 +59,7 @@ for (const [server, tool] of [
   ['underscore', 'mail_send'],
   ['stdio', 'mail_send'],
 ] as const) {
-  test(`${server}: the list, and a call`, async () => {
+  test(`${server}: lists and calls tools`, async () => {
     const listed = await mcporter('list', server, '--json')
     expect(listed.code).toBe(0)
     expect(listed.answer.tools.map(({ name }: any) => name)).toContain(tool)
@@ -69,7 +69,7 @@ for (const [server, tool] of [
   })
 }
 
-test('a wrong call is told as the service tells it', async () => {
+test('an invalid call shows the error of the service', async () => {
   const lost = await mcporter(
     ...['call', '--server', 'dotted', '--tool', 'mail.get_thread', '--output', 'json'],
     ...['--args', '{"threadId":"thd_0"}'],

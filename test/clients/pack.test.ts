@@ -1,4 +1,4 @@
-/** The client as it is published: packed, installed into an empty folder, type-checked there and run by Node. */
+/** The published client: packed, installed into an empty folder, type-checked there and run by Node. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { execFile } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
@@ -29,14 +29,14 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** Runs a program and answers what it printed; the API of the test runs in this process, so it must not wait for it. */
+/** Runs a program and returns its output. It runs asynchronously: this process also runs the API. */
 async function run(program: string, args: string[], cwd: string, env: Record<string, string> = {}) {
   const { PATH = '', HOME = '' } = process.env
   const { stdout } = await promisify(execFile)(program, args, { cwd, env: { PATH, HOME, ...env } })
   return stdout
 }
 
-test('the package has no dependencies and holds nothing but what was built', () => {
+test('the package has no dependencies and holds only built files', () => {
   expect(readdirSync(join(app, 'node_modules')).filter((name) => !name.startsWith('.'))).toEqual([
     'purser-client',
   ])
@@ -47,7 +47,7 @@ test('the package has no dependencies and holds nothing but what was built', () 
   )
 })
 
-test('Node runs it: calls, pages, errors, webhooks, receipts, every door', async () => {
+test('Node runs calls, pages, errors, webhooks, receipts and every entry point', async () => {
   const agent = await service.newAgent()
   for (const subject of ['1', '2', '3']) {
     await agent.post('/v0/messages/send', { to: ['a@example.com'], subject, text: 't' })
@@ -110,7 +110,7 @@ test('Node runs it: calls, pages, errors, webhooks, receipts, every door', async
   ])
 })
 
-test("the code of the agent's guide runs as it stands", async () => {
+test("the code of the agent's guide runs unchanged", async () => {
   const agent = await service.newAgent()
   await agent.post('/v0/messages/send', { to: ['a@example.com'], subject: 's', text: 't' })
   const [message] = (await agent.get('/v0/messages')).body.messages
@@ -125,7 +125,7 @@ test("the code of the agent's guide runs as it stands", async () => {
   ])
 })
 
-test('its types hold for a strict consumer without any other types', async () => {
+test('its types compile for a strict consumer without other types', async () => {
   writeFileSync(
     join(app, 'use.ts'),
     `
@@ -140,7 +140,7 @@ test('its types hold for a strict consumer without any other types', async () =>
     export const key = async () => (await new PurserPlatform({ apiKey: 'lopk-' }).projects.create()).rawKey
     // @ts-expect-error: a mail needs a subject
     purser.messages.send({ to: ['a@b.test'], text: 't' })
-    // @ts-expect-error: there is no such member
+    // @ts-expect-error: unknown member
     export const none = async () => (await purser.whoami()).nothing
     `,
   )

@@ -1,4 +1,4 @@
-/** The client library's paywalls before real wallets: each asks, is paid once, and serves only then. */
+/** The client library's paywalls with real wallets: each sends a challenge, is paid once, and serves only then. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -20,10 +20,10 @@ let seller: Agent
 let purser: Purser
 const stops: (() => Promise<unknown>)[] = []
 const urls: Record<string, string> = {}
-/** How often each seller has served. */
+/** The number of served requests of each seller. */
 const served: Record<string, number> = {}
 
-/** Between the paywalls and the service; `null` leaves calls alone. */
+/** Intercepts calls from the paywalls to the service; `null` passes them on. */
 let disturb: ((request: Request) => Promise<Response>) | null = null
 
 beforeAll(async () => {
@@ -40,7 +40,7 @@ beforeAll(async () => {
     served[name] = (served[name] ?? 0) + 1
     return 'ha'
   }
-  // Every route says that it may be cached, which the paywall must not let stand.
+  // Every route allows caching; the paywall must override that.
   const PUBLIC = { 'cache-control': 'public, max-age=600' }
 
   const app = express()
@@ -76,7 +76,7 @@ beforeAll(async () => {
   }
 })
 
-/** What a seller's own error handling sees. */
+/** The errors that reach the seller's error handler. */
 const failure = (error: unknown): string =>
   error instanceof PaywallError ? 'set up wrongly' : String(error)
 
@@ -122,7 +122,7 @@ for (const name of SELLERS) {
     })
   }
 
-  test(`${name}: nothing is served before the money has moved, nor twice for it`, async () => {
+  test(`${name}: serves only after the settlement, and once per payment`, async () => {
     const url = urls[name]!
     const times = served[name] ?? 0
     const unpaid = await fetch(url)
@@ -161,7 +161,7 @@ for (const name of SELLERS) {
     expect(await balanceOf(till, account.address)).toBe(990_000n)
   })
 
-  test(`${name}: while the service is away a payer is asked to wait, not to pay again`, async () => {
+  test(`${name}: answers 503 while the service is away, so that the payer does not pay again`, async () => {
     const url = urls[name]!
     const times = served[name] ?? 0
     const { accepts } = (await (await fetch(url)).json()) as any
@@ -175,7 +175,7 @@ for (const name of SELLERS) {
         expect(response.headers.get('retry-after')).toBe('5')
         expect(((await response.json()) as any).error).toBe('unavailable')
       }
-      // The payment is settled and granted; the answer is what gets lost.
+      // The payment is settled and granted; only the answer is lost.
       disturb = async (request) => {
         await fetch(request)
         throw new Error('lost')
@@ -191,7 +191,7 @@ for (const name of SELLERS) {
     expect(await balanceOf(till, account.address)).toBe(990_000n)
   })
 
-  test(`${name}: a seller's own mistake is no verdict on a payment`, async () => {
+  test(`${name}: a configuration error of the seller is no verdict on a payment`, async () => {
     const url = urls[name]!
     const times = served[name] ?? 0
     try {
@@ -209,7 +209,7 @@ for (const name of SELLERS) {
   })
 }
 
-test('behind a proxy the resource is what the payer sees, where the proxy is trusted', async () => {
+test('behind a trusted proxy the resource is the URL that the payer sees', async () => {
   const urlPattern = 'https://shop.example.com/joke'
   await purser.sellers.put({ urlPattern, priceUsdc: '0.01' })
   const app = (trustProxy: boolean) =>

@@ -1,5 +1,5 @@
 /**
- * The peer of the bench: settles payments with npm x402's own `settle`, one gas wallet, viem's nonceManager. Reads
+ * The reference of the bench: settles payments with `settle` of npm x402, one gas wallet and viem's nonceManager. Reads
  * {rpcUrl, privateKey, inFlight, orders: [{paymentPayload, paymentRequirements}]} from stdin and prints {settled, ms}.
  */
 import { createWalletClient, http, publicActions } from 'viem'

@@ -3,10 +3,10 @@ import type { OpenApiDocument, OperationObject } from '../../api/docs/openApi.ts
 
 type Schema = Record<string, any>
 
-/** Operations that the client leaves out, each with the reason. */
+/** Operations without a client method, each with the reason. */
 const LEFT_OUT: readonly [RegExp, string][] = [
   [/^\/v0\/platform\/identities/, 'the alias of /v0/platform/projects'],
-  [/^\/v0\/x402\//, 'the face of sellers that use x402 middleware of their own'],
+  [/^\/v0\/x402\//, 'for sellers with their own x402 middleware'],
   [/^\/(?!v0\/)/, 'health, documentation and keys: no JSON API behind a key'],
 ]
 
@@ -27,14 +27,14 @@ export function clientOperations(document: OpenApiDocument): string {
       `  /** ${operation.summary}. */\n  ${operation.operationId}: { input: ${input(operation)}; result: ${result(operation)} }`,
   )
   return `/**
- * Method, path and form of the answer of every operation, and the types of what goes in and comes out. Written from /openapi.json by
- * \`npm run client:operations\`; a test fails when the two differ.
+ * Every operation: method, path, form of the answer, input type, result type. \`npm run client:operations\` generates this
+ * file from /openapi.json; a test fails when they differ.
  */
 export const OPERATIONS = {
 ${routes.join('\n')}
 } as const
 
-/** What each operation takes and answers. */
+/** The input and the result of each operation. */
 export type Operations = {
 ${types.join('\n')}
 }
@@ -80,8 +80,8 @@ function field(
   schema: Schema,
   { required, description, isInput }: { required: boolean; description: unknown; isInput: boolean },
 ): string {
-  const said = description ?? schema.description
-  const comment = said === undefined ? '' : `/** ${String(said).replaceAll('*/', '* /')} */ `
+  const text = description ?? schema.description
+  const comment = text === undefined ? '' : `/** ${String(text).replaceAll('*/', '* /')} */ `
   const orUndefined = isInput && !required ? ' | undefined' : ''
   return `${comment}${name}${required ? '' : '?'}: ${type(schema, isInput)}${orUndefined}`
 }

@@ -1,4 +1,4 @@
-/** Starts Swagger UI on the document of this service. A key that a reader types stays in the page. */
+/** Starts Swagger UI with the document of this service. A key typed into the page stays in the page. */
 const entries = (request) => {
   const headers = request.get('headers')
   return headers === undefined ? [] : [...headers.entries()]
@@ -25,14 +25,14 @@ const samples = {
 
 const description = await (await fetch('/openapi.json')).json()
 globalThis.SwaggerUIBundle({
-  // Requests go to the host that served this page: the policy allows no other.
+  // The policy allows requests only to the host of this page.
   spec: { ...description, servers: [{ url: location.origin }] },
   dom_id: '#viewer',
   deepLinking: true,
   docExpansion: 'list',
   filter: true,
   tryItOutEnabled: true,
-  // Left out, the viewer would ask a validator on the internet.
+  // By default the viewer calls a validator on the internet.
   validatorUrl: null,
   requestSnippetsEnabled: true,
   requestSnippets: {

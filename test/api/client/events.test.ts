@@ -20,7 +20,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 const deliver = (agent: Agent, subject: string) =>
   service.deliver({ from: 'ada@example.com', to: agent.address, subject, text: 'Text.' })
 
-/** Follows until it is aborted. */
+/** Collects the events until the abort. */
 function follow(purser: Purser, query: Parameters<Purser['events']>[0] = {}) {
   const abort = new AbortController()
   const told: PurserEvent[] = []
@@ -30,7 +30,7 @@ function follow(purser: Purser, query: Parameters<Purser['events']>[0] = {}) {
   return { told, abort, ended, subjects: () => told.map(({ data }) => data.subject) }
 }
 
-test('wait answers with the message that comes, or with nothing', async () => {
+test('wait returns the next message, or undefined after the timeout', async () => {
   const agent = await service.newAgent()
   const purser = new Purser({ apiKey: agent.key, baseUrl: service.url })
   const waiting = purser.messages.wait({ subject: 'code', timeout: 30 })
@@ -40,7 +40,7 @@ test('wait answers with the message that comes, or with nothing', async () => {
   expect(await purser.messages.wait({ timeout: 0 })).toBeUndefined()
 })
 
-test('events go on over connections that break and a service that restarts, each once', async () => {
+test('each event arrives once across broken connections and a restart of the service', async () => {
   const agent = await service.newAgent()
   const { config, database } = service
   let api = startApi(config, database.url, silentLog)
@@ -72,7 +72,7 @@ test('events go on over connections that break and a service that restarts, each
   await api.stop()
 })
 
-test('a connection that breaks before its first event misses nothing', async () => {
+test('a connection broken before its first event misses no event', async () => {
   const agent = await service.newAgent()
   await deliver(agent, 'Past')
   await waitForMessages(agent, 1)
@@ -106,7 +106,7 @@ test('a connection that breaks before its first event misses nothing', async () 
   await ended
 })
 
-test('what the service refuses ends the iteration', async () => {
+test('a refusal of the service ends the iteration', async () => {
   const agent = await service.newAgent({ scopes: ['mail:read'] })
   const purser = new Purser({ apiKey: agent.key, baseUrl: service.url })
   expect(await follow(purser, { types: ['payment.settled'] }).ended).toBeInstanceOf(ForbiddenError)

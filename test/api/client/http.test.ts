@@ -1,4 +1,4 @@
-/** Retries, limits of time and cancelling, against a server that misbehaves as told. */
+/** Retries, time limits and cancellation, against a server with scripted faults. */
 import { afterAll, expect, test } from 'bun:test'
 import {
   ConnectionError,
@@ -13,7 +13,7 @@ type Step = { status: number; headers?: Record<string, string>; body?: string } 
 
 afterAll(closeServers)
 
-/** A client, and the requests that reach a server which answers by the script, the last step for ever. */
+/** A client, and the requests to its server. The server follows the script and repeats the last step. */
 async function misbehaving(script: Step[], options: { timeoutMs?: number; retries?: number } = {}) {
   const requests: { method: string; path: string; key: string | undefined }[] = []
   const port = await serve((request, response) => {
@@ -52,7 +52,7 @@ const rejection = (promise: Promise<unknown>): Promise<any> =>
     (error) => error,
   )
 
-test('what may be repeated is, after 502, 503, 504 and a connection that broke', async () => {
+test('a repeatable call is retried after 502, 503, 504 and a broken connection', async () => {
   for (const step of [NOT_NOW, { status: 502 }, { status: 504 }, 'break'] as Step[]) {
     const { purser, requests } = await misbehaving([step, FINE])
     expect(await purser.whoami()).toEqual({ ok: true } as never)
@@ -64,7 +64,7 @@ test('what may be repeated is, after 502, 503, 504 and a connection that broke',
   expect(requests.map(({ method }) => method)).toEqual(['PATCH', 'PATCH', 'DELETE'])
 })
 
-test('what may not be repeated is not, unless it has an idempotency key', async () => {
+test('a POST is retried only with an idempotency key', async () => {
   for (const [step, error] of [
     [NOT_NOW, ServerError],
     ['break', ConnectionError],
@@ -78,7 +78,7 @@ test('what may not be repeated is not, unless it has an idempotency key', async 
   }
 })
 
-test('a redeem has a key of its own, the same on every attempt and another for every call', async () => {
+test('each redeem call has its own idempotency key, the same on every attempt', async () => {
   const { purser, requests } = await misbehaving(['break', NOT_NOW, FINE])
   await purser.payments.redeem(PAYMENT)
   await purser.payments.redeem(PAYMENT)
@@ -88,7 +88,7 @@ test('a redeem has a key of its own, the same on every attempt and another for e
   expect(other).not.toBe(first)
 })
 
-test('Retry-After is waited for, whatever the method: nothing was done', async () => {
+test('every method is retried after 429, once Retry-After has passed', async () => {
   const { purser, requests } = await misbehaving([LIMITED, FINE])
   const startedMs = performance.now()
   await purser.messages.send(MAIL)
@@ -96,7 +96,7 @@ test('Retry-After is waited for, whatever the method: nothing was done', async (
   expect(performance.now() - startedMs).toBeGreaterThanOrEqual(990)
 })
 
-test('a wait that would outlast the call is not begun', async () => {
+test('a Retry-After beyond the time limit of the call fails at once', async () => {
   const { purser, requests } = await misbehaving(
     [{ ...LIMITED, headers: { 'retry-after': '30' } }],
     {
@@ -114,7 +114,7 @@ test('a wait that would outlast the call is not begun', async () => {
   expect(retryAfterS).toBeWithin(50, 61)
 })
 
-test('attempts are bounded', async () => {
+test('the number of attempts is limited', async () => {
   const { purser, requests } = await misbehaving([NOT_NOW], { retries: 2 })
   expect(await rejection(purser.whoami())).toBeInstanceOf(ServerError)
   expect(requests).toHaveLength(3)
@@ -123,7 +123,7 @@ test('attempts are bounded', async () => {
   expect(once.requests).toHaveLength(1)
 })
 
-test('errors that repeating does not mend are not repeated', async () => {
+test('permanent errors are not retried', async () => {
   for (const status of [400, 401, 403, 404, 409, 410, 500]) {
     const { purser, requests } = await misbehaving([
       { status, body: '{"error":"x","message":"y"}' },
@@ -138,7 +138,7 @@ test('errors that repeating does not mend are not repeated', async () => {
   }
 })
 
-test('one time-out for the call with all its attempts and waits', async () => {
+test('one timeout covers all attempts and waits of a call', async () => {
   const hanging = await misbehaving(['hang'])
   const error = await rejection(hanging.purser.whoami({ timeoutMs: 100 }))
   expect(error).toBeInstanceOf(TimeoutError)
@@ -146,7 +146,7 @@ test('one time-out for the call with all its attempts and waits', async () => {
   expect(hanging.requests).toHaveLength(1)
 })
 
-test('a signal ends a call under way, and the wait for the next attempt', async () => {
+test('a signal aborts a running attempt and the wait for the next one', async () => {
   const stop = new AbortController()
   const hanging = await misbehaving(['hang'])
   const underWay = rejection(hanging.purser.whoami({ signal: stop.signal }))
@@ -168,7 +168,7 @@ test('a signal ends a call under way, and the wait for the next attempt', async 
   expect(before.requests).toHaveLength(0)
 })
 
-test('a redirect is not followed: it would carry the key away', async () => {
+test('a redirect is not followed: the target would get the key', async () => {
   const target = await misbehaving([FINE])
   const { purser } = await misbehaving([
     { status: 302, headers: { location: `${target.baseUrl}/v0/whoami` } },
@@ -177,9 +177,9 @@ test('a redirect is not followed: it would carry the key away', async () => {
   expect(target.requests).toHaveLength(0)
 })
 
-test('an answer that is not JSON is an error that says so', async () => {
+test('an answer that is not JSON is an error', async () => {
   const { purser } = await misbehaving([{ status: 200, body: '<html>' }])
   expect((await rejection(purser.whoami())).message).toBe(
-    'The answer is not JSON: is baseUrl that of the service?',
+    'The answer is not JSON: is baseUrl the URL of the service?',
   )
 })

@@ -7,7 +7,7 @@ import { startTestService } from '../../support/service.ts'
 
 const CLIENT = join(import.meta.dir, '../../../api/client')
 
-test('the client speaks the API that the OpenAPI document describes', async () => {
+test('operations.ts matches the OpenAPI document', async () => {
   await using service = await startTestService({ smtp: false, workers: false })
   const document = (await (await fetch(`${service.url}/openapi.json`)).json()) as any
   const path = join(CLIENT, 'operations.ts')
@@ -15,13 +15,13 @@ test('the client speaks the API that the OpenAPI document describes', async () =
   expect(readFileSync(path, 'utf8')).toBe(clientOperations(document))
 })
 
-test('the doors of the package are those of the workspace, built', async () => {
+test('the package exports the same entry points as the workspace', async () => {
   const read = (path: string) => JSON.parse(readFileSync(join(CLIENT, path), 'utf8')).exports
-  const doors = Object.entries(read('package.json') as Record<string, { default: string }>)
+  const entries = Object.entries(read('package.json') as Record<string, { default: string }>)
   expect(read('../../package.json')).toEqual(
     Object.fromEntries(
-      doors.map(([door, { default: built }]) => [
-        door.replace('.', './client'),
+      entries.map(([entry, { default: built }]) => [
+        entry.replace('.', './client'),
         built.replace('./dist/', './api/client/').replace(/js$/, 'ts'),
       ]),
     ),
@@ -32,7 +32,7 @@ test('the doors of the package are those of the workspace, built', async () => {
   expect((await import('purser/client/hono')).requirePayment).toBeFunction()
 })
 
-test('there is a method for every operation', () => {
+test('every operation has a client method', () => {
   const sources = readdirSync(CLIENT)
     .filter((name) => name.endsWith('.ts') && name !== 'operations.ts')
     .map((name) => readFileSync(join(CLIENT, name), 'utf8'))

@@ -27,7 +27,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-/** What a promise was rejected with. */
+/** The rejection of a promise. */
 const rejection = (promise: Promise<unknown>): Promise<any> =>
   promise.then(
     (value) => {
@@ -61,7 +61,7 @@ test('a conversation: receive, list, read, label, reply, thread', async () => {
   expect((await purser.threads.list()).threads[0]?.threadId).toBe(message.threadId)
 })
 
-test('iterators read every page, and no more than is asked for', async () => {
+test('an iterator loads only the pages that the caller reads', async () => {
   const sender = await service.newAgent()
   const asked: string[] = []
   const own = new Purser({
@@ -90,7 +90,7 @@ test('iterators read every page, and no more than is asked for', async () => {
   expect(threads).toHaveLength(5)
 })
 
-test('a seller keeps endpoints, and reads payments and deliveries', async () => {
+test('a seller manages endpoints and reads payments and deliveries', async () => {
   const url = 'https://api.example.com/report'
   const put = await purser.sellers.put({
     urlPattern: url,
@@ -155,7 +155,7 @@ test('a vault: put, list, read, codes, versions, the log, delete', async () => {
   expect((await logs.list({ outcome: 'expired' })).logs[0]).toMatchObject({ subject: 'gone' })
 })
 
-test('a platform makes projects, changes them, rotates their keys and deletes them', async () => {
+test('a platform creates, changes and deletes projects and rotates their keys', async () => {
   const created = await platform.projects.create({ name: 'Bot', scopes: ['mail:read'] })
   const { projectId } = created
   const bot = new Purser({ apiKey: created.rawKey, baseUrl: service.url })
@@ -173,7 +173,7 @@ test('a platform makes projects, changes them, rotates their keys and deletes th
   expect(await rejection(platform.projects.get(projectId))).toBeInstanceOf(NotFoundError)
 })
 
-test('errors are typed, and say what the service said', async () => {
+test('errors are typed and carry the message of the service', async () => {
   const error = await rejection(purser.messages.get('<no@where>'))
   expect(error).toBeInstanceOf(NotFoundError)
   expect(error).toBeInstanceOf(PurserError)
@@ -205,7 +205,7 @@ test('errors are typed, and say what the service said', async () => {
   expect(lost.message).toBe('GET /v0/whoami could not reach http://127.0.0.1:1')
 })
 
-test('options that cannot work are refused at once', async () => {
+test('invalid options are refused at once', async () => {
   expect(() => new Purser({ apiKey: service.platform.key })).toThrow(
     'apiKey must be a key that starts with loid-',
   )
@@ -222,7 +222,7 @@ test('options that cannot work are refused at once', async () => {
   }
 })
 
-test('the key shows in no print-out of a client and in no error', async () => {
+test('neither a printed client nor an error contains the key', async () => {
   const error = await rejection(purser.messages.get('<no@where>'))
   const secret = agent.key.slice(5)
   for (const thing of [purser, error, purser.messages]) {

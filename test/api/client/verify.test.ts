@@ -35,7 +35,7 @@ const body: ReceiptBody = {
 const receipt = signReceipt({ body, key: signing })
 const jwks = receiptJwks([signing, retired])
 
-/** Why a receipt is refused. */
+/** The reason for the refusal of a receipt. */
 const reasonOf = (changed: unknown, keys: Parameters<typeof verifyReceipt>[0]['keys'] = jwks) =>
   verifyReceipt({ receipt: changed, keys }).then(
     () => 'accepted',
@@ -43,7 +43,7 @@ const reasonOf = (changed: unknown, keys: Parameters<typeof verifyReceipt>[0]['k
   )
 
 describe('verifyReceipt', () => {
-  test('a receipt verifies from the JWKS, from a pinned key, and from one of several', async () => {
+  test('a receipt verifies with the JWKS, with a pinned key, and with one of several keys', async () => {
     for (const keys of [jwks, signing.publicKeyHex, [retired.publicKeyHex, signing.publicKeyHex]]) {
       expect(await verifyReceipt({ receipt, keys })).toEqual(body as never)
     }
@@ -53,7 +53,7 @@ describe('verifyReceipt', () => {
     ).toBe('base')
   })
 
-  test('a key that is not trusted proves nothing', async () => {
+  test('a receipt of an untrusted key is refused', async () => {
     expect(await reasonOf(signReceipt({ body, key: stranger }))).toBe('unknown_key')
     for (const keys of [{ keys: [] }, [], '', retired.publicKeyHex] as const) {
       expect(await reasonOf(receipt, keys)).toBe('unknown_key')
@@ -81,7 +81,7 @@ describe('verifyReceipt', () => {
     expect(await reasonOf({ ...receipt, body: reversed })).toBe('accepted')
   })
 
-  test('the JWS must be signed by the same key, for the same payment, by EdDSA', async () => {
+  test('the JWS needs the same key, the same payment and EdDSA', async () => {
     const other = (changes: Partial<ReceiptBody>) =>
       signReceipt({ body: { ...body, ...changes }, key: signing }).jws
     const [header, payload, signature] = receipt.jws.split('.')
@@ -106,7 +106,7 @@ describe('verifyReceipt', () => {
     }
   })
 
-  test('what is no receipt is malformed, whatever it is', async () => {
+  test('any value but a receipt is malformed', async () => {
     const values: unknown[] = [undefined, null, 1, 'x', [], {}, { ...receipt, body: null }]
     for (const name of ['body', 'signature', 'alg', 'publicKeyHex', 'jws'] as (keyof Receipt)[]) {
       values.push({ ...receipt, [name]: 7 })
@@ -133,7 +133,7 @@ describe('verifyWebhook', () => {
       (error) => (error instanceof InvalidWebhookError ? error.message : error),
     )
 
-  test('what the service signed is read: from a string, bytes, Headers and Node headers', async () => {
+  test('a signed webhook is read from a string, bytes, Headers and Node headers', async () => {
     const event = { event: 'payment.received', idempotencyKey: 'whd_1', receipt }
     const upper = Object.fromEntries(
       Object.entries(headers).map(([name, value]) => [name.toUpperCase(), [value]]),
@@ -146,7 +146,7 @@ describe('verifyWebhook', () => {
     expect(await refused({ secret: ['whsec_new', secret] })).toBe('accepted')
   })
 
-  test('anything else is refused', async () => {
+  test('an unsigned or altered webhook is refused', async () => {
     const mismatch = 'X-Service-Signature does not match'
     const malformed = 'X-Service-Signature is missing or malformed'
     expect(await refused({ body: `${text} ` })).toBe(mismatch)

@@ -27,7 +27,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 const organizationLog = async (): Promise<any[]> =>
   (await operator.get('/organization/logs')).body.logs
 
-test('routes of the API answer the same under a session, and count against nobody', async () => {
+test('API routes answer a session like a key, and count against no rate limit', async () => {
   const agent = await service.newAgent()
   await agent.post('/v0/messages/send', { to: ['a@b.example'], subject: 'Hi', text: 'Hi.' })
   for (const path of ['/v0/messages?labels=sent', '/v0/vault', '/v0/payments?limit=3']) {
@@ -45,7 +45,7 @@ test('routes of the API answer the same under a session, and count against nobod
   expect((await agent.get('/v0/whoami')).status).toBe(200)
 })
 
-test('only what the console shows can be asked for, and only of a project that lives', async () => {
+test('a session reaches only the routes of the console, and no deleted project', async () => {
   const agent = await service.newAgent()
   const project = `/projects/${agent.project.id}`
   const refused: [string, string][] = [
@@ -84,12 +84,12 @@ test('only what the console shows can be asked for, and only of a project that l
     `${project}/messages/${encodeURIComponent(body.messageId)}/html`,
   ]
   for (const path of shown) expect([path, (await operator.get(path)).status]).toEqual([path, 200])
-  // No worker runs here: all of it still lies in the database.
+  // No worker runs here: the database still holds the whole project.
   await operator.delete(`/v0/platform/projects/${agent.project.id}`)
   for (const path of shown) expect([path, (await operator.get(path)).status]).toEqual([path, 404])
 })
 
-test('one project’s thread, message or payment is not shown under another', async () => {
+test('a thread, message or payment of another project is not shown', async () => {
   const [one, other] = [await service.newAgent(), await service.newAgent()]
   const { body } = await one.post('/v0/messages/send', {
     to: ['a@b.example'],
@@ -110,7 +110,7 @@ test('one project’s thread, message or payment is not shown under another', as
   expect([thread.totalMessages, thread.withHtml]).toEqual([1, [body.messageId]])
 })
 
-test('what is changed is on record before it is done, with the session and how it ended', async () => {
+test('the audit log records each change beforehand, with its session and its outcome', async () => {
   const session = `console:${(await operator.get('/session')).body.sessionId}`
   const created = await operator.post('/v0/platform/projects', { name: 'Recorded' })
   const path = `/v0/platform/projects/${created.body.projectId}`
@@ -135,7 +135,7 @@ test('what is changed is on record before it is done, with the session and how i
   expect(JSON.stringify(entries)).not.toContain(created.body.rawKey)
 })
 
-test('a secret is given only after its reading is on record, under the session', async () => {
+test('a secret is read only after the audit log has recorded the session', async () => {
   const agent = await service.newAgent()
   await agent.put('/v0/vault/github', { type: 'LOGIN', data: { password: 'correct horse' } })
   const project = `/projects/${agent.project.id}`
@@ -173,7 +173,7 @@ test('a webhook is replayed under a session', async () => {
   ])
 })
 
-test('platform keys: made with a name, shown once, listed by prefix, revoked at once and for good', async () => {
+test('a platform key has a name, is shown once, is listed by prefix and can be revoked', async () => {
   const { status, body } = await operator.post('/organization/keys', { name: 'deployment' })
   expect([status, body.name, body.rawKey.slice(0, 17)]).toEqual([201, 'deployment', body.prefix])
   const platform = createClient(service.url, body.rawKey)
@@ -190,7 +190,7 @@ test('platform keys: made with a name, shown once, listed by prefix, revoked at 
       'name must be one line of 1 to 100 characters',
     ])
   }
-  // A key of a project is not a platform key, whatever its number.
+  // The number of a project key is not a platform key.
   const agent = await service.newAgent()
   const { rows } = await service.database.pool.query<{ id: string }>(
     'select id from api_keys where project_id = $1',
@@ -200,7 +200,7 @@ test('platform keys: made with a name, shown once, listed by prefix, revoked at 
   expect((await agent.get('/v0/whoami')).status).toBe(200)
 })
 
-test('jobs by state; what waits or failed can be made due, what a worker has cannot', async () => {
+test('jobs are listed by state; waiting and failed jobs can be retried, running ones cannot', async () => {
   const { pool } = service.database
   const add = async (name: string) => {
     const { rows } = await pool.query<{ id: string }>(
@@ -258,7 +258,7 @@ test('jobs by state; what waits or failed can be made due, what a worker has can
   expect(retries.map(({ outcome }) => outcome)).toEqual(['refused', 'refused', 'ok', 'ok'])
 })
 
-test('the overview counts what has just happened, and each minute once it is over', async () => {
+test('the overview counts the current minute, and each past minute once', async () => {
   const { pool } = service.database
   const agent = await service.newAgent()
   const now = async () => (await operator.get('/overview')).body
@@ -274,7 +274,7 @@ test('the overview counts what has just happened, and each minute once it is ove
     webhooks: expect.any(Number),
   })
 
-  // Two messages of ten minutes ago, counted by two workers at the same time.
+  // Two messages ten minutes old; two workers count them concurrently.
   await pool.query(
     `update messages set added_at = date_trunc('minute', clock_timestamp()) - interval '10 minutes'
      where direction = 'sent'`,
@@ -290,7 +290,7 @@ test('the overview counts what has just happened, and each minute once it is ove
   expect(history.reduce((sum, minute) => sum + minute.mailOut, 0)).toBe(rowCount!)
 })
 
-test('every task is shown under the pool that runs it', () => {
+test('every task is shown with its pool', () => {
   const none = {} as never
   const runners: Omit<PoolSettings, 'databaseUrl'>[] = [
     inboundRunner(none),
@@ -305,7 +305,7 @@ test('every task is shown under the pool that runs it', () => {
   expect(Object.fromEntries(run)).toEqual(TASK_POOL)
 })
 
-test('the page allows nothing from elsewhere and nothing inline; its files are asked for again only when changed', async () => {
+test('the page policy allows no foreign and no inline resource; unchanged files are answered 304', async () => {
   for (const path of ['/console', '/console/login']) {
     const response = await fetch(service.url + path)
     const html = await response.text()
@@ -339,7 +339,7 @@ test('the page allows nothing from elsewhere and nothing inline; its files are a
   }
 })
 
-test('an HTML body comes in a sandbox of its own, to the page’s own frame alone', async () => {
+test('an HTML body is sandboxed and readable only from a frame of the console', async () => {
   const agent = await service.newAgent()
   const { body } = await agent.post('/v0/messages/send', {
     to: ['a@b.example'],
@@ -359,7 +359,7 @@ test('an HTML body comes in a sandbox of its own, to the page’s own frame alon
   expect((await operator.get(path, { cookie: null })).status).toBe(401)
 })
 
-test('the console is no part of the documented API', async () => {
+test('the OpenAPI document has no console route', async () => {
   const text = await (await fetch(`${service.url}/openapi.json`)).text()
   expect(text).not.toContain('console')
 })

@@ -16,7 +16,7 @@ const shown = (logs: Entry[]) =>
     .map(({ action, subject, description, outcome }) => [action, subject, description, outcome])
     .reverse()
 
-test('rules, suppressions and webhooks of a project are changed under a session, and each change is on record', async () => {
+test('a session changes rules, suppressions and webhooks of a project; each change is audited', async () => {
   const agent = await service.newAgent()
   const { pool } = service.database
   await pool.query(
@@ -26,7 +26,7 @@ test('rules, suppressions and webhooks of a project are changed under a session,
   const project = `/projects/${agent.project.id}/v0`
   const rule = { type: 'BLOCK', scope: 'RECEIVE', value: '*@Example.com' }
   const { body: made } = await operator.post(`${project}/email-rules`, rule)
-  // The same again changes nothing; it was asked for all the same.
+  // The repeated rule changes nothing, but the audit log records the request.
   expect((await operator.post(`${project}/email-rules`, rule)).status).toBe(200)
   expect((await operator.post(`${project}/email-rules`, { ...rule, type: 'ALLOW' })).status).toBe(
     409,
@@ -78,7 +78,7 @@ test('rules, suppressions and webhooks of a project are changed under a session,
   }
 })
 
-test('mail domains are changed under a session, on record with the organization', async () => {
+test('a session changes mail domains; the audit log of the organization records it', async () => {
   const path = '/v0/platform/domains'
   const { status, body } = await operator.post(path, { domain: 'Agents.Example.COM' })
   expect([status, body.domain, body.status]).toEqual([201, 'agents.example.com', 'pending'])
@@ -97,7 +97,7 @@ test('mail domains are changed under a session, on record with the organization'
   ])
 })
 
-test('neither kind of route can be asked for under the other, and no name in a path breaks the record', async () => {
+test('project and platform routes do not mix, and a hostile path name does not break the audit log', async () => {
   const agent = await service.newAgent()
   const project = `/projects/${agent.project.id}/v0`
   for (const path of [`${project}/platform/domains`, '/v0/email-rules', '/v0/webhooks']) {

@@ -33,7 +33,7 @@ const focused = (page: Page) =>
     'document.activeElement.getAttribute("aria-label") ?? document.activeElement.name',
   )
 
-/** What is told aloud of a part of the form, beside its help. */
+/** The accessible description of a form part, without its help text. */
 const troubleOf = (page: Page, selector: string) =>
   page.evaluate<string[]>(
     `(document.querySelector('dialog ${selector}').getAttribute('aria-describedby') ?? '').split(' ')
@@ -46,7 +46,7 @@ const register = async (agent: Agent, url: string, events = ['message.received']
   return body as { webhookId: string; secret: string }
 }
 
-/** Delivers a mail, and answers the signature of the webhook that tells of it, and what it should be under a secret. */
+/** Delivers a mail; returns the signature of its webhook and a function that computes the expected one. */
 async function signatures(agent: Agent, receiver: Receiver, secret: string): Promise<string[]> {
   const before = receiver.requests.length
   await service.deliver({
@@ -64,7 +64,7 @@ async function signatures(agent: Agent, receiver: Receiver, secret: string): Pro
 }
 
 describe.skipIf(!hasBrowser)('an operator', () => {
-  test('registers a webhook for events, whose secret is shown once, and deletes it', async () => {
+  test('registers a webhook for events, sees its secret once, and deletes it', async () => {
     const agent = await service.newAgent()
     await using console = await open()
     const { page } = console
@@ -97,7 +97,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     expect((await agent.get('/v0/webhooks')).body.count).toBe(0)
   })
 
-  test('rotates the secret of a webhook: the new one signs, and is shown once', async () => {
+  test('rotates the secret of a webhook and sees the new secret once', async () => {
     await using receiver = await startReceiver()
     const agent = await service.newAgent()
     const { secret: first } = await register(agent, receiver.url)
@@ -105,7 +105,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     const { page, complaints } = console
     await console.open(`projects/${agent.project.id}/settings`)
     const button = `Rotate secret of the webhook to ${receiver.url}`
-    // A question that is not answered leaves the secret as it is.
+    // Cancelling keeps the secret.
     await press(page, button)
     await page.getByRole('dialog').getByText(receiver.url).waitFor()
     await page.keyboard.press('Escape')
@@ -133,7 +133,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     expect(complaints).toEqual([])
   })
 
-  test('is told when there is nothing left to rotate or to change', async () => {
+  test('sees an error when the webhook to rotate or change is deleted', async () => {
     const agent = await service.newAgent()
     const { webhookId } = await register(agent, 'https://gone.example.com/')
     await using console = await open()
@@ -152,7 +152,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     await alert.getByText('Webhook not found').waitFor()
   })
 
-  test('changes where a webhook goes and what it is told, and is told at the field what cannot be', async () => {
+  test('changes URL and events of a webhook, and sees errors at their field', async () => {
     const agent = await service.newAgent()
     await register(agent, 'https://hooks.example.com/old', ['message.bounced', 'payment.settled'])
     await using console = await open()
@@ -190,7 +190,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
       { url: 'https://hooks.example.com/old', events: ['message.bounced', 'payment.settled'] },
     ])
 
-    // By keyboard: the focus stands on the first event.
+    // By keyboard: the focus is on the first event.
     await page.keyboard.press('Space')
     await page.keyboard.press('Enter')
     await page.getByText('Saved').waitFor()
@@ -203,7 +203,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     ])
   })
 
-  test('changes only what was changed in the form: what the agent has changed meanwhile stays', async () => {
+  test('changes only the edited fields: a concurrent change of the agent stays', async () => {
     const agent = await service.newAgent()
     const { webhookId } = await register(agent, 'https://hooks.example.com/first')
     await using console = await open()

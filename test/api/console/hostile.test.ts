@@ -14,15 +14,15 @@ import {
 } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
-/** A stranger's server: what reaches it got out, whatever a browser says of it. */
+/** An attacker's server: every request to it is a leak. */
 let evil: Receiver
-/** Would be seen as a dialog, and by the stranger. */
+/** A script that opens a dialog and calls the attacker's server. */
 const run = () => `alert(1);fetch('${evilOrigin()}/ran')`
 const evilOrigin = () => `http://127.0.0.1:${evil.port}`
 const markup = () =>
   `"'><img src=x onerror="${run()}"><svg onload="${run()}"><script>${run()}</script>`
 
-/** What mails have tried. */
+/** Known attacks in mails. */
 const hostileHtml =
   () => `<html><head><base href="${evilOrigin()}/"><meta http-equiv="refresh" content="0;url=${evilOrigin()}/refresh">
 <link rel="stylesheet" href="${evilOrigin()}/style.css"><link rel="dns-prefetch" href="//127.0.0.1:${evil.port}"><link rel="preconnect" href="${evilOrigin()}">
@@ -56,7 +56,7 @@ afterAll(async () => {
   await evil?.[Symbol.asyncDispose]()
 })
 
-/** What ran, or opened a window; and what has reached the stranger is forgotten. */
+/** Records dialogs and windows, and clears the requests of the attacker's server. */
 function watch(page: Page): string[] {
   evil.requests.length = 0
   const seen: string[] = []
@@ -68,8 +68,8 @@ function watch(page: Page): string[] {
   return seen
 }
 
-describe.skipIf(!hasBrowser)('nothing that a stranger wrote', () => {
-  test('can hide from this test: outside the console the same mail runs and asks', async () => {
+describe.skipIf(!hasBrowser)('hostile content', () => {
+  test('runs and loads outside the console, so that this test can detect it', async () => {
     const page = await (await browser.newContext()).newPage()
     const seen = watch(page)
     await page.setContent(hostileHtml()).catch(() => {})
@@ -78,7 +78,7 @@ describe.skipIf(!hasBrowser)('nothing that a stranger wrote', () => {
     await waitFor('the stranger to hear of it', () => evil.requests.length >= 5)
   })
 
-  test('runs or asks for anything: subject, sender, body, filename, header, name, metadata', async () => {
+  test('neither runs nor loads in the console: subject, sender, body, filename, header, name, metadata', async () => {
     const { project, rawKey } = await createProject(service.database.pool, {
       name: markup(),
       purpose: 'SELLER',
@@ -119,7 +119,7 @@ describe.skipIf(!hasBrowser)('nothing that a stranger wrote', () => {
       url: 'https://example.com/',
       events: ['message.received'],
     })
-    // The API would have encoded it.
+    // The API would encode it.
     await service.database.pool.query('update project_webhooks set url = $1', [markup()])
 
     await using console = await openConsole(browser, service)
@@ -159,7 +159,7 @@ describe.skipIf(!hasBrowser)('nothing that a stranger wrote', () => {
     expect(await page.title()).not.toBe('taken')
   })
 
-  test('reaches the page from its frame: an origin of its own, no cookie, no storage, no way out', async () => {
+  test('cannot leave its frame: opaque origin, no cookie, no storage, no navigation', async () => {
     await using console = await openConsole(browser, service)
     const { page } = console
     await console.open('projects')
@@ -182,7 +182,7 @@ describe.skipIf(!hasBrowser)('nothing that a stranger wrote', () => {
       storage: 'SecurityError',
       parent: 'SecurityError',
     })
-    // Even a frame that tried to go elsewhere is held by the page around it.
+    // frame-src of the page stops a navigation of the frame.
     const seen = watch(page)
     await frame.evaluate(`location.href = '${evilOrigin()}/elsewhere'`).catch(() => {})
     await page.getByRole('button', { name: 'Text' }).click()
@@ -192,9 +192,9 @@ describe.skipIf(!hasBrowser)('nothing that a stranger wrote', () => {
   })
 })
 
-test('what could load, lead away, send or run is taken out of a mail as well', () => {
+test('elements that load, navigate, submit or run are removed from a mail', () => {
   const shown = framedHtml({ html: hostileHtml(), images: [] })
-  // What a style names is not fetched, by policy alone.
+  // Only the policy stops requests of a style.
   const body = shown.slice(shown.indexOf('<body>')).replace(/<style>[\s\S]*?<\/style>/g, '')
   expect(body).not.toMatch(
     /<(script|iframe|object|embed|link|meta|base|form|video|audio|source)\b/i,
@@ -203,7 +203,7 @@ test('what could load, lead away, send or run is taken out of a mail as well', (
   expect(body).toContain('Read me')
 })
 
-test('a picture that a mail carries is shown where the mail names it; any other is not fetched', () => {
+test('an inline image is shown; a remote image is not fetched', () => {
   const images = [{ contentId: '<a b@x>', contentType: 'image/png', bytes: Buffer.from('png') }]
   const html = '<img src="cid:a%20b@x"><img src="cid:other"><img src="data:image/gif;base64,R0=">'
   const shown = framedHtml({ html, images })
@@ -212,7 +212,7 @@ test('a picture that a mail carries is shown where the mail names it; any other 
   expect(shown).not.toContain('cid:')
 })
 
-test('the page makes its elements one by one: no markup is ever parsed, no style or script put in', () => {
+test('the page builds elements without parsing markup and without inline styles or scripts', () => {
   const folder = join(import.meta.dir, '../../../api/console/web')
   const files = (readdirSync(folder, { recursive: true }) as string[]).filter((name) =>
     name.endsWith('.ts'),

@@ -34,7 +34,7 @@ test('bun run console:login prints a link that signs in, and stores only its has
   expect((await consoleClient(service.url, '').post('/sessions', { token })).status).toBe(201)
 })
 
-test('without a database, or a wrong setting, it says so in one line', async () => {
+test('a missing database or a wrong setting prints one line', async () => {
   const cases: [Record<string, string>, number, RegExp][] = [
     [
       { DATABASE_URL: 'postgres://127.0.0.1:1/none' },
@@ -52,7 +52,7 @@ test('without a database, or a wrong setting, it says so in one line', async () 
   }
 })
 
-test('a start makes a link until somebody has signed in, and in production never', async () => {
+test('a start prints a link until the first sign-in, and never in production', async () => {
   await using service = await startTestService({ smtp: false, workers: false })
   const { url, pool } = service.database
   expect((await bootstrap(url, parseConfig(PRODUCTION))).signInToken).toBeNull()

@@ -30,7 +30,7 @@ const inDialog = (page: Page, name: string) =>
   page.getByRole('dialog').getByRole('button', { name, exact: true }).click()
 
 describe.skipIf(!hasBrowser)('an operator', () => {
-  test('searches an inbox, sees what was found marked and as text, and comes back to it from a thread', async () => {
+  test('searches an inbox, sees marked matches as text, and returns to the results from a thread', async () => {
     const agent = await service.newAgent()
     const markup = '<img src=x onerror=alert(1)>'
     await service.deliver({
@@ -82,7 +82,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     await page.getByText('q must hold at least one word to look for').waitFor()
   })
 
-  test('sees whether a message comes from whom it names, and what else there is to know of it', async () => {
+  test('sees the authentication results and the details of a message', async () => {
     const [agent, other] = [await service.newAgent(), await service.newAgent()]
     await other.post('/v0/messages/send', {
       to: [agent.address],
@@ -149,7 +149,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     expect(await signs('Labels')).toEqual(['list'])
     await enter('Returned')
     const article = page.getByRole('article').nth(0)
-    // Its delivery says that it came back: once is enough.
+    // The delivery state already shows the bounce: the label has no badge.
     expect([
       await article.getByText('bounced', { exact: true }).count(),
       await signs('Labels'),
@@ -158,7 +158,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     expect(await signs('Labels')).toEqual(['auto-reply'])
   })
 
-  test('keeps a sender out and lets it in again by a rule', async () => {
+  test('blocks a sender with a rule and deletes the rule', async () => {
     const agent = await service.newAgent()
     const said = async () => {
       await using talk = await talkSmtp(service.smtp!.port)
@@ -185,7 +185,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     expect(await said()).toBe('250')
   })
 
-  test('lets mail go to a suppressed address again', async () => {
+  test('removes a suppression', async () => {
     const agent = await service.newAgent()
     await service.database.pool.query(
       `insert into suppressions (project_id, address, reason, detail)
@@ -202,7 +202,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     expect((await agent.get('/v0/suppressions')).body.count).toBe(0)
   })
 
-  test('adds a mail domain, sees what its DNS lacks, and that it is verified once it does not', async () => {
+  test('adds a mail domain, sees its missing DNS records, and sees it verified', async () => {
     await using console = await open()
     const { page } = console
     await console.open('organization')
@@ -224,7 +224,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     publish(zone, records)
     await press(page, 'Verify again: agents.example.com')
     await card.getByText('verified', { exact: true }).waitFor()
-    // What was open stays open; on the next visit there is nothing left to do, and it is folded.
+    // The open records stay open. On the next visit the verified domain is folded.
     await mx.getByText('ok', { exact: true }).waitFor()
     await page.reload()
     await card.getByText('DNS records').waitFor()

@@ -35,7 +35,7 @@ const shownKey = async (page: Page, name: string): Promise<string> => {
 }
 
 describe.skipIf(!hasBrowser)('an operator', () => {
-  test('signs in by a link that works once, leaves no token behind, and signs out', async () => {
+  test('signs in with a one-time link that leaves no token behind, and signs out', async () => {
     await using console = await open()
     const { page } = console
     expect(page.url()).toBe(`${scene.till.service.url}/console`)
@@ -47,7 +47,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     expect(await page.getByRole('button', { name: 'Sign in' }).count()).toBe(0)
   })
 
-  test('creates a platform key that works, is shown once, and is dead when revoked', async () => {
+  test('creates a platform key, sees it once, and revokes it', async () => {
     await using console = await open()
     const { page } = console
     await page.getByRole('link', { name: 'Organization' }).click()
@@ -68,7 +68,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     expect((await platform.get('/v0/platform/projects')).status).toBe(401)
   })
 
-  test('creates a project, narrows, turns payments on, rotates and deletes it by typing its name', async () => {
+  test('creates a project, reduces its scopes, enables payments, rotates its key and deletes it', async () => {
     await using console = await open()
     const { page } = console
     await console.open('projects')
@@ -94,7 +94,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     await press(page, 'Change payments')
     await page.getByRole('checkbox', { name: 'Accept payments' }).check()
     await press(page, 'Save')
-    await page.getByText('Say where the payments are to go').waitFor()
+    await page.getByText('Enter the address that receives the payments').waitFor()
     await page.getByLabel('Paid to').fill('0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC')
     await press(page, 'Save')
     await page.getByText('enabled').waitFor()
@@ -113,14 +113,14 @@ describe.skipIf(!hasBrowser)('an operator', () => {
 
     await press(page, 'Delete project')
     await page.getByLabel('Type “Borealis” to confirm').fill('Borealis')
-    await press(page, 'Delete for good')
+    await press(page, 'Delete permanently')
     await page.getByRole('heading', { name: 'Projects' }).waitFor()
     expect((await second.get('/v0/whoami')).status).toBe(401)
     await page.getByRole('link', { name: 'Atlas' }).waitFor()
     expect(await page.getByRole('link', { name: 'Borealis' }).count()).toBe(0)
   })
 
-  test('reads mail as it arrives, the quoted part folded, the original raw; it stays unread', async () => {
+  test('reads new mail with folded quotes and its original; the mail stays unread', async () => {
     await using console = await open()
     const { page } = console
     await console.open(`projects/${scene.agent.project.id}/inbox`)
@@ -147,13 +147,13 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     expect(body.count).toBe(3)
   })
 
-  test('watches a payment settle, without touching the page, and verifies its receipt', async () => {
+  test('sees a payment settle without a reload, and verifies its receipt', async () => {
     const { till, agent, resource } = scene
     await using console = await open()
     const { page } = console
     await console.open(`projects/${agent.project.id}/payments`)
     await page.getByText('No payments yet').waitFor()
-    // No block comes until the page has shown the payment on its way.
+    // No block is mined until the page has shown the unsettled payment.
     await till.client.request({ method: 'evm_setAutomine' as never, params: [false] as never })
     await till.client.request({ method: 'evm_setIntervalMining' as never, params: [0] as never })
     const redeemed = redeemToEnd(agent, (await pay()).header, { resource })
@@ -169,7 +169,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     await press(page, 'Verify')
     await page.getByText(`The signature is valid: ${body.payer} paid for ${resource}`).waitFor()
 
-    // The browser judges by itself: with one letter changed on the way the receipt is refused.
+    // The browser verifies the receipt: it refuses one with an altered letter.
     await page.route(`**/v0/payments/${body.paymentId}`, async (route) => {
       const answer = await route.fetch()
       const payment = await answer.json()
@@ -209,7 +209,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     })
   })
 
-  test('reveals a secret by a click, and the read is on record', async () => {
+  test('reveals a secret by a click, and the audit log records it', async () => {
     await storeSecrets(scene)
     await using console = await open()
     const { page } = console
@@ -232,7 +232,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
   test('retries a job that has failed', async () => {
     await using console = await open()
     const { page } = console
-    // The overview tells of it by itself.
+    // The overview shows it without a reload.
     const id = await failJob(scene)
     await page.getByRole('link', { name: 'Look at them' }).click()
     await page.getByText('TypeError: something was not there').waitFor()
@@ -247,7 +247,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     })
   })
 
-  test('needs no mouse: from the sign-in link to a new platform key and back out', async () => {
+  test('needs no mouse from sign-in over a new platform key to sign-out', async () => {
     await using console = await open()
     const { page } = console
     const focused = () =>
@@ -275,7 +275,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     await tabTo('I have stored it')
     await page.keyboard.press('Enter')
     await page.getByRole('row', { name: 'by hand' }).waitFor()
-    // Escape leaves a question unanswered, and the focus returns to where it was asked.
+    // Escape cancels a dialog, and the focus returns to its button.
     await tabTo('Revoke')
     await page.keyboard.press('Enter')
     await page.getByRole('dialog').waitFor()
@@ -283,7 +283,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     expect(await focused()).toBe('Revoke')
   })
 
-  test('keeps the focus while a list renews itself under it', async () => {
+  test('keeps the focus while a list reloads', async () => {
     await using console = await open()
     const { page } = console
     const { agent, till } = scene
@@ -302,7 +302,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     )
   })
 
-  test('chooses dark or light, whatever the system says, and finds it again', async () => {
+  test('chooses a theme that overrides the system and is stored', async () => {
     await using console = await open()
     const { page } = console
     const ground = () =>
@@ -315,7 +315,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     expect(await ground()).toBe('rgb(15, 19, 21)')
   })
 
-  test('meets no error of the page and no blocked content on any of its ways', async () => {
+  test('meets no page error and no blocked content', async () => {
     await using console = await open()
     const { page, complaints } = console
     const project = `projects/${scene.agent.project.id}`

@@ -43,7 +43,7 @@ async function openForm(name: string, emailName = '') {
   return console
 }
 
-/** What a field is said to be wrong in. */
+/** The error state of a field. */
 const troubleOf = (page: Page, label: string) =>
   page.evaluate<{ focused: boolean; invalid: string | null; told: string[] }>(`(() => {
     const label = [...document.querySelectorAll('dialog label')].find((one) => one.textContent === '${label}')
@@ -57,7 +57,7 @@ const troubleOf = (page: Page, label: string) =>
   })()`)
 
 describe.skipIf(!hasBrowser)('an operator', () => {
-  test('gives a project an address at a verified domain, chosen by keyboard; others say why they are not to be had', async () => {
+  test('chooses a verified domain for a project by keyboard; unusable domains show the reason', async () => {
     await using console = await openForm('Borealis', 'borealis')
     const { page, complaints } = console
     expect(await domainOf(page).inputValue()).toBe('mail.test')
@@ -70,7 +70,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
       ['@early.example.com – not verified yet', true],
     ])
     await domainOf(page).focus()
-    // The second press finds nothing more that can be chosen.
+    // The second key press finds no further enabled option.
     for (let presses = 0; presses < 2; presses++) await page.keyboard.press('ArrowDown')
     expect(await domainOf(page).inputValue()).toBe('agents.example.com')
     await inDialog(page, 'Create project')
@@ -101,7 +101,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     expect(complaints.filter((text) => !text.includes('409'))).toEqual([])
   })
 
-  test('is told at the field what the service refuses of it, and nothing that was filled in is lost', async () => {
+  test('sees a refusal at its field and loses no input', async () => {
     const taken = { emailName: 'taken', emailDomain: 'agents.example.com' }
     expect((await service.platform.post('/v0/platform/projects', taken)).status).toBe(201)
     await addVerifiedDomain(service, zone, 'fleeting.example.com')
@@ -117,7 +117,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
       told: [refused],
     })
 
-    // The same name is free at another domain, which is gone by the time that it is asked for.
+    // The name is free at another domain, but that domain is deleted before the request.
     await domainOf(page).selectOption('fleeting.example.com')
     await service.platform.delete('/v0/platform/domains/fleeting.example.com')
     await page.getByRole('textbox', { name: 'Inbox address' }).press('Enter')
@@ -143,7 +143,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     expect(projects[0]).toMatchObject({ name: 'Atlas', emailAddress: 'taken@mail.test' })
   })
 
-  test('is offered every verified domain, however many pages they fill; and no form without them', async () => {
+  test('sees the verified domains of all pages, and no form if they cannot be loaded', async () => {
     await using console = await openConsole(browser, service)
     const { page } = console
     await console.open('projects')

@@ -22,12 +22,12 @@ import {
 } from '../../support/scene.ts'
 import { waitForEnd } from '../../support/webhooks.ts'
 
-/** Widths of a telephone and of a desk, in CSS pixels. */
+/** Widths of a phone and a desktop, in CSS pixels. */
 const WIDTHS = [360, 1440] as const
 
 let scene: Scene
 let browser: Browser
-/** Screens by name, and where they are. */
+/** The address of each screen. */
 let screens: [string, string][]
 
 beforeAll(async () => {
@@ -97,7 +97,7 @@ afterAll(async () => {
   await scene?.[Symbol.asyncDispose]()
 })
 
-/** What is pressed once a screen is shown. */
+/** The button to press on a screen. */
 const OPENED: readonly [string, string][] = [
   ['thread-html', 'HTML'],
   ['payment', 'Verify'],
@@ -117,9 +117,9 @@ const OPENED: readonly [string, string][] = [
   ['domain-dialog', 'Add domain'],
 ]
 
-/** Brings a screen to where there is most to see. */
+/** Opens a screen in its fullest state. */
 async function enter({ page, open }: ConsolePage, [name, path]: [string, string]): Promise<void> {
-  // A dialog stays up over a change of the address.
+  // A dialog stays open when the address changes.
   if ((await page.getByRole('dialog').count()) > 0) await page.reload()
   await open(path)
   for (const [screen, button] of OPENED) {
@@ -157,7 +157,7 @@ async function enter({ page, open }: ConsolePage, [name, path]: [string, string]
 
 type Violation = { id: string; help: string; nodes: { target: string[]; html: string }[] }
 
-/** The rules of axe that the colours alone decide. */
+/** The axe rules that depend only on colours. */
 const COLOUR_RULES = ['color-contrast', 'link-in-text-block']
 
 async function violations(
@@ -175,7 +175,7 @@ async function violations(
   )
 }
 
-/** Judges a screen in light colours by every rule, and in dark colours by the rules about colour. */
+/** Checks a screen: all rules in the light theme, the colour rules in the dark theme. */
 async function judge({ page }: Pick<ConsolePage, 'page'>, name: string): Promise<void> {
   await screenshot(page, `${name}-light`)
   expect([name, await violations({ page })]).toEqual([name, []])
@@ -187,8 +187,8 @@ async function judge({ page }: Pick<ConsolePage, 'page'>, name: string): Promise
 
 describe.skipIf(!hasBrowser)('every screen', () => {
   for (const width of WIDTHS) {
-    test(`is accessible, fits and loads nothing from elsewhere at ${width} px`, async () => {
-      // axe is put into the page, which the page's own policy would forbid.
+    test(`is accessible, fits and loads no foreign resource at ${width} px`, async () => {
+      // The page's policy forbids the injected axe script: it is bypassed.
       await using page = await openConsole(browser, scene.till.service, { width, bypassCSP: true })
       await page.context.addInitScript(axe.source)
       await page.page.reload()
@@ -230,7 +230,7 @@ describe.skipIf(!hasBrowser)('every screen', () => {
     }
   })
 
-  test('is refused with an image without a name, or with dark text on dark ground', async () => {
+  test('fails with an image without a name, or with dark text on a dark background', async () => {
     await using page = await openConsole(browser, scene.till.service, { bypassCSP: true })
     await page.context.addInitScript(axe.source)
     await page.page.reload()

@@ -16,7 +16,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 const stranger = () => consoleClient(service.url, '')
 const newToken = () => createSignInLink(service.database.pool)
 
-test('a link signs in once, whoever else follows it at the same moment', async () => {
+test('a link signs in once, also under concurrent use', async () => {
   const token = await newToken()
   expect(await hasSignedIn(service.database.pool)).toBe(false)
   const answers = await Promise.all(
@@ -30,7 +30,7 @@ test('a link signs in once, whoever else follows it at the same moment', async (
   expect(await hasSignedIn(service.database.pool)).toBe(true)
 })
 
-test('fetching the link, as previews do, uses nothing', async () => {
+test('fetching a link, as previews do, does not use it up', async () => {
   const token = await newToken()
   for (const method of ['GET', 'HEAD']) {
     expect((await fetch(`${service.url}/console/login#${token}`, { method })).status).toBe(200)
@@ -41,7 +41,7 @@ test('fetching the link, as previews do, uses nothing', async () => {
   expect((await stranger().post('/sessions', { token })).status).toBe(201)
 })
 
-test('a link is over after its fifteen minutes', async () => {
+test('a link expires after fifteen minutes', async () => {
   const token = await newToken()
   await service.database.pool.query(
     "update console_links set expires_at = clock_timestamp() - interval '1 ms' where used_at is null",
@@ -49,7 +49,7 @@ test('a link is over after its fifteen minutes', async () => {
   expect((await stranger().post('/sessions', { token })).status).toBe(401)
 })
 
-test('the cookie is HttpOnly, SameSite=Strict and of the console alone; with https also Secure', async () => {
+test('the cookie is HttpOnly, SameSite=Strict, limited to /console, and Secure with https', async () => {
   const answer = await stranger().post('/sessions', { token: await newToken() })
   expect(answer.headers.get('set-cookie')).toMatch(
     /^purser_session=[\w-]{43}; Expires=[^;]+ GMT; Path=\/console; HttpOnly; SameSite=Strict$/,
@@ -73,7 +73,7 @@ test('the cookie is HttpOnly, SameSite=Strict and of the console alone; with htt
   )
 })
 
-test('neither token nor session secret is stored as it is', async () => {
+test('token and session secret are stored only as hashes', async () => {
   const token = await newToken()
   const answer = await stranger().post('/sessions', { token })
   const secret = /=([\w-]{43});/.exec(answer.headers.get('set-cookie')!)![1]!
@@ -87,7 +87,7 @@ test('neither token nor session secret is stored as it is', async () => {
   }
 })
 
-test('nothing is shown without a session, and API keys open nothing here', async () => {
+test('console routes need a session; an API key is refused', async () => {
   const agent = await service.newAgent()
   const paths = [
     '/session',
@@ -107,7 +107,7 @@ test('nothing is shown without a session, and API keys open nothing here', async
   }
 })
 
-test('a session ends when it is signed out, idle for two hours, or twelve hours old', async () => {
+test('a session ends at sign-out, after two idle hours, or after twelve hours', async () => {
   const { pool } = service.database
   const ends: [string, (id: string) => Promise<unknown>][] = [
     [
@@ -146,7 +146,7 @@ test('a session ends when it is signed out, idle for two hours, or twelve hours 
   expect((await third.get('/session')).status).toBe(401)
 })
 
-test('what the operator does keeps the session; a page that only watches does not', async () => {
+test('requests of the operator extend the session; polling does not', async () => {
   const { pool } = service.database
   const operator = await signIn(service)
   const { sessionId } = (await operator.get('/session')).body
@@ -170,7 +170,7 @@ test('what the operator does keeps the session; a page that only watches does no
   expect(await idleMinutes()).toBe(0)
 })
 
-test('a request that another site made the browser send is refused, cookie or not', async () => {
+test('a cross-site request is refused, with or without a cookie', async () => {
   const operator = await signIn(service)
   const foreign: Record<string, string | null>[] = [
     { 'x-purser-console': null },
@@ -195,7 +195,7 @@ test('a request that another site made the browser send is refused, cookie or no
   expect(keys.filter((key: any) => key.name === 'mine')).toEqual([])
 })
 
-test('wrong tokens and wrong cookies count against their address, as wrong keys do', async () => {
+test('wrong tokens and cookies count against the rate limit of their address', async () => {
   await using limited = await startTestService({
     smtp: false,
     workers: false,
@@ -210,12 +210,12 @@ test('wrong tokens and wrong cookies count against their address, as wrong keys 
     (await nobody.post('/sessions', guess)).status,
   ]
   expect(statuses).toEqual([401, 401, 401, 429])
-  // Who has a right link still comes in.
+  // A valid link still signs in.
   const token = await createSignInLink(limited.database.pool)
   expect((await nobody.post('/sessions', { token })).status).toBe(201)
 })
 
-test('a token of another form is a 400 that names it', async () => {
+test('a malformed token is a 400 that names the field', async () => {
   for (const token of ['', 'short', 'é'.repeat(43), 7, null]) {
     const { status, body } = await stranger().post('/sessions', { token })
     expect([token, status, body.message]).toEqual([
@@ -226,7 +226,7 @@ test('a token of another form is a 400 that names it', async () => {
   }
 })
 
-test('what is over is removed, but for the sign that somebody has signed in', async () => {
+test('expired links and sessions are deleted; the mark of the first sign-in stays', async () => {
   const { pool } = service.database
   await pool.query("update console_links set expires_at = clock_timestamp() - interval '1 hour'")
   await pool.query("update console_sessions set expires_at = clock_timestamp() - interval '1 s'")

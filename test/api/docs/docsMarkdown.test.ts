@@ -13,7 +13,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 
 const get = (path: string) => fetch(service.url + path)
 
-test('/llms.txt leads to a page for every part, and each of them is there', async () => {
+test('/llms.txt links to an existing page for every part', async () => {
   const response = await get('/llms.txt')
   expect([response.status, response.headers.get('content-type')]).toEqual([
     200,
@@ -36,7 +36,7 @@ test('/llms.txt leads to a page for every part, and each of them is there', asyn
   }
 })
 
-test('every operation and every tool stands on a page, with its example', async () => {
+test('every operation and every tool has its example on a page', async () => {
   const document = (await (await get('/openapi.json')).json()) as any
   const pages = await Promise.all(
     document.tags.map(async ({ name }: any) =>
@@ -57,7 +57,7 @@ test('every operation and every tool stands on a page, with its example', async 
   expect(mcp).toContain('https://purser.example.com/mcp?names=underscore')
 })
 
-test('a page that is not there is 404 in the shape of the API', async () => {
+test('an unknown page is a 404 in the error format of the API', async () => {
   for (const path of [
     '/docs/nothing.md',
     '/docs/messages',

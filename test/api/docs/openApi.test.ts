@@ -18,7 +18,7 @@ const operations = (): [string, string, any][] =>
     ),
   )
 
-test('it is an OpenAPI 3.1 document with every route', () => {
+test('the document is OpenAPI 3.1 and has every route', () => {
   expect(document.openapi).toBe('3.1.0')
   expect(operations().map(([method, path]) => `${method} ${path}`)).toEqual(
     expect.arrayContaining([
@@ -42,7 +42,7 @@ test('it is an OpenAPI 3.1 document with every route', () => {
   expect(new Set(ids).size).toBe(ids.length)
 })
 
-test('every operation tells its scope, its errors and an example', () => {
+test('every operation has its scope, its errors and an example', () => {
   for (const [method, path, operation] of operations()) {
     const name = `${method} ${path}`
     const guarded = path.startsWith('/v0/')
@@ -69,7 +69,7 @@ test('every operation tells its scope, its errors and an example', () => {
   expect(document.paths['/v0/messages/send'].post.security).toEqual([{ key: ['mail:send'] }])
 })
 
-test('examples fit their schemas, and so do real answers', async () => {
+test('examples and real answers match their schemas', async () => {
   for (const [method, path, operation] of operations()) {
     for (const media of [operation.requestBody, ...Object.values(operation.responses as object)]) {
       const { schema, example } = media?.content?.['application/json'] ?? {}
@@ -126,7 +126,7 @@ test('examples fit their schemas, and so do real answers', async () => {
 
 const ajv = addFormats(new Ajv({ strict: false }))
 
-/** What a JSON Schema validator finds wrong with a value. */
+/** The errors of a JSON Schema validator. */
 function errorsOf(schema: object, value: unknown): string[] {
   const validate = ajv.compile(schema)
   validate(value)

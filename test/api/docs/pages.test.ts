@@ -1,4 +1,4 @@
-/** The pages for browsers: `/` leads on, and `/docs` tries every operation without the internet. */
+/** The pages for browsers: `/` links to all pages, and `/docs` calls operations without the internet. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
 import { hasBrowser, screenshot, startBrowser } from '../../support/browser.ts'
@@ -14,7 +14,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 
 const get = (path: string) => fetch(service.url + path)
 
-test('/ is a page whose links all answer', async () => {
+test('every link of / answers', async () => {
   const response = await get('/')
   expect([response.status, response.headers.get('content-type')]).toEqual([
     200,
@@ -27,17 +27,17 @@ test('/ is a page whose links all answer', async () => {
   expect(links).toEqual(expect.arrayContaining(['/console', '/docs', '/llms.txt', '/readyz']))
   for (const path of links) {
     const { status } = await get(path)
-    // Without workers the service is not ready, and says so.
+    // Without workers the service reports that it is not ready.
     expect([path, [200, 503].includes(status)]).toEqual([path, true])
   }
 })
 
-test('/console/ is /console', async () => {
+test('/console/ serves the same page as /console', async () => {
   const [one, other] = [await get('/console'), await get('/console/')]
   expect([other.status, await other.text()]).toEqual([200, await one.text()])
 })
 
-test('a file of the viewer is sent once to a browser that keeps it', async () => {
+test('a cached file of the viewer is answered 304', async () => {
   for (const name of ['viewer.js', 'viewer.css', 'start.js']) {
     const first = await get(`/docs/assets/${name}`)
     expect([name, first.status]).toEqual([name, 200])
@@ -59,7 +59,7 @@ describe.skipIf(!hasBrowser)('the viewer', () => {
   })
   afterAll(() => browser.close())
 
-  test('tries an operation with a key, shows samples, and asks nobody else', async () => {
+  test('calls an operation with a key, shows samples, and contacts no other host', async () => {
     const page = await browser.newPage({ viewport: { width: 1440, height: 900 } })
     const requests: string[] = []
     const complaints: string[] = []

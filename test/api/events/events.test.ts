@@ -33,7 +33,7 @@ const deliver = (agent: Agent, subject: string, from = 'ada@example.com') =>
 
 type Told = { id: string; event: string | null; data: any }
 
-/** Follows a stream as a browser would. */
+/** Follows a stream like an EventSource of a browser. */
 async function listen(
   agent: Agent,
   { query = '', lastEventId }: { query?: string; lastEventId?: string } = {},
@@ -87,7 +87,7 @@ async function listen(
 }
 
 describe('the stream', () => {
-  test('tells of mail that arrives and that is sent, as it happens', async () => {
+  test('sends the events of received and sent mail', async () => {
     const agent = await service.newAgent()
     using stream = await listen(agent)
     expect(stream.response.status).toBe(200)
@@ -129,14 +129,14 @@ describe('the stream', () => {
     })
   })
 
-  test('goes on behind the last event that is known, without a gap and without a repetition', async () => {
+  test('continues after Last-Event-ID without gap or repetition', async () => {
     const agent = await service.newAgent()
     const subjects = Array.from({ length: 30 }, (_, n) => `Number ${n}`)
     const seen: Told[] = []
     const sending = Promise.all(subjects.map((subject) => deliver(agent, subject)))
     while (seen.length < subjects.length) {
       using stream = await listen(agent, { lastEventId: seen.at(-1)?.id ?? '0' })
-      // A connection that breaks after every few events.
+      // The connection breaks after every few events.
       await stream.until(Math.min(3, subjects.length - seen.length))
       seen.push(...stream.told)
     }
@@ -145,7 +145,7 @@ describe('the stream', () => {
     expect(seen.map(({ data }) => data.data.subject).toSorted()).toEqual(subjects.toSorted())
   })
 
-  test('begins with what comes next when no event is known', async () => {
+  test('begins with new events without Last-Event-ID', async () => {
     const agent = await service.newAgent()
     await deliver(agent, 'Past')
     await waitForMessages(agent, 1)
@@ -153,14 +153,14 @@ describe('the stream', () => {
     await deliver(agent, 'Coming')
     await stream.until(1)
     expect(stream.told[0]!.data.data.subject).toBe('Coming')
-    // Whoever lost the connection before he heard of anything goes on from where it began.
+    // A client that disconnects before its first event continues from the start of its stream.
     expect(stream.state.begin).toMatch(/^1-\d{13}$/)
     using again = await listen(agent, { lastEventId: stream.state.begin })
     await again.until(1)
     expect(again.told).toEqual(stream.told)
   })
 
-  test('tells each project its own events only, and each key what its scopes allow', async () => {
+  test('sends a project only its own events, and a key only the types of its scopes', async () => {
     const [agent, other] = [await service.newAgent(), await service.newAgent()]
     const seller = await service.newAgent({ scopes: ['payments:accept'] })
     using stream = await listen(agent)
@@ -181,11 +181,11 @@ describe('the stream', () => {
     })
     using sellers = await listen(seller, { lastEventId: '0' })
     await sellers.until(1)
-    // Its number passes by, so that the client does not ask for it for ever; what it says does not.
+    // The client gets the id of a hidden event, so that it does not request it again, but not its content.
     expect(sellers.told).toEqual([{ id: expect.stringMatching(/^1-/), event: null, data: null }])
   })
 
-  test('is narrowed by types; a type without its scope is a 403, one that does not exist a 400', async () => {
+  test('filters by types; a type without its scope is a 403, an unknown type a 400', async () => {
     const agent = await service.newAgent({ scopes: ['mail:read', 'mail:send'] })
     using stream = await listen(agent, { query: '?types=message.sent' })
     await deliver(agent, 'Not asked for')
@@ -209,7 +209,7 @@ describe('the stream', () => {
     expect((await service.platform.get('/v0/events')).status).toBe(403)
   })
 
-  test('says so when events were missed that are no longer kept', async () => {
+  test('reports a gap when missed events are deleted', async () => {
     const agent = await service.newAgent()
     for (const subject of ['Old 1', 'Old 2', 'Kept']) await deliver(agent, subject)
     await waitForMessages(agent, 3)
@@ -224,7 +224,7 @@ describe('the stream', () => {
     ])
   })
 
-  test('says so too when nothing of what was missed is kept, or the id is of no event', async () => {
+  test('reports a gap when all missed events are deleted, or the id is unknown', async () => {
     const agent = await service.newAgent()
     await deliver(agent, 'Expired')
     await waitForMessages(agent, 1)
@@ -258,7 +258,7 @@ describe('the stream', () => {
       ['as many', ['New 1', 'New 2']],
       ['more', ['New 1', 'New 2', 'New 3']],
     ] as const) {
-      test(`a client that heard lost events is told of a gap, and hears the new ones: ${name}`, async () => {
+      test(`a client that received lost events gets a gap and the new events: ${name}`, async () => {
         const agent = await service.newAgent()
         let lastEventId = ''
         {
@@ -278,7 +278,7 @@ describe('the stream', () => {
       })
     }
 
-    test('a client that heard none of the lost events goes on without a gap', async () => {
+    test('a client without lost events continues without a gap', async () => {
       const agent = await service.newAgent()
       let lastEventId = ''
       {
@@ -294,7 +294,7 @@ describe('the stream', () => {
       expect(subjects(stream.told)).toEqual(['New'])
     })
 
-    test('a client that listens while the database is exchanged hears the new events', async () => {
+    test('a client connected during the restore receives the new events', async () => {
       const agent = await service.newAgent()
       using before = await listen(agent, { lastEventId: '0' })
       for (const subject of ['Kept', 'Lost 1', 'Lost 2']) await deliver(agent, subject)
@@ -310,7 +310,7 @@ describe('the stream', () => {
     })
   })
 
-  test('ends when a change of the key may have gone unheard', async () => {
+  test('ends when a notification of a key change may be lost', async () => {
     const agent = await service.newAgent()
     using stream = await listen(agent)
     await service.proxy!.cut()
@@ -325,7 +325,7 @@ describe('the stream', () => {
     await waitFor('the end', () => stream.state.ended)
   })
 
-  test('ends when its key is replaced or loses a scope, and when the project is deleted', async () => {
+  test('ends when its key is replaced or loses a scope, or the project is deleted', async () => {
     for (const change of [
       (id: string) => service.platform.post(`/v0/platform/projects/${id}/rotate-key`),
       (id: string) =>
@@ -339,7 +339,7 @@ describe('the stream', () => {
     }
   })
 
-  test('misses nothing while the database is away', async () => {
+  test('misses no event while the database is away', async () => {
     const agent = await service.newAgent()
     using stream = await listen(agent)
     await deliver(agent, 'Before')
@@ -348,7 +348,7 @@ describe('the stream', () => {
     await deliver(agent, 'Meanwhile')
     await service.proxy!.mend()
     await waitForMessages(agent, 2)
-    // A change of the key may have gone unheard, so streams end, this one or the next; one goes on behind what is known.
+    // A notification of a key change may be lost, so streams end. The client reconnects after its last event.
     const subject = await waitFor('the message', async () => {
       using again = await listen(agent, { lastEventId: '1' })
       await waitFor('news or the end', () => again.state.ended || again.told.length > 0)
@@ -361,7 +361,7 @@ describe('the stream', () => {
 describe('waiting for a message', () => {
   const wait = (agent: Agent, query: Record<string, string>) =>
     agent.get(`/v0/messages/wait?${new URLSearchParams(query)}`)
-  test('answers with the next one that matches', async () => {
+  test('answers with the next matching message', async () => {
     const agent = await service.newAgent()
     await deliver(agent, 'Already there')
     await waitForMessages(agent, 1)
@@ -384,7 +384,7 @@ describe('waiting for a message', () => {
     expect(bodies.map(([, subject]) => subject)).not.toContain('Already there')
   })
 
-  test('with after, what is already there counts, the oldest first', async () => {
+  test('with after, earlier messages count, the oldest first', async () => {
     const agent = await service.newAgent()
     for (const [n, subject] of ['One', 'Two', 'Three'].entries()) {
       await deliver(agent, subject)
@@ -394,7 +394,7 @@ describe('waiting for a message', () => {
     const before = (at: string) => new Date(Date.parse(at) - 1).toISOString()
     const next = (after: string) => wait(agent, { timeout: '0', after })
     expect((await next(before(one.createdAt))).body.messageId).toBe(one.messageId)
-    // What was seen is not answered again.
+    // A seen message is not answered again.
     if (one.createdAt !== two.createdAt) {
       expect((await next(one.createdAt)).body.messageId).toBe(two.messageId)
     }
@@ -403,13 +403,13 @@ describe('waiting for a message', () => {
     expect((await wait(agent, query)).body.messageId).toBe(two.messageId)
   })
 
-  test('is a 204 when none came in time', async () => {
+  test('is a 204 after the timeout', async () => {
     const agent = await service.newAgent()
     const { status, body } = await wait(agent, { timeout: '0' })
     expect([status, body]).toEqual([204, null])
   })
 
-  test('bad input is named', async () => {
+  test('an invalid input is a 400 that names it', async () => {
     const agent = await service.newAgent()
     for (const timeout of ['61', '-1', 'soon', '1.5']) {
       const { status, body } = await wait(agent, { timeout })
@@ -422,7 +422,7 @@ describe('waiting for a message', () => {
     expect((await wait(await service.newAgent({ scopes: ['mail:send'] }), {})).status).toBe(403)
   })
 
-  test('a thousand waiters cost no polling, and all of them are told', async () => {
+  test('a thousand waiters poll nothing, and all get the message', async () => {
     await using own = await startTestService({
       smtp: false,
       workers: false,
@@ -434,7 +434,7 @@ describe('waiting for a message', () => {
       rawGet(own, agent, '/v0/messages/wait?timeout=60'),
     )
     const proxy = own.proxy!
-    // Each has asked once where the stream stands; then it is quiet.
+    // Each waiter reads the stream position once; afterwards no queries run.
     let before = -1
     await waitFor('quiet', async () => {
       const grown = proxy.bytesIn - before
@@ -444,7 +444,7 @@ describe('waiting for a message', () => {
     })
     const quietFrom = proxy.bytesIn
     await Bun.sleep(1_000)
-    // Far less than a statement each: what else the process says to the database in a second.
+    // Far less than one statement per waiter: the other statements of the process in a second.
     expect(proxy.bytesIn - quietFrom).toBeLessThan(5_000)
     await storeMail(own, agent, 'From: ada@example.com\r\nSubject: For all\r\n\r\nHello\r\n')
     const texts = await Promise.all(answers)
@@ -463,7 +463,7 @@ async function newestSeq(agent: Agent): Promise<number> {
   return rows[0]?.seq ?? 0
 }
 
-/** Requests of an agent that were counted, which is how far the gate has let them. */
+/** The number of an agent's requests that passed the gate. */
 async function listening(agent: Agent): Promise<number> {
   const { rows } = await service.database.pool.query(
     'select used from rate_windows where subject = $1',
@@ -472,7 +472,7 @@ async function listening(agent: Agent): Promise<number> {
   return rows[0]?.used ?? 0
 }
 
-/** A request on a connection of its own: of fetch, Bun keeps 256 open at most. */
+/** A request on its own connection: Bun's fetch keeps at most 256 connections open. */
 function rawGet(own: TestService, agent: Agent, path: string): Promise<string> {
   return new Promise((resolve, reject) => {
     let text = ''
@@ -488,7 +488,7 @@ function rawGet(own: TestService, agent: Agent, path: string): Promise<string> {
   })
 }
 
-/** Stores a mail as the SMTP listener and the worker would. */
+/** Stores a mail like the SMTP listener and the worker. */
 async function storeMail(own: TestService, agent: Agent, raw: string): Promise<void> {
   const { pool } = own.database
   await insertInboundMails(pool, [

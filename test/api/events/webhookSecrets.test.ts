@@ -29,7 +29,7 @@ async function columns(endpointId: string) {
   return rows[0]
 }
 
-/** As a version that did not encrypt left it. */
+/** Stores a plain secret, like a version without encryption. */
 async function makePlain(endpointId: string, secret: string): Promise<void> {
   await service.database.pool.query(
     `update seller_endpoints set webhook_secret = $2, webhook_key_id = null, webhook_wrapped_key = null,
@@ -58,7 +58,7 @@ test('a secret is stored encrypted, and every delivery is signed with it', async
   expect(receiver.requests[0]?.headers['x-service-signature']).toBe(
     signWebhook({ secret: rotated, body: BODY }),
   )
-  // Changes that are about something else leave it as it is; without a webhook there is none.
+  // Other changes keep the secret; an endpoint without a webhook has none.
   await agent.patch(path, { priceUsdc: '0.02' })
   expect(await columns(endpoint.endpointId)).toEqual(after)
   await agent.patch(path, { webhookUrl: null })
@@ -71,7 +71,7 @@ test('a secret is stored encrypted, and every delivery is signed with it', async
   expect(await columns(endpoint.endpointId)).toEqual(none)
 })
 
-test('a secret from before works as it is, is kept by changes, and is encrypted by the first who can', async () => {
+test('a plain secret works, survives changes, and is encrypted by the first process that can', async () => {
   const agent = await service.newAgent()
   await using receiver = await startReceiver()
   const endpoint = await register(agent, receiver.url)
@@ -93,13 +93,13 @@ test('a secret from before works as it is, is kept by changes, and is encrypted 
   expect(await signed()).toBe(expected)
   expect(await encrypt()).toBe(0)
 
-  // A new secret takes the place of a plain one whole.
+  // A new secret replaces a plain one completely.
   await makePlain(endpointId, secret)
   await agent.post(`/v0/sellers/endpoints/${endpointId}/rotate-secret`)
   expect(await columns(endpointId)).toMatchObject({ plain: null, keyId: 'development' })
 })
 
-test('hundreds of secrets from before, encrypted by several processes at once: each once', async () => {
+test('several processes encrypt hundreds of plain secrets, each once', async () => {
   const agent = await service.newAgent()
   await service.database.pool.query(
     `insert into seller_endpoints (id, project_id, url_pattern, match_key, price_atomic, network, webhook_url, webhook_secret)
@@ -115,7 +115,7 @@ test('hundreds of secrets from before, encrypted by several processes at once: e
   expect(rows[0].plain).toBe(0)
 })
 
-test('a worker of webhooks encrypts them when it starts', async () => {
+test('a webhook worker encrypts plain secrets at its start', async () => {
   const agent = await service.newAgent()
   const { endpointId } = await register(agent, 'http://127.0.0.1:1/')
   await makePlain(endpointId, 'whsec_of_old')

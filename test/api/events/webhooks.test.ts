@@ -41,7 +41,7 @@ const register = async (agent: Agent, receiver: Receiver, events: string[], more
 const arrived = (receiver: Receiver, count: number) =>
   waitFor(`${count} webhooks`, () => receiver.requests.length >= count)
 
-test('mail that arrives is told to a webhook, signed; so is mail that was sent', async () => {
+test('a webhook receives signed events of received and sent mail', async () => {
   await using receiver = await startReceiver()
   const agent = await service.newAgent()
   const { webhookId, secret } = await register(agent, receiver, [
@@ -87,7 +87,7 @@ test('mail that arrives is told to a webhook, signed; so is mail that was sent',
   })
 })
 
-test('only the events asked for are told, to each webhook, of its own project', async () => {
+test('a webhook receives only its event types and only its project’s events', async () => {
   await using one = await startReceiver()
   await using two = await startReceiver()
   const [agent, other] = [await service.newAgent(), await service.newAgent()]
@@ -101,7 +101,7 @@ test('only the events asked for are told, to each webhook, of its own project', 
   expect(two.requests).toHaveLength(1)
 })
 
-test('a receiver that fails is tried again, and a delivery can be replayed with the new secret', async () => {
+test('a failed delivery is retried, and can be replayed with the new secret', async () => {
   await using receiver = await startReceiver()
   let failures = 1
   receiver.answer = (_request, response) => status(failures-- > 0 ? 500 : 200)(_request, response)
@@ -130,7 +130,7 @@ test('a receiver that fails is tried again, and a delivery can be replayed with 
   expect(third.headers['x-service-signature']).toBe(signature(rotated.body.secret, third.body))
 })
 
-test('webhooks are listed without secrets, changed, and deleted with what is on its way', async () => {
+test('webhooks are listed without secrets, changed, and deleted with their pending deliveries', async () => {
   await using receiver = await startReceiver((_request, response) =>
     status(500)(_request, response),
   )
@@ -159,7 +159,7 @@ test('webhooks are listed without secrets, changed, and deleted with what is on 
   expect((await agent.get('/v0/webhooks')).body.count).toBe(0)
 })
 
-test('a key hears, lists and replays only what its scopes allow', async () => {
+test('a key registers, lists and replays only event types of its scopes', async () => {
   await using receiver = await startReceiver()
   const seller = await service.newAgent({ scopes: ['payments:accept'] })
   const mail = { url: receiver.url, events: ['message.received'] }
@@ -184,7 +184,7 @@ test('a key hears, lists and replays only what its scopes allow', async () => {
   expect((await service.platform.get('/v0/webhooks')).status).toBe(403)
 })
 
-test('bad input is named; private addresses and a twenty-first webhook are refused', async () => {
+test('invalid input, private addresses and a twenty-first webhook are refused', async () => {
   await using strict = await startTestService({
     smtp: false,
     workers: false,
@@ -215,7 +215,7 @@ test('bad input is named; private addresses and a twenty-first webhook are refus
   expect(answers.filter(({ status }) => status === 400)).toHaveLength(5)
 })
 
-test('a deleted project leaves rows only where they are kept for audit', async () => {
+test('a deleted project leaves only audit rows', async () => {
   await using receiver = await startReceiver()
   const agent = await service.newAgent()
   await register(agent, receiver, ['message.received'])

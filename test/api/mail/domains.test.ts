@@ -16,7 +16,7 @@ import { waitFor } from '../../support/waitFor.ts'
 
 const zone: Required<Zone> = { mx: {}, a: {}, txt: {}, failing: [] }
 const answering = fakeDns(zone)
-/** Until then the next question for the text of a name waits, and has the answer of before. */
+/** Delays the next TXT query of a name until then; it gets the old answer. */
 const held = new Map<string, Promise<void>>()
 let sink: Sink
 let service: TestService
@@ -43,7 +43,7 @@ afterAll(async () => {
 
 const PATH = '/v0/platform/domains'
 
-/** A check that is under way may have read the DNS before it was changed. */
+/** A running check may have read the DNS before its change. */
 const atRest = () =>
   waitFor('no check to be under way', async () => {
     const { rowCount } = await service.database.pool.query(
@@ -53,7 +53,7 @@ const atRest = () =>
     return rowCount === 0
   })
 
-/** Checks a domain now, and answers it afterwards. */
+/** Checks a domain now, and returns it after the check. */
 async function check(domain: string): Promise<any> {
   await atRest()
   const before = (await service.platform.get(`${PATH}/${domain}`)).body.checkedAt
@@ -77,7 +77,7 @@ async function verified(domain: string): Promise<any> {
 const newProject = async (emailName: string, emailDomain: string) =>
   await service.platform.post('/v0/platform/projects', { emailName, emailDomain })
 
-test('a domain gives nothing until its DNS shows who holds it', async () => {
+test('a domain is unusable until its DNS proves the ownership', async () => {
   const { status, body } = await service.platform.post(PATH, { domain: 'Agents.Example.COM.' })
   expect([status, body.domain, body.status]).toEqual([201, 'agents.example.com', 'pending'])
   expect(body.records.map((one: any) => [one.purpose, one.required, one.status])).toEqual([
@@ -94,7 +94,7 @@ test('a domain gives nothing until its DNS shows who holds it', async () => {
     400,
     'emailDomain must be a verified domain: agents.example.com is none',
   ])
-  // All but the proof of ownership: anybody can point a domain at us.
+  // All records except the proof of ownership: anyone can point a domain's MX at this service.
   publish(zone, body.records.slice(1))
   const half = await check('agents.example.com')
   expect([half.status, statuses(half)]).toEqual(['pending', ['missing', 'ok', 'ok', 'ok', 'ok']])
@@ -110,7 +110,7 @@ test('a domain gives nothing until its DNS shows who holds it', async () => {
   expect([project.status, project.body.emailAddress]).toEqual([201, 'bot@agents.example.com'])
 })
 
-test('an inbox at a verified domain receives, and what it sends is signed by that domain', async () => {
+test('an inbox at a verified domain receives, and its mail is signed for that domain', async () => {
   const { records } = await verified('shop.test')
   const { body } = await newProject('sales', 'shop.test')
   const agent = createClient(service.url, body.rawKey)
@@ -139,7 +139,7 @@ test('an inbox at a verified domain receives, and what it sends is signed by tha
   expect(await talk.say('RCPT TO:<sales@shop.test>')).toStartWith('250')
 })
 
-test('a domain in Unicode is one domain in whatever form it is named, and its inboxes receive', async () => {
+test('the Unicode and ASCII forms name the same domain, and its inboxes receive', async () => {
   const { domain } = await verified('bücher.example')
   expect(domain).toBe('xn--bcher-kva.example')
   for (const name of ['B%C3%BCcher.example', 'XN--bcher-kva.example']) {
@@ -161,7 +161,7 @@ test('a domain in Unicode is one domain in whatever form it is named, and its in
   expect((await service.platform.delete(`${PATH}/b%C3%BCcher.example`)).status).toBe(409)
 })
 
-test('mail between our own domains stays here; an unverified claim takes nobody else their mail', async () => {
+test('mail between own domains stays local; an unverified domain gets no mail', async () => {
   await verified('inside.test')
   const { body } = await newProject('two', 'inside.test')
   const two = createClient(service.url, body.rawKey)
@@ -176,7 +176,7 @@ test('mail between our own domains stays here; an unverified claim takes nobody 
   expect((await sunkAt(sink, out.messageId)).to).toEqual(['ada@claimed.test'])
 })
 
-test('a domain that is found wanting keeps its status for three days; name servers that fail change nothing', async () => {
+test('a domain with a missing record keeps its status for three days; failing name servers change nothing', async () => {
   const { records } = await verified('shaky.test')
   const owner = records.find((one: any) => one.purpose === 'ownership')
   const later = () =>
@@ -186,7 +186,7 @@ test('a domain that is found wanting keeps its status for three days; name serve
   zone.failing.push(owner.name)
   const unsaid = await check('shaky.test')
   expect([unsaid.status, unsaid.records[0].status]).toEqual(['verified', 'unknown'])
-  // The three days begin when the record is found to be missing, not when the name servers fail.
+  // The three days begin with the missing record, not with the failing name servers.
   await later()
   zone.failing.pop()
   delete zone.txt[owner.name]
@@ -206,13 +206,13 @@ test('a domain that is found wanting keeps its status for three days; name serve
     `select run_at > now() + interval '23 hours' as tomorrow from graphile_worker.jobs where key = 'verify_domain:shaky.test'`,
   )
   expect(rows).toEqual([{ tomorrow: true }])
-  // Once in order, it has three days again.
+  // A successful check resets the three days.
   await later()
   delete zone.txt[owner.name]
   expect((await check('shaky.test')).status).toBe('verified')
 })
 
-test('a domain is removed only without projects; added again it must be proved again', async () => {
+test('a domain is removed only without projects; adding it again needs a new proof', async () => {
   const first = await verified('moving.test')
   const { body } = await newProject('last', 'moving.test')
   const kept = await service.platform.delete(`${PATH}/moving.test`)
@@ -233,7 +233,7 @@ test('a domain is removed only without projects; added again it must be proved a
   expect([checked.status, checked.records[0].status]).toEqual(['pending', 'mismatch'])
 })
 
-test('a check that was under way says nothing of a domain that was removed and added again', async () => {
+test('a running check does not affect a domain that was removed and added again', async () => {
   const add = async () => (await service.platform.post(PATH, { domain: 'again.test' })).body
   const first = await add()
   const [owner] = first.records
@@ -245,7 +245,7 @@ test('a check that was under way says nothing of a domain that was removed and a
   await waitFor('the name servers to be asked', () => held.size === 0)
   expect((await service.platform.delete(`${PATH}/again.test`)).status).toBe(204)
   const { records } = await add()
-  // The check of the new claim finds the records of the old one.
+  // The check of the new domain finds the old records.
   const checked = await waitFor('the new claim to be checked', async () => {
     const { body } = await service.platform.get(`${PATH}/again.test`)
     return body.checkedAt === null ? null : body
@@ -258,7 +258,7 @@ test('a check that was under way says nothing of a domain that was removed and a
   expect([body.status, body.checkedAt]).toEqual(['pending', checked.checkedAt])
 })
 
-test('the check of a domain that was removed comes to nothing', async () => {
+test('the check of a removed domain does nothing', async () => {
   const { pool } = service.database
   await queueCheck(pool, 'removed.test')
   await waitFor('the job to have been run', async () => {
@@ -274,7 +274,7 @@ test('the check of a domain that was removed comes to nothing', async () => {
   expect(rows).toEqual([])
 })
 
-test('what is no domain, or taken, or nobody asked for', async () => {
+test('invalid, taken and unknown domains are refused', async () => {
   for (const domain of [
     '',
     'localhost',

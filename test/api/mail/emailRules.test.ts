@@ -22,7 +22,7 @@ let mails = 0
 const mail = (from: string) =>
   `From: ${from}\nMessage-ID: <${++mails}@x.test>\nSubject: From ${from}\n\nHello.\n`
 
-/** What RCPT is answered for a sender. */
+/** The reply to RCPT for a sender. */
 async function rcpt(agent: Agent, sender: string): Promise<string> {
   await using talk = await talkSmtp(service.smtp!.port)
   await talk.say(`MAIL FROM:<${sender}>`)
@@ -55,7 +55,7 @@ test('rules are added once, listed newest first, and deleted', async () => {
   expect([again.status, again.body.message]).toEqual([404, 'Rule not found'])
 })
 
-test('bad rules are refused by the name of the field; strangers see and change nothing', async () => {
+test('an invalid rule is a 400 that names the field; another project cannot see or change rules', async () => {
   const agent = await service.newAgent()
   for (const [body, message] of [
     [{ type: 'DENY', scope: 'SEND', value: 'a@b.c' }, 'type must be one of "ALLOW", "BLOCK"'],
@@ -83,7 +83,7 @@ test('bad rules are refused by the name of the field; strangers see and change n
   expect((await add(reader, 'BLOCK', 'RECEIVE', 'a@b.c')).status).toBe(403)
 })
 
-test('a project has a thousand rules at most', async () => {
+test('a project has at most a thousand rules', async () => {
   const agent = await service.newAgent()
   await service.database.pool.query(
     `insert into email_rules (id, project_id, type, scope, value)
@@ -96,7 +96,7 @@ test('a project has a thousand rules at most', async () => {
   expect(answers.map(({ status }) => status).toSorted()).toEqual([201, ...Array(9).fill(400)])
 })
 
-test('a blocked sender is refused at RCPT, until the rule is gone; others are not', async () => {
+test('a blocked sender is refused at RCPT until the rule is deleted; others are accepted', async () => {
   const [agent, other] = [await service.newAgent(), await service.newAgent()]
   const { body: rule } = await add(agent, 'BLOCK', 'RECEIVE', 'spam@example.com')
   await add(agent, 'BLOCK', 'RECEIVE', '*@bad.example')
@@ -115,7 +115,7 @@ test('a blocked sender is refused at RCPT, until the rule is gone; others are no
   )
 })
 
-test('From is judged when the message is read, whatever the envelope says', async () => {
+test('rules apply to From when the message is parsed, regardless of the envelope', async () => {
   const agent = await service.newAgent()
   await add(agent, 'BLOCK', 'RECEIVE', 'spam@example.com')
   await deliverRaw(service.smtp!.port, agent.address, mail('spam@example.com'), {
@@ -135,7 +135,7 @@ test('From is judged when the message is read, whatever the envelope says', asyn
   })
 })
 
-/** Waits until nothing that was sent to an inbox is left to be read, and answers what was heard, by author. */
+/** Waits until no inbound mail of an inbox is unparsed; returns the authors of the accepted mails. */
 async function heard(agent: Agent, mails: number): Promise<string[]> {
   await waitFor('all', async () => {
     const { rows } = await service.database.pool.query(
@@ -148,7 +148,7 @@ async function heard(agent: Agent, mails: number): Promise<string[]> {
   return messages.flatMap((one: any) => one.from).toSorted()
 }
 
-test('a rule about a domain in Unicode holds for both of its forms', async () => {
+test('a rule for a Unicode domain applies to its Unicode and ASCII forms', async () => {
   const [blocking, allowing] = [await service.newAgent(), await service.newAgent()]
   await add(blocking, 'BLOCK', 'RECEIVE', '*@münchen.example')
   await add(allowing, 'ALLOW', 'RECEIVE', '*@münchen.example')
@@ -165,7 +165,7 @@ test('a rule about a domain in Unicode holds for both of its forms', async () =>
   )
 })
 
-test('every author is judged, also of what no parser can read', async () => {
+test('rules apply to every author, also of unparsable mail', async () => {
   const agent = await service.newAgent()
   await add(agent, 'BLOCK', 'RECEIVE', 'spam@example.com')
   const filler = `X-Filler: ${'x'.repeat(900)}\n`.repeat(1_300)
@@ -182,7 +182,7 @@ test('every author is judged, also of what no parser can read', async () => {
   expect(await heard(agent, 5)).toEqual(['ham@example.com'])
 })
 
-test('with an allow rule only those named are heard', async () => {
+test('with an allow rule only the named senders are accepted', async () => {
   const agent = await service.newAgent()
   await add(agent, 'ALLOW', 'RECEIVE', '*@friends.test')
   await add(agent, 'BLOCK', 'RECEIVE', 'foe@friends.test')
@@ -210,7 +210,7 @@ test('with an allow rule only those named are heard', async () => {
   ])
 })
 
-describe('the nearest rule decides', () => {
+describe('the most specific rule decides', () => {
   const rules: Rule[] = [
     { type: 'BLOCK', scope: 'SEND', value: '*@a.test' },
     { type: 'ALLOW', scope: 'SEND', value: 'friend@a.test' },
@@ -229,7 +229,7 @@ describe('the nearest rule decides', () => {
       expect(isAllowed(rules, scope, address)).toBe(allowed))
   }
 
-  test('what a rule may be about', () => {
+  test('the valid values of a rule', () => {
     expect(
       ['a@b.c', '*@Bücher.example', 'A@B.C', '*@', '@b.c', '*', 'a@b.c,d@e.f', '*@*.com'].map(
         parseRuleValue,
@@ -238,8 +238,8 @@ describe('the nearest rule decides', () => {
   })
 })
 
-describe('rules about whom an inbox writes to', () => {
-  test('who is blocked is left out and named; when nobody is left, nothing is sent', async () => {
+describe('rules for sending', () => {
+  test('a blocked recipient is refused and named; without a remaining recipient the send is a 422', async () => {
     const agent = await service.newAgent()
     await add(agent, 'BLOCK', 'SEND', '*@rival.test')
     const mixed = await agent.post('/v0/messages/send', {
@@ -274,7 +274,7 @@ describe('rules about whom an inbox writes to', () => {
     ])
   })
 
-  test('an answer is judged by the rules for answers, a new mail by those for new mail', async () => {
+  test('REPLY rules apply to replies, SEND rules to new mail', async () => {
     const agent = await service.newAgent()
     await deliverRaw(service.smtp!.port, agent.address, mail('ada@example.com'))
     const [message] = await waitForMessages(agent, 1)
@@ -294,7 +294,7 @@ describe('rules about whom an inbox writes to', () => {
   })
 })
 
-test('a bounce of our own mail is heard, whatever an allow list says', async () => {
+test('a bounce of sent mail is accepted despite an allow list', async () => {
   const agent = await service.newAgent()
   await add(agent, 'ALLOW', 'RECEIVE', '*@friends.test')
   const { body } = await agent.post('/v0/messages/send', {
@@ -322,7 +322,7 @@ test('a bounce of our own mail is heard, whatever an allow list says', async () 
   })
 })
 
-test('what calls itself a bounce is heard from nobody who is blocked, and only for a recipient of ours', async () => {
+test('a fake bounce is accepted neither from a blocked sender nor for a foreign recipient', async () => {
   const agent = await service.newAgent()
   await add(agent, 'ALLOW', 'RECEIVE', '*@friends.test')
   await add(agent, 'BLOCK', 'RECEIVE', 'foe@example.com')

@@ -21,7 +21,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 const download = (path: string, who: Agent = agent) =>
   fetch(service.url + path, { headers: { authorization: `Bearer ${who.key}` } })
 
-test('attachments are served byte for byte, to be saved and never to be run', async () => {
+test('attachments are served byte for byte as downloads that cannot run', async () => {
   const image = randomBytes(300_000)
   await service.deliver({
     from: 'ada@example.com',
@@ -62,7 +62,7 @@ test('attachments are served byte for byte, to be saved and never to be run', as
   expect((await third.arrayBuffer()).byteLength).toBe(0)
 })
 
-test('a type and a name made to break headers do not', async () => {
+test('a hostile type or file name does not break the headers', async () => {
   const who = await service.newAgent()
   await deliverRaw(
     service.smtp!.port,
@@ -94,7 +94,7 @@ test('the original is served byte for byte', async () => {
   expect(await answer.text()).toEndWith(`${raw}\r\n`)
 })
 
-test('the original of a sent message is what was sent', async () => {
+test('the original of a sent message has the sent bytes', async () => {
   const { body } = await agent.post('/v0/messages/send', {
     to: ['a@example.com'],
     subject: 'Out',
@@ -110,7 +110,7 @@ test('the original of a sent message is what was sent', async () => {
   expect(text).toContain('Subject: Out')
 })
 
-test('what is not there, or is somebody else’s, is a 404', async () => {
+test('an unknown message or attachment, or one of another project, is a 404', async () => {
   const stranger = await service.newAgent()
   const path = messagePath('<files@example.com>')
   for (const [who, suffix, message] of [

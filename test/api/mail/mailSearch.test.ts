@@ -96,13 +96,13 @@ describe('filters', () => {
     test(JSON.stringify(query), async () => expect(await find(query)).toEqual([...found]))
   }
 
-  test('after takes the moment itself, before does not', async () => {
+  test('after includes its time, before excludes it', async () => {
     const [newest] = (await agent.get('/v0/messages?limit=1')).body.messages
     expect(await find({ after: newest.createdAt })).toContain('5')
     expect(await find({ before: newest.createdAt })).not.toContain('5')
   })
 
-  test('sent mail is found by text and recipients, also the blind ones', async () => {
+  test('sent mail is found by text and recipients, including Bcc', async () => {
     const sender = await service.newAgent()
     await sender.post('/v0/messages/send', {
       to: ['zoe@example.com'],
@@ -113,13 +113,13 @@ describe('filters', () => {
     for (const query of [{ q: 'zebra' }, { to: 'zoe@example.com' }, { to: 'quiet' }]) {
       expect(await find(query as Record<string, string>, sender)).toHaveLength(1)
     }
-    // One tenant's words are not another's.
+    // Another project does not find it.
     expect(await find({ q: 'zebra' })).toEqual([])
     expect(await find({ q: 'invoice' }, sender)).toEqual([])
   })
 })
 
-test('each of very many recipients is found by the whole address', async () => {
+test('each of very many recipients is found by its full address', async () => {
   const crowded = await service.newAgent()
   const to = Array.from({ length: 400 }, (_, n) => `user${n}@example.com`)
   await service.deliver({
@@ -140,7 +140,7 @@ test('each of very many recipients is found by the whole address', async () => {
   expect(await find({ to: 'user400@example.com' }, crowded)).toEqual([])
 })
 
-test('what was found is pointed at', async () => {
+test('results have highlights', async () => {
   const { body } = await agent.get(`/v0/messages?q=${encodeURIComponent('reminder 東京 OR due')}`)
   expect(body.messages).toHaveLength(1)
   const { highlights } = body.messages[0]
@@ -153,7 +153,7 @@ test('what was found is pointed at', async () => {
   expect('highlights' in (await agent.get('/v0/messages')).body.messages[0]).toBe(false)
 })
 
-test('pages of a search: each message once, in order, however common a word is', async () => {
+test('search pages hold each message once, in order, also for common words', async () => {
   const many = await service.newAgent()
   const { pool } = service.database
   await many.post('/v0/messages/send', {
@@ -161,7 +161,7 @@ test('pages of a search: each message once, in order, however common a word is',
     subject: 's',
     text: 'common hundredth fiftieth past',
   })
-  // As if 70,000 more had come: some with other words, and one word only long ago.
+  // Simulates 70,000 more messages: some with other words, and one word only in old ones.
   const key = searchKey(many.project.id)
   await pool.query(
     `insert into messages (project_id, thread_row, direction, message_id, message_id_hash, subject, text_body, labels,
@@ -195,7 +195,7 @@ test('pages of a search: each message once, in order, however common a word is',
   }
 })
 
-test('messages of before there was a search are found after a while', async () => {
+test('messages from before the search index are indexed later', async () => {
   const { pool } = service.database
   const older = await service.newAgent()
   await older.post('/v0/messages/send', {
@@ -211,7 +211,7 @@ test('messages of before there was a search are found after a while', async () =
   await maintenance.stop()
 })
 
-test('a query that cannot be used is a 400 that says why', async () => {
+test('an invalid query is a 400 with the reason', async () => {
   for (const [query, message] of [
     ['q=', 'q must hold at least one word to look for'],
     ['q=%2B%2B%2B', 'q must hold at least one word to look for'],

@@ -12,7 +12,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-/** Sends `count` messages to an inbox of nobody's; the tests below read the sender's own list. */
+/** Sends `count` messages to an outside address; the tests below read the sender's own list. */
 async function agentWithMessages(count: number): Promise<Agent> {
   const agent = await service.newAgent()
   await Promise.all(
@@ -27,7 +27,7 @@ async function agentWithMessages(count: number): Promise<Agent> {
   return agent
 }
 
-/** Reads every page and answers all items; `between` runs after each page. */
+/** Reads every page and returns all items; `between` runs after each page. */
 async function readAll(agent: Agent, path: string, key: string, between = async () => {}) {
   const items: any[] = []
   let token: string | undefined
@@ -45,7 +45,7 @@ async function readAll(agent: Agent, path: string, key: string, between = async 
   return items
 }
 
-test('1,000 messages of one millisecond, paged by 7: each once', async () => {
+test('pages of 7 show 1,000 messages of one millisecond once each', async () => {
   const agent = await agentWithMessages(1_000)
   await service.database.pool.query(
     `update messages set created_at = '2026-01-05T09:30:00.123Z' where project_id = $1`,
@@ -59,7 +59,7 @@ test('1,000 messages of one millisecond, paged by 7: each once', async () => {
   )
 })
 
-test('paging repeats and loses nothing while messages are being added', async () => {
+test('paging repeats and loses no message while messages are added', async () => {
   const agent = await agentWithMessages(60)
   const before = new Set(
     (await agent.get('/v0/messages?limit=100')).body.messages.map((item: any) => item.messageId),
@@ -89,7 +89,7 @@ test('limit: 50 by default, 100 at most, a whole number of at least 1', async ()
   }
 })
 
-test('a page token that was not given out is refused', async () => {
+test('an invalid page token is refused', async () => {
   const agent = await agentWithMessages(2)
   const { nextPageToken } = (await agent.get('/v0/messages?limit=1')).body
   for (const token of [
@@ -105,14 +105,14 @@ test('a page token that was not given out is refused', async () => {
   }
 })
 
-test('the last page has no token, also when it is full', async () => {
+test('the last page has no token, even when it is full', async () => {
   const agent = await agentWithMessages(4)
   const first = (await agent.get('/v0/messages?limit=2')).body
   const second = (await agent.get(`/v0/messages?limit=2&pageToken=${first.nextPageToken}`)).body
   expect([second.count, 'nextPageToken' in second]).toEqual([2, false])
 })
 
-test('a page of large messages ends early and loses nothing', async () => {
+test('a page of large messages ends early and loses no message', async () => {
   const agent = await service.newAgent()
   const text = 'x'.repeat(1_900_000)
   for (let n = 0; n < 8; n++) {
@@ -125,7 +125,7 @@ test('a page of large messages ends early and loses nothing', async () => {
   expect(items.map((item) => item.subject)).toEqual(['7', '6', '5', '4', '3', '2', '1', '0'])
 })
 
-test('labels filter: a message must carry all of them', async () => {
+test('the labels filter requires all labels', async () => {
   const agent = await agentWithMessages(3)
   const [one, two] = (await agent.get('/v0/messages')).body.messages
   await agent.patch(messagePath(one.messageId), { addLabels: ['todo', 'très important'] })
@@ -142,7 +142,7 @@ test('labels filter: a message must carry all of them', async () => {
   expect((await agent.get('/v0/messages?labels=a,,b')).status).toBe(400)
 })
 
-test('label changes: added, removed, read and unread exclude each other', async () => {
+test('labels are added and removed; read and unread exclude each other', async () => {
   const agent = await agentWithMessages(1)
   const [{ messageId }] = (await agent.get('/v0/messages')).body.messages
   const patch = async (body: unknown) =>
@@ -156,7 +156,7 @@ test('label changes: added, removed, read and unread exclude each other', async 
   expect(await patch({ addLabels: ['x'], removeLabels: ['x'] })).toEqual(['sent', 'unread'])
 })
 
-test('bad label changes', async () => {
+test('invalid label changes are refused', async () => {
   const agent = await agentWithMessages(1)
   const [{ messageId }] = (await agent.get('/v0/messages')).body.messages
   const cases: [unknown, string][] = [
@@ -166,7 +166,7 @@ test('bad label changes', async () => {
     [{ addLabels: [''] }, 'addLabels[0] must be a string of 1 to 64 characters'],
     [{ removeLabels: ['x'.repeat(65)] }, 'removeLabels[0] must be a string of 1 to 64 characters'],
     [{ addLabels: [1] }, 'addLabels[0] must be a string of 1 to 64 characters'],
-    // Such a label no filter could name.
+    // No filter can name such a label.
     [{ addLabels: ['a', 'b,c'] }, 'addLabels[1] must have no comma, and no blanks around it'],
     [{ addLabels: [' a'] }, 'addLabels[0] must have no comma, and no blanks around it'],
     [{ addLabels: ['a\u2003'] }, 'addLabels[0] must have no comma, and no blanks around it'],
@@ -187,7 +187,7 @@ test('bad label changes', async () => {
   })
 })
 
-test('concurrent label changes lose nothing', async () => {
+test('concurrent label changes lose no label', async () => {
   const agent = await agentWithMessages(1)
   const [{ messageId }] = (await agent.get('/v0/messages')).body.messages
   await Promise.all(
@@ -199,7 +199,7 @@ test('concurrent label changes lose nothing', async () => {
   expect(body.labels).toHaveLength(31)
 })
 
-test('a message is found by every spelling of its id, and only by its owner', async () => {
+test('a message is found by every spelling of its id, and only in its project', async () => {
   const agent = await agentWithMessages(1)
   const [{ messageId }] = (await agent.get('/v0/messages')).body.messages
   const bare = messageId.slice(1, -1)

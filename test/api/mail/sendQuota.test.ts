@@ -26,7 +26,7 @@ const used = async (projectId: string) => {
   return rows[0]
 }
 
-test('recipients count, each once; past the limit 429 until the day is over', async () => {
+test('each recipient counts once; beyond the limit sends are 429 until the next day', async () => {
   const agent = await service.newAgent()
   const first = await agent.post('/v0/messages/send', {
     ...mail(...people(15), 'A1@example.com'),
@@ -60,7 +60,7 @@ test('recipients count, each once; past the limit 429 until the day is over', as
   expect((await used(agent.project.id)).used).toBe(20)
 })
 
-test('exact, however many ask at once on however many processes; neighbours are served', async () => {
+test('the limit is exact for concurrent sends on several processes and affects only its project', async () => {
   const [agent, neighbour] = [await service.newAgent(), await service.newAgent()]
   const second = startApi(service.config, service.database.url, silentLog)
   try {
@@ -86,7 +86,7 @@ test('exact, however many ask at once on however many processes; neighbours are 
   }
 })
 
-test('what is repeated under a key, or refused, counts nothing', async () => {
+test('repeated and refused requests do not count', async () => {
   const agent = await service.newAgent()
   const send = (key: string, ...to: string[]) =>
     agent.post('/v0/messages/send', mail(...to), { 'idempotency-key': key })
@@ -96,7 +96,7 @@ test('what is repeated under a key, or refused, counts nothing', async () => {
   expect(new Set(twins.map(({ status }) => status))).toEqual(new Set([201]))
   expect((await used(agent.project.id)).used).toBe(20)
   expect((await send('over', 'x@example.com')).status).toBe(429)
-  // A refusal takes no key: the next day the same call is served.
+  // A refusal does not use up the key: the next day the same call succeeds.
   await service.database.pool.query('update send_quotas set day = day - 1')
   await service.database.pool.query(
     `insert into suppressions (project_id, address, reason) values ($1, 'a0@example.com', 'bounce')`,
@@ -107,7 +107,7 @@ test('what is repeated under a key, or refused, counts nothing', async () => {
   expect((await used(agent.project.id)).used).toBe(3)
 })
 
-test('past the limit each of several calls with one key is told so', async () => {
+test('beyond the limit each of several calls with one key is a 429', async () => {
   const agent = await service.newAgent()
   await agent.post('/v0/messages/send', mail(...people(20)))
   const twins = await Promise.all(
@@ -119,7 +119,7 @@ test('past the limit each of several calls with one key is told so', async () =>
   expect(await used(agent.project.id)).toEqual({ used: 20, recipients: 20 })
 })
 
-test('a call that is past the limit takes nothing from those of the same moment that are not', async () => {
+test('a call beyond the limit does not affect concurrent calls within it', async () => {
   const agent = await service.newAgent()
   const wanted = [1, 1, 30, ...Array(10).fill(1), 30, 2]
   const answers = await Promise.all(
@@ -131,7 +131,7 @@ test('a call that is past the limit takes nothing from those of the same moment 
   expect(await used(agent.project.id)).toEqual({ used: 14, recipients: 14 })
 })
 
-test('0 turns it off', async () => {
+test('0 disables the limit', async () => {
   await using open = await startTestService({
     smtp: false,
     workers: false,

@@ -42,7 +42,7 @@ const bytesOf = async (agent: Agent, messageId: string, attachmentId: string) =>
   }
 }
 
-test('attachments go out byte for byte, and get-message shows them', async () => {
+test('attachments are sent byte for byte, and get-message shows them', async () => {
   const agent = await service.newAgent()
   const data = randomBytes(300_000)
   const { status, body } = await agent.post('/v0/messages/send', {
@@ -95,7 +95,7 @@ test('attachments go out byte for byte, and get-message shows them', async () =>
   expect(email.text?.trim()).toBe('See there.')
 })
 
-test('a reply carries them too, into another inbox of ours, and search finds their names', async () => {
+test('a reply delivers attachments to another local inbox, and search finds their names', async () => {
   const [one, two] = [await service.newAgent(), await service.newAgent()]
   await one.post('/v0/messages/send', { ...MAIL, to: [two.address] })
   const [received] = await waitForMessages(two, 1)
@@ -114,7 +114,7 @@ test('a reply carries them too, into another inbox of ours, and search finds the
   }
 })
 
-test('a message inside a message travels as it is, or as bytes where it must not', async () => {
+test('an attached message is sent as message/rfc822, or as bytes where that is invalid', async () => {
   const agent = await service.newAgent()
   const plain = 'Subject: inner\r\nMessage-ID: <inner@example.com>\r\n\r\nHello\r\n'
   const rough = 'Subject: inner\n\nGrüße\n'
@@ -135,7 +135,7 @@ test('a message inside a message travels as it is, or as bytes where it must not
   expect(Buffer.from(email.attachments[1]!.content as ArrayBuffer).toString()).toBe(rough)
 })
 
-test('what cannot be an attachment is refused by name', async () => {
+test('an invalid attachment is a 400 that names it', async () => {
   const agent = await service.newAgent()
   const good = file('x')
   const cases: [unknown, string][] = [
@@ -180,7 +180,7 @@ test('what cannot be an attachment is refused by name', async () => {
   expect((await agent.get('/v0/messages')).body.count).toBe(0)
 })
 
-test('the largest mail goes out; a body is large for its attachments alone', async () => {
+test('the largest mail is sent; only attachments may exceed the default body limit', async () => {
   const agent = await service.newAgent()
   const content = randomBytes(25 * 1024 * 1024)
   const sent = await agent.post('/v0/messages/send', { ...MAIL, attachments: [file(content)] })
@@ -197,7 +197,7 @@ test('the largest mail goes out; a body is large for its attachments alone', asy
   expect((await agent.post('/v0/messages/send', over)).status).toBe(413)
 })
 
-test('over MCP', async () => {
+test('mail.send takes attachments over MCP', async () => {
   const agent = await service.newAgent()
   await using mcp = await connectMcp(service.url, agent.key)
   const content = randomBytes(3_000_000)

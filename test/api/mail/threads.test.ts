@@ -15,7 +15,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 const send = async (agent: Agent, subject: string) =>
   (await agent.post('/v0/messages/send', { to: ['a@example.com'], subject, text: subject })).body
 
-test('send starts a thread, replies grow it, and it holds all of them, oldest first', async () => {
+test('send starts a thread; replies join it, and it shows them oldest first', async () => {
   const agent = await service.newAgent()
   const sent = await send(agent, 'Offer')
   const replies: any[] = []
@@ -63,7 +63,7 @@ test('the most recently updated thread comes first', async () => {
   expect(await order()).toEqual([one.threadId, two.threadId])
 })
 
-test('paging loses and repeats no thread while threads move to the top', async () => {
+test('paging repeats and loses no thread while threads move to the top', async () => {
   const agent = await service.newAgent()
   const sent = []
   for (let n = 0; n < 30; n++) sent.push(await send(agent, `t${n}`))
@@ -76,7 +76,7 @@ test('paging loses and repeats no thread while threads move to the top', async (
     )
     seen.push(...body.threads.map((thread: any) => thread.threadId))
     token = body.nextPageToken
-    // The oldest threads, which no page has shown yet, are lifted past the cursor; and new ones appear.
+    // The oldest, unshown threads move past the cursor, and new threads appear.
     for (let n = 0; n < 2 && oldest < 12; n++, oldest++) {
       await agent.post(`${messagePath(sent[oldest].messageId)}/reply`, { text: 'bump' })
     }
@@ -86,7 +86,7 @@ test('paging loses and repeats no thread while threads move to the top', async (
   expect(sent.every((message) => seen.includes(message.threadId))).toBe(true)
 })
 
-test('300 threads of one millisecond, paged by 7: each once', async () => {
+test('pages of 7 show 300 threads of one millisecond once each', async () => {
   const agent = await service.newAgent()
   await Promise.all(Array.from({ length: 300 }, (_, n) => send(agent, `t${n}`)))
   await service.database.pool.query(
@@ -105,7 +105,7 @@ test('300 threads of one millisecond, paged by 7: each once', async () => {
   expect([seen.length, new Set(seen).size]).toEqual([300, 300])
 })
 
-test('a thread that does not exist, or is another inbox’s, is not found', async () => {
+test('an unknown thread, or one of another inbox, is a 404', async () => {
   const [agent, stranger] = [await service.newAgent(), await service.newAgent()]
   const { threadId } = await send(agent, 'mine')
   for (const answer of [
@@ -116,7 +116,7 @@ test('a thread that does not exist, or is another inbox’s, is not found', asyn
   }
 })
 
-test('a thread of large messages is answered with its newest, and says how many there are', async () => {
+test('a thread of large messages shows its newest messages and the total count', async () => {
   const agent = await service.newAgent()
   const { messageId, threadId } = await send(agent, 'Large')
   const text = 'x'.repeat(1_900_000)

@@ -29,7 +29,7 @@ test('rules are added, listed and deleted as over REST', async () => {
   expect((await agent.get('/v0/email-rules')).body.count).toBe(0)
 })
 
-test('suppressed addresses are listed and let go', async () => {
+test('suppressed addresses are listed and removed', async () => {
   const agent = await service.newAgent()
   await using mcp = await connectMcp(service.url, agent.key)
   await service.database.pool.query(

@@ -12,7 +12,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-/** Starts the server as a local host would. */
+/** Starts the server like a local host. */
 async function connect(env: Record<string, string>): Promise<Client & AsyncDisposable> {
   const client = new Client({ name: 'host', version: '1' })
   const transport = new StdioClientTransport({
@@ -27,7 +27,7 @@ async function connect(env: Record<string, string>): Promise<Client & AsyncDispo
   return Object.assign(client, { [Symbol.asyncDispose]: () => client.close() })
 }
 
-test('a local host gets the tools of the service, with a key and a URL and no database', async () => {
+test('a local host gets the tools of the service with a key and a URL only', async () => {
   const agent = await service.newAgent({ scopes: ['mail:read', 'mail:send'] })
   await using mcp = await connect({ PURSER_API_KEY: agent.key, PURSER_URL: service.url })
   expect(mcp.getServerVersion()?.name).toBe('purser')
@@ -46,7 +46,7 @@ test('a local host gets the tools of the service, with a key and a URL and no da
   expect(await failTool(mcp, 'mail.get_message', { messageId: 'x' })).toStartWith('not_found: ')
 })
 
-test('names with underscores, and a slash after the URL', async () => {
+test('underscore names and a trailing slash of the URL work', async () => {
   const agent = await service.newAgent()
   await using mcp = await connect({
     PURSER_API_KEY: agent.key,
@@ -56,7 +56,7 @@ test('names with underscores, and a slash after the URL', async () => {
   expect((await callTool(mcp, 'mail_list_messages')).count).toBe(0)
 })
 
-test('what goes wrong on the way is the answer of the call, in words', async () => {
+test('an HTTP error is the error answer of the call', async () => {
   const agent = await service.newAgent()
   await using mcp = await connect({ PURSER_API_KEY: agent.key, PURSER_URL: service.url })
   await service.platform.post(`/v0/platform/projects/${agent.project.id}/rotate-key`)
@@ -64,18 +64,18 @@ test('what goes wrong on the way is the answer of the call, in words', async () 
   await expect(mcp.listTools()).rejects.toThrow('unauthorized: Invalid API key.')
 })
 
-test('a service that is not there is said so', async () => {
+test('an unreachable service is an error answer', async () => {
   const env = { PURSER_API_KEY: `loid-${'0'.repeat(64)}`, PURSER_URL: 'http://127.0.0.1:1' }
   await expect(connect(env)).rejects.toThrow('Could not reach http://127.0.0.1:1: is it running?')
 })
 
-test('a cancelled call is let go of, and the next one is served', async () => {
+test('a cancelled call is aborted, and the next call is served', async () => {
   const agent = await service.newAgent()
   await using mcp = await connect({ PURSER_API_KEY: agent.key, PURSER_URL: service.url })
   await cancelUnderWay(mcp, agent, service.database)
 })
 
-test('a wrong setting ends it with one line that names it', async () => {
+test('a wrong setting ends the process with one line that names it', async () => {
   for (const [env, message] of [
     [
       {},

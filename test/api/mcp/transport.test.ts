@@ -12,7 +12,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-/** One POST to /mcp as a client would make it. */
+/** One POST to /mcp, like a client's. */
 async function post(
   body: unknown,
   { key = agent.key as string | null, headers = {} as Record<string, string>, url = '' } = {},
@@ -42,7 +42,7 @@ const call = (id: number, name = 'whoami', args = {}) => ({
   params: { name, arguments: args },
 })
 
-test('the gate of REST stands before it: errors in the same shape, the same headers', async () => {
+test('the gate of REST applies: the same error format and headers', async () => {
   for (const [key, message] of [
     [null, 'Missing or invalid Authorization header'],
     ['mgent-0', 'Invalid API key format'],
@@ -69,7 +69,7 @@ test('the gate of REST stands before it: errors in the same shape, the same head
   ])
 })
 
-test('GET and DELETE belong to sessions, which there are not: 405', async () => {
+test('GET and DELETE are 405: there are no sessions', async () => {
   for (const method of ['GET', 'DELETE', 'PUT']) {
     const response = await fetch(`${service.url}/mcp`, {
       method,
@@ -79,7 +79,7 @@ test('GET and DELETE belong to sessions, which there are not: 405', async () => 
   }
 })
 
-test('the version a client asks for is spoken, an unknown one is answered with the latest', async () => {
+test('a known protocol version is accepted, an unknown one is answered with the latest', async () => {
   const initialize = (protocolVersion: string) =>
     post({
       jsonrpc: '2.0',
@@ -98,7 +98,7 @@ test('the version a client asks for is spoken, an unknown one is answered with t
   expect(wrong.status).toBe(400)
 })
 
-test('bodies that are no call', async () => {
+test('a body that is no JSON-RPC call is refused', async () => {
   for (const [body, status] of [
     ['', 400],
     ['{', 400],
@@ -121,7 +121,7 @@ test('bodies that are no call', async () => {
   expect(unknown.body).toMatchObject({ id: 5, error: { code: -32601 } })
 })
 
-test('batches: bounded where the protocol has them, refused where it has not', async () => {
+test('batches are limited in protocol versions with batches, and refused in others', async () => {
   const both = await post([call(1), call(2)])
   expect(both.body.map(({ id }: any) => id)).toEqual([1, 2])
   const cancelled = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } }
@@ -176,7 +176,7 @@ test('each call counts once against the limit of REST, also in a batch', async (
   expect(last.headers.get('x-ratelimit-remaining')).toBe('0')
 })
 
-test('a call that its client cancels hurts no other, and what it began is done once', async () => {
+test('a cancelled call affects no other call, and its effect happens once', async () => {
   await using mcp = await connectMcp(service.url, agent.key)
   const messageId = await cancelUnderWay(mcp, agent, service.database)
   const labels = await waitFor('the label', async () => {
@@ -186,7 +186,7 @@ test('a call that its client cancels hurts no other, and what it began is done o
   expect(labels).toEqual(['sent', 'late'])
 })
 
-test('a database that is away is 503, as over REST', async () => {
+test('a missing database is a 503, as over REST', async () => {
   await service.proxy!.cut()
   const refused = await post(call(1))
   expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '2'])

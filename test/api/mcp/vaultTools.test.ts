@@ -15,7 +15,7 @@ const LOGIN = {
   metadata: { username: 'ada' },
 }
 
-test('store, list, read, code, delete: what REST shows is what the tools show', async () => {
+test('store, list, read, code and delete show the same data as REST', async () => {
   const agent = await service.newAgent()
   await using mcp = await connectMcp(service.url, agent.key)
   const name = 'git/hub ü'
@@ -39,7 +39,7 @@ test('store, list, read, code, delete: what REST shows is what the tools show', 
   expect((await agent.get(vaultPath(name))).status).toBe(404)
 })
 
-test('the list pages, and tells what runs out', async () => {
+test('the list is paged and shows expiring credentials', async () => {
   const agent = await service.newAgent()
   await using mcp = await connectMcp(service.url, agent.key)
   for (const name of ['a', 'b', 'c']) await callTool(mcp, 'vault.store', { name, ...LOGIN })
@@ -53,7 +53,7 @@ test('the list pages, and tells what runs out', async () => {
   expect(names(await callTool(mcp, 'vault.list', { expiringWithin: '1d' }))).toEqual(['d'])
 })
 
-test('every use is on the record of REST, with the request of the call', async () => {
+test('the audit log records every use with the request id of the call', async () => {
   const agent = await service.newAgent()
   await using mcp = await connectMcp(service.url, agent.key)
   await callTool(mcp, 'vault.store', { name: 'x', ...LOGIN })
@@ -71,12 +71,12 @@ test('every use is on the record of REST, with the request of the call', async (
   }
 })
 
-test('wrong calls say how to mend them, and never what is secret', async () => {
+test('errors say how to fix a call and never contain a secret', async () => {
   const agent = await service.newAgent()
   await using mcp = await connectMcp(service.url, agent.key)
   await callTool(mcp, 'vault.store', { name: 'old', ...LOGIN, expiresAt: '2020-01-01' })
   const cases: [string, object, string][] = [
-    ['vault.get', { name: 'no' }, 'not_found: Credential not found. Take name, letter by letter,'],
+    ['vault.get', { name: 'no' }, 'not_found: Credential not found. Copy name exactly from vault'],
     ['vault.get', { name: '' }, 'bad_request: name must be 1 to 128 characters'],
     ['vault.get', { name: 'a\nb' }, 'bad_request: name must be 1 to 128 characters'],
     [
@@ -110,7 +110,7 @@ test('wrong calls say how to mend them, and never what is secret', async () => {
   }
 })
 
-test('scopes: a reader reads, a writer writes, and neither sees the other tools', async () => {
+test('a reader and a writer each see only the tools of their scopes', async () => {
   const reader = await service.newAgent({ scopes: ['vault:read'] })
   await using mcp = await connectMcp(service.url, reader.key, '/mcp?names=underscore')
   const { tools } = await mcp.listTools()

@@ -22,7 +22,7 @@ function greeting(): Promise<string> {
   })
 }
 
-test('one address has so many connections and no more, and all of them again once they are closed', async () => {
+test('connections per address are limited; closing them frees the limit', async () => {
   const agent = await service.newAgent()
   for (let round = 0; round < 3; round++) {
     const talks = [
@@ -32,7 +32,7 @@ test('one address has so many connections and no more, and all of them again onc
     ]
     for (let n = 0; n < 5; n++)
       expect(await greeting()).toStartWith('421 4.7.0 Too many connections')
-    // Those that are there are served.
+    // Open connections are still served.
     expect(await talks[0]!.say('NOOP')).toStartWith('250')
     await Promise.all(talks.map((talk) => talk[Symbol.asyncDispose]()))
     await waitFor('room', async () => (await greeting()).startsWith('220'))
@@ -43,7 +43,7 @@ test('one address has so many connections and no more, and all of them again onc
   await waitForMessages(agent, 1)
 })
 
-test('one address that finishes no message leaves room for those of others', async () => {
+test('unfinished messages of one address leave room for other addresses', async () => {
   await using own = await startTestService({ workers: false })
   const agent = await own.newAgent()
   const { port } = own.smtp!
@@ -66,7 +66,7 @@ test('one address that finishes no message leaves room for those of others', asy
   await waitFor('its share to be free', async () => (await deliver(greedy)).startsWith('250'))
 })
 
-test('who guesses addresses is sent away', async () => {
+test('a client that guesses addresses is disconnected', async () => {
   const agent = await service.newAgent()
   await using talk = await talkSmtp(service.smtp!.port)
   await talk.say('MAIL FROM:<a@example.com>')
@@ -75,7 +75,7 @@ test('who guesses addresses is sent away', async () => {
   expect(await talk.say(`RCPT TO:<${agent.address}>`)).toStartWith('421')
 })
 
-test('endless and nonsensical commands end the connection, not the listener', async () => {
+test('endless and invalid commands end the connection, not the listener', async () => {
   const agent = await service.newAgent()
   {
     await using talk = await talkSmtp(service.smtp!.port)

@@ -62,7 +62,7 @@ test('a delivered message is read over REST', async () => {
   })
 })
 
-test('an HTML-only message has a text, and its quote is cut from extractedText', async () => {
+test('an HTML-only message has a text, and extractedText omits its quote', async () => {
   const agent = await service.newAgent()
   await service.deliver({
     from: 'ada@example.com',
@@ -88,7 +88,7 @@ test('8-bit text in a declared charset is decoded', async () => {
   expect(item.text.trim()).toBe('Café')
 })
 
-test('the same message delivered twice shows once, even over another route', async () => {
+test('a retransmission shows once, also over another route', async () => {
   const agent = await service.newAgent()
   const text = raw(agent.address, 'Message-ID: <twice@example.com>')
   await deliver(agent.address, `Received: from a by b; Mon, 5 Jan 2026 09:30:00 +0000\n${text}`)
@@ -117,7 +117,7 @@ test('the same message delivered twice shows once, even over another route', asy
   })
 })
 
-test('another message under the same Message-ID is kept under an id of its own, in the same thread', async () => {
+test('another message with the same Message-ID gets its own id in the same thread', async () => {
   const agent = await service.newAgent()
   for (const body of ['First.', 'Second.', 'Third.']) {
     await deliver(agent.address, raw(agent.address, 'Message-ID: <same@example.com>', body))
@@ -134,7 +134,7 @@ test('another message under the same Message-ID is kept under an id of its own, 
   expect(body.messageId).toBe('<same.1@example.com>')
 })
 
-test('two inboxes may hold the same Message-ID, each its own', async () => {
+test('two inboxes can each hold a message with the same Message-ID', async () => {
   const [one, two] = [await service.newAgent(), await service.newAgent()]
   await service.deliver({
     from: 'ada@example.com',
@@ -155,7 +155,7 @@ test('two inboxes may hold the same Message-ID, each its own', async () => {
   ])
 })
 
-test('a missing or ill-formed Message-ID is derived from the bytes, the same for a retry', async () => {
+test('a missing or malformed Message-ID is derived from the bytes, and a retry gets the same', async () => {
   const agent = await service.newAgent()
   await deliver(agent.address, raw(agent.address, '', 'No id.'))
   await deliver(agent.address, raw(agent.address, '', 'No id.'))
@@ -165,7 +165,7 @@ test('a missing or ill-formed Message-ID is derived from the bytes, the same for
   for (const item of items) expect(item.messageId).toMatch(/^<[0-9a-f]{32}@mail\.test>$/)
 })
 
-test('a message that cannot be parsed is kept, visible, labelled, and blocks nobody', async () => {
+test('an unparsable message is kept, shown and labelled, and blocks no other mail', async () => {
   const agent = await service.newAgent()
   const parts = Array.from(
     { length: 150 },
@@ -183,7 +183,7 @@ test('a message that cannot be parsed is kept, visible, labelled, and blocks nob
   expect(broken.text).toContain('boundary="b0"')
 })
 
-test('U+0000 in subject, body, name and headers never reaches Postgres', async () => {
+test('U+0000 is removed from subject, body, name and headers', async () => {
   const agent = await service.newAgent()
   const text = [
     'From: =?utf-8?B?QQBC?= <ada@example.com>',
@@ -215,7 +215,7 @@ test('U+0000 in subject, body, name and headers never reaches Postgres', async (
   expect(body.attachments[0].filename).not.toContain('\0')
 })
 
-test('upper case and +tags lead to the inbox', async () => {
+test('an address in upper case or with a +tag finds the inbox', async () => {
   const agent = await service.newAgent({ emailName: 'tagged' })
   await deliver('TAGGED+News@Mail.Test', raw('x@y.z', 'Message-ID: <tag@example.com>'))
   const [item] = await waitForMessages(agent, 1)

@@ -33,7 +33,7 @@ async function writing(to: string) {
   return talk
 }
 
-test('a client that falls silent is sent away, between commands and in a message', async () => {
+test('a silent client is disconnected, between commands and within a message', async () => {
   const agent = await service.newAgent()
   const startMs = performance.now()
   await using idle = await talkSmtp(smtp.port)
@@ -47,7 +47,7 @@ test('a client that falls silent is sent away, between commands and in a message
   expect((await waitForMessages(agent, 1)).map(({ subject }: any) => subject)).toEqual(['whole'])
 })
 
-test('one that sends a byte now and then is sent away too, and keeps nobody waiting', async () => {
+test('a client that sends single bytes is disconnected and delays no other client', async () => {
   const agent = await service.newAgent()
   const startMs = performance.now()
   await using slow = await writing(agent.address)

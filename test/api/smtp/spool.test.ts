@@ -21,7 +21,7 @@ const mail = (text: string) => ({
 const ALL = { count: 100, maxBytes: 1_000_000 }
 
 describe('a copy of the spool', () => {
-  test('holds what was accepted before it, under the same names, while the listener goes on', async () => {
+  test('holds the earlier mails with the same source keys while the listener continues', async () => {
     const spool = new Spool(join(folder, 'here'))
     spool.updateAddresses({ add: ['a@mail.test'] })
     await Promise.all([spool.accept(mail('One')), spool.accept(mail('Two'))])
@@ -40,7 +40,7 @@ describe('a copy of the spool', () => {
     spool.close()
   })
 
-  test('is readable by its owner alone', () => {
+  test('is readable only by its owner', () => {
     const spool = new Spool(join(folder, 'here'))
     spool.copyTo(folder)
     spool.close()

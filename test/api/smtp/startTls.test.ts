@@ -38,7 +38,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true, force: true })
 })
 
-/** Sends over STARTTLS, believing one certificate alone. */
+/** Sends over STARTTLS and trusts only one certificate. */
 async function send(to: string, subject: string, trusted: string): Promise<void> {
   const transport = nodemailer.createTransport({
     host: '127.0.0.1',
@@ -53,7 +53,7 @@ async function send(to: string, subject: string, trusted: string): Promise<void>
   }
 }
 
-test('mail comes over STARTTLS, and still without', async () => {
+test('mail arrives with and without STARTTLS', async () => {
   const agent = await service.newAgent()
   await send(agent.address, 'Sealed', 'first')
   expect((await waitForMessages(agent, 1))[0].subject).toBe('Sealed')
@@ -62,15 +62,15 @@ test('mail comes over STARTTLS, and still without', async () => {
   expect(await talk.say(`RCPT TO:<${agent.address}>`)).toStartWith('250')
 })
 
-test('what was said in the clear does not count inside', async () => {
+test('plaintext commands do not count within the TLS session', async () => {
   await using talk = await talkSmtp(smtp.port)
-  // Injected behind STARTTLS in one packet (CVE-2011-0411): it must not be taken for part of the sealed dialogue.
+  // Injected behind STARTTLS in one packet (CVE-2011-0411): it must not count as part of the TLS session.
   expect(await talk.send('STARTTLS\r\nMAIL FROM:<evil@example.com>\r\nRSET\r\n')).toStartWith('220')
   talk.write('not a TLS hello\r\n')
   await talk.closed
 })
 
-test('a renewed certificate is taken up; a broken one is not', async () => {
+test('a renewed certificate is used; a broken one is ignored', async () => {
   const agent = await service.newAgent()
   install('second')
   await waitFor('the new certificate', () =>
@@ -85,7 +85,7 @@ test('a renewed certificate is taken up; a broken one is not', async () => {
   await waitForMessages(agent, 2)
 })
 
-test('a certificate without its key, or that cannot be read, stops the start with a line that names it', async () => {
+test('an unreadable certificate or a wrong key stops the start with a line that names it', async () => {
   expect(() => parseConfig({ SMTP_TLS_CERT_FILE: certFile })).toThrow(/^SMTP_TLS_KEY_FILE: /)
   const [first, second] = [join(FIXTURES, 'first.crt'), join(FIXTURES, 'second.key')]
   for (const [tls, line] of [

@@ -42,7 +42,7 @@ test('In-Reply-To and References join a thread; another subject does not matter'
   expect(threads.d).not.toBe(threads.a!)
 })
 
-test('a reply that comes before its parent shares a thread with it', async () => {
+test('a reply that arrives before its parent joins the same thread', async () => {
   const agent = await service.newAgent()
   await mail(agent, 'child', { inReplyTo: '<parent@example.com>' })
   await waitForMessages(agent, 1)
@@ -71,7 +71,7 @@ test('References to a message of another inbox join nothing and reveal nothing',
   expect((await one.get(`/v0/threads/${secret.threadId}`)).body.totalMessages).toBe(1)
 })
 
-test('many messages of one conversation that arrive at once make one thread', async () => {
+test('concurrent messages of one conversation form one thread', async () => {
   const agent = await service.newAgent()
   await Promise.all(
     Array.from({ length: 12 }, (_, n) =>
@@ -85,7 +85,7 @@ test('many messages of one conversation that arrive at once make one thread', as
   expect(body.threads[0].messageCount).toBe(12)
 })
 
-test('a 2,000-character identifier and a self-reference store like any other', async () => {
+test('a message with a 2,000-character identifier or a self-reference is stored', async () => {
   const agent = await service.newAgent()
   const long = `<${'x'.repeat(1_980)}@example.com>`
   await mail(agent, 'long', { references: long })
@@ -94,7 +94,7 @@ test('a 2,000-character identifier and a self-reference store like any other', a
   expect(threads.long).not.toBe(threads.self!)
 })
 
-test('a reply that names nothing joins the thread of its subject, between the same people, within 30 days', async () => {
+test('a reply without references joins a thread of the same subject and people within 30 days', async () => {
   const agent = await service.newAgent()
   await mail(agent, 'offer', { subject: 'Offer  no. 7' })
   await waitForMessages(agent, 1)
@@ -124,7 +124,7 @@ test('a reply that names nothing joins the thread of its subject, between the sa
   expect((await threadsOf(agent, cases.length + 2)).late).not.toBe(threads.offer!)
 })
 
-test('a reply without any reference joins the message that we sent', async () => {
+test('a reply without references joins the thread of a sent message', async () => {
   const agent = await service.newAgent()
   const { body } = await agent.post('/v0/messages/send', {
     to: ['ada@example.com'],

@@ -1,4 +1,4 @@
-/** The public threading scenarios, each through real SMTP into inboxes of its own. */
+/** The public threading scenarios, each over real SMTP with its own inboxes. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -38,11 +38,11 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-/** Plays a scenario and groups the keys of its messages by the threads they are in. */
+/** Plays a scenario and groups the keys of its messages by thread. */
 async function play({ messages }: Scenario): Promise<string[][]> {
   const inboxes = new Map<string, Agent>()
   const threads = new Map<string, string[]>()
-  /** What the service called the message that the scenario calls so. */
+  /** The service's messageId for each key of the scenario. */
   const renamed = new Map<string, string>()
   for (const { key, ...message } of messages) {
     const agent = inboxes.get(message.inbox) ?? (await service.newAgent())
@@ -89,8 +89,7 @@ async function play({ messages }: Scenario): Promise<string[][]> {
 
 const sorted = (groups: string[][]) => groups.map((group) => group.toSorted()).toSorted()
 
-if (!isThere)
-  test.skip('threading scenarios: the shared fixtures are not beside the project', () => {})
+if (!isThere) test.skip('threading scenarios: the shared fixtures are missing', () => {})
 
 describe('threading scenarios', () => {
   for (const scenario of scenarios.filter(({ must }) => must)) {

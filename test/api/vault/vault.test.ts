@@ -74,13 +74,13 @@ test('a credential is stored, read, listed, overwritten and deleted', async () =
   expect((await owner.get('/v0/vault')).body).toEqual({ credentials: [], count: 0 })
 })
 
-test('the order of the fields of data is no change of it', async () => {
+test('reordering the fields of data is no rotation', async () => {
   await agent.put(path('order'), { type: 'CUSTOM', data: { a: 1, b: 2 } })
   await agent.put(path('order'), { type: 'CUSTOM', data: { b: 2, a: 1 } })
   expect((await agent.get(path('order'))).body.lastRotatedAt).toBeNull()
 })
 
-test('every type, with fields of its own and any others', async () => {
+test('every type stores its own fields and any others', async () => {
   const data = { secret: 'GEZDGNBVGY3TQOJQ', anything: { deep: true } }
   for (const type of [
     'LOGIN',
@@ -99,7 +99,7 @@ test('every type, with fields of its own and any others', async () => {
     const { status, body } = await agent.put(path(`type ${type}`), { type, data })
     expect([type, status, body.type]).toEqual([type, 200, type])
   }
-  // Text, as it came: JSON.parse would be the same on both sides.
+  // Compares raw text: JSON.parse would hide differences.
   const odd =
     '{"type":"CUSTOM","data":{"__proto__":{"a":1},"constructor":"c","":"empty","2":1,"1":2}}'
   expect((await agent.put(path('odd'), odd as never)).status).toBe(200)
@@ -109,7 +109,7 @@ test('every type, with fields of its own and any others', async () => {
   expect(await answer.text()).toContain('"__proto__":{"a":1}')
 })
 
-test('what is wrong with a credential is a 400 that names the field and quotes no value', async () => {
+test('an invalid credential is a 400 that names the field and quotes no value', async () => {
   const secret = 'hunter0-hunter1'
   const deep = JSON.parse(`${'{"a":'.repeat(40)}1${'}'.repeat(40)}`)
   const cases: [RegExp, unknown][] = [
@@ -163,7 +163,7 @@ test('what is wrong with a credential is a 400 that names the field and quotes n
   expect((await agent.get(path('wrong'))).status).toBe(404)
 })
 
-test('the largest data and metadata that may be', async () => {
+test('data and metadata are stored up to their maximum size', async () => {
   const data = { a: 'x'.repeat(64 * 1024 - 8) }
   const metadata = { a: 'x'.repeat(16 * 1024 - 8) }
   expect((await agent.put(path('large'), { type: 'CUSTOM', data, metadata })).status).toBe(200)
@@ -171,7 +171,7 @@ test('the largest data and metadata that may be', async () => {
   expect(body).toMatchObject({ data, metadata })
 })
 
-test('names: any script, slashes, blanks, emoji, 128 characters', async () => {
+test('a name can have any script, slashes, blanks, emoji and 128 characters', async () => {
   const names = [
     'a/b/c',
     'x/versions',
@@ -208,7 +208,7 @@ test('names: any script, slashes, blanks, emoji, 128 characters', async () => {
   for (const name of names) expect((await owner.delete(path(name))).status).toBe(204)
 })
 
-test('names that cannot be are refused by every operation', async () => {
+test('every operation refuses an invalid name', async () => {
   for (const name of [
     'n'.repeat(129),
     '🔑'.repeat(129),
@@ -236,11 +236,11 @@ test('names that cannot be are refused by every operation', async () => {
   const { status, body } = await agent.put('/v0/vault/%ff', { type: 'CUSTOM', data: { a: 1 } })
   expect([status, body.message]).toEqual([400, 'The path must be valid percent-encoded UTF-8'])
   expect((await agent.get('/v0/vault/a%00b')).status).toBe(400)
-  // A URL cannot name these, however they are encoded.
+  // No URL can contain these names, even encoded.
   expect((await agent.get('/v0/vault/%2e%2e')).status).toBe(404)
 })
 
-test('an expired credential gives out nothing', async () => {
+test('the secret of an expired credential cannot be read', async () => {
   const owner = await service.newAgent()
   await owner.put(path('old "one"'), {
     type: 'TOTP',
@@ -263,12 +263,12 @@ test('an expired credential gives out nothing', async () => {
   }
   const [item] = (await owner.get('/v0/vault')).body.credentials
   expect(item).toMatchObject({ expiresAt: '2020-01-01T00:00:00.000Z', lastUsedAt: null })
-  // Stored anew it lives again.
+  // Storing it again ends the expiry.
   await owner.put(path('old "one"'), { type: 'CUSTOM', data: { a: 1 }, expiresAt: null })
   expect((await owner.get(path('old "one"'))).status).toBe(200)
 })
 
-test('scopes, and another project’s names', async () => {
+test('scopes are required, and names of another project are not found', async () => {
   const reader = await service.newAgent({ scopes: ['vault:read'] })
   const writer = await service.newAgent({ scopes: ['vault:write'] })
   const mailer = await service.newAgent({ scopes: ['mail:read'] })
@@ -303,7 +303,7 @@ test('scopes, and another project’s names', async () => {
   expect((await reader.get('/v0/vault')).body.count).toBe(0)
 })
 
-test('no body at all, with a JSON Content-Type, as clients send', async () => {
+test('an empty body with a JSON Content-Type is accepted', async () => {
   await agent.put(path('nobody'), { type: 'CUSTOM', data: { backupCodes: ['a'] } })
   expect((await agent.post(path('nobody', '/totp/backup'))).body).toEqual({
     code: 'a',

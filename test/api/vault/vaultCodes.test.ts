@@ -16,7 +16,7 @@ const MARKER = '[use /v0/vault/:name/totp]'
 const SECRET = 'JBSWY3DPEHPK3PXP'
 const key = Secret.fromBase32(SECRET).bytes
 
-/** The codes that may be right: the answer is computed somewhere between two moments. */
+/** The valid codes: the service computes the code at some time between two moments. */
 async function codes(name: string, options = {}) {
   const before = totpByTheBook(key, Date.now(), options)
   const { status, body } = await agent.get(path(name, '/totp'))
@@ -24,7 +24,7 @@ async function codes(name: string, options = {}) {
   return { body, allowed: [before, totpByTheBook(key, Date.now(), options)] }
 }
 
-test('the secret of a TOTP credential is never shown, its code is', async () => {
+test('a TOTP credential shows its code, never its secret', async () => {
   const data = { secret: 'jbsw y3dp ehpk 3pxp', note: 'x', backupCodes: ['b1', 'b2'] }
   await agent.put(path('totp'), { type: 'TOTP', data, metadata: { issuer: 'ACME' } })
   const got = await agent.get(path('totp'))
@@ -49,7 +49,7 @@ test('the secret of a TOTP credential is never shown, its code is', async () => 
   expect(item).not.toHaveProperty('data')
 })
 
-test('data.totp on any type, as an otpauth URI with parameters of its own', async () => {
+test('data.totp of any type can be an otpauth URI with its own parameters', async () => {
   const totp = `otpauth://totp/ACME:ada?secret=${SECRET}&digits=8&period=60&algorithm=SHA512`
   await agent.put(path('login'), { type: 'LOGIN', data: { password: 'p', totp } })
   const got = await agent.get(path('login'))
@@ -72,7 +72,7 @@ test('data.secret of another type is an ordinary field', async () => {
   ])
 })
 
-test('the marker that was read is no secret to be stored', async () => {
+test('the TOTP marker cannot be stored as a secret', async () => {
   await agent.put(path('back'), { type: 'TOTP', data: { secret: SECRET } })
   const { data } = (await agent.get(path('back'))).body
   expect((await agent.put(path('back'), { type: 'TOTP', data })).status).toBe(400)
@@ -80,7 +80,7 @@ test('the marker that was read is no secret to be stored', async () => {
   expect(allowed).toContain(body.code)
 })
 
-test('lastUsedAt moves on get, totp and backup, and on nothing else', async () => {
+test('only get, totp and backup change lastUsedAt', async () => {
   const owner = await service.newAgent()
   const lastUsedAt = async () => (await owner.get('/v0/vault')).body.credentials[0].lastUsedAt
   const data = { secret: SECRET, backupCodes: ['a'] }
@@ -94,7 +94,7 @@ test('lastUsedAt moves on get, totp and backup, and on nothing else', async () =
     () => owner.get(path('used', '/totp')),
     () => owner.post(path('used', '/totp/backup')),
   ]) {
-    // Times have milliseconds: each must be a later one.
+    // Times have milliseconds: waits for a later one.
     while (Date.now() <= before + 1) await Bun.sleep(1)
     expect((await call()).status).toBe(200)
     const after = Date.parse(await lastUsedAt())
@@ -105,7 +105,7 @@ test('lastUsedAt moves on get, totp and backup, and on nothing else', async () =
   expect(Date.parse(await lastUsedAt())).toBe(before)
 })
 
-test('backup codes move, one by one, from unused to used; no version and no rotation comes of it', async () => {
+test('backup codes move one by one from unused to used, without new version or rotation', async () => {
   await agent.put(path('codes'), {
     type: 'LOGIN',
     data: { password: 'p', backupCodes: ['a-1', 'b 2', 'ü3'], usedBackupCodes: ['z'] },
@@ -133,7 +133,7 @@ test('backup codes move, one by one, from unused to used; no version and no rota
   )
 })
 
-test('100 requests at once on 10 codes: each code once, and 90 clear refusals', async () => {
+test('100 concurrent requests for 10 codes get each code once and 90 refusals', async () => {
   const backupCodes = Array.from({ length: 10 }, (_, n) => `code-${n}`)
   await agent.put(path('race'), { type: 'TOTP', data: { secret: SECRET, backupCodes } })
   const answers = await Promise.all(
@@ -152,7 +152,7 @@ test('100 requests at once on 10 codes: each code once, and 90 clear refusals', 
   expect(data.usedBackupCodes.toSorted()).toEqual(backupCodes)
 })
 
-test('codes taken while the credential is overwritten: none twice from one list', async () => {
+test('concurrent overwrites never give a code of one list twice', async () => {
   const list = (n: number) => Array.from({ length: 5 }, (_, m) => `${n}-${m}`)
   const put = (n: number) =>
     agent.put(path('busy'), { type: 'LOGIN', data: { password: `p${n}`, backupCodes: list(n) } })

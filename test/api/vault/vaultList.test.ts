@@ -8,7 +8,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-/** Copies a stored credential under further names: what a list shows needs no ciphertext of its own. */
+/** Copies a stored credential to further names: lists do not read the ciphertext. */
 async function fill(owner: Agent, count: number, metadata = {}): Promise<void> {
   await owner.put(path('first'), { type: 'CUSTOM', data: { a: 1 }, metadata })
   await service.database.pool.query(
@@ -40,7 +40,7 @@ async function readPages(owner: Agent, query: string) {
   return { items, sizes }
 }
 
-test('without limit all, with limit in pages; each once, even those of one millisecond', async () => {
+test('the list shows each credential once, whole or in pages, also those of one millisecond', async () => {
   const owner = await service.newAgent()
   await fill(owner, 250)
   const all = (await owner.get('/v0/vault')).body
@@ -55,7 +55,7 @@ test('without limit all, with limit in pages; each once, even those of one milli
   }
 })
 
-test('10,000 credentials, and not one more; overwriting goes on', async () => {
+test('a project has at most 10,000 credentials; overwriting still works', async () => {
   const owner = await service.newAgent()
   await fill(owner, 9_999)
   const store = (name: string) => owner.put(path(name), { type: 'CUSTOM', data: { a: 2 } })
@@ -70,7 +70,7 @@ test('10,000 credentials, and not one more; overwriting goes on', async () => {
   expect((await store('new')).status).toBe(200)
 })
 
-test('an answer ends where its metadata would outgrow it, and says that there is more', async () => {
+test('an answer ends at its metadata limit and has a nextPageToken', async () => {
   const owner = await service.newAgent()
   await fill(owner, 1_200, { note: 'x'.repeat(16_000) })
   const { items, sizes } = await readPages(owner, '')
@@ -80,7 +80,7 @@ test('an answer ends where its metadata would outgrow it, and says that there is
   expect(Math.max(...sizes) * 16_000).toBeLessThan(9 * 1024 * 1024)
 })
 
-test('what expires soon, soonest first, and what has expired', async () => {
+test('expiringWithin lists expired and expiring credentials, soonest first', async () => {
   const owner = await service.newAgent()
   const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString()
   for (const [name, days] of [

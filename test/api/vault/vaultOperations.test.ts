@@ -33,7 +33,7 @@ async function setUp(...scopes: string[]) {
   return { vault: { pool: service.database.pool, keyring }, caller }
 }
 
-/** What an operation throws, as status and message. */
+/** The error of an operation: status and message. */
 async function refusal(call: Promise<unknown>): Promise<[number, string]> {
   try {
     await call
@@ -45,7 +45,7 @@ async function refusal(call: Promise<unknown>): Promise<[number, string]> {
   throw new Error('it was not refused')
 }
 
-test('another face calls the operations with plain arguments and gets the answers of the API', async () => {
+test('operations called with plain arguments return the answers of the API', async () => {
   const { vault, caller } = await setUp('vault:read', 'vault:write')
   const data = { password: 'p', totp: 'JBSWY3DPEHPK3PXP', backupCodes: ['a'] }
   expect(await storeCredential(vault, caller, 'n', { type: 'LOGIN', data })).toMatchObject({
@@ -67,7 +67,7 @@ test('another face calls the operations with plain arguments and gets the answer
   expect(rows).toEqual([{ actor: caller.keyPrefix, request_id: 'req_of_a_face' }])
 })
 
-test('what a face did not check is checked here: scopes, names, content', async () => {
+test('operations check scopes, names and content themselves', async () => {
   const none = await setUp()
   const read = (call: (vault: any, caller: Caller, ...rest: any[]) => Promise<unknown>) =>
     refusal(call(none.vault, none.caller, 'n', 1))
@@ -87,7 +87,7 @@ test('what a face did not check is checked here: scopes, names, content', async 
     expect((await refusal(storeCredential(vault, caller, name, body)))[1]).toStartWith('name must ')
     expect((await refusal(readCredential(vault, caller, name)))[1]).toStartWith('name must ')
   }
-  // JSON can spell out what Postgres stores in no text.
+  // JSON can contain U+0000, Postgres text cannot.
   const metadata = { note: 'half \ud800, null \0' }
   await storeCredential(vault, caller, 'odd', { ...body, data: metadata, metadata })
   expect(await readCredential(vault, caller, 'odd')).toMatchObject({ data: metadata, metadata })

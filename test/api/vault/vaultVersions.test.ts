@@ -80,7 +80,7 @@ test('a version number is a whole number of at least 1', async () => {
   expect((await agent.post(path('absent', '/versions/1/restore'))).status).toBe(404)
 })
 
-test('a restore is a new version with everything of the old one', async () => {
+test('a restore copies an old version into a new one', async () => {
   const first = await store(agent, 'restored', 1, { expiresAt: '2099-01-01T00:00:00Z' })
   await agent.put(path('restored'), { type: 'CUSTOM', data: { other: 1 } })
   const restored = await agent.post(path('restored', '/versions/1/restore'))
@@ -97,7 +97,7 @@ test('a restore is a new version with everything of the old one', async () => {
   expect(await numbers(agent, 'restored')).toEqual([3, 2, 1])
 })
 
-test('an old version is no way round an expiry', async () => {
+test('an old version of an expired credential cannot be read', async () => {
   const past = { expiresAt: '2020-01-01T00:00:00Z' }
   await store(agent, 'over', 1, past)
   await store(agent, 'over', 2)
@@ -113,12 +113,12 @@ test('an old version is no way round an expiry', async () => {
   }
   await store(agent, 'over', 3, past)
   expect((await agent.get(path('over', '/versions/2'))).body).toMatchObject(expired)
-  // Restoring is storing anew, which an expiry does not forbid.
+  // A restore stores a new version, which an expiry allows.
   expect((await agent.post(path('over', '/versions/2/restore'))).body.version).toBe(4)
   expect((await agent.get(path('over'))).body.data).toEqual({ password: 'password 2' })
 })
 
-test('a restore brings back no backup code that was used', async () => {
+test('a restore does not bring back used backup codes', async () => {
   const data = { password: 'p', backupCodes: ['a', 'b', 'c'] }
   await agent.put(path('spent'), { type: 'LOGIN', data })
   await agent.put(path('spent'), { type: 'LOGIN', data: { ...data, password: 'q' } })
@@ -131,7 +131,7 @@ test('a restore brings back no backup code that was used', async () => {
   })
 })
 
-test('writers of one name at once: versions without gap or twin, and each kept as it was written', async () => {
+test('concurrent writers of one name get distinct versions without gaps, each stored as written', async () => {
   const owner = await service.newAgent()
   const answers = await Promise.all(Array.from({ length: 40 }, (_, n) => store(owner, 'crowd', n)))
   const versions = answers.map(({ status, body }) => (status === 200 ? body.version : status))
@@ -145,7 +145,7 @@ test('writers of one name at once: versions without gap or twin, and each kept a
   }
 })
 
-test('restores against overwrites: every version is one of those written', async () => {
+test('concurrent restores and overwrites store only written contents', async () => {
   const owner = await service.newAgent()
   await store(owner, 'mixed', 0)
   const calls = Array.from({ length: 30 }, (_, n) =>
@@ -163,7 +163,7 @@ test('restores against overwrites: every version is one of those written', async
   }
 })
 
-test('overwrites and reads against deletes: whole credentials or none, nothing left behind', async () => {
+test('concurrent deletes leave whole credentials or none, and no rows behind', async () => {
   const owner = await service.newAgent()
   const answers = await Promise.all(
     Array.from({ length: 90 }, (_, n) =>
@@ -193,7 +193,7 @@ test('overwrites and reads against deletes: whole credentials or none, nothing l
   expect(rows[0]).toEqual({ credentials: 0, orphans: 0 })
 })
 
-test('a name that is stored again after its deletion begins anew', async () => {
+test('a name stored again after its deletion starts at version 1', async () => {
   const before = (await store(agent, 'anew', 1)).body
   await store(agent, 'anew', 2)
   await agent.delete(path('anew'))
@@ -203,7 +203,7 @@ test('a name that is stored again after its deletion begins anew', async () => {
   expect(await numbers(agent, 'anew')).toEqual([1])
 })
 
-test('a row that is copied elsewhere, or changed, does not decrypt; a new version can still be stored', async () => {
+test('a copied or altered row does not decrypt; a new version can still be stored', async () => {
   const [owner, thief] = [await service.newAgent(), await service.newAgent()]
   const { pool } = service.database
   await store(owner, 'prize', 1)

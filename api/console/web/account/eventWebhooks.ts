@@ -18,14 +18,14 @@ const EVENTS: readonly (readonly [string, string])[] = [
 ]
 const URL_MAX_LENGTH = 2_000
 
-/** Where the events of a project are sent to. */
+/** The webhooks for events of a project. */
 export function eventWebhooks(project: Project, signal: AbortSignal): HTMLElement {
   const path = at`/projects/${project.projectId}/v0/webhooks`
   const webhooks: LiveList = liveList<'webhooks', EventWebhook>({
     name: 'webhooks',
     signal,
     path: path,
-    none: () => empty('No webhooks', 'Register a URL to be told of mail and payments.'),
+    none: () => empty('No webhooks', 'Register a URL to receive events of mail and payments.'),
     draw: (found) =>
       webhookTable(found, (one) => [
         button('Change', () => change(path, one, webhooks.refresh), {
@@ -49,7 +49,7 @@ export function eventWebhooks(project: Project, signal: AbortSignal): HTMLElemen
     'Webhooks for events',
     {
       lead: [
-        'Each is told what happens, with a signature. What was sent stands under ',
+        'Each receives signed events. Their deliveries are listed under ',
         h('a', { href: projectLink(project.projectId, 'webhooks') }, 'Webhooks'),
         '.',
       ],
@@ -85,7 +85,7 @@ const webhookTable = (list: EventWebhook[], actions: (one: EventWebhook) => Chil
     list,
   )
 
-/** What a webhook is, to be filled in or changed. */
+/** The form fields of a webhook. */
 const fields = ({ url, events }: Partial<EventWebhook>, help: Child = null): Child => [
   field(
     'URL',
@@ -132,17 +132,17 @@ const change = (path: string, one: EventWebhook, refresh: () => Promise<void>): 
   openDialog({
     title: 'Change webhook',
     action: 'Save',
-    body: fields(one, 'What is on its way already still goes to where it was made for.'),
+    body: fields(one, 'Pending deliveries keep their URL.'),
     act: async (form) => {
       const { url, events } = read(form)
-      // What was left as it is may have been changed by the agent meanwhile.
+      // Sends only changed fields: the agent may have changed the others meanwhile.
       const body = {
         ...(url === one.url ? {} : { url }),
         ...(events.toSorted().join() === one.events.toSorted().join() ? {} : { events }),
       }
       await ask(path + at`/${one.webhookId}`, { method: 'PATCH', body })
       toast('Saved')
-      // Once the dialog is closed: the focus is back at the button, and stays there.
+      // After the dialog has closed, so that the focus returns to the button.
       return refresh
     },
   })
@@ -155,9 +155,9 @@ const rotate = (path: string, { webhookId, url }: EventWebhook): void =>
     body: h(
       'p',
       {},
-      'From now on whatever is sent to ',
+      'From now on every delivery to ',
       h('code', {}, url),
-      ' is signed with a new secret. Until the receiver has it, it cannot tell that what it is sent is genuine.',
+      ' is signed with a new secret. The receiver must have it to verify the signatures.',
     ),
     act: async () => {
       const { secret } = await ask<{ secret: string }>(path + at`/${webhookId}/rotate-secret`, {
@@ -176,10 +176,15 @@ const remove = (
     title: 'Delete webhook',
     action: 'Delete webhook',
     danger: true,
-    body: h('p', {}, h('code', {}, url), ' is told nothing more; what is on its way is given up.'),
+    body: h(
+      'p',
+      {},
+      h('code', {}, url),
+      ' receives no more events; its pending deliveries are aborted.',
+    ),
     act: async () => {
       await ask(path + at`/${webhookId}`, { method: 'DELETE' })
-      toast('The webhook is gone')
+      toast('The webhook is deleted')
       await refresh()
     },
   })

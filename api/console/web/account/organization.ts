@@ -8,7 +8,7 @@ import type { LogEntry, PlatformKey } from '../kit/types.ts'
 import { badge, button, empty, heading, panel, section, table, toast } from '../kit/ui.ts'
 import { mailDomains } from '../mail/mailDomains.ts'
 
-/** Organization settings: platform keys, sessions, and what was done. */
+/** Organization settings: platform keys, sessions and the audit log. */
 export const organization: Screen = ({ signal, session }) => {
   const keys: LiveList = live({
     signal,
@@ -21,7 +21,7 @@ export const organization: Screen = ({ signal, session }) => {
       'keys',
       'Platform keys',
       {
-        lead: 'A platform key manages projects over the API: it reads no mail, no secret and no payment.',
+        lead: 'A platform key manages projects over the API. It cannot read mail, secrets or payments.',
         actions: button('New platform key', () => createKey(() => keys.refresh()), {
           kind: 'primary',
         }),
@@ -58,7 +58,7 @@ export const organization: Screen = ({ signal, session }) => {
   ]
 }
 
-/** What was done in a project. */
+/** The audit log of a project. */
 export const activity = ofProject('activity', (project, { signal }) =>
   logList(at`/projects/${project.projectId}/v0/logs`, signal),
 )
@@ -68,7 +68,7 @@ const logList = (path: string, signal: AbortSignal): Child =>
     name: 'logs',
     signal,
     path: path,
-    none: () => empty('Nothing yet', 'Reads of secrets and changes made here are written down.'),
+    none: () => empty('Nothing yet', 'This log records reads of secrets and changes.'),
     draw: (entries) =>
       table(
         'What was done',
@@ -128,7 +128,7 @@ const createKey = (refresh: () => Promise<void>): void =>
       'Name',
       'name',
       { required: true, maxlength: 100 },
-      'What it is for, such as “deployment”.',
+      'The purpose of the key, such as “deployment”.',
     ),
     act: async (form) => {
       const { rawKey } = await ask<{ rawKey: string }>('/organization/keys', {
@@ -140,7 +140,7 @@ const createKey = (refresh: () => Promise<void>): void =>
         showOnce(
           'Platform key',
           rawKey,
-          'Store it now: only its hash is kept, and it is shown this once.',
+          'Store it now: it is shown only once, and the service keeps only its hash.',
         )
     },
   })
@@ -150,7 +150,7 @@ const revokeKey = (key: PlatformKey, refresh: () => Promise<void>): void =>
     title: 'Revoke platform key',
     action: 'Revoke key',
     danger: true,
-    body: h('p', {}, h('code', {}, `${key.prefix}…`), ' stops working at once, for good.'),
+    body: h('p', {}, h('code', {}, `${key.prefix}…`), ' stops working at once, permanently.'),
     act: async () => {
       await ask(at`/organization/keys/${key.keyId}`, { method: 'DELETE' })
       toast('The key is revoked')

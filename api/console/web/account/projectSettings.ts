@@ -11,7 +11,7 @@ import { suppressions } from '../mail/suppressions.ts'
 import { eventWebhooks } from './eventWebhooks.ts'
 import { SCOPES, scopeChoice } from './projects.ts'
 
-/** What a project is and may do. */
+/** Name, scopes, key and payments of a project. */
 export const projectSettings = ofProject('settings', (project, { signal }) => [
   panel(
     'Project',
@@ -69,7 +69,7 @@ export const projectSettings = ofProject('settings', (project, { signal }) => [
     h(
       'p',
       {},
-      'The key is dead at once; mail, vault and endpoints are removed. Settled payments and their receipts are kept. The address is never given out again.',
+      'The key stops working at once; mail, vault and endpoints are removed. Settled payments and their receipts are kept. The address is never reused.',
     ),
     h(
       'div',
@@ -81,7 +81,7 @@ export const projectSettings = ofProject('settings', (project, { signal }) => [
 
 const path = ({ projectId }: Project) => at`/v0/platform/projects/${projectId}`
 
-/** Shows the screen anew, with what has changed. */
+/** Redraws the screen after a change. */
 const shownAnew = () => dispatchEvent(new HashChangeEvent('hashchange'))
 
 async function change(project: Project, body: object, done: string): Promise<void> {
@@ -127,7 +127,7 @@ const changePayments = (project: Project): void =>
       const payTo = String(form.get('payTo') ?? '').trim()
       const paymentsEnabled = form.get('enabled') === 'yes'
       if (paymentsEnabled && payTo === '') {
-        throw new FieldError('payTo', 'Say where the payments are to go')
+        throw new FieldError('payTo', 'Enter the address that receives the payments')
       }
       return change(project, { payTo: payTo === '' ? null : payTo, paymentsEnabled }, 'Saved')
     },
@@ -154,7 +154,7 @@ const remove = (project: Project): void =>
     title: 'Delete project',
     text: `${project.emailAddress} and everything in it will be gone. This cannot be undone.`,
     name: project.name,
-    action: 'Delete for good',
+    action: 'Delete permanently',
     act: async () => {
       await ask(path(project), { method: 'DELETE' })
       toast(`${project.name} is deleted`)

@@ -17,7 +17,7 @@ export const SCOPES: readonly [string, string][] = [
   ['payments:accept', 'sell and be paid'],
 ]
 
-/** The choice of scopes in a form. */
+/** The scope checkboxes of a form. */
 export const scopeChoice = (chosen: readonly string[]): HTMLElement =>
   checks(
     'Scopes of its key',
@@ -31,7 +31,7 @@ export const projects: Screen = ({ signal, session }) => {
   const create = (label = 'New project') =>
     button(label, () => openCreate(session.mailDomain), { kind: 'primary', keep: 'create' })
   return [
-    heading('Projects', 'Each is one agent: its inbox, its vault and its till.', create()),
+    heading('Projects', 'A project is one agent with its inbox, vault and till.', create()),
     liveList<'projects', Project>({
       name: 'projects',
       signal,
@@ -66,13 +66,13 @@ export const projects: Screen = ({ signal, session }) => {
   ]
 }
 
-/** Why an inbox cannot be at a domain. */
+/** Why an inbox cannot use a domain. */
 const UNUSABLE: Readonly<Record<string, string>> = {
   pending: 'not verified yet',
   failed: 'its verification has failed',
 }
 
-/** The service's own domain, then those that can be chosen, then those that cannot, and why. */
+/** The service's own domain, the verified domains, then the unusable ones with the reason. */
 function domainOptions(mailDomain: string, domains: readonly MailDomain[]) {
   const byName = domains.toSorted((one, other) => one.domain.localeCompare(other.domain))
   const verified = byName.filter(({ status }) => status === 'verified')
@@ -97,13 +97,13 @@ async function openCreate(mailDomain: string): Promise<void> {
         'Inbox address',
         'emailName',
         { maxlength: 64, pattern: '[A-Za-z0-9]([A-Za-z0-9._\\-]{0,62}[A-Za-z0-9])?' },
-        'What stands before the @; a random one when left empty. An address can never be given to another project.',
+        'The part before the @; empty: a random name. An address is never reused for another project.',
       ),
       choice(
         'Domain',
         'emailDomain',
         options,
-        'A domain of your own is added under Organization, and can be chosen once it is verified.',
+        'Add domains of your own under Organization. A verified domain can be chosen here.',
       ),
       scopeChoice(SCOPES.map(([scope]) => scope)),
     ],

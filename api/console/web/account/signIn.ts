@@ -4,10 +4,10 @@ import { button, notice } from '../kit/ui.ts'
 
 const brand = () => h('p', { class: 'brand' }, 'Purser')
 
-/** The page that a sign-in link leads to: the link is used when the button is pressed, and not before. */
+/** The page of a sign-in link. Only the button uses the link up. */
 export function signInPage(): HTMLElement {
   const token = location.hash.slice(1)
-  // The token stays in no history.
+  // Removes the token from the browser history.
   history.replaceState(null, '', '/console/login')
   const trouble = h('div', {})
   const main = h(
@@ -37,16 +37,16 @@ export function signInPage(): HTMLElement {
   return main
 }
 
-/** The page of whoever is not signed in. */
+/** The page without a session. */
 export const signedOutPage = (): HTMLElement =>
   h('main', { class: 'sign-in' }, brand(), h('h1', {}, 'You are not signed in'), howToSignIn())
 
 const howToSignIn = () => [
-  h('p', {}, 'On the machine that runs the service, ask for a link:'),
+  h('p', {}, 'Create a sign-in link on the machine that runs the service:'),
   h('pre', { class: 'text command' }, 'bun run console:login'),
   h(
     'p',
     { class: 'note' },
-    'It is good once, for fifteen minutes. A session ends after two hours without use, and after twelve in any case.',
+    'The link works once, within fifteen minutes. A session ends after two hours without use, and after twelve hours at the latest.',
   ),
 ]

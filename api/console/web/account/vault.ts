@@ -7,7 +7,7 @@ import type { Credential } from '../kit/types.ts'
 import { badge, button, copyButton, empty, facts, notice } from '../kit/ui.ts'
 import { storeCredential } from './storeCredential.ts'
 
-/** The names and metadata of a project's vault; a secret on demand, and on record. */
+/** The credentials of a project. Revealing a secret is recorded in the audit log. */
 export const vault = ofProject('vault', (project, { signal }) => {
   const credentials = liveList<'credentials', Credential>({
     name: 'credentials',

@@ -1,6 +1,6 @@
-/** Asking the service. The session's cookie goes along by itself; the header says that this page asked. */
+/** Requests to the service. The browser adds the session cookie; the header proves the origin of the request. */
 
-/** The service refused; the message is made for its reader. */
+/** An error answer of the service; the page shows its message. */
 export class AskError extends Error {
   readonly status: number
   constructor(status: number, message: string) {
@@ -9,13 +9,13 @@ export class AskError extends Error {
   }
 }
 
-/** Told when the session is over. */
+/** Fires `end` when the session is over. */
 export const signedOut = new EventTarget()
 
 type Asked = {
   method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   body?: unknown
-  /** Asked by a timer and by nobody's hand: it does not keep the session. */
+  /** A request of a timer: it does not extend the session. */
   watching?: boolean
   signal?: AbortSignal
 }
@@ -37,20 +37,20 @@ async function request(path: string, asked: Asked): Promise<Response> {
   throw new AskError(response.status, message ?? `The service answered ${response.status}`)
 }
 
-/** Asks for JSON. @throws {AskError} */
+/** Requests JSON. @throws {AskError} */
 export async function ask<Answer>(path: string, asked: Asked = {}): Promise<Answer> {
   const response = await request(path, asked)
   return (response.status === 204 ? undefined : await response.json()) as Answer
 }
 
-/** Asks for bytes. @throws {AskError} */
+/** Requests bytes. @throws {AskError} */
 export const askBytes = async (path: string): Promise<Blob> => (await request(path, {})).blob()
 
 /** A path with its values encoded: at`/projects/${id}/v0/vault/${name}`. */
 export const at = (parts: TemplateStringsArray, ...values: (string | number)[]): string =>
   parts.reduce((path, part, n) => path + encodeURIComponent(values[n - 1]!) + part)
 
-/** Hands bytes to the browser to save; they are never shown, and never run. */
+/** Downloads a file. The browser saves the bytes; it never renders or runs them. */
 export async function save(path: string, filename: string): Promise<void> {
   const bytes = await askBytes(path)
   const url = URL.createObjectURL(new Blob([bytes], { type: 'application/octet-stream' }))

@@ -5,16 +5,16 @@ import { button, copyButton, toasts } from './ui.ts'
 type DialogParts = {
   title: string
   body: Child
-  /** What the main button says. */
+  /** The label of the main button. */
   action: string
   danger?: boolean
-  /** Does it; what it throws is shown, and the dialog stays. A function that it answers is called once the dialog is closed. */
+  /** The action. The dialog shows its error and stays open. A returned function runs after the dialog has closed. */
   act: (form: FormData) => Promise<unknown>
 }
 
 let dialogs = 0
 
-/** A question with its answer. Escape and Cancel leave everything as it is; the browser keeps the focus inside. */
+/** A modal dialog. Escape and Cancel change nothing; the browser keeps the focus inside. */
 export function openDialog({ title, body, action, danger = false, act }: DialogParts): void {
   const id = `dialog-${++dialogs}`
   const submit = h(
@@ -60,7 +60,7 @@ export function openDialog({ title, body, action, danger = false, act }: DialogP
   show(made)
 }
 
-/** Puts a dialog up, and takes it away once it is closed. */
+/** Opens a dialog, and removes it after it has closed. */
 function show(made: HTMLDialogElement): void {
   made.addEventListener('close', () => {
     document.body.append(toasts)
@@ -68,11 +68,11 @@ function show(made: HTMLDialogElement): void {
   })
   document.body.append(made)
   made.showModal()
-  // Behind a modal dialog nothing can be read out.
+  // Screen readers do not announce regions behind a modal dialog.
   made.append(toasts)
 }
 
-/** One field of a form, with its label and what helps to fill it in. */
+/** One field of a form, with its label and its help text. */
 export function field(
   label: string,
   name: string,
@@ -111,7 +111,7 @@ export function textArea(
   )
 }
 
-/** A choice that is on or off. */
+/** A checkbox. */
 export function check(label: Child, name: string, value: string, checked: boolean): HTMLElement {
   return h(
     'label',
@@ -121,7 +121,7 @@ export function check(label: Child, name: string, value: string, checked: boolea
   )
 }
 
-/** A choice of one of a few, the first when nothing else is said; some may be shown that cannot be chosen. */
+/** A choice of one option; default: the first. Options can be disabled. */
 export function choice(
   label: string,
   name: string,
@@ -142,7 +142,7 @@ export function choice(
   )
 }
 
-/** A choice of any of a few, under one name. */
+/** A group of checkboxes with one name. */
 export const checks = (
   legend: string,
   name: string,
@@ -156,7 +156,7 @@ export const checks = (
     options.map(([value, label]) => check(label, name, value, chosen.includes(value))),
   )
 
-/** Something that cannot be undone: done only by whoever types the name of what it is done to. */
+/** A confirmation of an irreversible action: the user types the name of its object. */
 export function confirmByTyping(parts: {
   title: string
   text: Child
@@ -181,7 +181,7 @@ export function confirmByTyping(parts: {
   })
 }
 
-/** A key that is shown this once. */
+/** Shows a secret once. */
 export function showOnce(title: string, key: string, text: string): void {
   const id = `dialog-${++dialogs}`
   const input = h('input', { readonly: true, value: key, class: 'secret', 'aria-label': title })

@@ -1,4 +1,4 @@
-/** Elements out of data. Text is only ever set as text: nothing that a stranger wrote is read as markup. */
+/** Builds elements from data. Text is set as text nodes: third-party text is never parsed as markup. */
 
 export type Child = Node | string | number | null | undefined | false | readonly Child[]
 
@@ -11,7 +11,7 @@ type Attributes = Record<string, string | number | boolean | null | undefined | 
 
 const SVG = 'http://www.w3.org/2000/svg'
 
-/** Links of the console lead within it; an address that a stranger wrote is text. */
+/** Links stay inside the console; a third-party URL is text, not a link. */
 const OWN_LINK = /^(#\/|\/docs$)/
 
 /** One HTML element. An attribute of null, undefined or false is left out. */
@@ -59,8 +59,8 @@ function nodes(children: readonly Child[]): (Node | string)[] {
 }
 
 /**
- * Puts new content in place of the old, and the focus, the open folds and the scroll where they were: `data-keep` names
- * an element over redraws.
+ * Replaces the content, and restores focus, open `details` and scroll position. `data-keep` identifies an element across
+ * redraws.
  */
 export function replaceContent(root: HTMLElement, ...children: Child[]): void {
   const focused = root.contains(document.activeElement)

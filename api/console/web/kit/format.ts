@@ -28,7 +28,7 @@ function ago(iso: string): string {
     : day.format(new Date(iso))
 }
 
-/** A moment as its distance from now, the exact time on pointing at it. */
+/** A time relative to now; the title shows the exact time. */
 export const moment = (iso: string): HTMLElement =>
   h(
     'time',
@@ -36,7 +36,7 @@ export const moment = (iso: string): HTMLElement =>
     ago(iso),
   )
 
-/** Brings the distances on the page up to date. */
+/** Updates the relative times on the page. */
 export function refreshMoments(): void {
   for (const time of document.querySelectorAll<HTMLTimeElement>('time[data-relative]')) {
     const text = ago(time.dateTime)
@@ -58,7 +58,7 @@ export function bytes(size: number): string {
   return `${(size / 1024 / 1024).toFixed(1)} MB`
 }
 
-/** `0x1234…abcd`: enough to compare by eye; the whole stands on pointing at it. */
+/** `0x1234…abcd`; the title shows the full value. */
 export const short = (text: string, head = 8, tail = 6): HTMLElement =>
   h(
     'code',

@@ -4,19 +4,19 @@ import type { Page } from './types.ts'
 import { button, notice } from './ui.ts'
 
 type Watched<Value> = {
-  /** Asks for what is shown; `watching` after the first time. */
+  /** Loads the value; `watching` is true for polls. */
   load: (watching: boolean) => Promise<Value>
   draw: (value: Value) => Child
-  /** How often to look again; never when left out. */
+  /** Poll interval; absent: no polling. */
   everyMs?: number
-  /** Aborted when the screen is left. */
+  /** Aborts when the user leaves the screen. */
   signal: AbortSignal
 }
 
-/** A part of the page that keeps itself up to date while somebody can see it. */
+/** A part of the page that polls while the page is visible. */
 export function live<Value>({ load, draw, everyMs, signal }: Watched<Value>): {
   element: HTMLElement
-  /** Looks again, now. */
+  /** Loads again at once. */
   refresh: () => Promise<void>
 } {
   const element = h(
@@ -35,7 +35,7 @@ export function live<Value>({ load, draw, everyMs, signal }: Watched<Value>): {
       replaceContent(element, draw(value))
     } catch (error) {
       if (signal.aborted) return
-      // What cannot be reached for a moment leaves what is shown; what is refused does not.
+      // A network error keeps the old content; an error answer replaces it.
       if (shown !== null && !(error instanceof AskError)) return
       shown = null
       replaceContent(element, notice('bad', error instanceof Error ? error.message : String(error)))
@@ -55,13 +55,13 @@ export function live<Value>({ load, draw, everyMs, signal }: Watched<Value>): {
   return { element, refresh: () => look(false) }
 }
 
-/** Pages of a list shown at most; what is older is found over the API. */
+/** Maximum number of shown pages; the API lists older entries. */
 const PAGES_MAX = 20
 
-/** A list on the page; `refresh` looks again, now. */
+/** A list on the page; `refresh` loads it again at once. */
 export type LiveList = { element: HTMLElement; refresh: () => Promise<void> }
 
-/** The first pages of a list, and the token of the page behind them. */
+/** The first pages of a list, and the token of the next page. */
 export async function readPages<Name extends string, Item>(
   list: { name: Name; path: string; query?: Record<string, string>; signal?: AbortSignal },
   { pages, watching = false }: { pages: number; watching?: boolean },
@@ -80,14 +80,14 @@ export async function readPages<Name extends string, Item>(
   return { items, next }
 }
 
-/** A paged list that keeps itself up to date; pages are added on demand. */
+/** A paged list that polls; the user adds pages. */
 export function liveList<Name extends string, Item>(options: {
   name: Name
   path: string
-  /** Beside the page; `limit` is 50 when left out. */
+  /** Further query parameters; `limit` defaults to 50. */
   query?: Record<string, string>
   draw: (items: Item[]) => Child
-  /** Shown when there is nothing. */
+  /** The content of an empty list. */
   none: () => Child
   everyMs?: number
   signal: AbortSignal
@@ -101,7 +101,7 @@ export function liveList<Name extends string, Item>(options: {
   const shown: LiveList = live({
     signal,
     ...(everyMs === undefined ? {} : { everyMs }),
-    // All pages anew: what comes in at the top moves what was at the end of one page to the next.
+    // Loads all pages again: new entries at the top shift the page boundaries.
     load: async (watching) => {
       const { items, next } = await readPages<Name, Item>(options, { pages, watching })
       return { items, hasMore: next !== null && pages < PAGES_MAX }

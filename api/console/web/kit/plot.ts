@@ -8,8 +8,8 @@ const GAP = 0.8
 export type Series = { tone: 'main' | 'bad' | 'soft'; values: readonly number[] }
 
 /**
- * The last hour as bars, a minute each, the newest at the right.
- * @param label says the same in words.
+ * The last hour as bars, one per minute, the newest at the right.
+ * @param label the text alternative.
  */
 export function plot(label: string, series: readonly Series[]): SVGSVGElement {
   const length = Math.max(...series.map(({ values }) => values.length), 1)
@@ -23,7 +23,7 @@ export function plot(label: string, series: readonly Series[]): SVGSVGElement {
     return series.flatMap(({ tone, values }) => {
       const value = values[n] ?? 0
       if (value === 0) return []
-      // What happened at all can be seen.
+      // A small value gets a visible bar.
       const height = Math.max(2, (value / top) * (HEIGHT - 4))
       base -= height
       return [

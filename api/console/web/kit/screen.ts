@@ -3,13 +3,13 @@ import { type Child, h } from './dom.ts'
 import type { Project, Session } from './types.ts'
 import { heading, tabs } from './ui.ts'
 
-/** What a screen is given. */
+/** The context of a screen. */
 export type ScreenContext = {
   params: string[]
-  /** What stands behind a `?` in the address. */
+  /** The query part of the address. */
   query: URLSearchParams
   session: Session
-  /** Aborted when the screen is left. */
+  /** Aborts when the user leaves the screen. */
   signal: AbortSignal
 }
 
@@ -27,11 +27,11 @@ const TABS: readonly [string, string][] = [
   ['settings', 'Settings'],
 ]
 
-/** Where a project's screen is. */
+/** The address of a project's screen. */
 export const projectLink = (projectId: string, ...rest: string[]): string =>
   `#/${['projects', projectId, ...rest].map(encodeURIComponent).join('/')}`
 
-/** Makes the screen of one project: its name, its address, its parts, and below them the content. */
+/** Makes a screen of one project: name, address, navigation, content. */
 export const ofProject =
   (
     tab: string,

@@ -9,13 +9,13 @@ const stored = (): Theme | null => {
   return value === 'light' || value === 'dark' ? value : null
 }
 
-/** Shows the page as was chosen last, else as the system does. */
+/** Applies the stored theme, else the system's theme. */
 export function applyTheme(theme: Theme | null = stored()): void {
   if (theme === null) delete document.documentElement.dataset.theme
   else document.documentElement.dataset.theme = theme
 }
 
-/** Changes between light and dark. */
+/** Toggles between light and dark. */
 export function themeButton(): HTMLButtonElement {
   const other = (): Theme => ((stored() ?? system()) === 'dark' ? 'light' : 'dark')
   const label = () => `${other() === 'dark' ? 'Dark' : 'Light'} theme`

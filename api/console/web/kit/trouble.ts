@@ -1,6 +1,6 @@
 import { h } from './dom.ts'
 
-/** What the page itself finds wrong with one field of a form. */
+/** An error of one form field that the page itself finds. */
 export class FieldError extends Error {
   readonly field: string
   constructor(field: string, message: string) {
@@ -9,10 +9,10 @@ export class FieldError extends Error {
   }
 }
 
-/** The API says `emailName must be free`, `events[0] must be …`: the field, and what it must be. */
+/** Error messages of the API begin with the field: `emailName must be free`, `events[0] must be …`. */
 const REFUSED_FIELD = /^(\w+)(?:[[.]\S*)?( must .*)$/s
 
-/** Where a form says what went wrong: at the field, where it is one field's; else below them all. */
+/** The error of a form, shown at the invalid field, else above the buttons. */
 export function troubleOf(form: HTMLFormElement, id: string) {
   const element = h('p', { class: 'trouble', role: 'alert', id })
   let forget = () => {}
@@ -43,11 +43,11 @@ export function troubleOf(form: HTMLFormElement, id: string) {
   }
 }
 
-/** Ties what went wrong to what it went wrong with, for those who hear the page. @returns what unties it. */
+/** Links the error to its field for screen readers. @returns a function that removes the link. */
 function describe(described: HTMLElement, id: string): () => void {
   const before = described.getAttribute('aria-describedby')
   described.setAttribute('aria-describedby', before === null ? id : `${before} ${id}`)
-  // A group as such is never invalid.
+  // aria-invalid is not allowed on a group.
   if (!described.matches('fieldset')) described.ariaInvalid = 'true'
   return () => {
     described.ariaInvalid = null

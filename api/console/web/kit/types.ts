@@ -1,4 +1,4 @@
-/** What the service answers, as far as the page shows it. */
+/** The answers of the service: the fields that the page shows. */
 
 export type Session = {
   sessionId: string
@@ -55,7 +55,7 @@ export type Thread = {
   subject: string
   messageCount: number
   updatedAt: string
-  /** Of the newest message; absent where a thread has lost its last. */
+  /** Of the newest message; absent when the thread has no message left. */
   from?: string[]
   snippet?: string
   unread?: boolean
@@ -90,7 +90,7 @@ export type Authentication = Record<'spf' | 'dkim' | 'dmarc' | 'arc', string> & 
   internal: boolean
 }
 
-/** A piece of a text; `ranges` are UTF-16 offsets into it. */
+/** An excerpt of a text; `ranges` are UTF-16 offsets into the excerpt. */
 export type Highlight = { text: string; ranges: [start: number, end: number][] }
 
 export type FoundMessage = Pick<

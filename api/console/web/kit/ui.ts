@@ -1,7 +1,7 @@
-/** The parts that every screen is made of. */
+/** The building blocks of all screens. */
 import { type Child, h } from './dom.ts'
 
-/** What a state is shown as; the word always stands beside the colour. */
+/** The colour of each state. Text always accompanies the colour. */
 const TONES: Record<string, 'good' | 'wait' | 'bad' | 'info'> = {
   settled: 'good',
   delivered: 'good',
@@ -39,15 +39,15 @@ const TONES: Record<string, 'good' | 'wait' | 'bad' | 'info'> = {
   list: 'info',
 }
 
-/** A state in a word, or in more of them. */
+/** A badge with the text of a state. */
 export const badge = (state: string, text = state): HTMLElement =>
   h('span', { class: `badge ${Object.hasOwn(TONES, state) ? TONES[state] : ''}` }, text)
 
-/** What became of a sent message. Where mail is captured, nothing was sent anywhere. */
+/** The delivery state of a sent message. Captured mail was not sent. */
 export const deliveryBadge = (status: string, captured: boolean): HTMLElement =>
   badge(captured && status === 'sent' ? 'captured' : status)
 
-/** The head of a screen. The heading takes the focus when the screen is entered. */
+/** The head of a screen. The heading gets the focus when the screen opens. */
 export const heading = (title: string, lead: Child = null, ...actions: Child[]): HTMLElement =>
   h(
     'header',
@@ -56,7 +56,7 @@ export const heading = (title: string, lead: Child = null, ...actions: Child[]):
     actions.length === 0 ? null : h('div', { class: 'actions' }, actions),
   )
 
-/** A part of a screen with a name, a word of what it is for, and what can be done in it. */
+/** A section of a screen with heading, introduction and actions. */
 export const section = (
   id: string,
   title: string,
@@ -79,7 +79,7 @@ type ButtonOptions = {
   kind?: 'plain' | 'primary' | 'danger'
   keep?: string
   title?: string
-  /** What it is called aloud, where several on the page show the same. */
+  /** The accessible name, when several buttons have the same text. */
   label?: string
 }
 
@@ -103,7 +103,7 @@ export const button = (
   return made
 }
 
-/** One press, one act: a button is off until what it began has ended. */
+/** A button that is disabled while its action runs. */
 async function guarded(made: HTMLButtonElement, act: () => void | Promise<void>): Promise<void> {
   if (made.ariaDisabled === 'true') return
   made.ariaDisabled = 'true'
@@ -119,13 +119,12 @@ async function guarded(made: HTMLButtonElement, act: () => void | Promise<void>)
 export type Column<Row> = {
   name: string
   cell: (row: Row) => Child
-  /** `main` leads a card where the table does not fit; `num` is aligned by its digits. */
+  /** `main` is the title of a card on narrow screens; `num` aligns digits. */
   kind?: 'main' | 'num' | 'end'
 }
 
 /**
- * A table, and where it does not fit a list of cards. The roles are said aloud: a table that is laid out otherwise would
- * lose them.
+ * A table; on narrow screens a list of cards. It sets the table roles explicitly: another CSS `display` would remove them.
  */
 export const table = <Row>(
   label: string,
@@ -169,7 +168,7 @@ export const table = <Row>(
     ),
   )
 
-/** Instead of a list without entries: what would be here, and how it comes. */
+/** The placeholder of an empty list: what appears here, and how. */
 export const empty = (title: string, text: Child, ...actions: Child[]): HTMLElement =>
   h(
     'div',
@@ -179,7 +178,7 @@ export const empty = (title: string, text: Child, ...actions: Child[]): HTMLElem
     actions.length === 0 ? null : h('div', { class: 'actions' }, actions),
   )
 
-/** Terms and what they are. */
+/** A description list. */
 export const facts = (entries: readonly (readonly [string, Child] | null)[]): HTMLElement =>
   h(
     'dl',
@@ -192,22 +191,22 @@ export const facts = (entries: readonly (readonly [string, Child] | null)[]): HT
 export const panel = (title: string | null, ...children: Child[]): HTMLElement =>
   h('section', { class: 'panel' }, title === null ? null : h('h2', {}, title), children)
 
-/** A remark that stays: a state of things, or what went wrong. */
+/** A permanent notice: a state or an error. */
 export const notice = (tone: 'info' | 'wait' | 'bad' | 'good', ...children: Child[]): HTMLElement =>
   h('div', { class: `notice ${tone}`, role: tone === 'bad' ? 'alert' : 'note' }, children)
 
-/** The region that screen readers hear when something has been done. */
+/** The live region for screen readers. */
 export const toasts = h('div', { class: 'toasts', role: 'status', 'aria-live': 'polite' })
 const TOAST_MS = 6_000
 
-/** Says that something has been done, or not. */
+/** Shows and announces the result of an action. */
 export function toast(text: string, tone: 'good' | 'bad' = 'good'): void {
   const shown = h('p', { class: `toast ${tone}` }, text)
   toasts.append(shown)
   setTimeout(() => shown.remove(), TOAST_MS)
 }
 
-/** Copies a text; where the browser does not let a page do so, it says so. */
+/** Copies a text. If the browser forbids it, a toast says so. */
 export const copyButton = (
   text: string,
   label = 'Copy',
@@ -223,7 +222,7 @@ export const copyButton = (
     options,
   )
 
-/** A row of links of which one is current; where they do not all fit, that one is in view. */
+/** A row of links. On narrow screens the current link is scrolled into view. */
 export function tabs(
   label: string,
   links: readonly { href: string; name: Child; current: boolean }[],

@@ -6,28 +6,32 @@ import { type LiveList, liveList } from '../kit/live.ts'
 import type { EmailRule, Project } from '../kit/types.ts'
 import { badge, button, empty, section, table, toast } from '../kit/ui.ts'
 
-/** What a scope of a rule is about. */
+/** The text of each rule scope. */
 const SCOPES: readonly (readonly [EmailRule['scope'], string])[] = [
   ['RECEIVE', 'mail from them'],
   ['SEND', 'mail to them'],
   ['REPLY', 'replies to them'],
 ]
 
-/** Whom the inbox of a project hears, writes to and answers. */
+/** The email rules of a project. */
 export function emailRules(project: Project, signal: AbortSignal): HTMLElement {
   const path = at`/projects/${project.projectId}/v0/email-rules`
   const rules: LiveList = liveList<'rules', EmailRule>({
     name: 'rules',
     signal,
     path: path,
-    none: () => empty('No rules', 'The inbox hears, writes to and answers everybody.'),
+    none: () =>
+      empty(
+        'No rules',
+        'The inbox accepts mail from every address, and sends and replies to every address.',
+      ),
     draw: (found) => ruleTable(found, (rule) => removeRule(path, rule, rules.refresh)),
   })
   return section(
     'email-rules',
     'Email rules',
     {
-      lead: 'A rule for an address counts before one for its domain. Where a scope has an allow rule, whoever no rule names is refused.',
+      lead: 'A rule for an address overrides a rule for its domain. A scope with an allow rule refuses every address without a rule.',
       actions: button('Add rule', () => addRule(path, rules.refresh), { keep: 'add-rule' }),
     },
     rules.element,
@@ -88,7 +92,7 @@ const addRule = (path: string, refresh: () => Promise<void>): void =>
           value: String(form.get('value') ?? '').trim(),
         },
       })
-      toast('The rule holds')
+      toast('The rule is in effect')
       await refresh()
     },
   })
@@ -101,13 +105,13 @@ const removeRule = (path: string, rule: EmailRule, refresh: () => Promise<void>)
     body: h(
       'p',
       {},
-      rule.type === 'ALLOW' ? 'To allow ' : 'To block ',
+      rule.type === 'ALLOW' ? 'The rule that allows ' : 'The rule that blocks ',
       h('code', {}, rule.value),
       ` for ${SCOPES.find(([scope]) => scope === rule.scope)?.[1] ?? rule.scope} ends at once.`,
     ),
     act: async () => {
       await ask(path + at`/${rule.id}`, { method: 'DELETE' })
-      toast('The rule is gone')
+      toast('The rule is deleted')
       await refresh()
     },
   })

@@ -10,7 +10,7 @@ import { foundList, searchBox } from './search.ts'
 
 const REFRESH_MS = 2_000
 
-/** The conversations of a project, or what is looked for in them. */
+/** The threads of a project, or the results of a search. */
 export const inbox = ofProject('inbox', (project, { signal, query }) => {
   const shown = h('div', { class: 'live' })
   let leave = new AbortController()
@@ -22,7 +22,7 @@ export const inbox = ofProject('inbox', (project, { signal, query }) => {
       q === '' ? threadList(project, signals) : foundList(project, { q, signal: signals, clear }),
     )
   }
-  // The address says what is looked for, so that the way back from a message leads to what was found.
+  // The address holds the search: Back from a message returns to the results.
   const search = (q: string): void => {
     const here = projectLink(project.projectId, 'inbox')
     const there = q === '' ? here : `${here}?${new URLSearchParams({ q })}`
@@ -48,11 +48,7 @@ const threadList = (project: Project, signal: AbortSignal): HTMLElement =>
     everyMs: REFRESH_MS,
     path: at`/projects/${project.projectId}/threads`,
     none: () =>
-      empty('No mail yet', [
-        'What is sent to ',
-        h('code', {}, project.emailAddress),
-        ' appears here.',
-      ]),
+      empty('No mail yet', ['Mail to ', h('code', {}, project.emailAddress), ' appears here.']),
     draw: (threads) =>
       table(
         'Threads',
@@ -82,12 +78,12 @@ const threadList = (project: Project, signal: AbortSignal): HTMLElement =>
       ),
   }).element
 
-/** What a project has sent, and what became of it. */
+/** The sent messages of a project, with their delivery state. */
 export const outgoing = ofProject('outgoing', (project, { signal, session }) => [
   session.capturesMail
     ? notice(
         'info',
-        'Outgoing mail is captured: stored as it would have been sent, and sent nowhere. Set ',
+        'Outgoing mail is captured: it is stored, but not sent. Set ',
         h('code', {}, 'SMTP_RELAY_URL'),
         ' to send it.',
       )
@@ -97,7 +93,8 @@ export const outgoing = ofProject('outgoing', (project, { signal, session }) => 
     signal,
     everyMs: REFRESH_MS,
     path: at`/projects/${project.projectId}/outgoing`,
-    none: () => empty('Nothing sent yet', 'What the agent sends appears here, with its delivery.'),
+    none: () =>
+      empty('Nothing sent yet', 'Mail of the agent appears here with its delivery state.'),
     draw: (messages) =>
       table(
         'Outgoing mail',

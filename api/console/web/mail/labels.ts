@@ -2,12 +2,12 @@ import { type Child, h } from '../kit/dom.ts'
 import type { Authentication } from '../kit/types.ts'
 import { badge } from '../kit/ui.ts'
 
-/** Labels that every message has one of: what they say is seen without them. */
+/** Labels that need no badge: the page shows the same fact elsewhere. */
 const PLAIN = new Set(['received', 'sent', 'read', 'unread'])
 
-/** The labels of a message that say something of it; `told` stands beside them already. */
-export function labelBadges(labels: readonly string[], told?: string): Child {
-  const shown = labels.filter((label) => !PLAIN.has(label) && label !== told)
+/** The badges of a message's labels, without those that the page already shows. */
+export function labelBadges(labels: readonly string[], alreadyShown?: string): Child {
+  const shown = labels.filter((label) => !PLAIN.has(label) && label !== alreadyShown)
   if (shown.length === 0) return null
   return h(
     'ul',
@@ -18,7 +18,7 @@ export function labelBadges(labels: readonly string[], told?: string): Child {
 
 const CHECKS = ['spf', 'dkim', 'dmarc', 'arc'] as const
 
-/** Whether a received message comes from whom it names, in the words of RFC 8601. */
+/** The authentication results of a received message (RFC 8601). */
 export const authenticationBadges = (found: Authentication): HTMLElement =>
   h(
     'ul',

@@ -11,7 +11,7 @@ const PATH = '/v0/platform/domains'
 const REFRESH_MS = 2_000
 const DOMAIN_MAX_LENGTH = 253
 
-/** Domains whose mail comes here beside the service's own, and the DNS records that they need. */
+/** Platform mail domains and their required DNS records. */
 export function mailDomains({
   signal,
   session,
@@ -29,9 +29,9 @@ export function mailDomains({
     'Mail domains',
     {
       lead: [
-        'Inboxes can be at a domain of your own, beside ',
+        'Inboxes can use a domain of your own in addition to ',
         h('code', {}, session.mailDomain),
-        ', once its DNS holds the required records.',
+        ' after its DNS has the required records.',
       ],
       actions: button('Add domain', () => addDomain(() => domains.refresh()), {
         keep: 'add-domain',
@@ -41,7 +41,7 @@ export function mailDomains({
   )
 }
 
-/** Every mail domain beside the service's own. */
+/** Every mail domain without the service's own. */
 export async function allMailDomains(): Promise<MailDomain[]> {
   const list = { name: 'domains', path: PATH } as const
   return (await readPages<'domains', MailDomain>(list, { pages: Number.POSITIVE_INFINITY })).items
@@ -133,11 +133,11 @@ const addDomain = (refresh: () => Promise<void>): void =>
       'Domain',
       'domain',
       { required: true, maxlength: DOMAIN_MAX_LENGTH, placeholder: 'agents.example.com' },
-      'Its mail will come here: take a subdomain where the domain has mailboxes elsewhere.',
+      'This service will receive its mail. If the domain has mailboxes elsewhere, use a subdomain.',
     ),
     act: async (form) => {
       await ask(PATH, { method: 'POST', body: { domain: String(form.get('domain') ?? '').trim() } })
-      toast('Set the records in its DNS: they are looked for from now on')
+      toast('Set the records in its DNS: the checks have started')
       await refresh()
     },
   })
@@ -151,7 +151,7 @@ async function verify(domain: string, refresh: () => Promise<void>): Promise<voi
 const deleteDomain = (domain: string, refresh: () => Promise<void>): void =>
   confirmByTyping({
     title: 'Delete mail domain',
-    text: 'Its mail is refused, and its DKIM keys are gone: added again, it needs new records. It must have no projects.',
+    text: 'Its mail will be refused and its DKIM keys deleted. Adding it again needs new records. It must have no projects.',
     name: domain,
     action: 'Delete domain',
     act: async () => {

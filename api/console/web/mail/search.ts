@@ -7,13 +7,13 @@ import type { FoundMessage, Highlight, Project } from '../kit/types.ts'
 import { button, empty, table } from '../kit/ui.ts'
 import { labelBadges } from './labels.ts'
 
-/** Of a message that was found by its sender or a file, so much is shown. */
+/** The length of the excerpt when the match is not in the text. */
 const BEGINNING = 160
-/** The service takes no longer query. */
+/** The limit of the service. */
 const QUERY_MAX_LENGTH = 500
 const PAGE_SIZE = 20
 
-/** Where words to look for in an inbox are typed; told of them when they are to be looked for, of `''` for no more. */
+/** The search field of an inbox. It calls `search` with the query; `''` ends the search. */
 export function searchBox(q: string, search: (q: string) => void): HTMLElement {
   const input = h('input', {
     type: 'search',
@@ -24,7 +24,7 @@ export function searchBox(q: string, search: (q: string) => void): HTMLElement {
     'aria-label': 'Search mail',
     autocomplete: 'off',
     'data-keep': 'search',
-    // The browser’s own way to empty the field sends nothing.
+    // The browser’s clear button does not submit the form.
     on: { input: () => input.value === '' && search('') },
   })
   return h(
@@ -44,7 +44,7 @@ export function searchBox(q: string, search: (q: string) => void): HTMLElement {
   )
 }
 
-/** What was found at the moment of asking, newest first; each leads to its thread. */
+/** The search results, newest first, with links to their threads. */
 export function foundList(
   project: Project,
   { q, signal, clear }: { q: string; signal: AbortSignal; clear: () => void },
@@ -115,7 +115,7 @@ const found = (project: Project, message: FoundMessage): Child => [
 
 type Ranges = Highlight['ranges']
 
-/** A text with what was found in it marked, as nodes: what a stranger wrote stays text. */
+/** A text with marked matches, built from text nodes: third-party text is never parsed as markup. */
 function marked(text: string, ranges: Ranges): Child[] {
   const parts: Child[] = []
   let done = 0
@@ -127,7 +127,7 @@ function marked(text: string, ranges: Ranges): Child[] {
   return [...parts, text.slice(done)]
 }
 
-/** The ranges of pieces of a text, in the whole text. */
+/** Maps the ranges of excerpts to the whole text. */
 const within = (whole: string, pieces: readonly Highlight[]): Ranges =>
   pieces.flatMap(({ text, ranges }) => {
     const offset = whole.indexOf(text)

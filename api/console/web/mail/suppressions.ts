@@ -11,7 +11,7 @@ const REASONS: Record<Suppression['reason'], string> = {
   rejection: 'refused by its host',
 }
 
-/** Addresses that the mail of a project goes to no more. */
+/** The suppressed addresses of a project. */
 export function suppressions(project: Project, signal: AbortSignal): HTMLElement {
   const path = at`/projects/${project.projectId}/v0/suppressions`
   const found: LiveList = liveList<'suppressions', Suppression>({
@@ -19,14 +19,14 @@ export function suppressions(project: Project, signal: AbortSignal): HTMLElement
     signal,
     path: path,
     none: () =>
-      empty('No suppressed addresses', 'An address whose mail comes back for good appears here.'),
+      empty('No suppressed addresses', 'An address appears here after a permanent bounce.'),
     draw: (list) => suppressionTable(list, (one) => remove(path, one, found.refresh)),
   })
   return section(
     'suppressions',
     'Suppressed addresses',
     {
-      lead: 'Mail to them is not sent: they bounced for good, or their host said that there is no such mailbox.',
+      lead: 'No mail is sent to these addresses. They bounced permanently, or their server reported an unknown mailbox.',
       actions: null,
     },
     found.element,
@@ -71,7 +71,7 @@ const remove = (path: string, { address }: Suppression, refresh: () => Promise<v
       {},
       'Mail goes to ',
       h('code', {}, address),
-      ' again. Another bounce suppresses it anew, and counts against the name of your mail domain.',
+      ' again. Another bounce suppresses it again and harms the reputation of your mail domain.',
     ),
     act: async () => {
       await ask(path + at`/${address}`, { method: 'DELETE' })

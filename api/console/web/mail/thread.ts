@@ -9,13 +9,13 @@ import { answerMail } from './compose.ts'
 import { authenticationBadges, labelBadges } from './labels.ts'
 
 const REFRESH_MS = 3_000
-/** Of an original shown at most; all of it can be saved. */
+/** The shown part of an original; the download holds all of it. */
 const RAW_SHOWN = 200_000
 
-/** One conversation. Reading it here leaves it unread for its agent. */
+/** One thread. The console does not mark its messages as read. */
 export const thread = ofProject('inbox', (project, { params, signal, session }) => {
   const threadId = params[1]!
-  // What somebody reads stays as it is while messages come in around it.
+  // An open message does not change while new messages arrive.
   const bodies = new Map<string, HTMLElement>()
   return live({
     signal,
@@ -119,7 +119,7 @@ function messageCard(
   )
 }
 
-/** Own words first; what was quoted below them lies in a fold. */
+/** The own text first; the quoted history is folded. */
 function textOf({ messageId, text, extractedText }: Message): HTMLElement[] {
   const own = extractedText?.trim() ?? text
   const whole = text.trim()
@@ -145,7 +145,7 @@ function textOf({ messageId, text, extractedText }: Message): HTMLElement[] {
 }
 
 const frame = (path: string): HTMLElement =>
-  // Neither scripts nor our origin: what is inside can touch nothing.
+  // No scripts and an opaque origin: the mail cannot reach the console.
   h('iframe', {
     class: 'mail',
     sandbox: '',

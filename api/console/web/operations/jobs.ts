@@ -14,7 +14,7 @@ const STATES: readonly [JobState, string, string][] = [
   ['failed', 'Failed', 'No job has used up its attempts.'],
 ]
 
-/** What the workers have to do. */
+/** The jobs of the workers. */
 export const jobs: Screen = ({ params, signal }) => {
   const state = (STATES.find(([name]) => name === params[0])?.[0] ?? 'running') as JobState
   const shown = live({

@@ -14,10 +14,10 @@ const POOLS: readonly [string, string][] = [
   ['payments', 'Payments'],
   ['webhooks', 'Webhooks'],
 ]
-/** A payment worker looks at the chain every few seconds. */
+/** A payment worker reports the chain's state every few seconds. */
 const RPC_STALE_S = 60
 
-/** The service at a glance. */
+/** Figures of the whole service. */
 export const overview: Screen = ({ signal }) => [
   heading('Overview', 'The last hour, minute by minute.'),
   live({
@@ -28,7 +28,7 @@ export const overview: Screen = ({ signal }) => [
   }).element,
 ]
 
-/** The values of the last hour with a place for every minute, also for those of which nothing is known. */
+/** The values of the last hour, one per minute; a minute without data is 0. */
 function hour(now: Overview, value: (minute: Minute) => number): number[] {
   const end = Math.floor(Date.parse(now.at) / 60_000)
   const values = Array<number>(MINUTES).fill(0)
@@ -126,7 +126,7 @@ const queues = (now: Overview): HTMLElement =>
     ),
   )
 
-/** What somebody should look at. */
+/** Notices of problems. */
 function attention({ backlog, failedJobs }: Overview): Child {
   const { rpcReportAgeS, rpcAnswers } = backlog
   return [

@@ -8,7 +8,7 @@ import { badge, button, empty, facts, panel, table, toast } from '../kit/ui.ts'
 
 const REFRESH_MS = 1_000
 
-/** One webhook with every attempt, and sending it again. */
+/** One delivery with its attempts, and its replay. */
 export const delivery = ofProject('webhooks', (project, { params, signal }) => {
   const path = at`/projects/${project.projectId}/v0/webhooks/deliveries/${params[1]!}`
   const shown = live({

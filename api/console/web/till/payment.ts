@@ -9,7 +9,7 @@ import { badge, button, copyButton, facts, notice, panel, table } from '../kit/u
 
 const REFRESH_MS = 1_000
 
-/** One payment with its receipt, which this browser can check by itself. */
+/** One payment with its receipt. The browser can verify the receipt itself. */
 export const payment = ofProject('payments', (project, { params, signal }) => {
   const path = at`/projects/${project.projectId}/v0/payments/${params[1]!}`
   return [

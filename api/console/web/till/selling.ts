@@ -9,7 +9,7 @@ import { registerEndpoint } from './registerEndpoint.ts'
 
 const REFRESH_MS = 1_000
 
-/** What a project charges for, and what that has earned. */
+/** The endpoints of a project, with their revenue. */
 export const endpoints = ofProject('endpoints', (project, { signal }) => {
   const listed = liveList<'endpoints', Endpoint>({
     name: 'endpoints',
@@ -71,7 +71,7 @@ export const endpoints = ofProject('endpoints', (project, { signal }) => {
   ]
 })
 
-/** The payments of a project, as they settle. */
+/** The payments of a project. */
 export const payments = ofProject(
   'payments',
   (project, { signal }) =>
@@ -83,7 +83,7 @@ export const payments = ofProject(
       none: () =>
         empty(
           'No payments yet',
-          'A payment appears here the moment its authorization is accepted.',
+          'A payment appears here as soon as its authorization is accepted.',
         ),
       draw: (items) =>
         table(
@@ -116,7 +116,7 @@ export const payments = ofProject(
     }).element,
 )
 
-/** The webhooks of a project, as they are delivered. */
+/** The deliveries of a project. */
 export const webhooks = ofProject(
   'webhooks',
   (project, { signal }) =>
@@ -128,7 +128,7 @@ export const webhooks = ofProject(
       none: () =>
         empty(
           'No deliveries yet',
-          'Each settled payment of an endpoint with a webhook makes one, and each event of a webhook in the settings.',
+          'Each settled payment of an endpoint with a webhook makes one, and so does each event of a webhook in the settings.',
         ),
       draw: (items) =>
         table(
