@@ -147,12 +147,14 @@ async function acceptOnce<Answer extends object>(
     refused,
     answer,
   })
-  if (outcome === 'gone') throw new ApiError(401, 'unauthorized', 'Invalid API key')
-  if (outcome !== 'repeat' && outcome !== 'over quota') return { ...answer, ...outcome }
+  if (outcome.kind === 'gone') throw new ApiError(401, 'unauthorized', 'Invalid API key')
+  if (outcome.kind === 'accepted') {
+    return { ...answer, threadId: outcome.threadId, createdAt: outcome.createdAt }
+  }
   // A concurrent call with the same key may have stored the answer and used up the quota.
   const first = bound === null ? null : await findAnswer<Answer>(services, projectId, bound)
   if (first !== null) return first
-  if (outcome === 'over quota') throw quotaExceeded(services.config.limits.recipientsPerDay)
+  if (outcome.kind === 'over quota') throw quotaExceeded(services.config.limits.recipientsPerDay)
   throw new Error('an idempotency key is taken but has no stored answer')
 }
 

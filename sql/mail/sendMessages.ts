@@ -42,7 +42,9 @@ export type AcceptedMessage = { threadId: string; createdAt: string }
  * The end of an intent: accepted; `repeat`: its key has an answer; `gone`: the project or the thread is deleted;
  * `over quota`: the project has reached its daily limit of recipients.
  */
-export type SendOutcome = AcceptedMessage | 'repeat' | 'gone' | 'over quota'
+export type SendOutcome =
+  | ({ kind: 'accepted' } & AcceptedMessage)
+  | { kind: 'repeat' | 'gone' | 'over quota' }
 
 /**
  * Stores the messages, threads, idempotency keys and jobs of send intents in one statement: a message and its stored
@@ -91,13 +93,14 @@ export async function acceptMessages(
   const rows = await store(db, [JSON.stringify(records), ...fileColumns(intents), dailyLimit])
   // The batcher then runs each intent alone, which shows the ones over the limit.
   if (rows === null && intents.length > 1) throw new Error('the daily limit was reached')
-  if (rows === null) return ['over quota']
+  if (rows === null) return [{ kind: 'over quota' }]
   const byNumber = new Map(rows.map((row) => [row.n, row]))
   return intents.map((_, n) => {
     const row = byNumber.get(n)
-    if (row === undefined) return 'gone'
-    if (row.accepted) return { threadId: row.thread_id, createdAt: row.created_at }
-    return row.over_quota ? 'over quota' : 'repeat'
+    if (row === undefined) return { kind: 'gone' }
+    if (row.accepted)
+      return { kind: 'accepted', threadId: row.thread_id, createdAt: row.created_at }
+    return { kind: row.over_quota ? 'over quota' : 'repeat' }
   })
 }
 

@@ -166,12 +166,12 @@ async function insertTransactions(
 }
 
 /** The result of a broadcast; `error` null: the RPC accepted the transaction. */
-export type SendOutcome = { hash: Hex; error: string | null }
+export type BroadcastResult = { hash: Hex; error: string | null }
 
 /** Records broadcasts. */
 export async function recordSends(
   db: Queryable,
-  outcomes: readonly SendOutcome[],
+  outcomes: readonly BroadcastResult[],
   head: bigint,
 ): Promise<void> {
   if (outcomes.length === 0) return

@@ -48,7 +48,7 @@ export type SentRow = { projectId: string; messageId: string; row: string; threa
 export async function newSent(pool: Pool, changes: Partial<SendIntent> = {}): Promise<SentRow> {
   const intent = newIntent(changes.projectId ?? (await newProject(pool)), changes)
   const [outcome] = await acceptMessages(pool, [intent], null)
-  if (typeof outcome === 'string') throw new Error(outcome)
+  if (outcome!.kind !== 'accepted') throw new Error(outcome!.kind)
   const { projectId, messageId } = intent
   return { projectId, messageId, ...(await messageOf(pool, projectId, messageId))! }
 }

@@ -26,9 +26,7 @@ const accept = (intents: SendIntent[], limit: number | null = null) =>
   acceptMessages(pool, intents, limit)
 /** The outcome of each intent in one word. */
 const wordsOf = async (intents: SendIntent[], limit: number | null = null) =>
-  (await accept(intents, limit)).map((outcome) =>
-    typeof outcome === 'string' ? outcome : 'accepted',
-  )
+  (await accept(intents, limit)).map(({ kind }) => kind)
 const threadOf = async (threadRow: string) =>
   (await pool.query('select * from threads where row = $1', [threadRow])).rows[0]
 const replyTo = ({ projectId, threadRow }: SentRow) => newIntent(projectId, { threadRow })
