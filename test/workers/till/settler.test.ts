@@ -127,7 +127,7 @@ describe('a payment ends', () => {
     const { head } = till.chain
     till.chain.head = { ...head, timestamp: late.authorization.validBefore + 1n }
     await till.client.mine({ blocks: 1, interval: 0 })
-    till.chain.head.number = await till.client.getBlockNumber()
+    till.chain.head.number = await till.client.getBlockNumber({ cacheTime: 0 })
     await run(lateId)
     expect(await stateOf(lateId)).toBe('settled')
     await till.look()
