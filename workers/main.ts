@@ -1,6 +1,5 @@
 import { parseArgs } from 'node:util'
-import type { Logger } from 'pino'
-import pino, { type LoggerOptions } from 'pino'
+import pino, { type Logger, type LoggerOptions } from 'pino'
 import { type Config, ConfigError } from '../shared/config/config.ts'
 import { isDatabaseUnavailable } from '../shared/process/databaseAway.ts'
 import { LOG_DESTINATION } from '../shared/process/logOptions.ts'

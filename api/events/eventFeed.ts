@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import type { EventPosition } from '../../shared/events/eventId.ts'
+import { createPause, type Pause } from '../../shared/process/pause.ts'
 import type { Pool } from '../../sql/db.ts'
 import {
   EVENTS_CHANNEL,
@@ -45,7 +46,7 @@ const READ_AT_ONCE = 200
 /** Events of a project in memory, for readers that are slightly behind. */
 const RECENT_MAX = 500
 
-type Reader = { position: bigint; ended: boolean; wake: (() => void) | null }
+type Reader = { position: bigint; ended: boolean; pause: Pause }
 
 /** The readers of one project. */
 type Channel = {
@@ -96,7 +97,7 @@ export function startEventFeed(databaseUrl: string, pool: Pool, log: Logger): Ev
 }
 
 function wakeAll(channel: Channel): void {
-  for (const reader of channel.readers) reader.wake?.()
+  for (const reader of channel.readers) reader.pause.wake()
 }
 
 function markStale(channel: Channel): void {
@@ -114,7 +115,7 @@ async function open(
   projectId: string,
   after: EventPosition | null,
 ): Promise<{ reader: EventReader; begin: EventPosition; missed: boolean }> {
-  const reader: Reader = { position: 0n, ended: released, wake: null }
+  const reader: Reader = { position: 0n, ended: released, pause: createPause() }
   // Notifications count from here on; readStream counts the events committed before.
   const channel = channels.get(projectId) ?? newChannel(projectId)
   channels.set(projectId, channel)
@@ -165,21 +166,14 @@ function toEventReader(
         const leftMs = deadlineMs - performance.now()
         if (leftMs <= 0) return []
         if (channel.stale || reader.ended) continue
-        await new Promise<void>((resolve) => {
-          const timer = setTimeout(resolve, leftMs)
-          reader.wake = () => {
-            clearTimeout(timer)
-            resolve()
-          }
-        })
-        reader.wake = null
+        await reader.pause.sleep(leftMs)
       }
       return []
     },
     close() {
       leave()
       reader.ended = true
-      reader.wake?.()
+      reader.pause.wake()
     },
   }
 }

@@ -61,7 +61,7 @@ async function sign(
   return { hash: keccak256(raw), nonce, paymentId: payment?.id ?? null, raw, ...fees }
 }
 
-/** Runs the batches of one wallet one after the other, so that the node gets its nonces in order. */
+/** Runs the batches of a wallet in turn: the node gets its nonces in order. */
 function afterLast<Result>(
   { sending }: KnownChain,
   { address }: PrivateKeyAccount,

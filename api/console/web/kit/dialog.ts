@@ -72,44 +72,42 @@ function show(made: HTMLDialogElement): void {
   made.append(toasts)
 }
 
-/** One field of a form, with its label and its help text. */
-export function field(
+type Attributes = Record<string, string | number | boolean | undefined>
+
+/** A control with its label and its help text. `control` gets the attributes that tie it to both. */
+function labelled(
   label: string,
   name: string,
-  attributes: Record<string, string | number | boolean | undefined> = {},
-  help: Child = null,
+  help: Child,
+  control: (ties: Attributes) => HTMLElement,
 ): HTMLElement {
   const id = `field-${name}-${++dialogs}`
+  const helpId = `${id}-help`
   return h(
     'div',
     { class: 'field' },
     h('label', { for: id }, label),
-    h('input', {
-      id,
-      name,
-      autocomplete: 'off',
-      spellcheck: 'false',
-      'aria-describedby': help === null ? undefined : `${id}-help`,
-      ...attributes,
-    }),
-    help === null ? null : h('p', { class: 'help', id: `${id}-help` }, help),
+    control({ id, name, 'aria-describedby': help === null ? undefined : helpId }),
+    help === null ? null : h('p', { class: 'help', id: helpId }, help),
   )
 }
 
-/** A field of several lines. */
-export function textArea(
+/** One field of a form, with its label and its help text. */
+export const field = (
   label: string,
   name: string,
-  attributes: Record<string, string | number | boolean | undefined> = {},
-): HTMLElement {
-  const id = `field-${name}-${++dialogs}`
-  return h(
-    'div',
-    { class: 'field' },
-    h('label', { for: id }, label),
-    h('textarea', { id, name, rows: 8, dir: 'auto', ...attributes }),
+  attributes: Attributes = {},
+  help: Child = null,
+): HTMLElement =>
+  labelled(label, name, help, (ties) =>
+    h('input', { ...ties, autocomplete: 'off', spellcheck: 'false', ...attributes }),
   )
-}
+
+/** A field of several lines. */
+export const textArea = (label: string, name: string, attributes: Attributes = {}): HTMLElement =>
+  labelled(label, name, null, (ties) =>
+    h('textarea', { ...ties, rows: 8, dir: 'auto', ...attributes }),
+  )
 
 /** A checkbox. */
 export function check(label: Child, name: string, value: string, checked: boolean): HTMLElement {
@@ -122,25 +120,19 @@ export function check(label: Child, name: string, value: string, checked: boolea
 }
 
 /** A choice of one option; default: the first. Options can be disabled. */
-export function choice(
+export const choice = (
   label: string,
   name: string,
   options: readonly (readonly [value: string, label: string, disabled?: boolean])[],
   help: Child = null,
-): HTMLElement {
-  const id = `field-${name}-${++dialogs}`
-  return h(
-    'div',
-    { class: 'field' },
-    h('label', { for: id }, label),
+): HTMLElement =>
+  labelled(label, name, help, (ties) =>
     h(
       'select',
-      { id, name, 'aria-describedby': help === null ? undefined : `${id}-help` },
+      ties,
       options.map(([value, text, disabled]) => h('option', { value, disabled }, text)),
     ),
-    help === null ? null : h('p', { class: 'help', id: `${id}-help` }, help),
   )
-}
 
 /** A group of checkboxes with one name. */
 export const checks = (
