@@ -90,13 +90,16 @@ function createRoutes(services: Services, bodies: HeldBodies) {
       const state = stateOf(request)
       const { route } = state
       const limit = {
-        maxBytes: route?.bodyMaxBytes ?? BODY_MAX_BYTES,
+        maxBytes: bodyMaxBytes(state),
         ...(route?.largeFor === undefined ? {} : { largeFor: route.largeFor }),
-        hold: (bytes: number) => bodies.hold(state, bytes),
+        hold: (bytes: number, end: (error: ApiError) => void) => bodies.hold(state, bytes, end),
       }
-      if (route?.anyJson) return (await readJsonValue(request, limit))?.value ?? null
+      const body = route?.anyJson
+        ? (await readJsonValue(request, limit))?.value
+        : await readJson(request, limit)
+      bodies.complete(state)
       // For Elysia undefined means "not parsed here". Null fails the schema of a route with a body.
-      return (await readJson(request, limit)) ?? null
+      return body ?? null
     })
     .use(healthRoutes(services))
     .use(metricsRoutes(services))
@@ -132,6 +135,13 @@ function createRoutes(services: Services, bodies: HeldBodies) {
     .use(docsPageRoutes())
     .use(mcpRoutes(services))
     .use(consoleRoutes(services))
+}
+
+/** The body limit of a route. A caller without the scope for large bodies gets the default. */
+function bodyMaxBytes({ route, identity }: RequestState): number {
+  const { largeScope, bodyMaxBytes = BODY_MAX_BYTES } = route ?? {}
+  const isLarge = largeScope === undefined || identity?.scopes.includes(largeScope) === true
+  return isLarge ? bodyMaxBytes : Math.min(bodyMaxBytes, BODY_MAX_BYTES)
 }
 
 /** An admitted request. One of the console is rewritten to the API's path. */

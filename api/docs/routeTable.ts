@@ -16,6 +16,8 @@ export type Route = {
   bodyMaxBytes?: number
   /** Only a body with this field may be larger than the default. */
   largeFor?: string
+  /** Only a key with this scope may send a body larger than the default. */
+  largeScope?: Scope
   /** The body may be any JSON value; the handler checks it. */
   anyJson?: true
   /** The browser loads this console route in a frame, without the console header. */
@@ -39,7 +41,7 @@ export class RouteTable {
         throw new Error(`${method} ${path} has no access in its detail`)
       const pattern = segments(path).map((part) => (part.startsWith(':') ? null : part))
       const entries = this.#byLength.get(pattern.length) ?? []
-      const { access, bodyMaxBytes, largeFor, anyJson, framed } = detail
+      const { access, bodyMaxBytes, largeFor, largeScope, anyJson, framed } = detail
       entries.push({
         pattern,
         route: {
@@ -48,6 +50,7 @@ export class RouteTable {
           access,
           ...(bodyMaxBytes === undefined ? {} : { bodyMaxBytes }),
           ...(largeFor === undefined ? {} : { largeFor }),
+          ...(largeScope === undefined ? {} : { largeScope }),
           ...(anyJson === undefined ? {} : { anyJson }),
           ...(framed === undefined ? {} : { framed }),
         },

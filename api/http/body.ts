@@ -11,9 +11,21 @@ export type BodyLimit = {
   maxBytes: number
   /** Only a body with this field may be larger than {@link BODY_MAX_BYTES}. */
   largeFor?: string
-  /** Called with the number of bytes held. It throws when all bodies together are too large. */
-  hold?: (bytes: number) => void
+  /** Called with the number of bytes of each chunk. It throws, or calls `end` later, when they are too many. */
+  hold?: (bytes: number, end: (error: ApiError) => void) => void
+  /** The time that a body may take. */
+  patience?: BodyPatience
 }
+
+/** A body that arrives slower than this is refused: it would hold memory and a connection. */
+type BodyPatience = {
+  /** Milliseconds before the rate counts. */
+  graceMs: number
+  bytesPerS: number
+  /** Milliseconds for a whole body. */
+  totalMs: number
+}
+const PATIENCE: BodyPatience = { graceMs: 10_000, bytesPerS: 8 * 1024, totalMs: 120_000 }
 
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i
 
@@ -45,11 +57,47 @@ export async function readJsonValue(
   if (bytes.length > BODY_MAX_BYTES && largeFor !== undefined && !text.includes(`"${largeFor}"`)) {
     throw tooLarge(BODY_MAX_BYTES)
   }
+  if (!hasFewValues(text)) {
+    throw badRequest(`The body must have at most ${VALUES_MAX} values`)
+  }
   try {
     return { value: JSON.parse(text), text }
   } catch {
     throw badRequest('The body must be valid JSON')
   }
+}
+
+/** Values of one body. A schema's bounds are checked after parsing, and 2 MB hold a million values. */
+const VALUES_MAX = 20_000
+const [QUOTE, BACKSLASH, COMMA, COLON, BRACKET, BRACE] = [34, 92, 44, 58, 91, 123]
+
+/** Counts the values of a JSON text without parsing it. Strings are skipped at the speed of a search. */
+function hasFewValues(text: string): boolean {
+  // Each value but the first follows one of four characters.
+  if (text.length <= VALUES_MAX) return true
+  let values = 1
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    if (code === COMMA || code === COLON || code === BRACKET || code === BRACE) {
+      if (++values > VALUES_MAX) return false
+    } else if (code === QUOTE) {
+      at = endOfString(text, at)
+      if (at === -1) return true
+    }
+  }
+  return true
+}
+
+/** The place of the quote that ends a JSON string; -1: it does not end, and JSON.parse refuses it. */
+function endOfString(text: string, start: number): number {
+  let end = text.indexOf('"', start + 1)
+  while (end !== -1) {
+    let escapes = 0
+    while (text.charCodeAt(end - 1 - escapes) === BACKSLASH) escapes++
+    if (escapes % 2 === 0) return end
+    end = text.indexOf('"', end + 1)
+  }
+  return -1
 }
 
 /**
@@ -70,18 +118,46 @@ export async function readJson(request: Request, limit: BodyLimit): Promise<unkn
 /** 400 for an absent body, or one that is no JSON object. */
 export const notAnObject = () => badRequest('The body must be a JSON object')
 
-async function readBytes(request: Request, { maxBytes, hold }: BodyLimit): Promise<Uint8Array> {
+async function readBytes(
+  request: Request,
+  { maxBytes, hold, patience = PATIENCE }: BodyLimit,
+): Promise<Uint8Array> {
   if (request.body === null) return new Uint8Array()
+  const reader = request.body.getReader() as ReadableStreamDefaultReader<Uint8Array>
   const chunks: Uint8Array[] = []
+  const startedMs = performance.now()
   let size = 0
-  for await (const chunk of request.body as unknown as AsyncIterable<Uint8Array>) {
-    size += chunk.length
-    if (size > maxBytes) throw tooLarge(maxBytes)
-    hold?.(chunk.length)
-    chunks.push(chunk)
+  let ended: ApiError | null = null
+  const end = (error: ApiError) => {
+    ended = error
+    reader.cancel().catch(() => {})
+  }
+  const timer = setInterval(
+    () => {
+      const ms = performance.now() - startedMs
+      const least = ((ms - patience.graceMs) / 1000) * patience.bytesPerS
+      if (ms >= patience.totalMs || size < least) end(tooSlow())
+    },
+    Math.min(1_000, patience.graceMs),
+  )
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (ended !== null) throw ended
+      if (done) break
+      size += value.length
+      if (size > maxBytes) throw tooLarge(maxBytes)
+      hold?.(value.length, end)
+      chunks.push(value)
+    }
+  } finally {
+    clearInterval(timer)
   }
   return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)
 }
+
+const tooSlow = () =>
+  new ApiError(408, 'request_timeout', 'The body arrives too slowly', { connection: 'close' })
 
 const tooLarge = (maxBytes: number) =>
   new ApiError(413, 'payload_too_large', `The body must be at most ${maxBytes} bytes`)

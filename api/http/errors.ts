@@ -9,6 +9,7 @@ export type ErrorCode =
   | 'method_not_allowed'
   | 'conflict'
   | 'expired'
+  | 'request_timeout'
   | 'payload_too_large'
   | 'unsupported_media_type'
   | 'recipient_blocked'

@@ -1,27 +1,99 @@
+import { rateLimitSubject } from './clientAddress.ts'
 import { ApiError } from './errors.ts'
 import type { RequestState } from './requestState.ts'
 
-/** Bytes of bodies in memory. Decoded, and again for PostgreSQL, they take several times as much. */
-const HELD_MAX_BYTES = 256 * 1024 * 1024
+const MB = 1024 * 1024
+/** Bytes of large bodies in memory. Decoded, and again for PostgreSQL, they take several times as much. */
+const HELD_MAX_BYTES = 256 * MB
+/** The share of one project or platform key. */
+const CALLER_MAX_BYTES = 96 * MB
+/** The share of one network. Several projects may call from one. */
+const NETWORK_MAX_BYTES = 192 * MB
+/** A body up to this size is never refused for want of memory. */
+const SMALL_BODY_BYTES = 64 * 1024
 const RETRY_S = 2
 
-/** Counts the bytes of bodies in memory: many large ones must not exhaust the process. */
+/** A body in memory. `end` stops one that still arrives; null: it has arrived. */
+type Held = { holders: readonly string[]; bytes: number; end: ((error: ApiError) => void) | null }
+
+/**
+ * Shares the memory for large bodies between callers. Each has a share. When all of it is taken, the caller with the
+ * most gives up its largest body that still arrives: a newcomer is served, also beside many that hold their share.
+ */
 export class HeldBodies {
   #bytes = 0
+  readonly #shares = new Map<string, number>()
+  readonly #held = new Map<RequestState, Held>()
 
-  /** Adds bytes of a request's body. @throws {ApiError} 503 when all bodies together are too large. */
-  hold(state: RequestState, bytes: number): void {
-    if (this.#bytes + bytes > HELD_MAX_BYTES) {
-      const retry = { 'retry-after': String(RETRY_S) }
-      throw new ApiError(503, 'unavailable', 'Too many large requests at this moment', retry)
+  /**
+   * Adds bytes of a request's body.
+   * @param end called with the error when the body must end for others.
+   * @throws {ApiError} 503 when its caller holds a fair share already.
+   */
+  hold(state: RequestState, bytes: number, end: (error: ApiError) => void): void {
+    const held = this.#held.get(state)
+    state.bodyBytes += bytes
+    if (state.bodyBytes <= SMALL_BODY_BYTES) return
+    const own = held ?? { holders: holdersOf(state), bytes: 0, end }
+    this.#held.set(state, own)
+    this.#add(own, state.bodyBytes - own.bytes)
+    const [caller, network] = own.holders as [string, string]
+    const isGreedy =
+      this.#share(caller) > CALLER_MAX_BYTES || this.#share(network) > NETWORK_MAX_BYTES
+    if (isGreedy) throw crowded()
+    while (this.#bytes > HELD_MAX_BYTES) {
+      const victim = this.#largestOfGreediest()
+      if (victim === null || this.#share(victim.holders[0]!) <= this.#share(caller)) throw crowded()
+      victim.end?.(crowded())
+      victim.end = null
+      this.#add(victim, -victim.bytes)
     }
-    this.#bytes += bytes
-    state.heldBytes += bytes
+  }
+
+  /** Marks a body as complete: it is being answered, and no longer ends for others. */
+  complete(state: RequestState): void {
+    const held = this.#held.get(state)
+    if (held !== undefined) held.end = null
   }
 
   /** Removes the body of an answered request. */
   release(state: RequestState): void {
-    this.#bytes -= state.heldBytes
-    state.heldBytes = 0
+    const held = this.#held.get(state)
+    if (held !== undefined) this.#add(held, -held.bytes)
+    this.#held.delete(state)
   }
+
+  #share = (holder: string): number => this.#shares.get(holder) ?? 0
+
+  #largestOfGreediest(): Held | null {
+    let found: Held | null = null
+    const rank = ({ holders, bytes }: Held) => this.#share(holders[0]!) * 2 ** 20 + bytes
+    for (const held of this.#held.values()) {
+      if (held.end !== null && (found === null || rank(held) > rank(found))) found = held
+    }
+    return found
+  }
+
+  #add(held: Held, bytes: number): void {
+    held.bytes += bytes
+    this.#bytes += bytes
+    for (const holder of held.holders) {
+      const share = this.#share(holder) + bytes
+      if (share > 0) this.#shares.set(holder, share)
+      else this.#shares.delete(holder)
+    }
+  }
+}
+
+const crowded = (): ApiError =>
+  new ApiError(503, 'unavailable', 'You send too many large requests at once', {
+    'retry-after': String(RETRY_S),
+  })
+
+/** The caller, then its network. */
+function holdersOf({ identity, clientAddress }: RequestState): [string, string] {
+  const network = `network ${rateLimitSubject(clientAddress)}`
+  const caller =
+    identity === null ? `stranger ${network}` : `caller ${identity.projectId ?? identity.keyId}`
+  return [caller, network]
 }

@@ -1,4 +1,5 @@
 import { type TSchema, Type as t } from '@sinclair/typebox'
+import type { Scope } from '../../shared/scopes.ts'
 import type { Access } from '../docs/routeTable.ts'
 
 /** The `detail` of a route: its callers and its answers. */
@@ -23,6 +24,8 @@ export type Operation = {
   bodyMaxBytes?: number
   /** The field that allows a body above the default size. */
   largeFor?: string
+  /** The scope that allows a body above the default size. */
+  largeScope?: Scope
   /** The body may be any JSON; the handler judges it. */
   anyJson?: true
   /** Takes an `Idempotency-Key`. */

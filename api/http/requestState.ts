@@ -18,8 +18,8 @@ export type RequestState = {
   session: ConsoleSession | null
   /** The error behind an answer of 500 or more. */
   error: unknown
-  /** Bytes of its body in memory. */
-  heldBytes: number
+  /** Bytes of its body so far. */
+  bodyBytes: number
 }
 
 const states = new WeakMap<Request, RequestState>()
@@ -32,7 +32,7 @@ export const newRequestState = (requestId: string): RequestState => ({
   identity: null,
   session: null,
   error: undefined,
-  heldBytes: 0,
+  bodyBytes: 0,
 })
 
 /** Gives a request its state. A request of the console and the API request made from it share one. */

@@ -35,6 +35,7 @@ export function mcpRoutes(services: Services) {
         anyJson: true,
         bodyMaxBytes: MAIL_BODY_MAX_BYTES,
         largeFor: 'attachments',
+        largeScope: 'mail:send',
         success: { status: 200, description: 'JSON-RPC.' },
       }),
     },

@@ -1,21 +1,148 @@
-import { expect, test } from 'bun:test'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { connect, type Socket } from 'node:net'
+import { readJsonValue } from '../../../api/http/body.ts'
 import { HeldBodies } from '../../../api/http/heldBodies.ts'
-import { newRequestState } from '../../../api/http/requestState.ts'
+import { newRequestState, type RequestState } from '../../../api/http/requestState.ts'
+import { type Agent, startTestService, type TestService } from '../../support/service.ts'
+import { waitFor } from '../../support/waitFor.ts'
 
 const MB = 1024 * 1024
-const request = () => newRequestState('req_test')
+const crowded = expect.objectContaining({ status: 503, code: 'unavailable' })
 
-test('bodies past 256 MB together are asked to come back, until others are answered', () => {
+/** A request of a project from an address. */
+function requestOf(projectId: string, clientAddress: string): RequestState {
+  const identity = { kind: 'project', keyId: `k${projectId}`, keyPrefix: '', scopes: [] } as const
+  return {
+    ...newRequestState('req_test'),
+    clientAddress,
+    identity: { ...identity, projectId, inboxAddress: 'a@mail.test', scopes: [] },
+  }
+}
+
+const never = () => expect.unreachable()
+
+test('a project holds 96 MB at most, from any number of networks', () => {
   const bodies = new HeldBodies()
-  const [first, second] = [request(), request()]
-  bodies.hold(first, 200 * MB)
-  bodies.hold(second, 56 * MB)
-  const crowded = expect.objectContaining({ status: 503, code: 'unavailable' })
-  expect(() => bodies.hold(second, 1)).toThrow(crowded)
+  for (const n of [1, 2, 3]) bodies.hold(requestOf('greedy', `10.0.${n}.1`), 32 * MB, never)
+  expect(() => bodies.hold(requestOf('greedy', '10.0.5.1'), MB, never)).toThrow(crowded)
+  bodies.hold(requestOf('other', '10.1.1.1'), 35 * MB, never)
+})
+
+test('a network holds 192 MB at most, with any number of projects', () => {
+  const bodies = new HeldBodies()
+  for (const n of [1, 2, 3]) bodies.hold(requestOf(`p${n}`, '2001:db8::1'), 64 * MB, never)
+  expect(() => bodies.hold(requestOf('p5', '2001:db8::2'), MB, never)).toThrow(crowded)
+  bodies.hold(requestOf('p6', '2001:db8:1::2'), 35 * MB, never)
+})
+
+test('a newcomer takes the place of a body that the greediest project still sends', () => {
+  const bodies = new HeldBodies()
+  const ended: string[] = []
+  const hold = (project: string, megabytes: number) => {
+    const state = requestOf(project, `10.${ended.length}.${megabytes}.1`)
+    bodies.hold(state, megabytes * MB, () => ended.push(`${project} ${megabytes}`))
+    return state
+  }
+  hold('a', 40)
+  hold('a', 50)
+  bodies.complete(hold('b', 91))
+  hold('c', 70)
+  expect(ended).toEqual([])
+  hold('late', 35)
+  expect(ended).toEqual(['a 50'])
+  hold('later', 35)
+  expect(ended).toEqual(['a 50', 'c 70'])
+})
+
+test('a small body is never refused', () => {
+  const bodies = new HeldBodies()
+  bodies.hold(requestOf('p', '10.0.0.1'), 96 * MB, never)
+  expect(() => bodies.hold(requestOf('p', '10.0.0.1'), 64 * 1024 + 1, never)).toThrow(crowded)
+  for (let n = 0; n < 10_000; n++) bodies.hold(requestOf('p', '10.0.0.1'), 64 * 1024, never)
+})
+
+test('an answered request gives its memory back', () => {
+  const bodies = new HeldBodies()
+  const first = requestOf('p', '10.0.0.1')
+  bodies.hold(first, 96 * MB, never)
+  expect(() => bodies.hold(requestOf('p', '10.0.0.1'), MB, never)).toThrow(crowded)
   bodies.release(first)
-  bodies.hold(second, 200 * MB)
-  expect(() => bodies.hold(request(), 1)).toThrow(crowded)
-  bodies.release(second)
-  bodies.release(second)
-  bodies.hold(request(), 256 * MB)
+  bodies.release(first)
+  bodies.hold(requestOf('p', '10.0.0.1'), 95 * MB, never)
+})
+
+test('a body slower than the least rate ends with 408', async () => {
+  const patience = { graceMs: 50, bytesPerS: 1_000, totalMs: 60_000 }
+  const body = new ReadableStream({ start: (stream) => stream.enqueue(new Uint8Array(5)) })
+  const request = new Request('http://x/', { method: 'POST', body })
+  const read = readJsonValue(request, { maxBytes: MB, patience })
+  expect(read).rejects.toMatchObject({ status: 408, code: 'request_timeout' })
+})
+
+let service: TestService
+let owner: Agent
+let stranger: Agent
+
+beforeAll(async () => {
+  service = await startTestService({ smtp: false, workers: false })
+  owner = await service.newAgent()
+  stranger = await service.newAgent({ scopes: ['mail:read'] })
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+/** Sends the head of a request and a part of its body, and leaves it so. */
+async function beginBody(key: string, path: string, bytes: number): Promise<Socket> {
+  const socket = connect(service.api.port, '127.0.0.1')
+  socket.on('error', () => {})
+  socket.write(
+    `POST ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\n` +
+      `content-type: application/json\r\ncontent-length: ${35 * MB}\r\n\r\n`,
+  )
+  socket.write(`{"attachments":"${'a'.repeat(bytes)}`)
+  return socket
+}
+
+test('a key without mail:send may not send a large body to MCP', async () => {
+  const socket = await beginBody(stranger.key, '/mcp', MB)
+  let answer = ''
+  socket.on('data', (chunk) => {
+    answer += chunk
+  })
+  await waitFor('the answer', async () => answer.includes('\r\n\r\n'))
+  socket.destroy()
+  expect(answer).toStartWith('HTTP/1.1 413')
+})
+
+test('a project that holds many unfinished bodies stops nobody else', async () => {
+  const other = await service.newAgent()
+  const sockets = await Promise.all(
+    Array.from({ length: 10 }, () => beginBody(owner.key, '/mcp', 30 * MB)),
+  )
+  let refusals = 0
+  for (const socket of sockets) {
+    socket.on('data', (chunk) => {
+      if (String(chunk).startsWith('HTTP/1.1 503')) refusals++
+    })
+  }
+  await waitFor('a refusal of all but three bodies', async () => refusals === 7)
+  const small = await owner.get('/v0/whoami')
+  expect(small.status).toBe(200)
+  const mail = { to: ['a@b.test'], subject: 's', text: 'x'.repeat(100_000) }
+  expect((await other.post('/v0/messages/send', mail)).status).toBe(201)
+  for (const socket of sockets) socket.destroy()
+})
+
+test('a body with 260,000 items is refused before they are looked at', async () => {
+  const to = Array<string>(260_000).fill('a@b.c')
+  const sent = await owner.post('/v0/messages/send', { to, subject: 's', text: 't' })
+  expect(sent).toMatchObject({
+    status: 400,
+    body: { message: 'The body must have at most 20000 values' },
+  })
+})
+
+test('commas, quotes and brackets within strings are no values', async () => {
+  const text = ',"[]{}:\\"'.repeat(30_000)
+  const sent = await owner.post('/v0/messages/send', { to: ['a@b.test'], subject: 's', text })
+  expect(sent.status).toBe(201)
 })
