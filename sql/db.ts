@@ -89,3 +89,7 @@ export async function transaction<Result>(
 /** Whether Postgres ended a transaction in favour of another (deadlock, serialisation): it can be run again. */
 export const isDeadlock = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && (error.code === '40P01' || error.code === '40001')
+
+/** Whether Postgres ended a statement at its timeout. */
+export const isStatementTimeout = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && error.code === '57014'

@@ -82,7 +82,7 @@ export async function admitSession(
   refuseOtherSites(request, baseUrl, framed)
   const secret = readCookie(request.headers.get('cookie'), cookieName(baseUrl))
   const active = request.headers.get(HEADER) !== 'watching'
-  const session = secret === null ? null : await findSession(services.pool, secret, active)
+  const session = secret === null ? null : await findSession(services.gatePool, secret, active)
   if (session !== null) {
     stateOf(request).session = session
     return session

@@ -34,16 +34,21 @@ export class GateRefusal extends Error {
  * @throws {GateRefusal} 401, 403 or 429.
  */
 export async function admit(
-  { pool, config }: Services,
+  { gatePool, config }: Services,
   access: Exclude<Access, 'public' | 'console'>,
   authorization: string | null,
   clientAddress: string,
 ): Promise<{ identity: Identity; budget: Budget | null }> {
   const parsed = parseAuthorization(authorization)
-  const found = parsed.ok ? await authenticate(pool, parsed.key) : null
+  const found = parsed.ok ? await authenticate(gatePool, parsed.key) : null
   if (found === null) {
     const reason = parsed.ok ? 'key' : parsed.reason
-    throw await refuseUnauthorized(pool, reason, config.limits.authFailuresPerMinute, clientAddress)
+    throw await refuseUnauthorized(
+      gatePool,
+      reason,
+      config.limits.authFailuresPerMinute,
+      clientAddress,
+    )
   }
   const budget = toBudget(found.usage, config.limits.requestsPerMinute)
   if (budget !== null && found.usage.used > budget.limit) {
@@ -63,13 +68,13 @@ export async function admit(
  * @throws {GateRefusal} 429; then no call may be answered.
  */
 export async function countFurther(
-  { pool, config }: Services,
+  { gatePool, config }: Services,
   projectId: string,
   calls: number,
 ): Promise<void> {
   const limit = config.limits.requestsPerMinute
   if (limit === 0 || calls < 1) return
-  const usage = await countRequests(pool, projectId, calls)
+  const usage = await countRequests(gatePool, projectId, calls)
   const budget = toBudget(usage, limit)!
   if (usage.used > limit) throw new GateRefusal(tooManyRequests(budget), budget)
 }
@@ -98,12 +103,12 @@ async function refuseUnauthorized(
  * @throws {ApiError} 429 past the limit.
  */
 export async function countFailedSignIn(
-  { pool, config }: Services,
+  { gatePool, config }: Services,
   subject: string,
 ): Promise<void> {
   const limit = config.limits.authFailuresPerMinute
   if (limit === 0) return
-  const usage = await countAuthFailure(pool, subject)
+  const usage = await countAuthFailure(gatePool, subject)
   if (usage.used > limit) throw tooManyRequests(toBudget(usage, limit)!)
 }
 

@@ -9,6 +9,7 @@ import { refusedRecipients, type WantedRecipients } from '../../sql/mail/recipie
 import { acceptMessages, intentBytes, type SendIntent } from '../../sql/mail/sendMessages.ts'
 import { createApp } from '../app.ts'
 import { startEventFeed } from '../events/eventFeed.ts'
+import { createSearches } from '../mail/searches.ts'
 import { createMetrics } from '../operations/metrics.ts'
 import { createTillBatchers } from '../till/tillBatchers.ts'
 import { UsageRecorder } from './usage.ts'
@@ -20,6 +21,11 @@ const IDLE_TIMEOUT_S = 120
 const DRAIN_POLL_MS = 20
 /** Milliseconds. A caller waits for every statement. */
 const STATEMENT_TIMEOUT_MS = 10_000
+
+/** Milliseconds of one statement of a search. */
+const SEARCH_TIMEOUT_MS = 3_000
+/** The gate, and the searches, each have this part of a process's connections. */
+const POOL_PART = 5
 
 /** With two parallel, one batch gathers while the other commits. */
 const SEND_BATCHING = {
@@ -33,13 +39,13 @@ export type ApiServer = Running & { port: number }
 
 /** Starts the HTTP API. */
 export function startApi(config: Config, databaseUrl: string, log: Logger): ApiServer {
-  const pool = createPool({
-    url: databaseUrl,
-    size: config.databasePoolSize,
-    name: 'purser api',
-    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
-    log,
-  })
+  const part = Math.max(1, Math.floor(config.databasePoolSize / POOL_PART))
+  const poolOf = (use: string, size: number, statementTimeoutMs = STATEMENT_TIMEOUT_MS) =>
+    createPool({ url: databaseUrl, size, name: `purser api${use}`, statementTimeoutMs, log })
+  const pool = poolOf('', config.databasePoolSize - 2 * part)
+  const gatePool = poolOf(' (gate)', part)
+  const searchPool = poolOf(' (search)', part, SEARCH_TIMEOUT_MS)
+  const searches = createSearches(searchPool, part)
   const usage = new UsageRecorder(pool, log)
   const sends = createBatcher({
     ...SEND_BATCHING,
@@ -56,7 +62,20 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
   const metrics = createMetrics({ pool, events })
   const keyring = createKeyringSource(masterKeys(config))
   const app = createApp(
-    { config, pool, log, sends, recipients, ...till, waiters, events, metrics, keyring },
+    {
+      config,
+      pool,
+      gatePool,
+      searches,
+      log,
+      sends,
+      recipients,
+      ...till,
+      waiters,
+      events,
+      metrics,
+      keyring,
+    },
     usage,
   )
   let inFlight = 0
@@ -92,7 +111,7 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
       )
       await Promise.all([waiters.stop(), events.stop()])
       await usage.stop()
-      await pool.end()
+      await Promise.all([pool, gatePool, searchPool].map((one) => one.end()))
     },
   }
 }

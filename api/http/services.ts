@@ -8,6 +8,7 @@ import type { SendIntent, SendOutcome } from '../../sql/mail/sendMessages.ts'
 import type { NewClaim, WantedGrant } from '../../sql/till/claims.ts'
 import type { Payment } from '../../sql/till/payments.ts'
 import type { EventFeed } from '../events/eventFeed.ts'
+import type { Searches } from '../mail/searches.ts'
 import type { Metrics } from '../operations/metrics.ts'
 import type { Waiters } from './waiters.ts'
 
@@ -15,6 +16,9 @@ import type { Waiters } from './waiters.ts'
 export type Services = {
   config: Config
   pool: Pool
+  /** Connections of the gate alone: a key is checked and counted also while `pool` has none left. */
+  gatePool: Pool
+  searches: Searches
   log: Logger
   sends: Batcher<SendIntent, SendOutcome>
   /** Finds the refused recipients of a mail. */

@@ -21,7 +21,7 @@ export const MessageFilterQuery = t.Object({
   q: t.Optional(
     Search(
       'Words; the message must contain all of them (subject, addresses, text, file names). Any script; case and accents ' +
-        'are ignored. Syntax: "a phrase", -without, one OR other, begin*.',
+        'are ignored. Syntax: "a phrase", -without, one OR other, begin* (three letters at least).',
       'invoice "second reminder" -draft',
     ),
   ),

@@ -84,7 +84,7 @@ export async function waitForMessage(
   projectId: string,
   wait: { filter: Static<typeof WaitFilter>; timeoutMs: number; signal: AbortSignal },
 ) {
-  const { pool, events } = services
+  const { pool, events, searches } = services
   const filter = readMessageFilter(wait.filter)
   const deadlineMs = performance.now() + wait.timeoutMs
   // The reader opens before the inbox is read: a message that arrives in between is not missed.
@@ -94,7 +94,10 @@ export async function waitForMessage(
   if (wait.signal.aborted) leave()
   try {
     if (filter.after !== null) {
-      const there = await findFirstReceived(pool, { projectId, ...filter, after: filter.after })
+      const { after } = filter
+      const there = await searches.run(projectId, (db) =>
+        findFirstReceived(db, { projectId, ...filter, after }),
+      )
       if (there !== null) return toWhole(there)
     }
     for (;;) {

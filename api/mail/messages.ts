@@ -45,12 +45,13 @@ export const EXAMPLE_MESSAGE = {
 }
 
 /** List, search and read the messages of an inbox. */
-export function messageRoutes({ pool }: Services) {
+export function messageRoutes(services: Services) {
+  const { pool } = services
   return new Elysia()
     .get(
       '/v0/messages',
       ({ request, query }) =>
-        readMessages(pool, {
+        readMessages(services, {
           projectId: projectOf(request).projectId,
           ...readMessageFilter(query),
           ...readPage(query),
@@ -96,13 +97,17 @@ export function messageRoutes({ pool }: Services) {
 
 /** One page of an inbox, newest first. Search results carry the matched excerpts. */
 export async function readMessages(
-  pool: Pool,
+  { pool, searches }: Pick<Services, 'pool' | 'searches'>,
   filter: MessageFilter & { projectId: string; limit: number; cursor: Cursor | null },
 ): Promise<Static<typeof MessagePage>> {
-  const { queries } = filter
-  const searches = queries.length > 0
-  const { messages, more } = await (searches ? searchMessages : listMessages)(pool, filter)
-  const items = searches ? messages.map((one) => toFound(one, queries)) : messages.map(toItem)
+  const { queries, labels, projectId } = filter
+  const isSearch = queries.length > 0
+  const read = isSearch ? searchMessages : listMessages
+  // Several labels may be on a million messages, and together on none.
+  const { messages, more } = await (isSearch || labels.length > 1
+    ? searches.run(projectId, (db) => read(db, filter))
+    : read(pool, filter))
+  const items = isSearch ? messages.map((one) => toFound(one, queries)) : messages.map(toItem)
   const next = nextPage(messages, more, ({ createdAt }) => createdAt)
   return { messages: items, count: items.length, ...next }
 }

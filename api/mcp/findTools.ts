@@ -31,7 +31,7 @@ const search = defineTool({
   output: t.Composite([MessagePage, UntrustedMark]),
   hints: READS,
   async run({ services, projectId }, { limit, pageToken, ...filter }) {
-    const page = await readMessages(services.pool, {
+    const page = await readMessages(services, {
       projectId,
       ...readMessageFilter(withLabels(filter)),
       ...pageOf({ ...(limit && { limit }), ...(pageToken && { pageToken }) }),

@@ -85,7 +85,7 @@ const listMessages = defineTool({
   output: t.Composite([MessagePage, UntrustedMark]),
   hints: READS,
   async run({ services, projectId }, input) {
-    const page = await readMessages(services.pool, {
+    const page = await readMessages(services, {
       projectId,
       labels: [...new Set(input.labels)],
       queries: [],

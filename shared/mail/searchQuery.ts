@@ -2,6 +2,7 @@
 import {
   addressTerm,
   FIELD_WEIGHTS,
+  isPair,
   isSingleLetter,
   lexeme,
   type SearchField,
@@ -12,6 +13,9 @@ import {
 
 /** Terms of one query. */
 const TERMS_MAX = 64
+/** A prefix reads every term that it begins: a few letters begin most of them. */
+const PREFIX_MIN_CHARS = 3
+const PREFIXES_MAX = 8
 
 /** Adjacent terms. With `prefix` the last one is a prefix. */
 type Phrase = { terms: string[]; prefix: boolean }
@@ -66,6 +70,19 @@ function checkSize(clauses: SearchQuery['clauses']): void {
   const terms = clauses.flatMap(({ anyOf }) => anyOf.flatMap((phrase) => phrase.terms))
   const words = terms.filter((term) => !term.includes('@'))
   if (words.length > TERMS_MAX) throw new SearchQueryError(`hold at most ${TERMS_MAX} words`)
+  const prefixes = clauses.flatMap(({ anyOf }) =>
+    anyOf.flatMap(({ terms, prefix }) => (prefix ? [terms.at(-1)!] : [])),
+  )
+  if (prefixes.length > PREFIXES_MAX) {
+    throw new SearchQueryError(`hold at most ${PREFIXES_MAX} beginnings of words`)
+  }
+  if (
+    prefixes.some(
+      (term) => term.length < PREFIX_MIN_CHARS && !isSingleLetter(term) && !isPair(term),
+    )
+  ) {
+    throw new SearchQueryError(`have at least ${PREFIX_MIN_CHARS} letters before *`)
+  }
 }
 
 /** The words of a text as a phrase. A whole address also gives its own term, which finds it in very long lists. */

@@ -89,6 +89,10 @@ export function addressTerm(text: string): string | null {
 export const isSingleLetter = (term: string): boolean =>
   [...term].length === 1 && (STARTS_UNSPACED.test(term) || term === 'ー')
 
+/** Whether a term is a pair of letters of an unspaced script. */
+export const isPair = (term: string): boolean =>
+  [...term].length === 2 && STARTS_UNSPACED.test(term)
+
 /** The searchable fields of a message; each has its own weight in the tsvector. */
 export type SearchedMail = {
   subject: string

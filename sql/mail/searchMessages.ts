@@ -16,6 +16,8 @@ export type MessageSearch = {
 
 /** The newest messages, filtered one by one first. A common word fills its page from them in an inbox of any size. */
 const NEWEST = 256
+/** Bytes of text of those messages. The terms of one message take up to a megabyte, and each is read from its own place. */
+const NEWEST_TEXT_BYTES = 2 * 1024 * 1024
 /** The second step: the index on this many newest messages, if the first step found some. */
 const RECENT = 4_096
 /** Most matches that are sorted by time. A more common word is searched only among the newest messages. */
@@ -63,7 +65,10 @@ const readSince = (db: Queryable, search: MessageSearch, since: Date): Promise<F
     : read(db, { ...search, after: since }, 'recent')
 
 /** Whether at most SORTED_MAX messages match. */
-async function isRare(db: Queryable, { projectId, queries }: MessageSearch): Promise<boolean> {
+async function isRare(
+  db: Queryable,
+  { projectId, queries }: Pick<MessageSearch, 'projectId' | 'queries'>,
+): Promise<boolean> {
   const { rows } = await db.query<{ hits: number }>({
     name: 'count-hits',
     text: `select count(*)::int as hits from (
@@ -102,16 +107,22 @@ const WITHIN = `
   project_id = $1 and (created_at, row) < ($2::timestamptz, $3::bigint)
   and created_at >= $6::timestamptz`
 const FITS = 'labels @> $5::text[]'
-/** The coalesce keeps the planner off the index: this condition is checked per message. */
-const MATCHES_UNINDEXED = `coalesce(search, ''::tsvector) @@ $4::tsquery`
 const COLUMNS = 'row, created_at, text_bytes'
+
+/** The first rows of a query, up to NEWEST_TEXT_BYTES. The size is summed before any terms are read. */
+const lookedAt = (rows: string, order: string) => `
+    looked_at as (
+      select * from (
+        select *, sum(text_bytes) over (order by ${order}) - text_bytes as bytes_before from ${rows}
+      ) summed where bytes_before < ${NEWEST_TEXT_BYTES}
+    )`
 
 const CANDIDATES = {
   newest: `
-    looked_at as (
-      select ${COLUMNS}, search, labels from messages where ${WITHIN}
+    newest as (
+      select ${COLUMNS}, labels, search from messages where ${WITHIN}
       order by created_at desc, row desc limit ${NEWEST}
-    ), candidates as (
+    ), ${lookedAt('newest', 'created_at desc, row desc')}, candidates as (
       select ${COLUMNS} from looked_at where ${FITS} and search @@ $4::tsquery
     )`,
   // Reads through the search index alone: its terms have the project's prefix.
@@ -133,20 +144,72 @@ const CANDIDATES = {
 /** The oldest matching message received after a time, or null. */
 export async function findFirstReceived(
   db: Queryable,
-  search: Pick<MessageSearch, 'projectId' | 'queries' | 'labels'> & { after: Date },
+  search: FirstSearch,
 ): Promise<Message | null> {
-  const { projectId, queries, labels, after } = search
+  const readFirst = (way: keyof typeof FIRST, until: Date | null = null) =>
+    firstOf(db, search, FIRST[way], until)
+  if (search.queries.length === 0) return await readFirst('unsearched')
+  const oldest = await readFirst('oldest')
+  if (oldest !== null) return oldest
+  if (await isRare(db, search)) return await readFirst('index')
+  // A common word: the index, on one stretch of time after the other.
+  for (let { after } = search; ; ) {
+    const until = await timeAfter(db, search.projectId, after, RECENT_OF_MANY)
+    const found = await firstOf(db, { ...search, after }, FIRST.index, until)
+    if (found !== null || until === null) return found
+    after = until
+  }
+}
+
+type FirstSearch = Pick<MessageSearch, 'projectId' | 'queries' | 'labels'> & { after: Date }
+
+const RECEIVED = `project_id = $1 and direction = 'received' and created_at > $2
+  and ($5::timestamptz is null or created_at <= $5)`
+const CARRIES = 'labels @> $3::text[]'
+const FIRST = {
+  unsearched: `found as (select ${COLUMNS} from messages where ${RECEIVED} and ${CARRIES} and $4 = '')`,
+  oldest: `
+    oldest as (
+      select ${COLUMNS}, labels, search from messages where ${RECEIVED}
+      order by created_at, row limit ${NEWEST}
+    ), ${lookedAt('oldest', 'created_at, row')}, found as (
+      select ${COLUMNS} from looked_at where ${CARRIES} and search @@ $4::tsquery
+    )`,
+  index: `
+    hits as materialized (
+      select ${COLUMNS}, labels from messages where ${RECEIVED} and search @@ $4::tsquery
+    ), found as (
+      select ${COLUMNS} from hits where ${CARRIES}
+    )`,
+} as const
+
+async function firstOf(
+  db: Queryable,
+  { projectId, queries, labels, after }: FirstSearch,
+  found: string,
+  until: Date | null,
+): Promise<Message | null> {
   const { rows } = await db.query<MessageRow>(
-    `with page as (
-       select ${COLUMNS} from messages
-       where project_id = $1 and direction = 'received' and created_at > $2 and labels @> $3::text[]
-         and ($4 = '' or ${MATCHES_UNINDEXED})
-       order by created_at, row limit 1
-     )
-     ${WITHIN_BYTES}`,
-    [projectId, after, labels, queriesText(projectId, queries)],
+    `with ${found}, page as (select ${COLUMNS} from found order by created_at, row limit 1) ${WITHIN_BYTES}`,
+    [projectId, after, labels, queriesText(projectId, queries), until],
   )
   return rows[0] === undefined ? null : toMessage(rows[0])
+}
+
+/** The time of the `nth` message after a time; null: there are fewer. */
+async function timeAfter(
+  db: Queryable,
+  projectId: string,
+  after: Date,
+  nth: number,
+): Promise<Date | null> {
+  const { rows } = await db.query<{ created_at: Date }>({
+    name: 'time-after',
+    text: `select created_at from messages where project_id = $1 and created_at > $2
+           order by created_at, row offset $3 limit 1`,
+    values: [projectId, after, nth],
+  })
+  return rows[0]?.created_at ?? null
 }
 
 const queriesText = (projectId: string, queries: readonly SearchQuery[]): string =>

@@ -218,6 +218,8 @@ test('an invalid query is a 400 with the reason', async () => {
     ['q=-only', 'q must hold at least one word to look for'],
     [`q=${'a%20'.repeat(65)}`, 'q must hold at most 64 words'],
     [`q=${'a'.repeat(501)}`, 'q must be a string of at most 500 characters'],
+    ['q=invoice%20ab*', 'q must have at least 3 letters before *'],
+    [`q=${'abc*%20'.repeat(9)}`, 'q must hold at most 8 beginnings of words'],
     ['from=%40', 'from must hold at least one letter or digit'],
     ['after=yesterday', 'after must be an ISO 8601 time such as 2026-01-31T09:30:00Z, or a date'],
     [

@@ -153,6 +153,38 @@ test('findFirstReceived returns the oldest message with the word', async () => {
   expect(await first(['seldom'], new Date(0), ['x'])).toBeNull()
 })
 
+test('findFirstReceived finds a word beyond the oldest messages in every step', async () => {
+  const projectId = await fill(COUNT)
+  const first = async (word: string, after: Date, labels: string[] = []) => {
+    const search = { projectId, labels, after, queries: [parseSearch(word)] }
+    const found = await findFirstReceived(pool, search)
+    return found === null ? null : nameOf(found)
+  }
+  for (const word of Object.keys(WORDS)) {
+    for (const labels of [[], ['x']]) {
+      for (const after of [new Date(0), timeOf(4_000), timeOf(350), timeOf(20)]) {
+        const expected = Array.from({ length: COUNT }, (_, n) => n)
+          .filter((n) => WORDS[word]!(n) && (labels.length === 0 || isMarked(n)))
+          .findLast((n) => timeOf(n) > after)
+        const found = await first(word, after, labels)
+        const time = (n: number | null | undefined) => (n == null ? null : timeOf(n).getTime())
+        expect([word, labels, after, time(found)]).toEqual([word, labels, after, time(expected)])
+      }
+    }
+  }
+})
+
+test('messages with very long texts end the first step early, and are still found', async () => {
+  const projectId = await fill(300)
+  await pool.query('update messages set text_bytes = 1000000 where project_id = $1', [projectId])
+  const search = { projectId, labels: [], after: null, before: null, cursor: null, limit: 10 }
+  const { messages } = await searchMessages(pool, {
+    ...search,
+    queries: [parseSearch('hundredth')],
+  })
+  expect(messages.map(nameOf)).toEqual([0, 100, 200])
+})
+
 test('messages without a search vector are listed by batch, and each gets its own vector', async () => {
   const projectId = await fill(3)
   await pool.query('update messages set search = null where project_id = $1', [projectId])

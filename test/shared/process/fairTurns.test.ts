@@ -1,0 +1,55 @@
+import { expect, test } from 'bun:test'
+import { FairTurns, NoTurnError } from '../../../shared/process/fairTurns.ts'
+
+/** Enters in order of the owners. @returns the order in which they had their turns, one at a time. */
+async function orderOf(turns: FairTurns, owners: readonly string[]): Promise<string[]> {
+  const order: string[] = []
+  await Promise.all(
+    owners.map(async (owner) => {
+      const leave = await turns.enter(owner)
+      order.push(owner)
+      await null
+      leave()
+    }),
+  )
+  return order
+}
+
+test('owners that wait take turns by rotation', async () => {
+  const turns = new FairTurns({ total: 1, perOwner: 1 })
+  expect((await orderOf(turns, ['a', 'a', 'a', 'a', 'b', 'c', 'b'])).join('')).toBe('aabcaba')
+})
+
+test('an owner at its cap leaves free turns to others', async () => {
+  const turns = new FairTurns({ total: 3, perOwner: 2 })
+  await turns.enter('a')
+  const leave = await turns.enter('a')
+  let third = false
+  const waiting = turns.enter('a').then(() => {
+    third = true
+  })
+  await turns.enter('b')
+  expect(third).toBe(false)
+  leave()
+  leave()
+  await waiting
+})
+
+test('an owner with too many callers is refused, another owner waits', async () => {
+  const turns = new FairTurns({ total: 1, perOwner: 1, waitingPerOwner: 1 })
+  const leave = await turns.enter('a')
+  const [second, other] = [turns.enter('a'), turns.enter('b')]
+  expect(turns.enter('a')).rejects.toBeInstanceOf(NoTurnError)
+  leave()
+  ;(await second)()
+  ;(await other)()
+})
+
+test('a caller that waits too long is refused, and holds no turn', async () => {
+  const turns = new FairTurns({ total: 1, perOwner: 1 })
+  const leave = await turns.enter('a')
+  expect(turns.enter('b', 1)).rejects.toBeInstanceOf(NoTurnError)
+  await turns.enter('b', 1).catch(() => {})
+  leave()
+  ;(await turns.enter('b', 1))()
+})
