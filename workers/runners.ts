@@ -19,6 +19,9 @@ import { createVerifyEndpoint } from './till/verifyEndpoint.ts'
 
 type Runner<Name extends RunnerName> = Omit<PoolSettings, 'databaseUrl'> & { name: Name }
 
+/** Jobs of inbound mail at the same time. */
+const INBOUND_SLOTS = 200
+
 /** Parses mail, checks mail domains and removes deleted projects. */
 export const inboundRunner = (options: {
   mailDomain: string
@@ -28,12 +31,14 @@ export const inboundRunner = (options: {
 }): Runner<'inbound'> => ({
   name: 'inbound',
   tasks: (context) => ({
-    parse_inbound: createParseInbound(context, options),
+    parse_inbound: createParseInbound(context, { ...options, slots: INBOUND_SLOTS }),
     purge_project: createPurgeProject(context),
     verify_domain: createVerifyDomain(context, options),
   }),
   pollIntervalMs: 1_000,
-  concurrency: 8,
+  // A job waits for DNS answers most of its time.
+  concurrency: INBOUND_SLOTS,
+  connections: 12,
 })
 
 /** Sends mail. */

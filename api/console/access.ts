@@ -1,11 +1,12 @@
 /** Access to the console: a session cookie, and a request from the console's own page. */
+
+import { networkSubject } from '../../shared/http/networkSubject.ts'
 import {
   type ConsoleSession,
   findSession,
   IDLE_HOURS,
   SECRET_FORM,
 } from '../../sql/account/consoleSessions.ts'
-import { rateLimitSubject } from '../http/clientAddress.ts'
 import { ApiError } from '../http/errors.ts'
 import { countFailedSignIn } from '../http/gate.ts'
 import { stateOf } from '../http/requestState.ts'
@@ -87,7 +88,7 @@ export async function admitSession(
     stateOf(request).session = session
     return session
   }
-  if (secret !== null) await countFailedSignIn(services, rateLimitSubject(address))
+  if (secret !== null) await countFailedSignIn(services, networkSubject(address))
   throw new ApiError(
     401,
     'unauthorized',

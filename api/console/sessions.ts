@@ -1,9 +1,9 @@
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
+import { networkSubject } from '../../shared/http/networkSubject.ts'
 import { ORGANIZATION, writeAudit } from '../../sql/account/audit.ts'
 import { endSessions, SECRET_FORM, startSession } from '../../sql/account/consoleSessions.ts'
 import { readChainStatus } from '../../sql/till/chainStatus.ts'
-import { rateLimitSubject } from '../http/clientAddress.ts'
 import { ApiError } from '../http/errors.ts'
 import { countFailedSignIn } from '../http/gate.ts'
 import { stateOf } from '../http/requestState.ts'
@@ -35,7 +35,7 @@ export function sessionRoutes(services: Services) {
         refuseOtherSites(request, baseUrl, false)
         const started = await startSession(pool, body.token)
         if (started === null) {
-          await countFailedSignIn(services, rateLimitSubject(stateOf(request).clientAddress))
+          await countFailedSignIn(services, networkSubject(stateOf(request).clientAddress))
           throw new ApiError(
             401,
             'unauthorized',

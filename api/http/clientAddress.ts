@@ -34,13 +34,3 @@ export function createClientAddress(trustedProxies: string[]): ClientAddress {
 
 /** A dual-stack socket shows an IPv4 address as ::ffff:a.b.c.d. */
 const plainAddress = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i, '')
-
-/** The subject that failed authentications count against: an IPv4 address, or the /64 of an IPv6 client. */
-export function rateLimitSubject(address: string): string {
-  if (isIP(address) !== 6) return address
-  const [head = '', tail] = address.split('::')
-  const left = head === '' ? [] : head.split(':')
-  const right = tail === undefined || tail === '' ? [] : tail.split(':')
-  const zeros = tail === undefined ? [] : Array<string>(8 - left.length - right.length).fill('0')
-  return `${[...left, ...zeros, ...right].slice(0, 4).join(':')}::/64`
-}

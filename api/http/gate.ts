@@ -1,9 +1,9 @@
 import { parseAuthorization } from '../../shared/apiKey.ts'
+import { networkSubject } from '../../shared/http/networkSubject.ts'
 import type { Scope } from '../../shared/scopes.ts'
 import { authenticate, type Identity } from '../../sql/account/keys.ts'
 import { countAuthFailure, countRequests, type Usage } from '../../sql/account/rateWindows.ts'
 import type { Access } from '../docs/routeTable.ts'
-import { rateLimitSubject } from './clientAddress.ts'
 import { ApiError } from './errors.ts'
 import type { Services } from './services.ts'
 
@@ -92,14 +92,14 @@ async function refuseUnauthorized(
     'www-authenticate': `Bearer realm="purser"${challenge}`,
   })
   if (limit === 0) return new GateRefusal(error, null)
-  const usage = await countAuthFailure(pool, rateLimitSubject(clientAddress))
+  const usage = await countAuthFailure(pool, networkSubject(clientAddress))
   const budget = toBudget(usage, limit)!
   return new GateRefusal(usage.used > limit ? tooManyRequests(budget) : error, budget)
 }
 
 /**
  * Counts a failed sign-in to the console, together with the wrong keys of that address.
- * @param subject as rateLimitSubject makes it.
+ * @param subject as networkSubject makes it.
  * @throws {ApiError} 429 past the limit.
  */
 export async function countFailedSignIn(

@@ -1,4 +1,4 @@
-import { rateLimitSubject } from './clientAddress.ts'
+import { networkSubject } from '../../shared/http/networkSubject.ts'
 import { ApiError } from './errors.ts'
 import type { RequestState } from './requestState.ts'
 
@@ -92,7 +92,7 @@ const crowded = (): ApiError =>
 
 /** The caller, then its network. */
 function holdersOf({ identity, clientAddress }: RequestState): [string, string] {
-  const network = `network ${rateLimitSubject(clientAddress)}`
+  const network = `network ${networkSubject(clientAddress)}`
   const caller =
     identity === null ? `stranger ${network}` : `caller ${identity.projectId ?? identity.keyId}`
   return [caller, network]

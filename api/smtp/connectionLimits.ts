@@ -1,4 +1,4 @@
-import { rateLimitSubject } from '../http/clientAddress.ts'
+import { networkSubject } from '../../shared/http/networkSubject.ts'
 
 /** Bytes of unfinished messages in memory, over all connections. Beyond it a message is answered 452. */
 const IN_FLIGHT_MAX_BYTES = 256 * 1024 * 1024
@@ -42,7 +42,7 @@ class Tally {
 
   /** @returns the sum of this address. */
   add(address: string, amount: number): number {
-    const subject = rateLimitSubject(address)
+    const subject = networkSubject(address)
     const sum = (this.#byAddress.get(subject) ?? 0) + amount
     this.total += amount
     if (sum > 0) this.#byAddress.set(subject, sum)

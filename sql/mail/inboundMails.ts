@@ -78,13 +78,13 @@ export type InboundMail = {
 
 /**
  * Reads an inbound mail; null: it has ended, or its project is deleted. For a raw mail larger than `maxBytes` it
- * returns only the size.
+ * returns only size, project and sender.
  */
 export async function findInboundMail(
   db: Queryable,
   inboundId: string,
   maxBytes: number,
-): Promise<InboundMail | { size: number } | null> {
+): Promise<InboundMail | (Pick<InboundMail, 'projectId' | 'remoteIp'> & { size: number }) | null> {
   const { rows } = await db.query<{
     id: string
     project_id: string
@@ -106,7 +106,9 @@ export async function findInboundMail(
   })
   const row = rows[0]
   if (row === undefined) return null
-  if (row.bytes === null) return { size: row.size }
+  if (row.bytes === null) {
+    return { projectId: row.project_id, remoteIp: row.remote_ip, size: row.size }
+  }
   return {
     id: row.id,
     projectId: row.project_id,

@@ -12,6 +12,10 @@ const KEPT_MS = 30_000
 /** Senders choose the names looked up and the size of the answers. */
 const KEPT_BYTES = 16 * 1024 * 1024
 
+/** A silent name server is not asked again for this time: each question holds up a mail for seconds. */
+const SILENT_MS = 60_000
+const SILENT_NAMES_MAX = 10_000
+
 type Answer = { records: Awaited<ReturnType<LookUp>> } | { none: Error }
 
 /**
@@ -22,6 +26,7 @@ type Answer = { records: Awaited<ReturnType<LookUp>> } | { none: Error }
 export function createLookUp(dns: Pick<Dns, 'txt'>, servers: readonly string[]): LookUp {
   const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: TRIES })
   if (servers.length > 0) resolver.setServers(servers)
+  const silent = new LRUCache<string, Error>({ ttl: SILENT_MS, max: SILENT_NAMES_MAX })
   const ask = async (name: string, type: string): Promise<Answer> => {
     try {
       if (type !== 'TXT') return { records: await resolver.resolve(name, type) }
@@ -30,6 +35,7 @@ export function createLookUp(dns: Pick<Dns, 'txt'>, servers: readonly string[]):
       return { none: errorOf(`no TXT record: ${name}`, 'ENOTFOUND') }
     } catch (error) {
       if (isNone(error)) return { none: error }
+      if (isSilence(error)) silent.set(`${type} ${name.toLowerCase()}`, error)
       throw error
     }
   }
@@ -42,9 +48,10 @@ export function createLookUp(dns: Pick<Dns, 'txt'>, servers: readonly string[]):
     fetchMethod: (_key, _stale, { context }) => ask(context.name, context.type),
   })
   return async (name, type) => {
-    const answer = await kept.forceFetch(`${type} ${name.toLowerCase()}`, {
-      context: { name, type },
-    })
+    const key = `${type} ${name.toLowerCase()}`
+    const failed = silent.get(key)
+    if (failed !== undefined) throw failed
+    const answer = await kept.forceFetch(key, { context: { name, type } })
     if ('none' in answer) throw answer.none
     return answer.records
   }
@@ -57,3 +64,6 @@ const isNone = (error: unknown): error is Error =>
   error instanceof Error &&
   'code' in error &&
   (error.code === 'ENOTFOUND' || error.code === 'ENODATA')
+
+const isSilence = (error: unknown): error is Error =>
+  error instanceof Error && 'code' in error && error.code === 'ETIMEOUT'

@@ -1,8 +1,11 @@
+import { networkSubject } from '../../shared/http/networkSubject.ts'
 import { domainOf } from '../../shared/mail/address.ts'
 import { isForged, UNAUTHENTICATED_LABEL } from '../../shared/mail/authentication.ts'
 import { isBlocked, isReceived } from '../../shared/mail/emailRules.ts'
-import { type ParsedMail, parseMail, unparseableMail } from '../../shared/mail/parseMail.ts'
+import { type ParsedMail, unparseableMail } from '../../shared/mail/parseMail.ts'
 import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
+import { FairTurns } from '../../shared/process/fairTurns.ts'
+import type { Pool } from '../../sql/db.ts'
 import { isBounceOfOurs } from '../../sql/mail/bounces.ts'
 import { readRules } from '../../sql/mail/emailRules.ts'
 import {
@@ -11,11 +14,13 @@ import {
   type InboundMail,
 } from '../../sql/mail/inboundMails.ts'
 import { findVerifiedDomains } from '../../sql/mail/mailDomains.ts'
+import { addJob } from '../../sql/queue/jobs.ts'
+import { patiently } from '../queue/patiently.ts'
 import type { PoolContext, Task } from '../queue/task.ts'
 import { authenticateMail } from './authenticateMail.ts'
-import { createByteSemaphore } from './byteSemaphore.ts'
 import type { LookUp } from './lookUp.ts'
-import { parseInProcess } from './parserProcess.ts'
+import { createMailParser, type MailParser } from './mailParser.ts'
+import { Shares } from './shares.ts'
 import { createStoreBatcher } from './storeBatcher.ts'
 
 /**
@@ -28,53 +33,100 @@ const ATTEMPTS_BEFORE_ISOLATION = 3
 const ATTEMPTS_TO_STORE = 5
 
 /** Every slot may hold a message up to this size. */
-const SMALL_BYTES = 1024 * 1024
-/** Bytes of larger messages that a process holds at once. The parser takes ten times the size of a message. */
-const LARGE_BYTES_HELD = 48 * 1024 * 1024
+const SMALL_BYTES = 256 * 1024
+/** Larger messages in memory at once. The parser takes ten times the size of a message. */
+const LARGE_AT_ONCE = 4
+/** Mails of one network that wait for DNS answers at once, and the part of the slots for all that wait. */
+const WAITING_PER_NETWORK = 8
+const WAITING_PART = 3 / 4
 
 type ParseOptions = {
   mailDomain: string
   /** Asks the DNS about senders. */
   lookUp: LookUp
+  /** Jobs that the pool runs at the same time. */
+  slots: number
 }
 
-type Parser = PoolContext & ParseOptions & { stores: ReturnType<typeof createStoreBatcher> }
+type Parser = PoolContext &
+  ParseOptions & {
+    stores: ReturnType<typeof createStoreBatcher>
+    parser: MailParser
+    /** Turns of mails that wait for DNS answers, by network. */
+    dnsTurns: FairTurns
+  }
 
-/** Parses an inbound mail and stores it in its inbox. A large one waits for free bytes. */
+/**
+ * Parses an inbound mail and stores it in its inbox. Inboxes, and sending networks, share the slots. A mail that finds
+ * its share in use comes back later.
+ */
 export const createParseInbound = (
   context: PoolContext,
   options: ParseOptions,
 ): Task<'parse_inbound'> => {
   const { pool } = context
-  const parser = { ...context, ...options, stores: createStoreBatcher(pool) }
-  const large = createByteSemaphore(LARGE_BYTES_HELD)
+  const parser: Parser = {
+    ...context,
+    ...options,
+    stores: createStoreBatcher(pool),
+    parser: createMailParser(options.mailDomain),
+    dnsTurns: new FairTurns({
+      total: Math.ceil(options.slots * WAITING_PART),
+      perOwner: WAITING_PER_NETWORK,
+    }),
+  }
+  const shares = new Shares(options.slots)
+  const large = new FairTurns({ total: LARGE_AT_ONCE, perOwner: LARGE_AT_ONCE / 2 })
   return async ({ inboundId }, { attempt }) => {
     const found = await findInboundMail(pool, inboundId, SMALL_BYTES)
     if (found === null) return
-    if ('bytes' in found) return await readAndStore(found, parser, attempt)
-    const leave = await large.enter(found.size)
+    const place = shares.enter(sharersOf(found))
+    if (!place.granted) return await postpone(pool, inboundId, place.returnInMs)
+    let leaveLarge = () => {}
     try {
+      if ('bytes' in found) return await readAndStore(found, parser, attempt)
+      leaveLarge = await large.enter(found.projectId)
       const inbound = await findInboundMail(pool, inboundId, found.size)
       if (inbound !== null && 'bytes' in inbound) await readAndStore(inbound, parser, attempt)
     } finally {
-      leave()
+      leaveLarge()
+      place.leave()
     }
   }
 }
 
+type Sharing = Pick<InboundMail, 'projectId' | 'remoteIp'>
+
+const sharersOf = ({ projectId, remoteIp }: Sharing): string[] => [
+  projectId,
+  networkOf({ projectId, remoteIp }),
+]
+
+/** The network that sent a mail; for mail of an inbox of this service, the inbox that receives it. */
+const networkOf = ({ projectId, remoteIp }: Sharing): string =>
+  remoteIp === null ? `internal ${projectId}` : networkSubject(remoteIp)
+
+const postpone = (pool: Pool, inboundId: string, inMs: number): Promise<void> =>
+  patiently(() =>
+    addJob(pool, {
+      task: 'parse_inbound',
+      payload: { inboundId },
+      key: `parse_inbound:${inboundId}`,
+      runAt: new Date(Date.now() + inMs),
+    }),
+  )
+
 /** Parses, filters by the inbox's rules, authenticates and stores. An unparseable message is stored raw, with a label. */
 async function readAndStore(
   inbound: InboundMail,
-  { pool, log, mailDomain, lookUp, stores }: Parser,
+  { pool, log, mailDomain, lookUp, stores, parser, dnsTurns }: Parser,
   attempt: number,
 ): Promise<void> {
   const inboundId = inbound.id
   let mail: ParsedMail
   try {
-    mail =
-      attempt > ATTEMPTS_BEFORE_ISOLATION
-        ? await parseInProcess(inbound.bytes, mailDomain)
-        : await parseMail(inbound.bytes, mailDomain)
+    const isolated = attempt > ATTEMPTS_BEFORE_ISOLATION
+    mail = await parser.parse(inbound.bytes, inbound.projectId, isolated)
   } catch (error) {
     log.warn({ inboundId, err: error }, 'a message could not be parsed; it is stored unparsed')
     mail = unparseableMail(inbound.bytes, mailDomain)
@@ -87,11 +139,12 @@ async function readAndStore(
       !isBlocked(rules, senders) &&
       (await isBounceOfOurs(pool, inbound.projectId, mail.bounce)))
   if (!isAccepted) return discardInboundMail(pool, inboundId)
+  const leaveDns = await dnsTurns.enter(networkOf(inbound))
   const authentication = await authenticateMail(inbound, {
     lookUp,
     ownHost: mailDomain,
     authors: mail.from,
-  })
+  }).finally(leaveDns)
   const fromDomains = mail.from.map(domainOf)
   const ownDomains = [mailDomain, ...(await findVerifiedDomains(pool, fromDomains))]
   if (isForged(authentication, { fromDomains, ownDomains })) {

@@ -1,9 +1,19 @@
-import { parseMail } from '../../shared/mail/parseMail.ts'
+import { type ParsedMail, parseMail } from '../../shared/mail/parseMail.ts'
 
-/** Parses one message from stdin and prints it as JSON: the child process of `parseInProcess`. */
-const mail = await parseMail(await Bun.stdin.bytes(), process.argv[2] ?? '')
-const attachments = mail.attachments.map((attachment) => ({
-  ...attachment,
-  content: Buffer.from(attachment.content).toString('base64'),
-}))
-process.stdout.write(JSON.stringify({ ...mail, attachments, contentHash: undefined }))
+/** A message to parse. */
+export type ParseRequest = { raw: Uint8Array; domain: string }
+/** The parsed message, or the parser's error. */
+export type ParseAnswer = { mail: ParsedMail } | { error: string }
+
+/** Parses one message after the other for `createMailParser`, which kills this process when one takes too much. */
+process.on('message', async ({ raw, domain }: ParseRequest) => {
+  let answer: ParseAnswer
+  try {
+    answer = { mail: await parseMail(raw, domain) }
+  } catch (error) {
+    answer = { error: String(error) }
+  }
+  process.send?.(answer)
+})
+// The parent is gone.
+process.on('disconnect', () => process.exit(0))

@@ -80,7 +80,7 @@ describe('an inbound mail', () => {
   test('above the size limit is reported by its size', async () => {
     const raw = rawMail({ text: 'x'.repeat(1_000) })
     const [id] = await takeIn(pool, [await newProject(pool)], raw)
-    expect(await findInboundMail(pool, id!, raw.length - 1)).toEqual({ size: raw.length })
+    expect(await findInboundMail(pool, id!, raw.length - 1)).toMatchObject({ size: raw.length })
     expect(await findInboundMail(pool, id!, raw.length)).toMatchObject({ bytes: Buffer.from(raw) })
   })
 

@@ -2,6 +2,7 @@ import { expect, spyOn, test } from 'bun:test'
 import type { TxtAnswer } from 'dns-packet'
 import { createDns } from '../../../workers/mail/dns.ts'
 import { createLookUp } from '../../../workers/mail/lookUp.ts'
+import { dnsError } from '../../support/fakeLookUp.ts'
 import { startNameServer } from '../../support/nameServer.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
@@ -42,6 +43,23 @@ test('a failure is not cached', async () => {
   const before = server.asked.length
   expect(await failed()).toBe('ESERVFAIL')
   expect(server.asked.length).toBe(2 * before)
+})
+
+test('a silent name server is waited for once', async () => {
+  await using server = await startNameServer([])
+  const silent = { txt: () => Promise.reject(dnsError('ETIMEOUT')) }
+  let asked = 0
+  const lookUp = createLookUp(
+    {
+      txt: () => {
+        asked++
+        return silent.txt()
+      },
+    },
+    [server.address],
+  )
+  const failed = () => lookUp('Silent.test', 'TXT').catch((error) => error.code)
+  expect([await failed(), await failed(), asked]).toEqual(['ETIMEOUT', 'ETIMEOUT', 1])
 })
 
 test('an absence is cached for every record type', async () => {

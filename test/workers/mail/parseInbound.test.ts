@@ -4,7 +4,6 @@ import { deleteProject } from '../../../sql/account/projects.ts'
 import { createPool, type Pool } from '../../../sql/db.ts'
 import { createDns } from '../../../workers/mail/dns.ts'
 import { createParseInbound } from '../../../workers/mail/parseInbound.ts'
-import { parseInProcess } from '../../../workers/mail/parserProcess.ts'
 import { Lanes } from '../../../workers/queue/lanes.ts'
 import { startPool } from '../../../workers/queue/pool.ts'
 import { inboundRunner } from '../../../workers/runners.ts'
@@ -99,21 +98,11 @@ test('a message of megabytes is parsed like any other', async () => {
   })
 })
 
-test('parseInProcess throws for a message that kills the child process', async () => {
-  const parts = Array.from(
-    { length: 150 },
-    (_, n) => `Content-Type: multipart/mixed; boundary="b${n}"\n\n--b${n}\n`,
-  )
-  await expect(parseInProcess(Buffer.from(parts.join('')), 'mail.test')).rejects.toThrow(
-    /ended with/,
-  )
-})
-
 /** The task of a worker on this pool. */
 const taskOf = (pool: Pool) =>
   createParseInbound(
     { pool, log: silentLog, lanes: new Lanes(1) },
-    { mailDomain: 'mail.test', lookUp: fakeLookUp() },
+    { mailDomain: 'mail.test', lookUp: fakeLookUp(), slots: 200 },
   )
 
 /** Runs the job of one inbound mail on this pool. */
@@ -145,45 +134,44 @@ const watched = (
     },
   })
 
-test('large messages wait for free bytes, and a deleted one frees its bytes', async () => {
+test('a fifth large message waits, and a deleted one ends its wait', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
-  const [gone, kept] = [await newProject(pool), await newProject(pool)]
-  const ids: Record<string, string> = {}
-  for (const [projectId, megabytes] of [
-    [gone, 47],
-    [kept, 2],
-  ] as const) {
+  const [gone, other, kept] = await Promise.all([1, 2, 3].map(() => newProject(pool)))
+  const ids: string[] = []
+  for (const projectId of [gone!, gone!, other!, other!, kept!]) {
     const [id] = await takeIn(pool, [projectId])
-    ids[projectId] = id!
+    ids.push(id!)
     await pool.query(
-      `update raw_mails set bytes = bytes || convert_to(repeat('x', $2 * 1024 * 1024), 'UTF8')
+      `update raw_mails set bytes = bytes || convert_to(repeat('x', 2 * 1024 * 1024), 'UTF8')
        where id = (select raw_id from inbound_mails where id = $1)`,
-      [id, megabytes],
+      [id],
     )
   }
+  const last = ids.at(-1)!
   const reads: string[] = []
   const answered: string[] = []
   const { promise, resolve: release } = Promise.withResolvers<void>()
   const watching = watched(pool, {
     async before(inboundId) {
+      // The second read of a message fetches its bytes.
+      const hasSize = reads.includes(inboundId)
       reads.push(inboundId)
-      // The second read fetches the bytes.
-      if (inboundId === ids[gone] && reads.length > 1) await promise
+      if (hasSize && inboundId !== last) await promise
     },
     after: (inboundId) => void answered.push(inboundId),
   })
   const parse = taskOf(watching)
-  const first = parse({ inboundId: ids[gone]! }, { attempt: 1 })
-  await waitFor('the larger message to have its bytes', () => reads.length === 2)
-  const second = parse({ inboundId: ids[kept]! }, { attempt: 1 })
-  await waitFor('the other to be known as large', () => answered.includes(ids[kept]!))
+  const first = ids.slice(0, 4).map((inboundId) => parse({ inboundId }, { attempt: 1 }))
+  await waitFor('four messages to have their turn', () => reads.length === 8)
+  const waiting = parse({ inboundId: last }, { attempt: 1 })
+  await waitFor('the fifth to be known as large', () => answered.includes(last))
   await new Promise((resolve) => setImmediate(resolve))
-  expect(reads).toEqual([ids[gone]!, ids[gone]!, ids[kept]!])
-  await deleteProject(pool, gone)
+  expect(reads.filter((id) => id === last)).toHaveLength(1)
+  await deleteProject(pool, gone!)
   release()
-  await Promise.all([first, second])
-  expect(await labelsOf(pool, kept)).toEqual([['received', 'unread']])
+  await Promise.all([...first, waiting])
+  expect(await labelsOf(pool, kept!)).toEqual([['received', 'unread']])
 })
 
 test('the job of a stored inbound mail changes nothing', async () => {

@@ -1,0 +1,59 @@
+/** A refused job returns no sooner than this, and the refused jobs of one sharer return this far apart. */
+const RETURN_MS = 250
+const RETURN_SPACING_MS = 10
+
+/** A place until `leave`, or the time after which to come back. */
+export type Place = { granted: true; leave: () => void } | { granted: false; returnInMs: number }
+
+/**
+ * Shares the slots of a pool between sharers, such as inboxes and sending networks. Each may hold as many slots as it
+ * leaves free: one holds half, two hold a third each. A flood into one inbox leaves slots for the others.
+ */
+export class Shares {
+  readonly #slots: number
+  readonly #nowMs: () => number
+  readonly #held = new Map<string, number>()
+  readonly #returns = new Map<string, number>()
+  #taken = 0
+
+  constructor(slots: number, nowMs = () => performance.now()) {
+    this.#slots = slots
+    this.#nowMs = nowMs
+  }
+
+  /** Takes a slot for all of these sharers. */
+  enter(sharers: readonly string[]): Place {
+    const free = this.#slots - this.#taken
+    const crowded = sharers.find((sharer) => (this.#held.get(sharer) ?? 0) >= Math.max(1, free - 1))
+    if (crowded !== undefined) return { granted: false, returnInMs: this.#returnInMs(crowded) }
+    this.#count(sharers, 1)
+    let isIn = true
+    return {
+      granted: true,
+      leave: () => {
+        if (isIn) this.#count(sharers, -1)
+        isIn = false
+      },
+    }
+  }
+
+  #count(sharers: readonly string[], change: 1 | -1): void {
+    this.#taken += change
+    for (const sharer of sharers) {
+      const held = (this.#held.get(sharer) ?? 0) + change
+      if (held > 0) this.#held.set(sharer, held)
+      else {
+        this.#held.delete(sharer)
+        this.#returns.delete(sharer)
+      }
+    }
+  }
+
+  #returnInMs(sharer: string): number {
+    const nowMs = this.#nowMs()
+    const last = this.#returns.get(sharer) ?? 0
+    const atMs = Math.max(nowMs + RETURN_MS, last + RETURN_SPACING_MS)
+    this.#returns.set(sharer, atMs)
+    return atMs - nowMs
+  }
+}
