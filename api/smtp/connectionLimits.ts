@@ -1,52 +1,70 @@
-import { networkSubject } from '../../shared/http/networkSubject.ts'
+import { networksOf } from '../../shared/http/networkSubject.ts'
 
-/** Bytes of unfinished messages in memory, over all connections. Beyond it a message is answered 452. */
-const IN_FLIGHT_MAX_BYTES = 256 * 1024 * 1024
-/** The share of one address: room for a message of the largest size and one more. */
-const IN_FLIGHT_SHARE_BYTES = IN_FLIGHT_MAX_BYTES / 4
+/** An IPv6 client can hold a /48. All of it gets this many times the limit of a /64. */
+const WIDE_FACTOR = 4
 
-/** Limits per client address (IPv6: its /64): one client must not use up the connections and the memory of all. */
-export class ConnectionLimits {
-  readonly #perAddressMax: number
-  readonly #connections = new Tally()
-  readonly #bytes = new Tally()
-
-  constructor(perAddressMax: number) {
-    this.#perAddressMax = perAddressMax
-  }
-
-  /** Counts a connection; false when its address has too many. Every call needs a call of `leave`. */
-  enter(address: string): boolean {
-    return this.#connections.add(address, 1) <= this.#perAddressMax
-  }
-
-  leave(address: string): void {
-    this.#connections.add(address, -1)
-  }
-
-  /** Counts bytes in memory; false when its address, or all together, hold too many. Every byte needs a `release`. */
-  hold(address: string, bytes: number): boolean {
-    const share = this.#bytes.add(address, bytes)
-    return share <= IN_FLIGHT_SHARE_BYTES && this.#bytes.total <= IN_FLIGHT_MAX_BYTES
-  }
-
-  release(address: string, bytes: number): void {
-    this.#bytes.add(address, -bytes)
-  }
+/** An open connection. */
+export type Guest = {
+  /** Its address, or /64, then the wider network, if there is one. */
+  readonly networks: readonly string[]
+  /** performance.now() of its last command, or of its last progress within a message. */
+  activeMs: number
+  /** Ends the connection with 421. */
+  readonly hangUp: (reason: string) => void
 }
 
-/** Sums by client address. */
-class Tally {
-  total = 0
-  readonly #byAddress = new Map<string, number>()
+/**
+ * Shares connections between networks. A network has a limit. When the listener is full, a newcomer takes the place of
+ * the most idle connection of the network that holds the most.
+ */
+export class ConnectionLimits {
+  readonly #max: number
+  readonly #perAddressMax: number
+  readonly #guests = new Map<string, Set<Guest>>()
+  #count = 0
 
-  /** @returns the sum of this address. */
-  add(address: string, amount: number): number {
-    const subject = networkSubject(address)
-    const sum = (this.#byAddress.get(subject) ?? 0) + amount
-    this.total += amount
-    if (sum > 0) this.#byAddress.set(subject, sum)
-    else this.#byAddress.delete(subject)
-    return sum
+  constructor(limits: { max: number; perAddressMax: number }) {
+    this.#max = limits.max
+    this.#perAddressMax = limits.perAddressMax
+  }
+
+  /** Admits a connection; null: its network holds too many. A guest needs a `leave`. */
+  enter(address: string, hangUp: (reason: string) => void): Guest | null {
+    const networks = networksOf(address)
+    const isCrowded = networks.some(
+      (network, n) => this.#held(network) >= this.#perAddressMax * (n === 0 ? 1 : WIDE_FACTOR),
+    )
+    if (isCrowded || (this.#count >= this.#max && !this.#makeRoom(networks.at(-1)!))) return null
+    const guest = { networks, activeMs: performance.now(), hangUp }
+    this.#count++
+    for (const network of networks) {
+      this.#guests.set(network, (this.#guests.get(network) ?? new Set()).add(guest))
+    }
+    return guest
+  }
+
+  leave(guest: Guest): void {
+    let wasHere = false
+    for (const network of guest.networks) {
+      const guests = this.#guests.get(network)
+      if (guests?.delete(guest)) wasHere = true
+      if (guests?.size === 0) this.#guests.delete(network)
+    }
+    if (wasHere) this.#count--
+  }
+
+  #held = (network: string): number => this.#guests.get(network)?.size ?? 0
+
+  /** @returns false: the newcomer's network holds the most itself. */
+  #makeRoom(newcomer: string): boolean {
+    let greediest = new Set<Guest>()
+    for (const guests of this.#guests.values()) if (guests.size > greediest.size) greediest = guests
+    if (greediest.size <= this.#held(newcomer) + 1) return false
+    const idle = [...greediest].reduce((one, other) =>
+      other.activeMs < one.activeMs ? other : one,
+    )
+    this.leave(idle)
+    idle.hangUp('4.7.0 Other clients wait and this connection is idle')
+    return true
   }
 }

@@ -10,8 +10,10 @@ import { createOutage } from '../../shared/process/outage.ts'
 import type { AddressBook } from './addressBook.ts'
 import type { BlockedSenders } from './blockedSenders.ts'
 import type { Certificate } from './certificate.ts'
-import type { ConnectionLimits } from './connectionLimits.ts'
+import type { ConnectionLimits, Guest } from './connectionLimits.ts'
+import type { IncomingMails } from './incomingMail.ts'
 import type { Mover } from './mover.ts'
+import type { SenderRates } from './senderRates.ts'
 import { type Spool, SpoolFull } from './spool.ts'
 
 /** The largest message accepted, in bytes (RFC 1870 SIZE). */
@@ -25,6 +27,8 @@ const PATIENCE = {
   connectionMs: 20 * 60_000,
 }
 export type Patience = typeof PATIENCE
+/** Connections that were told to end, and still read the reply. */
+const ENDING_MAX = 200
 /** A client with this many unknown recipients guesses addresses. */
 const UNKNOWN_RECIPIENTS_MAX = 20
 /** After SIGTERM a started message has this time to finish. The sender of an unfinished message retries. */
@@ -45,6 +49,8 @@ type Parts = {
   addressBook: AddressBook
   blockedSenders: BlockedSenders
   limits: ConnectionLimits
+  rates: SenderRates
+  incoming: IncomingMails
   log: Logger
 }
 
@@ -57,6 +63,8 @@ type SessionState = {
   inboxes: Map<string, string>
   /** The number of unknown recipients. */
   unknown: number
+  /** Its place among the connections; null: it was refused. */
+  guest: Guest | null
   /** Ends a session after its maximum life. */
   deadline: ReturnType<typeof setTimeout> | undefined
 }
@@ -66,7 +74,7 @@ const states = new WeakMap<SMTPServerSession, SessionState>()
 function stateOf(session: SMTPServerSession): SessionState {
   let state = states.get(session)
   if (state === undefined) {
-    state = { inboxes: new Map(), unknown: 0, deadline: undefined }
+    state = { inboxes: new Map(), unknown: 0, guest: null, deadline: undefined }
     states.set(session, state)
   }
   return state
@@ -96,24 +104,36 @@ export function createListener(
     disableReverseLookup: true,
     hideDSN: true,
     hideREQUIRETLS: true,
-    maxClients: options.maxConnections,
+    // Connections that end still count here.
+    maxClients: options.maxConnections + ENDING_MAX,
     socketTimeout: patience.silentMs,
     closeTimeout: CLOSE_TIMEOUT_MS,
     logger: false,
     onConnect(session, callback) {
-      if (!parts.limits.enter(session.remoteAddress)) {
+      const end = (reason: string) => hangUp(server, session, reason)
+      const state = stateOf(session)
+      state.guest = parts.limits.enter(session.remoteAddress, end)
+      if (state.guest === null) {
         return callback(new SmtpReply(421, '4.7.0 Too many connections from your address'))
       }
-      const timer = setTimeout(() => hangUp(server, session), patience.connectionMs)
-      stateOf(session).deadline = timer
+      const tooLong = () => end('4.4.2 This connection has lasted too long')
+      state.deadline = setTimeout(tooLong, patience.connectionMs)
       callback()
     },
     onClose(session) {
-      parts.limits.leave(session.remoteAddress)
-      clearTimeout(stateOf(session).deadline)
+      const { guest, deadline } = stateOf(session)
+      if (guest !== null) parts.limits.leave(guest)
+      clearTimeout(deadline)
     },
     onMailFrom(_address, session, callback) {
-      stateOf(session).inboxes = new Map()
+      const state = stateOf(session)
+      state.inboxes = new Map()
+      if (state.guest !== null) state.guest.activeMs = performance.now()
+      if (!parts.rates.takesFrom(session.remoteAddress)) {
+        return callback(
+          new SmtpReply(450, '4.7.0 Too many messages from your address, try again later'),
+        )
+      }
       const fits = parts.spool.hasRoom()
       callback(fits ? null : new SmtpReply(452, '4.3.1 Insufficient system storage'))
     },
@@ -134,11 +154,11 @@ type Connection = {
   close(): void
 }
 
-function hangUp(server: SMTPServer, session: SMTPServerSession): void {
+function hangUp(server: SMTPServer, session: SMTPServerSession, reason: string): void {
   const connections = (server as unknown as { connections: Set<Connection> }).connections
   for (const connection of connections) {
     if (connection.session !== session) continue
-    connection.send(421, '4.4.2 This connection has lasted too long')
+    connection.send(421, reason)
     connection.close()
   }
 }
@@ -155,9 +175,13 @@ async function resolveRecipient(
   if (unknown >= UNKNOWN_RECIPIENTS_MAX) {
     throw new SmtpReply(421, '4.7.0 Too many recipients that do not exist')
   }
+  if (parts.rates.isGuessing(session.remoteAddress)) {
+    throw new SmtpReply(450, '4.7.0 Too many recipients that do not exist, try again later')
+  }
   const recipient = await parts.addressBook.find(address)
   if (recipient === 'unknown') {
     state.unknown++
+    parts.rates.countUnknown(session.remoteAddress)
     // Platform domains may have inboxes too. An unknown recipient there is answered like a foreign domain.
     if (domainOf(address) !== mailDomain) throw new SmtpReply(550, '5.7.1 Relaying denied')
     throw new SmtpReply(550, '5.1.1 No such inbox')
@@ -168,6 +192,9 @@ async function resolveRecipient(
   if (parts.blockedSenders.has(recipient.inbox, sender)) {
     throw new SmtpReply(550, '5.7.1 The recipient takes no mail from this sender')
   }
+  if (!parts.rates.takesFor(recipient.inbox)) {
+    throw new SmtpReply(450, '4.2.1 The inbox receives too many messages, try again later')
+  }
   inboxes.set(address, recipient.inbox)
 }
 
@@ -176,24 +203,23 @@ async function receive(
   stream: SMTPServerDataStream,
   session: SMTPServerSession,
 ): Promise<void> {
-  const chunks: Buffer[] = []
-  let heldBytes = 0
-  let crowded = false
+  const { guest } = stateOf(session)
+  if (guest === null) throw new SmtpReply(421, '4.7.0 Too many connections from your address')
+  const incoming = parts.incoming.begin(session.remoteAddress, guest)
+  let fits = true
   try {
     // The stream is always read to its end: SMTP answers only after the client has sent the whole message.
     for await (const chunk of stream as AsyncIterable<Buffer>) {
-      if (crowded || stream.sizeExceeded) continue
-      heldBytes += chunk.length
-      crowded = !parts.limits.hold(session.remoteAddress, chunk.length)
-      chunks.push(chunk)
+      if (fits && !stream.sizeExceeded) fits = await incoming.write(chunk)
     }
     if (stream.sizeExceeded) {
       throw new SmtpReply(552, `5.3.4 Message exceeds the limit of ${MESSAGE_MAX_BYTES} bytes`)
     }
-    if (crowded) throw new SmtpReply(452, '4.3.1 Too much mail in flight, try again later')
-    await store(parts, Buffer.concat(chunks), session)
+    if (!fits) throw new SmtpReply(452, '4.3.1 Too much mail in flight, try again later')
+    await store(parts, await incoming.bytes(), session)
+    parts.rates.count(session.remoteAddress, new Set(stateOf(session).inboxes.values()))
   } finally {
-    parts.limits.release(session.remoteAddress, heldBytes)
+    await incoming.discard()
   }
 }
 

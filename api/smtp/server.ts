@@ -8,9 +8,11 @@ import { AddressBook } from './addressBook.ts'
 import { BlockedSenders } from './blockedSenders.ts'
 import { readCertificate, watchCertificate } from './certificate.ts'
 import { ConnectionLimits } from './connectionLimits.ts'
+import { IncomingMails } from './incomingMail.ts'
 import { createListener, type Patience } from './listener.ts'
 import { Mover } from './mover.ts'
 import { startReporter } from './reporter.ts'
+import { SenderRates } from './senderRates.ts'
 import { Spool } from './spool.ts'
 
 /** Connections to Postgres: one for the mover, the others for address lookups. */
@@ -35,6 +37,7 @@ export async function startSmtp(
     log,
   })
   const spool = new Spool(config.dataDir)
+  const incoming = new IncomingMails(config.dataDir)
   const mover = new Mover({ spool, pool, log })
   const aliases = postmasterAliases(config)
   const reporter = startReporter({ pool, spool, log })
@@ -46,7 +49,12 @@ export async function startSmtp(
       mover,
       addressBook,
       blockedSenders,
-      limits: new ConnectionLimits(config.smtp.maxConnectionsPerIp),
+      limits: new ConnectionLimits({
+        max: config.smtp.maxConnections,
+        perAddressMax: config.smtp.maxConnectionsPerIp,
+      }),
+      rates: new SenderRates(config.smtp),
+      incoming,
       log,
     },
     {
@@ -85,6 +93,7 @@ export async function startSmtp(
       await Promise.all([addressBook.stop(), blockedSenders.stop(), reporter.stop()])
       await pool.end()
       spool.close()
+      incoming.close()
     },
   }
 }

@@ -38,6 +38,9 @@ export type Config = {
     host: string
     maxConnections: number
     maxConnectionsPerIp: number
+    /** Messages a minute from one network, and to one inbox; 0: no limit. */
+    messagesPerIp: number
+    messagesPerInbox: number
     /** PEM files for STARTTLS; null: the listener offers no STARTTLS. */
     tls: { certFile: string; keyFile: string } | null
   }
@@ -121,6 +124,8 @@ export function parseConfig(env: Record<string, string | undefined>): Config {
       host: values.SMTP_HOST ?? values.HOST,
       maxConnections: values.SMTP_MAX_CONNECTIONS,
       maxConnectionsPerIp: values.SMTP_MAX_CONNECTIONS_PER_IP,
+      messagesPerIp: values.SMTP_MESSAGES_PER_IP,
+      messagesPerInbox: values.SMTP_MESSAGES_PER_INBOX,
       tls: smtpTls(values),
     },
     dataDir: values.DATA_DIR,

@@ -93,6 +93,8 @@ export const variables = z.object({
   SMTP_HOST: z.string().min(1).optional(),
   SMTP_MAX_CONNECTIONS: z.coerce.number().int().min(1).max(10_000).default(500),
   SMTP_MAX_CONNECTIONS_PER_IP: z.coerce.number().int().min(1).max(10_000).default(50),
+  SMTP_MESSAGES_PER_IP: z.coerce.number().int().min(0).max(1_000_000).default(3_000),
+  SMTP_MESSAGES_PER_INBOX: z.coerce.number().int().min(0).max(1_000_000).default(1_200),
   SMTP_TLS_CERT_FILE: z.string().min(1).optional(),
   SMTP_TLS_KEY_FILE: z.string().min(1).optional(),
   BASE_URL: url(['http:', 'https:']).optional(),

@@ -2,10 +2,18 @@ import { isIP } from 'node:net'
 
 /** The network that limits count against: an IPv4 address, or the /64 of an IPv6 address. */
 export function networkSubject(address: string): string {
-  if (isIP(address) !== 6) return address
+  return isIP(address) === 6 ? prefixOf(address, 64) : address
+}
+
+/** The networks of an address, the narrowest first: an IPv4 address, or the /64 and the /48 of an IPv6 address. */
+export function networksOf(address: string): string[] {
+  return isIP(address) === 6 ? [prefixOf(address, 64), prefixOf(address, 48)] : [address]
+}
+
+function prefixOf(address: string, bits: 48 | 64): string {
   const [head = '', tail] = address.split('::')
   const left = head === '' ? [] : head.split(':')
   const right = tail === undefined || tail === '' ? [] : tail.split(':')
   const zeros = tail === undefined ? [] : Array<string>(8 - left.length - right.length).fill('0')
-  return `${[...left, ...zeros, ...right].slice(0, 4).join(':')}::/64`
+  return `${[...left, ...zeros, ...right].slice(0, bits / 16).join(':')}::/${bits}`
 }

@@ -122,6 +122,8 @@ function environment(made: {
     DNS_SERVERS: names.address,
     ALLOW_PRIVATE_NETWORKS: 'true',
     RATE_LIMIT_REQUESTS: '0',
+    SMTP_MESSAGES_PER_IP: '0',
+    SMTP_MESSAGES_PER_INBOX: '0',
     RATE_LIMIT_AUTH: '0',
     SETTLEMENT_WAIT_MS: String(SETTLEMENT_WAIT_MS),
     PORT: String(port),

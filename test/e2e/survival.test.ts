@@ -44,6 +44,8 @@ test(`each of ${MESSAGES} messages arrives once while workers are killed twice a
     DATA_DIR: dataDir,
     MAIL_DOMAIN: 'mail.test',
     RATE_LIMIT_REQUESTS: '0',
+    SMTP_MESSAGES_PER_IP: '0',
+    SMTP_MESSAGES_PER_INBOX: '0',
     LOG_LEVEL: 'info',
   }
   await using api = startProcess('api/main.ts', env)

@@ -108,6 +108,8 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     MAIL_DOMAIN: 'mail.test',
     RATE_LIMIT_REQUESTS: '0',
     RATE_LIMIT_AUTH: '0',
+    SMTP_MESSAGES_PER_IP: '0',
+    SMTP_MESSAGES_PER_INBOX: '0',
     ...options.env,
   })
   const direct = new URL(database.url)

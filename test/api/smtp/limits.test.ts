@@ -56,14 +56,94 @@ test('unfinished messages of one address leave room for other addresses', async 
     await talk.say('DATA')
     talk.write(bytes)
   }
-  const deliver = (localAddress: string) =>
-    deliverRaw(port, agent.address, 'Subject: x\n\nx\n', { localAddress })
+  const deliver = (localAddress: string, bytes: number) =>
+    deliverRaw(port, agent.address, `Subject: x\n\n${'x\n'.repeat(bytes / 2)}`, { localAddress })
   await waitFor('its share to be used up', async () =>
-    (await deliver(greedy)).startsWith('452 4.3.1'),
+    (await deliver(greedy, 100_000)).startsWith('452 4.3.1'),
   )
-  expect(await deliver('127.0.0.1')).toStartWith('250')
+  expect(await deliver(greedy, 10_000)).toStartWith('250')
+  expect(await deliver('127.0.0.1', 1_000_000)).toStartWith('250')
   await Promise.all(talks.map((talk) => talk[Symbol.asyncDispose]()))
-  await waitFor('its share to be free', async () => (await deliver(greedy)).startsWith('250'))
+  await waitFor('its share to be free', async () =>
+    (await deliver(greedy, 100_000)).startsWith('250'),
+  )
+})
+
+test('four addresses with unfinished messages leave room for a fifth', async () => {
+  await using own = await startTestService({ workers: false })
+  const agent = await own.newAgent()
+  const { port } = own.smtp!
+  const bytes = Buffer.alloc(34 * 1024 * 1024, `${'x'.repeat(98)}\r\n`)
+  const talks = []
+  for (let n = 0; n < 32; n++) {
+    const talk = await talkSmtp(port, `127.0.1.${1 + (n % 4)}`)
+    talks.push(talk)
+    await talk.say('MAIL FROM:<a@example.com>')
+    await talk.say(`RCPT TO:<${agent.address}>`)
+    await talk.say('DATA')
+    talk.write(bytes)
+  }
+  const mail = `Subject: x\n\n${`${'x'.repeat(98)}\n`.repeat(100_000)}`
+  expect(await deliverRaw(port, agent.address, mail)).toStartWith('250')
+  await Promise.all(talks.map((talk) => talk[Symbol.asyncDispose]()))
+})
+
+test('idle connections of ten addresses give way to a newcomer', async () => {
+  await using own = await startTestService({
+    workers: false,
+    env: { SMTP_MAX_CONNECTIONS: '20', SMTP_MAX_CONNECTIONS_PER_IP: '10' },
+  })
+  const agent = await own.newAgent()
+  const { port } = own.smtp!
+  const idle = []
+  for (let n = 0; n < 20; n++) idle.push(await talkSmtp(port, `127.0.2.${1 + (n % 4)}`))
+  for (let n = 0; n < 5; n++) {
+    expect(await deliverRaw(port, agent.address, 'Subject: x\n\nx\n')).toStartWith('250')
+  }
+  await Promise.all(idle.map((talk) => talk[Symbol.asyncDispose]()))
+})
+
+test('addresses cannot be guessed over many connections', async () => {
+  await using own = await startTestService({ workers: false })
+  const agent = await own.newAgent()
+  const { port } = own.smtp!
+  const replies: string[] = []
+  const guesser = '127.0.3.1'
+  for (let n = 0; n < 13; n++) {
+    await using talk = await talkSmtp(port, guesser)
+    await talk.say('MAIL FROM:<a@example.com>')
+    for (let guess = 0; guess < 16; guess++) {
+      replies.push(await talk.say(`RCPT TO:<guess-${n}-${guess}@mail.test>`))
+    }
+  }
+  expect(replies.filter((reply) => reply.startsWith('550'))).toHaveLength(100)
+  expect(replies.at(-1)).toStartWith('450 4.7.0')
+  await using talk = await talkSmtp(port, guesser)
+  await talk.say('MAIL FROM:<a@example.com>')
+  expect(await talk.say(`RCPT TO:<${agent.address}>`)).toStartWith('450 4.7.0')
+  expect(await deliverRaw(port, agent.address, 'Subject: x\n\nx\n')).toStartWith('250')
+})
+
+test('messages a minute are limited by address and by inbox', async () => {
+  await using own = await startTestService({
+    workers: false,
+    env: { SMTP_MESSAGES_PER_IP: '3', SMTP_MESSAGES_PER_INBOX: '5' },
+  })
+  const [agent, other] = [await own.newAgent(), await own.newAgent()]
+  const { port } = own.smtp!
+  const mailFrom = async (localAddress: string) => {
+    await using talk = await talkSmtp(port, localAddress)
+    return await talk.say('MAIL FROM:<a@example.com>')
+  }
+  const deliver = (localAddress: string, to = agent.address) =>
+    deliverRaw(port, to, 'Subject: x\n\nx\n', { localAddress })
+  for (let n = 0; n < 3; n++) expect(await deliver('127.0.4.1')).toStartWith('250')
+  expect(await mailFrom('127.0.4.1')).toStartWith('450 4.7.0')
+  for (let n = 0; n < 2; n++) expect(await deliver('127.0.4.2')).toStartWith('250')
+  await using talk = await talkSmtp(port, '127.0.4.3')
+  await talk.say('MAIL FROM:<a@example.com>')
+  expect(await talk.say(`RCPT TO:<${agent.address}>`)).toStartWith('450 4.2.1')
+  expect(await talk.say(`RCPT TO:<${other.address}>`)).toStartWith('250')
 })
 
 test('a client that guesses addresses is disconnected', async () => {

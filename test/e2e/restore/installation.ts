@@ -31,6 +31,8 @@ export async function newSettings({ rpc, sink, nameServer }: Surroundings): Prom
     DNS_SERVERS: nameServer,
     ALLOW_PRIVATE_NETWORKS: 'true',
     RATE_LIMIT_REQUESTS: '0',
+    SMTP_MESSAGES_PER_IP: '0',
+    SMTP_MESSAGES_PER_INBOX: '0',
     RATE_LIMIT_AUTH: '0',
     SETTLEMENT_WAIT_MS: '1000',
     LOG_LEVEL: 'warn',

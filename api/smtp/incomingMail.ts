@@ -1,0 +1,136 @@
+import { mkdirSync, readdirSync, rmSync } from 'node:fs'
+import { type FileHandle, open, readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { networkSubject } from '../../shared/http/networkSubject.ts'
+import type { Guest } from './connectionLimits.ts'
+
+const MB = 1024 * 1024
+/** A message up to this size stays in memory, and is never refused for others. */
+const SMALL_BYTES = 64 * 1024
+/** Bytes of unfinished messages on disk, over all connections. */
+const DISK_MAX_BYTES = 1024 * MB
+/** The share of one network. */
+const NETWORK_MAX_BYTES = 256 * MB
+/** A message slower than this, after its first half minute, is an attack or will never end. */
+const GRACE_MS = 30_000
+const LEAST_BYTES_PER_S = 1024
+
+/** Each listener of a data folder has its own folder. That of a killed one is removed at the next start. */
+const FOLDER = 'incoming-'
+
+/** One message that arrives. */
+export type Incoming = {
+  /** Takes the next bytes. @returns false: its network holds too many bytes. */
+  write(chunk: Buffer): Promise<boolean>
+  /** The whole message. */
+  bytes(): Promise<Buffer>
+  /** Frees memory and disk. */
+  discard(): Promise<void>
+}
+
+type Held = { network: string; bytes: number; startedMs: number; guest: Guest }
+
+/**
+ * Holds messages that are not complete: small ones in memory, larger ones on disk. Past the bound of all, the slowest
+ * message of the greediest network ends: a newcomer is served.
+ */
+export class IncomingMails {
+  readonly #folder: string
+  readonly #held = new Set<Held>()
+  #files = 0
+
+  constructor(dataDir: string) {
+    this.#folder = join(dataDir, `${FOLDER}${process.pid}`)
+    for (const name of readdirSync(dataDir)) {
+      const isOwn = name === `${FOLDER}${process.pid}`
+      if (isOwn || (name.startsWith(FOLDER) && !isRunning(Number(name.slice(FOLDER.length))))) {
+        rmSync(join(dataDir, name), { recursive: true, force: true })
+      }
+    }
+    mkdirSync(this.#folder, { recursive: true, mode: 0o700 })
+  }
+
+  begin(address: string, guest: Guest): Incoming {
+    const held: Held = {
+      network: networkSubject(address),
+      bytes: 0,
+      startedMs: performance.now(),
+      guest,
+    }
+    const path = join(this.#folder, String(++this.#files))
+    let file: FileHandle | null = null
+    let chunks: Buffer[] = []
+    let size = 0
+    const hasShare = (): boolean => {
+      this.#evict(held)
+      return this.#sum(({ network }) => network === held.network) <= NETWORK_MAX_BYTES
+    }
+    return {
+      write: async (chunk) => {
+        size += chunk.length
+        guest.activeMs = performance.now()
+        const ms = guest.activeMs - held.startedMs
+        if (ms > GRACE_MS && (size / ms) * 1000 < LEAST_BYTES_PER_S) {
+          guest.hangUp('4.4.2 The message arrives too slowly')
+        }
+        chunks.push(chunk)
+        if (size <= SMALL_BYTES) return true
+        this.#held.add(held)
+        held.bytes = size
+        if (!hasShare()) return false
+        file ??= await open(path, 'wx', 0o600)
+        const written = chunks
+        chunks = []
+        await file.writev(written)
+        return true
+      },
+      async bytes() {
+        const rest = Buffer.concat(chunks)
+        return file === null ? rest : Buffer.concat([await readFile(path), rest])
+      },
+      discard: async () => {
+        this.#held.delete(held)
+        chunks = []
+        if (file === null) return
+        await file.close()
+        await rm(path, { force: true })
+      },
+    }
+  }
+
+  close(): void {
+    rmSync(this.#folder, { recursive: true, force: true })
+  }
+
+  #sum(of: (held: Held) => boolean): number {
+    let sum = 0
+    for (const held of this.#held) if (of(held)) sum += held.bytes
+    return sum
+  }
+
+  #evict(newcomer: Held): void {
+    while (this.#sum(() => true) > DISK_MAX_BYTES) {
+      const shares = new Map<string, number>()
+      for (const { network, bytes } of this.#held) {
+        shares.set(network, (shares.get(network) ?? 0) + bytes)
+      }
+      const [greediest] = [...shares].reduce((one, other) => (other[1] > one[1] ? other : one))
+      const own = [...this.#held].filter((held) => held.network === greediest && held !== newcomer)
+      const slowest = own.sort((a, b) => rateOf(a) - rateOf(b))[0]
+      if (slowest === undefined) return
+      this.#held.delete(slowest)
+      slowest.guest.hangUp('4.3.1 Too much mail in flight, try again later')
+    }
+  }
+}
+
+const rateOf = ({ bytes, startedMs }: Held): number =>
+  bytes / Math.max(1, performance.now() - startedMs)
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return (error as { code?: string }).code === 'EPERM'
+  }
+}

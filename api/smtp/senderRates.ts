@@ -1,0 +1,86 @@
+import { networksOf } from '../../shared/http/networkSubject.ts'
+
+const MINUTE_MS = 60_000
+/** Unknown recipients of one network in ten minutes. A guesser needs thousands. */
+const UNKNOWN_MAX = 100
+const UNKNOWN_WINDOW_MS = 10 * MINUTE_MS
+/** An IPv6 client can hold a /48. All of it gets this many times the limit of a /64. */
+const WIDE_FACTOR = 4
+
+/** Rates of inbound mail, by network and by inbox, over all connections of this listener. */
+export class SenderRates {
+  readonly #limits: { messagesPerIp: number; messagesPerInbox: number }
+  readonly #messages: WindowCounts
+  readonly #unknown: WindowCounts
+
+  /** @param limits messages a minute; 0: no limit. */
+  constructor(
+    limits: { messagesPerIp: number; messagesPerInbox: number },
+    nowMs = () => performance.now(),
+  ) {
+    this.#limits = limits
+    this.#messages = new WindowCounts(MINUTE_MS, nowMs)
+    this.#unknown = new WindowCounts(UNKNOWN_WINDOW_MS, nowMs)
+  }
+
+  /** Whether this network may send another message. */
+  takesFrom = (address: string): boolean =>
+    this.#within(this.#messages, address, this.#limits.messagesPerIp)
+
+  /** Whether this inbox takes another message. */
+  takesFor(inbox: string): boolean {
+    const { messagesPerInbox } = this.#limits
+    return messagesPerInbox === 0 || this.#messages.get(`inbox ${inbox}`) < messagesPerInbox
+  }
+
+  /** Counts an accepted message. */
+  count(address: string, inboxes: Iterable<string>): void {
+    for (const network of networksOf(address)) this.#messages.add(network)
+    for (const inbox of inboxes) this.#messages.add(`inbox ${inbox}`)
+  }
+
+  /** Whether this network guesses addresses. */
+  isGuessing = (address: string): boolean => !this.#within(this.#unknown, address, UNKNOWN_MAX)
+
+  /** Counts a recipient that does not exist. */
+  countUnknown(address: string): void {
+    for (const network of networksOf(address)) this.#unknown.add(network)
+  }
+
+  #within(counts: WindowCounts, address: string, max: number): boolean {
+    if (max === 0) return true
+    return networksOf(address).every(
+      (network, n) => counts.get(network) < max * (n === 0 ? 1 : WIDE_FACTOR),
+    )
+  }
+}
+
+/** Counts in windows of a fixed length. */
+class WindowCounts {
+  readonly #windowMs: number
+  readonly #nowMs: () => number
+  #startedMs: number
+  #counts = new Map<string, number>()
+
+  constructor(windowMs: number, nowMs: () => number) {
+    this.#windowMs = windowMs
+    this.#nowMs = nowMs
+    this.#startedMs = nowMs()
+  }
+
+  get(subject: string): number {
+    this.#renew()
+    return this.#counts.get(subject) ?? 0
+  }
+
+  add(subject: string): void {
+    this.#counts.set(subject, this.get(subject) + 1)
+  }
+
+  #renew(): void {
+    const nowMs = this.#nowMs()
+    if (nowMs - this.#startedMs < this.#windowMs) return
+    this.#startedMs = nowMs
+    this.#counts = new Map()
+  }
+}

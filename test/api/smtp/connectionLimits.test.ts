@@ -1,0 +1,46 @@
+import { expect, test } from 'bun:test'
+import { ConnectionLimits } from '../../../api/smtp/connectionLimits.ts'
+
+const never = () => expect.unreachable()
+
+test('an IPv6 /64 has the limit of an address, a /48 four times as many', () => {
+  const limits = new ConnectionLimits({ max: 100, perAddressMax: 2 })
+  const admitted = (address: string) => limits.enter(address, never) !== null
+  expect([admitted('2001:db8::1'), admitted('2001:db8::2'), admitted('2001:db8::3')]).toEqual([
+    true,
+    true,
+    false,
+  ])
+  for (let n = 1; n < 4; n++) {
+    expect([admitted(`2001:db8:0:${n}::1`), admitted(`2001:db8:0:${n}::1`)]).toEqual([true, true])
+  }
+  expect(admitted('2001:db8:0:9::1')).toBe(false)
+  expect(admitted('2001:db8:1::1')).toBe(true)
+})
+
+test('the most idle connection of the greediest network gives way, never that of a small one', () => {
+  const limits = new ConnectionLimits({ max: 4, perAddressMax: 10 })
+  const ended: string[] = []
+  const enter = (address: string, name: string, activeMs: number) => {
+    const guest = limits.enter(address, () => ended.push(name))
+    if (guest !== null) guest.activeMs = activeMs
+    return guest
+  }
+  enter('10.0.0.9', 'small', 0)
+  enter('10.0.0.1', 'busy', 30)
+  enter('10.0.0.1', 'idle', 10)
+  enter('10.0.0.1', 'other', 20)
+  expect(enter('10.0.0.2', 'new', 40)).not.toBeNull()
+  expect(ended).toEqual(['idle'])
+  expect(enter('10.0.0.1', 'greedy', 50)).toBeNull()
+  expect(ended).toEqual(['idle'])
+})
+
+test('a connection that left twice frees one place', () => {
+  const limits = new ConnectionLimits({ max: 1, perAddressMax: 1 })
+  const guest = limits.enter('10.0.0.1', never)!
+  limits.leave(guest)
+  limits.leave(guest)
+  expect(limits.enter('10.0.0.1', never)).not.toBeNull()
+  expect(limits.enter('10.0.0.2', never)).toBeNull()
+})
