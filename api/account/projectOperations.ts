@@ -37,12 +37,24 @@ export const CreateBody = t.Object({
   paymentsEnabled: t.Optional(t.Boolean()),
 })
 
+/** Whole bytes; PostgreSQL and JSON both keep them exactly. */
+const BYTES_MAX = 2 ** 50
+const Limits = t.Object({
+  storageBytes: t.Optional(
+    t.Union([t.Integer({ minimum: 0, maximum: BYTES_MAX }), t.Null()], {
+      error: "be a number of bytes, or null for the service's limit",
+      description: "Bytes of mail that the project may store; null: the service's limit.",
+    }),
+  ),
+})
+
 export const UpdateBody = t.Object({
   name: t.Optional(Name),
   addScopes: t.Optional(ScopeList),
   removeScopes: t.Optional(ScopeList),
   payTo: t.Optional(PayTo),
   paymentsEnabled: t.Optional(t.Boolean()),
+  limits: t.Optional(Limits),
 })
 
 export const Params = t.Object({ projectId: t.String({ minLength: 1, maxLength: 100 }) })
@@ -58,6 +70,10 @@ const ProjectSchema = t.Object({
   apiKeyPrefix: t.String(),
   payTo: t.Union([t.String(), t.Null()]),
   paymentsEnabled: t.Boolean(),
+  usage: t.Object({ storageBytes: t.Integer({ description: 'Bytes of its mail.' }) }),
+  limits: t.Object({
+    storageBytes: t.Union([t.Integer(), t.Null()], { description: 'Null: no limit.' }),
+  }),
   createdAt: Time,
 })
 
@@ -77,6 +93,8 @@ const EXAMPLE_PROJECT = {
   apiKeyPrefix: 'loid-0123456789ab',
   payTo: null,
   paymentsEnabled: false,
+  usage: { storageBytes: 48_213 },
+  limits: { storageBytes: 10_737_418_240 },
   createdAt: '2026-01-05T09:30:00.000Z',
 }
 

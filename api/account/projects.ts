@@ -71,7 +71,8 @@ const routes = (services: Services, collection: 'projects' | 'identities') =>
       detail: deleteOperation,
     })
 
-async function create({ pool, config }: Services, body: Static<typeof CreateBody>) {
+async function create(services: Services, body: Static<typeof CreateBody>) {
+  const { pool, config } = services
   const emailDomain = asciiDomain(body.emailDomain ?? config.mailDomain)
   const input = {
     name: body.name ?? body.emailName ?? 'Agent',
@@ -87,7 +88,7 @@ async function create({ pool, config }: Services, body: Static<typeof CreateBody
   }
   try {
     const { project, rawKey } = await createProject(pool, input)
-    return { ...toView(project), rawKey }
+    return { ...toView(services, project), rawKey }
   } catch (error) {
     if (error instanceof UnverifiedDomainError) {
       throw badRequest(`emailDomain must be a verified domain: ${emailDomain} is none`)
@@ -97,23 +98,23 @@ async function create({ pool, config }: Services, body: Static<typeof CreateBody
   }
 }
 
-async function list({ pool }: Services, query: Static<typeof PageQuery>) {
+async function list(services: Services, query: Static<typeof PageQuery>) {
   const { limit, cursor } = readPage(query)
-  const found = await listProjects(pool, { limit: limit + 1, cursor })
+  const found = await listProjects(services.pool, { limit: limit + 1, cursor })
   const { page, next } = cutPage(found, limit, ({ createdAt }) => createdAt)
-  return { projects: page.map(toView), count: page.length, ...next }
+  return { projects: page.map((project) => toView(services, project)), count: page.length, ...next }
 }
 
-async function get({ pool }: Services, projectId: string) {
-  const project = await findProject(pool, projectId)
+async function get(services: Services, projectId: string) {
+  const project = await findProject(services.pool, projectId)
   if (project === null) throw projectNotFound()
-  return toView(project)
+  return toView(services, project)
 }
 
-async function update({ pool }: Services, projectId: string, body: Static<typeof UpdateBody>) {
-  const project = await updateProject(pool, projectId, body)
+async function update(services: Services, projectId: string, body: Static<typeof UpdateBody>) {
+  const project = await updateProject(services.pool, projectId, body)
   if (project === null) throw projectNotFound()
-  return toView(project)
+  return toView(services, project)
 }
 
 async function rotate({ pool }: Services, projectId: string) {
@@ -127,7 +128,7 @@ async function remove({ pool }: Services, projectId: string) {
   return new Response(null, { status: 204 })
 }
 
-const toView = (project: Project) => ({
+const toView = ({ config }: Services, project: Project) => ({
   projectId: project.id,
   identityId: project.id,
   name: project.name,
@@ -138,6 +139,8 @@ const toView = (project: Project) => ({
   apiKeyPrefix: project.apiKeyPrefix,
   payTo: project.payTo,
   paymentsEnabled: project.paymentsEnabled,
+  usage: { storageBytes: project.storedBytes },
+  limits: { storageBytes: project.storageLimitBytes ?? config.limits.storageBytes },
   createdAt: project.createdAt.toISOString(),
 })
 

@@ -11,6 +11,7 @@ import {
   type StreamState,
 } from '../../sql/events/events.ts'
 import { subscribe } from '../../sql/listen.ts'
+import { ApiError } from '../http/errors.ts'
 
 /** Reads the events of one project, from a position on. */
 export type EventReader = {
@@ -30,6 +31,7 @@ export type EventFeed = {
    * @param after the last event that the client knows; null: only new events.
    * @returns a reader, and the event before its first one. `missed`: events after `after` are deleted, or `after` is no
    * event of this stream.
+   * @throws {ApiError} 429 when the project has too many readers.
    */
   open(
     projectId: string,
@@ -43,6 +45,8 @@ export type EventFeed = {
 }
 
 const READ_AT_ONCE = 200
+/** Open streams and waits of one project. Each holds a connection of this process. */
+const READERS_MAX = 100
 /** Events of a project in memory, for readers that are slightly behind. */
 const RECENT_MAX = 500
 
@@ -118,6 +122,10 @@ async function open(
   const reader: Reader = { position: 0n, ended: released, pause: createPause() }
   // Notifications count from here on; readStream counts the events committed before.
   const channel = channels.get(projectId) ?? newChannel(projectId)
+  if (channel.readers.size >= READERS_MAX) {
+    const message = `At most ${READERS_MAX} event streams and waits may be open at once`
+    throw new ApiError(429, 'rate_limited', message, { 'retry-after': '1' })
+  }
   channels.set(projectId, channel)
   channel.readers.add(reader)
   const leave = () => {

@@ -5,7 +5,7 @@ import type { Running } from '../../shared/process/service.ts'
 import { createBatcher } from '../../sql/batcher.ts'
 import { createPool } from '../../sql/db.ts'
 import { createKeyringSource, masterKeys } from '../../sql/keyring/keyring.ts'
-import { refusedRecipients, type WantedRecipients } from '../../sql/mail/recipientPolicy.ts'
+import { readSendPolicies, type WantedRecipients } from '../../sql/mail/recipientPolicy.ts'
 import { acceptMessages, intentBytes, type SendIntent } from '../../sql/mail/sendMessages.ts'
 import { createApp } from '../app.ts'
 import { startEventFeed } from '../events/eventFeed.ts'
@@ -51,10 +51,10 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
     ...SEND_BATCHING,
     run: (intents: SendIntent[]) => acceptMessages(pool, intents, config.limits.recipientsPerDay),
   })
-  const recipients = createBatcher({
+  const policies = createBatcher({
     batchMax: SEND_BATCHING.batchMax,
     parallel: SEND_BATCHING.parallel,
-    run: (wanted: WantedRecipients[]) => refusedRecipients(pool, wanted),
+    run: (wanted: WantedRecipients[]) => readSendPolicies(pool, wanted, config.limits.storageBytes),
   })
   const till = createTillBatchers(pool)
   const waiters = startWaiters(databaseUrl, log)
@@ -69,7 +69,7 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
       searches,
       log,
       sends,
-      recipients,
+      policies,
       ...till,
       waiters,
       events,
@@ -106,9 +106,7 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
       while (inFlight > 0) await Bun.sleep(DRAIN_POLL_MS)
       await Promise.race([closed, Bun.sleep(DRAIN_POLL_MS * 5)])
       await server.stop(true)
-      await Promise.all(
-        [recipients, sends, ...Object.values(till)].map((batcher) => batcher.drain()),
-      )
+      await Promise.all([policies, sends, ...Object.values(till)].map((batcher) => batcher.drain()))
       await Promise.all([waiters.stop(), events.stop()])
       await usage.stop()
       await Promise.all([pool, gatePool, searchPool].map((one) => one.end()))

@@ -3,7 +3,7 @@ import type { Config } from '../../shared/config/config.ts'
 import type { Batcher } from '../../sql/batcher.ts'
 import type { Pool } from '../../sql/db.ts'
 import type { KeyringSource } from '../../sql/keyring/keyring.ts'
-import type { RefusedRecipient, WantedRecipients } from '../../sql/mail/recipientPolicy.ts'
+import type { SendPolicy, WantedRecipients } from '../../sql/mail/recipientPolicy.ts'
 import type { SendIntent, SendOutcome } from '../../sql/mail/sendMessages.ts'
 import type { NewClaim, WantedGrant } from '../../sql/till/claims.ts'
 import type { Payment } from '../../sql/till/payments.ts'
@@ -21,8 +21,8 @@ export type Services = {
   searches: Searches
   log: Logger
   sends: Batcher<SendIntent, SendOutcome>
-  /** Finds the refused recipients of a mail. */
-  recipients: Batcher<WantedRecipients, RefusedRecipient[]>
+  /** Finds the refused recipients of a mail, and whether its project may store more. */
+  policies: Batcher<WantedRecipients, SendPolicy>
   /** Makes claims; true for a new one. */
   claims: Batcher<NewClaim, boolean>
   /** Reads payments by identifier. */

@@ -167,18 +167,25 @@ function quotaExceeded(limit: number | null): ApiError {
   return new ApiError(429, 'quota_exceeded', message, { 'retry-after': String(waitS) })
 }
 
-/** The refused recipients. @throws {ApiError} 422 when every recipient is refused */
+/** 413 until messages are deleted, or the operator raises the limit. */
+function storageFull(): ApiError {
+  const message = 'The storage of this project is used up: delete messages or ask the operator'
+  return new ApiError(413, 'quota_exceeded', message)
+}
+
+/** The refused recipients. @throws {ApiError} 422 when every recipient is refused, 413 when the storage is used up */
 async function refusals(
-  { recipients }: Services,
+  { policies }: Services,
   projectId: string,
   { to, cc, bcc, threadRow }: Pick<SendIntent, 'to' | 'cc' | 'bcc' | 'threadRow'>,
 ): Promise<RefusedRecipient[]> {
   const addresses = [...new Set([...to, ...cc, ...bcc])]
-  const refused = await recipients.submit({
+  const { refused, isFull } = await policies.submit({
     projectId,
     scope: threadRow === null ? 'SEND' : 'REPLY',
     addresses,
   })
+  if (isFull) throw storageFull()
   if (refused.length < addresses.length) return refused
   const named = refused.map(({ address, reason }) => `${address} (${reason})`).join(', ')
   throw new ApiError(422, 'recipient_blocked', `Every recipient is refused: ${named}`)

@@ -11,6 +11,7 @@ import { ReplyBody, SendBody } from './sendInput.ts'
 
 const BLOCKED = 'Every recipient is refused (recipient_blocked)'
 
+const FULL = 'The storage of the project is used up'
 const LIMITED =
   'Too many requests (rate_limited), or the daily limit of recipients is reached (quota_exceeded); Retry-After is the wait in seconds'
 
@@ -53,7 +54,7 @@ export function sendingRoutes(services: Services) {
               createdAt: '2026-01-05T09:30:00.000Z',
             },
           },
-          errors: { 422: BLOCKED, 429: LIMITED },
+          errors: { 413: FULL, 422: BLOCKED, 429: LIMITED },
         }),
       },
     )
@@ -91,7 +92,7 @@ export function sendingRoutes(services: Services) {
               createdAt: '2026-01-05T09:45:00.000Z',
             },
           },
-          errors: { 404: 'Message not found', 422: BLOCKED, 429: LIMITED },
+          errors: { 404: 'Message not found', 413: FULL, 422: BLOCKED, 429: LIMITED },
         }),
       },
     )

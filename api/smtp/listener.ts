@@ -11,6 +11,7 @@ import type { AddressBook } from './addressBook.ts'
 import type { BlockedSenders } from './blockedSenders.ts'
 import type { Certificate } from './certificate.ts'
 import type { ConnectionLimits, Guest } from './connectionLimits.ts'
+import type { FullInboxes } from './fullInboxes.ts'
 import type { IncomingMails } from './incomingMail.ts'
 import type { Mover } from './mover.ts'
 import type { SenderRates } from './senderRates.ts'
@@ -50,6 +51,7 @@ type Parts = {
   blockedSenders: BlockedSenders
   limits: ConnectionLimits
   rates: SenderRates
+  fullInboxes: FullInboxes
   incoming: IncomingMails
   log: Logger
 }
@@ -191,6 +193,9 @@ async function resolveRecipient(
   const sender = mailFrom === false ? '' : mailFrom.address
   if (parts.blockedSenders.has(recipient.inbox, sender)) {
     throw new SmtpReply(550, '5.7.1 The recipient takes no mail from this sender')
+  }
+  if (parts.fullInboxes.has(recipient.inbox)) {
+    throw new SmtpReply(452, '4.2.2 The inbox is full')
   }
   if (!parts.rates.takesFor(recipient.inbox)) {
     throw new SmtpReply(450, '4.2.1 The inbox receives too many messages, try again later')

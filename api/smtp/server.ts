@@ -8,6 +8,7 @@ import { AddressBook } from './addressBook.ts'
 import { BlockedSenders } from './blockedSenders.ts'
 import { readCertificate, watchCertificate } from './certificate.ts'
 import { ConnectionLimits } from './connectionLimits.ts'
+import { FullInboxes } from './fullInboxes.ts'
 import { IncomingMails } from './incomingMail.ts'
 import { createListener, type Patience } from './listener.ts'
 import { Mover } from './mover.ts'
@@ -27,7 +28,7 @@ export async function startSmtp(
   config: Config,
   databaseUrl: string,
   log: Logger,
-  options: { certificateCheckMs?: number; patience?: Patience } = {},
+  options: { certificateCheckMs?: number; quotaCheckMs?: number; patience?: Patience } = {},
 ): Promise<SmtpServer> {
   const certificate = config.smtp.tls === null ? null : readCertificate(config.smtp.tls)
   const pool = createPool({
@@ -37,6 +38,12 @@ export async function startSmtp(
     log,
   })
   const spool = new Spool(config.dataDir)
+  const fullInboxes = new FullInboxes({
+    pool,
+    log,
+    defaultBytes: config.limits.storageBytes,
+    ...(options.quotaCheckMs === undefined ? {} : { intervalMs: options.quotaCheckMs }),
+  })
   const incoming = new IncomingMails(config.dataDir)
   const mover = new Mover({ spool, pool, log })
   const aliases = postmasterAliases(config)
@@ -55,6 +62,7 @@ export async function startSmtp(
       }),
       rates: new SenderRates(config.smtp),
       incoming,
+      fullInboxes,
       log,
     },
     {
@@ -90,7 +98,12 @@ export async function startSmtp(
       unwatch()
       await new Promise<void>((resolve) => server.close(() => resolve()))
       await mover.stop()
-      await Promise.all([addressBook.stop(), blockedSenders.stop(), reporter.stop()])
+      await Promise.all([
+        addressBook.stop(),
+        blockedSenders.stop(),
+        reporter.stop(),
+        fullInboxes.stop(),
+      ])
       await pool.end()
       spool.close()
       incoming.close()

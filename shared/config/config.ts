@@ -79,6 +79,8 @@ export type Config = {
     authFailuresPerMinute: number
     /** Recipients a project may write to in a UTC day; null: no limit. */
     recipientsPerDay: number | null
+    /** Bytes of mail that a project may store; null: no limit. */
+    storageBytes: number | null
   }
   /** Webhooks and sellers' endpoints may be at private addresses (development). */
   allowPrivateNetworks: boolean
@@ -147,6 +149,7 @@ export function parseConfig(env: Record<string, string | undefined>): Config {
       requestsPerMinute: values.RATE_LIMIT_REQUESTS,
       authFailuresPerMinute: values.RATE_LIMIT_AUTH,
       recipientsPerDay: values.DAILY_SEND_LIMIT === 0 ? null : values.DAILY_SEND_LIMIT,
+      storageBytes: values.STORAGE_MB === 0 ? null : values.STORAGE_MB * 1024 * 1024,
     },
     // With the embedded devnet sellers and webhook receivers run on this machine. No money is at stake.
     allowPrivateNetworks: values.ALLOW_PRIVATE_NETWORKS ?? values.RPC_URL === undefined,

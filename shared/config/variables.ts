@@ -122,6 +122,7 @@ export const variables = z.object({
   RATE_LIMIT_REQUESTS: perMinute(200),
   RATE_LIMIT_AUTH: perMinute(60),
   // 200 requests a minute with one recipient each are 288,000 recipients a day.
+  STORAGE_MB: z.coerce.number().int().min(0).max(1_000_000_000).default(10_240),
   DAILY_SEND_LIMIT: z.coerce.number().int().min(0).max(1_000_000_000).default(300_000),
   ALLOW_PRIVATE_NETWORKS: z
     .stringbool({ truthy: ['true', '1'], falsy: ['false', '0'], error: 'must be true or false' })

@@ -9,6 +9,7 @@ import { pageStart } from '../pageStart.ts'
 import { addJob } from '../queue/jobs.ts'
 import { deleteEndpointsOfProject } from '../till/endpointChanges.ts'
 import { insertProjectKey, revokeProjectKey } from './keys.ts'
+import { type LimitChange, updateLimits } from './projectLimits.ts'
 
 type Purpose = 'SELLER' | 'BUYER'
 
@@ -24,6 +25,10 @@ export type Project = {
   apiKeyPrefix: string
   requestCount: number
   lastUsedAt: Date | null
+  /** Bytes of its mail. */
+  storedBytes: number
+  /** Its own limit of them; null: the service's. */
+  storageLimitBytes: number | null
   createdAt: Date
   /** Row number, for page tokens. */
   row: bigint
@@ -46,16 +51,20 @@ type ProjectRow = {
   lookup_prefix: string
   request_count: string | null
   last_used_at: Date | null
+  stored_bytes: string | null
+  storage_bytes: string | null
   created_at: Date
   row: string
 }
 
 const SELECT_PROJECT = `
   select p.id, p.name, p.purpose, p.email_address, p.pay_to, p.payments_enabled, p.created_at, p.row,
-         k.scopes, k.lookup_prefix, u.request_count, u.last_used_at
+         k.scopes, k.lookup_prefix, u.request_count, u.last_used_at, s.bytes as stored_bytes, l.storage_bytes
   from projects p
   join api_keys k on k.project_id = p.id and k.revoked_at is null
   left join project_usage u on u.project_id = p.id
+  left join project_storage s on s.project_id = p.id
+  left join project_limits l on l.project_id = p.id
   where p.deleted_at is null`
 
 const toProject = (row: ProjectRow): Project => ({
@@ -69,6 +78,8 @@ const toProject = (row: ProjectRow): Project => ({
   apiKeyPrefix: row.lookup_prefix,
   requestCount: Number(row.request_count ?? 0),
   lastUsedAt: row.last_used_at,
+  storedBytes: Number(row.stored_bytes ?? 0),
+  storageLimitBytes: row.storage_bytes === null ? null : Number(row.storage_bytes),
   createdAt: row.created_at,
   row: BigInt(row.row),
 })
@@ -152,6 +163,7 @@ export type ProjectChange = {
   removeScopes?: readonly string[]
   payTo?: string | null
   paymentsEnabled?: boolean
+  limits?: LimitChange
 }
 
 /** Changes a live project; null: no such project. */
@@ -176,6 +188,7 @@ export async function updateProject(
       ],
     )
     if (rowCount === 0) return null
+    if (change.limits !== undefined) await updateLimits(db, id, change.limits)
     await db.query(
       `update api_keys set scopes = array(
          select distinct s from unnest(scopes || $2::text[]) s where s <> all ($3::text[]) order by s)

@@ -60,4 +60,6 @@ export const OWN_TABLES = [
   ['idempotency_keys', 'ctid'],
   ['send_quotas', 'project_id'],
   ['project_usage', 'project_id'],
+  ['project_storage', 'project_id'],
+  ['project_limits', 'project_id'],
 ] as const

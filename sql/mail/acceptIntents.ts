@@ -18,7 +18,8 @@ const INTENTS = `
       n int, project_id text, message_id text, hash text, thread_row bigint, new_thread_id text, from_address text,
       to_list text[], cc_list text[], bcc_list text[], subject text, body text, html text,
       in_reply_to text[], reference_ids text[], search tsvector, subject_key text, key text, request_hash text,
-      answer text, attachments jsonb, refused text[], reasons text[], recipients int, unsubscribe jsonb),
+      answer text, attachments jsonb, refused text[], reasons text[], recipients int, unsubscribe jsonb,
+      stored_bytes bigint),
     (select clock_timestamp()::timestamptz(3) as now) clock
     where exists (
       select from projects p where p.id = i.project_id and p.deleted_at is null for key share)
@@ -107,10 +108,10 @@ const MESSAGES = `
     insert into messages (
       project_id, thread_row, direction, message_id, message_id_hash, in_reply_to, reference_ids, from_addresses,
       to_addresses, cc_addresses, bcc_addresses, subject, text_body, html_body, text_bytes, attachments, labels,
-      delivery_status, created_at, added_at, search)
+      delivery_status, created_at, added_at, search, stored_bytes)
     select project_id, at_thread, 'sent', message_id, hash_bytes, in_reply_to, reference_ids, array[from_address],
       to_list, cc_list, bcc_list, subject, body, html, octet_length(body) + octet_length(attachments::text),
-      attachments, array['sent'], 'queued', now, now, search
+      attachments, array['sent'], 'queued', now, now, search, stored_bytes
     from placed order by n
     returning row, message_id_hash, project_id, thread_row, created_at, to_addresses, cc_addresses, bcc_addresses
   ), known as (

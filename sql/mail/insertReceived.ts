@@ -36,7 +36,7 @@ const INSERT_RECEIVED = `
       inbound_id bigint, project_id text, raw_id bigint, thread_row bigint, new_thread_id text, message_id text,
       header_message_id text, in_reply_to text[], reference_ids text[], from_addresses text[], to_addresses text[],
       cc_addresses text[], reply_to_addresses text[], subject text, attachments jsonb, labels text[],
-      received_at timestamptz, search tsvector, authentication jsonb)
+      received_at timestamptz, search tsvector, authentication jsonb, stored_bytes bigint)
   ), begun as (
     insert into threads (id, project_id, subject, created_at, updated_at, message_count, subject_key)
     select g.new_thread_id, g.project_id, g.subject, g.received_at, g.now, 1, h.subject_key
@@ -52,12 +52,12 @@ const INSERT_RECEIVED = `
       project_id, thread_row, raw_id, direction, message_id, message_id_hash, header_message_id, content_hash,
       in_reply_to, reference_ids, from_addresses, to_addresses, cc_addresses, reply_to_addresses, subject, text_body,
       html_body, extracted_text, text_bytes, attachments, labels, created_at, added_at, search,
-      authentication)
+      authentication, stored_bytes)
     select g.project_id, t.row, g.raw_id, 'received', g.message_id, h.message_id_hash, g.header_message_id,
       h.content_hash, g.in_reply_to, g.reference_ids, g.from_addresses, g.to_addresses, g.cc_addresses,
       g.reply_to_addresses, g.subject, b.text_body, b.html_body, b.extracted_text,
       octet_length(b.text_body) + octet_length(b.extracted_text) + octet_length(g.attachments::text), g.attachments,
-      g.labels, g.received_at, g.now, g.search, g.authentication
+      g.labels, g.received_at, g.now, g.search, g.authentication, g.stored_bytes
     from given g, bodies b, hashes h, thread t
     returning row, project_id, thread_row
   ), known as (
@@ -100,6 +100,7 @@ export async function insertReceived(db: Queryable, message: ReceivedMessage): P
         received_at: inbound.receivedAt,
         search,
         authentication,
+        stored_bytes: inbound.bytes.length,
       }),
       mail.text,
       mail.html,

@@ -83,6 +83,7 @@ export async function acceptMessages(
     }),
     attachments: intent.attachments.map(describe),
     unsubscribe: intent.unsubscribe,
+    stored_bytes: intentBytes(intent),
     refused: intent.refused.map(({ address }) => address),
     reasons: intent.refused.map(({ reason }) => reason),
     recipients: new Set([...intent.to, ...intent.cc, ...intent.bcc]).size - intent.refused.length,

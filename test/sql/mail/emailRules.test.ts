@@ -10,7 +10,7 @@ import {
   readRules,
   TooManyRulesError,
 } from '../../../sql/mail/emailRules.ts'
-import { refusedRecipients } from '../../../sql/mail/recipientPolicy.ts'
+import { readSendPolicies } from '../../../sql/mail/recipientPolicy.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { addressOf } from '../../support/mailRows.ts'
 import { newProject, whileHeld } from '../../support/tillRows.ts'
@@ -109,7 +109,9 @@ test('recipients are refused by the rules and suppressions of the sending projec
   )
   const addresses = ['Gone@x.example', 'rule@x.example', 'fine@x.example']
   const ask = (projectId: string) => ({ projectId, scope: 'SEND', addresses }) as const
-  expect(await refusedRecipients(pool, [ask(one), ask(two)])).toEqual([
+  expect(
+    (await readSendPolicies(pool, [ask(one), ask(two)], null)).map(({ refused }) => refused),
+  ).toEqual([
     [
       { address: 'Gone@x.example', reason: 'suppressed' },
       { address: 'rule@x.example', reason: 'rule' },

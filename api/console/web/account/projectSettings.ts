@@ -1,7 +1,7 @@
 import { ask, at } from '../kit/ask.ts'
 import { check, confirmByTyping, field, openDialog, showOnce } from '../kit/dialog.ts'
 import { h } from '../kit/dom.ts'
-import { moment } from '../kit/format.ts'
+import { bytes, moment } from '../kit/format.ts'
 import { ofProject } from '../kit/screen.ts'
 import { FieldError } from '../kit/trouble.ts'
 import type { Project } from '../kit/types.ts'
@@ -19,12 +19,14 @@ export const projectSettings = ofProject('settings', (project, { signal }) => [
       ['Identifier', [h('code', {}, project.projectId), ' ', copyButton(project.projectId)]],
       ['Inbox', h('code', {}, project.emailAddress)],
       ['Purpose', project.purpose.toLowerCase()],
+      ['Storage', storage(project)],
       ['Created', moment(project.createdAt)],
     ]),
     h(
       'div',
       { class: 'actions' },
       button('Rename', () => rename(project)),
+      button('Change storage', () => changeStorage(project)),
     ),
   ),
   panel(
@@ -89,6 +91,36 @@ async function change(project: Project, body: object, done: string): Promise<voi
   toast(done)
   shownAnew()
 }
+
+const storage = ({ usage, limits }: Project): string =>
+  limits.storageBytes === null
+    ? `${bytes(usage.storageBytes)}, no limit`
+    : `${bytes(usage.storageBytes)} of ${bytes(limits.storageBytes)}`
+
+const MB = 1024 * 1024
+
+const changeStorage = (project: Project): void =>
+  openDialog({
+    title: 'Change storage',
+    action: 'Save',
+    body: field(
+      'Megabytes of mail',
+      'megabytes',
+      {
+        type: 'number',
+        min: 0,
+        max: 1_000_000_000,
+        value:
+          project.limits.storageBytes === null ? '' : Math.ceil(project.limits.storageBytes / MB),
+      },
+      "A full inbox takes no mail and sends none. Empty: the service's limit.",
+    ),
+    act: (form) => {
+      const text = String(form.get('megabytes') ?? '').trim()
+      const storageBytes = text === '' ? null : Number(text) * MB
+      return change(project, { limits: { storageBytes } }, 'Storage changed')
+    },
+  })
 
 const rename = (project: Project): void =>
   openDialog({

@@ -47,6 +47,9 @@ export type Project = {
   apiKeyPrefix: string
   payTo: string | null
   paymentsEnabled: boolean
+  usage: { storageBytes: number }
+  /** Null: no limit. */
+  limits: { storageBytes: number | null }
   createdAt: string
 }
 
