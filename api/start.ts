@@ -15,7 +15,13 @@ import { supervise } from './operations/supervise.ts'
 import { welcome } from './operations/welcome.ts'
 
 /** The entry file of each part. */
-const PARTS = { api: 'api/main.ts', smtp: 'api/smtp/main.ts', workers: 'workers/main.ts' } as const
+/** Mail has workers of its own: a heavy message must not delay a payment. */
+const PARTS: Record<string, [file: string, ...args: string[]]> = {
+  api: ['api/main.ts'],
+  smtp: ['api/smtp/main.ts'],
+  'mail workers': ['workers/main.ts', '--pool', 'mail'],
+  workers: ['workers/main.ts', '--pool', 'webhooks,payments'],
+}
 
 /**
  * `npm start`: starts and migrates the database, creates the first keys, and starts each part as a process, the same that
@@ -60,8 +66,8 @@ type Stops = (() => Promise<void>)[]
 /** Starts the parts. If one cannot start, the started ones are stopped with the rest. */
 async function startParts(env: Environment, log: Logger, stops: Stops): Promise<void> {
   const starts = await Promise.allSettled(
-    Object.entries(PARTS).map(async ([name, file]) => {
-      const part = await supervise(name, () => startProcess(name, file, env), log)
+    Object.entries(PARTS).map(async ([name, command]) => {
+      const part = await supervise(name, () => startProcess(name, command, env), log)
       return part
     }),
   )
@@ -80,7 +86,7 @@ async function startChain(config: Config, log: Logger, stops: Stops): Promise<Co
   const devnet = await supervise(
     'devnet',
     async () => {
-      const started = await startProcess('devnet', 'workers/devnet/main.ts', env)
+      const started = await startProcess('devnet', ['workers/devnet/main.ts'], env)
       env = { ...process.env, DEVNET_PORT: started.facts.port }
       return started
     },

@@ -34,11 +34,11 @@ function readArguments(args: string[]): {
   } catch (error) {
     throw new ConfigError((error as Error).message)
   }
-  const pool = values.pool ?? 'all'
-  if (pool !== 'all' && !names.includes(pool as PoolName)) {
-    throw new ConfigError(`--pool: must be one of ${[...names, 'all'].join(', ')}`)
+  const wanted = values.pool === undefined || values.pool === 'all' ? names : values.pool.split(',')
+  if (!wanted.every((name) => names.includes(name as PoolName))) {
+    throw new ConfigError(`--pool: must be all, or some of ${names.join(', ')}, comma-separated`)
   }
-  const chosen = (pool === 'all' ? names : [pool as PoolName]).flatMap((name) => [...POOLS[name]])
+  const chosen = [...new Set(wanted as PoolName[])].flatMap((name) => [...POOLS[name]])
   if (values.concurrency === undefined) return { runners: chosen, concurrency: null }
   const concurrency = Number(values.concurrency)
   if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > CONCURRENCY_MAX) {

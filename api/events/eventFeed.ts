@@ -46,7 +46,7 @@ export type EventFeed = {
 
 const READ_AT_ONCE = 200
 /** Open streams and waits of one project. Each holds a connection of this process. */
-const READERS_MAX = 100
+const READERS_MAX = 1_000
 /** Events of a project in memory, for readers that are slightly behind. */
 const RECENT_MAX = 500
 

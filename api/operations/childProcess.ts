@@ -19,10 +19,10 @@ export type ReadyProcess = RunningPart & {
  */
 export async function startProcess(
   name: string,
-  file: string,
+  [file, ...args]: readonly [file: string, ...args: string[]],
   env: Record<string, string | undefined>,
 ): Promise<ReadyProcess> {
-  const child = spawn(process.execPath, [join(ROOT, file)], {
+  const child = spawn(process.execPath, [join(ROOT, file), ...args], {
     cwd: ROOT,
     env,
     // Logs go to stderr: stdout belongs to the welcome block. The fourth is the channel for messages.

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 import type { Authentication } from '../../shared/mail/authentication.ts'
+import type { IndexedMail } from '../../shared/mail/indexedMail.ts'
 import type { ParsedMail } from '../../shared/mail/parseMail.ts'
-import { searchVector } from '../../shared/mail/searchTerms.ts'
 import {
   alternativeMessageId,
   ancestors,
@@ -20,9 +20,8 @@ import { deleteUnusedRawMails } from './rawMails.ts'
 export type StoreOutcome = 'stored' | 'retransmission' | 'gone'
 
 /** An inbound mail, its parsed content and its sender authentication. */
-export type AuthenticatedMail = {
+export type AuthenticatedMail = IndexedMail & {
   inbound: InboundMail
-  mail: ParsedMail
   authentication: Authentication
 }
 
@@ -36,12 +35,10 @@ export async function storeParsedMails(
   pool: Pool,
   received: readonly AuthenticatedMail[],
 ): Promise<StoreOutcome[]> {
-  // Before the lock: other mail of the inbox must not wait for this.
-  const indexed = received.map((one) => ({ ...one, search: searchVectorOf(one) }))
   return transaction(pool, async (db) => {
     const outcomes: StoreOutcome[] = []
     const events: NewEvent[] = []
-    for (const one of indexed) outcomes.push(await storeOne(db, one, events))
+    for (const one of received) outcomes.push(await storeOne(db, one, events))
     // No message refers to the raw mail of a retransmission.
     const repeated = received.filter((_, n) => outcomes[n] === 'retransmission')
     await deleteUnusedRawMails(
@@ -54,19 +51,9 @@ export async function storeParsedMails(
   })
 }
 
-type Indexed = AuthenticatedMail & { search: string }
-
-const searchVectorOf = ({ inbound, mail }: AuthenticatedMail): string =>
-  searchVector(inbound.projectId, {
-    subject: mail.subject,
-    from: mail.from,
-    to: [...mail.to, ...mail.cc],
-    text: [mail.text, ...mail.attachments.map(({ filename }) => filename)].join('\n'),
-  })
-
 async function storeOne(
   db: Queryable,
-  received: Indexed,
+  received: AuthenticatedMail,
   events: NewEvent[],
 ): Promise<StoreOutcome> {
   const { inbound, mail } = received

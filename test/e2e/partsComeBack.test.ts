@@ -15,7 +15,8 @@ const PARTS = {
   devnet: /anvil/,
   api: /api\/main\.ts$/,
   smtp: /api\/smtp\/main\.ts$/,
-  workers: /workers\/main\.ts$/,
+  'mail workers': /workers\/main\.ts --pool mail$/,
+  workers: /workers\/main\.ts --pool webhooks,payments$/,
 } as const
 type Part = keyof typeof PARTS
 const names = Object.keys(PARTS) as Part[]
@@ -26,7 +27,7 @@ const chosenPairs: Part[][] =
   process.env.PARTS_PAIRS === 'all'
     ? pairs
     : [
-        ['database', 'workers'],
+        ['database', 'mail workers'],
         ['devnet', 'api'],
       ]
 

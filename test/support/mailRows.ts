@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { newMessageId } from '../../shared/ids.ts'
 import { INTERNAL } from '../../shared/mail/authentication.ts'
+import { indexed } from '../../shared/mail/indexedMail.ts'
 import { parseMail } from '../../shared/mail/parseMail.ts'
 import type { Pool } from '../../sql/db.ts'
 import {
@@ -161,8 +162,8 @@ export async function takeIn(
 export async function readInboundMail(pool: Pool, inboundId: string): Promise<AuthenticatedMail> {
   const inbound = await findInboundMail(pool, inboundId, 1e9)
   if (inbound === null || !('bytes' in inbound)) throw new Error('no such inbound mail')
-  const mail = await parseMail(inbound.bytes, DOMAIN)
-  return { inbound, mail, authentication: INTERNAL }
+  const parsed = indexed(await parseMail(inbound.bytes, DOMAIN), inbound.projectId)
+  return { inbound, ...parsed, authentication: INTERNAL }
 }
 
 /** Inserts, parses and stores a message of one project. */

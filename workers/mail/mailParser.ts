@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs'
-import { availableParallelism } from 'node:os'
+import { availableParallelism, setPriority } from 'node:os'
 import { join } from 'node:path'
-import { type ParsedMail, parseMail } from '../../shared/mail/parseMail.ts'
+import { type IndexedMail, indexed } from '../../shared/mail/indexedMail.ts'
+import { parseMail } from '../../shared/mail/parseMail.ts'
 import { FairTurns } from '../../shared/process/fairTurns.ts'
 import type { ParseAnswer, ParseRequest } from './parserMain.ts'
 
@@ -14,15 +15,17 @@ const MEMORY_CHECK_MS = 250
 /** An idle child ends after this time: it holds some 60 MB. */
 const IDLE_MS = 30_000
 const PAGE_BYTES = 4096
+/** The scheduling priority of a child: small mail, payments and requests go first. */
+const NICENESS = 10
 
 /** Parses messages. Large ones take turns by inbox, each in a child process with limits of time and memory. */
 export type MailParser = {
   /**
-   * @param owner the inbox.
+   * @param projectId the project of the inbox.
    * @param isolated parse also a small message in a child: it may have killed a process before.
    * @throws when the parser throws, dies, or passes a limit.
    */
-  parse(raw: Buffer, owner: string, isolated?: boolean): Promise<ParsedMail>
+  parse(raw: Buffer, projectId: string, isolated?: boolean): Promise<IndexedMail>
 }
 
 export function createMailParser(
@@ -34,12 +37,14 @@ export function createMailParser(
   const turns = new FairTurns({ total: count, perOwner: Math.max(1, count - 1) })
   const idle: Child[] = []
   return {
-    async parse(raw, owner, isolated = false) {
-      if (raw.length <= SMALL_BYTES && !isolated) return await parseMail(raw, domain)
-      const leave = await turns.enter(owner)
+    async parse(raw, projectId, isolated = false) {
+      if (raw.length <= SMALL_BYTES && !isolated) {
+        return indexed(await parseMail(raw, domain), projectId)
+      }
+      const leave = await turns.enter(projectId)
       const child = idle.pop() ?? startChild(limits)
       try {
-        const mail = await child.parse({ raw, domain })
+        const mail = await child.parse({ raw, domain, projectId })
         child.rest(() => idle.splice(idle.indexOf(child), 1))
         idle.push(child)
         return mail
@@ -51,7 +56,7 @@ export function createMailParser(
 }
 
 type Child = {
-  parse(request: ParseRequest): Promise<ParsedMail>
+  parse(request: ParseRequest): Promise<IndexedMail>
   /** Ends the child, and calls `ended`, if it stays idle. */
   rest(ended: () => void): void
 }
@@ -74,6 +79,7 @@ function startChild({
       answered({ error: `the parser ended with ${signal ?? code}` }),
   })
   child.unref()
+  yieldTo(child.pid)
   const kill = (error: string) => {
     answered({ error })
     child.kill('SIGKILL')
@@ -91,7 +97,7 @@ function startChild({
         child.send(request)
         const answer = await promise
         if ('error' in answer) throw new Error(answer.error)
-        return answer.mail
+        return answer
       } catch (error) {
         child.kill('SIGKILL')
         throw error
@@ -107,6 +113,14 @@ function startChild({
       }, IDLE_MS)
       resting.unref()
     },
+  }
+}
+
+function yieldTo(pid: number): void {
+  try {
+    setPriority(pid, NICENESS)
+  } catch {
+    // It has ended already.
   }
 }
 

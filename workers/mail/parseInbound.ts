@@ -2,7 +2,8 @@ import { networkSubject } from '../../shared/http/networkSubject.ts'
 import { domainOf } from '../../shared/mail/address.ts'
 import { isForged, UNAUTHENTICATED_LABEL } from '../../shared/mail/authentication.ts'
 import { isBlocked, isReceived } from '../../shared/mail/emailRules.ts'
-import { type ParsedMail, unparseableMail } from '../../shared/mail/parseMail.ts'
+import { type IndexedMail, indexed } from '../../shared/mail/indexedMail.ts'
+import { unparseableMail } from '../../shared/mail/parseMail.ts'
 import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
 import { FairTurns } from '../../shared/process/fairTurns.ts'
 import type { Pool } from '../../sql/db.ts'
@@ -123,14 +124,15 @@ async function readAndStore(
   attempt: number,
 ): Promise<void> {
   const inboundId = inbound.id
-  let mail: ParsedMail
+  let parsed: IndexedMail
   try {
     const isolated = attempt > ATTEMPTS_BEFORE_ISOLATION
-    mail = await parser.parse(inbound.bytes, inbound.projectId, isolated)
+    parsed = await parser.parse(inbound.bytes, inbound.projectId, isolated)
   } catch (error) {
     log.warn({ inboundId, err: error }, 'a message could not be parsed; it is stored unparsed')
-    mail = unparseableMail(inbound.bytes, mailDomain)
+    parsed = unparsed(inbound, mailDomain)
   }
+  const { mail } = parsed
   const rules = await readRules(pool, inbound.projectId, ['RECEIVE'])
   const senders = { envelopeFrom: inbound.envelopeFrom, from: mail.from }
   const isAccepted =
@@ -150,11 +152,15 @@ async function readAndStore(
   if (isForged(authentication, { fromDomains, ownDomains })) {
     mail.labels.push(UNAUTHENTICATED_LABEL)
   }
-  const store = (as: ParsedMail) => stores.submit({ inbound, mail: as, authentication })
-  const outcome = await store(mail).catch((error: unknown) => {
+  const store = (as: IndexedMail) => stores.submit({ inbound, ...as, authentication })
+  const outcome = await store(parsed).catch((error: unknown) => {
     if (attempt <= ATTEMPTS_TO_STORE || isDatabaseUnavailable(error)) throw error
     log.error({ inboundId, err: error }, 'a message could not be stored; it is stored unparsed')
-    return store(unparseableMail(inbound.bytes, mailDomain))
+    return store(unparsed(inbound, mailDomain))
   })
   log.debug({ inboundId, outcome }, 'inbound mail ended')
 }
+
+/** The substitute for a message that cannot be parsed or stored. */
+const unparsed = ({ bytes, projectId }: InboundMail, mailDomain: string): IndexedMail =>
+  indexed(unparseableMail(bytes, mailDomain), projectId)

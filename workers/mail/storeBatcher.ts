@@ -1,3 +1,4 @@
+import { FairTurns } from '../../shared/process/fairTurns.ts'
 import { type Batcher, createBatcher } from '../../sql/batcher.ts'
 import type { Pool } from '../../sql/db.ts'
 import {
@@ -6,25 +7,51 @@ import {
   storeParsedMails,
 } from '../../sql/mail/storeParsedMails.ts'
 
-/** With two in parallel, one batch gathers while the other commits. */
-const BATCHING = { batchMax: 32, parallel: 2 }
+const BATCH_MAX = 32
+/** Bytes of messages in one batch: writing megabytes would hold up the event loop. */
+const BATCH_MAX_BYTES = 512 * 1024
+/** Inboxes that store at the same time. Each takes a connection. */
+const INBOXES_AT_ONCE = 8
 
 /**
- * Stores messages of one inbox in one transaction when they were parsed at the same time. They lock the same inbox
- * anyway, and separate transactions would each wait for the disk too.
+ * Stores messages of one inbox in one transaction when they were parsed at the same time: they lock the same inbox
+ * anyway, and separate transactions would each wait for the disk too. Inboxes take turns: large messages of one inbox
+ * hold up no other.
  */
-export const createStoreBatcher = (pool: Pool): Batcher<AuthenticatedMail, StoreOutcome> =>
-  createBatcher({ ...BATCHING, run: (items: AuthenticatedMail[]) => storeByInbox(pool, items) })
-
-async function storeByInbox(pool: Pool, items: AuthenticatedMail[]): Promise<StoreOutcome[]> {
-  const inboxes = Map.groupBy(items, ({ inbound }) => inbound.projectId)
-  const outcomes = new Map<AuthenticatedMail, StoreOutcome>()
-  await Promise.all(
-    [...inboxes.values()].map(async (own) => {
-      for (const [n, outcome] of (await storeParsedMails(pool, own)).entries()) {
-        outcomes.set(own[n]!, outcome)
-      }
+export function createStoreBatcher(
+  pool: Pool,
+): Pick<Batcher<AuthenticatedMail, StoreOutcome>, 'submit'> {
+  const turns = new FairTurns({ total: INBOXES_AT_ONCE, perOwner: 1 })
+  const inboxes = new Map<
+    string,
+    { batcher: Batcher<AuthenticatedMail, StoreOutcome>; open: number }
+  >()
+  const newInbox = (projectId: string) => ({
+    open: 0,
+    batcher: createBatcher({
+      batchMax: BATCH_MAX,
+      parallel: 1,
+      weight: {
+        of: ({ inbound }: AuthenticatedMail) => inbound.bytes.length,
+        max: BATCH_MAX_BYTES,
+      },
+      async run(items: AuthenticatedMail[]) {
+        const leave = await turns.enter(projectId)
+        return await storeParsedMails(pool, items).finally(leave)
+      },
     }),
-  )
-  return items.map((item) => outcomes.get(item)!)
+  })
+  return {
+    async submit(item) {
+      const { projectId } = item.inbound
+      const inbox = inboxes.get(projectId) ?? newInbox(projectId)
+      inboxes.set(projectId, inbox)
+      inbox.open++
+      try {
+        return await inbox.batcher.submit(item)
+      } finally {
+        if (--inbox.open === 0) inboxes.delete(projectId)
+      }
+    },
+  }
 }

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import { UNCHECKED } from '../../../shared/mail/authentication.ts'
+import { indexed } from '../../../shared/mail/indexedMail.ts'
 import { parseMail } from '../../../shared/mail/parseMail.ts'
 import {
   findInboundMail,
@@ -504,6 +505,6 @@ async function storeMail(own: TestService, agent: Agent, raw: string): Promise<v
   ])
   const { rows } = await pool.query('select id from inbound_mails')
   const inbound = (await findInboundMail(pool, rows[0].id, Buffer.byteLength(raw))) as InboundMail
-  const mail = await parseMail(inbound.bytes, 'mail.test')
-  await storeParsedMails(pool, [{ inbound, mail, authentication: UNCHECKED }])
+  const parsed = indexed(await parseMail(inbound.bytes, 'mail.test'), inbound.projectId)
+  await storeParsedMails(pool, [{ inbound, ...parsed, authentication: UNCHECKED }])
 }

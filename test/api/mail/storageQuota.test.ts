@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { startEventFeed } from '../../../api/events/eventFeed.ts'
 import { type SmtpServer, startSmtp } from '../../../api/smtp/server.ts'
 import {
   type Agent,
@@ -94,22 +95,19 @@ test('the count follows what is stored, whoever stores and deletes it', async ()
   }
 })
 
-test('a project has at most 100 streams and waits open; another still opens one', async () => {
+test('a project has at most 1,000 streams and waits open; another still opens one', async () => {
   const [agent, other] = [await service.newAgent(), await service.newAgent()]
-  const ends = new AbortController()
-  const streamOf = ({ key }: Agent) =>
-    fetch(`${service.url}/v0/events`, {
-      headers: { authorization: `Bearer ${key}` },
-      signal: ends.signal,
-    })
-  const opened = await Promise.all(Array.from({ length: 100 }, () => streamOf(agent)))
-  expect(opened.map(({ status }) => status)).toEqual(Array(100).fill(200))
-  expect((await streamOf(agent)).status).toBe(429)
-  expect((await agent.get('/v0/messages/wait?timeout=1')).status).toBe(429)
-  expect((await streamOf(other)).status).toBe(200)
-  ends.abort()
-  await waitFor('a free place', async () => {
-    const { status } = await agent.get('/v0/messages/wait?timeout=0')
-    return status === 204
-  })
+  const { url, pool } = service.database
+  const feed = startEventFeed(url, pool, silentLog)
+  try {
+    const open = ({ project }: Agent) => feed.open(project.id, null)
+    const opened = await Promise.all(Array.from({ length: 1_000 }, () => open(agent)))
+    expect(open(agent)).rejects.toMatchObject({ status: 429, code: 'rate_limited' })
+    await open(other)
+    opened[0]!.reader.close()
+    await open(agent)
+  } finally {
+    feed.release()
+    await feed.stop()
+  }
 })

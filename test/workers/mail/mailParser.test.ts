@@ -14,9 +14,10 @@ test('a large message is parsed as a small one, and comes back whole', async () 
       `--b\r\nContent-Type: text/csv\r\nContent-Disposition: attachment; filename=a.csv\r\n` +
       `Content-Transfer-Encoding: base64\r\n\r\n${attachment}\r\n--b--\r\n`,
   )
-  const parsed = await parser.parse(raw, 'inbox')
+  const { mail: parsed, search } = await parser.parse(raw, 'inbox')
   expect(parsed).toMatchObject({ from: ['ada@example.com'], text: expect.stringMatching(/^Hello/) })
   expect(Buffer.isBuffer(parsed.contentHash)).toBe(true)
+  expect(search).toInclude(':hello')
   const [first] = parsed.attachments
   expect([
     first!.filename,
@@ -35,7 +36,7 @@ test('a message that kills its parser, or takes too long or too much, harms no o
     parser.parse(mail('after', MB), 'inbox'),
     expect(fatal).rejects.toThrow(),
   ])
-  expect(after.subject).toBe('after')
+  expect(after.mail.subject).toBe('after')
 
   // Measured: 8.5 million pieces of one letter took the parser 14 s and more.
   const pieces = Buffer.from(
@@ -47,7 +48,7 @@ test('a message that kills its parser, or takes too long or too much, harms no o
     hasty.parse(mail('next', 100_000), 'other'),
     expect(late).rejects.toThrow(/the parser took over 2000 ms/),
   ])
-  expect(next.subject).toBe('next')
+  expect(next.mail.subject).toBe('next')
 
   const small = createMailParser('mail.test', { timeMaxMs: 60_000, memoryMaxBytes: 1 })
   expect(small.parse(pieces, 'inbox')).rejects.toThrow(/too much memory/)

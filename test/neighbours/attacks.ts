@@ -1,0 +1,127 @@
+import { connect, type Socket } from 'node:net'
+import { createClient } from '../support/service.ts'
+import { deliverRaw, talkSmtp } from '../support/smtpTalk.ts'
+
+/** The addresses that an attacker's process needs. */
+export type Target = { url: string; smtpPort: number; key: string; inbox: string }
+
+const MB = 1024 * 1024
+
+/** Runs `work` over and over in parallel lanes, for ever. */
+const forEver = (lanes: number, work: (lane: number) => Promise<unknown>) =>
+  Promise.all(
+    Array.from({ length: lanes }, async (_, lane) => {
+      // A refused or cut request is part of an attack. The pause keeps a refused attacker from being a mere flood.
+      for (;;) await work(lane).catch(() => Bun.sleep(20))
+    }),
+  )
+
+/** One neighbour's worst on each shared thing. Each runs until its process is killed. */
+export const ATTACKS: Record<string, (target: Target) => Promise<unknown>> = {
+  bodies: (target) => forEver(12, () => trickle(target)),
+  'many values': ({ url, key }) => {
+    const client = createClient(url, key)
+    const body = JSON.stringify({ to: Array(260_000).fill('a@b.c'), subject: 's', text: 't' })
+    // Twenty at once, within the rate limit of a project.
+    return forEver(20, async () => {
+      await client.post('/v0/messages/send', body)
+      await Bun.sleep(6_000)
+    })
+  },
+  searches: ({ url, key }) => {
+    const client = createClient(url, key)
+    const letters = 'abcdefgh'.split('').map((letter) => `${letter}12*`)
+    return forEver(50, async () => {
+      const { status } = await client.get(
+        `/v0/messages?q=${encodeURIComponent(`${letters.join(' OR ')} zzz`)}`,
+      )
+      if (status === 429) await Bun.sleep(200)
+    })
+  },
+  'long waits': ({ url, key }) => {
+    const client = createClient(url, key)
+    return forEver(50, async () => {
+      const { status } = await client.get(
+        '/v0/messages/wait?after=1970-01-01&subject=never&timeout=1',
+      )
+      if (status === 429) await Bun.sleep(200)
+    })
+  },
+  streams: ({ url, key }) =>
+    forEver(300, async () => {
+      const response = await fetch(`${url}/v0/events`, {
+        headers: { authorization: `Bearer ${key}` },
+      })
+      if (response.status === 429) await Bun.sleep(1_000)
+      else for await (const _ of response.body!);
+    }),
+  'silent name servers': ({ smtpPort, inbox }) =>
+    forEver(4, async (lane) => {
+      const sender = `a@silent-${crypto.randomUUID()}.test`
+      await deliverRaw(smtpPort, inbox, `From: ${sender}\n\nx\n`, {
+        sender,
+        localAddress: `127.0.5.${lane + 1}`,
+      })
+      await Bun.sleep(50)
+    }),
+  'a flood into one inbox': ({ smtpPort, inbox }) => {
+    const text = `${'Lorem ipsum dolor sit amet.\n'.repeat(9_000)}`
+    return forEver(4, async (lane) => {
+      for (let n = 0; n < 50; n++) {
+        await deliverRaw(smtpPort, inbox, `Subject: ${crypto.randomUUID()}\n\n${text}`, {
+          localAddress: `127.0.6.${lane + 1}`,
+        })
+      }
+      await Bun.sleep(60_000)
+    })
+  },
+  'heavy mail': ({ smtpPort, inbox }) => {
+    const lines = 'YQ=='.repeat(18).concat('\n').repeat(100_000)
+    return forEver(2, async (lane) => {
+      const head = `Subject: ${crypto.randomUUID()}\nContent-Transfer-Encoding: base64\n`
+      await deliverRaw(smtpPort, inbox, `${head}\n${lines}`, {
+        localAddress: `127.0.7.${lane + 1}`,
+      })
+      await Bun.sleep(500)
+    })
+  },
+  'idle connections': ({ smtpPort }) =>
+    forEver(520, async (lane) => {
+      const talk = await talkSmtp(smtpPort, `127.0.8.${1 + (lane % 10)}`)
+      await talk.closed
+      await Bun.sleep(1_000)
+    }),
+  'unfinished messages': ({ smtpPort, inbox }) => {
+    const bytes = Buffer.alloc(16 * MB, `${'x'.repeat(98)}\r\n`)
+    return forEver(16, async (lane) => {
+      const talk = await talkSmtp(smtpPort, `127.0.9.${1 + (lane % 4)}`)
+      await talk.say('MAIL FROM:<a@example.com>')
+      await talk.say(`RCPT TO:<${inbox}>`)
+      await talk.say('DATA')
+      talk.write(bytes)
+      await talk.closed
+      await Bun.sleep(1_000)
+    })
+  },
+}
+
+/** Sends most of a large body, and leaves the rest. */
+async function trickle({ url, key }: Target): Promise<void> {
+  const { hostname, port } = new URL(url)
+  const socket: Socket = connect(Number(port), hostname)
+  const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
+  socket.on('error', () => {})
+  socket.on('data', () => socket.destroy())
+  socket.write(
+    `POST /mcp HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\n` +
+      `content-type: application/json\r\ncontent-length: ${35 * MB}\r\n\r\n{"attachments":"`,
+  )
+  socket.write(Buffer.alloc(32 * MB, 'a'))
+  await closed
+  await Bun.sleep(200)
+}
+
+if (import.meta.main) {
+  const [name = '', target = ''] = process.argv.slice(2)
+  await ATTACKS[name]!(JSON.parse(target))
+}

@@ -1,0 +1,17 @@
+/** The short form: `bun run neighbours` measures the ratios. */
+import { expect, test } from 'bun:test'
+import { type Observation, observeNeighbours } from './neighbours.ts'
+
+test('a tenant is served while its neighbour does its worst on each shared thing', async () => {
+  const rows: Observation[] = []
+  await observeNeighbours({
+    quietMs: 1_000,
+    attackMs: 3_000,
+    onRow: (row) => rows.push(row),
+  })
+  expect(rows.length).toBeGreaterThan(8)
+  for (const { attack, failures, times } of rows) {
+    expect([attack, failures]).toEqual([attack, []])
+    for (const own of Object.values(times)) expect(own.length).toBeGreaterThan(0)
+  }
+})

@@ -1,0 +1,53 @@
+import { join } from 'node:path'
+import { ATTACKS } from './attacks.ts'
+import { type Neighbourhood, startNeighbourhood } from './service.ts'
+import { type Observed, OPERATIONS, observe, p99 } from './victim.ts'
+
+/** The victim's calls during one attack; `quiet`: without one. */
+export type Observation = Observed & { attack: string }
+
+const WARM_MS = 2_000
+/** The attack runs for this time before the victim is observed. */
+const LEAD_MS = 1_000
+
+/** Observes the victim without an attack, then under each. */
+export async function observeNeighbours(options: {
+  attacks?: readonly string[]
+  quietMs: number
+  attackMs: number
+  onRow: (observation: Observation) => void
+}): Promise<void> {
+  await using service = await startNeighbourhood()
+  await observe(service, WARM_MS)
+  options.onRow({ attack: 'quiet', ...(await observe(service, options.quietMs)) })
+  for (const attack of options.attacks ?? Object.keys(ATTACKS)) {
+    const attacker = startAttack(service, attack)
+    try {
+      await Bun.sleep(LEAD_MS)
+      options.onRow({ attack, ...(await observe(service, options.attackMs)) })
+    } finally {
+      attacker.kill('SIGKILL')
+      await attacker.exited
+      await service.calm()
+    }
+  }
+}
+
+function startAttack({ url, smtpPort, attacker }: Neighbourhood, attack: string) {
+  const target = { url, smtpPort, key: attacker.key, inbox: attacker.address }
+  return Bun.spawn(
+    [process.execPath, join(import.meta.dir, 'attacks.ts'), attack, JSON.stringify(target)],
+    { stdio: ['ignore', 'ignore', 'inherit'] },
+  )
+}
+
+/** `bulk 12 ms (2.1)`: each operation's p99 in milliseconds, and its ratio to the quiet one. */
+export function rowText({ attack, times, failures }: Observation, quiet: Observation): string {
+  const cells = OPERATIONS.map((name) => {
+    const [now, before] = [p99(times[name]), p99(quiet.times[name])]
+    return `${now.toFixed(0).padStart(6)} ${`(${(now / before).toFixed(1)})`.padStart(7)}`
+  })
+  return `${attack.padEnd(24)}${cells.join('')}  ${failures.length} failed`
+}
+
+export const HEAD = `${'p99 in ms (to quiet)'.padEnd(24)}${OPERATIONS.map((name) => name.padStart(14)).join('')}`

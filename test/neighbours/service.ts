@@ -1,0 +1,113 @@
+import { join } from 'node:path'
+import { generateKey } from '../../shared/apiKey.ts'
+import { searchKey } from '../../shared/mail/searchTerms.ts'
+import { PROJECT_SCOPES } from '../../shared/scopes.ts'
+import { createPool } from '../../sql/db.ts'
+import { createSetting } from '../bench/setting.ts'
+import { startNameServer } from '../support/nameServer.ts'
+import { freePort, printed, startProcess } from '../support/process.ts'
+import { type Client, createClient } from '../support/service.ts'
+import { startSink } from '../support/sink.ts'
+import { payTo, RESOURCE } from '../support/till.ts'
+import { waitFor } from '../support/waitFor.ts'
+
+/** A tenant: its client, key and inbox. */
+export type Tenant = Client & { key: string; address: string; projectId: string }
+
+/** The running service with two tenants. */
+export type Neighbourhood = AsyncDisposable & {
+  url: string
+  smtpPort: number
+  victim: Tenant
+  attacker: Tenant
+  /** Waits until no mail is left to be read. */
+  calm(): Promise<void>
+}
+
+/** Messages of the attacker's inbox: enough for a search of seconds. */
+const INBOX_MESSAGES = 60_000
+const WORDS = 400
+/** The mail of an attack is read within this time. */
+const CALM_MS = 300_000
+
+/** Starts every part of the service as processes, with a name server that is silent for names with `silent`. */
+export async function startNeighbourhood(): Promise<Neighbourhood> {
+  const parts = new AsyncDisposableStack()
+  const database = parts.use(await createSetting())
+  const names = parts.use(await startNameServer([]))
+  const sink = parts.use(await startSink())
+  const [port, smtpPort] = [await freePort(), await freePort()]
+  const platformKey = generateKey('platform')
+  const service = parts.use(
+    startProcess('api/start.ts', {
+      DATABASE_URL: database.url,
+      DATA_DIR: join(database.dataDir, 'service'),
+      PORT: String(port),
+      SMTP_PORT: String(smtpPort),
+      DEVNET_PORT: '0',
+      DNS_SERVERS: names.address,
+      SMTP_RELAY_URL: sink.url,
+      MAIL_DOMAIN: 'mail.test',
+      RATE_LIMIT_REQUESTS: '1000000',
+      BOOTSTRAP_PLATFORM_KEY: platformKey,
+      LOG_LEVEL: 'warn',
+    }),
+  )
+  await printed(service, /Try:[\s\S]*\/v0\/messages\n/)
+  const url = `http://127.0.0.1:${port}`
+  const platform = createClient(url, platformKey)
+  const newTenant = async (name: string): Promise<Tenant> => {
+    const { body } = await platform.post('/v0/platform/projects', {
+      emailName: name,
+      scopes: PROJECT_SCOPES,
+      payTo,
+      paymentsEnabled: true,
+    })
+    const { rawKey: key, emailAddress: address, projectId } = body
+    const client = createClient(url, key)
+    await client.put('/v0/sellers/endpoints', { urlPattern: RESOURCE, priceUsdc: '0.01' })
+    return { ...client, key, address, projectId }
+  }
+  const [victim, attacker] = [await newTenant('victim'), await newTenant('attacker')]
+  await fillInbox(database.url, attacker)
+  return {
+    url,
+    smtpPort,
+    victim,
+    attacker,
+    calm: async () => {
+      await waitFor(
+        'the end of the mail of an attack',
+        async () => {
+          const { rows } = await database.pool.query(
+            `select count(*)::int as n from inbound_mails where state = 'accepted'`,
+          )
+          return rows[0].n === 0
+        },
+        CALM_MS,
+      )
+    },
+    [Symbol.asyncDispose]: () => parts.disposeAsync(),
+  }
+}
+
+/** Fills an inbox by SQL with messages of many words. */
+async function fillInbox(databaseUrl: string, { projectId, ...client }: Tenant): Promise<void> {
+  await client.post('/v0/messages/send', { to: ['a@example.com'], subject: 's', text: 'seed' })
+  const pool = createPool({ url: databaseUrl, size: 1, name: 'test', statementTimeoutMs: 120_000 })
+  try {
+    await pool.query(
+      `insert into messages (project_id, thread_row, direction, message_id, message_id_hash, subject, text_body, labels,
+                             created_at, search)
+       select m.project_id, m.thread_row, 'received', '<' || n || '@x.test>', sha256(n::text::bytea), 's', 'x',
+              array['received'], m.created_at - n * interval '1 second',
+              (select string_agg(format('''%s:%s%s'':%s', $2::text, chr(97 + (n + w) % 26), (n * 7 + w * 13) % ${WORDS}, w), ' ')
+               from generate_series(1, 40) w)::tsvector
+       from messages m, generate_series(1, ${INBOX_MESSAGES}) n where m.project_id = $1`,
+      [projectId, searchKey(projectId)],
+    )
+    await pool.query('analyze messages')
+  } finally {
+    await pool.end()
+  }
+}
