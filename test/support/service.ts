@@ -7,6 +7,7 @@ import { type ApiServer, startApi } from '../../api/http/server.ts'
 import { type SmtpServer, startSmtp } from '../../api/smtp/server.ts'
 import { generateKey } from '../../shared/apiKey.ts'
 import { type Config, parseConfig } from '../../shared/config/config.ts'
+import { bounceKeys } from '../../shared/mail/bounceAddress.ts'
 import type { Running } from '../../shared/process/service.ts'
 import { PROJECT_SCOPES } from '../../shared/scopes.ts'
 import type { RunnerName } from '../../shared/tasks.ts'
@@ -132,12 +133,13 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     ...(options.directPort === undefined ? {} : { port: options.directPort }),
   })
   const keyring = createKeyringSource(masterKeys(config))
+  const keys = bounceKeys(masterKeys(config))
   const lookUp = options.lookUp ?? fakeLookUp()
   const { resolve } = options
   const policy = { allowPrivate, ...(resolve === undefined ? {} : { resolve }) }
   const runners = {
-    inbound: () => inboundRunner({ mailDomain, mailHostname, dns, lookUp }),
-    outbound: () => outboundRunner({ mailDomain, transport, keyring }),
+    inbound: () => inboundRunner({ mailDomain, mailHostname, dns, lookUp, bounceKeys: keys }),
+    outbound: () => outboundRunner({ mailDomain, transport, keyring, bounceKeys: keys }),
     webhooks: () => webhooksRunner({ keyring, policy }),
   }
   const pools =

@@ -6,7 +6,8 @@ import type { Transport } from './transport.ts'
 const captureTransport: Transport = {
   route: 'relay',
   split: oneConsignment,
-  send: async ({ to }) => to.map((address) => ({ address, state: 'sent', error: null })),
+  send: ({ envelopes }, report) =>
+    report(envelopes.map(({ to: address }) => ({ address, state: 'sent', error: null }))),
   close() {},
 }
 

@@ -1,9 +1,10 @@
 import { domainOf } from '../../shared/mail/address.ts'
 import { isForged, UNAUTHENTICATED_LABEL } from '../../shared/mail/authentication.ts'
+import type { BounceKeys } from '../../shared/mail/bounceAddress.ts'
 import { isBlocked, isReceived } from '../../shared/mail/emailRules.ts'
 import { type ParsedMail, parseMail, unparseableMail } from '../../shared/mail/parseMail.ts'
 import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
-import { isBounceOfOurs } from '../../sql/mail/bounces.ts'
+import { findReturnedCopy } from '../../sql/mail/bounces.ts'
 import { readRules } from '../../sql/mail/emailRules.ts'
 import {
   discardInboundMail,
@@ -36,6 +37,8 @@ type ParseOptions = {
   mailDomain: string
   /** Asks the DNS about senders. */
   lookUp: LookUp
+  /** Recognise the addresses that reports come back to. */
+  bounceKeys: BounceKeys
 }
 
 type Parser = PoolContext & ParseOptions & { stores: ReturnType<typeof createStoreBatcher> }
@@ -65,7 +68,7 @@ export const createParseInbound = (
 /** Parses, filters by the inbox's rules, authenticates and stores. An unparseable message is stored raw, with a label. */
 async function readAndStore(
   inbound: InboundMail,
-  { pool, log, mailDomain, lookUp, stores }: Parser,
+  { pool, log, mailDomain, lookUp, bounceKeys, stores }: Parser,
   attempt: number,
 ): Promise<void> {
   const inboundId = inbound.id
@@ -81,11 +84,9 @@ async function readAndStore(
   }
   const rules = await readRules(pool, inbound.projectId, ['RECEIVE'])
   const senders = { envelopeFrom: inbound.envelopeFrom, from: mail.from }
-  const isAccepted =
-    isReceived(rules, senders) ||
-    (mail.bounce !== null &&
-      !isBlocked(rules, senders) &&
-      (await isBounceOfOurs(pool, inbound.projectId, mail.bounce)))
+  if (mail.bounce !== null) mail.bounce.proof = await findReturnedCopy(pool, bounceKeys, inbound)
+  const isReport = mail.bounce !== null && mail.bounce.proof !== null
+  const isAccepted = isReceived(rules, senders) || (isReport && !isBlocked(rules, senders))
   if (!isAccepted) return discardInboundMail(pool, inboundId)
   const authentication = await authenticateMail(inbound, {
     lookUp,

@@ -295,6 +295,7 @@ async function authenticated(message: string, lookUp = answering) {
       receivedAt: new Date(),
       bytes: Buffer.from(message, 'latin1'),
       envelopeFrom: 'ada@honest.test',
+      envelopeTo: agent.address,
       remoteIp: '127.0.0.1',
       helo: 'client.test',
     },

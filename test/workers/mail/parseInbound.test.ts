@@ -32,7 +32,13 @@ async function retried(service: TestService, agent: Agent, raw: string): Promise
     return rowCount === 1
   })
   const mailDomain = 'mail.test'
-  const options = { mailDomain, mailHostname: mailDomain, dns: createDns(), lookUp: fakeLookUp() }
+  const options = {
+    mailDomain,
+    mailHostname: mailDomain,
+    dns: createDns(),
+    lookUp: fakeLookUp(),
+    bounceKeys: [],
+  }
   return startPool({ ...inboundRunner(options), databaseUrl: url }, silentLog)
 }
 
@@ -113,7 +119,7 @@ test('parseInProcess throws for a message that kills the child process', async (
 const taskOf = (pool: Pool) =>
   createParseInbound(
     { pool, log: silentLog, lanes: new Lanes(1) },
-    { mailDomain: 'mail.test', lookUp: fakeLookUp() },
+    { mailDomain: 'mail.test', lookUp: fakeLookUp(), bounceKeys: [] },
   )
 
 /** Runs the job of one inbound mail on this pool. */
