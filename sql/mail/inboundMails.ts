@@ -1,5 +1,5 @@
 import { type Pool, type Queryable, transaction } from '../db.ts'
-import { addJobsFrom } from '../queue/jobs.ts'
+import { addJob, addJobsFrom } from '../queue/jobs.ts'
 import { deleteUnusedRawMails } from './rawMails.ts'
 
 /** A mail in an SMTP listener's spool. */
@@ -136,4 +136,27 @@ export async function discardInboundMail(pool: Pool, inboundId: string): Promise
       rows.map(({ raw_id }) => raw_id),
     )
   })
+}
+
+/** How long a mail waits for the DNS to say who sent it, and the least time between two looks. */
+const UNSURE_MAX_MS = 60 * 60_000
+const UNSURE_STEP_MS = 30_000
+
+/**
+ * Queues another look at an inbound mail, after as long as it has waited already: half a minute, one, two, four.
+ * @returns false: it has waited for an hour.
+ */
+export async function parseAgainLater(
+  db: Queryable,
+  { id, receivedAt }: { id: string; receivedAt: Date },
+): Promise<boolean> {
+  const ageMs = Date.now() - receivedAt.getTime()
+  if (ageMs > UNSURE_MAX_MS) return false
+  await addJob(db, {
+    task: 'parse_inbound',
+    payload: { inboundId: id },
+    key: `parse_inbound:${id}`,
+    runAt: new Date(Date.now() + Math.max(UNSURE_STEP_MS, ageMs)),
+  })
+  return true
 }

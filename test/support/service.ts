@@ -22,7 +22,7 @@ import { startPool } from '../../workers/queue/pool.ts'
 import type { PoolSettings } from '../../workers/queue/runner.ts'
 import { inboundRunner, outboundRunner, webhooksRunner } from '../../workers/runners.ts'
 import { createTestDatabase, type TestDatabase } from './database.ts'
-import { fakeLookUp } from './fakeLookUp.ts'
+import { trustingLookUp } from './fakeLookUp.ts'
 import { startTcpProxy, type TcpProxy } from './tcpProxy.ts'
 import { waitFor } from './waitFor.ts'
 
@@ -71,7 +71,7 @@ export type TestServiceOptions = {
   pool?: Partial<PoolSettings>
   /** The resolver for requests to tenants' URLs. */
   resolve?: Resolve
-  /** DNS lookups of the sender checks. Default: a DNS without records. */
+  /** DNS lookups of the sender checks. Default: this machine may send for every domain. */
   lookUp?: LookUp
   /** The DNS for mail. Default: the system's resolver. */
   dns?: Dns
@@ -134,7 +134,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   })
   const keyring = createKeyringSource(masterKeys(config))
   const keys = bounceKeys(masterKeys(config))
-  const lookUp = options.lookUp ?? fakeLookUp()
+  const lookUp = options.lookUp ?? trustingLookUp
   const { resolve } = options
   const policy = { allowPrivate, ...(resolve === undefined ? {} : { resolve }) }
   const runners = {

@@ -1,8 +1,9 @@
 import { domainOf } from '../../shared/mail/address.ts'
-import { isForged, UNAUTHENTICATED_LABEL } from '../../shared/mail/authentication.ts'
+import { isForged, isUnsure, UNAUTHENTICATED_LABEL } from '../../shared/mail/authentication.ts'
 import type { BounceKeys } from '../../shared/mail/bounceAddress.ts'
-import { isBlocked, isReceived } from '../../shared/mail/emailRules.ts'
+import { admit, isRefused } from '../../shared/mail/emailRules.ts'
 import { type ParsedMail, parseMail, unparseableMail } from '../../shared/mail/parseMail.ts'
+import { reduceBounce } from '../../shared/mail/reduceBounce.ts'
 import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
 import { findReturnedCopy } from '../../sql/mail/bounces.ts'
 import { readRules } from '../../sql/mail/emailRules.ts'
@@ -10,6 +11,7 @@ import {
   discardInboundMail,
   findInboundMail,
   type InboundMail,
+  parseAgainLater,
 } from '../../sql/mail/inboundMails.ts'
 import { findVerifiedDomains } from '../../sql/mail/mailDomains.ts'
 import type { PoolContext, Task } from '../queue/task.ts'
@@ -85,24 +87,43 @@ async function readAndStore(
   const rules = await readRules(pool, inbound.projectId, ['RECEIVE'])
   const senders = { envelopeFrom: inbound.envelopeFrom, from: mail.from }
   if (mail.bounce !== null) mail.bounce.proof = await findReturnedCopy(pool, bounceKeys, inbound)
-  const isReport = mail.bounce !== null && mail.bounce.proof !== null
-  const isAccepted = isReceived(rules, senders) || (isReport && !isBlocked(rules, senders))
-  if (!isAccepted) return discardInboundMail(pool, inboundId)
-  const authentication = await authenticateMail(inbound, {
+  const isProvenBounce = mail.bounce !== null && mail.bounce.proof !== null
+  if (isRefused(rules, senders, { isProvenBounce })) return discardInboundMail(pool, inboundId)
+  const sender = await authenticateMail(inbound, {
     lookUp,
     ownHost: mailDomain,
     authors: mail.from,
   })
+  const { authentication, isAligned } = sender
+  const admission = admit(rules, senders, {
+    isProvenBounce,
+    isAligned,
+    isUnsure: isUnsure(authentication),
+  })
+  if (admission === 'later' && (await parseAgainLater(pool, inbound))) return
+  if (admission === 'discard' || admission === 'later') return discardInboundMail(pool, inboundId)
+  if (admission === 'reduce') mail = reduced(mail, { ...inbound, mailDomain })
   const fromDomains = mail.from.map(domainOf)
   const ownDomains = [mailDomain, ...(await findVerifiedDomains(pool, fromDomains))]
-  if (isForged(authentication, { fromDomains, ownDomains })) {
+  if (isForged(sender, { fromDomains, ownDomains })) {
     mail.labels.push(UNAUTHENTICATED_LABEL)
   }
   const store = (as: ParsedMail) => stores.submit({ inbound, mail: as, authentication })
   const outcome = await store(mail).catch((error: unknown) => {
     if (attempt <= ATTEMPTS_TO_STORE || isDatabaseUnavailable(error)) throw error
+    if (admission === 'reduce') throw error
     log.error({ inboundId, err: error }, 'a message could not be stored; it is stored unparsed')
     return store(unparseableMail(inbound.bytes, mailDomain))
   })
   log.debug({ inboundId, outcome }, 'inbound mail ended')
+}
+
+/** A proven bounce as an allow list lets it through. */
+function reduced(
+  mail: ParsedMail,
+  place: { inboxAddress: string; mailDomain: string },
+): ParsedMail {
+  const { bounce } = mail
+  if (bounce === null || bounce.proof === null) return mail
+  return reduceBounce(mail, { bounce, proof: bounce.proof }, place)
 }
