@@ -1,5 +1,5 @@
 import { type AuthenticateResult, authenticate, type DNSResolver, dmarc } from 'mailauth'
-import { asciiDomain, domainOf, isDomain } from '../../shared/mail/address.ts'
+import { addressKey, asciiDomain, domainOf, isDomain } from '../../shared/mail/address.ts'
 import {
   type Authentication,
   type AuthenticationWord,
@@ -39,7 +39,8 @@ export async function authenticateMail(
     const signs = await authenticate(signed, {
       ip: remoteIp,
       helo: helo ?? '',
-      sender: envelopeFrom,
+      // The SMTP library decodes A-labels, and SPF knows only those.
+      sender: addressKey(envelopeFrom),
       mta: ownHost,
       resolver: withDeadline(lookUp, SIGNS_MS),
       trustReceived: false,
