@@ -48,7 +48,7 @@ test('a delivered message is read over REST', async () => {
     ...item,
     inboxId: agent.address,
     cc: ['carl@example.com'],
-    authentication: { spf: 'none', dkim: 'none', dmarc: 'none', arc: 'none', internal: false },
+    authentication: { spf: 'pass', dkim: 'none', dmarc: 'none', arc: 'none', internal: false },
     attachments: [
       {
         attachmentId: 'att_1',

@@ -9,7 +9,7 @@ import { Lanes } from '../../../workers/queue/lanes.ts'
 import { startPool } from '../../../workers/queue/pool.ts'
 import { inboundRunner } from '../../../workers/runners.ts'
 import { createTestDatabase } from '../../support/database.ts'
-import { fakeLookUp } from '../../support/fakeLookUp.ts'
+import { trustingLookUp } from '../../support/fakeLookUp.ts'
 import { rawMail, takeIn } from '../../support/mailRows.ts'
 import { startPostgresProxy } from '../../support/postgresProxy.ts'
 import {
@@ -36,7 +36,7 @@ async function retried(service: TestService, agent: Agent, raw: string): Promise
     mailDomain,
     mailHostname: mailDomain,
     dns: createDns(),
-    lookUp: fakeLookUp(),
+    lookUp: trustingLookUp,
     bounceKeys: [],
   }
   return startPool({ ...inboundRunner(options), databaseUrl: url }, silentLog)
@@ -119,7 +119,7 @@ test('parseInProcess throws for a message that kills the child process', async (
 const taskOf = (pool: Pool) =>
   createParseInbound(
     { pool, log: silentLog, lanes: new Lanes(1) },
-    { mailDomain: 'mail.test', lookUp: fakeLookUp(), bounceKeys: [] },
+    { mailDomain: 'mail.test', lookUp: trustingLookUp, bounceKeys: [] },
   )
 
 /** Runs the job of one inbound mail on this pool. */
@@ -189,7 +189,7 @@ test('large messages wait for free bytes, and a deleted one frees its bytes', as
   await deleteProject(pool, gone)
   release()
   await Promise.all([first, second])
-  expect(await labelsOf(pool, kept)).toEqual([['received', 'unread']])
+  expect(await labelsOf(pool, kept)).toEqual([['received', 'unread', 'unauthenticated']])
 })
 
 test('the job of a stored inbound mail changes nothing', async () => {
@@ -211,7 +211,7 @@ test('a message that the database refuses is retried before it is stored unparse
   expect(await labelsOf(pool, projectId)).toEqual([])
   await pool.query('alter table messages drop constraint no_html')
   await run(pool, id!, 6)
-  expect(await labelsOf(pool, projectId)).toEqual([['received', 'unread']])
+  expect(await labelsOf(pool, projectId)).toEqual([['received', 'unread', 'unauthenticated']])
 })
 
 test('an absent database does not count as a refusal, after many attempts too', async () => {
@@ -225,7 +225,9 @@ test('an absent database does not count as a refusal, after many attempts too', 
     await expect(run(pool, id!, 7)).rejects.toThrow()
     expect(await labelsOf(database.pool, projectId)).toEqual([])
     await run(pool, id!, 8)
-    expect(await labelsOf(database.pool, projectId)).toEqual([['received', 'unread']])
+    expect(await labelsOf(database.pool, projectId)).toEqual([
+      ['received', 'unread', 'unauthenticated'],
+    ])
   } finally {
     await pool.end()
   }
