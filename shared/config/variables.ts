@@ -86,7 +86,11 @@ const namedMasterKey = z
 
 /** Messages begin with `must`: they follow a variable's name. */
 export const variables = z.object({
-  NODE_ENV: z.string().default('development'),
+  NODE_ENV: z
+    .enum(['production', 'development', 'test'], {
+      error: 'must be production, development or test, in lower case',
+    })
+    .default('development'),
   PORT: port(3000),
   HOST: z.string().min(1).default('127.0.0.1'),
   SMTP_PORT: port(2525),

@@ -168,7 +168,7 @@ const clean = (text: string, maxLength = Number.POSITIVE_INFINITY): string =>
 /** A subject is one line, also where an encoded word (RFC 2047) holds line breaks. */
 const oneLine = (subject: string): string =>
   readable(clean(subject, MAX_SUBJECT_LENGTH))
-    .replace(/\p{Cc}+/gu, ' ')
+    .replace(/[\p{Cc}\u2028\u2029]+/gu, ' ')
     .trim()
 
 const normaliseLines = (text: string): string => text.replace(/\r\n?/g, '\n')
