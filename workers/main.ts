@@ -94,7 +94,7 @@ function createParts(config: Config, databaseUrl: string, log: Logger): Parts {
   const { mailDomain, mailHostname, dnsServers, allowPrivateNetworks: allowPrivate } = config
   const dns = createDns(dnsServers.length > 0 ? dnsServers : undefined)
   const direct = { dns, ownName: mailHostname, allowPrivate }
-  const transport = createTransport(config.relayUrl, direct)
+  const transport = createTransport(config, direct, log)
   let till: Till | null = null
   return {
     start: {
@@ -108,6 +108,7 @@ function createParts(config: Config, databaseUrl: string, log: Logger): Parts {
         }),
       outbound: async () => {
         const keyring = await startSigningKeys(config, databaseUrl)
+        void transport.check()
         return outboundRunner({
           mailDomain,
           transport,

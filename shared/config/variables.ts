@@ -107,6 +107,12 @@ export const variables = z.object({
   MAIL_HOSTNAME: domain.optional(),
   POSTMASTER: inbox.optional(),
   SMTP_RELAY_URL: relayUrl.optional(),
+  SMTP_RELAY_TLS: z
+    .enum(['required', 'opportunistic', 'off'], {
+      error: 'must be required, opportunistic or off',
+    })
+    .optional(),
+  SMTP_RELAY_CA_FILE: z.string().min(1).optional(),
   RPC_URL: url(['http:', 'https:']).optional(),
   DEVNET_PORT: z.coerce.number().int().min(0).max(65_535).optional(),
   SETTLEMENT_KEYS: list(settlementKey).optional(),

@@ -1,6 +1,6 @@
 /**
  * The envelope senders of our mail (VERP: variable envelope return paths). Each recipient gets an address of its own, and
- * mail hosts return their reports to it. A report sent there comes from a host that got that copy: nobody else knows it.
+ * mail hosts return their reports to it. Only hosts that got that copy know it. A report sent there comes from one of them.
  *
  *   NAME+bHASHMAC@DOMAIN   HASH: 40 bits of the Message-ID's hash. MAC: 80 bits of an HMAC-SHA-256. Both in base 32.
  *

@@ -61,7 +61,7 @@ const isBlocked = (rules: readonly Rule[], senders: Senders): boolean =>
  */
 export type Admission = 'store' | 'reduce' | 'later' | 'discard'
 
-/** Whether a message is refused whoever wrote it: its sender need not be checked. */
+/** Whether a message is refused without a check of its sender. */
 export const isRefused = (
   rules: readonly Rule[],
   senders: Senders,

@@ -29,7 +29,7 @@ const WORD =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]|[\p{L}\p{N}]{2,40}/gu
 const LINK = /\b(?:https?:\/\/|mailto:|www\.)\S{1,2000}/gi
 
-/** Whether a plain text says something else than the HTML beside it: most of its words are not in there. */
+/** Whether most words of a plain text are not in the HTML beside it. */
 export function saysElse(plain: string, html: string): boolean {
   const words = wordsOf(plain, MAX_WORDS)
   if (words.size < MIN_WORDS) return false

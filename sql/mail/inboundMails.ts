@@ -143,7 +143,7 @@ const UNSURE_MAX_MS = 60 * 60_000
 const UNSURE_STEP_MS = 30_000
 
 /**
- * Queues another look at an inbound mail, after as long as it has waited already: half a minute, one, two, four.
+ * Queues another look at an inbound mail. Each wait is as long as all before it.
  * @returns false: it has waited for an hour.
  */
 export async function parseAgainLater(

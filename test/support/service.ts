@@ -126,12 +126,16 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   const smtp = options.smtp === false ? null : await startSmtp(config, smtpUrl, silentLog)
   const { mailDomain, mailHostname, allowPrivateNetworks: allowPrivate } = config
   const dns = options.dns ?? createDns()
-  const transport = createTransport(config.relayUrl, {
-    dns,
-    ownName: mailHostname,
-    allowPrivate,
-    ...(options.directPort === undefined ? {} : { port: options.directPort }),
-  })
+  const transport = createTransport(
+    config,
+    {
+      dns,
+      ownName: mailHostname,
+      allowPrivate,
+      ...(options.directPort === undefined ? {} : { port: options.directPort }),
+    },
+    silentLog,
+  )
   const keyring = createKeyringSource(masterKeys(config))
   const keys = bounceKeys(masterKeys(config))
   const lookUp = options.lookUp ?? trustingLookUp

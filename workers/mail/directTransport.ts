@@ -40,6 +40,7 @@ export function createDirectTransport(options: DirectOptions): Transport {
       return [...domains].map(([lane, to]) => ({ lane, to }))
     },
     send: (mail, report) => deliver(mail, report, options),
+    check: async () => {},
     close() {},
   }
 }

@@ -23,5 +23,7 @@ export type Transport = {
    * exception.
    */
   send(mail: OutgoingMail, report: Report): Promise<void>
+  /** Looks at the start whether mail can be handed over, and logs if not. */
+  check(): Promise<void>
   close(): void
 }
