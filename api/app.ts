@@ -154,7 +154,7 @@ async function passGate(
   socketAddress: string,
   state: RequestState,
 ): Promise<Admitted> {
-  const url = new URL(request.url)
+  const url = readUrl(request)
   const delegation = readDelegation(url.pathname)
   const match = parts.routes.match(request.method, delegation?.path ?? url.pathname)
   if (match.kind === 'none') throw notFound()
@@ -180,6 +180,18 @@ async function passGate(
   }
   checkEncoding(url)
   return { request }
+}
+
+/** RFC 9110 §7.2: a host and a port. */
+const HOST = /^(?:\[[\da-f:.]{2,45}\]|[\w.~%-]{1,253})(?::\d{0,5})?$/i
+
+/** The URL of a request. The Host header is a part of it, and the client writes that. */
+function readUrl(request: Request): URL {
+  const host = request.headers.get('host')
+  if ((host !== null && host !== '' && !HOST.test(host)) || !URL.canParse(request.url)) {
+    throw badRequest('Host must be a host name or an IP address, with an optional port')
+  }
+  return new URL(request.url)
 }
 
 /** Refuses a path or query that does not decode, or holds U+0000: libraries disagree about both. */

@@ -1,12 +1,14 @@
 import { parseArgs } from 'node:util'
 import pino, { type Logger, type LoggerOptions } from 'pino'
 import { type Config, ConfigError } from '../shared/config/config.ts'
+import { bounceKeys } from '../shared/mail/bounceAddress.ts'
 import { isDatabaseUnavailable } from '../shared/process/databaseAway.ts'
 import { LOG_DESTINATION } from '../shared/process/logOptions.ts'
 import { runService } from '../shared/process/service.ts'
 import { POOLS, type PoolName, type RunnerName } from '../shared/tasks.ts'
 import { checkDatabase } from '../sql/checkDatabase.ts'
 import { databaseUrl } from '../sql/databaseUrl.ts'
+import { masterKeys } from '../sql/keyring/keyring.ts'
 import { startKeyring, startSigningKeys } from './keyring.ts'
 import { createTransport } from './mail/createTransport.ts'
 import { createDns } from './mail/dns.ts'
@@ -92,15 +94,27 @@ function createParts(config: Config, databaseUrl: string, log: Logger): Parts {
   const { mailDomain, mailHostname, dnsServers, allowPrivateNetworks: allowPrivate } = config
   const dns = createDns(dnsServers.length > 0 ? dnsServers : undefined)
   const direct = { dns, ownName: mailHostname, allowPrivate }
-  const transport = createTransport(config.relayUrl, direct)
+  const transport = createTransport(config, direct, log)
   let till: Till | null = null
   return {
     start: {
       inbound: async () =>
-        inboundRunner({ mailDomain, mailHostname, dns, lookUp: createLookUp(dns, dnsServers) }),
+        inboundRunner({
+          mailDomain,
+          mailHostname,
+          dns,
+          lookUp: createLookUp(dns, dnsServers),
+          bounceKeys: bounceKeys(masterKeys(config)),
+        }),
       outbound: async () => {
         const keyring = await startSigningKeys(config, databaseUrl)
-        return outboundRunner({ mailDomain, transport, keyring })
+        void transport.check()
+        return outboundRunner({
+          mailDomain,
+          transport,
+          keyring,
+          bounceKeys: bounceKeys(masterKeys(config)),
+        })
       },
       webhooks: async () => {
         const keyring = await startKeyring(config, databaseUrl, log)

@@ -1,3 +1,4 @@
+import type { BounceKeys } from '../shared/mail/bounceAddress.ts'
 import type { RunnerName } from '../shared/tasks.ts'
 import { nextDeliveryInMs } from '../sql/events/deliveries.ts'
 import type { KeyringSource } from '../sql/keyring/keyring.ts'
@@ -28,6 +29,7 @@ export const inboundRunner = (options: {
   mailHostname: string
   dns: Dns
   lookUp: LookUp
+  bounceKeys: BounceKeys
 }): Runner<'inbound'> => ({
   name: 'inbound',
   tasks: (context) => ({
@@ -46,6 +48,7 @@ export const outboundRunner = (options: {
   mailDomain: string
   transport: Transport
   keyring: KeyringSource
+  bounceKeys: BounceKeys
 }): Runner<'outbound'> => ({
   name: 'outbound',
   tasks: (context) => ({ send_mail: createSendMail(context, options) }),

@@ -29,8 +29,8 @@ const AuthenticationSchema = t.Object(
   },
   {
     description:
-      'Received messages only; result words of RFC 8601. The label unauthenticated marks two cases: dmarc fail, and dmarc ' +
-      'permerror because From has authors of several domains.',
+      'Received messages only; result words of RFC 8601. The label unauthenticated marks mail with a From that nothing vouches ' +
+      'for: dmarc fails or cannot be judged, or no SPF and no DKIM passes for its domain.',
   },
 )
 

@@ -9,7 +9,7 @@ const anyName = new RegExp(
   'g',
 )
 
-/** Writes the tool names in a text in this naming. */
+/** Writes the tool names in a text of ours in this naming. */
 export const named = (text: string, naming: Naming): string =>
   naming === 'dotted' ? text : text.replace(anyName, (name) => name.replaceAll('.', '_'))
 

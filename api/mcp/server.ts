@@ -96,7 +96,8 @@ async function callTool(
     const signal = AbortSignal.any([cancelled, connection.disconnected])
     const { data, text } = await tool.call({ ...connection, signal }, args)
     return {
-      content: [{ type: 'text', text: named(text, connection.naming) }],
+      // Third parties and agents wrote parts of it: no word of theirs is changed.
+      content: [{ type: 'text', text }],
       structuredContent: data,
     }
   } catch (thrown) {
@@ -131,10 +132,10 @@ const FIXES: Partial<Record<ErrorCode, string>> = {
  */
 function failure(tool: Tool, error: ApiError, naming: Naming): CallToolResult {
   const fix = tool.fixes?.[error.code] ?? FIXES[error.code]
-  const text = `${error.code}: ${error.message}${/[.!?]$/.test(error.message) ? '' : '.'}${fix === undefined ? '' : ` ${fix}`}`
+  const text = `${error.code}: ${error.message}${/[.!?]$/.test(error.message) ? '' : '.'}${fix === undefined ? '' : ` ${named(fix, naming)}`}`
   return {
     isError: true,
-    content: [{ type: 'text', text: named(text, naming) }],
+    content: [{ type: 'text', text }],
     _meta: {
       'purser/error': { error: error.code, message: error.message, status: error.status },
     },

@@ -54,6 +54,10 @@ export type Config = {
   postmaster: string | undefined
   /** `capture`: keeps outgoing mail, sends nothing. `direct`: sends to the MX hosts of the recipients' domains. */
   relayUrl: string
+  /** Whether mail may reach the smarthost without TLS. `required` where the URL holds credentials. */
+  relayTls: 'required' | 'opportunistic' | 'off'
+  /** PEM file: the CA of the smarthost, or its own certificate; undefined: the CAs of the system. */
+  relayCaFile: string | undefined
   chain: {
     rpcUrl: string
     /** `rpcUrl` is the devnet that `npm start` runs. */
@@ -137,6 +141,8 @@ export function parseConfig(env: Record<string, string | undefined>): Config {
     mailHostname: values.MAIL_HOSTNAME ?? values.MAIL_DOMAIN,
     postmaster: values.POSTMASTER,
     relayUrl: values.SMTP_RELAY_URL ?? 'capture',
+    relayTls: relayTls(values),
+    relayCaFile: values.SMTP_RELAY_CA_FILE,
     chain: chainSettings(values, production),
     receiptSeeds: receiptSeeds(values.RECEIPT_SIGNING_KEYS, production),
     masterKeys: masterKeys(values.MASTER_KEYS, production),
@@ -159,6 +165,22 @@ export function parseConfig(env: Record<string, string | undefined>): Config {
     logLevel: values.LOG_LEVEL,
   }
 }
+
+/** Credentials go out over TLS only, or to this machine. */
+function relayTls({
+  SMTP_RELAY_URL: url = 'capture',
+  SMTP_RELAY_TLS: given,
+}: z.output<typeof variables>): Config['relayTls'] {
+  const { username, hostname } = URL.canParse(url) ? new URL(url) : { username: '', hostname: '' }
+  if (username === '') return given ?? 'opportunistic'
+  if (given === undefined || given === 'required') return 'required'
+  if (given === 'off' && LOOPBACK.test(hostname)) return 'off'
+  throw new ConfigError(
+    'SMTP_RELAY_TLS: must be required when SMTP_RELAY_URL holds credentials; off is for a relay on this machine',
+  )
+}
+
+const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/i
 
 function smtpTls(values: z.output<typeof variables>): Config['smtp']['tls'] {
   const { SMTP_TLS_CERT_FILE: certFile, SMTP_TLS_KEY_FILE: keyFile } = values

@@ -86,7 +86,11 @@ const namedMasterKey = z
 
 /** Messages begin with `must`: they follow a variable's name. */
 export const variables = z.object({
-  NODE_ENV: z.string().default('development'),
+  NODE_ENV: z
+    .enum(['production', 'development', 'test'], {
+      error: 'must be production, development or test, in lower case',
+    })
+    .default('development'),
   PORT: port(3000),
   HOST: z.string().min(1).default('127.0.0.1'),
   SMTP_PORT: port(2525),
@@ -105,6 +109,12 @@ export const variables = z.object({
   MAIL_HOSTNAME: domain.optional(),
   POSTMASTER: inbox.optional(),
   SMTP_RELAY_URL: relayUrl.optional(),
+  SMTP_RELAY_TLS: z
+    .enum(['required', 'opportunistic', 'off'], {
+      error: 'must be required, opportunistic or off',
+    })
+    .optional(),
+  SMTP_RELAY_CA_FILE: z.string().min(1).optional(),
   RPC_URL: url(['http:', 'https:']).optional(),
   DEVNET_PORT: z.coerce.number().int().min(0).max(65_535).optional(),
   SETTLEMENT_KEYS: list(settlementKey).optional(),

@@ -44,15 +44,29 @@ export const authenticationWord = (word: string | undefined): AuthenticationWord
 /** The label of a message whose From is not authenticated. */
 export const UNAUTHENTICATED_LABEL = 'unauthenticated'
 
+/** The results, and whether they vouch for the author. */
+export type CheckedSender = {
+  authentication: Authentication
+  /** SPF or DKIM passes for the domain in From (RFC 7489 §3.1), with or without a DMARC policy; or the mail is internal. */
+  isAligned: boolean
+}
+
+/** Whether a check found no answer: asked again, it may find one. */
+export const isUnsure = ({ spf, dkim, dmarc }: Authentication): boolean =>
+  [spf, dkim, dmarc].includes('temperror')
+
 /**
- * Whether From may be forged: DMARC fails or does not apply to this From, or outside mail names an address of ours.
+ * Whether From may be forged: nothing vouches for its domain, DMARC fails or does not apply to this From, or outside mail
+ * names an address of ours.
  */
 export function isForged(
-  authentication: Authentication,
+  { authentication, isAligned }: CheckedSender,
   { fromDomains, ownDomains }: { fromDomains: readonly string[]; ownDomains: readonly string[] },
 ): boolean {
   const { internal, dmarc } = authentication
   if (internal || dmarc === 'pass') return false
-  if (dmarc === 'fail' || dmarc === 'permerror') return true
+  // Mail without From claims nothing.
+  if (dmarc === 'fail' || dmarc === 'permerror' || (!isAligned && fromDomains.length > 0))
+    return true
   return fromDomains.some((domain) => ownDomains.includes(domain))
 }

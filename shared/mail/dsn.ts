@@ -1,7 +1,8 @@
 /**
  * Bounces: delivery status notifications (RFC 3464 in RFC 6522 reports), and the free-text bounces of older programs.
  *
- * A bounce is an unproven claim by its sender. It counts only if it names a message of ours and a recipient of it.
+ * A bounce is a claim by its sender. It counts only if it names a message of ours and a recipient of it. It is proven only
+ * by the address it was sent to (bounceAddress.ts).
  */
 import type { Attachment, Email } from 'postal-mime'
 import { parseAddress } from './address.ts'
@@ -24,7 +25,12 @@ export type Bounce = {
   /** Possible Message-IDs of the returned message, the surest first. */
   messageIds: string[]
   recipients: BouncedRecipient[]
+  /** The copy that came back, known from the envelope recipient of the bounce. Null: nothing proves the bounce. */
+  proof: ReturnedCopy | null
 }
+
+/** One copy of a message of ours. */
+export type ReturnedCopy = { messageId: string; address: string }
 
 /** Characters read from a report. */
 const TEXT_MAX_CHARS = 256 * 1024
@@ -59,6 +65,7 @@ export function readBounce(email: Email): Bounce | null {
     isReport: report !== undefined || named !== undefined,
     messageIds: originalIds(email, text),
     recipients: recipients.slice(0, RECIPIENTS_MAX),
+    proof: null,
   }
 }
 

@@ -37,10 +37,7 @@ export function isAllowed(rules: readonly Rule[], scope: RuleScope, address: str
  * Whether an inbox accepts a message. BLOCK rules match the envelope sender and From. ALLOW rules match From only:
  * envelope senders name the machines of mailing services.
  */
-export function isReceived(
-  rules: readonly Rule[],
-  { envelopeFrom, from }: { envelopeFrom: string; from: readonly string[] },
-): boolean {
+function isReceived(rules: readonly Rule[], { envelopeFrom, from }: Senders): boolean {
   const blocking = rules.filter(({ type }) => type === 'BLOCK')
   const authors = from.length > 0 ? from : [envelopeFrom]
   return (
@@ -49,12 +46,37 @@ export function isReceived(
   )
 }
 
+type Senders = { envelopeFrom: string; from: readonly string[] }
+
 /** Whether a BLOCK rule refuses the message; a missing ALLOW rule does not count. */
-export const isBlocked = (
-  rules: readonly Rule[],
-  senders: { envelopeFrom: string; from: readonly string[] },
-): boolean =>
+const isBlocked = (rules: readonly Rule[], senders: Senders): boolean =>
   !isReceived(
     rules.filter(({ type }) => type === 'BLOCK'),
     senders,
   )
+
+/**
+ * The fate of a message. `store`: it is stored. `reduce`: a proven bounce passes an allow list without free text.
+ * `later`: the DNS cannot say now whether an allowed author wrote it.
+ */
+export type Admission = 'store' | 'reduce' | 'later' | 'discard'
+
+/** Whether a message is refused without a check of its sender. */
+export const isRefused = (
+  rules: readonly Rule[],
+  senders: Senders,
+  { isProvenBounce }: { isProvenBounce: boolean },
+): boolean => isBlocked(rules, senders) || !(isProvenBounce || isReceived(rules, senders))
+
+/** The fate of a message with a checked sender. An ALLOW rule is for its author: anyone can write an allowed From. */
+export function admit(
+  rules: readonly Rule[],
+  senders: Senders,
+  sender: { isProvenBounce: boolean; isAligned: boolean; isUnsure: boolean },
+): Admission {
+  const hasAllowList = rules.some(({ scope, type }) => scope === 'RECEIVE' && type === 'ALLOW')
+  const isNamed = isReceived(rules, senders)
+  if (!hasAllowList || (isNamed && sender.isAligned)) return 'store'
+  if (sender.isProvenBounce) return 'reduce'
+  return isNamed && sender.isUnsure ? 'later' : 'discard'
+}

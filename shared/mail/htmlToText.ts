@@ -6,7 +6,7 @@ import { compile, type DomNode, type FormatCallback, type HtmlToTextOptions } fr
 import { stripTags, tooComplex } from './stripTags.ts'
 
 /** Characters of HTML; the rest is cut. */
-const MAX_HTML_LENGTH = 2_000_000
+export const MAX_HTML_LENGTH = 2_000_000
 /** Each level of a quote or a list rewrites all its lines. Deeper levels show as these. */
 const MAX_QUOTE_DEPTH = 8
 const MAX_LIST_DEPTH = 4

@@ -7,11 +7,13 @@ import {
 } from 'postal-mime'
 import { automaticLabels } from './automaticMail.ts'
 import { type Bounce, readBounce } from './dsn.ts'
-import { htmlToText } from './htmlToText.ts'
+import { htmlToText, MAX_HTML_LENGTH } from './htmlToText.ts'
 import { parseBounded } from './mimeBounds.ts'
 import { contentHash, rawBody, rawHeader, rawHeaders } from './rawMail.ts'
+import { holdsTags, readableText as readable, saysElse } from './readableText.ts'
 import { replyText, replyTextFromHtml } from './replyText.ts'
 import { isMessageId, parseReferences, type ThreadLinks } from './threading.ts'
+import { visibleHtml } from './visibleHtml.ts'
 
 /** An attachment as the API describes it (docs/contract.md §4). */
 export type Attachment = {
@@ -65,12 +67,19 @@ const UNPARSEABLE_TEXT_BYTES = 256 * 1024
 export async function parseMail(raw: Uint8Array, domain: string): Promise<ParsedMail> {
   const { email, isWhole, parts } = await parseBounded(raw)
   const html = email.html === undefined ? null : clean(email.html)
-  const parsed = email.text === undefined ? '' : normaliseLines(clean(email.text))
+  const shown = html === null ? null : visibleHtml(html, MAX_HTML_LENGTH)
+  const parsed = email.text === undefined ? '' : readable(normaliseLines(clean(email.text)))
   const isFound = parsed.trim() !== '' || html !== null || email.attachments.length > 0 || parts > 0
   // The boundary never occurs, or there is no header: show the raw body.
-  const unfound = isFound ? '' : normaliseLines(clean(rawBody(raw, UNPARSEABLE_TEXT_BYTES))).trim()
+  const unfound = isFound
+    ? ''
+    : readable(normaliseLines(clean(rawBody(raw, UNPARSEABLE_TEXT_BYTES)))).trim()
   const plain = unfound === '' ? parsed : unfound
-  const fromHtml = plain.trim() === '' && html !== null
+  const fromHtml = plain.trim() === '' && shown !== null
+  const seen = shown === null ? '' : readable(htmlToText(shown.html))
+  const hidesText =
+    (shown?.hidesText ?? false) ||
+    [email.subject, email.text, html].some((part) => holdsTags(part ?? ''))
   const bounce = readBounce(email)
   return {
     links: readLinks(email, raw, domain),
@@ -79,10 +88,10 @@ export async function parseMail(raw: Uint8Array, domain: string): Promise<Parsed
     to: addresses(email.to),
     cc: addresses(email.cc),
     replyTo: addresses(email.replyTo),
-    subject: clean(email.subject ?? '', MAX_SUBJECT_LENGTH),
-    text: fromHtml ? htmlToText(html) : plain,
+    subject: oneLine(email.subject ?? ''),
+    text: fromHtml ? seen : plain,
     html,
-    extractedText: fromHtml ? replyTextFromHtml(html) : replyText(plain),
+    extractedText: fromHtml ? readable(replyTextFromHtml(shown.html)) : replyText(plain),
     attachments: email.attachments.slice(0, MAX_ATTACHMENTS).map(describeAttachment),
     // A bounce also has Auto-Submitted, but is no automatic answer.
     labels: [
@@ -90,6 +99,8 @@ export async function parseMail(raw: Uint8Array, domain: string): Promise<Parsed
       'unread',
       ...(isWhole ? [] : [TRUNCATED_LABEL]),
       ...(unfound === '' ? [] : [UNPARSEABLE_LABEL]),
+      ...(hidesText ? [HIDDEN_TEXT_LABEL] : []),
+      ...(shown !== null && !fromHtml && saysElse(plain, seen) ? [TEXT_DIFFERS_LABEL] : []),
       ...(bounce === null ? automaticLabels(email.headers) : []),
     ],
     bounce,
@@ -101,9 +112,16 @@ const TRUNCATED_LABEL = 'truncated'
 /** Marks a message whose text is its raw mail. */
 const UNPARSEABLE_LABEL = 'unparseable'
 
+/** Marks a message with text that a person does not see; `text` leaves it out. */
+const HIDDEN_TEXT_LABEL = 'hidden-text'
+/** Marks a message whose plain text says something else than its HTML. */
+const TEXT_DIFFERS_LABEL = 'text-differs'
+
 /** The substitute for a message that cannot be parsed: labelled `unparseable`, its text is the raw bytes. */
 export function unparseableMail(raw: Uint8Array, domain: string): ParsedMail {
-  const text = clean(new TextDecoder('utf-8').decode(raw.subarray(0, UNPARSEABLE_TEXT_BYTES)))
+  const text = readable(
+    clean(new TextDecoder('utf-8').decode(raw.subarray(0, UNPARSEABLE_TEXT_BYTES))),
+  )
   const messageId = rawHeader(raw, 'Message-ID')
   return {
     links: {
@@ -116,7 +134,7 @@ export function unparseableMail(raw: Uint8Array, domain: string): ParsedMail {
     to: [],
     cc: [],
     replyTo: [],
-    subject: clean(rawHeader(raw, 'Subject') ?? '', MAX_SUBJECT_LENGTH),
+    subject: oneLine(rawHeader(raw, 'Subject') ?? ''),
     text,
     html: null,
     extractedText: text,
@@ -147,6 +165,12 @@ function readLinks(email: Email, raw: Uint8Array, domain: string): ThreadLinks {
 const clean = (text: string, maxLength = Number.POSITIVE_INFINITY): string =>
   text.slice(0, maxLength).replaceAll('\u0000', '\ufffd').toWellFormed()
 
+/** A subject is one line, also where an encoded word (RFC 2047) holds line breaks. */
+const oneLine = (subject: string): string =>
+  readable(clean(subject, MAX_SUBJECT_LENGTH))
+    .replace(/[\p{Cc}\u2028\u2029]+/gu, ' ')
+    .trim()
+
 const normaliseLines = (text: string): string => text.replace(/\r\n?/g, '\n')
 
 /** Distinct bare addresses in their order; groups are expanded. */
@@ -167,7 +191,7 @@ function describeAttachment(part: ParsedAttachment, index: number): ReceivedAtta
   const content = bytesOf(part.content)
   return {
     attachmentId: `att_${index + 1}`,
-    filename: clean(part.filename ?? `attachment-${index + 1}`, MAX_FILENAME_LENGTH),
+    filename: readable(clean(part.filename ?? `attachment-${index + 1}`, MAX_FILENAME_LENGTH)),
     contentType: clean(part.mimeType, MAX_CONTENT_TYPE_LENGTH),
     size: content.byteLength,
     contentId: part.contentId === undefined ? null : clean(part.contentId, MAX_CONTENT_ID_LENGTH),

@@ -52,7 +52,9 @@ export function replyReferences({ messageId, inReplyTo, references }: ThreadLink
 
 /** Replaces all reply prefixes of a subject by one `Re: `. */
 export function replySubject(subject: string): string {
-  return `Re: ${subject.replace(/^(?:\s*re\s*(?:\[\d{1,4}\])?\s*:\s*)+/i, '')}`.trimEnd()
+  // A version before stored line breaks of encoded subjects.
+  const line = subject.replace(/[\p{Cc}\u2028\u2029]+/gu, ' ')
+  return `Re: ${line.replace(/^(?:\s*re\s*(?:\[\d{1,4}\])?\s*:\s*)+/i, '')}`.trimEnd()
 }
 
 /** SHA-256 of a Message-ID: a Message-ID can exceed the size of a Postgres index entry. */

@@ -78,7 +78,7 @@ export function masterKey(id: string, bytes: Uint8Array): MasterKey {
 }
 
 /** 32 bytes that identify a master key without revealing it. */
-export const masterKeyCheck = ({ key }: MasterKey): Buffer => derive(key, 'purser/check')
+export const masterKeyCheck = ({ key }: MasterKey): Buffer => deriveKey(key, 'purser/check')
 
 /** The master keys of a process: the first seals, all open. */
 export class Keyring {
@@ -90,7 +90,7 @@ export class Keyring {
     const first = keys[0]
     if (first === undefined) throw new RangeError('a keyring must hold a key')
     this.#wrapping = new Map(
-      keys.map(({ id, key }) => [id, createSecretKey(derive(key, 'purser/wrap'))]),
+      keys.map(({ id, key }) => [id, createSecretKey(deriveKey(key, 'purser/wrap'))]),
     )
     if (this.#wrapping.size !== keys.length) throw new RangeError('ids of keys must differ')
     this.#currentId = first.id
@@ -150,7 +150,8 @@ export class Keyring {
   }
 }
 
-const derive = (key: KeyObject, info: string): Buffer =>
+/** A key for one purpose, from a master key. */
+export const deriveKey = (key: KeyObject, info: string): Buffer =>
   Buffer.from(hkdfSync('sha256', key, '', info, KEY_BYTES))
 
 function encrypt(key: KeyObject, plaintext: Uint8Array, ad: Buffer): Buffer {

@@ -1,5 +1,5 @@
 import { type Pool, type Queryable, transaction } from '../db.ts'
-import { addJobsFrom } from '../queue/jobs.ts'
+import { addJob, addJobsFrom } from '../queue/jobs.ts'
 import { deleteUnusedRawMails } from './rawMails.ts'
 
 /** A mail in an SMTP listener's spool. */
@@ -70,6 +70,8 @@ export type InboundMail = {
   rawId: string
   bytes: Buffer
   envelopeFrom: string
+  /** The address at RCPT: the inbox, with or without a tag. */
+  envelopeTo: string
   /** Null: sent by an inbox of this service. */
   remoteIp: string | null
   helo: string | null
@@ -93,12 +95,13 @@ export async function findInboundMail(
     size: number
     bytes: Buffer | null
     envelope_from: string
+    envelope_to: string
     remote_ip: string | null
     helo: string | null
     received_at: Date
   }>({
     name: 'find-inbound-mail',
-    text: `select i.id, i.project_id, p.email_address, i.raw_id, i.envelope_from, i.remote_ip, i.helo, i.received_at,
+    text: `select i.id, i.project_id, p.email_address, i.raw_id, i.envelope_from, i.envelope_to, i.remote_ip, i.helo, i.received_at,
                   octet_length(r.bytes) as size, case when octet_length(r.bytes) <= $2 then r.bytes end as bytes
            from inbound_mails i join raw_mails r on r.id = i.raw_id join projects p on p.id = i.project_id
            where i.id = $1 and i.state = 'accepted' and p.deleted_at is null`,
@@ -116,6 +119,7 @@ export async function findInboundMail(
     rawId: row.raw_id,
     bytes: row.bytes,
     envelopeFrom: row.envelope_from,
+    envelopeTo: row.envelope_to,
     remoteIp: row.remote_ip,
     helo: row.helo,
     receivedAt: row.received_at,
@@ -134,4 +138,27 @@ export async function discardInboundMail(pool: Pool, inboundId: string): Promise
       rows.map(({ raw_id }) => raw_id),
     )
   })
+}
+
+/** How long a mail waits for the DNS to say who sent it, and the least time between two looks. */
+const UNSURE_MAX_MS = 60 * 60_000
+const UNSURE_STEP_MS = 30_000
+
+/**
+ * Queues another look at an inbound mail. Each wait is as long as all before it.
+ * @returns false: it has waited for an hour.
+ */
+export async function parseAgainLater(
+  db: Queryable,
+  { id, receivedAt }: { id: string; receivedAt: Date },
+): Promise<boolean> {
+  const ageMs = Date.now() - receivedAt.getTime()
+  if (ageMs > UNSURE_MAX_MS) return false
+  await addJob(db, {
+    task: 'parse_inbound',
+    payload: { inboundId: id },
+    key: `parse_inbound:${id}`,
+    runAt: new Date(Date.now() + Math.max(UNSURE_STEP_MS, ageMs)),
+  })
+  return true
 }

@@ -121,7 +121,7 @@ async function findRelated(db: Queryable, projectId: string, mail: ParsedMail): 
       contentHash,
       messageIdHash(links.messageId),
       // A bounce joins the thread of its returned message, with or without References.
-      [...(mail.bounce?.messageIds ?? []), ...ancestors(links), links.messageId].map(messageIdHash),
+      [...returnedIds(mail), ...ancestors(links), links.messageId].map(messageIdHash),
     ],
   })
   const row = rows[0]!
@@ -132,6 +132,12 @@ async function findRelated(db: Queryable, projectId: string, mail: ParsedMail): 
     threadRow: row.thread_row,
   }
 }
+
+/** The Message-IDs of a returned message, the proven one first. */
+const returnedIds = ({ bounce }: ParsedMail): string[] =>
+  bounce === null
+    ? []
+    : [...(bounce.proof === null ? [] : [bounce.proof.messageId]), ...bounce.messageIds]
 
 /** The age of threads that findThreadBySubject searches. */
 const SUBJECT_DAYS = 30

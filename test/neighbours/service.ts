@@ -12,7 +12,7 @@ import { payTo, RESOURCE } from '../support/till.ts'
 import { waitFor } from '../support/waitFor.ts'
 
 /** A tenant: its client, key and inbox. */
-export type Tenant = Client & { key: string; address: string; projectId: string }
+type Tenant = Client & { key: string; address: string; projectId: string }
 
 /** The running service with two tenants. */
 export type Neighbourhood = AsyncDisposable & {

@@ -4,8 +4,8 @@ import type { Neighbourhood } from './service.ts'
 
 /** The victim's operations, with the milliseconds of each call. */
 export const OPERATIONS = ['whoami', 'list', 'send', 'redeem', 'inbound mail'] as const
-export type Operation = (typeof OPERATIONS)[number]
-export type Times = Record<Operation, number[]>
+type Operation = (typeof OPERATIONS)[number]
+type Times = Record<Operation, number[]>
 /** Calls that failed, with their answers. */
 export type Observed = { times: Times; failures: string[] }
 

@@ -17,6 +17,14 @@ export const sunkAt = (sink: Sink, messageId: string) =>
     sink.mails.find((mail) => mail.email.messageId === messageId),
   )
 
+/** Waits until a sink has a copy for each recipient. @returns the copies by recipient. */
+export const copiesAt = (sink: Sink, messageId: string, recipients: readonly string[]) =>
+  waitFor(`the copies of ${messageId}`, () => {
+    const copies = sink.mails.filter((mail) => mail.email.messageId === messageId)
+    const byRecipient = new Map(copies.map((copy) => [copy.to[0]!, copy]))
+    return recipients.every((one) => byRecipient.has(one)) ? byRecipient : null
+  })
+
 /** Waits until a message has a delivery status. @returns the message. */
 export const untilStatus = (agent: Agent, messageId: string, wanted: string): Promise<any> =>
   waitFor(`${messageId} to be ${wanted}`, async () => {

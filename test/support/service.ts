@@ -7,6 +7,7 @@ import { type ApiServer, startApi } from '../../api/http/server.ts'
 import { type SmtpServer, startSmtp } from '../../api/smtp/server.ts'
 import { generateKey } from '../../shared/apiKey.ts'
 import { type Config, parseConfig } from '../../shared/config/config.ts'
+import { bounceKeys } from '../../shared/mail/bounceAddress.ts'
 import type { Running } from '../../shared/process/service.ts'
 import { PROJECT_SCOPES } from '../../shared/scopes.ts'
 import type { RunnerName } from '../../shared/tasks.ts'
@@ -21,7 +22,7 @@ import { startPool } from '../../workers/queue/pool.ts'
 import type { PoolSettings } from '../../workers/queue/runner.ts'
 import { inboundRunner, outboundRunner, webhooksRunner } from '../../workers/runners.ts'
 import { createTestDatabase, type TestDatabase } from './database.ts'
-import { fakeLookUp } from './fakeLookUp.ts'
+import { trustingLookUp } from './fakeLookUp.ts'
 import { startTcpProxy, type TcpProxy } from './tcpProxy.ts'
 import { waitFor } from './waitFor.ts'
 
@@ -70,7 +71,7 @@ export type TestServiceOptions = {
   pool?: Partial<PoolSettings>
   /** The resolver for requests to tenants' URLs. */
   resolve?: Resolve
-  /** DNS lookups of the sender checks. Default: a DNS without records. */
+  /** DNS lookups of the sender checks. Default: this machine may send for every domain. */
   lookUp?: LookUp
   /** The DNS for mail. Default: the system's resolver. */
   dns?: Dns
@@ -127,19 +128,24 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   const smtp = options.smtp === false ? null : await startSmtp(config, smtpUrl, silentLog)
   const { mailDomain, mailHostname, allowPrivateNetworks: allowPrivate } = config
   const dns = options.dns ?? createDns()
-  const transport = createTransport(config.relayUrl, {
-    dns,
-    ownName: mailHostname,
-    allowPrivate,
-    ...(options.directPort === undefined ? {} : { port: options.directPort }),
-  })
+  const transport = createTransport(
+    config,
+    {
+      dns,
+      ownName: mailHostname,
+      allowPrivate,
+      ...(options.directPort === undefined ? {} : { port: options.directPort }),
+    },
+    silentLog,
+  )
   const keyring = createKeyringSource(masterKeys(config))
-  const lookUp = options.lookUp ?? fakeLookUp()
+  const keys = bounceKeys(masterKeys(config))
+  const lookUp = options.lookUp ?? trustingLookUp
   const { resolve } = options
   const policy = { allowPrivate, ...(resolve === undefined ? {} : { resolve }) }
   const runners = {
-    inbound: () => inboundRunner({ mailDomain, mailHostname, dns, lookUp }),
-    outbound: () => outboundRunner({ mailDomain, transport, keyring }),
+    inbound: () => inboundRunner({ mailDomain, mailHostname, dns, lookUp, bounceKeys: keys }),
+    outbound: () => outboundRunner({ mailDomain, transport, keyring, bounceKeys: keys }),
     webhooks: () => webhooksRunner({ keyring, policy }),
   }
   const pools =

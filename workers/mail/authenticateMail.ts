@@ -1,9 +1,10 @@
 import { type AuthenticateResult, authenticate, type DNSResolver, dmarc } from 'mailauth'
-import { domainOf, isDomain } from '../../shared/mail/address.ts'
+import { addressKey, asciiDomain, domainOf, isDomain } from '../../shared/mail/address.ts'
 import {
   type Authentication,
   type AuthenticationWord,
   authenticationWord,
+  type CheckedSender,
   INTERNAL,
   UNREADABLE,
 } from '../../shared/mail/authentication.ts'
@@ -24,21 +25,22 @@ const SIGNATURES_MAX = 10
 /**
  * Authenticates the sender of a message by envelope, signatures and DNS.
  * @param authors the addresses of From as a reader sees them.
- * @returns verdicts, never a refusal: the reader decides.
+ * @returns verdicts, never a refusal: the reader and the inbox's rules decide.
  */
 export async function authenticateMail(
   { bytes, remoteIp, helo, envelopeFrom }: InboundMail,
   { lookUp, ownHost, authors }: { lookUp: LookUp; ownHost: string; authors: readonly string[] },
-): Promise<Authentication> {
-  if (remoteIp === null) return INTERNAL
+): Promise<CheckedSender> {
+  if (remoteIp === null) return { authentication: INTERNAL, isAligned: true }
   const extent = authenticable(bytes)
-  if (extent === 'no') return UNREADABLE
+  if (extent === 'no') return STRANGER
   try {
     const signed = withSignatures(bytes, extent === 'whole' ? SIGNATURES_MAX : 0)
     const signs = await authenticate(signed, {
       ip: remoteIp,
       helo: helo ?? '',
-      sender: envelopeFrom,
+      // The SMTP library decodes A-labels, and SPF knows only those.
+      sender: addressKey(envelopeFrom),
       mta: ownHost,
       resolver: withDeadline(lookUp, SIGNS_MS),
       trustReceived: false,
@@ -46,18 +48,24 @@ export async function authenticateMail(
       disableBimi: true,
     })
     const { spf, dkim, arc } = signs
-    return {
+    const authentication: Authentication = {
       spf: authenticationWord(spf === false ? undefined : spf?.status.result),
       dkim: dkimWord(dkim.results.map(({ status }) => status.result)),
       dmarc: await dmarcWord(authors, signs, withDeadline(lookUp, DMARC_MS)),
       arc: authenticationWord(arc === false ? undefined : arc?.status?.result),
       internal: false,
     }
+    return { authentication, isAligned: (await dmarcWord(authors, signs, anyPolicy)) === 'pass' }
   } catch {
     // The library cannot read the message: it vouches for nobody.
-    return UNREADABLE
+    return STRANGER
   }
 }
+
+const STRANGER: CheckedSender = { authentication: UNREADABLE, isAligned: false }
+
+/** A DNS in which every domain has a policy: DMARC then passes for an aligned author, and fails for any other. */
+const anyPolicy: DNSResolver = async () => [['v=DMARC1; p=none']]
 
 /** RFC 7489 §6.6.1: one domain of all authors can be judged. Several, or an invalid one, vouch for nobody. */
 async function dmarcWord(
@@ -70,10 +78,10 @@ async function dmarcWord(
   if (others.length > 0 || !isDomain(domain)) return 'permerror'
   const verdict = await dmarc({
     headerFrom: domain,
-    spfDomains: spf !== false && spf?.status.result === 'pass' ? [spf.domain] : [],
+    spfDomains: spf !== false && spf?.status.result === 'pass' ? [asciiDomain(spf.domain)] : [],
     dkimDomains: dkim.results
       .filter(({ status }) => status.result === 'pass')
-      .map(({ signingDomain }) => ({ domain: signingDomain })),
+      .map(({ signingDomain }) => ({ domain: asciiDomain(signingDomain) })),
     resolver,
   })
   return authenticationWord(verdict === false ? undefined : verdict.status.result)

@@ -1,12 +1,15 @@
+import type { Logger } from 'pino'
 import { createDirectTransport, type DirectOptions } from './directTransport.ts'
-import { createRelayTransport, oneConsignment } from './relayTransport.ts'
+import { createRelayTransport, oneConsignment, type RelaySettings } from './relayTransport.ts'
 import type { Transport } from './transport.ts'
 
 /** Capture: stores the bytes with the message and sends nothing. */
 const captureTransport: Transport = {
   route: 'relay',
   split: oneConsignment,
-  send: async ({ to }) => to.map((address) => ({ address, state: 'sent', error: null })),
+  send: ({ envelopes }, report) =>
+    report(envelopes.map(({ to: address }) => ({ address, state: 'sent', error: null }))),
+  check: async () => {},
   close() {},
 }
 
@@ -14,8 +17,13 @@ const captureTransport: Transport = {
  * The transport for a relay URL: `capture`, `direct` to the hosts of the recipients' domains, or a smarthost as
  * `smtp[s]://user:pass@host:port`.
  */
-export function createTransport(relayUrl: string, direct: DirectOptions): Transport {
+export function createTransport(
+  settings: RelaySettings,
+  direct: DirectOptions,
+  log: Logger,
+): Transport {
+  const { relayUrl } = settings
   if (relayUrl === 'capture') return captureTransport
   if (relayUrl === 'direct') return createDirectTransport(direct)
-  return createRelayTransport(relayUrl, direct.ownName)
+  return createRelayTransport(settings, { ownName: direct.ownName, log })
 }

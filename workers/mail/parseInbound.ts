@@ -1,18 +1,21 @@
 import { networkSubject } from '../../shared/http/networkSubject.ts'
 import { domainOf } from '../../shared/mail/address.ts'
-import { isForged, UNAUTHENTICATED_LABEL } from '../../shared/mail/authentication.ts'
-import { isBlocked, isReceived } from '../../shared/mail/emailRules.ts'
+import { isForged, isUnsure, UNAUTHENTICATED_LABEL } from '../../shared/mail/authentication.ts'
+import type { BounceKeys } from '../../shared/mail/bounceAddress.ts'
+import { admit, isRefused } from '../../shared/mail/emailRules.ts'
 import { type IndexedMail, indexed } from '../../shared/mail/indexedMail.ts'
-import { unparseableMail } from '../../shared/mail/parseMail.ts'
+import { type ParsedMail, unparseableMail } from '../../shared/mail/parseMail.ts'
+import { reduceBounce } from '../../shared/mail/reduceBounce.ts'
 import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
 import { FairTurns } from '../../shared/process/fairTurns.ts'
 import type { Pool } from '../../sql/db.ts'
-import { isBounceOfOurs } from '../../sql/mail/bounces.ts'
+import { findReturnedCopy } from '../../sql/mail/bounces.ts'
 import { readRules } from '../../sql/mail/emailRules.ts'
 import {
   discardInboundMail,
   findInboundMail,
   type InboundMail,
+  parseAgainLater,
 } from '../../sql/mail/inboundMails.ts'
 import { findVerifiedDomains } from '../../sql/mail/mailDomains.ts'
 import { addJob } from '../../sql/queue/jobs.ts'
@@ -45,6 +48,8 @@ type ParseOptions = {
   mailDomain: string
   /** Asks the DNS about senders. */
   lookUp: LookUp
+  /** Recognise the addresses that reports come back to. */
+  bounceKeys: BounceKeys
   /** Jobs that the pool runs at the same time. */
   slots: number
 }
@@ -120,7 +125,7 @@ const postpone = (pool: Pool, inboundId: string, inMs: number): Promise<void> =>
 /** Parses, filters by the inbox's rules, authenticates and stores. An unparseable message is stored raw, with a label. */
 async function readAndStore(
   inbound: InboundMail,
-  { pool, log, mailDomain, lookUp, stores, parser, dnsTurns }: Parser,
+  { pool, log, mailDomain, lookUp, bounceKeys, stores, parser, dnsTurns }: Parser,
   attempt: number,
 ): Promise<void> {
   const inboundId = inbound.id
@@ -135,26 +140,35 @@ async function readAndStore(
   const { mail } = parsed
   const rules = await readRules(pool, inbound.projectId, ['RECEIVE'])
   const senders = { envelopeFrom: inbound.envelopeFrom, from: mail.from }
-  const isAccepted =
-    isReceived(rules, senders) ||
-    (mail.bounce !== null &&
-      !isBlocked(rules, senders) &&
-      (await isBounceOfOurs(pool, inbound.projectId, mail.bounce)))
-  if (!isAccepted) return discardInboundMail(pool, inboundId)
+  if (mail.bounce !== null) mail.bounce.proof = await findReturnedCopy(pool, bounceKeys, inbound)
+  const isProvenBounce = mail.bounce !== null && mail.bounce.proof !== null
+  if (isRefused(rules, senders, { isProvenBounce })) return discardInboundMail(pool, inboundId)
   const leaveDns = await dnsTurns.enter(networkOf(inbound))
-  const authentication = await authenticateMail(inbound, {
+  const sender = await authenticateMail(inbound, {
     lookUp,
     ownHost: mailDomain,
     authors: mail.from,
   }).finally(leaveDns)
+  const { authentication, isAligned } = sender
+  const admission = admit(rules, senders, {
+    isProvenBounce,
+    isAligned,
+    isUnsure: isUnsure(authentication),
+  })
+  if (admission === 'later' && (await parseAgainLater(pool, inbound))) return
+  if (admission === 'discard' || admission === 'later') return discardInboundMail(pool, inboundId)
+  if (admission === 'reduce') {
+    parsed = indexed(reduced(mail, { ...inbound, mailDomain }), inbound.projectId)
+  }
   const fromDomains = mail.from.map(domainOf)
   const ownDomains = [mailDomain, ...(await findVerifiedDomains(pool, fromDomains))]
-  if (isForged(authentication, { fromDomains, ownDomains })) {
-    mail.labels.push(UNAUTHENTICATED_LABEL)
+  if (isForged(sender, { fromDomains, ownDomains })) {
+    parsed.mail.labels.push(UNAUTHENTICATED_LABEL)
   }
   const store = (as: IndexedMail) => stores.submit({ inbound, ...as, authentication })
   const outcome = await store(parsed).catch((error: unknown) => {
     if (attempt <= ATTEMPTS_TO_STORE || isDatabaseUnavailable(error)) throw error
+    if (admission === 'reduce') throw error
     log.error({ inboundId, err: error }, 'a message could not be stored; it is stored unparsed')
     return store(unparsed(inbound, mailDomain))
   })
@@ -164,3 +178,13 @@ async function readAndStore(
 /** The substitute for a message that cannot be parsed or stored. */
 const unparsed = ({ bytes, projectId }: InboundMail, mailDomain: string): IndexedMail =>
   indexed(unparseableMail(bytes, mailDomain), projectId)
+
+/** A proven bounce as an allow list lets it through. */
+function reduced(
+  mail: ParsedMail,
+  place: { inboxAddress: string; mailDomain: string },
+): ParsedMail {
+  const { bounce } = mail
+  if (bounce === null || bounce.proof === null) return mail
+  return reduceBounce(mail, { bounce, proof: bounce.proof }, place)
+}

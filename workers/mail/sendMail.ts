@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { addressKey, domainOf, recipientKeys } from '../../shared/mail/address.ts'
+import { type BounceKeys, bounceAddress } from '../../shared/mail/bounceAddress.ts'
 import { composeMail } from '../../shared/mail/composeMail.ts'
 import { dkimSign } from '../../shared/mail/dkim.ts'
 import { mailGivenUpAfter, nextMailDelayS } from '../../shared/mail/mailRetry.ts'
@@ -25,6 +26,8 @@ type SendOptions = {
   transport: Transport
   /** Opens the keys that sign mail. */
   keyring: KeyringSource
+  /** Make the envelope senders. */
+  bounceKeys: BounceKeys
 }
 
 type Sender = PoolContext & SendOptions
@@ -33,7 +36,7 @@ type Sender = PoolContext & SendOptions
  * Makes one attempt to send an outbound mail. Own inboxes get it in the transaction that records the attempt, other
  * recipients through the transport. A new job retries deferred recipients; the message itself never changes.
  *
- * Each domain's outcomes are recorded as they arrive: after a crash only open recipients are repeated.
+ * Each outcome is recorded as it arrives: after a crash only open recipients are repeated.
  */
 export const createSendMail =
   (context: PoolContext, options: SendOptions): Task<'send_mail'> =>
@@ -71,8 +74,13 @@ async function attempt(sender: Sender, mail: OutboundMail): Promise<void> {
   if (settled.length > 0 || open === 0) await record(settled, open === 0)
   const ends = await Promise.allSettled(
     consignments.map(async (consignment) => {
-      const outcomes = await send(sender, mail, consignment, message)
-      await record(outcomes, --open === 0)
+      let left = consignment.to.length
+      const report = async (outcomes: RecordedOutcome[]) => {
+        left -= outcomes.length
+        const last = left === 0 && --open === 0
+        await record(outcomes, last)
+      }
+      await send(sender, mail, consignment, { message, report })
     }),
   )
   // A failure is thrown last: the next run must find that no other consignment is still being sent.
@@ -108,27 +116,37 @@ function createRecorder(
   }
 }
 
-/** Sends one consignment in its lane's turn. */
+/** Sends one consignment in its lane's turn. Each recipient is reported once, unless the message is deleted. */
 async function send(
   sender: Sender,
   mail: OutboundMail,
   { lane, to }: Consignment,
-  message: () => Promise<{ bytes: Buffer } | null>,
-): Promise<RecordedOutcome[]> {
+  {
+    message,
+    report,
+  }: {
+    message: () => Promise<{ bytes: Buffer } | null>
+    report: (outcomes: RecordedOutcome[]) => Promise<void>
+  },
+): Promise<void> {
   const turn = await sender.lanes.enter(lane, mail.projectId)
   if (!turn.granted) {
     const nextAttemptAt = new Date(Date.now() + turn.returnInMs)
-    return to.map((address) => ({ address, state: 'postponed', error: null, nextAttemptAt }))
+    return await report(
+      to.map((address) => ({ address, state: 'postponed', error: null, nextAttemptAt })),
+    )
   }
   try {
     const kept = await message()
-    if (kept === null) return []
-    const outcomes = await sender.transport.send({
-      from: mail.fromAddress,
-      to,
-      raw: kept.bytes,
-    })
-    return settle(sender, mail, outcomes)
+    if (kept === null) return
+    const { projectId, messageId, fromAddress } = mail
+    const envelopes = to.map((recipient) => ({
+      from: bounceAddress(sender.bounceKeys, fromAddress, { projectId, messageId, recipient }),
+      to: recipient,
+    }))
+    await sender.transport.send({ envelopes, raw: kept.bytes }, (outcomes) =>
+      report(settle(sender, mail, outcomes)),
+    )
   } finally {
     turn.leave()
   }

@@ -75,6 +75,10 @@ function isPermanent(failure: SmtpFailure): boolean {
   return command === undefined || !/^(CONN|EHLO|HELO|AUTH|STARTTLS)/i.test(command)
 }
 
+/** Whether the host refused the message and goes on with the connection. */
+export const isRefusal = ({ code, responseCode }: SmtpFailure): boolean =>
+  (code === 'EENVELOPE' || code === 'EMESSAGE') && responseCode !== 421
+
 /** The host announced its limit, and nodemailer sends nothing larger (RFC 1870 §5): a retry cannot succeed. */
 const isTooLarge = ({ responseCode, code, command }: SmtpFailure): boolean =>
   code === 'EMESSAGE' && command === 'MAIL FROM' && responseCode === undefined

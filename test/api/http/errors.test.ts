@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { connect } from 'node:net'
 import { type Agent, startTestService, type TestService } from '../../support/service.ts'
 
 let service: TestService
@@ -206,4 +207,40 @@ test('/readyz says when a migration is missing', async () => {
   const ready = await fetch(`${behind.url}/readyz`)
   expect(ready.status).toBe(503)
   expect(await ready.json()).toMatchObject({ status: 'unready', checks: { database: 'ok' } })
+})
+
+/** The status line and the body of the answer to a request with this Host. */
+async function asked(host: string): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>()
+  const socket = connect(service.api.port, '127.0.0.1')
+  let answer = ''
+  socket
+    .on('data', (chunk) => {
+      answer += chunk.toString()
+    })
+    .on('close', () => resolve(answer))
+    .on('error', reject)
+  socket.write(`GET /healthz HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
+  return await promise
+}
+
+test('a malformed Host is a 400, and changes no path', async () => {
+  for (const host of [
+    'a b',
+    'exa[mple',
+    '[::1',
+    'x:port',
+    'x:99999',
+    'evil/v0',
+    'a@b',
+    'x?y',
+    '%%',
+  ]) {
+    const answer = await asked(host)
+    expect([host, answer.split('\r\n')[0]]).toEqual([host, 'HTTP/1.1 400 Bad Request'])
+  }
+  for (const host of ['localhost', '127.0.0.1:3000', '[::1]:80', 'mail_1.example.com']) {
+    const answer = await asked(host)
+    expect([host, answer.split('\r\n')[0]]).toEqual([host, 'HTTP/1.1 200 OK'])
+  }
 })

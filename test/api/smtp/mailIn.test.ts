@@ -48,7 +48,7 @@ test('a delivered message is read over REST', async () => {
     ...item,
     inboxId: agent.address,
     cc: ['carl@example.com'],
-    authentication: { spf: 'none', dkim: 'none', dmarc: 'none', arc: 'none', internal: false },
+    authentication: { spf: 'pass', dkim: 'none', dmarc: 'none', arc: 'none', internal: false },
     attachments: [
       {
         attachmentId: 'att_1',
@@ -181,6 +181,27 @@ test('an unparsable message is kept, shown and labelled, and blocks no other mai
   expect(broken.labels).toEqual(['received', 'unread', 'unparseable'])
   expect(broken.subject).toBe('Too deep')
   expect(broken.text).toContain('boundary="b0"')
+})
+
+test('line breaks of an encoded subject are flattened everywhere', async () => {
+  const agent = await service.newAgent()
+  const encoded = Buffer.from('Hi\r\nBcc: victim@example.com\n\u2028x').toString('base64')
+  await deliver(
+    agent.address,
+    `From: ada@example.com\nSubject: =?utf-8?B?${encoded}?=\nMessage-ID: <lines@x.test>\n\nHello\n`,
+  )
+  const [item] = await waitForMessages(agent, 1)
+  const flat = 'Hi Bcc: victim@example.com x'
+  expect(item.subject).toBe(flat)
+  const thread = (await agent.get(`/v0/threads/${item.threadId}`)).body
+  expect(thread.subject).toBe(flat)
+  const { rows } = await service.database.pool.query(
+    `select data->>'subject' as subject from events where project_id = $1`,
+    [agent.project.id],
+  )
+  expect(rows).toEqual([{ subject: flat }])
+  const reply = await agent.post(`${messagePath('<lines@x.test>')}/reply`, { text: 'x' })
+  expect(reply.body.subject).toBe(`Re: ${flat}`)
 })
 
 test('U+0000 is removed from subject, body, name and headers', async () => {

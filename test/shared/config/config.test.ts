@@ -53,6 +53,10 @@ test('an error names the variable and hides its value', () => {
     { BOOTSTRAP_PROJECT_KEY: `lopk-${'0'.repeat(64)}` },
     { TRUSTED_PROXIES: 'example.com' },
     { LOG_LEVEL: 'loud' },
+    // Each would start with development keys.
+    { NODE_ENV: 'Production' },
+    { NODE_ENV: 'prod' },
+    { NODE_ENV: 'live' },
     { MASTER_KEYS: Buffer.alloc(32, 7).toString('base64') },
     { MASTER_KEYS: `short:${Buffer.alloc(31, 7).toString('base64')}` },
     {

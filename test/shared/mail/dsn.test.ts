@@ -30,6 +30,7 @@ test('RFC 3464: recipient, status and diagnostic are read, folded or not', async
         diagnostic: '550 5.1.1 <ada@example.com>: Recipient address rejected',
       },
     ],
+    proof: null,
   })
   for (const form of ['text/rfc822-headers', 'message/rfc822-headers', 'message/global-headers']) {
     expect((await read(standardBounce(OF, form)))?.messageIds).toEqual(['<offer@mail.test>'])

@@ -1,8 +1,11 @@
 /** A bounce counts for messages of its project and for recipients they were sent to. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { parseAddress } from '../../../shared/mail/address.ts'
+import { type BounceKeys, bounceAddress, bounceKeys } from '../../../shared/mail/bounceAddress.ts'
 import type { Bounce } from '../../../shared/mail/dsn.ts'
+import { masterKey } from '../../../shared/vault/envelope.ts'
 import { transaction } from '../../../sql/db.ts'
-import { isBounceOfOurs, recordBounce } from '../../../sql/mail/bounces.ts'
+import { findReturnedCopy, recordBounce } from '../../../sql/mail/bounces.ts'
 import { deleteSuppression, listSuppressions, suppress } from '../../../sql/mail/suppressions.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { begin, newSent, receive, recipientsOf, recordSent } from '../../support/mailRows.ts'
@@ -33,7 +36,11 @@ const bounceOf = (
       ...more,
     },
   ],
+  proof: null,
   ...changes,
+})
+const proven = (messageId: string, address = 'ada@example.com') => ({
+  proof: { messageId, address },
 })
 const record = (projectId: string, bounce: Bounce) =>
   transaction(pool, (db) => recordBounce(db, projectId, bounce))
@@ -52,12 +59,31 @@ const suppressedOf = async (projectId: string) =>
 test('a bounce marks only its recipient of its message', async () => {
   const sent = await handedOver({ to: ['ada@example.com', 'bob@example.com'] })
   const other = await handedOver({ projectId: sent.projectId })
-  const [event] = await record(sent.projectId, bounceOf([sent.messageId]))
+  const bounce = bounceOf([sent.messageId], {}, proven(sent.messageId))
+  const [event] = await record(sent.projectId, bounce)
   expect(event?.type).toBe('message.bounced')
   expect(await statesOf(sent)).toEqual(['bounced', 'sent'])
   expect(await statesOf(other)).toEqual(['sent'])
   expect(await suppressedOf(sent.projectId)).toEqual(['ada@example.com'])
-  expect(await record(sent.projectId, bounceOf([sent.messageId]))).toEqual([])
+  for (const again of [bounce, bounceOf([sent.messageId])]) {
+    expect(await record(sent.projectId, again)).toEqual([])
+  }
+})
+
+test('an unproven bounce marks and does not suppress; a proven one is about its recipient alone', async () => {
+  const to = ['ada@example.com', 'bob@example.com']
+  const sent = await handedOver({ to })
+  await record(sent.projectId, bounceOf([sent.messageId]))
+  expect(await suppressedOf(sent.projectId)).toEqual([])
+  const about = { addresses: ['ada@example.com'] }
+  await record(sent.projectId, bounceOf([], about, proven(sent.messageId, 'bob@example.com')))
+  expect(await suppressedOf(sent.projectId)).toEqual([])
+  expect(await recipientsOf(pool, sent)).toMatchObject([
+    { state: 'bounced', error: 'unproven report: no' },
+    { state: 'bounced', error: 'no' },
+  ])
+  expect(await record(sent.projectId, bounceOf([], {}, proven(sent.messageId)))).toEqual([])
+  expect(await suppressedOf(sent.projectId)).toEqual(['ada@example.com'])
 })
 
 test('a message bounced by two recipients is labelled once', async () => {
@@ -134,15 +160,44 @@ test('a bounce waits for a concurrent record of the attempt', async () => {
   expect(await statesOf(sent)).toEqual(['failed'])
 })
 
-test('a bounce is ours if the project sent to its recipient', async () => {
-  const sent = await newSent(pool, { to: ['Ada@example.com'] })
-  const { messageId } = await receive(pool, sent.projectId)
-  const isOurs = (projectId: string, bounce: Bounce) => isBounceOfOurs(pool, projectId, bounce)
-  expect(await isOurs(sent.projectId, bounceOf([sent.messageId]))).toBe(true)
-  expect(await isOurs(await newProject(pool), bounceOf([sent.messageId]))).toBe(false)
-  expect(await isOurs(sent.projectId, bounceOf([messageId]))).toBe(false)
-  const stranger = bounceOf([sent.messageId], { addresses: ['x@y.example'] })
-  expect(await isOurs(sent.projectId, stranger)).toBe(false)
+const KEYS = [masterKey('a', Buffer.alloc(32, 1)), masterKey('b', Buffer.alloc(32, 2))]
+const [current, old] = [bounceKeys(KEYS), bounceKeys(KEYS.slice(1))]
+
+test('only the bounce address of a copy leads to it, under each key', async () => {
+  const sent = await newSent(pool, { to: ['Ada@example.com', 'bob@example.com'] })
+  const { projectId, messageId } = sent
+  const addressOf = (keys: BounceKeys, recipient: string, of = projectId) =>
+    bounceAddress(keys, 'agent@mail.test', { projectId: of, messageId, recipient })
+  const found = (envelopeTo: string, of = projectId, keys = current) =>
+    findReturnedCopy(pool, keys, { projectId: of, envelopeTo })
+  const copy = { messageId, address: 'Ada@example.com' }
+  for (const keys of [current, old]) {
+    expect(await found(addressOf(keys, 'ada@EXAMPLE.com'))).toEqual(copy)
+  }
+  const address = addressOf(current, 'Ada@example.com')
+  expect(await found(address, projectId, old)).toBeNull()
+  const stranger = await newProject(pool)
+  for (const [envelopeTo, of] of [
+    ['agent@mail.test', projectId],
+    [addressOf(current, 'carl@example.com'), projectId],
+    [addressOf(current, 'Ada@example.com', stranger), projectId],
+    [address, stranger],
+    [`${address.slice(0, -11)}a@mail.test`, projectId],
+  ] as const) {
+    expect([envelopeTo, await found(envelopeTo, of)]).toEqual([envelopeTo, null])
+  }
+})
+
+test('a name too long for a tag sends from its own address', () => {
+  const copy = { projectId: 'p', messageId: '<m@x>', recipient: 'ada@example.com' }
+  for (const [length, tagged] of [
+    [38, true],
+    [39, false],
+  ] as const) {
+    const from = `${'n'.repeat(length)}@mail.test`
+    const address = bounceAddress(current, from, copy)
+    expect([address !== from, parseAddress(address)]).toEqual([tagged, address])
+  }
 })
 
 test('suppressions are per project, unique, and listed by page', async () => {

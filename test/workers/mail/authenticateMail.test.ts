@@ -26,6 +26,7 @@ const ZONE: Zone = {
   'victim.test TXT': [['v=spf1 ip4:192.0.2.1 -all']],
   '_dmarc.victim.test TXT': [['v=DMARC1; p=none']],
   'client.test TXT': [['v=spf1 ip4:127.0.0.1 -all']],
+  'mail.client.test TXT': [['v=spf1 ip4:127.0.0.1 -all']],
   'soft.test TXT': [['v=spf1 ~all']],
   'away.test TXT': dnsError('ETIMEOUT'),
   '_dmarc.away.test TXT': dnsError('ETIMEOUT'),
@@ -180,20 +181,20 @@ test('silent name servers do not hide a forged From', async () => {
     ['temperror', 'fail', true],
     ['temperror', 'fail', true],
     ['temperror', 'pass', false],
-    ['pass', 'temperror', false],
+    ['pass', 'temperror', true],
     ['pass', 'pass', false],
     ['temperror', 'fail', true],
   ])
 })
 
-test('a domain without records gets the verdict none and no label', async () => {
+test('a domain without records gets the verdict none and the label', async () => {
   expect(await receive(write('x@nowhere.test'), 'x@nowhere.test')).toEqual({
     spf: 'none',
     dkim: 'none',
     dmarc: 'none',
     arc: 'none',
     internal: false,
-    labelled: false,
+    labelled: true,
   })
   expect(await receive(write('x@soft.test'), 'x@soft.test')).toMatchObject({
     spf: 'softfail',
@@ -205,7 +206,7 @@ test('a failed DNS loses no mail', async () => {
   expect(await receive(write('x@away.test'), 'x@away.test')).toMatchObject({
     spf: 'temperror',
     dmarc: 'temperror',
-    labelled: false,
+    labelled: true,
   })
 })
 
@@ -221,7 +222,12 @@ test('a stranger who writes as one of our own inboxes is labelled', async () => 
     labelled: true,
   })
   const claimed = write('sales@shop.test')
-  expect(await receive(claimed, 'x@nowhere.test')).toMatchObject({ dmarc: 'none', labelled: false })
+  expect(await receive(claimed, 'x@nowhere.test')).toMatchObject({ dmarc: 'none', labelled: true })
+  // SPF passes for the domain in From, which has no policy.
+  expect(await receive(write('sales@client.test'), 'x@mail.client.test')).toMatchObject({
+    dmarc: 'none',
+    labelled: false,
+  })
   await addVerifiedDomain(service, mailZone, 'shop.test')
   expect(await receive(write('sales@shop.test'), 'x@nowhere.test')).toMatchObject({
     dmarc: 'none',
@@ -286,7 +292,7 @@ test('without an envelope sender SPF judges the HELO name, not the header', asyn
 async function authenticated(message: string, lookUp = answering) {
   const keys: string[] = []
   const policies: string[] = []
-  const result = await authenticateMail(
+  const { authentication, isAligned } = await authenticateMail(
     {
       id: '1',
       projectId: 'p',
@@ -295,6 +301,7 @@ async function authenticated(message: string, lookUp = answering) {
       receivedAt: new Date(),
       bytes: Buffer.from(message, 'latin1'),
       envelopeFrom: 'ada@honest.test',
+      envelopeTo: agent.address,
       remoteIp: '127.0.0.1',
       helo: 'client.test',
     },
@@ -308,7 +315,7 @@ async function authenticated(message: string, lookUp = answering) {
       authors: ['ada@honest.test'],
     },
   )
-  return { ...result, keys, policies }
+  return { ...authentication, isAligned, keys, policies }
 }
 
 /** A message with one signature of honest.test and `count` of domains without a key. */

@@ -7,7 +7,7 @@ import {
   qmailBounce,
   standardBounce,
 } from '../../support/bounceMails.ts'
-import { hurry, sendMail, sunkAt, untilStatus } from '../../support/outbound.ts'
+import { copiesAt, hurry, sendMail, sunkAt, untilStatus } from '../../support/outbound.ts'
 import {
   type Agent,
   messagePath,
@@ -36,14 +36,16 @@ afterAll(async () => {
 /** Sends a message and waits until the smarthost has it. */
 async function sent(agent: Agent, to: string[], more: object = {}) {
   const message = await sendMail(agent, { to, ...more })
-  await sunkAt(sink, message.messageId)
+  const copies = await copiesAt(sink, message.messageId, to)
   await untilStatus(agent, message.messageId, 'sent')
-  return message
+  /** The envelope senders of the copies, in the order of `to`. */
+  return { ...message, returnPaths: to.map((one) => copies.get(one)!.from) }
 }
 
-async function returnTo(agent: Agent, raw: string): Promise<void> {
+/** Delivers a report as a mail host does: to the envelope sender, from the null reverse path. */
+async function returnTo(agent: Agent, raw: string, address = agent.address): Promise<void> {
   const before = (await agent.get('/v0/messages?limit=100&labels=received')).body.count
-  expect(await deliverRaw(service.smtp!.port, agent.address, raw)).toStartWith('250')
+  expect(await deliverRaw(service.smtp!.port, address, raw, { sender: '' })).toStartWith('250')
   await waitForMessages(agent, before + 1, '&labels=received')
 }
 
@@ -52,9 +54,9 @@ const suppressed = async (agent: Agent) =>
 
 test('a bounce sets status, label, thread, suppression and event of its message', async () => {
   const agent = await service.newAgent()
-  const { messageId, threadId } = await sent(agent, ['Ada@example.com'])
+  const { messageId, threadId, returnPaths } = await sent(agent, ['Ada@example.com'])
   const of: BounceOf = { messageId, recipient: 'ada@EXAMPLE.com', to: agent.address }
-  await returnTo(agent, standardBounce(of))
+  await returnTo(agent, standardBounce(of), returnPaths[0])
   const message = (await agent.get(messagePath(messageId))).body
   expect(message).toMatchObject({
     deliveryStatus: 'bounced',
@@ -64,7 +66,8 @@ test('a bounce sets status, label, thread, suppression and event of its message'
   const { messages } = (await agent.get(`/v0/threads/${threadId}`)).body
   expect(messages.map((one: any) => one.labels)).toEqual([
     ['sent', 'bounced'],
-    ['received', 'unread'],
+    // Nothing vouches for the From of this report; the address that it came to does.
+    ['received', 'unread', 'unauthenticated'],
   ])
   const { suppressions, count } = (await agent.get('/v0/suppressions')).body
   expect([suppressions, count]).toEqual([
@@ -95,8 +98,8 @@ test('bounces of qmail, Exim, Exchange and Gmail find their message', async () =
   const agent = await service.newAgent()
   for (const form of [qmailBounce, eximBounce, exchangeBounce, gmailBounce]) {
     const recipient = `${form.name.toLowerCase()}@example.com`
-    const { messageId } = await sent(agent, [recipient])
-    await returnTo(agent, form({ messageId, recipient, to: agent.address }))
+    const { messageId, returnPaths } = await sent(agent, [recipient])
+    await returnTo(agent, form({ messageId, recipient, to: agent.address }), returnPaths[0])
     const { deliveryStatus } = (await agent.get(messagePath(messageId))).body
     expect([form.name, deliveryStatus]).toEqual([form.name, 'bounced'])
   }
@@ -113,8 +116,9 @@ test('a transient or policy bounce suppresses no address', async () => {
   ]
   for (const [n, [more, status]] of cases.entries()) {
     const recipient = `a${n}@example.com`
-    const { messageId } = await sent(agent, [recipient])
-    await returnTo(agent, standardBounce({ messageId, recipient, to: agent.address, ...more }))
+    const { messageId, returnPaths } = await sent(agent, [recipient])
+    const raw = standardBounce({ messageId, recipient, to: agent.address, ...more })
+    await returnTo(agent, raw, returnPaths[0])
     const message = (await agent.get(messagePath(messageId))).body
     expect([more, message.deliveryStatus]).toEqual([more, status])
   }
@@ -150,11 +154,13 @@ test('only the failed recipient is suppressed; a forwarded one is marked, not su
   await returnTo(
     agent,
     standardBounce({ messageId: pair.messageId, recipient: 'two@example.com', to }),
+    pair.returnPaths[1],
   )
   expect((await agent.get(messagePath(pair.messageId))).body.deliveryError).toStartWith('two@')
   expect(await suppressed(agent)).toEqual(['two@example.com'])
-  const { messageId } = await sent(agent, ['alias@example.com'])
-  await returnTo(agent, standardBounce({ messageId, recipient: 'elsewhere@home.test', to }))
+  const { messageId, returnPaths } = await sent(agent, ['alias@example.com'])
+  const forwarded = standardBounce({ messageId, recipient: 'elsewhere@home.test', to })
+  await returnTo(agent, forwarded, returnPaths[0])
   expect((await agent.get(messagePath(messageId))).body.deliveryStatus).toBe('bounced')
   expect(await suppressed(agent)).toEqual(['two@example.com'])
 })
@@ -186,10 +192,11 @@ test('a bounce that arrives before our own commit stands', async () => {
 
 test('suppressed recipients are left out; only suppressed ones give 422; a deleted suppression lets mail pass', async () => {
   const agent = await service.newAgent()
-  const { messageId } = await sent(agent, ['gone@example.com'])
+  const { messageId, returnPaths } = await sent(agent, ['gone@example.com'])
   await returnTo(
     agent,
     standardBounce({ messageId, recipient: 'gone@example.com', to: agent.address }),
+    returnPaths[0],
   )
   const mixed = await sendMail(agent, { to: ['GONE@example.com', 'here@example.com'] })
   expect(mixed.refused).toEqual([{ address: 'GONE@example.com', reason: 'suppressed' }])
@@ -300,4 +307,73 @@ test('a hand-written letter of a postmaster is no bounce', async () => {
   const raw = qmailBounce({ ...codeless, recipient: 'ada@firm.test', to: agent.address })
   await returnTo(agent, raw.replace(/^Remote host said.*\n/gm, ''))
   expect((await agent.get(messagePath(codeless.messageId))).body.deliveryStatus).toBe('bounced')
+})
+
+test('each copy has an envelope sender of its own, in the domain of the inbox', async () => {
+  const agent = await service.newAgent()
+  const { returnPaths } = await sent(agent, ['one@example.com', 'two@example.com'])
+  expect(new Set(returnPaths).size).toBe(2)
+  const [name, domain] = agent.address.split('@')
+  for (const path of returnPaths) {
+    expect(path).toMatch(new RegExp(`^${name}\\+b[a-z2-7]{24}@${domain}$`))
+  }
+})
+
+test('a forged bounce by a co-recipient suppresses nobody', async () => {
+  const agent = await service.newAgent()
+  const to = agent.address
+  const { messageId, returnPaths } = await sent(agent, ['mallory@example.com', 'bob@example.com'])
+  // Mallory knows the Message-ID, the inbox, and the envelope sender of her own copy.
+  const [own] = returnPaths
+  const forged = (recipient: string) => standardBounce({ messageId, recipient, to })
+  const guess = own!.replace(/.(?=@)/, (last: string) => (last === 'a' ? 'b' : 'a'))
+  for (const address of [to, own, guess]) {
+    await returnTo(agent, forged('bob@example.com'), address)
+  }
+  expect(await suppressed(agent)).toEqual([])
+  expect((await sendMail(agent, { to: ['bob@example.com'] })).refused).toBeUndefined()
+  const { deliveryError } = (await agent.get(messagePath(messageId))).body
+  expect(deliveryError).toStartWith('bob@example.com: unproven report: ')
+  await returnTo(agent, forged('mallory@example.com'), own)
+  expect(await suppressed(agent)).toEqual(['mallory@example.com'])
+})
+
+test('a proven bounce suppresses after an unproven one, and is told once', async () => {
+  const agent = await service.newAgent()
+  const recipient = 'ada@example.com'
+  const { messageId, returnPaths } = await sent(agent, [recipient])
+  const raw = () => standardBounce({ messageId, recipient, to: agent.address })
+  await returnTo(agent, raw())
+  expect(await suppressed(agent)).toEqual([])
+  // Some hosts change the case of an address.
+  await returnTo(agent, raw(), returnPaths[0]!.toUpperCase())
+  expect(await suppressed(agent)).toEqual([recipient])
+  expect((await agent.get(messagePath(messageId))).body.deliveryError).not.toContain('unproven')
+  const { rows } = await service.database.pool.query(
+    `select from events where project_id = $1 and type = 'message.bounced'`,
+    [agent.project.id],
+  )
+  expect(rows).toHaveLength(1)
+})
+
+test('a bounce address of another inbox proves nothing; an automatic answer to one arrives', async () => {
+  const [agent, other] = [await service.newAgent(), await service.newAgent()]
+  const { messageId, returnPaths } = await sent(agent, ['ada@example.com'])
+  const theirs = await sent(other, ['ada@example.com'])
+  const moved = returnPaths[0]!.replace(agent.address.split('@')[0]!, other.address.split('@')[0]!)
+  const { messageId: otherId } = theirs
+  await returnTo(
+    other,
+    standardBounce({ messageId: otherId, recipient: 'ada@example.com', to: other.address }),
+    moved,
+  )
+  expect([await suppressed(agent), await suppressed(other)]).toEqual([[], []])
+  await returnTo(
+    agent,
+    `From: ada@example.com\nSubject: Away\nAuto-Submitted: auto-replied\nIn-Reply-To: ${messageId}\nMessage-ID: <away@example.com>\n\nBack on Monday.\n`,
+    returnPaths[0],
+  )
+  const away = (await agent.get(messagePath('<away@example.com>'))).body
+  expect(away.labels).toContain('auto-reply')
+  expect((await agent.get(messagePath(messageId))).body.deliveryStatus).toBe('sent')
 })

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { connect, createServer, type Socket } from 'node:net'
 import { fakeDns, type Zone } from '../../support/fakeDns.ts'
-import { hurry, sendMail, sunkAt, untilStatus } from '../../support/outbound.ts'
+import { copiesAt, hurry, sendMail, sunkAt, untilStatus } from '../../support/outbound.ts'
 import {
   type Agent,
   messagePath,
@@ -51,9 +51,10 @@ afterAll(async () => {
 const countAt = (sink: Sink, messageId: string) =>
   sink.mails.filter((mail) => mail.email.messageId === messageId).length
 
-test('each domain gets its recipients in one transaction, over TLS where it is offered', async () => {
+test('each recipient gets a transaction, each domain one connection, over TLS where it is offered', async () => {
   zone.mx['one.test'] = [[10, 'mx1.test']]
   zone.mx['two.test'] = [[10, 'plain.test.']]
+  const before = first.connections
   const { messageId } = await sendMail(agent, {
     to: ['a@one.test', 'b@two.test'],
     cc: ['c@one.test'],
@@ -61,8 +62,13 @@ test('each domain gets its recipients in one transaction, over TLS where it is o
   })
   await untilStatus(agent, messageId, 'sent')
   const [one, two] = [await sunkAt(first, messageId), await sunkAt(plainOnly, messageId)]
-  expect(one.to.toSorted()).toEqual(['a@one.test', 'c@one.test', 'd@one.test'])
-  expect([one.secure, one.helo, one.from]).toEqual([true, 'mx.own.test', agent.address])
+  const copies = await copiesAt(first, messageId, ['a@one.test', 'c@one.test', 'd@one.test'])
+  expect([...copies.values()].map(({ to }) => to.length)).toEqual([1, 1, 1])
+  expect(new Set([...copies.values()].map(({ raw }) => raw)).size).toBe(1)
+  expect(new Set([...copies.values()].map(({ from }) => from)).size).toBe(3)
+  expect(first.connections - before).toBe(1)
+  expect([one.secure, one.helo]).toEqual([true, 'mx.own.test'])
+  expect(one.from).toStartWith(`${agent.address.split('@')[0]}+b`)
   // SNI: a host of many domains chooses its certificate by the name.
   expect(one.servername).toBe('mx1.test')
   expect([two.to, two.secure]).toEqual([['b@two.test'], false])
@@ -211,9 +217,9 @@ async function startHost(host: string, onClient: (client: Socket) => void) {
   }
 }
 
-/** Forwards to the first sink, except for chunks that `answer` answers itself. */
-const forwardToFirst = (answer: (chunk: Buffer) => string | null) => (client: Socket) => {
-  const outer = connect(first.port, '127.0.0.2')
+/** Forwards to a sink, except for chunks that `answer` answers itself. */
+const forwardTo = (host: string, answer: (chunk: Buffer) => string | null) => (client: Socket) => {
+  const outer = connect(first.port, host)
   outer.on('error', () => {}).pipe(client)
   client
     .on('data', (chunk: Buffer) => {
@@ -252,7 +258,7 @@ test('a host that does not greet is tried once and named, and the next one is tr
 test('a host that offers TLS and then refuses it gets the mail in plain text', async () => {
   using refusing = await startHost(
     '127.0.0.6',
-    forwardToFirst((chunk) =>
+    forwardTo('127.0.0.2', (chunk) =>
       /^STARTTLS/i.test(chunk.toString('latin1')) ? '454 4.7.0 not now\r\n' : null,
     ),
   )
@@ -270,6 +276,24 @@ test('a host that accepts some recipients gets the message for those only', asyn
   expect((await sunkAt(first, messageId)).to).toEqual(['now@some.test'])
   const { deliveryError } = await untilStatus(agent, messageId, 'failed')
   expect(deliveryError).toBe('never@some.test: 550 5.1.1 unknown')
+})
+
+test('a host that ends its connections after two messages gets the others over new ones', async () => {
+  using counting = await startHost('127.0.0.6', (client) => {
+    let messages = 0
+    const isTooMany = (chunk: Buffer) =>
+      /^MAIL FROM/im.test(chunk.toString('latin1')) && ++messages > 2
+    forwardTo('127.0.0.4', (chunk) => (isTooMany(chunk) ? '421 4.7.0 too many\r\n' : null))(client)
+  })
+  zone.a['counting.test'] = ['127.0.0.6']
+  const to = ['a', 'b', 'c', 'd', 'e'].map((name) => `${name}@counting.test`)
+  const { messageId } = await sendMail(agent, { to })
+  await untilStatus(agent, messageId, 'deferred')
+  await hurry(service, messageId)
+  await untilStatus(agent, messageId, 'sent')
+  const got = plainOnly.mails.filter(({ email }) => email.messageId === messageId)
+  expect(got.flatMap((mail) => mail.to).toSorted()).toEqual(to)
+  expect(counting.connections()).toBe(3)
 })
 
 test('a message above the size limit of a host fails at once', async () => {

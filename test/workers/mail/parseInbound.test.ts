@@ -8,7 +8,7 @@ import { Lanes } from '../../../workers/queue/lanes.ts'
 import { startPool } from '../../../workers/queue/pool.ts'
 import { inboundRunner } from '../../../workers/runners.ts'
 import { createTestDatabase } from '../../support/database.ts'
-import { fakeLookUp } from '../../support/fakeLookUp.ts'
+import { trustingLookUp } from '../../support/fakeLookUp.ts'
 import { rawMail, takeIn } from '../../support/mailRows.ts'
 import { startPostgresProxy } from '../../support/postgresProxy.ts'
 import {
@@ -31,7 +31,13 @@ async function retried(service: TestService, agent: Agent, raw: string): Promise
     return rowCount === 1
   })
   const mailDomain = 'mail.test'
-  const options = { mailDomain, mailHostname: mailDomain, dns: createDns(), lookUp: fakeLookUp() }
+  const options = {
+    mailDomain,
+    mailHostname: mailDomain,
+    dns: createDns(),
+    lookUp: trustingLookUp,
+    bounceKeys: [],
+  }
   return startPool({ ...inboundRunner(options), databaseUrl: url }, silentLog)
 }
 
@@ -102,7 +108,7 @@ test('a message of megabytes is parsed like any other', async () => {
 const taskOf = (pool: Pool) =>
   createParseInbound(
     { pool, log: silentLog, lanes: new Lanes(1) },
-    { mailDomain: 'mail.test', lookUp: fakeLookUp(), slots: 200 },
+    { mailDomain: 'mail.test', lookUp: trustingLookUp, bounceKeys: [], slots: 200 },
   )
 
 /** Runs the job of one inbound mail on this pool. */
@@ -171,7 +177,7 @@ test('a fifth large message waits, and a deleted one ends its wait', async () =>
   await deleteProject(pool, gone!)
   release()
   await Promise.all([...first, waiting])
-  expect(await labelsOf(pool, kept!)).toEqual([['received', 'unread']])
+  expect(await labelsOf(pool, kept!)).toEqual([['received', 'unread', 'unauthenticated']])
 })
 
 test('the job of a stored inbound mail changes nothing', async () => {
@@ -193,7 +199,7 @@ test('a message that the database refuses is retried before it is stored unparse
   expect(await labelsOf(pool, projectId)).toEqual([])
   await pool.query('alter table messages drop constraint no_html')
   await run(pool, id!, 6)
-  expect(await labelsOf(pool, projectId)).toEqual([['received', 'unread']])
+  expect(await labelsOf(pool, projectId)).toEqual([['received', 'unread', 'unauthenticated']])
 })
 
 test('an absent database does not count as a refusal, after many attempts too', async () => {
@@ -207,7 +213,9 @@ test('an absent database does not count as a refusal, after many attempts too', 
     await expect(run(pool, id!, 7)).rejects.toThrow()
     expect(await labelsOf(database.pool, projectId)).toEqual([])
     await run(pool, id!, 8)
-    expect(await labelsOf(database.pool, projectId)).toEqual([['received', 'unread']])
+    expect(await labelsOf(database.pool, projectId)).toEqual([
+      ['received', 'unread', 'unauthenticated'],
+    ])
   } finally {
     await pool.end()
   }

@@ -28,7 +28,7 @@ test('a message whose worker died between the 250 and our commit is sent once mo
     attachments: [{ filename: 'a', contentType: 'a/b', content: 'AAAA' }],
   })
   await waitFor('the outcome to be on its way', () => proxy.muted > 0)
-  expect(sink.mails).toHaveLength(1)
+  await waitFor('both copies', () => sink.mails.length === 2)
   doomed.child.kill('SIGKILL')
   expect(await doomed.exited).toBe('SIGKILL')
   // Its connection and its open transaction are gone.
@@ -39,10 +39,12 @@ test('a message whose worker died between the 250 and our commit is sent once mo
 
   await using heir = startProcess('workers/main.ts', env(service.database.url), ['--pool', 'mail'])
   await untilStatus(agent, messageId, 'sent')
-  expect(sink.mails.map(({ email }) => email.messageId)).toEqual([messageId, messageId])
-  const [first, second] = sink.mails
-  expect(second!.raw).toBe(first!.raw)
-  expect(second!.to.toSorted()).toEqual(['ada@example.com', 'bob@example.com'])
+  const copies = sink.mails.map(({ email, raw, from, to }) => [email.messageId, raw, from, to[0]])
+  const [first, second] = copies
+    .toSorted((a, b) => a[3]!.localeCompare(b[3]!))
+    .filter((_, n) => n % 2 === 0)
+  expect([first![0], second![0], second![1]]).toEqual([messageId, messageId, first![1]])
+  expect(copies.slice(2).toSorted()).toEqual(copies.slice(0, 2).toSorted())
   // No job is left that could send it a third time.
   await waitFor('the job to be done', async () => {
     const { rows } = await service.database.pool.query(
@@ -52,5 +54,5 @@ test('a message whose worker died between the 250 and our commit is sent once mo
   })
   heir.child.kill('SIGTERM')
   expect(await heir.exited).toBe(0)
-  expect(sink.mails).toHaveLength(2)
+  expect(sink.mails).toHaveLength(4)
 })

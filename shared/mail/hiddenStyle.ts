@@ -1,0 +1,206 @@
+/** What a style does to the sight of an element's text. */
+import type { Declarations } from './cssRules.ts'
+
+/** A colour, three bytes; `unknown`: not judged. */
+type Colour = readonly [number, number, number] | 'unknown'
+
+/** The sight of an element, handed down to its children. */
+export type Sight = {
+  /** No child is seen either. */
+  gone: boolean
+  invisible: boolean
+  /** Too small to read. */
+  tiny: boolean
+  transparent: boolean
+  colour: Colour
+  background: Colour
+}
+
+/** Black on white: a mail reader's page. */
+export const PAGE: Sight = {
+  gone: false,
+  invisible: false,
+  tiny: false,
+  transparent: false,
+  colour: [0, 0, 0],
+  background: [255, 255, 255],
+}
+
+/** Elements that a mail reader does not show. */
+const UNSEEN = new Set([
+  'template',
+  'noscript',
+  'iframe',
+  'noembed',
+  'noframes',
+  'datalist',
+  'dialog',
+])
+
+/** Whether an element without attributes is hidden by its name. */
+export const isUnseen = (name: string): boolean => UNSEEN.has(name)
+
+const NAMED: Record<string, Colour> = {
+  white: [255, 255, 255],
+  snow: [255, 250, 250],
+  ivory: [255, 255, 240],
+  whitesmoke: [245, 245, 245],
+  black: [0, 0, 0],
+  red: [255, 0, 0],
+  green: [0, 128, 0],
+  blue: [0, 0, 255],
+  yellow: [255, 255, 0],
+  gray: [128, 128, 128],
+  grey: [128, 128, 128],
+  silver: [192, 192, 192],
+  lightgray: [211, 211, 211],
+  lightgrey: [211, 211, 211],
+}
+
+/** Colours nearer than this in each part are one to the eye. */
+const COLOUR_STEP = 10
+const OFF_SCREEN_PX = -400
+const TINY_PX = 2
+
+/** The sight of an element, from its attributes, its declarations and its parent. */
+export function sightOf(
+  name: string,
+  attributes: ReadonlyMap<string, string>,
+  style: Declarations,
+  parent: Sight,
+): Sight {
+  const styled = (property: string) => style.get(property)?.value ?? ''
+  const size = styled('font-size') || sizeOfFont(styled('font'))
+  const colour =
+    styled('color') ||
+    (name === 'font' || name === 'body'
+      ? (attributes.get('color') ?? attributes.get('text') ?? '')
+      : '')
+  const visibility = styled('visibility')
+  return {
+    gone: parent.gone || isGone(name, attributes, styled),
+    invisible:
+      visibility === '' || visibility === 'inherit' ? parent.invisible : visibility !== 'visible',
+    tiny: size === '' ? parent.tiny : isTiny(size, parent.tiny),
+    ...colourOf(colour, parent),
+    background: backgroundOf(attributes, styled, parent.background),
+  }
+}
+
+/** Whether a reader sees text with this sight. */
+export const isSeen = ({
+  gone,
+  invisible,
+  tiny,
+  transparent,
+  colour,
+  background,
+}: Sight): boolean => !(gone || invisible || tiny || transparent || isSame(colour, background))
+
+function isGone(
+  name: string,
+  attributes: ReadonlyMap<string, string>,
+  styled: (property: string) => string,
+): boolean {
+  const display = styled('display')
+  if (UNSEEN.has(name) && !(name === 'dialog' && attributes.has('open'))) return true
+  if (display === 'none' || (attributes.has('hidden') && display === '')) return true
+  const opacity = styled('opacity')
+  if (opacity !== '' && Number.parseFloat(opacity) <= (opacity.endsWith('%') ? 5 : 0.05))
+    return true
+  if (/^(?:opacity\(0|scale[xy]?\(0[,)])/.test(styled('filter') || styled('transform'))) return true
+  const cut = /^(?:hidden|clip)/.test(
+    styled('overflow') || styled('overflow-y') || styled('overflow-x'),
+  )
+  if (cut && ['max-height', 'height', 'max-width', 'width'].some((side) => isZero(styled(side))))
+    return true
+  if (/^rect\(\s*(?:0|1)(?:px)?[\s,]+(?:0|1)(?:px)?[\s,]+(?:0|1)(?:px)?[\s,]/.test(styled('clip')))
+    return true
+  if (/^(?:inset\(\s*(?:50|100)%|circle\(\s*0)/.test(styled('clip-path'))) return true
+  const shifts = ['text-indent', 'margin-left', 'margin-top', 'margin']
+  if (/^(?:absolute|fixed|relative)/.test(styled('position'))) shifts.push('left', 'top')
+  if (shifts.some((side) => pixels(styled(side)) <= OFF_SCREEN_PX)) return true
+  const far = ['right', 'bottom', 'left', 'top'].some((side) => pixels(styled(side)) >= 5_000)
+  return far && /^(?:absolute|fixed)/.test(styled('position'))
+}
+
+const isZero = (value: string): boolean =>
+  value !== '' && /^[01](?:\.0+)?(?:px|em|pt|rem|%)?$/.test(value) && !/^1(?:em|rem|%)/.test(value)
+
+/** The length in pixels; `em` counts as ten. NaN: none. */
+function pixels(value: string): number {
+  const [, number = '', unit = ''] = /^(-?[\d.]{1,10})(px|pt|em|rem|vw|vh|%)?/.exec(value) ?? []
+  return Number.parseFloat(number) * (unit === '' || unit === 'px' || unit === 'pt' ? 1 : 10)
+}
+
+/** The size in the shorthand: `font: 0/0 a`. */
+const sizeOfFont = (value: string): string =>
+  /(?:^|\s)([\d.]{1,10}(?:px|pt|em|rem|%)?)(?:\/|\s)/.exec(value)?.[1] ?? ''
+
+/** A part of a tiny size stays tiny; a size of its own ends it. */
+function isTiny(size: string, parent: boolean): boolean {
+  const [, number = '', unit = ''] = /^([\d.]{1,10})([a-z%]*)/.exec(size) ?? []
+  if (number === '') return parent && /^(?:inherit|smaller|larger|initial)?$/.test(size)
+  const value = Number.parseFloat(number)
+  if (unit === 'em' || unit === '%') return parent || value < (unit === '%' ? 10 : 0.1)
+  return value < (unit === 'rem' || unit === 'vw' ? 0.1 : TINY_PX)
+}
+
+function colourOf(text: string, parent: Sight): { colour: Colour; transparent: boolean } {
+  if (text === '' || text === 'inherit') {
+    return { colour: parent.colour, transparent: parent.transparent }
+  }
+  const colour = readColour(text)
+  return {
+    colour: colour === 'transparent' ? 'unknown' : colour,
+    transparent: colour === 'transparent',
+  }
+}
+
+function backgroundOf(
+  attributes: ReadonlyMap<string, string>,
+  styled: (property: string) => string,
+  parent: Colour,
+): Colour {
+  // Text on a picture is not judged.
+  if (
+    attributes.has('background') ||
+    /url\(|gradient/.test(styled('background') + styled('background-image'))
+  )
+    return 'unknown'
+  const text =
+    styled('background-color') || styled('background') || (attributes.get('bgcolor') ?? '')
+  if (text === '' || /^(?:none|inherit|initial)/.test(text)) return parent
+  const colour = readColour(text)
+  return colour === 'transparent' ? parent : colour
+}
+
+function readColour(text: string): Colour | 'transparent' {
+  const value = text.trim().toLowerCase()
+  const [, hex] = /^#?([\da-f]{3,8})(?=\s|$)/.exec(value) ?? []
+  if (hex !== undefined) return readHex(hex)
+  if (value.startsWith('transparent')) return 'transparent'
+  const numbers = /^rgba?\(([^)]{1,60})\)/
+    .exec(value)?.[1]
+    ?.split(/[\s,/]+/)
+    .filter((part) => part !== '')
+  if (numbers !== undefined && numbers.length >= 3) {
+    if (numbers.length > 3 && Number.parseFloat(numbers[3]!) <= 0.05) return 'transparent'
+    const [red, green, blue] = numbers.map(
+      (part) => Number.parseFloat(part) * (part.endsWith('%') ? 2.55 : 1),
+    )
+    return [red!, green!, blue!]
+  }
+  return NAMED[value.split(/\s/, 1)[0]!] ?? 'unknown'
+}
+
+function readHex(hex: string): Colour | 'transparent' {
+  const wide = hex.length < 6 ? [...hex].map((digit) => digit + digit).join('') : hex
+  if (wide.length === 8 && Number.parseInt(wide.slice(6), 16) <= 12) return 'transparent'
+  return [0, 2, 4].map((at) => Number.parseInt(wide.slice(at, at + 2), 16)) as unknown as Colour
+}
+
+const isSame = (one: Colour, other: Colour): boolean =>
+  one !== 'unknown' &&
+  other !== 'unknown' &&
+  one.every((part, n) => Math.abs(part - other[n]!) <= COLOUR_STEP)

@@ -1,0 +1,48 @@
+import { createHash } from 'node:crypto'
+import type { Bounce, ReturnedCopy } from './dsn.ts'
+import type { ParsedMail } from './parseMail.ts'
+
+const SUBJECT = 'Undelivered mail returned to sender'
+const SENTENCE =
+  'A mail host returned a message of yours. The sender of its report is not on the allow list.'
+
+/**
+ * A proven bounce without a word of its sender: our recipient, the action, the status and a fixed sentence. Whoever takes
+ * mail for the recipient writes the rest, and an allow list keeps that out. The raw mail stays.
+ * @param place the inbox, and the domain of the Message-ID.
+ */
+export function reduceBounce(
+  mail: ParsedMail,
+  { bounce, proof }: { bounce: Bounce; proof: ReturnedCopy },
+  place: { inboxAddress: string; mailDomain: string },
+): ParsedMail {
+  const recipients = bounce.recipients.map((one) => ({ ...one, diagnostic: '' }))
+  const [first] = recipients
+  const text = [
+    SENTENCE,
+    '',
+    `Recipient: ${proof.address}`,
+    `Action: ${first?.action ?? 'failed'}`,
+    `Status: ${first?.status ?? 'none'}`,
+  ].join('\n')
+  const id = createHash('sha256').update(mail.contentHash).digest('hex').slice(0, 32)
+  return {
+    links: {
+      messageId: `<${id}@${place.mailDomain}>`,
+      inReplyTo: [proof.messageId],
+      references: [],
+    },
+    contentHash: mail.contentHash,
+    from: [],
+    to: [place.inboxAddress],
+    cc: [],
+    replyTo: [],
+    subject: SUBJECT,
+    text,
+    html: null,
+    extractedText: text,
+    attachments: [],
+    labels: ['received', 'unread'],
+    bounce: { ...bounce, recipients, messageIds: [] },
+  }
+}

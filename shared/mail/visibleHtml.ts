@@ -1,0 +1,185 @@
+/** The HTML of a mail without the text that a reader does not see. One pass, linear in the input. */
+import { Tokenizer } from 'htmlparser2'
+import { cascade, readDeclarations, type Selected, StyleSheet } from './cssRules.ts'
+import { isSeen, isUnseen, PAGE, type Sight, sightOf } from './hiddenStyle.ts'
+
+/** Open elements. Below, one that is hidden hides all until they have ended. */
+const MAX_DEPTH = 500
+const MAX_ATTRIBUTE_LENGTH = 4_000
+const MAX_CLASSES = 30
+
+const VOID = new Set(
+  'area base br col embed hr img input link meta param source track wbr basefont frame isindex'.split(
+    ' ',
+  ),
+)
+/** Elements that end an open one of the same kind. */
+const SIBLINGS = new Set('p li td th tr dd dt option'.split(' '))
+/** Elements that end an open paragraph. */
+const BLOCKS = new Set(
+  'address article aside blockquote center div dl fieldset footer form h1 h2 h3 h4 h5 h6 header hr main nav ol pre section table ul'.split(
+    ' ',
+  ),
+)
+/** Elements whose text is no text for anybody. */
+const CODE = new Set(['script', 'style'])
+const LETTER = /[\p{L}\p{N}]/u
+
+/** Shared by all elements without attributes. */
+const NO_ATTRIBUTES = new Map<string, string>()
+
+type Open = Selected & { sight: Sight; isCode: boolean }
+
+const NONE: readonly string[] = []
+const ROOT: Open = { name: '', id: '', classes: [], sight: PAGE, isCode: false }
+
+/**
+ * Removes what a reader does not see (cssRules.ts and hiddenStyle.ts say how it is told), and comments.
+ * @param html read up to `maxLength` characters.
+ * @returns the rest, and whether letters or digits were hidden.
+ */
+export function visibleHtml(html: string, maxLength: number): { html: string; hidesText: boolean } {
+  const input = html.slice(0, maxLength)
+  const sheet = new StyleSheet(/<style/i.test(input) ? styleText(input) : '')
+  const out: string[] = []
+  const stack: Open[] = [ROOT]
+  const open = new Map<string, number>()
+  let overflow = 0
+  let buried = false
+  let hidesText = false
+  let tag = { name: '', start: 0, attributes: NO_ATTRIBUTES }
+
+  const top = () => stack.at(-1)!
+  const pop = () => {
+    const { name } = stack.pop()!
+    open.set(name, open.get(name)! - 1)
+    return name
+  }
+  const text = (shown: string) => {
+    const { sight, isCode } = top()
+    if (isCode) return
+    if (isSeen(sight) && !buried) out.push(shown)
+    else hidesText ||= LETTER.test(shown)
+  }
+  const begin = (end: number) => {
+    const { name, start, attributes } = tag
+    if (SIBLINGS.has(name) && top().name === name) pop()
+    if (name === 'tr' && (top().name === 'td' || top().name === 'th')) pop()
+    if (BLOCKS.has(name) && top().name === 'p') pop()
+    const element = elementOf(name, attributes, sheet, stack)
+    // A hidden link has no address either.
+    if (isSeen(element.sight)) out.push(input.slice(start, end + 1))
+    else if (!element.sight.gone) out.push(`<${name}>`)
+    if (VOID.has(name)) return
+    if (stack.length > MAX_DEPTH) {
+      overflow++
+      buried ||= !isSeen(element.sight)
+      return
+    }
+    stack.push(element)
+    open.set(name, (open.get(name) ?? 0) + 1)
+  }
+  const end = (name: string) => {
+    if (!top().sight.gone) out.push(`</${name}>`)
+    if (overflow > 0) {
+      if (--overflow === 0) buried = false
+    } else if ((open.get(name) ?? 0) > 0) while (pop() !== name);
+  }
+  tokenize(input, {
+    text,
+    begin,
+    end,
+    name: (name, start) => {
+      tag = { name, start, attributes: NO_ATTRIBUTES }
+    },
+    attribute: (name, value) => {
+      if (tag.attributes === NO_ATTRIBUTES) tag.attributes = new Map()
+      if (!tag.attributes.has(name)) tag.attributes.set(name, value)
+    },
+  })
+  return { html: out.join(''), hidesText: hidesText || sheet.isCut }
+}
+
+function elementOf(
+  name: string,
+  attributes: ReadonlyMap<string, string>,
+  sheet: StyleSheet,
+  stack: readonly Open[],
+): Open {
+  const parent = stack.at(-1)!
+  if (attributes.size === 0 && sheet.isEmpty && !isUnseen(name)) {
+    const isCode = parent.isCode || CODE.has(name)
+    return { name, id: '', classes: NONE, sight: parent.sight, isCode }
+  }
+  const id = attributes.get('id') ?? ''
+  const classes = (attributes.get('class') ?? '').split(/\s+/, MAX_CLASSES)
+  const own = readDeclarations(attributes.get('style') ?? '')
+  const style = cascade([sheet.match({ name, id, classes }, stack), own])
+  const sight = sightOf(name, attributes, style, parent.sight)
+  return { name, id, classes, sight, isCode: parent.isCode || CODE.has(name) }
+}
+
+/** The text of all style elements. */
+function styleText(input: string): string {
+  const parts: string[] = []
+  let inStyle = false
+  tokenize(input, {
+    text: (shown) => void (inStyle && parts.push(shown)),
+    name: (name) => {
+      inStyle = name === 'style'
+    },
+    begin: () => {},
+    end: () => {
+      inStyle = false
+    },
+    attribute: () => {},
+  })
+  return parts.join('\n')
+}
+
+type Sink = {
+  text(shown: string): void
+  name(name: string, start: number): void
+  attribute(name: string, value: string): void
+  begin(end: number): void
+  end(name: string): void
+}
+
+/** Runs the tokenizer. Entities in text stay as they are; those in attributes are decoded. */
+function tokenize(input: string, sink: Sink): void {
+  let name = ''
+  let value = ''
+  const onEntity = (code: number) => {
+    value += String.fromCodePoint(code)
+  }
+  const tokenizer = new Tokenizer(
+    { decodeEntities: true },
+    {
+      ontext: (start, end) => sink.text(input.slice(start, end)),
+      ontextentity: (code) => sink.text(escaped(String.fromCodePoint(code))),
+      onopentagname: (start, end) => sink.name(input.slice(start, end).toLowerCase(), start - 1),
+      onattribname: (start, end) => {
+        name = input.slice(start, end).toLowerCase()
+        value = ''
+      },
+      onattribdata: (start, end) => {
+        value += input.slice(start, end)
+      },
+      onattribentity: onEntity,
+      onattribend: () => sink.attribute(name, value.slice(0, MAX_ATTRIBUTE_LENGTH)),
+      onopentagend: (end) => sink.begin(end),
+      onselfclosingtag: (end) => sink.begin(end),
+      onclosetag: (start, end) => sink.end(input.slice(start, end).toLowerCase()),
+      oncomment: () => {},
+      oncdata: () => {},
+      ondeclaration: () => {},
+      onprocessinginstruction: () => {},
+      onend: () => {},
+    },
+  )
+  tokenizer.write(input)
+  tokenizer.end()
+}
+
+const escaped = (character: string): string =>
+  character === '<' ? '&lt;' : character === '&' ? '&amp;' : character
