@@ -1,19 +1,11 @@
 import { Elysia } from 'elysia'
-import { MAIL_BODY_MAX_BYTES } from '../http/body.ts'
 import { readIdempotencyKey } from '../http/idempotencyKey.ts'
-import { operation } from '../http/operation.ts'
 import { projectOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 import { replyTo, sendMessage } from './acceptMail.ts'
 import { MessageParams } from './messages.ts'
-import { RepliedMessage, SentMessage } from './messageView.ts'
 import { ReplyBody, SendBody } from './sendInput.ts'
-
-const BLOCKED = 'Every recipient is refused (recipient_blocked)'
-
-const FULL = 'The storage of the project is used up'
-const LIMITED =
-  'Too many requests (rate_limited), or the daily limit of recipients is reached (quota_exceeded); Retry-After is the wait in seconds'
+import { replyOperation, sendOperation } from './sendingOperations.ts'
 
 const keyOf = (request: Request) => readIdempotencyKey(request.headers.get('idempotency-key'))
 
@@ -29,33 +21,7 @@ export function sendingRoutes(services: Services) {
       },
       {
         body: SendBody,
-        detail: operation({
-          summary: 'Send a message',
-          description:
-            'Answers as soon as the message is stored. Get the message to read its deliveryStatus.',
-          tag: 'Messages',
-          access: 'mail:send',
-          idempotencyKey: true,
-          bodyMaxBytes: MAIL_BODY_MAX_BYTES,
-          largeFor: 'attachments',
-          requestExample: { to: ['ada@example.com'], subject: 'Offer', text: 'Shall I order?' },
-          success: {
-            status: 201,
-            description: 'The message was accepted. It starts a new thread.',
-            schema: SentMessage,
-            example: {
-              messageId: '<9f86d081@mail.example.com>',
-              threadId: 'thd_0a1b2c3d4e5f60718293a4b5',
-              inboxId: 'agent@mail.example.com',
-              from: ['agent@mail.example.com'],
-              to: ['ada@example.com'],
-              subject: 'Offer',
-              labels: ['sent'],
-              createdAt: '2026-01-05T09:30:00.000Z',
-            },
-          },
-          errors: { 413: FULL, 422: BLOCKED, 429: LIMITED },
-        }),
+        detail: sendOperation,
       },
     )
     .post(
@@ -70,30 +36,7 @@ export function sendingRoutes(services: Services) {
       {
         params: MessageParams,
         body: ReplyBody,
-        detail: operation({
-          summary: 'Reply to a message',
-          description:
-            'Sends to Reply-To, else From, of the original. The reply joins the thread and sets In-Reply-To and References.',
-          tag: 'Messages',
-          access: 'mail:send',
-          idempotencyKey: true,
-          bodyMaxBytes: MAIL_BODY_MAX_BYTES,
-          largeFor: 'attachments',
-          requestExample: { text: 'Yes, please.' },
-          success: {
-            status: 201,
-            description: 'The reply was accepted.',
-            schema: RepliedMessage,
-            example: {
-              messageId: '<60303ae2@mail.example.com>',
-              threadId: 'thd_0a1b2c3d4e5f60718293a4b5',
-              subject: 'Re: Offer',
-              labels: ['sent'],
-              createdAt: '2026-01-05T09:45:00.000Z',
-            },
-          },
-          errors: { 404: 'Message not found', 413: FULL, 422: BLOCKED, 429: LIMITED },
-        }),
+        detail: replyOperation,
       },
     )
 }

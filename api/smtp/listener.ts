@@ -6,7 +6,7 @@ import {
   type SMTPServerSession,
 } from 'smtp-server'
 import { domainOf } from '../../shared/mail/address.ts'
-import { createOutage } from '../../shared/process/outage.ts'
+import type { Outage } from '../../shared/process/outage.ts'
 import type { AddressBook } from './addressBook.ts'
 import type { BlockedSenders } from './blockedSenders.ts'
 import type { Certificate } from './certificate.ts'
@@ -53,11 +53,10 @@ type Parts = {
   rates: SenderRates
   fullInboxes: FullInboxes
   incoming: IncomingMails
+  /** Logs the beginning and the end of an outage of the spool. */
+  spoolOutage: Outage
   log: Logger
 }
-
-/** Logs the beginning and the end of an outage of the spool. */
-const spoolOutage = createOutage('the spool')
 
 /** State of one SMTP session. */
 type SessionState = {
@@ -245,7 +244,7 @@ async function store(parts: Parts, bytes: Buffer, session: SMTPServerSession): P
     })
   } catch (error) {
     const { message } = error as Error
-    spoolOutage.missed((fields, text) => parts.log.error(fields, text), message)
+    parts.spoolOutage.missed((fields, text) => parts.log.error(fields, text), message)
     const isFull = error instanceof SpoolFull
     throw new SmtpReply(
       452,
@@ -254,6 +253,6 @@ async function store(parts: Parts, bytes: Buffer, session: SMTPServerSession): P
         : '4.3.1 Message could not be stored, try again later',
     )
   }
-  spoolOutage.answered()
+  parts.spoolOutage.answered()
   parts.mover.nudge()
 }

@@ -2,6 +2,7 @@ import type { AddressInfo } from 'node:net'
 import type { Logger } from 'pino'
 import type { Config } from '../../shared/config/config.ts'
 import { listenError } from '../../shared/process/listenError.ts'
+import { createOutage } from '../../shared/process/outage.ts'
 import type { Running } from '../../shared/process/service.ts'
 import { createPool } from '../../sql/db.ts'
 import { AddressBook } from './addressBook.ts'
@@ -63,6 +64,7 @@ export async function startSmtp(
       rates: new SenderRates(config.smtp),
       incoming,
       fullInboxes,
+      spoolOutage: createOutage('the spool'),
       log,
     },
     {

@@ -1,3 +1,5 @@
+import { SIBLING_ELEMENTS, VOID_ELEMENTS } from './htmlElements.ts'
+
 /**
  * The fallback HTML conversion, for nesting that makes a tree builder quadratic or overflows the
  * stack. One pass, no tree, no regular expression over more than one tag name.
@@ -9,12 +11,6 @@ const MAX_NAME_LENGTH = 24
 /** Tags and line ends; a thread of a hundred Outlook replies holds about 20,000. */
 const MAX_TAGS_AND_LINES = 60_000
 
-const VOID = new Set(
-  'area base br col embed hr img input link meta param source track wbr basefont frame isindex'.split(
-    ' ',
-  ),
-)
-const SELF_CLOSING = new Set('p li td th tr dd dt option'.split(' '))
 const INLINE = new Set(
   'a abbr b big cite code em font i label mark s small span strong sub sup tt u wbr'.split(' '),
 )
@@ -59,13 +55,13 @@ export function tooComplex(html: string): boolean {
   for (let at = html.indexOf('<'); at >= 0; at = html.indexOf('<', at + 1)) {
     const tag = tagAt(html, at)
     if (tag !== undefined && ++count > MAX_TAGS_AND_LINES) return true
-    if (tag === undefined || VOID.has(tag.name)) continue
+    if (tag === undefined || VOID_ELEMENTS.has(tag.name)) continue
     const { name } = tag
     if (tag.closing) {
       if ((open.get(name) ?? 0) > 0) while (pop() !== name);
       continue
     }
-    if (SELF_CLOSING.has(name) && stack.at(-1) === name) pop()
+    if (SIBLING_ELEMENTS.has(name) && stack.at(-1) === name) pop()
     if (name === 'tr' && (stack.at(-1) === 'td' || stack.at(-1) === 'th')) pop()
     if (name === 'tr' && stack.at(-1) === 'tr') pop()
     stack.push(name)

@@ -2,19 +2,13 @@
 import { Tokenizer } from 'htmlparser2'
 import { cascade, readDeclarations, type Selected, StyleSheet } from './cssRules.ts'
 import { isSeen, isUnseen, PAGE, type Sight, sightOf } from './hiddenStyle.ts'
+import { SIBLING_ELEMENTS, VOID_ELEMENTS } from './htmlElements.ts'
 
 /** Open elements. Below, one that is hidden hides all until they have ended. */
 const MAX_DEPTH = 500
 const MAX_ATTRIBUTE_LENGTH = 4_000
 const MAX_CLASSES = 30
 
-const VOID = new Set(
-  'area base br col embed hr img input link meta param source track wbr basefont frame isindex'.split(
-    ' ',
-  ),
-)
-/** Elements that end an open one of the same kind. */
-const SIBLINGS = new Set('p li td th tr dd dt option'.split(' '))
 /** Elements that end an open paragraph. */
 const BLOCKS = new Set(
   'address article aside blockquote center div dl fieldset footer form h1 h2 h3 h4 h5 h6 header hr main nav ol pre section table ul'.split(
@@ -63,14 +57,14 @@ export function visibleHtml(html: string, maxLength: number): { html: string; hi
   }
   const begin = (end: number) => {
     const { name, start, attributes } = tag
-    if (SIBLINGS.has(name) && top().name === name) pop()
+    if (SIBLING_ELEMENTS.has(name) && top().name === name) pop()
     if (name === 'tr' && (top().name === 'td' || top().name === 'th')) pop()
     if (BLOCKS.has(name) && top().name === 'p') pop()
     const element = elementOf(name, attributes, sheet, stack)
     // A hidden link has no address either.
     if (isSeen(element.sight)) out.push(input.slice(start, end + 1))
     else if (!element.sight.gone) out.push(`<${name}>`)
-    if (VOID.has(name)) return
+    if (VOID_ELEMENTS.has(name)) return
     if (stack.length > MAX_DEPTH) {
       overflow++
       buried ||= !isSeen(element.sight)

@@ -79,28 +79,14 @@ export async function startRunner(
       registration: registration!,
       isStopping: () => stopping,
     })),
-    noHandleSignals: true,
-    crontab: '',
     logger: graphileLogger(log),
-    preset: {
-      worker: {
-        concurrentJobs: settings.concurrency,
-        pollInterval: settings.pollIntervalMs,
-        // One fetch for all workers of the pool. -1: see operations.ts.
-        localQueue: { size: settings.concurrency + 1 },
-        completeJobBatchDelay: -1,
-        failJobBatchDelay: -1,
-        gracefulShutdownAbortTimeout: DRAIN_LIMIT_MS,
-      },
-    },
+    ...graphileOptions(settings),
   }).catch(async (error) => {
     await registration?.release()
     throw error
   })
   const graphilePoolId = workerPool!.id
-  // From then on /readyz finds the pool. Without the proof the pool still works.
-  const deadlineMs = performance.now() + REGISTRATION_WAIT_MS
-  while (registration!.epoch() < 0 && performance.now() < deadlineMs) await Bun.sleep(POLL_MS)
+  await untilRegistered(registration!)
   const recovery = recoverJobs({
     pool,
     graphilePoolId,
@@ -139,6 +125,22 @@ export async function startRunner(
   }
 }
 
+const graphileOptions = ({ concurrency, pollIntervalMs }: PoolSettings) => ({
+  noHandleSignals: true,
+  crontab: '',
+  preset: {
+    worker: {
+      concurrentJobs: concurrency,
+      pollInterval: pollIntervalMs,
+      // One fetch for all workers of the pool. -1: see operations.ts.
+      localQueue: { size: concurrency + 1 },
+      completeJobBatchDelay: -1,
+      failJobBatchDelay: -1,
+      gracefulShutdownAbortTimeout: DRAIN_LIMIT_MS,
+    },
+  },
+})
+
 function startPoolAlarm(
   { nextInMs }: PoolSettings,
   { pool, log }: Pick<PoolContext, 'pool' | 'log'>,
@@ -161,6 +163,12 @@ function startPoolAlarm(
     fetchMs: () => fetchMs,
     log,
   })
+}
+
+/** From then on /readyz finds the pool. Without the proof the pool still works. */
+async function untilRegistered(registration: Registration): Promise<void> {
+  const deadlineMs = performance.now() + REGISTRATION_WAIT_MS
+  while (registration.epoch() < 0 && performance.now() < deadlineMs) await Bun.sleep(POLL_MS)
 }
 
 /**
