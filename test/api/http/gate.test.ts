@@ -13,7 +13,7 @@ afterAll(() => database[Symbol.asyncDispose]())
 
 const services = (limit: number, pool: unknown = database.pool) =>
   ({
-    pool,
+    gatePool: pool,
     config: { limits: { requestsPerMinute: limit, authFailuresPerMinute: limit } },
   }) as Services
 const NO_DATABASE = { query: () => Promise.reject(new Error('a statement was sent')) }
