@@ -1,4 +1,4 @@
-/** An owner has as many callers waiting as it may, or its turn came too late. */
+/** Too many callers of one owner wait, or the turn came too late. */
 export class NoTurnError extends Error {}
 
 type Waiter = { enter: () => void; refuse: () => void }

@@ -10,7 +10,7 @@ export type WantedRecipients = {
   addresses: readonly string[]
 }
 
-/** The policy of one mail: its refused recipients, and whether its project has used up its storage. */
+/** The policy of one mail. `isFull`: its project has used up its storage. */
 export type SendPolicy = { refused: RefusedRecipient[]; isFull: boolean }
 
 /** A refused recipient: suppressed (an earlier bounce), or blocked by a rule of the project. */

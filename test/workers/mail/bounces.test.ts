@@ -66,7 +66,7 @@ test('a bounce sets status, label, thread, suppression and event of its message'
   const { messages } = (await agent.get(`/v0/threads/${threadId}`)).body
   expect(messages.map((one: any) => one.labels)).toEqual([
     ['sent', 'bounced'],
-    // Nothing vouches for the From of this report; the address that it came to does.
+    // Only the address that the report came to proves it.
     ['received', 'unread', 'unauthenticated'],
   ])
   const { suppressions, count } = (await agent.get('/v0/suppressions')).body
