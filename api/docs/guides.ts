@@ -22,7 +22,7 @@ ${block('sh', [
   `  ${baseUrl}/v0/messages/%3Ca%40b.c%3E/reply`,
   '',
   '# Mark it as read, so that you do not answer it twice.',
-  `curl -X PATCH ${AUTHORIZE} ${JSON_BODY} -d '{"addLabels":["read"]}' \\`,
+  `curl -X PATCH ${AUTHORIZE} ${JSON_BODY} -d '{"addLabels":["read"],"removeLabels":["unread"]}' \\`,
   `  ${baseUrl}/v0/messages/%3Ca%40b.c%3E`,
   '',
   '# Start a new thread.',
@@ -48,7 +48,8 @@ ${block('js', [
   `const purser = new Purser({ apiKey: KEY, baseUrl: '${baseUrl}' })`,
   "for await (const message of purser.messages.all({ labels: ['unread'] })) {",
   "  await purser.messages.reply(message.messageId, { text: 'Thank you.' })",
-  "  await purser.messages.updateLabels(message.messageId, { addLabels: ['read'] })",
+  "  const change = { addLabels: ['read'], removeLabels: ['unread'] }",
+  '  await purser.messages.updateLabels(message.messageId, change)',
   '}',
 ])}
 `

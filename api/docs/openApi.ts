@@ -198,12 +198,13 @@ const json = (schema: unknown, example: unknown): Json => ({
 
 /**
  * A schema as plain JSON Schema: without TypeBox's symbols and without `error` texts. `openapi` replaces a schema that
- * only checks a query string.
+ * only checks a query string. A property may have one of these names: the members of `properties` are no keywords.
  */
 export function plain(schema: TSchema): unknown {
   return JSON.parse(
-    JSON.stringify(schema, (_key, value) => {
+    JSON.stringify(schema, (key, value) => {
       if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
+      if (key === 'properties') return value
       const { error, openapi, pattern, ...rest } = value as Json
       if (openapi !== undefined) return { ...rest, ...(openapi as Json) }
       return pattern === undefined ? rest : { ...rest, pattern }

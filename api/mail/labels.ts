@@ -32,9 +32,6 @@ export function readLabels(query: string | undefined): string[] {
   return labels
 }
 
-/** Labels that exclude each other. */
-const OPPOSITE: Record<string, string> = { read: 'unread', unread: 'read' }
-
 /** Whether {@link LabelsQuery} can name a label. Labels stored by older versions may fail this check. */
 const isNameable = (label: string): boolean => !label.includes(',') && label.trim() === label
 
@@ -50,12 +47,10 @@ export function readLabelChange(body: Static<typeof LabelChange>): {
   }
   for (const [n, label] of (body.addLabels ?? []).entries()) {
     if (isNameable(label)) continue
-    throw badRequest(`addLabels[${n}] must have no comma, and no blanks around it`)
+    throw badRequest(
+      `addLabels[${n}] must have no comma (the filter separates by it), and no blanks around it`,
+    )
   }
-  if (add.includes('read') && add.includes('unread')) {
-    throw badRequest('addLabels must not name both read and unread')
-  }
-  for (const label of add) if (OPPOSITE[label] !== undefined) remove.add(OPPOSITE[label])
   return { add, remove: [...remove] }
 }
 

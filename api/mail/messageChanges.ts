@@ -24,7 +24,7 @@ export function messageChangeRoutes({ pool }: Services) {
         detail: operation({
           summary: 'Add and remove labels',
           description:
-            'Adding read removes unread; adding unread removes read. A label in both lists is removed.',
+            'Listed labels are added, and listed labels removed; nothing else changes. A label in both lists is removed.',
           tag: 'Messages',
           access: 'mail:manage',
           requestExample: { addLabels: ['read'], removeLabels: ['unread'] },

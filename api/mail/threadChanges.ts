@@ -33,7 +33,7 @@ export function threadChangeRoutes({ pool }: Services) {
             'Changes all messages. If one message would get more than 50 labels, no message changes.',
           tag: 'Threads',
           access: 'mail:manage',
-          requestExample: { addLabels: ['read'] },
+          requestExample: { addLabels: ['read'], removeLabels: ['unread'] },
           success: {
             status: 200,
             description: 'The thread with its new labels.',

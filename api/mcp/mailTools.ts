@@ -163,7 +163,7 @@ const updateLabels = defineTool({
   name: 'mail.update_labels',
   title: 'Label a message',
   description:
-    'Adds and removes labels of one message. Use it to mark handled mail as read (adding read removes unread; adding unread removes read), or to set labels of your own. addLabels or removeLabels must name at least one label. Answers the message with its new labels. Example: {"messageId":"<4f2a@mail.example.com>","addLabels":["read","invoice"]}',
+    'Adds and removes labels of one message. Use it to mark handled mail as read (add read, remove unread), or to set labels of your own. addLabels or removeLabels must name at least one label. Answers the message with its new labels. Example: {"messageId":"<4f2a@mail.example.com>","addLabels":["read","invoice"],"removeLabels":["unread"]}',
   scope: 'mail:manage',
   input: t.Composite([MessageParams, LabelChange], STRICT),
   output: t.Composite([WholeMessage, UntrustedMark]),

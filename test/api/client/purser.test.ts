@@ -52,7 +52,10 @@ test('a conversation: receive, list, read, label, reply, thread', async () => {
   expect(item?.messageId).toBe('<a/b+c%d@example.com>')
   const message = await purser.messages.get(item!.messageId)
   expect([message.subject, message.inboxId]).toEqual(['Offer', agent.address])
-  const { labels } = await purser.messages.updateLabels(message.messageId, { addLabels: ['read'] })
+  const { labels } = await purser.messages.updateLabels(message.messageId, {
+    addLabels: ['read'],
+    removeLabels: ['unread'],
+  })
   expect(labels).toEqual(['received', 'read'])
   const reply = await purser.messages.reply(message.messageId, { text: 'Yes.' })
   expect(reply.subject).toBe('Re: Offer')

@@ -42,6 +42,27 @@ test('the document is OpenAPI 3.1 and has every route', () => {
   expect(new Set(ids).size).toBe(ids.length)
 })
 
+test('every required field of every schema is described', () => {
+  const missing: string[] = []
+  const visit = (value: unknown, path: string): void => {
+    if (typeof value !== 'object' || value === null) return
+    const { type, required, properties } = value as Record<string, any>
+    if (type === 'object' && Array.isArray(required)) {
+      for (const name of required) {
+        if (properties?.[name] === undefined) missing.push(`${path}.${name}`)
+      }
+    }
+    for (const [key, inner] of Object.entries(value)) visit(inner, `${path}/${key}`)
+  }
+  visit(document, '')
+  expect(missing).toEqual([])
+  expect(Object.keys(document.components.schemas.Error.properties)).toEqual([
+    'error',
+    'message',
+    'status',
+  ])
+})
+
 test('every operation has its scope, its errors and an example', () => {
   for (const [method, path, operation] of operations()) {
     const name = `${method} ${path}`

@@ -36,7 +36,7 @@ test('labelling a thread labels all its messages', async () => {
   const [{ threadId }] = await listThreads(agent)
   const { status, body } = await agent.patch(`/v0/threads/${threadId}`, {
     addLabels: ['read', 'x'],
-    removeLabels: ['received'],
+    removeLabels: ['received', 'unread'],
   })
   expect(status).toBe(200)
   expect(body.messages.map((one: any) => one.labels)).toEqual([

@@ -51,7 +51,11 @@ test('a whole conversation over MCP shows the same data as REST', async () => {
 
   const reply = await callTool(mcp, 'mail.reply', { messageId, text: 'Yes, please.' })
   expect(reply).toMatchObject({ threadId, subject: 'Re: Offer', labels: ['sent'] })
-  const labelled = await callTool(mcp, 'mail.update_labels', { messageId, addLabels: ['read'] })
+  const labelled = await callTool(mcp, 'mail.update_labels', {
+    messageId,
+    addLabels: ['read'],
+    removeLabels: ['unread'],
+  })
   expect(labelled.labels).toEqual(['received', 'read'])
 
   const threads = await callTool(mcp, 'mail.list_threads')
