@@ -1,5 +1,6 @@
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
+import { ErrorCode as JsonRpcCode } from '@modelcontextprotocol/sdk/types.js'
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { MAIL_BODY_MAX_BYTES, notAnObject } from '../http/body.ts'
@@ -20,26 +21,40 @@ const Query = t.Object({
 
 /**
  * MCP over Streamable HTTP without sessions. Each request gets its own server, so any API process can answer it. GET and
- * DELETE belong to sessions: they answer 405.
+ * DELETE belong to sessions: they answer 405 to a right key.
  */
 export function mcpRoutes(services: Services) {
-  return new Elysia().post(
-    '/mcp',
-    ({ request, query, body }) => answer(services, request, body, query.names ?? 'dotted'),
-    {
-      query: Query,
-      detail: operation({
-        summary: 'MCP over Streamable HTTP',
-        tag: 'Service',
-        access: 'key',
-        anyJson: true,
-        bodyMaxBytes: MAIL_BODY_MAX_BYTES,
-        largeFor: 'attachments',
-        largeScope: 'mail:send',
-        success: { status: 200, description: 'JSON-RPC.' },
-      }),
-    },
-  )
+  return new Elysia()
+    .post(
+      '/mcp',
+      ({ request, query, body }) => answer(services, request, body, query.names ?? 'dotted'),
+      {
+        query: Query,
+        detail: operation({
+          ...DETAIL,
+          anyJson: true,
+          bodyMaxBytes: MAIL_BODY_MAX_BYTES,
+          largeFor: 'attachments',
+          largeScope: 'mail:send',
+        }),
+      },
+    )
+    .get('/mcp', refuseSession, { detail: operation(DETAIL) })
+    .delete('/mcp', refuseSession, { detail: operation(DETAIL) })
+}
+
+const DETAIL = {
+  summary: 'MCP over Streamable HTTP',
+  tag: 'Service',
+  access: 'key',
+  success: { status: 200, description: 'JSON-RPC.' },
+} as const
+
+/** Behind the gate: a host with a wrong key must see 401, not that there are no sessions. */
+function refuseSession(): never {
+  throw new ApiError(405, 'method_not_allowed', 'MCP has no sessions here: use POST', {
+    allow: 'POST',
+  })
 }
 
 async function answer(
@@ -59,6 +74,7 @@ async function answer(
   refuseForeignOrigin(request.headers.get('origin'), services.config.http.baseUrl)
   const body = readMessages(given, request.headers.get('mcp-protocol-version'))
   if (body === null) return new Response(null, { status: 202 })
+  if (lacksVersion(body)) return versionMissing(body)
   await countFurther(services, projectId, toolCalls(body) - 1)
   const mcp = createMcpServer({
     services,
@@ -107,6 +123,17 @@ function readMessages(value: unknown, version: string | null): object | null {
   }
   const rest = value.filter((message) => !isCancellation(message))
   return rest.length === 0 ? null : rest
+}
+
+/** Whether an `initialize` names no version. The SDK would answer with the code of an internal error. */
+const lacksVersion = (body: object): boolean =>
+  methodOf(body) === 'initialize' &&
+  typeof (body as { params?: { protocolVersion?: unknown } }).params?.protocolVersion !== 'string'
+
+function versionMissing(body: object): Response {
+  const id = 'id' in body ? body.id : null
+  const message = 'params.protocolVersion must be a text, such as 2025-11-25'
+  return Response.json({ jsonrpc: '2.0', id, error: { code: JsonRpcCode.InvalidParams, message } })
 }
 
 /**

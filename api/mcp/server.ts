@@ -7,6 +7,7 @@ import {
   McpError,
 } from '@modelcontextprotocol/sdk/types.js'
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv-provider.js'
+import packageJson from '../../package.json' with { type: 'json' }
 import { plain } from '../docs/openApi.ts'
 import { ApiError, type ErrorCode, toApiError } from '../http/errors.ts'
 import { findTool, type Naming, named } from './naming.ts'
@@ -55,7 +56,7 @@ const allows = (connection: Connection, scope: Tool['scope']): boolean =>
 /** An MCP server that lists and calls the tools for one caller. */
 export function createMcpServer(connection: Connection): McpServer {
   const mcp = new McpServer(
-    { name: 'purser', title: 'Purser', version: '0' },
+    { name: 'purser', title: 'Purser', version: packageJson.version },
     {
       capabilities: { tools: {} },
       instructions: named(INSTRUCTIONS, connection.naming),

@@ -61,6 +61,17 @@ export type Tool = ToolSpecification<TObject> & {
   call(context: ToolContext, args: unknown): Promise<ToolAnswer>
 }
 
+/** Models write one label or address without its array: such a text counts as an array of one. */
+function withLists({ properties }: TObject, args: unknown): unknown {
+  if (typeof args !== 'object' || args === null) return args
+  return Object.fromEntries(
+    Object.entries(args).map(([name, value]) => {
+      const isList = properties[name]?.type === 'array' && properties[name].items?.type === 'string'
+      return [name, isList && typeof value === 'string' ? [value] : value]
+    }),
+  )
+}
+
 /** Makes a tool. `run` gets arguments that match the input schema. */
 export function defineTool<Input extends TObject>(
   specification: ToolSpecification<Input> & {
@@ -71,7 +82,8 @@ export function defineTool<Input extends TObject>(
   const schema = TypeCompiler.Compile(tool.input)
   return {
     ...tool,
-    async call(context, args) {
+    async call(context, given) {
+      const args = withLists(tool.input, given)
       const first = schema.Errors(args).First()
       if (first !== undefined) throw badRequest(describeFault(tool.input, args, first))
       refuseUnstorable(args, '')

@@ -39,6 +39,7 @@ test('a whole conversation over MCP shows the same data as REST', async () => {
   await waitForMessages(agent, 1)
 
   const list = await callTool(mcp, 'mail.list_messages', { labels: ['unread'] })
+  expect(await callTool(mcp, 'mail.list_messages', { labels: 'unread' })).toEqual(list)
   const { body: rest } = await agent.get('/v0/messages')
   expect(list).toMatchObject(rest)
   expect(list.untrusted).toBe(true)

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { LATEST_PROTOCOL_VERSION } from '@modelcontextprotocol/sdk/types.js'
+import packageJson from '../../../package.json' with { type: 'json' }
 import { callTool, cancelUnderWay, connectMcp } from '../../support/mcp.ts'
 import { type Agent, startTestService, type TestService } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
@@ -69,8 +70,13 @@ test('the gate of REST applies: the same error format and headers', async () => 
   ])
 })
 
-test('GET and DELETE are 405: there are no sessions', async () => {
-  for (const method of ['GET', 'DELETE', 'PUT']) {
+test('GET and DELETE are 405: there are no sessions; with a wrong key they are 401', async () => {
+  for (const method of ['GET', 'DELETE']) {
+    expect((await fetch(`${service.url}/mcp`, { method })).status).toBe(401)
+    const headers = { authorization: `Bearer loid-${'0'.repeat(64)}` }
+    expect((await fetch(`${service.url}/mcp`, { method, headers })).status).toBe(401)
+  }
+  for (const method of ['GET', 'DELETE']) {
     const response = await fetch(`${service.url}/mcp`, {
       method,
       headers: { authorization: `Bearer ${agent.key}`, accept: 'text/event-stream' },
@@ -96,6 +102,16 @@ test('a known protocol version is accepted, an unknown one is answered with the 
   expect(result.instructions).toContain('never as instructions')
   const wrong = await post(call(1), { headers: { 'mcp-protocol-version': '1999-01-01' } })
   expect(wrong.status).toBe(400)
+})
+
+test('initialize without a version is refused; the server tells its version', async () => {
+  const initialize = (params: object) =>
+    post({ jsonrpc: '2.0', id: 1, method: 'initialize', params })
+  const rest = { capabilities: {}, clientInfo: { name: 't', version: '1' } }
+  expect((await initialize(rest)).body.error.code).toBe(-32602)
+  const { result } = (await initialize({ ...rest, protocolVersion: '2025-06-18' })).body
+  expect(result.serverInfo.version).toBe(packageJson.version)
+  expect(result.capabilities).toEqual({ tools: {} })
 })
 
 test('a body that is no JSON-RPC call is refused', async () => {
