@@ -10,6 +10,7 @@ import { acceptMessages, intentBytes, type SendIntent } from '../../sql/mail/sen
 import { createApp } from '../app.ts'
 import { startEventFeed } from '../events/eventFeed.ts'
 import { createMetrics } from '../operations/metrics.ts'
+import { createOfferKey } from '../till/challenge.ts'
 import { createTillBatchers } from '../till/tillBatchers.ts'
 import { UsageRecorder } from './usage.ts'
 import { startWaiters } from './waiters.ts'
@@ -55,8 +56,9 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
   const events = startEventFeed(databaseUrl, pool, log)
   const metrics = createMetrics({ pool, events })
   const keyring = createKeyringSource(masterKeys(config))
+  const offerKey = createOfferKey({ config, pool })
   const app = createApp(
-    { config, pool, log, sends, recipients, ...till, waiters, events, metrics, keyring },
+    { config, pool, log, sends, recipients, ...till, waiters, events, metrics, keyring, offerKey },
     usage,
   )
   let inFlight = 0

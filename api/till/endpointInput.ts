@@ -11,7 +11,7 @@ import {
   parseUsdc,
   USDC_AMOUNT_PATTERN,
   UsdcAmountError,
-  usdcNetwork,
+  usdcNetworkOf,
 } from '../../shared/till/usdc.ts'
 import { readChainStatus } from '../../sql/till/chainStatus.ts'
 import {
@@ -42,7 +42,8 @@ export const PriceUsdc = t.String({
 })
 export const Network = t.String({
   maxLength: 64,
-  description: 'The chain this service is connected to, which is also the default.',
+  description:
+    'The chain this service is connected to, which is also the default: base or eip155:8453, base-sepolia or eip155:84532.',
 })
 export const Description = t.Union([t.String({ maxLength: DESCRIPTION_MAX_LENGTH }), t.Null()], {
   error: `be a string of at most ${DESCRIPTION_MAX_LENGTH} characters, or null`,
@@ -114,8 +115,8 @@ export async function serviceNetwork({ pool, config }: Services): Promise<Networ
 
 /** Reads `network`: the service's own chain, or absent. @throws {ApiError} 400 */
 export function readNetwork(network: string | undefined, own: string): string {
-  if (network === undefined || network === own) return own
-  const known = usdcNetwork(network) === undefined ? 'unknown' : 'not the chain of this service'
+  if (network === undefined || usdcNetworkOf(network)?.network === own) return own
+  const known = usdcNetworkOf(network) === undefined ? 'unknown' : 'not the chain of this service'
   throw badRequest(`network must be "${own}" or left out: "${network}" is ${known}`)
 }
 

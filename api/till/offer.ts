@@ -1,5 +1,6 @@
 import { parseResourceUrl, ResourceUrlError } from '../../shared/till/resourceUrl.ts'
 import { type NetworkName, parseUsdc, UsdcAmountError } from '../../shared/till/usdc.ts'
+import { networkNameOf } from '../../shared/till/x402v2.ts'
 import type { Queryable } from '../../sql/db.ts'
 import { findEndpointByResource } from '../../sql/till/endpoints.ts'
 import { findSeller } from '../../sql/till/seller.ts'
@@ -25,6 +26,8 @@ export type Offer = {
   matchKey: string | null
   /** The payer's URL of the resource, in normal form. */
   resource: string
+  /** `payer`: only the payer named the resource (facilitator, version 2). */
+  resourceSource: 'seller' | 'payer'
   amountAtomic: bigint
   description: string | null
 }
@@ -58,7 +61,7 @@ export async function readOffer(
     loadSeller(db, projectId),
     findEndpointByResource(db, projectId, matchKey),
   ])
-  if (input.network !== undefined && input.network !== seller.network) {
+  if (input.network !== undefined && networkNameOf(input.network) !== seller.network) {
     throw badRequest(`network must be ${JSON.stringify(seller.network)}, the connected chain`)
   }
   if (endpoint === null) {
@@ -69,6 +72,7 @@ export async function readOffer(
     endpointId: endpoint.id,
     matchKey,
     resource: url,
+    resourceSource: 'seller',
     amountAtomic,
     description: input.description ?? null,
   }

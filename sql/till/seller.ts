@@ -32,3 +32,13 @@ export async function findSeller(db: Queryable, projectId: string): Promise<Sell
     chainId: row.chain_id === null ? null : Number(row.chain_id),
   }
 }
+
+/** The addresses that send transactions on a chain. */
+export async function listGasWallets(db: Queryable, chainId: number): Promise<string[]> {
+  const { rows } = await db.query<{ address: string }>({
+    name: 'list-gas-wallets',
+    text: 'select address from gas_wallets where chain_id = $1 order by address',
+    values: [chainId],
+  })
+  return rows.map((row) => row.address)
+}

@@ -1,3 +1,4 @@
+import { isChallenge } from '../../shared/till/anyChallenge.ts'
 import { addJob } from '../../sql/queue/jobs.ts'
 import {
   findUrlToVerify,
@@ -33,17 +34,21 @@ export const createVerifyEndpoint =
       })
     }
     try {
-      const answer = await guardedRequest({
-        ...policy,
-        url,
-        method: 'GET',
-        timeoutMs: VERIFY_TIMEOUT_MS,
-      })
+      const answer = await ask(policy, url)
       await recordVerification(pool, { id: endpointId, url, ...judge(answer) })
     } finally {
       turn.leave()
     }
   }
+
+/** Asks without a payment. A 404 or 405 can mean that the endpoint takes POST only. */
+async function ask(policy: OutboundPolicy, url: string): Promise<GuardedResponse> {
+  const request = { ...policy, url, timeoutMs: VERIFY_TIMEOUT_MS }
+  const answer = await guardedRequest({ ...request, method: 'GET' })
+  if (!answer.ok || (answer.status !== 404 && answer.status !== 405)) return answer
+  const headers = { 'content-type': 'application/json' }
+  return guardedRequest({ ...request, method: 'POST', headers, body: '{}' })
+}
 
 function judge(answer: GuardedResponse): { status: VerificationStatus; detail: string } {
   if (!answer.ok) {
@@ -53,22 +58,12 @@ function judge(answer: GuardedResponse): { status: VerificationStatus; detail: s
   if (answer.status !== 402) {
     return { status: 'failed', detail: `answered ${answer.status}, expected 402` }
   }
-  if (!isChallenge(answer.bodyPrefix)) {
+  if (!isChallenge(answer.bodyPrefix, answer.paymentRequired)) {
     return {
       status: 'failed',
-      detail: 'answered 402 without a challenge: x402Version and a non-empty accepts are expected',
+      detail:
+        'answered 402 without a challenge: x402 version 1 in the body or version 2 in PAYMENT-REQUIRED is expected',
     }
   }
   return { status: 'verified', detail: 'answered 402 with a challenge' }
-}
-
-function isChallenge(text: string): boolean {
-  try {
-    const body = JSON.parse(text)
-    return (
-      Number.isInteger(body?.x402Version) && Array.isArray(body.accepts) && body.accepts.length > 0
-    )
-  } catch {
-    return false
-  }
 }

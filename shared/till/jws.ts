@@ -1,0 +1,17 @@
+/** Compact JWS (RFC 7515) with Ed25519, as the x402 `offer-receipt` extension wants it. */
+import { sign } from '@noble/ed25519'
+import { utf8ToBytes } from '@noble/hashes/utils.js'
+import { canonicalJson } from '../canonicalJson.ts'
+import { base64url, type ReceiptKey } from './receiptKey.ts'
+
+/** The signed bytes: header and payload in canonical JSON (RFC 8785), so that they have one spelling. */
+export function jwsSigningInput(payload: object, kid: string): string {
+  const header = base64url(utf8ToBytes(canonicalJson({ alg: 'EdDSA', kid })))
+  return `${header}.${base64url(utf8ToBytes(canonicalJson(payload)))}`
+}
+
+/** Signs a payload. Ed25519 is deterministic: the same payload and key give the same text. */
+export function signJws(payload: object, key: Pick<ReceiptKey, 'kid' | 'seed'>): string {
+  const signingInput = jwsSigningInput(payload, key.kid)
+  return `${signingInput}.${base64url(sign(utf8ToBytes(signingInput), key.seed))}`
+}
