@@ -163,7 +163,7 @@ async function passGate(
   }
   if (access !== 'public') {
     const authorization = request.headers.get('authorization')
-    const { identity, budget } = await admit(services, access, authorization, from)
+    const { identity, budget } = await admit(services, { access, path }, authorization, from)
     state.budget = budget
     state.identity = identity
     if (identity.projectId !== null) parts.usage.record(identity.projectId)
