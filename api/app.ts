@@ -36,6 +36,7 @@ import { threadRoutes } from './mail/threads.ts'
 import { mcpRoutes } from './mcp/routes.ts'
 import { healthRoutes } from './operations/health.ts'
 import { metricsRoutes } from './operations/metricsRoutes.ts'
+import { discoveryRoutes } from './till/discovery.ts'
 import { endpointRoutes } from './till/endpoints.ts'
 import { facilitatorRoutes } from './till/facilitator.ts'
 import { paymentRecordRoutes } from './till/paymentRecords.ts'
@@ -122,6 +123,7 @@ function createRoutes(services: Services, bodies: HeldBodies) {
     .use(paymentRoutes(services))
     .use(paymentRecordRoutes(services))
     .use(facilitatorRoutes(services))
+    .use(discoveryRoutes(services))
     .use(wellKnownRoutes(services))
   const { baseUrl } = services.config.http
   const document = openApiDocument(api, baseUrl)

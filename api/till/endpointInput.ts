@@ -57,6 +57,10 @@ export const WebhookSecret = t.String({
   error: `be ${SECRET_MIN_LENGTH} to ${SECRET_MAX_LENGTH} visible ASCII characters`,
 })
 
+export const Discoverable = t.Boolean({
+  description: 'Shows the endpoint in /v0/x402/discovery, once it is verified. False by default.',
+})
+
 /** Reads `urlPattern`. @throws {ApiError} 400 */
 export function readUrlPattern(text: string, allowPrivate: boolean): ResourceUrl {
   try {
@@ -127,6 +131,7 @@ export const ChangeBody = t.Object({
   description: t.Optional(Description),
   webhookUrl: t.Optional(WebhookUrl),
   webhookSecret: t.Optional(WebhookSecret),
+  discoverable: t.Optional(Discoverable),
 })
 
 /** Reads a change. A field absent from the body is absent from it. @throws {ApiError} 400 */
@@ -135,7 +140,7 @@ export async function readChange(
   body: Static<typeof ChangeBody>,
 ): Promise<EndpointChange> {
   const { config } = services
-  const { priceUsdc, network, description, webhookUrl, webhookSecret } = body
+  const { priceUsdc, network, description, webhookUrl, webhookSecret, discoverable } = body
   return {
     ...(priceUsdc === undefined ? {} : { priceAtomic: readPrice(priceUsdc) }),
     ...(network === undefined
@@ -151,6 +156,7 @@ export async function readChange(
               : readOutboundUrl('webhookUrl', webhookUrl, config.allowPrivateNetworks),
         }),
     ...(webhookSecret === undefined ? {} : { webhookSecret }),
+    ...(discoverable === undefined ? {} : { discoverable }),
   }
 }
 

@@ -10,6 +10,7 @@ import type { Services } from '../http/services.ts'
 import { endpointChangeRoutes } from './endpointChanges.ts'
 import {
   Description,
+  Discoverable,
   Network,
   orBadRequest,
   PriceUsdc,
@@ -38,6 +39,7 @@ const PutBody = t.Object({
   description: t.Optional(Description),
   webhookUrl: t.Optional(WebhookUrl),
   webhookSecret: t.Optional(WebhookSecret),
+  discoverable: t.Optional(Discoverable),
 })
 const Params = t.Object({ endpointId: t.String({ minLength: 1, maxLength: 100 }) })
 

@@ -22,13 +22,14 @@ const challengeV2 = z.object({
 })
 
 /**
- * Whether a 402 asks for a payment.
+ * The versions in which a 402 asks for a payment; none: it is no challenge.
  * @param header `PAYMENT-REQUIRED`, if there.
  */
-export function isChallenge(body: string, header: string | undefined): boolean {
-  if (challengeV1.safeParse(readJson(body)).success) return true
+export function challengeVersions(body: string, header: string | undefined): (1 | 2)[] {
   const decoded = header === undefined ? '' : Buffer.from(header, 'base64').toString('utf8')
-  return challengeV2.safeParse(readJson(decoded)).success
+  const isV1 = challengeV1.safeParse(readJson(body)).success
+  const isV2 = challengeV2.safeParse(readJson(decoded)).success
+  return [...(isV1 ? [1 as const] : []), ...(isV2 ? [2 as const] : [])]
 }
 
 function readJson(json: string): unknown {

@@ -81,15 +81,15 @@ type Requirement = {
   extra?: Record<string, unknown> | undefined
 }
 
-/** A requirement of version 1 in the form of version 2. It moves the money before anything is served: `upfront`. */
-const toRequirementV2 = (requirement: Requirement) => ({
+/** A requirement of version 1 in the form of version 2. */
+export const toRequirementV2 = (requirement: Requirement) => ({
   scheme: requirement.scheme,
   network: usdcNetworkOf(requirement.network)?.caip2 ?? requirement.network,
   amount: requirement.maxAmountRequired,
   asset: requirement.asset,
   payTo: requirement.payTo,
   maxTimeoutSeconds: requirement.maxTimeoutSeconds,
-  extra: { ...requirement.extra, paymentFlow: 'upfront' },
+  extra: { ...requirement.extra },
 })
 
 /** Signs a price, so that the payer can prove it (extension `offer-receipt`). */
@@ -144,7 +144,9 @@ export function encodePaymentRequired(
     { resource: { url, ...text } },
     { resource: { url } },
   ]
-  const accepts = [toRequirementV2(requirement)]
+  const terms = toRequirementV2(requirement)
+  // Redeem moves the money before anything is served.
+  const accepts = [{ ...terms, extra: { ...terms.extra, paymentFlow: 'upfront' } }]
   const headers = forms.map(({ resource, ...rest }) =>
     encodeHeader({ x402Version: 2, error, resource, accepts, ...rest }),
   )

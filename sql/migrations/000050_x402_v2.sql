@@ -14,5 +14,7 @@ create unique index payments_identifier on payments (project_id, payment_identif
 
 -- The seller wants the endpoint in the public list of paid resources.
 alter table seller_endpoints add column discoverable boolean not null default false;
+-- The versions of x402 in the challenge that the last verification saw.
+alter table seller_endpoints add column challenge_versions smallint[] not null default '{}';
 create index seller_endpoints_discoverable on seller_endpoints (row)
   where discoverable and deleted_at is null;

@@ -29,6 +29,7 @@ export type EndpointChange = {
   /** Null removes the webhook and its secret. */
   webhookUrl?: string | null
   webhookSecret?: string
+  discoverable?: boolean
 }
 
 /** A changed endpoint. `newSecret`: its new webhook secret, shown only here; null: unchanged. */
@@ -132,6 +133,7 @@ async function changeEndpoint(
        network = coalesce($4, network),
        description = case when $5 then $6 else description end,
        webhook_url = $7,
+       discoverable = coalesce($12, discoverable),
        webhook_secret = case when $8 then webhook_secret end,
        webhook_key_id = case when $8 then webhook_key_id else $9 end,
        webhook_wrapped_key = case when $8 then webhook_wrapped_key else $10 end,
@@ -149,6 +151,7 @@ async function changeEndpoint(
       sealed?.keyId ?? null,
       sealed?.wrappedKey ?? null,
       sealed?.ciphertext ?? null,
+      change.discoverable ?? null,
     ],
   )
   return { endpoint: toEndpoint(rows[0]!), newSecret }

@@ -1,4 +1,4 @@
-import { isChallenge } from '../../shared/till/anyChallenge.ts'
+import { challengeVersions } from '../../shared/till/anyChallenge.ts'
 import { addJob } from '../../sql/queue/jobs.ts'
 import {
   findUrlToVerify,
@@ -50,20 +50,21 @@ async function ask(policy: OutboundPolicy, url: string): Promise<GuardedResponse
   return guardedRequest({ ...request, method: 'POST', headers, body: '{}' })
 }
 
-function judge(answer: GuardedResponse): { status: VerificationStatus; detail: string } {
+type Judgement = { status: VerificationStatus; detail: string; versions: (1 | 2)[] }
+
+function judge(answer: GuardedResponse): Judgement {
   if (!answer.ok) {
     const status = answer.kind === 'blocked' ? 'failed' : 'unreachable'
-    return { status, detail: answer.detail }
+    return { status, detail: answer.detail, versions: [] }
   }
   if (answer.status !== 402) {
-    return { status: 'failed', detail: `answered ${answer.status}, expected 402` }
+    return { status: 'failed', detail: `answered ${answer.status}, expected 402`, versions: [] }
   }
-  if (!isChallenge(answer.bodyPrefix, answer.paymentRequired)) {
-    return {
-      status: 'failed',
-      detail:
-        'answered 402 without a challenge: x402 version 1 in the body or version 2 in PAYMENT-REQUIRED is expected',
-    }
+  const versions = challengeVersions(answer.bodyPrefix, answer.paymentRequired)
+  if (versions.length > 0) {
+    return { status: 'verified', detail: 'answered 402 with a challenge', versions }
   }
-  return { status: 'verified', detail: 'answered 402 with a challenge' }
+  const detail =
+    'answered 402 without a challenge: x402 version 1 in the body or version 2 in PAYMENT-REQUIRED is expected'
+  return { status: 'failed', detail, versions }
 }

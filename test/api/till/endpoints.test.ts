@@ -58,6 +58,7 @@ describe('PUT', () => {
       description: 'Weather',
       webhookUrl: 'http://127.0.0.1:1/hook?token=1',
       webhookSecret: expect.stringMatching(/^whsec_[0-9a-f]{64}$/),
+      discoverable: false,
       active: true,
       verification: { status: 'pending', checkedAt: null, detail: null },
       createdAt: expect.stringMatching(/^\d{4}-.*\.\d{3}Z$/),
