@@ -10,7 +10,7 @@ import { type NetworkName, USDC_NETWORKS } from './usdc.ts'
 import { encodeHeader, networkNameOf, paymentPayloadV2Schema } from './x402v2.ts'
 
 /** Our reason codes: x402 v1 §9 first, then codes of later facilitators for cases that v1 lacks. */
-const X402_REASONS = [
+export const X402_REASONS = [
   'insufficient_funds',
   'invalid_exact_evm_payload_authorization_valid_after',
   'invalid_exact_evm_payload_authorization_valid_before',
