@@ -18,6 +18,7 @@ import { badRequest, conflict, notFound } from '../http/errors.ts'
 import { PageQuery } from '../http/operation.ts'
 import { cutPage, readPage } from '../http/page.ts'
 import type { Services } from '../http/services.ts'
+import { checkPayTo } from './payTo.ts'
 import {
   CreateBody,
   createOperation,
@@ -72,6 +73,7 @@ const routes = (services: Services, collection: 'projects' | 'identities') =>
     })
 
 async function create({ pool, config }: Services, body: Static<typeof CreateBody>) {
+  await checkPayTo(pool, body.payTo)
   const emailDomain = asciiDomain(body.emailDomain ?? config.mailDomain)
   const input = {
     name: body.name ?? body.emailName ?? 'Agent',
@@ -111,6 +113,7 @@ async function get({ pool }: Services, projectId: string) {
 }
 
 async function update({ pool }: Services, projectId: string, body: Static<typeof UpdateBody>) {
+  await checkPayTo(pool, body.payTo)
   const project = await updateProject(pool, projectId, body)
   if (project === null) throw projectNotFound()
   return toView(project)

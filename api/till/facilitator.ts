@@ -13,11 +13,12 @@ import { OFFER_RECEIPT, PAYMENT_IDENTIFIER } from '../../shared/till/x402v2.ts'
 
 import type { Payment } from '../../sql/till/payments.ts'
 import { listGasWallets } from '../../sql/till/seller.ts'
+import { ApiError } from '../http/errors.ts'
 import { operation } from '../http/operation.ts'
 import { projectOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 import { askChain } from './askChain.ts'
-import { readFacilitatorOffer } from './facilitatorOffer.ts'
+import { type FacilitatorOffer, readFacilitatorOffer } from './facilitatorOffer.ts'
 import { grant, settlementOf } from './grant.ts'
 import { loadSeller } from './offer.ts'
 import { claimOf, isNameTaken, present, verify } from './redeem.ts'
@@ -29,8 +30,8 @@ const HASH_POLL_MS = 200
 /** Loose on purpose: sellers' middleware expects an x402 reason for a wrong payment, not a 400. */
 const Body = t.Object({
   x402Version: t.Optional(t.Unknown()),
-  paymentPayload: t.Unknown(),
-  paymentRequirements: t.Unknown(),
+  paymentPayload: t.Optional(t.Unknown()),
+  paymentRequirements: t.Optional(t.Unknown()),
 })
 
 const VerifyResult = t.Object({
@@ -164,22 +165,40 @@ export function facilitatorRoutes(services: Services) {
     )
 }
 
-type FaceInput = { paymentPayload: unknown; paymentRequirements: unknown }
+type FaceInput = { paymentPayload?: unknown; paymentRequirements?: unknown }
 
 /** Reads one call of a seller's middleware. `explain` words a refusal. */
 async function readFace(services: Services, projectId: string, body: FaceInput) {
   const deadlineMs = performance.now() + services.config.settlementWaitMs
   const decoded = parsePaymentPayload(body.paymentPayload)
   const x402Version = versionOf(decoded)
-  const seller = await loadSeller(services.pool, projectId)
-  const read = await readFacilitatorOffer(services, seller, decoded, body.paymentRequirements)
-  const network = USDC_NETWORKS[seller.network]
+  const { seller, fault } = await findSeller(services, projectId)
+  const read: FacilitatorOffer =
+    seller === null
+      ? { ok: false, reason: fault.reason }
+      : await readFacilitatorOffer(services, seller, decoded, body.paymentRequirements)
+  const network = seller === null ? null : USDC_NETWORKS[seller.network]
   const explain = (reason: X402Reason, detail: string | null = null) => ({
     reason: wireReason(reason, x402Version),
-    message: reasonMessage(reason, { network, detail: decoded.ok ? detail : decoded.detail }),
+    message:
+      network === null
+        ? fault!.message
+        : reasonMessage(reason, { network, detail: decoded.ok ? detail : decoded.detail }),
   })
   const payer = decoded.ok ? { payer: decoded.payload.payload.authorization.from } : {}
   return { deadlineMs, decoded, x402Version, read, network, explain, payer }
+}
+
+/** The project as a seller, or why it is none: middleware takes another status than 200 for the payer's fault. */
+async function findSeller({ pool }: Services, projectId: string) {
+  try {
+    return { seller: await loadSeller(pool, projectId), fault: null }
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    const reason: X402Reason =
+      error.status === 403 ? 'invalid_payment_requirements' : 'unexpected_verify_error'
+    return { seller: null, fault: { reason, message: error.message } }
+  }
 }
 
 async function verifyFace(services: Services, projectId: string, body: FaceInput) {
@@ -211,7 +230,8 @@ async function settleFace(services: Services, projectId: string, body: FaceInput
       errorReason,
       errorMessage,
       transaction: payment?.txHash ?? '',
-      network: x402Version === 2 ? network.caip2 : network.network,
+      // Empty until the chain is known.
+      network: (x402Version === 2 ? network?.caip2 : network?.network) ?? '',
       ...face.payer,
       ...(payment === null ? {} : { paymentId: payment.id }),
     }

@@ -42,3 +42,13 @@ export async function listGasWallets(db: Queryable, chainId: number): Promise<st
   })
   return rows.map((row) => row.address)
 }
+
+/** Whether an address, in lower case, has ever sent transactions for this service. */
+export async function isGasWallet(db: Queryable, address: string): Promise<boolean> {
+  const { rowCount } = await db.query({
+    name: 'is-gas-wallet',
+    text: 'select from gas_wallets where lower(address) = $1 limit 1',
+    values: [address],
+  })
+  return rowCount === 1
+}

@@ -69,6 +69,14 @@ describe('PUT', () => {
     expect(JSON.stringify([got.body, (await owner.get(PATH)).body])).not.toContain('whsec_')
   })
 
+  test('takes the network in both spellings', async () => {
+    const owner = await service.newAgent()
+    for (const network of ['eip155:84532', 'base-sepolia']) {
+      expect((await put(owner, { network })).body.network).toBe('base-sepolia')
+    }
+    expect((await put(owner, { network: 'eip155:8453' })).body.message).toMatch(/^network must be/)
+  })
+
   test('changes the endpoint of the same host and path, and keeps what is left out', async () => {
     const owner = await service.newAgent()
     const first = await put(owner, { description: 'one', webhookUrl: 'http://127.0.0.1:1/hook' })

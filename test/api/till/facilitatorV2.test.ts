@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { privateKeyToAccount } from 'viem/accounts'
 import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
+import { updateProject } from '../../../sql/account/projects.ts'
 import type { Agent } from '../../support/service.ts'
 import {
   newPayer,
@@ -270,4 +271,30 @@ test('batches that name the same payments in another order do not lock each othe
   expect(answers.filter(({ success }) => success)).toHaveLength(10)
   const reasons = new Set(answers.flatMap(({ errorReason }) => errorReason ?? []))
   expect([...reasons]).toEqual(['payment_identifier_conflict'])
+})
+
+test('a project that takes no payments gets a verdict with its cause, not an error', async () => {
+  const owner = await till.newSeller()
+  const body = face(payloadV2(await pay()))
+  await updateProject(till.service.database.pool, owner.project.id, { paymentsEnabled: false })
+  const message = 'Payments are not enabled for this project'
+  const verified = await owner.post('/v0/x402/verify', body)
+  expect([verified.status, verified.body]).toEqual([
+    200,
+    {
+      isValid: false,
+      invalidReason: 'invalid_payment_requirements',
+      invalidMessage: message,
+      payer: payer.address,
+    },
+  ])
+  const settled = await owner.post('/v0/x402/settle', body)
+  expect([settled.status, settled.body.success, settled.body.errorMessage]).toEqual([
+    200,
+    false,
+    message,
+  ])
+  // The middleware must not start: it would offer what nobody settles.
+  expect((await owner.get('/v0/x402/supported')).status).toBe(403)
+  expect((await verify({})).invalidReason).toBe('invalid_payment_requirements')
 })

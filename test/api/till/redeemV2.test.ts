@@ -12,6 +12,7 @@ import {
   startTestTill,
   type TestTill,
 } from '../../support/till.ts'
+import { waitFor } from '../../support/waitFor.ts'
 import { decodeHeader, encodeHeader, NETWORK, payloadV2 } from '../../support/x402v2.ts'
 
 let till: TestTill
@@ -148,7 +149,8 @@ describe('redeem', () => {
     await using _ = slow
     const shop = await slow.newSeller()
     await slow.client.setAutomine(false)
-    const { body } = await redeem(shop, payloadV2(await pay()))
+    const payment = payloadV2(await pay())
+    const { body } = await redeem(shop, payment)
     expect(body).toMatchObject({
       ok: false,
       stage: 'settle',
@@ -162,5 +164,11 @@ describe('redeem', () => {
       errorReason: 'settlement_pending',
       network: NETWORK,
     })
+    const named = await waitFor('the hash', async () => {
+      const answer = await redeem(shop, payment)
+      return answer.body.txHash === undefined ? null : answer.body
+    })
+    expect(named).toMatchObject({ reason: 'settlement_pending', paymentId: body.paymentId })
+    expect(decodeHeader(named.headers['PAYMENT-RESPONSE']).transaction).toBe(named.txHash)
   })
 })
