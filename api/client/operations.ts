@@ -55,6 +55,7 @@ export const OPERATIONS = {
   postPlatformProjects: ['POST', '/v0/platform/projects', 'json'],
   postPlatformProjectsByProjectIdRotateKey: ['POST', '/v0/platform/projects/{projectId}/rotate-key', 'json'],
   postSellersEndpointsByEndpointIdRotateSecret: ['POST', '/v0/sellers/endpoints/{endpointId}/rotate-secret', 'json'],
+  postSellersEndpointsByEndpointIdVerify: ['POST', '/v0/sellers/endpoints/{endpointId}/verify', 'json'],
   postVaultByNameTotpBackup: ['POST', '/v0/vault/{name}/totp/backup', 'json'],
   postVaultByNameVersionsByVersionRestore: ['POST', '/v0/vault/{name}/versions/{version}/restore', 'json'],
   postWebhooks: ['POST', '/v0/webhooks', 'json'],
@@ -170,6 +171,8 @@ export type Operations = {
   postPlatformProjectsByProjectIdRotateKey: { input: { path: { projectId: string } }; result: { rawKey: string; apiKeyPrefix: string; message: string } }
   /** Replace the secret of a webhook. */
   postSellersEndpointsByEndpointIdRotateSecret: { input: { path: { endpointId: string } }; result: { endpointId: string; urlPattern: string; priceUsdc: string; network: string; description: string | null; webhookUrl: string | null; discoverable: boolean; active: boolean; verification: { status: "pending" | "verified" | "failed" | "unreachable"; checkedAt: string | null; detail: string | null }; createdAt: string; /** Only when it is new. Shown here and never again. */ webhookSecret?: string } }
+  /** Check an endpoint again. */
+  postSellersEndpointsByEndpointIdVerify: { input: { path: { endpointId: string } }; result: { endpointId: string; urlPattern: string; priceUsdc: string; network: string; description: string | null; webhookUrl: string | null; discoverable: boolean; active: boolean; verification: { status: "pending" | "verified" | "failed" | "unreachable"; checkedAt: string | null; detail: string | null }; createdAt: string; /** Payments settled for this endpoint. */ callCount: number; /** Their sum in atomic USDC (10^-6). */ revenueUsdcRaw: string } }
   /** Take a backup code. */
   postVaultByNameTotpBackup: { input: { path: { /** 1 to 128 characters of any script, percent-encoded; a slash is %2F. */ name: string } }; result: { code: string; remaining: number } }
   /** Make an old version the newest. */

@@ -90,7 +90,7 @@ function putRoute(services: Services) {
         description:
           'Two URLs are the same where host and path agree. Of an endpoint that exists, what is left out stays as it ' +
           'is. A webhook secret is generated when a webhookUrl is set where there was none. Answers 201 for a new ' +
-          'endpoint and 200 for one that existed. The URL is then fetched, to see whether it asks for payment.',
+          'endpoint and 200 for one that existed. The URL is then fetched, to see whether it asks for payment. An unreachable one gets no challenge.',
         requestExample: {
           urlPattern: 'https://api.example.com/weather',
           priceUsdc: '0.01',

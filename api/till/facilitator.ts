@@ -189,7 +189,7 @@ async function readFace(services: Services, projectId: string, body: FaceInput) 
   return { deadlineMs, decoded, x402Version, read, network, explain, payer }
 }
 
-/** The project as a seller, or why it is none: middleware takes another status than 200 for the payer's fault. */
+/** The project as a seller, or the reason. Middleware shows payers the text of any status but 200. */
 async function findSeller({ pool }: Services, projectId: string) {
   try {
     return { seller: await loadSeller(pool, projectId), fault: null }

@@ -61,6 +61,7 @@ export async function readFacilitatorOffer(
   const offer: Offer = {
     seller,
     endpointId: endpoint?.id ?? null,
+    verification: endpoint?.verification.status ?? null,
     matchKey: endpoint === null ? null : matchKey,
     resource: url,
     resourceSource,

@@ -2,7 +2,7 @@ import { parseResourceUrl, ResourceUrlError } from '../../shared/till/resourceUr
 import { type NetworkName, parseUsdc, UsdcAmountError } from '../../shared/till/usdc.ts'
 import { networkNameOf } from '../../shared/till/x402v2.ts'
 import type { Queryable } from '../../sql/db.ts'
-import { findEndpointByResource } from '../../sql/till/endpoints.ts'
+import { findEndpointByResource, type VerificationStatus } from '../../sql/till/endpoints.ts'
 import { findSeller } from '../../sql/till/seller.ts'
 import { ApiError, badRequest } from '../http/errors.ts'
 
@@ -22,6 +22,8 @@ export type Offer = {
   seller: Seller
   /** Null for an unregistered resource, on the facilitator routes. */
   endpointId: string | null
+  /** The verdict of the endpoint's last check. */
+  verification: VerificationStatus | null
   /** Host and path that found the endpoint; null with `endpointId`. */
   matchKey: string | null
   /** The payer's URL of the resource, in normal form. */
@@ -70,6 +72,7 @@ export async function readOffer(
   return {
     seller,
     endpointId: endpoint.id,
+    verification: endpoint.verification.status,
     matchKey,
     resource: url,
     resourceSource: 'seller',

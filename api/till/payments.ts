@@ -20,6 +20,7 @@ import { challengeFor, paymentRequiredHeader } from './challenge.ts'
 import { grant, takeRedeemKey } from './grant.ts'
 import { type Offer, readOffer } from './offer.ts'
 import { ChallengeAnswer, EXAMPLE_CHALLENGE, EXAMPLE_GRANT, RedeemResult } from './paymentView.ts'
+import { checkReachable } from './reachable.ts'
 import { type Outcome, present } from './redeem.ts'
 
 const Amount = t.String({
@@ -64,7 +65,7 @@ const RedeemBody = t.Object({
 export function paymentRoutes(services: Services) {
   const describe = { tag: 'Payments', access: 'payments:accept' } as const
   const errors = {
-    400: 'An input is not valid, or no active endpoint has that resource',
+    400: 'An input is not valid, no active endpoint has that resource, or it was unreachable',
     403: 'Missing required scope: payments:accept, or payments are not enabled for this project',
   }
   return new Elysia()
@@ -72,6 +73,7 @@ export function paymentRoutes(services: Services) {
       '/v0/payments/challenge',
       async ({ request, body }) => {
         const offer = await readOffer(services.pool, projectOf(request).projectId, body)
+        await checkReachable(services, offer)
         const challenge = challengeFor(offer, { mimeType: body.mimeType })
         return { ...challenge, headers: await paymentRequiredHeader(services, challenge, null) }
       },

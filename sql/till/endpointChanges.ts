@@ -3,7 +3,7 @@ import type { Keyring } from '../../shared/vault/envelope.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import { abortDeliveriesOf } from '../events/deliveryLog.ts'
 import { HAS_SECRET, NO_SECRET, sealWebhookSecret } from '../events/webhookSecrets.ts'
-import { addJob } from '../queue/jobs.ts'
+import { queueEndpointCheck } from './endpointChecks.ts'
 import {
   ENDPOINT_COLUMNS,
   type Endpoint,
@@ -62,11 +62,7 @@ export async function putEndpoint(
     const existing = await findEndpointByResource(db, projectId, matchKey)
     const id = existing?.id ?? (await insertEndpoint(db, input))
     const changed = (await changeEndpoint(db, keyring, { projectId, id, change: input }))!
-    await addJob(db, {
-      task: 'verify_endpoint',
-      payload: { endpointId: id },
-      key: `verify_endpoint:${id}`,
-    })
+    await queueEndpointCheck(db, id)
     return { ...changed, created: existing === null }
   })
 }

@@ -99,6 +99,7 @@ export async function findEndpointByResource(
   priceAtomic: bigint
   network: string
   webhookUrl: string | null
+  verification: Endpoint['verification']
 } | null> {
   const { rows } = await db.query<EndpointRow>({
     name: 'find-endpoint-by-resource',
@@ -158,6 +159,7 @@ export async function recordVerification(
   await db.query(
     `update seller_endpoints set
        verification_status = $3, verification_detail = $4, verification_checked_at = clock_timestamp(),
+       check_queued_at = null, check_started_at = null,
        challenge_versions = $5
      where id = $1 and url_pattern = $2`,
     [verdict.id, verdict.url, verdict.status, verdict.detail, verdict.versions],

@@ -1,5 +1,7 @@
 import { challengeVersions } from '../../shared/till/anyChallenge.ts'
+import type { Queryable } from '../../sql/db.ts'
 import { addJob } from '../../sql/queue/jobs.ts'
+import { startEndpointCheck } from '../../sql/till/endpointChecks.ts'
 import {
   findUrlToVerify,
   recordVerification,
@@ -13,10 +15,11 @@ import {
 import type { PoolContext, Task } from '../queue/task.ts'
 
 const VERIFY_TIMEOUT_MS = 10_000
+const AGAIN_MS = 60 * 60 * 1000
 
 /**
- * Fetches a registered URL without a payment, and records whether it answers with a challenge. The verdict informs the
- * seller; it stops no payment.
+ * Fetches a registered URL without a payment, and records whether it answers with a challenge. An unreachable endpoint
+ * gets no challenge; the verdict stops no signed payment.
  */
 export const createVerifyEndpoint =
   ({ pool, lanes }: PoolContext, policy: OutboundPolicy): Task<'verify_endpoint'> =>
@@ -26,20 +29,26 @@ export const createVerifyEndpoint =
     const { url, projectId } = endpoint
     const turn = await lanes.enter(`verify:${projectId}`, projectId)
     if (!turn.granted) {
-      return addJob(pool, {
-        task: 'verify_endpoint',
-        payload: { endpointId },
-        key: `verify_endpoint:${endpointId}`,
-        runAt: new Date(Date.now() + turn.returnInMs),
-      })
+      return queueAt(pool, endpointId, turn.returnInMs)
     }
     try {
-      const answer = await ask(policy, url)
-      await recordVerification(pool, { id: endpointId, url, ...judge(answer) })
+      await startEndpointCheck(pool, endpointId)
+      const judgement = judge(await ask(policy, url))
+      await recordVerification(pool, { id: endpointId, url, ...judgement })
+      // An unreachable endpoint gets no challenge: it is looked at until it is back.
+      if (judgement.status === 'unreachable') await queueAt(pool, endpointId, AGAIN_MS)
     } finally {
       turn.leave()
     }
   }
+
+const queueAt = (db: Queryable, endpointId: string, inMs: number) =>
+  addJob(db, {
+    task: 'verify_endpoint',
+    payload: { endpointId },
+    key: `verify_endpoint:${endpointId}`,
+    runAt: new Date(Date.now() + inMs),
+  })
 
 /** Asks without a payment. A 404 or 405 can mean that the endpoint takes POST only. */
 async function ask(policy: OutboundPolicy, url: string): Promise<GuardedResponse> {

@@ -1,9 +1,9 @@
 /** The service asks each registered URL whether it wants a payment. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { buildChallenge } from '../../../shared/till/x402.ts'
+import { CHALLENGE as v1 } from '../../support/challenge.ts'
 import { type Receiver, startReceiver, status } from '../../support/receiver.ts'
 import type { Agent, TestService } from '../../support/service.ts'
-import { payTo, RESOURCE } from '../../support/till.ts'
+import { RESOURCE } from '../../support/till.ts'
 import { waitFor } from '../../support/waitFor.ts'
 import { startWebhookService } from '../../support/webhooks.ts'
 import { encodeHeader, requirementV2 } from '../../support/x402v2.ts'
@@ -15,13 +15,6 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-const challenge = buildChallenge({
-  network: 'base-sepolia',
-  amountAtomic: 10_000n,
-  resource: RESOURCE,
-  payTo,
-})
-const v1 = JSON.stringify(challenge)
 const v2 = encodeHeader({
   x402Version: 2,
   resource: { url: RESOURCE },
