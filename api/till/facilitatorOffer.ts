@@ -47,7 +47,8 @@ export async function readFacilitatorOffer(
     return { ok: false, reason: reason ?? 'invalid_payment_requirements' }
   }
   // Nobody has signed the payer's copy of the resource: the seller's word goes first.
-  const byPayer = decoded.ok ? (decoded.payload.resourceUrl ?? null) : null
+  const copy = decoded.ok ? (decoded.payload.resourceUrl ?? null) : null
+  const byPayer = copy !== null && URL.canParse(copy) ? copy : null
   const resourceSource = wanted.resource === null && byPayer !== null ? 'payer' : 'seller'
   const { url, matchKey } = readLoosely(wanted.resource ?? byPayer ?? UNSPECIFIED)
   const amountAtomic = BigInt(wanted.amount)

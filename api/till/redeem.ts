@@ -157,9 +157,10 @@ async function whyUnclaimed({ pool }: Services, claim: NewClaim): Promise<X402Re
 }
 
 /** Whether another payment of the project has the payer's name. */
-export const isNameTaken = async (pool: Services['pool'], claim: NewClaim): Promise<boolean> =>
-  claim.paymentIdentifier !== null &&
-  (await isNamedPayment(pool, claim.projectId, claim.paymentIdentifier))
+export async function isNameTaken(pool: Services['pool'], claim: NewClaim): Promise<boolean> {
+  const { paymentIdentifier } = claim
+  return paymentIdentifier !== null && isNamedPayment(pool, { ...claim, paymentIdentifier })
+}
 
 async function waitForEnd(services: Services, id: string, deadlineMs: number): Promise<Outcome> {
   const watch = services.waiters.watch(id)

@@ -161,6 +161,9 @@ export async function findPayments(db: Queryable, ids: readonly string[]): Promi
 /** The unique key of an authorization. */
 export type ClaimKey = { chainId: number; asset: string; payer: string; nonce: string }
 
+/** A payer's own name of a payment. */
+type NamedPayment = { projectId: string; paymentIdentifier: string }
+
 /** The payment of a claimed authorization, of any project, or null. */
 export async function findClaim(db: Queryable, claim: ClaimKey): Promise<Payment | null> {
   const { rows } = await db.query<PaymentRow>({
@@ -172,17 +175,17 @@ export async function findClaim(db: Queryable, claim: ClaimKey): Promise<Payment
   return rows[0] === undefined ? null : toPayment(rows[0])
 }
 
-/** Whether a payment of the project, not failed, has the payer's name. */
+/** Whether a payment of another authorization, not failed, has the payer's name in the project. */
 export async function isNamedPayment(
   db: Queryable,
-  projectId: string,
-  paymentIdentifier: string,
+  { projectId, paymentIdentifier, ...claim }: ClaimKey & NamedPayment,
 ): Promise<boolean> {
   const { rowCount } = await db.query({
     name: 'is-named-payment',
     text: `select from payments
-           where project_id = $1 and payment_identifier = $2 and state <> 'failed'`,
-    values: [projectId, paymentIdentifier],
+           where project_id = $1 and payment_identifier = $2 and state <> 'failed'
+             and (chain_id, asset, lower(payer), authorization_nonce) <> ($3, $4, lower($5), $6)`,
+    values: [projectId, paymentIdentifier, claim.chainId, claim.asset, claim.payer, claim.nonce],
   })
   return rowCount === 1
 }

@@ -15,6 +15,7 @@ import {
   startTestTill,
   type TestTill,
 } from '../../support/till.ts'
+import { waitFor } from '../../support/waitFor.ts'
 import { encodeHeader, NETWORK, payloadV2, requirementV2 } from '../../support/x402v2.ts'
 
 let till: TestTill
@@ -207,6 +208,18 @@ test('A9: no resource, null extensions and unknown members are fine', async () =
   expect((await settle(face(payloadV2(await pay(), odd)))).success).toBe(true)
 })
 
+test('a resource that is no URL counts as unnamed, and is refused of a seller', async () => {
+  for (const url of ['no URL', '/report', '']) {
+    const settled = await settle(face(payloadV2(await pay(), resource(url))))
+    expect([url, settled.success]).toEqual([url, true])
+    const { body: record } = await seller.get(`/v0/payments/${settled.paymentId}`)
+    expect(record.resourceUrl).toBe('urn:x402:unspecified')
+    const named = { extra: { name: 'USDC', version: '2', resource: url } }
+    const refused = await settle(face(payloadV2(await pay()), named))
+    expect(refused.errorReason).toBe('invalid_payment_requirements')
+  }
+})
+
 test('A10: addresses in any case, and the network in the spelling of version 1', async () => {
   const { asset } = requirementV2()
   const accepted = requirementV2({ asset: asset.toLowerCase(), payTo: payTo.toLowerCase() })
@@ -258,6 +271,26 @@ test('a payment-identifier is stored, and names one payment of a project', async
   const neighbour = await till.newSeller()
   const { body } = await neighbour.post('/v0/x402/settle', await named())
   expect(body.success).toBe(true)
+})
+
+test('a payment on its way is no conflict with its own identifier', async () => {
+  const id = `order_${crypto.randomUUID()}`
+  const extensions = { 'payment-identifier': { info: { required: false, id } } }
+  const body = face(payloadV2(await pay(), { ...resource(RESOURCE), extensions }))
+  await till.client.setAutomine(false)
+  try {
+    const settling = settle(body)
+    await waitFor('the claim', async () => {
+      const { body: page } = await seller.get('/v0/payments?limit=1')
+      return page.payments[0].paymentIdentifier === id
+    })
+    expect(await verify(body)).toMatchObject({ isValid: true })
+    await till.client.setAutomine(true)
+    await till.client.mine({ blocks: 1 })
+    expect((await settling).success).toBe(true)
+  } finally {
+    await till.client.setAutomine(true)
+  }
 })
 
 test('batches that name the same payments in another order do not lock each other out', async () => {
