@@ -36,6 +36,7 @@ import { threadRoutes } from './mail/threads.ts'
 import { mcpRoutes } from './mcp/routes.ts'
 import { healthRoutes } from './operations/health.ts'
 import { metricsRoutes } from './operations/metricsRoutes.ts'
+import { discoveryRoutes } from './till/discovery.ts'
 import { endpointRoutes } from './till/endpoints.ts'
 import { facilitatorRoutes } from './till/facilitator.ts'
 import { paymentRecordRoutes } from './till/paymentRecords.ts'
@@ -125,6 +126,7 @@ function createRoutes(services: Services, bodies: HeldBodies) {
     .use(paymentRoutes(services))
     .use(paymentRecordRoutes(services))
     .use(facilitatorRoutes(services))
+    .use(discoveryRoutes(services))
     .use(wellKnownRoutes(services))
   const { baseUrl } = services.config.http
   const document = openApiDocument(api, baseUrl)
@@ -173,7 +175,7 @@ async function passGate(
   }
   if (access !== 'public') {
     const authorization = request.headers.get('authorization')
-    const { identity, budget } = await admit(services, access, authorization, from)
+    const { identity, budget } = await admit(services, { access, path }, authorization, from)
     state.budget = budget
     state.identity = identity
     if (identity.projectId !== null) parts.usage.record(identity.projectId)

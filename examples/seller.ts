@@ -20,13 +20,19 @@ const server = Bun.serve({
       return new Response(null, { status: genuine ? 200 : 400 })
     }
     const price = { resource: origin + pathname, amount: '0.01' }
-    const paymentHeader = request.headers.get('x-payment')
-    if (!paymentHeader) return Response.json(await till('challenge', price), { status: 402 })
+    // x402 version 2, then version 1.
+    const paymentHeader =
+      request.headers.get('payment-signature') ?? request.headers.get('x-payment')
+    if (!paymentHeader) {
+      const { headers, ...challenge } = await till('challenge', price)
+      return Response.json(challenge, { status: 402, headers })
+    }
     const result = await till('redeem', { ...price, paymentHeader })
-    if (!result.ok) return Response.json(result.requirement, { status: 402 })
-    return new Response('The weather is fine.\n', {
-      headers: { 'x-payment-response': result.paymentResponse },
-    })
+    if (result.ok) return new Response('The weather is fine.\n', { headers: result.headers })
+    // The payment is on its way: with a new challenge the wallet would pay again.
+    const { reason, message, requirement } = result
+    const body = reason === 'settlement_pending' ? { error: reason, message } : requirement
+    return Response.json(body, { status: 402, headers: result.headers })
   },
 })
 console.log(`selling at http://127.0.0.1:${server.port}/weather`)

@@ -3,6 +3,7 @@ import { expect, test } from 'bun:test'
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { X402_REASONS } from '../shared/till/x402.ts'
 
 const ROOT = join(import.meta.dir, '..')
 const README_LINES_MAX = 130
@@ -94,4 +95,9 @@ test('every command of the package is known to a page or to the package itself',
       !name.startsWith('pre') && !new RegExp(`(npm|run|bun)[ \\w@.]* ${name}\\b`).test(text),
   )
   expect(unknown).toEqual([])
+})
+
+test('the page for sellers names every reason of a refused payment', () => {
+  const page = read('docs/seller.md')
+  expect(X402_REASONS.filter((reason) => !page.includes(`\`${reason}\``))).toEqual([])
 })

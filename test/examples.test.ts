@@ -67,7 +67,7 @@ test('paidMcpTool.ts asks for a payment', async () => {
   expect(tools.map(({ name }) => name)).toEqual(['weather'])
   const answer: any = await client.callTool({ name: 'weather', arguments: { city: 'Oslo' } })
   expect(answer.isError).toBe(true)
-  expect(answer.structuredContent).toMatchObject({ accepts: [{ resource: found }] })
+  expect(answer.structuredContent).toMatchObject({ x402Version: 2, resource: { url: found } })
   await client.close()
 })
 

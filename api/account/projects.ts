@@ -18,6 +18,7 @@ import { badRequest, conflict, notFound } from '../http/errors.ts'
 import { PageQuery } from '../http/operation.ts'
 import { cutPage, readPage } from '../http/page.ts'
 import type { Services } from '../http/services.ts'
+import { checkPayTo } from './payTo.ts'
 import {
   CreateBody,
   createOperation,
@@ -73,6 +74,7 @@ const routes = (services: Services, collection: 'projects' | 'identities') =>
 
 async function create(services: Services, body: Static<typeof CreateBody>) {
   const { pool, config } = services
+  await checkPayTo(pool, body.payTo)
   const emailDomain = asciiDomain(body.emailDomain ?? config.mailDomain)
   const input = {
     name: body.name ?? body.emailName ?? 'Agent',
@@ -112,6 +114,7 @@ async function get(services: Services, projectId: string) {
 }
 
 async function update(services: Services, projectId: string, body: Static<typeof UpdateBody>) {
+  await checkPayTo(services.pool, body.payTo)
   const project = await updateProject(services.pool, projectId, body)
   if (project === null) throw projectNotFound()
   return toView(services, project)

@@ -32,6 +32,9 @@ type PaymentEvent = Partial<{
   network: string
   payerAddress: string
   resourceUrl: string
+  /** `payer`: only the payer named the resource. */
+  resourceSource: 'seller' | 'payer'
+  paymentIdentifier: string | null
   txHash: string | null
   failureReason: string | null
 }>

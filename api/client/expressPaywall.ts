@@ -1,7 +1,8 @@
-import { createPaywall, NO_STORE, type PaywallOptions, resourceOf, UNAVAILABLE } from './paywall.ts'
+import { createHttpPaywall, type HttpPaywallOptions } from './httpPaywall.ts'
 
 /** The used part of the request of Express 4 and 5. */
 type ExpressRequest = {
+  method: string
   /** Express applies the application's `trust proxy` setting. */
   protocol: string
   originalUrl: string
@@ -11,6 +12,7 @@ type ExpressResponse = {
   status(code: number): ExpressResponse
   set(headers: Record<string, string>): ExpressResponse
   json(body: unknown): unknown
+  end(): unknown
   setHeader(name: string, value: string): unknown
   writeHead: (...args: never[]) => unknown
 }
@@ -22,35 +24,33 @@ type ExpressResponse = {
  * app.get('/weather', requirePayment({ purser, amount: '0.01' }), (_request, response) => response.send('Fine.'))
  */
 export function requirePayment(
-  options: PaywallOptions,
+  options: HttpPaywallOptions,
 ): (
   request: ExpressRequest,
   response: ExpressResponse,
   next: (error?: unknown) => void,
 ) => Promise<void> {
-  const judge = createPaywall(options)
+  const judge = createHttpPaywall(options)
   return async (request, response, next) => {
     const header = (name: string) => [request.headers[name]].flat()[0]
     const [path = '/'] = request.originalUrl.split(/[?#]/)
-    const requested = { protocol: request.protocol, host: header('host') ?? '', path }
     try {
       const verdict = await judge({
-        payment: header('x-payment') ?? null,
-        resource: resourceOf(options, requested, header),
+        method: request.method,
+        protocol: request.protocol,
+        host: header('host') ?? '',
+        path,
+        header,
       })
-      if (verdict.kind === 'required') {
-        response.status(402).set(NO_STORE).json(verdict.challenge)
+      if (verdict.kind === 'preflight') {
+        response.status(204).set(verdict.headers).end()
         return
       }
-      if (verdict.kind === 'unavailable') {
-        const headers = { ...NO_STORE, 'retry-after': String(verdict.retryAfterS) }
-        response.status(503).set(headers).json(UNAVAILABLE)
+      if (verdict.kind === 'refused') {
+        response.status(verdict.status).set(verdict.headers).json(verdict.body)
         return
       }
-      setLate(response, {
-        ...NO_STORE,
-        'x-payment-response': verdict.grant.paymentResponse,
-      })
+      setLate(response, verdict.headers)
     } catch (error) {
       next(error)
       return

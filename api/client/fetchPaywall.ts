@@ -1,4 +1,4 @@
-import { NO_STORE, type PaywallOptions } from './paywall.ts'
+import type { HttpPaywallOptions } from './httpPaywall.ts'
 import { createWebPaywall } from './webPaywall.ts'
 
 type Handler<Rest extends unknown[]> = (
@@ -15,18 +15,17 @@ type Handler<Rest extends unknown[]> = (
  * new Elysia().get('/weather', ({ request }) => weather(request))
  */
 export function requirePayment<Rest extends unknown[]>(
-  options: PaywallOptions,
+  options: HttpPaywallOptions,
   handler: Handler<Rest>,
 ): (request: Request, ...rest: Rest) => Promise<Response> {
   const judge = createWebPaywall(options)
   return async (request, ...rest) => {
-    const judged = await judge(request.url, (name) => request.headers.get(name))
+    const judged = await judge(request)
     if (judged.refusal !== null) return judged.refusal
     const served = await handler(request, ...rest)
     // A copy: fetched responses and redirects have immutable headers.
     const response = new Response(served.body, served)
-    response.headers.set('cache-control', NO_STORE['cache-control'])
-    response.headers.set('x-payment-response', judged.grant.paymentResponse)
+    for (const [name, value] of Object.entries(judged.headers)) response.headers.set(name, value)
     return response
   }
 }

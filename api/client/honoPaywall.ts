@@ -1,9 +1,9 @@
-import { NO_STORE, type PaywallOptions } from './paywall.ts'
+import type { HttpPaywallOptions } from './httpPaywall.ts'
 import { createWebPaywall } from './webPaywall.ts'
 
 /** The used part of Hono's context. */
 type HonoContext = {
-  req: { url: string; header(name: string): string | undefined }
+  req: { raw: Pick<Request, 'method' | 'url' | 'headers'> }
   header(name: string, value: string): void
 }
 
@@ -14,15 +14,14 @@ type HonoContext = {
  * app.get('/weather', requirePayment({ purser, amount: '0.01' }), (c) => c.text('Fine.'))
  */
 export function requirePayment(
-  options: PaywallOptions,
+  options: HttpPaywallOptions,
 ): (context: HonoContext, next: () => Promise<void>) => Promise<Response | undefined> {
   const judge = createWebPaywall(options)
   return async (context, next) => {
-    const judged = await judge(context.req.url, (name) => context.req.header(name))
+    const judged = await judge(context.req.raw)
     if (judged.refusal !== null) return judged.refusal
     await next()
-    context.header('cache-control', NO_STORE['cache-control'])
-    context.header('x-payment-response', judged.grant.paymentResponse)
+    for (const [name, value] of Object.entries(judged.headers)) context.header(name, value)
     return undefined
   }
 }

@@ -1,5 +1,5 @@
 /** A paywall for MCP tools (x402 transport for MCP). */
-import { createPaywall, type PaywallOptions, UNAVAILABLE } from './paywall.ts'
+import { createPaywall, type PaywallOptions, type Verdict } from './paywall.ts'
 
 /** The used part of a tool's result. */
 type ToolResult = {
@@ -12,30 +12,38 @@ type ToolResult = {
 /** The used part of the last argument of a tool's callback. */
 type ToolExtra = { _meta?: Record<string, unknown> | undefined }
 
+/** Where wallets put the payment: `x402/payment` by the transport, the others by older hosts. */
+const PAYMENT_KEYS = ['x402/payment', 'x402.payment', 'x-payment']
+
+export type McpPaywallOptions = Omit<PaywallOptions, 'versions'> & {
+  /** The registered URL of the tool. */
+  resource: string
+  /** The version of the challenge; default 2. One result holds one version. A payment of either is taken. */
+  x402Version?: 1 | 2
+}
+
 /**
  * Puts a price on the callback of an MCP tool. The payer sends its payment in `_meta["x402/payment"]` (or
- * `_meta["x-payment"]`), as an object or as base64. The result holds the settlement in `_meta["x402/payment-response"]`.
- * A paid tool should have no `outputSchema`: clients would check the challenge against it.
- *
- * @param options `resource` is the registered URL of the tool.
+ * `x402.payment`, `x-payment`), as an object or as base64. The result holds the settlement in
+ * `_meta["x402/payment-response"]`. A paid tool should have no `outputSchema`: clients would check the challenge
+ * against it.
  *
  * @example
  * const paid = requirePayment({ purser, amount: '0.01', resource: 'https://a.example/mcp/weather' }, weather)
  * server.registerTool('weather', { description: 'The weather, for 0.01 USDC' }, paid)
  */
 export function requirePayment<Args extends unknown[], Result extends object>(
-  options: PaywallOptions & { resource: string },
+  options: McpPaywallOptions,
   callback: (...args: Args) => Result | Promise<Result>,
 ): (...args: Args) => Promise<Result | ToolResult> {
   const judge = createPaywall(options)
   return async (...args) => {
     const { _meta: meta = {} } = (args.at(-1) ?? {}) as ToolExtra
-    const payment = readPayment(meta['x402/payment'] ?? meta['x-payment'])
-    const verdict = await judge({ payment, resource: options.resource })
-    if (verdict.kind === 'required') return refusal(verdict.challenge)
-    if (verdict.kind === 'unavailable') return refusal(UNAVAILABLE)
+    const payment = PAYMENT_KEYS.map((key) => readPayment(meta[key])).find((one) => one !== null)
+    const verdict = await judge({ payment: payment ?? null, resource: options.resource })
+    if (verdict.kind === 'refused') return refusal(verdict, options.x402Version ?? 2)
     const result: Result & ToolExtra = await callback(...args)
-    const settlement: unknown = JSON.parse(atob(verdict.grant.paymentResponse))
+    const settlement = decode(verdict.grant.paymentResponse)
     return { ...result, _meta: { ...result._meta, 'x402/payment-response': settlement } }
   }
 }
@@ -43,8 +51,23 @@ export function requirePayment<Args extends unknown[], Result extends object>(
 const readPayment = (value: unknown): string | object | null =>
   typeof value === 'string' || (typeof value === 'object' && value !== null) ? value : null
 
-const refusal = (body: Record<string, unknown>): ToolResult => ({
-  isError: true,
-  structuredContent: { ...body },
-  content: [{ type: 'text', text: JSON.stringify(body) }],
-})
+const decode = (header: string): Record<string, unknown> => JSON.parse(atob(header))
+
+function refusal(
+  { body, headers }: Extract<Verdict, { kind: 'refused' }>,
+  x402Version: 1 | 2,
+): ToolResult {
+  const required = headers['PAYMENT-REQUIRED']
+  const shown = required === undefined || x402Version === 1 ? body : decode(required)
+  const settlement = headers['PAYMENT-RESPONSE'] ?? headers['X-PAYMENT-RESPONSE']
+  return {
+    isError: true,
+    structuredContent: shown,
+    content: [{ type: 'text', text: JSON.stringify(shown) }],
+    _meta: {
+      // Hosts of Cloudflare's agents read the challenge here.
+      ...(shown === body ? {} : { 'x402/error': shown }),
+      ...(settlement === undefined ? {} : { 'x402/payment-response': decode(settlement) }),
+    },
+  }
+}

@@ -1,6 +1,6 @@
 /** The common part of all paywalls. It answers a challenge, redeems a payment, or answers 503 when the outcome is unknown. */
 import { ApiError, PaywallError, PurserError, RateLimitError, ServerError } from './errors.ts'
-import type { Challenge, Grant } from './payments.ts'
+import type { Challenge, Grant, RedeemResult } from './payments.ts'
 import type { Purser } from './purser.ts'
 
 export type PaywallOptions = {
@@ -14,24 +14,30 @@ export type PaywallOptions = {
   /** Media type of the resource, e.g. `application/json`. */
   mimeType?: string
   /**
-   * Trusts X-Forwarded-Proto and X-Forwarded-Host when `resource` is absent. Set it only behind a proxy that sets both:
-   * otherwise any client can set them.
+   * The versions of x402 that a 402 offers; default both. A payment of either version is taken. A wallet of
+   * `@x402/fetch` that registered only version 1 needs `[1]`: it reads no body beside a header of version 2.
    */
-  trustProxy?: boolean
+  versions?: readonly (1 | 2)[]
 }
 
 export type Verdict =
-  /** The payment has settled: serve, with `paymentResponse` as X-PAYMENT-RESPONSE. */
-  | { kind: 'paid'; grant: Grant }
-  /** Answer 402 with the challenge. */
-  | { kind: 'required'; challenge: Challenge }
-  /** Answer 503: the payment may have settled, and a 402 would make the payer pay again. */
-  | { kind: 'unavailable'; retryAfterS: number }
+  /** The payment has settled: serve, with these headers. */
+  | { kind: 'paid'; grant: Grant; headers: Record<string, string> }
+  /**
+   * Serve nothing. 402 offers a price, or says that a payment is on its way. 503: the payment may have settled, and an
+   * offer would make the payer pay again.
+   */
+  | {
+      kind: 'refused'
+      status: 402 | 503
+      headers: Record<string, string>
+      body: Record<string, unknown>
+    }
 
 export type Payment = { payment: string | object | null; resource: string }
 
 /** On every answer of a paywall: a cache must not serve a paid resource without payment. */
-export const NO_STORE = { 'cache-control': 'no-store' } as const
+const NO_STORE = { 'cache-control': 'no-store' } as const
 
 const RETRY_AFTER_S = 5
 const UNANSWERED_MAX = 1_000
@@ -43,7 +49,7 @@ const PAYMENT_MAX_CHARS = 16_384
  * @returns a function that judges one request; it throws {@link PaywallError}.
  */
 export function createPaywall(options: PaywallOptions): (request: Payment) => Promise<Verdict> {
-  const { purser, amount, description, mimeType } = options
+  const { purser, amount, description, mimeType, versions = [1, 2] } = options
   /**
    * Idempotency keys of payments without an answer to redeem. A payer who sends the payment again gets the lost answer
    * instead of `duplicate_settlement`.
@@ -53,11 +59,11 @@ export function createPaywall(options: PaywallOptions): (request: Payment) => Pr
     const price = { amount, resource, ...(description === undefined ? {} : { description }) }
     try {
       if (payment === null) {
-        const challenge = await purser.payments.challenge({
+        const { headers, ...challenge } = await purser.payments.challenge({
           ...price,
           ...(mimeType === undefined ? {} : { mimeType }),
         })
-        return { kind: 'required', challenge }
+        return offer(challenge, headers, versions)
       }
     } catch (error) {
       return unavailable(error)
@@ -72,9 +78,8 @@ export function createPaywall(options: PaywallOptions): (request: Payment) => Pr
         { paymentHeader: payment as string, ...price },
         { idempotencyKey },
       )
-      return result.ok
-        ? { kind: 'paid', grant: result }
-        : { kind: 'required', challenge: result.requirement }
+      if (!result.ok) return refusal(result, versions)
+      return { kind: 'paid', grant: result, headers: { ...NO_STORE, ...result.headers } }
     } catch (error) {
       const verdict = unavailable(error)
       if (identity.length > PAYMENT_MAX_CHARS) return verdict
@@ -85,6 +90,36 @@ export function createPaywall(options: PaywallOptions): (request: Payment) => Pr
   }
 }
 
+/** A 402 with the challenge: version 1 in the body, version 2 in a header. */
+function offer(
+  challenge: Omit<Challenge, 'headers'>,
+  headers: Record<string, string>,
+  versions: readonly (1 | 2)[],
+): Verdict {
+  const { 'PAYMENT-REQUIRED': required, ...others } = headers
+  const isTwo = required !== undefined && versions.includes(2)
+  return {
+    kind: 'refused',
+    status: 402,
+    headers: { ...NO_STORE, ...others, ...(isTwo ? { 'PAYMENT-REQUIRED': required } : {}) },
+    body: versions.includes(1) ? challenge : {},
+  }
+}
+
+type Refusal = Extract<RedeemResult, { ok: false }>
+
+function refusal(result: Refusal, versions: readonly (1 | 2)[]): Verdict {
+  const { reason, message, requirement, headers, paymentId, txHash } = result
+  if (reason !== 'settlement_pending') return offer(requirement, headers, versions)
+  // Without an offer: a wallet would sign, and pay, again.
+  return {
+    kind: 'refused',
+    status: 402,
+    headers: { ...NO_STORE, ...headers, 'retry-after': String(RETRY_AFTER_S) },
+    body: { error: reason, message, status: 402, paymentId, ...(txHash && { txHash }) },
+  }
+}
+
 /** The verdict for a failed call. @throws {PaywallError} for a configuration error of the seller. */
 function unavailable(error: unknown): Verdict {
   if (!(error instanceof PurserError)) throw error
@@ -92,27 +127,19 @@ function unavailable(error: unknown): Verdict {
   if (error instanceof ApiError && !passes) {
     throw new PaywallError(`The paywall is misconfigured: ${error.message}`, { cause: error })
   }
-  const retryAfterS = passes ? error.retryAfterS : null
-  return { kind: 'unavailable', retryAfterS: Math.ceil(retryAfterS ?? RETRY_AFTER_S) }
+  const retryAfterS = Math.ceil((passes ? error.retryAfterS : null) ?? RETRY_AFTER_S)
+  return {
+    kind: 'refused',
+    status: 503,
+    headers: { ...NO_STORE, 'retry-after': String(retryAfterS) },
+    body: UNAVAILABLE,
+  }
 }
 
 /** The body of a 503. */
-export const UNAVAILABLE = {
+const UNAVAILABLE = {
   error: 'unavailable',
   message:
     'Payments are unavailable right now. Send the same payment again: it is charged only once.',
   status: 503,
 } as const
-
-/** The resource of a request: `options.resource`, else its URL. */
-export function resourceOf(
-  { resource, trustProxy = false }: PaywallOptions,
-  requested: { protocol: string; host: string; path: string },
-  header: (name: string) => string | null | undefined,
-): string {
-  if (resource !== undefined) return resource
-  const forwarded = (name: string) =>
-    trustProxy ? header(name)?.split(',')[0]?.trim() || undefined : undefined
-  const protocol = forwarded('x-forwarded-proto') ?? requested.protocol
-  return `${protocol}://${forwarded('x-forwarded-host') ?? requested.host}${requested.path}`
-}

@@ -38,6 +38,9 @@ export function sellers(http: Http) {
       ),
     delete: (endpointId: string, options?: CallOptions) =>
       http.call('deleteSellersEndpointsByEndpointId', { path: { endpointId } }, options),
+    /** Checks the URL again, and answers with the verdict. */
+    verify: (endpointId: string, options?: CallOptions) =>
+      http.call('postSellersEndpointsByEndpointIdVerify', { path: { endpointId } }, options),
     /** Replaces the webhook secret. Only this answer shows the new one. */
     rotateSecret: (endpointId: string, options?: CallOptions) =>
       http.call('postSellersEndpointsByEndpointIdRotateSecret', { path: { endpointId } }, options),

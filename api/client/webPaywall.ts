@@ -1,28 +1,27 @@
-import type { Grant } from './payments.ts'
-import { createPaywall, NO_STORE, type PaywallOptions, resourceOf, UNAVAILABLE } from './paywall.ts'
+import { createHttpPaywall, type HttpPaywallOptions } from './httpPaywall.ts'
 
-/** `refusal` is the answer to an unpaid request. */
-type Judged = { refusal: Response } | { refusal: null; grant: Grant }
+/** `refusal` is the answer to an unpaid request; `headers` belong on a paid one. */
+type Judged = { refusal: Response } | { refusal: null; headers: Record<string, string> }
 
 /** A paywall for servers that answer with a `Response`. */
 export function createWebPaywall(
-  options: PaywallOptions,
-): (url: string, header: (name: string) => string | null | undefined) => Promise<Judged> {
-  const judge = createPaywall(options)
-  return async (url, header) => {
+  options: HttpPaywallOptions,
+): (request: Pick<Request, 'method' | 'url' | 'headers'>) => Promise<Judged> {
+  const judge = createHttpPaywall(options)
+  return async ({ method, url, headers }) => {
     const { protocol, host, pathname: path } = new URL(url)
-    const requested = { protocol: protocol.slice(0, -1), host, path }
     const verdict = await judge({
-      payment: header('x-payment') ?? null,
-      resource: resourceOf(options, requested, header),
+      method,
+      protocol: protocol.slice(0, -1),
+      host,
+      path,
+      header: (name) => headers.get(name),
     })
-    if (verdict.kind === 'required') {
-      return { refusal: Response.json(verdict.challenge, { status: 402, headers: NO_STORE }) }
+    if (verdict.kind === 'paid') return { refusal: null, headers: verdict.headers }
+    if (verdict.kind === 'preflight') {
+      return { refusal: new Response(null, { status: 204, headers: verdict.headers }) }
     }
-    if (verdict.kind === 'unavailable') {
-      const headers = { ...NO_STORE, 'retry-after': String(verdict.retryAfterS) }
-      return { refusal: Response.json(UNAVAILABLE, { status: 503, headers }) }
-    }
-    return { refusal: null, grant: verdict.grant }
+    const { status, body } = verdict
+    return { refusal: Response.json(body, { status, headers: verdict.headers }) }
   }
 }

@@ -92,7 +92,8 @@ ${block('js', [
 way. Behind a proxy set \`resource: 'https://shop.example.com/weather'\`, the registered URL. A receipt proves the payment
 offline: \`verifyReceipt({ receipt, keys })\`, with the keys of ${baseUrl}/.well-known/jwks.json.
 
-Without a library: call \`POST /v0/payments/challenge\` and answer 402 with its result. Pass the \`X-Payment\` header of a
-request to \`POST /v0/payments/redeem\`. Serve only on \`ok: true\`, with \`paymentResponse\` as \`X-Payment-Response\`.
-See ${baseUrl}/docs/payments.md. \`GET /v0/payments\` lists the payments.
+Payers of x402 versions 1 and 2 can pay. Without a library: call \`POST /v0/payments/challenge\` and answer 402 with its
+result, \`headers\` as headers. Pass the header \`PAYMENT-SIGNATURE\` or \`X-PAYMENT\` of a request to
+\`POST /v0/payments/redeem\`. Serve only on \`ok: true\`, with its \`headers\`. On \`settlement_pending\` show the
+\`message\`, not \`requirement\`: a wallet would pay again. See ${baseUrl}/docs/payments.md. \`GET /v0/payments\` lists the payments.
 `

@@ -37,7 +37,7 @@ const TAGS: Record<Operation['tag'], string> = {
   Rules: 'The addresses that an inbox accepts mail from, sends to and replies to.',
   Events: 'The live events of a project.',
   Webhooks: 'Registered URLs for events, their deliveries, and replay.',
-  Payments: 'Ask for USDC, redeem payments, read records and receipts (x402 version 1).',
+  Payments: 'Ask for USDC, redeem payments, read records and receipts (x402 versions 1 and 2).',
   Identity: 'The project or platform of a key.',
   Platform: 'Projects: create, change, rotate keys, delete. For platform keys.',
   Service: 'Health and documentation of the service itself.',

@@ -10,6 +10,9 @@ import type { Services } from './services.ts'
 /** The values of the X-RateLimit headers. */
 export type Budget = { limit: number; remaining: number; resetsAt: Date }
 
+/** Its routes have a budget of their own: sales do not use up that of the project, nor the other way round. */
+const FACILITATOR = '/v0/x402/'
+
 /** Messages for the three ways a key can be wrong (docs/contract.md §2). */
 const UNAUTHORIZED = {
   header: 'Missing or invalid Authorization header',
@@ -35,12 +38,15 @@ export class GateRefusal extends Error {
  */
 export async function admit(
   { gatePool, config }: Services,
-  access: Exclude<Access, 'public' | 'console'>,
+  { access, path }: { access: Exclude<Access, 'public' | 'console'>; path: string },
   authorization: string | null,
   clientAddress: string,
 ): Promise<{ identity: Identity; budget: Budget | null }> {
   const parsed = parseAuthorization(authorization)
-  const found = parsed.ok ? await authenticate(gatePool, parsed.key) : null
+  const ofFacilitator = path.startsWith(FACILITATOR)
+  const found = parsed.ok
+    ? await authenticate(gatePool, parsed.key, ofFacilitator ? ':x402' : '')
+    : null
   if (found === null) {
     const reason = parsed.ok ? 'key' : parsed.reason
     throw await refuseUnauthorized(
@@ -50,7 +56,9 @@ export async function admit(
       clientAddress,
     )
   }
-  const budget = toBudget(found.usage, config.limits.requestsPerMinute)
+  const { requestsPerMinute, facilitatorRequestsPerMinute } = config.limits
+  const limit = ofFacilitator ? facilitatorRequestsPerMinute : requestsPerMinute
+  const budget = toBudget(found.usage, limit)
   if (budget !== null && found.usage.used > budget.limit) {
     throw new GateRefusal(tooManyRequests(budget), budget)
   }

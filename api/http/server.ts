@@ -11,6 +11,7 @@ import { createApp } from '../app.ts'
 import { startEventFeed } from '../events/eventFeed.ts'
 import { createSearches } from '../mail/searches.ts'
 import { createMetrics } from '../operations/metrics.ts'
+import { createOfferKey } from '../till/challenge.ts'
 import { createTillBatchers } from '../till/tillBatchers.ts'
 import { UsageRecorder } from './usage.ts'
 import { startWaiters } from './waiters.ts'
@@ -61,6 +62,7 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
   const events = startEventFeed(databaseUrl, pool, log)
   const metrics = createMetrics({ pool, events })
   const keyring = createKeyringSource(masterKeys(config))
+  const offerKey = createOfferKey({ config, pool })
   const app = createApp(
     {
       config,
@@ -75,6 +77,7 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
       events,
       metrics,
       keyring,
+      offerKey,
     },
     usage,
   )

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import type { Config } from '../../shared/config/config.ts'
+import type { ReceiptKey } from '../../shared/till/receiptKey.ts'
 import type { Batcher } from '../../sql/batcher.ts'
 import type { Pool } from '../../sql/db.ts'
 import type { KeyringSource } from '../../sql/keyring/keyring.ts'
@@ -34,4 +35,6 @@ export type Services = {
   metrics: Metrics
   /** The master keys that wrap vault and webhook secrets. */
   keyring: KeyringSource
+  /** The key that signs offers; null: no worker has published it. */
+  offerKey: () => Promise<ReceiptKey | null>
 }

@@ -6,6 +6,7 @@ import {
   SecretWithoutWebhookError,
   updateEndpoint,
 } from '../../sql/till/endpointChanges.ts'
+import { endpointTotals, findEndpoint } from '../../sql/till/endpoints.ts'
 import { badRequest, conflict, notFound } from '../http/errors.ts'
 import { operation } from '../http/operation.ts'
 import { projectOf } from '../http/requestState.ts'
@@ -13,10 +14,13 @@ import type { Services } from '../http/services.ts'
 import { ChangeBody, orBadRequest, readChange } from './endpointInput.ts'
 import {
   ChangedEndpointSchema,
+  EarningEndpointSchema,
   EXAMPLE_ENDPOINT,
   EXAMPLE_SECRET,
   toChangedView,
+  toEarningView,
 } from './endpointView.ts'
+import { checkAnew } from './reachable.ts'
 
 const Params = t.Object({ endpointId: t.String({ minLength: 1, maxLength: 100 }) })
 
@@ -48,6 +52,21 @@ const rotateOperation = operation({
   errors: { ...errors, 409: 'The endpoint has no webhook' },
 })
 
+const verifyOperation = operation({
+  ...describe,
+  summary: 'Check an endpoint again',
+  description:
+    'Fetches the URL and answers with the verdict, after 5 seconds at most. An unreachable endpoint gets no challenges; it ' +
+    'is also checked every hour.',
+  success: {
+    status: 200,
+    description: 'The endpoint with its verification.',
+    schema: EarningEndpointSchema,
+    example: { ...EXAMPLE_ENDPOINT, callCount: 3, revenueUsdcRaw: '30000' },
+  },
+  errors,
+})
+
 const deleteOperation = operation({
   ...describe,
   summary: 'Delete an endpoint',
@@ -68,6 +87,14 @@ export const endpointChangeRoutes = (services: Services) =>
       '/:endpointId/rotate-secret',
       ({ request, params }) => rotate(services, target(request, params)),
       { params: Params, detail: rotateOperation },
+    )
+    .post(
+      '/:endpointId/verify',
+      ({ request, params }) => verify(services, target(request, params)),
+      {
+        params: Params,
+        detail: verifyOperation,
+      },
     )
     .delete('/:endpointId', ({ request, params }) => remove(services, target(request, params)), {
       params: Params,
@@ -103,6 +130,14 @@ async function rotate({ pool, keyring }: Services, of: Target) {
     if (!(error instanceof SecretWithoutWebhookError)) throw error
     throw conflict('The endpoint has no webhook: set webhookUrl first')
   }
+}
+
+async function verify(services: Services, of: Target) {
+  await checkAnew(services, of)
+  const endpoint = await findEndpoint(services.pool, of)
+  if (endpoint === null) throw missing()
+  const totals = await endpointTotals(services.pool, [endpoint.id])
+  return toEarningView(endpoint, totals.get(endpoint.id))
 }
 
 async function remove({ pool }: Services, of: Target) {

@@ -11,7 +11,7 @@ import {
   parseUsdc,
   USDC_AMOUNT_PATTERN,
   UsdcAmountError,
-  usdcNetwork,
+  usdcNetworkOf,
 } from '../../shared/till/usdc.ts'
 import { readChainStatus } from '../../sql/till/chainStatus.ts'
 import {
@@ -42,7 +42,8 @@ export const PriceUsdc = t.String({
 })
 export const Network = t.String({
   maxLength: 64,
-  description: 'The chain this service is connected to, which is also the default.',
+  description:
+    'The chain this service is connected to, which is also the default: base or eip155:8453, base-sepolia or eip155:84532.',
 })
 export const Description = t.Union([t.String({ maxLength: DESCRIPTION_MAX_LENGTH }), t.Null()], {
   error: `be a string of at most ${DESCRIPTION_MAX_LENGTH} characters, or null`,
@@ -54,6 +55,10 @@ export const WebhookUrl = t.Union(
 export const WebhookSecret = t.String({
   pattern: `^[\\x21-\\x7e]{${SECRET_MIN_LENGTH},${SECRET_MAX_LENGTH}}$`,
   error: `be ${SECRET_MIN_LENGTH} to ${SECRET_MAX_LENGTH} visible ASCII characters`,
+})
+
+export const Discoverable = t.Boolean({
+  description: 'Shows the endpoint in /v0/x402/discovery, once it is verified. False by default.',
 })
 
 /** Reads `urlPattern`. @throws {ApiError} 400 */
@@ -114,8 +119,8 @@ export async function serviceNetwork({ pool, config }: Services): Promise<Networ
 
 /** Reads `network`: the service's own chain, or absent. @throws {ApiError} 400 */
 export function readNetwork(network: string | undefined, own: string): string {
-  if (network === undefined || network === own) return own
-  const known = usdcNetwork(network) === undefined ? 'unknown' : 'not the chain of this service'
+  if (network === undefined || usdcNetworkOf(network)?.network === own) return own
+  const known = usdcNetworkOf(network) === undefined ? 'unknown' : 'not the chain of this service'
   throw badRequest(`network must be "${own}" or left out: "${network}" is ${known}`)
 }
 
@@ -126,6 +131,7 @@ export const ChangeBody = t.Object({
   description: t.Optional(Description),
   webhookUrl: t.Optional(WebhookUrl),
   webhookSecret: t.Optional(WebhookSecret),
+  discoverable: t.Optional(Discoverable),
 })
 
 /** Reads a change. A field absent from the body is absent from it. @throws {ApiError} 400 */
@@ -134,7 +140,7 @@ export async function readChange(
   body: Static<typeof ChangeBody>,
 ): Promise<EndpointChange> {
   const { config } = services
-  const { priceUsdc, network, description, webhookUrl, webhookSecret } = body
+  const { priceUsdc, network, description, webhookUrl, webhookSecret, discoverable } = body
   return {
     ...(priceUsdc === undefined ? {} : { priceAtomic: readPrice(priceUsdc) }),
     ...(network === undefined
@@ -150,6 +156,7 @@ export async function readChange(
               : readOutboundUrl('webhookUrl', webhookUrl, config.allowPrivateNetworks),
         }),
     ...(webhookSecret === undefined ? {} : { webhookSecret }),
+    ...(discoverable === undefined ? {} : { discoverable }),
   }
 }
 

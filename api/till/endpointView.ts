@@ -14,6 +14,7 @@ const EndpointSchema = t.Object({
   network: t.String(),
   description: Nullable(),
   webhookUrl: Nullable(),
+  discoverable: t.Boolean(),
   active: t.Boolean(),
   verification: t.Object({
     status: t.Union(
@@ -51,6 +52,7 @@ export const EXAMPLE_ENDPOINT = {
   network: 'base-sepolia',
   description: 'Weather of today',
   webhookUrl: 'https://api.example.com/hooks/purser',
+  discoverable: false,
   active: true,
   verification: {
     status: 'verified',
@@ -70,6 +72,7 @@ const toEndpointView = (endpoint: Endpoint) => ({
   network: endpoint.network,
   description: endpoint.description,
   webhookUrl: endpoint.webhookUrl,
+  discoverable: endpoint.discoverable,
   active: true,
   verification: {
     status: endpoint.verification.status,

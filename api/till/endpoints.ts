@@ -10,6 +10,7 @@ import type { Services } from '../http/services.ts'
 import { endpointChangeRoutes } from './endpointChanges.ts'
 import {
   Description,
+  Discoverable,
   Network,
   orBadRequest,
   PriceUsdc,
@@ -38,6 +39,7 @@ const PutBody = t.Object({
   description: t.Optional(Description),
   webhookUrl: t.Optional(WebhookUrl),
   webhookSecret: t.Optional(WebhookSecret),
+  discoverable: t.Optional(Discoverable),
 })
 const Params = t.Object({ endpointId: t.String({ minLength: 1, maxLength: 100 }) })
 
@@ -88,7 +90,7 @@ function putRoute(services: Services) {
         description:
           'Two URLs are the same where host and path agree. Of an endpoint that exists, what is left out stays as it ' +
           'is. A webhook secret is generated when a webhookUrl is set where there was none. Answers 201 for a new ' +
-          'endpoint and 200 for one that existed. The URL is then fetched, to see whether it asks for payment.',
+          'endpoint and 200 for one that existed. The URL is then fetched, to see whether it asks for payment. An unreachable one gets no challenge.',
         requestExample: {
           urlPattern: 'https://api.example.com/weather',
           priceUsdc: '0.01',

@@ -1,53 +1,87 @@
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { parseResourceUrl } from '../../shared/till/resourceUrl.ts'
+import { reasonMessage } from '../../shared/till/reasonMessage.ts'
 import { USDC_NETWORKS } from '../../shared/till/usdc.ts'
 import {
-  type DecodedPayment,
-  type PaymentRequirements,
   parsePaymentPayload,
-  paymentRequirementsSchema,
+  settleResponse,
+  versionOf,
+  wireReason,
   type X402Reason,
 } from '../../shared/till/x402.ts'
-import { findEndpointByResource } from '../../sql/till/endpoints.ts'
+import { OFFER_RECEIPT, PAYMENT_IDENTIFIER } from '../../shared/till/x402v2.ts'
+
+import type { Payment } from '../../sql/till/payments.ts'
+import { listGasWallets } from '../../sql/till/seller.ts'
+import { ApiError } from '../http/errors.ts'
 import { operation } from '../http/operation.ts'
 import { projectOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 import { askChain } from './askChain.ts'
-import { grant } from './grant.ts'
-import { loadSeller, type Offer } from './offer.ts'
-import { claimOf, present, verify } from './redeem.ts'
+import { type FacilitatorOffer, readFacilitatorOffer } from './facilitatorOffer.ts'
+import { grant, settlementOf } from './grant.ts'
+import { loadSeller } from './offer.ts'
+import { claimOf, isNameTaken, present, verify } from './redeem.ts'
+
+/** 25 s of SETTLEMENT_WAIT_MS and this stay below the 30 s of Python and Go clients. */
+const HASH_WAIT_MS = 3_000
+const HASH_POLL_MS = 200
 
 /** Loose on purpose: sellers' middleware expects an x402 reason for a wrong payment, not a 400. */
 const Body = t.Object({
   x402Version: t.Optional(t.Unknown()),
-  paymentPayload: t.Unknown(),
-  paymentRequirements: t.Unknown(),
+  paymentPayload: t.Optional(t.Unknown()),
+  paymentRequirements: t.Optional(t.Unknown()),
 })
 
 const VerifyResult = t.Object({
   isValid: t.Boolean(),
   invalidReason: t.Optional(t.String()),
+  invalidMessage: t.Optional(t.String({ description: 'The cause, and what to do.' })),
   payer: t.Optional(t.String()),
 })
 
 const SettleResult = t.Object({
   success: t.Boolean(),
   errorReason: t.Optional(t.String()),
+  errorMessage: t.Optional(t.String({ description: 'The cause, and what to do.' })),
   transaction: t.String(),
-  network: t.String(),
+  network: t.String({ description: 'In the spelling of the payment’s version.' }),
   payer: t.Optional(t.String()),
+  paymentId: t.Optional(t.String()),
+  extensions: t.Optional(
+    t.Object(
+      {},
+      { additionalProperties: true, description: 'offer-receipt: the receipt as a JWS.' },
+    ),
+  ),
+})
+
+const SupportedResult = t.Object({
+  kinds: t.Array(t.Object({ x402Version: t.Integer(), scheme: t.String(), network: t.String() })),
+  extensions: t.Array(t.String()),
+  signers: t.Object(
+    {},
+    {
+      additionalProperties: t.Array(t.String()),
+      description: 'The gas wallets, by a pattern of chains.',
+    },
+  ),
 })
 
 const EXAMPLE_REQUEST = {
-  x402Version: 1,
-  paymentPayload: { x402Version: 1, scheme: 'exact', network: 'base-sepolia', payload: {} },
-  paymentRequirements: { scheme: 'exact', network: 'base-sepolia', maxAmountRequired: '10000' },
+  x402Version: 2,
+  paymentPayload: {
+    x402Version: 2,
+    accepted: { scheme: 'exact', network: 'eip155:84532' },
+    payload: {},
+  },
+  paymentRequirements: { scheme: 'exact', network: 'eip155:84532', amount: '10000' },
 }
 
 const PAYER = '0x70997970C51812dc3A010C7d01b50e0d17dc79C8'
 
-/** The facilitator of x402 version 1. Unmodified seller middleware settles here. */
+/** The facilitator of x402 versions 1 and 2; the payload decides the version. Unmodified seller middleware settles here. */
 export function facilitatorRoutes(services: Services) {
   const describe = { tag: 'Payments', access: 'payments:accept' } as const
   return new Elysia({ prefix: '/v0/x402' })
@@ -78,7 +112,8 @@ export function facilitatorRoutes(services: Services) {
           ...describe,
           summary: 'Settle a payment (x402 facilitator)',
           description:
-            'payTo must be that of the project. The resource need not be registered; if it is, its webhook is called.',
+            'payTo must be that of the project. The resource need not be registered; if it is, its webhook is called. In ' +
+            'version 2 requirements.extra.resource names it, else the payer’s copy: then only an endpoint of that price counts.',
           requestExample: EXAMPLE_REQUEST,
           success: {
             status: 200,
@@ -87,7 +122,7 @@ export function facilitatorRoutes(services: Services) {
             example: {
               success: true,
               transaction: `0x${'4e'.repeat(32)}`,
-              network: 'base-sepolia',
+              network: 'eip155:84532',
               payer: PAYER,
             },
           },
@@ -97,8 +132,16 @@ export function facilitatorRoutes(services: Services) {
     .get(
       '/supported',
       async ({ request }) => {
-        const { network } = await loadSeller(services.pool, projectOf(request).projectId)
-        return { kinds: [{ x402Version: 1, scheme: 'exact', network }] }
+        const seller = await loadSeller(services.pool, projectOf(request).projectId)
+        const { network, caip2, chainId } = USDC_NETWORKS[seller.network]
+        return {
+          kinds: [
+            { x402Version: 1, scheme: 'exact', network },
+            { x402Version: 2, scheme: 'exact', network: caip2 },
+          ],
+          extensions: [OFFER_RECEIPT, PAYMENT_IDENTIFIER],
+          signers: { 'eip155:*': await listGasWallets(services.pool, chainId) },
+        }
       },
       {
         detail: operation({
@@ -107,105 +150,114 @@ export function facilitatorRoutes(services: Services) {
           success: {
             status: 200,
             description: 'The connected chain.',
-            schema: t.Object({
-              kinds: t.Array(
-                t.Object({ x402Version: t.Integer(), scheme: t.String(), network: t.String() }),
-              ),
-            }),
-            example: { kinds: [{ x402Version: 1, scheme: 'exact', network: 'base-sepolia' }] },
+            schema: SupportedResult,
+            example: {
+              kinds: [
+                { x402Version: 1, scheme: 'exact', network: 'base-sepolia' },
+                { x402Version: 2, scheme: 'exact', network: 'eip155:84532' },
+              ],
+              extensions: [OFFER_RECEIPT, PAYMENT_IDENTIFIER],
+              signers: { 'eip155:*': [PAYER] },
+            },
           },
         }),
       },
     )
 }
 
-type FaceInput = { paymentPayload: unknown; paymentRequirements: unknown }
+type FaceInput = { paymentPayload?: unknown; paymentRequirements?: unknown }
 
-/** The seller's requirement as an offer, or the x402 reason why it is refused. */
-type FaceOffer = { ok: true; offer: Offer } | { ok: false; reason: X402Reason; network: string }
-
-async function readFaceOffer(
-  services: Services,
-  projectId: string,
-  body: FaceInput,
-): Promise<FaceOffer> {
-  const seller = await loadSeller(services.pool, projectId)
-  const refuse = (reason: X402Reason): FaceOffer => ({ ok: false, reason, network: seller.network })
-  const parsed = paymentRequirementsSchema.safeParse(body.paymentRequirements)
-  if (!parsed.success) return refuse('invalid_payment_requirements')
-  const wanted: PaymentRequirements = parsed.data
-  if (wanted.scheme !== 'exact') return refuse('unsupported_scheme')
-  if (wanted.network !== seller.network) return refuse('invalid_network')
-  const sameRecipient = wanted.payTo.toLowerCase() === seller.payTo.toLowerCase()
-  const { usdcAddress } = USDC_NETWORKS[seller.network]
-  const isUsdc = wanted.asset.toLowerCase() === usdcAddress.toLowerCase()
-  if (!isUsdc || !sameRecipient || !URL.canParse(wanted.resource))
-    return refuse('invalid_payment_requirements')
-  const { url, matchKey } = readLoosely(wanted.resource)
-  const endpoint =
-    matchKey === null ? null : await findEndpointByResource(services.pool, projectId, matchKey)
-  const offer: Offer = {
-    seller,
-    endpointId: endpoint?.id ?? null,
-    matchKey: endpoint === null ? null : matchKey,
-    resource: url,
-    amountAtomic: BigInt(wanted.maxAmountRequired),
-    description: wanted.description,
-  }
-  return { ok: true, offer }
-}
-
-/** A resource may be no web address (an MCP tool). Such a resource is never registered. */
-function readLoosely(resource: string): { url: string; matchKey: string | null } {
-  try {
-    return parseResourceUrl(resource)
-  } catch {
-    return { url: resource, matchKey: null }
-  }
-}
-
-const payerOf = (decoded: DecodedPayment) =>
-  decoded.ok ? { payer: decoded.payload.payload.authorization.from } : {}
-
-async function verifyFace(services: Services, projectId: string, body: FaceInput) {
+/** Reads one call of a seller's middleware. `explain` words a refusal. */
+async function readFace(services: Services, projectId: string, body: FaceInput) {
   const deadlineMs = performance.now() + services.config.settlementWaitMs
   const decoded = parsePaymentPayload(body.paymentPayload)
-  const read = await readFaceOffer(services, projectId, body)
-  const refuse = (invalidReason: X402Reason) => ({
-    isValid: false,
-    invalidReason,
-    ...payerOf(decoded),
+  const x402Version = versionOf(decoded)
+  const { seller, fault } = await findSeller(services, projectId)
+  const read: FacilitatorOffer =
+    seller === null
+      ? { ok: false, reason: fault.reason }
+      : await readFacilitatorOffer(services, seller, decoded, body.paymentRequirements)
+  const network = seller === null ? null : USDC_NETWORKS[seller.network]
+  const explain = (reason: X402Reason, detail: string | null = null) => ({
+    reason: wireReason(reason, x402Version),
+    message:
+      network === null
+        ? fault!.message
+        : reasonMessage(reason, { network, detail: decoded.ok ? detail : decoded.detail }),
   })
+  const payer = decoded.ok ? { payer: decoded.payload.payload.authorization.from } : {}
+  return { deadlineMs, decoded, x402Version, read, network, explain, payer }
+}
+
+/** The project as a seller, or the reason. Middleware shows payers the text of any status but 200. */
+async function findSeller({ pool }: Services, projectId: string) {
+  try {
+    return { seller: await loadSeller(pool, projectId), fault: null }
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    const reason: X402Reason =
+      error.status === 403 ? 'invalid_payment_requirements' : 'unexpected_verify_error'
+    return { seller: null, fault: { reason, message: error.message } }
+  }
+}
+
+async function verifyFace(services: Services, projectId: string, body: FaceInput) {
+  const face = await readFace(services, projectId, body)
+  const { decoded, read, payer } = face
+  const refuse = (reason: X402Reason) => {
+    const { reason: invalidReason, message: invalidMessage } = face.explain(reason)
+    return { isValid: false, invalidReason, invalidMessage, ...payer }
+  }
   if (!read.ok) return refuse(read.reason)
   if (!decoded.ok) return refuse(decoded.reason)
   const verdict = await verify(read.offer, decoded.payload)
   if (verdict.kind === 'invalid') return refuse(verdict.reason)
   const claim = claimOf(read.offer, decoded.payload, verdict)
+  const { deadlineMs } = face
   const answer = await askChain(services, { claim, verdict, claims: false, deadlineMs })
-  return answer.ok ? { isValid: true, ...payerOf(decoded) } : refuse(answer.reason)
+  if (!answer.ok) return refuse(answer.reason)
+  if (await isNameTaken(services.pool, claim)) return refuse('payment_identifier_conflict')
+  return { isValid: true, ...payer }
 }
 
 async function settleFace(services: Services, projectId: string, body: FaceInput) {
-  const deadlineMs = performance.now() + services.config.settlementWaitMs
-  const decoded = parsePaymentPayload(body.paymentPayload)
-  const read = await readFaceOffer(services, projectId, body)
-  const network = read.ok ? read.offer.seller.network : read.network
-  const refuse = (errorReason: X402Reason, transaction = '') => ({
-    success: false,
-    errorReason,
-    transaction,
-    network,
-    ...payerOf(decoded),
-  })
-  if (!read.ok) return refuse(read.reason)
-  const outcome = await present(services, read.offer, decoded, deadlineMs)
-  if (outcome.kind === 'pending') return refuse('settlement_pending', outcome.payment.txHash ?? '')
-  if (outcome.kind === 'refused') return refuse(outcome.reason, outcome.payment?.txHash ?? '')
-  const { payment } = outcome
-  const granted = await grant(services, payment, null)
-  if (granted === null) return refuse('duplicate_settlement', payment.txHash)
-  return {
-    ...JSON.parse(Buffer.from(granted.paymentResponse, 'base64').toString('utf8')),
-    paymentId: payment.id,
+  const face = await readFace(services, projectId, body)
+  const { decoded, read, network, x402Version } = face
+  const refuse = (why: X402Reason, payment: Payment | null = null) => {
+    const { reason: errorReason, message: errorMessage } = face.explain(why, payment?.failureDetail)
+    return {
+      success: false,
+      errorReason,
+      errorMessage,
+      transaction: payment?.txHash ?? '',
+      // Empty until the chain is known.
+      network: (x402Version === 2 ? network?.caip2 : network?.network) ?? '',
+      ...face.payer,
+      ...(payment === null ? {} : { paymentId: payment.id }),
+    }
   }
+  if (!read.ok) return refuse(read.reason)
+  const outcome = await present(services, read.offer, decoded, face.deadlineMs)
+  if (outcome.kind === 'pending') {
+    return refuse('settlement_pending', await waitForHash(services, outcome.payment))
+  }
+  if (outcome.kind === 'refused') return refuse(outcome.reason, outcome.payment)
+  const { payment } = outcome
+  const granted = await grant(services, payment, { key: null, x402Version })
+  if (granted === null) return refuse('duplicate_settlement', payment)
+  return { ...settleResponse(settlementOf(payment), x402Version), paymentId: payment.id }
+}
+
+/**
+ * Waits a little longer for a hash: middleware settles a pending payment again only if the answer names a transaction.
+ * Clients give up after 30 s.
+ */
+async function waitForHash(services: Services, payment: Payment): Promise<Payment> {
+  const untilMs = performance.now() + HASH_WAIT_MS
+  let found = payment
+  while (found.txHash === null && performance.now() < untilMs) {
+    await Bun.sleep(HASH_POLL_MS)
+    found = (await services.payments.submit(payment.id)) ?? found
+  }
+  return found
 }

@@ -1,4 +1,9 @@
-import { encodePaymentResponse } from '../../shared/till/x402.ts'
+import {
+  encodePaymentResponse,
+  PAYMENT_RESPONSE_HEADER,
+  type PaymentResponse,
+  type X402Version,
+} from '../../shared/till/x402.ts'
 import { beginIdempotent, readIdempotent } from '../../sql/account/idempotency.ts'
 import type { Payment } from '../../sql/till/payments.ts'
 import { requestHash as hashOf, keyOfAnother, readIdempotencyKey } from '../http/idempotencyKey.ts'
@@ -13,6 +18,8 @@ export type Grant = {
   paymentId: string
   paymentInId: string
   signedReceipt: unknown
+  /** For the payer, in the version of the payment. */
+  headers: Record<string, string>
 }
 
 /** A caller's key for one redeem; the same key and request get the same answer. */
@@ -39,30 +46,36 @@ export async function takeRedeemKey(
   return { key, stored: result === null ? null : (JSON.parse(result) as Grant) }
 }
 
+type SettledPayment = Payment & { txHash: string; signedReceipt: string }
+
+/** The settlement of a payment, as the payer sees it. */
+export const settlementOf = (payment: SettledPayment): PaymentResponse => ({
+  success: true,
+  transaction: payment.txHash as `0x${string}`,
+  network: payment.network,
+  payer: payment.payer,
+  receiptJws: (JSON.parse(payment.signedReceipt) as { jws: string }).jws,
+})
+
 /**
  * Takes the one grant of a settled payment for this caller.
  * @returns null when another caller has it: one payment releases a resource once.
  */
 export async function grant(
   { pool, grants }: Pick<Services, 'pool' | 'grants'>,
-  payment: Payment & { txHash: string; signedReceipt: string },
-  key: RedeemKey | null,
+  payment: SettledPayment,
+  { key, x402Version }: { key: RedeemKey | null; x402Version: X402Version },
 ): Promise<Grant | null> {
-  const signedReceipt = JSON.parse(payment.signedReceipt) as { jws: string }
+  const paymentResponse = encodePaymentResponse(settlementOf(payment), x402Version)
   const answer: Grant = {
     ok: true,
-    paymentResponse: encodePaymentResponse({
-      success: true,
-      transaction: payment.txHash as `0x${string}`,
-      network: payment.network,
-      payer: payment.payer,
-      receiptJws: signedReceipt.jws,
-    }),
+    paymentResponse,
     txHash: payment.txHash,
     payer: payment.payer,
     paymentId: payment.id,
     paymentInId: payment.id,
-    signedReceipt,
+    signedReceipt: JSON.parse(payment.signedReceipt),
+    headers: { [PAYMENT_RESPONSE_HEADER[x402Version]]: paymentResponse },
   }
   const { projectId } = payment
   const taken = await grants.submit({

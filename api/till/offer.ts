@@ -1,7 +1,8 @@
 import { parseResourceUrl, ResourceUrlError } from '../../shared/till/resourceUrl.ts'
 import { type NetworkName, parseUsdc, UsdcAmountError } from '../../shared/till/usdc.ts'
+import { networkNameOf } from '../../shared/till/x402v2.ts'
 import type { Queryable } from '../../sql/db.ts'
-import { findEndpointByResource } from '../../sql/till/endpoints.ts'
+import { findEndpointByResource, type VerificationStatus } from '../../sql/till/endpoints.ts'
 import { findSeller } from '../../sql/till/seller.ts'
 import { ApiError, badRequest } from '../http/errors.ts'
 
@@ -21,10 +22,14 @@ export type Offer = {
   seller: Seller
   /** Null for an unregistered resource, on the facilitator routes. */
   endpointId: string | null
+  /** The verdict of the endpoint's last check. */
+  verification: VerificationStatus | null
   /** Host and path that found the endpoint; null with `endpointId`. */
   matchKey: string | null
   /** The payer's URL of the resource, in normal form. */
   resource: string
+  /** `payer`: only the payer named the resource (facilitator, version 2). */
+  resourceSource: 'seller' | 'payer'
   amountAtomic: bigint
   description: string | null
 }
@@ -58,7 +63,7 @@ export async function readOffer(
     loadSeller(db, projectId),
     findEndpointByResource(db, projectId, matchKey),
   ])
-  if (input.network !== undefined && input.network !== seller.network) {
+  if (input.network !== undefined && networkNameOf(input.network) !== seller.network) {
     throw badRequest(`network must be ${JSON.stringify(seller.network)}, the connected chain`)
   }
   if (endpoint === null) {
@@ -67,8 +72,10 @@ export async function readOffer(
   return {
     seller,
     endpointId: endpoint.id,
+    verification: endpoint.verification.status,
     matchKey,
     resource: url,
+    resourceSource: 'seller',
     amountAtomic,
     description: input.description ?? null,
   }

@@ -19,12 +19,23 @@ const Requirement = t.Object({
   extra: t.Object({ name: t.String(), version: t.String() }),
 })
 
-/** The body of a 402. */
-export const Challenge = t.Object({
+/** The body of a 402 of x402 version 1. */
+const Challenge = t.Object({
   x402Version: t.Literal(1),
   error: t.String(),
   accepts: t.Array(Requirement),
 })
+
+/** A challenge in both versions. */
+export const ChallengeAnswer = t.Composite([
+  Challenge,
+  t.Object({
+    headers: t.Object(
+      { 'PAYMENT-REQUIRED': t.String({ description: 'The challenge of x402 version 2, base64.' }) },
+      { description: 'The headers of the 402.' },
+    ),
+  }),
+])
 
 export const EXAMPLE_CHALLENGE = {
   x402Version: 1,
@@ -43,6 +54,7 @@ export const EXAMPLE_CHALLENGE = {
       extra: { name: 'USDC', version: '2' },
     },
   ],
+  headers: { 'PAYMENT-REQUIRED': 'eyJ4NDAyVmVyc2lvbiI6Miwi…' },
 }
 
 const ReceiptBody = t.Object({
@@ -58,6 +70,10 @@ const ReceiptBody = t.Object({
   network: t.String(),
   resource: t.String(),
   txHash: t.String(),
+  resourceSource: t.Optional(
+    t.Literal('payer', { description: 'Only the payer named resource. Absent: the seller did.' }),
+  ),
+  paymentIdentifier: t.Optional(t.String({ description: 'The payer’s own name of the payment.' })),
   timestamp: Time,
 })
 
@@ -98,22 +114,37 @@ const EXAMPLE_RECEIPT = {
   jws: 'eyJhbGciOiJFZERTQSIs…',
 }
 
+const Headers = t.Object(
+  {},
+  {
+    additionalProperties: t.String(),
+    description: 'Headers for the payer, in the version of the payment.',
+  },
+)
+
 /** Both verdicts of a redeem. */
 export const RedeemResult = t.Union([
   t.Object({
     ok: t.Literal(true),
-    paymentResponse: t.String({ description: 'The X-PAYMENT-RESPONSE header for the payer.' }),
+    paymentResponse: t.String({
+      description: 'The settlement for the payer; headers holds it under its name.',
+    }),
     txHash: t.String(),
     payer: t.String(),
     paymentId: t.String(),
     paymentInId: t.String({ description: 'The same value as paymentId.' }),
     signedReceipt: SignedReceipt,
+    headers: Headers,
   }),
   t.Object({
     ok: t.Literal(false),
     stage: t.Union([t.Literal('verify'), t.Literal('settle')]),
-    reason: t.String({ description: 'A reason code of x402 version 1.' }),
+    reason: t.String({
+      description: 'A reason code of x402 version 1, or of a later facilitator.',
+    }),
+    message: t.String({ description: 'The cause, and what to do.' }),
     requirement: Challenge,
+    headers: Headers,
     paymentId: t.Optional(t.String()),
     paymentInId: t.Optional(t.String()),
     txHash: t.Optional(t.String()),
@@ -129,6 +160,7 @@ export const EXAMPLE_GRANT = {
   paymentId: EXAMPLE_RECEIPT.body.paymentId,
   paymentInId: EXAMPLE_RECEIPT.body.paymentId,
   signedReceipt: EXAMPLE_RECEIPT,
+  headers: { 'PAYMENT-RESPONSE': 'eyJzdWNjZXNzIjp0cnVlLCJ0cmFuc2FjdGlvbiI6…' },
 }
 
 /** A payment in a list. */
@@ -136,7 +168,11 @@ export const PaymentItem = t.Object({
   id: t.String(),
   endpointId: Nullable(t.String()),
   endpoint: t.Union([
-    t.Object({ id: t.String(), urlPattern: t.String(), priceUsdc: t.String() }),
+    t.Object({
+      id: t.String(),
+      urlPattern: t.String(),
+      priceUsdc: t.String({ description: 'The price it was sold at.' }),
+    }),
     t.Null(),
   ]),
   network: t.String(),
@@ -147,6 +183,13 @@ export const PaymentItem = t.Object({
   txHash: Nullable(t.String()),
   status: t.Union([t.Literal('verified'), t.Literal('settled'), t.Literal('failed')]),
   resourceUrl: t.String(),
+  resourceSource: t.Union([t.Literal('seller'), t.Literal('payer')], {
+    description: 'Who named resourceUrl. payer: nobody has confirmed it.',
+  }),
+  x402Version: t.Union([t.Literal(1), t.Literal(2)]),
+  paymentIdentifier: Nullable(
+    t.String({ description: 'The payer’s own name of the payment (x402 payment-identifier).' }),
+  ),
   failureReason: Nullable(t.String()),
   createdAt: Time,
   settledAt: Nullable(Time),
@@ -188,6 +231,9 @@ export const EXAMPLE_PAYMENT = {
   txHash: EXAMPLE_RECEIPT.body.txHash,
   status: 'settled',
   resourceUrl: EXAMPLE_RECEIPT.body.resource,
+  resourceSource: 'seller',
+  x402Version: 2,
+  paymentIdentifier: null,
   failureReason: null,
   createdAt: '2026-01-05T09:30:00.000Z',
   settledAt: '2026-01-05T09:30:02.345Z',
@@ -196,23 +242,27 @@ export const EXAMPLE_PAYMENT = {
 
 /** A payment in a list. */
 export function toPaymentItem(payment: Payment) {
-  const { endpointId, endpointUrl, endpointPriceAtomic } = payment
+  const { endpointId, endpointUrl } = payment
+  const amountUsdc = formatUsdc(payment.amountAtomic)
   const settled = payment.state === 'settled'
   return {
     id: payment.id,
     endpointId,
     endpoint:
-      endpointId === null || endpointUrl === null || endpointPriceAtomic === null
+      endpointId === null || endpointUrl === null
         ? null
-        : { id: endpointId, urlPattern: endpointUrl, priceUsdc: formatUsdc(endpointPriceAtomic) },
+        : { id: endpointId, urlPattern: endpointUrl, priceUsdc: amountUsdc },
     network: payment.network,
     payerAddress: payment.payer,
     recipientAddress: payment.recipient,
-    amountUsdc: formatUsdc(payment.amountAtomic),
+    amountUsdc,
     amountUsdcRaw: payment.amountAtomic.toString(),
     txHash: payment.txHash,
     status: payment.state,
     resourceUrl: payment.resourceUrl,
+    resourceSource: payment.resourceSource,
+    x402Version: payment.x402Version,
+    paymentIdentifier: payment.paymentIdentifier,
     failureReason: payment.failureReason,
     createdAt: payment.createdAt.toISOString(),
     settledAt: settled ? (payment.settledAt?.toISOString() ?? null) : null,

@@ -7,18 +7,12 @@ import {
   verifyAuthorization,
 } from '../../shared/till/authorization.ts'
 import { USDC_NETWORKS } from '../../shared/till/usdc.ts'
-import {
-  buildChallenge,
-  type Challenge,
-  type DecodedPayment,
-  type PaymentPayload,
-  type PaymentRequirements,
-  type X402Reason,
-} from '../../shared/till/x402.ts'
+import type { DecodedPayment, PaymentPayload, X402Reason } from '../../shared/till/x402.ts'
 import type { NewClaim } from '../../sql/till/claims.ts'
-import { findClaim, type Payment } from '../../sql/till/payments.ts'
+import { findClaim, isNamedPayment, type Payment } from '../../sql/till/payments.ts'
 import type { Services } from '../http/services.ts'
 import { askChain } from './askChain.ts'
+import { challengeFor, requirementOf } from './challenge.ts'
 import type { Offer } from './offer.ts'
 
 /** The verdict on a presented payment. */
@@ -34,22 +28,6 @@ const refused = (
   reason: X402Reason,
   payment: Payment | null = null,
 ): Outcome => ({ kind: 'refused', stage, reason, payment })
-
-/** The challenge for an offer. With `error` it is the `requirement` of a refusal. */
-export function challengeFor(
-  offer: Offer,
-  { mimeType, error }: { mimeType?: string; error?: string } = {},
-): Challenge {
-  return buildChallenge({
-    network: offer.seller.network,
-    amountAtomic: offer.amountAtomic,
-    resource: offer.resource,
-    payTo: offer.seller.payTo,
-    description: offer.description ?? undefined,
-    mimeType,
-    error,
-  })
-}
 
 /**
  * Presents a payment for an offer and waits for its outcome, at most until `deadlineMs` (performance.now()).
@@ -80,7 +58,7 @@ export async function present(
 
 /** The checks without the chain. They use our own requirement, never the caller's copy. */
 export function verify(offer: Offer, payload: PaymentPayload): Promise<AuthorizationVerdict> {
-  const [requirement] = challengeFor(offer).accepts as [PaymentRequirements]
+  const requirement = requirementOf(challengeFor(offer))
   return verifyAuthorization({ payload, requirement, nowS: Math.floor(Date.now() / 1000) })
 }
 
@@ -113,6 +91,9 @@ export function claimOf(
     validBefore: authorization.validBefore,
     signature: verdict.signature,
     deployment: verdict.kind === 'contract' ? verdict.erc6492 : null,
+    x402Version: payload.x402Version,
+    resourceSource: offer.resourceSource,
+    paymentIdentifier: payload.paymentIdentifier ?? null,
   } satisfies NewClaim
 }
 
@@ -163,9 +144,22 @@ async function claimAndWait(
     watch.close()
   }
   const existing = await findClaim(services.pool, claim)
-  if (existing === null) return refused('verify', 'unexpected_verify_error')
+  if (existing === null) return refused('verify', await whyUnclaimed(services, claim))
   if (!isSameSale(existing, claim)) return refused('verify', 'duplicate_settlement')
   return waitForEnd(services, existing.id, deadlineMs)
+}
+
+/** Why an authorization without a payment was not claimed: its name is taken, or its project is deleted. */
+async function whyUnclaimed({ pool }: Services, claim: NewClaim): Promise<X402Reason> {
+  return (await isNameTaken(pool, claim))
+    ? 'payment_identifier_conflict'
+    : 'unexpected_verify_error'
+}
+
+/** Whether another payment of the project has the payer's name. */
+export async function isNameTaken(pool: Services['pool'], claim: NewClaim): Promise<boolean> {
+  const { paymentIdentifier } = claim
+  return paymentIdentifier !== null && isNamedPayment(pool, { ...claim, paymentIdentifier })
 }
 
 async function waitForEnd(services: Services, id: string, deadlineMs: number): Promise<Outcome> {
@@ -217,7 +211,7 @@ async function checkAndWait(
   // Also after a refusal: a parallel call may have claimed it, and the chain then calls it used.
   const payment = await findClaim(services.pool, claim)
   if (payment === null) {
-    return refused('verify', checked.ok ? 'unexpected_verify_error' : checked.reason)
+    return refused('verify', checked.ok ? await whyUnclaimed(services, claim) : checked.reason)
   }
   // The chain verified one signature only: that of the payment.
   const same = isSameSale(payment, claim) && payment.signature === claim.signature

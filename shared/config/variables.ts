@@ -131,6 +131,7 @@ export const variables = z.object({
   BOOTSTRAP_PROJECT_KEY: bootstrapKey('project', 'loid-').optional(),
   RATE_LIMIT_REQUESTS: perMinute(200),
   RATE_LIMIT_AUTH: perMinute(60),
+  RATE_LIMIT_FACILITATOR: z.coerce.number().int().min(0).max(6_000_000).optional(),
   // 200 requests a minute with one recipient each are 288,000 recipients a day.
   STORAGE_MB: z.coerce.number().int().min(0).max(1_000_000_000).default(10_240),
   DAILY_SEND_LIMIT: z.coerce.number().int().min(0).max(1_000_000_000).default(300_000),

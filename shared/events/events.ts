@@ -33,6 +33,9 @@ type PaymentEventData = {
   network: string
   payerAddress: string
   resourceUrl: string
+  /** `payer`: only the payer named the resource. */
+  resourceSource: 'seller' | 'payer'
+  paymentIdentifier: string | null
   txHash: string | null
   failureReason: string | null
 }

@@ -168,7 +168,6 @@ export type VerifyAuthorizationParameters = {
 function firstFault(parameters: VerifyAuthorizationParameters): X402Reason | null {
   const { payload, requirement, nowS } = parameters
   const { authorization } = payload.payload
-  if (payload.x402Version !== 1) return 'invalid_x402_version'
   if (payload.scheme !== 'exact' || requirement.scheme !== 'exact') return 'unsupported_scheme'
   const network = usdcNetwork(requirement.network)
   if (network === undefined || payload.network !== network.network) return 'invalid_network'

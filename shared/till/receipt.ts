@@ -9,7 +9,8 @@ import { sign, verify } from '@noble/ed25519'
 import { utf8ToBytes } from '@noble/hashes/utils.js'
 import { z } from 'zod'
 import { canonicalJson } from '../canonicalJson.ts'
-import { base64url, type ReceiptKey } from './receiptKey.ts'
+import { jwsSigningInput, signJws } from './jws.ts'
+import type { ReceiptKey } from './receiptKey.ts'
 import { USDC_NETWORKS } from './usdc.ts'
 
 const receiptBodySchema = z.strictObject({
@@ -28,6 +29,10 @@ const receiptBodySchema = z.strictObject({
   network: z.enum(['base', 'base-sepolia']),
   resource: z.string(),
   txHash: z.string(),
+  /** Only the payer named `resource` (x402 version 2). Absent: the seller did. */
+  resourceSource: z.literal('payer').optional(),
+  /** The payer's own name of the payment (x402 `payment-identifier`). */
+  paymentIdentifier: z.string().optional(),
   /** ISO 8601 UTC with milliseconds. */
   timestamp: z.iso.datetime({ precision: 3 }),
 })
@@ -62,12 +67,8 @@ function jwsPayload(body: ReceiptBody) {
     payTo: body.recipientAddress,
     amount: body.amountUsdcRaw,
     asset: USDC_NETWORKS[body.network].usdcAddress,
+    ...(body.resourceSource === undefined ? {} : { resourceSource: body.resourceSource }),
   }
-}
-
-function jwsSigningInput(body: ReceiptBody, kid: string): string {
-  const header = base64url(utf8ToBytes(canonicalJson({ alg: 'EdDSA', kid })))
-  return `${header}.${base64url(utf8ToBytes(canonicalJson(jwsPayload(body))))}`
 }
 
 /**
@@ -78,7 +79,6 @@ function jwsSigningInput(body: ReceiptBody, kid: string): string {
 export function signReceipt({ body, key }: { body: ReceiptBody; key: ReceiptKey }): Receipt {
   const checked = receiptBodySchema.parse(body)
   const signature = sign(utf8ToBytes(canonicalJson(checked)), key.seed)
-  const signingInput = jwsSigningInput(checked, key.kid)
   return {
     body: checked,
     signature: Buffer.from(signature).toString('base64'),
@@ -86,7 +86,7 @@ export function signReceipt({ body, key }: { body: ReceiptBody; key: ReceiptKey 
     publicKeyHex: key.publicKeyHex,
     publicKey: key.publicKeyMultibase,
     did: key.did,
-    jws: `${signingInput}.${base64url(sign(utf8ToBytes(signingInput), key.seed))}`,
+    jws: signJws(jwsPayload(checked), key),
   }
 }
 
@@ -127,7 +127,7 @@ export function verifyReceipt({
     return { ok: false, reason: 'bad_signature' }
   }
   const [header = '', payload = '', jwsSignature = '', ...rest] = jws.split('.')
-  const [, expectedPayload] = jwsSigningInput(body, '').split('.')
+  const [, expectedPayload] = jwsSigningInput(jwsPayload(body), '').split('.')
   const sameBytes = rest.length === 0 && payload === expectedPayload
   const signed = verified(Buffer.from(jwsSignature, 'base64url'), `${header}.${payload}`, publicKey)
   return sameBytes && signed ? { ok: true, body } : { ok: false, reason: 'jws_mismatch' }

@@ -20,7 +20,7 @@ export type NetworkName = 'base' | 'base-sepolia'
 export type UsdcNetwork = {
   readonly network: NetworkName
   readonly chainId: number
-  /** CAIP-2 form, used inside signed receipts only: one in a v1 challenge makes x402-fetch throw. */
+  /** CAIP-2 form: x402 version 2 and signed receipts. In a v1 challenge it makes x402-fetch throw. */
   readonly caip2: `eip155:${number}`
   /** EIP-55 form: v1 clients compare it as a string with the address they know. */
   readonly usdcAddress: Address
@@ -61,6 +61,18 @@ export class UsdcAmountError extends Error {
  */
 export function usdcNetwork(name: string): UsdcNetwork | undefined {
   return Object.hasOwn(USDC_NETWORKS, name) ? USDC_NETWORKS[name as NetworkName] : undefined
+}
+
+/**
+ * The chain of either spelling: the name of x402 version 1 or the CAIP-2 name of version 2.
+ *
+ * @example
+ * usdcNetworkOf('eip155:84532')?.network // 'base-sepolia'
+ */
+export function usdcNetworkOf(text: string): UsdcNetwork | undefined {
+  return (
+    usdcNetwork(text) ?? Object.values(USDC_NETWORKS).find((candidate) => candidate.caip2 === text)
+  )
 }
 
 /**

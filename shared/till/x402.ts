@@ -1,14 +1,16 @@
 /**
- * The x402 v1 wire: challenge (402 body), payment (`X-PAYMENT`), settlement (`X-PAYMENT-RESPONSE`).
+ * The x402 wire: challenge (402 body of version 1), payments of both versions, and the settlement header.
  *
- * Standards: x402 specification v1 §5 and §9, HTTP transport v1; scheme `exact` on EVM only.
+ * Standards: x402 specifications v1 §5 and §9, v2 §5; HTTP transports v1 and v2; scheme `exact` on EVM only.
  */
-import { type Address, getAddress, type Hex } from 'viem'
+import { getAddress, type Hex } from 'viem'
 import { z } from 'zod'
+import { type ExactPayload, exactPayloadSchema } from './exactPayload.ts'
 import { type NetworkName, USDC_NETWORKS } from './usdc.ts'
+import { encodeHeader, networkNameOf, paymentPayloadV2Schema } from './x402v2.ts'
 
 /** Our reason codes: x402 v1 §9 first, then codes of later facilitators for cases that v1 lacks. */
-const X402_REASONS = [
+export const X402_REASONS = [
   'insufficient_funds',
   'invalid_exact_evm_payload_authorization_valid_after',
   'invalid_exact_evm_payload_authorization_valid_before',
@@ -27,6 +29,10 @@ const X402_REASONS = [
   'unexpected_settle_error',
   'invalid_exact_evm_payload_undeployed_smart_wallet',
   'invalid_exact_evm_nonce_already_used',
+  'invalid_exact_evm_token_name_mismatch',
+  'invalid_exact_evm_token_version_mismatch',
+  'unsupported_payload_type',
+  'payment_identifier_conflict',
   'eip6492_factory_not_allowed',
   'smart_wallet_deployment_failed',
   'duplicate_settlement',
@@ -35,66 +41,57 @@ const X402_REASONS = [
 
 export type X402Reason = (typeof X402_REASONS)[number]
 
+/** A reason as the wire of a version spells it: version 2 has renamed one code of version 1. */
+export const wireReason = (reason: string, x402Version: X402Version): string =>
+  x402Version === 2 && reason === 'invalid_exact_evm_payload_authorization_value'
+    ? `${reason}_mismatch`
+    : reason
+
 /** The `error` of a first challenge, as in the reference middleware. */
 const PAYMENT_REQUIRED_ERROR = 'X-PAYMENT header is required'
 
-/** Longest `X-PAYMENT` we decode: a plain payment has ~0.6 KB, an ERC-6492 wrapped one ~3 KB. */
-export const PAYMENT_HEADER_CHARS_MAX = 8192
+/** Longest payment header we decode: with extensions a version 2 payment has ~3 KB, a wrapped signature more. */
+export const PAYMENT_HEADER_CHARS_MAX = 16_384
 
 /** Lifetime of a payer's signature: long enough for re-priced transactions on 2 s blocks. */
 const MAX_TIMEOUT_S = 120
 
-const UINT256_MAX = 2n ** 256n - 1n
+export type Authorization = ExactPayload['authorization']
 
-const addressSchema = z
-  .string()
-  .regex(/^0x[0-9a-fA-F]{40}$/)
-  // Case carries only a checksum. viem throws on a wrong one; the chain ignores case.
-  .transform((text): Address => getAddress(text.toLowerCase()))
+/** The versions of the wire. */
+export type X402Version = 1 | 2
 
-const uint256Schema = z
-  .string()
-  .regex(/^\d{1,78}$/)
-  .transform((text) => BigInt(text))
-  .refine((value) => value <= UINT256_MAX)
+/** A payment of either version. `verifyAuthorization` judges scheme and network. */
+export type PaymentPayload = {
+  x402Version: X402Version
+  scheme: string
+  /** The name of version 1 where the chain is known. */
+  network: string
+  payload: ExactPayload
+  /** The payer's copy of the resource's URL (version 2). Nobody has signed it. */
+  resourceUrl?: string
+  /** The payer's own name of the payment: the extension `payment-identifier`. */
+  paymentIdentifier?: string
+}
 
-const hexSchema = (pattern: RegExp) =>
-  z
-    .string()
-    .max(PAYMENT_HEADER_CHARS_MAX)
-    .regex(pattern)
-    // One spelling: the nonce is part of the unique key that stops double payment.
-    .transform((text) => text.toLowerCase() as Hex)
+/** `X-PAYMENT` after base64 and JSON. */
+const paymentPayloadV1Schema = z
+  .object({
+    x402Version: z.literal(1),
+    scheme: z.string().max(64),
+    network: z.string().max(64),
+    payload: exactPayloadSchema,
+  })
+  .transform((payment): PaymentPayload => ({ ...payment, network: networkNameOf(payment.network) }))
 
-/** EIP-3009 authorization: decimal strings on the wire, parsed into bigints. Times are Unix seconds. */
-const authorizationSchema = z.object({
-  from: addressSchema,
-  to: addressSchema,
-  value: z
-    .string()
-    .regex(/^\d{1,18}$/)
-    .transform((text) => BigInt(text)),
-  validAfter: uint256Schema,
-  validBefore: uint256Schema,
-  nonce: hexSchema(/^0x[0-9a-fA-F]{64}$/),
-})
-
-export type Authorization = z.output<typeof authorizationSchema>
-
-/** `X-PAYMENT` after base64 and JSON. `verifyAuthorization` judges scheme and network. */
-const paymentPayloadSchema = z.object({
-  x402Version: z.number(),
-  scheme: z.string().max(64),
-  network: z.string().max(64),
-  payload: z.object({
-    signature: hexSchema(/^0x(?:[0-9a-fA-F]{2})+$/),
-    authorization: authorizationSchema,
-  }),
-})
-
-export type PaymentPayload = z.output<typeof paymentPayloadSchema>
-
-const envelopeSchema = z.object({ x402Version: z.unknown(), scheme: z.unknown() }).partial()
+const envelopeSchema = z
+  .object({
+    x402Version: z.unknown(),
+    scheme: z.unknown(),
+    accepted: z.object({ scheme: z.unknown() }).partial().nullish().catch(null),
+    payload: z.object({ permit2Authorization: z.unknown() }).partial().nullish().catch(null),
+  })
+  .partial()
 
 /**
  * One entry of `accepts`, sent by us or by sellers to the facilitator face. v1 clients refuse entries
@@ -163,40 +160,51 @@ export function buildChallenge(parameters: BuildChallengeParameters): Challenge 
 
 export type DecodedPayment =
   | { ok: true; payload: PaymentPayload }
-  | { ok: false; reason: X402Reason; detail: string }
+  /** `x402Version`: the version to answer in. */
+  | { ok: false; x402Version: X402Version; reason: X402Reason; detail: string }
 
-function refused(reason: X402Reason, detail: string): DecodedPayment {
-  return { ok: false, reason, detail }
+/** The version to answer in: that of the payload. */
+export const versionOf = (decoded: DecodedPayment): X402Version =>
+  decoded.ok ? decoded.payload.x402Version : decoded.x402Version
+
+function refused(reason: X402Reason, detail: string, x402Version: X402Version = 1): DecodedPayment {
+  return { ok: false, x402Version, reason, detail }
 }
 
 /**
- * Reads a decoded payment object (MCP `_meta`, facilitator body).
+ * Reads a decoded payment object (MCP `_meta`, facilitator body). Its own `x402Version` decides how.
  *
  * @returns the payload with checksummed addresses, lower-case hex and bigint numbers; or a reason. A
  * payload of another version or scheme gets that reason: its inner shape is unknown.
  */
 export function parsePaymentPayload(value: unknown): DecodedPayment {
-  const parsed = paymentPayloadSchema.safeParse(value)
-  if (parsed.success && parsed.data.x402Version === 1 && parsed.data.scheme === 'exact') {
-    return { ok: true, payload: parsed.data }
+  const envelope = envelopeSchema.safeParse(value).data ?? {}
+  const { x402Version } = envelope
+  if (typeof x402Version === 'number' && x402Version !== 1 && x402Version !== 2) {
+    return refused('invalid_x402_version', 'x402Version must be 1 or 2')
   }
-  const envelope = envelopeSchema.safeParse(value)
-  if (envelope.success) {
-    const { x402Version, scheme } = envelope.data
-    if (typeof x402Version === 'number' && x402Version !== 1) {
-      return refused('invalid_x402_version', 'x402Version must be 1')
-    }
-    if (typeof scheme === 'string' && scheme !== 'exact') {
-      return refused('unsupported_scheme', 'scheme must be "exact"')
-    }
+  const version = x402Version === 2 ? 2 : 1
+  const scheme = version === 2 ? envelope.accepted?.scheme : envelope.scheme
+  if (typeof scheme === 'string' && scheme !== 'exact') {
+    return refused('unsupported_scheme', 'scheme must be "exact"', version)
   }
-  const issue = parsed.error?.issues[0]
+  if (envelope.payload?.permit2Authorization !== undefined) {
+    return refused(
+      'unsupported_payload_type',
+      'payload must hold an EIP-3009 authorization',
+      version,
+    )
+  }
+  const schema = version === 2 ? paymentPayloadV2Schema : paymentPayloadV1Schema
+  const parsed = schema.safeParse(value)
+  if (parsed.success) return { ok: true, payload: parsed.data }
+  const issue = parsed.error.issues[0]
   const at = issue === undefined || issue.path.length === 0 ? 'payment' : issue.path.join('.')
-  return refused('invalid_payload', `${at} is malformed`)
+  return refused('invalid_payload', `${at} is malformed`, version)
 }
 
 /**
- * Decodes an `X-PAYMENT` header value. Never throws.
+ * Decodes a `PAYMENT-SIGNATURE` or `X-PAYMENT` header value. Never throws.
  *
  * @param header standard base64 with padding of UTF-8 JSON, at most {@link PAYMENT_HEADER_CHARS_MAX}.
  */
@@ -227,23 +235,28 @@ export type PaymentResponse = {
   network: NetworkName
   payer: string
   errorReason?: X402Reason
+  errorMessage?: string
   /** Compact JWS of the receipt, placed as the `offer-receipt` extension prescribes. */
   receiptJws?: string
 }
 
-/**
- * Encodes `X-PAYMENT-RESPONSE`: base64 of ASCII JSON. Clients decode it with `atob`.
- */
-export function encodePaymentResponse(response: PaymentResponse): string {
-  const { receiptJws, ...rest } = response
+/** The settlement as a facilitator answers it, in the spelling of a version. */
+export function settleResponse(response: PaymentResponse, x402Version: X402Version) {
+  const { receiptJws, errorReason, network, ...rest } = response
   const receipt = { format: 'jws', signature: receiptJws }
-  const json = JSON.stringify({
+  return {
     ...rest,
+    network: x402Version === 2 ? USDC_NETWORKS[network].caip2 : network,
+    ...(errorReason && { errorReason: wireReason(errorReason, x402Version) }),
     ...(receiptJws && { extensions: { 'offer-receipt': { info: { receipt } } } }),
-  })
-  const ascii = json.replace(
-    /[\u0080-\uffff]/g,
-    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  )
-  return Buffer.from(ascii, 'latin1').toString('base64')
+  }
 }
+
+/** The name of the header that holds the settlement, by version. */
+export const PAYMENT_RESPONSE_HEADER = { 1: 'X-PAYMENT-RESPONSE', 2: 'PAYMENT-RESPONSE' } as const
+
+/** Encodes `X-PAYMENT-RESPONSE` (version 1) or `PAYMENT-RESPONSE` (version 2). */
+export const encodePaymentResponse = (
+  response: PaymentResponse,
+  x402Version: X402Version = 1,
+): string => encodeHeader(settleResponse(response, x402Version))

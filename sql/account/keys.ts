@@ -31,7 +31,7 @@ type KeyRow = {
 const FIND_KEY = `
   with candidate as (
     select k.id, k.kind, k.project_id, k.key_hash, k.scopes, p.email_address,
-           coalesce(k.project_id, 'key:' || k.id) as subject
+           coalesce(k.project_id, 'key:' || k.id) || $3 as subject
     from api_keys k left join projects p on p.id = k.project_id
     where k.lookup_prefix = $1 and k.revoked_at is null and p.deleted_at is null
   ), counted as (
@@ -43,17 +43,19 @@ const FIND_KEY = `
 /**
  * Finds the identity of a key and counts the request in its rate window, in one round trip. Keys are not cached: every
  * API process sees a rotated, narrowed or deleted key at the next request.
+ * @param budget of the project that the request counts in; '' is the common one.
  * @returns null: no live key matches.
  */
 export async function authenticate(
   db: Queryable,
   key: string,
+  budget: '' | ':x402' = '',
 ): Promise<{ identity: Identity; usage: Usage } | null> {
   const hash = hashKey(key)
   const { rows } = await db.query<KeyRow>({
     name: 'find-key',
     text: FIND_KEY,
-    values: [keyLookupPrefix(key), hash],
+    values: [keyLookupPrefix(key), hash, budget],
   })
   for (const row of rows) {
     if (!timingSafeEqual(row.key_hash, hash) || row.used === null || row.resets_at === null)

@@ -18,6 +18,11 @@ export type NewClaim = Transfer & {
   description: string | null
   network: NetworkName
   chainId: number
+  x402Version: 1 | 2
+  /** `payer`: only the payer named the resource. */
+  resourceSource: 'seller' | 'payer'
+  /** The payer's own name of the payment: another payment of the project must not have it. */
+  paymentIdentifier: string | null
 }
 
 /** A claim as JSON, with numbers as decimal strings. */
@@ -40,6 +45,9 @@ export const claimRecord = (claim: NewClaim) => ({
   signature: claim.signature,
   factory: claim.deployment?.factory ?? null,
   factory_data: claim.deployment?.factoryData ?? null,
+  x402_version: claim.x402Version,
+  resource_source: claim.resourceSource,
+  payment_identifier: claim.paymentIdentifier,
 })
 
 export type ClaimRecord = ReturnType<typeof claimRecord>
@@ -49,19 +57,28 @@ const CLAIM = `
     select w.* from jsonb_to_recordset($1::jsonb) as w (
       id text, project_id text, endpoint_id text, match_key text, resource_url text, description text, network text,
       chain_id bigint, asset text, payer text, recipient text, amount_atomic bigint, valid_after numeric,
-      valid_before numeric, authorization_nonce text, signature text, factory text, factory_data text)
+      valid_before numeric, authorization_nonce text, signature text, factory text, factory_data text,
+      x402_version smallint, resource_source text, payment_identifier text)
     where exists (
       select from projects p where p.id = w.project_id and p.deleted_at is null for key share)
+  ), named as materialized (
+    -- Two unique indexes decide: without one order of locks two batches could wait for each other.
+    select pg_advisory_xact_lock(n.name) from (
+      select distinct hashtextextended(project_id || ' ' || payment_identifier, 0) as name
+      from wanted where payment_identifier is not null order by 1) n
   ), claimed as (
     insert into payments (
       id, project_id, endpoint_id, match_key, resource_url, description, network, chain_id, asset, payer, recipient,
-      amount_atomic, valid_after, valid_before, authorization_nonce, signature, factory, factory_data, claim_head)
+      amount_atomic, valid_after, valid_before, authorization_nonce, signature, factory, factory_data, claim_head,
+      x402_version, resource_source, payment_identifier)
     select w.id, w.project_id, w.endpoint_id, w.match_key, w.resource_url, w.description, w.network, w.chain_id,
            w.asset, w.payer, w.recipient, w.amount_atomic, w.valid_after, w.valid_before, w.authorization_nonce,
-           w.signature, w.factory, w.factory_data, (select head_number from chain_status where chain_id = w.chain_id)
+           w.signature, w.factory, w.factory_data, (select head_number from chain_status where chain_id = w.chain_id),
+           coalesce(w.x402_version, 1), coalesce(w.resource_source, 'seller'), w.payment_identifier
     from wanted w
+    where (select count(*) from named) >= 0
     order by w.chain_id, w.asset, lower(w.payer), w.authorization_nonce
-    on conflict (chain_id, asset, lower(payer), authorization_nonce) do nothing
+    on conflict do nothing
     returning id
   ), due as (
     select id as payload_id from claimed
@@ -73,7 +90,8 @@ const CLAIM = `
 /**
  * Claims authorizations and queues their settlement in one statement. Concurrent claims of one authorization, in any
  * form of its signature, make one payment.
- * @returns for each claim, in order: true: claimed; false: a payment has the authorization, or the project is deleted.
+ * @returns for each claim, in order: true: claimed; false: a payment has the authorization or the name, or the project
+ * is deleted.
  */
 export async function claimPayments(
   db: Queryable,

@@ -3,7 +3,7 @@ import type { Keyring } from '../../shared/vault/envelope.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import { abortDeliveriesOf } from '../events/deliveryLog.ts'
 import { HAS_SECRET, NO_SECRET, sealWebhookSecret } from '../events/webhookSecrets.ts'
-import { addJob } from '../queue/jobs.ts'
+import { queueEndpointCheck } from './endpointChecks.ts'
 import {
   ENDPOINT_COLUMNS,
   type Endpoint,
@@ -29,6 +29,7 @@ export type EndpointChange = {
   /** Null removes the webhook and its secret. */
   webhookUrl?: string | null
   webhookSecret?: string
+  discoverable?: boolean
 }
 
 /** A changed endpoint. `newSecret`: its new webhook secret, shown only here; null: unchanged. */
@@ -61,11 +62,7 @@ export async function putEndpoint(
     const existing = await findEndpointByResource(db, projectId, matchKey)
     const id = existing?.id ?? (await insertEndpoint(db, input))
     const changed = (await changeEndpoint(db, keyring, { projectId, id, change: input }))!
-    await addJob(db, {
-      task: 'verify_endpoint',
-      payload: { endpointId: id },
-      key: `verify_endpoint:${id}`,
-    })
+    await queueEndpointCheck(db, id)
     return { ...changed, created: existing === null }
   })
 }
@@ -132,6 +129,7 @@ async function changeEndpoint(
        network = coalesce($4, network),
        description = case when $5 then $6 else description end,
        webhook_url = $7,
+       discoverable = coalesce($12, discoverable),
        webhook_secret = case when $8 then webhook_secret end,
        webhook_key_id = case when $8 then webhook_key_id else $9 end,
        webhook_wrapped_key = case when $8 then webhook_wrapped_key else $10 end,
@@ -149,6 +147,7 @@ async function changeEndpoint(
       sealed?.keyId ?? null,
       sealed?.wrappedKey ?? null,
       sealed?.ciphertext ?? null,
+      change.discoverable ?? null,
     ],
   )
   return { endpoint: toEndpoint(rows[0]!), newSecret }

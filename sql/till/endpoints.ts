@@ -13,6 +13,8 @@ export type Endpoint = {
   network: string
   description: string | null
   webhookUrl: string | null
+  /** In the public list of paid resources. */
+  discoverable: boolean
   verification: { status: VerificationStatus; checkedAt: Date | null; detail: string | null }
   createdAt: Date
   row: bigint
@@ -29,6 +31,7 @@ export type EndpointRow = {
   network: string
   description: string | null
   webhook_url: string | null
+  discoverable: boolean
   verification_status: VerificationStatus
   verification_detail: string | null
   verification_checked_at: Date | null
@@ -36,7 +39,7 @@ export type EndpointRow = {
   row: string
 }
 
-export const ENDPOINT_COLUMNS = `id, url_pattern, price_atomic, network, description, webhook_url, verification_status,
+export const ENDPOINT_COLUMNS = `id, url_pattern, price_atomic, network, description, webhook_url, discoverable, verification_status,
   verification_detail, verification_checked_at, created_at, row`
 
 export const toEndpoint = (row: EndpointRow): Endpoint => ({
@@ -46,6 +49,7 @@ export const toEndpoint = (row: EndpointRow): Endpoint => ({
   network: row.network,
   description: row.description,
   webhookUrl: row.webhook_url,
+  discoverable: row.discoverable,
   verification: {
     status: row.verification_status,
     checkedAt: row.verification_checked_at,
@@ -95,6 +99,7 @@ export async function findEndpointByResource(
   priceAtomic: bigint
   network: string
   webhookUrl: string | null
+  verification: Endpoint['verification']
 } | null> {
   const { rows } = await db.query<EndpointRow>({
     name: 'find-endpoint-by-resource',
@@ -142,12 +147,21 @@ export async function findUrlToVerify(
 /** Records the verification of an endpoint, unless its URL has changed. */
 export async function recordVerification(
   db: Queryable,
-  verdict: { id: string; url: string; status: VerificationStatus; detail: string },
+  verdict: {
+    id: string
+    url: string
+    status: VerificationStatus
+    detail: string
+    /** The versions of x402 in its challenge. */
+    versions: readonly (1 | 2)[]
+  },
 ): Promise<void> {
   await db.query(
     `update seller_endpoints set
-       verification_status = $3, verification_detail = $4, verification_checked_at = clock_timestamp()
+       verification_status = $3, verification_detail = $4, verification_checked_at = clock_timestamp(),
+       check_queued_at = null, check_started_at = null,
+       challenge_versions = $5
      where id = $1 and url_pattern = $2`,
-    [verdict.id, verdict.url, verdict.status, verdict.detail],
+    [verdict.id, verdict.url, verdict.status, verdict.detail, verdict.versions],
   )
 }

@@ -15,9 +15,11 @@ export type Payment = Transfer & {
   projectId: string
   endpointId: string | null
   endpointUrl: string | null
-  endpointPriceAtomic: bigint | null
   matchKey: string | null
   resourceUrl: string
+  resourceSource: 'seller' | 'payer'
+  x402Version: 1 | 2
+  paymentIdentifier: string | null
   network: NetworkName
   chainId: number
   claimHead: bigint | null
@@ -57,9 +59,11 @@ type PaymentRow = TransferRow & {
   project_id: string
   endpoint_id: string | null
   url_pattern: string | null
-  price_atomic: string | null
   match_key: string | null
   resource_url: string
+  resource_source: 'seller' | 'payer'
+  x402_version: 1 | 2
+  payment_identifier: string | null
   network: NetworkName
   chain_id: string
   claim_head: string | null
@@ -80,7 +84,7 @@ type PaymentRow = TransferRow & {
 }
 
 const SELECT_PAYMENT = `
-  select p.row, p.id, p.project_id, p.endpoint_id, e.url_pattern, e.price_atomic, p.match_key, p.resource_url,
+  select p.row, p.id, p.project_id, p.endpoint_id, e.url_pattern, p.match_key, p.resource_url, p.resource_source, p.x402_version, p.payment_identifier,
          p.network, p.chain_id, p.asset, p.payer, p.recipient, p.amount_atomic, p.valid_after, p.valid_before,
          p.authorization_nonce, p.signature, p.factory, p.factory_data, p.claim_head, p.state, p.failure_stage, p.failure_reason,
          p.failure_detail, p.trouble_count, p.revert_count, p.tx_hash, p.block_number, p.signed_receipt,
@@ -114,9 +118,11 @@ const toPayment = (row: PaymentRow): Payment => ({
   projectId: row.project_id,
   endpointId: row.endpoint_id,
   endpointUrl: row.url_pattern,
-  endpointPriceAtomic: bigintOrNull(row.price_atomic),
   matchKey: row.match_key,
   resourceUrl: row.resource_url,
+  resourceSource: row.resource_source,
+  x402Version: row.x402_version,
+  paymentIdentifier: row.payment_identifier,
   network: row.network,
   chainId: Number(row.chain_id),
   ...transferOf(row),
@@ -155,6 +161,9 @@ export async function findPayments(db: Queryable, ids: readonly string[]): Promi
 /** The unique key of an authorization. */
 export type ClaimKey = { chainId: number; asset: string; payer: string; nonce: string }
 
+/** A payer's own name of a payment. */
+type NamedPayment = { projectId: string; paymentIdentifier: string }
+
 /** The payment of a claimed authorization, of any project, or null. */
 export async function findClaim(db: Queryable, claim: ClaimKey): Promise<Payment | null> {
   const { rows } = await db.query<PaymentRow>({
@@ -164,6 +173,21 @@ export async function findClaim(db: Queryable, claim: ClaimKey): Promise<Payment
     values: [claim.chainId, claim.asset, claim.payer, claim.nonce],
   })
   return rows[0] === undefined ? null : toPayment(rows[0])
+}
+
+/** Whether a payment of another authorization, not failed, has the payer's name in the project. */
+export async function isNamedPayment(
+  db: Queryable,
+  { projectId, paymentIdentifier, ...claim }: ClaimKey & NamedPayment,
+): Promise<boolean> {
+  const { rowCount } = await db.query({
+    name: 'is-named-payment',
+    text: `select from payments
+           where project_id = $1 and payment_identifier = $2 and state <> 'failed'
+             and (chain_id, asset, lower(payer), authorization_nonce) <> ($3, $4, lower($5), $6)`,
+    values: [projectId, paymentIdentifier, claim.chainId, claim.asset, claim.payer, claim.nonce],
+  })
+  return rowCount === 1
 }
 
 /** Payments of a project, newest first, at most `limit` after the cursor. */

@@ -36,6 +36,16 @@ export async function registerReceiptKeys(pool: Pool, keys: readonly ReceiptKey[
   )
 }
 
+/** Whether a worker has published the key. */
+export async function isPublishedKey(db: Queryable, kid: string): Promise<boolean> {
+  const { rowCount } = await db.query({
+    name: 'is-published-key',
+    text: 'select from receipt_keys where kid = $1',
+    values: [kid],
+  })
+  return rowCount === 1
+}
+
 /** Every published receipt key, the newest signing one first. */
 export async function listReceiptKeys(db: Queryable): Promise<PublicReceiptKey[]> {
   const { rows } = await db.query<{ did: string; public_key_hex: string }>({

@@ -32,3 +32,23 @@ export async function findSeller(db: Queryable, projectId: string): Promise<Sell
     chainId: row.chain_id === null ? null : Number(row.chain_id),
   }
 }
+
+/** The addresses that send transactions on a chain. */
+export async function listGasWallets(db: Queryable, chainId: number): Promise<string[]> {
+  const { rows } = await db.query<{ address: string }>({
+    name: 'list-gas-wallets',
+    text: 'select address from gas_wallets where chain_id = $1 order by address',
+    values: [chainId],
+  })
+  return rows.map((row) => row.address)
+}
+
+/** Whether an address, in lower case, has ever sent transactions for this service. */
+export async function isGasWallet(db: Queryable, address: string): Promise<boolean> {
+  const { rowCount } = await db.query({
+    name: 'is-gas-wallet',
+    text: 'select from gas_wallets where lower(address) = $1 limit 1',
+    values: [address],
+  })
+  return rowCount === 1
+}

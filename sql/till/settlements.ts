@@ -33,11 +33,14 @@ type EventRow = {
   network: string
   payer: string
   resource_url: string
+  resource_source: 'seller' | 'payer'
+  payment_identifier: string | null
   tx_hash: string | null
   failure_reason: string | null
 }
 
-const EVENT_COLUMNS = `p.id, p.project_id, p.state, p.amount_atomic, p.network, p.payer, p.resource_url, p.tx_hash,
+const EVENT_COLUMNS = `p.id, p.project_id, p.state, p.amount_atomic, p.network, p.payer, p.resource_url, p.resource_source,
+  p.payment_identifier, p.tx_hash,
   p.failure_reason`
 
 const paymentEvent = (row: EventRow): NewEvent => ({
@@ -50,6 +53,8 @@ const paymentEvent = (row: EventRow): NewEvent => ({
     network: row.network,
     payerAddress: row.payer,
     resourceUrl: row.resource_url,
+    resourceSource: row.resource_source,
+    paymentIdentifier: row.payment_identifier,
     txHash: row.tx_hash,
     failureReason: row.failure_reason,
   },

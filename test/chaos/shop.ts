@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import { signWebhook } from '../../shared/events/webhookSignature.ts'
+import { CHALLENGE } from '../support/challenge.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
 import { PATHS } from './auditWebhooks.ts'
 import type { Delivered } from './evidence.ts'
@@ -21,8 +22,6 @@ export type Shop = AsyncDisposable & {
   delivered(): Delivered[]
 }
 
-const CHALLENGE = { x402Version: 1, accepts: [{ scheme: 'exact' }] }
-
 /** Starts the server. */
 export async function startShop(): Promise<Shop> {
   const statuses = new WeakMap<object, number>()
@@ -35,7 +34,7 @@ export async function startShop(): Promise<Shop> {
     if (shop.mood === 'failing') return answer(500, 'no')
     if (shop.mood === 'resetting') return response.destroy()
     if (shop.mood === 'silent') return silenced.add(response)
-    if (request.path === PATHS.resource) return answer(402, JSON.stringify(CHALLENGE))
+    if (request.path === PATHS.resource) return answer(402, CHALLENGE)
     shop.onTaken()
     answer(200, 'ok')
   })

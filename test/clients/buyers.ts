@@ -1,4 +1,7 @@
 /** The payers of these tests: the wallets of the x402 packages. */
+import { wrapAxiosWithPayment, x402Client as x402AxiosClient } from '@x402/axios'
+import { ExactEvmScheme } from '@x402/evm'
+import { registerExactEvmScheme } from '@x402/evm/exact/client'
 import { ExactEvmSchemeV1 } from '@x402/evm/exact/v1/client'
 import { wrapFetchWithPayment as wrapFetchV2, x402Client } from '@x402/fetch'
 import axios from 'axios'
@@ -9,28 +12,78 @@ import { type newPayer, SEPOLIA, type TestTill } from '../support/till.ts'
 /** An account of the product's copy of viem. The wallets have their own copies with different types. */
 export type Account = Awaited<ReturnType<typeof newPayer>>
 
-/** The result of a purchase: status and X-PAYMENT-RESPONSE header. */
-type Bought = { status: number; header: string | null }
+/** The result of a purchase: status, and the settlement header of each version. */
+export type Bought = { status: number; v1: string | null; v2: string | null }
+
+/** `speaks`: the versions, the preferred one first. `only`: throws at an offer with the other version. */
+export type Buyer = {
+  speaks: readonly (1 | 2)[]
+  only?: true
+  buy: (account: Account, url: string) => Promise<Bought>
+}
+
+const fetched = (response: Response): Bought => ({
+  status: response.status,
+  v1: response.headers.get('x-payment-response'),
+  v2: response.headers.get('payment-response'),
+})
+
+const buyWith = async (client: x402Client, url: string) =>
+  fetched(await wrapFetchV2(fetch, client)(url))
 
 /** Real wallets, unmodified. */
-export const buyers: Record<string, (account: Account, url: string) => Promise<Bought>> = {
-  'x402-fetch': async (account, url) => {
-    const response = await wrapFetchWithPayment(fetch, account as never)(url)
-    return { status: response.status, header: response.headers.get('x-payment-response') }
+export const buyers: Record<string, Buyer> = {
+  'x402-fetch': {
+    speaks: [1],
+    buy: async (account, url) => fetched(await wrapFetchWithPayment(fetch, account as never)(url)),
   },
-  'x402-axios': async (account, url) => {
-    const client = withPaymentInterceptor(axios.create() as never, account as never)
-    const { status, headers } = await client.get(url)
-    return { status, header: headers['x-payment-response'] }
+  'x402-axios': {
+    speaks: [1],
+    buy: async (account, url) => {
+      const client = withPaymentInterceptor(axios.create() as never, account as never)
+      const { status, headers } = await client.get(url)
+      return { status, v1: headers['x-payment-response'] ?? null, v2: null }
+    },
   },
-  '@x402/fetch (v1)': async (account, url) => {
-    const client = new x402Client().registerV1(
-      'base-sepolia',
-      new ExactEvmSchemeV1(account as never),
-    )
-    const response = await wrapFetchV2(fetch, client)(url)
-    return { status: response.status, header: response.headers.get('x-payment-response') }
+  '@x402/fetch (v1)': {
+    speaks: [1],
+    only: true,
+    buy: (account, url) =>
+      buyWith(
+        new x402Client().registerV1('base-sepolia', new ExactEvmSchemeV1(account as never)),
+        url,
+      ),
   },
+  '@x402/fetch (v2)': {
+    speaks: [2],
+    buy: (account, url) =>
+      buyWith(new x402Client().register('eip155:*', new ExactEvmScheme(account as never)), url),
+  },
+  '@x402/fetch': {
+    speaks: [2, 1],
+    buy: (account, url) =>
+      buyWith(registerExactEvmScheme(new x402Client(), { signer: account as never }), url),
+  },
+  '@x402/axios': {
+    speaks: [2, 1],
+    buy: async (account, url) => {
+      const client = new x402AxiosClient()
+      registerExactEvmScheme(client as never, { signer: account as never })
+      const instance = wrapAxiosWithPayment(axios.create() as never, client)
+      const { status, headers } = await instance.get(url)
+      return {
+        status,
+        v1: headers['x-payment-response'] ?? null,
+        v2: headers['payment-response'] ?? null,
+      }
+    },
+  },
+}
+
+/** The version in which a wallet pays an offer; null: it signs nothing. */
+export function versionPaid(buyer: Buyer, offers: readonly (1 | 2)[]): 1 | 2 | null {
+  if (buyer.only && !offers.every((version) => buyer.speaks.includes(version))) return null
+  return buyer.speaks.find((version) => offers.includes(version)) ?? null
 }
 
 /** USDC of an account, in atomic units. */

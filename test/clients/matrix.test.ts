@@ -1,38 +1,27 @@
 /** Real sellers and real wallets: in every pair one payment succeeds, and its receipt and webhook verify. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
-import type { Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import express from 'express'
-import { Hono } from 'hono'
 import { PaymentRequirementsSchema } from 'x402/types'
-import { paymentMiddleware as expressMiddleware } from 'x402-express'
-import { decodeXPaymentResponse } from 'x402-fetch'
-import { paymentMiddleware as honoMiddleware } from 'x402-hono'
 import { DEVNET_ACCOUNTS } from '../../shared/till/devnetAccounts.ts'
 import { receiptSchema, verifyReceipt } from '../../shared/till/receipt.ts'
 import { createKeyringSource, masterKeys } from '../../sql/keyring/keyring.ts'
 import { startPool } from '../../workers/queue/pool.ts'
 import { webhooksRunner } from '../../workers/runners.ts'
-import {
-  freePort,
-  printed,
-  type ServiceProcess,
-  startCommand,
-  startProcess,
-} from '../support/process.ts'
+import { freePort, startCommand } from '../support/process.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
 import { type Agent, silentLog } from '../support/service.ts'
 import { newPayer, payTo, startTestTill, type TestTill } from '../support/till.ts'
 import { waitFor } from '../support/waitFor.ts'
-import { balanceOf, buyers } from './buyers.ts'
+import { decodeHeader, NETWORK } from '../support/x402v2.ts'
+import { type Account, balanceOf, buyers, versionPaid } from './buyers.ts'
+import { type Seller, startSellers } from './sellers.ts'
 
 let till: TestTill
 let seller: Agent
 let webhooks: Awaited<ReturnType<typeof startPool>>
 let receiver: Receiver
+let sellers: Record<string, Seller>
 const secrets = new Map<string, string>()
-const sellers: Record<string, { url: string; stop: () => Promise<unknown> }> = {}
 
 beforeAll(async () => {
   // The receipt's DID contains the base URL, so the port is fixed beforehand.
@@ -44,9 +33,7 @@ beforeAll(async () => {
   const keyring = createKeyringSource(masterKeys(config))
   const runner = webhooksRunner({ keyring, policy: { allowPrivate: true } })
   webhooks = await startPool({ ...runner, databaseUrl: database.url }, silentLog)
-  sellers['x402-express'] = await startExpress()
-  sellers['x402-hono'] = await startHono()
-  sellers['challenge and redeem'] = await startOurs()
+  sellers = await startSellers({ service: till.service, seller })
   for (const { url } of Object.values(sellers)) {
     const { status, body } = await seller.put('/v0/sellers/endpoints', {
       urlPattern: url,
@@ -65,72 +52,72 @@ afterAll(async () => {
   await till[Symbol.asyncDispose]()
 })
 
-/** This service as the facilitator of unmodified middleware. */
-const facilitator = () => {
-  const headers = { Authorization: `Bearer ${seller.key}` }
-  return {
-    url: `${till.service.url}/v0/x402` as const,
-    createAuthHeaders: async () => ({ verify: headers, settle: headers, supported: headers }),
-  }
+const SELLERS: Record<string, readonly (1 | 2)[]> = {
+  'our express paywall': [1, 2],
+  'our hono paywall': [1, 2],
+  'our fetch paywall': [1, 2],
+  'our paywall with versions [1]': [1],
+  'challenge and redeem': [1, 2],
+  '@x402/express': [2],
+  '@x402/hono': [2],
+  '@x402/next': [2],
+  'x402-express': [1],
+  'x402-hono': [1],
 }
 
-const routes = { 'GET /joke': { price: '$0.01', network: 'base-sepolia' as const } }
+test('the table names every seller with its versions', () => {
+  const offered = Object.entries(sellers).map(([name, { offers }]) => [name, offers])
+  expect(Object.fromEntries(offered)).toEqual(SELLERS)
+})
 
-async function startExpress() {
-  const app = express()
-  app.use(expressMiddleware(payTo, routes, facilitator() as never))
-  app.get('/joke', (_request, response) => void response.send('ha'))
-  const server = await new Promise<Server>((done) => {
-    const started = app.listen(0, '127.0.0.1', () => done(started))
-  })
-  const { port } = server.address() as AddressInfo
-  return { url: `http://127.0.0.1:${port}/joke`, stop: async () => server.close() }
+const paymentsOf = async (account: Account) => {
+  const { body } = await seller.get('/v0/payments?limit=100')
+  return body.payments.filter((payment: any) => payment.payerAddress === account.address)
 }
 
-async function startHono() {
-  const app = new Hono()
-  app.use(honoMiddleware(payTo, routes, facilitator() as never))
-  app.get('/joke', (context) => context.text('ha'))
-  const server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: app.fetch })
-  return { url: `http://127.0.0.1:${server.port}/joke`, stop: () => server.stop(true) }
-}
-
-async function startOurs() {
-  const process: ServiceProcess = startProcess('examples/seller.ts', {
-    KEY: seller.key,
-    API: till.service.url,
-    PORT: '0',
-  })
-  const [, url = ''] = await printed(process, /selling at (\S+)/)
-  return { url, stop: async () => process[Symbol.asyncDispose]() }
-}
-
-for (const sellerName of ['x402-express', 'x402-hono', 'challenge and redeem']) {
-  for (const [buyerName, buy] of Object.entries(buyers)) {
-    test(`${buyerName} pays ${sellerName}`, async () => {
+for (const [sellerName, offers] of Object.entries(SELLERS)) {
+  for (const [buyerName, buyer] of Object.entries(buyers)) {
+    const version = versionPaid(buyer, offers)
+    if (version === null) {
+      test(`${buyerName} refuses ${sellerName}, and is not charged`, async () => {
+        const account = await newPayer(till.client, 1_000_000n)
+        const { url, served } = sellers[sellerName]!
+        const before = served?.()
+        const bought = await buyer.buy(account, url).catch(() => null)
+        expect(bought?.status ?? 402).toBe(402)
+        expect(await balanceOf(till, account.address)).toBe(1_000_000n)
+        expect(await paymentsOf(account)).toEqual([])
+        expect(served?.()).toBe(before)
+      })
+      continue
+    }
+    test(`${buyerName} pays ${sellerName} in version ${version}`, async () => {
       const account = await newPayer(till.client, 1_000_000n)
-      const { url } = sellers[sellerName]!
+      const { url, served } = sellers[sellerName]!
+      const times = served?.()
       const before = await balanceOf(till, payTo)
-      const { status, header } = await buy(account, url)
+      const { status, v1, v2 } = await buyer.buy(account, url)
       expect(status).toBe(200)
-      const settled = decodeXPaymentResponse(header!) as any
+      expect(served?.()).toBe(times === undefined ? undefined : times + 1)
+      expect([v1 !== null, v2 !== null]).toEqual([version === 1, version === 2])
+      const settled = decodeHeader((v1 ?? v2)!)
       expect(settled).toMatchObject({
         success: true,
-        network: 'base-sepolia',
+        network: version === 2 ? NETWORK : 'base-sepolia',
         payer: account.address,
       })
 
       expect(await balanceOf(till, account.address)).toBe(990_000n)
       expect((await balanceOf(till, payTo)) - before).toBe(10_000n)
 
-      const { body: page } = await seller.get('/v0/payments?limit=100')
-      const mine = page.payments.filter((payment: any) => payment.payerAddress === account.address)
+      const mine = await paymentsOf(account)
       expect(mine).toHaveLength(1)
       expect(mine[0]).toMatchObject({
         status: 'settled',
         txHash: settled.transaction,
         amountUsdc: '0.01',
         recipientAddress: payTo,
+        x402Version: version,
       })
 
       const hook = await waitFor('the webhook', () =>

@@ -27,7 +27,7 @@ beforeAll(async () => {
     retries: 0,
     fetch: (request) => (away ? Promise.reject(new Error('away')) : fetch(request)),
   })
-  const price = { purser, amount: '0.01', resource: RESOURCE }
+  const price = { purser, amount: '0.01', resource: RESOURCE, x402Version: 1 as const }
   const server = new McpServer({ name: 'weather', version: '1' })
   server.registerTool(
     'weather',

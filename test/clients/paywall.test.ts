@@ -6,14 +6,14 @@ import { Elysia } from 'elysia'
 import express from 'express'
 import { Hono } from 'hono'
 import { createPaymentHeader } from 'x402/client'
-import { decodeXPaymentResponse } from 'x402-fetch'
 import { requirePayment as expressPaywall } from '../../api/client/expressPaywall.ts'
 import { requirePayment as fetchPaywall } from '../../api/client/fetchPaywall.ts'
 import { requirePayment as honoPaywall } from '../../api/client/honoPaywall.ts'
 import { PaywallError, Purser, verifyReceipt } from '../../api/client/main.ts'
 import type { Agent } from '../support/service.ts'
 import { newPayer, pay, payTo, startTestTill, type TestTill } from '../support/till.ts'
-import { balanceOf, buyers } from './buyers.ts'
+import { decodeHeader } from '../support/x402v2.ts'
+import { balanceOf, buyers, versionPaid } from './buyers.ts'
 
 let till: TestTill
 let seller: Agent
@@ -99,14 +99,16 @@ afterAll(async () => {
 const SELLERS = ['Express', 'Hono', 'Bun.serve', 'Elysia']
 
 for (const name of SELLERS) {
-  for (const [buyerName, buy] of Object.entries(buyers)) {
+  for (const [buyerName, buyer] of Object.entries(buyers)) {
+    const version = versionPaid(buyer, [1, 2])
+    if (version === null) continue
     test(`${buyerName} pays ${name}`, async () => {
       const account = await newPayer(till.client)
       const before = await balanceOf(till, payTo)
       const times = served[name] ?? 0
-      const { status, header } = await buy(account, urls[name]!)
+      const { status, v1, v2 } = await buyer.buy(account, urls[name]!)
       expect([status, served[name]]).toEqual([200, times + 1])
-      const settled = decodeXPaymentResponse(header!)
+      const settled = decodeHeader((version === 1 ? v1 : v2)!)
       expect(settled).toMatchObject({ success: true, payer: account.address })
       expect(await balanceOf(till, account.address)).toBe(990_000n)
       expect((await balanceOf(till, payTo)) - before).toBe(10_000n)

@@ -83,7 +83,8 @@ function field(
   const text = description ?? schema.description
   const comment = text === undefined ? '' : `/** ${String(text).replaceAll('*/', '* /')} */ `
   const orUndefined = isInput && !required ? ' | undefined' : ''
-  return `${comment}${name}${required ? '' : '?'}: ${type(schema, isInput)}${orUndefined}`
+  const member = /^\w+$/.test(name) ? name : JSON.stringify(name)
+  return `${comment}${member}${required ? '' : '?'}: ${type(schema, isInput)}${orUndefined}`
 }
 
 function type(schema: Schema, isInput: boolean): string {
@@ -111,7 +112,9 @@ function type(schema: Schema, isInput: boolean): string {
             isInput,
           }),
       )
-      return fields.length === 0 ? 'Record<string, unknown>' : `{ ${fields.join('; ')} }`
+      if (fields.length > 0) return `{ ${fields.join('; ')} }`
+      const { additionalProperties: values } = schema
+      return `Record<string, ${typeof values === 'object' ? type(values, isInput) : 'unknown'}>`
     }
     case 'string':
     case 'boolean':

@@ -53,6 +53,9 @@ export const newClaim = (projectId: string, changes: Partial<NewClaim> = {}): Ne
   nonce: newHash(),
   signature: `0x${'11'.repeat(65)}`,
   deployment: null,
+  x402Version: 1,
+  resourceSource: 'seller',
+  paymentIdentifier: null,
   ...changes,
 })
 

@@ -44,7 +44,15 @@ export type GuardedRequestParameters = OutboundPolicy & {
 }
 
 export type GuardedResponse =
-  | { ok: true; status: number; bodyPrefix: string; truncated: boolean; ms: number }
+  | {
+      ok: true
+      status: number
+      /** The header `PAYMENT-REQUIRED` of x402 version 2. */
+      paymentRequired?: string | undefined
+      bodyPrefix: string
+      truncated: boolean
+      ms: number
+    }
   /** `detail` may be shown to the tenant: it names no resolved address. */
   | { ok: false; kind: 'blocked' | 'timeout' | 'network'; detail: string; ms: number }
 
@@ -139,11 +147,17 @@ export async function guardedRequest(
   const request = openRequest(parameters)
   let timer: Timer | undefined
   try {
-    const answered = new Promise<{ status: number } & Body>((done, fail) => {
+    type Answer = { status: number; paymentRequired: string | undefined } & Body
+    const answered = new Promise<Answer>((done, fail) => {
       request.on('error', fail)
       request.on('response', (response) => {
         readPrefix(response, responseBytesMax).then(
-          (read) => done({ status: response.statusCode ?? 0, ...read }),
+          (read) =>
+            done({
+              status: response.statusCode ?? 0,
+              paymentRequired: [response.headers['payment-required']].flat()[0],
+              ...read,
+            }),
           fail,
         )
       })

@@ -22,6 +22,10 @@ export function settlementOf(payment: Payment, receipt: Receipt, key: ReceiptKey
       network: payment.network,
       resource: payment.resourceUrl,
       txHash: receipt.transactionHash,
+      ...(payment.resourceSource === 'payer' ? { resourceSource: 'payer' } : {}),
+      ...(payment.paymentIdentifier === null
+        ? {}
+        : { paymentIdentifier: payment.paymentIdentifier }),
       timestamp: settledAt.toISOString(),
     },
   })

@@ -1,4 +1,7 @@
+import { challengeVersions } from '../../shared/till/anyChallenge.ts'
+import type { Queryable } from '../../sql/db.ts'
 import { addJob } from '../../sql/queue/jobs.ts'
+import { startEndpointCheck } from '../../sql/till/endpointChecks.ts'
 import {
   findUrlToVerify,
   recordVerification,
@@ -12,10 +15,11 @@ import {
 import type { PoolContext, Task } from '../queue/task.ts'
 
 const VERIFY_TIMEOUT_MS = 10_000
+const AGAIN_MS = 60 * 60 * 1000
 
 /**
- * Fetches a registered URL without a payment, and records whether it answers with a challenge. The verdict informs the
- * seller; it stops no payment.
+ * Fetches a registered URL without a payment, and records whether it answers with a challenge. An unreachable endpoint
+ * gets no challenge; the verdict stops no signed payment.
  */
 export const createVerifyEndpoint =
   ({ pool, lanes }: PoolContext, policy: OutboundPolicy): Task<'verify_endpoint'> =>
@@ -25,50 +29,51 @@ export const createVerifyEndpoint =
     const { url, projectId } = endpoint
     const turn = await lanes.enter(`verify:${projectId}`, projectId)
     if (!turn.granted) {
-      return addJob(pool, {
-        task: 'verify_endpoint',
-        payload: { endpointId },
-        key: `verify_endpoint:${endpointId}`,
-        runAt: new Date(Date.now() + turn.returnInMs),
-      })
+      return queueAt(pool, endpointId, turn.returnInMs)
     }
     try {
-      const answer = await guardedRequest({
-        ...policy,
-        url,
-        method: 'GET',
-        timeoutMs: VERIFY_TIMEOUT_MS,
-      })
-      await recordVerification(pool, { id: endpointId, url, ...judge(answer) })
+      await startEndpointCheck(pool, endpointId)
+      const judgement = judge(await ask(policy, url))
+      await recordVerification(pool, { id: endpointId, url, ...judgement })
+      // An unreachable endpoint gets no challenge: it is looked at until it is back.
+      if (judgement.status === 'unreachable') await queueAt(pool, endpointId, AGAIN_MS)
     } finally {
       turn.leave()
     }
   }
 
-function judge(answer: GuardedResponse): { status: VerificationStatus; detail: string } {
-  if (!answer.ok) {
-    const status = answer.kind === 'blocked' ? 'failed' : 'unreachable'
-    return { status, detail: answer.detail }
-  }
-  if (answer.status !== 402) {
-    return { status: 'failed', detail: `answered ${answer.status}, expected 402` }
-  }
-  if (!isChallenge(answer.bodyPrefix)) {
-    return {
-      status: 'failed',
-      detail: 'answered 402 without a challenge: x402Version and a non-empty accepts are expected',
-    }
-  }
-  return { status: 'verified', detail: 'answered 402 with a challenge' }
+const queueAt = (db: Queryable, endpointId: string, inMs: number) =>
+  addJob(db, {
+    task: 'verify_endpoint',
+    payload: { endpointId },
+    key: `verify_endpoint:${endpointId}`,
+    runAt: new Date(Date.now() + inMs),
+  })
+
+/** Asks without a payment. A 404 or 405 can mean that the endpoint takes POST only. */
+async function ask(policy: OutboundPolicy, url: string): Promise<GuardedResponse> {
+  const request = { ...policy, url, timeoutMs: VERIFY_TIMEOUT_MS }
+  const answer = await guardedRequest({ ...request, method: 'GET' })
+  if (!answer.ok || (answer.status !== 404 && answer.status !== 405)) return answer
+  const headers = { 'content-type': 'application/json' }
+  return guardedRequest({ ...request, method: 'POST', headers, body: '{}' })
 }
 
-function isChallenge(text: string): boolean {
-  try {
-    const body = JSON.parse(text)
-    return (
-      Number.isInteger(body?.x402Version) && Array.isArray(body.accepts) && body.accepts.length > 0
-    )
-  } catch {
-    return false
+type Judgement = { status: VerificationStatus; detail: string; versions: (1 | 2)[] }
+
+function judge(answer: GuardedResponse): Judgement {
+  if (!answer.ok) {
+    const status = answer.kind === 'blocked' ? 'failed' : 'unreachable'
+    return { status, detail: answer.detail, versions: [] }
   }
+  if (answer.status !== 402) {
+    return { status: 'failed', detail: `answered ${answer.status}, expected 402`, versions: [] }
+  }
+  const versions = challengeVersions(answer.bodyPrefix, answer.paymentRequired)
+  if (versions.length > 0) {
+    return { status: 'verified', detail: 'answered 402 with a challenge', versions }
+  }
+  const detail =
+    'answered 402 without a challenge: x402 version 1 in the body or version 2 in PAYMENT-REQUIRED is expected'
+  return { status: 'failed', detail, versions }
 }

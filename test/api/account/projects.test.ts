@@ -25,7 +25,7 @@ test('create gives a project with its inbox and, this once, its key', async () =
     emailName: 'Shop.One',
     purpose: 'BUYER',
     scopes: ['mail:read', 'mail:read'],
-    payTo: `0x${'aB'.repeat(20)}`,
+    payTo: `0x${'ab'.repeat(20)}`,
     paymentsEnabled: true,
   })
   expect(status).toBe(201)
@@ -38,7 +38,7 @@ test('create gives a project with its inbox and, this once, its key', async () =
     emailAddress: 'shop.one@mail.test',
     scopes: ['mail:read'],
     apiKeyPrefix: body.rawKey.slice(0, 17),
-    payTo: `0x${'aB'.repeat(20)}`,
+    payTo: `0x${'ab'.repeat(20)}`,
     paymentsEnabled: true,
     usage: { storageBytes: 0 },
     limits: { storageBytes: 10 * 1024 ** 3 },

@@ -116,3 +116,15 @@ test('every JSON answer carries the rate-limit headers', async () => {
     }
   }
 })
+
+test('the facilitator has a budget of its own', async () => {
+  const agent = await service.newAgent()
+  const remaining = async (path: string) => {
+    const { headers } = await agent.get(path)
+    return [headers.get('x-ratelimit-limit'), headers.get('x-ratelimit-remaining')]
+  }
+  await withinOneMinute()
+  expect(await remaining('/v0/x402/supported')).toEqual(['1200', '1199'])
+  expect(await remaining('/v0/whoami')).toEqual(['200', '199'])
+  expect(await remaining('/v0/x402/supported')).toEqual(['1200', '1198'])
+})

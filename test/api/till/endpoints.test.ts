@@ -3,9 +3,8 @@ import { parseResourceUrl } from '../../../shared/till/resourceUrl.ts'
 import { recordHead, recordRpcTrouble } from '../../../sql/till/chainStatus.ts'
 import { ENDPOINTS_MAX } from '../../../sql/till/endpointChanges.ts'
 import { findEndpointByResource } from '../../../sql/till/endpoints.ts'
-import { startReceiver, status } from '../../support/receiver.ts'
+import { startReceiver } from '../../support/receiver.ts'
 import { type Agent, createClient, type TestService } from '../../support/service.ts'
-import { waitFor } from '../../support/waitFor.ts'
 import { register, sendEvent, startWebhookService, waitForEnd } from '../../support/webhooks.ts'
 
 const PATH = '/v0/sellers/endpoints'
@@ -59,6 +58,7 @@ describe('PUT', () => {
       description: 'Weather',
       webhookUrl: 'http://127.0.0.1:1/hook?token=1',
       webhookSecret: expect.stringMatching(/^whsec_[0-9a-f]{64}$/),
+      discoverable: false,
       active: true,
       verification: { status: 'pending', checkedAt: null, detail: null },
       createdAt: expect.stringMatching(/^\d{4}-.*\.\d{3}Z$/),
@@ -67,6 +67,14 @@ describe('PUT', () => {
     const got = await owner.get(`${PATH}/${body.endpointId}`)
     expect(got.body).toMatchObject({ ...shown, callCount: 0, revenueUsdcRaw: '0' })
     expect(JSON.stringify([got.body, (await owner.get(PATH)).body])).not.toContain('whsec_')
+  })
+
+  test('takes the network in both spellings', async () => {
+    const owner = await service.newAgent()
+    for (const network of ['eip155:84532', 'base-sepolia']) {
+      expect((await put(owner, { network })).body.network).toBe('base-sepolia')
+    }
+    expect((await put(owner, { network: 'eip155:8453' })).body.message).toMatch(/^network must be/)
   })
 
   test('changes the endpoint of the same host and path, and keeps what is left out', async () => {
@@ -274,35 +282,4 @@ test('the delivery log is paged and filtered', async () => {
   expect(await list('status=lost')).toMatchObject({ status: 400 })
   expect(await list('limit=0')).toMatchObject({ status: 400 })
   expect(await list('pageToken=x')).toMatchObject({ status: 400 })
-})
-
-describe('verification', () => {
-  const challenge = JSON.stringify({ x402Version: 1, accepts: [{ scheme: 'exact' }] })
-  test.each([
-    ['verified', 402, challenge, 'answered 402 with a challenge'],
-    ['failed', 402, 'pay!', /without a challenge/],
-    ['failed', 402, '{"x402Version":1,"accepts":[]}', /without a challenge/],
-    ['failed', 402, 'null', /without a challenge/],
-    ['failed', 200, challenge, 'answered 200, expected 402'],
-    ['failed', 302, '', 'answered 302, expected 402'],
-    ['unreachable', 0, '', /ECONNREFUSED/],
-  ] as const)('%s: an answer of %p %j', async (verdict, code, text, detail) => {
-    await using receiver = await startReceiver(status(code, text))
-    const urlPattern =
-      code === 0 ? 'http://127.0.0.1:1/paid' : `http://127.0.0.1:${receiver.port}/p`
-    const owner = await service.newAgent()
-    const { endpointId } = (await put(owner, { urlPattern })).body
-    const verification = await waitFor('a verdict', async () => {
-      const { body } = await owner.get(`${PATH}/${endpointId}`)
-      return body.verification.status === 'pending' ? null : body.verification
-    })
-    expect(verification).toEqual({
-      status: verdict,
-      checkedAt: expect.stringMatching(/Z$/),
-      detail: typeof detail === 'string' ? detail : expect.stringMatching(detail),
-    })
-    expect(receiver.requests.map(({ method, path }) => `${method} ${path}`)).toEqual(
-      code === 0 ? [] : ['GET /p'],
-    )
-  })
 })

@@ -32,12 +32,6 @@ async function ask(header: string, changes: Record<string, unknown> = {}) {
   }
 }
 
-test('supported names the connected chain', async () => {
-  expect((await seller.get('/v0/x402/supported')).body).toEqual({
-    kinds: [{ x402Version: 1, scheme: 'exact', network: 'base-sepolia' }],
-  })
-})
-
 test('verify asks the chain and spends nothing; settle pays once', async () => {
   const { header } = await pay()
   const body = await ask(header)
@@ -52,9 +46,11 @@ test('verify asks the chain and spends nothing; settle pays once', async () => {
   expect((await seller.post('/v0/x402/settle', body)).body).toEqual({
     success: false,
     errorReason: 'duplicate_settlement',
+    errorMessage: expect.stringContaining('used before'),
     transaction: settled.transaction,
     network: 'base-sepolia',
     payer: payer.address,
+    paymentId: settled.paymentId,
   })
   expect((await seller.post('/v0/x402/verify', body)).body).toMatchObject({
     isValid: false,

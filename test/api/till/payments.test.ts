@@ -49,6 +49,7 @@ describe('challenge', () => {
           extra: { name: 'USDC', version: '2' },
         },
       ],
+      headers: { 'PAYMENT-REQUIRED': expect.stringMatching(/^[A-Za-z0-9+/]+=*$/) },
     })
   })
 
@@ -72,7 +73,8 @@ describe('challenge', () => {
       [{ resource: 'https://api.example.com/Report' }, 400, /^resource must match a registered/],
       [{ resource: 'report' }, 400, /^resource must/],
       [{ network: 'base' }, 400, /^network must be "base-sepolia"/],
-      [{ network: 'eip155:84532' }, 400, /^network must/],
+      [{ network: 'eip155:8453' }, 400, /^network must be "base-sepolia"/],
+      [{ network: 'eip155:1' }, 400, /^network must/],
       [{ description: 'x'.repeat(501) }, 400, /^description must/],
     ]
     for (const [body, status, message] of table) {

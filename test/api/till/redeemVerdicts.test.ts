@@ -126,10 +126,10 @@ const ROWS: Row[] = [
     name: 'CAIP-2 network',
     envelope: { network: 'eip155:84532' },
     chain: true,
-    reason: 'invalid_network',
+    reason: null,
   },
   { name: 'scheme upto', envelope: { scheme: 'upto' }, chain: true, reason: 'unsupported_scheme' },
-  { name: 'version 2', envelope: { x402Version: 2 }, chain: true, reason: 'invalid_x402_version' },
+  { name: 'version 3', envelope: { x402Version: 3 }, chain: true, reason: 'invalid_x402_version' },
   { name: 'high s', respell: highS, chain: false, reason: signature },
   {
     name: 'zero signature',

@@ -1,4 +1,5 @@
 /** The parts that a restored installation meets again: the chain, the smarthost and the receiver of webhooks. */
+
 import { createHash } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -6,6 +7,7 @@ import { join } from 'node:path'
 import { parseAbi, parseEventLogs } from 'viem'
 import { type DevnetClient, devnetClient } from '../../../workers/devnet/contracts.ts'
 import { type Devnet, startDevnet } from '../../../workers/devnet/devnet.ts'
+import { CHALLENGE } from '../../support/challenge.ts'
 import { gasWallet } from '../../support/devnetPayment.ts'
 import { startNameServer } from '../../support/nameServer.ts'
 import { type Receiver, startReceiver } from '../../support/receiver.ts'
@@ -60,9 +62,7 @@ export async function startSurroundings(): Promise<Surroundings> {
   }
   const receiver = await startReceiver(async (request, response) => {
     if (request.path === RESOURCE_PATH) {
-      response
-        .writeHead(402)
-        .end(JSON.stringify({ x402Version: 1, accepts: [{ scheme: 'exact' }] }))
+      response.writeHead(402).end(CHALLENGE)
       return
     }
     await gates.webhooks.pass()

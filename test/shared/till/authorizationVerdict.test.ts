@@ -85,7 +85,6 @@ describe('verifyAuthorization', () => {
   })
 
   test.each<[string, Partial<PaymentPayload>, Partial<PaymentRequirements>, string]>([
-    ['version 2', { x402Version: 2 }, {}, 'invalid_x402_version'],
     ['scheme upto', { scheme: 'upto' }, {}, 'unsupported_scheme'],
     ['requirement of another scheme', {}, { scheme: 'upto' }, 'unsupported_scheme'],
     ['payload of another network', { network: 'base' }, {}, 'invalid_network'],

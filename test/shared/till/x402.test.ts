@@ -139,7 +139,8 @@ describe('decodePaymentHeader', () => {
   })
 
   test.each<[string, string, unknown, string]>([
-    ['version 2', 'x402Version', 2, 'invalid_x402_version'],
+    ['version 3', 'x402Version', 3, 'invalid_x402_version'],
+    ['version 2 in the form of version 1', 'x402Version', 2, 'invalid_payload'],
     ['version as text', 'x402Version', '1', 'invalid_payload'],
     ['scheme upto', 'scheme', 'upto', 'unsupported_scheme'],
     ['no scheme', 'scheme', undefined, 'invalid_payload'],
@@ -166,7 +167,7 @@ describe('decodePaymentHeader', () => {
   })
 
   test('another version or scheme is named even if its inner shape is unknown', () => {
-    expect(parsePaymentPayload({ x402Version: 2, accepted: {} })).toMatchObject({
+    expect(parsePaymentPayload({ x402Version: 3, accepted: {} })).toMatchObject({
       reason: 'invalid_x402_version',
     })
     expect(parsePaymentPayload({ x402Version: 1, scheme: 'deferred', payload: 7 })).toMatchObject({

@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import { transaction } from '../../../sql/db.ts'
 import { addJob } from '../../../sql/queue/jobs.ts'
+import { CHALLENGE } from '../../support/challenge.ts'
 import { cutEveryRoundTrip, proxyThrough } from '../../support/cuts.ts'
 import { fakeDns } from '../../support/fakeDns.ts'
 import { MOMENTS } from '../../support/postgresProxy.ts'
@@ -107,7 +108,7 @@ for (const moment of MOMENTS) {
   })
 
   test(`verify: a domain and an endpoint get their verdicts, with a cut ${moment} each round trip`, async () => {
-    await using receiver = await startReceiver(status(402, '{"x402Version":1,"accepts":[{}]}'))
+    await using receiver = await startReceiver(status(402, CHALLENGE))
     const { service, proxy } = await startCuttable({
       smtp: false,
       pools: ['inbound', 'webhooks'],

@@ -1,0 +1,78 @@
+/** The HTTP side of the paywalls: payment headers, CORS, and the resource of a request. */
+import { createPaywall, type PaywallOptions, type Verdict } from './paywall.ts'
+
+export type HttpPaywallOptions = PaywallOptions & {
+  /**
+   * Trusts X-Forwarded-Proto and X-Forwarded-Host when `resource` is absent. Set it only behind a proxy that sets both:
+   * otherwise any client can set them.
+   */
+  trustProxy?: boolean
+  /**
+   * The origin whose pages may buy, or `*`. The paywall then answers preflights, and lets a page read the payment
+   * headers. Absent: no CORS headers.
+   */
+  cors?: string
+}
+
+type Header = (name: string) => string | null | undefined
+
+export type HttpRequest = {
+  method: string
+  protocol: string
+  host: string
+  path: string
+  header: Header
+}
+
+/** `preflight`: answer 204 with these headers. */
+export type HttpVerdict = Verdict | { kind: 'preflight'; headers: Record<string, string> }
+
+const PAYMENT_HEADERS = 'PAYMENT-REQUIRED, PAYMENT-RESPONSE, X-PAYMENT-RESPONSE'
+/** The wallets of `@x402` send Access-Control-Expose-Headers as a request header. */
+const REQUEST_HEADERS = 'PAYMENT-SIGNATURE, X-PAYMENT, Access-Control-Expose-Headers, Content-Type'
+
+/**
+ * Makes a paywall for HTTP.
+ * @returns a function that judges one request; it throws PaywallError.
+ */
+export function createHttpPaywall(
+  options: HttpPaywallOptions,
+): (request: HttpRequest) => Promise<HttpVerdict> {
+  const { cors } = options
+  const judge = createPaywall(options)
+  return async (request) => {
+    const { method, header } = request
+    const requestedMethod = header('access-control-request-method')
+    if (cors !== undefined && method === 'OPTIONS' && requestedMethod) {
+      const headers = {
+        'access-control-allow-origin': cors,
+        'access-control-allow-methods': requestedMethod,
+        'access-control-allow-headers': header('access-control-request-headers') ?? REQUEST_HEADERS,
+      }
+      return { kind: 'preflight', headers }
+    }
+    const verdict = await judge({
+      // Some wallets send one payment in both headers: it is redeemed once.
+      payment: header('payment-signature') ?? header('x-payment') ?? null,
+      resource: resourceOf(options, request),
+    })
+    if (cors === undefined) return verdict
+    const readable = {
+      'access-control-allow-origin': cors,
+      'access-control-expose-headers': PAYMENT_HEADERS,
+    }
+    return { ...verdict, headers: { ...verdict.headers, ...readable } }
+  }
+}
+
+/** The resource of a request: `options.resource`, else its URL. */
+function resourceOf(
+  { resource, trustProxy = false }: HttpPaywallOptions,
+  { protocol, host, path, header }: HttpRequest,
+): string {
+  if (resource !== undefined) return resource
+  const forwarded = (name: string) =>
+    trustProxy ? header(name)?.split(',')[0]?.trim() || undefined : undefined
+  const seen = forwarded('x-forwarded-proto') ?? protocol
+  return `${seen}://${forwarded('x-forwarded-host') ?? host}${path}`
+}

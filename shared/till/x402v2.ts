@@ -1,0 +1,163 @@
+/**
+ * The x402 v2 wire: `PAYMENT-REQUIRED`, the payload of `PAYMENT-SIGNATURE`, and requirements.
+ *
+ * Standards: x402 specification v2 §5, HTTP transport v2, extensions `offer-receipt` and `payment-identifier`.
+ */
+import { z } from 'zod'
+import { exactPayloadSchema } from './exactPayload.ts'
+import { signJws } from './jws.ts'
+import type { ReceiptKey } from './receiptKey.ts'
+import { usdcNetworkOf } from './usdc.ts'
+
+/** The facilitator's extensions. */
+export const OFFER_RECEIPT = 'offer-receipt'
+export const PAYMENT_IDENTIFIER = 'payment-identifier'
+
+/** A proxy refused a 402 with a header of 3,564 bytes and took one of 2,996 (coinbase/cdp-sdk #759). */
+const PAYMENT_REQUIRED_CHARS_MAX = 2990
+
+const PAYMENT_IDENTIFIER_PATTERN = '^[A-Za-z0-9_-]{16,128}$'
+
+/** The name of version 1 for a known chain in either spelling; else the text itself. */
+export const networkNameOf = (text: string): string => usdcNetworkOf(text)?.network ?? text
+
+/** An optional part: null, absent or of another form counts as absent. */
+const lenient = <Schema extends z.ZodType>(schema: Schema) => schema.nullish().catch(null)
+
+/** `PAYMENT-SIGNATURE` after base64 and JSON. Of `accepted` only scheme and network count; the rest is an echo. */
+export const paymentPayloadV2Schema = z
+  .object({
+    x402Version: z.literal(2),
+    accepted: z.object({ scheme: z.string().max(64), network: z.string().max(64) }),
+    payload: exactPayloadSchema,
+    resource: lenient(z.object({ url: z.string().min(1).max(2048) })),
+    extensions: lenient(
+      z.object({
+        [PAYMENT_IDENTIFIER]: lenient(z.object({ info: lenient(z.object({ id: z.unknown() })) })),
+      }),
+    ),
+  })
+  .transform(({ accepted, payload, resource, extensions }, context) => {
+    const id = extensions?.[PAYMENT_IDENTIFIER]?.info?.id ?? null
+    if (
+      id !== null &&
+      (typeof id !== 'string' || !new RegExp(PAYMENT_IDENTIFIER_PATTERN).test(id))
+    ) {
+      const path = ['extensions', PAYMENT_IDENTIFIER, 'info', 'id']
+      context.addIssue({ code: 'custom', path, message: 'malformed' })
+      return z.NEVER
+    }
+    return {
+      x402Version: 2 as const,
+      scheme: accepted.scheme,
+      network: networkNameOf(accepted.network),
+      payload,
+      ...(resource?.url === undefined ? {} : { resourceUrl: resource.url }),
+      ...(id === null ? {} : { paymentIdentifier: id }),
+    }
+  })
+
+/** One entry of `accepts`, sent by us or by sellers to the facilitator. */
+export const paymentRequirementsV2Schema = z.object({
+  scheme: z.string().max(64),
+  network: z.string().max(64),
+  amount: z.string().regex(/^\d{1,18}$/),
+  payTo: z.string().regex(/^0x[0-9a-fA-F]{40}$/),
+  asset: z.string().regex(/^0x[0-9a-fA-F]{40}$/),
+  maxTimeoutSeconds: z.number().positive(),
+  extra: z.record(z.string(), z.unknown()).nullish(),
+})
+
+type Requirement = {
+  scheme: string
+  network: string
+  maxAmountRequired: string
+  resource: string
+  description: string
+  mimeType: string
+  payTo: string
+  maxTimeoutSeconds: number
+  asset: string
+  extra?: Record<string, unknown> | undefined
+}
+
+/** A requirement of version 1 in the form of version 2. */
+export const toRequirementV2 = (requirement: Requirement) => ({
+  scheme: requirement.scheme,
+  network: usdcNetworkOf(requirement.network)?.caip2 ?? requirement.network,
+  amount: requirement.maxAmountRequired,
+  asset: requirement.asset,
+  payTo: requirement.payTo,
+  maxTimeoutSeconds: requirement.maxTimeoutSeconds,
+  extra: { ...requirement.extra },
+})
+
+/** Signs a price, so that the payer can prove it (extension `offer-receipt`). */
+function signedOffer(requirement: Requirement, key: ReceiptKey, nowS: number) {
+  const { scheme, network, asset, payTo, amount } = toRequirementV2(requirement)
+  const validUntil = nowS + requirement.maxTimeoutSeconds
+  const { resource: resourceUrl } = requirement
+  const payload = { version: 1, resourceUrl, scheme, network, asset, payTo, amount, validUntil }
+  return { format: 'jws', acceptIndex: 0, signature: signJws(payload, key) }
+}
+
+const OFFERS_SCHEMA = { type: 'object', required: ['offers'] }
+const IDENTIFIER_EXTENSION = {
+  info: { required: false },
+  schema: {
+    type: 'object',
+    properties: {
+      required: { type: 'boolean' },
+      id: { type: 'string', pattern: PAYMENT_IDENTIFIER_PATTERN },
+    },
+    required: ['required'],
+  },
+}
+
+/**
+ * The `PAYMENT-REQUIRED` header of a challenge. A long description or URL costs the extensions first, then the
+ * description: the header stays under 3 kB while the URL allows it.
+ *
+ * @param offerKey signs the offer; null: no offer.
+ */
+export function encodePaymentRequired(
+  { error, requirement }: { error: string; requirement: Requirement },
+  offerKey: ReceiptKey | null,
+  nowS: number,
+): string {
+  const { resource: url, description, mimeType } = requirement
+  const identifier = { [PAYMENT_IDENTIFIER]: IDENTIFIER_EXTENSION }
+  const offers =
+    offerKey === null
+      ? identifier
+      : {
+          [OFFER_RECEIPT]: {
+            info: { offers: [signedOffer(requirement, offerKey, nowS)] },
+            schema: OFFERS_SCHEMA,
+          },
+          ...identifier,
+        }
+  const text = { ...(description && { description }), ...(mimeType && { mimeType }) }
+  const forms = [
+    { resource: { url, ...text }, extensions: offers },
+    { resource: { url, ...text }, extensions: identifier },
+    { resource: { url, ...text } },
+    { resource: { url } },
+  ]
+  const terms = toRequirementV2(requirement)
+  // Redeem moves the money before anything is served.
+  const accepts = [{ ...terms, extra: { ...terms.extra, paymentFlow: 'upfront' } }]
+  const headers = forms.map(({ resource, ...rest }) =>
+    encodeHeader({ x402Version: 2, error, resource, accepts, ...rest }),
+  )
+  return headers.find((header) => header.length <= PAYMENT_REQUIRED_CHARS_MAX) ?? headers.at(-1)!
+}
+
+/** Base64 of ASCII JSON: clients of version 1 decode with `atob`. */
+export function encodeHeader(value: object): string {
+  const ascii = JSON.stringify(value).replace(
+    /[\u0080-\uffff]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
+  return Buffer.from(ascii, 'latin1').toString('base64')
+}

@@ -1,0 +1,92 @@
+import { type Pool, type Queryable, transaction } from '../db.ts'
+import { addJob } from '../queue/jobs.ts'
+import type { VerificationStatus } from './endpoints.ts'
+
+/** The check of an endpoint: its last verdict, and whether another is on its way. */
+export type EndpointCheck = {
+  status: VerificationStatus
+  detail: string | null
+  checkedAt: Date | null
+  /** Milliseconds since a check was queued; null: none is due. */
+  queuedMs: number | null
+  /** A worker asks the URL right now. */
+  isRunning: boolean
+}
+
+/** The check of an active endpoint, or null. */
+export async function findEndpointCheck(db: Queryable, id: string): Promise<EndpointCheck | null> {
+  const { rows } = await db.query<{
+    status: VerificationStatus
+    detail: string | null
+    checked_at: Date | null
+    queued_ms: string | null
+    running: boolean
+  }>({
+    name: 'find-endpoint-check',
+    text: `select verification_status as status, verification_detail as detail,
+                  verification_checked_at as checked_at,
+                  floor(extract(epoch from clock_timestamp() - check_queued_at) * 1000) as queued_ms,
+                  -- A crashed worker ends nothing; a check takes 20 s at most.
+                  coalesce(check_started_at > clock_timestamp() - interval '25 seconds', false) as running
+           from seller_endpoints where id = $1 and deleted_at is null`,
+    values: [id],
+  })
+  const row = rows[0]
+  if (row === undefined) return null
+  return {
+    status: row.status,
+    detail: row.detail,
+    checkedAt: row.checked_at,
+    queuedMs: row.queued_ms === null ? null : Number(row.queued_ms),
+    isRunning: row.running,
+  }
+}
+
+/** Queues a check, in the caller's transaction. */
+export async function queueEndpointCheck(db: Queryable, endpointId: string): Promise<void> {
+  await db.query('update seller_endpoints set check_queued_at = clock_timestamp() where id = $1', [
+    endpointId,
+  ])
+  await addJob(db, {
+    task: 'verify_endpoint',
+    payload: { endpointId },
+    key: `verify_endpoint:${endpointId}`,
+  })
+}
+
+/** Queues a check of a project's endpoint. @returns false: no such endpoint. */
+export function checkEndpointAnew(
+  pool: Pool,
+  { projectId, id }: { projectId: string; id: string },
+): Promise<boolean> {
+  return transaction(pool, async (db) => {
+    const { rowCount } = await db.query(
+      `select from seller_endpoints
+       where project_id = $1 and id = $2 and deleted_at is null for no key update`,
+      [projectId, id],
+    )
+    if (rowCount === 1) await queueEndpointCheck(db, id)
+    return rowCount === 1
+  })
+}
+
+/** Queues a check for a challenge that would be refused, at most once in `pauseMs`, and none beside another. */
+export function provokeEndpointCheck(pool: Pool, id: string, pauseMs: number): Promise<void> {
+  return transaction(pool, async (db) => {
+    const { rowCount } = await db.query(
+      `update seller_endpoints set check_provoked_at = clock_timestamp()
+       where id = $1 and deleted_at is null and check_queued_at is null and (check_provoked_at is null
+         or check_provoked_at < clock_timestamp() - make_interval(secs => $2::float8 / 1000))`,
+      [id, pauseMs],
+    )
+    if (rowCount === 1) await queueEndpointCheck(db, id)
+  })
+}
+
+/** Says that a worker asks the URL of an endpoint. */
+export async function startEndpointCheck(db: Queryable, id: string): Promise<void> {
+  await db.query(
+    'update seller_endpoints set check_started_at = clock_timestamp(), check_queued_at = coalesce(check_queued_at, clock_timestamp()) where id = $1',
+    [id],
+  )
+}

@@ -1,0 +1,145 @@
+/** An endpoint that the internet cannot reach gets no challenge. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { requirePayment } from '../../../api/client/fetchPaywall.ts'
+import { Purser } from '../../../api/client/main.ts'
+import { CHALLENGE } from '../../support/challenge.ts'
+import { freePort } from '../../support/process.ts'
+import { startReceiver, status } from '../../support/receiver.ts'
+import type { Agent } from '../../support/service.ts'
+import { PRICE, pay, redeem, startTestTill, type TestTill } from '../../support/till.ts'
+import { waitFor } from '../../support/waitFor.ts'
+
+const PATH = '/v0/sellers/endpoints'
+let till: TestTill
+let seller: Agent
+
+beforeAll(async () => {
+  till = await startTestTill({
+    env: { ALLOW_PRIVATE_NETWORKS: 'true' },
+    parts: { pools: ['webhooks'] },
+  })
+  seller = await till.newSeller()
+})
+afterAll(() => till[Symbol.asyncDispose]())
+
+const register = async (resource: string): Promise<string> =>
+  (await seller.put(PATH, { urlPattern: resource, priceUsdc: PRICE })).body.endpointId
+const challenge = (resource: string) =>
+  seller.post('/v0/payments/challenge', { amount: PRICE, resource })
+const verdict = (id: string, wanted: string) =>
+  waitFor(`the verdict ${wanted}`, async () => {
+    const { body } = await seller.get(`${PATH}/${id}`)
+    return body.verification.status === wanted ? body.verification : null
+  })
+const nowhere = async () => `http://127.0.0.1:${await freePort()}/report`
+
+test('a challenge waits for the first check, and is refused with its detail', async () => {
+  const resource = await nowhere()
+  const id = await register(resource)
+  const { status: code, body } = await challenge(resource)
+  expect([code, body.error]).toEqual([400, 'bad_request'])
+  expect(body.message).toMatch(/unreachable from the internet at \d{4}-.*Z \(ECONNREFUSED\)/)
+  expect(body.message).toContain(`POST ${PATH}/${id}/verify`)
+})
+
+test('a refused challenge has it checked, once in 10 seconds', async () => {
+  const resource = await nowhere()
+  const id = await register(resource)
+  await verdict(id, 'unreachable')
+  const { port } = new URL(resource)
+  for (let n = 0; n < 3; n++) expect((await challenge(resource)).status).toBe(400)
+  let asked = 0
+  const shop = Bun.serve({
+    port: Number(port),
+    hostname: '127.0.0.1',
+    fetch: () => {
+      asked++
+      return new Response(CHALLENGE, { status: 402 })
+    },
+  })
+  try {
+    expect((await challenge(resource)).status).toBe(400)
+    expect(asked).toBe(0)
+    await till.service.database.pool.query(
+      `update seller_endpoints set check_provoked_at = check_provoked_at - interval '11 seconds' where id = $1`,
+      [id],
+    )
+    expect((await challenge(resource)).status).toBe(200)
+    expect(asked).toBe(1)
+  } finally {
+    await shop.stop(true)
+  }
+})
+
+test('verify checks anew and answers with the verdict', async () => {
+  const resource = await nowhere()
+  const id = await register(resource)
+  await verdict(id, 'unreachable')
+  const shop = Bun.serve({
+    port: Number(new URL(resource).port),
+    hostname: '127.0.0.1',
+    fetch: () => new Response(CHALLENGE, { status: 402 }),
+  })
+  try {
+    const { status: code, body } = await seller.post(`${PATH}/${id}/verify`)
+    expect([code, body.verification.status]).toEqual([200, 'verified'])
+    expect(body).toMatchObject({ endpointId: id, callCount: 0 })
+    expect((await challenge(resource)).status).toBe(200)
+  } finally {
+    await shop.stop(true)
+  }
+  const stranger = await till.newSeller()
+  expect((await stranger.post(`${PATH}/${id}/verify`)).status).toBe(404)
+})
+
+for (const [name, check] of [
+  ['a payer', async () => {}],
+  ['its seller', (purser: Purser, id: string) => purser.sellers.verify(id)],
+] as const) {
+  test(`a paywall of ours that comes back sells as soon as ${name} asks`, async () => {
+    const port = await freePort()
+    const resource = `http://127.0.0.1:${port}/report`
+    const purser = new Purser({ apiKey: seller.key, baseUrl: till.service.url })
+    const serve = requirePayment({ purser, amount: PRICE, resource }, () => new Response('ha'))
+    const open = () =>
+      Bun.serve({ port, hostname: '127.0.0.1', fetch: (request) => serve(request) })
+    // First it is away, then it comes back: the check must not take its own question for a payer's.
+    const id = await register(resource)
+    await verdict(id, 'unreachable')
+    const shop = open()
+    try {
+      await check(purser, id)
+      expect((await fetch(resource)).status).toBe(402)
+      await verdict(id, 'verified')
+    } finally {
+      await shop.stop(true)
+    }
+  })
+}
+
+test('an endpoint that fails otherwise still sells', async () => {
+  await using receiver = await startReceiver(status(500))
+  const resource = `http://127.0.0.1:${receiver.port}/report`
+  await verdict(await register(resource), 'failed')
+  expect((await challenge(resource)).status).toBe(200)
+})
+
+test('a signed payment is never refused for it', async () => {
+  const resource = await nowhere()
+  await verdict(await register(resource), 'unreachable')
+  const { body } = await redeem(seller, (await pay()).header, { resource })
+  expect(body.ok).toBe(true)
+})
+
+test('an unreachable endpoint is checked again within the hour', async () => {
+  const id = await register(await nowhere())
+  await verdict(id, 'unreachable')
+  const inMs = await waitFor('the next check', async () => {
+    const { rows } = await till.service.database.pool.query(
+      `select extract(epoch from run_at - now()) * 1000 as ms from graphile_worker.jobs where key = $1`,
+      [`verify_endpoint:${id}`],
+    )
+    return rows[0]?.ms ?? null
+  })
+  expect(Number(inMs)).toBeWithin(50 * 60_000, 60 * 60_000 + 1)
+})
