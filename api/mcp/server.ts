@@ -1,4 +1,4 @@
-import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
+import { Server } from '@modelcontextprotocol/sdk/server/index.js'
 import {
   CallToolRequestSchema,
   type CallToolResult,
@@ -54,8 +54,9 @@ const allows = (connection: Connection, scope: Tool['scope']): boolean =>
   scope === 'key' || connection.caller.scopes.includes(scope)
 
 /** An MCP server that lists and calls the tools for one caller. */
-export function createMcpServer(connection: Connection): McpServer {
-  const mcp = new McpServer(
+export function createMcpServer(connection: Connection): Server {
+  // McpServer needs zod schemas, and says that the list of tools changes. Our tools use the TypeBox schemas of the routes.
+  const mcp = new Server(
     { name: 'purser', title: 'Purser', version: packageJson.version },
     {
       capabilities: { tools: {} },
@@ -63,13 +64,12 @@ export function createMcpServer(connection: Connection): McpServer {
       jsonSchemaValidator,
     },
   )
-  // McpServer.registerTool needs zod schemas. Our tools use the TypeBox schemas of the routes.
-  mcp.server.setRequestHandler(ListToolsRequestSchema, () => ({
+  mcp.setRequestHandler(ListToolsRequestSchema, () => ({
     tools: LISTED.get(connection.naming)!
       .filter(({ scope }) => allows(connection, scope))
       .map(({ listed }) => listed),
   }))
-  mcp.server.setRequestHandler(CallToolRequestSchema, ({ params }, { signal }) =>
+  mcp.setRequestHandler(CallToolRequestSchema, ({ params }, { signal }) =>
     callTool(connection, params.name, params.arguments ?? {}, signal),
   )
   return mcp
