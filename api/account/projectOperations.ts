@@ -48,8 +48,14 @@ const Limits = t.Object({
   ),
 })
 
+const DisplayName = t.Union([Name, t.Null()], {
+  error: `be one line of 1 to ${NAME_MAX_LENGTH} characters, or null for the name of the project`,
+  description: 'The name in From of its mail; null: the name of the project.',
+})
+
 export const UpdateBody = t.Object({
   name: t.Optional(Name),
+  displayName: t.Optional(DisplayName),
   addScopes: t.Optional(ScopeList),
   removeScopes: t.Optional(ScopeList),
   payTo: t.Optional(PayTo),
@@ -63,6 +69,7 @@ const ProjectSchema = t.Object({
   projectId: t.String(),
   identityId: t.String({ description: 'The same value as projectId.' }),
   name: t.String(),
+  displayName: t.Union([t.String(), t.Null()], { description: 'The name in From, if it differs.' }),
   type: t.Literal('INBOX'),
   purpose: Purpose,
   emailAddress: t.String(),
@@ -86,6 +93,7 @@ const EXAMPLE_PROJECT = {
   projectId: 'prj_0a1b2c3d4e5f60718293a4b5',
   identityId: 'prj_0a1b2c3d4e5f60718293a4b5',
   name: 'Buyer bot',
+  displayName: null,
   type: 'INBOX',
   purpose: 'SELLER',
   emailAddress: 'buyer-bot@mail.example.com',

@@ -135,6 +135,7 @@ const toView = ({ config }: Services, project: Project) => ({
   projectId: project.id,
   identityId: project.id,
   name: project.name,
+  displayName: project.displayName,
   type: 'INBOX' as const,
   purpose: project.purpose,
   emailAddress: project.emailAddress,

@@ -71,7 +71,7 @@ export async function projectIdentity(pool: Pool, projectId: string) {
     projectId: project.id,
     name: project.name,
     email: project.emailAddress,
-    displayName: project.name,
+    displayName: project.displayName ?? project.name,
     type: 'INBOX',
     purpose: project.purpose,
     scopes: project.scopes,

@@ -1,6 +1,6 @@
 import type { Static } from '@sinclair/typebox'
 import { newMessageId } from '../../shared/ids.ts'
-import { domainOf } from '../../shared/mail/address.ts'
+import { domainOf, type Mailbox } from '../../shared/mail/address.ts'
 import { replyReferences, replySubject } from '../../shared/mail/threading.ts'
 import { findMessage } from '../../sql/mail/messages.ts'
 import type { RefusedRecipient } from '../../sql/mail/recipientPolicy.ts'
@@ -10,10 +10,11 @@ import { keyOfAnother, requestHash } from '../http/idempotencyKey.ts'
 import type { Services } from '../http/services.ts'
 import { replyRecipients } from './replyRecipients.ts'
 import {
+  namesOf,
   RECIPIENTS_MAX,
   type ReplyBody,
-  readAddresses,
   readAttachments,
+  readMailboxes,
   readUnsubscribe,
   type SendBody,
   SUBJECT_MAX_LENGTH,
@@ -50,9 +51,13 @@ export async function sendMessage(
   key: string | null,
 ) {
   return await acceptOnce(services, projectId, { key, request: ['send', body] }, async () => {
-    const to = readAddresses('to', body.to)
-    const cc = readAddresses('cc', body.cc ?? [])
-    const bcc = readAddresses('bcc', body.bcc ?? [])
+    const shown = {
+      to: readMailboxes('to', body.to),
+      cc: readMailboxes('cc', body.cc ?? []),
+    }
+    const bare = (mailboxes: readonly Mailbox[]) => mailboxes.map(({ address }) => address)
+    const [to, cc] = [bare(shown.to), bare(shown.cc)]
+    const bcc = bare(readMailboxes('bcc', body.bcc ?? []))
     if (to.length + cc.length + bcc.length > RECIPIENTS_MAX) {
       throw badRequest(`to, cc and bcc must name at most ${RECIPIENTS_MAX} recipients together`)
     }
@@ -78,6 +83,7 @@ export async function sendMessage(
       html: body.html ?? null,
       attachments: readAttachments(body.attachments),
       unsubscribe: readUnsubscribe(body.unsubscribe),
+      names: namesOf([...shown.to, ...shown.cc]),
       inReplyTo: [],
       references: [],
       answer,
@@ -116,6 +122,7 @@ export async function replyTo(
       html: body.html ?? null,
       attachments: readAttachments(body.attachments),
       unsubscribe: null,
+      names: null,
       inReplyTo: [original.headerMessageId],
       references: replyReferences({
         messageId: original.headerMessageId,

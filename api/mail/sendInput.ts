@@ -1,5 +1,5 @@
 import { type Static, Type as t } from '@sinclair/typebox'
-import { addressKey, parseAddress } from '../../shared/mail/address.ts'
+import { addressKey, type Mailbox, parseMailbox } from '../../shared/mail/address.ts'
 import {
   decodeBase64,
   isAttachmentType,
@@ -20,10 +20,11 @@ export const RECIPIENTS_MAX = 50
 export const SUBJECT_MAX_LENGTH = 998
 
 const AddressList = (minItems: number) =>
-  t.Array(t.String({ maxLength: 320 }), {
+  t.Array(t.String({ maxLength: 500 }), {
     minItems,
     maxItems: RECIPIENTS_MAX,
     examples: [['ada@example.com']],
+    description: 'Addresses, with or without a display name: Jane Doe <jane@example.net>.',
   })
 
 /** For text and HTML each. A request body without attachments has the same limit. */
@@ -101,16 +102,24 @@ export const ReplyBody = t.Object({
   attachments: Attachments,
 })
 
-/** Reads addresses and removes duplicates. @throws {ApiError} 400 with the position of an invalid address */
-export function readAddresses(field: string, texts: string[]): string[] {
-  return unique(
-    texts.map((text, n) => {
-      const address = parseAddress(text)
-      if (address === null)
-        throw badRequest(`${field}[${n}] must be one email address, such as ada@example.com`)
-      return address
-    }),
-  )
+/** Reads mailboxes and removes duplicates. @throws {ApiError} 400 with the position of an invalid one */
+export function readMailboxes(field: string, texts: string[]): Mailbox[] {
+  const mailboxes = texts.map((text, n) => {
+    const mailbox = parseMailbox(text)
+    if (mailbox === null) {
+      throw badRequest(
+        `${field}[${n}] must be one email address, such as ada@example.com or Ada <ada@example.com>`,
+      )
+    }
+    return mailbox
+  })
+  return [...new Map(mailboxes.map((one) => [addressKey(one.address), one])).values()]
+}
+
+/** The display names of mailboxes, by address; null: none has one. */
+export function namesOf(mailboxes: readonly Mailbox[]): Record<string, string> | null {
+  const named = mailboxes.flatMap(({ address, name }) => (name === null ? [] : [[address, name]]))
+  return named.length === 0 ? null : Object.fromEntries(named)
 }
 
 /** Removes duplicate addresses; case is ignored. */

@@ -27,6 +27,25 @@ export function parseAddress(text: string): string | null {
   return address.length > ADDRESS_MAX_LENGTH ? null : address
 }
 
+/** A display name is one line without control characters; RFC 5322 §2.1.1 bounds the line. */
+const NAME_MAX_LENGTH = 200
+/** RFC 5322 §3.4 name-addr: a quoted string or plain words before the address in angle brackets. */
+const NAME_ADDR = /^\s*(?:"((?:[^"\\]|\\.)*)"|([^"<>,;:@()[\]\\]*))\s*<([^<>]*)>\s*$/u
+
+/** An address with its display name; null: it has none. */
+export type Mailbox = { address: string; name: string | null }
+
+/** Reads one mailbox: `ada@example.com`, `Ada <ada@example.com>` or `"Doe, Jane" <jane@example.net>`; null: any other text. */
+export function parseMailbox(text: string): Mailbox | null {
+  if (text.length > NAME_MAX_LENGTH + ADDRESS_MAX_LENGTH + 4) return null
+  const [, quoted, plain, inner] = NAME_ADDR.exec(text) ?? []
+  const address = parseAddress(inner ?? text)
+  if (address === null) return null
+  const name = (quoted?.replace(/\\(.)/g, '$1') ?? plain ?? '').trim()
+  if (name.length > NAME_MAX_LENGTH || /\p{C}/u.test(name)) return null
+  return { address, name: name === '' ? null : name }
+}
+
 /** Whether a text is the domain of an address: ASCII, lower case, no trailing dot. */
 export const isDomain = (text: string): boolean => DOMAIN.test(text)
 

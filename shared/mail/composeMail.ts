@@ -10,6 +10,8 @@ export type MailContent = {
   fromAddress: string
   to: string[]
   cc: string[]
+  /** Display names for To and Cc, by address. */
+  names: Readonly<Record<string, string>>
   subject: string
   text: string
   html: string | null
@@ -22,7 +24,7 @@ export type MailContent = {
 /**
  * Composes a message (RFC 5322, MIME): text/plain, or multipart/alternative with HTML. Attachments add multipart/mixed;
  * those with a Content-ID stand in multipart/related beside the HTML. Every address must have passed `parseAddress`,
- * every identifier `isMessageId`, every type `isAttachmentType`. Subject and file names are encoded: no value can add a
+ * every identifier `isMessageId`, every type `isAttachmentType`. Subject, display names and file names are encoded: no value can add a
  * header.
  */
 export async function composeMail(content: MailContent): Promise<Buffer> {
@@ -30,8 +32,8 @@ export async function composeMail(content: MailContent): Promise<Buffer> {
     messageId: content.messageId,
     date: content.date,
     from: { name: content.fromName, address: content.fromAddress },
-    to: content.to.map(mailbox),
-    cc: content.cc.map(mailbox),
+    to: content.to.map(mailbox(content)),
+    cc: content.cc.map(mailbox(content)),
     subject: content.subject,
     text: crlf(content.text),
     ...(content.html === null ? {} : { html: crlf(content.html) }),
@@ -75,7 +77,9 @@ function isPlainLines(bytes: Buffer): boolean {
   return text.split('\r\n').every((line) => line.length <= 998 && !/[\r\n]/.test(line))
 }
 
-const mailbox = (address: string) => ({ name: '', address })
+const mailbox =
+  ({ names }: MailContent) =>
+  (address: string) => ({ name: names[address] ?? '', address })
 
 /** RFC 5322 §2.3 forbids a lone CR or LF; nodemailer would keep it. */
 const crlf = (text: string): string => text.replace(/\r\n?|\n/g, '\r\n')

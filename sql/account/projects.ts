@@ -17,6 +17,8 @@ type Purpose = 'SELLER' | 'BUYER'
 export type Project = {
   id: string
   name: string
+  /** The name in From; null: the project's name. */
+  displayName: string | null
   purpose: Purpose
   emailAddress: string
   payTo: string | null
@@ -43,6 +45,7 @@ export class UnverifiedDomainError extends Error {}
 type ProjectRow = {
   id: string
   name: string
+  display_name: string | null
   purpose: Purpose
   email_address: string
   pay_to: string | null
@@ -58,7 +61,7 @@ type ProjectRow = {
 }
 
 const SELECT_PROJECT = `
-  select p.id, p.name, p.purpose, p.email_address, p.pay_to, p.payments_enabled, p.created_at, p.row,
+  select p.id, p.name, p.display_name, p.purpose, p.email_address, p.pay_to, p.payments_enabled, p.created_at, p.row,
          k.scopes, k.lookup_prefix, u.request_count, u.last_used_at, s.bytes as stored_bytes, l.storage_bytes
   from projects p
   join api_keys k on k.project_id = p.id and k.revoked_at is null
@@ -70,6 +73,7 @@ const SELECT_PROJECT = `
 const toProject = (row: ProjectRow): Project => ({
   id: row.id,
   name: row.name,
+  displayName: row.display_name,
   purpose: row.purpose,
   emailAddress: row.email_address,
   payTo: row.pay_to,
@@ -159,6 +163,8 @@ export async function listProjects(
 
 export type ProjectChange = {
   name?: string
+  /** Null: the project's name. */
+  displayName?: string | null
   addScopes?: readonly string[]
   removeScopes?: readonly string[]
   payTo?: string | null
@@ -177,7 +183,8 @@ export async function updateProject(
       `update projects set
          name = coalesce($2, name),
          pay_to = case when $3 then $4 else pay_to end,
-         payments_enabled = coalesce($5, payments_enabled)
+         payments_enabled = coalesce($5, payments_enabled),
+         display_name = case when $6 then $7 else display_name end
        where id = $1 and deleted_at is null`,
       [
         id,
@@ -185,6 +192,8 @@ export async function updateProject(
         change.payTo !== undefined,
         change.payTo ?? null,
         change.paymentsEnabled ?? null,
+        change.displayName !== undefined,
+        change.displayName ?? null,
       ],
     )
     if (rowCount === 0) return null

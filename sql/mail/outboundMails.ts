@@ -21,6 +21,8 @@ export type OutboundMail = {
   inReplyTo: string[]
   references: string[]
   unsubscribe: Unsubscribe | null
+  /** Display names for To and Cc, by address. */
+  names: Record<string, string>
   createdAt: Date
   /** Pending recipients whose next attempt is due. */
   due: DueRecipient[]
@@ -43,7 +45,7 @@ type OutboundRow = {
   raw_id: string | null
   message_id: string
   from_addresses: string[]
-  name: string
+  from_name: string
   to_addresses: string[]
   cc_addresses: string[]
   subject: string
@@ -52,6 +54,7 @@ type OutboundRow = {
   in_reply_to: string[]
   reference_ids: string[]
   unsubscribe: Unsubscribe | null
+  names: Record<string, string> | null
   created_at: Date
   due: DueRecipient[]
   own_domains: string[]
@@ -72,9 +75,10 @@ export async function beginAttempt(
       from messages m join projects p on p.id = m.project_id
       where o.message_row = $1 and o.state <> 'done' and m.row = o.message_row and p.deleted_at is null
         and o.next_attempt_at <= clock_timestamp() + interval '1 second'
-      returning o.project_id, o.attempt, o.accepted_at, m.raw_id, m.message_id, m.from_addresses, p.name,
+      returning o.project_id, o.attempt, o.accepted_at, m.raw_id, m.message_id, m.from_addresses,
+        coalesce(p.display_name, p.name) as from_name,
         m.to_addresses, m.cc_addresses, m.subject, m.text_body, m.html_body, m.in_reply_to, m.reference_ids,
-        o.unsubscribe, m.created_at,
+        o.unsubscribe, o.names, m.created_at,
         array(select d.domain from mail_domains d where d.status = 'verified' and d.domain in (
                 select lower(split_part(r.address, '@', 2)) from outbound_recipients r
                 where r.message_row = o.message_row)) as own_domains,
@@ -99,7 +103,7 @@ export async function beginAttempt(
     rawId: row.raw_id,
     messageId: row.message_id,
     fromAddress: row.from_addresses[0]!,
-    fromName: row.name,
+    fromName: row.from_name,
     to: row.to_addresses,
     cc: row.cc_addresses,
     subject: row.subject,
@@ -108,6 +112,7 @@ export async function beginAttempt(
     inReplyTo: row.in_reply_to,
     references: row.reference_ids,
     unsubscribe: row.unsubscribe,
+    names: row.names ?? {},
     createdAt: row.created_at,
     due: row.due,
     ownDomains: row.own_domains,

@@ -27,6 +27,8 @@ export type SendIntent = {
   references: readonly string[]
   attachments: readonly SentAttachment[]
   unsubscribe: Unsubscribe | null
+  /** Display names for To and Cc, by address; null: none. */
+  names: Record<string, string> | null
   /** Recipients that must not get the mail. */
   refused: readonly RefusedRecipient[]
   /** The caller's idempotency key and the hash of its request; null: no key. */
@@ -83,6 +85,7 @@ export async function acceptMessages(
     }),
     attachments: intent.attachments.map(describe),
     unsubscribe: intent.unsubscribe,
+    names: intent.names,
     stored_bytes: intentBytes(intent),
     refused: intent.refused.map(({ address }) => address),
     reasons: intent.refused.map(({ reason }) => reason),

@@ -33,6 +33,7 @@ test('create gives a project with its inbox and, this once, its key', async () =
     projectId: expect.stringMatching(/^prj_[0-9a-f]{24}$/),
     identityId: body.projectId,
     name: 'Shop',
+    displayName: null,
     type: 'INBOX',
     purpose: 'BUYER',
     emailAddress: 'shop.one@mail.test',

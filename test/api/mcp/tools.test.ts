@@ -215,7 +215,7 @@ test('an invalid call is a tool error that says how to fix it', async () => {
     [
       'mail.send',
       { to: ['nobody'], subject: 's', text: 't' },
-      'bad_request: to[0] must be one email address, such as ada@example.com.',
+      'bad_request: to[0] must be one email address, such as ada@example.com or Ada <ada@example.com>.',
     ],
     [
       'mail.send',

@@ -327,7 +327,7 @@ test('no field of a send can add a recipient or a header', async () => {
     [{ to: ['a@example.com\r\nBcc: v@example.org'] }, 'to[0]'],
     [{ to: ['a@example.com, b@example.com'] }, 'to[0]'],
     [{ to: ['"v@example.org x"@example.com'] }, 'to[0]'],
-    [{ to: ['Ada <a@example.com>'] }, 'to[0]'],
+    [{ to: ['Ada <a@example.com>, b@example.com'] }, 'to[0]'],
     [{ to: ['group:a@example.com;'] }, 'to[0]'],
     [{ to: ['a@example.com(comment)'] }, 'to[0]'],
     [{ cc: ['ok@example.com', 'a b@example.com'] }, 'cc[1]'],
