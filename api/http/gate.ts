@@ -1,7 +1,7 @@
 import { parseAuthorization } from '../../shared/apiKey.ts'
 import { networkSubject } from '../../shared/http/networkSubject.ts'
 import type { Scope } from '../../shared/scopes.ts'
-import { authenticate, type Identity } from '../../sql/account/keys.ts'
+import type { Identity } from '../../sql/account/keys.ts'
 import { countAuthFailure, countRequests, type Usage } from '../../sql/account/rateWindows.ts'
 import type { Access } from '../docs/routeTable.ts'
 import { ApiError } from './errors.ts'
@@ -37,7 +37,7 @@ export class GateRefusal extends Error {
  * @throws {GateRefusal} 401, 403 or 429.
  */
 export async function admit(
-  { gatePool, config }: Services,
+  { keys, gatePool, config }: Services,
   { access, path }: { access: Exclude<Access, 'public' | 'console'>; path: string },
   authorization: string | null,
   clientAddress: string,
@@ -45,7 +45,7 @@ export async function admit(
   const parsed = parseAuthorization(authorization)
   const ofFacilitator = path.startsWith(FACILITATOR)
   const found = parsed.ok
-    ? await authenticate(gatePool, parsed.key, ofFacilitator ? ':x402' : '')
+    ? await keys.submit({ key: parsed.key, budget: ofFacilitator ? ':x402' : '' })
     : null
   if (found === null) {
     const reason = parsed.ok ? 'key' : parsed.reason

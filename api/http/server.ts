@@ -2,6 +2,7 @@ import type { Logger } from 'pino'
 import type { Config } from '../../shared/config/config.ts'
 import { listenError } from '../../shared/process/listenError.ts'
 import type { Running } from '../../shared/process/service.ts'
+import { authenticateAll, type WantedKey } from '../../sql/account/keys.ts'
 import { createBatcher } from '../../sql/batcher.ts'
 import { createPool } from '../../sql/db.ts'
 import { createKeyringSource, masterKeys } from '../../sql/keyring/keyring.ts'
@@ -35,6 +36,9 @@ const SEND_BATCHING = {
   weight: { of: intentBytes, max: 8 * 1024 * 1024 },
 }
 
+/** One batch of keys gathers while another is looked up. */
+const KEY_BATCHING = { batchMax: 200, parallel: 2 }
+
 /** A running API process. */
 export type ApiServer = Running & { port: number }
 
@@ -45,6 +49,10 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
     createPool({ url: databaseUrl, size, name: `purser api${use}`, statementTimeoutMs, log })
   const pool = poolOf('', config.databasePoolSize - 2 * part)
   const gatePool = poolOf(' (gate)', part)
+  const keys = createBatcher({
+    ...KEY_BATCHING,
+    run: (wanted: WantedKey[]) => authenticateAll(gatePool, wanted),
+  })
   const searchPool = poolOf(' (search)', part, SEARCH_TIMEOUT_MS)
   const searches = createSearches(searchPool, part)
   const usage = new UsageRecorder(pool, log)
@@ -68,6 +76,7 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
       config,
       pool,
       gatePool,
+      keys,
       searches,
       log,
       sends,
@@ -109,7 +118,9 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
       while (inFlight > 0) await Bun.sleep(DRAIN_POLL_MS)
       await Promise.race([closed, Bun.sleep(DRAIN_POLL_MS * 5)])
       await server.stop(true)
-      await Promise.all([policies, sends, ...Object.values(till)].map((batcher) => batcher.drain()))
+      await Promise.all(
+        [keys, policies, sends, ...Object.values(till)].map((batcher) => batcher.drain()),
+      )
       await Promise.all([waiters.stop(), events.stop()])
       await usage.stop()
       await Promise.all([pool, gatePool, searchPool].map((one) => one.end()))

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import type { Config } from '../../shared/config/config.ts'
 import type { ReceiptKey } from '../../shared/till/receiptKey.ts'
+import type { FoundKey, WantedKey } from '../../sql/account/keys.ts'
 import type { Batcher } from '../../sql/batcher.ts'
 import type { Pool } from '../../sql/db.ts'
 import type { KeyringSource } from '../../sql/keyring/keyring.ts'
@@ -19,6 +20,8 @@ export type Services = {
   pool: Pool
   /** Connections of the gate alone: a key is checked and counted also while `pool` has none left. */
   gatePool: Pool
+  /** Finds keys, and counts their requests. */
+  keys: Batcher<WantedKey, FoundKey | null>
   searches: Searches
   log: Logger
   sends: Batcher<SendIntent, SendOutcome>

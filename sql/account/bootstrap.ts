@@ -6,7 +6,7 @@ import { PROJECT_SCOPES } from '../../shared/scopes.ts'
 import { DEVNET_ACCOUNTS } from '../../shared/till/devnetAccounts.ts'
 import { createPool, type Pool } from '../db.ts'
 import { createSignInLink, hasSignedIn } from './consoleSessions.ts'
-import { authenticate, insertPlatformKey, isKnownKey } from './keys.ts'
+import { authenticateAll, insertPlatformKey, isKnownKey } from './keys.ts'
 import { AddressTakenError, createProject } from './projects.ts'
 
 export type FirstKeys = {
@@ -29,7 +29,7 @@ export async function bootstrap(databaseUrl: string, config: Config): Promise<Fi
   try {
     await insertPlatformKey(pool, platformKey)
     await ensureProject(pool, projectKey, config)
-    const found = await authenticate(pool, projectKey)
+    const [found = null] = await authenticateAll(pool, [{ key: projectKey, budget: '' }])
     const wantsLink = !config.production && !(await hasSignedIn(pool))
     return {
       platformKey,

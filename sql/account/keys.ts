@@ -18,48 +18,68 @@ export type Identity = {
 }
 
 type KeyRow = {
+  n: number
   id: string
   kind: KeyKind
   project_id: string | null
   email_address: string | null
   key_hash: Buffer
   scopes: string[]
-  used: number | null
-  resets_at: Date | null
+  used: number
+  resets_at: Date
 }
 
-const FIND_KEY = `
-  with candidate as (
-    select k.id, k.kind, k.project_id, k.key_hash, k.scopes, p.email_address,
-           coalesce(k.project_id, 'key:' || k.id) || $3 as subject
-    from api_keys k left join projects p on p.id = k.project_id
-    where k.lookup_prefix = $1 and k.revoked_at is null and p.deleted_at is null
-  ), counted as (
-    ${rateWindowUpsert('select subject from candidate where key_hash = $2')}
-  )
-  select c.id, c.kind, c.project_id, c.email_address, c.key_hash, c.scopes, w.used, w.resets_at
-  from candidate c left join counted w on w.subject = c.subject`
+/** A key to look up, and the budget of its project that the request counts in; '' is the common one. */
+export type WantedKey = { key: string; budget: '' | ':x402' }
+/** The identity of a live key, and the requests that its project has used up. */
+export type FoundKey = { identity: Identity; usage: Usage }
 
 /**
- * Finds the identity of a key and counts the request in its rate window, in one round trip. Keys are not cached: every
- * API process sees a rotated, narrowed or deleted key at the next request.
- * @param budget of the project that the request counts in; '' is the common one.
- * @returns null: no live key matches.
+ * Each request counts alone: the first of a batch sees the fewest. Subjects are locked in their order, so that two
+ * batches never wait for each other in a circle.
  */
-export async function authenticate(
+const FIND_KEYS = `
+  with asked as (
+    select * from unnest($1::int[], $2::text[], $3::bytea[], $4::text[]) as a (n, lookup_prefix, key_hash, budget)
+  ), candidate as (
+    select a.n, k.id, k.kind, k.project_id, k.key_hash, k.scopes, p.email_address,
+           coalesce(k.project_id, 'key:' || k.id) || a.budget as subject
+    from asked a
+    join api_keys k on k.lookup_prefix = a.lookup_prefix and k.key_hash = a.key_hash and k.revoked_at is null
+    left join projects p on p.id = k.project_id
+    where p.deleted_at is null
+  ), counted as (
+    ${rateWindowUpsert('select subject, count(*)::int as requests from candidate group by subject order by subject', 'requests')}
+  )
+  select c.n, c.id, c.kind, c.project_id, c.email_address, c.key_hash, c.scopes, w.resets_at,
+    (w.used - count(*) over (partition by c.subject)
+      + row_number() over (partition by c.subject order by c.n))::int as used
+  from candidate c join counted w on w.subject = c.subject`
+
+/**
+ * Finds the identities of keys and counts their requests in the rate windows, in one round trip. Keys are not cached:
+ * every API process sees a rotated, narrowed or deleted key at the next request.
+ * @returns one result per item, in order; null: no live key matches.
+ */
+export async function authenticateAll(
   db: Queryable,
-  key: string,
-  budget: '' | ':x402' = '',
-): Promise<{ identity: Identity; usage: Usage } | null> {
-  const hash = hashKey(key)
+  wanted: readonly WantedKey[],
+): Promise<(FoundKey | null)[]> {
+  const hashes = wanted.map(({ key }) => hashKey(key))
   const { rows } = await db.query<KeyRow>({
-    name: 'find-key',
-    text: FIND_KEY,
-    values: [keyLookupPrefix(key), hash, budget],
+    name: 'find-keys',
+    text: FIND_KEYS,
+    values: [
+      wanted.map((_, n) => n),
+      wanted.map(({ key }) => keyLookupPrefix(key)),
+      hashes,
+      wanted.map(({ budget }) => budget),
+    ],
   })
-  for (const row of rows) {
-    if (!timingSafeEqual(row.key_hash, hash) || row.used === null || row.resets_at === null)
-      continue
+  const byNumber = new Map(rows.map((row) => [row.n, row]))
+  return wanted.map(({ key }, n) => {
+    const row = byNumber.get(n)
+    if (row === undefined || !timingSafeEqual(row.key_hash, hashes[n]!)) return null
     return {
       identity: {
         kind: row.kind,
@@ -71,8 +91,7 @@ export async function authenticate(
       },
       usage: { used: row.used, resetsAt: row.resets_at },
     }
-  }
-  return null
+  })
 }
 
 /** The current scopes of a key; null: revoked, or its project is deleted. */
