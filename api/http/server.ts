@@ -6,6 +6,7 @@ import { authenticateAll, type WantedKey } from '../../sql/account/keys.ts'
 import { createBatcher } from '../../sql/batcher.ts'
 import { createPool } from '../../sql/db.ts'
 import { createKeyringSource, masterKeys } from '../../sql/keyring/keyring.ts'
+import { findMessages, type WantedMessage } from '../../sql/mail/messages.ts'
 import { readSendPolicies, type WantedRecipients } from '../../sql/mail/recipientPolicy.ts'
 import { acceptMessages, intentBytes, type SendIntent } from '../../sql/mail/sendMessages.ts'
 import { createApp } from '../app.ts'
@@ -28,6 +29,9 @@ const STATEMENT_TIMEOUT_MS = 10_000
 const SEARCH_TIMEOUT_MS = 3_000
 /** The gate, and the searches, each have this part of a process's connections. */
 const POOL_PART = 5
+
+/** A message holds megabytes at most; a batch of the largest must fit into memory. */
+const MESSAGE_BATCHING = { batchMax: 16, parallel: 3 }
 
 /** With two parallel, one batch gathers while the other commits. */
 const SEND_BATCHING = {
@@ -52,6 +56,10 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
   const keys = createBatcher({
     ...KEY_BATCHING,
     run: (wanted: WantedKey[]) => authenticateAll(gatePool, wanted),
+  })
+  const messages = createBatcher({
+    ...MESSAGE_BATCHING,
+    run: (wanted: WantedMessage[]) => findMessages(pool, wanted),
   })
   const searchPool = poolOf(' (search)', part, SEARCH_TIMEOUT_MS)
   const searches = createSearches(searchPool, part)
@@ -78,6 +86,7 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
       gatePool,
       keys,
       searches,
+      messages,
       log,
       sends,
       policies,
@@ -119,7 +128,7 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
       await Promise.race([closed, Bun.sleep(DRAIN_POLL_MS * 5)])
       await server.stop(true)
       await Promise.all(
-        [keys, policies, sends, ...Object.values(till)].map((batcher) => batcher.drain()),
+        [keys, messages, policies, sends, ...Object.values(till)].map((batcher) => batcher.drain()),
       )
       await Promise.all([waiters.stop(), events.stop()])
       await usage.stop()

@@ -1,5 +1,5 @@
 import { type Static, Type as t } from '@sinclair/typebox'
-import { LABELS_MAX } from '../../sql/mail/messages.ts'
+import { LABELS_MAX } from '../../sql/mail/messageLabels.ts'
 import { badRequest } from '../http/errors.ts'
 
 const LABEL_MAX_LENGTH = 64

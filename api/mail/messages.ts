@@ -1,8 +1,7 @@
 import { type Static, Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import type { Cursor } from '../../shared/cursor.ts'
-import type { Pool } from '../../sql/db.ts'
-import { findMessage, listMessages } from '../../sql/mail/messages.ts'
+import { listMessages, type WantedMessage } from '../../sql/mail/messages.ts'
 import { searchMessages } from '../../sql/mail/searchMessages.ts'
 import { notFound } from '../http/errors.ts'
 import { operation, PageQuery } from '../http/operation.ts'
@@ -46,7 +45,6 @@ export const EXAMPLE_MESSAGE = {
 
 /** List, search and read the messages of an inbox. */
 export function messageRoutes(services: Services) {
-  const { pool } = services
   return new Elysia()
     .get(
       '/v0/messages',
@@ -76,7 +74,11 @@ export function messageRoutes(services: Services) {
     )
     .get(
       '/v0/messages/:messageId',
-      ({ request, params }) => readMessage(pool, projectOf(request).projectId, params.messageId),
+      ({ request, params }) =>
+        readMessage(services, {
+          projectId: projectOf(request).projectId,
+          messageId: params.messageId,
+        }),
       {
         params: MessageParams,
         detail: operation({
@@ -113,8 +115,8 @@ export async function readMessages(
 }
 
 /** One message. @throws {ApiError} 404 */
-export async function readMessage(pool: Pool, projectId: string, messageId: string) {
-  const message = await findMessage(pool, projectId, messageId)
+export async function readMessage({ messages }: Pick<Services, 'messages'>, wanted: WantedMessage) {
+  const message = await messages.submit(wanted)
   if (message === null) throw notFound('Message not found')
   return toWhole(message)
 }

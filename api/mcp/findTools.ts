@@ -1,5 +1,5 @@
 import { Type as t } from '@sinclair/typebox'
-import { LABELS_MAX } from '../../sql/mail/messages.ts'
+import { LABELS_MAX } from '../../sql/mail/messageLabels.ts'
 import { Label } from '../mail/labels.ts'
 import { readAttachment } from '../mail/messageContents.ts'
 import { MessageFilterQuery, readMessageFilter } from '../mail/messageFilter.ts'

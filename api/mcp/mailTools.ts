@@ -1,5 +1,5 @@
 import { type Static, Type as t } from '@sinclair/typebox'
-import { LABELS_MAX } from '../../sql/mail/messages.ts'
+import { LABELS_MAX } from '../../sql/mail/messageLabels.ts'
 import { readIdempotencyKey } from '../http/idempotencyKey.ts'
 import { readPage } from '../http/page.ts'
 import { replyTo, sendMessage } from '../mail/acceptMail.ts'
@@ -115,7 +115,7 @@ const getMessage = defineTool({
   hints: READS,
   fixes: { not_found: WRONG_MESSAGE_ID },
   async run({ services, projectId }, { messageId }) {
-    const message = await readMessage(services.pool, projectId, messageId)
+    const message = await readMessage(services, { projectId, messageId })
     return { data: { ...message, ...UNTRUSTED }, text: fence(wholeMessage(message)) }
   },
 })

@@ -2,7 +2,7 @@ import type { Cursor } from '../../shared/cursor.ts'
 import type { Authentication } from '../../shared/mail/authentication.ts'
 import type { Attachment } from '../../shared/mail/parseMail.ts'
 import { messageIdHash } from '../../shared/mail/threading.ts'
-import { type Pool, type Queryable, transaction } from '../db.ts'
+import type { Queryable } from '../db.ts'
 import { pageStart } from '../pageStart.ts'
 
 type Direction = 'received' | 'sent'
@@ -203,10 +203,36 @@ export const WITHIN_BYTES = `
   where s.bytes_before < ${PAGE_TEXT_BYTES}
   order by m.created_at desc, m.row desc`
 
-const FIND_MESSAGE = `
+/** The statement for one message: $1 project, $2 hash of the Message-ID. */
+export const FIND_MESSAGE = `
   select ${COLUMNS}, t.id as thread_id, p.email_address
   from messages m join threads t on t.row = m.thread_row join projects p on p.id = m.project_id
   where m.project_id = $1 and m.message_id_hash = $2`
+
+/** A message to read. */
+export type WantedMessage = { projectId: string; messageId: string }
+
+/** Messages of projects, one result per item, in order; null: no such message. */
+export async function findMessages(
+  db: Queryable,
+  wanted: readonly WantedMessage[],
+): Promise<(Message | null)[]> {
+  const hashes = wanted.map(({ messageId }) => messageIdHash(messageId))
+  const { rows } = await db.query<MessageRow & { n: number }>({
+    name: 'find-messages',
+    text: `
+      select w.n::int, ${COLUMNS}, t.id as thread_id, p.email_address
+      from unnest($1::text[], $2::bytea[]) with ordinality as w (project_id, hash, n)
+      join messages m on m.project_id = w.project_id and m.message_id_hash = w.hash
+      join threads t on t.row = m.thread_row join projects p on p.id = m.project_id`,
+    values: [wanted.map(({ projectId }) => projectId), hashes],
+  })
+  const found = new Map(rows.map((row) => [row.n, row]))
+  return wanted.map((_, at) => {
+    const row = found.get(at + 1)
+    return row === undefined ? null : toMessage(row)
+  })
+}
 
 /** One message of a project, or null. */
 export async function findMessage(
@@ -238,38 +264,4 @@ export async function listThreadMessages(
     values: [threadRow, limit],
   })
   return rows.map(toMessage).reverse()
-}
-
-/** A message would have more than `LABELS_MAX` labels. */
-export class TooManyLabelsError extends Error {}
-
-/** Most labels of one message (docs/contract.md §4). */
-export const LABELS_MAX = 50
-
-/**
- * Adds and removes labels; a label in both lists is removed.
- * @returns the updated message; null: no such message.
- * @throws {TooManyLabelsError}
- */
-export async function updateLabels(
-  pool: Pool,
-  change: {
-    projectId: string
-    messageId: string
-    add: readonly string[]
-    remove: readonly string[]
-  },
-): Promise<Message | null> {
-  return transaction(pool, async (db) => {
-    const { rows } = await db.query<MessageRow>(`${FIND_MESSAGE} for update of m`, [
-      change.projectId,
-      messageIdHash(change.messageId),
-    ])
-    if (rows[0] === undefined) return null
-    const kept = new Set([...rows[0].labels, ...change.add])
-    for (const label of change.remove) kept.delete(label)
-    if (kept.size > LABELS_MAX) throw new TooManyLabelsError()
-    await db.query('update messages set labels = $2 where row = $1', [rows[0].row, [...kept]])
-    return toMessage({ ...rows[0], labels: [...kept] })
-  })
 }

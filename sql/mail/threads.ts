@@ -1,6 +1,6 @@
 import type { Cursor } from '../../shared/cursor.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
-import { LABELS_MAX, TooManyLabelsError } from './messages.ts'
+import { LABELS_MAX, TooManyLabelsError } from './messageLabels.ts'
 
 /** One conversation of one inbox. */
 export type Thread = {

@@ -1,13 +1,7 @@
 /** The messages of an inbox, by page, and their labels. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import {
-  findMessage,
-  LABELS_MAX,
-  listMessages,
-  type MessageFilter,
-  TooManyLabelsError,
-  updateLabels,
-} from '../../../sql/mail/messages.ts'
+import { LABELS_MAX, TooManyLabelsError, updateLabels } from '../../../sql/mail/messageLabels.ts'
+import { findMessage, listMessages, type MessageFilter } from '../../../sql/mail/messages.ts'
 import { findFirstReceived } from '../../../sql/mail/searchMessages.ts'
 import { updateThreadLabels } from '../../../sql/mail/threads.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'

@@ -1,6 +1,7 @@
 /** The threads of a project and their messages, by page, while threads move. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { findMessage, listThreadMessages, updateLabels } from '../../../sql/mail/messages.ts'
+import { updateLabels } from '../../../sql/mail/messageLabels.ts'
+import { findMessage, listThreadMessages } from '../../../sql/mail/messages.ts'
 import { readThreadDigests } from '../../../sql/mail/threadDigests.ts'
 import { findThread, listThreads, updateThreadLabels } from '../../../sql/mail/threads.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
