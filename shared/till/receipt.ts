@@ -5,10 +5,11 @@
  * Standards: Ed25519 (RFC 8032) over canonical JSON (RFC 8785). `jws` is a compact JWS (RFC 7515); its
  * payload is a receipt of the x402 `offer-receipt` extension, version 1, with additional members.
  */
-import { sign, verify } from '@noble/ed25519'
+import { verify } from '@noble/ed25519'
 import { utf8ToBytes } from '@noble/hashes/utils.js'
 import { z } from 'zod'
 import { canonicalJson } from '../canonicalJson.ts'
+import { signEd25519 } from './ed25519.ts'
 import { jwsSigningInput, signJws } from './jws.ts'
 import type { ReceiptKey } from './receiptKey.ts'
 import { USDC_NETWORKS } from './usdc.ts'
@@ -78,10 +79,10 @@ function jwsPayload(body: ReceiptBody) {
  */
 export function signReceipt({ body, key }: { body: ReceiptBody; key: ReceiptKey }): Receipt {
   const checked = receiptBodySchema.parse(body)
-  const signature = sign(utf8ToBytes(canonicalJson(checked)), key.seed)
+  const signature = signEd25519(utf8ToBytes(canonicalJson(checked)), key.seed)
   return {
     body: checked,
-    signature: Buffer.from(signature).toString('base64'),
+    signature: signature.toString('base64'),
     alg: 'Ed25519',
     publicKeyHex: key.publicKeyHex,
     publicKey: key.publicKeyMultibase,
