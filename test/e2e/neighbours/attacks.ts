@@ -3,7 +3,14 @@ import { createClient } from '../../support/service.ts'
 import { deliverRaw, talkSmtp } from '../../support/smtpTalk.ts'
 
 /** The addresses that an attacker's process needs. */
-export type Target = { url: string; smtpPort: number; key: string; inbox: string }
+export type Target = {
+  url: string
+  smtpPort: number
+  key: string
+  inbox: string
+  /** Mails of a flood; a short observation must not wait for the end of a long one. */
+  flood: number
+}
 
 const MB = 1024 * 1024
 
@@ -64,10 +71,10 @@ export const ATTACKS: Record<string, (target: Target) => Promise<unknown>> = {
       })
       await Bun.sleep(50)
     }),
-  'a flood into one inbox': ({ smtpPort, inbox }) => {
+  'a flood into one inbox': ({ smtpPort, inbox, flood }) => {
     const text = `${'Lorem ipsum dolor sit amet.\n'.repeat(9_000)}`
     return forEver(4, async (lane) => {
-      for (let n = 0; n < 50; n++) {
+      for (let n = 0; n < flood / 4; n++) {
         await deliverRaw(smtpPort, inbox, `Subject: ${crypto.randomUUID()}\n\n${text}`, {
           localAddress: `127.0.6.${lane + 1}`,
         })

@@ -5,8 +5,9 @@ import { type Observation, observeNeighbours } from './neighbours.ts'
 test('a tenant is served while its neighbour does its worst on each shared thing', async () => {
   const rows: Observation[] = []
   await observeNeighbours({
-    quietMs: 1_000,
-    attackMs: 3_000,
+    size: { inbox: 10_000, flood: 12 },
+    quietMs: 500,
+    attackMs: 1_500,
     onRow: (row) => rows.push(row),
   })
   expect(rows.length).toBeGreaterThan(8)

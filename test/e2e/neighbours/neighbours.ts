@@ -13,15 +13,18 @@ const LEAD_MS = 1_000
 /** Observes the victim without an attack, then under each. */
 export async function observeNeighbours(options: {
   attacks?: readonly string[]
+  /** Messages of the attacker's inbox, and mails of a flood. */
+  size?: { inbox: number; flood: number }
   quietMs: number
   attackMs: number
   onRow: (observation: Observation) => void
 }): Promise<void> {
-  await using service = await startNeighbourhood()
-  await observe(service, WARM_MS)
+  const size = options.size ?? { inbox: 60_000, flood: 200 }
+  await using service = await startNeighbourhood(size.inbox)
+  await observe(service, Math.min(WARM_MS, options.quietMs))
   options.onRow({ attack: 'quiet', ...(await observe(service, options.quietMs)) })
   for (const attack of options.attacks ?? Object.keys(ATTACKS)) {
-    const attacker = startAttack(service, attack)
+    const attacker = startAttack(service, attack, size.flood)
     try {
       await Bun.sleep(LEAD_MS)
       options.onRow({ attack, ...(await observe(service, options.attackMs)) })
@@ -33,8 +36,8 @@ export async function observeNeighbours(options: {
   }
 }
 
-function startAttack({ url, smtpPort, attacker }: Neighbourhood, attack: string) {
-  const target = { url, smtpPort, key: attacker.key, inbox: attacker.address }
+function startAttack({ url, smtpPort, attacker }: Neighbourhood, attack: string, flood: number) {
+  const target = { url, smtpPort, key: attacker.key, inbox: attacker.address, flood }
   return Bun.spawn(
     [process.execPath, join(import.meta.dir, 'attacks.ts'), attack, JSON.stringify(target)],
     { stdio: ['ignore', 'ignore', 'inherit'] },

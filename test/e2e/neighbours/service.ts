@@ -24,14 +24,15 @@ export type Neighbourhood = AsyncDisposable & {
   calm(): Promise<void>
 }
 
-/** Messages of the attacker's inbox: enough for a search of seconds. */
-const INBOX_MESSAGES = 60_000
 const WORDS = 400
 /** The mail of an attack is read within this time. */
 const CALM_MS = 300_000
 
-/** Starts every part of the service as processes, with a name server that is silent for names with `silent`. */
-export async function startNeighbourhood(): Promise<Neighbourhood> {
+/**
+ * Starts every part of the service as processes, with a name server that is silent for names with `silent`.
+ * @param inboxMessages messages of the attacker's inbox; 60,000 are enough for a search of seconds.
+ */
+export async function startNeighbourhood(inboxMessages: number): Promise<Neighbourhood> {
   const parts = new AsyncDisposableStack()
   const database = parts.use(await createSetting())
   const names = parts.use(await startNameServer([]))
@@ -69,7 +70,7 @@ export async function startNeighbourhood(): Promise<Neighbourhood> {
     return { ...client, key, address, projectId }
   }
   const [victim, attacker] = [await newTenant('victim'), await newTenant('attacker')]
-  await fillInbox(database.url, attacker)
+  await fillInbox(database.url, attacker, inboxMessages)
   return {
     url,
     smtpPort,
@@ -92,7 +93,11 @@ export async function startNeighbourhood(): Promise<Neighbourhood> {
 }
 
 /** Fills an inbox by SQL with messages of many words. */
-async function fillInbox(databaseUrl: string, { projectId, ...client }: Tenant): Promise<void> {
+async function fillInbox(
+  databaseUrl: string,
+  { projectId, ...client }: Tenant,
+  count: number,
+): Promise<void> {
   await client.post('/v0/messages/send', { to: ['a@example.com'], subject: 's', text: 'seed' })
   const pool = createPool({ url: databaseUrl, size: 1, name: 'test', statementTimeoutMs: 120_000 })
   try {
@@ -103,8 +108,8 @@ async function fillInbox(databaseUrl: string, { projectId, ...client }: Tenant):
               array['received'], m.created_at - n * interval '1 second',
               (select string_agg(format('''%s:%s%s'':%s', $2::text, chr(97 + (n + w) % 26), (n * 7 + w * 13) % ${WORDS}, w), ' ')
                from generate_series(1, 40) w)::tsvector
-       from messages m, generate_series(1, ${INBOX_MESSAGES}) n where m.project_id = $1`,
-      [projectId, searchKey(projectId)],
+       from messages m, generate_series(1, $3::int) n where m.project_id = $1`,
+      [projectId, searchKey(projectId), count],
     )
     await pool.query('analyze messages')
   } finally {
