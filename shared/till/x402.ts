@@ -29,6 +29,7 @@ const X402_REASONS = [
   'invalid_exact_evm_nonce_already_used',
   'eip6492_factory_not_allowed',
   'smart_wallet_deployment_failed',
+  'smart_wallet_suspended',
   'duplicate_settlement',
   'settlement_pending',
 ] as const
