@@ -17,6 +17,7 @@ import { askChain } from './askChain.ts'
 import { grant } from './grant.ts'
 import { loadSeller, type Offer } from './offer.ts'
 import { claimOf, present, verify } from './redeem.ts'
+import { limitReached } from './settlementLimits.ts'
 
 /** Loose on purpose: sellers' middleware expects an x402 reason for a wrong payment, not a 400. */
 const Body = t.Object({
@@ -141,6 +142,9 @@ async function readFaceOffer(
   const isUsdc = wanted.asset.toLowerCase() === usdcAddress.toLowerCase()
   if (!isUsdc || !sameRecipient || !URL.canParse(wanted.resource))
     return refuse('invalid_payment_requirements')
+  if (BigInt(wanted.maxAmountRequired) < services.config.minPriceAtomic) {
+    return refuse('invalid_payment_requirements')
+  }
   const { url, matchKey } = readLoosely(wanted.resource)
   const endpoint =
     matchKey === null ? null : await findEndpointByResource(services.pool, projectId, matchKey)
@@ -180,6 +184,8 @@ async function verifyFace(services: Services, projectId: string, body: FaceInput
   if (!decoded.ok) return refuse(decoded.reason)
   const verdict = await verify(read.offer, decoded.payload)
   if (verdict.kind === 'invalid') return refuse(verdict.reason)
+  const limit = await limitReached(services, projectId)
+  if (limit !== null) return refuse(limit)
   const claim = claimOf(read.offer, decoded.payload, verdict)
   const answer = await askChain(services, { claim, verdict, claims: false, deadlineMs })
   return answer.ok ? { isValid: true, ...payerOf(decoded) } : refuse(answer.reason)

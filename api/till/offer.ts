@@ -4,6 +4,8 @@ import type { Queryable } from '../../sql/db.ts'
 import { findEndpointByResource } from '../../sql/till/endpoints.ts'
 import { findSeller } from '../../sql/till/seller.ts'
 import { ApiError, badRequest } from '../http/errors.ts'
+import type { Services } from '../http/services.ts'
+import { refuseDust } from './settlementLimits.ts'
 
 const CHAIN_RETRY_S = 2
 
@@ -48,11 +50,12 @@ export async function loadSeller(db: Queryable, projectId: string): Promise<Sell
  * @throws {ApiError} 400 for a bad amount, network or resource; 403 and 503 as {@link loadSeller}.
  */
 export async function readOffer(
-  db: Queryable,
+  { pool: db, config }: Pick<Services, 'pool' | 'config'>,
   projectId: string,
   input: { amount: string; resource: string; network?: string; description?: string },
 ): Promise<Offer> {
   const amountAtomic = readAmount(input.amount)
+  refuseDust('amount', amountAtomic, config)
   const { url, matchKey } = readResource(input.resource)
   const [seller, endpoint] = await Promise.all([
     loadSeller(db, projectId),

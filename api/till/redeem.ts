@@ -20,6 +20,7 @@ import { findClaim, type Payment } from '../../sql/till/payments.ts'
 import type { Services } from '../http/services.ts'
 import { askChain } from './askChain.ts'
 import type { Offer } from './offer.ts'
+import { limitReached } from './settlementLimits.ts'
 
 /** The verdict on a presented payment. */
 export type Outcome =
@@ -163,10 +164,14 @@ async function claimAndWait(
     watch.close()
   }
   const existing = await findClaim(services.pool, claim)
-  if (existing === null) return refused('verify', 'unexpected_verify_error')
+  if (existing === null) return refused('verify', await whyUnclaimed(services, claim.projectId))
   if (!isSameSale(existing, claim)) return refused('verify', 'duplicate_settlement')
   return waitForEnd(services, existing.id, deadlineMs)
 }
+
+/** Why an authorization without a payment was not claimed. */
+const whyUnclaimed = async (services: Services, projectId: string): Promise<X402Reason> =>
+  (await limitReached(services, projectId)) ?? 'unexpected_verify_error'
 
 async function waitForEnd(services: Services, id: string, deadlineMs: number): Promise<Outcome> {
   const watch = services.waiters.watch(id)
@@ -213,11 +218,14 @@ async function checkAndWait(
   },
 ): Promise<Outcome> {
   const { claim, verdict, deadlineMs } = wanted
+  const limit = await limitReached(services, claim.projectId)
+  if (limit !== null) return refused('verify', limit)
   const checked = await askChain(services, { claim, verdict, deadlineMs, claims: true })
   // Also after a refusal: a parallel call may have claimed it, and the chain then calls it used.
   const payment = await findClaim(services.pool, claim)
   if (payment === null) {
-    return refused('verify', checked.ok ? 'unexpected_verify_error' : checked.reason)
+    const reason = checked.ok ? await whyUnclaimed(services, claim.projectId) : checked.reason
+    return refused('verify', reason)
   }
   // The chain verified one signature only: that of the payment.
   const same = isSameSale(payment, claim) && payment.signature === claim.signature

@@ -1,6 +1,7 @@
 import { isIP } from 'node:net'
 import type { z } from 'zod'
 import { DEVNET_ACCOUNTS } from '../till/devnetAccounts.ts'
+import { parseUsdc } from '../till/usdc.ts'
 import { type MasterKey, masterKey } from '../vault/envelope.ts'
 import { mcpVariables, NAMED_SEED, variables } from './variables.ts'
 
@@ -74,6 +75,8 @@ export type Config = {
   receiptSeeds: readonly ReceiptSeed[] | undefined
   /** Master keys, the encrypting one first; undefined: development, one is generated. */
   masterKeys: readonly MasterKey[] | undefined
+  /** The lowest price in atomic USDC; 0: any. */
+  minPriceAtomic: bigint
   /** How long redeem waits for a settlement. */
   settlementWaitMs: number
   bootstrap: { platformKey: string | undefined; projectKey: string | undefined }
@@ -85,6 +88,9 @@ export type Config = {
     recipientsPerDay: number | null
     /** Bytes of mail that a project may store; null: no limit. */
     storageBytes: number | null
+    /** Claims, and gas of their transactions, of a project in a UTC day; null: no limit. */
+    dailySettlements: number | null
+    dailyGas: number | null
   }
   /** Webhooks and sellers' endpoints may be at private addresses (development). */
   allowPrivateNetworks: boolean
@@ -146,6 +152,7 @@ export function parseConfig(env: Record<string, string | undefined>): Config {
     chain: chainSettings(values, production),
     receiptSeeds: receiptSeeds(values.RECEIPT_SIGNING_KEYS, production),
     masterKeys: masterKeys(values.MASTER_KEYS, production),
+    minPriceAtomic: Number(values.MIN_PRICE_USDC) === 0 ? 0n : parseUsdc(values.MIN_PRICE_USDC),
     settlementWaitMs: values.SETTLEMENT_WAIT_MS,
     bootstrap: {
       platformKey: values.BOOTSTRAP_PLATFORM_KEY,
@@ -156,6 +163,8 @@ export function parseConfig(env: Record<string, string | undefined>): Config {
       authFailuresPerMinute: values.RATE_LIMIT_AUTH,
       recipientsPerDay: values.DAILY_SEND_LIMIT === 0 ? null : values.DAILY_SEND_LIMIT,
       storageBytes: values.STORAGE_MB === 0 ? null : values.STORAGE_MB * 1024 * 1024,
+      dailySettlements: values.DAILY_SETTLEMENT_LIMIT === 0 ? null : values.DAILY_SETTLEMENT_LIMIT,
+      dailyGas: values.DAILY_GAS_LIMIT === 0 ? null : values.DAILY_GAS_LIMIT,
     },
     // With the embedded devnet sellers and webhook receivers run on this machine. No money is at stake.
     allowPrivateNetworks: values.ALLOW_PRIVATE_NETWORKS ?? values.RPC_URL === undefined,

@@ -32,6 +32,7 @@ const X402_REASONS = [
   'smart_wallet_suspended',
   'duplicate_settlement',
   'settlement_pending',
+  'settlement_limit_reached',
 ] as const
 
 export type X402Reason = (typeof X402_REASONS)[number]

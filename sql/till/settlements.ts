@@ -6,6 +6,7 @@ import { type NewEvent, recordEvents } from '../events/events.ts'
 import { addJob } from '../queue/jobs.ts'
 import { PAYMENTS_CHANNEL } from './claims.ts'
 import { findEndpointByResource } from './endpoints.ts'
+import { countGas } from './settlementBudgets.ts'
 import { recordWalletCodes } from './walletCodes.ts'
 
 /** A block. */
@@ -21,7 +22,7 @@ export type Settlement = BlockRef & {
 }
 
 /** A mined transaction of a gas wallet. */
-export type MinedTransaction = BlockRef & { hash: Hex; succeeded: boolean }
+export type MinedTransaction = BlockRef & { hash: Hex; succeeded: boolean; gasUsed: bigint }
 
 type SettledRow = EventRow & { match_key: string | null; first: boolean }
 
@@ -104,6 +105,7 @@ async function markMined(db: Queryable, mined: readonly MinedTransaction[]): Pro
     db,
     mined.map((one) => one.hash),
   )
+  await countGas(db, mined)
   await db.query({
     name: 'mark-mined',
     text: `

@@ -2,7 +2,8 @@
 import { type Address, concat, type Hex, numberToHex, size, toHex } from 'viem'
 import { DEVNET_ACCOUNTS } from '../../shared/till/devnetAccounts.ts'
 import type { DevnetClient } from '../../workers/devnet/contracts.ts'
-import { fund, headerOf, pay } from './till.ts'
+import { fund, headerOf, pay, type TestTill } from './till.ts'
+import { waitFor } from './waitFor.ts'
 
 /** Answers 0x1626ba7e. */
 const ACCEPT: Hex = '0x631626ba7e60e01b60005260206000f3'
@@ -17,7 +18,7 @@ export const acceptAll = (variant = 0): Hex =>
   concat([ACCEPT, variant === 0 ? '0x' : numberToHex(variant, { size: 1 })])
 
 /** The code of {@link acceptAll} after a change of heart. */
-export const burnAll: Hex = BURN
+const burnAll: Hex = BURN
 
 /** Accepts while less gas is left than `gas`, and burns otherwise. */
 export const acceptBelow = (gas: number): Hex =>
@@ -48,4 +49,30 @@ export async function deployCode(client: DevnetClient, code: Hex): Promise<Addre
 export async function payFromContract(wallet: Address): Promise<string> {
   const { authorization } = await pay({ from: wallet })
   return headerOf(authorization, `0x${'ab'.repeat(66)}`)
+}
+
+/** Redeems, and lets the wallet burn in the block though its simulation passed. */
+export async function burnInBlock<Answer>(
+  till: Pick<TestTill, 'client'>,
+  wallet: Address,
+  redeem: () => Promise<Answer>,
+): Promise<Answer & { txHash: Hex }> {
+  const { client } = till
+  await client.setAutomine(false)
+  try {
+    const answer = redeem()
+    await waitFor('the transaction in the mempool', async () => {
+      const { pending } = await client.getTxpoolStatus()
+      return pending > 0 ? true : null
+    })
+    const code = await client.getCode({ address: wallet })
+    await client.setCode({ address: wallet, bytecode: burnAll })
+    await client.mine({ blocks: 1 })
+    const { transactions } = await client.getBlock()
+    const result = await answer
+    await client.setCode({ address: wallet, bytecode: code! })
+    return { ...result, txHash: transactions[0]! }
+  } finally {
+    await client.setAutomine(true)
+  }
 }

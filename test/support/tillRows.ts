@@ -113,7 +113,7 @@ export const settle = (
 ): Promise<void> =>
   recordSettlements(pool, {
     settlements: [{ paymentId, txHash, receiptText, settledAt, ...BLOCK }],
-    mined: [{ hash: txHash, succeeded: true, ...BLOCK }],
+    mined: [{ hash: txHash, succeeded: true, gasUsed: 86_000n, ...BLOCK }],
   })
 
 /** A payment settled by a transaction of ours. */

@@ -39,6 +39,7 @@ const receiptSchema = z.object({
   status: quantity,
   blockNumber: quantity,
   blockHash: hex,
+  gasUsed: quantity,
   logs: z.array(logSchema),
 })
 

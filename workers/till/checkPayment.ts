@@ -44,7 +44,8 @@ async function judge(chain: KnownChain, check: Check): Promise<void> {
   if (suspension !== null) return refuseCheck(chain.pool, check.id, suspension.reason)
   const sender = senderOf(chain, nextAccount(chain, transferGas(transfer)))
   const result = (await tryTransfers(chain, [transfer], sender))[0]?.outcome
-  if (result?.kind === 'passes') return passCheck(chain.pool, { ...check, claim: judged })
+  if (result?.kind === 'passes')
+    return passCheck(chain.pool, { ...check, claim: judged }, chain.limits)
   if (result?.kind !== 'refused') throw new RpcTrouble(result?.detail ?? 'no answer')
   const { refusal } = result
   if (!(await confirmRefusal(chain, transfer, refusal))) throw new RpcTrouble(refusal.detail)

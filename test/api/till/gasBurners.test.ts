@@ -5,7 +5,7 @@ import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
 import {
   acceptAll,
   acceptBelow,
-  burnAll,
+  burnInBlock,
   creationOf,
   deployCode,
   FREE_CALL_ONLY,
@@ -63,34 +63,17 @@ test('a wallet that burns while much gas is left is refused', async () => {
   expect(await sentByGasWallet()).toBe(before)
 })
 
-/** Redeems, and changes the wallet's code between the simulation and the block. */
-async function burnInBlock(wallet: Address, header: string) {
-  await till.client.setAutomine(false)
-  try {
-    const before = await till.client.getTransactionCount({
-      address: DEVNET_ACCOUNTS.gasWallet.address,
-      blockTag: 'pending',
-    })
-    const answer = redeemToEnd(seller, header)
-    await waitFor('the transaction in the mempool', async () => {
-      const { pending } = await till.client.getTxpoolStatus()
-      return pending > 0 ? true : null
-    })
-    const code = await till.client.getCode({ address: wallet })
-    await till.client.setCode({ address: wallet, bytecode: burnAll })
-    await till.client.mine({ blocks: 1 })
-    const { body } = await answer
-    await till.client.setCode({ address: wallet, bytecode: code! })
-    return { body, sent: (await sentByGasWallet()) - before }
-  } finally {
-    await till.client.setAutomine(true)
-  }
+async function burn(wallet: Address) {
+  const before = await sentByGasWallet()
+  const header = await payFromContract(wallet)
+  const { body } = await burnInBlock(till, wallet, () => redeemToEnd(seller, header))
+  return { body, sent: (await sentByGasWallet()) - before }
 }
 
 test('a wallet that reverts on chain is sent once; wallet and code wait before the chain is asked', async () => {
   const code = acceptAll(2)
   const wallet = await deployCode(till.client, code)
-  const { body, sent } = await burnInBlock(wallet, await payFromContract(wallet))
+  const { body, sent } = await burn(wallet)
   expect(body).toMatchObject({ ok: false, stage: 'settle', reason: 'invalid_transaction_state' })
   expect(body.detail).toBe('the contract wallet reverted on chain, and is not tried again')
   expect(sent).toBe(1)
@@ -114,7 +97,7 @@ test('a wallet that reverts on chain is sent once; wallet and code wait before t
 test('the code of a suspended wallet waits in a wallet that is not deployed yet', async () => {
   const code = acceptAll(4)
   const wallet = await deployCode(till.client, code)
-  await burnInBlock(wallet, await payFromContract(wallet))
+  await burn(wallet)
   const future = futureCode(creationOf(code))
   await fund(till.client, future.address, 1_000_000n)
   const { authorization } = await pay({ from: future.address })
@@ -132,7 +115,7 @@ test('one owner cannot suspend the wallets of others that share its code', async
     expect((await redeemToEnd(seller, await payFromContract(wallet))).body.ok).toBe(true)
   }
   const bad = await deployCode(till.client, code)
-  expect((await burnInBlock(bad, await payFromContract(bad))).body.ok).toBe(false)
+  expect((await burn(bad)).body.ok).toBe(false)
   expect((await redeem(seller, await payFromContract(bad))).body.reason).toBe(
     'smart_wallet_suspended',
   )
