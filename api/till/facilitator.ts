@@ -1,6 +1,6 @@
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { parseResourceUrl } from '../../shared/till/resourceUrl.ts'
+import { parsePaidResource, ResourceUrlError } from '../../shared/till/resourceUrl.ts'
 import { USDC_NETWORKS } from '../../shared/till/usdc.ts'
 import {
   type DecodedPayment,
@@ -10,6 +10,7 @@ import {
   type X402Reason,
 } from '../../shared/till/x402.ts'
 import { findEndpointByResource } from '../../sql/till/endpoints.ts'
+import { isSoldByAnother } from '../../sql/till/rivalEndpoints.ts'
 import { operation } from '../http/operation.ts'
 import { projectOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
@@ -140,12 +141,16 @@ async function readFaceOffer(
   const sameRecipient = wanted.payTo.toLowerCase() === seller.payTo.toLowerCase()
   const { usdcAddress } = USDC_NETWORKS[seller.network]
   const isUsdc = wanted.asset.toLowerCase() === usdcAddress.toLowerCase()
-  if (!isUsdc || !sameRecipient || !URL.canParse(wanted.resource))
-    return refuse('invalid_payment_requirements')
-  if (BigInt(wanted.maxAmountRequired) < services.config.minPriceAtomic) {
+  if (!isUsdc || !sameRecipient) return refuse('invalid_payment_requirements')
+  if (BigInt(wanted.maxAmountRequired) < BigInt(services.config.minPriceAtomic)) {
     return refuse('invalid_payment_requirements')
   }
-  const { url, matchKey } = readLoosely(wanted.resource)
+  const resource = readResource(wanted.resource)
+  if (resource === null) return refuse('invalid_payment_requirements')
+  const { url, matchKey } = resource
+  if (matchKey !== null && (await isSoldByAnother(services.pool, projectId, matchKey))) {
+    return refuse('resource_of_another_project')
+  }
   const endpoint =
     matchKey === null ? null : await findEndpointByResource(services.pool, projectId, matchKey)
   const offer: Offer = {
@@ -159,12 +164,12 @@ async function readFaceOffer(
   return { ok: true, offer }
 }
 
-/** A resource may be no web address (an MCP tool). Such a resource is never registered. */
-function readLoosely(resource: string): { url: string; matchKey: string | null } {
+function readResource(text: string): ReturnType<typeof parsePaidResource> | null {
   try {
-    return parseResourceUrl(resource)
-  } catch {
-    return { url: resource, matchKey: null }
+    return parsePaidResource(text)
+  } catch (error) {
+    if (error instanceof ResourceUrlError) return null
+    throw error
   }
 }
 

@@ -2,6 +2,7 @@ import { parseResourceUrl, ResourceUrlError } from '../../shared/till/resourceUr
 import { type NetworkName, parseUsdc, UsdcAmountError } from '../../shared/till/usdc.ts'
 import type { Queryable } from '../../sql/db.ts'
 import { findEndpointByResource } from '../../sql/till/endpoints.ts'
+import { isSoldByAnother } from '../../sql/till/rivalEndpoints.ts'
 import { findSeller } from '../../sql/till/seller.ts'
 import { ApiError, badRequest } from '../http/errors.ts'
 import type { Services } from '../http/services.ts'
@@ -57,15 +58,21 @@ export async function readOffer(
   const amountAtomic = readAmount(input.amount)
   refuseDust('amount', amountAtomic, config)
   const { url, matchKey } = readResource(input.resource)
-  const [seller, endpoint] = await Promise.all([
+  const [seller, endpoint, isAnothers] = await Promise.all([
     loadSeller(db, projectId),
     findEndpointByResource(db, projectId, matchKey),
+    isSoldByAnother(db, projectId, matchKey),
   ])
   if (input.network !== undefined && input.network !== seller.network) {
     throw badRequest(`network must be ${JSON.stringify(seller.network)}, the connected chain`)
   }
   if (endpoint === null) {
     throw badRequest('resource must match a registered, active endpoint of the project')
+  }
+  if (isAnothers) {
+    throw badRequest(
+      'resource must not be that of another project: its 402 names the payTo of that project, not of this one',
+    )
   }
   return {
     seller,

@@ -21,6 +21,8 @@ export function refuseDust(
   amountAtomic: bigint,
   { minPriceAtomic }: Pick<Config, 'minPriceAtomic'>,
 ): bigint {
-  if (amountAtomic >= minPriceAtomic) return amountAtomic
-  throw badRequest(`${field} must be at least ${formatUsdc(minPriceAtomic)} USDC on this service`)
+  if (amountAtomic >= BigInt(minPriceAtomic)) return amountAtomic
+  throw badRequest(
+    `${field} must be at least ${formatUsdc(BigInt(minPriceAtomic))} USDC on this service`,
+  )
 }

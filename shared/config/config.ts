@@ -1,7 +1,6 @@
 import { isIP } from 'node:net'
 import type { z } from 'zod'
 import { DEVNET_ACCOUNTS } from '../till/devnetAccounts.ts'
-import { parseUsdc } from '../till/usdc.ts'
 import { type MasterKey, masterKey } from '../vault/envelope.ts'
 import { mcpVariables, NAMED_SEED, variables } from './variables.ts'
 
@@ -75,8 +74,8 @@ export type Config = {
   receiptSeeds: readonly ReceiptSeed[] | undefined
   /** Master keys, the encrypting one first; undefined: development, one is generated. */
   masterKeys: readonly MasterKey[] | undefined
-  /** The lowest price in atomic USDC; 0: any. */
-  minPriceAtomic: bigint
+  /** The lowest price in whole atomic USDC; 0: any. */
+  minPriceAtomic: number
   /** How long redeem waits for a settlement. */
   settlementWaitMs: number
   bootstrap: { platformKey: string | undefined; projectKey: string | undefined }
@@ -152,7 +151,7 @@ export function parseConfig(env: Record<string, string | undefined>): Config {
     chain: chainSettings(values, production),
     receiptSeeds: receiptSeeds(values.RECEIPT_SIGNING_KEYS, production),
     masterKeys: masterKeys(values.MASTER_KEYS, production),
-    minPriceAtomic: Number(values.MIN_PRICE_USDC) === 0 ? 0n : parseUsdc(values.MIN_PRICE_USDC),
+    minPriceAtomic: Math.round(Number(values.MIN_PRICE_USDC) * 1_000_000),
     settlementWaitMs: values.SETTLEMENT_WAIT_MS,
     bootstrap: {
       platformKey: values.BOOTSTRAP_PLATFORM_KEY,

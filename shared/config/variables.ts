@@ -58,7 +58,10 @@ const isUrl = (text: string, protocols: string[]) =>
 
 const usdc = z
   .string()
-  .regex(/^(0|[1-9]\d{0,11})(\.\d{1,6})?$/, 'must be decimal USDC with at most 6 decimals, or 0')
+  .regex(
+    /^(0|[1-9]\d{0,5})(\.\d{1,6})?$/,
+    'must be decimal USDC below 1000000 with at most 6 decimals',
+  )
 
 const relayUrl = z
   .string()

@@ -59,10 +59,18 @@ function jwsPayload(body: ReceiptBody) {
     issuedAt: Math.floor(Date.parse(body.timestamp) / 1000),
     transaction: body.txHash,
     paymentId: body.paymentId,
+    projectId: body.projectId,
+    endpointId: body.endpointId,
     payTo: body.recipientAddress,
     amount: body.amountUsdcRaw,
     asset: USDC_NETWORKS[body.network].usdcAddress,
   }
+}
+
+/** The payload of receipts signed before project and endpoint were part of it. */
+function earlierJwsPayload(body: ReceiptBody) {
+  const { projectId: _, endpointId: __, ...earlier } = jwsPayload(body)
+  return earlier
 }
 
 function jwsSigningInput(body: ReceiptBody, kid: string): string {
@@ -127,8 +135,10 @@ export function verifyReceipt({
     return { ok: false, reason: 'bad_signature' }
   }
   const [header = '', payload = '', jwsSignature = '', ...rest] = jws.split('.')
-  const [, expectedPayload] = jwsSigningInput(body, '').split('.')
-  const sameBytes = rest.length === 0 && payload === expectedPayload
+  const expected = [jwsPayload(body), earlierJwsPayload(body)].map((one) =>
+    base64url(utf8ToBytes(canonicalJson(one))),
+  )
+  const sameBytes = rest.length === 0 && expected.includes(payload)
   const signed = verified(Buffer.from(jwsSignature, 'base64url'), `${header}.${payload}`, publicKey)
   return sameBytes && signed ? { ok: true, body } : { ok: false, reason: 'jws_mismatch' }
 }

@@ -33,6 +33,7 @@ const X402_REASONS = [
   'duplicate_settlement',
   'settlement_pending',
   'settlement_limit_reached',
+  'resource_of_another_project',
 ] as const
 
 export type X402Reason = (typeof X402_REASONS)[number]

@@ -1,5 +1,5 @@
 -- What the settlements of a project cost the operator on a UTC day. The check holds the limit against two concurrent
--- statements: the second one fails as a whole, and its claims run again one by one.
+-- statements. The second one fails as a whole. Its claims then run again one by one.
 create table settlement_budgets (
   project_id text primary key references projects on delete cascade,
   day date not null,

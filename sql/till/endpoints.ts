@@ -142,12 +142,20 @@ export async function findUrlToVerify(
 /** Records the verification of an endpoint, unless its URL has changed. */
 export async function recordVerification(
   db: Queryable,
-  verdict: { id: string; url: string; status: VerificationStatus; detail: string },
+  verdict: {
+    id: string
+    url: string
+    status: VerificationStatus
+    detail: string
+    /** The payTo addresses of the challenge, in lower case. */
+    payees: readonly string[]
+  },
 ): Promise<void> {
   await db.query(
     `update seller_endpoints set
-       verification_status = $3, verification_detail = $4, verification_checked_at = clock_timestamp()
+       verification_status = $3, verification_detail = $4, verification_checked_at = clock_timestamp(),
+       challenge_pay_to = $5
      where id = $1 and url_pattern = $2`,
-    [verdict.id, verdict.url, verdict.status, verdict.detail],
+    [verdict.id, verdict.url, verdict.status, verdict.detail, verdict.payees],
   )
 }

@@ -139,7 +139,7 @@ export async function simulateNow(
 const isEarly = (result: Simulated | undefined): boolean =>
   result?.kind === 'refused' && result.refusal.kind === 'early'
 
-/** The gas wallet that would send, and its fees; null: it cannot pay them, and nothing is sent. */
+/** The gas wallet that would send, and its fees. Null: no wallet can pay them. */
 export type Sender = { from: Address; fees: Fees | null }
 
 /** Fees of a transaction in wei per gas. */

@@ -1,3 +1,4 @@
+import { challengePayees } from '../../shared/till/challengePayees.ts'
 import { addJob } from '../../sql/queue/jobs.ts'
 import {
   findUrlToVerify,
@@ -39,7 +40,8 @@ export const createVerifyEndpoint =
         method: 'GET',
         timeoutMs: VERIFY_TIMEOUT_MS,
       })
-      await recordVerification(pool, { id: endpointId, url, ...judge(answer) })
+      const payees = answer.ok ? challengePayees(answer.bodyPrefix) : []
+      await recordVerification(pool, { id: endpointId, url, ...judge(answer), payees })
     } finally {
       turn.leave()
     }
