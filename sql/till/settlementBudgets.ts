@@ -1,5 +1,5 @@
+import type { Hex } from 'viem'
 import type { Queryable } from '../db.ts'
-import type { MinedTransaction } from './settlements.ts'
 
 /** Limits of a project and UTC day; null: none. */
 export type SettlementLimits = { dailySettlements: number | null; dailyGas: number | null }
@@ -70,7 +70,10 @@ export async function isBudgetUsedUp(
  * Counts the gas of transactions in a block for their projects, once each, though several processes record them. The
  * caller has locked them, and runs this in the transaction that records them.
  */
-export async function countGas(db: Queryable, mined: readonly MinedTransaction[]): Promise<void> {
+export async function countGas(
+  db: Queryable,
+  mined: readonly { hash: Hex; gasUsed: bigint }[],
+): Promise<void> {
   const { rows } = await db.query<{ project_id: string; gas: string }>({
     name: 'note-gas',
     text: `
