@@ -39,11 +39,25 @@ export const CreateBody = t.Object({
 
 /** Whole bytes; PostgreSQL and JSON both keep them exactly. */
 const BYTES_MAX = 2 ** 50
+const COUNT_MAX = 2 ** 50
 const Limits = t.Object({
   storageBytes: t.Optional(
     t.Union([t.Integer({ minimum: 0, maximum: BYTES_MAX }), t.Null()], {
       error: "be a number of bytes, or null for the service's limit",
       description: "Bytes of mail that the project may store; null: the service's limit.",
+    }),
+  ),
+  dailySettlements: t.Optional(
+    t.Union([t.Integer({ minimum: 0, maximum: COUNT_MAX }), t.Null()], {
+      error: "be a number of payments, or null for the service's limit",
+      description: "Payments that the project may claim in a UTC day; null: the service's limit.",
+    }),
+  ),
+  dailyGas: t.Optional(
+    t.Union([t.Integer({ minimum: 0, maximum: COUNT_MAX }), t.Null()], {
+      error: "be an amount of gas, or null for the service's limit",
+      description:
+        "Gas that its transactions may use in a UTC day; beyond it nothing is claimed. Null: the service's limit.",
     }),
   ),
 })
@@ -77,9 +91,18 @@ const ProjectSchema = t.Object({
   apiKeyPrefix: t.String(),
   payTo: t.Union([t.String(), t.Null()]),
   paymentsEnabled: t.Boolean(),
-  usage: t.Object({ storageBytes: t.Integer({ description: 'Bytes of its mail.' }) }),
+  usage: t.Object({
+    storageBytes: t.Integer({ description: 'Bytes of its mail.' }),
+    dailySettlements: t.Integer({ description: 'Payments claimed on this UTC day.' }),
+    dailyGas: t.Integer({
+      description:
+        'Gas of its transactions that came into a block on this UTC day, reverted ones included.',
+    }),
+  }),
   limits: t.Object({
     storageBytes: t.Union([t.Integer(), t.Null()], { description: 'Null: no limit.' }),
+    dailySettlements: t.Union([t.Integer(), t.Null()], { description: 'Null: no limit.' }),
+    dailyGas: t.Union([t.Integer(), t.Null()], { description: 'Null: no limit.' }),
   }),
   createdAt: Time,
 })
@@ -101,8 +124,12 @@ const EXAMPLE_PROJECT = {
   apiKeyPrefix: 'loid-0123456789ab',
   payTo: null,
   paymentsEnabled: false,
-  usage: { storageBytes: 48_213 },
-  limits: { storageBytes: 10_737_418_240 },
+  usage: { storageBytes: 48_213, dailySettlements: 3, dailyGas: 258_000 },
+  limits: {
+    storageBytes: 10_737_418_240,
+    dailySettlements: 100_000,
+    dailyGas: 10_000_000_000,
+  },
   createdAt: '2026-01-05T09:30:00.000Z',
 }
 

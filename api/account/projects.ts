@@ -143,8 +143,16 @@ const toView = ({ config }: Services, project: Project) => ({
   apiKeyPrefix: project.apiKeyPrefix,
   payTo: project.payTo,
   paymentsEnabled: project.paymentsEnabled,
-  usage: { storageBytes: project.storedBytes },
-  limits: { storageBytes: project.storageLimitBytes ?? config.limits.storageBytes },
+  usage: {
+    storageBytes: project.storedBytes,
+    dailySettlements: project.settlementsToday,
+    dailyGas: project.gasToday,
+  },
+  limits: {
+    storageBytes: project.storageLimitBytes ?? config.limits.storageBytes,
+    dailySettlements: project.dailySettlements ?? config.limits.dailySettlements,
+    dailyGas: project.dailyGas ?? config.limits.dailyGas,
+  },
   createdAt: project.createdAt.toISOString(),
 })
 

@@ -73,10 +73,10 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
     parallel: SEND_BATCHING.parallel,
     run: (wanted: WantedRecipients[]) => readSendPolicies(pool, wanted, config.limits.storageBytes),
   })
-  const till = createTillBatchers(pool)
+  const till = createTillBatchers(pool, config.limits)
   const waiters = startWaiters(databaseUrl, log)
   const events = startEventFeed(databaseUrl, pool, log)
-  const metrics = createMetrics({ pool, events })
+  const metrics = createMetrics({ pool, events, limits: config.limits })
   const keyring = createKeyringSource(masterKeys(config))
   const offerKey = createOfferKey({ config, pool })
   const app = createApp(

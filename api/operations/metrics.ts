@@ -1,4 +1,4 @@
-import { Gauge, Histogram, Registry } from 'prom-client'
+import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { Pool } from '../../sql/db.ts'
 import {
   type Backlog,
@@ -6,10 +6,13 @@ import {
   JOB_STATES,
   readBacklog,
 } from '../../sql/operations/statistics.ts'
+import { readBudgetUse, type SettlementLimits } from '../../sql/till/settlementBudgets.ts'
 
 /** The metrics of one API process, for Prometheus. */
 export type Metrics = {
   observe(request: { method: string; route: string | null; status: number; seconds: number }): void
+  /** A payment was refused because its project has used up its settlements or gas of the day. */
+  settlementRefused(): void
   /** The exposition text. @throws when the database is away. */
   render(): Promise<string>
   contentType: string
@@ -51,14 +54,35 @@ const GAUGES: readonly [name: string, help: string, value: (backlog: Backlog) =>
     ['purser_chain_head', 'Number of the newest block seen', (now) => now.headNumber],
   ]
 
+type BudgetUse = Awaited<ReturnType<typeof readBudgetUse>>
+
+/** An alarm belongs on the first two: an operator's gas is being spent. */
+const BUDGET_GAUGES: readonly [name: string, help: string, value: (use: BudgetUse) => number][] = [
+  [
+    'purser_settlement_budget_used_ratio',
+    'The highest share of its daily settlements or gas that a project has used',
+    (use) => use.share,
+  ],
+  [
+    'purser_settlement_budgets_used_up',
+    'Projects that may settle no more today',
+    (use) => use.usedUp,
+  ],
+  ['purser_settlements_today', 'Payments claimed on this UTC day', (use) => use.settlements],
+  ['purser_settlement_gas_today', 'Gas of settlements on this UTC day', (use) => use.gas],
+]
+
 /** Creates the metrics of a process. */
 export function createMetrics({
   pool,
   events,
+  limits,
 }: {
   pool: Pool
   /** The waiting event readers of this process. */
   events: { size(): number }
+  /** The service's limits of a project and day. */
+  limits: SettlementLimits
 }): Metrics {
   const registry = new Registry()
   const registers = [registry]
@@ -86,10 +110,21 @@ export function createMetrics({
     help: 'Requests of this process that wait for events',
     registers,
   })
+  const refusals = new Counter({
+    name: 'purser_settlement_refusals_total',
+    help: 'Payments that this process refused because a limit of the day was reached',
+    registers,
+  })
+  const budgetGauges = BUDGET_GAUGES.map(([name, help]) => new Gauge({ name, help, registers }))
   const gauges = GAUGES.map(([name, help]) => new Gauge({ name, help, registers }))
 
   async function collect(): Promise<string> {
-    const [counts, backlog] = await Promise.all([countJobs(pool), readBacklog(pool)])
+    const [counts, backlog, use] = await Promise.all([
+      countJobs(pool),
+      readBacklog(pool),
+      readBudgetUse(pool, limits),
+    ])
+    for (const [n, [, , read]] of BUDGET_GAUGES.entries()) budgetGauges[n]!.set(read(use))
     readers.set(events.size())
     jobs.reset()
     oldest.reset()
@@ -118,6 +153,7 @@ export function createMetrics({
         { method: route === null ? 'other' : method, route: route ?? 'none', status },
         seconds,
       ),
+    settlementRefused: () => refusals.inc(),
     // Parallel callers share one read of the database.
     render() {
       rendering ??= collect().finally(() => {

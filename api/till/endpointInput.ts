@@ -1,4 +1,5 @@
 import { type Static, Type as t } from '@sinclair/typebox'
+import type { Config } from '../../shared/config/config.ts'
 import { outboundUrlFault } from '../../shared/http/outboundUrl.ts'
 import { DEVNET_NETWORK } from '../../shared/till/devnetAccounts.ts'
 import {
@@ -23,6 +24,7 @@ import {
 import { badRequest } from '../http/errors.ts'
 import type { Services } from '../http/services.ts'
 import { chainUnknown } from './offer.ts'
+import { refuseDust } from './settlementLimits.ts'
 
 const URL_MAX_LENGTH = 2_048
 const DESCRIPTION_MAX_LENGTH = 500
@@ -97,9 +99,9 @@ function refuseFault(field: string, url: string, allowPrivate: boolean): void {
 }
 
 /** Reads `priceUsdc` into atomic USDC. @throws {ApiError} 400 */
-export function readPrice(amount: string): bigint {
+export function readPrice(amount: string, config: Pick<Config, 'minPriceAtomic'>): bigint {
   try {
-    return parseUsdc(amount)
+    return refuseDust('priceUsdc', parseUsdc(amount), config)
   } catch (error) {
     if (!(error instanceof UsdcAmountError)) throw error
     throw badRequest(`priceUsdc${error.message.replace(/^amount/, '')}`)
@@ -142,7 +144,7 @@ export async function readChange(
   const { config } = services
   const { priceUsdc, network, description, webhookUrl, webhookSecret, discoverable } = body
   return {
-    ...(priceUsdc === undefined ? {} : { priceAtomic: readPrice(priceUsdc) }),
+    ...(priceUsdc === undefined ? {} : { priceAtomic: readPrice(priceUsdc, config) }),
     ...(network === undefined
       ? {}
       : { network: readNetwork(network, await serviceNetwork(services)) }),

@@ -74,7 +74,7 @@ function putRoute(services: Services) {
           projectId: projectOf(request).projectId,
           urlPattern: url,
           matchKey,
-          priceAtomic: readPrice(body.priceUsdc),
+          priceAtomic: readPrice(body.priceUsdc, config),
           network,
         }),
       )

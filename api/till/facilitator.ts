@@ -10,7 +10,6 @@ import {
   type X402Reason,
 } from '../../shared/till/x402.ts'
 import { OFFER_RECEIPT, PAYMENT_IDENTIFIER } from '../../shared/till/x402v2.ts'
-
 import type { Payment } from '../../sql/till/payments.ts'
 import { listGasWallets } from '../../sql/till/seller.ts'
 import { ApiError } from '../http/errors.ts'
@@ -22,6 +21,7 @@ import { type FacilitatorOffer, readFacilitatorOffer } from './facilitatorOffer.
 import { grant, settlementOf } from './grant.ts'
 import { loadSeller } from './offer.ts'
 import { claimOf, isNameTaken, present, verify } from './redeem.ts'
+import { limitReached } from './settlementLimits.ts'
 
 /** 25 s of SETTLEMENT_WAIT_MS and this stay below the 30 s of Python and Go clients. */
 const HASH_WAIT_MS = 3_000
@@ -212,6 +212,8 @@ async function verifyFace(services: Services, projectId: string, body: FaceInput
   if (!decoded.ok) return refuse(decoded.reason)
   const verdict = await verify(read.offer, decoded.payload)
   if (verdict.kind === 'invalid') return refuse(verdict.reason)
+  const limit = await limitReached(services, projectId)
+  if (limit !== null) return refuse(limit)
   const claim = claimOf(read.offer, decoded.payload, verdict)
   const { deadlineMs } = face
   const answer = await askChain(services, { claim, verdict, claims: false, deadlineMs })

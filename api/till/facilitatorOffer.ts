@@ -1,4 +1,4 @@
-import { parseResourceUrl } from '../../shared/till/resourceUrl.ts'
+import { parsePaidResource, ResourceUrlError } from '../../shared/till/resourceUrl.ts'
 import { USDC_NETWORKS, type UsdcNetwork } from '../../shared/till/usdc.ts'
 import {
   type DecodedPayment,
@@ -8,6 +8,7 @@ import {
 } from '../../shared/till/x402.ts'
 import { networkNameOf, paymentRequirementsV2Schema } from '../../shared/till/x402v2.ts'
 import { findEndpointByResource } from '../../sql/till/endpoints.ts'
+import { isSoldByAnother } from '../../sql/till/rivalEndpoints.ts'
 import type { Services } from '../http/services.ts'
 import type { Offer, Seller } from './offer.ts'
 
@@ -48,10 +49,20 @@ export async function readFacilitatorOffer(
   }
   // Nobody has signed the payer's copy of the resource: the seller's word goes first.
   const copy = decoded.ok ? (decoded.payload.resourceUrl ?? null) : null
-  const byPayer = copy !== null && URL.canParse(copy) ? copy : null
+  const byPayer = copy === null ? null : readResource(copy)
   const resourceSource = wanted.resource === null && byPayer !== null ? 'payer' : 'seller'
-  const { url, matchKey } = readLoosely(wanted.resource ?? byPayer ?? UNSPECIFIED)
+  const bySeller = wanted.resource === null ? null : readResource(wanted.resource)
+  if (wanted.resource !== null && bySeller === null) {
+    return { ok: false, reason: 'invalid_payment_requirements' }
+  }
+  const { url, matchKey } = bySeller ?? byPayer ?? { url: UNSPECIFIED, matchKey: null }
   const amountAtomic = BigInt(wanted.amount)
+  if (amountAtomic < BigInt(services.config.minPriceAtomic)) {
+    return { ok: false, reason: 'invalid_payment_requirements' }
+  }
+  if (matchKey !== null && (await isSoldByAnother(services.pool, seller.projectId, matchKey))) {
+    return { ok: false, reason: 'resource_of_another_project' }
+  }
   const found =
     matchKey === null
       ? null
@@ -105,11 +116,12 @@ function faultOf(wanted: Wanted, { network, payTo }: Seller): X402Reason | null 
   return isEip3009 ? null : 'unsupported_payload_type'
 }
 
-/** A resource may be no web address (an MCP tool). Such a resource is never registered. */
-function readLoosely(resource: string): { url: string; matchKey: string | null } {
+/** A web address or an MCP tool; null: any other text. It stands in a signed receipt. */
+function readResource(text: string): ReturnType<typeof parsePaidResource> | null {
   try {
-    return parseResourceUrl(resource)
-  } catch {
-    return { url: resource, matchKey: null }
+    return parsePaidResource(text)
+  } catch (error) {
+    if (error instanceof ResourceUrlError) return null
+    throw error
   }
 }

@@ -3,8 +3,11 @@ import { type NetworkName, parseUsdc, UsdcAmountError } from '../../shared/till/
 import { networkNameOf } from '../../shared/till/x402v2.ts'
 import type { Queryable } from '../../sql/db.ts'
 import { findEndpointByResource, type VerificationStatus } from '../../sql/till/endpoints.ts'
+import { isSoldByAnother } from '../../sql/till/rivalEndpoints.ts'
 import { findSeller } from '../../sql/till/seller.ts'
 import { ApiError, badRequest } from '../http/errors.ts'
+import type { Services } from '../http/services.ts'
+import { refuseDust } from './settlementLimits.ts'
 
 const CHAIN_RETRY_S = 2
 
@@ -53,21 +56,28 @@ export async function loadSeller(db: Queryable, projectId: string): Promise<Sell
  * @throws {ApiError} 400 for a bad amount, network or resource; 403 and 503 as {@link loadSeller}.
  */
 export async function readOffer(
-  db: Queryable,
+  { pool: db, config }: Pick<Services, 'pool' | 'config'>,
   projectId: string,
   input: { amount: string; resource: string; network?: string; description?: string },
 ): Promise<Offer> {
   const amountAtomic = readAmount(input.amount)
+  refuseDust('amount', amountAtomic, config)
   const { url, matchKey } = readResource(input.resource)
-  const [seller, endpoint] = await Promise.all([
+  const [seller, endpoint, isAnothers] = await Promise.all([
     loadSeller(db, projectId),
     findEndpointByResource(db, projectId, matchKey),
+    isSoldByAnother(db, projectId, matchKey),
   ])
   if (input.network !== undefined && networkNameOf(input.network) !== seller.network) {
     throw badRequest(`network must be ${JSON.stringify(seller.network)}, the connected chain`)
   }
   if (endpoint === null) {
     throw badRequest('resource must match a registered, active endpoint of the project')
+  }
+  if (isAnothers) {
+    throw badRequest(
+      'resource must not be that of another project: its 402 names the payTo of that project, not of this one',
+    )
   }
   return {
     seller,

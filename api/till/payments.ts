@@ -72,7 +72,7 @@ export function paymentRoutes(services: Services) {
     .post(
       '/v0/payments/challenge',
       async ({ request, body }) => {
-        const offer = await readOffer(services.pool, projectOf(request).projectId, body)
+        const offer = await readOffer(services, projectOf(request).projectId, body)
         await checkReachable(services, offer)
         const challenge = challengeFor(offer, { mimeType: body.mimeType })
         return { ...challenge, headers: await paymentRequiredHeader(services, challenge, null) }
@@ -138,7 +138,7 @@ type RedeemInput = {
 
 async function redeem(services: Services, projectId: string, request: Request, body: RedeemInput) {
   const deadlineMs = performance.now() + services.config.settlementWaitMs
-  const offer = await readOffer(services.pool, projectId, body)
+  const offer = await readOffer(services, projectId, body)
   const taken = await takeRedeemKey(services, projectId, request.headers.get('idempotency-key'), {
     paymentHeader: body.paymentHeader,
     resource: offer.resource,

@@ -14,6 +14,7 @@ import type { Services } from '../http/services.ts'
 import { askChain } from './askChain.ts'
 import { challengeFor, requirementOf } from './challenge.ts'
 import type { Offer } from './offer.ts'
+import { limitReached } from './settlementLimits.ts'
 
 /** The verdict on a presented payment. */
 export type Outcome =
@@ -149,9 +150,11 @@ async function claimAndWait(
   return waitForEnd(services, existing.id, deadlineMs)
 }
 
-/** Why an authorization without a payment was not claimed: its name is taken, or its project is deleted. */
-async function whyUnclaimed({ pool }: Services, claim: NewClaim): Promise<X402Reason> {
-  return (await isNameTaken(pool, claim))
+/** Why an authorization without a payment was not claimed: a limit, its name is taken, or its project is deleted. */
+async function whyUnclaimed(services: Services, claim: NewClaim): Promise<X402Reason> {
+  const limit = await limitReached(services, claim.projectId)
+  if (limit !== null) return limit
+  return (await isNameTaken(services.pool, claim))
     ? 'payment_identifier_conflict'
     : 'unexpected_verify_error'
 }
@@ -207,6 +210,8 @@ async function checkAndWait(
   },
 ): Promise<Outcome> {
   const { claim, verdict, deadlineMs } = wanted
+  const limit = await limitReached(services, claim.projectId)
+  if (limit !== null) return refused('verify', limit)
   const checked = await askChain(services, { claim, verdict, deadlineMs, claims: true })
   // Also after a refusal: a parallel call may have claimed it, and the chain then calls it used.
   const payment = await findClaim(services.pool, claim)

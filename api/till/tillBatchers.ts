@@ -7,6 +7,7 @@ import {
   type WantedGrant,
 } from '../../sql/till/claims.ts'
 import { findPayments } from '../../sql/till/payments.ts'
+import type { SettlementLimits } from '../../sql/till/settlementBudgets.ts'
 import type { Services } from '../http/services.ts'
 
 const BATCHING = { batchMax: 100, parallel: 2 }
@@ -15,11 +16,14 @@ const BATCHING = { batchMax: 100, parallel: 2 }
  * Batches the till's statements. Hundreds of redeems wake together; one by one, each would wait for a connection longer
  * than for the chain.
  */
-export function createTillBatchers(pool: Pool): Pick<Services, 'claims' | 'payments' | 'grants'> {
+export function createTillBatchers(
+  pool: Pool,
+  limits: SettlementLimits,
+): Pick<Services, 'claims' | 'payments' | 'grants'> {
   return {
     claims: createBatcher({
       ...BATCHING,
-      run: (wanted: NewClaim[]) => claimPayments(pool, wanted),
+      run: (wanted: NewClaim[]) => claimPayments(pool, wanted, limits),
     }),
     payments: createBatcher({
       ...BATCHING,

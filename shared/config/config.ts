@@ -74,6 +74,8 @@ export type Config = {
   receiptSeeds: readonly ReceiptSeed[] | undefined
   /** Master keys, the encrypting one first; undefined: development, one is generated. */
   masterKeys: readonly MasterKey[] | undefined
+  /** The lowest price in whole atomic USDC; 0: any. */
+  minPriceAtomic: number
   /** How long redeem waits for a settlement. */
   settlementWaitMs: number
   bootstrap: { platformKey: string | undefined; projectKey: string | undefined }
@@ -87,6 +89,9 @@ export type Config = {
     recipientsPerDay: number | null
     /** Bytes of mail that a project may store; null: no limit. */
     storageBytes: number | null
+    /** Claims, and gas of their transactions, of a project in a UTC day; null: no limit. */
+    dailySettlements: number | null
+    dailyGas: number | null
   }
   /** Webhooks and sellers' endpoints may be at private addresses (development). */
   allowPrivateNetworks: boolean
@@ -151,6 +156,7 @@ export function parseConfig(env: Record<string, string | undefined>): Config {
     chain: chainSettings(values, production),
     receiptSeeds: receiptSeeds(values.RECEIPT_SIGNING_KEYS, production),
     masterKeys: masterKeys(values.MASTER_KEYS, production),
+    minPriceAtomic: Math.round(Number(values.MIN_PRICE_USDC) * 1_000_000),
     settlementWaitMs: values.SETTLEMENT_WAIT_MS,
     bootstrap: {
       platformKey: values.BOOTSTRAP_PLATFORM_KEY,
@@ -163,6 +169,8 @@ export function parseConfig(env: Record<string, string | undefined>): Config {
         values.RATE_LIMIT_FACILITATOR ?? values.RATE_LIMIT_REQUESTS * FACILITATOR_FACTOR,
       recipientsPerDay: values.DAILY_SEND_LIMIT === 0 ? null : values.DAILY_SEND_LIMIT,
       storageBytes: values.STORAGE_MB === 0 ? null : values.STORAGE_MB * 1024 * 1024,
+      dailySettlements: values.DAILY_SETTLEMENT_LIMIT === 0 ? null : values.DAILY_SETTLEMENT_LIMIT,
+      dailyGas: values.DAILY_GAS_LIMIT === 0 ? null : values.DAILY_GAS_LIMIT,
     },
     // With the embedded devnet sellers and webhook receivers run on this machine. No money is at stake.
     allowPrivateNetworks: values.ALLOW_PRIVATE_NETWORKS ?? values.RPC_URL === undefined,

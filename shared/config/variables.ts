@@ -56,6 +56,13 @@ const bootstrapKey = (kind: 'platform' | 'project', form: string) =>
 const isUrl = (text: string, protocols: string[]) =>
   URL.canParse(text) && protocols.includes(new URL(text).protocol)
 
+const usdc = z
+  .string()
+  .regex(
+    /^(0|[1-9]\d{0,5})(\.\d{1,6})?$/,
+    'must be decimal USDC below 1000000 with at most 6 decimals',
+  )
+
 const relayUrl = z
   .string()
   .refine(
@@ -134,6 +141,9 @@ export const variables = z.object({
   RATE_LIMIT_FACILITATOR: z.coerce.number().int().min(0).max(6_000_000).optional(),
   // 200 requests a minute with one recipient each are 288,000 recipients a day.
   STORAGE_MB: z.coerce.number().int().min(0).max(1_000_000_000).default(10_240),
+  MIN_PRICE_USDC: usdc.default('0.001'),
+  DAILY_SETTLEMENT_LIMIT: z.coerce.number().int().min(0).max(1_000_000_000).default(100_000),
+  DAILY_GAS_LIMIT: z.coerce.number().int().min(0).max(1e15).default(10_000_000_000),
   DAILY_SEND_LIMIT: z.coerce.number().int().min(0).max(1_000_000_000).default(300_000),
   ALLOW_PRIVATE_NETWORKS: z
     .stringbool({ truthy: ['true', '1'], falsy: ['false', '0'], error: 'must be true or false' })

@@ -26,11 +26,32 @@ const challengeV2 = z.object({
  * @param header `PAYMENT-REQUIRED`, if there.
  */
 export function challengeVersions(body: string, header: string | undefined): (1 | 2)[] {
-  const decoded = header === undefined ? '' : Buffer.from(header, 'base64').toString('utf8')
   const isV1 = challengeV1.safeParse(readJson(body)).success
-  const isV2 = challengeV2.safeParse(readJson(decoded)).success
+  const isV2 = challengeV2.safeParse(readJson(decoded(header))).success
   return [...(isV1 ? [1 as const] : []), ...(isV2 ? [2 as const] : [])]
 }
+
+const PAYEES_MAX = 20
+
+/**
+ * The payTo addresses of a 402 in both versions, in lower case; empty when it is no challenge.
+ * @param header `PAYMENT-REQUIRED`, if there.
+ */
+export function challengePayees(body: string, header: string | undefined): string[] {
+  const options = [readJson(body), readJson(decoded(header))].flatMap((challenge) => {
+    const accepts = (challenge as { accepts?: unknown } | null)?.accepts
+    return Array.isArray(accepts) ? accepts : []
+  })
+  const payees = options.flatMap((entry: { payTo?: unknown } | null) =>
+    typeof entry?.payTo === 'string' && /^0x[0-9a-f]{40}$/i.test(entry.payTo)
+      ? [entry.payTo.toLowerCase()]
+      : [],
+  )
+  return [...new Set(payees)].slice(0, PAYEES_MAX)
+}
+
+const decoded = (header: string | undefined): string =>
+  header === undefined ? '' : Buffer.from(header, 'base64').toString('utf8')
 
 function readJson(json: string): unknown {
   try {

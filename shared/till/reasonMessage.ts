@@ -53,6 +53,12 @@ const MESSAGES: Record<X402Reason, (network: UsdcNetwork) => string> = {
     'The smart wallet cannot be deployed with its factory call.',
   duplicate_settlement: () =>
     'The payment was used before: one payment releases a resource once. Ask for a new 402 and sign again.',
+  settlement_limit_reached: () =>
+    'The settlements or the gas of this project are used up for the day. Send the same payment on the next UTC day.',
+  smart_wallet_suspended: () =>
+    'This wallet, or its code, reverted on chain in the last six hours. Pay from another wallet.',
+  resource_of_another_project: () =>
+    'Another project sells this resource. Sell a resource of your own.',
   settlement_pending: () =>
     'The payment is on its way. Send the same payment again, and sign no new one.',
 }

@@ -65,11 +65,19 @@ function jwsPayload(body: ReceiptBody) {
     issuedAt: Math.floor(Date.parse(body.timestamp) / 1000),
     transaction: body.txHash,
     paymentId: body.paymentId,
+    projectId: body.projectId,
+    endpointId: body.endpointId,
     payTo: body.recipientAddress,
     amount: body.amountUsdcRaw,
     asset: USDC_NETWORKS[body.network].usdcAddress,
     ...(body.resourceSource === undefined ? {} : { resourceSource: body.resourceSource }),
   }
+}
+
+/** The payload of receipts signed before project and endpoint were part of it. */
+function earlierJwsPayload(body: ReceiptBody) {
+  const { projectId: _, endpointId: __, ...earlier } = jwsPayload(body)
+  return earlier
 }
 
 /**
@@ -128,8 +136,10 @@ export function verifyReceipt({
     return { ok: false, reason: 'bad_signature' }
   }
   const [header = '', payload = '', jwsSignature = '', ...rest] = jws.split('.')
-  const [, expectedPayload] = jwsSigningInput(jwsPayload(body), '').split('.')
-  const sameBytes = rest.length === 0 && payload === expectedPayload
+  const expected = [jwsPayload(body), earlierJwsPayload(body)].map(
+    (one) => jwsSigningInput(one, '').split('.')[1],
+  )
+  const sameBytes = rest.length === 0 && expected.includes(payload)
   const signed = verified(Buffer.from(jwsSignature, 'base64url'), `${header}.${payload}`, publicKey)
   return sameBytes && signed ? { ok: true, body } : { ok: false, reason: 'jws_mismatch' }
 }

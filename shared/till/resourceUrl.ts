@@ -54,3 +54,16 @@ export function parseResourceUrl(text: string): ResourceUrl {
   }
   return { url, matchKey: `${parsed.host}${parsed.pathname}` }
 }
+
+/** The tool names of MCP 2025-11-25: letters, digits and `_-./`, at most 128. */
+const MCP_TOOL = /^mcp:\/\/tool\/[A-Za-z0-9_./-]{1,128}$/
+
+/**
+ * Parses the resource of a payment: an http(s) URL, or an MCP tool as `mcp://tool/NAME`. It stands in a signed receipt.
+ *
+ * @returns `matchKey` null for an MCP tool: it is never registered.
+ * @throws ResourceUrlError saying what is wrong, without the field's name.
+ */
+export function parsePaidResource(text: string): { url: string; matchKey: string | null } {
+  return MCP_TOOL.test(text) ? { url: text, matchKey: null } : parseResourceUrl(text)
+}

@@ -35,8 +35,11 @@ export const X402_REASONS = [
   'payment_identifier_conflict',
   'eip6492_factory_not_allowed',
   'smart_wallet_deployment_failed',
+  'smart_wallet_suspended',
   'duplicate_settlement',
   'settlement_pending',
+  'settlement_limit_reached',
+  'resource_of_another_project',
 ] as const
 
 export type X402Reason = (typeof X402_REASONS)[number]

@@ -4,19 +4,31 @@ import type { Queryable } from '../db.ts'
 export const storageLimit = (limit: string): string => `coalesce(l.storage_bytes, ${limit})`
 
 /** Changes of a project's own limits. Null restores the service's limit. */
-export type LimitChange = { storageBytes?: number | null }
+export type LimitChange = {
+  storageBytes?: number | null
+  dailySettlements?: number | null
+  dailyGas?: number | null
+}
 
 /** Sets limits of a live project. */
 export async function updateLimits(
   db: Queryable,
   projectId: string,
-  { storageBytes }: LimitChange,
+  { storageBytes, dailySettlements, dailyGas }: LimitChange,
 ): Promise<void> {
-  if (storageBytes === undefined) return
   await db.query(
-    `insert into project_limits (project_id, storage_bytes) values ($1, $2)
-     on conflict (project_id) do update set storage_bytes = excluded.storage_bytes`,
-    [projectId, storageBytes],
+    `insert into project_limits as l (project_id, storage_bytes, daily_settlements, daily_gas)
+     values ($1, $2, $4, $6)
+     on conflict (project_id) do update set
+       storage_bytes = case when $3 then excluded.storage_bytes else l.storage_bytes end,
+       daily_settlements = case when $5 then excluded.daily_settlements else l.daily_settlements end,
+       daily_gas = case when $7 then excluded.daily_gas else l.daily_gas end`,
+    [
+      projectId,
+      ...[storageBytes ?? null, storageBytes !== undefined],
+      ...[dailySettlements ?? null, dailySettlements !== undefined],
+      ...[dailyGas ?? null, dailyGas !== undefined],
+    ],
   )
 }
 

@@ -8,6 +8,7 @@ import { holdVerifiedDomain } from '../mail/mailDomains.ts'
 import { pageStart } from '../pageStart.ts'
 import { addJob } from '../queue/jobs.ts'
 import { deleteEndpointsOfProject } from '../till/endpointChanges.ts'
+import { TODAY } from '../till/settlementBudgets.ts'
 import { insertProjectKey, revokeProjectKey } from './keys.ts'
 import { type LimitChange, updateLimits } from './projectLimits.ts'
 
@@ -31,6 +32,12 @@ export type Project = {
   storedBytes: number
   /** Its own limit of them; null: the service's. */
   storageLimitBytes: number | null
+  /** Its claims and gas of this UTC day. */
+  settlementsToday: number
+  gasToday: number
+  /** Its own limits of them; null: the service's. */
+  dailySettlements: number | null
+  dailyGas: number | null
   createdAt: Date
   /** Row number, for page tokens. */
   row: bigint
@@ -56,19 +63,27 @@ type ProjectRow = {
   last_used_at: Date | null
   stored_bytes: string | null
   storage_bytes: string | null
+  settlements: string | null
+  gas: string | null
+  daily_settlements: string | null
+  daily_gas: string | null
   created_at: Date
   row: string
 }
 
 const SELECT_PROJECT = `
   select p.id, p.name, p.display_name, p.purpose, p.email_address, p.pay_to, p.payments_enabled, p.created_at, p.row,
-         k.scopes, k.lookup_prefix, u.request_count, u.last_used_at, s.bytes as stored_bytes, l.storage_bytes
+         k.scopes, k.lookup_prefix, u.request_count, u.last_used_at, s.bytes as stored_bytes, l.storage_bytes,
+         b.settlements, b.gas, l.daily_settlements, l.daily_gas
   from projects p
   join api_keys k on k.project_id = p.id and k.revoked_at is null
   left join project_usage u on u.project_id = p.id
   left join project_storage s on s.project_id = p.id
   left join project_limits l on l.project_id = p.id
+  left join settlement_budgets b on b.project_id = p.id and b.day = ${TODAY}
   where p.deleted_at is null`
+
+const numberOrNull = (text: string | null): number | null => (text === null ? null : Number(text))
 
 const toProject = (row: ProjectRow): Project => ({
   id: row.id,
@@ -83,7 +98,11 @@ const toProject = (row: ProjectRow): Project => ({
   requestCount: Number(row.request_count ?? 0),
   lastUsedAt: row.last_used_at,
   storedBytes: Number(row.stored_bytes ?? 0),
-  storageLimitBytes: row.storage_bytes === null ? null : Number(row.storage_bytes),
+  storageLimitBytes: numberOrNull(row.storage_bytes),
+  settlementsToday: Number(row.settlements ?? 0),
+  gasToday: Number(row.gas ?? 0),
+  dailySettlements: numberOrNull(row.daily_settlements),
+  dailyGas: numberOrNull(row.daily_gas),
   createdAt: row.created_at,
   row: BigInt(row.row),
 })

@@ -62,4 +62,5 @@ export const OWN_TABLES = [
   ['project_usage', 'project_id'],
   ['project_storage', 'project_id'],
   ['project_limits', 'project_id'],
+  ['settlement_budgets', 'project_id'],
 ] as const

@@ -2,6 +2,13 @@ import type { Transfer } from '../../shared/till/authorization.ts'
 import type { NetworkName } from '../../shared/till/usdc.ts'
 import type { Queryable } from '../db.ts'
 import { addJobsFrom } from '../queue/jobs.ts'
+import {
+  AFFORDABLE,
+  COUNTED,
+  isBudgetRace,
+  NO_SETTLEMENT_LIMITS,
+  type SettlementLimits,
+} from './settlementBudgets.ts'
 
 /** Notified with the id of a payment or check whose state changed. */
 export const PAYMENTS_CHANNEL = 'payments_changed'
@@ -53,7 +60,7 @@ export const claimRecord = (claim: NewClaim) => ({
 export type ClaimRecord = ReturnType<typeof claimRecord>
 
 const CLAIM = `
-  with wanted as (
+  with ${AFFORDABLE}, wanted as (
     select w.* from jsonb_to_recordset($1::jsonb) as w (
       id text, project_id text, endpoint_id text, match_key text, resource_url text, description text, network text,
       chain_id bigint, asset text, payer text, recipient text, amount_atomic bigint, valid_after numeric,
@@ -61,6 +68,7 @@ const CLAIM = `
       x402_version smallint, resource_source text, payment_identifier text)
     where exists (
       select from projects p where p.id = w.project_id and p.deleted_at is null for key share)
+      and w.id in (select id from affordable)
   ), named as materialized (
     -- Two unique indexes decide: without one order of locks two batches could wait for each other.
     select pg_advisory_xact_lock(n.name) from (
@@ -79,8 +87,8 @@ const CLAIM = `
     where (select count(*) from named) >= 0
     order by w.chain_id, w.asset, lower(w.payer), w.authorization_nonce
     on conflict do nothing
-    returning id
-  ), due as (
+    returning id, project_id
+  ), ${COUNTED}, due as (
     select id as payload_id from claimed
   ), jobs as (
     ${addJobsFrom('due', 'settle_payment', 'paymentId')}
@@ -90,25 +98,33 @@ const CLAIM = `
 /**
  * Claims authorizations and queues their settlement in one statement. Concurrent claims of one authorization, in any
  * form of its signature, make one payment.
- * @returns for each claim, in order: true: claimed; false: a payment has the authorization or the name, or the project
- * is deleted.
+ * @returns for each claim, in order: true: claimed; false: a payment has the authorization or the name, the project is
+ * deleted, or its limit of the day is reached.
  */
 export async function claimPayments(
   db: Queryable,
   claims: readonly NewClaim[],
+  limits: SettlementLimits = NO_SETTLEMENT_LIMITS,
 ): Promise<boolean[]> {
-  return claimRecords(db, claims.map(claimRecord))
+  try {
+    return await claimRecords(db, claims.map(claimRecord), limits)
+  } catch (error) {
+    // Of many claims the batcher runs each alone.
+    if (claims.length > 1 || !isBudgetRace(error)) throw error
+    return [false]
+  }
 }
 
 /** {@link claimPayments} for claims stored as JSON. */
 export async function claimRecords(
   db: Queryable,
   records: readonly ClaimRecord[],
+  limits: SettlementLimits,
 ): Promise<boolean[]> {
   const { rows } = await db.query<{ id: string }>({
     name: 'claim-payments',
     text: CLAIM,
-    values: [JSON.stringify(records)],
+    values: [JSON.stringify(records), limits.dailySettlements, limits.dailyGas],
   })
   const made = new Set(rows.map((row) => row.id))
   return records.map((record) => made.has(record.id))

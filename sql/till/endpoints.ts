@@ -154,14 +154,16 @@ export async function recordVerification(
     detail: string
     /** The versions of x402 in its challenge. */
     versions: readonly (1 | 2)[]
+    /** The payTo addresses of the challenge, in lower case. */
+    payees: readonly string[]
   },
 ): Promise<void> {
   await db.query(
     `update seller_endpoints set
        verification_status = $3, verification_detail = $4, verification_checked_at = clock_timestamp(),
        check_queued_at = null, check_started_at = null,
-       challenge_versions = $5
+       challenge_versions = $5, challenge_pay_to = $6
      where id = $1 and url_pattern = $2`,
-    [verdict.id, verdict.url, verdict.status, verdict.detail, verdict.versions],
+    [verdict.id, verdict.url, verdict.status, verdict.detail, verdict.versions, verdict.payees],
   )
 }

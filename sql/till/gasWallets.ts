@@ -13,6 +13,10 @@ export type SignedTransaction = {
   raw: Hex
   maxFeeWei: bigint
   tipWei: bigint
+  /** Null: an older version signed it. */
+  gasLimit: bigint | null
+  /** The hash of the payer's code; null: an account. */
+  payerCode: Hex | null
 }
 
 /** A stored transaction without a known block. */
@@ -32,13 +36,15 @@ type OpenRow = {
   raw: Hex
   max_fee_wei: string
   tip_wei: string
+  gas_limit: string | null
+  payer_code: Hex | null
   send_count: number
   sent_head: string | null
   age_ms: string
 }
 
 const OPEN_COLUMNS = `
-  hash, wallet, nonce, payment_id, raw, max_fee_wei, tip_wei, send_count, sent_head,
+  hash, wallet, nonce, payment_id, raw, max_fee_wei, tip_wei, gas_limit, payer_code, send_count, sent_head,
   floor(extract(epoch from clock_timestamp() - signed_at) * 1000) as age_ms`
 
 const toOpen = (row: OpenRow): OpenTransaction => ({
@@ -49,6 +55,8 @@ const toOpen = (row: OpenRow): OpenTransaction => ({
   raw: row.raw,
   maxFeeWei: BigInt(row.max_fee_wei),
   tipWei: BigInt(row.tip_wei),
+  gasLimit: row.gas_limit === null ? null : BigInt(row.gas_limit),
+  payerCode: row.payer_code,
   sendCount: row.send_count,
   sentHead: row.sent_head === null ? null : BigInt(row.sent_head),
   ageMs: Number(row.age_ms),
@@ -74,6 +82,7 @@ export async function syncWallet(db: Queryable, wallet: WalletId, used: bigint):
  * Assigns nonces to payments and stores their signed transactions in one database transaction, before any broadcast: a
  * crash never loses a hash or leaves a nonce without its bytes. It skips payments that have an open transaction or are
  * not `verified`.
+ * @param lone codes of contract wallets, by payment: it also skips a payment whose code has an open transaction.
  * @param sign called under the wallet's lock, once per payment; must wait only for cryptography.
  * @returns the stored transactions, in the order of their nonces.
  */
@@ -81,6 +90,7 @@ export async function storeSigned(
   pool: Pool,
   wallet: WalletId,
   paymentIds: readonly string[],
+  lone: ReadonlyMap<string, Hex>,
   sign: (paymentId: string, nonce: bigint) => Promise<SignedTransaction>,
 ): Promise<SignedTransaction[]> {
   return transaction(pool, async (db) => {
@@ -88,11 +98,18 @@ export async function storeSigned(
       `select id from payments where id = any ($1) and state = 'verified' order by id for no key update`,
       [paymentIds],
     )
+    if (lone.size > 0) await lockCodes(db, [...lone.values()])
     // A separate statement: it must see transactions that another process stored while this one waited for the lock.
     const free = await db.query<{ id: string }>(
-      `select p.id from unnest($1::text[]) p (id) where not exists (
-         select from chain_transactions t where t.payment_id = p.id and t.state = 'open')`,
-      [locked.rows.map((row) => row.id)],
+      `select p.id from unnest($1::text[], $2::text[]) p (id, code) where not exists (
+         select from chain_transactions t where t.payment_id = p.id and t.state = 'open')
+       and (p.code is null or not exists (
+         select from chain_transactions t where t.chain_id = $3 and t.payer_code = p.code and t.state = 'open'))`,
+      [
+        locked.rows.map((row) => row.id),
+        locked.rows.map((row) => lone.get(row.id) ?? null),
+        wallet.chainId,
+      ],
     )
     if (free.rows.length === 0) return []
     const next = await lockWallet(db, wallet)
@@ -133,6 +150,15 @@ export async function storeForNonce(
   })
 }
 
+/** Until the end of the transaction no other process stores a transaction for these codes. */
+async function lockCodes(db: Queryable, codes: readonly Hex[]): Promise<void> {
+  await db.query(
+    `select pg_advisory_xact_lock(hashtextextended(c.code, 0))
+     from (select distinct code from unnest($1::text[]) w (code) order by code) c`,
+    [codes],
+  )
+}
+
 async function lockWallet(db: Queryable, wallet: WalletId): Promise<bigint> {
   const { rows } = await db.query<{ next_nonce: string }>(
     'select next_nonce from gas_wallets where chain_id = $1 and address = $2 for no key update',
@@ -149,9 +175,11 @@ async function insertTransactions(
 ): Promise<void> {
   await db.query({
     name: 'insert-transactions',
-    text: `insert into chain_transactions (chain_id, wallet, hash, nonce, payment_id, raw, max_fee_wei, tip_wei)
+    text: `insert into chain_transactions (
+             chain_id, wallet, hash, nonce, payment_id, raw, max_fee_wei, tip_wei, gas_limit, payer_code)
            select $1, $2, i.* from unnest(
-             $3::text[], $4::bigint[], $5::text[], $6::text[], $7::numeric[], $8::numeric[]) i`,
+             $3::text[], $4::bigint[], $5::text[], $6::text[], $7::numeric[], $8::numeric[], $9::bigint[],
+             $10::text[]) i`,
     values: [
       wallet.chainId,
       wallet.address,
@@ -161,6 +189,8 @@ async function insertTransactions(
       signed.map((one) => one.raw),
       signed.map((one) => one.maxFeeWei),
       signed.map((one) => one.tipWei),
+      signed.map((one) => one.gasLimit),
+      signed.map((one) => one.payerCode),
     ],
   })
 }
@@ -257,38 +287,4 @@ export async function hasOpenTransactions(db: Queryable, chainId: number): Promi
     values: [chainId],
   })
   return rows[0]!.open
-}
-
-/** Assigned nonces that are unused on chain and have no open transaction; the lowest first. */
-export async function findGaps(
-  db: Queryable,
-  wallet: WalletId,
-  used: bigint,
-  limit: number,
-): Promise<bigint[]> {
-  const { rows } = await db.query<{ nonce: string }>({
-    name: 'find-gaps',
-    text: `select n.nonce from gas_wallets w, generate_series($3::bigint, w.next_nonce - 1) n (nonce)
-           where w.chain_id = $1 and w.address = $2 and not exists (
-             select from chain_transactions t
-             where t.chain_id = $1 and t.wallet = $2 and t.nonce = n.nonce and t.state = 'open')
-           order by n.nonce limit $4`,
-    values: [wallet.chainId, wallet.address, used, limit],
-  })
-  return rows.map((row) => BigInt(row.nonce))
-}
-
-/** Reopens the mined transactions of a nonce after a reorganisation. @returns their number. */
-export async function reopenTransactions(
-  db: Queryable,
-  wallet: WalletId,
-  nonce: bigint,
-): Promise<number> {
-  const { rowCount } = await db.query(
-    `update chain_transactions set
-       state = 'open', succeeded = null, block_number = null, block_hash = null, sent_at = null
-     where chain_id = $1 and wallet = $2 and nonce = $3 and state = 'mined'`,
-    [wallet.chainId, wallet.address, nonce],
-  )
-  return rowCount ?? 0
 }

@@ -9,6 +9,7 @@ import {
   PAYMENTS_CHANNEL,
 } from './claims.ts'
 import { findClaim } from './payments.ts'
+import { isBudgetRace, NO_SETTLEMENT_LIMITS, type SettlementLimits } from './settlementBudgets.ts'
 
 /** A check of an authorization on chain, before its claim or without one. */
 export type NewCheck = {
@@ -92,15 +93,29 @@ export async function refuseCheck(db: Queryable, id: string, reason: X402Reason)
   )
 }
 
-/** Ends a passed check, and claims the authorization if `claims` is set. */
-export async function passCheck(pool: Pool, check: Check): Promise<void> {
+/** Ends a passed check, and claims the authorization if `claims` is set and the limits of the day allow. */
+export async function passCheck(
+  pool: Pool,
+  check: Check,
+  limits: SettlementLimits = NO_SETTLEMENT_LIMITS,
+): Promise<void> {
+  try {
+    await pass(pool, check, limits)
+  } catch (error) {
+    if (!isBudgetRace(error)) throw error
+    // A concurrent claim used up the limit: now it shows.
+    await pass(pool, check, limits)
+  }
+}
+
+async function pass(pool: Pool, check: Check, limits: SettlementLimits): Promise<void> {
   await transaction(pool, async (db) => {
     const { rowCount } = await db.query(
       `select from payment_checks where id = $1 and state = 'open' for update`,
       [check.id],
     )
     if (rowCount === 0) return
-    const paymentId = check.claims ? await claimChecked(db, check.claim) : null
+    const paymentId = check.claims ? await claimChecked(db, check.claim, limits) : null
     await db.query(`update payment_checks set state = 'passed', payment_id = $2 where id = $1`, [
       check.id,
       paymentId,
@@ -109,8 +124,12 @@ export async function passCheck(pool: Pool, check: Check): Promise<void> {
   })
 }
 
-async function claimChecked(db: Queryable, claim: ClaimRecord): Promise<string | null> {
-  const [made] = await claimRecords(db, [claim])
+async function claimChecked(
+  db: Queryable,
+  claim: ClaimRecord,
+  limits: SettlementLimits,
+): Promise<string | null> {
+  const [made] = await claimRecords(db, [claim], limits)
   if (made) return claim.id
   const existing = await findClaim(db, {
     chainId: Number(claim.chain_id),

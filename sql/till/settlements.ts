@@ -6,6 +6,8 @@ import { type NewEvent, recordEvents } from '../events/events.ts'
 import { addJob } from '../queue/jobs.ts'
 import { PAYMENTS_CHANNEL } from './claims.ts'
 import { findEndpointByResource } from './endpoints.ts'
+import { countGas } from './settlementBudgets.ts'
+import { recordWalletCodes } from './walletCodes.ts'
 
 /** A block. */
 export type BlockRef = { blockNumber: bigint; blockHash: Hex }
@@ -20,7 +22,7 @@ export type Settlement = BlockRef & {
 }
 
 /** A mined transaction of a gas wallet. */
-export type MinedTransaction = BlockRef & { hash: Hex; succeeded: boolean }
+export type MinedTransaction = BlockRef & { hash: Hex; succeeded: boolean; gasUsed: bigint }
 
 type SettledRow = EventRow & { match_key: string | null; first: boolean }
 
@@ -77,6 +79,10 @@ export async function recordSettlements(
   await transaction(pool, async (db) => {
     await markMined(db, mined)
     const settled = await markSettled(db, settlements)
+    await recordWalletCodes(
+      db,
+      settled.map((row) => row.id),
+    )
     const texts = new Map(settlements.map((one) => [one.paymentId, one.receiptText]))
     for (const row of settled) {
       if (row.first) await announce(db, row, texts.get(row.id)!)
@@ -104,6 +110,7 @@ async function markMined(db: Queryable, mined: readonly MinedTransaction[]): Pro
     db,
     mined.map((one) => one.hash),
   )
+  await countGas(db, mined)
   await db.query({
     name: 'mark-mined',
     text: `
@@ -185,7 +192,10 @@ export async function notifyChanged(db: Queryable, ids: readonly string[]): Prom
   ])
 }
 
-/** Ends a payment without a transfer. Final: call it only when the authorization can never be settled. */
+/**
+ * Ends a payment without a transfer. Final: call it only when the authorization can never be settled.
+ * @param alongside runs in the same transaction if the payment ended just now.
+ */
 export async function failPayment(
   pool: Pool,
   failure: {
@@ -194,6 +204,7 @@ export async function failPayment(
     reason: X402Reason
     detail: string | null
   },
+  alongside?: (db: Queryable) => Promise<void>,
 ): Promise<void> {
   await transaction(pool, async (db) => {
     const { rows } = await db.query<EventRow>(
@@ -203,6 +214,7 @@ export async function failPayment(
        returning ${EVENT_COLUMNS}`,
       [failure.paymentId, failure.stage, failure.reason, failure.detail],
     )
+    if (rows.length > 0) await alongside?.(db)
     await notifyChanged(
       db,
       rows.map((row) => row.id),
@@ -273,24 +285,4 @@ export async function queueSettlement(
     key: `settle_payment:${paymentId}`,
     ...(runAt === null ? {} : { runAt }),
   })
-}
-
-/** Verified payments without a job that have no open transaction (lost by a crash) or are expired. */
-export async function findIdlePayments(
-  db: Queryable,
-  { chainId, olderThanMs, limit }: { chainId: number; olderThanMs: number; limit: number },
-): Promise<string[]> {
-  const { rows } = await db.query<{ id: string }>({
-    name: 'find-idle-payments',
-    text: `select p.id from payments p
-           where p.state = 'verified' and p.chain_id = $1
-             and p.created_at < clock_timestamp() - make_interval(secs => $2::float8 / 1000)
-             and not exists (
-               select from graphile_worker.jobs j where j.key = 'settle_payment:' || p.id)
-             and (p.valid_before < extract(epoch from clock_timestamp()) or not exists (
-               select from chain_transactions t where t.payment_id = p.id and t.state = 'open'))
-           order by p.created_at limit $3`,
-    values: [chainId, olderThanMs, limit],
-  })
-  return rows.map((row) => row.id)
 }

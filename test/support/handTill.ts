@@ -11,6 +11,7 @@ import { recordHead } from '../../sql/till/chainStatus.ts'
 import type { NewClaim } from '../../sql/till/claims.ts'
 import { syncWallet } from '../../sql/till/gasWallets.ts'
 import { findPayment, type Payment } from '../../sql/till/payments.ts'
+import { NO_SETTLEMENT_LIMITS } from '../../sql/till/settlementBudgets.ts'
 import { type DevnetClient, devnetClient } from '../../workers/devnet/contracts.ts'
 import { startDevnet } from '../../workers/devnet/devnet.ts'
 import { readTip } from '../../workers/till/chain.ts'
@@ -66,6 +67,7 @@ export async function startHandTill(): Promise<HandTill> {
     factories: new Set(),
     receiptKey: receiptKey({ seed: new Uint8Array(32).fill(7), did: 'did:web:till.example.com' }),
     timing: { ...DEFAULT_TIMING, quietMs: 0, lostMs: 0, displacedMs: 0 },
+    limits: NO_SETTLEMENT_LIMITS,
   })
   const head = await refreshHead(view)
   const known = { network: SEPOLIA, head, tipWei: await readTip(rpc) }

@@ -22,9 +22,11 @@ export async function deployWallet(client: DevnetClient, owner: Address): Promis
 }
 
 /** A wallet that is not deployed yet; `wrap` adds its deployment to a signature (ERC-6492). */
-export function futureWallet(owner: Address) {
+export const futureWallet = (owner: Address) => futureCode(creationCode(owner))
+
+/** {@link futureWallet} of any creation code. */
+export function futureCode(bytecode: Hex) {
   const salt = pad(`0x${crypto.randomUUID().replaceAll('-', '')}` as Hex)
-  const bytecode = creationCode(owner)
   const factoryData = concat([salt, bytecode])
   return {
     deployment: { factory: FACTORY, factoryData },

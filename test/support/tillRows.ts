@@ -89,6 +89,8 @@ export const signedFor = (paymentId: string | null, nonce: bigint): SignedTransa
   raw: '0x02',
   maxFeeWei: 100n,
   tipWei: 1n,
+  gasLimit: 100_000n,
+  payerCode: null,
 })
 
 /** Signs and stores a transaction for a payment, on the next nonce of the wallet. */
@@ -98,7 +100,7 @@ export async function newTransaction(
   wallet = WALLET,
 ): Promise<SignedTransaction> {
   await syncWallet(pool, wallet, 0n)
-  const [signed] = await storeSigned(pool, wallet, [paymentId], async (id, nonce) =>
+  const [signed] = await storeSigned(pool, wallet, [paymentId], new Map(), async (id, nonce) =>
     signedFor(id, nonce),
   )
   if (signed === undefined) throw new Error('no transaction was stored')
@@ -114,7 +116,7 @@ export const settle = (
 ): Promise<void> =>
   recordSettlements(pool, {
     settlements: [{ paymentId, txHash, receiptText, settledAt, ...BLOCK }],
-    mined: [{ hash: txHash, succeeded: true, ...BLOCK }],
+    mined: [{ hash: txHash, succeeded: true, gasUsed: 86_000n, ...BLOCK }],
   })
 
 /** A payment settled by a transaction of ours. */

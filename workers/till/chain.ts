@@ -39,6 +39,7 @@ const receiptSchema = z.object({
   status: quantity,
   blockNumber: quantity,
   blockHash: hex,
+  gasUsed: quantity,
   logs: z.array(logSchema),
 })
 
@@ -127,29 +128,55 @@ export async function sendRaw(rpc: Rpc, raws: readonly Hex[]): Promise<(string |
 export async function simulateNow(
   rpc: Rpc,
   transfers: readonly Transfer[],
-  from: Address,
+  sender: Sender,
 ): Promise<Simulated[]> {
-  const results = await simulate(rpc, transfers, { from, block: 'latest' })
+  const results = await simulate(rpc, transfers, { ...sender, block: 'latest' })
   const early = transfers.filter((_, n) => isEarly(results[n]))
-  const again = await simulate(rpc, early, { from, block: 'pending' })
+  const again = await simulate(rpc, early, { ...sender, block: 'pending' })
   return results.map((result) => (isEarly(result) ? again.shift()! : result))
 }
 
 const isEarly = (result: Simulated | undefined): boolean =>
   result?.kind === 'refused' && result.refusal.kind === 'early'
 
-/** Simulates transfers on top of a block. */
+/** The gas wallet that would send, and its fees. Null: no wallet can pay them. */
+export type Sender = { from: Address; fees: Fees | null }
+
+/** Fees of a transaction in wei per gas. */
+export type Fees = { maxFeeWei: bigint; tipWei: bigint }
+
+/** A call with the fields of the transaction: without fees GASPRICE is 0, and a wallet can tell a call from the real thing. */
+const callOf = ({ from, fees }: Sender, { to, data, gas }: ReturnType<typeof transferCall>) => ({
+  from,
+  to,
+  data,
+  gas: numberToHex(gas),
+  ...(fees === null
+    ? {}
+    : {
+        maxFeePerGas: numberToHex(fees.maxFeeWei),
+        maxPriorityFeePerGas: numberToHex(fees.tipWei),
+      }),
+})
+
+/**
+ * Simulates transfers on top of a block.
+ * @param options.gas the gas limit of each transfer; absent: the highest.
+ */
 export async function simulate(
   rpc: Rpc,
   transfers: readonly Transfer[],
-  { from, block }: { from: Address; block: bigint | 'latest' | 'pending' },
+  options: Sender & { block: bigint | 'latest' | 'pending'; gas?: readonly bigint[] },
 ): Promise<Simulated[]> {
   const answers = await rpc.batch(
-    transfers.map((transfer) => {
-      const { to, data, gas } = transferCall(transfer, { trial: true })
+    transfers.map((transfer, n) => {
+      const call = transferCall(transfer, { trial: true })
       return {
         method: 'eth_call',
-        params: [{ from, to, data, gas: numberToHex(gas) }, tagOf(block)],
+        params: [
+          callOf(options, { ...call, gas: options.gas?.[n] ?? call.gas }),
+          tagOf(options.block),
+        ],
       }
     }),
   )
@@ -158,8 +185,49 @@ export async function simulate(
 
 /** Whether an address has code, as of a block. */
 export async function hasCode(rpc: Rpc, address: Address, block: bigint): Promise<boolean> {
-  const code = await rpc.call('eth_getCode', [address, tagOf(block)])
-  return read(hex, code, 'eth_getCode') !== '0x'
+  const [code] = await readCode(rpc, [address], block)
+  return code !== '0x'
+}
+
+/** The code of each address, in order, as of a block; `0x`: none. */
+export async function readCode(
+  rpc: Rpc,
+  addresses: readonly Address[],
+  block: bigint,
+): Promise<Hex[]> {
+  const answers = await rpc.batch(
+    addresses.map((address) => ({ method: 'eth_getCode', params: [address, tagOf(block)] })),
+  )
+  return answers.map((answer) => read(hex, resultOf(answer, 'eth_getCode'), 'eth_getCode'))
+}
+
+/** Runs creation code that returns a hash; null: it returns none. */
+export async function readFutureCode(rpc: Rpc, data: Hex, block: bigint): Promise<Hex | null> {
+  const [answer] = await rpc.batch([{ method: 'eth_call', params: [{ data }, tagOf(block)] }])
+  if (!answer?.ok) return null
+  const hash = hex.safeParse(answer.result)
+  return hash.success && /^0x(?!0{64})[0-9a-f]{64}$/.test(hash.data) ? hash.data : null
+}
+
+/**
+ * The least gas with which each transfer passes on the pending block, or the node's refusal.
+ * @throws {RpcTrouble}
+ */
+export async function estimateGas(
+  rpc: Rpc,
+  transfers: readonly Transfer[],
+  sender: Sender,
+): Promise<({ ok: true; gas: bigint } | { ok: false; outcome: Simulated })[]> {
+  const answers = await rpc.batch(
+    transfers.map((transfer) => ({
+      method: 'eth_estimateGas',
+      params: [callOf(sender, transferCall(transfer)), 'pending'],
+    })),
+  )
+  return answers.map((answer, n) => {
+    if (answer.ok) return { ok: true, gas: read(quantity, answer.result, 'eth_estimateGas') }
+    return { ok: false, outcome: readSimulation({ deployment: transfers[n]!.deployment }, answer) }
+  })
 }
 
 /** Whether an authorization is used or cancelled, as of a block. */

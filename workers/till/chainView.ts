@@ -5,6 +5,7 @@ import { createOutage, type Outage } from '../../shared/process/outage.ts'
 import type { ReceiptKey } from '../../shared/till/receiptKey.ts'
 import type { UsdcNetwork } from '../../shared/till/usdc.ts'
 import type { Pool } from '../../sql/db.ts'
+import type { SettlementLimits } from '../../sql/till/settlementBudgets.ts'
 import { type Block, readBlock } from './chain.ts'
 import { type Rpc, RpcTrouble } from './rpc.ts'
 
@@ -40,6 +41,8 @@ type ChainTools = {
   factories: ReadonlySet<string>
   receiptKey: ReceiptKey
   timing: TillTiming
+  /** The service's limits of a project and day. */
+  limits: SettlementLimits
 }
 
 /** The chain as this process sees it. One per process, shared by settler and watcher. */

@@ -3,11 +3,13 @@ import { addJob } from '../../sql/queue/jobs.ts'
 import { type Check, findCheck, passCheck, refuseCheck } from '../../sql/till/paymentChecks.ts'
 import { transferOf } from '../../sql/till/payments.ts'
 import type { Task } from '../queue/task.ts'
-import { hasCode, simulateNow } from './chain.ts'
+import { hasCode } from './chain.ts'
 import { type ChainView, isKnown, type KnownChain, refreshHead } from './chainView.ts'
 import { RpcTrouble } from './rpc.ts'
 import { confirmRefusal } from './settler.ts'
 import type { Till } from './till.ts'
+import { transferGas } from './transfer.ts'
+import { nextAccount, senderOf, suspensionOf, tryTransfers } from './trial.ts'
 
 const RETRY_MS = 500
 
@@ -38,8 +40,12 @@ async function judge(chain: KnownChain, check: Check): Promise<void> {
   // A deployed wallet needs no factory, though the header may name one.
   const judged = isReady ? { ...claim, factory: null, factory_data: null } : claim
   const transfer = transferOf(judged)
-  const [result] = await simulateNow(chain.rpc, [transfer], chain.accounts[0]!.address)
-  if (result?.kind === 'passes') return passCheck(chain.pool, { ...check, claim: judged })
+  const suspension = await suspensionOf(chain, transfer)
+  if (suspension !== null) return refuseCheck(chain.pool, check.id, suspension.reason)
+  const sender = senderOf(chain, nextAccount(chain, transferGas(transfer)))
+  const result = (await tryTransfers(chain, [transfer], sender))[0]?.outcome
+  if (result?.kind === 'passes')
+    return passCheck(chain.pool, { ...check, claim: judged }, chain.limits)
   if (result?.kind !== 'refused') throw new RpcTrouble(result?.detail ?? 'no answer')
   const { refusal } = result
   if (!(await confirmRefusal(chain, transfer, refusal))) throw new RpcTrouble(refusal.detail)

@@ -9,10 +9,10 @@ import {
   storeSigned,
 } from '../../sql/till/gasWallets.ts'
 import type { Payment } from '../../sql/till/payments.ts'
-import { sendRaw } from './chain.ts'
+import { type Fees, sendRaw } from './chain.ts'
 import type { KnownChain } from './chainView.ts'
 import { RpcTrouble } from './rpc.ts'
-import { transferCall } from './transfer.ts'
+import { transferCall, transferGas } from './transfer.ts'
 
 /** The highest fee that is ever signed, in wei per gas: 100 gwei. */
 const FEE_MAX_WEI = 100_000_000_000n
@@ -23,7 +23,14 @@ const BUMP_NUMERATOR = 5n
 const BUMP_DENOMINATOR = 4n
 const FILLER_GAS = 21_000n
 
-type Fees = { maxFeeWei: bigint; tipWei: bigint }
+/** A payment with its gas limit, and the hash of its payer's code. */
+export type Sending = {
+  payment: Payment
+  gas: bigint
+  code: Hex | null
+  /** The code has never paid: one of its payments is under way at a time. */
+  isLone?: boolean
+}
 
 const capped = (wei: bigint): bigint => (wei < FEE_MAX_WEI ? wei : FEE_MAX_WEI)
 
@@ -47,9 +54,12 @@ function raisedFees(chain: KnownChain, before: Fees): Fees {
 async function sign(
   chain: KnownChain,
   account: PrivateKeyAccount,
-  { nonce, payment, fees }: { nonce: bigint; payment: Payment | null; fees: Fees },
+  { nonce, sending, fees }: { nonce: bigint; sending: Sending | null; fees: Fees },
 ): Promise<SignedTransaction> {
-  const call = payment === null ? { to: account.address, gas: FILLER_GAS } : transferCall(payment)
+  const call =
+    sending === null
+      ? { to: account.address, gas: FILLER_GAS }
+      : { ...transferCall(sending.payment), gas: sending.gas }
   const raw: Hex = await account.signTransaction({
     type: 'eip1559',
     chainId: chain.network.chainId,
@@ -58,7 +68,15 @@ async function sign(
     maxPriorityFeePerGas: fees.tipWei,
     ...call,
   })
-  return { hash: keccak256(raw), nonce, paymentId: payment?.id ?? null, raw, ...fees }
+  return {
+    hash: keccak256(raw),
+    nonce,
+    paymentId: sending?.payment.id ?? null,
+    raw,
+    ...fees,
+    gasLimit: call.gas,
+    payerCode: sending?.code ?? null,
+  }
 }
 
 /** Runs the batches of a wallet in turn: the node gets its nonces in order. */
@@ -82,14 +100,19 @@ function afterLast<Result>(
 export function sendPayments(
   chain: KnownChain,
   account: PrivateKeyAccount,
-  payments: readonly Payment[],
+  sendings: readonly Sending[],
 ): Promise<void> {
   return afterLast(chain, account, async () => {
-    const byId = new Map(payments.map((payment) => [payment.id, payment]))
+    const byId = new Map(sendings.map((sending) => [sending.payment.id, sending]))
+    const lone = new Map(
+      sendings.flatMap(({ payment, code, isLone }) =>
+        isLone && code ? [[payment.id, code] as const] : [],
+      ),
+    )
     const fees = marketFees(chain)
     const wallet = { chainId: chain.network.chainId, address: account.address }
-    const signed = await storeSigned(chain.pool, wallet, [...byId.keys()], (id, nonce) =>
-      sign(chain, account, { nonce, payment: byId.get(id)!, fees }),
+    const signed = await storeSigned(chain.pool, wallet, [...byId.keys()], lone, (id, nonce) =>
+      sign(chain, account, { nonce, sending: byId.get(id)!, fees }),
     )
     await broadcast(chain, signed)
   })
@@ -128,12 +151,18 @@ export async function reprice(
 ): Promise<boolean> {
   const fees = raisedFees(chain, stuck)
   if (fees.maxFeeWei <= stuck.maxFeeWei) return false
-  const wanted = payment?.state === 'verified' ? payment : null
-  const signed = await sign(chain, account, { nonce: stuck.nonce, payment: wanted, fees })
+  const sending = payment?.state === 'verified' ? sendingAnew(payment, stuck) : null
+  const signed = await sign(chain, account, { nonce: stuck.nonce, sending, fees })
   const wallet = { chainId: chain.network.chainId, address: account.address }
   if (!(await storeForNonce(chain.pool, wallet, signed, stuck.hash))) return false
   await broadcast(chain, [signed])
   return true
+}
+
+/** The limit stays as measured; it falls when the wallet no longer needs its deployment. */
+function sendingAnew(payment: Payment, { gasLimit, payerCode }: OpenTransaction): Sending {
+  const most = transferGas(payment)
+  return { payment, gas: gasLimit !== null && gasLimit < most ? gasLimit : most, code: payerCode }
 }
 
 /** Fills an assigned nonce that has no transaction, so that later nonces can be mined. */
@@ -142,7 +171,7 @@ export async function fillGap(
   account: PrivateKeyAccount,
   nonce: bigint,
 ): Promise<void> {
-  const signed = await sign(chain, account, { nonce, payment: null, fees: marketFees(chain) })
+  const signed = await sign(chain, account, { nonce, sending: null, fees: marketFees(chain) })
   const wallet = { chainId: chain.network.chainId, address: account.address }
   if (await storeForNonce(chain.pool, wallet, signed, null)) await broadcast(chain, [signed])
 }

@@ -9,15 +9,16 @@ import {
   type UnfinalizedPayment,
 } from '../../sql/till/finality.ts'
 import {
-  findGaps,
   findQuietTransactions,
   type OpenTransaction,
-  reopenTransactions,
   syncWallet,
 } from '../../sql/till/gasWallets.ts'
+import { findIdlePayments } from '../../sql/till/idlePayments.ts'
+import { findGaps, reopenTransactions } from '../../sql/till/nonceGaps.ts'
 import { deleteStaleChecks } from '../../sql/till/paymentChecks.ts'
 import { findPayment } from '../../sql/till/payments.ts'
-import { findIdlePayments, queueSettlement } from '../../sql/till/settlements.ts'
+import { queueSettlement } from '../../sql/till/settlements.ts'
+import { deleteEndedSuspensions } from '../../sql/till/walletSuspensions.ts'
 import { type Block, readBlock, readReceipts, readWallets } from './chain.ts'
 import type { KnownChain } from './chainView.ts'
 import { broadcast, fillGap, reprice } from './gasWallet.ts'
@@ -76,7 +77,10 @@ export async function reconcile(
   await watchForReorganisation(chain, memory, newest)
   await finalize(chain, memory)
   await tendWallets(chain, memory)
-  if (memory.looks++ % CLEANING_LOOKS === 0) await deleteStaleChecks(chain.pool)
+  if (memory.looks++ % CLEANING_LOOKS === 0) {
+    await deleteStaleChecks(chain.pool)
+    await deleteEndedSuspensions(chain.pool)
+  }
 }
 
 async function tendWallets(chain: KnownChain, memory: Reconciler): Promise<void> {

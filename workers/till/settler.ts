@@ -1,15 +1,18 @@
 /** Settles claimed payments: simulate, sign, store, broadcast. The watcher follows the transactions. */
+import type { PrivateKeyAccount } from 'viem/accounts'
 import { findOpenTransactions } from '../../sql/till/gasWallets.ts'
 import { findPayments, type Payment } from '../../sql/till/payments.ts'
 import { failPayment, postponePayments } from '../../sql/till/settlements.ts'
-import { hasCode, isUsed, simulate, simulateNow } from './chain.ts'
+import { hasCode, isUsed, simulate } from './chain.ts'
 import { type ChainView, isKnown, type KnownChain, refreshHead } from './chainView.ts'
-import { broadcast, marketFees, sendPayments } from './gasWallet.ts'
+import { broadcast, type Sending, sendPayments } from './gasWallet.ts'
+import { findReverted } from './revertedPayments.ts'
 import { RpcTrouble } from './rpc.ts'
 import type { ChainRefusal, Simulated } from './simulation.ts'
 import { transferGas } from './transfer.ts'
+import { highestGas, nextAccount, senderOf, tryTransfers } from './trial.ts'
 import { examineUsed } from './usedAuthorization.ts'
-import { sortDeployments } from './walletsToDeploy.ts'
+import { holdUnproven, sortDeployments } from './walletsToDeploy.ts'
 
 /** A payment that reverted this often is not sent again, though its simulation passes. */
 const REVERTS_MAX = 3
@@ -43,17 +46,25 @@ async function settleOn(chain: KnownChain, waiting: readonly Payment[]): Promise
   for (const payment of expired) {
     await orPostpone(chain, payment, () => settleExpired(chain, payment))
   }
-  const fresh = here.filter((payment) => !sent.has(payment.id) && !expired.includes(payment))
+  const reverted = await findReverted(chain, here)
+  for (const [payment, end] of reverted) await orPostpone(chain, payment, end)
+  const ended = new Set([...expired, ...reverted.keys()])
+  const fresh = here.filter((payment) => !sent.has(payment.id) && !ended.has(payment))
   if (fresh.length === 0) return
   const { ready, held } = await sortDeployments(chain, fresh)
   if (held.length > 0) await postpone(chain, held, "the payer's wallet is being deployed")
-  const results = await simulateNow(chain.rpc, ready, chain.accounts[0]!.address)
+  const account = nextAccount(chain, highestGas(ready))
+  const trials = await tryTransfers(chain, ready, senderOf(chain, account))
   await sendPassing(
     chain,
-    ready.filter((_, n) => results[n]?.kind === 'passes'),
+    account,
+    ready.flatMap((payment, n) => {
+      const { outcome, gas, code } = trials[n]!
+      return outcome.kind === 'passes' ? [{ payment, gas, code }] : []
+    }),
   )
   for (const [n, payment] of ready.entries()) {
-    const result = results[n]!
+    const result = trials[n]!.outcome
     if (result.kind === 'trouble') await postpone(chain, [payment], result.detail)
     if (result.kind === 'refused') {
       await orPostpone(chain, payment, () => judgeRefusal(chain, payment, result.refusal))
@@ -75,31 +86,36 @@ async function orPostpone(
   }
 }
 
-async function sendPassing(chain: KnownChain, payments: readonly Payment[]): Promise<void> {
-  if (payments.length === 0) return
-  const sendable = payments.filter((payment) => payment.revertCount < REVERTS_MAX)
-  for (const payment of payments) {
-    if (sendable.includes(payment)) continue
+async function sendPassing(
+  chain: KnownChain,
+  account: PrivateKeyAccount | null,
+  passing: readonly Sending[],
+): Promise<void> {
+  if (passing.length === 0) return
+  const sendable = passing.filter(({ payment }) => payment.revertCount < REVERTS_MAX)
+  for (const { payment } of passing) {
+    if (payment.revertCount < REVERTS_MAX) continue
     await fail(chain, payment, {
       kind: 'final',
       reason: 'invalid_transaction_state',
       detail: `reverted ${payment.revertCount} times`,
     })
   }
-  const { maxFeeWei } = marketFees(chain)
-  const [gas = 0n] = sendable.map(transferGas).toSorted((a, b) => (a < b ? 1 : -1))
-  const usable = chain.accounts.filter((account) => {
-    const balance = chain.balances.get(account.address.toLowerCase())
-    return balance === undefined || balance >= maxFeeWei * gas
-  })
-  if (usable.length === 0) {
+  if (account === null) {
     const trouble = 'the gas wallets are out of gas'
     chain.gasOutage.missed((fields, message) => chain.log.error(fields, message), trouble)
-    return postpone(chain, sendable, trouble)
+    return postpone(
+      chain,
+      sendable.map(({ payment }) => payment),
+      trouble,
+    )
   }
   chain.gasOutage.answered()
-  const account = usable[chain.batches++ % usable.length]!
-  if (sendable.length > 0) await sendPayments(chain, account, sendable)
+  const { free, held } = await holdUnproven(chain, sendable)
+  if (held.length > 0) await postpone(chain, held, 'the first payment of this wallet is under way')
+  if (free.length === 0) return
+  chain.batches++
+  await sendPayments(chain, account, free)
 }
 
 /**
@@ -112,6 +128,7 @@ async function judgeRefusal(
   refusal: ChainRefusal,
 ): Promise<void> {
   if (refusal.kind === 'used') return examineUsed(chain, payment)
+  if (refusal.kind === 'suspended') return fail(chain, payment, refusal)
   if (refusal.kind !== 'final') return postpone(chain, [payment], refusal.detail)
   const confirmed = await confirmRefusal(chain, payment, refusal)
   if (confirmed) await fail(chain, payment, refusal)
@@ -134,7 +151,8 @@ export async function confirmRefusal(
   ) {
     return false
   }
-  const options = { from: chain.accounts[0]!.address, block: chain.head.number }
+  const sender = senderOf(chain, nextAccount(chain, transferGas(transfer)))
+  const options = { ...sender, block: chain.head.number }
   const [again] = (await simulate(chain.rpc, [transfer], options)) as [Simulated]
   if (again.kind !== 'refused') return false
   return again.refusal.detail === refusal.detail || again.refusal.kind === 'early'

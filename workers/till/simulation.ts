@@ -7,8 +7,11 @@ import { readTrial } from './walletDeployment.ts'
 
 /** Why the token refuses a transfer. */
 export type ChainRefusal = {
-  /** `used`: spent or cancelled by any transaction. `expired`, `early`: judged by a block's time. */
-  kind: 'used' | 'expired' | 'early' | 'final'
+  /**
+   * `used`: spent or cancelled by any transaction. `expired`, `early`: judged by a block's time. `suspended`: our own
+   * verdict, the chain was not asked.
+   */
+  kind: 'used' | 'expired' | 'early' | 'final' | 'suspended'
   reason: X402Reason
   detail: string
 }

@@ -31,7 +31,7 @@ const PARALLEL = 2
  * @throws {ConfigError} when the chain is unsupported, or a settlement key on Base is the devnet's.
  */
 export async function startTill(
-  config: Pick<Config, 'chain' | 'http' | 'receiptSeeds' | 'dataDir'>,
+  config: Pick<Config, 'chain' | 'http' | 'receiptSeeds' | 'dataDir' | 'limits'>,
   databaseUrl: string,
   log: Logger,
   timing: Partial<TillTiming> = {},
@@ -55,6 +55,7 @@ export async function startTill(
     factories: new Set(config.chain.walletFactories),
     receiptKey: keys[0]!,
     timing: { ...DEFAULT_TIMING, ...timing },
+    limits: config.limits,
   })
   const batcher = createBatcher<string, void>({
     batchMax: BATCH_MAX,

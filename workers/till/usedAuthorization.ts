@@ -47,6 +47,7 @@ export async function examineUsed(chain: KnownChain, payment: Payment): Promise<
     succeeded: true,
     blockNumber: receipt.blockNumber,
     blockHash: receipt.blockHash,
+    gasUsed: receipt.gasUsed,
   }
   const settlement = settlementOf(payment, receipt, chain.receiptKey)
   await recordSettlements(chain.pool, { settlements: [settlement], mined: [mined] })

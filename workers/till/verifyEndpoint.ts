@@ -1,4 +1,4 @@
-import { challengeVersions } from '../../shared/till/anyChallenge.ts'
+import { challengePayees, challengeVersions } from '../../shared/till/anyChallenge.ts'
 import type { Queryable } from '../../sql/db.ts'
 import { addJob } from '../../sql/queue/jobs.ts'
 import { startEndpointCheck } from '../../sql/till/endpointChecks.ts'
@@ -33,8 +33,10 @@ export const createVerifyEndpoint =
     }
     try {
       await startEndpointCheck(pool, endpointId)
-      const judgement = judge(await ask(policy, url))
-      await recordVerification(pool, { id: endpointId, url, ...judgement })
+      const answer = await ask(policy, url)
+      const payees = answer.ok ? challengePayees(answer.bodyPrefix, answer.paymentRequired) : []
+      const judgement = judge(answer)
+      await recordVerification(pool, { id: endpointId, url, ...judgement, payees })
       // An unreachable endpoint gets no challenge: it is looked at until it is back.
       if (judgement.status === 'unreachable') await queueAt(pool, endpointId, AGAIN_MS)
     } finally {

@@ -1,7 +1,9 @@
 import { findDeployingPayers } from '../../sql/till/gasWallets.ts'
 import type { Payment } from '../../sql/till/payments.ts'
+import { findUnprovenUnderWay } from '../../sql/till/walletSuspensions.ts'
 import { hasCode } from './chain.ts'
 import { type KnownChain, refreshHead } from './chainView.ts'
+import type { Sending } from './gasWallet.ts'
 
 /**
  * The payment, without the deployment of a wallet that has code: a second deployment would burn all its gas.
@@ -38,4 +40,27 @@ export async function sortDeployments(
     if (payment.deployment !== null) busy.add(payment.payer)
   }
   return { ready, held }
+}
+
+/**
+ * Holds payments of wallet code that has never paid, while one of them is under way: many could burn gas before the
+ * first revert is known.
+ */
+export async function holdUnproven(
+  chain: KnownChain,
+  sendings: readonly Sending[],
+): Promise<{ free: Sending[]; held: Payment[] }> {
+  const codes = [...new Set(sendings.flatMap(({ code }) => code ?? []))]
+  if (codes.length === 0) return { free: [...sendings], held: [] }
+  const { chainId } = chain.network
+  const { unproven, underWay } = await findUnprovenUnderWay(chain.pool, chainId, codes)
+  const free: Sending[] = []
+  const held: Payment[] = []
+  for (const sending of sendings) {
+    const { code } = sending
+    if (code !== null && underWay.has(code)) held.push(sending.payment)
+    else free.push({ ...sending, isLone: code !== null && unproven.has(code) })
+    if (code !== null && unproven.has(code)) underWay.add(code)
+  }
+  return { free, held }
 }

@@ -185,8 +185,8 @@ async function settleFound(
     chain.missingSinceMs.delete(transaction.hash)
     const payment = byId.get(transaction.paymentId ?? '')
     const succeeded = receipt.status === 1n
-    const { blockNumber, blockHash } = receipt
-    const mined = { hash: transaction.hash, succeeded, blockNumber, blockHash }
+    const { blockNumber, blockHash, gasUsed } = receipt
+    const mined = { hash: transaction.hash, succeeded, blockNumber, blockHash, gasUsed }
     const paid = payment !== undefined && succeeded && movedMoney(receipt.logs, payment)
     if (paid) settlements.push(settlementOf(payment, receipt, chain.receiptKey))
     if (paid || payment === undefined) done.push(mined)

@@ -41,8 +41,8 @@ test('create gives a project with its inbox and, this once, its key', async () =
     apiKeyPrefix: body.rawKey.slice(0, 17),
     payTo: `0x${'ab'.repeat(20)}`,
     paymentsEnabled: true,
-    usage: { storageBytes: 0 },
-    limits: { storageBytes: 10 * 1024 ** 3 },
+    usage: { storageBytes: 0, dailySettlements: 0, dailyGas: 0 },
+    limits: { storageBytes: 10 * 1024 ** 3, dailySettlements: 100_000, dailyGas: 10_000_000_000 },
     createdAt: expect.stringMatching(/\.\d{3}Z$/),
     rawKey: expect.stringMatching(/^loid-[0-9a-f]{64}$/),
   })

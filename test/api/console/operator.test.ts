@@ -99,6 +99,13 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     await press(page, 'Save')
     await page.getByText('enabled').waitFor()
 
+    await press(page, 'Change daily limits')
+    await page.getByLabel('Payments a day').fill('500')
+    await page.getByLabel('Gas a day').fill('')
+    await press(page, 'Save')
+    await page.getByText('0 of 500').waitFor()
+    await page.getByText('0 of 10,000,000,000').waitFor()
+
     await press(page, 'Rotate key')
     const dialog = page.getByRole('dialog')
     await page.getByLabel('Type “Borealis” to confirm').fill('borealis')

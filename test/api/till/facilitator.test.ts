@@ -99,7 +99,7 @@ test('what cannot be is answered 200 with a reason', async () => {
       'invalid_payment_requirements',
     ],
     [
-      { ...good, paymentRequirements: { ...good.paymentRequirements, maxAmountRequired: '1' } },
+      { ...good, paymentRequirements: { ...good.paymentRequirements, maxAmountRequired: '20000' } },
       'invalid_exact_evm_payload_authorization_value',
     ],
   ]

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { createPublicKey, verify as nodeVerify } from 'node:crypto'
+import { sign } from '@noble/ed25519'
 import { compactVerify, createLocalJWKSet } from 'jose'
 import { canonicalJson } from '../../../shared/canonicalJson.ts'
 import {
@@ -130,6 +131,8 @@ describe('signReceipt', () => {
       issuedAt: 1767323045,
       transaction: body.txHash,
       paymentId: 'pay_1',
+      projectId: 'prj_1',
+      endpointId: 'se_1',
       payTo: body.recipientAddress,
       amount: '10000',
       asset: '0x036CbD53842c5426634e7929541eC2318f3dCF7e',
@@ -159,6 +162,17 @@ describe('verifyReceipt', () => {
       ok: true,
       body,
     })
+  })
+
+  test('accepts a receipt whose JWS was signed before project and endpoint were in it', () => {
+    const [header, payload = ''] = receipt.jws.split('.')
+    const claims = JSON.parse(Buffer.from(payload, 'base64url').toString('utf8'))
+    const { projectId: _, endpointId: __, ...earlier } = claims
+    const base64url = (bytes: string | Uint8Array) => Buffer.from(bytes).toString('base64url')
+    const input = `${header}.${base64url(canonicalJson(earlier))}`
+    const jws = `${input}.${base64url(sign(Buffer.from(input), signing.seed))}`
+    const verdict = verifyReceipt({ receipt: { ...receipt, jws }, trustedKeys })
+    expect(verdict).toEqual({ ok: true, body })
   })
 
   const other = signReceipt({ body: { ...body, paymentId: 'pay_2' }, key: signing })

@@ -151,7 +151,14 @@ describe('an endpoint', () => {
     const projectId = await newProject(pool)
     const id = await newEndpoint(projectId)
     const record = (url: string) =>
-      recordVerification(pool, { id, url, status: 'verified', detail: url, versions: [1] })
+      recordVerification(pool, {
+        id,
+        url,
+        status: 'verified',
+        detail: url,
+        versions: [1],
+        payees: [],
+      })
     const statusOf = async () => (await findEndpoint(pool, { projectId, id }))?.verification.status
     await record('http://api.example.com/a')
     expect(await statusOf()).toBe('pending')

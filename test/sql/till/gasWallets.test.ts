@@ -45,7 +45,7 @@ beforeEach(async () => {
 afterAll(() => database[Symbol.asyncDispose]())
 
 const store = (ids: string[], of = wallet): Promise<SignedTransaction[]> =>
-  storeSigned(pool, of, ids, async (id, nonce) => signedFor(id, nonce))
+  storeSigned(pool, of, ids, new Map(), async (id, nonce) => signedFor(id, nonce))
 const openOf = async (id: string) =>
   (await findOpenTransactions(pool, [id])).map(({ hash }) => hash)
 const nextOf = (of: WalletId) => syncWallet(pool, of, 0n)
@@ -81,7 +81,7 @@ describe('a payment', () => {
     const id = await newPayment(pool)
     const asked = Promise.withResolvers<void>()
     const signing = Promise.withResolvers<void>()
-    const first = storeSigned(pool, wallet, [id], async (_, nonce) => {
+    const first = storeSigned(pool, wallet, [id], new Map(), async (_, nonce) => {
       asked.resolve()
       await signing.promise
       return signedFor(id, nonce)

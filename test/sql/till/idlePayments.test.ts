@@ -1,7 +1,8 @@
 /** Verified payments without a job and without an open transaction are idle. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { NewClaim } from '../../../sql/till/claims.ts'
-import { findIdlePayments, queueSettlement, recordMisses } from '../../../sql/till/settlements.ts'
+import { findIdlePayments } from '../../../sql/till/idlePayments.ts'
+import { queueSettlement, recordMisses } from '../../../sql/till/settlements.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import {
   dropJobs,

@@ -3,15 +3,14 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:tes
 import type { Address } from 'viem'
 import {
   findDeployingPayers,
-  findGaps,
   findQuietTransactions,
   findUsedNonces,
   hasOpenTransactions,
   recordSends,
-  reopenTransactions,
   syncWallet,
   type WalletId,
 } from '../../../sql/till/gasWallets.ts'
+import { findGaps, reopenTransactions } from '../../../sql/till/nonceGaps.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { newPayment, newTransaction, OTHER_CHAIN_ID, row, settle } from '../../support/tillRows.ts'
 

@@ -52,7 +52,12 @@ const deliveriesOf = async (id: string): Promise<number> =>
 const fail = (paymentId: string) =>
   failPayment(pool, { paymentId, stage: 'settle', reason: 'insufficient_funds', detail: null })
 const stateOf = async (hash: string) => (await row(pool, 'chain_transactions', hash)).state
-const minedOf = (hash: `0x${string}`) => ({ hash, succeeded: true, ...BLOCK })
+const minedOf = (hash: `0x${string}`) => ({
+  hash,
+  succeeded: true,
+  gasUsed: 86_000n,
+  ...BLOCK,
+})
 
 /** A payment for a registered resource with this webhook URL. */
 async function forEndpoint(webhookUrl: string | null): Promise<string> {

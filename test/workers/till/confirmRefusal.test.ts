@@ -45,7 +45,8 @@ describe('a refusal is confirmed', () => {
     const deployment = { factory: FACTORY, factoryData: '0x' } as const
     await fund(till.client, from, 10_000n)
     const payment = await till.payment(await till.claim(await pay({ from }), { deployment }))
-    const options = { from: till.chain.accounts[0]!.address, block: 'latest' } as const
+
+    const options = { from: till.chain.accounts[0]!.address, fees: null, block: 'latest' } as const
     const [answer] = await simulate(till.chain.rpc, [payment], options)
     if (answer?.kind !== 'refused') throw new Error('the second deployment burns all gas')
     expect(await confirmRefusal(till.chain, payment, answer.refusal)).toBe(false)

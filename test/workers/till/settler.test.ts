@@ -13,6 +13,7 @@ import {
   newHash,
   OTHER_CHAIN_ID,
   queuedPayments,
+  settle,
   signedFor,
   WALLET,
 } from '../../support/tillRows.ts'
@@ -222,6 +223,8 @@ describe('a payment is postponed', () => {
     await till.client.setAutomine(true)
     await till.client.mine({ blocks: 1 })
     await till.look()
+    const deploying = queued[0] === first ? second : first
+    await settle(till.pool, deploying, (await till.payment(deploying)).txHash!)
     await run(...queued)
     const { txHash } = await till.payment(queued[0]!)
     const receipt = await till.client.waitForTransactionReceipt({ hash: txHash! })
@@ -232,7 +235,7 @@ describe('a payment is postponed', () => {
 test('a failed payment is not sent, though its transaction is stored', async () => {
   const payment = await pay()
   const id = await till.claim(payment)
-  await storeSigned(till.pool, WALLET, [id], async (_, nonce) => ({
+  await storeSigned(till.pool, WALLET, [id], new Map(), async (_, nonce) => ({
     ...signedFor(id, nonce),
     hash: newHash(),
   }))

@@ -56,11 +56,14 @@ export const projectSettings = ofProject('settings', (project, { signal }) => [
     facts([
       ['Acceptance', badge(project.paymentsEnabled ? 'enabled' : 'off')],
       ['Paid to', project.payTo === null ? 'nowhere yet' : h('code', {}, project.payTo)],
+      ['Payments today', ofLimit(project.usage.dailySettlements, project.limits.dailySettlements)],
+      ['Gas today', ofLimit(project.usage.dailyGas, project.limits.dailyGas)],
     ]),
     h(
       'div',
       { class: 'actions' },
       button('Change payments', () => changePayments(project)),
+      button('Change daily limits', () => changeDailyLimits(project)),
     ),
   ),
   emailRules(project, signal),
@@ -121,6 +124,45 @@ const changeStorage = (project: Project): void =>
       return change(project, { limits: { storageBytes } }, 'Storage changed')
     },
   })
+
+const ofLimit = (used: number, limit: number | null): string =>
+  limit === null
+    ? `${used.toLocaleString('en')}, no limit`
+    : `${used.toLocaleString('en')} of ${limit.toLocaleString('en')}`
+
+const changeDailyLimits = (project: Project): void => {
+  const limitField = (label: string, name: 'dailySettlements' | 'dailyGas', hint: string) =>
+    field(
+      label,
+      name,
+      { type: 'number', min: 0, max: 2 ** 50, value: project.limits[name] ?? '' },
+      hint,
+    )
+  openDialog({
+    title: 'Change daily limits',
+    action: 'Save',
+    body: [
+      limitField(
+        'Payments a day',
+        'dailySettlements',
+        "Beyond it no payment is claimed until the next UTC day. Empty: the service's limit.",
+      ),
+      limitField(
+        'Gas a day',
+        'dailyGas',
+        "Counted by the chain's receipts. Empty: the service's limit.",
+      ),
+    ],
+    act: (form) => {
+      const given = (name: string) => {
+        const text = String(form.get(name) ?? '').trim()
+        return text === '' ? null : Number(text)
+      }
+      const limits = { dailySettlements: given('dailySettlements'), dailyGas: given('dailyGas') }
+      return change(project, { limits }, 'Daily limits changed')
+    },
+  })
+}
 
 const rename = (project: Project): void =>
   openDialog({

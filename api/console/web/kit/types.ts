@@ -47,9 +47,13 @@ export type Project = {
   apiKeyPrefix: string
   payTo: string | null
   paymentsEnabled: boolean
-  usage: { storageBytes: number }
+  usage: { storageBytes: number; dailySettlements: number; dailyGas: number }
   /** Null: no limit. */
-  limits: { storageBytes: number | null }
+  limits: {
+    storageBytes: number | null
+    dailySettlements: number | null
+    dailyGas: number | null
+  }
   createdAt: string
 }
 
