@@ -84,7 +84,8 @@ export async function waitForMessage(
   projectId: string,
   wait: { filter: Static<typeof WaitFilter>; timeoutMs: number; signal: AbortSignal },
 ) {
-  const { pool, events, searches } = services
+  const { pool, events, searches, config } = services
+  const { answers } = config
   const filter = readMessageFilter(wait.filter)
   const deadlineMs = performance.now() + wait.timeoutMs
   // The reader opens before the inbox is read: a message that arrives in between is not missed.
@@ -98,7 +99,7 @@ export async function waitForMessage(
       const there = await searches.run(projectId, (db) =>
         findFirstReceived(db, { projectId, ...filter, after }),
       )
-      if (there !== null) return toWhole(there)
+      if (there !== null) return toWhole(there, answers)
     }
     for (;;) {
       const arrived = await reader.next(deadlineMs)
@@ -106,7 +107,7 @@ export async function waitForMessage(
       for (const { type, data } of arrived) {
         if (type !== 'message.received' || !fits(data as MessageEventData, filter)) continue
         const message = await findMessage(pool, projectId, (data as MessageEventData).messageId)
-        if (message !== null) return toWhole(message)
+        if (message !== null) return toWhole(message, answers)
       }
     }
   } finally {

@@ -1,7 +1,6 @@
 import { type Static, Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import type { Cursor } from '../../shared/cursor.ts'
-import type { Pool } from '../../sql/db.ts'
 import { findMessage, listMessages } from '../../sql/mail/messages.ts'
 import { searchMessages } from '../../sql/mail/searchMessages.ts'
 import { notFound } from '../http/errors.ts'
@@ -46,7 +45,6 @@ export const EXAMPLE_MESSAGE = {
 
 /** List, search and read the messages of an inbox. */
 export function messageRoutes(services: Services) {
-  const { pool } = services
   return new Elysia()
     .get(
       '/v0/messages',
@@ -76,7 +74,8 @@ export function messageRoutes(services: Services) {
     )
     .get(
       '/v0/messages/:messageId',
-      ({ request, params }) => readMessage(pool, projectOf(request).projectId, params.messageId),
+      ({ request, params }) =>
+        readMessage(services, projectOf(request).projectId, params.messageId),
       {
         params: MessageParams,
         detail: operation({
@@ -97,7 +96,7 @@ export function messageRoutes(services: Services) {
 
 /** One page of an inbox, newest first. Search results carry the matched excerpts. */
 export async function readMessages(
-  { pool, searches }: Pick<Services, 'pool' | 'searches'>,
+  { pool, searches, config: { answers } }: Pick<Services, 'pool' | 'searches' | 'config'>,
   filter: MessageFilter & { projectId: string; limit: number; cursor: Cursor | null },
 ): Promise<Static<typeof MessagePage>> {
   const { queries, labels, projectId } = filter
@@ -107,14 +106,20 @@ export async function readMessages(
   const { messages, more } = await (isSearch || labels.length > 1
     ? searches.run(projectId, (db) => read(db, filter))
     : read(pool, filter))
-  const items = isSearch ? messages.map((one) => toFound(one, queries)) : messages.map(toItem)
+  const items = messages.map((one) =>
+    isSearch ? toFound(one, queries, answers) : toItem(one, answers),
+  )
   const next = nextPage(messages, more, ({ createdAt }) => createdAt)
   return { messages: items, count: items.length, ...next }
 }
 
 /** One message. @throws {ApiError} 404 */
-export async function readMessage(pool: Pool, projectId: string, messageId: string) {
+export async function readMessage(
+  { pool, config }: Pick<Services, 'pool' | 'config'>,
+  projectId: string,
+  messageId: string,
+) {
   const message = await findMessage(pool, projectId, messageId)
   if (message === null) throw notFound('Message not found')
-  return toWhole(message)
+  return toWhole(message, config.answers)
 }
