@@ -14,8 +14,11 @@ const EmailName = t.String({
   error:
     'be 1 to 64 letters, digits, dots, hyphens or underscores, and begin and end with a letter or digit',
 })
+/** More than there are: a list of too many then says which one is unknown. */
+const SCOPES_MAX = 50
 const ScopeList = t.Array(t.Union(PROJECT_SCOPES.map((scope) => t.Literal(scope))), {
-  maxItems: PROJECT_SCOPES.length,
+  maxItems: SCOPES_MAX,
+  description: 'One named twice counts once.',
 })
 const PayTo = t.Union([t.String({ pattern: '^0x[0-9a-fA-F]{40}$' }), t.Null()], {
   error: 'be an EVM address (0x and 40 hexadecimal digits) or null',
@@ -66,6 +69,7 @@ const ProjectSchema = t.Object({
   type: t.Literal('INBOX'),
   purpose: Purpose,
   emailAddress: t.String(),
+  email: t.String({ description: 'The same value as emailAddress.' }),
   scopes: t.Array(t.String()),
   apiKeyPrefix: t.String(),
   payTo: t.Union([t.String(), t.Null()]),
@@ -74,6 +78,8 @@ const ProjectSchema = t.Object({
   limits: t.Object({
     storageBytes: t.Union([t.Integer(), t.Null()], { description: 'Null: no limit.' }),
   }),
+  usageCount: t.Integer({ description: 'Requests so far; counted within a few seconds.' }),
+  lastUsedAt: t.Union([Time, t.Null()]),
   createdAt: Time,
 })
 
@@ -89,12 +95,15 @@ const EXAMPLE_PROJECT = {
   type: 'INBOX',
   purpose: 'SELLER',
   emailAddress: 'buyer-bot@mail.example.com',
+  email: 'buyer-bot@mail.example.com',
   scopes: [...PROJECT_SCOPES],
   apiKeyPrefix: 'loid-0123456789ab',
   payTo: null,
   paymentsEnabled: false,
   usage: { storageBytes: 48_213 },
   limits: { storageBytes: 10_737_418_240 },
+  usageCount: 12,
+  lastUsedAt: '2026-01-05T09:41:12.345Z',
   createdAt: '2026-01-05T09:30:00.000Z',
 }
 

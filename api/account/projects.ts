@@ -138,12 +138,15 @@ const toView = ({ config }: Services, project: Project) => ({
   type: 'INBOX' as const,
   purpose: project.purpose,
   emailAddress: project.emailAddress,
+  email: project.emailAddress,
   scopes: project.scopes,
   apiKeyPrefix: project.apiKeyPrefix,
   payTo: project.payTo,
   paymentsEnabled: project.paymentsEnabled,
   usage: { storageBytes: project.storedBytes },
   limits: { storageBytes: project.storageLimitBytes ?? config.limits.storageBytes },
+  usageCount: project.requestCount,
+  lastUsedAt: project.lastUsedAt?.toISOString() ?? null,
   createdAt: project.createdAt.toISOString(),
 })
 

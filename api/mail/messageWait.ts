@@ -58,7 +58,7 @@ export function messageWaitRoutes(services: Services) {
       detail: operation({
         summary: 'Wait for the next message',
         description:
-          'Answers as soon as a received message matches all filters, or 204 after the timeout. Without after, only new ' +
+          'Answers as soon as a received message matches all filters. Without after, only new ' +
           'messages count. With after, it answers the oldest received message since that time at once. A change of the key ' +
           'ends the wait early. To receive every message, follow /v0/events.',
         tag: 'Messages',
@@ -69,6 +69,7 @@ export function messageWaitRoutes(services: Services) {
           schema: WholeMessage,
           example: EXAMPLE_MESSAGE,
         },
+        alsoSuccess: { status: 204, description: 'No message came before the timeout.' },
       }),
     },
   )
