@@ -12,6 +12,7 @@ export type {
   Challenge,
   Grant,
   Payment,
+  PaymentActivity,
   PaymentItem,
   Receipt,
   RedeemResult,
