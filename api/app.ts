@@ -256,6 +256,7 @@ function finish(
   headers.set('x-request-id', state.requestId)
   headers.set('x-content-type-options', 'nosniff')
   if (state.route?.access !== 'public') headers.set('cache-control', 'no-store')
+  if (state.route?.cors === true) headers.set('access-control-allow-origin', '*')
   // Requests of the console count against no limit.
   const ofConsole = state.route?.path.startsWith('/console') === true
   const budget =

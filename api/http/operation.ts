@@ -26,6 +26,8 @@ export type Operation = {
   largeFor?: string
   /** The scope that allows a body above the default size. */
   largeScope?: Scope
+  /** Pages of every origin may read the answer: it is public, and GET alone. */
+  cors?: true
   /** The body may be any JSON; the handler judges it. */
   anyJson?: true
   /** Takes an `Idempotency-Key`. */
