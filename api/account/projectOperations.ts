@@ -16,7 +16,13 @@ const EmailName = t.String({
 })
 /** More than there are: a list of too many then says which one is unknown. */
 const SCOPES_MAX = 50
-const ScopeList = t.Array(t.Union(PROJECT_SCOPES.map((scope) => t.Literal(scope))), {
+/** A pattern, not a union: Elysia splits a string into letters where it should be an array of a union. */
+const ProjectScope = t.String({
+  pattern: `^(?:${PROJECT_SCOPES.join('|')})$`,
+  error: `be one of ${PROJECT_SCOPES.map((scope) => JSON.stringify(scope)).join(', ')}`,
+  openapi: { enum: [...PROJECT_SCOPES] },
+})
+const ScopeList = t.Array(ProjectScope, {
   maxItems: SCOPES_MAX,
   description: 'One named twice counts once.',
 })

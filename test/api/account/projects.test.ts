@@ -80,7 +80,7 @@ test('bad input is refused by the name of the field', async () => {
     [{ name: '' }, 'name must be one line of 1 to 200 characters'],
     [{ name: 'a\nb' }, 'name must be one line'],
     [{ scopes: ['mail:fly'] }, 'scopes[0] must be one of "mail:read"'],
-    [{ scopes: 'mail:read' }, 'scopes[0] must be one of'],
+    [{ scopes: 'mail:read' }, 'scopes must be an array'],
     [{ scopes: [...PROJECT_SCOPES, 'payments:read'] }, 'scopes[6] must be one of "mail:read"'],
     [{ scopes: Array(51).fill('mail:read') }, 'scopes must be an array of at most 50 items'],
     [{ purpose: 'OTHER' }, 'purpose must be one of "SELLER", "BUYER"'],
