@@ -36,6 +36,7 @@ import { threadRoutes } from './mail/threads.ts'
 import { mcpRoutes } from './mcp/routes.ts'
 import { healthRoutes } from './operations/health.ts'
 import { metricsRoutes } from './operations/metricsRoutes.ts'
+import { activityRoutes } from './till/activity.ts'
 import { discoveryRoutes } from './till/discovery.ts'
 import { endpointRoutes } from './till/endpoints.ts'
 import { facilitatorRoutes } from './till/facilitator.ts'
@@ -124,6 +125,7 @@ function createRoutes(services: Services, bodies: HeldBodies) {
     .use(projectRoutes(services))
     .use(domainRoutes(services))
     .use(paymentRoutes(services))
+    .use(activityRoutes(services))
     .use(paymentRecordRoutes(services))
     .use(facilitatorRoutes(services))
     .use(discoveryRoutes(services))
@@ -254,6 +256,7 @@ function finish(
   headers.set('x-request-id', state.requestId)
   headers.set('x-content-type-options', 'nosniff')
   if (state.route?.access !== 'public') headers.set('cache-control', 'no-store')
+  if (state.route?.cors === true) headers.set('access-control-allow-origin', '*')
   // Requests of the console count against no limit.
   const ofConsole = state.route?.path.startsWith('/console') === true
   const budget =

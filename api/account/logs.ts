@@ -1,12 +1,16 @@
-import { Type as t } from '@sinclair/typebox'
+import { type Static, Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
+import type { Cursor } from '../../shared/cursor.ts'
 import { parseIsoTime } from '../../shared/isoTime.ts'
 import {
   AUDIT_RETENTION_DAYS,
+  type AuditCount,
   type AuditEntry,
   type AuditFilter,
+  countAudit,
   listAudit,
   OUTCOMES,
+  type Outcome,
 } from '../../sql/account/audit.ts'
 import type { Pool } from '../../sql/db.ts'
 import { ApiError, badRequest } from '../http/errors.ts'
@@ -18,29 +22,40 @@ import type { Services } from '../http/services.ts'
 const Word = (description: string, example: string) =>
   t.Optional(t.String({ minLength: 1, maxLength: 256, description, examples: [example] }))
 
-const Query = t.Composite([
-  PageQuery,
-  t.Object({
-    action: Word('Exactly this action.', 'vault.get'),
-    category: Word('Actions of this part of the service.', 'vault'),
-    subject: Word('What it was done to, such as the name of a credential.', 'github'),
-    actor: Word('Prefix of the key, as apiKeyPrefix.', 'loid-0a1b2c3d4e5f'),
-    requestId: Word('The X-Request-Id of one request.', 'req_0a1b2c3d4e5f60718293a4b5'),
-    outcome: t.Optional(
-      t.Union(
-        OUTCOMES.map((outcome) => t.Literal(outcome)),
-        { description: 'How it ended.' },
-      ),
+const Filter = t.Object({
+  action: Word('Exactly this action.', 'vault.get'),
+  category: Word('Actions of this part of the service.', 'vault'),
+  subject: Word('What it was done to, such as the name of a credential.', 'github'),
+  actor: Word('Prefix of the key, as apiKeyPrefix.', 'loid-0a1b2c3d4e5f'),
+  requestId: Word('The X-Request-Id of one request.', 'req_0a1b2c3d4e5f60718293a4b5'),
+  outcome: t.Optional(
+    t.Union(
+      OUTCOMES.map((outcome) => t.Literal(outcome)),
+      { description: 'How it ended.' },
     ),
-    status: t.Optional(
-      t.Union([t.Literal('success'), t.Literal('failure')], {
-        description: 'success is the outcome ok, failure any other.',
-      }),
-    ),
-    after: Word('Later than this ISO 8601 time.', '2026-01-05T00:00:00Z'),
-    before: Word('Earlier than this ISO 8601 time.', '2026-01-06T00:00:00Z'),
-  }),
-])
+  ),
+  status: t.Optional(
+    t.Union([t.Literal('success'), t.Literal('failure')], {
+      description: 'success is the outcome ok, failure any other.',
+    }),
+  ),
+  after: Word('Later than this ISO 8601 time.', '2026-01-05T00:00:00Z'),
+  before: Word('Earlier than this ISO 8601 time.', '2026-01-06T00:00:00Z'),
+})
+const Query = t.Composite([PageQuery, Filter])
+
+const SEVERITIES = ['info', 'warning', 'error'] as const
+type Severity = (typeof SEVERITIES)[number]
+const SEVERITY: Record<Outcome, Severity> = {
+  ok: 'info',
+  not_found: 'warning',
+  expired: 'warning',
+  refused: 'warning',
+  failed: 'error',
+}
+
+/** What an action of a category is done to, where the category has another name. */
+const TARGET_TYPES: Readonly<Record<string, string>> = { vault: 'credential' }
 
 const Nullable = t.Union([t.String(), t.Null()])
 const Entry = t.Object({
@@ -53,6 +68,17 @@ const Entry = t.Object({
   requestId: t.String(),
   outcome: t.String({ enum: [...OUTCOMES] }),
   status: t.String({ enum: ['success', 'failure'] }),
+  severity: t.String({
+    enum: [...SEVERITIES],
+    description: 'error for the outcome failed, info for ok, else warning.',
+  }),
+  targetType: t.String({ description: 'The kind of subject.', examples: ['credential'] }),
+  targetId: t.Union([t.String(), t.Null()], { description: 'The same value as subject.' }),
+  metadata: t.Object(
+    { requestId: t.String(), outcome: t.String(), detail: t.Optional(t.String()) },
+    { description: 'requestId, outcome and description in one object.' },
+  ),
+  durationMs: t.Union([t.Integer(), t.Null()], { description: 'Null: the log measures no time.' }),
   createdAt: Time,
 })
 
@@ -66,77 +92,167 @@ const EXAMPLE: object = {
   requestId: 'req_0a1b2c3d4e5f60718293a4b5',
   outcome: 'ok',
   status: 'success',
+  severity: 'info',
+  targetType: 'credential',
+  targetId: 'github',
+  metadata: {
+    requestId: 'req_0a1b2c3d4e5f60718293a4b5',
+    outcome: 'ok',
+    detail: 'version 1',
+  },
+  durationMs: null,
   createdAt: '2026-01-05T09:41:12.345Z',
 }
 
-const toView = (entry: AuditEntry) => ({
-  id: `log_${entry.row}`,
-  action: entry.action,
-  category: entry.action.split('.')[0]!,
-  subject: entry.subject,
-  description: entry.detail,
-  actor: entry.keyPrefix,
-  requestId: entry.requestId,
-  outcome: entry.outcome,
-  status: entry.outcome === 'ok' ? ('success' as const) : ('failure' as const),
-  createdAt: entry.at.toISOString(),
+const categoryOf = (action: string): string => action.split('.')[0]!
+
+function toView(entry: AuditEntry) {
+  const { action, subject, detail, requestId, outcome } = entry
+  const category = categoryOf(action)
+  return {
+    id: `log_${entry.row}`,
+    action,
+    category,
+    subject,
+    description: detail,
+    actor: entry.keyPrefix,
+    requestId,
+    outcome,
+    status: outcome === 'ok' ? ('success' as const) : ('failure' as const),
+    severity: SEVERITY[outcome],
+    targetType: TARGET_TYPES[category] ?? category,
+    targetId: subject,
+    metadata: { requestId, outcome, ...(detail === null ? {} : { detail }) },
+    durationMs: null,
+    createdAt: entry.at.toISOString(),
+  }
+}
+
+/** Entries that one call counts: a project may have millions. */
+const COUNTED_MAX = 100_000
+const Counts = t.Object({}, { additionalProperties: t.Integer() })
+const Stats = t.Object({
+  total: t.Integer(),
+  complete: t.Boolean({ description: `False: only the newest ${COUNTED_MAX} were counted.` }),
+  success: t.Integer(),
+  failure: t.Integer(),
+  bySeverity: Counts,
+  byOutcome: Counts,
+  byCategory: Counts,
+  byAction: Counts,
 })
 
 /** The audit log of a project. */
 export function logRoutes({ pool }: Services) {
-  return new Elysia().get(
-    '/v0/logs',
-    async ({ request, query }) => {
-      const { projectId } = identityOf(request)
-      if (projectId === null) {
-        throw new ApiError(403, 'forbidden', 'A platform key has no log: use a project key')
-      }
-      const { limit, cursor } = readPage(query)
-      const { action, category, subject, actor, requestId, outcome, status } = query
-      const after = readTime('after', query.after)
-      const before = readTime('before', query.before)
-      return await listLogs(pool, {
-        projectId,
-        cursor,
-        limit,
-        ...(action === undefined ? {} : { action }),
-        ...(category === undefined ? {} : { category }),
-        ...(subject === undefined ? {} : { subject }),
-        ...(actor === undefined ? {} : { keyPrefix: actor }),
-        ...(requestId === undefined ? {} : { requestId }),
-        ...(outcome === undefined ? {} : { outcome }),
-        ...(status === undefined ? {} : { succeeded: status === 'success' }),
-        ...(after === undefined ? {} : { after }),
-        ...(before === undefined ? {} : { before }),
-      })
-    },
-    {
-      query: Query,
+  const errors = { 403: 'The key is a platform key' }
+  return new Elysia()
+    .get(
+      '/v0/logs',
+      ({ request, query }) => listLogs(pool, { ...readFilter(request, query), ...readPage(query) }),
+      {
+        query: Query,
+        detail: operation({
+          tag: 'Logs',
+          access: 'key',
+          summary: 'List what was done, newest first',
+          description:
+            'For any project key, whatever its scopes. Holds every read, change and deletion of a credential, those that ' +
+            `came to nothing too; never a secret. Entries are kept for ${AUDIT_RETENTION_DAYS} days.`,
+          success: {
+            status: 200,
+            description: 'One page of entries.',
+            schema: t.Object({
+              logs: t.Array(Entry),
+              count: t.Integer(),
+              nextPageToken: t.Optional(t.String()),
+            }),
+            example: { logs: [EXAMPLE], count: 1 },
+          },
+          errors,
+        }),
+      },
+    )
+    .get('/v0/logs/stats', ({ request, query }) => countLogs(pool, readFilter(request, query)), {
+      query: Filter,
       detail: operation({
         tag: 'Logs',
         access: 'key',
-        summary: 'List what was done, newest first',
-        description:
-          'For any project key, whatever its scopes. Holds every read, change and deletion of a credential, those that ' +
-          `came to nothing too; never a secret. Entries are kept for ${AUDIT_RETENTION_DAYS} days.`,
+        summary: 'Count what was done',
+        description: 'Takes the filters of the list.',
         success: {
           status: 200,
-          description: 'One page of entries.',
-          schema: t.Object({
-            logs: t.Array(Entry),
-            count: t.Integer(),
-            nextPageToken: t.Optional(t.String()),
-          }),
-          example: { logs: [EXAMPLE], count: 1 },
+          description: 'The number of entries, whole and by part.',
+          schema: Stats,
+          example: {
+            total: 3,
+            complete: true,
+            success: 2,
+            failure: 1,
+            bySeverity: { info: 2, warning: 1, error: 0 },
+            byOutcome: { ok: 2, not_found: 1 },
+            byCategory: { vault: 3 },
+            byAction: { 'vault.get': 2, 'vault.put': 1 },
+          },
         },
-        errors: { 403: 'The key is a platform key' },
+        errors,
       }),
-    },
-  )
+    })
+}
+
+/** @throws {ApiError} 400, and 403 for a platform key */
+function readFilter(request: Request, query: Static<typeof Filter>): AuditFilter {
+  const { projectId } = identityOf(request)
+  if (projectId === null) {
+    throw new ApiError(403, 'forbidden', 'A platform key has no log: use a project key')
+  }
+  const { action, category, subject, actor, requestId, outcome, status } = query
+  const after = readTime('after', query.after)
+  const before = readTime('before', query.before)
+  return {
+    projectId,
+    ...(action === undefined ? {} : { action }),
+    ...(category === undefined ? {} : { category }),
+    ...(subject === undefined ? {} : { subject }),
+    ...(actor === undefined ? {} : { keyPrefix: actor }),
+    ...(requestId === undefined ? {} : { requestId }),
+    ...(outcome === undefined ? {} : { outcome }),
+    ...(status === undefined ? {} : { succeeded: status === 'success' }),
+    ...(after === undefined ? {} : { after }),
+    ...(before === undefined ? {} : { before }),
+  }
+}
+
+async function countLogs(pool: Pool, filter: AuditFilter): Promise<Static<typeof Stats>> {
+  const found = await countAudit(pool, { ...filter, limit: COUNTED_MAX })
+  const sumBy = <Name extends string>(nameOf: (count: AuditCount) => Name) => {
+    const sums: Partial<Record<Name, number>> = {}
+    for (const count of found) {
+      const name = nameOf(count)
+      sums[name] = (sums[name] ?? 0) + count.entries
+    }
+    return sums
+  }
+  const total = found.reduce((sum, { entries }) => sum + entries, 0)
+  const byOutcome = sumBy(({ outcome }) => outcome)
+  const { ok: success = 0 } = byOutcome
+  const bySeverity = sumBy(({ outcome }) => SEVERITY[outcome])
+  return {
+    total,
+    complete: total < COUNTED_MAX,
+    success,
+    failure: total - success,
+    bySeverity: { info: 0, warning: 0, error: 0, ...bySeverity },
+    byOutcome,
+    byCategory: sumBy(({ action }) => categoryOf(action)),
+    byAction: sumBy(({ action }) => action),
+  }
 }
 
 /** One page of the audit log, newest first. */
-export async function listLogs(pool: Pool, filter: AuditFilter) {
+export async function listLogs(
+  pool: Pool,
+  filter: AuditFilter & { limit: number; cursor: Cursor | null },
+) {
   const { limit } = filter
   const found = await listAudit(pool, { ...filter, limit: limit + 1 })
   const { page, next } = cutPage(found, limit, ({ at }) => at)

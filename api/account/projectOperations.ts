@@ -14,8 +14,17 @@ const EmailName = t.String({
   error:
     'be 1 to 64 letters, digits, dots, hyphens or underscores, and begin and end with a letter or digit',
 })
-const ScopeList = t.Array(t.Union(PROJECT_SCOPES.map((scope) => t.Literal(scope))), {
-  maxItems: PROJECT_SCOPES.length,
+/** More than there are: a list of too many then says which one is unknown. */
+const SCOPES_MAX = 50
+/** A pattern, not a union: Elysia splits a string into letters where it should be an array of a union. */
+const ProjectScope = t.String({
+  pattern: `^(?:${PROJECT_SCOPES.join('|')})$`,
+  error: `be one of ${PROJECT_SCOPES.map((scope) => JSON.stringify(scope)).join(', ')}`,
+  openapi: { enum: [...PROJECT_SCOPES] },
+})
+const ScopeList = t.Array(ProjectScope, {
+  maxItems: SCOPES_MAX,
+  description: 'One named twice counts once.',
 })
 const PayTo = t.Union([t.String({ pattern: '^0x[0-9a-fA-F]{40}$' }), t.Null()], {
   error: 'be an EVM address (0x and 40 hexadecimal digits) or null',
@@ -87,6 +96,7 @@ const ProjectSchema = t.Object({
   type: t.Literal('INBOX'),
   purpose: Purpose,
   emailAddress: t.String(),
+  email: t.String({ description: 'The same value as emailAddress.' }),
   scopes: t.Array(t.String()),
   apiKeyPrefix: t.String(),
   payTo: t.Union([t.String(), t.Null()]),
@@ -104,6 +114,8 @@ const ProjectSchema = t.Object({
     dailySettlements: t.Union([t.Integer(), t.Null()], { description: 'Null: no limit.' }),
     dailyGas: t.Union([t.Integer(), t.Null()], { description: 'Null: no limit.' }),
   }),
+  usageCount: t.Integer({ description: 'Requests so far; counted within a few seconds.' }),
+  lastUsedAt: t.Union([Time, t.Null()]),
   createdAt: Time,
 })
 
@@ -120,6 +132,7 @@ const EXAMPLE_PROJECT = {
   type: 'INBOX',
   purpose: 'SELLER',
   emailAddress: 'buyer-bot@mail.example.com',
+  email: 'buyer-bot@mail.example.com',
   scopes: [...PROJECT_SCOPES],
   apiKeyPrefix: 'loid-0123456789ab',
   payTo: null,
@@ -130,6 +143,8 @@ const EXAMPLE_PROJECT = {
     dailySettlements: 100_000,
     dailyGas: 10_000_000_000,
   },
+  usageCount: 12,
+  lastUsedAt: '2026-01-05T09:41:12.345Z',
   createdAt: '2026-01-05T09:30:00.000Z',
 }
 

@@ -139,6 +139,7 @@ const toView = ({ config }: Services, project: Project) => ({
   type: 'INBOX' as const,
   purpose: project.purpose,
   emailAddress: project.emailAddress,
+  email: project.emailAddress,
   scopes: project.scopes,
   apiKeyPrefix: project.apiKeyPrefix,
   payTo: project.payTo,
@@ -153,6 +154,8 @@ const toView = ({ config }: Services, project: Project) => ({
     dailySettlements: project.dailySettlements ?? config.limits.dailySettlements,
     dailyGas: project.dailyGas ?? config.limits.dailyGas,
   },
+  usageCount: project.requestCount,
+  lastUsedAt: project.lastUsedAt?.toISOString() ?? null,
   createdAt: project.createdAt.toISOString(),
 })
 

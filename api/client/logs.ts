@@ -5,6 +5,9 @@ import type { Operations } from './operations.ts'
 /** One entry of the audit log. */
 export type LogEntry = Operations['getLogs']['result']['logs'][number]
 
+/** The number of entries, whole and by part. */
+export type LogStats = Operations['getLogsStats']['result']
+
 type ListQuery = NonNullable<Operations['getLogs']['input']['query']>
 
 /** The audit log of a project. */
@@ -21,5 +24,9 @@ export function logs(http: Http) {
         (page) => page.logs,
         query.pageToken,
       ),
+    stats: (
+      query: NonNullable<Operations['getLogsStats']['input']['query']> = {},
+      options?: CallOptions,
+    ): Promise<LogStats> => http.call('getLogsStats', { query }, options),
   }
 }

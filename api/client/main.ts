@@ -6,12 +6,13 @@ export type { EmailRule } from './emailRules.ts'
 export * from './errors.ts'
 export type { EventsQuery, PurserEvent } from './events.ts'
 export type { CallOptions, ClientOptions } from './http.ts'
-export type { LogEntry } from './logs.ts'
+export type { LogEntry, LogStats } from './logs.ts'
 export type { Message, MessageItem } from './messages.ts'
 export type {
   Challenge,
   Grant,
   Payment,
+  PaymentActivity,
   PaymentItem,
   Receipt,
   RedeemResult,

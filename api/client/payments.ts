@@ -15,6 +15,9 @@ export type PaymentItem = Operations['getPayments']['result']['payments'][number
 /** A payment with all its fields. */
 export type Payment = Operations['getPaymentsByPaymentId']['result']
 
+/** What came in, by day and by endpoint. */
+export type PaymentActivity = Operations['getPaymentsActivity']['result']
+
 type ListQuery = NonNullable<Operations['getPayments']['input']['query']>
 
 /** Challenges, redemptions and records of payments. */
@@ -33,6 +36,10 @@ export function payments(http: Http) {
       ),
     get: (paymentId: string, options?: CallOptions) =>
       http.call('getPaymentsByPaymentId', { path: { paymentId } }, options),
+    activity: (
+      query: NonNullable<Operations['getPaymentsActivity']['input']['query']> = {},
+      options?: CallOptions,
+    ): Promise<PaymentActivity> => http.call('getPaymentsActivity', { query }, options),
     /** The challenge for a payer; answer it with status 402. */
     challenge: (
       price: Operations['postPaymentsChallenge']['input']['body'],

@@ -25,7 +25,8 @@ const MAIL_POLICY =
   "frame-ancestors 'self'; sandbox"
 
 /** Mail routes of the console only. They never mark a message as read: that is the agent's task. */
-export function consoleMailRoutes({ pool }: Services) {
+export function consoleMailRoutes(services: Services) {
+  const { pool } = services
   /** Hides a deleted project, also while its mail is being removed. */
   const refuseDeleted = async (projectId: string) => {
     if ((await findProject(pool, projectId)) === null) throw notFound('Project not found')
@@ -52,7 +53,7 @@ export function consoleMailRoutes({ pool }: Services) {
       async ({ params }) => {
         await refuseDeleted(params.projectId)
         const [thread, withHtml] = await Promise.all([
-          readThread(pool, { ...params, limit: THREAD_MESSAGES_DEFAULT }),
+          readThread(services, { ...params, limit: THREAD_MESSAGES_DEFAULT }),
           listHtmlMessages(pool, params),
         ])
         return { ...thread, withHtml }
@@ -74,7 +75,10 @@ export function consoleMailRoutes({ pool }: Services) {
           limit,
         })
         return {
-          messages: messages.map((message) => ({ ...toWhole(message), text: undefined })),
+          messages: messages.map((message) => ({
+            ...toWhole(message, 'standard'),
+            text: undefined,
+          })),
           ...nextPage(messages, more, ({ createdAt }) => createdAt),
         }
       },

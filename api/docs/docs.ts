@@ -15,6 +15,7 @@ export function docsRoutes(document: OpenApiDocument, markdown: MarkdownDocs) {
     .get('/openapi.json', () => document, {
       detail: operation({
         ...describe,
+        cors: true,
         summary: 'This API as an OpenAPI 3.1 document',
         success: { status: 200, description: 'The document.', schema: t.Object({}) },
       }),

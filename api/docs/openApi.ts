@@ -112,23 +112,24 @@ function operationObject(method: string, template: string, hooks: Hooks): Operat
           },
         }),
     responses: {
-      [success.status]: {
-        description: success.description,
-        ...(success.schema === undefined
-          ? {}
-          : {
-              content: {
-                [success.contentType ?? 'application/json']: {
-                  schema: plain(success.schema),
-                  ...(success.example === undefined ? {} : { example: success.example }),
-                },
-              },
-            }),
-      },
-      ...errorResponses(detail, hooks),
+      ...Object.fromEntries(
+        [success, ...(detail.alsoSuccess === undefined ? [] : [detail.alsoSuccess])].map(
+          ({ status, description }) => [
+            status,
+            { description, ...(status === 204 ? {} : successContent(success)) },
+          ],
+        ),
+      ),
+      ...errorResponses(method, detail, hooks),
     },
     security: access === 'public' ? [] : [{ key: access === 'key' ? [] : [access] }],
   }
+}
+
+function successContent({ schema, example, contentType }: Operation['success']): Json {
+  if (schema === undefined) return {}
+  const shown = { schema: plain(schema), ...(example === undefined ? {} : { example }) }
+  return { content: { [contentType ?? 'application/json']: shown } }
 }
 
 /** `GET /v0/messages/{messageId}` is `getMessagesByMessageId`. */
@@ -157,17 +158,19 @@ function parameterObjects(place: 'path' | 'query', schema: TSchema | undefined):
   )
 }
 
-function errorResponses(detail: Operation, hooks: Hooks): Record<string, Json> {
+function errorResponses(method: string, detail: Operation, hooks: Hooks): Record<string, Json> {
   const { access, errors = {} } = detail
-  const takesInput =
-    hooks.body !== undefined || hooks.query !== undefined || hooks.params !== undefined
+  // A request of these methods may have a body, also where none is needed.
+  const readsBody = method !== 'GET'
+  const takesInput = readsBody || hooks.query !== undefined || hooks.params !== undefined
   const described: Record<number, string | undefined> = {
     400: takesInput ? 'An input is invalid; message names it and its requirement' : undefined,
     401: access === 'public' ? undefined : 'Missing, malformed or unknown key',
     403: access === 'public' || access === 'key' ? undefined : `Missing required scope: ${access}`,
     409: detail.idempotencyKey ? 'The Idempotency-Key was used for another request' : undefined,
-    413: hooks.body === undefined ? undefined : `The body is larger than ${bodyLimit(detail)}`,
-    415: hooks.body === undefined ? undefined : 'The body is not JSON',
+    408: readsBody ? 'The body arrives too slowly' : undefined,
+    413: readsBody ? `The body is larger than ${bodyLimit(detail)}` : undefined,
+    415: readsBody ? 'A body that is not JSON' : undefined,
     429: access === 'public' ? undefined : 'Too many requests; Retry-After is the wait in seconds',
     500: 'Something went wrong',
     503: 'The database cannot be reached; Retry-After is the wait in seconds',

@@ -18,6 +18,8 @@ export type Route = {
   largeFor?: string
   /** Only a key with this scope may send a body larger than the default. */
   largeScope?: Scope
+  /** Pages of every origin may read the answer. */
+  cors?: true
   /** The body may be any JSON value; the handler checks it. */
   anyJson?: true
   /** The browser loads this console route in a frame, without the console header. */
@@ -41,7 +43,7 @@ export class RouteTable {
         throw new Error(`${method} ${path} has no access in its detail`)
       const pattern = segments(path).map((part) => (part.startsWith(':') ? null : part))
       const entries = this.#byLength.get(pattern.length) ?? []
-      const { access, bodyMaxBytes, largeFor, largeScope, anyJson, framed } = detail
+      const { access, bodyMaxBytes, largeFor, largeScope, cors, anyJson, framed } = detail
       entries.push({
         pattern,
         route: {
@@ -51,6 +53,7 @@ export class RouteTable {
           ...(bodyMaxBytes === undefined ? {} : { bodyMaxBytes }),
           ...(largeFor === undefined ? {} : { largeFor }),
           ...(largeScope === undefined ? {} : { largeScope }),
+          ...(cors === undefined ? {} : { cors }),
           ...(anyJson === undefined ? {} : { anyJson }),
           ...(framed === undefined ? {} : { framed }),
         },

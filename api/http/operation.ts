@@ -26,6 +26,8 @@ export type Operation = {
   largeFor?: string
   /** The scope that allows a body above the default size. */
   largeScope?: Scope
+  /** Pages of every origin may read the answer: it is public, and GET alone. */
+  cors?: true
   /** The body may be any JSON; the handler judges it. */
   anyJson?: true
   /** Takes an `Idempotency-Key`. */
@@ -38,6 +40,8 @@ export type Operation = {
     /** Media type of the answer; application/json if absent. */
     contentType?: string
   }
+  /** A second status of success: with the same body, or 204. */
+  alsoSuccess?: { status: number; description: string }
   /** An example of the request body. */
   requestExample?: unknown
   /** Errors beside those of every route with that access. */

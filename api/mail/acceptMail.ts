@@ -29,12 +29,14 @@ type SentAnswer = {
   inboxId: string
   from: string[]
   to: string[]
+  cc: string[]
   subject: string
   labels: string[]
 }
 /** Recipients that a rule or a suppression refused. */
 type RefusedRecipients = { refused: RefusedRecipient[] }
-type RepliedAnswer = Pick<SentAnswer, 'messageId' | 'subject' | 'labels'>
+/** The answer to `reply`. Only `ANSWERS=full` adds `inboxId`. */
+type RepliedAnswer = Omit<SentAnswer, 'inboxId'> & { inboxId?: string }
 
 type Draft<Answer> = Omit<SendIntent, 'projectId' | 'key' | 'refused' | 'answer'> & {
   answer: Answer
@@ -68,6 +70,7 @@ export async function sendMessage(
       inboxId: from,
       from: [from],
       to,
+      cc,
       subject,
       labels: ['sent'],
     }
@@ -110,12 +113,21 @@ export async function replyTo(
       .slice(0, SUBJECT_MAX_LENGTH)
       .toWellFormed()
       .replace(/[\r\n]+/g, ' ')
-    const answer: RepliedAnswer = { messageId, subject, labels: ['sent'] }
+    const from = original.inboxAddress
+    const recipients = replyRecipients(original, body.replyAll ?? false)
+    const answer: RepliedAnswer = {
+      messageId,
+      ...(services.config.answers === 'full' ? { inboxId: from } : {}),
+      from: [from],
+      ...recipients,
+      subject,
+      labels: ['sent'],
+    }
     return {
       messageId,
       threadRow: original.threadRow,
-      from: original.inboxAddress,
-      ...replyRecipients(original, body.replyAll ?? false),
+      from,
+      ...recipients,
       bcc: [],
       subject,
       text: body.text,

@@ -39,6 +39,9 @@ export const RuleItem = t.Object({
   createdAt: Time,
 })
 
+/** The answer to POST: the rule, and its fields flat. Clients read either. */
+const AddedRule = t.Composite([t.Object({ rule: RuleItem }), RuleItem])
+
 /** One page of rules. */
 export const RulePage = t.Object({
   rules: t.Array(RuleItem),
@@ -89,7 +92,7 @@ export function emailRuleRoutes({ pool }: Services) {
       async ({ request, body, set }) => {
         const { rule, isNew } = await addRule(pool, projectOf(request).projectId, body)
         set.status = isNew ? 201 : 200
-        return rule
+        return { rule, ...rule }
       },
       {
         body: RuleBody,
@@ -97,12 +100,17 @@ export function emailRuleRoutes({ pool }: Services) {
           summary: 'Add an email rule',
           description:
             'RECEIVE applies when mail arrives; SEND and REPLY apply when it is sent. A rule for an address overrides a rule ' +
-            'for its domain. A scope with an ALLOW rule refuses every address without a rule. Adding the same rule again ' +
-            'answers 200 and changes nothing.',
+            'for its domain. A scope with an ALLOW rule refuses every address without a rule.',
           tag: 'Rules',
           access: 'mail:manage',
           requestExample: { type: 'BLOCK', scope: 'RECEIVE', value: '*@example.com' },
-          success: { status: 201, description: 'The rule.', schema: RuleItem, example: EXAMPLE },
+          success: {
+            status: 201,
+            description: 'The rule, also flat.',
+            schema: AddedRule,
+            example: { rule: EXAMPLE, ...EXAMPLE },
+          },
+          alsoSuccess: { status: 200, description: 'The rule existed; nothing changes.' },
           errors: { 409: 'A rule of the other type exists for this value and scope' },
         }),
       },

@@ -1,6 +1,5 @@
 import type { Static } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import type { Pool } from '../../sql/db.ts'
 import { deleteMessage } from '../../sql/mail/deleteMail.ts'
 import { TooManyLabelsError, updateLabels } from '../../sql/mail/messageLabels.ts'
 import { notFound } from '../http/errors.ts'
@@ -12,12 +11,13 @@ import { EXAMPLE_MESSAGE, MessageParams } from './messages.ts'
 import { toWhole, WholeMessage } from './messageView.ts'
 
 /** Label and delete messages. */
-export function messageChangeRoutes({ pool }: Services) {
+export function messageChangeRoutes(services: Services) {
+  const { pool } = services
   return new Elysia()
     .patch(
       '/v0/messages/:messageId',
       ({ request, params, body }) =>
-        changeLabels(pool, projectOf(request).projectId, params.messageId, body),
+        changeLabels(services, projectOf(request).projectId, params.messageId, body),
       {
         params: MessageParams,
         body: LabelChange,
@@ -64,7 +64,7 @@ export function messageChangeRoutes({ pool }: Services) {
 
 /** Adds and removes labels. @throws {ApiError} 400 for an invalid change, 404 */
 export async function changeLabels(
-  pool: Pool,
+  { pool, config }: Services,
   projectId: string,
   messageId: string,
   body: Static<typeof LabelChange>,
@@ -73,7 +73,7 @@ export async function changeLabels(
   try {
     const message = await updateLabels(pool, { projectId, messageId, ...change })
     if (message === null) throw notFound('Message not found')
-    return toWhole(message)
+    return toWhole(message, config.answers)
   } catch (error) {
     throw error instanceof TooManyLabelsError ? tooManyLabels() : error
   }

@@ -1,4 +1,5 @@
 import { Type as t } from '@sinclair/typebox'
+import type { Config } from '../../shared/config/config.ts'
 import { UNCHECKED } from '../../shared/mail/authentication.ts'
 import { highlight, type SearchQuery } from '../../shared/mail/searchQuery.ts'
 import type { Message } from '../../sql/mail/messages.ts'
@@ -34,7 +35,10 @@ const AuthenticationSchema = t.Object(
   },
 )
 
-/** A message in a list: without inboxId and cc (docs/contract.md §4). */
+const InboxId = t.String({ examples: ['agent@mail.example.com'] })
+const InboxIdIfFull = t.Optional(t.String({ description: 'With ANSWERS=full only.' }))
+
+/** A message in a list: without cc, and without inboxId by default (docs/contract.md §4). */
 const MessageItem = t.Object({
   messageId: MessageId,
   threadId: ThreadId,
@@ -43,7 +47,10 @@ const MessageItem = t.Object({
   subject: t.String(),
   text: t.String(),
   extractedText: t.Optional(
-    t.String({ description: 'Text without quoted history; received messages only.' }),
+    t.String({
+      description:
+        'Text without quoted history; received messages only. With ANSWERS=full, sent ones show text.',
+    }),
   ),
   labels: Labels,
   createdAt: Time,
@@ -62,6 +69,7 @@ const Highlights = t.Array(
 export const FoundMessage = t.Composite([
   MessageItem,
   t.Object({
+    inboxId: InboxIdIfFull,
     highlights: t.Optional(
       t.Object({ subject: Highlights, text: Highlights }, { description: 'Search results only.' }),
     ),
@@ -72,7 +80,7 @@ export const FoundMessage = t.Composite([
 export const WholeMessage = t.Composite([
   MessageItem,
   t.Object({
-    inboxId: t.String({ examples: ['agent@mail.example.com'] }),
+    inboxId: InboxId,
     cc: Addresses,
     attachments: t.Array(AttachmentSchema),
     deliveryStatus: t.Optional(
@@ -99,9 +107,10 @@ const Refused = t.Optional(
 export const SentMessage = t.Object({
   messageId: MessageId,
   threadId: ThreadId,
-  inboxId: t.String(),
+  inboxId: InboxId,
   from: Addresses,
   to: Addresses,
+  cc: Addresses,
   subject: t.String(),
   labels: Labels,
   createdAt: Time,
@@ -109,16 +118,20 @@ export const SentMessage = t.Object({
 })
 
 /** The answer to `reply`. */
-export const RepliedMessage = t.Pick(SentMessage, [
-  'messageId',
-  'threadId',
-  'subject',
-  'labels',
-  'createdAt',
-  'refused',
+export const RepliedMessage = t.Composite([
+  t.Omit(SentMessage, ['inboxId']),
+  t.Object({ inboxId: InboxIdIfFull }),
 ])
 
-export const toItem = (message: Message) => ({
+type Answers = Config['answers']
+
+/** A message in a list. */
+export const toItem = (message: Message, answers: Answers) => ({
+  ...toHead(message, answers),
+  ...(answers === 'full' ? { inboxId: message.inboxAddress } : {}),
+})
+
+const toHead = (message: Message, answers: Answers) => ({
   messageId: message.messageId,
   threadId: message.threadId,
   from: message.from,
@@ -126,15 +139,16 @@ export const toItem = (message: Message) => ({
   subject: message.subject,
   text: message.text,
   ...(message.direction === 'received' ? { extractedText: message.extractedText ?? '' } : {}),
+  ...(message.direction === 'sent' && answers === 'full' ? { extractedText: message.text } : {}),
   labels: message.labels,
   createdAt: message.createdAt.toISOString(),
 })
 
 /** A search result. */
-export function toFound(message: Message, queries: readonly SearchQuery[]) {
+export function toFound(message: Message, queries: readonly SearchQuery[], answers: Answers) {
   const query = { clauses: queries.flatMap(({ clauses }) => clauses) }
   return {
-    ...toItem(message),
+    ...toItem(message, answers),
     highlights: {
       subject: highlight(message.subject, query, 'subject'),
       text: highlight(message.text, query, 'text'),
@@ -142,8 +156,9 @@ export function toFound(message: Message, queries: readonly SearchQuery[]) {
   }
 }
 
-export const toWhole = (message: Message) => ({
-  ...toItem(message),
+/** A whole message. */
+export const toWhole = (message: Message, answers: Answers) => ({
+  ...toHead(message, answers),
   inboxId: message.inboxAddress,
   cc: message.cc,
   attachments: message.attachments,

@@ -58,7 +58,7 @@ export function messageWaitRoutes(services: Services) {
       detail: operation({
         summary: 'Wait for the next message',
         description:
-          'Answers as soon as a received message matches all filters, or 204 after the timeout. Without after, only new ' +
+          'Answers as soon as a received message matches all filters. Without after, only new ' +
           'messages count. With after, it answers the oldest received message since that time at once. A change of the key ' +
           'ends the wait early. To receive every message, follow /v0/events.',
         tag: 'Messages',
@@ -69,6 +69,7 @@ export function messageWaitRoutes(services: Services) {
           schema: WholeMessage,
           example: EXAMPLE_MESSAGE,
         },
+        alsoSuccess: { status: 204, description: 'No message came before the timeout.' },
       }),
     },
   )
@@ -84,7 +85,8 @@ export async function waitForMessage(
   projectId: string,
   wait: { filter: Static<typeof WaitFilter>; timeoutMs: number; signal: AbortSignal },
 ) {
-  const { pool, events, searches } = services
+  const { pool, events, searches, config } = services
+  const { answers } = config
   const filter = readMessageFilter(wait.filter)
   const deadlineMs = performance.now() + wait.timeoutMs
   // The reader opens before the inbox is read: a message that arrives in between is not missed.
@@ -98,7 +100,7 @@ export async function waitForMessage(
       const there = await searches.run(projectId, (db) =>
         findFirstReceived(db, { projectId, ...filter, after }),
       )
-      if (there !== null) return toWhole(there)
+      if (there !== null) return toWhole(there, answers)
     }
     for (;;) {
       const arrived = await reader.next(deadlineMs)
@@ -106,7 +108,7 @@ export async function waitForMessage(
       for (const { type, data } of arrived) {
         if (type !== 'message.received' || !fits(data as MessageEventData, filter)) continue
         const message = await findMessage(pool, projectId, (data as MessageEventData).messageId)
-        if (message !== null) return toWhole(message)
+        if (message !== null) return toWhole(message, answers)
       }
     }
   } finally {

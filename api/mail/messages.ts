@@ -99,7 +99,7 @@ export function messageRoutes(services: Services) {
 
 /** One page of an inbox, newest first. Search results carry the matched excerpts. */
 export async function readMessages(
-  { pool, searches }: Pick<Services, 'pool' | 'searches'>,
+  { pool, searches, config: { answers } }: Pick<Services, 'pool' | 'searches' | 'config'>,
   filter: MessageFilter & { projectId: string; limit: number; cursor: Cursor | null },
 ): Promise<Static<typeof MessagePage>> {
   const { queries, labels, projectId } = filter
@@ -109,14 +109,19 @@ export async function readMessages(
   const { messages, more } = await (isSearch || labels.length > 1
     ? searches.run(projectId, (db) => read(db, filter))
     : read(pool, filter))
-  const items = isSearch ? messages.map((one) => toFound(one, queries)) : messages.map(toItem)
+  const items = messages.map((one) =>
+    isSearch ? toFound(one, queries, answers) : toItem(one, answers),
+  )
   const next = nextPage(messages, more, ({ createdAt }) => createdAt)
   return { messages: items, count: items.length, ...next }
 }
 
 /** One message. @throws {ApiError} 404 */
-export async function readMessage({ messages }: Pick<Services, 'messages'>, wanted: WantedMessage) {
+export async function readMessage(
+  { messages, config }: Pick<Services, 'messages' | 'config'>,
+  wanted: WantedMessage,
+) {
   const message = await messages.submit(wanted)
   if (message === null) throw notFound('Message not found')
-  return toWhole(message)
+  return toWhole(message, config.answers)
 }

@@ -29,6 +29,7 @@ export const sendOperation = operation({
       inboxId: 'agent@mail.example.com',
       from: ['agent@mail.example.com'],
       to: ['ada@example.com'],
+      cc: [],
       subject: 'Offer',
       labels: ['sent'],
       createdAt: '2026-01-05T09:30:00.000Z',
@@ -55,6 +56,9 @@ export const replyOperation = operation({
     example: {
       messageId: '<60303ae2@mail.example.com>',
       threadId: 'thd_0a1b2c3d4e5f60718293a4b5',
+      from: ['agent@mail.example.com'],
+      to: ['ada@example.com'],
+      cc: [],
       subject: 'Re: Offer',
       labels: ['sent'],
       createdAt: '2026-01-05T09:45:00.000Z',

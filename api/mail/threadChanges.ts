@@ -1,6 +1,5 @@
 import type { Static } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import type { Pool } from '../../sql/db.ts'
 import { deleteThread } from '../../sql/mail/deleteMail.ts'
 import { TooManyLabelsError } from '../../sql/mail/messageLabels.ts'
 import { updateThreadLabels } from '../../sql/mail/threads.ts'
@@ -18,12 +17,13 @@ import {
 } from './threads.ts'
 
 /** Label and delete threads. */
-export function threadChangeRoutes({ pool }: Services) {
+export function threadChangeRoutes(services: Services) {
+  const { pool } = services
   return new Elysia()
     .patch(
       '/v0/threads/:threadId',
       ({ request, params, body }) =>
-        changeThreadLabels(pool, projectOf(request).projectId, params.threadId, body),
+        changeThreadLabels(services, projectOf(request).projectId, params.threadId, body),
       {
         params: ThreadParams,
         body: LabelChange,
@@ -67,17 +67,17 @@ export function threadChangeRoutes({ pool }: Services) {
 }
 
 async function changeThreadLabels(
-  pool: Pool,
+  services: Services,
   projectId: string,
   threadId: string,
   body: Static<typeof LabelChange>,
 ) {
   const change = readLabelChange(body)
   try {
-    const found = await updateThreadLabels(pool, { projectId, threadId, ...change })
+    const found = await updateThreadLabels(services.pool, { projectId, threadId, ...change })
     if (!found) throw notFound('Thread not found')
   } catch (error) {
     throw error instanceof TooManyLabelsError ? tooManyLabels() : error
   }
-  return readThread(pool, { projectId, threadId, limit: THREAD_MESSAGES_DEFAULT })
+  return readThread(services, { projectId, threadId, limit: THREAD_MESSAGES_DEFAULT })
 }

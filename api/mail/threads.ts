@@ -59,7 +59,8 @@ const toHead = (thread: Thread) => ({
 })
 
 /** List and read the conversations of an inbox. */
-export function threadRoutes({ pool }: Services) {
+export function threadRoutes(services: Services) {
+  const { pool } = services
   return new Elysia()
     .get(
       '/v0/threads',
@@ -83,7 +84,7 @@ export function threadRoutes({ pool }: Services) {
     .get(
       '/v0/threads/:threadId',
       ({ request, params, query }) =>
-        readThread(pool, {
+        readThread(services, {
           projectId: projectOf(request).projectId,
           threadId: params.threadId,
           limit: Math.min(Number(query.limit ?? THREAD_MESSAGES_DEFAULT), THREAD_MESSAGES_MAX),
@@ -124,7 +125,7 @@ export async function readThreads(
 
 /** A thread with its newest `limit` messages, oldest first. @throws {ApiError} 404 */
 export async function readThread(
-  pool: Pool,
+  { pool, config }: Pick<Services, 'pool' | 'config'>,
   wanted: { projectId: string; threadId: string; limit: number },
 ) {
   const thread = await findThread(pool, wanted.projectId, wanted.threadId)
@@ -133,6 +134,6 @@ export async function readThread(
   return {
     ...toHead(thread),
     totalMessages: thread.messageCount,
-    messages: messages.map(toWhole),
+    messages: messages.map((message) => toWhole(message, config.answers)),
   }
 }

@@ -175,7 +175,7 @@ const updateLabels = defineTool({
   },
   fixes: { not_found: WRONG_MESSAGE_ID },
   async run({ services, projectId }, { messageId, ...change }) {
-    const message = await changeLabels(services.pool, projectId, messageId, change)
+    const message = await changeLabels(services, projectId, messageId, change)
     return {
       data: { ...message, ...UNTRUSTED },
       text: `${message.messageId} now has the labels ${JSON.stringify(message.labels)}.`,

@@ -61,7 +61,7 @@ const getThread = defineTool({
   hints: READS,
   fixes: { not_found: 'Take threadId from mail.list_threads or from a message.' },
   async run({ services, projectId }, { threadId, limit = THREAD_MESSAGES_DEFAULT }) {
-    const thread = await readThread(services.pool, { projectId, threadId, limit })
+    const thread = await readThread(services, { projectId, threadId, limit })
     return {
       data: { ...thread, ...UNTRUSTED },
       text: `${thread.messages.length} of ${thread.totalMessages} messages of ${thread.threadId}, oldest first.\n${fence(thread.messages.map(messageBlock).join('\n\n---\n\n'))}`,

@@ -79,7 +79,7 @@ const EXAMPLE_ITEM = {
 
 /** The public list of paid resources, for agents that look for one. */
 export function discoveryRoutes({ pool }: Services) {
-  const describe = { tag: 'Payments', access: 'public' } as const
+  const describe = { tag: 'Payments', access: 'public', cors: true } as const
   return new Elysia({ prefix: '/v0/x402/discovery' })
     .get(
       '/resources',

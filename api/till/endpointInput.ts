@@ -1,6 +1,7 @@
 import { type Static, Type as t } from '@sinclair/typebox'
 import type { Config } from '../../shared/config/config.ts'
 import { outboundUrlFault } from '../../shared/http/outboundUrl.ts'
+import { cutDescription, DESCRIPTION_MAX_LENGTH } from '../../shared/till/description.ts'
 import { DEVNET_NETWORK } from '../../shared/till/devnetAccounts.ts'
 import {
   parseResourceUrl,
@@ -27,7 +28,6 @@ import { chainUnknown } from './offer.ts'
 import { refuseDust } from './settlementLimits.ts'
 
 const URL_MAX_LENGTH = 2_048
-const DESCRIPTION_MAX_LENGTH = 500
 const SECRET_MIN_LENGTH = 16
 const SECRET_MAX_LENGTH = 256
 
@@ -47,8 +47,8 @@ export const Network = t.String({
   description:
     'The chain this service is connected to, which is also the default: base or eip155:8453, base-sepolia or eip155:84532.',
 })
-export const Description = t.Union([t.String({ maxLength: DESCRIPTION_MAX_LENGTH }), t.Null()], {
-  error: `be a string of at most ${DESCRIPTION_MAX_LENGTH} characters, or null`,
+export const Description = t.Union([t.String(), t.Null()], {
+  description: `Cut after ${DESCRIPTION_MAX_LENGTH} characters.`,
 })
 export const WebhookUrl = t.Union(
   [t.String({ minLength: 1, maxLength: URL_MAX_LENGTH }), t.Null()],
@@ -148,7 +148,9 @@ export async function readChange(
     ...(network === undefined
       ? {}
       : { network: readNetwork(network, await serviceNetwork(services)) }),
-    ...(description === undefined ? {} : { description }),
+    ...(description === undefined
+      ? {}
+      : { description: description === null ? null : cutDescription(description) }),
     ...(webhookUrl === undefined
       ? {}
       : {

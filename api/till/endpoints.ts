@@ -89,8 +89,7 @@ function putRoute(services: Services) {
         summary: 'Register an endpoint, or change the one of the same URL',
         description:
           'Two URLs are the same where host and path agree. Of an endpoint that exists, what is left out stays as it ' +
-          'is. A webhook secret is generated when a webhookUrl is set where there was none. Answers 201 for a new ' +
-          'endpoint and 200 for one that existed. The URL is then fetched, to see whether it asks for payment. An unreachable one gets no challenge.',
+          'is. A webhook secret is generated when a webhookUrl is set where there was none. The URL is then fetched, to see whether it asks for payment. An unreachable one gets no challenge.',
         requestExample: {
           urlPattern: 'https://api.example.com/weather',
           priceUsdc: '0.01',
@@ -98,9 +97,10 @@ function putRoute(services: Services) {
         },
         success: {
           status: 201,
-          description: 'The endpoint and, when new, its secret.',
+          description: 'The new endpoint, with its secret if it has a webhook.',
           ...changed,
         },
+        alsoSuccess: { status: 200, description: 'The endpoint existed, and is changed.' },
       }),
     },
   )

@@ -1,3 +1,4 @@
+import { cutDescription } from '../../shared/till/description.ts'
 import { parseResourceUrl, ResourceUrlError } from '../../shared/till/resourceUrl.ts'
 import { type NetworkName, parseUsdc, UsdcAmountError } from '../../shared/till/usdc.ts'
 import { networkNameOf } from '../../shared/till/x402v2.ts'
@@ -87,7 +88,7 @@ export async function readOffer(
     resource: url,
     resourceSource: 'seller',
     amountAtomic,
-    description: input.description ?? null,
+    description: input.description === undefined ? null : cutDescription(input.description),
   }
 }
 

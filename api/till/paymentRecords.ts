@@ -14,6 +14,9 @@ import {
   WholePayment,
 } from './paymentView.ts'
 
+/** A path of another service, such as `intents`. An id of ours has an underscore. */
+const WORD = /^[a-z]+(?:-[a-z]+)*$/i
+
 const Params = t.Object({ paymentId: t.String({ minLength: 1, maxLength: 100 }) })
 
 /** Lists and reads the payments of a project. */
@@ -50,6 +53,7 @@ export function paymentRecordRoutes({ pool }: Services) {
     .get(
       '/v0/payments/:paymentId',
       async ({ request, params }) => {
+        if (WORD.test(params.paymentId)) throw notFound()
         const payment = await findPayment(pool, params.paymentId)
         if (payment === null || payment.projectId !== projectOf(request).projectId) {
           throw notFound('Payment not found')

@@ -1,5 +1,6 @@
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
+import { DESCRIPTION_MAX_LENGTH } from '../../shared/till/description.ts'
 import { reasonMessage } from '../../shared/till/reasonMessage.ts'
 import { USDC_NETWORKS } from '../../shared/till/usdc.ts'
 import {
@@ -41,7 +42,9 @@ const Network = t.Union(
   ]),
   { description: 'The connected chain, in the spelling of x402 version 1 or 2.' },
 )
-const Description = t.String({ maxLength: 500 })
+const Description = t.String({
+  description: `Cut after ${DESCRIPTION_MAX_LENGTH} characters.`,
+})
 
 const ChallengeBody = t.Object({
   amount: Amount,

@@ -98,6 +98,8 @@ export type Config = {
   trustedProxies: string[]
   /** DNS servers for senders, hosts and domains; empty: the servers of the system. */
   dnsServers: string[]
+  /** `full` adds the fields of messages that the specification leaves out. */
+  answers: 'standard' | 'full'
   /** The token `/metrics` requires; undefined: no token. */
   metricsToken: string | undefined
   logLevel: string
@@ -176,6 +178,7 @@ export function parseConfig(env: Record<string, string | undefined>): Config {
     allowPrivateNetworks: values.ALLOW_PRIVATE_NETWORKS ?? values.RPC_URL === undefined,
     trustedProxies: values.TRUSTED_PROXIES,
     dnsServers: values.DNS_SERVERS,
+    answers: values.ANSWERS,
     metricsToken: values.METRICS_TOKEN,
     logLevel: values.LOG_LEVEL,
   }

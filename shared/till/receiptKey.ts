@@ -30,7 +30,10 @@ export type ReceiptKey = {
 }
 
 /** The public part of a key. */
-export type PublicReceiptKey = Pick<ReceiptKey, 'did' | 'kid' | 'jwk'>
+export type PublicReceiptKey = Pick<ReceiptKey, 'did' | 'kid' | 'jwk' | 'publicKeyMultibase'>
+
+/** Not the "Ed25519" of RFC 9864: verifiers of offer-receipt use jose 5. */
+const ALG = 'EdDSA'
 
 type OkpJwk = { kty: 'OKP'; crv: 'Ed25519'; x: string }
 
@@ -89,30 +92,46 @@ export function publicReceiptKey({ publicKeyHex, did }: { publicKeyHex: string; 
  */
 export function receiptJwks(keys: readonly PublicReceiptKey[]) {
   return {
-    // "EdDSA", not the "Ed25519" of RFC 9864: verifiers of offer-receipt use jose 5.
-    keys: keys.map(({ jwk, kid }) => ({ ...jwk, kid, use: 'sig', alg: 'EdDSA' })),
+    keys: keys.map(({ jwk, kid }) => ({ ...jwk, kid, use: 'sig', alg: ALG })),
   }
 }
 
 /**
- * `/.well-known/did.json`. Holds no secret.
+ * `/.well-known/did.json` and the documents of projects. Holds no secret. Each key is there twice: DID Core §5.2.1 forbids
+ * two forms in one method.
  *
  * @param keys as in {@link receiptJwks}, all of one DID.
+ * @param subject the DID of the document, if another than that of the keys.
  * @throws RangeError without a key.
  */
-export function receiptDidDocument(keys: readonly PublicReceiptKey[]) {
+export function receiptDidDocument(keys: readonly PublicReceiptKey[], subject?: string) {
   const did = keys[0]?.did
   if (did === undefined) throw new RangeError('keys must not be empty')
-  return {
-    '@context': ['https://www.w3.org/ns/did/v1', 'https://w3id.org/security/suites/jws-2020/v1'],
-    id: did,
-    verificationMethod: keys.map(({ kid, jwk }) => ({
+  const methods = [
+    ...keys.map(({ kid, jwk }) => ({
       id: kid,
       type: 'JsonWebKey2020',
       controller: did,
-      publicKeyJwk: jwk,
+      // jose refuses an OKP key without its algorithm.
+      publicKeyJwk: { ...jwk, alg: ALG },
     })),
-    assertionMethod: keys.map(({ kid }) => kid),
+    ...keys.map(({ publicKeyMultibase }) => ({
+      id: `${did}#${publicKeyMultibase}`,
+      type: 'Multikey',
+      controller: did,
+      publicKeyMultibase,
+    })),
+  ]
+  return {
+    '@context': [
+      'https://www.w3.org/ns/did/v1',
+      'https://w3id.org/security/suites/jws-2020/v1',
+      'https://w3id.org/security/multikey/v1',
+    ],
+    id: subject ?? did,
+    ...(subject === undefined ? {} : { controller: did }),
+    verificationMethod: methods,
+    assertionMethod: methods.map(({ id }) => id),
   }
 }
 

@@ -95,6 +95,7 @@ export async function setSubject(
   )
 }
 
+/** The entries to read. */
 export type AuditFilter = {
   projectId: string
   action?: string
@@ -108,14 +109,11 @@ export type AuditFilter = {
   succeeded?: boolean
   after?: Date
   before?: Date
-  cursor: Cursor | null
-  limit: number
 }
 
-/** Entries of a project, newest first, at most `limit` after the cursor. */
-export async function listAudit(db: Queryable, filter: AuditFilter): Promise<AuditEntry[]> {
-  const values: unknown[] = [filter.projectId, ...pageStart(filter.cursor), filter.limit]
-  const conditions = [
+/** The conditions of a filter; appends their parameters to `values`. */
+function auditConditions(filter: AuditFilter, values: unknown[]): string {
+  return [
     ['action = ?', filter.action],
     ["starts_with(action, ? || '.')", filter.category],
     ['subject = ?', filter.subject],
@@ -125,9 +123,21 @@ export async function listAudit(db: Queryable, filter: AuditFilter): Promise<Aud
     ["(outcome = 'ok') = ?", filter.succeeded],
     ['at > ?', filter.after],
     ['at < ?', filter.before],
-  ].flatMap(([test, value]) =>
-    value === undefined ? [] : [`and ${(test as string).replace('?', `$${values.push(value)}`)}`],
-  )
+  ]
+    .flatMap(([test, value]) =>
+      value === undefined ? [] : [`and ${(test as string).replace('?', `$${values.push(value)}`)}`],
+    )
+    .join(' ')
+}
+
+/** Entries of a project, newest first, at most `limit` after the cursor. */
+export async function listAudit(
+  db: Queryable,
+  filter: AuditFilter & { cursor: Cursor | null; limit: number },
+): Promise<AuditEntry[]> {
+  const values: unknown[] = [filter.projectId, ...pageStart(filter.cursor), filter.limit]
+  const conditions = auditConditions(filter, values)
+
   const { rows } = await db.query<{
     row: string
     at: Date
@@ -139,7 +149,7 @@ export async function listAudit(db: Queryable, filter: AuditFilter): Promise<Aud
     outcome: Outcome
   }>(
     `select row, at, action, subject, detail, actor, request_id, outcome from audit_log
-     where project_id = $1 and (at, row) < ($2::timestamptz, $3::bigint) ${conditions.join(' ')}
+     where project_id = $1 and (at, row) < ($2::timestamptz, $3::bigint) ${conditions}
      order by at desc, row desc limit $4`,
     values,
   )
@@ -149,6 +159,26 @@ export async function listAudit(db: Queryable, filter: AuditFilter): Promise<Aud
     keyPrefix: actor,
     requestId: request_id,
   }))
+}
+
+/** Entries of one action and outcome. */
+export type AuditCount = { action: string; outcome: Outcome; entries: number }
+
+/** Counts the newest `limit` entries of a filter. */
+export async function countAudit(
+  db: Queryable,
+  filter: AuditFilter & { limit: number },
+): Promise<AuditCount[]> {
+  const values: unknown[] = [filter.projectId, filter.limit]
+  const conditions = auditConditions(filter, values)
+  const { rows } = await db.query<AuditCount>(
+    `select action, outcome, count(*)::int as entries
+     from (select action, outcome from audit_log where project_id = $1 ${conditions}
+           order by at desc, row desc limit $2) newest
+     group by action, outcome order by action, outcome`,
+    values,
+  )
+  return rows
 }
 
 /** Retention of an entry. */

@@ -39,7 +39,10 @@ const app = new Elysia()
       cursor: null,
       limit: 20,
     })
-    return { messages: messages.map(toItem), count: messages.length }
+    return {
+      messages: messages.map((message) => toItem(message, 'standard')),
+      count: messages.length,
+    }
   })
   .put('/vault/:name', async ({ params, body }) => {
     const content = { expiresAt: null, ...(body as object) } as CredentialContent
@@ -51,7 +54,9 @@ const app = new Elysia()
     if (opened.kind !== 'ok') throw new Error(opened.kind)
     return toOpen(opened.credential)
   })
-  .get('/get/:id', async ({ params }) => toWhole((await findMessage(pool, projectId, params.id))!))
+  .get('/get/:id', async ({ params }) =>
+    toWhole((await findMessage(pool, projectId, params.id))!, 'standard'),
+  )
   .listen({ port: Number(process.env.PORT), hostname: '127.0.0.1' })
 
 process.on('SIGTERM', async () => {

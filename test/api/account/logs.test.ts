@@ -37,6 +37,15 @@ test('every read of a secret, and every change, is on record: who, what, when, i
       requestId,
       outcome: entry.split(' ').at(-1),
       status: entry.endsWith(' ok') ? 'success' : 'failure',
+      severity: entry.endsWith(' ok') ? 'info' : 'warning',
+      targetType: 'credential',
+      targetId: entry.split(' ')[1],
+      metadata: {
+        requestId,
+        outcome: entry.split(' ').at(-1),
+        ...(/version/.test(entry) ? { detail: /version \d+/.exec(entry)![0] } : {}),
+      },
+      durationMs: null,
       createdAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
     })
     expect(Math.abs(Date.parse(newest.createdAt) - Date.now())).toBeLessThan(5_000)
@@ -97,6 +106,31 @@ test('any project key may read its own log, whatever its scopes; nobody else’s
   expect(await logs(bare)).toEqual([])
   const { status, body } = await service.platform.get('/v0/logs')
   expect([status, body.error]).toEqual([403, 'forbidden'])
+})
+
+test('the statistics count what the list shows', async () => {
+  const agent = await service.newAgent()
+  await agent.put(path('a'), { type: 'CUSTOM', data: { a: 1 } })
+  await agent.get(path('a'))
+  await agent.get(path('a'))
+  await agent.get(path('gone'))
+  const stats = async (query = '') => (await agent.get(`/v0/logs/stats${query}`)).body
+  expect(await stats()).toEqual({
+    total: 4,
+    complete: true,
+    success: 3,
+    failure: 1,
+    bySeverity: { info: 3, warning: 1, error: 0 },
+    byOutcome: { ok: 3, not_found: 1 },
+    byCategory: { vault: 4 },
+    byAction: { 'vault.get': 3, 'vault.put': 1 },
+  })
+  expect(await stats('?subject=a&action=vault.get')).toMatchObject({ total: 2, failure: 0 })
+  expect(await stats('?before=2020-01-01')).toMatchObject({ total: 0, byAction: {} })
+  expect((await agent.get('/v0/logs/stats?after=x')).body.message).toMatch(/^after must be/)
+  const other = await service.newAgent({ scopes: [] })
+  expect((await other.get('/v0/logs/stats')).body.total).toBe(0)
+  expect((await service.platform.get('/v0/logs/stats')).status).toBe(403)
 })
 
 test('filters, alone and together', async () => {

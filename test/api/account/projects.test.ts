@@ -37,20 +37,28 @@ test('create gives a project with its inbox and, this once, its key', async () =
     type: 'INBOX',
     purpose: 'BUYER',
     emailAddress: 'shop.one@mail.test',
+    email: 'shop.one@mail.test',
     scopes: ['mail:read'],
     apiKeyPrefix: body.rawKey.slice(0, 17),
     payTo: `0x${'ab'.repeat(20)}`,
     paymentsEnabled: true,
     usage: { storageBytes: 0, dailySettlements: 0, dailyGas: 0 },
     limits: { storageBytes: 10 * 1024 ** 3, dailySettlements: 100_000, dailyGas: 10_000_000_000 },
+    usageCount: 0,
+    lastUsedAt: null,
     createdAt: expect.stringMatching(/\.\d{3}Z$/),
     rawKey: expect.stringMatching(/^loid-[0-9a-f]{64}$/),
   })
   expect((await createClient(service.url, body.rawKey).get('/v0/whoami')).body.email).toBe(
     'shop.one@mail.test',
   )
-  const { rawKey, ...shown } = body
-  const got = await service.platform.get(`/v0/platform/projects/${body.projectId}`)
+  const { rawKey, ...made } = body
+  // The usage of a key is written within seconds.
+  const got = await waitFor('the usage', async () => {
+    const read = await service.platform.get(`/v0/platform/projects/${body.projectId}`)
+    return read.body.usageCount === 1 ? read : null
+  })
+  const shown = { ...made, usageCount: 1, lastUsedAt: expect.stringMatching(/\.\d{3}Z$/) }
   expect(got.body).toEqual(shown)
   const alias = await service.platform.get(`/v0/platform/identities/${body.projectId}`)
   expect(alias.body).toEqual(shown)
@@ -74,6 +82,8 @@ test('bad input is refused by the name of the field', async () => {
     [{ name: 'a\nb' }, 'name must be one line'],
     [{ scopes: ['mail:fly'] }, 'scopes[0] must be one of "mail:read"'],
     [{ scopes: 'mail:read' }, 'scopes must be an array'],
+    [{ scopes: [...PROJECT_SCOPES, 'payments:read'] }, 'scopes[6] must be one of "mail:read"'],
+    [{ scopes: Array(51).fill('mail:read') }, 'scopes must be an array of at most 50 items'],
     [{ purpose: 'OTHER' }, 'purpose must be one of "SELLER", "BUYER"'],
     [{ payTo: '0x12' }, 'payTo must be an EVM address'],
     [{ paymentsEnabled: 'yes' }, 'paymentsEnabled must be true or false'],

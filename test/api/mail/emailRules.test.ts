@@ -35,7 +35,8 @@ async function rcpt(agent: Agent, sender: string): Promise<string> {
 test('rules are added once, listed newest first, and deleted', async () => {
   const agent = await service.newAgent()
   const first = await add(agent, 'BLOCK', 'RECEIVE', 'Spam@Example.COM')
-  expect([first.status, first.body]).toEqual([
+  const { rule } = first.body
+  expect([first.status, rule]).toEqual([
     201,
     {
       id: expect.stringMatching(/^rul_[0-9a-f]{24}$/),
@@ -45,13 +46,15 @@ test('rules are added once, listed newest first, and deleted', async () => {
       createdAt: expect.stringMatching(/Z$/),
     },
   ])
-  expect((await add(agent, 'BLOCK', 'RECEIVE', 'spam@example.com')).status).toBe(200)
+  expect(first.body).toEqual({ rule, ...rule })
+  const twice = await add(agent, 'BLOCK', 'RECEIVE', 'spam@example.com')
+  expect([twice.status, twice.body]).toEqual([200, first.body])
   expect((await add(agent, 'ALLOW', 'RECEIVE', 'spam@example.com')).status).toBe(409)
   await add(agent, 'ALLOW', 'SEND', '*@Example.org')
   const { body } = await agent.get('/v0/email-rules?limit=1')
   expect(body.rules.map((rule: any) => rule.value)).toEqual(['*@example.org'])
   const rest = (await agent.get(`/v0/email-rules?pageToken=${body.nextPageToken}`)).body
-  expect(rest.rules).toEqual([first.body])
+  expect(rest.rules).toEqual([rule])
   expect('nextPageToken' in rest).toBe(false)
   expect((await agent.delete(`/v0/email-rules/${first.body.id}`)).status).toBe(204)
   const again = await agent.delete(`/v0/email-rules/${first.body.id}`)

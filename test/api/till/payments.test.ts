@@ -53,6 +53,16 @@ describe('challenge', () => {
     })
   })
 
+  test('a long description is cut, never inside a character', async () => {
+    for (const [given, kept] of [
+      ['x'.repeat(501), 'x'.repeat(500)],
+      [`${'x'.repeat(499)}🛒`, 'x'.repeat(499)],
+    ]) {
+      const { status, body } = await challenge({ description: given })
+      expect([status, body.accepts?.[0].description]).toEqual([200, kept])
+    }
+  })
+
   test('finds the endpoint however the resource is spelled', async () => {
     for (const resource of [
       'https://API.example.com:443/report?q=1#top',
@@ -75,7 +85,7 @@ describe('challenge', () => {
       [{ network: 'base' }, 400, /^network must be "base-sepolia"/],
       [{ network: 'eip155:8453' }, 400, /^network must be "base-sepolia"/],
       [{ network: 'eip155:1' }, 400, /^network must/],
-      [{ description: 'x'.repeat(501) }, 400, /^description must/],
+      [{ description: 7 }, 400, /^description must/],
     ]
     for (const [body, status, message] of table) {
       const answer = await challenge(body)

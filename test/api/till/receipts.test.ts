@@ -72,7 +72,47 @@ test('the documents hold public halves only, and may be cached', async () => {
   expect(text).not.toMatch(/"d"|seed/)
   const did = await published('/.well-known/did.json')
   expect(did.id).toBe('did:web:till.example.com')
-  expect(did.assertionMethod).toHaveLength(1)
+  expect(did.assertionMethod).toHaveLength(2)
+})
+
+test('the DID documents hold each key as JWK with its algorithm and as multibase', async () => {
+  const receipt = await receiptOf()
+  const path = `/identities/${seller.project.id}/did.json`
+  const [own, ofProject] = [await published('/.well-known/did.json'), await published(path)]
+  for (const { verificationMethod, assertionMethod } of [own, ofProject]) {
+    const [jwk, multikey] = verificationMethod
+    expect(multikey.publicKeyMultibase).toBe(receipt.publicKey)
+    expect(assertionMethod).toEqual([jwk.id, multikey.id])
+    // Without an algorithm jose refuses the key.
+    const { payload } = await compactVerify(receipt.jws, await importJWK(jwk.publicKeyJwk))
+    expect(JSON.parse(new TextDecoder().decode(payload)).paymentId).toBe(receipt.body.paymentId)
+  }
+  expect([ofProject.id, ofProject.controller]).toEqual([
+    `did:web:till.example.com:identities:${seller.project.id}`,
+    'did:web:till.example.com',
+  ])
+  expect((await published('/identities/prj_none/did.json')).error).toBe('not_found')
+})
+
+test('pages of every origin may read the public documents, and nothing else', async () => {
+  const open = async (path: string) => {
+    const { headers } = await fetch(till.service.url + path)
+    return [path, headers.get('access-control-allow-origin')]
+  }
+  for (const path of [
+    '/.well-known/jwks.json',
+    '/.well-known/did.json',
+    `/identities/${seller.project.id}/did.json`,
+    '/identities/prj_none/did.json',
+    '/openapi.json',
+    '/v0/x402/discovery/resources',
+    '/v0/x402/discovery/search?query=a',
+  ]) {
+    expect(await open(path)).toEqual([path, '*'])
+  }
+  for (const path of ['/v0/whoami', '/v0/payments', '/v0/x402/supported', '/healthz', '/none']) {
+    expect(await open(path)).toEqual([path, null])
+  }
 })
 
 test('a new key signs; receipts of the old one stay genuine, even when it is gone from the settings', async () => {

@@ -79,12 +79,19 @@ describe('published documents', () => {
     expect(jwks.keys[0]).toEqual({ ...signing.jwk, kid: signing.kid, use: 'sig', alg: 'EdDSA' })
     const document = receiptDidDocument(keys)
     expect(document.id).toBe(DID)
-    expect(document.assertionMethod).toEqual([signing.kid, retired.kid])
+    const multikeys = keys.map((key) => `${DID}#${key.publicKeyMultibase}`)
+    expect(document.assertionMethod).toEqual([signing.kid, retired.kid, ...multikeys])
     expect(document.verificationMethod[1]).toEqual({
       id: retired.kid,
       type: 'JsonWebKey2020',
       controller: DID,
-      publicKeyJwk: retired.jwk,
+      publicKeyJwk: { ...retired.jwk, alg: 'EdDSA' },
+    })
+    expect(document.verificationMethod[2]).toEqual({
+      id: `${DID}#${signing.publicKeyMultibase}`,
+      type: 'Multikey',
+      controller: DID,
+      publicKeyMultibase: signing.publicKeyMultibase,
     })
     const text = JSON.stringify([jwks, document])
     for (const key of keys) {
