@@ -43,6 +43,7 @@ test('send answers at once, and the message goes out as composed', async () => {
     inboxId: agent.address,
     from: [agent.address],
     to: ['ada@example.com'],
+    cc: ['carl@example.com'],
     subject: 'Grüße ✓',
     labels: ['sent'],
     createdAt: expect.stringMatching(/\.\d{3}Z$/),
@@ -86,6 +87,9 @@ test('a mail, our reply and the answer to it make one thread with correct Refere
   })
   expect(status).toBe(201)
   expect(reply).toEqual({
+    from: [agent.address],
+    to: ['office@example.com'],
+    cc: [],
     messageId: expect.any(String),
     threadId: question.threadId,
     subject: 'Re: Offer',
