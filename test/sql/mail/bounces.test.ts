@@ -177,12 +177,13 @@ test('only the bounce address of a copy leads to it, under each key', async () =
   const address = addressOf(current, 'Ada@example.com')
   expect(await found(address, projectId, old)).toBeNull()
   const stranger = await newProject(pool)
+  const forged = address.replace(/.(?=@)/, (last) => (last === 'a' ? 'b' : 'a'))
   for (const [envelopeTo, of] of [
     ['agent@mail.test', projectId],
     [addressOf(current, 'carl@example.com'), projectId],
     [addressOf(current, 'Ada@example.com', stranger), projectId],
     [address, stranger],
-    [`${address.slice(0, -11)}a@mail.test`, projectId],
+    [forged, projectId],
   ] as const) {
     expect([envelopeTo, await found(envelopeTo, of)]).toEqual([envelopeTo, null])
   }
