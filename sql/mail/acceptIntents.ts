@@ -136,7 +136,8 @@ const OUTBOUND = `
 const ATTACHMENTS = `
   filed as (
     insert into message_attachments (message_row, attachment_id, bytes)
-    select s.row, a.id, a.bytes from unnest($2::int[], $3::text[], $4::bytea[]) a (n, id, bytes)
+    select s.row, a.id, substring($4::bytea from a.start for a.length)
+    from unnest($2::int[], $3::text[], $6::int[], $7::int[]) a (n, id, start, length)
     join placed p using (n) join stored s on s.message_id_hash = p.hash_bytes and s.project_id = p.project_id
   )`
 
@@ -162,7 +163,7 @@ const OUTCOMES = `
  *   live    thread is   first    within the   key is   has a    is a   └ due ─ jobs
  *   project not deleted of a key daily limit  free     thread   message
  *
- * $1 intents (jsonb); $2, $3, $4 attachments: number of the intent, id, bytes; $5 daily limit or null.
+ * $1 intents (jsonb); $2, $3 attachments: number of the intent, id; $4, $6, $7 their packed bytes; $5 daily limit or null.
  */
 export const ACCEPT_INTENTS = `with ${[
   INTENTS,

@@ -2,6 +2,7 @@ import type { Attachment } from '../../shared/mail/parseMail.ts'
 import type { SentAttachment } from '../../shared/mail/sentAttachment.ts'
 import { messageIdHash } from '../../shared/mail/threading.ts'
 import type { Queryable } from '../db.ts'
+import { packBytes } from '../packedBytes.ts'
 
 /** The decoded bytes of one attachment. */
 export type AttachmentContent = { attachmentId: string; content: Uint8Array }
@@ -16,17 +17,13 @@ export async function insertAttachments(
   attachments: readonly AttachmentContent[],
 ): Promise<void> {
   for (const batch of batches(attachments)) {
+    const { bytes, starts, lengths } = packBytes(batch.map(({ content }) => content))
     await db.query({
       name: 'insert-attachments',
       text: `insert into message_attachments (message_row, attachment_id, bytes)
-             select $1, a.id, a.bytes from unnest($2::text[], $3::bytea[]) a (id, bytes)`,
-      values: [
-        messageRow,
-        batch.map(({ attachmentId }) => attachmentId),
-        batch.map(({ content }) =>
-          Buffer.from(content.buffer, content.byteOffset, content.byteLength),
-        ),
-      ],
+             select $1, a.id, substring($3::bytea from a.start for a.length)
+             from unnest($2::text[], $4::int[], $5::int[]) a (id, start, length)`,
+      values: [messageRow, batch.map(({ attachmentId }) => attachmentId), bytes, starts, lengths],
     })
   }
 }

@@ -1,4 +1,5 @@
 import { type Pool, type Queryable, transaction } from '../db.ts'
+import { packBytes } from '../packedBytes.ts'
 import { addJob, addJobsFrom } from '../queue/jobs.ts'
 import { deleteUnusedRawMails } from './rawMails.ts'
 
@@ -23,7 +24,8 @@ const ACCEPT = `
     join projects p on p.email_address = d.address and p.deleted_at is null
   ), raw as (
     insert into raw_mails (source_key, bytes)
-    select s.source_key, s.bytes from unnest($1::uuid[], $2::bytea[]) as s (source_key, bytes)
+    select s.source_key, substring($2::bytea from s.start for s.length)
+    from unnest($1::uuid[], $10::int[], $11::int[]) as s (source_key, start, length)
     where s.source_key in (select source_key from delivery)
     on conflict (source_key) do nothing
     returning id, source_key
@@ -45,12 +47,13 @@ export async function insertInboundMails(db: Queryable, mails: SpooledMail[]): P
   const deliveries = mails.flatMap((mail) =>
     mail.inboxes.map((inbox) => ({ ...inbox, ...mail, inboxes: undefined })),
   )
+  const packed = packBytes(mails.map(({ bytes }) => bytes))
   await db.query({
     name: 'insert-inbound-mails',
     text: ACCEPT,
     values: [
       mails.map((mail) => mail.sourceKey),
-      mails.map((mail) => Buffer.from(mail.bytes.buffer, mail.bytes.byteOffset, mail.bytes.length)),
+      packed.bytes,
       deliveries.map((delivery) => delivery.sourceKey),
       deliveries.map((delivery) => delivery.address),
       deliveries.map((delivery) => delivery.envelopeFrom),
@@ -58,6 +61,8 @@ export async function insertInboundMails(db: Queryable, mails: SpooledMail[]): P
       deliveries.map((delivery) => delivery.remoteIp),
       deliveries.map((delivery) => delivery.helo),
       deliveries.map((delivery) => delivery.receivedAt),
+      packed.starts,
+      packed.lengths,
     ],
   })
 }

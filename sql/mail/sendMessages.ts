@@ -6,6 +6,7 @@ import { messageIdHash, subjectKey } from '../../shared/mail/threading.ts'
 import type { Unsubscribe } from '../../shared/mail/unsubscribe.ts'
 import { findIdempotent } from '../account/idempotency.ts'
 import type { Queryable } from '../db.ts'
+import { packBytes } from '../packedBytes.ts'
 import { ACCEPT_INTENTS, OPERATION } from './acceptIntents.ts'
 import type { RefusedRecipient } from './recipientPolicy.ts'
 
@@ -94,7 +95,7 @@ export async function acceptMessages(
     request_hash: intent.key?.requestHash.toString('hex') ?? null,
     answer: JSON.stringify(intent.answer),
   }))
-  const rows = await store(db, [JSON.stringify(records), ...fileColumns(intents), dailyLimit])
+  const rows = await store(db, acceptValues(JSON.stringify(records), intents, dailyLimit))
   // The batcher then runs each intent alone, which shows the ones over the limit.
   if (rows === null && intents.length > 1) throw new Error('the daily limit was reached')
   if (rows === null) return [{ kind: 'over quota' }]
@@ -151,12 +152,14 @@ const describe = (
   disposition: contentId === null ? 'attachment' : 'inline',
 })
 
-/** The attachments of all intents in columns: number of the intent, id, bytes. */
-function fileColumns(intents: readonly SendIntent[]): [number[], string[], Buffer[]] {
+/** The parameters of the statement. */
+function acceptValues(records: string, intents: readonly SendIntent[], dailyLimit: number | null) {
   const files = intents.flatMap(({ attachments }, n) =>
     attachments.map(({ content }, index) => ({ n, id: attachmentId(index), content })),
   )
-  return [files.map(({ n }) => n), files.map(({ id }) => id), files.map(({ content }) => content)]
+  const { bytes, starts, lengths } = packBytes(files.map(({ content }) => content))
+  const [numbers, ids] = [files.map(({ n }) => n), files.map(({ id }) => id)]
+  return [records, numbers, ids, bytes, dailyLimit, starts, lengths]
 }
 
 /** The weight of an intent in a batch, in bytes. */
