@@ -1,8 +1,9 @@
 import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { type FileHandle, open, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { networkSubject } from '../../shared/http/networkSubject.ts'
+import { networkSubject, networksOf } from '../../shared/http/networkSubject.ts'
 import type { Guest } from './connectionLimits.ts'
+import type { Pace } from './pace.ts'
 
 const MB = 1024 * 1024
 /** A message up to this size stays in memory, and is never refused for others. */
@@ -37,9 +38,11 @@ type Held = { network: string; bytes: number; startedMs: number; guest: Guest }
 export class IncomingMails {
   readonly #folder: string
   readonly #held = new Set<Held>()
+  readonly #pace: Pace
   #files = 0
 
-  constructor(dataDir: string) {
+  constructor(dataDir: string, pace: Pace) {
+    this.#pace = pace
     this.#folder = join(dataDir, `${FOLDER}${process.pid}`)
     for (const name of readdirSync(dataDir)) {
       const isOwn = name === `${FOLDER}${process.pid}`
@@ -50,13 +53,15 @@ export class IncomingMails {
     mkdirSync(this.#folder, { recursive: true, mode: 0o700 })
   }
 
-  begin(address: string, guest: Guest): Incoming {
+  /** @param inboxes the inboxes that the message is for. */
+  begin(address: string, inboxes: Iterable<string>, guest: Guest): Incoming {
     const held: Held = {
       network: networkSubject(address),
       bytes: 0,
       startedMs: performance.now(),
       guest,
     }
+    const paced = [...networksOf(address), ...inboxes]
     const path = join(this.#folder, String(++this.#files))
     let file: FileHandle | null = null
     let chunks: Buffer[] = []
@@ -75,6 +80,7 @@ export class IncomingMails {
         }
         chunks.push(chunk)
         if (size <= SMALL_BYTES) return true
+        const waitMs = this.#pace.take(paced, size - held.bytes)
         this.#held.add(held)
         held.bytes = size
         if (!hasShare()) return false
@@ -82,6 +88,7 @@ export class IncomingMails {
         const written = chunks
         chunks = []
         await file.writev(written)
+        if (waitMs > 0) await Bun.sleep(waitMs)
         return true
       },
       async bytes() {

@@ -15,7 +15,7 @@ import type { FullInboxes } from './fullInboxes.ts'
 import type { IncomingMails } from './incomingMail.ts'
 import type { Mover } from './mover.ts'
 import type { SenderRates } from './senderRates.ts'
-import { type Spool, SpoolFull } from './spool.ts'
+import { type Spool, SpoolFull, sizeOf } from './spool.ts'
 
 /** The largest message accepted, in bytes (RFC 1870 SIZE). */
 const MESSAGE_MAX_BYTES = 35 * 1024 * 1024
@@ -207,9 +207,9 @@ async function receive(
   stream: SMTPServerDataStream,
   session: SMTPServerSession,
 ): Promise<void> {
-  const { guest } = stateOf(session)
+  const { guest, inboxes } = stateOf(session)
   if (guest === null) throw new SmtpReply(421, '4.7.0 Too many connections from your address')
-  const incoming = parts.incoming.begin(session.remoteAddress, guest)
+  const incoming = parts.incoming.begin(session.remoteAddress, new Set(inboxes.values()), guest)
   let fits = true
   try {
     // The stream is always read to its end: SMTP answers only after the client has sent the whole message.
@@ -221,7 +221,7 @@ async function receive(
     }
     if (!fits) throw new SmtpReply(452, '4.3.1 Too much mail in flight, try again later')
     await store(parts, await incoming.bytes(), session)
-    parts.rates.count(session.remoteAddress, new Set(stateOf(session).inboxes.values()))
+    parts.rates.count(session.remoteAddress, new Set(inboxes.values()))
   } finally {
     await incoming.discard()
   }
@@ -254,5 +254,5 @@ async function store(parts: Parts, bytes: Buffer, session: SMTPServerSession): P
     )
   }
   parts.spoolOutage.answered()
-  parts.mover.nudge()
+  parts.mover.nudge(sizeOf(bytes))
 }

@@ -2,51 +2,53 @@ import type { Logger } from 'pino'
 import { createPause } from '../../shared/process/pause.ts'
 import type { Pool } from '../../sql/db.ts'
 import { insertInboundMails } from '../../sql/mail/inboundMails.ts'
-import type { Spool } from './spool.ts'
+import type { Spool, SpooledSize } from './spool.ts'
 
-const BATCH = { count: 200, maxBytes: 8 * 1024 * 1024 }
+const BATCH = { count: 200, maxBytes: 4 * 1024 * 1024 }
 const RETRY_MIN_MS = 250
 const RETRY_MAX_MS = 2_000
 
 /**
- * Moves spooled mails to Postgres, in order, in batches. It deletes a batch from the spool after Postgres has committed
- * it. A crash in between moves the batch again; its source keys make the second insert a no-op.
+ * Moves spooled mails to Postgres in batches, in the order of their arrival. Small and large mails move apart: a small one
+ * never waits for a large one. It deletes a batch from the spool after Postgres has committed it. A crash in between
+ * moves the batch again; its source keys make the second insert a no-op.
  */
 export class Mover {
   readonly #spool: Spool
   readonly #pool: Pool
   readonly #log: Logger
-  readonly #pause = createPause()
+  readonly #pauses = { small: createPause(), large: createPause() }
   #stopping = false
-  readonly #done: Promise<void>
+  readonly #done: Promise<unknown>
 
   constructor(options: { spool: Spool; pool: Pool; log: Logger }) {
     this.#spool = options.spool
     this.#pool = options.pool
     this.#log = options.log
-    this.#done = this.#run()
+    this.#done = Promise.all([this.#run('small'), this.#run('large')])
   }
 
-  /** Signals that the spool holds mail. */
-  nudge(): void {
-    this.#pause.wake()
+  /** Signals that the spool holds mail of this size. */
+  nudge(size: SpooledSize): void {
+    this.#pauses[size].wake()
   }
 
   /** Moves the remaining mails. While Postgres is away, the spool keeps them for the next start. */
   async stop(): Promise<void> {
     this.#stopping = true
-    this.nudge()
+    this.nudge('small')
+    this.nudge('large')
     await this.#done
   }
 
-  async #run(): Promise<void> {
+  async #run(size: SpooledSize): Promise<void> {
     let retryMs = RETRY_MIN_MS
     for (;;) {
       try {
-        const batch = this.#spool.oldest(BATCH)
+        const batch = this.#spool.oldest(size, BATCH)
         if (batch.length === 0) {
           if (this.#stopping) return
-          await this.#sleep(RETRY_MAX_MS)
+          await this.#sleep(size, RETRY_MAX_MS)
           continue
         }
         await insertInboundMails(this.#pool, batch)
@@ -55,13 +57,13 @@ export class Mover {
       } catch (error) {
         this.#log.warn({ err: error }, 'spool not moved; will retry')
         if (this.#stopping) return
-        await this.#sleep(retryMs)
+        await this.#sleep(size, retryMs)
         retryMs = Math.min(retryMs * 2, RETRY_MAX_MS)
       }
     }
   }
 
-  async #sleep(ms: number): Promise<void> {
-    if (!this.#stopping) await this.#pause.sleep(ms)
+  async #sleep(size: SpooledSize, ms: number): Promise<void> {
+    if (!this.#stopping) await this.#pauses[size].sleep(ms)
   }
 }

@@ -13,12 +13,13 @@ import { FullInboxes } from './fullInboxes.ts'
 import { IncomingMails } from './incomingMail.ts'
 import { createListener, type Patience } from './listener.ts'
 import { Mover } from './mover.ts'
+import { Pace } from './pace.ts'
 import { startReporter } from './reporter.ts'
 import { SenderRates } from './senderRates.ts'
 import { Spool } from './spool.ts'
 
-/** Connections to Postgres: one for the mover, the others for address lookups. */
-const POOL_SIZE = 4
+/** Connections to Postgres: two for the mover, the others for address lookups. */
+const POOL_SIZE = 5
 const REPORT_WAIT_MS = 500
 
 /** A running SMTP listener. */
@@ -45,7 +46,7 @@ export async function startSmtp(
     defaultBytes: config.limits.storageBytes,
     ...(options.quotaCheckMs === undefined ? {} : { intervalMs: options.quotaCheckMs }),
   })
-  const incoming = new IncomingMails(config.dataDir)
+  const incoming = new IncomingMails(config.dataDir, new Pace(config.smtp.largeBytesPerS))
   const mover = new Mover({ spool, pool, log })
   const aliases = postmasterAliases(config)
   const reporter = startReporter({ pool, spool, log })

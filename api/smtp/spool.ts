@@ -16,6 +16,17 @@ const RESERVE_BYTES = 16 * 1024 * 1024
 
 const FILE = 'spool.sqlite'
 
+/** Mails up to 64 KB, and larger ones. */
+export type SpooledSize = 'small' | 'large'
+const SMALL_BYTES = 64 * 1024
+const WHERE = {
+  small: `length(bytes) <= ${SMALL_BYTES}`,
+  large: `length(bytes) > ${SMALL_BYTES}`,
+} satisfies Record<SpooledSize, string>
+
+export const sizeOf = (bytes: Uint8Array): SpooledSize =>
+  bytes.length > SMALL_BYTES ? 'large' : 'small'
+
 type SpoolRow = {
   source_key: string
   bytes: Uint8Array
@@ -49,6 +60,8 @@ export class Spool {
     this.#db.run(`create table if not exists mails (
       id integer primary key, source_key text not null unique, bytes blob not null, envelope_from text not null,
       inboxes text not null, remote_ip text not null, helo text not null, received_at integer not null)`)
+    // A backlog of small mails is not searched for large ones.
+    this.#db.run(`create index if not exists mails_large on mails (id) where ${WHERE.large}`)
     this.#db.run('create table if not exists addresses (address text primary key) without rowid')
   }
 
@@ -102,26 +115,28 @@ export class Spool {
     for (const { resolve } of batch) resolve()
   }
 
-  /** The oldest mails, at most `count`. It stops once `maxBytes` are reached, but returns at least one. */
-  oldest({ count, maxBytes }: { count: number; maxBytes: number }): SpooledMail[] {
+  /** The oldest mails of a size, at most `count`. It stops once `maxBytes` are reached, but returns at least one. */
+  oldest(size: SpooledSize, { count, maxBytes }: { count: number; maxBytes: number }) {
     const rows = this.#db
       .query<SpoolRow, { count: number; maxBytes: number }>(
         `select m.* from mails m join (
-           select id, sum(length(bytes)) over (order by id) - length(bytes) as before
-           from (select id, bytes from mails order by id limit $count)
+           select id, sum(size) over (order by id) - size as before
+           from (select id, length(bytes) as size from mails where ${WHERE[size]} order by id limit $count)
          ) sized on sized.id = m.id
          where sized.before < $maxBytes order by m.id`,
       )
       .all({ count, maxBytes })
-    return rows.map((row) => ({
-      sourceKey: row.source_key,
-      bytes: row.bytes,
-      envelopeFrom: row.envelope_from,
-      inboxes: JSON.parse(row.inboxes),
-      remoteIp: row.remote_ip,
-      helo: row.helo,
-      receivedAt: new Date(row.received_at),
-    }))
+    return rows.map(
+      (row): SpooledMail => ({
+        sourceKey: row.source_key,
+        bytes: row.bytes,
+        envelopeFrom: row.envelope_from,
+        inboxes: JSON.parse(row.inboxes),
+        remoteIp: row.remote_ip,
+        helo: row.helo,
+        receivedAt: new Date(row.received_at),
+      }),
+    )
   }
 
   /** Removes mails that Postgres has committed. */

@@ -41,6 +41,8 @@ export type Config = {
     /** Messages a minute from one network, and to one inbox; 0: no limit. */
     messagesPerIp: number
     messagesPerInbox: number
+    /** Bytes a second of large messages from one network, and to one inbox; 0: no limit. */
+    largeBytesPerS: number
     /** PEM files for STARTTLS; null: the listener offers no STARTTLS. */
     tls: { certFile: string; keyFile: string } | null
   }
@@ -144,6 +146,7 @@ export function parseConfig(env: Record<string, string | undefined>): Config {
       maxConnectionsPerIp: values.SMTP_MAX_CONNECTIONS_PER_IP,
       messagesPerIp: values.SMTP_MESSAGES_PER_IP,
       messagesPerInbox: values.SMTP_MESSAGES_PER_INBOX,
+      largeBytesPerS: values.SMTP_LARGE_KB_PER_S * 1024,
       tls: smtpTls(values),
     },
     dataDir: values.DATA_DIR,

@@ -106,6 +106,7 @@ export const variables = z.object({
   SMTP_MAX_CONNECTIONS_PER_IP: z.coerce.number().int().min(1).max(10_000).default(50),
   SMTP_MESSAGES_PER_IP: z.coerce.number().int().min(0).max(1_000_000).default(3_000),
   SMTP_MESSAGES_PER_INBOX: z.coerce.number().int().min(0).max(1_000_000).default(1_200),
+  SMTP_LARGE_KB_PER_S: z.coerce.number().int().min(0).max(1_000_000).default(1_024),
   SMTP_TLS_CERT_FILE: z.string().min(1).optional(),
   SMTP_TLS_KEY_FILE: z.string().min(1).optional(),
   BASE_URL: url(['http:', 'https:']).optional(),

@@ -47,6 +47,7 @@ export async function createSetting(): Promise<Setting> {
       RATE_LIMIT_REQUESTS: '1000000',
       SMTP_MESSAGES_PER_IP: '0',
       SMTP_MESSAGES_PER_INBOX: '0',
+      SMTP_LARGE_KB_PER_S: '0',
       DAILY_SEND_LIMIT: '1000000000',
       LOG_LEVEL: 'warn',
       BENCH_PROJECT: project.id,

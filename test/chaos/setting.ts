@@ -124,6 +124,7 @@ function environment(made: {
     RATE_LIMIT_REQUESTS: '0',
     SMTP_MESSAGES_PER_IP: '0',
     SMTP_MESSAGES_PER_INBOX: '0',
+    SMTP_LARGE_KB_PER_S: '0',
     RATE_LIMIT_AUTH: '0',
     SETTLEMENT_WAIT_MS: String(SETTLEMENT_WAIT_MS),
     PORT: String(port),

@@ -46,6 +46,7 @@ test(`each of ${MESSAGES} messages arrives once while workers are killed twice a
     RATE_LIMIT_REQUESTS: '0',
     SMTP_MESSAGES_PER_IP: '0',
     SMTP_MESSAGES_PER_INBOX: '0',
+    SMTP_LARGE_KB_PER_S: '0',
     LOG_LEVEL: 'info',
   }
   await using api = startProcess('api/main.ts', env)

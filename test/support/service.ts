@@ -111,6 +111,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     RATE_LIMIT_AUTH: '0',
     SMTP_MESSAGES_PER_IP: '0',
     SMTP_MESSAGES_PER_INBOX: '0',
+    SMTP_LARGE_KB_PER_S: '0',
     ...options.env,
   })
   const direct = new URL(database.url)

@@ -2,7 +2,12 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Mover } from '../../../api/smtp/mover.ts'
 import { Spool } from '../../../api/smtp/spool.ts'
+import { createTestDatabase } from '../../support/database.ts'
+import { silentLog } from '../../support/service.ts'
+import { newProject } from '../../support/tillRows.ts'
+import { waitFor } from '../../support/waitFor.ts'
 
 let folder: string
 beforeEach(() => {
@@ -32,7 +37,7 @@ describe('a copy of the spool', () => {
     second.close()
     await spool.accept(mail('Three'))
     const copy = new Spool(join(folder, 'there'))
-    expect(copy.oldest(ALL)).toEqual(spool.oldest(ALL).slice(0, 2))
+    expect(copy.oldest('small', ALL)).toEqual(spool.oldest('small', ALL).slice(0, 2))
     expect(copy.knownAddress(['a@mail.test'])).toBe('a@mail.test')
     await copy.accept(mail('Four'))
     expect([copy.count(), spool.count()]).toEqual([3, 3])
@@ -46,4 +51,38 @@ describe('a copy of the spool', () => {
     spool.close()
     expect(statSync(join(folder, 'spool.sqlite')).mode & 0o777).toBe(0o600)
   })
+})
+
+test('a small mail moves while a large one waits', async () => {
+  await using database = await createTestDatabase()
+  const { pool } = database
+  const { rows } = await pool.query('select email_address from projects where id = $1', [
+    await newProject(pool),
+  ])
+  const address: string = rows[0].email_address
+  const inboxes = [{ address, envelopeTo: address }]
+  const spool = new Spool(folder)
+  await spool.accept({ ...mail('x'.repeat(100_000)), inboxes })
+  const [large] = spool.oldest('large', ALL)
+  const moved = async () => {
+    const sizes = `select octet_length(bytes) as size from raw_mails order by size`
+    return (await pool.query(sizes)).rows.map(({ size }) => size)
+  }
+  const blocker = await pool.connect()
+  await blocker.query('begin')
+  // The insert of the large mail waits for this row.
+  await blocker.query(`insert into raw_mails (source_key, bytes) values ($1, '')`, [
+    large!.sourceKey,
+  ])
+  const mover = new Mover({ spool, pool, log: silentLog })
+  await spool.accept({ ...mail('small'), inboxes })
+  mover.nudge('small')
+  await waitFor('the small mail', async () => (await moved()).length === 1)
+  expect(spool.count()).toBe(1)
+  await blocker.query('rollback')
+  blocker.release()
+  await waitFor('the large mail', async () => (await moved()).length === 2)
+  await mover.stop()
+  expect(spool.count()).toBe(0)
+  spool.close()
 })

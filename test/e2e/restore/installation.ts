@@ -33,6 +33,7 @@ export async function newSettings({ rpc, sink, nameServer }: Surroundings): Prom
     RATE_LIMIT_REQUESTS: '0',
     SMTP_MESSAGES_PER_IP: '0',
     SMTP_MESSAGES_PER_INBOX: '0',
+    SMTP_LARGE_KB_PER_S: '0',
     RATE_LIMIT_AUTH: '0',
     SETTLEMENT_WAIT_MS: '1000',
     LOG_LEVEL: 'warn',

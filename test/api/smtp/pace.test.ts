@@ -1,0 +1,67 @@
+import { expect, test } from 'bun:test'
+import { Pace } from '../../../api/smtp/pace.ts'
+import { startTestService, waitForMessages } from '../../support/service.ts'
+import { deliverRaw, talkSmtp } from '../../support/smtpTalk.ts'
+
+const RATE = 1000
+
+function paced(bytesPerS = RATE) {
+  let nowMs = 0
+  const pace = new Pace(bytesPerS, () => nowMs)
+  return {
+    take: (bytes: number, ...subjects: string[]) => pace.take(subjects, bytes),
+    later: (ms: number) => {
+      nowMs += ms
+    },
+  }
+}
+
+test('two seconds of the rate pass at once; more waits', () => {
+  const { take, later } = paced()
+  expect(take(2 * RATE, 'a')).toBe(0)
+  expect(take(RATE, 'a')).toBe(1000)
+  later(1000)
+  expect(take(RATE / 2, 'a')).toBe(500)
+})
+
+test('a subject that rests gets no more than two seconds back', () => {
+  const { take, later } = paced()
+  take(5 * RATE, 'a')
+  later(60_000)
+  expect(take(3 * RATE, 'a')).toBe(1000)
+})
+
+test('a message waits for the busiest of its network and its inboxes, and counts for each', () => {
+  const { take } = paced()
+  take(3 * RATE, 'inbox')
+  expect(take(RATE, 'network', 'inbox')).toBe(2000)
+  expect(take(2 * RATE, 'network')).toBe(1000)
+  expect(take(2 * RATE, 'other')).toBe(0)
+})
+
+test('a rate of 0 never waits', () => {
+  expect(paced(0).take(1e9, 'a')).toBe(0)
+})
+
+test('a large message is read at its rate, and small ones overtake it', async () => {
+  await using service = await startTestService({ env: { SMTP_LARGE_KB_PER_S: '4' } })
+  const agent = await service.newAgent()
+  const { port } = service.smtp!
+  await using talk = await talkSmtp(port)
+  await talk.say('MAIL FROM:<a@example.com>')
+  await talk.say(`RCPT TO:<${agent.address}>`)
+  await talk.say('DATA')
+  let answered = false
+  const reply = talk.send(
+    `Subject: large\r\n\r\n${'x'.repeat(998)}\r\n`.repeat(200).concat('.\r\n'),
+  )
+  reply.then(
+    () => {
+      answered = true
+    },
+    () => {},
+  )
+  expect(await deliverRaw(port, agent.address, 'Subject: small\n\nx\n')).toStartWith('250')
+  const [item] = await waitForMessages(agent, 1)
+  expect([item!.subject, answered]).toEqual(['small', false])
+})
