@@ -112,15 +112,15 @@ function operationObject(method: string, template: string, hooks: Hooks): Operat
           },
         }),
     responses: {
+      ...errorResponses(method, detail, hooks),
       ...Object.fromEntries(
-        [success, ...(detail.alsoSuccess === undefined ? [] : [detail.alsoSuccess])].map(
+        [success, ...(detail.alsoAnswer === undefined ? [] : [detail.alsoAnswer])].map(
           ({ status, description }) => [
             status,
             { description, ...(status === 204 ? {} : successContent(success)) },
           ],
         ),
       ),
-      ...errorResponses(method, detail, hooks),
     },
     security: access === 'public' ? [] : [{ key: access === 'key' ? [] : [access] }],
   }

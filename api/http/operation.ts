@@ -40,8 +40,8 @@ export type Operation = {
     /** Media type of the answer; application/json if absent. */
     contentType?: string
   }
-  /** A second status of success: with the same body, or 204. */
-  alsoSuccess?: { status: number; description: string }
+  /** A second status: with the same body, or 204. */
+  alsoAnswer?: { status: number; description: string }
   /** An example of the request body. */
   requestExample?: unknown
   /** Errors beside those of every route with that access. */

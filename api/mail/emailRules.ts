@@ -110,7 +110,7 @@ export function emailRuleRoutes({ pool }: Services) {
             schema: AddedRule,
             example: { rule: EXAMPLE, ...EXAMPLE },
           },
-          alsoSuccess: { status: 200, description: 'The rule existed; nothing changes.' },
+          alsoAnswer: { status: 200, description: 'The rule existed; nothing changes.' },
           errors: { 409: 'A rule of the other type exists for this value and scope' },
         }),
       },

@@ -69,7 +69,7 @@ export function messageWaitRoutes(services: Services) {
           schema: WholeMessage,
           example: EXAMPLE_MESSAGE,
         },
-        alsoSuccess: { status: 204, description: 'No message came before the timeout.' },
+        alsoAnswer: { status: 204, description: 'No message came before the timeout.' },
       }),
     },
   )

@@ -60,6 +60,7 @@ export function healthRoutes({ pool }: Services) {
               checks: { database: 'ok', migrations: 'ok', rpc: 'ok', smtp: 'ok', workers: 'ok' },
             },
           },
+          alsoAnswer: { status: 503, description: 'It cannot.' },
         }),
       },
     )

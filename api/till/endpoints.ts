@@ -100,7 +100,7 @@ function putRoute(services: Services) {
           description: 'The new endpoint, with its secret if it has a webhook.',
           ...changed,
         },
-        alsoSuccess: { status: 200, description: 'The endpoint existed, and is changed.' },
+        alsoAnswer: { status: 200, description: 'The endpoint existed, and is changed.' },
       }),
     },
   )

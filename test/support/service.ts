@@ -22,6 +22,7 @@ import { startPool } from '../../workers/queue/pool.ts'
 import type { PoolSettings } from '../../workers/queue/runner.ts'
 import { inboundRunner, outboundRunner, webhooksRunner } from '../../workers/runners.ts'
 import { createTestDatabase, type TestDatabase } from './database.ts'
+import { undocumented } from './documentedAnswers.ts'
 import { trustingLookUp } from './fakeLookUp.ts'
 import { startTcpProxy, type TcpProxy } from './tcpProxy.ts'
 import { waitFor } from './waitFor.ts'
@@ -211,11 +212,11 @@ export function createClient(url: string, key: string | null): Client {
         : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
     })
     const text = await response.text()
-    return {
-      status: response.status,
-      headers: response.headers,
-      body: text === '' ? null : JSON.parse(text),
-    }
+    const { status } = response
+    const answer = text === '' ? null : JSON.parse(text)
+    const differences = await undocumented(url, { method, path, status, body: answer })
+    if (differences.length > 0) throw new Error(`undocumented: ${differences.join('; ')}`)
+    return { status, headers: response.headers, body: answer }
   }
   return {
     get: (path) => call('GET', path),
