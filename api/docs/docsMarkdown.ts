@@ -1,9 +1,13 @@
 import { TOOLS } from '../mcp/tools.ts'
+import { errorPage } from './errorPage.ts'
 import { agentGuide, sellerGuide } from './guides.ts'
 import { type OpenApiDocument, type OperationObject, plain } from './openApi.ts'
 
 /** The Markdown documentation: pages by name, and their index. */
 export type MarkdownDocs = { pages: ReadonlyMap<string, string>; index: string }
+
+/** Errors of every operation; their page explains them once. */
+const ANYWHERE = new Set(['401', '408', '415', '500', '503'])
 
 type Page = { name: string; summary: string; text: string }
 type Media = { content?: { 'application/json'?: { schema?: unknown; example?: unknown } } }
@@ -13,6 +17,7 @@ export function markdownDocs(document: OpenApiDocument, baseUrl: string): Markdo
   const guides: Page[] = [
     { name: 'agent', summary: 'First five minutes of an agent', text: agentGuide(baseUrl) },
     { name: 'seller', summary: 'First five minutes of a seller', text: sellerGuide(baseUrl) },
+    { name: 'errors', summary: 'Each error code, and its remedy', text: errorPage() },
     { name: 'mcp', summary: 'The MCP tools, and how to connect', text: mcpPage(baseUrl) },
   ]
   const reference = document.tags.map((tag): Page => {
@@ -54,15 +59,16 @@ function tagPage(
 
 function operationSection(method: string, path: string, operation: OperationObject): string {
   const parameters = (operation.parameters ?? []).map(
-    ({ name, in: place, description }) =>
-      `- \`${name}\` (${place})${description === undefined ? '' : `: ${description}`}`,
+    ({ name, in: place, required, description, schema }) =>
+      `- \`${name}\` (${[place, ...(required ? ['required'] : []), ...rangeOf(schema as Schema)].join('; ')})` +
+      (description === undefined ? '' : `: ${description}`),
   )
   const body = (operation.requestBody as Media | undefined)?.content?.['application/json']
   const answers = Object.entries(operation.responses)
   const [status, success] = answers.find(([code]) => code.startsWith('2'))!
   const example = (success as Media).content?.['application/json']?.example
   const errors = answers
-    .filter(([code]) => !code.startsWith('2'))
+    .filter(([code]) => !code.startsWith('2') && !ANYWHERE.has(code))
     .map(([code, { description }]) => `- ${code}: ${description}`)
   return [
     `## ${method.toUpperCase()} ${path}`,
@@ -72,8 +78,34 @@ function operationSection(method: string, path: string, operation: OperationObje
       ? []
       : [`Request body, for example:\n${json(body.example)}`, `Its schema:\n${json(body.schema)}`]),
     `Answer ${status}: ${success.description}${example === undefined ? '' : `\n${json(example)}`}`,
-    `Errors:\n${errors.join('\n')}`,
+    ...(errors.length === 0
+      ? []
+      : [`Errors beside the [common ones](errors.md):\n${errors.join('\n')}`]),
   ].join('\n\n')
+}
+
+type Schema = Partial<
+  Record<'type' | 'format' | 'pattern' | 'enum' | 'const' | 'default', unknown>
+> &
+  Partial<Record<'minimum' | 'maximum' | 'minLength' | 'maxLength', number>> & { anyOf?: Schema[] }
+
+/** The type, the values, the bounds and the default of a parameter. */
+function rangeOf(schema: Schema): string[] {
+  const { type, format, pattern, minimum, maximum, minLength, maxLength } = schema
+  const values = schema.enum ?? schema.anyOf?.map((member) => member.const)
+  const isChoice = Array.isArray(values) && values.every((value) => value !== undefined)
+  const between = (from: number | undefined, to: number | undefined, unit: string): string[] => {
+    if (from === undefined && to === undefined) return []
+    if (to === undefined) return [`at least ${from}${unit}`]
+    return [from === undefined ? `at most ${to}${unit}` : `${from} to ${to}${unit}`]
+  }
+  return [
+    ...(isChoice ? [values.join(' | ')] : [String(format ?? type ?? 'string')]),
+    ...between(minimum, maximum, ''),
+    ...between(minLength, maxLength, ' characters'),
+    ...(pattern === undefined ? [] : [`matches ${pattern}`]),
+    ...(schema.default === undefined ? [] : [`default ${schema.default}`]),
+  ]
 }
 
 function mcpPage(baseUrl: string): string {

@@ -57,6 +57,25 @@ test('every operation and every tool has its example on a page', async () => {
   expect(mcp).toContain('https://purser.example.com/mcp?names=underscore')
 })
 
+test('a page shows the values, bounds and default of each parameter', async () => {
+  const messages = await (await get('/docs/messages.md')).text()
+  const lines = messages.split('\n')
+  const lineOf = (name: string) => lines.find((line) => line.startsWith(`- \`${name}\``))
+  expect(lineOf('limit')).toStartWith('- `limit` (query; integer; at least 1; default 50): ')
+  expect(lineOf('messageId')).toStartWith('- `messageId` (path; required; string')
+  expect(lineOf('before')).toContain('at most 40 characters')
+})
+
+test('each error code is explained once', async () => {
+  const page = await (await get('/docs/errors.md')).text()
+  const codes = [...page.matchAll(/^\| `(\w+)` \|/gm)].map(([, code]) => code!)
+  expect(codes).toEqual(expect.arrayContaining(['bad_request', 'quota_exceeded', 'unavailable']))
+  expect(new Set(codes).size).toBe(codes.length)
+  const vault = await (await get('/docs/vault.md')).text()
+  expect(vault).toContain('- 410: ')
+  expect(vault).not.toContain('- 503: ')
+})
+
 test('an unknown page is a 404 in the error format of the API', async () => {
   for (const path of [
     '/docs/nothing.md',
