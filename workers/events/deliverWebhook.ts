@@ -102,7 +102,7 @@ function post(sender: Sender, delivery: DueDelivery, secret: string): Promise<Gu
       'X-Service-Event': delivery.event,
       'X-Service-Idempotency-Key': delivery.idempotencyKey,
       'X-Service-Signature': signWebhook({ secret, body }),
-      'X-Service-Delivery-Attempt': String(delivery.attempt + 1 - delivery.attemptsBefore),
+      'X-Service-Delivery-Attempt': String(delivery.attempt + 1),
     },
     body,
     timeoutMs: ATTEMPT_TIMEOUT_MS,

@@ -109,8 +109,8 @@ describe('replay', () => {
     expect(await waitForEnd(agent, id)).toMatchObject({ status: 'delivered', attemptCount: 3 })
     expect(receiver.requests.map(({ headers }) => headers['x-service-delivery-attempt'])).toEqual([
       '1',
-      '1',
       '2',
+      '3',
     ])
     const sent = receiver.requests.map(({ headers, body }) => [
       headers['x-service-idempotency-key'],
