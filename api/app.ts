@@ -180,7 +180,11 @@ async function passGate(
     const { identity, budget } = await admit(services, { access, path }, authorization, from)
     state.budget = budget
     state.identity = identity
-    if (identity.projectId !== null) parts.usage.record(identity.projectId)
+    parts.usage.record(
+      identity.projectId === null
+        ? { kind: 'platform', id: identity.keyId }
+        : { kind: 'project', id: identity.projectId },
+    )
   }
   checkEncoding(url)
   return { request }

@@ -1,6 +1,7 @@
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { findProject } from '../../sql/account/projects.ts'
+import { findPlatformKeyUsage } from '../../sql/account/usage.ts'
 import type { Pool } from '../../sql/db.ts'
 import { notFound } from '../http/errors.ts'
 import { operation } from '../http/operation.ts'
@@ -30,8 +31,8 @@ export function whoamiRoutes({ pool }: Services) {
   return new Elysia().get(
     '/v0/whoami',
     ({ request }) => {
-      const { projectId } = identityOf(request)
-      return projectId === null ? platformIdentity() : projectIdentity(pool, projectId)
+      const { projectId, keyId } = identityOf(request)
+      return projectId === null ? platformIdentity(pool, keyId) : projectIdentity(pool, projectId)
     },
     {
       detail: operation({
@@ -82,18 +83,21 @@ export async function projectIdentity(pool: Pool, projectId: string) {
   }
 }
 
-/** The identity of a platform key. The fields of a project are null. */
-const platformIdentity = () => ({
-  identityId: null,
-  projectId: null,
-  name: 'Platform',
-  email: null,
-  displayName: 'Platform',
-  type: 'PLATFORM',
-  purpose: null,
-  scopes: ['platform:manage'],
-  usageCount: 0,
-  lastUsedAt: null,
-  createdAt: null,
-  wallet: null,
-})
+/** The identity of a platform key: the fields of a project are null, and the counts are those of the key. */
+async function platformIdentity(pool: Pool, keyId: string) {
+  const key = await findPlatformKeyUsage(pool, keyId)
+  return {
+    identityId: null,
+    projectId: null,
+    name: 'Platform',
+    email: null,
+    displayName: key?.name ?? 'Platform',
+    type: 'PLATFORM',
+    purpose: null,
+    scopes: ['platform:manage'],
+    usageCount: key?.requestCount ?? 0,
+    lastUsedAt: key?.lastUsedAt?.toISOString() ?? null,
+    createdAt: key?.createdAt.toISOString() ?? null,
+    wallet: null,
+  }
+}

@@ -275,24 +275,3 @@ export async function deleteProject(pool: Pool, id: string): Promise<boolean> {
     return true
   })
 }
-
-/** Adds request counts collected in memory; `lastUsedAt` never moves back. */
-export async function addUsage(
-  db: Queryable,
-  usage: { projectId: string; requests: number; lastUsedAt: Date }[],
-): Promise<void> {
-  await db.query(
-    `insert into project_usage as u (project_id, request_count, last_used_at)
-     select n.id, n.requests, n.used from unnest($1::text[], $2::int[], $3::timestamptz[]) n (id, requests, used)
-     join projects p on p.id = n.id and p.deleted_at is null
-     order by n.id
-     on conflict (project_id) do update set
-       request_count = u.request_count + excluded.request_count,
-       last_used_at = greatest(u.last_used_at, excluded.last_used_at)`,
-    [
-      usage.map((row) => row.projectId),
-      usage.map((row) => row.requests),
-      usage.map((row) => row.lastUsedAt),
-    ],
-  )
-}

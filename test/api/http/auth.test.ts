@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createClient, startTestService, type TestService } from '../../support/service.ts'
+import { waitFor } from '../../support/waitFor.ts'
 
 let service: TestService
 beforeAll(async () => {
@@ -93,7 +94,17 @@ test('whoami', async () => {
     createdAt: expect.stringMatching(/Z$/),
     wallet: null,
   })
-  expect((await service.platform.get('/v0/whoami')).body.scopes).toEqual(['platform:manage'])
+})
+
+test('whoami of a platform key counts its requests', async () => {
+  const { body } = await service.platform.get('/v0/whoami')
+  expect(body).toMatchObject({ type: 'PLATFORM', projectId: null, scopes: ['platform:manage'] })
+  expect(body.createdAt).toMatch(/Z$/)
+  const counted = await waitFor('the count', async () => {
+    const { body } = await service.platform.get('/v0/whoami')
+    return body.usageCount > 0 && body
+  })
+  expect(Date.parse(counted.lastUsedAt)).toBeGreaterThanOrEqual(Date.parse(counted.createdAt))
 })
 
 test('no stored byte tells a key', async () => {
