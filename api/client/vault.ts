@@ -9,6 +9,15 @@ export type Credential = Operations['getVaultByName']['result']
 
 type ListQuery = NonNullable<Operations['getVault']['input']['query']>
 
+/** The input that names a credential. A URL cannot have "." or ".." as a segment of its path: the query names them. */
+const named = <More extends object>(name: string, more?: More) => {
+  const isStep = name === '.' || name === '..'
+  return {
+    path: { name: isStep ? '-' : name, ...(more as More) },
+    ...(isStep ? { query: { name } } : {}),
+  }
+}
+
 /** Credentials, by name. */
 export function vault(http: Http) {
   /** Without `limit`: all credentials, up to the size limit of an answer. */
@@ -24,29 +33,28 @@ export function vault(http: Http) {
         query.pageToken,
       ),
     /** A credential with its secret, without a TOTP secret. Throws ExpiredError after its `expiresAt`. */
-    get: (name: string, options?: CallOptions) =>
-      http.call('getVaultByName', { path: { name } }, options),
+    get: (name: string, options?: CallOptions) => http.call('getVaultByName', named(name), options),
     /** Stores a credential. It replaces a credential of that name completely. */
     put: (
       name: string,
       credential: Operations['putVaultByName']['input']['body'],
       options?: CallOptions,
-    ) => http.call('putVaultByName', { path: { name }, body: credential }, options),
+    ) => http.call('putVaultByName', { ...named(name), body: credential }, options),
     /** Deletes a credential with all its versions permanently. */
     delete: (name: string, options?: CallOptions) =>
-      http.call('deleteVaultByName', { path: { name } }, options),
+      http.call('deleteVaultByName', named(name), options),
     /** The current one-time code. */
     totp: (name: string, options?: CallOptions) =>
-      http.call('getVaultByNameTotp', { path: { name } }, options),
+      http.call('getVaultByNameTotp', named(name), options),
     /** Takes a backup code; it is then used. Never retried after a lost answer: a retry would take another code. */
     takeBackupCode: (name: string, options?: CallOptions) =>
-      http.call('postVaultByNameTotpBackup', { path: { name } }, options),
+      http.call('postVaultByNameTotpBackup', named(name), options),
     listVersions: (name: string, options?: CallOptions) =>
-      http.call('getVaultByNameVersions', { path: { name } }, options),
+      http.call('getVaultByNameVersions', named(name), options),
     getVersion: (name: string, version: number, options?: CallOptions) =>
-      http.call('getVaultByNameVersionsByVersion', { path: { name, version } }, options),
+      http.call('getVaultByNameVersionsByVersion', named(name, { version }), options),
     /** Makes an old version the newest. */
     restoreVersion: (name: string, version: number, options?: CallOptions) =>
-      http.call('postVaultByNameVersionsByVersionRestore', { path: { name, version } }, options),
+      http.call('postVaultByNameVersionsByVersionRestore', named(name, { version }), options),
   }
 }

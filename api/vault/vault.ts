@@ -23,6 +23,8 @@ import {
   EXAMPLE_STORED,
   ItemSchema,
   NameParams,
+  NameQuery,
+  nameOf,
   OpenSchema,
   StoredSchema,
 } from './vaultView.ts'
@@ -109,10 +111,11 @@ function listAndStore(services: Services) {
     })
     .put(
       '/:name',
-      ({ request, params, body }) =>
-        storeCredential(services, callerOf(request), params.name, body),
+      ({ request, params, query, body }) =>
+        storeCredential(services, callerOf(request), nameOf({ params, query }), body),
       {
         params: NameParams,
+        query: NameQuery,
         body: PutBody,
         detail: operation({
           ...write,
@@ -140,9 +143,11 @@ function readAndDelete(services: Services) {
   return new Elysia()
     .get(
       '/:name',
-      ({ request, params }) => readCredential(services, callerOf(request), params.name),
+      ({ request, params, query }) =>
+        readCredential(services, callerOf(request), nameOf({ params, query })),
       {
         params: NameParams,
+        query: NameQuery,
         detail: operation({
           ...read,
           summary: 'Get a credential with its secret',
@@ -161,12 +166,13 @@ function readAndDelete(services: Services) {
     )
     .delete(
       '/:name',
-      async ({ request, params }) => {
-        await deleteCredential(services, callerOf(request), params.name)
+      async ({ request, params, query }) => {
+        await deleteCredential(services, callerOf(request), nameOf({ params, query }))
         return new Response(null, { status: 204 })
       },
       {
         params: NameParams,
+        query: NameQuery,
         detail: operation({
           ...write,
           summary: 'Delete a credential with all its versions permanently',
@@ -181,9 +187,11 @@ function oneTimeCodes(services: Services) {
   return new Elysia()
     .get(
       '/:name/totp',
-      ({ request, params }) => currentTotp(services, callerOf(request), params.name),
+      ({ request, params, query }) =>
+        currentTotp(services, callerOf(request), nameOf({ params, query })),
       {
         params: NameParams,
+        query: NameQuery,
         detail: operation({
           ...read,
           summary: 'Get the current one-time code',
@@ -203,9 +211,11 @@ function oneTimeCodes(services: Services) {
     )
     .post(
       '/:name/totp/backup',
-      ({ request, params }) => takeBackupCode(services, callerOf(request), params.name),
+      ({ request, params, query }) =>
+        takeBackupCode(services, callerOf(request), nameOf({ params, query })),
       {
         params: NameParams,
+        query: NameQuery,
         detail: operation({
           ...write,
           summary: 'Take a backup code',

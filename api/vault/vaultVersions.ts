@@ -9,6 +9,8 @@ import {
   EXAMPLE_STORED,
   EXAMPLE_VERSION,
   NameParams,
+  NameQuery,
+  nameOf,
   OpenVersionSchema,
   StoredSchema,
   VersionSchema,
@@ -30,28 +32,35 @@ const errors = { 404: 'Version not found', 410: 'The version has expired' }
 /** The older versions of a credential. */
 export function vaultVersionRoutes(services: Services) {
   return new Elysia({ prefix: '/v0/vault/:name/versions' })
-    .get('', ({ request, params }) => listVersions(services, callerOf(request), params.name), {
-      params: NameParams,
-      detail: operation({
-        tag: 'Vault',
-        access: 'vault:read',
-        summary: 'List the versions of a credential, newest first',
-        description: 'At most ten versions, including the current one. Shows no secret data.',
-        success: {
-          status: 200,
-          description: 'The versions.',
-          schema: t.Object({ versions: t.Array(VersionSchema), count: t.Integer() }),
-          example: { versions: [EXAMPLE_VERSION], count: 1 },
-        },
-        errors: { 404: 'Credential not found' },
-      }),
-    })
+    .get(
+      '',
+      ({ request, params, query }) =>
+        listVersions(services, callerOf(request), nameOf({ params, query })),
+      {
+        params: NameParams,
+        query: NameQuery,
+        detail: operation({
+          tag: 'Vault',
+          access: 'vault:read',
+          summary: 'List the versions of a credential, newest first',
+          description: 'At most ten versions, including the current one. Shows no secret data.',
+          success: {
+            status: 200,
+            description: 'The versions.',
+            schema: t.Object({ versions: t.Array(VersionSchema), count: t.Integer() }),
+            example: { versions: [EXAMPLE_VERSION], count: 1 },
+          },
+          errors: { 404: 'Credential not found' },
+        }),
+      },
+    )
     .get(
       '/:version',
-      ({ request, params }) =>
-        readVersion(services, callerOf(request), params.name, Number(params.version)),
+      ({ request, params, query }) =>
+        readVersion(services, callerOf(request), nameOf({ params, query }), Number(params.version)),
       {
         params: VersionParams,
+        query: NameQuery,
         detail: operation({
           tag: 'Vault',
           access: 'vault:read',
@@ -71,10 +80,16 @@ export function vaultVersionRoutes(services: Services) {
     )
     .post(
       '/:version/restore',
-      ({ request, params }) =>
-        restoreVersion(services, callerOf(request), params.name, Number(params.version)),
+      ({ request, params, query }) =>
+        restoreVersion(
+          services,
+          callerOf(request),
+          nameOf({ params, query }),
+          Number(params.version),
+        ),
       {
         params: VersionParams,
+        query: NameQuery,
         detail: operation({
           tag: 'Vault',
           access: 'vault:write',

@@ -71,6 +71,26 @@ export const NameParams = t.Object({
   }),
 })
 
+/** The query of a credential's operations. */
+export const NameQuery = t.Object({
+  name: t.Optional(
+    t.String({
+      maxLength: 300,
+      description:
+        'Replaces the name of the path. The names "." and ".." need it: clients remove such segments from a path.',
+    }),
+  ),
+})
+
+/** The name of the credential that a request is about. */
+export const nameOf = ({
+  params,
+  query,
+}: {
+  params: { name: string }
+  query: { name?: string | undefined }
+}): string => query.name ?? params.name
+
 export const EXAMPLE_STORED = {
   credentialId: 'cred_0a1b2c3d4e5f60718293a4b5',
   type: 'LOGIN',

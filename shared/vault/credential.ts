@@ -111,8 +111,7 @@ export const describeShape = (type: CredentialType): string =>
     .join(', ')
 
 /**
- * Checks a name: 1 to 128 code points of any script, without control characters. `.` and `..` are refused: in a URL
- * they are path segments, even percent-encoded.
+ * Checks a name: 1 to 128 code points of any script, without control characters.
  * @throws {CredentialInputError}
  */
 export function checkName(name: string): void {
@@ -122,7 +121,6 @@ export function checkName(name: string): void {
       `name must be 1 to ${NAME_MAX_LENGTH} characters without control characters`,
     )
   }
-  if (name === '.' || name === '..') throw new CredentialInputError('name must not be . or ..')
 }
 
 /**

@@ -221,7 +221,11 @@ test('invalid options are refused at once', async () => {
   )
   await expect(purser.messages.get('')).rejects.toThrow('messageId must not be empty')
   for (const name of ['.', '..']) {
-    await expect(purser.vault.delete(name)).rejects.toThrow(`name must not be "${name}"`)
+    await expect(purser.messages.get(name)).rejects.toThrow(`messageId must not be "${name}"`)
+    await purser.vault.put(name, { type: 'API_KEY', data: { key: name } })
+    expect((await purser.vault.getVersion(name, 1)).data).toEqual({ key: name })
+    await purser.vault.delete(name)
+    await expect(purser.vault.get(name)).rejects.toThrow('Credential not found')
   }
 })
 

@@ -312,3 +312,18 @@ test('an empty body with a JSON Content-Type is accepted', async () => {
   const { status, body } = await agent.put(path('nobody'))
   expect([status, body.message]).toEqual([400, 'The body must be a JSON object'])
 })
+
+test('the names . and .. are reached by the query', async () => {
+  const body = (key: string) => ({ type: 'API_KEY', data: { key } })
+  for (const name of ['.', '..', '-', '?&=#']) {
+    const at = (rest = '') => `/v0/vault/-${rest}?name=${encodeURIComponent(name)}`
+    expect((await agent.put(at(), body(name))).body.name).toBe(name)
+    expect((await agent.get(at())).body.data).toEqual({ key: name })
+    await agent.put(at(), body('new'))
+    expect((await agent.get(at('/versions/1'))).body.data).toEqual({ key: name })
+    expect((await agent.post(at('/versions/1/restore'))).body.version).toBe(3)
+    expect((await agent.get(at('/totp'))).status).toBe(400)
+    expect((await agent.delete(at())).status).toBe(204)
+    expect((await agent.get(at())).status).toBe(404)
+  }
+})

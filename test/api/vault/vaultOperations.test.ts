@@ -83,7 +83,7 @@ test('operations check scopes, names and content themselves', async () => {
   }
   const { vault, caller } = await setUp('vault:read', 'vault:write')
   const body = { type: 'CUSTOM', data: { a: 1 } }
-  for (const name of ['', '.', '..', '\0', 'a\ud800']) {
+  for (const name of ['', '\0', 'a\ud800']) {
     expect((await refusal(storeCredential(vault, caller, name, body)))[1]).toStartWith('name must ')
     expect((await refusal(readCredential(vault, caller, name)))[1]).toStartWith('name must ')
   }

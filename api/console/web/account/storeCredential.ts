@@ -43,7 +43,7 @@ export const storeCredential = (project: Project, refresh: () => Promise<void>):
       const { secret, shown } = TYPES[type]
       const totp = String(form.get('totp') ?? '').trim()
       const note = String(form.get('shown') ?? '').trim()
-      await ask(at`/projects/${project.projectId}/v0/vault/${String(form.get('name'))}`, {
+      await ask(at`/projects/${project.projectId}/v0/vault/-?name=${String(form.get('name'))}`, {
         method: 'PUT',
         body: {
           type,

@@ -41,7 +41,7 @@ function card(projectId: string, credential: Credential): HTMLElement {
   const secret = h('div', { class: 'revealed' })
   const reveal = async () => {
     const { data } = await ask<{ data: Record<string, unknown> }>(
-      at`/projects/${projectId}/v0/vault/${name}`,
+      at`/projects/${projectId}/v0/vault/-?name=${name}`,
     )
     secret.replaceChildren(
       facts(Object.entries(data).map(([field, value]) => [field, secretValue(value)])),
