@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { DEVNET_ACCOUNTS } from '../shared/till/devnetAccounts.ts'
-import { printed, type ServiceProcess, startProcess } from './support/process.ts'
+import { printed, type ServiceProcess, startCommand, startProcess } from './support/process.ts'
 import { type Agent, messagePath, waitForMessages } from './support/service.ts'
 import { startTestTill, type TestTill } from './support/till.ts'
 import { waitFor } from './support/waitFor.ts'
@@ -30,12 +30,10 @@ afterAll(async () => {
 /** Starts an example and waits for its first line. @returns the first capture of `pattern`. */
 async function run(file: string, pattern: RegExp, env: Record<string, string> = {}) {
   tried.add(file)
-  const process = startProcess(`examples/${file}`, {
-    KEY: agent.key,
-    API: till.service.url,
-    PORT: '0',
-    ...env,
-  })
+  const settings = { KEY: agent.key, API: till.service.url, PORT: '0', ...env }
+  const process = file.endsWith('.py')
+    ? startCommand(['python3', `examples/${file}`], settings)
+    : startProcess(`examples/${file}`, settings)
   started.push(process)
   const [, found = ''] = await printed(process, pattern)
   return { process, found }
@@ -92,29 +90,39 @@ test('webhookReceiver.ts believes a signed webhook once, and refuses another', a
   expect(forged.status).toBe(400)
 })
 
-test('agent.ts answers a message once and marks it as read', async () => {
-  const writer = await till.service.newAgent()
-  const { process } = await run('agent.ts', /answering the mail of (\S+)/)
-  await writer.post('/v0/messages/send', {
-    to: [agent.address],
-    subject: 'Offer',
-    text: 'Shall I order?',
-  })
-  const [answer] = await waitFor('the answer', async () => {
-    const messages = await waitForMessages(writer, 2)
-    return messages.filter(({ labels }: any) => labels.includes('received'))
-  })
-  expect(answer).toMatchObject({ subject: 'Re: Offer', from: [agent.address] })
-  const { body } = await writer.get(messagePath(answer.messageId))
-  expect(body.text).toContain('Shall I order?')
-  await waitFor('the message to be read', async () => {
-    const { body: unread } = await agent.get('/v0/messages?labels=unread')
-    return unread.messages.length === 0
-  })
-  expect(process.child.exitCode).toBeNull()
-})
+const hasPython = Bun.which('python3') !== null
+if (!hasPython) process.stderr.write('SKIPPED: examples/agent.py, because there is no python3\n')
+
+for (const file of ['agent.ts', 'agent.py']) {
+  test.skipIf(file === 'agent.py' && !hasPython)(
+    `${file} answers a message once and marks it as read`,
+    async () => {
+      const [writer, answering] = [await till.service.newAgent(), await till.service.newAgent()]
+      const { process } = await run(file, /answering the mail of (\S+)/, { KEY: answering.key })
+      await writer.post('/v0/messages/send', {
+        to: [answering.address],
+        subject: 'Offer',
+        text: 'Shall I order?',
+      })
+      const [answer] = await waitFor('the answer', async () => {
+        const messages = await waitForMessages(writer, 2)
+        return messages.filter(({ labels }: any) => labels.includes('received'))
+      })
+      expect(answer).toMatchObject({ subject: 'Re: Offer', from: [answering.address] })
+      const { body } = await writer.get(messagePath(answer.messageId))
+      expect(body.text).toContain('Shall I order?')
+      await waitFor('the message to be read', async () => {
+        const { body: unread } = await answering.get('/v0/messages?labels=unread')
+        return unread.messages.length === 0
+      })
+      expect(process.child.exitCode).toBeNull()
+    },
+  )
+}
 
 test('every example was run', () => {
-  const examples = readdirSync(join(import.meta.dir, '../examples'))
-  expect([...tried].toSorted()).toEqual(examples.filter((file) => file.endsWith('.ts')).toSorted())
+  const programs = readdirSync(join(import.meta.dir, '../examples')).filter(
+    (file) => file.endsWith('.ts') || (file.endsWith('.py') && hasPython),
+  )
+  expect([...tried].toSorted()).toEqual(programs.toSorted())
 })
