@@ -1,4 +1,5 @@
-import pino, { type LoggerOptions } from 'pino'
+import pino, { type Logger, type LoggerOptions } from 'pino'
+import { SECRETS_OF } from '../shared/config/secrets.ts'
 import { LOG_DESTINATION } from '../shared/process/logOptions.ts'
 import { runService } from '../shared/process/service.ts'
 import { warnWhenAway } from '../sql/checkDatabase.ts'
@@ -8,11 +9,24 @@ import { startApi } from './http/server.ts'
 
 const openLog = (options: LoggerOptions) => pino(options, pino.destination(LOG_DESTINATION))
 
-await runService(process, { name: 'api', openLog }, async (config, log) => {
-  const url = databaseUrl(config)
-  await warnWhenAway(url, log)
-  await checkMasterKeys(url, config)
-  const api = startApi(config, url, log)
-  log.info({ port: api.port, baseUrl: config.http.baseUrl }, 'listening')
-  return api
-})
+await runService(
+  process,
+  { name: 'api', openLog, secrets: () => SECRETS_OF.api },
+  async (config, log) => {
+    const url = databaseUrl(config)
+    await warnWhenAway(url, log)
+    await checkMasterKeys(url, config)
+    if (config.production) warnOfBaseUrl(config.http.baseUrl, log)
+    const api = startApi(config, url, log)
+    log.info({ port: api.port, baseUrl: config.http.baseUrl }, 'listening')
+    return api
+  },
+)
+
+/** Receipts, links in mail and sign-in links hold BASE_URL: others must reach it, over TLS. */
+function warnOfBaseUrl(baseUrl: string, log: Logger): void {
+  const { protocol, hostname } = new URL(baseUrl)
+  const isHere = /^(?:localhost|127\.[\d.]+|\[::1?\]|0\.0\.0\.0)$/.test(hostname)
+  if (protocol === 'https:' && !isHere) return
+  log.warn({ baseUrl }, 'BASE_URL: must be the public https URL of this service in production')
+}

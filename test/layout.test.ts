@@ -26,6 +26,7 @@ const ENTRIES = new Set([
   'workers/mail/parserMain.ts',
   'sql/main.ts',
   'sql/keyring/rotateMain.ts',
+  'sql/account/newKeyMain.ts',
   'sql/mail/dkimMain.ts',
 ])
 

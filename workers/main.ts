@@ -1,11 +1,12 @@
 import { parseArgs } from 'node:util'
 import pino, { type Logger, type LoggerOptions } from 'pino'
 import { type Config, ConfigError } from '../shared/config/config.ts'
+import { SECRETS_OF } from '../shared/config/secrets.ts'
 import { bounceKeys } from '../shared/mail/bounceAddress.ts'
 import { isDatabaseUnavailable } from '../shared/process/databaseAway.ts'
 import { LOG_DESTINATION } from '../shared/process/logOptions.ts'
 import { runService } from '../shared/process/service.ts'
-import { POOLS, type PoolName, type RunnerName } from '../shared/tasks.ts'
+import { POOLS, RUNNER_NAMES, type RunnerName } from '../shared/tasks.ts'
 import { checkDatabase } from '../sql/checkDatabase.ts'
 import { databaseUrl } from '../sql/databaseUrl.ts'
 import { masterKeys } from '../sql/keyring/keyring.ts'
@@ -26,7 +27,6 @@ function readArguments(args: string[]): {
   /** Null: each pool has its own default. */
   concurrency: number | null
 } {
-  const names = Object.keys(POOLS) as PoolName[]
   let values: { pool?: string; concurrency?: string }
   try {
     ;({ values } = parseArgs({
@@ -36,11 +36,9 @@ function readArguments(args: string[]): {
   } catch (error) {
     throw new ConfigError((error as Error).message)
   }
-  const wanted = values.pool === undefined || values.pool === 'all' ? names : values.pool.split(',')
-  if (!wanted.every((name) => names.includes(name as PoolName))) {
-    throw new ConfigError(`--pool: must be all, or some of ${names.join(', ')}, comma-separated`)
-  }
-  const chosen = [...new Set(wanted as PoolName[])].flatMap((name) => [...POOLS[name]])
+  const { pool = 'all' } = values
+  const wanted = pool === 'all' ? RUNNER_NAMES : pool.split(',').flatMap(runnersOf)
+  const chosen = [...new Set(wanted)]
   if (values.concurrency === undefined) return { runners: chosen, concurrency: null }
   const concurrency = Number(values.concurrency)
   if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > CONCURRENCY_MAX) {
@@ -49,9 +47,22 @@ function readArguments(args: string[]): {
   return { runners: chosen, concurrency }
 }
 
+/** The runners of a pool; a runner's own name is that runner alone. */
+function runnersOf(name: string): readonly RunnerName[] {
+  const pools: Record<string, readonly RunnerName[]> = POOLS
+  const found = pools[name] ?? RUNNER_NAMES.filter((runner) => runner === name)
+  if (found.length > 0) return found
+  const names = [...new Set([...Object.keys(POOLS), ...RUNNER_NAMES])]
+  throw new ConfigError(`--pool: must be all, or some of ${names.join(', ')}, comma-separated`)
+}
+
 const openLog = (options: LoggerOptions) => pino(options, pino.destination(LOG_DESTINATION))
 
-await runService(process, { name: 'workers', openLog }, async (config, log) => {
+const ARGUMENTS = process.argv.slice(2)
+/** The secrets of all pools that this process runs. */
+const secrets = () => readArguments(ARGUMENTS).runners.flatMap((runner) => SECRETS_OF[runner])
+
+await runService(process, { name: 'workers', openLog, secrets }, async (config, log) => {
   // Graphile Worker does not await the statement that deletes a finished job's row. A connection that breaks right then
   // rejects a promise without a handler. queue/recoverJobs.ts then releases the job; a second run changes nothing.
   process.on('unhandledRejection', (error) => {
@@ -61,7 +72,7 @@ await runService(process, { name: 'workers', openLog }, async (config, log) => {
     log.fatal({ err: error }, 'unhandled rejection')
     process.exit(1)
   })
-  const { runners, concurrency } = readArguments(process.argv.slice(2))
+  const { runners, concurrency } = readArguments(ARGUMENTS)
   const url = databaseUrl(config)
   await checkDatabase(url)
   const parts = createParts(config, url, log)

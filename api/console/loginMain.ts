@@ -6,7 +6,7 @@ import { signInUrl } from './signInUrl.ts'
 
 /** `bun run console:login`: prints a one-time sign-in link for the console. */
 async function login(): Promise<void> {
-  const config = parseConfig(process.env)
+  const config = parseConfig(process.env, [])
   await onDatabase(config, { name: 'purser console login' }, async (pool) => {
     const url = signInUrl(config.http.baseUrl, await createSignInLink(pool))
     process.stdout.write(`${url}\nGood once, for ${LINK_MINUTES} minutes.\n`)

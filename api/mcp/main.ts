@@ -1,6 +1,7 @@
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js'
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
-import { ConfigError, parseMcpConfig } from '../../shared/config/config.ts'
+import { ConfigError } from '../../shared/config/config.ts'
+import { parseMcpConfig } from '../../shared/config/mcpConfig.ts'
 import { relay } from './relay.ts'
 
 /** `bun run mcp`. The protocol uses stdout; every other output goes to stderr. */

@@ -4,7 +4,7 @@
  */
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js'
-import type { McpConfig } from '../../shared/config/config.ts'
+import type { McpConfig } from '../../shared/config/mcpConfig.ts'
 
 /** JSON-RPC reserves -32000 to -32099 for server errors. */
 const SERVER_ERROR = -32_000

@@ -14,7 +14,7 @@ const COMPANIONS = ['postgres-password', 'devnet.state']
  * of another installation. It has no keys: keep them apart.
  */
 async function backUp(): Promise<void> {
-  const config = parseConfig(process.env)
+  const config = parseConfig(process.env, [])
   const target = readTarget(process.argv[2])
   const draft = `${target}.partial`
   await rm(draft, { recursive: true, force: true })

@@ -1,4 +1,5 @@
 import pino, { type LoggerOptions } from 'pino'
+import { SECRETS_OF } from '../../shared/config/secrets.ts'
 import { LOG_DESTINATION } from '../../shared/process/logOptions.ts'
 import { runService } from '../../shared/process/service.ts'
 import { warnWhenAway } from '../../sql/checkDatabase.ts'
@@ -7,10 +8,14 @@ import { startSmtp } from './server.ts'
 
 const openLog = (options: LoggerOptions) => pino(options, pino.destination(LOG_DESTINATION))
 
-await runService(process, { name: 'smtp', openLog }, async (config, log) => {
-  const url = databaseUrl(config)
-  await warnWhenAway(url, log)
-  const smtp = await startSmtp(config, url, log)
-  log.info({ port: smtp.port }, 'listening')
-  return smtp
-})
+await runService(
+  process,
+  { name: 'smtp', openLog, secrets: () => SECRETS_OF.smtp },
+  async (config, log) => {
+    const url = databaseUrl(config)
+    await warnWhenAway(url, log)
+    const smtp = await startSmtp(config, url, log)
+    log.info({ port: smtp.port }, 'listening')
+    return smtp
+  },
+)

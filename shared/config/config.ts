@@ -2,28 +2,14 @@ import { isIP } from 'node:net'
 import type { z } from 'zod'
 import { DEVNET_ACCOUNTS } from '../till/devnetAccounts.ts'
 import { type MasterKey, masterKey } from '../vault/envelope.ts'
-import { mcpVariables, NAMED_SEED, variables } from './variables.ts'
+import { SECRETS, type Secret } from './secrets.ts'
+import { NAMED_SEED, variables } from './variables.ts'
 
 /** A setting that cannot be used: `message` is one line that names the variable and says what it must be. */
 export class ConfigError extends Error {}
 
-/** The settings of the MCP server over stdio. */
-export type McpConfig = { url: string; apiKey: string; toolNames: 'dotted' | 'underscore' }
-
-/** Reads the environment of `bun run mcp`. An empty variable counts as absent. @throws {ConfigError} */
-export function parseMcpConfig(env: Record<string, string | undefined>): McpConfig {
-  const given = withoutEmpty(env)
-  const result = mcpVariables.safeParse(given)
-  if (!result.success) throw new ConfigError(describe(result.error.issues[0]!, given))
-  const { PURSER_URL, PURSER_API_KEY, PURSER_TOOL_NAMES } = result.data
-  return {
-    url: PURSER_URL.replace(/\/+$/, ''),
-    apiKey: PURSER_API_KEY,
-    toolNames: PURSER_TOOL_NAMES,
-  }
-}
-
-const withoutEmpty = (env: Record<string, string | undefined>) =>
+/** The variables that have a value: an empty one counts as absent. */
+export const withoutEmpty = (env: Record<string, string | undefined>) =>
   Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''))
 
 /** A named Ed25519 seed of 32 bytes. */
@@ -114,17 +100,26 @@ const FACILITATOR_FACTOR = 6
 const hostPort = (host: string, portNumber: number) =>
   `${isIP(host) === 6 ? `[${host}]` : host}:${portNumber}`
 
+/** Keys that a process without a use for them does not even read. */
+const KEYS = ['MASTER_KEYS', 'RECEIPT_SIGNING_KEYS', 'SETTLEMENT_KEYS'] as const
+
 /**
  * Reads the environment. An empty variable counts as absent.
+ * @param secrets those that the process uses: production must set them.
  * @throws {ConfigError} for the first value that cannot be used.
  */
-export function parseConfig(env: Record<string, string | undefined>): Config {
+export function parseConfig(
+  env: Record<string, string | undefined>,
+  secrets: readonly Secret[] = SECRETS,
+): Config {
   const given = withoutEmpty(env)
+  for (const name of KEYS) if (!secrets.includes(name)) delete given[name]
   const result = variables.safeParse(given)
-  if (!result.success) throw new ConfigError(describe(result.error.issues[0]!, given))
+  if (!result.success) throw new ConfigError(describeIssue(result.error.issues[0]!, given))
   const values = result.data
   const production = values.NODE_ENV === 'production'
-  if (production && (values.SMTP_RELAY_URL ?? 'capture') === 'capture') {
+  const demanded = (secret: Secret) => production && secrets.includes(secret)
+  if (demanded('SMTP_RELAY_URL') && (values.SMTP_RELAY_URL ?? 'capture') === 'capture') {
     throw new ConfigError(
       'SMTP_RELAY_URL: must name a smarthost or be direct when NODE_ENV is production; capture sends nothing',
     )
@@ -155,12 +150,12 @@ export function parseConfig(env: Record<string, string | undefined>): Config {
     mailDomain: values.MAIL_DOMAIN,
     mailHostname: values.MAIL_HOSTNAME ?? values.MAIL_DOMAIN,
     postmaster: values.POSTMASTER,
-    relayUrl: values.SMTP_RELAY_URL ?? 'capture',
+    relayUrl: values.SMTP_RELAY_URL ?? (production ? 'direct' : 'capture'),
     relayTls: relayTls(values),
     relayCaFile: values.SMTP_RELAY_CA_FILE,
-    chain: chainSettings(values, production),
-    receiptSeeds: receiptSeeds(values.RECEIPT_SIGNING_KEYS, production),
-    masterKeys: masterKeys(values.MASTER_KEYS, production),
+    chain: chainSettings(values, demanded),
+    receiptSeeds: receiptSeeds(values.RECEIPT_SIGNING_KEYS, demanded),
+    masterKeys: masterKeys(values.MASTER_KEYS, demanded),
     minPriceAtomic: Math.round(Number(values.MIN_PRICE_USDC) * 1_000_000),
     settlementWaitMs: values.SETTLEMENT_WAIT_MS,
     bootstrap: {
@@ -178,7 +173,7 @@ export function parseConfig(env: Record<string, string | undefined>): Config {
       dailyGas: values.DAILY_GAS_LIMIT === 0 ? null : values.DAILY_GAS_LIMIT,
     },
     // With the embedded devnet sellers and webhook receivers run on this machine. No money is at stake.
-    allowPrivateNetworks: values.ALLOW_PRIVATE_NETWORKS ?? values.RPC_URL === undefined,
+    allowPrivateNetworks: values.ALLOW_PRIVATE_NETWORKS ?? isDevnet(values),
     trustedProxies: values.TRUSTED_PROXIES,
     dnsServers: values.DNS_SERVERS,
     answers: values.ANSWERS,
@@ -218,14 +213,24 @@ const devnetKeys: readonly string[] = Object.values(DEVNET_ACCOUNTS).flatMap((ac
   'privateKey' in account ? [account.privateKey] : [],
 )
 
-function chainSettings(values: z.output<typeof variables>, production: boolean): Config['chain'] {
+/** Whether a secret is used here and must be set. */
+type Demanded = (secret: Secret) => boolean
+
+/** The devnet of `npm start`. Production has none, also in a process that is not told the RPC. */
+const isDevnet = ({ RPC_URL, NODE_ENV }: z.output<typeof variables>): boolean =>
+  RPC_URL === undefined && NODE_ENV !== 'production'
+
+function chainSettings(values: z.output<typeof variables>, demanded: Demanded): Config['chain'] {
   const keys = (values.SETTLEMENT_KEYS ?? []).map((key) => key.toLowerCase())
-  if (production && values.RPC_URL === undefined) {
+  if (demanded('RPC_URL') && values.RPC_URL === undefined) {
     throw new ConfigError(
       'RPC_URL: must be set when NODE_ENV is production; the embedded devnet moves no money',
     )
   }
-  if (production && (keys.length === 0 || keys.some((key) => devnetKeys.includes(key)))) {
+  if (
+    demanded('SETTLEMENT_KEYS') &&
+    (keys.length === 0 || keys.some((key) => devnetKeys.includes(key)))
+  ) {
     throw new ConfigError(
       'SETTLEMENT_KEYS: must be keys of your own when NODE_ENV is production; those of the devnet are public',
     )
@@ -233,20 +238,22 @@ function chainSettings(values: z.output<typeof variables>, production: boolean):
   const devnetPort = values.DEVNET_PORT ?? DEVNET_PORT
   return {
     rpcUrl: values.RPC_URL ?? `http://127.0.0.1:${devnetPort}`,
-    embeddedDevnet: values.RPC_URL === undefined,
+    embeddedDevnet: isDevnet(values),
     devnetPort,
     devnetPortIsGiven: values.DEVNET_PORT !== undefined,
     settlementKeys:
       keys.length > 0
         ? ([...new Set(keys)] as `0x${string}`[])
-        : [DEVNET_ACCOUNTS.gasWallet.privateKey],
+        : values.NODE_ENV === 'production'
+          ? []
+          : [DEVNET_ACCOUNTS.gasWallet.privateKey],
     walletFactories: values.WALLET_FACTORIES.map((address) => address.toLowerCase()),
   }
 }
 
-function receiptSeeds(given: string[] | undefined, production: boolean): Config['receiptSeeds'] {
+function receiptSeeds(given: string[] | undefined, demanded: Demanded): Config['receiptSeeds'] {
   if (given !== undefined && given.length > 0) return given.map(parseReceiptSeed)
-  if (!production) return undefined
+  if (!demanded('RECEIPT_SIGNING_KEYS')) return undefined
   throw new ConfigError(
     'RECEIPT_SIGNING_KEYS: must be set when NODE_ENV is production; one is generated in development only',
   )
@@ -258,9 +265,9 @@ export function parseReceiptSeed(text: string): ReceiptSeed {
   return { id, seed: Uint8Array.from(Buffer.from(base64, 'base64')) }
 }
 
-function masterKeys(given: string[] | undefined, production: boolean): Config['masterKeys'] {
+function masterKeys(given: string[] | undefined, demanded: Demanded): Config['masterKeys'] {
   if (given !== undefined && given.length > 0) return given.map(parseMasterKey)
-  if (!production) return undefined
+  if (!demanded('MASTER_KEYS')) return undefined
   throw new ConfigError(
     'MASTER_KEYS: must be set when NODE_ENV is production; one is generated in development only',
   )
@@ -273,7 +280,10 @@ export function parseMasterKey(text: string): MasterKey {
 }
 
 /** One line with the variable's name. It never holds the value, which can be a key or hold a password. */
-function describe(issue: z.core.$ZodIssue, given: Record<string, string | undefined>): string {
+export function describeIssue(
+  issue: z.core.$ZodIssue,
+  given: Record<string, string | undefined>,
+): string {
   const name = String(issue.path[0])
   const is = name in given ? 'its value' : 'it is missing, and'
   const reason = /^must /.test(issue.message) ? issue.message : `must satisfy: ${issue.message}`

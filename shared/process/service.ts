@@ -1,5 +1,6 @@
 import type { Logger, LoggerOptions } from 'pino'
 import { type Config, ConfigError, parseConfig } from '../config/config.ts'
+import { SECRETS, type Secret } from '../config/secrets.ts'
 import { logOptions } from './logOptions.ts'
 
 /** The process of a service. The entry file passes it: no other file reads the environment. */
@@ -42,8 +43,15 @@ export async function runService(
   {
     name,
     openLog,
+    secrets = () => SECRETS,
     drainLimitMs = DRAIN_LIMIT_MS,
-  }: { name: string; openLog: (options: LoggerOptions) => Logger; drainLimitMs?: number },
+  }: {
+    name: string
+    openLog: (options: LoggerOptions) => Logger
+    /** The secrets that the process uses; all by default. @throws {ConfigError} */
+    secrets?: () => readonly Secret[]
+    drainLimitMs?: number
+  },
   start: (config: Config, log: Logger) => Promise<Running>,
 ): Promise<void> {
   let log: Logger | undefined
@@ -75,7 +83,7 @@ export async function runService(
   for (const signal of ['SIGTERM', 'SIGINT'] as const) host.on(signal, () => void stop(signal))
 
   try {
-    const config = parseConfig(host.env)
+    const config = parseConfig(host.env, secrets())
     const opened = openLog(logOptions(name, config.logLevel))
     log = opened
     running = start(config, opened)

@@ -42,6 +42,23 @@ export async function bootstrap(databaseUrl: string, config: Config): Promise<Fi
   }
 }
 
+/** Stores the keys that the environment names, for parts that are started one by one. @returns the stored kinds. */
+export async function storeGivenKeys(databaseUrl: string, config: Config): Promise<string[]> {
+  const { platformKey, projectKey } = config.bootstrap
+  if (platformKey === undefined && projectKey === undefined) return []
+  const pool = createPool({ url: databaseUrl, size: 2, name: 'purser migrate' })
+  try {
+    if (platformKey !== undefined) await insertPlatformKey(pool, platformKey)
+    if (projectKey !== undefined) await ensureProject(pool, projectKey, config)
+  } finally {
+    await pool.end()
+  }
+  return [
+    ...(platformKey === undefined ? [] : ['platform']),
+    ...(projectKey === undefined ? [] : ['project']),
+  ]
+}
+
 function resolveKeys(config: Config): { platformKey: string; projectKey: string } {
   const file = join(config.dataDir, 'first-keys.json')
   const kept = existsSync(file)

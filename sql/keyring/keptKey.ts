@@ -6,8 +6,13 @@ const KEY_BYTES = 32
 /**
  * The development key: generated once, kept in a file of DATA_DIR that only its owner can read.
  * @returns `development:` and the base64 of 32 random bytes.
+ * @throws in production: the process uses a key that `SECRETS_OF` does not name for it.
  */
-export function keptKey(dataDir: string, name: string): string {
+export function keptKey(
+  { dataDir, production }: { dataDir: string; production: boolean },
+  name: string,
+): string {
+  if (production) throw new Error(`production has no generated ${name}`)
   const file = join(dataDir, name)
   mkdirSync(dataDir, { recursive: true, mode: 0o700 })
   if (!existsSync(file)) {

@@ -15,8 +15,9 @@ export type KeyringSource = (db: Queryable) => Promise<Keyring>
  * The master keys, the encrypting one first: MASTER_KEYS, else the generated key in DATA_DIR. In production the
  * configuration requires MASTER_KEYS.
  */
-export const masterKeys = (config: Pick<Config, 'masterKeys' | 'dataDir'>): readonly MasterKey[] =>
-  config.masterKeys ?? [parseMasterKey(keptKey(config.dataDir, FILE))]
+export const masterKeys = (
+  config: Pick<Config, 'masterKeys' | 'dataDir' | 'production'>,
+): readonly MasterKey[] => config.masterKeys ?? [parseMasterKey(keptKey(config, FILE))]
 
 /**
  * The keyring of a process, checked against the database before its first use: a wrong key under a known id must not
@@ -52,7 +53,7 @@ export const isNotReady = (error: unknown): boolean =>
  */
 export async function checkMasterKeys(
   databaseUrl: string,
-  config: Pick<Config, 'masterKeys' | 'dataDir'>,
+  config: Pick<Config, 'masterKeys' | 'dataDir' | 'production'>,
 ): Promise<void> {
   const pool = createPool({ url: databaseUrl, size: 1, name: 'purser keys' })
   try {

@@ -11,7 +11,7 @@ import { BrokenRowsError, countStale, rotateMasterKey } from './rotation.ts'
  * be stopped and restarted at any time.
  */
 async function rotate(): Promise<void> {
-  const config = parseConfig(process.env)
+  const config = parseConfig(process.env, ['MASTER_KEYS'])
   const keys = masterKeys(config)
   await onDatabase(config, { name: 'purser rotate', size: 4 }, async (pool) => {
     // Names a wrong or missing key before any change.

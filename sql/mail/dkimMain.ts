@@ -12,7 +12,7 @@ async function create(): Promise<void> {
   if (process.argv.length !== 3 || !isDomain(domain)) {
     throw new ConfigError('usage: bun run dkim:new DOMAIN, such as mail.example.com')
   }
-  const config = parseConfig(process.env)
+  const config = parseConfig(process.env, ['MASTER_KEYS'])
   await onDatabase(config, { name: 'purser dkim' }, async (pool) => {
     const [before] = await listDkimKeys(pool, domain)
     const keyring = await createKeyringSource(masterKeys(config))(pool)

@@ -15,10 +15,10 @@ const FILE = 'receipt-signing-key'
  * production the configuration requires RECEIPT_SIGNING_KEYS.
  */
 export function receiptSeeds(
-  config: Pick<Config, 'receiptSeeds' | 'dataDir'>,
+  config: Pick<Config, 'receiptSeeds' | 'dataDir' | 'production'>,
 ): readonly ReceiptSeed[] {
   if (config.receiptSeeds !== undefined) return config.receiptSeeds
-  return [parseReceiptSeed(keptKey(config.dataDir, FILE))]
+  return [parseReceiptSeed(keptKey(config, FILE))]
 }
 
 /**

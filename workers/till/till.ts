@@ -31,7 +31,7 @@ const PARALLEL = 2
  * @throws {ConfigError} when the chain is unsupported, or a settlement key on Base is the devnet's.
  */
 export async function startTill(
-  config: Pick<Config, 'chain' | 'http' | 'receiptSeeds' | 'dataDir' | 'limits'>,
+  config: Pick<Config, 'chain' | 'http' | 'receiptSeeds' | 'dataDir' | 'limits' | 'production'>,
   databaseUrl: string,
   log: Logger,
   timing: Partial<TillTiming> = {},

@@ -1,0 +1,18 @@
+import { ConfigError, describeIssue, withoutEmpty } from './config.ts'
+import { mcpVariables } from './variables.ts'
+
+/** The settings of the MCP server over stdio. */
+export type McpConfig = { url: string; apiKey: string; toolNames: 'dotted' | 'underscore' }
+
+/** Reads the environment of `bun run mcp`. An empty variable counts as absent. @throws {ConfigError} */
+export function parseMcpConfig(env: Record<string, string | undefined>): McpConfig {
+  const given = withoutEmpty(env)
+  const result = mcpVariables.safeParse(given)
+  if (!result.success) throw new ConfigError(describeIssue(result.error.issues[0]!, given))
+  const { PURSER_URL, PURSER_API_KEY, PURSER_TOOL_NAMES } = result.data
+  return {
+    url: PURSER_URL.replace(/\/+$/, ''),
+    apiKey: PURSER_API_KEY,
+    toolNames: PURSER_TOOL_NAMES,
+  }
+}
