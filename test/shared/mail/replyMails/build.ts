@@ -16,7 +16,7 @@ export type ReplyMail = {
 /** Short or long new text. */
 export type Length = 'short' | 'long'
 
-export const words = (language: string): Phrases => {
+const words = (language: string): Phrases => {
   const found = PHRASES[language]
   if (found === undefined) throw new Error(`no phrases in ${language}`)
   return found

@@ -6,10 +6,13 @@ import { createHash } from 'node:crypto'
 import { apple } from './apple.ts'
 import type { ReplyMail } from './build.ts'
 import { eastAsia } from './eastAsia.ts'
+import { footers } from './footers.ts'
 import { forwards } from './forwards.ts'
 import { fresh } from './fresh.ts'
 import { gmail } from './gmail.ts'
 import { inlineAnswers } from './inline.ts'
+import { markup } from './markup.ts'
+import { messy } from './messy.ts'
 import { outlook } from './outlook.ts'
 import { rare } from './rare.ts'
 import { regional } from './regional.ts'
@@ -26,6 +29,9 @@ const all: ReplyMail[] = [
   ...forwards,
   ...fresh,
   ...rare,
+  ...messy,
+  ...footers,
+  ...markup,
 ]
 
 const isAside = ({ id }: ReplyMail) => (createHash('sha256').update(id).digest()[0] ?? 0) % 2 === 1
