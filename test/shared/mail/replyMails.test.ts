@@ -63,7 +63,7 @@ test('every mail has its own name and one part', () => {
   )
 })
 
-test('open 99 %, put aside 96 %, none emptied', async () => {
+test('open 99 %, put aside 97 %, none emptied', async () => {
   const open = await score(CORPUS.open, SHOW)
   const aside = await score(CORPUS.aside, false)
   process.stdout.write(`open ${JSON.stringify(open)}\naside ${JSON.stringify(aside)}\n`)
@@ -71,6 +71,6 @@ test('open 99 %, put aside 96 %, none emptied', async () => {
   expect(aside).toMatchObject({ mails: 264, emptied: 0 })
   expect(open.accepted).toBeGreaterThanOrEqual(99)
   expect(open.coreExact).toBeGreaterThanOrEqual(99)
-  expect(aside.accepted).toBeGreaterThanOrEqual(96)
-  expect(aside.coreExact).toBeGreaterThanOrEqual(96)
+  expect(aside.accepted).toBeGreaterThanOrEqual(97)
+  expect(aside.coreExact).toBeGreaterThanOrEqual(97)
 })

@@ -1,7 +1,7 @@
 /** Mails that look as if they quoted, tickets, disclaimers and signatures. */
 import { broken, chosen, fill, quoted, type ReplyMail, wrap } from './build.ts'
 
-/** It quotes nothing, so all of it stays. */
+/** No line is a quote. */
 const whole = (id: string, text: string): ReplyMail => ({
   id: `whole-${id}`,
   text,
