@@ -1,3 +1,4 @@
+import type { CustomHeaders } from '../../shared/mail/customHeaders.ts'
 import type { Unsubscribe } from '../../shared/mail/unsubscribe.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import { readRawMail } from './rawMails.ts'
@@ -21,6 +22,7 @@ export type OutboundMail = {
   inReplyTo: string[]
   references: string[]
   unsubscribe: Unsubscribe | null
+  headers: CustomHeaders | null
   /** Display names for To and Cc, by address. */
   names: Record<string, string>
   createdAt: Date
@@ -54,6 +56,7 @@ type OutboundRow = {
   in_reply_to: string[]
   reference_ids: string[]
   unsubscribe: Unsubscribe | null
+  headers: CustomHeaders | null
   names: Record<string, string> | null
   created_at: Date
   due: DueRecipient[]
@@ -78,7 +81,7 @@ export async function beginAttempt(
       returning o.project_id, o.attempt, o.accepted_at, m.raw_id, m.message_id, m.from_addresses,
         coalesce(p.display_name, p.name) as from_name,
         m.to_addresses, m.cc_addresses, m.subject, m.text_body, m.html_body, m.in_reply_to, m.reference_ids,
-        o.unsubscribe, o.names, m.created_at,
+        o.unsubscribe, o.headers, o.names, m.created_at,
         array(select d.domain from mail_domains d where d.status = 'verified' and d.domain in (
                 select lower(split_part(r.address, '@', 2)) from outbound_recipients r
                 where r.message_row = o.message_row)) as own_domains,
@@ -112,6 +115,7 @@ export async function beginAttempt(
     inReplyTo: row.in_reply_to,
     references: row.reference_ids,
     unsubscribe: row.unsubscribe,
+    headers: row.headers,
     names: row.names ?? {},
     createdAt: row.created_at,
     due: row.due,
