@@ -116,6 +116,9 @@ export const ReplyBody = t.Object({
 export function readMailboxes(field: string, texts: string[]): Mailbox[] {
   const mailboxes = texts.map((text, n) => {
     const mailbox = parseMailbox(text)
+    if (mailbox === null && /[^ -~][^\s<>@]*@/.test(text)) {
+      throw badRequest(`${field}[${n}] must be ASCII before the @ (SMTPUTF8 is not supported)`)
+    }
     if (mailbox === null) {
       throw badRequest(
         `${field}[${n}] must be one email address, such as ada@example.com or Ada <ada@example.com>`,
