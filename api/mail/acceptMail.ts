@@ -14,6 +14,7 @@ import {
   RECIPIENTS_MAX,
   type ReplyBody,
   readAttachments,
+  readHeaders,
   readMailboxes,
   readUnsubscribe,
   type SendBody,
@@ -86,6 +87,7 @@ export async function sendMessage(
       html: body.html ?? null,
       attachments: readAttachments(body.attachments),
       unsubscribe: readUnsubscribe(body.unsubscribe),
+      headers: readHeaders(body.headers, body.unsubscribe !== undefined),
       names: namesOf([...shown.to, ...shown.cc]),
       inReplyTo: [],
       references: [],
@@ -134,6 +136,7 @@ export async function replyTo(
       html: body.html ?? null,
       attachments: readAttachments(body.attachments),
       unsubscribe: null,
+      headers: readHeaders(body.headers, false),
       names: null,
       inReplyTo: [original.headerMessageId],
       references: replyReferences({

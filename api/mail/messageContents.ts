@@ -2,6 +2,8 @@ import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import type { Pool } from '../../sql/db.ts'
 import { findAttachment, findRaw, type StoredAttachment } from '../../sql/mail/attachments.ts'
+import { composedMail } from '../../sql/mail/composedMails.ts'
+import { findOutboundContent } from '../../sql/mail/outboundMails.ts'
 import { ApiError, notFound } from '../http/errors.ts'
 import { operation } from '../http/operation.ts'
 import { projectOf } from '../http/requestState.ts'
@@ -13,17 +15,21 @@ const MEDIA_TYPE = /^[a-z0-9][\w!#$&^.+-]{0,126}\/[a-z0-9][\w!#$&^.+-]{0,126}$/i
 const BYTES = 'application/octet-stream'
 
 /** Routes for the original bytes of a message, and for its attachments. */
-export function messageContentRoutes({ pool }: Services) {
+export function messageContentRoutes({ pool, keyring }: Services) {
+  /** Makes the bytes before the first attempt does: each attempt sends the stored ones. */
+  const composeNow = async (projectId: string, messageId: string) => {
+    const mail = await findOutboundContent(pool, projectId, messageId)
+    return mail === null ? null : ((await composedMail(pool, keyring, mail))?.bytes ?? null)
+  }
   return new Elysia()
     .get(
       '/v0/messages/:messageId/raw',
       async ({ request, params }) => {
-        const raw = await findRaw(pool, projectOf(request).projectId, params.messageId)
-        if (raw === null) throw notFound('Message not found')
-        if (raw === 'not composed') {
-          throw notFound('Message is not composed yet: its first attempt composes it')
-        }
-        return download(raw, 'message/rfc822', 'message.eml')
+        const { projectId } = projectOf(request)
+        const raw = await findRaw(pool, projectId, params.messageId)
+        const bytes = raw === 'not composed' ? await composeNow(projectId, params.messageId) : raw
+        if (bytes === null) throw notFound('Message not found')
+        return download(bytes, 'message/rfc822', 'message.eml')
       },
       {
         params: MessageParams,

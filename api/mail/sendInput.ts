@@ -1,5 +1,6 @@
 import { type Static, Type as t } from '@sinclair/typebox'
 import { addressKey, type Mailbox, parseMailbox } from '../../shared/mail/address.ts'
+import { type CustomHeaders, readCustomHeaders } from '../../shared/mail/customHeaders.ts'
 import {
   decodeBase64,
   isAttachmentType,
@@ -78,6 +79,13 @@ const UnsubscribeInput = t.Optional(
   ),
 )
 
+const HeadersInput = t.Optional(
+  t.Record(t.String(), t.String(), {
+    description: 'Header fields to add: X-*, List-* and Auto-Submitted, at most 20.',
+    examples: [{ 'X-Order': '5521' }],
+  }),
+)
+
 export const SendBody = t.Object({
   to: AddressList(1),
   subject: t.String({
@@ -91,6 +99,7 @@ export const SendBody = t.Object({
   bcc: t.Optional(AddressList(0)),
   attachments: Attachments,
   unsubscribe: UnsubscribeInput,
+  headers: HeadersInput,
 })
 
 export const ReplyBody = t.Object({
@@ -100,12 +109,16 @@ export const ReplyBody = t.Object({
     t.Boolean({ description: 'Also answer the other recipients of the original.' }),
   ),
   attachments: Attachments,
+  headers: HeadersInput,
 })
 
 /** Reads mailboxes and removes duplicates. @throws {ApiError} 400 with the position of an invalid one */
 export function readMailboxes(field: string, texts: string[]): Mailbox[] {
   const mailboxes = texts.map((text, n) => {
     const mailbox = parseMailbox(text)
+    if (mailbox === null && /[^ -~][^\s<>@]*@/.test(text)) {
+      throw badRequest(`${field}[${n}] must be ASCII before the @ (SMTPUTF8 is not supported)`)
+    }
     if (mailbox === null) {
       throw badRequest(
         `${field}[${n}] must be one email address, such as ada@example.com or Ada <ada@example.com>`,
@@ -154,6 +167,17 @@ export function readAttachments(given: Static<typeof Attachments> = []): SentAtt
     if (contentId !== null) contentIds.add(contentId)
     return { filename, contentType, contentId, content }
   })
+}
+
+/** Reads the header fields to add; null without them. @throws {ApiError} 400 with the name of an invalid one */
+export function readHeaders(
+  given: Static<typeof HeadersInput> | undefined,
+  withUnsubscribe: boolean,
+): CustomHeaders | null {
+  if (given === undefined) return null
+  const read = readCustomHeaders(given, withUnsubscribe)
+  if ('error' in read) throw badRequest(read.error)
+  return read.headers
 }
 
 /** Reads the unsubscribe settings; null without them. @throws {ApiError} 400 */

@@ -14,6 +14,7 @@ import type { ConnectionLimits, Guest } from './connectionLimits.ts'
 import type { FullInboxes } from './fullInboxes.ts'
 import type { IncomingMails } from './incomingMail.ts'
 import type { Mover } from './mover.ts'
+import { takeQuotedPaths } from './quotedPaths.ts'
 import type { SenderRates } from './senderRates.ts'
 import { type Spool, SpoolFull, sizeOf } from './spool.ts'
 
@@ -104,6 +105,8 @@ export function createListener(
     authOptional: true,
     disableReverseLookup: true,
     hideDSN: true,
+    // Mail goes out without SMTPUTF8: such an author could not be answered.
+    hideSMTPUTF8: true,
     hideREQUIRETLS: true,
     // Connections that end still count here.
     maxClients: options.maxConnections + ENDING_MAX,
@@ -119,6 +122,7 @@ export function createListener(
       }
       const tooLong = () => end('4.4.2 This connection has lasted too long')
       state.deadline = setTimeout(tooLong, patience.connectionMs)
+      takeQuotedPaths(server, session)
       callback()
     },
     onClose(session) {
@@ -126,8 +130,11 @@ export function createListener(
       if (guest !== null) parts.limits.leave(guest)
       clearTimeout(deadline)
     },
-    onMailFrom(_address, session, callback) {
+    onMailFrom({ address, args }, session, callback) {
       const state = stateOf(session)
+      if (needsUtf8(address, args)) {
+        return callback(new SmtpReply(553, '5.6.7 Addresses outside ASCII are not supported'))
+      }
       state.inboxes = new Map()
       if (state.guest !== null) state.guest.activeMs = performance.now()
       if (!parts.rates.takesFrom(session.remoteAddress)) {
@@ -148,6 +155,10 @@ export function createListener(
   server.on('error', (error: Error) => parts.log.warn({ err: error }, 'smtp connection failed'))
   return server
 }
+
+/** Whether a MAIL command needs SMTPUTF8 (RFC 6531). The library shows domains in Unicode. */
+const needsUtf8 = (address: string, args: object | false | undefined) =>
+  /[^ -~]/.test(address.slice(0, address.lastIndexOf('@'))) || (args && 'SMTPUTF8' in args)
 
 type Connection = {
   session: SMTPServerSession

@@ -4,8 +4,10 @@ import { domainToASCII } from 'node:url'
 const ADDRESS_MAX_LENGTH = 254
 const LOCAL_PART_MAX_LENGTH = 64
 
-/** RFC 5322 dot-atom. Quoted local parts are legal and unused; attackers use them to confuse mail parsers. */
+/** RFC 5322 dot-atom. */
 const LOCAL_PART = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/
+/** RFC 5322 quoted-string of atoms, dots and spaces. Attackers put other signs there to confuse mail parsers. */
+const QUOTED_PART = /^"([A-Za-z0-9!#$%&'*+/=?^_`{|}~. -]+)"$/
 const DOMAIN =
   /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/
 
@@ -18,13 +20,29 @@ export function parseAddress(text: string): string | null {
   if (text.length > ADDRESS_MAX_LENGTH) return null
   const at = text.lastIndexOf('@')
   if (at < 1 || at > LOCAL_PART_MAX_LENGTH) return null
-  const local = text.slice(0, at)
+  const local = plainLocal(text.slice(0, at))
   const rawDomain = text.slice(at + 1)
-  if (!LOCAL_PART.test(local) || /[^\p{L}\p{M}\p{N}.-]/u.test(rawDomain)) return null
+  if (local === null || /[^\p{L}\p{M}\p{N}.-]/u.test(rawDomain)) return null
   const domain = domainToASCII(rawDomain)
   if (!DOMAIN.test(domain)) return null
   const address = `${local}@${domain}`
   return address.length > ADDRESS_MAX_LENGTH ? null : address
+}
+
+/** RFC 5321 §4.1.2: a local part is written without quotes where it can be. Null: malformed. */
+function plainLocal(text: string): string | null {
+  const inner = QUOTED_PART.exec(text)?.[1]
+  if (LOCAL_PART.test(inner ?? text)) return inner ?? text
+  return inner === undefined ? null : text
+}
+
+/** Sets the quotes that a mail parser removed: `john doe@example.com` is `"john doe"@example.com`. */
+export function restoreQuotes(address: string): string {
+  const at = address.lastIndexOf('@')
+  const local = address.slice(0, at)
+  if (at < 1 || local.startsWith('"') || !/[\s"(),:;<>@[\]\\]|^\.|\.\.|\.$/.test(local))
+    return address
+  return `"${local.replace(/["\\]/g, '\\$&')}"${address.slice(at)}`
 }
 
 /** A display name is one line without control characters; RFC 5322 §2.1.1 bounds the line. */

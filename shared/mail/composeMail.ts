@@ -1,4 +1,5 @@
 import MailComposer from 'nodemailer/lib/mail-composer'
+import { type CustomHeaders, customFields } from './customHeaders.ts'
 import type { SentAttachment } from './sentAttachment.ts'
 import { type Unsubscribe, unsubscribeFields } from './unsubscribe.ts'
 
@@ -19,6 +20,8 @@ export type MailContent = {
   references: string[]
   attachments: readonly SentAttachment[]
   unsubscribe: Unsubscribe | null
+  /** From `readCustomHeaders`; null: none. */
+  headers: CustomHeaders | null
 }
 
 /**
@@ -46,10 +49,11 @@ export async function composeMail(content: MailContent): Promise<Buffer> {
   })
   const message = await composer.compile().build()
   // One identifier a line. nodemailer would remove the space in a quoted identifier.
-  const { references, unsubscribe } = content
+  const { references, unsubscribe, headers } = content
   const fields = [
     ...(references.length === 0 ? [] : [`References: ${references.join('\r\n ')}\r\n`]),
     ...(unsubscribe === null ? [] : [unsubscribeFields(unsubscribe)]),
+    ...(headers === null ? [] : [customFields(headers)]),
   ]
   return fields.length === 0 ? message : Buffer.concat([Buffer.from(fields.join('')), message])
 }

@@ -3,6 +3,7 @@
  * quadratic and its walk recursive in the nesting.
  */
 import { compile, type DomNode, type FormatCallback, type HtmlToTextOptions } from 'html-to-text'
+import { announcedMessage } from './replyTextMarkers.ts'
 import { stripTags, tooComplex } from './stripTags.ts'
 
 /** Characters of HTML; the rest is cut. */
@@ -11,16 +12,20 @@ export const MAX_HTML_LENGTH = 2_000_000
 const MAX_QUOTE_DEPTH = 8
 const MAX_LIST_DEPTH = 4
 
-/** Signature containers of mail clients. Outlook prefixes the names in received mail with x_. */
+/** Signature containers of mail clients. Most names end in "signature"; Outlook prefixes those of received mail with x_. */
 const SIGNATURES = [
+  'signature',
+  '[class~=signature]',
+  '[class$=signature i]',
+  '[id$=signature i]',
+  '[data-signature-widget]',
+  '[data-sigid]',
   '[class*=gmail_signature]',
   '[class*=moz-signature]',
   '[class*=protonmail_signature_block]',
   '[class*=ms-outlook-mobile-signature]',
   '[id*=ms-outlook-mobile-signature]',
   '[id*=ymail_android_signature]',
-  '#Signature',
-  '[id$=x_Signature]',
 ]
 
 /** The elements that begin or hold the history in Outlook, Hotmail, Yahoo, Zimbra, GMX and Zoho. */
@@ -66,6 +71,16 @@ const formatQuote: FormatCallback = (element, walk, builder) => {
   quoteDepth--
 }
 
+/** Apple Mail puts a forwarded message into the element of its replies: `Begin forwarded message:`. */
+const formatMarkedQuote: FormatCallback = (element, walk, builder, options) => {
+  const first = leadingText(element)
+  const forwarded = /[:：]$/.test(first) && announcedMessage(first) === 'forwarded'
+  if (!forwarded) return formatQuote(element, walk, builder, options)
+  builder.openBlock({ leadingLineBreaks: 2 })
+  walk(element.children, builder)
+  builder.closeBlock({ trailingLineBreaks: 2 })
+}
+
 const formatList: FormatCallback = (element, walk, builder, options) => {
   const name =
     listDepth >= MAX_LIST_DEPTH ? 'block' : options.ordered ? 'orderedList' : 'unorderedList'
@@ -82,6 +97,12 @@ const formatCell: FormatCallback = (element, walk, builder) => {
 }
 
 const formatHistory: FormatCallback = (element, walk, builder) => {
+  if (announcedMessage(leadingText(element)) === 'forwarded') {
+    builder.openBlock({ leadingLineBreaks: 2 })
+    walk(element.children, builder)
+    builder.closeBlock({ trailingLineBreaks: 2 })
+    return
+  }
   builder.openBlock({ leadingLineBreaks: 2 })
   builder.addLiteral('-----Original Message-----')
   builder.closeBlock({ trailingLineBreaks: 2 })
@@ -115,6 +136,7 @@ const OPTIONS: HtmlToTextOptions = {
   limits: { maxInputLength: MAX_HTML_LENGTH },
   formatters: {
     quote: formatQuote,
+    markedQuote: formatMarkedQuote,
     list: formatList,
     cell: formatCell,
     history: formatHistory,
@@ -142,6 +164,7 @@ const MARKED_OPTIONS: HtmlToTextOptions = {
   ...OPTIONS,
   selectors: [
     ...OPTIONS.selectors!,
+    { selector: 'blockquote[type=cite]', format: 'markedQuote' },
     ...SIGNATURES.map((selector) => ({ selector, format: 'skip' })),
     ...HISTORY.map((selector) => ({ selector, format: 'history' })),
     ...ATTRIBUTIONS.map((selector) => ({ selector, format: 'attribution' })),

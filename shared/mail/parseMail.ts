@@ -5,6 +5,7 @@ import {
   type Email,
   type Attachment as ParsedAttachment,
 } from 'postal-mime'
+import { restoreQuotes } from './address.ts'
 import { automaticLabels } from './automaticMail.ts'
 import { type Bounce, readBounce } from './dsn.ts'
 import { htmlToText, MAX_HTML_LENGTH } from './htmlToText.ts'
@@ -177,7 +178,7 @@ const normaliseLines = (text: string): string => text.replace(/\r\n?/g, '\n')
 function addresses(parsed: Address[] | undefined): string[] {
   const mailboxes = (parsed ?? []).flatMap((entry) => entry.group ?? [entry])
   const texts = mailboxes.flatMap(({ address }) =>
-    address === undefined ? [] : clean(address).trim(),
+    address === undefined ? [] : restoreQuotes(clean(address).trim()),
   )
   const usable = texts.filter((text) => text !== '' && text.length <= MAX_ADDRESS_LENGTH)
   return [...new Set(usable)].slice(0, MAX_ADDRESSES)

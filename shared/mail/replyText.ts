@@ -13,10 +13,11 @@
  * - a sign-off without a delimiter stays; if no text is left, the whole mail stays.
  */
 import { htmlToMarkedText, htmlToText } from './htmlToText.ts'
-import { attributionEndingAt, type Following } from './replyTextAttribution.ts'
+import { attributionEndingAt, attributionWithin, type Following } from './replyTextAttribution.ts'
 import {
   announcedMessage,
   headerKind,
+  headersWithin,
   isBounceLine,
   isForwardSubject,
   isHeaderBlock,
@@ -112,6 +113,12 @@ function isQuoted(view: string, bars: boolean): boolean {
   )
 }
 
+/** The new text of a line that also holds the history. Marks at the line's start are for {@link isQuoted}. */
+function joinedHistory(line: string): string | undefined {
+  if (line.length < 40 || line.startsWith('>')) return undefined
+  return attributionWithin(line) ?? headersWithin(line)
+}
+
 /** Sorts the lines into own, blank, quote and dropped; undefined: the mail stays whole. */
 function scanLines(lines: string[], views: string[]): Scan | undefined {
   const fenced = fencedLines(views)
@@ -149,6 +156,11 @@ function scanLines(lines: string[], views: string[]): Scan | undefined {
       continue
     }
     if (isVendorSeparator(view)) return { lines, views, kinds, end: i, attributed }
+    const before = attributed ? undefined : joinedHistory(lines[i]!)
+    if (before) lines[i] = before
+    if (before || (before === '' && kinds.subarray(0, i).includes(Kind.own))) {
+      return { lines, views, kinds, end: before ? i + 1 : i, attributed }
+    }
     if (isQuoted(view, attributed)) {
       kinds[i] = Kind.quote
       inSignature = false
@@ -206,6 +218,7 @@ function joinOwn({ lines, views, kinds, end, attributed }: Scan): string {
   const shown = !attributed && (answers || isExample(views, lastOwn, lastQuote))
   const last = shown ? Math.max(lastOwn, lastQuote) : lastOwn
   const kept: string[] = []
+  if (!answers) keepCitations(kinds, views, lastOwn)
   for (let i = 0; i <= last; i++) {
     const kind = kinds[i]
     if (kind === Kind.dropped) continue
@@ -216,6 +229,25 @@ function joinOwn({ lines, views, kinds, end, attributed }: Scan): string {
     view === '' || isRule(view) || (end < lines.length && isOriginalTitle(view))
   while (kept.length > 1 && trails(lineView(kept.at(-1)!))) kept.pop()
   return kept.join('\n')
+}
+
+/**
+ * `The rule says:`, a few `>` lines, and own text below: the writer cites. An attribution names a date or an address
+ * instead.
+ */
+function keepCitations(kinds: Uint8Array, views: readonly string[], lastOwn: number): void {
+  let intro = ''
+  for (let i = 0; i < lastOwn; i++) {
+    if (kinds[i] === Kind.own) intro = views[i]!
+    if (kinds[i] === Kind.attribution) intro = ''
+    if (kinds[i] !== Kind.quote) continue
+    let end = i
+    while (end < lastOwn && kinds[end] !== Kind.own && kinds[end] !== Kind.attribution) end++
+    const cites = /\p{L}[:：]$/u.test(intro) && !/[\p{Nd}@]/u.test(intro)
+    if (cites && kinds[end] === Kind.own && end - i <= 6) kinds.fill(Kind.own, i, end)
+    intro = ''
+    i = end - 1
+  }
 }
 
 /** `Run this:` with up to three `>` lines below: prompts or a citation, not history. */

@@ -6,6 +6,9 @@ import { EMAIL, fold, MAX_MARKER_LENGTH, TIME, trimDecoration } from './replyTex
 import { isDeviceLine } from './replyTextSignature.ts'
 import { QUOTING_STARTS, WROTE_RUNS, WROTE_WORDS } from './replyTextWords.ts'
 
+/** Characters before the quoted text on one line. */
+const MAX_JOINED_LENGTH = 4000
+const MAX_ADDRESSES = 5
 /** Lines: a name, a mailto link and the verb, each wrapped once. */
 const MAX_ATTRIBUTION_LINES = 6
 
@@ -17,6 +20,9 @@ const EMAIL_AT_END = /@[^\s<>@]+[\])>"'\s]*[:：]$/
 /** A line that starts with a time, a year, a lower-case or a caseless letter, or an address. */
 const READS_ON = /^(?:\p{Nd}{1,2}[:.]\p{Nd}{2}|\p{Nd}{4}(?![-/.年\p{Nd}])|[\p{Ll}\p{Lo}<(])/u
 const SPLIT_VERB = /^>\s*\p{L}+(?:\s\p{L}+)?\s*:$/u
+/** The writer's name with the address in brackets, at the start of a line. */
+const NAMED_FIRST = /^["'\p{L}][^<>()[\]@]{0,60}[<([]{1,2}[^\s<>()[\]@]+@[^\s<>()[\]@]+[>)\]]/u
+const BRACKETED = /[<([][^\s<>()[\]@]+@[^\s<>()[\]@]+[>)\]]/
 
 /** Whether a verb of writing occurs, and whether it ends the line. */
 function findVerb(text: string): 'none' | 'within' | 'last' {
@@ -37,7 +43,7 @@ export type Following = 'quote' | 'header' | 'other'
 function isAttribution(joined: string, following: Following): boolean {
   const text = trimDecoration(joined)
   const dashed = joined.startsWith('--') && joined.endsWith('--')
-  const closed = text.endsWith(':') || text.endsWith('：') || dashed
+  const closed = /[:：\u2024]$/.test(text) || dashed
   if (!closed && following === 'other') return false
   const hasEmail = EMAIL.test(text)
   const hasTime = TIME.test(text)
@@ -56,8 +62,12 @@ function isAttribution(joined: string, following: Following): boolean {
   if (QUOTING_STARTS.some((start) => lower.startsWith(start))) {
     return hasEmail || following === 'quote'
   }
+  if (!hasTime || numbers < 3) return false
   // Gmail in Japanese and Hebrew, Yandex, mutt: a date, a time, an address, no verb.
-  return hasTime && numbers > 2 && (EMAIL_AT_END.test(text) || text.endsWith(']:'))
+  if (EMAIL_AT_END.test(text) || text.endsWith(']:')) return true
+  // A verb of no listed language: a date, a time and marks below, or an address in brackets.
+  if (!DATE.test(text) || !(LEAD_IN.test(text) || NAMED_FIRST.test(text))) return false
+  return following === 'quote' ? text.length <= 160 : BRACKETED.test(text)
 }
 
 function endsSentence(view: string): boolean {
@@ -82,7 +92,7 @@ export function attributionEndingAt(
   const last = views[end]!
   const splitByBlanks = SPLIT_VERB.test(last)
   if (last.startsWith('>') && !splitByBlanks) return undefined
-  if (!/[:：\-*_]$/.test(last) && following === 'other') return undefined
+  if (!/[:：\u2024\-*_]$/.test(last) && following === 'other') return undefined
   let joined = splitByBlanks ? last.slice(1).trim() : last
   let best = -1
   for (let start = end; start >= from && end - start < MAX_ATTRIBUTION_LINES; start--) {
@@ -130,4 +140,27 @@ function ownPrefix(view: string): string {
   )
     return ''
   return prefix
+}
+
+/**
+ * An attribution with the quoted text on its line, perhaps behind the new text: relays and some telephones join lines.
+ * Undefined unless date, time, bracketed address and verb are there.
+ * @returns the text before it
+ */
+export function attributionWithin(line: string): string | undefined {
+  const text = line.slice(0, MAX_JOINED_LENGTH)
+  const addresses = text.matchAll(new RegExp(BRACKETED, 'g')).take(MAX_ADDRESSES)
+  for (const { index, 0: address } of addresses) {
+    const after = index + address.length
+    const colon = text.slice(after, after + 40).search(/[:：](?:\s|$)/)
+    if (colon < 0) continue
+    const near = Math.max(0, index - MAX_MARKER_LENGTH)
+    const head = text.slice(near, after + colon + 1)
+    const own = head.search(MIDLINE_LEAD_IN)
+    const start = own > 0 && /[.!?)\]"”»\p{So}]$/u.test(head.slice(0, own)) ? own : 0
+    const attribution = head.slice(start).trim()
+    if (!LEAD_IN.test(attribution) || !DATE.test(attribution) || !TIME.test(attribution)) continue
+    if (findVerb(attribution) !== 'none') return text.slice(0, near + start).trim()
+  }
+  return undefined
 }

@@ -22,6 +22,9 @@ export const TIME = /\p{Nd}{1,2}\s?[:.h時시点點]\s?\p{Nd}{2}|\p{Nd}\s?(?:AM|
 const DASHED =
   /^(?:[-–—]{2,}|[_=*]{5,})\s*([^-–—_=*](?:.{0,60}[^-–—_=*])?)\s*(?:[-–—]{2,}|[_=*]{5,}):?$/
 const FORWARD_SUBJECT = /^(?:fwd?|wg|tr|rv)\s?:\s?\S/i
+/** `label: value`; a label has few words. */
+const LABELLED = /^[*_]{0,2}(?:[^\s:：]{1,20} ){0,2}[^\s:：]{1,20}\s?[:：][*_]{0,2}(?:\s|$)/u
+const SENDER = /^[^:：@]{1,40}[:：][^:：<>@]{1,80}<[^\s<>@]+@[^\s<>@]+>$/u
 const ENHANCED_STATUS = /^status: [45]\.\d/
 
 /** A line of dashes, underscores, stars, hashes or equal signs. */
@@ -82,6 +85,26 @@ function isOneLineHeader(view: string): boolean {
 }
 
 /**
+ * Headers joined to one line behind the new text. Undefined unless sender, address, date and recipient or subject follow
+ * each other.
+ * @returns the text before them
+ */
+export function headersWithin(line: string): string | undefined {
+  const text = line.slice(0, 10 * MAX_MARKER_LENGTH)
+  const labels = [...text.matchAll(/(?<=[\s*])\p{L}{1,14}(?=\s?[:：](?:\s|\*))/gu)]
+  const kinds = labels.map(([label]) => HEADER_LABELS.get(fold(label)))
+  const from = kinds.findIndex((kind, index) => {
+    const next = kinds.slice(index + 1, index + 5)
+    if (kind !== 'from' || !(next.includes('sent') || next.includes('date'))) return false
+    return next.includes('to') && next.includes('subject')
+  })
+  const index = labels[from]?.index
+  if (index === undefined || !EMAIL.test(text.slice(index, index + MAX_MARKER_LENGTH)))
+    return undefined
+  return text.slice(0, index).replace(/[\s*]+$/, '')
+}
+
+/**
  * Whether the lines from `index` on are the headers of a quoted message (Outlook and others). Many
  * labels are everyday words (`Da:`, `Van:`, `To:`): one label needs others beside it. `From:` and
  * `To:` with only a date may be a journey.
@@ -89,6 +112,7 @@ function isOneLineHeader(view: string): boolean {
 export function isHeaderBlock(views: readonly string[], index: number): boolean {
   if (views[index] === undefined) return false
   if (isOneLineHeader(views[index])) return true
+  if (isUnlistedHeader(views, index)) return true
   if (headerKind(views[index]) === undefined) return false
   const kinds = new Set<HeaderKind>()
   let gap = 0
@@ -114,6 +138,23 @@ export function isHeaderBlock(views: readonly string[], index: number): boolean 
   }
   // Without a date it may be a request to write a mail, unless it names only a sender.
   return above === '' && !kinds.has('to') && /<[^\s<>@]+@[^\s<>@]+>$/.test(views[index])
+}
+
+/**
+ * Headers in a language without a list: three lines `label: value` or more, first `Name <address>`, one with date and
+ * time. Own text stands above: a form begins its mail.
+ */
+function isUnlistedHeader(views: readonly string[], index: number): boolean {
+  if (index < 2 || !SENDER.test(views[index]!)) return false
+  const above = views[index - 1]!
+  if (above !== '' && !isRule(above)) return false
+  let count = 0
+  let dated = false
+  for (let i = index; i < views.length && LABELLED.test(views[i]!); i++) {
+    if (++count > 8) return false
+    dated ||= TIME.test(views[i]!) && /\p{Nd}{4}/u.test(views[i]!)
+  }
+  return dated && count >= 3
 }
 
 /** The kind of message that a line such as `-----Original Message-----` announces. */

@@ -21,6 +21,20 @@ const CONTACT = /[^\s@]@[^\s@]|www\.|https?:|\+?\p{Nd}[\p{Nd}\s().-]{6,}/u
 const SURE_NOTICE =
   /^this (?:e-?mail|message|communication) (?:and any .{0,40} )?(?:is|are|may be|may contain|contains) (?:strictly |highly |legally |private and )?(?:confidential|privileged|intended)/
 /** Unlisted devices, and lines without a verb: `Sent from my TI-85`, `Bob via mobile`. */
+/** A program that names itself: `Get Nine for Android`, `Yahoo Mail on Android`. */
+const NAMED_PROGRAM =
+  /^(?:Get (?:\S+ ){1,2}|(?:\p{Lu}\S* ){1,3})\p{Ll}{1,4} (?:Android|iOS|iPhone|iPad|Mac|Windows)$/u
+/** `Sent with Nine`: one or two words, a preposition and a name. */
+const SENT_BY_NAME =
+  /^(?:\p{L}+ ){1,2}(?:from|via|with|using|by|von|aus|mit|über|de|depuis|avec|desde|con|da|dal|dalla|tramite|através do|do|com|van|vanaf|vanuit|met|z|ze|za pomocą|с|из|з|із|från|med|fra|din|pe) (?:(?!\p{Ll}{5})[^\s,;.]+ ){0,3}[\p{Lu}\p{Nd}][^\s,;.]*$/u
+/** `-- Owen` or `--Owen Hale`: delimiter and name on one line. */
+const DASHED_NAME = /^--\s?\p{Lu}[\p{L}.'’-]*(?: \p{Lu}[\p{L}.'’-]*){0,2}$/u
+const SCANNERS =
+  /\b(?:avast|avg|avira|mcafee|norton|eset|kaspersky|bitdefender|f-secure|clamav|mailscanner|sophos|malwarebytes)\b/
+const SCANNED = /virus|вірус|вирус|malware|ウイルス|病毒|바이러스|scan|geprüft|www\.|https?:/
+const PRINTING = /print|druck|imprim|impres|stamp|afdruk|skriv|tulosta|wydruk|tisk|печат|друк/
+const ENVIRONMENT =
+  /environment|umwelt|environnement|ambient|milieu|miljö|miljø|ympäristö|środowisk|prostřed|природ|довкілл/
 const ANY_DEVICE =
   /^(?:sent|typed|written) (?:from|on|via) my (?:\S+ ?){1,3}$|^(?:[\p{L}.]+ ){1,2}(?:from|via) (?:mobile|phone|iphone|ipad)$|^from my (?:mobile|phone|iphone|ipad|cell)(?: \S+)?$/u
 
@@ -30,8 +44,9 @@ const ANY_DEVICE =
  */
 export function startsSignature(views: readonly string[], index: number): boolean {
   const view = views[index]!
-  if (/^(?:--|__|—|––|- -)$/.test(view)) return true
+  if (/^(?:\*?--\*?|__|—|––|- -)$/.test(view)) return true
   const above = views[index - 1]
+  if (above === '' && DASHED_NAME.test(view) && (views[index + 1] ?? '') === '') return true
   if (above === undefined || view.length < 3 || !isRule(view)) return false
   if (view.startsWith('_____') && view.length >= 30) return true
   if (!/^$|[.!?]$/.test(above)) return false
@@ -51,10 +66,24 @@ export function startsSignature(views: readonly string[], index: number): boolea
 /** A device line closes a text or a paragraph. A longer line inside a text is a sentence. */
 export function isClosingDeviceLine(views: readonly string[], index: number): boolean {
   const view = views[index]!
-  if (!isDeviceLine(view)) return false
   const next = views[index + 1] ?? ''
+  const alone = views[index - 1] === '' && (next === '' || next.startsWith('>'))
+  if (alone && isProgramLine(view)) return true
+  if (!isDeviceLine(view)) return false
   if (next === '' || next.startsWith('>') || isRule(next)) return true
   return view.split(' ').length <= 6 || headerKind(next) !== undefined || isDeviceLine(next)
+}
+
+/** A paragraph of its own that names a program nobody has listed: `Sent with Nine`, `Von Nine gesendet`. */
+function isProgramLine(view: string): boolean {
+  if (view.length > 80) return false
+  const text = trimDecoration(view.replace(/<[^<>\s]{4,}>|\]?\(?https?:\S+/g, '').trim())
+  if (NAMED_PROGRAM.test(text)) return true
+  const lower = fold(text)
+  if (SENT_STARTS.some((start) => lower.startsWith(start)) && SENT_BY_NAME.test(text)) return true
+  const verbLast =
+    /^(?:Von|Mit|Aus|Via|Über) (?:\p{Lu}\S* ){1,3}(?:gesendet|versendet|verschickt)$/u
+  return verbLast.test(text)
 }
 
 /** "Sent from my iPhone", "Get Outlook for Android" and the like in other languages. */
@@ -84,13 +113,33 @@ export function dropFooter(text: string): string {
   const first = Math.max(1, lines.length - MAX_FOOTER_LINES)
   for (let i = first; i < lines.length; i++) {
     const lower = fold(lines[i]!.slice(0, 80).replace(/^[\s*_(]+/, ''))
-    if (FOOTER_STARTS.some((start) => lower.startsWith(start))) return lines.slice(0, i).join('\n')
+    if (FOOTER_STARTS.some((start) => lower.startsWith(start)) || isAddedNote(lines, i)) {
+      return above(lines, i)
+    }
     if (!LEGAL_STARTS.some((start) => lower.startsWith(start))) continue
     const rest = fold(lines.slice(i).join(' ').slice(0, 4000)).trimStart()
     const hits = LEGAL_WORDS.filter((word) => rest.includes(word)).length
     if (hits >= 2 || SURE_NOTICE.test(rest)) {
-      return lines.slice(0, i).join('\n')
+      return above(lines, i)
     }
   }
   return text
+}
+
+/** The lines above `index`, without the rule that set the notice off. */
+function above(lines: readonly string[], index: number): string {
+  let end = index
+  while (end > 0 && (lines[end - 1]!.trim() === '' || isRule(lines[end - 1]!.trim()))) end--
+  return lines.slice(0, end).join('\n')
+}
+
+/** A last paragraph of a virus scanner, or one that asks not to print for the environment's sake. */
+function isAddedNote(lines: readonly string[], index: number): boolean {
+  const before = lines[index - 1]!.trim()
+  if (lines.length - index > 4 || (before !== '' && !isRule(before))) return false
+  const note = fold(lines.slice(index).join(' '))
+  if (note.length > 400) return false
+  return (
+    (SCANNERS.test(note) && SCANNED.test(note)) || (PRINTING.test(note) && ENVIRONMENT.test(note))
+  )
 }

@@ -122,13 +122,13 @@ export const SENT_STARTS: readonly string[] = phrases(`
   |poslano|poslato|изпратено|отправлено|послано|надіслано|відправлено|skickat|sendt|sent úr|lähetetty
   |saadetud|nosūtīts|išsiųsta|elküldve|küldve|στάλθηκε|εστάλη|αποστολή|dikirim|đã gửi|được gửi|gửi từ
   |ส่งจาก|发自|發自|发送自|来自|來自|傳送自|從我|从我|通过|私の|나의|내|أرسل|أُرسل|مرسل|تم الإرسال
-  |ارسال شده|נשלח|bidalia
+  |ارسال شده|נשלח|bidalia|skickades|skickad|yahoo mail: search, organize, conquer
 `)
 
 /** Ends of the same line in languages that put the verb last. */
 export const SENT_ENDS: readonly string[] = phrases(`
   gesendet|geschickt|versendet|beziehen|herunterladen|gönderildi|edinin|küldve|送信|から送信されました
-  |から送信|送信しました|を入手|보냄|보냈습니다|보낸|에서 발송|에서 전송됨|다운로드|받기|发送|傳送|寄出|發送
+  |から送信|送信しました|を入手|보냄|보냈습니다|보낸|에서 발송|에서 전송됨|다운로드|받기|发送|傳送|寄出|發送|发来的|发送的
 `)
 
 /** Devices and apps of such a line. Without one it is a sentence of the writer. */
@@ -145,7 +145,8 @@ export const DEVICE_WORDS: readonly string[] = phrases(`
 /** Openings of a legal notice. Only a last paragraph that also holds {@link LEGAL_WORDS} is cut. */
 export const LEGAL_STARTS: readonly string[] = phrases(`
   this e-mail|this email|this message|this communication|this information|this transmission
-  |the information|the contents of|confidentiality|disclaimer|notice:|legal notice|important notice
+  |the information|the content of|the contents of|tato zpráva|tento e-mail|informace obsažené
+  |цей лист|це повідомлення|denne meldingen|detta e-post|tämä sähköposti|το παρόν|αυτό το μήνυμα|confidentiality|disclaimer|notice:|legal notice|important notice
   |privileged|if you are not the intended|if you have received this
   |diese e-mail|diese email|diese nachricht|dieses e-mail|der inhalt dieser|haftungsausschluss|hinweis:
   |ce message|ce courriel|cet e-mail|cet email|les informations contenues|avis de confidentialité
@@ -161,7 +162,8 @@ export const LEGAL_STARTS: readonly string[] = phrases(`
 export const LEGAL_WORDS: readonly string[] = phrases(`
   confidential|privileged|intended only|intended solely|intended for|intended recipient|addressee
   |vertraulich|confidentiel|destinataire|confidencial|riservat|destinatari|vertrouwelijk|geadresseerde
-  |poufn|adresat|konfidentiell|fortrolig|luottamuksel|конфиденциальн|bizalmas|confidențial|gizli
+  |poufn|adresat|adressat|adresát|důvěrn|адресат|одержувач|конфіденційн|modtager|mottak|mottag|vastaanottaj
+  |címzett|destinatar|alıcı|εμπιστευτικ|παραλήπτ|受信者|收件人|수신인|the recipient|konfidentiell|fortrolig|luottamuksel|конфиденциальн|bizalmas|confidențial|gizli
   |保密|机密|機密|기밀
 `)
 
@@ -181,5 +183,5 @@ export const FOOTER_STARTS: readonly string[] = phrases(`
   to unsubscribe|click here to unsubscribe|unsubscribe from|unsubscribe here|unsubscribe:|unsubscribe <
   |you received this message because|you are receiving this because
   |you received this email because|you are receiving this email because|manage your subscription
-  |reply to this email directly or view it on
+  |reply to this email directly or view it on|sender notified by
 `)

@@ -100,7 +100,7 @@ export async function listSentAttachments(
   }))
 }
 
-/** The raw mail of a message. `'not composed'`: the outbound mail had no attempt yet. Null: no such message. */
+/** The raw mail of a message. `'not composed'`: the outbound mail had no attempt and no reader yet. Null: no such message. */
 export async function findRaw(
   db: Queryable,
   projectId: string,

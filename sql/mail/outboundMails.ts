@@ -1,14 +1,11 @@
+import type { CustomHeaders } from '../../shared/mail/customHeaders.ts'
+import { messageIdHash } from '../../shared/mail/threading.ts'
 import type { Unsubscribe } from '../../shared/mail/unsubscribe.ts'
-import { type Pool, type Queryable, transaction } from '../db.ts'
-import { readRawMail } from './rawMails.ts'
+import type { Queryable } from '../db.ts'
 
-/** An outbound mail for one attempt. */
-export type OutboundMail = {
+/** The content of an outbound mail: all that its bytes are made of, beside its attachments. */
+export type OutboundContent = {
   messageRow: string
-  projectId: string
-  /** The number of this attempt, from 1; `recordAttempt` requires it. */
-  attempt: number
-  acceptedAt: Date
   rawId: string | null
   messageId: string
   fromAddress: string
@@ -21,9 +18,18 @@ export type OutboundMail = {
   inReplyTo: string[]
   references: string[]
   unsubscribe: Unsubscribe | null
+  headers: CustomHeaders | null
   /** Display names for To and Cc, by address. */
   names: Record<string, string>
   createdAt: Date
+}
+
+/** An outbound mail for one attempt. */
+export type OutboundMail = OutboundContent & {
+  projectId: string
+  /** The number of this attempt, from 1; `recordAttempt` requires it. */
+  attempt: number
+  acceptedAt: Date
   /** Pending recipients whose next attempt is due. */
   due: DueRecipient[]
   /** Domains of the recipients that are verified domains of this service. */
@@ -38,10 +44,8 @@ type DueRecipient = {
   suppressed: boolean
 }
 
-type OutboundRow = {
-  project_id: string
-  attempt: number
-  accepted_at: Date
+type ContentRow = {
+  message_row: string
   raw_id: string | null
   message_id: string
   from_addresses: string[]
@@ -54,10 +58,59 @@ type OutboundRow = {
   in_reply_to: string[]
   reference_ids: string[]
   unsubscribe: Unsubscribe | null
+  headers: CustomHeaders | null
   names: Record<string, string> | null
   created_at: Date
+}
+
+type OutboundRow = ContentRow & {
+  project_id: string
+  attempt: number
+  accepted_at: Date
   due: DueRecipient[]
   own_domains: string[]
+}
+
+/** The columns of a {@link ContentRow}, of outbound_mails o, messages m and projects p. */
+const CONTENT = `o.message_row, m.raw_id, m.message_id, m.from_addresses,
+        coalesce(p.display_name, p.name) as from_name,
+        m.to_addresses, m.cc_addresses, m.subject, m.text_body, m.html_body, m.in_reply_to, m.reference_ids,
+        o.unsubscribe, o.headers, o.names, m.created_at`
+
+const contentOf = (row: ContentRow): OutboundContent => ({
+  messageRow: row.message_row,
+  rawId: row.raw_id,
+  messageId: row.message_id,
+  fromAddress: row.from_addresses[0]!,
+  fromName: row.from_name,
+  to: row.to_addresses,
+  cc: row.cc_addresses,
+  subject: row.subject,
+  text: row.text_body,
+  html: row.html_body,
+  inReplyTo: row.in_reply_to,
+  references: row.reference_ids,
+  unsubscribe: row.unsubscribe,
+  headers: row.headers,
+  names: row.names ?? {},
+  createdAt: row.created_at,
+})
+
+/** The content of an outbound mail of a project; null: it has none of that Message-ID. */
+export async function findOutboundContent(
+  db: Queryable,
+  projectId: string,
+  messageId: string,
+): Promise<OutboundContent | null> {
+  const { rows } = await db.query<ContentRow>({
+    name: 'find-outbound-content',
+    text: `
+      select ${CONTENT}
+      from messages m join outbound_mails o on o.message_row = m.row join projects p on p.id = m.project_id
+      where m.project_id = $1 and m.message_id_hash = $2 and p.deleted_at is null`,
+    values: [projectId, messageIdHash(messageId)],
+  })
+  return rows[0] === undefined ? null : contentOf(rows[0])
 }
 
 /**
@@ -75,10 +128,7 @@ export async function beginAttempt(
       from messages m join projects p on p.id = m.project_id
       where o.message_row = $1 and o.state <> 'done' and m.row = o.message_row and p.deleted_at is null
         and o.next_attempt_at <= clock_timestamp() + interval '1 second'
-      returning o.project_id, o.attempt, o.accepted_at, m.raw_id, m.message_id, m.from_addresses,
-        coalesce(p.display_name, p.name) as from_name,
-        m.to_addresses, m.cc_addresses, m.subject, m.text_body, m.html_body, m.in_reply_to, m.reference_ids,
-        o.unsubscribe, o.names, m.created_at,
+      returning o.project_id, o.attempt, o.accepted_at, ${CONTENT},
         array(select d.domain from mail_domains d where d.status = 'verified' and d.domain in (
                 select lower(split_part(r.address, '@', 2)) from outbound_recipients r
                 where r.message_row = o.message_row)) as own_domains,
@@ -96,51 +146,11 @@ export async function beginAttempt(
   const row = rows[0]
   if (row === undefined) return null
   return {
-    messageRow,
+    ...contentOf(row),
     projectId: row.project_id,
     attempt: row.attempt,
     acceptedAt: row.accepted_at,
-    rawId: row.raw_id,
-    messageId: row.message_id,
-    fromAddress: row.from_addresses[0]!,
-    fromName: row.from_name,
-    to: row.to_addresses,
-    cc: row.cc_addresses,
-    subject: row.subject,
-    text: row.text_body,
-    html: row.html_body,
-    inReplyTo: row.in_reply_to,
-    references: row.reference_ids,
-    unsubscribe: row.unsubscribe,
-    names: row.names ?? {},
-    createdAt: row.created_at,
     due: row.due,
     ownDomains: row.own_domains,
   }
-}
-
-/**
- * Stores the composed bytes of a message before the first transmission: every attempt sends the same bytes.
- * @returns the id and the bytes of the raw mail; if another run stored first, its bytes. Null: the message is deleted.
- */
-export async function keepComposed(
-  pool: Pool,
-  { messageRow, sourceKey, bytes }: { messageRow: string; sourceKey: string; bytes: Buffer },
-): Promise<{ rawId: string; bytes: Buffer } | null> {
-  return transaction(pool, async (db) => {
-    const { rows } = await db.query<{ raw_id: string | null }>(
-      'select raw_id from messages where row = $1 for update',
-      [messageRow],
-    )
-    if (rows[0] === undefined) return null
-    const kept = rows[0].raw_id
-    if (kept !== null) return { rawId: kept, bytes: await readRawMail(db, kept) }
-    const inserted = await db.query<{ id: string }>(
-      'insert into raw_mails (source_key, bytes) values ($1, $2) returning id',
-      [sourceKey, bytes],
-    )
-    const rawId = inserted.rows[0]!.id
-    await db.query('update messages set raw_id = $2 where row = $1', [messageRow, rawId])
-    return { rawId, bytes }
-  })
 }

@@ -1,4 +1,5 @@
 import { newThreadId } from '../../shared/ids.ts'
+import type { CustomHeaders } from '../../shared/mail/customHeaders.ts'
 import type { Attachment } from '../../shared/mail/parseMail.ts'
 import { searchVector } from '../../shared/mail/searchTerms.ts'
 import type { SentAttachment } from '../../shared/mail/sentAttachment.ts'
@@ -28,6 +29,7 @@ export type SendIntent = {
   references: readonly string[]
   attachments: readonly SentAttachment[]
   unsubscribe: Unsubscribe | null
+  headers: CustomHeaders | null
   /** Display names for To and Cc, by address; null: none. */
   names: Record<string, string> | null
   /** Recipients that must not get the mail. */
@@ -86,6 +88,7 @@ export async function acceptMessages(
     }),
     attachments: intent.attachments.map(describe),
     unsubscribe: intent.unsubscribe,
+    headers: intent.headers,
     names: intent.names,
     stored_bytes: intentBytes(intent),
     refused: intent.refused.map(({ address }) => address),

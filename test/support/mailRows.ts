@@ -37,6 +37,7 @@ export const newIntent = (projectId: string, changes: Partial<SendIntent> = {}):
   references: [],
   attachments: [],
   unsubscribe: null,
+  headers: null,
   names: null,
   refused: [],
   key: null,

@@ -1,6 +1,7 @@
 import type { AddressInfo } from 'node:net'
 import PostalMime, { type Email } from 'postal-mime'
 import { SMTPServer } from 'smtp-server'
+import { takeQuotedPaths } from '../../api/smtp/quotedPaths.ts'
 
 type SunkMail = {
   from: string
@@ -54,8 +55,9 @@ export async function startSink({
     disableReverseLookup: true,
     logger: false,
     ...(bytesMax === undefined ? {} : { size: bytesMax }),
-    onConnect(_session, callback) {
+    onConnect(session, callback) {
       sink.connections++
+      takeQuotedPaths(server, session)
       callback()
     },
     onRcptTo({ address }, _session, callback) {

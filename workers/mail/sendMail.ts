@@ -1,22 +1,17 @@
-import { createHash } from 'node:crypto'
 import { addressKey, domainOf, recipientKeys } from '../../shared/mail/address.ts'
 import { type BounceKeys, bounceAddress } from '../../shared/mail/bounceAddress.ts'
-import { composeMail } from '../../shared/mail/composeMail.ts'
-import { dkimSign } from '../../shared/mail/dkim.ts'
 import { mailGivenUpAfter, nextMailDelayS } from '../../shared/mail/mailRetry.ts'
 import type { Pool } from '../../sql/db.ts'
 import type { KeyringSource } from '../../sql/keyring/keyring.ts'
 import { SUPPRESSED } from '../../sql/mail/acceptIntents.ts'
 import { findAddresses } from '../../sql/mail/addresses.ts'
-import { listSentAttachments } from '../../sql/mail/attachments.ts'
-import { findDkimSigners } from '../../sql/mail/dkimKeys.ts'
+import { composedMail } from '../../sql/mail/composedMails.ts'
 import {
   type RecipientOutcome,
   type RecordedOutcome,
   recordAttempt,
 } from '../../sql/mail/mailAttempts.ts'
-import { beginAttempt, keepComposed, type OutboundMail } from '../../sql/mail/outboundMails.ts'
-import { readRawMail } from '../../sql/mail/rawMails.ts'
+import { beginAttempt, type OutboundMail } from '../../sql/mail/outboundMails.ts'
 import { patiently } from '../queue/patiently.ts'
 import type { PoolContext, Task } from '../queue/task.ts'
 import type { Consignment, Transport } from './transport.ts'
@@ -51,9 +46,9 @@ async function attempt(sender: Sender, mail: OutboundMail): Promise<void> {
     [sender.mailDomain, ...mail.ownDomains],
     mail.due.filter(({ suppressed }) => !suppressed).map(({ address }) => address),
   )
-  let bytes: ReturnType<typeof composed> | undefined
+  let bytes: ReturnType<typeof composedMail> | undefined
   const message = () => {
-    bytes ??= composed(sender, mail)
+    bytes ??= composedMail(sender.pool, sender.keyring, mail)
     return bytes
   }
   const delivered = [...local.keys()].map(
@@ -150,32 +145,6 @@ async function send(
   } finally {
     turn.leave()
   }
-}
-
-/**
- * The stored bytes of a message, or bytes composed and signed now, once for all attempts. Null for a deleted message,
- * which is not sent.
- */
-async function composed(
-  { pool, keyring }: Sender,
-  mail: OutboundMail,
-): Promise<{ rawId: string; bytes: Buffer } | null> {
-  if (mail.rawId !== null) return { rawId: mail.rawId, bytes: await readRawMail(pool, mail.rawId) }
-  const attachments = await listSentAttachments(pool, mail.messageRow)
-  const message = await composeMail({ ...mail, attachments, date: mail.createdAt })
-  const signers = await findDkimSigners(pool, () => keyring(pool), domainOf(mail.fromAddress))
-  const bytes = dkimSign(message, signers)
-  return await keepComposed(pool, {
-    messageRow: mail.messageRow,
-    sourceKey: sourceKey(mail.messageId),
-    bytes,
-  })
-}
-
-/** A UUID derived from the Message-ID: a message composed twice is stored once. */
-function sourceKey(messageId: string): string {
-  const hex = createHash('sha256').update(messageId).digest('hex')
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }
 
 /** Sorts recipients: own inboxes by the address named, missing addresses of our domains, and remote ones. */

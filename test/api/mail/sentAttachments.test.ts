@@ -207,3 +207,18 @@ test('mail.send takes attachments over MCP', async () => {
   const { bytes } = await bytesOf(agent, messageId, attachments[0].attachmentId)
   expect(bytes.equals(content)).toBe(true)
 })
+
+test('a Content-ID without brackets meets its cid: reference', async () => {
+  const agent = await service.newAgent()
+  const { body } = await agent.post('/v0/messages/send', {
+    ...MAIL,
+    html: '<img src="cid:logo">',
+    attachments: [
+      { filename: 'l.gif', contentType: 'image/gif', content: PIXEL, contentId: 'logo' },
+    ],
+  })
+  const { email, raw } = await sunkAt(sink, body.messageId)
+  expect(email.html).toContain('src="cid:logo"')
+  expect(email.attachments[0]).toMatchObject({ contentId: '<logo>', disposition: 'inline' })
+  expect(raw).toContain('multipart/related')
+})

@@ -1,5 +1,11 @@
 import { expect, test } from 'bun:test'
-import { addressKey, domainOf, parseAddress, recipientKeys } from '../../../shared/mail/address.ts'
+import {
+  addressKey,
+  domainOf,
+  parseAddress,
+  recipientKeys,
+  restoreQuotes,
+} from '../../../shared/mail/address.ts'
 
 test('one bare address is read; its domain becomes lower-case ASCII', () => {
   expect(parseAddress('Ada.Lovelace+tag@Example.COM')).toBe('Ada.Lovelace+tag@example.com')
@@ -7,6 +13,16 @@ test('one bare address is read; its domain becomes lower-case ASCII', () => {
   expect(parseAddress('a@localhost')).toBe('a@localhost')
   expect(parseAddress('a@bücher.example')).toBe('a@xn--bcher-kva.example')
   expect(parseAddress(`${'x'.repeat(64)}@x.test`)).not.toBeNull()
+})
+
+test('a quoted local part of atoms, dots and spaces is read; quotes without need go', () => {
+  expect(parseAddress('"john doe"@Example.com')).toBe('"john doe"@example.com')
+  expect(parseAddress('"a..b"@x.test')).toBe('"a..b"@x.test')
+  expect(parseAddress('"ann.lee"@x.test')).toBe('ann.lee@x.test')
+  expect(restoreQuotes('john doe@x.test')).toBe('"john doe"@x.test')
+  expect(restoreQuotes('a@b@x.test')).toBe('"a@b"@x.test')
+  for (const text of ['ann@x.test', '"john doe"@x.test', 'ü@x.test', 'x', '@x.test'])
+    expect(restoreQuotes(text)).toBe(text)
 })
 
 test('every other text is refused', () => {
@@ -24,7 +40,12 @@ test('every other text is refused', () => {
     'a@b.test\n',
     ' a@b.test',
     'a b@c.test',
-    '"a b"@c.test',
+    '"a@b"@c.test',
+    '"a,b"@c.test',
+    '"a\\"b"@c.test',
+    '"a\r\nb"@c.test',
+    '""@c.test',
+    '"a"b@c.test',
     'a(comment)@b.test',
     'a@b.test(comment)',
     'a@@b.test',

@@ -1,7 +1,8 @@
 /** An attempt begins with the due recipients. All attempts send the same bytes. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { deleteProject } from '../../../sql/account/projects.ts'
-import { beginAttempt, keepComposed } from '../../../sql/mail/outboundMails.ts'
+import { keepComposed } from '../../../sql/mail/composedMails.ts'
+import { beginAttempt } from '../../../sql/mail/outboundMails.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { begin, newSent, recordSent } from '../../support/mailRows.ts'
 import { newProject, whileHeld } from '../../support/tillRows.ts'

@@ -1,0 +1,47 @@
+/** Header fields that a caller adds to its own mail, by name. */
+export type CustomHeaders = Readonly<Record<string, string>>
+
+const HEADERS_MAX = 20
+/** RFC 5322 §2.2: a field name is printable ASCII without colon; letters, digits and hyphens suffice. */
+const NAME = /^[A-Za-z0-9-]{1,76}$/
+/** With the name it fits on a line of 998 characters (RFC 5322 §2.1.1). A line break would add a header. */
+const VALUE = /^[\x21-\x7e](?:[\x20-\x7e]{0,898}[\x21-\x7e])?$/
+const ALLOWED = /^(?:x-.+|list-.+|auto-submitted)$/i
+
+/**
+ * Reads the header fields of a send. Only names that no part of this service sets are taken: a caller changes neither
+ * author nor recipients, and adds no line.
+ * @returns the fields, or the rule that one of them breaks
+ */
+export function readCustomHeaders(
+  given: Readonly<Record<string, string>>,
+  withUnsubscribe: boolean,
+): { headers: CustomHeaders } | { error: string } {
+  const fields = Object.entries(given)
+  if (fields.length > HEADERS_MAX)
+    return { error: `headers must name at most ${HEADERS_MAX} fields` }
+  const seen = new Set<string>()
+  for (const [name, value] of fields) {
+    if (!NAME.test(name)) {
+      return { error: 'headers must be named by at most 76 letters, digits and hyphens' }
+    }
+    const field = `headers.${name}`
+    const key = name.toLowerCase()
+    if (!ALLOWED.test(name)) return { error: `${field} must be X-*, List-* or Auto-Submitted` }
+    if (!VALUE.test(value)) {
+      return { error: `${field} must be one line of 1 to 900 visible ASCII characters` }
+    }
+    if (seen.has(key)) return { error: `${field} must differ from the earlier ones` }
+    if (withUnsubscribe && /^list-unsubscribe(?:-post)?$/.test(key)) {
+      return { error: `${field} must not stand beside unsubscribe` }
+    }
+    seen.add(key)
+  }
+  return { headers: given }
+}
+
+/** The header fields with their line ends. */
+export const customFields = (headers: CustomHeaders): string =>
+  Object.entries(headers)
+    .map(([name, value]) => `${name}: ${value}\r\n`)
+    .join('')

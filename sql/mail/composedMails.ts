@@ -1,0 +1,62 @@
+import { createHash } from 'node:crypto'
+import { domainOf } from '../../shared/mail/address.ts'
+import { composeMail } from '../../shared/mail/composeMail.ts'
+import { dkimSign } from '../../shared/mail/dkim.ts'
+import { type Pool, transaction } from '../db.ts'
+import type { KeyringSource } from '../keyring/keyring.ts'
+import { listSentAttachments } from './attachments.ts'
+import { findDkimSigners } from './dkimKeys.ts'
+import type { OutboundContent } from './outboundMails.ts'
+import { readRawMail } from './rawMails.ts'
+
+/**
+ * The stored bytes of a message, or bytes composed and signed now, once for all readers and attempts. Null for a deleted
+ * message.
+ */
+export async function composedMail(
+  pool: Pool,
+  keyring: KeyringSource,
+  mail: OutboundContent,
+): Promise<{ rawId: string; bytes: Buffer } | null> {
+  if (mail.rawId !== null) return { rawId: mail.rawId, bytes: await readRawMail(pool, mail.rawId) }
+  const attachments = await listSentAttachments(pool, mail.messageRow)
+  const message = await composeMail({ ...mail, attachments, date: mail.createdAt })
+  const signers = await findDkimSigners(pool, () => keyring(pool), domainOf(mail.fromAddress))
+  return await keepComposed(pool, {
+    messageRow: mail.messageRow,
+    sourceKey: sourceKey(mail.messageId),
+    bytes: dkimSign(message, signers),
+  })
+}
+
+/** A UUID derived from the Message-ID: a message composed twice is stored once. */
+function sourceKey(messageId: string): string {
+  const hex = createHash('sha256').update(messageId).digest('hex')
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`
+}
+
+/**
+ * Stores the composed bytes of a message before the first transmission: every attempt sends the same bytes.
+ * @returns the id and the bytes of the raw mail; if another run stored first, its bytes. Null: the message is deleted.
+ */
+export async function keepComposed(
+  pool: Pool,
+  { messageRow, sourceKey, bytes }: { messageRow: string; sourceKey: string; bytes: Buffer },
+): Promise<{ rawId: string; bytes: Buffer } | null> {
+  return transaction(pool, async (db) => {
+    const { rows } = await db.query<{ raw_id: string | null }>(
+      'select raw_id from messages where row = $1 for update',
+      [messageRow],
+    )
+    if (rows[0] === undefined) return null
+    const kept = rows[0].raw_id
+    if (kept !== null) return { rawId: kept, bytes: await readRawMail(db, kept) }
+    const inserted = await db.query<{ id: string }>(
+      'insert into raw_mails (source_key, bytes) values ($1, $2) returning id',
+      [sourceKey, bytes],
+    )
+    const rawId = inserted.rows[0]!.id
+    await db.query('update messages set raw_id = $2 where row = $1', [messageRow, rawId])
+    return { rawId, bytes }
+  })
+}

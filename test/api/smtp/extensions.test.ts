@@ -1,0 +1,46 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { startTestService, type TestService } from '../../support/service.ts'
+import { talkSmtp } from '../../support/smtpTalk.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService()
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+test('EHLO names the extensions that the service honours', async () => {
+  await using talk = await talkSmtp(service.smtp!.port)
+  const offered = (await talk.say('EHLO client.test'))
+    .split('\r\n')
+    .slice(1)
+    .map((line) => line.slice(4).split(' ')[0])
+  expect(offered.sort()).toEqual(['8BITMIME', 'PIPELINING', 'SIZE'])
+  expect(await talk.say('BDAT 4 LAST')).toMatch(/^50[0-3]/)
+})
+
+test('an author outside ASCII is refused at once: no answer could reach it', async () => {
+  for (const command of [
+    'MAIL FROM:<jürgen@example.com> SMTPUTF8',
+    'MAIL FROM:<jürgen@example.com>',
+    'MAIL FROM:<ada@example.com> SMTPUTF8',
+  ]) {
+    await using talk = await talkSmtp(service.smtp!.port)
+    expect(await talk.say(command)).toStartWith('553 5.6.7')
+  }
+  await using talk = await talkSmtp(service.smtp!.port)
+  expect(await talk.say('MAIL FROM:<ada@xn--bcher-kva.example> BODY=8BITMIME')).toStartWith('250')
+})
+
+test('a recipient outside ASCII is refused by name; a domain may be', async () => {
+  const agent = await service.newAgent()
+  const send = (to: string) =>
+    agent.post('/v0/messages/send', { to: [to], subject: 's', text: 't' })
+  for (const to of ['jürgen@example.com', 'Jürgen <jürgen@exämple.com>']) {
+    const { status, body } = await send(to)
+    expect([status, body.message]).toEqual([
+      400,
+      'to[0] must be ASCII before the @ (SMTPUTF8 is not supported)',
+    ])
+  }
+  expect((await send('Jürgen <ada@bücher.example>')).body.to).toEqual(['ada@xn--bcher-kva.example'])
+})

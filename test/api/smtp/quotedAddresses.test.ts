@@ -1,0 +1,61 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { copiesAt, sendMail } from '../../support/outbound.ts'
+import {
+  messagePath,
+  startTestService,
+  type TestService,
+  waitForMessages,
+} from '../../support/service.ts'
+import { type Sink, startSink } from '../../support/sink.ts'
+import { talkSmtp } from '../../support/smtpTalk.ts'
+
+let sink: Sink
+let service: TestService
+beforeAll(async () => {
+  sink = await startSink()
+  service = await startTestService({ env: { SMTP_RELAY_URL: sink.url } })
+})
+afterAll(async () => {
+  await service[Symbol.asyncDispose]()
+  await sink[Symbol.asyncDispose]()
+})
+
+const JOHN = '"john doe"@example.com'
+
+test('a quoted local part is written to, and quotes without need go', async () => {
+  const agent = await service.newAgent()
+  const to = [JOHN, 'Ann <"ann.lee"@example.com>']
+  const sent = await sendMail(agent, { to })
+  expect(sent.to).toEqual([JOHN, 'ann.lee@example.com'])
+  const copies = await copiesAt(sink, sent.messageId, [JOHN, 'ann.lee@example.com'])
+  expect(copies.get(JOHN)!.raw).toMatch(
+    /^To: <"john doe"@example\.com>, Ann <ann\.lee@example\.com>/m,
+  )
+})
+
+test('mail of a quoted local part is answered', async () => {
+  const agent = await service.newAgent()
+  await using talk = await talkSmtp(service.smtp!.port)
+  expect(await talk.say(`MAIL FROM:<${JOHN}>`)).toStartWith('250')
+  expect(await talk.say(`RCPT TO:<${agent.address}>`)).toStartWith('250')
+  expect(await talk.say('DATA')).toStartWith('354')
+  const mail = `From: John <${JOHN}>\r\nReply-To: ${JOHN}\r\nMessage-ID: <q@example.com>\r\n\r\nHi.\r\n.\r\n`
+  expect(await talk.send(mail)).toStartWith('250')
+  const [item] = await waitForMessages(agent, 1)
+  expect(item.from).toEqual([JOHN])
+  const reply = await agent.post(`${messagePath(item.messageId)}/reply`, { text: 'Yes.' })
+  expect([reply.status, reply.body.to]).toEqual([201, [JOHN]])
+})
+
+test('other signs between quotes are refused', async () => {
+  const agent = await service.newAgent()
+  for (const to of [
+    '"v@x.test v"@example.com',
+    '"a,b"@example.com',
+    '"a\\"b"@example.com',
+    '""@x.test',
+  ]) {
+    const { status } = await agent.post('/v0/messages/send', { to: [to], subject: 's', text: 't' })
+    expect([to, status]).toEqual([to, 400])
+  }
+})

@@ -1,0 +1,85 @@
+/** Parts of which the mails of all clients are made. */
+import { PHRASES, type Phrases } from './phrases.ts'
+
+export type ReplyMail = {
+  id: string
+  /** At least one of both parts. */
+  text?: string
+  html?: string
+  expected: string
+  /** Other texts that a careful reader may call the reply. */
+  alt?: string[]
+  /** Every reader agrees on a `core` mail; of a `policy` mail the contract decides. */
+  tier: 'core' | 'policy'
+}
+
+/** Short or long new text. */
+export type Length = 'short' | 'long'
+
+const words = (language: string): Phrases => {
+  const found = PHRASES[language]
+  if (found === undefined) throw new Error(`no phrases in ${language}`)
+  return found
+}
+
+/** Fills {n} name, {e} address, {a} both, {m} the writer's name, in the language's own persons. */
+export const fill = (language: string, template: string) => {
+  const { them, me, from } = words(language)
+  return template
+    .replaceAll('{a}', `${them} <${from}>`)
+    .replaceAll('{n}', them)
+    .replaceAll('{e}', from)
+    .replaceAll('{m}', me)
+}
+
+/** Breaks a line at spaces, as clients of plain text do. */
+export const wrap = (line: string, width = 76) => {
+  const lines: string[] = []
+  let current = ''
+  for (const word of line.split(' ')) {
+    if (current !== '' && current.length + 1 + word.length > width) {
+      lines.push(current)
+      current = word
+    } else current = current === '' ? word : `${current} ${word}`
+  }
+  return [...lines, current].join('\n')
+}
+
+export const wrapAll = (text: string, width = 76) =>
+  text
+    .split('\n')
+    .map((line) => wrap(line, width))
+    .join('\n')
+
+export const quoted = (text: string, mark = '> ') =>
+  text
+    .split('\n')
+    .map((line) => (line === '' ? mark.trimEnd() : mark + line))
+    .join('\n')
+
+export const escaped = (text: string) =>
+  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+
+/** One element a line, an empty one for an empty line. */
+export const blocks = (text: string, open = '<div>', close = '</div>', empty = '<br>') =>
+  text
+    .split('\n')
+    .map((line) => `${open}${line === '' ? empty : escaped(line)}${close}`)
+    .join('')
+
+/** Lines with `<br>` between them. */
+export const broken = (text: string) => escaped(text).replaceAll('\n', '<br>\n')
+
+export const tierOf = (length: Length) => (length === 'short' ? 'core' : 'policy')
+
+/** `de:short` → the parts of a mail's choice. */
+export const chosen = (choice: string) => {
+  const [language = '', length = 'short', form = 'text'] = choice.split(':')
+  return {
+    language,
+    length: length as Length,
+    form,
+    ...words(language),
+    body: words(language)[length as Length],
+  }
+}
