@@ -8,17 +8,18 @@ const FOLDER = join(import.meta.dir, 'migrations')
 /** An arbitrary advisory lock key: processes that start together migrate one after the other. */
 const MIGRATION_LOCK = 7_305_146
 
-async function migrationNames(): Promise<string[]> {
-  const files = await readdir(FOLDER)
+async function migrationNames(folder = FOLDER): Promise<string[]> {
+  const files = await readdir(folder)
   return files.filter((file) => /^\d{6}_[a-z0-9_]+\.sql$/.test(file)).sort()
 }
 
 /**
- * Migrates the database: Graphile Worker's migrations, then ours in the order of their names, each in one transaction.
+ * Migrates the database: Graphile Worker's migrations, then ours in the order of their names. Each is one transaction,
+ * or builds indexes online.
  * Safe to run at any time and from several processes at once.
  * @returns the names of the applied migrations.
  */
-export async function migrate(databaseUrl: string): Promise<string[]> {
+export async function migrate(databaseUrl: string, folder = FOLDER): Promise<string[]> {
   const client = new pg.Client({
     connectionString: databaseUrl,
     application_name: 'purser migrate',
@@ -33,9 +34,9 @@ export async function migrate(databaseUrl: string): Promise<string[]> {
     )
     const applied: string[] = []
     const done = await appliedMigrations(client)
-    for (const name of await migrationNames()) {
+    for (const name of await migrationNames(folder)) {
       if (done.has(name)) continue
-      await apply(client, name)
+      await apply(client, folder, name)
       applied.push(name)
     }
     return applied
@@ -44,16 +45,50 @@ export async function migrate(databaseUrl: string): Promise<string[]> {
   }
 }
 
-async function apply(client: pg.Client, name: string): Promise<void> {
-  const text = await Bun.file(join(FOLDER, name)).text()
-  await client.query('begin')
+async function apply(client: pg.Client, folder: string, name: string): Promise<void> {
+  const text = await Bun.file(join(folder, name)).text()
   try {
-    await client.query(text)
-    await client.query('insert into migrations (name) values ($1)', [name])
-    await client.query('commit')
+    if (text.startsWith(ONLINE)) await applyOnline(client, text, name)
+    else await applyAtOnce(client, text, name)
   } catch (cause) {
-    await client.query('rollback')
     throw new Error(`migration ${name} failed`, { cause })
+  }
+}
+
+/** The first line of a migration that builds indexes while the table is written. */
+const ONLINE = '-- online:'
+const RECORD = 'insert into migrations (name) values ($1)'
+
+/** A build of an index waits for older transactions without holding up newer ones. */
+async function applyOnline(client: pg.Client, text: string, name: string): Promise<void> {
+  for (const statement of text.split(/;\s*$/m)) {
+    if (statement.trim() !== '') await client.query(statement)
+  }
+  await client.query(RECORD, [name])
+}
+
+/** A migration that waits for a lock makes every later statement on that table wait too. */
+const LOCK_TIMEOUT_MS = 2_000
+const LOCK_NOT_AVAILABLE = '55P03'
+/** The pause between two tries, in which the others go on. */
+const LOCK_PAUSE_MS = 1_000
+const LOCK_TRIES_MAX = 100
+
+async function applyAtOnce(client: pg.Client, text: string, name: string): Promise<void> {
+  for (let tried = 1; ; tried++) {
+    await client.query('begin')
+    try {
+      await client.query(`set local lock_timeout = ${LOCK_TIMEOUT_MS}`)
+      await client.query(text)
+      await client.query(RECORD, [name])
+      await client.query('commit')
+      return
+    } catch (error) {
+      await client.query('rollback')
+      const isLocked = (error as { code?: unknown }).code === LOCK_NOT_AVAILABLE
+      if (!isLocked || tried === LOCK_TRIES_MAX) throw error
+      await Bun.sleep(LOCK_PAUSE_MS)
+    }
   }
 }
 

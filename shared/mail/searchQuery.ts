@@ -121,6 +121,20 @@ export function searchText(projectId: string, { clauses }: SearchQuery): string 
     .join(' & ')
 }
 
+/**
+ * A wider `tsquery`: the words of every phrase, in any place and field. The index alone answers it; a phrase is checked
+ * in the terms of each message.
+ */
+export function candidatesText(projectId: string, { clauses }: SearchQuery): string {
+  const key = searchKey(projectId)
+  const words = ({ terms, prefix }: Phrase) =>
+    terms.map((term, n) => `${lexeme(key, term)}${prefix && n === terms.length - 1 ? ':*' : ''}`)
+  return clauses
+    .filter(({ not }) => !not)
+    .map(({ anyOf }) => `(${anyOf.map((phrase) => `(${words(phrase).join(' & ')})`).join(' | ')})`)
+    .join(' & ')
+}
+
 /** Whether every clause holds in these texts. */
 export function holdsIn(
   { clauses }: SearchQuery,

@@ -5,6 +5,13 @@ import { postponeAttempt } from './deliveries.ts'
 import { HAS_SECRET } from './webhookSecrets.ts'
 
 type DeliveryStatus = 'pending' | 'delivered' | 'aborted' | 'exhausted'
+/** The SQL literal of each status. */
+const STATUSES: Record<DeliveryStatus, string> = {
+  pending: 'pending',
+  delivered: 'delivered',
+  aborted: 'aborted',
+  exhausted: 'exhausted',
+}
 
 /** A delivery as the API returns it. */
 export type Delivery = {
@@ -96,7 +103,6 @@ export async function listDeliveries(db: Queryable, filter: DeliveryFilter): Pro
     [
       ['endpoint_id', filter.endpointId],
       ['webhook_id', filter.webhookId],
-      ['status', filter.status],
       ['subject_id', filter.subjectId],
     ] as const
   ).map(([column, value]) => {
@@ -104,10 +110,12 @@ export async function listDeliveries(db: Queryable, filter: DeliveryFilter): Pro
     values.push(value)
     return `and ${column} = $${values.length}`
   })
+  // A literal: the index of undelivered ones is for these statuses alone.
+  const status = filter.status === undefined ? '' : `and status = '${STATUSES[filter.status]}'`
   const { rows } = await db.query<DeliveryRow>(
     `select ${COLUMNS} from webhook_deliveries
      where project_id = $1 and (created_at, row) < ($2::timestamptz, $3::bigint)
-       and event = any ($5) ${conditions.join(' ')}
+       and event = any ($5) ${status} ${conditions.join(' ')}
      order by created_at desc, row desc limit $4`,
     values,
   )

@@ -170,7 +170,7 @@ const LABELLED_PAGE = `
 const COUNTED_MAX = 1_000
 
 /** The labels, the rarest first: LABELLED_PAGE reads all messages of the first. */
-async function rarestFirst(
+export async function rarestFirst(
   db: Queryable,
   projectId: string,
   labels: readonly string[],

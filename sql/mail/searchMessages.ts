@@ -1,7 +1,14 @@
 import type { Cursor } from '../../shared/cursor.ts'
-import { type SearchQuery, searchText } from '../../shared/mail/searchQuery.ts'
+import { candidatesText, type SearchQuery, searchText } from '../../shared/mail/searchQuery.ts'
 import type { Queryable } from '../db.ts'
-import { type Message, type MessageRow, toMessage, upperBound, WITHIN_BYTES } from './messages.ts'
+import {
+  type Message,
+  type MessageRow,
+  rarestFirst,
+  toMessage,
+  upperBound,
+  WITHIN_BYTES,
+} from './messages.ts'
 
 export type MessageSearch = {
   projectId: string
@@ -64,7 +71,7 @@ const readSince = (db: Queryable, search: MessageSearch, since: Date): Promise<F
     ? read(db, search, 'recent')
     : read(db, { ...search, after: since }, 'recent')
 
-/** Whether at most SORTED_MAX messages match. */
+/** Whether at most SORTED_MAX messages can match. */
 async function isRare(
   db: Queryable,
   { projectId, queries }: Pick<MessageSearch, 'projectId' | 'queries'>,
@@ -73,7 +80,7 @@ async function isRare(
     name: 'count-hits',
     text: `select count(*)::int as hits from (
              select from messages where search @@ $1::tsquery limit ${SORTED_MAX + 1}) hit`,
-    values: [queriesText(projectId, queries)],
+    values: [queries.map((query) => candidatesText(projectId, query)).join(' & ')],
   })
   return rows[0]!.hits <= SORTED_MAX
 }
@@ -148,7 +155,12 @@ export async function findFirstReceived(
 ): Promise<Message | null> {
   const readFirst = (way: keyof typeof FIRST, until: Date | null = null) =>
     firstOf(db, search, FIRST[way], until)
-  if (search.queries.length === 0) return await readFirst('unsearched')
+  const { projectId, queries, labels } = search
+  if (queries.length === 0 && labels.length === 0) return await readFirst('unsearched')
+  if (queries.length === 0) {
+    const ordered = { ...search, labels: await rarestFirst(db, projectId, labels) }
+    return await firstOf(db, ordered, FIRST.labelled, null)
+  }
   const oldest = await readFirst('oldest')
   if (oldest !== null) return oldest
   if (await isRare(db, search)) return await readFirst('index')
@@ -168,6 +180,15 @@ const RECEIVED = `project_id = $1 and direction = 'received' and created_at > $2
 const CARRIES = 'labels @> $3::text[]'
 const FIRST = {
   unsearched: `found as (select ${COLUMNS} from messages where ${RECEIVED} and ${CARRIES} and $4 = '')`,
+  // Reads the messages of the first label and filters by the others.
+  labelled: `
+    found as (
+      select m.row, m.created_at, m.text_bytes
+      from message_labels l join messages m on m.row = l.message_row
+      where l.project_id = $1 and l.label = ($3::text[])[1] and l.created_at > $2 and $4 = ''
+        and ($5::timestamptz is null or l.created_at <= $5)
+        and m.direction = 'received' and m.${CARRIES}
+    )`,
   oldest: `
     oldest as (
       select ${COLUMNS}, labels, search from messages where ${RECEIVED}

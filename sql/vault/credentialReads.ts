@@ -141,7 +141,7 @@ export async function listCredentials(
   { projectId, expiringWithinMs, cursor, limit }: CredentialFilter,
 ): Promise<{ credentials: (StoredCredential & { row: bigint })[]; more: boolean }> {
   const byExpiry = expiringWithinMs !== null
-  const order = byExpiry ? 'v.expires_at, c.row' : 'c.created_at desc, c.row desc'
+  const order = byExpiry ? 'c.expires_at, c.row' : 'c.created_at desc, c.row desc'
   const { rows } = await db.query<Row & { name: string; row: string; found: number }>({
     name: byExpiry ? 'list-expiring-credentials' : 'list-credentials',
     text: `
@@ -150,8 +150,8 @@ export async function listCredentials(
         from credentials c join credential_versions v on v.credential_row = c.row and v.version = c.version
         where c.project_id = $1 and ${
           byExpiry
-            ? `(v.expires_at, c.row) > ($2::timestamptz, $3::bigint)
-               and v.expires_at <= clock_timestamp() + $5::float8 * interval '1 millisecond'`
+            ? `(c.expires_at, c.row) > ($2::timestamptz, $3::bigint)
+               and c.expires_at <= clock_timestamp() + $5::float8 * interval '1 millisecond'`
             : '(c.created_at, c.row) < ($2::timestamptz, $3::bigint)'
         }
         order by ${order} limit $4

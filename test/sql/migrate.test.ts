@@ -1,0 +1,83 @@
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { migrate } from '../../sql/migrate.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { waitFor } from '../support/waitFor.ts'
+
+let database: TestDatabase
+let folder: string
+beforeEach(async () => {
+  database = await createTestDatabase()
+  folder = mkdtempSync(join(tmpdir(), 'purser-migrations-'))
+})
+afterEach(async () => {
+  await database[Symbol.asyncDispose]()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const write = (name: string, text: string) => writeFileSync(join(folder, name), text)
+const columnExists = async () => {
+  const { rows } = await database.pool.query(
+    `select from information_schema.columns where table_name = 'messages' and column_name = 'extra'`,
+  )
+  return rows.length === 1
+}
+
+test('a migration waits for a busy table without holding up the others', async () => {
+  write('900001_extra.sql', 'alter table messages add column extra text;')
+  const { pool } = database
+  const reader = await pool.connect()
+  await reader.query('begin')
+  await reader.query('select from messages limit 1')
+  const migrating = migrate(database.url, folder)
+  await waitFor('the migration to wait for its lock', async () => {
+    const { rows } = await pool.query(
+      `select from pg_locks where relation = 'messages'::regclass and not granted`,
+    )
+    return rows.length > 0
+  })
+  // It gives up its place in the queue: this statement ends while the reader goes on.
+  await pool.query('select from messages limit 1')
+  expect(await columnExists()).toBe(false)
+  await reader.query('commit')
+  reader.release()
+  expect(await migrating).toEqual(['900001_extra.sql'])
+  expect([await columnExists(), await migrate(database.url, folder)]).toEqual([true, []])
+})
+
+test('an index is built while the table is written', async () => {
+  write(
+    '900001_online.sql',
+    `-- online: a test
+     drop index concurrently if exists projects_purpose;
+     create index concurrently projects_purpose on projects (purpose);`,
+  )
+  const { pool } = database
+  const writer = await pool.connect()
+  await writer.query('begin')
+  await writer.query(`update projects set purpose = purpose`)
+  const migrating = migrate(database.url, folder)
+  await waitFor('the build to wait for the writer', async () => {
+    const { rows } = await pool.query(
+      `select from pg_stat_activity where query like 'create index concurrently%' and wait_event_type = 'Lock'
+         or query like '%create index concurrently%' and wait_event = 'virtualxid'`,
+    )
+    return rows.length > 0
+  })
+  await pool.query(`update projects set purpose = purpose where id = 'none'`)
+  await writer.query('commit')
+  writer.release()
+  expect(await migrating).toEqual(['900001_online.sql'])
+  const { rows } = await pool.query(
+    `select indisvalid from pg_index where indexrelid = 'projects_purpose'::regclass`,
+  )
+  expect(rows).toEqual([{ indisvalid: true }])
+})
+
+test('a migration that fails changes nothing and is named', async () => {
+  write('900001_extra.sql', 'alter table messages add column extra text; select 1 / 0;')
+  await expect(migrate(database.url, folder)).rejects.toThrow('migration 900001_extra.sql failed')
+  expect(await columnExists()).toBe(false)
+})
