@@ -22,6 +22,7 @@ const QUERIES: readonly [name: string, query: string][] = [
   ['search a word in 10 messages', '?limit=20&q=rare'],
   ['search a word in 1 % of them', '?limit=20&q=some'],
   ['search a word in all of them', '?limit=20&q=common'],
+  ['search a phrase that nobody wrote', `?limit=20&q=${encodeURIComponent('"start common"')}`],
   ['search a phrase', `?limit=20&q=${encodeURIComponent('"common start"')}`],
   ['search a sender', '?limit=20&from=sender7@example.com'],
 ]

@@ -4,6 +4,7 @@
  */
 import { cpus, loadavg, totalmem } from 'node:os'
 import { apiRows } from './api.ts'
+import { growthRows } from './growth.ts'
 import { inboxRows } from './inbox.ts'
 import { mailRows } from './mail.ts'
 import { mailPeerRows } from './mailPeers.ts'
@@ -18,6 +19,7 @@ const PARTS: Record<string, (setting: Setting) => Promise<Row[]> | AsyncIterable
   mail: mailRows,
   postfix: mailPeerRows,
   inbox: inboxRows,
+  growth: growthRows,
   payments: paymentRows,
   vault: vaultRows,
   webhooks: webhookRows,
