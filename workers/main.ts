@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util'
 import pino, { type Logger, type LoggerOptions } from 'pino'
+import { Registry } from 'prom-client'
 import { type Config, ConfigError } from '../shared/config/config.ts'
 import { SECRETS_OF } from '../shared/config/secrets.ts'
 import { bounceKeys } from '../shared/mail/bounceAddress.ts'
@@ -9,12 +10,15 @@ import { runService } from '../shared/process/service.ts'
 import { POOLS, RUNNER_NAMES, type RunnerName } from '../shared/tasks.ts'
 import { checkDatabase } from '../sql/checkDatabase.ts'
 import { databaseUrl } from '../sql/databaseUrl.ts'
+import { createPool } from '../sql/db.ts'
 import { masterKeys } from '../sql/keyring/keyring.ts'
+import { reportMetrics } from '../sql/operations/processReports.ts'
 import { startKeyring, startSigningKeys } from './keyring.ts'
 import { createTransport } from './mail/createTransport.ts'
 import { createDns } from './mail/dns.ts'
 import { createLookUp } from './mail/lookUp.ts'
 import { startMaintenance } from './operations/maintenance.ts'
+import { createJobMetrics } from './queue/jobMetrics.ts'
 import { startPool } from './queue/pool.ts'
 import type { PoolSettings } from './queue/runner.ts'
 import { inboundRunner, outboundRunner, paymentsRunner, webhooksRunner } from './runners.ts'
@@ -75,22 +79,28 @@ await runService(process, { name: 'workers', openLog, secrets }, async (config, 
   const { runners, concurrency } = readArguments(ARGUMENTS)
   const url = databaseUrl(config)
   await checkDatabase(url)
+  const registry = new Registry()
+  const metrics = createJobMetrics(registry)
   const parts = createParts(config, url, log)
   const settings: Omit<PoolSettings, 'databaseUrl'>[] = []
   for (const name of runners) settings.push(await parts.start[name]())
   const running = await Promise.all(
     settings.map((runner) =>
       startPool(
-        { ...runner, databaseUrl: url, ...(concurrency === null ? {} : { concurrency }) },
+        { ...runner, metrics, databaseUrl: url, ...(concurrency === null ? {} : { concurrency }) },
         log,
       ),
     ),
   )
   const maintenance = startMaintenance(url, log)
+  const pool = createPool({ url, size: 1, name: 'purser worker metrics', log })
+  const reports = reportMetrics(pool, { part: `workers ${runners.join(' ')}`, registry })
   return {
     async stop() {
       await Promise.all([...running, maintenance].map((part) => part.stop()))
       await parts.stop()
+      await reports.stop()
+      await pool.end()
     },
   }
 })

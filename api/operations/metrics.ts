@@ -1,5 +1,7 @@
-import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import { AggregatorRegistry, Counter, Gauge, Histogram, Registry } from 'prom-client'
+import { RUNNER_NAMES } from '../../shared/tasks.ts'
 import type { Pool } from '../../sql/db.ts'
+import { readReports } from '../../sql/operations/processReports.ts'
 import {
   type Backlog,
   countJobs,
@@ -30,6 +32,11 @@ const GAUGES: readonly [name: string, help: string, value: (backlog: Backlog) =>
       (now) => now.verifiedPayments,
     ],
     [
+      'purser_payments_oldest_verified_seconds',
+      'Age of the oldest payment on its way to the chain; 0: none',
+      (now) => now.oldestVerifiedS,
+    ],
+    [
       'purser_payments_unfinalized',
       'Settled payments that a reorganisation could still take back',
       (now) => now.unfinalizedPayments,
@@ -53,6 +60,21 @@ const GAUGES: readonly [name: string, help: string, value: (backlog: Backlog) =>
     ],
     ['purser_chain_head', 'Number of the newest block seen', (now) => now.headNumber],
   ]
+
+/** The metrics of the other processes, each series with its process. */
+async function reportedMetrics(pool: Pool): Promise<string> {
+  const reports = await readReports(pool)
+  const labelled = reports.map(({ id, part, metrics }) =>
+    metrics.map((metric) => ({
+      ...metric,
+      values: metric.values.map((value) => ({
+        ...value,
+        labels: { ...value.labels, part, process: id.slice(0, 8) },
+      })),
+    })),
+  )
+  return await AggregatorRegistry.aggregate(labelled).metrics()
+}
 
 type BudgetUse = Awaited<ReturnType<typeof readBudgetUse>>
 
@@ -116,6 +138,30 @@ export function createMetrics({
     registers,
   })
   const budgetGauges = BUDGET_GAUGES.map(([name, help]) => new Gauge({ name, help, registers }))
+  const pools = new Gauge({
+    name: 'purser_pools',
+    help: 'Living worker pools by name; 0: work of this kind waits',
+    labelNames: ['pool'],
+    registers,
+  })
+  const nonces = new Gauge({
+    name: 'purser_gas_wallet_open_transactions',
+    help: 'Transactions of a gas wallet that are in no block; each holds a nonce',
+    labelNames: ['wallet'],
+    registers,
+  })
+  const projectGas = new Gauge({
+    name: 'purser_project_gas_today',
+    help: 'Gas of a project on this UTC day, for the 20 projects that used most',
+    labelNames: ['project'],
+    registers,
+  })
+  const connections = new Gauge({
+    name: 'purser_database_connections',
+    help: 'Connections of this process to the database, and callers that wait for one',
+    labelNames: ['state'],
+    registers,
+  })
   const gauges = GAUGES.map(([name, help]) => new Gauge({ name, help, registers }))
 
   async function collect(): Promise<string> {
@@ -141,7 +187,20 @@ export function createMetrics({
       if (value === null) gauges[n]!.reset()
       else gauges[n]!.set(value)
     }
-    return registry.metrics()
+    for (const [state, count] of Object.entries({
+      open: pool.totalCount,
+      idle: pool.idleCount,
+      waiting: pool.waitingCount,
+    })) {
+      connections.set({ state }, count)
+    }
+    pools.reset()
+    for (const name of RUNNER_NAMES) pools.set({ pool: name }, Number(backlog.pools[name] ?? 0))
+    nonces.reset()
+    for (const { wallet, open } of backlog.wallets) nonces.set({ wallet }, open)
+    projectGas.reset()
+    for (const { projectId, gas } of backlog.gas) projectGas.set({ project: projectId }, gas)
+    return (await registry.metrics()) + (await reportedMetrics(pool))
   }
 
   let rendering: Promise<string> | null = null

@@ -43,6 +43,9 @@ export class ConnectionLimits {
     return guest
   }
 
+  /** Open connections. */
+  count = (): number => this.#count
+
   leave(guest: Guest): void {
     let wasHere = false
     for (const network of guest.networks) {

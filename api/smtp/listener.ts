@@ -16,6 +16,7 @@ import type { IncomingMails } from './incomingMail.ts'
 import type { Mover } from './mover.ts'
 import { takeQuotedPaths } from './quotedPaths.ts'
 import type { SenderRates } from './senderRates.ts'
+import type { SmtpMetrics } from './smtpMetrics.ts'
 import { type Spool, SpoolFull, sizeOf } from './spool.ts'
 
 /** The largest message accepted, in bytes (RFC 1870 SIZE). */
@@ -54,6 +55,7 @@ type Parts = {
   rates: SenderRates
   fullInboxes: FullInboxes
   incoming: IncomingMails
+  metrics: SmtpMetrics
   /** Logs the beginning and the end of an outage of the spool. */
   spoolOutage: Outage
   log: Logger
@@ -96,6 +98,11 @@ export function createListener(
   },
 ): SMTPServer {
   const patience = options.patience ?? PATIENCE
+  const refused = <Reply extends Error>(error: Reply): Reply => {
+    const { metrics } = parts
+    metrics.refused(error instanceof SmtpReply ? `${error.responseCode} ${error.message}` : 'other')
+    return error
+  }
   const server = new SMTPServer({
     name: options.mailDomain,
     banner: 'Purser',
@@ -118,7 +125,7 @@ export function createListener(
       const state = stateOf(session)
       state.guest = parts.limits.enter(session.remoteAddress, end)
       if (state.guest === null) {
-        return callback(new SmtpReply(421, '4.7.0 Too many connections from your address'))
+        return callback(refused(new SmtpReply(421, '4.7.0 Too many connections from your address')))
       }
       const tooLong = () => end('4.4.2 This connection has lasted too long')
       state.deadline = setTimeout(tooLong, patience.connectionMs)
@@ -133,23 +140,34 @@ export function createListener(
     onMailFrom({ address, args }, session, callback) {
       const state = stateOf(session)
       if (needsUtf8(address, args)) {
-        return callback(new SmtpReply(553, '5.6.7 Addresses outside ASCII are not supported'))
+        return callback(
+          refused(new SmtpReply(553, '5.6.7 Addresses outside ASCII are not supported')),
+        )
       }
       state.inboxes = new Map()
       if (state.guest !== null) state.guest.activeMs = performance.now()
       if (!parts.rates.takesFrom(session.remoteAddress)) {
         return callback(
-          new SmtpReply(450, '4.7.0 Too many messages from your address, try again later'),
+          refused(new SmtpReply(450, '4.7.0 Too many messages from your address, try again later')),
         )
       }
       const fits = parts.spool.hasRoom()
-      callback(fits ? null : new SmtpReply(452, '4.3.1 Insufficient system storage'))
+      callback(fits ? null : refused(new SmtpReply(452, '4.3.1 Insufficient system storage')))
     },
     onRcptTo(address, session, callback) {
-      resolveRecipient(parts, options.mailDomain, address, session).then(() => callback(), callback)
+      resolveRecipient(parts, options.mailDomain, address, session).then(
+        () => callback(),
+        (error) => callback(refused(error)),
+      )
     },
     onData(stream, session, callback) {
-      receive(parts, stream, session).then(() => callback(null, 'OK: message accepted'), callback)
+      receive(parts, stream, session).then(
+        () => {
+          parts.metrics.accepted()
+          callback(null, 'OK: message accepted')
+        },
+        (error) => callback(refused(error)),
+      )
     },
   })
   server.on('error', (error: Error) => parts.log.warn({ err: error }, 'smtp connection failed'))

@@ -5,6 +5,7 @@ import { listenError } from '../../shared/process/listenError.ts'
 import { createOutage } from '../../shared/process/outage.ts'
 import type { Running } from '../../shared/process/service.ts'
 import { createPool } from '../../sql/db.ts'
+import { reportMetrics } from '../../sql/operations/processReports.ts'
 import { AddressBook } from './addressBook.ts'
 import { BlockedSenders } from './blockedSenders.ts'
 import { readCertificate, watchCertificate } from './certificate.ts'
@@ -16,6 +17,7 @@ import { Mover } from './mover.ts'
 import { Pace } from './pace.ts'
 import { startReporter } from './reporter.ts'
 import { SenderRates } from './senderRates.ts'
+import { createSmtpMetrics } from './smtpMetrics.ts'
 import { Spool } from './spool.ts'
 
 /** Connections to Postgres: two for the mover, the others for address lookups. */
@@ -49,6 +51,16 @@ export async function startSmtp(
   const incoming = new IncomingMails(config.dataDir, new Pace(config.smtp.largeBytesPerS))
   const mover = new Mover({ spool, pool, log })
   const aliases = postmasterAliases(config)
+  const limits = new ConnectionLimits({
+    max: config.smtp.maxConnections,
+    perAddressMax: config.smtp.maxConnectionsPerIp,
+  })
+  const metrics = createSmtpMetrics(spool, limits.count)
+  const reports = reportMetrics(pool, {
+    part: 'smtp',
+    registry: metrics.registry,
+    beforeReport: metrics.look,
+  })
   const reporter = startReporter({ pool, spool, log })
   const addressBook = new AddressBook({ spool, pool, databaseUrl, log, aliases })
   const blockedSenders = new BlockedSenders({ pool, databaseUrl, log })
@@ -58,10 +70,8 @@ export async function startSmtp(
       mover,
       addressBook,
       blockedSenders,
-      limits: new ConnectionLimits({
-        max: config.smtp.maxConnections,
-        perAddressMax: config.smtp.maxConnectionsPerIp,
-      }),
+      limits,
+      metrics,
       rates: new SenderRates(config.smtp),
       incoming,
       fullInboxes,
@@ -105,6 +115,7 @@ export async function startSmtp(
         addressBook.stop(),
         blockedSenders.stop(),
         reporter.stop(),
+        reports.stop(),
         fullInboxes.stop(),
       ])
       await pool.end()

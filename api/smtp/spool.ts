@@ -153,9 +153,13 @@ export class Spool {
     chmodSync(file, 0o600)
   }
 
-  /** The number of spooled mails. */
-  count(): number {
-    return this.#db.query<{ n: number }, []>('select count(*) as n from mails').get()!.n
+  /** The number of spooled mails, and the time of the oldest (milliseconds since 1970). */
+  depth(): { count: number; oldestAt: number | null } {
+    return this.#db
+      .query<{ count: number; oldestAt: number | null }, []>(
+        'select count(*) as count, min(received_at) as oldestAt from mails',
+      )
+      .get()!
   }
 
   /** The first of these addresses (in lower case) that is in the local copy. */

@@ -38,6 +38,9 @@ export async function countJobs(db: Queryable): Promise<JobCount[]> {
   }))
 }
 
+/** Projects whose gas is shown: each is a time series. */
+const GAS_PROJECTS_MAX = 20
+
 /** Unfinished work, and the state of the chain. */
 export type Backlog = {
   /** Outbound mails with a pending recipient. */
@@ -50,6 +53,14 @@ export type Backlog = {
   /** Signed transactions outside any block. */
   openTransactions: number
   workerPools: number
+  /** Living pools by name. */
+  pools: Record<string, number>
+  /** Age in seconds of the oldest payment on its way to the chain; 0: none. */
+  oldestVerifiedS: number
+  /** Open transactions by wallet. Each holds a nonce. */
+  wallets: { wallet: string; open: number }[]
+  /** The projects that used most gas today, at most 20. */
+  gas: { projectId: string; gas: number }[]
   /** Seconds since a payment worker last called the RPC; null: never. */
   rpcReportAgeS: number | null
   /** The RPC answered that call. */
@@ -66,6 +77,10 @@ export async function readBacklog(db: Queryable): Promise<Backlog> {
     deliveries: number
     transactions: number
     worker_pools: number
+    pools: Record<string, number>
+    oldest_verified_s: number
+    wallets: { wallet: string; open: number }[]
+    gas: { projectId: string; gas: number }[]
     age_s: number | null
     answers: boolean | null
     head_number: string | null
@@ -78,6 +93,20 @@ export async function readBacklog(db: Queryable): Promise<Backlog> {
              (select count(*)::int from webhook_deliveries where status = 'pending') as deliveries,
              (select count(*)::int from chain_transactions where state = 'open') as transactions,
              (select count(*)::int from worker_pools where suspect_since is null) as worker_pools,
+             (select coalesce(json_object_agg(pool_name, living), '{}') from (
+                select pool_name, count(*) filter (where suspect_since is null) as living
+                from worker_pools group by pool_name) named) as pools,
+             (select coalesce(extract(epoch from clock_timestamp() - min(created_at)), 0)::float8
+              from payments where state = 'verified') as oldest_verified_s,
+             (select coalesce(json_agg(w), '[]') from (
+                select g.address as wallet, count(t.hash)::int as open
+                from gas_wallets g left join chain_transactions t
+                  on t.chain_id = g.chain_id and t.wallet = g.address and t.state = 'open'
+                group by g.address) w) as wallets,
+             (select coalesce(json_agg(b), '[]') from (
+                select project_id as "projectId", gas from settlement_budgets
+                where day = (clock_timestamp() at time zone 'UTC')::date and gas > 0
+                order by gas desc limit ${GAS_PROJECTS_MAX}) b) as gas,
              c.age_s, c.answers, c.head_number
       from (select 1) one left join (
         select extract(epoch from clock_timestamp() - checked_at)::float8 as age_s, rpc_error is null as answers,
@@ -92,6 +121,10 @@ export async function readBacklog(db: Queryable): Promise<Backlog> {
     pendingDeliveries: row.deliveries,
     openTransactions: row.transactions,
     workerPools: row.worker_pools,
+    pools: row.pools,
+    oldestVerifiedS: row.oldest_verified_s,
+    wallets: row.wallets,
+    gas: row.gas,
     rpcReportAgeS: row.age_s,
     rpcAnswers: row.answers ?? false,
     headNumber: row.head_number === null ? null : Number(row.head_number),

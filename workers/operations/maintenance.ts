@@ -10,6 +10,7 @@ import { requeueLostDeliveries } from '../../sql/events/deliveries.ts'
 import { deleteStaleEvents } from '../../sql/events/events.ts'
 import { forgetDeletedMessages } from '../../sql/mail/deleteMail.ts'
 import { indexMessages, listUnindexed } from '../../sql/mail/searchMessages.ts'
+import { forgetStaleReports } from '../../sql/operations/processReports.ts'
 import { forgetStaleListeners } from '../../sql/operations/smtpListeners.ts'
 import { deleteStaleMinutes, recordMinutes } from '../../sql/operations/statisticsHistory.ts'
 import { deleteSupersededJobs } from '../../sql/queue/jobs.ts'
@@ -47,6 +48,7 @@ export function startMaintenance(databaseUrl: string, log: Logger): Running {
         await deleteStaleIdempotencyKeys(pool)
         await deleteStaleSessions(pool)
         await forgetStaleListeners(pool)
+        await forgetStaleReports(pool)
         await deleteStaleMinutes(pool)
       }
       await recordMinutes(pool)

@@ -7,6 +7,7 @@ import type { RunnerName } from '../../shared/tasks.ts'
 import type { Pool, Queryable } from '../../sql/db.ts'
 import { countLockedJobs, forceUnlock } from '../../sql/queue/workerPools.ts'
 import { startAlarm } from './alarm.ts'
+import type { JobMetrics } from './jobMetrics.ts'
 import { followJobs } from './jobsInHand.ts'
 import type { LaneLimits } from './lanes.ts'
 import { watchOperations } from './operations.ts'
@@ -36,6 +37,8 @@ export type PoolSettings = {
   connections?: number
   /** How often the pool looks for jobs that it has locked but does not have in hand. */
   recoveryIntervalMs?: number
+  /** Measures the jobs; absent: nothing is measured. */
+  metrics?: JobMetrics
   /** Milliseconds until the next job of a known time. The pool fetches at that moment. */
   nextInMs?: (db: Queryable) => Promise<number | null>
 }
@@ -55,6 +58,7 @@ export async function startRunner(
   { pool, log }: PoolContext,
 ): Promise<Runner> {
   const events: WorkerEvents = new EventEmitter()
+  settings.metrics?.follow(events)
   const operations = watchOperations(pool)
   let stopping = false
   let registration: Registration | undefined

@@ -1,0 +1,59 @@
+import type { MetricObjectWithValues, MetricValue, Registry } from 'prom-client'
+import type { Running } from '../../shared/process/service.ts'
+import type { Pool, Queryable } from '../db.ts'
+
+const REPORT_MS = 5_000
+/** A process without a report for this long counts as ended. */
+const REPORT_MAX_AGE = '20 seconds'
+
+export type ReportedMetric = MetricObjectWithValues<MetricValue<string>>
+/** The metrics of one process. */
+export type ProcessReport = { id: string; part: string; metrics: ReportedMetric[] }
+
+/** Reports the metrics of this process every five seconds: `/metrics` of any API process then shows them. */
+export function reportMetrics(
+  pool: Pool,
+  { part, registry, beforeReport }: { part: string; registry: Registry; beforeReport?: () => void },
+): Running {
+  const id = crypto.randomUUID()
+  const report = async () => {
+    beforeReport?.()
+    const metrics = await registry.getMetricsAsJSON()
+    await pool.query({
+      name: 'report-metrics',
+      text: `insert into process_reports (id, part, metrics) values ($1, $2, $3)
+             on conflict (id) do update set metrics = excluded.metrics, reported_at = clock_timestamp()`,
+      values: [id, part, JSON.stringify(metrics)],
+    })
+  }
+  // While the database is away there is nothing to report to.
+  const tried = () => report().catch(() => {})
+  let current = tried()
+  const timer = setInterval(() => {
+    current = current.then(tried)
+  }, REPORT_MS)
+  return {
+    async stop() {
+      clearInterval(timer)
+      await current
+      await pool.query('delete from process_reports where id = $1', [id]).catch(() => {})
+    },
+  }
+}
+
+/** The reports of living processes. */
+export async function readReports(db: Queryable): Promise<ProcessReport[]> {
+  const { rows } = await db.query<ProcessReport>({
+    name: 'read-reports',
+    text: `select id, part, metrics from process_reports
+           where reported_at > clock_timestamp() - interval '${REPORT_MAX_AGE}' order by part, id`,
+  })
+  return rows
+}
+
+/** Deletes the reports of processes that were killed. */
+export async function forgetStaleReports(db: Queryable): Promise<void> {
+  await db.query(
+    `delete from process_reports where reported_at < clock_timestamp() - interval '1 hour'`,
+  )
+}
