@@ -1,0 +1,181 @@
+/**
+ * A job of a payment wakes the settler. The settler then takes all payments that wait, so that the jobs at one time do
+ * not bound a group. There is no timer: payments that arrive while the lanes are busy form the next group.
+ */
+import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
+import { findUntaken, queueSettlement, takeWaiting } from '../../sql/till/settlementQueue.ts'
+import { type ChainView, isKnown, type KnownChain } from './chainView.ts'
+import { GROUP_MAX } from './paymentGroup.ts'
+import { settlePayments } from './settler.ts'
+
+/** Groups that are tried and sent at the same time. */
+const PARALLEL = 2
+/** While several projects wait, one gets a quarter at most: it may spoil groups. */
+const SHARE_DIVISOR = 4
+/** Payments that go alone, in hand or with a waiting job: half of the pool's jobs stay free to wake the groups. */
+const ALONE_MAX = 16
+const ALONE_DELAY_MS = 500
+/** A row was locked by another settler; the next look comes after this. */
+const LOCKED_DELAY_MS = 50
+
+type Lane = 'grouped' | 'alone'
+type Waiting = { promise: Promise<void>; resolve: () => void; reject: (error: unknown) => void }
+
+export type SettlementLanes = {
+  /** Resolves when the payment is sent, has ended, or has a job for later. */
+  settle(paymentId: string): Promise<void>
+  /** Resolves when no payment is in hand. */
+  drain(): Promise<void>
+}
+
+/** The lanes of one process. Payments that go alone have a lane of their own: they never hold up the groups. */
+export function createSettlementLanes(view: ChainView): SettlementLanes {
+  const asked = new Map<string, Waiting>()
+  const inHand = new Map<string, Promise<unknown>>()
+  /** Payments of a run that was cut off: the database may still name us as their settler. */
+  const dropped = new Set<string>()
+  const busy: Record<Lane, number> = { grouped: 0, alone: 0 }
+  let aloneInHand = 0
+  let isTaking = false
+  let takesAgain = false
+  let othersWait = false
+  let drained: (() => void)[] = []
+
+  const end = (ids: Iterable<string>, error?: unknown) => {
+    for (const id of ids) {
+      const waiting = asked.get(id)
+      if (waiting === undefined) continue
+      asked.delete(id)
+      if (error === undefined) waiting.resolve()
+      else waiting.reject(error)
+    }
+  }
+
+  const run = async (lane: Lane, ids: readonly string[]) => {
+    busy[lane]++
+    if (lane === 'alone') aloneInHand += ids.length
+    const work = settleAll(view, ids)
+    for (const id of ids) inHand.set(id, work)
+    const errors = await work
+    for (const id of ids) {
+      inHand.delete(id)
+      if (errors.has(id) && asked.has(id)) dropped.add(id)
+      end([id], errors.get(id))
+    }
+    busy[lane]--
+    if (lane === 'alone') aloneInHand -= ids.length
+    pump()
+  }
+
+  const takeOn = async (chain: KnownChain) => {
+    const ids = [...asked.keys()].filter((id) => !inHand.has(id))
+    const hasRoom = busy.grouped < PARALLEL
+    const { grouped, alone, isMore } = await takeWaiting(chain.pool, {
+      chainId: chain.network.chainId,
+      own: ids.filter((id) => dropped.has(id)),
+      room: {
+        grouped: roomFor(hasRoom ? GROUP_MAX : 0),
+        alone: roomFor(ALONE_MAX - aloneInHand),
+      },
+    })
+    if (grouped.length > 0) void run('grouped', grouped)
+    if (alone.length > 0) void run('alone', alone)
+    for (const id of [...grouped, ...alone]) dropped.delete(id)
+    const taken = new Set([...grouped, ...alone])
+    await leave(
+      chain,
+      ids.filter((id) => !taken.has(id)),
+    )
+    othersWait = isMore || (othersWait && !hasRoom)
+    takesAgain ||= othersWait && busy.grouped < PARALLEL
+  }
+
+  /** Ends the jobs of payments that need no settler now; the others keep waiting for their turn. */
+  const leave = async (chain: KnownChain, ids: readonly string[]) => {
+    const untaken = await findUntaken(chain.pool, ids, chain.head.timestamp)
+    const left = new Set(untaken.map(({ id }) => id))
+    end(ids.filter((id) => !left.has(id)))
+    const looked: string[] = []
+    let jobs = aloneInHand
+    for (const one of untaken) {
+      if (one.state === 'open') looked.push(one.id)
+      else if (one.state === 'sent') end([one.id])
+      else if (one.settleAfter !== null) await putOff(one.id, one.settleAfter)
+      else if (one.goesAlone && ++jobs > ALONE_MAX) {
+        await putOff(one.id, new Date(Date.now() + ALONE_DELAY_MS))
+      } else if (busy[one.goesAlone ? 'alone' : 'grouped'] === 0) {
+        setTimeout(() => pump(), LOCKED_DELAY_MS)
+      }
+    }
+    if (looked.length > 0) void run('alone', looked)
+  }
+
+  const putOff = async (id: string, runAt: Date) => {
+    await queueSettlement(view.pool, id, runAt)
+    end([id])
+  }
+
+  const take = async () => {
+    const ids = [...asked.keys()]
+    try {
+      if (isKnown(view)) return await takeOn(view)
+      await settlePayments(view, ids)
+      end(ids)
+    } catch (error) {
+      for (const id of ids) dropped.add(id)
+      end(ids, error)
+    }
+  }
+
+  const pump = () => {
+    if (isTaking) takesAgain = true
+    if (isTaking || (asked.size === 0 && !othersWait)) return finish()
+    isTaking = true
+    takesAgain = false
+    void take().finally(() => {
+      isTaking = false
+      if (takesAgain) pump()
+      else finish()
+    })
+  }
+
+  const finish = () => {
+    if (isTaking || asked.size > 0 || inHand.size > 0) return
+    for (const resolve of drained) resolve()
+    drained = []
+  }
+
+  return {
+    async settle(paymentId) {
+      // Its transaction may have reverted before the run ended: then the job asks for another.
+      await inHand.get(paymentId)
+      const waiting = asked.get(paymentId) ?? Promise.withResolvers<void>()
+      asked.set(paymentId, waiting)
+      pump()
+      return waiting.promise
+    },
+    drain() {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      drained.push(resolve)
+      finish()
+      return promise
+    },
+  }
+}
+
+const roomFor = (most: number) => ({ most, share: Math.ceil(most / SHARE_DIVISOR) })
+
+/** Settles payments together. A bug with one of them does not stop the others. @returns the errors, by payment. */
+async function settleAll(view: ChainView, ids: readonly string[]): Promise<Map<string, unknown>> {
+  try {
+    await settlePayments(view, ids)
+    return new Map()
+  } catch (error) {
+    if (ids.length === 1 || isDatabaseUnavailable(error)) {
+      return new Map(ids.map((id) => [id, error]))
+    }
+    const errors = new Map<string, unknown>()
+    for (const id of ids) for (const one of await settleAll(view, [id])) errors.set(...one)
+    return errors
+  }
+}
