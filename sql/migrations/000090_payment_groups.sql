@@ -18,7 +18,7 @@ create view transaction_payments as
 alter table payments
   -- Before this time no settler takes the payment: one has it in hand, or it waits after trouble. Null: take it.
   add column settle_after timestamptz(3),
-  -- It was in a group that reverted, or in one that did not transfer it.
+  -- A group has reverted with it, or has not transferred it.
   add column goes_alone boolean not null default false,
   -- The index of its Transfer event in its block.
   add column log_index integer;

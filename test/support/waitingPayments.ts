@@ -40,6 +40,17 @@ export const reaches = (seller: Agent, id: string, status: 'settled' | 'failed' 
     return body.status === status ? body : null
   })
 
+/** Waits until the transaction of a payment was sent. */
+export const inPool = (till: TestTill, id: string): Promise<`0x${string}`> =>
+  waitFor('the transaction to be in the pool', async () => {
+    const { rows } = await till.service.database.pool.query(
+      `select t.hash from transaction_payments m join chain_transactions t on t.hash = m.hash
+       where m.payment_id = $1 and t.state = 'open' and t.sent_at is not null and t.send_error is null`,
+      [id],
+    )
+    return rows[0]?.hash ?? null
+  })
+
 /** The hashes of the transactions of payments, and how many payments each carries. */
 export async function transactionsOf(
   till: TestTill,

@@ -1,4 +1,4 @@
-/** Tries a group as the one transaction that would settle it. */
+/** Tries a group with the call that would settle it. */
 import type { Payment } from '../../sql/till/payments.ts'
 import { hex, read, resultOf, tagOf } from './chain.ts'
 import type { KnownChain } from './chainView.ts'

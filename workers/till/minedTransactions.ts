@@ -90,7 +90,7 @@ async function settleFound(chain: KnownChain, found: readonly Found[]): Promise<
   await recordMisses(chain.pool, { reverted, displaced: [] })
 }
 
-/** Which payments a transaction has transferred: its receipt tells, whatever its status. */
+/** Splits payments by the receipt of their transaction. */
 function matchTransfers(
   chain: KnownChain,
   payments: readonly Payment[],

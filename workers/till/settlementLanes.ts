@@ -1,6 +1,6 @@
 /**
- * A job of a payment wakes the settler. The settler then takes all payments that wait, so that the jobs at one time do
- * not bound a group. There is no timer: payments that arrive while the lanes are busy form the next group.
+ * A job of a payment wakes the settler, and the settler takes all payments that wait. So the number of jobs at one time
+ * does not bound a group. There is no timer: payments that arrive while the lanes are busy form the next group.
  */
 import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
 import { findUntaken, queueSettlement, takeWaiting } from '../../sql/till/settlementQueue.ts'

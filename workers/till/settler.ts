@@ -20,7 +20,9 @@ const GROUP_REFUSALS_MAX = 6
 /** Settles one batch of payments. Never throws for trouble of the chain or the RPC. */
 export async function settlePayments(view: ChainView, ids: readonly string[]): Promise<void> {
   const found = await findPayments(view.pool, ids)
-  const waiting = found.filter((payment) => payment.state === 'verified')
+  const waiting = found
+    .filter((payment) => payment.state === 'verified')
+    .toSorted((a, b) => (a.row < b.row ? -1 : 1))
   if (waiting.length === 0) return
   if (!isKnown(view)) return postpone(view, waiting, 'the chain is not known yet')
   try {

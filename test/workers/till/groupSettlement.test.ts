@@ -1,8 +1,8 @@
 /** Payments that wait together settle in one transaction; each succeeds or fails by itself. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
 import { decodeEventLog, parseAbi } from 'viem'
-import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
 import { MULTICALL3_ADDRESS } from '../../../workers/till/walletDeployment.ts'
+import { type GroupScene, startGroupScene } from '../../support/groupScene.ts'
 import type { Agent } from '../../support/service.ts'
 import { deployWallet } from '../../support/smartWallet.ts'
 import {
@@ -12,9 +12,7 @@ import {
   payTo,
   redeemToEnd,
   SEPOLIA,
-  startTestTill,
   type TestTill,
-  type TillWorker,
 } from '../../support/till.ts'
 import { broadcastPayment, callToken, cancelPayment } from '../../support/tokenCalls.ts'
 import {
@@ -28,45 +26,28 @@ const TRANSFER = parseAbi([
   'event Transfer(address indexed from, address indexed to, uint256 value)',
 ])
 
+let scene: GroupScene
 let till: TestTill
 let seller: Agent
-let worker: TillWorker | null = null
 
 beforeAll(async () => {
-  till = await startTestTill({ worker: false, env: { SETTLEMENT_WAIT_MS: '50' } })
-  seller = await till.newSeller()
-  // From now on the API knows the chain.
-  await (await till.startWorker()).stop()
+  scene = await startGroupScene()
+  till = scene.till
+  seller = scene.seller
 })
-afterEach(async () => {
-  await worker?.stop()
-  worker = null
-  await till.client.setAutomine(true)
-})
-afterAll(() => till[Symbol.asyncDispose]())
+afterEach(() => scene.rest())
+afterAll(() => scene[Symbol.asyncDispose]())
 
-const start = async () => {
-  worker = await till.startWorker()
-}
-const nonceOf = () =>
-  till.client.getTransactionCount({ address: DEVNET_ACCOUNTS.gasWallet.address })
-const balanceOf = (address: `0x${string}`) =>
-  till.client.readContract({
-    address: SEPOLIA.usdcAddress,
-    abi: parseAbi(['function balanceOf(address) view returns (uint256)']),
-    functionName: 'balanceOf',
-    args: [address],
-  })
 const allSettle = (payments: readonly WaitingPayment[]) =>
   Promise.all(payments.map(({ id }) => reaches(seller, id, 'settled')))
 
 test('payments that wait settle in one transaction, each with its own receipt and event', async () => {
-  const [nonce, balance] = [await nonceOf(), await balanceOf(payTo)]
+  const [nonce, balance] = [await scene.nonceOf(), await scene.received()]
   const payments = await claimAll(seller, 5)
-  await start()
+  await scene.start()
   const records = await allSettle(payments)
-  expect(await nonceOf()).toBe(nonce + 1)
-  expect(await balanceOf(payTo)).toBe(balance + 50_000n)
+  expect(await scene.nonceOf()).toBe(nonce + 1)
+  expect(await scene.received()).toBe(balance + 50_000n)
   const hash = records[0].txHash as `0x${string}`
   const receipt = await till.client.getTransactionReceipt({ hash })
   expect(receipt.to?.toLowerCase()).toBe(MULTICALL3_ADDRESS.toLowerCase())
@@ -84,20 +65,20 @@ test('payments that wait settle in one transaction, each with its own receipt an
 
 test('a payment that waits alone is sent to the token itself', async () => {
   const [payment] = await claimAll(seller, 1)
-  await start()
+  await scene.start()
   const { txHash } = await reaches(seller, payment!.id, 'settled')
   const { to } = await till.client.getTransaction({ hash: txHash })
   expect(to?.toLowerCase()).toBe(SEPOLIA.usdcAddress.toLowerCase())
 })
 
 test('a hundred payments need two groups, of at most 64, below the bounds of gas and size', async () => {
-  const nonce = await nonceOf()
+  const nonce = await scene.nonceOf()
   const payments = await claimAll(seller, 100)
-  await start()
+  await scene.start()
   await allSettle(payments)
   const groups = await transactionsOf(till, payments)
   expect(groups.map(({ members }) => members).toSorted((a, b) => b - a)).toEqual([64, 36])
-  expect(await nonceOf()).toBe(nonce + 2)
+  expect(await scene.nonceOf()).toBe(nonce + 2)
   for (const { hash, members } of groups) {
     const { gas, input } = await till.client.getTransaction({ hash: hash as `0x${string}` })
     expect(gas).toBe(80_000n + 80_000n * BigInt(members))
@@ -112,7 +93,7 @@ test('a contract wallet and an account with code go alone, beside the group', as
   const delegated = await till.client.getCode({ address: wallet })
   const payments = await claimAll(seller, [{}, {}, { account: coded }])
   await till.client.setCode({ address: coded.address, bytecode: delegated! })
-  await start()
+  await scene.start()
   await reaches(seller, payments[0]!.id, 'settled')
   await reaches(seller, payments[1]!.id, 'settled')
   const [group] = await transactionsOf(till, payments.slice(0, 2))
@@ -128,7 +109,7 @@ describe('a member that the token refuses', () => {
     const payments = await claimAll(seller, [{}, { account: poor }, {}, { account: barred }, {}])
     const blacklist = { functionName: 'blacklist', args: [barred.address] } as const
     await till.client.waitForTransactionReceipt({ hash: await callToken(till.client, blacklist) })
-    await start()
+    await scene.start()
     await allSettle([payments[0]!, payments[2]!, payments[4]!])
     expect(await reaches(seller, payments[1]!.id, 'failed')).toMatchObject({
       failureReason: 'insufficient_funds',
@@ -143,21 +124,22 @@ describe('a member that the token refuses', () => {
   })
 
   test('because the payer has money for three of five is refused, and three settle', async () => {
+    const before = await scene.received()
     const account = await newPayer(till.client, 30_000n)
     const payments = await claimAll(
       seller,
       Array.from({ length: 5 }, () => ({ account })),
     )
-    await start()
+    await scene.start()
     const ends = await Promise.all(
       payments.map(async ({ id }) => {
         const { body } = await redeemToEnd(seller, payments.find((one) => one.id === id)!.header)
         return body
       }),
     )
+    expect(await scene.received()).toBe(before + 30_000n)
     expect(ends.filter(({ ok }) => ok)).toHaveLength(3)
     expect(ends.filter(({ reason }) => reason === 'insufficient_funds')).toHaveLength(2)
-    expect(await balanceOf(account.address)).toBe(0n)
   })
 
   test('because its authorization is used settles on that transaction; a cancelled one fails', async () => {
@@ -165,7 +147,7 @@ describe('a member that the token refuses', () => {
     const foreign = await broadcastPayment(till.client, payments[1]!)
     await till.client.waitForTransactionReceipt({ hash: foreign })
     await cancelPayment(till.client, payer, payments[2]!.authorization.nonce)
-    await start()
+    await scene.start()
     const [first, front, last] = await allSettle([payments[0]!, payments[1]!, payments[3]!])
     expect(front.txHash).toBe(foreign)
     expect(first.txHash).toBe(last.txHash)
@@ -180,7 +162,7 @@ test('on a chain without Multicall3 each payment goes alone', async () => {
   const code = await till.client.getCode({ address: MULTICALL3_ADDRESS })
   await till.client.setCode({ address: MULTICALL3_ADDRESS, bytecode: '0x' })
   const payments = await claimAll(seller, 3)
-  await start()
+  await scene.start()
   await allSettle(payments)
   expect((await transactionsOf(till, payments)).map(({ members }) => members)).toEqual([1, 1, 1])
   await till.client.setCode({ address: MULTICALL3_ADDRESS, bytecode: code! })
