@@ -15,6 +15,7 @@ import {
   type TestTill,
 } from '../../support/till.ts'
 import { broadcastPayment, callToken, cancelPayment } from '../../support/tokenCalls.ts'
+import { waitFor } from '../../support/waitFor.ts'
 import {
   claimAll,
   reaches,
@@ -166,4 +167,19 @@ test('on a chain without Multicall3 each payment goes alone', async () => {
   await allSettle(payments)
   expect((await transactionsOf(till, payments)).map(({ members }) => members)).toEqual([1, 1, 1])
   await till.client.setCode({ address: MULTICALL3_ADDRESS, bytecode: code! })
+})
+
+test('the projects of a group share its gas by their payments', async () => {
+  const [one, two] = [await till.newSeller(), await till.newSeller()]
+  const payments = [...(await claimAll(one, 2)), ...(await claimAll(two, 1))]
+  await scene.start()
+  const { txHash } = await reaches(one, payments[0]!.id, 'settled')
+  const receipt = await till.client.getTransactionReceipt({ hash: txHash })
+  const gasOf = async ({ project }: Agent) =>
+    (await till.service.platform.get(`/v0/platform/projects/${project.id}`)).body.usage.dailyGas
+  const shares = await waitFor('the gas', async () => {
+    const found = [await gasOf(one), await gasOf(two)] as const
+    return found[0] + found[1] === Number(receipt.gasUsed) ? found : null
+  })
+  expect(Math.abs(shares[0] - 2 * shares[1])).toBeLessThan(5)
 })
