@@ -95,11 +95,11 @@ export type Untaken = {
   settleAfter: Date | null
 }
 
-/** Those of the payments that are `verified`. @param headTime the newest block's time, in seconds. */
+/** Those of the payments that are `verified` on a chain. @param headTime the newest block's time, in seconds. */
 export async function findUntaken(
   db: Queryable,
   ids: readonly string[],
-  headTime: bigint,
+  { chainId, headTime }: { chainId: number; headTime: bigint },
 ): Promise<Untaken[]> {
   if (ids.length === 0) return []
   const { rows } = await db.query<{
@@ -118,8 +118,8 @@ export async function findUntaken(
         select count(*) > 0 as is_open, bool_or(t.sent_at is null or t.send_error is not null) as is_unsent
         from transaction_payments m join chain_transactions t on t.hash = m.hash
         where m.payment_id = p.id and t.state = 'open') o
-      where p.id = any ($1) and p.state = 'verified'`,
-    values: [ids, headTime],
+      where p.id = any ($1) and p.chain_id = $3 and p.state = 'verified'`,
+    values: [ids, headTime, chainId],
   })
   return rows.map((row) => ({
     id: row.id,

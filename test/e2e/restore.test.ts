@@ -249,7 +249,8 @@ async function readHeld(pool: Pool) {
     ),
     payments: (await list(
       `select id, lower(authorization_nonce) as nonce, exists (
-         select from chain_transactions t where t.payment_id = p.id and t.state = 'open') as signed
+         select from transaction_payments m join chain_transactions t on t.hash = m.hash
+         where m.payment_id = p.id and t.state = 'open') as signed
        from payments p where state = 'verified'`,
     )) as { id: string; nonce: string; signed: boolean }[],
     nonces: (await list(`select lower(authorization_nonce) as nonce from payments`)).map(

@@ -10,21 +10,36 @@ export type WaitingPayment = SignedPayment & { id: string }
 /** The orders of payments: whose, and what differs from a common authorization. */
 export type Order = { account?: PrivateKeyAccount; changes?: Partial<Authorization> }
 
+/** Redeems at one time. */
+const IN_FLIGHT = 40
+
 /** Redeems each; all stay pending. The answer comes after SETTLEMENT_WAIT_MS. */
-export const claimAll = (
+export async function claimAll(
   seller: Agent,
-  orders: readonly Order[] | number,
-): Promise<WaitingPayment[]> =>
-  Promise.all(
-    (typeof orders === 'number' ? Array.from({ length: orders }, (): Order => ({})) : orders).map(
-      async ({ account, changes = {} }) => {
-        const payment = await pay(changes, account === undefined ? {} : { account })
-        const { body } = await redeem(seller, payment.header)
-        if (body.reason !== 'settlement_pending') throw new Error(JSON.stringify(body))
-        return { ...payment, id: body.paymentId as string }
-      },
-    ),
-  )
+  wanted: readonly Order[] | number,
+): Promise<WaitingPayment[]> {
+  const orders = typeof wanted === 'number' ? Array.from({ length: wanted }, () => ({})) : wanted
+  const claimed: WaitingPayment[] = []
+  for (let at = 0; at < orders.length; at += IN_FLIGHT) {
+    claimed.push(
+      ...(await Promise.all(
+        orders.slice(at, at + IN_FLIGHT).map((order) => claimOne(seller, order)),
+      )),
+    )
+  }
+  return claimed
+}
+
+async function claimOne(seller: Agent, { account, changes = {} }: Order): Promise<WaitingPayment> {
+  const payment = await pay(changes, account === undefined ? {} : { account })
+  // A busy machine may answer 503: the same header asks again.
+  const { body } = await waitFor('the claim', async () => {
+    const answer = await redeem(seller, payment.header)
+    return answer.status === 503 ? null : answer
+  })
+  if (body.reason !== 'settlement_pending') throw new Error(JSON.stringify(body))
+  return { ...payment, id: body.paymentId as string }
+}
 
 /** The record of a payment, once it has this status. */
 export const reaches = (seller: Agent, id: string, status: 'settled' | 'failed' | 'verified') =>

@@ -30,6 +30,7 @@ export type SettlementLanes = {
 
 /** The lanes of one process. Payments that go alone have a lane of their own: they never hold up the groups. */
 export function createSettlementLanes(view: ChainView): SettlementLanes {
+  /** The jobs that wait, by payment. A look takes them out: a job that comes meanwhile is for the next look. */
   const asked = new Map<string, Waiting>()
   const inHand = new Map<string, Promise<unknown>>()
   /** Payments of a run that was cut off: the database may still name us as their settler. */
@@ -41,17 +42,9 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
   let othersWait = false
   let drained: (() => void)[] = []
 
-  const end = (ids: Iterable<string>, error?: unknown) => {
-    for (const id of ids) {
-      const waiting = asked.get(id)
-      if (waiting === undefined) continue
-      asked.delete(id)
-      if (error === undefined) waiting.resolve()
-      else waiting.reject(error)
-    }
-  }
-
-  const run = async (lane: Lane, ids: readonly string[]) => {
+  const run = async (lane: Lane, ids: readonly string[], jobs: Map<string, Waiting>) => {
+    const own = new Map(ids.flatMap((id) => (jobs.has(id) ? [[id, jobs.get(id)!]] : [])))
+    for (const id of own.keys()) jobs.delete(id)
     busy[lane]++
     if (lane === 'alone') aloneInHand += ids.length
     const work = settleAll(view, ids)
@@ -59,71 +52,90 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
     const errors = await work
     for (const id of ids) {
       inHand.delete(id)
-      if (errors.has(id) && asked.has(id)) dropped.add(id)
-      end([id], errors.get(id))
+      if (!errors.has(id)) own.get(id)?.resolve()
+      else if (own.has(id)) {
+        dropped.add(id)
+        own.get(id)!.reject(errors.get(id))
+      }
     }
     busy[lane]--
     if (lane === 'alone') aloneInHand -= ids.length
     pump()
   }
 
-  const takeOn = async (chain: KnownChain) => {
-    const ids = [...asked.keys()].filter((id) => !inHand.has(id))
+  const takeOn = async (chain: KnownChain, jobs: Map<string, Waiting>) => {
     const hasRoom = busy.grouped < PARALLEL
     const { grouped, alone, isMore } = await takeWaiting(chain.pool, {
       chainId: chain.network.chainId,
-      own: ids.filter((id) => dropped.has(id)),
+      own: [...jobs.keys()].filter((id) => dropped.has(id)),
       room: {
         grouped: roomFor(hasRoom ? GROUP_MAX : 0),
         alone: roomFor(ALONE_MAX - aloneInHand),
       },
     })
-    if (grouped.length > 0) void run('grouped', grouped)
-    if (alone.length > 0) void run('alone', alone)
     for (const id of [...grouped, ...alone]) dropped.delete(id)
-    const taken = new Set([...grouped, ...alone])
-    await leave(
-      chain,
-      ids.filter((id) => !taken.has(id)),
-    )
+    if (grouped.length > 0) void run('grouped', grouped, jobs)
+    if (alone.length > 0) void run('alone', alone, jobs)
+    await leave(chain, jobs)
     othersWait = isMore || (othersWait && !hasRoom)
     takesAgain ||= othersWait && busy.grouped < PARALLEL
   }
 
   /** Ends the jobs of payments that need no settler now; the others keep waiting for their turn. */
-  const leave = async (chain: KnownChain, ids: readonly string[]) => {
-    const untaken = await findUntaken(chain.pool, ids, chain.head.timestamp)
+  const leave = async (chain: KnownChain, jobs: Map<string, Waiting>) => {
+    const untaken = await findUntaken(chain.pool, [...jobs.keys()], {
+      chainId: chain.network.chainId,
+      headTime: chain.head.timestamp,
+    })
     const left = new Set(untaken.map(({ id }) => id))
-    end(ids.filter((id) => !left.has(id)))
+    for (const id of [...jobs.keys()]) if (!left.has(id)) end(jobs, id)
     const looked: string[] = []
-    let jobs = aloneInHand
-    for (const one of untaken) {
-      if (one.state === 'open') looked.push(one.id)
-      else if (one.state === 'sent') end([one.id])
-      else if (one.settleAfter !== null) await putOff(one.id, one.settleAfter)
-      else if (one.goesAlone && ++jobs > ALONE_MAX) {
-        await putOff(one.id, new Date(Date.now() + ALONE_DELAY_MS))
-      } else if (busy[one.goesAlone ? 'alone' : 'grouped'] === 0) {
-        setTimeout(() => pump(), LOCKED_DELAY_MS)
+    let aloneJobs = aloneInHand
+    let isLocked = false
+    for (const { id, state, goesAlone, settleAfter } of untaken) {
+      if (state === 'open') looked.push(id)
+      else if (state === 'sent') end(jobs, id)
+      else if (settleAfter !== null) await putOff(jobs, id, settleAfter)
+      else if (goesAlone && ++aloneJobs > ALONE_MAX) {
+        await putOff(jobs, id, new Date(Date.now() + ALONE_DELAY_MS))
+      } else {
+        isLocked ||= busy[goesAlone ? 'alone' : 'grouped'] === 0
+        askAgain(id, jobs.get(id)!)
+        jobs.delete(id)
       }
     }
-    if (looked.length > 0) void run('alone', looked)
+    if (looked.length > 0) void run('alone', looked, jobs)
+    if (isLocked) setTimeout(pump, LOCKED_DELAY_MS)
   }
 
-  const putOff = async (id: string, runAt: Date) => {
+  const end = (jobs: Map<string, Waiting>, id: string) => {
+    jobs.get(id)?.resolve()
+    jobs.delete(id)
+  }
+
+  const putOff = async (jobs: Map<string, Waiting>, id: string, runAt: Date) => {
     await queueSettlement(view.pool, id, runAt)
-    end([id])
+    end(jobs, id)
+  }
+
+  const askAgain = (id: string, waiting: Waiting) => {
+    const newer = asked.get(id)
+    if (newer === undefined) asked.set(id, waiting)
+    else newer.promise.then(waiting.resolve, waiting.reject)
   }
 
   const take = async () => {
-    const ids = [...asked.keys()]
+    const jobs = new Map([...asked].filter(([id]) => !inHand.has(id)))
+    for (const id of jobs.keys()) asked.delete(id)
     try {
-      if (isKnown(view)) return await takeOn(view)
-      await settlePayments(view, ids)
-      end(ids)
+      if (isKnown(view)) return await takeOn(view, jobs)
+      await settlePayments(view, [...jobs.keys()])
+      for (const id of [...jobs.keys()]) end(jobs, id)
     } catch (error) {
-      for (const id of ids) dropped.add(id)
-      end(ids, error)
+      for (const [id, waiting] of jobs) {
+        dropped.add(id)
+        waiting.reject(error)
+      }
     }
   }
 

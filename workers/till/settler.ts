@@ -8,12 +8,14 @@ import { tryGroup } from './groupTrial.ts'
 import { GROUP_MAX, groupGas } from './paymentGroup.ts'
 import { findReverted } from './revertedPayments.ts'
 import { RpcTrouble } from './rpc.ts'
-import { highestGas, nextAccount, senderOf, tryTransfers } from './trial.ts'
+import { highestGas, nextAccount, senderOf, type Trial, tryTransfers } from './trial.ts'
 import { fail, judgeRefusal, orPostpone, postpone, settleExpired } from './verdict.ts'
 import { holdUnproven, sortDeployments } from './walletsToDeploy.ts'
 
 /** A payment that reverted this often is not sent again, though its simulation passes. */
 const REVERTS_MAX = 3
+/** One after the other, a group of refused payments would hold its lane for seconds. */
+const JUDGED_AT_ONCE = 8
 /** Waits of a payment that passes alone and not in its group; then it is sent alone. */
 const GROUP_REFUSALS_MAX = 6
 
@@ -109,12 +111,14 @@ async function sendEach(
   )
   const later = passing.filter(waits).map(({ payment }) => payment)
   if (later.length > 0) await postpone(chain, later, 'it does not pass behind its group')
-  for (const [n, payment] of ready.entries()) {
-    const result = trials[n]!.outcome
-    if (result.kind === 'trouble') await postpone(chain, [payment], result.detail)
-    if (result.kind === 'refused') {
-      await orPostpone(chain, payment, () => judgeRefusal(chain, payment, result.refusal))
-    }
+  const judge = async (payment: Payment, { outcome }: Trial) => {
+    if (outcome.kind === 'trouble') await postpone(chain, [payment], outcome.detail)
+    if (outcome.kind !== 'refused') return
+    await orPostpone(chain, payment, () => judgeRefusal(chain, payment, outcome.refusal))
+  }
+  for (let at = 0; at < ready.length; at += JUDGED_AT_ONCE) {
+    const some = ready.slice(at, at + JUDGED_AT_ONCE)
+    await Promise.all(some.map((payment, n) => judge(payment, trials[at + n]!)))
   }
 }
 

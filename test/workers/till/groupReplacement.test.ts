@@ -47,6 +47,11 @@ async function passBy(): Promise<void> {
   await till.client.setNextBlockBaseFeePerGas({ baseFeePerGas })
   await till.client.mine({ blocks: 1 })
 }
+const isInPool = (hash: string) =>
+  till.client.getTransaction({ hash: hash as `0x${string}` }).then(
+    () => true,
+    () => false,
+  )
 const passByUntil = <Result>(wanted: string, probe: () => Promise<Result>) =>
   waitFor(wanted, async () => {
     await passBy()
@@ -65,9 +70,9 @@ test('a stuck group is raised on its nonce, without the members that have ended;
   await till.client.increaseTime({ seconds: 120 })
   await passBy()
   await waitFor('the failure of the expired member', () => hasFailed(payments[1]!))
-  await passByUntil('a group of two', async () => {
-    const rivals = await transactionsOf(till, payments)
-    return rivals.some(({ members }) => members === 2)
+  await passByUntil('a group of two in the pool', async () => {
+    const raised = (await transactionsOf(till, payments)).find(({ members }) => members === 2)
+    return raised !== undefined && (await isInPool(raised.hash))
   })
   const { rows } = await till.service.database.pool.query(
     'select distinct wallet, nonce::int from chain_transactions where nonce >= $1',
@@ -89,12 +94,12 @@ test('a stuck group without a waiting member becomes an empty transfer', async (
   await passBy()
   for (const payment of payments) await waitFor('the failure', () => hasFailed(payment))
   await passByUntil('the empty transfer', async () => {
-    const { rowCount } = await till.service.database.pool.query(
-      `select from chain_transactions t where nonce = $1 and not exists (
+    const { rows } = await till.service.database.pool.query(
+      `select hash from chain_transactions t where nonce = $1 and not exists (
          select from transaction_payments m where m.hash = t.hash)`,
       [nonce],
     )
-    return (rowCount ?? 0) > 0
+    return rows.length > 0 && (await isInPool(rows[0].hash))
   })
   await mineUntilUsed(nonce)
   await till.client.setAutomine(true)
