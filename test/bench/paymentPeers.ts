@@ -14,7 +14,7 @@ const BARE_DEADLINE_MS = 30_000
 /** The node leaves some in its pool: they are sent again. */
 const RESEND_MS = 3_000
 
-/** Runs it in a separate Node process, as its users do; only the time until its last settlement counts. */
+/** Runs it in a separate Node process, as its users do. The time ends with its last settlement. */
 export async function settleByX402(
   { rpc, rpcUrl }: { rpc: Rpc; rpcUrl: string },
   payments: SignedPayment[],
