@@ -27,7 +27,7 @@ const MAY_BE_TAKEN = `
  * second. While several wait, none gets more than its share.
  * @param room.grouped the most payments of those that may share a transaction, and of one project; `alone`: of the others.
  * @param own payments that the caller took before, and still has.
- * @returns `isMore`: others wait.
+ * @returns the taken payments of each kind, and how many more wait.
  */
 export async function takeWaiting(
   db: Queryable,
@@ -40,8 +40,13 @@ export async function takeWaiting(
     own: readonly string[]
     room: Record<'grouped' | 'alone', { most: number; share: number }>
   },
-): Promise<{ grouped: string[]; alone: string[]; isMore: boolean }> {
-  const { rows } = await db.query<{ id: string; alone: boolean; waiting: number }>({
+): Promise<Record<'grouped' | 'alone', { taken: string[]; more: number }>> {
+  const { rows } = await db.query<{
+    id: string | null
+    alone: boolean | null
+    waiting: number
+    waiting_alone: number
+  }>({
     name: 'take-waiting',
     text: `
       with waiting as materialized (
@@ -64,10 +69,14 @@ export async function takeWaiting(
           and r.rank <= case when r.alone then $5 else $3 end::int
           and (not r.several or r.place <= case when r.alone then $6 else $4 end::int)
         order by p.id for no key update of p skip locked
+      ), taken as (
+        update payments p set settle_after = clock_timestamp() + ${TAKEN}
+        from free f where p.id = f.id
+        returning p.id, f.alone
       )
-      update payments p set settle_after = clock_timestamp() + ${TAKEN}
-      from free f where p.id = f.id
-      returning p.id, f.alone, (select count(*)::int from waiting) as waiting`,
+      select w.*, t.id, t.alone
+      from (select count(*)::int as waiting, count(*) filter (where alone)::int as waiting_alone from waiting) w
+      left join taken t on true`,
     values: [
       chainId,
       own,
@@ -77,9 +86,14 @@ export async function takeWaiting(
       room.alone.share,
     ],
   })
-  const of = (alone: boolean) => rows.filter((row) => row.alone === alone).map(({ id }) => id)
-  const isMore = rows.length > 0 && rows[0]!.waiting > rows.length
-  return { grouped: of(false), alone: of(true), isMore }
+  const of = (wanted: boolean) =>
+    rows.flatMap(({ id, alone }) => (id !== null && alone === wanted ? [id] : []))
+  const { waiting, waiting_alone: alone } = rows[0]!
+  const [grouped, single] = [of(false), of(true)]
+  return {
+    grouped: { taken: grouped, more: waiting - alone - grouped.length },
+    alone: { taken: single, more: alone - single.length },
+  }
 }
 
 /** A verified payment of a job that its settler did not take. */

@@ -14,7 +14,9 @@ const PARALLEL = 2
 const SHARE_DIVISOR = 4
 /** Payments that go alone, in hand or with a waiting job: half of the pool's jobs stay free to wake the groups. */
 const ALONE_MAX = 16
+/** A job without room in the lane comes back after this. The lane takes its payment anyway, in its turn. */
 const ALONE_DELAY_MS = 500
+const ALONE_DELAY_EACH_MS = 6
 /** A row was locked by another settler; the next look comes after this. */
 const LOCKED_DELAY_MS = 50
 
@@ -64,31 +66,35 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
   }
 
   const takeOn = async (chain: KnownChain, jobs: Map<string, Waiting>) => {
-    const hasRoom = busy.grouped < PARALLEL
-    const { grouped, alone, isMore } = await takeWaiting(chain.pool, {
+    const { grouped, alone } = await takeWaiting(chain.pool, {
       chainId: chain.network.chainId,
       own: [...jobs.keys()].filter((id) => dropped.has(id)),
       room: {
-        grouped: roomFor(hasRoom ? GROUP_MAX : 0),
+        grouped: roomFor(busy.grouped < PARALLEL ? GROUP_MAX : 0),
         alone: roomFor(ALONE_MAX - aloneInHand),
       },
     })
-    for (const id of [...grouped, ...alone]) dropped.delete(id)
-    if (grouped.length > 0) void run('grouped', grouped, jobs)
-    if (alone.length > 0) void run('alone', alone, jobs)
-    await leave(chain, jobs)
-    othersWait = isMore || (othersWait && !hasRoom)
-    takesAgain ||= othersWait && busy.grouped < PARALLEL
+    for (const id of [...grouped.taken, ...alone.taken]) dropped.delete(id)
+    if (grouped.taken.length > 0) void run('grouped', grouped.taken, jobs)
+    if (alone.taken.length > 0) void run('alone', alone.taken, jobs)
+    await leave(chain, jobs, alone.more)
+    // Rows that another settler has locked are no reason to look again at once.
+    othersWait = grouped.more + alone.more > 0
+    takesAgain ||= grouped.more > 0 && grouped.taken.length > 0 && busy.grouped < PARALLEL
   }
 
   /** Ends the jobs of payments that need no settler now; the others keep waiting for their turn. */
-  const leave = async (chain: KnownChain, jobs: Map<string, Waiting>) => {
+  const leave = async (chain: KnownChain, jobs: Map<string, Waiting>, aloneMore: number) => {
     const untaken = await findUntaken(chain.pool, [...jobs.keys()], {
       chainId: chain.network.chainId,
       headTime: chain.head.timestamp,
     })
     const left = new Set(untaken.map(({ id }) => id))
-    for (const id of [...jobs.keys()]) if (!left.has(id)) end(jobs, id)
+    for (const id of [...jobs.keys()]) {
+      if (left.has(id)) continue
+      dropped.delete(id)
+      end(jobs, id)
+    }
     const looked: string[] = []
     let aloneJobs = aloneInHand
     let isLocked = false
@@ -97,7 +103,8 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
       else if (state === 'sent') end(jobs, id)
       else if (settleAfter !== null) await putOff(jobs, id, settleAfter)
       else if (goesAlone && ++aloneJobs > ALONE_MAX) {
-        await putOff(jobs, id, new Date(Date.now() + ALONE_DELAY_MS))
+        const delayMs = Math.max(ALONE_DELAY_MS, aloneMore * ALONE_DELAY_EACH_MS)
+        await putOff(jobs, id, new Date(Date.now() + delayMs))
       } else {
         isLocked ||= busy[goesAlone ? 'alone' : 'grouped'] === 0
         askAgain(id, jobs.get(id)!)

@@ -1,6 +1,5 @@
 /** The chain drops a group, passes it by, or takes it back. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
-import { parseGwei } from 'viem'
 import { queueSettlement } from '../../../sql/till/settlementQueue.ts'
 import { type GroupScene, startGroupScene } from '../../support/groupScene.ts'
 import type { Agent } from '../../support/service.ts'
@@ -38,12 +37,12 @@ test('a dropped group is broadcast again, with the same bytes', async () => {
   expect(await scene.nonceOf()).toBe(before + 1)
 })
 
-/** Mines an empty block: its base fee is above the fee of every transaction. */
+/** Mines an empty block: its base fee is just above the fee of every open transaction. No fee is raised above 100 gwei. */
 async function passBy(): Promise<void> {
   const { rows } = await till.service.database.pool.query(
-    'select coalesce(max(max_fee_wei), 0)::text as dearest from chain_transactions',
+    `select coalesce(max(max_fee_wei), 0)::text as dearest from chain_transactions where state = 'open'`,
   )
-  const baseFeePerGas = BigInt(rows[0].dearest) + parseGwei('1')
+  const baseFeePerGas = BigInt(rows[0].dearest) + 1n
   await till.client.setNextBlockBaseFeePerGas({ baseFeePerGas })
   await till.client.mine({ blocks: 1 })
 }
