@@ -77,9 +77,10 @@ async function sendTogether(
 ): Promise<{ apart: readonly Payment[]; refused: readonly Payment[] }> {
   const account = payments.length < 2 ? null : nextAccount(chain, groupGas(payments.length))
   if (account === null) return { apart: payments, refused: [] }
+  // Two groups at once must not choose the same wallet.
+  chain.batches++
   const { members, apart, refused } = await tryGroup(chain, payments, senderOf(chain, account))
   if (members.length < 2) return { apart: [...members, ...apart], refused }
-  chain.batches++
   await sendGroup(chain, account, members)
   return { apart, refused }
 }

@@ -40,9 +40,12 @@ test('a dropped group is broadcast again, with the same bytes', async () => {
 /** Mines an empty block: its base fee is just above the fee of every open transaction. No fee is raised above 100 gwei. */
 async function passBy(): Promise<void> {
   const { rows } = await till.service.database.pool.query(
-    `select coalesce(max(max_fee_wei), 0)::text as dearest from chain_transactions where state = 'open'`,
+    `select max_fee_wei as fee, send_count from chain_transactions where state = 'open'
+     order by max_fee_wei desc limit 1`,
   )
-  const baseFeePerGas = BigInt(rows[0].dearest) + 1n
+  // A replacement that is about to be sent must find the base fee that it was made for.
+  if (rows[0] === undefined || rows[0].send_count === 0) return
+  const baseFeePerGas = BigInt(rows[0].fee) + 1n
   await till.client.setNextBlockBaseFeePerGas({ baseFeePerGas })
   await till.client.mine({ blocks: 1 })
 }
