@@ -137,8 +137,12 @@ async function payAnew({ agent }: Installation): Promise<{ ok: boolean }[]> {
       ),
     ),
   )
-  // The former transaction holds the nonce of the first of these.
-  await waitFor('the signed transactions', async () => (await around.unmined()) >= 4)
+  // The former transaction holds the nonce of the first of these. They may share a transaction.
+  await waitFor('the signed payments', async () => {
+    const { body } = await agent.get('/v0/payments')
+    const signed = body.payments.filter((one: any) => one.status === 'verified' && one.txHash)
+    return signed.length >= 4
+  })
   await around.client.setAutomine(true)
   await around.client.mine({ blocks: 1 })
   return answers
