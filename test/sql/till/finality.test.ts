@@ -104,6 +104,7 @@ describe('a block that moved', () => {
     expect(await blockOf(settled.id)).toBe(BLOCK.blockNumber)
     await move(settled.id, settled.txHash)
     expect(await blockOf(settled.id)).toBe(11n)
+    expect((await findPayment(pool, settled.id))?.logIndex).toBe(2)
     await move(takenBack.id, takenBack.txHash)
     expect(await blockOf(takenBack.id)).toBeNull()
   })
