@@ -14,6 +14,8 @@ export type Grant = {
   ok: true
   paymentResponse: string
   txHash: string
+  /** Null: an older version settled the payment. */
+  logIndex: number | null
   payer: string
   paymentId: string
   paymentInId: string
@@ -71,6 +73,7 @@ export async function grant(
     ok: true,
     paymentResponse,
     txHash: payment.txHash,
+    logIndex: payment.logIndex,
     payer: payment.payer,
     paymentId: payment.id,
     paymentInId: payment.id,

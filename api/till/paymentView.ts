@@ -57,6 +57,12 @@ export const EXAMPLE_CHALLENGE = {
   headers: { 'PAYMENT-REQUIRED': 'eyJ4NDAyVmVyc2lvbiI6Miwi…' },
 }
 
+const TX_HASH = 'One transaction can carry several payments: id names a payment, txHash does not.'
+const LogIndex = t.Union([
+  t.Integer({ description: 'The index of its Transfer event in the block (JSON-RPC logIndex).' }),
+  t.Null(),
+])
+
 const ReceiptBody = t.Object({
   version: t.Literal(1),
   paymentId: t.String(),
@@ -129,7 +135,9 @@ export const RedeemResult = t.Union([
     paymentResponse: t.String({
       description: 'The settlement for the payer; headers holds it under its name.',
     }),
-    txHash: t.String(),
+    txHash: t.String({ description: TX_HASH }),
+    // Absent in an answer that an older version stored.
+    logIndex: t.Optional(LogIndex),
     payer: t.String(),
     paymentId: t.String(),
     paymentInId: t.String({ description: 'The same value as paymentId.' }),
@@ -156,6 +164,7 @@ export const EXAMPLE_GRANT = {
   ok: true,
   paymentResponse: 'eyJzdWNjZXNzIjp0cnVlLCJ0cmFuc2FjdGlvbiI6…',
   txHash: EXAMPLE_RECEIPT.body.txHash,
+  logIndex: 7,
   payer: EXAMPLE_RECEIPT.body.payerAddress,
   paymentId: EXAMPLE_RECEIPT.body.paymentId,
   paymentInId: EXAMPLE_RECEIPT.body.paymentId,
@@ -180,7 +189,8 @@ export const PaymentItem = t.Object({
   recipientAddress: t.String(),
   amountUsdc: t.String(),
   amountUsdcRaw: t.String({ description: 'Atomic units: 10^-6 USDC.' }),
-  txHash: Nullable(t.String()),
+  txHash: Nullable(t.String({ description: TX_HASH })),
+  logIndex: LogIndex,
   status: t.Union([t.Literal('verified'), t.Literal('settled'), t.Literal('failed')]),
   resourceUrl: t.String(),
   resourceSource: t.Union([t.Literal('seller'), t.Literal('payer')], {
@@ -229,6 +239,7 @@ export const EXAMPLE_PAYMENT = {
   amountUsdc: '0.01',
   amountUsdcRaw: '10000',
   txHash: EXAMPLE_RECEIPT.body.txHash,
+  logIndex: 7,
   status: 'settled',
   resourceUrl: EXAMPLE_RECEIPT.body.resource,
   resourceSource: 'seller',
@@ -258,6 +269,7 @@ export function toPaymentItem(payment: Payment) {
     amountUsdc,
     amountUsdcRaw: payment.amountAtomic.toString(),
     txHash: payment.txHash,
+    logIndex: settled ? payment.logIndex : null,
     status: payment.state,
     resourceUrl: payment.resourceUrl,
     resourceSource: payment.resourceSource,

@@ -8,8 +8,8 @@ export type WalletId = { chainId: number; address: Address }
 export type SignedTransaction = {
   hash: Hex
   nonce: bigint
-  /** Null: the transaction only fills a nonce. */
-  paymentId: string | null
+  /** None: the transaction only fills a nonce. Several: a group. */
+  paymentIds: readonly string[]
   raw: Hex
   maxFeeWei: bigint
   tipWei: bigint
@@ -18,49 +18,6 @@ export type SignedTransaction = {
   /** The hash of the payer's code; null: an account. */
   payerCode: Hex | null
 }
-
-/** A stored transaction without a known block. */
-export type OpenTransaction = SignedTransaction & {
-  wallet: Address
-  sendCount: number
-  sentHead: bigint | null
-  /** Milliseconds since the signing. */
-  ageMs: number
-}
-
-type OpenRow = {
-  hash: Hex
-  wallet: Address
-  nonce: string
-  payment_id: string | null
-  raw: Hex
-  max_fee_wei: string
-  tip_wei: string
-  gas_limit: string | null
-  payer_code: Hex | null
-  send_count: number
-  sent_head: string | null
-  age_ms: string
-}
-
-const OPEN_COLUMNS = `
-  hash, wallet, nonce, payment_id, raw, max_fee_wei, tip_wei, gas_limit, payer_code, send_count, sent_head,
-  floor(extract(epoch from clock_timestamp() - signed_at) * 1000) as age_ms`
-
-const toOpen = (row: OpenRow): OpenTransaction => ({
-  hash: row.hash,
-  wallet: row.wallet,
-  nonce: BigInt(row.nonce),
-  paymentId: row.payment_id,
-  raw: row.raw,
-  maxFeeWei: BigInt(row.max_fee_wei),
-  tipWei: BigInt(row.tip_wei),
-  gasLimit: row.gas_limit === null ? null : BigInt(row.gas_limit),
-  payerCode: row.payer_code,
-  sendCount: row.send_count,
-  sentHead: row.sent_head === null ? null : BigInt(row.sent_head),
-  ageMs: Number(row.age_ms),
-})
 
 /**
  * Registers a wallet, or raises its next nonce to the chain's count: another holder of its key may have sent
@@ -79,30 +36,31 @@ export async function syncWallet(db: Queryable, wallet: WalletId, used: bigint):
 }
 
 /**
- * Assigns nonces to payments and stores their signed transactions in one database transaction, before any broadcast: a
- * crash never loses a hash or leaves a nonce without its bytes. It skips payments that have an open transaction or are
- * not `verified`.
+ * Assigns nonces and stores signed transactions in one database transaction, before any broadcast: a crash never loses a
+ * hash or leaves a nonce without its bytes. It skips payments that have an open transaction or are not `verified`.
+ * @param parcels the payments of each transaction.
  * @param lone codes of contract wallets, by payment: it also skips a payment whose code has an open transaction.
- * @param sign called under the wallet's lock, once per payment; must wait only for cryptography.
+ * @param sign called under the wallet's lock, once per parcel, with its free payments; must wait only for cryptography.
  * @returns the stored transactions, in the order of their nonces.
  */
 export async function storeSigned(
   pool: Pool,
   wallet: WalletId,
-  paymentIds: readonly string[],
+  parcels: readonly (readonly string[])[],
   lone: ReadonlyMap<string, Hex>,
-  sign: (paymentId: string, nonce: bigint) => Promise<SignedTransaction>,
+  sign: (paymentIds: readonly string[], nonce: bigint) => Promise<SignedTransaction>,
 ): Promise<SignedTransaction[]> {
   return transaction(pool, async (db) => {
     const locked = await db.query<{ id: string }>(
       `select id from payments where id = any ($1) and state = 'verified' order by id for no key update`,
-      [paymentIds],
+      [parcels.flat()],
     )
     if (lone.size > 0) await lockCodes(db, [...lone.values()])
     // A separate statement: it must see transactions that another process stored while this one waited for the lock.
-    const free = await db.query<{ id: string }>(
+    const { rows } = await db.query<{ id: string }>(
       `select p.id from unnest($1::text[], $2::text[]) p (id, code) where not exists (
-         select from chain_transactions t where t.payment_id = p.id and t.state = 'open')
+         select from transaction_payments m join chain_transactions t on t.hash = m.hash
+         where m.payment_id = p.id and t.state = 'open')
        and (p.code is null or not exists (
          select from chain_transactions t where t.chain_id = $3 and t.payer_code = p.code and t.state = 'open'))`,
       [
@@ -111,9 +69,13 @@ export async function storeSigned(
         wallet.chainId,
       ],
     )
-    if (free.rows.length === 0) return []
+    const free = new Set(rows.map((row) => row.id))
+    const due = parcels
+      .map((ids) => ids.filter((id) => free.has(id)))
+      .filter((ids) => ids.length > 0)
+    if (due.length === 0) return []
     const next = await lockWallet(db, wallet)
-    const signed = await Promise.all(free.rows.map(({ id }, n) => sign(id, next + BigInt(n))))
+    const signed = await Promise.all(due.map((ids, n) => sign(ids, next + BigInt(n))))
     await insertTransactions(db, wallet, signed)
     await db.query('update gas_wallets set next_nonce = $3 where chain_id = $1 and address = $2', [
       wallet.chainId,
@@ -185,13 +147,23 @@ async function insertTransactions(
       wallet.address,
       signed.map((one) => one.hash),
       signed.map((one) => one.nonce),
-      signed.map((one) => one.paymentId),
+      signed.map((one) => (one.paymentIds.length === 1 ? one.paymentIds[0] : null)),
       signed.map((one) => one.raw),
       signed.map((one) => one.maxFeeWei),
       signed.map((one) => one.tipWei),
       signed.map((one) => one.gasLimit),
       signed.map((one) => one.payerCode),
     ],
+  })
+  const members = signed.flatMap(({ hash, paymentIds }) =>
+    paymentIds.length > 1 ? paymentIds.map((id) => ({ hash, id })) : [],
+  )
+  if (members.length === 0) return
+  await db.query({
+    name: 'insert-members',
+    text: `insert into chain_transaction_payments (hash, payment_id)
+           select * from unnest($1::text[], $2::text[])`,
+    values: [members.map((one) => one.hash), members.map((one) => one.id)],
   })
 }
 
@@ -213,78 +185,4 @@ export async function recordSends(
            from unnest($1::text[], $2::text[]) o (hash, error) where t.hash = o.hash`,
     values: [outcomes.map((one) => one.hash), outcomes.map((one) => one.error), head],
   })
-}
-
-/** The open transactions of payments. */
-export async function findOpenTransactions(
-  db: Queryable,
-  paymentIds: readonly string[],
-): Promise<OpenTransaction[]> {
-  const { rows } = await db.query<OpenRow>({
-    name: 'find-open-transactions',
-    text: `select ${OPEN_COLUMNS} from chain_transactions
-           where payment_id = any ($1) and state = 'open' order by wallet, nonce, max_fee_wei`,
-    values: [paymentIds],
-  })
-  return rows.map(toOpen)
-}
-
-/** The payers whose wallet deployment has an open transaction, in the given spelling. */
-export async function findDeployingPayers(
-  db: Queryable,
-  chainId: number,
-  payers: readonly string[],
-): Promise<Set<string>> {
-  const { rows } = await db.query<{ payer: string }>(
-    `select w.payer from unnest($2::text[]) w (payer)
-     where exists (
-       select from payments p join chain_transactions t on t.payment_id = p.id and t.state = 'open'
-       where p.chain_id = $1 and lower(p.payer) = lower(w.payer) and p.factory is not null)`,
-    [chainId, payers],
-  )
-  return new Set(rows.map((row) => row.payer))
-}
-
-/** Open transactions with a nonce below the chain's count: they or their rivals are in a block. */
-export async function findUsedNonces(
-  db: Queryable,
-  wallet: WalletId,
-  used: bigint,
-  limit: number,
-): Promise<OpenTransaction[]> {
-  const { rows } = await db.query<OpenRow>({
-    name: 'find-used-nonces',
-    text: `select ${OPEN_COLUMNS} from chain_transactions
-           where chain_id = $1 and wallet = $2 and nonce < $3 and state = 'open'
-           order by nonce limit $4`,
-    values: [wallet.chainId, wallet.address, used, limit],
-  })
-  return rows.map(toOpen)
-}
-
-/** Silent open transactions, to rebroadcast. */
-export async function findQuietTransactions(
-  db: Queryable,
-  wallet: WalletId,
-  { quietMs, limit }: { quietMs: number; limit: number },
-): Promise<OpenTransaction[]> {
-  const { rows } = await db.query<OpenRow>({
-    name: 'find-quiet-transactions',
-    text: `select ${OPEN_COLUMNS} from chain_transactions
-           where chain_id = $1 and wallet = $2 and state = 'open'
-             and coalesce(sent_at, signed_at) < clock_timestamp() - make_interval(secs => $3::float8 / 1000)
-           order by nonce, max_fee_wei desc limit $4`,
-    values: [wallet.chainId, wallet.address, quietMs, limit],
-  })
-  return rows.map(toOpen)
-}
-
-/** Whether any transaction of the chain is open. */
-export async function hasOpenTransactions(db: Queryable, chainId: number): Promise<boolean> {
-  const { rows } = await db.query<{ open: boolean }>({
-    name: 'has-open-transactions',
-    text: `select exists (select from chain_transactions where chain_id = $1 and state = 'open') as open`,
-    values: [chainId],
-  })
-  return rows[0]!.open
 }

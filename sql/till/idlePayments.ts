@@ -13,7 +13,8 @@ export async function findIdlePayments(
              and not exists (
                select from graphile_worker.jobs j where j.key = 'settle_payment:' || p.id)
              and (p.valid_before < extract(epoch from clock_timestamp()) or not exists (
-               select from chain_transactions t where t.payment_id = p.id and t.state = 'open'))
+               select from transaction_payments m join chain_transactions t on t.hash = m.hash
+               where m.payment_id = p.id and t.state = 'open'))
            order by p.created_at limit $3`,
     values: [chainId, olderThanMs, limit],
   })

@@ -5,6 +5,7 @@ import type { NetworkName } from '../../shared/till/usdc.ts'
 import type { X402Reason } from '../../shared/till/x402.ts'
 import type { Queryable } from '../db.ts'
 import { pageStart } from '../pageStart.ts'
+import { GOES_ALONE } from './settlementQueue.ts'
 
 type PaymentState = 'verified' | 'settled' | 'failed'
 
@@ -31,6 +32,10 @@ export type Payment = Transfer & {
   revertCount: number
   /** The settling transaction; while `verified`, the newest signed one. */
   txHash: Hex | null
+  /** The index of its Transfer event in its block. Null: not settled, or settled by an older version. */
+  logIndex: number | null
+  /** It shares no transaction, whatever its payer is. */
+  goesAlone: boolean
   blockNumber: bigint | null
   /** The receipt text, as signed and sent. */
   signedReceipt: string | null
@@ -75,6 +80,8 @@ type PaymentRow = TransferRow & {
   revert_count: number
   tx_hash: Hex | null
   newest_hash: Hex | null
+  log_index: number | null
+  goes_alone: boolean
   block_number: string | null
   signed_receipt: string | null
   granted: boolean
@@ -87,11 +94,13 @@ const SELECT_PAYMENT = `
   select p.row, p.id, p.project_id, p.endpoint_id, e.url_pattern, p.match_key, p.resource_url, p.resource_source, p.x402_version, p.payment_identifier,
          p.network, p.chain_id, p.asset, p.payer, p.recipient, p.amount_atomic, p.valid_after, p.valid_before,
          p.authorization_nonce, p.signature, p.factory, p.factory_data, p.claim_head, p.state, p.failure_stage, p.failure_reason,
-         p.failure_detail, p.trouble_count, p.revert_count, p.tx_hash, p.block_number, p.signed_receipt,
+         p.failure_detail, p.trouble_count, p.revert_count, p.tx_hash, p.block_number, p.log_index, p.signed_receipt,
          p.granted_at is not null as granted, p.created_at, p.settled_at, p.finalized_at,
          case when p.state = 'verified' then (
-           select t.hash from chain_transactions t where t.payment_id = p.id and t.state <> 'void'
-           order by t.signed_at desc limit 1) end as newest_hash
+           select t.hash from transaction_payments m join chain_transactions t on t.hash = m.hash
+           where m.payment_id = p.id and t.state <> 'void'
+           order by t.signed_at desc limit 1) end as newest_hash,
+         case when p.state = 'verified' then ${GOES_ALONE} else false end as goes_alone
   from payments p left join seller_endpoints e on e.id = p.endpoint_id`
 
 const bigintOrNull = (text: string | null): bigint | null => (text === null ? null : BigInt(text))
@@ -134,6 +143,8 @@ const toPayment = (row: PaymentRow): Payment => ({
   troubleCount: row.trouble_count,
   revertCount: row.revert_count,
   txHash: row.tx_hash ?? row.newest_hash,
+  logIndex: row.log_index,
+  goesAlone: row.goes_alone,
   blockNumber: bigintOrNull(row.block_number),
   signedReceipt: row.signed_receipt,
   granted: row.granted,

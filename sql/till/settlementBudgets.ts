@@ -68,7 +68,7 @@ export async function isBudgetUsedUp(
 
 /**
  * Counts the gas of transactions in a block for their projects, once each, though several processes record them. The
- * caller has locked them, and runs this in the transaction that records them.
+ * members of a group share its gas. The caller has locked them, and runs this in the transaction that records them.
  */
 export async function countGas(
   db: Queryable,
@@ -81,9 +81,16 @@ export async function countGas(
         update chain_transactions t set gas_used = m.gas
         from unnest($1::text[], $2::bigint[]) m (tx, gas) join chain_transactions o on o.hash = m.tx
         where t.hash = m.tx and o.gas_used is distinct from m.gas
-        returning t.payment_id, m.gas - coalesce(o.gas_used, 0) as gas
+        returning t.hash, m.gas - coalesce(o.gas_used, 0) as gas
+      ), numbered as (
+        select m.payment_id, n.gas, count(*) over (partition by n.hash) as members,
+               row_number() over (partition by n.hash order by m.payment_id) as number
+        from noted n join transaction_payments m on m.hash = n.hash
+      ), shared as (
+        -- Whole numbers whose sum is the gas of the receipt.
+        select payment_id, gas * number / members - gas * (number - 1) / members as gas from numbered
       )
-      select p.project_id, sum(n.gas) as gas from noted n join payments p on p.id = n.payment_id
+      select p.project_id, sum(n.gas) as gas from shared n join payments p on p.id = n.payment_id
       group by p.project_id order by p.project_id`,
     values: [mined.map((one) => one.hash), mined.map((one) => one.gasUsed)],
   })

@@ -3,10 +3,11 @@ import type { X402Reason } from '../../shared/till/x402.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import { createDelivery, paymentEventKey } from '../events/deliveries.ts'
 import { type NewEvent, recordEvents } from '../events/events.ts'
-import { addJob } from '../queue/jobs.ts'
 import { PAYMENTS_CHANNEL } from './claims.ts'
 import { findEndpointByResource } from './endpoints.ts'
+import { keepAlone } from './lonePayers.ts'
 import { countGas } from './settlementBudgets.ts'
+import { sendAlone } from './settlementQueue.ts'
 import { recordWalletCodes } from './walletCodes.ts'
 
 /** A block. */
@@ -16,6 +17,8 @@ export type BlockRef = { blockNumber: bigint; blockHash: Hex }
 export type Settlement = BlockRef & {
   paymentId: string
   txHash: Hex
+  /** The index of the Transfer event in its block. */
+  logIndex: number
   /** The signed receipt, stored and sent unchanged. */
   receiptText: string
   settledAt: Date
@@ -67,18 +70,29 @@ const paymentEvent = (row: EventRow): NewEvent => ({
  * payment settled again after a reorganisation is not announced twice. It keeps its receipt if its transaction is the
  * same.
  * @param mined the settling transactions; their rivals for the same nonce become void.
+ * @param apart payments that one of the groups did not transfer: each is examined and sent alone.
+ * @param spoilers payers whose payments go alone for a day.
  */
 export async function recordSettlements(
   pool: Pool,
   {
     settlements,
     mined,
-  }: { settlements: readonly Settlement[]; mined: readonly MinedTransaction[] },
+    apart = [],
+    spoilers = [],
+  }: {
+    settlements: readonly Settlement[]
+    mined: readonly MinedTransaction[]
+    apart?: readonly string[]
+    spoilers?: readonly { chainId: number; payer: string }[]
+  },
 ): Promise<void> {
-  if (settlements.length === 0 && mined.length === 0) return
+  if (settlements.length + mined.length + spoilers.length === 0) return
   await transaction(pool, async (db) => {
+    await keepAlone(db, spoilers)
     await markMined(db, mined)
     const settled = await markSettled(db, settlements)
+    await sendAlone(db, apart)
     await recordWalletCodes(
       db,
       settled.map((row) => row.id),
@@ -96,7 +110,7 @@ export async function recordSettlements(
 }
 
 /** Locks in the order of the hashes: concurrent processes record the same transactions without a deadlock. */
-async function lockTransactions(db: Queryable, hashes: readonly Hex[]): Promise<void> {
+export async function lockTransactions(db: Queryable, hashes: readonly Hex[]): Promise<void> {
   await db.query({
     name: 'lock-transactions',
     text: 'select from chain_transactions where hash = any ($1) order by hash for no key update',
@@ -104,7 +118,8 @@ async function lockTransactions(db: Queryable, hashes: readonly Hex[]): Promise<
   })
 }
 
-async function markMined(db: Queryable, mined: readonly MinedTransaction[]): Promise<void> {
+/** Records transactions in a block, and counts their gas. */
+export async function markMined(db: Queryable, mined: readonly MinedTransaction[]): Promise<void> {
   if (mined.length === 0) return
   await lockTransactions(
     db,
@@ -143,14 +158,14 @@ async function markSettled(
     text: `
       with wanted as (
         select s.*, p.signed_receipt is null as first, p.tx_hash is not distinct from s.tx as same
-        from unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::timestamptz[])
-          s (id, tx, number, hash, receipt, at)
+        from unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::timestamptz[], $7::int[])
+          s (id, tx, number, hash, receipt, at, log)
         join payments p on p.id = s.id
         where p.state = 'verified'
         order by p.id for no key update of p
       )
       update payments p set
-        state = 'settled', tx_hash = w.tx, block_number = w.number, block_hash = w.hash,
+        state = 'settled', tx_hash = w.tx, block_number = w.number, block_hash = w.hash, log_index = w.log,
         signed_receipt = case when w.same and p.signed_receipt is not null then p.signed_receipt else w.receipt end,
         settled_at = case when w.same then coalesce(p.settled_at, w.at) else w.at end,
         trouble = null
@@ -163,6 +178,7 @@ async function markSettled(
       settlements.map((one) => one.blockHash),
       settlements.map((one) => one.receiptText),
       settlements.map((one) => one.settledAt),
+      settlements.map((one) => one.logIndex),
     ],
   })
   return rows
@@ -220,69 +236,5 @@ export async function failPayment(
       rows.map((row) => row.id),
     )
     await recordEvents(db, rows.map(paymentEvent))
-  })
-}
-
-/**
- * Records transactions that reverted, or whose nonce another transaction used, and requeues their payments.
- * @param displaced hashes that can never be mined.
- */
-export async function recordMisses(
-  pool: Pool,
-  { reverted, displaced }: { reverted: readonly MinedTransaction[]; displaced: readonly Hex[] },
-): Promise<void> {
-  if (reverted.length === 0 && displaced.length === 0) return
-  await transaction(pool, async (db) => {
-    const hashes = [...reverted.map((one) => one.hash), ...displaced]
-    await lockTransactions(db, hashes)
-    const { rows } = await db.query<{ payment_id: string }>(
-      `select distinct payment_id from chain_transactions
-       where hash = any ($1) and state = 'open' and payment_id is not null`,
-      [hashes],
-    )
-    await markMined(db, reverted)
-    await db.query(
-      `update chain_transactions set state = 'void' where hash = any ($1) and state = 'open'`,
-      [displaced],
-    )
-    const ids = rows.map((row) => row.payment_id)
-    await db.query(
-      `update payments set revert_count = revert_count + 1 where id = any ($1) and state = 'verified'`,
-      [ids],
-    )
-    for (const paymentId of ids) await queueSettlement(db, paymentId, null)
-  })
-}
-
-/** Records trouble on our side (RPC, gas) and requeues the payments for later. */
-export async function postponePayments(
-  pool: Pool,
-  payments: readonly { paymentId: string; trouble: string; runAt: Date }[],
-): Promise<void> {
-  if (payments.length === 0) return
-  await transaction(pool, async (db) => {
-    const ordered = payments.toSorted((a, b) => (a.paymentId < b.paymentId ? -1 : 1))
-    for (const { paymentId, trouble, runAt } of ordered) {
-      const { rowCount } = await db.query(
-        `update payments set trouble = $2, trouble_count = trouble_count + 1
-         where id = $1 and state = 'verified'`,
-        [paymentId, trouble],
-      )
-      if (rowCount === 1) await queueSettlement(db, paymentId, runAt)
-    }
-  })
-}
-
-/** Queues the settlement of a payment; it replaces a waiting job. */
-export async function queueSettlement(
-  db: Queryable,
-  paymentId: string,
-  runAt: Date | null,
-): Promise<void> {
-  await addJob(db, {
-    task: 'settle_payment',
-    payload: { paymentId },
-    key: `settle_payment:${paymentId}`,
-    ...(runAt === null ? {} : { runAt }),
   })
 }

@@ -1,5 +1,5 @@
 /**
- * `bun run bench [part …]`: the service beside the minimum cost of the same work, measured by turns in one run. Read
+ * `bun run bench [part …] [rounds]`: the service beside the minimum cost of the same work, measured by turns in one run. Read
  * the ratios; the absolute figures hold for this machine and minute only.
  */
 import { cpus, loadavg, totalmem } from 'node:os'
@@ -8,7 +8,7 @@ import { growthRows } from './growth.ts'
 import { inboxRows } from './inbox.ts'
 import { mailRows } from './mail.ts'
 import { mailPeerRows } from './mailPeers.ts'
-import { ROUNDS, type Row } from './measure.ts'
+import { type Row, rounds, setRounds } from './measure.ts'
 import { paymentRows } from './payments.ts'
 import { createSetting, type Setting } from './setting.ts'
 import { vaultRows } from './vault.ts'
@@ -25,7 +25,10 @@ const PARTS: Record<string, (setting: Setting) => Promise<Row[]> | AsyncIterable
   webhooks: webhookRows,
 }
 
-const wanted = process.argv.slice(2)
+const given = process.argv.slice(2)
+const wanted = given.filter((word) => !/^\d+$/.test(word))
+const count = given.find((word) => /^\d+$/.test(word))
+if (count !== undefined) setRounds(Math.max(1, Number(count)))
 const print = (line: string) => process.stdout.write(`${line}\n`)
 
 const postgres = await (async () => {
@@ -37,7 +40,7 @@ print(
   `${cpus().length} × ${cpus()[0]?.model}, ${Math.round(totalmem() / 2 ** 30)} GiB, load ${loadavg()[0]?.toFixed(2)}`,
 )
 print(`Bun ${Bun.version}, PostgreSQL ${postgres}, ${new Date().toISOString().slice(0, 10)}`)
-print(`Medians of ${ROUNDS} rounds, ours and the baseline by turns.\n`)
+print(`Medians of ${rounds()} rounds, ours and the baseline by turns.\n`)
 print('| what | ours | baseline | ours / baseline | baseline is |')
 print('|---|---|---|---|---|')
 for (const [name, part] of Object.entries(PARTS)) {

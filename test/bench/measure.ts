@@ -11,7 +11,14 @@ export type Row = {
   detail: string
 }
 
-export const ROUNDS = 5
+let measuredRounds = 5
+
+/** The measured rounds of each row. */
+export const rounds = (): number => measuredRounds
+
+export function setRounds(count: number): void {
+  measuredRounds = count
+}
 
 const median = (values: number[]): number => {
   const sorted = values.toSorted((a, b) => a - b)
@@ -20,13 +27,16 @@ const median = (values: number[]): number => {
 }
 
 /**
- * Measures by turns, so that other load on the machine burdens all contenders alike: one unmeasured round, then
- * `ROUNDS` measured ones.
+ * Measures by turns, so that other load on the machine burdens all contenders alike: one unmeasured round, then the
+ * measured ones.
  * @returns the answers of each contender, round by round.
  */
-export async function byTurns<T>(contenders: readonly (() => Promise<T>)[]): Promise<T[][]> {
+export async function byTurns<T>(
+  contenders: readonly (() => Promise<T>)[],
+  count = measuredRounds,
+): Promise<T[][]> {
   const answers: T[][] = contenders.map(() => [])
-  for (let round = 0; round <= ROUNDS; round++) {
+  for (let round = 0; round <= count; round++) {
     for (const [n, contender] of contenders.entries()) {
       const answer = await contender()
       if (round > 0) answers[n]!.push(answer)
@@ -49,9 +59,15 @@ export const rowOf = (measured: Measured, ours: number[], baseline: number[]): R
 export async function compare({
   ours,
   baseline,
+  count,
   ...measured
-}: Measured & { ours: () => Promise<number>; baseline: () => Promise<number> }): Promise<Row> {
-  const [our, their] = await byTurns([ours, baseline])
+}: Measured & {
+  ours: () => Promise<number>
+  baseline: () => Promise<number>
+  /** The measured rounds, if not those of every row. */
+  count?: number
+}): Promise<Row> {
+  const [our, their] = await byTurns([ours, baseline], count)
   return rowOf(measured, our!, their!)
 }
 

@@ -1,14 +1,9 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Hex, keccak256 } from 'viem'
-import { mnemonicToAccount } from 'viem/accounts'
-import { parseUsdc } from '../../shared/till/usdc.ts'
-import { buildChallenge } from '../../shared/till/x402.ts'
 import { updateProject } from '../../sql/account/projects.ts'
 import { type Devnet, startDevnet } from '../../workers/devnet/devnet.ts'
 import { createRpc, type Rpc } from '../../workers/till/rpc.ts'
-import { transferCall } from '../../workers/till/transfer.ts'
 import { freePort, printed, startProcess } from '../support/process.ts'
 import { redeemMany } from '../support/redeemers.ts'
 import {
@@ -17,61 +12,86 @@ import {
   payTo,
   RESOURCE,
   registerEndpoint,
-  SEPOLIA,
   type SignedPayment,
 } from '../support/till.ts'
 import { waitFor } from '../support/waitFor.ts'
-import { compare, type Row } from './measure.ts'
+import { compare, type Row, rounds } from './measure.ts'
+import { sendAll, sendOne, settleByX402 } from './paymentPeers.ts'
 import type { Setting } from './setting.ts'
 
 const MANY = 500
 const SOME = 200
 const IN_FLIGHT = 50
+const FEW = 40
 const BLOCK_TIME_S = 2
 
-/** Another wallet of the service's mnemonic, with nonces of its own. */
-const bareWallet = mnemonicToAccount(
-  'test test test test test test test test test test test junk',
-  {
-    addressIndex: 3,
-  },
-)
+/** Rounds of the reference: a lost transaction costs it the whole time of a round. */
+const REFERENCE_ROUNDS = 3
 
-/** Account #4 of that mnemonic, for the reference implementation. */
-const PEER_KEY = '0x47e179ec197488593b187f80a00eb0da91f1b9d0b13f8733639f19c30a34926a'
-
-/** Redeems through one gas wallet against the bare chain: nonces counted in memory, nothing checked or stored. */
-export async function paymentRows(setting: Setting): Promise<Row[]> {
-  const automine = await withTill(setting, {}, async (bench) => [
-    await throughput(bench, 'settlements, automine'),
-    ...(await latencies(bench)),
-    await besideX402(bench, 'settlements, automine'),
-  ])
-  const blocks = await withTill(setting, { blockTimeS: BLOCK_TIME_S }, async (bench) => [
-    await throughput(bench, `settlements, ${BLOCK_TIME_S} s blocks`),
-    await besideX402(bench, `settlements, ${BLOCK_TIME_S} s blocks`),
-  ])
-  return [...automine, ...blocks]
+/**
+ * Redeems through one gas wallet against the bare chain: nonces counted in memory, nothing checked or stored. Each row
+ * comes when it is measured.
+ */
+export async function* paymentRows(setting: Setting): AsyncGenerator<Row> {
+  yield* withTill(setting, {}, async function* (bench) {
+    yield await throughput(bench, 'settlements, automine')
+    yield await gasOfPayments(bench, setting)
+    yield* latencies(bench, { payments: SOME, inFlight: IN_FLIGHT })
+    yield* latencies(bench, { payments: FEW, inFlight: 1 })
+    yield await besideX402(bench, 'settlements, automine')
+  })
+  yield* withTill(setting, { blockTimeS: BLOCK_TIME_S }, async function* (bench) {
+    yield await throughput(bench, `settlements, ${BLOCK_TIME_S} s blocks`)
+    yield await besideX402(bench, `settlements, ${BLOCK_TIME_S} s blocks`)
+  })
 }
 
 type Bench = { url: string; key: string; rpc: Rpc; rpcUrl: string }
 
 const bare = 'the same transfers sent raw, one gas wallet, nonces in memory'
 
-function throughput(bench: Bench, name: string): Promise<Row> {
-  const measure = (work: (payments: SignedPayment[]) => Promise<number[]>) => async () => {
-    const payments = await makePayments(MANY)
-    const startedMs = performance.now()
-    await work(payments)
-    return (MANY * 1000) / (performance.now() - startedMs)
-  }
-  return compare({
+async function throughput(bench: Bench, name: string): Promise<Row> {
+  let lost = 0
+  const row = await compare({
     name,
     unit: 'payments/s',
-    detail: `${bare}; ${MANY} in flight`,
-    ours: measure((payments) => redeemAll(bench, payments, MANY)),
-    baseline: measure((payments) => sendAll(bench.rpc, payments, MANY)),
+    detail: '',
+    ours: () => redeemedPerSecond(bench),
+    baseline: async () => {
+      const payments = await makePayments(MANY)
+      const startedMs = performance.now()
+      const times = await sendAll(bench.rpc, payments, MANY)
+      lost += MANY - times.length
+      return (times.length * 1000) / (performance.now() - startedMs)
+    },
   })
+  return { ...row, detail: `${bare}; ${MANY} in flight; ${lost} lost` }
+}
+
+async function redeemedPerSecond(bench: Bench): Promise<number> {
+  const payments = await makePayments(MANY)
+  const startedMs = performance.now()
+  await redeemAll(bench, payments, MANY)
+  return (MANY * 1000) / (performance.now() - startedMs)
+}
+
+/** The gas of the settlements so far, beside one transfer in a transaction of its own. */
+async function gasOfPayments(bench: Bench, { pool }: Setting): Promise<Row> {
+  const { rows } = await pool.query(
+    `select (select sum(gas_used) from chain_transactions)::float8
+          / (select count(*) from payments where state = 'settled') as gas,
+            (select count(*) from payments where state = 'settled')::float8
+          / (select count(*) from chain_transactions where state = 'mined') as size`,
+  )
+  const single = await sendOne(bench.rpc, (await makePayments(1))[0]!)
+  return {
+    name: 'gas of a settlement',
+    unit: 'gas',
+    ours: rows[0].gas,
+    baseline: single,
+    ratio: rows[0].gas / single,
+    detail: `one transfer in a transaction of its own; ours ${rows[0].size.toFixed(1)} in one`,
+  }
 }
 
 /** The reference implementation's settle on the same chain. A lost transaction costs it the payment. */
@@ -82,75 +102,50 @@ async function besideX402(bench: Bench, name: string): Promise<Row> {
     name,
     unit: 'payments/s',
     detail: '',
-    ours: async () => {
-      const payments = await makePayments(MANY)
-      const startedMs = performance.now()
-      await redeemAll(bench, payments, MANY)
-      return (MANY * 1000) / (performance.now() - startedMs)
-    },
+    count: Math.min(rounds(), REFERENCE_ROUNDS),
+    ours: () => redeemedPerSecond(bench),
     baseline: async () => {
-      const result = await settleByX402(bench.rpcUrl, await makePayments(MANY))
+      const result = await settleByX402(bench, await makePayments(MANY))
       offered += MANY
       settled += result.settled
-      return (result.settled * 1000) / result.ms
+      return result.settled === 0 ? 0 : (result.settled * 1000) / result.ms
     },
   })
-  const share = `${settled} of ${offered} settled`
+  const share = `${offered - settled} of ${offered} lost`
   return {
     ...row,
-    detail: `npm x402 settle under viem's nonceManager, one gas wallet, ${MANY} in flight; ${share}`,
+    detail: `npm x402 settle under viem's nonceManager, a gas wallet a round, ${MANY} in flight; ${share}`,
   }
 }
 
-/** Runs it in a separate Node process, as its users do; only the time inside counts. */
-async function settleByX402(
-  rpcUrl: string,
-  payments: SignedPayment[],
-): Promise<{ settled: number; ms: number }> {
-  const orders = payments.map(({ header }) => ({
-    paymentPayload: JSON.parse(Buffer.from(header, 'base64').toString()),
-    paymentRequirements: buildChallenge({
-      network: 'base-sepolia',
-      amountAtomic: parseUsdc(PRICE),
-      resource: RESOURCE,
-      payTo,
-    }).accepts[0],
-  }))
-  const order = { rpcUrl, privateKey: PEER_KEY, inFlight: MANY, orders }
-  const child = Bun.spawn(['node', 'test/clients/settle.mjs'], {
-    stdin: new TextEncoder().encode(JSON.stringify(order)),
-    stdout: 'pipe',
-    stderr: 'inherit',
-  })
-  return JSON.parse(await new Response(child.stdout).text())
-}
-
 /** Both quantiles of the same rounds. */
-async function latencies(bench: Bench): Promise<Row[]> {
-  const rounds: Record<'ours' | 'baseline', number[][]> = { ours: [], baseline: [] }
+async function* latencies(
+  bench: Bench,
+  { payments, inFlight }: { payments: number; inFlight: number },
+): AsyncGenerator<Row> {
+  const taken: Record<'ours' | 'baseline', number[][]> = { ours: [], baseline: [] }
   const quantile = (times: number[], share: number) => times[Math.floor(times.length * share)]!
   const measure =
     (side: 'ours' | 'baseline', work: (payments: SignedPayment[]) => Promise<number[]>) =>
     async () => {
-      const times = (await work(await makePayments(SOME))).toSorted((a, b) => a - b)
-      rounds[side].push(times)
+      const times = (await work(await makePayments(payments))).toSorted((a, b) => a - b)
+      taken[side].push(times)
       return quantile(times, 0.5)
     }
-  const replay = (side: 'ours' | 'baseline') => async () => quantile(rounds[side].shift()!, 0.99)
-  const shown = { unit: 'ms', detail: `${bare}; ${IN_FLIGHT} in flight` }
-  const median = await compare({
+  const replay = (side: 'ours' | 'baseline') => async () => quantile(taken[side].shift()!, 0.99)
+  const shown = { unit: 'ms', detail: `${bare}; ${inFlight} in flight` }
+  yield await compare({
     ...shown,
     name: 'redeem latency p50',
-    ours: measure('ours', (payments) => redeemAll(bench, payments, IN_FLIGHT)),
-    baseline: measure('baseline', (payments) => sendAll(bench.rpc, payments, IN_FLIGHT)),
+    ours: measure('ours', (list) => redeemAll(bench, list, inFlight)),
+    baseline: measure('baseline', (list) => sendAll(bench.rpc, list, inFlight)),
   })
-  const tail = await compare({
+  yield await compare({
     ...shown,
     name: 'redeem latency p99',
     ours: replay('ours'),
     baseline: replay('baseline'),
   })
-  return [median, tail]
 }
 
 const makePayments = (count: number): Promise<SignedPayment[]> =>
@@ -177,59 +172,12 @@ async function redeemAll(
   return answers.map(({ ms }) => ms)
 }
 
-/** The minimum of a settlement: sign, send, wait for the receipt. @returns milliseconds of each. */
-async function sendAll(rpc: Rpc, payments: SignedPayment[], inFlight: number): Promise<number[]> {
-  const first = Number(await rpc.call('eth_getTransactionCount', [bareWallet.address, 'latest']))
-  const times: number[] = []
-  let next = 0
-  // In nonce order: anvil leaves some transactions with early nonces in the pool.
-  let sent: Promise<unknown> = Promise.resolve()
-  const lane = async () => {
-    while (next < payments.length) {
-      const n = next++
-      const startedMs = performance.now()
-      const raw = sign(payments[n]!, first + n)
-      const mine = sent.then(async () => rpc.call('eth_sendRawTransaction', [await raw]))
-      sent = mine
-      await mine
-      const hash = keccak256(await raw)
-      while ((await rpc.call('eth_getTransactionReceipt', [hash])) === null) await Bun.sleep(10)
-      times.push(performance.now() - startedMs)
-    }
-  }
-  await Promise.all(Array.from({ length: inFlight }, lane))
-  return times
-}
-
-function sign(payment: SignedPayment, nonce: number): Promise<Hex> {
-  const { authorization, signature } = payment
-  const transfer = {
-    asset: SEPOLIA.usdcAddress,
-    payer: authorization.from,
-    recipient: authorization.to,
-    amountAtomic: authorization.value,
-    validAfter: authorization.validAfter,
-    validBefore: authorization.validBefore,
-    nonce: authorization.nonce,
-    signature,
-    deployment: null,
-  }
-  return bareWallet.signTransaction({
-    type: 'eip1559',
-    chainId: SEPOLIA.chainId,
-    nonce,
-    ...transferCall(transfer),
-    maxFeePerGas: 10n ** 10n,
-    maxPriorityFeePerGas: 10n ** 9n,
-  })
-}
-
 /** Runs `work` with a chain, an API and a worker, each in a separate process. */
-async function withTill(
+async function* withTill(
   setting: Setting,
   chain: { blockTimeS?: number },
-  work: (bench: Bench) => Promise<Row[]>,
-): Promise<Row[]> {
+  work: (bench: Bench) => AsyncGenerator<Row>,
+): AsyncGenerator<Row> {
   const directory = mkdtempSync(join(tmpdir(), 'purser-bench-devnet-'))
   const log = { info() {}, warn() {} }
   const stateFile = join(directory, 'state')
@@ -255,7 +203,7 @@ async function withTill(
       rpc: createRpc({ url: devnet.rpcUrl, timeoutMs: 60_000 }),
       rpcUrl: devnet.rpcUrl,
     }
-    return await work(bench)
+    yield* work(bench)
   } finally {
     await devnet.stop()
     rmSync(directory, { recursive: true, force: true })

@@ -137,8 +137,12 @@ async function payAnew({ agent }: Installation): Promise<{ ok: boolean }[]> {
       ),
     ),
   )
-  // The former transaction holds the nonce of the first of these.
-  await waitFor('the signed transactions', async () => (await around.unmined()) >= 4)
+  // The former transaction holds the nonce of the first of these. They may share a transaction.
+  await waitFor('the signed payments', async () => {
+    const { body } = await agent.get('/v0/payments')
+    const signed = body.payments.filter((one: any) => one.status === 'verified' && one.txHash)
+    return signed.length >= 4
+  })
   await around.client.setAutomine(true)
   await around.client.mine({ blocks: 1 })
   return answers
@@ -249,7 +253,8 @@ async function readHeld(pool: Pool) {
     ),
     payments: (await list(
       `select id, lower(authorization_nonce) as nonce, exists (
-         select from chain_transactions t where t.payment_id = p.id and t.state = 'open') as signed
+         select from transaction_payments m join chain_transactions t on t.hash = m.hash
+         where m.payment_id = p.id and t.state = 'open') as signed
        from payments p where state = 'verified'`,
     )) as { id: string; nonce: string; signed: boolean }[],
     nonces: (await list(`select lower(authorization_nonce) as nonce from payments`)).map(

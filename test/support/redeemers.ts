@@ -4,6 +4,9 @@
  */
 import type { Agent } from './service.ts'
 
+/** A redeem without an answer fails after this. The service answers within SETTLEMENT_WAIT_MS. */
+const DEADLINE_MS = 150_000
+
 export type Redeemed = { status: number; body: any; ms: number }
 type Order = { url: string; key: string; inFlight: number; bodies: unknown[]; insists: boolean }
 
@@ -40,6 +43,7 @@ async function work({ url, key, inFlight, bodies, insists }: Order): Promise<Red
           ...(insists ? { 'idempotency-key': `redeem-${n}` } : {}),
         },
         body: JSON.stringify(bodies[n]),
+        signal: AbortSignal.timeout(DEADLINE_MS),
       })
     let response = await ask()
     let body: any = await response.json()

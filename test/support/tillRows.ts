@@ -82,10 +82,13 @@ export async function queuedPayments(pool: Pool): Promise<string[]> {
   return rows.map(({ key }) => key.slice('settle_payment:'.length))
 }
 
-export const signedFor = (paymentId: string | null, nonce: bigint): SignedTransaction => ({
+export const signedFor = (
+  payments: string | readonly string[] | null,
+  nonce: bigint,
+): SignedTransaction => ({
   hash: newHash(),
   nonce,
-  paymentId,
+  paymentIds: payments === null ? [] : [payments].flat(),
   raw: '0x02',
   maxFeeWei: 100n,
   tipWei: 1n,
@@ -100,8 +103,8 @@ export async function newTransaction(
   wallet = WALLET,
 ): Promise<SignedTransaction> {
   await syncWallet(pool, wallet, 0n)
-  const [signed] = await storeSigned(pool, wallet, [paymentId], new Map(), async (id, nonce) =>
-    signedFor(id, nonce),
+  const [signed] = await storeSigned(pool, wallet, [[paymentId]], new Map(), async (ids, nonce) =>
+    signedFor(ids, nonce),
   )
   if (signed === undefined) throw new Error('no transaction was stored')
   return signed
@@ -115,7 +118,7 @@ export const settle = (
   { receiptText = `{"of":"${txHash}"}`, settledAt = new Date() } = {},
 ): Promise<void> =>
   recordSettlements(pool, {
-    settlements: [{ paymentId, txHash, receiptText, settledAt, ...BLOCK }],
+    settlements: [{ paymentId, txHash, logIndex: 1, receiptText, settledAt, ...BLOCK }],
     mined: [{ hash: txHash, succeeded: true, gasUsed: 86_000n, ...BLOCK }],
   })
 

@@ -4,19 +4,13 @@ import { z } from 'zod'
 import type { Transfer } from '../../shared/till/authorization.ts'
 import { type UsdcNetwork, usdcNetworkOfChainId } from '../../shared/till/usdc.ts'
 import { type Rpc, type RpcAnswer, RpcTrouble } from './rpc.ts'
-import { readSimulation, type Simulated } from './simulation.ts'
-import {
-  AUTHORIZATION_CANCELED,
-  AUTHORIZATION_USED,
-  authorizationStateData,
-  transferCall,
-} from './transfer.ts'
+import { AUTHORIZATION_CANCELED, AUTHORIZATION_USED, authorizationStateData } from './transfer.ts'
 
-const quantity = z
+export const quantity = z
   .string()
   .regex(/^0x[0-9a-f]+$/i)
   .transform((text) => BigInt(text))
-const hex = z
+export const hex = z
   .string()
   .regex(/^0x[0-9a-f]*$/i)
   .transform((text) => text.toLowerCase() as Hex)
@@ -32,7 +26,12 @@ const blockSchema = z.object({
 /** A block's head. The time is Unix seconds, the fee wei per gas. */
 export type Block = z.output<typeof blockSchema>
 
-const logSchema = z.object({ address: hex, topics: z.array(hex), data: hex })
+const logSchema = z.object({
+  address: hex,
+  topics: z.array(hex),
+  data: hex,
+  logIndex: quantity,
+})
 
 const receiptSchema = z.object({
   transactionHash: hex,
@@ -47,18 +46,20 @@ export type Receipt = z.output<typeof receiptSchema>
 
 const eventSchema = z.object({ topics: z.array(hex), transactionHash: hex, blockNumber: quantity })
 
-function read<Output>(schema: z.ZodType<Output>, value: unknown, label: string): Output {
+/** @throws {RpcTrouble} when the answer has another shape. */
+export function read<Output>(schema: z.ZodType<Output>, value: unknown, label: string): Output {
   const parsed = schema.safeParse(value)
   if (!parsed.success) throw new RpcTrouble(`${label}: the answer is malformed`)
   return parsed.data
 }
 
-function resultOf(answer: RpcAnswer | undefined, label: string): unknown {
+/** @throws {RpcTrouble} when there is none. */
+export function resultOf(answer: RpcAnswer | undefined, label: string): unknown {
   if (answer?.ok) return answer.result
   throw new RpcTrouble(`${label}: ${answer?.message ?? 'no answer'}`)
 }
 
-const tagOf = (block: bigint | 'latest' | 'pending' | 'finalized') =>
+export const tagOf = (block: bigint | 'latest' | 'pending' | 'finalized') =>
   typeof block === 'bigint' ? numberToHex(block) : block
 
 /** @throws {RpcTrouble} @returns the network, or the chain id of an unsupported chain. */
@@ -98,15 +99,18 @@ export async function readTip(rpc: Rpc): Promise<bigint> {
   return read(quantity, await rpc.call('eth_maxPriorityFeePerGas', []), 'eth_maxPriorityFeePerGas')
 }
 
-/** Receipts in the order of `hashes`; null for a hash without a receipt. */
+/** Receipts in the order of `hashes`, each read once; null for a hash without a receipt. */
 export async function readReceipts(rpc: Rpc, hashes: readonly Hex[]): Promise<(Receipt | null)[]> {
+  const distinct = [...new Set(hashes)]
   const answers = await rpc.batch(
-    hashes.map((hash) => ({ method: 'eth_getTransactionReceipt', params: [hash] })),
+    distinct.map((hash) => ({ method: 'eth_getTransactionReceipt', params: [hash] })),
   )
-  return answers.map((answer) => {
+  const receipts = answers.map((answer) => {
     const result = resultOf(answer, 'eth_getTransactionReceipt')
     return result === null ? null : read(receiptSchema, result, 'eth_getTransactionReceipt')
   })
+  const byHash = new Map(distinct.map((hash, n) => [hash, receipts[n] ?? null]))
+  return hashes.map((hash) => byHash.get(hash) ?? null)
 }
 
 /** Sends signed transactions, in order. @returns null for each accepted or known one, else the node's error. */
@@ -119,68 +123,6 @@ export async function sendRaw(rpc: Rpc, raws: readonly Hex[]): Promise<(string |
       ? null
       : answer.message.slice(0, 200),
   )
-}
-
-/**
- * Simulates transfers on the newest block. An idle chain has an old newest block, whose time makes a new authorization
- * look early. Only early transfers are simulated again on the pending block: for that a node may run its whole mempool.
- */
-export async function simulateNow(
-  rpc: Rpc,
-  transfers: readonly Transfer[],
-  sender: Sender,
-): Promise<Simulated[]> {
-  const results = await simulate(rpc, transfers, { ...sender, block: 'latest' })
-  const early = transfers.filter((_, n) => isEarly(results[n]))
-  const again = await simulate(rpc, early, { ...sender, block: 'pending' })
-  return results.map((result) => (isEarly(result) ? again.shift()! : result))
-}
-
-const isEarly = (result: Simulated | undefined): boolean =>
-  result?.kind === 'refused' && result.refusal.kind === 'early'
-
-/** The gas wallet that would send, and its fees. Null: no wallet can pay them. */
-export type Sender = { from: Address; fees: Fees | null }
-
-/** Fees of a transaction in wei per gas. */
-export type Fees = { maxFeeWei: bigint; tipWei: bigint }
-
-/** A call with the fields of the transaction: without fees GASPRICE is 0, and a wallet can tell a call from the real thing. */
-const callOf = ({ from, fees }: Sender, { to, data, gas }: ReturnType<typeof transferCall>) => ({
-  from,
-  to,
-  data,
-  gas: numberToHex(gas),
-  ...(fees === null
-    ? {}
-    : {
-        maxFeePerGas: numberToHex(fees.maxFeeWei),
-        maxPriorityFeePerGas: numberToHex(fees.tipWei),
-      }),
-})
-
-/**
- * Simulates transfers on top of a block.
- * @param options.gas the gas limit of each transfer; absent: the highest.
- */
-export async function simulate(
-  rpc: Rpc,
-  transfers: readonly Transfer[],
-  options: Sender & { block: bigint | 'latest' | 'pending'; gas?: readonly bigint[] },
-): Promise<Simulated[]> {
-  const answers = await rpc.batch(
-    transfers.map((transfer, n) => {
-      const call = transferCall(transfer, { trial: true })
-      return {
-        method: 'eth_call',
-        params: [
-          callOf(options, { ...call, gas: options.gas?.[n] ?? call.gas }),
-          tagOf(options.block),
-        ],
-      }
-    }),
-  )
-  return answers.map((answer, n) => readSimulation(transfers[n]!, answer))
 }
 
 /** Whether an address has code, as of a block. */
@@ -207,27 +149,6 @@ export async function readFutureCode(rpc: Rpc, data: Hex, block: bigint): Promis
   if (!answer?.ok) return null
   const hash = hex.safeParse(answer.result)
   return hash.success && /^0x(?!0{64})[0-9a-f]{64}$/.test(hash.data) ? hash.data : null
-}
-
-/**
- * The least gas with which each transfer passes on the pending block, or the node's refusal.
- * @throws {RpcTrouble}
- */
-export async function estimateGas(
-  rpc: Rpc,
-  transfers: readonly Transfer[],
-  sender: Sender,
-): Promise<({ ok: true; gas: bigint } | { ok: false; outcome: Simulated })[]> {
-  const answers = await rpc.batch(
-    transfers.map((transfer) => ({
-      method: 'eth_estimateGas',
-      params: [callOf(sender, transferCall(transfer)), 'pending'],
-    })),
-  )
-  return answers.map((answer, n) => {
-    if (answer.ok) return { ok: true, gas: read(quantity, answer.result, 'eth_estimateGas') }
-    return { ok: false, outcome: readSimulation({ deployment: transfers[n]!.deployment }, answer) }
-  })
 }
 
 /** Whether an authorization is used or cancelled, as of a block. */

@@ -6,10 +6,10 @@ import type { Task } from '../queue/task.ts'
 import { hasCode } from './chain.ts'
 import { type ChainView, isKnown, type KnownChain, refreshHead } from './chainView.ts'
 import { RpcTrouble } from './rpc.ts'
-import { confirmRefusal } from './settler.ts'
 import type { Till } from './till.ts'
 import { transferGas } from './transfer.ts'
 import { nextAccount, senderOf, suspensionOf, tryTransfers } from './trial.ts'
+import { confirmRefusal } from './verdict.ts'
 
 const RETRY_MS = 500
 

@@ -1,18 +1,20 @@
 /** Signs, stores and broadcasts transactions of the gas wallets, always in this order. */
-import { type Hex, keccak256 } from 'viem'
+import { type Hex, keccak256, size } from 'viem'
 import type { PrivateKeyAccount } from 'viem/accounts'
 import {
-  type OpenTransaction,
   recordSends,
   type SignedTransaction,
   storeForNonce,
   storeSigned,
 } from '../../sql/till/gasWallets.ts'
+import type { OpenTransaction } from '../../sql/till/openTransactions.ts'
 import type { Payment } from '../../sql/till/payments.ts'
-import { type Fees, sendRaw } from './chain.ts'
+import { sendRaw } from './chain.ts'
 import type { KnownChain } from './chainView.ts'
+import { groupCall } from './paymentGroup.ts'
 import { RpcTrouble } from './rpc.ts'
 import { transferCall, transferGas } from './transfer.ts'
+import type { Fees } from './trialCalls.ts'
 
 /** The highest fee that is ever signed, in wei per gas: 100 gwei. */
 const FEE_MAX_WEI = 100_000_000_000n
@@ -22,6 +24,8 @@ const BASE_FEE_MARGIN = 2n
 const BUMP_NUMERATOR = 5n
 const BUMP_DENOMINATOR = 4n
 const FILLER_GAS = 21_000n
+/** Nodes take transactions of 128 KiB. */
+const RAW_BYTES_MAX = 120_000
 
 /** A payment with its gas limit, and the hash of its payer's code. */
 export type Sending = {
@@ -31,6 +35,12 @@ export type Sending = {
   /** The code has never paid: one of its payments is under way at a time. */
   isLone?: boolean
 }
+
+/** The payments of one transaction. `gas`: the limit of a single one; null: the highest. */
+type Load = { payments: readonly Payment[]; gas: bigint | null; code: Hex | null }
+
+const loadOf = ({ payment, gas, code }: Sending): Load => ({ payments: [payment], gas, code })
+const groupLoad = (payments: readonly Payment[]): Load => ({ payments, gas: null, code: null })
 
 const capped = (wei: bigint): bigint => (wei < FEE_MAX_WEI ? wei : FEE_MAX_WEI)
 
@@ -54,12 +64,9 @@ function raisedFees(chain: KnownChain, before: Fees): Fees {
 async function sign(
   chain: KnownChain,
   account: PrivateKeyAccount,
-  { nonce, sending, fees }: { nonce: bigint; sending: Sending | null; fees: Fees },
+  { nonce, load, fees }: { nonce: bigint; load: Load; fees: Fees },
 ): Promise<SignedTransaction> {
-  const call =
-    sending === null
-      ? { to: account.address, gas: FILLER_GAS }
-      : { ...transferCall(sending.payment), gas: sending.gas }
+  const call = callOf(account, load)
   const raw: Hex = await account.signTransaction({
     type: 'eip1559',
     chainId: chain.network.chainId,
@@ -68,15 +75,23 @@ async function sign(
     maxPriorityFeePerGas: fees.tipWei,
     ...call,
   })
+  if (size(raw) > RAW_BYTES_MAX) throw new Error(`a transaction of ${size(raw)} bytes`)
   return {
     hash: keccak256(raw),
     nonce,
-    paymentId: sending?.payment.id ?? null,
+    paymentIds: load.payments.map(({ id }) => id),
     raw,
     ...fees,
     gasLimit: call.gas,
-    payerCode: sending?.code ?? null,
+    payerCode: load.code,
   }
+}
+
+function callOf(account: PrivateKeyAccount, { payments, gas }: Load) {
+  const [first, ...others] = payments
+  if (first === undefined) return { to: account.address, gas: FILLER_GAS }
+  if (others.length > 0) return groupCall(payments)
+  return { ...transferCall(first), gas: gas ?? transferGas(first) }
 }
 
 /** Runs the batches of a wallet in turn: the node gets its nonces in order. */
@@ -103,19 +118,50 @@ export function sendPayments(
   sendings: readonly Sending[],
 ): Promise<void> {
   return afterLast(chain, account, async () => {
-    const byId = new Map(sendings.map((sending) => [sending.payment.id, sending]))
+    const loads = new Map(sendings.map((sending) => [sending.payment.id, loadOf(sending)]))
     const lone = new Map(
       sendings.flatMap(({ payment, code, isLone }) =>
         isLone && code ? [[payment.id, code] as const] : [],
       ),
     )
-    const fees = marketFees(chain)
-    const wallet = { chainId: chain.network.chainId, address: account.address }
-    const signed = await storeSigned(chain.pool, wallet, [...byId.keys()], lone, (id, nonce) =>
-      sign(chain, account, { nonce, sending: byId.get(id)!, fees }),
-    )
-    await broadcast(chain, signed)
+    const parcels = [...loads.keys()].map((id) => [id])
+    await storeAndSend(chain, account, { parcels, lone, load: ([id]) => loads.get(id!)! })
   })
+}
+
+/** Like {@link sendPayments}, in one transaction. Members sent meanwhile are left out. */
+export function sendGroup(
+  chain: KnownChain,
+  account: PrivateKeyAccount,
+  payments: readonly Payment[],
+): Promise<void> {
+  return afterLast(chain, account, () => {
+    const parcels = [payments.map(({ id }) => id)]
+    const load = (ids: readonly string[]) =>
+      groupLoad(payments.filter(({ id }) => ids.includes(id)))
+    return storeAndSend(chain, account, { parcels, lone: new Map(), load })
+  })
+}
+
+async function storeAndSend(
+  chain: KnownChain,
+  account: PrivateKeyAccount,
+  {
+    parcels,
+    lone,
+    load,
+  }: {
+    parcels: readonly (readonly string[])[]
+    lone: ReadonlyMap<string, Hex>
+    load: (paymentIds: readonly string[]) => Load
+  },
+): Promise<void> {
+  const fees = marketFees(chain)
+  const wallet = { chainId: chain.network.chainId, address: account.address }
+  const signed = await storeSigned(chain.pool, wallet, parcels, lone, (ids, nonce) =>
+    sign(chain, account, { nonce, load: load(ids), fees }),
+  )
+  await broadcast(chain, signed)
 }
 
 /** Broadcasts stored transactions and records the node's answers. RPC trouble is recorded, never thrown. */
@@ -141,18 +187,21 @@ export async function broadcast(
 }
 
 /**
- * Replaces a transaction on its own nonce at a higher fee. If its payment no longer waits, the replacement is an empty
- * transfer, which costs less than a revert of the token.
+ * Replaces a transaction on its own nonce at a higher fee, with those of its payments that still wait. Without any the
+ * replacement is an empty transfer, which costs less than a revert of the token.
+ * @param payments of the stuck transaction; others are left out.
  */
 export async function reprice(
   chain: KnownChain,
   account: PrivateKeyAccount,
-  { stuck, payment }: { stuck: OpenTransaction; payment: Payment | null },
+  { stuck, payments }: { stuck: OpenTransaction; payments: readonly Payment[] },
 ): Promise<boolean> {
   const fees = raisedFees(chain, stuck)
   if (fees.maxFeeWei <= stuck.maxFeeWei) return false
-  const sending = payment?.state === 'verified' ? sendingAnew(payment, stuck) : null
-  const signed = await sign(chain, account, { nonce: stuck.nonce, sending, fees })
+  const waiting = payments.filter(({ state }) => state === 'verified')
+  const wasGroup = stuck.paymentIds.length > 1
+  const load = wasGroup || waiting.length === 0 ? groupLoad(waiting) : anew(waiting[0]!, stuck)
+  const signed = await sign(chain, account, { nonce: stuck.nonce, load, fees })
   const wallet = { chainId: chain.network.chainId, address: account.address }
   if (!(await storeForNonce(chain.pool, wallet, signed, stuck.hash))) return false
   await broadcast(chain, [signed])
@@ -160,9 +209,10 @@ export async function reprice(
 }
 
 /** The limit stays as measured; it falls when the wallet no longer needs its deployment. */
-function sendingAnew(payment: Payment, { gasLimit, payerCode }: OpenTransaction): Sending {
+function anew(payment: Payment, { gasLimit, payerCode }: OpenTransaction): Load {
   const most = transferGas(payment)
-  return { payment, gas: gasLimit !== null && gasLimit < most ? gasLimit : most, code: payerCode }
+  const gas = gasLimit !== null && gasLimit < most ? gasLimit : most
+  return { payments: [payment], gas, code: payerCode }
 }
 
 /** Fills an assigned nonce that has no transaction, so that later nonces can be mined. */
@@ -171,7 +221,8 @@ export async function fillGap(
   account: PrivateKeyAccount,
   nonce: bigint,
 ): Promise<void> {
-  const signed = await sign(chain, account, { nonce, sending: null, fees: marketFees(chain) })
+  const fees = marketFees(chain)
+  const signed = await sign(chain, account, { nonce, load: groupLoad([]), fees })
   const wallet = { chainId: chain.network.chainId, address: account.address }
   if (await storeForNonce(chain.pool, wallet, signed, null)) await broadcast(chain, [signed])
 }

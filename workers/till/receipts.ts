@@ -5,7 +5,12 @@ import type { Settlement } from '../../sql/till/settlements.ts'
 import type { Receipt } from './chain.ts'
 
 /** The settlement of a payment, with its signed receipt. The caller has checked the transaction's events. */
-export function settlementOf(payment: Payment, receipt: Receipt, key: ReceiptKey): Settlement {
+export function settlementOf(
+  payment: Payment,
+  receipt: Receipt,
+  logIndex: number,
+  key: ReceiptKey,
+): Settlement {
   const settledAt = new Date()
   const signed = signReceipt({
     key,
@@ -32,6 +37,7 @@ export function settlementOf(payment: Payment, receipt: Receipt, key: ReceiptKey
   return {
     paymentId: payment.id,
     txHash: receipt.transactionHash,
+    logIndex,
     blockNumber: receipt.blockNumber,
     blockHash: receipt.blockHash,
     receiptText: receiptText(signed),

@@ -20,7 +20,7 @@ export type Rpc = {
    */
   call(method: string, params: readonly unknown[]): Promise<unknown>
   /**
-   * Many calls, BATCH_MAX per request, one request after the other; answers in order.
+   * Many calls, BATCH_MAX per request and fewer large ones, one request after the other; answers in order.
    * @throws {RpcTrouble} when a request has no answer.
    */
   batch(calls: readonly RpcCall[]): Promise<RpcAnswer[]>
@@ -29,6 +29,8 @@ export type Rpc = {
 const TIMEOUT_MS = 5_000
 /** Public nodes refuse larger batches. */
 const BATCH_MAX = 50
+/** Characters of the parameters in one request: fifty groups would be 3.6 MB. */
+const BATCH_CHARS_MAX = 1_000_000
 
 const answerSchema = z.object({
   id: z.number(),
@@ -48,9 +50,7 @@ export function createRpc({
 }): Rpc {
   const batch = async (calls: readonly RpcCall[]): Promise<RpcAnswer[]> => {
     const answers: RpcAnswer[] = []
-    for (let at = 0; at < calls.length; at += BATCH_MAX) {
-      answers.push(...(await request(url, calls.slice(at, at + BATCH_MAX), timeoutMs)))
-    }
+    for (const some of requestsOf(calls)) answers.push(...(await request(url, some, timeoutMs)))
     return answers
   }
   return {
@@ -61,6 +61,22 @@ export function createRpc({
       throw new RpcTrouble(`${method}: ${answer?.message ?? 'no answer'}`)
     },
   }
+}
+
+function requestsOf(calls: readonly RpcCall[]): RpcCall[][] {
+  const requests: RpcCall[][] = []
+  let chars = 0
+  for (const call of calls) {
+    const length = JSON.stringify(call.params).length
+    const last = requests.at(-1)
+    chars += length
+    if (last !== undefined && last.length < BATCH_MAX && chars <= BATCH_CHARS_MAX) last.push(call)
+    else {
+      requests.push([call])
+      chars = length
+    }
+  }
+  return requests
 }
 
 async function request(

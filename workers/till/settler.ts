@@ -1,28 +1,30 @@
 /** Settles claimed payments: simulate, sign, store, broadcast. The watcher follows the transactions. */
 import type { PrivateKeyAccount } from 'viem/accounts'
-import { findOpenTransactions } from '../../sql/till/gasWallets.ts'
+import { findOpenTransactions } from '../../sql/till/openTransactions.ts'
 import { findPayments, type Payment } from '../../sql/till/payments.ts'
-import { failPayment, postponePayments } from '../../sql/till/settlements.ts'
-import { hasCode, isUsed, simulate } from './chain.ts'
-import { type ChainView, isKnown, type KnownChain, refreshHead } from './chainView.ts'
-import { broadcast, type Sending, sendPayments } from './gasWallet.ts'
+import { type ChainView, isKnown, type KnownChain } from './chainView.ts'
+import { broadcast, type Sending, sendGroup, sendPayments } from './gasWallet.ts'
+import { tryGroup } from './groupTrial.ts'
+import { GROUP_MAX, groupGas } from './paymentGroup.ts'
 import { findReverted } from './revertedPayments.ts'
 import { RpcTrouble } from './rpc.ts'
-import type { ChainRefusal, Simulated } from './simulation.ts'
-import { transferGas } from './transfer.ts'
-import { highestGas, nextAccount, senderOf, tryTransfers } from './trial.ts'
-import { examineUsed } from './usedAuthorization.ts'
+import { highestGas, nextAccount, senderOf, type Trial, tryTransfers } from './trial.ts'
+import { fail, judgeRefusal, orPostpone, postpone, settleExpired } from './verdict.ts'
 import { holdUnproven, sortDeployments } from './walletsToDeploy.ts'
 
 /** A payment that reverted this often is not sent again, though its simulation passes. */
 const REVERTS_MAX = 3
-const TROUBLE_DELAY_MS = 250
-const TROUBLE_DELAY_MAX_MS = 5_000
+/** One after the other, a group of refused payments would hold its lane for seconds. */
+const JUDGED_AT_ONCE = 8
+/** Waits of a payment that passes alone and not in its group; then it is sent alone. */
+const GROUP_REFUSALS_MAX = 6
 
 /** Settles one batch of payments. Never throws for trouble of the chain or the RPC. */
 export async function settlePayments(view: ChainView, ids: readonly string[]): Promise<void> {
   const found = await findPayments(view.pool, ids)
-  const waiting = found.filter((payment) => payment.state === 'verified')
+  const waiting = found
+    .filter((payment) => payment.state === 'verified')
+    .toSorted((a, b) => (a.row < b.row ? -1 : 1))
   if (waiting.length === 0) return
   if (!isKnown(view)) return postpone(view, waiting, 'the chain is not known yet')
   try {
@@ -39,9 +41,12 @@ async function settleOn(chain: KnownChain, waiting: readonly Payment[]): Promise
     chain.pool,
     here.map((payment) => payment.id),
   )
-  const sent = new Set(open.map((transaction) => transaction.paymentId))
-  // The same bytes again can never pay twice.
-  await broadcast(chain, open)
+  const sent = new Set(open.flatMap((transaction) => transaction.paymentIds))
+  // The same bytes again can never pay twice. The watcher sends silent transactions again.
+  await broadcast(
+    chain,
+    open.filter((transaction) => transaction.isUnsent),
+  )
   const expired = here.filter((payment) => payment.validBefore < chain.head.timestamp)
   for (const payment of expired) {
     await orPostpone(chain, payment, () => settleExpired(chain, payment))
@@ -50,39 +55,71 @@ async function settleOn(chain: KnownChain, waiting: readonly Payment[]): Promise
   for (const [payment, end] of reverted) await orPostpone(chain, payment, end)
   const ended = new Set([...expired, ...reverted.keys()])
   const fresh = here.filter((payment) => !sent.has(payment.id) && !ended.has(payment))
-  if (fresh.length === 0) return
-  const { ready, held } = await sortDeployments(chain, fresh)
+  if (fresh.length > 0) await sendFresh(chain, fresh)
+}
+
+async function sendFresh(chain: KnownChain, fresh: readonly Payment[]): Promise<void> {
+  const apart = fresh.filter((payment) => payment.goesAlone)
+  const refused = new Set<Payment>()
+  const groupable = fresh.filter((payment) => !payment.goesAlone)
+  for (let at = 0; at < groupable.length; at += GROUP_MAX) {
+    const rest = await sendTogether(chain, groupable.slice(at, at + GROUP_MAX))
+    apart.push(...rest.apart, ...rest.refused)
+    for (const payment of rest.refused) refused.add(payment)
+  }
+  if (apart.length > 0) await sendEach(chain, apart, refused)
+}
+
+/** Sends those that pass together in one transaction. @returns the others. */
+async function sendTogether(
+  chain: KnownChain,
+  payments: readonly Payment[],
+): Promise<{ apart: readonly Payment[]; refused: readonly Payment[] }> {
+  const account = payments.length < 2 ? null : nextAccount(chain, groupGas(payments.length))
+  if (account === null) return { apart: payments, refused: [] }
+  // Two groups at once must not choose the same wallet.
+  chain.batches++
+  const { members, apart, refused } = await tryGroup(chain, payments, senderOf(chain, account))
+  if (members.length < 2) return { apart: [...members, ...apart], refused }
+  await sendGroup(chain, account, members)
+  return { apart, refused }
+}
+
+/**
+ * Sends each payment in a transaction of its own, if it passes.
+ * @param refused payments that did not pass behind the others of their group. Alone they may pass: the group decides
+ * first, because the payer may not have the money for all.
+ */
+async function sendEach(
+  chain: KnownChain,
+  payments: readonly Payment[],
+  refused: ReadonlySet<Payment>,
+): Promise<void> {
+  const { ready, held } = await sortDeployments(chain, payments)
   if (held.length > 0) await postpone(chain, held, "the payer's wallet is being deployed")
   const account = nextAccount(chain, highestGas(ready))
   const trials = await tryTransfers(chain, ready, senderOf(chain, account))
+  const passing = ready.flatMap((payment, n) => {
+    const { outcome, gas, code } = trials[n]!
+    return outcome.kind === 'passes' ? [{ payment, gas, code }] : []
+  })
+  const waits = ({ payment }: Sending) =>
+    refused.has(payment) && payment.troubleCount < GROUP_REFUSALS_MAX
   await sendPassing(
     chain,
     account,
-    ready.flatMap((payment, n) => {
-      const { outcome, gas, code } = trials[n]!
-      return outcome.kind === 'passes' ? [{ payment, gas, code }] : []
-    }),
+    passing.filter((sending) => !waits(sending)),
   )
-  for (const [n, payment] of ready.entries()) {
-    const result = trials[n]!.outcome
-    if (result.kind === 'trouble') await postpone(chain, [payment], result.detail)
-    if (result.kind === 'refused') {
-      await orPostpone(chain, payment, () => judgeRefusal(chain, payment, result.refusal))
-    }
+  const later = passing.filter(waits).map(({ payment }) => payment)
+  if (later.length > 0) await postpone(chain, later, 'it does not pass behind its group')
+  const judge = async (payment: Payment, { outcome }: Trial) => {
+    if (outcome.kind === 'trouble') await postpone(chain, [payment], outcome.detail)
+    if (outcome.kind !== 'refused') return
+    await orPostpone(chain, payment, () => judgeRefusal(chain, payment, outcome.refusal))
   }
-}
-
-/** Runs `work` for one payment. RPC trouble postpones this payment only. */
-async function orPostpone(
-  chain: KnownChain,
-  payment: Payment,
-  work: () => Promise<void>,
-): Promise<void> {
-  try {
-    await work()
-  } catch (error) {
-    if (!(error instanceof RpcTrouble)) throw error
-    await postpone(chain, [payment], error.message)
+  for (let at = 0; at < ready.length; at += JUDGED_AT_ONCE) {
+    const some = ready.slice(at, at + JUDGED_AT_ONCE)
+    await Promise.all(some.map((payment, n) => judge(payment, trials[at + n]!)))
   }
 }
 
@@ -116,86 +153,4 @@ async function sendPassing(
   if (free.length === 0) return
   chain.batches++
   await sendPayments(chain, account, free)
-}
-
-/**
- * A refusal fails a payment only when the highest block seen confirms it. A lagging node must not fail a payment, nor
- * must a balance that is just arriving.
- */
-async function judgeRefusal(
-  chain: KnownChain,
-  payment: Payment,
-  refusal: ChainRefusal,
-): Promise<void> {
-  if (refusal.kind === 'used') return examineUsed(chain, payment)
-  if (refusal.kind === 'suspended') return fail(chain, payment, refusal)
-  if (refusal.kind !== 'final') return postpone(chain, [payment], refusal.detail)
-  const confirmed = await confirmRefusal(chain, payment, refusal)
-  if (confirmed) await fail(chain, payment, refusal)
-  else await postpone(chain, [payment], refusal.detail)
-}
-
-/**
- * Whether the highest block seen gives the same refusal. `early` confirms too, because only that block's time differs.
- * A wallet deployed meanwhile confirms nothing: its payment is simulated again without the deployment.
- */
-export async function confirmRefusal(
-  chain: KnownChain,
-  transfer: Parameters<typeof simulate>[1][number],
-  refusal: ChainRefusal,
-): Promise<boolean> {
-  await refreshHead(chain)
-  if (
-    transfer.deployment !== null &&
-    (await hasCode(chain.rpc, transfer.payer, chain.head.number))
-  ) {
-    return false
-  }
-  const sender = senderOf(chain, nextAccount(chain, transferGas(transfer)))
-  const options = { ...sender, block: chain.head.number }
-  const [again] = (await simulate(chain.rpc, [transfer], options)) as [Simulated]
-  if (again.kind !== 'refused') return false
-  return again.refusal.detail === refusal.detail || again.refusal.kind === 'early'
-}
-
-/** No later block can take the authorization: unless it was used, the payment fails. */
-async function settleExpired(chain: KnownChain, payment: Payment): Promise<void> {
-  if (await isUsed(chain.rpc, payment, chain.head.number)) return examineUsed(chain, payment)
-  await fail(chain, payment, {
-    kind: 'expired',
-    reason: 'invalid_exact_evm_payload_authorization_valid_before',
-    detail: 'expired before it could be settled',
-  })
-}
-
-async function fail(chain: ChainView, payment: Payment, refusal: ChainRefusal): Promise<void> {
-  await failPayment(chain.pool, {
-    paymentId: payment.id,
-    stage: payment.txHash === null ? 'verify' : 'settle',
-    reason: refusal.reason,
-    detail: refusal.detail,
-  })
-}
-
-/** Postpones payments, with exponential back-off. */
-async function postpone(
-  view: ChainView,
-  payments: readonly Payment[],
-  trouble: string,
-): Promise<void> {
-  view.log.debug({ trouble, payments: payments.length }, 'payments have to wait')
-  await postponePayments(
-    view.pool,
-    payments.map((payment) => ({
-      paymentId: payment.id,
-      trouble,
-      runAt: new Date(
-        Date.now() +
-          Math.min(
-            TROUBLE_DELAY_MS * 2 ** Math.min(payment.troubleCount, 10),
-            TROUBLE_DELAY_MAX_MS,
-          ),
-      ),
-    })),
-  )
 }

@@ -76,7 +76,7 @@ const notDeployed = (refusal: ChainRefusal): Simulated => ({
 })
 
 /** Reads a revert. An unknown revert is final too: the chain has refused. */
-function readRevert(message: string, data: unknown): ChainRefusal {
+export function readRevert(message: string, data: unknown): ChainRefusal {
   const text = revertString(data) ?? message.replace(/^execution reverted:?\s*/i, '')
   const detail = text.slice(0, DETAIL_CHARS_MAX)
   for (const [pattern, kind, reason] of REVERTS) {

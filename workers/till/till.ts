@@ -4,14 +4,13 @@ import { type Config, ConfigError } from '../../shared/config/config.ts'
 import type { Running } from '../../shared/process/service.ts'
 import { DEVNET_ACCOUNTS } from '../../shared/till/devnetAccounts.ts'
 import { didWeb, receiptKey } from '../../shared/till/receiptKey.ts'
-import { createBatcher } from '../../sql/batcher.ts'
 import { createPool } from '../../sql/db.ts'
 import { receiptSeeds, registerReceiptKeys } from '../../sql/till/receiptKeys.ts'
 import { readNetwork } from './chain.ts'
 import { type ChainView, DEFAULT_TIMING, newChainView, type TillTiming } from './chainView.ts'
 import { newReconciler } from './reconcile.ts'
 import { createRpc, RpcTrouble } from './rpc.ts'
-import { settlePayments } from './settler.ts'
+import { createSettlementLanes } from './settlementLanes.ts'
 import { startWatcher } from './watcher.ts'
 
 /** The part of a process that touches the chain. It has its own connection pool. */
@@ -22,9 +21,6 @@ export type Till = Running & {
 }
 
 const CONNECTIONS = 8
-/** Payments simulated, signed and sent together. */
-const BATCH_MAX = 50
-const PARALLEL = 2
 
 /**
  * Starts the till of a process. Without an RPC it starts too, and keeps trying.
@@ -57,21 +53,14 @@ export async function startTill(
     timing: { ...DEFAULT_TIMING, ...timing },
     limits: config.limits,
   })
-  const batcher = createBatcher<string, void>({
-    batchMax: BATCH_MAX,
-    parallel: PARALLEL,
-    run: async (ids) => {
-      await settlePayments(view, ids)
-      return ids.map(() => undefined)
-    },
-  })
+  const lanes = createSettlementLanes(view)
   const watcher = startWatcher(view, newReconciler())
   await watcher.ready
   return {
     view,
-    settle: (paymentId) => batcher.submit(paymentId),
+    settle: (paymentId) => lanes.settle(paymentId),
     async stop() {
-      await batcher.drain()
+      await lanes.drain()
       await watcher.stop()
       await pool.end()
     },

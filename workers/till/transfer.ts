@@ -1,24 +1,15 @@
 /** The token's side of a payment: the call that transfers USDC, and the events that prove the transfer. */
-import {
-  type Address,
-  encodeFunctionData,
-  type Hex,
-  parseAbi,
-  parseEventLogs,
-  toEventSelector,
-} from 'viem'
+import { type Address, encodeFunctionData, type Hex, pad, parseAbi, toEventSelector } from 'viem'
 import type { Transfer } from '../../shared/till/authorization.ts'
 import { deployAndCharge } from './walletDeployment.ts'
 
 const TOKEN_ABI = parseAbi([
   'function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, bytes signature)',
   'function authorizationState(address authorizer, bytes32 nonce) view returns (bool)',
-  'event Transfer(address indexed from, address indexed to, uint256 value)',
-  'event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)',
-  'event AuthorizationCanceled(address indexed authorizer, bytes32 indexed nonce)',
 ])
 
 export const AUTHORIZATION_USED = toEventSelector('AuthorizationUsed(address,bytes32)')
+const TRANSFER = toEventSelector('Transfer(address,address,uint256)')
 export const AUTHORIZATION_CANCELED = toEventSelector('AuthorizationCanceled(address,bytes32)')
 
 /** An account's transfer: 102,856 gas were measured for a new recipient. */
@@ -50,7 +41,7 @@ export function transferCall(
 }
 
 /** Call data of the transfer. The `bytes` form serves accounts and wallet contracts alike. */
-function transferData(transfer: Transfer): Hex {
+export function transferData(transfer: Transfer): Hex {
   return encodeFunctionData({
     abi: TOKEN_ABI,
     functionName: 'transferWithAuthorization',
@@ -75,31 +66,55 @@ export function authorizationStateData({ payer, nonce }: Pick<Transfer, 'payer' 
   })
 }
 
-type Log = { address: Address; topics: readonly Hex[]; data: Hex }
+type Log = { address: Address; topics: readonly Hex[]; data: Hex; logIndex: bigint }
+
+/** The transfers of authorizations in one receipt, by payer and nonce. */
+export type Transfers = ReadonlyMap<
+  string,
+  { recipient: string; amountAtomic: bigint; logIndex: number }
+>
+
+const sameText = (left: string, right: string) => left.toLowerCase() === right.toLowerCase()
+const keyOf = (payerTopic: Hex, nonce: Hex) => `${payerTopic}${nonce.slice(2)}`.toLowerCase()
 
 /**
- * Whether the logs of one transaction hold the transfer. A receipt that says "success" proves nothing: a wallet
- * contract can run any code.
+ * Reads the transfers of a receipt once, for all its payments. The token logs the use of an authorization, and at once
+ * its transfer: a transfer further on may belong to another authorization.
  */
-export function movedMoney(
-  logs: readonly Log[],
-  transfer: Omit<Transfer, 'signature' | 'deployment'>,
-): boolean {
-  const own = logs.filter((log) => log.address.toLowerCase() === transfer.asset.toLowerCase())
-  const events = parseEventLogs({ abi: TOKEN_ABI, logs: own as never, strict: true })
-  const same = (left: string, right: string) => left.toLowerCase() === right.toLowerCase()
-  const used = events.some(
-    (event) =>
-      event.eventName === 'AuthorizationUsed' &&
-      same(event.args.authorizer, transfer.payer) &&
-      same(event.args.nonce, transfer.nonce),
-  )
-  const moved = events.some(
-    (event) =>
-      event.eventName === 'Transfer' &&
-      same(event.args.from, transfer.payer) &&
-      same(event.args.to, transfer.recipient) &&
-      event.args.value === transfer.amountAtomic,
-  )
-  return used && moved
+export function readTransfers(logs: readonly Log[], asset: Address): Transfers {
+  const transfers = new Map<string, { recipient: string; amountAtomic: bigint; logIndex: number }>()
+  for (const [n, used] of logs.entries()) {
+    const moved = logs[n + 1]
+    if (moved === undefined || !isEvent(used, asset, AUTHORIZATION_USED)) continue
+    if (!isEvent(moved, asset, TRANSFER) || !/^0x[0-9a-f]{64}$/i.test(moved.data)) continue
+    const [, payer, nonce] = used.topics
+    const [, from, recipient] = moved.topics
+    if (!sameText(payer!, from!)) continue
+    transfers.set(keyOf(payer!, nonce!), {
+      recipient: recipient!,
+      amountAtomic: BigInt(moved.data),
+      logIndex: Number(moved.logIndex),
+    })
+  }
+  return transfers
+}
+
+/** Whether a log is this event of the token; both events have two indexed parameters. */
+const isEvent = ({ address, topics }: Log, asset: Address, selector: Hex): boolean =>
+  sameText(address, asset) && topics.length === 3 && sameText(topics[0]!, selector)
+
+/**
+ * The index of the Transfer event of a payment; null: the receipt does not hold it. A receipt that says "success" proves
+ * nothing: a wallet contract can run any code, and a member of a group may have failed.
+ */
+export function transferIndex(
+  transfers: Transfers,
+  { payer, nonce, recipient, amountAtomic }: Omit<Transfer, 'signature' | 'deployment'>,
+): number | null {
+  const found = transfers.get(keyOf(pad(payer), nonce))
+  const isOurs =
+    found !== undefined &&
+    sameText(found.recipient, pad(recipient)) &&
+    found.amountAtomic === amountAtomic
+  return isOurs ? found.logIndex : null
 }

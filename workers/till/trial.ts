@@ -3,12 +3,12 @@ import type { Hex } from 'viem'
 import type { PrivateKeyAccount } from 'viem/accounts'
 import type { Transfer } from '../../shared/till/authorization.ts'
 import { findSuspended } from '../../sql/till/walletSuspensions.ts'
-import { estimateGas, type Sender, simulate, simulateNow } from './chain.ts'
 import type { KnownChain } from './chainView.ts'
 import { marketFees } from './gasWallet.ts'
 import { payerCodes } from './payerCode.ts'
 import type { ChainRefusal, Simulated } from './simulation.ts'
 import { transferGas } from './transfer.ts'
+import { estimateGas, type Sender, simulate, simulateNow } from './trialCalls.ts'
 
 /** `gas`: the limit to sign. `code`: the hash of the payer's code; null: an account. */
 export type Trial = { outcome: Simulated; gas: bigint; code: Hex | null }

@@ -1,5 +1,6 @@
 /** Examines a used authorization: settled by any transaction, cancelled, or spent before its claim. */
 import type { Hex } from 'viem'
+import { isGroup } from '../../sql/till/openTransactions.ts'
 import type { Payment } from '../../sql/till/payments.ts'
 import {
   failPayment,
@@ -10,7 +11,7 @@ import { findAuthorizationEvent, isUsed, readBlock, readReceipts } from './chain
 import { type KnownChain, refreshHead } from './chainView.ts'
 import { settlementOf } from './receipts.ts'
 import { RpcTrouble } from './rpc.ts'
-import { movedMoney } from './transfer.ts'
+import { readTransfers, transferIndex } from './transfer.ts'
 
 /** Blocks before the claim that are searched too. */
 const SEARCH_MARGIN = 5n
@@ -36,7 +37,8 @@ export async function examineUsed(chain: KnownChain, payment: Payment): Promise<
   if (event.kind === 'canceled') return refuse(chain, payment, 'the authorization was canceled')
   const [receipt] = await readReceipts(chain.rpc, [event.txHash])
   if (receipt == null) throw new RpcTrouble('the receipt of the transfer is not found yet')
-  if (receipt.status !== 1n || !movedMoney(receipt.logs, payment)) {
+  const logIndex = transferIndex(readTransfers(receipt.logs, payment.asset), payment)
+  if (receipt.status !== 1n || logIndex === null) {
     return refuse(chain, payment, 'the authorization was used without this transfer')
   }
   if (payment.txHash === null && (await isOlder(chain, receipt.blockNumber, payment))) {
@@ -49,8 +51,13 @@ export async function examineUsed(chain: KnownChain, payment: Payment): Promise<
     blockHash: receipt.blockHash,
     gasUsed: receipt.gasUsed,
   }
-  const settlement = settlementOf(payment, receipt, chain.receiptKey)
-  await recordSettlements(chain.pool, { settlements: [settlement], mined: [mined] })
+  const settlement = settlementOf(payment, receipt, logIndex, chain.receiptKey)
+  // The watcher records a group of ours, with all its members.
+  const isOneOfMany = await isGroup(chain.pool, mined.hash)
+  await recordSettlements(chain.pool, {
+    settlements: [settlement],
+    mined: isOneOfMany ? [] : [mined],
+  })
 }
 
 async function wasUsedAt(chain: KnownChain, payment: Payment, block: bigint): Promise<boolean> {

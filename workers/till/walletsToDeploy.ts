@@ -1,4 +1,4 @@
-import { findDeployingPayers } from '../../sql/till/gasWallets.ts'
+import { findDeployingPayers } from '../../sql/till/openTransactions.ts'
 import type { Payment } from '../../sql/till/payments.ts'
 import { findUnprovenUnderWay } from '../../sql/till/walletSuspensions.ts'
 import { hasCode } from './chain.ts'

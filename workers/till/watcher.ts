@@ -2,30 +2,16 @@
  * Watches the chain for our open transactions. One look costs two requests, however many are open: the head, and the
  * used nonces of each gas wallet. Receipts are fetched once each, for used nonces only.
  */
-
-import type { Hex } from 'viem'
 import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
 import { createPause } from '../../shared/process/pause.ts'
 import { recordHead, recordRpcTrouble } from '../../sql/till/chainStatus.ts'
-import {
-  findUsedNonces,
-  hasOpenTransactions,
-  type OpenTransaction,
-  syncWallet,
-} from '../../sql/till/gasWallets.ts'
-import { findPayments } from '../../sql/till/payments.ts'
-import {
-  type MinedTransaction,
-  recordMisses,
-  recordSettlements,
-  type Settlement,
-} from '../../sql/till/settlements.ts'
-import { type Receipt, readNetwork, readReceipts, readTip, readWallets } from './chain.ts'
+import { syncWallet } from '../../sql/till/gasWallets.ts'
+import { findUsedNonces, hasOpenTransactions } from '../../sql/till/openTransactions.ts'
+import { readNetwork, readTip, readWallets } from './chain.ts'
 import { type ChainView, isKnown, type KnownChain, refreshHead } from './chainView.ts'
-import { settlementOf } from './receipts.ts'
+import { resolveUsed } from './minedTransactions.ts'
 import { type Reconciler, reconcile } from './reconcile.ts'
 import { RpcTrouble } from './rpc.ts'
-import { movedMoney } from './transfer.ts'
 
 /** Transactions with used nonces read at once. */
 const LOOK_MAX = 200
@@ -149,61 +135,4 @@ async function lookAtWallets(chain: KnownChain): Promise<boolean> {
     }
   }
   return news
-}
-
-/** Records transactions whose nonce is used. @returns whether any was found in a block. */
-async function resolveUsed(chain: KnownChain, open: readonly OpenTransaction[]): Promise<boolean> {
-  const receipts = await readReceipts(
-    chain.rpc,
-    open.map((one) => one.hash),
-  )
-  const found = open.flatMap((transaction, n) => {
-    const receipt = receipts[n]
-    return receipt == null ? [] : [{ transaction, receipt }]
-  })
-  await settleFound(chain, found)
-  const settledNonces = new Set(found.map(({ transaction }) => transaction.nonce))
-  const missing = open.filter(({ nonce }) => !settledNonces.has(nonce))
-  await recordMisses(chain.pool, { reverted: [], displaced: longMissing(chain, missing) })
-  return found.length > 0
-}
-
-async function settleFound(
-  chain: KnownChain,
-  found: readonly { transaction: OpenTransaction; receipt: Receipt }[],
-): Promise<void> {
-  if (found.length === 0) return
-  const payments = await findPayments(
-    chain.pool,
-    found.flatMap(({ transaction }) => transaction.paymentId ?? []),
-  )
-  const byId = new Map(payments.map((payment) => [payment.id, payment]))
-  const settlements: Settlement[] = []
-  const done: MinedTransaction[] = []
-  const reverted: MinedTransaction[] = []
-  for (const { transaction, receipt } of found) {
-    chain.missingSinceMs.delete(transaction.hash)
-    const payment = byId.get(transaction.paymentId ?? '')
-    const succeeded = receipt.status === 1n
-    const { blockNumber, blockHash, gasUsed } = receipt
-    const mined = { hash: transaction.hash, succeeded, blockNumber, blockHash, gasUsed }
-    const paid = payment !== undefined && succeeded && movedMoney(receipt.logs, payment)
-    if (paid) settlements.push(settlementOf(payment, receipt, chain.receiptKey))
-    if (paid || payment === undefined) done.push(mined)
-    else reverted.push(mined)
-  }
-  await recordSettlements(chain.pool, { settlements, mined: done })
-  await recordMisses(chain.pool, { reverted, displaced: [] })
-}
-
-/** A node can count a nonce before it has the receipt. If the receipt stays away, another transaction used the nonce. */
-function longMissing(chain: KnownChain, missing: readonly OpenTransaction[]): Hex[] {
-  const nowMs = performance.now()
-  const since = chain.missingSinceMs
-  for (const { hash } of missing) if (!since.has(hash)) since.set(hash, nowMs)
-  const lost = missing
-    .map((one) => one.hash)
-    .filter((hash) => nowMs - since.get(hash)! >= chain.timing.displacedMs)
-  for (const hash of lost) since.delete(hash)
-  return lost
 }

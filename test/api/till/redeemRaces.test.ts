@@ -95,8 +95,12 @@ test('500 distinct payments at once are all settled, through one gas wallet', as
   )
   const ms = performance.now() - startedMs
   expect(answers.filter(({ body }) => !body.ok).map(({ body }) => body)).toEqual([])
-  expect(new Set(answers.map(({ body }) => body.txHash)).size).toBe(500)
-  expect(await sentByGasWallet()).toBe(before + 500)
+  // One transaction carries several payments: its hash and the event's index name one.
+  const transfers = new Set(answers.map(({ body }) => `${body.txHash}:${body.logIndex}`))
+  expect(transfers.size).toBe(500)
+  const transactions = new Set(answers.map(({ body }) => body.txHash)).size
+  expect(transactions).toBeLessThan(500)
+  expect(await sentByGasWallet()).toBe(before + transactions)
   process.stderr.write(
     `500 distinct payments: ${Math.round(ms)} ms, ${Math.round(500_000 / ms)}/s\n`,
   )
@@ -116,6 +120,6 @@ test('several gas wallets share the work', async () => {
   const counts = await Promise.all(
     addresses.map((address) => shared.client.getTransactionCount({ address })),
   )
-  expect(counts[0]! + counts[1]!).toBe(120)
+  expect(counts[0]! + counts[1]!).toBe(new Set(answers.map(({ body }) => body.txHash)).size)
   expect(Math.min(...counts)).toBeGreaterThan(0)
 })

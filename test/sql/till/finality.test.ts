@@ -6,8 +6,8 @@ import {
   recordMoved,
   recordReorganised,
 } from '../../../sql/till/finality.ts'
+import { recordMisses } from '../../../sql/till/misses.ts'
 import { findPayment } from '../../../sql/till/payments.ts'
-import { recordMisses } from '../../../sql/till/settlements.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import {
   BLOCK,
@@ -36,7 +36,7 @@ afterAll(() => database[Symbol.asyncDispose]())
 const unfinalized = async () =>
   (await findUnfinalized(pool, WALLET.chainId, 100)).map(({ paymentId }) => paymentId)
 const takeBack = (paymentId: string, txHash: `0x${string}`) =>
-  recordReorganised(pool, [{ paymentId, txHash, ...BLOCK }])
+  recordReorganised(pool, [{ paymentId, txHash }])
 const finalizedAt = async (id: string) => (await findPayment(pool, id))?.finalizedAt
 
 describe('a payment that is not final', () => {
@@ -57,7 +57,7 @@ describe('a payment that is not final', () => {
   test('comes before payments of later blocks', async () => {
     const [late, early] = [await newSettled(pool), await newSettled(pool)]
     const moved = (id: string, txHash: `0x${string}`, blockNumber: bigint) =>
-      recordMoved(pool, [{ paymentId: id, txHash, blockNumber, blockHash: newHash() }])
+      recordMoved(pool, [{ paymentId: id, txHash, blockNumber, blockHash: newHash(), logIndex: 2 }])
     await moved(late.id, late.txHash, 9n)
     await moved(early.id, early.txHash, 8n)
     expect(await unfinalized()).toEqual([early.id, late.id])
@@ -96,12 +96,15 @@ describe('a block that moved', () => {
     const [settled, takenBack] = [await newSettled(pool), await newSettled(pool)]
     await takeBack(takenBack.id, takenBack.txHash)
     const move = (paymentId: string, txHash: `0x${string}`) =>
-      recordMoved(pool, [{ paymentId, txHash, blockNumber: 11n, blockHash: newHash() }])
+      recordMoved(pool, [
+        { paymentId, txHash, blockNumber: 11n, blockHash: newHash(), logIndex: 2 },
+      ])
     const blockOf = async (id: string) => (await findPayment(pool, id))?.blockNumber
     await move(settled.id, newHash())
     expect(await blockOf(settled.id)).toBe(BLOCK.blockNumber)
     await move(settled.id, settled.txHash)
     expect(await blockOf(settled.id)).toBe(11n)
+    expect((await findPayment(pool, settled.id))?.logIndex).toBe(2)
     await move(takenBack.id, takenBack.txHash)
     expect(await blockOf(takenBack.id)).toBeNull()
   })

@@ -2,7 +2,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import type { Address } from 'viem'
 import {
-  findOpenTransactions,
   recordSends,
   type SignedTransaction,
   storeForNonce,
@@ -10,7 +9,9 @@ import {
   syncWallet,
   type WalletId,
 } from '../../../sql/till/gasWallets.ts'
-import { failPayment, recordMisses } from '../../../sql/till/settlements.ts'
+import { recordMisses } from '../../../sql/till/misses.ts'
+import { findOpenTransactions } from '../../../sql/till/openTransactions.ts'
+import { failPayment } from '../../../sql/till/settlements.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import {
   blocked,
@@ -45,7 +46,13 @@ beforeEach(async () => {
 afterAll(() => database[Symbol.asyncDispose]())
 
 const store = (ids: string[], of = wallet): Promise<SignedTransaction[]> =>
-  storeSigned(pool, of, ids, new Map(), async (id, nonce) => signedFor(id, nonce))
+  storeSigned(
+    pool,
+    of,
+    ids.map((id) => [id]),
+    new Map(),
+    async (parcel, nonce) => signedFor(parcel, nonce),
+  )
 const openOf = async (id: string) =>
   (await findOpenTransactions(pool, [id])).map(({ hash }) => hash)
 const nextOf = (of: WalletId) => syncWallet(pool, of, 0n)
@@ -81,7 +88,7 @@ describe('a payment', () => {
     const id = await newPayment(pool)
     const asked = Promise.withResolvers<void>()
     const signing = Promise.withResolvers<void>()
-    const first = storeSigned(pool, wallet, [id], new Map(), async (_, nonce) => {
+    const first = storeSigned(pool, wallet, [[id]], new Map(), async (_, nonce) => {
       asked.resolve()
       await signing.promise
       return signedFor(id, nonce)
@@ -123,7 +130,7 @@ describe('a payment', () => {
     const stored = await whileHeld(pool, hold, [ids.slice(0, 2)], () =>
       crossing(ids).map((list) => store(list)),
     )
-    const paid = stored.flat().map(({ paymentId }) => paymentId)
+    const paid = stored.flat().flatMap(({ paymentIds }) => paymentIds)
     expect(paid.toSorted()).toEqual(ids)
   })
 })

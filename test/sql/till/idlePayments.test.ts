@@ -2,7 +2,8 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { NewClaim } from '../../../sql/till/claims.ts'
 import { findIdlePayments } from '../../../sql/till/idlePayments.ts'
-import { queueSettlement, recordMisses } from '../../../sql/till/settlements.ts'
+import { recordMisses } from '../../../sql/till/misses.ts'
+import { queueSettlement } from '../../../sql/till/settlementQueue.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import {
   dropJobs,

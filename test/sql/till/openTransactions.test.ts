@@ -1,16 +1,14 @@
 /** The open transactions of one wallet on one chain. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import type { Address } from 'viem'
+import { recordSends, syncWallet, type WalletId } from '../../../sql/till/gasWallets.ts'
+import { findGaps, reopenTransactions } from '../../../sql/till/nonceGaps.ts'
 import {
   findDeployingPayers,
   findQuietTransactions,
   findUsedNonces,
   hasOpenTransactions,
-  recordSends,
-  syncWallet,
-  type WalletId,
-} from '../../../sql/till/gasWallets.ts'
-import { findGaps, reopenTransactions } from '../../../sql/till/nonceGaps.ts'
+} from '../../../sql/till/openTransactions.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { newPayment, newTransaction, OTHER_CHAIN_ID, row, settle } from '../../support/tillRows.ts'
 
@@ -43,7 +41,7 @@ const storeElsewhere = async () => {
 }
 const mine = async (of = wallet) => {
   const transaction = await store(of)
-  await settle(pool, transaction.paymentId!, transaction.hash)
+  await settle(pool, transaction.paymentIds[0]!, transaction.hash)
   return transaction
 }
 
@@ -104,8 +102,8 @@ test('a payer is deploying while its deployment transaction is open on the chain
   const [busy, plain, done, elsewhere] = [payerOf(1), payerOf(2), payerOf(3), payerOf(4)]
   await store(wallet, { payer: busy, deployment })
   await store(wallet, { payer: plain })
-  const { paymentId, hash } = await store(wallet, { payer: done, deployment })
-  await settle(pool, paymentId!, hash)
+  const { paymentIds, hash } = await store(wallet, { payer: done, deployment })
+  await settle(pool, paymentIds[0]!, hash)
   await store(others[0], { payer: elsewhere, deployment, chainId: OTHER_CHAIN_ID })
   const asked = [busy.toLowerCase(), plain, done, elsewhere]
   const found = await findDeployingPayers(pool, wallet.chainId, asked)

@@ -2,8 +2,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Address } from 'viem'
 import { recordFinal } from '../../../sql/till/finality.ts'
 import { storeForNonce } from '../../../sql/till/gasWallets.ts'
+import { recordMisses } from '../../../sql/till/misses.ts'
 import { findClaim, findPayment } from '../../../sql/till/payments.ts'
-import { failPayment, recordMisses } from '../../../sql/till/settlements.ts'
+import { failPayment } from '../../../sql/till/settlements.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import {
   newClaim,

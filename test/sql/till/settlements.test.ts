@@ -1,13 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { recordReorganised } from '../../../sql/till/finality.ts'
 import { storeForNonce, syncWallet } from '../../../sql/till/gasWallets.ts'
+import { recordMisses } from '../../../sql/till/misses.ts'
 import { findPayment } from '../../../sql/till/payments.ts'
-import {
-  failPayment,
-  postponePayments,
-  recordMisses,
-  recordSettlements,
-} from '../../../sql/till/settlements.ts'
+import { postponePayments } from '../../../sql/till/settlementQueue.ts'
+import { failPayment, recordSettlements } from '../../../sql/till/settlements.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { registerEndpoint } from '../../support/till.ts'
 import {
@@ -133,6 +130,7 @@ describe('a settlement', () => {
         settlements: list.map((paymentId) => ({
           paymentId,
           txHash: newHash(),
+          logIndex: 1,
           receiptText: '{}',
           settledAt: new Date(),
           ...BLOCK,

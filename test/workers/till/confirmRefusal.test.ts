@@ -1,7 +1,7 @@
 /** A refusal fails a payment only when the highest block seen confirms it. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
-import { simulate } from '../../../workers/till/chain.ts'
-import { confirmRefusal } from '../../../workers/till/settler.ts'
+import { simulate } from '../../../workers/till/trialCalls.ts'
+import { confirmRefusal } from '../../../workers/till/verdict.ts'
 import { type HandTill, startHandTill } from '../../support/handTill.ts'
 import { deployWallet, FACTORY } from '../../support/smartWallet.ts'
 import { fund, newPayer, pay, payer } from '../../support/till.ts'

@@ -1,7 +1,7 @@
 /** Silent transactions are broadcast again, raised and replaced. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { type Hex, parseGwei, parseTransaction } from 'viem'
-import { findOpenTransactions } from '../../../sql/till/gasWallets.ts'
+import { findOpenTransactions } from '../../../sql/till/openTransactions.ts'
 import { reprice } from '../../../workers/till/gasWallet.ts'
 import { newReconciler, type Reconciler, reconcile } from '../../../workers/till/reconcile.ts'
 import { settlePayments } from '../../../workers/till/settler.ts'
@@ -119,7 +119,7 @@ describe('a quiet transaction', () => {
     const raise = async () =>
       reprice(till.chain, till.chain.accounts[0]!, {
         stuck: stuck!,
-        payment: await till.payment(id),
+        payments: [await till.payment(id)],
       })
     let sends = 0
     till.proxy.edits.set('eth_sendRawTransaction', (hash) => {

@@ -62,6 +62,13 @@ test('a batch is split into requests of fifty, and each call gets its own answer
   expect(fifty.requests.map((messages) => messages.length)).toEqual([50, 50, 1])
 })
 
+test('a batch of large calls is split into requests of a megabyte', async () => {
+  using large = node((messages) => results(messages, ({ id }) => id))
+  const calls = Array.from({ length: 5 }, () => ({ method: 'echo', params: ['f'.repeat(400_000)] }))
+  expect(await large.rpc.batch(calls)).toHaveLength(5)
+  expect(large.requests.map((messages) => messages.length)).toEqual([2, 2, 1])
+})
+
 test('a transaction that the node already knows counts as sent', async () => {
   const messages = ['already known', 'transaction already imported', 'known transaction', 'nonce']
   using knowing = node((sent) =>

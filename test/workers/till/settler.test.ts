@@ -235,7 +235,7 @@ describe('a payment is postponed', () => {
 test('a failed payment is not sent, though its transaction is stored', async () => {
   const payment = await pay()
   const id = await till.claim(payment)
-  await storeSigned(till.pool, WALLET, [id], new Map(), async (_, nonce) => ({
+  await storeSigned(till.pool, WALLET, [[id]], new Map(), async (_, nonce) => ({
     ...signedFor(id, nonce),
     hash: newHash(),
   }))

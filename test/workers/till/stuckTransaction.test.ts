@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { type Hex, parseGwei } from 'viem'
 import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
-import { queueSettlement } from '../../../sql/till/settlements.ts'
+import { queueSettlement } from '../../../sql/till/settlementQueue.ts'
 import type { Agent } from '../../support/service.ts'
 import { pay, redeem, startTestTill, type TestTill } from '../../support/till.ts'
 import { waitFor } from '../../support/waitFor.ts'

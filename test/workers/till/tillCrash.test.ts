@@ -95,20 +95,24 @@ for (const { step, hold } of [
   })
 }
 
-test('two worker processes on the same wallets use every nonce once', async () => {
+test('two worker processes on the same wallets use every nonce once, and pay each payment once', async () => {
   const before = await sent()
   await Promise.all([startWorkerProcess(), startWorkerProcess()])
   const payments = await Promise.all(Array.from({ length: 120 }, () => pay()))
   const answers = await Promise.all(payments.map(({ header }) => redeem(seller, header)))
   expect(answers.filter(({ body }) => !body.ok).map(({ body }) => body.reason)).toEqual([])
-  expect(await sent()).toBe(before + 120)
   const { rows } = await till.service.database.pool.query(
     `select count(*)::int as transactions, count(distinct nonce)::int as nonces,
             count(*) filter (where state = 'mined' and succeeded)::int as paid
      from chain_transactions where nonce >= $1`,
     [before],
   )
-  expect(rows[0]).toEqual({ transactions: 120, nonces: 120, paid: 120 })
+  // Groups: fewer transactions than payments.
+  const transactions = (await sent()) - before
+  expect(transactions).toBeLessThan(120)
+  expect(rows[0]).toEqual({ transactions, nonces: transactions, paid: transactions })
+  const settlements = new Set(answers.map(({ body }) => `${body.txHash}:${body.logIndex}`))
+  expect(settlements.size).toBe(120)
 })
 
 test('a redeem answers pending when its API stops, and the payment still settles', async () => {

@@ -1,7 +1,7 @@
 /** The events that prove the transfer of one payment, and of no other. */
 import { expect, test } from 'bun:test'
 import { type Address, encodeAbiParameters, encodeEventTopics, type Hex, pad, parseAbi } from 'viem'
-import { movedMoney, transferGas } from '../../../workers/till/transfer.ts'
+import { readTransfers, transferGas, transferIndex } from '../../../workers/till/transfer.ts'
 import { payer, payTo, SEPOLIA } from '../../support/till.ts'
 
 const ABI = parseAbi([
@@ -44,6 +44,8 @@ const moved = ({
 test.each<[string, boolean, Log[]]>([
   ['both events', true, [used(), moved()]],
   ['both among others', true, [moved({ value: 1n }), used({ of: pad('0x5b') }), used(), moved()]],
+  ['a transfer that is not the next event', false, [used(), moved({ value: 1n }), moved()]],
+  ['a use after the transfer', false, [moved(), used()]],
   ['no event', false, []],
   ['the transfer alone', false, [moved()]],
   ['the use alone', false, [used()]],
@@ -56,7 +58,9 @@ test.each<[string, boolean, Log[]]>([
   ['a transfer of another token', false, [used(), moved({ address: other })]],
   ['a use at another token', false, [used({ address: other }), moved()]],
 ])('%s: proved is %p', (_, proved, logs) => {
-  expect(movedMoney(logs, payment)).toBe(proved)
+  const numbered = logs.map((log, n) => ({ ...log, logIndex: BigInt(n) }))
+  const found = transferIndex(readTransfers(numbered, payment.asset), payment)
+  expect(found !== null).toBe(proved)
 })
 
 test('the gas limit follows the signer: an account, a wallet, a wallet to be deployed', () => {

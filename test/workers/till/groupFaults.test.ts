@@ -1,0 +1,137 @@
+/** Strangers and payers harm a group between its sending and its block: nothing is paid twice or lost. */
+import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
+import { createWalletClient, type Hex, http, parseGwei } from 'viem'
+import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
+import { deployCode } from '../../support/burnerWallet.ts'
+import { type GroupScene, startGroupScene } from '../../support/groupScene.ts'
+import type { Agent } from '../../support/service.ts'
+import { newPayer, payer, redeem, SEPOLIA, type TestTill } from '../../support/till.ts'
+import { row } from '../../support/tillRows.ts'
+import { broadcastPayment, callToken, cancelPayment, stranger } from '../../support/tokenCalls.ts'
+import { claimAll, type Order, reaches, transactionsOf } from '../../support/waitingPayments.ts'
+
+let scene: GroupScene
+let till: TestTill
+let seller: Agent
+
+beforeAll(async () => {
+  scene = await startGroupScene()
+  till = scene.till
+  seller = scene.seller
+})
+afterEach(() => scene.rest())
+afterAll(() => scene[Symbol.asyncDispose]())
+
+const PRICE_ATOMIC = 10_000n
+const three: readonly Order[] = [{}, {}, {}]
+
+test('a member that a stranger broadcast first settles by the foreign transaction, the others by the group', async () => {
+  const before = await scene.received()
+  const { payments, hash } = await scene.groupInPool([...three, {}])
+  const foreign = await broadcastPayment(till.client, payments[1]!)
+  await scene.mineOn()
+  expect(await scene.settledBy(payments[1]!)).toBe(foreign)
+  for (const n of [0, 2, 3]) expect(await scene.settledBy(payments[n]!)).toBe(hash)
+  expect(await scene.received()).toBe(before + 4n * PRICE_ATOMIC)
+  for (const { header } of payments) {
+    expect((await redeem(seller, header)).body.ok).toBe(true)
+    expect((await redeem(seller, header)).body.reason).toBe('duplicate_settlement')
+  }
+})
+
+test('members cancelled, blacklisted, emptied or expired under way fail without a grant; the others settle', async () => {
+  const before = await scene.received()
+  const [barred, emptied] = [await newPayer(till.client), await newPayer(till.client)]
+  const { payments, hash } = await scene.groupInPool([
+    {},
+    {},
+    { account: barred },
+    { account: emptied },
+    await scene.expiring(),
+    {},
+  ])
+  await cancelPayment(till.client, payer, payments[1]!.authorization.nonce)
+  await callToken(till.client, { functionName: 'blacklist', args: [barred.address] })
+  await till.client.setBalance({ address: emptied.address, value: 10n ** 18n })
+  await till.client.impersonateAccount({ address: emptied.address })
+  const all = { functionName: 'transfer', args: [stranger, 1_000_000n] } as const
+  await callToken(till.client, all, emptied.address)
+  await till.client.increaseTime({ seconds: 120 })
+  await scene.mineOn()
+  for (const n of [0, 5]) expect(await scene.settledBy(payments[n]!)).toBe(hash)
+  const reasons = await Promise.all(
+    [1, 2, 3, 4].map(async (n) => (await reaches(seller, payments[n]!.id, 'failed')).failureReason),
+  )
+  expect(reasons).toEqual([
+    'invalid_exact_evm_nonce_already_used',
+    'invalid_transaction_state',
+    'insufficient_funds',
+    'invalid_exact_evm_payload_authorization_valid_before',
+  ])
+  expect(await scene.received()).toBe(before + 2n * PRICE_ATOMIC)
+  for (const n of [1, 2, 3, 4]) {
+    expect((await redeem(seller, payments[n]!.header)).body).toMatchObject({
+      ok: false,
+      stage: 'settle',
+    })
+  }
+})
+
+test('a blacklisted payer whose transfer a stranger broadcast before has paid', async () => {
+  const barred = await newPayer(till.client)
+  const { payments } = await scene.groupInPool([{}, { account: barred }])
+  const foreign = await broadcastPayment(till.client, payments[1]!)
+  await callToken(till.client, { functionName: 'blacklist', args: [barred.address] })
+  await scene.mineOn()
+  expect(await scene.settledBy(payments[1]!)).toBe(foreign)
+})
+
+test('a payer who gets burning code under way reverts the group; the others settle alone, and the payer goes alone for a day', async () => {
+  const { pool } = till.service.database
+  const before = await scene.received()
+  const spoiler = await newPayer(till.client)
+  const burner = await deployCode(till.client, '0xfe')
+  const { payments, hash } = await scene.groupInPool([{ account: spoiler }, {}, {}, {}])
+  await delegate(spoiler, burner)
+  await scene.mineOn()
+  for (const payment of payments.slice(1)) expect(await scene.settledBy(payment)).not.toBe(hash)
+  expect((await till.client.getTransactionReceipt({ hash })).status).toBe('reverted')
+  expect((await reaches(seller, payments[0]!.id, 'failed')).failureReason).not.toBeNull()
+  expect(await scene.received()).toBe(before + 3n * PRICE_ATOMIC)
+  for (const { id } of payments.slice(1)) {
+    expect(await row(pool, 'payments', id)).toMatchObject({ revert_count: 0, goes_alone: true })
+  }
+  // The code is gone again, and the payer still goes alone.
+  await scene.rest()
+  await till.client.setCode({ address: spoiler.address, bytecode: '0x' })
+  const later = await claimAll(seller, await scene.lasting([{ account: spoiler }, {}, {}]))
+  await scene.start()
+  for (const payment of later) await scene.settledBy(payment)
+  const sizes = (await transactionsOf(till, later)).map(({ members }) => members).toSorted()
+  expect(sizes).toEqual([1, 2])
+  expect((await transactionsOf(till, [later[0]!]))[0]!.members).toBe(1)
+})
+
+/** Sets real code of EIP-7702, in a transaction before all others of the block. */
+async function delegate(account: PrivateKeyAccount, to: Hex): Promise<void> {
+  const sponsor = privateKeyToAccount(generatePrivateKey())
+  await till.client.setBalance({ address: sponsor.address, value: 10n ** 18n })
+  const authorization = await account.signAuthorization({
+    chainId: SEPOLIA.chainId,
+    contractAddress: to,
+    nonce: await till.client.getTransactionCount({ address: account.address }),
+  })
+  const wallet = createWalletClient({
+    account: sponsor,
+    transport: http(till.devnet.rpcUrl, { fetchOptions: { proxy: false } as never }),
+  })
+  await wallet.sendTransaction({
+    chain: null,
+    type: 'eip7702',
+    to: sponsor.address,
+    authorizationList: [authorization],
+    gas: 200_000n,
+    maxFeePerGas: parseGwei('60'),
+    maxPriorityFeePerGas: parseGwei('20'),
+  })
+}
