@@ -1,5 +1,5 @@
 import { AggregatorRegistry, Counter, Gauge, Histogram, Registry } from 'prom-client'
-import { RUNNER_NAMES } from '../../shared/tasks.ts'
+import { RUNNER_NAMES, TASK_POOL } from '../../shared/tasks.ts'
 import type { Pool } from '../../sql/db.ts'
 import { readReports } from '../../sql/operations/processReports.ts'
 import {
@@ -174,7 +174,7 @@ export function createMetrics({
     readers.set(events.size())
     jobs.reset()
     oldest.reset()
-    for (const task of new Set(counts.map((count) => count.task))) {
+    for (const task of new Set([...Object.keys(TASK_POOL), ...counts.map((count) => count.task)])) {
       for (const state of JOB_STATES) jobs.set({ task, state }, 0)
       oldest.set({ task }, 0)
     }

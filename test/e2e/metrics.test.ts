@@ -1,13 +1,20 @@
 /** What `/metrics` says of all parts, and what Prometheus makes of it. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { dashboard, PANELS } from '../../deploy/grafana/dashboard.ts'
 import { generateKey } from '../../shared/apiKey.ts'
 import { PROJECT_SCOPES } from '../../shared/scopes.ts'
 import { createProject } from '../../sql/account/projects.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { freePort, printed, type ServiceProcess, startProcess } from '../support/process.ts'
+import {
+  freePort,
+  printed,
+  type ServiceProcess,
+  startCommand,
+  startProcess,
+} from '../support/process.ts'
 import { deliverRaw, talkSmtp } from '../support/smtpTalk.ts'
 import { waitFor } from '../support/waitFor.ts'
 
@@ -82,3 +89,98 @@ test('the listener and the workers report their figures, each as a process of it
   expect(found.get('purser_pools{pool="payments"}')).toBe(0)
   expect(found.get('purser_database_connections{state="waiting"}')).toBe(0)
 })
+
+const ROOT = join(import.meta.dir, '../..')
+const RULES = join(ROOT, 'deploy/prometheus')
+const rules = readFileSync(join(RULES, 'rules.yml'), 'utf8')
+const namesIn = (text: string) => new Set(text.match(/\bpurser_\w+/g))
+
+/** The names of all metrics, with those of their histogram series. */
+async function knownNames(): Promise<Set<string>> {
+  const text = await (await fetch(`${url}/metrics`)).text()
+  const declared = [...text.matchAll(/^# TYPE (\w+) (\w+)$/gm)]
+  return new Set(
+    declared.flatMap(([, name, type]) =>
+      type === 'histogram' ? [name!, `${name}_bucket`, `${name}_count`, `${name}_sum`] : [name!],
+    ),
+  )
+}
+
+test('the dashboard and the alarms ask for metrics that exist', async () => {
+  const known = await waitFor('all reports', async () => {
+    const names = await knownNames()
+    return names.has('purser_smtp_connections') && names.has('purser_jobs_ended_total') && names
+  })
+  const stored = JSON.parse(readFileSync(join(ROOT, 'deploy/grafana/purser.json'), 'utf8'))
+  expect(stored).toEqual(dashboard())
+  const asked = [...namesIn(rules), ...namesIn(JSON.stringify(stored.panels))]
+  expect(asked.length).toBeGreaterThan(20)
+  expect(asked.filter((name) => !known.has(name))).toEqual([])
+})
+
+test('each alarm has its paragraph in docs/operating.md', () => {
+  const guide = readFileSync(join(ROOT, 'docs/operating.md'), 'utf8')
+  const alarms = [...rules.matchAll(/alert: (\w+)/g)].map(([, name]) => name!)
+  const runbooks = [...rules.matchAll(/runbook: docs\/operating\.md#(\w+)/g)].map(([, to]) => to)
+  const headings = [...guide.matchAll(/^### (Purser\w+)$/gm)].map(([, name]) => name!)
+  expect(runbooks).toEqual(alarms.map((name) => name.toLowerCase()))
+  expect(headings.toSorted()).toEqual(alarms.toSorted())
+})
+
+const hasPrometheus = Bun.which('prometheus') !== null && Bun.which('promtool') !== null
+if (!hasPrometheus) {
+  process.stderr.write('SKIPPED: the tests of alarms and panels, because there is no prometheus\n')
+}
+
+test.skipIf(!hasPrometheus)('promtool takes the alarms and their tests', async () => {
+  for (const args of [
+    ['check', 'rules', 'rules.yml'],
+    ['test', 'rules', 'rules.test.yml'],
+  ]) {
+    const run = Bun.spawnSync(['promtool', ...args], { cwd: RULES, stdout: 'pipe', stderr: 'pipe' })
+    expect([args, run.exitCode, run.stderr.toString()]).toEqual([args, 0, ''])
+  }
+})
+
+test.skipIf(!hasPrometheus)(
+  'Prometheus scrapes the service, and every panel has an answer',
+  async () => {
+    const port = await freePort()
+    const configFile = join(dataDir, 'prometheus.yml')
+    writeFileSync(
+      configFile,
+      `global: { scrape_interval: 1s }
+scrape_configs:
+  - { job_name: purser, static_configs: [{ targets: ["${new URL(url).host}"] }] }
+`,
+    )
+    await using prometheus = startCommand(
+      [
+        'prometheus',
+        `--config.file=${configFile}`,
+        `--storage.tsdb.path=${join(dataDir, 'prometheus')}`,
+        `--web.listen-address=127.0.0.1:${port}`,
+      ],
+      {},
+    )
+    await printed(prometheus, /Server is ready/)
+    const answer = async (query: string) => {
+      const asked = encodeURIComponent(query.replaceAll('$__rate_interval', '30s'))
+      const response = await fetch(`http://127.0.0.1:${port}/api/v1/query?query=${asked}`)
+      return (await response.json()) as { status: string; data?: { result: unknown[] } }
+    }
+    await waitFor('two scrapes of every part', async () => {
+      const { data } = await answer('count_over_time(purser_jobs_ended_total[30s]) > 1')
+      return (data?.result.length ?? 0) > 0
+    })
+    // No payment worker runs here, and no gas was spent.
+    const silent = /gas_wallet|project_gas/
+    for (const { title, queries } of PANELS) {
+      for (const [query] of queries) {
+        const { status, data } = await answer(query)
+        expect([title, query, status]).toEqual([title, query, 'success'])
+        if (!silent.test(query)) expect([title, data!.result.length > 0]).toEqual([title, true])
+      }
+    }
+  },
+)
