@@ -6,7 +6,7 @@ const REPORT_MS = 5_000
 /** A process without a report for this long counts as ended. */
 const REPORT_MAX_AGE = '20 seconds'
 
-export type ReportedMetric = MetricObjectWithValues<MetricValue<string>>
+type ReportedMetric = MetricObjectWithValues<MetricValue<string>>
 /** The metrics of one process. */
 export type ProcessReport = { id: string; part: string; metrics: ReportedMetric[] }
 
