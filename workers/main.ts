@@ -22,6 +22,7 @@ import { createJobMetrics } from './queue/jobMetrics.ts'
 import { startPool } from './queue/pool.ts'
 import type { PoolSettings } from './queue/runner.ts'
 import { inboundRunner, outboundRunner, paymentsRunner, webhooksRunner } from './runners.ts'
+import { measureGas } from './till/gasMetrics.ts'
 import { startTill, type Till } from './till/till.ts'
 
 const CONCURRENCY_MAX = 500
@@ -81,7 +82,7 @@ await runService(process, { name: 'workers', openLog, secrets }, async (config, 
   await checkDatabase(url)
   const registry = new Registry()
   const metrics = createJobMetrics(registry)
-  const parts = createParts(config, url, log)
+  const parts = createParts(config, url, log, registry)
   const settings: Omit<PoolSettings, 'databaseUrl'>[] = []
   for (const name of runners) settings.push(await parts.start[name]())
   const running = await Promise.all(
@@ -111,7 +112,7 @@ type Parts = {
   stop(): Promise<void>
 }
 
-function createParts(config: Config, databaseUrl: string, log: Logger): Parts {
+function createParts(config: Config, databaseUrl: string, log: Logger, registry: Registry): Parts {
   const { mailDomain, mailHostname, dnsServers, allowPrivateNetworks: allowPrivate } = config
   const dns = createDns(dnsServers.length > 0 ? dnsServers : undefined)
   const direct = { dns, ownName: mailHostname, allowPrivate }
@@ -143,6 +144,7 @@ function createParts(config: Config, databaseUrl: string, log: Logger): Parts {
       },
       payments: async () => {
         till = await startTill(config, databaseUrl, log)
+        measureGas(registry, till.view)
         return paymentsRunner(till)
       },
     },

@@ -108,6 +108,11 @@ export const PANELS: readonly Panel[] = [
     ],
   },
   {
+    title: 'Ether of the gas wallets',
+    unit: 'short',
+    queries: [['min by (wallet) (purser_gas_wallet_balance_ether)', '{{wallet}}']],
+  },
+  {
     title: 'Gas by project today',
     unit: 'short',
     queries: [['max by (project) (purser_project_gas_today)', '{{project}}']],

@@ -7,6 +7,7 @@ import { dashboard, PANELS } from '../../deploy/grafana/dashboard.ts'
 import { generateKey } from '../../shared/apiKey.ts'
 import { PROJECT_SCOPES } from '../../shared/scopes.ts'
 import { createProject } from '../../sql/account/projects.ts'
+import { type Devnet, startDevnet } from '../../workers/devnet/devnet.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import {
   freePort,
@@ -21,10 +22,16 @@ import { waitFor } from '../support/waitFor.ts'
 const dataDir = mkdtempSync(join(tmpdir(), 'purser-metrics-'))
 const processes: ServiceProcess[] = []
 let database: TestDatabase
+let devnet: Devnet
 let url: string
 let smtpPort: number
 beforeAll(async () => {
   database = await createTestDatabase()
+  devnet = await startDevnet({
+    port: 0,
+    stateFile: join(dataDir, 'devnet'),
+    log: { info() {}, warn() {} },
+  })
   const [port, smtp] = [await freePort(), await freePort()]
   url = `http://127.0.0.1:${port}`
   smtpPort = smtp
@@ -35,15 +42,18 @@ beforeAll(async () => {
     PORT: String(port),
     SMTP_PORT: String(smtp),
     DNS_SERVERS: '127.0.0.1:1',
+    RPC_URL: devnet.rpcUrl,
   }
   processes.push(startProcess('api/main.ts', env))
   processes.push(startProcess('api/smtp/main.ts', env))
-  processes.push(startProcess('workers/main.ts', env, ['--pool', 'inbound,outbound,webhooks']))
+  processes.push(startProcess('workers/main.ts', env, ['--pool', 'mail']))
+  processes.push(startProcess('workers/main.ts', env, ['--pool', 'payments']))
   for (const process of processes) await printed(process, /"msg":"ready"/)
 })
 afterAll(async () => {
   await Promise.all(processes.map((process) => process[Symbol.asyncDispose]()))
   await database[Symbol.asyncDispose]()
+  await devnet.stop()
   rmSync(dataDir, { recursive: true, force: true })
 })
 
@@ -75,7 +85,7 @@ test('the listener and the workers report their figures, each as a process of it
   )
   const found = await waitFor('the figures', async () => {
     const now = await samples()
-    const workers = 'part="workers inbound outbound webhooks"'
+    const workers = 'part="workers inbound outbound"'
     const ended = now.get(`purser_jobs_ended_total{task="parse_inbound",outcome="done",${workers}}`)
     const accepted = now.get('purser_smtp_messages_accepted_total{part="smtp"}')
     return ended === 1 && accepted === 1 && now
@@ -86,7 +96,7 @@ test('the listener and the workers report their figures, each as a process of it
   expect(found.get('purser_spool_mails{part="smtp"}')).toBe(0)
   expect(found.get('purser_spool_has_room{part="smtp"}')).toBe(1)
   expect(found.get('purser_pools{pool="inbound"}')).toBe(1)
-  expect(found.get('purser_pools{pool="payments"}')).toBe(0)
+  expect(found.get('purser_pools{pool="webhooks"}')).toBe(0)
   expect(found.get('purser_database_connections{state="waiting"}')).toBe(0)
 })
 
@@ -109,7 +119,9 @@ async function knownNames(): Promise<Set<string>> {
 test('the dashboard and the alarms ask for metrics that exist', async () => {
   const known = await waitFor('all reports', async () => {
     const names = await knownNames()
-    return names.has('purser_smtp_connections') && names.has('purser_jobs_ended_total') && names
+    return (
+      names.has('purser_smtp_connections') && names.has('purser_gas_wallet_balance_ether') && names
+    )
   })
   const stored = JSON.parse(readFileSync(join(ROOT, 'deploy/grafana/purser.json'), 'utf8'))
   expect(stored).toEqual(dashboard())
@@ -173,8 +185,8 @@ scrape_configs:
       const { data } = await answer('count_over_time(purser_jobs_ended_total[30s]) > 1')
       return (data?.result.length ?? 0) > 0
     })
-    // No payment worker runs here, and no gas was spent.
-    const silent = /gas_wallet|project_gas/
+    // No gas was spent here, and no wallet has signed.
+    const silent = /open_transactions|project_gas/
     for (const { title, queries } of PANELS) {
       for (const [query] of queries) {
         const { status, data } = await answer(query)
