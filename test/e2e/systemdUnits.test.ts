@@ -1,0 +1,61 @@
+/** The units of deploy/systemd, as systemd itself judges them. They are not run here: no test has a systemd of its own. */
+import { expect, test } from 'bun:test'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { RUNNER_NAMES } from '../../shared/tasks.ts'
+
+const ROOT = join(import.meta.dir, '../..')
+const UNITS = join(ROOT, 'deploy/systemd')
+const units = readdirSync(UNITS)
+  .filter((name) => name.endsWith('.service'))
+  .toSorted()
+/** The most exposure that `systemd-analyze security` may find, in tenths; 10 is no protection at all. */
+const EXPOSURE_MAX = 20
+
+const hasSystemd = Bun.which('systemd-analyze') !== null
+if (!hasSystemd) {
+  process.stderr.write('SKIPPED: the check of the systemd units, because there is no systemd\n')
+}
+
+test('each part has a unit whose program exists', () => {
+  expect(units).toEqual([
+    'purser-api.service',
+    'purser-migrate.service',
+    'purser-smtp.service',
+    'purser-workers@.service',
+  ])
+  for (const name of units) {
+    const text = readFileSync(join(UNITS, name), 'utf8')
+    const [, file = ''] =
+      /^ExecStart=\/opt\/purser\/node_modules\/\.bin\/bun (\S+)/m.exec(text) ?? []
+    expect([name, file !== '' && existsSync(join(ROOT, file))]).toEqual([name, true])
+    expect(text).toContain('Environment=NODE_ENV=production')
+  }
+})
+
+test.skipIf(!hasSystemd)('systemd takes every unit and finds it well protected', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'purser-units-'))
+  try {
+    // The instances of the template, with the program where it is here.
+    const written = units.flatMap((name) => {
+      const text = readFileSync(join(UNITS, name), 'utf8').replaceAll('/opt/purser', ROOT)
+      const names = name.includes('@')
+        ? RUNNER_NAMES.map((runner) => name.replace('@', `@${runner}`))
+        : [name]
+      for (const instance of names) writeFileSync(join(folder, instance), text)
+      return names.map((instance) => join(folder, instance))
+    })
+    for (const path of written) {
+      for (const args of [
+        ['verify', path],
+        ['security', '--offline=true', `--threshold=${EXPOSURE_MAX}`, path],
+      ]) {
+        const run = Bun.spawnSync(['systemd-analyze', ...args], { stdout: 'pipe', stderr: 'pipe' })
+        expect([path, args[0], run.exitCode, run.stderr.toString()]).toEqual([path, args[0], 0, ''])
+      }
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+})
