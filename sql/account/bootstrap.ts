@@ -42,7 +42,7 @@ export async function bootstrap(databaseUrl: string, config: Config): Promise<Fi
   }
 }
 
-/** Stores the keys that the environment names, for parts that are started one by one. @returns the stored kinds. */
+/** Stores the keys of BOOTSTRAP_PLATFORM_KEY and BOOTSTRAP_PROJECT_KEY. @returns the stored kinds. */
 export async function storeGivenKeys(databaseUrl: string, config: Config): Promise<string[]> {
   const { platformKey, projectKey } = config.bootstrap
   if (platformKey === undefined && projectKey === undefined) return []

@@ -1,4 +1,4 @@
-/** What `/metrics` says of all parts, and what Prometheus makes of it. */
+/** `/metrics` of a running service, with the alarms and the dashboard on top of it. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
