@@ -4,12 +4,16 @@ import { isDomain } from './mail/address.ts'
 /** A row number as a decimal string: JSON numbers are exact only up to 2^53. */
 const rowId = z.string().regex(/^[1-9]\d{0,18}$/)
 
+/** Inbound mails in one `parse_batch` job. */
+export const PARSE_BATCH_MAX = 32
+
 /**
  * Every task of the service with its payload. A payload holds only identifiers: jobs are retried, logged and replaced,
  * and must never carry mail, secrets or money.
  */
 export const taskPayloads = {
   parse_inbound: z.strictObject({ inboundId: rowId }),
+  parse_batch: z.strictObject({ inboundIds: z.array(rowId).min(1).max(PARSE_BATCH_MAX) }),
   send_mail: z.strictObject({ messageRow: rowId }),
   verify_domain: z.strictObject({ domain: z.string().refine(isDomain) }),
   verify_endpoint: z.strictObject({ endpointId: z.string().regex(/^se_[0-9a-f]{24}$/) }),
@@ -45,6 +49,7 @@ export const RUNNER_NAMES: readonly RunnerName[] = Object.values(POOLS).flat()
 /** The worker pool of each task. */
 export const TASK_POOL: Record<TaskName, PoolName> = {
   parse_inbound: 'mail',
+  parse_batch: 'mail',
   send_mail: 'mail',
   purge_project: 'mail',
   verify_domain: 'mail',

@@ -90,6 +90,10 @@ export async function transaction<Result>(
 export const isDeadlock = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && (error.code === '40P01' || error.code === '40001')
 
+/** Whether a transaction waited too long for a lock. */
+export const isLockTimeout = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && error.code === '55P03'
+
 /** Whether Postgres ended a statement at its timeout. */
 export const isStatementTimeout = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && error.code === '57014'

@@ -14,6 +14,12 @@ import {
 
 /** Most lines of a signature below a dash rule. */
 const MAX_SIGNATURE_LINES = 12
+/** One expression for a list of phrases: this runs for each line of each mail. */
+const oneOf = (phrases: readonly string[]): string =>
+  `(?:${phrases.map((phrase) => phrase.replace(/[.*+?^$(){}|[\]\\]/g, '\\$&')).join('|')})`
+const STARTS_SENT = new RegExp(`^${oneOf(SENT_STARTS)}`)
+const ENDS_SENT = new RegExp(`${oneOf(SENT_ENDS)}$`)
+const NAMES_DEVICE = new RegExp(oneOf(DEVICE_WORDS))
 /** A notice begins within this many last lines. */
 const MAX_FOOTER_LINES = 40
 
@@ -80,7 +86,7 @@ function isProgramLine(view: string): boolean {
   const text = trimDecoration(view.replace(/<[^<>\s]{4,}>|\]?\(?https?:\S+/g, '').trim())
   if (NAMED_PROGRAM.test(text)) return true
   const lower = fold(text)
-  if (SENT_STARTS.some((start) => lower.startsWith(start)) && SENT_BY_NAME.test(text)) return true
+  if (STARTS_SENT.test(lower) && SENT_BY_NAME.test(text)) return true
   const verbLast =
     /^(?:Von|Mit|Aus|Via|Über) (?:\p{Lu}\S* ){1,3}(?:gesendet|versendet|verschickt)$/u
   return verbLast.test(text)
@@ -94,14 +100,14 @@ export function isDeviceLine(view: string): boolean {
   const words = lower.split(' ')
   if (lower.length > 120 || words.length > 14 || /[?:]$/.test(lower)) return false
   if (/outlook/.test(lower) && /ios|android|iphone/.test(lower) && words.length <= 7) return true
-  if (words.length <= 7 && ANY_DEVICE.test(lower)) return true
+  if (words.length <= 7 && /(?:from|via|on) /.test(lower) && ANY_DEVICE.test(lower)) return true
   // A device late in the line belongs to a sentence: "Sent from my desk, easier than a phone".
   const opening = words.slice(0, 8).join(' ').slice(0, 60)
-  if (SENT_STARTS.some((start) => lower.startsWith(start))) {
-    return DEVICE_WORDS.some((word) => opening.includes(word))
+  if (STARTS_SENT.test(lower)) {
+    return NAMES_DEVICE.test(opening)
   }
-  const ends = words.length <= 9 && SENT_ENDS.some((end) => lower.endsWith(end))
-  return ends && DEVICE_WORDS.some((word) => lower.includes(word))
+  const ends = words.length <= 9 && ENDS_SENT.test(lower)
+  return ends && NAMES_DEVICE.test(lower)
 }
 
 /**

@@ -93,7 +93,7 @@ function phrasesOf(text: string): Phrase[] {
 }
 
 function phraseOf(text: string): Phrase | null {
-  const terms = [...termsOf(text)].map(({ term }) => term)
+  const terms = termsOf(text).map(({ term }) => term)
   const last = terms.at(-1)
   if (last === undefined) return null
   if (!isSingleLetter(last)) return { terms, prefix: text.endsWith('*') }
@@ -142,7 +142,7 @@ export function holdsIn(
 ): boolean {
   return clauses.every(({ anyOf, not, field }) => {
     const own = field === null ? Object.values(texts).flat() : (texts[field] ?? [])
-    return not !== own.some((text) => findPhrases([...termsOf(text)], anyOf).length > 0)
+    return not !== own.some((text) => findPhrases(termsOf(text), anyOf).length > 0)
   })
 }
 
@@ -160,7 +160,7 @@ export function highlight(text: string, { clauses }: SearchQuery, field: SearchF
     clause.not || (clause.field !== null && clause.field !== field) ? [] : clause.anyOf,
   )
   const looked = text.slice(0, HIGHLIGHTED_CHARS)
-  const found = phrases.length === 0 ? [] : findPhrases([...termsOf(looked)], phrases)
+  const found = phrases.length === 0 ? [] : findPhrases(termsOf(looked), phrases)
   const pieces: { start: number; end: number; ranges: [number, number][] }[] = []
   for (const [start, end] of found) {
     const last = pieces.at(-1)

@@ -43,20 +43,43 @@ const LIGATURES: Readonly<Record<string, string>> = {
 /** One term of a text with its UTF-16 offsets. */
 export type Term = { term: string; start: number; end: number }
 
+/** Most mail is ASCII: its words need no Unicode, and cost a tenth. */
+const ASCII = /^[\0-\x7f]*$/
+const ASCII_RUN = /[0-9A-Za-z]+/g
+
 function fold(word: string): string {
+  if (ASCII.test(word)) return word.toLowerCase()
   const plain = word.normalize('NFKD').toLowerCase().replace(ACCENTS, '').normalize('NFC')
   return plain.replace(/[ßæœøłđıς]/g, (letter) => LIGATURES[letter]!)
 }
 
 /** The terms of a text, in order. */
-export function* termsOf(text: string): Generator<Term> {
-  for (const match of text.matchAll(RUN)) {
+export function termsOf(text: string): Term[] {
+  const terms: Term[] = []
+  eachTerm(text, (term, start, end) => {
+    terms.push({ term, start, end })
+    return true
+  })
+  return terms
+}
+
+/** Visits the terms of a text, in order, until `visit` returns false. A generator took twice the time. */
+function eachTerm(text: string, visit: (term: string, start: number, end: number) => boolean) {
+  const isAscii = ASCII.test(text)
+  const runs = isAscii ? ASCII_RUN : RUN
+  runs.lastIndex = 0
+  for (let match = runs.exec(text); match !== null; match = runs.exec(text)) {
     const [run] = match
     const start = match.index
-    if (STARTS_UNSPACED.test(run)) yield* pairsOf(run, start)
-    else {
+    if (isAscii) {
+      if (!visit(run.slice(0, TERM_MAX_CHARS).toLowerCase(), start, start + run.length)) return
+    } else if (STARTS_UNSPACED.test(run)) {
+      for (const { term, start: from, end } of pairsOf(run, start)) {
+        if (!visit(term, from, end)) return
+      }
+    } else {
       const term = fold(run.slice(0, TERM_MAX_CHARS)).slice(0, TERM_MAX_CHARS).toWellFormed()
-      if (term !== '') yield { term, start, end: start + run.length }
+      if (term !== '' && !visit(term, start, start + run.length)) return
     }
   }
 }
@@ -139,12 +162,15 @@ export function searchVector(projectId: string, mail: SearchedMail): string {
   const add = (field: SearchField, text: string) => {
     const start = `${position}${FIELD_WEIGHTS[field]}`
     let isCrowded = false
-    for (const { term } of termsOf(text)) {
+    let isFull = false
+    eachTerm(text, (term) => {
       const count = put(term, `${position}${FIELD_WEIGHTS[field]}`)
-      if (count === 0) return
+      isFull = count === 0
       if (count > PLACES_MAX) isCrowded = true
-      position++
-    }
+      if (!isFull) position++
+      return !isFull
+    })
+    if (isFull) return
     // Hundreds of addresses of one domain use up the positions of its words: their phrases no longer match.
     const whole = isCrowded && (field === 'from' || field === 'to') ? addressTerm(text) : null
     if (whole !== null && !places.has(whole)) put(whole, start)

@@ -113,6 +113,20 @@ export async function readRules(
   return rows
 }
 
+/** The rules of several projects. A project without rules is absent. */
+export async function readRulesOf(
+  db: Queryable,
+  projectIds: readonly string[],
+  scopes: readonly RuleScope[],
+): Promise<Map<string, Rule[]>> {
+  const { rows } = await db.query<Rule & { project_id: string }>({
+    name: 'read-rules-of',
+    text: `select project_id, type, scope, value from email_rules where project_id = any ($1) and scope = any ($2)`,
+    values: [projectIds, scopes],
+  })
+  return Map.groupBy(rows, ({ project_id }) => project_id)
+}
+
 /** The blocked senders of one inbox, or of all (null). */
 export async function listBlockedSenders(
   db: Queryable,

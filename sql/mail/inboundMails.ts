@@ -1,6 +1,7 @@
+import { PARSE_BATCH_MAX } from '../../shared/tasks.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import { packBytes } from '../packedBytes.ts'
-import { addJob, addJobsFrom } from '../queue/jobs.ts'
+import { addJob, addPayloadsFrom } from '../queue/jobs.ts'
 import { deleteUnusedRawMails } from './rawMails.ts'
 
 /** A mail in an SMTP listener's spool. */
@@ -16,6 +17,10 @@ export type SpooledMail = {
   receivedAt: Date
 }
 
+/** A larger mail has a job of its own: it would hold up a batch. */
+const BATCHED_BYTES = 64 * 1024
+
+/** Arrivals of one inbox stand together in the batches. A lone arrival, and a large one, has a job of its own. */
 const ACCEPT = `
   with delivery as (
     select d.source_key, p.id as project_id, d.envelope_from, d.envelope_to, d.remote_ip, d.helo, d.received_at
@@ -28,16 +33,30 @@ const ACCEPT = `
     from unnest($1::uuid[], $10::int[], $11::int[]) as s (source_key, start, length)
     where s.source_key in (select source_key from delivery)
     on conflict (source_key) do nothing
-    returning id, source_key
+    returning id, source_key, octet_length(bytes) > ${BATCHED_BYTES} as is_large
   ), arrived as (
     insert into inbound_mails (raw_id, project_id, envelope_from, envelope_to, remote_ip, helo, received_at)
     select raw.id, d.project_id, d.envelope_from, d.envelope_to, d.remote_ip, d.helo, d.received_at
     from raw join delivery d using (source_key)
     order by d.received_at
     on conflict (raw_id, project_id) do nothing
-    returning id::text as payload_id
+    returning id, raw_id, project_id
+  ), numbered as (
+    select a.id, case when raw.is_large then -a.id
+      else (row_number() over (partition by raw.is_large order by a.project_id, a.id) - 1) / ${PARSE_BATCH_MAX} end as batch
+    from arrived a join raw on raw.id = a.raw_id
+  ), batched as (
+    select min(id) as first, count(*) as count, json_agg(id::text order by id) as ids from numbered group by batch
+  ), jobs as (
+    select 'parse_inbound' as task, 'parse_inbound:' || first as key,
+      json_build_object('inboundId', first::text) as payload, first
+    from batched where count = 1
+    union all
+    select 'parse_batch', 'parse_batch:' || first || ':' || count, json_build_object('inboundIds', ids), first
+    from batched where count > 1
+    order by first
   )
-  ${addJobsFrom('arrived', 'parse_inbound', 'inboundId')}`
+  ${addPayloadsFrom('jobs')}`
 
 /**
  * Stores a batch of spooled mails in one statement: raw mails, one inbound mail per inbox, and their parse jobs. A
@@ -83,52 +102,71 @@ export type InboundMail = {
   receivedAt: Date
 }
 
-/**
- * Reads an inbound mail; null: it has ended, or its project is deleted. For a raw mail larger than `maxBytes` it
- * returns only size, project and sender.
- */
+/** An inbound mail larger than the caller takes: its size, without its bytes. */
+export type LargeInboundMail = Pick<InboundMail, 'id' | 'projectId' | 'remoteIp'> & { size: number }
+
+const findText = (condition: string) => `
+  select i.id, i.project_id, p.email_address, i.raw_id, i.envelope_from, i.envelope_to, i.remote_ip, i.helo, i.received_at,
+    octet_length(r.bytes) as size, case when octet_length(r.bytes) <= $2 then r.bytes end as bytes
+  from inbound_mails i join raw_mails r on r.id = i.raw_id join projects p on p.id = i.project_id
+  where ${condition} and i.state = 'accepted' and p.deleted_at is null`
+
+type InboundRow = {
+  id: string
+  project_id: string
+  email_address: string
+  raw_id: string
+  size: number
+  bytes: Buffer | null
+  envelope_from: string
+  envelope_to: string
+  remote_ip: string | null
+  helo: string | null
+  received_at: Date
+}
+
+function toInboundMail(row: InboundRow): InboundMail | LargeInboundMail {
+  const { id, bytes, size } = row
+  const sharers = { id, projectId: row.project_id, remoteIp: row.remote_ip }
+  if (bytes === null) return { ...sharers, size }
+  return {
+    ...sharers,
+    inboxAddress: row.email_address,
+    rawId: row.raw_id,
+    bytes,
+    envelopeFrom: row.envelope_from,
+    envelopeTo: row.envelope_to,
+    helo: row.helo,
+    receivedAt: row.received_at,
+  }
+}
+
+/** Reads an inbound mail; null: it has ended, or its project is deleted. Above `maxBytes` only its size. */
 export async function findInboundMail(
   db: Queryable,
   inboundId: string,
   maxBytes: number,
-): Promise<InboundMail | (Pick<InboundMail, 'projectId' | 'remoteIp'> & { size: number }) | null> {
-  const { rows } = await db.query<{
-    id: string
-    project_id: string
-    email_address: string
-    raw_id: string
-    size: number
-    bytes: Buffer | null
-    envelope_from: string
-    envelope_to: string
-    remote_ip: string | null
-    helo: string | null
-    received_at: Date
-  }>({
+): Promise<InboundMail | LargeInboundMail | null> {
+  const { rows } = await db.query<InboundRow>({
     name: 'find-inbound-mail',
-    text: `select i.id, i.project_id, p.email_address, i.raw_id, i.envelope_from, i.envelope_to, i.remote_ip, i.helo, i.received_at,
-                  octet_length(r.bytes) as size, case when octet_length(r.bytes) <= $2 then r.bytes end as bytes
-           from inbound_mails i join raw_mails r on r.id = i.raw_id join projects p on p.id = i.project_id
-           where i.id = $1 and i.state = 'accepted' and p.deleted_at is null`,
+    text: findText('i.id = $1'),
     values: [inboundId, maxBytes],
   })
-  const row = rows[0]
-  if (row === undefined) return null
-  if (row.bytes === null) {
-    return { projectId: row.project_id, remoteIp: row.remote_ip, size: row.size }
-  }
-  return {
-    id: row.id,
-    projectId: row.project_id,
-    inboxAddress: row.email_address,
-    rawId: row.raw_id,
-    bytes: row.bytes,
-    envelopeFrom: row.envelope_from,
-    envelopeTo: row.envelope_to,
-    remoteIp: row.remote_ip,
-    helo: row.helo,
-    receivedAt: row.received_at,
-  }
+  return rows[0] === undefined ? null : toInboundMail(rows[0])
+}
+
+/** Reads those of many inbound mails that have not ended, in their order. */
+export async function findInboundMails(
+  db: Queryable,
+  inboundIds: readonly string[],
+  maxBytes = BATCHED_BYTES,
+): Promise<(InboundMail | LargeInboundMail)[]> {
+  const { rows } = await db.query<InboundRow>({
+    name: 'find-inbound-mails',
+    text: `${findText('i.id = any ($1::bigint[])')} order by i.id`,
+    values: [inboundIds, maxBytes],
+  })
+  return rows.map(toInboundMail)
 }
 
 /** Discards an inbound mail that its inbox refuses, and its raw mail unless another inbox holds it. */

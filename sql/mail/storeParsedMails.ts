@@ -13,11 +13,14 @@ import {
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import { type NewEvent, recordEvents } from '../events/events.ts'
 import type { InboundMail } from './inboundMails.ts'
-import { insertReceived } from './insertReceived.ts'
+import { insertReceived, type ReceivedMessage } from './insertReceived.ts'
 import { deleteUnusedRawMails } from './rawMails.ts'
 
-/** The end of an inbound mail. `retransmission`: the inbox has or had the message. `gone`: the project is deleted. */
-export type StoreOutcome = 'stored' | 'retransmission' | 'gone'
+/**
+ * The end of an inbound mail. `retransmission`: the inbox has or had the message. `gone`: the project is deleted.
+ * `busy`: nothing happened, because another transaction holds the inbox.
+ */
+export type StoreOutcome = 'stored' | 'retransmission' | 'gone' | 'busy'
 
 /** An inbound mail, its parsed content and its sender authentication. */
 export type AuthenticatedMail = IndexedMail & {
@@ -25,69 +28,117 @@ export type AuthenticatedMail = IndexedMail & {
   authentication: Authentication
 }
 
+/** A transaction over several inboxes waits for another lock at most this long. */
+const PATIENCE = '500ms'
+
 /**
- * Stores parsed mails of one inbox in their threads and ends their inbound mails, in one transaction. The project's row
- * is the inbox's lock: two messages of one inbox never choose a thread or an identifier concurrently. A separate
- * statement after the lock reads the inbox: a statement sees only commits from before its start.
- * @param received mails of one project.
+ * Stores parsed mails in their threads and ends their inbound mails, in one transaction. The project's row is the
+ * inbox's lock: two messages of one inbox never choose a thread or an identifier concurrently. A separate statement
+ * after the lock reads the inbox: a statement sees only commits from before its start.
+ * @param received mails of one project; with `skipBusy` of several. It then waits for no inbox: one that is held
+ * delays no other.
  */
 export async function storeParsedMails(
   pool: Pool,
   received: readonly AuthenticatedMail[],
+  { skipBusy = false } = {},
 ): Promise<StoreOutcome[]> {
   return transaction(pool, async (db) => {
-    const outcomes: StoreOutcome[] = []
+    const outcomes = new Map<AuthenticatedMail, StoreOutcome>()
     const events: NewEvent[] = []
-    for (const one of received) outcomes.push(await storeOne(db, one, events))
+    const locked = await lockInboxes(db, received, skipBusy)
+    const isLocked = ({ inbound }: AuthenticatedMail) => locked.has(inbound.projectId)
+    for (const wave of wavesOf(received.filter(isLocked))) {
+      await storeWave(db, wave, outcomes, events)
+    }
     // No message refers to the raw mail of a retransmission.
-    const repeated = received.filter((_, n) => outcomes[n] === 'retransmission')
+    const repeated = received.filter((one) => outcomes.get(one) === 'retransmission')
     await deleteUnusedRawMails(
       db,
       repeated.map(({ inbound }) => inbound.rawId),
     )
     // Last: a bounce must not wait for its message's lock while this transaction holds the stream's lock.
     await recordEvents(db, events)
-    return outcomes
-  })
-}
-
-async function storeOne(
-  db: Queryable,
-  received: AuthenticatedMail,
-  events: NewEvent[],
-): Promise<StoreOutcome> {
-  const { inbound, mail } = received
-  if (!(await lockInbox(db, inbound))) return 'gone'
-  const known = await findRelated(db, inbound.projectId, mail)
-  if (known.isRetransmission) {
-    await db.query(
-      `update inbound_mails set state = 'retransmission', message_row = $2 where id = $1`,
-      [inbound.id, known.earlierRow],
+    return received.map(
+      (one) => outcomes.get(one) ?? (skipBusy && !isLocked(one) ? 'busy' : 'gone'),
     )
-    return 'retransmission'
-  }
-  const messageId = known.idTaken
-    ? await freeMessageId(db, inbound.projectId, mail.links.messageId)
-    : mail.links.messageId
-  const recorded = await insertReceived(db, {
-    ...received,
-    messageId,
-    threadRow: known.threadRow ?? (await findThreadBySubject(db, inbound, mail)),
   })
-  events.push(...recorded)
-  return 'stored'
 }
 
-/** Locks the inbox and the inbound mail. @returns false: the project is deleted, or the inbound mail has ended. */
-async function lockInbox(db: Queryable, inbound: InboundMail): Promise<boolean> {
-  const { rowCount } = await db.query({
-    name: 'lock-inbox',
-    text: `select from projects p join inbound_mails i on i.project_id = p.id
-           where p.id = $1 and p.deleted_at is null and i.id = $2 and i.state = 'accepted'
-           for no key update`,
-    values: [inbound.projectId, inbound.id],
+/** Locks live inboxes. @returns their projects. */
+async function lockInboxes(
+  db: Queryable,
+  received: readonly AuthenticatedMail[],
+  skipBusy: boolean,
+): Promise<Set<string>> {
+  const { rows } = await db.query<{ id: string }>({
+    name: skipBusy ? 'lock-inboxes' : 'lock-inbox',
+    text: `select id ${skipBusy ? `, set_config('lock_timeout', '${PATIENCE}', true)` : ''} from projects
+           where id = any ($1) and deleted_at is null
+           order by id for no key update ${skipBusy ? 'skip locked' : ''}`,
+    values: [[...new Set(received.map(({ inbound }) => inbound.projectId))]],
   })
-  return rowCount === 1
+  return new Set(rows.map(({ id }) => id))
+}
+
+/**
+ * Cuts mails into runs. In a run no mail names or repeats another, and none looks for the other's subject: they can be
+ * stored together.
+ */
+function wavesOf(received: readonly AuthenticatedMail[]): AuthenticatedMail[][] {
+  const waves: AuthenticatedMail[][] = []
+  let names = new Set<string>()
+  for (const one of received) {
+    const { inbound, mail } = one
+    const { projectId } = inbound
+    const own = [mail.links.messageId, ...ancestors(mail.links), ...returnedIds(mail)]
+    own.push(mail.contentHash.toString('latin1'))
+    const keys = own.map((name) => `${projectId} ${name}`)
+    const isAfter =
+      keys.some((key) => names.has(key)) || (seeksSubject(mail) && names.has(projectId))
+    if (isAfter || waves.length === 0) {
+      waves.push([])
+      names = new Set()
+    }
+    waves.at(-1)!.push(one)
+    for (const key of [projectId, ...keys]) names.add(key)
+  }
+  return waves
+}
+
+async function storeWave(
+  db: Queryable,
+  wave: readonly AuthenticatedMail[],
+  outcomes: Map<AuthenticatedMail, StoreOutcome>,
+  events: NewEvent[],
+): Promise<void> {
+  const known = await findRelated(db, wave)
+  const repeated: { id: string; earlierRow: string | null }[] = []
+  const fresh: ReceivedMessage[] = []
+  for (const [n, one] of wave.entries()) {
+    const found = known.get(n)
+    if (found === undefined) continue
+    const { inbound, mail } = one
+    outcomes.set(one, found.isRetransmission ? 'retransmission' : 'stored')
+    if (found.isRetransmission) {
+      repeated.push({ id: inbound.id, earlierRow: found.earlierRow })
+      continue
+    }
+    const { messageId } = mail.links
+    fresh.push({
+      ...one,
+      messageId: found.idTaken ? await freeMessageId(db, inbound.projectId, messageId) : messageId,
+      threadRow: found.threadRow ?? (await findThreadBySubject(db, inbound, mail)),
+    })
+  }
+  if (repeated.length > 0) {
+    await db.query(
+      `update inbound_mails i set state = 'retransmission', message_row = r.message_row
+       from unnest($1::bigint[], $2::bigint[]) r (id, message_row) where i.id = r.id`,
+      [repeated.map(({ id }) => id), repeated.map(({ earlierRow }) => earlierRow)],
+    )
+  }
+  if (fresh.length > 0) events.push(...(await insertReceived(db, fresh)))
 }
 
 type Known = {
@@ -98,39 +149,72 @@ type Known = {
   threadRow: string | null
 }
 
-/** Looks for the same message in the inbox, for its Message-ID, and for the nearest thread that it names. */
-async function findRelated(db: Queryable, projectId: string, mail: ParsedMail): Promise<Known> {
-  const { links, contentHash } = mail
+/**
+ * Looks for the same message in the inbox, for its Message-ID, and for the nearest thread that it names.
+ * @returns by the place in the wave; absent: the inbound mail has ended.
+ */
+async function findRelated(
+  db: Queryable,
+  wave: readonly AuthenticatedMail[],
+): Promise<Map<number, Known>> {
+  // A bounce joins the thread of its returned message, with or without References.
+  const named = wave.flatMap(({ mail }, n) =>
+    [...returnedIds(mail), ...ancestors(mail.links), mail.links.messageId].map((id) => ({ n, id })),
+  )
   const { rows } = await db.query<{
+    n: number
     earlier_row: string | null
     was_deleted: boolean
     id_taken: boolean
     thread_row: string | null
   }>({
     name: 'look-around',
-    text: `select
-      (select row from messages
-       where project_id = $1 and content_hash = $2 and direction = 'received') as earlier_row,
-      exists (select from deleted_messages where project_id = $1 and content_hash = $2) as was_deleted,
-      exists (select from messages where project_id = $1 and message_id_hash = $3) as id_taken,
-      (select t.thread_row from unnest($4::bytea[]) with ordinality h (hash, nearness)
-       join thread_identifiers t on t.project_id = $1 and t.message_id_hash = h.hash
-       order by h.nearness limit 1) as thread_row`,
+    text: `
+      with given as (
+        select g.* from unnest($1::bigint[], $2::text[], $3::bytea[], $4::bytea[]) with ordinality
+          g (inbound_id, project_id, content_hash, message_id_hash, n)
+        join inbound_mails i on i.id = g.inbound_id and i.state = 'accepted'
+        order by i.id for no key update of i
+      ), named as (
+        select distinct on (g.n) g.n, t.thread_row
+        from unnest($5::int[], $6::bytea[]) with ordinality h (n, hash, nearness)
+        join given g on g.n = h.n + 1
+        cross join lateral (
+          select thread_row from thread_identifiers where project_id = g.project_id and message_id_hash = h.hash limit 1
+        ) t
+        order by g.n, h.nearness
+      )
+      select (n - 1)::int as n,
+        (select row from messages
+         where project_id = g.project_id and content_hash = g.content_hash and direction = 'received') as earlier_row,
+        exists (
+          select from deleted_messages where project_id = g.project_id and content_hash = g.content_hash
+          limit 1) as was_deleted,
+        exists (
+          select from messages where project_id = g.project_id and message_id_hash = g.message_id_hash
+          limit 1) as id_taken,
+        named.thread_row
+      from given g left join named using (n)`,
     values: [
-      projectId,
-      contentHash,
-      messageIdHash(links.messageId),
-      // A bounce joins the thread of its returned message, with or without References.
-      [...returnedIds(mail), ...ancestors(links), links.messageId].map(messageIdHash),
+      wave.map(({ inbound }) => inbound.id),
+      wave.map(({ inbound }) => inbound.projectId),
+      wave.map(({ mail }) => mail.contentHash),
+      wave.map(({ mail }) => messageIdHash(mail.links.messageId)),
+      named.map(({ n }) => n),
+      named.map(({ id }) => messageIdHash(id)),
     ],
   })
-  const row = rows[0]!
-  return {
-    isRetransmission: row.earlier_row !== null || row.was_deleted,
-    earlierRow: row.earlier_row,
-    idTaken: row.id_taken,
-    threadRow: row.thread_row,
-  }
+  return new Map(
+    rows.map((row) => [
+      row.n,
+      {
+        isRetransmission: row.earlier_row !== null || row.was_deleted,
+        earlierRow: row.earlier_row,
+        idTaken: row.id_taken,
+        threadRow: row.thread_row,
+      },
+    ]),
+  )
 }
 
 /** The Message-IDs of a returned message, the proven one first. */
@@ -138,6 +222,13 @@ const returnedIds = ({ bounce }: ParsedMail): string[] =>
   bounce === null
     ? []
     : [...(bounce.proof === null ? [] : [bounce.proof.messageId]), ...bounce.messageIds]
+
+/** Whether a mail finds its thread by its subject: a reply without In-Reply-To and References. */
+const seeksSubject = ({ links, subject }: ParsedMail): boolean =>
+  links.inReplyTo.length === 0 &&
+  links.references.length === 0 &&
+  baseSubject(subject).isReply &&
+  subjectKey(subject) !== null
 
 /** The age of threads that findThreadBySubject searches. */
 const SUBJECT_DAYS = 30
@@ -153,9 +244,7 @@ async function findThreadBySubject(
   inbound: InboundMail,
   mail: ParsedMail,
 ): Promise<string | null> {
-  const key = subjectKey(mail.subject)
-  const named = mail.links.inReplyTo.length > 0 || mail.links.references.length > 0
-  if (named || key === null || !baseSubject(mail.subject).isReply) return null
+  if (!seeksSubject(mail)) return null
   const { rows } = await db.query<{ thread_row: string; participants: string[] }>({
     name: 'find-thread-by-subject',
     text: `
@@ -169,7 +258,7 @@ async function findThreadBySubject(
         where thread_row = t.row order by created_at desc, row desc limit ${MESSAGES_COMPARED}
       ) m
       order by t.updated_at desc`,
-    values: [inbound.projectId, key, inbound.receivedAt],
+    values: [inbound.projectId, subjectKey(mail.subject), inbound.receivedAt],
   })
   const own = [...mail.from, ...mail.to, ...mail.cc]
   return rows.find(({ participants }) => sameParticipants(participants, own))?.thread_row ?? null

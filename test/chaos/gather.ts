@@ -110,7 +110,9 @@ const OPEN_ROWS = `
     union all
     select 'check_payment:' || id, 'check ' || id from payment_checks where state = 'open'
   )
-  select name as row, exists (select from graphile_worker.jobs j where j.key = open.key) as "hasJob" from open`
+  select name as row, exists (select from graphile_worker.jobs j where j.key = open.key) or exists (
+    select from graphile_worker._private_jobs b, json_array_elements_text(b.payload -> 'inboundIds') id
+    where 'parse_inbound:' || id = open.key) as "hasJob" from open`
 
 async function readRows({ database }: Setting): Promise<Rows> {
   const client = new pg.Client({ connectionString: database.directUrl() })

@@ -21,23 +21,29 @@ export class Shares {
     this.#nowMs = nowMs
   }
 
-  /** Takes a slot for all of these sharers. */
-  enter(sharers: readonly string[]): Place {
-    const free = this.#slots - this.#taken
-    const crowded = sharers.find((sharer) => (this.#held.get(sharer) ?? 0) >= Math.max(1, free - 1))
-    if (crowded !== undefined) return { granted: false, returnInMs: this.#returnInMs(crowded) }
-    this.#count(sharers, 1)
+  /** Takes a slot, or a part of one, for all of these sharers. */
+  enter(sharers: readonly string[], part = 1): Place {
+    const crowded = this.crowded(sharers)
+    if (crowded !== null) return { granted: false, returnInMs: this.returnInMs(crowded) }
+    this.#count(sharers, part)
     let isIn = true
     return {
       granted: true,
       leave: () => {
-        if (isIn) this.#count(sharers, -1)
+        if (isIn) this.#count(sharers, -part)
         isIn = false
       },
     }
   }
 
-  #count(sharers: readonly string[], change: 1 | -1): void {
+  /** The first of these sharers that has its share; null: there is a slot. */
+  crowded(sharers: readonly string[]): string | null {
+    const free = this.#slots - this.#taken
+    const isCrowded = (one: string) => (this.#held.get(one) ?? 0) >= Math.max(1, free - 1)
+    return sharers.find(isCrowded) ?? null
+  }
+
+  #count(sharers: readonly string[], change: number): void {
     this.#taken += change
     for (const sharer of sharers) {
       const held = (this.#held.get(sharer) ?? 0) + change
@@ -49,7 +55,8 @@ export class Shares {
     }
   }
 
-  #returnInMs(sharer: string): number {
+  /** When the next refused job of this sharer may come back. */
+  returnInMs(sharer: string): number {
     const nowMs = this.#nowMs()
     const last = this.#returns.get(sharer) ?? 0
     const atMs = Math.max(nowMs + RETURN_MS, last + RETURN_SPACING_MS)

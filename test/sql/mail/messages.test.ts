@@ -157,3 +157,21 @@ test('findFirstReceived returns the oldest message received after the time', asy
   expect(await first(at(-1), ['x'])).toBe('m2')
   expect(await first(at(2))).toBeNull()
 })
+
+test('a change of labels finds room on the page of its message: no index entry is written again', async () => {
+  const projectId = await newProject(pool)
+  const pages = async () => {
+    const { rows } = await pool.query(
+      `select message_id, split_part(trim('(' from ctid::text), ',', 1) as page from messages
+       where project_id = $1 order by message_id`,
+      [projectId],
+    )
+    return rows
+  }
+  for (let n = 10; n < 40; n++) {
+    await receive(pool, projectId, rawMail({ id: `m${n}@example.com`, text: 'text '.repeat(200) }))
+  }
+  const before = await pages()
+  for (let n = 10; n < 40; n += 5) await label(projectId, n, ['seen'])
+  expect(await pages()).toEqual(before)
+})

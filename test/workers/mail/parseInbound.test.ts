@@ -104,15 +104,16 @@ test('a message of megabytes is parsed like any other', async () => {
   })
 })
 
-/** The task of a worker on this pool. */
-const taskOf = (pool: Pool) =>
+/** The tasks of a worker on this pool. */
+const tasksOf = (pool: Pool) =>
   createParseInbound(
     { pool, log: silentLog, lanes: new Lanes(1) },
     { mailDomain: 'mail.test', lookUp: trustingLookUp, bounceKeys: [], slots: 200 },
   )
 
 /** Runs the job of one inbound mail on this pool. */
-const run = (pool: Pool, inboundId: string, attempt = 1) => taskOf(pool)({ inboundId }, { attempt })
+const run = (pool: Pool, inboundId: string, attempt = 1) =>
+  tasksOf(pool).parse_inbound({ inboundId }, { attempt })
 
 const labelsOf = async (pool: Pool, projectId: string): Promise<string[][]> => {
   const { rows } = await pool.query('select labels from messages where project_id = $1', [
@@ -167,7 +168,7 @@ test('a fifth large message waits, and a deleted one ends its wait', async () =>
     },
     after: (inboundId) => void answered.push(inboundId),
   })
-  const parse = taskOf(watching)
+  const parse = tasksOf(watching).parse_inbound
   const first = ids.slice(0, 4).map((inboundId) => parse({ inboundId }, { attempt: 1 }))
   await waitFor('four messages to have their turn', () => reads.length === 8)
   const waiting = parse({ inboundId: last }, { attempt: 1 })
@@ -226,18 +227,19 @@ test('messages of one inbox parsed at the same time share a transaction', async 
   const { pool } = database
   const projectId = await newProject(pool)
   const ids: string[] = []
-  for (let n = 0; n < 10; n++) ids.push(...(await takeIn(pool, [projectId])))
-  let transactions = 0
+  for (let n = 0; n < 10; n++) {
+    const raw = rawMail({ from: `ada@x${n}.test` })
+    ids.push(...(await takeIn(pool, [projectId], raw)))
+  }
   let read = 0
   const counting = new Proxy(pool, {
     get(target, key) {
-      if (key === 'connect') transactions++
       const value = Reflect.get(target, key)
       if (key !== 'query') return typeof value === 'function' ? value.bind(target) : value
-      return async (query: { name?: string }, values?: unknown[]) => {
+      return async (query: { name?: string; values: string[][] }, values?: unknown[]) => {
         const result = await target.query(query as never, values)
         // The last query before a message is stored.
-        if (query.name === 'find-verified-domains') read++
+        if (query.name === 'find-verified-domains') read += query.values[0]!.length
         return result
       }
     },
@@ -247,7 +249,7 @@ test('messages of one inbox parsed at the same time share a transaction', async 
   try {
     await client.query('begin')
     await client.query('select from projects where id = $1 for update', [projectId])
-    const parse = taskOf(counting)
+    const parse = tasksOf(counting).parse_inbound
     const stored = Promise.all(ids.map((inboundId) => parse({ inboundId }, { attempt: 1 })))
     await waitFor('all to be read', () => read === ids.length)
     await blocked(pool, 1)
@@ -257,5 +259,9 @@ test('messages of one inbox parsed at the same time share a transaction', async 
     client.release()
   }
   expect(await labelsOf(pool, projectId)).toHaveLength(10)
-  expect(transactions).toBe(2)
+  const { rows } = await pool.query(
+    'select count(distinct xmin::text)::int as transactions from messages where project_id = $1',
+    [projectId],
+  )
+  expect(rows).toEqual([{ transactions: 2 }])
 })

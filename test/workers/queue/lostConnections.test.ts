@@ -1,9 +1,11 @@
 import { expect, test } from 'bun:test'
 import { transaction } from '../../../sql/db.ts'
+import { insertInboundMails } from '../../../sql/mail/inboundMails.ts'
 import { addJob } from '../../../sql/queue/jobs.ts'
 import { CHALLENGE } from '../../support/challenge.ts'
 import { cutEveryRoundTrip, proxyThrough } from '../../support/cuts.ts'
 import { fakeDns } from '../../support/fakeDns.ts'
+import { rawMail, spooled } from '../../support/mailRows.ts'
 import { MOMENTS } from '../../support/postgresProxy.ts'
 import { startReceiver, status } from '../../support/receiver.ts'
 import {
@@ -55,6 +57,32 @@ for (const moment of MOMENTS) {
       await untilNoJob(service)
       const { body } = await agent.get('/v0/messages?limit=100')
       expect(body.messages.filter((item: any) => item.messageId === messageId)).toHaveLength(1)
+    })
+    expect(cuts).toBeGreaterThan(3)
+  })
+
+  test(`parse: a batch arrives once, with a cut ${moment} each round trip`, async () => {
+    const { service, proxy } = await startCuttable({ smtp: false, pools: ['inbound'] })
+    await using _ = service
+    const agents = [await service.newAgent(), await service.newAgent()]
+    const { pool } = service.database
+    const cuts = await cutEveryRoundTrip(proxy, moment, async (label) => {
+      const mails = agents.flatMap(({ address }) =>
+        ['a', 'b'].map((from) => spooled([address], rawMail({ id: `${from}-${label}@x.test` }))),
+      )
+      await insertInboundMails(pool, mails)
+      await waitFor('the messages', async () => {
+        const { rowCount } = await pool.query(
+          `select from inbound_mails where state = 'accepted' limit 1`,
+        )
+        return rowCount === 0
+      })
+      await untilNoJob(service)
+      const { rows } = await pool.query(
+        'select count(*)::int as n from messages where message_id like $1',
+        [`<_-${label}@x.test>`],
+      )
+      expect(rows[0].n).toBe(4)
     })
     expect(cuts).toBeGreaterThan(3)
   })

@@ -1,0 +1,179 @@
+import { networkSubject } from '../../shared/http/networkSubject.ts'
+import { domainOf } from '../../shared/mail/address.ts'
+import { isForged, isUnsure, UNAUTHENTICATED_LABEL } from '../../shared/mail/authentication.ts'
+import type { BounceKeys } from '../../shared/mail/bounceAddress.ts'
+import { admit, isRefused, type Rule } from '../../shared/mail/emailRules.ts'
+import { type IndexedMail, indexed } from '../../shared/mail/indexedMail.ts'
+import { type ParsedMail, unparseableMail } from '../../shared/mail/parseMail.ts'
+import { reduceBounce } from '../../shared/mail/reduceBounce.ts'
+import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
+import { FairTurns } from '../../shared/process/fairTurns.ts'
+import { PARSE_BATCH_MAX } from '../../shared/tasks.ts'
+import { type Batcher, createBatcher } from '../../sql/batcher.ts'
+import type { Pool } from '../../sql/db.ts'
+import { findReturnedCopy } from '../../sql/mail/bounces.ts'
+import {
+  discardInboundMail,
+  type InboundMail,
+  parseAgainLater,
+} from '../../sql/mail/inboundMails.ts'
+import { findVerifiedDomains } from '../../sql/mail/mailDomains.ts'
+import type { PoolContext } from '../queue/task.ts'
+import { authenticateMail } from './authenticateMail.ts'
+import type { LookUp } from './lookUp.ts'
+import { createMailParser, type MailParser } from './mailParser.ts'
+import { createStoreBatcher } from './storeBatcher.ts'
+
+/** Mails of one network that wait for DNS answers at once, and the part of the slots for all that wait. */
+const WAITING_PER_NETWORK = 8
+const WAITING_PART = 3 / 4
+
+export type ParseOptions = {
+  mailDomain: string
+  /** Asks the DNS about senders. */
+  lookUp: LookUp
+  /** Recognise the addresses that reports come back to. */
+  bounceKeys: BounceKeys
+  /** Mails that the pool parses at the same time. */
+  slots: number
+}
+
+type Parser = PoolContext &
+  ParseOptions & {
+    stores: ReturnType<typeof createStoreBatcher>
+    verifiedDomains: Batcher<readonly string[], string[]>
+    parser: MailParser
+    /** Turns of mails that wait for DNS answers, by network. */
+    dnsTurns: FairTurns
+  }
+
+/** How a mail is taken. */
+type Care = {
+  /** The rules of its inbox for senders. */
+  rules: readonly Rule[]
+  /** Parse it in a child: it may have killed a process before. */
+  isolated: boolean
+  /** Store it unparsed when the database refuses it. */
+  storeAnyway: boolean
+  /** The longest wait for DNS answers. */
+  patienceMs: number
+}
+
+/** The DNS did not answer within the caller's patience. The answer will be remembered. */
+export class SlowDnsError extends Error {}
+
+/** Parses, filters by the inbox's rules, authenticates and stores. An unparseable message is stored raw, with a label. */
+export type StoreInbound = (inbound: InboundMail, care: Care) => Promise<void>
+
+export function createStoreInbound(context: PoolContext, options: ParseOptions): StoreInbound {
+  const parser: Parser = {
+    ...context,
+    ...options,
+    stores: createStoreBatcher(context.pool),
+    verifiedDomains: createDomainBatcher(context.pool),
+    parser: createMailParser(options.mailDomain),
+    dnsTurns: new FairTurns({
+      total: Math.ceil(options.slots * WAITING_PART),
+      perOwner: WAITING_PER_NETWORK,
+    }),
+  }
+  return (inbound, care) => readAndStore(inbound, parser, care)
+}
+
+/** Finds the verified domains of mails parsed at the same time in one statement. */
+const createDomainBatcher = (pool: Pool): Batcher<readonly string[], string[]> =>
+  createBatcher({
+    batchMax: PARSE_BATCH_MAX,
+    parallel: 1,
+    async run(mails: (readonly string[])[]) {
+      const verified = await findVerifiedDomains(pool, [...new Set(mails.flat())])
+      return mails.map((domains) => verified.filter((domain) => domains.includes(domain)))
+    },
+  })
+
+/** The network that sent a mail; for mail of an inbox of this service, the inbox that receives it. */
+export const networkOf = ({
+  projectId,
+  remoteIp,
+}: Pick<InboundMail, 'projectId' | 'remoteIp'>): string =>
+  remoteIp === null ? `internal ${projectId}` : networkSubject(remoteIp)
+
+async function readAndStore(
+  inbound: InboundMail,
+  { pool, log, mailDomain, lookUp, bounceKeys, stores, verifiedDomains, parser, dnsTurns }: Parser,
+  { rules, isolated, storeAnyway, patienceMs }: Care,
+): Promise<void> {
+  const inboundId = inbound.id
+  let parsed: IndexedMail
+  try {
+    parsed = await parser.parse(inbound.bytes, inbound.projectId, isolated)
+  } catch (error) {
+    log.warn({ inboundId, err: error }, 'a message could not be parsed; it is stored unparsed')
+    parsed = unparsed(inbound, mailDomain)
+  }
+  const { mail } = parsed
+  const senders = { envelopeFrom: inbound.envelopeFrom, from: mail.from }
+  if (mail.bounce !== null) mail.bounce.proof = await findReturnedCopy(pool, bounceKeys, inbound)
+  const isProvenBounce = mail.bounce !== null && mail.bounce.proof !== null
+  if (isRefused(rules, senders, { isProvenBounce })) return discardInboundMail(pool, inboundId)
+  const sender = await inTime(
+    patienceMs,
+    dnsTurns
+      .enter(networkOf(inbound))
+      .then((leaveDns) =>
+        authenticateMail(inbound, { lookUp, ownHost: mailDomain, authors: mail.from }).finally(
+          leaveDns,
+        ),
+      ),
+  )
+  const { authentication, isAligned } = sender
+  const admission = admit(rules, senders, {
+    isProvenBounce,
+    isAligned,
+    isUnsure: isUnsure(authentication),
+  })
+  if (admission === 'later' && (await parseAgainLater(pool, inbound))) return
+  if (admission === 'discard' || admission === 'later') return discardInboundMail(pool, inboundId)
+  if (admission === 'reduce') {
+    parsed = indexed(reduced(mail, { ...inbound, mailDomain }), inbound.projectId)
+  }
+  const fromDomains = mail.from.map(domainOf)
+  const ownDomains = [mailDomain, ...(await verifiedDomains.submit(fromDomains))]
+  if (isForged(sender, { fromDomains, ownDomains })) {
+    parsed.mail.labels.push(UNAUTHENTICATED_LABEL)
+  }
+  const store = (as: IndexedMail) => stores.submit({ inbound, ...as, authentication })
+  const outcome = await store(parsed).catch((error: unknown) => {
+    if (!storeAnyway || isDatabaseUnavailable(error)) throw error
+    if (admission === 'reduce') throw error
+    log.error({ inboundId, err: error }, 'a message could not be stored; it is stored unparsed')
+    return store(unparsed(inbound, mailDomain))
+  })
+  log.debug({ inboundId, outcome }, 'inbound mail ended')
+}
+
+/** The substitute for a message that cannot be parsed or stored. */
+const unparsed = ({ bytes, projectId }: InboundMail, mailDomain: string): IndexedMail =>
+  indexed(unparseableMail(bytes, mailDomain), projectId)
+
+/** A proven bounce as an allow list lets it through. */
+function reduced(
+  mail: ParsedMail,
+  place: { inboxAddress: string; mailDomain: string },
+): ParsedMail {
+  const { bounce } = mail
+  if (bounce === null || bounce.proof === null) return mail
+  return reduceBounce(mail, { bounce, proof: bounce.proof }, place)
+}
+
+/** @throws {SlowDnsError} */
+async function inTime<Result>(patienceMs: number, work: Promise<Result>): Promise<Result> {
+  if (patienceMs === Number.POSITIVE_INFINITY) return work
+  const { promise: late, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(() => reject(new SlowDnsError('the DNS is slow')), patienceMs)
+  try {
+    return await Promise.race([work, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
