@@ -5,8 +5,9 @@
  */
 
 import type { Address, Hex } from 'viem'
-import { hashTypedData, recoverAddress } from 'viem'
+import { hashTypedData } from 'viem'
 import { parseErc6492Signature } from 'viem/utils'
+import { signerOf } from './signer.ts'
 import { USDC_NETWORKS, type UsdcNetwork, usdcNetwork } from './usdc.ts'
 import type { Authorization, PaymentPayload, PaymentRequirements, X402Reason } from './x402.ts'
 
@@ -122,15 +123,6 @@ export function classifySignature(signature: Hex): SignatureKind {
     return { kind: 'contract', erc6492: { factory: address, factoryData: data, signature: inner } }
   } catch {
     return { kind: 'malformed' }
-  }
-}
-
-async function signerOf(digest: Hex, signature: Hex): Promise<Address | null> {
-  try {
-    return await recoverAddress({ hash: digest, signature })
-  } catch {
-    // r or s out of range, or no point on the curve.
-    return null
   }
 }
 
