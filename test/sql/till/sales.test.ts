@@ -1,4 +1,4 @@
-/** What a redeem reads of its seller: one statement for many, equal to the reads of one. */
+/** Redeems read their sellers in one statement for many. It finds the same as the reads of one. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createSecretKey } from 'node:crypto'
 import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
