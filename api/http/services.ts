@@ -10,6 +10,7 @@ import type { SendPolicy, WantedRecipients } from '../../sql/mail/recipientPolic
 import type { SendIntent, SendOutcome } from '../../sql/mail/sendMessages.ts'
 import type { NewClaim, WantedGrant } from '../../sql/till/claims.ts'
 import type { Payment } from '../../sql/till/payments.ts'
+import type { Sale, WantedSale } from '../../sql/till/seller.ts'
 import type { EventFeed } from '../events/eventFeed.ts'
 import type { Searches } from '../mail/searches.ts'
 import type { Metrics } from '../operations/metrics.ts'
@@ -30,6 +31,8 @@ export type Services = {
   sends: Batcher<SendIntent, SendOutcome>
   /** Finds the refused recipients of a mail, and whether its project may store more. */
   policies: Batcher<WantedRecipients, SendPolicy>
+  /** Reads sellers and their resources. */
+  sales: Batcher<WantedSale, Sale>
   /** Makes claims; true for a new one. */
   claims: Batcher<NewClaim, boolean>
   /** Reads payments by identifier. */

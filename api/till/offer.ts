@@ -3,9 +3,8 @@ import { parseResourceUrl, ResourceUrlError } from '../../shared/till/resourceUr
 import { type NetworkName, parseUsdc, UsdcAmountError } from '../../shared/till/usdc.ts'
 import { networkNameOf } from '../../shared/till/x402v2.ts'
 import type { Queryable } from '../../sql/db.ts'
-import { findEndpointByResource, type VerificationStatus } from '../../sql/till/endpoints.ts'
-import { isSoldByAnother } from '../../sql/till/rivalEndpoints.ts'
-import { findSeller } from '../../sql/till/seller.ts'
+import type { VerificationStatus } from '../../sql/till/endpoints.ts'
+import { findSeller, type SellerRow } from '../../sql/till/seller.ts'
 import { ApiError, badRequest } from '../http/errors.ts'
 import type { Services } from '../http/services.ts'
 import { refuseDust } from './settlementLimits.ts'
@@ -43,7 +42,10 @@ export type Offer = {
  * @throws {ApiError} 403 when payments are not enabled, 503 before the chain is known.
  */
 export async function loadSeller(db: Queryable, projectId: string): Promise<Seller> {
-  const found = await findSeller(db, projectId)
+  return sellerOf(projectId, await findSeller(db, projectId))
+}
+
+function sellerOf(projectId: string, found: SellerRow | null): Seller {
   if (found === null || !found.paymentsEnabled || found.payTo === null) {
     throw new ApiError(403, 'forbidden', 'Payments are not enabled for this project')
   }
@@ -57,25 +59,23 @@ export async function loadSeller(db: Queryable, projectId: string): Promise<Sell
  * @throws {ApiError} 400 for a bad amount, network or resource; 403 and 503 as {@link loadSeller}.
  */
 export async function readOffer(
-  { pool: db, config }: Pick<Services, 'pool' | 'config'>,
+  { sales, config }: Pick<Services, 'sales' | 'config'>,
   projectId: string,
   input: { amount: string; resource: string; network?: string; description?: string },
 ): Promise<Offer> {
   const amountAtomic = readAmount(input.amount)
   refuseDust('amount', amountAtomic, config)
   const { url, matchKey } = readResource(input.resource)
-  const [seller, endpoint, isAnothers] = await Promise.all([
-    loadSeller(db, projectId),
-    findEndpointByResource(db, projectId, matchKey),
-    isSoldByAnother(db, projectId, matchKey),
-  ])
+  const sale = await sales.submit({ projectId, matchKey })
+  const { endpoint } = sale
+  const seller = sellerOf(projectId, sale.seller)
   if (input.network !== undefined && networkNameOf(input.network) !== seller.network) {
     throw badRequest(`network must be ${JSON.stringify(seller.network)}, the connected chain`)
   }
   if (endpoint === null) {
     throw badRequest('resource must match a registered, active endpoint of the project')
   }
-  if (isAnothers) {
+  if (sale.isSoldByAnother) {
     throw badRequest(
       'resource must not be that of another project: its 402 names the payTo of that project, not of this one',
     )
@@ -83,7 +83,7 @@ export async function readOffer(
   return {
     seller,
     endpointId: endpoint.id,
-    verification: endpoint.verification.status,
+    verification: endpoint.verification,
     matchKey,
     resource: url,
     resourceSource: 'seller',

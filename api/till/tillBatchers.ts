@@ -7,6 +7,7 @@ import {
   type WantedGrant,
 } from '../../sql/till/claims.ts'
 import { findPayments } from '../../sql/till/payments.ts'
+import { findSales, type WantedSale } from '../../sql/till/seller.ts'
 import type { SettlementLimits } from '../../sql/till/settlementBudgets.ts'
 import type { Services } from '../http/services.ts'
 
@@ -19,8 +20,12 @@ const BATCHING = { batchMax: 100, parallel: 2 }
 export function createTillBatchers(
   pool: Pool,
   limits: SettlementLimits,
-): Pick<Services, 'claims' | 'payments' | 'grants'> {
+): Pick<Services, 'sales' | 'claims' | 'payments' | 'grants'> {
   return {
+    sales: createBatcher({
+      ...BATCHING,
+      run: (wanted: WantedSale[]) => findSales(pool, wanted),
+    }),
     claims: createBatcher({
       ...BATCHING,
       run: (wanted: NewClaim[]) => claimPayments(pool, wanted, limits),

@@ -3,11 +3,15 @@ import {
   concatHex,
   domainSeparator,
   encodeAbiParameters,
+  getAddress,
   type Hex,
+  hashTypedData,
   keccak256,
   parseCompactSignature,
   parseSignature,
   stringToHex,
+  toHex,
+  zeroAddress,
 } from 'viem'
 import {
   authorizationDigest,
@@ -45,6 +49,37 @@ describe('typed data', () => {
     expect(keccak256(stringToHex(`${primaryType}(${members})`))).toBe(
       '0x7c7c6cdb67a18743f49ec6fa9b35f50d52ed05cbed4cc592e13b44501c1a2267',
     )
+  })
+
+  test.each(['base', 'base-sepolia'] as const)('the digest on %s is that of viem', (name) => {
+    const network = USDC_NETWORKS[name]
+    const expectSame = (changes: Partial<typeof authorization>) => {
+      const changed = { ...authorization, ...changes }
+      const data = authorizationTypedData(changed, network)
+      expect(authorizationDigest(changed, network)).toBe(hashTypedData(data))
+    }
+    const random = (size: number) => toHex(crypto.getRandomValues(new Uint8Array(size)))
+    for (let n = 0; n < 200; n++) {
+      expectSame({
+        from: getAddress(random(20)),
+        to: getAddress(random(20)),
+        value: BigInt(random(7)),
+        validAfter: BigInt(random(1 + (n % 32))),
+        validBefore: BigInt(random(32)),
+        nonce: random(32),
+      })
+    }
+    for (const number of [0n, 1n, 2n ** 256n - 1n]) {
+      expectSame({ value: number, validAfter: number, validBefore: number })
+    }
+    expectSame({ from: zeroAddress, nonce: `0x${'00'.repeat(32)}` })
+  })
+
+  test('the digest follows the domain', () => {
+    const renamed = { ...SEPOLIA, eip712Name: 'USD Coin' }
+    const data = authorizationTypedData(authorization, renamed)
+    expect(authorizationDigest(authorization, renamed)).toBe(hashTypedData(data))
+    expect(authorizationDigest(authorization, SEPOLIA)).not.toBe(hashTypedData(data))
   })
 
   test('the example payment of the x402 specification verifies', async () => {
