@@ -11,8 +11,11 @@ export type BodyLimit = {
   maxBytes: number
   /** Only a body with this field may be larger than {@link BODY_MAX_BYTES}. */
   largeFor?: string
-  /** Called with the number of bytes of each chunk. It throws, or calls `end` later, when they are too many. */
-  hold?: (bytes: number, end: (error: ApiError) => void) => void
+  /**
+   * Called with the number of bytes of each chunk. It throws, or calls `end` later, when they are too many.
+   * @returns the milliseconds to wait before the next chunk.
+   */
+  hold?: (bytes: number, end: (error: ApiError) => void) => number
   /** The time that a body may take. */
   patience?: BodyPatience
 }
@@ -147,8 +150,9 @@ async function readBytes(
       if (done) break
       size += value.length
       if (size > maxBytes) throw tooLarge(maxBytes)
-      hold?.(value.length, end)
+      const waitMs = hold?.(value.length, end) ?? 0
       chunks.push(value)
+      if (waitMs > 0) await Bun.sleep(waitMs)
     }
   } finally {
     clearInterval(timer)

@@ -1,4 +1,5 @@
 import { networkSubject } from '../../shared/http/networkSubject.ts'
+import { Pace } from '../../shared/process/pace.ts'
 import { ApiError } from './errors.ts'
 import type { RequestState } from './requestState.ts'
 
@@ -12,6 +13,11 @@ const NETWORK_MAX_BYTES = 192 * MB
 /** A body up to this size is never refused for want of memory. */
 const SMALL_BODY_BYTES = 64 * 1024
 const RETRY_S = 2
+/**
+ * The rate of a caller's large bodies. Twelve connections that send 32 MB each as fast as they can took the event loop
+ * for 50 ms at a time.
+ */
+const RATE = { bytesPerS: 32 * MB, burstS: 0.25 }
 
 /** A body in memory. `end` stops one that still arrives; null: it has arrived. */
 type Held = { holders: readonly string[]; bytes: number; end: ((error: ApiError) => void) | null }
@@ -21,6 +27,7 @@ type Held = { holders: readonly string[]; bytes: number; end: ((error: ApiError)
  * most gives up its largest body that still arrives: a newcomer is served, also beside many that hold their share.
  */
 export class HeldBodies {
+  readonly #pace = new Pace(RATE)
   #bytes = 0
   readonly #shares = new Map<string, number>()
   readonly #held = new Map<RequestState, Held>()
@@ -28,12 +35,13 @@ export class HeldBodies {
   /**
    * Adds bytes of a request's body.
    * @param end called with the error when the body must end for others.
+   * @returns the milliseconds to wait before the next bytes are read.
    * @throws {ApiError} 503 when its caller holds a fair share already.
    */
-  hold(state: RequestState, bytes: number, end: (error: ApiError) => void): void {
+  hold(state: RequestState, bytes: number, end: (error: ApiError) => void): number {
     const held = this.#held.get(state)
     state.bodyBytes += bytes
-    if (state.bodyBytes <= SMALL_BODY_BYTES) return
+    if (state.bodyBytes <= SMALL_BODY_BYTES) return 0
     const own = held ?? { holders: holdersOf(state), bytes: 0, end }
     this.#held.set(state, own)
     this.#add(own, state.bodyBytes - own.bytes)
@@ -48,6 +56,7 @@ export class HeldBodies {
       victim.end = null
       this.#add(victim, -victim.bytes)
     }
+    return this.#pace.take([caller], bytes)
   }
 
   /** Marks a body as complete: it is being answered, and no longer ends for others. */

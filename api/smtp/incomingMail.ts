@@ -2,8 +2,8 @@ import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { type FileHandle, open, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { networkSubject, networksOf } from '../../shared/http/networkSubject.ts'
+import type { Pace } from '../../shared/process/pace.ts'
 import type { Guest } from './connectionLimits.ts'
-import type { Pace } from './pace.ts'
 
 const MB = 1024 * 1024
 /** A message up to this size stays in memory, and is never refused for others. */

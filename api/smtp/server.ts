@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import type { Config } from '../../shared/config/config.ts'
 import { listenError } from '../../shared/process/listenError.ts'
 import { createOutage } from '../../shared/process/outage.ts'
+import { Pace } from '../../shared/process/pace.ts'
 import type { Running } from '../../shared/process/service.ts'
 import { createPool } from '../../sql/db.ts'
 import { reportMetrics } from '../../sql/operations/processReports.ts'
@@ -14,7 +15,6 @@ import { FullInboxes } from './fullInboxes.ts'
 import { IncomingMails } from './incomingMail.ts'
 import { createListener, type Patience } from './listener.ts'
 import { Mover } from './mover.ts'
-import { Pace } from './pace.ts'
 import { startReporter } from './reporter.ts'
 import { SenderRates } from './senderRates.ts'
 import { createSmtpMetrics } from './smtpMetrics.ts'
@@ -23,6 +23,8 @@ import { Spool } from './spool.ts'
 /** Connections to Postgres: two for the mover, the others for address lookups. */
 const POOL_SIZE = 5
 const REPORT_WAIT_MS = 500
+/** Seconds of the rate of large mail that a network or an inbox may send at once. */
+const LARGE_BURST_S = 2
 
 /** A running SMTP listener. */
 export type SmtpServer = Running & { port: number }
@@ -48,7 +50,10 @@ export async function startSmtp(
     defaultBytes: config.limits.storageBytes,
     ...(options.quotaCheckMs === undefined ? {} : { intervalMs: options.quotaCheckMs }),
   })
-  const incoming = new IncomingMails(config.dataDir, new Pace(config.smtp.largeBytesPerS))
+  const incoming = new IncomingMails(
+    config.dataDir,
+    new Pace({ bytesPerS: config.smtp.largeBytesPerS, burstS: LARGE_BURST_S }),
+  )
   const mover = new Mover({ spool, pool, log })
   const aliases = postmasterAliases(config)
   const limits = new ConnectionLimits({

@@ -146,3 +146,11 @@ test('commas, quotes and brackets within strings are no values', async () => {
   const sent = await owner.post('/v0/messages/send', { to: ['a@b.test'], subject: 's', text })
   expect(sent.status).toBe(201)
 })
+
+test("a caller's large bodies are read at 32 MB a second; small ones and other callers do not wait", () => {
+  const bodies = new HeldBodies()
+  expect(bodies.hold(requestOf('p', '10.0.0.1'), 8 * MB, never)).toBe(0)
+  expect(bodies.hold(requestOf('p', '10.0.0.1'), 16 * MB, never)).toBeGreaterThan(400)
+  expect(bodies.hold(requestOf('p', '10.0.0.1'), 64 * 1024, never)).toBe(0)
+  expect(bodies.hold(requestOf('q', '10.0.0.1'), 8 * MB, never)).toBe(0)
+})

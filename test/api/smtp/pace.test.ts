@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { Pace } from '../../../api/smtp/pace.ts'
+import { Pace } from '../../../shared/process/pace.ts'
 import { startTestService, waitForMessages } from '../../support/service.ts'
 import { deliverRaw, talkSmtp } from '../../support/smtpTalk.ts'
 
@@ -7,7 +7,7 @@ const RATE = 1000
 
 function paced(bytesPerS = RATE) {
   let nowMs = 0
-  const pace = new Pace(bytesPerS, () => nowMs)
+  const pace = new Pace({ bytesPerS, burstS: 2 }, () => nowMs)
   return {
     take: (bytes: number, ...subjects: string[]) => pace.take(subjects, bytes),
     later: (ms: number) => {

@@ -1,21 +1,24 @@
-/** Bytes that a subject may send at once, in seconds of its rate. */
-const BURST_S = 2
 /** Subjects remembered before those without a debt are forgotten. */
 const SUBJECTS_MAX = 10_000
 
 /**
- * The rate of large mail, for each sending network and each inbox. Past it the listener reads slower, and TCP makes the
- * sender wait: nothing is refused.
+ * The rate at which bytes are read, for each subject, such as a network or a caller. Past it the reader waits, and TCP
+ * makes the sender wait: nothing is refused.
  */
 export class Pace {
   readonly #bytesPerS: number
+  readonly #burstS: number
   readonly #nowMs: () => number
   /** The time at which the bytes of a subject are paid for. */
   readonly #paidAtMs = new Map<string, number>()
 
-  /** @param bytesPerS bytes a second of one subject; 0: no limit. */
-  constructor(bytesPerS: number, nowMs = () => performance.now()) {
+  /** @param bytesPerS bytes a second of one subject; 0: no limit. `burstS`: seconds of them that pass at once. */
+  constructor(
+    { bytesPerS, burstS }: { bytesPerS: number; burstS: number },
+    nowMs = () => performance.now(),
+  ) {
     this.#bytesPerS = bytesPerS
+    this.#burstS = burstS
     this.#nowMs = nowMs
   }
 
@@ -23,7 +26,7 @@ export class Pace {
   take(subjects: Iterable<string>, bytes: number): number {
     if (this.#bytesPerS === 0) return 0
     const nowMs = this.#nowMs()
-    const earliestMs = nowMs - BURST_S * 1000
+    const earliestMs = nowMs - this.#burstS * 1000
     if (this.#paidAtMs.size > SUBJECTS_MAX) this.#forget(earliestMs)
     let waitMs = 0
     for (const subject of subjects) {
