@@ -37,14 +37,18 @@ test('a dropped group is broadcast again, with the same bytes', async () => {
   expect(await scene.nonceOf()).toBe(before + 1)
 })
 
-/** Mines an empty block: its base fee is just above the fee of every open transaction. No fee is raised above 100 gwei. */
-async function passBy(): Promise<void> {
+/**
+ * Mines an empty block: its base fee is just above the fee of every open transaction. It stops once the dearest one has
+ * `members`: each raise doubles the fee, and no fee is raised above 100 gwei.
+ */
+async function passBy(members: number): Promise<void> {
   const { rows } = await till.service.database.pool.query(
-    `select max_fee_wei as fee, send_count from chain_transactions where state = 'open'
-     order by max_fee_wei desc limit 1`,
+    `select max_fee_wei as fee, send_count,
+            (select count(*)::int from transaction_payments m where m.hash = t.hash) as members
+     from chain_transactions t where state = 'open' order by max_fee_wei desc limit 1`,
   )
   // A replacement that is about to be sent must find the base fee that it was made for.
-  if (rows[0] === undefined || rows[0].send_count === 0) return
+  if (rows[0] === undefined || rows[0].send_count === 0 || rows[0].members === members) return
   const baseFeePerGas = BigInt(rows[0].fee) + 1n
   await till.client.setNextBlockBaseFeePerGas({ baseFeePerGas })
   await till.client.mine({ blocks: 1 })
@@ -54,9 +58,9 @@ const isInPool = (hash: string) =>
     () => true,
     () => false,
   )
-const passByUntil = <Result>(wanted: string, probe: () => Promise<Result>) =>
+const passByUntil = <Result>(wanted: string, members: number, probe: () => Promise<Result>) =>
   waitFor(wanted, async () => {
-    await passBy()
+    await passBy(members)
     return probe()
   })
 
@@ -70,9 +74,9 @@ test('a stuck group is raised on its nonce, without the members that have ended;
   const nonce = await scene.nonceOf()
   const { payments, hash } = await scene.groupInPool([{}, await scene.expiring(), {}])
   await till.client.increaseTime({ seconds: 120 })
-  await passBy()
+  await passBy(2)
   await waitFor('the failure of the expired member', () => hasFailed(payments[1]!))
-  await passByUntil('a group of two in the pool', async () => {
+  await passByUntil('a group of two in the pool', 2, async () => {
     const raised = (await transactionsOf(till, payments)).find(({ members }) => members === 2)
     return raised !== undefined && (await isInPool(raised.hash))
   })
@@ -93,9 +97,9 @@ test('a stuck group without a waiting member becomes an empty transfer', async (
   const late = await scene.expiring()
   const { payments } = await scene.groupInPool([late, late])
   await till.client.increaseTime({ seconds: 120 })
-  await passBy()
+  await passBy(0)
   for (const payment of payments) await waitFor('the failure', () => hasFailed(payment))
-  await passByUntil('the empty transfer', async () => {
+  await passByUntil('the empty transfer', 0, async () => {
     const { rows } = await till.service.database.pool.query(
       `select hash from chain_transactions t where nonce = $1 and not exists (
          select from transaction_payments m where m.hash = t.hash)`,
