@@ -1,8 +1,8 @@
 import type { Queryable } from '../db.ts'
 
 /**
- * Whether another project sells a resource: its verified endpoint has a challenge that names its own payTo, and not that of
- * this project. A URL that answers 402 alone proves nothing: anyone may register it.
+ * Whether another project sells a resource. The challenge at its verified endpoint names its payTo address, and does not
+ * name that of this project. A 402 answer alone proves nothing: anyone may register the URL.
  *
  * @param projectId and `matchKey`: SQL expressions.
  */

@@ -36,7 +36,7 @@ test('recipients have display names in the header, and addresses in the answer',
   expect(raw).not.toInclude('Secret')
 })
 
-test('a text that is more than one mailbox is refused, and so is a name that adds a header', async () => {
+test('two mailboxes in one text are refused; a name that adds a header is refused', async () => {
   const agent = await service.newAgent()
   for (const to of [
     'a@example.com, b@example.com',

@@ -58,7 +58,7 @@ const subjectsOf = async (pool: Pool): Promise<string[]> => {
   return rows.map(({ subject }) => subject)
 }
 
-test('arrivals of one moment are one job; a lone one and a large one have their own', async () => {
+test('mails that arrive together share a job; a lone mail and a large mail have their own', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const [one, two] = [await newProject(pool), await newProject(pool)]
@@ -101,7 +101,7 @@ test('a batch is stored in few transactions over inboxes, and once by two runs',
   expect(rowCount).toBe(24)
 })
 
-test('replies, repetitions and equal Message-IDs in one batch end as they do one by one', async () => {
+test('a batch stores replies, repeats and equal Message-IDs as single jobs do', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const projectId = await newProject(pool)
@@ -211,7 +211,7 @@ test('a project that is deleted in the middle of a batch loses only its own mail
   expect(await subjectsOf(pool)).toEqual(['kept'])
 })
 
-test('a flood takes its share of the slots; its rest comes back as one job', async () => {
+test('a flood takes its share of the slots; the rest of its mails return as one job', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const [flooded, quiet] = [await newProject(pool), await newProject(pool)]

@@ -1,7 +1,5 @@
 import { expect, test } from 'bun:test'
 import { Pace } from '../../../shared/process/pace.ts'
-import { startTestService, waitForMessages } from '../../support/service.ts'
-import { deliverRaw, talkSmtp } from '../../support/smtpTalk.ts'
 
 const RATE = 1000
 
@@ -41,27 +39,4 @@ test('a message waits for the busiest of its network and its inboxes, and counts
 
 test('a rate of 0 never waits', () => {
   expect(paced(0).take(1e9, 'a')).toBe(0)
-})
-
-test('a large message is read at its rate, and small ones overtake it', async () => {
-  await using service = await startTestService({ env: { SMTP_LARGE_KB_PER_S: '4' } })
-  const agent = await service.newAgent()
-  const { port } = service.smtp!
-  await using talk = await talkSmtp(port)
-  await talk.say('MAIL FROM:<a@example.com>')
-  await talk.say(`RCPT TO:<${agent.address}>`)
-  await talk.say('DATA')
-  let answered = false
-  const reply = talk.send(
-    `Subject: large\r\n\r\n${'x'.repeat(998)}\r\n`.repeat(200).concat('.\r\n'),
-  )
-  reply.then(
-    () => {
-      answered = true
-    },
-    () => {},
-  )
-  expect(await deliverRaw(port, agent.address, 'Subject: small\n\nx\n')).toStartWith('250')
-  const [item] = await waitForMessages(agent, 1)
-  expect([item!.subject, answered]).toEqual(['small', false])
 })
