@@ -106,7 +106,7 @@ await runService(process, { name: 'workers', openLog, secrets }, async (config, 
   }
 })
 
-/** Starts what the tasks of each runner need, and returns the runner's settings. */
+/** The parts that the tasks of each runner need; `start` returns the settings of the runner. */
 type Parts = {
   start: Record<RunnerName, () => Promise<Omit<PoolSettings, 'databaseUrl'>>>
   stop(): Promise<void>
