@@ -76,7 +76,7 @@ test('a body slower than the least rate ends with 408', async () => {
   const body = new ReadableStream({ start: (stream) => stream.enqueue(new Uint8Array(5)) })
   const request = new Request('http://x/', { method: 'POST', body })
   const read = readJsonValue(request, { maxBytes: MB, patience })
-  expect(read).rejects.toMatchObject({ status: 408, code: 'request_timeout' })
+  await expect(read).rejects.toMatchObject({ status: 408, code: 'request_timeout' })
 })
 
 let service: TestService

@@ -102,7 +102,7 @@ test('a project has at most 1,000 streams and waits open; another still opens on
   try {
     const open = ({ project }: Agent) => feed.open(project.id, null)
     const opened = await Promise.all(Array.from({ length: 1_000 }, () => open(agent)))
-    expect(open(agent)).rejects.toMatchObject({ status: 429, code: 'rate_limited' })
+    await expect(open(agent)).rejects.toMatchObject({ status: 429, code: 'rate_limited' })
     await open(other)
     opened[0]!.reader.close()
     await open(agent)

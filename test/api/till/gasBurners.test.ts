@@ -128,7 +128,8 @@ test('of code that has never paid, one payment is under way at a time', async ()
   await till.client.setAutomine(false)
   try {
     const answers = Promise.all(headers.map((header) => redeemToEnd(seller, header)))
-    await waitFor('the claims, and a payment that waits for the first', async () => {
+    await waitFor('the claims, one sent, and a payment that waits for it', async () => {
+      if ((await till.client.getTxpoolStatus()).pending === 0) return null
       const { rows } = await till.service.database.pool.query(
         `select count(*)::int as claimed, count(*) filter (where trouble like 'the first payment%')::int as held
          from payments where lower(payer) = lower($1)`,
