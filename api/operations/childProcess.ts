@@ -24,7 +24,8 @@ export async function startProcess(
 ): Promise<ReadyProcess> {
   const child = spawn(process.execPath, [join(ROOT, file), ...args], {
     cwd: ROOT,
-    env,
+    // The supervisor answers for all its parts on one port.
+    env: { ...env, HEALTH_PORT: undefined },
     // Logs go to stderr: stdout belongs to the welcome block. The fourth is the channel for messages.
     stdio: ['ignore', 2, 2, 'ipc'],
     // A group of its own: Ctrl-C in the terminal must reach it once, from here.

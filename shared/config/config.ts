@@ -19,6 +19,8 @@ export type ReceiptSeed = { id: string; seed: Uint8Array }
 export type Config = {
   production: boolean
   http: { port: number; host: string; baseUrl: string }
+  /** Where every part answers `/healthz`; null: nowhere. */
+  health: { port: number; host: string } | null
   smtp: {
     port: number
     host: string
@@ -134,6 +136,8 @@ export function parseConfig(
         '',
       ),
     },
+    health:
+      values.HEALTH_PORT === undefined ? null : { port: values.HEALTH_PORT, host: values.HOST },
     smtp: {
       port: values.SMTP_PORT,
       host: values.SMTP_HOST ?? values.HOST,

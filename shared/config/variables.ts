@@ -100,6 +100,7 @@ export const variables = z.object({
     .default('development'),
   PORT: port(3000),
   HOST: z.string().min(1).default('127.0.0.1'),
+  HEALTH_PORT: z.coerce.number().int().min(0).max(65_535).optional(),
   SMTP_PORT: port(2525),
   SMTP_HOST: z.string().min(1).optional(),
   SMTP_MAX_CONNECTIONS: z.coerce.number().int().min(1).max(10_000).default(500),

@@ -1,6 +1,7 @@
 import type { Logger, LoggerOptions } from 'pino'
 import { type Config, ConfigError, parseConfig } from '../config/config.ts'
 import { SECRETS, type Secret } from '../config/secrets.ts'
+import { serveHealth } from './healthPort.ts'
 import { logOptions } from './logOptions.ts'
 
 /** The process of a service. The entry file passes it: no other file reads the environment. */
@@ -61,6 +62,7 @@ export async function runService(
     setTimeout(() => host.exit(code), FLUSH_LIMIT_MS)
   }
   let running: Promise<Running> | undefined
+  let ready = false
   let stopping = false
   const stop = async (signal: string) => {
     if (stopping) return
@@ -86,8 +88,13 @@ export async function runService(
     const config = parseConfig(host.env, secrets())
     const opened = openLog(logOptions(name, config.logLevel))
     log = opened
+    if (config.health !== null) {
+      const { port } = serveHealth(config.health, () => ready && !stopping)
+      opened.info({ port }, 'health')
+    }
     running = start(config, opened)
     const { ended, facts = {} } = await running
+    ready = true
     opened.info('ready')
     void ended?.then((reason) => {
       if (stopping) return

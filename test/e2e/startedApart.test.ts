@@ -83,6 +83,24 @@ describe.each(names)('%s in production', (part) => {
   })
 })
 
+test.each(['api', 'smtp', 'inbound'] as const)(
+  '%s answers for its health on HEALTH_PORT',
+  async (part) => {
+    const port = await freePort()
+    await using process = start(part, SECRETS_OF[part], { HEALTH_PORT: String(port) })
+    const answer = async () => {
+      const response = await fetch(`http://127.0.0.1:${port}/healthz`).catch(() => null)
+      return response === null ? null : { status: response.status, body: await response.json() }
+    }
+    await printed(process, /"msg":"ready"/)
+    expect(await answer()).toEqual({ status: 200, body: { status: 'ok' } })
+    process.child.kill('SIGSTOP')
+    const frozen = fetch(`http://127.0.0.1:${port}/healthz`, { signal: AbortSignal.timeout(500) })
+    await expect(frozen).rejects.toThrow(/timed out/)
+    process.child.kill('SIGCONT')
+  },
+)
+
 test('a wrong key of another process is not even read', async () => {
   await using process = start('smtp', [], { MASTER_KEYS: 'nonsense', SETTLEMENT_KEYS: 'nonsense' })
   await printed(process, /"msg":"ready"/)

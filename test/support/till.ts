@@ -246,7 +246,7 @@ export function headerOf(
 
 /** Redeems a header for the price at the resource. */
 export const redeem = (
-  seller: Agent,
+  seller: Pick<Agent, 'post'>,
   paymentHeader: unknown,
   changes: Record<string, unknown> = {},
   headers: Record<string, string> = {},

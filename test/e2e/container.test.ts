@@ -1,0 +1,162 @@
+/**
+ * The image of the Dockerfile, built by buildah on a Debian made by mmdebstrap: a mail and a payment pass through it. Opt-in, as root:
+ * `CONTAINER=1 npm test -- e2e/container`. chroot isolates the parts: networks and read-only roots are not tried.
+ */
+import { expect, test } from 'bun:test'
+import { cpSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import nodemailer from 'nodemailer'
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import { parse } from 'yaml'
+import { generateKey } from '../../shared/apiKey.ts'
+import { SECRETS_OF, type Secret } from '../../shared/config/secrets.ts'
+import { updateProject } from '../../sql/account/projects.ts'
+import { devnetClient } from '../../workers/devnet/contracts.ts'
+import { startDevnet } from '../../workers/devnet/devnet.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { freePort, printed, startCommand } from '../support/process.ts'
+import { createClient } from '../support/service.ts'
+import { pay, payTo, RESOURCE, redeemToEnd, registerEndpoint } from '../support/till.ts'
+import { waitFor } from '../support/waitFor.ts'
+
+const ROOT = join(import.meta.dir, '../..')
+const PARTS = ['migrate', 'api', 'smtp', 'inbound', 'outbound', 'webhooks', 'payments'] as const
+type Part = (typeof PARTS)[number]
+const compose = parse(readFileSync(join(ROOT, 'compose.yaml'), 'utf8'), { merge: true })
+
+test('compose.yaml starts each part with its own secrets alone', () => {
+  const services: Record<string, { command?: string[]; environment?: Record<string, string> }> =
+    compose.services
+  for (const part of PARTS) {
+    const { environment = {} } = services[part]!
+    const all: readonly string[] = Object.values(SECRETS_OF).flat()
+    const given = Object.keys(environment).filter((name) => all.includes(name))
+    expect([part, ...given.toSorted()]).toEqual([part, ...SECRETS_OF[part].toSorted()])
+  }
+})
+
+const missing = ['buildah', 'mmdebstrap'].filter((tool) => Bun.which(tool) === null)
+const reason =
+  process.env.CONTAINER !== '1'
+    ? 'CONTAINER=1 is not set'
+    : missing.length > 0
+      ? `there is no ${missing.join(' and no ')}`
+      : null
+if (reason !== null) process.stderr.write(`SKIPPED: the test of the container: ${reason}\n`)
+
+test.skipIf(reason !== null)(
+  'the image takes a mail and a payment, as a user without rights',
+  async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'purser-container-'))
+    await using stack = new AsyncDisposableStack()
+    stack.defer(() => rmSync(folder, { recursive: true, force: true }))
+    const store = ['--root', join(folder, 'store'), '--runroot', join(folder, 'run')]
+    const buildah = (...args: string[]) => run('buildah', ...store, ...args)
+    makeBases(folder, buildah)
+    buildah(
+      ...['build', '--isolation=chroot', '--pull-never', '--format=docker', '--tag=purser'],
+      ...['--build-arg=BUILD_BASE=localhost/build-base', '--build-arg=RUN_BASE=localhost/run-base'],
+      ROOT,
+    )
+    const image = JSON.parse(buildah('inspect', '--type=image', 'purser')).Docker.config
+    expect(image.User).toBe('10001:10001')
+    expect(image.Healthcheck.Test[0]).toBe('CMD')
+
+    const database = stack.use(await createTestDatabase())
+    const devnet = await startDevnet({
+      port: 0,
+      stateFile: join(folder, 'chain'),
+      log: { info() {}, warn() {} },
+    })
+    stack.defer(() => devnet.stop())
+    const [port, smtpPort, key] = [await freePort(), await freePort(), generateKey('project')]
+    const gasKey = generatePrivateKey()
+    const { address } = privateKeyToAccount(gasKey)
+    await devnetClient(devnet.rpcUrl).setBalance({ address, value: 10n ** 18n })
+    const secrets = secretsOf(devnet.rpcUrl, gasKey)
+    const start = async (part: Part, more: Record<string, string> = {}) => {
+      const container = buildah('from', 'purser').trim()
+      const env = {
+        DATABASE_URL: database.url,
+        MAIL_DOMAIN: 'mail.test',
+        BASE_URL: 'https://purser.example.com',
+        PORT: String(port),
+        SMTP_PORT: String(smtpPort),
+        HEALTH_PORT: String(await freePort()),
+        ...Object.fromEntries(SECRETS_OF[part].map((name) => [name, secrets[name]])),
+        ...more,
+      }
+      return startCommand(
+        [
+          ...['buildah', ...store, 'run', '--isolation=chroot'],
+          ...Object.entries(env).map(([name, value]) => `--env=${name}=${value}`),
+          ...[container, '--', 'bun', ...(compose.services[part].command as string[])],
+        ],
+        {},
+      )
+    }
+    const migration = await start('migrate', { BOOTSTRAP_PROJECT_KEY: key })
+    expect([await migration.exited, migration.stderr()]).toEqual([0, ''])
+    for (const part of PARTS.slice(1)) {
+      const more = part === 'outbound' ? { SMTP_RELAY_URL: 'direct' } : {}
+      const started = stack.use(await start(part, more))
+      await printed(started, /"msg":"ready"/)
+    }
+    const script = await fetch(`http://127.0.0.1:${port}/console/assets/app.js`)
+    expect([script.status, (await script.text()).length > 10_000]).toEqual([200, true])
+    const agent = createClient(`http://127.0.0.1:${port}`, key)
+    const mail = nodemailer.createTransport({ host: '127.0.0.1', port: smtpPort, ignoreTLS: true })
+    await mail.sendMail({ from: 'ada@x.test', to: 'agent@mail.test', subject: 'Hi', text: 'x' })
+    const [message] = await waitFor('the mail', async () => {
+      const { body } = await agent.get('/v0/messages')
+      return body.count > 0 ? body.messages : null
+    })
+    expect(message.subject).toBe('Hi')
+    const projectId = (await agent.get('/v0/whoami')).body.projectId
+    await updateProject(database.pool, projectId, { payTo, paymentsEnabled: true })
+    await registerEndpoint(database.pool, { projectId, resource: RESOURCE })
+    const { body } = await redeemToEnd(agent, (await pay()).header)
+    expect(body).toMatchObject({ ok: true })
+  },
+  900_000,
+)
+
+function run(program: string, ...args: string[]): string {
+  const { exitCode, stdout, stderr } = Bun.spawnSync([program, ...args])
+  if (exitCode !== 0) throw new Error(`${program} ${args.join(' ')}: ${stderr}`)
+  return stdout.toString()
+}
+
+/** `run-base`: Debian alone. `build-base`: with this machine's Node, npm and certificates. */
+function makeBases(folder: string, buildah: (...args: string[]) => string): void {
+  const tar = join(folder, 'debian.tar')
+  run('mmdebstrap', '--variant=minbase', '--include=ca-certificates', 'bookworm', tar)
+  const base = buildah('from', 'scratch').trim()
+  buildah('add', base, tar, '/')
+  buildah('commit', base, 'run-base')
+  const build = buildah('from', 'run-base').trim()
+  const node = realpathSync(Bun.which('node')!)
+  const npm = join(dirname(realpathSync(Bun.which('npm')!)), '..')
+  const files = join(folder, 'node')
+  cpSync(node, join(files, 'usr/bin/node'))
+  cpSync(npm, join(files, 'usr/lib/node_modules/npm'), { recursive: true })
+  const certificates = '/etc/ssl/certs/ca-certificates.crt'
+  cpSync(certificates, join(files, certificates), { dereference: true })
+  buildah('copy', build, files, '/')
+  const link = (name: string) => `ln -s ../lib/node_modules/npm/bin/${name}-cli.js /usr/bin/${name}`
+  buildah('run', '--isolation=chroot', build, '--', 'sh', '-c', `${link('npm')}; ${link('npx')}`)
+  buildah('config', `--env=NODE_EXTRA_CA_CERTS=${certificates}`, build)
+  buildah('commit', build, 'build-base')
+}
+
+function secretsOf(rpcUrl: string, gasKey: string): Record<Secret, string> {
+  const seed = (id: string) => `${id}:${Buffer.alloc(32, id).toString('base64')}`
+  return {
+    MASTER_KEYS: seed('one'),
+    RECEIPT_SIGNING_KEYS: seed('receipts'),
+    SETTLEMENT_KEYS: gasKey,
+    RPC_URL: rpcUrl,
+    SMTP_RELAY_URL: 'direct',
+  }
+}

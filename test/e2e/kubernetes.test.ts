@@ -1,0 +1,171 @@
+/** deploy/kubernetes against the schemas of Kubernetes, KEDA and CloudNativePG. No test has a cluster: nothing is started. */
+import { describe, expect, test } from 'bun:test'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parse, parseAllDocuments } from 'yaml'
+import { parseConfig } from '../../shared/config/config.ts'
+import { SECRETS_OF, type Secret } from '../../shared/config/secrets.ts'
+import { POOLS, RUNNER_NAMES, type RunnerName, TASK_POOL } from '../../shared/tasks.ts'
+
+const ROOT = join(import.meta.dir, '../..')
+const FOLDER = join(ROOT, 'deploy/kubernetes')
+const files = readdirSync(FOLDER).filter((name) => name !== 'kustomization.yaml')
+
+type Document = any
+const read = (name: string): Document[] =>
+  parseAllDocuments(readFileSync(join(FOLDER, name), 'utf8')).map((one) => one.toJS())
+const documents = files.flatMap((name) => read(name).map((document) => ({ name, document })))
+const ofKind = (...kinds: string[]) =>
+  documents.map(({ document }) => document).filter(({ kind }) => kinds.includes(kind))
+
+const PACKAGES: Record<string, string> = {
+  'keda.sh/v1alpha1': '@kubernetes-models/keda/keda.sh/v1alpha1',
+  'postgresql.cnpg.io/v1': '@kubernetes-models/cloudnative-pg/postgresql.cnpg.io/v1',
+}
+
+async function validate(document: Document): Promise<void> {
+  const { apiVersion, kind } = document
+  const folder = PACKAGES[apiVersion] ?? `kubernetes-models/${apiVersion}`
+  const { [kind]: Model } = await import(`${folder}/${kind}`)
+  new Model(document).validate()
+}
+
+test('kustomize is given every file', () => {
+  const { resources } = parse(readFileSync(join(FOLDER, 'kustomization.yaml'), 'utf8'))
+  expect(resources.toSorted()).toEqual(files.toSorted())
+})
+
+test.each(
+  documents.map(({ name, document }) => [name, document.kind, document.metadata.name, document]),
+)('%s: the %s %s is valid', async (_name, _kind, _object, document) => {
+  await validate(document)
+})
+
+test('the schemas refuse a wrong document', async () => {
+  for (const spoil of [
+    (pod: Document) => (pod.containers[0].ports[0].containerPort = 'http'),
+    (pod: Document) => delete pod.containers[0].name,
+    (pod: Document) => (pod.securityContext.runAsNonRoot = 'yes'),
+  ]) {
+    const wrong = structuredClone(ofKind('Deployment')[0])
+    spoil(wrong.spec.template.spec)
+    await expect(validate(wrong)).rejects.toThrow()
+  }
+})
+
+const workloads: Document[] = ofKind('Deployment', 'StatefulSet', 'Job')
+const partOf = (workload: Document): string =>
+  workload.spec.template.metadata.labels['app.kubernetes.io/component']
+
+test('each part has a workload', () => {
+  expect(workloads.map(partOf).toSorted()).toEqual(Object.keys(SECRETS_OF).toSorted())
+})
+
+describe.each(workloads.map((workload) => [partOf(workload), workload]))('%s', (part, workload) => {
+  const pod = workload.spec.template.spec
+  const [container] = pod.containers
+  const secrets = container.env
+    .map(({ name }: { name: string }) => name)
+    .filter((name: string) => !['DATABASE_URL', 'METRICS_TOKEN'].includes(name))
+
+  test('gets its own secrets alone, by reference', () => {
+    expect(secrets.toSorted()).toEqual([...SECRETS_OF[part as keyof typeof SECRETS_OF]].toSorted())
+    for (const { name, value, valueFrom } of container.env) {
+      expect([name, value]).toEqual([name, undefined])
+      const { secretKeyRef } = valueFrom
+      if (name !== 'DATABASE_URL') expect(secretKeyRef.key).toBe(name)
+    }
+  })
+
+  test('runs a file that exists, with settings that it accepts', () => {
+    expect(existsSync(join(ROOT, container.args[0]))).toBe(true)
+    if (RUNNER_NAMES.includes(part as RunnerName))
+      expect(container.args.slice(1)).toEqual(['--pool', part])
+    const settings = ofKind('ConfigMap')[0].data
+    const key = (id: string) => `${id}:${Buffer.alloc(32, id).toString('base64')}`
+    const given = {
+      DATABASE_URL: 'postgres://purser@db/purser',
+      MASTER_KEYS: key('a'),
+      RECEIPT_SIGNING_KEYS: key('a'),
+      SETTLEMENT_KEYS: `0x${'17'.repeat(32)}`,
+      RPC_URL: 'https://rpc.example.com',
+      SMTP_RELAY_URL: 'direct',
+    }
+    const own = SECRETS_OF[part as keyof typeof SECRETS_OF]
+    const names: Secret[] = [...own]
+    const config = parseConfig(
+      {
+        ...settings,
+        ...Object.fromEntries(
+          Object.entries(given).filter(
+            ([name]) => name === 'DATABASE_URL' || names.includes(name as Secret),
+          ),
+        ),
+      },
+      own,
+    )
+    expect(config.health).toEqual({ host: '0.0.0.0', port: 9000 })
+  })
+
+  test('runs without rights, on a root that cannot be written', () => {
+    expect(pod.securityContext).toMatchObject({
+      runAsNonRoot: true,
+      seccompProfile: { type: 'RuntimeDefault' },
+    })
+    expect(pod.automountServiceAccountToken).toBe(false)
+    expect(container.securityContext).toEqual({
+      readOnlyRootFilesystem: true,
+      allowPrivilegeEscalation: false,
+      capabilities: { drop: ['ALL'] },
+    })
+    const dockerfile = readFileSync(join(ROOT, 'Dockerfile'), 'utf8')
+    const { runAsUser, runAsGroup } = pod.securityContext
+    expect(dockerfile).toContain(`USER ${runAsUser}:${runAsGroup}`)
+    expect(container.resources.limits.memory).toBeDefined()
+  })
+
+  test('is probed, and one at most is disrupted', () => {
+    // A Job ends by itself.
+    if (part === 'migrate') return expect(workload.kind).toBe('Job')
+    for (const probe of ['startupProbe', 'readinessProbe', 'livenessProbe']) {
+      const { port } = container[probe].httpGet
+      expect(container.ports.map(({ name }: { name: string }) => name)).toContain(port)
+    }
+    const selector = { matchLabels: workload.spec.template.metadata.labels }
+    expect(workload.spec.selector).toEqual(selector)
+    const budgets = ofKind('PodDisruptionBudget').map(({ spec }) => spec)
+    expect(budgets).toContainEqual({ maxUnavailable: 1, selector })
+  })
+})
+
+test.each([...RUNNER_NAMES])(
+  'KEDA grows %s on the age of the oldest job of its tasks',
+  (runner) => {
+    const scaled = ofKind('ScaledObject').filter(
+      ({ spec }) => spec.scaleTargetRef.name === `purser-${runner}`,
+    )
+    expect(scaled).toHaveLength(1)
+    const [{ metadata }] = scaled[0].spec.triggers
+    const [, tasks = ''] =
+      /^max\(purser_jobs_oldest_due_seconds\{task=~"([a-z_|]+)"\}\)$/.exec(metadata.query) ?? []
+    const pool = Object.entries(POOLS).find(([, runners]) =>
+      (runners as readonly string[]).includes(runner),
+    )![0]
+    const ofPool = Object.keys(TASK_POOL).filter((task) => TASK_POOL[task as never] === pool)
+    const wanted =
+      pool === 'mail'
+        ? ofPool.filter((task) => (task === 'send_mail') === (runner === 'outbound'))
+        : ofPool
+    expect(tasks.split('|').toSorted()).toEqual(wanted.toSorted())
+  },
+)
+
+test('the internet is open to three pools alone, and no address within the cluster', () => {
+  const policy = ofKind('NetworkPolicy').find(({ metadata }) => metadata.name === 'purser-internet')
+  const [{ values }] = policy.spec.podSelector.matchExpressions
+  // Parsing asks name servers alone.
+  expect(values.toSorted()).toEqual(RUNNER_NAMES.filter((name) => name !== 'inbound').toSorted())
+  const [{ to }] = policy.spec.egress
+  expect(to[0].ipBlock.except).toContain('10.0.0.0/8')
+  expect(to[0].ipBlock.except).toContain('169.254.0.0/16')
+})
