@@ -10,6 +10,7 @@ import { mailRows } from './mail.ts'
 import { mailPeerRows } from './mailPeers.ts'
 import { type Row, rounds, setRounds } from './measure.ts'
 import { paymentRows } from './payments.ts'
+import { scaleRows } from './scale.ts'
 import { createSetting, type Setting } from './setting.ts'
 import { vaultRows } from './vault.ts'
 import { webhookRows } from './webhooks.ts'
@@ -21,6 +22,7 @@ const PARTS: Record<string, (setting: Setting) => Promise<Row[]> | AsyncIterable
   inbox: inboxRows,
   growth: growthRows,
   payments: paymentRows,
+  scale: scaleRows,
   vault: vaultRows,
   webhooks: webhookRows,
 }
