@@ -8,13 +8,7 @@ alter table payments add column resource_source text not null default 'seller';
 -- The payer's own name of the payment (x402 extension `payment-identifier`).
 alter table payments add column payment_identifier text;
 
--- One name, one payment. A failed payment frees its name.
-create unique index payments_identifier on payments (project_id, payment_identifier)
-  where payment_identifier is not null and state <> 'failed';
-
 -- The seller wants the endpoint in the public list of paid resources.
 alter table seller_endpoints add column discoverable boolean not null default false;
 -- The versions of x402 in the challenge that the last verification saw.
 alter table seller_endpoints add column challenge_versions smallint[] not null default '{}';
-create index seller_endpoints_discoverable on seller_endpoints (row)
-  where discoverable and deleted_at is null;

@@ -1,4 +1,2 @@
 -- The payTo addresses, in lower case, in the challenge that the last verification saw: they tell who sells at the URL.
 alter table seller_endpoints add column challenge_pay_to text[] not null default '{}';
-create index seller_endpoints_sold on seller_endpoints (match_key)
-  where verification_status = 'verified' and deleted_at is null;

@@ -1,0 +1,116 @@
+/** The processes of the previous release on the schema of this one, as in the minutes after `bun run migrate`. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import nodemailer from 'nodemailer'
+import { printed, startCommand } from '../support/process.ts'
+import { startReceiver } from '../support/receiver.ts'
+import { type Agent, type Client, createClient } from '../support/service.ts'
+import { type Sink, startSink } from '../support/sink.ts'
+import { pay, redeemToEnd, startTestTill, type TestTill } from '../support/till.ts'
+import { waitFor } from '../support/waitFor.ts'
+
+const ROOT = join(import.meta.dir, '../..')
+const changelog = readFileSync(join(ROOT, 'CHANGELOG.md'), 'utf8')
+const [, commit = ''] = /^## \d+\.\d+\.\d+ \(([0-9a-f]{7,40})\)$/m.exec(changelog) ?? []
+
+test('CHANGELOG.md names the commit of the previous release', () => {
+  expect(commit).not.toBe('')
+})
+
+const git = (...args: string[]) => Bun.spawnSync(['git', ...args], { cwd: ROOT })
+const isKnown = git('cat-file', '-e', `${commit}^{commit}`).exitCode === 0
+if (!isKnown) {
+  process.stderr.write(
+    `SKIPPED: the tests of the previous release, because git has no commit ${commit}\n`,
+  )
+}
+
+describe.skipIf(!isKnown)('the previous release on the new schema', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'purser-previous-'))
+  const stack = new AsyncDisposableStack()
+  let till: TestTill
+  let sink: Sink
+  let agent: Agent
+  let client: Client
+  let smtpPort: number
+
+  beforeAll(async () => {
+    stack.defer(() => rmSync(folder, { recursive: true, force: true }))
+    const code = git('archive', '--format=tar', commit).stdout
+    const unpacked = Bun.spawnSync(['tar', '-x', '-C', folder], { stdin: code })
+    expect(unpacked.exitCode).toBe(0)
+    // Its dependencies are a part of today's; those that both have may be newer here.
+    symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
+    till = stack.use(await startTestTill({ worker: false }))
+    sink = stack.use(await startSink())
+    const start = async (file: string) => {
+      const env = {
+        DATABASE_URL: till.service.database.url,
+        DATA_DIR: join(folder, '.data'),
+        MAIL_DOMAIN: 'mail.test',
+        PORT: '0',
+        SMTP_PORT: '0',
+        RPC_URL: till.devnet.rpcUrl,
+        ALLOW_PRIVATE_NETWORKS: 'true',
+        SMTP_RELAY_URL: sink.url,
+        LOG_LEVEL: 'info',
+      }
+      const part = stack.use(startCommand([process.execPath, join(folder, file)], env))
+      await printed(part, /"msg":"ready"/)
+      return Number(/"port":(\d+)/.exec(part.stdout())?.[1] ?? 0)
+    }
+    const port = await start('api/main.ts')
+    smtpPort = await start('api/smtp/main.ts')
+    await start('workers/main.ts')
+    agent = await till.newSeller()
+    client = createClient(`http://127.0.0.1:${port}`, agent.key)
+  })
+  afterAll(() => stack.disposeAsync())
+
+  test('takes and shows mail', async () => {
+    const transport = nodemailer.createTransport({
+      host: '127.0.0.1',
+      port: smtpPort,
+      ignoreTLS: true,
+    })
+    await transport.sendMail({ from: 'a@x.test', to: agent.address, subject: 'In', text: 'Hello' })
+    const [item] = await waitFor('the mail', async () => {
+      const { body } = await client.get('/v0/messages')
+      return body.count > 0 ? body.messages : null
+    })
+    expect(item.subject).toBe('In')
+    const { body } = await client.get(`/v0/messages/${encodeURIComponent(item.messageId)}`)
+    expect(body.text).toInclude('Hello')
+    expect((await client.get('/v0/messages?q=hello')).body.count).toBe(1)
+  })
+
+  test('sends mail', async () => {
+    const answer = await client.post('/v0/messages/send', {
+      to: ['bob@example.com'],
+      subject: 'Out',
+      text: 'x',
+    })
+    expect(answer.status).toBe(201)
+    await waitFor('the mail', () => sink.mails.length > 0)
+    expect(sink.mails[0]?.email.subject).toBe('Out')
+  })
+
+  test('keeps secrets', async () => {
+    await client.put('/v0/vault/key', { type: 'API_KEY', data: { key: 'secret' } })
+    expect((await client.get('/v0/vault/key')).body.data).toEqual({ key: 'secret' })
+  })
+
+  test('settles a payment and delivers its webhook', async () => {
+    await using receiver = await startReceiver()
+    await till.service.database.pool.query(
+      'update seller_endpoints set webhook_url = $2 where project_id = $1',
+      [agent.project.id, receiver.url],
+    )
+    const { body } = await redeemToEnd(client, (await pay()).header)
+    expect(body).toMatchObject({ ok: true })
+    await waitFor('the webhook', () => receiver.requests.length > 0)
+    expect((await client.get(`/v0/payments/${body.paymentId}`)).body.status).toBe('settled')
+  })
+})
