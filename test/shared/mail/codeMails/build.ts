@@ -5,7 +5,7 @@ import { resolve } from 'node:path'
 
 type Purpose = 'verify' | 'reset' | 'sign-in' | 'unsubscribe' | 'other'
 
-export type Content = {
+type Content = {
   subject: string
   /** At least one of both parts. */
   text?: string
@@ -132,7 +132,7 @@ export const escaped = (text: string) =>
 /** The address of a voice's service. */
 export const site = ({ name }: Voice) => `https://${name.replace('.', '-')}.example`
 
-export const isRightToLeft = ({ language }: Voice) => language === 'ar'
+const isRightToLeft = ({ language }: Voice) => language === 'ar'
 
 /** A page as mail builders write it: tables in tables, a hidden preview, a footer. */
 export const page = (v: Voice, body: string, preview = '') =>

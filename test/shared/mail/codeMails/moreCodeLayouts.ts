@@ -168,11 +168,12 @@ export const moreCodeLayouts: Layout[] = [
     make: (v, x) => {
       const code = x.letters(6)
       const href = `${site(v)}/auth/magic?t=${x.letters(30)}`
+      const leave = `${site(v)}/u/${x.letters(12)}/unsubscribe`
       return {
         subject: v.subject,
-        text: `${v.signIn}\n${href}\n\n${v.ask}\n${code}\n\n${v.expires}\n\n${v.unsubscribe}: ${site(v)}/u/${x.letters(12)}/unsubscribe\n`,
+        text: `${v.signIn}\n${href}\n\n${v.ask}\n${code}\n\n${v.expires}\n\n${v.unsubscribe}: ${leave}\n`,
         codes: [code],
-        links: { [href]: 'sign-in' },
+        links: { [href]: 'sign-in', [leave]: 'unsubscribe' },
       }
     },
   },
