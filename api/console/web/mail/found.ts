@@ -32,7 +32,7 @@ export async function showFound(body: HTMLElement, path: string): Promise<void> 
 
 const percent = (share: number): string => `${Math.round(100 * share)} %`
 
-/** A link that resets a password shows its address after a click: whoever sees it can take the account. */
+/** A link that resets a password shows its address after a click. Who sees it can take the account. */
 function linkItem({ href, text, purpose, sensitive }: NonNullable<SingleMessage['links']>[number]) {
   const address = h('div', {})
   const show = () =>

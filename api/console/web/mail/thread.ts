@@ -109,11 +109,7 @@ function messageCard(
             title: 'In a sandbox, with nothing loaded from elsewhere',
           })
         : null,
-      hasHtml
-        ? button('Text', () => body.replaceChildren(...[textOf(message)].flat()), {
-            keep: `text ${key}`,
-          })
-        : null,
+      button('Text', () => body.replaceChildren(...textOf(message)), { keep: `text ${key}` }),
       message.deliveryStatus === undefined
         ? button('Codes and links', () => showFound(body, base), { keep: `found ${key}` })
         : null,
