@@ -212,16 +212,17 @@ export const toWhole = (message: Message, answers: Answers) => ({
 })
 
 /** A message as get-message and wait serve it; a key without `mail:codes` gets no codes and no links. */
-export const toSingle = (
+export function toSingle(
   message: SingleMessage,
   answers: Answers,
   { scopes }: { scopes: readonly string[] },
-) => ({
-  ...toWhole(message, answers),
-  ...(message.direction === 'received' && scopes.includes(CODES_SCOPE)
-    ? { codes: codesOf(message), links: linksOf(message) }
-    : {}),
-})
+) {
+  const hasFound = message.direction === 'received' && scopes.includes(CODES_SCOPE)
+  return {
+    ...toWhole(message, answers),
+    ...(hasFound ? { codes: codesOf(message), links: linksOf(message) } : {}),
+  }
+}
 
 /** A message of an earlier version was stored without them: its subject and text are searched when it is read. */
 const codesOf = ({ codes, subject, text }: SingleMessage) =>

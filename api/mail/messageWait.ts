@@ -1,6 +1,6 @@
 import { type Static, Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import type { MessageEventData } from '../../shared/events/events.ts'
+import type { EventType, MessageEventData } from '../../shared/events/events.ts'
 import { holdsIn } from '../../shared/mail/searchQuery.ts'
 import { findMessage } from '../../sql/mail/messages.ts'
 import { findFirstReceived } from '../../sql/mail/searchMessages.ts'
@@ -9,8 +9,8 @@ import { operation } from '../http/operation.ts'
 import { type Caller, callerOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 import { type MessageFilter, MessageFilterQuery, readMessageFilter } from './messageFilter.ts'
-import { EXAMPLE_SINGLE } from './messages.ts'
-import { CODES_SCOPE, SingleMessageSchema, toSingle } from './messageView.ts'
+import { answerSingle, EXAMPLE_SINGLE } from './messages.ts'
+import { CODES_SCOPE, SingleMessageSchema } from './messageView.ts'
 
 const TIMEOUT_DEFAULT_S = 30
 const TIMEOUT_MAX_S = 60
@@ -92,7 +92,7 @@ export function messageWaitRoutes(services: Services) {
  */
 export async function waitForMessage(
   services: Services,
-  caller: Pick<Caller, 'projectId' | 'scopes'>,
+  caller: Caller,
   wait: {
     filter: Static<typeof WaitFilter>
     hasCode?: boolean
@@ -100,8 +100,7 @@ export async function waitForMessage(
     signal: AbortSignal
   },
 ) {
-  const { pool, events, searches, config } = services
-  const { answers } = config
+  const { pool, events, searches } = services
   const { projectId } = caller
   const { hasCode = false } = wait
   if (hasCode && !caller.scopes.includes(CODES_SCOPE)) {
@@ -111,6 +110,7 @@ export async function waitForMessage(
   const deadlineMs = performance.now() + wait.timeoutMs
   // The reader opens before the inbox is read: a message that arrives in between is not missed.
   const { reader } = await events.open(projectId, null)
+  const awaited: EventType = hasCode ? 'message.code' : 'message.received'
   const leave = () => reader.close()
   wait.signal.addEventListener('abort', leave)
   if (wait.signal.aborted) leave()
@@ -121,16 +121,15 @@ export async function waitForMessage(
         findFirstReceived(db, { projectId, ...filter, after, hasCode }),
       )
       const message = there && (await findMessage(pool, projectId, there.messageId))
-      if (message !== null) return toSingle(message, answers, caller)
+      if (message !== null) return await answerSingle(services, caller, message)
     }
     for (;;) {
       const arrived = await reader.next(deadlineMs)
       if (arrived.length === 0) return null
       for (const { type, data } of arrived) {
-        if (type !== 'message.received' || !fits(data as MessageEventData, filter)) continue
+        if (type !== awaited || !fits(data as MessageEventData, filter)) continue
         const message = await findMessage(pool, projectId, (data as MessageEventData).messageId)
-        if (message === null || (hasCode && (message.codes ?? []).length === 0)) continue
-        return toSingle(message, answers, caller)
+        if (message !== null) return await answerSingle(services, caller, message)
       }
     }
   } finally {

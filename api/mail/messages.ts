@@ -1,7 +1,8 @@
 import { type Static, Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import type { Cursor } from '../../shared/cursor.ts'
-import { listMessages } from '../../sql/mail/messages.ts'
+import { writeAudit } from '../../sql/account/audit.ts'
+import { listMessages, type SingleMessage } from '../../sql/mail/messages.ts'
 import { searchMessages } from '../../sql/mail/searchMessages.ts'
 import { notFound } from '../http/errors.ts'
 import { operation, PageQuery } from '../http/operation.ts'
@@ -132,12 +133,26 @@ export async function readMessages(
 }
 
 /** One message. @throws {ApiError} 404 */
-export async function readMessage(
-  { messages, config }: Pick<Services, 'messages' | 'config'>,
-  caller: Pick<Caller, 'projectId' | 'scopes'>,
-  messageId: string,
-) {
-  const message = await messages.submit({ projectId: caller.projectId, messageId })
+export async function readMessage(services: Services, caller: Caller, messageId: string) {
+  const message = await services.messages.submit({ projectId: caller.projectId, messageId })
   if (message === null) throw notFound('Message not found')
-  return toSingle(message, config.answers, caller)
+  return await answerSingle(services, caller, message)
+}
+
+/** A message for a caller. An entry of the audit log comes first where the answer holds a code or a sensitive link. */
+export async function answerSingle(
+  { pool, config }: Pick<Services, 'pool' | 'config'>,
+  caller: Caller,
+  message: SingleMessage,
+) {
+  const answer = toSingle(message, config.answers, caller)
+  const { codes = [], links = [] } = answer
+  if (codes.length > 0 || links.some(({ sensitive }) => sensitive)) {
+    await writeAudit(pool, caller, {
+      action: 'message.codes',
+      subject: message.messageId,
+      outcome: 'ok',
+    })
+  }
+  return answer
 }

@@ -119,6 +119,9 @@ export async function insertReceived(
       labels: mail.labels,
     }
     events.push({ projectId: inbound.projectId, type: 'message.received', data })
+    if (mail.codes.length > 0) {
+      events.push({ projectId: inbound.projectId, type: 'message.code', data })
+    }
     if (mail.bounce !== null)
       events.push(...(await recordBounce(db, inbound.projectId, mail.bounce)))
   }

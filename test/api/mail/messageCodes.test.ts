@@ -197,3 +197,43 @@ test('a message of an earlier version is searched when it is read', async () => 
   expect(body.codes).toMatchObject([{ value: '482913', part: 'text' }])
   expect(body.links).toMatchObject([{ href: 'https://s.example/help', purpose: 'other' }])
 })
+
+test('a message with a code is an event, without the code', async () => {
+  const agent = await service.newAgent()
+  await deliver(agent, 'no-event', { text: 'Order 482913 has shipped.' })
+  await waitForMessages(agent, 1)
+  await deliver(agent, 'event', { text: 'Your code is 482913.' })
+  await waitForMessages(agent, 2)
+  const { rows } = await service.database.pool.query(
+    'select type, data from events where project_id = $1 order by seq',
+    [agent.project.id],
+  )
+  expect(rows.map(({ type, data }) => [type, data.messageId])).toEqual([
+    ['message.received', '<no-event@s.example>'],
+    ['message.received', '<event@s.example>'],
+    ['message.code', '<event@s.example>'],
+  ])
+  expect(JSON.stringify(rows.at(-1))).not.toContain('482913')
+  const narrow = await service.newAgent({ scopes: ['mail:read'] })
+  expect(await narrow.get('/v0/events?types=message.code')).toMatchObject({ status: 403 })
+})
+
+test('the audit log has each answer with a code or a reset link', async () => {
+  const agent = await service.newAgent()
+  const mails = [
+    ['order', { text: 'Order 482913 has shipped.' }],
+    ['code', { text: 'Your code is 482913.' }],
+    ['link', { text: `Reset password:\n${LINKS[0]!.href}` }],
+  ] as const
+  for (const [id, mail] of mails) await deliver(agent, `audit-${id}`, mail)
+  await waitForMessages(agent, 3)
+  for (const [id] of mails) {
+    expect((await agent.get(messagePath(`<audit-${id}@s.example>`))).status).toBe(200)
+  }
+  const { body } = await agent.get('/v0/logs?action=message.codes')
+  const told = body.logs.map(({ subject, outcome, actor }: any) => [subject, outcome, actor])
+  expect(told.toSorted()).toEqual(
+    ['code', 'link'].map((id) => [`<audit-${id}@s.example>`, 'ok', agent.project.apiKeyPrefix]),
+  )
+  expect(JSON.stringify(body)).not.toContain('482913')
+})
