@@ -63,6 +63,11 @@ const LABEL = new RegExp(
   'gu',
 )
 
+const CODE_NAME = new RegExp([...CERTAIN, ...CODE].join('|'), 'u')
+
+/** Whether a text names a code at all. It takes a fraction of the time of {@link labelsOf}. */
+export const namesCode = (text: string): boolean => CODE_NAME.test(text.toLowerCase())
+
 export type LabelKind = 'other' | 'certain' | 'code' | 'access'
 export type Label = { kind: LabelKind; start: number; end: number }
 

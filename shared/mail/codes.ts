@@ -4,7 +4,7 @@
  * each part, and a few dozen candidates.
  */
 import { type Candidate, type CodeKind, candidatesOf, plainForm } from './codeShapes.ts'
-import { type Label, type LabelKind, labelsOf, saysUse } from './codeWords.ts'
+import { type Label, type LabelKind, labelsOf, namesCode, saysUse } from './codeWords.ts'
 
 /** Where a code stands. */
 type CodePart = 'subject' | 'text' | 'html'
@@ -100,6 +100,15 @@ type Judged = { candidate: Candidate; confidence: number; line: string }
 function judgeLines(lines: readonly string[], subject: string): Judged[] {
   const judged: Judged[] = []
   let looked = 0
+  const named: boolean[] = []
+  /** Whether a line names a code; most mails never do. */
+  const isNamed = (n: number): boolean => {
+    const line = lines[n]
+    if (line === undefined) return false
+    named[n] ??= namesCode(line)
+    return named[n]
+  }
+  const isSubjectNamed = namesCode(subject)
   for (const [n, line] of lines.entries()) {
     const candidates = candidatesOf(line)
     if (candidates.length === 0) continue
@@ -107,6 +116,8 @@ function judgeLines(lines: readonly string[], subject: string): Judged[] {
     for (const candidate of candidates) {
       const rest = line.slice(0, candidate.start) + line.slice(candidate.end)
       const isAlone = !/[\p{L}\p{N}]/u.test(rest)
+      const isNear = isNamed(n - 1) || (isAlone ? isNamed(n - 2) || isSubjectNamed : isNamed(n))
+      if (!isNear && (isAlone || !saysUse(line))) continue
       const confidence = isAlone
         ? judgeAlone(candidate, lines, n, subject)
         : judgeInline(candidate, line, lines[n - 1] ?? '', subject)

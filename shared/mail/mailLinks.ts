@@ -26,7 +26,8 @@ const CONTEXT_MAX_CHARS = 300
 /** Characters of a part that are read. */
 const SCAN_MAX_CHARS = 1_000_000
 
-type Found = { href: string; text: string; context: string }
+/** `context` is read for a bare address alone. */
+type Found = { href: string; text: string; context: () => string }
 
 /**
  * The links of a mail in their order, at most {@link LINKS_MAX}.
@@ -81,7 +82,7 @@ function purposeOf({ href, text, context }: Found, subject: string): LinkPurpose
   return (
     byPath ??
     named ??
-    (isBare ? (purposeOfText(context) ?? purposeOfText(subject)) : undefined) ??
+    (isBare ? (purposeOfText(context()) ?? purposeOfText(subject)) : undefined) ??
     'other'
   )
 }
@@ -116,7 +117,7 @@ function linksOfHtml(html: string): Found[] {
     found.push({
       href,
       text: textOf(input.slice(tag.end, end)).slice(0, TEXT_MAX_CHARS).toWellFormed(),
-      context: textOf(before).slice(-CONTEXT_MAX_CHARS),
+      context: () => textOf(before).slice(-CONTEXT_MAX_CHARS),
     })
     free = end
     opening.lastIndex = end
@@ -198,7 +199,7 @@ function linksOfText(text: string): Found[] {
     const href = cleanHref(match[0].replace(/[.,;:!?'*)\]}。、，）」】]+$/u, ''))
     const before = input.slice(Math.max(free, match.index - CONTEXT_MAX_CHARS), match.index)
     free = match.index + match[0].length
-    if (href !== undefined) found.push({ href, text: '', context: nearLines(before) })
+    if (href !== undefined) found.push({ href, text: '', context: () => nearLines(before) })
     if (found.length === LINKS_READ) break
   }
   return found
