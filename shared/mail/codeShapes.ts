@@ -45,7 +45,8 @@ const SHAPE =
 
 /** A letter of a script that puts spaces between words, a digit, or a sign that makes a longer thing of a number. */
 const BEFORE = /[\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\p{N}_#@&=/\\+$€£¥₹₽₺₩~^%-]$/u
-const BEFORE_NUMBER = /[\p{L}\p{N}][.,:'’[(]$|\*\*$|[$€£¥₹₽₺₩] $|\+\d{1,3} $|\d[ )(/-]{1,2}$/u
+const BEFORE_NUMBER =
+  /[\p{L}\p{N}][.,:'’]$|[A-Za-z\d][[(]$|\*\*$|[$€£¥₹₽₺₩] $|\+\d{1,3} $|\d[ )(/-]{1,2}$/u
 const AFTER = /^[\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\p{N}_@&=/\\$€£¥₹₽₺₩%°-]/u
 const AFTER_NUMBER =
   /^(?:[.,:'’][\p{L}\p{N}]| ?(?:[$€£¥₹₽₺₩%°]|[年月日년월일元円원](?!\p{L})|(?:kr|ft|eur|usd|gbp|inr|zł|kč|lei|ms|km|kg|mb|gb|kb|pm|am|utc|hours?|minutes?|min|days?)(?!\p{L}))|[ )(/-]{1,2}\d)/iu
@@ -119,7 +120,11 @@ function letters(value: string): Shape | undefined {
   const isUpper = value === value.toUpperCase()
   const isLower = value === value.toLowerCase()
   if (!isUpper && !isLower) return undefined
-  if (hasDigit) return { kind: 'alphanumeric', value, isWeak: !isUpper, isYear: false }
+  // WELCOME15: a word with a number is a voucher, unless the mail says more than `code`.
+  const isVoucher = /^[A-Z]{4,}\d{1,4}$/.test(value) && /[AEIOU]/.test(value)
+  if (hasDigit) {
+    return { kind: 'alphanumeric', value, isWeak: !isUpper || isVoucher, isYear: false }
+  }
   // A word has vowels; drawn letters have few.
   const bare = value.replaceAll('-', '')
   const vowels = bare.replace(/[^AEIOU]/g, '').length

@@ -6,7 +6,7 @@
 /** Words that name something else than a one-time code. Longer forms stand first: `promo code` is no code. */
 const OTHER = [
   // Codes of other kinds.
-  String.raw`(?:gate|door|promo\p{L}*|discount|coupon|voucher|gift|referral|invit\p{L}*|booking|reservation|zip|post(?:al)?|country|area|city|sort|swift|bank|branch|bar|qr|product|item|model|tax|dress|source|exit|error|status|reason|response|return|colou?r|hex|hs|building|currency|airport|icd|git|morse|unlock|course|class|team|meeting|conference|event|studio|http|result|debug|machine|legacy|your own|of)[ -]?(?:card[ -]?)?codes?`,
+  String.raw`(?:gate|door|promo\p{L}*|discount|coupon|voucher|gift|referral|invit\p{L}*|booking|reservation|zip|post(?:al)?|country|area|city|sort|swift|bank|branch|bar|qr|product|item|model|tax|dress|source|exit|error|status|reason|response|return|colou?r|hex|hs|building|currency|airport|icd|git|morse|unlock|course|class|team|meeting|conference|event|studio|http|result|debug|machine|legacy|your own)[ -]?(?:card[ -]?)?codes?`,
   String.raw`(?:buchungs|gutschein|rabatt|aktions|gutscheinkarten|fehler|länder|produkt|artikel|farb|bestell|steuer|quell|bar|strich|kortings|boekings|bokning|bokings|booking|rabat|värde|værdi|värdi|kupon|kupong|alennus|etu|varaus|kampanj\p{L}*|foglalási |kupon|post)(?:codes?|kod\p{L}*|kode\p{L}*|kood\p{L}*|cod\p{L}*|kód\p{L}*)`,
   // Purchases.
   String.raw`order(?! to)|purchase|bestell\p{L}*|auftrag\p{L}*|command[ei]s?|pedidos?|encomenda\p{L}*|compra|ordin[ei]|bestelling\p{L}*|ordre\p{L}*|tilau\p{L}*|ostok\p{L}*|zamówie\p{L}*|objednáv\p{L}*|rendelés\p{L}*|comand[aăi]\p{L}*|παραγγελ\p{L}*|sipariş\p{L}*|заказ\p{L}*|замовлен\p{L}*|注文\p{L}*|订单\p{L}?|訂單|주문\p{L}*|طلبي\p{L}*|الطلب|طلبك`,
@@ -19,7 +19,7 @@ const OTHER = [
   String.raw`promo\p{L}*(?: kod\p{L}*)?|coupon|voucher|discount|gutschein\p{L}*|rabat\p{L}*|réduction|descuento|cup[óõ][mn]|cupão|sconto|buono|korting\p{L}*|alennu\p{L}*|kuponk\p{L}*|kupon\p{L}*|kupón\p{L}*|zniżk\p{L}*|slev\p{L}*|poukaz\p{L}*|kuponkód\p{L}*|utalvány\p{L}*|reducere|εκπτωτικ\p{L}*|κουπόνι|промокод\p{L}*|купон\p{L}*|クーポン\p{L}*|割引\p{L}*|优惠\p{L}?|代金券|쿠폰\p{L}* ?(?:코드)?|할인\p{L}*|الخصم|قسيم\p{L}*|20 ?%`,
   String.raw`booking|reserv\p{L}*|buchung\p{L}*|réservation|localizador|prenotazione|boeking\p{L}*|bokning\p{L}*|varau\p{L}*|rezerw\p{L}*|rezerv\p{L}*|foglal\p{L}*|κράτησ\p{L}*|rezervasyon\p{L}*(?: kod\p{L}*)?|брон\p{L}*|予約\p{L}*|预[订约]\p{L}?|预约|예약|الحجز|e-?ticket|pnr`,
   // Names of cases, and of things that count.
-  String.raw`reference|(?<!\p{L})ref(?!\p{L})|ticket|(?<!\p{L})case|request id|message id|envelope|contract|commit|(?<!\p{L})pr(?!\p{L})|issue|build|job|version|release|(?<!\p{L})port(?!\p{L})|line|(?<!\p{L})sku|(?<!\p{L})ean(?!\p{L})|serial|vorgang\p{L}*|anfrage|référence|dossier|demande|referencia|solicitud|(?<!\p{L})caso(?!\p{L})|solicitação|richiesta|verzoek|zaak|ärende\p{L}*|henvendelse|sagen|pyyntö\p{L}*|tapaus|zgłoszeni\p{L}*|spraw\p{L}*|požadav\p{L}*|případ\p{L}*|kérés\p{L}*|ügy\p{L}*|cererea?|cazul|αίτημ\p{L}*|υπόθεσ\p{L}*|taleb\p{L}*|kayd\p{L}*|обращени\p{L}*|заявк\p{L}*|звернен\p{L}*|問い合わせ|受付|工单|案件|문의|접수|الحالة|طلب الدعم`,
+  String.raw`reference|merchant|händler\p{L}*|marchand|comerci\p{L}*|(?<!\p{L})ref(?!\p{L})|ticket|(?<!\p{L})case|request id|message id|envelope|contract|commit|(?<!\p{L})pr(?!\p{L})|issue|build|job|version|release|(?<!\p{L})port(?!\p{L})|line|(?<!\p{L})sku|(?<!\p{L})ean(?!\p{L})|serial|vorgang\p{L}*|anfrage|référence|dossier|demande|referencia|solicitud|(?<!\p{L})caso(?!\p{L})|solicitação|richiesta|verzoek|zaak|ärende\p{L}*|henvendelse|sagen|pyyntö\p{L}*|tapaus|zgłoszeni\p{L}*|spraw\p{L}*|požadav\p{L}*|případ\p{L}*|kérés\p{L}*|ügy\p{L}*|cererea?|cazul|αίτημ\p{L}*|υπόθεσ\p{L}*|taleb\p{L}*|kayd\p{L}*|обращени\p{L}*|заявк\p{L}*|звернен\p{L}*|問い合わせ|受付|工单|案件|문의|접수|الحالة|طلب الدعم`,
   String.raw`(?:confirmation|customer|member(?:ship)?|phone|card|policy|registration|vehicle) (?:number|no)|best[äa]tigungsnummer|kundennummer|numéro|número|numero(?! di)|(?<!\p{L})n[º°.]|nummer|číslo|(?<!\p{L})numer(?!\p{L})|număr\p{L}*|αριθμ\p{L}*|(?<!\p{L})αρ\.|numaral\p{L}*|numarası|номер\p{L}*|(?<![認証暗])番号|确认号|번호(?<!인증 ?번호)|رقم|számú|szám(?!\p{L})|number|(?<!\p{L})no\.`,
   // Telephones, machines and times.
   String.raw`(?<!\p{L})calls?(?!\p{L})|phone|(?<!\p{L})tel(?!\p{L})|dial|helpline|fax|rufen|telefon\p{L}*|melde dich|appelez|appel|llama\p{L}*|ligue|denuncie|denuncia|chiama\p{L}*|(?<!\p{L})bel(?!\p{L})|meld het|(?<!\p{L})ring(?!\p{L})|soita|zadzwoń|volejte|hívj\p{L}*|sună|sunați|καλέστε|arayın|звони\p{L}*|дзвоні\p{L}*|телефону\p{L}*|電話|连络|连絡|連絡|致电|拨打|전화|신고|اتصل|الهاتف|(?<!\p{L})ip(?!\p{L})|firefox|chrome|device`,
@@ -41,7 +41,7 @@ const CERTAIN = [
 
 /** Words for a code of some kind, or for a password. */
 const CODE = [
-  String.raw`codes?(?!\p{L})|(?<!\p{L})pin(?:-?code)?(?!\p{L})|token|códigos?|codi(?:ce|ci)|(?<!\p{L})cod(?:ul|ului)?(?!\p{L})|clave|senha|kod(?:en|er|et|e|em|u|y|ed|unuz\p{L}*|un|lar|uyla|unu)?(?!\p{L})|kood\p{L}*|kód\p{L}*|jelsz\p{L}*|(?<!\p{L})hasł\p{L}*|(?<!\p{L})hesl\p{L}*|κωδικ\p{L}*|şifre\p{L}*|код\p{L}{0,3}(?!\p{L})|парол\p{L}*|コード|暗証番号|代码|代碼|密码|密碼|비밀번호|코드|رمز|الرمز|كلمة|(?<!\p{L})קוד|(?<!\p{L})کد|(?<!\p{L})mã(?!\p{L})|รหัส|कोड`,
+  String.raw`codes?(?!\p{L}| of )|(?<!\p{L})pin(?:-?code)?(?!\p{L})|token|códigos?|codi(?:ce|ci)|(?<!\p{L})cod(?:ul|ului)?(?!\p{L})|clave|senha|kod(?:en|er|et|e|em|u|y|ed|unuz\p{L}*|un|lar|uyla|unu)?(?!\p{L})|kood\p{L}*|kód\p{L}*|jelsz\p{L}*|(?<!\p{L})hasł\p{L}*|(?<!\p{L})hesl\p{L}*|κωδικ\p{L}*|şifre\p{L}*|код\p{L}{0,3}(?!\p{L})|парол\p{L}*|コード|暗証番号|代码|代碼|密码|密碼|비밀번호|코드|رمز|الرمز|كلمة|(?<!\p{L})קוד|(?<!\p{L})کد|(?<!\p{L})mã(?!\p{L})|รหัส|कोड`,
 ]
 
 /** Words for an entry, beside a bare number: `Use 482913 to log in`. */
@@ -54,6 +54,17 @@ const USE =
   /(?<!\p{L})(?:use|using|enter|type|paste|input|with|mit|nutze|gib|geben|verwende\p{L}*|utilise\p{L}*|saisi\p{L}*|entre[zr]|usa|use|usar|introduce|introduzca|ingres\p{L}*|digite|insira|inserisci|gebruik|voer|använd|ange|brug|indtast|bruk|skriv|käytä|koodilla|kirjoita|użyj|wpisz|pomocí|použij\p{L}*|zadejte|zadaj\p{L}*|írja|írd|lépj|használ\p{L}*|folosi\p{L}*|introdu\p{L}*|χρησιμοποι\p{L}*|πληκτρολ\p{L}*|kullan\p{L}*|girin|gir|использу\p{L}*|введи\p{L}*|введіть|скориста\p{L}*|استخدم|أدخل)(?!\p{L})|入力|输入|輸入|使用|입력/u
 
 const part = (name: string, words: readonly string[]) => `(?<${name}>${words.join('|')})`
+
+/** Words of shops and journeys. Their codes have letters, too. */
+const TRADE =
+  /\d ?%|% ?\d|(?<!\p{L})off(?!\p{L})|checkout|at the till|save|shop now|discount|voucher|coupon|promo|gift|rabat|gutschein|réduction|remise|descuento|desconto|cup[oóõã]|sconto|buono|korting|alennu|zniżk|slev|poukaz|kedvezmény|utalvány|reducere|έκπτωση|εκπτωτ|κουπόνι|indirim|kupon|скидк|знижк|промокод|купон|クーポン|割引|优惠|立减|代金券|할인|쿠폰|خصم|قسيم|reserv|booking|check-?in(?!\p{L})|itinerary|flight|hotel|buchung|réserv|reserva|prenotaz|boeking|bokning|varau|rezerw|rezerv|foglal|κράτησ|брон|予約|预订|预约|예약|حجز/u
+
+/** Whether a text invites to a call: its passcode serves all guests. */
+export const namesMeeting = (text: string): boolean =>
+  /(?:meeting|webinar|conference)[ -]id|webinar|zoom|会議|会议|회의/u.test(text.toLowerCase())
+
+/** Whether a text is about a purchase or a journey. */
+export const namesTrade = (text: string): boolean => TRADE.test(text.toLowerCase())
 
 /** One pass over a text finds all labels. At one place the first group wins; an earlier start wins before. */
 const LABEL = new RegExp(

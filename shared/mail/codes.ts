@@ -4,7 +4,15 @@
  * each part, and a few dozen candidates.
  */
 import { type Candidate, type CodeKind, candidatesOf, plainForm } from './codeShapes.ts'
-import { type Label, type LabelKind, labelsOf, namesCode, saysUse } from './codeWords.ts'
+import {
+  type Label,
+  type LabelKind,
+  labelsOf,
+  namesCode,
+  namesMeeting,
+  namesTrade,
+  saysUse,
+} from './codeWords.ts'
 
 /** Where a code stands. */
 type CodePart = 'subject' | 'text' | 'html'
@@ -118,6 +126,10 @@ function judgeLines(lines: readonly string[], subject: string): Judged[] {
       const isAlone = !/[\p{L}\p{N}]/u.test(rest)
       const isNear = isNamed(n - 1) || (isAlone ? isNamed(n - 2) || isSubjectNamed : isNamed(n))
       if (!isNear && (isAlone || !saysUse(line))) continue
+      // A voucher or a booking has letters; a number beside a purchase may well be its code.
+      const around = `${lines[n - 1] ?? ''} ${line} ${lines[n + 1] ?? ''}`
+      if (candidate.kind === 'alphanumeric' && namesTrade(around)) continue
+      if (namesMeeting(around)) continue
       const confidence = isAlone
         ? judgeAlone(candidate, lines, n, subject)
         : judgeInline(candidate, line, lines[n - 1] ?? '', subject)
@@ -130,7 +142,7 @@ function judgeLines(lines: readonly string[], subject: string): Judged[] {
 /** How sure the label makes a candidate beside it. */
 const SURENESS: Record<LabelKind, number> = { certain: 0.98, code: 0.92, access: 0, other: 0 }
 
-/** A weak shape needs a certain label; a year needs any. */
+/** A weak shape is less sure. */
 const weigh = ({ isWeak }: Candidate, kind: LabelKind | undefined): number => {
   if (kind === undefined) return 0
   return isWeak && kind === 'code' ? 0.75 : SURENESS[kind]
@@ -168,10 +180,17 @@ function judgeInline(candidate: Candidate, line: string, above: string, subject:
   const after = labelsOf(
     line.slice(candidate.end, Math.min(end, candidate.end + CONTEXT_MAX_CHARS)),
   )
-  const nearest = nearestOf(before, candidate.start - beforeStart, after)
+  const beforeLength = candidate.start - beforeStart
+  if (candidate.isYear) {
+    const left = before.findLast(({ kind }) => names(kind))
+    return left !== undefined && beforeLength - left.end <= YEAR_CHARS
+      ? weigh(candidate, left.kind)
+      : 0
+  }
+  const nearest = nearestOf(before, beforeLength, after)
   if (nearest !== undefined)
     return candidate.isWeak && nearest === 'code' ? 0 : weigh(candidate, nearest)
-  if (candidate.isWeak || candidate.isYear) return 0
+  if (candidate.isWeak) return 0
   const opens = !/[\p{L}\p{N}]/u.test(line.slice(start, candidate.start))
   if (opens && start === 0 && /[:：]$/.test(above)) return weigh(candidate, lastLabel(above))
   const sentence = line.slice(start, end).slice(0, 2 * CONTEXT_MAX_CHARS)
@@ -183,6 +202,8 @@ function judgeInline(candidate: Candidate, line: string, above: string, subject:
 /** A label after the candidate counts as if it stood farther away. */
 const AFTER_FACTOR = 1.5
 const NEAR_CHARS = 4
+/** A year is a code only right behind its label. */
+const YEAR_CHARS = 16
 /** `code` far from a number names something else. */
 const FAR_CHARS = 60
 

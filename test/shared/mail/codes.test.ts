@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { CODES_MAX, findCodes } from '../../../shared/mail/codes.ts'
 import { findLinks, LINKS_MAX } from '../../../shared/mail/mailLinks.ts'
 import { parseMail } from '../../../shared/mail/parseMail.ts'
+import { LATER } from './codeMails/later.ts'
 
 const patience = Number(process.env.TEST_PATIENCE ?? 1)
 
@@ -81,6 +82,10 @@ describe('codes', () => {
     const text = Array.from({ length: 500 }, (_, n) => `Your code is ${100_000 + n}.`).join('\n')
     expect(codesOf(text)).toHaveLength(CODES_MAX)
   })
+})
+
+describe('mails written later', () => {
+  test.each(LATER)('%s', (subject, text, codes) => expect(valuesOf(text, subject)).toEqual(codes))
 })
 
 describe('links', () => {
