@@ -3,6 +3,7 @@ export const PROJECT_SCOPES = [
   'mail:read',
   'mail:send',
   'mail:manage',
+  'mail:codes',
   'vault:read',
   'vault:write',
   'payments:accept',

@@ -120,6 +120,20 @@ for (const file of ['agent.ts', 'agent.py']) {
   )
 }
 
+test('signUp.ts waits for the code of a sign-up', async () => {
+  const reader = await till.service.newAgent()
+  const { process, found } = await run('signUp.ts', /sign up with (\S+)/, { KEY: reader.key })
+  expect(found).toBe(reader.address)
+  await till.service.deliver({
+    from: 'no-reply@example.com',
+    to: reader.address,
+    subject: 'Confirm your address',
+    text: 'Your verification code is 482913.\n\nOr confirm: https://s.example/verify?token=Ab12Cd34Ef56\n',
+  })
+  expect(await process.exited).toBe(0)
+  expect(process.stdout()).toContain('code: 482913\nor confirm at https://s.example/verify?token=')
+})
+
 test('every example was run', () => {
   const programs = readdirSync(join(import.meta.dir, '../examples')).filter(
     (file) => file.endsWith('.ts') || (file.endsWith('.py') && hasPython),

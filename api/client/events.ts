@@ -12,6 +12,7 @@ export type PurserEvent = {
    */
   type:
     | 'message.received'
+    | 'message.code'
     | 'message.sent'
     | 'message.failed'
     | 'message.bounced'

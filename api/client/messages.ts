@@ -33,6 +33,17 @@ export function messages(http: Http) {
   /** One page, newest first. */
   const list = ({ labels, ...page }: ListQuery = {}, options?: CallOptions) =>
     http.call('getMessages', { query: { ...page, labels: labels?.join(',') } }, options)
+  /**
+   * Waits for the next matching received message; undefined after the timeout.
+   * @param query `timeout` in seconds, at most 60; with `after`, earlier messages since that time count; with `has`, only
+   * a message with a one-time code.
+   */
+  const wait = ({ labels, ...query }: WaitQuery = {}, options?: CallOptions) =>
+    http.call(
+      'getMessagesWait',
+      { query: { ...query, labels: labels?.join(',') } },
+      { timeoutMs: WAIT_TIMEOUT_MS, ...options },
+    ) as Promise<Message | undefined>
   return {
     list,
     /** Every message, newest first; iteration loads the pages. */
@@ -44,16 +55,17 @@ export function messages(http: Http) {
       ),
     get: (messageId: string, options?: CallOptions) =>
       http.call('getMessagesByMessageId', { path: { messageId } }, options),
+    wait,
     /**
-     * Waits for the next matching received message; undefined after the timeout.
-     * @param query `timeout` in seconds, at most 60; with `after`, earlier messages since that time count.
+     * Waits for a received message with a one-time code; undefined after the timeout. Anybody can mail a code: name
+     * the sender in `from`.
+     * @returns the most certain code, and the message with all `codes` and `links`.
      */
-    wait: ({ labels, ...query }: WaitQuery = {}, options?: CallOptions) =>
-      http.call(
-        'getMessagesWait',
-        { query: { ...query, labels: labels?.join(',') } },
-        { timeoutMs: WAIT_TIMEOUT_MS, ...options },
-      ) as Promise<Message | undefined>,
+    waitForCode: async (query: Omit<WaitQuery, 'has'> = {}, options?: CallOptions) => {
+      const message = await wait({ ...query, has: 'code' }, options)
+      const code = message?.codes?.[0]?.value
+      return message === undefined || code === undefined ? undefined : { code, message }
+    },
     /** The original, as received or as sent. */
     raw: (messageId: string, options?: CallOptions) =>
       http.call('getMessagesByMessageIdRaw', { path: { messageId } }, options),

@@ -29,6 +29,7 @@ export type Delegation = {
 /** The routes open to the console, with the audit action of each change. */
 const ALLOWED: Readonly<Record<string, string | null>> = {
   'GET /v0/messages': null,
+  'GET /v0/messages/:messageId': null,
   'GET /v0/messages/:messageId/raw': null,
   'GET /v0/messages/:messageId/attachments/:attachmentId': null,
   'POST /v0/messages/send': 'message.send',

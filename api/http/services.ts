@@ -5,7 +5,7 @@ import type { FoundKey, WantedKey } from '../../sql/account/keys.ts'
 import type { Batcher } from '../../sql/batcher.ts'
 import type { Pool } from '../../sql/db.ts'
 import type { KeyringSource } from '../../sql/keyring/keyring.ts'
-import type { Message, WantedMessage } from '../../sql/mail/messages.ts'
+import type { SingleMessage, WantedMessage } from '../../sql/mail/messages.ts'
 import type { SendPolicy, WantedRecipients } from '../../sql/mail/recipientPolicy.ts'
 import type { SendIntent, SendOutcome } from '../../sql/mail/sendMessages.ts'
 import type { NewClaim, WantedGrant } from '../../sql/till/claims.ts'
@@ -26,7 +26,7 @@ export type Services = {
   keys: Batcher<WantedKey, FoundKey | null>
   searches: Searches
   /** Reads messages. */
-  messages: Batcher<WantedMessage, Message | null>
+  messages: Batcher<WantedMessage, SingleMessage | null>
   log: Logger
   sends: Batcher<SendIntent, SendOutcome>
   /** Finds the refused recipients of a mail, and whether its project may store more. */

@@ -1,8 +1,11 @@
 import { Type as t } from '@sinclair/typebox'
 import type { Config } from '../../shared/config/config.ts'
 import { UNCHECKED } from '../../shared/mail/authentication.ts'
+import { findCodes } from '../../shared/mail/codes.ts'
+import { findLinks } from '../../shared/mail/mailLinks.ts'
 import { highlight, type SearchQuery } from '../../shared/mail/searchQuery.ts'
-import type { Message } from '../../sql/mail/messages.ts'
+import type { Scope } from '../../shared/scopes.ts'
+import type { Message, SingleMessage } from '../../sql/mail/messages.ts'
 import { Time } from '../http/operation.ts'
 
 const MessageId = t.String({ examples: ['<4f2a@mail.example.com>'] })
@@ -91,6 +94,44 @@ export const WholeMessage = t.Composite([
   }),
 ])
 
+const CodeSchema = t.Object({
+  kind: t.Union([t.Literal('numeric'), t.Literal('alphanumeric'), t.Literal('words')]),
+  value: t.String({ description: 'As it is entered.', examples: ['482913'] }),
+  confidence: t.Number({ minimum: 0, maximum: 1 }),
+  part: t.Union([t.Literal('subject'), t.Literal('text'), t.Literal('html')], {
+    description: 'The part of the message that holds it.',
+  }),
+  line: t.String({ description: 'The line that holds it.' }),
+})
+
+const LinkSchema = t.Object({
+  href: t.String({ description: 'As the message has it; a tracking redirect is not followed.' }),
+  text: t.String({ description: 'The words of the link; empty for an address in plain text.' }),
+  purpose: t.Union(
+    (['verify', 'reset', 'sign-in', 'unsubscribe', 'other'] as const).map((one) => t.Literal(one)),
+  ),
+  sensitive: t.Boolean({ description: 'It resets a password.' }),
+})
+
+/** A message as get-message and wait serve it. */
+export const SingleMessageSchema = t.Composite([
+  WholeMessage,
+  t.Object({
+    codes: t.Optional(
+      t.Array(CodeSchema, {
+        description:
+          'One-time codes, the most certain first, at most ten. Received messages only, and only with the scope mail:codes.',
+      }),
+    ),
+    links: t.Optional(
+      t.Array(LinkSchema, {
+        description:
+          'Links that a person sees, at most fifty. Received messages only, and only with the scope mail:codes.',
+      }),
+    ),
+  }),
+])
+
 const Refused = t.Optional(
   t.Array(
     t.Object({
@@ -122,6 +163,9 @@ export const RepliedMessage = t.Composite([
   t.Omit(SentMessage, ['inboxId']),
   t.Object({ inboxId: InboxIdIfFull }),
 ])
+
+/** The scope that codes and links need, beside `mail:read`. */
+export const CODES_SCOPE = 'mail:codes' satisfies Scope
 
 type Answers = Config['answers']
 
@@ -166,3 +210,22 @@ export const toWhole = (message: Message, answers: Answers) => ({
     ? { deliveryStatus: message.deliveryStatus, deliveryError: message.deliveryError }
     : { authentication: message.authentication ?? UNCHECKED }),
 })
+
+/** A message as get-message and wait serve it; a key without `mail:codes` gets no codes and no links. */
+export function toSingle(
+  message: SingleMessage,
+  answers: Answers,
+  { scopes }: { scopes: readonly string[] },
+) {
+  const hasFound = message.direction === 'received' && scopes.includes(CODES_SCOPE)
+  return {
+    ...toWhole(message, answers),
+    ...(hasFound ? { codes: codesOf(message), links: linksOf(message) } : {}),
+  }
+}
+
+/** A message of an earlier version was stored without them: its subject and text are searched when it is read. */
+const codesOf = ({ codes, subject, text }: SingleMessage) =>
+  codes ?? findCodes({ subject, text, html: null })
+const linksOf = ({ links, subject, text }: SingleMessage) =>
+  links ?? findLinks({ subject, text, html: null })

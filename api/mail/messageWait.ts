@@ -1,16 +1,16 @@
 import { type Static, Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import type { MessageEventData } from '../../shared/events/events.ts'
+import type { EventType, MessageEventData } from '../../shared/events/events.ts'
 import { holdsIn } from '../../shared/mail/searchQuery.ts'
 import { findMessage } from '../../sql/mail/messages.ts'
 import { findFirstReceived } from '../../sql/mail/searchMessages.ts'
-import { badRequest } from '../http/errors.ts'
+import { ApiError, badRequest } from '../http/errors.ts'
 import { operation } from '../http/operation.ts'
-import { projectOf } from '../http/requestState.ts'
+import { type Caller, callerOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 import { type MessageFilter, MessageFilterQuery, readMessageFilter } from './messageFilter.ts'
-import { EXAMPLE_MESSAGE } from './messages.ts'
-import { toWhole, WholeMessage } from './messageView.ts'
+import { answerSingle, EXAMPLE_SINGLE } from './messages.ts'
+import { CODES_SCOPE, SingleMessageSchema } from './messageView.ts'
 
 const TIMEOUT_DEFAULT_S = 30
 const TIMEOUT_MAX_S = 60
@@ -35,6 +35,14 @@ const Query = t.Composite([
     ),
   }),
   WaitFilter,
+  t.Object({
+    has: t.Optional(
+      t.Literal('code', {
+        error: 'be "code"',
+        description: 'Only a message with a one-time code. Needs the scope mail:codes too.',
+      }),
+    ),
+  }),
 ])
 
 /** `/v0/messages/wait`: waits for the next matching message (long polling). */
@@ -46,8 +54,9 @@ export function messageWaitRoutes(services: Services) {
       if (timeoutS > TIMEOUT_MAX_S) {
         throw badRequest(`timeout must be a whole number of seconds, at most ${TIMEOUT_MAX_S}`)
       }
-      const message = await waitForMessage(services, projectOf(request).projectId, {
+      const message = await waitForMessage(services, callerOf(request), {
         filter: query,
+        hasCode: query.has === 'code',
         timeoutMs: timeoutS * 1_000,
         signal: request.signal,
       })
@@ -60,14 +69,15 @@ export function messageWaitRoutes(services: Services) {
         description:
           'Answers as soon as a received message matches all filters. Without after, only new ' +
           'messages count. With after, it answers the oldest received message since that time at once. A change of the key ' +
-          'ends the wait early. To receive every message, follow /v0/events.',
+          'ends the wait early. With has=code only a message with a one-time code counts. To receive ' +
+          'every message, follow /v0/events.',
         tag: 'Messages',
         access: 'mail:read',
         success: {
           status: 200,
           description: 'The message.',
-          schema: WholeMessage,
-          example: EXAMPLE_MESSAGE,
+          schema: SingleMessageSchema,
+          example: EXAMPLE_SINGLE,
         },
         alsoAnswer: { status: 204, description: 'No message came before the timeout.' },
       }),
@@ -78,19 +88,29 @@ export function messageWaitRoutes(services: Services) {
 /**
  * Waits for a received message that matches.
  * @returns null after the timeout, or when the caller has disconnected.
- * @throws {ApiError} 400
+ * @throws {ApiError} 400, 403
  */
 export async function waitForMessage(
   services: Services,
-  projectId: string,
-  wait: { filter: Static<typeof WaitFilter>; timeoutMs: number; signal: AbortSignal },
+  caller: Caller,
+  wait: {
+    filter: Static<typeof WaitFilter>
+    hasCode?: boolean
+    timeoutMs: number
+    signal: AbortSignal
+  },
 ) {
-  const { pool, events, searches, config } = services
-  const { answers } = config
+  const { pool, events, searches } = services
+  const { projectId } = caller
+  const { hasCode = false } = wait
+  if (hasCode && !caller.scopes.includes(CODES_SCOPE)) {
+    throw new ApiError(403, 'forbidden', `Missing required scope: ${CODES_SCOPE}`)
+  }
   const filter = readMessageFilter(wait.filter)
   const deadlineMs = performance.now() + wait.timeoutMs
   // The reader opens before the inbox is read: a message that arrives in between is not missed.
   const { reader } = await events.open(projectId, null)
+  const awaited: EventType = hasCode ? 'message.code' : 'message.received'
   const leave = () => reader.close()
   wait.signal.addEventListener('abort', leave)
   if (wait.signal.aborted) leave()
@@ -98,17 +118,18 @@ export async function waitForMessage(
     if (filter.after !== null) {
       const { after } = filter
       const there = await searches.run(projectId, (db) =>
-        findFirstReceived(db, { projectId, ...filter, after }),
+        findFirstReceived(db, { projectId, ...filter, after, hasCode }),
       )
-      if (there !== null) return toWhole(there, answers)
+      const message = there && (await findMessage(pool, projectId, there.messageId))
+      if (message !== null) return await answerSingle(services, caller, message)
     }
     for (;;) {
       const arrived = await reader.next(deadlineMs)
       if (arrived.length === 0) return null
       for (const { type, data } of arrived) {
-        if (type !== 'message.received' || !fits(data as MessageEventData, filter)) continue
+        if (type !== awaited || !fits(data as MessageEventData, filter)) continue
         const message = await findMessage(pool, projectId, (data as MessageEventData).messageId)
-        if (message !== null) return toWhole(message, answers)
+        if (message !== null) return await answerSingle(services, caller, message)
       }
     }
   } finally {

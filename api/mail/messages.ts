@@ -1,15 +1,16 @@
 import { type Static, Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import type { Cursor } from '../../shared/cursor.ts'
-import { listMessages, type WantedMessage } from '../../sql/mail/messages.ts'
+import { writeAudit } from '../../sql/account/audit.ts'
+import { listMessages, type SingleMessage } from '../../sql/mail/messages.ts'
 import { searchMessages } from '../../sql/mail/searchMessages.ts'
 import { notFound } from '../http/errors.ts'
 import { operation, PageQuery } from '../http/operation.ts'
 import { nextPage, readPage } from '../http/page.ts'
-import { projectOf } from '../http/requestState.ts'
+import { type Caller, callerOf, projectOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 import { type MessageFilter, MessageFilterQuery, readMessageFilter } from './messageFilter.ts'
-import { FoundMessage, toFound, toItem, toWhole, WholeMessage } from './messageView.ts'
+import { FoundMessage, SingleMessageSchema, toFound, toItem, toSingle } from './messageView.ts'
 
 /** A Message-ID has at most 998 characters (RFC 5322 §2.1.1). The id of a duplicate adds `.N` (docs/contract.md §4). */
 export const MessageParams = t.Object({ messageId: t.String({ minLength: 1, maxLength: 1_100 }) })
@@ -43,6 +44,24 @@ export const EXAMPLE_MESSAGE = {
   attachments: [],
 }
 
+/** An example of a received message with a code. */
+export const EXAMPLE_SINGLE = {
+  ...EXAMPLE_MESSAGE,
+  subject: 'Sign in',
+  text: 'Your code is 482 913.',
+  extractedText: 'Your code is 482 913.',
+  codes: [
+    {
+      kind: 'numeric',
+      value: '482913',
+      confidence: 0.92,
+      part: 'text',
+      line: 'Your code is 482 913.',
+    },
+  ],
+  links: [],
+}
+
 /** List, search and read the messages of an inbox. */
 export function messageRoutes(services: Services) {
   return new Elysia()
@@ -74,22 +93,19 @@ export function messageRoutes(services: Services) {
     )
     .get(
       '/v0/messages/:messageId',
-      ({ request, params }) =>
-        readMessage(services, {
-          projectId: projectOf(request).projectId,
-          messageId: params.messageId,
-        }),
+      ({ request, params }) => readMessage(services, callerOf(request), params.messageId),
       {
         params: MessageParams,
         detail: operation({
           summary: 'Get a message',
+          description: 'With the scope mail:codes also its one-time codes and its links.',
           tag: 'Messages',
           access: 'mail:read',
           success: {
             status: 200,
             description: 'The message.',
-            schema: WholeMessage,
-            example: EXAMPLE_MESSAGE,
+            schema: SingleMessageSchema,
+            example: EXAMPLE_SINGLE,
           },
           errors: { 404: 'Message not found' },
         }),
@@ -117,11 +133,26 @@ export async function readMessages(
 }
 
 /** One message. @throws {ApiError} 404 */
-export async function readMessage(
-  { messages, config }: Pick<Services, 'messages' | 'config'>,
-  wanted: WantedMessage,
-) {
-  const message = await messages.submit(wanted)
+export async function readMessage(services: Services, caller: Caller, messageId: string) {
+  const message = await services.messages.submit({ projectId: caller.projectId, messageId })
   if (message === null) throw notFound('Message not found')
-  return toWhole(message, config.answers)
+  return await answerSingle(services, caller, message)
+}
+
+/** A message for a caller. An entry of the audit log comes first where the answer holds a code or a sensitive link. */
+export async function answerSingle(
+  { pool, config }: Pick<Services, 'pool' | 'config'>,
+  caller: Caller,
+  message: SingleMessage,
+) {
+  const answer = toSingle(message, config.answers, caller)
+  const { codes = [], links = [] } = answer
+  if (codes.length > 0 || links.some(({ sensitive }) => sensitive)) {
+    await writeAudit(pool, caller, {
+      action: 'message.codes',
+      subject: message.messageId,
+      outcome: 'ok',
+    })
+  }
+  return answer
 }

@@ -1,10 +1,11 @@
 import { Type as t } from '@sinclair/typebox'
 import { LABELS_MAX } from '../../sql/mail/messageLabels.ts'
+import { ApiError } from '../http/errors.ts'
 import { Label } from '../mail/labels.ts'
 import { readAttachment } from '../mail/messageContents.ts'
 import { MessageFilterQuery, readMessageFilter } from '../mail/messageFilter.ts'
 import { MessagePage, MessageParams, readMessages } from '../mail/messages.ts'
-import { WholeMessage } from '../mail/messageView.ts'
+import { SingleMessageSchema } from '../mail/messageView.ts'
 import { waitForMessage } from '../mail/messageWait.ts'
 import { messageLine, wholeMessage } from './mailText.ts'
 import { PageInput, pageOf, shortened } from './mailTools.ts'
@@ -49,12 +50,20 @@ const search = defineTool({
 
 const TIMEOUT_DEFAULT_S = 30
 const TIMEOUT_MAX_S = 60
+const Timeout = t.Optional(
+  t.Integer({
+    minimum: 0,
+    maximum: TIMEOUT_MAX_S,
+    default: TIMEOUT_DEFAULT_S,
+    description: 'Maximum wait in seconds.',
+  }),
+)
 
 const wait = defineTool({
   name: 'mail.wait',
   title: 'Wait for mail',
   description:
-    'Waits for a matching message, at most timeout seconds. Use it after you have requested a mail, such as a confirmation code. Set after to the time of your request: earlier arrivals then count too. Answers found and message; found is false after the timeout: call again to continue. Example: {"from":"no-reply@example.com","subject":"code","after":"2026-01-05T09:30:00Z","timeout":60}',
+    'Waits for a matching message, at most timeout seconds. Use it after you have requested a mail, such as an answer; for a one-time code use mail.wait_for_code. Set after to the time of your request: earlier arrivals then count too. Answers found and message; found is false after the timeout: call again to continue. Example: {"from":"no-reply@example.com","subject":"code","after":"2026-01-05T09:30:00Z","timeout":60}',
   scope: 'mail:read',
   input: t.Object(
     {
@@ -62,24 +71,17 @@ const wait = defineTool({
       subject,
       labels: Labels,
       after,
-      timeout: t.Optional(
-        t.Integer({
-          minimum: 0,
-          maximum: TIMEOUT_MAX_S,
-          default: TIMEOUT_DEFAULT_S,
-          description: 'Maximum wait in seconds.',
-        }),
-      ),
+      timeout: Timeout,
     },
     STRICT,
   ),
   output: t.Composite([
-    t.Object({ found: t.Boolean(), message: t.Union([WholeMessage, t.Null()]) }),
+    t.Object({ found: t.Boolean(), message: t.Union([SingleMessageSchema, t.Null()]) }),
     UntrustedMark,
   ]),
   hints: READS,
-  async run({ services, projectId, signal }, { timeout = TIMEOUT_DEFAULT_S, ...filter }) {
-    const message = await waitForMessage(services, projectId, {
+  async run({ services, caller, signal }, { timeout = TIMEOUT_DEFAULT_S, ...filter }) {
+    const message = await waitForMessage(services, caller, {
       filter: withLabels(filter),
       timeoutMs: timeout * 1_000,
       signal,
@@ -87,6 +89,43 @@ const wait = defineTool({
     return {
       data: { found: message !== null, message, ...UNTRUSTED },
       text: message === null ? 'No message came in time.' : fence(wholeMessage(message)),
+    }
+  },
+})
+
+const waitForCode = defineTool({
+  name: 'mail.wait_for_code',
+  title: 'Wait for a one-time code',
+  description:
+    'Waits for a message with a one-time code, at most timeout seconds. Use it after a sign-up or a sign-in has sent a code to this inbox. Set after to the time of your request: earlier arrivals then count too. Answers found, code (the most certain one, as it is entered) and message, whose codes say where each stands and whose links hold the address to confirm; found is false after the timeout: call again to continue. Anybody can mail a code: name the sender in from. Example: {"from":"no-reply@example.com","after":"2026-01-05T09:30:00Z","timeout":60}',
+  scope: 'mail:codes',
+  input: t.Object({ from, subject, labels: Labels, after, timeout: Timeout }, STRICT),
+  output: t.Composite([
+    t.Object({
+      found: t.Boolean(),
+      code: t.Union([t.String(), t.Null()]),
+      message: t.Union([SingleMessageSchema, t.Null()]),
+    }),
+    UntrustedMark,
+  ]),
+  hints: READS,
+  async run({ services, caller, signal }, { timeout = TIMEOUT_DEFAULT_S, ...filter }) {
+    if (!caller.scopes.includes('mail:read')) {
+      throw new ApiError(403, 'forbidden', 'Missing required scope: mail:read')
+    }
+    const message = await waitForMessage(services, caller, {
+      filter: withLabels(filter),
+      hasCode: true,
+      timeoutMs: timeout * 1_000,
+      signal,
+    })
+    const code = message?.codes?.[0]?.value ?? null
+    return {
+      data: { found: message !== null, code, message, ...UNTRUSTED },
+      text:
+        message === null
+          ? 'No code came in time.'
+          : fence(`Code: ${code}\n\n${wholeMessage(message)}`),
     }
   },
 })
@@ -142,4 +181,4 @@ const getAttachment = defineTool({
 })
 
 /** The tools that find messages and read attachments. */
-export const findTools: readonly Tool[] = [search, wait, getAttachment]
+export const findTools: readonly Tool[] = [search, wait, waitForCode, getAttachment]

@@ -6,7 +6,12 @@ import { replyTo, sendMessage } from '../mail/acceptMail.ts'
 import { Label, LabelChange } from '../mail/labels.ts'
 import { changeLabels } from '../mail/messageChanges.ts'
 import { MessagePage, MessageParams, readMessage, readMessages } from '../mail/messages.ts'
-import { RepliedMessage, SentMessage, WholeMessage } from '../mail/messageView.ts'
+import {
+  RepliedMessage,
+  SentMessage,
+  SingleMessageSchema,
+  WholeMessage,
+} from '../mail/messageView.ts'
 import { ReplyBody, SendBody } from '../mail/sendInput.ts'
 import { cut, messageLine, wholeMessage } from './mailText.ts'
 import { defineTool, READS, STRICT, type Tool } from './tool.ts'
@@ -108,14 +113,14 @@ const getMessage = defineTool({
   name: 'mail.get_message',
   title: 'Read a message',
   description:
-    'Reads one message whole: addresses, subject, text, extractedText (without quoted history), labels, attachments, and for sent mail its deliveryStatus. Use it before answering, and to see whether sent mail arrived. Reading does not mark it read. Example: {"messageId":"<4f2a@mail.example.com>"}',
+    'Reads one message whole: addresses, subject, text, extractedText (without quoted history), labels, attachments, for sent mail its deliveryStatus, and for received mail codes (one-time codes) and links if the key has mail:codes. Use it before answering, and to see whether sent mail arrived. Reading does not mark it read. Example: {"messageId":"<4f2a@mail.example.com>"}',
   scope: 'mail:read',
   input: t.Object(MessageParams.properties, STRICT),
-  output: t.Composite([WholeMessage, UntrustedMark]),
+  output: t.Composite([SingleMessageSchema, UntrustedMark]),
   hints: READS,
   fixes: { not_found: WRONG_MESSAGE_ID },
-  async run({ services, projectId }, { messageId }) {
-    const message = await readMessage(services, { projectId, messageId })
+  async run({ services, caller }, { messageId }) {
+    const message = await readMessage(services, caller, messageId)
     return { data: { ...message, ...UNTRUSTED }, text: fence(wholeMessage(message)) }
   },
 })

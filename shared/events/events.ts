@@ -3,6 +3,8 @@ import type { Scope } from '../scopes.ts'
 /** The event types of a project, and the scope that reads each. */
 export const EVENT_SCOPES = {
   'message.received': 'mail:read',
+  // Beside message.received, for a message with a one-time code. It omits the code.
+  'message.code': 'mail:codes',
   'message.sent': 'mail:read',
   'message.failed': 'mail:read',
   'message.bounced': 'mail:read',

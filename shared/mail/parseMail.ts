@@ -7,8 +7,10 @@ import {
 } from 'postal-mime'
 import { restoreQuotes } from './address.ts'
 import { automaticLabels } from './automaticMail.ts'
+import { type Code, findCodes } from './codes.ts'
 import { type Bounce, readBounce } from './dsn.ts'
 import { htmlToText, MAX_HTML_LENGTH } from './htmlToText.ts'
+import { findLinks, type MailLink } from './mailLinks.ts'
 import { parseBounded } from './mimeBounds.ts'
 import { contentHash, rawBody, rawHeader, rawHeaders } from './rawMail.ts'
 import { holdsTags, readableText as readable, saysElse } from './readableText.ts'
@@ -42,6 +44,8 @@ export type ParsedMail = {
   text: string
   html: string | null
   extractedText: string
+  codes: Code[]
+  mailLinks: MailLink[]
   attachments: ReceivedAttachment[]
   labels: string[]
   /** Null: the message is no bounce. */
@@ -82,6 +86,11 @@ export async function parseMail(raw: Uint8Array, domain: string): Promise<Parsed
     (shown?.hidesText ?? false) ||
     [email.subject, email.text, html].some((part) => holdsTags(part ?? ''))
   const bounce = readBounce(email)
+  const subject = oneLine(email.subject ?? '')
+  const text = fromHtml ? seen : plain
+  const coded = { subject, text, html: fromHtml || shown === null ? null : seen }
+  // A text made from the HTML repeats its links.
+  const linked = { subject, text: fromHtml ? '' : plain, html: shown?.html ?? null }
   return {
     links: readLinks(email, raw, domain),
     contentHash: contentHash(raw),
@@ -89,10 +98,13 @@ export async function parseMail(raw: Uint8Array, domain: string): Promise<Parsed
     to: addresses(email.to),
     cc: addresses(email.cc),
     replyTo: addresses(email.replyTo),
-    subject: oneLine(email.subject ?? ''),
-    text: fromHtml ? seen : plain,
+    subject,
+    text,
     html,
     extractedText: fromHtml ? readable(replyTextFromHtml(shown.html)) : replyText(plain),
+    // A report quotes numbers of mail hosts.
+    codes: bounce === null ? findCodes(coded) : [],
+    mailLinks: findLinks(linked),
     attachments: email.attachments.slice(0, MAX_ATTACHMENTS).map(describeAttachment),
     // A bounce also has Auto-Submitted, but is no automatic answer.
     labels: [
@@ -139,6 +151,8 @@ export function unparseableMail(raw: Uint8Array, domain: string): ParsedMail {
     text,
     html: null,
     extractedText: text,
+    codes: [],
+    mailLinks: [],
     attachments: [],
     labels: ['received', 'unread', UNPARSEABLE_LABEL],
     bounce: null,

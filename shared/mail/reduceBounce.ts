@@ -41,6 +41,8 @@ export function reduceBounce(
     text,
     html: null,
     extractedText: text,
+    codes: [],
+    mailLinks: [],
     attachments: [],
     labels: ['received', 'unread'],
     bounce: { ...bounce, recipients, messageIds: [] },

@@ -32,7 +32,7 @@ const INSERT_RECEIVED = `
     from jsonb_to_recordset($1::jsonb) as i (
       n int, inbound_id bigint, project_id text, raw_id bigint, thread_row bigint, new_thread_id text, message_id text,
       header_message_id text, in_reply_to text[], reference_ids text[], from_addresses text[], to_addresses text[],
-      cc_addresses text[], reply_to_addresses text[], subject text, attachments jsonb, labels text[],
+      cc_addresses text[], reply_to_addresses text[], subject text, codes jsonb, links jsonb, attachments jsonb, labels text[],
       received_at timestamptz, authentication jsonb, stored_bytes bigint, message_id_hash bytea, content_hash bytea,
       identifiers bytea[], subject_key bytea, starts int[], lengths int[])
   ), begun as (
@@ -53,12 +53,12 @@ const INSERT_RECEIVED = `
     insert into messages (
       project_id, thread_row, raw_id, direction, message_id, message_id_hash, header_message_id, content_hash,
       in_reply_to, reference_ids, from_addresses, to_addresses, cc_addresses, reply_to_addresses, subject, text_body,
-      html_body, extracted_text, text_bytes, attachments, labels, created_at, added_at, search,
+      html_body, extracted_text, text_bytes, codes, links, attachments, labels, created_at, added_at, search,
       authentication, stored_bytes)
     select project_id, thread, raw_id, 'received', message_id, message_id_hash, header_message_id,
       content_hash, in_reply_to, reference_ids, from_addresses, to_addresses, cc_addresses, reply_to_addresses, subject,
       ${unpacked(1)}, case when lengths[2] >= 0 then ${unpacked(2)} end, ${unpacked(3)},
-      lengths[1] + lengths[3] + octet_length(attachments::text), attachments, labels, received_at, now,
+      lengths[1] + lengths[3] + octet_length(attachments::text), codes, links, attachments, labels, received_at, now,
       ${unpacked(4)}::tsvector, authentication, stored_bytes
     from placed order by n
     returning row, project_id, thread_row, message_id_hash
@@ -119,6 +119,9 @@ export async function insertReceived(
       labels: mail.labels,
     }
     events.push({ projectId: inbound.projectId, type: 'message.received', data })
+    if (mail.codes.length > 0) {
+      events.push({ projectId: inbound.projectId, type: 'message.code', data })
+    }
     if (mail.bounce !== null)
       events.push(...(await recordBounce(db, inbound.projectId, mail.bounce)))
   }
@@ -144,6 +147,8 @@ const recordOf = ({ inbound, mail, authentication, messageId, threadRow }: Recei
     cc_addresses: mail.cc,
     reply_to_addresses: mail.replyTo,
     subject: mail.subject,
+    codes: mail.codes,
+    links: mail.mailLinks,
     attachments: mail.attachments.map(({ content, ...described }) => described),
     labels: mail.labels,
     received_at: inbound.receivedAt,

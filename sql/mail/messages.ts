@@ -1,5 +1,7 @@
 import type { Cursor } from '../../shared/cursor.ts'
 import type { Authentication } from '../../shared/mail/authentication.ts'
+import type { Code } from '../../shared/mail/codes.ts'
+import type { MailLink } from '../../shared/mail/mailLinks.ts'
 import type { Attachment } from '../../shared/mail/parseMail.ts'
 import { messageIdHash } from '../../shared/mail/threading.ts'
 import type { Queryable } from '../db.ts'
@@ -37,6 +39,12 @@ export type Message = {
   createdAt: Date
 }
 
+/** What the parser found in a message; null: sent, or received by an earlier version. */
+type Found = { codes: Code[] | null; links: MailLink[] | null }
+
+/** A message that is read alone. */
+export type SingleMessage = Message & Found
+
 export type MessageRow = {
   row: string
   message_id: string
@@ -66,6 +74,15 @@ const COLUMNS = `
   m.row, m.message_id, m.thread_row, m.direction, m.from_addresses, m.to_addresses, m.cc_addresses,
   m.reply_to_addresses, m.subject, m.text_body, m.extracted_text, m.attachments, m.labels, m.delivery_status,
   m.delivery_error, m.authentication, m.header_message_id, m.in_reply_to, m.reference_ids, m.created_at`
+
+/** Lists leave these out. */
+const SINGLE_COLUMNS = `${COLUMNS}, m.codes, m.links`
+
+const toSingle = (row: MessageRow & Found): SingleMessage => ({
+  ...toMessage(row),
+  codes: row.codes,
+  links: row.links,
+})
 
 /** A row of {@link WITHIN_BYTES}. */
 export const toMessage = (row: MessageRow): Message => ({
@@ -205,7 +222,7 @@ export const WITHIN_BYTES = `
 
 /** The statement for one message: $1 project, $2 hash of the Message-ID. */
 export const FIND_MESSAGE = `
-  select ${COLUMNS}, t.id as thread_id, p.email_address
+  select ${SINGLE_COLUMNS}, t.id as thread_id, p.email_address
   from messages m join threads t on t.row = m.thread_row join projects p on p.id = m.project_id
   where m.project_id = $1 and m.message_id_hash = $2`
 
@@ -216,12 +233,12 @@ export type WantedMessage = { projectId: string; messageId: string }
 export async function findMessages(
   db: Queryable,
   wanted: readonly WantedMessage[],
-): Promise<(Message | null)[]> {
+): Promise<(SingleMessage | null)[]> {
   const hashes = wanted.map(({ messageId }) => messageIdHash(messageId))
-  const { rows } = await db.query<MessageRow & { n: number }>({
+  const { rows } = await db.query<MessageRow & Found & { n: number }>({
     name: 'find-messages',
     text: `
-      select w.n::int, ${COLUMNS}, t.id as thread_id, p.email_address
+      select w.n::int, ${SINGLE_COLUMNS}, t.id as thread_id, p.email_address
       from unnest($1::text[], $2::bytea[]) with ordinality as w (project_id, hash, n)
       join messages m on m.project_id = w.project_id and m.message_id_hash = w.hash
       join threads t on t.row = m.thread_row join projects p on p.id = m.project_id`,
@@ -230,7 +247,7 @@ export async function findMessages(
   const found = new Map(rows.map((row) => [row.n, row]))
   return wanted.map((_, at) => {
     const row = found.get(at + 1)
-    return row === undefined ? null : toMessage(row)
+    return row === undefined ? null : toSingle(row)
   })
 }
 
@@ -239,13 +256,13 @@ export async function findMessage(
   db: Queryable,
   projectId: string,
   messageId: string,
-): Promise<Message | null> {
-  const { rows } = await db.query<MessageRow>({
+): Promise<SingleMessage | null> {
+  const { rows } = await db.query<MessageRow & Found>({
     name: 'find-message',
     text: FIND_MESSAGE,
     values: [projectId, messageIdHash(messageId)],
   })
-  return rows[0] === undefined ? null : toMessage(rows[0])
+  return rows[0] === undefined ? null : toSingle(rows[0])
 }
 
 /** The newest `limit` messages of a thread, oldest first, up to PAGE_TEXT_BYTES. */

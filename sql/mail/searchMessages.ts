@@ -156,6 +156,7 @@ export async function findFirstReceived(
   const readFirst = (way: keyof typeof FIRST, until: Date | null = null) =>
     firstOf(db, search, FIRST[way], until)
   const { projectId, queries, labels } = search
+  if (search.hasCode) return await readFirst('coded')
   if (queries.length === 0 && labels.length === 0) return await readFirst('unsearched')
   if (queries.length === 0) {
     const ordered = { ...search, labels: await rarestFirst(db, projectId, labels) }
@@ -173,13 +174,23 @@ export async function findFirstReceived(
   }
 }
 
-type FirstSearch = Pick<MessageSearch, 'projectId' | 'queries' | 'labels'> & { after: Date }
+type FirstSearch = Pick<MessageSearch, 'projectId' | 'queries' | 'labels'> & {
+  after: Date
+  /** A message without a one-time code does not match. */
+  hasCode?: boolean
+}
 
 const RECEIVED = `project_id = $1 and direction = 'received' and created_at > $2
   and ($5::timestamptz is null or created_at <= $5)`
 const CARRIES = 'labels @> $3::text[]'
 const FIRST = {
   unsearched: `found as (select ${COLUMNS} from messages where ${RECEIVED} and ${CARRIES} and $4 = '')`,
+  // The predicate is that of the index messages_coded.
+  coded: `
+    found as (
+      select ${COLUMNS} from messages
+      where ${RECEIVED} and codes <> '[]'::jsonb and ${CARRIES} and ($4 = '' or search @@ $4::tsquery)
+    )`,
   // Reads the messages of the first label and filters by the others.
   labelled: `
     found as (

@@ -81,3 +81,31 @@ test('a migration that fails changes nothing and is named', async () => {
   await expect(migrate(database.url, folder)).rejects.toThrow('migration 900001_extra.sql failed')
   expect(await columnExists()).toBe(false)
 })
+
+test('a live key that reads mail gets the scope mail:codes once', async () => {
+  const { pool } = database
+  const update = (
+    await Bun.file(join(import.meta.dir, '../../sql/migrations/000110_message_codes.sql')).text()
+  )
+    .split(';')
+    .find((statement) => statement.includes('update api_keys'))!
+  const add = (scopes: string[], revoked: boolean) =>
+    pool.query(
+      `insert into api_keys (kind, lookup_prefix, key_hash, scopes, revoked_at)
+       values ('platform', 'x', sha256(gen_random_uuid()::text::bytea), $1, $2)`,
+      [scopes, revoked ? new Date() : null],
+    )
+  await add(['mail:read', 'vault:read'], false)
+  await add(['vault:read'], false)
+  await add(['mail:read'], true)
+  await pool.query(update)
+  await pool.query(update)
+  const { rows } = await pool.query(
+    `select scopes from api_keys where lookup_prefix = 'x' order by id`,
+  )
+  expect(rows.map(({ scopes }) => scopes)).toEqual([
+    ['mail:read', 'vault:read', 'mail:codes'],
+    ['vault:read'],
+    ['mail:read'],
+  ])
+})

@@ -66,6 +66,21 @@ export async function startScene(options: { blockTimeS?: number } = {}): Promise
   }
 }
 
+/** Delivers a mail with a code and two links. */
+export async function deliverCode({ till, agent }: Scene): Promise<void> {
+  await till.service.deliver({
+    from: 'Harbour <no-reply@example.com>',
+    to: agent.address,
+    subject: 'Your sign-in',
+    text: 'Your verification code is 482 913.\n\nReset password:\nhttps://harbour.example/reset?token=Ab12Cd34Ef56\n\nhttps://harbour.example/help\n',
+    messageId: '<code@example.com>',
+  })
+  await waitFor('the code', async () => {
+    const { status } = await agent.get('/v0/messages/%3Ccode%40example.com%3E')
+    return status === 200
+  })
+}
+
 /** Mail of several kinds: a conversation, and a newsletter with pictures and attachments. */
 export async function deliverMail({ till, agent }: Scene): Promise<void> {
   const { service } = till

@@ -82,6 +82,33 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     await page.getByText('q must hold at least one word to look for').waitFor()
   })
 
+  test('sees codes and links of a message, and a reset link after a click', async () => {
+    const agent = await service.newAgent()
+    const href = 'https://s.example/reset?token=Ab12Cd34Ef56'
+    await service.deliver({
+      from: 'no-reply@s.example',
+      to: agent.address,
+      subject: 'Sign in',
+      text: `Your code is 482913.\n\nReset password:\n${href}\n\nHelp: https://s.example/help\n`,
+    })
+    const [{ threadId }] = await waitForMessages(agent, 1)
+    await using console = await open()
+    const { page, complaints } = console
+    await console.open(`projects/${agent.project.id}/inbox/${threadId}`)
+    await press(page, 'Codes and links')
+    const codes = page.getByRole('list', { name: 'One-time codes' })
+    await codes.getByText('482913', { exact: true }).waitFor()
+    const links = page.getByRole('list', { name: 'Links' })
+    await links.getByText('https://s.example/help').waitFor()
+    expect(await page.getByText(href).count()).toBe(0)
+    await press(page, 'Show the reset link')
+    await links.getByText(href).waitFor()
+    expect(await page.getByRole('link', { name: /s\.example/ }).count()).toBe(0)
+    await press(page, 'Text')
+    await page.getByText('Your code is 482913.').waitFor()
+    expect(complaints).toEqual([])
+  })
+
   test('sees the authentication results and the details of a message', async () => {
     const [agent, other] = [await service.newAgent(), await service.newAgent()]
     await other.post('/v0/messages/send', {

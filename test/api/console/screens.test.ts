@@ -10,6 +10,7 @@ import {
   startBrowser,
 } from '../../support/browser.ts'
 import {
+  deliverCode,
   deliverForged,
   deliverMail,
   EVENT_WEBHOOK,
@@ -36,6 +37,7 @@ beforeAll(async () => {
   const { agent, till } = scene
   await deliverMail(scene)
   await deliverForged(scene)
+  await deliverCode(scene)
   await setUpMail(scene)
   await storeSecrets(scene)
   await failJob(scene)
@@ -58,6 +60,7 @@ beforeAll(async () => {
     ['search-nothing', `${project}/inbox?q=elephant`],
     ['thread-forged', `${project}/inbox/${threadOf('Urgent')}`],
     ['thread', `${project}/inbox/${threadOf('Offer')}`],
+    ['thread-codes', `${project}/inbox/${threadOf('Your sign-in')}`],
     ['thread-html', `${project}/inbox/${threadOf('What')}`],
     ['outgoing', `${project}/outgoing`],
     ['vault', `${project}/vault`],
@@ -100,6 +103,7 @@ afterAll(async () => {
 /** The button to press on a screen. */
 const OPENED: readonly [string, string][] = [
   ['thread-html', 'HTML'],
+  ['thread-codes', 'Codes and links'],
   ['payment', 'Verify'],
   ['project-dialog', 'New project'],
   ['project-refused', 'New project'],
@@ -126,6 +130,9 @@ async function enter({ page, open }: ConsolePage, [name, path]: [string, string]
     if (name === screen) await page.getByRole('button', { name: button, exact: true }).click()
   }
   if (name.endsWith('-dialog')) await page.getByRole('dialog').waitFor()
+  if (name === 'thread-codes') {
+    await page.getByRole('list', { name: 'One-time codes' }).waitFor()
+  }
   if (name === 'key-dialog') {
     await page.getByRole('textbox', { name: 'Name' }).fill('deployment')
     await page.getByRole('button', { name: 'Create key' }).click()

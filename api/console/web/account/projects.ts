@@ -12,6 +12,7 @@ export const SCOPES: readonly [string, string][] = [
   ['mail:read', 'read mail'],
   ['mail:send', 'send and reply'],
   ['mail:manage', 'label and delete mail'],
+  ['mail:codes', 'get the codes and links of mail'],
   ['vault:read', 'read secrets'],
   ['vault:write', 'store and delete secrets'],
   ['payments:accept', 'sell and be paid'],

@@ -100,6 +100,12 @@ export type Authentication = Record<'spf' | 'dkim' | 'dmarc' | 'arc', string> & 
 /** An excerpt of a text; `ranges` are UTF-16 offsets into the excerpt. */
 export type Highlight = { text: string; ranges: [start: number, end: number][] }
 
+/** A received message with its codes and links. */
+export type SingleMessage = Message & {
+  codes?: { value: string; confidence: number; part: string; line: string }[]
+  links?: { href: string; text: string; purpose: string; sensitive: boolean }[]
+}
+
 export type FoundMessage = Pick<
   Message,
   'messageId' | 'threadId' | 'from' | 'to' | 'subject' | 'text' | 'labels' | 'createdAt'

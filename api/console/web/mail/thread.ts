@@ -6,6 +6,7 @@ import { ofProject, projectLink } from '../kit/screen.ts'
 import type { Message, Project, WholeThread } from '../kit/types.ts'
 import { button, copyButton, deliveryBadge, notice } from '../kit/ui.ts'
 import { answerMail } from './compose.ts'
+import { showFound } from './found.ts'
 import { authenticationBadges, labelBadges } from './labels.ts'
 
 const REFRESH_MS = 3_000
@@ -108,10 +109,9 @@ function messageCard(
             title: 'In a sandbox, with nothing loaded from elsewhere',
           })
         : null,
-      hasHtml
-        ? button('Text', () => body.replaceChildren(...[textOf(message)].flat()), {
-            keep: `text ${key}`,
-          })
+      button('Text', () => body.replaceChildren(...textOf(message)), { keep: `text ${key}` }),
+      message.deliveryStatus === undefined
+        ? button('Codes and links', () => showFound(body, base), { keep: `found ${key}` })
         : null,
       button('Raw', () => showRaw(body, `${base}/raw`), { keep: `raw ${key}` }),
       button('Save as .eml', () => save(`${base}/raw`, 'message.eml'), { keep: `eml ${key}` }),

@@ -1,0 +1,17 @@
+/** An agent that waits for the code of its sign-up. KEY is a project key, API the URL of the service, SENDER the sender. */
+import { Purser } from 'purser/client'
+
+const { KEY = '', API = 'http://127.0.0.1:3000', SENDER = 'no-reply@example.com' } = process.env
+const purser = new Purser({ apiKey: KEY, baseUrl: API })
+const after = new Date().toISOString()
+console.log(`sign up with ${(await purser.whoami()).email}`)
+
+for (;;) {
+  // Anybody can mail a code: only this sender counts.
+  const found = await purser.messages.waitForCode({ from: SENDER, after, timeout: 60 })
+  if (found === undefined) continue
+  console.log(`code: ${found.code}`)
+  const link = found.message.links?.find(({ purpose }) => purpose === 'verify')
+  if (link !== undefined) console.log(`or confirm at ${link.href}`)
+  break
+}

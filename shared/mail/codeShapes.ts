@@ -1,0 +1,133 @@
+/** Finds the texts of a line that have the shape of a one-time code. */
+
+export type CodeKind = 'numeric' | 'alphanumeric' | 'words'
+
+export type Candidate = {
+  kind: CodeKind
+  value: string
+  start: number
+  end: number
+  /** Letters alone, or small letters: a code only where the mail announces one. */
+  isWeak: boolean
+  /** Four digits from 1900 to 2099. */
+  isYear: boolean
+}
+
+const CANDIDATES_MAX = 20
+
+/** Digits of other scripts, by their zero. */
+const ZEROS = [0x660, 0x6f0, 0x966, 0x9e6, 0xe50, 0xff10]
+
+const asciiDigit = (digit: string): string => {
+  const code = digit.charCodeAt(0)
+  const zero = ZEROS.find((one) => code >= one && code < one + 10)
+  return zero === undefined ? digit : String(code - zero)
+}
+
+/** One form of digits, spaces and dashes; no invisible characters. */
+export const plainForm = (text: string): string =>
+  text
+    .replace(
+      /\u034f|[\u00ad\u061c\u180e\u200b-\u200f\u2060-\u2064\ufeff]|\p{Variation_Selector}/gu,
+      '',
+    )
+    .replace(/[٠-٩۰-۹०-९০-৯๐-๙０-９]/g, asciiDigit)
+    .replace(/[Ａ-Ｚａ-ｚ]/g, (letter) => String.fromCharCode(letter.charCodeAt(0) - 0xfee0))
+    .replace(/[\u2010-\u2015\u2212－]/g, '-')
+    .replace(/[\t\u00a0\u2000-\u200a\u202f\u205f\u3000]/g, ' ')
+
+/**
+ * 1: single characters with spaces between. 2: groups of digits. 3: groups of letters and digits, or one. The bounds
+ * keep each match short.
+ */
+const SHAPE =
+  /(?<singles>[0-9A-Z](?: {1,3}[0-9A-Z]){3,9}(?![ -]{0,3}[0-9A-Z](?![\p{L}\p{N}])))|(?<groups>\d{2,4}(?:[ -]\d{2,4}){1,4})|(?<words>[a-z]{3,10}(?:-[a-z]{3,10}){2,4})|(?<mixed>[0-9A-Za-z]{1,12}(?:-[0-9A-Za-z]{2,8}){0,4})/gu
+
+/** A letter of a script that puts spaces between words, a digit, or a sign that makes a longer thing of a number. */
+const BEFORE = /[\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\p{N}_#@&=/\\+$€£¥₹₽₺₩~^%-]$/u
+const BEFORE_NUMBER =
+  /[\p{L}\p{N}][.,:'’]$|[A-Za-z\d][[(]$|\*\*$|[$€£¥₹₽₺₩] $|\+\d{1,3} $|\d[ )(/-]{1,2}$/u
+const AFTER = /^[\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\p{N}_@&=/\\$€£¥₹₽₺₩%°-]/u
+const AFTER_NUMBER =
+  /^(?:[.,:'’][\p{L}\p{N}]| ?(?:[$€£¥₹₽₺₩%°]|[年月日년월일元円원](?!\p{L})|(?:kr|ft|eur|usd|gbp|inr|zł|kč|lei|ms|km|kg|mb|gb|kb|pm|am|utc|hours?|minutes?|min|days?)(?!\p{L}))|[ )(/-]{1,2}\d)/iu
+
+const CURRENCY_BEFORE = /(?<!\p{L})(?:eur|usd|gbp|inr|chf|jpy|cny|rs|kr|r)\.? ?$/iu
+
+/** The candidates of a line in {@link plainForm}, of at most a few hundred characters. */
+export function candidatesOf(line: string): Candidate[] {
+  const found: Candidate[] = []
+  for (const match of line.matchAll(SHAPE)) {
+    const [shown] = match
+    const start = match.index
+    const end = start + shown.length
+    const before = line.slice(Math.max(0, start - 5), start)
+    const after = line.slice(end, end + 9)
+    if (BEFORE.test(before) || AFTER.test(after)) continue
+    const candidate = read(shown, match.groups!)
+    if (candidate === undefined) continue
+    if (candidate.kind !== 'words' && (BEFORE_NUMBER.test(before) || AFTER_NUMBER.test(after)))
+      continue
+    if (candidate.kind === 'numeric' && CURRENCY_BEFORE.test(before)) continue
+    found.push({ ...candidate, start, end })
+    if (found.length === CANDIDATES_MAX) break
+  }
+  return found
+}
+
+type Shape = Omit<Candidate, 'start' | 'end'>
+
+const numeric = (value: string): Shape => ({
+  kind: 'numeric',
+  value,
+  isWeak: false,
+  isYear: /^(?:19|20)\d\d$/.test(value),
+})
+
+function read(
+  shown: string,
+  { singles, groups, words }: Record<string, string | undefined>,
+): Shape | undefined {
+  if (singles !== undefined) {
+    const value = singles.replaceAll(' ', '')
+    return /^\d+$/.test(value) ? numeric(value) : letters(value)
+  }
+  if (groups !== undefined) return readGroups(groups)
+  if (words !== undefined) return { kind: 'words', value: words, isWeak: true, isYear: false }
+  if (/^\d{4,8}$/.test(shown)) return numeric(shown)
+  // The sender's own letter: G-482913.
+  const own = /^[A-Z]-(\d{4,8})$/.exec(shown)
+  if (own !== null) return numeric(own[1]!)
+  const length = shown.replaceAll('-', '').length
+  if (length < 4 || length > 20 || (!shown.includes('-') && length > 10)) return undefined
+  return letters(shown)
+}
+
+/** Two to four groups of one length: 482 913, 4829-1305, 48 29 13. */
+function readGroups(shown: string): Shape | undefined {
+  const parts = shown.split(/[ -]/)
+  const value = parts.join('')
+  const isEven = parts.every((part) => part.length === parts[0]!.length)
+  const signs = new Set(shown.replace(/\d/g, ''))
+  return isEven && signs.size === 1 && value.length >= 4 && value.length <= 9
+    ? numeric(value)
+    : undefined
+}
+
+function letters(value: string): Shape | undefined {
+  const hasDigit = /\d/.test(value)
+  const hasLetter = /[A-Za-z]/.test(value)
+  if (!hasLetter) return undefined
+  const isUpper = value === value.toUpperCase()
+  const isLower = value === value.toLowerCase()
+  if (!isUpper && !isLower) return undefined
+  // WELCOME15: a word with a number is a voucher, unless the mail says more than `code`.
+  const isVoucher = /^[A-Z]{4,}\d{1,4}$/.test(value) && /[AEIOU]/.test(value)
+  if (hasDigit) {
+    return { kind: 'alphanumeric', value, isWeak: !isUpper || isVoucher, isYear: false }
+  }
+  // A word has vowels; drawn letters have few.
+  const bare = value.replaceAll('-', '')
+  const vowels = bare.replace(/[^AEIOU]/g, '').length
+  if (!isUpper || bare.length < 6 || vowels > bare.length / 5) return undefined
+  return { kind: 'alphanumeric', value, isWeak: true, isYear: false }
+}

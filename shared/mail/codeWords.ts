@@ -1,0 +1,106 @@
+/**
+ * Words beside a number that tell its meaning, in some thirty languages. Compounds count by their parts: `code` is in
+ * `Bestätigungscode`. The texts are in lower case.
+ */
+
+/** Words that name something else than a one-time code. Longer forms stand first: `promo code` is no code. */
+const OTHER = [
+  // Codes of other kinds.
+  String.raw`(?:gate|door|promo\p{L}*|discount|coupon|voucher|gift|referral|invit\p{L}*|booking|reservation|zip|post(?:al)?|country|area|city|sort|swift|bank|branch|bar|qr|product|item|model|tax|dress|source|exit|error|status|reason|response|return|colou?r|hex|hs|building|currency|airport|icd|git|morse|unlock|course|class|team|meeting|conference|event|studio|http|result|debug|machine|legacy|your own)[ -]?(?:card[ -]?)?codes?`,
+  String.raw`(?:buchungs|gutschein|rabatt|aktions|gutscheinkarten|fehler|länder|produkt|artikel|farb|bestell|steuer|quell|bar|strich|kortings|boekings|bokning|bokings|booking|rabat|värde|værdi|värdi|kupon|kupong|alennus|etu|varaus|kampanj\p{L}*|foglalási |kupon|post)(?:codes?|kod\p{L}*|kode\p{L}*|kood\p{L}*|cod\p{L}*|kód\p{L}*)`,
+  // Purchases.
+  String.raw`order(?! to)|purchase|bestell\p{L}*|auftrag\p{L}*|command[ei]s?|pedidos?|encomenda\p{L}*|compra|ordin[ei]|bestelling\p{L}*|ordre\p{L}*|tilau\p{L}*|ostok\p{L}*|zamówie\p{L}*|objednáv\p{L}*|rendelés\p{L}*|comand[aăi]\p{L}*|παραγγελ\p{L}*|sipariş\p{L}*|заказ\p{L}*|замовлен\p{L}*|注文\p{L}*|订单\p{L}?|訂單|주문\p{L}*|طلبي\p{L}*|الطلب|طلبك`,
+  // Parcels and places.
+  String.raw`track\p{L}*|parcel|package|shipment|waybill|sendung\p{L}*|paket\p{L}*|lieferung|suivi|colis|envoi|envío|guía|seguimiento|rastre\p{L}*|envio|spedizione|tracciamento|zending\p{L}*|kolli\p{L}*|försändelse|sporing\p{L}*|forsendelse|seuranta\p{L}*|lähetys\p{L}*|przesyłk\p{L}*|zásilk\p{L}*|csomag\p{L}*|küldemény\p{L}*|urmărire|expedier\p{L}*|αποστολ\p{L}*|takip|gönderi\p{L}*|kargo|трек\p{L}*|отправлен\p{L}*|посылк\p{L}*|відправлен\p{L}*|відстежен\p{L}*|посилк\p{L}*|追跡\p{L}*|伝票\p{L}*|运单\p{L}?|快递|運單|운송장|송장|التتبع|الشحنة`,
+  String.raw`(?<!\p{L})zip(?!\p{L})|post(?:al)?code|postcode|postleitzahl|(?<!\p{L})plz(?!\p{L})|code postal|código postal|(?<!\p{L})c\.p\.|(?<!\p{L})cep(?!\p{L})|(?<!\p{L})cap(?!\p{L})|postnummer|postinumero|kod pocztowy|psč|irányítószám\p{L}*|cod(?:ul)? poștal|τ\.κ\.|posta kodu|индекс\p{L}*|індекс\p{L}*|郵便\p{L}*|邮编|邮政\p{L}*|우편\p{L}*|البريدي|adress\p{L}*|street|straße|(?<!\p{L})room|gate|terminal|flight|seat`,
+  // Money.
+  String.raw`invoice|statement|receipt|amount|total|balance|account (?:no|number)|iban|(?<!\p{L})bic(?!\p{L})|vat|rechnung\p{L}*|betrag|summe|kontonummer|facture|relevé|montant|factura|fatura|extrato|importe|valor|fattura|estratto|importo|factuur|afschrift|bedrag|faktur\p{L}*|kontoutdrag|belopp|kontoudtog|beløb|lasku\p{L}*|tiliote\p{L}*|summa|wyciąg\p{L}*|kwot\p{L}*|výpis\p{L}*|částk\p{L}*|számla\p{L}*|kivonat\p{L}*|összeg\p{L}*|extras\p{L}*|suma|τιμολόγι\p{L}*|ποσό|ekstre|tutar\p{L}*|счёт\p{L}*|счет\p{L}*|выписк\p{L}*|сумм\p{L}*|рахун\p{L}*|виписк\p{L}*|сум[аи]|請求書?|明細|金額|合計|发票|账单|实付|金额|청구서|명세서|금액|الفاتورة|كشف|المبلغ|card ending|ending (?:in|with)?|endet auf|last (?:four|4)|transaction|txn`,
+  // Vouchers and journeys.
+  String.raw`promo\p{L}*(?: kod\p{L}*)?|coupon|voucher|discount|gutschein\p{L}*|rabat\p{L}*|réduction|descuento|cup[óõ][mn]|cupão|sconto|buono|korting\p{L}*|alennu\p{L}*|kuponk\p{L}*|kupon\p{L}*|kupón\p{L}*|zniżk\p{L}*|slev\p{L}*|poukaz\p{L}*|kuponkód\p{L}*|utalvány\p{L}*|reducere|εκπτωτικ\p{L}*|κουπόνι|промокод\p{L}*|купон\p{L}*|クーポン\p{L}*|割引\p{L}*|优惠\p{L}?|代金券|쿠폰\p{L}* ?(?:코드)?|할인\p{L}*|الخصم|قسيم\p{L}*|20 ?%`,
+  String.raw`booking|reserv\p{L}*|buchung\p{L}*|réservation|localizador|prenotazione|boeking\p{L}*|bokning\p{L}*|varau\p{L}*|rezerw\p{L}*|rezerv\p{L}*|foglal\p{L}*|κράτησ\p{L}*|rezervasyon\p{L}*(?: kod\p{L}*)?|брон\p{L}*|予約\p{L}*|预[订约]\p{L}?|预约|예약|الحجز|e-?ticket|pnr`,
+  // Names of cases, and of things that count.
+  String.raw`reference|merchant|händler\p{L}*|marchand|comerci\p{L}*|(?<!\p{L})ref(?!\p{L})|ticket|(?<!\p{L})case|request id|message id|envelope|contract|commit|(?<!\p{L})pr(?!\p{L})|issue|build|job|version|release|(?<!\p{L})port(?!\p{L})|line|(?<!\p{L})sku|(?<!\p{L})ean(?!\p{L})|serial|vorgang\p{L}*|anfrage|référence|dossier|demande|referencia|solicitud|(?<!\p{L})caso(?!\p{L})|solicitação|richiesta|verzoek|zaak|ärende\p{L}*|henvendelse|sagen|pyyntö\p{L}*|tapaus|zgłoszeni\p{L}*|spraw\p{L}*|požadav\p{L}*|případ\p{L}*|kérés\p{L}*|ügy\p{L}*|cererea?|cazul|αίτημ\p{L}*|υπόθεσ\p{L}*|taleb\p{L}*|kayd\p{L}*|обращени\p{L}*|заявк\p{L}*|звернен\p{L}*|問い合わせ|受付|工单|案件|문의|접수|الحالة|طلب الدعم`,
+  String.raw`(?:confirmation|customer|member(?:ship)?|phone|card|policy|registration|vehicle) (?:number|no)|best[äa]tigungsnummer|kundennummer|numéro|número|numero(?! di)|(?<!\p{L})n[º°.]|nummer|číslo|(?<!\p{L})numer(?!\p{L})|număr\p{L}*|αριθμ\p{L}*|(?<!\p{L})αρ\.|numaral\p{L}*|numarası|номер\p{L}*|(?<![認証暗])番号|确认号|번호(?<!인증 ?번호)|رقم|számú|szám(?!\p{L})|number|(?<!\p{L})no\.`,
+  // Telephones, machines and times.
+  String.raw`(?<!\p{L})calls?(?!\p{L})|phone|(?<!\p{L})tel(?!\p{L})|dial|helpline|fax|rufen|telefon\p{L}*|melde dich|appelez|appel|llama\p{L}*|ligue|denuncie|denuncia|chiama\p{L}*|(?<!\p{L})bel(?!\p{L})|meld het|(?<!\p{L})ring(?!\p{L})|soita|zadzwoń|volejte|hívj\p{L}*|sună|sunați|καλέστε|arayın|звони\p{L}*|дзвоні\p{L}*|телефону\p{L}*|電話|连络|连絡|連絡|致电|拨打|전화|신고|اتصل|الهاتف|(?<!\p{L})ip(?!\p{L})|firefox|chrome|device`,
+]
+
+/** Words that name a one-time code for certain. */
+const CERTAIN = [
+  String.raw`(?:verification|confirmation|security|access|auth(?:entication|orization)?|activation|login|log-in|sign-?in|sign-?up|temporary|one-?time|single-use|2fa|mfa|two-factor|two-step|device|recovery|reset|email|identity)[ -](?:pass)?(?:codes?|pin|password|key|token)|pass ?code|one-time|(?<!\p{L})otp(?!\p{L})|2fa|magic code`,
+  String.raw`(?:bestätigungs|sicherheits|verifizierungs|zugangs|anmelde|einmal|freischalt|aktivierungs|authentifizierungs|prüf|login-?)(?:code|kennwort|passwort|pin)|einmal\p{L}*|(?<!\p{L})m?tan(?!\p{L})`,
+  `code (?:de |d['’])(?:vérification|confirmation|sécurité|connexion|validation|accès|activation|authentification)|usage unique|code temporaire`,
+  `(?:código|clave) (?:de )?(?:verificación|confirmación|seguridad|acceso|un solo uso|activación)|un solo uso|(?:código|senha) (?:de )?(?:verificação|confirmação|segurança|acesso|uso único|ativação)|uso único|codi de verificació`,
+  `codice (?:di )?(?:verifica|conferma|sicurezza|accesso|attivazione|monouso|temporaneo)|monouso|(?:verificatie|bevestigings|beveiligings|inlog|toegangs|activerings)code|eenmalige?`,
+  String.raw`(?:verifierings|bekräftelse|säkerhets|inloggnings|engångs|verifikations|bekræftelses|sikkerheds|login|adgangs|engangs|bekreftelses|sikkerhets)-?kod\p{L}*|(?:vahvistus|turva|kertakäyttö|todennus|kirjautumis)\p{L}*koodi\p{L}*|kertakäyttö\p{L}*`,
+  String.raw`kod\p{L}* (?:weryfikacyjn|potwierdz|bezpieczeń|dostęp|jednoraz|logowani)\p{L}*|jednoraz\p{L}*|(?:ověřovac|potvrzovac|bezpečnostn|jednorázov|prihlasovac|overovac)\p{L}*|(?:ellenőrző|megerősítő|biztonsági|belépési|hitelesítő|egyszeri) ?kód\p{L}*|egyszer használatos|cod(?:ul)?(?: tău)? (?:de )?(?:verificare|confirmare|securitate|acces|unică)|unică folosință|kod za potvrdu|kontroln\p{L}+ kod`,
+  String.raw`κωδικ\p{L}+ (?:επαλήθευσ|επιβεβαίωσ|ασφαλ|μίας|μιας|πρόσβασης otp)\p{L}*|μ[ιί]ας χρήσης|(?:doğrulama|onay|güvenlik|giriş|aktivasyon) kod\p{L}*|tek kullanımlık|код\p{L}* (?:подтвержд|безопасн|доступ|проверк|активац|верификац|підтвердж|безпек|перевірк)\p{L}*|одноразов\p{L}*|еднократ\p{L}*|код за потвърждение`,
+  String.raw`(?:確認|認証|検証|ログイン|セキュリティ|ワンタイム)(?:用)?(?:コード|パスワード|番号|キー)(?<!確認番号)|ワンタイム|验证码|驗證碼|校验码|动态密码|動態密碼|动态码|一次性(?:密码|密碼|代码)|安全码|安全碼|确认码|確認碼|登录码|인증 ?(?:코드|번호)|확인 코드|보안 코드|일회용\p{L}*|otp`,
+  String.raw`رمز (?:التحقق|التأكيد|الأمان|الدخول|التفعيل|المؤقت)|الرمز المؤقت|لمرة واحدة|קוד (?:אימות|אישור|כניסה)|חד.?פעמי|کد تأیید|کد تایید|رمز یکبار|mã (?:xác|otp)\p{L}*|kode (?:verifikasi|konfirmasi|keamanan|otp)|รหัส(?:ยืนยัน|otp)|ओटीपी|सत्यापन कोड`,
+]
+
+/** Words for a code of some kind, or for a password. */
+const CODE = [
+  String.raw`codes?(?!\p{L}| of )|(?<!\p{L})pin(?:-?code)?(?!\p{L})|token|códigos?|codi(?:ce|ci)|(?<!\p{L})cod(?:ul|ului)?(?!\p{L})|clave|senha|kod(?:en|er|et|e|em|u|y|ed|unuz\p{L}*|un|lar|uyla|unu)?(?!\p{L})|kood\p{L}*|kód\p{L}*|jelsz\p{L}*|(?<!\p{L})hasł\p{L}*|(?<!\p{L})hesl\p{L}*|κωδικ\p{L}*|şifre\p{L}*|код\p{L}{0,3}(?!\p{L})|парол\p{L}*|コード|暗証番号|代码|代碼|密码|密碼|비밀번호|코드|رمز|الرمز|كلمة|(?<!\p{L})קוד|(?<!\p{L})کد|(?<!\p{L})mã(?!\p{L})|รหัส|कोड`,
+]
+
+/** Words for an entry, beside a bare number: `Use 482913 to log in`. */
+const ACCESS = [
+  String.raw`log ?(?:me )?in|sign ?in|logging in|signing in|your account|loggst|einloggen|anmelden|anzumelden|connecter|connexion|accéder|compte|entrar|acceder|acesse|acessar|aceder|cuenta|conta|accedere|entrare|account|inlog\p{L}*|inloggen|toegang|logga in|konto\p{L}*|log ind|logge|adgang|tili\p{L}*|kirjau\p{L}*|zalog\p{L}*|wejść|przihlá\p{L}*|přihlá\p{L}*|vstoup\p{L}*|účt\p{L}*|lépj|belép\p{L}*|bejelentkez\p{L}*|fiók\p{L}*|conecta\p{L}*|cont(?:ul)?(?!\p{L})|συνδε\p{L}*|μπείτε|λογαριασμ\p{L}*|girmek|oturum|hesab\p{L}*|войти|зайти|аккаунт\p{L}*|увійти|зайти|кабінет\p{L}*|ログイン|サインイン|登录|登入|账号|계속|로그인|للدخول|الدخول|حساب\p{L}*`,
+]
+
+/** Verbs of entering a code. */
+const USE =
+  /(?<!\p{L})(?:use|using|enter|type|paste|input|with|mit|nutze|gib|geben|verwende\p{L}*|utilise\p{L}*|saisi\p{L}*|entre[zr]|usa|use|usar|introduce|introduzca|ingres\p{L}*|digite|insira|inserisci|gebruik|voer|använd|ange|brug|indtast|bruk|skriv|käytä|koodilla|kirjoita|użyj|wpisz|pomocí|použij\p{L}*|zadejte|zadaj\p{L}*|írja|írd|lépj|használ\p{L}*|folosi\p{L}*|introdu\p{L}*|χρησιμοποι\p{L}*|πληκτρολ\p{L}*|kullan\p{L}*|girin|gir|использу\p{L}*|введи\p{L}*|введіть|скориста\p{L}*|استخدم|أدخل)(?!\p{L})|入力|输入|輸入|使用|입력/u
+
+const part = (name: string, words: readonly string[]) => `(?<${name}>${words.join('|')})`
+
+/** Words of shops and journeys. Their codes have letters, too. */
+const TRADE =
+  /\d ?%|% ?\d|(?<!\p{L})off(?!\p{L})|checkout|at the till|save|shop now|discount|voucher|coupon|promo|gift|rabat|gutschein|réduction|remise|descuento|desconto|cup[oóõã]|sconto|buono|korting|alennu|zniżk|slev|poukaz|kedvezmény|utalvány|reducere|έκπτωση|εκπτωτ|κουπόνι|indirim|kupon|скидк|знижк|промокод|купон|クーポン|割引|优惠|立减|代金券|할인|쿠폰|خصم|قسيم|reserv|booking|check-?in(?!\p{L})|itinerary|flight|hotel|buchung|réserv|reserva|prenotaz|boeking|bokning|varau|rezerw|rezerv|foglal|κράτησ|брон|予約|预订|预约|예약|حجز/u
+
+/** Whether a text invites to a call: its passcode serves all guests. */
+export const namesMeeting = (text: string): boolean =>
+  /(?:meeting|webinar|conference)[ -]id|webinar|zoom|会議|会议|회의/u.test(text.toLowerCase())
+
+/** Whether a text is about a purchase or a journey. */
+export const namesTrade = (text: string): boolean => TRADE.test(text.toLowerCase())
+
+/** One pass over a text finds all labels. At one place the first group wins; an earlier start wins before. */
+const LABEL = new RegExp(
+  [part('other', OTHER), part('certain', CERTAIN), part('code', CODE), part('access', ACCESS)].join(
+    '|',
+  ),
+  'gu',
+)
+
+const CODE_NAME = new RegExp([...CERTAIN, ...CODE].join('|'), 'u')
+
+/** Whether a text names a code at all. It takes a fraction of the time of {@link labelsOf}. */
+export const namesCode = (text: string): boolean => CODE_NAME.test(text.toLowerCase())
+
+export type LabelKind = 'other' | 'certain' | 'code' | 'access'
+export type Label = { kind: LabelKind; start: number; end: number }
+
+const LABELS_MAX = 60
+
+/** The labels of a text of bounded length, in their order. */
+export function labelsOf(text: string): Label[] {
+  const labels: Label[] = []
+  for (const match of text.toLowerCase().matchAll(LABEL)) {
+    const { other, certain, code } = match.groups!
+    const kind =
+      other !== undefined
+        ? 'other'
+        : certain !== undefined
+          ? 'certain'
+          : code !== undefined
+            ? 'code'
+            : 'access'
+    labels.push({ kind, start: match.index, end: match.index + match[0].length })
+    if (labels.length === LABELS_MAX) break
+  }
+  return labels
+}
+
+export const saysUse = (text: string): boolean => USE.test(text.toLowerCase())

@@ -1,0 +1,40 @@
+/** Words of links and of their addresses that tell a purpose, in some thirty languages. The texts are in lower case. */
+
+export type LinkPurpose = 'verify' | 'reset' | 'sign-in' | 'unsubscribe' | 'other'
+
+const UNSUBSCRIBE =
+  /unsubscri|opt[ -]?out|(?:mail|email|notification) (?:preferences|settings)|manage (?:your )?preferences|abbestell|abmelden|abmeldung|austragen|keine mails mehr|désabonn|désinscri|darse de baja|(?<!\p{L})baja(?!\p{L})|cancelar (?:la )?suscripción|cancelar (?:a )?(?:inscrição|subscrição)|deixar de receber|descadastr|annulla (?:l')?iscrizione|disiscri|cancella(?:ti)? (?:l')?iscrizione|uitschrijv|afmelden|avsluta prenumeration|avregistrera|avprenumer|afmeld|frameld|avmeld|peruuta tilaus|lopeta tilaus|en halua näitä|wypisz|zrezygnuj|rezygnacj|odhlásit odběr|odhlásit se z|nechci už|odhlásiť|leiratkoz|nem kérek több|dezabon|nu mai doresc|κατάργηση εγγραφής|διαγραφή από|απεγγραφ|abonelikten|artık e-posta istem|listeden çık|отписа|больше не получать|відписа|більше не надсил|отпиши|配信停止|配信を停止|購読解除|受信をやめ|退订|退訂|取消订阅|不再接收|수신 ?거부|구독 ?취소|그만 받기|إلغاء الاشتراك|لا أريد|הסר|لغو اشتراک|hủy đăng ký|berhenti berlangganan|ยกเลิกการ/u
+
+const PASSWORD =
+  /password|pass ?wor[dt]|passwort|kennwort|mot de passe|contraseña|palavra-passe|senha|wachtwoord|lösenord|adgangskode|passord|salasan|hasł|hesl|jelsz|parol|κωδικού|συνθηματικ|parola|şifre|парол|パスワード|密码|密碼|비밀번호|كلمة (?:ال)?(?:مرور|سر)|סיסמ|mật khẩu|kata sandi|รหัสผ่าน|पासवर्ड/u
+
+const VERIFY =
+  /verif|confirm|activat|validat|bestätig|aktivier|freischalt|vérifi|activer|valider|verificar|activar|ativar|conferma|attiva|bevestig|activer|bekräft|aktivera|verifier|bekræft|aktivér|bekreft|vahvista|aktivoi|potwierd|aktywuj|zweryfik|potvrdit|potvrdit|potvrď|aktivovat|ověřit|overiť|megerősít|aktivál|confirmă|activează|verifică|επιβεβα|ενεργοπο|επαλήθ|doğrula|onayla|etkinleştir|подтверд|активир|підтверд|активув|потвърд|確認|認証|有効化|确认|確認|验证|驗證|激活|확인|인증|활성화|تأكيد|تفعيل|تحقق|אימות|אשר|xác nhận|xác minh|konfirmasi|verifikasi|ยืนยัน/u
+
+const SIGN_IN =
+  /(?:sign|log)(?: me)?[ -]?(?:in|on)(?!\p{L})|magic link|anmelden|einloggen|login|connecter|connexion|accéder|iniciar sesión|acceder|ingresar|entrar|entra(?!\p{L})|acess|aceder|accedi|accesso|inlog|aanmelden|logga in|log ind|logg inn|öppna mitt konto|gå til min konto|kirjaud|siirry tilille|zaloguj|wejdź|przihl|přihlás|vstoupit|prihlás|bejelentkez|belép|conectează|autentific|intră|σύνδεση|είσοδος|oturum aç|giriş|hesaba gir|войти|вход|перейти в|увійти|вхід|перейти до|вход|ログイン|サインイン|登录|登入|登錄|进入|로그인|들어가기|تسجيل الدخول|الدخول|כניסה|התחבר|đăng nhập|masuk|เข้าสู่ระบบ/u
+
+const PATH_UNSUBSCRIBE = /unsub|opt[-_]?out|email[-_/]?(?:preferences|settings)|list-?manage|abmeld/
+const PATH_RESET =
+  /reset|forgot|(?:password|passwort|passwd|pwd)[-_/]?(?:new|edit|change|recover|set|token)|recover(?:y)?[-_/]?(?:password|account)|(?:new|change|set|choose|recover)[-_/]?(?:password|passwd|pwd)/
+const PATH_VERIFY = /verif|confirm|activat|validat|opt[-_]?in(?![a-z])|double-?opt/
+const PATH_SIGN_IN =
+  /magic|passwordless|log[-_]?in(?![a-z])|sign[-_]?in(?![a-z])|one[-_]?time|(?<![a-z])(?:otl|sso)(?![a-z])|auth[-_/](?:link|email|callback)/
+
+/** The purpose that a link's own text names. */
+export function purposeOfText(text: string): LinkPurpose | undefined {
+  const own = text.toLowerCase()
+  if (UNSUBSCRIBE.test(own)) return 'unsubscribe'
+  if (PASSWORD.test(own)) return 'reset'
+  if (VERIFY.test(own)) return 'verify'
+  return SIGN_IN.test(own) ? 'sign-in' : undefined
+}
+
+/** The purpose that the path of an address names. */
+export function purposeOfPath(path: string): LinkPurpose | undefined {
+  const own = path.toLowerCase()
+  if (PATH_UNSUBSCRIBE.test(own)) return 'unsubscribe'
+  if (PATH_RESET.test(own)) return 'reset'
+  if (PATH_VERIFY.test(own)) return 'verify'
+  return PATH_SIGN_IN.test(own) ? 'sign-in' : undefined
+}

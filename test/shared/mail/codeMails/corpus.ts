@@ -1,0 +1,35 @@
+/**
+ * Mails of services with codes, links and other numbers. They were written before the extraction. The hash of a name keeps half
+ * of them aside: of the layouts, and of the two voices of each language. A mail that is aside shares neither layout nor wording
+ * with an open one. Rules are made with `open` mails alone; `aside` shows whether they generalise.
+ */
+import { type CodeMail, hashOf, type Layout, VOICES, type Voice, valuesOf } from './build.ts'
+import { codeLayouts } from './codeLayouts.ts'
+import { linkLayouts } from './linkLayouts.ts'
+import { moreCodeLayouts } from './moreCodeLayouts.ts'
+import { plainLayouts } from './plainLayouts.ts'
+import { singles } from './singles.ts'
+
+const isOdd = (name: string) => hashOf(name) % 2 === 1
+
+/** One voice of each language is aside. */
+const isVoiceAside = ({ name, language }: Voice) => name.endsWith('.a') === isOdd(language)
+
+const LAYOUTS = [...codeLayouts, ...moreCodeLayouts, ...linkLayouts, ...plainLayouts]
+
+function mailsOf(aside: boolean): CodeMail[] {
+  const voices = VOICES.filter((voice) => isVoiceAside(voice) === aside)
+  const layouts = LAYOUTS.filter(({ name }) => isOdd(name) === aside)
+  const made = layouts.flatMap(({ name, make }: Layout, n) =>
+    // Every second language: the next layout takes the others.
+    voices
+      .filter((_, at) => (at + n) % 2 === 0)
+      .map((voice) => {
+        const id = `${name}-${voice.name.replace('.', '-')}`
+        return { id, ...make(voice, valuesOf(id, voice.language)) }
+      }),
+  )
+  return [...made, ...singles.filter(({ id }) => isOdd(id) === aside)]
+}
+
+export const CORPUS = { open: mailsOf(false), aside: mailsOf(true) }
