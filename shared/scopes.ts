@@ -5,6 +5,7 @@ export const PROJECT_SCOPES = [
   'mail:manage',
   'vault:read',
   'vault:write',
+  'vault:use',
   'payments:accept',
 ] as const
 

@@ -28,7 +28,7 @@ import { startTcpProxy, type TcpProxy } from './tcpProxy.ts'
 import { waitFor } from './waitFor.ts'
 
 /** An answer with its JSON body. */
-type Answer = { status: number; headers: Headers; body: any }
+export type Answer = { status: number; headers: Headers; body: any }
 
 /** A client that holds one key. */
 export type Client = {

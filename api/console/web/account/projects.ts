@@ -14,6 +14,7 @@ export const SCOPES: readonly [string, string][] = [
   ['mail:manage', 'label and delete mail'],
   ['vault:read', 'read secrets'],
   ['vault:write', 'store and delete secrets'],
+  ['vault:use', 'use secrets without reading them'],
   ['payments:accept', 'sell and be paid'],
 ]
 
