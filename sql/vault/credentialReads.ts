@@ -120,6 +120,24 @@ export async function openCredential(
   }
 }
 
+/** The current version of a credential for a worker; null: it is gone or has expired. Its use was audited before. */
+export async function readForUse(
+  db: Queryable,
+  { projectId, name, keyring }: { projectId: string; name: string; keyring: Keyring },
+): Promise<Pick<OpenCredential, 'type' | 'data' | 'metadata' | 'allowedHosts'> | null> {
+  const { rows } = await db.query<Row>({
+    name: 'read-for-use',
+    text: `select v.version, v.type, v.metadata, v.allowed_hosts, v.key_id, v.wrapped_key, v.ciphertext
+           from credentials c join credential_versions v on v.credential_row = c.row and v.version = c.version
+           where c.project_id = $1 and c.name = $2 and (v.expires_at is null or v.expires_at > clock_timestamp())`,
+    values: [projectId, name],
+  })
+  const row = rows[0]
+  if (row === undefined) return null
+  const { type, metadata, allowed_hosts: allowedHosts } = row
+  return { type, metadata, allowedHosts, data: openData(keyring, projectId, name, row) }
+}
+
 const toOpenCredential = (
   name: string,
   row: Row,
