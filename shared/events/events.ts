@@ -50,7 +50,7 @@ export type UseEventData = {
   host: string
   /** With placeholders, without its query. */
   path: string
-  status: number | null
+  statusCode: number | null
 }
 
 export type EventData = MessageEventData | PaymentEventData | UseEventData

@@ -149,7 +149,7 @@ BASE64_VALUE['-'.charCodeAt(0)] = 62
 BASE64_VALUE['_'.charCodeAt(0)] = 63
 
 /** Joins no two runs. */
-const GAP = 0
+const GAP = 1
 
 type Run = { text: string; index: number }
 
@@ -205,6 +205,11 @@ function numberView(runs: readonly Run[], item: RegExp, radix: number, skip: num
   return builder.view()
 }
 
+const WIDE: Unescape = { token: /\0+/g, decode: () => '' }
+
+/** ASCII out of UTF-16: the text without its null bytes; null: it has none. */
+export const narrowed = (text: string): View | null => unescaped(text, WIDE)
+
 /** The text without its escapes of one kind, for each kind that it has. */
 export function* unescapedViews(text: string): Generator<View> {
   for (const kind of [PERCENT, BACKSLASH, HTML, QUOTED_PRINTABLE]) {
@@ -226,7 +231,7 @@ export function createRunDecoder(bytesMin: number): RunDecoder {
   // Lines of wrapped base64 are joined.
   const charactersMin = Math.ceil((bytesMin * 4) / 3)
   const base64 = new RegExp(`[\\w+/-](?:(?:\\r?\\n[ \\t]*)?[\\w+/-]){${charactersMin - 1},}`, 'g')
-  const hexadecimal = new RegExp(`(?:(?:0x)?[\\da-f]{2}[ :,-]{0,2}){${bytesMin},}`, 'gi')
+  const hexadecimal = new RegExp(`(?:(?:0x)?[\\da-f]{2}[ :,-]{0,2}){${bytesMin},}[\\da-f]?`, 'gi')
   const decimal = new RegExp(`\\d{1,3}(?:\\s{0,4},\\s{0,4}\\d{1,3}){${bytesMin - 1},}`, 'g')
   const utf8Run = new RegExp(
     `(?:[\\0\\t\\n\\r -~]|[\\xc2-\\xdf][\\x80-\\xbf]|[\\xe0-\\xef][\\x80-\\xbf]{2}|[\\xf0-\\xf4][\\x80-\\xbf]{3}){${bytesMin},}`,

@@ -2,10 +2,16 @@
  * Masks secrets in a text, in every form that decoding it once or several times uncovers. A text that a stranger made can
  * hide a secret in a form of its own; SECURITY.md names this limit.
  */
-import { createRunDecoder, type RunDecoder, unescapedViews, type View } from './decodedViews.ts'
+import {
+  createRunDecoder,
+  narrowed,
+  type RunDecoder,
+  unescapedViews,
+  type View,
+} from './decodedViews.ts'
 
 /** The text in the place of a secret. */
-export const MASK = '[masked]'
+const MASK = '[masked]'
 /** Shorter values stand in every text by chance. */
 export const SECRET_MIN_LENGTH = 3
 
@@ -74,6 +80,11 @@ export class Masker {
     if (text.length > LONG) await new Promise((done) => setImmediate(done))
     const found = this.#plain(text)
     if (depth === 0) return found
+    const narrow = narrowed(text)
+    if (narrow !== null) {
+      for (const range of await this.#find(narrow.text, depth, work))
+        found.push(back(narrow, range))
+    }
     for (const view of unescapedViews(text)) {
       if ((siblings.get(view.text) ?? -1) >= depth) continue
       siblings.set(view.text, depth)

@@ -13,8 +13,8 @@ export type UseMethod = (typeof USE_METHODS)[number]
 
 export const URL_MAX_LENGTH = 4_096
 export const HEADERS_MAX = 40
-export const HEADER_VALUE_MAX_LENGTH = 8_192
-export const USE_BODY_MAX_BYTES = 256 * 1024
+const HEADER_VALUE_MAX_LENGTH = 8_192
+const USE_BODY_MAX_BYTES = 256 * 1024
 const HEADERS_MAX_LENGTH = 16 * 1024
 /** Longer values fit into no header. */
 const VALUE_MAX_LENGTH = 8_192

@@ -27,7 +27,7 @@ export const sealRequest = (
   { projectId, id, request }: { projectId: string; id: string; request: UseRequest },
 ): Sealed => keyring.seal(Buffer.from(JSON.stringify(request)), useContext(projectId, id, REQUEST))
 
-export type UseState = 'queued' | 'sending' | UseEventData['state']
+type UseState = 'queued' | 'sending' | UseEventData['state']
 
 type UseRow = {
   id: string
@@ -168,7 +168,8 @@ export function endUse(
     await db.query(`select pg_notify('${PAYMENTS_CHANNEL}', $1)`, [id])
     const { credential_name: name, project_id: projectId, method, host, path } = row
     const data: UseEventData = {
-      ...{ useId: id, name, state: end.state, method, host, path, status: answer?.status ?? null },
+      ...{ useId: id, name, state: end.state, method, host, path },
+      statusCode: answer?.status ?? null,
     }
     await recordEvents(db, [{ projectId, type: 'vault.used', data }])
   })

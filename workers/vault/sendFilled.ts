@@ -5,10 +5,14 @@ import { ANSWER_BYTES_MAX, maskedAnswer } from './maskedAnswer.ts'
 
 const TIMEOUT_MS = 30_000
 
-/** Sends a request with its secret, and masks the answer. Follows no redirect: its Location is an answer. */
+/**
+ * Sends a request with its secret, and masks the answer. Follows no redirect: its Location is an answer.
+ * @param enter waits for a turn to mask; the returned function ends it.
+ */
 export async function sendFilled(
   policy: OutboundPolicy & { ca?: string },
   { url, method, headers, body, secrets }: FilledRequest,
+  enter: () => Promise<() => void>,
 ): Promise<UseEnd> {
   const answer = await guardedExchange({
     ...policy,
@@ -16,7 +20,12 @@ export async function sendFilled(
     ...(body === null ? {} : { body }),
   })
   if (!answer.ok) return unanswered(answer)
-  return { state: 'answered', answer: await maskedAnswer(answer, secrets) }
+  const leave = await enter()
+  try {
+    return { state: 'answered', answer: await maskedAnswer(answer, secrets) }
+  } finally {
+    leave()
+  }
 }
 
 /** Errors of a connection that carried no request yet. */

@@ -1,3 +1,4 @@
+import { FairTurns } from '../../shared/process/fairTurns.ts'
 import { effectiveHosts, isAllowedHost } from '../../shared/vault/allowedHosts.ts'
 import { CredentialInputError } from '../../shared/vault/credential.ts'
 import {
@@ -15,6 +16,9 @@ import { patiently } from '../queue/patiently.ts'
 import type { PoolContext, Task } from '../queue/task.ts'
 import { sendFilled } from './sendFilled.ts'
 
+/** Masking a large hostile answer takes a second of computing: a project has one turn at a time. */
+const MASKING = { total: 2, perOwner: 1 }
+
 type Options = { keyring: KeyringSource; policy: OutboundPolicy & { ca?: string } }
 
 /**
@@ -25,6 +29,7 @@ export const createUseSecret = (
   { pool, lanes }: PoolContext,
   { keyring: source, policy }: Options,
 ): Task<'use_secret'> => {
+  const masking = new FairTurns(MASKING)
   const finish = async (id: string, end: UseEnd) => {
     const keyring = await source(pool)
     await patiently(() => endUse(pool, { id, keyring, end }))
@@ -54,7 +59,7 @@ export const createUseSecret = (
   async function send(request: UseRequest, due: DueUse): Promise<UseEnd> {
     const filled = await fill(request, due)
     if (typeof filled === 'string') return failed(filled)
-    return sendFilled(policy, filled)
+    return sendFilled(policy, filled, () => masking.enter(due.projectId))
   }
 
   /** The request with its secret, or why it may not go. The credential may have changed since the acceptance. */

@@ -134,7 +134,7 @@ test('a use is in the audit log with host, method, path and status, and is an ev
       type: 'vault.used',
       data: {
         ...{ useId: body.useId, name: 'n', state: 'answered', method: 'GET', host: host() },
-        ...{ path: '/a/{{password}}', status: 418 },
+        ...{ path: '/a/{{password}}', statusCode: 418 },
       },
     },
   ])
