@@ -98,13 +98,13 @@ const PLACES = [
   'trailer',
   'error',
 ] as const
-const CODINGS: Record<string, (bytes: Buffer) => Buffer> = {
-  '': (bytes) => bytes,
+const CODINGS: Record<string, (bytes: Uint8Array<ArrayBuffer>) => Buffer> = {
+  '': (bytes) => Buffer.from(bytes),
   gzip: gzipSync,
   deflate: deflateSync,
   'deflate ': deflateRawSync,
   br: brotliCompressSync,
-  'gzip, br': (bytes) => brotliCompressSync(gzipSync(bytes)),
+  'gzip, br': (bytes) => brotliCompressSync(Uint8Array.from(gzipSync(bytes))),
   'x-gzip': gzipSync,
 }
 
@@ -122,7 +122,7 @@ function answerOf(): Buffer[] {
   if (place === 'cookie') lines.push(`Set-Cookie: s=${lineOf(echo)}; Path=/`)
   const shown =
     place === 'body' || place === 'error' ? `{"a":"${word(30)}","v":"${echo}"}` : word(40)
-  const body = CODINGS[coding]!(Buffer.from(shown))
+  const body = CODINGS[coding]!(Uint8Array.from(Buffer.from(shown)))
   if (coding !== '') lines.push(`Content-Encoding: ${coding.trim()}`)
   lines.push('Content-Type: application/json', 'Connection: close')
   if (!chunked && place !== 'trailer') {
@@ -130,7 +130,7 @@ function answerOf(): Buffer[] {
     return [Buffer.from(lines.join('\r\n')), body]
   }
   lines.push('Transfer-Encoding: chunked', 'Trailer: X-Trailer', '', '')
-  const parts = [Buffer.from(lines.join('\r\n'))]
+  const parts: Buffer[] = [Buffer.from(lines.join('\r\n'))]
   for (let at = 0; at < body.length; ) {
     const size = 1 + Math.floor(random() * 40)
     const piece = body.subarray(at, at + size)
@@ -207,10 +207,8 @@ test(
     for (let n = 0; n < CASES; n++) {
       const secret = SECRETS[n % SECRETS.length]!()
       const first = NAMES[n % NAMES.length]!
-      const more = LOSSY.has(first)
-        ? []
-        : [undefined, pick(LATER), pick(LATER)].slice(1, 1 + (n % 3))
-      const encoders = [first, ...more]
+      const later = LOSSY.has(first) ? 0 : n % 3
+      const encoders = [first, pick(LATER), pick(LATER)].slice(0, 1 + later)
       hostile = {
         ...{ encoders, place: pick(PLACES), coding: pick(Object.keys(CODINGS)) },
         chunked: random() < 0.5,
