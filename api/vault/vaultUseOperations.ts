@@ -18,7 +18,7 @@ import { failure, orBadRequest, requireScope } from './vaultOperations.ts'
 
 type Vault = Pick<Services, 'pool' | 'keyring' | 'waiters'>
 
-/** A request as it arrives: an object as body is sent as JSON. */
+/** The request of a caller. A body that is an object is sent as JSON. */
 export type GivenRequest = {
   method?: UseMethod
   url: string

@@ -49,11 +49,11 @@ export function effectiveHosts(
   return host === null ? [] : [host]
 }
 
-/** Whether an entry allows a host with its port, as `URL.host` writes it. */
+/** Tests a host with its port, in the form of `URL.host`, against one entry. */
 const allows = (entry: string, host: string): boolean =>
   entry.startsWith('*.') ? host.endsWith(entry.slice(1)) : host === entry
 
-/** Whether the entries allow a host with its port, as `URL.host` writes it. */
+/** Tests a host with its port, in the form of `URL.host`, against every entry. */
 export const isAllowedHost = (entries: readonly string[], host: string): boolean =>
   entries.some((entry) => allows(entry, host))
 

@@ -210,7 +210,7 @@ const WIDE: Unescape = { token: /\0+/g, decode: () => '' }
 /** ASCII out of UTF-16: the text without its null bytes; null: it has none. */
 export const narrowed = (text: string): View | null => unescaped(text, WIDE)
 
-/** The text without its escapes of one kind, for each kind that it has. */
+/** Removes the escapes of one kind, for each kind of the text in turn. */
 export function* unescapedViews(text: string): Generator<View> {
   for (const kind of [PERCENT, BACKSLASH, HTML, QUOTED_PRINTABLE]) {
     const view = unescaped(text, kind)

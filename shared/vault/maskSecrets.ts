@@ -27,7 +27,7 @@ const LONG = 32 * 1024
 /** Runs of so many bytes are decoded, however long the secrets are. */
 const RUN_BYTES_MAX = 16
 
-/** The text needs more decoding than it is worth: nothing of it may be shown. */
+/** The text needs too much decoding. Nothing of it may be shown. */
 export class TooManyLayersError extends Error {}
 
 type Range = { start: number; end: number }

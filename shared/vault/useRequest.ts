@@ -1,5 +1,5 @@
 /**
- * The HTTPS request of a use: its bounds, its placeholders, and the values that stand for them.
+ * The HTTPS request of a use: its bounds, its placeholders and their values.
  *
  * A placeholder is `{{field}}`. It may stand in the path, the query, the value of a header, and the body; never in the
  * method, the host, or the name of a header.

@@ -19,7 +19,7 @@ create table vault_uses (
   error text,
   method text not null,
   host text not null,
-  -- As the caller gave it, with placeholders, without its query.
+  -- The caller's path. It keeps its placeholders and loses its query.
   path text not null,
   status integer,
   -- The entry that was written before the request was accepted.

@@ -17,7 +17,7 @@ type Answer = {
   truncated: boolean
 }
 
-/** An answer as the caller may see it: every form of the secrets is masked, and what cannot be read is left out. */
+/** The answer for the caller. Every form of the secrets is masked, and unreadable bodies are left out. */
 export async function maskedAnswer(answer: Answer, secrets: readonly string[]): Promise<UseAnswer> {
   const masker = new Masker(secrets)
   const masked = async (text: string) =>

@@ -1,4 +1,4 @@
-/** Who reads a credential, and where it may be used. */
+/** The readers of a credential, and its allowed hosts. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type ConsoleClient, signIn } from '../../support/consoleSession.ts'
 import { type Answer, startTestService, type TestService } from '../../support/service.ts'

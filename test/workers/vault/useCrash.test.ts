@@ -1,4 +1,4 @@
-/** A worker that dies while it sends: the request goes out once, and nobody says that it failed. */
+/** A worker dies while it sends. The request goes out once, and its use ends as unknown. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
