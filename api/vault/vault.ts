@@ -51,8 +51,7 @@ const Protection = {
     t.Union(
       REVEALS.map((one) => t.Literal(one)),
       {
-        description:
-          'owner: only the console reveals the secret, its codes included; keys can use it and sign with it.',
+        description: 'owner: no key reads the secret or its codes; keys use it and sign with it.',
       },
     ),
   ),
@@ -200,7 +199,7 @@ function readAndDelete(services: Services) {
           summary: 'Change who reads a credential, and where it may be used',
           description:
             'allowedHosts belongs to the current version, reveal to the credential. A project key may narrow both: reveal ' +
-            'to owner, the hosts to fewer. Only the console widens them.',
+            'to owner, the hosts to fewer. Only the owner widens them.',
           requestExample: { reveal: 'owner', allowedHosts: ['github.com'] },
           success: {
             status: 200,

@@ -28,7 +28,7 @@ const shared = {
   }),
   reveal: t.String({
     enum: [...REVEALS],
-    description: 'agent: a key with vault:read reads the secret. owner: only the console does.',
+    description: 'agent: a key with vault:read reads the secret. owner: no key does.',
   }),
 }
 const CreatedAt = t.String({ format: 'date-time', examples: ['2026-01-05T09:30:00Z'] })
