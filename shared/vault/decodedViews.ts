@@ -107,15 +107,27 @@ const ENTITIES: Record<string, string> = {
     lbrace: '{',
     verbar: '|',
   },
-  ...{ vert: '|', rcub: '}', rbrace: '}', tilde: '~', nbsp: ' ', hyphen: '-', dash: '-' },
+  ...{ vert: '|', rcub: '}', rbrace: '}', tilde: '~', hyphen: '-', dash: '-' },
 }
 
+/** The names of U+00A0 to U+00FF, in order (HTML Living Standard §13.5). */
+const LATIN_1 = new Map(
+  `nbsp iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg macr deg plusmn sup2 sup3 acute
+   micro para middot cedil sup1 ordm raquo frac14 frac12 frac34 iquest Agrave Aacute Acirc Atilde Auml Aring
+   AElig Ccedil Egrave Eacute Ecirc Euml Igrave Iacute Icirc Iuml ETH Ntilde Ograve Oacute Ocirc Otilde Ouml
+   times Oslash Ugrave Uacute Ucirc Uuml Yacute THORN szlig agrave aacute acirc atilde auml aring aelig ccedil
+   egrave eacute ecirc euml igrave iacute icirc iuml eth ntilde ograve oacute ocirc otilde ouml divide oslash
+   ugrave uacute ucirc uuml yacute thorn yuml`
+    .split(/\s+/)
+    .map((name, n) => [name, utf8(0xa0 + n)]),
+)
+
 const HTML: Unescape = {
-  token: /&(?:#x0*([\da-f]{1,6})|#0*(\d{1,7})|([a-z]{2,6})(?=;));?/gi,
+  token: /&(?:#x0*([\da-f]{1,6})|#0*(\d{1,7})|([a-z][a-z\d]{1,7})(?=;));?/gi,
   decode([all, hexadecimal, decimal, name]) {
     if (hexadecimal !== undefined) return utf8(hex(hexadecimal))
     if (decimal !== undefined) return utf8(Number(decimal))
-    return ENTITIES[name!.toLowerCase()] ?? all!
+    return LATIN_1.get(name!) ?? ENTITIES[name!.toLowerCase()] ?? all!
   },
 }
 

@@ -14,6 +14,11 @@ const { next: random, pick } = createRandom(20_261_122, 'hostile')
 const word = (length: number, letters = 'abcdefghijklmnopqrstuvwxyzABCDEF0123456789 .,:;-_') =>
   Array.from({ length }, () => pick([...letters])).join('')
 
+const NAMED: Record<string, string> = {
+  ...{ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&apos;' },
+  ...{ ä: '&auml;', ö: '&ouml;', '§': '&sect;' },
+}
+
 /** One way to write a secret; several follow one another. */
 const ENCODERS: Record<string, (text: string) => string> = {
   plain: (text) => text,
@@ -57,6 +62,7 @@ const ENCODERS: Record<string, (text: string) => string> = {
       /[&<>"']/g,
       (one) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' })[one]!,
     ),
+  'html names': (text) => text.replace(/[&<>"'äö§]/g, (one) => NAMED[one]!),
   'html numbers': (text) => [...text].map((one) => `&#${one.codePointAt(0)};`).join(''),
   'html hexadecimal': (text) =>
     [...text].map((one) => `&#x${one.codePointAt(0)!.toString(16)};`).join(''),
