@@ -35,16 +35,17 @@ type Work = { left: number }
 
 /** Finds and masks the same secrets in several texts. */
 export class Masker {
-  readonly #needles: readonly string[]
+  /** By their first two bytes: a search reads a text once, however many secrets there are. */
+  readonly #needles: ReadonlyMap<number, readonly string[]>
   readonly #runs: RunDecoder
 
   /** @param secrets values of at least SECRET_MIN_LENGTH characters; shorter ones are not masked. */
   constructor(secrets: Iterable<string>) {
     const needles = new Set<string>()
     for (const secret of secrets) for (const needle of needlesOf(secret)) needles.add(needle)
-    // Longer ones first: a part is then masked with its whole.
-    this.#needles = [...needles].sort((one, other) => other.length - one.length)
-    this.#runs = createRunDecoder(Math.min(this.#needles.at(-1)?.length ?? 1, RUN_BYTES_MAX))
+    this.#needles = Map.groupBy(needles, (needle) => pairAt(needle, 0))
+    const shortest = Math.min(RUN_BYTES_MAX, ...[...needles].map(({ length }) => length))
+    this.#runs = createRunDecoder(shortest)
   }
 
   /** Masks a text. @throws {TooManyLayersError} */
@@ -113,16 +114,20 @@ export class Masker {
   #plain(text: string): Range[] {
     const folded = text.toLowerCase()
     const found: Range[] = []
-    for (const needle of this.#needles) {
-      let start = folded.indexOf(needle)
-      while (start !== -1) {
-        found.push({ start, end: start + needle.length })
-        start = folded.indexOf(needle, start + 1)
+    for (let start = 0; start + 1 < folded.length; start++) {
+      const needles = this.#needles.get(pairAt(folded, start))
+      if (needles === undefined) continue
+      for (const needle of needles) {
+        if (folded.startsWith(needle, start)) found.push({ start, end: start + needle.length })
       }
     }
     return found
   }
 }
+
+/** Two bytes as one number. */
+const pairAt = (text: string, at: number): number =>
+  text.charCodeAt(at) | (text.charCodeAt(at + 1) << 8)
 
 /** A range of a view in its source. */
 function back({ from, to }: View, { start, end }: Range): Range {

@@ -246,3 +246,24 @@ test(
   },
   { timeout: 180_000 },
 )
+
+test('a name of a private address is not dialled, and a certificate of a stranger is not trusted', async () => {
+  const request: UseRequest = {
+    ...{ method: 'GET', url: `https://hostile.example:${port}/`, headers: {}, body: null },
+  }
+  const credential = { type: 'LOGIN', data: { password: 'correct horse' }, metadata: {} }
+  const filled = fillRequest(request, credential, Date.now())
+  const send = (policy: object) =>
+    sendFilled(
+      { allowPrivate: true, resolve: answering('127.0.0.1'), ca, ...policy },
+      filled,
+      async () => () => {},
+    )
+  expect(await send({ allowPrivate: false })).toEqual({
+    state: 'failed',
+    error: 'address is not public',
+  })
+  expect(await send({ ca: newCertificate('hostile.example').ca })).toMatchObject({
+    state: 'failed',
+  })
+})
