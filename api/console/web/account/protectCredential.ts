@@ -9,7 +9,7 @@ export const READERS = {
   owner: 'you alone; the agent uses it unseen',
 } as const
 
-/** Opens the form that decides who reads a credential and where it may be used. */
+/** Opens the form for the readers of a credential and its allowed hosts. */
 export const protectCredential = (
   projectId: string,
   { name, reveal, allowedHosts }: Credential,
