@@ -44,6 +44,7 @@ import { paymentRecordRoutes } from './till/paymentRecords.ts'
 import { paymentRoutes } from './till/payments.ts'
 import { wellKnownRoutes } from './till/wellKnown.ts'
 import { vaultRoutes } from './vault/vault.ts'
+import { vaultUseRoutes } from './vault/vaultUse.ts'
 import { vaultVersionRoutes } from './vault/vaultVersions.ts'
 
 /** Answers one request from a socket address. */
@@ -118,6 +119,7 @@ function createRoutes(services: Services, bodies: HeldBodies) {
     .use(threadRoutes(services))
     .use(vaultRoutes(services))
     .use(vaultVersionRoutes(services))
+    .use(vaultUseRoutes(services))
     .use(logRoutes(services))
     .use(endpointRoutes(services))
     .use(webhookRoutes(services))

@@ -35,6 +35,9 @@ export const newPaymentId = (): string => randomId('pay_')
 /** The identifier of a payment check that waits for the chain. */
 export const newCheckId = (): string => randomId('chk_')
 
+/** The identifier of a use of a secret. */
+export const newUseId = (): string => randomId('use_')
+
 /** The identifier of an email rule (docs/contract.md §4). */
 export const newRuleId = (): string => randomId('rul_')
 

@@ -6,6 +6,7 @@ export const PROJECT_SCOPES = [
   'mail:codes',
   'vault:read',
   'vault:write',
+  'vault:use',
   'payments:accept',
 ] as const
 

@@ -24,6 +24,7 @@ export const taskPayloads = {
   }),
   settle_payment: z.strictObject({ paymentId: z.string().regex(/^pay_[0-9a-f]{24}$/) }),
   check_payment: z.strictObject({ checkId: z.string().regex(/^chk_[0-9a-f]{24}$/) }),
+  use_secret: z.strictObject({ useId: z.string().regex(/^use_[0-9a-f]{24}$/) }),
   purge_project: z.strictObject({ projectId: z.string().regex(/^prj_[0-9a-f]{24}$/) }),
 } as const
 
@@ -55,6 +56,7 @@ export const TASK_POOL: Record<TaskName, PoolName> = {
   verify_domain: 'mail',
   deliver_webhook: 'webhooks',
   verify_endpoint: 'webhooks',
+  use_secret: 'webhooks',
   settle_payment: 'payments',
   check_payment: 'payments',
 }

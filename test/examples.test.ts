@@ -5,11 +5,14 @@ import { join } from 'node:path'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { DEVNET_ACCOUNTS } from '../shared/till/devnetAccounts.ts'
+import { answering, closeServers } from './support/localServer.ts'
 import { printed, type ServiceProcess, startCommand, startProcess } from './support/process.ts'
 import { type Agent, messagePath, waitForMessages } from './support/service.ts'
 import { startTestTill, type TestTill } from './support/till.ts'
+import { newCertificate, serveTls } from './support/tlsServer.ts'
 import { waitFor } from './support/waitFor.ts'
 
+const certificate = newCertificate('bank.example')
 let till: TestTill
 let agent: Agent
 const started: ServiceProcess[] = []
@@ -18,13 +21,17 @@ const tried = new Set<string>()
 beforeAll(async () => {
   till = await startTestTill({
     env: { ALLOW_PRIVATE_NETWORKS: 'true' },
-    parts: { smtp: true, pools: ['inbound', 'outbound', 'webhooks'] },
+    parts: {
+      ...{ smtp: true, pools: ['inbound', 'outbound', 'webhooks'] },
+      ...{ ca: certificate.ca, resolve: answering('127.0.0.1') },
+    },
   })
   agent = await till.newSeller()
 })
 afterAll(async () => {
   await Promise.all(started.map((process) => process[Symbol.asyncDispose]()))
   await till[Symbol.asyncDispose]()
+  closeServers()
 })
 
 /** Starts an example and waits for its first line. @returns the first capture of `pattern`. */
@@ -88,6 +95,25 @@ test('webhookReceiver.ts believes a signed webhook once, and refuses another', a
     body: '{}',
   })
   expect(forged.status).toBe(400)
+})
+
+test('useSecret.ts uses a token that it cannot read', async () => {
+  const TOKEN = 'tok_8f7a6b5c4d3e2f1a'
+  const port = await serveTls(certificate, ({ headers }, response) => {
+    const isRight = headers.authorization === `Bearer ${TOKEN}`
+    response
+      .writeHead(isRight ? 200 : 401)
+      .end(`{"you are":"ada","with":"${headers.authorization}"}`)
+  })
+  const { process } = await run('useSecret.ts', /using it: (.*)/, {
+    ...{ TOKEN, URL: `https://bank.example:${port}/me` },
+  })
+  expect(await process.exited).toBe(0)
+  expect(process.stdout().trim().split('\n')).toEqual([
+    'reading it: refused',
+    'using it: answered, 200',
+    '{"you are":"ada","with":"Bearer [masked]"}',
+  ])
 })
 
 const hasPython = Bun.which('python3') !== null

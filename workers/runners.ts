@@ -17,6 +17,7 @@ import { createCheckPayment } from './till/checkPayment.ts'
 import { createSettlePayment } from './till/settlePayment.ts'
 import type { Till } from './till/till.ts'
 import { createVerifyEndpoint } from './till/verifyEndpoint.ts'
+import { createUseSecret } from './vault/useSecret.ts'
 
 type Runner<Name extends RunnerName> = Omit<PoolSettings, 'databaseUrl'> & { name: Name }
 
@@ -60,15 +61,17 @@ export const outboundRunner = (options: {
   lanes: MAIL_LIMITS,
 })
 
-/** Delivers webhooks and verifies endpoints. */
+/** Delivers webhooks, verifies endpoints, and sends requests with a secret. */
 export const webhooksRunner = (options: {
   keyring: KeyringSource
-  policy: OutboundPolicy
+  /** `ca`: further certificate authorities, PEM. */
+  policy: OutboundPolicy & { ca?: string }
 }): Runner<'webhooks'> => ({
   name: 'webhooks',
   tasks: (context) => ({
     deliver_webhook: createDeliverWebhook(context, options),
     verify_endpoint: createVerifyEndpoint(context, options.policy),
+    use_secret: createUseSecret(context, options),
   }),
   pollIntervalMs: 500,
   // A job waits for its receiver most of its time and needs the database for a few milliseconds.

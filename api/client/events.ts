@@ -18,9 +18,10 @@ export type PurserEvent = {
     | 'message.bounced'
     | 'payment.settled'
     | 'payment.failed'
+    | 'vault.used'
     | 'stream.gap'
   createdAt: string
-  data: MessageEvent & PaymentEvent
+  data: MessageEvent & PaymentEvent & UseEvent
 }
 
 type MessageEvent = Partial<
@@ -38,6 +39,17 @@ type PaymentEvent = Partial<{
   paymentIdentifier: string | null
   txHash: string | null
   failureReason: string | null
+}>
+
+/** The event of a use. Read the answer with `vault.getUse`. */
+type UseEvent = Partial<{
+  useId: string
+  name: string
+  state: 'answered' | 'failed' | 'unknown'
+  method: string
+  host: string
+  path: string
+  statusCode: number | null
 }>
 
 export type EventsQuery = {

@@ -49,6 +49,30 @@ export function vault(http: Http) {
     /** Takes a backup code; it is then used. Never retried after a lost answer: a retry would take another code. */
     takeBackupCode: (name: string, options?: CallOptions) =>
       http.call('postVaultByNameTotpBackup', named(name), options),
+    /** Changes who reads a credential, and where it may be used. A key may only narrow both. */
+    protect: (
+      name: string,
+      protection: Operations['patchVaultByName']['input']['body'],
+      options?: CallOptions,
+    ) => http.call('patchVaultByName', { ...named(name), body: protection }, options),
+    /**
+     * Sends an HTTPS request with the secret filled in, and answers what came back, without the secret. A request is sent
+     * at most once; give an `idempotencyKey` to ask again after a lost answer. `state: 'pending'`: read it with `getUse`.
+     */
+    use: (
+      name: string,
+      request: Operations['postVaultByNameUse']['input']['body']['request'],
+      options?: CallOptions & { idempotencyKey?: string },
+    ) => http.call('postVaultByNameUse', { ...named(name), body: { request } }, options),
+    /** A use with its answer, for ten minutes after its end. Waits for the end. */
+    getUse: (name: string, useId: string, options?: CallOptions) =>
+      http.call('getVaultByNameUsesByUseId', named(name, { useId }), options),
+    /** Signs with a key of the credential: HMAC-SHA256, Ed25519, or AWS Signature Version 4. */
+    sign: (
+      name: string,
+      input: Operations['postVaultByNameSign']['input']['body'],
+      options?: CallOptions,
+    ) => http.call('postVaultByNameSign', { ...named(name), body: input }, options),
     listVersions: (name: string, options?: CallOptions) =>
       http.call('getVaultByNameVersions', named(name), options),
     getVersion: (name: string, version: number, options?: CallOptions) =>

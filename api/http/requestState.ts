@@ -55,13 +55,18 @@ export function identityOf(request: Request): Identity {
 }
 
 /** Who asks, for operations that check scopes and write the audit log by themselves. */
-export type Caller = Actor & { scopes: readonly string[] }
+export type Caller = Actor & {
+  scopes: readonly string[]
+  /** Asks from the console. */
+  isOwner: boolean
+}
 
 /** The caller of a request. For routes with a project scope only. */
 export function callerOf(request: Request): Caller {
   const { projectId } = projectOf(request)
   const { keyPrefix, scopes } = identityOf(request)
-  return { projectId, keyPrefix, scopes, requestId: stateOf(request).requestId }
+  const { requestId, session } = stateOf(request)
+  return { projectId, keyPrefix, scopes, requestId, isOwner: session !== null }
 }
 
 /** The project of the request's key, and its inbox. For routes with a project scope only. */

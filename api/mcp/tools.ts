@@ -4,6 +4,7 @@ import { ruleTools } from './ruleTools.ts'
 import { threadTools } from './threadTools.ts'
 import type { Tool } from './tool.ts'
 import { vaultTools } from './vaultTools.ts'
+import { vaultUseTools } from './vaultUseTools.ts'
 import { whoamiTool } from './whoamiTool.ts'
 
 /** Every tool, in list order. */
@@ -14,4 +15,5 @@ export const TOOLS: readonly Tool[] = [
   ...threadTools,
   ...ruleTools,
   ...vaultTools,
+  ...vaultUseTools,
 ]

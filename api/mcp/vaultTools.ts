@@ -11,7 +11,7 @@ import { ItemSchema, NameParams, OpenSchema, StoredSchema } from '../vault/vault
 import { PageInput } from './mailTools.ts'
 import { defineTool, READS, STRICT, type Tool } from './tool.ts'
 
-const Name = t.String({
+export const Name = t.String({
   minLength: 1,
   maxLength: NameParams.properties.name.maxLength!,
   error: `be 1 to ${NAME_MAX_LENGTH} characters without control characters`,
@@ -20,16 +20,18 @@ const Name = t.String({
 const Named = t.Object({ name: Name }, STRICT)
 const Fields = (description: string) => t.Object({}, { additionalProperties: true, description })
 
-const fixes = {
+export const fixes = {
   not_found: 'Copy name exactly from vault.list.',
   expired: 'Ask for a new credential, and store it with vault.store under the same name.',
+  forbidden:
+    'A credential with reveal owner shows its secret to no key: use it with vault.use or vault.sign.',
 } as const
 
 const list = defineTool({
   name: 'vault.list',
   title: 'List credentials',
   description:
-    'Lists the credentials of this vault without their secrets, newest first: name, type, metadata (such as a user name), expiresAt, lastUsedAt. Use it to find the name for vault.get. expiringWithin shows only credentials that have expired or expire within that time. Answers credentials, count, and nextPageToken if there are more. Example: {"limit":20}',
+    'Lists the credentials of this vault without their secrets, newest first: name, type, metadata (such as a user name), expiresAt, lastUsedAt. Use it to find the name for vault.use and vault.get. expiringWithin shows only credentials that have expired or expire within that time. Answers credentials, count, and nextPageToken if there are more. Example: {"limit":20}',
   scope: 'vault:read',
   input: t.Object(
     {
@@ -62,7 +64,7 @@ const get = defineTool({
   name: 'vault.get',
   title: 'Read a credential',
   description:
-    'Reads one credential with its secret in data. Use it only when you need the secret, and keep the secret out of mail, files and chat. It holds no one-time code: vault.totp answers it if hasTOTP is true. The audit log records every read. Example: {"name":"github"}',
+    'Reads one credential with its secret in data. Prefer vault.use, which sends a request without showing the secret. Keep the secret out of mail, files and chat. It holds no one-time code: vault.totp answers it if hasTOTP is true. The audit log records every read. Example: {"name":"github"}',
   scope: 'vault:read',
   input: Named,
   output: OpenSchema,
@@ -151,5 +153,5 @@ const remove = defineTool({
   },
 })
 
-/** The tools for the vault. */
+/** The tools that read and store credentials. */
 export const vaultTools: readonly Tool[] = [list, get, totp, store, remove]

@@ -1,5 +1,6 @@
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
+import { ALLOWED_HOSTS_MAX, REVEALS } from '../../shared/vault/allowedHosts.ts'
 import {
   CREDENTIAL_TYPES,
   DATA_MAX_BYTES,
@@ -13,6 +14,7 @@ import {
   currentTotp,
   deleteCredential,
   listCredentials,
+  protectCredential,
   readCredential,
   storeCredential,
   takeBackupCode,
@@ -37,7 +39,26 @@ const SHAPES = CREDENTIAL_TYPES.filter((type) => describeShape(type) !== '')
 const anyObject = (description: string) =>
   t.Unknown({ openapi: { type: 'object', additionalProperties: true, description } })
 
+const Protection = {
+  allowedHosts: t.Optional(
+    t.Union([t.Array(t.String({ maxLength: 300 }), { maxItems: ALLOWED_HOSTS_MAX }), t.Null()], {
+      description:
+        'The hosts that a use may reach over https: api.example.com, *.example.com, api.example.com:8443. Null: the host ' +
+        'of metadata.uri.',
+    }),
+  ),
+  reveal: t.Optional(
+    t.Union(
+      REVEALS.map((one) => t.Literal(one)),
+      {
+        description: 'owner: no key reads the secret or its codes; keys use it and sign with it.',
+      },
+    ),
+  ),
+}
+
 const PutBody = t.Object({
+  ...Protection,
   type: t.String({
     error: `be one of ${CREDENTIAL_TYPES.join(', ')}`,
     openapi: { type: 'string', enum: [...CREDENTIAL_TYPES] },
@@ -78,6 +99,7 @@ const read = { tag: 'Vault', access: 'vault:read' } as const
 const write = { tag: 'Vault', access: 'vault:write' } as const
 const errors = { 404: 'Credential not found' }
 const expired = { 410: 'The credential has expired' }
+const withheld = { 403: 'The credential is revealed to its owner only' }
 
 /** Credentials by name. */
 export function vaultRoutes(services: Services) {
@@ -121,7 +143,7 @@ function listAndStore(services: Services) {
           ...write,
           summary: 'Store a credential, or overwrite the one with the same name',
           description:
-            'An overwrite is a new version; it keeps no field of the old version. The last ten versions are kept. Known ' +
+            'An overwrite is a new version; it keeps no field of the old version but reveal. The last ten are kept. Known ' +
             `fields must have their type; other fields are allowed. Known fields: ${SHAPES}.`,
           requestExample: {
             type: 'LOGIN',
@@ -160,7 +182,32 @@ function readAndDelete(services: Services) {
             schema: OpenSchema,
             example: EXAMPLE_OPEN,
           },
-          errors: { ...errors, ...expired },
+          errors: { ...errors, ...expired, ...withheld },
+        }),
+      },
+    )
+    .patch(
+      '/:name',
+      ({ request, params, query, body }) =>
+        protectCredential(services, callerOf(request), nameOf({ params, query }), body),
+      {
+        params: NameParams,
+        query: NameQuery,
+        body: t.Object(Protection),
+        detail: operation({
+          ...write,
+          summary: 'Change who reads a credential, and where it may be used',
+          description:
+            'allowedHosts belongs to the current version, reveal to the credential. A project key may narrow both: reveal ' +
+            'to owner, the hosts to fewer. Only the owner widens them.',
+          requestExample: { reveal: 'owner', allowedHosts: ['github.com'] },
+          success: {
+            status: 200,
+            description: 'The credential, without its data.',
+            schema: ItemSchema,
+            example: { ...EXAMPLE_ITEM, reveal: 'owner' },
+          },
+          errors: { ...errors, 403: 'Only the owner may widen it' },
         }),
       },
     )
@@ -205,7 +252,7 @@ function oneTimeCodes(services: Services) {
             }),
             example: { code: '492039', remaining: 17, backupCodesRemaining: 8 },
           },
-          errors: { ...errors, ...expired },
+          errors: { ...errors, ...expired, ...withheld },
         }),
       },
     )
@@ -227,7 +274,7 @@ function oneTimeCodes(services: Services) {
             schema: t.Object({ code: t.String(), remaining: t.Integer() }),
             example: { code: 'a1b2-c3d4', remaining: 7 },
           },
-          errors: { ...errors, ...expired },
+          errors: { ...errors, ...expired, ...withheld },
         }),
       },
     )

@@ -7,6 +7,12 @@ import { encodeCursor } from '../../shared/cursor.ts'
 import { parseDuration, parseIsoTime } from '../../shared/isoTime.ts'
 import type { Scope } from '../../shared/scopes.ts'
 import {
+  ALLOWED_HOST_RULE,
+  ALLOWED_HOSTS_MAX,
+  parseAllowedHost,
+  type Reveal,
+} from '../../shared/vault/allowedHosts.ts'
+import {
   CredentialInputError,
   checkContent,
   checkName,
@@ -14,7 +20,11 @@ import {
   unusedBackupCodes,
 } from '../../shared/vault/credential.ts'
 import { totpCode } from '../../shared/vault/totp.ts'
-import { listCredentials as listRows, openCredential } from '../../sql/vault/credentialReads.ts'
+import {
+  findCredential as findRow,
+  listCredentials as listRows,
+  openCredential,
+} from '../../sql/vault/credentialReads.ts'
 import {
   CREDENTIALS_MAX,
   type CredentialContent,
@@ -26,6 +36,7 @@ import {
 } from '../../sql/vault/credentials.ts'
 import { listVersions as listVersionRows } from '../../sql/vault/credentialVersions.ts'
 import { deleteCredential as deleteRow } from '../../sql/vault/deleteCredential.ts'
+import { protectCredential as protectRow } from '../../sql/vault/protection.ts'
 import { ApiError, badRequest, notFound } from '../http/errors.ts'
 import { readPage } from '../http/page.ts'
 import type { Caller } from '../http/requestState.ts'
@@ -63,12 +74,13 @@ export async function storeCredential(
   { pool, keyring }: Vault,
   caller: Caller,
   name: string,
-  body: { type: string; data: unknown; metadata?: unknown; expiresAt?: unknown },
+  body: Content & { reveal?: Reveal },
 ) {
   const target = await changeTarget({ pool, keyring }, caller, name)
   const content = readContent(body)
   try {
-    const stored = await storeRow(pool, { ...target, content })
+    const stored = await storeRow(pool, { ...target, content, reveal: body.reveal })
+    if (stored === 'withheld') throw ownersAlone()
     // The gate accepted the key; the project was deleted since.
     if (stored === null) throw new ApiError(401, 'unauthorized', 'Invalid API key')
     return toStored(stored)
@@ -95,6 +107,32 @@ export async function takeBackupCode(vault: Vault, caller: Caller, name: string)
   const taken = await takeCode(vault.pool, await changeTarget(vault, caller, name))
   if (taken.kind !== 'ok') throw failure(name, taken, 'No unused backup codes remaining')
   return { code: taken.code, remaining: taken.remaining }
+}
+
+/** PATCH /v0/vault/{name}. */
+export async function protectCredential(
+  { pool }: Vault,
+  caller: Caller,
+  name: string,
+  { allowedHosts, reveal }: { allowedHosts?: readonly string[] | null; reveal?: Reveal },
+) {
+  requireScope(caller, 'vault:write')
+  orBadRequest(() => checkName(name))
+  if (allowedHosts === undefined && reveal === undefined) {
+    throw badRequest('The body must hold allowedHosts or reveal')
+  }
+  const changed = await protectRow(pool, {
+    actor: caller,
+    name,
+    isOwner: caller.isOwner,
+    ...(allowedHosts === undefined ? {} : { allowedHosts: readHosts(allowedHosts) }),
+    ...(reveal === undefined ? {} : { reveal }),
+  })
+  if (changed === 'not_found') throw missing()
+  if (changed === 'withheld') throw ownersAlone()
+  const found = await findRow(pool, { projectId: caller.projectId, name })
+  if (found === null) throw missing()
+  return toItem(found)
 }
 
 /** DELETE /v0/vault/{name}. */
@@ -140,6 +178,7 @@ async function open(
     keyring: await keyring(pool),
     name,
     action,
+    isOwner: caller.isOwner,
     ...(version === undefined ? {} : { version }),
   })
   if (opened.kind === 'ok') return opened.credential
@@ -149,36 +188,65 @@ async function open(
 async function changeTarget({ pool, keyring }: Vault, caller: Caller, name: string) {
   requireScope(caller, 'vault:write')
   orBadRequest(() => checkName(name))
-  return { actor: caller, keyring: await keyring(pool), name }
+  return { actor: caller, keyring: await keyring(pool), name, isOwner: caller.isOwner }
 }
 
-function requireScope(caller: Caller, scope: Scope): void {
+export function requireScope(caller: Caller, scope: Scope): void {
   if (caller.scopes.includes(scope)) return
   throw new ApiError(403, 'forbidden', `Missing required scope: ${scope}`)
 }
 
 const missing = () => notFound('Credential not found')
 
-function failure(name: string, failed: Failed, refused: string, version?: number): ApiError {
+const ownersAlone = () =>
+  new ApiError(
+    403,
+    'forbidden',
+    'Only the owner, in the console, may reveal this credential to agents or add an allowed host',
+  )
+
+/** The error of a failed operation. @param refused the message where the credential lacks the requested part. */
+export function failure(name: string, failed: Failed, refused: string, version?: number): ApiError {
   const { kind, expiresAt } = failed
   if (kind === 'refused') return badRequest(refused)
+  if (kind === 'withheld') {
+    const message = `Credential "${name}" is revealed to its owner only; use it with POST /v0/vault/{name}/use or /sign`
+    return new ApiError(403, 'forbidden', message)
+  }
   if (kind === 'not_found') return version === undefined ? missing() : notFound('Version not found')
   const which = version === undefined ? 'Credential' : `Version ${version} of credential`
   const at = expiresAt?.toISOString() ?? ''
   return new ApiError(410, 'expired', `${which} "${name}" has expired (${at})`)
 }
 
-function readContent(body: {
+type Content = {
   type: string
   data: unknown
   metadata?: unknown
   expiresAt?: unknown
-}): CredentialContent {
+  allowedHosts?: readonly string[] | null
+}
+
+function readContent(body: Content): CredentialContent {
   const content = { type: body.type, data: body.data, metadata: body.metadata ?? {} }
   return orBadRequest(() => {
     checkContent(content)
-    return { ...content, expiresAt: readExpiresAt(body.expiresAt) }
+    const allowedHosts = readHosts(body.allowedHosts ?? null)
+    return { ...content, expiresAt: readExpiresAt(body.expiresAt), allowedHosts }
   })
+}
+
+function readHosts(given: readonly string[] | null): string[] | null {
+  if (given === null) return null
+  if (given.length > ALLOWED_HOSTS_MAX) {
+    throw badRequest(`allowedHosts must hold at most ${ALLOWED_HOSTS_MAX} hosts`)
+  }
+  const hosts = given.map((text, n) => {
+    const host = parseAllowedHost(text)
+    if (host === null) throw badRequest(`allowedHosts[${n}] must ${ALLOWED_HOST_RULE}`)
+    return host
+  })
+  return [...new Set(hosts)]
 }
 
 function readExpiresAt(given: unknown): Date | null {
@@ -199,7 +267,8 @@ function readExpiringWithin(given: string | undefined): number | null {
   )
 }
 
-function orBadRequest<Result>(work: () => Result): Result {
+/** Turns the fault of an input into a 400. */
+export function orBadRequest<Result>(work: () => Result): Result {
   try {
     return work()
   } catch (error) {

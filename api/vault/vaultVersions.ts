@@ -74,7 +74,7 @@ export function vaultVersionRoutes(services: Services) {
             schema: OpenVersionSchema,
             example: EXAMPLE_OPEN_VERSION,
           },
-          errors,
+          errors: { ...errors, 403: 'The credential is revealed to its owner only' },
         }),
       },
     )

@@ -1,5 +1,6 @@
 import { Type as t } from '@sinclair/typebox'
 import { isoSeconds } from '../../shared/isoTime.ts'
+import { effectiveHosts, REVEALS } from '../../shared/vault/allowedHosts.ts'
 import {
   CREDENTIAL_TYPES,
   NAME_MAX_LENGTH,
@@ -22,6 +23,13 @@ const shared = {
   version: t.Integer({ description: 'The number of the version; the first is 1.' }),
   metadata: Fields,
   expiresAt: NullableTime,
+  allowedHosts: t.Array(t.String(), {
+    description: 'The hosts that a use may reach; by default the host of metadata.uri.',
+  }),
+  reveal: t.String({
+    enum: [...REVEALS],
+    description: 'agent: a key with vault:read reads the secret. owner: no key does.',
+  }),
 }
 const CreatedAt = t.String({ format: 'date-time', examples: ['2026-01-05T09:30:00Z'] })
 const Data = t.Object(
@@ -98,6 +106,8 @@ export const EXAMPLE_STORED = {
   version: 2,
   metadata: { uri: 'https://github.com', username: 'ada' },
   expiresAt: null,
+  allowedHosts: ['github.com'],
+  reveal: 'agent',
   createdAt: '2026-01-05T09:30:00Z',
 }
 export const EXAMPLE_ITEM = {
@@ -110,7 +120,13 @@ export const EXAMPLE_OPEN = {
   data: { password: 'correct horse', totp: TOTP_MARKER },
   hasTOTP: true,
 }
-const { credentialId: _id, name: _name, ...exampleVersion } = EXAMPLE_STORED
+const {
+  credentialId: _id,
+  name: _name,
+  allowedHosts: _hosts,
+  reveal: _reveal,
+  ...exampleVersion
+} = EXAMPLE_STORED
 export const EXAMPLE_VERSION = { ...exampleVersion, current: true }
 export const EXAMPLE_OPEN_VERSION = {
   ...EXAMPLE_STORED,
@@ -130,6 +146,8 @@ export const toStored = (credential: StoredCredential) => ({
   version: credential.version,
   metadata: credential.metadata,
   expiresAt: iso(credential.expiresAt),
+  allowedHosts: [...effectiveHosts(credential.allowedHosts, credential.metadata)],
+  reveal: credential.reveal,
   createdAt: isoSeconds(credential.createdAt),
 })
 

@@ -10,6 +10,7 @@ export const EVENT_SCOPES = {
   'message.bounced': 'mail:read',
   'payment.settled': 'payments:accept',
   'payment.failed': 'payments:accept',
+  'vault.used': 'vault:use',
 } as const satisfies Record<string, Scope>
 
 export type EventType = keyof typeof EVENT_SCOPES
@@ -42,4 +43,16 @@ type PaymentEventData = {
   failureReason: string | null
 }
 
-export type EventData = MessageEventData | PaymentEventData
+/** The data of a use of a secret. It holds nothing of the answer but its status. */
+export type UseEventData = {
+  useId: string
+  name: string
+  state: 'answered' | 'failed' | 'unknown'
+  method: string
+  host: string
+  /** With placeholders, without its query. */
+  path: string
+  statusCode: number | null
+}
+
+export type EventData = MessageEventData | PaymentEventData | UseEventData

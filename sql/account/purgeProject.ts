@@ -48,6 +48,7 @@ export const MAIL_TABLES = [
 /** The other tables of a project, with the key column; `ctid` for a key of several columns. */
 export const OWN_TABLES = [
   ['credentials', 'row'],
+  ['vault_uses', 'id'],
   ['audit_log', 'row'],
   ['suppressions', 'row'],
   ['webhook_deliveries', 'id'],

@@ -43,6 +43,12 @@ export async function recordEvents(db: Queryable, events: readonly NewEvent[]): 
   })
 }
 
+/** The object of an event, for the delivery log. */
+function subjectOf(data: EventData): string {
+  if ('paymentId' in data) return data.paymentId
+  return 'useId' in data ? data.useId : data.messageId
+}
+
 /** Creates the deliveries of these events to the projects' webhooks. */
 async function queueWebhooks(db: Queryable, events: readonly NewEvent[]): Promise<void> {
   const { rows } = await db.query<{
@@ -63,7 +69,7 @@ async function queueWebhooks(db: Queryable, events: readonly NewEvent[]): Promis
       await createDelivery(db, {
         projectId,
         to: { webhookId: webhook.id },
-        subjectId: 'paymentId' in data ? data.paymentId : data.messageId,
+        subjectId: subjectOf(data),
         event: type,
         url: webhook.url,
         body: Buffer.from(JSON.stringify({ type, createdAt: webhook.now.toISOString(), data })),

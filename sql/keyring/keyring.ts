@@ -113,6 +113,7 @@ export async function keysInUse(db: Queryable): Promise<string[]> {
      where exists (select from credential_versions v where v.key_id = m.id)
         or exists (select from seller_endpoints e where e.webhook_key_id = m.id)
         or exists (select from dkim_keys d where d.key_id = m.id)
+        or exists (select from vault_uses u where u.key_id = m.id)
      order by id`,
   )
   return rows.map(({ id }) => id)

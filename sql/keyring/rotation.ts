@@ -7,6 +7,7 @@ import {
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import { encryptPlainWebhookSecrets, webhookContext } from '../events/webhookSecrets.ts'
 import { dkimContext } from '../mail/dkimKeys.ts'
+import { useContext } from '../vault/uses.ts'
 
 /** Data keys rewrapped in one transaction. It takes some milliseconds: a concurrent writer waits as long. */
 const BATCH = 500
@@ -161,11 +162,49 @@ const dkimKeys: KeyTable = {
   },
 }
 
+const useKeys: KeyTable = {
+  start: [''],
+  count: (db, currentId) =>
+    count(db, 'select count(*)::int as count from vault_uses where key_id <> $1', currentId),
+  async lockStale(db, currentId, after) {
+    const { rows } = await db.query<{
+      id: string
+      project_id: string
+      content_version: number
+      key_id: string
+      wrapped_key: Buffer
+    }>(
+      `select id, project_id, content_version, key_id, wrapped_key from vault_uses
+       where key_id <> $1 and id > $2 order by id limit ${BATCH} for no key update skip locked`,
+      [currentId, ...after],
+    )
+    return rows.map((row) => ({
+      keyId: row.key_id,
+      wrappedKey: row.wrapped_key,
+      at: [row.id],
+      label: `the request or answer of ${row.id}`,
+      context: useContext(row.project_id, row.id, row.content_version),
+    }))
+  },
+  async update(db, rewrapped) {
+    await db.query(
+      `update vault_uses u set key_id = n.key_id, wrapped_key = n.wrapped_key
+       from unnest($1::text[], $2::text[], $3::bytea[]) n (id, key_id, wrapped_key) where u.id = n.id`,
+      [
+        rewrapped.map(({ at }) => at[0]),
+        rewrapped.map(({ keyId }) => keyId),
+        rewrapped.map(({ wrappedKey }) => wrappedKey),
+      ],
+    )
+  },
+}
+
 const KEY_TABLES = [
   credentialKeys,
   webhookKeys('seller_endpoints'),
   webhookKeys('project_webhooks'),
   dkimKeys,
+  useKeys,
 ]
 
 /** The number of secrets under old master keys. */

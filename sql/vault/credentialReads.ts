@@ -1,4 +1,5 @@
 import type { Cursor } from '../../shared/cursor.ts'
+import type { Reveal } from '../../shared/vault/allowedHosts.ts'
 import type { CredentialData, CredentialType } from '../../shared/vault/credential.ts'
 import type { Keyring } from '../../shared/vault/envelope.ts'
 import { type Actor, auditInsert, auditValues, setOutcome } from '../account/audit.ts'
@@ -31,6 +32,9 @@ type Row = {
   version_created_at: Date
   read_at: Date
   outcome: 'ok' | 'expired' | 'refused'
+  allowed_hosts: string[] | null
+  reveal: Reveal
+  withheld: boolean
 }
 
 /**
@@ -38,18 +42,22 @@ type Row = {
  * expires with its credential: an older version must not bypass the expiry. `last_used_at` is skipped while another
  * reader updates it: readers of one credential do not queue.
  */
-const readStatement = (version: string, needs: string, touches: boolean) => `
+const readStatement = (
+  version: string,
+  { needs, touches, reveals }: { needs: string; touches: boolean; reveals: boolean },
+) => `
   with found as (
     select c.row, c.id, c.version as current_version, c.last_used_at, c.last_rotated_at, c.created_at, v.version, v.type,
            v.metadata, v.has_totp, v.key_id, v.wrapped_key, v.ciphertext, v.created_at as version_created_at,
-           x.expires_at, clock_timestamp() as read_at,
-           case when x.expires_at <= clock_timestamp() then 'expired' when not (${needs}) then 'refused' else 'ok' end
-             as outcome
+           v.allowed_hosts, c.reveal, w.withheld, x.expires_at, clock_timestamp() as read_at,
+           case when x.expires_at <= clock_timestamp() then 'expired' when w.withheld or not (${needs}) then 'refused'
+                else 'ok' end as outcome
     from credentials c
     join credential_versions v on v.credential_row = c.row and v.version = ${version}
     join credential_versions n on n.credential_row = c.row and n.version = c.version
     cross join lateral (
       select case when n.expires_at <= clock_timestamp() then n.expires_at else v.expires_at end as expires_at) x
+    cross join lateral (select ${reveals ? "c.reveal = 'owner' and not $7::boolean" : 'false and $7::boolean'} as withheld) w
     where c.project_id = $1::text and c.name = $5::text
   ),${touches ? TOUCH : ''} audited as (
     ${auditInsert(1, `coalesce((select outcome from found), 'not_found')`)}
@@ -65,12 +73,14 @@ const TOUCH = `
   ),`
 
 const READS = {
-  'vault.get': readStatement('c.version', 'true', true),
-  'vault.totp': readStatement('c.version', 'v.has_totp', true),
-  'vault.version_get': readStatement('$7::int', 'true', false),
+  'vault.get': readStatement('c.version', { needs: 'true', touches: true, reveals: true }),
+  'vault.totp': readStatement('c.version', { needs: 'v.has_totp', touches: true, reveals: true }),
+  'vault.version_get': readStatement('$8::int', { needs: 'true', touches: false, reveals: true }),
+  'vault.use': readStatement('c.version', { needs: 'true', touches: true, reveals: false }),
+  'vault.sign': readStatement('c.version', { needs: 'true', touches: true, reveals: false }),
 } as const
 
-/** Reads and decrypts the current version of a credential, or the given one. */
+/** Reads and decrypts the current version of a credential, or the given one. @param target.detail for the audit log. */
 export async function openCredential(
   db: Queryable,
   target: {
@@ -78,30 +88,54 @@ export async function openCredential(
     keyring: Keyring
     name: string
     action: keyof typeof READS
+    /** The caller is the owner, in the console. */
+    isOwner: boolean
     version?: number
+    detail?: string
   },
-): Promise<{ kind: 'ok'; credential: OpenCredential } | Failed> {
+): Promise<{ kind: 'ok'; credential: OpenCredential; auditRow: string } | Failed> {
   const { actor, keyring, name, action, version } = target
-  const detail = version === undefined ? {} : { detail: `version ${version}` }
+  const shown = version === undefined ? target.detail : `version ${version}`
+  const detail = shown === undefined ? {} : { detail: shown }
   const { rows } = await db.query<{ audit_row: string } & (Row | { [Key in keyof Row]: null })>({
     name: action,
     text: READS[action],
     values: [
       ...auditValues(actor, { action, subject: name, ...detail }),
+      target.isOwner,
       ...(version === undefined ? [] : [version]),
     ],
   })
   const row = rows[0]!
   if (row.id === null) return { kind: 'not_found' }
   if (row.outcome === 'expired') return { kind: 'expired', expiresAt: row.expires_at! }
-  if (row.outcome === 'refused') return { kind: 'refused' }
+  if (row.outcome === 'refused') return { kind: row.withheld ? 'withheld' : 'refused' }
   try {
     const data = openData(keyring, actor.projectId, name, row)
-    return { kind: 'ok', credential: toOpenCredential(name, row, data, version === undefined) }
+    const credential = toOpenCredential(name, row, data, version === undefined)
+    return { kind: 'ok', credential, auditRow: row.audit_row }
   } catch (error) {
     await setOutcome(db, row.audit_row, 'failed')
     throw error
   }
+}
+
+/** The current version of a credential for a worker; null: it is gone or has expired. Its use was audited before. */
+export async function readForUse(
+  db: Queryable,
+  { projectId, name, keyring }: { projectId: string; name: string; keyring: Keyring },
+): Promise<Pick<OpenCredential, 'type' | 'data' | 'metadata' | 'allowedHosts'> | null> {
+  const { rows } = await db.query<Row>({
+    name: 'read-for-use',
+    text: `select v.version, v.type, v.metadata, v.allowed_hosts, v.key_id, v.wrapped_key, v.ciphertext
+           from credentials c join credential_versions v on v.credential_row = c.row and v.version = c.version
+           where c.project_id = $1 and c.name = $2 and (v.expires_at is null or v.expires_at > clock_timestamp())`,
+    values: [projectId, name],
+  })
+  const row = rows[0]
+  if (row === undefined) return null
+  const { type, metadata, allowed_hosts: allowedHosts } = row
+  return { type, metadata, allowedHosts, data: openData(keyring, projectId, name, row) }
 }
 
 const toOpenCredential = (
@@ -122,6 +156,38 @@ const toOpenCredential = (
   data,
   hasTotp: row.has_totp,
   current: row.version === row.current_version,
+  allowedHosts: row.allowed_hosts,
+  reveal: row.reveal,
+})
+
+/** One credential without its secret, or null. */
+export async function findCredential(
+  db: Queryable,
+  { projectId, name }: { projectId: string; name: string },
+): Promise<StoredCredential | null> {
+  const { rows } = await db.query<Row>({
+    name: 'find-credential',
+    text: `select c.id, c.version, v.type, v.metadata, v.expires_at, c.last_used_at, c.last_rotated_at, c.created_at,
+                  c.reveal, v.allowed_hosts
+           from credentials c join credential_versions v on v.credential_row = c.row and v.version = c.version
+           where c.project_id = $1 and c.name = $2`,
+    values: [projectId, name],
+  })
+  return rows[0] === undefined ? null : toListed(name, rows[0])
+}
+
+const toListed = (name: string, row: Row): StoredCredential => ({
+  id: row.id,
+  name,
+  version: row.version,
+  type: row.type,
+  metadata: row.metadata,
+  expiresAt: row.expires_at,
+  lastUsedAt: row.last_used_at,
+  lastRotatedAt: row.last_rotated_at,
+  createdAt: row.created_at,
+  allowedHosts: row.allowed_hosts,
+  reveal: row.reveal,
 })
 
 /** Most bytes of metadata (JSON) in one page: ten thousand of the largest would be 160 MB. */
@@ -157,7 +223,7 @@ export async function listCredentials(
         order by ${order} limit $4
       )
       select c.row, c.id, c.name, c.version, v.type, v.metadata, v.expires_at, c.last_used_at, c.last_rotated_at,
-             c.created_at, s.found
+             c.created_at, c.reveal, v.allowed_hosts, s.found
       from (
         select row, n, count(*) over ()::int as found,
                sum(metadata_bytes) over (order by n) - metadata_bytes as bytes_before
@@ -174,17 +240,8 @@ export async function listCredentials(
       ...(byExpiry ? [expiringWithinMs] : []),
     ],
   })
-  const credentials = rows.slice(0, limit).map((row) => ({
-    row: BigInt(row.row),
-    id: row.id,
-    name: row.name,
-    version: row.version,
-    type: row.type,
-    metadata: row.metadata,
-    expiresAt: row.expires_at,
-    lastUsedAt: row.last_used_at,
-    lastRotatedAt: row.last_rotated_at,
-    createdAt: row.created_at,
-  }))
+  const credentials = rows
+    .slice(0, limit)
+    .map((row) => ({ row: BigInt(row.row), ...toListed(row.name, row) }))
   return { credentials, more: credentials.length < (rows[0]?.found ?? 0) }
 }

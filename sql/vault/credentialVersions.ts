@@ -9,13 +9,14 @@ export type VersionRow = {
   metadata: Record<string, unknown>
   expires_at: Date | null
   expired: boolean
+  allowed_hosts: string[] | null
   key_id: string
   wrapped_key: Buffer
   ciphertext: Buffer
   created_at: Date
 }
 
-const VERSION_COLUMNS = `version, type, metadata, expires_at, key_id, wrapped_key, ciphertext, created_at,
+const VERSION_COLUMNS = `version, type, metadata, expires_at, key_id, wrapped_key, ciphertext, created_at, allowed_hosts,
   coalesce(expires_at <= clock_timestamp(), false) as expired`
 
 /** One version of a credential that the caller has locked, or null. */

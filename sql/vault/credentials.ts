@@ -1,5 +1,6 @@
 import { canonicalJson } from '../../shared/canonicalJson.ts'
 import { newCredentialId } from '../../shared/ids.ts'
+import type { Reveal } from '../../shared/vault/allowedHosts.ts'
 import {
   type CredentialData,
   type CredentialType,
@@ -22,6 +23,8 @@ export type CredentialContent = {
   data: CredentialData
   metadata: Record<string, unknown>
   expiresAt: Date | null
+  /** Null: the host of `metadata.uri`. */
+  allowedHosts: readonly string[] | null
 }
 
 /** A stored credential, without its secret. */
@@ -35,6 +38,8 @@ export type StoredCredential = {
   lastUsedAt: Date | null
   lastRotatedAt: Date | null
   createdAt: Date
+  allowedHosts: readonly string[] | null
+  reveal: Reveal
 }
 
 /** Most credentials of one project. */
@@ -46,32 +51,42 @@ const VERSIONS_MAX = 10
 export class TooManyCredentialsError extends Error {}
 
 type Target = { actor: Actor; keyring: Keyring; name: string }
-type Locked = { row: string; id: string; version: number; isNew: boolean }
+type Locked = { row: string; id: string; version: number; reveal: Reveal; isNew: boolean }
 
 /**
  * Creates or overwrites a credential as its next version.
- * @returns null: the project is deleted.
+ * @param target.reveal absent: as before; `agent` for a new credential.
+ * @returns null: the project is deleted. `withheld`: only the owner may reveal it to agents.
  * @throws {TooManyCredentialsError}
  */
 export async function storeCredential(
   pool: Pool,
-  target: Target & { content: CredentialContent },
-): Promise<StoredCredential | null> {
-  const { actor, name, content } = target
+  target: Target & { content: CredentialContent; reveal?: Reveal | undefined; isOwner: boolean },
+): Promise<StoredCredential | 'withheld' | null> {
+  const { actor, name, content, isOwner } = target
   return transaction(pool, async (db) => {
-    const locked = (await lock(db, actor, name)) ?? (await create(db, actor, name))
+    const locked = (await lockCredential(db, actor, name)) ?? (await create(db, actor, name))
     if (locked === null) return null
+    const reveal = target.reveal ?? locked.reveal
+    if (locked.reveal === 'owner' && reveal === 'agent' && !isOwner) {
+      await writeAudit(db, actor, { action: 'vault.put', subject: name, outcome: 'refused' })
+      return 'withheld'
+    }
     const rotated =
       !locked.isNew && isOtherData(await openCurrent(db, target, locked), content.data)
-    return addVersion(db, target, locked, { content, rotated, action: 'vault.put' })
+    return addVersion(db, target, { ...locked, reveal }, { content, rotated, action: 'vault.put' })
   })
 }
 
 /** Locks a credential: writers of one name take turns, and version numbers have no gaps or duplicates. */
-async function lock(db: Queryable, { projectId }: Actor, name: string): Promise<Locked | null> {
+export async function lockCredential(
+  db: Queryable,
+  { projectId }: Actor,
+  name: string,
+): Promise<Locked | null> {
   const { rows } = await db.query<Omit<Locked, 'isNew'>>({
     name: 'lock-credential',
-    text: `select row, id, version from credentials where project_id = $1 and name = $2 for no key update`,
+    text: `select row, id, version, reveal from credentials where project_id = $1 and name = $2 for no key update`,
     values: [projectId, name],
   })
   return rows[0] === undefined ? null : { ...rows[0], isNew: false }
@@ -85,7 +100,7 @@ async function create(db: Queryable, actor: Actor, name: string): Promise<Locked
     [projectId],
   )
   if (project.rowCount === 0) return null
-  const made = await lock(db, actor, name)
+  const made = await lockCredential(db, actor, name)
   if (made !== null) return made
   const { rows: counted } = await db.query<{ count: number }>(
     'select count(*)::int as count from credentials where project_id = $1',
@@ -93,7 +108,7 @@ async function create(db: Queryable, actor: Actor, name: string): Promise<Locked
   )
   if (counted[0]!.count >= CREDENTIALS_MAX) throw new TooManyCredentialsError()
   const { rows } = await db.query<Omit<Locked, 'isNew'>>(
-    'insert into credentials (id, project_id, name) values ($1, $2, $3) returning row, id, version',
+    'insert into credentials (id, project_id, name) values ($1, $2, $3) returning row, id, version, reveal',
     [newCredentialId(), projectId, name],
   )
   return { ...rows[0]!, isNew: true }
@@ -128,11 +143,11 @@ type NewVersion = {
 async function addVersion(
   db: Client,
   { actor, keyring, name }: Target,
-  { row, id, version: before }: Locked,
+  { row, id, version: before, reveal }: Locked,
   { content, rotated, action, detail }: NewVersion,
 ): Promise<StoredCredential> {
   const version = before + 1
-  const { type, data, metadata, expiresAt } = content
+  const { type, data, metadata, expiresAt, allowedHosts } = content
   const metadataJson = JSON.stringify(metadata)
   const sealed = sealData(keyring, { projectId: actor.projectId, name, version, data })
   const { rows } = await db.query<{
@@ -144,14 +159,14 @@ async function addVersion(
     text: `
       with added as (
         insert into credential_versions (credential_row, version, type, metadata, metadata_bytes, expires_at, has_totp,
-                                         key_id, wrapped_key, ciphertext)
-        values ($1::bigint, $2::int, $3, $4::json, $5, $6, $7, $8, $9, $10)
+                                         key_id, wrapped_key, ciphertext, allowed_hosts)
+        values ($1::bigint, $2::int, $3, $4::json, $5, $6, $7, $8, $9, $10, $12::text[])
       ), pruned as (
         delete from credential_versions where credential_row = $1::bigint and version <= $2::int - ${VERSIONS_MAX}
       ), audited as (
-        ${auditInsert(12, "'ok'")}
+        ${auditInsert(14, "'ok'")}
       )
-      update credentials set version = $2::int,
+      update credentials set version = $2::int, reveal = $13,
         last_rotated_at = case when $11::boolean then clock_timestamp() else last_rotated_at end
       where row = $1::bigint returning created_at, last_used_at, last_rotated_at`,
     values: [
@@ -166,6 +181,8 @@ async function addVersion(
       sealed.wrappedKey,
       sealed.ciphertext,
       rotated,
+      allowedHosts,
+      reveal,
       ...auditValues(actor, {
         action,
         subject: name,
@@ -184,11 +201,16 @@ async function addVersion(
     lastUsedAt: times.last_used_at,
     lastRotatedAt: times.last_rotated_at,
     createdAt: times.created_at,
+    allowedHosts,
+    reveal,
   }
 }
 
-/** The failure of an operation on a credential. */
-export type Failed = { kind: Exclude<Outcome, 'ok' | 'failed'>; expiresAt?: Date }
+/** The failure of an operation on a credential. `withheld`: it is revealed to its owner only. */
+export type Failed = {
+  kind: Exclude<Outcome, 'ok' | 'failed'> | 'withheld'
+  expiresAt?: Date
+}
 
 /** Stores an old version as the newest one; backup codes used since then stay used. */
 export async function restoreVersion(
@@ -198,18 +220,21 @@ export async function restoreVersion(
   const { actor, keyring, name, version } = target
   const detail = `version ${version}`
   return transaction(pool, async (db) => {
-    const locked = await lock(db, actor, name)
+    const locked = await lockCredential(db, actor, name)
     const old = locked === null ? null : await readVersion(db, locked.row, version)
     const failed = refusal(old)
     if (failed !== null || locked === null || old === null) {
-      const kind = failed?.kind ?? 'not_found'
+      const kind = failed?.kind === 'expired' ? 'expired' : 'not_found'
       await writeAudit(db, actor, { action: 'vault.restore', subject: name, detail, outcome: kind })
       return failed ?? { kind: 'not_found' }
     }
     const restored = openData(keyring, actor.projectId, name, old)
     const current = await openCurrent(db, target, locked)
     const data = current === null ? restored : withoutUsedCodes(restored, current)
-    const content = { type: old.type, data, metadata: old.metadata, expiresAt: old.expires_at }
+    const content = {
+      ...{ type: old.type, data, metadata: old.metadata, expiresAt: old.expires_at },
+      allowedHosts: old.allowed_hosts,
+    }
     const rotated = isOtherData(current, data)
     const action = 'vault.restore'
     const credential = await addVersion(db, target, locked, { content, rotated, action, detail })
@@ -223,20 +248,22 @@ export async function restoreVersion(
  */
 export async function takeBackupCode(
   pool: Pool,
-  { actor, keyring, name }: Target,
+  { actor, keyring, name, isOwner }: Target & { isOwner: boolean },
 ): Promise<{ kind: 'ok'; code: string; remaining: number } | Failed> {
   const entry = { action: 'vault.backup_code', subject: name }
   return transaction(pool, async (db) => {
-    const locked = await lock(db, actor, name)
+    const locked = await lockCredential(db, actor, name)
     const current = locked === null ? null : await readVersion(db, locked.row, locked.version)
-    const failed = refusal(current)
+    const isWithheld = locked?.reveal === 'owner' && !isOwner
+    const failed: Failed | null = isWithheld ? { kind: 'withheld' } : refusal(current)
     const popped =
       failed === null && current !== null
         ? popBackupCode(openData(keyring, actor.projectId, name, current))
         : null
     if (locked === null || current === null || popped === null) {
       const refused: Failed = failed ?? { kind: 'refused' }
-      await writeAudit(db, actor, { ...entry, outcome: refused.kind })
+      const outcome = refused.kind === 'withheld' ? 'refused' : refused.kind
+      await writeAudit(db, actor, { ...entry, outcome })
       return refused
     }
     const { data, code, remaining } = popped

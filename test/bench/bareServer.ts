@@ -45,11 +45,21 @@ const app = new Elysia()
     }
   })
   .put('/vault/:name', async ({ params, body }) => {
-    const content = { expiresAt: null, ...(body as object) } as CredentialContent
-    return toStored((await storeCredential(pool, { actor, keyring, name: params.name, content }))!)
+    const content = {
+      expiresAt: null,
+      allowedHosts: null,
+      ...(body as object),
+    } as CredentialContent
+    const target = { actor, keyring, name: params.name, content, isOwner: false }
+    const stored = await storeCredential(pool, target)
+    if (stored === null || stored === 'withheld') throw new Error('not stored')
+    return toStored(stored)
   })
   .get('/vault/:name', async ({ params }) => {
-    const target = { actor, keyring, name: params.name, action: 'vault.get' } as const
+    const target = {
+      ...{ actor, keyring, name: params.name, isOwner: false },
+      action: 'vault.get',
+    } as const
     const opened = await openCredential(pool, target)
     if (opened.kind !== 'ok') throw new Error(opened.kind)
     return toOpen(opened.credential)

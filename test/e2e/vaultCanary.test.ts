@@ -205,6 +205,18 @@ async function useVault(
   secrets['large value'] = canary()
   const large = { password: `${secrets['large value']}${'x'.repeat(60_000)}` }
   expect((await agent.put(path('large'), { type: 'LOGIN', data: large })).status).toBe(200)
+  secrets['used value'] = canary()
+  const data = { key: secrets['used value'], lines: `${secrets['used value']}\r\n` }
+  const allowedHosts = ['localhost:1']
+  expect((await agent.put(path('used'), { type: 'API_KEY', data, allowedHosts })).status).toBe(200)
+  const use = (field: string) =>
+    agent.post(path('used', '/use'), {
+      request: { url: `https://localhost:1/{{key}}?k={{key}}`, headers: { 'x-a': `{{${field}}}` } },
+    })
+  const refused = await use('lines')
+  const failed = await use('key')
+  expect([refused.status, failed.body.state]).toEqual([400, 'failed'])
+  answers.push(JSON.stringify([refused.body, failed.body]))
   secrets['deleted value'] = canary()
   const gone = { key: secrets['deleted value'] }
   expect((await agent.put(path('gone'), { type: 'API_KEY', data: gone })).status).toBe(200)

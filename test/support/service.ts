@@ -28,7 +28,7 @@ import { startTcpProxy, type TcpProxy } from './tcpProxy.ts'
 import { waitFor } from './waitFor.ts'
 
 /** An answer with its JSON body. */
-type Answer = { status: number; headers: Headers; body: any }
+export type Answer = { status: number; headers: Headers; body: any }
 
 /** A client that holds one key. */
 export type Client = {
@@ -72,6 +72,8 @@ export type TestServiceOptions = {
   pool?: Partial<PoolSettings>
   /** The resolver for requests to tenants' URLs. */
   resolve?: Resolve
+  /** Further certificate authorities for these requests, PEM. */
+  ca?: string
   /** DNS lookups of the sender checks. Default: this machine may send for every domain. */
   lookUp?: LookUp
   /** The DNS for mail. Default: the system's resolver. */
@@ -143,8 +145,12 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   const keyring = createKeyringSource(masterKeys(config))
   const keys = bounceKeys(masterKeys(config))
   const lookUp = options.lookUp ?? trustingLookUp
-  const { resolve } = options
-  const policy = { allowPrivate, ...(resolve === undefined ? {} : { resolve }) }
+  const { resolve, ca } = options
+  const policy = {
+    allowPrivate,
+    ...(resolve === undefined ? {} : { resolve }),
+    ...(ca === undefined ? {} : { ca }),
+  }
   const runners = {
     inbound: () => inboundRunner({ mailDomain, mailHostname, dns, lookUp, bounceKeys: keys }),
     outbound: () => outboundRunner({ mailDomain, transport, keyring, bounceKeys: keys }),

@@ -1,5 +1,5 @@
 /**
- * The only way to call a URL that a tenant gave us: webhooks and endpoint verification.
+ * The only way to call a URL that a tenant gave us: webhooks, endpoint verification, and uses of a secret.
  *
  * `fetch` obeys HTTP_PROXY (so a resolved address means nothing) and inflates bodies (48 KB became
  * 50 MB in 126 ms); node:http does neither and lets the lookup hook judge the address it dials.
@@ -15,6 +15,7 @@ import { isPublicAddress } from '../../shared/http/publicAddress.ts'
 export const RESPONSE_BYTES_MAX = 64 * 1024
 
 const USER_AGENT = 'Purser/1'
+const PAYMENT_REQUIRED = 'payment-required'
 
 /** Resolves a name to all its addresses; node:dns' `lookup` with `all: true` in production. */
 export type Resolve = (
@@ -32,7 +33,7 @@ export type OutboundPolicy = {
 
 export type GuardedRequestParameters = OutboundPolicy & {
   url: string
-  method: 'GET' | 'POST'
+  method: string
   headers?: Record<string, string>
   body?: string | Uint8Array
   /** For the whole attempt: name resolution, connection, sending, and reading the answer. */
@@ -42,6 +43,19 @@ export type GuardedRequestParameters = OutboundPolicy & {
   /** Further certificate authorities, PEM. */
   ca?: string
 }
+
+/** An answer as it came. `headers` holds names and values by turns. */
+export type Exchange =
+  | {
+      ok: true
+      status: number
+      statusText: string
+      headers: string[]
+      body: Buffer
+      truncated: boolean
+      ms: number
+    }
+  | Failure
 
 export type GuardedResponse =
   | {
@@ -53,8 +67,10 @@ export type GuardedResponse =
       truncated: boolean
       ms: number
     }
-  /** `detail` may be shown to the tenant: it names no resolved address. */
-  | { ok: false; kind: 'blocked' | 'timeout' | 'network'; detail: string; ms: number }
+  | Failure
+
+/** `detail` may be shown to the tenant: it names no resolved address. */
+type Failure = { ok: false; kind: 'blocked' | 'timeout' | 'network'; detail: string; ms: number }
 
 class BlockedError extends Error {
   override readonly name = 'BlockedError'
@@ -104,14 +120,14 @@ function openRequest(parameters: GuardedRequestParameters): ClientRequest {
   })
 }
 
-type Body = { bodyPrefix: string; truncated: boolean }
+type Body = { body: Buffer; truncated: boolean }
 
 function readPrefix(response: IncomingMessage, bytesMax: number): Promise<Body> {
   return new Promise((done, fail) => {
     const chunks: Buffer[] = []
     let bytes = 0
     const finish = (truncated: boolean) => {
-      done({ bodyPrefix: Buffer.concat(chunks).toString('utf8'), truncated })
+      done({ body: Buffer.concat(chunks), truncated })
     }
     response.on('data', (chunk: Buffer) => {
       const room = bytesMax - bytes
@@ -129,15 +145,8 @@ function readPrefix(response: IncomingMessage, bytesMax: number): Promise<Body> 
  * Sends one request, follows no redirect, and reads a bounded prefix of the answer.
  *
  * @returns any HTTP status as `ok: true`; a remote failure as a value, never as an exception.
- *
- * @example
- * const answer = await guardedRequest({
- *   url: 'https://seller.example/hook', method: 'POST', body, timeoutMs: 10_000, allowPrivate: false,
- * })
  */
-export async function guardedRequest(
-  parameters: GuardedRequestParameters,
-): Promise<GuardedResponse> {
+export async function guardedExchange(parameters: GuardedRequestParameters): Promise<Exchange> {
   const { url, body, timeoutMs, allowPrivate, responseBytesMax = RESPONSE_BYTES_MAX } = parameters
   const startedMs = performance.now()
   const ms = () => Math.round(performance.now() - startedMs)
@@ -147,7 +156,7 @@ export async function guardedRequest(
   const request = openRequest(parameters)
   let timer: Timer | undefined
   try {
-    type Answer = { status: number; paymentRequired: string | undefined } & Body
+    type Answer = { status: number; statusText: string; headers: string[] } & Body
     const answered = new Promise<Answer>((done, fail) => {
       request.on('error', fail)
       request.on('response', (response) => {
@@ -155,7 +164,8 @@ export async function guardedRequest(
           (read) =>
             done({
               status: response.statusCode ?? 0,
-              paymentRequired: [response.headers['payment-required']].flat()[0],
+              statusText: response.statusMessage ?? '',
+              headers: response.rawHeaders,
               ...read,
             }),
           fail,
@@ -182,6 +192,25 @@ export async function guardedRequest(
     request.on('error', () => {})
     request.destroy()
   }
+}
+
+/**
+ * The same, with the body as text.
+ *
+ * @example
+ * const answer = await guardedRequest({
+ *   url: 'https://seller.example/hook', method: 'POST', body, timeoutMs: 10_000, allowPrivate: false,
+ * })
+ */
+export async function guardedRequest(
+  parameters: GuardedRequestParameters,
+): Promise<GuardedResponse> {
+  const answer = await guardedExchange(parameters)
+  if (!answer.ok) return answer
+  const { status, headers, body, truncated, ms } = answer
+  const at = headers.findIndex((name, n) => n % 2 === 0 && name.toLowerCase() === PAYMENT_REQUIRED)
+  const paymentRequired = at === -1 ? undefined : headers[at + 1]
+  return { ok: true, status, paymentRequired, bodyPrefix: body.toString(), truncated, ms }
 }
 
 /** A code such as ECONNREFUSED; a message could name the address that was dialled. */

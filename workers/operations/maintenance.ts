@@ -15,6 +15,7 @@ import { forgetStaleListeners } from '../../sql/operations/smtpListeners.ts'
 import { deleteStaleMinutes, recordMinutes } from '../../sql/operations/statisticsHistory.ts'
 import { deleteSupersededJobs } from '../../sql/queue/jobs.ts'
 import { releaseJobsOfDeadPools } from '../../sql/queue/workerPools.ts'
+import { deleteExpiredUses } from '../../sql/vault/uses.ts'
 
 const SWEEP_MS = 2_000
 const SWEEPS_PER_SEARCH = 15
@@ -37,6 +38,7 @@ export function startMaintenance(databaseUrl: string, log: Logger): Running {
       if (dead.length > 0) log.warn({ dead }, 'jobs of dead worker pools were released')
       if (sweeps % SWEEPS_PER_SEARCH === 0) {
         await deleteSupersededJobs(pool)
+        await deleteExpiredUses(pool)
         const lost = await requeueLostDeliveries(pool)
         if (lost > 0) log.warn({ lost }, 'deliveries without a job were queued again')
       }

@@ -236,6 +236,32 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     await page.getByRole('row', { name: 'vault.get' }).getByText('harbour/db').waitFor()
   })
 
+  test('withholds a secret from the agent and allows a host, by a form', async () => {
+    const { agent } = scene
+    await agent.put('/v0/vault/bank', { type: 'LOGIN', data: { password: 'correct horse' } })
+    await using console = await open()
+    const { page } = console
+    await console.open(`projects/${agent.project.id}/vault`)
+    const card = page.getByRole('region', { name: 'bank' })
+    await card.getByText('the agent and you').waitFor()
+    await card.getByRole('button', { name: 'Protect' }).click()
+    await page.getByLabel('Read by').selectOption('owner')
+    await page.getByLabel('Allowed hosts').fill('bank.example, *.pay.example')
+    await press(page, 'Save')
+    await card.getByText('you alone; the agent uses it unseen').waitFor()
+    await card.getByText('bank.example *.pay.example').waitFor()
+    expect((await agent.get('/v0/vault/bank')).status).toBe(403)
+    await card.getByRole('button', { name: 'Reveal' }).click()
+    await card.getByText('correct horse').waitFor()
+    await card.getByRole('button', { name: 'Protect' }).click()
+    await page.getByLabel('Allowed hosts').fill('https://bank.example/')
+    await press(page, 'Save')
+    await page.getByText('allowedHosts[0] must be a host').waitFor()
+    await page.keyboard.press('Escape')
+    await console.open(`projects/${agent.project.id}/activity`)
+    await page.getByRole('row', { name: 'vault.protect' }).getByText('bank').first().waitFor()
+  })
+
   test('retries a job that has failed', async () => {
     await using console = await open()
     const { page } = console

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { answering, closeServers } from '../../support/localServer.ts'
 import { callTool, connectMcp, failTool, textOf } from '../../support/mcp.ts'
 import { startTestService, type TestService } from '../../support/service.ts'
+import { newCertificate, serveTls } from '../../support/tlsServer.ts'
 import { vaultPath } from '../../support/vault.ts'
 
 let service: TestService
@@ -121,4 +123,63 @@ test('a reader and a writer each see only the tools of their scopes', async () =
   const stranger = await service.newAgent()
   await stranger.put(vaultPath('theirs'), LOGIN)
   expect(await failTool(mcp, 'vault_get', { name: 'theirs' })).toStartWith('not_found: ')
+})
+
+test('a secret is used and signs over MCP without being shown', async () => {
+  const agent = await service.newAgent()
+  await using mcp = await connectMcp(service.url, agent.key)
+  const uri = 'https://bank.example'
+  await callTool(mcp, 'vault.store', { name: 'held', ...LOGIN, metadata: { uri } })
+  await callTool(mcp, 'vault.store', {
+    ...{ name: 'mac', type: 'API_KEY', data: { secret: 'a key of sixteen bytes' } },
+  })
+  for (const name of ['held', 'mac']) await agent.patch(vaultPath(name), { reveal: 'owner' })
+  expect(await failTool(mcp, 'vault.get', { name: 'held' })).toContain('use it with vault.use')
+  expect(
+    await failTool(mcp, 'vault.use', { name: 'held', request: { url: 'https://evil.test/' } }),
+  ).toContain('must not be used at evil.test')
+  const input = { algorithm: 'hmac-sha256', text: 'x' }
+  const signed = await callTool(mcp, 'vault.sign', { name: 'mac', ...input })
+  expect(signed).toEqual((await agent.post(vaultPath('mac', '/sign'), input)).body)
+  // No worker runs here: the use waits.
+  const first = await agent.post(vaultPath('held', '/use?timeout=0'), {
+    request: { url: `${uri}/`, headers: { 'x-a': '{{password}}' } },
+  })
+  const waiting = await agent.get(vaultPath('held', `/uses/${first.body.useId}?timeout=0`))
+  expect([waiting.status, waiting.body.state]).toEqual([202, 'pending'])
+  expect(await failTool(mcp, 'vault.get_use', { name: 'mac', useId: first.body.useId })).toContain(
+    'Use not found',
+  )
+})
+
+test('vault.use answers what the server said, without the secret', async () => {
+  const certificate = newCertificate('bank.example')
+  const port = await serveTls(certificate, ({ headers }, response) => {
+    response.end(`you said ${headers.authorization}`)
+  })
+  await using working = await startTestService({
+    ...{ smtp: false, pools: ['webhooks'], env: { ALLOW_PRIVATE_NETWORKS: 'true' } },
+    ...{ ca: certificate.ca, resolve: answering('127.0.0.1') },
+  })
+  const agent = await working.newAgent()
+  await using mcp = await connectMcp(working.url, agent.key)
+  const allowed = { metadata: { uri: `https://bank.example:${port}` } }
+  await callTool(mcp, 'vault.store', { name: 'n', ...LOGIN, ...allowed })
+  const answer = await mcp.callTool({
+    name: 'vault.use',
+    arguments: {
+      ...{ name: 'n', idempotencyKey: 'one' },
+      request: {
+        url: `https://bank.example:${port}/`,
+        headers: { Authorization: '{{password}}' },
+      },
+    },
+  })
+  expect(textOf(answer)).toContain('you said [masked]')
+  expect(JSON.stringify(answer)).not.toContain('correct horse')
+  const { useId } = answer.structuredContent as { useId: string }
+  expect(await callTool(mcp, 'vault.get_use', { name: 'n', useId })).toEqual(
+    answer.structuredContent,
+  )
+  closeServers()
 })

@@ -31,6 +31,8 @@ test('a credential is stored, read, listed, overwritten and deleted', async () =
     version: 1,
     metadata: body.metadata,
     expiresAt: '2099-01-02T02:04:05.000Z',
+    allowedHosts: [],
+    reveal: 'agent',
     createdAt: expect.stringMatching(SECONDS),
   })
   const listed = { ...put.body, lastUsedAt: null, lastRotatedAt: null }

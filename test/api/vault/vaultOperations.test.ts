@@ -28,6 +28,7 @@ async function setUp(...scopes: string[]) {
     keyPrefix: key.slice(0, 17),
     requestId: 'req_of_a_face',
     scopes,
+    isOwner: false,
   }
   const keyring = createKeyringSource(masterKeys(service.config))
   return { vault: { pool: service.database.pool, keyring }, caller }

@@ -5,6 +5,7 @@ import { addJob } from '../../../sql/queue/jobs.ts'
 import { CHALLENGE } from '../../support/challenge.ts'
 import { cutEveryRoundTrip, proxyThrough } from '../../support/cuts.ts'
 import { fakeDns } from '../../support/fakeDns.ts'
+import { answering, closeServers } from '../../support/localServer.ts'
 import { rawMail, spooled } from '../../support/mailRows.ts'
 import { MOMENTS } from '../../support/postgresProxy.ts'
 import { startReceiver, status } from '../../support/receiver.ts'
@@ -15,6 +16,7 @@ import {
   type TestServiceOptions,
 } from '../../support/service.ts'
 import { startSink } from '../../support/sink.ts'
+import { newCertificate, serveTls } from '../../support/tlsServer.ts'
 import { RECOVERY_LIMIT_MS, waitFor } from '../../support/waitFor.ts'
 import { register, sendEvent, waitForEnd } from '../../support/webhooks.ts'
 
@@ -132,6 +134,36 @@ for (const moment of MOMENTS) {
       )
       expect(got).toHaveLength(1)
     })
+    expect(cuts).toBeGreaterThan(3)
+  })
+
+  test(`use: a server gets a request once at most, with a cut ${moment} each round trip`, async () => {
+    const got: string[] = []
+    const certificate = newCertificate('bank.example')
+    const port = await serveTls(certificate, (request, response) => {
+      got.push(request.url!)
+      response.end('ok')
+    })
+    const { service, proxy } = await startCuttable({
+      ...{ smtp: false, pools: ['webhooks'], env: { ALLOW_PRIVATE_NETWORKS: 'true' } },
+      ...{ ca: certificate.ca, resolve: answering('127.0.0.1') },
+    })
+    await using _ = service
+    const agent = await service.newAgent()
+    const uri = `https://bank.example:${port}`
+    await agent.put('/v0/vault/n', { type: 'LOGIN', data: { password: 'long' }, metadata: { uri } })
+    const states = new Set<string>()
+    const cuts = await cutEveryRoundTrip(proxy, moment, async (label) => {
+      const { body } = await agent.post('/v0/vault/n/use', { request: { url: `${uri}/${label}` } })
+      await untilNoJob(service)
+      const { body: use } = await agent.get(`/v0/vault/n/uses/${body.useId}`)
+      states.add(use.state)
+      const sent = got.filter((path) => path === `/${label}`).length
+      expect(use.state === 'answered' ? sent === 1 : sent <= 1).toBe(true)
+      expect(use.state).not.toBe('failed')
+    })
+    closeServers()
+    expect(states).toContain('answered')
     expect(cuts).toBeGreaterThan(3)
   })
 

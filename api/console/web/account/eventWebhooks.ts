@@ -16,6 +16,7 @@ const EVENTS: readonly (readonly [string, string])[] = [
   ['message.bounced', 'mail came back'],
   ['payment.settled', 'a payment has settled'],
   ['payment.failed', 'a payment has failed'],
+  ['vault.used', 'a secret was used'],
 ]
 const URL_MAX_LENGTH = 2_000
 

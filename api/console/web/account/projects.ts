@@ -15,6 +15,7 @@ export const SCOPES: readonly [string, string][] = [
   ['mail:codes', 'get the codes and links of mail'],
   ['vault:read', 'read secrets'],
   ['vault:write', 'store and delete secrets'],
+  ['vault:use', 'use secrets without reading them'],
   ['payments:accept', 'sell and be paid'],
 ]
 

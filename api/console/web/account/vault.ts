@@ -5,6 +5,7 @@ import { liveList } from '../kit/live.ts'
 import { ofProject } from '../kit/screen.ts'
 import type { Credential } from '../kit/types.ts'
 import { badge, button, copyButton, empty, facts, notice } from '../kit/ui.ts'
+import { protectCredential, READERS } from './protectCredential.ts'
 import { storeCredential } from './storeCredential.ts'
 
 /** The credentials of a project. Revealing a secret is recorded in the audit log. */
@@ -20,12 +21,12 @@ export const vault = ofProject('vault', (project, { signal }) => {
         h('code', {}, 'PUT /v0/vault/{name}'),
         '.',
       ]),
-    draw: (found) => [
+    draw: (found): Child[] => [
       notice(
         'info',
         'Revealing a secret is written to the activity of this project, with your session.',
       ),
-      found.map((credential) => card(project.projectId, credential)),
+      found.map((credential) => card(project.projectId, credential, () => credentials.refresh())),
     ],
   })
   const store = () => storeCredential(project, credentials.refresh)
@@ -35,8 +36,12 @@ export const vault = ofProject('vault', (project, { signal }) => {
   ]
 })
 
-function card(projectId: string, credential: Credential): HTMLElement {
-  const { name, type, metadata, expiresAt } = credential
+function card(
+  projectId: string,
+  credential: Credential,
+  refresh: () => Promise<void>,
+): HTMLElement {
+  const { name, type, metadata, expiresAt, reveal: reader, allowedHosts } = credential
   const expired = expiresAt !== null && Date.parse(expiresAt) <= Date.now()
   const secret = h('div', { class: 'revealed' })
   const reveal = async () => {
@@ -52,6 +57,9 @@ function card(projectId: string, credential: Credential): HTMLElement {
     )
   }
   const show = button('Reveal', reveal, { keep: `reveal ${name}` })
+  const protect = button('Protect', () => protectCredential(projectId, credential, refresh), {
+    keep: `protect ${name}`,
+  })
   return h(
     'section',
     { class: 'panel credential', 'aria-label': name },
@@ -61,10 +69,12 @@ function card(projectId: string, credential: Credential): HTMLElement {
       h('h2', {}, h('bdi', {}, name)),
       h('span', { class: 'badge' }, type),
       expired ? badge('expired') : null,
-      h('div', { class: 'actions' }, show),
+      h('div', { class: 'actions' }, protect, show),
     ),
     facts([
       ...Object.entries(metadata).map(([key, value]): [string, Child] => [key, display(value)]),
+      ['Read by', READERS[reader]],
+      ['Allowed hosts', allowedHosts.length === 0 ? 'none' : allowedHosts.join(' ')],
       ['Version', credential.version],
       ['Expires', expiresAt === null ? 'never' : moment(expiresAt)],
       ['Last used', credential.lastUsedAt === null ? 'never' : moment(credential.lastUsedAt)],

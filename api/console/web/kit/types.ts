@@ -125,6 +125,8 @@ export type Credential = {
   version: number
   metadata: Record<string, unknown>
   expiresAt: string | null
+  allowedHosts: string[]
+  reveal: 'agent' | 'owner'
   lastUsedAt: string | null
   lastRotatedAt: string | null
   createdAt: string

@@ -1,0 +1,138 @@
+/** The operations that act with a secret and do not show it, for REST and MCP. */
+
+import { effectiveHosts, isAllowedHost } from '../../shared/vault/allowedHosts.ts'
+import { CredentialInputError, checkName } from '../../shared/vault/credential.ts'
+import {
+  checkUseRequest,
+  fillRequest,
+  type UseMethod,
+  type UseRequest,
+} from '../../shared/vault/useRequest.ts'
+import { acceptUse } from '../../sql/vault/acceptUse.ts'
+import { findUse, type Use } from '../../sql/vault/uses.ts'
+import { ApiError, badRequest, notFound } from '../http/errors.ts'
+import { keyOfAnother, requestHash } from '../http/idempotencyKey.ts'
+import type { Caller } from '../http/requestState.ts'
+import type { Services } from '../http/services.ts'
+import { failure, orBadRequest, requireScope } from './vaultOperations.ts'
+
+type Vault = Pick<Services, 'pool' | 'keyring' | 'waiters'>
+
+/** The request of a caller. A body that is an object is sent as JSON. */
+export type GivenRequest = {
+  method?: UseMethod
+  url: string
+  headers?: Record<string, string>
+  body?: unknown
+}
+
+const RETRY_S = 5
+
+/**
+ * POST /v0/vault/{name}/use. Waits for the end, at most `waitMs`.
+ * @param key the Idempotency-Key.
+ */
+export async function useCredential(
+  services: Vault,
+  caller: Caller,
+  name: string,
+  { given, key, waitMs }: { given: GivenRequest; key: string | null; waitMs: number },
+) {
+  requireScope(caller, 'vault:use')
+  orBadRequest(() => checkName(name))
+  const request = readRequest(given)
+  const target = orBadRequest(() => checkUseRequest(request))
+  const keyring = await services.keyring(services.pool)
+  const accepted = await acceptUse(services.pool, {
+    ...{ actor: caller, keyring, name, request, target },
+    idempotency: key === null ? null : { key, hash: requestHash({ name, request }) },
+    judge({ type, data, metadata, allowedHosts }) {
+      if (!isAllowedHost(effectiveHosts(allowedHosts, metadata), target.host)) {
+        const message = `Credential "${name}" must not be used at ${target.host}: see its allowedHosts`
+        return new ApiError(403, 'forbidden', message)
+      }
+      try {
+        fillRequest(request, { type, data, metadata }, Date.now())
+        return null
+      } catch (error) {
+        if (error instanceof CredentialInputError) return badRequest(error.message)
+        throw error
+      }
+    },
+  })
+  switch (accepted.kind) {
+    case 'ok':
+      return waitForUse(services, { caller, name, id: accepted.id, waitMs })
+    case 'other_request':
+      throw keyOfAnother()
+    case 'busy':
+      throw new ApiError(
+        429,
+        'rate_limited',
+        'The project has too many uses under way, or too many answers kept',
+        { 'retry-after': String(RETRY_S) },
+      )
+    case 'no_project':
+      throw new ApiError(401, 'unauthorized', 'Invalid API key')
+    case 'refused_by_judge':
+      throw accepted.refusal
+    default:
+      throw failure(name, accepted, '')
+  }
+}
+
+/** GET /v0/vault/{name}/uses/{useId}. */
+export function readUse(
+  services: Vault,
+  caller: Caller,
+  name: string,
+  { id, waitMs }: { id: string; waitMs: number },
+) {
+  requireScope(caller, 'vault:use')
+  return waitForUse(services, { caller, name, id, waitMs })
+}
+
+async function waitForUse(
+  { pool, keyring: source, waiters }: Vault,
+  wanted: { caller: Caller; name: string; id: string; waitMs: number },
+) {
+  const { caller, name, id, waitMs } = wanted
+  const { projectId } = caller
+  const deadlineMs = performance.now() + waitMs
+  const keyring = await source(pool)
+  const watch = waiters.watch(id)
+  try {
+    for (;;) {
+      const use = await findUse(pool, { projectId, id, keyring })
+      if (use === null || use.name !== name) throw notFound('Use not found, or older than its time')
+      if (hasEnded(use) || !(await watch.changed(deadlineMs))) return toUse(use)
+    }
+  } finally {
+    watch.close()
+  }
+}
+
+const hasEnded = ({ state }: Use): boolean => state !== 'queued' && state !== 'sending'
+
+/** A use as its caller sees it. */
+const toUse = (use: Use) => ({
+  useId: use.id,
+  name: use.name,
+  state: hasEnded(use) ? use.state : ('pending' as const),
+  response: use.answer,
+  error: use.error,
+  createdAt: use.createdAt.toISOString(),
+  expiresAt: use.expiresAt.toISOString(),
+})
+
+function readRequest({ method, url, headers = {}, body }: GivenRequest): UseRequest {
+  const isText = typeof body === 'string'
+  const hasType = Object.keys(headers).some((name) => name.toLowerCase() === 'content-type')
+  const isJson = body !== undefined && body !== null && !isText
+  return {
+    method: method ?? (body === undefined || body === null ? 'GET' : 'POST'),
+    url,
+    headers: isJson && !hasType ? { ...headers, 'content-type': 'application/json' } : headers,
+    body: isText ? body : isJson ? JSON.stringify(body) : null,
+  }
+}

@@ -1,0 +1,26 @@
+/**
+ * An agent that uses a secret and never sees it. KEY is a project key, API the URL of the service, URL an HTTPS
+ * resource that takes TOKEN as a bearer token.
+ */
+import { ForbiddenError, Purser } from 'purser/client'
+
+const { KEY = '', API = 'http://127.0.0.1:3000', URL: url = '', TOKEN = '' } = process.env
+const { vault } = new Purser({ apiKey: KEY, baseUrl: API })
+
+// The owner's part: the console does the same. From then on no key reads the token.
+await vault.put('api-token', {
+  type: 'API_KEY',
+  data: { key: TOKEN },
+  allowedHosts: [new URL(url).host],
+  reveal: 'owner',
+})
+
+// The agent's part.
+const refused = await vault.get('api-token').catch((error) => error)
+console.log(`reading it: ${refused instanceof ForbiddenError ? 'refused' : 'not refused'}`)
+const used = await vault.use('api-token', {
+  url,
+  headers: { Authorization: 'Bearer {{apiKey}}', Accept: 'application/json' },
+})
+console.log(`using it: ${used.state}, ${used.response?.status}`)
+console.log(used.response?.body)

@@ -1,0 +1,273 @@
+/**
+ * A text as its readers could decode it: without percent, backslash, HTML or quoted-printable escapes, or out of base64,
+ * hexadecimal digits or decimal bytes. Texts are binary strings: one character is one byte.
+ *
+ * Standards: RFC 3986 §2.1 (percent), RFC 8259 §7 (JSON), RFC 2045 §6.7 (quoted-printable), RFC 4648 §4, §5, §8.
+ */
+
+/** A decoded text. Character n comes from the characters `from[n]` to `to[n]` (excluded) of its source. */
+export type View = { text: string; from: Int32Array; to: Int32Array }
+
+const byte = (code: number) => String.fromCharCode(code)
+
+/** The UTF-8 bytes of a code point; a lone surrogate or a number too large is a replacement character. */
+const utf8 = (point: number): string =>
+  point < 0x80
+    ? byte(point)
+    : Buffer.from(point <= 0x10ffff ? String.fromCodePoint(point) : '\ufffd').toString('latin1')
+
+class ViewBuilder {
+  readonly #bytes: Buffer
+  readonly #from: Int32Array
+  readonly #to: Int32Array
+  #length = 0
+
+  constructor(lengthMax: number) {
+    this.#bytes = Buffer.allocUnsafe(lengthMax)
+    this.#from = new Int32Array(lengthMax)
+    this.#to = new Int32Array(lengthMax)
+  }
+
+  /** Adds a byte that comes from one piece of the source. */
+  put(code: number, from: number, to: number): void {
+    this.#bytes[this.#length] = code
+    this.#from[this.#length] = from
+    this.#to[this.#length++] = to
+  }
+
+  /** Adds characters that all come from one piece of the source. */
+  add(text: string, from: number, to: number): void {
+    for (let n = 0; n < text.length; n++) this.put(text.charCodeAt(n), from, to)
+  }
+
+  /** Adds a piece of the source unchanged. */
+  copy(source: string, from: number, to: number): void {
+    this.#bytes.write(source.slice(from, to), this.#length, 'latin1')
+    for (let at = from; at < to; at++) {
+      this.#from[this.#length] = at
+      this.#to[this.#length++] = at + 1
+    }
+  }
+
+  view(): View {
+    return {
+      text: this.#bytes.toString('latin1', 0, this.#length),
+      from: this.#from.subarray(0, this.#length),
+      to: this.#to.subarray(0, this.#length),
+    }
+  }
+}
+
+type Unescape = { token: RegExp; decode: (groups: readonly (string | undefined)[]) => string }
+
+const hex = (digits: string) => Number.parseInt(digits, 16)
+
+const PERCENT: Unescape = {
+  token: /%(?:u([\da-f]{4})|([\da-f]{2}))/gi,
+  decode: ([, unit, pair]) => (pair === undefined ? utf8(hex(unit!)) : byte(hex(pair))),
+}
+
+const SHORT_ESCAPES: Record<string, string> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' }
+
+const BACKSLASH: Unescape = {
+  token:
+    /\\(?:u\{([\da-f]{1,6})\}|u(d[89ab][\da-f]{2})\\u(d[c-f][\da-f]{2})|u([\da-f]{4})|x([\da-f]{2})|([0-3][0-7]{2})|([\s\S]))/gi,
+  decode([, braced, high, low, unit, pair, octal, other]) {
+    if (high !== undefined) {
+      return utf8(0x10000 + ((hex(high) - 0xd800) << 10) + (hex(low!) - 0xdc00))
+    }
+    const point = braced ?? unit
+    if (point !== undefined) return utf8(hex(point))
+    if (pair !== undefined) return byte(hex(pair))
+    if (octal !== undefined) return byte(Number.parseInt(octal, 8))
+    return SHORT_ESCAPES[other!] ?? other!
+  },
+}
+
+const ENTITIES: Record<string, string> = {
+  ...{ amp: '&', lt: '<', gt: '>', quot: '"', apos: "'", sol: '/', bsol: '\\', plus: '+' },
+  ...{ equals: '=', num: '#', excl: '!', dollar: '$', percnt: '%', lpar: '(', rpar: ')', ast: '*' },
+  ...{
+    comma: ',',
+    period: '.',
+    colon: ':',
+    semi: ';',
+    quest: '?',
+    commat: '@',
+    lsqb: '[',
+    lbrack: '[',
+  },
+  ...{
+    rsqb: ']',
+    rbrack: ']',
+    hat: '^',
+    lowbar: '_',
+    grave: '`',
+    lcub: '{',
+    lbrace: '{',
+    verbar: '|',
+  },
+  ...{ vert: '|', rcub: '}', rbrace: '}', tilde: '~', hyphen: '-', dash: '-' },
+}
+
+/** The names of U+00A0 to U+00FF, in order (HTML Living Standard §13.5). */
+const LATIN_1 = new Map(
+  `nbsp iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg macr deg plusmn sup2 sup3 acute
+   micro para middot cedil sup1 ordm raquo frac14 frac12 frac34 iquest Agrave Aacute Acirc Atilde Auml Aring
+   AElig Ccedil Egrave Eacute Ecirc Euml Igrave Iacute Icirc Iuml ETH Ntilde Ograve Oacute Ocirc Otilde Ouml
+   times Oslash Ugrave Uacute Ucirc Uuml Yacute THORN szlig agrave aacute acirc atilde auml aring aelig ccedil
+   egrave eacute ecirc euml igrave iacute icirc iuml eth ntilde ograve oacute ocirc otilde ouml divide oslash
+   ugrave uacute ucirc uuml yacute thorn yuml`
+    .split(/\s+/)
+    .map((name, n) => [name, utf8(0xa0 + n)]),
+)
+
+const HTML: Unescape = {
+  token: /&(?:#x0*([\da-f]{1,6})|#0*(\d{1,7})|([a-z][a-z\d]{1,7})(?=;));?/gi,
+  decode([all, hexadecimal, decimal, name]) {
+    if (hexadecimal !== undefined) return utf8(hex(hexadecimal))
+    if (decimal !== undefined) return utf8(Number(decimal))
+    return LATIN_1.get(name!) ?? ENTITIES[name!.toLowerCase()] ?? all!
+  },
+}
+
+const QUOTED_PRINTABLE: Unescape = {
+  token: /=(?:([\da-f]{2})|[ \t]*\r?\n)/gi,
+  decode: ([, pair]) => (pair === undefined ? '' : byte(hex(pair))),
+}
+
+/** The text without the escapes of one kind; null: it has none. */
+function unescaped(text: string, { token, decode }: Unescape): View | null {
+  let builder: ViewBuilder | null = null
+  let at = 0
+  for (const match of text.matchAll(token)) {
+    // A code point is at most four bytes; each token has more characters than its decoded bytes.
+    builder ??= new ViewBuilder(text.length)
+    builder.copy(text, at, match.index)
+    at = match.index + match[0].length
+    builder.add(decode(match), match.index, at)
+  }
+  builder?.copy(text, at, text.length)
+  return builder?.view() ?? null
+}
+
+const BASE64_VALUE = new Int8Array(256).fill(-1)
+for (const [n, character] of [
+  ...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/',
+].entries()) {
+  BASE64_VALUE[character.charCodeAt(0)] = n
+}
+BASE64_VALUE['-'.charCodeAt(0)] = 62
+BASE64_VALUE['_'.charCodeAt(0)] = 63
+
+/** Joins no two runs. */
+const GAP = 1
+
+type Run = { text: string; index: number }
+
+/** The runs of a pattern, as `text` and `index`. */
+const runsOf = (text: string, pattern: RegExp): Run[] =>
+  Array.from(text.matchAll(pattern), ({ 0: run, index }) => ({ text: run, index }))
+
+/** Decoding makes of a run no more bytes than it has characters. */
+const builderFor = (runs: readonly Run[]) =>
+  new ViewBuilder(runs.reduce((sum, { text }) => sum + text.length + 1, 0))
+
+/** All runs of base64, decoded from their character `skip` on: one of the four possible alignments. */
+function base64View(runs: readonly Run[], skip: number): View {
+  const builder = builderFor(runs)
+  for (const { text, index } of runs) {
+    let bits = 0
+    let count = 0
+    let start = 0
+    for (let n = 0, skipped = 0; n < text.length; n++) {
+      const value = BASE64_VALUE[text.charCodeAt(n)]!
+      if (value < 0 || skipped++ < skip) continue
+      if (count++ % 4 === 0) start = index + n
+      bits = ((bits << 6) | value) & 0xffffff
+      if (count % 4 !== 0) continue
+      builder.put(bits >> 16, start, index + n + 1)
+      builder.put((bits >> 8) & 255, start, index + n + 1)
+      builder.put(bits & 255, start, index + n + 1)
+    }
+    const end = index + text.length
+    if (count % 4 === 2) builder.put((bits >> 4) & 255, start, end)
+    if (count % 4 === 3) {
+      builder.put((bits >> 10) & 255, start, end)
+      builder.put((bits >> 2) & 255, start, end)
+    }
+    builder.put(GAP, end, end)
+  }
+  return builder.view()
+}
+
+/** Pairs of digits, with or without a separator. */
+const HEX_PAIR = /(?:0x)?([\da-f]{2})[ :,-]{0,2}/gi
+const DECIMAL_BYTE = /(\d{1,3})/g
+
+function numberView(runs: readonly Run[], item: RegExp, radix: number, skip: number): View {
+  const builder = builderFor(runs)
+  for (const { text, index } of runs) {
+    for (const match of text.slice(skip).matchAll(item)) {
+      const at = index + skip + match.index
+      builder.put(Number.parseInt(match[1]!, radix) & 255, at, at + match[0].length)
+    }
+    builder.put(GAP, index + text.length, index + text.length)
+  }
+  return builder.view()
+}
+
+const WIDE: Unescape = { token: /\0+/g, decode: () => '' }
+
+/** ASCII out of UTF-16: the text without its null bytes; null: it has none. */
+export const narrowed = (text: string): View | null => unescaped(text, WIDE)
+
+/** Removes the escapes of one kind, for each kind of the text in turn. */
+export function* unescapedViews(text: string): Generator<View> {
+  for (const kind of [PERCENT, BACKSLASH, HTML, QUOTED_PRINTABLE]) {
+    const view = unescaped(text, kind)
+    if (view !== null) yield view
+  }
+}
+
+/** Finds the runs of one text that hold encoded bytes. */
+export type RunDecoder = {
+  /** The bytes of all runs of base64, hexadecimal digits and decimal bytes. */
+  decode(text: string): Generator<View>
+  /** The runs of UTF-8 in binary data; null: most of it is text. */
+  textOf(text: string): View | null
+}
+
+/** @param bytesMin runs that hold fewer bytes are skipped: they cannot hold what is searched. */
+export function createRunDecoder(bytesMin: number): RunDecoder {
+  // Lines of wrapped base64 are joined.
+  const charactersMin = Math.ceil((bytesMin * 4) / 3)
+  const base64 = new RegExp(`[\\w+/-](?:(?:\\r?\\n[ \\t]*)?[\\w+/-]){${charactersMin - 1},}`, 'g')
+  const hexadecimal = new RegExp(`(?:(?:0x)?[\\da-f]{2}[ :,-]{0,2}){${bytesMin},}[\\da-f]?`, 'gi')
+  const decimal = new RegExp(`\\d{1,3}(?:\\s{0,4},\\s{0,4}\\d{1,3}){${bytesMin - 1},}`, 'g')
+  const utf8Run = new RegExp(
+    `(?:[\\0\\t\\n\\r -~]|[\\xc2-\\xdf][\\x80-\\xbf]|[\\xe0-\\xef][\\x80-\\xbf]{2}|[\\xf0-\\xf4][\\x80-\\xbf]{3}){${bytesMin},}`,
+    'g',
+  )
+  return {
+    *decode(text) {
+      const encoded = runsOf(text, base64)
+      if (encoded.length > 0) for (const skip of [0, 1, 2, 3]) yield base64View(encoded, skip)
+      const pairs = runsOf(text, hexadecimal)
+      if (pairs.length > 0) for (const skip of [0, 1]) yield numberView(pairs, HEX_PAIR, 16, skip)
+      const list = runsOf(text, decimal)
+      if (list.length > 0) yield numberView(list, DECIMAL_BYTE, 10, 0)
+    },
+    textOf(text) {
+      const runs = runsOf(text, utf8Run)
+      if (runs.reduce((sum, run) => sum + run.text.length, 0) > text.length / 2) return null
+      const builder = builderFor(runs)
+      for (const run of runs) {
+        const end = run.index + run.text.length
+        builder.copy(text, run.index, end)
+        builder.put(GAP, end, end)
+      }
+      return builder.view()
+    },
+  }
+}

@@ -1,0 +1,184 @@
+/**
+ * Masks secrets in a text, in every form that decoding it once or several times uncovers. A text that a stranger made can
+ * hide a secret in a form of its own; SECURITY.md names this limit.
+ */
+import {
+  createRunDecoder,
+  narrowed,
+  type RunDecoder,
+  unescapedViews,
+  type View,
+} from './decodedViews.ts'
+
+/** The text in the place of a secret. */
+const MASK = '[masked]'
+/** Shorter values stand in every text by chance. */
+export const SECRET_MIN_LENGTH = 3
+
+/** Layers of encoding that are searched. */
+const DEPTH_MAX = 3
+/** Characters of all decoded texts together, for each character of the text; a text that needs more is not shown. */
+const WORK_PER_CHARACTER = 24
+const WORK_MIN = 256 * 1024
+/** Base64 in changed case does not decode: its stable characters are searched, if they are this many. */
+const BASE64_CORE_MIN_LENGTH = 5
+const LINE_MIN_LENGTH = 8
+const LONG = 32 * 1024
+/** Runs of so many bytes are decoded, however long the secrets are. */
+const RUN_BYTES_MAX = 16
+
+/** The text needs too much decoding. Nothing of it may be shown. */
+export class TooManyLayersError extends Error {}
+
+type Range = { start: number; end: number }
+type Work = { left: number }
+
+/** Finds and masks the same secrets in several texts. */
+export class Masker {
+  /** By their first two bytes: a search reads a text once, however many secrets there are. */
+  readonly #needles: ReadonlyMap<number, readonly string[]>
+  readonly #runs: RunDecoder
+
+  /** @param secrets values of at least SECRET_MIN_LENGTH characters; shorter ones are not masked. */
+  constructor(secrets: Iterable<string>) {
+    const needles = new Set<string>()
+    for (const secret of secrets) for (const needle of needlesOf(secret)) needles.add(needle)
+    this.#needles = Map.groupBy(needles, (needle) => pairAt(needle, 0))
+    const shortest = Math.min(RUN_BYTES_MAX, ...[...needles].map(({ length }) => length))
+    this.#runs = createRunDecoder(shortest)
+  }
+
+  /** Masks a text. @throws {TooManyLayersError} */
+  async text(text: string): Promise<string> {
+    return (await this.bytes(Buffer.from(text))).toString()
+  }
+
+  /** Masks bytes that hold text in UTF-8. @throws {TooManyLayersError} */
+  async bytes(bytes: Buffer): Promise<Buffer> {
+    const source = bytes.toString('latin1')
+    const work = { left: Math.max(WORK_MIN, source.length * WORK_PER_CHARACTER) }
+    const ranges = merged(await this.#find(source, DEPTH_MAX, work))
+    if (ranges.length === 0) return bytes
+    const parts: Buffer[] = []
+    let at = 0
+    for (const { start, end } of ranges) {
+      parts.push(bytes.subarray(at, start), Buffer.from(MASK))
+      at = end
+    }
+    return Buffer.concat([...parts, bytes.subarray(at)])
+  }
+
+  /** @param siblings texts that escapes alone made of one source, with their depth: two orders often make one text. */
+  async #find(
+    text: string,
+    depth: number,
+    work: Work,
+    siblings = new Map<string, number>(),
+  ): Promise<Range[]> {
+    work.left -= text.length
+    if (work.left < 0) throw new TooManyLayersError()
+    // A megabyte takes half a second in all: others get their turns.
+    if (text.length > LONG) await new Promise((done) => setImmediate(done))
+    const found = this.#plain(text)
+    if (depth === 0) return found
+    const narrow = narrowed(text)
+    if (narrow !== null) {
+      for (const range of await this.#find(narrow.text, depth, work))
+        found.push(back(narrow, range))
+    }
+    for (const view of unescapedViews(text)) {
+      if ((siblings.get(view.text) ?? -1) >= depth) continue
+      siblings.set(view.text, depth)
+      for (const range of await this.#find(view.text, depth - 1, work, siblings)) {
+        found.push(back(view, range))
+      }
+    }
+    for (const view of this.#runs.decode(text)) {
+      for (const range of await this.#inBytes(view.text, depth - 1, work)) {
+        found.push(back(view, range))
+      }
+    }
+    return found
+  }
+
+  /** Searches decoded bytes; only what is text among them is decoded further. */
+  async #inBytes(bytes: string, depth: number, work: Work): Promise<Range[]> {
+    const view = this.#runs.textOf(bytes)
+    if (view === null) return this.#find(bytes, depth, work)
+    work.left -= bytes.length
+    const found = this.#plain(bytes)
+    for (const range of await this.#find(view.text, depth, work)) found.push(back(view, range))
+    return found
+  }
+
+  #plain(text: string): Range[] {
+    const folded = text.toLowerCase()
+    const found: Range[] = []
+    for (let start = 0; start + 1 < folded.length; start++) {
+      const needles = this.#needles.get(pairAt(folded, start))
+      if (needles === undefined) continue
+      for (const needle of needles) {
+        if (folded.startsWith(needle, start)) found.push({ start, end: start + needle.length })
+      }
+    }
+    return found
+  }
+}
+
+/** Two bytes as one number. */
+const pairAt = (text: string, at: number): number =>
+  text.charCodeAt(at) | (text.charCodeAt(at + 1) << 8)
+
+/** A range of a view in its source. */
+function back({ from, to }: View, { start, end }: Range): Range {
+  let [first, last] = [from[start]!, to[start]!]
+  for (let n = start + 1; n < end; n++) {
+    first = Math.min(first, from[n]!)
+    last = Math.max(last, to[n]!)
+  }
+  return { start: first, end: last }
+}
+
+/** Joins ranges that overlap or touch. */
+function merged(ranges: Range[]): Range[] {
+  const joined: Range[] = []
+  for (const { start, end } of ranges.sort((one, other) => one.start - other.start)) {
+    const last = joined.at(-1)
+    if (last !== undefined && start <= last.end) last.end = Math.max(last.end, end)
+    else joined.push({ start, end })
+  }
+  return joined
+}
+
+/** The byte strings that stand for a secret, in lower case. */
+function needlesOf(secret: string): string[] {
+  const lines = secret.split(/\r\n|\r|\n/)
+  const parts = lines.length === 1 ? [] : lines.filter((line) => line.length >= LINE_MIN_LENGTH)
+  const spellings = [secret, secret.trim(), ...parts].flatMap((text) => [
+    ...[text, text.toLowerCase(), text.toUpperCase(), text.normalize('NFC'), text.normalize('NFD')],
+    ...(text.includes(' ') ? [text.replaceAll(' ', '+')] : []),
+  ])
+  const long = [...new Set(spellings)].filter((text) => text.length >= SECRET_MIN_LENGTH)
+  return long.flatMap((text) => {
+    const bytes = Buffer.from(text)
+    const wide = Buffer.from(text, 'utf16le')
+    const encoded = [bytes, wide, Buffer.from(wide).swap16()]
+    if (/^[\0-\xff]*$/.test(text)) encoded.push(Buffer.from(text, 'latin1'))
+    return [...encoded.map((one) => one.toString('latin1')), ...base64Cores(bytes)].map((one) =>
+      one.toLowerCase(),
+    )
+  })
+}
+
+/** The characters of base64 that do not depend on the neighbours of these bytes, for the three alignments. */
+function base64Cores(bytes: Buffer): string[] {
+  return [0, 1, 2].flatMap((before) => {
+    const text = Buffer.concat([Buffer.alloc(before), bytes]).toString('base64')
+    const core = text.slice(
+      Math.ceil((before * 8) / 6),
+      Math.floor(((before + bytes.length) * 8) / 6),
+    )
+    if (core.length < BASE64_CORE_MIN_LENGTH) return []
+    return [core, core.replaceAll('+', '-').replaceAll('/', '_')]
+  })
+}

@@ -1,0 +1,99 @@
+/** AWS Signature Version 4, in the Authorization header ("Signing AWS API requests", AWS IAM User Guide). */
+import { createHash, createHmac } from 'node:crypto'
+
+export type AwsKeys = { accessKeyId: string; secretAccessKey: string; sessionToken: string | null }
+
+/** What is signed. Region and service are those of the AWS endpoint. */
+export type AwsRequest = {
+  method: string
+  url: string
+  headers: Record<string, string>
+  body: string
+  region: string
+  service: string
+}
+
+const ALGORITHM = 'AWS4-HMAC-SHA256'
+/** Proxies change these on their way. */
+const UNSIGNED = new Set(['authorization', 'connection', 'expect', 'user-agent', 'x-amzn-trace-id'])
+
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
+const hmac = (key: string | Buffer, text: string) => createHmac('sha256', key).update(text).digest()
+
+/** RFC 3986 §2.3: only unreserved characters stay. */
+const encode = (text: string) =>
+  encodeURIComponent(text).replace(
+    /[!'()*]/g,
+    (one) => `%${one.charCodeAt(0).toString(16).toUpperCase()}`,
+  )
+
+/** The path is encoded once more than it is sent, except for S3. */
+const canonicalPath = ({ pathname }: URL, service: string) =>
+  service === 's3' ? pathname : pathname.split('/').map(encode).join('/')
+
+function canonicalQuery({ search }: URL): string {
+  const pairs = search
+    .slice(1)
+    .split('&')
+    .filter((pair) => pair !== '')
+    .map((pair) => {
+      const [name = '', ...value] = pair.split('=')
+      return [decoded(name), decoded(value.join('='))].map(encode)
+    })
+  return pairs
+    .sort(([a, x], [b, y]) => compare(a!, b!) || compare(x!, y!))
+    .map((pair) => pair.join('='))
+    .join('&')
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+const compare = (one: string, other: string) => (one < other ? -1 : one > other ? 1 : 0)
+
+/**
+ * The headers that sign a request: `authorization`, `x-amz-date`, for S3 `x-amz-content-sha256`, and with a session
+ * token `x-amz-security-token`.
+ */
+export function signAwsRequest(
+  request: AwsRequest,
+  keys: AwsKeys,
+  at: Date,
+): Record<string, string> {
+  const { method, region, service } = request
+  const url = new URL(request.url)
+  const time = at.toISOString().replace(/[-:]|\.\d{3}/g, '')
+  const bodyHash = sha256(request.body)
+  const added = {
+    'x-amz-date': time,
+    ...(service === 's3' ? { 'x-amz-content-sha256': bodyHash } : {}),
+    ...(keys.sessionToken === null ? {} : { 'x-amz-security-token': keys.sessionToken }),
+  }
+  const headers = new Map<string, string>([['host', url.host]])
+  for (const [name, value] of Object.entries({ ...request.headers, ...added })) {
+    const lower = name.toLowerCase()
+    if (!UNSIGNED.has(lower)) headers.set(lower, value.trim().replace(/ +/g, ' '))
+  }
+  const names = [...headers.keys()].sort(compare)
+  const canonical = [
+    ...[method, canonicalPath(url, service), canonicalQuery(url)],
+    ...names.map((name) => `${name}:${headers.get(name)}`),
+    ...['', names.join(';'), bodyHash],
+  ].join('\n')
+  const scope = `${time.slice(0, 8)}/${region}/${service}/aws4_request`
+  const steps = [time.slice(0, 8), region, service, 'aws4_request']
+  const key = steps.reduce<string | Buffer>(hmac, `AWS4${keys.secretAccessKey}`)
+  const signature = hmac(key, [ALGORITHM, time, scope, sha256(canonical)].join('\n')).toString(
+    'hex',
+  )
+  const credential = `Credential=${keys.accessKeyId}/${scope}`
+  return {
+    authorization: `${ALGORITHM} ${credential}, SignedHeaders=${names.join(';')}, Signature=${signature}`,
+    ...added,
+  }
+}

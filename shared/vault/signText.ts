@@ -1,0 +1,98 @@
+/** Signs with a key of a credential. Standards: HMAC (RFC 2104, FIPS 180-4), Ed25519 (RFC 8032). */
+import { createHmac, createPrivateKey, createPublicKey, type KeyObject, sign } from 'node:crypto'
+import { type CredentialData, CredentialInputError } from './credential.ts'
+
+export const ENCODINGS = ['utf8', 'base64', 'hex'] as const
+export type Encoding = (typeof ENCODINGS)[number]
+
+/** A shorter HMAC key could be guessed from one signature. */
+export const HMAC_KEY_MIN_BYTES = 16
+const SEED_BYTES = 32
+/** PKCS #8 (RFC 8410 §7) before the 32 bytes of an Ed25519 key. */
+const SEED_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex')
+
+/** The fields that may sign, the default first. A password is none: its signature could be tried word by word. */
+const SIGNING_FIELDS = {
+  hmac: { API_KEY: ['secret', 'key'], OAUTH: ['clientSecret'], CUSTOM: ['secret', 'key'] },
+  ed25519: {
+    SSH_KEY: ['privateKey'],
+    CERTIFICATE: ['privateKey'],
+    API_KEY: ['secret', 'key'],
+    CUSTOM: ['privateKey', 'secret', 'key'],
+  },
+} as const satisfies Record<string, Partial<Record<string, readonly string[]>>>
+
+const fault = (message: string) => new CredentialInputError(message)
+
+/**
+ * The text of the field that signs. A credential of type CUSTOM signs with any field but its TOTP secret.
+ * @throws {CredentialInputError}
+ */
+export function signingField(
+  algorithm: keyof typeof SIGNING_FIELDS,
+  { type, data }: { type: string; data: CredentialData },
+  wanted: string | undefined,
+): string {
+  const known: Partial<Record<string, readonly string[]>> = SIGNING_FIELDS[algorithm]
+  const fields = known[type] ?? []
+  const hasText = (field: string) => Object.hasOwn(data, field) && typeof data[field] === 'string'
+  const field = wanted ?? fields.find(hasText)
+  const isOpen = type === 'CUSTOM' && field !== 'totp'
+  if (field === undefined || !(isOpen || fields.includes(field)) || !hasText(field)) {
+    const names = fields.length === 0 ? 'none' : fields.join(', ')
+    throw fault(`field must name a text of the credential that may sign; of ${type}: ${names}`)
+  }
+  return data[field] as string
+}
+
+/** Reads bytes. @throws {CredentialInputError} */
+export function readBytes(name: string, text: string, encoding: Encoding): Buffer {
+  const compact = text.replace(/\s/g, '')
+  const isForm =
+    encoding === 'utf8' ||
+    (encoding === 'hex' && /^(?:[\da-f]{2})*$/i.test(compact)) ||
+    (encoding === 'base64' && /^[\w+/-]*={0,2}$/.test(compact))
+  if (!isForm) throw fault(`${name} must be ${encoding}`)
+  return Buffer.from(encoding === 'utf8' ? text : compact, encoding)
+}
+
+/** HMAC-SHA256. */
+export const hmacSha256 = (key: Uint8Array, message: Uint8Array): Buffer =>
+  createHmac('sha256', key).update(message).digest()
+
+/**
+ * The Ed25519 key in a text: PKCS #8 in PEM, or its 32 bytes in hexadecimal digits or base64.
+ * @throws {CredentialInputError}
+ */
+export function readEd25519Key(text: string): KeyObject {
+  try {
+    const key = createPrivateKey(
+      text.includes('-----BEGIN')
+        ? text
+        : {
+            key: Buffer.concat([SEED_PREFIX, readSeed(text.trim())]),
+            format: 'der',
+            type: 'pkcs8',
+          },
+    )
+    if (key.asymmetricKeyType === 'ed25519') return key
+  } catch {
+    // The library's error could quote the key.
+  }
+  throw fault('The field must hold an Ed25519 key: PKCS #8 in PEM, or 32 bytes in hex or base64')
+}
+
+function readSeed(text: string): Buffer {
+  const seed = Buffer.from(text, /^[\da-f]{64}$/i.test(text) ? 'hex' : 'base64')
+  if (seed.length !== SEED_BYTES) throw fault('not 32 bytes')
+  return seed
+}
+
+/** The signature and the public key, 64 and 32 bytes. */
+export function signEd25519(
+  key: KeyObject,
+  message: Uint8Array,
+): { signature: Buffer; publicKey: Buffer } {
+  const { x } = createPublicKey(key).export({ format: 'jwk' })
+  return { signature: sign(null, message, key), publicKey: Buffer.from(x!, 'base64url') }
+}

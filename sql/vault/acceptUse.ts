@@ -1,0 +1,119 @@
+import { newUseId } from '../../shared/ids.ts'
+import type { Keyring } from '../../shared/vault/envelope.ts'
+import type { UseRequest, UseTarget } from '../../shared/vault/useRequest.ts'
+import { type Actor, setOutcome } from '../account/audit.ts'
+import { beginIdempotent } from '../account/idempotency.ts'
+import { type Pool, type Queryable, transaction } from '../db.ts'
+import { addJob } from '../queue/jobs.ts'
+import { type OpenCredential, openCredential } from './credentialReads.ts'
+import type { Failed } from './credentials.ts'
+import { sealRequest, USE_KEPT } from './uses.ts'
+
+/** Uses of one project that have not ended. */
+const OPEN_MAX = 16
+/** Bytes of requests and answers that are kept for one project. */
+const KEPT_BYTES_MAX = 64 * 1024 * 1024
+
+const OPERATION = 'vault.use'
+
+/** A use to accept. */
+export type NewUse<Refusal> = {
+  actor: Actor
+  keyring: Keyring
+  name: string
+  request: UseRequest
+  target: UseTarget
+  idempotency: { key: string; hash: Buffer } | null
+  /** Judges the credential; null: the use may go on. */
+  judge: (credential: OpenCredential) => Refusal | null
+}
+
+export type AcceptedUse<Refusal> =
+  | { kind: 'ok'; id: string }
+  /** The Idempotency-Key belongs to another request. */
+  | { kind: 'other_request' }
+  /** The project has too many uses under way, or too large answers. */
+  | { kind: 'busy' }
+  | { kind: 'no_project' }
+  | { kind: 'refused_by_judge'; refusal: Refusal }
+  | Failed
+
+/** Stores a use, its job and its audit entry; the same Idempotency-Key finds the first one. */
+export function acceptUse<Refusal>(
+  pool: Pool,
+  use: NewUse<Refusal>,
+): Promise<AcceptedUse<Refusal>> {
+  const { actor, keyring, name, request, target, idempotency } = use
+  const { projectId } = actor
+  return transaction(pool, async (db) => {
+    const project = await db.query(
+      'select from projects where id = $1 and deleted_at is null for no key update',
+      [projectId],
+    )
+    if (project.rowCount === 0) return { kind: 'no_project' }
+    if (idempotency !== null) {
+      const found = await beginIdempotent(db, { projectId, operation: OPERATION, ...idempotency })
+      if (!found.requestHash.equals(idempotency.hash)) return { kind: 'other_request' }
+      if (found.result !== null) return { kind: 'ok', id: found.result }
+    }
+    const accepted = await store()
+    if (idempotency !== null) await keepKey(db, { projectId, key: idempotency.key }, accepted)
+    return accepted
+
+    async function store(): Promise<AcceptedUse<Refusal>> {
+      if (await isBusy(db, projectId)) return { kind: 'busy' }
+      const { method, host, path } = target
+      const detail = `${method} ${host}${path}`
+      const opened = await openCredential(db, {
+        ...{ actor, keyring, name, action: 'vault.use', isOwner: false, detail },
+      })
+      if (opened.kind !== 'ok') return opened
+      const refusal = use.judge(opened.credential)
+      if (refusal !== null) {
+        await setOutcome(db, opened.auditRow, 'refused')
+        return { kind: 'refused_by_judge', refusal }
+      }
+      const id = newUseId()
+      const sealed = sealRequest(keyring, { projectId, id, request })
+      await db.query({
+        name: 'accept-use',
+        text: `insert into vault_uses (id, project_id, credential_name, method, host, path, audit_row, key_id, wrapped_key,
+                                       ciphertext, expires_at)
+               values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, clock_timestamp() + interval '${USE_KEPT}')`,
+        values: [
+          ...[id, projectId, name, method, host, path, opened.auditRow],
+          ...[sealed.keyId, sealed.wrappedKey, sealed.ciphertext],
+        ],
+      })
+      await addJob(db, { task: 'use_secret', payload: { useId: id }, key: `use_secret:${id}` })
+      return { kind: 'ok', id }
+    }
+  })
+}
+
+/** The project's lock makes the counts exact. */
+async function isBusy(db: Queryable, projectId: string): Promise<boolean> {
+  const { rows } = await db.query<{ open: number; bytes: string }>({
+    name: 'count-uses',
+    text: `select count(*) filter (where state in ('queued', 'sending'))::int as open,
+                  coalesce(sum(octet_length(ciphertext)), 0) as bytes
+           from vault_uses where project_id = $1 and expires_at > clock_timestamp()`,
+    values: [projectId],
+  })
+  return rows[0]!.open >= OPEN_MAX || Number(rows[0]!.bytes) >= KEPT_BYTES_MAX
+}
+
+/** Stores the answer of a key. A refused request frees it: the caller may mend the request. */
+async function keepKey(
+  db: Queryable,
+  { projectId, key }: { projectId: string; key: string },
+  accepted: AcceptedUse<unknown>,
+): Promise<void> {
+  const values = [projectId, OPERATION, key]
+  const where = 'where project_id = $1 and operation = $2 and key = $3'
+  if (accepted.kind === 'ok') {
+    await db.query(`update idempotency_keys set result = $4 ${where}`, [...values, accepted.id])
+  } else {
+    await db.query(`delete from idempotency_keys ${where}`, values)
+  }
+}

@@ -1,0 +1,314 @@
+/** Requests with a secret, sent by a worker to a real HTTPS server. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { answering, closeServers } from '../../support/localServer.ts'
+import {
+  type Agent,
+  type Answer,
+  startTestService,
+  type TestService,
+} from '../../support/service.ts'
+import { newCertificate, serveTls } from '../../support/tlsServer.ts'
+import { vaultPath as path } from '../../support/vault.ts'
+import { waitFor } from '../../support/waitFor.ts'
+
+const SECRET = 'correct "horse" ü/+'
+const DATA = { username: 'ada@x.test', password: SECRET, totp: 'JBSWY3DPEHPK3PXP' }
+
+type Got = { method: string; url: string; headers: Record<string, unknown>; body: string }
+
+let service: TestService
+let agent: Agent
+let port: number
+let got: Got[] = []
+let answer = (_request: IncomingMessage, response: ServerResponse, _body: string): void => {
+  response.end('ok')
+}
+
+beforeAll(async () => {
+  const certificate = newCertificate('bank.example', 'other.example')
+  port = await serveTls(certificate, (request, response) => {
+    let body = ''
+    request.on('data', (chunk) => {
+      body += chunk
+    })
+    request.on('end', () => {
+      const { method = '', url = '', headers } = request
+      got.push({ method, url, headers, body })
+      answer(request, response, body)
+    })
+  })
+  service = await startTestService({
+    ...{ smtp: false, pools: ['webhooks'], env: { ALLOW_PRIVATE_NETWORKS: 'true' } },
+    ...{ ca: certificate.ca, resolve: answering('127.0.0.1') },
+  })
+  agent = await service.newAgent()
+})
+afterAll(async () => {
+  await service[Symbol.asyncDispose]()
+  closeServers()
+})
+
+const host = () => `bank.example:${port}`
+const url = (rest = '/') => `https://${host()}${rest}`
+async function store(name: string, more: object = {}, owner: Agent = agent): Promise<void> {
+  const credential = { type: 'LOGIN', data: DATA, metadata: { uri: url('/login') }, ...more }
+  expect((await owner.put(path(name), credential)).status).toBe(200)
+}
+async function use(name: string, request: object, headers = {}): Promise<Answer> {
+  got = []
+  return agent.post(path(name, '/use'), { request }, headers)
+}
+const outcome = ({ status, body }: Answer) => [status, body.message]
+const code = async (name: string) => (await agent.get(path(name, '/totp'))).body.code
+
+test('placeholders are filled in path, query, headers and body; the echo is masked', async () => {
+  await store('bank')
+  answer = (request, response, body) => {
+    response.writeHead(201, `Hello ${encodeURIComponent(SECRET)}`, {
+      'X-Echo': String(request.headers['x-key']),
+      'Set-Cookie': ['a=1', `b=${Buffer.from(SECRET).toString('base64')}`],
+    })
+    response.end(`{"you sent":${body},"url":${JSON.stringify(request.url)}}`)
+  }
+  const before = await code('bank')
+  const { status, body } = await use('bank', {
+    method: 'PUT',
+    url: url('/users/{{username}}?otp={{totp}}'),
+    headers: { 'X-Key': 'Basic {{basicAuth}}' },
+    body: { password: '{{password}}', note: 'plain' },
+  })
+  const [sent] = got
+  const codes = [before, await code('bank')]
+  expect(status).toBe(200)
+  expect(sent).toMatchObject({
+    method: 'PUT',
+    body: JSON.stringify({ password: SECRET, note: 'plain' }),
+  })
+  expect(sent!.headers['x-key']).toBe(
+    `Basic ${Buffer.from(`ada@x.test:${SECRET}`).toString('base64')}`,
+  )
+  expect(codes.map((one) => `/users/ada%40x.test?otp=${one}`)).toContain(sent!.url)
+  expect(body).toEqual({
+    useId: expect.stringMatching(/^use_[0-9a-f]{24}$/),
+    name: 'bank',
+    state: 'answered',
+    response: {
+      status: 201,
+      statusText: 'Hello [masked]',
+      headers: expect.objectContaining({ 'x-echo': 'Basic [masked]' }),
+      body: '{"you sent":{"password":"[masked]","note":"plain"},"url":"/users/[masked]?otp=[masked]"}',
+      bodyOmitted: null,
+    },
+    error: null,
+    createdAt: expect.any(String),
+    expiresAt: expect.any(String),
+  })
+  expect(body.response.headers['set-cookie']).toMatch(/^a=1\nb=\[masked\]=*$/)
+  const kept = Date.parse(body.expiresAt) - Date.parse(body.createdAt)
+  expect(kept).toBeGreaterThan(599_000)
+  const again = await agent.get(path('bank', `/uses/${body.useId}`))
+  expect([again.status, again.body]).toEqual([200, body])
+})
+
+test('a use is in the audit log with host, method, path and status, and is an event', async () => {
+  const owner = await service.newAgent()
+  await store('n', {}, owner)
+  answer = (_request, response) => response.writeHead(418).end()
+  const { body } = await owner.post(path('n', '/use'), {
+    request: { url: url('/a/{{password}}?q={{totp}}&r=own') },
+  })
+  expect(body.response.status).toBe(418)
+  const [entry] = (await owner.get('/v0/logs?action=vault.use')).body.logs
+  expect(entry).toMatchObject({
+    subject: 'n',
+    outcome: 'ok',
+    description: `GET ${host()}/a/{{password}} 418`,
+  })
+  const { rows } = await service.database.pool.query(
+    'select type, data from events where project_id = $1',
+    [owner.project.id],
+  )
+  expect(rows).toEqual([
+    {
+      type: 'vault.used',
+      data: {
+        ...{ useId: body.useId, name: 'n', state: 'answered', method: 'GET', host: host() },
+        ...{ path: '/a/{{password}}', statusCode: 418 },
+      },
+    },
+  ])
+})
+
+test('a withheld credential can be used; another host, scheme and scope cannot', async () => {
+  await store('held', { reveal: 'owner' })
+  answer = (_request, response) => response.end(SECRET)
+  expect((await use('held', { url: url() })).body.response.body).toBe('[masked]')
+  for (const wrong of [
+    `https://other.example:${port}/`,
+    'https://bank.example/',
+    `https://sub.bank.example:${port}/`,
+    `https://bank.example.:${port}/`,
+  ]) {
+    const refused = await use('held', { url: wrong })
+    expect([refused.status, refused.body.error]).toEqual([403, 'forbidden'])
+    expect(refused.body.message).toContain('must not be used at')
+  }
+  for (const wrong of [
+    `http://${host()}/`,
+    `https://{{username}}/`,
+    `https://u@${host()}/`,
+    `https://${host()}\\@evil.test/`,
+    `https://${host()}/#x`,
+    `https:${host()}/`,
+    `https://${host()}/a b`,
+  ]) {
+    const refused = await use('held', { url: wrong })
+    expect([refused.status, got]).toEqual([400, []])
+  }
+  const reader = await service.newAgent({ scopes: ['vault:read', 'vault:write'] })
+  await store('own', {}, reader)
+  for (const call of [
+    reader.post(path('own', '/use'), { request: { url: url() } }),
+    reader.post(path('own', '/sign'), { algorithm: 'hmac-sha256', text: 'x' }),
+    reader.get(path('own', `/uses/use_${'0'.repeat(24)}`)),
+  ]) {
+    expect(outcome(await call)).toEqual([403, 'Missing required scope: vault:use'])
+  }
+})
+
+test('a value that does not fit its place is refused, and frees the Idempotency-Key', async () => {
+  await store('lines', {
+    type: 'CUSTOM',
+    data: { key: 'a\r\nX-Evil: 1', wide: 'ключ-ключ', cvc: '12' },
+  })
+  const cases: [object, string][] = [
+    [
+      { headers: { 'x-a': '{{key}}' } },
+      '{{key}} does not fit into a header: its value has control or non-ASCII characters',
+    ],
+    [
+      { headers: { 'x-a': '{{wide}}' } },
+      '{{wide}} does not fit into a header: its value has control or non-ASCII characters',
+    ],
+    [{ body: '{{cvc}}' }, '{{cvc}} must stand for 3 to 8192 characters'],
+    [{ body: '{{none}}' }, '{{none}} has no value in this credential'],
+    [{ body: '{{toString}}' }, '{{toString}} has no value in this credential'],
+    [{ body: '{{totp}}' }, '{{totp}} has no value: the credential has no TOTP secret'],
+    [
+      { headers: { 'x-{{key}}': 'a' } },
+      'request.headers must have names of 1 to 128 letters, digits and hyphens',
+    ],
+    [{ headers: { Host: 'evil.test' } }, 'request.headers must not hold host'],
+    [
+      { headers: { 'X-A': 'a\nb' } },
+      'request.headers.x-a must be at most 8192 visible ASCII characters and blanks',
+    ],
+    [{ method: 'GET', body: 'x' }, 'request.body must be absent with GET'],
+    [{ body: 'x'.repeat(262_145) }, 'request.body must be at most 262144 bytes'],
+  ]
+  for (const [more, message] of cases) {
+    const refused = await use('lines', { url: url(), ...more }, { 'idempotency-key': 'one' })
+    expect([...outcome(refused), got]).toEqual([400, message, []])
+  }
+  const { body } = await use('lines', { url: url(), body: '{{key}}' }, { 'idempotency-key': 'one' })
+  expect([body.state, got[0]!.body]).toEqual(['answered', 'a\r\nX-Evil: 1'])
+  expect(
+    (await agent.get('/v0/logs?action=vault.use&outcome=refused&subject=lines')).body.logs,
+  ).toHaveLength(6)
+})
+
+test('an Idempotency-Key sends once; another request under it is a 409', async () => {
+  await store('once')
+  answer = (_request, response) => response.end('done')
+  const request = { url: url('/pay'), body: 'x={{password}}' }
+  const key = { 'idempotency-key': 'pay-1' }
+  got = []
+  const answers = await Promise.all(
+    [1, 2, 3].map(() => agent.post(path('once', '/use'), { request }, key)),
+  )
+  expect(got).toHaveLength(1)
+  expect(new Set(answers.map(({ body }) => body.useId)).size).toBe(1)
+  expect(answers.map(({ body }) => body.response?.body)).toEqual(['done', 'done', 'done'])
+  const other = await use('once', { ...request, body: 'y' }, key)
+  expect(outcome(other)).toEqual([409, 'Idempotency-Key was used for another request'])
+})
+
+test('a slow server is a 202, and the answer is read later; it is gone after its time', async () => {
+  await store('slow')
+  const held = Promise.withResolvers<void>()
+  answer = (_request, response) => void held.promise.then(() => response.end('late'))
+  const first = await agent.post(path('slow', '/use?timeout=0'), { request: { url: url() } })
+  expect([first.status, first.body.state, first.body.response]).toEqual([202, 'pending', null])
+  const later = agent.get(path('slow', `/uses/${first.body.useId}?timeout=30`))
+  held.resolve()
+  expect((await later).body).toMatchObject({ state: 'answered', response: { body: 'late' } })
+  expect((await agent.get(path('other', `/uses/${first.body.useId}`))).status).toBe(404)
+  const stranger = await service.newAgent()
+  expect((await stranger.get(path('slow', `/uses/${first.body.useId}`))).status).toBe(404)
+  const { pool } = service.database
+  await pool.query(`update vault_uses set expires_at = now() where id = $1`, [first.body.useId])
+  expect((await agent.get(path('slow', `/uses/${first.body.useId}`))).status).toBe(404)
+})
+
+test('no row, job or log entry holds the secret; the request and the answer are encrypted', async () => {
+  await store('quiet')
+  answer = (_request, response) => response.end('a readable answer')
+  const own = { url: url('/p'), headers: { 'x-own': 'words of the agent' }, body: '{{password}}' }
+  const pending = await agent.post(path('quiet', '/use'), { request: own })
+  const { pool } = service.database
+  const { rows } = await pool.query('select ciphertext from vault_uses where id = $1', [
+    pending.body.useId,
+  ])
+  const dump: string[] = []
+  for (const table of ['vault_uses', 'audit_log', 'events', 'graphile_worker._private_jobs']) {
+    const all = await pool.query(`select row_to_json(t)::text as row from ${table} t`)
+    dump.push(...all.rows.map(({ row }) => row))
+  }
+  const text = dump.join('\n') + rows[0].ciphertext.toString('latin1')
+  for (const word of [SECRET, JSON.stringify(SECRET).slice(1, -1), 'readable answer', 'words of']) {
+    expect(text.includes(word)).toBe(false)
+  }
+})
+
+test('a refused connection fails, a cut one is unknown, a large answer has no body', async () => {
+  await store('none', { allowedHosts: ['bank.example:1', host()] })
+  const refused = await use('none', { url: 'https://bank.example:1/' })
+  expect(refused.body).toMatchObject({ state: 'failed', response: null })
+  answer = (_request, response) => response.destroy()
+  expect((await use('none', { url: url() })).body).toMatchObject({
+    state: 'unknown',
+    error: expect.stringContaining('the server may have acted'),
+  })
+  answer = (_request, response) => response.end(`${'x'.repeat(1024 * 1024 - 3)}${SECRET}`)
+  expect((await use('none', { url: url() })).body.response).toMatchObject({
+    ...{ status: 200, body: null, bodyOmitted: 'too-large' },
+  })
+  answer = (_request, response) =>
+    response
+      .writeHead(302, { location: `https://other.example/?p=${encodeURIComponent(SECRET)}` })
+      .end()
+  const redirect = await use('none', { url: url() })
+  expect(got).toHaveLength(1)
+  expect(redirect.body.response.headers.location).toBe('https://other.example/?p=[masked]')
+})
+
+test('a project has at most sixteen uses under way; another project goes on', async () => {
+  const [greedy, other] = [await service.newAgent(), await service.newAgent()]
+  for (const one of [greedy, other]) await store('n', {}, one)
+  const held: ServerResponse[] = []
+  answer = (request, response) => {
+    if (request.url === '/hang') held.push(response)
+    else response.end('ok')
+  }
+  const hang = () => greedy.post(path('n', '/use?timeout=0'), { request: { url: url('/hang') } })
+  for (let n = 0; n < 16; n++) expect((await hang()).status).toBe(202)
+  const full = await hang()
+  expect([full.status, full.headers.get('retry-after')]).toEqual([429, '5'])
+  const { body } = await other.post(path('n', '/use'), { request: { url: url('/') } })
+  expect(body.response.body).toBe('ok')
+  answer = (_request, response) => response.end('ok')
+  await waitFor('a held request', () => held.length > 0)
+  for (const response of held) response.end('ok')
+  await waitFor('room', async () => (await hang()).status === 202)
+})

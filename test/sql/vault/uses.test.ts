@@ -1,0 +1,63 @@
+/** Stored uses: their master key changes, and their time ends. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { randomBytes } from 'node:crypto'
+import { Keyring, masterKey } from '../../../shared/vault/envelope.ts'
+import { keysInUse, masterKeys } from '../../../sql/keyring/keyring.ts'
+import { rotateMasterKey } from '../../../sql/keyring/rotation.ts'
+import { deleteExpiredUses, endUse, findUse, startUse } from '../../../sql/vault/uses.ts'
+import { startTestService, type TestService } from '../../support/service.ts'
+import { vaultPath as path } from '../../support/vault.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService({ smtp: false, workers: false })
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+async function newUse() {
+  const agent = await service.newAgent()
+  const metadata = { uri: 'https://bank.example' }
+  await agent.put(path('n'), { type: 'LOGIN', data: { password: 'correct' }, metadata })
+  const request = { url: 'https://bank.example/a', headers: { 'x-a': '{{password}}' } }
+  const { body } = await agent.post(path('n', '/use?timeout=0'), { request })
+  expect(body.state).toBe('pending')
+  return { id: body.useId as string, projectId: agent.project.id }
+}
+
+test('a request and an answer open after a change of the master key, and count as its use', async () => {
+  const { pool } = service.database
+  const old = masterKeys(service.config)
+  const next = masterKey('next', randomBytes(32))
+  await pool.query('insert into master_keys (id, check_value) values ($1, $2)', [
+    'next',
+    randomBytes(32),
+  ])
+  const keyring = new Keyring([next, ...old])
+  const alone = new Keyring([next])
+  const { id, projectId } = await newUse()
+  expect(await keysInUse(pool)).toEqual([old[0]!.id])
+  await rotateMasterKey(pool, keyring, () => {})
+  expect(await keysInUse(pool)).toEqual(['next'])
+  expect(await startUse(pool, id, alone)).toEqual({
+    ...{ method: 'GET', url: 'https://bank.example/a', headers: { 'x-a': '{{password}}' } },
+    body: null,
+  })
+  expect(await startUse(pool, id, alone)).toBeNull()
+  const answer = { status: 200, statusText: '', headers: {}, body: 'b', bodyOmitted: null }
+  await endUse(pool, { id, keyring: new Keyring(old), end: { state: 'answered', answer } })
+  await endUse(pool, { id, keyring, end: { state: 'failed', error: 'a second end' } })
+  await rotateMasterKey(pool, keyring, () => {})
+  const use = await findUse(pool, { projectId, id, keyring: alone })
+  expect(use).toMatchObject({ state: 'answered', answer, error: null })
+})
+
+test('a use is deleted when its time is over, and no other', async () => {
+  const { pool } = service.database
+  const [gone, kept] = [await newUse(), await newUse()]
+  await pool.query('update vault_uses set expires_at = clock_timestamp() where id = $1', [gone.id])
+  await deleteExpiredUses(pool)
+  const { rows } = await pool.query('select id from vault_uses where id = any ($1)', [
+    [gone.id, kept.id],
+  ])
+  expect(rows).toEqual([{ id: kept.id }])
+})

@@ -1,0 +1,269 @@
+/** Servers that echo the secret in every way they know: nothing of it comes through. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { Server } from 'node:http'
+import { createServer } from 'node:tls'
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
+import { fillRequest, type UseRequest } from '../../../shared/vault/useRequest.ts'
+import { sendFilled } from '../../../workers/vault/sendFilled.ts'
+import { createRandom } from '../../chaos/random.ts'
+import { answering, closeServers, listen } from '../../support/localServer.ts'
+import { newCertificate } from '../../support/tlsServer.ts'
+
+const CASES = 2_000
+const { next: random, pick } = createRandom(20_261_122, 'hostile')
+const word = (length: number, letters = 'abcdefghijklmnopqrstuvwxyzABCDEF0123456789 .,:;-_') =>
+  Array.from({ length }, () => pick([...letters])).join('')
+
+const NAMED: Record<string, string> = {
+  ...{ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&apos;' },
+  ...{ ä: '&auml;', ö: '&ouml;', '§': '&sect;' },
+}
+
+/** One way to write a secret; several follow one another. */
+const ENCODERS: Record<string, (text: string) => string> = {
+  plain: (text) => text,
+  upper: (text) => text.toUpperCase(),
+  lower: (text) => text.toLowerCase(),
+  base64: (text) => Buffer.from(text).toString('base64'),
+  base64url: (text) => Buffer.from(text).toString('base64url'),
+  'base64 after one byte': (text) => Buffer.from(`u${text}`).toString('base64'),
+  'base64 after two bytes': (text) => Buffer.from(`u:${text}!`).toString('base64'),
+  'base64 among others': (text) => Buffer.from(`${word(9)}${text}${word(7)}`).toString('base64'),
+  'base64 in lines': (text) =>
+    Buffer.from(word(60) + text)
+      .toString('base64')
+      .replace(/.{76}/g, '$&\r\n'),
+  'base64 in lower case': (text) => Buffer.from(text).toString('base64').toLowerCase(),
+  url: encodeURIComponent,
+  'every byte as %XX': (text) => [...Buffer.from(text)].map((one) => `%${hex2(one)}`).join(''),
+  'some bytes as %xx': (text) =>
+    [...Buffer.from(text)]
+      .map((one) =>
+        one > 126 || one < 33 || random() < 0.4
+          ? `%${hex2(one).toUpperCase()}`
+          : String.fromCharCode(one).replace('%', '%25'),
+      )
+      .join(''),
+  form: (text) => new URLSearchParams({ v: text }).toString().slice(2),
+  json: (text) => JSON.stringify(text).slice(1, -1),
+  'json in ASCII': (text) =>
+    JSON.stringify(text)
+      .slice(1, -1)
+      .replace(/[^\0-\x7f]/g, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`),
+  'json with slashes': (text) => JSON.stringify(text).slice(1, -1).replaceAll('/', '\\/'),
+  '\\u everywhere': (text) =>
+    Array.from(
+      { length: text.length },
+      (_, n) => `\\u${text.charCodeAt(n).toString(16).padStart(4, '0')}`,
+    ).join(''),
+  '\\x everywhere': (text) => [...Buffer.from(text)].map((one) => `\\x${hex2(one)}`).join(''),
+  html: (text) =>
+    text.replace(
+      /[&<>"']/g,
+      (one) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' })[one]!,
+    ),
+  'html names': (text) => text.replace(/[&<>"'äö§]/g, (one) => NAMED[one]!),
+  'html numbers': (text) => [...text].map((one) => `&#${one.codePointAt(0)};`).join(''),
+  'html hexadecimal': (text) =>
+    [...text].map((one) => `&#x${one.codePointAt(0)!.toString(16)};`).join(''),
+  hex: (text) => Buffer.from(text).toString('hex'),
+  'HEX:HEX': (text) =>
+    Buffer.from(text)
+      .toString('hex')
+      .toUpperCase()
+      .replace(/..(?=.)/g, '$&:'),
+  'hex among others': (text) => Buffer.from(word(5) + text).toString('hex'),
+  bytes: (text) => JSON.stringify([...Buffer.from(text)]),
+  'quoted-printable': (text) =>
+    [...Buffer.from(text)]
+      .map((one) =>
+        one > 126 || one < 32 || one === 61
+          ? `=${hex2(one).toUpperCase()}`
+          : String.fromCharCode(one),
+      )
+      .join(''),
+  'UTF-16 in base64': (text) => Buffer.from(text, 'utf16le').toString('base64'),
+}
+const hex2 = (one: number) => one.toString(16).padStart(2, '0')
+const NAMES = Object.keys(ENCODERS)
+/** Lost case cannot be restored: it is not encoded further, and nothing encoded loses it. */
+const LOSSY = new Set(['base64 in lower case'])
+const LATER = NAMES.filter((name) => !LOSSY.has(name) && name !== 'upper' && name !== 'lower')
+
+type Hostile = { encoders: string[]; place: string; coding: string; chunked: boolean }
+let hostile: Hostile
+let echo = ''
+
+const PLACES = [
+  'body',
+  'header',
+  'header name',
+  'status',
+  'location',
+  'cookie',
+  'trailer',
+  'error',
+] as const
+const CODINGS: Record<string, (bytes: Uint8Array<ArrayBuffer>) => Buffer> = {
+  '': (bytes) => Buffer.from(bytes),
+  gzip: gzipSync,
+  deflate: deflateSync,
+  'deflate ': deflateRawSync,
+  br: brotliCompressSync,
+  'gzip, br': (bytes) => brotliCompressSync(Uint8Array.from(gzipSync(bytes))),
+  'x-gzip': gzipSync,
+}
+
+/** Characters that a header line can hold. */
+const lineOf = (text: string) => text.replace(/[\r\n\0]/g, ' ')
+
+function answerOf(): Buffer[] {
+  const { place, coding, chunked } = hostile
+  const lines = [
+    `HTTP/1.1 ${place === 'error' ? 500 : place === 'location' ? 302 : 200} ${place === 'status' ? lineOf(echo) : 'OK'}`,
+  ]
+  if (place === 'header') lines.push(`X-Echo: ${lineOf(echo)}`, `X-Echo: ${lineOf(echo)}`)
+  if (place === 'header name') lines.push(`X-${Buffer.from(echo).toString('hex')}: 1`)
+  if (place === 'location') lines.push(`Location: https://evil.example/?s=${lineOf(echo)}`)
+  if (place === 'cookie') lines.push(`Set-Cookie: s=${lineOf(echo)}; Path=/`)
+  const shown =
+    place === 'body' || place === 'error' ? `{"a":"${word(30)}","v":"${echo}"}` : word(40)
+  const body = CODINGS[coding]!(Uint8Array.from(Buffer.from(shown)))
+  if (coding !== '') lines.push(`Content-Encoding: ${coding.trim()}`)
+  lines.push('Content-Type: application/json', 'Connection: close')
+  if (!chunked && place !== 'trailer') {
+    lines.push(`Content-Length: ${body.length}`, '', '')
+    return [Buffer.from(lines.join('\r\n')), body]
+  }
+  lines.push('Transfer-Encoding: chunked', 'Trailer: X-Trailer', '', '')
+  const parts: Buffer[] = [Buffer.from(lines.join('\r\n'))]
+  for (let at = 0; at < body.length; ) {
+    const size = 1 + Math.floor(random() * 40)
+    const piece = body.subarray(at, at + size)
+    parts.push(Buffer.from(`${piece.length.toString(16)}\r\n`), piece, Buffer.from('\r\n'))
+    at += size
+  }
+  const trailer = place === 'trailer' ? `X-Trailer: ${lineOf(echo)}\r\n` : ''
+  return [...parts, Buffer.from(`0\r\n${trailer}\r\n`)]
+}
+
+let ca = ''
+let port = 0
+beforeAll(async () => {
+  const certificate = newCertificate('hostile.example')
+  ca = certificate.ca
+  const server = createServer({ key: certificate.key, cert: ca }, (socket) => {
+    socket.on('error', () => {})
+    socket.once('data', async () => {
+      for (const part of answerOf()) {
+        socket.write(part)
+        if (hostile.chunked && random() < 0.05) await new Promise((done) => setImmediate(done))
+      }
+      socket.end()
+    })
+  })
+  port = await listen(Object.assign(server, { closeAllConnections() {} }) as unknown as Server)
+})
+afterAll(closeServers)
+
+const SECRETS = [
+  () => word(8 + Math.floor(random() * 30), 'abcdefghijklmnopqrstuvwxyz0123456789'),
+  () => `sk_live_${word(24, 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789')}`,
+  () => word(12, `abcXYZ019"'\\/<>&%+=?#@!$;: `).trim().padEnd(12, '%'),
+  () => `${word(5)}pä§swörd-ключ-鍵${word(4)}`.trim(),
+  () => `%41\\u0042&amp;${word(6)}==`.trim(),
+  () => word(64, 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'),
+  () => `${word(3)}😀${word(6)}`.trim(),
+]
+
+/** Whether a text shows a secret, to a reader with the decoders of the runtime. */
+function shows(text: string, secret: string, depth = 2): boolean {
+  const folded = text.toLowerCase()
+  if (folded.includes(secret.toLowerCase()) || folded.includes(echo.toLowerCase())) return true
+  if (depth === 0) return false
+  const tries: string[] = []
+  const attempt = (decode: () => string) => {
+    try {
+      tries.push(decode())
+    } catch {
+      // Not in this form.
+    }
+  }
+  attempt(() => decodeURIComponent(text))
+  attempt(() => decodeURIComponent(text.replaceAll('+', ' ')))
+  attempt(() => JSON.parse(`"${text}"`))
+  attempt(() => JSON.stringify(JSON.parse(text)))
+  for (const run of text.match(/[\w+/-]{8,}/g) ?? []) {
+    for (const skip of [0, 1, 2, 3]) tries.push(Buffer.from(run.slice(skip), 'base64').toString())
+    tries.push(Buffer.from(run, 'hex').toString(), Buffer.from(run, 'base64').toString('utf16le'))
+  }
+  return tries.some((one) => one !== text && shows(one, secret, depth - 1))
+}
+
+test(
+  `${CASES} answers show no secret`,
+  async () => {
+    const request: UseRequest = {
+      ...{ method: 'POST', url: `https://hostile.example:${port}/`, headers: {} },
+      body: '{{password}}',
+    }
+    const policy = { allowPrivate: true, resolve: answering('127.0.0.1'), ca }
+    const leaks: string[] = []
+    const states: Record<string, number> = {}
+    for (let n = 0; n < CASES; n++) {
+      const secret = SECRETS[n % SECRETS.length]!()
+      const first = NAMES[n % NAMES.length]!
+      const later = LOSSY.has(first) ? 0 : n % 3
+      const encoders = [first, pick(LATER), pick(LATER)].slice(0, 1 + later)
+      hostile = {
+        ...{ encoders, place: pick(PLACES), coding: pick(Object.keys(CODINGS)) },
+        chunked: random() < 0.5,
+      }
+      echo = encoders.reduce((text, name) => ENCODERS[name]!(text), secret)
+      const credential = { type: 'LOGIN', data: { password: secret }, metadata: {} }
+      const end = await sendFilled(
+        policy,
+        fillRequest(request, credential, Date.now()),
+        async () => () => {},
+      )
+      states[end.state] = (states[end.state] ?? 0) + 1
+      const answer = end.state === 'answered' ? end.answer : null
+      const shown = [
+        answer?.statusText ?? '',
+        answer?.body ?? '',
+        end.state === 'answered' ? '' : end.error,
+        ...Object.entries(answer?.headers ?? {}).flat(),
+      ]
+      if (shown.some((text) => shows(text, secret))) {
+        leaks.push(`${n} ${JSON.stringify({ ...hostile, secret, shown })}`)
+      }
+    }
+    process.stderr.write(
+      `${CASES} hostile answers, ${leaks.length} leaks: ${JSON.stringify(states)}\n`,
+    )
+    expect(leaks.slice(0, 5)).toEqual([])
+    expect(states.answered).toBeGreaterThan(CASES * 0.8)
+  },
+  { timeout: 180_000 },
+)
+
+test('a name of a private address is not dialled, and a certificate of a stranger is not trusted', async () => {
+  const request: UseRequest = {
+    ...{ method: 'GET', url: `https://hostile.example:${port}/`, headers: {}, body: null },
+  }
+  const credential = { type: 'LOGIN', data: { password: 'correct horse' }, metadata: {} }
+  const filled = fillRequest(request, credential, Date.now())
+  const send = (policy: object) =>
+    sendFilled(
+      { allowPrivate: true, resolve: answering('127.0.0.1'), ca, ...policy },
+      filled,
+      async () => () => {},
+    )
+  expect(await send({ allowPrivate: false })).toEqual({
+    state: 'failed',
+    error: 'address is not public',
+  })
+  expect(await send({ ca: newCertificate('hostile.example').ca })).toMatchObject({
+    state: 'failed',
+  })
+})

@@ -1,0 +1,118 @@
+import { promisify } from 'node:util'
+import { brotliDecompress, gunzip, inflate, inflateRaw } from 'node:zlib'
+import { Masker, TooManyLayersError } from '../../shared/vault/maskSecrets.ts'
+import type { UseAnswer } from '../../shared/vault/useAnswer.ts'
+
+/** Bytes of a body, as it comes and decompressed. */
+export const ANSWER_BYTES_MAX = 1024 * 1024
+/** Compressions of one body. */
+const CODINGS_MAX = 3
+
+type Answer = {
+  status: number
+  statusText: string
+  /** Names and values by turns. One character is one byte. */
+  headers: string[]
+  body: Buffer
+  truncated: boolean
+}
+
+/** The answer for the caller. Every form of the secrets is masked, and unreadable bodies are left out. */
+export async function maskedAnswer(answer: Answer, secrets: readonly string[]): Promise<UseAnswer> {
+  const masker = new Masker(secrets)
+  const masked = async (text: string) =>
+    (await masker.bytes(Buffer.from(text, 'latin1'))).toString('utf8')
+  try {
+    return {
+      status: answer.status,
+      statusText: await masked(answer.statusText),
+      headers: await maskedHeaders(answer.headers, masked),
+      ...(await maskedBody(answer, masker)),
+    }
+  } catch (error) {
+    if (!(error instanceof TooManyLayersError)) throw error
+    const { status } = answer
+    return { status, statusText: '', headers: {}, body: null, bodyOmitted: 'too-many-layers' }
+  }
+}
+
+async function maskedHeaders(
+  raw: readonly string[],
+  masked: (text: string) => Promise<string>,
+): Promise<Record<string, string>> {
+  const headers = new Map<string, string>()
+  for (let n = 0; n + 1 < raw.length; n += 2) {
+    const name = (await masked(raw[n]!)).toLowerCase()
+    const before = headers.get(name)
+    const joint = name === 'set-cookie' ? '\n' : ', '
+    // Masked after joining: two headers of one name are one value (RFC 9110 §5.3).
+    headers.set(name, before === undefined ? raw[n + 1]! : `${before}${joint}${raw[n + 1]}`)
+  }
+  const shown: [string, string][] = []
+  for (const [name, value] of headers) shown.push([name, await masked(value)])
+  return Object.fromEntries(shown)
+}
+
+type Body = Pick<UseAnswer, 'body' | 'bodyOmitted'>
+const omitted = (bodyOmitted: UseAnswer['bodyOmitted']): Body => ({ body: null, bodyOmitted })
+
+async function maskedBody(answer: Answer, masker: Masker): Promise<Body> {
+  // A cut could leave a part of a secret at the end, and no part is searched.
+  if (answer.truncated) return omitted('too-large')
+  const headerOf = (wanted: string) =>
+    answer.headers
+      .flatMap((name, n) =>
+        n % 2 === 0 && name.toLowerCase() === wanted ? [answer.headers[n + 1]!] : [],
+      )
+      .join(',')
+  const plain = await decompressed(answer.body, headerOf('content-encoding'))
+  if (typeof plain === 'string') return omitted(plain)
+  const text = textOf(plain, headerOf('content-type'))
+  if (text === null) return omitted('not-text')
+  return { body: await masker.text(text), bodyOmitted: null }
+}
+
+const LIMIT = { maxOutputLength: ANSWER_BYTES_MAX }
+const unzip: Record<string, (bytes: Buffer) => Promise<Buffer>> = {
+  gzip: (bytes) => promisify(gunzip)(bytes, LIMIT),
+  br: (bytes) => promisify(brotliDecompress)(bytes, LIMIT),
+  // Some servers send the raw format under this name (RFC 9110 §8.4.1.2).
+  deflate: (bytes) =>
+    promisify(inflate)(bytes, LIMIT).catch(() => promisify(inflateRaw)(bytes, LIMIT)),
+}
+
+/** The body without its compressions, or why it cannot be read. */
+async function decompressed(
+  body: Buffer,
+  codings: string,
+): Promise<Buffer | 'too-large' | 'unknown-encoding'> {
+  const names = codings
+    .split(',')
+    .map((name) => name.trim().toLowerCase().replace(/^x-/, ''))
+    .filter((name) => name !== '' && name !== 'identity')
+  if (names.length > CODINGS_MAX) return 'unknown-encoding'
+  let bytes = body
+  for (const name of names.reverse()) {
+    if (bytes.length === 0) return bytes
+    const decode = Object.hasOwn(unzip, name) ? unzip[name] : undefined
+    if (decode === undefined) return 'unknown-encoding'
+    try {
+      bytes = await decode(bytes)
+    } catch (error) {
+      const isLarge = (error as { code?: unknown }).code === 'ERR_BUFFER_TOO_LARGE'
+      return isLarge ? 'too-large' : 'unknown-encoding'
+    }
+  }
+  return bytes
+}
+
+const LATIN_1 = /charset="?(?:iso-8859-1|latin1|windows-1252|us-ascii)\b/i
+
+/** The text of a body; null: it is binary. A binary body could hold the secret in a form that nobody reads here. */
+function textOf(bytes: Buffer, contentType: string): string | null {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    return LATIN_1.test(contentType) ? new TextDecoder('windows-1252').decode(bytes) : null
+  }
+}

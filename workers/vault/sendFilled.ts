@@ -1,0 +1,41 @@
+import type { FilledRequest } from '../../shared/vault/useRequest.ts'
+import type { UseEnd } from '../../sql/vault/uses.ts'
+import { type Exchange, guardedExchange, type OutboundPolicy } from '../http/guardedRequest.ts'
+import { ANSWER_BYTES_MAX, maskedAnswer } from './maskedAnswer.ts'
+
+const TIMEOUT_MS = 30_000
+
+/**
+ * Sends a request with its secret, and masks the answer. Follows no redirect: its Location is an answer.
+ * @param enter waits for a turn to mask; the returned function ends it.
+ */
+export async function sendFilled(
+  policy: OutboundPolicy & { ca?: string },
+  { url, method, headers, body, secrets }: FilledRequest,
+  enter: () => Promise<() => void>,
+): Promise<UseEnd> {
+  const answer = await guardedExchange({
+    ...policy,
+    ...{ url, method, headers, timeoutMs: TIMEOUT_MS, responseBytesMax: ANSWER_BYTES_MAX },
+    ...(body === null ? {} : { body }),
+  })
+  if (!answer.ok) return unanswered(answer)
+  const leave = await enter()
+  try {
+    return { state: 'answered', answer: await maskedAnswer(answer, secrets) }
+  } finally {
+    leave()
+  }
+}
+
+/** Errors of a connection that carried no request yet. */
+const NOT_SENT =
+  /^(?:ECONNREFUSED|ENOTFOUND|EAI_\w+|EHOSTUNREACH|ENETUNREACH)$|CERT|TLS|SSL|SIGNATURE/
+
+function unanswered(answer: Extract<Exchange, { ok: false }>): UseEnd {
+  const { kind, detail } = answer
+  if (kind === 'blocked' || (kind === 'network' && NOT_SENT.test(detail))) {
+    return { state: 'failed', error: detail }
+  }
+  return { state: 'unknown', error: `${detail}; the server may have acted` }
+}

@@ -1,0 +1,88 @@
+import { FairTurns } from '../../shared/process/fairTurns.ts'
+import { effectiveHosts, isAllowedHost } from '../../shared/vault/allowedHosts.ts'
+import { CredentialInputError } from '../../shared/vault/credential.ts'
+import {
+  checkUseRequest,
+  type FilledRequest,
+  fillRequest,
+  type UseRequest,
+} from '../../shared/vault/useRequest.ts'
+import type { KeyringSource } from '../../sql/keyring/keyring.ts'
+import { addJob } from '../../sql/queue/jobs.ts'
+import { readForUse } from '../../sql/vault/credentialReads.ts'
+import { type DueUse, endUse, findDueUse, startUse, type UseEnd } from '../../sql/vault/uses.ts'
+import type { OutboundPolicy } from '../http/guardedRequest.ts'
+import { patiently } from '../queue/patiently.ts'
+import type { PoolContext, Task } from '../queue/task.ts'
+import { sendFilled } from './sendFilled.ts'
+
+/** Masking a large hostile answer takes a second of computing: a project has one turn at a time. */
+const MASKING = { total: 2, perOwner: 1 }
+
+type Options = { keyring: KeyringSource; policy: OutboundPolicy & { ca?: string } }
+
+/**
+ * Sends one request with a secret, at most once. The use is marked before it is sent. A job that finds the mark was cut
+ * off: nobody knows whether the server has acted, and the use ends as `unknown`.
+ */
+export const createUseSecret = (
+  { pool, lanes }: PoolContext,
+  { keyring: source, policy }: Options,
+): Task<'use_secret'> => {
+  const masking = new FairTurns(MASKING)
+  const finish = async (id: string, end: UseEnd) => {
+    const keyring = await source(pool)
+    await patiently(() => endUse(pool, { id, keyring, end }))
+  }
+  return async ({ useId }) => {
+    const due = await findDueUse(pool, useId)
+    if (due === null) return
+    if (due.state === 'sending') return finish(useId, CUT_OFF)
+    if (due.state !== 'queued') return
+    if (due.expired) return finish(useId, failed('it waited too long for a worker'))
+    const turn = await lanes.enter(`use:${due.projectId}`, due.projectId)
+    if (!turn.granted) {
+      const runAt = new Date(Date.now() + turn.returnInMs)
+      return addJob(pool, {
+        ...{ task: 'use_secret', payload: { useId }, key: `use_secret:${useId}`, runAt },
+      })
+    }
+    try {
+      const request = await startUse(pool, useId, await source(pool))
+      if (request === null) return
+      await finish(useId, await send(request, due))
+    } finally {
+      turn.leave()
+    }
+  }
+
+  async function send(request: UseRequest, due: DueUse): Promise<UseEnd> {
+    const filled = await fill(request, due)
+    if (typeof filled === 'string') return failed(filled)
+    return sendFilled(policy, filled, () => masking.enter(due.projectId))
+  }
+
+  /** The request with its secret, or why it may not go. The credential may have changed since the acceptance. */
+  async function fill(request: UseRequest, due: DueUse): Promise<FilledRequest | string> {
+    const credential = await readForUse(pool, { ...due, keyring: await source(pool) })
+    if (credential === null) return 'the credential is gone or has expired'
+    const { allowedHosts, metadata } = credential
+    try {
+      const { host } = checkUseRequest(request)
+      if (!isAllowedHost(effectiveHosts(allowedHosts, metadata), host)) {
+        return 'the host is no longer allowed'
+      }
+      return fillRequest(request, credential, Date.now())
+    } catch (error) {
+      if (error instanceof CredentialInputError) return error.message
+      throw error
+    }
+  }
+}
+
+const failed = (error: string): UseEnd => ({ state: 'failed', error })
+
+const CUT_OFF: UseEnd = {
+  state: 'unknown',
+  error: 'the worker was cut off; the request was sent once or not at all',
+}
