@@ -1,6 +1,8 @@
 import { Elysia, ValidationError } from 'elysia'
 import { newRequestId } from '../shared/ids.ts'
-import { isDatabaseUnavailable } from '../shared/process/databaseAway.ts'
+import type { Span } from '../shared/process/span.ts'
+import { traced } from '../shared/process/tracing.ts'
+import { within } from '../shared/process/workContext.ts'
 import { logRoutes } from './account/logs.ts'
 import { projectRoutes } from './account/projects.ts'
 import { whoamiRoutes } from './account/whoami.ts'
@@ -17,7 +19,8 @@ import { projectWebhookRoutes } from './events/webhooks.ts'
 import { BODY_MAX_BYTES, notAnObject, readJson, readJsonValue } from './http/body.ts'
 import { type ClientAddress, createClientAddress } from './http/clientAddress.ts'
 import { ApiError, badRequest, errorResponse, notFound, toApiError } from './http/errors.ts'
-import { admit, type Budget, GateRefusal } from './http/gate.ts'
+import { describe, finish } from './http/finish.ts'
+import { admit, GateRefusal } from './http/gate.ts'
 import { HeldBodies } from './http/heldBodies.ts'
 import { attachState, newRequestState, type RequestState, stateOf } from './http/requestState.ts'
 import type { Services } from './http/services.ts'
@@ -50,7 +53,6 @@ import { vaultVersionRoutes } from './vault/vaultVersions.ts'
 /** Answers one request from a socket address. */
 export type App = (request: Request, socketAddress: string) => Promise<Response>
 
-const MINUTE_MS = 60_000
 const REQUEST_ID = /^[\w.:-]{1,128}$/
 
 /**
@@ -67,19 +69,26 @@ export function createApp(services: Services, usage: UsageRecorder): App {
     const given = request.headers.get('x-request-id') ?? ''
     const state = newRequestState(REQUEST_ID.test(given) ? given : newRequestId())
     attachState(request, state)
-    let response: Response
-    try {
-      const parts = { routes, clientAddress, usage }
-      const admitted = await passGate(services, parts, request, socketAddress, state)
-      response = await elysia.handle(admitted.request)
-      await admitted.answered?.(response)
-    } catch (error) {
-      response = fail(state, error)
-    } finally {
-      bodies.release(state)
+    const answer = async (span: Span) => {
+      let response: Response
+      try {
+        const parts = { routes, clientAddress, usage }
+        const admitted = await passGate(services, parts, request, socketAddress, state)
+        response = await elysia.handle(admitted.request)
+        await admitted.answered?.(response)
+      } catch (error) {
+        response = fail(state, error)
+      } finally {
+        bodies.release(state)
+      }
+      finish(services, request, response, state, performance.now() - startedMs)
+      describe(span, request, response, state)
+      return response
     }
-    finish(services, request, response, state, performance.now() - startedMs)
-    return response
+    const parent = request.headers.get('traceparent')
+    return within({ requestId: state.requestId }, () =>
+      traced(request.method, { kind: 'server', parent }, answer),
+    )
   }
 }
 
@@ -248,50 +257,4 @@ function unwrap(thrown: unknown): unknown {
       : badRequest('The body must be valid JSON')
   }
   return thrown
-}
-
-/** Adds the headers of every answer, and writes its log line. */
-function finish(
-  { log, config, metrics }: Services,
-  request: Request,
-  response: Response,
-  state: RequestState,
-  durationMs: number,
-): void {
-  const { headers } = response
-  headers.set('x-request-id', state.requestId)
-  headers.set('x-content-type-options', 'nosniff')
-  if (state.route?.access !== 'public') headers.set('cache-control', 'no-store')
-  if (state.route?.cors === true) headers.set('access-control-allow-origin', '*')
-  // Requests of the console count against no limit.
-  const ofConsole = state.route?.path.startsWith('/console') === true
-  const budget =
-    state.budget ?? (ofConsole ? null : untouchedBudget(config.limits.requestsPerMinute))
-  if (budget !== null) {
-    headers.set('x-ratelimit-limit', String(budget.limit))
-    headers.set('x-ratelimit-remaining', String(budget.remaining))
-    headers.set('x-ratelimit-reset', String(Math.floor(budget.resetsAt.getTime() / 1000)))
-  }
-  metrics.observe({
-    method: request.method,
-    route: state.route?.path ?? null,
-    status: response.status,
-    seconds: durationMs / 1000,
-  })
-  const line = {
-    requestId: state.requestId,
-    method: request.method,
-    route: state.route?.path ?? null,
-    status: response.status,
-    ms: Math.round(durationMs * 10) / 10,
-  }
-  if (state.error !== undefined) log.error({ ...line, err: state.error }, 'request failed')
-  if (state.error === undefined || isDatabaseUnavailable(state.error)) log.info(line, 'request')
-}
-
-/** The budget of a request that counts against no limit. */
-function untouchedBudget(limit: number): Budget | null {
-  if (limit === 0) return null
-  const resetsAt = new Date(Math.ceil((Date.now() + 1) / MINUTE_MS) * MINUTE_MS)
-  return { limit, remaining: limit, resetsAt }
 }

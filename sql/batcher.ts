@@ -1,4 +1,5 @@
 import { isDatabaseUnavailable } from '../shared/process/databaseAway.ts'
+import { withinNone } from '../shared/process/workContext.ts'
 
 /**
  * Batches items of concurrent callers into one statement. It has no timer: an item runs at once if fewer than
@@ -59,7 +60,7 @@ export function createBatcher<Item, Result>(options: {
   const pump = () => {
     while (busy < options.parallel && queue.length > 0) {
       busy++
-      void runBatch(nextBatch()).finally(() => {
+      void withinNone(() => runBatch(nextBatch())).finally(() => {
         busy--
         pump()
       })

@@ -190,6 +190,16 @@ test('sockets to the outside are opened only in workers/', () => {
   ).toEqual([])
 })
 
+test('the libraries of OpenTelemetry are loaded only for traces', () => {
+  expect(
+    offenders(({ path, text }) =>
+      path === 'shared/process/openTelemetry.ts'
+        ? undefined
+        : /from '(@opentelemetry\/[^']*|[^']*\/openTelemetry\.ts)'/.exec(code(text))?.[0],
+    ),
+  ).toEqual([])
+})
+
 test('only entry files read the environment or the arguments', () => {
   expect(
     offenders(({ path, text }) =>

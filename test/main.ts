@@ -50,7 +50,7 @@ interface Outcome {
 
 /**
  * Runs the suite. With TEST_RERUN=1, as in CI, up to three failed files run again by themselves: a machine with other work must not
- * hide whether the code is right. A test that passes only alone is named as unsteady, since it has a fault of its own.
+ * hide whether the code is right. The output names tests that passed only alone.
  */
 async function runSuite(env: Env): Promise<number> {
   const first = await runTests(env, [`--parallel=${LANES}`, ...process.argv.slice(2)])

@@ -2,6 +2,7 @@ import type { Static } from '@sinclair/typebox'
 import { newMessageId } from '../../shared/ids.ts'
 import { domainOf, type Mailbox } from '../../shared/mail/address.ts'
 import { replyReferences, replySubject } from '../../shared/mail/threading.ts'
+import { traceparent } from '../../shared/process/workContext.ts'
 import { findMessage } from '../../sql/mail/messages.ts'
 import type { RefusedRecipient } from '../../sql/mail/recipientPolicy.ts'
 import { type AcceptedMessage, findSent, type SendIntent } from '../../sql/mail/sendMessages.ts'
@@ -168,6 +169,7 @@ async function acceptOnce<Answer extends object>(
     key: bound,
     refused,
     answer,
+    traceparent: traceparent(),
   })
   if (outcome.kind === 'gone') throw new ApiError(401, 'unauthorized', 'Invalid API key')
   if (outcome.kind === 'accepted') {

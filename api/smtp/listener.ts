@@ -7,6 +7,8 @@ import {
 } from 'smtp-server'
 import { domainOf } from '../../shared/mail/address.ts'
 import type { Outage } from '../../shared/process/outage.ts'
+import { traced } from '../../shared/process/tracing.ts'
+import { traceparent } from '../../shared/process/workContext.ts'
 import type { AddressBook } from './addressBook.ts'
 import type { BlockedSenders } from './blockedSenders.ts'
 import type { Certificate } from './certificate.ts'
@@ -249,7 +251,13 @@ async function receive(
       throw new SmtpReply(552, `5.3.4 Message exceeds the limit of ${MESSAGE_MAX_BYTES} bytes`)
     }
     if (!fits) throw new SmtpReply(452, '4.3.1 Too much mail in flight, try again later')
-    await store(parts, await incoming.bytes(), session)
+    const bytes = await incoming.bytes()
+    // A sender's own trace headers are content of the mail: a new trace begins here.
+    await traced(
+      'SMTP DATA',
+      { kind: 'server', parent: null, attributes: { 'purser.mail.bytes': bytes.length } },
+      () => store(parts, bytes, session),
+    )
     parts.rates.count(session.remoteAddress, new Set(inboxes.values()))
   } finally {
     await incoming.discard()
@@ -270,6 +278,7 @@ async function store(parts: Parts, bytes: Buffer, session: SMTPServerSession): P
       remoteIp: session.remoteAddress,
       helo: session.hostNameAppearsAs,
       receivedAt: new Date(),
+      traceparent: traceparent(),
     })
   } catch (error) {
     const { message } = error as Error

@@ -35,6 +35,7 @@ type SpoolRow = {
   remote_ip: string
   helo: string
   received_at: number
+  traceparent: string | null
 }
 
 /**
@@ -59,10 +60,24 @@ export class Spool {
     this.#db.run('pragma synchronous = full')
     this.#db.run(`create table if not exists mails (
       id integer primary key, source_key text not null unique, bytes blob not null, envelope_from text not null,
-      inboxes text not null, remote_ip text not null, helo text not null, received_at integer not null)`)
+      inboxes text not null, remote_ip text not null, helo text not null, received_at integer not null,
+      traceparent text)`)
+    this.#addTraces()
     // A backlog of small mails is not searched for large ones.
     this.#db.run(`create index if not exists mails_large on mails (id) where ${WHERE.large}`)
     this.#db.run('create table if not exists addresses (address text primary key) without rowid')
+  }
+
+  /** Spools of releases before traces lack the column. Two listeners may add it at once. */
+  #addTraces(): void {
+    const hasTraces = () =>
+      this.#db.query(`select name from pragma_table_info('mails') where name = 'traceparent'`).all()
+        .length > 0
+    try {
+      if (!hasTraces()) this.#db.run('alter table mails add column traceparent text')
+    } catch (error) {
+      if (!hasTraces()) throw error
+    }
   }
 
   /** Whether the disk has room for `bytes` of mail and the reserve. */
@@ -92,8 +107,8 @@ export class Spool {
     this.#pending = []
     try {
       const insert = this.#db.query(
-        `insert into mails (source_key, bytes, envelope_from, inboxes, remote_ip, helo, received_at)
-         values ($key, $bytes, $from, $inboxes, $ip, $helo, $at)`,
+        `insert into mails (source_key, bytes, envelope_from, inboxes, remote_ip, helo, received_at, traceparent)
+         values ($key, $bytes, $from, $inboxes, $ip, $helo, $at, $trace)`,
       )
       this.#db.transaction(() => {
         for (const { mail } of batch) {
@@ -105,6 +120,7 @@ export class Spool {
             ip: mail.remoteIp,
             helo: mail.helo,
             at: mail.receivedAt.getTime(),
+            trace: mail.traceparent ?? null,
           })
         }
       })()
@@ -135,6 +151,7 @@ export class Spool {
         remoteIp: row.remote_ip,
         helo: row.helo,
         receivedAt: new Date(row.received_at),
+        traceparent: row.traceparent,
       }),
     )
   }

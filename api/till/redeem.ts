@@ -1,6 +1,7 @@
 /** The till's engine: an authorization in, one verdict out. Redeem and the facilitator routes share it. */
 
 import { newPaymentId } from '../../shared/ids.ts'
+import { traceparent } from '../../shared/process/workContext.ts'
 import {
   type AuthorizationVerdict,
   classifySignature,
@@ -95,6 +96,7 @@ export function claimOf(
     x402Version: payload.x402Version,
     resourceSource: offer.resourceSource,
     paymentIdentifier: payload.paymentIdentifier ?? null,
+    traceparent: traceparent(),
   } satisfies NewClaim
 }
 

@@ -92,6 +92,8 @@ export type Config = {
   answers: 'standard' | 'full'
   /** The token `/metrics` requires; undefined: no token. */
   metricsToken: string | undefined
+  /** The base URL of an OTLP collector; null: nothing is traced. */
+  traceEndpoint: string | null
   logLevel: string
 }
 
@@ -182,6 +184,7 @@ export function parseConfig(
     dnsServers: values.DNS_SERVERS,
     answers: values.ANSWERS,
     metricsToken: values.METRICS_TOKEN,
+    traceEndpoint: values.OTEL_EXPORTER_OTLP_ENDPOINT ?? null,
     logLevel: values.LOG_LEVEL,
   }
 }

@@ -151,6 +151,7 @@ export const variables = z.object({
     .stringbool({ truthy: ['true', '1'], falsy: ['false', '0'], error: 'must be true or false' })
     .optional(),
   ANSWERS: z.enum(['standard', 'full'], { error: 'must be standard or full' }).default('standard'),
+  OTEL_EXPORTER_OTLP_ENDPOINT: url(['http:', 'https:']).optional(),
   METRICS_TOKEN: z
     .string()
     .regex(/^[\x21-\x7e]{16,256}$/, 'must be 16 to 256 visible ASCII characters')

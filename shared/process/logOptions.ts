@@ -1,6 +1,7 @@
 import type { LoggerOptions } from 'pino'
 import { isDatabaseUnavailable } from './databaseAway.ts'
 import { databaseOutage } from './outage.ts'
+import { workFields } from './workContext.ts'
 
 /** Fatal errors are always logged; other errors of an unavailable database become one line. */
 const FATAL = 60
@@ -19,6 +20,7 @@ export function logOptions(service: string, level: string): LoggerOptions {
   return {
     level,
     base: { service },
+    mixin: workFields,
     timestamp: () => `,"time":"${new Date().toISOString()}"`,
     hooks: {
       logMethod(args, method, level) {

@@ -3,6 +3,7 @@ import { type Config, ConfigError, parseConfig } from '../config/config.ts'
 import { SECRETS, type Secret } from '../config/secrets.ts'
 import { serveHealth } from './healthPort.ts'
 import { logOptions } from './logOptions.ts'
+import { startTracing } from './tracing.ts'
 
 /** The process of a service. The entry file passes it: no other file reads the environment. */
 export type Host = Pick<
@@ -62,6 +63,7 @@ export async function runService(
     setTimeout(() => host.exit(code), FLUSH_LIMIT_MS)
   }
   let running: Promise<Running> | undefined
+  let tracing: { stop(): Promise<void> } | undefined
   let ready = false
   let stopping = false
   const stop = async (signal: string) => {
@@ -74,6 +76,7 @@ export async function runService(
     }, drainLimitMs)
     try {
       await (await running)?.stop()
+      await tracing?.stop()
       clearTimeout(limit)
       log?.info('stopped')
       exit(0)
@@ -91,6 +94,9 @@ export async function runService(
     if (config.health !== null) {
       const { port } = serveHealth(config.health, () => ready && !stopping)
       opened.info({ port }, 'health')
+    }
+    if (config.traceEndpoint !== null) {
+      tracing = await startTracing({ endpoint: config.traceEndpoint, service: name })
     }
     running = start(config, opened)
     const { ended, facts = {} } = await running

@@ -18,6 +18,8 @@ export type NewDelivery = {
   body: Uint8Array
   /** The receiver de-duplicates on it; absent: the delivery's id. */
   idempotencyKey?: string
+  /** The trace that it continues; absent: none. */
+  traceparent?: string | null
 }
 
 /**
@@ -51,8 +53,9 @@ export async function createDelivery(
     text: `
       with inserted as (
         insert into webhook_deliveries
-          (id, project_id, endpoint_id, subject_id, event, idempotency_key, url, body, webhook_id, next_attempt_at)
-        values ($1, $2, $3, $4, $5, $9, $6, $7, $8, date_trunc('milliseconds', clock_timestamp()))
+          (id, project_id, endpoint_id, subject_id, event, idempotency_key, url, body, webhook_id, next_attempt_at,
+           traceparent)
+        values ($1, $2, $3, $4, $5, $9, $6, $7, $8, date_trunc('milliseconds', clock_timestamp()), $10)
         returning id as payload_id
       ) ${addJobsFrom('inserted', 'deliver_webhook', 'deliveryId')}`,
     values: [
@@ -65,6 +68,7 @@ export async function createDelivery(
       Buffer.from(delivery.body),
       'webhookId' in delivery.to ? delivery.to.webhookId : null,
       delivery.idempotencyKey ?? id,
+      delivery.traceparent ?? null,
     ],
   })
   if (Number(rows[0]?.count) !== 1) throw new Error('the delivery was not queued')
@@ -86,6 +90,7 @@ export type DueDelivery = {
   attemptsBefore: number
   /** The webhook's current secret; null: the endpoint or webhook is deleted, or has no URL any more. */
   secret: StoredSecret | null
+  traceparent: string | null
 }
 
 type DueRow = SecretRow & {
@@ -98,6 +103,7 @@ type DueRow = SecretRow & {
   body: Buffer
   attempt: number
   attempts_before: number
+  traceparent: string | null
 }
 
 /**
@@ -112,7 +118,7 @@ export async function findDueDeliveries(
     name: 'find-due-deliveries',
     text: `
       select d.id, d.project_id, coalesce(d.endpoint_id, d.webhook_id) as owner_id, d.event, d.idempotency_key, d.url, d.body, d.attempt,
-             d.attempts_before, e.webhook_secret,
+             d.attempts_before, d.traceparent, e.webhook_secret,
              coalesce(e.webhook_key_id, w.webhook_key_id) as webhook_key_id,
              coalesce(e.webhook_wrapped_key, w.webhook_wrapped_key) as webhook_wrapped_key,
              coalesce(e.webhook_ciphertext, w.webhook_ciphertext) as webhook_ciphertext
@@ -137,6 +143,7 @@ const toDueDelivery = (row: DueRow): DueDelivery => ({
   attempt: row.attempt,
   attemptsBefore: row.attempts_before,
   secret: storedSecret(row),
+  traceparent: row.traceparent,
 })
 
 /**

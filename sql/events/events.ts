@@ -9,7 +9,13 @@ export const EVENTS_CHANNEL = 'events'
 /** Retention of events, for clients that were offline. */
 const RETENTION = '7 days'
 
-export type NewEvent = { projectId: string; type: EventType; data: EventData }
+export type NewEvent = {
+  projectId: string
+  type: EventType
+  data: EventData
+  /** The trace that its webhooks continue; absent: none. */
+  traceparent?: string | null
+}
 
 /**
  * Stores the events of the caller's transaction. Call it last: it locks the projects' streams until the commit.
@@ -63,7 +69,7 @@ async function queueWebhooks(db: Queryable, events: readonly NewEvent[]): Promis
            where project_id = any ($1) and deleted_at is null and events && $2::text[] order by row`,
     values: [events.map(({ projectId }) => projectId), events.map(({ type }) => type)],
   })
-  for (const { projectId, type, data } of events) {
+  for (const { projectId, type, data, traceparent } of events) {
     for (const webhook of rows) {
       if (webhook.project_id !== projectId || !webhook.events.includes(type)) continue
       await createDelivery(db, {
@@ -73,6 +79,7 @@ async function queueWebhooks(db: Queryable, events: readonly NewEvent[]): Promis
         event: type,
         url: webhook.url,
         body: Buffer.from(JSON.stringify({ type, createdAt: webhook.now.toISOString(), data })),
+        traceparent: traceparent ?? null,
         ...('paymentId' in data
           ? {
               idempotencyKey: paymentEventKey({

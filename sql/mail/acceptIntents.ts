@@ -19,7 +19,7 @@ const INTENTS = `
       to_list text[], cc_list text[], bcc_list text[], subject text, body text, html text,
       in_reply_to text[], reference_ids text[], search tsvector, subject_key text, key text, request_hash text,
       answer text, attachments jsonb, refused text[], reasons text[], recipients int, unsubscribe jsonb,
-      stored_bytes bigint, names jsonb, headers jsonb),
+      stored_bytes bigint, names jsonb, headers jsonb, traceparent text),
     (select clock_timestamp()::timestamptz(3) as now) clock
     where exists (
       select from projects p where p.id = i.project_id and p.deleted_at is null for key share)
@@ -122,8 +122,9 @@ const MESSAGES = `
 /** Stores the outbound mails with their recipients; refused recipients have failed from the start. */
 const OUTBOUND = `
   outgoing as (
-    insert into outbound_mails (message_row, project_id, next_attempt_at, accepted_at, unsubscribe, names, headers)
-    select s.row, s.project_id, s.created_at, s.created_at, p.unsubscribe, p.names, p.headers
+    insert into outbound_mails (message_row, project_id, next_attempt_at, accepted_at, unsubscribe, names, headers,
+      traceparent)
+    select s.row, s.project_id, s.created_at, s.created_at, p.unsubscribe, p.names, p.headers, p.traceparent
     from stored s join placed p on p.hash_bytes = s.message_id_hash and p.project_id = s.project_id
   ), addressed as (
     insert into outbound_recipients (message_row, address, state, error)

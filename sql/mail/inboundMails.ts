@@ -15,6 +15,8 @@ export type SpooledMail = {
   remoteIp: string
   helo: string
   receivedAt: Date
+  /** The trace that it continues; absent: none. */
+  traceparent?: string | null
 }
 
 /** A larger mail has a job of its own: it would hold up a batch. */
@@ -23,9 +25,11 @@ const BATCHED_BYTES = 64 * 1024
 /** Arrivals of one inbox stand together in the batches. A lone arrival, and a large one, has a job of its own. */
 const ACCEPT = `
   with delivery as (
-    select d.source_key, p.id as project_id, d.envelope_from, d.envelope_to, d.remote_ip, d.helo, d.received_at
-    from unnest($3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::timestamptz[])
-      as d (source_key, address, envelope_from, envelope_to, remote_ip, helo, received_at)
+    select d.source_key, p.id as project_id, d.envelope_from, d.envelope_to, d.remote_ip, d.helo, d.received_at,
+      d.traceparent
+    from unnest($3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::timestamptz[],
+        $12::text[])
+      as d (source_key, address, envelope_from, envelope_to, remote_ip, helo, received_at, traceparent)
     join projects p on p.email_address = d.address and p.deleted_at is null
   ), raw as (
     insert into raw_mails (source_key, bytes)
@@ -35,8 +39,8 @@ const ACCEPT = `
     on conflict (source_key) do nothing
     returning id, source_key, octet_length(bytes) > ${BATCHED_BYTES} as is_large
   ), arrived as (
-    insert into inbound_mails (raw_id, project_id, envelope_from, envelope_to, remote_ip, helo, received_at)
-    select raw.id, d.project_id, d.envelope_from, d.envelope_to, d.remote_ip, d.helo, d.received_at
+    insert into inbound_mails (raw_id, project_id, envelope_from, envelope_to, remote_ip, helo, received_at, traceparent)
+    select raw.id, d.project_id, d.envelope_from, d.envelope_to, d.remote_ip, d.helo, d.received_at, d.traceparent
     from raw join delivery d using (source_key)
     order by d.received_at
     on conflict (raw_id, project_id) do nothing
@@ -82,6 +86,7 @@ export async function insertInboundMails(db: Queryable, mails: SpooledMail[]): P
       deliveries.map((delivery) => delivery.receivedAt),
       packed.starts,
       packed.lengths,
+      deliveries.map((delivery) => delivery.traceparent ?? null),
     ],
   })
 }
@@ -100,6 +105,7 @@ export type InboundMail = {
   remoteIp: string | null
   helo: string | null
   receivedAt: Date
+  traceparent: string | null
 }
 
 /** An inbound mail larger than the caller takes: its size, without its bytes. */
@@ -107,6 +113,7 @@ export type LargeInboundMail = Pick<InboundMail, 'id' | 'projectId' | 'remoteIp'
 
 const findText = (condition: string) => `
   select i.id, i.project_id, p.email_address, i.raw_id, i.envelope_from, i.envelope_to, i.remote_ip, i.helo, i.received_at,
+    i.traceparent,
     octet_length(r.bytes) as size, case when octet_length(r.bytes) <= $2 then r.bytes end as bytes
   from inbound_mails i join raw_mails r on r.id = i.raw_id join projects p on p.id = i.project_id
   where ${condition} and i.state = 'accepted' and p.deleted_at is null`
@@ -123,6 +130,7 @@ type InboundRow = {
   remote_ip: string | null
   helo: string | null
   received_at: Date
+  traceparent: string | null
 }
 
 function toInboundMail(row: InboundRow): InboundMail | LargeInboundMail {
@@ -138,6 +146,7 @@ function toInboundMail(row: InboundRow): InboundMail | LargeInboundMail {
     envelopeTo: row.envelope_to,
     helo: row.helo,
     receivedAt: row.received_at,
+    traceparent: row.traceparent,
   }
 }
 

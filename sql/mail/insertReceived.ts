@@ -118,9 +118,10 @@ export async function insertReceived(
       subject: mail.subject,
       labels: mail.labels,
     }
-    events.push({ projectId: inbound.projectId, type: 'message.received', data })
+    const { projectId, traceparent } = inbound
+    events.push({ projectId, type: 'message.received', data, traceparent })
     if (mail.codes.length > 0) {
-      events.push({ projectId: inbound.projectId, type: 'message.code', data })
+      events.push({ projectId, type: 'message.code', data, traceparent })
     }
     if (mail.bounce !== null)
       events.push(...(await recordBounce(db, inbound.projectId, mail.bounce)))

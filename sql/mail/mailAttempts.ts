@@ -114,13 +114,19 @@ async function endRun(db: Queryable, messageRow: string): Promise<void> {
 export const MESSAGE_EVENT = `
   select m.project_id, m.delivery_status as status, json_build_object(
     'messageId', m.message_id, 'threadId', t.id, 'inboxId', p.email_address, 'from', m.from_addresses,
-    'to', m.to_addresses, 'subject', m.subject, 'labels', m.labels) as data
+    'to', m.to_addresses, 'subject', m.subject, 'labels', m.labels) as data,
+    (select o.traceparent from outbound_mails o where o.message_row = m.row) as traceparent
   from messages m join threads t on t.row = m.thread_row join projects p on p.id = m.project_id
   where m.row = $1`
 
 /** Records the event of a finished outbound mail. */
 async function announceEnd(db: Queryable, messageRow: string): Promise<void> {
-  const { rows } = await db.query<{ project_id: string; status: string; data: MessageEventData }>({
+  const { rows } = await db.query<{
+    project_id: string
+    status: string
+    data: MessageEventData
+    traceparent: string | null
+  }>({
     name: 'announce-end',
     text: MESSAGE_EVENT,
     values: [messageRow],
@@ -129,7 +135,8 @@ async function announceEnd(db: Queryable, messageRow: string): Promise<void> {
   // The bounce has recorded its own event.
   if (message.status === 'bounced') return
   const type = message.status === 'sent' ? 'message.sent' : 'message.failed'
-  await recordEvents(db, [{ projectId: message.project_id, type, data: message.data }])
+  const { project_id: projectId, data, traceparent } = message
+  await recordEvents(db, [{ projectId, type, data, traceparent }])
 }
 
 async function deliverLocally(db: Queryable, outcome: AttemptOutcome): Promise<void> {
@@ -138,14 +145,15 @@ async function deliverLocally(db: Queryable, outcome: AttemptOutcome): Promise<v
     name: 'deliver-locally',
     text: `
       with arrived as (
-        insert into inbound_mails (raw_id, project_id, envelope_from, envelope_to, received_at)
-        select $1, p.id, $2, p.email_address, clock_timestamp() from projects p
+        insert into inbound_mails (raw_id, project_id, envelope_from, envelope_to, received_at, traceparent)
+        select $1, p.id, $2, p.email_address, clock_timestamp(), (select traceparent from outbound_mails where message_row = $4)
+        from projects p
         where p.email_address = any ($3) and p.deleted_at is null
         on conflict (raw_id, project_id) do nothing
         returning id::text as payload_id
       )
       ${addJobsFrom('arrived', 'parse_inbound', 'inboundId')}`,
-    values: [outcome.rawId, outcome.envelopeFrom, outcome.localInboxes],
+    values: [outcome.rawId, outcome.envelopeFrom, outcome.localInboxes, outcome.messageRow],
   })
 }
 

@@ -34,6 +34,7 @@ export type OutboundMail = OutboundContent & {
   due: DueRecipient[]
   /** Domains of the recipients that are verified domains of this service. */
   ownDomains: string[]
+  traceparent: string | null
 }
 
 /** A recipient and the number of its earlier attempts. */
@@ -69,6 +70,7 @@ type OutboundRow = ContentRow & {
   accepted_at: Date
   due: DueRecipient[]
   own_domains: string[]
+  traceparent: string | null
 }
 
 /** The columns of a {@link ContentRow}, of outbound_mails o, messages m and projects p. */
@@ -128,7 +130,7 @@ export async function beginAttempt(
       from messages m join projects p on p.id = m.project_id
       where o.message_row = $1 and o.state <> 'done' and m.row = o.message_row and p.deleted_at is null
         and o.next_attempt_at <= clock_timestamp() + interval '1 second'
-      returning o.project_id, o.attempt, o.accepted_at, ${CONTENT},
+      returning o.project_id, o.attempt, o.accepted_at, o.traceparent, ${CONTENT},
         array(select d.domain from mail_domains d where d.status = 'verified' and d.domain in (
                 select lower(split_part(r.address, '@', 2)) from outbound_recipients r
                 where r.message_row = o.message_row)) as own_domains,
@@ -152,5 +154,6 @@ export async function beginAttempt(
     acceptedAt: row.accepted_at,
     due: row.due,
     ownDomains: row.own_domains,
+    traceparent: row.traceparent,
   }
 }

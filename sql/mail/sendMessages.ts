@@ -38,6 +38,8 @@ export type SendIntent = {
   key: { name: string; requestHash: Buffer } | null
   /** The answer's fields beside `threadId` and `createdAt`; stored under the key. */
   answer: object
+  /** The trace that it continues; absent: none. */
+  traceparent?: string | null
 }
 
 /** The answer's fields that the statement determines. */
@@ -97,6 +99,7 @@ export async function acceptMessages(
     key: intent.key?.name ?? null,
     request_hash: intent.key?.requestHash.toString('hex') ?? null,
     answer: JSON.stringify(intent.answer),
+    traceparent: intent.traceparent ?? null,
   }))
   const rows = await store(db, acceptValues(JSON.stringify(records), intents, dailyLimit))
   // The batcher then runs each intent alone, which shows the ones over the limit.

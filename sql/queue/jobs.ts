@@ -1,3 +1,4 @@
+import { traceparent } from '../../shared/process/workContext.ts'
 import { type TaskName, type TaskPayload, taskPayloads } from '../../shared/tasks.ts'
 import type { Queryable } from '../db.ts'
 
@@ -17,13 +18,18 @@ const ATTEMPTS_MAX = 10
 
 /**
  * Queues one job in the caller's transaction. `add_job` returns null when a worker locks the job of the same key during
- * the call; the next call adds a new job. It throws without a job: the caller must roll back.
+ * the call; the next call adds a new job. It throws without a job: the caller must roll back. The job continues the
+ * trace of its caller.
  */
 export async function addJob<Name extends TaskName>(
   db: Queryable,
   job: NewJob<Name>,
 ): Promise<void> {
-  const payload = taskPayloads[job.task].parse(job.payload)
+  const trace = traceparent()
+  const payload = {
+    ...taskPayloads[job.task].parse(job.payload),
+    ...(trace === null ? {} : { traceparent: trace }),
+  }
   for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
     const { rows } = await db.query<{ id: string | null }>({
       name: 'add-job',

@@ -30,6 +30,8 @@ export type NewClaim = Transfer & {
   resourceSource: 'seller' | 'payer'
   /** The payer's own name of the payment: another payment of the project must not have it. */
   paymentIdentifier: string | null
+  /** The trace that it continues; absent: none. */
+  traceparent?: string | null
 }
 
 /** A claim as JSON, with numbers as decimal strings. */
@@ -55,6 +57,7 @@ export const claimRecord = (claim: NewClaim) => ({
   x402_version: claim.x402Version,
   resource_source: claim.resourceSource,
   payment_identifier: claim.paymentIdentifier,
+  traceparent: claim.traceparent ?? null,
 })
 
 export type ClaimRecord = ReturnType<typeof claimRecord>
@@ -65,7 +68,7 @@ const CLAIM = `
       id text, project_id text, endpoint_id text, match_key text, resource_url text, description text, network text,
       chain_id bigint, asset text, payer text, recipient text, amount_atomic bigint, valid_after numeric,
       valid_before numeric, authorization_nonce text, signature text, factory text, factory_data text,
-      x402_version smallint, resource_source text, payment_identifier text)
+      x402_version smallint, resource_source text, payment_identifier text, traceparent text)
     where exists (
       select from projects p where p.id = w.project_id and p.deleted_at is null for key share)
       and w.id in (select id from affordable)
@@ -78,11 +81,11 @@ const CLAIM = `
     insert into payments (
       id, project_id, endpoint_id, match_key, resource_url, description, network, chain_id, asset, payer, recipient,
       amount_atomic, valid_after, valid_before, authorization_nonce, signature, factory, factory_data, claim_head,
-      x402_version, resource_source, payment_identifier)
+      x402_version, resource_source, payment_identifier, traceparent)
     select w.id, w.project_id, w.endpoint_id, w.match_key, w.resource_url, w.description, w.network, w.chain_id,
            w.asset, w.payer, w.recipient, w.amount_atomic, w.valid_after, w.valid_before, w.authorization_nonce,
            w.signature, w.factory, w.factory_data, (select head_number from chain_status where chain_id = w.chain_id),
-           coalesce(w.x402_version, 1), coalesce(w.resource_source, 'seller'), w.payment_identifier
+           coalesce(w.x402_version, 1), coalesce(w.resource_source, 'seller'), w.payment_identifier, w.traceparent
     from wanted w
     where (select count(*) from named) >= 0
     order by w.chain_id, w.asset, lower(w.payer), w.authorization_nonce

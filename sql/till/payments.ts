@@ -43,6 +43,7 @@ export type Payment = Transfer & {
   createdAt: Date
   settledAt: Date | null
   finalizedAt: Date | null
+  traceparent: string | null
 }
 
 type TransferRow = {
@@ -88,6 +89,7 @@ type PaymentRow = TransferRow & {
   created_at: Date
   settled_at: Date | null
   finalized_at: Date | null
+  traceparent: string | null
 }
 
 const SELECT_PAYMENT = `
@@ -95,7 +97,7 @@ const SELECT_PAYMENT = `
          p.network, p.chain_id, p.asset, p.payer, p.recipient, p.amount_atomic, p.valid_after, p.valid_before,
          p.authorization_nonce, p.signature, p.factory, p.factory_data, p.claim_head, p.state, p.failure_stage, p.failure_reason,
          p.failure_detail, p.trouble_count, p.revert_count, p.tx_hash, p.block_number, p.log_index, p.signed_receipt,
-         p.granted_at is not null as granted, p.created_at, p.settled_at, p.finalized_at,
+         p.granted_at is not null as granted, p.created_at, p.settled_at, p.finalized_at, p.traceparent,
          case when p.state = 'verified' then (
            select t.hash from transaction_payments m join chain_transactions t on t.hash = m.hash
            where m.payment_id = p.id and t.state <> 'void'
@@ -151,6 +153,7 @@ const toPayment = (row: PaymentRow): Payment => ({
   createdAt: row.created_at,
   settledAt: row.settled_at,
   finalizedAt: row.finalized_at,
+  traceparent: row.traceparent,
 })
 
 /** One payment of any project, or null. */

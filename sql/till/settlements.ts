@@ -42,14 +42,16 @@ type EventRow = {
   payment_identifier: string | null
   tx_hash: string | null
   failure_reason: string | null
+  traceparent: string | null
 }
 
 const EVENT_COLUMNS = `p.id, p.project_id, p.state, p.amount_atomic, p.network, p.payer, p.resource_url, p.resource_source,
   p.payment_identifier, p.tx_hash,
-  p.failure_reason`
+  p.failure_reason, p.traceparent`
 
 const paymentEvent = (row: EventRow): NewEvent => ({
   projectId: row.project_id,
+  traceparent: row.traceparent,
   type: `payment.${row.state}`,
   data: {
     paymentId: row.id,
@@ -197,6 +199,7 @@ async function announce(db: Queryable, payment: SettledRow, receiptText: string)
     url: endpoint.webhookUrl,
     body: Buffer.from(receiptText),
     idempotencyKey: paymentEventKey({ ownerId: endpoint.id, event, paymentId: payment.id }),
+    traceparent: payment.traceparent,
   })
 }
 

@@ -1,5 +1,6 @@
 import { nextWebhookDelayS, webhookVerdict } from '../../shared/events/webhookSchedule.ts'
 import { signWebhook } from '../../shared/events/webhookSignature.ts'
+import { traced } from '../../shared/process/tracing.ts'
 import type { AttemptResult } from '../../sql/events/attempts.ts'
 import { abortDelivery, type DueDelivery, postponeAttempt } from '../../sql/events/deliveries.ts'
 import { openWebhookSecret, type StoredSecret } from '../../sql/events/webhookSecrets.ts'
@@ -48,8 +49,14 @@ export const createDeliverWebhook = (
     }
     try {
       if (turn.waited) delivery = await read()
-      if (delivery === null || !isNext(delivery)) return
-      await attemptDelivery(sender, delivery, turn.leave)
+      const due = delivery
+      if (due === null || !isNext(due)) return
+      const attributes = { 'purser.delivery.event': due.event, 'purser.delivery.attempt': attempt }
+      await traced(
+        'deliver webhook',
+        { kind: 'consumer', parent: due.traceparent, attributes },
+        () => attemptDelivery(sender, due, turn.leave),
+      )
     } finally {
       turn.leave()
     }

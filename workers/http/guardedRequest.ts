@@ -10,6 +10,8 @@ import { request as httpsRequest } from 'node:https'
 import type { LookupFunction } from 'node:net'
 import { outboundUrlFault } from '../../shared/http/outboundUrl.ts'
 import { isPublicAddress } from '../../shared/http/publicAddress.ts'
+import { traced } from '../../shared/process/tracing.ts'
+import { traceparent } from '../../shared/process/workContext.ts'
 
 /** Bytes read of an answer; then the connection is cut. */
 export const RESPONSE_BYTES_MAX = 64 * 1024
@@ -103,6 +105,7 @@ function guardedLookup(resolve: Resolve, allowPrivate: boolean): LookupFunction 
 function openRequest(parameters: GuardedRequestParameters): ClientRequest {
   const { url, method, headers, body, allowPrivate, resolve = systemResolve, ca } = parameters
   const parsed = new URL(url)
+  const trace = traceparent()
   const start = parsed.protocol === 'https:' ? httpsRequest : httpRequest
   return start(parsed, {
     method,
@@ -110,6 +113,7 @@ function openRequest(parameters: GuardedRequestParameters): ClientRequest {
       'user-agent': USER_AGENT,
       accept: '*/*',
       'accept-encoding': 'identity',
+      ...(trace === null ? {} : { traceparent: trace }),
       ...(body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }),
       ...headers,
     },
@@ -147,12 +151,26 @@ function readPrefix(response: IncomingMessage, bytesMax: number): Promise<Body> 
  * @returns any HTTP status as `ok: true`; a remote failure as a value, never as an exception.
  */
 export async function guardedExchange(parameters: GuardedRequestParameters): Promise<Exchange> {
-  const { url, body, timeoutMs, allowPrivate, responseBytesMax = RESPONSE_BYTES_MAX } = parameters
+  const { url, allowPrivate } = parameters
   const startedMs = performance.now()
   const ms = () => Math.round(performance.now() - startedMs)
   const fault = outboundUrlFault(url, allowPrivate)
   if (fault !== null) return { ok: false, kind: 'blocked', detail: fault, ms: ms() }
 
+  return traced(
+    `HTTP ${parameters.method}`,
+    { kind: 'client', attributes: { 'server.address': new URL(url).hostname } },
+    async (span) => {
+      const answer = await exchange(parameters, ms)
+      if (answer.ok) span.set({ 'http.response.status_code': answer.status })
+      else span.fail(answer.kind)
+      return answer
+    },
+  )
+}
+
+async function exchange(parameters: GuardedRequestParameters, ms: () => number): Promise<Exchange> {
+  const { body, timeoutMs, responseBytesMax = RESPONSE_BYTES_MAX } = parameters
   const request = openRequest(parameters)
   let timer: Timer | undefined
   try {

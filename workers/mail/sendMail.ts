@@ -1,6 +1,7 @@
 import { addressKey, domainOf, recipientKeys } from '../../shared/mail/address.ts'
 import { type BounceKeys, bounceAddress } from '../../shared/mail/bounceAddress.ts'
 import { mailGivenUpAfter, nextMailDelayS } from '../../shared/mail/mailRetry.ts'
+import { traced } from '../../shared/process/tracing.ts'
 import type { Pool } from '../../sql/db.ts'
 import type { KeyringSource } from '../../sql/keyring/keyring.ts'
 import { SUPPRESSED } from '../../sql/mail/acceptIntents.ts'
@@ -37,7 +38,13 @@ export const createSendMail =
   (context: PoolContext, options: SendOptions): Task<'send_mail'> =>
   async ({ messageRow }) => {
     const mail = await beginAttempt(context.pool, messageRow)
-    if (mail !== null) await attempt({ ...context, ...options }, mail)
+    if (mail === null) return
+    const { traceparent: parent, attempt: number } = mail
+    await traced(
+      'send mail',
+      { kind: 'consumer', parent, attributes: { 'purser.mail.attempt': number } },
+      () => attempt({ ...context, ...options }, mail),
+    )
   }
 
 async function attempt(sender: Sender, mail: OutboundMail): Promise<void> {
@@ -139,8 +146,13 @@ async function send(
       from: bounceAddress(sender.bounceKeys, fromAddress, { projectId, messageId, recipient }),
       to: recipient,
     }))
-    await sender.transport.send({ envelopes, raw: kept.bytes }, (outcomes) =>
-      report(settle(sender, mail, outcomes)),
+    await traced(
+      'SMTP send',
+      { kind: 'client', attributes: { 'purser.mail.recipients': to.length } },
+      () =>
+        sender.transport.send({ envelopes, raw: kept.bytes }, (outcomes) =>
+          report(settle(sender, mail, outcomes)),
+        ),
     )
   } finally {
     turn.leave()

@@ -8,6 +8,7 @@ import { type ParsedMail, unparseableMail } from '../../shared/mail/parseMail.ts
 import { reduceBounce } from '../../shared/mail/reduceBounce.ts'
 import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
 import { FairTurns } from '../../shared/process/fairTurns.ts'
+import { traced } from '../../shared/process/tracing.ts'
 import { PARSE_BATCH_MAX } from '../../shared/tasks.ts'
 import { type Batcher, createBatcher } from '../../sql/batcher.ts'
 import type { Pool } from '../../sql/db.ts'
@@ -77,7 +78,10 @@ export function createStoreInbound(context: PoolContext, options: ParseOptions):
       perOwner: WAITING_PER_NETWORK,
     }),
   }
-  return (inbound, care) => readAndStore(inbound, parser, care)
+  return (inbound, care) =>
+    traced('parse mail', { kind: 'consumer', parent: inbound.traceparent }, () =>
+      readAndStore(inbound, parser, care),
+    )
 }
 
 /** Finds the verified domains of mails parsed at the same time in one statement. */

@@ -1,4 +1,6 @@
 import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
+import { traced } from '../../shared/process/tracing.ts'
+import { within } from '../../shared/process/workContext.ts'
 import { type TaskName, taskPayloads } from '../../shared/tasks.ts'
 import type { Pool } from '../../sql/db.ts'
 import { hasLock, type JobLock } from '../../sql/queue/workerPools.ts'
@@ -26,9 +28,15 @@ export function taskList(tasks: Tasks, pool: Pool, context: () => Context) {
       return [
         name,
         async (raw: unknown, { job }: { job: JobLock }) => {
-          const payload = taskPayloads[name].parse(raw)
-          await outlastDatabase(pool, context(), job, () =>
-            task(payload, { attempt: job.attempts }),
+          const { traceparent = null, ...ids } = raw as { traceparent?: string }
+          const payload = taskPayloads[name].parse(ids)
+          const run = () =>
+            outlastDatabase(pool, context(), job, () => task(payload, { attempt: job.attempts }))
+          await within({ jobId: String(job.id) }, () =>
+            // Jobs that are queued in bulk find their trace in the rows they read.
+            traceparent === null
+              ? run()
+              : traced(`job ${name}`, { kind: 'consumer', parent: traceparent }, run),
           )
         },
       ]

@@ -1,6 +1,7 @@
 /** Signs, stores and broadcasts transactions of the gas wallets, always in this order. */
 import { type Hex, keccak256, size } from 'viem'
 import type { PrivateKeyAccount } from 'viem/accounts'
+import { tracedForAll } from '../../shared/process/tracing.ts'
 import {
   recordSends,
   type SignedTransaction,
@@ -125,7 +126,10 @@ export function sendPayments(
       ),
     )
     const parcels = [...loads.keys()].map((id) => [id])
-    await storeAndSend(chain, account, { parcels, lone, load: ([id]) => loads.get(id!)! })
+    const payments = sendings.map(({ payment }) => payment)
+    await inTraces(payments, () =>
+      storeAndSend(chain, account, { parcels, lone, load: ([id]) => loads.get(id!)! }),
+    )
   })
 }
 
@@ -139,9 +143,20 @@ export function sendGroup(
     const parcels = [payments.map(({ id }) => id)]
     const load = (ids: readonly string[]) =>
       groupLoad(payments.filter(({ id }) => ids.includes(id)))
-    return storeAndSend(chain, account, { parcels, lone: new Map(), load })
+    return inTraces(payments, () =>
+      storeAndSend(chain, account, { parcels, lone: new Map(), load }),
+    )
   })
 }
+
+/** Each payment's trace shows that it was signed, stored and sent, and with how many others. */
+const inTraces = (payments: readonly Payment[], work: () => Promise<void>): Promise<void> =>
+  tracedForAll(
+    'send transaction',
+    payments.map(({ traceparent }) => traceparent),
+    { kind: 'client', attributes: { 'purser.payments': payments.length } },
+    work,
+  )
 
 async function storeAndSend(
   chain: KnownChain,

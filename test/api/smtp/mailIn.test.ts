@@ -45,6 +45,8 @@ test('a delivered message is read over REST', async () => {
   const { status, body } = await agent.get(messagePath('<one@example.com>'))
   expect(status).toBe(200)
   expect(body).toEqual({
+    codes: [],
+    links: [],
     ...item,
     inboxId: agent.address,
     cc: ['carl@example.com'],

@@ -1,0 +1,70 @@
+import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
+import type { Span } from '../../shared/process/span.ts'
+import type { Budget } from './gate.ts'
+import type { RequestState } from './requestState.ts'
+import type { Services } from './services.ts'
+
+const MINUTE_MS = 60_000
+
+/** Names the span of a request by its route: a path may hold an id of a tenant. */
+export function describe(
+  span: Span,
+  { method }: Request,
+  { status }: Response,
+  state: RequestState,
+) {
+  const route = state.route?.path ?? null
+  if (route !== null) span.rename(`${method} ${route}`)
+  span.set({
+    'http.request.method': method,
+    'http.response.status_code': status,
+    'purser.request_id': state.requestId,
+    ...(route === null ? {} : { 'http.route': route }),
+  })
+  if (status >= 500) span.fail(String(status))
+}
+
+/** Adds the headers of every answer, and writes its log line. */
+export function finish(
+  { log, config, metrics }: Services,
+  request: Request,
+  response: Response,
+  state: RequestState,
+  durationMs: number,
+): void {
+  const { headers } = response
+  headers.set('x-request-id', state.requestId)
+  headers.set('x-content-type-options', 'nosniff')
+  if (state.route?.access !== 'public') headers.set('cache-control', 'no-store')
+  if (state.route?.cors === true) headers.set('access-control-allow-origin', '*')
+  // Requests of the console count against no limit.
+  const ofConsole = state.route?.path.startsWith('/console') === true
+  const budget =
+    state.budget ?? (ofConsole ? null : untouchedBudget(config.limits.requestsPerMinute))
+  if (budget !== null) {
+    headers.set('x-ratelimit-limit', String(budget.limit))
+    headers.set('x-ratelimit-remaining', String(budget.remaining))
+    headers.set('x-ratelimit-reset', String(Math.floor(budget.resetsAt.getTime() / 1000)))
+  }
+  metrics.observe({
+    method: request.method,
+    route: state.route?.path ?? null,
+    status: response.status,
+    seconds: durationMs / 1000,
+  })
+  const line = {
+    method: request.method,
+    route: state.route?.path ?? null,
+    status: response.status,
+    ms: Math.round(durationMs * 10) / 10,
+  }
+  if (state.error !== undefined) log.error({ ...line, err: state.error }, 'request failed')
+  if (state.error === undefined || isDatabaseUnavailable(state.error)) log.info(line, 'request')
+}
+
+/** The budget of a request that counts against no limit. */
+function untouchedBudget(limit: number): Budget | null {
+  if (limit === 0) return null
+  const resetsAt = new Date(Math.ceil((Date.now() + 1) / MINUTE_MS) * MINUTE_MS)
+  return { limit, remaining: limit, resetsAt }
+}
