@@ -74,14 +74,14 @@ export async function recordBounce(
         detail: describe(status, diagnostic),
       })),
   )
-  await updateDeliveryStatus(db, messageRow)
+  await updateDeliveryStatus(db, [messageRow])
   // An unproven bounce may have told it before.
   if (matched.every(({ wasBounced }) => wasBounced)) return []
   await db.query(
     `update messages set labels = labels || $2::text where row = $1 and not labels @> array[$2::text]`,
     [messageRow, LABEL],
   )
-  const event = await db.query<{ data: MessageEventData }>(MESSAGE_EVENT, [messageRow])
+  const event = await db.query<{ data: MessageEventData }>(MESSAGE_EVENT, [[messageRow]])
   return event.rows.map(({ data }) => ({ projectId, type: 'message.bounced', data }))
 }
 

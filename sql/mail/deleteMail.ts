@@ -67,7 +67,7 @@ async function deleteRows(
   projectId: string,
   rows: readonly string[],
 ): Promise<void> {
-  // Locked first, as in `recordAttempt`: the two cannot deadlock.
+  // Locked first, as in `recordMailAttempts`: the two cannot deadlock.
   await db.query(
     'select from outbound_mails where message_row = any ($1::bigint[]) order by message_row for update',
     [rows],

@@ -36,78 +36,101 @@ export type AttemptOutcome = {
 }
 
 /**
- * Records an attempt or a finished part of it in one transaction: recipients' outcomes, deliveries to our own inboxes,
- * the message's status, and with the last part the job of the next attempt.
- * @returns false: another run of the job recorded it first; nothing changed.
+ * Records attempts, or finished parts of them, in one transaction: recipients' outcomes, deliveries to our own inboxes,
+ * the messages' status, and with a last part the job of the next attempt. The mails of one project share the lock of its
+ * events: one commit for many keeps several processes from waiting for each other.
+ * @param outcomes at most one of a message.
+ * @returns for each, in order; false: another run of the job recorded it first; nothing changed.
  */
-export async function recordAttempt(pool: Pool, outcome: AttemptOutcome): Promise<boolean> {
-  const { messageRow, recipients } = outcome
+export async function recordMailAttempts(
+  pool: Pool,
+  outcomes: readonly AttemptOutcome[],
+): Promise<boolean[]> {
   return transaction(pool, async (db) => {
-    const { rowCount } = await db.query({
-      name: 'lock-attempt',
-      text: `select from outbound_mails where message_row = $1 and attempt = $2 and state <> 'done'
-             for no key update`,
-      values: [messageRow, outcome.attempt],
-    })
-    if (rowCount === 0) return false
-    await db.query({
-      name: 'record-recipients',
-      // A bounce can come before this update: its state stays.
-      text: `
-        update outbound_recipients r set
-          state = case o.state when 'postponed' then r.state else o.state end,
-          error = case o.state when 'postponed' then r.error else o.error end,
-          attempts = r.attempts + case o.state when 'postponed' then 0 else 1 end,
-          next_attempt_at = coalesce(o.next_attempt_at, r.next_attempt_at), updated_at = clock_timestamp()
-        from unnest($2::text[], $3::text[], $4::text[], $5::timestamptz[]) o (address, state, error, next_attempt_at)
-        where r.message_row = $1 and r.address = o.address and r.state in ('queued', 'deferred')`,
+    const { rows } = await db.query<{ message_row: string }>({
+      name: 'lock-attempts',
+      text: `select o.message_row from outbound_mails o
+             join unnest($1::bigint[], $2::int[]) g (message_row, attempt) using (message_row, attempt)
+             where o.state <> 'done' order by o.message_row for no key update of o`,
       values: [
-        messageRow,
-        recipients.map(({ address }) => address),
-        recipients.map(({ state }) => state),
-        recipients.map(({ error }) => error),
-        recipients.map(({ nextAttemptAt }) => nextAttemptAt),
+        outcomes.map(({ messageRow }) => messageRow),
+        outcomes.map(({ attempt }) => attempt),
       ],
     })
-    await suppress(
-      db,
-      outcome,
-      recipients.flatMap((recipient) =>
-        'noSuchMailbox' in recipient
-          ? [{ address: recipient.address, reason: 'rejection', detail: recipient.error }]
-          : [],
-      ),
-    )
-    await deliverLocally(db, outcome)
-    await updateDeliveryStatus(db, messageRow)
-    if (outcome.last) await endRun(db, messageRow)
-    return true
+    const locked = new Set(rows.map(({ message_row }) => message_row))
+    const open = outcomes.filter(({ messageRow }) => locked.has(messageRow))
+    if (open.length > 0) await record(db, open)
+    return outcomes.map(({ messageRow }) => locked.has(messageRow))
   })
 }
 
-/** Queues the next attempt at the earliest time of a pending recipient; without one the outbound mail is done. */
-async function endRun(db: Queryable, messageRow: string): Promise<void> {
-  const { rows } = await db.query<{ next: Date | null }>({
-    name: 'end-run',
+async function record(db: Queryable, outcomes: readonly AttemptOutcome[]): Promise<void> {
+  const recipients = outcomes.flatMap(({ messageRow, recipients: ofMail }) =>
+    ofMail.map((recipient) => ({ messageRow, ...recipient })),
+  )
+  await db.query({
+    name: 'record-recipients',
+    // A bounce can come before this update: its state stays.
+    text: `
+      update outbound_recipients r set
+        state = case o.state when 'postponed' then r.state else o.state end,
+        error = case o.state when 'postponed' then r.error else o.error end,
+        attempts = r.attempts + case o.state when 'postponed' then 0 else 1 end,
+        next_attempt_at = coalesce(o.next_attempt_at, r.next_attempt_at), updated_at = clock_timestamp()
+      from unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::timestamptz[])
+        o (message_row, address, state, error, next_attempt_at)
+      where r.message_row = o.message_row and r.address = o.address and r.state in ('queued', 'deferred')`,
+    values: [
+      recipients.map(({ messageRow }) => messageRow),
+      recipients.map(({ address }) => address),
+      recipients.map(({ state }) => state),
+      recipients.map(({ error }) => error),
+      recipients.map(({ nextAttemptAt }) => nextAttemptAt),
+    ],
+  })
+  for (const outcome of outcomes) {
+    const missing = outcome.recipients.flatMap((recipient) =>
+      'noSuchMailbox' in recipient
+        ? [{ address: recipient.address, reason: 'rejection' as const, detail: recipient.error }]
+        : [],
+    )
+    await suppress(db, outcome, missing)
+    await deliverLocally(db, outcome)
+  }
+  await updateDeliveryStatus(
+    db,
+    outcomes.map(({ messageRow }) => messageRow),
+  )
+  const ended = outcomes.filter(({ last }) => last).map(({ messageRow }) => messageRow)
+  if (ended.length > 0) await endRuns(db, ended)
+}
+
+/** Queues the next attempts at the earliest time of a pending recipient; without one an outbound mail is done. */
+async function endRuns(db: Queryable, messageRows: readonly string[]): Promise<void> {
+  const { rows } = await db.query<{ message_row: string; next: Date | null }>({
+    name: 'end-runs',
     text: `
       with pending as (
-        select min(next_attempt_at) as next from outbound_recipients
-        where message_row = $1 and state in ('queued', 'deferred')
+        select w.message_row, (
+          select min(next_attempt_at) from outbound_recipients r
+          where r.message_row = w.message_row and r.state in ('queued', 'deferred')) as next
+        from unnest($1::bigint[]) w (message_row)
       )
       update outbound_mails o set state = case when p.next is null then 'done' else 'deferred' end,
         next_attempt_at = coalesce(p.next, o.next_attempt_at)
-      from pending p where o.message_row = $1
-      returning p.next`,
-    values: [messageRow],
+      from pending p where o.message_row = p.message_row
+      returning o.message_row, p.next`,
+    values: [messageRows],
   })
-  const next = rows[0]?.next ?? null
-  if (next === null) return await announceEnd(db, messageRow)
-  await addJob(db, {
-    task: 'send_mail',
-    payload: { messageRow },
-    key: `send_mail:${messageRow}`,
-    runAt: next,
-  })
+  for (const { message_row: messageRow, next } of rows) {
+    if (next === null) continue
+    const key = `send_mail:${messageRow}`
+    await addJob(db, { task: 'send_mail', payload: { messageRow }, key, runAt: next })
+  }
+  await announceEnds(
+    db,
+    rows.filter(({ next }) => next === null).map(({ message_row }) => message_row),
+  )
 }
 
 /** Reads the event data of a message. */
@@ -117,26 +140,27 @@ export const MESSAGE_EVENT = `
     'to', m.to_addresses, 'subject', m.subject, 'labels', m.labels) as data,
     (select o.traceparent from outbound_mails o where o.message_row = m.row) as traceparent
   from messages m join threads t on t.row = m.thread_row join projects p on p.id = m.project_id
-  where m.row = $1`
+  where m.row = any ($1)`
 
-/** Records the event of a finished outbound mail. */
-async function announceEnd(db: Queryable, messageRow: string): Promise<void> {
+/** Records the events of finished outbound mails. Called last: it locks the events of their projects. */
+async function announceEnds(db: Queryable, messageRows: readonly string[]): Promise<void> {
+  if (messageRows.length === 0) return
   const { rows } = await db.query<{
     project_id: string
     status: string
     data: MessageEventData
     traceparent: string | null
-  }>({
-    name: 'announce-end',
-    text: MESSAGE_EVENT,
-    values: [messageRow],
-  })
-  const message = rows[0]!
-  // The bounce has recorded its own event.
-  if (message.status === 'bounced') return
-  const type = message.status === 'sent' ? 'message.sent' : 'message.failed'
-  const { project_id: projectId, data, traceparent } = message
-  await recordEvents(db, [{ projectId, type, data, traceparent }])
+  }>({ name: 'announce-ends', text: MESSAGE_EVENT, values: [messageRows] })
+  await recordEvents(
+    db,
+    rows
+      // The bounce has recorded its own event.
+      .filter(({ status }) => status !== 'bounced')
+      .map(({ project_id: projectId, status, data, traceparent }) => {
+        const type = status === 'sent' ? 'message.sent' : 'message.failed'
+        return { projectId, type, data, traceparent }
+      }),
+  )
 }
 
 async function deliverLocally(db: Queryable, outcome: AttemptOutcome): Promise<void> {
@@ -157,18 +181,21 @@ async function deliverLocally(db: Queryable, outcome: AttemptOutcome): Promise<v
   })
 }
 
-/** Sets the status of a message to its worst recipient's: bounced, then failed, deferred, queued, sent. */
-export async function updateDeliveryStatus(db: Queryable, messageRow: string): Promise<void> {
+/** Sets the status of messages to their worst recipient's: bounced, then failed, deferred, queued, sent. */
+export async function updateDeliveryStatus(
+  db: Queryable,
+  messageRows: readonly string[],
+): Promise<void> {
   await db.query({
     name: 'update-delivery-status',
     text: `
       update messages m set delivery_status = r.state, delivery_error = r.error
-      from (
+      from unnest($1::bigint[]) w (message_row) cross join lateral (
         select state, case when error is not null then address || ': ' || error end as error
-        from outbound_recipients where message_row = $1
+        from outbound_recipients where message_row = w.message_row
         order by array_position(array['bounced', 'failed', 'deferred', 'queued', 'sent'], state), address
         limit 1
-      ) r where m.row = $1`,
-    values: [messageRow],
+      ) r where m.row = w.message_row`,
+    values: [messageRows],
   })
 }

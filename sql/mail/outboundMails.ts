@@ -116,19 +116,23 @@ export async function findOutboundContent(
 }
 
 /**
- * Begins the next attempt of an outbound mail: counts it and reads its content. Null: done, deleted, or not due yet
- * (the job ran again after its attempt was recorded).
+ * Begins the next attempts of outbound mails: counts them and reads their content.
+ * @returns for each, in order; null: done, deleted, or not due yet (the job ran again after its attempt was recorded).
  */
-export async function beginAttempt(
+export async function beginAttempts(
   db: Queryable,
-  messageRow: string,
-): Promise<OutboundMail | null> {
+  messageRows: readonly string[],
+): Promise<(OutboundMail | null)[]> {
   const { rows } = await db.query<OutboundRow>({
-    name: 'begin-attempt',
+    name: 'begin-attempts',
     text: `
+      with locked as (
+        -- In the order of every lock on these rows: two batches never wait for each other.
+        select message_row from outbound_mails where message_row = any ($1) order by message_row for no key update
+      )
       update outbound_mails o set attempt = o.attempt + 1
-      from messages m join projects p on p.id = m.project_id
-      where o.message_row = $1 and o.state <> 'done' and m.row = o.message_row and p.deleted_at is null
+      from locked join messages m on m.row = locked.message_row join projects p on p.id = m.project_id
+      where o.message_row = locked.message_row and o.state <> 'done' and m.row = o.message_row and p.deleted_at is null
         and o.next_attempt_at <= clock_timestamp() + interval '1 second'
       returning o.project_id, o.attempt, o.accepted_at, o.traceparent, ${CONTENT},
         array(select d.domain from mail_domains d where d.status = 'verified' and d.domain in (
@@ -143,10 +147,13 @@ export async function beginAttempt(
            from outbound_recipients where message_row = o.message_row and state in ('queued', 'deferred')
          ) r
          where r.next_attempt_at <= greatest(r.first, clock_timestamp() + interval '1 second')) as due`,
-    values: [messageRow],
+    values: [messageRows],
   })
-  const row = rows[0]
-  if (row === undefined) return null
+  const begun = new Map(rows.map((row) => [row.message_row, toOutboundMail(row)]))
+  return messageRows.map((row) => begun.get(row) ?? null)
+}
+
+function toOutboundMail(row: OutboundRow): OutboundMail {
   return {
     ...contentOf(row),
     projectId: row.project_id,

@@ -10,8 +10,8 @@ import {
   insertInboundMails,
   type SpooledMail,
 } from '../../sql/mail/inboundMails.ts'
-import { type AttemptOutcome, recordAttempt } from '../../sql/mail/mailAttempts.ts'
-import { beginAttempt, type OutboundMail } from '../../sql/mail/outboundMails.ts'
+import { type AttemptOutcome, recordMailAttempts } from '../../sql/mail/mailAttempts.ts'
+import { beginAttempts, type OutboundMail } from '../../sql/mail/outboundMails.ts'
 import { acceptMessages, type SendIntent } from '../../sql/mail/sendMessages.ts'
 import {
   type AuthenticatedMail,
@@ -67,18 +67,18 @@ export async function messageOf(pool: Pool, projectId: string, messageId: string
 
 /** Begins an attempt that must be due. */
 export async function begin(pool: Pool, { row }: { row: string }): Promise<OutboundMail> {
-  const mail = await beginAttempt(pool, row)
-  if (mail === null) throw new Error('no attempt is due')
+  const [mail] = await beginAttempts(pool, [row])
+  if (mail == null) throw new Error('no attempt is due')
   return mail
 }
 
 /** Records an attempt that reached all due recipients, with changes. */
-export const recordSent = (
+export async function recordSent(
   pool: Pool,
   mail: OutboundMail,
   changes: Partial<AttemptOutcome> = {},
-): Promise<boolean> =>
-  recordAttempt(pool, {
+): Promise<boolean> {
+  const outcome: AttemptOutcome = {
     messageRow: mail.messageRow,
     projectId: mail.projectId,
     attempt: mail.attempt,
@@ -93,7 +93,10 @@ export const recordSent = (
     localInboxes: [],
     last: true,
     ...changes,
-  })
+  }
+  const [recorded] = await recordMailAttempts(pool, [outcome])
+  return recorded!
+}
 
 /** The recipients of a message, in order. */
 export async function recipientsOf(pool: Pool, { row }: { row: string }) {

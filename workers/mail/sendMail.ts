@@ -7,14 +7,11 @@ import type { KeyringSource } from '../../sql/keyring/keyring.ts'
 import { SUPPRESSED } from '../../sql/mail/acceptIntents.ts'
 import { findAddresses } from '../../sql/mail/addresses.ts'
 import { composedMail } from '../../sql/mail/composedMails.ts'
-import {
-  type RecipientOutcome,
-  type RecordedOutcome,
-  recordAttempt,
-} from '../../sql/mail/mailAttempts.ts'
-import { beginAttempt, type OutboundMail } from '../../sql/mail/outboundMails.ts'
+import type { RecipientOutcome, RecordedOutcome } from '../../sql/mail/mailAttempts.ts'
+import type { OutboundMail } from '../../sql/mail/outboundMails.ts'
 import { patiently } from '../queue/patiently.ts'
 import type { PoolContext, Task } from '../queue/task.ts'
+import { createSendBatchers, type SendBatchers } from './sendBatchers.ts'
 import type { Consignment, Transport } from './transport.ts'
 
 type SendOptions = {
@@ -26,7 +23,7 @@ type SendOptions = {
   bounceKeys: BounceKeys
 }
 
-type Sender = PoolContext & SendOptions
+type Sender = PoolContext & SendOptions & { batchers: SendBatchers }
 
 /**
  * Makes one attempt to send an outbound mail. Own inboxes get it in the transaction that records the attempt, other
@@ -34,18 +31,19 @@ type Sender = PoolContext & SendOptions
  *
  * Each outcome is recorded as it arrives: after a crash only open recipients are repeated.
  */
-export const createSendMail =
-  (context: PoolContext, options: SendOptions): Task<'send_mail'> =>
-  async ({ messageRow }) => {
-    const mail = await beginAttempt(context.pool, messageRow)
+export const createSendMail = (context: PoolContext, options: SendOptions): Task<'send_mail'> => {
+  const sender: Sender = { ...context, ...options, batchers: createSendBatchers(context.pool) }
+  return async ({ messageRow }) => {
+    const mail = await sender.batchers.begin.submit(messageRow)
     if (mail === null) return
     const { traceparent: parent, attempt: number } = mail
     await traced(
       'send mail',
       { kind: 'consumer', parent, attributes: { 'purser.mail.attempt': number } },
-      () => attempt({ ...context, ...options }, mail),
+      () => attempt(sender, mail),
     )
   }
+}
 
 async function attempt(sender: Sender, mail: OutboundMail): Promise<void> {
   const { local, unknown, remote } = await sortRecipients(
@@ -68,7 +66,7 @@ async function attempt(sender: Sender, mail: OutboundMail): Promise<void> {
   const rawId = local.size > 0 ? ((await message())?.rawId ?? null) : null
   if (local.size > 0 && rawId === null) return
   const localInboxes = [...new Set(local.values())]
-  const record = createRecorder(sender.pool, mail, { rawId, localInboxes })
+  const record = createRecorder(sender, mail, { rawId, localInboxes })
   const consignments = sender.transport.split(remote)
   let open = consignments.length
   const settled = settle(sender, mail, [...delivered, ...missing, ...suppressed])
@@ -93,7 +91,7 @@ const failed = (address: string, error: string) => ({ address, state: 'failed', 
 
 /** Records the parts of an attempt one after the other, in call order: the last must commit last. */
 function createRecorder(
-  pool: Pool,
+  { batchers }: Sender,
   mail: OutboundMail,
   own: { rawId: string | null; localInboxes: string[] },
 ) {
@@ -111,7 +109,7 @@ function createRecorder(
       last,
     }
     localInboxes = []
-    const recorded = previous.then(() => patiently(() => recordAttempt(pool, part)))
+    const recorded = previous.then(() => patiently(() => batchers.record.submit(part)))
     // A failed record must not stop the records of other hosts.
     previous = recorded.catch(() => {})
     await recorded

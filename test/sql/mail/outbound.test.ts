@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { deleteProject } from '../../../sql/account/projects.ts'
 import { keepComposed } from '../../../sql/mail/composedMails.ts'
-import { beginAttempt } from '../../../sql/mail/outboundMails.ts'
+import { beginAttempts } from '../../../sql/mail/outboundMails.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { begin, newSent, recordSent } from '../../support/mailRows.ts'
 import { newProject, whileHeld } from '../../support/tillRows.ts'
@@ -30,7 +30,7 @@ describe('an attempt', () => {
     const orphan = await newSent(pool)
     await deleteProject(pool, orphan.projectId)
     for (const { row } of [done, later, orphan]) {
-      expect(await beginAttempt(pool, row)).toBeNull()
+      expect(await beginAttempts(pool, [row])).toEqual([null])
     }
   })
 
