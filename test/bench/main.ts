@@ -9,6 +9,7 @@ import { inboxRows } from './inbox.ts'
 import { mailRows } from './mail.ts'
 import { mailPeerRows } from './mailPeers.ts'
 import { type Row, rounds, setRounds } from './measure.ts'
+import { millionRows } from './millions.ts'
 import { paymentRows } from './payments.ts'
 import { scaleRows } from './scale.ts'
 import { createSetting, type Setting } from './setting.ts'
@@ -21,6 +22,7 @@ const PARTS: Record<string, (setting: Setting) => Promise<Row[]> | AsyncIterable
   postfix: mailPeerRows,
   inbox: inboxRows,
   growth: growthRows,
+  millions: millionRows,
   payments: paymentRows,
   scale: scaleRows,
   vault: vaultRows,
