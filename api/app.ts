@@ -76,6 +76,7 @@ export function createApp(services: Services, usage: UsageRecorder): App {
         const admitted = await passGate(services, parts, request, socketAddress, state)
         response = await elysia.handle(admitted.request)
         await admitted.answered?.(response)
+        await noteWrite(services, request, state)
       } catch (error) {
         response = fail(state, error)
       } finally {
@@ -90,6 +91,17 @@ export function createApp(services: Services, usage: UsageRecorder): App {
       traced(request.method, { kind: 'server', parent }, answer),
     )
   }
+}
+
+/** Later reads of the project must see what this request wrote, on every server. */
+async function noteWrite(
+  { reads }: Services,
+  { method }: Request,
+  { identity }: RequestState,
+): Promise<void> {
+  const projectId = identity?.projectId ?? null
+  if (projectId === null || method === 'GET' || method === 'HEAD') return
+  await reads.wrote(projectId)
 }
 
 function createRoutes(services: Services, bodies: HeldBodies) {
@@ -188,9 +200,15 @@ async function passGate(
   }
   if (access !== 'public') {
     const authorization = request.headers.get('authorization')
-    const { identity, budget } = await admit(services, { access, path }, authorization, from)
+    const { identity, budget, writtenTo } = await admit(
+      services,
+      { access, path },
+      authorization,
+      from,
+    )
     state.budget = budget
     state.identity = identity
+    state.writtenTo = writtenTo
     parts.usage.record(
       identity.projectId === null
         ? { kind: 'platform', id: identity.keyId }

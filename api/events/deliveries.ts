@@ -176,9 +176,16 @@ const REPLAY = operation({
 })
 
 /** The log of webhook deliveries, and their replay. */
-export function webhookRoutes({ pool }: Services) {
+export function webhookRoutes({ pool, reads }: Services) {
   return new Elysia({ prefix: '/v0/webhooks/deliveries' })
-    .get('', ({ request, query }) => list(pool, request, query), { query: ListQuery, detail: LIST })
+    .get(
+      '',
+      ({ request, query }) => reads.run(request, (server) => list(server.pool, request, query)),
+      {
+        query: ListQuery,
+        detail: LIST,
+      },
+    )
     .get(
       '/:deliveryId',
       async ({ request, params }) =>

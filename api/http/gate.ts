@@ -1,7 +1,7 @@
 import { parseAuthorization } from '../../shared/apiKey.ts'
 import { networkSubject } from '../../shared/http/networkSubject.ts'
 import type { Scope } from '../../shared/scopes.ts'
-import type { Identity } from '../../sql/account/keys.ts'
+import type { FoundKey, Identity } from '../../sql/account/keys.ts'
 import { countAuthFailure, countRequests, type Usage } from '../../sql/account/rateWindows.ts'
 import type { Access } from '../docs/routeTable.ts'
 import { ApiError } from './errors.ts'
@@ -41,7 +41,7 @@ export async function admit(
   { access, path }: { access: Exclude<Access, 'public' | 'console'>; path: string },
   authorization: string | null,
   clientAddress: string,
-): Promise<{ identity: Identity; budget: Budget | null }> {
+): Promise<{ identity: Identity; budget: Budget | null; writtenTo: FoundKey['writtenTo'] }> {
   const parsed = parseAuthorization(authorization)
   const ofFacilitator = path.startsWith(FACILITATOR)
   const found = parsed.ok
@@ -68,7 +68,7 @@ export async function admit(
       budget,
     )
   }
-  return { identity: found.identity, budget }
+  return { identity: found.identity, budget, writtenTo: found.writtenTo }
 }
 
 /**

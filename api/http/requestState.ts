@@ -1,6 +1,7 @@
 import type { Actor } from '../../sql/account/audit.ts'
 import type { ConsoleSession } from '../../sql/account/consoleSessions.ts'
 import type { Identity } from '../../sql/account/keys.ts'
+import type { Lsn } from '../../sql/operations/replica.ts'
 import type { Route } from '../docs/routeTable.ts'
 import type { Budget } from './gate.ts'
 
@@ -18,6 +19,8 @@ export type RequestState = {
   session: ConsoleSession | null
   /** The error behind an answer of 500 or more. */
   error: unknown
+  /** How far a replica must be to have all that the caller's project wrote; null: anywhere. */
+  writtenTo: Lsn | null
   /** Bytes of its body so far. */
   bodyBytes: number
 }
@@ -32,6 +35,7 @@ export const newRequestState = (requestId: string): RequestState => ({
   identity: null,
   session: null,
   error: undefined,
+  writtenTo: null,
   bodyBytes: 0,
 })
 

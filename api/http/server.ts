@@ -15,6 +15,7 @@ import { createSearches } from '../mail/searches.ts'
 import { createMetrics } from '../operations/metrics.ts'
 import { createOfferKey } from '../till/challenge.ts'
 import { createTillBatchers } from '../till/tillBatchers.ts'
+import { primaryReads, replicaReads } from './reads.ts'
 import { UsageRecorder } from './usage.ts'
 import { startWaiters } from './waiters.ts'
 
@@ -49,13 +50,17 @@ export type ApiServer = Running & { port: number }
 /** Starts the HTTP API. */
 export function startApi(config: Config, databaseUrl: string, log: Logger): ApiServer {
   const part = Math.max(1, Math.floor(config.databasePoolSize / POOL_PART))
-  const poolOf = (use: string, size: number, statementTimeoutMs = STATEMENT_TIMEOUT_MS) =>
-    createPool({ url: databaseUrl, size, name: `purser api${use}`, statementTimeoutMs, log })
+  const poolOf = (
+    use: string,
+    size: number,
+    statementTimeoutMs = STATEMENT_TIMEOUT_MS,
+    url = databaseUrl,
+  ) => createPool({ url, size, name: `purser api${use}`, statementTimeoutMs, log })
   const pool = poolOf('', config.databasePoolSize - 2 * part)
   const gatePool = poolOf(' (gate)', part)
   const keys = createBatcher({
     ...KEY_BATCHING,
-    run: (wanted: WantedKey[]) => authenticateAll(gatePool, wanted),
+    run: (wanted: WantedKey[]) => authenticateAll(gatePool, wanted, reads),
   })
   const messages = createBatcher({
     ...MESSAGE_BATCHING,
@@ -63,6 +68,24 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
   })
   const searchPool = poolOf(' (search)', part, SEARCH_TIMEOUT_MS)
   const searches = createSearches(searchPool, part)
+  const primary = { pool, searches }
+  const replicaUrl = config.databaseReplicaUrl
+  const replicaPools =
+    replicaUrl === null
+      ? []
+      : [
+          poolOf(' (replica)', part * 2, STATEMENT_TIMEOUT_MS, replicaUrl),
+          poolOf(' (replica search)', part, SEARCH_TIMEOUT_MS, replicaUrl),
+        ]
+  const [replicaPool, replicaSearchPool] = replicaPools
+  const reads =
+    replicaPool === undefined || replicaSearchPool === undefined
+      ? primaryReads(primary)
+      : replicaReads({
+          primary,
+          replica: { pool: replicaPool, searches: createSearches(replicaSearchPool, part) },
+          log,
+        })
   const usage = new UsageRecorder(pool, log)
   const sends = createBatcher({
     ...SEND_BATCHING,
@@ -86,6 +109,7 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
       gatePool,
       keys,
       searches,
+      reads,
       messages,
       log,
       sends,
@@ -132,7 +156,8 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
       )
       await Promise.all([waiters.stop(), events.stop()])
       await usage.stop()
-      await Promise.all([pool, gatePool, searchPool].map((one) => one.end()))
+      await reads.stop()
+      await Promise.all([pool, gatePool, searchPool, ...replicaPools].map((one) => one.end()))
     },
   }
 }

@@ -14,6 +14,7 @@ import type { Sale, WantedSale } from '../../sql/till/seller.ts'
 import type { EventFeed } from '../events/eventFeed.ts'
 import type { Searches } from '../mail/searches.ts'
 import type { Metrics } from '../operations/metrics.ts'
+import type { Reads } from './reads.ts'
 import type { Waiters } from './waiters.ts'
 
 /** The services that routes use, one set a process. */
@@ -25,6 +26,8 @@ export type Services = {
   /** Finds keys, and counts their requests. */
   keys: Batcher<WantedKey, FoundKey | null>
   searches: Searches
+  /** Runs reads of lists, on a replica if there is one. */
+  reads: Reads
   /** Reads messages. */
   messages: Batcher<WantedMessage, SingleMessage | null>
   log: Logger

@@ -68,11 +68,16 @@ export function messageRoutes(services: Services) {
     .get(
       '/v0/messages',
       ({ request, query }) =>
-        readMessages(services, {
-          projectId: projectOf(request).projectId,
-          ...readMessageFilter(query),
-          ...readPage(query),
-        }),
+        services.reads.run(request, (server) =>
+          readMessages(
+            { ...services, ...server },
+            {
+              projectId: projectOf(request).projectId,
+              ...readMessageFilter(query),
+              ...readPage(query),
+            },
+          ),
+        ),
       {
         query: ListQuery,
         detail: operation({

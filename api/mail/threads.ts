@@ -60,12 +60,13 @@ const toHead = (thread: Thread) => ({
 
 /** List and read the conversations of an inbox. */
 export function threadRoutes(services: Services) {
-  const { pool } = services
   return new Elysia()
     .get(
       '/v0/threads',
       ({ request, query }) =>
-        readThreads(pool, { projectId: projectOf(request).projectId, ...readPage(query) }),
+        services.reads.run(request, ({ pool }) =>
+          readThreads(pool, { projectId: projectOf(request).projectId, ...readPage(query) }),
+        ),
       {
         query: PageQuery,
         detail: operation({

@@ -20,7 +20,7 @@ const WORD = /^[a-z]+(?:-[a-z]+)*$/i
 const Params = t.Object({ paymentId: t.String({ minLength: 1, maxLength: 100 }) })
 
 /** Lists and reads the payments of a project. */
-export function paymentRecordRoutes({ pool }: Services) {
+export function paymentRecordRoutes({ pool, reads }: Services) {
   const describe = { tag: 'Payments', access: 'payments:accept' } as const
   return new Elysia()
     .get(
@@ -28,7 +28,9 @@ export function paymentRecordRoutes({ pool }: Services) {
       async ({ request, query }) => {
         const { limit, cursor } = readPage(query)
         const { projectId } = projectOf(request)
-        const found = await listPayments(pool, { projectId, limit: limit + 1, cursor })
+        const found = await reads.run(request, (server) =>
+          listPayments(server.pool, { projectId, limit: limit + 1, cursor }),
+        )
         const { page, next } = cutPage(found, limit, ({ createdAt }) => createdAt)
         return { payments: page.map(toPaymentItem), count: page.length, ...next }
       },

@@ -36,6 +36,8 @@ export type Config = {
   }
   dataDir: string
   databaseUrl: string | undefined
+  /** A streaming replica of the database, for reads of the API; null: the primary reads. */
+  databaseReplicaUrl: string | null
   databasePoolSize: number
   mailDomain: string
   /** The name of this host in EHLO and in the MX records of its domains. */
@@ -152,6 +154,7 @@ export function parseConfig(
     },
     dataDir: values.DATA_DIR,
     databaseUrl: values.DATABASE_URL,
+    databaseReplicaUrl: values.DATABASE_REPLICA_URL ?? null,
     databasePoolSize: values.DATABASE_POOL,
     mailDomain: values.MAIL_DOMAIN,
     mailHostname: values.MAIL_HOSTNAME ?? values.MAIL_DOMAIN,

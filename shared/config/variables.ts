@@ -113,6 +113,7 @@ export const variables = z.object({
   BASE_URL: url(['http:', 'https:']).optional(),
   DATA_DIR: z.string().min(1).default('.data'),
   DATABASE_URL: url(['postgres:', 'postgresql:']).optional(),
+  DATABASE_REPLICA_URL: url(['postgres:', 'postgresql:']).optional(),
   DATABASE_POOL: z.coerce.number().int().min(4).max(200).default(16),
   MAIL_DOMAIN: domain.default('mail.localhost'),
   MAIL_HOSTNAME: domain.optional(),

@@ -2,6 +2,7 @@ import { timingSafeEqual } from 'node:crypto'
 import { hashKey, type KeyKind, keyLookupPrefix } from '../../shared/apiKey.ts'
 import type { Queryable } from '../db.ts'
 import { notifyKeysChanged } from '../events/events.ts'
+import { type Lsn, parseLsn } from '../operations/replica.ts'
 import { rateWindowUpsert, type Usage } from './rateWindows.ts'
 
 /** The identity of a key: one project, or the platform. */
@@ -27,12 +28,18 @@ type KeyRow = {
   scopes: string[]
   used: number
   resets_at: Date
+  written_to: string | null
 }
 
 /** A key to look up, and the budget of its project that the request counts in; '' is the common one. */
 export type WantedKey = { key: string; budget: '' | ':x402' }
 /** The identity of a live key, and the requests that its project has used up. */
-export type FoundKey = { identity: Identity; usage: Usage }
+export type FoundKey = {
+  identity: Identity
+  usage: Usage
+  /** How far the WAL of the primary stood after the project's last write; null: it is not known to have written. */
+  writtenTo: Lsn | null
+}
 
 /**
  * Each request counts alone: the first of a batch sees the fewest. Subjects are locked in their order, so that two
@@ -52,6 +59,7 @@ const FIND_KEYS = `
     ${rateWindowUpsert('select subject, count(*)::int as requests from candidate group by subject order by subject', 'requests')}
   )
   select c.n, c.id, c.kind, c.project_id, c.email_address, c.key_hash, c.scopes, w.resets_at,
+    (select lsn::text from project_writes p where $5 and p.project_id = c.project_id) as written_to,
     (w.used - count(*) over (partition by c.subject)
       + row_number() over (partition by c.subject order by c.n))::int as used
   from candidate c join counted w on w.subject = c.subject`
@@ -64,6 +72,7 @@ const FIND_KEYS = `
 export async function authenticateAll(
   db: Queryable,
   wanted: readonly WantedKey[],
+  { needsWritten = false }: { needsWritten?: boolean } = {},
 ): Promise<(FoundKey | null)[]> {
   const hashes = wanted.map(({ key }) => hashKey(key))
   const { rows } = await db.query<KeyRow>({
@@ -74,6 +83,7 @@ export async function authenticateAll(
       wanted.map(({ key }) => keyLookupPrefix(key)),
       hashes,
       wanted.map(({ budget }) => budget),
+      needsWritten,
     ],
   })
   const byNumber = new Map(rows.map((row) => [row.n, row]))
@@ -90,6 +100,7 @@ export async function authenticateAll(
         scopes: row.scopes,
       },
       usage: { used: row.used, resetsAt: row.resets_at },
+      writtenTo: row.written_to === null ? null : parseLsn(row.written_to),
     }
   })
 }

@@ -57,6 +57,7 @@ export const OWN_TABLES = [
   ['email_rules', 'id'],
   ['events', 'ctid'],
   ['event_streams', 'project_id'],
+  ['project_writes', 'project_id'],
   ['project_webhooks', 'id'],
   ['idempotency_keys', 'ctid'],
   ['send_quotas', 'project_id'],

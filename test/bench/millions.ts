@@ -1,10 +1,10 @@
+import pg from 'pg'
 import { generateKey } from '../../shared/apiKey.ts'
 import { searchKey } from '../../shared/mail/searchTerms.ts'
 import { PROJECT_SCOPES } from '../../shared/scopes.ts'
 import { deleteStaleAudit } from '../../sql/account/audit.ts'
 import { deleteStaleIdempotencyKeys } from '../../sql/account/idempotency.ts'
 import { createProject } from '../../sql/account/projects.ts'
-import type { Queryable } from '../../sql/db.ts'
 import { requeueLostDeliveries } from '../../sql/events/deliveries.ts'
 import { deleteStaleEvents } from '../../sql/events/events.ts'
 import { forgetDeletedMessages } from '../../sql/mail/deleteMail.ts'
@@ -173,11 +173,13 @@ async function addProjects({ pool }: Setting): Promise<{ id: string }[]> {
 
 /** Loads messages without the indexes that would slow it, then builds them. */
 async function load(
-  { pool }: Setting,
+  { url }: Setting,
   tenants: readonly { id: string }[],
   each: number,
 ): Promise<void> {
-  const client = await pool.connect()
+  // Its statements take minutes, and the pool would give them up.
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
   try {
     await client.query(`set statement_timeout = 0; set maintenance_work_mem = '1GB'`)
     await client.query('drop index messages_search')
@@ -195,12 +197,12 @@ async function load(
     )
     await client.query('vacuum analyze messages, threads, message_labels')
   } finally {
-    client.release(true)
+    await client.end()
   }
 }
 
 async function insert(
-  client: Queryable,
+  client: pg.Client,
   tenants: readonly { id: string }[],
   each: number,
 ): Promise<void> {
@@ -225,7 +227,7 @@ async function insert(
      cross join lateral (
        select string_agg('word' || w, ' ') as body,
          string_agg(format('%L:%s', k.key || ':word' || w, 10 + i), ' ') as vector
-       from (select i, (n * 7919 + i * 104729) % 5000 as w from generate_series(1, ${WORDS}) i) picked
+       from (select i, (n * 7919::bigint + i * 104729) % 5000 as w from generate_series(1, ${WORDS}) i) picked
      ) words`,
     [ids, ids.map(searchKey), each],
   )

@@ -1,0 +1,31 @@
+import type { Pool } from '../db.ts'
+
+/** A position in the WAL, as a number. */
+export type Lsn = bigint
+
+/** `X/Y` in hexadecimal: the upper and the lower 32 bits (PostgreSQL, type pg_lsn). */
+export function parseLsn(text: string): Lsn {
+  const [upper, lower] = text.split('/') as [string, string]
+  return (BigInt(`0x${upper}`) << 32n) | BigInt(`0x${lower}`)
+}
+
+/** Records that these projects may have written. Call it after their commits, and answer after it. */
+export async function markWritten(pool: Pool, projectIds: readonly string[]): Promise<void> {
+  await pool.query({
+    name: 'mark-written',
+    text: `insert into project_writes as w (project_id, lsn)
+           select id, pg_current_wal_insert_lsn() from projects where id = any ($1) order by id
+           on conflict (project_id) do update set lsn = greatest(w.lsn, excluded.lsn)`,
+    values: [projectIds],
+  })
+}
+
+/** How far a replica has replayed the WAL; null: the server is no replica. */
+export async function readReplayed(replica: Pool): Promise<Lsn | null> {
+  const { rows } = await replica.query<{ lsn: string | null }>({
+    name: 'read-replayed',
+    text: `select case when pg_is_in_recovery() then pg_last_wal_replay_lsn() end::text as lsn`,
+  })
+  const lsn = rows[0]?.lsn ?? null
+  return lsn === null ? null : parseLsn(lsn)
+}

@@ -1,0 +1,145 @@
+/** Reads on a streaming replica that lags: a caller always sees its own writes. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pg from 'pg'
+import { generateKey } from '../../shared/apiKey.ts'
+import { createPool, type Pool } from '../../sql/db.ts'
+import {
+  type EmbeddedPostgres,
+  startEmbeddedPostgres,
+} from '../../sql/embedded/embeddedPostgres.ts'
+import { printed, startProcess } from '../support/process.ts'
+import { type Client, createClient } from '../support/service.ts'
+import { waitFor } from '../support/waitFor.ts'
+
+const LAG_S = 3
+const folder = mkdtempSync(join(tmpdir(), 'purser-replica-'))
+const stack = new AsyncDisposableStack()
+const key = generateKey('project')
+let replica: EmbeddedPostgres
+let pool: Pool
+/** The same agent at two API processes. */
+let clients: Client[]
+let projectId: string
+
+beforeAll(async () => {
+  stack.defer(() => rmSync(folder, { recursive: true, force: true }))
+  const options = (name: string) => ({ dataDir: join(folder, name), durable: false, onLog() {} })
+  const primary = await startEmbeddedPostgres(options('primary'))
+  stack.defer(() => primary.stop())
+  const env = { DATABASE_URL: primary.url, MAIL_DOMAIN: 'mail.test', RATE_LIMIT_REQUESTS: '0' }
+  await using migrate = startProcess('sql/main.ts', { ...env, BOOTSTRAP_PROJECT_KEY: key })
+  expect(await migrate.exited).toBe(0)
+  await copyCluster(primary.url)
+  replica = await startEmbeddedPostgres(options('replica'))
+  stack.defer(() => replica.stop())
+  pool = createPool({ url: primary.url, size: 2, name: 'test' })
+  stack.defer(() => pool.end())
+  const apis = [1, 2].map(() =>
+    stack.use(
+      startProcess('api/main.ts', {
+        ...env,
+        DATABASE_REPLICA_URL: replica.url,
+        // The generated development keys are in it.
+        DATA_DIR: join(folder, 'api'),
+        PORT: '0',
+        LOG_LEVEL: 'info',
+      }),
+    ),
+  )
+  clients = await Promise.all(
+    apis.map(async (api) => {
+      const [, port] = await printed(api, /"port":(\d+)/)
+      return createClient(`http://127.0.0.1:${port}`, key)
+    }),
+  )
+  projectId = (await clients[0]!.get('/v0/whoami')).body.projectId
+})
+afterAll(() => stack.disposeAsync())
+
+/** A base backup while the server runs, made a standby that applies each commit late. */
+async function copyCluster(url: string): Promise<void> {
+  const admin = new pg.Client({ connectionString: url })
+  await admin.connect()
+  await admin.query(`select pg_backup_start('replica', fast => true)`)
+  cpSync(join(folder, 'primary'), join(folder, 'replica'), { recursive: true })
+  const { rows } = await admin.query('select labelfile from pg_backup_stop()')
+  await admin.end()
+  const cluster = join(folder, 'replica/postgres')
+  rmSync(join(cluster, 'postmaster.pid'), { force: true })
+  writeFileSync(join(cluster, 'backup_label'), rows[0].labelfile)
+  writeFileSync(join(cluster, 'standby.signal'), '')
+  writeFileSync(
+    join(cluster, 'postgresql.auto.conf'),
+    `primary_conninfo = '${url}'\nrecovery_min_apply_delay = '${LAG_S}s'\n`,
+  )
+}
+
+/** A thread that neither API process has written. */
+async function addThread(): Promise<string> {
+  const id = `thd_${crypto.randomUUID().replaceAll('-', '').slice(0, 24)}`
+  await pool.query(
+    `insert into threads (id, project_id, subject, created_at, updated_at, message_count)
+     values ($1, $2, 'Foreign', clock_timestamp(), clock_timestamp(), 1)`,
+    [id, projectId],
+  )
+  return id
+}
+const listThreads = async (client: Client): Promise<string[]> => {
+  const { status, body } = await client.get('/v0/threads?limit=100')
+  expect(status).toBe(200)
+  return body.threads.map(({ threadId }: { threadId: string }) => threadId)
+}
+/** Waits until a process reads from the replica: it misses a thread that the primary has. */
+const waitForReplica = (client: Client) =>
+  waitFor('a read on the replica', async () => {
+    const id = await addThread()
+    return !(await listThreads(client)).includes(id)
+  })
+
+test('a read runs on the replica, a caller sees its own write at once at every process', async () => {
+  for (const client of clients) await waitForReplica(client)
+  for (const [writer, reader] of [clients, clients.toReversed()]) {
+    for (let n = 0; n < 5; n++) {
+      const sent = await writer!.post('/v0/messages/send', {
+        to: ['a@example.com'],
+        subject: 'Own',
+        text: 'x',
+      })
+      expect(sent.status).toBe(201)
+      for (const client of [reader!, writer!]) {
+        expect(await listThreads(client)).toContain(sent.body.threadId)
+        const { body } = await client.get('/v0/messages?limit=1')
+        expect(body.messages[0].messageId).toBe(sent.body.messageId)
+      }
+    }
+  }
+  // The replica comes up, and reads move there again.
+  await waitForReplica(clients[0]!)
+})
+
+test('one message is always found, whichever server lists it', async () => {
+  const foreign = await addThread()
+  expect((await clients[0]!.get(`/v0/threads/${foreign}`)).status).toBe(200)
+})
+
+test('a replica that became a primary is not read any more', async () => {
+  const admin = new pg.Client({ connectionString: replica.url })
+  await admin.connect()
+  await admin.query('select pg_promote()')
+  await admin.end()
+  await waitFor('reads on the primary', async () => {
+    const id = await addThread()
+    return (await listThreads(clients[0]!)).includes(id)
+  })
+})
+
+test('without the replica the primary reads', async () => {
+  await replica.stop()
+  for (const client of clients) {
+    const id = await addThread()
+    expect(await listThreads(client)).toContain(id)
+  }
+})
