@@ -4,7 +4,6 @@ import { createBatcher } from '../../sql/batcher.ts'
 import { isDeadlock, type Pool } from '../../sql/db.ts'
 import { type Lsn, markWritten, readReplayed } from '../../sql/operations/replica.ts'
 import type { Searches } from '../mail/searches.ts'
-import { stateOf } from './requestState.ts'
 
 /** The connections to one server. */
 type Server = { pool: Pool; searches: Searches }
@@ -37,10 +36,13 @@ export const primaryReads = (primary: Server): Reads => ({
 export function replicaReads({
   primary,
   replica,
+  writtenTo,
   log,
 }: {
   primary: Server
   replica: Server
+  /** How far a server must be to have all that the project of a request wrote; null: anywhere. */
+  writtenTo: (request: Request) => Lsn | null
   log: Logger
 }): Reads {
   /** How far the replica is at least; null: it is not used. */
@@ -68,8 +70,8 @@ export function replicaReads({
   })
   return {
     async run(request, read) {
-      const { writtenTo } = stateOf(request)
-      if (replayed === null || (writtenTo !== null && replayed < writtenTo)) return read(primary)
+      const needed = writtenTo(request)
+      if (replayed === null || (needed !== null && replayed < needed)) return read(primary)
       try {
         return await read(replica)
       } catch (error) {

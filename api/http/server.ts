@@ -16,6 +16,7 @@ import { createMetrics } from '../operations/metrics.ts'
 import { createOfferKey } from '../till/challenge.ts'
 import { createTillBatchers } from '../till/tillBatchers.ts'
 import { primaryReads, replicaReads } from './reads.ts'
+import { stateOf } from './requestState.ts'
 import { UsageRecorder } from './usage.ts'
 import { startWaiters } from './waiters.ts'
 
@@ -84,6 +85,7 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
       : replicaReads({
           primary,
           replica: { pool: replicaPool, searches: createSearches(replicaSearchPool, part) },
+          writtenTo: (request) => stateOf(request).writtenTo,
           log,
         })
   const usage = new UsageRecorder(pool, log)

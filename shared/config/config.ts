@@ -2,6 +2,7 @@ import { isIP } from 'node:net'
 import type { z } from 'zod'
 import { DEVNET_ACCOUNTS } from '../till/devnetAccounts.ts'
 import { type MasterKey, masterKey } from '../vault/envelope.ts'
+import { describeIssue } from './describeIssue.ts'
 import { SECRETS, type Secret } from './secrets.ts'
 import { NAMED_SEED, variables } from './variables.ts'
 
@@ -287,15 +288,4 @@ function masterKeys(given: string[] | undefined, demanded: Demanded): Config['ma
 export function parseMasterKey(text: string): MasterKey {
   const [, id = '', base64 = ''] = NAMED_SEED.exec(text) ?? []
   return masterKey(id, Buffer.from(base64, 'base64'))
-}
-
-/** One line with the variable's name. It never holds the value, which can be a key or hold a password. */
-export function describeIssue(
-  issue: z.core.$ZodIssue,
-  given: Record<string, string | undefined>,
-): string {
-  const name = String(issue.path[0])
-  const is = name in given ? 'its value' : 'it is missing, and'
-  const reason = /^must /.test(issue.message) ? issue.message : `must satisfy: ${issue.message}`
-  return `${name}: ${is} ${reason}`
 }

@@ -1,4 +1,5 @@
-import { ConfigError, describeIssue, withoutEmpty } from './config.ts'
+import { ConfigError, withoutEmpty } from './config.ts'
+import { describeIssue } from './describeIssue.ts'
 import { mcpVariables } from './variables.ts'
 
 /** The settings of the MCP server over stdio. */
