@@ -45,6 +45,8 @@ type SpoolRow = {
  */
 export class Spool {
   readonly #db: Database
+  /** Without an fsync: a mail whose deletion a power cut undoes is moved again, which changes nothing. */
+  readonly #deletions: Database
   readonly #dataDir: string
   #pending: { mail: NewSpooledMail; resolve: () => void; reject: (error: unknown) => void }[] = []
 
@@ -66,6 +68,9 @@ export class Spool {
     // A backlog of small mails is not searched for large ones.
     this.#db.run(`create index if not exists mails_large on mails (id) where ${WHERE.large}`)
     this.#db.run('create table if not exists addresses (address text primary key) without rowid')
+    this.#deletions = new Database(file, { strict: true })
+    this.#deletions.run('pragma busy_timeout = 5000')
+    this.#deletions.run('pragma synchronous = normal')
   }
 
   /** Spools of releases before traces lack the column. Two listeners may add it at once. */
@@ -158,7 +163,7 @@ export class Spool {
 
   /** Removes mails that Postgres has committed. */
   remove(sourceKeys: string[]): void {
-    this.#db
+    this.#deletions
       .query('delete from mails where source_key in (select value from json_each($keys))')
       .run({ keys: JSON.stringify(sourceKeys) })
   }
@@ -216,6 +221,7 @@ export class Spool {
   }
 
   close(): void {
+    this.#deletions.close()
     this.#db.close()
   }
 }

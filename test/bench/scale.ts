@@ -46,7 +46,13 @@ export async function* scaleRows(setting: Setting): AsyncGenerator<Row> {
   yield* paymentScaleRows(setting)
 }
 
-type Drained = { perSecond: number; workerMs: number; databaseMs: number; cores: number }
+type Drained = {
+  perSecond: number
+  workerMs: number
+  databaseMs: number
+  cores: number
+  walKb: number
+}
 
 async function* rowsOf(setting: Setting, work: Work): AsyncGenerator<Row> {
   const answers = await byTurns(PROCESSES.map((count) => () => drain(setting, work, count)))
@@ -55,10 +61,11 @@ async function* rowsOf(setting: Setting, work: Work): AsyncGenerator<Row> {
     rounds.reduce((sum, one) => sum + read(one), 0) / rounds.length
   for (const [n, count] of PROCESSES.entries()) {
     const rounds = answers[n]!
-    const [worker, database, cores] = (['workerMs', 'databaseMs', 'cores'] as const).map((field) =>
+    const fields = ['workerMs', 'databaseMs', 'walKb', 'cores'] as const
+    const [worker, database, wal, cores] = fields.map((field) =>
       mean(rounds, (one) => one[field]).toFixed(2),
     )
-    const detail = `one process; CPU of one: ${worker} ms workers, ${database} ms database; both had ${cores} cores`
+    const detail = `one process; CPU of one: ${worker} ms workers, ${database} ms database, ${wal} KB of WAL; both had ${cores} cores`
     const name = `${work.name}, ${count} ${count === 1 ? 'process' : 'processes'}`
     yield rowOf({ name, unit: '/s', detail }, rates[n]!, rates[0]!)
   }
@@ -75,6 +82,12 @@ async function drain(setting: Setting, work: Work, processes: number): Promise<D
   const open = async () => (await setting.pool.query(work.open)).rows[0].n as number
   await Promise.all(workers.map((worker) => printed(worker, /"msg":"ready"/)))
   await waitFor('the first jobs', async () => (await open()) <= work.count * 0.9, DEADLINE_MS)
+  const wal = async () =>
+    Number(
+      (await setting.pool.query(`select pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0') as n`)).rows[0]
+        .n,
+    )
+  const walBefore = await wal()
   const [first, before, startMs] = [await open(), cpuMs(), performance.now()]
   await waitFor('the last job', async () => (await open()) === 0, DEADLINE_MS)
   const [ms, after] = [performance.now() - startMs, cpuMs()]
@@ -85,6 +98,7 @@ async function drain(setting: Setting, work: Work, processes: number): Promise<D
     workerMs: workerMs / first,
     databaseMs: databaseMs / first,
     cores: (workerMs + databaseMs) / ms,
+    walKb: ((await wal()) - walBefore) / 1024 / first,
   }
 }
 
