@@ -2,6 +2,7 @@ import type { BounceKeys } from '../shared/mail/bounceAddress.ts'
 import type { RunnerName } from '../shared/tasks.ts'
 import { nextDeliveryInMs } from '../sql/events/deliveries.ts'
 import type { KeyringSource } from '../sql/keyring/keyring.ts'
+import { nextMailInMs } from '../sql/mail/outboundMails.ts'
 import { createDeliverWebhook } from './events/deliverWebhook.ts'
 import type { OutboundPolicy } from './http/guardedRequest.ts'
 import type { Dns } from './mail/dns.ts'
@@ -58,6 +59,8 @@ export const outboundRunner = (options: {
   concurrency: 32,
   connections: 12,
   lanes: MAIL_LIMITS,
+  // A scheduled mail leaves at its time.
+  nextInMs: nextMailInMs,
 })
 
 /** Delivers webhooks and verifies endpoints. */

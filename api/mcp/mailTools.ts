@@ -136,7 +136,7 @@ const send = defineTool({
   hints: SENDS,
   async run({ services, projectId, inboxAddress }, { idempotencyKey, ...input }) {
     const key = readIdempotencyKey(idempotencyKey)
-    const sent = await sendMessage(services, { projectId, inboxAddress }, input, key)
+    const sent = await sendMessage(services, { projectId, inboxAddress }, input, { key })
     const { messageId, threadId } = sent
     return {
       data: sent,
@@ -156,7 +156,9 @@ const reply = defineTool({
   hints: SENDS,
   fixes: { not_found: WRONG_MESSAGE_ID },
   async run({ services, projectId }, { idempotencyKey, ...input }) {
-    const sent = await replyTo(services, projectId, input, readIdempotencyKey(idempotencyKey))
+    const sent = await replyTo(services, projectId, input, {
+      key: readIdempotencyKey(idempotencyKey),
+    })
     return {
       data: sent,
       text: `Accepted for delivery: messageId ${sent.messageId}, thread ${sent.threadId}.`,

@@ -20,7 +20,7 @@ export async function composedMail(
 ): Promise<{ rawId: string; bytes: Buffer } | null> {
   if (mail.rawId !== null) return { rawId: mail.rawId, bytes: await readRawMail(pool, mail.rawId) }
   const attachments = await listSentAttachments(pool, mail.messageRow)
-  const message = await composeMail({ ...mail, attachments, date: mail.createdAt })
+  const message = await composeMail({ ...mail, attachments })
   const signers = await findDkimSigners(pool, () => keyring(pool), domainOf(mail.fromAddress))
   return await keepComposed(pool, {
     messageRow: mail.messageRow,

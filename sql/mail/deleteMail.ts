@@ -1,5 +1,6 @@
 import { messageIdHash } from '../../shared/mail/threading.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
+import { withdrawDeleted } from './heldMails.ts'
 import { deleteUnusedRawMails } from './rawMails.ts'
 
 /** Retention of a deleted message's hash: senders retry for about five days (RFC 5321 §4.5.4.1). */
@@ -72,6 +73,7 @@ async function deleteRows(
     'select from outbound_mails where message_row = any ($1::bigint[]) order by message_row for update',
     [rows],
   )
+  await withdrawDeleted(db, rows)
   await db.query(
     `insert into deleted_messages (project_id, content_hash)
      select $1, content_hash from messages where row = any ($2::bigint[]) and direction = 'received'

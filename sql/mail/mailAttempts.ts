@@ -45,7 +45,7 @@ export async function recordAttempt(pool: Pool, outcome: AttemptOutcome): Promis
   return transaction(pool, async (db) => {
     const { rowCount } = await db.query({
       name: 'lock-attempt',
-      text: `select from outbound_mails where message_row = $1 and attempt = $2 and state <> 'done'
+      text: `select from outbound_mails where message_row = $1 and attempt = $2 and state in ('queued', 'deferred')
              for no key update`,
       values: [messageRow, outcome.attempt],
     })

@@ -21,7 +21,8 @@ export type OutboundContent = {
   headers: CustomHeaders | null
   /** Display names for To and Cc, by address. */
   names: Record<string, string>
-  createdAt: Date
+  /** The time in Date: that of a scheduled sending, or of the call. */
+  date: Date
 }
 
 /** An outbound mail for one attempt. */
@@ -30,6 +31,8 @@ export type OutboundMail = OutboundContent & {
   /** The number of this attempt, from 1; `recordAttempt` requires it. */
   attempt: number
   acceptedAt: Date
+  /** SHA-256 of the approved bytes; null: nobody had to approve them. */
+  approvedHash: Buffer | null
   /** Pending recipients whose next attempt is due. */
   due: DueRecipient[]
   /** Domains of the recipients that are verified domains of this service. */
@@ -60,13 +63,14 @@ type ContentRow = {
   unsubscribe: Unsubscribe | null
   headers: CustomHeaders | null
   names: Record<string, string> | null
-  created_at: Date
+  date: Date
 }
 
 type OutboundRow = ContentRow & {
   project_id: string
   attempt: number
   accepted_at: Date
+  approved_hash: Buffer | null
   due: DueRecipient[]
   own_domains: string[]
 }
@@ -75,7 +79,7 @@ type OutboundRow = ContentRow & {
 const CONTENT = `o.message_row, m.raw_id, m.message_id, m.from_addresses,
         coalesce(p.display_name, p.name) as from_name,
         m.to_addresses, m.cc_addresses, m.subject, m.text_body, m.html_body, m.in_reply_to, m.reference_ids,
-        o.unsubscribe, o.headers, o.names, m.created_at`
+        o.unsubscribe, o.headers, o.names, coalesce(m.send_at, m.created_at) as date`
 
 const contentOf = (row: ContentRow): OutboundContent => ({
   messageRow: row.message_row,
@@ -93,7 +97,7 @@ const contentOf = (row: ContentRow): OutboundContent => ({
   unsubscribe: row.unsubscribe,
   headers: row.headers,
   names: row.names ?? {},
-  createdAt: row.created_at,
+  date: row.date,
 })
 
 /** The content of an outbound mail of a project; null: it has none of that Message-ID. */
@@ -114,8 +118,8 @@ export async function findOutboundContent(
 }
 
 /**
- * Begins the next attempt of an outbound mail: counts it and reads its content. Null: done, deleted, or not due yet
- * (the job ran again after its attempt was recorded).
+ * Begins the next attempt of an outbound mail: counts it and reads its content. A scheduled mail can no longer be
+ * cancelled. Null: done, held, deleted, or not due yet (the job ran again after its attempt was recorded).
  */
 export async function beginAttempt(
   db: Queryable,
@@ -124,11 +128,12 @@ export async function beginAttempt(
   const { rows } = await db.query<OutboundRow>({
     name: 'begin-attempt',
     text: `
+      with begun as (
       update outbound_mails o set attempt = o.attempt + 1
       from messages m join projects p on p.id = m.project_id
-      where o.message_row = $1 and o.state <> 'done' and m.row = o.message_row and p.deleted_at is null
+      where o.message_row = $1 and o.state in ('queued', 'deferred') and m.row = o.message_row and p.deleted_at is null
         and o.next_attempt_at <= clock_timestamp() + interval '1 second'
-      returning o.project_id, o.attempt, o.accepted_at, ${CONTENT},
+      returning o.project_id, o.attempt, o.accepted_at, o.approved_hash, ${CONTENT},
         array(select d.domain from mail_domains d where d.status = 'verified' and d.domain in (
                 select lower(split_part(r.address, '@', 2)) from outbound_recipients r
                 where r.message_row = o.message_row)) as own_domains,
@@ -140,7 +145,12 @@ export async function beginAttempt(
            select address, attempts, next_attempt_at, min(next_attempt_at) over () as first
            from outbound_recipients where message_row = o.message_row and state in ('queued', 'deferred')
          ) r
-         where r.next_attempt_at <= greatest(r.first, clock_timestamp() + interval '1 second')) as due`,
+         where r.next_attempt_at <= greatest(r.first, clock_timestamp() + interval '1 second')) as due
+      ), due_now as (
+        update messages m set delivery_status = 'queued', labels = array_remove(m.labels, 'scheduled')
+        from begun b where m.row = b.message_row and m.delivery_status = 'scheduled'
+      )
+      select * from begun`,
     values: [messageRow],
   })
   const row = rows[0]
@@ -150,7 +160,20 @@ export async function beginAttempt(
     projectId: row.project_id,
     attempt: row.attempt,
     acceptedAt: row.accepted_at,
+    approvedHash: row.approved_hash,
     due: row.due,
     ownDomains: row.own_domains,
   }
+}
+
+/** Milliseconds until the next attempt of an outbound mail; null: none is known. A held mail has none. */
+export async function nextMailInMs(db: Queryable): Promise<number | null> {
+  const { rows } = await db.query<{ in_ms: number | null }>({
+    name: 'next-mail',
+    text: `
+      select (extract(epoch from min(next_attempt_at) - statement_timestamp()) * 1000)::float8 as in_ms
+      from outbound_mails
+      where state <> 'done' and next_attempt_at > statement_timestamp() and next_attempt_at < 'infinity'`,
+  })
+  return rows[0]?.in_ms ?? null
 }
