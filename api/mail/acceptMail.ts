@@ -171,8 +171,12 @@ async function acceptOnce<Answer extends { labels: string[] }>(
   { key, draft = null, request }: Once & { request: unknown },
   prepare: () => Promise<Prepared<Answer>>,
 ): Promise<Answered<Answer>> {
-  const of = draft === null ? request : ['draft', draft.id]
-  const bound = key === null ? null : { name: key, requestHash: requestHash(of) }
+  const bound =
+    draft !== null
+      ? keyOfDraft(draft.id)
+      : key === null
+        ? null
+        : { name: key, requestHash: requestHash(request) }
   const repeated = bound === null ? null : await findAnswer<Answer>(services, projectId, bound)
   if (repeated !== null) return repeated
   const { answer: drafted, ...intent } = await prepare()
@@ -195,6 +199,16 @@ async function acceptOnce<Answer extends { labels: string[] }>(
   if (draft !== null) throw conflict('The draft was changed or deleted meanwhile: read it again')
   throw new Error('an idempotency key is taken but has no stored answer')
 }
+
+/** A draft has a key of its own: it is sent once, and a repeated call gets the answer. */
+const keyOfDraft = (id: string) => ({
+  name: `draft:${id}`,
+  requestHash: requestHash(['draft', id]),
+})
+
+/** The answer of a draft that was sent; null: there is none. */
+export const findDraftAnswer = (services: Services, projectId: string, draftId: string) =>
+  findAnswer<RepliedAnswer>(services, projectId, keyOfDraft(draftId))
 
 type Answered<Answer> = Answer &
   Partial<RefusedRecipients & Waiting> &

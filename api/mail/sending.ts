@@ -4,6 +4,7 @@ import { projectOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 import { replyTo, sendMessage } from './acceptMail.ts'
 import { cancelRoutes } from './cancelling.ts'
+import { draftRoutes } from './drafts.ts'
 import { MessageParams } from './messages.ts'
 import { ReplyBody, SendBody } from './sendInput.ts'
 import { replyOperation, sendOperation } from './sendingOperations.ts'
@@ -14,6 +15,7 @@ const keyOf = (request: Request) => readIdempotencyKey(request.headers.get('idem
 export function sendingRoutes(services: Services) {
   return new Elysia()
     .use(cancelRoutes(services))
+    .use(draftRoutes(services))
     .post(
       '/v0/messages/send',
       async ({ request, body, set }) => {
