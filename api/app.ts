@@ -25,6 +25,7 @@ import type { UsageRecorder } from './http/usage.ts'
 import { describeValidationError } from './http/validation.ts'
 import { domainRoutes } from './mail/domains.ts'
 import { emailRuleRoutes } from './mail/emailRules.ts'
+import { heldRoutes } from './mail/heldRoutes.ts'
 import { messageChangeRoutes } from './mail/messageChanges.ts'
 import { messageContentRoutes } from './mail/messageContents.ts'
 import { messageRoutes } from './mail/messages.ts'
@@ -124,6 +125,7 @@ function createRoutes(services: Services, bodies: HeldBodies) {
     .use(projectWebhookRoutes(services))
     .use(projectRoutes(services))
     .use(domainRoutes(services))
+    .use(heldRoutes(services))
     .use(paymentRoutes(services))
     .use(activityRoutes(services))
     .use(paymentRecordRoutes(services))
