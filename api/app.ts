@@ -14,7 +14,7 @@ import { RouteTable } from './docs/routeTable.ts'
 import { webhookRoutes } from './events/deliveries.ts'
 import { eventRoutes } from './events/events.ts'
 import { projectWebhookRoutes } from './events/webhooks.ts'
-import { BODY_MAX_BYTES, notAnObject, readJson, readJsonValue } from './http/body.ts'
+import { BODY_MAX_BYTES, notAnObject, readForm, readJson, readJsonValue } from './http/body.ts'
 import { type ClientAddress, createClientAddress } from './http/clientAddress.ts'
 import { ApiError, badRequest, errorResponse, notFound, toApiError } from './http/errors.ts'
 import { admit, type Budget, GateRefusal } from './http/gate.ts'
@@ -97,9 +97,10 @@ function createRoutes(services: Services, bodies: HeldBodies) {
         ...(route?.largeFor === undefined ? {} : { largeFor: route.largeFor }),
         hold: (bytes: number, end: (error: ApiError) => void) => bodies.hold(state, bytes, end),
       }
+      const read = route?.form ? readForm : readJson
       const body = route?.anyJson
         ? (await readJsonValue(request, limit))?.value
-        : await readJson(request, limit)
+        : await read(request, limit)
       bodies.complete(state)
       // For Elysia undefined means "not parsed here". Null fails the schema of a route with a body.
       return body ?? null
