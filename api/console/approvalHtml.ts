@@ -1,4 +1,5 @@
 import type { Static } from '@sinclair/typebox'
+import { htmlToText } from '../../shared/mail/htmlToText.ts'
 import type { HeldRequest } from '../mail/heldView.ts'
 import { REASON_MAX_LENGTH } from '../mail/heldView.ts'
 
@@ -31,7 +32,15 @@ ${body}
 export const endHtml = (title: string, text: string): string =>
   frame(title, `<p>${escaped(text)}</p>`)
 
-/** The letter and the form that decides. Its HTML part is named, never shown: the plain text is. */
+/** Characters of an HTML part that are read. */
+const HTML_READ_CHARS = 200_000
+
+/** The words of the HTML part: most recipients read these, and they may differ from the plain text. */
+const htmlWords = (html: string): string =>
+  `<h2>HTML part</h2><p class="note">Most recipients see this part. The console shows it as they do.</p>
+<pre class="text" dir="auto" tabindex="0" role="region" aria-label="Words of the HTML part">${escaped(htmlToText(html.slice(0, HTML_READ_CHARS)))}</pre>`
+
+/** The letter and the form that decides. Of its HTML part the words are shown. */
 export function approvalHtml({
   held,
   message,
@@ -60,7 +69,7 @@ ${fact('Leaves at', message.sendAt ?? '')}
 ${fact('Expires', held.expiresAt)}
 </dl>
 <pre class="text" dir="auto" tabindex="0" role="region" aria-label="Text of the mail">${escaped(message.text)}</pre>
-${message.html === null ? '' : '<p class="note">The mail also has an HTML part. Open the console to see it.</p>'}
+${message.html === null ? '' : htmlWords(message.html)}
 <p class="note">SHA-256 of its bytes: <code>${sha256}</code></p>
 </section>
 <form method="post" class="panel"><input type="hidden" name="sha256" value="${sha256}">

@@ -66,7 +66,7 @@ const Head = t.Object({
 })
 
 /** A request in a list. */
-export const HeldItem = t.Composite([
+const HeldItem = t.Composite([
   Head,
   t.Object({
     message: t.Union([Letter, t.Null()], { description: 'Null: the agent deleted it.' }),

@@ -184,6 +184,8 @@ test('only the tools of the key’s scopes are listed; another tool names its mi
     'whoami',
     'mail.list_messages',
     'mail.get_message',
+    'mail.list_drafts',
+    'mail.get_draft',
     'mail.search',
     'mail.wait',
     'mail.get_attachment',

@@ -112,6 +112,9 @@ function letter(project: Project, held: HeldRequest, message: Letter): HTMLEleme
       ['Expires', moment(held.expiresAt)],
       ['SHA-256', h('code', { class: 'long' }, held.sha256 ?? '')],
     ]),
+    message.html === null
+      ? null
+      : notice('wait', 'It has an HTML part. Most recipients see that part: look at it too.'),
     shown,
     message.html === null
       ? null
