@@ -173,7 +173,7 @@ const ATTACHMENTS = `
     join placed p using (n) join stored s on s.message_id_hash = p.hash_bytes and s.project_id = p.project_id
   )`
 
-/** A held mail has no job that sends it: it has a request, and the job that announces that. */
+/** Queues the sending of each mail. A held mail gets a request, with the job that announces it. */
 const JOBS = `
   requested as (
     insert into approvals (id, project_id, kind, subject, requested_at, expires_at)

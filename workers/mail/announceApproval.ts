@@ -18,6 +18,7 @@ import { decideHeld } from '../../sql/mail/heldMails.ts'
 import { heldBytes, readHeldLetters } from '../../sql/mail/heldReads.ts'
 import type { RecipientOutcome } from '../../sql/mail/mailAttempts.ts'
 import { findVerifiedDomains } from '../../sql/mail/mailDomains.ts'
+import { patiently } from '../queue/patiently.ts'
 import type { PoolContext, Task } from '../queue/task.ts'
 import type { Transport } from './transport.ts'
 
@@ -72,7 +73,9 @@ async function notify(
   await transport.send({ envelopes: [{ from: '', to: address }], raw }, async ([first]) => {
     outcome = first
   })
-  await recordNotice(pool, approval.id, nextAttempt(transport, notice, outcome))
+  const again = nextAttempt(transport, notice, outcome)
+  // Without the record the mail would go out again.
+  await patiently(() => recordNotice(pool, approval.id, again))
 }
 
 /** The time of the next attempt; null: the mail was handed over, or is given up. */
