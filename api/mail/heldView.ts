@@ -60,7 +60,7 @@ const Head = t.Object({
   expiresAt: Time,
   decidedAt: t.Union([Time, t.Null()]),
   decidedBy: t.Union([t.String(), t.Null()], {
-    description: "The key's prefix, a console session, or a link with its address.",
+    description: "The key's prefix, the session of an operator, or a link with its address.",
   }),
   reason: t.Union([t.String(), t.Null()]),
 })

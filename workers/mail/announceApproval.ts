@@ -6,6 +6,7 @@ import { dkimSign } from '../../shared/mail/dkim.ts'
 import { nextMailDelayS } from '../../shared/mail/mailRetry.ts'
 import { addApprovalLink } from '../../sql/account/approvalLinks.ts'
 import { type Approval, findApproval } from '../../sql/account/approvals.ts'
+import type { Pool } from '../../sql/db.ts'
 import type { KeyringSource } from '../../sql/keyring/keyring.ts'
 import { findDkimSigners } from '../../sql/mail/dkimKeys.ts'
 import {
@@ -36,25 +37,32 @@ export const createAnnounceApproval =
   (context: PoolContext, options: AnnounceOptions): Task<'announce_approval'> =>
   async ({ approvalId }) => {
     const { pool } = context
-    const approval = await findApproval(pool, approvalId)
-    if (approval?.state !== 'waiting') return
-    const { projectId, subject: messageId } = approval
-    // From now on the bytes stay: the owner decides about these.
-    if ((await heldBytes(pool, options.keyring, { projectId, messageId })) === null) return
-    if (!(await announceHeld(pool, approval))) return
-    const notice = await findNotice(pool, approvalId)
-    if (notice !== null) await notify({ ...context, ...options }, approval, notice)
+    const found = await patiently(() => announce(pool, options.keyring, approvalId))
+    if (found !== null) await notify({ ...context, ...options }, found.approval, found.notice)
   }
+
+/** Announces a held mail. Null: nobody is to be notified. */
+async function announce(pool: Pool, keyring: KeyringSource, approvalId: string) {
+  const approval = await findApproval(pool, approvalId)
+  if (approval?.state !== 'waiting') return null
+  const { projectId, subject: messageId } = approval
+  // From now on the bytes stay: the owner decides about these.
+  if ((await heldBytes(pool, keyring, { projectId, messageId })) === null) return null
+  if (!(await announceHeld(pool, approval))) return null
+  const notice = await findNotice(pool, approvalId)
+  return notice === null ? null : { approval, notice }
+}
 
 /** Ends a request that nobody decided in time. */
 export const createExpireApproval =
   ({ pool }: PoolContext): Task<'expire_approval'> =>
-  async ({ approvalId }) => {
-    const approval = await findApproval(pool, approvalId)
-    if (approval?.state !== 'waiting') return
-    const actor = { projectId: approval.projectId, keyPrefix: 'service', requestId: approvalId }
-    await decideHeld(pool, actor, { id: approvalId, decision: { state: 'expired' } })
-  }
+  ({ approvalId }) =>
+    patiently(async () => {
+      const approval = await findApproval(pool, approvalId)
+      if (approval?.state !== 'waiting') return
+      const actor = { projectId: approval.projectId, keyPrefix: 'service', requestId: approvalId }
+      await decideHeld(pool, actor, { id: approvalId, decision: { state: 'expired' } })
+    })
 
 async function notify(
   sender: PoolContext & AnnounceOptions,
