@@ -74,6 +74,12 @@ async function deleteRows(
     [rows],
   )
   await withdrawDeleted(db, rows)
+  // The job of a scheduled mail would stay for a year.
+  await db.query(
+    `select graphile_worker.remove_job('send_mail:' || message_row) from outbound_mails
+     where message_row = any ($1::bigint[]) and state <> 'done'`,
+    [rows],
+  )
   await db.query(
     `insert into deleted_messages (project_id, content_hash)
      select $1, content_hash from messages where row = any ($2::bigint[]) and direction = 'received'

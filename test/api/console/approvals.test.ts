@@ -124,6 +124,21 @@ describe.skipIf(!hasBrowser)('an owner at the console', () => {
   })
 })
 
+describe.skipIf(!hasBrowser)('an operator at Outgoing', () => {
+  test('cancels a scheduled mail', async () => {
+    const agent = await service.newAgent()
+    const sendAt = new Date(Date.now() + 3_600_000).toISOString()
+    const { messageId } = await sendMail(agent, { ...letter('Later'), sendAt })
+    await using console = await openConsole(browser, service)
+    await console.open(`projects/${agent.project.id}/outgoing`)
+    await console.page.getByText('leaves').waitFor()
+    await console.page.getByRole('button', { name: 'Cancel Later' }).click()
+    await untilStatus(agent, messageId, 'cancelled')
+    await console.page.getByText('cancelled before its time').waitFor()
+    expect(console.complaints).toEqual([])
+  })
+})
+
 /** The link of the notification about a message. */
 async function linkOf(agent: Agent, messageId: string): Promise<string> {
   const { approvalId } = await requestOf(service, agent, messageId)

@@ -108,6 +108,21 @@ test('a cancelled mail is never sent, and its recipients count no more', async (
   expect((await cancel(stranger, messageId)).status).toBe(404)
 })
 
+test('a deleted scheduled mail leaves no job', async () => {
+  const agent = await service.newAgent()
+  const { messageId } = await sendMail(agent, { sendAt: inMs(3_600_000) })
+  const { rows } = await service.database.pool.query(
+    'select row from messages where message_id = $1',
+    [messageId],
+  )
+  expect((await agent.delete(messagePath(messageId))).status).toBe(204)
+  const left = await service.database.pool.query(
+    `select from graphile_worker.jobs where key = 'send_mail:' || $1`,
+    [rows[0].row],
+  )
+  expect(left.rowCount).toBe(0)
+})
+
 test('a mail on its way cannot be cancelled', async () => {
   const agent = await service.newAgent()
   const { messageId } = await sendMail(agent)

@@ -142,8 +142,9 @@ for (const moment of MOMENTS) {
       await untilNoJob(service)
       await pool.query('update approvals set expires_at = now() where id = $1', [approvalId])
       await pool.query(
-        `select graphile_worker.reschedule_jobs(array(
-           select id from graphile_worker.jobs where key = 'expire_approval:' || $1), run_at := now())`,
+        // Unlike a changed time, an added job is announced: no poll is waited for.
+        `select graphile_worker.add_job('expire_approval', json_build_object('approvalId', $1::text),
+           job_key := 'expire_approval:' || $1)`,
         [approvalId],
       )
       await waitFor('the end', async () => {

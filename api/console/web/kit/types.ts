@@ -92,6 +92,8 @@ export type Message = {
   attachments: Attachment[]
   deliveryStatus?: string
   deliveryError?: string | null
+  /** Of scheduled messages. */
+  sendAt?: string
   /** Of received messages. */
   authentication?: Authentication
 }
