@@ -16,7 +16,7 @@ import { RouteTable } from './docs/routeTable.ts'
 import { webhookRoutes } from './events/deliveries.ts'
 import { eventRoutes } from './events/events.ts'
 import { projectWebhookRoutes } from './events/webhooks.ts'
-import { BODY_MAX_BYTES, notAnObject, readJson, readJsonValue } from './http/body.ts'
+import { BODY_MAX_BYTES, notAnObject, readForm, readJson, readJsonValue } from './http/body.ts'
 import { type ClientAddress, createClientAddress } from './http/clientAddress.ts'
 import { ApiError, badRequest, errorResponse, notFound, toApiError } from './http/errors.ts'
 import { describe, finish } from './http/finish.ts'
@@ -28,6 +28,7 @@ import type { UsageRecorder } from './http/usage.ts'
 import { describeValidationError } from './http/validation.ts'
 import { domainRoutes } from './mail/domains.ts'
 import { emailRuleRoutes } from './mail/emailRules.ts'
+import { heldRoutes } from './mail/heldRoutes.ts'
 import { messageChangeRoutes } from './mail/messageChanges.ts'
 import { messageContentRoutes } from './mail/messageContents.ts'
 import { messageRoutes } from './mail/messages.ts'
@@ -118,9 +119,10 @@ function createRoutes(services: Services, bodies: HeldBodies) {
         ...(route?.largeFor === undefined ? {} : { largeFor: route.largeFor }),
         hold: (bytes: number, end: (error: ApiError) => void) => bodies.hold(state, bytes, end),
       }
+      const read = route?.form ? readForm : readJson
       const body = route?.anyJson
         ? (await readJsonValue(request, limit))?.value
-        : await readJson(request, limit)
+        : await read(request, limit)
       bodies.complete(state)
       // For Elysia undefined means "not parsed here". Null fails the schema of a route with a body.
       return body ?? null
@@ -147,6 +149,7 @@ function createRoutes(services: Services, bodies: HeldBodies) {
     .use(projectWebhookRoutes(services))
     .use(projectRoutes(services))
     .use(domainRoutes(services))
+    .use(heldRoutes(services))
     .use(paymentRoutes(services))
     .use(activityRoutes(services))
     .use(paymentRecordRoutes(services))

@@ -43,5 +43,12 @@ export const newRuleId = (): string => randomId('rul_')
 
 /** The identifier of a project's webhook. */
 export const newWebhookId = (): string => randomId('wh_')
+
+/** The identifier of a draft. */
+export const newDraftId = (): string => randomId('dft_')
+
+/** The identifier of a request that an owner decides. */
+export const newApprovalId = (): string => randomId('apr_')
+
 /** The public identifier of a console session. */
 export const newSessionId = (): string => randomId('ses_', 6)

@@ -15,6 +15,8 @@ export const taskPayloads = {
   parse_inbound: z.strictObject({ inboundId: rowId }),
   parse_batch: z.strictObject({ inboundIds: z.array(rowId).min(1).max(PARSE_BATCH_MAX) }),
   send_mail: z.strictObject({ messageRow: rowId }),
+  announce_approval: z.strictObject({ approvalId: z.string().regex(/^apr_[0-9a-f]{24}$/) }),
+  expire_approval: z.strictObject({ approvalId: z.string().regex(/^apr_[0-9a-f]{24}$/) }),
   verify_domain: z.strictObject({ domain: z.string().refine(isDomain) }),
   verify_endpoint: z.strictObject({ endpointId: z.string().regex(/^se_[0-9a-f]{24}$/) }),
   // `attempt`: the attempt of the job; absent: the first. A job for any attempt but the next is stale.
@@ -52,6 +54,8 @@ export const TASK_POOL: Record<TaskName, PoolName> = {
   parse_inbound: 'mail',
   parse_batch: 'mail',
   send_mail: 'mail',
+  announce_approval: 'mail',
+  expire_approval: 'mail',
   purge_project: 'mail',
   verify_domain: 'mail',
   deliver_webhook: 'webhooks',

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { DEVNET_ACCOUNTS } from '../shared/till/devnetAccounts.ts'
+import { heldAgent, heldPath, requestOf } from './support/held.ts'
 import { answering, closeServers } from './support/localServer.ts'
 import { printed, type ServiceProcess, startCommand, startProcess } from './support/process.ts'
 import { type Agent, messagePath, waitForMessages } from './support/service.ts'
@@ -158,6 +159,22 @@ test('signUp.ts waits for the code of a sign-up', async () => {
   })
   expect(await process.exited).toBe(0)
   expect(process.stdout()).toContain('code: 482913\nor confirm at https://s.example/verify?token=')
+})
+
+test('askFirst.ts waits for the owner of its mail', async () => {
+  const { service } = till
+  for (const [decision, said] of [
+    ['approve', 'sent: as approved'],
+    ['reject', 'rejected: rejected by the owner: Not yet.'],
+  ] as const) {
+    const asking = await heldAgent(service)
+    const { process, found } = await run('askFirst.ts', /held: (\S+)/, { KEY: asking.key })
+    const { approvalId, sha256 } = await requestOf(service, asking, found)
+    const body = decision === 'approve' ? { sha256 } : { reason: 'Not yet.' }
+    await service.platform.post(`${heldPath(asking, approvalId)}/${decision}`, body)
+    expect(await process.exited).toBe(0)
+    expect(process.stdout()).toContain(said)
+  }
 })
 
 test('every example was run', () => {

@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util'
 import pino, { type Logger, type LoggerOptions } from 'pino'
 import { Registry } from 'prom-client'
+import { approvalTokens } from '../shared/approvalLink.ts'
 import { type Config, ConfigError } from '../shared/config/config.ts'
 import { SECRETS_OF } from '../shared/config/secrets.ts'
 import { bounceKeys } from '../shared/mail/bounceAddress.ts'
@@ -133,6 +134,8 @@ function createParts(config: Config, databaseUrl: string, log: Logger, registry:
         void transport.check()
         return outboundRunner({
           mailDomain,
+          baseUrl: config.http.baseUrl,
+          approvalTokens: approvalTokens(masterKeys(config)),
           transport,
           keyring,
           bounceKeys: bounceKeys(masterKeys(config)),

@@ -1,9 +1,12 @@
+import type { ApprovalTokens } from '../shared/approvalLink.ts'
 import type { BounceKeys } from '../shared/mail/bounceAddress.ts'
 import type { RunnerName } from '../shared/tasks.ts'
 import { nextDeliveryInMs } from '../sql/events/deliveries.ts'
 import type { KeyringSource } from '../sql/keyring/keyring.ts'
+import { nextMailInMs } from '../sql/mail/outboundMails.ts'
 import { createDeliverWebhook } from './events/deliverWebhook.ts'
 import type { OutboundPolicy } from './http/guardedRequest.ts'
+import { createAnnounceApproval, createExpireApproval } from './mail/announceApproval.ts'
 import type { Dns } from './mail/dns.ts'
 import type { LookUp } from './mail/lookUp.ts'
 import { createParseInbound } from './mail/parseInbound.ts'
@@ -45,20 +48,28 @@ export const inboundRunner = (options: {
   connections: 12,
 })
 
-/** Sends mail. */
+/** Sends mail, and announces mail that waits for its owner. */
 export const outboundRunner = (options: {
   mailDomain: string
+  baseUrl: string
+  approvalTokens: ApprovalTokens
   transport: Transport
   keyring: KeyringSource
   bounceKeys: BounceKeys
 }): Runner<'outbound'> => ({
   name: 'outbound',
-  tasks: (context) => ({ send_mail: createSendMail(context, options) }),
+  tasks: (context) => ({
+    send_mail: createSendMail(context, options),
+    announce_approval: createAnnounceApproval(context, options),
+    expire_approval: createExpireApproval(context),
+  }),
   pollIntervalMs: 1_000,
   // A job waits for the remote host most of its time.
   concurrency: 32,
   connections: 12,
   lanes: MAIL_LIMITS,
+  // A scheduled mail leaves at its time.
+  nextInMs: nextMailInMs,
 })
 
 /** Delivers webhooks, verifies endpoints, and sends requests with a secret. */

@@ -1,5 +1,6 @@
 import { Type as t } from '@sinclair/typebox'
 import { PROJECT_SCOPES } from '../../shared/scopes.ts'
+import { SEND_POLICIES } from '../../sql/account/sendPolicy.ts'
 import { operation, Time } from '../http/operation.ts'
 
 const NAME_MAX_LENGTH = 200
@@ -76,6 +77,25 @@ const DisplayName = t.Union([Name, t.Null()], {
   description: 'The name in From of its mail; null: the name of the project.',
 })
 
+const SendPolicy = t.Union(
+  SEND_POLICIES.map((one) => t.Literal(one)),
+  {
+    description:
+      'How its mail leaves. free: at once. approve: each mail waits for the owner. approve-new: the first mail to a recipient ' +
+      'waits.',
+  },
+)
+const APPROVAL_HOURS_MAX = 30 * 24
+const ApproverEmail = t.Union([t.String({ maxLength: 254 }), t.Null()], {
+  error: 'be an email address or null',
+  description: "The owner's address. It gets a link for each mail that waits. Null: nobody does.",
+})
+const ApprovalHours = t.Integer({
+  minimum: 1,
+  maximum: APPROVAL_HOURS_MAX,
+  description: 'A mail that nobody decides about expires after these hours.',
+})
+
 export const UpdateBody = t.Object({
   name: t.Optional(Name),
   displayName: t.Optional(DisplayName),
@@ -84,6 +104,9 @@ export const UpdateBody = t.Object({
   payTo: t.Optional(PayTo),
   paymentsEnabled: t.Optional(t.Boolean()),
   limits: t.Optional(Limits),
+  sendPolicy: t.Optional(SendPolicy),
+  approverEmail: t.Optional(ApproverEmail),
+  approvalHours: t.Optional(ApprovalHours),
 })
 
 export const Params = t.Object({ projectId: t.String({ minLength: 1, maxLength: 100 }) })
@@ -101,6 +124,9 @@ const ProjectSchema = t.Object({
   apiKeyPrefix: t.String(),
   payTo: t.Union([t.String(), t.Null()]),
   paymentsEnabled: t.Boolean(),
+  sendPolicy: SendPolicy,
+  approverEmail: ApproverEmail,
+  approvalHours: ApprovalHours,
   usage: t.Object({
     storageBytes: t.Integer({ description: 'Bytes of its mail.' }),
     dailySettlements: t.Integer({ description: 'Payments claimed on this UTC day.' }),
@@ -137,6 +163,9 @@ const EXAMPLE_PROJECT = {
   apiKeyPrefix: 'loid-0123456789ab',
   payTo: null,
   paymentsEnabled: false,
+  sendPolicy: 'free',
+  approverEmail: null,
+  approvalHours: 72,
   usage: { storageBytes: 48_213, dailySettlements: 3, dailyGas: 258_000 },
   limits: {
     storageBytes: 10_737_418_240,
@@ -192,7 +221,7 @@ export const getOperation = operation({
 
 export const updateOperation = operation({
   ...describe,
-  summary: 'Change a project: name, scopes, payments',
+  summary: 'Change a project: name, scopes, payments, approval of mail',
   description: 'A scope in both addScopes and removeScopes is removed.',
   requestExample: { removeScopes: ['vault:write'] },
   success: { status: 200, ...whole },

@@ -18,6 +18,7 @@ import { badRequest, conflict, notFound } from '../http/errors.ts'
 import { PageQuery } from '../http/operation.ts'
 import { cutPage, readPage } from '../http/page.ts'
 import type { Services } from '../http/services.ts'
+import { checkApprover } from './approver.ts'
 import { checkPayTo } from './payTo.ts'
 import {
   CreateBody,
@@ -115,6 +116,7 @@ async function get(services: Services, projectId: string) {
 
 async function update(services: Services, projectId: string, body: Static<typeof UpdateBody>) {
   await checkPayTo(services.pool, body.payTo)
+  await checkApprover(services, body.approverEmail)
   const project = await updateProject(services.pool, projectId, body)
   if (project === null) throw projectNotFound()
   return toView(services, project)
@@ -144,6 +146,9 @@ const toView = ({ config }: Services, project: Project) => ({
   apiKeyPrefix: project.apiKeyPrefix,
   payTo: project.payTo,
   paymentsEnabled: project.paymentsEnabled,
+  sendPolicy: project.sendPolicy,
+  approverEmail: project.approverEmail,
+  approvalHours: project.approvalHours,
   usage: {
     storageBytes: project.storedBytes,
     dailySettlements: project.settlementsToday,

@@ -13,6 +13,8 @@ export type PurserEvent = {
   type:
     | 'message.received'
     | 'message.code'
+    | 'message.held'
+    | 'message.rejected'
     | 'message.sent'
     | 'message.failed'
     | 'message.bounced'

@@ -2,9 +2,11 @@
 /** The exports of `purser-client`. Each paywall has its own entry point, one for each framework. */
 
 export type { MailDomain } from './domains.ts'
+export type { Draft } from './drafts.ts'
 export type { EmailRule } from './emailRules.ts'
 export * from './errors.ts'
 export type { EventsQuery, PurserEvent } from './events.ts'
+export type { HeldRequest } from './held.ts'
 export type { CallOptions, ClientOptions } from './http.ts'
 export type { LogEntry, LogStats } from './logs.ts'
 export type { Message, MessageItem } from './messages.ts'

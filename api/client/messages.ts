@@ -1,3 +1,4 @@
+import { drafts } from './drafts.ts'
 import { everyPage } from './everyPage.ts'
 import type { CallOptions, Http } from './http.ts'
 import type { Operations } from './operations.ts'
@@ -76,6 +77,11 @@ export function messages(http: Http) {
         { path: { messageId, attachmentId } },
         options,
       ),
+    /** Mails that are being written. */
+    drafts: drafts(http),
+    /** Cancels a scheduled message, or withdraws a held one: it is never sent. */
+    cancel: (messageId: string, options?: CallOptions) =>
+      http.call('postMessagesByMessageIdCancel', { path: { messageId } }, options),
     /** Deletes a message permanently. A queued message is not sent. */
     delete: (messageId: string, options?: CallOptions) =>
       http.call('deleteMessagesByMessageId', { path: { messageId } }, options),
@@ -85,7 +91,7 @@ export function messages(http: Http) {
       change: Operations['patchMessagesByMessageId']['input']['body'],
       options?: CallOptions,
     ) => http.call('patchMessagesByMessageId', { path: { messageId }, body: change }, options),
-    /** Sends a mail in a new thread. After a lost answer the client retries only with an idempotencyKey. */
+    /** Sends a mail in a new thread, with `sendAt` at that time. After a lost answer the client retries only with an idempotencyKey. */
     send: (mail: Operations['postMessagesSend']['input']['body'], options?: CallOptions) =>
       http.call('postMessagesSend', { body: mail }, options),
     /** Replies in the thread of a message. After a lost answer the client retries only with an idempotencyKey. */

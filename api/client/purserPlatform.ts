@@ -1,5 +1,6 @@
 import { domains } from './domains.ts'
 import { everyPage } from './everyPage.ts'
+import { held } from './held.ts'
 import { type CallOptions, type ClientOptions, Http } from './http.ts'
 import type { Operations } from './operations.ts'
 
@@ -9,7 +10,7 @@ export type Project = Operations['getPlatformProjectsByProjectId']['result']
 type ListQuery = NonNullable<Operations['getPlatformProjects']['input']['query']>
 
 /**
- * The client of a platform: projects and mail domains.
+ * The client of a platform: projects, mail domains, and mail that waits for approval.
  *
  * @example
  * const platform = new PurserPlatform({ apiKey: 'lopk-…' })
@@ -18,12 +19,14 @@ type ListQuery = NonNullable<Operations['getPlatformProjects']['input']['query']
 export class PurserPlatform {
   readonly projects: ReturnType<typeof projects>
   readonly domains: ReturnType<typeof domains>
+  readonly held: ReturnType<typeof held>
 
   /** @throws TypeError unless `apiKey` is a platform key. */
   constructor(options: ClientOptions) {
     const http = new Http(options, 'lopk-')
     this.projects = projects(http)
     this.domains = domains(http)
+    this.held = held(http)
   }
 }
 

@@ -34,6 +34,13 @@ const ALLOWED: Readonly<Record<string, string | null>> = {
   'GET /v0/messages/:messageId/attachments/:attachmentId': null,
   'POST /v0/messages/send': 'message.send',
   'POST /v0/messages/:messageId/reply': 'message.reply',
+  // The gate itself records who cancels, edits and decides.
+  'POST /v0/messages/:messageId/cancel': null,
+  'GET /v0/platform/projects/:projectId/held': null,
+  'GET /v0/platform/projects/:projectId/held/:approvalId': null,
+  'PATCH /v0/platform/projects/:projectId/held/:approvalId': null,
+  'POST /v0/platform/projects/:projectId/held/:approvalId/approve': null,
+  'POST /v0/platform/projects/:projectId/held/:approvalId/reject': null,
   'GET /v0/vault': null,
   // The vault itself records each read of a secret.
   'GET /v0/vault/:name': null,

@@ -1,5 +1,6 @@
 import { Elysia } from 'elysia'
 import type { Services } from '../http/services.ts'
+import { approvalPageRoutes } from './approvalPage.ts'
 import { jobRoutes } from './jobs.ts'
 import { consoleMailRoutes } from './mail.ts'
 import { organizationRoutes } from './organization.ts'
@@ -11,6 +12,7 @@ import { sessionRoutes } from './sessions.ts'
 export function consoleRoutes(services: Services) {
   return new Elysia()
     .use(pageRoutes())
+    .use(approvalPageRoutes(services))
     .use(sessionRoutes(services))
     .use(overviewRoutes(services))
     .use(jobRoutes(services))

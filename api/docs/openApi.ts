@@ -30,6 +30,7 @@ export type OpenApiDocument = {
 
 const TAGS: Record<Operation['tag'], string> = {
   Messages: 'The mail of an inbox: list, read, label, send, reply.',
+  Drafts: 'Mail that is being written.',
   Threads: 'Conversations.',
   Vault: 'Credentials, encrypted, addressed by name; one-time codes; versions.',
   Logs: 'The audit log: actor, action, time.',

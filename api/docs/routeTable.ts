@@ -22,6 +22,8 @@ export type Route = {
   cors?: true
   /** The body may be any JSON value; the handler checks it. */
   anyJson?: true
+  /** The body is an HTML form. */
+  form?: true
   /** The browser loads this console route in a frame, without the console header. */
   framed?: true
 }
@@ -43,7 +45,7 @@ export class RouteTable {
         throw new Error(`${method} ${path} has no access in its detail`)
       const pattern = segments(path).map((part) => (part.startsWith(':') ? null : part))
       const entries = this.#byLength.get(pattern.length) ?? []
-      const { access, bodyMaxBytes, largeFor, largeScope, cors, anyJson, framed } = detail
+      const { access, bodyMaxBytes, largeFor, largeScope, cors, anyJson, framed, form } = detail
       entries.push({
         pattern,
         route: {
@@ -56,6 +58,7 @@ export class RouteTable {
           ...(cors === undefined ? {} : { cors }),
           ...(anyJson === undefined ? {} : { anyJson }),
           ...(framed === undefined ? {} : { framed }),
+          ...(form === undefined ? {} : { form }),
         },
       })
       this.#byLength.set(pattern.length, entries)

@@ -118,6 +118,19 @@ export async function readJson(request: Request, limit: BodyLimit): Promise<unkn
   return value
 }
 
+const FORM_TYPE = /^application\/x-www-form-urlencoded\s*(?:;|$)/i
+
+/** Reads the fields of an HTML form; the last of a name counts. @throws {ApiError} 413, 415, 400 */
+export async function readForm(request: Request, limit: BodyLimit): Promise<unknown> {
+  const bytes = await readBytes(request, limit)
+  if (!FORM_TYPE.test(request.headers.get('content-type') ?? '')) {
+    throw new ApiError(415, 'unsupported_media_type', 'The body must be an HTML form')
+  }
+  const fields = Object.fromEntries(new URLSearchParams(new TextDecoder().decode(bytes)))
+  refuseUnstorable(fields, '')
+  return fields
+}
+
 /** 400 for an absent body, or one that is no JSON object. */
 export const notAnObject = () => badRequest('The body must be a JSON object')
 

@@ -9,6 +9,7 @@ export type Operation = {
   tag:
     | 'Messages'
     | 'Threads'
+    | 'Drafts'
     | 'Vault'
     | 'Logs'
     | 'Sellers'

@@ -6,7 +6,7 @@ import { traceparent } from '../../shared/process/workContext.ts'
 import { findMessage } from '../../sql/mail/messages.ts'
 import type { RefusedRecipient } from '../../sql/mail/recipientPolicy.ts'
 import { type AcceptedMessage, findSent, type SendIntent } from '../../sql/mail/sendMessages.ts'
-import { ApiError, badRequest, notFound } from '../http/errors.ts'
+import { ApiError, badRequest, conflict, notFound } from '../http/errors.ts'
 import { keyOfAnother, requestHash } from '../http/idempotencyKey.ts'
 import type { Services } from '../http/services.ts'
 import { replyRecipients } from './replyRecipients.ts'
@@ -17,6 +17,7 @@ import {
   readAttachments,
   readHeaders,
   readMailboxes,
+  readSendAt,
   readUnsubscribe,
   type SendBody,
   SUBJECT_MAX_LENGTH,
@@ -27,6 +28,7 @@ export type Sender = { projectId: string; inboxAddress: string }
 
 /** The answer to `send`, without threadId and createdAt. */
 type SentAnswer = {
+  sendAt?: string
   messageId: string
   inboxId: string
   from: string[]
@@ -37,12 +39,17 @@ type SentAnswer = {
 }
 /** Recipients that a rule or a suppression refused. */
 type RefusedRecipients = { refused: RefusedRecipient[] }
+/** The fields of a mail that waits. */
+type Waiting = { deliveryStatus: 'scheduled' | 'held' }
 /** The answer to `reply`. Only `ANSWERS=full` adds `inboxId`. */
 type RepliedAnswer = Omit<SentAnswer, 'inboxId'> & { inboxId?: string }
 
-type Draft<Answer> = Omit<SendIntent, 'projectId' | 'key' | 'refused' | 'answer'> & {
+type Prepared<Answer> = Omit<SendIntent, 'projectId' | 'key' | 'refused' | 'answer' | 'draft'> & {
   answer: Answer
 }
+
+/** How often a call counts: its key, and the draft that it sends. */
+export type Once = { key: string | null; draft?: SendIntent['draft'] }
 
 /**
  * Accepts a send intent that starts a new thread. The same key and request get the first answer again.
@@ -52,9 +59,10 @@ export async function sendMessage(
   services: Services,
   { projectId, inboxAddress: from }: Sender,
   body: Static<typeof SendBody>,
-  key: string | null,
+  once: Once,
 ) {
-  return await acceptOnce(services, projectId, { key, request: ['send', body] }, async () => {
+  return await acceptOnce(services, projectId, { ...once, request: ['send', body] }, async () => {
+    const sendAt = readSendAt(body.sendAt)
     const shown = {
       to: readMailboxes('to', body.to),
       cc: readMailboxes('cc', body.cc ?? []),
@@ -75,9 +83,11 @@ export async function sendMessage(
       cc,
       subject,
       labels: ['sent'],
+      ...shownAt(sendAt),
     }
     return {
       messageId,
+      sendAt,
       threadRow: null,
       from,
       to,
@@ -105,10 +115,11 @@ export async function replyTo(
   services: Services,
   projectId: string,
   { messageId: originalId, ...body }: Static<typeof ReplyBody> & { messageId: string },
-  key: string | null,
+  once: Once,
 ) {
   const request = ['reply', originalId, body]
-  return await acceptOnce(services, projectId, { key, request }, async () => {
+  return await acceptOnce(services, projectId, { ...once, request }, async () => {
+    const sendAt = readSendAt(body.sendAt)
     const original = await findMessage(services.pool, projectId, originalId)
     if (original === null) throw notFound('Message not found')
     const messageId = newMessageId(domainOf(original.inboxAddress))
@@ -125,9 +136,11 @@ export async function replyTo(
       ...recipients,
       subject,
       labels: ['sent'],
+      ...shownAt(sendAt),
     }
     return {
       messageId,
+      sendAt,
       threadRow: original.threadRow,
       from,
       ...recipients,
@@ -150,36 +163,67 @@ export async function replyTo(
   })
 }
 
-/** Stores the result of `draft`. For a repeated key it returns the stored answer and never calls `draft`. */
-async function acceptOnce<Answer extends object>(
+const shownAt = (sendAt: Date | null) => (sendAt === null ? {} : { sendAt: sendAt.toISOString() })
+
+/** Stores the result of `prepare`. For a repeated key it returns the stored answer and never calls `prepare`. */
+async function acceptOnce<Answer extends { labels: string[] }>(
   services: Services,
   projectId: string,
-  { key, request }: { key: string | null; request: unknown },
-  draft: () => Promise<Draft<Answer>>,
-): Promise<Answer & Partial<RefusedRecipients> & AcceptedMessage> {
-  const bound = key === null ? null : { name: key, requestHash: requestHash(request) }
+  { key, draft = null, request }: Once & { request: unknown },
+  prepare: () => Promise<Prepared<Answer>>,
+): Promise<Answered<Answer>> {
+  const bound =
+    draft !== null
+      ? keyOfDraft(draft.id)
+      : key === null
+        ? null
+        : { name: key, requestHash: requestHash(request) }
   const repeated = bound === null ? null : await findAnswer<Answer>(services, projectId, bound)
   if (repeated !== null) return repeated
-  const { answer: drafted, ...intent } = await draft()
+  const { answer: drafted, ...intent } = await prepare()
   const refused = await refusals(services, projectId, intent)
   const answer = { ...drafted, ...(refused.length === 0 ? {} : { refused }) }
   const outcome = await services.sends.submit({
     ...intent,
     projectId,
+    draft,
     key: bound,
     refused,
     answer,
     traceparent: traceparent(),
   })
   if (outcome.kind === 'gone') throw new ApiError(401, 'unauthorized', 'Invalid API key')
-  if (outcome.kind === 'accepted') {
-    return { ...answer, threadId: outcome.threadId, createdAt: outcome.createdAt }
-  }
+  if (outcome.kind === 'accepted') return answered(answer, outcome)
   // A concurrent call with the same key may have stored the answer and used up the quota.
   const first = bound === null ? null : await findAnswer<Answer>(services, projectId, bound)
   if (first !== null) return first
   if (outcome.kind === 'over quota') throw quotaExceeded(services.config.limits.recipientsPerDay)
+  if (draft !== null) throw conflict('The draft was changed or deleted meanwhile: read it again')
   throw new Error('an idempotency key is taken but has no stored answer')
+}
+
+/** A draft has a key of its own: it is sent once, and a repeated call gets the answer. */
+const keyOfDraft = (id: string) => ({
+  name: `draft:${id}`,
+  requestHash: requestHash(['draft', id]),
+})
+
+/** The answer of a draft that was sent; null: there is none. */
+export const findDraftAnswer = (services: Services, projectId: string, draftId: string) =>
+  findAnswer<RepliedAnswer>(services, projectId, keyOfDraft(draftId))
+
+type Answered<Answer> = Answer &
+  Partial<RefusedRecipients & Waiting> &
+  Omit<AcceptedMessage, 'status'>
+
+/** The answer to an accepted call. A mail that waits says so and has the label. */
+function answered<Answer extends { labels: string[] }>(
+  answer: Answer,
+  { threadId, createdAt, status }: AcceptedMessage,
+): Answered<Answer> {
+  const whole = { ...answer, threadId, createdAt }
+  if (status === 'queued') return whole
+  return { ...whole, labels: [...answer.labels, status], deliveryStatus: status }
 }
 
 const DAY_S = 24 * 60 * 60
@@ -216,14 +260,14 @@ async function refusals(
 }
 
 /** The stored answer of an idempotency key, or null. @throws {ApiError} 409 for another request */
-async function findAnswer<Answer>(
+async function findAnswer<Answer extends { labels: string[] }>(
   { pool }: Services,
   projectId: string,
   key: NonNullable<SendIntent['key']>,
-): Promise<(Answer & AcceptedMessage) | null> {
+): Promise<Answered<Answer> | null> {
   const found = await findSent(pool, projectId, key.name)
   if (found === null) return null
   if (!found.requestHash.equals(key.requestHash)) throw keyOfAnother()
   const { answer, ...accepted } = found.sent
-  return { ...(answer as Answer), ...accepted }
+  return answered(answer as Answer, accepted)
 }

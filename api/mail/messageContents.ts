@@ -100,7 +100,7 @@ export async function readAttachment(
 }
 
 /** The sender chose bytes, type and name. A browser must save them; it must not run them or guess their type. */
-function download(bytes: Buffer, contentType: string, filename: string): Response {
+export function download(bytes: Buffer, contentType: string, filename: string): Response {
   return new Response(new Uint8Array(bytes), {
     headers: {
       'content-type': contentType,

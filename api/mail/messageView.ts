@@ -87,9 +87,18 @@ export const WholeMessage = t.Composite([
     cc: Addresses,
     attachments: t.Array(AttachmentSchema),
     deliveryStatus: t.Optional(
-      t.String({ description: 'Sent messages only: queued, sent, deferred, bounced or failed.' }),
+      t.String({
+        description:
+          'Sent messages only. On the way: queued, sent, deferred, bounced or failed. Waiting: scheduled or held. Ended unsent: ' +
+          'cancelled, rejected or expired.',
+      }),
     ),
-    deliveryError: t.Optional(t.Union([t.String(), t.Null()])),
+    deliveryError: t.Optional(
+      t.Union([t.String(), t.Null()], {
+        description: "The other host's answer, or the owner's reason for a rejection.",
+      }),
+    ),
+    sendAt: t.Optional(t.String({ format: 'date-time', description: 'Scheduled messages only.' })),
     authentication: t.Optional(AuthenticationSchema),
   }),
 ])
@@ -156,6 +165,13 @@ export const SentMessage = t.Object({
   labels: Labels,
   createdAt: Time,
   refused: Refused,
+  deliveryStatus: t.Optional(
+    t.Union([t.Literal('scheduled'), t.Literal('held')], {
+      description:
+        'scheduled: it waits for sendAt. held: it waits for the owner. Absent: it is on its way.',
+    }),
+  ),
+  sendAt: t.Optional(Time),
 })
 
 /** The answer to `reply`. */
@@ -207,7 +223,11 @@ export const toWhole = (message: Message, answers: Answers) => ({
   cc: message.cc,
   attachments: message.attachments,
   ...(message.direction === 'sent'
-    ? { deliveryStatus: message.deliveryStatus, deliveryError: message.deliveryError }
+    ? {
+        deliveryStatus: message.deliveryStatus,
+        deliveryError: message.deliveryError,
+        ...(message.sendAt === null ? {} : { sendAt: message.sendAt.toISOString() }),
+      }
     : { authentication: message.authentication ?? UNCHECKED }),
 })
 

@@ -139,9 +139,18 @@ export async function readMessages(
 
 /** One message. @throws {ApiError} 404 */
 export async function readMessage(services: Services, caller: Caller, messageId: string) {
-  const message = await services.messages.submit({ projectId: caller.projectId, messageId })
+  return await answerSingle(services, caller, await readStored(services, caller, messageId))
+}
+
+/** One message as it is stored. @throws {ApiError} 404 */
+export async function readStored(
+  services: Services,
+  { projectId }: { projectId: string },
+  messageId: string,
+): Promise<SingleMessage> {
+  const message = await services.messages.submit({ projectId, messageId })
   if (message === null) throw notFound('Message not found')
-  return await answerSingle(services, caller, message)
+  return message
 }
 
 /** A message for a caller. An entry of the audit log comes first where the answer holds a code or a sensitive link. */

@@ -1,4 +1,5 @@
 import { type Static, Type as t } from '@sinclair/typebox'
+import { parseIsoTime } from '../../shared/isoTime.ts'
 import { addressKey, type Mailbox, parseMailbox } from '../../shared/mail/address.ts'
 import { type CustomHeaders, readCustomHeaders } from '../../shared/mail/customHeaders.ts'
 import {
@@ -86,6 +87,16 @@ const HeadersInput = t.Optional(
   }),
 )
 
+/** The time furthest ahead that a mail may wait for. */
+const SEND_AT_MAX_DAYS = 366
+const SendAt = t.Optional(
+  t.String({
+    maxLength: 40,
+    description: `Sends at this time (ISO 8601 with a zone), at most ${SEND_AT_MAX_DAYS} days ahead. Until then the mail can be cancelled.`,
+    examples: ['2026-01-31T09:30:00Z'],
+  }),
+)
+
 export const SendBody = t.Object({
   to: AddressList(1),
   subject: t.String({
@@ -100,6 +111,7 @@ export const SendBody = t.Object({
   attachments: Attachments,
   unsubscribe: UnsubscribeInput,
   headers: HeadersInput,
+  sendAt: SendAt,
 })
 
 export const ReplyBody = t.Object({
@@ -110,6 +122,7 @@ export const ReplyBody = t.Object({
   ),
   attachments: Attachments,
   headers: HeadersInput,
+  sendAt: SendAt,
 })
 
 /** Reads mailboxes and removes duplicates. @throws {ApiError} 400 with the position of an invalid one */
@@ -195,4 +208,20 @@ export function readUnsubscribe(
   }
   if (url === null && mailto === null) throw badRequest('unsubscribe must hold url or mailto')
   return { url, mailto }
+}
+
+const DAY_MS = 24 * 60 * 60 * 1000
+
+/** Reads the time of a sending; null: at once. @throws {ApiError} 400 */
+export function readSendAt(given: string | undefined): Date | null {
+  if (given === undefined) return null
+  const at = given.includes('T') ? parseIsoTime(given) : null
+  if (at === null) {
+    throw badRequest('sendAt must be an ISO 8601 time with a zone, such as 2026-01-31T09:30:00Z')
+  }
+  const waitMs = at.getTime() - Date.now()
+  if (waitMs <= 0 || waitMs > SEND_AT_MAX_DAYS * DAY_MS) {
+    throw badRequest(`sendAt must lie in the future, at most ${SEND_AT_MAX_DAYS} days ahead`)
+  }
+  return at
 }

@@ -3,6 +3,8 @@ import { readIdempotencyKey } from '../http/idempotencyKey.ts'
 import { projectOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 import { replyTo, sendMessage } from './acceptMail.ts'
+import { cancelRoutes } from './cancelling.ts'
+import { draftRoutes } from './drafts.ts'
 import { MessageParams } from './messages.ts'
 import { ReplyBody, SendBody } from './sendInput.ts'
 import { replyOperation, sendOperation } from './sendingOperations.ts'
@@ -12,10 +14,14 @@ const keyOf = (request: Request) => readIdempotencyKey(request.headers.get('idem
 /** Send and reply. One transaction stores the message and its job; a worker sends it. */
 export function sendingRoutes(services: Services) {
   return new Elysia()
+    .use(cancelRoutes(services))
+    .use(draftRoutes(services))
     .post(
       '/v0/messages/send',
       async ({ request, body, set }) => {
-        const sent = await sendMessage(services, projectOf(request), body, keyOf(request))
+        const sent = await sendMessage(services, projectOf(request), body, {
+          key: keyOf(request),
+        })
         set.status = 201
         return sent
       },
@@ -29,7 +35,7 @@ export function sendingRoutes(services: Services) {
       async ({ request, params, body, set }) => {
         const { projectId } = projectOf(request)
         const reply = { ...body, messageId: params.messageId }
-        const sent = await replyTo(services, projectId, reply, keyOf(request))
+        const sent = await replyTo(services, projectId, reply, { key: keyOf(request) })
         set.status = 201
         return sent
       },

@@ -8,11 +8,27 @@ const FULL = 'The storage of the project is used up'
 const LIMITED =
   'Too many requests (rate_limited), or the daily limit of recipients is reached (quota_exceeded); Retry-After is the wait in seconds'
 
+/** The errors of every sending. */
+export const SEND_ERRORS = { 413: FULL, 422: BLOCKED, 429: LIMITED }
+
+/** An example of an accepted reply. */
+export const EXAMPLE_REPLIED = {
+  messageId: '<60303ae2@mail.example.com>',
+  threadId: 'thd_0a1b2c3d4e5f60718293a4b5',
+  from: ['agent@mail.example.com'],
+  to: ['ada@example.com'],
+  cc: [],
+  subject: 'Re: Offer',
+  labels: ['sent'],
+  createdAt: '2026-01-05T09:45:00.000Z',
+}
+
 /** The documentation of `POST /v0/messages/send`. */
 export const sendOperation = operation({
   summary: 'Send a message',
   description:
-    'Answers as soon as the message is stored. Get the message to read its deliveryStatus.',
+    'Answers as soon as the message is stored. Get the message to read its deliveryStatus. With sendAt it waits for that ' +
+    'time. Where the owner approves mail it is held first.',
   tag: 'Messages',
   access: 'mail:send',
   idempotencyKey: true,
@@ -35,14 +51,14 @@ export const sendOperation = operation({
       createdAt: '2026-01-05T09:30:00.000Z',
     },
   },
-  errors: { 413: FULL, 422: BLOCKED, 429: LIMITED },
+  errors: SEND_ERRORS,
 })
 
 /** The documentation of `POST /v0/messages/{messageId}/reply`. */
 export const replyOperation = operation({
   summary: 'Reply to a message',
   description:
-    'Sends to Reply-To, else From, of the original. The reply joins the thread and sets In-Reply-To and References.',
+    'Sends to Reply-To, else From, of the original. The reply joins the thread and sets In-Reply-To and References. It may wait, as in send.',
   tag: 'Messages',
   access: 'mail:send',
   idempotencyKey: true,
@@ -53,16 +69,7 @@ export const replyOperation = operation({
     status: 201,
     description: 'The reply was accepted.',
     schema: RepliedMessage,
-    example: {
-      messageId: '<60303ae2@mail.example.com>',
-      threadId: 'thd_0a1b2c3d4e5f60718293a4b5',
-      from: ['agent@mail.example.com'],
-      to: ['ada@example.com'],
-      cc: [],
-      subject: 'Re: Offer',
-      labels: ['sent'],
-      createdAt: '2026-01-05T09:45:00.000Z',
-    },
+    example: EXAMPLE_REPLIED,
   },
-  errors: { 404: 'Message not found', 413: FULL, 422: BLOCKED, 429: LIMITED },
+  errors: { 404: 'Message not found', ...SEND_ERRORS },
 })

@@ -35,7 +35,7 @@ export const pageOf = ({ limit, pageToken }: { limit?: number; pageToken?: strin
   })
 
 /** A mail cannot be recalled, and a repeated call sends a second mail. */
-const SENDS = {
+export const SENDS = {
   readOnlyHint: false,
   destructiveHint: false,
   idempotentHint: false,
@@ -44,6 +44,20 @@ const SENDS = {
 
 /** The limit of a body in a list: fifty whole mails would fill a model's context. */
 const LIST_BODY_MAX_CHARS = 1_000
+
+const ACCEPTED = {
+  queued: 'Accepted for delivery',
+  scheduled: 'Accepted for its time; mail.cancel stops it',
+  held: 'Held until the owner approves it; do not send it again',
+} as const
+
+/** The end of an accepted call. */
+export const acceptedText = (sent: {
+  messageId: string
+  threadId: string
+  deliveryStatus?: 'scheduled' | 'held'
+}): string =>
+  `${ACCEPTED[sent.deliveryStatus ?? 'queued']}: messageId ${sent.messageId}, thread ${sent.threadId}.`
 
 /** Makes calls of mail.send and mail.reply safe to repeat. */
 const KeyInput = {
@@ -129,19 +143,15 @@ const send = defineTool({
   name: 'mail.send',
   title: 'Send mail',
   description:
-    'Sends a new mail from this inbox and starts a new thread. To answer a mail use mail.reply instead: it keeps the thread. A mail cannot be recalled, and each call sends another mail. Never repeat a call that succeeded. Give an idempotencyKey if you may have to repeat the call. Answers messageId and threadId as soon as the mail is accepted; mail.get_message shows its deliveryStatus. Example: {"to":["ada@example.com"],"subject":"Offer","text":"Shall I order?"}',
+    'Sends a new mail from this inbox and starts a new thread. To answer a mail use mail.reply instead: it keeps the thread. A mail cannot be recalled, and each call sends another mail. Never repeat a call that succeeded. Give an idempotencyKey if you may have to repeat the call. Answers messageId and threadId as soon as the mail is accepted; mail.get_message shows its deliveryStatus. With sendAt the mail waits for that time. deliveryStatus held means that the owner must approve it: do not send it again. Example: {"to":["ada@example.com"],"subject":"Offer","text":"Shall I order?"}',
   scope: 'mail:send',
   input: t.Composite([SendBody, t.Object(KeyInput)], STRICT),
   output: SentMessage,
   hints: SENDS,
   async run({ services, projectId, inboxAddress }, { idempotencyKey, ...input }) {
     const key = readIdempotencyKey(idempotencyKey)
-    const sent = await sendMessage(services, { projectId, inboxAddress }, input, key)
-    const { messageId, threadId } = sent
-    return {
-      data: sent,
-      text: `Accepted for delivery: messageId ${messageId}, thread ${threadId}.`,
-    }
+    const sent = await sendMessage(services, { projectId, inboxAddress }, input, { key })
+    return { data: sent, text: acceptedText(sent) }
   },
 })
 
@@ -156,11 +166,10 @@ const reply = defineTool({
   hints: SENDS,
   fixes: { not_found: WRONG_MESSAGE_ID },
   async run({ services, projectId }, { idempotencyKey, ...input }) {
-    const sent = await replyTo(services, projectId, input, readIdempotencyKey(idempotencyKey))
-    return {
-      data: sent,
-      text: `Accepted for delivery: messageId ${sent.messageId}, thread ${sent.threadId}.`,
-    }
+    const sent = await replyTo(services, projectId, input, {
+      key: readIdempotencyKey(idempotencyKey),
+    })
+    return { data: sent, text: acceptedText(sent) }
   },
 })
 

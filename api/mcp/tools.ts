@@ -1,3 +1,4 @@
+import { draftTools } from './draftTools.ts'
 import { findTools } from './findTools.ts'
 import { mailTools } from './mailTools.ts'
 import { ruleTools } from './ruleTools.ts'
@@ -11,6 +12,7 @@ import { whoamiTool } from './whoamiTool.ts'
 export const TOOLS: readonly Tool[] = [
   whoamiTool,
   ...mailTools,
+  ...draftTools,
   ...findTools,
   ...threadTools,
   ...ruleTools,

@@ -5,6 +5,9 @@ export const EVENT_SCOPES = {
   'message.received': 'mail:read',
   // Beside message.received, for a message with a one-time code. It omits the code.
   'message.code': 'mail:codes',
+  'message.held': 'mail:read',
+  // The owner rejected it, or nobody decided in time.
+  'message.rejected': 'mail:read',
   'message.sent': 'mail:read',
   'message.failed': 'mail:read',
   'message.bounced': 'mail:read',

@@ -11,6 +11,7 @@ import { deleteEndpointsOfProject } from '../till/endpointChanges.ts'
 import { TODAY } from '../till/settlementBudgets.ts'
 import { insertProjectKey, revokeProjectKey } from './keys.ts'
 import { type LimitChange, updateLimits } from './projectLimits.ts'
+import { type PolicyChange, type SendPolicyName, updateSendPolicy } from './sendPolicy.ts'
 
 type Purpose = 'SELLER' | 'BUYER'
 
@@ -24,6 +25,10 @@ export type Project = {
   emailAddress: string
   payTo: string | null
   paymentsEnabled: boolean
+  sendPolicy: SendPolicyName
+  /** The owner's address for notifications; null: none. */
+  approverEmail: string | null
+  approvalHours: number
   scopes: string[]
   apiKeyPrefix: string
   requestCount: number
@@ -57,6 +62,9 @@ type ProjectRow = {
   email_address: string
   pay_to: string | null
   payments_enabled: boolean
+  send_policy: SendPolicyName
+  approver_email: string | null
+  approval_hours: number
   scopes: string[]
   lookup_prefix: string
   request_count: string | null
@@ -73,6 +81,7 @@ type ProjectRow = {
 
 const SELECT_PROJECT = `
   select p.id, p.name, p.display_name, p.purpose, p.email_address, p.pay_to, p.payments_enabled, p.created_at, p.row,
+         p.send_policy, p.approver_email, p.approval_hours,
          k.scopes, k.lookup_prefix, u.request_count, u.last_used_at, s.bytes as stored_bytes, l.storage_bytes,
          b.settlements, b.gas, l.daily_settlements, l.daily_gas
   from projects p
@@ -93,6 +102,9 @@ const toProject = (row: ProjectRow): Project => ({
   emailAddress: row.email_address,
   payTo: row.pay_to,
   paymentsEnabled: row.payments_enabled,
+  sendPolicy: row.send_policy,
+  approverEmail: row.approver_email,
+  approvalHours: row.approval_hours,
   scopes: row.scopes,
   apiKeyPrefix: row.lookup_prefix,
   requestCount: Number(row.request_count ?? 0),
@@ -180,7 +192,7 @@ export async function listProjects(
   return rows.map(toProject)
 }
 
-export type ProjectChange = {
+export type ProjectChange = PolicyChange & {
   name?: string
   /** Null: the project's name. */
   displayName?: string | null
@@ -216,6 +228,7 @@ export async function updateProject(
       ],
     )
     if (rowCount === 0) return null
+    await updateSendPolicy(db, id, change)
     if (change.limits !== undefined) await updateLimits(db, id, change.limits)
     await db.query(
       `update api_keys set scopes = array(

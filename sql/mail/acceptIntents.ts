@@ -1,5 +1,5 @@
 import { KEY_LIFETIME } from '../account/idempotency.ts'
-import { addJobsFrom } from '../queue/jobs.ts'
+import { addPayloadsFrom } from '../queue/jobs.ts'
 
 /** The error of a recipient that a rule of the project refuses. */
 const BLOCKED = 'blocked: a rule of the project stands against this address'
@@ -13,16 +13,19 @@ export const OPERATION = 'send'
 const INTENTS = `
   given as (
     select i.*, decode(i.hash, 'hex') as hash_bytes, clock.now,
-      to_char(clock.now at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as now_text
+      to_char(clock.now at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as now_text,
+      policy.send_policy, policy.approval_hours
     from jsonb_to_recordset($1::jsonb) as i (
       n int, project_id text, message_id text, hash text, thread_row bigint, new_thread_id text, from_address text,
       to_list text[], cc_list text[], bcc_list text[], subject text, body text, html text,
       in_reply_to text[], reference_ids text[], search tsvector, subject_key text, key text, request_hash text,
       answer text, attachments jsonb, refused text[], reasons text[], recipients int, unsubscribe jsonb,
-      stored_bytes bigint, names jsonb, headers jsonb, traceparent text),
-    (select clock_timestamp()::timestamptz(3) as now) clock
-    where exists (
-      select from projects p where p.id = i.project_id and p.deleted_at is null for key share)
+      stored_bytes bigint, names jsonb, headers jsonb, send_at timestamptz, approval_id text, draft_id text,
+      draft_version int, traceparent text),
+    (select clock_timestamp()::timestamptz(3) as now) clock,
+    lateral (
+      select send_policy, approval_hours from projects p
+      where p.id = i.project_id and p.deleted_at is null for key share) policy
   )`
 
 /** Locks the threads of replies in the order of their rows; drops replies to deleted threads. */
@@ -60,19 +63,43 @@ const QUOTA = `
     select * from within where not (select is_open from verdict)
   )`
 
+/** Takes the drafts that are sent: of two concurrent sendings one finds its draft. */
+const DRAFTS = `
+  spent as (
+    delete from drafts d using affordable a
+    where d.id = a.draft_id and d.project_id = a.project_id and d.version = a.draft_version
+    returning d.id
+  )`
+
+/**
+ * Decides how each mail leaves: held for the owner, at its time, or at once. Under approve-new a mail is held that goes
+ * to a recipient without an entry for its address or its domain.
+ */
+const WAYS = `
+  decided as (
+    select a.*, case
+      when send_policy = 'approve' or send_policy = 'approve-new' and exists (
+        select from unnest(to_list || cc_list || bcc_list) r (address)
+        where r.address <> all (a.refused) and not exists (
+          select from known_recipients k where k.project_id = a.project_id
+            and k.recipient in (lower(r.address), '@' || lower(split_part(r.address, '@', 2))))) then 'held'
+      when send_at is not null then 'scheduled' else 'queued' end as status
+    from affordable a where draft_id is null or draft_id in (select id from spent)
+  )`
+
 /** Takes the idempotency keys and stores their answers. It waits for a key that a concurrent request holds. */
 const KEYS = `
   taken as (
     insert into idempotency_keys as k (project_id, operation, key, request_hash, result, created_at)
     select project_id, '${OPERATION}', key, decode(request_hash, 'hex'),
-      json_build_object('threadId', thread_id, 'createdAt', now_text, 'answer', answer::json)::text, now
-    from affordable where key is not null order by project_id, key
+      json_build_object('threadId', thread_id, 'createdAt', now_text, 'status', status, 'answer', answer::json)::text, now
+    from decided where key is not null order by project_id, key
     on conflict (project_id, operation, key) do update
       set request_hash = excluded.request_hash, result = excluded.result, created_at = excluded.created_at
       where k.created_at < excluded.created_at - interval '${KEY_LIFETIME}'
     returning project_id, key
   ), intent as (
-    select * from affordable where key is null or (project_id, key) in (select project_id, key from taken)
+    select * from decided where key is null or (project_id, key) in (select project_id, key from taken)
   )`
 
 /** Charges the daily quotas. The check send_quotas_within fails the statement if a concurrent one used the quota up. */
@@ -108,23 +135,28 @@ const MESSAGES = `
     insert into messages (
       project_id, thread_row, direction, message_id, message_id_hash, in_reply_to, reference_ids, from_addresses,
       to_addresses, cc_addresses, bcc_addresses, subject, text_body, html_body, text_bytes, attachments, labels,
-      delivery_status, created_at, added_at, search, stored_bytes)
+      delivery_status, created_at, added_at, search, stored_bytes, send_at)
     select project_id, at_thread, 'sent', message_id, hash_bytes, in_reply_to, reference_ids, array[from_address],
       to_list, cc_list, bcc_list, subject, body, html, octet_length(body) + octet_length(attachments::text),
-      attachments, array['sent'], 'queued', now, now, search, stored_bytes
+      attachments, array['sent'] || case status when 'queued' then '{}' else array[status] end, status, now, now, search,
+      stored_bytes, send_at
     from placed order by n
-    returning row, message_id_hash, project_id, thread_row, created_at, to_addresses, cc_addresses, bcc_addresses
+    returning row, message_id_hash, project_id, thread_row, created_at, to_addresses, cc_addresses, bcc_addresses,
+      delivery_status, send_at
   ), known as (
     insert into thread_identifiers (project_id, message_id_hash, thread_row)
     select project_id, message_id_hash, thread_row from stored
   )`
 
-/** Stores the outbound mails with their recipients; refused recipients have failed from the start. */
+/** Stores the outbound mails with their recipients; refused recipients have failed from the start. A held one is never due. */
 const OUTBOUND = `
   outgoing as (
-    insert into outbound_mails (message_row, project_id, next_attempt_at, accepted_at, unsubscribe, names, headers,
+    insert into outbound_mails (
+      message_row, project_id, state, next_attempt_at, accepted_at, unsubscribe, names, headers,
       traceparent)
-    select s.row, s.project_id, s.created_at, s.created_at, p.unsubscribe, p.names, p.headers, p.traceparent
+    select s.row, s.project_id, case p.status when 'held' then 'held' else 'queued' end,
+      case p.status when 'held' then 'infinity' else coalesce(s.send_at, s.created_at) end,
+      coalesce(s.send_at, s.created_at), p.unsubscribe, p.names, p.headers, p.traceparent
     from stored s join placed p on p.hash_bytes = s.message_id_hash and p.project_id = s.project_id
   ), addressed as (
     insert into outbound_recipients (message_row, address, state, error)
@@ -142,16 +174,26 @@ const ATTACHMENTS = `
     join placed p using (n) join stored s on s.message_id_hash = p.hash_bytes and s.project_id = p.project_id
   )`
 
+/** Queues the sending of each mail. A held mail gets a request, with the job that announces it. */
 const JOBS = `
-  due as (
-    select row::text as payload_id from stored
+  requested as (
+    insert into approvals (id, project_id, kind, subject, requested_at, expires_at)
+    select approval_id, project_id, 'mail', message_id, now, now + make_interval(hours => approval_hours)
+    from placed where status = 'held'
+    returning id
+  ), due as (
+    select 'send_mail' as task, json_build_object('messageRow', row::text) as payload, 'send_mail:' || row as key,
+      send_at as run_at
+    from stored where delivery_status <> 'held'
+    union all
+    select 'announce_approval', json_build_object('approvalId', id), 'announce_approval:' || id, null from requested
   ), jobs as (
-    ${addJobsFrom('due', 'send_mail', 'messageRow')}
+    ${addPayloadsFrom('due', 's.run_at')}
   )`
 
 /** One row per placeable intent. The join with `jobs` makes Postgres run add_jobs. */
 const OUTCOMES = `
-  select p.n, p.thread_id, p.now_text as created_at, s.row is not null as accepted,
+  select p.n, p.thread_id, p.now_text as created_at, s.row is not null as accepted, s.delivery_status as status,
     p.n in (select n from beyond) or (p.project_id, p.key) in (select project_id, key from beyond) as over_quota,
     (select is_open from verdict) as is_open
   from placeable p left join stored s on s.message_id_hash = p.hash_bytes and s.project_id = p.project_id
@@ -160,9 +202,9 @@ const OUTCOMES = `
 /**
  * The statement that accepts send intents. Each step reads the rows of the one before and drops some:
  *
- *   given ─ placeable ─ single ─ affordable ─ intent ─ placed ─ stored ┬ outgoing, addressed, filed, known
- *   live    thread is   first    within the   key is   has a    is a   └ due ─ jobs
- *   project not deleted of a key daily limit  free     thread   message
+ *   given ─ placeable ─ single ─ affordable ─ decided ─ intent ─ placed ─ stored ┬ outgoing, addressed, filed, known
+ *   live    thread is   first    within the   draft is  key is   has a    is a   └ requested, due ─ jobs
+ *   project not deleted of a key daily limit  there     free     thread   message
  *
  * $1 intents (jsonb); $2, $3 attachments: number of the intent, id; $4, $6, $7 their packed bytes; $5 daily limit or null.
  */
@@ -170,6 +212,8 @@ export const ACCEPT_INTENTS = `with ${[
   INTENTS,
   PLACEABLE,
   QUOTA,
+  DRAFTS,
+  WAYS,
   KEYS,
   CHARGES,
   THREADS,

@@ -19,14 +19,23 @@ export async function composedMail(
   mail: OutboundContent,
 ): Promise<{ rawId: string; bytes: Buffer } | null> {
   if (mail.rawId !== null) return { rawId: mail.rawId, bytes: await readRawMail(pool, mail.rawId) }
-  const attachments = await listSentAttachments(pool, mail.messageRow)
-  const message = await composeMail({ ...mail, attachments, date: mail.createdAt })
-  const signers = await findDkimSigners(pool, () => keyring(pool), domainOf(mail.fromAddress))
   return await keepComposed(pool, {
     messageRow: mail.messageRow,
     sourceKey: sourceKey(mail.messageId),
-    bytes: dkimSign(message, signers),
+    bytes: await composeOutbound(pool, keyring, mail),
   })
+}
+
+/** Composes and signs a mail. Each call makes other bytes: boundaries and signatures differ. */
+export async function composeOutbound(
+  pool: Pool,
+  keyring: KeyringSource,
+  mail: OutboundContent,
+): Promise<Buffer> {
+  const attachments = await listSentAttachments(pool, mail.messageRow)
+  const message = await composeMail({ ...mail, attachments })
+  const signers = await findDkimSigners(pool, () => keyring(pool), domainOf(mail.fromAddress))
+  return dkimSign(message, signers)
 }
 
 /** A UUID derived from the Message-ID: a message composed twice is stored once. */

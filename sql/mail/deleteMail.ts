@@ -1,5 +1,6 @@
 import { messageIdHash } from '../../shared/mail/threading.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
+import { withdrawDeleted } from './heldMails.ts'
 import { deleteUnusedRawMails } from './rawMails.ts'
 
 /** Retention of a deleted message's hash: senders retry for about five days (RFC 5321 §4.5.4.1). */
@@ -70,6 +71,13 @@ async function deleteRows(
   // Locked first, as in `recordMailAttempts`: the two cannot deadlock.
   await db.query(
     'select from outbound_mails where message_row = any ($1::bigint[]) order by message_row for update',
+    [rows],
+  )
+  await withdrawDeleted(db, rows)
+  // The job of a scheduled mail would stay for a year.
+  await db.query(
+    `select graphile_worker.remove_job('send_mail:' || message_row) from outbound_mails
+     where message_row = any ($1::bigint[]) and state <> 'done'`,
     [rows],
   )
   await db.query(

@@ -51,7 +51,7 @@ export async function recordMailAttempts(
       name: 'lock-attempts',
       text: `select o.message_row from outbound_mails o
              join unnest($1::bigint[], $2::int[]) g (message_row, attempt) using (message_row, attempt)
-             where o.state <> 'done' order by o.message_row for no key update of o`,
+             where o.state in ('queued', 'deferred') order by o.message_row for no key update of o`,
       values: [
         outcomes.map(({ messageRow }) => messageRow),
         outcomes.map(({ attempt }) => attempt),

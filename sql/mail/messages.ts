@@ -8,7 +8,9 @@ import type { Queryable } from '../db.ts'
 import { pageStart } from '../pageStart.ts'
 
 type Direction = 'received' | 'sent'
-type DeliveryStatus = 'queued' | 'sent' | 'deferred' | 'bounced' | 'failed'
+type DeliveryStatus =
+  | ('queued' | 'sent' | 'deferred' | 'bounced' | 'failed')
+  | ('scheduled' | 'held' | 'cancelled' | 'rejected' | 'expired')
 
 /** One message of one inbox. */
 export type Message = {
@@ -30,6 +32,8 @@ export type Message = {
   labels: string[]
   deliveryStatus: DeliveryStatus | null
   deliveryError: string | null
+  /** The time of a scheduled sending; null: none. */
+  sendAt: Date | null
   /** Null: sent, or received by a version without sender authentication. */
   authentication: Authentication | null
   /** The Message-ID on the wire; a reply must name it. */
@@ -63,6 +67,7 @@ export type MessageRow = {
   labels: string[]
   delivery_status: DeliveryStatus | null
   delivery_error: string | null
+  send_at: Date | null
   authentication: Authentication | null
   header_message_id: string | null
   in_reply_to: string[]
@@ -73,7 +78,7 @@ export type MessageRow = {
 const COLUMNS = `
   m.row, m.message_id, m.thread_row, m.direction, m.from_addresses, m.to_addresses, m.cc_addresses,
   m.reply_to_addresses, m.subject, m.text_body, m.extracted_text, m.attachments, m.labels, m.delivery_status,
-  m.delivery_error, m.authentication, m.header_message_id, m.in_reply_to, m.reference_ids, m.created_at`
+  m.delivery_error, m.send_at, m.authentication, m.header_message_id, m.in_reply_to, m.reference_ids, m.created_at`
 
 /** Lists leave these out. */
 const SINGLE_COLUMNS = `${COLUMNS}, m.codes, m.links`
@@ -103,6 +108,7 @@ export const toMessage = (row: MessageRow): Message => ({
   labels: row.labels,
   deliveryStatus: row.delivery_status,
   deliveryError: row.delivery_error,
+  sendAt: row.send_at,
   authentication: row.authentication,
   headerMessageId: row.header_message_id ?? row.message_id,
   inReplyTo: row.in_reply_to,

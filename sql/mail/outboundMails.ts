@@ -21,7 +21,8 @@ export type OutboundContent = {
   headers: CustomHeaders | null
   /** Display names for To and Cc, by address. */
   names: Record<string, string>
-  createdAt: Date
+  /** The time in Date: that of a scheduled sending, or of the call. */
+  date: Date
 }
 
 /** An outbound mail for one attempt. */
@@ -30,6 +31,8 @@ export type OutboundMail = OutboundContent & {
   /** The number of this attempt, from 1; `recordAttempt` requires it. */
   attempt: number
   acceptedAt: Date
+  /** SHA-256 of the approved bytes; null: nobody had to approve them. */
+  approvedHash: Buffer | null
   /** Pending recipients whose next attempt is due. */
   due: DueRecipient[]
   /** Domains of the recipients that are verified domains of this service. */
@@ -61,13 +64,14 @@ type ContentRow = {
   unsubscribe: Unsubscribe | null
   headers: CustomHeaders | null
   names: Record<string, string> | null
-  created_at: Date
+  date: Date
 }
 
 type OutboundRow = ContentRow & {
   project_id: string
   attempt: number
   accepted_at: Date
+  approved_hash: Buffer | null
   due: DueRecipient[]
   own_domains: string[]
   traceparent: string | null
@@ -77,7 +81,7 @@ type OutboundRow = ContentRow & {
 const CONTENT = `o.message_row, m.raw_id, m.message_id, m.from_addresses,
         coalesce(p.display_name, p.name) as from_name,
         m.to_addresses, m.cc_addresses, m.subject, m.text_body, m.html_body, m.in_reply_to, m.reference_ids,
-        o.unsubscribe, o.headers, o.names, m.created_at`
+        o.unsubscribe, o.headers, o.names, coalesce(m.send_at, m.created_at) as date`
 
 const contentOf = (row: ContentRow): OutboundContent => ({
   messageRow: row.message_row,
@@ -95,7 +99,7 @@ const contentOf = (row: ContentRow): OutboundContent => ({
   unsubscribe: row.unsubscribe,
   headers: row.headers,
   names: row.names ?? {},
-  createdAt: row.created_at,
+  date: row.date,
 })
 
 /** The content of an outbound mail of a project; null: it has none of that Message-ID. */
@@ -116,8 +120,9 @@ export async function findOutboundContent(
 }
 
 /**
- * Begins the next attempts of outbound mails: counts them and reads their content.
- * @returns for each, in order; null: done, deleted, or not due yet (the job ran again after its attempt was recorded).
+ * Begins the next attempts of outbound mails: counts them and reads their content. A scheduled mail can no longer be
+ * cancelled.
+ * @returns for each, in order; null: done, held, deleted, or not due yet (the job ran again after its attempt was recorded).
  */
 export async function beginAttempts(
   db: Queryable,
@@ -129,12 +134,12 @@ export async function beginAttempts(
       with locked as (
         -- In the order of every lock on these rows: two batches never wait for each other.
         select message_row from outbound_mails where message_row = any ($1) order by message_row for no key update
-      )
+      ), begun as (
       update outbound_mails o set attempt = o.attempt + 1
       from locked join messages m on m.row = locked.message_row join projects p on p.id = m.project_id
-      where o.message_row = locked.message_row and o.state <> 'done' and m.row = o.message_row and p.deleted_at is null
-        and o.next_attempt_at <= clock_timestamp() + interval '1 second'
-      returning o.project_id, o.attempt, o.accepted_at, o.traceparent, ${CONTENT},
+      where o.message_row = locked.message_row and o.state in ('queued', 'deferred') and m.row = o.message_row
+        and p.deleted_at is null and o.next_attempt_at <= clock_timestamp() + interval '1 second'
+      returning o.project_id, o.attempt, o.accepted_at, o.approved_hash, o.traceparent, ${CONTENT},
         array(select d.domain from mail_domains d where d.status = 'verified' and d.domain in (
                 select lower(split_part(r.address, '@', 2)) from outbound_recipients r
                 where r.message_row = o.message_row)) as own_domains,
@@ -146,7 +151,12 @@ export async function beginAttempts(
            select address, attempts, next_attempt_at, min(next_attempt_at) over () as first
            from outbound_recipients where message_row = o.message_row and state in ('queued', 'deferred')
          ) r
-         where r.next_attempt_at <= greatest(r.first, clock_timestamp() + interval '1 second')) as due`,
+         where r.next_attempt_at <= greatest(r.first, clock_timestamp() + interval '1 second')) as due
+      ), due_now as (
+        update messages m set delivery_status = 'queued', labels = array_remove(m.labels, 'scheduled')
+        from begun b where m.row = b.message_row and m.delivery_status = 'scheduled'
+      )
+      select * from begun`,
     values: [messageRows],
   })
   const begun = new Map(rows.map((row) => [row.message_row, toOutboundMail(row)]))
@@ -159,8 +169,21 @@ function toOutboundMail(row: OutboundRow): OutboundMail {
     projectId: row.project_id,
     attempt: row.attempt,
     acceptedAt: row.accepted_at,
+    approvedHash: row.approved_hash,
     due: row.due,
     ownDomains: row.own_domains,
     traceparent: row.traceparent,
   }
+}
+
+/** Milliseconds until the next attempt of an outbound mail; null: none is known. A held mail has none. */
+export async function nextMailInMs(db: Queryable): Promise<number | null> {
+  const { rows } = await db.query<{ in_ms: number | null }>({
+    name: 'next-mail',
+    text: `
+      select (extract(epoch from min(next_attempt_at) - statement_timestamp()) * 1000)::float8 as in_ms
+      from outbound_mails
+      where state <> 'done' and next_attempt_at > statement_timestamp() and next_attempt_at < 'infinity'`,
+  })
+  return rows[0]?.in_ms ?? null
 }

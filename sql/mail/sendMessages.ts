@@ -1,4 +1,4 @@
-import { newThreadId } from '../../shared/ids.ts'
+import { newApprovalId, newThreadId } from '../../shared/ids.ts'
 import type { CustomHeaders } from '../../shared/mail/customHeaders.ts'
 import type { Attachment } from '../../shared/mail/parseMail.ts'
 import { searchVector } from '../../shared/mail/searchTerms.ts'
@@ -32,6 +32,10 @@ export type SendIntent = {
   headers: CustomHeaders | null
   /** Display names for To and Cc, by address; null: none. */
   names: Record<string, string> | null
+  /** The time to send it; null: at once. */
+  sendAt: Date | null
+  /** The draft that this mail takes up; null: none. */
+  draft: { id: string; version: number } | null
   /** Recipients that must not get the mail. */
   refused: readonly RefusedRecipient[]
   /** The caller's idempotency key and the hash of its request; null: no key. */
@@ -43,10 +47,14 @@ export type SendIntent = {
 }
 
 /** The answer's fields that the statement determines. */
-export type AcceptedMessage = { threadId: string; createdAt: string }
+export type AcceptedMessage = {
+  threadId: string
+  createdAt: string
+  status: 'queued' | 'scheduled' | 'held'
+}
 
 /**
- * The end of an intent: accepted; `repeat`: its key has an answer; `gone`: the project or the thread is deleted;
+ * The end of an intent: accepted; `repeat`: its key has an answer, or its draft is gone; `gone`: the project or the thread is deleted;
  * `over quota`: the project has reached its daily limit of recipients.
  */
 export type SendOutcome =
@@ -96,6 +104,10 @@ export async function acceptMessages(
     refused: intent.refused.map(({ address }) => address),
     reasons: intent.refused.map(({ reason }) => reason),
     recipients: new Set([...intent.to, ...intent.cc, ...intent.bcc]).size - intent.refused.length,
+    send_at: intent.sendAt,
+    approval_id: newApprovalId(),
+    draft_id: intent.draft?.id ?? null,
+    draft_version: intent.draft?.version ?? null,
     key: intent.key?.name ?? null,
     request_hash: intent.key?.requestHash.toString('hex') ?? null,
     answer: JSON.stringify(intent.answer),
@@ -110,7 +122,12 @@ export async function acceptMessages(
     const row = byNumber.get(n)
     if (row === undefined) return { kind: 'gone' }
     if (row.accepted)
-      return { kind: 'accepted', threadId: row.thread_id, createdAt: row.created_at }
+      return {
+        kind: 'accepted',
+        threadId: row.thread_id,
+        createdAt: row.created_at,
+        status: row.status,
+      }
     return { kind: row.over_quota ? 'over quota' : 'repeat' }
   })
 }
@@ -120,6 +137,7 @@ type AcceptedRow = {
   thread_id: string
   created_at: string
   accepted: boolean
+  status: AcceptedMessage['status']
   over_quota: boolean | null
   is_open: boolean
 }
@@ -183,5 +201,6 @@ export async function findSent(
 ): Promise<{ requestHash: Buffer; sent: AcceptedMessage & { answer: object } } | null> {
   const found = await findIdempotent(db, { projectId, operation: OPERATION, key })
   if (found === null || found.result === null) return null
-  return { requestHash: found.requestHash, sent: JSON.parse(found.result) }
+  // An answer of an earlier version has no status.
+  return { requestHash: found.requestHash, sent: { status: 'queued', ...JSON.parse(found.result) } }
 }

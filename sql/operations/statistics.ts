@@ -87,7 +87,8 @@ export async function readBacklog(db: Queryable): Promise<Backlog> {
   }>({
     name: 'read-backlog',
     text: `
-      select (select count(*)::int from outbound_mails where state <> 'done') as outbound_mails,
+      select (select count(*)::int from outbound_mails
+                where state <> 'done' and not (attempt = 0 and next_attempt_at > clock_timestamp())) as outbound_mails,
              (select count(*)::int from payments where state = 'verified') as verified,
              (select count(*)::int from payments where state = 'settled' and finalized_at is null) as unfinalized,
              (select count(*)::int from webhook_deliveries where status = 'pending') as deliveries,

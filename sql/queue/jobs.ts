@@ -52,10 +52,13 @@ export function addJobsFrom(source: string, task: TaskName, payloadField: string
     from ${source} s order by s.payload_id))`
 }
 
-/** The same for jobs of several tasks: `source` must have the columns `task`, `key` and `payload`. */
-export const addPayloadsFrom = (source: string): string =>
+/**
+ * The same for jobs of several tasks: `source` must have the columns `task`, `key` and `payload`.
+ * @param runAt an SQL expression over `s`; null: at once.
+ */
+export const addPayloadsFrom = (source: string, runAt = 'null'): string =>
   `select count(*) from graphile_worker.add_jobs(array(
-    select row(s.task, s.payload, null, null, null, s.key, null, null)::graphile_worker.job_spec from ${source} s))`
+    select row(s.task, s.payload, null, ${runAt}, null, s.key, null, null)::graphile_worker.job_spec from ${source} s))`
 
 /**
  * Deletes superseded jobs that no worker holds. When the key of a running job is added again, Graphile Worker clears

@@ -39,6 +39,8 @@ export const newIntent = (projectId: string, changes: Partial<SendIntent> = {}):
   unsubscribe: null,
   headers: null,
   names: null,
+  sendAt: null,
+  draft: null,
   refused: [],
   key: null,
   answer: {},

@@ -6,6 +6,7 @@ import pino from 'pino'
 import { type ApiServer, startApi } from '../../api/http/server.ts'
 import { type SmtpServer, startSmtp } from '../../api/smtp/server.ts'
 import { generateKey } from '../../shared/apiKey.ts'
+import { approvalTokens } from '../../shared/approvalLink.ts'
 import { type Config, parseConfig } from '../../shared/config/config.ts'
 import { bounceKeys } from '../../shared/mail/bounceAddress.ts'
 import type { Running } from '../../shared/process/service.ts'
@@ -101,6 +102,20 @@ function cutBetweenJobs(proxy: TcpProxy, pool: TestDatabase['pool']): void {
   }
 }
 
+/** The parts of a pool that sends; its transport captures. */
+export const outboundOptions = (config: Config): Parameters<typeof outboundRunner>[0] => ({
+  mailDomain: config.mailDomain,
+  baseUrl: config.http.baseUrl,
+  approvalTokens: approvalTokens(masterKeys(config)),
+  transport: createTransport(
+    { ...config, relayUrl: 'capture' },
+    { dns: createDns(), ownName: config.mailHostname, allowPrivate: false },
+    silentLog,
+  ),
+  keyring: createKeyringSource(masterKeys(config)),
+  bounceKeys: bounceKeys(masterKeys(config)),
+})
+
 /** Starts the service with port 0 everywhere and rate limits off. */
 export async function startTestService(options: TestServiceOptions = {}): Promise<TestService> {
   const database = await createTestDatabase()
@@ -153,7 +168,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   }
   const runners = {
     inbound: () => inboundRunner({ mailDomain, mailHostname, dns, lookUp, bounceKeys: keys }),
-    outbound: () => outboundRunner({ mailDomain, transport, keyring, bounceKeys: keys }),
+    outbound: () => outboundRunner({ ...outboundOptions(config), transport }),
     webhooks: () => webhooksRunner({ keyring, policy }),
   }
   const pools =

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { addressKey, domainOf, recipientKeys } from '../../shared/mail/address.ts'
 import { type BounceKeys, bounceAddress } from '../../shared/mail/bounceAddress.ts'
 import { mailGivenUpAfter, nextMailDelayS } from '../../shared/mail/mailRetry.ts'
@@ -56,6 +57,11 @@ async function attempt(sender: Sender, mail: OutboundMail): Promise<void> {
     bytes ??= composedMail(sender.pool, sender.keyring, mail)
     return bytes
   }
+  if (mail.approvedHash !== null) {
+    const kept = await message()
+    if (kept === null) return
+    if (!sha256(kept.bytes).equals(mail.approvedHash)) return await refuse(sender, mail)
+  }
   const delivered = [...local.keys()].map(
     (address) => ({ address, state: 'sent', error: null }) as const,
   )
@@ -85,6 +91,18 @@ async function attempt(sender: Sender, mail: OutboundMail): Promise<void> {
   )
   // A failure is thrown last: the next run must find that no other consignment is still being sent.
   for (const end of ends) if (end.status === 'rejected') throw end.reason
+}
+
+const sha256 = (bytes: Buffer): Buffer => createHash('sha256').update(bytes).digest()
+
+/** Fails a mail whose bytes are not those that the owner approved. */
+async function refuse(sender: Sender, mail: OutboundMail): Promise<void> {
+  sender.log.error({ messageRow: mail.messageRow }, 'the bytes of an approved mail have changed')
+  const record = createRecorder(sender, mail, { rawId: null, localInboxes: [] })
+  const outcomes = mail.due.map(({ address }) =>
+    failed(address, 'not the bytes that were approved'),
+  )
+  await record(settle(sender, mail, outcomes), true)
 }
 
 const failed = (address: string, error: string) => ({ address, state: 'failed', error }) as const

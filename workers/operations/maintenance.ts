@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import { searchVector } from '../../shared/mail/searchTerms.ts'
 import type { Running } from '../../shared/process/service.ts'
+import { deleteStaleApprovals } from '../../sql/account/approvals.ts'
 import { deleteStaleAudit } from '../../sql/account/audit.ts'
 import { deleteStaleSessions } from '../../sql/account/consoleSessions.ts'
 import { deleteStaleIdempotencyKeys } from '../../sql/account/idempotency.ts'
@@ -45,6 +46,7 @@ export function startMaintenance(databaseUrl: string, log: Logger): Running {
       if (sweeps % SWEEPS_PER_CLEANING === 0) {
         await deleteStaleRateWindows(pool)
         await forgetDeletedMessages(pool)
+        await deleteStaleApprovals(pool)
         await deleteStaleAudit(pool)
         await deleteStaleEvents(pool)
         await deleteStaleIdempotencyKeys(pool)

@@ -10,6 +10,7 @@ import type { Screen } from './kit/screen.ts'
 import { applyTheme, themeButton } from './kit/theme.ts'
 import type { Session } from './kit/types.ts'
 import { button, heading, notice, toasts } from './kit/ui.ts'
+import { approval, approvals } from './mail/approvals.ts'
 import { inbox, outgoing } from './mail/inbox.ts'
 import { thread } from './mail/thread.ts'
 import { jobs } from './operations/jobs.ts'
@@ -28,6 +29,8 @@ const SCREENS: readonly [string, Screen][] = [
   ['projects/:/inbox', inbox],
   ['projects/:/inbox/:', thread],
   ['projects/:/outgoing', outgoing],
+  ['projects/:/approvals', approvals],
+  ['projects/:/approvals/:', approval],
   ['projects/:/vault', vault],
   ['projects/:/endpoints', endpoints],
   ['projects/:/payments', payments],

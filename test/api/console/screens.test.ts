@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import axe from 'axe-core'
 import type { Browser } from 'playwright-core'
+import { COLOUR_RULES, judge, violations } from '../../support/axe.ts'
 import {
   type ConsolePage,
   hasBrowser,
   openConsole,
-  screenshot,
   settled,
   startBrowser,
 } from '../../support/browser.ts'
@@ -160,36 +160,6 @@ async function enter({ page, open }: ConsolePage, [name, path]: [string, string]
     await page.frameLocator('iframe').getByText('Twelve ships came in.').waitFor()
   }
   await settled(page)
-}
-
-type Violation = { id: string; help: string; nodes: { target: string[]; html: string }[] }
-
-/** The axe rules that depend only on colours. */
-const COLOUR_RULES = ['color-contrast', 'link-in-text-block']
-
-async function violations(
-  { page }: Pick<ConsolePage, 'page'>,
-  rules?: readonly string[],
-): Promise<string[]> {
-  const options = rules
-    ? { resultTypes: ['violations'], runOnly: { type: 'rule', values: rules } }
-    : { resultTypes: ['violations'], rules: { region: { enabled: true } } }
-  const found = await page.evaluate<Violation[]>(
-    `axe.run(document, ${JSON.stringify(options)}).then((result) => result.violations)`,
-  )
-  return found.flatMap(({ id, help, nodes }) =>
-    nodes.map(({ target, html }) => `${id}: ${help} at ${target.join(' ')} ${html.slice(0, 200)}`),
-  )
-}
-
-/** Checks a screen: all rules in the light theme, the colour rules in the dark theme. */
-async function judge({ page }: Pick<ConsolePage, 'page'>, name: string): Promise<void> {
-  await screenshot(page, `${name}-light`)
-  expect([name, await violations({ page })]).toEqual([name, []])
-  await page.emulateMedia({ colorScheme: 'dark' })
-  await screenshot(page, `${name}-dark`)
-  expect([name, 'dark', await violations({ page }, COLOUR_RULES)]).toEqual([name, 'dark', []])
-  await page.emulateMedia({ colorScheme: 'light' })
 }
 
 describe.skipIf(!hasBrowser)('every screen', () => {

@@ -184,6 +184,8 @@ test('only the tools of the key’s scopes are listed; another tool names its mi
     'whoami',
     'mail.list_messages',
     'mail.get_message',
+    'mail.list_drafts',
+    'mail.get_draft',
     'mail.search',
     'mail.wait',
     'mail.get_attachment',
@@ -209,7 +211,7 @@ test('an invalid call is a tool error that says how to fix it', async () => {
     [
       'mail.send',
       { subject: 's', text: 't' },
-      'bad_request: to must be an array of 1 to 50 items, and it is missing. Arguments: to (required), subject (required), text (required), html, cc, bcc, attachments, unsubscribe, headers, idempotencyKey.',
+      'bad_request: to must be an array of 1 to 50 items, and it is missing. Arguments: to (required), subject (required), text (required), html, cc, bcc, attachments, unsubscribe, headers, sendAt, idempotencyKey.',
     ],
     ['mail.send', { to: [], subject: 's', text: 't' }, 'bad_request: to must be an array of 1'],
     [

@@ -5,6 +5,7 @@ import { addJob } from '../../../sql/queue/jobs.ts'
 import { CHALLENGE } from '../../support/challenge.ts'
 import { cutEveryRoundTrip, proxyThrough } from '../../support/cuts.ts'
 import { fakeDns } from '../../support/fakeDns.ts'
+import { heldAgent } from '../../support/held.ts'
 import { answering, closeServers } from '../../support/localServer.ts'
 import { rawMail, spooled } from '../../support/mailRows.ts'
 import { MOMENTS } from '../../support/postgresProxy.ts'
@@ -112,6 +113,55 @@ for (const moment of MOMENTS) {
       expect(sink.mails.filter(({ email }) => email.subject === subject)).toHaveLength(1)
     })
     expect(cuts).toBeGreaterThan(3)
+  })
+
+  test(`approve: a held mail is announced, notified and ended once, with a cut ${moment} each round trip`, async () => {
+    await using sink = await startSink()
+    const { service, proxy } = await startCuttable({
+      smtp: false,
+      pools: ['outbound'],
+      env: { SMTP_RELAY_URL: sink.url },
+    })
+    await using _ = service
+    const { pool } = service.database
+    const agent = await heldAgent(service, {
+      sendPolicy: 'approve',
+      approverEmail: 'owner@elsewhere.example',
+    })
+    const cuts = await cutEveryRoundTrip(proxy, moment, async (subject) => {
+      const { body } = await agent.post('/v0/messages/send', {
+        to: ['b@example.com'],
+        subject,
+        text: 'x',
+      })
+      const { approvalId } = await waitFor('the notification', async () => {
+        const { rows } = await pool.query(
+          `select id as "approvalId" from approvals where subject = $1 and notified_at is not null`,
+          [body.messageId],
+        )
+        return rows[0]
+      })
+      await untilNoJob(service)
+      await pool.query('update approvals set expires_at = now() where id = $1', [approvalId])
+      await pool.query(
+        // Unlike a changed time, an added job is announced: no poll is waited for.
+        `select graphile_worker.add_job('expire_approval', json_build_object('approvalId', $1::text),
+           job_key := 'expire_approval:' || $1)`,
+        [approvalId],
+      )
+      await waitFor('the end', async () => {
+        const { body: message } = await agent.get(messagePath(body.messageId))
+        return message.deliveryStatus === 'expired'
+      })
+      await untilNoJob(service)
+      const { rows } = await pool.query(
+        `select type from events where data ->> 'messageId' = $1 order by seq`,
+        [body.messageId],
+      )
+      expect(rows.map(({ type }) => type)).toEqual(['message.held', 'message.rejected'])
+      expect(sink.mails.filter(({ email }) => email.text?.includes(subject))).toHaveLength(1)
+    })
+    expect(cuts).toBeGreaterThan(8)
   })
 
   test(`deliver: a receiver gets an event once, with a cut ${moment} each round trip`, async () => {

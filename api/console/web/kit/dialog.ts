@@ -104,9 +104,14 @@ export const field = (
   )
 
 /** A field of several lines. */
-export const textArea = (label: string, name: string, attributes: Attributes = {}): HTMLElement =>
+export const textArea = (
+  label: string,
+  name: string,
+  attributes: Attributes = {},
+  value = '',
+): HTMLElement =>
   labelled(label, name, null, (ties) =>
-    h('textarea', { ...ties, rows: 8, dir: 'auto', ...attributes }),
+    h('textarea', { ...ties, rows: 8, dir: 'auto', ...attributes }, value),
   )
 
 /** A checkbox. */

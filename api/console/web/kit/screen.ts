@@ -19,6 +19,7 @@ export type Screen = (context: ScreenContext) => Child | Promise<Child>
 const TABS: readonly [string, string][] = [
   ['inbox', 'Inbox'],
   ['outgoing', 'Outgoing'],
+  ['approvals', 'Approvals'],
   ['vault', 'Vault'],
   ['endpoints', 'Endpoints'],
   ['payments', 'Payments'],

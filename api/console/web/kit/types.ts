@@ -47,6 +47,9 @@ export type Project = {
   apiKeyPrefix: string
   payTo: string | null
   paymentsEnabled: boolean
+  sendPolicy: 'free' | 'approve' | 'approve-new'
+  approverEmail: string | null
+  approvalHours: number
   usage: { storageBytes: number; dailySettlements: number; dailyGas: number }
   /** Null: no limit. */
   limits: {
@@ -89,6 +92,8 @@ export type Message = {
   attachments: Attachment[]
   deliveryStatus?: string
   deliveryError?: string | null
+  /** Of scheduled messages. */
+  sendAt?: string
   /** Of received messages. */
   authentication?: Authentication
 }
@@ -110,6 +115,30 @@ export type FoundMessage = Pick<
   Message,
   'messageId' | 'threadId' | 'from' | 'to' | 'subject' | 'text' | 'labels' | 'createdAt'
 > & { highlights: { subject: Highlight[]; text: Highlight[] } }
+
+/** A mail that waits for its owner. */
+type HeldHead = {
+  approvalId: string
+  state: 'waiting' | 'approved' | 'rejected' | 'withdrawn' | 'expired'
+  requestedAt: string
+  expiresAt: string
+  decidedBy: string | null
+  reason: string | null
+}
+type HeldLetter = Pick<
+  Message,
+  'messageId' | 'threadId' | 'from' | 'to' | 'cc' | 'subject' | 'text'
+> & {
+  bcc: string[]
+  refused: string[]
+  sendAt?: string
+}
+export type HeldItem = HeldHead & { message: HeldLetter | null }
+export type HeldRequest = HeldHead & {
+  /** Null: the agent deleted the message. */
+  sha256: string | null
+  message: (HeldLetter & { html: string | null; attachments: Attachment[] }) | null
+}
 
 export type WholeThread = {
   threadId: string

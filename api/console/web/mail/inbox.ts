@@ -1,10 +1,10 @@
-import { at } from '../kit/ask.ts'
+import { ask, at } from '../kit/ask.ts'
 import { h } from '../kit/dom.ts'
 import { count, moment } from '../kit/format.ts'
 import { liveList } from '../kit/live.ts'
 import { ofProject, projectLink } from '../kit/screen.ts'
 import type { Message, Project, Thread } from '../kit/types.ts'
-import { badge, button, deliveryBadge, empty, notice, table } from '../kit/ui.ts'
+import { badge, button, deliveryBadge, empty, notice, table, toast } from '../kit/ui.ts'
 import { writeMail } from './compose.ts'
 import { foundList, searchBox } from './search.ts'
 
@@ -78,6 +78,14 @@ const threadList = (project: Project, signal: AbortSignal): HTMLElement =>
       ),
   }).element
 
+/** The states of a mail that has not left. */
+const WAITING = ['scheduled', 'held']
+
+const cancel = async (project: Project, { messageId }: Message): Promise<void> => {
+  await ask(at`/projects/${project.projectId}/v0/messages/${messageId}/cancel`, { method: 'POST' })
+  toast('Cancelled; it is not sent')
+}
+
 /** The sent messages of a project, with their delivery state. */
 export const outgoing = ofProject('outgoing', (project, { signal, session }) => [
   session.capturesMail
@@ -116,12 +124,26 @@ export const outgoing = ofProject('outgoing', (project, { signal, session }) => 
           { name: 'To', cell: ({ to, cc }) => [...to, ...cc].join(', ') },
           {
             name: 'Delivery',
-            cell: ({ deliveryStatus, deliveryError }) => [
+            cell: ({ deliveryStatus, deliveryError, sendAt }) => [
               deliveryBadge(deliveryStatus ?? 'queued', session.capturesMail),
               deliveryError == null ? null : h('p', { class: 'note' }, deliveryError),
+              deliveryStatus === 'scheduled' && sendAt !== undefined
+                ? h('p', { class: 'note' }, 'leaves ', moment(sendAt))
+                : null,
             ],
           },
           { name: 'When', cell: ({ createdAt }) => moment(createdAt) },
+          {
+            name: 'Action',
+            kind: 'end',
+            cell: (message) =>
+              WAITING.includes(message.deliveryStatus ?? '')
+                ? button('Cancel', () => cancel(project, message), {
+                    keep: `cancel ${message.messageId}`,
+                    label: `Cancel ${message.subject}`,
+                  })
+                : null,
+          },
         ],
         messages,
       ),

@@ -1,0 +1,23 @@
+import { domainOf, parseAddress } from '../../shared/mail/address.ts'
+import { findVerifiedDomains } from '../../sql/mail/mailDomains.ts'
+import { badRequest } from '../http/errors.ts'
+import type { Services } from '../http/services.ts'
+
+/**
+ * Checks the address that gets the links to decide. An inbox of this service would let an agent approve its own mail.
+ * @throws {ApiError} 400
+ */
+export async function checkApprover(
+  { pool, config }: Services,
+  address: string | null | undefined,
+): Promise<void> {
+  if (address == null) return
+  if (parseAddress(address) === null) {
+    throw badRequest('approverEmail must be one email address, such as ada@example.com, or null')
+  }
+  const domain = domainOf(address)
+  const own = [config.mailDomain, ...(await findVerifiedDomains(pool, [domain]))]
+  if (own.includes(domain)) {
+    throw badRequest(`approverEmail must be outside of this service: ${domain} is its mail domain`)
+  }
+}

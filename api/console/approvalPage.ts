@@ -1,0 +1,139 @@
+/**
+ * The page behind the link of a notification mail. GET shows the letter and changes nothing: scanners open every link of
+ * a mail. A POST of its form decides.
+ */
+import { type Static, Type as t } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import { APPROVAL_TOKEN } from '../../shared/approvalLink.ts'
+import { networkSubject } from '../../shared/http/networkSubject.ts'
+import { findApprovalLink, useApprovalLink } from '../../sql/account/approvalLinks.ts'
+import { findApproval } from '../../sql/account/approvals.ts'
+import { PAGE_HEADERS } from '../http/asset.ts'
+import { ApiError } from '../http/errors.ts'
+import { countFailedSignIn } from '../http/gate.ts'
+import { stateOf } from '../http/requestState.ts'
+import type { Services } from '../http/services.ts'
+import { decide, readHeldRequest } from '../mail/held.ts'
+import { type HeldRequest, REASON_MAX_LENGTH } from '../mail/heldView.ts'
+import { approvalHtml, endHtml } from './approvalHtml.ts'
+import { consoleOperation } from './consoleOperation.ts'
+
+const Params = t.Object({ token: t.String({ maxLength: 100 }) })
+const Form = t.Object({
+  decision: t.Union([t.Literal('approve'), t.Literal('reject')]),
+  sha256: t.String({ pattern: '^[0-9a-f]{64}$', error: 'be 64 hexadecimal digits' }),
+  reason: t.Optional(t.String({ maxLength: REASON_MAX_LENGTH })),
+})
+
+/** Nothing is loaded but the style, and no script runs: the letter's words come from an agent. */
+const POLICY = [
+  "default-src 'none'",
+  "style-src 'self'",
+  "img-src 'self'",
+  "base-uri 'none'",
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+const page = (html: string, status = 200) =>
+  new Response(html, {
+    status,
+    headers: {
+      ...PAGE_HEADERS,
+      'content-security-policy': POLICY,
+      'cache-control': 'no-store',
+      'x-robots-tag': 'noindex, nofollow',
+    },
+  })
+
+const GONE = 'This link is not valid. It may be mistyped, or its request is deleted.'
+
+/** The pages of the links in notification mails. */
+export const approvalPageRoutes = (services: Services) =>
+  new Elysia()
+    .get('/approve/:token', ({ request, params }) => show(services, request, params.token), {
+      params: Params,
+      detail: consoleOperation({ access: 'public' }),
+    })
+    .post(
+      '/approve/:token',
+      ({ request, params, body }) => act(services, request, params.token, body),
+      {
+        params: Params,
+        body: Form,
+        detail: consoleOperation({ access: 'public', form: true }),
+      },
+    )
+
+type Open = { wanted: { projectId: string; approvalId: string }; address: string; used: boolean }
+
+/** The request of a link; null: no such link. A wrong token counts as a failed sign-in. @throws {ApiError} 429 */
+async function find(services: Services, request: Request, token: string): Promise<Open | null> {
+  const link = APPROVAL_TOKEN.test(token) ? await findApprovalLink(services.pool, token) : null
+  const approval = link === null ? null : await findApproval(services.pool, link.approvalId)
+  if (link !== null && approval !== null) {
+    const { projectId, id: approvalId } = approval
+    return { wanted: { projectId, approvalId }, address: link.address, used: link.used }
+  }
+  await countFailedSignIn(services, networkSubject(stateOf(request).clientAddress))
+  return null
+}
+
+async function show(services: Services, request: Request, token: string): Promise<Response> {
+  const open = await find(services, request, token)
+  if (open === null) return page(endHtml('Nothing here', GONE), 404)
+  return pageOf(await readHeldRequest(services, open.wanted), open.used)
+}
+
+/** The letter with its form, or the end of its request. */
+function pageOf(held: Static<typeof HeldRequest>, used: boolean, note?: string): Response {
+  if (held.state === 'approved') {
+    return page(endHtml('Approved', 'The mail is approved. It leaves at once, or at its time.'))
+  }
+  if (held.state === 'rejected') {
+    return page(endHtml('Rejected', 'The mail is rejected. It is not sent.'))
+  }
+  const isOver = held.state === 'expired' || Date.parse(held.expiresAt) <= Date.now()
+  if (isOver) return page(endHtml('Expired', 'Nobody decided in time. The mail is not sent.'))
+  const { message, sha256 } = held
+  if (used || held.state === 'withdrawn' || message === null || sha256 === null) {
+    return page(endHtml('Withdrawn', 'The agent took the mail back. It is not sent.'))
+  }
+  return page(approvalHtml({ held, message, sha256, note }), note === undefined ? 200 : 409)
+}
+
+async function act(
+  services: Services,
+  request: Request,
+  token: string,
+  form: Static<typeof Form>,
+): Promise<Response> {
+  const open = await find(services, request, token)
+  if (open === null) return page(endHtml('Nothing here', GONE), 404)
+  const { projectId, approvalId } = open.wanted
+  const actor = {
+    projectId,
+    keyPrefix: `link:${open.address}`,
+    requestId: stateOf(request).requestId,
+  }
+  const decision =
+    form.decision === 'approve'
+      ? ({
+          state: 'approved',
+          hash: Buffer.from(form.sha256, 'hex'),
+          trust: 'recipients',
+        } as const)
+      : ({ state: 'rejected', reason: form.reason?.trim() || null } as const)
+  try {
+    const held = await decide(services, actor, {
+      approvalId,
+      decision,
+      within: (db) => useApprovalLink(db, token),
+    })
+    return pageOf(held, true)
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status >= 500) throw error
+    const held = await readHeldRequest(services, open.wanted)
+    return pageOf(held, open.used, 'The mail has changed since. Read it again.')
+  }
+}

@@ -1,0 +1,225 @@
+/** Mail that waits for its owner: the list, and the letter with its decision. */
+import { ask, at } from '../kit/ask.ts'
+import { choice, field, openDialog, textArea } from '../kit/dialog.ts'
+import { type Child, h } from '../kit/dom.ts'
+import { bytes, moment } from '../kit/format.ts'
+import { live, liveList } from '../kit/live.ts'
+import { ofProject, projectLink } from '../kit/screen.ts'
+import type { HeldItem, HeldRequest, Project } from '../kit/types.ts'
+import { badge, button, empty, facts, notice, table, toast } from '../kit/ui.ts'
+
+const REFRESH_MS = 3_000
+
+const heldPath = ({ projectId }: Project) => at`/v0/platform/projects/${projectId}/held`
+const subjectOf = (subject: string) => (subject.trim() === '' ? '(no subject)' : subject)
+
+/** The mails of a project that wait. */
+export const approvals = ofProject('approvals', (project, { signal }) => [
+  project.sendPolicy === 'free'
+    ? notice('info', 'Mail of this project leaves without approval. Its settings change that.')
+    : null,
+  liveList<'held', HeldItem>({
+    name: 'held',
+    signal,
+    everyMs: REFRESH_MS,
+    path: heldPath(project),
+    none: () => empty('Nothing waits', 'Mail that needs your approval appears here.'),
+    draw: (held) =>
+      table(
+        'Mail that waits for approval',
+        [
+          {
+            name: 'Subject',
+            kind: 'main',
+            cell: ({ approvalId, message }) => [
+              h(
+                'a',
+                {
+                  href: projectLink(project.projectId, 'approvals', approvalId),
+                  'data-keep': approvalId,
+                  dir: 'auto',
+                },
+                subjectOf(message?.subject ?? ''),
+              ),
+              h('p', { class: 'note snippet', dir: 'auto' }, message?.text.slice(0, 200) ?? ''),
+            ],
+          },
+          { name: 'To', cell: ({ message }) => recipients(message) },
+          { name: 'Waits since', cell: ({ requestedAt }) => moment(requestedAt) },
+          { name: 'Expires', cell: ({ expiresAt }) => moment(expiresAt) },
+        ],
+        held,
+      ),
+  }).element,
+])
+
+const recipients = (message: HeldItem['message']): string =>
+  message === null ? '–' : [...message.to, ...message.cc, ...message.bcc].join(', ')
+
+/** One mail that waits, with its decision. */
+export const approval = ofProject('approvals', (project, { params, signal }) => {
+  const approvalId = params[1]!
+  const path = `${heldPath(project)}/${encodeURIComponent(approvalId)}`
+  return live({
+    signal,
+    everyMs: REFRESH_MS,
+    load: (watching) => ask<HeldRequest>(path, { watching, signal }),
+    draw: (held) => [
+      h(
+        'header',
+        { class: 'thread' },
+        h(
+          'a',
+          {
+            class: 'back',
+            href: projectLink(project.projectId, 'approvals'),
+            'data-keep': 'back',
+          },
+          '← Approvals',
+        ),
+        h('h2', { dir: 'auto' }, subjectOf(held.message?.subject ?? '')),
+      ),
+      held.message === null
+        ? notice('info', 'The agent deleted this mail.')
+        : letter(project, held, held.message),
+      decision(project, held, path),
+    ],
+  }).element
+})
+
+type Letter = NonNullable<HeldRequest['message']>
+
+function letter(project: Project, held: HeldRequest, message: Letter): HTMLElement {
+  const shown = h('div', { class: 'body' }, text(message.text))
+  const html = at`/projects/${project.projectId}/messages/${message.messageId}/html`
+  const line = (name: string, list: readonly string[]): [string, Child] | null =>
+    list.length === 0 ? null : [name, list.join(', ')]
+  return h(
+    'article',
+    { class: 'panel message', 'aria-label': 'The mail' },
+    facts([
+      line('From', message.from),
+      line('To', message.to),
+      line('Cc', message.cc),
+      line('Bcc', message.bcc),
+      line('Left out', message.refused),
+      line(
+        'Attachments',
+        message.attachments.map(({ filename, size }) => `${filename} (${bytes(size)})`),
+      ),
+      message.sendAt === undefined ? null : ['Leaves', moment(message.sendAt)],
+      ['State', badge(held.state)],
+      ['Expires', moment(held.expiresAt)],
+      ['SHA-256', h('code', { class: 'long' }, held.sha256 ?? '')],
+    ]),
+    message.html === null
+      ? null
+      : notice('wait', 'It has an HTML part. Most recipients see that part: look at it too.'),
+    shown,
+    message.html === null
+      ? null
+      : h(
+          'footer',
+          { class: 'actions' },
+          button('HTML', () => shown.replaceChildren(frame(html)), {
+            keep: 'html',
+            title: 'In a sandbox, with nothing loaded from elsewhere',
+          }),
+          button('Text', () => shown.replaceChildren(text(message.text)), { keep: 'text' }),
+        ),
+  )
+}
+
+const text = (words: string) => h('pre', { class: 'text', dir: 'auto' }, words || '(no text)')
+
+const frame = (path: string): HTMLElement =>
+  // No scripts and an opaque origin: the mail cannot reach the console.
+  h('iframe', {
+    class: 'mail',
+    sandbox: '',
+    src: `/console/api${path}`,
+    title: 'HTML body of the message',
+    referrerpolicy: 'no-referrer',
+  })
+
+function decision(project: Project, held: HeldRequest, path: string): Child {
+  const { sha256, message } = held
+  if (held.state !== 'waiting' || sha256 === null || message === null) {
+    const by = held.decidedBy === null ? '' : ` by ${held.decidedBy}`
+    const why = held.reason === null ? '' : `: ${held.reason}`
+    return notice('info', `This mail is ${held.state}${by}${why}`)
+  }
+  const seen = { path, sha256 }
+  return h(
+    'div',
+    { class: 'actions', role: 'group', 'aria-label': 'Decision' },
+    button('Approve', () => approve(project, seen), { kind: 'primary', keep: 'approve' }),
+    button('Edit', () => edit(message, seen), { keep: 'edit' }),
+    button('Reject', () => reject(project, seen), { kind: 'danger', keep: 'reject' }),
+  )
+}
+
+/** The mail that the owner has read. A later change of it refuses the decision. */
+type Seen = { path: string; sha256: string }
+
+function finish(project: Project, done: string): void {
+  toast(done)
+  location.hash = projectLink(project.projectId, 'approvals')
+}
+
+const approve = (project: Project, { path, sha256 }: Seen): void =>
+  openDialog({
+    title: 'Approve and send',
+    action: 'Approve',
+    body: [
+      h('p', {}, 'Exactly this mail is sent. It cannot be recalled.'),
+      choice('Later mail without approval', 'trust', [
+        ['recipients', 'to these recipients'],
+        ['domains', 'to everybody in their domains'],
+        ['none', 'to nobody new'],
+      ]),
+    ],
+    act: async (form) => {
+      const body = { sha256, trust: form.get('trust') }
+      await ask(`${path}/approve`, { method: 'POST', body })
+      return () => finish(project, 'Approved; Outgoing shows its delivery')
+    },
+  })
+
+const reject = (project: Project, { path }: Seen): void =>
+  openDialog({
+    title: 'Reject',
+    action: 'Reject',
+    danger: true,
+    body: textArea('Reason, for the agent', 'reason', { maxlength: 1_000, rows: 4 }),
+    act: async (form) => {
+      await ask(`${path}/reject`, { method: 'POST', body: { reason: form.get('reason') } })
+      return () => finish(project, 'Rejected; the agent is told')
+    },
+  })
+
+const edit = (message: Letter, { path, sha256 }: Seen): void =>
+  openDialog({
+    title: 'Edit',
+    action: 'Save',
+    body: [
+      message.html === null
+        ? null
+        : h('p', { class: 'note' }, 'A changed text drops the HTML part of the mail.'),
+      field('Subject', 'subject', { maxlength: 998, value: message.subject }),
+      textArea('Text', 'text', {}, message.text),
+    ],
+    act: async (form) => {
+      const given = { subject: form.get('subject'), text: form.get('text') }
+      const body = {
+        sha256,
+        ...(given.subject === message.subject ? {} : { subject: given.subject }),
+        ...(given.text === message.text ? {} : { text: given.text }),
+      }
+      await ask(path, { method: 'PATCH', body })
+      return () => {
+        toast('Changed; it still waits')
+        dispatchEvent(new HashChangeEvent('hashchange'))
+      }
+    },
+  })

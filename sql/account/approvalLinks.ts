@@ -1,0 +1,37 @@
+/** Links of notification mails: each decides one request, once. */
+import { createHash } from 'node:crypto'
+import type { Queryable } from '../db.ts'
+
+const hash = (token: string): Buffer => createHash('sha256').update(token).digest()
+
+/** Stores a link. A repeated notification has the same one. */
+export async function addApprovalLink(
+  db: Queryable,
+  { token, approvalId, address }: { token: string; approvalId: string; address: string },
+): Promise<void> {
+  await db.query(
+    `insert into approval_links (token_hash, approval_id, address) values ($1, $2, $3) on conflict do nothing`,
+    [hash(token), approvalId, address],
+  )
+}
+
+/** The request of a link, and the address that it was mailed to; null: no such link. */
+export async function findApprovalLink(
+  db: Queryable,
+  token: string,
+): Promise<{ approvalId: string; address: string; used: boolean } | null> {
+  const { rows } = await db.query<{ approval_id: string; address: string; used: boolean }>(
+    `select approval_id, address, used_at is not null as used from approval_links where token_hash = $1`,
+    [hash(token)],
+  )
+  const row = rows[0]
+  if (row === undefined) return null
+  return { approvalId: row.approval_id, address: row.address, used: row.used }
+}
+
+/** Uses a link up, in the transaction of its decision. */
+export async function useApprovalLink(db: Queryable, token: string): Promise<void> {
+  await db.query('update approval_links set used_at = clock_timestamp() where token_hash = $1', [
+    hash(token),
+  ])
+}

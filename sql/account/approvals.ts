@@ -1,0 +1,136 @@
+/**
+ * Requests that an owner decides: one gate for every kind of act. `kind` and `subject` name the act; the part of the
+ * service that asks acts on the decision in the same transaction (for mail: sql/mail/heldMails.ts).
+ */
+import type { Cursor } from '../../shared/cursor.ts'
+import type { Queryable } from '../db.ts'
+import { pageStart } from '../pageStart.ts'
+
+export const APPROVAL_STATES = ['waiting', 'approved', 'rejected', 'withdrawn', 'expired'] as const
+export type ApprovalState = (typeof APPROVAL_STATES)[number]
+
+/** A request and its decision. */
+export type Approval = {
+  row: bigint
+  id: string
+  projectId: string
+  kind: 'mail'
+  /** The object of the act: for mail, the Message-ID. */
+  subject: string
+  state: ApprovalState
+  /** SHA-256 of the approved thing; null: not approved. */
+  contentHash: Buffer | null
+  requestedAt: Date
+  expiresAt: Date
+  /** Its time is over, whether or not that is recorded. */
+  isLate: boolean
+  decidedAt: Date | null
+  /** The deciding key's prefix, a console session, or a link with its address; null: undecided. */
+  decidedBy: string | null
+  reason: string | null
+}
+
+type ApprovalRow = {
+  row: string
+  id: string
+  project_id: string
+  kind: 'mail'
+  subject: string
+  state: ApprovalState
+  content_hash: Buffer | null
+  requested_at: Date
+  expires_at: Date
+  is_late: boolean
+  decided_at: Date | null
+  decided_by: string | null
+  reason: string | null
+}
+
+const COLUMNS = `a.row, a.id, a.project_id, a.kind, a.subject, a.state, a.content_hash, a.requested_at, a.expires_at,
+  a.expires_at <= clock_timestamp() as is_late, a.decided_at, a.decided_by, a.reason`
+
+const toApproval = (row: ApprovalRow): Approval => ({
+  row: BigInt(row.row),
+  id: row.id,
+  projectId: row.project_id,
+  kind: row.kind,
+  subject: row.subject,
+  state: row.state,
+  contentHash: row.content_hash,
+  requestedAt: row.requested_at,
+  expiresAt: row.expires_at,
+  isLate: row.is_late,
+  decidedAt: row.decided_at,
+  decidedBy: row.decided_by,
+  reason: row.reason,
+})
+
+/** A request of a live project; null: there is none. */
+export async function findApproval(
+  db: Queryable,
+  id: string,
+  { lock = false }: { lock?: boolean } = {},
+): Promise<Approval | null> {
+  const { rows } = await db.query<ApprovalRow>(
+    `select ${COLUMNS} from approvals a join projects p on p.id = a.project_id
+     where a.id = $1 and p.deleted_at is null ${lock ? 'for update of a' : ''}`,
+    [id],
+  )
+  return rows[0] === undefined ? null : toApproval(rows[0])
+}
+
+/** The request for an object; null: there is none. */
+export async function findApprovalOf(
+  db: Queryable,
+  { projectId, kind, subject }: Pick<Approval, 'projectId' | 'kind' | 'subject'>,
+): Promise<Approval | null> {
+  const { rows } = await db.query<ApprovalRow>(
+    `select ${COLUMNS} from approvals a where a.project_id = $1 and a.kind = $2 and a.subject = $3`,
+    [projectId, kind, subject],
+  )
+  return rows[0] === undefined ? null : toApproval(rows[0])
+}
+
+/** Requests of a project in a state, newest first, at most `limit` after the cursor. */
+export async function listApprovals(
+  db: Queryable,
+  filter: { projectId: string; state: ApprovalState; cursor: Cursor | null; limit: number },
+): Promise<Approval[]> {
+  const { rows } = await db.query<ApprovalRow>(
+    `select ${COLUMNS} from approvals a
+     where a.project_id = $1 and a.state = $5 and (a.requested_at, a.row) < ($2::timestamptz, $3::bigint)
+     order by a.requested_at desc, a.row desc limit $4`,
+    [filter.projectId, ...pageStart(filter.cursor), filter.limit, filter.state],
+  )
+  return rows.map(toApproval)
+}
+
+/** Ends a waiting request. The caller holds its lock and has seen that it waits. */
+export async function endApproval(
+  db: Queryable,
+  id: string,
+  end: {
+    state: Exclude<ApprovalState, 'waiting'>
+    by: string
+    reason?: string | null
+    contentHash?: Buffer
+  },
+): Promise<Approval> {
+  const { rows } = await db.query<ApprovalRow>(
+    `update approvals a set state = $2, decided_by = $3, reason = $4, content_hash = $5,
+       decided_at = clock_timestamp()
+     where a.id = $1 and a.state = 'waiting' returning ${COLUMNS}`,
+    [id, end.state, end.by, end.reason ?? null, end.contentHash ?? null],
+  )
+  return toApproval(rows[0]!)
+}
+
+/** Retention of a decided request. */
+const RETENTION = '90 days'
+
+/** Deletes old decided requests with their links. */
+export async function deleteStaleApprovals(db: Queryable): Promise<void> {
+  await db.query(
+    `delete from approvals where state <> 'waiting' and decided_at < clock_timestamp() - interval '${RETENTION}'`,
+  )
+}

@@ -1,0 +1,123 @@
+import type { ApprovalTokens } from '../../shared/approvalLink.ts'
+import { addressKey, domainOf } from '../../shared/mail/address.ts'
+import { approvalNotice } from '../../shared/mail/approvalNotice.ts'
+import { composeMail } from '../../shared/mail/composeMail.ts'
+import { dkimSign } from '../../shared/mail/dkim.ts'
+import { nextMailDelayS } from '../../shared/mail/mailRetry.ts'
+import { addApprovalLink } from '../../sql/account/approvalLinks.ts'
+import { type Approval, findApproval } from '../../sql/account/approvals.ts'
+import type { Pool } from '../../sql/db.ts'
+import type { KeyringSource } from '../../sql/keyring/keyring.ts'
+import { findDkimSigners } from '../../sql/mail/dkimKeys.ts'
+import {
+  announceHeld,
+  findNotice,
+  type Notice,
+  recordNotice,
+} from '../../sql/mail/heldAnnouncements.ts'
+import { decideHeld } from '../../sql/mail/heldMails.ts'
+import { heldBytes, readHeldLetters } from '../../sql/mail/heldReads.ts'
+import type { RecipientOutcome } from '../../sql/mail/mailAttempts.ts'
+import { findVerifiedDomains } from '../../sql/mail/mailDomains.ts'
+import { patiently } from '../queue/patiently.ts'
+import type { PoolContext, Task } from '../queue/task.ts'
+import type { Transport } from './transport.ts'
+
+type AnnounceOptions = {
+  mailDomain: string
+  /** The public address of the service, for the link. */
+  baseUrl: string
+  transport: Transport
+  keyring: KeyringSource
+  approvalTokens: ApprovalTokens
+}
+
+/** Composes a held mail, announces it, and mails the owner a link that decides. */
+export const createAnnounceApproval =
+  (context: PoolContext, options: AnnounceOptions): Task<'announce_approval'> =>
+  async ({ approvalId }) => {
+    const { pool } = context
+    const found = await patiently(() => announce(pool, options.keyring, approvalId))
+    if (found !== null) await notify({ ...context, ...options }, found.approval, found.notice)
+  }
+
+/** Announces a held mail. Null: nobody is to be notified. */
+async function announce(pool: Pool, keyring: KeyringSource, approvalId: string) {
+  const approval = await findApproval(pool, approvalId)
+  if (approval?.state !== 'waiting') return null
+  const { projectId, subject: messageId } = approval
+  // From now on the bytes stay: the owner decides about these.
+  if ((await heldBytes(pool, keyring, { projectId, messageId })) === null) return null
+  if (!(await announceHeld(pool, approval))) return null
+  const notice = await findNotice(pool, approvalId)
+  return notice === null ? null : { approval, notice }
+}
+
+/** Ends a request that nobody decided in time. */
+export const createExpireApproval =
+  ({ pool }: PoolContext): Task<'expire_approval'> =>
+  ({ approvalId }) =>
+    patiently(async () => {
+      const approval = await findApproval(pool, approvalId)
+      if (approval?.state !== 'waiting') return
+      const actor = { projectId: approval.projectId, keyPrefix: 'service', requestId: approvalId }
+      await decideHeld(pool, actor, { id: approvalId, decision: { state: 'expired' } })
+    })
+
+async function notify(
+  sender: PoolContext & AnnounceOptions,
+  approval: Approval,
+  notice: Notice,
+): Promise<void> {
+  const { pool, transport, mailDomain } = sender
+  const address = addressKey(notice.address)
+  const domain = domainOf(address)
+  const own = [mailDomain, ...(await findVerifiedDomains(pool, [domain]))]
+  // An agent must not read the link in its own inbox.
+  if (own.includes(domain)) return await recordNotice(pool, approval.id, null)
+  const raw = await composeNotice(sender, approval, { ...notice, address })
+  if (raw === null) return
+  let outcome: RecipientOutcome | undefined
+  await transport.send({ envelopes: [{ from: '', to: address }], raw }, async ([first]) => {
+    outcome = first
+  })
+  const again = nextAttempt(transport, notice, outcome)
+  // Without the record the mail would go out again.
+  await patiently(() => recordNotice(pool, approval.id, again))
+}
+
+/** The time of the next attempt; null: the mail was handed over, or is given up. */
+function nextAttempt(
+  { route }: Transport,
+  { attempts, requestedAt }: Notice,
+  outcome: RecipientOutcome | undefined,
+): Date | null {
+  if (outcome?.state !== 'deferred') return null
+  const ageS = (Date.now() - requestedAt.getTime()) / 1000
+  const delayS = nextMailDelayS(route, attempts + 1, ageS)
+  return delayS === null ? null : new Date(Date.now() + delayS * 1000)
+}
+
+async function composeNotice(
+  { pool, keyring, mailDomain, baseUrl, approvalTokens }: PoolContext & AnnounceOptions,
+  { id, projectId, subject: messageId, expiresAt }: Approval,
+  { address, projectName, requestedAt }: Notice,
+): Promise<Buffer | null> {
+  const letter = (await readHeldLetters(pool, projectId, [messageId], 0)).get(messageId)
+  if (letter === undefined) return null
+  const token = approvalTokens(id, address)
+  await addApprovalLink(pool, { token, approvalId: id, address })
+  const content = approvalNotice({
+    approvalId: id,
+    mailDomain,
+    address,
+    projectName,
+    subject: letter.subject,
+    recipients: [...letter.to, ...letter.cc, ...letter.bcc],
+    link: `${baseUrl.replace(/\/$/, '')}/approve/${token}`,
+    date: requestedAt,
+    expiresAt,
+  })
+  const signers = await findDkimSigners(pool, () => keyring(pool), mailDomain)
+  return dkimSign(await composeMail(content), signers)
+}
