@@ -3,6 +3,7 @@ import type { Static } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { asciiDomain } from '../../shared/mail/address.ts'
 import { PROJECT_SCOPES } from '../../shared/scopes.ts'
+import type { Actor } from '../../sql/account/audit.ts'
 import {
   AddressTakenError,
   createProject,
@@ -17,6 +18,7 @@ import {
 import { badRequest, conflict, notFound } from '../http/errors.ts'
 import { PageQuery } from '../http/operation.ts'
 import { cutPage, readPage } from '../http/page.ts'
+import { identityOf, stateOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 import { checkPayTo } from './payTo.ts'
 import {
@@ -58,11 +60,15 @@ const routes = (services: Services, collection: 'projects' | 'identities') =>
       params: Params,
       detail: getOperation,
     })
-    .patch('/:projectId', ({ params, body }) => update(services, params.projectId, body), {
-      params: Params,
-      body: UpdateBody,
-      detail: updateOperation,
-    })
+    .patch(
+      '/:projectId',
+      ({ request, params, body }) => update(services, request, params.projectId, body),
+      {
+        params: Params,
+        body: UpdateBody,
+        detail: updateOperation,
+      },
+    )
     .post('/:projectId/rotate-key', ({ params }) => rotate(services, params.projectId), {
       params: Params,
       detail: rotateOperation,
@@ -113,11 +119,30 @@ async function get(services: Services, projectId: string) {
   return toView(services, project)
 }
 
-async function update(services: Services, projectId: string, body: Static<typeof UpdateBody>) {
+async function update(
+  services: Services,
+  request: Request,
+  projectId: string,
+  body: Static<typeof UpdateBody>,
+) {
   await checkPayTo(services.pool, body.payTo)
-  const project = await updateProject(services.pool, projectId, body)
+  const { retention: days, ...change } = body
+  const actor = platformActor(request, projectId)
+  const project = await updateProject(services.pool, projectId, {
+    ...change,
+    ...(days === undefined ? {} : { retention: { days, actor } }),
+  })
   if (project === null) throw projectNotFound()
   return toView(services, project)
+}
+
+/** Who acts on a project with a platform key or a session. */
+function platformActor(request: Request, projectId: string): Actor {
+  return {
+    projectId,
+    keyPrefix: identityOf(request).keyPrefix,
+    requestId: stateOf(request).requestId,
+  }
 }
 
 async function rotate({ pool }: Services, projectId: string) {
@@ -154,6 +179,7 @@ const toView = ({ config }: Services, project: Project) => ({
     dailySettlements: project.dailySettlements ?? config.limits.dailySettlements,
     dailyGas: project.dailyGas ?? config.limits.dailyGas,
   },
+  retention: project.retention,
   usageCount: project.requestCount,
   lastUsedAt: project.lastUsedAt?.toISOString() ?? null,
   createdAt: project.createdAt.toISOString(),
