@@ -3,7 +3,6 @@ import type { Static } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { asciiDomain } from '../../shared/mail/address.ts'
 import { PROJECT_SCOPES } from '../../shared/scopes.ts'
-import type { Actor } from '../../sql/account/audit.ts'
 import {
   AddressTakenError,
   createProject,
@@ -18,9 +17,9 @@ import {
 import { badRequest, conflict, notFound } from '../http/errors.ts'
 import { PageQuery } from '../http/operation.ts'
 import { cutPage, readPage } from '../http/page.ts'
-import { identityOf, stateOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 import { checkPayTo } from './payTo.ts'
+import { platformActor } from './platformActor.ts'
 import {
   CreateBody,
   createOperation,
@@ -134,15 +133,6 @@ async function update(
   })
   if (project === null) throw projectNotFound()
   return toView(services, project)
-}
-
-/** Who acts on a project with a platform key or a session. */
-function platformActor(request: Request, projectId: string): Actor {
-  return {
-    projectId,
-    keyPrefix: identityOf(request).keyPrefix,
-    requestId: stateOf(request).requestId,
-  }
 }
 
 async function rotate({ pool }: Services, projectId: string) {

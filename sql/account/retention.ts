@@ -17,7 +17,7 @@ export const daysOf = (name: RetentionClass): string => {
 
 /** The joins of {@link daysOf}. `project` is an SQL expression of the project. */
 export const retentionJoins = (project: string): string =>
-  `left join project_retention r on r.project_id = ${project} left join service_retention v on true`
+  `left join project_retention r on r.project_id = ${project} left join (select * from service_retention limit 1) v on true`
 
 /** All classes as JSON, by their names. */
 export const RETENTION_JSON = `json_build_object(${RETENTION_NAMES.map(

@@ -10,6 +10,9 @@ const BATCH_BYTES = 8 * 1024 * 1024
 const ENDED = `(m.direction = 'received' or exists (
   select from outbound_mails o where o.message_row = m.row and o.state = 'done'))`
 
+/** Inbound mails that have no message of their own. */
+export const REPEATED_OR_REFUSED = `state in ('retransmission', 'discarded')`
+
 /** The oldest ended messages of project $1 from before $2, as `due`: at most BATCH_BYTES, and at least one. */
 const due = (condition: string): string => `
   held as (
@@ -55,7 +58,7 @@ export async function expireMail(pool: Pool, projectId: string, before: Date): P
       name: 'expired-inbound',
       text: `delete from inbound_mails where id = any (array(
                select id from inbound_mails
-               where project_id = $1 and received_at < $2::timestamptz and state in ('retransmission', 'discarded')
+               where project_id = $1 and received_at < $2::timestamptz and ${REPEATED_OR_REFUSED}
                order by received_at limit ${BATCH} for update skip locked))
              returning raw_id`,
       values: [projectId, before],
