@@ -2,7 +2,6 @@ import { Elysia, ValidationError } from 'elysia'
 import { newRequestId } from '../shared/ids.ts'
 import { isDatabaseUnavailable } from '../shared/process/databaseAway.ts'
 import { logRoutes } from './account/logs.ts'
-import { projectExportRoutes } from './account/projectExport.ts'
 import { projectRoutes } from './account/projects.ts'
 import { whoamiRoutes } from './account/whoami.ts'
 import { admitConsole } from './console/admit.ts'
@@ -126,7 +125,6 @@ function createRoutes(services: Services, bodies: HeldBodies) {
     .use(webhookRoutes(services))
     .use(projectWebhookRoutes(services))
     .use(projectRoutes(services))
-    .use(projectExportRoutes(services))
     .use(domainRoutes(services))
     .use(paymentRoutes(services))
     .use(activityRoutes(services))

@@ -18,8 +18,10 @@ import { badRequest, conflict, notFound } from '../http/errors.ts'
 import { PageQuery } from '../http/operation.ts'
 import { cutPage, readPage } from '../http/page.ts'
 import type { Services } from '../http/services.ts'
+import { erasureRoutes } from './erasure.ts'
 import { checkPayTo } from './payTo.ts'
 import { platformActor } from './platformActor.ts'
+import { projectExportRoutes } from './projectExport.ts'
 import {
   CreateBody,
   createOperation,
@@ -35,7 +37,11 @@ import {
 
 /** Manages projects. They are served under both names: some clients call a project an identity. */
 export const projectRoutes = (services: Services) =>
-  new Elysia().use(routes(services, 'projects')).use(routes(services, 'identities'))
+  new Elysia()
+    .use(routes(services, 'projects'))
+    .use(routes(services, 'identities'))
+    .use(projectExportRoutes(services))
+    .use(erasureRoutes(services))
 
 const routes = (services: Services, collection: 'projects' | 'identities') =>
   new Elysia({ prefix: `/v0/platform/${collection}` })

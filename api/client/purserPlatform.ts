@@ -70,6 +70,9 @@ function projects(http: Http) {
         { path: { projectId }, query: { part } },
         signal,
       ),
+    /** Tells whether a deleted project is erased, and where copies can be. */
+    erasure: (projectId: string, options?: CallOptions) =>
+      http.call('getPlatformProjectsByProjectIdErasure', { path: { projectId } }, options),
     delete: (projectId: string, options?: CallOptions) =>
       http.call('deletePlatformProjectsByProjectId', { path: { projectId } }, options),
   }

@@ -7,12 +7,12 @@ import { notifyKeysChanged } from '../events/events.ts'
 import { notifyAddressesChanged } from '../mail/addresses.ts'
 import { holdVerifiedDomain } from '../mail/mailDomains.ts'
 import { pageStart } from '../pageStart.ts'
-import { addJob } from '../queue/jobs.ts'
 import { deleteEndpointsOfProject } from '../till/endpointChanges.ts'
 import { TODAY } from '../till/settlementBudgets.ts'
 import type { Actor } from './audit.ts'
 import { insertProjectKey, revokeProjectKey } from './keys.ts'
 import { type LimitChange, updateLimits } from './projectLimits.ts'
+import { queuePurge } from './purgeProject.ts'
 import {
   RETENTION_JSON,
   type RetentionChange,
@@ -284,11 +284,7 @@ export async function deleteProject(pool: Pool, id: string): Promise<boolean> {
       'update project_webhooks set deleted_at = clock_timestamp() where project_id = $1 and deleted_at is null',
       [id],
     )
-    await addJob(db, {
-      task: 'purge_project',
-      payload: { projectId: id },
-      key: `purge_project:${id}`,
-    })
+    await queuePurge(db, id)
     await notifyAddressesChanged(db, rows[0].email_address)
     return true
   })

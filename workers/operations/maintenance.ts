@@ -3,6 +3,7 @@ import { searchVector } from '../../shared/mail/searchTerms.ts'
 import type { Running } from '../../shared/process/service.ts'
 import type { Retention } from '../../shared/retention.ts'
 import { deleteStaleSessions } from '../../sql/account/consoleSessions.ts'
+import { requeueLostPurges } from '../../sql/account/purgeProject.ts'
 import { deleteStaleRateWindows } from '../../sql/account/rateWindows.ts'
 import { storeServiceRetention } from '../../sql/account/retention.ts'
 import { createPool, type Pool } from '../../sql/db.ts'
@@ -41,6 +42,7 @@ export function startMaintenance(databaseUrl: string, retention: Retention, log:
       if (sweeps % SWEEPS_PER_SEARCH === 0) {
         await deleteSupersededJobs(pool)
         await deleteExpiredUses(pool)
+        await requeueLostPurges(pool)
         const lost = await requeueLostDeliveries(pool)
         if (lost > 0) log.warn({ lost }, 'deliveries without a job were queued again')
       }
