@@ -23,7 +23,7 @@ export type Exports = {
   stop(): Promise<void>
 }
 
-/** @param pool connections for exports alone: one more than they can be, so that the next one is refused at once. */
+/** @param pool connections for exports alone. One is spare: it refuses a further export at once. */
 export function createExports(pool: Pool): Exports {
   const open = new Set<() => Promise<void>>()
   return {

@@ -25,7 +25,7 @@ export async function* exportMails(db: Queryable, projectId: string): AsyncGener
   }
 }
 
-/** What may stand in a header field as it is. */
+/** A word that a header field can hold unencoded. */
 const TOKEN = /^[\x21-\x7e]{1,998}$/
 const MEDIA_TYPE = /^[a-z0-9][\w!#$&^.+-]{0,126}\/[a-z0-9][\w!#$&^.+-]{0,126}$/i
 
