@@ -1,3 +1,4 @@
+import type { Actor } from '../../sql/account/audit.ts'
 import { EXPORTS_MAX, openExport, type ProjectExport } from '../../sql/account/exportProject.ts'
 import type { Pool } from '../../sql/db.ts'
 import { ApiError } from '../http/errors.ts'
@@ -10,9 +11,7 @@ const CHUNK_BYTES = 64 * 1024
 /** The open exports of this process. */
 export type Exports = {
   /** Opens a snapshot. @throws {ApiError} 429 @returns null: no such project. */
-  open(
-    ...request: Parameters<typeof openExport> extends [Pool, ...infer Rest] ? Rest : never
-  ): Promise<ProjectExport | null>
+  open(projectId: string, entry: { actor: Actor; part: string }): Promise<ProjectExport | null>
   /** Streams pieces as fast as the client takes them, and closes the snapshot at the end, an error or an abort. */
   stream(
     taken: ProjectExport,

@@ -2,8 +2,8 @@ import type { Queryable } from '../db.ts'
 import { MAIL_TABLES, OWN_TABLES } from './purgeProject.ts'
 
 /** The classes of rows in an erasure. */
-export const ERASED_CLASSES = ['mail', 'vault', 'deliveries', 'logs', 'other'] as const
-export type ErasedClass = (typeof ERASED_CLASSES)[number]
+const ERASED_CLASSES = ['mail', 'vault', 'deliveries', 'logs', 'other'] as const
+type ErasedClass = (typeof ERASED_CLASSES)[number]
 
 /** Rows of one table that are counted. */
 export const COUNTED_MAX = 10_000

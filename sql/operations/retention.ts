@@ -19,7 +19,8 @@ const deletion = (table: string, age: string, condition = ''): string =>
 
 /**
  * A payment is final when the chain's block is, or when its authorization can no longer be used. Amount, parties, nonce,
- * hash, receipt and state stay: the nonce keeps an authorization from paying twice.
+ * hash, receipt and state stay: the nonce keeps an authorization from paying twice. The empty signature equals none: a
+ * header has one byte at least.
  */
 const FINAL = `
   details_removed_at is null and (
@@ -81,22 +82,25 @@ const IS_DUE: Record<RetentionClass, (before: string) => string> = {
     oldest(before, 'payments', 'created_at', 'and details_removed_at is null'),
 }
 
+/** The purge of a deleted project removes these, in another order of locks. */
+const PURGED: ReadonlySet<RetentionClass> = new Set(['mail', 'rawMail', 'deliveries'])
+
 const column = (name: RetentionClass): string => RETENTION_CLASSES[name].column
 
 const NEXT_DUE = `
   with p as materialized (
     select * from (
-      select '${ORGANIZATION}' as id, 0::bigint as row where $1::bigint < 0
-      union all (select id, row from projects where row > $1::bigint order by row limit $2)) page
+      select '${ORGANIZATION}' as id, 0::bigint as row, false as is_live where $1::bigint < 0
+      union all (select id, row, deleted_at is null from projects where row > $1::bigint order by row limit $2)) page
   ), timed as (
-    select p.id, p.row, ${RETENTION_NAMES.map(
+    select p.id, p.row, p.is_live, ${RETENTION_NAMES.map(
       (name) => `clock_timestamp() - ${daysOf(name)} * interval '1 day' as ${column(name)}`,
     ).join(', ')}
     from p ${retentionJoins('p.id')}
   )
   select id, row, ${RETENTION_NAMES.map(
     (name) =>
-      `case when ${IS_DUE[name](`p.${column(name)}`)} then ${column(name)} end as "${name}"`,
+      `case when ${PURGED.has(name) ? 'p.is_live and ' : ''}(${IS_DUE[name](`p.${column(name)}`)}) then ${column(name)} end as "${name}"`,
   ).join(', ')}
   from timed p order by row`
 
