@@ -1,3 +1,4 @@
+import type { Logger } from 'pino'
 import type { Actor } from '../../sql/account/audit.ts'
 import { EXPORTS_MAX, openExport, type ProjectExport } from '../../sql/account/exportProject.ts'
 import type { Pool } from '../../sql/db.ts'
@@ -23,7 +24,7 @@ export type Exports = {
 }
 
 /** @param pool connections for exports alone. One is spare: it refuses a further export at once. */
-export function createExports(pool: Pool): Exports {
+export function createExports(pool: Pool, log: Logger): Exports {
   const open = new Set<() => Promise<void>>()
   return {
     async open(projectId, entry) {
@@ -57,8 +58,10 @@ export function createExports(pool: Pool): Exports {
               await end()
               controller.close()
             } catch (error) {
+              if (open.has(end)) log.warn({ err: error }, 'an export ended early')
               await end()
-              controller.error(error)
+              // The runtime prints this one. The reader sees a broken connection, never a complete file.
+              controller.error(new Error('an export ended early'))
             }
           },
           cancel: end,

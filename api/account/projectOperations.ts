@@ -234,7 +234,7 @@ export const getOperation = operation({
 
 export const updateOperation = operation({
   ...describe,
-  summary: 'Change a project: name, scopes, payments',
+  summary: 'Change a project: name, scopes, payments, retention',
   description: 'A scope in both addScopes and removeScopes is removed.',
   requestExample: { removeScopes: ['vault:write'] },
   success: { status: 200, ...whole },

@@ -78,7 +78,7 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
   const till = createTillBatchers(pool, config.limits)
   const waiters = startWaiters(databaseUrl, log)
   const events = startEventFeed(databaseUrl, pool, log)
-  const exports = createExports(poolOf(' (export)', EXPORTS_MAX + 1))
+  const exports = createExports(poolOf(' (export)', EXPORTS_MAX + 1), log)
   const metrics = createMetrics({ pool, events, limits: config.limits })
   const keyring = createKeyringSource(masterKeys(config))
   const offerKey = createOfferKey({ config, pool })

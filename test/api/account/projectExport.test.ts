@@ -155,6 +155,24 @@ test('a reader that leaves, and a HEAD, hold no snapshot', async () => {
   expect(await snapshots()).toBe(0)
 })
 
+test('an export that loses its database breaks off; it never looks complete', async () => {
+  const agent = await service.newAgent()
+  await fill(agent, 600)
+  const reader = (await open(agent)).body!.getReader()
+  await reader.read()
+  await pool.query(
+    `select pg_terminate_backend(pid) from pg_stat_activity
+     where datname = current_database() and application_name = 'purser api (export)' and xact_start is not null`,
+  )
+  const readOn = async () => {
+    while (!(await reader.read()).done);
+  }
+  await expect(readOn()).rejects.toThrow()
+  await noSnapshot()
+  const next = linesOf(await (await open(agent)).text())
+  expect(next.at(-1).counts.message).toBe(600)
+})
+
 test('four exports run at once; the fifth is refused until one ends', async () => {
   const agent = await service.newAgent()
   await fill(agent, 200)
