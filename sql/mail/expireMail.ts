@@ -3,7 +3,7 @@ import { deleteRows, shrinkThreads } from './deleteMail.ts'
 import { deleteUnusedRawMails } from './rawMails.ts'
 
 /** Rows of one batch, and about their bytes: a message has up to 35 MB. */
-const BATCH = 100
+const BATCH = 50
 const BATCH_BYTES = 8 * 1024 * 1024
 
 /** Mail that is not sent yet, or that a person or a time holds back, never expires. */

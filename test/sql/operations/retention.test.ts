@@ -259,10 +259,10 @@ test('two workers share the work; a batch waits for nobody and is bounded', asyn
   expect(await removeExpired(pool, due)).toBe(0)
   await client.query('commit')
   client.release()
-  expect(await removeExpired(pool, due)).toBe(100)
+  expect(await removeExpired(pool, due)).toBe(50)
   const thread = async () =>
     (await pool.query('select message_count from threads where project_id = $1', [projectId])).rows
-  expect(await thread()).toEqual([{ message_count: 350 }])
+  expect(await thread()).toEqual([{ message_count: 400 }])
   await Promise.all([expireAll(pool), expireAll(pool)])
   await expireAll(pool)
   expect([await countOf('messages', projectId), await thread()]).toEqual([0, []])
