@@ -94,7 +94,7 @@ await runService(process, { name: 'workers', openLog, secrets }, async (config, 
       ),
     ),
   )
-  const maintenance = startMaintenance(url, log)
+  const maintenance = startMaintenance(url, config.retention, log)
   const pool = createPool({ url, size: 1, name: 'purser worker metrics', log })
   const reports = reportMetrics(pool, { part: `workers ${runners.join(' ')}`, registry })
   return {

@@ -2,8 +2,8 @@ import { type Static, Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import type { Cursor } from '../../shared/cursor.ts'
 import { parseIsoTime } from '../../shared/isoTime.ts'
+import { RETENTION_CLASSES } from '../../shared/retention.ts'
 import {
-  AUDIT_RETENTION_DAYS,
   type AuditCount,
   type AuditEntry,
   type AuditFilter,
@@ -157,7 +157,7 @@ export function logRoutes({ pool }: Services) {
           summary: 'List what was done, newest first',
           description:
             'For any project key, whatever its scopes. Holds every read, change and deletion of a credential, those that ' +
-            `came to nothing too; never a secret. Entries are kept for ${AUDIT_RETENTION_DAYS} days.`,
+            `came to nothing too; never a secret. Entries are kept for ${RETENTION_CLASSES.logs.fallback} days unless the operator sets another time.`,
           success: {
             status: 200,
             description: 'One page of entries.',

@@ -1,4 +1,5 @@
 import { Type as t } from '@sinclair/typebox'
+import { RETENTION_CLASSES, type RetentionClass } from '../../shared/retention.ts'
 import { PROJECT_SCOPES } from '../../shared/scopes.ts'
 import { SEND_POLICIES } from '../../sql/account/sendPolicy.ts'
 import { operation, Time } from '../http/operation.ts'
@@ -72,6 +73,37 @@ const Limits = t.Object({
   ),
 })
 
+const Days = (name: RetentionClass) => {
+  const { about, min, max } = RETENTION_CLASSES[name]
+  return t.Optional(
+    t.Union([t.Integer({ minimum: min, maximum: max }), t.Null()], {
+      error: `be a number of days, ${min} to ${max}, or null for the service's`,
+      description: `Days to keep ${about}: ${min} to ${max}. Null: as the service says.`,
+    }),
+  )
+}
+const RetentionInput = t.Object({
+  mail: Days('mail'),
+  rawMail: Days('rawMail'),
+  deliveries: Days('deliveries'),
+  logs: Days('logs'),
+  idempotencyKeys: Days('idempotencyKeys'),
+  paymentDetails: Days('paymentDetails'),
+})
+
+const KeptDays = (name: RetentionClass) =>
+  t.Union([t.Integer(), t.Null()], {
+    description: `Days that it keeps ${RETENTION_CLASSES[name].about}; null: for ever.`,
+  })
+const RetentionSchema = t.Object({
+  mail: KeptDays('mail'),
+  rawMail: KeptDays('rawMail'),
+  deliveries: KeptDays('deliveries'),
+  logs: KeptDays('logs'),
+  idempotencyKeys: KeptDays('idempotencyKeys'),
+  paymentDetails: KeptDays('paymentDetails'),
+})
+
 const DisplayName = t.Union([Name, t.Null()], {
   error: `be one line of 1 to ${NAME_MAX_LENGTH} characters, or null for the name of the project`,
   description: 'The name in From of its mail; null: the name of the project.',
@@ -107,6 +139,7 @@ export const UpdateBody = t.Object({
   sendPolicy: t.Optional(SendPolicy),
   approverEmail: t.Optional(ApproverEmail),
   approvalHours: t.Optional(ApprovalHours),
+  retention: t.Optional(RetentionInput),
 })
 
 export const Params = t.Object({ projectId: t.String({ minLength: 1, maxLength: 100 }) })
@@ -140,6 +173,7 @@ const ProjectSchema = t.Object({
     dailySettlements: t.Union([t.Integer(), t.Null()], { description: 'Null: no limit.' }),
     dailyGas: t.Union([t.Integer(), t.Null()], { description: 'Null: no limit.' }),
   }),
+  retention: RetentionSchema,
   usageCount: t.Integer({ description: 'Requests so far; counted within a few seconds.' }),
   lastUsedAt: t.Union([Time, t.Null()]),
   createdAt: Time,
@@ -171,6 +205,14 @@ const EXAMPLE_PROJECT = {
     storageBytes: 10_737_418_240,
     dailySettlements: 100_000,
     dailyGas: 10_000_000_000,
+  },
+  retention: {
+    mail: null,
+    rawMail: 30,
+    deliveries: 90,
+    logs: 90,
+    idempotencyKeys: 1,
+    paymentDetails: null,
   },
   usageCount: 12,
   lastUsedAt: '2026-01-05T09:41:12.345Z',
@@ -221,7 +263,7 @@ export const getOperation = operation({
 
 export const updateOperation = operation({
   ...describe,
-  summary: 'Change a project: name, scopes, payments, approval of mail',
+  summary: 'Change a project: name, scopes, payments, approval of mail, retention',
   description: 'A scope in both addScopes and removeScopes is removed.',
   requestExample: { removeScopes: ['vault:write'] },
   success: { status: 200, ...whole },

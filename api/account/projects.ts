@@ -19,7 +19,10 @@ import { PageQuery } from '../http/operation.ts'
 import { cutPage, readPage } from '../http/page.ts'
 import type { Services } from '../http/services.ts'
 import { checkApprover } from './approver.ts'
+import { erasureRoutes } from './erasure.ts'
 import { checkPayTo } from './payTo.ts'
+import { platformActor } from './platformActor.ts'
+import { projectExportRoutes } from './projectExport.ts'
 import {
   CreateBody,
   createOperation,
@@ -35,7 +38,11 @@ import {
 
 /** Manages projects. They are served under both names: some clients call a project an identity. */
 export const projectRoutes = (services: Services) =>
-  new Elysia().use(routes(services, 'projects')).use(routes(services, 'identities'))
+  new Elysia()
+    .use(routes(services, 'projects'))
+    .use(routes(services, 'identities'))
+    .use(projectExportRoutes(services))
+    .use(erasureRoutes(services))
 
 const routes = (services: Services, collection: 'projects' | 'identities') =>
   new Elysia({ prefix: `/v0/platform/${collection}` })
@@ -59,11 +66,15 @@ const routes = (services: Services, collection: 'projects' | 'identities') =>
       params: Params,
       detail: getOperation,
     })
-    .patch('/:projectId', ({ params, body }) => update(services, params.projectId, body), {
-      params: Params,
-      body: UpdateBody,
-      detail: updateOperation,
-    })
+    .patch(
+      '/:projectId',
+      ({ request, params, body }) => update(services, request, params.projectId, body),
+      {
+        params: Params,
+        body: UpdateBody,
+        detail: updateOperation,
+      },
+    )
     .post('/:projectId/rotate-key', ({ params }) => rotate(services, params.projectId), {
       params: Params,
       detail: rotateOperation,
@@ -114,10 +125,20 @@ async function get(services: Services, projectId: string) {
   return toView(services, project)
 }
 
-async function update(services: Services, projectId: string, body: Static<typeof UpdateBody>) {
+async function update(
+  services: Services,
+  request: Request,
+  projectId: string,
+  body: Static<typeof UpdateBody>,
+) {
   await checkPayTo(services.pool, body.payTo)
   await checkApprover(services, body.approverEmail)
-  const project = await updateProject(services.pool, projectId, body)
+  const { retention: days, ...change } = body
+  const actor = platformActor(request, projectId)
+  const project = await updateProject(services.pool, projectId, {
+    ...change,
+    ...(days === undefined ? {} : { retention: { days, actor } }),
+  })
   if (project === null) throw projectNotFound()
   return toView(services, project)
 }
@@ -159,6 +180,7 @@ const toView = ({ config }: Services, project: Project) => ({
     dailySettlements: project.dailySettlements ?? config.limits.dailySettlements,
     dailyGas: project.dailyGas ?? config.limits.dailyGas,
   },
+  retention: project.retention,
   usageCount: project.requestCount,
   lastUsedAt: project.lastUsedAt?.toISOString() ?? null,
   createdAt: project.createdAt.toISOString(),

@@ -59,6 +59,23 @@ function projects(http: Http) {
     /** Replaces a project's key; the old one is refused at once. */
     rotateKey: (projectId: string, options?: CallOptions) =>
       http.call('postPlatformProjectsByProjectIdRotateKey', { path: { projectId } }, options),
+    /**
+     * Streams a project's export: `json` is JSON Lines, `mail` an mbox. Without its last line, `kind: "end"`, json is
+     * incomplete. It never retries.
+     */
+    export: (
+      projectId: string,
+      part: 'json' | 'mail',
+      { signal = new AbortController().signal }: { signal?: AbortSignal } = {},
+    ) =>
+      http.stream(
+        'getPlatformProjectsByProjectIdExport',
+        { path: { projectId }, query: { part } },
+        signal,
+      ),
+    /** Tells whether a deleted project is erased, and where copies can be. */
+    erasure: (projectId: string, options?: CallOptions) =>
+      http.call('getPlatformProjectsByProjectIdErasure', { path: { projectId } }, options),
     delete: (projectId: string, options?: CallOptions) =>
       http.call('deletePlatformProjectsByProjectId', { path: { projectId } }, options),
   }

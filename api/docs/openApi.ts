@@ -83,7 +83,7 @@ const IDEMPOTENCY_KEY: Json = {
   in: 'header',
   required: false,
   description:
-    '1 to 255 visible ASCII characters. For 24 hours the same key and request get the first answer again.',
+    '1 to 255 visible ASCII characters. For 24 hours, or longer if the operator says so, the same key and request get the first answer again.',
   schema: { type: 'string', minLength: 1, maxLength: 255 },
 }
 

@@ -2,6 +2,7 @@ import type { Logger } from 'pino'
 import type { Config } from '../../shared/config/config.ts'
 import { listenError } from '../../shared/process/listenError.ts'
 import type { Running } from '../../shared/process/service.ts'
+import { EXPORTS_MAX } from '../../sql/account/exportProject.ts'
 import { authenticateAll, type WantedKey } from '../../sql/account/keys.ts'
 import { createBatcher } from '../../sql/batcher.ts'
 import { createPool } from '../../sql/db.ts'
@@ -9,6 +10,7 @@ import { createKeyringSource, masterKeys } from '../../sql/keyring/keyring.ts'
 import { findMessages, type WantedMessage } from '../../sql/mail/messages.ts'
 import { readSendPolicies, type WantedRecipients } from '../../sql/mail/recipientPolicy.ts'
 import { acceptMessages, intentBytes, type SendIntent } from '../../sql/mail/sendMessages.ts'
+import { createExports } from '../account/exports.ts'
 import { createApp } from '../app.ts'
 import { startEventFeed } from '../events/eventFeed.ts'
 import { createSearches } from '../mail/searches.ts'
@@ -101,6 +103,7 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
   const till = createTillBatchers(pool, config.limits)
   const waiters = startWaiters(databaseUrl, log)
   const events = startEventFeed(databaseUrl, pool, log)
+  const exports = createExports(poolOf(' (export)', EXPORTS_MAX + 1), log)
   const metrics = createMetrics({ pool, events, limits: config.limits })
   const keyring = createKeyringSource(masterKeys(config))
   const offerKey = createOfferKey({ config, pool })
@@ -119,6 +122,7 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
       ...till,
       waiters,
       events,
+      exports,
       metrics,
       keyring,
       offerKey,
@@ -153,6 +157,7 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
       while (inFlight > 0) await Bun.sleep(DRAIN_POLL_MS)
       await Promise.race([closed, Bun.sleep(DRAIN_POLL_MS * 5)])
       await server.stop(true)
+      await exports.stop()
       await Promise.all(
         [keys, messages, policies, sends, ...Object.values(till)].map((batcher) => batcher.drain()),
       )

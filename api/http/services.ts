@@ -11,6 +11,7 @@ import type { SendIntent, SendOutcome } from '../../sql/mail/sendMessages.ts'
 import type { NewClaim, WantedGrant } from '../../sql/till/claims.ts'
 import type { Payment } from '../../sql/till/payments.ts'
 import type { Sale, WantedSale } from '../../sql/till/seller.ts'
+import type { Exports } from '../account/exports.ts'
 import type { EventFeed } from '../events/eventFeed.ts'
 import type { Searches } from '../mail/searches.ts'
 import type { Metrics } from '../operations/metrics.ts'
@@ -44,6 +45,7 @@ export type Services = {
   grants: Batcher<WantedGrant, boolean>
   waiters: Waiters
   events: EventFeed
+  exports: Exports
   metrics: Metrics
   /** The master keys that wrap vault and webhook secrets. */
   keyring: KeyringSource

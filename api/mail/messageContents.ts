@@ -27,6 +27,9 @@ export function messageContentRoutes({ pool, keyring }: Services) {
       async ({ request, params }) => {
         const { projectId } = projectOf(request)
         const raw = await findRaw(pool, projectId, params.messageId)
+        if (raw === 'expired') {
+          throw new ApiError(410, 'expired', 'The original of this message is no longer kept')
+        }
         const bytes = raw === 'not composed' ? await composeNow(projectId, params.messageId) : raw
         if (bytes === null) throw notFound('Message not found')
         return download(bytes, 'message/rfc822', 'message.eml')
@@ -45,7 +48,10 @@ export function messageContentRoutes({ pool, keyring }: Services) {
             schema: t.String(),
             example: 'Subject: Offer\r\n\r\nShall I order?\r\n',
           },
-          errors: { 404: 'Message not found' },
+          errors: {
+            404: 'Message not found',
+            410: 'The original is no longer kept; the message is',
+          },
         }),
       },
     )

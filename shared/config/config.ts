@@ -3,6 +3,7 @@ import type { z } from 'zod'
 import { DEVNET_ACCOUNTS } from '../till/devnetAccounts.ts'
 import { type MasterKey, masterKey } from '../vault/envelope.ts'
 import { describeIssue } from './describeIssue.ts'
+import { type RetentionSettings, retentionSettings } from './retentionSettings.ts'
 import { SECRETS, type Secret } from './secrets.ts'
 import { NAMED_SEED, variables } from './variables.ts'
 
@@ -86,6 +87,8 @@ export type Config = {
     dailySettlements: number | null
     dailyGas: number | null
   }
+  /** Days that rows of each class are kept; null: the default. The workers' settings count. */
+  retention: RetentionSettings
   /** Webhooks and sellers' endpoints may be at private addresses (development). */
   allowPrivateNetworks: boolean
   trustedProxies: string[]
@@ -182,6 +185,7 @@ export function parseConfig(
       dailySettlements: values.DAILY_SETTLEMENT_LIMIT === 0 ? null : values.DAILY_SETTLEMENT_LIMIT,
       dailyGas: values.DAILY_GAS_LIMIT === 0 ? null : values.DAILY_GAS_LIMIT,
     },
+    retention: retentionSettings(values),
     // With the embedded devnet sellers and webhook receivers run on this machine. No money is at stake.
     allowPrivateNetworks: values.ALLOW_PRIVATE_NETWORKS ?? isDevnet(values),
     trustedProxies: values.TRUSTED_PROXIES,

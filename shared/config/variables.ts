@@ -3,6 +3,7 @@ import { isIP } from 'node:net'
 import { z } from 'zod'
 import { isKey } from '../apiKey.ts'
 import { addressKey, parseAddress } from '../mail/address.ts'
+import { DAYS_MAX, RETENTION_CLASSES, type RetentionClass } from '../retention.ts'
 
 const port = (fallback: number) => z.coerce.number().int().min(0).max(65_535).default(fallback)
 const perMinute = (fallback: number) =>
@@ -91,6 +92,11 @@ const namedMasterKey = z
   .string()
   .regex(NAMED_SEED, 'must be comma-separated id:base64 pairs, each of a key of 32 bytes')
 
+const days = (name: RetentionClass) => {
+  const { min, max } = RETENTION_CLASSES[name]
+  return z.coerce.number().int().min(min).max(max).optional()
+}
+
 /** Messages begin with `must`: they follow a variable's name. */
 export const variables = z.object({
   NODE_ENV: z
@@ -151,6 +157,13 @@ export const variables = z.object({
   ALLOW_PRIVATE_NETWORKS: z
     .stringbool({ truthy: ['true', '1'], falsy: ['false', '0'], error: 'must be true or false' })
     .optional(),
+  RETENTION_MAIL_DAYS: days('mail'),
+  RETENTION_RAW_MAIL_DAYS: days('rawMail'),
+  RETENTION_DELIVERIES_DAYS: days('deliveries'),
+  RETENTION_LOGS_DAYS: days('logs'),
+  RETENTION_IDEMPOTENCY_KEYS_DAYS: days('idempotencyKeys'),
+  RETENTION_PAYMENT_DETAILS_DAYS: days('paymentDetails'),
+  BACKUP_RETENTION_DAYS: z.coerce.number().int().min(0).max(DAYS_MAX).optional(),
   ANSWERS: z.enum(['standard', 'full'], { error: 'must be standard or full' }).default('standard'),
   OTEL_EXPORTER_OTLP_ENDPOINT: url(['http:', 'https:']).optional(),
   METRICS_TOKEN: z

@@ -180,19 +180,3 @@ export async function countAudit(
   )
   return rows
 }
-
-/** Retention of an entry. */
-export const AUDIT_RETENTION_DAYS = 90
-const BATCH = 1_000
-
-/** Deletes expired entries. Row numbers follow the times closely: only the oldest rows are read. */
-export async function deleteStaleAudit(db: Queryable): Promise<void> {
-  for (let removed = BATCH; removed === BATCH; ) {
-    const { rowCount } = await db.query(
-      `with oldest as (select row, at from audit_log order by row limit ${BATCH})
-       delete from audit_log a using oldest o
-       where a.row = o.row and o.at < clock_timestamp() - interval '${AUDIT_RETENTION_DAYS} days'`,
-    )
-    removed = rowCount ?? 0
-  }
-}

@@ -1,7 +1,8 @@
 import type { Queryable } from '../db.ts'
+import { lifetimeOf } from './retention.ts'
 
-/** Lifetime of an idempotency key (docs/contract.md §4, §6). */
-export const KEY_LIFETIME = '24 hours'
+/** SQL: the lifetime of the keys of a project, a day at least (docs/contract.md §4, §6). `project` is an SQL expression. */
+export const keyLifetime = (project: string): string => lifetimeOf('idempotencyKeys', project)
 
 /**
  * Claims an idempotency key for this request, or finds its holder.
@@ -16,10 +17,10 @@ export async function beginIdempotent(
     text: `
       insert into idempotency_keys as k (project_id, operation, key, request_hash) values ($1, $2, $3, $4)
       on conflict (project_id, operation, key) do update set
-        request_hash = case when k.created_at < clock_timestamp() - interval '${KEY_LIFETIME}'
+        request_hash = case when k.created_at < clock_timestamp() - ${keyLifetime('$1')}
                             then excluded.request_hash else k.request_hash end,
-        result = case when k.created_at < clock_timestamp() - interval '${KEY_LIFETIME}' then null else k.result end,
-        created_at = case when k.created_at < clock_timestamp() - interval '${KEY_LIFETIME}'
+        result = case when k.created_at < clock_timestamp() - ${keyLifetime('$1')} then null else k.result end,
+        created_at = case when k.created_at < clock_timestamp() - ${keyLifetime('$1')}
                           then clock_timestamp() else k.created_at end
       returning request_hash, result`,
     values: [request.projectId, request.operation, request.key, request.hash],
@@ -36,7 +37,7 @@ export async function findIdempotent(
     name: 'find-idempotent',
     text: `select request_hash, result from idempotency_keys
            where project_id = $1 and operation = $2 and key = $3
-             and created_at >= clock_timestamp() - interval '${KEY_LIFETIME}'`,
+             and created_at >= clock_timestamp() - ${keyLifetime('$1')}`,
     values: [projectId, operation, key],
   })
   const row = rows[0]
@@ -53,11 +54,4 @@ export async function readIdempotent(
     [request.projectId, request.operation, request.key],
   )
   return rows[0]?.result ?? null
-}
-
-/** Deletes expired keys. */
-export async function deleteStaleIdempotencyKeys(db: Queryable): Promise<void> {
-  await db.query(
-    `delete from idempotency_keys where created_at < clock_timestamp() - interval '${KEY_LIFETIME}'`,
-  )
 }

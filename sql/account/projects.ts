@@ -1,16 +1,24 @@
 import { generateKey, keyLookupPrefix } from '../../shared/apiKey.ts'
 import type { Cursor } from '../../shared/cursor.ts'
 import { newProjectId } from '../../shared/ids.ts'
+import type { Retention } from '../../shared/retention.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import { notifyKeysChanged } from '../events/events.ts'
 import { notifyAddressesChanged } from '../mail/addresses.ts'
 import { holdVerifiedDomain } from '../mail/mailDomains.ts'
 import { pageStart } from '../pageStart.ts'
-import { addJob } from '../queue/jobs.ts'
 import { deleteEndpointsOfProject } from '../till/endpointChanges.ts'
 import { TODAY } from '../till/settlementBudgets.ts'
+import type { Actor } from './audit.ts'
 import { insertProjectKey, revokeProjectKey } from './keys.ts'
 import { type LimitChange, updateLimits } from './projectLimits.ts'
+import { queuePurge } from './purgeProject.ts'
+import {
+  RETENTION_JSON,
+  type RetentionChange,
+  retentionJoins,
+  updateRetention,
+} from './retention.ts'
 import { type PolicyChange, type SendPolicyName, updateSendPolicy } from './sendPolicy.ts'
 
 type Purpose = 'SELLER' | 'BUYER'
@@ -43,6 +51,8 @@ export type Project = {
   /** Its own limits of them; null: the service's. */
   dailySettlements: number | null
   dailyGas: number | null
+  /** Days that its rows are kept; null: for ever. */
+  retention: Retention
   createdAt: Date
   /** Row number, for page tokens. */
   row: bigint
@@ -75,6 +85,7 @@ type ProjectRow = {
   gas: string | null
   daily_settlements: string | null
   daily_gas: string | null
+  retention: Retention
   created_at: Date
   row: string
 }
@@ -83,13 +94,14 @@ const SELECT_PROJECT = `
   select p.id, p.name, p.display_name, p.purpose, p.email_address, p.pay_to, p.payments_enabled, p.created_at, p.row,
          p.send_policy, p.approver_email, p.approval_hours,
          k.scopes, k.lookup_prefix, u.request_count, u.last_used_at, s.bytes as stored_bytes, l.storage_bytes,
-         b.settlements, b.gas, l.daily_settlements, l.daily_gas
+         b.settlements, b.gas, l.daily_settlements, l.daily_gas, ${RETENTION_JSON} as retention
   from projects p
   join api_keys k on k.project_id = p.id and k.revoked_at is null
   left join project_usage u on u.project_id = p.id
   left join project_storage s on s.project_id = p.id
   left join project_limits l on l.project_id = p.id
   left join settlement_budgets b on b.project_id = p.id and b.day = ${TODAY}
+  ${retentionJoins('p.id')}
   where p.deleted_at is null`
 
 const numberOrNull = (text: string | null): number | null => (text === null ? null : Number(text))
@@ -115,6 +127,7 @@ const toProject = (row: ProjectRow): Project => ({
   gasToday: Number(row.gas ?? 0),
   dailySettlements: numberOrNull(row.daily_settlements),
   dailyGas: numberOrNull(row.daily_gas),
+  retention: row.retention,
   createdAt: row.created_at,
   row: BigInt(row.row),
 })
@@ -201,6 +214,8 @@ export type ProjectChange = PolicyChange & {
   payTo?: string | null
   paymentsEnabled?: boolean
   limits?: LimitChange
+  /** The project's log records it under its actor. */
+  retention?: { days: RetentionChange; actor: Actor }
 }
 
 /** Changes a live project; null: no such project. */
@@ -230,6 +245,9 @@ export async function updateProject(
     if (rowCount === 0) return null
     await updateSendPolicy(db, id, change)
     if (change.limits !== undefined) await updateLimits(db, id, change.limits)
+    if (change.retention !== undefined) {
+      await updateRetention(db, id, change.retention.days, change.retention.actor)
+    }
     await db.query(
       `update api_keys set scopes = array(
          select distinct s from unnest(scopes || $2::text[]) s where s <> all ($3::text[]) order by s)
@@ -279,11 +297,7 @@ export async function deleteProject(pool: Pool, id: string): Promise<boolean> {
       'update project_webhooks set deleted_at = clock_timestamp() where project_id = $1 and deleted_at is null',
       [id],
     )
-    await addJob(db, {
-      task: 'purge_project',
-      payload: { projectId: id },
-      key: `purge_project:${id}`,
-    })
+    await queuePurge(db, id)
     await notifyAddressesChanged(db, rows[0].email_address)
     return true
   })

@@ -1,4 +1,4 @@
-import { KEY_LIFETIME } from '../account/idempotency.ts'
+import { keyLifetime } from '../account/idempotency.ts'
 import { addPayloadsFrom } from '../queue/jobs.ts'
 
 /** The error of a recipient that a rule of the project refuses. */
@@ -96,7 +96,7 @@ const KEYS = `
     from decided where key is not null order by project_id, key
     on conflict (project_id, operation, key) do update
       set request_hash = excluded.request_hash, result = excluded.result, created_at = excluded.created_at
-      where k.created_at < excluded.created_at - interval '${KEY_LIFETIME}'
+      where k.created_at < excluded.created_at - ${keyLifetime('k.project_id')}
     returning project_id, key
   ), intent as (
     select * from decided where key is null or (project_id, key) in (select project_id, key from taken)

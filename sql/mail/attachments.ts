@@ -100,19 +100,22 @@ export async function listSentAttachments(
   }))
 }
 
-/** The raw mail of a message. `'not composed'`: the outbound mail had no attempt and no reader yet. Null: no such message. */
+/**
+ * The raw mail of a message. `'not composed'`: the outbound mail had no attempt and no reader yet. `'expired'`: removed by
+ * age. Null: no such message.
+ */
 export async function findRaw(
   db: Queryable,
   projectId: string,
   messageId: string,
-): Promise<Buffer | 'not composed' | null> {
-  const { rows } = await db.query<{ bytes: Buffer | null }>({
+): Promise<Buffer | 'not composed' | 'expired' | null> {
+  const { rows } = await db.query<{ bytes: Buffer | null; raw_expired: boolean }>({
     name: 'find-raw',
-    text: `select r.bytes from messages m left join raw_mails r on r.id = m.raw_id
+    text: `select r.bytes, m.raw_expired from messages m left join raw_mails r on r.id = m.raw_id
            where m.project_id = $1 and m.message_id_hash = $2`,
     values: [projectId, messageIdHash(messageId)],
   })
   const row = rows[0]
   if (row === undefined) return null
-  return row.bytes ?? 'not composed'
+  return row.bytes ?? (row.raw_expired ? 'expired' : 'not composed')
 }

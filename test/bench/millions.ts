@@ -2,8 +2,6 @@ import pg from 'pg'
 import { generateKey } from '../../shared/apiKey.ts'
 import { searchKey } from '../../shared/mail/searchTerms.ts'
 import { PROJECT_SCOPES } from '../../shared/scopes.ts'
-import { deleteStaleAudit } from '../../sql/account/audit.ts'
-import { deleteStaleIdempotencyKeys } from '../../sql/account/idempotency.ts'
 import { createProject } from '../../sql/account/projects.ts'
 import { requeueLostDeliveries } from '../../sql/events/deliveries.ts'
 import { deleteStaleEvents } from '../../sql/events/events.ts'
@@ -142,9 +140,7 @@ const sweeps = ({ pool }: Setting): Promise<number> =>
       await releaseJobsOfDeadPools(pool)
       await requeueLostDeliveries(pool)
       await forgetDeletedMessages(pool)
-      await deleteStaleAudit(pool)
       await deleteStaleEvents(pool)
-      await deleteStaleIdempotencyKeys(pool)
       await listUnindexed(pool, 200)
     },
   })

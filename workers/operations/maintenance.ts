@@ -1,11 +1,12 @@
 import type { Logger } from 'pino'
 import { searchVector } from '../../shared/mail/searchTerms.ts'
 import type { Running } from '../../shared/process/service.ts'
+import type { Retention } from '../../shared/retention.ts'
 import { deleteStaleApprovals } from '../../sql/account/approvals.ts'
-import { deleteStaleAudit } from '../../sql/account/audit.ts'
 import { deleteStaleSessions } from '../../sql/account/consoleSessions.ts'
-import { deleteStaleIdempotencyKeys } from '../../sql/account/idempotency.ts'
+import { requeueLostPurges } from '../../sql/account/purgeProject.ts'
 import { deleteStaleRateWindows } from '../../sql/account/rateWindows.ts'
+import { storeServiceRetention } from '../../sql/account/retention.ts'
 import { createPool, type Pool } from '../../sql/db.ts'
 import { requeueLostDeliveries } from '../../sql/events/deliveries.ts'
 import { deleteStaleEvents } from '../../sql/events/events.ts'
@@ -17,6 +18,7 @@ import { deleteStaleMinutes, recordMinutes } from '../../sql/operations/statisti
 import { deleteSupersededJobs } from '../../sql/queue/jobs.ts'
 import { releaseJobsOfDeadPools } from '../../sql/queue/workerPools.ts'
 import { deleteExpiredUses } from '../../sql/vault/uses.ts'
+import { createRetention } from './retention.ts'
 
 const SWEEP_MS = 2_000
 const SWEEPS_PER_SEARCH = 15
@@ -24,13 +26,14 @@ const SWEEPS_PER_CLEANING = 300
 const INDEXED_PER_SWEEP = 200
 
 /** Housekeeping, safe in several processes at once: releases jobs of dead pools, deletes old rows. */
-export function startMaintenance(databaseUrl: string, log: Logger): Running {
+export function startMaintenance(databaseUrl: string, retention: Retention, log: Logger): Running {
   const pool = createPool({
     url: databaseUrl,
     size: 2,
     name: 'purser maintenance',
     log,
   })
+  const removeOldRows = createRetention(pool)
   let sweeps = 0
   let current = Promise.resolve()
   const sweep = async () => {
@@ -40,16 +43,16 @@ export function startMaintenance(databaseUrl: string, log: Logger): Running {
       if (sweeps % SWEEPS_PER_SEARCH === 0) {
         await deleteSupersededJobs(pool)
         await deleteExpiredUses(pool)
+        await requeueLostPurges(pool)
         const lost = await requeueLostDeliveries(pool)
         if (lost > 0) log.warn({ lost }, 'deliveries without a job were queued again')
       }
       if (sweeps % SWEEPS_PER_CLEANING === 0) {
+        await storeServiceRetention(pool, retention)
         await deleteStaleRateWindows(pool)
         await forgetDeletedMessages(pool)
         await deleteStaleApprovals(pool)
-        await deleteStaleAudit(pool)
         await deleteStaleEvents(pool)
-        await deleteStaleIdempotencyKeys(pool)
         await deleteStaleSessions(pool)
         await forgetStaleListeners(pool)
         await forgetStaleReports(pool)
@@ -58,6 +61,7 @@ export function startMaintenance(databaseUrl: string, log: Logger): Running {
       await recordMinutes(pool)
       sweeps++
       await indexOlderMessages(pool)
+      await removeOldRows()
     } catch (error) {
       log.warn({ err: error }, 'housekeeping failed; will retry')
     }

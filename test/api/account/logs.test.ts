@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { deleteStaleAudit } from '../../../sql/account/audit.ts'
+import { expireAll } from '../../support/retention.ts'
 import { type Agent, startTestService, type TestService } from '../../support/service.ts'
 import { vaultPath as path } from '../../support/vault.ts'
 
@@ -216,7 +216,7 @@ test('entries older than 90 days go, younger ones stay', async () => {
      values ($1, 'vault.get', 'a', 'r', 'ok', now() - interval '89 days 23 hours')`,
     [agent.project.id],
   )
-  await deleteStaleAudit(pool)
+  await expireAll(pool)
   expect(await logs(old)).toHaveLength(0)
   expect(await logs(agent)).toHaveLength(1)
 })

@@ -47,6 +47,14 @@ test('create gives a project with its inbox and, this once, its key', async () =
     approvalHours: 72,
     usage: { storageBytes: 0, dailySettlements: 0, dailyGas: 0 },
     limits: { storageBytes: 10 * 1024 ** 3, dailySettlements: 100_000, dailyGas: 10_000_000_000 },
+    retention: {
+      mail: null,
+      rawMail: null,
+      deliveries: null,
+      logs: 90,
+      idempotencyKeys: 1,
+      paymentDetails: null,
+    },
     usageCount: 0,
     lastUsedAt: null,
     createdAt: expect.stringMatching(/\.\d{3}Z$/),
@@ -168,6 +176,40 @@ test('a rotated key stops at once, on every API process; racing rotations leave 
   } finally {
     await other.stop()
   }
+})
+
+test('retention is set by a platform key within its bounds, and is on record', async () => {
+  const project = await create()
+  const path = `/v0/platform/projects/${project.projectId}`
+  const set = (retention: unknown) => service.platform.patch(path, { retention })
+  const { retention } = (await set({ mail: 30, rawMail: 7, logs: 365 })).body
+  expect(retention).toEqual({ ...project.retention, mail: 30, rawMail: 7, logs: 365 })
+  expect((await set({ mail: null, idempotencyKeys: 30 })).body.retention).toEqual({
+    ...project.retention,
+    rawMail: 7,
+    logs: 365,
+    idempotencyKeys: 30,
+  })
+  expect((await service.platform.get(path)).body.retention.rawMail).toBe(7)
+  const refused: [object, string][] = [
+    [{ mail: 0 }, "retention.mail must be a number of days, 1 to 36500, or null for the service's"],
+    [{ mail: 1.5 }, 'retention.mail must be a number of days'],
+    [{ mail: '30' }, 'retention.mail must be a number of days'],
+    [{ rawMail: 36_501 }, 'retention.rawMail must be a number of days'],
+    [{ deliveries: -1 }, 'retention.deliveries must be a number of days'],
+    [{ logs: 29 }, 'retention.logs must be a number of days, 30 to 36500'],
+    [{ idempotencyKeys: 31 }, 'retention.idempotencyKeys must be a number of days, 1 to 30'],
+    [{ paymentDetails: 6 }, 'retention.paymentDetails must be a number of days, 7 to 36500'],
+  ]
+  for (const [given, message] of refused) {
+    const { status, body } = await set(given)
+    expect([status, body.message]).toEqual([400, expect.stringContaining(message)])
+  }
+  const agent = createClient(service.url, project.rawKey)
+  expect((await agent.patch(path, { retention: { logs: 30 } })).status).toBe(403)
+  const { logs } = (await agent.get('/v0/logs?action=project.retention')).body
+  expect(logs.map(({ description }: { description: string }) => description)).toHaveLength(2)
+  expect(logs[1].actor).toBe(service.platform.key.slice(0, 17))
 })
 
 test('a deleted project: key dead, not listed, its mail, vault and log removed', async () => {

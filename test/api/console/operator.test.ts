@@ -106,6 +106,12 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     await page.getByText('0 of 500').waitFor()
     await page.getByText('0 of 10,000,000,000').waitFor()
 
+    await press(page, 'Change retention')
+    await page.getByLabel('Originals of mail').fill('45')
+    await press(page, 'Save')
+    await page.getByText('Retention changed').waitFor()
+    await page.getByText('45 days').waitFor()
+
     await press(page, 'Rotate key')
     const dialog = page.getByRole('dialog')
     await page.getByLabel('Type “Borealis” to confirm').fill('borealis')

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
+import { expireAll } from '../../support/retention.ts'
 import {
   type Agent,
   messagePath,
@@ -108,6 +109,38 @@ test('the original of a sent message has the sent bytes', async () => {
   const text = await (await download(`${path}/raw`)).text()
   expect(text).toContain(`Message-ID: ${body.messageId}`)
   expect(text).toContain('Subject: Out')
+})
+
+test('an original that has expired is a 410, received and sent; the message stays', async () => {
+  const { body } = await agent.post('/v0/messages/send', {
+    to: ['a@example.com'],
+    subject: 'Out',
+    text: 'Hello',
+  })
+  const sent = messagePath(body.messageId)
+  await waitFor(
+    'the first attempt',
+    async () => (await agent.get(sent)).body.deliveryStatus === 'sent',
+  )
+  await deliverRaw(service.smtp!.port, agent.address, 'Message-ID: <old@example.com>\r\n\r\nBody')
+  const received = messagePath('<old@example.com>')
+  await waitFor('the message', async () => (await agent.get(received)).status === 200)
+  const retained = await service.platform.patch(`/v0/platform/projects/${agent.project.id}`, {
+    retention: { rawMail: 1 },
+  })
+  expect(retained.status).toBe(200)
+  await service.database.pool.query(
+    `update messages set created_at = created_at - interval '25 hours'`,
+  )
+  await expireAll(service.database.pool)
+  for (const path of [sent, received]) {
+    expect((await agent.get(path)).status).toBe(200)
+    expect((await agent.get(`${path}/raw`)).body).toEqual({
+      error: 'expired',
+      message: 'The original of this message is no longer kept',
+      status: 410,
+    })
+  }
 })
 
 test('an unknown message or attachment, or one of another project, is a 404', async () => {

@@ -206,7 +206,7 @@ test('messages from before the search index are indexed later', async () => {
   await pool.query('update messages set search = null where project_id = $1', [older.project.id])
   const { startMaintenance } = await import('../../../workers/operations/maintenance.ts')
   const { silentLog } = await import('../../support/service.ts')
-  const maintenance = startMaintenance(service.database.url, silentLog)
+  const maintenance = startMaintenance(service.database.url, service.config.retention, silentLog)
   await waitFor('the index', async () => (await find({ q: 'ancient' }, older)).length === 1)
   await maintenance.stop()
 })

@@ -78,6 +78,22 @@ test('an error names the variable and hides its value', () => {
   }
 })
 
+test('retention is in whole days within the bounds of its class', () => {
+  const { retention } = parseConfig({ RETENTION_MAIL_DAYS: '30', BACKUP_RETENTION_DAYS: '14' })
+  expect([retention.mail, retention.logs, retention.backups]).toEqual([30, null, 14])
+  for (const [name, value] of [
+    ['RETENTION_MAIL_DAYS', '0'],
+    ['RETENTION_RAW_MAIL_DAYS', '1.5'],
+    ['RETENTION_DELIVERIES_DAYS', '36501'],
+    ['RETENTION_LOGS_DAYS', '29'],
+    ['RETENTION_IDEMPOTENCY_KEYS_DAYS', '31'],
+    ['RETENTION_PAYMENT_DETAILS_DAYS', '6'],
+    ['BACKUP_RETENTION_DAYS', 'x'],
+  ] as const) {
+    expect(() => parseConfig({ [name]: value })).toThrow(new RegExp(`^${name}: its value must`))
+  }
+})
+
 test('production refuses the development defaults', () => {
   expect(() => parseConfig({ NODE_ENV: 'production' })).toThrow(/^SMTP_RELAY_URL: /)
   expect(() => parseConfig({ NODE_ENV: 'production', SMTP_RELAY_URL: 'capture' })).toThrow(

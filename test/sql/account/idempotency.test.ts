@@ -2,11 +2,11 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import {
   beginIdempotent,
-  deleteStaleIdempotencyKeys,
   findIdempotent,
   readIdempotent,
 } from '../../../sql/account/idempotency.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { expireAll } from '../../support/retention.ts'
 import { newProject } from '../../support/tillRows.ts'
 
 let database: TestDatabase
@@ -36,7 +36,7 @@ test('a key keeps its request and its answer for 24 hours', async () => {
   const kept = { requestHash: FIRST, result: 'the answer' }
   expect(await beginIdempotent(pool, { ...request, hash: SECOND })).toEqual(kept)
   expect(await findIdempotent(pool, request)).toEqual(kept)
-  await deleteStaleIdempotencyKeys(pool)
+  await expireAll(pool)
   expect(await readIdempotent(pool, request)).toBe('the answer')
 })
 
@@ -51,7 +51,7 @@ test('an expired key is free, and then lives for 24 hours again', async () => {
 
 test('an expired key is deleted', async () => {
   const request = await answered('24 hours 1 minute')
-  await deleteStaleIdempotencyKeys(pool)
+  await expireAll(pool)
   expect(await readIdempotent(pool, request)).toBeNull()
 })
 

@@ -1,11 +1,22 @@
 /** A purge deletes the rows of its project only. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { findErasure } from '../../../sql/account/erasure.ts'
+import { beginIdempotent } from '../../../sql/account/idempotency.ts'
 import { deleteProject } from '../../../sql/account/projects.ts'
-import { MAIL_TABLES, OWN_TABLES, purgeProject } from '../../../sql/account/purgeProject.ts'
+import {
+  MAIL_TABLES,
+  OWN_TABLES,
+  purgeProject,
+  requeueLostPurges,
+} from '../../../sql/account/purgeProject.ts'
+import { updateRetention } from '../../../sql/account/retention.ts'
+import { deleteMessage } from '../../../sql/mail/deleteMail.ts'
+import { createRule } from '../../../sql/mail/emailRules.ts'
+import { acceptMessages } from '../../../sql/mail/sendMessages.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { newDelivery } from '../../support/eventRows.ts'
-import { newSent, readRaw, receive, takeIn } from '../../support/mailRows.ts'
-import { newProject, row } from '../../support/tillRows.ts'
+import { newIntent, newSent, readRaw, receive, takeIn } from '../../support/mailRows.ts'
+import { dropJobs, newProject, newSettled, row } from '../../support/tillRows.ts'
 
 let database: TestDatabase
 let pool: TestDatabase['pool']
@@ -19,11 +30,21 @@ afterAll(() => database[Symbol.asyncDispose]())
 const KEPT = [
   // For audit.
   ...['payments', 'seller_endpoints', 'api_keys'],
-  // Deleted by age.
-  'payment_checks',
+  // With the payments that stay.
+  'project_retention',
   // Deleted with the messages and threads that they belong to.
   ...['message_labels', 'outbound_mails', 'thread_identifiers'],
 ]
+
+let endpoints = 0
+async function insertEndpoint(db: TestDatabase['pool'], projectId: string): Promise<string> {
+  const { rows } = await db.query<{ id: string }>(
+    `insert into seller_endpoints (id, project_id, url_pattern, match_key, price_atomic, network)
+     values ('end_' || $2::int, $1, 'https://a.example', 'a.example/' || $2::int, 1000, 'base') returning id`,
+    [projectId, ++endpoints],
+  )
+  return rows[0]!.id
+}
 
 const countsOf = async (projectId: string): Promise<number[]> => {
   const counts: number[] = []
@@ -69,4 +90,92 @@ test('every table with rows of a project is purged, or kept for a reason', async
   )
   const purged = [...MAIL_TABLES, ...OWN_TABLES].map(([table]) => table)
   expect(rows.map(({ name }) => name).toSorted()).toEqual([...purged, ...KEPT].toSorted())
+})
+
+/** The tables with a row, but for those of the service itself. */
+async function tablesInUse(): Promise<string[]> {
+  const { rows } = await pool.query<{ name: string }>(
+    `select table_name as name from information_schema.tables
+     where table_schema = 'public' and table_type = 'BASE TABLE' order by table_name`,
+  )
+  const used: string[] = []
+  for (const { name } of rows) {
+    const { rowCount } = await pool.query(`select from ${name} limit 1`)
+    if (rowCount === 1) used.push(name)
+  }
+  return used
+}
+
+test('of a purged project only its tombstone is left, in no table anything else', async () => {
+  await using empty = await createTestDatabase()
+  const shared = pool
+  pool = empty.pool
+  try {
+    const before = await tablesInUse()
+    const { projectId } = await inUse()
+    const actor = { projectId, keyPrefix: 'lopk-test', requestId: 'req' }
+    await updateRetention(pool, projectId, { mail: 30 }, actor)
+    await createRule(pool, projectId, { type: 'BLOCK', scope: 'RECEIVE', value: 'a@b.example' })
+    const [sent] = await acceptMessages(pool, [newIntent(projectId, { subject: 'out' })], 10)
+    expect(sent!.kind).toBe('accepted')
+    await deleteMessage(pool, projectId, (await receive(pool, projectId)).messageId)
+    await beginIdempotent(pool, { projectId, operation: 'o', key: 'k', hash: Buffer.alloc(32) })
+    await insertEndpoint(pool, projectId)
+    expect((await findErasure(pool, projectId))!.left).toMatchObject({ mail: 8, deliveries: 2 })
+    await deleteProject(pool, projectId)
+    expect((await findErasure(pool, projectId))!.completedAt).toBeNull()
+    await purgeProject(pool, projectId)
+    expect(await tablesInUse()).toEqual([...before, 'api_keys', 'projects'].toSorted())
+    expect(await row(pool, 'projects', projectId)).toMatchObject({ name: '', display_name: null })
+    expect(await findErasure(pool, projectId)).toEqual({
+      requestedAt: expect.any(Date),
+      completedAt: expect.any(Date),
+      left: { mail: 0, vault: 0, deliveries: 0, logs: 0, other: 0 },
+      kept: { payments: 0, endpoints: 0, keys: 1 },
+    })
+  } finally {
+    pool = shared
+  }
+})
+
+test('payments of a purged project stay, with their endpoint and their retention', async () => {
+  const projectId = await newProject(pool)
+  const actor = { projectId, keyPrefix: 'lopk-test', requestId: 'req' }
+  await updateRetention(pool, projectId, { paymentDetails: 7 }, actor)
+  const [endpointId] = [
+    await insertEndpoint(pool, projectId),
+    await insertEndpoint(pool, projectId),
+  ]
+  await newSettled(pool, { projectId, endpointId })
+  await deleteProject(pool, projectId)
+  await purgeProject(pool, projectId)
+  const { completedAt, kept } = (await findErasure(pool, projectId))!
+  expect([completedAt, kept]).toEqual([expect.any(Date), { payments: 1, endpoints: 1, keys: 1 }])
+  const { rowCount } = await pool.query('select from project_retention where project_id = $1', [
+    projectId,
+  ])
+  expect(rowCount).toBe(1)
+})
+
+test('a purge without a job is queued again', async () => {
+  const projectId = await newProject(pool)
+  await deleteProject(pool, projectId)
+  await dropJobs(pool)
+  await requeueLostPurges(pool)
+  const queued = async () =>
+    (
+      await pool.query(`select from graphile_worker.jobs where key = 'purge_project:' || $1`, [
+        projectId,
+      ])
+    ).rowCount
+  expect(await queued()).toBe(0)
+  await pool.query(`update projects set deleted_at = now() - interval '2 minutes' where id = $1`, [
+    projectId,
+  ])
+  await requeueLostPurges(pool)
+  expect(await queued()).toBe(1)
+  await purgeProject(pool, projectId)
+  await dropJobs(pool)
+  await requeueLostPurges(pool)
+  expect(await queued()).toBe(0)
 })

@@ -10,6 +10,7 @@ import { emailRules } from '../mail/emailRules.ts'
 import { suppressions } from '../mail/suppressions.ts'
 import { eventWebhooks } from './eventWebhooks.ts'
 import { SCOPES, scopeChoice } from './projects.ts'
+import { retention } from './retention.ts'
 import { sendPolicy } from './sendPolicy.ts'
 
 /** Name, scopes, key and payments of a project. */
@@ -68,6 +69,7 @@ export const projectSettings = ofProject('settings', (project, { signal }) => [
     ),
   ),
   sendPolicy(project, (body, done) => change(project, body, done)),
+  retention(project, (body, done) => change(project, body, done)),
   emailRules(project, signal),
   suppressions(project, signal),
   eventWebhooks(project, signal),

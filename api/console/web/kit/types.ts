@@ -57,8 +57,18 @@ export type Project = {
     dailySettlements: number | null
     dailyGas: number | null
   }
+  /** Days; null: for ever. */
+  retention: Record<RetentionClass, number | null>
   createdAt: string
 }
+
+export type RetentionClass =
+  | 'mail'
+  | 'rawMail'
+  | 'deliveries'
+  | 'logs'
+  | 'idempotencyKeys'
+  | 'paymentDetails'
 
 export type Thread = {
   threadId: string

@@ -1,0 +1,91 @@
+import type { Logger } from 'pino'
+import type { Actor } from '../../sql/account/audit.ts'
+import { EXPORTS_MAX, openExport, type ProjectExport } from '../../sql/account/exportProject.ts'
+import type { Pool } from '../../sql/db.ts'
+import { ApiError } from '../http/errors.ts'
+
+/** Time limit of one export: its snapshot keeps the database from cleaning up. */
+const LIMIT_MS = 6 * 60 * 60_000
+/** The stream collects pieces up to about this size. */
+const CHUNK_BYTES = 64 * 1024
+
+/** The open exports of this process. */
+export type Exports = {
+  /** Opens a snapshot. @throws {ApiError} 429 @returns null: no such project. */
+  open(projectId: string, entry: { actor: Actor; part: string }): Promise<ProjectExport | null>
+  /** Streams pieces as fast as the client takes them, and closes the snapshot at the end, an error or an abort. */
+  stream(
+    taken: ProjectExport,
+    pieces: AsyncGenerator<Uint8Array>,
+    signal: AbortSignal,
+  ): ReadableStream<Uint8Array>
+  /** Ends all exports: the process stops. */
+  stop(): Promise<void>
+}
+
+/** @param pool connections for exports alone. One is spare: it refuses a further export at once. */
+export function createExports(pool: Pool, log: Logger): Exports {
+  const open = new Set<() => Promise<void>>()
+  return {
+    async open(projectId, entry) {
+      const taken = await openExport(pool, projectId, entry)
+      if (taken !== 'busy') return taken
+      const message = `At most ${EXPORTS_MAX} exports may run at once`
+      throw new ApiError(429, 'rate_limited', message, { 'retry-after': '30' })
+    },
+    stream(taken, pieces, signal) {
+      const deadlineMs = performance.now() + LIMIT_MS
+      const end = async () => {
+        open.delete(end)
+        signal.removeEventListener('abort', end)
+        // Waits for the statement under way.
+        await pieces.return(undefined).catch(() => {})
+        await taken.close()
+      }
+      open.add(end)
+      signal.addEventListener('abort', end)
+      if (signal.aborted) void end()
+      return new ReadableStream(
+        {
+          async pull(controller) {
+            try {
+              if (performance.now() > deadlineMs) throw new Error('the export took too long')
+              const { chunk, done } = await nextChunk(pieces)
+              if (chunk.length > 0) controller.enqueue(chunk)
+              if (!done) return
+              // An ended reader without its last line must not look complete.
+              if (!open.has(end)) throw new Error('the export was aborted')
+              await end()
+              controller.close()
+            } catch (error) {
+              if (open.has(end)) log.warn({ err: error }, 'an export ended early')
+              await end()
+              // The runtime prints this one. The reader sees a broken connection, never a complete file.
+              controller.error(new Error('an export ended early'))
+            }
+          },
+          cancel: end,
+        },
+        { highWaterMark: 1 },
+      )
+    },
+    async stop() {
+      await Promise.all([...open].map((end) => end()))
+      await pool.end()
+    },
+  }
+}
+
+async function nextChunk(
+  pieces: AsyncGenerator<Uint8Array>,
+): Promise<{ chunk: Uint8Array; done: boolean }> {
+  const parts: Uint8Array[] = []
+  let bytes = 0
+  while (bytes < CHUNK_BYTES) {
+    const { value, done } = await pieces.next()
+    if (done) return { chunk: Buffer.concat(parts), done: true }
+    parts.push(value)
+    bytes += value.length
+  }
+  return { chunk: Buffer.concat(parts), done: false }
+}

@@ -1,0 +1,20 @@
+import type { z } from 'zod'
+import type { Retention } from '../retention.ts'
+import type { variables } from './variables.ts'
+
+/** The days of each class; null: the default. */
+export type RetentionSettings = Retention & {
+  /** Days that the operator keeps a backup; null: not told. */
+  backups: number | null
+}
+
+/** Reads the days of the settings. */
+export const retentionSettings = (values: z.output<typeof variables>): RetentionSettings => ({
+  mail: values.RETENTION_MAIL_DAYS ?? null,
+  rawMail: values.RETENTION_RAW_MAIL_DAYS ?? null,
+  deliveries: values.RETENTION_DELIVERIES_DAYS ?? null,
+  logs: values.RETENTION_LOGS_DAYS ?? null,
+  idempotencyKeys: values.RETENTION_IDEMPOTENCY_KEYS_DAYS ?? null,
+  paymentDetails: values.RETENTION_PAYMENT_DETAILS_DAYS ?? null,
+  backups: values.BACKUP_RETENTION_DAYS ?? null,
+})

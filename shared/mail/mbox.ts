@@ -1,0 +1,30 @@
+/** Mail as mbox (RFC 4155), with the reversible quoting of the variant mboxrd. */
+
+/** An address in the separator line: no blank and no line break, or it would end the line. */
+const ADDRESS = /^[\x21-\x7e]{1,320}$/
+
+const DAYS = ['Sun', 'Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat']
+const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
+const twoDigits = (n: number) => String(n).padStart(2, '0')
+
+/** As asctime of C writes it, in UTC: `Mon Jan  5 09:30:00 2026`. */
+function asctime(at: Date): string {
+  const time = [at.getUTCHours(), at.getUTCMinutes(), at.getUTCSeconds()].map(twoDigits).join(':')
+  const day = String(at.getUTCDate()).padStart(2, ' ')
+  return `${DAYS[at.getUTCDay()]} ${MONTHS[at.getUTCMonth()]} ${day} ${time} ${at.getUTCFullYear()}`
+}
+
+/**
+ * One message of an mbox file: the separator line, the message with LF line ends, an empty line. A line that begins with
+ * `From `, after any number of `>`, gets one more `>`: else a mail could hold a forged separator with a forged message. Some readers end a line at a lone CR.
+ */
+export function mboxEntry(mail: { sender: string; at: Date; bytes: Uint8Array }): Buffer {
+  const sender = ADDRESS.test(mail.sender) ? mail.sender : 'MAILER-DAEMON'
+  // Latin-1 keeps every byte.
+  const text = Buffer.from(mail.bytes)
+    .toString('latin1')
+    .replaceAll('\r\n', '\n')
+    .replace(/(?<=^|[\r\n])>*From /g, '>$&')
+  const end = text.endsWith('\n') ? '\n' : '\n\n'
+  return Buffer.from(`From ${sender} ${asctime(mail.at)}\n${text}${end}`, 'latin1')
+}

@@ -1,0 +1,129 @@
+/** The removal of rows by age: a walk over the projects, and one bounded batch of each class. */
+import { RETENTION_CLASSES, RETENTION_NAMES, type RetentionClass } from '../../shared/retention.ts'
+import { ORGANIZATION } from '../account/audit.ts'
+import { daysOf, retentionJoins } from '../account/retention.ts'
+import type { Pool, Queryable } from '../db.ts'
+import { expireMail, expireRawMail, REPEATED_OR_REFUSED } from '../mail/expireMail.ts'
+
+/** Rows of one batch: at most 23 ms on two cores. */
+const BATCH = 250
+
+/** Rows of a class that a project has from before a time. */
+export type DueRows = { projectId: string; name: RetentionClass; before: Date }
+
+/** Deletes rows of a table by a condition: $1 project, $2 time. Locked rows stay for the next batch. */
+const deletion = (table: string, age: string, condition = ''): string =>
+  `delete from ${table} where ctid = any (array(
+     select ctid from ${table} where project_id = $1 and ${age} < $2::timestamptz ${condition}
+     order by ${age} limit ${BATCH} for update skip locked))`
+
+/**
+ * A payment is final when the chain's block is, or when its authorization can no longer be used. Amount, parties, nonce,
+ * hash, receipt and state stay: the nonce keeps an authorization from paying twice. The empty signature equals none: a
+ * header has one byte at least.
+ */
+const FINAL = `
+  details_removed_at is null and (
+    (state = 'settled' and finalized_at is not null)
+    or (state = 'failed' and valid_before < extract(epoch from clock_timestamp()) - 86400 and not exists (
+      select from transaction_payments m join chain_transactions t on t.hash = m.hash
+      where m.payment_id = payments.id and t.state = 'open')))`
+
+const REMOVE_DETAILS = `
+  update payments set details_removed_at = clock_timestamp(), signature = '', factory = null, factory_data = null,
+    description = null, failure_detail = null, trouble = null, resource_url = regexp_replace(resource_url, '[?#].*$', '')
+  where id = any (array(
+    select id from payments where project_id = $1 and created_at < $2::timestamptz and ${FINAL}
+    order by created_at limit ${BATCH} for no key update skip locked))`
+
+const statement =
+  (name: string, text: string) =>
+  async (db: Queryable, projectId: string, before: Date): Promise<number> =>
+    (await db.query({ name, text, values: [projectId, before] })).rowCount ?? 0
+
+/** Removes one batch of a class. @returns the number of rows; 0: none is left that may go now. */
+const REMOVE: Record<
+  RetentionClass,
+  (pool: Pool, projectId: string, before: Date) => Promise<number>
+> = {
+  mail: expireMail,
+  rawMail: expireRawMail,
+  deliveries: statement(
+    'expired-deliveries',
+    deletion('webhook_deliveries', 'created_at', "and status <> 'pending'"),
+  ),
+  logs: statement('expired-logs', deletion('audit_log', 'at')),
+  idempotencyKeys: statement('expired-keys', deletion('idempotency_keys', 'created_at')),
+  paymentDetails: statement('expired-payment-details', REMOVE_DETAILS),
+}
+
+/** Removes one batch of old rows. @returns their number; 0: none is left that may go now. */
+export const removeExpired = (pool: Pool, { projectId, name, before }: DueRows): Promise<number> =>
+  REMOVE[name](pool, projectId, before)
+
+/**
+ * Whether project p has a row from before a time. The oldest row is read in the order of an index. With `exists` the
+ * planner reads whole tables where most rows belong to one project: 465 ms for 200 projects, 4 ms in this way.
+ */
+const oldest = (before: string, table: string, age: string, condition = ''): string =>
+  `(select ${age} from ${table} where project_id = p.id ${condition} order by ${age} limit 1) < ${before}`
+
+const IS_DUE: Record<RetentionClass, (before: string) => string> = {
+  mail: (before) =>
+    [
+      oldest(before, 'messages', 'created_at'),
+      oldest(before, 'inbound_mails', 'received_at', `and ${REPEATED_OR_REFUSED}`),
+    ].join(' or '),
+  rawMail: (before) => oldest(before, 'messages', 'created_at', 'and raw_id is not null'),
+  deliveries: (before) => oldest(before, 'webhook_deliveries', 'created_at'),
+  logs: (before) => oldest(before, 'audit_log', 'at'),
+  idempotencyKeys: (before) => oldest(before, 'idempotency_keys', 'created_at'),
+  paymentDetails: (before) =>
+    oldest(before, 'payments', 'created_at', 'and details_removed_at is null'),
+}
+
+/** The purge of a deleted project removes these, in another order of locks. */
+const PURGED: ReadonlySet<RetentionClass> = new Set(['mail', 'rawMail', 'deliveries'])
+
+const column = (name: RetentionClass): string => RETENTION_CLASSES[name].column
+
+const NEXT_DUE = `
+  with p as materialized (
+    select * from (
+      select '${ORGANIZATION}' as id, 0::bigint as row, false as is_live where $1::bigint < 0
+      union all (select id, row, deleted_at is null from projects where row > $1::bigint order by row limit $2)) page
+  ), timed as (
+    select p.id, p.row, p.is_live, ${RETENTION_NAMES.map(
+      (name) => `clock_timestamp() - ${daysOf(name)} * interval '1 day' as ${column(name)}`,
+    ).join(', ')}
+    from p ${retentionJoins('p.id')}
+  )
+  select id, row, ${RETENTION_NAMES.map(
+    (name) =>
+      `case when ${PURGED.has(name) ? 'p.is_live and ' : ''}(${IS_DUE[name](`p.${column(name)}`)}) then ${column(name)} end as "${name}"`,
+  ).join(', ')}
+  from timed p order by row`
+
+/** Before the first project: entries of the organization's log come first. */
+export const WALK_START = -1n
+
+/**
+ * The old rows of the next projects after a row number, deleted projects included: their payments stay.
+ * @returns `next`: the row number to go on after; null: that was the last project.
+ */
+export async function findDue(
+  db: Queryable,
+  after: bigint,
+  limit: number,
+): Promise<{ due: DueRows[]; next: bigint | null }> {
+  const { rows } = await db.query<
+    { id: string; row: string } & Record<RetentionClass, Date | null>
+  >({ name: 'find-due', text: NEXT_DUE, values: [after, limit] })
+  const due = rows.flatMap((row) =>
+    RETENTION_NAMES.flatMap((name) => {
+      const before = row[name]
+      return before === null ? [] : [{ projectId: row.id, name, before }]
+    }),
+  )
+  return { due, next: rows.length < limit ? null : BigInt(rows.at(-1)!.row) }
+}

@@ -1,0 +1,58 @@
+/** The erasure of a project says when it is complete, and where copies can be. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { type Agent, startTestService, type TestService } from '../../support/service.ts'
+import { waitFor } from '../../support/waitFor.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService({ smtp: false, env: { BACKUP_RETENTION_DAYS: '30' } })
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+const pathOf = ({ project }: Agent, rest = '') => `/v0/platform/projects/${project.id}${rest}`
+const erasureOf = async (agent: Agent) =>
+  (await service.platform.get(pathOf(agent, '/erasure'))).body
+
+test('a deleted project is erased; its backups have an end', async () => {
+  const agent = await service.newAgent()
+  await agent.post('/v0/messages/send', { to: ['a@example.com'], subject: 's', text: 't' })
+  await agent.put('/v0/vault/site', { type: 'CUSTOM', data: { n: 1 } })
+  const live = await erasureOf(agent)
+  expect(live).toMatchObject({ state: 'not_requested', requestedAt: null, outside: [] })
+  expect([live.left.mail > 0, live.left.vault]).toEqual([true, 1])
+  await service.platform.delete(pathOf(agent))
+  const erased = await waitFor('the end of the erasure', async () => {
+    const erasure = await erasureOf(agent)
+    return erasure.state === 'complete' ? erasure : null
+  })
+  expect(erased.left).toEqual({ mail: 0, vault: 0, deliveries: 0, logs: 0, other: 0 })
+  expect(erased.kept).toEqual({ payments: 0, endpoints: 0, keys: 1 })
+  expect(erased.outside.map(({ place }: { place: string }) => place)).toEqual([
+    'backups',
+    'blobs',
+    'recipients',
+  ])
+  const until = Date.parse(erased.completedAt) + 30 * 86_400_000
+  expect(erased.outside[0]).toEqual({
+    place: 'backups',
+    until: new Date(until).toISOString(),
+    description: 'Backups from before the end hold it; the operator keeps them 30 days.',
+  })
+})
+
+test('an erasure that has not ended says so', async () => {
+  await using idle = await startTestService({ smtp: false, workers: false })
+  const agent = await idle.newAgent()
+  await agent.put('/v0/vault/site', { type: 'CUSTOM', data: { n: 1 } })
+  await idle.platform.delete(pathOf(agent))
+  const { body } = await idle.platform.get(pathOf(agent, '/erasure'))
+  expect(body).toMatchObject({ state: 'running', completedAt: null, left: { vault: 1 } })
+  expect(body.outside[0]).toMatchObject({ place: 'backups', until: null })
+})
+
+test('only a platform key asks, and only for a project that there was', async () => {
+  const agent = await service.newAgent()
+  expect((await agent.get(pathOf(agent, '/erasure'))).status).toBe(403)
+  const unknown = await service.platform.get('/v0/platform/projects/prj_0/erasure')
+  expect([unknown.status, unknown.body.message]).toEqual([404, 'Project not found'])
+})

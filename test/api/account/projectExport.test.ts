@@ -1,0 +1,289 @@
+/** The export of a project: whole, of one moment, without secrets, and free when its reader leaves. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { PurserPlatform } from '../../../api/client/purserPlatform.ts'
+import { rawMail, receive } from '../../support/mailRows.ts'
+import { expireAll } from '../../support/retention.ts'
+import { type Agent, startTestService, type TestService } from '../../support/service.ts'
+import { newSettled } from '../../support/tillRows.ts'
+import { waitFor } from '../../support/waitFor.ts'
+
+let service: TestService
+let pool: TestService['database']['pool']
+beforeAll(async () => {
+  service = await startTestService({ smtp: false, workers: false })
+  pool = service.database.pool
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+const pathOf = ({ project }: Agent, part?: string) =>
+  `/v0/platform/projects/${project.id}/export${part === undefined ? '' : `?part=${part}`}`
+const open = (agent: Agent, part?: string, init: RequestInit = {}) =>
+  fetch(service.url + pathOf(agent, part), {
+    ...init,
+    headers: { authorization: `Bearer ${service.platform.key}` },
+  })
+const linesOf = (text: string): any[] =>
+  text
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+
+/** Messages of 100 KB each: more than the sockets between service and reader hold. */
+async function fill(agent: Agent, messages: number): Promise<void> {
+  await receive(pool, agent.project.id)
+  await pool.query(
+    `insert into messages (project_id, thread_row, direction, message_id, message_id_hash, content_hash, created_at,
+       text_body, text_bytes, stored_bytes)
+     select project_id, thread_row, direction, 'm' || n, h, h, created_at, repeat('x', 100000), 100000, 100000
+     from messages, generate_series(2, $2::int) n, sha256(('m' || n)::bytea) h where project_id = $1`,
+    [agent.project.id, messages],
+  )
+}
+const snapshots = async () =>
+  (
+    await pool.query(
+      `select from pg_stat_activity where datname = current_database() and application_name = 'purser api (export)'
+       and xact_start is not null`,
+    )
+  ).rowCount
+const noSnapshot = () => waitFor('the end of all snapshots', async () => (await snapshots()) === 0)
+
+test('JSON Lines hold every row of the project, none of a neighbour, and no secret', async () => {
+  const [agent, neighbour] = [await service.newAgent(), await service.newAgent()]
+  const { id: projectId } = agent.project
+  for (const one of [agent, neighbour]) {
+    const canary = one === agent ? 'canary-own' : 'canary-neighbour'
+    await receive(pool, one.project.id, rawMail({ subject: canary }))
+    const secret = {
+      type: 'LOGIN',
+      data: { password: `secret-${canary}` },
+      metadata: { of: canary },
+    }
+    expect((await one.put('/v0/vault/site', secret)).status).toBeLessThan(300)
+    await one.post('/v0/email-rules', {
+      type: 'BLOCK',
+      scope: 'RECEIVE',
+      value: `${canary}@x.example`,
+    })
+    await newSettled(pool, { projectId: one.project.id, description: canary })
+  }
+  const hook = await agent.post('/v0/webhooks', {
+    url: 'http://127.0.0.1:9/h',
+    events: ['message.received'],
+  })
+  await receive(pool, projectId, rawMail({ text: 'line\u2028separator "quoted" \\ \u0001' }))
+  const response = await open(agent)
+  expect(response.headers.get('content-type')).toBe('application/jsonl')
+  const text = await response.text()
+  const lines = linesOf(text)
+  expect(lines[0]).toMatchObject({ kind: 'project', format: 1, projectId, retention: { logs: 90 } })
+  const counts: Record<string, number> = {}
+  for (const { kind } of lines.slice(1, -1)) counts[kind] = (counts[kind] ?? 0) + 1
+  expect(lines.at(-1)).toEqual({ kind: 'end', counts })
+  expect(counts).toMatchObject({
+    message: 2,
+    thread: 2,
+    credential: 1,
+    emailRule: 1,
+    payment: 1,
+    webhook: 1,
+    delivery: 1,
+  })
+  expect(counts.log).toBeGreaterThan(0)
+  const first = lines.find(({ kind }) => kind === 'message')
+  expect(first).toMatchObject({
+    subject: 'canary-own',
+    direction: 'received',
+    originalIsKept: true,
+  })
+  expect(first.labels).toContain('received')
+  const payment = lines.find(({ kind }) => kind === 'payment')
+  expect([payment.amountAtomic, payment.signedReceipt]).toEqual(['10000', expect.any(String)])
+  expect(lines.find(({ kind }) => kind === 'credential').versions[0].metadata).toEqual({
+    of: 'canary-own',
+  })
+  expect(text).not.toContain('secret-canary')
+  expect(text).not.toContain('canary-neighbour')
+  expect(text).not.toContain(hook.body.secret)
+  const platform = new PurserPlatform({ apiKey: service.platform.key, baseUrl: service.url })
+  const streamed = await new Response(await platform.projects.export(projectId, 'json')).text()
+  expect(linesOf(streamed).at(-1).counts).toEqual({ ...counts, log: counts.log! + 1 })
+  const { logs } = (await agent.get('/v0/logs?action=project.export')).body
+  expect(logs).toHaveLength(2)
+  expect(logs[0]).toMatchObject({
+    actor: service.platform.key.slice(0, 17),
+    description: expect.stringContaining('json'),
+  })
+})
+
+test('a slow reader gets the rows of one moment', async () => {
+  const agent = await service.newAgent()
+  await fill(agent, 300)
+  const reader = (await open(agent)).body!.getReader()
+  const chunks = [(await reader.read()).value!]
+  await receive(pool, agent.project.id)
+  await pool.query(`delete from messages where project_id = $1 and message_id = 'm300'`, [
+    agent.project.id,
+  ])
+  expect(await snapshots()).toBe(1)
+  for (;;) {
+    const { value, done } = await reader.read()
+    if (done) break
+    chunks.push(value)
+  }
+  const lines = linesOf(Buffer.concat(chunks).toString())
+  expect(lines.at(-1).counts.message).toBe(300)
+  const ids = lines.filter(({ kind }) => kind === 'message').map(({ messageId }) => messageId)
+  expect([new Set(ids).size, ids.includes('m300')]).toEqual([300, true])
+  await noSnapshot()
+})
+
+test('a reader that leaves, and a HEAD, hold no snapshot', async () => {
+  const agent = await service.newAgent()
+  await fill(agent, 300)
+  for (const part of ['json', 'mail']) {
+    const leaving = new AbortController()
+    const response = await open(agent, part, { signal: leaving.signal })
+    await response.body!.getReader().read()
+    leaving.abort()
+    await noSnapshot()
+  }
+  expect((await open(agent, 'mail', { method: 'HEAD' })).status).toBe(200)
+  expect(await snapshots()).toBe(0)
+})
+
+test('an export that loses its database breaks off; it never looks complete', async () => {
+  const agent = await service.newAgent()
+  await fill(agent, 600)
+  const reader = (await open(agent)).body!.getReader()
+  await reader.read()
+  await pool.query(
+    `select pg_terminate_backend(pid) from pg_stat_activity
+     where datname = current_database() and application_name = 'purser api (export)' and xact_start is not null`,
+  )
+  const readOn = async () => {
+    while (!(await reader.read()).done);
+  }
+  await expect(readOn()).rejects.toThrow()
+  await noSnapshot()
+  const next = linesOf(await (await open(agent)).text())
+  expect(next.at(-1).counts.message).toBe(600)
+})
+
+test('four exports run at once; the fifth is refused until one ends', async () => {
+  const agent = await service.newAgent()
+  await fill(agent, 200)
+  const leaving = new AbortController()
+  const opened = await Promise.all(
+    Array.from({ length: 4 }, () => open(agent, 'json', { signal: leaving.signal })),
+  )
+  expect(opened.map(({ status }) => status)).toEqual([200, 200, 200, 200])
+  const refused = await open(agent)
+  expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '30'])
+  expect(await refused.json()).toEqual({
+    error: 'rate_limited',
+    message: 'At most 4 exports may run at once',
+    status: 429,
+  })
+  leaving.abort()
+  await noSnapshot()
+  const next = await open(agent)
+  expect(next.status).toBe(200)
+  await next.text()
+})
+
+test('only a platform key exports, and only a live project', async () => {
+  const agent = await service.newAgent()
+  expect((await agent.get(pathOf(agent))).status).toBe(403)
+  const bad = await service.platform.get(pathOf(agent, 'zip'))
+  expect([bad.status, bad.body.message]).toEqual([400, 'part must be one of "json", "mail"'])
+  const unknown = await service.platform.get('/v0/platform/projects/prj_0/export')
+  expect([unknown.status, unknown.body.message]).toEqual([404, 'Project not found'])
+  expect((await open(agent)).status).toBe(200)
+  await service.platform.delete(`/v0/platform/projects/${agent.project.id}`)
+  expect((await service.platform.get(pathOf(agent))).status).toBe(404)
+  await noSnapshot()
+})
+
+const HOSTILE: Record<string, string> = {
+  forged:
+    'before\r\nFrom evil@example.com Mon Jan  5 09:30:00 2026\r\nSubject: forged\r\n\r\nforged',
+  quoted: '>From here\r\n>>From there\r\nFrom\r\nfrom small\r\n From far',
+  first: 'From the first line\r\n',
+  bare: 'bare\nFrom evil@example.com Mon Jan  5 09:30:00 2026\nlf\rFrom cr',
+  bytes: 'caf\u00e9 \u{1f600}',
+}
+
+/** Opens an mbox, and writes its messages without the quoting as JSON. */
+const READ_MBOX = `
+import json, mailbox, re, sys
+box = mailbox.mbox(sys.argv[1])
+print(json.dumps([
+  [m['Subject'], m.get_from(), re.sub(rb'^>(>*From )', rb'\\1', box.get_bytes(k), flags=re.M).decode('latin1'),
+   [p.get_payload(decode=True).decode('utf-8') for p in m.walk() if p.get_content_type() == 'text/plain']]
+  for k, m in box.items()]))`
+
+describe.skipIf(Bun.which('python3') === null)("Python's mailbox reads the mbox", () => {
+  test('with hostile bodies and senders, each message whole and none forged', async () => {
+    const agent = await service.newAgent()
+    const { id: projectId } = agent.project
+    const raws = new Map<string, string>()
+    for (const [subject, text] of Object.entries(HOSTILE)) {
+      const raw = rawMail({ subject, text, from: 'ada@example.com' })
+      raws.set(subject, raw)
+      await receive(pool, projectId, raw)
+    }
+    await pool.query(
+      `update messages set from_addresses = array[E'a b\\nFrom c'] where project_id = $1 and subject = 'quoted'`,
+      [projectId],
+    )
+    await receive(pool, projectId, rawMail({ subject: 'old', text: 'From the stored text' }))
+    await service.platform.patch(`/v0/platform/projects/${projectId}`, {
+      retention: { rawMail: 30 },
+    })
+    await pool.query(
+      `update messages set created_at = '2026-01-05T09:30:00Z' where project_id = $1 and subject = 'old'`,
+      [projectId],
+    )
+    await expireAll(pool)
+    const { body } = await agent.post('/v0/messages/send', {
+      to: ['ada@example.com'],
+      subject: 'queued',
+      text: 'Not sent yet',
+    })
+    const response = await open(agent, 'mail')
+    expect(response.headers.get('content-type')).toBe('application/mbox')
+    const read = readMbox(Buffer.from(await response.arrayBuffer()))
+    expect(read.map(([subject]) => subject)).toEqual(['old', ...Object.keys(HOSTILE), 'queued'])
+    const bySubject = new Map(read.map((one) => [one[0], one]))
+    for (const [subject, raw] of raws) {
+      const kept = Buffer.from(raw)
+        .toString('latin1')
+        .replaceAll('\r\n', '\n')
+        // Some readers end a line there.
+        .replace('\rFrom', '\r>From')
+      expect(bySubject.get(subject)![2].trimEnd()).toBe(kept.trimEnd())
+    }
+    expect(bySubject.get('old')![1]).toBe('ada@example.com Mon Jan  5 09:30:00 2026')
+    expect(bySubject.get('old')![3].join('')).toBe('>From the stored text\n')
+    expect(bySubject.get('old')![2]).toContain('X-Purser-Original: composed again')
+    expect(bySubject.get('quoted')![1]).toStartWith('MAILER-DAEMON ')
+    expect(bySubject.get('queued')![2]).toContain(body.messageId)
+  })
+})
+
+/** The subject, separator, bytes and texts of each message. */
+function readMbox(bytes: Buffer): [string, string, string, string[]][] {
+  const folder = mkdtempSync(join(tmpdir(), 'purser-mbox-'))
+  try {
+    writeFileSync(join(folder, 'box'), bytes)
+    const { stdout, stderr } = Bun.spawnSync(['python3', '-c', READ_MBOX, join(folder, 'box')])
+    expect(stderr.toString()).toBe('')
+    return JSON.parse(stdout.toString())
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}

@@ -1,0 +1,291 @@
+/** Rows go by age, in bounded batches; what has not ended stays. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { RetentionClass } from '../../../shared/retention.ts'
+import { beginIdempotent, findIdempotent } from '../../../sql/account/idempotency.ts'
+import { storeServiceRetention, updateRetention } from '../../../sql/account/retention.ts'
+import { deleteMessage } from '../../../sql/mail/deleteMail.ts'
+import { removeExpired } from '../../../sql/operations/retention.ts'
+import { recordFinal } from '../../../sql/till/finality.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { newDelivery } from '../../support/eventRows.ts'
+import {
+  begin,
+  messageOf,
+  newSent,
+  rawMail,
+  readRaw,
+  receive,
+  recordSent,
+  takeIn,
+} from '../../support/mailRows.ts'
+import { expireAll } from '../../support/retention.ts'
+import { newPayment, newProject, newSettled, row } from '../../support/tillRows.ts'
+
+let database: TestDatabase
+let pool: TestDatabase['pool']
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+/** A project that keeps rows of a class for so many days. */
+async function keeping(name: RetentionClass, days: number, projectId?: string): Promise<string> {
+  const id = projectId ?? (await newProject(pool))
+  const actor = { projectId: id, keyPrefix: 'lopk-test', requestId: 'req' }
+  await updateRetention(pool, id, { [name]: days }, actor)
+  return id
+}
+
+/** Makes the rows of a project older. */
+const age = (table: string, projectId: string, days: number, column = 'created_at') =>
+  pool.query(
+    `update ${table} set ${column} = ${column} - $2 * interval '1 day' where project_id = $1`,
+    [projectId, days],
+  )
+const countOf = async (table: string, projectId: string) =>
+  (await pool.query(`select from ${table} where project_id = $1`, [projectId])).rowCount
+const storedBytes = async (projectId: string) =>
+  (
+    await pool.query(
+      `select (select bytes from project_storage where project_id = $1)::int as counted,
+         (select coalesce(sum(stored_bytes), 0) from messages where project_id = $1)::int as stored`,
+      [projectId],
+    )
+  ).rows[0]
+
+test('old mail goes with its thread, original and labels; young mail and its thread stay', async () => {
+  const projectId = await keeping('mail', 10)
+  const neighbour = await newProject(pool)
+  const first = await receive(pool, projectId)
+  const alone = await receive(pool, projectId)
+  const ids = await takeIn(pool, [projectId, neighbour])
+  await receive(pool, neighbour)
+  await age('messages', projectId, 11)
+  await age('messages', neighbour, 11)
+  const answer = rawMail({ headers: `In-Reply-To: ${first.messageId}\r\n` })
+  const young = await receive(pool, projectId, answer)
+  const { threadRow } = (await messageOf(pool, projectId, young.messageId))!
+  await expireAll(pool)
+  expect(await messageOf(pool, projectId, first.messageId)).toBeUndefined()
+  expect(await messageOf(pool, projectId, alone.messageId)).toBeUndefined()
+  expect(await readRaw(pool, alone.rawId)).toBeUndefined()
+  expect(await countOf('threads', projectId)).toBe(1)
+  expect(await countOf('message_labels', projectId)).toBe(2)
+  const thread = await pool.query('select * from threads where row = $1', [threadRow])
+  const { rows } = await pool.query('select added_at from messages where project_id = $1', [
+    projectId,
+  ])
+  expect([thread.rows[0].message_count, thread.rows[0].updated_at]).toEqual([1, rows[0].added_at])
+  const { counted, stored } = await storedBytes(projectId)
+  expect([counted > 0, counted]).toEqual([true, stored])
+  expect(await countOf('messages', neighbour)).toBe(1)
+  expect((await row(pool, 'inbound_mails', ids[0]!)).state).toBe('accepted')
+})
+
+test('mail that is not sent never goes; sent mail does', async () => {
+  const projectId = await keeping('mail', 10)
+  const waiting = await newSent(pool, { projectId })
+  const done = await newSent(pool, { projectId })
+  await recordSent(pool, await begin(pool, done))
+  await age('messages', projectId, 400)
+  await expireAll(pool)
+  expect(await messageOf(pool, projectId, waiting.messageId)).toBeDefined()
+  expect(await messageOf(pool, projectId, done.messageId)).toBeUndefined()
+})
+
+test('traces of repeated and refused mail go with the mail; mail that waits stays', async () => {
+  const projectId = await keeping('mail', 10)
+  const raw = rawMail()
+  const { messageId } = await receive(pool, projectId, raw)
+  await deleteMessage(pool, projectId, messageId)
+  expect((await receive(pool, projectId, raw)).outcome).toBe('retransmission')
+  await takeIn(pool, [projectId])
+  expect(await countOf('inbound_mails', projectId)).toBe(2)
+  await age('inbound_mails', projectId, 11, 'received_at')
+  await expireAll(pool)
+  const { rows } = await pool.query('select state from inbound_mails where project_id = $1', [
+    projectId,
+  ])
+  expect(rows).toEqual([{ state: 'accepted' }])
+})
+
+test('an old original goes, its message stays; an original of two inboxes goes with the last', async () => {
+  const projectId = await keeping('rawMail', 5)
+  const neighbour = await newProject(pool)
+  const raw = rawMail()
+  const own = await receive(pool, projectId)
+  const waiting = await newSent(pool, { projectId })
+  const mine = await receive(pool, projectId, raw)
+  const { rawId: theirs } = await receive(pool, neighbour, raw)
+  await pool.query('update messages set raw_id = $1 where raw_id = $2', [theirs, mine.rawId])
+  await age('messages', projectId, 6)
+  await expireAll(pool)
+  expect(await readRaw(pool, own.rawId)).toBe('')
+  expect(await readRaw(pool, theirs)).toBe(raw)
+  expect(await countOf('messages', projectId)).toBe(3)
+  const { rows } = await pool.query(
+    'select raw_expired from messages where project_id = $1 order by row',
+    [projectId],
+  )
+  expect(rows.map(({ raw_expired }) => raw_expired)).toEqual([true, false, true])
+  await age('messages', neighbour, 6)
+  await keeping('rawMail', 5, neighbour)
+  await expireAll(pool)
+  expect(await readRaw(pool, theirs)).toBe('')
+  expect(await messageOf(pool, projectId, waiting.messageId)).toBeDefined()
+})
+
+test('ended deliveries go with their attempts; a pending one stays', async () => {
+  const projectId = await keeping('deliveries', 3)
+  const [pending, ended] = [
+    await newDelivery(pool, { projectId }),
+    await newDelivery(pool, { projectId }),
+  ]
+  await pool.query(
+    `update webhook_deliveries set status = 'exhausted', next_attempt_at = null where id = $1`,
+    [ended],
+  )
+  await pool.query(
+    'insert into webhook_attempts (delivery_id, n, started_at, ended_at) values ($1, 1, now(), now())',
+    [ended],
+  )
+  await age('webhook_deliveries', projectId, 4)
+  await expireAll(pool)
+  const { rows } = await pool.query('select id from webhook_deliveries where project_id = $1', [
+    projectId,
+  ])
+  expect(rows).toEqual([{ id: pending }])
+})
+
+test('the log records a change of retention, and keeps entries for as long as it says', async () => {
+  const projectId = await keeping('logs', 120)
+  await age('audit_log', projectId, 119, 'at')
+  await expireAll(pool)
+  expect(await countOf('audit_log', projectId)).toBe(1)
+  await keeping('logs', 30, projectId)
+  await expireAll(pool)
+  const { rows } = await pool.query(
+    'select action, actor, detail from audit_log where project_id = $1',
+    [projectId],
+  )
+  expect(rows).toEqual([{ action: 'project.retention', actor: 'lopk-test', detail: 'logs 30' }])
+})
+
+test('an idempotency key lives for the days of its project, else of the service', async () => {
+  const projectId = await keeping('idempotencyKeys', 3)
+  const other = await newProject(pool)
+  const hash = Buffer.alloc(32, 1)
+  const keyOf = (id: string) => ({ projectId: id, operation: 'redeem', key: 'k' })
+  for (const id of [projectId, other]) {
+    await beginIdempotent(pool, { ...keyOf(id), hash })
+    await age('idempotency_keys', id, 2)
+  }
+  await expireAll(pool)
+  expect(await findIdempotent(pool, keyOf(projectId))).not.toBeNull()
+  expect(await findIdempotent(pool, keyOf(other))).toBeNull()
+  expect(await countOf('idempotency_keys', other)).toBe(0)
+  const again = await beginIdempotent(pool, { ...keyOf(projectId), hash: Buffer.alloc(32, 2) })
+  expect(again.requestHash).toEqual(hash)
+  const none = {
+    mail: null,
+    rawMail: null,
+    deliveries: null,
+    logs: null,
+    idempotencyKeys: null,
+    paymentDetails: null,
+  }
+  await storeServiceRetention(pool, { ...none, idempotencyKeys: 5 })
+  await beginIdempotent(pool, { ...keyOf(other), hash })
+  await age('idempotency_keys', other, 4)
+  expect(await findIdempotent(pool, keyOf(other))).not.toBeNull()
+  await storeServiceRetention(pool, none)
+  expect(await findIdempotent(pool, keyOf(other))).toBeNull()
+})
+
+test('details of a final payment go, money stays; a payment that is not final keeps all', async () => {
+  const projectId = await keeping('paymentDetails', 7)
+  const detailed = {
+    projectId,
+    description: 'A report on Ada',
+    resourceUrl: 'https://api.example.com/report?name=ada#x',
+  }
+  const final = await newSettled(pool, detailed)
+  await recordFinal(pool, [final.id])
+  const settled = await newSettled(pool, detailed)
+  const verified = await newPayment(pool, detailed)
+  const usable = await newPayment(pool, detailed)
+  const expired = await newPayment(pool, { ...detailed, validBefore: 1_000n })
+  await pool.query(
+    `update payments set state = 'failed', failure_stage = 'settle', failure_reason = 'x', failure_detail = 'y'
+     where id = any ($1)`,
+    [[usable, expired]],
+  )
+  const whole = await row(pool, 'payments', final.id)
+  await age('payments', projectId, 8)
+  const before = new Map<string, unknown>()
+  for (const id of [settled.id, verified, usable]) before.set(id, await row(pool, 'payments', id))
+  await expireAll(pool)
+  const left = await row(pool, 'payments', final.id)
+  expect(left).toEqual({
+    ...whole,
+    created_at: left.created_at,
+    details_removed_at: left.details_removed_at,
+    signature: '',
+    description: null,
+    resource_url: 'https://api.example.com/report',
+  })
+  expect(left.details_removed_at).toBeInstanceOf(Date)
+  for (const [id, payment] of before) expect(await row(pool, 'payments', id)).toEqual(payment)
+  expect((await row(pool, 'payments', expired)).signature).toBe('')
+})
+
+test('two workers share the work; a batch waits for nobody and is bounded', async () => {
+  const projectId = await keeping('mail', 10)
+  await receive(pool, projectId)
+  await pool.query(
+    `insert into messages (project_id, thread_row, direction, message_id, message_id_hash, content_hash, created_at, stored_bytes)
+     select project_id, thread_row, direction, 'copy' || n, h, h, created_at, 10
+     from messages, generate_series(1, 449) n, sha256(('copy' || n)::bytea) h where project_id = $1`,
+    [projectId],
+  )
+  await pool.query('update threads set message_count = 450 where project_id = $1', [projectId])
+  await age('messages', projectId, 11)
+  const due = { projectId, name: 'mail' as const, before: new Date() }
+  const client = await pool.connect()
+  await client.query('begin')
+  await client.query('select from projects where id = $1 for no key update', [projectId])
+  expect(await removeExpired(pool, due)).toBe(0)
+  await client.query('commit')
+  client.release()
+  expect(await removeExpired(pool, due)).toBe(50)
+  const thread = async () =>
+    (await pool.query('select message_count from threads where project_id = $1', [projectId])).rows
+  expect(await thread()).toEqual([{ message_count: 400 }])
+  await Promise.all([expireAll(pool), expireAll(pool)])
+  await expireAll(pool)
+  expect([await countOf('messages', projectId), await thread()]).toEqual([0, []])
+  expect(await storedBytes(projectId)).toEqual({ counted: 0, stored: 0 })
+})
+
+test('a locked row stays for the next batch', async () => {
+  const projectId = await keeping('logs', 30)
+  await pool.query(
+    `insert into audit_log (project_id, action, actor, request_id, outcome)
+     values ($1, 'vault.get', 'a', 'r', 'ok')`,
+    [projectId],
+  )
+  await age('audit_log', projectId, 31, 'at')
+  const due = { projectId, name: 'logs' as const, before: new Date() }
+  const client = await pool.connect()
+  await client.query('begin')
+  await client.query(
+    `select from audit_log where project_id = $1 and action = 'vault.get' for update`,
+    [projectId],
+  )
+  expect(await removeExpired(pool, due)).toBe(1)
+  await client.query('commit')
+  client.release()
+  expect(await removeExpired(pool, due)).toBe(1)
+})
