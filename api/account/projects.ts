@@ -3,10 +3,10 @@ import type { Static } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { asciiDomain } from '../../shared/mail/address.ts'
 import { PROJECT_SCOPES } from '../../shared/scopes.ts'
+import { deleteProject } from '../../sql/account/deleteProject.ts'
 import {
   AddressTakenError,
   createProject,
-  deleteProject,
   findProject,
   listProjects,
   type Project,

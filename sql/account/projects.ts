@@ -7,12 +7,10 @@ import { notifyKeysChanged } from '../events/events.ts'
 import { notifyAddressesChanged } from '../mail/addresses.ts'
 import { holdVerifiedDomain } from '../mail/mailDomains.ts'
 import { pageStart } from '../pageStart.ts'
-import { deleteEndpointsOfProject } from '../till/endpointChanges.ts'
 import { TODAY } from '../till/settlementBudgets.ts'
 import type { Actor } from './audit.ts'
 import { insertProjectKey, revokeProjectKey } from './keys.ts'
 import { type LimitChange, updateLimits } from './projectLimits.ts'
-import { queuePurge } from './purgeProject.ts'
 import {
   RETENTION_JSON,
   type RetentionChange,
@@ -275,30 +273,5 @@ export async function rotateProjectKey(
     await revokeProjectKey(db, id)
     await insertProjectKey(db, { key: rawKey, projectId: id, scopes })
     return { rawKey, apiKeyPrefix: keyLookupPrefix(rawKey) }
-  })
-}
-
-/**
- * Deletes a project: revokes its key, closes its address and its endpoints, and queues the purge of its data.
- * `for update` waits for mail that is being stored; later mail finds the project deleted.
- * @returns false: no such project.
- */
-export async function deleteProject(pool: Pool, id: string): Promise<boolean> {
-  return transaction(pool, async (db) => {
-    const { rows } = await db.query<{ email_address: string }>(
-      'select email_address from projects where id = $1 and deleted_at is null for update',
-      [id],
-    )
-    if (rows[0] === undefined) return false
-    await db.query('update projects set deleted_at = clock_timestamp() where id = $1', [id])
-    await revokeProjectKey(db, id)
-    await deleteEndpointsOfProject(db, id)
-    await db.query(
-      'update project_webhooks set deleted_at = clock_timestamp() where project_id = $1 and deleted_at is null',
-      [id],
-    )
-    await queuePurge(db, id)
-    await notifyAddressesChanged(db, rows[0].email_address)
-    return true
   })
 }

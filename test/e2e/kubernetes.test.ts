@@ -152,10 +152,8 @@ test.each([...RUNNER_NAMES])(
       (runners as readonly string[]).includes(runner),
     )![0]
     const ofPool = Object.keys(TASK_POOL).filter((task) => TASK_POOL[task as never] === pool)
-    const wanted =
-      pool === 'mail'
-        ? ofPool.filter((task) => (task === 'send_mail') === (runner === 'outbound'))
-        : ofPool
+    const ofRunner = (task: string) => OUTBOUND_TASKS.includes(task) === (runner === 'outbound')
+    const wanted = pool === 'mail' ? ofPool.filter(ofRunner) : ofPool
     expect(tasks.split('|').toSorted()).toEqual(wanted.toSorted())
   },
 )

@@ -1,6 +1,7 @@
 /** A key is valid until it is revoked or its project is deleted, and counts in its own rate window. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { generateKey } from '../../../shared/apiKey.ts'
+import { deleteProject } from '../../../sql/account/deleteProject.ts'
 import {
   authenticateAll,
   findKeyScopes,
@@ -8,7 +9,7 @@ import {
   isKnownKey,
   revokeProjectKey,
 } from '../../../sql/account/keys.ts'
-import { createProject, deleteProject, rotateProjectKey } from '../../../sql/account/projects.ts'
+import { createProject, rotateProjectKey } from '../../../sql/account/projects.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 
 let database: TestDatabase

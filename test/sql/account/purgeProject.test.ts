@@ -1,8 +1,8 @@
 /** A purge deletes the rows of its project only. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { deleteProject } from '../../../sql/account/deleteProject.ts'
 import { findErasure } from '../../../sql/account/erasure.ts'
 import { beginIdempotent } from '../../../sql/account/idempotency.ts'
-import { deleteProject } from '../../../sql/account/projects.ts'
 import {
   MAIL_TABLES,
   OWN_TABLES,

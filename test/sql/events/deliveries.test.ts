@@ -1,6 +1,6 @@
 /** Pending deliveries: their due times and their ends. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
-import { deleteProject } from '../../../sql/account/projects.ts'
+import { deleteProject } from '../../../sql/account/deleteProject.ts'
 import { recordAttempts } from '../../../sql/events/attempts.ts'
 import {
   abortDelivery,

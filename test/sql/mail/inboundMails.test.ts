@@ -1,6 +1,6 @@
 /** A spooled mail becomes one inbound mail per live inbox. Its raw mail stays while a row needs it. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { deleteProject } from '../../../sql/account/projects.ts'
+import { deleteProject } from '../../../sql/account/deleteProject.ts'
 import { findAddresses, listAddresses } from '../../../sql/mail/addresses.ts'
 import { deleteMessage } from '../../../sql/mail/deleteMail.ts'
 import {

@@ -1,6 +1,6 @@
 /** The attempts of an outbound mail: only the newest is recorded, each part once. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { deleteProject } from '../../../sql/account/projects.ts'
+import { deleteProject } from '../../../sql/account/deleteProject.ts'
 import { insertInboundMails } from '../../../sql/mail/inboundMails.ts'
 import type { RecordedOutcome } from '../../../sql/mail/mailAttempts.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'

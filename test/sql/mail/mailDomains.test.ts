@@ -1,10 +1,7 @@
 /** Mail domains: added once, unusable before their verification, deleted with their own keys. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import {
-  createProject,
-  deleteProject,
-  UnverifiedDomainError,
-} from '../../../sql/account/projects.ts'
+import { deleteProject } from '../../../sql/account/deleteProject.ts'
+import { createProject, UnverifiedDomainError } from '../../../sql/account/projects.ts'
 import {
   createDkimKey,
   deleteDkimKeys,

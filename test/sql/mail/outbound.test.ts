@@ -1,6 +1,6 @@
 /** An attempt begins with the due recipients. All attempts send the same bytes. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { deleteProject } from '../../../sql/account/projects.ts'
+import { deleteProject } from '../../../sql/account/deleteProject.ts'
 import { keepComposed } from '../../../sql/mail/composedMails.ts'
 import { beginAttempts } from '../../../sql/mail/outboundMails.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'

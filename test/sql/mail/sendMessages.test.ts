@@ -1,6 +1,6 @@
 /** Send intents accepted together: each with its thread, its key and its project's quota. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { deleteProject } from '../../../sql/account/projects.ts'
+import { deleteProject } from '../../../sql/account/deleteProject.ts'
 import { deleteThread } from '../../../sql/mail/deleteMail.ts'
 import { acceptMessages, findSent, type SendIntent } from '../../../sql/mail/sendMessages.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'

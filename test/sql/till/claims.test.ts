@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { deleteProject } from '../../../sql/account/deleteProject.ts'
 import { beginIdempotent } from '../../../sql/account/idempotency.ts'
-import { deleteProject } from '../../../sql/account/projects.ts'
 import { recordHead } from '../../../sql/till/chainStatus.ts'
 import { claimPayments, takeGrants } from '../../../sql/till/claims.ts'
 import { recordReorganised } from '../../../sql/till/finality.ts'

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createSecretKey } from 'node:crypto'
 import { Keyring } from '../../../shared/vault/envelope.ts'
-import { deleteProject } from '../../../sql/account/projects.ts'
+import { deleteProject } from '../../../sql/account/deleteProject.ts'
 import {
   deleteEndpoint,
   ENDPOINTS_MAX,

@@ -3,7 +3,7 @@
 import { expect, test } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import { tmpdir } from 'node:os'
-import { deleteProject } from '../../../sql/account/projects.ts'
+import { deleteProject } from '../../../sql/account/deleteProject.ts'
 import type { Pool } from '../../../sql/db.ts'
 import { insertInboundMails, type SpooledMail } from '../../../sql/mail/inboundMails.ts'
 import type { LookUp } from '../../../workers/mail/lookUp.ts'

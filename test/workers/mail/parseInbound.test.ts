@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import type { Running } from '../../../shared/process/service.ts'
-import { deleteProject } from '../../../sql/account/projects.ts'
+import { deleteProject } from '../../../sql/account/deleteProject.ts'
 import { createPool, type Pool } from '../../../sql/db.ts'
 import { createDns } from '../../../workers/mail/dns.ts'
 import { createParseInbound } from '../../../workers/mail/parseInbound.ts'
