@@ -1,4 +1,3 @@
-import type { MessageEventData } from '../../shared/events/events.ts'
 import { type BounceKeys, isTagOf, readBounceTag } from '../../shared/mail/bounceAddress.ts'
 import {
   type Bounce,
@@ -9,7 +8,8 @@ import {
 import { messageIdHash } from '../../shared/mail/threading.ts'
 import type { Queryable } from '../db.ts'
 import type { NewEvent } from '../events/events.ts'
-import { MESSAGE_EVENT, updateDeliveryStatus } from './mailAttempts.ts'
+import { updateDeliveryStatus } from './mailAttempts.ts'
+import { readMessageEvents } from './messageEvents.ts'
 import { suppress } from './suppressions.ts'
 
 /** The label of a bounced message. */
@@ -81,8 +81,13 @@ export async function recordBounce(
     `update messages set labels = labels || $2::text where row = $1 and not labels @> array[$2::text]`,
     [messageRow, LABEL],
   )
-  const event = await db.query<{ data: MessageEventData }>(MESSAGE_EVENT, [[messageRow]])
-  return event.rows.map(({ data }) => ({ projectId, type: 'message.bounced', data }))
+  const events = await readMessageEvents(db, [messageRow])
+  return events.map(({ data, traceparent }) => ({
+    projectId,
+    type: 'message.bounced',
+    data,
+    traceparent,
+  }))
 }
 
 /** Locks the returned message of this project, in the lock order of the worker. */

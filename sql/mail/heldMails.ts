@@ -1,13 +1,12 @@
 /** Mail that waits for its owner. The request and the mail change together, under the lock of the outbound mail. */
 
-import type { MessageEventData } from '../../shared/events/events.ts'
 import { addressKey, domainOf } from '../../shared/mail/address.ts'
 import { type Approval, endApproval, findApproval, findApprovalOf } from '../account/approvals.ts'
 import { type Actor, writeAudit } from '../account/audit.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import { recordEvents } from '../events/events.ts'
 import { addJob } from '../queue/jobs.ts'
-import { MESSAGE_EVENT } from './mailAttempts.ts'
+import { readMessageEvents } from './messageEvents.ts'
 import { endUnsent, lockUnsent } from './unsentMails.ts'
 
 /** The recipients that need no further approval under approve-new: these, all of their domains, or none. */
@@ -182,12 +181,10 @@ export async function tellOfHeld(
   messageRow: string,
   type: 'message.held' | 'message.rejected',
 ): Promise<void> {
-  const { rows } = await db.query<{ project_id: string; data: MessageEventData }>(MESSAGE_EVENT, [
-    messageRow,
-  ])
+  const events = await readMessageEvents(db, [messageRow])
   await recordEvents(
     db,
-    rows.map(({ project_id: projectId, data }) => ({ projectId, type, data })),
+    events.map(({ projectId, data, traceparent }) => ({ projectId, type, data, traceparent })),
   )
 }
 

@@ -1,7 +1,7 @@
-import type { MessageEventData } from '../../shared/events/events.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import { recordEvents } from '../events/events.ts'
 import { addJob, addJobsFrom } from '../queue/jobs.ts'
+import { readMessageEvents } from './messageEvents.ts'
 import { suppress } from './suppressions.ts'
 
 /** The outcome of one recipient in an attempt. */
@@ -133,33 +133,19 @@ async function endRuns(db: Queryable, messageRows: readonly string[]): Promise<v
   )
 }
 
-/** Reads the event data of a message. */
-export const MESSAGE_EVENT = `
-  select m.project_id, m.delivery_status as status, json_build_object(
-    'messageId', m.message_id, 'threadId', t.id, 'inboxId', p.email_address, 'from', m.from_addresses,
-    'to', m.to_addresses, 'subject', m.subject, 'labels', m.labels) as data,
-    (select o.traceparent from outbound_mails o where o.message_row = m.row) as traceparent
-  from messages m join threads t on t.row = m.thread_row join projects p on p.id = m.project_id
-  where m.row = any ($1)`
-
 /** Records the events of finished outbound mails. Called last: it locks the events of their projects. */
 async function announceEnds(db: Queryable, messageRows: readonly string[]): Promise<void> {
   if (messageRows.length === 0) return
-  const { rows } = await db.query<{
-    project_id: string
-    status: string
-    data: MessageEventData
-    traceparent: string | null
-  }>({ name: 'announce-ends', text: MESSAGE_EVENT, values: [messageRows] })
+  const ended = await readMessageEvents(db, messageRows)
   await recordEvents(
     db,
-    rows
+    ended
       // The bounce has recorded its own event.
       .filter(({ status }) => status !== 'bounced')
-      .map(({ project_id: projectId, status, data, traceparent }) => {
-        const type = status === 'sent' ? 'message.sent' : 'message.failed'
-        return { projectId, type, data, traceparent }
-      }),
+      .map(({ status, ...event }) => ({
+        ...event,
+        type: status === 'sent' ? 'message.sent' : 'message.failed',
+      })),
   )
 }
 
