@@ -154,7 +154,7 @@ test('a delivery whose job was lost is queued again', async () => {
   expect(await requeueLostDeliveries(pool)).toBe(0)
 })
 
-test('a purged project keeps its endpoints, for its payments, and loses its deliveries', async () => {
+test('a purged project without payments loses its deliveries and endpoints', async () => {
   const owner = await service.newAgent()
   await using receiver = await startReceiver()
   const endpoint = await register(owner, receiver.url)
@@ -176,5 +176,5 @@ test('a purged project keeps its endpoints, for its payments, and loses its deli
   expect(await count()).toEqual({ deliveries: 1, attempts: 1, endpoints: 1, secrets: 1 })
   await service.platform.delete(`/v0/platform/projects/${owner.project.id}`)
   await purgeProject(pool, owner.project.id)
-  expect(await count()).toEqual({ deliveries: 0, attempts: 0, endpoints: 1, secrets: 0 })
+  expect(await count()).toEqual({ deliveries: 0, attempts: 0, endpoints: 0, secrets: 0 })
 })
