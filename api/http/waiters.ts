@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import { createPause, type Pause } from '../../shared/process/pause.ts'
+import { CHANGES_CHANNEL } from '../../sql/changes.ts'
 import { subscribe } from '../../sql/listen.ts'
-import { PAYMENTS_CHANNEL } from '../../sql/till/claims.ts'
 
 /** Waits for changes of one row. Open it before you read the row: then no change is missed. */
 type Watch = {
@@ -33,7 +33,7 @@ export function startWaiters(databaseUrl: string, log: Logger): Waiters {
   }
   const subscription = subscribe({
     databaseUrl,
-    channel: PAYMENTS_CHANNEL,
+    channel: CHANGES_CHANNEL,
     name: 'purser api (payments)',
     onNotify: (id) => {
       for (const entry of waiting.get(id) ?? []) poke(entry)

@@ -45,8 +45,12 @@ export async function signWithCredential(
   requireScope(caller, 'vault:use')
   orBadRequest(() => checkName(name))
   const opened = await openCredential(pool, {
-    ...{ actor: caller, keyring: await keyring(pool), name, action: 'vault.sign' },
-    ...{ isOwner: caller.isOwner, detail: input.algorithm },
+    actor: caller,
+    keyring: await keyring(pool),
+    name,
+    action: 'vault.sign',
+    isOwner: caller.isOwner,
+    detail: input.algorithm,
   })
   if (opened.kind !== 'ok') throw failure(name, opened, '')
   try {

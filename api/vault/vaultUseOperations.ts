@@ -44,7 +44,11 @@ export async function useCredential(
   const target = orBadRequest(() => checkUseRequest(request))
   const keyring = await services.keyring(services.pool)
   const accepted = await acceptUse(services.pool, {
-    ...{ actor: caller, keyring, name, request, target },
+    actor: caller,
+    keyring,
+    name,
+    request,
+    target,
     idempotency: key === null ? null : { key, hash: requestHash({ name, request }) },
     judge({ type, data, metadata, allowedHosts }) {
       if (!isAllowedHost(effectiveHosts(allowedHosts, metadata), target.host)) {

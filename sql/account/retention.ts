@@ -31,7 +31,7 @@ export const lifetimeOf = (name: RetentionClass, project: string): string =>
 /** Changes of a project's own retention. Null restores the service's. */
 export type RetentionChange = { [Name in RetentionClass]?: number | null }
 
-/** Sets the retention of a live project. Its log records who shortened it. */
+/** Sets the retention of a live project. Its log records the change and the actor. */
 export async function updateRetention(
   db: Queryable,
   projectId: string,

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { newDeliveryId } from '../../shared/ids.ts'
+import { traceparent } from '../../shared/process/workContext.ts'
 import type { Pool, Queryable } from '../db.ts'
 import { addJobsFrom } from '../queue/jobs.ts'
 import { type SecretRow, type StoredSecret, storedSecret } from './webhookSecrets.ts'
@@ -18,7 +19,7 @@ export type NewDelivery = {
   body: Uint8Array
   /** The receiver de-duplicates on it; absent: the delivery's id. */
   idempotencyKey?: string
-  /** The trace that it continues; absent: none. */
+  /** The trace that it continues; absent: that of this work. */
   traceparent?: string | null
 }
 
@@ -68,7 +69,7 @@ export async function createDelivery(
       Buffer.from(delivery.body),
       'webhookId' in delivery.to ? delivery.to.webhookId : null,
       delivery.idempotencyKey ?? id,
-      delivery.traceparent ?? null,
+      delivery.traceparent ?? traceparent(),
     ],
   })
   if (Number(rows[0]?.count) !== 1) throw new Error('the delivery was not queued')

@@ -13,7 +13,7 @@ export type NewEvent = {
   projectId: string
   type: EventType
   data: EventData
-  /** The trace that its webhooks continue; absent: none. */
+  /** The trace that its webhooks continue; absent: that of this work. */
   traceparent?: string | null
 }
 

@@ -4,9 +4,8 @@ import { findApproval } from '../account/approvals.ts'
 import { type Actor, writeAudit } from '../account/audit.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import type { KeyringSource } from '../keyring/keyring.ts'
-import { composeOutbound } from './composedMails.ts'
+import { composedMail, composeOutbound } from './composedMails.ts'
 import { storedHash } from './heldMails.ts'
-import { heldBytes } from './heldReads.ts'
 import { findOutboundContent, type OutboundContent } from './outboundMails.ts'
 import { lockUnsent } from './unsentMails.ts'
 
@@ -27,9 +26,8 @@ export async function editHeld(
   const approval = await findApproval(pool, id)
   if (approval === null || approval.projectId !== actor.projectId) return null
   const { projectId, subject: messageId } = approval
-  const present = await heldBytes(pool, keyring, { projectId, messageId })
   const mail = await findOutboundContent(pool, projectId, messageId)
-  if (present === null || mail === null) return 'decided'
+  if (mail === null || (await composedMail(pool, keyring, mail)) === null) return 'decided'
   // Text and HTML must say the same: a new text alone drops the HTML.
   const html = edit.html !== undefined ? edit.html : edit.text === undefined ? mail.html : null
   const next = {

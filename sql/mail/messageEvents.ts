@@ -1,7 +1,7 @@
 import type { MessageEventData } from '../../shared/events/events.ts'
 import type { Queryable } from '../db.ts'
 
-/** What an event says of a message, and the trace that its webhooks continue. */
+/** The data of a message's event. Webhooks continue the trace. */
 export type MessageEvent = {
   projectId: string
   status: string

@@ -135,23 +135,23 @@ export async function beginAttempts(
         -- In the order of every lock on these rows: two batches never wait for each other.
         select message_row from outbound_mails where message_row = any ($1) order by message_row for no key update
       ), begun as (
-      update outbound_mails o set attempt = o.attempt + 1
-      from locked join messages m on m.row = locked.message_row join projects p on p.id = m.project_id
-      where o.message_row = locked.message_row and o.state in ('queued', 'deferred') and m.row = o.message_row
-        and p.deleted_at is null and o.next_attempt_at <= clock_timestamp() + interval '1 second'
-      returning o.project_id, o.attempt, o.accepted_at, o.approved_hash, o.traceparent, ${CONTENT},
-        array(select d.domain from mail_domains d where d.status = 'verified' and d.domain in (
-                select lower(split_part(r.address, '@', 2)) from outbound_recipients r
-                where r.message_row = o.message_row)) as own_domains,
-        (select coalesce(json_agg(json_build_object(
-          'address', r.address, 'attempts', r.attempts, 'suppressed', exists (
-            select from suppressions s where s.project_id = o.project_id and s.address = lower(r.address))
-          ) order by r.address), '[]')
-         from (
-           select address, attempts, next_attempt_at, min(next_attempt_at) over () as first
-           from outbound_recipients where message_row = o.message_row and state in ('queued', 'deferred')
-         ) r
-         where r.next_attempt_at <= greatest(r.first, clock_timestamp() + interval '1 second')) as due
+        update outbound_mails o set attempt = o.attempt + 1
+        from locked join messages m on m.row = locked.message_row join projects p on p.id = m.project_id
+        where o.message_row = locked.message_row and o.state in ('queued', 'deferred') and m.row = o.message_row
+          and p.deleted_at is null and o.next_attempt_at <= clock_timestamp() + interval '1 second'
+        returning o.project_id, o.attempt, o.accepted_at, o.approved_hash, o.traceparent, ${CONTENT},
+          array(select d.domain from mail_domains d where d.status = 'verified' and d.domain in (
+                  select lower(split_part(r.address, '@', 2)) from outbound_recipients r
+                  where r.message_row = o.message_row)) as own_domains,
+          (select coalesce(json_agg(json_build_object(
+            'address', r.address, 'attempts', r.attempts, 'suppressed', exists (
+              select from suppressions s where s.project_id = o.project_id and s.address = lower(r.address))
+            ) order by r.address), '[]')
+           from (
+             select address, attempts, next_attempt_at, min(next_attempt_at) over () as first
+             from outbound_recipients where message_row = o.message_row and state in ('queued', 'deferred')
+           ) r
+           where r.next_attempt_at <= greatest(r.first, clock_timestamp() + interval '1 second')) as due
       ), due_now as (
         update messages m set delivery_status = 'queued', labels = array_remove(m.labels, 'scheduled')
         from begun b where m.row = b.message_row and m.delivery_status = 'scheduled'

@@ -10,9 +10,6 @@ import {
   type SettlementLimits,
 } from './settlementBudgets.ts'
 
-/** Notified with the id of a payment or check whose state changed. */
-export const PAYMENTS_CHANNEL = 'payments_changed'
-
 /** An authorization to claim. */
 export type NewClaim = Transfer & {
   /** From `newPaymentId`. */

@@ -1,13 +1,8 @@
 import type { X402Reason } from '../../shared/till/x402.ts'
+import { CHANGES_CHANNEL } from '../changes.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import { addJob } from '../queue/jobs.ts'
-import {
-  type ClaimRecord,
-  claimRecord,
-  claimRecords,
-  type NewClaim,
-  PAYMENTS_CHANNEL,
-} from './claims.ts'
+import { type ClaimRecord, claimRecord, claimRecords, type NewClaim } from './claims.ts'
 import { findClaim } from './payments.ts'
 import { isBudgetRace, NO_SETTLEMENT_LIMITS, type SettlementLimits } from './settlementBudgets.ts'
 
@@ -88,7 +83,7 @@ export async function refuseCheck(db: Queryable, id: string, reason: X402Reason)
   await db.query(
     `with ended as (
        update payment_checks set state = 'refused', reason = $2 where id = $1 and state = 'open' returning id)
-     select pg_notify('${PAYMENTS_CHANNEL}', id) from ended`,
+     select pg_notify('${CHANGES_CHANNEL}', id) from ended`,
     [id, reason],
   )
 }
@@ -120,7 +115,7 @@ async function pass(pool: Pool, check: Check, limits: SettlementLimits): Promise
       check.id,
       paymentId,
     ])
-    await db.query(`select pg_notify('${PAYMENTS_CHANNEL}', $1)`, [check.id])
+    await db.query(`select pg_notify('${CHANGES_CHANNEL}', $1)`, [check.id])
   })
 }
 

@@ -1,9 +1,9 @@
 import type { Hex } from 'viem'
 import type { X402Reason } from '../../shared/till/x402.ts'
+import { CHANGES_CHANNEL } from '../changes.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import { createDelivery, paymentEventKey } from '../events/deliveries.ts'
 import { type NewEvent, recordEvents } from '../events/events.ts'
-import { PAYMENTS_CHANNEL } from './claims.ts'
 import { findEndpointByResource } from './endpoints.ts'
 import { keepAlone } from './lonePayers.ts'
 import { countGas } from './settlementBudgets.ts'
@@ -206,9 +206,7 @@ async function announce(db: Queryable, payment: SettledRow, receiptText: string)
 /** Notifies callers that wait for these payments. */
 export async function notifyChanged(db: Queryable, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return
-  await db.query(`select pg_notify('${PAYMENTS_CHANNEL}', id) from unnest($1::text[]) i (id)`, [
-    ids,
-  ])
+  await db.query(`select pg_notify('${CHANGES_CHANNEL}', id) from unnest($1::text[]) i (id)`, [ids])
 }
 
 /**

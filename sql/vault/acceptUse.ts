@@ -65,7 +65,12 @@ export function acceptUse<Refusal>(
       const { method, host, path } = target
       const detail = `${method} ${host}${path}`
       const opened = await openCredential(db, {
-        ...{ actor, keyring, name, action: 'vault.use', isOwner: false, detail },
+        actor,
+        keyring,
+        name,
+        action: 'vault.use',
+        isOwner: false,
+        detail,
       })
       if (opened.kind !== 'ok') return opened
       const refusal = use.judge(opened.credential)

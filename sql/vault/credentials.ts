@@ -231,10 +231,8 @@ export async function restoreVersion(
     const restored = openData(keyring, actor.projectId, name, old)
     const current = await openCurrent(db, target, locked)
     const data = current === null ? restored : withoutUsedCodes(restored, current)
-    const content = {
-      ...{ type: old.type, data, metadata: old.metadata, expiresAt: old.expires_at },
-      allowedHosts: old.allowed_hosts,
-    }
+    const { type, metadata, expires_at: expiresAt, allowed_hosts: allowedHosts } = old
+    const content = { type, data, metadata, expiresAt, allowedHosts }
     const rotated = isOtherData(current, data)
     const action = 'vault.restore'
     const credential = await addVersion(db, target, locked, { content, rotated, action, detail })

@@ -24,7 +24,9 @@ export async function protectCredential(
     const current = locked === null ? null : await readVersion(db, locked.row, locked.version)
     const audit = (outcome: 'ok' | 'not_found' | 'refused', detail?: string) =>
       writeAudit(db, actor, {
-        ...{ action: 'vault.protect', subject: name, outcome },
+        action: 'vault.protect',
+        subject: name,
+        outcome,
         ...(detail === undefined ? {} : { detail }),
       })
     if (locked === null || current === null) {

@@ -3,9 +3,9 @@ import type { Keyring, Sealed, SecretContext } from '../../shared/vault/envelope
 import type { UseAnswer } from '../../shared/vault/useAnswer.ts'
 import type { UseRequest } from '../../shared/vault/useRequest.ts'
 import { type Outcome, setOutcome } from '../account/audit.ts'
+import { CHANGES_CHANNEL } from '../changes.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import { recordEvents } from '../events/events.ts'
-import { PAYMENTS_CHANNEL } from '../till/claims.ts'
 
 /** An answer is kept for this time after its end; a request that waits longer is not sent. */
 export const USE_KEPT = '10 minutes'
@@ -165,10 +165,15 @@ export function endUse(
       ],
     )
     await auditEnd(db, row, end.state === 'answered' ? 'ok' : 'failed', answer?.status ?? end.state)
-    await db.query(`select pg_notify('${PAYMENTS_CHANNEL}', $1)`, [id])
+    await db.query(`select pg_notify('${CHANGES_CHANNEL}', $1)`, [id])
     const { credential_name: name, project_id: projectId, method, host, path } = row
     const data: UseEventData = {
-      ...{ useId: id, name, state: end.state, method, host, path },
+      useId: id,
+      name,
+      state: end.state,
+      method,
+      host,
+      path,
       statusCode: answer?.status ?? null,
     }
     await recordEvents(db, [{ projectId, type: 'vault.used', data }])

@@ -16,7 +16,11 @@ export async function sendFilled(
 ): Promise<UseEnd> {
   const answer = await guardedExchange({
     ...policy,
-    ...{ url, method, headers, timeoutMs: TIMEOUT_MS, responseBytesMax: ANSWER_BYTES_MAX },
+    url,
+    method,
+    headers,
+    timeoutMs: TIMEOUT_MS,
+    responseBytesMax: ANSWER_BYTES_MAX,
     ...(body === null ? {} : { body }),
   })
   if (!answer.ok) return unanswered(answer)

@@ -44,7 +44,10 @@ export const createUseSecret = (
     if (!turn.granted) {
       const runAt = new Date(Date.now() + turn.returnInMs)
       return addJob(pool, {
-        ...{ task: 'use_secret', payload: { useId }, key: `use_secret:${useId}`, runAt },
+        task: 'use_secret',
+        payload: { useId },
+        key: `use_secret:${useId}`,
+        runAt,
       })
     }
     try {

@@ -211,7 +211,7 @@ test('a project that is deleted in the middle of a batch loses only its own mail
   expect(await subjectsOf(pool)).toEqual(['kept'])
 })
 
-test('a flood takes its share of the slots; the rest of its mails return as one job', async () => {
+test('a flood takes its share of the slots, and one job holds its other mails', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const [flooded, quiet] = [await newProject(pool), await newProject(pool)]
