@@ -52,7 +52,7 @@ export class Mover {
           continue
         }
         await insertInboundMails(this.#pool, batch)
-        this.#spool.remove(batch.map((mail) => mail.sourceKey))
+        await this.#spool.remove(batch.map((mail) => mail.sourceKey))
         retryMs = RETRY_MIN_MS
       } catch (error) {
         this.#log.warn({ err: error }, 'spool not moved; will retry')

@@ -124,7 +124,7 @@ export async function startSmtp(
         fullInboxes.stop(),
       ])
       await pool.end()
-      spool.close()
+      await spool.close()
       incoming.close()
     },
   }
