@@ -114,9 +114,13 @@ export async function startRunner(
     stopping = true
     await alarm?.stop()
     await Promise.all([recovery.stop(), runner.stop().catch(() => ended)])
-    await untilUnlocked(pool, graphilePoolId).catch((error) =>
-      log.warn({ err: error }, 'the state of the last jobs is not known'),
-    )
+    await Promise.all([
+      // A deletion whose answer was lost is repeated: its job is unlocked, and its connection is still needed.
+      operations.settled(),
+      untilUnlocked(pool, graphilePoolId).catch((error) =>
+        log.warn({ err: error }, 'the state of the last jobs is not known'),
+      ),
+    ])
     await registration!.release()
   }
   let drained: Promise<void> | undefined
