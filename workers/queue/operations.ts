@@ -21,8 +21,8 @@ const COMPLETES_A_JOB = /^complete_job\//
 /** Names of prepared statements that end a job. Each is one transaction, and changes nothing the second time. */
 const ENDS_A_JOB = /^(complete|fail|return)_job/
 
-/** Jobs that end while two deletions run share the next one. */
-const DELETING = { batchMax: 200, parallel: 2 }
+/** Jobs that end while a deletion runs share the next one. */
+const DELETING = { batchMax: 200, parallel: 2, lateMs: 20 }
 
 /**
  * Watches the pool that Graphile Worker 0.18 uses. Graphile Worker never awaits or repeats the statement that ends a job.
