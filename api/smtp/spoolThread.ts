@@ -1,5 +1,5 @@
 import { Database } from 'bun:sqlite'
-import type { SpoolAnswer, SpoolWork } from './spoolWriter.ts'
+import type { SpoolAnswer, SpooledColumns, SpoolWork } from './spoolWriter.ts'
 
 /**
  * Writes the spool for `SpoolWriter`, in a thread of its own: an fsync stops no SMTP dialogue. It opens the file of the
@@ -7,43 +7,47 @@ import type { SpoolAnswer, SpoolWork } from './spoolWriter.ts'
  */
 declare const self: { onmessage: (event: { data: SpoolWork }) => void }
 
-type Connections = { mails: Database; deletions: Database }
+/** One connection: a second one that writes would empty its page cache. */
+let mails: Database | undefined
 
-let connections: Connections | undefined
-
-function open(file: string): Connections {
-  const mails = new Database(file, { strict: true })
-  mails.run('pragma busy_timeout = 5000')
-  mails.run('pragma synchronous = full')
-  // Without an fsync: a mail whose deletion a power cut undoes is moved again, which changes nothing.
-  const deletions = new Database(file, { strict: true })
-  deletions.run('pragma busy_timeout = 5000')
-  deletions.run('pragma synchronous = normal')
-  return { mails, deletions }
+function open(file: string): Database {
+  const opened = new Database(file, { strict: true })
+  opened.run('pragma busy_timeout = 5000')
+  opened.run('pragma synchronous = full')
+  return opened
 }
 
 function work(given: SpoolWork): void {
   if ('close' in given) {
-    connections?.deletions.close()
-    connections?.mails.close()
-    connections = undefined
+    mails?.close()
+    mails = undefined
     return
   }
-  connections ??= open(given.file)
-  const { mails, deletions } = connections
-  if ('remove' in given) {
-    deletions
-      .query('delete from mails where source_key in (select value from json_each($keys))')
-      .run({ keys: JSON.stringify(given.remove) })
-    return
-  }
-  const insert = mails.query(
+  mails ??= open(given.file)
+  if ('accept' in given) accept(mails, given.accept)
+  else remove(mails, given.remove)
+}
+
+function accept(db: Database, added: SpooledColumns[]): void {
+  const insert = db.query(
     `insert into mails (source_key, bytes, envelope_from, inboxes, remote_ip, helo, received_at, traceparent)
      values (?, ?, ?, ?, ?, ?, ?, ?)`,
   )
-  mails.transaction(() => {
-    for (const mail of given.accept) insert.run(...mail)
+  db.transaction(() => {
+    for (const mail of added) insert.run(...mail)
   })()
+}
+
+/** Without an fsync: a mail whose deletion a power cut undoes is moved again, which changes nothing. */
+function remove(db: Database, sourceKeys: string[]): void {
+  db.run('pragma synchronous = normal')
+  try {
+    db.query('delete from mails where source_key in (select value from json_each($keys))').run({
+      keys: JSON.stringify(sourceKeys),
+    })
+  } finally {
+    db.run('pragma synchronous = full')
+  }
 }
 
 self.onmessage = ({ data }) => {
