@@ -7,7 +7,7 @@ import type { SpoolAnswer, SpooledColumns, SpoolWork } from './spoolWriter.ts'
  */
 declare const self: { onmessage: (event: { data: SpoolWork }) => void }
 
-/** One connection: a second one that writes would empty its page cache. */
+/** One connection: writes of a second one would empty its page cache. */
 let mails: Database | undefined
 
 function open(file: string): Database {
