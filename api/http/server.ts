@@ -5,6 +5,8 @@ import type { Running } from '../../shared/process/service.ts'
 import { EXPORTS_MAX } from '../../sql/account/exportProject.ts'
 import { authenticateAll, type WantedKey } from '../../sql/account/keys.ts'
 import { createBatcher } from '../../sql/batcher.ts'
+import { createBlobs } from '../../sql/blobs/blobs.ts'
+import { openObjectStore } from '../../sql/blobs/objectStore.ts'
 import { createPool } from '../../sql/db.ts'
 import { createKeyringSource, masterKeys } from '../../sql/keyring/keyring.ts'
 import { findMessages, type WantedMessage } from '../../sql/mail/messages.ts'
@@ -103,8 +105,13 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
   const till = createTillBatchers(pool, config.limits)
   const waiters = startWaiters(databaseUrl, log)
   const events = startEventFeed(databaseUrl, pool, log)
-  const exports = createExports(poolOf(' (export)', EXPORTS_MAX + 1), log)
   const metrics = createMetrics({ pool, events, limits: config.limits })
+  const objectStore =
+    config.blobStore === null
+      ? null
+      : openObjectStore(config.blobStore, log, { observe: metrics.blobRequest })
+  const blobs = createBlobs(pool, objectStore)
+  const exports = createExports({ pool: poolOf(' (export)', EXPORTS_MAX + 1), blobs }, log)
   const keyring = createKeyringSource(masterKeys(config))
   const offerKey = createOfferKey({ config, pool })
   const app = createApp(
@@ -113,6 +120,7 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
       pool,
       gatePool,
       keys,
+      blobs,
       searches,
       reads,
       messages,

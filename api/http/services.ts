@@ -3,6 +3,7 @@ import type { Config } from '../../shared/config/config.ts'
 import type { ReceiptKey } from '../../shared/till/receiptKey.ts'
 import type { FoundKey, WantedKey } from '../../sql/account/keys.ts'
 import type { Batcher } from '../../sql/batcher.ts'
+import type { Blobs } from '../../sql/blobs/blobs.ts'
 import type { Pool } from '../../sql/db.ts'
 import type { KeyringSource } from '../../sql/keyring/keyring.ts'
 import type { SingleMessage, WantedMessage } from '../../sql/mail/messages.ts'
@@ -26,6 +27,8 @@ export type Services = {
   gatePool: Pool
   /** Finds keys, and counts their requests. */
   keys: Batcher<WantedKey, FoundKey | null>
+  /** Large contents of mail. */
+  blobs: Blobs
   searches: Searches
   /** Runs reads of lists, on a replica if there is one. */
   reads: Reads
