@@ -12,6 +12,7 @@ import { createKeyringSource, masterKeys } from '../../sql/keyring/keyring.ts'
 import { findMessages, type WantedMessage } from '../../sql/mail/messages.ts'
 import { readSendPolicies, type WantedRecipients } from '../../sql/mail/recipientPolicy.ts'
 import { acceptMessages, intentBytes, type SendIntent } from '../../sql/mail/sendMessages.ts'
+import { type CredentialRead, readCredentials } from '../../sql/vault/credentialReads.ts'
 import { createExports } from '../account/exports.ts'
 import { createApp } from '../app.ts'
 import { startEventFeed } from '../events/eventFeed.ts'
@@ -46,7 +47,7 @@ const SEND_BATCHING = {
   weight: { of: intentBytes, max: 8 * 1024 * 1024 },
 }
 
-/** One batch of keys gathers while another is looked up. */
+/** One batch of keys, or of reads of the vault, gathers while another runs. */
 const KEY_BATCHING = { batchMax: 200, parallel: 2 }
 
 /** A running API process. */
@@ -70,6 +71,10 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
   const messages = createBatcher({
     ...MESSAGE_BATCHING,
     run: (wanted: WantedMessage[]) => findMessages(pool, wanted),
+  })
+  const credentials = createBatcher({
+    ...KEY_BATCHING,
+    run: (reads: CredentialRead[]) => readCredentials(pool, 'vault.get', reads),
   })
   const searchPool = poolOf(' (search)', part, SEARCH_TIMEOUT_MS)
   const searches = createSearches(searchPool, part)
@@ -124,6 +129,7 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
       searches,
       reads,
       messages,
+      credentials,
       log,
       sends,
       policies,

@@ -12,6 +12,7 @@ import type { SendIntent, SendOutcome } from '../../sql/mail/sendMessages.ts'
 import type { NewClaim, WantedGrant } from '../../sql/till/claims.ts'
 import type { Payment } from '../../sql/till/payments.ts'
 import type { Sale, WantedSale } from '../../sql/till/seller.ts'
+import type { CredentialRead, SealedRead } from '../../sql/vault/credentialReads.ts'
 import type { Exports } from '../account/exports.ts'
 import type { EventFeed } from '../events/eventFeed.ts'
 import type { Searches } from '../mail/searches.ts'
@@ -34,6 +35,8 @@ export type Services = {
   reads: Reads
   /** Reads messages. */
   messages: Batcher<WantedMessage, SingleMessage | null>
+  /** Reads credentials, each with its audit entry. */
+  credentials: Batcher<CredentialRead, SealedRead>
   log: Logger
   sends: Batcher<SendIntent, SendOutcome>
   /** Finds the refused recipients of a mail, and whether its project may store more. */
