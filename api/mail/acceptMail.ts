@@ -184,7 +184,7 @@ async function acceptOnce<Answer extends { labels: string[] }>(
   const { answer: drafted, ...intent } = await prepare()
   const refused = await refusals(services, projectId, intent)
   const answer = { ...drafted, ...(refused.length === 0 ? {} : { refused }) }
-  const objects = await keepAttachments(services.blobs, intent.attachments)
+  const objects = await keepAttachments(services.blobs.of(projectId), intent.attachments)
   const outcome = await services.sends.submit({
     ...intent,
     attachments: intent.attachments.map((file, n) => ({ ...file, blob: objects[n] ?? null })),

@@ -98,7 +98,8 @@ export async function readAttachment(
   if (found === 'no attachment') throw notFound('Attachment not found')
   const { maxBytes = Number.POSITIVE_INFINITY } = wanted
   const { size, stored, ...described } = found
-  if (size <= maxBytes) return { ...described, bytes: await blobs.read(stored) }
+  if (size <= maxBytes)
+    return { ...described, bytes: await blobs.of(wanted.projectId).read(stored) }
   throw new ApiError(
     413,
     'payload_too_large',

@@ -1,3 +1,4 @@
+import { FairTurns } from '../../shared/process/fairTurns.ts'
 import type { Queryable } from '../db.ts'
 import { BlobsAwayError, type ObjectStore } from './objectStore.ts'
 import { openBlob, SEAL_BYTES, sealBlob, sha256 } from './sealedBlob.ts'
@@ -19,15 +20,34 @@ export type Blobs = {
   keep(content: Uint8Array): Promise<Buffer | null>
   /** The content of a row. @throws {BlobsAwayError} */
   read(stored: StoredContent): Promise<Buffer>
+  /** The same contents with the turns of a project: its large contents wait for each other, not for others. */
+  of(projectId: string): Blobs
 }
+
+/** Contents in memory at once: a content has up to 35 MB, and the store may be slow. */
+const AT_ONCE = { total: 12, perOwner: 3 }
 
 /** @param store null: all content stays in the database. */
 export function createBlobs(db: Queryable, store: ObjectStore | null): Blobs {
-  return {
-    keep: async (content) =>
-      store === null || content.length <= BLOB_BYTES ? null : await writeBlob(db, store, content),
-    read: async ({ bytes, blob }) => (blob === null ? bytes : await readBlob(db, store, blob)),
+  const turns = new FairTurns(AT_ONCE)
+  const inTurn = async <Result>(owner: string, work: () => Promise<Result>): Promise<Result> => {
+    const leave = await turns.enter(owner)
+    try {
+      return await work()
+    } finally {
+      leave()
+    }
   }
+  const of = (owner: string): Blobs => ({
+    keep: async (content) =>
+      store === null || content.length <= BLOB_BYTES
+        ? null
+        : await inTurn(owner, () => writeBlob(db, store, content)),
+    read: async ({ bytes, blob }) =>
+      blob === null ? bytes : await inTurn(owner, () => readBlob(db, store, blob)),
+    of,
+  })
+  return of('service')
 }
 
 /** Encrypts and writes content. The row stands first: no object is ever without one. @returns the object's hash. */

@@ -166,5 +166,5 @@ export async function findRaw(
   if (row === undefined) return null
   const { bytes, blob } = row
   if (bytes === null) return row.raw_expired ? 'expired' : 'not composed'
-  return await blobs.read({ bytes, blob })
+  return await blobs.of(projectId).read({ bytes, blob })
 }

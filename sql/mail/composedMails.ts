@@ -18,10 +18,12 @@ export type MailStores = { pool: Pool; keyring: KeyringSource; blobs: Blobs }
  * message.
  */
 export async function composedMail(
-  stores: MailStores,
+  given: MailStores,
   mail: OutboundContent,
 ): Promise<{ rawId: string; bytes: Buffer } | null> {
-  const { pool, blobs } = stores
+  const { pool } = given
+  const blobs = given.blobs.of(mail.projectId)
+  const stores = { ...given, blobs }
   if (mail.rawId !== null) {
     return { rawId: mail.rawId, bytes: await readRawMail(pool, blobs, mail.rawId) }
   }
@@ -37,7 +39,7 @@ export async function composeOutbound(
   { pool, keyring, blobs }: MailStores,
   mail: OutboundContent,
 ): Promise<Buffer> {
-  const attachments = await listSentAttachments(pool, blobs, mail.messageRow)
+  const attachments = await listSentAttachments(pool, blobs.of(mail.projectId), mail.messageRow)
   const message = await composeMail({ ...mail, attachments })
   const signers = await findDkimSigners(pool, () => keyring(pool), domainOf(mail.fromAddress))
   return dkimSign(message, signers)

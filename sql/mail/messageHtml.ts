@@ -56,7 +56,7 @@ export async function findMessageHtml(
       images.rows.map(async ({ contentId, contentType, ...stored }) => ({
         contentId,
         contentType,
-        bytes: await blobs.read(stored),
+        bytes: await blobs.of(projectId).read(stored),
       })),
     ),
   }

@@ -7,4 +7,5 @@ export const noBlobs: Blobs = {
     if (blob !== null) throw new Error('there is no object store')
     return bytes
   },
+  of: () => noBlobs,
 }

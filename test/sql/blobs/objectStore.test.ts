@@ -127,6 +127,32 @@ describe('large contents', () => {
     expect((await failure(blobs.read(stored)))?.message).toMatch(/is missing/)
   })
 
+  test('of one project wait for each other, and delay no other project', async () => {
+    const held = Promise.withResolvers<void>()
+    let running = 0
+    let most = 0
+    const slow: typeof bucket.store = {
+      ...bucket.store,
+      async get(name, maxBytes) {
+        most = Math.max(most, ++running)
+        await held.promise
+        running--
+        return await bucket.store.get(name, maxBytes)
+      },
+    }
+    const blobs = createBlobs(database.pool, slow)
+    const content = large('shared ')
+    const stored = { bytes: Buffer.alloc(0), blob: await blobs.keep(content) }
+    const greedy = Array.from({ length: 20 }, () => blobs.of('greedy').read(stored))
+    await waitFor('the first turns', () => running === 3)
+    const other = blobs.of('other').read(stored)
+    await waitFor('the turn of the other project', () => running === 4)
+    held.resolve()
+    expect((await other).equals(content)).toBe(true)
+    for (const bytes of await Promise.all(greedy)) expect(bytes.equals(content)).toBe(true)
+    expect(most).toBe(4)
+  })
+
   test('that need a store without BLOB_STORE are away, not lost', async () => {
     const blob = await createBlobs(database.pool, bucket.store).keep(large('text '))
     const without = createBlobs(database.pool, null)
