@@ -1,10 +1,12 @@
 /** Large contents of mail in an object store: the whole service, over its public interfaces. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
+import { createBlobs } from '../../sql/blobs/blobs.ts'
 import { buryIdleBlobs, removeDeadBlobs } from '../../sql/blobs/sweepBlobs.ts'
 import { type Bucket, startBucket } from '../support/bucket.ts'
 import { heldAgent, heldPath, requestOf } from '../support/held.ts'
 import { sendMail, sunkAt, untilStatus } from '../support/outbound.ts'
+import { printed, startProcess } from '../support/process.ts'
 import {
   type Agent,
   messagePath,
@@ -250,6 +252,25 @@ test('an erasure says when the objects are gone, and when they are not', async (
   await service.database.pool.query(`update blobs set idle_since = idle_since - interval '3 hours'`)
   const late = blobsOf((await service.platform.get(`${path}/erasure`)).body)
   expect([late.until, late.description]).toEqual([null, expect.stringContaining('wait')])
+})
+
+test('a worker with the setting sweeps; a pool without use for it starts without the secret', async () => {
+  const { pool, url } = service.database
+  await createBlobs(pool, bucket.store).keep(FILE)
+  await pool.query(`update blobs set idle_since = idle_since - interval '2 hours'`)
+  const due = bucket.names().length
+  const { S3_SECRET_ACCESS_KEY: _, ...withoutSecret } = bucket.env
+  const start = (name: string, env: Record<string, string>) =>
+    startProcess('workers/main.ts', { DATABASE_URL: url, MAIL_DOMAIN: 'mail.test', ...env }, [
+      ...['--pool', name],
+    ])
+  await using webhooks = start('webhooks', withoutSecret)
+  await using refused = start('inbound', withoutSecret)
+  await using _sweeping = start('outbound', bucket.env)
+  await printed(webhooks, /"msg":"ready"/)
+  expect(await refused.exited).toBe(78)
+  expect(refused.stderr()).toStartWith('S3_SECRET_ACCESS_KEY: ')
+  await waitFor('the sweep', () => bucket.names().length < due)
 })
 
 test('the metrics tell how the store answers', async () => {
