@@ -1,5 +1,5 @@
 import pino, { type Logger, type LoggerOptions } from 'pino'
-import { SECRETS_OF } from '../shared/config/secrets.ts'
+import { readBy } from '../shared/config/secrets.ts'
 import { LOG_DESTINATION } from '../shared/process/logOptions.ts'
 import { runService } from '../shared/process/service.ts'
 import { warnWhenAway } from '../sql/checkDatabase.ts'
@@ -11,7 +11,7 @@ const openLog = (options: LoggerOptions) => pino(options, pino.destination(LOG_D
 
 await runService(
   process,
-  { name: 'api', openLog, secrets: () => SECRETS_OF.api },
+  { name: 'api', openLog, secrets: () => readBy('api') },
   async (config, log) => {
     const url = databaseUrl(config)
     await warnWhenAway(url, log)

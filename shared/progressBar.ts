@@ -10,6 +10,7 @@ export function progressBar(
   total: number,
   isTerminal: boolean,
   write: (text: string) => void,
+  label = (done: number, of: number) => `${done} of ${of} secrets`,
 ): (done: number) => void {
   let shown = -1
   return (done) => {
@@ -20,7 +21,7 @@ export function progressBar(
     shown = step
     const filled = Math.round((done / of) * WIDTH)
     const bar = '#'.repeat(filled) + '-'.repeat(WIDTH - filled)
-    const line = `[${bar}] ${Math.floor((done / of) * 100)} %  ${done} of ${of} secrets`
+    const line = `[${bar}] ${Math.floor((done / of) * 100)} %  ${label(done, of)}`
     write(isTerminal ? `\r${line}${done === of ? '\n' : ''}` : `${line}\n`)
   }
 }

@@ -1,6 +1,6 @@
 import pino from 'pino'
 import { ConfigError, parseConfig } from '../shared/config/config.ts'
-import { SECRETS_OF } from '../shared/config/secrets.ts'
+import { readBy } from '../shared/config/secrets.ts'
 import { logOptions } from '../shared/process/logOptions.ts'
 import { storeGivenKeys } from './account/bootstrap.ts'
 import { checkDatabase } from './checkDatabase.ts'
@@ -8,7 +8,7 @@ import { databaseUrl } from './databaseUrl.ts'
 import { migrate } from './migrate.ts'
 
 try {
-  const config = parseConfig(process.env, SECRETS_OF.migrate)
+  const config = parseConfig(process.env, readBy('migrate'))
   const url = databaseUrl(config)
   await checkDatabase(url)
   const applied = await migrate(url)

@@ -3,12 +3,14 @@ import pino, { type Logger, type LoggerOptions } from 'pino'
 import { Registry } from 'prom-client'
 import { approvalTokens } from '../shared/approvalLink.ts'
 import { type Config, ConfigError } from '../shared/config/config.ts'
-import { SECRETS_OF } from '../shared/config/secrets.ts'
+import { readBy } from '../shared/config/secrets.ts'
 import { bounceKeys } from '../shared/mail/bounceAddress.ts'
 import { isDatabaseUnavailable } from '../shared/process/databaseAway.ts'
 import { LOG_DESTINATION } from '../shared/process/logOptions.ts'
 import { runService } from '../shared/process/service.ts'
 import { POOLS, RUNNER_NAMES, type RunnerName } from '../shared/tasks.ts'
+import { measureBlobs } from '../sql/blobs/blobMetrics.ts'
+import { type ObjectStore, openObjectStore } from '../sql/blobs/objectStore.ts'
 import { checkDatabase } from '../sql/checkDatabase.ts'
 import { databaseUrl } from '../sql/databaseUrl.ts'
 import { createPool } from '../sql/db.ts'
@@ -18,6 +20,7 @@ import { startKeyring, startSigningKeys } from './keyring.ts'
 import { createTransport } from './mail/createTransport.ts'
 import { createDns } from './mail/dns.ts'
 import { createLookUp } from './mail/lookUp.ts'
+import { startBlobSweep } from './operations/blobSweep.ts'
 import { startMaintenance } from './operations/maintenance.ts'
 import { createJobMetrics } from './queue/jobMetrics.ts'
 import { startPool } from './queue/pool.ts'
@@ -66,7 +69,7 @@ const openLog = (options: LoggerOptions) => pino(options, pino.destination(LOG_D
 
 const ARGUMENTS = process.argv.slice(2)
 /** The secrets of all pools that this process runs. */
-const secrets = () => readArguments(ARGUMENTS).runners.flatMap((runner) => SECRETS_OF[runner])
+const secrets = () => readArguments(ARGUMENTS).runners.flatMap(readBy)
 
 await runService(process, { name: 'workers', openLog, secrets }, async (config, log) => {
   // Graphile Worker does not await the statement that deletes a finished job's row. A connection that breaks right then
@@ -95,11 +98,12 @@ await runService(process, { name: 'workers', openLog, secrets }, async (config, 
     ),
   )
   const maintenance = startMaintenance(url, config.retention, log)
+  const sweeps = parts.objectStore === null ? [] : [startBlobSweep(url, parts.objectStore, log)]
   const pool = createPool({ url, size: 1, name: 'purser worker metrics', log })
   const reports = reportMetrics(pool, { part: `workers ${runners.join(' ')}`, registry })
   return {
     async stop() {
-      await Promise.all([...running, maintenance].map((part) => part.stop()))
+      await Promise.all([...running, maintenance, ...sweeps].map((part) => part.stop()))
       await parts.stop()
       await reports.stop()
       await pool.end()
@@ -110,6 +114,8 @@ await runService(process, { name: 'workers', openLog, secrets }, async (config, 
 /** The parts that the tasks of each runner need; `start` returns the settings of the runner. */
 type Parts = {
   start: Record<RunnerName, () => Promise<Omit<PoolSettings, 'databaseUrl'>>>
+  /** Null: large contents are in the database, or this process has no use for them. */
+  objectStore: ObjectStore | null
   stop(): Promise<void>
 }
 
@@ -118,8 +124,13 @@ function createParts(config: Config, databaseUrl: string, log: Logger, registry:
   const dns = createDns(dnsServers.length > 0 ? dnsServers : undefined)
   const direct = { dns, ownName: mailHostname, allowPrivate }
   const transport = createTransport(config, direct, log)
+  const objectStore =
+    config.blobStore === null
+      ? null
+      : openObjectStore(config.blobStore, log, { observe: measureBlobs(registry) })
   let till: Till | null = null
   return {
+    objectStore,
     start: {
       inbound: async () =>
         inboundRunner({
@@ -128,6 +139,7 @@ function createParts(config: Config, databaseUrl: string, log: Logger, registry:
           dns,
           lookUp: createLookUp(dns, dnsServers),
           bounceKeys: bounceKeys(masterKeys(config)),
+          objectStore,
         }),
       outbound: async () => {
         const keyring = await startSigningKeys(config, databaseUrl)
@@ -139,6 +151,7 @@ function createParts(config: Config, databaseUrl: string, log: Logger, registry:
           transport,
           keyring,
           bounceKeys: bounceKeys(masterKeys(config)),
+          objectStore,
         })
       },
       webhooks: async () => {

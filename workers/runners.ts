@@ -1,6 +1,8 @@
 import type { ApprovalTokens } from '../shared/approvalLink.ts'
 import type { BounceKeys } from '../shared/mail/bounceAddress.ts'
 import type { RunnerName } from '../shared/tasks.ts'
+import { createBlobs } from '../sql/blobs/blobs.ts'
+import type { ObjectStore } from '../sql/blobs/objectStore.ts'
 import { nextDeliveryInMs } from '../sql/events/deliveries.ts'
 import type { KeyringSource } from '../sql/keyring/keyring.ts'
 import { nextMailInMs } from '../sql/mail/outboundMails.ts'
@@ -34,10 +36,16 @@ export const inboundRunner = (options: {
   dns: Dns
   lookUp: LookUp
   bounceKeys: BounceKeys
+  /** Null: all contents of mail stay in the database. */
+  objectStore: ObjectStore | null
 }): Runner<'inbound'> => ({
   name: 'inbound',
   tasks: (context) => ({
-    ...createParseInbound(context, { ...options, slots: INBOUND_SLOTS }),
+    ...createParseInbound(context, {
+      ...options,
+      blobs: createBlobs(context.pool, options.objectStore),
+      slots: INBOUND_SLOTS,
+    }),
     purge_project: createPurgeProject(context),
     verify_domain: createVerifyDomain(context, options),
   }),
@@ -56,13 +64,17 @@ export const outboundRunner = (options: {
   transport: Transport
   keyring: KeyringSource
   bounceKeys: BounceKeys
+  objectStore: ObjectStore | null
 }): Runner<'outbound'> => ({
   name: 'outbound',
-  tasks: (context) => ({
-    send_mail: createSendMail(context, options),
-    announce_approval: createAnnounceApproval(context, options),
-    expire_approval: createExpireApproval(context),
-  }),
+  tasks: (context) => {
+    const stores = { ...options, blobs: createBlobs(context.pool, options.objectStore) }
+    return {
+      send_mail: createSendMail(context, stores),
+      announce_approval: createAnnounceApproval(context, stores),
+      expire_approval: createExpireApproval(context),
+    }
+  },
   pollIntervalMs: 1_000,
   // A job waits for the remote host most of its time.
   concurrency: 32,

@@ -1,6 +1,7 @@
 import { type Static, Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { COUNTED_MAX, type Erasure, findErasure } from '../../sql/account/erasure.ts'
+import { IDLE_MAX_S } from '../../sql/blobs/sweepBlobs.ts'
 import { notFound } from '../http/errors.ts'
 import { operation, Time } from '../http/operation.ts'
 import type { Services } from '../http/services.ts'
@@ -88,7 +89,7 @@ const routes = ({ pool, config }: Services, collection: 'projects' | 'identities
 
 const toView = (
   projectId: string,
-  { requestedAt, completedAt, left, kept }: Erasure,
+  { requestedAt, completedAt, left, kept, objects }: Erasure,
   backupDays: number | null,
 ): Static<typeof ErasureSchema> => ({
   projectId,
@@ -97,7 +98,10 @@ const toView = (
   completedAt: completedAt?.toISOString() ?? null,
   left,
   kept,
-  outside: requestedAt === null ? [] : [backups(completedAt, backupDays), ...OTHER_PLACES],
+  outside:
+    requestedAt === null
+      ? []
+      : [backups(completedAt, backupDays), blobs(completedAt, objects), RECIPIENTS],
 })
 
 /** The last backup that can hold the project is the one before the end. */
@@ -113,16 +117,26 @@ const backups = (completedAt: Date | null, days: number | null): Static<typeof O
       : `Backups from before the end hold it; the operator keeps them ${days} days.`,
 })
 
-const OTHER_PLACES: readonly Static<typeof Outside>[] = [
-  {
-    place: 'blobs',
-    until: null,
-    description: 'None: originals and attachments of mail are rows of the database.',
-  },
-  {
-    place: 'recipients',
-    until: null,
-    description:
-      'Mail that was sent, webhooks that were delivered, and the chain keep what they got.',
-  },
-]
+/** An object is removed an hour after the last row that names it; twice the time allows for the removal. */
+const OBJECTS_GONE_MS = 2 * IDLE_MAX_S * 1000
+
+const blobs = (completedAt: Date | null, objects: Erasure['objects']): Static<typeof Outside> => ({
+  place: 'blobs',
+  until:
+    completedAt === null || objects !== 'on time'
+      ? null
+      : new Date(completedAt.getTime() + OBJECTS_GONE_MS).toISOString(),
+  description: {
+    none: 'None: originals and attachments of mail are rows of the database.',
+    'on time':
+      'Large originals and attachments leave the object store within two hours of the end; the keys to read them, too.',
+    late: 'Objects of deleted mail wait for their removal: the object store does not remove them.',
+  }[objects],
+})
+
+const RECIPIENTS: Static<typeof Outside> = {
+  place: 'recipients',
+  until: null,
+  description:
+    'Mail that was sent, webhooks that were delivered, and the chain keep what they got.',
+}

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import type { Actor } from '../../sql/account/audit.ts'
 import { EXPORTS_MAX, openExport, type ProjectExport } from '../../sql/account/exportProject.ts'
+import type { Blobs } from '../../sql/blobs/blobs.ts'
 import type { Pool } from '../../sql/db.ts'
 import { ApiError } from '../http/errors.ts'
 
@@ -23,12 +24,12 @@ export type Exports = {
   stop(): Promise<void>
 }
 
-/** @param pool connections for exports alone. One is spare: it refuses a further export at once. */
-export function createExports(pool: Pool, log: Logger): Exports {
+/** @param stores `pool`: connections for exports alone. One is spare: it refuses a further export at once. */
+export function createExports(stores: { pool: Pool; blobs: Blobs }, log: Logger): Exports {
   const open = new Set<() => Promise<void>>()
   return {
     async open(projectId, entry) {
-      const taken = await openExport(pool, projectId, entry)
+      const taken = await openExport(stores, projectId, entry)
       if (taken !== 'busy') return taken
       const message = `At most ${EXPORTS_MAX} exports may run at once`
       throw new ApiError(429, 'rate_limited', message, { 'retry-after': '30' })
@@ -71,7 +72,7 @@ export function createExports(pool: Pool, log: Logger): Exports {
     },
     async stop() {
       await Promise.all([...open].map((end) => end()))
-      await pool.end()
+      await stores.pool.end()
     },
   }
 }

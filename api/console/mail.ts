@@ -88,7 +88,7 @@ export function consoleMailRoutes(services: Services) {
       '/messages/:messageId/html',
       async ({ params }) => {
         await refuseDeleted(params.projectId)
-        const found = await findMessageHtml(pool, params)
+        const found = await findMessageHtml(pool, services.blobs, params)
         if (found === null) throw notFound('Message not found, or it has no HTML body')
         return new Response(framedHtml(found), {
           headers: {

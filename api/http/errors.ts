@@ -1,4 +1,5 @@
 import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
+import { BlobsAwayError } from '../../sql/blobs/objectStore.ts'
 
 /** The error codes (docs/contract.md §2). */
 export type ErrorCode =
@@ -58,13 +59,17 @@ export const isDiskFull = (): boolean => performance.now() - diskFullMs < DISK_F
 /** Retry-After while the database is away, seconds. */
 const UNAVAILABLE_RETRY_S = 2
 
+/** Whether a request failed because the database or the object store is away. */
+export const isUnavailable = (error: unknown): boolean =>
+  isDatabaseUnavailable(error) || error instanceof BlobsAwayError
+
 /**
  * The client's view of a thrown error. Only an ApiError tells more than the request id: a stack, an SQL text or a path
  * would help an attacker.
  */
 export function toApiError(error: unknown, requestId: string): ApiError {
   if (error instanceof ApiError) return error
-  if (isDatabaseUnavailable(error)) {
+  if (isUnavailable(error)) {
     if ((error as { code?: unknown }).code === DISK_FULL) diskFullMs = performance.now()
     return new ApiError(503, 'unavailable', 'The service is temporarily unavailable', {
       'retry-after': String(UNAVAILABLE_RETRY_S),

@@ -1,5 +1,5 @@
-import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
 import type { Span } from '../../shared/process/span.ts'
+import { isUnavailable } from './errors.ts'
 import type { Budget } from './gate.ts'
 import type { RequestState } from './requestState.ts'
 import type { Services } from './services.ts'
@@ -59,7 +59,7 @@ export function finish(
     ms: Math.round(durationMs * 10) / 10,
   }
   if (state.error !== undefined) log.error({ ...line, err: state.error }, 'request failed')
-  if (state.error === undefined || isDatabaseUnavailable(state.error)) log.info(line, 'request')
+  if (state.error === undefined || isUnavailable(state.error)) log.info(line, 'request')
 }
 
 /** The budget of a request that counts against no limit. */

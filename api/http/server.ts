@@ -5,11 +5,14 @@ import type { Running } from '../../shared/process/service.ts'
 import { EXPORTS_MAX } from '../../sql/account/exportProject.ts'
 import { authenticateAll, type WantedKey } from '../../sql/account/keys.ts'
 import { createBatcher } from '../../sql/batcher.ts'
+import { createBlobs } from '../../sql/blobs/blobs.ts'
+import { openObjectStore } from '../../sql/blobs/objectStore.ts'
 import { createPool } from '../../sql/db.ts'
 import { createKeyringSource, masterKeys } from '../../sql/keyring/keyring.ts'
 import { findMessages, type WantedMessage } from '../../sql/mail/messages.ts'
 import { readSendPolicies, type WantedRecipients } from '../../sql/mail/recipientPolicy.ts'
 import { acceptMessages, intentBytes, type SendIntent } from '../../sql/mail/sendMessages.ts'
+import { type CredentialRead, readCredentials } from '../../sql/vault/credentialReads.ts'
 import { createExports } from '../account/exports.ts'
 import { createApp } from '../app.ts'
 import { startEventFeed } from '../events/eventFeed.ts'
@@ -48,7 +51,7 @@ const SEND_BATCHING = {
   weight: { of: intentBytes, max: 8 * 1024 * 1024 },
 }
 
-/** One batch of keys gathers while another is looked up. */
+/** One batch of keys, or of reads of the vault, gathers while another runs. */
 const KEY_BATCHING = { batchMax: 200, parallel: 2 }
 
 /** A running API process. */
@@ -72,6 +75,10 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
   const messages = createBatcher({
     ...MESSAGE_BATCHING,
     run: (wanted: WantedMessage[]) => findMessages(pool, wanted),
+  })
+  const credentials = createBatcher({
+    ...KEY_BATCHING,
+    run: (reads: CredentialRead[]) => readCredentials(pool, 'vault.get', reads),
   })
   const searchPool = poolOf(' (search)', part, SEARCH_TIMEOUT_MS)
   const searches = createSearches(searchPool, part)
@@ -107,8 +114,13 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
   const till = createTillBatchers(pool, config.limits)
   const waiters = startWaiters(databaseUrl, log)
   const events = startEventFeed(databaseUrl, pool, log)
-  const exports = createExports(poolOf(' (export)', EXPORTS_MAX + 1), log)
   const metrics = createMetrics({ pool, events, limits: config.limits })
+  const objectStore =
+    config.blobStore === null
+      ? null
+      : openObjectStore(config.blobStore, log, { observe: metrics.blobRequest })
+  const blobs = createBlobs(pool, objectStore)
+  const exports = createExports({ pool: poolOf(' (export)', EXPORTS_MAX + 1), blobs }, log)
   const keyring = createKeyringSource(masterKeys(config))
   const offerKey = createOfferKey({ config, pool })
   const app = createApp(
@@ -117,9 +129,11 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
       pool,
       gatePool,
       keys,
+      blobs,
       searches,
       reads,
       messages,
+      credentials,
       log,
       sends,
       policies,

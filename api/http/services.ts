@@ -3,6 +3,7 @@ import type { Config } from '../../shared/config/config.ts'
 import type { ReceiptKey } from '../../shared/till/receiptKey.ts'
 import type { FoundKey, WantedKey } from '../../sql/account/keys.ts'
 import type { Batcher } from '../../sql/batcher.ts'
+import type { Blobs } from '../../sql/blobs/blobs.ts'
 import type { Pool } from '../../sql/db.ts'
 import type { KeyringSource } from '../../sql/keyring/keyring.ts'
 import type { SingleMessage, WantedMessage } from '../../sql/mail/messages.ts'
@@ -11,6 +12,7 @@ import type { SendIntent, SendOutcome } from '../../sql/mail/sendMessages.ts'
 import type { NewClaim, WantedGrant } from '../../sql/till/claims.ts'
 import type { Payment } from '../../sql/till/payments.ts'
 import type { Sale, WantedSale } from '../../sql/till/seller.ts'
+import type { CredentialRead, SealedRead } from '../../sql/vault/credentialReads.ts'
 import type { Exports } from '../account/exports.ts'
 import type { EventFeed } from '../events/eventFeed.ts'
 import type { Searches } from '../mail/searches.ts'
@@ -26,11 +28,15 @@ export type Services = {
   gatePool: Pool
   /** Finds keys, and counts their requests. */
   keys: Batcher<WantedKey, FoundKey | null>
+  /** Large contents of mail. */
+  blobs: Blobs
   searches: Searches
   /** Runs reads of lists, on a replica if there is one. */
   reads: Reads
   /** Reads messages. */
   messages: Batcher<WantedMessage, SingleMessage | null>
+  /** Reads credentials, each with its audit entry. */
+  credentials: Batcher<CredentialRead, SealedRead>
   log: Logger
   sends: Batcher<SendIntent, SendOutcome>
   /** Finds the refused recipients of a mail, and whether its project may store more. */

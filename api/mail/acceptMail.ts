@@ -3,6 +3,7 @@ import { newMessageId } from '../../shared/ids.ts'
 import { domainOf, type Mailbox } from '../../shared/mail/address.ts'
 import { replyReferences, replySubject } from '../../shared/mail/threading.ts'
 import { traceparent } from '../../shared/process/workContext.ts'
+import { keepAttachments } from '../../sql/mail/attachments.ts'
 import { findMessage } from '../../sql/mail/messages.ts'
 import type { RefusedRecipient } from '../../sql/mail/recipientPolicy.ts'
 import { type AcceptedMessage, findSent, type SendIntent } from '../../sql/mail/sendMessages.ts'
@@ -183,8 +184,10 @@ async function acceptOnce<Answer extends { labels: string[] }>(
   const { answer: drafted, ...intent } = await prepare()
   const refused = await refusals(services, projectId, intent)
   const answer = { ...drafted, ...(refused.length === 0 ? {} : { refused }) }
+  const objects = await keepAttachments(services.blobs.of(projectId), intent.attachments)
   const outcome = await services.sends.submit({
     ...intent,
+    attachments: intent.attachments.map((file, n) => ({ ...file, blob: objects[n] ?? null })),
     projectId,
     draft,
     key: bound,

@@ -50,7 +50,7 @@ export async function readHeldRequest(
   const about = { projectId: wanted.projectId, messageId: approval.subject }
   const [letters, composed] = await Promise.all([
     readHeldLetters(services.pool, about.projectId, [about.messageId], WHOLE_CHARS),
-    heldBytes(services.pool, services.keyring, about),
+    heldBytes(services, about),
   ])
   return toHeldRequest(approval, letters.get(about.messageId), composed?.hash ?? null)
 }
@@ -59,7 +59,7 @@ export async function readHeldRequest(
 export async function readHeldBytes(services: Services, wanted: Wanted): Promise<Buffer> {
   const { subject: messageId } = await requested(services, wanted)
   const { projectId } = wanted
-  const composed = await heldBytes(services.pool, services.keyring, { projectId, messageId })
+  const composed = await heldBytes(services, { projectId, messageId })
   if (composed === null) throw notFound('Message not found')
   return composed.bytes
 }
@@ -118,7 +118,7 @@ export async function edit(
   if (Object.keys(change).length === 0) {
     throw badRequest('subject, text or html must be there to be changed')
   }
-  const end = await editHeld(services.pool, services.keyring, actor, {
+  const end = await editHeld(services, actor, {
     id: approvalId,
     seen: Buffer.from(sha256, 'hex'),
     edit: change,

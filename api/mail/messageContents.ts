@@ -1,6 +1,5 @@
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import type { Pool } from '../../sql/db.ts'
 import { findAttachment, findRaw, type StoredAttachment } from '../../sql/mail/attachments.ts'
 import { composedMail } from '../../sql/mail/composedMails.ts'
 import { findOutboundContent } from '../../sql/mail/outboundMails.ts'
@@ -15,18 +14,19 @@ const MEDIA_TYPE = /^[a-z0-9][\w!#$&^.+-]{0,126}\/[a-z0-9][\w!#$&^.+-]{0,126}$/i
 const BYTES = 'application/octet-stream'
 
 /** Routes for the original bytes of a message, and for its attachments. */
-export function messageContentRoutes({ pool, keyring }: Services) {
+export function messageContentRoutes(services: Services) {
+  const { pool, blobs } = services
   /** Makes the bytes before the first attempt does: each attempt sends the stored ones. */
   const composeNow = async (projectId: string, messageId: string) => {
     const mail = await findOutboundContent(pool, projectId, messageId)
-    return mail === null ? null : ((await composedMail(pool, keyring, mail))?.bytes ?? null)
+    return mail === null ? null : ((await composedMail(services, mail))?.bytes ?? null)
   }
   return new Elysia()
     .get(
       '/v0/messages/:messageId/raw',
       async ({ request, params }) => {
         const { projectId } = projectOf(request)
-        const raw = await findRaw(pool, projectId, params.messageId)
+        const raw = await findRaw(pool, blobs, projectId, params.messageId)
         if (raw === 'expired') {
           throw new ApiError(410, 'expired', 'The original of this message is no longer kept')
         }
@@ -59,7 +59,7 @@ export function messageContentRoutes({ pool, keyring }: Services) {
       '/v0/messages/:messageId/attachments/:attachmentId',
       async ({ request, params }) => {
         const { projectId } = projectOf(request)
-        const { bytes, contentType, filename } = await readAttachment(pool, {
+        const { bytes, contentType, filename } = await readAttachment(services, {
           projectId,
           ...params,
         })
@@ -90,18 +90,20 @@ export function messageContentRoutes({ pool, keyring }: Services) {
 
 /** Reads an attachment. @throws {ApiError} 404; 413 for one larger than `maxBytes` */
 export async function readAttachment(
-  pool: Pool,
+  { pool, blobs }: Pick<Services, 'pool' | 'blobs'>,
   wanted: { projectId: string; messageId: string; attachmentId: string; maxBytes?: number },
 ): Promise<StoredAttachment> {
   const found = await findAttachment(pool, wanted)
   if (found === null) throw notFound('Message not found')
   if (found === 'no attachment') throw notFound('Attachment not found')
   const { maxBytes = Number.POSITIVE_INFINITY } = wanted
-  if (found.bytes.length <= maxBytes) return found
+  const { size, stored, ...described } = found
+  if (size <= maxBytes)
+    return { ...described, bytes: await blobs.of(wanted.projectId).read(stored) }
   throw new ApiError(
     413,
     'payload_too_large',
-    `The attachment has ${found.bytes.length} bytes; it must have at most ${maxBytes}`,
+    `The attachment has ${size} bytes; it must have at most ${maxBytes}`,
   )
 }
 

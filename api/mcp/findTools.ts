@@ -159,7 +159,7 @@ const getAttachment = defineTool({
       'Fetch it over REST: GET /v0/messages/{messageId}/attachments/{attachmentId}.',
   },
   async run({ services, projectId }, { messageId, attachmentId }) {
-    const found = await readAttachment(services.pool, {
+    const found = await readAttachment(services, {
       projectId,
       messageId,
       attachmentId,

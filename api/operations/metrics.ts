@@ -1,7 +1,9 @@
 import { AggregatorRegistry, Counter, Gauge, Histogram, Registry } from 'prom-client'
 import { RUNNER_NAMES, TASK_POOL } from '../../shared/tasks.ts'
+import { measureBlobs } from '../../sql/blobs/blobMetrics.ts'
+import type { ObserveStore } from '../../sql/blobs/objectStore.ts'
 import type { Pool } from '../../sql/db.ts'
-import { readReports } from '../../sql/operations/processReports.ts'
+import { type ProcessReport, readReports } from '../../sql/operations/processReports.ts'
 import {
   type Backlog,
   countJobs,
@@ -13,6 +15,7 @@ import { readBudgetUse, type SettlementLimits } from '../../sql/till/settlementB
 /** The metrics of one API process, for Prometheus. */
 export type Metrics = {
   observe(request: { method: string; route: string | null; status: number; seconds: number }): void
+  blobRequest: ObserveStore
   /** A payment was refused because its project has used up its settlements or gas of the day. */
   settlementRefused(): void
   /** The exposition text. @throws when the database is away. */
@@ -58,12 +61,20 @@ const GAUGES: readonly [name: string, help: string, value: (backlog: Backlog) =>
       'Since a payment worker last asked the RPC',
       (now) => now.rpcReportAgeS,
     ],
+    ['purser_blobs_waiting', 'Objects of deleted mail to be removed', (now) => now.blobsWaiting],
+    [
+      'purser_blobs_oldest_due_seconds',
+      'How long the oldest object of deleted mail should have been gone',
+      (now) => now.blobsOldestDueS,
+    ],
     ['purser_chain_head', 'Number of the newest block seen', (now) => now.headNumber],
   ]
 
+const OWN = crypto.randomUUID()
+
 /** The metrics of the other processes, each series with its process. */
-async function reportedMetrics(pool: Pool): Promise<string> {
-  const reports = await readReports(pool)
+async function reportedMetrics(pool: Pool, own: ProcessReport): Promise<string> {
+  const reports = [own, ...(await readReports(pool))]
   const labelled = reports.map(({ id, part, metrics }) =>
     metrics.map((metric) => ({
       ...metric,
@@ -137,6 +148,9 @@ export function createMetrics({
     help: 'Payments that this process refused because a limit of the day was reached',
     registers,
   })
+  // Apart: other processes report the same histogram, and a metric stands in one block.
+  const blobRegistry = new Registry()
+  const blobRequest = measureBlobs(blobRegistry)
   const budgetGauges = BUDGET_GAUGES.map(([name, help]) => new Gauge({ name, help, registers }))
   const pools = new Gauge({
     name: 'purser_pools',
@@ -200,7 +214,8 @@ export function createMetrics({
     for (const { wallet, open } of backlog.wallets) nonces.set({ wallet }, open)
     projectGas.reset()
     for (const { projectId, gas } of backlog.gas) projectGas.set({ project: projectId }, gas)
-    return (await registry.metrics()) + (await reportedMetrics(pool))
+    const own = { id: OWN, part: 'api', metrics: await blobRegistry.getMetricsAsJSON() }
+    return (await registry.metrics()) + (await reportedMetrics(pool, own))
   }
 
   let rendering: Promise<string> | null = null
@@ -212,6 +227,7 @@ export function createMetrics({
         { method: route === null ? 'other' : method, route: route ?? 'none', status },
         seconds,
       ),
+    blobRequest,
     settlementRefused: () => refusals.inc(),
     // Parallel callers share one read of the database.
     render() {

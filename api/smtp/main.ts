@@ -1,5 +1,5 @@
 import pino, { type LoggerOptions } from 'pino'
-import { SECRETS_OF } from '../../shared/config/secrets.ts'
+import { readBy } from '../../shared/config/secrets.ts'
 import { LOG_DESTINATION } from '../../shared/process/logOptions.ts'
 import { runService } from '../../shared/process/service.ts'
 import { warnWhenAway } from '../../sql/checkDatabase.ts'
@@ -10,7 +10,7 @@ const openLog = (options: LoggerOptions) => pino(options, pino.destination(LOG_D
 
 await runService(
   process,
-  { name: 'smtp', openLog, secrets: () => SECRETS_OF.smtp },
+  { name: 'smtp', openLog, secrets: () => readBy('smtp') },
   async (config, log) => {
     const url = databaseUrl(config)
     await warnWhenAway(url, log)

@@ -1,29 +1,36 @@
 import type { Logger } from 'pino'
 import { createPause } from '../../shared/process/pause.ts'
+import type { Blobs } from '../../sql/blobs/blobs.ts'
+import { BlobsAwayError } from '../../sql/blobs/objectStore.ts'
 import type { Pool } from '../../sql/db.ts'
-import { insertInboundMails } from '../../sql/mail/inboundMails.ts'
+import { insertInboundMails, type SpooledMail } from '../../sql/mail/inboundMails.ts'
 import type { Spool, SpooledSize } from './spool.ts'
 
 const BATCH = { count: 200, maxBytes: 4 * 1024 * 1024 }
+/** Mails on their way to the object store. */
+const KEPT_AT_ONCE = 4
 const RETRY_MIN_MS = 250
 const RETRY_MAX_MS = 2_000
 
 /**
  * Moves spooled mails to Postgres in batches, in the order of their arrival. Small and large mails move apart: a small one
  * never waits for a large one. It deletes a batch from the spool after Postgres has committed it. A crash in between
- * moves the batch again; its source keys make the second insert a no-op.
+ * moves the batch again; its source keys make the second insert a no-op. While the object store is away, large mails stay
+ * in the spool.
  */
 export class Mover {
   readonly #spool: Spool
   readonly #pool: Pool
+  readonly #blobs: Blobs
   readonly #log: Logger
   readonly #pauses = { small: createPause(), large: createPause() }
   #stopping = false
   readonly #done: Promise<unknown>
 
-  constructor(options: { spool: Spool; pool: Pool; log: Logger }) {
+  constructor(options: { spool: Spool; pool: Pool; blobs: Blobs; log: Logger }) {
     this.#spool = options.spool
     this.#pool = options.pool
+    this.#blobs = options.blobs
     this.#log = options.log
     this.#done = Promise.all([this.#run('small'), this.#run('large')])
   }
@@ -51,16 +58,39 @@ export class Mover {
           await this.#sleep(size, RETRY_MAX_MS)
           continue
         }
-        await insertInboundMails(this.#pool, batch)
-        await this.#spool.remove(batch.map((mail) => mail.sourceKey))
+        const { kept, failure } = await this.#keep(batch)
+        if (kept.length > 0) {
+          await insertInboundMails(this.#pool, kept)
+          await this.#spool.remove(kept.map((mail) => mail.sourceKey))
+        }
+        if (failure !== null) throw failure
         retryMs = RETRY_MIN_MS
       } catch (error) {
-        this.#log.warn({ err: error }, 'spool not moved; will retry')
+        // The store logs its outage itself.
+        if (!(error instanceof BlobsAwayError)) {
+          this.#log.warn({ err: error }, 'spool not moved; will retry')
+        }
         if (this.#stopping) return
         await this.#sleep(size, retryMs)
         retryMs = Math.min(retryMs * 2, RETRY_MAX_MS)
       }
     }
+  }
+
+  /** Writes large mails to the object store. @returns the oldest of the batch, up to the first that failed. */
+  async #keep(
+    batch: readonly SpooledMail[],
+  ): Promise<{ kept: SpooledMail[]; failure: Error | null }> {
+    const kept: SpooledMail[] = []
+    for (let at = 0; at < batch.length; at += KEPT_AT_ONCE) {
+      const part = batch.slice(at, at + KEPT_AT_ONCE)
+      const ends = await Promise.allSettled(part.map(({ bytes }) => this.#blobs.keep(bytes)))
+      for (const [n, end] of ends.entries()) {
+        if (end.status === 'rejected') return { kept, failure: end.reason }
+        kept.push({ ...part[n]!, blob: end.value })
+      }
+    }
+    return { kept, failure: null }
   }
 
   async #sleep(size: SpooledSize, ms: number): Promise<void> {

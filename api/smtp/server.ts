@@ -5,6 +5,9 @@ import { listenError } from '../../shared/process/listenError.ts'
 import { createOutage } from '../../shared/process/outage.ts'
 import { Pace } from '../../shared/process/pace.ts'
 import type { Running } from '../../shared/process/service.ts'
+import { measureBlobs } from '../../sql/blobs/blobMetrics.ts'
+import { createBlobs } from '../../sql/blobs/blobs.ts'
+import { openObjectStore } from '../../sql/blobs/objectStore.ts'
 import { createPool } from '../../sql/db.ts'
 import { reportMetrics } from '../../sql/operations/processReports.ts'
 import { AddressBook } from './addressBook.ts'
@@ -54,13 +57,17 @@ export async function startSmtp(
     config.dataDir,
     new Pace({ bytesPerS: config.smtp.largeBytesPerS, burstS: LARGE_BURST_S }),
   )
-  const mover = new Mover({ spool, pool, log })
   const aliases = postmasterAliases(config)
   const limits = new ConnectionLimits({
     max: config.smtp.maxConnections,
     perAddressMax: config.smtp.maxConnectionsPerIp,
   })
   const metrics = createSmtpMetrics(spool, limits.count)
+  const objectStore =
+    config.blobStore === null
+      ? null
+      : openObjectStore(config.blobStore, log, { observe: measureBlobs(metrics.registry) })
+  const mover = new Mover({ spool, pool, blobs: createBlobs(pool, objectStore), log })
   const reports = reportMetrics(pool, {
     part: 'smtp',
     registry: metrics.registry,

@@ -24,6 +24,7 @@ import {
   findCredential as findRow,
   listCredentials as listRows,
   openCredential,
+  openRead,
 } from '../../sql/vault/credentialReads.ts'
 import {
   CREDENTIALS_MAX,
@@ -45,6 +46,7 @@ import { toItem, toOpen, toOpenVersion, toStored, toVersion } from './vaultView.
 
 /** The services that the operations need. */
 type Vault = Pick<Services, 'pool' | 'keyring'>
+type Reading = Vault & Pick<Services, 'credentials'>
 
 /** GET /v0/vault. Without `limit`: all credentials, up to the size limit of an answer. */
 export async function listCredentials(
@@ -91,12 +93,12 @@ export async function storeCredential(
 }
 
 /** GET /v0/vault/{name}. */
-export async function readCredential(vault: Vault, caller: Caller, name: string) {
+export async function readCredential(vault: Reading, caller: Caller, name: string) {
   return toOpen(await open(vault, caller, name, 'vault.get'))
 }
 
 /** GET /v0/vault/{name}/totp. */
-export async function currentTotp(vault: Vault, caller: Caller, name: string) {
+export async function currentTotp(vault: Reading, caller: Caller, name: string) {
   const { type, data } = await open(vault, caller, name, 'vault.totp')
   const { code, remainingS } = totpCode(totpKeyOf(type, data)!, Date.now())
   return { code, remaining: remainingS, backupCodesRemaining: unusedBackupCodes(data) }
@@ -152,7 +154,7 @@ export async function listVersions({ pool }: Vault, caller: Caller, name: string
 }
 
 /** GET /v0/vault/{name}/versions/{version}. */
-export async function readVersion(vault: Vault, caller: Caller, name: string, version: number) {
+export async function readVersion(vault: Reading, caller: Caller, name: string, version: number) {
   return toOpenVersion(await open(vault, caller, name, 'vault.version_get', version))
 }
 
@@ -165,7 +167,7 @@ export async function restoreVersion(vault: Vault, caller: Caller, name: string,
 }
 
 async function open(
-  { pool, keyring }: Vault,
+  { pool, keyring, credentials }: Reading,
   caller: Caller,
   name: string,
   action: 'vault.get' | 'vault.totp' | 'vault.version_get',
@@ -173,14 +175,15 @@ async function open(
 ) {
   requireScope(caller, 'vault:read')
   orBadRequest(() => checkName(name))
-  const opened = await openCredential(pool, {
-    actor: caller,
-    keyring: await keyring(pool),
-    name,
-    action,
-    isOwner: caller.isOwner,
-    ...(version === undefined ? {} : { version }),
-  })
+  const read = { actor: caller, name, isOwner: caller.isOwner, keyring: await keyring(pool) }
+  const opened =
+    action === 'vault.get'
+      ? await openRead(pool, read, await credentials.submit(read))
+      : await openCredential(pool, {
+          ...read,
+          action,
+          ...(version === undefined ? {} : { version }),
+        })
   if (opened.kind === 'ok') return opened.credential
   throw failure(name, opened, 'No TOTP secret found on this credential', version)
 }

@@ -123,6 +123,19 @@ export const PANELS: readonly Panel[] = [
     queries: [['purser_database_connections', '{{instance}} {{state}}']],
   },
   {
+    title: 'Object store, 99 of 100',
+    unit: 's',
+    queries: [[quantile(0.99, 'purser_blob_request_seconds', 'operation'), '{{operation}}']],
+  },
+  {
+    title: 'Objects to be removed',
+    unit: 'short',
+    queries: [
+      ['max(purser_blobs_waiting)', 'objects'],
+      ['max(purser_blobs_oldest_due_seconds)', 'seconds overdue'],
+    ],
+  },
+  {
     title: 'Requests that wait for events',
     unit: 'short',
     queries: [['purser_event_readers', '{{instance}}']],

@@ -2,13 +2,15 @@ import { isIP } from 'node:net'
 import type { z } from 'zod'
 import { DEVNET_ACCOUNTS } from '../till/devnetAccounts.ts'
 import { type MasterKey, masterKey } from '../vault/envelope.ts'
+import { type BlobStoreSettings, blobStoreSettings } from './blobStoreSettings.ts'
+import { ConfigError } from './configError.ts'
 import { describeIssue } from './describeIssue.ts'
+import { type CertificateFiles, type RelayTls, relayTls, smtpTls } from './mailTls.ts'
 import { type RetentionSettings, retentionSettings } from './retentionSettings.ts'
-import { SECRETS, type Secret } from './secrets.ts'
+import { ALL_SECRETS, BLOB_SECRET, type ReadSecret, type Secret } from './secrets.ts'
 import { NAMED_SEED, variables } from './variables.ts'
 
-/** A setting that cannot be used: `message` is one line that names the variable and says what it must be. */
-export class ConfigError extends Error {}
+export { ConfigError }
 
 /** The variables that have a value: an empty one counts as absent. */
 export const withoutEmpty = (env: Record<string, string | undefined>) =>
@@ -34,13 +36,15 @@ export type Config = {
     /** Bytes a second of large messages from one network, and to one inbox; 0: no limit. */
     largeBytesPerS: number
     /** PEM files for STARTTLS; null: the listener offers no STARTTLS. */
-    tls: { certFile: string; keyFile: string } | null
+    tls: CertificateFiles | null
   }
   dataDir: string
   databaseUrl: string | undefined
   /** A streaming replica of the database, for reads of the API; null: the primary reads. */
   databaseReplicaUrl: string | null
   databasePoolSize: number
+  /** Where large contents of mail are; null: in the database, or this process has no use for them. */
+  blobStore: BlobStoreSettings | null
   mailDomain: string
   /** The name of this host in EHLO and in the MX records of its domains. */
   mailHostname: string
@@ -49,7 +53,7 @@ export type Config = {
   /** `capture`: keeps outgoing mail, sends nothing. `direct`: sends to the MX hosts of the recipients' domains. */
   relayUrl: string
   /** Whether mail may reach the smarthost without TLS. `required` where the URL holds credentials. */
-  relayTls: 'required' | 'opportunistic' | 'off'
+  relayTls: RelayTls
   /** PEM file: the CA of the smarthost, or its own certificate; undefined: the CAs of the system. */
   relayCaFile: string | undefined
   chain: {
@@ -111,7 +115,7 @@ const hostPort = (host: string, portNumber: number) =>
   `${isIP(host) === 6 ? `[${host}]` : host}:${portNumber}`
 
 /** Keys that a process without a use for them does not even read. */
-const KEYS = ['MASTER_KEYS', 'RECEIPT_SIGNING_KEYS', 'SETTLEMENT_KEYS'] as const
+const KEYS = ['MASTER_KEYS', 'RECEIPT_SIGNING_KEYS', 'SETTLEMENT_KEYS', BLOB_SECRET] as const
 
 /**
  * Reads the environment. An empty variable counts as absent.
@@ -120,7 +124,7 @@ const KEYS = ['MASTER_KEYS', 'RECEIPT_SIGNING_KEYS', 'SETTLEMENT_KEYS'] as const
  */
 export function parseConfig(
   env: Record<string, string | undefined>,
-  secrets: readonly Secret[] = SECRETS,
+  secrets: readonly ReadSecret[] = ALL_SECRETS,
 ): Config {
   const given = withoutEmpty(env)
   for (const name of KEYS) if (!secrets.includes(name)) delete given[name]
@@ -160,6 +164,7 @@ export function parseConfig(
     databaseUrl: values.DATABASE_URL,
     databaseReplicaUrl: values.DATABASE_REPLICA_URL ?? null,
     databasePoolSize: values.DATABASE_POOL,
+    blobStore: secrets.includes(BLOB_SECRET) ? blobStoreSettings(values) : null,
     mailDomain: values.MAIL_DOMAIN,
     mailHostname: values.MAIL_HOSTNAME ?? values.MAIL_DOMAIN,
     postmaster: values.POSTMASTER,
@@ -195,30 +200,6 @@ export function parseConfig(
     traceEndpoint: values.OTEL_EXPORTER_OTLP_ENDPOINT ?? null,
     logLevel: values.LOG_LEVEL,
   }
-}
-
-/** Credentials go out over TLS only, or to this machine. */
-function relayTls({
-  SMTP_RELAY_URL: url = 'capture',
-  SMTP_RELAY_TLS: given,
-}: z.output<typeof variables>): Config['relayTls'] {
-  const { username, hostname } = URL.canParse(url) ? new URL(url) : { username: '', hostname: '' }
-  if (username === '') return given ?? 'opportunistic'
-  if (given === undefined || given === 'required') return 'required'
-  if (given === 'off' && LOOPBACK.test(hostname)) return 'off'
-  throw new ConfigError(
-    'SMTP_RELAY_TLS: must be required when SMTP_RELAY_URL holds credentials; off is for a relay on this machine',
-  )
-}
-
-const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/i
-
-function smtpTls(values: z.output<typeof variables>): Config['smtp']['tls'] {
-  const { SMTP_TLS_CERT_FILE: certFile, SMTP_TLS_KEY_FILE: keyFile } = values
-  if (certFile !== undefined && keyFile !== undefined) return { certFile, keyFile }
-  if (certFile === undefined && keyFile === undefined) return null
-  const missing = certFile === undefined ? 'SMTP_TLS_CERT_FILE' : 'SMTP_TLS_KEY_FILE'
-  throw new ConfigError(`${missing}: it is missing, and must be set with its counterpart`)
 }
 
 /** Anvil's own default. */

@@ -1,7 +1,7 @@
 import type { RunnerName } from '../tasks.ts'
 
 /** Settings that hold secrets and that production must set. RPC_URL and SMTP_RELAY_URL may hold credentials. */
-export const SECRETS = [
+const SECRETS = [
   'MASTER_KEYS',
   'RECEIPT_SIGNING_KEYS',
   'SETTLEMENT_KEYS',
@@ -10,8 +10,11 @@ export const SECRETS = [
 ] as const
 export type Secret = (typeof SECRETS)[number]
 
+/** A process, or a worker pool of its own. */
+type Part = 'api' | 'smtp' | 'migrate' | RunnerName
+
 /** The secrets of each process and of each worker pool (docs/operating.md). No process reads the keys of another. */
-export const SECRETS_OF: Record<'api' | 'smtp' | 'migrate' | RunnerName, readonly Secret[]> = {
+export const SECRETS_OF: Record<Part, readonly Secret[]> = {
   api: ['MASTER_KEYS', 'RECEIPT_SIGNING_KEYS'],
   smtp: [],
   migrate: [],
@@ -20,3 +23,15 @@ export const SECRETS_OF: Record<'api' | 'smtp' | 'migrate' | RunnerName, readonl
   webhooks: ['MASTER_KEYS'],
   payments: ['RECEIPT_SIGNING_KEYS', 'SETTLEMENT_KEYS', 'RPC_URL'],
 }
+
+/** The secret that goes with BLOB_STORE, and the parts that read or write large contents of mail. */
+export const BLOB_SECRET = 'S3_SECRET_ACCESS_KEY'
+export const BLOB_PARTS: readonly Part[] = ['api', 'smtp', 'inbound', 'outbound']
+
+/** A secret that a process may read. */
+export type ReadSecret = Secret | typeof BLOB_SECRET
+export const ALL_SECRETS: readonly ReadSecret[] = [...SECRETS, BLOB_SECRET]
+
+/** The secrets that a part reads. */
+export const readBy = (part: Part): readonly ReadSecret[] =>
+  BLOB_PARTS.includes(part) ? [...SECRETS_OF[part], BLOB_SECRET] : SECRETS_OF[part]

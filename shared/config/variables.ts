@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { isKey } from '../apiKey.ts'
 import { addressKey, parseAddress } from '../mail/address.ts'
 import { DAYS_MAX, RETENTION_CLASSES, type RetentionClass } from '../retention.ts'
+import { BLOB_STORE_RULE, parseBlobStore } from './blobPlace.ts'
 
 const port = (fallback: number) => z.coerce.number().int().min(0).max(65_535).default(fallback)
 const perMinute = (fallback: number) =>
@@ -121,6 +122,12 @@ export const variables = z.object({
   DATABASE_URL: url(['postgres:', 'postgresql:']).optional(),
   DATABASE_REPLICA_URL: url(['postgres:', 'postgresql:']).optional(),
   DATABASE_POOL: z.coerce.number().int().min(4).max(200).default(16),
+  BLOB_STORE: z
+    .string()
+    .refine((text) => parseBlobStore(text) !== null, BLOB_STORE_RULE)
+    .optional(),
+  S3_ACCESS_KEY_ID: z.string().min(1).max(256).optional(),
+  S3_SECRET_ACCESS_KEY: z.string().min(1).max(256).optional(),
   MAIL_DOMAIN: domain.default('mail.localhost'),
   MAIL_HOSTNAME: domain.optional(),
   POSTMASTER: inbox.optional(),

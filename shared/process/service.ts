@@ -1,6 +1,6 @@
 import type { Logger, LoggerOptions } from 'pino'
 import { type Config, ConfigError, parseConfig } from '../config/config.ts'
-import { SECRETS, type Secret } from '../config/secrets.ts'
+import { ALL_SECRETS, type ReadSecret } from '../config/secrets.ts'
 import { serveHealth } from './healthPort.ts'
 import { logOptions } from './logOptions.ts'
 import { startTracing } from './tracing.ts'
@@ -45,13 +45,13 @@ export async function runService(
   {
     name,
     openLog,
-    secrets = () => SECRETS,
+    secrets = () => ALL_SECRETS,
     drainLimitMs = DRAIN_LIMIT_MS,
   }: {
     name: string
     openLog: (options: LoggerOptions) => Logger
     /** The secrets that the process uses; all by default. @throws {ConfigError} */
-    secrets?: () => readonly Secret[]
+    secrets?: () => readonly ReadSecret[]
     drainLimitMs?: number
   },
   start: (config: Config, log: Logger) => Promise<Running>,

@@ -1,3 +1,4 @@
+import { IDLE_MAX_S } from '../blobs/sweepBlobs.ts'
 import type { Queryable } from '../db.ts'
 import { MAIL_TABLES, OWN_TABLES } from './purgeProject.ts'
 
@@ -27,6 +28,8 @@ export type Erasure = {
   left: Record<ErasedClass, number>
   /** Rows that stay. */
   kept: { payments: number; endpoints: number; keys: number }
+  /** Whether the service has objects in an object store, and some that should be gone already. */
+  objects: 'none' | 'on time' | 'late'
 }
 
 const KEPT = [
@@ -46,11 +49,20 @@ const LEFT = `json_build_object(${ERASED_CLASSES.map((name) => {
   return `'${name}', ${tables.map(countOf).join(' + ')}`
 }).join(', ')})`
 
+const LATE = `interval '${2 * IDLE_MAX_S} seconds'`
+
+/** SQL: the state of the objects of all projects. An object does not name its project. */
+const OBJECTS = `case
+  when exists (select from blobs where idle_since < clock_timestamp() - ${LATE})
+    or exists (select from dead_blobs where died_at < clock_timestamp() - ${LATE}) then 'late'
+  when exists (select from blobs) or exists (select from dead_blobs) then 'on time' else 'none' end`
+
 /** The erasure of a project, deleted or not; null: there was never such a project. */
 export async function findErasure(db: Queryable, projectId: string): Promise<Erasure | null> {
   const { rows } = await db.query<Erasure>(
     `select deleted_at as "requestedAt", erased_at as "completedAt", ${LEFT} as left,
-       json_build_object(${KEPT.map(([name, table]) => `'${name}', ${countOf(table)}`).join(', ')}) as kept
+       json_build_object(${KEPT.map(([name, table]) => `'${name}', ${countOf(table)}`).join(', ')}) as kept,
+       ${OBJECTS} as objects
      from projects where id = $1`,
     [projectId],
   )

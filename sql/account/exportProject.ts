@@ -1,3 +1,4 @@
+import type { Blobs } from '../blobs/blobs.ts'
 import type { Client, Pool } from '../db.ts'
 import { type ExportedMail, exportMails } from '../mail/exportMails.ts'
 import { type Actor, writeAudit } from './audit.ts'
@@ -27,7 +28,7 @@ export type ProjectExport = {
  * @returns null: no such project; `busy`: all places are taken.
  */
 export async function openExport(
-  pool: Pool,
+  { pool, blobs }: { pool: Pool; blobs: Blobs },
   projectId: string,
   entry: { actor: Actor; part: string },
 ): Promise<ProjectExport | 'busy' | null> {
@@ -62,7 +63,7 @@ export async function openExport(
       project,
       at: place,
       rows: () => exportRows(client, projectId),
-      mails: () => exportMails(client, projectId),
+      mails: () => exportMails(client, blobs, projectId),
       close,
     }
   } catch (error) {

@@ -174,9 +174,9 @@ const OUTBOUND = `
 
 const ATTACHMENTS = `
   filed as (
-    insert into message_attachments (message_row, attachment_id, bytes)
-    select p.message_row, a.id, substring($4::bytea from a.start for a.length)
-    from unnest($2::int[], $3::text[], $6::int[], $7::int[]) a (n, id, start, length)
+    insert into message_attachments (message_row, attachment_id, bytes, blob)
+    select p.message_row, a.id, substring($4::bytea from a.start for a.length), a.blob
+    from unnest($2::int[], $3::text[], $6::int[], $7::int[], $8::bytea[]) a (n, id, start, length, blob)
     join placed p using (n)
   )`
 
@@ -211,7 +211,8 @@ const OUTCOMES = `
  *   live    thread is   first    within the   draft is  key is   has    └ requested, due ─ jobs
  *   project not deleted of a key daily limit  there     free     rows
  *
- * $1 intents (jsonb); $2, $3 attachments: number of the intent, id; $4, $6, $7 their packed bytes; $5 daily limit or null.
+ * $1 intents (jsonb); $2, $3 attachments: number of the intent, id; $4, $6, $7 their packed bytes, $8 their objects;
+ * $5 daily limit or null.
  */
 export const ACCEPT_INTENTS = `with ${[
   INTENTS,

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { domainOf } from '../../shared/mail/address.ts'
 import { composeMail } from '../../shared/mail/composeMail.ts'
 import { dkimSign } from '../../shared/mail/dkim.ts'
+import type { Blobs } from '../blobs/blobs.ts'
 import { type Pool, transaction } from '../db.ts'
 import type { KeyringSource } from '../keyring/keyring.ts'
 import { listSentAttachments } from './attachments.ts'
@@ -9,30 +10,36 @@ import { findDkimSigners } from './dkimKeys.ts'
 import type { OutboundContent } from './outboundMails.ts'
 import { readRawMail } from './rawMails.ts'
 
+/** The stores that the bytes of a message come from and go to. */
+export type MailStores = { pool: Pool; keyring: KeyringSource; blobs: Blobs }
+
 /**
  * The stored bytes of a message, or bytes composed and signed now, once for all readers and attempts. Null for a deleted
  * message.
  */
 export async function composedMail(
-  pool: Pool,
-  keyring: KeyringSource,
+  given: MailStores,
   mail: OutboundContent,
 ): Promise<{ rawId: string; bytes: Buffer } | null> {
-  if (mail.rawId !== null) return { rawId: mail.rawId, bytes: await readRawMail(pool, mail.rawId) }
-  return await keepComposed(pool, {
+  const { pool } = given
+  const blobs = given.blobs.of(mail.projectId)
+  const stores = { ...given, blobs }
+  if (mail.rawId !== null) {
+    return { rawId: mail.rawId, bytes: await readRawMail(pool, blobs, mail.rawId) }
+  }
+  return await keepComposed(stores, {
     messageRow: mail.messageRow,
     sourceKey: sourceKey(mail.messageId),
-    bytes: await composeOutbound(pool, keyring, mail),
+    bytes: await composeOutbound(stores, mail),
   })
 }
 
 /** Composes and signs a mail. Each call makes other bytes: boundaries and signatures differ. */
 export async function composeOutbound(
-  pool: Pool,
-  keyring: KeyringSource,
+  { pool, keyring, blobs }: MailStores,
   mail: OutboundContent,
 ): Promise<Buffer> {
-  const attachments = await listSentAttachments(pool, mail.messageRow)
+  const attachments = await listSentAttachments(pool, blobs.of(mail.projectId), mail.messageRow)
   const message = await composeMail({ ...mail, attachments })
   const signers = await findDkimSigners(pool, () => keyring(pool), domainOf(mail.fromAddress))
   return dkimSign(message, signers)
@@ -49,23 +56,26 @@ function sourceKey(messageId: string): string {
  * @returns the id and the bytes of the raw mail; if another run stored first, its bytes. Null: the message is deleted.
  */
 export async function keepComposed(
-  pool: Pool,
+  { pool, blobs }: Pick<MailStores, 'pool' | 'blobs'>,
   { messageRow, sourceKey, bytes }: { messageRow: string; sourceKey: string; bytes: Buffer },
 ): Promise<{ rawId: string; bytes: Buffer } | null> {
-  return transaction(pool, async (db) => {
+  const blob = await blobs.keep(bytes)
+  const kept = await transaction(pool, async (db) => {
     const { rows } = await db.query<{ raw_id: string | null }>(
       'select raw_id from messages where row = $1 for update',
       [messageRow],
     )
     if (rows[0] === undefined) return null
-    const kept = rows[0].raw_id
-    if (kept !== null) return { rawId: kept, bytes: await readRawMail(db, kept) }
+    if (rows[0].raw_id !== null) return { rawId: rows[0].raw_id, isOurs: false }
     const inserted = await db.query<{ id: string }>(
-      'insert into raw_mails (source_key, bytes) values ($1, $2) returning id',
-      [sourceKey, bytes],
+      'insert into raw_mails (source_key, bytes, blob) values ($1, $2, $3) returning id',
+      [sourceKey, blob === null ? bytes : '', blob],
     )
     const rawId = inserted.rows[0]!.id
     await db.query('update messages set raw_id = $2 where row = $1', [messageRow, rawId])
-    return { rawId, bytes }
+    return { rawId, isOurs: true }
   })
+  if (kept === null) return null
+  const { rawId, isOurs } = kept
+  return { rawId, bytes: isOurs ? bytes : await readRawMail(pool, blobs, rawId) }
 }

@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto'
 import { searchVector } from '../../shared/mail/searchTerms.ts'
 import { findApproval } from '../account/approvals.ts'
 import { type Actor, writeAudit } from '../account/audit.ts'
-import { type Pool, type Queryable, transaction } from '../db.ts'
-import type { KeyringSource } from '../keyring/keyring.ts'
-import { composedMail, composeOutbound } from './composedMails.ts'
+import type { StoredContent } from '../blobs/blobs.ts'
+import { type Queryable, transaction } from '../db.ts'
+import { composedMail, composeOutbound, type MailStores } from './composedMails.ts'
 import { storedHash } from './heldMails.ts'
 import { findOutboundContent, type OutboundContent } from './outboundMails.ts'
 import { lockUnsent } from './unsentMails.ts'
@@ -18,16 +18,16 @@ export type HeldEdit = { subject?: string; text?: string; html?: string | null }
  * @returns the end; `changed`: the mail is another than the one that was seen. Null: no such request.
  */
 export async function editHeld(
-  pool: Pool,
-  keyring: KeyringSource,
+  stores: MailStores,
   actor: Actor,
   { id, seen, edit }: { id: string; seen: Buffer; edit: HeldEdit },
 ): Promise<'done' | 'decided' | 'changed' | null> {
+  const { pool, blobs } = stores
   const approval = await findApproval(pool, id)
   if (approval === null || approval.projectId !== actor.projectId) return null
   const { projectId, subject: messageId } = approval
   const mail = await findOutboundContent(pool, projectId, messageId)
-  if (mail === null || (await composedMail(pool, keyring, mail)) === null) return 'decided'
+  if (mail === null || (await composedMail(stores, mail)) === null) return 'decided'
   // Text and HTML must say the same: a new text alone drops the HTML.
   const html = edit.html !== undefined ? edit.html : edit.text === undefined ? mail.html : null
   const next = {
@@ -36,14 +36,15 @@ export async function editHeld(
     text: edit.text ?? mail.text,
     html,
   }
-  const bytes = await composeOutbound(pool, keyring, next)
+  const bytes = await composeOutbound(stores, next)
+  const blob = await blobs.keep(bytes)
   return transaction(pool, async (db) => {
     const held = await lockUnsent(db, projectId, messageId)
     const locked = await findApproval(db, id, { lock: true })
     if (held === null || locked?.state !== 'waiting' || locked.isLate) return 'decided'
     const hash = await storedHash(db, held.messageRow)
     if (hash === null || !hash.equals(seen)) return 'changed'
-    await replace(db, projectId, next, bytes)
+    await replace(db, projectId, next, blob === null ? { bytes, blob } : { bytes: NO_BYTES, blob })
     const after = createHash('sha256').update(bytes).digest('hex')
     await writeAudit(db, actor, {
       action: 'approval.edit',
@@ -55,11 +56,13 @@ export async function editHeld(
   })
 }
 
+const NO_BYTES = Buffer.alloc(0)
+
 async function replace(
   db: Queryable,
   projectId: string,
   { messageRow, subject, text, html, ...mail }: OutboundContent,
-  bytes: Buffer,
+  { bytes, blob }: StoredContent,
 ): Promise<void> {
   const { rows } = await db.query<{ bcc: string[]; names: string[]; grown: number }>(
     `select bcc_addresses as bcc,
@@ -85,7 +88,7 @@ async function replace(
      ), counted as (
        update project_storage s set bytes = greatest(0, s.bytes + $6) from changed c where s.project_id = c.project_id
      )
-     update raw_mails r set bytes = $7 from changed c where r.id = c.raw_id`,
-    [messageRow, subject, text, html, search, grown, bytes],
+     update raw_mails r set bytes = $7, blob = $8 from changed c where r.id = c.raw_id`,
+    [messageRow, subject, text, html, search, grown, bytes, blob],
   )
 }

@@ -1,6 +1,7 @@
 import { composeMail } from '../../shared/mail/composeMail.ts'
 import type { Attachment } from '../../shared/mail/parseMail.ts'
 import { pages } from '../account/exportRows.ts'
+import type { Blobs } from '../blobs/blobs.ts'
 import type { Queryable } from '../db.ts'
 import { listSentAttachments } from './attachments.ts'
 import { readRawMail } from './rawMails.ts'
@@ -16,10 +17,15 @@ const MAIL_PAGE = `
   order by created_at, row limit 500`
 
 /** The messages of a project, oldest first. Memory holds one of them. */
-export async function* exportMails(db: Queryable, projectId: string): AsyncGenerator<ExportedMail> {
+export async function* exportMails(
+  db: Queryable,
+  blobs: Blobs,
+  projectId: string,
+): AsyncGenerator<ExportedMail> {
   for await (const rows of pages<MailRow>(db, MAIL_PAGE, projectId)) {
     for (const { _at, _row, raw_id, sender } of rows) {
-      const bytes = raw_id === null ? await composedAnew(db, _row) : await readRawMail(db, raw_id)
+      const bytes =
+        raw_id === null ? await composedAnew(db, blobs, _row) : await readRawMail(db, blobs, raw_id)
       yield { sender: sender ?? '', at: _at, bytes }
     }
   }
@@ -44,7 +50,7 @@ type ContentRow = {
 }
 
 /** A message without an original: removed by age, or not composed yet. Its parts are those that are stored. */
-async function composedAnew(db: Queryable, messageRow: string): Promise<Buffer> {
+async function composedAnew(db: Queryable, blobs: Blobs, messageRow: string): Promise<Buffer> {
   const { rows } = await db.query<ContentRow>(
     `select message_id, created_at, from_addresses, to_addresses, cc_addresses, subject, text_body, html_body,
        in_reply_to, reference_ids, attachments
@@ -52,7 +58,7 @@ async function composedAnew(db: Queryable, messageRow: string): Promise<Buffer> 
     [messageRow],
   )
   const row = rows[0]!
-  const attachments = await listSentAttachments(db, messageRow)
+  const attachments = await listSentAttachments(db, blobs, messageRow)
   const tokens = (given: readonly string[]) => given.filter((one) => TOKEN.test(one))
   return await composeMail({
     messageId: tokens([row.message_id])[0] ?? '',

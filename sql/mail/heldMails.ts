@@ -75,7 +75,8 @@ export async function decideHeld(
 /** SHA-256 of the bytes that a message would be sent with; null: they are not composed. */
 export async function storedHash(db: Queryable, messageRow: string): Promise<Buffer | null> {
   const { rows } = await db.query<{ hash: Buffer }>(
-    `select sha256(r.bytes) as hash from messages m join raw_mails r on r.id = m.raw_id where m.row = $1`,
+    `select coalesce(b.content_hash, sha256(r.bytes)) as hash
+     from messages m join raw_mails r on r.id = m.raw_id left join blobs b on b.hash = r.blob where m.row = $1`,
     [messageRow],
   )
   return rows[0]?.hash ?? null

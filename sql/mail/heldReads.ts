@@ -2,9 +2,8 @@
 import { createHash } from 'node:crypto'
 import type { Attachment } from '../../shared/mail/parseMail.ts'
 import { messageIdHash } from '../../shared/mail/threading.ts'
-import type { Pool, Queryable } from '../db.ts'
-import type { KeyringSource } from '../keyring/keyring.ts'
-import { composedMail } from './composedMails.ts'
+import type { Queryable } from '../db.ts'
+import { composedMail, type MailStores } from './composedMails.ts'
 import { findOutboundContent } from './outboundMails.ts'
 
 /** A letter of a request. */
@@ -47,12 +46,11 @@ export async function readHeldLetters(
 
 /** The bytes that a letter is sent with, and their SHA-256; null: it is deleted. */
 export async function heldBytes(
-  pool: Pool,
-  keyring: KeyringSource,
+  stores: MailStores,
   { projectId, messageId }: { projectId: string; messageId: string },
 ): Promise<{ bytes: Buffer; hash: Buffer } | null> {
-  const mail = await findOutboundContent(pool, projectId, messageId)
-  const composed = mail === null ? null : await composedMail(pool, keyring, mail)
+  const mail = await findOutboundContent(stores.pool, projectId, messageId)
+  const composed = mail === null ? null : await composedMail(stores, mail)
   if (composed === null) return null
   return { bytes: composed.bytes, hash: createHash('sha256').update(composed.bytes).digest() }
 }

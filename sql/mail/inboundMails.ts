@@ -1,4 +1,5 @@
 import { PARSE_BATCH_MAX } from '../../shared/tasks.ts'
+import { BLOB_BYTES, type Blobs } from '../blobs/blobs.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import { packBytes } from '../packedBytes.ts'
 import { addJob, addPayloadsFrom } from '../queue/jobs.ts'
@@ -9,6 +10,8 @@ export type SpooledMail = {
   /** The permanent key of the mail: moved twice, it is stored once. */
   sourceKey: string
   bytes: Uint8Array
+  /** The object that holds the bytes; absent or null: none does. */
+  blob?: Buffer | null
   envelopeFrom: string
   /** Inbox addresses in lower case, at least one. */
   inboxes: { address: string; envelopeTo: string }[]
@@ -19,8 +22,10 @@ export type SpooledMail = {
   traceparent?: string | null
 }
 
-/** A larger mail has a job of its own: it would hold up a batch. */
-const BATCHED_BYTES = 64 * 1024
+/** A larger mail has a job of its own: it would hold up a batch. Those in the object store are larger. */
+const BATCHED_BYTES = BLOB_BYTES
+
+const NO_BYTES = new Uint8Array()
 
 /** Arrivals of one inbox stand together in the batches. A lone arrival, and a large one, has a job of its own. */
 const ACCEPT = `
@@ -32,12 +37,12 @@ const ACCEPT = `
       as d (source_key, address, envelope_from, envelope_to, remote_ip, helo, received_at, traceparent)
     join projects p on p.email_address = d.address and p.deleted_at is null
   ), raw as (
-    insert into raw_mails (source_key, bytes)
-    select s.source_key, substring($2::bytea from s.start for s.length)
-    from unnest($1::uuid[], $10::int[], $11::int[]) as s (source_key, start, length)
+    insert into raw_mails (source_key, bytes, blob)
+    select s.source_key, substring($2::bytea from s.start for s.length), s.blob
+    from unnest($1::uuid[], $10::int[], $11::int[], $13::bytea[]) as s (source_key, start, length, blob)
     where s.source_key in (select source_key from delivery)
     on conflict (source_key) do nothing
-    returning id, source_key, octet_length(bytes) > ${BATCHED_BYTES} as is_large
+    returning id, source_key, blob is not null or octet_length(bytes) > ${BATCHED_BYTES} as is_large
   ), arrived as (
     insert into inbound_mails (raw_id, project_id, envelope_from, envelope_to, remote_ip, helo, received_at, traceparent)
     select raw.id, d.project_id, d.envelope_from, d.envelope_to, d.remote_ip, d.helo, d.received_at, d.traceparent
@@ -70,7 +75,7 @@ export async function insertInboundMails(db: Queryable, mails: SpooledMail[]): P
   const deliveries = mails.flatMap((mail) =>
     mail.inboxes.map((inbox) => ({ ...inbox, ...mail, inboxes: undefined })),
   )
-  const packed = packBytes(mails.map(({ bytes }) => bytes))
+  const packed = packBytes(mails.map(({ bytes, blob }) => (blob == null ? bytes : NO_BYTES)))
   await db.query({
     name: 'insert-inbound-mails',
     text: ACCEPT,
@@ -87,6 +92,7 @@ export async function insertInboundMails(db: Queryable, mails: SpooledMail[]): P
       packed.starts,
       packed.lengths,
       deliveries.map((delivery) => delivery.traceparent ?? null),
+      mails.map(({ blob }) => blob ?? null),
     ],
   })
 }
@@ -114,8 +120,9 @@ export type LargeInboundMail = Pick<InboundMail, 'id' | 'projectId' | 'remoteIp'
 const findText = (condition: string) => `
   select i.id, i.project_id, p.email_address, i.raw_id, i.envelope_from, i.envelope_to, i.remote_ip, i.helo, i.received_at,
     i.traceparent,
-    octet_length(r.bytes) as size, case when octet_length(r.bytes) <= $2 then r.bytes end as bytes
+    s.size, case when s.size <= $2 then r.bytes end as bytes, r.blob
   from inbound_mails i join raw_mails r on r.id = i.raw_id join projects p on p.id = i.project_id
+  left join blobs b on b.hash = r.blob, lateral (select coalesce(b.size, octet_length(r.bytes)) as size) s
   where ${condition} and i.state = 'accepted' and p.deleted_at is null`
 
 type InboundRow = {
@@ -125,6 +132,7 @@ type InboundRow = {
   raw_id: string
   size: number
   bytes: Buffer | null
+  blob: Buffer | null
   envelope_from: string
   envelope_to: string
   remote_ip: string | null
@@ -150,9 +158,13 @@ function toInboundMail(row: InboundRow): InboundMail | LargeInboundMail {
   }
 }
 
-/** Reads an inbound mail; null: it has ended, or its project is deleted. Above `maxBytes` only its size. */
+/**
+ * Reads an inbound mail; null: it has ended, or its project is deleted. Above `maxBytes` only its size.
+ * @throws {BlobsAwayError}
+ */
 export async function findInboundMail(
   db: Queryable,
+  blobs: Blobs,
   inboundId: string,
   maxBytes: number,
 ): Promise<InboundMail | LargeInboundMail | null> {
@@ -161,7 +173,10 @@ export async function findInboundMail(
     text: findText('i.id = $1'),
     values: [inboundId, maxBytes],
   })
-  return rows[0] === undefined ? null : toInboundMail(rows[0])
+  const row = rows[0]
+  if (row === undefined) return null
+  const { bytes, blob } = row
+  return toInboundMail({ ...row, bytes: bytes === null ? null : await blobs.read({ bytes, blob }) })
 }
 
 /** Reads those of many inbound mails that have not ended, in their order. */
@@ -175,7 +190,8 @@ export async function findInboundMails(
     text: `${findText('i.id = any ($1::bigint[])')} order by i.id`,
     values: [inboundIds, maxBytes],
   })
-  return rows.map(toInboundMail)
+  // One in the object store is larger than a batch takes, also when a caller asks for more.
+  return rows.map((row) => toInboundMail(row.blob === null ? row : { ...row, bytes: null }))
 }
 
 /** Discards an inbound mail that its inbox refuses, and its raw mail unless another inbox holds it. */

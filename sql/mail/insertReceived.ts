@@ -14,6 +14,8 @@ export type ReceivedMessage = {
   inbound: InboundMail
   mail: ParsedMail
   authentication: Authentication
+  /** The objects of its attachments, by place; absent or null: their rows hold them. */
+  objects?: readonly (Buffer | null)[]
   /** The text form of its search vector. */
   search: string
   /** The stored Message-ID; it differs from the mail's if that was taken. */
@@ -106,9 +108,13 @@ export async function insertReceived(
   })
   const byInbound = new Map(rows.map((row) => [row.id, row]))
   const events: NewEvent[] = []
-  for (const { inbound, mail, messageId } of messages) {
+  for (const { inbound, mail, messageId, objects } of messages) {
     const { message_row: messageRow, thread_id: threadId } = byInbound.get(inbound.id)!
-    await insertAttachments(db, messageRow, mail.attachments)
+    await insertAttachments(
+      db,
+      messageRow,
+      mail.attachments.map((file, n) => ({ ...file, blob: objects?.[n] ?? null })),
+    )
     const data = {
       messageId,
       threadId,

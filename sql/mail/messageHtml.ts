@@ -1,4 +1,5 @@
 import { messageIdHash } from '../../shared/mail/threading.ts'
+import type { Blobs, StoredContent } from '../blobs/blobs.ts'
 import type { Queryable } from '../db.ts'
 
 /** The messages of a thread that have an HTML body. */
@@ -24,6 +25,7 @@ const INLINE_TYPES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp']
 /** The HTML body of a message with its inline images; null: no such message, or no HTML body. */
 export async function findMessageHtml(
   db: Queryable,
+  blobs: Blobs,
   { projectId, messageId }: { projectId: string; messageId: string },
 ): Promise<{ html: string; images: InlineImage[] } | null> {
   const { rows } = await db.query<{ row: string; html_body: string | null }>({
@@ -33,7 +35,7 @@ export async function findMessageHtml(
   })
   const found = rows[0]
   if (found?.html_body == null) return null
-  const images = await db.query<InlineImage>({
+  const images = await db.query<Omit<InlineImage, 'bytes'> & StoredContent>({
     name: 'list-inline-images',
     text: `
       with described as (
@@ -43,10 +45,19 @@ export async function findMessageHtml(
         from messages m, jsonb_array_elements(m.attachments) with ordinality x (d, n)
         where m.row = $1 and d ->> 'contentId' is not null and lower(d ->> 'contentType') = any ($2)
       )
-      select content_id as "contentId", content_type as "contentType", bytes
+      select content_id as "contentId", content_type as "contentType", bytes, blob
       from described join message_attachments using (attachment_id)
       where message_row = $1 and bytes_so_far <= ${INLINE_BYTES_MAX}`,
     values: [found.row, INLINE_TYPES],
   })
-  return { html: found.html_body, images: images.rows }
+  return {
+    html: found.html_body,
+    images: await Promise.all(
+      images.rows.map(async ({ contentId, contentType, ...stored }) => ({
+        contentId,
+        contentType,
+        bytes: await blobs.of(projectId).read(stored),
+      })),
+    ),
+  }
 }

@@ -5,6 +5,7 @@ import type { Queryable } from '../db.ts'
 
 /** The content of an outbound mail: all that its bytes are made of, beside its attachments. */
 export type OutboundContent = {
+  projectId: string
   messageRow: string
   rawId: string | null
   messageId: string
@@ -27,7 +28,6 @@ export type OutboundContent = {
 
 /** An outbound mail for one attempt. */
 export type OutboundMail = OutboundContent & {
-  projectId: string
   /** The number of this attempt, from 1; `recordAttempt` requires it. */
   attempt: number
   acceptedAt: Date
@@ -49,6 +49,7 @@ type DueRecipient = {
 }
 
 type ContentRow = {
+  project_id: string
   message_row: string
   raw_id: string | null
   message_id: string
@@ -68,7 +69,6 @@ type ContentRow = {
 }
 
 type OutboundRow = ContentRow & {
-  project_id: string
   attempt: number
   accepted_at: Date
   approved_hash: Buffer | null
@@ -78,12 +78,13 @@ type OutboundRow = ContentRow & {
 }
 
 /** The columns of a {@link ContentRow}, of outbound_mails o, messages m and projects p. */
-const CONTENT = `o.message_row, m.raw_id, m.message_id, m.from_addresses,
+const CONTENT = `o.message_row, o.project_id, m.raw_id, m.message_id, m.from_addresses,
         coalesce(p.display_name, p.name) as from_name,
         m.to_addresses, m.cc_addresses, m.subject, m.text_body, m.html_body, m.in_reply_to, m.reference_ids,
         o.unsubscribe, o.headers, o.names, coalesce(m.send_at, m.created_at) as date`
 
 const contentOf = (row: ContentRow): OutboundContent => ({
+  projectId: row.project_id,
   messageRow: row.message_row,
   rawId: row.raw_id,
   messageId: row.message_id,
@@ -139,7 +140,7 @@ export async function beginAttempts(
         from locked join messages m on m.row = locked.message_row join projects p on p.id = m.project_id
         where o.message_row = locked.message_row and o.state in ('queued', 'deferred') and m.row = o.message_row
           and p.deleted_at is null and o.next_attempt_at <= clock_timestamp() + interval '1 second'
-        returning o.project_id, o.attempt, o.accepted_at, o.approved_hash, o.traceparent, ${CONTENT},
+        returning o.attempt, o.accepted_at, o.approved_hash, o.traceparent, ${CONTENT},
           array(select d.domain from mail_domains d where d.status = 'verified' and d.domain in (
                   select lower(split_part(r.address, '@', 2)) from outbound_recipients r
                   where r.message_row = o.message_row)) as own_domains,
@@ -166,7 +167,6 @@ export async function beginAttempts(
 function toOutboundMail(row: OutboundRow): OutboundMail {
   return {
     ...contentOf(row),
-    projectId: row.project_id,
     attempt: row.attempt,
     acceptedAt: row.accepted_at,
     approvedHash: row.approved_hash,

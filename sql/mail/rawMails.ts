@@ -1,11 +1,13 @@
+import type { Blobs, StoredContent } from '../blobs/blobs.ts'
 import type { Queryable } from '../db.ts'
 
 /** The bytes of a raw mail. */
-export async function readRawMail(db: Queryable, rawId: string): Promise<Buffer> {
-  const { rows } = await db.query<{ bytes: Buffer }>('select bytes from raw_mails where id = $1', [
-    rawId,
-  ])
-  return rows[0]!.bytes
+export async function readRawMail(db: Queryable, blobs: Blobs, rawId: string): Promise<Buffer> {
+  const { rows } = await db.query<StoredContent>(
+    'select bytes, blob from raw_mails where id = $1',
+    [rawId],
+  )
+  return await blobs.read(rows[0]!)
 }
 
 /**
@@ -26,7 +28,8 @@ export async function deleteUnusedRawMails(db: Queryable, ids: readonly string[]
     [ids],
   )
   await db.query(
-    `update raw_mails r set bytes = '' where r.id = any ($1::bigint[]) and r.bytes <> ''
+    `update raw_mails r set bytes = '', blob = null where r.id = any ($1::bigint[])
+       and (r.bytes <> '' or r.blob is not null)
        and not exists (select from inbound_mails i where i.raw_id = r.id and i.state = 'accepted')
        and not exists (select from messages m where m.raw_id = r.id)`,
     [ids],

@@ -9,6 +9,7 @@ import { findIdempotent } from '../account/idempotency.ts'
 import type { Queryable } from '../db.ts'
 import { packBytes } from '../packedBytes.ts'
 import { ACCEPT_INTENTS, OPERATION } from './acceptIntents.ts'
+import { rowBytes } from './attachments.ts'
 import type { RefusedRecipient } from './recipientPolicy.ts'
 
 /** A send intent: an accepted send or reply with all its content. */
@@ -27,7 +28,8 @@ export type SendIntent = {
   html: string | null
   inReplyTo: readonly string[]
   references: readonly string[]
-  attachments: readonly SentAttachment[]
+  /** `blob`: the object that holds the content; absent or null: none does. */
+  attachments: readonly (SentAttachment & { blob?: Buffer | null })[]
   unsubscribe: Unsubscribe | null
   headers: CustomHeaders | null
   /** Display names for To and Cc, by address; null: none. */
@@ -179,11 +181,12 @@ const describe = (
 /** The parameters of the statement. */
 function acceptValues(records: string, intents: readonly SendIntent[], dailyLimit: number | null) {
   const files = intents.flatMap(({ attachments }, n) =>
-    attachments.map(({ content }, index) => ({ n, id: attachmentId(index), content })),
+    attachments.map((file, index) => ({ ...file, n, id: attachmentId(index) })),
   )
-  const { bytes, starts, lengths } = packBytes(files.map(({ content }) => content))
+  const { bytes, starts, lengths } = packBytes(files.map(rowBytes))
+  const objects = files.map(({ blob }) => blob ?? null)
   const [numbers, ids] = [files.map(({ n }) => n), files.map(({ id }) => id)]
-  return [records, numbers, ids, bytes, dailyLimit, starts, lengths]
+  return [records, numbers, ids, bytes, dailyLimit, starts, lengths, objects]
 }
 
 /** The weight of an intent in a batch, in bytes. */

@@ -26,6 +26,8 @@ export type StoreOutcome = 'stored' | 'retransmission' | 'gone' | 'busy'
 export type AuthenticatedMail = IndexedMail & {
   inbound: InboundMail
   authentication: Authentication
+  /** The objects of its attachments, by place; absent or null: their rows hold them. */
+  objects?: readonly (Buffer | null)[]
 }
 
 /** A transaction over several inboxes waits for another lock at most this long. */

@@ -1,4 +1,5 @@
 /** Numbers of the whole service, from small tables or partial indexes: cheap enough to read every few seconds. */
+import { IDLE_MAX_S } from '../blobs/sweepBlobs.ts'
 import type { Queryable } from '../db.ts'
 
 export const JOB_STATES = ['ready', 'delayed', 'running', 'failed'] as const
@@ -41,6 +42,8 @@ export async function countJobs(db: Queryable): Promise<JobCount[]> {
 /** Projects whose gas is shown: each is a time series. */
 const GAS_PROJECTS_MAX = 20
 
+const BLOBS_COUNTED = 10_000
+
 /** Unfinished work, and the state of the chain. */
 export type Backlog = {
   /** Outbound mails with a pending recipient. */
@@ -66,6 +69,9 @@ export type Backlog = {
   /** The RPC answered that call. */
   rpcAnswers: boolean
   headNumber: number | null
+  /** Objects without a row that names them, up to 20,000, and the delay of the oldest removal in seconds. */
+  blobsWaiting: number
+  blobsOldestDueS: number
 }
 
 /** Reads the backlog. */
@@ -84,6 +90,8 @@ export async function readBacklog(db: Queryable): Promise<Backlog> {
     age_s: number | null
     answers: boolean | null
     head_number: string | null
+    blobs_waiting: number
+    blobs_oldest_due_s: number
   }>({
     name: 'read-backlog',
     text: `
@@ -108,6 +116,12 @@ export async function readBacklog(db: Queryable): Promise<Backlog> {
                 select project_id as "projectId", gas from settlement_budgets
                 where day = (clock_timestamp() at time zone 'UTC')::date and gas > 0
                 order by gas desc limit ${GAS_PROJECTS_MAX}) b) as gas,
+             (select count(*)::int from (
+                (select from blobs where idle_since is not null limit ${BLOBS_COUNTED})
+                union all (select from dead_blobs limit ${BLOBS_COUNTED})) b) as blobs_waiting,
+             (select coalesce(greatest(0, extract(epoch from clock_timestamp() - least(
+                (select min(idle_since) + make_interval(secs => ${IDLE_MAX_S}) from blobs where idle_since is not null),
+                (select min(died_at) from dead_blobs)))), 0)::float8) as blobs_oldest_due_s,
              c.age_s, c.answers, c.head_number
       from (select 1) one left join (
         select extract(epoch from clock_timestamp() - checked_at)::float8 as age_s, rpc_error is null as answers,
@@ -129,5 +143,7 @@ export async function readBacklog(db: Queryable): Promise<Backlog> {
     rpcReportAgeS: row.age_s,
     rpcAnswers: row.answers ?? false,
     headNumber: row.head_number === null ? null : Number(row.head_number),
+    blobsWaiting: row.blobs_waiting,
+    blobsOldestDueS: row.blobs_oldest_due_s,
   }
 }

@@ -63,18 +63,20 @@ export async function takeWaiting(
         select d.*, row_number() over (partition by alone order by place, created_at, id) as rank,
                max(project_id) over (partition by alone) <> min(project_id) over (partition by alone) as several
         from placed d
-      ), free as (
-        select p.id, r.alone, r.rank from payments p join ranked r on r.id = p.id
-        where ${MAY_BE_TAKEN}
-          and r.rank <= case when r.alone then $5 else $3 end::int
+      ), chosen as materialized (
+        select r.id, r.alone from ranked r
+        where r.rank <= case when r.alone then $5 else $3 end::int
           and (not r.several or r.place <= case when r.alone then $6 else $4 end::int)
-        order by p.id for no key update of p skip locked
+      ), free as (
+        -- By an array: a join may rank the payments anew for each row, and that is quadratic.
+        select p.id from payments p where p.id = any (array(select id from chosen)) and ${MAY_BE_TAKEN}
+        order by p.id for no key update skip locked
       ), taken as (
         update payments p set settle_after = clock_timestamp() + ${TAKEN}
-        from free f where p.id = f.id
-        returning p.id, f.alone
+        where p.id = any (array(select id from free))
+        returning p.id
       )
-      select w.*, t.id, t.alone
+      select w.*, t.id, t.id in (select id from chosen where alone) as alone
       from (select count(*)::int as waiting, count(*) filter (where alone)::int as waiting_alone from waiting) w
       left join taken t on true`,
     values: [

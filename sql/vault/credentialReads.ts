@@ -2,7 +2,7 @@ import type { Cursor } from '../../shared/cursor.ts'
 import type { Reveal } from '../../shared/vault/allowedHosts.ts'
 import type { CredentialData, CredentialType } from '../../shared/vault/credential.ts'
 import type { Keyring } from '../../shared/vault/envelope.ts'
-import { type Actor, auditInsert, auditValues, setOutcome } from '../account/audit.ts'
+import { type Actor, auditValues, setOutcome } from '../account/audit.ts'
 import type { Queryable } from '../db.ts'
 import type { Failed, StoredCredential } from './credentials.ts'
 import { openData } from './credentialVersions.ts'
@@ -38,35 +38,47 @@ type Row = {
 }
 
 /**
- * Reads a version and writes its audit entry in one statement: no secret leaves Postgres without an entry. A version
+ * Reads versions and writes their audit entries in one statement: no secret leaves Postgres without an entry. A version
  * expires with its credential: an older version must not bypass the expiry. `last_used_at` is skipped while another
  * reader updates it: readers of one credential do not queue.
+ *
+ * $1 to $6 are the columns of the entries, $7 whether the owner reads, $8 the versions; each an array with one element
+ * for a read.
  */
 const readStatement = (
   version: string,
   { needs, touches, reveals }: { needs: string; touches: boolean; reveals: boolean },
 ) => `
-  with found as (
-    select c.row, c.id, c.version as current_version, c.last_used_at, c.last_rotated_at, c.created_at, v.version, v.type,
+  with given as (
+    select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::boolean[], $8::int[])
+      with ordinality g (project_id, actor, request_id, action, subject, detail, is_owner, version, n)
+  ), found as (
+    select g.n, c.row, c.id, c.version as current_version, c.last_used_at, c.last_rotated_at, c.created_at, v.version, v.type,
            v.metadata, v.has_totp, v.key_id, v.wrapped_key, v.ciphertext, v.created_at as version_created_at,
            v.allowed_hosts, c.reveal, w.withheld, x.expires_at, clock_timestamp() as read_at,
            case when x.expires_at <= clock_timestamp() then 'expired' when w.withheld or not (${needs}) then 'refused'
                 else 'ok' end as outcome
-    from credentials c
+    from given g
+    join credentials c on c.project_id = g.project_id and c.name = g.subject
     join credential_versions v on v.credential_row = c.row and v.version = ${version}
     join credential_versions n on n.credential_row = c.row and n.version = c.version
     cross join lateral (
       select case when n.expires_at <= clock_timestamp() then n.expires_at else v.expires_at end as expires_at) x
-    cross join lateral (select ${reveals ? "c.reveal = 'owner' and not $7::boolean" : 'false and $7::boolean'} as withheld) w
-    where c.project_id = $1::text and c.name = $5::text
+    cross join lateral (select ${reveals ? "c.reveal = 'owner' and not g.is_owner" : 'false'} as withheld) w
   ),${touches ? TOUCH : ''} audited as (
-    ${auditInsert(1, `coalesce((select outcome from found), 'not_found')`)}
+    insert into audit_log (project_id, actor, request_id, action, subject, detail, outcome)
+    select g.project_id, g.actor, g.request_id, g.action, g.subject, g.detail, coalesce(f.outcome, 'not_found')
+    from given g left join found f using (n) order by g.n
+    returning row as audit_row
+  ), numbered as (
+    -- The entries got their numbers in the order of the reads.
+    select audit_row, row_number() over (order by audit_row) as n from audited
   )
-  select a.audit_row, f.* from audited a left join found f on true`
+  select a.audit_row, f.* from numbered a left join found f using (n) order by a.n`
 
 const TOUCH = `
   free as (
-    select c.row from credentials c join found f on f.row = c.row where f.outcome = 'ok'
+    select c.row from credentials c where c.row in (select row from found where outcome = 'ok')
     for no key update of c skip locked
   ), touched as (
     update credentials c set last_used_at = clock_timestamp() from free where c.row = free.row
@@ -75,38 +87,69 @@ const TOUCH = `
 const READS = {
   'vault.get': readStatement('c.version', { needs: 'true', touches: true, reveals: true }),
   'vault.totp': readStatement('c.version', { needs: 'v.has_totp', touches: true, reveals: true }),
-  'vault.version_get': readStatement('$8::int', { needs: 'true', touches: false, reveals: true }),
+  'vault.version_get': readStatement('g.version', { needs: 'true', touches: false, reveals: true }),
   'vault.use': readStatement('c.version', { needs: 'true', touches: true, reveals: false }),
   'vault.sign': readStatement('c.version', { needs: 'true', touches: true, reveals: false }),
 } as const
 
-/** Reads and decrypts the current version of a credential, or the given one. @param target.detail for the audit log. */
+/** Reads and decrypts the current version of a credential, or the given one. */
 export async function openCredential(
   db: Queryable,
-  target: {
-    actor: Actor
-    keyring: Keyring
-    name: string
-    action: keyof typeof READS
-    /** The caller is the owner, in the console. */
-    isOwner: boolean
-    version?: number
-    detail?: string
-  },
+  target: CredentialRead & { keyring: Keyring; action: keyof typeof READS },
 ): Promise<{ kind: 'ok'; credential: OpenCredential; auditRow: string } | Failed> {
-  const { actor, keyring, name, action, version } = target
-  const shown = version === undefined ? target.detail : `version ${version}`
-  const detail = shown === undefined ? {} : { detail: shown }
-  const { rows } = await db.query<{ audit_row: string } & (Row | { [Key in keyof Row]: null })>({
+  const [read] = await readCredentials(db, target.action, [target])
+  return await openRead(db, target, read!)
+}
+
+/** A read of a credential. */
+export type CredentialRead = {
+  actor: Actor
+  name: string
+  /** The caller is the owner, in the console. */
+  isOwner: boolean
+  /** Absent: the current version. */
+  version?: number
+  /** For the audit log. */
+  detail?: string
+}
+
+/** The result of a read, still encrypted. */
+export type SealedRead = { audit_row: string } & (Row | { [Key in keyof Row]: null })
+
+/** Reads credentials of any projects in one statement, each with its audit entry. @returns by place */
+export async function readCredentials(
+  db: Queryable,
+  action: keyof typeof READS,
+  reads: readonly CredentialRead[],
+): Promise<SealedRead[]> {
+  const entries = reads.map(({ actor, name, version, detail }) => {
+    const shown = version === undefined ? detail : `version ${version}`
+    return auditValues(actor, {
+      action,
+      subject: name,
+      ...(shown === undefined ? {} : { detail: shown }),
+    })
+  })
+  const { rows } = await db.query<SealedRead>({
     name: action,
     text: READS[action],
     values: [
-      ...auditValues(actor, { action, subject: name, ...detail }),
-      target.isOwner,
-      ...(version === undefined ? [] : [version]),
+      ...AUDIT_COLUMNS.map((n) => entries.map((values) => values[n])),
+      reads.map(({ isOwner }) => isOwner),
+      reads.map(({ version }) => version ?? null),
     ],
   })
-  const row = rows[0]!
+  return rows
+}
+
+const AUDIT_COLUMNS = [0, 1, 2, 3, 4, 5]
+
+/** Decrypts a read; an entry whose secret does not decrypt has the outcome `failed`. */
+export async function openRead(
+  db: Queryable,
+  { actor, name, version, keyring }: CredentialRead & { keyring: Keyring },
+  row: SealedRead,
+): Promise<{ kind: 'ok'; credential: OpenCredential; auditRow: string } | Failed> {
   if (row.id === null) return { kind: 'not_found' }
   if (row.outcome === 'expired') return { kind: 'expired', expiresAt: row.expires_at! }
   if (row.outcome === 'refused') return { kind: row.withheld ? 'withheld' : 'refused' }

@@ -10,7 +10,7 @@ import nodemailer from 'nodemailer'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { parse } from 'yaml'
 import { generateKey } from '../../shared/apiKey.ts'
-import { SECRETS_OF, type Secret } from '../../shared/config/secrets.ts'
+import { BLOB_PARTS, BLOB_SECRET, SECRETS_OF, type Secret } from '../../shared/config/secrets.ts'
 import { updateProject } from '../../sql/account/projects.ts'
 import { devnetClient } from '../../workers/devnet/contracts.ts'
 import { startDevnet } from '../../workers/devnet/devnet.ts'
@@ -33,6 +33,7 @@ test('compose.yaml starts each part with its own secrets alone', () => {
     const all: readonly string[] = Object.values(SECRETS_OF).flat()
     const given = Object.keys(environment).filter((name) => all.includes(name))
     expect([part, ...given.toSorted()]).toEqual([part, ...SECRETS_OF[part].toSorted()])
+    expect([part, BLOB_SECRET in environment]).toEqual([part, BLOB_PARTS.includes(part)])
   }
 })
 

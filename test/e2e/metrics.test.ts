@@ -185,8 +185,8 @@ scrape_configs:
       const { data } = await answer('count_over_time(purser_jobs_ended_total[30s]) > 1')
       return (data?.result.length ?? 0) > 0
     })
-    // No gas was spent here, and no wallet has signed.
-    const silent = /open_transactions|project_gas/
+    // No gas was spent here, no wallet has signed, and there is no object store.
+    const silent = /open_transactions|project_gas|blob_request/
     for (const { title, queries } of PANELS) {
       for (const [query] of queries) {
         const { status, data } = await answer(query)

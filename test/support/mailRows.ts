@@ -1,4 +1,5 @@
 /** Mail rows on a test database, stored by the service's own functions. */
+
 import { randomUUID } from 'node:crypto'
 import { newMessageId } from '../../shared/ids.ts'
 import { INTERNAL } from '../../shared/mail/authentication.ts'
@@ -18,6 +19,7 @@ import {
   type StoreOutcome,
   storeParsedMails,
 } from '../../sql/mail/storeParsedMails.ts'
+import { noBlobs } from './blobs.ts'
 import { newProject } from './tillRows.ts'
 
 const DOMAIN = 'mail.test'
@@ -167,7 +169,7 @@ export async function takeIn(
 
 /** An inbound mail as the worker reads it. */
 export async function readInboundMail(pool: Pool, inboundId: string): Promise<AuthenticatedMail> {
-  const inbound = await findInboundMail(pool, inboundId, 1e9)
+  const inbound = await findInboundMail(pool, noBlobs, inboundId, 1e9)
   if (inbound === null || !('bytes' in inbound)) throw new Error('no such inbound mail')
   const parsed = indexed(await parseMail(inbound.bytes, DOMAIN), inbound.projectId)
   return { inbound, ...parsed, authentication: INTERNAL }

@@ -14,6 +14,7 @@ import { PROJECT_SCOPES } from '../../shared/scopes.ts'
 import type { RunnerName } from '../../shared/tasks.ts'
 import { insertPlatformKey } from '../../sql/account/keys.ts'
 import { createProject, type Project } from '../../sql/account/projects.ts'
+import { openObjectStore } from '../../sql/blobs/objectStore.ts'
 import { createKeyringSource, masterKeys } from '../../sql/keyring/keyring.ts'
 import type { Resolve } from '../../workers/http/guardedRequest.ts'
 import { createTransport } from '../../workers/mail/createTransport.ts'
@@ -102,6 +103,9 @@ function cutBetweenJobs(proxy: TcpProxy, pool: TestDatabase['pool']): void {
   }
 }
 
+const objectStoreOf = ({ blobStore }: Config) =>
+  blobStore === null ? null : openObjectStore(blobStore, silentLog)
+
 /** The parts of a pool that sends; its transport captures. */
 export const outboundOptions = (config: Config): Parameters<typeof outboundRunner>[0] => ({
   mailDomain: config.mailDomain,
@@ -113,6 +117,7 @@ export const outboundOptions = (config: Config): Parameters<typeof outboundRunne
     silentLog,
   ),
   keyring: createKeyringSource(masterKeys(config)),
+  objectStore: objectStoreOf(config),
   bounceKeys: bounceKeys(masterKeys(config)),
 })
 
@@ -167,7 +172,15 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     ...(ca === undefined ? {} : { ca }),
   }
   const runners = {
-    inbound: () => inboundRunner({ mailDomain, mailHostname, dns, lookUp, bounceKeys: keys }),
+    inbound: () =>
+      inboundRunner({
+        mailDomain,
+        mailHostname,
+        dns,
+        lookUp,
+        bounceKeys: keys,
+        objectStore: objectStoreOf(config),
+      }),
     outbound: () => outboundRunner({ ...outboundOptions(config), transport }),
     webhooks: () => webhooksRunner({ keyring, policy }),
   }

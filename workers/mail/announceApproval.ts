@@ -6,8 +6,9 @@ import { dkimSign } from '../../shared/mail/dkim.ts'
 import { nextMailDelayS } from '../../shared/mail/mailRetry.ts'
 import { addApprovalLink } from '../../sql/account/approvalLinks.ts'
 import { type Approval, findApproval } from '../../sql/account/approvals.ts'
-import type { Pool } from '../../sql/db.ts'
+import type { Blobs } from '../../sql/blobs/blobs.ts'
 import type { KeyringSource } from '../../sql/keyring/keyring.ts'
+import type { MailStores } from '../../sql/mail/composedMails.ts'
 import { findDkimSigners } from '../../sql/mail/dkimKeys.ts'
 import {
   announceHeld,
@@ -29,6 +30,8 @@ type AnnounceOptions = {
   baseUrl: string
   transport: Transport
   keyring: KeyringSource
+  /** Large contents of mail. */
+  blobs: Blobs
   approvalTokens: ApprovalTokens
 }
 
@@ -37,17 +40,18 @@ export const createAnnounceApproval =
   (context: PoolContext, options: AnnounceOptions): Task<'announce_approval'> =>
   async ({ approvalId }) => {
     const { pool } = context
-    const found = await patiently(() => announce(pool, options.keyring, approvalId))
+    const found = await patiently(() => announce({ pool, ...options }, approvalId))
     if (found !== null) await notify({ ...context, ...options }, found.approval, found.notice)
   }
 
 /** Announces a held mail. Null: nobody is to be notified. */
-async function announce(pool: Pool, keyring: KeyringSource, approvalId: string) {
+async function announce(stores: MailStores, approvalId: string) {
+  const { pool } = stores
   const approval = await findApproval(pool, approvalId)
   if (approval?.state !== 'waiting') return null
   const { projectId, subject: messageId } = approval
   // From now on the bytes stay: the owner decides about these.
-  if ((await heldBytes(pool, keyring, { projectId, messageId })) === null) return null
+  if ((await heldBytes(stores, { projectId, messageId })) === null) return null
   if (!(await announceHeld(pool, approval))) return null
   const notice = await findNotice(pool, approvalId)
   return notice === null ? null : { approval, notice }

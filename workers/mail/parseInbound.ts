@@ -1,5 +1,6 @@
 import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
 import { FairTurns } from '../../shared/process/fairTurns.ts'
+import type { Blobs } from '../../sql/blobs/blobs.ts'
 import type { Pool } from '../../sql/db.ts'
 import { readRules, readRulesOf } from '../../sql/mail/emailRules.ts'
 import { findInboundMail, findInboundMails, type InboundMail } from '../../sql/mail/inboundMails.ts'
@@ -47,19 +48,20 @@ export function createParseInbound(context: PoolContext, options: ParseOptions):
   const shares = new Shares(options.slots)
   const store = createStoreInbound(context, options)
   return {
-    parse_inbound: createParseOne(context, store, shares),
+    parse_inbound: createParseOne(context, options.blobs, store, shares),
     parse_batch: createParseBatch(context, store, shares),
   }
 }
 
 function createParseOne(
   { pool }: PoolContext,
+  blobs: Blobs,
   store: StoreInbound,
   shares: Shares,
 ): Task<'parse_inbound'> {
   const large = new FairTurns({ total: LARGE_AT_ONCE, perOwner: LARGE_AT_ONCE / 2 })
   return async ({ inboundId }, { attempt }) => {
-    const found = await findInboundMail(pool, inboundId, SMALL_BYTES)
+    const found = await findInboundMail(pool, blobs, inboundId, SMALL_BYTES)
     if (found === null) return
     const place = shares.enter(sharersOf(found))
     if (!place.granted) return await queue(pool, jobOf([inboundId], place.returnInMs))
@@ -74,7 +76,7 @@ function createParseOne(
     try {
       if ('bytes' in found) return await readAndStore(found)
       leaveLarge = await large.enter(found.projectId)
-      const inbound = await findInboundMail(pool, inboundId, found.size)
+      const inbound = await findInboundMail(pool, blobs, inboundId, found.size)
       if (inbound !== null && 'bytes' in inbound) await readAndStore(inbound)
     } finally {
       leaveLarge()

@@ -3,6 +3,7 @@ import { addressKey, domainOf, recipientKeys } from '../../shared/mail/address.t
 import { type BounceKeys, bounceAddress } from '../../shared/mail/bounceAddress.ts'
 import { mailGivenUpAfter, nextMailDelayS } from '../../shared/mail/mailRetry.ts'
 import { traced } from '../../shared/process/tracing.ts'
+import type { Blobs } from '../../sql/blobs/blobs.ts'
 import type { Pool } from '../../sql/db.ts'
 import type { KeyringSource } from '../../sql/keyring/keyring.ts'
 import { SUPPRESSED } from '../../sql/mail/acceptIntents.ts'
@@ -20,6 +21,8 @@ type SendOptions = {
   transport: Transport
   /** Opens the keys that sign mail. */
   keyring: KeyringSource
+  /** Large contents of mail. */
+  blobs: Blobs
   /** Make the envelope senders. */
   bounceKeys: BounceKeys
 }
@@ -54,7 +57,7 @@ async function attempt(sender: Sender, mail: OutboundMail): Promise<void> {
   )
   let bytes: ReturnType<typeof composedMail> | undefined
   const message = () => {
-    bytes ??= composedMail(sender.pool, sender.keyring, mail)
+    bytes ??= composedMail(sender, mail)
     return bytes
   }
   if (mail.approvedHash !== null) {

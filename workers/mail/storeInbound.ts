@@ -11,7 +11,10 @@ import { FairTurns } from '../../shared/process/fairTurns.ts'
 import { traced } from '../../shared/process/tracing.ts'
 import { PARSE_BATCH_MAX } from '../../shared/tasks.ts'
 import { type Batcher, createBatcher } from '../../sql/batcher.ts'
+import type { Blobs } from '../../sql/blobs/blobs.ts'
+import { BlobsAwayError } from '../../sql/blobs/objectStore.ts'
 import type { Pool } from '../../sql/db.ts'
+import { keepAttachments } from '../../sql/mail/attachments.ts'
 import { findReturnedCopy } from '../../sql/mail/bounces.ts'
 import {
   discardInboundMail,
@@ -35,6 +38,8 @@ export type ParseOptions = {
   lookUp: LookUp
   /** Recognise the addresses that reports come back to. */
   bounceKeys: BounceKeys
+  /** Large contents of mail. */
+  blobs: Blobs
   /** Mails that the pool parses at the same time. */
   slots: number
 }
@@ -104,7 +109,18 @@ export const networkOf = ({
 
 async function readAndStore(
   inbound: InboundMail,
-  { pool, log, mailDomain, lookUp, bounceKeys, stores, verifiedDomains, parser, dnsTurns }: Parser,
+  {
+    pool,
+    log,
+    mailDomain,
+    lookUp,
+    bounceKeys,
+    blobs,
+    stores,
+    verifiedDomains,
+    parser,
+    dnsTurns,
+  }: Parser,
   { rules, isolated, storeAnyway, patienceMs }: Care,
 ): Promise<void> {
   const inboundId = inbound.id
@@ -146,9 +162,12 @@ async function readAndStore(
   if (isForged(sender, { fromDomains, ownDomains })) {
     parsed.mail.labels.push(UNAUTHENTICATED_LABEL)
   }
-  const store = (as: IndexedMail) => stores.submit({ inbound, ...as, authentication })
+  const store = async (as: IndexedMail) => {
+    const objects = await keepAttachments(blobs, as.mail.attachments)
+    return await stores.submit({ inbound, ...as, authentication, objects })
+  }
   const outcome = await store(parsed).catch((error: unknown) => {
-    if (!storeAnyway || isDatabaseUnavailable(error)) throw error
+    if (!storeAnyway || isDatabaseUnavailable(error) || error instanceof BlobsAwayError) throw error
     if (admission === 'reduce') throw error
     log.error({ inboundId, err: error }, 'a message could not be stored; it is stored unparsed')
     return store(unparsed(inbound, mailDomain))

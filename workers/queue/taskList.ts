@@ -2,7 +2,9 @@ import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
 import { traced } from '../../shared/process/tracing.ts'
 import { within } from '../../shared/process/workContext.ts'
 import { type TaskName, taskPayloads } from '../../shared/tasks.ts'
+import { BlobsAwayError } from '../../sql/blobs/objectStore.ts'
 import type { Pool } from '../../sql/db.ts'
+import { addJob } from '../../sql/queue/jobs.ts'
 import { hasLock, type JobLock } from '../../sql/queue/workerPools.ts'
 import type { JobsInHand } from './jobsInHand.ts'
 import type { Registration } from './registration.ts'
@@ -10,6 +12,8 @@ import type { Tasks } from './task.ts'
 
 const RETRY_MIN_MS = 100
 const RETRY_MAX_MS = 2_000
+/** A job that needs the object store comes back after this time, or twice of it, while the store is away. */
+const BLOBS_AWAY_MS = 15_000
 /** A slot is not held for longer. The job then runs again once the database is back: its end cannot be recorded. */
 const OUTLASTED_MS = 60_000
 
@@ -27,11 +31,21 @@ export function taskList(tasks: Tasks, pool: Pool, context: () => Context) {
       const task = tasks[name] as (payload: unknown, job: { attempt: number }) => Promise<void>
       return [
         name,
-        async (raw: unknown, { job }: { job: JobLock }) => {
+        async (raw: unknown, { job }: { job: JobLock & { key: string | null } }) => {
           const { traceparent = null, ...ids } = raw as { traceparent?: string }
           const payload = taskPayloads[name].parse(ids)
-          const run = () =>
-            outlastDatabase(pool, context(), job, () => task(payload, { attempt: job.attempts }))
+          const run = async () => {
+            try {
+              await outlastDatabase(pool, context(), job, () =>
+                task(payload, { attempt: job.attempts }),
+              )
+            } catch (error) {
+              if (!(error instanceof BlobsAwayError) || job.key === null) throw error
+              // A new job: an outage must not use up the attempts of this one.
+              const runAt = new Date(Date.now() + BLOBS_AWAY_MS * (1 + Math.random()))
+              await addJob(pool, { task: name, payload, key: job.key, runAt })
+            }
+          }
           await within({ jobId: String(job.id) }, () =>
             // Jobs that are queued in bulk find their trace in the rows they read.
             traceparent === null

@@ -9,6 +9,7 @@ import {
   insertInboundMails,
 } from '../../../sql/mail/inboundMails.ts'
 import { storeParsedMails } from '../../../sql/mail/storeParsedMails.ts'
+import { noBlobs } from '../../support/blobs.ts'
 import {
   type Agent,
   messagePath,
@@ -504,7 +505,12 @@ async function storeMail(own: TestService, agent: Agent, raw: string): Promise<v
     },
   ])
   const { rows } = await pool.query('select id from inbound_mails')
-  const inbound = (await findInboundMail(pool, rows[0].id, Buffer.byteLength(raw))) as InboundMail
+  const inbound = (await findInboundMail(
+    pool,
+    noBlobs,
+    rows[0].id,
+    Buffer.byteLength(raw),
+  )) as InboundMail
   const parsed = indexed(await parseMail(inbound.bytes, 'mail.test'), inbound.projectId)
   await storeParsedMails(pool, [{ inbound, ...parsed, authentication: UNCHECKED }])
 }

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Mover } from '../../../api/smtp/mover.ts'
 import { Spool } from '../../../api/smtp/spool.ts'
+import { noBlobs } from '../../support/blobs.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { silentLog } from '../../support/service.ts'
 import { newProject } from '../../support/tillRows.ts'
@@ -121,7 +122,7 @@ test('a small mail moves while a large one waits', async () => {
   await blocker.query(`insert into raw_mails (source_key, bytes) values ($1, '')`, [
     large!.sourceKey,
   ])
-  const mover = new Mover({ spool, pool, log: silentLog })
+  const mover = new Mover({ spool, pool, blobs: noBlobs, log: silentLog })
   await spool.accept({ ...mail('small'), inboxes })
   mover.nudge('small')
   await waitFor('the small mail', async () => (await moved()).length === 1)

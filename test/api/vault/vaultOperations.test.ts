@@ -12,7 +12,9 @@ import {
   storeCredential,
   takeBackupCode,
 } from '../../../api/vault/vaultOperations.ts'
+import { createBatcher } from '../../../sql/batcher.ts'
 import { createKeyringSource, masterKeys } from '../../../sql/keyring/keyring.ts'
+import { type CredentialRead, readCredentials } from '../../../sql/vault/credentialReads.ts'
 import { startTestService, type TestService } from '../../support/service.ts'
 
 let service: TestService
@@ -31,7 +33,13 @@ async function setUp(...scopes: string[]) {
     isOwner: false,
   }
   const keyring = createKeyringSource(masterKeys(service.config))
-  return { vault: { pool: service.database.pool, keyring }, caller }
+  const { pool } = service.database
+  const credentials = createBatcher({
+    batchMax: 10,
+    parallel: 1,
+    run: (reads: CredentialRead[]) => readCredentials(pool, 'vault.get', reads),
+  })
+  return { vault: { pool, keyring, credentials }, caller }
 }
 
 /** The error of an operation: status and message. */

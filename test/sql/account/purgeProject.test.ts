@@ -132,6 +132,7 @@ test('of a purged project only its tombstone is left, in no table anything else'
       completedAt: expect.any(Date),
       left: { mail: 0, vault: 0, deliveries: 0, logs: 0, other: 0 },
       kept: { payments: 0, endpoints: 0, keys: 1 },
+      objects: 'none',
     })
   } finally {
     pool = shared

@@ -1,9 +1,11 @@
 /** The contents of a message: attachments, HTML and raw mail, only for its project. */
+
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { SentAttachment } from '../../../shared/mail/sentAttachment.ts'
 import { findAttachment, findRaw, listSentAttachments } from '../../../sql/mail/attachments.ts'
 import { findMessageHtml, listHtmlMessages } from '../../../sql/mail/messageHtml.ts'
 import { findMessage } from '../../../sql/mail/messages.ts'
+import { noBlobs } from '../../support/blobs.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { newSent, rawMail, receive } from '../../support/mailRows.ts'
 import { newProject } from '../../support/tillRows.ts'
@@ -39,10 +41,13 @@ test('an attachment is found by its id in its message, not by another project', 
   const find = (attachmentId: string, projectId = sent.projectId) =>
     findAttachment(pool, { projectId, messageId: sent.messageId, attachmentId })
   const found = await find('att_2')
-  expect(found).toMatchObject({ filename: '2.txt', bytes: Buffer.from('bytes of 2.txt') })
+  expect(found).toMatchObject({
+    filename: '2.txt',
+    stored: { bytes: Buffer.from('bytes of 2.txt') },
+  })
   expect(await find('att_12')).toBe('no attachment')
   expect(await find('att_2', stranger)).toBeNull()
-  const listed = await listSentAttachments(pool, sent.row)
+  const listed = await listSentAttachments(pool, noBlobs, sent.row)
   // att_10 comes after att_9, though before att_2 in the alphabet.
   expect(listed.map(({ filename, content }) => [filename, content.toString()])).toEqual(
     attachments.map(({ filename }) => [filename, `bytes of ${filename}`]),
@@ -53,9 +58,9 @@ test('a raw mail is read by its project only; an outbound mail has none before i
   const sent = await newSent(pool)
   const [raw, stranger] = [rawMail(), await newProject(pool)]
   const { messageId } = await receive(pool, sent.projectId, raw)
-  expect((await findRaw(pool, sent.projectId, messageId))?.toString()).toBe(raw)
-  expect(await findRaw(pool, sent.projectId, sent.messageId)).toBe('not composed')
-  expect(await findRaw(pool, stranger, messageId)).toBeNull()
+  expect((await findRaw(pool, noBlobs, sent.projectId, messageId))?.toString()).toBe(raw)
+  expect(await findRaw(pool, noBlobs, sent.projectId, sent.messageId)).toBe('not composed')
+  expect(await findRaw(pool, noBlobs, stranger, messageId)).toBeNull()
 })
 
 test('HTML is returned with its inline images only', async () => {
@@ -72,11 +77,11 @@ test('HTML is returned with its inline images only', async () => {
     ]),
   )
   await receive(pool, projectId, withParts([html, part('image/png', 'of another', 'other')]))
-  const found = await findMessageHtml(pool, { projectId, messageId })
+  const found = await findMessageHtml(pool, noBlobs, { projectId, messageId })
   expect(found?.images.map(({ contentId, bytes }) => [contentId, bytes.toString()])).toEqual([
     ['<dot>', 'a picture'],
   ])
-  expect(await findMessageHtml(pool, { projectId: stranger, messageId })).toBeNull()
+  expect(await findMessageHtml(pool, noBlobs, { projectId: stranger, messageId })).toBeNull()
 })
 
 test('inline images are returned up to 8 MB', async () => {
@@ -91,7 +96,7 @@ test('inline images are returned up to 8 MB', async () => {
      where message_id = $1`,
     [messageId],
   )
-  const found = await findMessageHtml(pool, { projectId, messageId })
+  const found = await findMessageHtml(pool, noBlobs, { projectId, messageId })
   expect(found?.images.map(({ contentId }) => contentId).toSorted()).toEqual(['<one>', '<two>'])
 })
 

@@ -1,4 +1,5 @@
 /** A spooled mail becomes one inbound mail per live inbox. Its raw mail stays while a row needs it. */
+
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { deleteProject } from '../../../sql/account/deleteProject.ts'
 import { findAddresses, listAddresses } from '../../../sql/mail/addresses.ts'
@@ -10,6 +11,7 @@ import {
 } from '../../../sql/mail/inboundMails.ts'
 import { deleteUnusedRawMails } from '../../../sql/mail/rawMails.ts'
 import { storeParsedMails } from '../../../sql/mail/storeParsedMails.ts'
+import { noBlobs } from '../../support/blobs.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import {
   addressOf,
@@ -73,15 +75,19 @@ describe('an inbound mail', () => {
     const received = await readInboundMail(pool, open)
     await storeParsedMails(pool, [received])
     await deleteProject(pool, two)
-    expect(await findInboundMail(pool, open, 1e9)).toBeNull()
-    expect(await findInboundMail(pool, orphan, 1e9)).toBeNull()
+    expect(await findInboundMail(pool, noBlobs, open, 1e9)).toBeNull()
+    expect(await findInboundMail(pool, noBlobs, orphan, 1e9)).toBeNull()
   })
 
   test('above the size limit is reported by its size', async () => {
     const raw = rawMail({ text: 'x'.repeat(1_000) })
     const [id] = await takeIn(pool, [await newProject(pool)], raw)
-    expect(await findInboundMail(pool, id!, raw.length - 1)).toMatchObject({ size: raw.length })
-    expect(await findInboundMail(pool, id!, raw.length)).toMatchObject({ bytes: Buffer.from(raw) })
+    expect(await findInboundMail(pool, noBlobs, id!, raw.length - 1)).toMatchObject({
+      size: raw.length,
+    })
+    expect(await findInboundMail(pool, noBlobs, id!, raw.length)).toMatchObject({
+      bytes: Buffer.from(raw),
+    })
   })
 
   test('that is discarded loses its raw mail unless another inbox needs it', async () => {

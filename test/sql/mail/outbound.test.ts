@@ -1,8 +1,10 @@
 /** An attempt begins with the due recipients. All attempts send the same bytes. */
+
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { deleteProject } from '../../../sql/account/deleteProject.ts'
 import { keepComposed } from '../../../sql/mail/composedMails.ts'
 import { beginAttempts } from '../../../sql/mail/outboundMails.ts'
+import { noBlobs } from '../../support/blobs.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { begin, newSent, recordSent } from '../../support/mailRows.ts'
 import { newProject, whileHeld } from '../../support/tillRows.ts'
@@ -93,7 +95,10 @@ describe('an attempt', () => {
 
 describe('the composed bytes of a message', () => {
   const keep = (messageRow: string, text: string) =>
-    keepComposed(pool, { messageRow, sourceKey: crypto.randomUUID(), bytes: Buffer.from(text) })
+    keepComposed(
+      { pool, blobs: noBlobs },
+      { messageRow, sourceKey: crypto.randomUUID(), bytes: Buffer.from(text) },
+    )
 
   test('are the first stored ones when two attempts compose concurrently', async () => {
     const sent = await newSent(pool)

@@ -9,6 +9,7 @@ import { insertInboundMails, type SpooledMail } from '../../../sql/mail/inboundM
 import type { LookUp } from '../../../workers/mail/lookUp.ts'
 import { createParseInbound } from '../../../workers/mail/parseInbound.ts'
 import { Lanes } from '../../../workers/queue/lanes.ts'
+import { noBlobs } from '../../support/blobs.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { trustingLookUp } from '../../support/fakeLookUp.ts'
 import { addressOf, rawMail, spooled } from '../../support/mailRows.ts'
@@ -21,7 +22,7 @@ import { RECOVERY_LIMIT_MS, waitFor } from '../../support/waitFor.ts'
 const tasksOf = (pool: Pool, lookUp = trustingLookUp, slots = 200) =>
   createParseInbound(
     { pool, log: silentLog, lanes: new Lanes(1) },
-    { mailDomain: 'mail.test', lookUp, bounceKeys: [], slots },
+    { mailDomain: 'mail.test', lookUp, blobs: noBlobs, bounceKeys: [], slots },
   )
 
 type Arrival = { projectId: string; subject: string; changes?: Partial<SpooledMail>; text?: string }

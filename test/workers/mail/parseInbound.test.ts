@@ -7,6 +7,7 @@ import { createParseInbound } from '../../../workers/mail/parseInbound.ts'
 import { Lanes } from '../../../workers/queue/lanes.ts'
 import { startPool } from '../../../workers/queue/pool.ts'
 import { inboundRunner } from '../../../workers/runners.ts'
+import { noBlobs } from '../../support/blobs.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { trustingLookUp } from '../../support/fakeLookUp.ts'
 import { rawMail, takeIn } from '../../support/mailRows.ts'
@@ -37,6 +38,7 @@ async function retried(service: TestService, agent: Agent, raw: string): Promise
     dns: createDns(),
     lookUp: trustingLookUp,
     bounceKeys: [],
+    objectStore: null,
   }
   return startPool({ ...inboundRunner(options), databaseUrl: url }, silentLog)
 }
@@ -108,7 +110,7 @@ test('a message of megabytes is parsed like any other', async () => {
 const tasksOf = (pool: Pool) =>
   createParseInbound(
     { pool, log: silentLog, lanes: new Lanes(1) },
-    { mailDomain: 'mail.test', lookUp: trustingLookUp, bounceKeys: [], slots: 200 },
+    { mailDomain: 'mail.test', lookUp: trustingLookUp, blobs: noBlobs, bounceKeys: [], slots: 200 },
   )
 
 /** Runs the job of one inbound mail on this pool. */

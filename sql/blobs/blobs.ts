@@ -1,0 +1,86 @@
+import { FairTurns } from '../../shared/process/fairTurns.ts'
+import type { Queryable } from '../db.ts'
+import { BlobsAwayError, type ObjectStore } from './objectStore.ts'
+import { openBlob, SEAL_BYTES, sealBlob, sha256 } from './sealedBlob.ts'
+
+/** Larger contents go to the object store. */
+export const BLOB_BYTES = 64 * 1024
+
+/** The content of a row: its bytes, or the hash of its object. */
+export type StoredContent = { bytes: Buffer; blob: Buffer | null }
+
+/** The contents of mail that are too large for the database. */
+export type Blobs = {
+  /**
+   * Writes large content to the object store. The caller then stores a row with its hash. The sweep removes an object
+   * without a row after an hour.
+   * @returns the hash that names it; null: it belongs into the row.
+   * @throws {BlobsAwayError}
+   */
+  keep(content: Uint8Array): Promise<Buffer | null>
+  /** The content of a row. @throws {BlobsAwayError} */
+  read(stored: StoredContent): Promise<Buffer>
+  /** The same contents with the turns of a project: its large contents wait for each other, not for others. */
+  of(projectId: string): Blobs
+}
+
+/** Contents in memory at once: a content has up to 35 MB, and the store may be slow. */
+const AT_ONCE = { total: 12, perOwner: 3 }
+
+/** @param store null: all content stays in the database. */
+export function createBlobs(db: Queryable, store: ObjectStore | null): Blobs {
+  const turns = new FairTurns(AT_ONCE)
+  const inTurn = async <Result>(owner: string, work: () => Promise<Result>): Promise<Result> => {
+    const leave = await turns.enter(owner)
+    try {
+      return await work()
+    } finally {
+      leave()
+    }
+  }
+  const of = (owner: string): Blobs => ({
+    keep: async (content) =>
+      store === null || content.length <= BLOB_BYTES
+        ? null
+        : await inTurn(owner, () => writeBlob(db, store, content)),
+    read: async ({ bytes, blob }) =>
+      blob === null ? bytes : await inTurn(owner, () => readBlob(db, store, blob)),
+    of,
+  })
+  return of('service')
+}
+
+/** Encrypts and writes content. The row stands first: no object is ever without one. @returns the object's hash. */
+export async function writeBlob(
+  db: Queryable,
+  store: ObjectStore,
+  content: Uint8Array,
+): Promise<Buffer> {
+  const { hash, key, bytes } = sealBlob(content)
+  await db.query({
+    name: 'insert-blob',
+    text: 'insert into blobs (hash, key, size, content_hash) values ($1, $2, $3, $4)',
+    values: [hash, key, content.length, sha256(content)],
+  })
+  await store.put(hash.toString('hex'), bytes)
+  return hash
+}
+
+/** The decrypted content of an object. */
+export async function readBlob(
+  db: Queryable,
+  store: ObjectStore | null,
+  hash: Buffer,
+): Promise<Buffer> {
+  const { rows } = await db.query<{ key: Buffer; size: number }>({
+    name: 'find-blob',
+    text: 'select key, size from blobs where hash = $1',
+    values: [hash],
+  })
+  if (store === null) throw new BlobsAwayError('BLOB_STORE is not set, and a row names an object')
+  const row = rows[0]
+  const name = hash.toString('hex')
+  const bytes = row === undefined ? null : await store.get(name, row.size + SEAL_BYTES)
+  if (row === undefined || bytes === null) throw new Error(`the object ${name} is missing`)
+  return openBlob({ hash, key: row.key, bytes })
+}

@@ -1,0 +1,155 @@
+import type { Pool, Queryable } from '../db.ts'
+import { BLOB_BYTES, readBlob, writeBlob } from './blobs.ts'
+import type { ObjectStore } from './objectStore.ts'
+import { sha256 } from './sealedBlob.ts'
+
+export type Direction = 'store' | 'database'
+
+/** Memory holds this many contents of up to 35 MB. */
+const AT_ONCE = 4
+/** Rows that one statement looks at. */
+const WALK = 2_000
+
+/** The tables with contents, and their primary keys. */
+const TABLES = [
+  { table: 'raw_mails', columns: ['id'], types: ['bigint'], first: ['0'] },
+  {
+    table: 'message_attachments',
+    columns: ['message_row', 'attachment_id'],
+    types: ['bigint', 'text'],
+    first: ['0', ''],
+  },
+] as const
+type Table = (typeof TABLES)[number]
+/** The values of a primary key. */
+type Key = string[]
+
+const CONDITION = {
+  store: `blob is null and octet_length(bytes) > ${BLOB_BYTES}`,
+  database: 'blob is not null',
+} satisfies Record<Direction, string>
+
+const keyOf = ({ columns }: Table): string => `(${columns.join(', ')})`
+/** SQL: the key in the first parameters. */
+const given = ({ types }: Table): string =>
+  `(${types.map((type, n) => `$${n + 1}::${type}`).join(', ')})`
+
+/** `moved`: contents. `seen`: the part of the rows that was read, 0 to 1. */
+export type Progress = { moved: number; seen: number }
+
+/**
+ * Moves contents to the object store or back while the service runs. A row changes only if its content is still the one
+ * that was moved. Stopped and run again, it moves what is left.
+ * @throws {BlobsAwayError}
+ */
+export async function moveBlobs(
+  pool: Pool,
+  store: ObjectStore,
+  direction: Direction,
+  progress: (now: Progress) => void,
+): Promise<number> {
+  let moved = 0
+  const move = direction === 'store' ? toStore : toDatabase
+  for (const [n, table] of TABLES.entries()) {
+    const last = await lastKey(pool, table)
+    for (let after: Key | null = [...table.first]; after !== null; ) {
+      const page = await walk(pool, table, direction, after)
+      await inLanes(page.wanted, async (key) => {
+        if (await move(pool, store, table, key)) moved++
+      })
+      after = page.next
+      const part = after === null || last === 0 ? 1 : Math.min(1, Number(after[0]) / last)
+      progress({ moved, seen: (n + part) / TABLES.length })
+    }
+  }
+  return moved
+}
+
+/** The first column of the last key; 0: no row. */
+async function lastKey(db: Queryable, { table, columns }: Table): Promise<number> {
+  const { rows } = await db.query<{ last: string | null }>(
+    `select max(${columns[0]}) as last from ${table}`,
+  )
+  return Number(rows[0]?.last ?? 0)
+}
+
+/** The next rows after a key: those to move, and the key to go on from; null: that was all. */
+async function walk(
+  db: Queryable,
+  table: Table,
+  direction: Direction,
+  after: Key,
+): Promise<{ wanted: Key[]; next: Key | null }> {
+  const texts = table.columns.map((column) => `${column}::text`).join(', ')
+  const { rows } = await db.query<{ key: Key; wanted: boolean }>(
+    `select array[${texts}] as key, ${CONDITION[direction]} as wanted from ${table.table}
+     where ${keyOf(table)} > ${given(table)} order by ${table.columns.join(', ')} limit ${WALK}`,
+    after,
+  )
+  return {
+    wanted: rows.filter(({ wanted }) => wanted).map(({ key }) => key),
+    next: rows.length < WALK ? null : rows.at(-1)!.key,
+  }
+}
+
+/** Runs work for each key. After a failure no lane begins another. */
+async function inLanes(keys: readonly Key[], work: (key: Key) => Promise<void>) {
+  const left = keys.values()
+  let failed = false
+  const lane = async () => {
+    for (const key of left) {
+      if (failed) return
+      await work(key).catch((error) => {
+        failed = true
+        throw error
+      })
+    }
+  }
+  const ends = await Promise.allSettled(Array.from({ length: AT_ONCE }, lane))
+  for (const end of ends) if (end.status === 'rejected') throw end.reason
+}
+
+async function toStore(
+  db: Queryable,
+  store: ObjectStore,
+  table: Table,
+  key: Key,
+): Promise<boolean> {
+  const row = `${keyOf(table)} = ${given(table)}`
+  const { rows } = await db.query<{ bytes: Buffer }>(
+    `select bytes from ${table.table} where ${row} and ${CONDITION.store}`,
+    key,
+  )
+  const bytes = rows[0]?.bytes
+  if (bytes === undefined) return false
+  const hash = await writeBlob(db, store, bytes)
+  const next = key.length + 1
+  const { rowCount } = await db.query(
+    `update ${table.table} set bytes = '', blob = $${next}
+     where ${row} and blob is null and sha256(bytes) = $${next + 1}`,
+    [...key, hash, sha256(bytes)],
+  )
+  return rowCount === 1
+}
+
+async function toDatabase(
+  db: Queryable,
+  store: ObjectStore,
+  table: Table,
+  key: Key,
+): Promise<boolean> {
+  const row = `${keyOf(table)} = ${given(table)}`
+  const { rows } = await db.query<{ blob: Buffer }>(
+    `select blob from ${table.table} where ${row} and ${CONDITION.database}`,
+    key,
+  )
+  const hash = rows[0]?.blob
+  if (hash === undefined) return false
+  const bytes = await readBlob(db, store, hash)
+  const next = key.length + 1
+  const { rowCount } = await db.query(
+    `update ${table.table} set bytes = $${next}, blob = null where ${row} and blob = $${next + 1}`,
+    [...key, bytes, hash],
+  )
+  return rowCount === 1
+}

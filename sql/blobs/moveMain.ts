@@ -1,0 +1,52 @@
+import pino from 'pino'
+import { ConfigError, parseConfig } from '../../shared/config/config.ts'
+import { BLOB_SECRET } from '../../shared/config/secrets.ts'
+import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
+import { progressBar } from '../../shared/progressBar.ts'
+import { onDatabase } from '../command.ts'
+import { type Direction, moveBlobs } from './moveBlobs.ts'
+import { BlobsAwayError, openObjectStore } from './objectStore.ts'
+
+const DIRECTIONS: readonly Direction[] = ['store', 'database']
+const BAR_STEPS = 1_000
+
+/** `bun run blobs:move store|database`: moves large contents of mail while the service runs. */
+async function move(direction: string | undefined): Promise<void> {
+  const to = DIRECTIONS.find((one) => one === direction)
+  if (to === undefined) throw new ConfigError('usage: bun run blobs:move store|database')
+  const config = parseConfig(process.env, [BLOB_SECRET])
+  if (config.blobStore === null) {
+    throw new ConfigError('BLOB_STORE: must be set; it names the bucket to move to or from')
+  }
+  const store = openObjectStore(config.blobStore, pino({ level: 'silent' }))
+  await onDatabase(config, { name: 'purser blobs:move', size: 4 }, async (pool) => {
+    let moved = 0
+    const show = progressBar(
+      BAR_STEPS,
+      process.stderr.isTTY === true,
+      (text) => process.stderr.write(text),
+      () => `${moved} moved`,
+    )
+    const count = await moveBlobs(pool, store, to, (now) => {
+      moved = now.moved
+      show(Math.floor(now.seen * BAR_STEPS))
+    })
+    const place = to === 'store' ? 'the object store' : 'the database'
+    process.stdout.write(`${count} contents moved to ${place}\n`)
+  })
+}
+
+try {
+  await move(process.argv[2])
+} catch (error) {
+  const reason =
+    error instanceof ConfigError
+      ? error.message
+      : error instanceof BlobsAwayError
+        ? `${error.message}; run this again`
+        : isDatabaseUnavailable(error)
+          ? 'the database is away; run this again'
+          : `the move failed: ${String(error)}`
+  process.stderr.write(`${reason}\n`)
+  process.exitCode = error instanceof ConfigError ? 78 : 1
+}

@@ -1,0 +1,145 @@
+import type { Logger } from 'pino'
+import type { BlobStoreSettings } from '../../shared/config/blobStoreSettings.ts'
+import { createOutage } from '../../shared/process/outage.ts'
+
+/** A bucket of an S3-compatible store. */
+export type ObjectStore = {
+  /** Writes an object. A second write of the same bytes changes nothing. @throws {BlobsAwayError} */
+  put(name: string, bytes: Uint8Array): Promise<void>
+  /** Reads an object of at most `maxBytes`; null: there is none. @throws {BlobsAwayError} */
+  get(name: string, maxBytes: number): Promise<Buffer | null>
+  /** Removes an object. A missing one is no error. @throws {BlobsAwayError} */
+  remove(name: string): Promise<void>
+}
+
+/** The store does not answer, or refuses: the bucket is missing, or the credentials are wrong. Nothing is lost. */
+export class BlobsAwayError extends Error {}
+
+type StoreOperation = 'put' | 'get' | 'remove'
+/** Told about each request. */
+export type ObserveStore = (request: {
+  operation: StoreOperation
+  outcome: 'done' | 'away'
+  seconds: number
+}) => void
+
+/** A request has this time, and more for its bytes. */
+const DEADLINE_MS = 10_000
+const BYTES_PER_MS = 256
+/** After a failure one request a time tests the store; the others fail at once. A hanging store must hold no slots. */
+const PROBE_EVERY_MS = 1_000
+const SIGNATURE_S = 300
+/** An error's body beside its code. */
+const ERROR_BYTES_MAX = 4_096
+const METHODS = { put: 'PUT', get: 'GET', remove: 'DELETE' } as const
+
+type Answer = { status: number; body: Buffer }
+
+/** Opens a bucket. Bun's client signs the requests; `fetch` sends them, because it takes a deadline. */
+export function openObjectStore(
+  { prefix, virtualHosted, ...settings }: BlobStoreSettings,
+  log: Pick<Logger, 'warn'>,
+  {
+    observe = () => {},
+    deadlineMs = DEADLINE_MS,
+  }: { observe?: ObserveStore; deadlineMs?: number } = {},
+): ObjectStore {
+  const client = new Bun.S3Client({ ...settings, virtualHostedStyle: virtualHosted })
+  const outage = createOutage('the object store')
+  let away: { reason: string; nextProbeMs: number } | null = null
+
+  const send = async (
+    operation: StoreOperation,
+    name: string,
+    bytes: number,
+    body?: Uint8Array,
+  ): Promise<Answer> => {
+    const method = METHODS[operation]
+    const response = await fetch(
+      client.presign(`${prefix}${name}`, { method, expiresIn: SIGNATURE_S }),
+      {
+        method,
+        ...(body === undefined ? {} : { body }),
+        redirect: 'manual',
+        signal: AbortSignal.timeout(deadlineMs + bytes / BYTES_PER_MS),
+      },
+    )
+    const most = response.status === 200 ? bytes : ERROR_BYTES_MAX
+    return { status: response.status, body: await readAtMost(response, most) }
+  }
+
+  /** Runs one request, and once more after a failure: a kept connection may just have ended. */
+  const use = async (
+    operation: StoreOperation,
+    name: string,
+    bytes: number,
+    body?: Uint8Array,
+  ): Promise<Answer> => {
+    const startMs = performance.now()
+    if (away !== null && startMs < away.nextProbeMs) throw new BlobsAwayError(away.reason)
+    if (away !== null) away.nextProbeMs = startMs + deadlineMs
+    const tries = away === null ? 2 : 1
+    let reason = ''
+    for (let n = 0; n < tries; n++) {
+      try {
+        const answer = await send(operation, name, bytes, body)
+        const refused = refusal(operation, answer)
+        if (refused === null) {
+          away = null
+          outage.answered()
+          observe({ operation, outcome: 'done', seconds: (performance.now() - startMs) / 1000 })
+          return answer
+        }
+        reason = refused
+      } catch (error) {
+        if (error instanceof TooLongError) throw error
+        // Not the error itself: Bun's names the URL, with its signature.
+        reason = (error as { code?: string }).code ?? (error as Error).name
+        // A second deadline would double the wait of a caller.
+        if ((error as Error).name === 'TimeoutError') break
+      }
+    }
+    away = { reason, nextProbeMs: performance.now() + PROBE_EVERY_MS }
+    outage.missed((fields, message) => log.warn(fields, message), reason)
+    observe({ operation, outcome: 'away', seconds: (performance.now() - startMs) / 1000 })
+    throw new BlobsAwayError(`the object store is away: ${reason}`)
+  }
+
+  return {
+    async put(name, bytes) {
+      await use('put', name, bytes.length, bytes)
+    },
+    async get(name, maxBytes) {
+      const { status, body } = await use('get', name, maxBytes)
+      return status === 200 ? body : null
+    },
+    async remove(name) {
+      await use('remove', name, 0)
+    },
+  }
+}
+
+/** Why an answer counts as an outage; null: it is the end of the request. A missing bucket is an outage, too. */
+function refusal(operation: StoreOperation, { status, body }: Answer): string | null {
+  if (status === 200 || (operation === 'remove' && status === 204)) return null
+  const code = /<Code>(\w{1,64})<\/Code>/.exec(body.toString('latin1'))?.[1] ?? ''
+  if (status === 404 && operation !== 'put' && code !== 'NoSuchBucket') return null
+  return `${status} ${code}`.trim()
+}
+
+/** An object is longer than its row says. Another program wrote it. */
+class TooLongError extends Error {}
+
+async function readAtMost(response: Response, maxBytes: number): Promise<Buffer> {
+  const parts: Uint8Array[] = []
+  let size = 0
+  for await (const part of response.body ?? []) {
+    size += part.length
+    if (size > maxBytes) {
+      if (response.status === 200) throw new TooLongError(`an object has over ${maxBytes} bytes`)
+      break
+    }
+    parts.push(part)
+  }
+  return Buffer.concat(parts)
+}

@@ -1,0 +1,40 @@
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
+
+const CIPHER = 'aes-256-gcm'
+const KEY_BYTES = 32
+/** NIST SP 800-38D §8.2: 96 bits, random. The key is used once anyway. */
+const NONCE_BYTES = 12
+const TAG_BYTES = 16
+
+/** The bytes that sealing adds. */
+export const SEAL_BYTES = NONCE_BYTES + TAG_BYTES
+
+/** Content encrypted under a key of its own: nonce, ciphertext, tag (AES-256-GCM). */
+export type SealedBlob = {
+  /** SHA-256 of `bytes`. */
+  hash: Buffer
+  key: Buffer
+  bytes: Buffer
+}
+
+/** Encrypts content under a fresh random key. */
+export function sealBlob(content: Uint8Array): SealedBlob {
+  const key = randomBytes(KEY_BYTES)
+  const nonce = randomBytes(NONCE_BYTES)
+  const cipher = createCipheriv(CIPHER, key, nonce)
+  const bytes = Buffer.concat([nonce, cipher.update(content), cipher.final(), cipher.getAuthTag()])
+  return { hash: sha256(bytes), key, bytes }
+}
+
+/** Decrypts what {@link sealBlob} made. @throws {Error} for other bytes, or another key */
+export function openBlob({ hash, key, bytes }: SealedBlob): Buffer {
+  if (bytes.length < SEAL_BYTES || !sha256(bytes).equals(hash)) {
+    throw new Error('an object is not the one that was written')
+  }
+  const decipher = createDecipheriv(CIPHER, key, bytes.subarray(0, NONCE_BYTES))
+  decipher.setAuthTag(bytes.subarray(bytes.length - TAG_BYTES))
+  const sealed = bytes.subarray(NONCE_BYTES, bytes.length - TAG_BYTES)
+  return Buffer.concat([decipher.update(sealed), decipher.final()])
+}
+
+export const sha256 = (bytes: Uint8Array): Buffer => createHash('sha256').update(bytes).digest()

@@ -1,0 +1,64 @@
+import { type Pool, transaction } from '../db.ts'
+import { BlobsAwayError, type ObjectStore } from './objectStore.ts'
+
+/** An object without a name waits for this long: its row may be about to be stored, or a reader may have its hash. */
+export const IDLE_MAX_S = 3_600
+/** SQL: since when the oldest snapshot stands. An export or a dump that still sees the message reads its object, too. */
+const OLDEST_SNAPSHOT = `(
+  select min(xact_start) from pg_stat_activity where datname = current_database() and backend_xmin is not null)`
+const BATCH = 200
+const REMOVALS_AT_ONCE = 8
+
+/**
+ * Takes the rows of objects that nothing has named for an hour. From then on no row can name them: a foreign key asks
+ * for the row.
+ * @returns their number.
+ */
+export async function buryIdleBlobs(pool: Pool, idleS = IDLE_MAX_S): Promise<number> {
+  return transaction(pool, async (db) => {
+    const { rows } = await db.query<{ hash: Buffer }>(
+      `select hash from blobs
+       where idle_since < least(clock_timestamp() - make_interval(secs => $1), ${OLDEST_SNAPSHOT})
+       order by idle_since limit ${BATCH} for update skip locked`,
+      [idleS],
+    )
+    // A statement of its own: it sees the names that were committed before the locks.
+    await db.query(
+      `with idle as (select unnest($1::bytea[]) as hash), named as (
+         update blobs b set idle_since = null from idle where b.hash = idle.hash and (
+           exists (select from raw_mails r where r.blob = b.hash)
+           or exists (select from message_attachments a where a.blob = b.hash))
+         returning b.hash
+       ), gone as (
+         delete from blobs b using idle where b.hash = idle.hash
+           and not exists (select from raw_mails r where r.blob = b.hash)
+           and not exists (select from message_attachments a where a.blob = b.hash)
+         returning b.hash
+       )
+       insert into dead_blobs (hash) select hash from gone on conflict do nothing`,
+      [rows.map(({ hash }) => hash)],
+    )
+    return rows.length
+  })
+}
+
+/** Removes the objects of buried rows, some at once. A crash repeats at most a batch. @returns their number. */
+export async function removeDeadBlobs(pool: Pool, store: ObjectStore): Promise<number> {
+  return transaction(pool, async (db) => {
+    const { rows } = await db.query<{ hash: Buffer }>(
+      `select hash from dead_blobs order by died_at limit ${BATCH} for update skip locked`,
+    )
+    const removed: Buffer[] = []
+    for (let at = 0; at < rows.length; at += REMOVALS_AT_ONCE) {
+      const part = rows.slice(at, at + REMOVALS_AT_ONCE).map(({ hash }) => hash)
+      const ends = await Promise.allSettled(part.map((hash) => store.remove(hash.toString('hex'))))
+      removed.push(...part.filter((_, n) => ends[n]?.status === 'fulfilled'))
+      const failed = ends.find((end) => end.status === 'rejected')
+      if (failed === undefined) continue
+      if (failed.reason instanceof BlobsAwayError) break
+      throw failed.reason
+    }
+    await db.query('delete from dead_blobs where hash = any ($1::bytea[])', [removed])
+    return removed.length
+  })
+}

@@ -1,0 +1,51 @@
+-- Contents of mail in an object store. The object of a row is named by `hash`, the SHA-256 of the encrypted bytes.
+-- Without `key`, which stands here alone, the object cannot be read.
+create table blobs (
+  hash bytea primary key check (octet_length(hash) = 32),
+  key bytea not null check (octet_length(key) = 32),
+  -- Of the content: its bytes and its SHA-256.
+  size integer not null,
+  content_hash bytea not null check (octet_length(content_hash) = 32),
+  created_at timestamptz(3) not null default clock_timestamp(),
+  -- Since when no row names it; null: one does. It begins so: the row stands before the object, and both before the name.
+  idle_since timestamptz(3) default clock_timestamp()
+);
+create index blobs_idle on blobs (idle_since) where idle_since is not null;
+
+-- Objects to be removed. No row can name them any more.
+create table dead_blobs (
+  hash bytea primary key,
+  died_at timestamptz(3) not null default clock_timestamp()
+);
+create index dead_blobs_age on dead_blobs (died_at);
+
+-- Instead of `bytes`, which are then empty.
+alter table raw_mails add column blob bytea;
+alter table raw_mails add constraint raw_mails_blob foreign key (blob) references blobs not valid;
+alter table message_attachments add column blob bytea;
+alter table message_attachments add constraint message_attachments_blob foreign key (blob) references blobs not valid;
+
+-- By trigger: a row of a message goes by many ways, and none may forget its object.
+create function follow_blob() returns trigger language plpgsql as $$
+begin
+  if tg_op <> 'INSERT' and old.blob is not null then
+    update blobs set idle_since = clock_timestamp() where hash = old.blob;
+  end if;
+  if tg_op <> 'DELETE' and new.blob is not null then
+    update blobs set idle_since = null where hash = new.blob;
+  end if;
+  return null;
+end $$;
+
+create trigger raw_mails_blob_named after insert on raw_mails
+  for each row when (new.blob is not null) execute function follow_blob();
+create trigger raw_mails_blob_changed after update of blob on raw_mails
+  for each row when (new.blob is distinct from old.blob) execute function follow_blob();
+create trigger raw_mails_blob_left after delete on raw_mails
+  for each row when (old.blob is not null) execute function follow_blob();
+create trigger message_attachments_blob_named after insert on message_attachments
+  for each row when (new.blob is not null) execute function follow_blob();
+create trigger message_attachments_blob_changed after update of blob on message_attachments
+  for each row when (new.blob is distinct from old.blob) execute function follow_blob();
+create trigger message_attachments_blob_left after delete on message_attachments
+  for each row when (old.blob is not null) execute function follow_blob();

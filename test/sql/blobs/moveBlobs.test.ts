@@ -1,0 +1,137 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { createHash } from 'node:crypto'
+import { createBlobs } from '../../../sql/blobs/blobs.ts'
+import { moveBlobs } from '../../../sql/blobs/moveBlobs.ts'
+import { findRaw } from '../../../sql/mail/attachments.ts'
+import { type Bucket, startBucket } from '../../support/bucket.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { rawMail, receive } from '../../support/mailRows.ts'
+import { startProcess } from '../../support/process.ts'
+import { newProject } from '../../support/tillRows.ts'
+
+let bucket: Bucket
+let database: TestDatabase
+beforeAll(async () => {
+  bucket = await startBucket()
+  database = await createTestDatabase()
+})
+afterAll(async () => {
+  await bucket[Symbol.asyncDispose]()
+  await database[Symbol.asyncDispose]()
+})
+
+/** A mail of 150 KB with an attachment of 90 KB; each is another one. */
+function largeMail(n: number): string {
+  const content = createHash('sha512').update(`${n}`).digest('hex').repeat(700)
+  const encoded = Buffer.from(content).toString('base64').replace(/.{76}/g, '$&\r\n')
+  return rawMail({
+    id: `${n}@example.com`,
+    headers: [
+      'MIME-Version: 1.0',
+      'Content-Type: application/octet-stream; name=a.bin',
+      'Content-Disposition: attachment; filename=a.bin',
+      'Content-Transfer-Encoding: base64',
+      '',
+    ].join('\r\n'),
+    text: encoded,
+  })
+}
+
+async function move(to: string, env: object = bucket.env) {
+  await using running = startProcess(
+    'sql/blobs/moveMain.ts',
+    { DATABASE_URL: database.url, ...env } as Record<string, string>,
+    [to],
+  )
+  const code = await running.exited
+  return { code, output: running.stdout() + running.stderr() }
+}
+
+const contents = async () => {
+  const { rows } = await database.pool.query(
+    `select sum(octet_length(bytes))::int as bytes, count(blob)::int as objects from (
+       select bytes, blob from raw_mails union all select bytes, blob from message_attachments) c`,
+  )
+  return rows[0] as { bytes: number; objects: number }
+}
+
+test('large contents move to the store and back, byte for byte, and small ones stay', async () => {
+  const { pool } = database
+  const projectId = await newProject(pool)
+  const mails = Array.from({ length: 6 }, (_, n) => largeMail(n))
+  for (const mail of mails) await receive(pool, projectId, mail)
+  const small = rawMail()
+  const { messageId: smallId } = await receive(pool, projectId, small)
+  const blobs = createBlobs(pool, bucket.store)
+  const same = async () => {
+    for (const [n, mail] of mails.entries()) {
+      const raw = await findRaw(pool, blobs, projectId, `<${n}@example.com>`)
+      expect(raw?.toString('latin1') === mail).toBe(true)
+    }
+    expect((await findRaw(pool, blobs, projectId, smallId))?.toString()).toBe(small)
+  }
+  const before = await contents()
+  expect(before.objects).toBe(0)
+
+  const there = await move('store')
+  expect([there.code, there.output]).toEqual([
+    0,
+    expect.stringContaining('12 contents moved to the object store'),
+  ])
+  expect(there.output).toMatch(/100 % {2}12 moved/)
+  expect((await contents()).objects).toBe(12)
+  expect((await contents()).bytes).toBeLessThan(1_000)
+  await same()
+  expect((await move('store')).output).toContain('0 contents moved')
+
+  const back = await move('database')
+  expect([back.code, back.output]).toEqual([
+    0,
+    expect.stringContaining('12 contents moved to the database'),
+  ])
+  expect(await contents()).toEqual(before)
+  await same()
+}, 60_000)
+
+test('a move that the store interrupts goes on with the next run', async () => {
+  const { pool } = database
+  await bucket.proxy.cut()
+  const away = await move('store')
+  expect([away.code, away.output]).toEqual([1, expect.stringContaining('run this again')])
+  expect((await contents()).objects).toBe(0)
+  await bucket.proxy.mend()
+  expect((await move('store')).code).toBe(0)
+  expect((await contents()).objects).toBe(12)
+  await moveBlobs(pool, bucket.store, 'database', () => {})
+}, 60_000)
+
+test('a content that changes meanwhile stays as it was changed', async () => {
+  const { pool } = database
+  let puts = 0
+  const changed = () => Buffer.alloc(80_000, `changed ${puts} `)
+  const racing: typeof bucket.store = {
+    ...bucket.store,
+    async put(name, bytes) {
+      await bucket.store.put(name, bytes)
+      puts++
+      await pool.query('update raw_mails set bytes = $1 where octet_length(bytes) > 65536', [
+        changed(),
+      ])
+    },
+  }
+  await moveBlobs(pool, racing, 'store', () => {})
+  const { rows } = await pool.query(
+    `select count(*)::int as n from raw_mails where blob is null and convert_from(bytes, 'UTF8') like 'changed %'`,
+  )
+  expect(rows[0].n).toBe(6)
+})
+
+test.each([
+  [['neither'], {}, 'usage: bun run blobs:move store|database'],
+  [['store'], { BLOB_STORE: '' }, 'BLOB_STORE: must be set'],
+  [['store'], { S3_SECRET_ACCESS_KEY: '' }, 'S3_SECRET_ACCESS_KEY: it is missing'],
+  [['store'], { BLOB_STORE: 'https://bucket' }, 'BLOB_STORE: its value must be s3://bucket'],
+])('a move to %p with %p says how to run it', async ([to], env, message) => {
+  const { code, output } = await move(to!, { ...bucket.env, ...env })
+  expect([code, output]).toEqual([78, expect.stringContaining(message)])
+})

@@ -1,0 +1,163 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { rmSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
+import type { BlobStoreSettings } from '../../../shared/config/blobStoreSettings.ts'
+import { parseConfig } from '../../../shared/config/config.ts'
+import { createBlobs } from '../../../sql/blobs/blobs.ts'
+import { BlobsAwayError, openObjectStore } from '../../../sql/blobs/objectStore.ts'
+import { openBlob, sealBlob } from '../../../sql/blobs/sealedBlob.ts'
+import { type Bucket, startBucket } from '../../support/bucket.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { silentLog } from '../../support/service.ts'
+import { waitFor } from '../../support/waitFor.ts'
+
+let bucket: Bucket
+let database: TestDatabase
+beforeAll(async () => {
+  bucket = await startBucket()
+  database = await createTestDatabase()
+})
+afterAll(async () => {
+  await bucket[Symbol.asyncDispose]()
+  await database[Symbol.asyncDispose]()
+})
+
+const settings = (more: Partial<BlobStoreSettings> = {}): BlobStoreSettings => ({
+  ...parseConfig(bucket.env).blobStore!,
+  ...more,
+})
+const failure = (work: Promise<unknown>) => work.then(() => null).catch((error: Error) => error)
+const large = (text: string) => Buffer.from(text.repeat(100_000 / text.length))
+
+describe('an object store', () => {
+  test('writes, reads and removes objects; a missing one is null', async () => {
+    const { store } = bucket
+    await store.put('one', Buffer.from('bytes'))
+    await store.put('one', Buffer.from('bytes'))
+    expect(bucket.names()).toContain('purser/one')
+    expect((await store.get('one', 5))?.toString()).toBe('bytes')
+    await store.remove('one')
+    await store.remove('one')
+    expect(await store.get('one', 5)).toBeNull()
+  })
+
+  test('reads no more bytes than the caller expects, and serves on', async () => {
+    await bucket.store.put('long', Buffer.alloc(10))
+    expect((await failure(bucket.store.get('long', 9)))?.message).toMatch(/over 9 bytes/)
+    expect(await bucket.store.get('long', 10)).toHaveLength(10)
+  })
+
+  test('is away while it refuses connections, and back by itself', async () => {
+    await bucket.proxy.cut()
+    expect(await failure(bucket.store.put('two', Buffer.from('x')))).toBeInstanceOf(BlobsAwayError)
+    await bucket.proxy.mend()
+    await waitFor('the store', async () => (await failure(bucket.store.get('two', 1))) === null)
+  })
+
+  test('that hangs costs one caller its deadline; others fail at once', async () => {
+    const silent = createServer(() => {}).listen(0, '127.0.0.1')
+    await waitFor('the server', () => silent.listening)
+    const endpoint = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`
+    const deadlineMs = 300
+    const store = openObjectStore(settings({ endpoint }), silentLog, { deadlineMs })
+    const startMs = performance.now()
+    expect(await failure(store.put('x', Buffer.from('x')))).toBeInstanceOf(BlobsAwayError)
+    expect(performance.now() - startMs).toBeGreaterThan(deadlineMs - 5)
+    const nextMs = performance.now()
+    for (let n = 0; n < 50; n++) {
+      expect(await failure(store.get('x', 1))).toBeInstanceOf(BlobsAwayError)
+    }
+    expect(performance.now() - nextMs).toBeLessThan(deadlineMs)
+    silent.close()
+  })
+
+  test('without its bucket is away: nothing looks deleted', async () => {
+    const store = openObjectStore(settings({ bucket: 'other' }), silentLog)
+    const error = await failure(store.get('x', 1))
+    expect(error).toBeInstanceOf(BlobsAwayError)
+    expect(error?.message).toBe('the object store is away: 404 NoSuchBucket')
+  })
+
+  test('names no URL, signature or credential in its error and its log', async () => {
+    const lines: string[] = []
+    const log = { warn: (...args: unknown[]) => lines.push(JSON.stringify(args)) }
+    const store = openObjectStore(
+      settings({ endpoint: 'http://127.0.0.1:1', secretAccessKey: 'canary-of-the-secret' }),
+      log as never,
+    )
+    const error = await failure(store.put('x', Buffer.from('x')))
+    const said = `${Bun.inspect(error)} ${lines.join(' ')}`
+    expect(lines).toHaveLength(1)
+    expect(said).toContain('away')
+    expect(said).not.toMatch(/canary|X-Amz|Signature|S3RVER|http:/)
+  })
+})
+
+describe('a sealed blob', () => {
+  test('opens to its content, with its own key and bytes only', () => {
+    const [one, two] = [sealBlob(Buffer.from('secret')), sealBlob(Buffer.from('secret'))]
+    expect(openBlob(one).toString()).toBe('secret')
+    expect(one.bytes.includes('secret')).toBe(false)
+    expect(one.hash.equals(two.hash)).toBe(false)
+    expect(() => openBlob({ ...one, key: two.key })).toThrow()
+    expect(() => openBlob({ ...one, bytes: two.bytes })).toThrow(/not the one/)
+    expect(() => openBlob({ ...one, bytes: Buffer.alloc(3) })).toThrow(/not the one/)
+  })
+})
+
+describe('large contents', () => {
+  test('go to the store encrypted; small ones stay with the caller', async () => {
+    const blobs = createBlobs(database.pool, bucket.store)
+    expect(await blobs.keep(Buffer.alloc(64 * 1024))).toBeNull()
+    const content = large('marker of the content ')
+    const blob = (await blobs.keep(content))!
+    const name = `purser/${blob.toString('hex')}`
+    expect(bucket.bytesOf(name).includes('marker')).toBe(false)
+    expect((await blobs.read({ bytes: Buffer.alloc(0), blob })).equals(content)).toBe(true)
+  })
+
+  test('that were changed or lost in the store are an error, never other bytes', async () => {
+    const blobs = createBlobs(database.pool, bucket.store)
+    const stored = { bytes: Buffer.alloc(0), blob: (await blobs.keep(large('text '))) as Buffer }
+    const path = bucket.path(`purser/${stored.blob.toString('hex')}`)
+    const bytes = bucket.bytesOf(`purser/${stored.blob.toString('hex')}`)
+    writeFileSync(path, Buffer.concat([bytes.subarray(0, -1), Buffer.from([bytes.at(-1)! ^ 1])]))
+    expect((await failure(blobs.read(stored)))?.message).toMatch(/not the one that was written/)
+    rmSync(path)
+    expect((await failure(blobs.read(stored)))?.message).toMatch(/is missing/)
+  })
+
+  test('of one project wait for each other, and delay no other project', async () => {
+    const held = Promise.withResolvers<void>()
+    let running = 0
+    let most = 0
+    const slow: typeof bucket.store = {
+      ...bucket.store,
+      async get(name, maxBytes) {
+        most = Math.max(most, ++running)
+        await held.promise
+        running--
+        return await bucket.store.get(name, maxBytes)
+      },
+    }
+    const blobs = createBlobs(database.pool, slow)
+    const content = large('shared ')
+    const stored = { bytes: Buffer.alloc(0), blob: await blobs.keep(content) }
+    const greedy = Array.from({ length: 20 }, () => blobs.of('greedy').read(stored))
+    await waitFor('the first turns', () => running === 3)
+    const other = blobs.of('other').read(stored)
+    await waitFor('the turn of the other project', () => running === 4)
+    held.resolve()
+    expect((await other).equals(content)).toBe(true)
+    for (const bytes of await Promise.all(greedy)) expect(bytes.equals(content)).toBe(true)
+    expect(most).toBe(4)
+  })
+
+  test('that need a store without BLOB_STORE are away, not lost', async () => {
+    const blob = await createBlobs(database.pool, bucket.store).keep(large('text '))
+    const without = createBlobs(database.pool, null)
+    const error = await failure(without.read({ bytes: Buffer.alloc(0), blob }))
+    expect(error).toBeInstanceOf(BlobsAwayError)
+    expect(error?.message).toMatch(/BLOB_STORE is not set/)
+  })
+})

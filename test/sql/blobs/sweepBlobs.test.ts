@@ -1,0 +1,150 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { createBlobs } from '../../../sql/blobs/blobs.ts'
+import { BlobsAwayError } from '../../../sql/blobs/objectStore.ts'
+import { buryIdleBlobs, removeDeadBlobs } from '../../../sql/blobs/sweepBlobs.ts'
+import { type Bucket, startBucket } from '../../support/bucket.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { waitFor } from '../../support/waitFor.ts'
+
+let bucket: Bucket
+let database: TestDatabase
+beforeAll(async () => {
+  bucket = await startBucket()
+  database = await createTestDatabase()
+})
+afterAll(async () => {
+  await bucket[Symbol.asyncDispose]()
+  await database[Symbol.asyncDispose]()
+})
+beforeEach(async () => {
+  await database.pool.query('delete from raw_mails')
+  await age()
+  await sweep()
+  expect(bucket.names()).toEqual([])
+})
+
+const keep = async () =>
+  (await createBlobs(database.pool, bucket.store).keep(Buffer.alloc(70_000, 'x')))!
+const name = (blob: Buffer, db: Pick<TestDatabase['pool'], 'query'> = database.pool) =>
+  db.query(
+    `insert into raw_mails (source_key, bytes, blob) values (gen_random_uuid(), '', $1) returning id`,
+    [blob],
+  )
+/** Makes every object without a name old. */
+const age = () =>
+  database.pool.query(
+    `update blobs set idle_since = idle_since - interval '2 hours' where idle_since is not null`,
+  )
+async function sweep() {
+  while ((await buryIdleBlobs(database.pool)) > 0);
+  while ((await removeDeadBlobs(database.pool, bucket.store)) > 0);
+}
+const rowsOf = async (table: 'blobs' | 'dead_blobs') =>
+  (await database.pool.query(`select hash from ${table}`)).rows.length
+
+describe('the sweep', () => {
+  test('removes an object that no row named within an hour, and no other', async () => {
+    const [named] = [await keep(), await keep()]
+    await name(named)
+    await sweep()
+    expect(bucket.names()).toHaveLength(2)
+    await age()
+    await sweep()
+    expect(bucket.names()).toEqual([`purser/${named.toString('hex')}`])
+    expect([await rowsOf('blobs'), await rowsOf('dead_blobs')]).toEqual([1, 0])
+  })
+
+  test.each([
+    ['is deleted', 'delete from raw_mails where id = $1'],
+    ['lets go of it', 'update raw_mails set blob = null where id = $1'],
+  ])('removes an object an hour after its row %s', async (_what, sql) => {
+    const { rows } = await name(await keep())
+    await database.pool.query(sql, [rows[0].id])
+    await sweep()
+    expect(bucket.names()).toHaveLength(1)
+    await age()
+    await sweep()
+    expect(bucket.names()).toEqual([])
+  })
+
+  test('keeps an object while another row names it', async () => {
+    const blob = await keep()
+    const { rows } = await name(blob)
+    await name(blob)
+    await database.pool.query('delete from raw_mails where id = $1', [rows[0].id])
+    await age()
+    await sweep()
+    expect(bucket.names()).toHaveLength(1)
+    expect(await rowsOf('blobs')).toBe(1)
+  })
+
+  test('passes over an object whose row is being stored', async () => {
+    const blob = await keep()
+    await age()
+    const client = await database.pool.connect()
+    await client.query('begin')
+    await name(blob, client)
+    await sweep()
+    await client.query('commit')
+    client.release()
+    await sweep()
+    expect(bucket.names()).toHaveLength(1)
+  })
+
+  test('lets no row name an object that it has taken', async () => {
+    const blob = await keep()
+    await age()
+    await buryIdleBlobs(database.pool)
+    const error = await name(blob).catch((reason: Error) => reason)
+    expect(String(error)).toMatch(/foreign key/)
+  })
+
+  test('waits for a reader that still sees the message', async () => {
+    const { rows } = await name(await keep())
+    const reader = await database.pool.connect()
+    await reader.query('begin isolation level repeatable read read only')
+    await reader.query('select 1')
+    await database.pool.query('delete from raw_mails where id = $1', [rows[0].id])
+    expect(await buryIdleBlobs(database.pool, 0)).toBe(0)
+    expect(bucket.names()).toHaveLength(1)
+    await reader.query('commit')
+    reader.release()
+    expect(await buryIdleBlobs(database.pool, 0)).toBe(1)
+    await sweep()
+    expect(bucket.names()).toEqual([])
+  })
+
+  test('goes on where it was after an outage of the store', async () => {
+    for (let n = 0; n < 12; n++) await keep()
+    await age()
+    await buryIdleBlobs(database.pool)
+    await bucket.proxy.cut()
+    // The rows of objects that are still there stay.
+    expect(await removeDeadBlobs(database.pool, bucket.store)).toBe(0)
+    expect(await rowsOf('dead_blobs')).toBe(12)
+    await bucket.proxy.mend()
+    await waitFor('the store', () =>
+      bucket.store.get('x', 1).then(
+        () => true,
+        (error) => {
+          if (error instanceof BlobsAwayError) return false
+          throw error
+        },
+      ),
+    )
+    await sweep()
+    expect(bucket.names()).toEqual([])
+  })
+
+  test('of two processes shares the work', async () => {
+    for (let n = 0; n < 10; n++) await keep()
+    await age()
+    const buried = await Promise.all([buryIdleBlobs(database.pool), buryIdleBlobs(database.pool)])
+    expect(buried[0]! + buried[1]!).toBe(10)
+    const removed = await Promise.all(
+      [1, 2].map(() => removeDeadBlobs(database.pool, bucket.store)),
+    )
+    expect(removed[0]! + removed[1]!).toBe(10)
+    expect(bucket.names()).toEqual([])
+  })
+})

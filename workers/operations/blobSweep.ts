@@ -1,0 +1,35 @@
+import type { Logger } from 'pino'
+import { createPause } from '../../shared/process/pause.ts'
+import type { Running } from '../../shared/process/service.ts'
+import { BlobsAwayError, type ObjectStore } from '../../sql/blobs/objectStore.ts'
+import { buryIdleBlobs, removeDeadBlobs } from '../../sql/blobs/sweepBlobs.ts'
+import { createPool } from '../../sql/db.ts'
+
+const SWEEP_MS = 30_000
+
+/** Removes the objects of deleted mail, safe in several processes at once. A slow store delays no other housekeeping. */
+export function startBlobSweep(databaseUrl: string, store: ObjectStore, log: Logger): Running {
+  const pool = createPool({ url: databaseUrl, size: 1, name: 'purser blobs', log })
+  const pause = createPause()
+  let isStopping = false
+  const run = async () => {
+    while (!isStopping) {
+      try {
+        while (!isStopping && (await buryIdleBlobs(pool)) > 0);
+        while (!isStopping && (await removeDeadBlobs(pool, store)) > 0);
+      } catch (error) {
+        if (!(error instanceof BlobsAwayError)) log.warn({ err: error }, 'objects were not removed')
+      }
+      if (!isStopping) await pause.sleep(SWEEP_MS)
+    }
+  }
+  const done = run()
+  return {
+    async stop() {
+      isStopping = true
+      pause.wake()
+      await done
+      await pool.end()
+    },
+  }
+}
