@@ -2,8 +2,8 @@ import { isDatabaseUnavailable } from '../shared/process/databaseAway.ts'
 import { withinNone } from '../shared/process/workContext.ts'
 
 /**
- * Batches items of concurrent callers into one statement. It has no timer: an item runs at once if fewer than
- * `parallel` statements run. Items that arrive meanwhile form the next batch.
+ * Batches items of concurrent callers into one statement. An item runs at once if no statement runs. Items that arrive
+ * meanwhile form the next batch: it runs when the one before has ended, or is late and fewer than `parallel` run.
  */
 export type Batcher<Item, Result> = {
   submit(item: Item): Promise<Result>
@@ -24,11 +24,15 @@ export function createBatcher<Item, Result>(options: {
   batchMax: number
   /** Most concurrent statements. */
   parallel: number
+  /** A further statement begins when the last one has run for so long; absent: at once. Batches are larger then. */
+  lateMs?: number
   /** The weight of an item, and the most weight of one statement. A heavier item runs in its own statement. */
   weight?: { of: (item: Item) => number; max: number }
 }): Batcher<Item, Result> {
   const queue: Waiting<Item, Result>[] = []
   let busy = 0
+  let startedMs = 0
+  let waits = false
   let drained: (() => void)[] = []
 
   const runBatch = async (batch: Waiting<Item, Result>[]) => {
@@ -57,9 +61,24 @@ export function createBatcher<Item, Result>(options: {
     return queue.splice(0, count)
   }
 
+  /** Whether the next batch waits for the end of the last one. Then the queue is looked at again in time. */
+  const gathers = (): boolean => {
+    if (options.lateMs === undefined || busy === 0) return false
+    const leftMs = startedMs + options.lateMs - performance.now()
+    if (leftMs <= 0) return false
+    if (waits) return true
+    waits = true
+    setTimeout(() => {
+      waits = false
+      pump()
+    }, Math.ceil(leftMs))
+    return true
+  }
+
   const pump = () => {
-    while (busy < options.parallel && queue.length > 0) {
+    while (busy < options.parallel && queue.length > 0 && !gathers()) {
       busy++
+      startedMs = performance.now()
       void withinNone(() => runBatch(nextBatch())).finally(() => {
         busy--
         pump()

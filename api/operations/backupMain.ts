@@ -48,7 +48,7 @@ async function copyParts({ dataDir, databaseUrl }: Config, draft: string): Promi
     try {
       spool.copyTo(draft)
     } finally {
-      spool.close()
+      await spool.close()
     }
     parts.push('the spool')
   }

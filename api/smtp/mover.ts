@@ -61,7 +61,7 @@ export class Mover {
         const { kept, failure } = await this.#keep(batch)
         if (kept.length > 0) {
           await insertInboundMails(this.#pool, kept)
-          this.#spool.remove(kept.map((mail) => mail.sourceKey))
+          await this.#spool.remove(kept.map((mail) => mail.sourceKey))
         }
         if (failure !== null) throw failure
         retryMs = RETRY_MIN_MS

@@ -131,7 +131,7 @@ export async function startSmtp(
         fullInboxes.stop(),
       ])
       await pool.end()
-      spool.close()
+      await spool.close()
       incoming.close()
     },
   }

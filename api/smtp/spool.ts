@@ -1,7 +1,9 @@
 import { Database } from 'bun:sqlite'
 import { chmodSync, mkdirSync, statfsSync } from 'node:fs'
 import { join } from 'node:path'
+import { type Batcher, createBatcher } from '../../sql/batcher.ts'
 import type { SpooledMail } from '../../sql/mail/inboundMails.ts'
+import { type SpooledColumns, SpoolWriter } from './spoolWriter.ts'
 
 /** A complete message with its envelope, before it is stored. */
 export type NewSpooledMail = Omit<SpooledMail, 'sourceKey'>
@@ -14,7 +16,20 @@ export class SpoolFull extends Error {}
  */
 const RESERVE_BYTES = 16 * 1024 * 1024
 
+/** How long a look at the free space holds; the mail accepted since is taken off. */
+const ROOM_MS = 100
+
 const FILE = 'spool.sqlite'
+
+/** One fsync at a time: the mail that comes meanwhile shares the next one. */
+const ACCEPTING = {
+  batchMax: 1_000,
+  parallel: 1,
+  weight: { of: ([, bytes]: SpooledColumns) => bytes.length, max: 16 * 1024 * 1024 },
+}
+
+/** Known addresses in memory. A look-up in the file takes locks and reads its header. */
+const KNOWN_MAX = 10_000
 
 /** Mails up to 64 KB, and larger ones. */
 export type SpooledSize = 'small' | 'large'
@@ -45,10 +60,11 @@ type SpoolRow = {
  */
 export class Spool {
   readonly #db: Database
-  /** Without an fsync: a mail whose deletion a power cut undoes is moved again, which changes nothing. */
-  readonly #deletions: Database
   readonly #dataDir: string
-  #pending: { mail: NewSpooledMail; resolve: () => void; reject: (error: unknown) => void }[] = []
+  readonly #writer: SpoolWriter
+  readonly #accepting: Batcher<SpooledColumns, boolean>
+  #room = { untilMs: 0, bytes: 0 }
+  readonly #known = new Set<string>()
 
   constructor(dataDir: string) {
     mkdirSync(dataDir, { recursive: true, mode: 0o700 })
@@ -68,9 +84,14 @@ export class Spool {
     // A backlog of small mails is not searched for large ones.
     this.#db.run(`create index if not exists mails_large on mails (id) where ${WHERE.large}`)
     this.#db.run('create table if not exists addresses (address text primary key) without rowid')
-    this.#deletions = new Database(file, { strict: true })
-    this.#deletions.run('pragma busy_timeout = 5000')
-    this.#deletions.run('pragma synchronous = normal')
+    this.#writer = new SpoolWriter(file)
+    this.#accepting = createBatcher({
+      ...ACCEPTING,
+      run: async (mails: SpooledColumns[]) => {
+        await this.#writer.accept(mails)
+        return mails.map(() => true)
+      },
+    })
   }
 
   /** Spools of releases before traces lack the column. Two listeners may add it at once. */
@@ -87,53 +108,32 @@ export class Spool {
 
   /** Whether the disk has room for `bytes` of mail and the reserve. */
   hasRoom(bytes = 0): boolean {
-    const { bavail, bsize } = statfsSync(this.#dataDir)
+    const nowMs = performance.now()
+    if (nowMs >= this.#room.untilMs) {
+      const { bavail, bsize } = statfsSync(this.#dataDir)
+      this.#room = { untilMs: nowMs + ROOM_MS, bytes: bavail * bsize - RESERVE_BYTES }
+    }
     // The write-ahead log holds a message once, the database a second time.
-    return bavail * bsize > RESERVE_BYTES + bytes * 2
+    return this.#room.bytes > bytes * 2
   }
 
   /**
    * Resolves when the message is on disk. Messages of the same moment share one transaction and one fsync.
    * @throws {SpoolFull}
    */
-  accept(mail: NewSpooledMail): Promise<void> {
-    const waiting = this.#pending.reduce((sum, { mail: { bytes } }) => sum + bytes.length, 0)
-    if (!this.hasRoom(waiting + mail.bytes.length)) {
-      return Promise.reject(new SpoolFull('the disk of the spool is full'))
-    }
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
-    this.#pending.push({ mail, resolve, reject })
-    if (this.#pending.length === 1) setImmediate(() => this.#commitPending())
-    return promise
-  }
-
-  #commitPending(): void {
-    const batch = this.#pending
-    this.#pending = []
-    try {
-      const insert = this.#db.query(
-        `insert into mails (source_key, bytes, envelope_from, inboxes, remote_ip, helo, received_at, traceparent)
-         values ($key, $bytes, $from, $inboxes, $ip, $helo, $at, $trace)`,
-      )
-      this.#db.transaction(() => {
-        for (const { mail } of batch) {
-          insert.run({
-            key: crypto.randomUUID(),
-            bytes: mail.bytes,
-            from: mail.envelopeFrom,
-            inboxes: JSON.stringify(mail.inboxes),
-            ip: mail.remoteIp,
-            helo: mail.helo,
-            at: mail.receivedAt.getTime(),
-            trace: mail.traceparent ?? null,
-          })
-        }
-      })()
-    } catch (error) {
-      for (const { reject } of batch) reject(error)
-      return
-    }
-    for (const { resolve } of batch) resolve()
+  async accept(mail: NewSpooledMail): Promise<void> {
+    if (!this.hasRoom(mail.bytes.length)) throw new SpoolFull('the disk of the spool is full')
+    this.#room.bytes -= mail.bytes.length * 2
+    await this.#accepting.submit([
+      crypto.randomUUID(),
+      mail.bytes,
+      mail.envelopeFrom,
+      JSON.stringify(mail.inboxes),
+      mail.remoteIp,
+      mail.helo,
+      mail.receivedAt.getTime(),
+      mail.traceparent ?? null,
+    ])
   }
 
   /** The oldest mails of a size, at most `count`. It stops once `maxBytes` are reached, but returns at least one. */
@@ -162,11 +162,7 @@ export class Spool {
   }
 
   /** Removes mails that Postgres has committed. */
-  remove(sourceKeys: string[]): void {
-    this.#deletions
-      .query('delete from mails where source_key in (select value from json_each($keys))')
-      .run({ keys: JSON.stringify(sourceKeys) })
-  }
+  remove = (sourceKeys: string[]): Promise<void> => this.#writer.remove(sourceKeys)
 
   /** Writes a consistent copy into another folder while listeners continue. */
   copyTo(folder: string): void {
@@ -186,18 +182,26 @@ export class Spool {
 
   /** The first of these addresses (in lower case) that is in the local copy. */
   knownAddress(addresses: string[]): string | null {
-    const find = this.#db.query<{ address: string }, { address: string }>(
-      'select address from addresses where address = $address',
+    const known = addresses.find((address) => this.#known.has(address) || this.#isInFile(address))
+    if (known === undefined) return null
+    if (this.#known.size >= KNOWN_MAX) this.#known.clear()
+    this.#known.add(known)
+    return known
+  }
+
+  #isInFile(address: string): boolean {
+    return (
+      this.#db
+        .query<{ address: string }, { address: string }>(
+          'select address from addresses where address = $address',
+        )
+        .get({ address }) !== null
     )
-    for (const address of addresses) {
-      const row = find.get({ address })
-      if (row !== null) return row.address
-    }
-    return null
   }
 
   /** Changes the local copy. */
   updateAddresses({ add = [], remove = [] }: { add?: string[]; remove?: string[] }): void {
+    for (const address of remove) this.#known.delete(address)
     this.#db.transaction(() => {
       this.#db
         .query('delete from addresses where address in (select value from json_each($list))')
@@ -210,6 +214,7 @@ export class Spool {
 
   /** Replaces the part of the local copy that lies after `after` and up to `upTo` (null: the end). */
   replaceAddresses(range: { after: string; upTo: string | null; addresses: string[] }): void {
+    this.#known.clear()
     this.#db.transaction(() => {
       this.#db
         .query(
@@ -220,8 +225,10 @@ export class Spool {
     })()
   }
 
-  close(): void {
-    this.#deletions.close()
+  /** Closes the file after the works so far. */
+  async close(): Promise<void> {
+    await this.#accepting.drain()
+    await this.#writer.close()
     this.#db.close()
   }
 }

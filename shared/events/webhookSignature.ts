@@ -2,9 +2,7 @@
  * Webhook signatures: `X-Service-Signature: sha256=<hex>`, HMAC-SHA256 (RFC 2104) over the raw body.
  * The key is the whole secret string in UTF-8, its `whsec_` prefix included.
  */
-import { hmac } from '@noble/hashes/hmac.js'
-import { sha256 } from '@noble/hashes/sha2.js'
-import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js'
+import { createHmac } from 'node:crypto'
 
 export type SignWebhookParameters = {
   /** The endpoint's secret, e.g. `whsec_…`. */
@@ -21,8 +19,7 @@ export type SignWebhookParameters = {
  */
 export function signWebhook({ secret, body }: SignWebhookParameters): string {
   if (secret === '') throw new RangeError('secret must not be empty')
-  const bytes = typeof body === 'string' ? utf8ToBytes(body) : body
-  return `sha256=${bytesToHex(hmac(sha256, utf8ToBytes(secret), bytes))}`
+  return `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`
 }
 
 /**

@@ -112,40 +112,47 @@ const CHARGES = `
       used = excluded.used + case when q.day = excluded.day then q.used else 0 end
   )`
 
+/**
+ * Gives each intent the rows of its message and its thread, in the order of the numbers. Without a join: the planner takes
+ * a batch for one row and scans it once for each intent (0.35 to 0.2 ms of an intent among 60).
+ */
+const PLACED = `
+  placed as materialized (
+    select i.*, coalesce(i.thread_row, nextval('threads_row_seq')) as at_thread,
+      nextval('messages_row_seq') as message_row
+    from (select * from intent order by n) i
+  )`
+
 /** Starts the threads of new conversations, extends those of replies. */
 const THREADS = `
   begun as (
-    insert into threads (id, project_id, subject, created_at, updated_at, message_count, subject_key)
-    select new_thread_id, project_id, subject, now, now, 1, decode(subject_key, 'hex') from intent where thread_row is null
-    returning row, id
+    insert into threads (row, id, project_id, subject, created_at, updated_at, message_count, subject_key)
+    overriding system value
+    select at_thread, new_thread_id, project_id, subject, now, now, 1, decode(subject_key, 'hex')
+    from placed where thread_row is null
   ), grown as (
     update threads t set message_count = t.message_count + g.added, updated_at = greatest(t.updated_at, g.now)
-    from (select thread_row, count(*) as added, max(now) as now from intent
-          where thread_row in (select row from joined) group by thread_row) g
+    from (select thread_row, count(*) as added, max(now) as now from placed
+          where thread_row is not null group by thread_row) g
     where t.row = g.thread_row
-    returning t.row, t.id
-  ), placed as (
-    select i.*, t.row as at_thread
-    from intent i join (select row, id from begun union all select row, id from grown) t on t.id = i.thread_id
   )`
 
 /** Stores the messages and their Message-IDs. */
 const MESSAGES = `
   stored as (
     insert into messages (
-      project_id, thread_row, direction, message_id, message_id_hash, in_reply_to, reference_ids, from_addresses,
+      row, project_id, thread_row, direction, message_id, message_id_hash, in_reply_to, reference_ids, from_addresses,
       to_addresses, cc_addresses, bcc_addresses, subject, text_body, html_body, text_bytes, attachments, labels,
       delivery_status, created_at, added_at, search, stored_bytes, send_at)
-    select project_id, at_thread, 'sent', message_id, hash_bytes, in_reply_to, reference_ids, array[from_address],
+    overriding system value
+    select message_row, project_id, at_thread, 'sent', message_id, hash_bytes, in_reply_to, reference_ids, array[from_address],
       to_list, cc_list, bcc_list, subject, body, html, octet_length(body) + octet_length(attachments::text),
       attachments, array['sent'] || case status when 'queued' then '{}' else array[status] end, status, now, now, search,
       stored_bytes, send_at
-    from placed order by n
-    returning row, message_id_hash, project_id, thread_row, created_at, to_addresses, cc_addresses, bcc_addresses,
-      delivery_status, send_at
+    from placed
   ), known as (
     insert into thread_identifiers (project_id, message_id_hash, thread_row)
-    select project_id, message_id_hash, thread_row from stored
+    select project_id, hash_bytes, at_thread from placed
   )`
 
 /** Stores the outbound mails with their recipients; refused recipients have failed from the start. A held one is never due. */
@@ -154,24 +161,23 @@ const OUTBOUND = `
     insert into outbound_mails (
       message_row, project_id, state, next_attempt_at, accepted_at, unsubscribe, names, headers,
       traceparent)
-    select s.row, s.project_id, case p.status when 'held' then 'held' else 'queued' end,
-      case p.status when 'held' then 'infinity' else coalesce(s.send_at, s.created_at) end,
-      coalesce(s.send_at, s.created_at), p.unsubscribe, p.names, p.headers, p.traceparent
-    from stored s join placed p on p.hash_bytes = s.message_id_hash and p.project_id = s.project_id
+    select message_row, project_id, case status when 'held' then 'held' else 'queued' end,
+      case status when 'held' then 'infinity' else coalesce(send_at, now) end,
+      coalesce(send_at, now), unsubscribe, names, headers, traceparent
+    from placed
   ), addressed as (
     insert into outbound_recipients (message_row, address, state, error)
-    select distinct s.row, a, case when a = any (p.refused) then 'failed' else 'queued' end,
-      case p.reasons[array_position(p.refused, a)] when 'rule' then '${BLOCKED}' when 'suppressed' then '${SUPPRESSED}' end
-    from stored s join placed p on p.hash_bytes = s.message_id_hash and p.project_id = s.project_id,
-      unnest(s.to_addresses || s.cc_addresses || s.bcc_addresses) a
+    select distinct message_row, a, case when a = any (refused) then 'failed' else 'queued' end,
+      case reasons[array_position(refused, a)] when 'rule' then '${BLOCKED}' when 'suppressed' then '${SUPPRESSED}' end
+    from placed, unnest(to_list || cc_list || bcc_list) a
   )`
 
 const ATTACHMENTS = `
   filed as (
     insert into message_attachments (message_row, attachment_id, bytes, blob)
-    select s.row, a.id, substring($4::bytea from a.start for a.length), a.blob
+    select p.message_row, a.id, substring($4::bytea from a.start for a.length), a.blob
     from unnest($2::int[], $3::text[], $6::int[], $7::int[], $8::bytea[]) a (n, id, start, length, blob)
-    join placed p using (n) join stored s on s.message_id_hash = p.hash_bytes and s.project_id = p.project_id
+    join placed p using (n)
   )`
 
 /** Queues the sending of each mail. A held mail gets a request, with the job that announces it. */
@@ -182,9 +188,9 @@ const JOBS = `
     from placed where status = 'held'
     returning id
   ), due as (
-    select 'send_mail' as task, json_build_object('messageRow', row::text) as payload, 'send_mail:' || row as key,
-      send_at as run_at
-    from stored where delivery_status <> 'held'
+    select 'send_mail' as task, json_build_object('messageRow', message_row::text) as payload,
+      'send_mail:' || message_row as key, send_at as run_at
+    from placed where status <> 'held'
     union all
     select 'announce_approval', json_build_object('approvalId', id), 'announce_approval:' || id, null from requested
   ), jobs as (
@@ -193,18 +199,17 @@ const JOBS = `
 
 /** One row per placeable intent. The join with `jobs` makes Postgres run add_jobs. */
 const OUTCOMES = `
-  select p.n, p.thread_id, p.now_text as created_at, s.row is not null as accepted, s.delivery_status as status,
+  select p.n, p.thread_id, p.now_text as created_at, s.n is not null as accepted, s.status,
     p.n in (select n from beyond) or (p.project_id, p.key) in (select project_id, key from beyond) as over_quota,
     (select is_open from verdict) as is_open
-  from placeable p left join stored s on s.message_id_hash = p.hash_bytes and s.project_id = p.project_id
-  cross join jobs`
+  from placeable p left join placed s using (n) cross join jobs`
 
 /**
  * The statement that accepts send intents. Each step reads the rows of the one before and drops some:
  *
- *   given ─ placeable ─ single ─ affordable ─ decided ─ intent ─ placed ─ stored ┬ outgoing, addressed, filed, known
- *   live    thread is   first    within the   draft is  key is   has a    is a   └ requested, due ─ jobs
- *   project not deleted of a key daily limit  there     free     thread   message
+ *   given ─ placeable ─ single ─ affordable ─ decided ─ intent ─ placed ┬ begun, grown, stored, known, outgoing, …
+ *   live    thread is   first    within the   draft is  key is   has    └ requested, due ─ jobs
+ *   project not deleted of a key daily limit  there     free     rows
  *
  * $1 intents (jsonb); $2, $3 attachments: number of the intent, id; $4, $6, $7 their packed bytes, $8 their objects;
  * $5 daily limit or null.
@@ -217,6 +222,7 @@ export const ACCEPT_INTENTS = `with ${[
   WAYS,
   KEYS,
   CHARGES,
+  PLACED,
   THREADS,
   MESSAGES,
   OUTBOUND,

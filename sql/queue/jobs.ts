@@ -72,3 +72,13 @@ export async function deleteSupersededJobs(db: Queryable): Promise<number> {
   )
   return rowCount ?? 0
 }
+
+/** Deletes jobs that have succeeded, in the order of their ids: others lock several of them too. */
+export const DELETE_DONE_JOBS = {
+  name: 'delete-done-jobs',
+  text: `
+    with done as materialized (
+      select id from graphile_worker._private_jobs where id = any ($1::bigint[]) order by id for update
+    )
+    delete from graphile_worker._private_jobs j using done where j.id = done.id`,
+}

@@ -24,7 +24,7 @@ export async function createSetting(): Promise<Setting> {
   const dataDir = mkdtempSync(join(tmpdir(), 'purser-bench-'))
   const postgres = await startEmbeddedPostgres({ dataDir, onLog: () => {} })
   await migrate(postgres.url)
-  const pool = createPool({ url: postgres.url, size: 40, name: 'bench' })
+  const pool = createPool({ url: postgres.url, size: 64, name: 'bench' })
   const key = generateKey('project')
   const { project } = await createProject(pool, {
     name: 'Bench',

@@ -8,6 +8,8 @@ import type { KeyringSource } from '../../sql/keyring/keyring.ts'
 import {
   type GuardedResponse,
   guardedRequest,
+  type KeptConnections,
+  keepConnections,
   type OutboundPolicy,
 } from '../http/guardedRequest.ts'
 import { patiently } from '../queue/patiently.ts'
@@ -20,7 +22,8 @@ type DeliverOptions = {
   policy: OutboundPolicy
 }
 
-type Sender = PoolContext & DeliverOptions & { batchers: DeliveryBatchers }
+type Sender = PoolContext &
+  DeliverOptions & { batchers: DeliveryBatchers; connections: KeptConnections }
 
 /** For a whole attempt, from name resolution to the end of the answer (docs/contract.md §7). */
 const ATTEMPT_TIMEOUT_MS = 10_000
@@ -36,7 +39,8 @@ export const createDeliverWebhook = (
   options: DeliverOptions,
 ): Task<'deliver_webhook'> => {
   const { pool, lanes } = context
-  const sender: Sender = { ...context, ...options, batchers: createDeliveryBatchers(pool) }
+  const batchers = createDeliveryBatchers(pool)
+  const sender: Sender = { ...context, ...options, batchers, connections: keepConnections() }
   return async ({ deliveryId, attempt = 1 }) => {
     const read = () => patiently(() => sender.batchers.due.submit(deliveryId))
     const isNext = (found: DueDelivery | null) => found !== null && found.attempt === attempt - 1
@@ -113,6 +117,7 @@ function post(sender: Sender, delivery: DueDelivery, secret: string): Promise<Gu
     },
     body,
     timeoutMs: ATTEMPT_TIMEOUT_MS,
+    kept: { by: sender.connections, owner: delivery.ownerId ?? delivery.id },
   })
 }
 

@@ -9,8 +9,8 @@ export type DeliveryBatchers = {
   attempts: Batcher<AttemptResult, boolean>
 }
 
-/** With two in parallel, one batch gathers while the other runs; a single delivery never waits. */
-const BATCHING = { batchMax: 100, parallel: 2 }
+/** One batch gathers while another runs; a single delivery never waits. */
+const BATCHING = { batchMax: 200, parallel: 2, lateMs: 20 }
 
 /**
  * The batches of one connection pool. Retries come due in bursts, because deliveries that failed together are due

@@ -5,8 +5,13 @@
  * 50 MB in 126 ms); node:http does neither and lets the lookup hook judge the address it dials.
  */
 import { lookup as dnsLookup, type LookupAddress } from 'node:dns'
-import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http'
-import { request as httpsRequest } from 'node:https'
+import {
+  type ClientRequest,
+  Agent as HttpAgent,
+  request as httpRequest,
+  type IncomingMessage,
+} from 'node:http'
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import type { LookupFunction } from 'node:net'
 import { outboundUrlFault } from '../../shared/http/outboundUrl.ts'
 import { isPublicAddress } from '../../shared/http/publicAddress.ts'
@@ -44,6 +49,8 @@ export type GuardedRequestParameters = OutboundPolicy & {
   responseBytesMax?: number
   /** Further certificate authorities, PEM. */
   ca?: string
+  /** Uses a connection of the same owner again; absent: the connection ends with the answer. */
+  kept?: { by: KeptConnections; owner: string }
 }
 
 /** An answer as it came. `headers` holds names and values by turns. */
@@ -103,10 +110,11 @@ function guardedLookup(resolve: Resolve, allowPrivate: boolean): LookupFunction 
 }
 
 function openRequest(parameters: GuardedRequestParameters): ClientRequest {
-  const { url, method, headers, body, allowPrivate, resolve = systemResolve, ca } = parameters
+  const { url, method, headers, body, allowPrivate, resolve = systemResolve, ca, kept } = parameters
   const parsed = new URL(url)
   const trace = traceparent()
-  const start = parsed.protocol === 'https:' ? httpsRequest : httpRequest
+  const isSecure = parsed.protocol === 'https:'
+  const start = isSecure ? httpsRequest : httpRequest
   return start(parsed, {
     method,
     headers: {
@@ -117,14 +125,42 @@ function openRequest(parameters: GuardedRequestParameters): ClientRequest {
       ...(body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }),
       ...headers,
     },
-    // A pooled connection skips the lookup hook.
-    agent: false,
+    // A pooled connection skips the lookup hook: its address was judged when it was dialled.
+    ...(kept === undefined
+      ? { agent: false }
+      : { agent: isSecure ? kept.by.https : kept.by.http, owner: kept.owner }),
     lookup: guardedLookup(resolve, allowPrivate),
     ...(ca === undefined ? {} : { ca }),
   })
 }
 
 type Body = { body: Buffer; truncated: boolean }
+
+/**
+ * Connections that outlive an answer, for a burst of requests to one receiver. Two owners share none: one must not read
+ * the answers of the other. An idle one is closed before the shortest delay of a retry, which then dials anew.
+ */
+export type KeptConnections = { http: HttpAgent; https: HttpsAgent }
+
+const KEPT_MS = 500
+const KEPT = { keepAlive: true, timeout: KEPT_MS, maxFreeSockets: 32, scheduling: 'lifo' } as const
+
+type Owned = { owner?: string }
+
+class OwnedHttpAgent extends HttpAgent {
+  override getName = (options?: Parameters<HttpAgent['getName']>[0] & Owned): string =>
+    `${super.getName(options)}:${options?.owner}`
+}
+
+class OwnedHttpsAgent extends HttpsAgent {
+  override getName = (options?: Parameters<HttpsAgent['getName']>[0] & Owned): string =>
+    `${super.getName(options)}:${options?.owner}`
+}
+
+export const keepConnections = (): KeptConnections => ({
+  http: new OwnedHttpAgent(KEPT),
+  https: new OwnedHttpsAgent(KEPT),
+})
 
 function readPrefix(response: IncomingMessage, bytesMax: number): Promise<Body> {
   return new Promise((done, fail) => {
@@ -172,6 +208,7 @@ export async function guardedExchange(parameters: GuardedRequestParameters): Pro
 async function exchange(parameters: GuardedRequestParameters, ms: () => number): Promise<Exchange> {
   const { body, timeoutMs, responseBytesMax = RESPONSE_BYTES_MAX } = parameters
   const request = openRequest(parameters)
+  let isWhole = false
   let timer: Timer | undefined
   try {
     type Answer = { status: number; statusText: string; headers: string[] } & Body
@@ -198,6 +235,7 @@ async function exchange(parameters: GuardedRequestParameters, ms: () => number):
     if (outcome === 'expired') {
       return { ok: false, kind: 'timeout', detail: `no answer within ${timeoutMs} ms`, ms: ms() }
     }
+    isWhole = parameters.kept !== undefined && !outcome.truncated
     return { ok: true, ...outcome, ms: ms() }
   } catch (error) {
     if (error instanceof BlockedError) {
@@ -208,7 +246,7 @@ async function exchange(parameters: GuardedRequestParameters, ms: () => number):
     clearTimeout(timer)
     // Ends the connection after a cut or missing answer too.
     request.on('error', () => {})
-    request.destroy()
+    if (!isWhole) request.destroy()
   }
 }
 

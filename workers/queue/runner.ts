@@ -21,6 +21,8 @@ const UNLOCK_WAIT_MS = 3_000
 const POLL_MS = 25
 const RECOVERY_INTERVAL_MS = 4_000
 const REGISTRATION_WAIT_MS = 2_000
+/** Fetches whose time is remembered. */
+const FETCHES = 5
 
 export type PoolSettings = {
   name: RunnerName
@@ -114,9 +116,13 @@ export async function startRunner(
     stopping = true
     await alarm?.stop()
     await Promise.all([recovery.stop(), runner.stop().catch(() => ended)])
-    await untilUnlocked(pool, graphilePoolId).catch((error) =>
-      log.warn({ err: error }, 'the state of the last jobs is not known'),
-    )
+    await Promise.all([
+      // A deletion whose answer was lost is repeated: its job is unlocked, and its connection is still needed.
+      operations.settled(),
+      untilUnlocked(pool, graphilePoolId).catch((error) =>
+        log.warn({ err: error }, 'the state of the last jobs is not known'),
+      ),
+    ])
     await registration!.release()
   }
   let drained: Promise<void> | undefined
@@ -153,9 +159,10 @@ function startPoolAlarm(
 ): Running | null {
   if (nextInMs === undefined) return null
   let rungMs = 0
-  let fetchMs = 0
+  const fetchesMs: number[] = []
   events.on('localQueue:getJobs:complete', () => {
-    if (rungMs > 0) fetchMs = performance.now() - rungMs
+    if (rungMs > 0) fetchesMs.push(performance.now() - rungMs)
+    if (fetchesMs.length > FETCHES) fetchesMs.shift()
     rungMs = 0
   })
   return startAlarm({
@@ -164,7 +171,8 @@ function startPoolAlarm(
       rungMs = performance.now()
       nudge()
     },
-    fetchMs: () => fetchMs,
+    // The shortest: others wait for a burst of jobs to start, not for the database.
+    fetchMs: () => (fetchesMs.length === 0 ? 0 : Math.min(...fetchesMs)),
     log,
   })
 }

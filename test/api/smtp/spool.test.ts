@@ -1,4 +1,6 @@
+import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+
 import { mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -25,6 +27,7 @@ const mail = (text: string) => ({
   receivedAt: new Date(),
 })
 const ALL = { count: 100, maxBytes: 1_000_000 }
+const WHOLE = { count: 1_000, maxBytes: 1_000_000_000 }
 
 describe('a copy of the spool', () => {
   test('holds the earlier mails with the same source keys while the listener continues', async () => {
@@ -35,23 +38,67 @@ describe('a copy of the spool', () => {
     const second = new Spool(join(folder, 'here'))
     mkdirSync(join(folder, 'there'))
     second.copyTo(join(folder, 'there'))
-    second.close()
+    await second.close()
     await spool.accept(mail('Three'))
     const copy = new Spool(join(folder, 'there'))
     expect(copy.oldest('small', ALL)).toEqual(spool.oldest('small', ALL).slice(0, 2))
     expect(copy.knownAddress(['a@mail.test'])).toBe('a@mail.test')
     await copy.accept(mail('Four'))
     expect([copy.depth().count, spool.depth().count]).toEqual([3, 3])
-    copy.close()
-    spool.close()
+    await copy.close()
+    await spool.close()
   })
 
-  test('is readable only by its owner', () => {
+  test('is readable only by its owner', async () => {
     const spool = new Spool(join(folder, 'here'))
     spool.copyTo(folder)
-    spool.close()
+    await spool.close()
     expect(statSync(join(folder, 'spool.sqlite')).mode & 0o777).toBe(0o600)
   })
+})
+
+test('mail of many connections at once is stored whole; an error leaves the next mail alone', async () => {
+  const spool = new Spool(folder)
+  const texts = Array.from({ length: 300 }, (_, n) => `${n} ${'x'.repeat(n * 300)}`)
+  await Promise.all(texts.map((text) => spool.accept(mail(text))))
+  const stored = [...spool.oldest('small', WHOLE), ...spool.oldest('large', WHOLE)]
+  expect(new Set(stored.map(({ bytes }) => Buffer.from(bytes).toString()))).toEqual(new Set(texts))
+  expect(stored.length).toBe(texts.length)
+  const file = new Database(join(folder, 'spool.sqlite'))
+  file.run('alter table mails rename to hidden')
+  const refused = await Promise.allSettled([spool.accept(mail('a')), spool.accept(mail('b'))])
+  expect(refused.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+  file.run('alter table hidden rename to mails')
+  await spool.remove(stored.map(({ sourceKey }) => sourceKey))
+  await spool.accept(mail('after'))
+  expect(spool.depth().count).toBe(1)
+  file.close()
+  await spool.close()
+})
+
+test('a closed spool has all mail that was accepted, and opens again', async () => {
+  const spool = new Spool(folder)
+  const accepted = spool.accept(mail('one'))
+  await spool.close()
+  await accepted
+  const again = new Spool(folder)
+  expect(again.depth().count).toBe(1)
+  await again.close()
+})
+
+test('a deleted address is unknown at once', async () => {
+  const spool = new Spool(folder)
+  spool.updateAddresses({ add: ['a@mail.test', 'b@mail.test'] })
+  expect(spool.knownAddress(['x@mail.test', 'a@mail.test'])).toBe('a@mail.test')
+  expect(spool.knownAddress(['b@mail.test'])).toBe('b@mail.test')
+  spool.updateAddresses({ remove: ['a@mail.test'] })
+  expect(spool.knownAddress(['a@mail.test'])).toBeNull()
+  spool.replaceAddresses({ after: '', upTo: null, addresses: ['a@mail.test'] })
+  expect([spool.knownAddress(['a@mail.test']), spool.knownAddress(['b@mail.test'])]).toEqual([
+    'a@mail.test',
+    null,
+  ])
+  await spool.close()
 })
 
 test('a small mail moves while a large one waits', async () => {
@@ -79,11 +126,11 @@ test('a small mail moves while a large one waits', async () => {
   await spool.accept({ ...mail('small'), inboxes })
   mover.nudge('small')
   await waitFor('the small mail', async () => (await moved()).length === 1)
-  expect(spool.depth().count).toBe(1)
+  await waitFor('the end of its copy in the spool', () => spool.depth().count === 1)
   await blocker.query('rollback')
   blocker.release()
   await waitFor('the large mail', async () => (await moved()).length === 2)
   await mover.stop()
   expect(spool.depth().count).toBe(0)
-  spool.close()
+  await spool.close()
 })

@@ -1,0 +1,74 @@
+/** The columns of a spooled mail, in the order of the insert. */
+export type SpooledColumns = [
+  sourceKey: string,
+  bytes: Uint8Array,
+  envelopeFrom: string,
+  inboxes: string,
+  remoteIp: string,
+  helo: string,
+  receivedAtMs: number,
+  traceparent: string | null,
+]
+
+export type SpoolWork =
+  | { file: string; accept: SpooledColumns[] }
+  | { file: string; remove: string[] }
+  | { close: true }
+
+/** Null: done. Otherwise the error. */
+export type SpoolAnswer = string | null
+
+type Waiting = { resolve: () => void; reject: (error: Error) => void }
+
+/** Writes a spool in a thread, which starts with the first work. Works run one after the other. */
+export class SpoolWriter {
+  readonly #file: string
+  #thread: Worker | undefined
+  /** The thread answers in the order of the works. */
+  #waiting: Waiting[] = []
+
+  constructor(file: string) {
+    this.#file = file
+  }
+
+  /** Resolves when the mails are on disk: all of them, or none. */
+  accept = (mails: SpooledColumns[]): Promise<void> =>
+    this.#run({ file: this.#file, accept: mails })
+
+  remove = (sourceKeys: string[]): Promise<void> =>
+    this.#run({ file: this.#file, remove: sourceKeys })
+
+  /** Closes the file after the works so far. */
+  async close(): Promise<void> {
+    if (this.#thread === undefined) return
+    await this.#run({ close: true })
+    this.#thread?.terminate()
+    this.#thread = undefined
+  }
+
+  #run(work: SpoolWork): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    this.#thread ??= this.#start()
+    this.#waiting.push({ resolve, reject })
+    this.#thread.postMessage(work)
+    return promise
+  }
+
+  #start(): Worker {
+    const thread = new Worker(new URL('./spoolThread.ts', import.meta.url))
+    thread.onmessage = ({ data }: { data: SpoolAnswer }) => {
+      const { resolve, reject } = this.#waiting.shift()!
+      if (data === null) resolve()
+      else reject(new Error(data))
+    }
+    thread.onerror = ({ message }) => {
+      if (this.#thread !== thread) return
+      this.#thread = undefined
+      thread.terminate()
+      const waiting = this.#waiting
+      this.#waiting = []
+      for (const { reject } of waiting) reject(new Error(`the spool's thread failed: ${message}`))
+    }
+    return thread
+  }
+}

@@ -1,0 +1,47 @@
+import { expect, test } from 'bun:test'
+import { createBatcher } from '../../sql/batcher.ts'
+import { waitFor } from '../support/waitFor.ts'
+
+/** A batcher whose statements end when the test says so. */
+function startBatcher(lateMs: number) {
+  const batches: { items: number[]; end: () => void }[] = []
+  const batcher = createBatcher({
+    batchMax: 100,
+    parallel: 2,
+    lateMs,
+    run: async (items: number[]) => {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      batches.push({ items, end: resolve })
+      await promise
+      return items.map((item) => item * 2)
+    },
+  })
+  return { batcher, batches }
+}
+
+test('items that come while a statement runs share the next one', async () => {
+  const { batcher, batches } = startBatcher(60_000)
+  const results = [1, 2, 3, 4].map((item) => batcher.submit(item))
+  expect(batches.map(({ items }) => items)).toEqual([[1]])
+  batches[0]!.end()
+  await waitFor('the next batch', () => batches.length === 2)
+  expect(batches[1]!.items).toEqual([2, 3, 4])
+  batches[1]!.end()
+  expect(await Promise.all(results)).toEqual([2, 4, 6, 8])
+  await batcher.drain()
+})
+
+test('a statement that is late holds up nobody', async () => {
+  const { batcher, batches } = startBatcher(20)
+  const stuck = batcher.submit(1)
+  const others = [2, 3].map((item) => batcher.submit(item))
+  await waitFor('the second batch', () => batches.length === 2)
+  batches[1]!.end()
+  expect(await Promise.all(others)).toEqual([4, 6])
+  const third = batcher.submit(5)
+  await waitFor('the third batch', () => batches.length === 3)
+  batches[2]!.end()
+  expect(await third).toBe(10)
+  batches[0]!.end()
+  expect(await stuck).toBe(2)
+})
