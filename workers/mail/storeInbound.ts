@@ -23,6 +23,7 @@ import type { PoolContext } from '../queue/task.ts'
 import { authenticateMail } from './authenticateMail.ts'
 import type { LookUp } from './lookUp.ts'
 import { createMailParser, type MailParser } from './mailParser.ts'
+import { createParseTurns, type ParseTurns } from './parseTurns.ts'
 import { createStoreBatcher } from './storeBatcher.ts'
 
 /** Mails of one network that wait for DNS answers at once, and the part of the slots for all that wait. */
@@ -44,6 +45,7 @@ type Parser = PoolContext &
     stores: ReturnType<typeof createStoreBatcher>
     verifiedDomains: Batcher<readonly string[], string[]>
     parser: MailParser
+    turns: ParseTurns
     /** Turns of mails that wait for DNS answers, by network. */
     dnsTurns: FairTurns
   }
@@ -73,15 +75,21 @@ export function createStoreInbound(context: PoolContext, options: ParseOptions):
     stores: createStoreBatcher(context.pool),
     verifiedDomains: createDomainBatcher(context.pool),
     parser: createMailParser(options.mailDomain),
+    turns: createParseTurns(),
     dnsTurns: new FairTurns({
       total: Math.ceil(options.slots * WAITING_PART),
       perOwner: WAITING_PER_NETWORK,
     }),
   }
   return (inbound, care) =>
-    traced('parse mail', { kind: 'consumer', parent: inbound.traceparent }, () =>
-      readAndStore(inbound, parser, care),
-    )
+    traced('parse mail', { kind: 'consumer', parent: inbound.traceparent }, async () => {
+      const endTurn = await parser.turns.enter(inbound.projectId)
+      try {
+        await readAndStore(inbound, parser, { ...care, endTurn })
+      } finally {
+        endTurn()
+      }
+    })
 }
 
 /** Finds the verified domains of mails parsed at the same time in one statement. */
@@ -105,7 +113,7 @@ export const networkOf = ({
 async function readAndStore(
   inbound: InboundMail,
   { pool, log, mailDomain, lookUp, bounceKeys, stores, verifiedDomains, parser, dnsTurns }: Parser,
-  { rules, isolated, storeAnyway, patienceMs }: Care,
+  { rules, isolated, storeAnyway, patienceMs, endTurn }: Care & { endTurn: () => void },
 ): Promise<void> {
   const inboundId = inbound.id
   let parsed: IndexedMail
@@ -130,6 +138,7 @@ async function readAndStore(
         ),
       ),
   )
+  endTurn()
   const { authentication, isAligned } = sender
   const admission = admit(rules, senders, {
     isProvenBounce,
@@ -142,10 +151,13 @@ async function readAndStore(
     parsed = indexed(reduced(mail, { ...inbound, mailDomain }), inbound.projectId)
   }
   const fromDomains = mail.from.map(domainOf)
-  const ownDomains = [mailDomain, ...(await verifiedDomains.submit(fromDomains))]
-  if (isForged(sender, { fromDomains, ownDomains })) {
-    parsed.mail.labels.push(UNAUTHENTICATED_LABEL)
-  }
+  const isForgedIfOurs = (ownDomains: readonly string[]) =>
+    isForged(sender, { fromDomains, ownDomains })
+  // Most verdicts stand whichever domains are ours: no statement asks for them.
+  const isDomainForged =
+    isForgedIfOurs([mailDomain]) ||
+    (isForgedIfOurs(fromDomains) && isForgedIfOurs(await verifiedDomains.submit(fromDomains)))
+  if (isDomainForged) parsed.mail.labels.push(UNAUTHENTICATED_LABEL)
   const store = (as: IndexedMail) => stores.submit({ inbound, ...as, authentication })
   const outcome = await store(parsed).catch((error: unknown) => {
     if (!storeAnyway || isDatabaseUnavailable(error)) throw error
