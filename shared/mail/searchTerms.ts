@@ -84,6 +84,15 @@ function eachTerm(text: string, visit: (term: string, start: number, end: number
   }
 }
 
+/** Visits the terms of a text without their offsets: for ASCII in half the time. */
+function eachWord(text: string, visit: (term: string) => boolean): void {
+  const isAscii = ASCII.test(text)
+  if (!isAscii) eachTerm(text, visit)
+  for (const run of isAscii ? (text.toLowerCase().match(ASCII_RUN) ?? []) : []) {
+    if (!visit(run.length > TERM_MAX_CHARS ? run.slice(0, TERM_MAX_CHARS) : run)) return
+  }
+}
+
 /** `甲乙丙` gives 甲乙, 乙丙 and 丙. The last letter stands alone: each letter begins a term. */
 function* pairsOf(run: string, start: number): Generator<Term> {
   const letters: Term[] = []
@@ -139,7 +148,10 @@ export function searchKey(projectId: string): string {
 
 /** A quoted lexeme for the text form of a `tsvector` or `tsquery`. */
 export const lexeme = (key: string, term: string): string =>
-  `'${`${key}:${term}`.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`
+  // Words hold neither sign, addresses may.
+  /[\\']/.test(term)
+    ? `'${key}:${term.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`
+    : `'${key}:${term}'`
 
 /** The project's prefix, one position, alignment and the entry of the term. */
 const TERM_OVERHEAD_BYTES = 20
@@ -148,7 +160,7 @@ const POSITION_BYTES = 2
 /** The text form of a message's `tsvector`. */
 export function searchVector(projectId: string, mail: SearchedMail): string {
   const key = searchKey(projectId)
-  const places = new Map<string, string[]>()
+  const places = new Map<string, { count: number; list: string }>()
   let position = 1
   let bytes = 0
   /** @returns the number of positions of the term; 0: the vector is full. */
@@ -156,15 +168,20 @@ export function searchVector(projectId: string, mail: SearchedMail): string {
     const found = places.get(term)
     bytes += found === undefined ? Buffer.byteLength(term) + TERM_OVERHEAD_BYTES : POSITION_BYTES
     if (position > TERMS_MAX || bytes > VECTOR_MAX_BYTES) return 0
-    if (found === undefined) places.set(term, [place])
-    return found === undefined ? 1 : found.push(place)
+    if (found === undefined) {
+      places.set(term, { count: 1, list: place })
+      return 1
+    }
+    found.list += `,${place}`
+    return ++found.count
   }
   const add = (field: SearchField, text: string) => {
-    const start = `${position}${FIELD_WEIGHTS[field]}`
+    const weight = FIELD_WEIGHTS[field]
+    const start = `${position}${weight}`
     let isCrowded = false
     let isFull = false
-    eachTerm(text, (term) => {
-      const count = put(term, `${position}${FIELD_WEIGHTS[field]}`)
+    eachWord(text, (term) => {
+      const count = put(term, `${position}${weight}`)
       isFull = count === 0
       if (count > PLACES_MAX) isCrowded = true
       if (!isFull) position++
@@ -181,5 +198,7 @@ export function searchVector(projectId: string, mail: SearchedMail): string {
   for (const address of mail.from) add('from', address)
   for (const address of mail.to) add('to', address)
   add('text', mail.text.slice(0, TEXT_MAX_CHARS))
-  return [...places].map(([term, at]) => `${lexeme(key, term)}:${at.join(',')}`).join(' ')
+  let vector = ''
+  for (const [term, { list }] of places) vector += `${lexeme(key, term)}:${list} `
+  return vector.trimEnd()
 }
