@@ -16,3 +16,17 @@ export function packBytes(parts: readonly Uint8Array[]): PackedBytes {
       : Buffer.concat(parts)
   return { bytes, starts, lengths }
 }
+
+/** A parameter in the binary form of an array of one dimension (array_recv): each element in its type's binary form. */
+export function binaryArray(typeOid: number, elements: readonly Uint8Array[]): Buffer {
+  const head = Buffer.allocUnsafe(20)
+  for (const [n, value] of [1, 0, typeOid, elements.length, 1].entries()) {
+    head.writeInt32BE(value, 4 * n)
+  }
+  const parts = elements.flatMap((element) => {
+    const length = Buffer.allocUnsafe(4)
+    length.writeInt32BE(element.length)
+    return [length, element]
+  })
+  return Buffer.concat([head, ...parts])
+}

@@ -103,21 +103,32 @@ function linesOf(text: string): string[] {
   return lines
 }
 
+/** Each candidate holds one of these. Few lines do: the words around them are not read. */
+const MAY_HOLD = /\d|[A-Z](?:[A-Z-]| {1,3}[A-Z])|[a-z]-[a-z]{3,10}-[a-z]/
+
 type Judged = { candidate: Candidate; confidence: number; line: string }
 
 function judgeLines(lines: readonly string[], subject: string): Judged[] {
   const judged: Judged[] = []
   let looked = 0
   const named: boolean[] = []
-  /** Whether a line names a code; most mails never do. */
+  const isSubjectNamed = namesCode(subject)
   const isNamed = (n: number): boolean => {
     const line = lines[n]
     if (line === undefined) return false
     named[n] ??= namesCode(line)
     return named[n]
   }
-  const isSubjectNamed = namesCode(subject)
+  /** Whether the line has a candidate's letters, and words beside them that announce a code. */
+  const isPossible = (n: number): boolean =>
+    MAY_HOLD.test(lines[n]!) &&
+    (isSubjectNamed ||
+      isNamed(n - 2) ||
+      isNamed(n - 1) ||
+      isNamed(n) ||
+      (/\d/.test(lines[n]!) && saysUse(lines[n]!)))
   for (const [n, line] of lines.entries()) {
+    if (!isPossible(n)) continue
     const candidates = candidatesOf(line)
     if (candidates.length === 0) continue
     if (++looked > JUDGED_MAX) break

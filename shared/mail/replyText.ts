@@ -115,7 +115,8 @@ function isQuoted(view: string, bars: boolean): boolean {
 
 /** The new text of a line that also holds the history. Marks at the line's start are for {@link isQuoted}. */
 function joinedHistory(line: string): string | undefined {
-  if (line.length < 40 || line.startsWith('>')) return undefined
+  // Both kinds of history hold a colon.
+  if (line.length < 40 || line.startsWith('>') || !/[:：]/.test(line)) return undefined
   return attributionWithin(line) ?? headersWithin(line)
 }
 

@@ -25,7 +25,6 @@ const FORWARD_SUBJECT = /^(?:fwd?|wg|tr|rv)\s?:\s?\S/i
 /** `label: value`; a label has few words. */
 const LABELLED = /^[*_]{0,2}(?:[^\s:：]{1,20} ){0,2}[^\s:：]{1,20}\s?[:：][*_]{0,2}(?:\s|$)/u
 const SENDER = /^[^:：@]{1,40}[:：][^:：<>@]{1,80}<[^\s<>@]+@[^\s<>@]+>$/u
-const ENHANCED_STATUS = /^status: [45]\.\d/
 
 /** A line of dashes, underscores, stars, hashes or equal signs. */
 export function isRule(view: string): boolean {
@@ -51,8 +50,14 @@ export function lineView(line: string): string {
 
 /** Lower case. toLowerCase() leaves a combining dot on the Turkish `İ`. */
 export function fold(text: string): string {
-  return text.toLowerCase().replaceAll('i\u0307', 'i')
+  const lower = text.toLowerCase()
+  return lower.includes('\u0307') ? lower.replaceAll('i\u0307', 'i') : lower
 }
+
+/** One expression for a list of phrases: this runs for each line of each mail. A search phrase by phrase takes six times as long. */
+export const oneOf = (phrases: readonly string[]): string =>
+  `(?:${phrases.map((phrase) => phrase.replace(/[.*+?^$(){}|[\]\\]/g, '\\$&')).join('|')})`
+const BOUNCE_LINE = new RegExp(`^(?:${oneOf(BOUNCE_STARTS)}|status: [45]\\.\\d)`, 'i')
 
 /** `text` without the dashes, stars and underscores that clients and Markdown set around it. */
 export function trimDecoration(text: string): string {
@@ -198,6 +203,5 @@ export function isVendorSeparator(view: string): boolean {
 
 /** A line of a delivery report (RFC 3464, Exchange, Postfix, Exim, qmail). */
 export function isBounceLine(view: string): boolean {
-  const lower = fold(view)
-  return ENHANCED_STATUS.test(lower) || BOUNCE_STARTS.some((start) => lower.startsWith(start))
+  return BOUNCE_LINE.test(view)
 }

@@ -2,7 +2,7 @@
  * Recognises signatures, the device lines of phones and apps, and the notices of companies and lists
  * below a mail.
  */
-import { fold, headerKind, isRule, trimDecoration } from './replyTextMarkers.ts'
+import { fold, headerKind, isRule, oneOf, trimDecoration } from './replyTextMarkers.ts'
 import {
   DEVICE_WORDS,
   FOOTER_STARTS,
@@ -14,12 +14,13 @@ import {
 
 /** Most lines of a signature below a dash rule. */
 const MAX_SIGNATURE_LINES = 12
-/** One expression for a list of phrases: this runs for each line of each mail. */
-const oneOf = (phrases: readonly string[]): string =>
-  `(?:${phrases.map((phrase) => phrase.replace(/[.*+?^$(){}|[\]\\]/g, '\\$&')).join('|')})`
 const STARTS_SENT = new RegExp(`^${oneOf(SENT_STARTS)}`)
 const ENDS_SENT = new RegExp(`${oneOf(SENT_ENDS)}$`)
 const NAMES_DEVICE = new RegExp(oneOf(DEVICE_WORDS))
+/** Every device line holds one of these; few other lines do. */
+const MAY_NAME_DEVICE = new RegExp(`my |${oneOf(DEVICE_WORDS)}`)
+const STARTS_FOOTER = new RegExp(`^${oneOf(FOOTER_STARTS)}`)
+const STARTS_LEGAL = new RegExp(`^${oneOf(LEGAL_STARTS)}`)
 /** A notice begins within this many last lines. */
 const MAX_FOOTER_LINES = 40
 
@@ -94,7 +95,7 @@ function isProgramLine(view: string): boolean {
 
 /** "Sent from my iPhone", "Get Outlook for Android" and the like in other languages. */
 export function isDeviceLine(view: string): boolean {
-  if (view.length > 200) return false
+  if (view.length > 200 || !MAY_NAME_DEVICE.test(fold(view))) return false
   const text = trimDecoration(view.replace(/<[^<>\s]{4,}>|\]?\(?https?:\S+/g, ''))
   const lower = fold(text.replace(/^[<([«]{1,2}|[>)\].!。»\s]{1,4}$/g, '').trim())
   const words = lower.split(' ')
@@ -119,10 +120,10 @@ export function dropFooter(text: string): string {
   const first = Math.max(1, lines.length - MAX_FOOTER_LINES)
   for (let i = first; i < lines.length; i++) {
     const lower = fold(lines[i]!.slice(0, 80).replace(/^[\s*_(]+/, ''))
-    if (FOOTER_STARTS.some((start) => lower.startsWith(start)) || isAddedNote(lines, i)) {
+    if (STARTS_FOOTER.test(lower) || isAddedNote(lines, i)) {
       return above(lines, i)
     }
-    if (!LEGAL_STARTS.some((start) => lower.startsWith(start))) continue
+    if (!STARTS_LEGAL.test(lower)) continue
     const rest = fold(lines.slice(i).join(' ').slice(0, 4000)).trimStart()
     const hits = LEGAL_WORDS.filter((word) => rest.includes(word)).length
     if (hits >= 2 || SURE_NOTICE.test(rest)) {

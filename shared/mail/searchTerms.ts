@@ -84,6 +84,15 @@ function eachTerm(text: string, visit: (term: string, start: number, end: number
   }
 }
 
+/** Visits the terms of a text without their offsets: for ASCII in half the time. */
+function eachWord(text: string, visit: (term: string) => boolean): void {
+  const isAscii = ASCII.test(text)
+  if (!isAscii) eachTerm(text, visit)
+  for (const run of isAscii ? (text.toLowerCase().match(ASCII_RUN) ?? []) : []) {
+    if (!visit(run.length > TERM_MAX_CHARS ? run.slice(0, TERM_MAX_CHARS) : run)) return
+  }
+}
+
 /** `甲乙丙` gives 甲乙, 乙丙 and 丙. The last letter stands alone: each letter begins a term. */
 function* pairsOf(run: string, start: number): Generator<Term> {
   const letters: Term[] = []
@@ -139,32 +148,69 @@ export function searchKey(projectId: string): string {
 
 /** A quoted lexeme for the text form of a `tsvector` or `tsquery`. */
 export const lexeme = (key: string, term: string): string =>
-  `'${`${key}:${term}`.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`
+  // Words hold neither sign, addresses may.
+  /[\\']/.test(term)
+    ? `'${key}:${term.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`
+    : `'${key}:${term}'`
 
 /** The project's prefix, one position, alignment and the entry of the term. */
 const TERM_OVERHEAD_BYTES = 20
 const POSITION_BYTES = 2
 
+/** The places of each term, in order, as Postgres packs them: two bits of weight, fourteen of position. */
+type Places = Map<string, number[]>
+const POSITION_BITS = 14
+const PACKED_WEIGHTS = 'DCBA'
+
 /** The text form of a message's `tsvector`. */
 export function searchVector(projectId: string, mail: SearchedMail): string {
   const key = searchKey(projectId)
-  const places = new Map<string, string[]>()
+  const shown = (place: number) =>
+    `${place & (2 ** POSITION_BITS - 1)}${PACKED_WEIGHTS[place >> POSITION_BITS]}`
+  return [...placesOf(mail).places]
+    .map(([term, places]) => `${lexeme(key, term)}:${places.map(shown).join(',')}`)
+    .join(' ')
+}
+
+/**
+ * The binary form of a message's `tsvector` (tsvectorrecv): the number of terms, then each with its places. Postgres
+ * reads the text form of 480 terms in 0.33 ms, this in 0.15.
+ */
+export function binarySearchVector(projectId: string, mail: SearchedMail): Buffer {
+  const key = `${searchKey(projectId)}:`
+  const { places, maxBytes } = placesOf(mail)
+  const vector = Buffer.allocUnsafe(4 + maxBytes)
+  let at = vector.writeInt32BE(places.size)
+  for (const [term, ofTerm] of places) {
+    at += vector.write(`${key}${term}\0`, at)
+    at = vector.writeUInt16BE(ofTerm.length, at)
+    for (const place of ofTerm) at = vector.writeUInt16BE(place, at)
+  }
+  return vector.subarray(0, at)
+}
+
+function placesOf(mail: SearchedMail): { places: Places; maxBytes: number } {
+  const places: Places = new Map()
   let position = 1
   let bytes = 0
   /** @returns the number of positions of the term; 0: the vector is full. */
-  const put = (term: string, place: string): number => {
+  const put = (term: string, place: number): number => {
     const found = places.get(term)
     bytes += found === undefined ? Buffer.byteLength(term) + TERM_OVERHEAD_BYTES : POSITION_BYTES
     if (position > TERMS_MAX || bytes > VECTOR_MAX_BYTES) return 0
-    if (found === undefined) places.set(term, [place])
-    return found === undefined ? 1 : found.push(place)
+    if (found === undefined) {
+      places.set(term, [place])
+      return 1
+    }
+    return found.length === PLACES_MAX ? PLACES_MAX + 1 : found.push(place)
   }
   const add = (field: SearchField, text: string) => {
-    const start = `${position}${FIELD_WEIGHTS[field]}`
+    const weight = PACKED_WEIGHTS.indexOf(FIELD_WEIGHTS[field]) << POSITION_BITS
+    const start = weight | position
     let isCrowded = false
     let isFull = false
-    eachTerm(text, (term) => {
-      const count = put(term, `${position}${FIELD_WEIGHTS[field]}`)
+    eachWord(text, (term) => {
+      const count = put(term, weight | position)
       isFull = count === 0
       if (count > PLACES_MAX) isCrowded = true
       if (!isFull) position++
@@ -181,5 +227,5 @@ export function searchVector(projectId: string, mail: SearchedMail): string {
   for (const address of mail.from) add('from', address)
   for (const address of mail.to) add('to', address)
   add('text', mail.text.slice(0, TEXT_MAX_CHARS))
-  return [...places].map(([term, at]) => `${lexeme(key, term)}:${at.join(',')}`).join(' ')
+  return { places, maxBytes: bytes }
 }

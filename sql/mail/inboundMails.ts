@@ -117,13 +117,15 @@ export type InboundMail = {
 /** An inbound mail larger than the caller takes: its size, without its bytes. */
 export type LargeInboundMail = Pick<InboundMail, 'id' | 'projectId' | 'remoteIp'> & { size: number }
 
+/** A plan made for an empty table read all arrivals of the inbox, unless the mails are picked first. */
 const findText = (condition: string) => `
+  with i as materialized (select * from inbound_mails where ${condition} and state = 'accepted')
   select i.id, i.project_id, p.email_address, i.raw_id, i.envelope_from, i.envelope_to, i.remote_ip, i.helo, i.received_at,
     i.traceparent,
     s.size, case when s.size <= $2 then r.bytes end as bytes, r.blob
-  from inbound_mails i join raw_mails r on r.id = i.raw_id join projects p on p.id = i.project_id
+  from i join raw_mails r on r.id = i.raw_id join projects p on p.id = i.project_id
   left join blobs b on b.hash = r.blob, lateral (select coalesce(b.size, octet_length(r.bytes)) as size) s
-  where ${condition} and i.state = 'accepted' and p.deleted_at is null`
+  where p.deleted_at is null`
 
 type InboundRow = {
   id: string
@@ -170,7 +172,7 @@ export async function findInboundMail(
 ): Promise<InboundMail | LargeInboundMail | null> {
   const { rows } = await db.query<InboundRow>({
     name: 'find-inbound-mail',
-    text: findText('i.id = $1'),
+    text: findText('id = $1'),
     values: [inboundId, maxBytes],
   })
   const row = rows[0]
@@ -187,7 +189,7 @@ export async function findInboundMails(
 ): Promise<(InboundMail | LargeInboundMail)[]> {
   const { rows } = await db.query<InboundRow>({
     name: 'find-inbound-mails',
-    text: `${findText('i.id = any ($1::bigint[])')} order by i.id`,
+    text: `${findText('id = any ($1::bigint[])')} order by i.id`,
     values: [inboundIds, maxBytes],
   })
   // One in the object store is larger than a batch takes, also when a caller asks for more.

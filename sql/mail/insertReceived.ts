@@ -4,7 +4,7 @@ import type { ParsedMail } from '../../shared/mail/parseMail.ts'
 import { ancestors, messageIdHash, subjectKey } from '../../shared/mail/threading.ts'
 import type { Queryable } from '../db.ts'
 import type { NewEvent } from '../events/events.ts'
-import { packBytes } from '../packedBytes.ts'
+import { binaryArray, packBytes } from '../packedBytes.ts'
 import { insertAttachments } from './attachments.ts'
 import { recordBounce } from './bounces.ts'
 import type { InboundMail } from './inboundMails.ts'
@@ -16,8 +16,8 @@ export type ReceivedMessage = {
   authentication: Authentication
   /** The objects of its attachments, by place; absent or null: their rows hold them. */
   objects?: readonly (Buffer | null)[]
-  /** The text form of its search vector. */
-  search: string
+  /** The binary form of its search vector. */
+  search: Uint8Array
   /** The stored Message-ID; it differs from the mail's if that was taken. */
   messageId: string
   /** The thread it joins; null: a new thread. */
@@ -25,8 +25,8 @@ export type ReceivedMessage = {
 }
 
 /**
- * $1 the records of the messages, in order. $2 their text, HTML, extracted text and search vector, packed: JSON would
- * escape megabytes.
+ * $1 the records of the messages, in order. $2 their text, HTML and extracted text, packed: JSON would escape megabytes.
+ * $3 their search vectors.
  */
 const INSERT_RECEIVED = `
   with given as (
@@ -61,7 +61,7 @@ const INSERT_RECEIVED = `
       content_hash, in_reply_to, reference_ids, from_addresses, to_addresses, cc_addresses, reply_to_addresses, subject,
       ${unpacked(1)}, case when lengths[2] >= 0 then ${unpacked(2)} end, ${unpacked(3)},
       lengths[1] + lengths[3] + octet_length(attachments::text), codes, links, attachments, labels, received_at, now,
-      ${unpacked(4)}::tsvector, authentication, stored_bytes
+      ($3::tsvector[])[n + 1], authentication, stored_bytes
     from placed order by n
     returning row, project_id, thread_row, message_id_hash
   ), done as (
@@ -75,6 +75,9 @@ const INSERT_RECEIVED = `
   update inbound_mails m set state = 'stored', message_row = d.row
   from done d where m.id = d.inbound_id
   returning m.id, m.message_row, d.thread_id`
+
+/** The type `tsvector` in pg_type.dat, the same in every release of PostgreSQL. */
+const TSVECTOR_OID = 3614
 
 /** The n-th of the packed texts of a message. */
 function unpacked(n: number): string {
@@ -90,21 +93,34 @@ export async function insertReceived(
   db: Queryable,
   messages: readonly ReceivedMessage[],
 ): Promise<NewEvent[]> {
-  const packed = packBytes(
-    messages.flatMap(({ mail, search }) =>
-      [mail.text, mail.html ?? '', mail.extractedText, search].map((text) => Buffer.from(text)),
-    ),
-  )
+  const parts = messages.map(({ mail }) => [
+    Buffer.from(mail.text),
+    Buffer.from(mail.html ?? ''),
+    // Most mail has no history: its own text travels once.
+    Buffer.from(mail.extractedText === mail.text ? '' : mail.extractedText),
+  ])
+  const packed = packBytes(parts.flat())
   const records = messages.map((message, n) => {
-    const [start, end] = [4 * n, 4 * n + 4]
-    const lengths = packed.lengths.slice(start, end)
+    const starts = packed.starts.slice(3 * n, 3 * n + 3)
+    const lengths = packed.lengths.slice(3 * n, 3 * n + 3)
     if (message.mail.html === null) lengths[1] = -1
-    return { n, ...recordOf(message), starts: packed.starts.slice(start, end), lengths }
+    if (message.mail.extractedText === message.mail.text) {
+      starts[2] = starts[0]!
+      lengths[2] = lengths[0]!
+    }
+    return { n, ...recordOf(message), starts, lengths }
   })
   const { rows } = await db.query<{ id: string; message_row: string; thread_id: string }>({
     name: 'insert-received',
     text: INSERT_RECEIVED,
-    values: [JSON.stringify(records), packed.bytes],
+    values: [
+      JSON.stringify(records),
+      packed.bytes,
+      binaryArray(
+        TSVECTOR_OID,
+        messages.map(({ search }) => search),
+      ),
+    ],
   })
   const byInbound = new Map(rows.map((row) => [row.id, row]))
   const events: NewEvent[] = []

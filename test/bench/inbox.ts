@@ -34,7 +34,7 @@ export async function* inboxRows(setting: Setting): AsyncGenerator<Row> {
   const client = await setting.pool.connect()
   await client.query('set statement_timeout = 0')
   await client.query('drop index messages_search')
-  await client.query('alter table messages disable trigger messages_labels_kept')
+  await client.query('alter table messages disable trigger messages_labels_added')
   const inboxes: Inbox[] = []
   for (const size of SIZES) inboxes.push(await fill(setting, client, size))
   await client.query(

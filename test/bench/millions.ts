@@ -179,14 +179,14 @@ async function load(
   try {
     await client.query(`set statement_timeout = 0; set maintenance_work_mem = '1GB'`)
     await client.query('drop index messages_search')
-    await client.query('alter table messages disable trigger messages_labels_kept')
+    await client.query('alter table messages disable trigger messages_labels_added')
     for (let at = 0; at < tenants.length; at += 1_000) {
       await insert(client, tenants.slice(at, at + 1_000), each)
     }
     await client.query(
       'create index messages_search on messages using gin (search) with (gin_pending_list_limit = 256)',
     )
-    await client.query('alter table messages enable trigger messages_labels_kept')
+    await client.query('alter table messages enable trigger messages_labels_added')
     await client.query(
       `insert into message_labels (project_id, label, created_at, message_row)
        select project_id, unnest(labels), created_at, row from messages on conflict do nothing`,

@@ -5,6 +5,7 @@ import { type IndexedMail, indexed } from '../../shared/mail/indexedMail.ts'
 import { parseMail } from '../../shared/mail/parseMail.ts'
 import { FairTurns } from '../../shared/process/fairTurns.ts'
 import type { ParseAnswer, ParseRequest } from './parserMain.ts'
+import { createSingleFile } from './parseTurns.ts'
 
 /** A message up to this size takes at most some 50 ms, also a hostile one. It is parsed in this process. */
 const SMALL_BYTES = 64 * 1024
@@ -36,10 +37,11 @@ export function createMailParser(
   const count = Math.max(1, availableParallelism() - 1)
   const turns = new FairTurns({ total: count, perOwner: Math.max(1, count - 1) })
   const idle: Child[] = []
+  const singleFile = createSingleFile()
   return {
     async parse(raw, projectId, isolated = false) {
       if (raw.length <= SMALL_BYTES && !isolated) {
-        return indexed(await parseMail(raw, domain), projectId)
+        return await singleFile(async () => indexed(await parseMail(raw, domain), projectId))
       }
       const leave = await turns.enter(projectId)
       const child = idle.pop() ?? startChild(limits)

@@ -35,8 +35,6 @@ const LARGE_AT_ONCE = 4
 const PART_BYTES = 64 * 1024
 /** A batch, which holds a slot, waits this long for DNS answers. */
 const PATIENCE_MS = 1_000
-/** The event loop serves others after this time. */
-const TURN_MS = 10
 
 type Tasks = { parse_inbound: Task<'parse_inbound'>; parse_batch: Task<'parse_batch'> }
 
@@ -115,7 +113,6 @@ function createParseBatch(
     }
     const refused = new Map<string, string[]>()
     const taken: Promise<unknown>[] = []
-    let turnMs = performance.now()
     for (const mail of found) {
       const crowded = shares.crowded(sharersOf(mail))
       if (!('bytes' in mail)) taken.push(queue(pool, jobOf([mail.id])))
@@ -123,14 +120,10 @@ function createParseBatch(
       else {
         const place = shares.enter(sharersOf(mail), partOf(mail, inboundIds.length))
         taken.push(take(mail, place.granted ? place.leave : () => {}))
-        if (performance.now() - turnMs > TURN_MS) {
-          await new Promise((resolve) => setImmediate(resolve))
-          turnMs = performance.now()
-        }
       }
     }
     for (const [sharer, ids] of refused) {
-      taken.push(queue(pool, jobOf(ids, shares.returnInMs(sharer))))
+      taken.push(queue(pool, jobOf(ids, shares.returnInMs(sharer, ids.length))))
     }
     const failed = (await Promise.allSettled(taken)).find(({ status }) => status === 'rejected')
     if (failed?.status === 'rejected') throw failed.reason

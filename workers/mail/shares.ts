@@ -1,6 +1,8 @@
-/** A refused job returns no sooner than this, and the refused jobs of one sharer return this far apart. */
+/** A refused job returns no sooner than this. */
 const RETURN_MS = 250
+/** The refused jobs of one sharer return this far apart, and by their mails. A return costs as much as a few mails. */
 const RETURN_SPACING_MS = 10
+const MAIL_SPACING_MS = 1
 
 /** A place until `leave`, or the time after which to come back. */
 export type Place = { granted: true; leave: () => void } | { granted: false; returnInMs: number }
@@ -55,12 +57,12 @@ export class Shares {
     }
   }
 
-  /** When the next refused job of this sharer may come back. */
-  returnInMs(sharer: string): number {
+  /** When the next refused job of this sharer, of so many mails, may come back. */
+  returnInMs(sharer: string, mails = 1): number {
     const nowMs = this.#nowMs()
-    const last = this.#returns.get(sharer) ?? 0
-    const atMs = Math.max(nowMs + RETURN_MS, last + RETURN_SPACING_MS)
-    this.#returns.set(sharer, atMs)
+    const free = this.#returns.get(sharer) ?? 0
+    const atMs = Math.max(nowMs + RETURN_MS, free)
+    this.#returns.set(sharer, atMs + Math.max(RETURN_SPACING_MS, mails * MAIL_SPACING_MS))
     return atMs - nowMs
   }
 }

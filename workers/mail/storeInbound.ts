@@ -26,6 +26,7 @@ import type { PoolContext } from '../queue/task.ts'
 import { authenticateMail } from './authenticateMail.ts'
 import type { LookUp } from './lookUp.ts'
 import { createMailParser, type MailParser } from './mailParser.ts'
+import { createParseTurns, type ParseTurns } from './parseTurns.ts'
 import { createStoreBatcher } from './storeBatcher.ts'
 
 /** Mails of one network that wait for DNS answers at once, and the part of the slots for all that wait. */
@@ -49,6 +50,7 @@ type Parser = PoolContext &
     stores: ReturnType<typeof createStoreBatcher>
     verifiedDomains: Batcher<readonly string[], string[]>
     parser: MailParser
+    turns: ParseTurns
     /** Turns of mails that wait for DNS answers, by network. */
     dnsTurns: FairTurns
   }
@@ -78,15 +80,21 @@ export function createStoreInbound(context: PoolContext, options: ParseOptions):
     stores: createStoreBatcher(context.pool),
     verifiedDomains: createDomainBatcher(context.pool),
     parser: createMailParser(options.mailDomain),
+    turns: createParseTurns(),
     dnsTurns: new FairTurns({
       total: Math.ceil(options.slots * WAITING_PART),
       perOwner: WAITING_PER_NETWORK,
     }),
   }
   return (inbound, care) =>
-    traced('parse mail', { kind: 'consumer', parent: inbound.traceparent }, () =>
-      readAndStore(inbound, parser, care),
-    )
+    traced('parse mail', { kind: 'consumer', parent: inbound.traceparent }, async () => {
+      const endTurn = await parser.turns.enter(inbound.projectId)
+      try {
+        await readAndStore(inbound, parser, { ...care, endTurn })
+      } finally {
+        endTurn()
+      }
+    })
 }
 
 /** Finds the verified domains of mails parsed at the same time in one statement. */
@@ -121,7 +129,7 @@ async function readAndStore(
     parser,
     dnsTurns,
   }: Parser,
-  { rules, isolated, storeAnyway, patienceMs }: Care,
+  { rules, isolated, storeAnyway, patienceMs, endTurn }: Care & { endTurn: () => void },
 ): Promise<void> {
   const inboundId = inbound.id
   let parsed: IndexedMail
@@ -146,6 +154,7 @@ async function readAndStore(
         ),
       ),
   )
+  endTurn()
   const { authentication, isAligned } = sender
   const admission = admit(rules, senders, {
     isProvenBounce,
@@ -158,10 +167,13 @@ async function readAndStore(
     parsed = indexed(reduced(mail, { ...inbound, mailDomain }), inbound.projectId)
   }
   const fromDomains = mail.from.map(domainOf)
-  const ownDomains = [mailDomain, ...(await verifiedDomains.submit(fromDomains))]
-  if (isForged(sender, { fromDomains, ownDomains })) {
-    parsed.mail.labels.push(UNAUTHENTICATED_LABEL)
-  }
+  const isForgedIfOurs = (ownDomains: readonly string[]) =>
+    isForged(sender, { fromDomains, ownDomains })
+  // Most verdicts stand whichever domains are ours: no statement asks for them.
+  const isDomainForged =
+    isForgedIfOurs([mailDomain]) ||
+    (isForgedIfOurs(fromDomains) && isForgedIfOurs(await verifiedDomains.submit(fromDomains)))
+  if (isDomainForged) parsed.mail.labels.push(UNAUTHENTICATED_LABEL)
   const store = async (as: IndexedMail) => {
     const objects = await keepAttachments(blobs, as.mail.attachments)
     return await stores.submit({ inbound, ...as, authentication, objects })

@@ -1,7 +1,7 @@
 /** Searches of an inbox larger than the first steps: every step finds the same page. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { parseSearch } from '../../../shared/mail/searchQuery.ts'
-import { searchKey } from '../../../shared/mail/searchTerms.ts'
+import { binarySearchVector, searchKey, searchVector } from '../../../shared/mail/searchTerms.ts'
 import {
   findFirstReceived,
   indexMessages,
@@ -9,6 +9,7 @@ import {
   type MessageSearch,
   searchMessages,
 } from '../../../sql/mail/searchMessages.ts'
+import { binaryArray } from '../../../sql/packedBytes.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { rawMail, receive } from '../../support/mailRows.ts'
 import { newProject } from '../../support/tillRows.ts'
@@ -195,3 +196,24 @@ test('messages without a search vector are listed by batch, and each gets its ow
   expect((await listUnindexed(pool, 10)).map(({ row }) => row)).not.toContain(oldest!.row)
   expect(await listUnindexed(pool, 10)).toHaveLength(2)
 })
+
+test('the binary and the text form of a vector are the same vector', async () => {
+  const from = ["o'neil@x.test", '"a\\\\b"@x.test']
+  const crowd = Array.from({ length: 300 }, (_, n) => `a${n}@crowd.test`)
+  for (const mail of [
+    { subject: '', from: [], to: [], text: '' },
+    { subject: 'Größe İstanbul 東京都 café', from, to: crowd, text: 'a b a 𝔘𝔫 \ud800 甲乙丙' },
+    { subject: 'many', from: [], to: [], text: 'again '.repeat(400) },
+    { subject: 'long', from: [], to: [], text: `${'ж'.repeat(60)} ${'x'.repeat(60)}` },
+    { subject: 'full', from: [], to: [], text: words(17_000) },
+  ]) {
+    const { rows } = await pool.query(
+      'select ($1::tsvector[])[1] = $2::tsvector as same, length($2::tsvector) as terms',
+      [binaryArray(3614, [binarySearchVector('prj_1', mail)]), searchVector('prj_1', mail)],
+    )
+    expect(rows).toEqual([{ same: true, terms: expect.any(Number) }])
+  }
+})
+
+const words = (count: number): string =>
+  Array.from({ length: count }, (_, n) => n.toString(36)).join(' ')

@@ -167,6 +167,23 @@ test('a mail whose name server is silent, and one that the database refuses, lea
   )
 })
 
+test('a burst of mails stays in its batches, however long the processor is busy', async () => {
+  await using database = await createTestDatabase()
+  const { pool } = database
+  const projectId = await newProject(pool)
+  const text = 'Some words of a mail that takes its time.\n'.repeat(100)
+  const mails = Array.from({ length: 640 }, () => ({ projectId, subject: 'burst', text }))
+  await arrive(pool, mails)
+  const jobs = await jobsOf(pool)
+  await pool.query('delete from graphile_worker._private_jobs')
+  const { parse_batch: parse } = tasksOf(pool)
+  await Promise.all(
+    jobs.map(({ payload }) => parse({ inboundIds: payload.inboundIds! }, { attempt: 1 })),
+  )
+  expect(await jobsOf(pool)).toEqual([])
+  expect(await subjectsOf(pool)).toHaveLength(640)
+})
+
 test('an inbox that another transaction holds delays no other inbox of its batch', async () => {
   await using database = await createTestDatabase()
   const { pool } = database

@@ -35,3 +35,10 @@ test('refused jobs come back one after the other', () => {
   for (const place of places) if (place.granted) place.leave()
   expect(shares.enter(['flooded']).granted).toBe(true)
 })
+
+test('a refused batch leaves time for its mails before the next returns', () => {
+  const shares = new Shares(10, () => 0)
+  fill(shares, () => ['flooded'])
+  const times = Array.from({ length: 3 }, () => shares.returnInMs('flooded', 32))
+  expect(times).toEqual([260, 292, 324])
+})
