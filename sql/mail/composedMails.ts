@@ -2,16 +2,35 @@ import { createHash } from 'node:crypto'
 import { domainOf } from '../../shared/mail/address.ts'
 import { composeMail } from '../../shared/mail/composeMail.ts'
 import { dkimSign } from '../../shared/mail/dkim.ts'
+import type { Batcher } from '../batcher.ts'
 import type { Blobs } from '../blobs/blobs.ts'
-import { type Pool, transaction } from '../db.ts'
+import type { Pool, Queryable } from '../db.ts'
 import type { KeyringSource } from '../keyring/keyring.ts'
+import { packBytes } from '../packedBytes.ts'
 import { listSentAttachments } from './attachments.ts'
 import { findDkimSigners } from './dkimKeys.ts'
 import type { OutboundContent } from './outboundMails.ts'
 import { readRawMail } from './rawMails.ts'
 
 /** The stores that the bytes of a message come from and go to. */
-export type MailStores = { pool: Pool; keyring: KeyringSource; blobs: Blobs }
+export type MailStores = {
+  pool: Pool
+  keyring: KeyringSource
+  blobs: Blobs
+  /** Keeps the bytes with those of other messages; absent: each alone. */
+  keep?: Batcher<Composed, Kept | null>
+}
+
+/** The composed bytes of a message. `blob`: the object that holds them; null: none does. */
+export type Composed = {
+  messageRow: string
+  sourceKey: string
+  bytes: Buffer
+  blob: Buffer | null
+}
+
+/** The raw mail of a message; `isOurs`: it has the bytes that were given. */
+export type Kept = { rawId: string; isOurs: boolean }
 
 /**
  * The stored bytes of a message, or bytes composed and signed now, once for all readers and attempts. Null for a deleted
@@ -21,17 +40,22 @@ export async function composedMail(
   given: MailStores,
   mail: OutboundContent,
 ): Promise<{ rawId: string; bytes: Buffer } | null> {
-  const { pool } = given
+  const { pool, keep } = given
   const blobs = given.blobs.of(mail.projectId)
-  const stores = { ...given, blobs }
-  if (mail.rawId !== null) {
-    return { rawId: mail.rawId, bytes: await readRawMail(pool, blobs, mail.rawId) }
-  }
-  return await keepComposed(stores, {
-    messageRow: mail.messageRow,
+  const { messageRow, rawId } = mail
+  if (rawId !== null) return { rawId, bytes: await readRawMail(pool, blobs, rawId) }
+  const bytes = await composeOutbound(given, mail)
+  const composed = {
+    messageRow,
     sourceKey: sourceKey(mail.messageId),
-    bytes: await composeOutbound(stores, mail),
-  })
+    bytes,
+    blob: await blobs.keep(bytes),
+  }
+  const kept =
+    keep === undefined ? (await keepComposed(pool, [composed]))[0]! : await keep.submit(composed)
+  if (kept === null) return null
+  if (kept.isOurs) return { rawId: kept.rawId, bytes }
+  return { rawId: kept.rawId, bytes: await readRawMail(pool, blobs, kept.rawId) }
 }
 
 /** Composes and signs a mail. Each call makes other bytes: boundaries and signatures differ. */
@@ -39,7 +63,9 @@ export async function composeOutbound(
   { pool, keyring, blobs }: MailStores,
   mail: OutboundContent,
 ): Promise<Buffer> {
-  const attachments = await listSentAttachments(pool, blobs.of(mail.projectId), mail.messageRow)
+  const attachments = mail.hasAttachments
+    ? await listSentAttachments(pool, blobs.of(mail.projectId), mail.messageRow)
+    : []
   const message = await composeMail({ ...mail, attachments })
   const signers = await findDkimSigners(pool, () => keyring(pool), domainOf(mail.fromAddress))
   return dkimSign(message, signers)
@@ -52,30 +78,50 @@ function sourceKey(messageId: string): string {
 }
 
 /**
- * Stores the composed bytes of a message before the first transmission: every attempt sends the same bytes.
- * @returns the id and the bytes of the raw mail; if another run stored first, its bytes. Null: the message is deleted.
+ * Stores the composed bytes of different messages in one statement, before the first transmission: every attempt sends
+ * the same bytes. A message that has bytes keeps them.
+ * @returns by place; null: the message is deleted.
  */
 export async function keepComposed(
-  { pool, blobs }: Pick<MailStores, 'pool' | 'blobs'>,
-  { messageRow, sourceKey, bytes }: { messageRow: string; sourceKey: string; bytes: Buffer },
-): Promise<{ rawId: string; bytes: Buffer } | null> {
-  const blob = await blobs.keep(bytes)
-  const kept = await transaction(pool, async (db) => {
-    const { rows } = await db.query<{ raw_id: string | null }>(
-      'select raw_id from messages where row = $1 for update',
-      [messageRow],
-    )
-    if (rows[0] === undefined) return null
-    if (rows[0].raw_id !== null) return { rawId: rows[0].raw_id, isOurs: false }
-    const inserted = await db.query<{ id: string }>(
-      'insert into raw_mails (source_key, bytes, blob) values ($1, $2, $3) returning id',
-      [sourceKey, blob === null ? bytes : '', blob],
-    )
-    const rawId = inserted.rows[0]!.id
-    await db.query('update messages set raw_id = $2 where row = $1', [messageRow, rawId])
-    return { rawId, isOurs: true }
+  db: Queryable,
+  composed: readonly Composed[],
+): Promise<(Kept | null)[]> {
+  const { bytes, starts, lengths } = packBytes(
+    composed.map((one) => (one.blob === null ? one.bytes : NO_BYTES)),
+  )
+  const { rows } = await db.query<{ row: string; raw_id: string; is_ours: boolean }>({
+    name: 'keep-composed',
+    text: `
+      with given as (
+        select * from unnest($1::bigint[], $2::uuid[], $3::int[], $4::int[], $5::bytea[])
+          g (row, source_key, start, length, blob)
+      ), locked as (
+        select m.row, m.raw_id from messages m where m.row = any ($1::bigint[]) order by m.row for update
+      ), kept as (
+        insert into raw_mails (source_key, bytes, blob)
+        select g.source_key, substring($6::bytea from g.start for g.length), g.blob
+        from locked l join given g using (row) where l.raw_id is null
+        returning id, source_key
+      ), named as (
+        update messages m set raw_id = k.id from kept k join given g using (source_key) where m.row = g.row
+        returning m.row, k.id
+      )
+      select l.row, coalesce(n.id, l.raw_id) as raw_id, n.id is not null as is_ours
+      from locked l left join named n using (row)`,
+    values: [
+      composed.map(({ messageRow }) => messageRow),
+      composed.map((one) => one.sourceKey),
+      starts,
+      lengths,
+      composed.map(({ blob }) => blob),
+      bytes,
+    ],
   })
-  if (kept === null) return null
-  const { rawId, isOurs } = kept
-  return { rawId, bytes: isOurs ? bytes : await readRawMail(pool, blobs, rawId) }
+  const byRow = new Map(rows.map((row) => [row.row, row]))
+  return composed.map(({ messageRow }) => {
+    const row = byRow.get(messageRow)
+    return row === undefined ? null : { rawId: row.raw_id, isOurs: row.is_ours }
+  })
 }
+
+const NO_BYTES = new Uint8Array()

@@ -6,6 +6,7 @@ import type { Queryable } from '../db.ts'
 /** The content of an outbound mail: all that its bytes are made of, beside its attachments. */
 export type OutboundContent = {
   projectId: string
+  hasAttachments: boolean
   messageRow: string
   rawId: string | null
   messageId: string
@@ -50,6 +51,7 @@ type DueRecipient = {
 
 type ContentRow = {
   project_id: string
+  has_attachments: boolean
   message_row: string
   raw_id: string | null
   message_id: string
@@ -81,10 +83,12 @@ type OutboundRow = ContentRow & {
 const CONTENT = `o.message_row, o.project_id, m.raw_id, m.message_id, m.from_addresses,
         coalesce(p.display_name, p.name) as from_name,
         m.to_addresses, m.cc_addresses, m.subject, m.text_body, m.html_body, m.in_reply_to, m.reference_ids,
-        o.unsubscribe, o.headers, o.names, coalesce(m.send_at, m.created_at) as date`
+        o.unsubscribe, o.headers, o.names, coalesce(m.send_at, m.created_at) as date,
+        m.attachments <> '[]'::jsonb as has_attachments`
 
 const contentOf = (row: ContentRow): OutboundContent => ({
   projectId: row.project_id,
+  hasAttachments: row.has_attachments,
   messageRow: row.message_row,
   rawId: row.raw_id,
   messageId: row.message_id,

@@ -57,7 +57,7 @@ async function attempt(sender: Sender, mail: OutboundMail): Promise<void> {
   )
   let bytes: ReturnType<typeof composedMail> | undefined
   const message = () => {
-    bytes ??= composedMail(sender, mail)
+    bytes ??= composedMail({ ...sender, keep: sender.batchers.keep }, mail)
     return bytes
   }
   if (mail.approvedHash !== null) {

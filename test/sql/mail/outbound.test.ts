@@ -3,10 +3,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { deleteProject } from '../../../sql/account/deleteProject.ts'
 import { keepComposed } from '../../../sql/mail/composedMails.ts'
+import { deleteMessage } from '../../../sql/mail/deleteMail.ts'
 import { beginAttempts } from '../../../sql/mail/outboundMails.ts'
-import { noBlobs } from '../../support/blobs.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
-import { begin, newSent, recordSent } from '../../support/mailRows.ts'
+import { begin, newSent, readRaw, recordSent } from '../../support/mailRows.ts'
 import { newProject, whileHeld } from '../../support/tillRows.ts'
 
 let database: TestDatabase
@@ -95,10 +95,9 @@ describe('an attempt', () => {
 
 describe('the composed bytes of a message', () => {
   const keep = (messageRow: string, text: string) =>
-    keepComposed(
-      { pool, blobs: noBlobs },
-      { messageRow, sourceKey: crypto.randomUUID(), bytes: Buffer.from(text) },
-    )
+    keepComposed(pool, [
+      { messageRow, sourceKey: crypto.randomUUID(), bytes: Buffer.from(text), blob: null },
+    ])
 
   test('are the first stored ones when two attempts compose concurrently', async () => {
     const sent = await newSent(pool)
@@ -106,8 +105,26 @@ describe('the composed bytes of a message', () => {
     const kept = await whileHeld(pool, hold, [sent.row], () =>
       ['one', 'two'].map((text) => keep(sent.row, text)),
     )
-    expect(kept[0]).toEqual(kept[1]!)
-    expect(await keep(sent.row, 'three')).toEqual(kept[0]!)
+    const [first] = kept.flat()
+    expect(kept.flat().map((one) => one?.rawId)).toEqual([first!.rawId, first!.rawId])
+    expect(kept.flat().filter((one) => one?.isOurs)).toHaveLength(1)
+    expect(await keep(sent.row, 'three')).toEqual([{ rawId: first!.rawId, isOurs: false }])
+  })
+
+  test('of many messages are stored together, each for its own', async () => {
+    const [one, two, gone] = [await newSent(pool), await newSent(pool), await newSent(pool)]
+    await deleteMessage(pool, gone.projectId, gone.messageId)
+    const earlier = (await keep(two.row, 'earlier'))[0]!
+    const composed = [one, gone, two].map(({ row }) => ({
+      messageRow: row,
+      sourceKey: crypto.randomUUID(),
+      bytes: Buffer.from(`bytes of ${row}`),
+      blob: null,
+    }))
+    const [first, none, kept] = await keepComposed(pool, composed)
+    expect([none, kept]).toEqual([null, { rawId: earlier.rawId, isOurs: false }])
+    expect(await readRaw(pool, first!.rawId)).toBe(`bytes of ${one.row}`)
+    expect(await readRaw(pool, earlier.rawId)).toBe('earlier')
   })
 
   test('are not stored for a message deleted meanwhile', async () => {
@@ -115,7 +132,7 @@ describe('the composed bytes of a message', () => {
     const kept = await whileHeld(pool, 'delete from messages where row = $1', [sent.row], () => [
       keep(sent.row, 'one'),
     ])
-    expect(kept).toEqual([null])
+    expect(kept).toEqual([[null]])
     const nobody = { ...(await begin(pool, await newSent(pool))), messageRow: sent.row }
     expect(await recordSent(pool, nobody)).toBe(false)
   })
