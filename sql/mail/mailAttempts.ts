@@ -49,9 +49,13 @@ export async function recordMailAttempts(
   return transaction(pool, async (db) => {
     const { rows } = await db.query<{ message_row: string }>({
       name: 'lock-attempts',
-      text: `select o.message_row from outbound_mails o
+      text: `with locked as materialized (
+               -- By the key alone: an index of all due mail would be read whole in a backlog.
+               select message_row, attempt, state from outbound_mails
+               where message_row = any ($1::bigint[]) order by message_row for no key update)
+             select message_row from locked
              join unnest($1::bigint[], $2::int[]) g (message_row, attempt) using (message_row, attempt)
-             where o.state in ('queued', 'deferred') order by o.message_row for no key update of o`,
+             where state in ('queued', 'deferred')`,
       values: [
         outcomes.map(({ messageRow }) => messageRow),
         outcomes.map(({ attempt }) => attempt),
@@ -79,7 +83,8 @@ async function record(db: Queryable, outcomes: readonly AttemptOutcome[]): Promi
         next_attempt_at = coalesce(o.next_attempt_at, r.next_attempt_at), updated_at = clock_timestamp()
       from unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::timestamptz[])
         o (message_row, address, state, error, next_attempt_at)
-      where r.message_row = o.message_row and r.address = o.address and r.state in ('queued', 'deferred')`,
+      where r.message_row = any ($1::bigint[]) and r.message_row = o.message_row and r.address = o.address
+        and r.state in ('queued', 'deferred')`,
     values: [
       recipients.map(({ messageRow }) => messageRow),
       recipients.map(({ address }) => address),

@@ -136,14 +136,16 @@ export async function beginAttempts(
   const { rows } = await db.query<OutboundRow>({
     name: 'begin-attempts',
     text: `
-      with locked as (
-        -- In the order of every lock on these rows: two batches never wait for each other.
-        select message_row from outbound_mails where message_row = any ($1) order by message_row for no key update
+      with locked as materialized (
+        -- In the order of every lock on these rows: two batches never wait for each other. By the key alone: an index
+        -- of all due mail would be read whole in a backlog.
+        select message_row, state, next_attempt_at from outbound_mails where message_row = any ($1)
+        order by message_row for no key update
       ), begun as (
         update outbound_mails o set attempt = o.attempt + 1
-        from locked join messages m on m.row = locked.message_row join projects p on p.id = m.project_id
-        where o.message_row = locked.message_row and o.state in ('queued', 'deferred') and m.row = o.message_row
-          and p.deleted_at is null and o.next_attempt_at <= clock_timestamp() + interval '1 second'
+        from locked l join messages m on m.row = l.message_row join projects p on p.id = m.project_id
+        where o.message_row = l.message_row and l.state in ('queued', 'deferred')
+          and p.deleted_at is null and l.next_attempt_at <= clock_timestamp() + interval '1 second'
         returning o.attempt, o.accepted_at, o.approved_hash, o.traceparent, ${CONTENT},
           array(select d.domain from mail_domains d where d.status = 'verified' and d.domain in (
                   select lower(split_part(r.address, '@', 2)) from outbound_recipients r
