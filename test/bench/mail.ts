@@ -61,7 +61,12 @@ async function parsedRow(setting: Setting): Promise<Row> {
     )
     return rows[0].n as number
   }
-  const stored = () => count(`state = 'stored'`)
+  const lastId = async () => {
+    const { rows } = await setting.pool.query(
+      'select coalesce(max(id), 0) as id from inbound_mails',
+    )
+    return rows[0].id as string
+  }
   await waitFor('the backlog', async () => (await count(`state = 'accepted'`)) === 0, 180_000)
   const raw = Buffer.from(`From: a@example.com\r\nTo: b@example.com\r\nSubject: x\r\n\r\n${BODY}`)
   return await compare({
@@ -69,10 +74,12 @@ async function parsedRow(setting: Setting): Promise<Row> {
     unit: 'messages/s',
     detail: 'postal-mime and one insert a message, in 8 lanes, no SMTP, no jobs, no threads',
     ours: async () => {
-      const before = await stored()
+      // Of this round alone: to count the whole table, again and again, would be a part of the work.
+      const before = await lastId()
       const startMs = performance.now()
       await deliver(port)
-      await waitFor('the inbox', async () => (await stored()) === before + MESSAGES, 120_000)
+      const stored = () => count(`id > ${before} and state = 'stored'`)
+      await waitFor('the inbox', async () => (await stored()) === MESSAGES, 120_000)
       return (MESSAGES * 1000) / (performance.now() - startMs)
     },
     baseline: async () => {
