@@ -5,7 +5,7 @@ import type { Blobs, StoredContent } from '../blobs/blobs.ts'
 import type { Queryable } from '../db.ts'
 import { packBytes } from '../packedBytes.ts'
 
-/** The decoded bytes of one attachment, and the object that holds them; absent or null: none does. */
+/** The decoded bytes of one attachment. `blob`: the object that holds them; absent or null: none does. */
 export type AttachmentContent = {
   attachmentId: string
   content: Uint8Array

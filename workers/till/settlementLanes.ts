@@ -11,8 +11,8 @@ import { settlePayments } from './settler.ts'
 /** Groups that are tried and sent at the same time: the second one begins when the first is late. */
 const PARALLEL = 2
 /**
- * A group takes up to this on a node nearby. Two at once would halve each: at 50 payments in flight one at a time had a
- * median latency of 0.83 of it.
+ * A group on a node nearby takes less. Two at once slow each other down: at 50 payments in flight, one at a time has 0.85
+ * of their median latency.
  */
 const LATE_MS = 250
 /** While several projects wait, one gets a quarter at most: it may spoil groups. */

@@ -54,7 +54,7 @@ describe('an object store', () => {
     await waitFor('the store', async () => (await failure(bucket.store.get('two', 1))) === null)
   })
 
-  test('that hangs costs one caller its deadline; others fail at once', async () => {
+  test('fails one caller after its deadline while it hangs, and others at once', async () => {
     const silent = createServer(() => {}).listen(0, '127.0.0.1')
     await waitFor('the server', () => silent.listening)
     const endpoint = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`
