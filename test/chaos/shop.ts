@@ -32,7 +32,7 @@ export async function startShop(): Promise<Shop> {
       response.writeHead(status).end(body)
     }
     if (shop.mood === 'failing') return answer(500, 'no')
-    if (shop.mood === 'resetting') return response.destroy()
+    if (shop.mood === 'resetting') return response.socket?.destroy()
     if (shop.mood === 'silent') return silenced.add(response)
     if (request.path === PATHS.resource) return answer(402, CHALLENGE)
     shop.onTaken()
@@ -44,7 +44,8 @@ export async function startShop(): Promise<Shop> {
     mood: 'well',
     onTaken() {},
     endSilence() {
-      for (const response of silenced) response.destroy()
+      // Bun's server ends a kept connection with an empty 200 when the response alone is destroyed.
+      for (const response of silenced) response.socket?.destroy()
       silenced.clear()
     },
     delivered: () =>
