@@ -10,7 +10,7 @@ import { LOG_DESTINATION } from '../shared/process/logOptions.ts'
 import { runService } from '../shared/process/service.ts'
 import { POOLS, RUNNER_NAMES, type RunnerName } from '../shared/tasks.ts'
 import { measureBlobs } from '../sql/blobs/blobMetrics.ts'
-import { type ObjectStore, openObjectStore } from '../sql/blobs/objectStore.ts'
+import { type ObjectStore, openStoreOf } from '../sql/blobs/objectStore.ts'
 import { checkDatabase } from '../sql/checkDatabase.ts'
 import { databaseUrl } from '../sql/databaseUrl.ts'
 import { createPool } from '../sql/db.ts'
@@ -124,10 +124,7 @@ function createParts(config: Config, databaseUrl: string, log: Logger, registry:
   const dns = createDns(dnsServers.length > 0 ? dnsServers : undefined)
   const direct = { dns, ownName: mailHostname, allowPrivate }
   const transport = createTransport(config, direct, log)
-  const objectStore =
-    config.blobStore === null
-      ? null
-      : openObjectStore(config.blobStore, log, { observe: measureBlobs(registry) })
+  const objectStore = openStoreOf(config.blobStore, log, { observe: measureBlobs(registry) })
   let till: Till | null = null
   return {
     objectStore,

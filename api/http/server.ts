@@ -6,7 +6,7 @@ import { EXPORTS_MAX } from '../../sql/account/exportProject.ts'
 import { authenticateAll, type WantedKey } from '../../sql/account/keys.ts'
 import { createBatcher } from '../../sql/batcher.ts'
 import { createBlobs } from '../../sql/blobs/blobs.ts'
-import { openObjectStore } from '../../sql/blobs/objectStore.ts'
+import { openStoreOf } from '../../sql/blobs/objectStore.ts'
 import { createPool } from '../../sql/db.ts'
 import { createKeyringSource, masterKeys } from '../../sql/keyring/keyring.ts'
 import { findMessages, type WantedMessage } from '../../sql/mail/messages.ts'
@@ -115,10 +115,7 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
   const waiters = startWaiters(databaseUrl, log)
   const events = startEventFeed(databaseUrl, pool, log)
   const metrics = createMetrics({ pool, events, limits: config.limits })
-  const objectStore =
-    config.blobStore === null
-      ? null
-      : openObjectStore(config.blobStore, log, { observe: metrics.blobRequest })
+  const objectStore = openStoreOf(config.blobStore, log, { observe: metrics.blobRequest })
   const blobs = createBlobs(pool, objectStore)
   const exports = createExports({ pool: poolOf(' (export)', EXPORTS_MAX + 1), blobs }, log)
   const keyring = createKeyringSource(masterKeys(config))

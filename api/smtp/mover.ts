@@ -1,14 +1,12 @@
 import type { Logger } from 'pino'
 import { createPause } from '../../shared/process/pause.ts'
-import type { Blobs } from '../../sql/blobs/blobs.ts'
+import { type Blobs, OWN_AT_ONCE } from '../../sql/blobs/blobs.ts'
 import { BlobsAwayError } from '../../sql/blobs/objectStore.ts'
 import type { Pool } from '../../sql/db.ts'
 import { insertInboundMails, type SpooledMail } from '../../sql/mail/inboundMails.ts'
 import type { Spool, SpooledSize } from './spool.ts'
 
 const BATCH = { count: 200, maxBytes: 4 * 1024 * 1024 }
-/** Mails on their way to the object store. */
-const KEPT_AT_ONCE = 4
 const RETRY_MIN_MS = 250
 const RETRY_MAX_MS = 2_000
 
@@ -82,8 +80,8 @@ export class Mover {
     batch: readonly SpooledMail[],
   ): Promise<{ kept: SpooledMail[]; failure: Error | null }> {
     const kept: SpooledMail[] = []
-    for (let at = 0; at < batch.length; at += KEPT_AT_ONCE) {
-      const part = batch.slice(at, at + KEPT_AT_ONCE)
+    for (let at = 0; at < batch.length; at += OWN_AT_ONCE) {
+      const part = batch.slice(at, at + OWN_AT_ONCE)
       const ends = await Promise.allSettled(part.map(({ bytes }) => this.#blobs.keep(bytes)))
       for (const [n, end] of ends.entries()) {
         if (end.status === 'rejected') return { kept, failure: end.reason }

@@ -7,7 +7,7 @@ import { Pace } from '../../shared/process/pace.ts'
 import type { Running } from '../../shared/process/service.ts'
 import { measureBlobs } from '../../sql/blobs/blobMetrics.ts'
 import { createBlobs } from '../../sql/blobs/blobs.ts'
-import { openObjectStore } from '../../sql/blobs/objectStore.ts'
+import { openStoreOf } from '../../sql/blobs/objectStore.ts'
 import { createPool } from '../../sql/db.ts'
 import { reportMetrics } from '../../sql/operations/processReports.ts'
 import { AddressBook } from './addressBook.ts'
@@ -63,10 +63,9 @@ export async function startSmtp(
     perAddressMax: config.smtp.maxConnectionsPerIp,
   })
   const metrics = createSmtpMetrics(spool, limits.count)
-  const objectStore =
-    config.blobStore === null
-      ? null
-      : openObjectStore(config.blobStore, log, { observe: measureBlobs(metrics.registry) })
+  const objectStore = openStoreOf(config.blobStore, log, {
+    observe: measureBlobs(metrics.registry),
+  })
   const mover = new Mover({ spool, pool, blobs: createBlobs(pool, objectStore), log })
   const reports = reportMetrics(pool, {
     part: 'smtp',

@@ -2,6 +2,7 @@ import { Database } from 'bun:sqlite'
 import { chmodSync, mkdirSync, statfsSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Batcher, createBatcher } from '../../sql/batcher.ts'
+import { BLOB_BYTES } from '../../sql/blobs/blobs.ts'
 import type { SpooledMail } from '../../sql/mail/inboundMails.ts'
 import { type SpooledColumns, SpoolWriter } from './spoolWriter.ts'
 
@@ -33,7 +34,8 @@ const KNOWN_MAX = 10_000
 
 /** Mails up to 64 KB, and larger ones. */
 export type SpooledSize = 'small' | 'large'
-const SMALL_BYTES = 64 * 1024
+/** Mail that goes to the object store is large: while that is away, small mail moves on. */
+const SMALL_BYTES = BLOB_BYTES
 const WHERE = {
   small: `length(bytes) <= ${SMALL_BYTES}`,
   large: `length(bytes) > ${SMALL_BYTES}`,

@@ -1,2 +1,2 @@
-/** A setting that cannot be used: `message` is one line that names the variable and says what it must be. */
+/** A setting that cannot be used. `message` is one line: the variable, then the rule for its value. */
 export class ConfigError extends Error {}

@@ -36,12 +36,15 @@ export type NewAuditEntry = {
   outcome: Outcome
 }
 
+/** The columns of an entry: six of {@link auditValues}, then the outcome. */
+export const AUDIT_COLUMNS = 'project_id, actor, request_id, action, subject, detail, outcome'
+
 /**
  * An SQL expression that writes an entry inside a larger statement: the action and its entry commit together.
  * `outcome` is an SQL expression. The parameters from `first` on are those of {@link auditValues}.
  */
 export const auditInsert = (first: number, outcome: string): string =>
-  `insert into audit_log (project_id, actor, request_id, action, subject, detail, outcome)
+  `insert into audit_log (${AUDIT_COLUMNS})
    values ($${first}::text, $${first + 1}::text, $${first + 2}::text, $${first + 3}::text, $${first + 4}::text,
            $${first + 5}::text, ${outcome})
    returning row as audit_row`
@@ -50,7 +53,13 @@ export const auditInsert = (first: number, outcome: string): string =>
 export const auditValues = (
   { projectId, keyPrefix, requestId }: Actor,
   { action, subject, detail }: Omit<NewAuditEntry, 'outcome'>,
-): (string | null)[] => [projectId, keyPrefix, requestId, action, subject, detail ?? null]
+): AuditValues => [projectId, keyPrefix, requestId, action, subject, detail ?? null]
+
+type AuditValues = (string | null)[]
+
+/** The values of many entries, an array for each column. */
+export const auditArrays = (entries: readonly AuditValues[]): (string | null)[][] =>
+  [0, 1, 2, 3, 4, 5].map((column) => entries.map((values) => values[column] ?? null))
 
 /** Writes an entry in the caller's transaction. */
 export async function writeAudit(db: Queryable, actor: Actor, entry: NewAuditEntry): Promise<void> {

@@ -5,7 +5,7 @@ import { revokeProjectKey } from './keys.ts'
 import { queuePurge } from './purgeProject.ts'
 
 /**
- * Deletes a project. Its key, its address and its endpoints close at once; a job purges its data.
+ * Deletes a project. The key, the address and the endpoints close at once. A job purges the data.
  * `for update` waits for mail that is being stored; later mail finds the project deleted.
  * @returns false: no such project.
  */

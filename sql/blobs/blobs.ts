@@ -24,8 +24,10 @@ export type Blobs = {
   of(projectId: string): Blobs
 }
 
+/** Contents of one project, or of the mover, in memory at once. */
+export const OWN_AT_ONCE = 3
 /** Contents in memory at once: a content has up to 35 MB, and the store may be slow. */
-const AT_ONCE = { total: 12, perOwner: 3 }
+const AT_ONCE = { total: 12, perOwner: OWN_AT_ONCE }
 
 /** @param store null: all content stays in the database. */
 export function createBlobs(db: Queryable, store: ObjectStore | null): Blobs {

@@ -1,5 +1,5 @@
 import type { Pool, Queryable } from '../db.ts'
-import { BLOB_BYTES, readBlob, writeBlob } from './blobs.ts'
+import { BLOB_BYTES, readBlob, type StoredContent, writeBlob } from './blobs.ts'
 import type { ObjectStore } from './objectStore.ts'
 import { sha256 } from './sealedBlob.ts'
 
@@ -49,13 +49,12 @@ export async function moveBlobs(
   progress: (now: Progress) => void,
 ): Promise<number> {
   let moved = 0
-  const move = direction === 'store' ? toStore : toDatabase
   for (const [n, table] of TABLES.entries()) {
     const last = await lastKey(pool, table)
     for (let after: Key | null = [...table.first]; after !== null; ) {
       const page = await walk(pool, table, direction, after)
       await inLanes(page.wanted, async (key) => {
-        if (await move(pool, store, table, key)) moved++
+        if (await moveContent(pool, store, direction, table, key)) moved++
       })
       after = page.next
       const part = after === null || last === 0 ? 1 : Math.min(1, Number(after[0]) / last)
@@ -109,47 +108,30 @@ async function inLanes(keys: readonly Key[], work: (key: Key) => Promise<void>) 
   for (const end of ends) if (end.status === 'rejected') throw end.reason
 }
 
-async function toStore(
+/** Moves the content of one row. @returns false: the row is gone, moved already, or changed meanwhile. */
+async function moveContent(
   db: Queryable,
   store: ObjectStore,
+  direction: Direction,
   table: Table,
   key: Key,
 ): Promise<boolean> {
   const row = `${keyOf(table)} = ${given(table)}`
-  const { rows } = await db.query<{ bytes: Buffer }>(
-    `select bytes from ${table.table} where ${row} and ${CONDITION.store}`,
+  const { rows } = await db.query<StoredContent>(
+    `select bytes, blob from ${table.table} where ${row} and ${CONDITION[direction]}`,
     key,
   )
-  const bytes = rows[0]?.bytes
-  if (bytes === undefined) return false
-  const hash = await writeBlob(db, store, bytes)
+  const before = rows[0]
+  if (before === undefined) return false
+  const after =
+    before.blob === null
+      ? { bytes: '', blob: await writeBlob(db, store, before.bytes) }
+      : { bytes: await readBlob(db, store, before.blob), blob: null }
   const next = key.length + 1
   const { rowCount } = await db.query(
-    `update ${table.table} set bytes = '', blob = $${next}
-     where ${row} and blob is null and sha256(bytes) = $${next + 1}`,
-    [...key, hash, sha256(bytes)],
-  )
-  return rowCount === 1
-}
-
-async function toDatabase(
-  db: Queryable,
-  store: ObjectStore,
-  table: Table,
-  key: Key,
-): Promise<boolean> {
-  const row = `${keyOf(table)} = ${given(table)}`
-  const { rows } = await db.query<{ blob: Buffer }>(
-    `select blob from ${table.table} where ${row} and ${CONDITION.database}`,
-    key,
-  )
-  const hash = rows[0]?.blob
-  if (hash === undefined) return false
-  const bytes = await readBlob(db, store, hash)
-  const next = key.length + 1
-  const { rowCount } = await db.query(
-    `update ${table.table} set bytes = $${next}, blob = null where ${row} and blob = $${next + 1}`,
-    [...key, bytes, hash],
+    `update ${table.table} set bytes = $${next}, blob = $${next + 1}
+     where ${row} and blob is not distinct from $${next + 2}::bytea and sha256(bytes) = $${next + 3}`,
+    [...key, after.bytes, after.blob, before.blob, sha256(before.bytes)],
   )
   return rowCount === 1
 }

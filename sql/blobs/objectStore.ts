@@ -119,6 +119,13 @@ export function openObjectStore(
   }
 }
 
+/** Opens the bucket of the settings; null: there is none. */
+export const openStoreOf = (
+  settings: BlobStoreSettings | null,
+  log: Pick<Logger, 'warn'>,
+  options: { observe?: ObserveStore } = {},
+): ObjectStore | null => (settings === null ? null : openObjectStore(settings, log, options))
+
 /** Why an answer counts as an outage; null: it is the end of the request. A missing bucket is an outage, too. */
 function refusal(operation: StoreOperation, { status, body }: Answer): string | null {
   if (status === 200 || (operation === 'remove' && status === 204)) return null

@@ -37,14 +37,14 @@ export type Kept = { rawId: string; isOurs: boolean }
  * message.
  */
 export async function composedMail(
-  given: MailStores,
+  stores: MailStores,
   mail: OutboundContent,
 ): Promise<{ rawId: string; bytes: Buffer } | null> {
-  const { pool, keep } = given
-  const blobs = given.blobs.of(mail.projectId)
+  const { pool, keep } = stores
+  const blobs = stores.blobs.of(mail.projectId)
   const { messageRow, rawId } = mail
   if (rawId !== null) return { rawId, bytes: await readRawMail(pool, blobs, rawId) }
-  const bytes = await composeOutbound(given, mail)
+  const bytes = await composeOutbound(stores, mail)
   const composed = {
     messageRow,
     sourceKey: sourceKey(mail.messageId),

@@ -2,7 +2,13 @@ import type { Cursor } from '../../shared/cursor.ts'
 import type { Reveal } from '../../shared/vault/allowedHosts.ts'
 import type { CredentialData, CredentialType } from '../../shared/vault/credential.ts'
 import type { Keyring } from '../../shared/vault/envelope.ts'
-import { type Actor, auditValues, setOutcome } from '../account/audit.ts'
+import {
+  type Actor,
+  AUDIT_COLUMNS,
+  auditArrays,
+  auditValues,
+  setOutcome,
+} from '../account/audit.ts'
 import type { Queryable } from '../db.ts'
 import type { Failed, StoredCredential } from './credentials.ts'
 import { openData } from './credentialVersions.ts'
@@ -66,7 +72,7 @@ const readStatement = (
       select case when n.expires_at <= clock_timestamp() then n.expires_at else v.expires_at end as expires_at) x
     cross join lateral (select ${reveals ? "c.reveal = 'owner' and not g.is_owner" : 'false'} as withheld) w
   ),${touches ? TOUCH : ''} audited as (
-    insert into audit_log (project_id, actor, request_id, action, subject, detail, outcome)
+    insert into audit_log (${AUDIT_COLUMNS})
     select g.project_id, g.actor, g.request_id, g.action, g.subject, g.detail, coalesce(f.outcome, 'not_found')
     from given g left join found f using (n) order by g.n
     returning row as audit_row
@@ -134,15 +140,13 @@ export async function readCredentials(
     name: action,
     text: READS[action],
     values: [
-      ...AUDIT_COLUMNS.map((n) => entries.map((values) => values[n])),
+      ...auditArrays(entries),
       reads.map(({ isOwner }) => isOwner),
       reads.map(({ version }) => version ?? null),
     ],
   })
   return rows
 }
-
-const AUDIT_COLUMNS = [0, 1, 2, 3, 4, 5]
 
 /** Decrypts a read; an entry whose secret does not decrypt has the outcome `failed`. */
 export async function openRead(

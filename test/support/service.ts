@@ -14,7 +14,7 @@ import { PROJECT_SCOPES } from '../../shared/scopes.ts'
 import type { RunnerName } from '../../shared/tasks.ts'
 import { insertPlatformKey } from '../../sql/account/keys.ts'
 import { createProject, type Project } from '../../sql/account/projects.ts'
-import { openObjectStore } from '../../sql/blobs/objectStore.ts'
+import { openStoreOf } from '../../sql/blobs/objectStore.ts'
 import { createKeyringSource, masterKeys } from '../../sql/keyring/keyring.ts'
 import type { Resolve } from '../../workers/http/guardedRequest.ts'
 import { createTransport } from '../../workers/mail/createTransport.ts'
@@ -103,8 +103,7 @@ function cutBetweenJobs(proxy: TcpProxy, pool: TestDatabase['pool']): void {
   }
 }
 
-const objectStoreOf = ({ blobStore }: Config) =>
-  blobStore === null ? null : openObjectStore(blobStore, silentLog)
+const objectStoreOf = ({ blobStore }: Config) => openStoreOf(blobStore, silentLog)
 
 /** The parts of a pool that sends; its transport captures. */
 export const outboundOptions = (config: Config): Parameters<typeof outboundRunner>[0] => ({

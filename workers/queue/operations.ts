@@ -62,7 +62,7 @@ export function watchOperations(pool: Pool): WatchedOperations {
   }
 }
 
-/** It takes a connection with its first statement: the deletion of a job needs none of its own. */
+/** The client connects with its first statement. The deletion of a job takes no connection. */
 function watchClient(pool: Pool, done: Batcher<string, boolean>, end: () => void): PoolClient {
   let held: PoolClient | undefined
   const release = (error?: Error) => {

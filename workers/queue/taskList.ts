@@ -12,7 +12,7 @@ import type { Tasks } from './task.ts'
 
 const RETRY_MIN_MS = 100
 const RETRY_MAX_MS = 2_000
-/** A job that needs the object store comes back after this time, or twice of it, while the store is away. */
+/** While the object store is away, a job that needs it comes back after one to two times this. */
 const BLOBS_AWAY_MS = 15_000
 /** A slot is not held for longer. The job then runs again once the database is back: its end cannot be recorded. */
 const OUTLASTED_MS = 60_000
