@@ -15,12 +15,13 @@ import { supervise } from './operations/supervise.ts'
 import { welcome } from './operations/welcome.ts'
 
 /** The entry file of each part. */
-/** Mail has workers of its own: a heavy message must not delay a payment. */
+/** Payments have workers of their own: nothing that reads a stranger's bytes must delay one. */
 const PARTS: Record<string, [file: string, ...args: string[]]> = {
   api: ['api/main.ts'],
   smtp: ['api/smtp/main.ts'],
   'mail workers': ['workers/main.ts', '--pool', 'mail'],
-  workers: ['workers/main.ts', '--pool', 'webhooks,payments'],
+  'request workers': ['workers/main.ts', '--pool', 'webhooks,vault'],
+  'payment workers': ['workers/main.ts', '--pool', 'payments'],
 }
 
 /**

@@ -40,6 +40,7 @@ export type TaskPayload<Name extends TaskName> = z.infer<(typeof taskPayloads)[N
 export const POOLS = {
   mail: ['inbound', 'outbound'],
   webhooks: ['webhooks'],
+  vault: ['vault'],
   payments: ['payments'],
 } as const
 
@@ -60,7 +61,7 @@ export const TASK_POOL: Record<TaskName, PoolName> = {
   verify_domain: 'mail',
   deliver_webhook: 'webhooks',
   verify_endpoint: 'webhooks',
-  use_secret: 'webhooks',
+  use_secret: 'vault',
   settle_payment: 'payments',
   check_payment: 'payments',
 }

@@ -23,7 +23,7 @@ beforeAll(async () => {
   till = await startTestTill({
     env: { ALLOW_PRIVATE_NETWORKS: 'true' },
     parts: {
-      ...{ smtp: true, pools: ['inbound', 'outbound', 'webhooks'] },
+      ...{ smtp: true, pools: ['inbound', 'outbound', 'webhooks', 'vault'] },
       ...{ ca: certificate.ca, resolve: answering('127.0.0.1') },
     },
   })

@@ -6,6 +6,7 @@ import { type Config, ConfigError } from '../shared/config/config.ts'
 import { readBy } from '../shared/config/secrets.ts'
 import { bounceKeys } from '../shared/mail/bounceAddress.ts'
 import { isDatabaseUnavailable } from '../shared/process/databaseAway.ts'
+import { measureEventLoop } from '../shared/process/eventLoop.ts'
 import { LOG_DESTINATION } from '../shared/process/logOptions.ts'
 import { runService } from '../shared/process/service.ts'
 import { POOLS, RUNNER_NAMES, type RunnerName } from '../shared/tasks.ts'
@@ -25,7 +26,13 @@ import { startMaintenance } from './operations/maintenance.ts'
 import { createJobMetrics } from './queue/jobMetrics.ts'
 import { startPool } from './queue/pool.ts'
 import type { PoolSettings } from './queue/runner.ts'
-import { inboundRunner, outboundRunner, paymentsRunner, webhooksRunner } from './runners.ts'
+import {
+  inboundRunner,
+  outboundRunner,
+  paymentsRunner,
+  vaultRunner,
+  webhooksRunner,
+} from './runners.ts'
 import { measureGas } from './till/gasMetrics.ts'
 import { startTill, type Till } from './till/till.ts'
 
@@ -86,6 +93,7 @@ await runService(process, { name: 'workers', openLog, secrets }, async (config, 
   await checkDatabase(url)
   const registry = new Registry()
   const metrics = createJobMetrics(registry)
+  measureEventLoop(registry)
   const parts = createParts(config, url, log, registry)
   const settings: Omit<PoolSettings, 'databaseUrl'>[] = []
   for (const name of runners) settings.push(await parts.start[name]())
@@ -154,6 +162,10 @@ function createParts(config: Config, databaseUrl: string, log: Logger, registry:
       webhooks: async () => {
         const keyring = await startKeyring(config, databaseUrl, log)
         return webhooksRunner({ keyring, policy: { allowPrivate } })
+      },
+      vault: async () => {
+        const keyring = await startKeyring(config, databaseUrl, log)
+        return vaultRunner({ keyring, policy: { allowPrivate } })
       },
       payments: async () => {
         till = await startTill(config, databaseUrl, log)

@@ -84,23 +84,34 @@ export const outboundRunner = (options: {
   nextInMs: nextMailInMs,
 })
 
-/** Delivers webhooks, verifies endpoints, and sends requests with a secret. */
-export const webhooksRunner = (options: {
+type OutboundHttp = {
   keyring: KeyringSource
   /** `ca`: further certificate authorities, PEM. */
   policy: OutboundPolicy & { ca?: string }
-}): Runner<'webhooks'> => ({
+}
+
+/** Delivers webhooks and verifies endpoints. */
+export const webhooksRunner = (options: OutboundHttp): Runner<'webhooks'> => ({
   name: 'webhooks',
   tasks: (context) => ({
     deliver_webhook: createDeliverWebhook(context, options),
     verify_endpoint: createVerifyEndpoint(context, options.policy),
-    use_secret: createUseSecret(context, options),
   }),
   pollIntervalMs: 500,
   // A job waits for its receiver most of its time and needs the database for a few milliseconds.
   concurrency: 200,
   connections: 12,
   nextInMs: nextDeliveryInMs,
+})
+
+/** Sends requests with a secret. */
+export const vaultRunner = (options: OutboundHttp): Runner<'vault'> => ({
+  name: 'vault',
+  tasks: (context) => ({ use_secret: createUseSecret(context, options) }),
+  pollIntervalMs: 500,
+  // A job waits for the server, and for its turn to be masked, most of its time.
+  concurrency: 50,
+  connections: 6,
 })
 
 /** Checks and settles payments. */

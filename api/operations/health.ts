@@ -3,7 +3,7 @@ import { Elysia } from 'elysia'
 import { RUNNER_NAMES } from '../../shared/tasks.ts'
 import { pendingMigrations } from '../../sql/migrate.ts'
 import { readListeners } from '../../sql/operations/smtpListeners.ts'
-import { listLivingPools } from '../../sql/queue/workerPools.ts'
+import { listLivingPools, listSilentPools } from '../../sql/queue/workerPools.ts'
 import { readChainStatus } from '../../sql/till/chainStatus.ts'
 import { isDiskFull } from '../http/errors.ts'
 import { operation } from '../http/operation.ts'
@@ -19,10 +19,13 @@ const Readiness = t.Object({
 const RPC_REPORT_MAX_AGE_MS = 15_000
 
 /** Checks of other parts. Without them this part still serves. */
-const OTHERS = new Set(['smtp', 'workers'])
+const OTHERS = new Set(['smtp', 'workers', 'eventLoops'])
+
+/** A loop that stood still this long held up every request and job of its process. */
+const LOOP_DELAY_MAX_MS = 1_000
 
 /** `/healthz`: this process is up. `/readyz`: it can serve. */
-export function healthRoutes({ pool }: Services) {
+export function healthRoutes({ pool, metrics }: Services) {
   return new Elysia()
     .get('/healthz', () => ({ status: 'ok' }), {
       detail: operation({
@@ -35,7 +38,7 @@ export function healthRoutes({ pool }: Services) {
     .get(
       '/readyz',
       async ({ set }) => {
-        const checks = await databaseChecks(pool)
+        const checks = await databaseChecks(pool, metrics.eventLoop.longestMs())
         const wanting = Object.keys(checks).filter(
           (name) => !['ok', 'unused'].includes(checks[name]!),
         )
@@ -48,7 +51,7 @@ export function healthRoutes({ pool }: Services) {
           summary: 'Whether the process can do its work',
           description:
             '503 while the database is away, full or lacks a migration, or the RPC does not answer the payment workers. ' +
-            '`degraded` while another part is missing or its disk is full: requests are served, and their jobs wait.',
+            '`degraded` while another part is missing, stands still or its disk is full: requests are served, and their jobs wait.',
           tag: 'Service',
           access: 'public',
           success: {
@@ -57,7 +60,14 @@ export function healthRoutes({ pool }: Services) {
             schema: Readiness,
             example: {
               status: 'ready',
-              checks: { database: 'ok', migrations: 'ok', rpc: 'ok', smtp: 'ok', workers: 'ok' },
+              checks: {
+                database: 'ok',
+                migrations: 'ok',
+                rpc: 'ok',
+                smtp: 'ok',
+                workers: 'ok',
+                eventLoops: 'ok',
+              },
             },
           },
           alsoAnswer: { status: 503, description: 'It cannot.' },
@@ -66,13 +76,17 @@ export function healthRoutes({ pool }: Services) {
     )
 }
 
-async function databaseChecks(pool: Services['pool']): Promise<Record<string, string>> {
+async function databaseChecks(
+  pool: Services['pool'],
+  ownDelayMs: number,
+): Promise<Record<string, string>> {
   try {
     const pending = await pendingMigrations(pool)
     if (pending.length > 0) return { database: 'ok', migrations: `${pending.length} to apply` }
-    const [chain, living, smtp] = await Promise.all([
+    const [chain, living, silent, smtp] = await Promise.all([
       readChainStatus(pool),
       listLivingPools(pool),
+      listSilentPools(pool),
       readListeners(pool),
     ])
     const missing = RUNNER_NAMES.filter((name) => !living.includes(name))
@@ -82,10 +96,17 @@ async function databaseChecks(pool: Services['pool']): Promise<Record<string, st
       rpc: rpcCheck(chain),
       smtp,
       workers: missing.length === 0 ? 'ok' : `missing: ${missing.join(', ')}`,
+      eventLoops: loopCheck(silent, ownDelayMs),
     }
   } catch {
     return { database: 'unreachable', migrations: 'unknown' }
   }
+}
+
+/** Which processes serve nobody, or served nobody for a second within the last twenty. */
+function loopCheck(silent: readonly string[], ownDelayMs: number): string {
+  const blocked = ownDelayMs > LOOP_DELAY_MAX_MS ? ['this process', ...silent] : silent
+  return blocked.length === 0 ? 'ok' : `blocked: ${blocked.join(', ')}`
 }
 
 /** The state of the RPC as payment workers last reported it: this process opens no connection to it. */

@@ -1,4 +1,5 @@
 import { AggregatorRegistry, Counter, Gauge, Histogram, Registry } from 'prom-client'
+import { type EventLoopDelay, measureEventLoop } from '../../shared/process/eventLoop.ts'
 import { RUNNER_NAMES, TASK_POOL } from '../../shared/tasks.ts'
 import { measureBlobs } from '../../sql/blobs/blobMetrics.ts'
 import type { ObserveStore } from '../../sql/blobs/objectStore.ts'
@@ -16,6 +17,7 @@ import { readBudgetUse, type SettlementLimits } from '../../sql/till/settlementB
 export type Metrics = {
   observe(request: { method: string; route: string | null; status: number; seconds: number }): void
   blobRequest: ObserveStore
+  eventLoop: EventLoopDelay
   /** A payment was refused because its project has used up its settlements or gas of the day. */
   settlementRefused(): void
   /** The exposition text. @throws when the database is away. */
@@ -55,6 +57,11 @@ const GAUGES: readonly [name: string, help: string, value: (backlog: Backlog) =>
       (now) => now.openTransactions,
     ],
     ['purser_worker_pools', 'Worker pools that are alive', (now) => now.workerPools],
+    [
+      'purser_pools_silent',
+      'Kinds of pools with a process that stands still: its event loop is blocked, or it is frozen',
+      (now) => now.silentPools,
+    ],
     ['purser_rpc_up', 'Whether the RPC answered the payment workers', (now) => +now.rpcAnswers],
     [
       'purser_rpc_report_age_seconds',
@@ -148,9 +155,10 @@ export function createMetrics({
     help: 'Payments that this process refused because a limit of the day was reached',
     registers,
   })
-  // Apart: other processes report the same histogram, and a metric stands in one block.
-  const blobRegistry = new Registry()
-  const blobRequest = measureBlobs(blobRegistry)
+  // Apart: other processes report the same metrics, and a metric stands in one block.
+  const ownRegistry = new Registry()
+  const blobRequest = measureBlobs(ownRegistry)
+  const eventLoop = measureEventLoop(ownRegistry)
   const budgetGauges = BUDGET_GAUGES.map(([name, help]) => new Gauge({ name, help, registers }))
   const pools = new Gauge({
     name: 'purser_pools',
@@ -214,7 +222,7 @@ export function createMetrics({
     for (const { wallet, open } of backlog.wallets) nonces.set({ wallet }, open)
     projectGas.reset()
     for (const { projectId, gas } of backlog.gas) projectGas.set({ project: projectId }, gas)
-    const own = { id: OWN, part: 'api', metrics: await blobRegistry.getMetricsAsJSON() }
+    const own = { id: OWN, part: 'api', metrics: await ownRegistry.getMetricsAsJSON() }
     return (await registry.metrics()) + (await reportedMetrics(pool, own))
   }
 
@@ -228,6 +236,7 @@ export function createMetrics({
         seconds,
       ),
     blobRequest,
+    eventLoop,
     settlementRefused: () => refusals.inc(),
     // Parallel callers share one read of the database.
     render() {

@@ -1,4 +1,5 @@
 import { Counter, Gauge, Registry } from 'prom-client'
+import { measureEventLoop } from '../../shared/process/eventLoop.ts'
 import type { Spool } from './spool.ts'
 
 /** The metrics of one SMTP listener. */
@@ -14,6 +15,7 @@ export type SmtpMetrics = {
 
 export function createSmtpMetrics(spool: Spool, connections: () => number): SmtpMetrics {
   const registry = new Registry()
+  measureEventLoop(registry)
   const registers = [registry]
   const accepted = new Counter({
     name: 'purser_smtp_messages_accepted_total',

@@ -53,6 +53,14 @@ export const PANELS: readonly Panel[] = [
     queries: [['max by (pool) (purser_pools)', '{{pool}}']],
   },
   {
+    title: 'Delay of event loops, longest of ten seconds',
+    unit: 's',
+    queries: [
+      ['max by (part) (purser_event_loop_delay_seconds)', '{{part}}'],
+      ['max(purser_pools_silent)', 'pools that stand still'],
+    ],
+  },
+  {
     title: 'SMTP connections',
     unit: 'short',
     queries: [['purser_smtp_connections', '{{process}}']],

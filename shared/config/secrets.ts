@@ -21,6 +21,7 @@ export const SECRETS_OF: Record<Part, readonly Secret[]> = {
   inbound: ['MASTER_KEYS'],
   outbound: ['MASTER_KEYS', 'SMTP_RELAY_URL'],
   webhooks: ['MASTER_KEYS'],
+  vault: ['MASTER_KEYS'],
   payments: ['RECEIPT_SIGNING_KEYS', 'SETTLEMENT_KEYS', 'RPC_URL'],
 }
 

@@ -9,6 +9,7 @@ import {
   unescapedViews,
   type View,
 } from './decodedViews.ts'
+import { NeedleSearch, type Range } from './needleSearch.ts'
 
 /** The text in the place of a secret. */
 const MASK = '[masked]'
@@ -23,41 +24,42 @@ const WORK_MIN = 256 * 1024
 /** Base64 in changed case does not decode: its stable characters are searched, if they are this many. */
 const BASE64_CORE_MIN_LENGTH = 5
 const LINE_MIN_LENGTH = 8
-const LONG = 32 * 1024
 /** Runs of so many bytes are decoded, however long the secrets are. */
 const RUN_BYTES_MAX = 16
 
 /** The text needs too much decoding. Nothing of it may be shown. */
 export class TooManyLayersError extends Error {}
 
-type Range = { start: number; end: number }
 type Work = { left: number }
 
-/** Finds and masks the same secrets in several texts. */
+/**
+ * Finds and masks the same secrets in several texts. A megabyte takes up to a second of computing: workers/vault masks in a
+ * child process.
+ */
 export class Masker {
-  /** By their first two bytes: a search reads a text once, however many secrets there are. */
-  readonly #needles: ReadonlyMap<number, readonly string[]>
+  readonly #needles: NeedleSearch
   readonly #runs: RunDecoder
 
   /** @param secrets values of at least SECRET_MIN_LENGTH characters; shorter ones are not masked. */
   constructor(secrets: Iterable<string>) {
     const needles = new Set<string>()
     for (const secret of secrets) for (const needle of needlesOf(secret)) needles.add(needle)
-    this.#needles = Map.groupBy(needles, (needle) => pairAt(needle, 0))
-    const shortest = Math.min(RUN_BYTES_MAX, ...[...needles].map(({ length }) => length))
+    this.#needles = new NeedleSearch([...needles])
+    let shortest = RUN_BYTES_MAX
+    for (const { length } of needles) shortest = Math.min(shortest, length)
     this.#runs = createRunDecoder(shortest)
   }
 
   /** Masks a text. @throws {TooManyLayersError} */
-  async text(text: string): Promise<string> {
-    return (await this.bytes(Buffer.from(text))).toString()
+  text(text: string): string {
+    return this.bytes(Buffer.from(text)).toString()
   }
 
   /** Masks bytes that hold text in UTF-8. @throws {TooManyLayersError} */
-  async bytes(bytes: Buffer): Promise<Buffer> {
+  bytes(bytes: Buffer): Buffer {
     const source = bytes.toString('latin1')
     const work = { left: Math.max(WORK_MIN, source.length * WORK_PER_CHARACTER) }
-    const ranges = merged(await this.#find(source, DEPTH_MAX, work))
+    const ranges = merged(this.#find(source, DEPTH_MAX, work))
     if (ranges.length === 0) return bytes
     const parts: Buffer[] = []
     let at = 0
@@ -69,65 +71,44 @@ export class Masker {
   }
 
   /** @param siblings texts that escapes alone made of one source, with their depth: two orders often make one text. */
-  async #find(
-    text: string,
-    depth: number,
-    work: Work,
-    siblings = new Map<string, number>(),
-  ): Promise<Range[]> {
+  #find(text: string, depth: number, work: Work, siblings = new Map<string, number>()): Range[] {
     work.left -= text.length
     if (work.left < 0) throw new TooManyLayersError()
-    // A megabyte takes half a second in all: others get their turns.
-    if (text.length > LONG) await new Promise((done) => setImmediate(done))
     const found = this.#plain(text)
     if (depth === 0) return found
     const narrow = narrowed(text)
-    if (narrow !== null) {
-      for (const range of await this.#find(narrow.text, depth, work))
-        found.push(back(narrow, range))
-    }
+    if (narrow !== null) addBack(found, narrow, this.#find(narrow.text, depth, work))
     for (const view of unescapedViews(text)) {
       if ((siblings.get(view.text) ?? -1) >= depth) continue
       siblings.set(view.text, depth)
-      for (const range of await this.#find(view.text, depth - 1, work, siblings)) {
-        found.push(back(view, range))
-      }
+      addBack(found, view, this.#find(view.text, depth - 1, work, siblings))
     }
     for (const view of this.#runs.decode(text)) {
-      for (const range of await this.#inBytes(view.text, depth - 1, work)) {
-        found.push(back(view, range))
-      }
+      addBack(found, view, this.#inBytes(view.text, depth - 1, work))
     }
-    return found
+    return merged(found)
   }
 
   /** Searches decoded bytes; only what is text among them is decoded further. */
-  async #inBytes(bytes: string, depth: number, work: Work): Promise<Range[]> {
+  #inBytes(bytes: string, depth: number, work: Work): Range[] {
     const view = this.#runs.textOf(bytes)
     if (view === null) return this.#find(bytes, depth, work)
     work.left -= bytes.length
     const found = this.#plain(bytes)
-    for (const range of await this.#find(view.text, depth, work)) found.push(back(view, range))
-    return found
+    addBack(found, view, this.#find(view.text, depth, work))
+    return merged(found)
   }
 
-  #plain(text: string): Range[] {
-    const folded = text.toLowerCase()
-    const found: Range[] = []
-    for (let start = 0; start + 1 < folded.length; start++) {
-      const needles = this.#needles.get(pairAt(folded, start))
-      if (needles === undefined) continue
-      for (const needle of needles) {
-        if (folded.startsWith(needle, start)) found.push({ start, end: start + needle.length })
-      }
-    }
-    return found
-  }
+  #plain = (text: string): Range[] => this.#needles.find(text.toLowerCase())
 }
 
-/** Two bytes as one number. */
-const pairAt = (text: string, at: number): number =>
-  text.charCodeAt(at) | (text.charCodeAt(at + 1) << 8)
+/**
+ * Adds the ranges of a view, as ranges of its source. The ranges are disjoint, so that all together cost no more than the
+ * view has characters.
+ */
+function addBack(found: Range[], view: View, ranges: readonly Range[]): void {
+  for (const range of ranges) found.push(back(view, range))
+}
 
 /** A range of a view in its source. */
 function back({ from, to }: View, { start, end }: Range): Range {

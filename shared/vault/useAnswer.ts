@@ -4,6 +4,7 @@ export const BODY_OMITTED = [
   'not-text',
   'unknown-encoding',
   'too-many-layers',
+  'too-slow',
 ] as const
 
 /** The answer to a use, without the secret in any form. */

@@ -1,6 +1,7 @@
 /** Numbers of the whole service, from small tables or partial indexes: cheap enough to read every few seconds. */
 import { IDLE_MAX_S } from '../blobs/sweepBlobs.ts'
 import type { Queryable } from '../db.ts'
+import { SILENT_POOLS } from '../queue/workerPools.ts'
 
 export const JOB_STATES = ['ready', 'delayed', 'running', 'failed'] as const
 export type JobState = (typeof JOB_STATES)[number]
@@ -58,6 +59,8 @@ export type Backlog = {
   workerPools: number
   /** Living pools by name. */
   pools: Record<string, number>
+  /** Names of pools whose process stands still. */
+  silentPools: number
   /** Age in seconds of the oldest payment on its way to the chain; 0: none. */
   oldestVerifiedS: number
   /** Open transactions by wallet. Each holds a nonce. */
@@ -84,6 +87,7 @@ export async function readBacklog(db: Queryable): Promise<Backlog> {
     transactions: number
     worker_pools: number
     pools: Record<string, number>
+    silent_pools: number
     oldest_verified_s: number
     wallets: { wallet: string; open: number }[]
     gas: { projectId: string; gas: number }[]
@@ -105,6 +109,7 @@ export async function readBacklog(db: Queryable): Promise<Backlog> {
              (select coalesce(json_object_agg(pool_name, living), '{}') from (
                 select pool_name, count(*) filter (where suspect_since is null) as living
                 from worker_pools group by pool_name) named) as pools,
+             (select count(*)::int from (${SILENT_POOLS}) silent) as silent_pools,
              (select coalesce(extract(epoch from clock_timestamp() - min(created_at)), 0)::float8
               from payments where state = 'verified') as oldest_verified_s,
              (select coalesce(json_agg(w), '[]') from (
@@ -136,6 +141,7 @@ export async function readBacklog(db: Queryable): Promise<Backlog> {
     pendingDeliveries: row.deliveries,
     openTransactions: row.transactions,
     workerPools: row.worker_pools,
+    silentPools: row.silent_pools,
     pools: row.pools,
     oldestVerifiedS: row.oldest_verified_s,
     wallets: row.wallets,

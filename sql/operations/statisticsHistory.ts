@@ -23,7 +23,7 @@ const RETENTION = '2 days'
 
 /** Waiting and running jobs, by pool, without permanently failed jobs. */
 export function jobsByPool(counts: readonly JobCount[]): Record<PoolName, number> {
-  const jobs: Record<PoolName, number> = { mail: 0, webhooks: 0, payments: 0 }
+  const jobs: Record<PoolName, number> = { mail: 0, webhooks: 0, vault: 0, payments: 0 }
   for (const { task, state, count } of counts) {
     const pool = TASK_POOL[task as TaskName]
     if (pool !== undefined && state !== 'failed') jobs[pool] += count

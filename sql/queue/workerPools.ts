@@ -121,6 +121,28 @@ export async function releaseJobsOfDeadPools(pool: Pool): Promise<string[]> {
   return dead
 }
 
+/** A pool that has not sent its heartbeat for this long serves nobody. */
+const SILENCE_MAX = '5 seconds'
+
+/**
+ * Names of pools that hold their lock and send no heartbeat: the event loop of their process stands still, or the process is
+ * frozen. The connection of a process that has ended is gone.
+ */
+export const SILENT_POOLS = `
+  select distinct substring(application_name from '^purser worker (\\S+) \\(alive\\)$') as pool_name
+  from pg_stat_activity
+  where datname = current_database() and application_name like 'purser worker % (alive)'
+    and state = 'idle' and state_change < clock_timestamp() - interval '${SILENCE_MAX}'`
+
+/** The names of pools that are registered and stand still. */
+export async function listSilentPools(db: Queryable): Promise<string[]> {
+  const { rows } = await db.query<{ pool_name: string }>({
+    name: 'list-silent-pools',
+    text: `${SILENT_POOLS} order by 1`,
+  })
+  return rows.map((row) => row.pool_name)
+}
+
 /** The distinct names of live pools. */
 export async function listLivingPools(db: Queryable): Promise<string[]> {
   const { rows } = await db.query<{ pool_name: string }>({

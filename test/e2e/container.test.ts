@@ -21,7 +21,16 @@ import { pay, payTo, RESOURCE, redeemToEnd, registerEndpoint } from '../support/
 import { waitFor } from '../support/waitFor.ts'
 
 const ROOT = join(import.meta.dir, '../..')
-const PARTS = ['migrate', 'api', 'smtp', 'inbound', 'outbound', 'webhooks', 'payments'] as const
+const PARTS = [
+  'migrate',
+  'api',
+  'smtp',
+  'inbound',
+  'outbound',
+  'webhooks',
+  'vault',
+  'payments',
+] as const
 type Part = (typeof PARTS)[number]
 const compose = parse(readFileSync(join(ROOT, 'compose.yaml'), 'utf8'), { merge: true })
 

@@ -26,6 +26,7 @@ const PARTS = {
   inbound: ['workers/main.ts', '--pool', 'inbound'],
   outbound: ['workers/main.ts', '--pool', 'outbound'],
   webhooks: ['workers/main.ts', '--pool', 'webhooks'],
+  vault: ['workers/main.ts', '--pool', 'vault'],
   payments: ['workers/main.ts', '--pool', 'payments'],
 } satisfies Record<keyof typeof SECRETS_OF, string[]>
 type Part = keyof typeof PARTS
@@ -115,7 +116,7 @@ test('an unknown pool is named with the pools that exist', async () => {
   await using process = startProcess('workers/main.ts', {}, ['--pool', 'mail,none'])
   expect(await process.exited).toBe(78)
   expect(process.stderr()).toBe(
-    '--pool: must be all, or some of mail, webhooks, payments, inbound, outbound, comma-separated\n',
+    '--pool: must be all, or some of mail, webhooks, vault, payments, inbound, outbound, comma-separated\n',
   )
 })
 

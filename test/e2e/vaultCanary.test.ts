@@ -97,7 +97,7 @@ test('no secret is in Postgres, its write-ahead log, its most verbose log, our l
       await using api = startProcess('api/main.ts', { ...env, MASTER_KEYS: oldKey })
       await using workers = startProcess('workers/main.ts', { ...env, MASTER_KEYS: oldKey }, [
         '--pool',
-        'webhooks',
+        'webhooks,vault',
       ])
       const [, port] = await printed(api, /"port":(\d+)/)
       await printed(workers, /"msg":"ready"/)

@@ -22,7 +22,12 @@ import { createDns, type Dns } from '../../workers/mail/dns.ts'
 import type { LookUp } from '../../workers/mail/lookUp.ts'
 import { startPool } from '../../workers/queue/pool.ts'
 import type { PoolSettings } from '../../workers/queue/runner.ts'
-import { inboundRunner, outboundRunner, webhooksRunner } from '../../workers/runners.ts'
+import {
+  inboundRunner,
+  outboundRunner,
+  vaultRunner,
+  webhooksRunner,
+} from '../../workers/runners.ts'
 import { createTestDatabase, type TestDatabase } from './database.ts'
 import { undocumented } from './documentedAnswers.ts'
 import { trustingLookUp } from './fakeLookUp.ts'
@@ -182,6 +187,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
       }),
     outbound: () => outboundRunner({ ...outboundOptions(config), transport }),
     webhooks: () => webhooksRunner({ keyring, policy }),
+    vault: () => vaultRunner({ keyring, policy }),
   }
   const pools =
     options.pools ?? (options.workers === false ? [] : (['inbound', 'outbound'] as const))

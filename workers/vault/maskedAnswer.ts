@@ -8,55 +8,63 @@ export const ANSWER_BYTES_MAX = 1024 * 1024
 /** Compressions of one body. */
 const CODINGS_MAX = 3
 
-type Answer = {
+/** An answer as it came. */
+export type ReceivedAnswer = {
   status: number
   statusText: string
   /** Names and values by turns. One character is one byte. */
   headers: string[]
-  body: Buffer
+  body: Uint8Array
   truncated: boolean
 }
 
+/** Only the status of an answer. */
+export const withoutContent = (
+  status: number,
+  bodyOmitted: UseAnswer['bodyOmitted'],
+): UseAnswer => ({ status, statusText: '', headers: {}, body: null, bodyOmitted })
+
 /** The answer for the caller. Every form of the secrets is masked, and unreadable bodies are left out. */
-export async function maskedAnswer(answer: Answer, secrets: readonly string[]): Promise<UseAnswer> {
+export async function maskedAnswer(
+  answer: ReceivedAnswer,
+  secrets: readonly string[],
+): Promise<UseAnswer> {
   const masker = new Masker(secrets)
-  const masked = async (text: string) =>
-    (await masker.bytes(Buffer.from(text, 'latin1'))).toString('utf8')
+  const masked = (text: string) => masker.bytes(Buffer.from(text, 'latin1')).toString('utf8')
   try {
     return {
       status: answer.status,
-      statusText: await masked(answer.statusText),
-      headers: await maskedHeaders(answer.headers, masked),
+      statusText: masked(answer.statusText),
+      headers: maskedHeaders(answer.headers, masked),
       ...(await maskedBody(answer, masker)),
     }
   } catch (error) {
     if (!(error instanceof TooManyLayersError)) throw error
-    const { status } = answer
-    return { status, statusText: '', headers: {}, body: null, bodyOmitted: 'too-many-layers' }
+    return withoutContent(answer.status, 'too-many-layers')
   }
 }
 
-async function maskedHeaders(
+function maskedHeaders(
   raw: readonly string[],
-  masked: (text: string) => Promise<string>,
-): Promise<Record<string, string>> {
+  masked: (text: string) => string,
+): Record<string, string> {
   const headers = new Map<string, string>()
   for (let n = 0; n + 1 < raw.length; n += 2) {
-    const name = (await masked(raw[n]!)).toLowerCase()
+    const name = masked(raw[n]!).toLowerCase()
     const before = headers.get(name)
     const joint = name === 'set-cookie' ? '\n' : ', '
     // Masked after joining: two headers of one name are one value (RFC 9110 §5.3).
     headers.set(name, before === undefined ? raw[n + 1]! : `${before}${joint}${raw[n + 1]}`)
   }
   const shown: [string, string][] = []
-  for (const [name, value] of headers) shown.push([name, await masked(value)])
+  for (const [name, value] of headers) shown.push([name, masked(value)])
   return Object.fromEntries(shown)
 }
 
 type Body = Pick<UseAnswer, 'body' | 'bodyOmitted'>
 const omitted = (bodyOmitted: UseAnswer['bodyOmitted']): Body => ({ body: null, bodyOmitted })
 
-async function maskedBody(answer: Answer, masker: Masker): Promise<Body> {
+async function maskedBody(answer: ReceivedAnswer, masker: Masker): Promise<Body> {
   // A cut could leave a part of a secret at the end, and no part is searched.
   if (answer.truncated) return omitted('too-large')
   const headerOf = (wanted: string) =>
@@ -69,11 +77,11 @@ async function maskedBody(answer: Answer, masker: Masker): Promise<Body> {
   if (typeof plain === 'string') return omitted(plain)
   const text = textOf(plain, headerOf('content-type'))
   if (text === null) return omitted('not-text')
-  return { body: await masker.text(text), bodyOmitted: null }
+  return { body: masker.text(text), bodyOmitted: null }
 }
 
 const LIMIT = { maxOutputLength: ANSWER_BYTES_MAX }
-const unzip: Record<string, (bytes: Buffer) => Promise<Buffer>> = {
+const unzip: Record<string, (bytes: Uint8Array) => Promise<Buffer>> = {
   gzip: (bytes) => promisify(gunzip)(bytes, LIMIT),
   br: (bytes) => promisify(brotliDecompress)(bytes, LIMIT),
   // Some servers send the raw format under this name (RFC 9110 §8.4.1.2).
@@ -83,15 +91,15 @@ const unzip: Record<string, (bytes: Buffer) => Promise<Buffer>> = {
 
 /** The body without its compressions, or why it cannot be read. */
 async function decompressed(
-  body: Buffer,
+  body: Uint8Array,
   codings: string,
-): Promise<Buffer | 'too-large' | 'unknown-encoding'> {
+): Promise<Uint8Array | 'too-large' | 'unknown-encoding'> {
   const names = codings
     .split(',')
     .map((name) => name.trim().toLowerCase().replace(/^x-/, ''))
     .filter((name) => name !== '' && name !== 'identity')
   if (names.length > CODINGS_MAX) return 'unknown-encoding'
-  let bytes = body
+  let bytes: Uint8Array = body
   for (const name of names.reverse()) {
     if (bytes.length === 0) return bytes
     const decode = Object.hasOwn(unzip, name) ? unzip[name] : undefined
@@ -109,7 +117,7 @@ async function decompressed(
 const LATIN_1 = /charset="?(?:iso-8859-1|latin1|windows-1252|us-ascii)\b/i
 
 /** The text of a body; null: it is binary. A binary body could hold the secret in a form that nobody reads here. */
-function textOf(bytes: Buffer, contentType: string): string | null {
+function textOf(bytes: Uint8Array, contentType: string): string | null {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch {

@@ -1,18 +1,19 @@
+import type { UseAnswer } from '../../shared/vault/useAnswer.ts'
 import type { FilledRequest } from '../../shared/vault/useRequest.ts'
 import type { UseEnd } from '../../sql/vault/uses.ts'
 import { type Exchange, guardedExchange, type OutboundPolicy } from '../http/guardedRequest.ts'
-import { ANSWER_BYTES_MAX, maskedAnswer } from './maskedAnswer.ts'
+import { ANSWER_BYTES_MAX, type ReceivedAnswer } from './maskedAnswer.ts'
 
 const TIMEOUT_MS = 30_000
 
 /**
  * Sends a request with its secret, and masks the answer. Follows no redirect: its Location is an answer.
- * @param enter waits for a turn to mask; the returned function ends it.
+ * @param mask masks the secrets in the answer.
  */
 export async function sendFilled(
   policy: OutboundPolicy & { ca?: string },
   { url, method, headers, body, secrets }: FilledRequest,
-  enter: () => Promise<() => void>,
+  mask: (answer: ReceivedAnswer, secrets: readonly string[]) => Promise<UseAnswer>,
 ): Promise<UseEnd> {
   const answer = await guardedExchange({
     ...policy,
@@ -24,12 +25,7 @@ export async function sendFilled(
     ...(body === null ? {} : { body }),
   })
   if (!answer.ok) return unanswered(answer)
-  const leave = await enter()
-  try {
-    return { state: 'answered', answer: await maskedAnswer(answer, secrets) }
-  } finally {
-    leave()
-  }
+  return { state: 'answered', answer: await mask(answer, secrets) }
 }
 
 /** Errors of a connection that carried no request yet. */

@@ -1,4 +1,3 @@
-import { FairTurns } from '../../shared/process/fairTurns.ts'
 import { effectiveHosts, isAllowedHost } from '../../shared/vault/allowedHosts.ts'
 import { CredentialInputError } from '../../shared/vault/credential.ts'
 import {
@@ -14,10 +13,8 @@ import { type DueUse, endUse, findDueUse, startUse, type UseEnd } from '../../sq
 import type { OutboundPolicy } from '../http/guardedRequest.ts'
 import { patiently } from '../queue/patiently.ts'
 import type { PoolContext, Task } from '../queue/task.ts'
+import { createAnswerMasker } from './answerMasker.ts'
 import { sendFilled } from './sendFilled.ts'
-
-/** Masking a large hostile answer takes a second of computing: a project has one turn at a time. */
-const MASKING = { total: 2, perOwner: 1 }
 
 type Options = { keyring: KeyringSource; policy: OutboundPolicy & { ca?: string } }
 
@@ -29,7 +26,7 @@ export const createUseSecret = (
   { pool, lanes }: PoolContext,
   { keyring: source, policy }: Options,
 ): Task<'use_secret'> => {
-  const masking = new FairTurns(MASKING)
+  const masker = createAnswerMasker()
   const finish = async (id: string, end: UseEnd) => {
     const keyring = await source(pool)
     await patiently(() => endUse(pool, { id, keyring, end }))
@@ -40,16 +37,10 @@ export const createUseSecret = (
     if (due.state === 'sending') return finish(useId, CUT_OFF)
     if (due.state !== 'queued') return
     if (due.expired) return finish(useId, failed('it waited too long for a worker'))
+    const delayMs = masker.delayMs(due.projectId)
+    if (delayMs > 0) return comeBack(useId, delayMs)
     const turn = await lanes.enter(`use:${due.projectId}`, due.projectId)
-    if (!turn.granted) {
-      const runAt = new Date(Date.now() + turn.returnInMs)
-      return addJob(pool, {
-        task: 'use_secret',
-        payload: { useId },
-        key: `use_secret:${useId}`,
-        runAt,
-      })
-    }
+    if (!turn.granted) return comeBack(useId, turn.returnInMs)
     try {
       const request = await startUse(pool, useId, await source(pool))
       if (request === null) return
@@ -59,10 +50,22 @@ export const createUseSecret = (
     }
   }
 
+  function comeBack(useId: string, inMs: number): Promise<void> {
+    const runAt = new Date(Date.now() + inMs)
+    return addJob(pool, {
+      task: 'use_secret',
+      payload: { useId },
+      key: `use_secret:${useId}`,
+      runAt,
+    })
+  }
+
   async function send(request: UseRequest, due: DueUse): Promise<UseEnd> {
     const filled = await fill(request, due)
     if (typeof filled === 'string') return failed(filled)
-    return sendFilled(policy, filled, () => masking.enter(due.projectId))
+    return sendFilled(policy, filled, (answer, secrets) =>
+      masker.mask(answer, secrets, due.projectId),
+    )
   }
 
   /** The request with its secret, or why it may not go. The credential may have changed since the acceptance. */

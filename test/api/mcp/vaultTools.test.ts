@@ -158,7 +158,7 @@ test('vault.use answers what the server said, without the secret', async () => {
     response.end(`you said ${headers.authorization}`)
   })
   await using working = await startTestService({
-    ...{ smtp: false, pools: ['webhooks'], env: { ALLOW_PRIVATE_NETWORKS: 'true' } },
+    ...{ smtp: false, pools: ['vault'], env: { ALLOW_PRIVATE_NETWORKS: 'true' } },
     ...{ ca: certificate.ca, resolve: answering('127.0.0.1') },
   })
   const agent = await working.newAgent()

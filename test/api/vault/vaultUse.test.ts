@@ -39,7 +39,7 @@ beforeAll(async () => {
     })
   })
   service = await startTestService({
-    ...{ smtp: false, pools: ['webhooks'], env: { ALLOW_PRIVATE_NETWORKS: 'true' } },
+    ...{ smtp: false, pools: ['vault'], env: { ALLOW_PRIVATE_NETWORKS: 'true' } },
     ...{ ca: certificate.ca, resolve: answering('127.0.0.1') },
   })
   agent = await service.newAgent()

@@ -5,6 +5,15 @@ const SECRET = 'correct "horse" ü/+'
 const masker = new Masker([SECRET, '492039'])
 const base64 = (text: string) => Buffer.from(text).toString('base64')
 
+function maskedOrRefused(text: string): string {
+  try {
+    return masker.text(text)
+  } catch (error) {
+    expect(error).toBeInstanceOf(TooManyLayersError)
+    return ''
+  }
+}
+
 describe('forms of a secret', () => {
   test.each<[string, string, string]>([
     ['plain', `a ${SECRET} b`, 'a [masked] b'],
@@ -28,8 +37,8 @@ describe('forms of a secret', () => {
       '[masked]',
     ],
     ['the code of the moment', '{"otp":492039}', '{"otp":[masked]}'],
-  ])('%s', async (_name, text, wanted) => {
-    expect(await masker.text(text)).toBe(wanted)
+  ])('%s', (_name, text, wanted) => {
+    expect(masker.text(text)).toBe(wanted)
   })
 })
 
@@ -38,11 +47,11 @@ test.each([
   'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U',
   JSON.stringify({ id: 'f81d4fae-7dec-11d0-a765-00a0c91e6bf6', n: [1, 2, 3], t: 'größer' }),
   '',
-])('a text without a secret stays as it is: %s', async (text) => {
-  expect(await masker.text(text)).toBe(text)
+])('a text without a secret stays as it is: %s', (text) => {
+  expect(masker.text(text)).toBe(text)
 })
 
-test('a long text of escapes in layers is searched, or refused as a whole', async () => {
+test('a long text of escapes in layers is searched, or refused as a whole', () => {
   for (const piece of [
     '%2525252541',
     '\\\\\\\\u005c',
@@ -51,15 +60,11 @@ test('a long text of escapes in layers is searched, or refused as a whole', asyn
     'QUJD'.repeat(9),
   ]) {
     const text = piece.repeat(Math.ceil(300_000 / piece.length)) + SECRET
-    const shown = await masker.text(text).catch((error) => {
-      expect(error).toBeInstanceOf(TooManyLayersError)
-      return ''
-    })
-    expect(shown).not.toContain('horse')
+    expect(maskedOrRefused(text)).not.toContain('horse')
   }
 })
 
-test('the limit: a secret in a form that nobody knows here comes through', async () => {
+test('the limit: a secret in a form that nobody knows here comes through', () => {
   const reversed = [...SECRET].reverse().join('')
-  expect(await masker.text(reversed)).toBe(reversed)
+  expect(masker.text(reversed)).toBe(reversed)
 })

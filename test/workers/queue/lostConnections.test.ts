@@ -195,7 +195,7 @@ for (const moment of MOMENTS) {
       response.end('ok')
     })
     const { service, proxy } = await startCuttable({
-      ...{ smtp: false, pools: ['webhooks'], env: { ALLOW_PRIVATE_NETWORKS: 'true' } },
+      ...{ smtp: false, pools: ['vault'], env: { ALLOW_PRIVATE_NETWORKS: 'true' } },
       ...{ ca: certificate.ca, resolve: answering('127.0.0.1') },
     })
     await using _ = service

@@ -4,6 +4,7 @@ import type { Server } from 'node:http'
 import { createServer } from 'node:tls'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
 import { fillRequest, type UseRequest } from '../../../shared/vault/useRequest.ts'
+import { maskedAnswer } from '../../../workers/vault/maskedAnswer.ts'
 import { sendFilled } from '../../../workers/vault/sendFilled.ts'
 import { createRandom } from '../../chaos/random.ts'
 import { answering, closeServers, listen } from '../../support/localServer.ts'
@@ -224,7 +225,7 @@ test(
       const end = await sendFilled(
         policy,
         fillRequest(request, credential, Date.now()),
-        async () => () => {},
+        maskedAnswer,
       )
       states[end.state] = (states[end.state] ?? 0) + 1
       const answer = end.state === 'answered' ? end.answer : null
@@ -257,7 +258,7 @@ test('a name of a private address is not dialled, and a certificate of a strange
     sendFilled(
       { allowPrivate: true, resolve: answering('127.0.0.1'), ca, ...policy },
       filled,
-      async () => () => {},
+      maskedAnswer,
     )
   expect(await send({ allowPrivate: false })).toEqual({
     state: 'failed',

@@ -39,7 +39,7 @@ async function startWorker(): Promise<ServiceProcess> {
     ALLOW_PRIVATE_NETWORKS: 'true',
     NODE_EXTRA_CA_CERTS: caFile,
   }
-  const worker = startProcess('workers/main.ts', env, ['--pool', 'webhooks'])
+  const worker = startProcess('workers/main.ts', env, ['--pool', 'vault'])
   await printed(worker, /"msg":"ready"/)
   return worker
 }

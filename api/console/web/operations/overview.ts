@@ -13,6 +13,7 @@ const POOLS: readonly [string, string][] = [
   ['mail', 'Mail'],
   ['payments', 'Payments'],
   ['webhooks', 'Webhooks'],
+  ['vault', 'Vault'],
 ]
 /** A payment worker reports the chain's state every few seconds. */
 const RPC_STALE_S = 60

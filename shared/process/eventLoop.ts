@@ -1,0 +1,51 @@
+import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
+import { Gauge, type Registry } from 'prom-client'
+
+const RESOLUTION_MS = 20
+/** The longest delay of the last one to two windows is shown: each scrape sees it, however many there are. */
+const WINDOW_MS = 10_000
+
+/** How long the event loop of this process made others wait. */
+export class EventLoopDelay {
+  readonly #histogram: IntervalHistogram
+  readonly #nowMs: () => number
+  #beganMs: number
+  #beforeMs = 0
+
+  constructor(
+    histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS }),
+    nowMs = () => performance.now(),
+  ) {
+    this.#histogram = histogram
+    this.#nowMs = nowMs
+    this.#beganMs = nowMs()
+    histogram.enable()
+  }
+
+  /** The longest delay of the last ten to twenty seconds, milliseconds. */
+  longestMs(): number {
+    // NaN or 0 before the first sample.
+    const ms = this.#histogram.max / 1e6 || 0
+    const windows = Math.floor((this.#nowMs() - this.#beganMs) / WINDOW_MS)
+    if (windows === 0) return Math.max(ms, this.#beforeMs)
+    // The histogram may hold a time longer than a window: nobody asked meanwhile, or nobody could.
+    const longest = Math.max(ms, windows === 1 ? this.#beforeMs : 0)
+    this.#beforeMs = ms
+    this.#beganMs = this.#nowMs()
+    this.#histogram.reset()
+    return longest
+  }
+}
+
+/** Shows the delay of this process's event loop as a metric. */
+export function measureEventLoop(registry: Registry, delay = new EventLoopDelay()): EventLoopDelay {
+  new Gauge({
+    name: 'purser_event_loop_delay_seconds',
+    help: 'Longest time of the last ten seconds in which the event loop stood still',
+    registers: [registry],
+    collect() {
+      this.set(delay.longestMs() / 1000)
+    },
+  })
+  return delay
+}

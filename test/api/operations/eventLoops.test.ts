@@ -1,0 +1,45 @@
+/** /readyz and /metrics while a process serves nobody. */
+import { expect, test } from 'bun:test'
+import { printed, startProcess } from '../../support/process.ts'
+import { startTestService } from '../../support/service.ts'
+import { waitFor } from '../../support/waitFor.ts'
+
+type Ready = { status: string; checks: Record<string, string> }
+const readyOf = async (url: string): Promise<Ready> =>
+  (await (await fetch(`${url}/readyz`)).json()) as Ready
+
+test('a process that stood still for a second says so', async () => {
+  await using service = await startTestService({ smtp: false, workers: false })
+  expect((await readyOf(service.url)).checks.eventLoops).toBe('ok')
+  const end = performance.now() + 1_200
+  while (performance.now() < end);
+  const { status, checks } = await waitFor('a late timer', async () => {
+    const now = await readyOf(service.url)
+    return now.checks.eventLoops === 'ok' ? null : now
+  })
+  expect(checks.eventLoops).toBe('blocked: this process')
+  expect(status).toBe('degraded')
+  const body = await (
+    await fetch(`${service.url}/metrics`, {
+      headers: { authorization: `Bearer ${service.platform.key}` },
+    })
+  ).text()
+  const [, seconds] = /^purser_event_loop_delay_seconds\{.*part="api".*\} (\S+)$/m.exec(body) ?? []
+  expect(Number(seconds)).toBeGreaterThan(1)
+})
+
+test('a pool that stands still is named, until it goes on', async () => {
+  await using service = await startTestService({ smtp: false, workers: false })
+  await using workers = startProcess(
+    'workers/main.ts',
+    { DATABASE_URL: service.database.url, MAIL_DOMAIN: 'mail.test' },
+    ['--pool', 'vault'],
+  )
+  await printed(workers, /"msg":"ready"/)
+  const loops = async () => (await readyOf(service.url)).checks.eventLoops
+  expect(await loops()).not.toContain('vault')
+  workers.child.kill('SIGSTOP')
+  await waitFor('the silence to be seen', async () => (await loops())?.endsWith('vault'))
+  workers.child.kill('SIGCONT')
+  await waitFor('the pool to go on', async () => !(await loops())?.includes('vault'))
+})

@@ -1,0 +1,24 @@
+import { expect, test } from 'bun:test'
+import { CpuBudget } from '../../../shared/process/cpuBudget.ts'
+
+test('an owner that has used its burst waits until a part of it has come back', () => {
+  let nowMs = 0
+  const budget = new CpuBudget({ burstMs: 1_000, perSecondMs: 100 }, () => nowMs)
+  budget.charge('a', 999)
+  expect(budget.delayMs('a')).toBe(0)
+  budget.charge('a', 1_001)
+  expect(budget.delayMs('a')).toBeGreaterThanOrEqual(10_000)
+  expect(budget.delayMs('b')).toBe(0)
+  nowMs += budget.delayMs('a')
+  expect(budget.delayMs('a')).toBe(0)
+})
+
+test('ten thousand owners push out none that owes', () => {
+  let nowMs = 0
+  const budget = new CpuBudget({ burstMs: 1_000, perSecondMs: 100 }, () => nowMs)
+  budget.charge('heavy', 500_000)
+  for (let n = 0; n < 9_999; n++) budget.charge(`light ${n}`, 1)
+  nowMs = 1_000
+  budget.charge('one more', 1)
+  expect(budget.delayMs('heavy')).toBeGreaterThan(0)
+})

@@ -1,0 +1,32 @@
+import { expect, test } from 'bun:test'
+import { EventLoopDelay } from '../../../shared/process/eventLoop.ts'
+
+const histogram = { max: 0, enable: () => true, reset: () => {} }
+histogram.reset = () => {
+  histogram.max = 0
+}
+
+test('the longest delay is shown for ten seconds at least, and forgotten after twenty', () => {
+  let nowMs = 0
+  const delay = new EventLoopDelay(histogram as never, () => nowMs)
+  histogram.max = 3e9
+  nowMs = 9_000
+  expect(delay.longestMs()).toBe(3_000)
+  nowMs = 11_000
+  expect(delay.longestMs()).toBe(3_000)
+  nowMs = 20_000
+  expect(delay.longestMs()).toBe(3_000)
+  nowMs = 22_000
+  expect(delay.longestMs()).toBe(3_000)
+  nowMs = 33_000
+  expect(delay.longestMs()).toBe(0)
+})
+
+test('a loop that really stood still is seen', async () => {
+  const delay = new EventLoopDelay()
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  const end = performance.now() + 120
+  while (performance.now() < end);
+  // The timer behind the histogram fires late, and so measures the delay.
+  while (delay.longestMs() < 90) await new Promise((resolve) => setTimeout(resolve, 5))
+})

@@ -1,0 +1,47 @@
+/** A server that makes its answer as dear to mask as it can delays nobody else. */
+import { expect, test } from 'bun:test'
+import { answering, closeServers } from '../../support/localServer.ts'
+import { startReceiver } from '../../support/receiver.ts'
+import { startTestService } from '../../support/service.ts'
+import { newCertificate, serveTls } from '../../support/tlsServer.ts'
+import { waitFor } from '../../support/waitFor.ts'
+import { register, sendEvent, waitForEnd } from '../../support/webhooks.ts'
+
+const WEBHOOKS = 10
+
+test('webhooks of others arrive while the answer of a hostile server is masked', async () => {
+  let answered = false
+  const certificate = newCertificate('bank.example')
+  const port = await serveTls(certificate, (_request, response) => {
+    response.end('a'.repeat(1024 * 1024))
+    answered = true
+  })
+  await using service = await startTestService({
+    ...{ smtp: false, pools: ['webhooks', 'vault'], env: { ALLOW_PRIVATE_NETWORKS: 'true' } },
+    ...{ ca: certificate.ca, resolve: answering('127.0.0.1') },
+  })
+  await using receiver = await startReceiver()
+  const attacker = await service.newAgent()
+  const victim = await service.newAgent()
+  const endpoint = await register(victim, receiver.url)
+  // Seven values of 8 KB with one prefix: the search for one after the other took 30 s.
+  const data = Object.fromEntries(
+    Array.from({ length: 7 }, (_, n) => [`field${n}`, 'a'.repeat(8_190) + n]),
+  )
+  const url = `https://bank.example:${port}/`
+  await attacker.put('/v0/vault/dear', { type: 'CUSTOM', data, metadata: { uri: url } })
+  const { body: begun } = await attacker.post('/v0/vault/dear/use?timeout=0', { request: { url } })
+  const use = async () => (await attacker.get(`/v0/vault/dear/uses/${begun.useId}?timeout=0`)).body
+  await waitFor('the answer of the server', async () => answered)
+  for (let n = 0; n < WEBHOOKS; n++) {
+    await waitForEnd(victim, await sendEvent(service.database, victim, endpoint))
+  }
+  expect(receiver.requests).toHaveLength(WEBHOOKS)
+  expect(await use()).toMatchObject({ state: 'pending' })
+  const end = await waitFor('the end of the use', async () => {
+    const seen = await use()
+    return seen.state === 'pending' ? null : seen
+  })
+  expect(end).toMatchObject({ state: 'answered', response: { status: 200 } })
+  closeServers()
+})
