@@ -17,6 +17,8 @@ COPY sql sql
 COPY workers workers
 
 FROM ${RUN_BASE}
+# Process 1 must reap processes whose parents have ended. Bun does not.
+RUN apt-get update && apt-get install -y --no-install-recommends tini && rm -rf /var/lib/apt/lists/*
 COPY --from=build /usr/local/bin/bun-run /usr/local/bin/bun
 COPY --from=build /app /app
 RUN mkdir -m 700 /data && chown 10001:10001 /data
@@ -28,5 +30,5 @@ VOLUME /data
 EXPOSE 3000 2525 9000
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s \
   CMD ["bun", "-e", "process.exit((await fetch('http://127.0.0.1:9000/healthz')).ok ? 0 : 1)"]
-ENTRYPOINT ["bun"]
+ENTRYPOINT ["/usr/bin/tini", "--", "bun"]
 CMD ["api/main.ts"]

@@ -1,8 +1,8 @@
 import { Type as t } from '@sinclair/typebox'
-import { RETENTION_CLASSES, type RetentionClass } from '../../shared/retention.ts'
 import { PROJECT_SCOPES } from '../../shared/scopes.ts'
 import { SEND_POLICIES } from '../../sql/account/sendPolicy.ts'
 import { operation, Time } from '../http/operation.ts'
+import { KEEPS_UNKNOWN, Limits, RetentionInput, RetentionSchema } from './projectSettings.ts'
 
 const NAME_MAX_LENGTH = 200
 const Name = t.String({
@@ -48,62 +48,6 @@ export const CreateBody = t.Object({
   paymentsEnabled: t.Optional(t.Boolean()),
 })
 
-/** Whole bytes; PostgreSQL and JSON both keep them exactly. */
-const BYTES_MAX = 2 ** 50
-const COUNT_MAX = 2 ** 50
-const Limits = t.Object({
-  storageBytes: t.Optional(
-    t.Union([t.Integer({ minimum: 0, maximum: BYTES_MAX }), t.Null()], {
-      error: "be a number of bytes, or null for the service's limit",
-      description: "Bytes of mail that the project may store; null: the service's limit.",
-    }),
-  ),
-  dailySettlements: t.Optional(
-    t.Union([t.Integer({ minimum: 0, maximum: COUNT_MAX }), t.Null()], {
-      error: "be a number of payments, or null for the service's limit",
-      description: "Payments that the project may claim in a UTC day; null: the service's limit.",
-    }),
-  ),
-  dailyGas: t.Optional(
-    t.Union([t.Integer({ minimum: 0, maximum: COUNT_MAX }), t.Null()], {
-      error: "be an amount of gas, or null for the service's limit",
-      description:
-        "Gas that its transactions may use in a UTC day; beyond it nothing is claimed. Null: the service's limit.",
-    }),
-  ),
-})
-
-const Days = (name: RetentionClass) => {
-  const { about, min, max } = RETENTION_CLASSES[name]
-  return t.Optional(
-    t.Union([t.Integer({ minimum: min, maximum: max }), t.Null()], {
-      error: `be a number of days, ${min} to ${max}, or null for the service's`,
-      description: `Days to keep ${about}: ${min} to ${max}. Null: as the service says.`,
-    }),
-  )
-}
-const RetentionInput = t.Object({
-  mail: Days('mail'),
-  rawMail: Days('rawMail'),
-  deliveries: Days('deliveries'),
-  logs: Days('logs'),
-  idempotencyKeys: Days('idempotencyKeys'),
-  paymentDetails: Days('paymentDetails'),
-})
-
-const KeptDays = (name: RetentionClass) =>
-  t.Union([t.Integer(), t.Null()], {
-    description: `Days that it keeps ${RETENTION_CLASSES[name].about}; null: for ever.`,
-  })
-const RetentionSchema = t.Object({
-  mail: KeptDays('mail'),
-  rawMail: KeptDays('rawMail'),
-  deliveries: KeptDays('deliveries'),
-  logs: KeptDays('logs'),
-  idempotencyKeys: KeptDays('idempotencyKeys'),
-  paymentDetails: KeptDays('paymentDetails'),
-})
-
 const DisplayName = t.Union([Name, t.Null()], {
   error: `be one line of 1 to ${NAME_MAX_LENGTH} characters, or null for the name of the project`,
   description: 'The name in From of its mail; null: the name of the project.',
@@ -128,19 +72,22 @@ const ApprovalHours = t.Integer({
   description: 'A mail that nobody decides about expires after these hours.',
 })
 
-export const UpdateBody = t.Object({
-  name: t.Optional(Name),
-  displayName: t.Optional(DisplayName),
-  addScopes: t.Optional(ScopeList),
-  removeScopes: t.Optional(ScopeList),
-  payTo: t.Optional(PayTo),
-  paymentsEnabled: t.Optional(t.Boolean()),
-  limits: t.Optional(Limits),
-  sendPolicy: t.Optional(SendPolicy),
-  approverEmail: t.Optional(ApproverEmail),
-  approvalHours: t.Optional(ApprovalHours),
-  retention: t.Optional(RetentionInput),
-})
+export const UpdateBody = t.Object(
+  {
+    name: t.Optional(Name),
+    displayName: t.Optional(DisplayName),
+    addScopes: t.Optional(ScopeList),
+    removeScopes: t.Optional(ScopeList),
+    payTo: t.Optional(PayTo),
+    paymentsEnabled: t.Optional(t.Boolean()),
+    limits: t.Optional(Limits),
+    sendPolicy: t.Optional(SendPolicy),
+    approverEmail: t.Optional(ApproverEmail),
+    approvalHours: t.Optional(ApprovalHours),
+    retention: t.Optional(RetentionInput),
+  },
+  KEEPS_UNKNOWN,
+)
 
 export const Params = t.Object({ projectId: t.String({ minLength: 1, maxLength: 100 }) })
 

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { Static } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { asciiDomain } from '../../shared/mail/address.ts'
+import { RETENTION_NAMES } from '../../shared/retention.ts'
 import { PROJECT_SCOPES } from '../../shared/scopes.ts'
 import { deleteProject } from '../../sql/account/deleteProject.ts'
 import {
@@ -18,6 +19,7 @@ import { badRequest, conflict, notFound } from '../http/errors.ts'
 import { PageQuery } from '../http/operation.ts'
 import { cutPage, readPage } from '../http/page.ts'
 import type { Services } from '../http/services.ts'
+import { refuseUnknown } from '../http/unknownFields.ts'
 import { checkApprover } from './approver.ts'
 import { erasureRoutes } from './erasure.ts'
 import { checkPayTo } from './payTo.ts'
@@ -35,6 +37,7 @@ import {
   UpdateBody,
   updateOperation,
 } from './projectOperations.ts'
+import { Limits } from './projectSettings.ts'
 
 /** Manages projects. They are served under both names: some clients call a project an identity. */
 export const projectRoutes = (services: Services) =>
@@ -133,12 +136,11 @@ async function update(
 ) {
   await checkPayTo(services.pool, body.payTo)
   await checkApprover(services, body.approverEmail)
-  const { retention: days, ...change } = body
+  refuseUnknown('The body', body, Object.keys(UpdateBody.properties))
+  refuseUnknown('retention', body.retention, RETENTION_NAMES)
+  refuseUnknown('limits', body.limits, Object.keys(Limits.properties))
   const actor = platformActor(request, projectId)
-  const project = await updateProject(services.pool, projectId, {
-    ...change,
-    ...(days === undefined ? {} : { retention: { days, actor } }),
-  })
+  const project = await updateProject(services.pool, projectId, body, actor)
   if (project === null) throw projectNotFound()
   return toView(services, project)
 }

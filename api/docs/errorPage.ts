@@ -73,6 +73,12 @@ const ERRORS: Record<ErrorCode, { status: string; meaning: string; remedy: strin
     meaning: 'Something went wrong. `message` has the request id.',
     remedy: 'Try again. Tell the operator the request id.',
   },
+  content_lost: {
+    status: '500',
+    meaning:
+      'A large part of a mail is damaged or missing in the object store. The rest of the mail can be read.',
+    remedy: 'Tell the operator the request id: a backup of the store may hold it.',
+  },
   unavailable: {
     status: '503',
     meaning: 'The database is away, or the caller has too many large requests at once.',

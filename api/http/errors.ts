@@ -1,5 +1,6 @@
 import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
 import { BlobsAwayError } from '../../sql/blobs/objectStore.ts'
+import { LostObjectError } from '../../sql/blobs/sealedBlob.ts'
 
 /** The error codes (docs/contract.md §2). */
 export type ErrorCode =
@@ -17,6 +18,7 @@ export type ErrorCode =
   | 'rate_limited'
   | 'quota_exceeded'
   | 'internal_error'
+  | 'content_lost'
   | 'unavailable'
 
 /** An error for the client: status, code and message in the body, and headers. */
@@ -74,6 +76,13 @@ export function toApiError(error: unknown, requestId: string): ApiError {
     return new ApiError(503, 'unavailable', 'The service is temporarily unavailable', {
       'retry-after': String(UNAVAILABLE_RETRY_S),
     })
+  }
+  if (error instanceof LostObjectError) {
+    return new ApiError(
+      500,
+      'content_lost',
+      `A part of this mail is damaged or missing in the object store; its operator may restore it (request ${requestId})`,
+    )
   }
   return new ApiError(500, 'internal_error', `Something went wrong (request ${requestId})`)
 }

@@ -161,7 +161,7 @@ async function whyUnclaimed(services: Services, claim: NewClaim): Promise<X402Re
     : 'unexpected_verify_error'
 }
 
-/** Whether another payment of the project has the payer's name. */
+/** Whether the payer has given the name to another payment in the project. */
 export async function isNameTaken(pool: Services['pool'], claim: NewClaim): Promise<boolean> {
   const { paymentIdentifier } = claim
   return paymentIdentifier !== null && isNamedPayment(pool, { ...claim, paymentIdentifier })

@@ -3,6 +3,7 @@ import { type Config, ConfigError, parseConfig } from '../config/config.ts'
 import { ALL_SECRETS, type ReadSecret } from '../config/secrets.ts'
 import { serveHealth } from './healthPort.ts'
 import { logOptions } from './logOptions.ts'
+import { watchOpenFiles } from './openFiles.ts'
 import { startTracing } from './tracing.ts'
 
 /** The process of a service. The entry file passes it: no other file reads the environment. */
@@ -91,6 +92,7 @@ export async function runService(
     const config = parseConfig(host.env, secrets())
     const opened = openLog(logOptions(name, config.logLevel))
     log = opened
+    watchOpenFiles(opened)
     if (config.health !== null) {
       const { port } = serveHealth(config.health, () => ready && !stopping)
       opened.info({ port }, 'health')

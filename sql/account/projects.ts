@@ -8,7 +8,7 @@ import { notifyAddressesChanged } from '../mail/addresses.ts'
 import { holdVerifiedDomain } from '../mail/mailDomains.ts'
 import { pageStart } from '../pageStart.ts'
 import { TODAY } from '../till/settlementBudgets.ts'
-import type { Actor } from './audit.ts'
+import { type Actor, writeAudit } from './audit.ts'
 import { insertProjectKey, revokeProjectKey } from './keys.ts'
 import { type LimitChange, updateLimits } from './projectLimits.ts'
 import {
@@ -212,15 +212,28 @@ export type ProjectChange = PolicyChange & {
   payTo?: string | null
   paymentsEnabled?: boolean
   limits?: LimitChange
-  /** The project's log records it under its actor. */
-  retention?: { days: RetentionChange; actor: Actor }
+  retention?: RetentionChange
 }
 
-/** Changes a live project; null: no such project. */
+/**
+ * What a change says, for the log of the project. The log of a project is read with its key: names of fields suffice where the
+ * value is long.
+ */
+const describeChange = ({ name, displayName, retention, limits, ...rest }: ProjectChange): string =>
+  [
+    ...(name === undefined ? [] : ['name']),
+    ...(displayName === undefined ? [] : ['displayName']),
+    ...Object.entries({ ...rest, ...limits })
+      .filter(([, value]) => value !== undefined)
+      .map(([field, value]) => `${field} ${Array.isArray(value) ? value.join(' ') : value}`),
+  ].join(', ')
+
+/** Changes a live project, and writes the change into its log; null: no such project. */
 export async function updateProject(
   pool: Pool,
   id: string,
   change: ProjectChange,
+  actor: Actor,
 ): Promise<Project | null> {
   return transaction(pool, async (db) => {
     const { rowCount } = await db.query(
@@ -244,7 +257,16 @@ export async function updateProject(
     await updateSendPolicy(db, id, change)
     if (change.limits !== undefined) await updateLimits(db, id, change.limits)
     if (change.retention !== undefined) {
-      await updateRetention(db, id, change.retention.days, change.retention.actor)
+      await updateRetention(db, id, change.retention, actor)
+    }
+    const detail = describeChange(change)
+    if (detail !== '') {
+      await writeAudit(db, actor, {
+        action: 'project.update',
+        subject: id,
+        detail,
+        outcome: 'ok',
+      })
     }
     await db.query(
       `update api_keys set scopes = array(

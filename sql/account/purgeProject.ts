@@ -55,6 +55,8 @@ async function endErasure(pool: Pool, projectId: string): Promise<void> {
        and not exists (select from payments where project_id = $1)`,
     [projectId],
   )
+  // The key has been dead since the deletion, so that no request counts here again.
+  await pool.query('delete from rate_windows where subject = $1', [projectId])
   const nothingLeft = [...MAIL_TABLES, ...OWN_TABLES]
     .map(([table]) => `not exists (select from ${table} where project_id = $1)`)
     .join(' and ')

@@ -1,7 +1,7 @@
 import { FairTurns } from '../../shared/process/fairTurns.ts'
 import type { Queryable } from '../db.ts'
 import { BlobsAwayError, type ObjectStore } from './objectStore.ts'
-import { openBlob, SEAL_BYTES, sealBlob, sha256 } from './sealedBlob.ts'
+import { LostObjectError, openBlob, SEAL_BYTES, sealBlob, sha256 } from './sealedBlob.ts'
 
 /** Larger contents go to the object store. */
 export const BLOB_BYTES = 64 * 1024
@@ -83,6 +83,7 @@ export async function readBlob(
   const row = rows[0]
   const name = hash.toString('hex')
   const bytes = row === undefined ? null : await store.get(name, row.size + SEAL_BYTES)
-  if (row === undefined || bytes === null) throw new Error(`the object ${name} is missing`)
+  if (row === undefined || bytes === null)
+    throw new LostObjectError(`the object ${name} is missing`)
   return openBlob({ hash, key: row.key, bytes })
 }

@@ -17,6 +17,11 @@ export type SealedBlob = {
   bytes: Buffer
 }
 
+/** The bytes of an object, or the object itself, are not those that were written. */
+export class LostObjectError extends Error {
+  override readonly name = 'LostObjectError'
+}
+
 /** Encrypts content under a fresh random key. */
 export function sealBlob(content: Uint8Array): SealedBlob {
   const key = randomBytes(KEY_BYTES)
@@ -26,15 +31,19 @@ export function sealBlob(content: Uint8Array): SealedBlob {
   return { hash: sha256(bytes), key, bytes }
 }
 
-/** Decrypts what {@link sealBlob} made. @throws {Error} for other bytes, or another key */
+/** Decrypts what {@link sealBlob} made. @throws {LostObjectError} for other bytes, or another key */
 export function openBlob({ hash, key, bytes }: SealedBlob): Buffer {
   if (bytes.length < SEAL_BYTES || !sha256(bytes).equals(hash)) {
-    throw new Error('an object is not the one that was written')
+    throw new LostObjectError(`the object ${hash.toString('hex')} is not the one that was written`)
   }
   const decipher = createDecipheriv(CIPHER, key, bytes.subarray(0, NONCE_BYTES))
   decipher.setAuthTag(bytes.subarray(bytes.length - TAG_BYTES))
   const sealed = bytes.subarray(NONCE_BYTES, bytes.length - TAG_BYTES)
-  return Buffer.concat([decipher.update(sealed), decipher.final()])
+  try {
+    return Buffer.concat([decipher.update(sealed), decipher.final()])
+  } catch {
+    throw new LostObjectError(`the object ${hash.toString('hex')} does not fit its key`)
+  }
 }
 
 export const sha256 = (bytes: Uint8Array): Buffer => createHash('sha256').update(bytes).digest()

@@ -18,6 +18,7 @@ import { tmpdir, userInfo } from 'node:os'
 import { join, resolve } from 'node:path'
 import pg from 'pg'
 import { type Account, packagedBinaries, sharedBinaries, unprivilegedAccount } from './binaries.ts'
+import { guard } from './guard.ts'
 
 /** A running embedded PostgreSQL server. */
 export type EmbeddedPostgres = {
@@ -186,7 +187,9 @@ function launchServer(launch: Launch, port: number, durable: boolean): ChildProc
     ...(durable ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }),
   }
   const args = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
-  return spawnIn(launch, 'postgres', args)
+  const server = spawnIn(launch, 'postgres', args)
+  guard(server, launch.account ?? undefined)
+  return server
 }
 
 async function untilReady(server: ChildProcess, url: string): Promise<void> {

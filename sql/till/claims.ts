@@ -72,7 +72,7 @@ const CLAIM = `
   ), named as materialized (
     -- Two unique indexes decide: without one order of locks two batches could wait for each other.
     select pg_advisory_xact_lock(n.name) from (
-      select distinct hashtextextended(project_id || ' ' || payment_identifier, 0) as name
+      select distinct hashtextextended(project_id || ' ' || lower(payer) || ' ' || payment_identifier, 0) as name
       from wanted where payment_identifier is not null order by 1) n
   ), claimed as (
     insert into payments (

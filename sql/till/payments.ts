@@ -189,7 +189,7 @@ export async function findClaim(db: Queryable, claim: ClaimKey): Promise<Payment
   return rows[0] === undefined ? null : toPayment(rows[0])
 }
 
-/** Whether a payment of another authorization, not failed, has the payer's name in the project. */
+/** Whether the payer has given the name to another payment in the project, one that has not failed. */
 export async function isNamedPayment(
   db: Queryable,
   { projectId, paymentIdentifier, ...claim }: ClaimKey & NamedPayment,
@@ -197,8 +197,8 @@ export async function isNamedPayment(
   const { rowCount } = await db.query({
     name: 'is-named-payment',
     text: `select from payments
-           where project_id = $1 and payment_identifier = $2 and state <> 'failed'
-             and (chain_id, asset, lower(payer), authorization_nonce) <> ($3, $4, lower($5), $6)`,
+           where project_id = $1 and payment_identifier = $2 and lower(payer) = lower($5) and state <> 'failed'
+             and (chain_id, asset, authorization_nonce) <> ($3, $4, $6)`,
     values: [projectId, paymentIdentifier, claim.chainId, claim.asset, claim.payer, claim.nonce],
   })
   return rowCount === 1

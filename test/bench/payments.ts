@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { updateProject } from '../../sql/account/projects.ts'
 import { type Devnet, startDevnet } from '../../workers/devnet/devnet.ts'
 import { createRpc, type Rpc } from '../../workers/till/rpc.ts'
+import { changeProject } from '../support/changeProject.ts'
 import { freePort, printed, startProcess } from '../support/process.ts'
 import { redeemMany } from '../support/redeemers.ts'
 import {
@@ -212,7 +212,7 @@ async function* withTill(
 
 /** Each chain of this bench is new but has the same chain id; its gas wallet has used no nonce. */
 async function forgetChain({ pool, project }: Setting): Promise<void> {
-  await updateProject(pool, project.id, { payTo, paymentsEnabled: true })
+  await changeProject(pool, project.id, { payTo, paymentsEnabled: true })
   await pool.query('truncate payments, chain_transactions, gas_wallets, chain_status cascade')
   const { rowCount } = await pool.query('select from seller_endpoints')
   if (rowCount === 0) await registerEndpoint(pool, { projectId: project.id, resource: RESOURCE })

@@ -5,11 +5,12 @@ import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { generateKey } from '../../shared/apiKey.ts'
 import { newEndpointId } from '../../shared/ids.ts'
 import { PROJECT_SCOPES } from '../../shared/scopes.ts'
-import { createProject, updateProject } from '../../sql/account/projects.ts'
+import { createProject } from '../../sql/account/projects.ts'
 import { transaction } from '../../sql/db.ts'
 import { createDelivery } from '../../sql/events/deliveries.ts'
 import { devnetClient } from '../../workers/devnet/contracts.ts'
 import { startDevnet } from '../../workers/devnet/devnet.ts'
+import { changeProject } from '../support/changeProject.ts'
 import { printed, startProcess } from '../support/process.ts'
 import { startReceiver } from '../support/receiver.ts'
 import { redeemMany } from '../support/redeemers.ts'
@@ -253,7 +254,7 @@ async function* paymentScaleRows(setting: Setting): AsyncGenerator<Row> {
       const { address } = privateKeyToAccount(key)
       await devnetClient(devnet.rpcUrl).setBalance({ address, value: 10n ** 20n })
     }
-    await updateProject(setting.pool, setting.project.id, { payTo, paymentsEnabled: true })
+    await changeProject(setting.pool, setting.project.id, { payTo, paymentsEnabled: true })
     await registerEndpoint(setting.pool, { projectId: setting.project.id, resource: RESOURCE })
     const env = { RPC_URL: devnet.rpcUrl, SETTLEMENT_KEYS: keys.join(',') }
     const count = 500

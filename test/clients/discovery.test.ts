@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { HTTPFacilitatorClient } from '@x402/core/server'
 import { withBazaar } from '@x402/extensions/bazaar'
-import { updateProject } from '../../sql/account/projects.ts'
+import { changeProject } from '../support/changeProject.ts'
 import { createClient } from '../support/service.ts'
 import { payTo, startTestTill, type TestTill } from '../support/till.ts'
 import { waitFor } from '../support/waitFor.ts'
@@ -121,9 +121,9 @@ test('a wrong query is named', async () => {
 
 test('a seller that takes no payments is not listed, nor one that opted out again', async () => {
   const { pool } = till.service.database
-  await updateProject(pool, agent.project.id, { paymentsEnabled: false })
+  await changeProject(pool, agent.project.id, { paymentsEnabled: false })
   expect((await bazaar().listResources()).items).toEqual([])
-  await updateProject(pool, agent.project.id, { paymentsEnabled: true })
+  await changeProject(pool, agent.project.id, { paymentsEnabled: true })
   const { body } = await agent.get('/v0/sellers/endpoints?limit=100')
   const mine = body.endpoints.find((one: any) => one.urlPattern === sellers['x402-express']!.url)
   await agent.patch(`/v0/sellers/endpoints/${mine.endpointId}`, { discoverable: false })

@@ -1,6 +1,7 @@
 /** Large contents of mail in an object store: the whole service, over its public interfaces. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
+import { rmSync, writeFileSync } from 'node:fs'
 import { createBlobs } from '../../sql/blobs/blobs.ts'
 import { buryIdleBlobs, removeDeadBlobs } from '../../sql/blobs/sweepBlobs.ts'
 import { type Bucket, startBucket } from '../support/bucket.ts'
@@ -90,6 +91,27 @@ test('a large mail comes in, is read and searched, and lies encrypted in the sto
     expect(name).toBe(`purser/${createHash('sha256').update(bytes).digest('hex')}`)
     expect([bytes.includes('marker'), bytes.includes('Subject')]).toEqual([false, false])
   }
+})
+
+test('a damaged or missing object is an error of its own, and the rest of the mail is read', async () => {
+  const agent = await service.newAgent()
+  const before = new Set(bucket.names())
+  await service.deliver(large(agent, 'Damaged'))
+  const [message] = await waitForMessages(agent, 1)
+  const names = bucket.names().filter((name) => !before.has(name))
+  const path = `/v0/messages/${encodeURIComponent(message.messageId)}/raw`
+  const lost = {
+    status: 500,
+    body: { error: 'content_lost', message: expect.stringMatching(/object store.*req_/) },
+  }
+  const contents = names.map((name) => [bucket.path(name), bucket.bytesOf(name)] as const)
+  for (const [file] of contents) writeFileSync(file, 'x')
+  expect(await agent.get(path)).toMatchObject(lost)
+  for (const [file] of contents) rmSync(file)
+  expect(await agent.get(path)).toMatchObject(lost)
+  expect((await agent.get('/v0/messages')).body.messages[0].extractedText).toBe('See the file.')
+  for (const [file, bytes] of contents) writeFileSync(file, bytes)
+  expect((await rawOf(agent, message.messageId)).bytes.length).toBeGreaterThan(200_000)
 })
 
 test('a large mail goes out to hosts and to own inboxes with its attachment', async () => {

@@ -11,9 +11,9 @@ import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { parse } from 'yaml'
 import { generateKey } from '../../shared/apiKey.ts'
 import { BLOB_PARTS, BLOB_SECRET, SECRETS_OF, type Secret } from '../../shared/config/secrets.ts'
-import { updateProject } from '../../sql/account/projects.ts'
 import { devnetClient } from '../../workers/devnet/contracts.ts'
 import { startDevnet } from '../../workers/devnet/devnet.ts'
+import { changeProject } from '../support/changeProject.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { freePort, printed, startCommand } from '../support/process.ts'
 import { createClient } from '../support/service.ts'
@@ -124,7 +124,7 @@ test.skipIf(reason !== null)(
     })
     expect(message.subject).toBe('Hi')
     const projectId = (await agent.get('/v0/whoami')).body.projectId
-    await updateProject(database.pool, projectId, { payTo, paymentsEnabled: true })
+    await changeProject(database.pool, projectId, { payTo, paymentsEnabled: true })
     await registerEndpoint(database.pool, { projectId, resource: RESOURCE })
     const { body } = await redeemToEnd(agent, (await pay()).header)
     expect(body).toMatchObject({ ok: true })

@@ -1,6 +1,6 @@
 /** A service in use, with mail, secrets, sales and jobs. */
 import { formatUsdc } from '../../shared/till/usdc.ts'
-import { updateProject } from '../../sql/account/projects.ts'
+import { changeProject } from './changeProject.ts'
 import { fakeDns, type Zone } from './fakeDns.ts'
 import { addVerifiedDomain } from './ownDomain.ts'
 import { type Receiver, startReceiver } from './receiver.ts'
@@ -38,7 +38,7 @@ export async function startScene(options: { blockTimeS?: number } = {}): Promise
   const { service } = till
   const { pool } = service.database
   const agent = await service.newAgent({ emailName: 'atlas' })
-  await updateProject(pool, agent.project.id, { name: 'Atlas', payTo, paymentsEnabled: true })
+  await changeProject(pool, agent.project.id, { name: 'Atlas', payTo, paymentsEnabled: true })
   const resource = `http://127.0.0.1:${receiver.port}/weather`
   await waitFor('the chain to be known', async () => {
     const { status } = await agent.put('/v0/sellers/endpoints', {

@@ -10,7 +10,6 @@ import { DEVNET_ACCOUNTS } from '../../shared/till/devnetAccounts.ts'
 import { parseResourceUrl } from '../../shared/till/resourceUrl.ts'
 import { USDC_NETWORKS, type UsdcNetwork } from '../../shared/till/usdc.ts'
 import type { Authorization } from '../../shared/till/x402.ts'
-import { updateProject } from '../../sql/account/projects.ts'
 import type { Pool } from '../../sql/db.ts'
 import { type DevnetClient, devnetClient } from '../../workers/devnet/contracts.ts'
 import { type Devnet, startDevnet } from '../../workers/devnet/devnet.ts'
@@ -19,6 +18,7 @@ import type { PoolSettings } from '../../workers/queue/runner.ts'
 import { paymentsRunner } from '../../workers/runners.ts'
 import type { TillTiming } from '../../workers/till/chainView.ts'
 import { startTill, type Till } from '../../workers/till/till.ts'
+import { changeProject } from './changeProject.ts'
 import { authorize } from './devnetPayment.ts'
 import {
   type Agent,
@@ -151,7 +151,7 @@ async function newSeller(
   { resource = RESOURCE, webhookUrl }: { resource?: string; webhookUrl?: string },
 ): Promise<Agent> {
   const seller = await service.newAgent()
-  await updateProject(service.database.pool, seller.project.id, { payTo, paymentsEnabled: true })
+  await changeProject(service.database.pool, seller.project.id, { payTo, paymentsEnabled: true })
   await registerEndpoint(service.database.pool, {
     projectId: seller.project.id,
     resource,

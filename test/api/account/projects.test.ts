@@ -201,6 +201,7 @@ test('retention is set by a platform key within its bounds, and is on record', a
     [{ idempotencyKeys: 31 }, 'retention.idempotencyKeys must be a number of days, 1 to 30'],
     [{ paymentDetails: 6 }, 'retention.paymentDetails must be a number of days, 7 to 36500'],
   ]
+  refused.push([{ mial: 30 }, 'retention must not hold "mial": its fields are mail, rawMail,'])
   for (const [given, message] of refused) {
     const { status, body } = await set(given)
     expect([status, body.message]).toEqual([400, expect.stringContaining(message)])
@@ -210,6 +211,30 @@ test('retention is set by a platform key within its bounds, and is on record', a
   const { logs } = (await agent.get('/v0/logs?action=project.retention')).body
   expect(logs.map(({ description }: { description: string }) => description)).toHaveLength(2)
   expect(logs[1].actor).toBe(service.platform.key.slice(0, 17))
+})
+
+test('a change of a project is in its log, with the actor; a misspelt field changes nothing', async () => {
+  const project = await create()
+  const path = `/v0/platform/projects/${project.projectId}`
+  const change = (body: object) => service.platform.patch(path, body)
+  await change({ sendPolicy: 'approve', approverEmail: 'ada@example.com', approvalHours: 5 })
+  await change({ name: 'Ada', limits: { dailyGas: 7 }, removeScopes: ['vault:use', 'mail:send'] })
+  for (const [body, message] of [
+    [{ sendPolcy: 'free' }, 'The body must not hold "sendPolcy": its fields are name,'],
+    [{ limits: { dailygas: 1 } }, 'limits must not hold "dailygas": its fields are storageBytes,'],
+  ] as const) {
+    const refused = await change(body)
+    expect([refused.status, refused.body.message]).toEqual([400, expect.stringContaining(message)])
+  }
+  const agent = createClient(service.url, project.rawKey)
+  const { logs } = (await agent.get('/v0/logs?action=project.update')).body
+  expect(logs.map(({ actor }: { actor: string }) => actor)).toEqual(
+    Array(2).fill(service.platform.key.slice(0, 17)),
+  )
+  expect(logs.map(({ description }: { description: string }) => description).toReversed()).toEqual([
+    'sendPolicy approve, approverEmail ada@example.com, approvalHours 5',
+    'name, removeScopes vault:use mail:send, dailyGas 7',
+  ])
 })
 
 test('a deleted project: key dead, not listed, its mail, vault and log removed', async () => {

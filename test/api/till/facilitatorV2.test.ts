@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { privateKeyToAccount } from 'viem/accounts'
 import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
-import { updateProject } from '../../../sql/account/projects.ts'
+import { changeProject } from '../../support/changeProject.ts'
 import type { Agent } from '../../support/service.ts'
 import {
   newPayer,
@@ -251,7 +251,7 @@ test('A13: a resource that only the payer names is no endpoint of another price'
   expect(sale.endpoint).toMatchObject({ id, priceUsdc: '0.01' })
 })
 
-test('a payment-identifier is stored, and names one payment of a project', async () => {
+test('a payment-identifier is stored, and names one payment of a payer in a project', async () => {
   const id = `order_${crypto.randomUUID()}`
   const extensions = { 'payment-identifier': { info: { required: false, id } } }
   const named = async () => face(payloadV2(await pay(), { ...resource(RESOURCE), extensions }))
@@ -267,6 +267,10 @@ test('a payment-identifier is stored, and names one payment of a project', async
     paymentIdentifier: id,
     signedReceipt: { body: { paymentIdentifier: id } },
   })
+  // Another payer may use the name: nobody takes the names of others.
+  const stranger = await pay({}, { account: await newPayer(till.client) })
+  const theirs = await settle(face(payloadV2(stranger, { ...resource(RESOURCE), extensions })))
+  expect(theirs.success).toBe(true)
   // Names belong to a project.
   const neighbour = await till.newSeller()
   const { body } = await neighbour.post('/v0/x402/settle', await named())
@@ -309,7 +313,7 @@ test('batches that name the same payments in another order do not lock each othe
 test('a project that takes no payments gets a verdict with its cause, not an error', async () => {
   const owner = await till.newSeller()
   const body = face(payloadV2(await pay()))
-  await updateProject(till.service.database.pool, owner.project.id, { paymentsEnabled: false })
+  await changeProject(till.service.database.pool, owner.project.id, { paymentsEnabled: false })
   const message = 'Payments are not enabled for this project'
   const verified = await owner.post('/v0/x402/verify', body)
   expect([verified.status, verified.body]).toEqual([

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { updateProject } from '../../../sql/account/projects.ts'
+import { changeProject } from '../../support/changeProject.ts'
 import type { Agent } from '../../support/service.ts'
 import {
   PRICE,
@@ -98,7 +98,7 @@ describe('challenge', () => {
     const stranger = await till.newSeller()
     const { pool } = till.service.database
     for (const change of [{ paymentsEnabled: false }, { paymentsEnabled: true, payTo: null }]) {
-      await updateProject(pool, stranger.project.id, change)
+      await changeProject(pool, stranger.project.id, change)
       const { status, body } = await challenge({}, stranger)
       expect([status, body.error, body.message]).toEqual([
         403,

@@ -1,6 +1,6 @@
 /** A receipt names a resource that its project may sell, in a form that every reader reads alike. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { updateProject } from '../../../sql/account/projects.ts'
+import { changeProject } from '../../support/changeProject.ts'
 import { type Receiver, startReceiver, status } from '../../support/receiver.ts'
 import type { Agent } from '../../support/service.ts'
 import {
@@ -122,7 +122,7 @@ describe('a resource that another project sells', () => {
   async function newThief() {
     const thief = await till.newSeller()
     const own = await newPayer(till.client, 0n)
-    await updateProject(till.service.database.pool, thief.project.id, { payTo: own.address })
+    await changeProject(till.service.database.pool, thief.project.id, { payTo: own.address })
     return { thief, address: own.address }
   }
   const REFUSED = /^resource must not be that of another project/

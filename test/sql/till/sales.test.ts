@@ -4,12 +4,12 @@ import { createSecretKey } from 'node:crypto'
 import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
 import { Keyring } from '../../../shared/vault/envelope.ts'
 import { deleteProject } from '../../../sql/account/deleteProject.ts'
-import { updateProject } from '../../../sql/account/projects.ts'
 import { recordHead } from '../../../sql/till/chainStatus.ts'
 import { deleteEndpoint, putEndpoint } from '../../../sql/till/endpointChanges.ts'
 import { findEndpointByResource, recordVerification } from '../../../sql/till/endpoints.ts'
 import { isSoldByAnother } from '../../../sql/till/rivalEndpoints.ts'
 import { findSales, findSeller, type WantedSale } from '../../../sql/till/seller.ts'
+import { changeProject } from '../../support/changeProject.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { newProject } from '../../support/tillRows.ts'
 
@@ -27,7 +27,7 @@ afterAll(() => database[Symbol.asyncDispose]())
 async function newSeller(address: string | null, enabled = true): Promise<string> {
   const id = await newProject(pool)
   const change = { paymentsEnabled: enabled, ...(address === null ? {} : { payTo: address }) }
-  await updateProject(pool, id, change)
+  await changeProject(pool, id, change)
   return id
 }
 

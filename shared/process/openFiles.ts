@@ -1,0 +1,59 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import type { Logger } from 'pino'
+
+const LOOK_MS = 1_000
+/** Below this limit a burst of clients uses up the descriptors. */
+const ENOUGH = 1_024
+/** The share of the limit from which on a process counts as short of descriptors, and below which it recovers. */
+const SHORT = 0.9
+const RECOVERED = 0.8
+
+/** Looks at the descriptors of this process: how many there may be and are; null where /proc is absent. */
+type OpenFiles = { limit: () => number | null; count: () => number }
+
+const OF_THIS_PROCESS: OpenFiles = {
+  limit() {
+    try {
+      const limits = readFileSync('/proc/self/limits', 'utf8')
+      const [, soft] = /^Max open files\s+(\d+)/m.exec(limits) ?? []
+      return soft === undefined ? null : Number(soft)
+    } catch {
+      return null
+    }
+  },
+  count() {
+    try {
+      return readdirSync('/proc/self/fd').length
+    } catch {
+      // The look itself needs a descriptor: there is none.
+      return Number.POSITIVE_INFINITY
+    }
+  },
+}
+
+/**
+ * Logs when the process is short of descriptors: the runtime then takes no connection, answers nobody and says nothing.
+ * It also logs a limit that is low from the start.
+ */
+export function watchOpenFiles(log: Logger, files = OF_THIS_PROCESS, everyMs = LOOK_MS): void {
+  const limit = files.limit()
+  if (limit === null) return
+  if (limit < ENOUGH) {
+    log.warn({ limit }, `the limit of open files is low: set it to ${ENOUGH} or more (ulimit -n)`)
+  }
+  let isShort = false
+  const timer = setInterval(() => {
+    const open = files.count()
+    if (!isShort && open >= limit * SHORT) {
+      isShort = true
+      log.error(
+        { open: Number.isFinite(open) ? open : limit, limit },
+        'open files run out: connections wait; raise the limit (ulimit -n)',
+      )
+    } else if (isShort && open < limit * RECOVERED) {
+      isShort = false
+      log.warn({ open, limit }, 'open files are free again')
+    }
+  }, everyMs)
+  timer.unref()
+}

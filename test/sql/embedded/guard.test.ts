@@ -1,0 +1,38 @@
+import { expect, test } from 'bun:test'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { printed, startCommand } from '../../support/process.ts'
+import { waitFor } from '../../support/waitFor.ts'
+
+const PROGRAM = `
+  import { startEmbeddedPostgres } from './sql/embedded/embeddedPostgres.ts'
+  await startEmbeddedPostgres({ dataDir: process.argv.at(-1), durable: false, onLog: () => {} })
+  console.log('started')
+  setInterval(() => {}, 1000)`
+
+const isAlive = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch {
+    return false
+  }
+}
+
+test('PostgreSQL ends soon after kill −9 of the process that started it', async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'purser-guard-'))
+  try {
+    await using owner = startCommand([process.execPath, '-e', PROGRAM, dataDir], {})
+    await printed(owner, /started/)
+    const pidFile = join(dataDir, 'postgres', 'postmaster.pid')
+    const pid = Number(readFileSync(pidFile, 'utf8').split('\n')[0])
+    expect(isAlive(pid)).toBe(true)
+    owner.child.kill('SIGKILL')
+    await waitFor('the end of PostgreSQL', () => !isAlive(pid))
+    // It was a clean shutdown: the next start has nothing to recover.
+    expect(existsSync(pidFile)).toBe(false)
+  } finally {
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+})

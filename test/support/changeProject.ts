@@ -1,0 +1,6 @@
+import { type ProjectChange, updateProject } from '../../sql/account/projects.ts'
+import type { Pool } from '../../sql/db.ts'
+
+/** Changes a project as an operator does. */
+export const changeProject = (pool: Pool, projectId: string, change: ProjectChange) =>
+  updateProject(pool, projectId, change, { projectId, keyPrefix: 'test', requestId: 'req_test' })
