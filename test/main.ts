@@ -1,9 +1,9 @@
 /**
- * `npm test`: starts one embedded PostgreSQL with a migrated template database, runs `bun test` with the arguments given,
- * and closes with a line `N passed, N failed, N skipped`.
+ * `npm test`: starts one embedded PostgreSQL with a migrated template database, runs the test files by `bun test`, and closes with
+ * a line `N passed, N failed, N skipped`. Words choose the files whose path contains one of them; options go to `bun test`.
  */
 import { spawn } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
@@ -16,6 +16,9 @@ const TEST_LIMIT_MS = 180_000
 
 /** Test files at the same time. Many wait for a process or a delay, so that a third one finds room on two cores. */
 const LANES = 3
+
+/** Files that import test/support/alone.ts hold the service to a time. They run last, one after the other. */
+const RUNS_ALONE = /from '[./]*support\/alone\.ts'|import '[./]*support\/alone\.ts'/
 
 type Env = Record<string, string | undefined>
 
@@ -39,37 +42,35 @@ async function makeTemplate(url: string): Promise<void> {
   await migrate(url.replace(/\/[^/]*$/, `/${TEMPLATE_DATABASE}`))
 }
 
-interface Outcome {
-  exit: number
-  passed: number
-  failed: number
-  skipped: number
-  /** The files of tests that failed. */
-  failedFiles: string[]
-}
+type Outcome = { exit: number; passed: number; failed: number; skipped: number }
 
-/**
- * Runs the suite. With TEST_RERUN=1, as in CI, up to three failed files run again by themselves: a machine with other work must not
- * hide whether the code is right. The output names tests that passed only alone.
- */
 async function runSuite(env: Env): Promise<number> {
-  const first = await runTests(env, [`--parallel=${LANES}`, ...process.argv.slice(2)])
-  const again = first.failedFiles
-  if (env.TEST_RERUN !== '1' || again.length === 0 || again.length > 3) return close(first)
-  process.stdout.write(`\nrun again alone: ${again.join(' ')}\n\n`)
-  const second = await runTests(env, again)
-  const unsteady = first.failed - second.failed
-  if (unsteady > 0) {
-    process.stdout.write(`\nunsteady: ${unsteady} of ${first.failed} failed tests passed alone\n`)
+  const wanted = process.argv.slice(2)
+  const options = wanted.filter((word) => word.startsWith('-'))
+  const words = wanted.filter((word) => !word.startsWith('-'))
+  const files = [
+    ...new Bun.Glob('test/**/*.test.ts').scanSync({ cwd: join(import.meta.dir, '..') }),
+  ]
+    .filter((file) => !file.includes('node_modules'))
+    .filter((file) => words.length === 0 || words.some((word) => file.includes(word)))
+    .toSorted()
+  if (files.length === 0) {
+    process.stderr.write(`no test file has a path with: ${words.join(', ')}\n`)
+    return 1
   }
-  return close({
-    ...second,
-    passed: first.passed + unsteady,
-    skipped: first.skipped,
-  })
-}
-
-function close({ exit, passed, failed, skipped }: Outcome): number {
+  const alone = files.filter((file) => RUNS_ALONE.test(readFileSync(file, 'utf8')))
+  const others = files.filter((file) => !alone.includes(file))
+  const total: Outcome = { exit: 0, passed: 0, failed: 0, skipped: 0 }
+  for (const [lanes, group] of [
+    [LANES, others],
+    [1, alone],
+  ] as const) {
+    if (group.length === 0) continue
+    const outcome = await runTests(env, [`--parallel=${lanes}`, ...options, ...group])
+    total.exit ||= outcome.exit
+    for (const kind of ['passed', 'failed', 'skipped'] as const) total[kind] += outcome[kind]
+  }
+  const { exit, passed, failed, skipped } = total
   process.stdout.write(`\n${passed} passed, ${failed} failed, ${skipped} skipped\n`)
   return exit
 }
@@ -96,20 +97,7 @@ function runTests(env: Env, wanted: string[]): Promise<Outcome> {
         passed: count('pass'),
         failed: count('fail'),
         skipped: count('skip'),
-        failedFiles: failedFilesOf(output),
       })
     })
   })
-}
-
-/** Bun prints a file's name before its tests, and an error outside of a test under a heading of its own. */
-function failedFilesOf(output: string): string[] {
-  const failed = new Set<string>()
-  let file = ''
-  for (const line of output.split('\n')) {
-    if (/^\d+ tests? failed:$/.test(line)) break
-    if (/^test\/\S+\.test\.ts:$/.test(line)) file = line.slice(0, -1)
-    else if (/^\(fail\) |^# Unhandled error/.test(line)) failed.add(file)
-  }
-  return [...failed]
 }

@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { testWhole } from '../support/extent.ts'
 import { type Agent, startTestService, type TestService } from '../support/service.ts'
 
 const BIN = join(import.meta.dir, 'node_modules/.bin')
@@ -63,11 +64,13 @@ test('openapi-typescript: the types compile, and those of a 404 name its error',
   expect(JSON.parse(await execute('types.ts'))).toEqual([0, 'not_found', 404])
 }, 120_000)
 
-test('@hey-api/openapi-ts: the client compiles, sends, and reads the error of a 404', async () => {
-  await run(join(BIN, 'openapi-ts'), ['-i', `${service.url}/openapi.json`, '-o', 'hey'])
-  writeFileSync(
-    join(folder, 'calls.ts'),
-    `
+testWhole(
+  '@hey-api/openapi-ts: the client compiles, sends, and reads the error of a 404',
+  async () => {
+    await run(join(BIN, 'openapi-ts'), ['-i', `${service.url}/openapi.json`, '-o', 'hey'])
+    writeFileSync(
+      join(folder, 'calls.ts'),
+      `
     import { client } from './hey/client.gen'
     import { getMessages, getMessagesByMessageId, postMessagesSend } from './hey/sdk.gen'
     declare const process: { env: Record<string, string> }
@@ -80,7 +83,9 @@ test('@hey-api/openapi-ts: the client compiles, sends, and reads the error of a 
     const error: string = lost.error!.error
     console.log(JSON.stringify([page.data!.messages[0]!.subject, found.data!.text, error]))
     `,
-  )
-  await compile('calls.ts')
-  expect(JSON.parse(await execute('calls.ts'))).toEqual(['Offer', 'Shall I order?', 'not_found'])
-}, 120_000)
+    )
+    await compile('calls.ts')
+    expect(JSON.parse(await execute('calls.ts'))).toEqual(['Offer', 'Shall I order?', 'not_found'])
+  },
+  120_000,
+)

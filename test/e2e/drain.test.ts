@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
 import { connect } from 'node:net'
+import { testWhole } from '../support/extent.ts'
 import { printed, type ServiceProcess, startProcess } from '../support/process.ts'
 import {
   createClient,
@@ -122,7 +123,7 @@ test('the SMTP listener finishes the message under way, keeps it, and ends', asy
   }
 })
 
-test('no log line holds a key, even after errors', async () => {
+testWhole('no log line holds a key, even after errors', async () => {
   await using service = await startTestService({ smtp: false, workers: false })
   const agent = await service.newAgent()
   const { part, port } = await startPart(service, 'api/main.ts', { LOG_LEVEL: 'debug' })

@@ -1,10 +1,11 @@
-import { expect, test } from 'bun:test'
+import { expect } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import { closeSync, existsSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import nodemailer from 'nodemailer'
 import { generateKey } from '../../shared/apiKey.ts'
+import { testWhole } from '../support/extent.ts'
 import { freePort, printed, startProcess } from '../support/process.ts'
 import { createClient, deliverMail, messagePath } from '../support/service.ts'
 import { waitFor } from '../support/waitFor.ts'
@@ -52,7 +53,7 @@ if (!isPossible) {
   process.stderr.write('SKIPPED: the test of full disks, because mounting a tmpfs needs root\n')
 }
 
-test.skipIf(!isPossible)(
+testWhole.skipIf(!isPossible)(
   'a full disk gives 452 and 503 and is named; after it no acknowledged data is missing',
   async () => {
     using disk = mountSmallDisk(400)

@@ -3,11 +3,13 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { generateKey } from '../../shared/apiKey.ts'
+import { RECOVERY_LIMIT_MS } from '../support/alone.ts'
+import { some } from '../support/extent.ts'
 import { freePort, printed, type ServiceProcess, startProcess } from '../support/process.ts'
 import { processesBelow } from '../support/processTree.ts'
 import { type Client, createClient, deliverMail, messagePath } from '../support/service.ts'
 import { PRICE, pay } from '../support/till.ts'
-import { RECOVERY_LIMIT_MS, waitFor } from '../support/waitFor.ts'
+import { waitFor } from '../support/waitFor.ts'
 
 /** The command line of each part. */
 const PARTS = {
@@ -16,7 +18,8 @@ const PARTS = {
   api: /api\/main\.ts$/,
   smtp: /api\/smtp\/main\.ts$/,
   'mail workers': /workers\/main\.ts --pool mail$/,
-  workers: /workers\/main\.ts --pool webhooks,payments$/,
+  'request workers': /workers\/main\.ts --pool webhooks,vault$/,
+  'payment workers': /workers\/main\.ts --pool payments$/,
 } as const
 type Part = keyof typeof PARTS
 const names = Object.keys(PARTS) as Part[]
@@ -98,7 +101,7 @@ async function untilServing(): Promise<void> {
 }
 
 test.each(
-  [...names.map((name) => [name]), ...chosenPairs, names].map(
+  some([...chosenPairs, names, ...names.map((name) => [name])], 2).map(
     (parts) => [parts.join(', '), parts] as const,
   ),
 )('the service works again within 15 s after a kill of: %s', async (_, parts) => {

@@ -3,6 +3,7 @@ import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { consoleClient } from '../support/consoleSession.ts'
+import { testWhole } from '../support/extent.ts'
 import { freePort, printed, startCommand, startProcess } from '../support/process.ts'
 import { createClient, deliverMail, waitForMessages } from '../support/service.ts'
 
@@ -112,7 +113,7 @@ test('a killed service does not keep the next one from starting', async () => {
   }
 })
 
-test('npm start passes SIGTERM on, and ends with the exit code of the drain', async () => {
+testWhole('npm start passes SIGTERM on, and ends with the exit code of the drain', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'purser-npm-'))
   const env = { PORT: '0', SMTP_PORT: '0', DEVNET_PORT: '0', DATA_DIR: dataDir, LOG_LEVEL: 'info' }
   try {

@@ -4,6 +4,7 @@ import { createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { some, testWhole } from '../support/extent.ts'
 import { startFakePostgres } from '../support/fakePostgres.ts'
 import { printed, startProcess } from '../support/process.ts'
 
@@ -45,7 +46,7 @@ const minimalEnv = (variable: string): Record<string, string> => ({
 
 const PORTS = { PORT: '0', SMTP_PORT: '0', DEVNET_PORT: '0' }
 
-test.each(['PORT', 'SMTP_PORT', 'DEVNET_PORT'])(
+test.each(some(['PORT', 'SMTP_PORT', 'DEVNET_PORT']))(
   'npm start: a taken %s fails with one line',
   async (variable) => {
     const env = { ...minimalEnv(variable), [variable]: String(port), LOG_LEVEL: 'fatal' }
@@ -73,7 +74,7 @@ test('npm start: a foreign HOST or an unwritable DATA_DIR fails with one line', 
   })
 })
 
-test('a part started alone: a taken port fails with one line', async () => {
+testWhole('a part started alone: a taken port fails with one line', async () => {
   const env = { DATABASE_URL: database.url, MASTER_KEYS, LOG_LEVEL: 'fatal' }
   const api = await failToStart('api/main.ts', { ...env, PORT: String(port) })
   const smtp = await failToStart('api/smtp/main.ts', { ...env, SMTP_PORT: String(port) })
@@ -130,7 +131,7 @@ test('a database that refuses, is missing, is away or is too old fails with one 
   }
 })
 
-test('without DEVNET_PORT the devnet avoids a taken 8545, and prints its port', async () => {
+testWhole('without DEVNET_PORT the devnet avoids a taken 8545, and prints its port', async () => {
   const anvil = createServer()
   const held = await new Promise<boolean>((resolve) => {
     anvil.once('error', () => resolve(false))

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { generateKey } from '../../shared/apiKey.ts'
 import { SECRETS_OF, type Secret } from '../../shared/config/secrets.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { some } from '../support/extent.ts'
 import { freePort, printed, type ServiceProcess, startProcess } from '../support/process.ts'
 import { createClient } from '../support/service.ts'
 import { waitFor } from '../support/waitFor.ts'
@@ -68,7 +69,7 @@ test('the table of docs/operating.md names the secrets of each process', () => {
   expect(Object.fromEntries(listed)).toEqual(SECRETS_OF as object)
 })
 
-describe.each(names)('%s in production', (part) => {
+describe.each(some(names, 2))('%s in production', (part) => {
   test('starts with its own secrets alone', async () => {
     await using process = start(part, SECRETS_OF[part])
     if (part !== 'migrate') await printed(process, /"msg":"ready"/)

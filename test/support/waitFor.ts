@@ -1,8 +1,5 @@
 const POLL_MS = 10
 
-/** The service promises recovery within this time. TEST_PATIENCE multiplies it, for a machine with other work. */
-export const RECOVERY_LIMIT_MS = 15_000 * Number(process.env.TEST_PATIENCE ?? 1)
-
 /** Waits until `probe` answers something other than undefined, null or false, and returns it. */
 export async function waitFor<Result>(
   wanted: string,

@@ -9,6 +9,7 @@ import {
   settled,
   startBrowser,
 } from '../../support/browser.ts'
+import { some } from '../../support/extent.ts'
 import {
   deliverCode,
   deliverForged,
@@ -24,7 +25,7 @@ import {
 import { waitForEnd } from '../../support/webhooks.ts'
 
 /** Widths of a phone and a desktop, in CSS pixels. */
-const WIDTHS = [360, 1440] as const
+const WIDTHS = some([360, 1440] as const)
 
 let scene: Scene
 let browser: Browser

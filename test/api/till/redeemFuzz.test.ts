@@ -1,9 +1,10 @@
 /** Ten thousand headers that nobody should send: every answer is a verdict, and none is a grant. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { amount } from '../../support/extent.ts'
 import type { Agent } from '../../support/service.ts'
 import { pay, redeem, startTestTill, type TestTill } from '../../support/till.ts'
 
-const HEADERS = 10_000
+const HEADERS = amount(10_000, 1_500)
 const IN_FLIGHT = 24
 
 let till: TestTill

@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { RECOVERY_LIMIT_MS } from '../../support/alone.ts'
+import { testWhole } from '../../support/extent.ts'
 import { printed, type ServiceProcess, startProcess } from '../../support/process.ts'
 import { startReceiver } from '../../support/receiver.ts'
 import type { Agent, TestService } from '../../support/service.ts'
 import { startTcpProxy } from '../../support/tcpProxy.ts'
-import { RECOVERY_LIMIT_MS, waitFor } from '../../support/waitFor.ts'
+import { waitFor } from '../../support/waitFor.ts'
 import {
   findJob,
   register,
@@ -82,7 +84,7 @@ test('a kill −9 during an attempt repeats it; a kill −9 after it loses and d
   expect(third.stderr()).toBe('')
 })
 
-test('no delivery is lost or early when one of three processes is killed', async () => {
+testWhole('no delivery is lost or early when one of three processes is killed', async () => {
   const seen = new Map<string, number>()
   await using receiver = await startReceiver((request, response) => {
     const id = String(request.headers['x-service-idempotency-key'])
@@ -118,7 +120,7 @@ test('no delivery is lost or early when one of three processes is killed', async
   expect([...attemptsSeen.values()].filter((times) => times === 2).length).toBeLessThan(50)
 })
 
-test('SIGTERM lets an attempt end, records it once and leaves no job locked', async () => {
+testWhole('SIGTERM lets an attempt end, records it once and leaves no job locked', async () => {
   const open: (() => void)[] = []
   await using receiver = await startReceiver((_request, response) => {
     open.push(() => response.end())

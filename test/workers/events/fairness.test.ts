@@ -9,6 +9,7 @@ import {
   waitForAttempts,
   waitForEnd,
 } from '../../support/webhooks.ts'
+import '../../support/alone.ts'
 
 const STUCK = 300
 const NEIGHBOURS = 20

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { startReceiver } from '../../support/receiver.ts'
 import type { Agent, TestService } from '../../support/service.ts'
 import { register, sendEvent, startWebhookService, waitForEnd } from '../../support/webhooks.ts'
+import '../../support/alone.ts'
 
 /** The bench measures lateness. This test finds a wrong step of the schedule; the smallest is 3 s off. */
 const LATE_MAX_MS = 2_500

@@ -22,6 +22,7 @@ import {
   serve,
   serveRaw,
 } from '../../support/localServer.ts'
+import '../../support/alone.ts'
 
 afterAll(closeServers)
 

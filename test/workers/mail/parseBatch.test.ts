@@ -9,6 +9,7 @@ import { insertInboundMails, type SpooledMail } from '../../../sql/mail/inboundM
 import type { LookUp } from '../../../workers/mail/lookUp.ts'
 import { createParseInbound } from '../../../workers/mail/parseInbound.ts'
 import { Lanes } from '../../../workers/queue/lanes.ts'
+import { RECOVERY_LIMIT_MS } from '../../support/alone.ts'
 import { noBlobs } from '../../support/blobs.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { trustingLookUp } from '../../support/fakeLookUp.ts'
@@ -17,7 +18,7 @@ import { startProcess } from '../../support/process.ts'
 import { silentLog } from '../../support/service.ts'
 import { startTcpProxy } from '../../support/tcpProxy.ts'
 import { newProject } from '../../support/tillRows.ts'
-import { RECOVERY_LIMIT_MS, waitFor } from '../../support/waitFor.ts'
+import { waitFor } from '../../support/waitFor.ts'
 
 const tasksOf = (pool: Pool, lookUp = trustingLookUp, slots = 200) =>
   createParseInbound(

@@ -5,10 +5,11 @@ import { releaseJobsOfDeadPools } from '../../../sql/queue/workerPools.ts'
 import { startPool } from '../../../workers/queue/pool.ts'
 import type { PoolSettings } from '../../../workers/queue/runner.ts'
 import type { Task } from '../../../workers/queue/task.ts'
+import { RECOVERY_LIMIT_MS } from '../../support/alone.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { MOMENTS, startPostgresProxy } from '../../support/postgresProxy.ts'
 import { silentLog } from '../../support/service.ts'
-import { RECOVERY_LIMIT_MS, waitFor } from '../../support/waitFor.ts'
+import { waitFor } from '../../support/waitFor.ts'
 
 /** Round trips of a start (schema, task ids, fetch, listener, registration) and of some work after it. */
 const ROUND_TRIPS_OF_START = 16

@@ -1,6 +1,7 @@
 /** Trouble on our side never fails a payment: every payment here settles or waits. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
+import { some, testWhole } from '../../support/extent.ts'
 import { type RpcProxy, startRpcProxy } from '../../support/rpcProxy.ts'
 import type { Agent } from '../../support/service.ts'
 import { pay, redeem, redeemToEnd, startTestTill, type TestTill } from '../../support/till.ts'
@@ -56,11 +57,11 @@ async function outlives(mend: () => unknown): Promise<void> {
   expect(await transfersOf()).toBe(before + 1)
 }
 
-for (const [name, fault] of [
+for (const [name, fault] of some([
   ['5xx', { status: 503 }],
   ['too many requests', { status: 429 }],
   ['slow', { delayMs: 900 }],
-] as const) {
+] as const)) {
   test(`a payment outlives a faulty RPC: ${name}`, async () => {
     proxy.fault = fault
     await outlives(() => {
@@ -69,7 +70,7 @@ for (const [name, fault] of [
   })
 }
 
-test('a payment outlives a node that cannot simulate', async () => {
+testWhole('a payment outlives a node that cannot simulate', async () => {
   proxy.errors.set('eth_call', () => ({ code: -32000, message: 'header not found' }))
   await outlives(() => proxy.errors.clear())
 })
@@ -80,12 +81,12 @@ test('a payment settles though the node reports an error for the transaction it 
   expect((await redeemToEnd(seller, header)).body.ok).toBe(true)
 })
 
-test('a payment outlives a node that refuses transactions', async () => {
+testWhole('a payment outlives a node that refuses transactions', async () => {
   proxy.errors.set('eth_sendRawTransaction', () => ({ code: 1, message: 'internal' }))
   await outlives(() => proxy.errors.clear())
 })
 
-test('a payment outlives a node without receipts', async () => {
+testWhole('a payment outlives a node without receipts', async () => {
   proxy.answers.set('eth_getTransactionReceipt', () => null)
   const { header } = await pay()
   const first = await redeem(seller, header)
@@ -104,7 +105,7 @@ test('a lagging node that shows no funds refuses no payment', async () => {
   await outlives(() => proxy.errors.clear())
 })
 
-test('a payment outlives a gas wallet without gas', async () => {
+testWhole('a payment outlives a gas wallet without gas', async () => {
   const balance = await till.client.getBalance({ address: gasWallet })
   await till.client.setBalance({ address: gasWallet, value: 1n })
   await outlives(() => till.client.setBalance({ address: gasWallet, value: balance }))
@@ -122,7 +123,7 @@ test('on base the public keys of the devnet are refused at start', async () => {
   await expect(till.startWorker()).rejects.toThrow('SETTLEMENT_KEYS: must be keys of your own')
 })
 
-test('a worker started without an RPC works once the RPC is up', async () => {
+testWhole('a worker started without an RPC works once the RPC is up', async () => {
   proxy.fault = { status: 503 }
   const worker = await till.startWorker()
   expect(worker.till.view.network).toBeNull()

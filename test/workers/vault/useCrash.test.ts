@@ -4,12 +4,13 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { RECOVERY_LIMIT_MS } from '../../support/alone.ts'
 import { closeServers } from '../../support/localServer.ts'
 import { printed, type ServiceProcess, startProcess } from '../../support/process.ts'
 import { startTestService, type TestService } from '../../support/service.ts'
 import { newCertificate, serveTls } from '../../support/tlsServer.ts'
 import { vaultPath as path } from '../../support/vault.ts'
-import { RECOVERY_LIMIT_MS, waitFor } from '../../support/waitFor.ts'
+import { waitFor } from '../../support/waitFor.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'purser-use-'))
 const caFile = join(directory, 'ca.pem')
