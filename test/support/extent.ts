@@ -1,7 +1,7 @@
 import { test } from 'bun:test'
 
 /** Whether the whole suite runs (`npm run test:all`). `npm test` has a representative of each long family. */
-export const WHOLE = process.env.TEST_WHOLE === '1'
+const WHOLE = process.env.TEST_WHOLE === '1'
 
 /** All cases of a long family in the whole suite, else its first ones. */
 export const some = <Case>(cases: readonly Case[], representatives = 1): readonly Case[] =>
