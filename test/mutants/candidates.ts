@@ -1,0 +1,91 @@
+import { parseSync } from 'oxc-parser'
+
+/** One small fault: `start` to `end` of a file replaced by `text`. */
+export type Candidate = {
+  file: string
+  start: number
+  end: number
+  text: string
+  kind: string
+  /** Whether `text` is an expression, and can carry a mark that it was reached. */
+  isExpression: boolean
+}
+
+type Node = { type: string; start: number; end: number } & Record<string, unknown>
+
+const SWAPPED: Record<string, string> = {
+  '<': '<=',
+  '<=': '<',
+  '>': '>=',
+  '>=': '>',
+  '===': '!==',
+  '!==': '===',
+  '&&': '||',
+  '||': '&&',
+}
+
+/** Parts of a statement whose absence leaves it valid SQL. */
+const SQL_PARTS: readonly [kind: string, pattern: RegExp, text: string][] = [
+  // A term on a line of its own, without an opening or closing parenthesis of something else.
+  ['where term', /\n[ ]*and (?:[^()\n`$]|\([^()\n]*\)|\$\d+)+(?=\n|`|$)/g, ''],
+  ['lock', /\bfor (?:no key update|update|share|key share)(?: of \w+)?(?: skip locked)?\b/g, ''],
+  ['lock', / skip locked\b/g, ''],
+  ['comparison', / < (?=[\w$(])/g, ' <= '],
+  ['comparison', / > (?=[\w$(])/g, ' >= '],
+  ['comparison', / <= /g, ' < '],
+  ['comparison', / >= /g, ' > '],
+]
+const IS_SQL = /\b(?:select|insert into|update|delete from)\b/
+
+/** All small faults that a file can have: comparisons, guards, bounds, terms and locks of SQL. */
+export function candidatesIn(file: string, source: string): Candidate[] {
+  const found: Candidate[] = []
+  const { program } = parseSync(file, source)
+  const slice = ({ start, end }: Node) => source.slice(start, end)
+  const add = (node: Node, text: string, kind: string, isExpression = true) =>
+    found.push({ file, start: node.start, end: node.end, text, kind, isExpression })
+  walk(program as unknown as Node, (node) => {
+    if (node.type === 'BinaryExpression' || node.type === 'LogicalExpression') {
+      const [left, right] = [node.left as Node, node.right as Node]
+      const operator = node.operator as string
+      const swapped = SWAPPED[operator]
+      if (swapped !== undefined) {
+        const kind = operator.length === 2 && /[&|]/.test(operator) ? 'condition' : 'comparison'
+        add(node, `${slice(left)} ${swapped} ${slice(right)}`, kind)
+      } else if (/^[+-]$/.test(operator) && slice(right) === '1') add(node, slice(left), 'bound')
+    } else if (node.type === 'UnaryExpression' && node.operator === '!') {
+      add(node, slice(node.argument as Node), 'negation')
+    } else if (node.type === 'IfStatement' && (node.alternate ?? null) === null) {
+      if (leaves(node.consequent as Node)) add(node.test as Node, 'false', 'early return')
+    } else if (node.type === 'TemplateElement' && IS_SQL.test(slice(node))) {
+      for (const [kind, pattern, text] of SQL_PARTS) {
+        for (const match of slice(node).matchAll(pattern)) {
+          const start = node.start + match.index
+          const part = { type: '', start, end: start + match[0].length }
+          add(part, text, `SQL ${kind}`, false)
+        }
+      }
+    }
+  })
+  return found
+}
+
+/** Whether a branch leaves the function or the round of a loop at once. */
+function leaves(branch: Node): boolean {
+  if (branch.type === 'BlockStatement') {
+    const last = (branch.body as Node[]).at(-1)
+    return last !== undefined && leaves(last)
+  }
+  return ['ReturnStatement', 'ThrowStatement', 'ContinueStatement', 'BreakStatement'].includes(
+    branch.type,
+  )
+}
+
+function walk(node: Node, visit: (node: Node) => void): void {
+  visit(node)
+  for (const value of Object.values(node)) {
+    for (const child of Array.isArray(value) ? value : [value]) {
+      if (typeof child === 'object' && child !== null && 'type' in child) walk(child as Node, visit)
+    }
+  }
+}
