@@ -15,6 +15,12 @@ import { waitFor } from '../../support/waitFor.ts'
 const SECRET = 'correct "horse" ü/+'
 const DATA = { username: 'ada@x.test', password: SECRET, totp: 'JBSWY3DPEHPK3PXP' }
 
+/** These tests fill every part of a request. */
+const PLACEMENT = [
+  ...['body', 'header:x-key', 'header:x-a', 'query:otp', 'query:q'],
+  ...['path:/users/', 'path:/a/'],
+]
+
 type Got = { method: string; url: string; headers: Record<string, unknown>; body: string }
 
 let service: TestService
@@ -52,7 +58,10 @@ afterAll(async () => {
 const host = () => `bank.example:${port}`
 const url = (rest = '/') => `https://${host()}${rest}`
 async function store(name: string, more: object = {}, owner: Agent = agent): Promise<void> {
-  const credential = { type: 'LOGIN', data: DATA, metadata: { uri: url('/login') }, ...more }
+  const credential = {
+    ...{ type: 'LOGIN', data: DATA, metadata: { uri: url('/login') }, placement: PLACEMENT },
+    ...more,
+  }
   expect((await owner.put(path(name), credential)).status).toBe(200)
 }
 async function use(name: string, request: object, headers = {}): Promise<Answer> {

@@ -165,6 +165,9 @@ export type Credential = {
   metadata: Record<string, unknown>
   expiresAt: string | null
   allowedHosts: string[]
+  allowedMethods: string[]
+  allowedPaths: string[]
+  placement: string[]
   reveal: 'agent' | 'owner'
   lastUsedAt: string | null
   lastRotatedAt: string | null
