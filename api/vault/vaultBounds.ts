@@ -36,7 +36,7 @@ const entries = (most: number, maxLength: number, description: string) =>
   )
 
 /** The fields of a body. The operation checks the entries: MCP gives the same. */
-export const BoundsFields = {
+export const ProtectionFields = {
   allowedHosts: entries(
     ALLOWED_HOSTS_MAX,
     300,
@@ -55,10 +55,6 @@ export const BoundsFields = {
     'Where a use may put the secret: header:NAME, basic, query:NAME, form:NAME, json:/POINTER, path:/PREFIX, body. ' +
       'FIELD@ before it means that field alone. Null: the default of the type. An empty list: nowhere.',
   ),
-}
-
-export const ProtectionFields = {
-  ...BoundsFields,
   reveal: t.Optional(
     t.Union(
       REVEALS.map((one) => t.Literal(one)),

@@ -11,6 +11,8 @@ export const VALUE_MAX_LENGTH = 8_192
 /** A value that is not sent is masked only if it is no everyday word. */
 const UNSENT_MIN_LENGTH = 4
 const SHOWN_PLACE_MAX_LENGTH = 100
+/** Each is judged against the placement, and a value is longer than its placeholder. */
+const PLACEHOLDERS_MAX = 100
 
 /** The part of a credential that fills the placeholders. */
 export type UsedCredential = {
@@ -37,8 +39,12 @@ export function createFill(
   { placement, nowMs, sent }: { placement: readonly string[]; nowMs: number; sent: Set<string> },
 ): Fill {
   const values = valuesOf(credential, nowMs)
+  let filled = 0
   return (text, places, write) =>
     text.replaceAll(PLACEHOLDER, (_all, field: string, at: number) => {
+      if (++filled > PLACEHOLDERS_MAX) {
+        throw fault(`request must hold at most ${PLACEHOLDERS_MAX} placeholders`)
+      }
       const { text: value, isSecret, secrets, names } = values(field)
       if (isSecret) {
         const here = places(text.slice(0, at))

@@ -201,6 +201,7 @@ test('a value that does not fit its place is refused, and frees the Idempotency-
       '{{wide}} does not fit into a header: its value has control or non-ASCII characters',
     ],
     [{ body: '{{cvc}}' }, '{{cvc}} must stand for 3 to 8192 characters'],
+    [{ body: '{{key}}'.repeat(101) }, 'request must hold at most 100 placeholders'],
     [{ body: '{{none}}' }, '{{none}} has no value in this credential'],
     [{ body: '{{toString}}' }, '{{toString}} has no value in this credential'],
     [{ body: '{{totp}}' }, '{{totp}} has no value: the credential has no TOTP secret'],
@@ -224,7 +225,7 @@ test('a value that does not fit its place is refused, and frees the Idempotency-
   expect([body.state, got[0]!.body]).toEqual(['answered', 'a\r\nX-Evil: 1'])
   expect(
     (await agent.get('/v0/logs?action=vault.use&outcome=refused&subject=lines')).body.logs,
-  ).toHaveLength(6)
+  ).toHaveLength(7)
 })
 
 test('an Idempotency-Key sends once; another request under it is a 409', async () => {

@@ -43,13 +43,9 @@ test('a request and an answer open after a change of the master key, and count a
   await rotateMasterKey(pool, keyring, () => {})
   expect(await keysInUse(pool)).toEqual(['next'])
   expect(await startUse(pool, id, alone)).toEqual({
-    ...{
-      method: 'GET',
-      url: 'https://bank.example/a',
-      method: 'POST',
-      body: { password: '{{password}}' },
-    },
-    body: null,
+    ...{ method: 'POST', url: 'https://bank.example/a' },
+    headers: { 'content-type': 'application/json' },
+    body: '{"password":"{{password}}"}',
   })
   expect(await startUse(pool, id, alone)).toBeNull()
   const answer = { status: 200, statusText: '', headers: {}, body: 'b', bodyOmitted: null }

@@ -1,7 +1,7 @@
 import { ask, at } from '../kit/ask.ts'
 import { choice, field, openDialog } from '../kit/dialog.ts'
-import type { Credential } from '../kit/types.ts'
 import { toast } from '../kit/ui.ts'
+import type { Credential } from './credential.ts'
 
 /** The readers of a secret, as the console names them. */
 export const READERS = {
