@@ -12,6 +12,9 @@ await vault.put('api-token', {
   type: 'API_KEY',
   data: { key: TOKEN },
   allowedHosts: [new URL(url).host],
+  allowedMethods: ['GET'],
+  allowedPaths: [new URL(url).pathname],
+  placement: ['header:authorization'],
   reveal: 'owner',
 })
 
@@ -23,4 +26,7 @@ const used = await vault.use('api-token', {
   headers: { Authorization: 'Bearer {{apiKey}}', Accept: 'application/json' },
 })
 console.log(`using it: ${used.state}, ${used.response?.status}`)
+const note = { url, headers: { 'X-Note': 'My token is {{apiKey}}' } }
+const elsewhere = await vault.use('api-token', note).catch((error) => error)
+console.log(`writing it elsewhere: ${elsewhere instanceof ForbiddenError ? 'refused' : 'sent'}`)
 console.log(used.response?.body)

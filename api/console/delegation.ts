@@ -46,6 +46,7 @@ const ALLOWED: Readonly<Record<string, string | null>> = {
   'GET /v0/vault/:name': null,
   'PUT /v0/vault/:name': null,
   'PATCH /v0/vault/:name': null,
+  'POST /v0/vault/:name/versions/:version/restore': null,
   'GET /v0/email-rules': null,
   'POST /v0/email-rules': 'email_rule.create',
   'DELETE /v0/email-rules/:ruleId': 'email_rule.delete',

@@ -1,5 +1,6 @@
 import { Type as t } from '@sinclair/typebox'
 import { CREDENTIAL_TYPES, NAME_MAX_LENGTH } from '../../shared/vault/credential.ts'
+import { ProtectionFields } from '../vault/vaultBounds.ts'
 import {
   currentTotp,
   deleteCredential,
@@ -31,7 +32,7 @@ const list = defineTool({
   name: 'vault.list',
   title: 'List credentials',
   description:
-    'Lists the credentials of this vault without their secrets, newest first: name, type, metadata (such as a user name), expiresAt, lastUsedAt. Use it to find the name for vault.use and vault.get. expiringWithin shows only credentials that have expired or expire within that time. Answers credentials, count, and nextPageToken if there are more. Example: {"limit":20}',
+    'Lists the credentials of this vault without their secrets, newest first: name, type, metadata (such as a user name), the bounds of vault.use (allowedHosts, allowedMethods, allowedPaths, placement), expiresAt, lastUsedAt. Use it to find the name for vault.use and vault.get. expiringWithin shows only credentials that have expired or expire within that time. Answers credentials, count, and nextPageToken if there are more. Example: {"limit":20}',
   scope: 'vault:read',
   input: t.Object(
     {
@@ -105,7 +106,7 @@ const store = defineTool({
   name: 'vault.store',
   title: 'Store a credential',
   description:
-    'Stores an encrypted credential under a name. It replaces a credential of that name with a new version; no field of the old version is kept in it. Use vault.list first unless you mean to replace. Put secrets into data; metadata is not encrypted, and lists show it. Put a TOTP secret into data.totp, or into data.secret of the type TOTP. Answers the credential without its secret. Example: {"name":"github","type":"LOGIN","data":{"password":"correct horse"},"metadata":{"username":"ada"}}',
+    'Stores an encrypted credential under a name. It replaces a credential of that name with a new version; no field of the old version is kept in it. Use vault.list first unless you mean to replace. Put secrets into data; metadata is not encrypted, and lists show it. Put a TOTP secret into data.totp, or into data.secret of the type TOTP. allowedHosts, allowedMethods, allowedPaths and placement say how vault.use may use it; only the owner widens them later. Answers the credential without its secret. Example: {"name":"github","type":"LOGIN","data":{"password":"correct horse"},"metadata":{"username":"ada"}}',
   scope: 'vault:write',
   input: t.Object(
     {
@@ -116,6 +117,7 @@ const store = defineTool({
       expiresAt: t.Optional(
         t.String({ maxLength: 64, description: 'ISO 8601 time with its zone, or a date.' }),
       ),
+      ...ProtectionFields,
     },
     STRICT,
   ),

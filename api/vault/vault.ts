@@ -1,6 +1,5 @@
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { ALLOWED_HOSTS_MAX, REVEALS } from '../../shared/vault/allowedHosts.ts'
 import {
   CREDENTIAL_TYPES,
   DATA_MAX_BYTES,
@@ -10,6 +9,7 @@ import {
 import { operation, PageQuery } from '../http/operation.ts'
 import { callerOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
+import { ProtectionFields } from './vaultBounds.ts'
 import {
   currentTotp,
   deleteCredential,
@@ -39,26 +39,8 @@ const SHAPES = CREDENTIAL_TYPES.filter((type) => describeShape(type) !== '')
 const anyObject = (description: string) =>
   t.Unknown({ openapi: { type: 'object', additionalProperties: true, description } })
 
-const Protection = {
-  allowedHosts: t.Optional(
-    t.Union([t.Array(t.String({ maxLength: 300 }), { maxItems: ALLOWED_HOSTS_MAX }), t.Null()], {
-      description:
-        'The hosts that a use may reach over https: api.example.com, *.example.com, api.example.com:8443. Null: the host ' +
-        'of metadata.uri.',
-    }),
-  ),
-  reveal: t.Optional(
-    t.Union(
-      REVEALS.map((one) => t.Literal(one)),
-      {
-        description: 'owner: no key reads the secret or its codes; keys use it and sign with it.',
-      },
-    ),
-  ),
-}
-
 const PutBody = t.Object({
-  ...Protection,
+  ...ProtectionFields,
   type: t.String({
     error: `be one of ${CREDENTIAL_TYPES.join(', ')}`,
     openapi: { type: 'string', enum: [...CREDENTIAL_TYPES] },
@@ -143,7 +125,8 @@ function listAndStore(services: Services) {
           ...write,
           summary: 'Store a credential, or overwrite the one with the same name',
           description:
-            'An overwrite is a new version; it keeps no field of the old version but reveal. The last ten are kept. Known ' +
+            'An overwrite is a new version; it keeps no field of the old version but reveal. With reveal owner, or bounds of ' +
+            'the owner, absent bounds stay, and a key widens none. The last ten versions are kept. Known ' +
             `fields must have their type; other fields are allowed. Known fields: ${SHAPES}.`,
           requestExample: {
             type: 'LOGIN',
@@ -156,6 +139,7 @@ function listAndStore(services: Services) {
             schema: StoredSchema,
             example: EXAMPLE_STORED,
           },
+          errors: { 403: 'Only the owner may widen it' },
         }),
       },
     )
@@ -193,13 +177,13 @@ function readAndDelete(services: Services) {
       {
         params: NameParams,
         query: NameQuery,
-        body: t.Object(Protection),
+        body: t.Object(ProtectionFields),
         detail: operation({
           ...write,
           summary: 'Change who reads a credential, and where it may be used',
           description:
-            'allowedHosts belongs to the current version, reveal to the credential. A project key may narrow both: reveal ' +
-            'to owner, the hosts to fewer. Only the owner widens them.',
+            'The bounds (allowedHosts, allowedMethods, allowedPaths, placement) belong to the current version, reveal to the ' +
+            'credential. A project key may narrow them: reveal to owner, each bound to less. Only the owner widens them.',
           requestExample: { reveal: 'owner', allowedHosts: ['github.com'] },
           success: {
             status: 200,

@@ -6,12 +6,8 @@
 import { encodeCursor } from '../../shared/cursor.ts'
 import { parseDuration, parseIsoTime } from '../../shared/isoTime.ts'
 import type { Scope } from '../../shared/scopes.ts'
-import {
-  ALLOWED_HOST_RULE,
-  ALLOWED_HOSTS_MAX,
-  parseAllowedHost,
-  type Reveal,
-} from '../../shared/vault/allowedHosts.ts'
+import type { Reveal } from '../../shared/vault/allowedHosts.ts'
+import { BOUNDS } from '../../shared/vault/bounds.ts'
 import {
   CredentialInputError,
   checkContent,
@@ -28,20 +24,21 @@ import {
 } from '../../sql/vault/credentialReads.ts'
 import {
   CREDENTIALS_MAX,
-  type CredentialContent,
   type Failed,
-  restoreVersion as restoreRow,
+  type GivenContent,
   storeCredential as storeRow,
   TooManyCredentialsError,
-  takeBackupCode as takeCode,
 } from '../../sql/vault/credentials.ts'
 import { listVersions as listVersionRows } from '../../sql/vault/credentialVersions.ts'
 import { deleteCredential as deleteRow } from '../../sql/vault/deleteCredential.ts'
 import { protectCredential as protectRow } from '../../sql/vault/protection.ts'
+import { restoreVersion as restoreRow } from '../../sql/vault/restoreVersion.ts'
+import { takeBackupCode as takeCode } from '../../sql/vault/takeBackupCode.ts'
 import { ApiError, badRequest, notFound } from '../http/errors.ts'
 import { readPage } from '../http/page.ts'
 import type { Caller } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
+import { type GivenBounds, readBounds } from './vaultBounds.ts'
 import { toItem, toOpen, toOpenVersion, toStored, toVersion } from './vaultView.ts'
 
 /** The services that the operations need. */
@@ -116,18 +113,19 @@ export async function protectCredential(
   { pool }: Vault,
   caller: Caller,
   name: string,
-  { allowedHosts, reveal }: { allowedHosts?: readonly string[] | null; reveal?: Reveal },
+  { reveal, ...given }: GivenBounds & { reveal?: Reveal },
 ) {
   requireScope(caller, 'vault:write')
   orBadRequest(() => checkName(name))
-  if (allowedHosts === undefined && reveal === undefined) {
-    throw badRequest('The body must hold allowedHosts or reveal')
+  const bounds = readBounds(given)
+  if (Object.keys(bounds).length === 0 && reveal === undefined) {
+    throw badRequest(`The body must hold ${BOUNDS.join(', ')} or reveal`)
   }
   const changed = await protectRow(pool, {
     actor: caller,
     name,
     isOwner: caller.isOwner,
-    ...(allowedHosts === undefined ? {} : { allowedHosts: readHosts(allowedHosts) }),
+    bounds,
     ...(reveal === undefined ? {} : { reveal }),
   })
   if (changed === 'not_found') throw missing()
@@ -205,7 +203,8 @@ const ownersAlone = () =>
   new ApiError(
     403,
     'forbidden',
-    'Only the owner, in the console, may reveal this credential to agents or add an allowed host',
+    'Only the owner, in the console, may reveal this credential to agents, or widen its allowedHosts, allowedMethods, ' +
+      'allowedPaths or placement',
   )
 
 /** The error of a failed operation. @param refused the message where the credential lacks the requested part. */
@@ -222,34 +221,19 @@ export function failure(name: string, failed: Failed, refused: string, version?:
   return new ApiError(410, 'expired', `${which} "${name}" has expired (${at})`)
 }
 
-type Content = {
+type Content = GivenBounds & {
   type: string
   data: unknown
   metadata?: unknown
   expiresAt?: unknown
-  allowedHosts?: readonly string[] | null
 }
 
-function readContent(body: Content): CredentialContent {
+function readContent(body: Content): GivenContent {
   const content = { type: body.type, data: body.data, metadata: body.metadata ?? {} }
   return orBadRequest(() => {
     checkContent(content)
-    const allowedHosts = readHosts(body.allowedHosts ?? null)
-    return { ...content, expiresAt: readExpiresAt(body.expiresAt), allowedHosts }
+    return { ...content, expiresAt: readExpiresAt(body.expiresAt), ...readBounds(body) }
   })
-}
-
-function readHosts(given: readonly string[] | null): string[] | null {
-  if (given === null) return null
-  if (given.length > ALLOWED_HOSTS_MAX) {
-    throw badRequest(`allowedHosts must hold at most ${ALLOWED_HOSTS_MAX} hosts`)
-  }
-  const hosts = given.map((text, n) => {
-    const host = parseAllowedHost(text)
-    if (host === null) throw badRequest(`allowedHosts[${n}] must ${ALLOWED_HOST_RULE}`)
-    return host
-  })
-  return [...new Set(hosts)]
 }
 
 function readExpiresAt(given: unknown): Date | null {

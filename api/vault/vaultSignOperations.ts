@@ -1,6 +1,6 @@
 /** POST /v0/vault/{name}/sign: signatures without the key. */
 
-import { effectiveHosts, isAllowedHost } from '../../shared/vault/allowedHosts.ts'
+import { checkBounds, effectiveBounds, OutOfBoundsError } from '../../shared/vault/bounds.ts'
 import { CredentialInputError, checkName } from '../../shared/vault/credential.ts'
 import {
   type Encoding,
@@ -15,11 +15,11 @@ import { signAwsRequest } from '../../shared/vault/sigV4.ts'
 import { checkUseRequest } from '../../shared/vault/useRequest.ts'
 import { setOutcome } from '../../sql/account/audit.ts'
 import { type OpenCredential, openCredential } from '../../sql/vault/credentialReads.ts'
-import { ApiError, badRequest } from '../http/errors.ts'
+import { badRequest } from '../http/errors.ts'
 import type { Caller } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 import { failure, orBadRequest, requireScope } from './vaultOperations.ts'
-import type { GivenRequest } from './vaultUseOperations.ts'
+import { type GivenRequest, outOfBounds } from './vaultUseOperations.ts'
 
 export const SIGN_ALGORITHMS = ['hmac-sha256', 'ed25519', 'aws-sigv4'] as const
 
@@ -57,6 +57,7 @@ export async function signWithCredential(
     return sign(opened.credential, input)
   } catch (error) {
     await setOutcome(pool, opened.auditRow, 'refused')
+    if (error instanceof OutOfBoundsError) throw outOfBounds(name, error)
     throw error instanceof CredentialInputError ? badRequest(error.message) : error
   }
 }
@@ -88,7 +89,7 @@ const shown = ({ algorithm }: SignInput, signature: Buffer) => ({
 
 function signRequest(credential: OpenCredential, input: SignInput) {
   const { algorithm, region, service, request: given } = input
-  const { data, metadata, allowedHosts, name } = credential
+  const { data } = credential
   if (given === undefined) throw badRequest('request must be present with the algorithm aws-sigv4')
   for (const [field, value] of Object.entries({ region, service })) {
     if (value === undefined || !WORD.test(value)) {
@@ -104,15 +105,11 @@ function signRequest(credential: OpenCredential, input: SignInput) {
   }
   const { method = 'GET', url, headers = {}, body = '' } = given
   const request = { method, url, headers, body }
-  const { host } = checkUseRequest({ ...request, body: body === '' ? null : body })
+  checkUseRequest({ ...request, body: body === '' ? null : body })
   if (Object.values({ url, body, ...headers }).some((text) => text.includes('{{'))) {
     throw badRequest('request must hold no placeholder: its bytes are signed')
   }
-  const hosts = effectiveHosts(allowedHosts, metadata)
-  if (hosts.length > 0 && !isAllowedHost(hosts, host)) {
-    const message = `Credential "${name}" must not be used at ${host}: see its allowedHosts`
-    throw new ApiError(403, 'forbidden', message)
-  }
+  checkBounds(effectiveBounds(credential), { method, url })
   const token = typeof sessionToken === 'string' ? sessionToken : null
   const signed = signAwsRequest(
     { ...request, region: region!, service: service! },

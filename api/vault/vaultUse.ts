@@ -2,7 +2,8 @@ import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { ENCODINGS } from '../../shared/vault/signText.ts'
 import { BODY_OMITTED } from '../../shared/vault/useAnswer.ts'
-import { HEADERS_MAX, URL_MAX_LENGTH, USE_METHODS } from '../../shared/vault/useRequest.ts'
+import { USE_METHODS } from '../../shared/vault/useMethods.ts'
+import { HEADERS_MAX, URL_MAX_LENGTH } from '../../shared/vault/useRequest.ts'
 import { readIdempotencyKey } from '../http/idempotencyKey.ts'
 import { operation, Time } from '../http/operation.ts'
 import { callerOf } from '../http/requestState.ts'
@@ -24,7 +25,8 @@ export const RequestSchema = t.Object({
   headers: t.Optional(
     t.Record(t.String(), t.String(), {
       maxProperties: HEADERS_MAX,
-      description: 'Host, Content-Length and Accept-Encoding are the service’s own.',
+      description:
+        'Host, Content-Length and Accept-Encoding are the service’s own. Range and conditions are refused.',
     }),
   ),
   body: t.Optional(
@@ -65,7 +67,8 @@ export const SignFields = {
   field: t.Optional(
     t.String({
       maxLength: 64,
-      description: 'The field of data that signs. Passwords and TOTP secrets sign nothing.',
+      description:
+        'The field of data that signs, such as secret or key. Passwords and TOTP secrets sign nothing.',
     }),
   ),
   keyEncoding: EncodingSchema('the key of HMAC'),
@@ -153,8 +156,8 @@ export function vaultUseRoutes(services: Services) {
           summary: 'Send an HTTPS request with the secret filled in',
           description:
             '{{password}}, {{totp}}, {{apiKey}}, {{basicAuth}} and the other fields of the credential stand for their ' +
-            'values, in the path, the query, the values of headers and the body. The host must be among allowedHosts. The ' +
-            'answer has [masked] for every form of every secret. No redirect is followed. A request is sent at most once.',
+            'values. A field of data stands only where placement allows it. Host, method and path must be among allowedHosts, ' +
+            'allowedMethods and allowedPaths. The answer has [masked] for every form of every secret. No redirect is followed. A request is sent at most once.',
           idempotencyKey: true,
           requestExample: {
             request: {
@@ -171,7 +174,7 @@ export function vaultUseRoutes(services: Services) {
           },
           alsoAnswer: pending,
           errors: {
-            403: 'The host is not allowed',
+            403: 'The host, the method, the path or the place of the secret is not allowed',
             404: 'Credential not found',
             409: 'The Idempotency-Key was used for another request',
             410: 'The credential has expired',
@@ -234,7 +237,7 @@ export function vaultUseRoutes(services: Services) {
             },
           },
           errors: {
-            403: 'The host is not allowed',
+            403: 'The host, the method or the path is not allowed',
             404: 'Credential not found',
             410: 'The credential has expired',
           },

@@ -1,13 +1,9 @@
 /** The operations that act with a secret and do not show it, for REST and MCP. */
 
-import { effectiveHosts, isAllowedHost } from '../../shared/vault/allowedHosts.ts'
+import { OutOfBoundsError } from '../../shared/vault/bounds.ts'
 import { CredentialInputError, checkName } from '../../shared/vault/credential.ts'
-import {
-  checkUseRequest,
-  fillRequest,
-  type UseMethod,
-  type UseRequest,
-} from '../../shared/vault/useRequest.ts'
+import type { UseMethod } from '../../shared/vault/useMethods.ts'
+import { checkUseRequest, fillRequest, type UseRequest } from '../../shared/vault/useRequest.ts'
 import { acceptUse } from '../../sql/vault/acceptUse.ts'
 import { findUse, type Use } from '../../sql/vault/uses.ts'
 import { ApiError, badRequest, notFound } from '../http/errors.ts'
@@ -50,15 +46,12 @@ export async function useCredential(
     request,
     target,
     idempotency: key === null ? null : { key, hash: requestHash({ name, request }) },
-    judge({ type, data, metadata, allowedHosts }) {
-      if (!isAllowedHost(effectiveHosts(allowedHosts, metadata), target.host)) {
-        const message = `Credential "${name}" must not be used at ${target.host}: see its allowedHosts`
-        return new ApiError(403, 'forbidden', message)
-      }
+    judge(credential) {
       try {
-        fillRequest(request, { type, data, metadata }, Date.now())
+        fillRequest(request, credential, Date.now())
         return null
       } catch (error) {
+        if (error instanceof OutOfBoundsError) return outOfBounds(name, error)
         if (error instanceof CredentialInputError) return badRequest(error.message)
         throw error
       }
@@ -84,6 +77,10 @@ export async function useCredential(
       throw failure(name, accepted, '')
   }
 }
+
+/** The answer to a request that the bounds of a credential forbid. */
+export const outOfBounds = (name: string, { message }: OutOfBoundsError) =>
+  new ApiError(403, 'forbidden', `Credential "${name}" ${message}`)
 
 /** GET /v0/vault/{name}/uses/{useId}. */
 export function readUse(

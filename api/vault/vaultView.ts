@@ -1,6 +1,7 @@
 import { Type as t } from '@sinclair/typebox'
 import { isoSeconds } from '../../shared/isoTime.ts'
-import { effectiveHosts, REVEALS } from '../../shared/vault/allowedHosts.ts'
+import { REVEALS } from '../../shared/vault/allowedHosts.ts'
+import { effectiveBounds } from '../../shared/vault/bounds.ts'
 import {
   CREDENTIAL_TYPES,
   NAME_MAX_LENGTH,
@@ -25,6 +26,13 @@ const shared = {
   expiresAt: NullableTime,
   allowedHosts: t.Array(t.String(), {
     description: 'The hosts that a use may reach; by default the host of metadata.uri.',
+  }),
+  allowedMethods: t.Array(t.String(), { description: 'The methods of a use; by default all.' }),
+  allowedPaths: t.Array(t.String(), {
+    description: 'The paths of a use, as prefixes; by default all.',
+  }),
+  placement: t.Array(t.String(), {
+    description: 'Where a use may put the secret; the default depends on type.',
   }),
   reveal: t.String({
     enum: [...REVEALS],
@@ -106,7 +114,10 @@ export const EXAMPLE_STORED = {
   version: 2,
   metadata: { uri: 'https://github.com', username: 'ada' },
   expiresAt: null,
-  allowedHosts: ['github.com'],
+  ...effectiveBounds({
+    ...{ type: 'LOGIN', metadata: {}, allowedHosts: ['github.com'], allowedMethods: null },
+    ...{ allowedPaths: null, placement: ['basic', 'password@json:/password'] },
+  }),
   reveal: 'agent',
   createdAt: '2026-01-05T09:30:00Z',
 }
@@ -124,6 +135,9 @@ const {
   credentialId: _id,
   name: _name,
   allowedHosts: _hosts,
+  allowedMethods: _methods,
+  allowedPaths: _paths,
+  placement: _placement,
   reveal: _reveal,
   ...exampleVersion
 } = EXAMPLE_STORED
@@ -138,6 +152,16 @@ export const EXAMPLE_OPEN_VERSION = {
 
 const iso = (at: Date | null): string | null => at?.toISOString() ?? null
 
+function shownBounds(credential: StoredCredential) {
+  const { allowedHosts, allowedMethods, allowedPaths, placement } = effectiveBounds(credential)
+  return {
+    allowedHosts: [...allowedHosts],
+    allowedMethods: [...allowedMethods],
+    allowedPaths: [...allowedPaths],
+    placement: [...placement],
+  }
+}
+
 /** The answer to PUT: a credential without its data. */
 export const toStored = (credential: StoredCredential) => ({
   credentialId: credential.id,
@@ -146,7 +170,7 @@ export const toStored = (credential: StoredCredential) => ({
   version: credential.version,
   metadata: credential.metadata,
   expiresAt: iso(credential.expiresAt),
-  allowedHosts: [...effectiveHosts(credential.allowedHosts, credential.metadata)],
+  ...shownBounds(credential),
   reveal: credential.reveal,
   createdAt: isoSeconds(credential.createdAt),
 })

@@ -1,4 +1,5 @@
 /** The hosts that a request with a secret may reach: an exact host, or every name below one (`*.example.com`). */
+import { isWithin, type Meet } from './narrowing.ts'
 
 /** Most entries of one credential. */
 export const ALLOWED_HOSTS_MAX = 20
@@ -49,21 +50,22 @@ export function effectiveHosts(
   return host === null ? [] : [host]
 }
 
-/** Tests a host with its port, in the form of `URL.host`, against one entry. */
-const allows = (entry: string, host: string): boolean =>
-  entry.startsWith('*.') ? host.endsWith(entry.slice(1)) : host === entry
+const isWildcard = (entry: string) => entry.startsWith('*.')
+
+/** Whether every host of `narrow` is one of `wide`. No exact host has the hosts of a wildcard. */
+const covers = (wide: string, narrow: string): boolean => {
+  if (!isWildcard(wide)) return wide === narrow
+  return (isWildcard(narrow) ? narrow.slice(1) : narrow).endsWith(wide.slice(1))
+}
+
+/** Two entries are apart, or one is within the other. */
+export const meetHosts: Meet = (one, other) =>
+  covers(other, one) ? one : covers(one, other) ? other : null
 
 /** Tests a host with its port, in the form of `URL.host`, against every entry. */
 export const isAllowedHost = (entries: readonly string[], host: string): boolean =>
-  entries.some((entry) => allows(entry, host))
+  entries.some((entry) => covers(entry, host))
 
 /** Whether `wanted` allows no host that `present` does not allow. */
 export const isNarrower = (wanted: readonly string[], present: readonly string[]): boolean =>
-  wanted.every((entry) =>
-    present.some(
-      (other) =>
-        other === entry ||
-        allows(other, entry.startsWith('*.') ? entry.slice(2) : entry) ||
-        (entry.startsWith('*.') && other.startsWith('*.') && entry.endsWith(other.slice(1))),
-    ),
-  )
+  isWithin(meetHosts, wanted, present)

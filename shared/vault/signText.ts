@@ -11,21 +11,28 @@ const SEED_BYTES = 32
 /** PKCS #8 (RFC 8410 §7) before the 32 bytes of an Ed25519 key. */
 const SEED_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex')
 
-/** The fields that may sign, the default first. A password is none: its signature could be tried word by word. */
+/**
+ * The fields that may sign, the default first; no other field signs, of no type. A password is none: its signature could
+ * be tried word by word.
+ */
 const SIGNING_FIELDS = {
-  hmac: { API_KEY: ['secret', 'key'], OAUTH: ['clientSecret'], CUSTOM: ['secret', 'key'] },
+  hmac: {
+    API_KEY: ['secret', 'key'],
+    OAUTH: ['clientSecret'],
+    CUSTOM: ['secret', 'key', 'signingSecret', 'signingKey', 'webhookSecret', 'hmacKey'],
+  },
   ed25519: {
     SSH_KEY: ['privateKey'],
     CERTIFICATE: ['privateKey'],
     API_KEY: ['secret', 'key'],
-    CUSTOM: ['privateKey', 'secret', 'key'],
+    CUSTOM: ['privateKey', 'secret', 'key', 'signingKey'],
   },
 } as const satisfies Record<string, Partial<Record<string, readonly string[]>>>
 
 const fault = (message: string) => new CredentialInputError(message)
 
 /**
- * The text of the field that signs. A credential of type CUSTOM signs with any field but its TOTP secret.
+ * The text of the field that signs.
  * @throws {CredentialInputError}
  */
 export function signingField(
@@ -37,8 +44,7 @@ export function signingField(
   const fields = known[type] ?? []
   const hasText = (field: string) => Object.hasOwn(data, field) && typeof data[field] === 'string'
   const field = wanted ?? fields.find(hasText)
-  const isOpen = type === 'CUSTOM' && field !== 'totp'
-  if (field === undefined || !(isOpen || fields.includes(field)) || !hasText(field)) {
+  if (field === undefined || !fields.includes(field) || !hasText(field)) {
     const names = fields.length === 0 ? 'none' : fields.join(', ')
     throw fault(`field must name a text of the credential that may sign; of ${type}: ${names}`)
   }

@@ -1,6 +1,7 @@
 /** Why an answer comes without its body. */
 export const BODY_OMITTED = [
   'too-large',
+  'partial',
   'not-text',
   'unknown-encoding',
   'too-many-layers',

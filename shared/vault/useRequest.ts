@@ -1,27 +1,28 @@
 /**
- * The HTTPS request of a use: its bounds, its placeholders and their values.
+ * The HTTPS request of a use: its form, and its filling.
  *
  * A placeholder is `{{field}}`. It may stand in the path, the query, the value of a header, and the body; never in the
- * method, the host, or the name of a header.
+ * method, the host, or the name of a header. Fields of `data` stand only where `placement` allows them.
  */
-import { type CredentialData, CredentialInputError, totpKeyOf } from './credential.ts'
-import { SECRET_MIN_LENGTH } from './maskSecrets.ts'
-import { totpCode } from './totp.ts'
-
-export const USE_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
-export type UseMethod = (typeof USE_METHODS)[number]
+import { type Bounds, checkBounds, effectiveBounds } from './bounds.ts'
+import { CredentialInputError } from './credential.ts'
+import { fillBody, fillPairs } from './fillBody.ts'
+import {
+  createFill,
+  PLACEHOLDER,
+  type UsedCredential,
+  unsentSecrets,
+  VALUE_MAX_LENGTH,
+} from './placeholders.ts'
+import type { UseMethod } from './useMethods.ts'
 
 export const URL_MAX_LENGTH = 4_096
 export const HEADERS_MAX = 40
-const HEADER_VALUE_MAX_LENGTH = 8_192
+const HEADER_VALUE_MAX_LENGTH = VALUE_MAX_LENGTH
 const USE_BODY_MAX_BYTES = 256 * 1024
 const HEADERS_MAX_LENGTH = 16 * 1024
-/** Longer values fit into no header. */
-const VALUE_MAX_LENGTH = 8_192
 /** Each value costs a search in the answer. */
 const SECRETS_MAX = 64
-/** A value that is not sent is masked only if it is no everyday word. */
-const UNSENT_MIN_LENGTH = 4
 
 /** A request as a caller gives it, with placeholders. */
 export type UseRequest = {
@@ -34,22 +35,24 @@ export type UseRequest = {
 /** Its parts for the audit log. They hold no secret: placeholders stay. */
 export type UseTarget = { method: UseMethod; host: string; path: string }
 
-/** The part of a credential that fills the placeholders. */
-export type UsedCredential = {
-  type: string
-  data: CredentialData
-  metadata: Record<string, unknown>
-}
-
-const PLACEHOLDER = /\{\{\s*([A-Za-z][\w-]{0,63})\s*\}\}/g
 const HTTPS_URL = /^https:\/\/([^/?#\\]+)([/?][^#]*)?$/i
 const HEADER_NAME = /^[!#$%&'*+.^_`|~\w-]{1,128}$/
 /** RFC 9110 §5.5, without obs-text: some servers read such bytes as Latin-1, some as UTF-8. */
 const HEADER_VALUE = /^[\t\x20-\x7e]*$/
-/** Headers that the connection writes, or that ask for another kind of answer. */
 const OWN_HEADERS = new Set([
+  // The connection writes them.
   ...['host', 'content-length', 'transfer-encoding', 'connection', 'keep-alive', 'upgrade', 'te'],
-  ...['trailer', 'expect', 'accept-encoding', 'proxy-authorization', 'proxy-connection'],
+  ...['trailer', 'expect', 'proxy-authorization', 'proxy-connection'],
+  // They ask for the answer in a form that is not masked.
+  ...['accept-encoding', 'accept-charset', 'a-im'],
+  // They ask for a part of the answer: a part of a secret is not masked.
+  ...['range', 'request-range', 'if-range'],
+  // They ask whether the answer is the one of a guess (RFC 9110 §13.1, RFC 9530).
+  ...['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'],
+  ...['want-digest', 'want-content-digest', 'want-repr-digest'],
+  // Some servers believe them more than the method and the path, which have bounds.
+  ...['x-http-method-override', 'x-http-method', 'x-method-override'],
+  ...['x-original-url', 'x-rewrite-url'],
 ])
 
 const fault = (message: string) => new CredentialInputError(message)
@@ -121,35 +124,45 @@ export type FilledRequest = {
 }
 
 /**
- * Fills in the values of the placeholders.
+ * Fills in the values of the placeholders, within the bounds of the credential.
  * @param nowMs the time of a one-time code.
  * @throws {CredentialInputError} for a placeholder without a value, or a value that does not fit its place.
+ * @throws {OutOfBoundsError}
  */
 export function fillRequest(
   request: UseRequest,
-  credential: UsedCredential,
+  credential: UsedCredential & Bounds,
   nowMs: number,
 ): FilledRequest {
+  const { method } = request
+  const bounds = effectiveBounds(credential)
   const sent = new Set<string>()
-  const values = valuesOf(credential, nowMs)
-  const fill = (text: string, write: (value: string, field: string) => string) =>
-    text.replaceAll(PLACEHOLDER, (_all, field: string) => {
-      const value = values(field)
-      if (value.isSecret) for (const secret of value.secrets) sent.add(secret)
-      return write(value.text, field)
-    })
+  const fill = createFill(credential, { placement: bounds.placement, nowMs, sent })
   const [, authority, rest = '/'] = HTTPS_URL.exec(request.url) ?? []
-  const url = `https://${authority}${fill(rest, encodeURIComponent)}`
+  const [path = '', ...query] = rest.split('?')
+  const filledPath = fill(path, (before) => [`path:${before}`], encodeURIComponent)
+  const pairs = query.length === 0 ? '' : `?${fillPairs('query', query.join('?'), fill)}`
+  const url = `https://${authority}${filledPath}${pairs}`
+  checkBounds(bounds, { method, url })
   const headers = Object.fromEntries(
-    Object.entries(request.headers).map(([name, value]) => [name, fill(value, headerValue)]),
+    Object.entries(request.headers).map(([name, value]) => [
+      name,
+      fill(value, () => headerPlaces(name, value), headerValue),
+    ]),
   )
-  const escapeBody = bodyEscape(request.headers)
-  const body = request.body === null ? null : fill(request.body, escapeBody)
+  const body = request.body === null ? null : fillBody(request.body, headers, fill)
   const secrets = [...new Set([...sent, ...unsentSecrets(credential, nowMs)])]
   if (secrets.length > SECRETS_MAX) {
     throw fault(`A credential with more than ${SECRETS_MAX} values cannot be used`)
   }
-  return { method: request.method, url, headers, body, secrets }
+  return { method, url, headers, body, secrets }
+}
+
+const BASIC = /^Basic +\{\{\s*basicAuth\s*\}\}\s*$/i
+
+function headerPlaces(name: string, value: string): string[] {
+  const place = `header:${name.toLowerCase()}`
+  return place === 'header:authorization' && BASIC.test(value) ? [place, 'basic'] : [place]
 }
 
 function headerValue(value: string, field: string): string {
@@ -158,74 +171,4 @@ function headerValue(value: string, field: string): string {
   throw fault(
     `{{${field}}} does not fit into a header: its value has control or non-ASCII characters`,
   )
-}
-
-/** How a value is written into a body of this type: it never ends the string that it stands in. */
-function bodyEscape(headers: Record<string, string>): (value: string) => string {
-  const name = Object.keys(headers).find((one) => one.toLowerCase() === 'content-type')
-  const type = (name === undefined ? '' : headers[name]!).toLowerCase().split(';', 1)[0]!.trim()
-  if (type === 'application/x-www-form-urlencoded') return encodeURIComponent
-  if (type.endsWith('json')) return (value) => JSON.stringify(value).slice(1, -1)
-  if (type.endsWith('xml') || type === 'text/html') {
-    return (value) => value.replace(/[&<>"']/g, (one) => `&#${one.charCodeAt(0)};`)
-  }
-  return (value) => value
-}
-
-type Value = { text: string; isSecret: boolean; secrets: string[] }
-
-/** Finds the value of a field. */
-function valuesOf({ type, data, metadata }: UsedCredential, nowMs: number) {
-  const own = (fields: Record<string, unknown>, name: string): string | null => {
-    const value = Object.hasOwn(fields, name) ? fields[name] : undefined
-    return typeof value === 'string' || typeof value === 'number' ? String(value) : null
-  }
-  return (field: string): Value => {
-    if (field === 'totp') {
-      const key = totpKeyOf(type, data)
-      if (key === null) throw fault('{{totp}} has no value: the credential has no TOTP secret')
-      const { code } = totpCode(key, nowMs)
-      return { text: code, isSecret: true, secrets: [code] }
-    }
-    if (field === 'secret' && type === 'TOTP') {
-      throw fault('{{secret}} is a TOTP secret: use {{totp}}')
-    }
-    const secretOf = (name: string) => own(data, name) ?? own(metadata, name)
-    const text =
-      secretOf(field) ??
-      (field === 'apiKey' ? own(data, 'key') : null) ??
-      (field === 'basicAuth' ? basicAuth(secretOf('username'), own(data, 'password')) : null)
-    if (text === null) throw fault(`{{${field}}} has no value in this credential`)
-    if (text.length < SECRET_MIN_LENGTH || text.length > VALUE_MAX_LENGTH) {
-      throw fault(
-        `{{${field}}} must stand for ${SECRET_MIN_LENGTH} to ${VALUE_MAX_LENGTH} characters`,
-      )
-    }
-    if (!text.isWellFormed()) throw fault(`{{${field}}} must stand for well-formed text`)
-    const isSecret = own(data, field) !== null || own(metadata, field) === null
-    const secrets = field === 'basicAuth' ? [text, own(data, 'password')!] : [text]
-    return { text, isSecret, secrets }
-  }
-}
-
-const basicAuth = (username: string | null, password: string | null): string | null =>
-  password === null ? null : Buffer.from(`${username ?? ''}:${password}`).toString('base64')
-
-/** Every other secret of the credential: a server knows more of them than it was sent. */
-function unsentSecrets({ type, data }: UsedCredential, nowMs: number): string[] {
-  const texts: string[] = []
-  const collect = (value: unknown): void => {
-    if (typeof value === 'object' && value !== null)
-      for (const one of Object.values(value)) collect(one)
-    else if (typeof value === 'string' || typeof value === 'number') texts.push(String(value))
-  }
-  collect(data)
-  const key = totpKeyOf(type, data)
-  if (key !== null) {
-    // The server's clock may be a period away.
-    for (const step of [-1, 0, 1]) texts.push(totpCode(key, nowMs + step * key.periodS * 1000).code)
-    for (const text of [...texts])
-      if (/^[a-z2-7\s=-]+$/i.test(text)) texts.push(text.replace(/[\s-]/g, ''))
-  }
-  return texts.filter((text) => text.length >= UNSENT_MIN_LENGTH)
 }

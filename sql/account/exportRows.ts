@@ -37,7 +37,8 @@ const SECTIONS: readonly Section[] = [
     // A platform key never gets a secret: neither ciphertext nor keys are read.
     from: `credentials x join lateral (
       select json_agg(json_build_object('version', v.version, 'type', v.type, 'metadata', v.metadata,
-        'allowedHosts', v.allowed_hosts, 'expiresAt', v.expires_at, 'createdAt', v.created_at)
+        'allowedHosts', v.allowed_hosts, 'allowedMethods', v.allowed_methods, 'allowedPaths', v.allowed_paths,
+        'placement', v.placement, 'expiresAt', v.expires_at, 'createdAt', v.created_at)
         order by v.version) as list
       from credential_versions v where v.credential_row = x.row) versions on true`,
     age: 'created_at',

@@ -1,5 +1,6 @@
 import type { Cursor } from '../../shared/cursor.ts'
 import type { Reveal } from '../../shared/vault/allowedHosts.ts'
+import type { Bounds } from '../../shared/vault/bounds.ts'
 import type { CredentialData, CredentialType } from '../../shared/vault/credential.ts'
 import type { Keyring } from '../../shared/vault/envelope.ts'
 import {
@@ -11,7 +12,7 @@ import {
 } from '../account/audit.ts'
 import type { Queryable } from '../db.ts'
 import type { Failed, StoredCredential } from './credentials.ts'
-import { openData } from './credentialVersions.ts'
+import { BOUNDS_COLUMNS, type BoundsRow, openData, toBounds } from './credentialVersions.ts'
 
 /** A credential with its secret. */
 export type OpenCredential = StoredCredential & {
@@ -21,7 +22,7 @@ export type OpenCredential = StoredCredential & {
   current: boolean
 }
 
-type Row = {
+type Row = BoundsRow & {
   id: string
   current_version: number
   version: number
@@ -38,7 +39,6 @@ type Row = {
   version_created_at: Date
   read_at: Date
   outcome: 'ok' | 'expired' | 'refused'
-  allowed_hosts: string[] | null
   reveal: Reveal
   withheld: boolean
 }
@@ -61,7 +61,7 @@ const readStatement = (
   ), found as (
     select g.n, c.row, c.id, c.version as current_version, c.last_used_at, c.last_rotated_at, c.created_at, v.version, v.type,
            v.metadata, v.has_totp, v.key_id, v.wrapped_key, v.ciphertext, v.created_at as version_created_at,
-           v.allowed_hosts, c.reveal, w.withheld, x.expires_at, clock_timestamp() as read_at,
+           ${BOUNDS_COLUMNS}, c.reveal, w.withheld, x.expires_at, clock_timestamp() as read_at,
            case when x.expires_at <= clock_timestamp() then 'expired' when w.withheld or not (${needs}) then 'refused'
                 else 'ok' end as outcome
     from given g
@@ -171,18 +171,18 @@ export async function openRead(
 export async function readForUse(
   db: Queryable,
   { projectId, name, keyring }: { projectId: string; name: string; keyring: Keyring },
-): Promise<Pick<OpenCredential, 'type' | 'data' | 'metadata' | 'allowedHosts'> | null> {
+): Promise<Pick<OpenCredential, 'type' | 'data' | 'metadata' | keyof Bounds> | null> {
   const { rows } = await db.query<Row>({
     name: 'read-for-use',
-    text: `select v.version, v.type, v.metadata, v.allowed_hosts, v.key_id, v.wrapped_key, v.ciphertext
+    text: `select v.version, v.type, v.metadata, ${BOUNDS_COLUMNS}, v.key_id, v.wrapped_key, v.ciphertext
            from credentials c join credential_versions v on v.credential_row = c.row and v.version = c.version
            where c.project_id = $1 and c.name = $2 and (v.expires_at is null or v.expires_at > clock_timestamp())`,
     values: [projectId, name],
   })
   const row = rows[0]
   if (row === undefined) return null
-  const { type, metadata, allowed_hosts: allowedHosts } = row
-  return { type, metadata, allowedHosts, data: openData(keyring, projectId, name, row) }
+  const { type, metadata } = row
+  return { type, metadata, ...toBounds(row), data: openData(keyring, projectId, name, row) }
 }
 
 const toOpenCredential = (
@@ -203,7 +203,7 @@ const toOpenCredential = (
   data,
   hasTotp: row.has_totp,
   current: row.version === row.current_version,
-  allowedHosts: row.allowed_hosts,
+  ...toBounds(row),
   reveal: row.reveal,
 })
 
@@ -215,7 +215,7 @@ export async function findCredential(
   const { rows } = await db.query<Row>({
     name: 'find-credential',
     text: `select c.id, c.version, v.type, v.metadata, v.expires_at, c.last_used_at, c.last_rotated_at, c.created_at,
-                  c.reveal, v.allowed_hosts
+                  c.reveal, ${BOUNDS_COLUMNS}
            from credentials c join credential_versions v on v.credential_row = c.row and v.version = c.version
            where c.project_id = $1 and c.name = $2`,
     values: [projectId, name],
@@ -233,7 +233,7 @@ const toListed = (name: string, row: Row): StoredCredential => ({
   lastUsedAt: row.last_used_at,
   lastRotatedAt: row.last_rotated_at,
   createdAt: row.created_at,
-  allowedHosts: row.allowed_hosts,
+  ...toBounds(row),
   reveal: row.reveal,
 })
 
@@ -270,7 +270,7 @@ export async function listCredentials(
         order by ${order} limit $4
       )
       select c.row, c.id, c.name, c.version, v.type, v.metadata, v.expires_at, c.last_used_at, c.last_rotated_at,
-             c.created_at, c.reveal, v.allowed_hosts, s.found
+             c.created_at, c.reveal, ${BOUNDS_COLUMNS}, s.found
       from (
         select row, n, count(*) over ()::int as found,
                sum(metadata_bytes) over (order by n) - metadata_bytes as bytes_before

@@ -1,23 +1,48 @@
+import { type Bounds, type EffectiveBounds, effectiveBounds } from '../../shared/vault/bounds.ts'
 import type { CredentialData, CredentialType } from '../../shared/vault/credential.ts'
 import type { Keyring, Sealed, SecretContext } from '../../shared/vault/envelope.ts'
 import type { Queryable } from '../db.ts'
 
+/** The columns of a version's bounds. */
+export type BoundsRow = {
+  allowed_hosts: string[] | null
+  allowed_methods: string[] | null
+  allowed_paths: string[] | null
+  placement: string[] | null
+}
+
+export const BOUNDS_COLUMNS = 'v.allowed_hosts, v.allowed_methods, v.allowed_paths, v.placement'
+
+export const toBounds = (row: BoundsRow): Bounds => ({
+  allowedHosts: row.allowed_hosts,
+  allowedMethods: row.allowed_methods,
+  allowedPaths: row.allowed_paths,
+  placement: row.placement,
+})
+
+/** The bounds as parameters, in the order of {@link BOUNDS_COLUMNS}. */
+export const boundsValues = ({ allowedHosts, allowedMethods, allowedPaths, placement }: Bounds) => [
+  allowedHosts,
+  allowedMethods,
+  allowedPaths,
+  placement,
+]
+
 /** One stored version. */
-export type VersionRow = {
+export type VersionRow = BoundsRow & {
   version: number
   type: CredentialType
   metadata: Record<string, unknown>
   expires_at: Date | null
   expired: boolean
-  allowed_hosts: string[] | null
   key_id: string
   wrapped_key: Buffer
   ciphertext: Buffer
   created_at: Date
 }
 
-const VERSION_COLUMNS = `version, type, metadata, expires_at, key_id, wrapped_key, ciphertext, created_at, allowed_hosts,
-  coalesce(expires_at <= clock_timestamp(), false) as expired`
+const VERSION_COLUMNS = `v.version, v.type, v.metadata, v.expires_at, v.key_id, v.wrapped_key, v.ciphertext, v.created_at,
+  ${BOUNDS_COLUMNS}, coalesce(v.expires_at <= clock_timestamp(), false) as expired`
 
 /** One version of a credential that the caller has locked, or null. */
 export async function readVersion(
@@ -27,10 +52,32 @@ export async function readVersion(
 ): Promise<VersionRow | null> {
   const { rows } = await db.query<VersionRow>({
     name: 'read-credential-version',
-    text: `select ${VERSION_COLUMNS} from credential_versions where credential_row = $1 and version = $2`,
+    text: `select ${VERSION_COLUMNS} from credential_versions v where v.credential_row = $1 and v.version = $2`,
     values: [credentialRow, version],
   })
   return rows[0] ?? null
+}
+
+/** The bounds of a version with its defaults. */
+export const boundsOf = (row: Pick<VersionRow, 'type' | 'metadata'> & BoundsRow): EffectiveBounds =>
+  effectiveBounds({ ...toBounds(row), type: row.type, metadata: row.metadata })
+
+/**
+ * The bounds of a version and of every later one. Later ones are kept for as long as it is. A later default placement of
+ * another type counts as that of this type.
+ */
+export async function boundsSince(
+  db: Queryable,
+  credentialRow: string,
+  { version, type }: Pick<VersionRow, 'version' | 'type'>,
+): Promise<EffectiveBounds[]> {
+  const { rows } = await db.query<VersionRow>({
+    name: 'bounds-since-version',
+    text: `select v.metadata, ${BOUNDS_COLUMNS} from credential_versions v
+           where v.credential_row = $1 and v.version >= $2 order by v.version`,
+    values: [credentialRow, version],
+  })
+  return rows.map((row) => boundsOf({ ...row, type }))
 }
 
 const context = (projectId: string, name: string, version: number): SecretContext => ({

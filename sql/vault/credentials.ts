@@ -1,13 +1,8 @@
 import { canonicalJson } from '../../shared/canonicalJson.ts'
 import { newCredentialId } from '../../shared/ids.ts'
 import type { Reveal } from '../../shared/vault/allowedHosts.ts'
-import {
-  type CredentialData,
-  type CredentialType,
-  hasTotp,
-  popBackupCode,
-  withoutUsedCodes,
-} from '../../shared/vault/credential.ts'
+import { areWithin, type Bounds, effectiveBounds } from '../../shared/vault/bounds.ts'
+import { type CredentialData, type CredentialType, hasTotp } from '../../shared/vault/credential.ts'
 import {
   BrokenSealError,
   type Keyring,
@@ -15,20 +10,25 @@ import {
 } from '../../shared/vault/envelope.ts'
 import { type Actor, auditInsert, auditValues, type Outcome, writeAudit } from '../account/audit.ts'
 import { type Client, type Pool, type Queryable, transaction } from '../db.ts'
-import { openData, readVersion, sealData, type VersionRow } from './credentialVersions.ts'
+import {
+  boundsOf,
+  boundsValues,
+  openData,
+  readVersion,
+  sealData,
+  type VersionRow,
+} from './credentialVersions.ts'
 
 /** The content a client stores under a name. */
-export type CredentialContent = {
+export type CredentialContent = Bounds & {
   type: CredentialType
   data: CredentialData
   metadata: Record<string, unknown>
   expiresAt: Date | null
-  /** Null: the host of `metadata.uri`. */
-  allowedHosts: readonly string[] | null
 }
 
 /** A stored credential, without its secret. */
-export type StoredCredential = {
+export type StoredCredential = Bounds & {
   id: string
   name: string
   version: number
@@ -38,7 +38,6 @@ export type StoredCredential = {
   lastUsedAt: Date | null
   lastRotatedAt: Date | null
   createdAt: Date
-  allowedHosts: readonly string[] | null
   reveal: Reveal
 }
 
@@ -50,33 +49,79 @@ const VERSIONS_MAX = 10
 /** The project has {@link CREDENTIALS_MAX} credentials. */
 export class TooManyCredentialsError extends Error {}
 
-type Target = { actor: Actor; keyring: Keyring; name: string }
-type Locked = { row: string; id: string; version: number; reveal: Reveal; isNew: boolean }
+export type Target = { actor: Actor; keyring: Keyring; name: string; isOwner: boolean }
+export type Locked = {
+  row: string
+  id: string
+  version: number
+  reveal: Reveal
+  /** The owner has set the bounds. */
+  isBounded: boolean
+  isNew: boolean
+}
+
+const LOCKED = 'row, id, version, reveal, bounded_by_owner as "isBounded"'
+
+/** Bounds that are absent are the default; where a key must not widen, they stay. */
+export type GivenContent = Omit<CredentialContent, keyof Bounds> & Partial<Bounds>
 
 /**
- * Creates or overwrites a credential as its next version.
+ * Creates or overwrites a credential as its next version. A key binds a secret of its own freely. It widens no bound of a
+ * credential that is withheld from it, or that the owner has bound.
  * @param target.reveal absent: as before; `agent` for a new credential.
- * @returns null: the project is deleted. `withheld`: only the owner may reveal it to agents.
+ * @returns null: the project is deleted. `withheld`: only the owner may reveal it to agents, or widen its bounds.
  * @throws {TooManyCredentialsError}
  */
 export async function storeCredential(
   pool: Pool,
-  target: Target & { content: CredentialContent; reveal?: Reveal | undefined; isOwner: boolean },
+  target: Target & { content: GivenContent; reveal?: Reveal | undefined },
 ): Promise<StoredCredential | 'withheld' | null> {
-  const { actor, name, content, isOwner } = target
+  const { actor, name, isOwner } = target
   return transaction(pool, async (db) => {
     const locked = (await lockCredential(db, actor, name)) ?? (await create(db, actor, name))
     if (locked === null) return null
     const reveal = target.reveal ?? locked.reveal
-    if (locked.reveal === 'owner' && reveal === 'agent' && !isOwner) {
+    const content = isOwner
+      ? { ...DEFAULT_BOUNDS, ...target.content }
+      : await narrowedContent(db, locked, target.content)
+    if (content === null || (locked.reveal === 'owner' && reveal === 'agent' && !isOwner)) {
       await writeAudit(db, actor, { action: 'vault.put', subject: name, outcome: 'refused' })
       return 'withheld'
     }
+    const next = { ...locked, reveal }
     const rotated =
-      !locked.isNew && isOtherData(await openCurrent(db, target, locked), content.data)
-    return addVersion(db, target, { ...locked, reveal }, { content, rotated, action: 'vault.put' })
+      !locked.isNew &&
+      (isWithheld(locked, next) || isOtherData(await openCurrent(db, target, locked), content.data))
+    return addVersion(db, target, next, { content, rotated, action: 'vault.put' })
   })
 }
+
+const DEFAULT_BOUNDS: Bounds = {
+  allowedHosts: null,
+  allowedMethods: null,
+  allowedPaths: null,
+  placement: null,
+}
+
+/** The content that a key may store; null: it is wider than the present bounds. */
+async function narrowedContent(
+  db: Queryable,
+  { row, version, reveal, isBounded, isNew }: Locked,
+  given: GivenContent,
+): Promise<CredentialContent | null> {
+  if (isNew || (reveal === 'agent' && !isBounded)) return { ...DEFAULT_BOUNDS, ...given }
+  const present = boundsOf((await readVersion(db, row, version))!)
+  // Another type or another metadata.uri has other defaults.
+  const content = { ...present, ...given }
+  return areWithin(effectiveBounds(content), present) ? content : null
+}
+
+/**
+ * The secret is withheld from keys before or after. Then each new version counts as a rotation: a comparison would tell a
+ * key whether its guess was right.
+ */
+export const isWithheld = (...credentials: readonly { reveal: Reveal }[]): boolean =>
+  credentials.some(({ reveal }) => reveal === 'owner')
 
 /** Locks a credential: writers of one name take turns, and version numbers have no gaps or duplicates. */
 export async function lockCredential(
@@ -86,7 +131,7 @@ export async function lockCredential(
 ): Promise<Locked | null> {
   const { rows } = await db.query<Omit<Locked, 'isNew'>>({
     name: 'lock-credential',
-    text: `select row, id, version, reveal from credentials where project_id = $1 and name = $2 for no key update`,
+    text: `select ${LOCKED} from credentials where project_id = $1 and name = $2 for no key update`,
     values: [projectId, name],
   })
   return rows[0] === undefined ? null : { ...rows[0], isNew: false }
@@ -108,14 +153,14 @@ async function create(db: Queryable, actor: Actor, name: string): Promise<Locked
   )
   if (counted[0]!.count >= CREDENTIALS_MAX) throw new TooManyCredentialsError()
   const { rows } = await db.query<Omit<Locked, 'isNew'>>(
-    'insert into credentials (id, project_id, name) values ($1, $2, $3) returning row, id, version, reveal',
+    `insert into credentials (id, project_id, name) values ($1, $2, $3) returning ${LOCKED}`,
     [newCredentialId(), projectId, name],
   )
   return { ...rows[0]!, isNew: true }
 }
 
 /** The data before its replacement; null: it does not decrypt, and may be replaced all the same. */
-async function openCurrent(
+export async function openCurrent(
   db: Queryable,
   { actor, keyring, name }: Target,
   locked: Locked,
@@ -129,8 +174,15 @@ async function openCurrent(
   }
 }
 
-const isOtherData = (before: CredentialData | null, after: CredentialData): boolean =>
+export const isOtherData = (before: CredentialData | null, after: CredentialData): boolean =>
   before === null || canonicalJson(before) !== canonicalJson(after)
+
+const onlyBounds = ({ allowedHosts, allowedMethods, allowedPaths, placement }: Bounds): Bounds => ({
+  allowedHosts,
+  allowedMethods,
+  allowedPaths,
+  placement,
+})
 
 type NewVersion = {
   content: CredentialContent
@@ -140,14 +192,14 @@ type NewVersion = {
   detail?: string
 }
 
-async function addVersion(
+export async function addVersion(
   db: Client,
-  { actor, keyring, name }: Target,
+  { actor, keyring, name, isOwner }: Target,
   { row, id, version: before, reveal }: Locked,
   { content, rotated, action, detail }: NewVersion,
 ): Promise<StoredCredential> {
   const version = before + 1
-  const { type, data, metadata, expiresAt, allowedHosts } = content
+  const { type, data, metadata, expiresAt } = content
   const metadataJson = JSON.stringify(metadata)
   const sealed = sealData(keyring, { projectId: actor.projectId, name, version, data })
   const { rows } = await db.query<{
@@ -159,14 +211,16 @@ async function addVersion(
     text: `
       with added as (
         insert into credential_versions (credential_row, version, type, metadata, metadata_bytes, expires_at, has_totp,
-                                         key_id, wrapped_key, ciphertext, allowed_hosts)
-        values ($1::bigint, $2::int, $3, $4::json, $5, $6, $7, $8, $9, $10, $12::text[])
+                                         key_id, wrapped_key, ciphertext, allowed_hosts, allowed_methods, allowed_paths,
+                                         placement)
+        values ($1::bigint, $2::int, $3, $4::json, $5, $6, $7, $8, $9, $10, $14::text[], $15::text[], $16::text[], $17::text[])
       ), pruned as (
         delete from credential_versions where credential_row = $1::bigint and version <= $2::int - ${VERSIONS_MAX}
       ), audited as (
-        ${auditInsert(14, "'ok'")}
+        ${auditInsert(18, "'ok'")}
       )
-      update credentials set version = $2::int, reveal = $13,
+      update credentials set version = $2::int, reveal = $12,
+        bounded_by_owner = bounded_by_owner or $13,
         last_rotated_at = case when $11::boolean then clock_timestamp() else last_rotated_at end
       where row = $1::bigint returning created_at, last_used_at, last_rotated_at`,
     values: [
@@ -181,8 +235,9 @@ async function addVersion(
       sealed.wrappedKey,
       sealed.ciphertext,
       rotated,
-      allowedHosts,
       reveal,
+      isOwner,
+      ...boundsValues(content),
       ...auditValues(actor, {
         action,
         subject: name,
@@ -201,7 +256,7 @@ async function addVersion(
     lastUsedAt: times.last_used_at,
     lastRotatedAt: times.last_rotated_at,
     createdAt: times.created_at,
-    allowedHosts,
+    ...onlyBounds(content),
     reveal,
   }
 }
@@ -212,85 +267,8 @@ export type Failed = {
   expiresAt?: Date
 }
 
-/** Stores an old version as the newest one; backup codes used since then stay used. */
-export async function restoreVersion(
-  pool: Pool,
-  target: Target & { version: number },
-): Promise<{ kind: 'ok'; credential: StoredCredential } | Failed> {
-  const { actor, keyring, name, version } = target
-  const detail = `version ${version}`
-  return transaction(pool, async (db) => {
-    const locked = await lockCredential(db, actor, name)
-    const old = locked === null ? null : await readVersion(db, locked.row, version)
-    const failed = refusal(old)
-    if (failed !== null || locked === null || old === null) {
-      const kind = failed?.kind === 'expired' ? 'expired' : 'not_found'
-      await writeAudit(db, actor, { action: 'vault.restore', subject: name, detail, outcome: kind })
-      return failed ?? { kind: 'not_found' }
-    }
-    const restored = openData(keyring, actor.projectId, name, old)
-    const current = await openCurrent(db, target, locked)
-    const data = current === null ? restored : withoutUsedCodes(restored, current)
-    const { type, metadata, expires_at: expiresAt, allowed_hosts: allowedHosts } = old
-    const content = { type, data, metadata, expiresAt, allowedHosts }
-    const rotated = isOtherData(current, data)
-    const action = 'vault.restore'
-    const credential = await addVersion(db, target, locked, { content, rotated, action, detail })
-    return { kind: 'ok', credential }
-  })
-}
-
-/**
- * Takes one backup code out of a credential. The version keeps its number and gets a new data key: taking codes must
- * not prune older versions.
- */
-export async function takeBackupCode(
-  pool: Pool,
-  { actor, keyring, name, isOwner }: Target & { isOwner: boolean },
-): Promise<{ kind: 'ok'; code: string; remaining: number } | Failed> {
-  const entry = { action: 'vault.backup_code', subject: name }
-  return transaction(pool, async (db) => {
-    const locked = await lockCredential(db, actor, name)
-    const current = locked === null ? null : await readVersion(db, locked.row, locked.version)
-    const isWithheld = locked?.reveal === 'owner' && !isOwner
-    const failed: Failed | null = isWithheld ? { kind: 'withheld' } : refusal(current)
-    const popped =
-      failed === null && current !== null
-        ? popBackupCode(openData(keyring, actor.projectId, name, current))
-        : null
-    if (locked === null || current === null || popped === null) {
-      const refused: Failed = failed ?? { kind: 'refused' }
-      const outcome = refused.kind === 'withheld' ? 'refused' : refused.kind
-      await writeAudit(db, actor, { ...entry, outcome })
-      return refused
-    }
-    const { data, code, remaining } = popped
-    const { version } = locked
-    const sealed = sealData(keyring, { projectId: actor.projectId, name, version, data })
-    await db.query({
-      name: 'take-backup-code',
-      text: `
-        with replaced as (
-          update credential_versions set key_id = $3, wrapped_key = $4, ciphertext = $5
-          where credential_row = $1::bigint and version = $2
-        ), audited as (
-          ${auditInsert(6, "'ok'")}
-        )
-        update credentials set last_used_at = clock_timestamp() where row = $1::bigint`,
-      values: [
-        locked.row,
-        version,
-        sealed.keyId,
-        sealed.wrappedKey,
-        sealed.ciphertext,
-        ...auditValues(actor, entry),
-      ],
-    })
-    return { kind: 'ok', code, remaining }
-  })
-}
-
-const refusal = (stored: VersionRow | null): Failed | null => {
+/** Why a version cannot be read; null: it can. */
+export const refusal = (stored: VersionRow | null): Failed | null => {
   if (stored === null) return { kind: 'not_found' }
   return stored.expired ? { kind: 'expired', expiresAt: stored.expires_at! } : null
 }

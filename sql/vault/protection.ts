@@ -1,11 +1,12 @@
-import { effectiveHosts, isNarrower, type Reveal } from '../../shared/vault/allowedHosts.ts'
+import type { Reveal } from '../../shared/vault/allowedHosts.ts'
+import { areWithin, BOUNDS, type Bounds, effectiveBounds } from '../../shared/vault/bounds.ts'
 import { type Actor, writeAudit } from '../account/audit.ts'
 import { type Pool, transaction } from '../db.ts'
 import { lockCredential } from './credentials.ts'
-import { readVersion } from './credentialVersions.ts'
+import { boundsOf, boundsValues, readVersion, toBounds } from './credentialVersions.ts'
 
 /**
- * Changes who reads a credential, and the hosts of its current version. A project key may only narrow both: a key without
+ * Changes who reads a credential, and the bounds of its current version. A project key may only narrow them: a key without
  * vault:read must not send the secret to a host of its own.
  */
 export async function protectCredential(
@@ -14,7 +15,7 @@ export async function protectCredential(
     actor: Actor
     name: string
     isOwner: boolean
-    allowedHosts?: readonly string[] | null
+    bounds: Partial<Bounds>
     reveal?: Reveal
   },
 ): Promise<'ok' | 'not_found' | 'withheld'> {
@@ -33,22 +34,29 @@ export async function protectCredential(
       await audit('not_found')
       return 'not_found'
     }
-    const { allowed_hosts: before, metadata } = current
-    const { reveal = locked.reveal, allowedHosts: wanted = before } = target
-    const hosts = effectiveHosts(wanted, metadata)
+    const { reveal = locked.reveal } = target
+    const wanted = { ...toBounds(current), ...target.bounds }
+    const bounds = effectiveBounds({ ...current, ...wanted })
     const isWider =
-      (locked.reveal === 'owner' && reveal === 'agent') ||
-      !isNarrower(hosts, effectiveHosts(before, metadata))
+      (locked.reveal === 'owner' && reveal === 'agent') || !areWithin(bounds, boundsOf(current))
     if (isWider && !isOwner) {
       await audit('refused')
       return 'withheld'
     }
-    await db.query('update credentials set reveal = $2 where row = $1', [locked.row, reveal])
+    const binds = isOwner && Object.keys(target.bounds).length > 0
     await db.query(
-      'update credential_versions set allowed_hosts = $3 where credential_row = $1 and version = $2',
-      [locked.row, locked.version, wanted],
+      'update credentials set reveal = $2, bounded_by_owner = bounded_by_owner or $3 where row = $1',
+      [locked.row, reveal, binds],
     )
-    await audit('ok', `reveal ${reveal}, hosts ${hosts.join(' ') || 'none'}`)
+    await db.query(
+      `update credential_versions set allowed_hosts = $3, allowed_methods = $4, allowed_paths = $5, placement = $6
+       where credential_row = $1 and version = $2`,
+      [locked.row, locked.version, ...boundsValues(wanted)],
+    )
+    const shown = BOUNDS.filter(
+      (bound) => bound === 'allowedHosts' || target.bounds[bound] !== undefined,
+    ).map((bound) => `, ${bound} ${bounds[bound].join(' ') || 'none'}`)
+    await audit('ok', `reveal ${reveal}${shown.join('')}`)
     return 'ok'
   })
 }

@@ -207,8 +207,10 @@ async function useVault(
   expect((await agent.put(path('large'), { type: 'LOGIN', data: large })).status).toBe(200)
   secrets['used value'] = canary()
   const data = { key: secrets['used value'], lines: `${secrets['used value']}\r\n` }
-  const allowedHosts = ['localhost:1']
-  expect((await agent.put(path('used'), { type: 'API_KEY', data, allowedHosts })).status).toBe(200)
+  const bounds = {
+    ...{ allowedHosts: ['localhost:1'], placement: ['path:/', 'query:k', 'header:x-a'] },
+  }
+  expect((await agent.put(path('used'), { type: 'API_KEY', data, ...bounds })).status).toBe(200)
   const use = (field: string) =>
     agent.post(path('used', '/use'), {
       request: { url: `https://localhost:1/{{key}}?k={{key}}`, headers: { 'x-a': `{{${field}}}` } },

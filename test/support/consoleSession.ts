@@ -9,6 +9,7 @@ export type ConsoleClient = {
   cookie: string
   get(path: string, headers?: Record<string, string | null>): Promise<Answer>
   post(path: string, body?: unknown, headers?: Record<string, string | null>): Promise<Answer>
+  put(path: string, body: unknown): Promise<Answer>
   patch(path: string, body: unknown): Promise<Answer>
   delete(path: string, headers?: Record<string, string | null>): Promise<Answer>
 }
@@ -49,6 +50,7 @@ export function consoleClient(url: string, cookie: string): ConsoleClient {
     cookie,
     get: (path, headers) => call('GET', path, undefined, headers),
     post: (path, body, headers) => call('POST', path, body, headers),
+    put: (path, body) => call('PUT', path, body),
     patch: (path, body) => call('PATCH', path, body),
     delete: (path, headers) => call('DELETE', path, undefined, headers),
   }

@@ -73,6 +73,8 @@ async function maskedBody(answer: ReceivedAnswer, masker: Masker): Promise<Body>
         n % 2 === 0 && name.toLowerCase() === wanted ? [answer.headers[n + 1]!] : [],
       )
       .join(',')
+  // A part of the answer can hold a part of a secret (RFC 9110 §15.3.7).
+  if (answer.status === 206 || headerOf('content-range') !== '') return omitted('partial')
   const plain = await decompressed(answer.body, headerOf('content-encoding'))
   if (typeof plain === 'string') return omitted(plain)
   const text = textOf(plain, headerOf('content-type'))

@@ -1,4 +1,4 @@
-import { effectiveHosts, isAllowedHost } from '../../shared/vault/allowedHosts.ts'
+import { OutOfBoundsError } from '../../shared/vault/bounds.ts'
 import { CredentialInputError } from '../../shared/vault/credential.ts'
 import {
   checkUseRequest,
@@ -72,14 +72,11 @@ export const createUseSecret = (
   async function fill(request: UseRequest, due: DueUse): Promise<FilledRequest | string> {
     const credential = await readForUse(pool, { ...due, keyring: await source(pool) })
     if (credential === null) return 'the credential is gone or has expired'
-    const { allowedHosts, metadata } = credential
     try {
-      const { host } = checkUseRequest(request)
-      if (!isAllowedHost(effectiveHosts(allowedHosts, metadata), host)) {
-        return 'the host is no longer allowed'
-      }
+      checkUseRequest(request)
       return fillRequest(request, credential, Date.now())
     } catch (error) {
+      if (error instanceof OutOfBoundsError) return `the credential ${error.message}`
       if (error instanceof CredentialInputError) return error.message
       throw error
     }

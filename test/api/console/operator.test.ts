@@ -262,7 +262,21 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     await card.getByRole('button', { name: 'Protect' }).click()
     await page.getByLabel('Allowed hosts').fill('https://bank.example/')
     await press(page, 'Save')
-    await page.getByText('allowedHosts[0] must be a host').waitFor()
+    await page.getByText('Allowed hosts must be a host').waitFor()
+    await page.getByLabel('Allowed hosts').fill('bank.example')
+    await page.getByLabel('Allowed methods').fill('POST')
+    await page.getByLabel('Allowed paths').fill('/login')
+    await page.getByLabel('Placement').fill('json:password')
+    await press(page, 'Save')
+    await page.getByText('Placement must be header:NAME').waitFor()
+    await page.getByLabel('Placement').fill('password@json:/password')
+    await press(page, 'Save')
+    await card.getByText('password@json:/password').waitFor()
+    expect((await agent.get('/v0/vault')).body.credentials[0]).toMatchObject({
+      ...{ allowedHosts: ['bank.example'], allowedMethods: ['POST'], allowedPaths: ['/login'] },
+      placement: ['password@json:/password'],
+    })
+    await card.getByRole('button', { name: 'Protect' }).click()
     await page.keyboard.press('Escape')
     await console.open(`projects/${agent.project.id}/activity`)
     await page.getByRole('row', { name: 'vault.protect' }).getByText('bank').first().waitFor()

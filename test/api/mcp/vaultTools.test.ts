@@ -138,12 +138,16 @@ test('a secret is used and signs over MCP without being shown', async () => {
   expect(
     await failTool(mcp, 'vault.use', { name: 'held', request: { url: 'https://evil.test/' } }),
   ).toContain('must not be used at evil.test')
+  const note = { url: `${uri}/notes`, body: { text: '{{password}}' } }
+  expect(await failTool(mcp, 'vault.use', { name: 'held', request: note })).toMatch(
+    /at json:\/text: see its placement.*or ask the owner/s,
+  )
   const input = { algorithm: 'hmac-sha256', text: 'x' }
   const signed = await callTool(mcp, 'vault.sign', { name: 'mac', ...input })
   expect(signed).toEqual((await agent.post(vaultPath('mac', '/sign'), input)).body)
   // No worker runs here: the use waits.
   const first = await agent.post(vaultPath('held', '/use?timeout=0'), {
-    request: { url: `${uri}/`, headers: { 'x-a': '{{password}}' } },
+    request: { url: `${uri}/`, body: { password: '{{password}}' } },
   })
   const waiting = await agent.get(vaultPath('held', `/uses/${first.body.useId}?timeout=0`))
   expect([waiting.status, waiting.body.state]).toEqual([202, 'pending'])
@@ -163,7 +167,10 @@ test('vault.use answers what the server said, without the secret', async () => {
   })
   const agent = await working.newAgent()
   await using mcp = await connectMcp(working.url, agent.key)
-  const allowed = { metadata: { uri: `https://bank.example:${port}` } }
+  const allowed = {
+    metadata: { uri: `https://bank.example:${port}` },
+    placement: ['header:authorization'],
+  }
   await callTool(mcp, 'vault.store', { name: 'n', ...LOGIN, ...allowed })
   const answer = await mcp.callTool({
     name: 'vault.use',

@@ -32,6 +32,9 @@ test('a credential is stored, read, listed, overwritten and deleted', async () =
     metadata: body.metadata,
     expiresAt: '2099-01-02T02:04:05.000Z',
     allowedHosts: [],
+    allowedMethods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],
+    allowedPaths: ['/'],
+    placement: ['header:authorization'],
     reveal: 'agent',
     createdAt: expect.stringMatching(SECONDS),
   })

@@ -21,7 +21,8 @@ const WITHHELD = [
 ]
 const OWNERS_ALONE = [
   403,
-  'Only the owner, in the console, may reveal this credential to agents or add an allowed host',
+  'Only the owner, in the console, may reveal this credential to agents, or widen its allowedHosts, allowedMethods, ' +
+    'allowedPaths or placement',
 ]
 
 test('a withheld credential is revealed to no key in any way, and to the console', async () => {
@@ -91,7 +92,7 @@ test('hosts are those of metadata.uri, or the given ones in their canonical form
   expect((await agent.put(path('n'), login({ allowedHosts: many }))).status).toBe(400)
 })
 
-test('a key narrows the hosts; the console widens them; a restore brings back those of its version', async () => {
+test('a key narrows the hosts; the console widens them; a restore keeps those of the owner', async () => {
   const agent = await service.newAgent()
   const hostsOf = async () => (await agent.get('/v0/vault')).body.credentials[0].allowedHosts
   await agent.put(path('n'), login({ allowedHosts: ['*.example.com', 'a.test'] }))
@@ -105,13 +106,15 @@ test('a key narrows the hosts; the console widens them; a restore brings back th
   const base = `/projects/${agent.project.id}/v0/vault/-?name=n`
   expect((await owner.patch(base, { allowedHosts: ['b.test'] })).status).toBe(200)
   expect(await hostsOf()).toEqual(['b.test'])
-  await agent.put(path('n'), login({ allowedHosts: ['attacker.test'] }))
+  const attack = await agent.put(path('n'), login({ allowedHosts: ['attacker.test'] }))
+  expect(outcome(attack)).toEqual(OWNERS_ALONE)
+  await agent.put(path('n'), login())
   await agent.post(path('n', '/versions/1/restore'))
   expect(await hostsOf()).toEqual(['b.test'])
   expect((await agent.patch(path('n'), { allowedHosts: [] })).body.allowedHosts).toEqual([])
   expect(outcome(await agent.patch(path('n'), {}))).toEqual([
     400,
-    'The body must hold allowedHosts or reveal',
+    'The body must hold allowedHosts, allowedMethods, allowedPaths, placement or reveal',
   ])
   expect((await agent.patch(path('none'), { reveal: 'owner' })).status).toBe(404)
 })

@@ -18,8 +18,8 @@ const sign = (name: string, input: object) => agent.post(path(name, '/sign'), in
 
 test('HMAC-SHA256 and Ed25519 sign with a withheld key; RFC 4231 and RFC 8032', async () => {
   const reveal = { reveal: 'owner' }
-  await store('mac', 'CUSTOM', { mac: '0b'.repeat(20) }, reveal)
-  const given = { algorithm: 'hmac-sha256', field: 'mac', keyEncoding: 'hex', text: 'Hi There' }
+  await store('mac', 'CUSTOM', { hmacKey: '0b'.repeat(20) }, reveal)
+  const given = { algorithm: 'hmac-sha256', field: 'hmacKey', keyEncoding: 'hex', text: 'Hi There' }
   expect((await sign('mac', given)).body).toEqual({
     algorithm: 'hmac-sha256',
     signatureHex: 'b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7',
@@ -73,6 +73,10 @@ test('an AWS request is signed for an allowed host; the session token stays a pl
 test('a wrong input is a 400 that names the field, and an audit entry', async () => {
   await store('login', 'LOGIN', { password: 'long enough for a key' })
   await store('short', 'API_KEY', { secret: 'short' })
+  await store('custom', 'CUSTOM', {
+    password: 'long enough for a key',
+    Password: 'long enough too',
+  })
   const text = { algorithm: 'hmac-sha256', text: 'x' }
   const cases: [string, object, string][] = [
     [
@@ -80,6 +84,10 @@ test('a wrong input is a 400 that names the field, and an audit entry', async ()
       { ...text, field: 'password' },
       'field must name a text of the credential that may sign; of LOGIN: none',
     ],
+    ...['password', 'Password'].map((field): [string, object, string] => [
+      ...(['custom', { ...text, field }] as const),
+      'field must name a text of the credential that may sign; of CUSTOM: secret, key, signingSecret, signingKey, webhookSecret, hmacKey',
+    ]),
     ['short', text, 'field must hold a key of at least 16 bytes'],
     ['short', { ...text, keyEncoding: 'hex' }, 'The value of field must be hex'],
     ['short', { algorithm: 'hmac-sha256' }, 'text must be present with the algorithm hmac-sha256'],

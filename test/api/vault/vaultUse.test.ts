@@ -15,6 +15,12 @@ import { waitFor } from '../../support/waitFor.ts'
 const SECRET = 'correct "horse" ü/+'
 const DATA = { username: 'ada@x.test', password: SECRET, totp: 'JBSWY3DPEHPK3PXP' }
 
+/** These tests fill every part of a request. */
+const PLACEMENT = [
+  ...['body', 'header:x-key', 'header:x-a', 'query:otp', 'query:q'],
+  ...['path:/users/', 'path:/a/'],
+]
+
 type Got = { method: string; url: string; headers: Record<string, unknown>; body: string }
 
 let service: TestService
@@ -52,7 +58,10 @@ afterAll(async () => {
 const host = () => `bank.example:${port}`
 const url = (rest = '/') => `https://${host()}${rest}`
 async function store(name: string, more: object = {}, owner: Agent = agent): Promise<void> {
-  const credential = { type: 'LOGIN', data: DATA, metadata: { uri: url('/login') }, ...more }
+  const credential = {
+    ...{ type: 'LOGIN', data: DATA, metadata: { uri: url('/login') }, placement: PLACEMENT },
+    ...more,
+  }
   expect((await owner.put(path(name), credential)).status).toBe(200)
 }
 async function use(name: string, request: object, headers = {}): Promise<Answer> {
@@ -192,6 +201,7 @@ test('a value that does not fit its place is refused, and frees the Idempotency-
       '{{wide}} does not fit into a header: its value has control or non-ASCII characters',
     ],
     [{ body: '{{cvc}}' }, '{{cvc}} must stand for 3 to 8192 characters'],
+    [{ body: '{{key}}'.repeat(101) }, 'request must hold at most 100 placeholders'],
     [{ body: '{{none}}' }, '{{none}} has no value in this credential'],
     [{ body: '{{toString}}' }, '{{toString}} has no value in this credential'],
     [{ body: '{{totp}}' }, '{{totp}} has no value: the credential has no TOTP secret'],
@@ -215,7 +225,7 @@ test('a value that does not fit its place is refused, and frees the Idempotency-
   expect([body.state, got[0]!.body]).toEqual(['answered', 'a\r\nX-Evil: 1'])
   expect(
     (await agent.get('/v0/logs?action=vault.use&outcome=refused&subject=lines')).body.logs,
-  ).toHaveLength(6)
+  ).toHaveLength(7)
 })
 
 test('an Idempotency-Key sends once; another request under it is a 409', async () => {

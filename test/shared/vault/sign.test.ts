@@ -284,13 +284,16 @@ describe('AWS Signature Version 4', () => {
 })
 
 test('only keys sign: no password, no TOTP secret, no field of a prototype', () => {
-  const data = { password: 'p', secret: 's', totp: 't', other: 'o', n: 1 }
+  const data = { password: 'p', secret: 's', totp: 't', pin: 'o', n: 1, signingKey: 'k', key: 1 }
   expect(signingField('hmac', { type: 'API_KEY', data }, undefined)).toBe('s')
-  expect(signingField('hmac', { type: 'CUSTOM', data }, 'other')).toBe('o')
+  expect(signingField('hmac', { type: 'CUSTOM', data }, 'signingKey')).toBe('k')
   for (const [type, field] of [
     ['LOGIN', 'password'],
     ['TOTP', 'secret'],
     ['LOGIN', undefined],
+    ['CUSTOM', 'password'],
+    ['CUSTOM', 'pin'],
+    ['CUSTOM', 'key'],
     ['CUSTOM', 'totp'],
     ['CUSTOM', 'n'],
     ['CUSTOM', 'toString'],

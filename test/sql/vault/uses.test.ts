@@ -18,7 +18,11 @@ async function newUse() {
   const agent = await service.newAgent()
   const metadata = { uri: 'https://bank.example' }
   await agent.put(path('n'), { type: 'LOGIN', data: { password: 'correct' }, metadata })
-  const request = { url: 'https://bank.example/a', headers: { 'x-a': '{{password}}' } }
+  const request = {
+    url: 'https://bank.example/a',
+    method: 'POST',
+    body: { password: '{{password}}' },
+  }
   const { body } = await agent.post(path('n', '/use?timeout=0'), { request })
   expect(body.state).toBe('pending')
   return { id: body.useId as string, projectId: agent.project.id }
@@ -39,8 +43,9 @@ test('a request and an answer open after a change of the master key, and count a
   await rotateMasterKey(pool, keyring, () => {})
   expect(await keysInUse(pool)).toEqual(['next'])
   expect(await startUse(pool, id, alone)).toEqual({
-    ...{ method: 'GET', url: 'https://bank.example/a', headers: { 'x-a': '{{password}}' } },
-    body: null,
+    ...{ method: 'POST', url: 'https://bank.example/a' },
+    headers: { 'content-type': 'application/json' },
+    body: '{"password":"{{password}}"}',
   })
   expect(await startUse(pool, id, alone)).toBeNull()
   const answer = { status: 200, statusText: '', headers: {}, body: 'b', bodyOmitted: null }

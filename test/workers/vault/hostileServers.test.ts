@@ -151,6 +151,13 @@ function answerOf(): Buffer[] {
 
 let ca = ''
 let port = 0
+/** The owner lets the secret stand anywhere in the body. */
+const BOUNDS = {
+  ...{ allowedMethods: null, allowedPaths: null, placement: ['body'] },
+  get allowedHosts() {
+    return [`hostile.example:${port}`]
+  },
+}
 beforeAll(async () => {
   const certificate = newCertificate('hostile.example')
   ca = certificate.ca
@@ -222,7 +229,7 @@ test(
         chunked: random() < 0.5,
       }
       echo = encoders.reduce((text, name) => ENCODERS[name]!(text), secret)
-      const credential = { type: 'LOGIN', data: { password: secret }, metadata: {} }
+      const credential = { type: 'LOGIN', data: { password: secret }, metadata: {}, ...BOUNDS }
       const end = await sendFilled(
         policy,
         fillRequest(request, credential, Date.now()),
@@ -253,7 +260,10 @@ test('a name of a private address is not dialled, and a certificate of a strange
   const request: UseRequest = {
     ...{ method: 'GET', url: `https://hostile.example:${port}/`, headers: {}, body: null },
   }
-  const credential = { type: 'LOGIN', data: { password: 'correct horse' }, metadata: {} }
+  const credential = {
+    ...{ type: 'LOGIN', data: { password: 'correct horse' }, metadata: {} },
+    ...BOUNDS,
+  }
   const filled = fillRequest(request, credential, Date.now())
   const send = (policy: object) =>
     sendFilled(

@@ -51,7 +51,7 @@ test('a kill −9 after the request was sent ends the use as unknown, and sends 
   const uri = `https://localhost:${port}/`
   await agent.put(path('n'), { type: 'LOGIN', data, metadata: { uri } })
   await using first = await startWorker()
-  const request = { method: 'POST', url: `${uri}hang`, body: '{{password}}' }
+  const request = { method: 'POST', url: `${uri}hang`, body: { password: '{{password}}' } }
   const key = { 'idempotency-key': 'one' }
   const { status, body } = await agent.post(path('n', '/use?timeout=0'), { request }, key)
   expect([status, body.state]).toEqual([202, 'pending'])

@@ -1,7 +1,7 @@
 import { ask, at } from '../kit/ask.ts'
 import { choice, field, openDialog } from '../kit/dialog.ts'
-import type { Credential } from '../kit/types.ts'
 import { toast } from '../kit/ui.ts'
+import type { Credential } from './credential.ts'
 
 /** The readers of a secret, as the console names them. */
 export const READERS = {
@@ -9,12 +9,37 @@ export const READERS = {
   owner: 'you alone; the agent uses it unseen',
 } as const
 
-/** Opens the form for the readers of a credential and its allowed hosts. */
+/** The bounds of a credential, as the console names them. */
+export const BOUND_FIELDS = [
+  {
+    bound: 'allowedHosts',
+    label: 'Allowed hosts',
+    hint: 'Where the agent may use it over https, such as api.example.com or *.example.com. Separate them by blanks.',
+  },
+  {
+    bound: 'allowedMethods',
+    label: 'Allowed methods',
+    hint: 'Of GET, HEAD, POST, PUT, PATCH and DELETE.',
+  },
+  {
+    bound: 'allowedPaths',
+    label: 'Allowed paths',
+    hint: 'Such as /v1/charges, with everything below it. A single / is every path.',
+  },
+  {
+    bound: 'placement',
+    label: 'Placement',
+    hint: 'Where the secret may stand: header:NAME, basic, query:NAME, form:NAME, json:/NAME, path:/PREFIX, body.',
+  },
+] as const
+
+/** Opens the form for the readers of a credential and its bounds. */
 export const protectCredential = (
   projectId: string,
-  { name, reveal, allowedHosts }: Credential,
+  credential: Credential,
   refresh: () => Promise<void>,
 ): void => {
+  const { name, reveal } = credential
   const readers = Object.entries(READERS).map(([value, label]) => [value, label] as const)
   openDialog({
     title: `Protect ${name}`,
@@ -27,21 +52,21 @@ export const protectCredential = (
         reveal === 'owner' ? readers.toReversed() : readers,
         'Codes and older versions are read by the same.',
       ),
-      field(
-        'Allowed hosts',
-        'hosts',
-        { value: allowedHosts.join(' '), maxlength: 2_000 },
-        'Where the agent may use it over https, such as api.example.com or *.example.com. Separate them by blanks.',
+      ...BOUND_FIELDS.map(({ bound, label, hint }) =>
+        field(label, bound, { value: credential[bound].join(' '), maxlength: 8_000 }, hint),
       ),
     ],
     act: async (form) => {
-      const hosts = String(form.get('hosts') ?? '')
-        .split(/[\s,]+/)
-        .filter((host) => host !== '')
-      const isChanged = hosts.join(' ') !== allowedHosts.join(' ')
+      const bounds: Record<string, string[]> = {}
+      for (const { bound } of BOUND_FIELDS) {
+        const entries = String(form.get(bound) ?? '')
+          .split(/[\s,]+/)
+          .filter((entry) => entry !== '')
+        if (entries.join(' ') !== credential[bound].join(' ')) bounds[bound] = entries
+      }
       await ask(at`/projects/${projectId}/v0/vault/-?name=${name}`, {
         method: 'PATCH',
-        body: { reveal: form.get('reveal'), ...(isChanged ? { allowedHosts: hosts } : {}) },
+        body: { reveal: form.get('reveal'), ...bounds },
       })
       await refresh()
       return () => toast('Saved')

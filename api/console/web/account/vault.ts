@@ -3,9 +3,9 @@ import { type Child, h } from '../kit/dom.ts'
 import { moment } from '../kit/format.ts'
 import { liveList } from '../kit/live.ts'
 import { ofProject } from '../kit/screen.ts'
-import type { Credential } from '../kit/types.ts'
 import { badge, button, copyButton, empty, facts, notice } from '../kit/ui.ts'
-import { protectCredential, READERS } from './protectCredential.ts'
+import type { Credential } from './credential.ts'
+import { BOUND_FIELDS, protectCredential, READERS } from './protectCredential.ts'
 import { storeCredential } from './storeCredential.ts'
 
 /** The credentials of a project. Revealing a secret is recorded in the audit log. */
@@ -41,7 +41,7 @@ function card(
   credential: Credential,
   refresh: () => Promise<void>,
 ): HTMLElement {
-  const { name, type, metadata, expiresAt, reveal: reader, allowedHosts } = credential
+  const { name, type, metadata, expiresAt, reveal: reader } = credential
   const expired = expiresAt !== null && Date.parse(expiresAt) <= Date.now()
   const secret = h('div', { class: 'revealed' })
   const reveal = async () => {
@@ -74,7 +74,10 @@ function card(
     facts([
       ...Object.entries(metadata).map(([key, value]): [string, Child] => [key, display(value)]),
       ['Read by', READERS[reader]],
-      ['Allowed hosts', allowedHosts.length === 0 ? 'none' : allowedHosts.join(' ')],
+      ...BOUND_FIELDS.map(({ bound, label }): [string, Child] => [
+        label,
+        credential[bound].join(' ') || 'none',
+      ]),
       ['Version', credential.version],
       ['Expires', expiresAt === null ? 'never' : moment(expiresAt)],
       ['Last used', credential.lastUsedAt === null ? 'never' : moment(credential.lastUsedAt)],

@@ -158,19 +158,6 @@ export type WholeThread = {
   withHtml: string[]
 }
 
-export type Credential = {
-  name: string
-  type: string
-  version: number
-  metadata: Record<string, unknown>
-  expiresAt: string | null
-  allowedHosts: string[]
-  reveal: 'agent' | 'owner'
-  lastUsedAt: string | null
-  lastRotatedAt: string | null
-  createdAt: string
-}
-
 export type Endpoint = {
   endpointId: string
   urlPattern: string

@@ -1,0 +1,16 @@
+/** A credential without its secret: the fields that the page shows. */
+export type Credential = {
+  name: string
+  type: string
+  version: number
+  metadata: Record<string, unknown>
+  expiresAt: string | null
+  allowedHosts: string[]
+  allowedMethods: string[]
+  allowedPaths: string[]
+  placement: string[]
+  reveal: 'agent' | 'owner'
+  lastUsedAt: string | null
+  lastRotatedAt: string | null
+  createdAt: string
+}

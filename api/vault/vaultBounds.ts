@@ -1,0 +1,91 @@
+/** The bounds of a credential as a caller gives them. */
+import { Type as t } from '@sinclair/typebox'
+import {
+  ALLOWED_HOST_RULE,
+  ALLOWED_HOSTS_MAX,
+  parseAllowedHost,
+  REVEALS,
+} from '../../shared/vault/allowedHosts.ts'
+import {
+  ALLOWED_PATH_RULE,
+  ALLOWED_PATHS_MAX,
+  parseAllowedPath,
+} from '../../shared/vault/allowedPaths.ts'
+import { BOUNDS, type Bounds } from '../../shared/vault/bounds.ts'
+import { PLACEMENT_MAX, PLACEMENT_RULE, parsePlacement } from '../../shared/vault/placement.ts'
+import { USE_METHODS } from '../../shared/vault/useMethods.ts'
+import { badRequest } from '../http/errors.ts'
+
+const METHODS: readonly string[] = USE_METHODS
+
+/** How the entries of each bound are read: their canonical form, or null. */
+const READERS = {
+  allowedHosts: { most: ALLOWED_HOSTS_MAX, rule: ALLOWED_HOST_RULE, parse: parseAllowedHost },
+  allowedMethods: {
+    most: METHODS.length,
+    rule: `be one of ${METHODS.join(', ')}`,
+    parse: (text: string) => (METHODS.includes(text) ? text : null),
+  },
+  allowedPaths: { most: ALLOWED_PATHS_MAX, rule: ALLOWED_PATH_RULE, parse: parseAllowedPath },
+  placement: { most: PLACEMENT_MAX, rule: PLACEMENT_RULE, parse: parsePlacement },
+} as const
+
+const entries = (most: number, maxLength: number, description: string) =>
+  t.Optional(
+    t.Union([t.Array(t.String({ maxLength }), { maxItems: most }), t.Null()], { description }),
+  )
+
+/** The fields of a body. The operation checks the entries: MCP gives the same. */
+export const ProtectionFields = {
+  allowedHosts: entries(
+    ALLOWED_HOSTS_MAX,
+    300,
+    'The hosts that a use may reach over https: api.example.com, *.example.com, api.example.com:8443. Null: the host of ' +
+      'metadata.uri. An empty list: none.',
+  ),
+  allowedMethods: entries(20, 10, 'The methods of a use. Null: all. An empty list: none.'),
+  allowedPaths: entries(
+    ALLOWED_PATHS_MAX,
+    1_024,
+    'The paths of a use, as prefixes: /v1 is /v1 and everything below it. Null: all. An empty list: none.',
+  ),
+  placement: entries(
+    PLACEMENT_MAX,
+    300,
+    'Where a use may put the secret: header:NAME, basic, query:NAME, form:NAME, json:/POINTER, path:/PREFIX, body. ' +
+      'FIELD@ before it means that field alone. Null: the default of the type. An empty list: nowhere.',
+  ),
+  reveal: t.Optional(
+    t.Union(
+      REVEALS.map((one) => t.Literal(one)),
+      {
+        description: 'owner: no key reads the secret or its codes; keys use it and sign with it.',
+      },
+    ),
+  ),
+}
+
+/** Bounds of a body. */
+export type GivenBounds = { [Bound in (typeof BOUNDS)[number]]?: readonly string[] | null }
+
+/** The given bounds in their canonical form; absent ones stay absent. Throws a 400 that names the entry. */
+export function readBounds(given: GivenBounds): Partial<Bounds> {
+  const read: Partial<Bounds> = {}
+  for (const bound of BOUNDS) {
+    const list = given[bound]
+    if (list !== undefined) read[bound] = list === null ? null : readEntries(bound, list)
+  }
+  return read
+}
+
+function readEntries(bound: (typeof BOUNDS)[number], given: readonly string[]): string[] {
+  const { most, rule, parse } = READERS[bound]
+  const read = given.map((text, n) => {
+    const entry = parse(text)
+    if (entry === null) throw badRequest(`${bound}[${n}] must ${rule}`)
+    return entry
+  })
+  const own = [...new Set(read)]
+  if (own.length > most) throw badRequest(`${bound} must hold at most ${most} entries`)
+  return bound === 'allowedMethods' ? METHODS.filter((method) => own.includes(method)) : own
+}

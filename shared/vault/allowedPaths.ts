@@ -1,0 +1,77 @@
+/** The paths that a request with a secret may have: prefixes, compared segment by segment. */
+import type { Meet } from './narrowing.ts'
+
+/** Most entries of one credential. */
+export const ALLOWED_PATHS_MAX = 20
+const ENTRY_MAX_LENGTH = 1_024
+/** Deeper encodings are refused. */
+const DECODINGS_MAX = 4
+
+/** The prefix of every path. */
+export const ANY_PATH = '/'
+
+/** How an entry must look, for error messages. */
+export const ALLOWED_PATH_RULE =
+  'be a path such as /v1/charges, without query, dot segments, empty segments and encoded slashes'
+
+/**
+ * The canonical form of an entry; null: it is none.
+ *
+ * @example
+ * parseAllowedPath('/bücher/') // '/b%C3%BCcher'
+ */
+export function parseAllowedPath(text: string): string | null {
+  if (text.length > ENTRY_MAX_LENGTH || !/^\/[^?#{}\\\s]*$/.test(text)) return null
+  if (/%(?:2f|5c|25)/i.test(text) || !isClear(text)) return null
+  const { pathname } = new URL(text, 'https://any.example')
+  return pathname === ANY_PATH ? ANY_PATH : pathname.replace(/\/$/, '')
+}
+
+const isPrefix = (prefix: string, path: string): boolean =>
+  prefix === ANY_PATH || path === prefix || path.startsWith(`${prefix}/`)
+
+/** Two prefixes are apart, or one is within the other. */
+export const meetPaths: Meet = (one, other) =>
+  isPrefix(other, one) ? one : isPrefix(one, other) ? other : null
+
+/**
+ * Tests the path of a URL, as `URL.pathname` writes it and as it is sent. Servers, and proxies before them, decode a path
+ * more than once, join double slashes, read `\` as `/`, and drop `;parameters`. A path that could then leave its prefix
+ * is refused.
+ */
+export const isAllowedPath = (entries: readonly string[], pathname: string): boolean =>
+  entries.includes(ANY_PATH) ||
+  (entries.some((entry) => isPrefix(entry, pathname)) && isClear(pathname))
+
+/** Whether no reading of a path has a dot segment, an empty segment or a control character. */
+function isClear(path: string): boolean {
+  let text = path
+  for (let n = 0; n <= DECODINGS_MAX; n++) {
+    if (!hasPlainSegments(text)) return false
+    const decoded = decodedOnce(text)
+    if (decoded === null) return false
+    if (decoded === text) return true
+    text = decoded
+  }
+  return false
+}
+
+function decodedOnce(text: string): string | null {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return null
+  }
+}
+
+function hasPlainSegments(path: string): boolean {
+  // Some servers fold letters: U+FF0E is a dot then, U+FF0F a slash.
+  const folded = path.normalize('NFKC')
+  if (/\p{Cc}/u.test(folded)) return false
+  const segments = folded.slice(1).split(/[/\\]/)
+  return segments.every((segment, n) => {
+    const [name = ''] = segment.split(';', 1)
+    const isEmpty = name.replace(/[.\s]/g, '') === ''
+    return !isEmpty || (segment === '' && n === segments.length - 1)
+  })
+}

@@ -1,0 +1,142 @@
+/**
+ * Fills the placeholders of a body. What the server will read decides where a secret stands, so the body is parsed as its
+ * content-type says. A body that servers could read in two ways is a text: only the place `body` is in it.
+ */
+import { CredentialInputError } from './credential.ts'
+import { type Fill, PLACEHOLDER } from './placeholders.ts'
+import { placeName } from './placement.ts'
+
+/** Deeper JSON with placeholders is refused. */
+const DEPTH_MAX = 64
+
+const fault = (message: string) => new CredentialInputError(message)
+
+const hasPlaceholder = (text: string) => text.search(PLACEHOLDER) !== -1
+
+/** @param headers filled in. @throws {CredentialInputError} {OutOfBoundsError} */
+export function fillBody(body: string, headers: Record<string, string>, fill: Fill): string {
+  const { essence, isClear } = contentType(headers)
+  if (isClear && isForm(essence)) return fillPairs('form', body, fill)
+  if (isClear && isJson(essence)) return fillJson(body, fill)
+  return fill(body, () => ['body'], escapeFor(essence))
+}
+
+const isForm = (essence: string) => essence === 'application/x-www-form-urlencoded'
+const isJson = (essence: string) => /^[\w.+-]+\/(?:[\w.+-]+[+-])?json(?:-[\d.]+)?$/.test(essence)
+
+/** `isClear`: every server reads a body of this type and these headers in one way. */
+function contentType(headers: Record<string, string>): { essence: string; isClear: boolean } {
+  const given = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
+  const type = (given.get('content-type') ?? '').toLowerCase()
+  const [essence = '', ...parameters] = type.split(';').map((part) => part.trim())
+  const isUtf8 = parameters.every(
+    (one) => !one.startsWith('charset') || /^charset="?utf-?8"?$/.test(one),
+  )
+  const isPlain = /^(?:|identity)$/i.test(given.get('content-encoding')?.trim() ?? '')
+  return { essence, isClear: isUtf8 && isPlain && !type.includes(',') }
+}
+
+/** How a value is written into a text of this type: it never ends the string that it stands in. */
+function escapeFor(essence: string): (value: string) => string {
+  if (isForm(essence)) return encodeURIComponent
+  if (essence.endsWith('json')) return (value) => JSON.stringify(value).slice(1, -1)
+  if (essence.endsWith('xml') || essence === 'text/html') {
+    return (value) => value.replace(/[&<>"']/g, (one) => `&#${one.charCodeAt(0)};`)
+  }
+  return (value) => value
+}
+
+/** Fills the values of a query or a form. */
+export function fillPairs(kind: 'query' | 'form', text: string, fill: Fill): string {
+  return text
+    .split('&')
+    .map((pair) => {
+      const [name = '', ...rest] = pair.split('=')
+      const filledName = fill(name, () => [`a name of the ${kind}`], encodeURIComponent)
+      if (rest.length === 0) return filledName
+      const value = rest.join('=')
+      // Some servers begin the next pair at a semicolon.
+      const place = value.includes(';') ? `a ${kind} with a semicolon` : pairPlace(kind, name)
+      return `${filledName}=${fill(value, () => [place], encodeURIComponent)}`
+    })
+    .join('&')
+}
+
+function pairPlace(kind: 'query' | 'form', name: string): string {
+  try {
+    return `${kind}:${placeName(decodeURIComponent(name.replaceAll('+', ' ')))}`
+  } catch {
+    return `a name of the ${kind} that does not decode`
+  }
+}
+
+const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],]/g
+
+/** An object or array that is open. `key` is the member or the index. */
+type Open = { keys: Set<string> | null; key: string | number; isKeyNext: boolean }
+
+/** Fills the strings of a JSON text. The other bytes stay: large numbers keep their digits. */
+function fillJson(text: string, fill: Fill): string {
+  // A backslash can write a brace.
+  if (!/\{\{|\\/.test(text)) return text
+  if (!isValidJson(text)) {
+    if (hasPlaceholder(text)) throw fault('request.body must be JSON, as its content-type says')
+    return text
+  }
+  const open: Open[] = []
+  let isDoubtful = false
+  let isFilled = false
+  const string = (token: string): string => {
+    const value = token.includes('{') || token.includes('\\') ? JSON.parse(token) : null
+    const top = open.at(-1)
+    if (top?.isKeyNext) {
+      const key: string = value ?? token.slice(1, -1)
+      if (hasPlaceholder(key)) throw fault('request.body must hold no placeholder in a JSON key')
+      if (top.keys!.has(key)) isDoubtful = true
+      top.keys!.add(key)
+      Object.assign(top, { key, isKeyNext: false })
+      return token
+    }
+    if (value === null || !hasPlaceholder(value)) return token
+    isFilled = true
+    return JSON.stringify(
+      fill(
+        value,
+        () => [`json:${pointer(open)}`],
+        (one) => one,
+      ),
+    )
+  }
+  const filled = text.replace(TOKEN, (token) => {
+    const top = open.at(-1)
+    if (token.startsWith('"')) return string(token)
+    if (token === '{') open.push({ keys: new Set(), key: '', isKeyNext: true })
+    else if (token === '[') open.push({ keys: null, key: 0, isKeyNext: false })
+    else if (token !== ',') open.pop()
+    else if (top!.keys === null) top!.key = Number(top!.key) + 1
+    else top!.isKeyNext = true
+    return token
+  })
+  if (isFilled && isDoubtful) {
+    throw fault('request.body must hold each JSON key once in an object')
+  }
+  return filled
+}
+
+function isValidJson(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** RFC 6901. */
+function pointer(open: readonly Open[]): string {
+  if (open.length > DEPTH_MAX) {
+    throw fault(`request.body must nest at most ${DEPTH_MAX} levels where it has placeholders`)
+  }
+  const steps = open.map(({ key }) => `/${String(key).replace(/~/g, '~0').replaceAll('/', '~1')}`)
+  return placeName(steps.join(''))
+}

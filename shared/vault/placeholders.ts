@@ -1,0 +1,127 @@
+/** The placeholders of a request and their values. */
+import { OutOfBoundsError } from './bounds.ts'
+import { type CredentialData, CredentialInputError, totpKeyOf } from './credential.ts'
+import { SECRET_MIN_LENGTH } from './maskSecrets.ts'
+import { mayStand } from './placement.ts'
+import { totpCode } from './totp.ts'
+
+export const PLACEHOLDER = /\{\{\s*([A-Za-z][\w-]{0,63})\s*\}\}/g
+/** Longer values fit into no header. */
+export const VALUE_MAX_LENGTH = 8_192
+/** A value that is not sent is masked only if it is no everyday word. */
+const UNSENT_MIN_LENGTH = 4
+const SHOWN_PLACE_MAX_LENGTH = 100
+/** Each is judged against the placement, and a value is longer than its placeholder. */
+const PLACEHOLDERS_MAX = 100
+
+/** The part of a credential that fills the placeholders. */
+export type UsedCredential = {
+  type: string
+  data: CredentialData
+  metadata: Record<string, unknown>
+}
+
+/**
+ * Fills the placeholders of one text.
+ * @param places the places that the text behind `before` is; a secret needs one of them.
+ * @param write how a value is written there.
+ * @throws {CredentialInputError} {OutOfBoundsError}
+ */
+export type Fill = (
+  text: string,
+  places: (before: string) => readonly string[],
+  write: (value: string, field: string) => string,
+) => string
+
+/** @param sent collects the secrets that are filled in. */
+export function createFill(
+  credential: UsedCredential,
+  { placement, nowMs, sent }: { placement: readonly string[]; nowMs: number; sent: Set<string> },
+): Fill {
+  const values = valuesOf(credential, nowMs)
+  let filled = 0
+  return (text, places, write) =>
+    text.replaceAll(PLACEHOLDER, (_all, field: string, at: number) => {
+      if (++filled > PLACEHOLDERS_MAX) {
+        throw fault(`request must hold at most ${PLACEHOLDERS_MAX} placeholders`)
+      }
+      const { text: value, isSecret, secrets, names } = values(field)
+      if (isSecret) {
+        const here = places(text.slice(0, at))
+        if (!mayStand(placement, names, here)) {
+          const where = here[0]!.slice(0, SHOWN_PLACE_MAX_LENGTH)
+          throw new OutOfBoundsError(`must not have {{${field}}} at ${where}: see its placement`)
+        }
+        for (const secret of secrets) sent.add(secret)
+      }
+      return write(value, field)
+    })
+}
+
+const fault = (message: string) => new CredentialInputError(message)
+
+type Value = {
+  text: string
+  isSecret: boolean
+  secrets: string[]
+  /** Every name of the field. */
+  names: string[]
+}
+
+/** Finds the value of a field. */
+function valuesOf({ type, data, metadata }: UsedCredential, nowMs: number) {
+  const own = (fields: Record<string, unknown>, name: string): string | null => {
+    const value = Object.hasOwn(fields, name) ? fields[name] : undefined
+    return typeof value === 'string' || typeof value === 'number' ? String(value) : null
+  }
+  return (field: string): Value => {
+    if (field === 'totp') {
+      const key = totpKeyOf(type, data)
+      if (key === null) throw fault('{{totp}} has no value: the credential has no TOTP secret')
+      const { code } = totpCode(key, nowMs)
+      return { text: code, isSecret: true, secrets: [code], names: [field] }
+    }
+    if (field === 'secret' && type === 'TOTP') {
+      throw fault('{{secret}} is a TOTP secret: use {{totp}}')
+    }
+    const secretOf = (name: string) => own(data, name) ?? own(metadata, name)
+    const text =
+      secretOf(field) ??
+      (field === 'apiKey' ? own(data, 'key') : null) ??
+      (field === 'basicAuth' ? basicAuth(secretOf('username'), own(data, 'password')) : null)
+    if (text === null) throw fault(`{{${field}}} has no value in this credential`)
+    if (text.length < SECRET_MIN_LENGTH || text.length > VALUE_MAX_LENGTH) {
+      throw fault(
+        `{{${field}}} must stand for ${SECRET_MIN_LENGTH} to ${VALUE_MAX_LENGTH} characters`,
+      )
+    }
+    if (!text.isWellFormed()) throw fault(`{{${field}}} must stand for well-formed text`)
+    const isSecret = own(data, field) !== null || own(metadata, field) === null
+    const secrets = field === 'basicAuth' ? [text, own(data, 'password')!] : [text]
+    // {{apiKey}} and {{key}} are one field where data has no apiKey.
+    const isKey = (field === 'apiKey' || field === 'key') && own(data, 'apiKey') === null
+    return { text, isSecret, secrets, names: isKey ? ['key', 'apiKey'] : [field] }
+  }
+}
+
+const basicAuth = (username: string | null, password: string | null): string | null =>
+  password === null ? null : Buffer.from(`${username ?? ''}:${password}`).toString('base64')
+
+/** Every other secret of the credential: a server knows more of them than it was sent. */
+export function unsentSecrets({ type, data }: UsedCredential, nowMs: number): string[] {
+  const texts: string[] = []
+  const collect = (value: unknown): void => {
+    if (typeof value === 'object' && value !== null)
+      for (const one of Object.values(value)) collect(one)
+    else if (typeof value === 'string' || typeof value === 'number') texts.push(String(value))
+  }
+  collect(data)
+  const key = totpKeyOf(type, data)
+  if (key !== null) {
+    // The server's clock may be a period away.
+    for (const step of [-1, 0, 1]) texts.push(totpCode(key, nowMs + step * key.periodS * 1000).code)
+    for (const text of [...texts])
+      if (/^[a-z2-7\s=-]+$/i.test(text)) texts.push(text.replace(/[\s-]/g, ''))
+  }
+  return texts.filter((text) => text.length >= UNSENT_MIN_LENGTH)
+}

@@ -1,0 +1,127 @@
+/**
+ * Where a secret may stand in a request. An honest host publishes what it is told: a note, a title, a user name. So a
+ * secret goes only to a place that is read as a secret.
+ *
+ * | place         | is                                                                             |
+ * | ------------- | ------------------------------------------------------------------------------ |
+ * | `header:NAME` | the value of a header                                                          |
+ * | `basic`       | `Authorization: Basic {{basicAuth}}`, and nothing else                         |
+ * | `query:NAME`  | the value of a query parameter                                                 |
+ * | `form:NAME`   | the value of a field of an application/x-www-form-urlencoded body              |
+ * | `json:/A/B`   | a string of a JSON body, by its JSON Pointer (RFC 6901)                        |
+ * | `path:PREFIX` | the path right behind exactly this text: `path:/bot` is `/bot{{token}}/send`   |
+ * | `body`        | anywhere in the body, of any type                                              |
+ *
+ * `FIELD@PLACE` is the place of one field of the credential. Blanks in a name are percent-encoded.
+ */
+import type { CredentialType } from './credential.ts'
+import type { Meet } from './narrowing.ts'
+
+/** Most entries of one credential. */
+export const PLACEMENT_MAX = 40
+
+/** How an entry must look, for error messages. */
+export const PLACEMENT_RULE =
+  'be header:NAME, basic, query:NAME, form:NAME, json:/POINTER, path:/PREFIX or body, with FIELD@ before it for one field'
+
+const ENTRY =
+  /^(?:([A-Za-z][\w-]{0,63})@)?(?:(basic|body)|(header|query|form|json|path):(\S{1,200}))$/
+const HEADER_NAME = /^[!#$%&'*+.^_`|~\w-]{1,128}$/
+/** Headers that steer the connection or the reading of the body. */
+const NO_PLACE =
+  /^(?:host|connection|cookie2|te|trailer|upgrade|expect|content-.+|transfer-.+|accept.*)$/
+
+/** A name of a place, as entries write it. */
+export const placeName = (name: string): string => name.replace(/[\s%\p{Cc}]/gu, encodeURIComponent)
+
+/** The canonical form of an entry; null: it is none. */
+export function parsePlacement(text: string): string | null {
+  const [, field, word, kind, given = ''] = ENTRY.exec(text) ?? []
+  const before = field === undefined ? '' : `${field}@`
+  if (word !== undefined) return before + word
+  if (kind === undefined) return null
+  if (kind === 'header') {
+    const name = given.toLowerCase()
+    return HEADER_NAME.test(name) && !NO_PLACE.test(name) ? `${before}header:${name}` : null
+  }
+  if (kind === 'path') return /^\/[^?#{}\\]*$/.test(given) ? `${before}path:${given}` : null
+  if (kind === 'json' && !given.startsWith('/')) return null
+  try {
+    return `${before}${kind}:${placeName(decodeURIComponent(given))}`
+  } catch {
+    return null
+  }
+}
+
+const split = (entry: string): [string | null, string] => {
+  const [, field, place] = /^(?:([A-Za-z][\w-]*)@)?(.*)$/s.exec(entry)!
+  return [field ?? null, place!]
+}
+
+/** Each place that holds others. */
+const within = (wide: string, narrow: string): boolean =>
+  wide === narrow ||
+  (wide === 'body' && /^(?:json|form):/.test(narrow)) ||
+  (wide === 'header:authorization' && narrow === 'basic')
+
+export const meetPlacements: Meet = (one, other) => {
+  const [[fieldA, placeA], [fieldB, placeB]] = [split(one), split(other)]
+  if (fieldA !== null && fieldB !== null && fieldA !== fieldB) return null
+  const place = within(placeA, placeB) ? placeB : within(placeB, placeA) ? placeA : null
+  const field = fieldA ?? fieldB
+  return place === null || field === null ? place : `${field}@${place}`
+}
+
+/**
+ * Whether a field may stand at one of these places.
+ * @param fields all names of the field: `apiKey` and `key` may be one.
+ */
+export const mayStand = (
+  placement: readonly string[],
+  fields: readonly string[],
+  places: readonly string[],
+): boolean =>
+  fields.some((field) =>
+    places.some((place) => {
+      const here = `${field}@${place}`
+      return placement.some((entry) => meetPlacements(entry, here) === here)
+    }),
+  )
+
+/** The fields of one name in a JSON body and in a form. */
+const named = (field: string, ...names: string[]): string[] =>
+  names.flatMap((name) => [`${field}@json:/${name}`, `${field}@form:${name}`])
+
+/**
+ * The default. A password stands where a login form has it, and never where a user name does: that is shown to others.
+ * A token stands in Authorization, which no honest host publishes. Keys of other protocols stand nowhere.
+ */
+const DEFAULTS: Record<CredentialType, readonly string[]> = {
+  LOGIN: [
+    'basic',
+    ...named('password', 'password'),
+    ...named('username', 'username', 'login', 'email'),
+    ...named('totp', 'totp', 'otp'),
+  ],
+  API_KEY: ['header:authorization'],
+  OAUTH: ['header:authorization'],
+  CUSTOM: ['header:authorization'],
+  TOTP: named('totp', 'totp', 'otp'),
+  AWS: ['sessionToken@header:x-amz-security-token'],
+  DATABASE: ['basic'],
+  SMTP: ['basic'],
+  SSH_KEY: [],
+  CERTIFICATE: [],
+  CARD: ['cardholder', 'number', 'cvc', 'expMonth', 'expYear', 'zip'].flatMap((field) =>
+    named(field, field),
+  ),
+  SHIPPING_ADDRESS: [
+    ...['name', 'line1', 'line2', 'city', 'state', 'postcode', 'country', 'phone'].flatMap(
+      (field) => named(field, field),
+    ),
+  ],
+}
+
+/** The places of a credential without its own. An unknown type has none. */
+export const defaultPlacement = (type: string): readonly string[] =>
+  Object.hasOwn(DEFAULTS, type) ? DEFAULTS[type as CredentialType] : []

@@ -1,0 +1,3 @@
+/** The methods of a request with a secret. */
+export const USE_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
+export type UseMethod = (typeof USE_METHODS)[number]

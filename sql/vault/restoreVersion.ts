@@ -1,0 +1,48 @@
+import { commonBounds } from '../../shared/vault/bounds.ts'
+import { withoutUsedCodes } from '../../shared/vault/credential.ts'
+import { writeAudit } from '../account/audit.ts'
+import { type Pool, transaction } from '../db.ts'
+import {
+  addVersion,
+  type Failed,
+  isOtherData,
+  isWithheld,
+  lockCredential,
+  openCurrent,
+  refusal,
+  type StoredCredential,
+  type Target,
+} from './credentials.ts'
+import { boundsSince, openData, readVersion, toBounds } from './credentialVersions.ts'
+
+/**
+ * Stores an old version as the newest one; backup codes used since then stay used. A key gets the bounds that the old
+ * version and every later one have in common: a former host does not come back. The owner gets those of the version.
+ */
+export async function restoreVersion(
+  pool: Pool,
+  target: Target & { version: number },
+): Promise<{ kind: 'ok'; credential: StoredCredential } | Failed> {
+  const { actor, keyring, name, version, isOwner } = target
+  const detail = `version ${version}`
+  return transaction(pool, async (db) => {
+    const locked = await lockCredential(db, actor, name)
+    const old = locked === null ? null : await readVersion(db, locked.row, version)
+    const failed = refusal(old)
+    if (failed !== null || locked === null || old === null) {
+      const kind = failed?.kind === 'expired' ? 'expired' : 'not_found'
+      await writeAudit(db, actor, { action: 'vault.restore', subject: name, detail, outcome: kind })
+      return failed ?? { kind: 'not_found' }
+    }
+    const restored = openData(keyring, actor.projectId, name, old)
+    const current = await openCurrent(db, target, locked)
+    const data = current === null ? restored : withoutUsedCodes(restored, current)
+    const { type, metadata, expires_at: expiresAt } = old
+    const bounds = isOwner ? toBounds(old) : commonBounds(await boundsSince(db, locked.row, old))
+    const content = { type, data, metadata, expiresAt, ...bounds }
+    const rotated = isWithheld(locked) || isOtherData(current, data)
+    const action = 'vault.restore'
+    const credential = await addVersion(db, target, locked, { content, rotated, action, detail })
+    return { kind: 'ok', credential }
+  })
+}

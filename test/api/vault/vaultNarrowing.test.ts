@@ -1,0 +1,216 @@
+/** A key only narrows what a credential may do: hosts, methods, paths and places, by every verb. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { type ConsoleClient, signIn } from '../../support/consoleSession.ts'
+import {
+  type Agent,
+  type Answer,
+  startTestService,
+  type TestService,
+} from '../../support/service.ts'
+import { vaultPath as path } from '../../support/vault.ts'
+
+let service: TestService
+let owner: ConsoleClient
+let agent: Agent
+beforeAll(async () => {
+  service = await startTestService({ smtp: false, workers: false })
+  owner = await signIn(service)
+  agent = await service.newAgent()
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+const KEY = { type: 'API_KEY', data: { key: 'sk_live_0123456789' } }
+const AWS = { type: 'AWS', data: { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 's'.repeat(40) } }
+const store = async (name: string, content: object) => {
+  const { status, body } = await agent.put(path(name), content)
+  expect([status, body.message]).toEqual([200, undefined])
+  return body
+}
+const outcome = ({ status, body }: Pick<Answer, 'status' | 'body'>) => [status, body.message]
+const OWNERS_ALONE = [
+  403,
+  'Only the owner, in the console, may reveal this credential to agents, or widen its allowedHosts, allowedMethods, ' +
+    'allowedPaths or placement',
+]
+const ownersPath = (name: string) => `/projects/${agent.project.id}/v0/vault/-?name=${name}`
+const boundsOf = ({ body }: Pick<Answer, 'body'>) => {
+  const { allowedHosts, allowedMethods, allowedPaths, placement } = body
+  return { allowedHosts, allowedMethods, allowedPaths, placement }
+}
+const WIDE = {
+  allowedHosts: ['api.example.com', '*.eu.example.com'],
+  allowedMethods: ['GET', 'POST'],
+  allowedPaths: ['/v1', '/v2/items'],
+  placement: ['header:authorization', 'json:/token'],
+}
+const NARROW = {
+  allowedHosts: ['a.eu.example.com'],
+  allowedMethods: ['GET'],
+  allowedPaths: ['/v1/users'],
+  placement: ['key@header:authorization'],
+}
+/** One step wider than {@link NARROW}, for each bound. */
+const WIDER: Record<string, string[]>[] = [
+  { allowedHosts: ['*.a.eu.example.com'] },
+  { allowedHosts: ['*.eu.example.com'] },
+  { allowedHosts: ['a.eu.example.com:8443'] },
+  { allowedMethods: ['GET', 'POST'] },
+  { allowedPaths: ['/v1'] },
+  { allowedPaths: ['/v1/users', '/v1/users2'] },
+  { allowedPaths: ['/'] },
+  { placement: ['header:authorization'] },
+  { placement: ['key@header:authorization', 'key@json:/note'] },
+  { placement: ['body'] },
+]
+const signAws = (name: string, more: object = {}) =>
+  agent.post(path(name, '/sign'), {
+    ...{ algorithm: 'aws-sigv4', region: 'us-east-1', service: 's3' },
+    request: { url: 'https://api.example.com/v1/k', ...more },
+  })
+
+test('a key narrows each bound by PATCH and widens none; the console widens them', async () => {
+  await store('patch', { ...KEY, ...WIDE })
+  expect(boundsOf(await agent.patch(path('patch'), NARROW))).toEqual(NARROW)
+  for (const wider of [...WIDER, { allowedPaths: null }, { placement: null }]) {
+    expect([wider, outcome(await agent.patch(path('patch'), wider))]).toEqual([wider, OWNERS_ALONE])
+  }
+  expect(boundsOf(await owner.patch(ownersPath('patch'), WIDE))).toEqual(WIDE)
+  await store('exact', { ...KEY, allowedHosts: ['s3.amazonaws.com'] })
+  const wildcard = await agent.patch(path('exact'), { allowedHosts: ['*.s3.amazonaws.com'] })
+  expect(outcome(wildcard)).toEqual(OWNERS_ALONE)
+})
+
+test('a PUT by a key widens no bound of a withheld credential; absent bounds stay', async () => {
+  await store('put', { ...KEY, ...NARROW, reveal: 'owner' })
+  for (const wider of [...WIDER, { metadata: { uri: 'https://evil.test' }, allowedHosts: null }]) {
+    const answer = await agent.put(path('put'), { ...KEY, ...NARROW, ...wider })
+    expect([wider, outcome(answer)]).toEqual([wider, OWNERS_ALONE])
+  }
+  const moved = await store('put', { ...KEY, metadata: { uri: 'https://evil.test/' } })
+  expect(boundsOf({ body: moved })).toEqual(NARROW)
+  // Another type has another default of the placement.
+  const login = await store('put', { type: 'LOGIN', data: { password: 'correct horse' } })
+  expect(boundsOf({ body: login })).toEqual(NARROW)
+})
+
+test('a PUT by a key widens no bound that the owner has set; a secret of its own it binds freely', async () => {
+  await store('bounded', { ...KEY, allowedHosts: ['a.test'] })
+  expect((await store('bounded', { ...KEY, allowedHosts: ['b.test'] })).allowedHosts).toEqual([
+    'b.test',
+  ])
+  await owner.patch(ownersPath('bounded'), { allowedHosts: ['c.test', 'd.test'] })
+  const wider = await agent.put(path('bounded'), { ...KEY, allowedHosts: ['a.test'] })
+  expect(outcome(wider)).toEqual(OWNERS_ALONE)
+  expect((await store('bounded', KEY)).allowedHosts).toEqual(['c.test', 'd.test'])
+  expect((await store('bounded', { ...KEY, allowedHosts: ['d.test'] })).allowedHosts).toEqual([
+    'd.test',
+  ])
+})
+
+test('a restore by a key brings back no former bound; one by the owner does', async () => {
+  await store('restore', { ...KEY, ...WIDE })
+  await agent.patch(path('restore'), { allowedHosts: ['api.example.com'] })
+  await agent.patch(path('restore'), { allowedHosts: [] })
+  await store('restore', { ...KEY, ...NARROW })
+  await store('restore', { ...KEY, ...WIDE, allowedHosts: ['*.example.com', 'evil.test'] })
+  const third = await agent.post(path('restore', '/versions/2/restore'))
+  expect(boundsOf(third)).toEqual(NARROW)
+  const restored = await agent.post(path('restore', '/versions/1/restore'))
+  expect([restored.status, restored.body.version]).toEqual([200, 5])
+  expect(boundsOf(restored)).toEqual({ ...NARROW, allowedHosts: [] })
+  const ofOwner = await owner.post(
+    `/projects/${agent.project.id}/v0/vault/restore/versions/3/restore`,
+  )
+  expect(boundsOf(ofOwner)).toEqual({ ...WIDE, allowedHosts: ['*.example.com', 'evil.test'] })
+})
+
+test('a version between keeps the bounds of the owner: wide, owner narrow, junk, restore', async () => {
+  await store('between', { ...KEY, allowedHosts: ['a.test', 'b.test'] })
+  await owner.put(ownersPath('between'), { ...KEY, allowedHosts: ['b.test'] })
+  expect((await agent.put(path('between'), { ...KEY, ...WIDE })).status).toBe(403)
+  await store('between', KEY)
+  const { body } = await agent.post(path('between', '/versions/1/restore'))
+  expect(body.allowedHosts).toEqual(['b.test'])
+})
+
+test('an AWS request is signed within the hosts, methods and paths; no host means none', async () => {
+  await store('none', AWS)
+  expect(outcome(await signAws('none'))).toEqual([
+    403,
+    'Credential "none" must not be used at api.example.com: see its allowedHosts',
+  ])
+  await store('aws', { ...AWS, ...WIDE })
+  expect((await signAws('aws')).status).toBe(200)
+  const cases: [object, string][] = [
+    [{ url: 'https://evil.test/v1/k' }, 'used at evil.test: see its allowedHosts'],
+    [{ method: 'DELETE' }, 'used with DELETE: see its allowedMethods'],
+    [{ url: 'https://api.example.com/v2/users' }, 'used at this path: see its allowedPaths'],
+    [{ url: 'https://api.example.com/v1/%2e%2e/x' }, 'used at this path: see its allowedPaths'],
+  ]
+  for (const [more, message] of cases) {
+    expect(outcome(await signAws('aws', more))).toEqual([
+      403,
+      `Credential "aws" must not be ${message}`,
+    ])
+  }
+  expect((await agent.patch(path('aws'), { allowedHosts: [] })).status).toBe(200)
+  expect((await signAws('aws')).status).toBe(403)
+})
+
+test('a PUT of the same secret looks like a PUT of another one', async () => {
+  const content = { ...KEY, reveal: 'owner' }
+  const item = async () => {
+    const { body } = await agent.get('/v0/vault')
+    return body.credentials.find(({ name }: { name: string }) => name === 'oracle')
+  }
+  await store('oracle', content)
+  const rotations = [(await item()).lastRotatedAt]
+  for (const key of ['a wrong guess', 'a wrong guess', 'another guess', 'another guess']) {
+    await store('oracle', { ...KEY, data: { key } })
+    rotations.push((await item()).lastRotatedAt)
+  }
+  // A restore compares two versions.
+  for (const version of [1, 1, 2]) {
+    await agent.post(path('oracle', `/versions/${version}/restore`))
+    rotations.push((await item()).lastRotatedAt)
+  }
+  expect(new Set(rotations).size).toBe(rotations.length)
+})
+
+test('bounds are checked and shown in their canonical form', async () => {
+  const body = await store('form', {
+    ...KEY,
+    allowedHosts: ['A.test'],
+    allowedMethods: ['POST', 'GET', 'POST'],
+    allowedPaths: ['/v1/', '/b%C3%BCcher', '/bücher'],
+    placement: ['header:X-Api-Key', 'header:x-api-key'],
+  })
+  expect(boundsOf({ body })).toEqual({
+    allowedHosts: ['a.test'],
+    allowedMethods: ['GET', 'POST'],
+    allowedPaths: ['/v1', '/b%C3%BCcher'],
+    placement: ['header:x-api-key'],
+  })
+  expect(boundsOf({ body: await store('plain', KEY) })).toEqual({
+    allowedHosts: [],
+    allowedMethods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],
+    allowedPaths: ['/'],
+    placement: ['header:authorization'],
+  })
+  const bad: [object, string][] = [
+    [{ allowedPaths: ['v1'] }, 'allowedPaths[0] must'],
+    [{ allowedPaths: ['/a/../b'] }, 'allowedPaths[0] must'],
+    [{ allowedPaths: ['/a', '/a%2Fb'] }, 'allowedPaths[1] must'],
+    [{ allowedPaths: ['/a?b'] }, 'allowedPaths[0] must'],
+    [{ allowedMethods: ['get'] }, 'allowedMethods[0] must'],
+    [{ placement: ['anywhere'] }, 'placement[0] must'],
+    [{ placement: ['header:host'] }, 'placement[0] must'],
+    [{ placement: ['json:token'] }, 'placement[0] must'],
+    [{ placement: ['query:'] }, 'placement[0] must'],
+    [{ placement: Array.from({ length: 41 }, (_, n) => `query:q${n}`) }, 'placement must'],
+  ]
+  for (const [more, message] of bad) {
+    const { status, body: answer } = await agent.put(path('bad'), { ...KEY, ...more })
+    expect([more, status, answer.message]).toEqual([more, 400, expect.stringContaining(message)])
+  }
+})
