@@ -113,6 +113,7 @@ test('useSecret.ts uses a token that it cannot read', async () => {
   expect(process.stdout().trim().split('\n')).toEqual([
     'reading it: refused',
     'using it: answered, 200',
+    'writing it elsewhere: refused',
     '{"you are":"ada","with":"Bearer [masked]"}',
   ])
 })

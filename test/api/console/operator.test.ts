@@ -271,7 +271,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     await page.getByText('Placement must be header:NAME').waitFor()
     await page.getByLabel('Placement').fill('password@json:/password')
     await press(page, 'Save')
-    await card.getByText('password@json:/password').waitFor()
+    await card.getByText('/login', { exact: true }).waitFor()
     expect((await agent.get('/v0/vault')).body.credentials[0]).toMatchObject({
       ...{ allowedHosts: ['bank.example'], allowedMethods: ['POST'], allowedPaths: ['/login'] },
       placement: ['password@json:/password'],
