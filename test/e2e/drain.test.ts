@@ -63,6 +63,8 @@ test('the API answers the request that was under way, then ends', async () => {
   socket.write(body.slice(10))
   await waitFor('the answer', () => answer.includes('\r\n\r\n'))
   expect(answer).toStartWith('HTTP/1.1 201')
+  // A balancer must send the next request elsewhere.
+  expect(answer.toLowerCase()).toContain('\r\nconnection: close\r\n')
   expect(await part.exited).toBe(0)
   expect((await agent.get('/v0/messages')).body.count).toBe(1)
 })

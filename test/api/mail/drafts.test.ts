@@ -37,6 +37,10 @@ test('a draft is written in steps, then sent once', async () => {
   expect((await send(agent, draftId)).body.message).toBe(
     'text must be in the draft before it is sent',
   )
+  // A draft may lose its recipients, and is then not sent.
+  const emptied = await agent.patch(`${DRAFTS}/${draftId}`, { to: [], text: 'Shall I?' })
+  expect([emptied.status, emptied.body.to]).toEqual([200, []])
+  expect((await send(agent, draftId)).body.message).toStartWith('to must')
   const change = { to: ['Ada <ada@example.com>'], text: 'Shall I?', attachments: [file] }
   const { body: changed } = await agent.patch(`${DRAFTS}/${draftId}`, {
     ...change,

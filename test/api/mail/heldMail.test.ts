@@ -58,6 +58,19 @@ const audit = async (agent: Agent, action: string) => {
   return rows
 }
 
+test('held mails come in pages, each once; a full last page has no next', async () => {
+  const agent = await heldAgent(service)
+  const sent: string[] = []
+  for (let n = 0; n < 4; n++) sent.push((await sendMail(agent, { subject: `${n}` })).messageId)
+  const page = async (query: string) =>
+    (await service.platform.get(`${heldPath(agent)}?${query}`)).body
+  const first = await page('limit=2')
+  const second = await page(`limit=2&pageToken=${first.nextPageToken}`)
+  const ids = [...first.held, ...second.held].map((one: any) => one.message.messageId)
+  expect(ids).toEqual(sent.toReversed())
+  expect([typeof first.nextPageToken, second.nextPageToken]).toEqual(['string', undefined])
+})
+
 test('a mail is held whole, approved, and sent once with exactly the approved bytes', async () => {
   const agent = await heldAgent(service)
   const mail = {

@@ -125,6 +125,26 @@ test('gas counts by the receipts, reverts included, and once though two workers 
   await second.stop()
 })
 
+test("a project's own limit goes before the service's, whether it is higher or lower", async () => {
+  const { pool } = till.service.database
+  const given = async (gas: number) => {
+    await pool.query('delete from settlement_budgets where project_id = $1', [seller.project.id])
+    await pool.query(
+      `insert into settlement_budgets (project_id, day, gas)
+       values ($1, (clock_timestamp() at time zone 'UTC')::date, $2)`,
+      [seller.project.id, gas],
+    )
+  }
+  await given(10_000_000)
+  const { header } = await pay()
+  expect((await redeem(seller, header)).body.reason).toBe('settlement_limit_reached')
+  await updateLimits(pool, seller.project.id, { dailyGas: 20_000_000 })
+  expect((await redeemToEnd(seller, header)).body.ok).toBe(true)
+  await updateLimits(pool, seller.project.id, { dailyGas: 5_000 })
+  await given(5_000)
+  expect((await redeem(seller, (await pay()).header)).body.reason).toBe('settlement_limit_reached')
+})
+
 test('beyond the gas of a day nothing is claimed; the operator can give more', async () => {
   const set = (limits: object) =>
     till.service.platform.patch(`/v0/platform/projects/${seller.project.id}`, { limits })

@@ -1,5 +1,7 @@
 /** Signatures with keys of the vault, over HTTP. */
+
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { generateKeyPairSync } from 'node:crypto'
 import { signAwsRequest } from '../../../shared/vault/sigV4.ts'
 import { type Agent, startTestService, type TestService } from '../../support/service.ts'
 import { vaultPath as path } from '../../support/vault.ts'
@@ -77,8 +79,17 @@ test('a wrong input is a 400 that names the field, and an audit entry', async ()
     password: 'long enough for a key',
     Password: 'long enough too',
   })
+  const { privateKey: foreign } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  await store('foreign', 'SSH_KEY', {
+    privateKey: foreign.export({ type: 'pkcs8', format: 'pem' }),
+  })
   const text = { algorithm: 'hmac-sha256', text: 'x' }
   const cases: [string, object, string][] = [
+    [
+      'foreign',
+      { algorithm: 'ed25519', text: 'x' },
+      'The field must hold an Ed25519 key: PKCS #8 in PEM, or 32 bytes in hex or base64',
+    ],
     [
       'login',
       { ...text, field: 'password' },

@@ -138,6 +138,10 @@ test('a use is in the audit log with host, method, path and status, and is an ev
     'select type, data from events where project_id = $1',
     [owner.project.id],
   )
+  // Without a path the request goes to the root.
+  await owner.post(path('n', '/use'), { request: { url: `https://${host()}?q={{totp}}` } })
+  const [root] = (await owner.get('/v0/logs?action=vault.use&limit=1')).body.logs
+  expect(root.description).toBe(`GET ${host()}/ 418`)
   expect(rows).toEqual([
     {
       type: 'vault.used',

@@ -12,6 +12,21 @@ const mail = (html: string) =>
   Buffer.from(`From: a@b.example\r\nSubject: x\r\nContent-Type: text/html\r\n\r\n${html}`)
 
 describe('codes', () => {
+  test('letters and digits in one run are a code of 4 to 10, with dashes of up to 20', () => {
+    const after = (value: string) => valuesOf(`Your code: ${value}`)
+    expect(after('A1B')).toEqual([])
+    expect(after('A1B2')).toEqual(['A1B2'])
+    expect(after('A1B2C3D4E5')).toEqual(['A1B2C3D4E5'])
+    expect(after('A1B2C3D4E5F')).toEqual([])
+    expect(after('A1B2C-3D4E5-F6G7H-8J9K2')).toEqual(['A1B2C-3D4E5-F6G7H-8J9K2'])
+    expect(after('A1B2C-3D4E5-F6G7H-8J9K2M')).toEqual([])
+  })
+
+  test('a number that its line says to enter is a code, without the word code', () => {
+    expect(valuesOf('Enter 482913 to sign in.')).toEqual(['482913'])
+    expect(valuesOf('We have 482913 members.')).toEqual([])
+  })
+
   test('a code has kind, value, confidence, part and line', () => {
     expect(codesOf('Hello,\n\nyour verification code is 482 913.\n')).toEqual([
       {

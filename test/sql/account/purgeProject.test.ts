@@ -69,6 +69,26 @@ test('a live project loses nothing', async () => {
   expect(await countsOf(projectId)).toEqual([1, 2, 2, 1, 1])
 })
 
+test('an erasure has no end while a row is left', async () => {
+  await using own = await createTestDatabase()
+  const projectId = await newProject(own.pool)
+  await own.pool.query('insert into project_limits (project_id, daily_gas) values ($1, 1)', [
+    projectId,
+  ])
+  await own.pool.query(
+    `create function keep() returns trigger language plpgsql as 'begin return null; end'`,
+  )
+  await own.pool.query(
+    'create trigger keep before delete on project_limits for each row execute function keep()',
+  )
+  await deleteProject(own.pool, projectId)
+  await purgeProject(own.pool, projectId)
+  expect((await findErasure(own.pool, projectId))!.completedAt).toBeNull()
+  await own.pool.query('drop trigger keep on project_limits')
+  await purgeProject(own.pool, projectId)
+  expect((await findErasure(own.pool, projectId))!.completedAt).toBeInstanceOf(Date)
+})
+
 test('a deleted project loses its mail and logs; another project keeps its own', async () => {
   const [gone, neighbour] = [await inUse(), await inUse()]
   const both = await takeIn(pool, [gone.projectId, neighbour.projectId])

@@ -37,6 +37,10 @@ test('an invalid unsubscribe value is refused by name', async () => {
       'unsubscribe.url must be an https URL of at most 900 characters',
     ],
     [
+      { url: 'http://example.com', mailto: 'leave@example.com' },
+      'unsubscribe.url must be an https URL of at most 900 characters',
+    ],
+    [
       { mailto: 'a, b@example.com' },
       'unsubscribe.mailto must be one email address, such as leave@example.com',
     ],

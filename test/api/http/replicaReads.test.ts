@@ -1,0 +1,43 @@
+/** A replica's answers that a test cannot bring about are said by a pool that stands in for it. */
+import { expect, test } from 'bun:test'
+import { replicaReads } from '../../../api/http/reads.ts'
+import type { Pool } from '../../../sql/db.ts'
+import { silentLog } from '../../support/service.ts'
+import { waitFor } from '../../support/waitFor.ts'
+
+const named = (name: string, lsn: string | null) => ({
+  pool: { name, query: async () => ({ rows: [{ lsn }] }) } as unknown as Pool,
+  searches: {} as never,
+})
+const nameOf = (server: { pool: Pool }) => (server.pool as unknown as { name: string }).name
+const failure = (code: string) => Object.assign(new Error('failed'), { code })
+
+test.each([
+  // A replay that needs the rows of a long read cancels it (PostgreSQL 18, §26.4.2).
+  ['cancelled by the replay', failure('40001'), 'primary'],
+  ['a deadlock with the replay', failure('40P01'), 'primary'],
+  ['a wrong statement', failure('42601'), null],
+])('a read that fails on the replica: %s', async (_name, error, wanted) => {
+  const reads = replicaReads({
+    primary: named('primary', null),
+    replica: named('replica', '0/1000'),
+    writtenTo: () => null,
+    log: silentLog,
+  })
+  const read = () =>
+    reads.run(new Request('http://x/'), async (server) => {
+      if (nameOf(server) === 'replica') throw error
+      return nameOf(server)
+    })
+  try {
+    await waitFor('the replica', async () =>
+      reads
+        .run(new Request('http://x/'), async (server) => nameOf(server))
+        .then((name) => name === 'replica'),
+    )
+    if (wanted === null) await expect(read()).rejects.toBe(error)
+    else expect(await read()).toBe(wanted)
+  } finally {
+    await reads.stop()
+  }
+})
