@@ -28,6 +28,8 @@ export function createBatcher<Item, Result>(options: {
   lateMs?: number
   /** The weight of an item, and the most weight of one statement. A heavier item runs in its own statement. */
   weight?: { of: (item: Item) => number; max: number }
+  /** The items of least rank go first; absent: the oldest. */
+  rankOf?: (item: Item) => number
 }): Batcher<Item, Result> {
   const queue: Waiting<Item, Result>[] = []
   let busy = 0
@@ -50,7 +52,11 @@ export function createBatcher<Item, Result>(options: {
   }
 
   const nextBatch = (): Waiting<Item, Result>[] => {
-    const { of, max } = options.weight ?? { of: () => 0, max: 0 }
+    const { weight: { of, max } = { of: () => 0, max: 0 }, rankOf } = options
+    if (rankOf !== undefined && queue.length > 1) {
+      const ranks = new Map(queue.map((waiting) => [waiting, rankOf(waiting.item)]))
+      queue.sort((a, b) => ranks.get(a)! - ranks.get(b)!)
+    }
     let weight = 0
     let count = 0
     for (const { item } of queue) {
