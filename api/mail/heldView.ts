@@ -27,6 +27,9 @@ export const ApproveBody = t.Object({
       },
     ),
   ),
+  seen: t.Optional(
+    t.String({ maxLength: 100, description: 'The console sends the seal of the last page here.' }),
+  ),
 })
 
 export const REASON_MAX_LENGTH = 1_000
