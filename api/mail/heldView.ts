@@ -28,7 +28,11 @@ export const ApproveBody = t.Object({
     ),
   ),
   seen: t.Optional(
-    t.String({ maxLength: 100, description: 'The console sends the seal of the last page here.' }),
+    t.String({
+      maxLength: 100,
+      description:
+        'An operator who is signed in proves here that all pages were shown. A key needs none.',
+    }),
   ),
 })
 

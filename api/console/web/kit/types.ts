@@ -149,16 +149,6 @@ export type HeldRequest = HeldHead & {
   sha256: string | null
   message: (HeldLetter & { html: string | null; attachments: Attachment[] }) | null
 }
-/** One page of a mail that waits. */
-export type ReviewPage = {
-  page: number
-  pages: number
-  sections: { title: string; note?: string; pieces: { text: string; mark?: string }[] }[]
-  obstacles: string[]
-  seal: string
-  hasHtml: boolean
-}
-
 export type WholeThread = {
   threadId: string
   subject: string

@@ -1,8 +1,18 @@
 /** All of a mail that waits, page by page. The service gives the seal that approves it with the last page. */
 import { ask, at } from '../kit/ask.ts'
 import { h, replaceContent } from '../kit/dom.ts'
-import type { HeldRequest, Project, ReviewPage } from '../kit/types.ts'
+import type { HeldRequest, Project } from '../kit/types.ts'
 import { button, notice } from '../kit/ui.ts'
+
+/** One page of a mail that waits. */
+type ReviewPage = {
+  page: number
+  pages: number
+  sections: { title: string; note?: string; pieces: { text: string; mark?: string }[] }[]
+  obstacles: string[]
+  seal: string
+  hasHtml: boolean
+}
 
 type Letter = NonNullable<HeldRequest['message']>
 
