@@ -9,7 +9,7 @@ import type { Spool, SpooledSize } from './spool.ts'
 import { type SpoolBatch, SpoolTurns } from './spoolTurns.ts'
 
 /** A batch is no larger: the next one, of whoever is lighter, waits for its end. */
-const BATCH = { count: 200, maxBytes: 1024 * 1024 }
+const BATCH = { count: 200, maxBytes: 256 * 1024 }
 const RETRY_MIN_MS = 250
 const RETRY_MAX_MS = 2_000
 

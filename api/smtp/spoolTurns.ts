@@ -1,5 +1,5 @@
 import { networkSubject } from '../../shared/http/networkSubject.ts'
-import type { Costs } from '../../shared/process/costs.ts'
+import { type Costs, mayShare } from '../../shared/process/costs.ts'
 import type { SpooledMail } from '../../sql/mail/inboundMails.ts'
 import type { Spool, SpooledSize } from './spool.ts'
 
@@ -85,7 +85,8 @@ export class SpoolTurns {
   }
 
   #choose({ count, maxBytes }: { count: number; maxBytes: number }): number[] {
-    // Costs only grow here: `count` turns never reach a line behind the lightest `count`.
+    // Costs only grow here: `count` turns never reach a line behind the lightest `count`. A light mail is not kept waiting
+    // by the bytes of a flood in its batch.
     const lines = [...this.#lines.values()]
       .map((line) => ({ ...line, cost: this.#costs.of(line.sharers), next: 0 }))
       .sort((a, b) => a.cost - b.cost)
@@ -102,7 +103,7 @@ export class SpoolTurns {
         least = line.cost + added
         lightest = line
       }
-      if (lightest === undefined) break
+      if (lightest === undefined || !mayShare(lines[0]!.cost, lightest.cost)) break
       const { id, size } = lightest.mails[lightest.next++]!
       for (const one of lightest.sharers) more.set(one, (more.get(one) ?? 0) + costOf(size))
       bytes += size

@@ -6,6 +6,9 @@ const SHARERS_MAX = 10_000
 const FREE_MS = 100
 const PRIORITY_MAX = 12
 
+/** Whether works of these costs may share a batch: a light one must not wait for a heavy one's part of it. */
+export const mayShare = (leastMs: number, ms: number): boolean => ms <= 2 * leastMs + FREE_MS
+
 type Cost = { ms: number; atMs: number }
 
 /**

@@ -1,4 +1,4 @@
-import type { Costs } from '../../shared/process/costs.ts'
+import { type Costs, mayShare } from '../../shared/process/costs.ts'
 import { CostTurns } from '../../shared/process/costTurns.ts'
 import { type Batcher, createBatcher } from '../../sql/batcher.ts'
 import { isLockTimeout, type Pool } from '../../sql/db.ts'
@@ -7,11 +7,12 @@ import {
   type StoreOutcome,
   storeParsedMails,
 } from '../../sql/mail/storeParsedMails.ts'
+import { LIGHT_BYTES } from './parseTurns.ts'
 import { sharersOf } from './sharers.ts'
 
 const BATCH_MAX = 32
 /** Bytes of messages in one batch. The next batch, of whoever is lighter, waits for its end. */
-const BATCH_MAX_BYTES = 128 * 1024
+const BATCH_MAX_BYTES = 64 * 1024
 /** The smallest mail costs as much as these bytes. */
 const BASE_BYTES = 4 * 1024
 /** A larger message is stored apart. */
@@ -23,16 +24,30 @@ type Stores = Pick<Batcher<AuthenticatedMail, StoreOutcome>, 'submit'>
 
 /**
  * Stores messages that were parsed at the same time in one transaction, over inboxes. It waits for no inbox: the
- * messages of one that is held follow apart, as do large messages and bounces.
+ * messages of one that is held follow apart, as do large messages and bounces. Light messages never wait for a
+ * transaction of heavy ones: 60 KB of different words take the database 100 ms.
  */
 export function createStoreBatcher(pool: Pool, costs: Costs): Stores {
   const apart = createInboxBatcher(pool, costs)
-  const together = createBatcher<AuthenticatedMail, StoreOutcome>({
+  const [light, heavy] = [createLane(pool, costs), createLane(pool, costs)]
+  return {
+    async submit(item) {
+      const weight = weightOf(item)
+      if (weight > SMALL_BYTES || item.mail.bounce !== null) return apart.submit(item)
+      const outcome = await (weight <= LIGHT_BYTES ? light : heavy).submit(item)
+      return outcome === 'busy' ? apart.submit(item) : outcome
+    },
+  }
+}
+
+/** Stores messages of several inboxes, those of the lightest sharers first. */
+const createLane = (pool: Pool, costs: Costs): Stores =>
+  createBatcher<AuthenticatedMail, StoreOutcome>({
     batchMax: BATCH_MAX,
-    // Two transactions of one process would find each other's inboxes held.
+    // Two transactions of one lane would find each other's inboxes held.
     parallel: 1,
     weight: { of: weightOf, max: BATCH_MAX_BYTES },
-    rankOf: ({ inbound }) => costs.of(sharersOf(inbound)),
+    rank: { of: ({ inbound }) => costs.of(sharersOf(inbound)), mayShare },
     run: (items) =>
       charged(costs, items, () =>
         storeParsedMails(pool, items, { skipBusy: true }).catch((error: unknown) => {
@@ -41,14 +56,6 @@ export function createStoreBatcher(pool: Pool, costs: Costs): Stores {
         }),
       ),
   })
-  return {
-    async submit(item) {
-      if (weightOf(item) > SMALL_BYTES || item.mail.bounce !== null) return apart.submit(item)
-      const outcome = await together.submit(item)
-      return outcome === 'busy' ? apart.submit(item) : outcome
-    },
-  }
-}
 
 /** Divides the time of a batch by the sizes of its mails. */
 async function charged<Result>(

@@ -155,11 +155,16 @@ describe('turns', () => {
     await spool.remove(first.map(({ sourceKey }) => sourceKey))
     turns.moved(first.map(({ id }) => id))
     await spool.accept({ ...mail('Hello'), remoteIp: '198.51.100.1' })
+    // The flood is no part of its batch.
     const second = turns.next(BATCH)
-    expect(second.length).toBe(10)
-    const [light, ...heavy] = second.toSorted((a, b) => a.priority! - b.priority!)
-    expect([light!.inboxes[0]!.address, light!.priority]).toEqual(['a@mail.test', 0])
-    for (const { inboxes, priority } of heavy) {
+    expect(second.map(({ inboxes, priority }) => [inboxes[0]!.address, priority])).toEqual([
+      ['a@mail.test', 0],
+    ])
+    await spool.remove(second.map(({ sourceKey }) => sourceKey))
+    turns.moved(second.map(({ id }) => id))
+    const third = turns.next(BATCH)
+    expect(third.length).toBe(10)
+    for (const { inboxes, priority } of third) {
       expect([inboxes[0]!.address, priority! > 0]).toEqual(['flooded@mail.test', true])
     }
     await spool.close()
