@@ -21,7 +21,7 @@ export function approvalTokens([first]: readonly MasterKey[]): ApprovalTokens {
 export const APPROVAL_TOKEN = /^[A-Za-z0-9_-]{43}$/
 
 /** A page of a letter, and the SHA-256 of the letter's bytes (hexadecimal). */
-export type SeenPage = { approvalId: string; sha256: string; page: number }
+type SeenPage = { approvalId: string; sha256: string; page: number }
 
 /** Seals that the service gives out with each page of a letter: they prove that the page was asked for. */
 export type PageSeals = {

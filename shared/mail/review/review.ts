@@ -5,9 +5,9 @@ import { HTML_MAX_CHARS, htmlObstacles } from './obstacles.ts'
 import { shownText } from './shownText.ts'
 
 /** Characters of one page. */
-export const PAGE_CHARS = 50_000
+const PAGE_CHARS = 50_000
 /** Pages that a person can be asked to read. */
-export const PAGES_MAX = 20
+const PAGES_MAX = 20
 
 /** A letter that waits for a decision, and the bytes that leave. */
 export type Reviewed = {
