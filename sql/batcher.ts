@@ -28,6 +28,8 @@ export function createBatcher<Item, Result>(options: {
   lateMs?: number
   /** The weight of an item, and the most weight of one statement. A heavier item runs in its own statement. */
   weight?: { of: (item: Item) => number; max: number }
+  /** The items of least rank go first, without those that may not share a statement with it; absent: the oldest. */
+  rank?: { of: (item: Item) => number; mayShare: (least: number, rank: number) => boolean }
 }): Batcher<Item, Result> {
   const queue: Waiting<Item, Result>[] = []
   let busy = 0
@@ -49,13 +51,25 @@ export function createBatcher<Item, Result>(options: {
     }
   }
 
+  /** @returns the items that may run together. */
+  const sortByRank = (): number => {
+    const { batchMax, rank } = options
+    if (rank === undefined || queue.length < 2) return batchMax
+    const ranked = queue.map((waiting) => ({ waiting, rank: rank.of(waiting.item) }))
+    ranked.sort((a, b) => a.rank - b.rank)
+    for (const [n, { waiting }] of ranked.entries()) queue[n] = waiting
+    const apart = ranked.findIndex((one) => !rank.mayShare(ranked[0]!.rank, one.rank))
+    return apart === -1 ? batchMax : Math.min(batchMax, apart)
+  }
+
   const nextBatch = (): Waiting<Item, Result>[] => {
-    const { of, max } = options.weight ?? { of: () => 0, max: 0 }
+    const { weight: { of, max } = { of: () => 0, max: 0 } } = options
+    const most = sortByRank()
     let weight = 0
     let count = 0
     for (const { item } of queue) {
       weight += of(item)
-      if (count === options.batchMax || (count > 0 && weight > max)) break
+      if (count === most || (count > 0 && weight > max)) break
       count++
     }
     return queue.splice(0, count)

@@ -1,9 +1,6 @@
-import type { Static } from '@sinclair/typebox'
-import { htmlToText } from '../../shared/mail/htmlToText.ts'
-import type { HeldRequest } from '../mail/heldView.ts'
+import type { Section } from '../../shared/mail/review/review.ts'
+import type { ReviewPage } from '../mail/heldReview.ts'
 import { REASON_MAX_LENGTH } from '../mail/heldView.ts'
-
-type Held = Static<typeof HeldRequest>
 
 const escaped = (text: string): string =>
   text.replace(
@@ -32,51 +29,55 @@ ${body}
 export const endHtml = (title: string, text: string): string =>
   frame(title, `<p>${escaped(text)}</p>`)
 
-/** Characters of an HTML part that are read. */
-const HTML_READ_CHARS = 200_000
+const sectionHtml = ({ title, note, pieces }: Section): string => {
+  const words = pieces.map(({ text, mark }) =>
+    mark === undefined ? escaped(text) : `<mark title="${escaped(mark)}">${escaped(text)}</mark>`,
+  )
+  return `<h2>${escaped(title)}</h2>${note === undefined ? '' : `<p class="note">${escaped(note)}</p>`}
+<pre class="text" dir="auto" tabindex="0" role="region" aria-label="${escaped(title)}">${words.join('')}</pre>`
+}
 
-/** The words of the HTML part: most recipients read these, and they may differ from the plain text. */
-const htmlWords = (html: string): string =>
-  `<h2>HTML part</h2><p class="note">Most recipients see this part. The console shows it as they do.</p>
-<pre class="text" dir="auto" tabindex="0" role="region" aria-label="Words of the HTML part">${escaped(htmlToText(html.slice(0, HTML_READ_CHARS)))}</pre>`
+/** The HTML part as a browser draws it, in a sandbox without scripts and network. */
+const FRAME = `<h2>HTML part as a browser draws it</h2>
+<iframe class="mail" sandbox="" src="?view=html" title="HTML part of the mail" referrerpolicy="no-referrer"></iframe>`
 
-/** The letter and the form that decides. Of its HTML part the words are shown. */
+/** A page of a letter that waits, with what may be done on it. */
 export function approvalHtml({
-  held,
-  message,
-  sha256,
+  review,
+  expiresAt,
   note,
 }: {
-  held: Held
-  message: NonNullable<Held['message']>
-  sha256: string
+  review: ReviewPage
+  expiresAt: string
   note: string | undefined
 }): string {
-  const fact = (name: string, value: string) =>
-    value === '' ? '' : `<div><dt>${name}</dt><dd dir="auto">${escaped(value)}</dd></div>`
-  const files = message.attachments.map(({ filename, size }) => `${filename} (${size} bytes)`)
+  const { page, pages, sections, obstacles, seal, sha256 } = review
+  const isLast = page === pages
+  const actions = [
+    isLast && obstacles.length === 0
+      ? '<button name="decision" value="approve" class="button primary">Approve and send</button>'
+      : '',
+    '<button name="decision" value="reject" class="button danger">Reject</button>',
+  ]
   return frame(
     'A mail waits for you',
     `${note === undefined ? '' : `<p class="notice bad" role="alert">${escaped(note)}</p>`}
-<section class="panel" aria-label="The mail"><dl class="facts">
-${fact('From', message.from.join(', '))}
-${fact('To', message.to.join(', '))}
-${fact('Cc', message.cc.join(', '))}
-${fact('Bcc', message.bcc.join(', '))}
-${fact('Subject', message.subject)}
-${fact('Attachments', files.join(', '))}
-${fact('Leaves at', message.sendAt ?? '')}
-${fact('Expires', held.expiresAt)}
-</dl>
-<pre class="text" dir="auto" tabindex="0" role="region" aria-label="Text of the mail">${escaped(message.text)}</pre>
-${message.html === null ? '' : htmlWords(message.html)}
-<p class="note">SHA-256 of its bytes: <code>${sha256}</code></p>
+${obstacles.length === 0 ? '' : obstacleHtml(obstacles)}
+<section class="panel" aria-label="The mail">
+<p class="note">Page ${page} of ${pages}. This request ends at ${escaped(expiresAt)}. SHA-256 of the mail: <code>${sha256}</code></p>
+${page === 1 && review.hasHtml ? FRAME : ''}
+${sections.map(sectionHtml).join('\n')}
 </section>
-<form method="post" class="panel"><input type="hidden" name="sha256" value="${sha256}">
+${isLast ? '' : `<p><a class="button primary" href="?page=${page + 1}&amp;seen=${seal}">Read page ${page + 1} of ${pages}</a></p>`}
+<form method="post" class="panel"><input type="hidden" name="sha256" value="${sha256}"><input type="hidden" name="seen" value="${seal}">
 <div class="field"><label for="reason">Reason for a rejection</label>
 <textarea id="reason" name="reason" rows="3" maxlength="${REASON_MAX_LENGTH}"></textarea></div>
-<div class="actions"><button name="decision" value="approve" class="button primary">Approve and send</button>
-<button name="decision" value="reject" class="button danger">Reject</button></div>
+<div class="actions">${actions.join('\n')}</div>
 </form>`,
   )
 }
+
+const obstacleHtml = (obstacles: readonly string[]): string =>
+  `<div class="notice bad" role="alert"><p>This mail cannot be approved here, because it cannot be shown whole:</p>
+<ul>${obstacles.map((one) => `<li>${escaped(one)}</li>`).join('')}</ul>
+<p>Reject it, edit it in the console, or read its bytes and approve them with a platform key.</p></div>`

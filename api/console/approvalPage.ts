@@ -8,22 +8,27 @@ import { APPROVAL_TOKEN } from '../../shared/approvalLink.ts'
 import { networkSubject } from '../../shared/http/networkSubject.ts'
 import { findApprovalLink, useApprovalLink } from '../../sql/account/approvalLinks.ts'
 import { findApproval } from '../../sql/account/approvals.ts'
+import { findMessageHtml } from '../../sql/mail/messageHtml.ts'
 import { PAGE_HEADERS } from '../http/asset.ts'
 import { ApiError } from '../http/errors.ts'
 import { countFailedSignIn } from '../http/gate.ts'
 import { stateOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 import { decide, readHeldRequest } from '../mail/held.ts'
-import { type HeldRequest, REASON_MAX_LENGTH } from '../mail/heldView.ts'
+import { ReviewQuery, readReviewPage, requireSeen, UNREAD } from '../mail/heldReview.ts'
+import { REASON_MAX_LENGTH } from '../mail/heldView.ts'
 import { approvalHtml, endHtml } from './approvalHtml.ts'
 import { consoleOperation } from './consoleOperation.ts'
+import { framedMail } from './framedMail.ts'
 
 const Params = t.Object({ token: t.String({ maxLength: 100 }) })
 const Form = t.Object({
   decision: t.Union([t.Literal('approve'), t.Literal('reject')]),
   sha256: t.String({ pattern: '^[0-9a-f]{64}$', error: 'be 64 hexadecimal digits' }),
+  seen: t.Optional(t.String({ maxLength: 100 })),
   reason: t.Optional(t.String({ maxLength: REASON_MAX_LENGTH })),
 })
+const Query = t.Composite([ReviewQuery, t.Object({ view: t.Optional(t.Literal('html')) })])
 
 /** Nothing is loaded but the style, and no script runs: the letter's words come from an agent. */
 const POLICY = [
@@ -32,6 +37,8 @@ const POLICY = [
   "img-src 'self'",
   "base-uri 'none'",
   "form-action 'self'",
+  // The HTML part has a policy of its own, without scripts and network.
+  "frame-src 'self'",
   "frame-ancestors 'none'",
 ].join('; ')
 
@@ -46,15 +53,18 @@ const page = (html: string, status = 200) =>
     },
   })
 
+const CHANGED = 'The mail has changed since. Read it again.'
+
 const GONE = 'This link is not valid. It may be mistyped, or its request is deleted.'
 
 /** The pages of the links in notification mails. */
 export const approvalPageRoutes = (services: Services) =>
   new Elysia()
-    .get('/approve/:token', ({ request, params }) => show(services, request, params.token), {
-      params: Params,
-      detail: consoleOperation({ access: 'public' }),
-    })
+    .get(
+      '/approve/:token',
+      ({ request, params, query }) => show(services, request, params.token, query),
+      { params: Params, query: Query, detail: consoleOperation({ access: 'public' }) },
+    )
     .post(
       '/approve/:token',
       ({ request, params, body }) => act(services, request, params.token, body),
@@ -79,14 +89,39 @@ async function find(services: Services, request: Request, token: string): Promis
   return null
 }
 
-async function show(services: Services, request: Request, token: string): Promise<Response> {
+async function show(
+  services: Services,
+  request: Request,
+  token: string,
+  { view, ...asked }: Static<typeof Query>,
+): Promise<Response> {
   const open = await find(services, request, token)
   if (open === null) return page(endHtml('Nothing here', GONE), 404)
-  return pageOf(await readHeldRequest(services, open.wanted), open.used)
+  if (view === 'html') return await htmlPart(services, open)
+  return await pageOf(services, open, asked)
 }
 
-/** The letter with its form, or the end of its request. */
-function pageOf(held: Static<typeof HeldRequest>, used: boolean, note?: string): Response {
+/** The HTML part for its frame. */
+async function htmlPart(services: Services, { wanted, used }: Open): Promise<Response> {
+  const held = await readHeldRequest(services, wanted)
+  const { projectId } = wanted
+  const found =
+    used || held.state !== 'waiting' || held.message === null
+      ? null
+      : await findMessageHtml(services.pool, services.blobs, {
+          projectId,
+          messageId: held.message.messageId,
+        })
+  return found === null ? page(endHtml('Nothing here', GONE), 404) : framedMail(found)
+}
+
+/** A page of the letter with its form, or the end of its request. */
+async function pageOf(
+  services: Services,
+  { wanted, used }: Open,
+  { note, ...asked }: Static<typeof ReviewQuery> & { note?: string } = {},
+): Promise<Response> {
+  const held = await readHeldRequest(services, wanted)
   if (held.state === 'approved') {
     return page(endHtml('Approved', 'The mail is approved. It leaves at once, or at its time.'))
   }
@@ -95,11 +130,12 @@ function pageOf(held: Static<typeof HeldRequest>, used: boolean, note?: string):
   }
   const isOver = held.state === 'expired' || Date.parse(held.expiresAt) <= Date.now()
   if (isOver) return page(endHtml('Expired', 'Nobody decided in time. The mail is not sent.'))
-  const { message, sha256 } = held
-  if (used || held.state === 'withdrawn' || message === null || sha256 === null) {
+  if (used || held.state === 'withdrawn' || held.message === null || held.sha256 === null) {
     return page(endHtml('Withdrawn', 'The agent took the mail back. It is not sent.'))
   }
-  return page(approvalHtml({ held, message, sha256, note }), note === undefined ? 200 : 409)
+  const review = await readReviewPage(services, wanted, asked)
+  const html = approvalHtml({ review, expiresAt: held.expiresAt, note })
+  return page(html, note === undefined ? 200 : 409)
 }
 
 async function act(
@@ -124,16 +160,23 @@ async function act(
           trust: 'recipients',
         } as const)
       : ({ state: 'rejected', reason: form.reason?.trim() || null } as const)
+  const again = (note: string) => pageOf(services, open, { note })
   try {
-    const held = await decide(services, actor, {
+    const { state, sha256, expiresAt } = await readHeldRequest(services, open.wanted)
+    // What is over already has its own answer.
+    const isOpen = state === 'waiting' && Date.parse(expiresAt) > Date.now()
+    if (isOpen && decision.state === 'approved') {
+      if (sha256 !== form.sha256) return await again(CHANGED)
+      requireSeen(services, { approvalId, sha256, seen: form.seen })
+    }
+    await decide(services, actor, {
       approvalId,
       decision,
       within: (db) => useApprovalLink(db, token),
     })
-    return pageOf(held, true)
+    return await pageOf(services, { ...open, used: true })
   } catch (error) {
     if (!(error instanceof ApiError) || error.status >= 500) throw error
-    const held = await readHeldRequest(services, open.wanted)
-    return pageOf(held, open.used, 'The mail has changed since. Read it again.')
+    return await again(error.message === UNREAD ? 'Read all pages first.' : CHANGED)
   }
 }

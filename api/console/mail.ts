@@ -8,21 +8,14 @@ import { notFound } from '../http/errors.ts'
 import { PageQuery } from '../http/operation.ts'
 import { nextPage, readPage } from '../http/page.ts'
 import type { Services } from '../http/services.ts'
+import { ReviewQuery, readReviewPage } from '../mail/heldReview.ts'
 import { MessageParams } from '../mail/messages.ts'
 import { toWhole } from '../mail/messageView.ts'
 import { readThread, readThreads, THREAD_MESSAGES_DEFAULT, ThreadParams } from '../mail/threads.ts'
 import { consoleOperation } from './consoleOperation.ts'
-import { framedHtml } from './framedHtml.ts'
+import { framedMail } from './framedMail.ts'
 
 const Project = t.Object({ projectId: t.String({ minLength: 1, maxLength: 100 }) })
-
-/**
- * The policy of a mail in a frame: no script, no loading, no submission, an opaque origin. frame-src of the page keeps the
- * frame from navigating to other sites.
- */
-const MAIL_POLICY =
-  "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; " +
-  "frame-ancestors 'self'; sandbox"
 
 /** Mail routes of the console only. They never mark a message as read: that is the agent's task. */
 export function consoleMailRoutes(services: Services) {
@@ -90,19 +83,23 @@ export function consoleMailRoutes(services: Services) {
         await refuseDeleted(params.projectId)
         const found = await findMessageHtml(pool, services.blobs, params)
         if (found === null) throw notFound('Message not found, or it has no HTML body')
-        return new Response(framedHtml(found), {
-          headers: {
-            'content-type': 'text/html; charset=utf-8',
-            'content-security-policy': MAIL_POLICY,
-            'referrer-policy': 'no-referrer',
-            'x-dns-prefetch-control': 'off',
-            'cross-origin-resource-policy': 'same-origin',
-          },
-        })
+        return framedMail(found)
       },
       {
         params: t.Composite([Project, MessageParams]),
         detail: consoleOperation({ access: 'console', framed: true }),
+      },
+    )
+    .get(
+      '/held/:approvalId/review',
+      ({ params, query }) => readReviewPage(services, params, query),
+      {
+        params: t.Composite([
+          Project,
+          t.Object({ approvalId: t.String({ minLength: 1, maxLength: 64 }) }),
+        ]),
+        query: ReviewQuery,
+        detail: consoleOperation(),
       },
     )
 }

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import { pageSeals } from '../../shared/approvalLink.ts'
 import type { Config } from '../../shared/config/config.ts'
 import { listenError } from '../../shared/process/listenError.ts'
 import type { Running } from '../../shared/process/service.ts'
@@ -118,7 +119,8 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
   const objectStore = openStoreOf(config.blobStore, log, { observe: metrics.blobRequest })
   const blobs = createBlobs(pool, objectStore)
   const exports = createExports({ pool: poolOf(' (export)', EXPORTS_MAX + 1), blobs }, log)
-  const keyring = createKeyringSource(masterKeys(config))
+  const master = masterKeys(config)
+  const keyring = createKeyringSource(master)
   const offerKey = createOfferKey({ config, pool })
   const app = createApp(
     {
@@ -140,6 +142,7 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
       exports,
       metrics,
       keyring,
+      pageSeals: pageSeals(master),
       offerKey,
     },
     usage,

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import type { PageSeals } from '../../shared/approvalLink.ts'
 import type { Config } from '../../shared/config/config.ts'
 import type { ReceiptKey } from '../../shared/till/receiptKey.ts'
 import type { FoundKey, WantedKey } from '../../sql/account/keys.ts'
@@ -55,6 +56,8 @@ export type Services = {
   metrics: Metrics
   /** The master keys that wrap vault and webhook secrets. */
   keyring: KeyringSource
+  /** Prove that the pages of a held mail were shown. */
+  pageSeals: PageSeals
   /** The key that signs offers; null: no worker has published it. */
   offerKey: () => Promise<ReceiptKey | null>
 }

@@ -1,4 +1,4 @@
-import { Type as t } from '@sinclair/typebox'
+import { type Static, Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import type { Actor } from '../../sql/account/audit.ts'
 import type { Trust } from '../../sql/mail/heldMails.ts'
@@ -7,6 +7,7 @@ import { operation } from '../http/operation.ts'
 import { identityOf, stateOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 import { decide, edit, HeldQuery, readHeld, readHeldBytes, readHeldRequest } from './held.ts'
+import { requireSeen } from './heldReview.ts'
 import {
   ApproveBody,
   EditBody,
@@ -38,6 +39,26 @@ const actorOf = (request: Request, projectId: string): Actor => ({
   keyPrefix: identityOf(request).keyPrefix,
   requestId: stateOf(request).requestId,
 })
+
+type Approval = Static<typeof Params> & Static<typeof ApproveBody>
+
+/** A platform key reads the bytes itself. An operator at the console must have been shown all pages. */
+async function approve(
+  services: Services,
+  request: Request,
+  { projectId, approvalId, sha256, trust = 'recipients', seen }: Approval,
+) {
+  const actor = actorOf(request, projectId)
+  if (isAtConsole(actor.keyPrefix)) requireSeen(services, { approvalId, sha256, seen })
+  const hash = Buffer.from(sha256, 'hex')
+  return await decide(services, actor, {
+    approvalId,
+    decision: { state: 'approved', hash, trust: trust as Trust },
+  })
+}
+
+/** The actor of a console session (api/console/access.ts); no prefix of a key has a colon. */
+const isAtConsole = (actor: string): boolean => actor.startsWith('console:')
 
 /** Mail of projects that waits for its owner. */
 export const heldRoutes = (services: Services) =>
@@ -109,11 +130,7 @@ export const heldRoutes = (services: Services) =>
     )
     .post(
       '/:approvalId/approve',
-      ({ request, params, body: { sha256, trust = 'recipients' } }) =>
-        decide(services, actorOf(request, params.projectId), {
-          ...params,
-          decision: { state: 'approved', hash: Buffer.from(sha256, 'hex'), trust: trust as Trust },
-        }),
+      ({ request, params, body }) => approve(services, request, { ...params, ...body }),
       {
         params: Params,
         body: ApproveBody,

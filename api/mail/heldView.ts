@@ -27,6 +27,13 @@ export const ApproveBody = t.Object({
       },
     ),
   ),
+  seen: t.Optional(
+    t.String({
+      maxLength: 100,
+      description:
+        'An operator who is signed in proves here that all pages were shown. A key needs none.',
+    }),
+  ),
 })
 
 export const REASON_MAX_LENGTH = 1_000

@@ -1,23 +1,27 @@
 import type { Logger } from 'pino'
+import { Costs } from '../../shared/process/costs.ts'
 import { createPause } from '../../shared/process/pause.ts'
 import { type Blobs, OWN_AT_ONCE } from '../../sql/blobs/blobs.ts'
 import { BlobsAwayError } from '../../sql/blobs/objectStore.ts'
 import type { Pool } from '../../sql/db.ts'
-import { insertInboundMails, type SpooledMail } from '../../sql/mail/inboundMails.ts'
+import { insertInboundMails } from '../../sql/mail/inboundMails.ts'
 import type { Spool, SpooledSize } from './spool.ts'
+import { type SpoolBatch, SpoolTurns } from './spoolTurns.ts'
 
-const BATCH = { count: 200, maxBytes: 4 * 1024 * 1024 }
+/** A batch is no larger: the next one, of whoever is lighter, waits for its end. */
+const BATCH = { count: 200, maxBytes: 256 * 1024 }
 const RETRY_MIN_MS = 250
 const RETRY_MAX_MS = 2_000
 
 /**
- * Moves spooled mails to Postgres in batches, in the order of their arrival. Small and large mails move apart: a small one
- * never waits for a large one. It deletes a batch from the spool after Postgres has committed it. A crash in between
+ * Moves spooled mails to Postgres in batches; whose inboxes and network cost least moves first. Small and large mails move
+ * apart: a small one never waits for a large one. It deletes a batch from the spool after Postgres has committed it. A crash in between
  * moves the batch again; its source keys make the second insert a no-op. While the object store is away, large mails stay
  * in the spool.
  */
 export class Mover {
   readonly #spool: Spool
+  readonly #costs = new Costs()
   readonly #pool: Pool
   readonly #blobs: Blobs
   readonly #log: Logger
@@ -48,9 +52,10 @@ export class Mover {
 
   async #run(size: SpooledSize): Promise<void> {
     let retryMs = RETRY_MIN_MS
+    const turns = new SpoolTurns(this.#spool, size, this.#costs)
     for (;;) {
       try {
-        const batch = this.#spool.oldest(size, BATCH)
+        const batch = turns.next(BATCH)
         if (batch.length === 0) {
           if (this.#stopping) return
           await this.#sleep(size, RETRY_MAX_MS)
@@ -60,6 +65,7 @@ export class Mover {
         if (kept.length > 0) {
           await insertInboundMails(this.#pool, kept)
           await this.#spool.remove(kept.map((mail) => mail.sourceKey))
+          turns.moved(kept.map(({ id }) => id))
         }
         if (failure !== null) throw failure
         retryMs = RETRY_MIN_MS
@@ -76,10 +82,8 @@ export class Mover {
   }
 
   /** Writes large mails to the object store. @returns the oldest of the batch, up to the first that failed. */
-  async #keep(
-    batch: readonly SpooledMail[],
-  ): Promise<{ kept: SpooledMail[]; failure: Error | null }> {
-    const kept: SpooledMail[] = []
+  async #keep(batch: SpoolBatch): Promise<{ kept: SpoolBatch; failure: Error | null }> {
+    const kept: SpoolBatch = []
     for (let at = 0; at < batch.length; at += OWN_AT_ONCE) {
       const part = batch.slice(at, at + OWN_AT_ONCE)
       const ends = await Promise.allSettled(part.map(({ bytes }) => this.#blobs.keep(bytes)))

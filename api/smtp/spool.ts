@@ -44,7 +44,11 @@ const WHERE = {
 export const sizeOf = (bytes: Uint8Array): SpooledSize =>
   bytes.length > SMALL_BYTES ? 'large' : 'small'
 
+/** A spooled mail that has its turn to come. */
+export type Arrival = Pick<SpooledMail, 'remoteIp' | 'inboxes'> & { id: number; size: number }
+
 type SpoolRow = {
+  id: number
   source_key: string
   bytes: Uint8Array
   envelope_from: string
@@ -138,29 +142,43 @@ export class Spool {
     ])
   }
 
-  /** The oldest mails of a size, at most `count`. It stops once `maxBytes` are reached, but returns at least one. */
-  oldest(size: SpooledSize, { count, maxBytes }: { count: number; maxBytes: number }) {
+  /** Mails of a size behind the row `after`, the oldest first, without their bytes. */
+  arrivals(size: SpooledSize, after: number, limit: number): Arrival[] {
     const rows = this.#db
-      .query<SpoolRow, { count: number; maxBytes: number }>(
-        `select m.* from mails m join (
-           select id, sum(size) over (order by id) - size as before
-           from (select id, length(bytes) as size from mails where ${WHERE[size]} order by id limit $count)
-         ) sized on sized.id = m.id
-         where sized.before < $maxBytes order by m.id`,
+      .query<
+        { id: number; size: number; remote_ip: string; inboxes: string },
+        { after: number; limit: number }
+      >(
+        `select id, length(bytes) as size, remote_ip, inboxes from mails where ${WHERE[size]} and id > $after
+         order by id limit $limit`,
       )
-      .all({ count, maxBytes })
-    return rows.map(
-      (row): SpooledMail => ({
-        sourceKey: row.source_key,
-        bytes: row.bytes,
-        envelopeFrom: row.envelope_from,
-        inboxes: JSON.parse(row.inboxes),
-        remoteIp: row.remote_ip,
-        helo: row.helo,
-        receivedAt: new Date(row.received_at),
-        traceparent: row.traceparent,
-      }),
-    )
+      .all({ after, limit })
+    return rows.map(({ id, size, remote_ip: remoteIp, inboxes }) => ({
+      id,
+      size,
+      remoteIp,
+      inboxes: JSON.parse(inboxes),
+    }))
+  }
+
+  /** The mails of these rows, the oldest first. Another listener may have moved some of them. */
+  read(ids: readonly number[]): (SpooledMail & { id: number })[] {
+    const rows = this.#db
+      .query<SpoolRow, { ids: string }>(
+        'select * from mails where id in (select value from json_each($ids)) order by id',
+      )
+      .all({ ids: JSON.stringify(ids) })
+    return rows.map((row) => ({
+      id: row.id,
+      sourceKey: row.source_key,
+      bytes: row.bytes,
+      envelopeFrom: row.envelope_from,
+      inboxes: JSON.parse(row.inboxes),
+      remoteIp: row.remote_ip,
+      helo: row.helo,
+      receivedAt: new Date(row.received_at),
+      traceparent: row.traceparent,
+    }))
   }
 
   /** Removes mails that Postgres has committed. */

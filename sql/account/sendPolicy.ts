@@ -12,8 +12,9 @@ export type PolicyChange = {
 }
 
 /**
- * Changes how mail of a project leaves, in the transaction of its other changes. On the way to approve-new the
- * recipients of all earlier mail become known.
+ * Changes how mail of a project leaves, in the transaction of its other changes. On the way to approve-new, and only
+ * then, the recipients of earlier mail that nobody had to approve become known. An approval has said itself whom it
+ * makes known: its mail counts no second time.
  */
 export async function updateSendPolicy(
   db: Queryable,
@@ -21,10 +22,12 @@ export async function updateSendPolicy(
   { sendPolicy, approverEmail, approvalHours }: PolicyChange,
 ): Promise<void> {
   if (sendPolicy === undefined && approverEmail === undefined && approvalHours === undefined) return
-  await db.query(
-    `update projects set send_policy = coalesce($2, send_policy), approval_hours = coalesce($3, approval_hours),
-       approver_email = case when $4 then $5 else approver_email end
-     where id = $1`,
+  const { rows } = await db.query<{ before: SendPolicyName }>(
+    `with before as (select id, send_policy from projects where id = $1 for update)
+     update projects p set send_policy = coalesce($2, p.send_policy),
+       approval_hours = coalesce($3, p.approval_hours),
+       approver_email = case when $4 then $5 else p.approver_email end
+     from before where p.id = before.id returning before.send_policy as before`,
     [
       projectId,
       sendPolicy ?? null,
@@ -33,11 +36,12 @@ export async function updateSendPolicy(
       approverEmail ?? null,
     ],
   )
-  if (sendPolicy !== 'approve-new') return
+  if (sendPolicy !== 'approve-new' || rows[0]?.before === sendPolicy) return
   await db.query(
     `insert into known_recipients (project_id, recipient)
-     select distinct $1, lower(r.address) from messages m join outbound_recipients r on r.message_row = m.row
-     where m.project_id = $1 and m.direction = 'sent' and r.state in ('sent', 'bounced')
+     select distinct $1, lower(r.address)
+     from messages m join outbound_mails o on o.message_row = m.row join outbound_recipients r on r.message_row = m.row
+     where m.project_id = $1 and m.direction = 'sent' and o.approved_hash is null and r.state in ('sent', 'bounced')
      order by 2 on conflict do nothing`,
     [projectId],
   )

@@ -194,7 +194,7 @@ const JOBS = `
     union all
     select 'announce_approval', json_build_object('approvalId', id), 'announce_approval:' || id, null from requested
   ), jobs as (
-    ${addPayloadsFrom('due', 's.run_at')}
+    ${addPayloadsFrom('due', { runAt: 's.run_at' })}
   )`
 
 /** One row per placeable intent. The join with `jobs` makes Postgres run add_jobs. */

@@ -20,14 +20,19 @@ export type SpooledMail = {
   receivedAt: Date
   /** The trace that it continues; absent: none. */
   traceparent?: string | null
+  /** The priority of its job: those of the least number go first. Absent: 0. */
+  priority?: number
 }
 
 /** A larger mail has a job of its own: it would hold up a batch. Those in the object store are larger. */
-const BATCHED_BYTES = BLOB_BYTES
+export const BATCHED_BYTES = BLOB_BYTES
 
 const NO_BYTES = new Uint8Array()
 
-/** Arrivals of one inbox stand together in the batches. A lone arrival, and a large one, has a job of its own. */
+/**
+ * Arrivals of one priority and one inbox stand together in the batches. A lone arrival, and a large one, has a job of its
+ * own. A batch has the priority of its first mail.
+ */
 const ACCEPT = `
   with delivery as (
     select d.source_key, p.id as project_id, d.envelope_from, d.envelope_to, d.remote_ip, d.helo, d.received_at,
@@ -51,21 +56,25 @@ const ACCEPT = `
     on conflict (raw_id, project_id) do nothing
     returning id, raw_id, project_id
   ), numbered as (
-    select a.id, case when raw.is_large then -a.id
-      else (row_number() over (partition by raw.is_large order by a.project_id, a.id) - 1) / ${PARSE_BATCH_MAX} end as batch
+    select a.id, u.priority, case when raw.is_large then -a.id
+      else (row_number() over (partition by raw.is_large order by u.priority, a.project_id, a.id) - 1)
+        / ${PARSE_BATCH_MAX} end as batch
     from arrived a join raw on raw.id = a.raw_id
+    join unnest($1::uuid[], $14::int[]) u (source_key, priority) on u.source_key = raw.source_key
   ), batched as (
-    select min(id) as first, count(*) as count, json_agg(id::text order by id) as ids from numbered group by batch
+    select min(id) as first, count(*) as count, json_agg(id::text order by id) as ids, min(priority) as priority
+    from numbered group by batch
   ), jobs as (
     select 'parse_inbound' as task, 'parse_inbound:' || first as key,
-      json_build_object('inboundId', first::text) as payload, first
+      json_build_object('inboundId', first::text) as payload, first, priority
     from batched where count = 1
     union all
-    select 'parse_batch', 'parse_batch:' || first || ':' || count, json_build_object('inboundIds', ids), first
+    select 'parse_batch', 'parse_batch:' || first || ':' || count, json_build_object('inboundIds', ids), first,
+      priority
     from batched where count > 1
     order by first
   )
-  ${addPayloadsFrom('jobs')}`
+  ${addPayloadsFrom('jobs', { priority: 's.priority' })}`
 
 /**
  * Stores a batch of spooled mails in one statement: raw mails, one inbound mail per inbox, and their parse jobs. A
@@ -93,6 +102,7 @@ export async function insertInboundMails(db: Queryable, mails: SpooledMail[]): P
       packed.lengths,
       deliveries.map((delivery) => delivery.traceparent ?? null),
       mails.map(({ blob }) => blob ?? null),
+      mails.map(({ priority = 0 }) => priority),
     ],
   })
 }

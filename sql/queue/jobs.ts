@@ -11,6 +11,8 @@ export type NewJob<Name extends TaskName = TaskName> = {
   payload: TaskPayload<Name>
   key: string
   runAt?: Date
+  /** Those of the least number go first. Default: 0. */
+  priority?: number
 }
 
 /** Calls of `add_job` until it queues the job. */
@@ -33,8 +35,9 @@ export async function addJob<Name extends TaskName>(
   for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
     const { rows } = await db.query<{ id: string | null }>({
       name: 'add-job',
-      text: `select id from graphile_worker.add_job($1, $2::json, run_at := $3::timestamptz, job_key := $4)`,
-      values: [job.task, JSON.stringify(payload), job.runAt ?? null, job.key],
+      text: `select id from graphile_worker.add_job($1, $2::json, run_at := $3::timestamptz, job_key := $4,
+        priority := $5)`,
+      values: [job.task, JSON.stringify(payload), job.runAt ?? null, job.key, job.priority ?? null],
     })
     if (rows[0]?.id != null) return
   }
@@ -54,11 +57,14 @@ export function addJobsFrom(source: string, task: TaskName, payloadField: string
 
 /**
  * The same for jobs of several tasks: `source` must have the columns `task`, `key` and `payload`.
- * @param runAt an SQL expression over `s`; null: at once.
+ * @param options SQL expressions over `s`. `runAt`: null is at once. `priority`: null is 0.
  */
-export const addPayloadsFrom = (source: string, runAt = 'null'): string =>
+export const addPayloadsFrom = (
+  source: string,
+  { runAt = 'null', priority = 'null' } = {},
+): string =>
   `select count(*) from graphile_worker.add_jobs(array(
-    select row(s.task, s.payload, null, ${runAt}, null, s.key, null, null)::graphile_worker.job_spec from ${source} s))`
+    select row(s.task, s.payload, null, ${runAt}, null, s.key, ${priority}, null)::graphile_worker.job_spec from ${source} s))`
 
 /**
  * Deletes superseded jobs that no worker holds. When the key of a running job is added again, Graphile Worker clears

@@ -45,3 +45,26 @@ test('a statement that is late holds up nobody', async () => {
   batches[0]!.end()
   expect(await stuck).toBe(2)
 })
+
+test('items of least rank run first, apart from those that may not share their statement', async () => {
+  const batches: number[][] = []
+  let end = () => {}
+  const batcher = createBatcher({
+    batchMax: 3,
+    parallel: 1,
+    rank: { of: (item: number) => item, mayShare: (least, rank) => rank <= least + 10 },
+    run: async (items: number[]) => {
+      batches.push(items)
+      if (batches.length === 1) {
+        await new Promise<void>((resolve) => {
+          end = resolve
+        })
+      }
+      return items
+    },
+  })
+  const results = [0, 500, 7, 501, 9, 502, 503, 8, 1].map((item) => batcher.submit(item))
+  end()
+  expect(await Promise.all(results)).toEqual([0, 500, 7, 501, 9, 502, 503, 8, 1])
+  expect(batches).toEqual([[0], [1, 7, 8], [9], [500, 501, 502], [503]])
+})

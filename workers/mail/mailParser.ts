@@ -3,12 +3,11 @@ import { availableParallelism, setPriority } from 'node:os'
 import { join } from 'node:path'
 import { type IndexedMail, indexed } from '../../shared/mail/indexedMail.ts'
 import { parseMail } from '../../shared/mail/parseMail.ts'
-import { FairTurns } from '../../shared/process/fairTurns.ts'
+import { Costs } from '../../shared/process/costs.ts'
+import { CostTurns } from '../../shared/process/costTurns.ts'
 import type { ParseAnswer, ParseRequest } from './parserMain.ts'
-import { createSingleFile } from './parseTurns.ts'
+import { createSingleFile, LIGHT_BYTES } from './parseTurns.ts'
 
-/** A message up to this size takes at most some 50 ms, also a hostile one. It is parsed in this process. */
-const SMALL_BYTES = 64 * 1024
 /** An honest message of the largest size takes a second. */
 const TIME_MAX_MS = 10_000
 const MEMORY_MAX_BYTES = 1536 * 1024 * 1024
@@ -19,40 +18,48 @@ const PAGE_BYTES = 4096
 /** The scheduling priority of a child: small mail, payments and requests go first. */
 const NICENESS = 10
 
-/** Parses messages. Large ones take turns by inbox, each in a child process with limits of time and memory. */
+/** A message to parse for an inbox. */
+type Parsed = {
+  projectId: string
+  /** They are charged for the time. Absent: the inbox. */
+  sharers?: readonly string[]
+  /** Parse also a light message in a child: it may have killed a process before. */
+  isolated?: boolean
+}
+
+/**
+ * Parses messages, those of the lightest sharers first. A hostile message of 64 KB holds up a processor for 50 ms: only
+ * light ones are parsed in this process. All others go to child processes with limits of time and memory.
+ */
 export type MailParser = {
-  /**
-   * @param projectId the project of the inbox.
-   * @param isolated parse also a small message in a child: it may have killed a process before.
-   * @throws when the parser throws, dies, or passes a limit.
-   */
-  parse(raw: Buffer, projectId: string, isolated?: boolean): Promise<IndexedMail>
+  /** @throws when the parser throws, dies, or passes a limit. */
+  parse(raw: Buffer, mail: Parsed): Promise<IndexedMail>
 }
 
 export function createMailParser(
   domain: string,
+  costs = new Costs(),
   limits = { timeMaxMs: TIME_MAX_MS, memoryMaxBytes: MEMORY_MAX_BYTES },
 ): MailParser {
   // One processor stays free for all other work.
   const count = Math.max(1, availableParallelism() - 1)
-  const turns = new FairTurns({ total: count, perOwner: Math.max(1, count - 1) })
+  const turns = new CostTurns(costs, count)
   const idle: Child[] = []
-  const singleFile = createSingleFile()
+  const singleFile = createSingleFile(costs)
   return {
-    async parse(raw, projectId, isolated = false) {
-      if (raw.length <= SMALL_BYTES && !isolated) {
-        return await singleFile(async () => indexed(await parseMail(raw, domain), projectId))
+    async parse(raw, { projectId, sharers = [projectId], isolated = false }) {
+      if (raw.length <= LIGHT_BYTES && !isolated) {
+        return await singleFile(sharers, async () =>
+          indexed(await parseMail(raw, domain), projectId),
+        )
       }
-      const leave = await turns.enter(projectId)
-      const child = idle.pop() ?? startChild(limits)
-      try {
+      return await turns.run(sharers, async () => {
+        const child = idle.pop() ?? startChild(limits)
         const mail = await child.parse({ raw, domain, projectId })
         child.rest(() => idle.splice(idle.indexOf(child), 1))
         idle.push(child)
         return mail
-      } finally {
-        leave()
-      }
+      })
     },
   }
 }

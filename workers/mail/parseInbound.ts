@@ -1,16 +1,24 @@
+import { Costs } from '../../shared/process/costs.ts'
 import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
 import { FairTurns } from '../../shared/process/fairTurns.ts'
 import type { Blobs } from '../../sql/blobs/blobs.ts'
 import type { Pool } from '../../sql/db.ts'
 import { readRules, readRulesOf } from '../../sql/mail/emailRules.ts'
-import { findInboundMail, findInboundMails, type InboundMail } from '../../sql/mail/inboundMails.ts'
+import {
+  BATCHED_BYTES,
+  findInboundMail,
+  findInboundMails,
+  type InboundMail,
+  type LargeInboundMail,
+} from '../../sql/mail/inboundMails.ts'
 import { addJob, type NewJob } from '../../sql/queue/jobs.ts'
 import { patiently } from '../queue/patiently.ts'
 import type { PoolContext, Task } from '../queue/task.ts'
+import { LIGHT_BYTES } from './parseTurns.ts'
+import { sharersOf } from './sharers.ts'
 import { Shares } from './shares.ts'
 import {
   createStoreInbound,
-  networkOf,
   type ParseOptions,
   SlowDnsError,
   type StoreInbound,
@@ -38,44 +46,45 @@ const PATIENCE_MS = 1_000
 
 type Tasks = { parse_inbound: Task<'parse_inbound'>; parse_batch: Task<'parse_batch'> }
 
+type Parts = { pool: Pool; blobs: Blobs; store: StoreInbound; shares: Shares; costs: Costs }
+
 /**
  * Parses inbound mails and stores them in their inboxes. Inboxes, and sending networks, share the slots. A mail that
- * finds its share in use comes back later.
+ * finds its share in use comes back later, the later the more its inbox and its network have cost.
  */
 export function createParseInbound(context: PoolContext, options: ParseOptions): Tasks {
-  const shares = new Shares(options.slots)
-  const store = createStoreInbound(context, options)
-  return {
-    parse_inbound: createParseOne(context, options.blobs, store, shares),
-    parse_batch: createParseBatch(context, store, shares),
+  const { costs = new Costs() } = options
+  const parts = {
+    pool: context.pool,
+    blobs: options.blobs,
+    shares: new Shares(options.slots),
+    store: createStoreInbound(context, { ...options, costs }),
+    costs,
   }
+  return { parse_inbound: createParseOne(parts), parse_batch: createParseBatch(context, parts) }
 }
 
-function createParseOne(
-  { pool }: PoolContext,
-  blobs: Blobs,
-  store: StoreInbound,
-  shares: Shares,
-): Task<'parse_inbound'> {
+function createParseOne({ pool, blobs, store, shares, costs }: Parts): Task<'parse_inbound'> {
   const large = new FairTurns({ total: LARGE_AT_ONCE, perOwner: LARGE_AT_ONCE / 2 })
   return async ({ inboundId }, { attempt }) => {
-    const found = await findInboundMail(pool, blobs, inboundId, SMALL_BYTES)
+    const found = await findInboundMail(pool, blobs, inboundId, LIGHT_BYTES)
     if (found === null) return
-    const place = shares.enter(sharersOf(found))
-    if (!place.granted) return await queue(pool, jobOf([inboundId], place.returnInMs))
-    const readAndStore = async (inbound: InboundMail) =>
-      store(inbound, {
-        rules: await readRules(pool, inbound.projectId, ['RECEIVE']),
+    const sharers = sharersOf(found)
+    const place = shares.enter(sharers)
+    if (!place.granted) {
+      const priority = costs.priorityOf(sharers)
+      const inMs = laterBy(priority, place.returnInMs)
+      return await queue(pool, jobOf([inboundId], { inMs, priority }))
+    }
+    let leaveLarge = () => {}
+    try {
+      if (sizeOf(found) > SMALL_BYTES) leaveLarge = await large.enter(found.projectId)
+      await store(found, {
+        rules: await readRules(pool, found.projectId, ['RECEIVE']),
         isolated: attempt > ATTEMPTS_BEFORE_ISOLATION,
         storeAnyway: attempt > ATTEMPTS_TO_STORE,
         patienceMs: Number.POSITIVE_INFINITY,
       })
-    let leaveLarge = () => {}
-    try {
-      if ('bytes' in found) return await readAndStore(found)
-      leaveLarge = await large.enter(found.projectId)
-      const inbound = await findInboundMail(pool, blobs, inboundId, found.size)
-      if (inbound !== null && 'bytes' in inbound) await readAndStore(inbound)
     } finally {
       leaveLarge()
       place.leave()
@@ -88,71 +97,79 @@ function createParseOne(
  * mail that fails gets a job of its own.
  */
 function createParseBatch(
-  { pool, log }: PoolContext,
-  store: StoreInbound,
-  shares: Shares,
+  { log }: PoolContext,
+  { pool, store, shares, costs }: Parts,
 ): Task<'parse_batch'> {
   return async ({ inboundIds }, { attempt }) => {
-    const found = await findInboundMails(pool, inboundIds)
+    const found = await findInboundMails(pool, inboundIds, LIGHT_BYTES)
     const projects = [...new Set(found.map(({ projectId }) => projectId))]
     const rules = await readRulesOf(pool, projects, ['RECEIVE'])
     const isolated = attempt > BATCH_ATTEMPTS_BEFORE_ISOLATION
-    const take = async (inbound: InboundMail, leave: () => void) => {
+    const take = async (mail: InboundMail | LargeInboundMail, leave: () => void) => {
       try {
-        const own = rules.get(inbound.projectId) ?? []
-        await store(inbound, { rules: own, isolated, storeAnyway: false, patienceMs: PATIENCE_MS })
+        const own = rules.get(mail.projectId) ?? []
+        await store(mail, { rules: own, isolated, storeAnyway: false, patienceMs: PATIENCE_MS })
       } catch (error) {
         if (isDatabaseUnavailable(error)) throw error
         if (!(error instanceof SlowDnsError)) {
-          log.warn({ inboundId: inbound.id, err: error }, 'a mail leaves its batch')
+          log.warn({ inboundId: mail.id, err: error }, 'a mail leaves its batch')
         }
-        await queue(pool, jobOf([inbound.id]))
+        await queue(pool, jobOf([mail.id]))
       } finally {
         leave()
       }
     }
-    const refused = new Map<string, string[]>()
+    const refused = new Map<string, { ids: string[]; priority: number }>()
     const taken: Promise<unknown>[] = []
     for (const mail of found) {
-      const crowded = shares.crowded(sharersOf(mail))
-      if (!('bytes' in mail)) taken.push(queue(pool, jobOf([mail.id])))
-      else if (crowded !== null) refused.set(crowded, [...(refused.get(crowded) ?? []), mail.id])
-      else {
-        const place = shares.enter(sharersOf(mail), partOf(mail, inboundIds.length))
+      const sharers = sharersOf(mail)
+      const crowded = shares.crowded(sharers)
+      if (sizeOf(mail) > BATCHED_BYTES) taken.push(queue(pool, jobOf([mail.id])))
+      else if (crowded !== null) {
+        const { ids, priority } = refused.get(crowded) ?? { ids: [], priority: 0 }
+        const lower = Math.max(priority, costs.priorityOf(sharers))
+        refused.set(crowded, { ids: [...ids, mail.id], priority: lower })
+      } else {
+        const place = shares.enter(sharers, partOf(mail, inboundIds.length))
         taken.push(take(mail, place.granted ? place.leave : () => {}))
       }
     }
-    for (const [sharer, ids] of refused) {
-      taken.push(queue(pool, jobOf(ids, shares.returnInMs(sharer, ids.length))))
+    for (const [sharer, { ids, priority }] of refused) {
+      const inMs = laterBy(priority, shares.returnInMs(sharer, ids.length))
+      taken.push(queue(pool, jobOf(ids, { inMs, priority })))
     }
     const failed = (await Promise.allSettled(taken)).find(({ status }) => status === 'rejected')
     if (failed?.status === 'rejected') throw failed.reason
   }
 }
 
-/** The part of a slot that a mail takes in a batch: of the job, or of the memory. Sums of 1/1024 are exact. */
-const partOf = ({ bytes }: InboundMail, batch: number): number =>
-  Math.ceil(1024 * Math.max(1 / batch, Math.min(1, bytes.length / PART_BYTES))) / 1024
+/** A backlog has its share of slots in hand for seconds: to come back in vain costs the database as much as a mail. */
+const laterBy = (priority: number, returnInMs: number): number => returnInMs * (1 + priority / 2)
 
-const sharersOf = (mail: Pick<InboundMail, 'projectId' | 'remoteIp'>): string[] => [
-  mail.projectId,
-  networkOf(mail),
-]
+const sizeOf = (mail: InboundMail | LargeInboundMail): number =>
+  'bytes' in mail ? mail.bytes.length : mail.size
+
+/** The part of a slot that a mail takes in a batch: of the job, or of the memory. Sums of 1/1024 are exact. */
+const partOf = (mail: InboundMail | LargeInboundMail, batch: number): number =>
+  Math.ceil(1024 * Math.max(1 / batch, Math.min(1, sizeOf(mail) / PART_BYTES))) / 1024
 
 /**
  * The job of mails that come back. A part of a batch has another key than the batch: replacing that would lose the
  * rest after a crash.
  */
-function jobOf(ids: readonly string[], inMs = 0): NewJob<'parse_inbound'> | NewJob<'parse_batch'> {
-  const runAt = new Date(Date.now() + inMs)
+function jobOf(
+  ids: readonly string[],
+  { inMs = 0, priority = 0 } = {},
+): NewJob<'parse_inbound'> | NewJob<'parse_batch'> {
+  const times = { runAt: new Date(Date.now() + inMs), priority }
   const [inboundId] = ids as [string]
   return ids.length === 1
-    ? { task: 'parse_inbound', payload: { inboundId }, key: `parse_inbound:${inboundId}`, runAt }
+    ? { task: 'parse_inbound', payload: { inboundId }, key: `parse_inbound:${inboundId}`, ...times }
     : {
         task: 'parse_batch',
         payload: { inboundIds: [...ids] },
         key: `parse_batch:${inboundId}:${ids.length}`,
-        runAt,
+        ...times,
       }
 }
 

@@ -1,4 +1,3 @@
-import { networkSubject } from '../../shared/http/networkSubject.ts'
 import { domainOf } from '../../shared/mail/address.ts'
 import { isForged, isUnsure, UNAUTHENTICATED_LABEL } from '../../shared/mail/authentication.ts'
 import type { BounceKeys } from '../../shared/mail/bounceAddress.ts'
@@ -6,6 +5,7 @@ import { admit, isRefused, type Rule } from '../../shared/mail/emailRules.ts'
 import { type IndexedMail, indexed } from '../../shared/mail/indexedMail.ts'
 import { type ParsedMail, unparseableMail } from '../../shared/mail/parseMail.ts'
 import { reduceBounce } from '../../shared/mail/reduceBounce.ts'
+import { Costs } from '../../shared/process/costs.ts'
 import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
 import { FairTurns } from '../../shared/process/fairTurns.ts'
 import { traced } from '../../shared/process/tracing.ts'
@@ -18,7 +18,9 @@ import { keepAttachments } from '../../sql/mail/attachments.ts'
 import { findReturnedCopy } from '../../sql/mail/bounces.ts'
 import {
   discardInboundMail,
+  findInboundMail,
   type InboundMail,
+  type LargeInboundMail,
   parseAgainLater,
 } from '../../sql/mail/inboundMails.ts'
 import { findVerifiedDomains } from '../../sql/mail/mailDomains.ts'
@@ -26,7 +28,8 @@ import type { PoolContext } from '../queue/task.ts'
 import { authenticateMail } from './authenticateMail.ts'
 import type { LookUp } from './lookUp.ts'
 import { createMailParser, type MailParser } from './mailParser.ts'
-import { createParseTurns, type ParseTurns } from './parseTurns.ts'
+import { createParseTurns, type ParseTurn, type ParseTurns } from './parseTurns.ts'
+import { networkOf, sharersOf } from './sharers.ts'
 import { createStoreBatcher } from './storeBatcher.ts'
 
 /** Mails of one network that wait for DNS answers at once, and the part of the slots for all that wait. */
@@ -43,6 +46,8 @@ export type ParseOptions = {
   blobs: Blobs
   /** Mails that the pool parses at the same time. */
   slots: number
+  /** What inboxes and networks have cost. */
+  costs?: Costs
 }
 
 type Parser = PoolContext &
@@ -70,31 +75,40 @@ type Care = {
 /** The DNS did not answer within the caller's patience. The answer will be remembered. */
 export class SlowDnsError extends Error {}
 
-/** Parses, filters by the inbox's rules, authenticates and stores. An unparseable message is stored raw, with a label. */
-export type StoreInbound = (inbound: InboundMail, care: Care) => Promise<void>
+/**
+ * Parses, filters by the inbox's rules, authenticates and stores. An unparseable message is stored raw, with a label. A
+ * mail that comes without its bytes is read when it has its turn: a backlog is no load for memory and connections.
+ */
+export type StoreInbound = (found: InboundMail | LargeInboundMail, care: Care) => Promise<void>
 
 export function createStoreInbound(context: PoolContext, options: ParseOptions): StoreInbound {
+  const { costs = new Costs() } = options
   const parser: Parser = {
     ...context,
     ...options,
-    stores: createStoreBatcher(context.pool),
+    stores: createStoreBatcher(context.pool, costs),
     verifiedDomains: createDomainBatcher(context.pool),
-    parser: createMailParser(options.mailDomain),
-    turns: createParseTurns(),
+    parser: createMailParser(options.mailDomain, costs),
+    turns: createParseTurns(costs),
     dnsTurns: new FairTurns({
       total: Math.ceil(options.slots * WAITING_PART),
       perOwner: WAITING_PER_NETWORK,
     }),
   }
-  return (inbound, care) =>
-    traced('parse mail', { kind: 'consumer', parent: inbound.traceparent }, async () => {
-      const endTurn = await parser.turns.enter(inbound.projectId)
-      try {
-        await readAndStore(inbound, parser, { ...care, endTurn })
-      } finally {
-        endTurn()
-      }
-    })
+  return async (found, care) => {
+    const size = 'bytes' in found ? found.bytes.length : found.size
+    const turn = await parser.turns.enter(sharersOf(found), size)
+    try {
+      const inbound =
+        'bytes' in found ? found : await findInboundMail(parser.pool, parser.blobs, found.id, size)
+      if (inbound === null || !('bytes' in inbound)) return
+      await traced('parse mail', { kind: 'consumer', parent: inbound.traceparent }, () =>
+        readAndStore(inbound, parser, { ...care, turn }),
+      )
+    } finally {
+      turn.end()
+    }
+  }
 }
 
 /** Finds the verified domains of mails parsed at the same time in one statement. */
@@ -107,13 +121,6 @@ const createDomainBatcher = (pool: Pool): Batcher<readonly string[], string[]> =
       return mails.map((domains) => verified.filter((domain) => domains.includes(domain)))
     },
   })
-
-/** The network that sent a mail; for mail of an inbox of this service, the inbox that receives it. */
-export const networkOf = ({
-  projectId,
-  remoteIp,
-}: Pick<InboundMail, 'projectId' | 'remoteIp'>): string =>
-  remoteIp === null ? `internal ${projectId}` : networkSubject(remoteIp)
 
 async function readAndStore(
   inbound: InboundMail,
@@ -129,16 +136,18 @@ async function readAndStore(
     parser,
     dnsTurns,
   }: Parser,
-  { rules, isolated, storeAnyway, patienceMs, endTurn }: Care & { endTurn: () => void },
+  { rules, isolated, storeAnyway, patienceMs, turn }: Care & { turn: ParseTurn },
 ): Promise<void> {
   const inboundId = inbound.id
   let parsed: IndexedMail
   try {
-    parsed = await parser.parse(inbound.bytes, inbound.projectId, isolated)
+    const { projectId } = inbound
+    parsed = await parser.parse(inbound.bytes, { projectId, sharers: sharersOf(inbound), isolated })
   } catch (error) {
     log.warn({ inboundId, err: error }, 'a message could not be parsed; it is stored unparsed')
     parsed = unparsed(inbound, mailDomain)
   }
+  turn.parsed()
   const { mail } = parsed
   const senders = { envelopeFrom: inbound.envelopeFrom, from: mail.from }
   if (mail.bounce !== null) mail.bounce.proof = await findReturnedCopy(pool, bounceKeys, inbound)
@@ -154,7 +163,7 @@ async function readAndStore(
         ),
       ),
   )
-  endTurn()
+  turn.end()
   const { authentication, isAligned } = sender
   const admission = admit(rules, senders, {
     isProvenBounce,

@@ -231,6 +231,49 @@ test('approve-new: the first mail to a recipient waits, or to a domain', async (
   expect(await isHeld('anybody@example.org')).toBeNull()
 })
 
+test('approve-new saved again, or left and taken up again, makes nobody known whom the owner approved once', async () => {
+  const agent = await service.newAgent()
+  const path = `/v0/platform/projects/${agent.project.id}`
+  const save = (...policies: string[]) =>
+    policies.reduce(
+      (before, sendPolicy) => before.then(() => service.platform.patch(path, { sendPolicy })),
+      Promise.resolve<unknown>(null),
+    )
+  const send = async (to: string) => {
+    const { messageId, deliveryStatus } = await sendMail(agent, { to: [to] })
+    return { messageId, isHeld: deliveryStatus === 'held' }
+  }
+  const approveOnce = async (messageId: string) => {
+    await approve(agent, await requestOf(service, agent, messageId), { trust: 'none' })
+    await untilStatus(agent, messageId, 'sent')
+  }
+  await save('approve')
+  await approveOnce((await send('all@once.example')).messageId)
+  await save('approve-new')
+  await approveOnce((await send('new@once.example')).messageId)
+  await save('approve-new')
+  const isHeld = async () =>
+    Promise.all(['all', 'new'].map(async (one) => (await send(`${one}@once.example`)).isHeld))
+  expect(await isHeld()).toEqual([true, true])
+  await save('free', 'approve', 'approve-new')
+  expect(await isHeld()).toEqual([true, true])
+  // Mail that needed no approval makes its recipients known, but only on the way to the policy.
+  await save('free')
+  const late = await send('late@free.example')
+  await untilStatus(agent, (await send('early@free.example')).messageId, 'sent')
+  await untilStatus(agent, late.messageId, 'sent')
+  await service.database.pool.query(
+    `update outbound_recipients set state = 'deferred' where address = 'late@free.example'`,
+  )
+  await save('approve-new')
+  await service.database.pool.query(
+    `update outbound_recipients set state = 'sent' where address = 'late@free.example'`,
+  )
+  await save('approve-new')
+  expect((await send('early@free.example')).isHeld).toBe(false)
+  expect((await send('late@free.example')).isHeld).toBe(true)
+})
+
 test('an approved mail with sendAt waits for its time', async () => {
   const agent = await heldAgent(service)
   const sendAt = new Date(Date.now() + 2_500).toISOString()

@@ -5,7 +5,9 @@ import { mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Mover } from '../../../api/smtp/mover.ts'
-import { Spool } from '../../../api/smtp/spool.ts'
+import { Spool, type SpooledSize } from '../../../api/smtp/spool.ts'
+import { SpoolTurns } from '../../../api/smtp/spoolTurns.ts'
+import { Costs } from '../../../shared/process/costs.ts'
 import { noBlobs } from '../../support/blobs.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { silentLog } from '../../support/service.ts'
@@ -26,8 +28,8 @@ const mail = (text: string) => ({
   helo: 'example.com',
   receivedAt: new Date(),
 })
-const ALL = { count: 100, maxBytes: 1_000_000 }
-const WHOLE = { count: 1_000, maxBytes: 1_000_000_000 }
+const all = (spool: Spool, size: SpooledSize) =>
+  spool.read(spool.arrivals(size, 0, 1_000).map(({ id }) => id))
 
 describe('a copy of the spool', () => {
   test('holds the earlier mails with the same source keys while the listener continues', async () => {
@@ -41,7 +43,7 @@ describe('a copy of the spool', () => {
     await second.close()
     await spool.accept(mail('Three'))
     const copy = new Spool(join(folder, 'there'))
-    expect(copy.oldest('small', ALL)).toEqual(spool.oldest('small', ALL).slice(0, 2))
+    expect(all(copy, 'small')).toEqual(all(spool, 'small').slice(0, 2))
     expect(copy.knownAddress(['a@mail.test'])).toBe('a@mail.test')
     await copy.accept(mail('Four'))
     expect([copy.depth().count, spool.depth().count]).toEqual([3, 3])
@@ -61,7 +63,7 @@ test('mail of many connections at once is stored whole; an error leaves the next
   const spool = new Spool(folder)
   const texts = Array.from({ length: 300 }, (_, n) => `${n} ${'x'.repeat(n * 300)}`)
   await Promise.all(texts.map((text) => spool.accept(mail(text))))
-  const stored = [...spool.oldest('small', WHOLE), ...spool.oldest('large', WHOLE)]
+  const stored = [...all(spool, 'small'), ...all(spool, 'large')]
   expect(new Set(stored.map(({ bytes }) => Buffer.from(bytes).toString()))).toEqual(new Set(texts))
   expect(stored.length).toBe(texts.length)
   const file = new Database(join(folder, 'spool.sqlite'))
@@ -111,7 +113,7 @@ test('a small mail moves while a large one waits', async () => {
   const inboxes = [{ address, envelopeTo: address }]
   const spool = new Spool(folder)
   await spool.accept({ ...mail('x'.repeat(100_000)), inboxes })
-  const [large] = spool.oldest('large', ALL)
+  const [large] = all(spool, 'large')
   const moved = async () => {
     const sizes = `select octet_length(bytes) as size from raw_mails order by size`
     return (await pool.query(sizes)).rows.map(({ size }) => size)
@@ -133,4 +135,72 @@ test('a small mail moves while a large one waits', async () => {
   await mover.stop()
   expect(spool.depth().count).toBe(0)
   await spool.close()
+})
+
+describe('turns', () => {
+  const floodTo = (inbox: string, remoteIp: string) => ({
+    ...mail('x'.repeat(60_000)),
+    inboxes: [{ address: inbox, envelopeTo: inbox }],
+    remoteIp,
+  })
+  const BATCH = { count: 10, maxBytes: 100_000_000 }
+
+  test('a flood into one inbox moves behind another inbox, and at a lower priority', async () => {
+    const spool = new Spool(folder)
+    const turns = new SpoolTurns(spool, 'small', new Costs())
+    for (let n = 0; n < 60; n++) {
+      await spool.accept(floodTo('flooded@mail.test', `192.0.2.${n % 20}`))
+    }
+    const first = turns.next(BATCH)
+    await spool.remove(first.map(({ sourceKey }) => sourceKey))
+    turns.moved(first.map(({ id }) => id))
+    await spool.accept({ ...mail('Hello'), remoteIp: '198.51.100.1' })
+    // The flood is no part of its batch.
+    const second = turns.next(BATCH)
+    expect(second.map(({ inboxes, priority }) => [inboxes[0]!.address, priority])).toEqual([
+      ['a@mail.test', 0],
+    ])
+    await spool.remove(second.map(({ sourceKey }) => sourceKey))
+    turns.moved(second.map(({ id }) => id))
+    const third = turns.next(BATCH)
+    expect(third.length).toBe(10)
+    for (const { inboxes, priority } of third) {
+      expect([inboxes[0]!.address, priority! > 0]).toEqual(['flooded@mail.test', true])
+    }
+    await spool.close()
+  })
+
+  test('a network that writes to many inboxes moves behind another network', async () => {
+    const spool = new Spool(folder)
+    const turns = new SpoolTurns(spool, 'small', new Costs())
+    for (let n = 0; n < 60; n++) await spool.accept(floodTo(`i${n}@mail.test`, '192.0.2.1'))
+    const first = turns.next(BATCH)
+    turns.moved(first.map(({ id }) => id))
+    await spool.accept({ ...mail('Hello'), remoteIp: '198.51.100.1' })
+    const addresses = turns.next({ ...BATCH, count: 2 }).map(({ inboxes }) => inboxes[0]!.address)
+    expect(addresses).toContain('a@mail.test')
+    await spool.close()
+  })
+
+  test('no mail is forgotten when SQLite uses the number of a row again', async () => {
+    const spool = new Spool(folder)
+    const turns = new SpoolTurns(spool, 'small', new Costs())
+    const seen: string[] = []
+    for (let round = 0; round < 20; round++) {
+      for (let n = 0; n <= round % 3; n++)
+        await spool.accept(floodTo(`i${n}@mail.test`, '192.0.2.1'))
+      await spool.accept(mail(`light ${round}`))
+      const batch = turns.next({ ...BATCH, count: 2 })
+      await spool.remove(batch.map(({ sourceKey }) => sourceKey))
+      turns.moved(batch.map(({ id }) => id))
+      seen.push(...batch.map(({ sourceKey }) => sourceKey))
+    }
+    for (let batch = turns.next(BATCH); batch.length > 0; batch = turns.next(BATCH)) {
+      await spool.remove(batch.map(({ sourceKey }) => sourceKey))
+      turns.moved(batch.map(({ id }) => id))
+      seen.push(...batch.map(({ sourceKey }) => sourceKey))
+    }
+    expect([new Set(seen).size, seen.length, spool.depth().count]).toEqual([59, 59, 0])
+    await spool.close()
+  })
 })

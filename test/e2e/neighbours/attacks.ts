@@ -82,6 +82,20 @@ export const ATTACKS: Record<string, (target: Target) => Promise<unknown>> = {
       await Bun.sleep(60_000)
     })
   },
+  // Each is small enough for the lanes of small mail. Half of them cost the parser most by their CSS.
+  'a backlog of 60 KB': ({ smtpPort, inbox, flood }) => {
+    const bodies = [wordsOf(60_000), styledOf(60_000)]
+    return forEver(8, async (lane) => {
+      for (let n = 0; n < (flood * 5) / 8; n++) {
+        const type = n % 2 === 0 ? 'plain' : 'html'
+        const head = `Subject: ${crypto.randomUUID()}\nContent-Type: text/${type}\n`
+        await deliverRaw(smtpPort, inbox, `${head}\n${bodies[n % 2]}`, {
+          localAddress: `127.0.10.${1 + (lane % 2)}`,
+        })
+      }
+      await Bun.sleep(60_000)
+    })
+  },
   'heavy mail': ({ smtpPort, inbox }) => {
     const lines = 'YQ=='.repeat(18).concat('\n').repeat(100_000)
     return forEver(2, async (lane) => {
@@ -110,6 +124,20 @@ export const ATTACKS: Record<string, (target: Target) => Promise<unknown>> = {
       await Bun.sleep(1_000)
     })
   },
+}
+
+/** A letter of different words. */
+const wordsOf = (bytes: number): string =>
+  Array.from({ length: bytes / 10 }, (_, n) => `w${(n * 7919).toString(36).padStart(7, 'x')}`)
+    .join(' ')
+    .replaceAll(/(.{60,70}) /g, '$1\n')
+
+/** As many rules as elements: each element is compared with the rules of its class. */
+function styledOf(bytes: number): string {
+  const count = bytes / 60
+  const rules = Array.from({ length: count }, (_, n) => `.c p .a${n % 30}{color:#fff}\n`).join('')
+  const elements = Array.from({ length: count }, (_, n) => `<p class="a${n % 30} c">word${n}\n`)
+  return `<style>${rules}</style>${elements.join('')}`
 }
 
 /** Sends most of a large body, and leaves the rest. */

@@ -16,7 +16,7 @@ test('a large message is parsed as a small one, and comes back whole', async () 
       `--b\r\nContent-Type: text/csv\r\nContent-Disposition: attachment; filename=a.csv\r\n` +
       `Content-Transfer-Encoding: base64\r\n\r\n${attachment}\r\n--b--\r\n`,
   )
-  const { mail: parsed, search } = await parser.parse(raw, 'inbox')
+  const { mail: parsed, search } = await parser.parse(raw, { projectId: 'inbox' })
   expect(parsed).toMatchObject({ from: ['ada@example.com'], text: expect.stringMatching(/^Hello/) })
   expect(Buffer.isBuffer(parsed.contentHash)).toBe(true)
   expect(Buffer.from(search).includes(':hello')).toBe(true)
@@ -33,9 +33,9 @@ test('a message that kills its parser, or takes too long or too much, harms no o
     (_, n) => `Content-Type: multipart/mixed; boundary="b${n}"\n\n--b${n}\n`,
   )
   const parser = createMailParser('mail.test')
-  const fatal = parser.parse(Buffer.from(deep.join('')), 'inbox', true)
+  const fatal = parser.parse(Buffer.from(deep.join('')), { projectId: 'inbox', isolated: true })
   const [after] = await Promise.all([
-    parser.parse(mail('after', MB), 'inbox'),
+    parser.parse(mail('after', MB), { projectId: 'inbox' }),
     expect(fatal).rejects.toThrow(),
   ])
   expect(after.mail.subject).toBe('after')
@@ -44,12 +44,15 @@ test('a message that kills its parser, or takes too long or too much, harms no o
   const pieces = Buffer.from(
     `${HEAD}Content-Transfer-Encoding: base64\r\n\r\n${'YQ=='.repeat(4 * MB)}`,
   )
-  const hasty = createMailParser('mail.test', { timeMaxMs: 2_000, memoryMaxBytes: 1024 * MB })
-  const late = hasty.parse(pieces, 'inbox')
+  const hasty = createMailParser('mail.test', undefined, {
+    timeMaxMs: 2_000,
+    memoryMaxBytes: 1024 * MB,
+  })
+  const late = hasty.parse(pieces, { projectId: 'inbox' })
   const [next] = await Promise.all([
     // On a busy machine the start of a parser alone takes 2 s.
     waitFor('the next message', () =>
-      hasty.parse(mail('next', 100_000), 'other').catch((error: Error) => {
+      hasty.parse(mail('next', 100_000), { projectId: 'other' }).catch((error: Error) => {
         expect(error.message).toInclude(OVER_TIME)
         return null
       }),
@@ -58,15 +61,15 @@ test('a message that kills its parser, or takes too long or too much, harms no o
   ])
   expect(next.mail.subject).toBe('next')
 
-  const small = createMailParser('mail.test', { timeMaxMs: 60_000, memoryMaxBytes: 1 })
-  await expect(small.parse(pieces, 'inbox')).rejects.toThrow(/too much memory/)
+  const small = createMailParser('mail.test', undefined, { timeMaxMs: 60_000, memoryMaxBytes: 1 })
+  await expect(small.parse(pieces, { projectId: 'inbox' })).rejects.toThrow(/too much memory/)
 })
 
 test('inboxes take turns: a flood of large mail delays another inbox by one message', async () => {
   const parser = createMailParser('mail.test')
   const order: string[] = []
   const parse = async (inbox: string) => {
-    await parser.parse(mail('x', MB), inbox)
+    await parser.parse(mail('x', MB), { projectId: inbox })
     order.push(inbox)
   }
   await Promise.all([...Array.from({ length: 20 }, () => parse('flooded')), parse('quiet')])

@@ -149,7 +149,6 @@ export type HeldRequest = HeldHead & {
   sha256: string | null
   message: (HeldLetter & { html: string | null; attachments: Attachment[] }) | null
 }
-
 export type WholeThread = {
   threadId: string
   subject: string

@@ -1,12 +1,13 @@
 /** Mail that waits for its owner: the list, and the letter with its decision. */
 import { ask, at } from '../kit/ask.ts'
 import { choice, field, openDialog, textArea } from '../kit/dialog.ts'
-import { type Child, h } from '../kit/dom.ts'
+import { type Child, h, replaceContent } from '../kit/dom.ts'
 import { bytes, moment } from '../kit/format.ts'
 import { live, liveList } from '../kit/live.ts'
 import { ofProject, projectLink } from '../kit/screen.ts'
 import type { HeldItem, HeldRequest, Project } from '../kit/types.ts'
 import { badge, button, empty, facts, notice, table, toast } from '../kit/ui.ts'
+import { review } from './review.ts'
 
 const REFRESH_MS = 3_000
 
@@ -60,38 +61,57 @@ const recipients = (message: HeldItem['message']): string =>
 export const approval = ofProject('approvals', (project, { params, signal }) => {
   const approvalId = params[1]!
   const path = `${heldPath(project)}/${encodeURIComponent(approvalId)}`
+  // What was read of these bytes stays when the request is drawn again.
+  const reading = new Map<string, { element: HTMLElement; seal: string | null }>()
+  const read = (held: HeldRequest, message: Letter) => {
+    const known = reading.get(held.sha256 ?? '')
+    if (known !== undefined) return known
+    const one: { element: HTMLElement; seal: string | null } = { element: h('div', {}), seal: null }
+    one.element = review(project, { held, message, signal }, (seal) => {
+      one.seal = seal
+      decide(held, one)
+    })
+    reading.set(held.sha256 ?? '', one)
+    return one
+  }
+  const actions = h('div', {})
+  const decide = (held: HeldRequest, { seal }: { seal: string | null }) =>
+    replaceContent(actions, decision(project, held, path, seal))
   return live({
     signal,
     everyMs: REFRESH_MS,
     load: (watching) => ask<HeldRequest>(path, { watching, signal }),
-    draw: (held) => [
-      h(
-        'header',
-        { class: 'thread' },
+    draw: (held) => {
+      const waits = held.state === 'waiting' && held.message !== null
+      const shown = waits ? read(held, held.message!) : null
+      decide(held, shown ?? { seal: null })
+      return [
         h(
-          'a',
-          {
-            class: 'back',
-            href: projectLink(project.projectId, 'approvals'),
-            'data-keep': 'back',
-          },
-          '← Approvals',
+          'header',
+          { class: 'thread' },
+          h(
+            'a',
+            {
+              class: 'back',
+              href: projectLink(project.projectId, 'approvals'),
+              'data-keep': 'back',
+            },
+            '← Approvals',
+          ),
+          h('h2', { dir: 'auto' }, subjectOf(held.message?.subject ?? '')),
         ),
-        h('h2', { dir: 'auto' }, subjectOf(held.message?.subject ?? '')),
-      ),
-      held.message === null
-        ? notice('info', 'The agent deleted this mail.')
-        : letter(project, held, held.message),
-      decision(project, held, path),
-    ],
+        held.message === null
+          ? notice('info', 'The agent deleted this mail.')
+          : letter(held, held.message, shown?.element ?? text(held.message.text)),
+        actions,
+      ]
+    },
   }).element
 })
 
 type Letter = NonNullable<HeldRequest['message']>
 
-function letter(project: Project, held: HeldRequest, message: Letter): HTMLElement {
-  const shown = h('div', { class: 'body' }, text(message.text))
-  const html = at`/projects/${project.projectId}/messages/${message.messageId}/html`
+function letter(held: HeldRequest, message: Letter, shown: HTMLElement): HTMLElement {
   const line = (name: string, list: readonly string[]): [string, Child] | null =>
     list.length === 0 ? null : [name, list.join(', ')]
   return h(
@@ -112,37 +132,14 @@ function letter(project: Project, held: HeldRequest, message: Letter): HTMLEleme
       ['Expires', moment(held.expiresAt)],
       ['SHA-256', h('code', { class: 'long' }, held.sha256 ?? '')],
     ]),
-    message.html === null
-      ? null
-      : notice('wait', 'It has an HTML part. Most recipients see that part: look at it too.'),
     shown,
-    message.html === null
-      ? null
-      : h(
-          'footer',
-          { class: 'actions' },
-          button('HTML', () => shown.replaceChildren(frame(html)), {
-            keep: 'html',
-            title: 'In a sandbox, with nothing loaded from elsewhere',
-          }),
-          button('Text', () => shown.replaceChildren(text(message.text)), { keep: 'text' }),
-        ),
   )
 }
 
 const text = (words: string) => h('pre', { class: 'text', dir: 'auto' }, words || '(no text)')
 
-const frame = (path: string): HTMLElement =>
-  // No scripts and an opaque origin: the mail cannot reach the console.
-  h('iframe', {
-    class: 'mail',
-    sandbox: '',
-    src: `/console/api${path}`,
-    title: 'HTML body of the message',
-    referrerpolicy: 'no-referrer',
-  })
-
-function decision(project: Project, held: HeldRequest, path: string): Child {
+/** @param seal from the last page; null: not all is read, or it cannot be shown. */
+function decision(project: Project, held: HeldRequest, path: string, seal: string | null): Child {
   const { sha256, message } = held
   if (held.state !== 'waiting' || sha256 === null || message === null) {
     const by = held.decidedBy === null ? '' : ` by ${held.decidedBy}`
@@ -153,7 +150,12 @@ function decision(project: Project, held: HeldRequest, path: string): Child {
   return h(
     'div',
     { class: 'actions', role: 'group', 'aria-label': 'Decision' },
-    button('Approve', () => approve(project, seen), { kind: 'primary', keep: 'approve' }),
+    seal === null
+      ? null
+      : button('Approve', () => approve(project, { ...seen, seal }), {
+          kind: 'primary',
+          keep: 'approve',
+        }),
     button('Edit', () => edit(message, seen), { keep: 'edit' }),
     button('Reject', () => reject(project, seen), { kind: 'danger', keep: 'reject' }),
   )
@@ -167,7 +169,7 @@ function finish(project: Project, done: string): void {
   location.hash = projectLink(project.projectId, 'approvals')
 }
 
-const approve = (project: Project, { path, sha256 }: Seen): void =>
+const approve = (project: Project, { path, sha256, seal }: Seen & { seal: string }): void =>
   openDialog({
     title: 'Approve and send',
     action: 'Approve',
@@ -180,7 +182,7 @@ const approve = (project: Project, { path, sha256 }: Seen): void =>
       ]),
     ],
     act: async (form) => {
-      const body = { sha256, trust: form.get('trust') }
+      const body = { sha256, seen: seal, trust: form.get('trust') }
       await ask(`${path}/approve`, { method: 'POST', body })
       return () => finish(project, 'Approved; Outgoing shows its delivery')
     },

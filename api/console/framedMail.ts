@@ -1,0 +1,22 @@
+import { framedHtml } from './framedHtml.ts'
+
+/**
+ * The policy of a mail in a frame: no script, no loading, no submission, an opaque origin. frame-src of the page keeps the
+ * frame from navigating to other sites.
+ */
+const MAIL_POLICY =
+  "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; " +
+  "frame-ancestors 'self'; sandbox"
+
+/** The answer that a frame shows. */
+export const framedMail = (mail: Parameters<typeof framedHtml>[0]): Response =>
+  new Response(framedHtml(mail), {
+    headers: {
+      'content-type': 'text/html; charset=utf-8',
+      'content-security-policy': MAIL_POLICY,
+      'cache-control': 'no-store',
+      'referrer-policy': 'no-referrer',
+      'x-dns-prefetch-control': 'off',
+      'cross-origin-resource-policy': 'same-origin',
+    },
+  })

@@ -1,0 +1,124 @@
+import { networkSubject } from '../../shared/http/networkSubject.ts'
+import { type Costs, mayShare } from '../../shared/process/costs.ts'
+import type { SpooledMail } from '../../sql/mail/inboundMails.ts'
+import type { Spool, SpooledSize } from './spool.ts'
+
+/** Arrivals whose turns are known. Those behind them are looked at when these have moved. */
+const WINDOW = 20_000
+/** The cost of a mail: these milliseconds, and one for so many bytes. Measured at the parser and the database. */
+const BASE_MS = 1
+const BYTES_PER_MS = 4 * 1024
+
+type Waiting = { id: number; size: number }
+type Line = { sharers: readonly string[]; mails: Waiting[] }
+/** Mails to move together. */
+export type SpoolBatch = (SpooledMail & { id: number })[]
+
+/**
+ * Chooses which spooled mails move next: those whose inboxes and network have cost least. A stranger's flood waits in the
+ * spool behind everybody else. Mails of the same inboxes and network keep their order.
+ */
+export class SpoolTurns {
+  readonly #spool: Spool
+  readonly #size: SpooledSize
+  readonly #costs: Costs
+  /** By inboxes and network. */
+  readonly #lines = new Map<string, Line>()
+  /** The line of each waiting mail. */
+  readonly #keys = new Map<number, string>()
+  #lastId = 0
+
+  constructor(spool: Spool, size: SpooledSize, costs: Costs) {
+    this.#spool = spool
+    this.#size = size
+    this.#costs = costs
+  }
+
+  /** The next mails, at most `count`. It stops once `maxBytes` are reached, but returns at least one if there is one. */
+  next(limit: { count: number; maxBytes: number }): SpoolBatch {
+    for (;;) {
+      this.#look()
+      const ids = this.#choose(limit)
+      if (ids.length === 0) return []
+      const batch = this.#spool.read(ids)
+      if (batch.length > 0) {
+        return batch.map((mail) => ({ ...mail, priority: this.#priorityOf(mail.id) }))
+      }
+      // Another listener has moved them.
+      this.moved(ids)
+    }
+  }
+
+  /** Forgets mails that have left the spool. */
+  moved(ids: readonly number[]): void {
+    const gone = new Set(ids)
+    for (const key of new Set(ids.map((id) => this.#keys.get(id)))) {
+      const line = key === undefined ? undefined : this.#lines.get(key)
+      if (line === undefined) continue
+      for (const { id, size } of line.mails) {
+        if (gone.has(id)) this.#costs.charge(line.sharers, costOf(size))
+      }
+      line.mails = line.mails.filter(({ id }) => !gone.has(id))
+      if (line.mails.length === 0) this.#lines.delete(key!)
+    }
+    for (const id of ids) this.#keys.delete(id)
+    // SQLite gives the number of a deleted last row to the next one: only rows that are still there are known.
+    if (gone.has(this.#lastId)) {
+      this.#lastId = 0
+      for (const id of this.#keys.keys()) this.#lastId = Math.max(this.#lastId, id)
+    }
+  }
+
+  /** Learns of new arrivals. */
+  #look(): void {
+    const room = WINDOW - this.#keys.size
+    if (room <= 0) return
+    for (const arrival of this.#spool.arrivals(this.#size, this.#lastId, room)) {
+      const sharers = sharersOf(arrival)
+      const key = JSON.stringify(sharers)
+      const line = this.#lines.get(key) ?? { sharers, mails: [] }
+      this.#lines.set(key, line)
+      line.mails.push({ id: arrival.id, size: arrival.size })
+      this.#keys.set(arrival.id, key)
+      this.#lastId = arrival.id
+    }
+  }
+
+  #choose({ count, maxBytes }: { count: number; maxBytes: number }): number[] {
+    // Costs only grow here: `count` turns never reach a line behind the lightest `count`. A light mail is not kept waiting
+    // by the bytes of a flood in its batch.
+    const lines = [...this.#lines.values()]
+      .map((line) => ({ ...line, cost: this.#costs.of(line.sharers), next: 0 }))
+      .sort((a, b) => a.cost - b.cost)
+      .slice(0, count)
+    const more = new Map<string, number>()
+    const chosen: number[] = []
+    for (let bytes = 0; chosen.length < count && bytes < maxBytes; ) {
+      let lightest: (typeof lines)[number] | undefined
+      let least = Number.POSITIVE_INFINITY
+      for (const line of lines) {
+        if (line.next === line.mails.length || line.cost >= least) continue
+        const added = line.sharers.reduce((sum, sharer) => sum + (more.get(sharer) ?? 0), 0)
+        if (line.cost + added >= least) continue
+        least = line.cost + added
+        lightest = line
+      }
+      if (lightest === undefined || !mayShare(lines[0]!.cost, lightest.cost)) break
+      const { id, size } = lightest.mails[lightest.next++]!
+      for (const one of lightest.sharers) more.set(one, (more.get(one) ?? 0) + costOf(size))
+      bytes += size
+      chosen.push(id)
+    }
+    return chosen
+  }
+
+  #priorityOf = (id: number): number =>
+    this.#costs.priorityOf(this.#lines.get(this.#keys.get(id) ?? '')?.sharers ?? [])
+}
+
+const costOf = (size: number): number => BASE_MS + size / BYTES_PER_MS
+
+const sharersOf = ({ remoteIp, inboxes }: Pick<SpooledMail, 'remoteIp' | 'inboxes'>): string[] => [
+  ...inboxes.map(({ address }) => address),
+  networkSubject(remoteIp),
+]

@@ -1,0 +1,126 @@
+/**
+ * What keeps a page from showing an HTML part as its recipients will see it. The rules look at the source, not at a parsed
+ * tree: two parsers can differ about where a comment ends (`<!-- --!>`). They rather refuse too much.
+ */
+
+/** Characters of an HTML part that can be compared with the text. */
+export const HTML_MAX_CHARS = 200_000
+
+/** Elements that load, run, submit or hold another document; our frame leaves them out. */
+const REMOVED =
+  /<(script|i?frame|frameset|object|embed|applet|link|meta|base|form|portal|audio|video|source|template|svg|math|image|picture|xml|xmp|plaintext|noscript|noembed|noframes|listing)\b/i
+/** Attributes that load something, but for `src` of a picture that the mail carries. A run of blanks is one here. */
+const LOADING = /[ "'/](srcset|imagesrcset|background|poster|lowsrc|dynsrc|xlink:href) ?=/i
+const SOURCE = /[ "'/]src ?= ?(?:"([^"]*)"|'([^']*)'|([^ >]*))/gi
+const CARRIED = /^ ?(?:cid:[^"' ]+|data:image\/(?:png|jpe?g|gif|webp)[;,])/i
+/** Pictures and sheets of a style. */
+const STYLE_LOADS = /@import|image-set|\bsrc\(|\belement\(|expression\(|-moz-binding|behavior ?:/i
+const STYLE_URL = /url\( ?["']? ?(?!["' ]|data:image\/(?:png|jpe?g|gif|webp)[;,]|#)/i
+const HAS_STYLE = /<style|style ?=/i
+/** Styles whose effect depends on the device, the time or the reader. */
+const CONDITIONAL =
+  /@(media|supports|container|keyframes|-webkit-keyframes|document|starting-style|scope|layer)\b|\b(animation|transition)(-[a-z-]+)? ?:|:(hover|focus|active|checked|target|visited|open|popover-open)\b|\b(light-dark|env)\(|prefers-/i
+const CONDITIONAL_COMMENT = /<!-{0,2} ?\[ ?(if|endif)/i
+
+/** Attributes of an inline picture that decide whether it can be drawn. */
+type Picture = { contentId?: string | null | undefined; contentType: string; size: number }
+
+const DRAWN_TYPE = /^image\/(png|jpe?g|gif|webp)$/i
+const DRAWN_MAX_BYTES = 8 * 1024 * 1024
+
+/** @returns why the part cannot be shown whole; empty: it can. */
+export function htmlObstacles(html: string, attachments: readonly Picture[]): string[] {
+  if (html.length > HTML_MAX_CHARS) {
+    return [`the HTML part has more than ${HTML_MAX_CHARS} characters`]
+  }
+  const found: string[] = []
+  const source = oneBlank(html)
+  // A browser reads entities and CSS escapes before it loads what a style names.
+  const styles = HAS_STYLE.test(source) ? [source, oneBlank(withoutEscapes(html))] : []
+  const inStyles = (pattern: RegExp) => styles.some((reading) => pattern.test(reading))
+  const element = REMOVED.exec(source)
+  if (element !== null) found.push(`the HTML part has the element ${element[1]!.toLowerCase()}`)
+  const pictures = [...source.matchAll(SOURCE)].map(([, a, b, c]) => a ?? b ?? c ?? '')
+  if (LOADING.test(source) || pictures.some((picture) => !CARRIED.test(picture))) {
+    found.push('the HTML part loads a picture that the mail does not carry')
+  }
+  if (inStyles(STYLE_LOADS) || inStyles(STYLE_URL)) {
+    found.push('a style of the HTML part loads something that the mail does not carry')
+  }
+  if (inStyles(CONDITIONAL) || CONDITIONAL_COMMENT.test(source)) {
+    found.push('the HTML part looks different on other devices, in other programs or later')
+  }
+  if (!pictures.every((picture) => isDrawn(picture, attachments))) {
+    found.push('the HTML part has a picture that this page cannot draw')
+  }
+  return found
+}
+
+function isDrawn(source: string, attachments: readonly Picture[]): boolean {
+  const id = /^\s*cid:(.*)$/is.exec(source)?.[1]?.trim()
+  if (id === undefined) return true
+  const inline = attachments.filter(({ contentId }) => contentId != null)
+  const bytes = inline.reduce((sum, { size }) => sum + size, 0)
+  const named = inline.filter(({ contentId }) => contentId!.replace(/^<|>$/g, '') === id)
+  return (
+    bytes <= DRAWN_MAX_BYTES &&
+    named.length === 1 &&
+    named.every(({ contentType }) => DRAWN_TYPE.test(contentType))
+  )
+}
+
+const NAMED: Readonly<Record<string, string>> = {
+  amp: '&',
+  lt: '<',
+  gt: '>',
+  quot: '"',
+  apos: "'",
+  colon: ':',
+  lpar: '(',
+  rpar: ')',
+  sol: '/',
+  bsol: '\\',
+  commat: '@',
+  tab: ' ',
+  newline: ' ',
+  nbsp: ' ',
+  period: '.',
+  comma: ',',
+  semi: ';',
+  num: '#',
+  lowbar: '_',
+  hyphen: '-',
+  dash: '-',
+}
+
+/** The source with its entities, CSS comments and CSS escapes read. */
+function withoutEscapes(html: string): string {
+  return withoutComments(
+    html.replace(
+      /&#x([0-9a-f]{1,6});?|&#(\d{1,7});?|&([a-z]{2,8});?/gi,
+      (whole, hex, decimal, name) =>
+        name === undefined
+          ? characterOf(hex === undefined ? Number(decimal) : Number.parseInt(hex, 16))
+          : (NAMED[name.toLowerCase()] ?? whole),
+    ),
+  ).replace(/\\(?:([0-9a-f]{1,6})\s?|\r?\n|(.))/gi, (_whole, hex, sign) =>
+    hex === undefined ? (sign ?? '') : characterOf(Number.parseInt(hex, 16)),
+  )
+}
+
+/** One pass: a pattern would look for the end of each comment that has none. */
+function withoutComments(text: string): string {
+  const kept: string[] = []
+  for (let at = 0; ; ) {
+    const start = text.indexOf('/*', at)
+    const end = start === -1 ? -1 : text.indexOf('*/', start + 2)
+    if (end === -1) return [...kept, text.slice(at)].join('')
+    kept.push(text.slice(at, start))
+    at = end + 2
+  }
+}
+
+const oneBlank = (text: string): string => text.replace(/\s+/g, ' ')
+
+const characterOf = (code: number): string =>
+  code > 0 && code <= 0x10ffff ? String.fromCodePoint(code) : ' '

@@ -1,0 +1,167 @@
+import { htmlToText } from '../htmlToText.ts'
+import { visibleHtml } from '../visibleHtml.ts'
+import { markDifferences, markMatches, type Piece } from './differences.ts'
+import { HTML_MAX_CHARS, htmlObstacles } from './obstacles.ts'
+import { shownText } from './shownText.ts'
+
+/** Characters of one page. */
+const PAGE_CHARS = 50_000
+/** Pages that a person can be asked to read. */
+const PAGES_MAX = 20
+
+/** A letter that waits for a decision, and the bytes that leave. */
+export type Reviewed = {
+  bytes: Uint8Array
+  bcc: readonly string[]
+  refused: readonly string[]
+  sendAt: string | null
+  text: string
+  html: string | null
+  attachments: readonly {
+    filename: string
+    contentType: string
+    size: number
+    contentId?: string | null | undefined
+  }[]
+}
+
+/** A titled part of a letter. */
+export type Section = { title: string; note?: string; pieces: Piece[] }
+
+/**
+ * All of a letter, cut into pages. `obstacles`: what cannot be shown; with one, the letter cannot be approved here.
+ */
+export type Review = { pages: Section[][]; obstacles: string[] }
+
+/** Makes the pages of a letter. Each character that leaves stands on one of them, or an obstacle says why not. */
+export function reviewOf(letter: Reviewed): Review {
+  const obstacles = letter.html === null ? [] : htmlObstacles(letter.html, letter.attachments)
+  const pages = pagesOf(sectionsOf(letter).map(shown))
+  if (pages.length <= PAGES_MAX) return { pages, obstacles }
+  obstacles.push(`the mail is longer than ${PAGES_MAX} pages of ${PAGE_CHARS} characters`)
+  return { pages: pages.slice(0, 1), obstacles }
+}
+
+const COMMENT = /<!--[\s\S]*?(?:-->|--!>|$)|<[!?][^>]*(?:>|$)|<\/[^a-z][^>]*(?:>|$)/gi
+const GENERATED = /\bcontent\s{0,9}:[^;}]*/gi
+
+function sectionsOf(letter: Reviewed): Section[] {
+  const { text, html } = letter
+  const sections: Section[] = [
+    {
+      title: 'Fields of the mail',
+      note: 'All fields that leave.',
+      pieces: [{ text: fieldsOf(letter.bytes) }],
+    },
+    { title: 'Beside the fields', pieces: [{ text: envelopeOf(letter) }] },
+    { title: 'Attachments', pieces: [{ text: filesOf(letter.attachments) }] },
+  ].filter(({ pieces }) => pieces[0]!.text !== '')
+  // Longer parts have an obstacle: nobody approves by what is shown of them.
+  if (html === null || html.length > HTML_MAX_CHARS) {
+    return [...sections, { title: 'Text', pieces: [{ text }] }]
+  }
+  const seen = htmlToText(visibleHtml(html, HTML_MAX_CHARS).html)
+  const all = htmlToText(html)
+  const beside = [COMMENT, GENERATED].flatMap((pattern) =>
+    [...html.matchAll(pattern)].map(([found]) => found),
+  )
+  return [
+    ...sections,
+    {
+      title: 'Text',
+      note: 'Marked: words that the HTML part does not say.',
+      pieces: markDifferences(text, seen, 'not in the HTML part'),
+    },
+    {
+      title: 'Words of the HTML part',
+      note: 'Most recipients see this part. Marked: words that the text does not say.',
+      pieces: markDifferences(seen, text, 'not in the text'),
+    },
+    {
+      title: 'Words of the HTML part, with hidden ones',
+      note: 'Marked: words that a reader may not see.',
+      pieces: markDifferences(all, seen, 'hidden'),
+    },
+    {
+      title: 'Comments and words that a style adds',
+      pieces: beside.map((found) => ({ text: `${found}\n`, mark: 'not a word of the page' })),
+    },
+    {
+      title: 'Source of the HTML part',
+      note: 'Every character of it.',
+      pieces: markMatches(html, COMMENT, 'comment').flatMap((piece) =>
+        piece.mark === undefined ? markMatches(piece.text, GENERATED, 'added by a style') : [piece],
+      ),
+    },
+  ].filter(({ pieces }) => pieces.some(({ text: words }) => words !== ''))
+}
+
+const shown = (section: Section): Section => ({
+  ...section,
+  pieces: section.pieces.map((piece) => ({ ...piece, text: shownText(piece.text) })),
+})
+
+/** Cuts sections into pages of `PAGE_CHARS`. It stops behind the page that is too much. */
+function pagesOf(sections: readonly Section[]): Section[][] {
+  const pages: Section[][] = [[]]
+  let room = PAGE_CHARS
+  for (const { pieces, ...head } of sections) {
+    let section: Section = { ...head, pieces: [] }
+    pages.at(-1)!.push(section)
+    for (const piece of pieces) {
+      for (let at = 0; at < piece.text.length; ) {
+        if (room === 0) {
+          if (pages.length > PAGES_MAX) return pages
+          section = { ...head, title: `${head.title} (continued)`, pieces: [] }
+          pages.push([section])
+          room = PAGE_CHARS
+        }
+        const isPair = (piece.text.codePointAt(at + room - 1) ?? 0) > 0xffff
+        const part = piece.text.slice(at, at + room + (isPair ? 1 : 0))
+        section.pieces.push({ ...piece, text: part })
+        at += part.length
+        room = Math.max(0, room - part.length)
+      }
+    }
+  }
+  return pages
+}
+
+/** Header fields as text, encoded words read (RFC 2047). */
+function fieldsOf(bytes: Uint8Array): string {
+  const raw = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
+  const end = raw.indexOf('\r\n\r\n')
+  const fields = raw.subarray(0, end === -1 ? raw.length : end).toString('utf8')
+  return fields
+    .replace(/\r\n(?=[ \t])/g, '')
+    .replace(/(=\?[^?\s]{1,40}\?[bq]\?[^?\s]*\?=)[ \t]+(?==\?)/gi, '$1')
+    .replace(/=\?utf-8\?([bq])\?([^?\s]*)\?=/gi, (_whole, kind: string, word: string) =>
+      kind.toLowerCase() === 'b' ? Buffer.from(word, 'base64').toString() : readQ(word),
+    )
+}
+
+const readQ = (word: string): string =>
+  Buffer.from(
+    word
+      .replaceAll('_', ' ')
+      .replace(/=([0-9a-f]{2})/gi, (_whole, hex) => String.fromCharCode(Number.parseInt(hex, 16))),
+    'latin1',
+  ).toString()
+
+function envelopeOf({ bcc, refused, sendAt }: Reviewed): string {
+  return [
+    bcc.length === 0 ? '' : `Bcc: ${bcc.join(', ')}`,
+    refused.length === 0 ? '' : `Left out, by a rule or a bounce: ${refused.join(', ')}`,
+    sendAt === null ? '' : `Leaves at: ${sendAt}`,
+  ]
+    .filter((line) => line !== '')
+    .join('\n')
+}
+
+const filesOf = (attachments: Reviewed['attachments']): string =>
+  attachments
+    .map(
+      ({ filename, contentType, size, contentId }) =>
+        `${filename} – ${contentType}, ${size} bytes${contentId == null ? '' : ', shown in the HTML part'}`,
+    )
+    .join('\n')

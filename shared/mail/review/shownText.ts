@@ -1,0 +1,47 @@
+/**
+ * Text as a page shows it to a person who decides about it. Nothing in it can hide the rest: a reader sees a sign for each
+ * character without a picture, and a short note for a long run of blanks.
+ */
+
+/** Blank lines, and blanks in a line, that are drawn as they are. */
+const LINES_MAX = 20
+const BLANKS_MAX = 200
+
+/** Controls, marks of direction, characters of no width, variation selectors and tags. */
+const UNSEEN_RANGES = [
+  [0x00, 0x08],
+  [0x0b, 0x1f],
+  [0x7f, 0x9f],
+  [0xad, 0xad],
+  [0x34f, 0x34f],
+  [0x61c, 0x61c],
+  [0x115f, 0x1160],
+  [0x17b4, 0x17b5],
+  [0x180b, 0x180f],
+  [0x200b, 0x200f],
+  [0x2028, 0x202e],
+  [0x2060, 0x206f],
+  [0x2800, 0x2800],
+  [0x3164, 0x3164],
+  [0xfe00, 0xfe0e],
+  [0xfeff, 0xfeff],
+  [0xffa0, 0xffa0],
+  [0xfff0, 0xfffb],
+  [0x1d173, 0x1d17a],
+  [0xe0000, 0xe0fff],
+] as const
+const hex = (code: number): string => code.toString(16).toUpperCase().padStart(4, '0')
+const UNSEEN = new RegExp(
+  `[${UNSEEN_RANGES.map(([from, to]) => `\\u{${hex(from)}}-\\u{${hex(to)}}`).join('')}]`,
+  'gu',
+)
+const BLANK_LINES = new RegExp(`\\n(?:[^\\S\\n]*\\n){${LINES_MAX},}`, 'g')
+const BLANKS = new RegExp(`[^\\S\\n]{${BLANKS_MAX},}`, 'g')
+
+/** @param text any text; line ends may be CRLF. */
+export const shownText = (text: string): string =>
+  text
+    .replace(/\r\n/g, '\n')
+    .replace(BLANKS, (run) => `⟨${run.length} blanks⟩`)
+    .replace(BLANK_LINES, (run) => `\n⟨${run.split('\n').length - 2} empty lines⟩\n`)
+    .replace(UNSEEN, (sign) => `⟨U+${hex(sign.codePointAt(0)!)}⟩`)

@@ -1,0 +1,73 @@
+import type { Costs } from './costs.ts'
+
+type Waiting = { sharers: readonly string[]; enter: (() => void)[] }
+
+/**
+ * Lets a few works run at once. Of those that wait, the one goes next whose sharers have cost least so far. Works of the
+ * same sharers keep their order.
+ */
+export class CostTurns {
+  readonly #costs: Costs
+  readonly #total: number
+  /** By their sharers. */
+  readonly #waiting = new Map<string, Waiting>()
+  #taken = 0
+
+  constructor(costs: Costs, total: number) {
+    this.#costs = costs
+    this.#total = total
+  }
+
+  /** Waits for a turn. @returns the end of the turn; calling it again does nothing. */
+  async enter(sharers: readonly string[]): Promise<() => void> {
+    if (this.#taken < this.#total) this.#taken++
+    else await this.#wait(sharers)
+    let isOver = false
+    return () => {
+      if (isOver) return
+      isOver = true
+      this.#next()
+    }
+  }
+
+  /** Runs work in a turn, and charges its sharers for its time. */
+  async run<Result>(sharers: readonly string[], work: () => Promise<Result>): Promise<Result> {
+    const end = await this.enter(sharers)
+    const startMs = performance.now()
+    try {
+      return await work()
+    } finally {
+      this.#costs.charge(sharers, performance.now() - startMs)
+      end()
+    }
+  }
+
+  #wait(sharers: readonly string[]): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const key = JSON.stringify(sharers)
+    const waiting = this.#waiting.get(key)
+    if (waiting === undefined) this.#waiting.set(key, { sharers, enter: [resolve] })
+    else waiting.enter.push(resolve)
+    return promise
+  }
+
+  /** Hands the turn on. */
+  #next(): void {
+    let lightest: [string, Waiting] | undefined
+    let least = Number.POSITIVE_INFINITY
+    for (const one of this.#waiting) {
+      const cost = this.#costs.of(one[1].sharers)
+      if (cost >= least) continue
+      least = cost
+      lightest = one
+    }
+    if (lightest === undefined) {
+      this.#taken--
+      return
+    }
+    const [key, { enter }] = lightest
+    const resolve = enter.shift()!
+    if (enter.length === 0) this.#waiting.delete(key)
+    resolve()
+  }
+}

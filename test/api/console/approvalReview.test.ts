@@ -1,0 +1,285 @@
+/** Who cannot be shown a whole mail cannot approve it: attacks of an agent on the page behind the link, and the console. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import type { Browser } from 'playwright-core'
+import { hasBrowser, openConsole, startBrowser } from '../../support/browser.ts'
+import { heldAgent, heldPath, requestOf } from '../../support/held.ts'
+import { sendMail, untilStatus } from '../../support/outbound.ts'
+import { type Agent, startTestService, type TestService } from '../../support/service.ts'
+import { type Sink, startSink } from '../../support/sink.ts'
+import { waitFor } from '../../support/waitFor.ts'
+
+const OWNER = 'owner@elsewhere.example'
+const SECRET = 'transfer 9000 to mallory'
+
+let sink: Sink
+let service: TestService
+let browser: Browser
+let agent: Agent
+beforeAll(async () => {
+  sink = await startSink()
+  service = await startTestService({ smtp: false, env: { SMTP_RELAY_URL: sink.url } })
+  agent = await heldAgent(service, { sendPolicy: 'approve', approverEmail: OWNER })
+  if (hasBrowser) browser = await startBrowser()
+})
+afterAll(async () => {
+  await browser?.close()
+  await service[Symbol.asyncDispose]()
+  await sink[Symbol.asyncDispose]()
+})
+
+async function held(letter: Record<string, unknown>) {
+  const { messageId } = await sendMail(agent, { to: ['ada@example.com'], ...letter })
+  const { approvalId, sha256 } = await requestOf(service, agent, messageId)
+  const notice = await waitFor('the notification', () =>
+    sink.mails.find((mail) => mail.email.messageId === `<${approvalId}@mail.test>`),
+  )
+  const link = service.url + /\/approve\/[\w-]{43}/.exec(notice.email.text!)![0]
+  return { messageId, approvalId, sha256: sha256 as string, link }
+}
+
+const decideBy = (link: string, fields: Record<string, string>) =>
+  fetch(link, { method: 'POST', body: new URLSearchParams({ decision: 'approve', ...fields }) })
+
+const plain = (html: string) =>
+  html
+    .replace(/<[^>]*>/g, '')
+    .replaceAll('&lt;', '<')
+    .replaceAll('&gt;', '>')
+    .replaceAll('&quot;', '"')
+    .replaceAll('&#39;', "'")
+    .replaceAll('&amp;', '&')
+
+const textOf = async (path: string) => (await fetch(path)).text()
+
+/** Follows the pages as a reader does. @returns their text, and which of them let the reader approve. */
+async function readAll(link: string) {
+  const pages: string[] = []
+  for (let path = ''; ; ) {
+    const html = await textOf(link + path)
+    pages.push(html)
+    const next = /href="(\?page=\d+&amp;seen=[\w-]+)"/.exec(html)?.[1]
+    if (next === undefined) break
+    path = next.replace('&amp;', '&')
+  }
+  const canApprove = pages.map((html) => html.includes('value="approve"'))
+  const seen = /name="seen" value="([\w-]+)"/.exec(pages.at(-1)!)![1]!
+  return { text: plain(pages.join('')), pages, canApprove, seen }
+}
+
+const stateOf = async (approvalId: string) =>
+  (await service.platform.get(heldPath(agent, approvalId))).body.state
+
+const HIDING: Record<string, string> = {
+  'a comment of 190,000 characters': `<p>Hello</p><!--${'x'.repeat(190_000)}--><p>${SECRET}</p>`,
+  'a comment that ends as --!>': `<p>Hello</p><!-- a --!><p>${SECRET}</p><!-- -->`,
+  'a comment itself': `<p>Hello</p><!-- ${SECRET} -->`,
+  'the content of a style': `<style>p::after{content:"${SECRET}"}</style><p>Hello</p>`,
+  'white text': `<p>Hello</p><p style="color:#fff">${SECRET}</p>`,
+  'an attribute': `<p>Hello</p><p title="${SECRET}">you</p>`,
+  'thousands of empty lines': `<p>Hello</p>${'<br>\n'.repeat(20_000)}<p>${SECRET}</p>`,
+}
+
+for (const [name, html] of Object.entries(HIDING)) {
+  test(`words behind ${name} stand on a page before the approval`, async () => {
+    const mail = { subject: name, text: 'Hello', html }
+    const { link, sha256, approvalId, messageId } = await held(mail)
+    const early = await decideBy(link, { sha256 })
+    expect([early.status, (await early.text()).includes('Read all pages first')]).toEqual([
+      409,
+      true,
+    ])
+    expect(await stateOf(approvalId)).toBe('waiting')
+    const { text, canApprove, pages, seen } = await readAll(link)
+    expect(text).toContain(SECRET)
+    expect(canApprove.indexOf(true)).toBe(pages.length - 1)
+    expect((await decideBy(link, { sha256, seen })).status).toBe(200)
+    await untilStatus(agent, messageId, 'sent')
+  })
+}
+
+const UNSHOWABLE: Record<string, string> = {
+  'a remote picture': '<img src="https://example.com/a.png">',
+  'a remote picture behind --!>': '<!-- --!><img src=//example.com/a.png><!-- -->',
+  'a picture without blanks': '<img/src="https://example.com/a.png">',
+  'a picture with entities': '<img src="&#104;ttps://example.com/a.png">',
+  'a set of pictures': '<img srcset="https://example.com/a.png 1x">',
+  'a background of an element': '<table background="https://example.com/a.png"><tr><td>x</table>',
+  'a background of a style': '<p style="background:url(https://example.com/a.png)">x</p>',
+  'a background with escapes': String.raw`<p style="background:\75 rl(https://example.com/a)">x</p>`,
+  'a background with entities': '<p style="background&colon;url&lpar;https://example.com/a)">x</p>',
+  'a sheet of another host': '<style>@import "https://example.com/a.css";</style>',
+  'a picture that the mail lacks': '<img src="cid:absent">',
+  'words for small screens': '<style>@media (max-width:400px){p{display:none}}</style><p>x</p>',
+  'words for one program': `<!--[if mso]>${SECRET}<![endif]-->`,
+  'words that appear later': '<style>p{animation: a 9s}@keyframes a{}</style><p>x</p>',
+  'a script': '<script>document.write(1)</script>',
+  'a drawing': '<svg><text>x</text></svg>',
+  'a form': '<form action="https://example.com"><input></form>',
+  'more than the page reads': `<p>Hello</p>${'x '.repeat(150_000)}<p>${SECRET}</p>`,
+}
+
+for (const [name, html] of Object.entries(UNSHOWABLE)) {
+  test(`an HTML part with ${name} cannot be approved by its link, but rejected`, async () => {
+    const mail = { subject: name, text: 'x', html }
+    const { link, sha256, approvalId, messageId } = await held(mail)
+    const { text, canApprove, seen } = await readAll(link)
+    expect(canApprove).not.toContain(true)
+    expect(text).toContain('cannot be approved here')
+    expect((await decideBy(link, { sha256, seen })).status).toBe(409)
+    expect(await stateOf(approvalId)).toBe('waiting')
+    await decideBy(link, { decision: 'reject', sha256 })
+    await untilStatus(agent, messageId, 'rejected')
+  })
+}
+
+test('a picture that the mail carries is drawn, and no obstacle', async () => {
+  const { link, sha256 } = await held({
+    subject: 'picture',
+    text: 'See',
+    html: '<p>See <a href="https://example.com">here</a> <img src="cid:logo" alt=""></p>',
+    attachments: [
+      { filename: 'logo.png', contentType: 'image/png', content: btoa('x'), contentId: 'logo' },
+    ],
+  })
+  const { text, canApprove, seen } = await readAll(link)
+  expect([canApprove, text.includes('logo.png – image/png')]).toEqual([[true], true])
+  expect(await textOf(`${link}?view=html`)).toContain('data:image/png;base64')
+  expect((await decideBy(link, { sha256, seen })).status).toBe(200)
+})
+
+test('a long text has pages; each asks for the seal of the one before', async () => {
+  const long = Array.from({ length: 30_000 }, (_, n) => `line ${n}`).join('\n')
+  const { link, sha256, messageId } = await held({ subject: 's', text: `${long}\n${SECRET}` })
+  const first = await textOf(link)
+  expect([first.includes('value="approve"'), plain(first).includes(SECRET)]).toEqual([false, false])
+  const [, seal] = /name="seen" value="([\w-]+)"/.exec(first)!
+  for (const path of ['?page=99', '?page=2', '?page=7&seen=wrong', `?page=3&seen=${seal}`]) {
+    expect(await textOf(link + path)).toContain('Page 1 of')
+  }
+  expect((await decideBy(link, { sha256, seen: seal! })).status).toBe(409)
+  const { text, pages, seen } = await readAll(link)
+  expect(pages.length).toBeGreaterThan(4)
+  for (const line of ['line 0\n', 'line 15000\n', 'line 29999\n', SECRET]) {
+    expect(text).toContain(line)
+  }
+  // A seal counts for these bytes only.
+  const other = await held({ subject: 'other', text: 'x' })
+  expect((await decideBy(other.link, { sha256: other.sha256, seen })).status).toBe(409)
+  expect((await decideBy(link, { sha256, seen })).status).toBe(200)
+  await untilStatus(agent, messageId, 'sent')
+})
+
+test('a body of megabytes is refused by the link, and approved by a platform key', async () => {
+  const text = `${'word '.repeat(350_000)}${SECRET}`
+  const { link, sha256, approvalId, messageId } = await held({ subject: 'huge', text })
+  const shown = await readAll(link)
+  expect(shown.canApprove).toEqual([false])
+  expect(shown.text).toContain('the mail is longer than')
+  const path = `${heldPath(agent, approvalId)}/approve`
+  expect((await service.platform.post(path, { sha256 })).status).toBe(200)
+  await untilStatus(agent, messageId, 'sent')
+})
+
+test('every field, recipient, attachment and unseen character is shown', async () => {
+  const { link } = await held({
+    to: ['Ada Lovelace <ada@example.com>'],
+    cc: ['bob@example.com'],
+    bcc: ['eve@example.com'],
+    subject: 'Grüße',
+    text: `pay \u202eoperative\u202c now\u200b${'\n'.repeat(5_000)}${SECRET}`,
+    headers: { 'X-Order': 'forty-two' },
+    unsubscribe: { url: 'https://example.com/u' },
+    attachments: [{ filename: 'bill.pdf', contentType: 'application/pdf', content: btoa('hello') }],
+  })
+  const { text } = await readAll(link)
+  for (const shown of [
+    'Ada Lovelace <ada@example.com>',
+    'bob@example.com',
+    'Bcc: eve@example.com',
+    'Subject: Grüße',
+    'X-Order: forty-two',
+    'https://example.com/u',
+    'bill.pdf – application/pdf, 5 bytes',
+    '⟨U+202E⟩operative',
+    '⟨U+200B⟩',
+    '⟨4999 empty lines⟩',
+  ]) {
+    expect(text).toContain(shown)
+  }
+})
+
+test('words in which text and HTML differ are marked', async () => {
+  const { link } = await held({
+    subject: 'differs',
+    text: 'Please pay 10 euro to Bob',
+    html: '<p>Please pay 9000 euro to Mallory</p>',
+  })
+  const [page] = (await readAll(link)).pages
+  for (const [mark, word] of [
+    ['not in the text', '9000'],
+    ['not in the text', 'Mallory'],
+    ['not in the HTML part', '10'],
+  ]) {
+    expect(page).toContain(`<mark title="${mark}">${word}</mark>`)
+  }
+})
+
+describe.skipIf(!hasBrowser)('in a browser', () => {
+  test('the HTML part is drawn without network, and the pages lead to the approval', async () => {
+    const html = '<style>p::after{content:" added"}</style><p>Hello</p><!-- --!><i>drawn</i>'
+    const mail = { subject: 'Drawn', text: 'word '.repeat(30_000), html }
+    const { link, messageId } = await held(mail)
+    const context = await browser.newContext()
+    const page = await context.newPage()
+    const asked: string[] = []
+    page.on('request', (request) => asked.push(new URL(request.url()).origin))
+    await page.goto(link)
+    await page.frameLocator('iframe').getByText('drawn').waitFor()
+    const approve = page.getByRole('button', { name: 'Approve and send' })
+    for (let next = 2; (await approve.count()) === 0; next++) {
+      await page.getByRole('link', { name: `Read page ${next} of` }).click()
+      await page.getByText(`Page ${next} of`).first().waitFor()
+    }
+    await approve.click()
+    await page.getByRole('heading', { name: 'Approved' }).waitFor()
+    expect(new Set(asked)).toEqual(new Set([service.url]))
+    await context.close()
+    await untilStatus(agent, messageId, 'sent')
+  })
+
+  test('the console shows Approve behind the last page only; the service asks for its seal', async () => {
+    const mail = { subject: 'At the console', text: 'word '.repeat(25_000) }
+    const { approvalId, sha256, messageId } = await held(mail)
+    await using console = await openConsole(browser, service)
+    const { page } = console
+    await console.open(`projects/${agent.project.id}/approvals/${approvalId}`)
+    await page.getByText('Page 1 of').waitFor()
+    const approve = page.getByRole('button', { name: 'Approve', exact: true })
+    expect(await approve.count()).toBe(0)
+    const path = `/console/api${heldPath(agent, approvalId)}/approve`
+    const headers = { 'content-type': 'application/json', 'x-purser-console': '1' }
+    const request = { method: 'POST', headers, body: JSON.stringify({ sha256 }) }
+    const status = await page.evaluate(
+      `fetch(${JSON.stringify(path)}, ${JSON.stringify(request)}).then(({ status }) => status)`,
+    )
+    expect([status, await stateOf(approvalId)]).toEqual([409, 'waiting'])
+    for (let next = 2; (await approve.count()) === 0; next++) {
+      await page.getByRole('button', { name: `Read page ${next} of` }).click()
+      await page.getByText(`Page ${next} of`).waitFor()
+    }
+    await approve.click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Approve' }).click()
+    await untilStatus(agent, messageId, 'sent')
+  })
+
+  test('the console names what cannot be shown, and offers no approval', async () => {
+    const html = '<img src="https://example.com/a.png">'
+    const { approvalId } = await held({ subject: 'Far', text: 'x', html })
+    await using console = await openConsole(browser, service)
+    const { page } = console
+    await console.open(`projects/${agent.project.id}/approvals/${approvalId}`)
+    await page.getByText('cannot be approved here').waitFor()
+    expect(await page.getByRole('button', { name: 'Approve', exact: true }).count()).toBe(0)
+    expect(await page.getByRole('button', { name: 'Reject', exact: true }).count()).toBe(1)
+  })
+})

@@ -1,0 +1,54 @@
+import { expect, test } from 'bun:test'
+import { Costs } from '../../../shared/process/costs.ts'
+import { CostTurns } from '../../../shared/process/costTurns.ts'
+
+test('a cost fades, and those of all sharers count together', () => {
+  let nowMs = 0
+  const costs = new Costs({ nowMs: () => nowMs })
+  costs.charge(['inbox', 'network'], 400)
+  expect([costs.of(['inbox']), costs.of(['inbox', 'network']), costs.of(['other'])]).toEqual([
+    400, 800, 0,
+  ])
+  expect([costs.priorityOf(['inbox', 'network']), costs.priorityOf(['other'])]).toEqual([3, 0])
+  nowMs = 60_000
+  expect(costs.of(['inbox'])).toBe(100)
+})
+
+test('ten times as many sharers as are remembered never make the heaviest light', () => {
+  const costs = new Costs({ sharersMax: 100, nowMs: () => 0 })
+  costs.charge(['heavy'], 1_000)
+  for (let n = 0; n < 1_000; n++) costs.charge([`light ${n}`], 1)
+  expect(costs.size).toBeLessThanOrEqual(100)
+  expect(costs.of(['heavy'])).toBe(1_000)
+})
+
+test('who has cost least goes next, whoever came first', async () => {
+  const costs = new Costs({ nowMs: () => 0 })
+  const turns = new CostTurns(costs, 1)
+  const order: string[] = []
+  const take = async (...sharers: string[]) => {
+    const end = await turns.enter(sharers)
+    order.push(sharers[0]!)
+    costs.charge(sharers, 50)
+    await null
+    end()
+  }
+  costs.charge(['light', 'far'], 1)
+  const works = Array.from({ length: 20 }, () => take('heavy', 'near'))
+  const wide = Array.from({ length: 20 }, (_, n) => take(`wide ${n}`, 'near'))
+  await Promise.all([...works, ...wide, take('light', 'far')])
+  expect(order.indexOf('light')).toBe(1)
+  expect(order.length).toBe(41)
+})
+
+test('a work that throws ends its turn and is charged', async () => {
+  const costs = new Costs()
+  const turns = new CostTurns(costs, 1)
+  const slow = async () => {
+    await Bun.sleep(5)
+    throw new Error('broken')
+  }
+  await expect(turns.run(['a'], slow)).rejects.toThrow('broken')
+  expect(costs.of(['a'])).toBeGreaterThan(1)
+  expect(await turns.run(['a'], async () => 'next')).toBe('next')
+})
