@@ -24,8 +24,10 @@ import {
   parseAbi,
   publicActions,
   stringToHex,
+  TransactionReceiptNotFoundError,
   walletActions,
 } from 'viem'
+import { getTransactionReceipt } from 'viem/actions'
 import { DEVNET_ACCOUNTS } from '../../shared/till/devnetAccounts.ts'
 import { USDC_NETWORKS } from '../../shared/till/usdc.ts'
 import { MULTICALL3_ADDRESS } from '../till/walletDeployment.ts'
@@ -47,6 +49,9 @@ const TOKEN_ABI = parseAbi([
   'function mint(address to, uint256 amount)',
 ])
 
+const POLL_MS = 10
+const RECEIPT_WAIT_MS = 60_000
+
 export type DevnetClient = ReturnType<typeof devnetClient>
 
 /** Bun's fetch sends loopback requests through HTTP_PROXY too; viem's type lacks the option. */
@@ -63,9 +68,26 @@ export function devnetClient(rpcUrl: string) {
     fetchOptions: NO_PROXY,
     maxResponseBodySize: STATE_MAX_BYTES,
   })
-  return createTestClient({ mode: 'anvil', transport, pollingInterval: 10 })
+  return createTestClient({ mode: 'anvil', transport, pollingInterval: POLL_MS })
     .extend(publicActions)
     .extend(walletActions)
+    .extend((client) => ({
+      /**
+       * Waits for a receipt. viem's own action looks again at the next block alone: where each transaction is a block, a receipt
+       * that comes a moment after the first look is then waited for in vain.
+       */
+      async waitForTransactionReceipt({ hash }: { hash: Hex }) {
+        for (const deadlineMs = performance.now() + RECEIPT_WAIT_MS; ; ) {
+          try {
+            return await getTransactionReceipt(client, { hash })
+          } catch (error) {
+            const isLate = performance.now() > deadlineMs
+            if (isLate || !(error instanceof TransactionReceiptNotFoundError)) throw error
+            await Bun.sleep(POLL_MS)
+          }
+        }
+      },
+    }))
 }
 
 /**

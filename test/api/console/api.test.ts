@@ -6,6 +6,7 @@ import {
   inboundRunner,
   outboundRunner,
   paymentsRunner,
+  vaultRunner,
   webhooksRunner,
 } from '../../../workers/runners.ts'
 import { type ConsoleClient, signIn } from '../../support/consoleSession.ts'
@@ -271,6 +272,7 @@ test('the overview counts the current minute, and each past minute once', async 
   expect(after.jobs).toEqual({
     mail: expect.any(Number),
     payments: 0,
+    vault: 0,
     webhooks: expect.any(Number),
   })
 
@@ -296,6 +298,7 @@ test('every task is shown with its pool', () => {
     inboundRunner(none),
     outboundRunner(none),
     webhooksRunner(none),
+    vaultRunner(none),
     paymentsRunner(none),
   ]
   const tasksOf = new Map(runners.map(({ name, tasks }) => [name, Object.keys(tasks(none))]))
