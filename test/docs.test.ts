@@ -97,6 +97,16 @@ test('every command of the package is known to a page or to the package itself',
   expect(unknown).toEqual([])
 })
 
+test('every command of a bare clone that runs tests or measures installs first what it needs', () => {
+  const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
+  const installs = (name: string): boolean =>
+    /install --frozen-lockfile --cwd test\/clients/.test(scripts[`pre${name}`] ?? '') ||
+    scripts[`pre${name}`] === 'npm run pretest'
+  const ofTests = Object.keys(scripts).filter((name) => /\btest\/\S*main\.ts/.test(scripts[name]!))
+  expect(ofTests.length).toBeGreaterThan(6)
+  expect(ofTests.filter((name) => !installs(name))).toEqual([])
+})
+
 test('the page for sellers names every reason of a refused payment', () => {
   const page = read('docs/seller.md')
   expect(X402_REASONS.filter((reason) => !page.includes(`\`${reason}\``))).toEqual([])
