@@ -101,7 +101,7 @@ async function untilServing(): Promise<void> {
 }
 
 test.each(
-  some([...chosenPairs, names, ...names.map((name) => [name])], 2).map(
+  some([names, ...chosenPairs, ...names.map((name) => [name])], 2).map(
     (parts) => [parts.join(', '), parts] as const,
   ),
 )('the service works again within 15 s after a kill of: %s', async (_, parts) => {
