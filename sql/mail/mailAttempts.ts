@@ -40,32 +40,40 @@ export type AttemptOutcome = {
  * the messages' status, and with a last part the job of the next attempt. The mails of one project share the lock of its
  * events: one commit for many keeps several processes from waiting for each other.
  * @param outcomes at most one of a message.
- * @returns for each, in order; false: another run of the job recorded it first; nothing changed.
+ * @returns for each, in order; false: another run of the job has begun since or recorded it first. Then only the
+ * recipients that the mail has reached are recorded: the other run must not find them open.
  */
 export async function recordMailAttempts(
   pool: Pool,
   outcomes: readonly AttemptOutcome[],
 ): Promise<boolean[]> {
   return transaction(pool, async (db) => {
-    const { rows } = await db.query<{ message_row: string }>({
+    const { rows } = await db.query<{ message_row: string; attempt: number }>({
       name: 'lock-attempts',
       text: `with locked as materialized (
                -- By the key alone: an index of all due mail would be read whole in a backlog.
                select message_row, attempt, state from outbound_mails
                where message_row = any ($1::bigint[]) order by message_row for no key update)
-             select message_row from locked
-             join unnest($1::bigint[], $2::int[]) g (message_row, attempt) using (message_row, attempt)
-             where state in ('queued', 'deferred')`,
-      values: [
-        outcomes.map(({ messageRow }) => messageRow),
-        outcomes.map(({ attempt }) => attempt),
-      ],
+             select message_row, attempt from locked where state in ('queued', 'deferred')`,
+      values: [outcomes.map(({ messageRow }) => messageRow)],
     })
-    const locked = new Set(rows.map(({ message_row }) => message_row))
-    const open = outcomes.filter(({ messageRow }) => locked.has(messageRow))
-    if (open.length > 0) await record(db, open)
-    return outcomes.map(({ messageRow }) => locked.has(messageRow))
+    const attempts = new Map(rows.map(({ message_row, attempt }) => [message_row, attempt]))
+    const isCurrent = ({ messageRow, attempt }: AttemptOutcome) =>
+      attempts.get(messageRow) === attempt
+    const changes = outcomes.flatMap((outcome) => {
+      if (isCurrent(outcome)) return [outcome]
+      return attempts.has(outcome.messageRow) ? reachedLate(outcome) : []
+    })
+    if (changes.length > 0) await record(db, changes)
+    return outcomes.map(isCurrent)
   })
+}
+
+/** The part of an outcome that stays true in a later attempt. Our own inboxes would get the mail only by its record. */
+function reachedLate(outcome: AttemptOutcome): AttemptOutcome[] {
+  if (outcome.localInboxes.length > 0) return []
+  const recipients = outcome.recipients.filter(({ state }) => state === 'sent')
+  return recipients.length === 0 ? [] : [{ ...outcome, recipients, last: false }]
 }
 
 async function record(db: Queryable, outcomes: readonly AttemptOutcome[]): Promise<void> {

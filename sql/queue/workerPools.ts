@@ -89,9 +89,11 @@ export async function registerPool(options: {
  * Releases the jobs of dead pools within seconds; Graphile Worker alone waits four hours. A pool whose
  * lock is free is suspect. After GRACE it is dead. Jobs of a pool that died before its registration are
  * released after the same time.
+ * @param wasAway the database was away for the caller: the time before says nothing about a pool, so that GRACE begins anew.
+ * Otherwise the jobs of a pool that reconnects would be given away, with the outcomes that it still holds.
  * @returns the Graphile Worker pool ids whose jobs were released.
  */
-export async function releaseJobsOfDeadPools(pool: Pool): Promise<string[]> {
+export async function releaseJobsOfDeadPools(pool: Pool, wasAway = false): Promise<string[]> {
   const { rows } = await pool.query<{ graphile_pool_id: string }>(
     `with probed as materialized (
        select id, pg_try_advisory_xact_lock(${WORKER_LOCK_CLASS}, id) as free
@@ -99,7 +101,7 @@ export async function releaseJobsOfDeadPools(pool: Pool): Promise<string[]> {
        order by id for update skip locked
      ), marked as (
        update worker_pools w set suspect_since =
-         case when p.free then coalesce(w.suspect_since, clock_timestamp()) end
+         case when p.free then coalesce(case when not $1 then w.suspect_since end, clock_timestamp()) end
        from probed p where p.id = w.id
        returning w.graphile_pool_id, w.suspect_since
      )
@@ -113,6 +115,7 @@ export async function releaseJobsOfDeadPools(pool: Pool): Promise<string[]> {
      select distinct locked_by from graphile_worker.jobs j
      where locked_at < clock_timestamp() - interval '${GRACE}'
        and not exists (select from worker_pools w where w.graphile_pool_id = j.locked_by)`,
+    [wasAway],
   )
   const dead = rows.map((row) => row.graphile_pool_id)
   if (dead.length === 0) return []

@@ -1,13 +1,15 @@
 import type { Evidence, Sunk } from './evidence.ts'
 import type { Ledger, MailOut } from './ledger.ts'
+import { auditRepeats } from './mailRepeats.ts'
 
-/** An accepted mail was sent. Repeats have one Message-ID and one content. One key has one answer. */
+/** An accepted mail was sent, and again only after a crash. Repeats have one Message-ID and one content. One key has one answer. */
 export function auditMailOut({ mailsOut }: Ledger, evidence: Evidence): string[] {
   const sunkBy = Map.groupBy(evidence.sunk, ({ subject }) => tokenOf(subject))
-  return mailsOut.flatMap((mail) => {
+  const findings = mailsOut.flatMap((mail) => {
     const sunk = sunkBy.get(mail.token) ?? []
     return [...auditAnswers(mail), ...auditCopies(mail, sunk), ...auditReach(mail, sunk, evidence)]
   })
+  return [...findings, ...auditRepeats(evidence)]
 }
 
 /** The word of a subject that names a message; a reply has `Re:` before it. */

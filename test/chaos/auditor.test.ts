@@ -119,9 +119,11 @@ function faultlessRun(): { ledger: Ledger; evidence: Evidence } {
           to: ['bob@example.net'],
           subject: 'out1',
           contentHash: 'c',
+          beganMs: 100,
         },
       ],
       used: [{ nonce: '0x01', payer: '0xaa', txHash: '0xt1', amountAtomic: '10000' }],
+      mailFaults: { killedMs: [], cutMs: [] },
       transferCount: 1,
       payments: [{ id: 'pay_1', nonce: '0x01', status: 'settled', txHash: '0xt1' }],
       delivered: [
@@ -162,7 +164,8 @@ test('the auditor accepts both outcomes of an unanswered operation', () => {
 
 test('the auditor accepts a repetition with the same Message-ID, key and content', () => {
   const { ledger, evidence } = faultlessRun()
-  evidence.sunk.push(evidence.sunk[0]!)
+  evidence.sunk.push({ ...evidence.sunk[0]!, beganMs: 200 }, { ...evidence.sunk[0]!, beganMs: 300 })
+  evidence.mailFaults = { killedMs: [150], cutMs: [250] }
   evidence.delivered.push({ ...evidence.delivered[0]!, status: 500 })
   expect(audit(ledger, evidence)).toEqual([])
 })
@@ -172,6 +175,23 @@ const events = ({ ledger }: Run) => ledger.listeners[0]!.heard
 
 /** Breaks each rule once, with the findings that must follow. */
 const BROKEN: Record<string, [(run: Run) => void, string[]]> = {
+  'a mail is repeated without a crash': [
+    ({ evidence }) => {
+      evidence.sunk.push({ ...evidence.sunk[0]!, beganMs: 200 })
+      evidence.mailFaults = { killedMs: [50, 250], cutMs: [99, 201] }
+    },
+    ['mail out: out1 reached bob@example.net again without a crash'],
+  ],
+  'more mails are repeated than connections were ended': [
+    ({ evidence }) => {
+      const [sunk] = evidence.sunk
+      for (const to of ['x@example.net', 'y@example.net']) {
+        evidence.sunk.push({ ...sunk!, to: [to] }, { ...sunk!, to: [to], beganMs: 200 })
+      }
+      evidence.mailFaults.cutMs = [150]
+    },
+    ['mail out: 2 repeats, at most 1 by a cut'],
+  ],
   'a message is lost': [
     ({ evidence }) => evidence.inboxes[INBOX]!.shift(),
     ['mail in: <in1@example.com> was accepted and is not in agent@mail.test'],
@@ -253,7 +273,10 @@ const BROKEN: Record<string, [(run: Run) => void, string[]]> = {
     ['mail out: out1 was answered with <s1@mail.test> and sent as <s2@mail.test>'],
   ],
   'a message is sent with two contents': [
-    ({ evidence }) => evidence.sunk.push({ ...evidence.sunk[0]!, contentHash: 'd' }),
+    ({ evidence }) => {
+      evidence.sunk.push({ ...evidence.sunk[0]!, contentHash: 'd', beganMs: 200 })
+      evidence.mailFaults.killedMs = [150]
+    },
     ['mail out: out1 was sent with 2 contents'],
   ],
   'a key is answered with two Message-IDs': [

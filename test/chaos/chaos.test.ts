@@ -15,7 +15,9 @@ test(`${SECONDS} s of load and harm leave nothing lost, nothing done twice and n
     harms: HARMS,
     onLine: (line) => lines.push(line),
   })
-  process.stdout.write(`chaos: seed ${seed}, ${report.tally.sum('accepted')} accepted\n`)
+  process.stdout.write(
+    `chaos: seed ${seed}, ${report.tally.sum('accepted')} accepted\n${report.repeats}\n`,
+  )
   // The list of harms helps only beside a finding.
   if (report.findings.length > 0) {
     process.stdout.write(`${[...lines, ...reportLines(report)].join('\n')}\n`)

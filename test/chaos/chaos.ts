@@ -12,6 +12,7 @@ import type { Load } from './load/load.ts'
 import { write } from './load/mailIn.ts'
 import { send } from './load/mailOut.ts'
 import { pay } from './load/pay.ts'
+import { repeatsLine } from './mailRepeats.ts'
 import { type Database, startPostgres } from './postgres.ts'
 import { type Pulse, type Silence, startPulses } from './pulse.ts'
 import { createRandom, type Random } from './random.ts'
@@ -39,6 +40,8 @@ export type ChaosReport = {
   harms: Map<string, number>
   tally: Tally
   longestSilence: Record<Pulse, Silence>
+  /** The repeats of mail out, as a line. */
+  repeats: string
   /** Contradictions; none is a pass. */
   findings: string[]
 }
@@ -116,9 +119,10 @@ async function run(setting: Setting, options: ChaosOptions): Promise<ChaosReport
   await harming.ended
   onLine(`${at()}: all harm is over`)
   // Ctrl-C ends the devnet too, and without it there is no evidence.
+  const repeats = { line: 'mails out: not audited' }
   const findings = options.signal?.aborted
     ? ['the run was interrupted: there was no audit']
-    : await calm(setting, { ledger, clients, onLine })
+    : await calm(setting, { ledger, clients, onLine, repeats })
   givenUp.abort()
   await Promise.all([clients, listeners])
   clearInterval(progress)
@@ -133,6 +137,7 @@ async function run(setting: Setting, options: ChaosOptions): Promise<ChaosReport
     seed,
     seconds,
     harms: harming.counts,
+    repeats: repeats.line,
     tally,
     longestSilence: pulses.longest(),
     findings,
@@ -168,9 +173,14 @@ function startLoad(setting: Setting, signals: Pick<Load, 'ending' | 'givenUp'>):
  */
 async function calm(
   setting: Setting,
-  options: { ledger: Ledger; clients: Promise<unknown>; onLine: (line: string) => void },
+  options: {
+    ledger: Ledger
+    clients: Promise<unknown>
+    onLine: (line: string) => void
+    repeats: { line: string }
+  },
 ): Promise<string[]> {
-  const { ledger, clients, onLine } = options
+  const { ledger, clients, onLine, repeats } = options
   const deadlineMs = performance.now() + CALM_LIMIT_MS
   let decided = false
   void clients.then(() => {
@@ -179,7 +189,7 @@ async function calm(
   for (let before = ''; ; ) {
     const late = performance.now() > deadlineMs
     // While clients still get answers, the evidence is older than the ledger.
-    const findings = decided || late ? await look(setting, ledger) : []
+    const findings = decided || late ? await look(setting, ledger, repeats) : []
     if (!decided) findings.push('clients: some operation has no end')
     const open = `${findings.length} open findings, first: ${findings[0]}`
     if (findings.length > 0 && open !== before) onLine(open)
@@ -189,10 +199,16 @@ async function calm(
   }
 }
 
-async function look(setting: Setting, ledger: Ledger): Promise<string[]> {
+async function look(
+  setting: Setting,
+  ledger: Ledger,
+  repeats: { line: string },
+): Promise<string[]> {
   try {
     await hurry(setting)
-    return audit(ledger, await gather(setting, ledger))
+    const evidence = await gather(setting, ledger)
+    repeats.line = repeatsLine(evidence)
+    return audit(ledger, evidence)
   } catch (error) {
     return [`the evidence could not be gathered: ${(error as Error).message}`]
   }

@@ -3,7 +3,17 @@
 export type ListedMessage = { messageId: string; subject: string; labels: string[] }
 
 /** A message that the smarthost accepted. */
-export type Sunk = { messageId: string; to: string[]; subject: string; contentHash: string }
+export type Sunk = {
+  messageId: string
+  to: string[]
+  subject: string
+  contentHash: string
+  /** When its data began, by performance.now(). */
+  beganMs: number
+}
+
+/** A worker that sends mail was killed, or a connection to the smarthost was ended. */
+export type MailFaults = { killedMs: number[]; cutMs: number[] }
 
 /** An authorization that the chain has seen used, and the transfer of the same transaction. */
 export type UsedAuthorization = {
@@ -30,6 +40,8 @@ export type Evidence = {
   /** The messages of each inbox, by its address. */
   inboxes: Record<string, ListedMessage[]>
   sunk: Sunk[]
+  /** What can make a worker send a mail again, with its times by performance.now(). */
+  mailFaults: MailFaults
   used: UsedAuthorization[]
   /** Transfers to the seller in all transactions. */
   transferCount: number

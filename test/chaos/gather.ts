@@ -25,7 +25,12 @@ export async function gather(setting: Setting, ledger: Ledger): Promise<Evidence
   ])
   return {
     inboxes: { [seller.inbox]: sellerInbox, [peer.inbox]: peerInbox },
-    sunk: setting.sink.mails.map(({ email, to, raw }) => ({
+    mailFaults: {
+      killedMs: [...setting.mailWorkersKilledMs],
+      cutMs: [...setting.links.smarthost.endedMs],
+    },
+    sunk: setting.sink.mails.map(({ email, to, raw, beganMs }) => ({
+      beganMs,
       messageId: email.messageId ?? '',
       to,
       subject: email.subject ?? '',

@@ -1,5 +1,6 @@
 import pg from 'pg'
-import { freeze, signal } from './processes.ts'
+import { killAtAcceptance, killAtSettlement } from './killAtEvent.ts'
+import { commandOf, freeze, signal } from './processes.ts'
 import type { Random } from './random.ts'
 import type { PartName } from './service.ts'
 import { LINKS, type Setting } from './setting.ts'
@@ -18,11 +19,12 @@ const duration = (random: Random) => random.int(SHORT_MS, LONG_MS)
 /** Kills a process of a part, or stops it for a while. */
 const harmPart =
   (part: PartName): Harm =>
-  async ({ service }, random) => {
+  async ({ service, mailWorkersKilledMs }, random) => {
     const pids = service.pidsOf(part)
     if (pids.length === 0) return `found no ${part} process`
     const pid = random.pick(pids)
     if (random.chance(0.5)) {
+      if (commandOf(pid).includes('--pool mail')) mailWorkersKilledMs.push(performance.now())
       signal(pid, 'SIGKILL')
       return `killed ${part}`
     }
@@ -142,7 +144,8 @@ const harmSmarthost: Harm = async ({ sink }, random) => {
 }
 
 /** Every process of the service dies at once, the supervisor included. */
-const cutPower: Harm = async ({ service }) => {
+const cutPower: Harm = async ({ service, mailWorkersKilledMs }) => {
+  mailWorkersKilledMs.push(performance.now())
   service.killAll()
   await service.untilReady()
   return 'killed every process of the service at once; it is ready again'
@@ -159,6 +162,8 @@ export const HARMS = {
   receiver: harmReceiver,
   smarthost: harmSmarthost,
   power: cutPower,
+  acceptance: killAtAcceptance,
+  settlement: killAtSettlement,
 } as const satisfies Harms
 
 export const HARM_NAMES = Object.keys(HARMS) as (keyof typeof HARMS)[]

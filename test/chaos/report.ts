@@ -12,6 +12,7 @@ export function reportLines(report: ChaosReport): string[] {
     `seed ${seed}, ${report.seconds} s`,
     `harms: ${[...harms].map(([kind, count]) => `${kind} ${count}`).join(', ') || 'none'}`,
     ...tally.lines(),
+    report.repeats,
     `longest silence: ${silences.join(', ')}`,
     ...(findings.length === 0
       ? ['no findings']

@@ -14,6 +14,10 @@ export type RoughProxy = AsyncDisposable & {
   cut(choose?: (count: number) => number): number
   /** While set, every connection that carries a byte is given a break, or null for none. */
   breaking: (() => Break | null) | null
+  /** When connections were ended on purpose, by performance.now(). */
+  readonly endedMs: number[]
+  /** Called with each piece of an answer, after it was passed on. */
+  onAnswer: ((chunk: Buffer) => void) | null
   /** Holds all bytes back until `release`. */
   hold(): void
   release(): void
@@ -49,6 +53,7 @@ export async function startRoughProxy(target: number): Promise<RoughProxy> {
         }
       }
       if (!to.write(chunk)) from.pause()
+      if (way === 'answer') proxy.onAnswer?.(chunk)
     })
     to.on('drain', () => {
       if (!held) from.resume()
@@ -62,6 +67,7 @@ export async function startRoughProxy(target: number): Promise<RoughProxy> {
     })
   }
   const end = (pair: Pair) => {
+    proxy.endedMs.push(performance.now())
     pair.inner.destroy()
     pair.outer.destroy()
   }
@@ -78,6 +84,8 @@ export async function startRoughProxy(target: number): Promise<RoughProxy> {
       return chosen.length
     },
     breaking: null,
+    endedMs: [],
+    onAnswer: null,
     hold() {
       held = true
       for (const { inner, outer } of pairs) for (const socket of [inner, outer]) socket.pause()

@@ -34,6 +34,8 @@ export type Setting = {
   rpc: ReturnType<typeof startRpcProxy>
   sink: Sink
   shop: Shop
+  /** When a worker that sends mail was killed, by performance.now(). */
+  mailWorkersKilledMs: number[]
   /** A proxy on each link. */
   links: Record<Link, RoughProxy>
   apiUrl: string
@@ -98,6 +100,7 @@ export async function startSetting(
     sink,
     shop,
     links,
+    mailWorkersKilledMs: [],
     apiUrl: local('api'),
     directApiUrl,
     resource: local('receiver') + PATHS.resource,

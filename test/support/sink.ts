@@ -13,6 +13,8 @@ type SunkMail = {
   helo: string
   /** The client's SNI name; undefined without. */
   servername: string | undefined
+  /** When its data began, by performance.now(). */
+  beganMs: number
 }
 
 /** A refusal that the sink gives: at RCPT for one address, or to the whole message. */
@@ -65,6 +67,7 @@ export async function startSink({
       callback(refused === null ? null : refusal(refused))
     },
     async onData(stream, session, callback) {
+      const beganMs = performance.now()
       const chunks: Buffer[] = []
       try {
         for await (const chunk of stream as AsyncIterable<Buffer>) chunks.push(chunk)
@@ -84,6 +87,7 @@ export async function startSink({
         secure: session.secure,
         helo: String(session.hostNameAppearsAs),
         servername: (session as { servername?: string }).servername,
+        beganMs,
       })
       callback(null, 'OK')
     },

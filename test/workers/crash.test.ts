@@ -106,3 +106,16 @@ test('a pool registers again after its proof of life breaks, and does not count 
   await pool.query(`update worker_pools set registered_at = now() - interval '1 minute'`)
   expect(await releaseJobsOfDeadPools(pool)).toEqual([])
 })
+
+test('a pool that was suspect before the database was away has its whole grace to come back', async () => {
+  await using service = await startTestService({ smtp: false, workers: false })
+  const { pool } = service.database
+  await pool.query(
+    `insert into worker_pools (graphile_pool_id, pool_name, registered_at, suspect_since)
+     values ('suspect', 'outbound', now() - interval '1 minute', now() - interval '1 minute')`,
+  )
+  expect(await releaseJobsOfDeadPools(pool, true)).toEqual([])
+  expect(await releaseJobsOfDeadPools(pool)).toEqual([])
+  await pool.query(`update worker_pools set suspect_since = now() - interval '1 minute'`)
+  expect(await releaseJobsOfDeadPools(pool)).toEqual(['suspect'])
+})

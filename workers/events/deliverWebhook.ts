@@ -91,7 +91,7 @@ async function attemptDelivery(
     error: answer.ok ? null : answer.detail,
     responsePrefix: answer.ok ? loggedPrefix(answer.bodyPrefix) : null,
   }
-  await patiently(() => sender.batchers.attempts.submit(result))
+  await sender.outcomes.record(() => sender.batchers.attempts.submit(result))
 }
 
 async function signingSecret(

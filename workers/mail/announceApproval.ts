@@ -87,7 +87,7 @@ async function notify(
   })
   const again = nextAttempt(transport, notice, outcome)
   // Without the record the mail would go out again.
-  await patiently(() => recordNotice(pool, approval.id, again))
+  await sender.outcomes.record(() => recordNotice(pool, approval.id, again))
 }
 
 /** The time of the next attempt; null: the mail was handed over, or is given up. */

@@ -11,7 +11,6 @@ import { findAddresses } from '../../sql/mail/addresses.ts'
 import { composedMail } from '../../sql/mail/composedMails.ts'
 import type { RecipientOutcome, RecordedOutcome } from '../../sql/mail/mailAttempts.ts'
 import type { OutboundMail } from '../../sql/mail/outboundMails.ts'
-import { patiently } from '../queue/patiently.ts'
 import type { PoolContext, Task } from '../queue/task.ts'
 import { createSendBatchers, type SendBatchers } from './sendBatchers.ts'
 import type { Consignment, Transport } from './transport.ts'
@@ -33,11 +32,13 @@ type Sender = PoolContext & SendOptions & { batchers: SendBatchers }
  * Makes one attempt to send an outbound mail. Own inboxes get it in the transaction that records the attempt, other
  * recipients through the transport. A new job retries deferred recipients; the message itself never changes.
  *
- * Each outcome is recorded as it arrives: after a crash only open recipients are repeated.
+ * Each outcome is recorded as it arrives: after a crash only open recipients are repeated. While the database is away an
+ * outcome is held, and a further run of the job in this process waits for it.
  */
 export const createSendMail = (context: PoolContext, options: SendOptions): Task<'send_mail'> => {
   const sender: Sender = { ...context, ...options, batchers: createSendBatchers(context.pool) }
-  return async ({ messageRow }) => {
+  const running = new Map<string, Promise<void>>()
+  const run = async (messageRow: string) => {
     const mail = await sender.batchers.begin.submit(messageRow)
     if (mail === null) return
     const { traceparent: parent, attempt: number } = mail
@@ -46,6 +47,16 @@ export const createSendMail = (context: PoolContext, options: SendOptions): Task
       { kind: 'consumer', parent, attributes: { 'purser.mail.attempt': number } },
       () => attempt(sender, mail),
     )
+  }
+  return async ({ messageRow }) => {
+    // A drain that took too long releases a job whose run goes on.
+    for (let other = running.get(messageRow); other !== undefined; ) {
+      await other.catch(() => {})
+      other = running.get(messageRow)
+    }
+    const current = run(messageRow).finally(() => running.delete(messageRow))
+    running.set(messageRow, current)
+    await current
   }
 }
 
@@ -112,7 +123,7 @@ const failed = (address: string, error: string) => ({ address, state: 'failed', 
 
 /** Records the parts of an attempt one after the other, in call order: the last must commit last. */
 function createRecorder(
-  { batchers }: Sender,
+  { batchers, outcomes }: Sender,
   mail: OutboundMail,
   own: { rawId: string | null; localInboxes: string[] },
 ) {
@@ -130,7 +141,7 @@ function createRecorder(
       last,
     }
     localInboxes = []
-    const recorded = previous.then(() => patiently(() => batchers.record.submit(part)))
+    const recorded = previous.then(() => outcomes.record(() => batchers.record.submit(part)))
     // A failed record must not stop the records of other hosts.
     previous = recorded.catch(() => {})
     await recorded

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import { searchVector } from '../../shared/mail/searchTerms.ts'
+import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
 import type { Running } from '../../shared/process/service.ts'
 import type { Retention } from '../../shared/retention.ts'
 import { deleteStaleApprovals } from '../../sql/account/approvals.ts'
@@ -35,10 +36,12 @@ export function startMaintenance(databaseUrl: string, retention: Retention, log:
   })
   const removeOldRows = createRetention(pool)
   let sweeps = 0
+  let wasAway = false
   let current = Promise.resolve()
   const sweep = async () => {
     try {
-      const dead = await releaseJobsOfDeadPools(pool)
+      const dead = await releaseJobsOfDeadPools(pool, wasAway)
+      wasAway = false
       if (dead.length > 0) log.warn({ dead }, 'jobs of dead worker pools were released')
       if (sweeps % SWEEPS_PER_SEARCH === 0) {
         await deleteSupersededJobs(pool)
@@ -63,6 +66,7 @@ export function startMaintenance(databaseUrl: string, retention: Retention, log:
       await indexOlderMessages(pool)
       await removeOldRows()
     } catch (error) {
+      wasAway ||= isDatabaseUnavailable(error)
       log.warn({ err: error }, 'housekeeping failed; will retry')
     }
   }

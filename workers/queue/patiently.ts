@@ -6,8 +6,8 @@ const DATABASE_PATIENCE_MS = 8_000
 const DATABASE_RETRY_MS = 100
 
 /**
- * Runs `work`, which records an effect on the outside. Repeats it while the database is away, and after a deadlock. A
- * throw would make Graphile Worker repeat the effect itself.
+ * Runs `work`, and repeats it for some seconds while the database is away, and after a deadlock. The outcome of an effect
+ * on the outside is recorded by heldOutcomes.ts, which has no such end.
  */
 export async function patiently<Result>(work: () => Promise<Result>): Promise<Result> {
   const startMs = performance.now()

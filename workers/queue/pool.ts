@@ -1,12 +1,15 @@
 import type { Logger } from 'pino'
 import type { Running } from '../../shared/process/service.ts'
 import { createPool } from '../../sql/db.ts'
+import { createHeldOutcomes } from './heldOutcomes.ts'
 import { Lanes } from './lanes.ts'
 import { type PoolSettings, startRunner } from './runner.ts'
 
 /** Connections beside those of the jobs: the listener, fetching, completing. */
 const SPARE_CONNECTIONS = 4
 const RESTART_DELAY_MS = 1_000
+/** After the drain. Both end before the process does (see shared/process/service.ts). */
+const SETTLE_LIMIT_MS = 4_000
 
 /** Runs a Graphile Worker pool, restarts it when it fails, and drains it when asked to stop. */
 export async function startPool(settings: PoolSettings, parentLog: Logger): Promise<Running> {
@@ -17,7 +20,9 @@ export async function startPool(settings: PoolSettings, parentLog: Logger): Prom
     name: `purser worker ${settings.name}`,
     log,
   })
-  const context = { log, pool, lanes: new Lanes(settings.concurrency, settings.lanes) }
+  const outcomes = createHeldOutcomes(log)
+  const lanes = new Lanes(settings.concurrency, settings.lanes)
+  const context = { log, pool, lanes, outcomes }
   const tasks = settings.tasks(context)
   let stopping = false
   let current = await startRunner(settings, tasks, context)
@@ -46,6 +51,8 @@ export async function startPool(settings: PoolSettings, parentLog: Logger): Prom
       await supervised
       // A runner that was starting when the stop came is `current` now.
       await current.drain()
+      // The drain gives a job up that still holds an outcome; the database may come back now.
+      await outcomes.settle(SETTLE_LIMIT_MS)
       await pool.end()
     },
   }

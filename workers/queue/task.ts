@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import type { TaskName, TaskPayload } from '../../shared/tasks.ts'
 import type { Pool } from '../../sql/db.ts'
+import type { HeldOutcomes } from './heldOutcomes.ts'
 import type { Lanes } from './lanes.ts'
 
 /** The context that a pool hands to its tasks. */
@@ -9,6 +10,8 @@ export type PoolContext = {
   log: Logger
   /** Shares the pool's slots between endpoints, or domains. */
   lanes: Lanes
+  /** Records what a task has done on the outside. */
+  outcomes: HeldOutcomes
 }
 
 /**

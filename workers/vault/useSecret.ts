@@ -11,7 +11,6 @@ import { addJob } from '../../sql/queue/jobs.ts'
 import { readForUse } from '../../sql/vault/credentialReads.ts'
 import { type DueUse, endUse, findDueUse, startUse, type UseEnd } from '../../sql/vault/uses.ts'
 import type { OutboundPolicy } from '../http/guardedRequest.ts'
-import { patiently } from '../queue/patiently.ts'
 import type { PoolContext, Task } from '../queue/task.ts'
 import { createAnswerMasker } from './answerMasker.ts'
 import { sendFilled } from './sendFilled.ts'
@@ -23,13 +22,12 @@ type Options = { keyring: KeyringSource; policy: OutboundPolicy & { ca?: string 
  * off: nobody knows whether the server has acted, and the use ends as `unknown`.
  */
 export const createUseSecret = (
-  { pool, lanes }: PoolContext,
+  { pool, lanes, outcomes }: PoolContext,
   { keyring: source, policy }: Options,
 ): Task<'use_secret'> => {
   const masker = createAnswerMasker()
   const finish = async (id: string, end: UseEnd) => {
-    const keyring = await source(pool)
-    await patiently(() => endUse(pool, { id, keyring, end }))
+    await outcomes.record(async () => endUse(pool, { id, keyring: await source(pool), end }))
   }
   return async ({ useId }) => {
     const due = await findDueUse(pool, useId)

@@ -77,6 +77,27 @@ describe('of two overlapping attempts', () => {
     expect((await recipientsOf(pool, sent))[0]).toMatchObject({ state: 'sent', attempts: 1 })
   })
 
+  test('what the older one has reached is recorded, and the newer one ends the attempt', async () => {
+    const sent = await newSent(pool)
+    const [older, newer] = [await begin(pool, sent), await begin(pool, sent)]
+    expect(await recordSent(pool, older)).toBe(false)
+    expect((await recipientsOf(pool, sent))[0]).toMatchObject({ state: 'sent', attempts: 1 })
+    expect((await outbound(sent.row)).state).toBe('queued')
+    const refused = failed('ada@example.com')
+    expect(await recordSent(pool, newer, { recipients: [refused] })).toBe(true)
+    expect((await recipientsOf(pool, sent))[0]).toMatchObject({ state: 'sent', attempts: 1 })
+    expect(await eventsOf(pool, sent.projectId)).toEqual(['message.sent'])
+  })
+
+  test('an older one says nothing about the inboxes of this service', async () => {
+    const sent = await newSent(pool)
+    const inbox = await newProject(pool)
+    const [older] = [await begin(pool, sent), await begin(pool, sent)]
+    const own = { localInboxes: [await addressOf(pool, inbox)], rawId: await storeRaw() }
+    expect(await recordSent(pool, older, own)).toBe(false)
+    expect((await recipientsOf(pool, sent))[0]).toMatchObject({ state: 'queued' })
+  })
+
   test('a finished one is recorded once', async () => {
     const sent = await newSent(pool)
     const inbox = await newProject(pool)

@@ -4,10 +4,12 @@ import { recordAttempts } from '../../../sql/events/attempts.ts'
 import { createDelivery } from '../../../sql/events/deliveries.ts'
 import { deleteEndpoint } from '../../../sql/till/endpointChanges.ts'
 import { createDeliverWebhook } from '../../../workers/events/deliverWebhook.ts'
+import { createHeldOutcomes } from '../../../workers/queue/heldOutcomes.ts'
 import type { PoolContext } from '../../../workers/queue/task.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { attemptOf, KEYRING } from '../../support/eventRows.ts'
 import { type Receiver, startReceiver } from '../../support/receiver.ts'
+import { silentLog } from '../../support/service.ts'
 import { registerEndpoint } from '../../support/till.ts'
 import { blocked, newProject, row } from '../../support/tillRows.ts'
 
@@ -54,7 +56,8 @@ function start(deliveryId: string, meanwhile?: () => Promise<unknown>) {
     }
     return { granted: true, waited: meanwhile !== undefined, leave }
   }
-  const context = { pool, lanes: { enter } } as unknown as PoolContext
+  const outcomes = createHeldOutcomes(silentLog)
+  const context = { pool, lanes: { enter }, outcomes } as unknown as PoolContext
   const policy = { allowPrivate: true }
   const deliver = createDeliverWebhook(context, { keyring: async () => KEYRING, policy })
   const done = deliver({ deliveryId, attempt: 1 }, { attempt: 1 })

@@ -8,6 +8,7 @@ import type { Pool } from '../../../sql/db.ts'
 import { insertInboundMails, type SpooledMail } from '../../../sql/mail/inboundMails.ts'
 import type { LookUp } from '../../../workers/mail/lookUp.ts'
 import { createParseInbound } from '../../../workers/mail/parseInbound.ts'
+import { createHeldOutcomes } from '../../../workers/queue/heldOutcomes.ts'
 import { Lanes } from '../../../workers/queue/lanes.ts'
 import { RECOVERY_LIMIT_MS } from '../../support/alone.ts'
 import { noBlobs } from '../../support/blobs.ts'
@@ -22,7 +23,7 @@ import { waitFor } from '../../support/waitFor.ts'
 
 const tasksOf = (pool: Pool, lookUp = trustingLookUp, slots = 200) =>
   createParseInbound(
-    { pool, log: silentLog, lanes: new Lanes(1) },
+    { pool, log: silentLog, lanes: new Lanes(1), outcomes: createHeldOutcomes(silentLog) },
     { mailDomain: 'mail.test', lookUp, blobs: noBlobs, bounceKeys: [], slots },
   )
 

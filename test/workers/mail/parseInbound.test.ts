@@ -5,6 +5,7 @@ import { createPool, type Pool } from '../../../sql/db.ts'
 import { createDns } from '../../../workers/mail/dns.ts'
 import type { LookUp } from '../../../workers/mail/lookUp.ts'
 import { createParseInbound } from '../../../workers/mail/parseInbound.ts'
+import { createHeldOutcomes } from '../../../workers/queue/heldOutcomes.ts'
 import { Lanes } from '../../../workers/queue/lanes.ts'
 import { startPool } from '../../../workers/queue/pool.ts'
 import { inboundRunner } from '../../../workers/runners.ts'
@@ -110,7 +111,7 @@ test('a message of megabytes is parsed like any other', async () => {
 /** The tasks of a worker on this pool. */
 const tasksOf = (pool: Pool, lookUp = trustingLookUp) =>
   createParseInbound(
-    { pool, log: silentLog, lanes: new Lanes(1) },
+    { pool, log: silentLog, lanes: new Lanes(1), outcomes: createHeldOutcomes(silentLog) },
     { mailDomain: 'mail.test', lookUp, blobs: noBlobs, bounceKeys: [], slots: 200 },
   )
 

@@ -1,0 +1,56 @@
+import type { Evidence, Sunk } from './evidence.ts'
+
+/** Slots of the pool that sends: one killed process repeats no more mails than that. */
+const IN_HAND_MAX = 32
+
+/** A copy of a mail that the smarthost had taken for the same recipient before. */
+type Repeat = { subject: string; to: string; cause: 'kill' | 'cut' | null }
+
+/** Finds the copies beyond the first, with what happened between a copy and the one before it. */
+export function mailRepeats({ sunk, mailFaults }: Evidence): Repeat[] {
+  const copies = sunk.flatMap((mail) => mail.to.map((to) => ({ mail, to })))
+  const groups = Map.groupBy(copies, ({ mail, to }) => `${mail.messageId} ${to}`)
+  return [...groups.values()].flatMap((group) => {
+    const [first, ...others] = group.toSorted((a, b) => a.mail.beganMs - b.mail.beganMs)
+    let before: Sunk = first!.mail
+    return others.map(({ mail, to }): Repeat => {
+      const isBetween = (ms: number) => ms > before.beganMs && ms < mail.beganMs
+      const killed = mailFaults.killedMs.some(isBetween)
+      const cause = killed ? 'kill' : mailFaults.cutMs.some(isBetween) ? 'cut' : null
+      before = mail
+      return { subject: mail.subject, to, cause }
+    })
+  })
+}
+
+/**
+ * A mail is repeated only after a kill of its worker, or after a broken connection to the smarthost, whose reply is then
+ * lost. A kill repeats the mails in hand, and a broken connection one.
+ */
+export function auditRepeats(evidence: Evidence): string[] {
+  const repeats = mailRepeats(evidence)
+  const { killedMs, cutMs } = evidence.mailFaults
+  const most = { kill: killedMs.length * IN_HAND_MAX, cut: cutMs.length }
+  const count = (cause: Repeat['cause']) =>
+    repeats.filter((repeat) => repeat.cause === cause).length
+  return [
+    ...repeats
+      .filter(({ cause }) => cause === null)
+      .map(({ subject, to }) => `mail out: ${subject} reached ${to} again without a crash`),
+    ...(['kill', 'cut'] as const)
+      .filter((cause) => count(cause) > most[cause])
+      .map((cause) => `mail out: ${count(cause)} repeats, at most ${most[cause]} by a ${cause}`),
+  ]
+}
+
+/** The line of a report. */
+export function repeatsLine(evidence: Evidence): string {
+  const repeats = mailRepeats(evidence)
+  const by = (cause: Repeat['cause']) => repeats.filter((repeat) => repeat.cause === cause).length
+  const { killedMs, cutMs } = evidence.mailFaults
+  return (
+    `mails out: ${evidence.sunk.length} copies, ${repeats.length} repeats: ` +
+    `${by('kill')} after ${killedMs.length} kills of their worker, ` +
+    `${by('cut')} after ${cutMs.length} ended connections, ${by(null)} after neither`
+  )
+}
