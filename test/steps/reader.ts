@@ -1,0 +1,11 @@
+import type { Grammar } from './shapes.ts'
+
+/** A function that reads what a stranger wrote. */
+export type Reader = {
+  /** `FILE EXPORT`, and what varies where it stands twice. */
+  name: string
+  /** The largest input that the service hands it, in UTF-16 units or bytes, and who holds it to that. */
+  max: number
+  grammar: Grammar
+  read: (text: string) => unknown
+}
