@@ -4,8 +4,10 @@ import type { Grammar } from './shapes.ts'
 export type Reader = {
   /** `FILE EXPORT`, and what varies where it stands twice. */
   name: string
-  /** The largest input that the service hands it, in UTF-16 units or bytes, and who holds it to that. */
+  /** The largest input that the service hands it, in UTF-16 units or bytes. */
   max: number
   grammar: Grammar
   read: (text: string) => unknown
+  /** Steps that the function's own bound allows beyond linear work, whatever the input. */
+  budget?: number
 }
