@@ -1,0 +1,9 @@
+/** Builds one file of a module and all that it imports, packages too, with the counter in it. */
+import { writeFileSync } from 'node:fs'
+import { instrument } from './instrument.ts'
+
+export async function bundleWithSteps(entry: string, to: string): Promise<void> {
+  const { outputs, success, logs } = await Bun.build({ entrypoints: [entry], target: 'bun' })
+  if (!success) throw new AggregateError(logs)
+  writeFileSync(to, instrument(await outputs[0]!.text()))
+}

@@ -1,0 +1,63 @@
+/** Measures how the steps of a reader grow. */
+import { stepsOf } from './counter.ts'
+import type { Reader } from './reader.ts'
+import { randomBySeed, shapesOf } from './shapes.ts'
+
+/** Twice the input may cost so many times the steps. A sort of n log n costs 2.2 times. */
+const RATIO_MAX = 2.5
+/** With the bound before: linear work beside a quadratic part that has begun to show. */
+const EARLIER_RATIO_MAX = 2.1
+/** Steps that need no explanation: a table that is built once, a branch that only the longer text takes. */
+const FLOOR = 20_000
+
+export type Growth = { reader: string; shape: string; length: number; steps: number; ratio: number }
+
+/** Lengths from `first`, doubled to `last`. A reader ends after `stepsMax` steps; the seed orders and draws its shapes. */
+export type Effort = {
+  first: number
+  last: number
+  draws: number
+  seed: number
+  stepsMax: number
+}
+
+/** The worst growth of a reader; `isLinear`: none is above the bound. */
+export async function growthOf(
+  { name, max, grammar, read, budget = 0 }: Reader,
+  { first, last, draws, seed, stepsMax }: Effort,
+): Promise<{ isLinear: boolean; worst: Growth }> {
+  let worst: Growth = { reader: name, shape: '', length: 0, steps: 0, ratio: 0 }
+  let spent = 0
+  const largest = Math.min(last, max)
+  for (const { name: shape, make } of shuffled(shapesOf(grammar, draws, seed), seed)) {
+    const all: number[] = []
+    for (let length = Math.min(first, largest / 4); length <= largest; length *= 2) {
+      const text = make(Math.floor(length))
+      const steps = await stepsOf(() => read(text))
+      const [before = steps, older = 0] = [all.at(-1), all.at(-2)]
+      all.push(steps)
+      spent += steps
+      const ratio = steps / Math.max(before, 1)
+      // A branch that only the longer text takes makes one step up. Growth goes on.
+      const isOver =
+        steps === Number.POSITIVE_INFINITY ||
+        (steps > before * RATIO_MAX + FLOOR + budget &&
+          all.length > 2 &&
+          before > older * EARLIER_RATIO_MAX)
+      if (isOver || (steps > FLOOR && all.length > 2 && ratio > worst.ratio)) {
+        worst = { reader: name, shape, length, steps, ratio }
+      }
+      if (isOver) return { isLinear: false, worst }
+    }
+    if (spent > stepsMax) break
+  }
+  return { isLinear: true, worst }
+}
+
+function shuffled<One>(all: readonly One[], seed: number): One[] {
+  const random = randomBySeed(seed)
+  return all
+    .map((one) => ({ one, place: random(2 ** 30) }))
+    .toSorted((left, right) => left.place - right.place)
+    .map(({ one }) => one)
+}

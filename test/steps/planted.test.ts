@@ -1,0 +1,18 @@
+/** The count of steps finds what it is for: a fault on purpose of each kind. */
+import { expect, test } from 'bun:test'
+import { measureTable } from './measureTable.ts'
+
+test('a count of steps finds every planted fault, at lengths that take no time', async () => {
+  const effort = { first: 500, last: 2_000, draws: 0, seed: 1, stepsMax: 1e9 }
+  const { growths, differences } = await measureTable('planted.ts', 'PLANTED', effort)
+  const missed = growths.filter(({ isLinear }) => isLinear).map(({ reader }) => reader)
+  expect(missed).toEqual([])
+  expect(growths.length).toBeGreaterThan(10)
+  expect(differences).toEqual([])
+})
+
+test('linear work of the same built-ins passes', async () => {
+  const effort = { first: 500, last: 4_000, draws: 20, seed: 1, stepsMax: 1e9 }
+  const { growths } = await measureTable('planted.ts', 'LINEAR', effort)
+  expect(growths.filter(({ isLinear }) => !isLinear)).toEqual([])
+})
