@@ -13,7 +13,7 @@ export type Sunk = {
 }
 
 /** A worker that sends mail was killed, or a connection to the smarthost was ended. */
-export type MailFaults = { killedMs: number[]; cutMs: number[] }
+type MailFaults = { killedMs: number[]; cutMs: number[] }
 
 /** An authorization that the chain has seen used, and the transfer of the same transaction. */
 export type UsedAuthorization = {

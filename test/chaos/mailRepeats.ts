@@ -7,7 +7,7 @@ const IN_HAND_MAX = 32
 type Repeat = { subject: string; to: string; cause: 'kill' | 'cut' | null }
 
 /** Finds the copies beyond the first, with what happened between a copy and the one before it. */
-export function mailRepeats({ sunk, mailFaults }: Evidence): Repeat[] {
+function mailRepeats({ sunk, mailFaults }: Evidence): Repeat[] {
   const copies = sunk.flatMap((mail) => mail.to.map((to) => ({ mail, to })))
   const groups = Map.groupBy(copies, ({ mail, to }) => `${mail.messageId} ${to}`)
   return [...groups.values()].flatMap((group) => {
