@@ -12,7 +12,7 @@ const SETTLED_CHANNEL = 'chaos_settled'
 export const killAtAcceptance: Harm = async ({ service, links }) => {
   // Looking for a process takes longer than a write to the spool.
   const [pid] = service.pidsOf('smtp')
-  if (pid === undefined) return 'found no smtp process'
+  if (pid === undefined) throw new Error('found no smtp process')
   const happened = await within((done) => {
     links.smtp.onAnswer = (chunk) => {
       if (!chunk.includes(ACCEPTED)) return
@@ -21,13 +21,14 @@ export const killAtAcceptance: Harm = async ({ service, links }) => {
     }
   })
   links.smtp.onAnswer = null
-  return happened ? 'killed smtp at the 250 for a message' : 'saw no message accepted'
+  if (!happened) throw new Error('saw no message accepted')
+  return 'killed smtp at the 250 for a message'
 }
 
 /** Kills the payment workers when a payment has become `settled` for others. */
 export const killAtSettlement: Harm = async ({ service, database }) => {
   const pids = service.pidsOf('workers').filter((pid) => commandOf(pid).includes('--pool payments'))
-  if (pids.length === 0) return 'found no payment workers'
+  if (pids.length === 0) throw new Error('found no payment workers')
   const client = new pg.Client({ connectionString: database.directUrl() })
   client.on('error', () => {})
   try {
@@ -39,7 +40,8 @@ export const killAtSettlement: Harm = async ({ service, database }) => {
         done(pids.map((pid) => signal(pid, 'SIGKILL')).some(Boolean)),
       )
     })
-    return happened ? 'killed the payment workers at a settlement' : 'saw no payment settled'
+    if (!happened) throw new Error('saw no payment settled')
+    return 'killed the payment workers at a settlement'
   } finally {
     await client.end().catch(() => {})
   }
