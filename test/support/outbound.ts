@@ -1,4 +1,5 @@
 import { expect } from 'bun:test'
+import { transaction } from '../../sql/db.ts'
 import { type Agent, type Client, messagePath, type TestService } from './service.ts'
 import type { Sink } from './sink.ts'
 import { waitFor } from './waitFor.ts'
@@ -34,13 +35,19 @@ export const untilStatus = (agent: Agent, messageId: string, wanted: string): Pr
 
 /** Brings the next attempt of a message forward to now. */
 export async function hurry({ database }: TestService, messageId: string): Promise<void> {
-  await database.pool.query(
-    `with message as (select row from messages where message_id = $1 and direction = 'sent'), mail as (
-       update outbound_mails set next_attempt_at = clock_timestamp() from message where message_row = row)
-     update outbound_recipients set next_attempt_at = clock_timestamp() from message
-     where message_row = row and state in ('queued', 'deferred')`,
-    [messageId],
-  )
+  const message = `(select row from messages where message_id = $1 and direction = 'sent')`
+  // The service locks the mail before its recipients. One statement for both would promise no order.
+  await transaction(database.pool, async (db) => {
+    await db.query(
+      `update outbound_mails set next_attempt_at = clock_timestamp() where message_row = ${message}`,
+      [messageId],
+    )
+    await db.query(
+      `update outbound_recipients set next_attempt_at = clock_timestamp()
+       where message_row = ${message} and state in ('queued', 'deferred')`,
+      [messageId],
+    )
+  })
   await database.pool.query(
     `select graphile_worker.reschedule_jobs(array(
        select j.id from graphile_worker.jobs j join messages m on j.key = 'send_mail:' || m.row
