@@ -134,9 +134,13 @@ function recipientsOfText(
     } as const
     found.set(place[0], { ...failed, addresses: [place[0]] })
   }
-  for (const address of named?.match(ADDRESS) ?? []) {
-    const status = found.get(address)?.status ?? statusOf(report)
-    const diagnostic = found.get(address)?.diagnostic ?? oneLine(report)
+  const listed = named?.match(ADDRESS) ?? []
+  // The whole report is read once, not for each address of the field.
+  const whole =
+    listed.length === 0 ? null : { status: statusOf(report), diagnostic: oneLine(report) }
+  for (const address of listed) {
+    const status = found.get(address)?.status ?? whole!.status
+    const diagnostic = found.get(address)?.diagnostic ?? whole!.diagnostic
     found.set(address, { addresses: [address], action: 'failed', status, diagnostic })
   }
   // A report of a delay: the program keeps trying.

@@ -23,13 +23,13 @@ export type UsedCredential = {
 
 /**
  * Fills the placeholders of one text.
- * @param places the places that the text behind `before` is; a secret needs one of them.
+ * @param places the places that the text behind its first `at` characters is; a secret needs one of them.
  * @param write how a value is written there.
  * @throws {CredentialInputError} {OutOfBoundsError}
  */
 export type Fill = (
   text: string,
-  places: (before: string) => readonly string[],
+  places: (at: number) => readonly string[],
   write: (value: string, field: string) => string,
 ) => string
 
@@ -47,7 +47,7 @@ export function createFill(
       }
       const { text: value, isSecret, secrets, names } = values(field)
       if (isSecret) {
-        const here = places(text.slice(0, at))
+        const here = places(at)
         if (!mayStand(placement, names, here)) {
           const where = here[0]!.slice(0, SHOWN_PLACE_MAX_LENGTH)
           throw new OutOfBoundsError(`must not have {{${field}}} at ${where}: see its placement`)

@@ -140,7 +140,7 @@ export function fillRequest(
   const fill = createFill(credential, { placement: bounds.placement, nowMs, sent })
   const [, authority, rest = '/'] = HTTPS_URL.exec(request.url) ?? []
   const [path = '', ...query] = rest.split('?')
-  const filledPath = fill(path, (before) => [`path:${before}`], encodeURIComponent)
+  const filledPath = fill(path, (at) => [`path:${path.slice(0, at)}`], encodeURIComponent)
   const pairs = query.length === 0 ? '' : `?${fillPairs('query', query.join('?'), fill)}`
   const url = `https://${authority}${filledPath}${pairs}`
   checkBounds(bounds, { method, url })

@@ -63,6 +63,8 @@ const bytes = (text: string) => Buffer.from(text)
 const HEAD = 'From: a@b.test\r\nSubject: s\r\n'
 const mail = (fields: string, body: string) => bytes(`${HEAD}${fields}\r\n\r\n${body}`)
 const parse = (fields: string, body: string) => parseMail(mail(fields, body), 'mail.test')
+/** Without the empty line that ends a header. */
+const inHeader = (text: string) => text.replace(/\r?\n(?=\r?\n)|\r(?=\r)/g, '')
 const MIXED = 'Content-Type: multipart/mixed; boundary=b'
 const STYLED = 256 * 1024
 
@@ -121,7 +123,7 @@ export const MAIL_READERS: readonly Reader[] = [
     'parseMail.ts parseMail: header',
     HEADER_MAX,
     HEADER,
-    (text) => parseMail(bytes(text), 'mail.test'),
+    (text) => parseMail(bytes(inHeader(text)), 'mail.test'),
     100_000,
   ),
   ...[
@@ -139,7 +141,7 @@ export const MAIL_READERS: readonly Reader[] = [
       `parseMail.ts parseMail: ${field}`,
       HEADER_MAX,
       HEADER,
-      (text) => parse(`${field}: ${text}`, 'x'),
+      (text) => parse(`${field}: ${inHeader(text)}`, 'x'),
       100_000,
     ),
   ),
@@ -218,6 +220,8 @@ export const MAIL_READERS: readonly Reader[] = [
   ),
   reader('mailLinks.ts findLinks: HTML', HTML_MAX, HTML, (html) =>
     findLinks({ subject: '', text: '', html }),
+    // 500 links of 2,000 characters each.
+    2_000_000,
   ),
   reader('linkWords.ts purposeOfText', 4_000, TEXT, (text) => purposeOfText(text)),
   reader('linkWords.ts purposeOfPath', 4_000, URL_TEXT, (text) => purposeOfPath(text)),
