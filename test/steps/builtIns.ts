@@ -41,7 +41,7 @@ const sizeOf = (value: unknown): number => {
 }
 
 /** Comparisons of a plain search for `needle` from `from` to `found`: places, and the letters that agree there. */
-export function searchCost(text: string, needle: string, from: number, found: number): number {
+function searchCost(text: string, needle: string, from: number, found: number): number {
   const last = found === -1 ? text.length - needle.length : found
   if (needle.length < 2) return Math.max(0, last - from)
   let steps = 0

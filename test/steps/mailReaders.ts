@@ -218,8 +218,11 @@ export const MAIL_READERS: readonly Reader[] = [
   reader('mailLinks.ts findLinks: text', MAIL_MAX, TEXT, (text) =>
     findLinks({ subject: text, text, html: null }),
   ),
-  reader('mailLinks.ts findLinks: HTML', HTML_MAX, HTML, (html) =>
-    findLinks({ subject: '', text: '', html }),
+  reader(
+    'mailLinks.ts findLinks: HTML',
+    HTML_MAX,
+    HTML,
+    (html) => findLinks({ subject: '', text: '', html }),
     // 500 links of 2,000 characters each.
     2_000_000,
   ),

@@ -18,9 +18,6 @@ function programOf(regex: RegExp): Program {
   return program
 }
 
-/** The sources of the regular expressions that ran. */
-export const regexesSeen = (): string[] => [...programs.keys()]
-
 /** Differences between this matcher and the engine: the count of a wrong matcher says nothing. */
 export const differences: string[] = []
 
