@@ -1,9 +1,9 @@
 /** Readers of requests at the door. */
 import { readForm, readJson, refuseUnstorable } from '../../api/http/body.ts'
 import { readIdempotencyKey, requestHash } from '../../api/http/idempotencyKey.ts'
-import { fence } from '../../api/mcp/untrusted.ts'
 import { cut } from '../../api/mcp/mailText.ts'
 import { findTool } from '../../api/mcp/naming.ts'
+import { fence } from '../../api/mcp/untrusted.ts'
 import { HEADER, JSON_TEXT, TEXT, URL_TEXT } from './grammars.ts'
 import type { Reader } from './reader.ts'
 
@@ -13,13 +13,54 @@ const request = (type: string, body: string) =>
   new Request('http://a.b/', { method: 'POST', body, headers: { 'content-type': type } })
 
 export const REQUEST_READERS: readonly Reader[] = [
-  { name: 'api/http/body.ts readJson', max: BODY_MAX, grammar: JSON_TEXT, read: (text) => readJson(request('application/json', text), limit) },
-  { name: 'api/http/body.ts readJson: strings', max: BODY_MAX, grammar: JSON_TEXT, read: (text) => readJson(request('application/json', JSON.stringify({ a: [text, '\0'] })), limit) },
-  { name: 'api/http/body.ts refuseUnstorable', max: BODY_MAX, grammar: JSON_TEXT, read: (text) => refuseUnstorable({ [text]: text.split('a'), a: { [text]: [text] } }, '') },
-  { name: 'api/http/body.ts readForm', max: BODY_MAX, grammar: URL_TEXT, read: (text) => readForm(request('application/x-www-form-urlencoded', text), limit) },
-  { name: 'api/http/idempotencyKey.ts readIdempotencyKey', max: 16 * 1024, grammar: HEADER, read: (text) => readIdempotencyKey(text) },
-  { name: 'api/http/idempotencyKey.ts requestHash', max: BODY_MAX, grammar: JSON_TEXT, read: (text) => requestHash({ a: text.split('a'), [text]: text }) },
+  {
+    name: 'api/http/body.ts readJson',
+    max: BODY_MAX,
+    grammar: JSON_TEXT,
+    read: (text) => readJson(request('application/json', text), limit),
+  },
+  {
+    name: 'api/http/body.ts readJson: strings',
+    max: BODY_MAX,
+    grammar: JSON_TEXT,
+    read: (text) =>
+      readJson(request('application/json', JSON.stringify({ a: [text, '\0'] })), limit),
+  },
+  {
+    name: 'api/http/body.ts refuseUnstorable',
+    max: BODY_MAX,
+    grammar: JSON_TEXT,
+    read: (text) => refuseUnstorable({ [text]: text.split('a'), a: { [text]: [text] } }, ''),
+  },
+  {
+    name: 'api/http/body.ts readForm',
+    max: BODY_MAX,
+    grammar: URL_TEXT,
+    read: (text) => readForm(request('application/x-www-form-urlencoded', text), limit),
+  },
+  {
+    name: 'api/http/idempotencyKey.ts readIdempotencyKey',
+    max: 16 * 1024,
+    grammar: HEADER,
+    read: (text) => readIdempotencyKey(text),
+  },
+  {
+    name: 'api/http/idempotencyKey.ts requestHash',
+    max: BODY_MAX,
+    grammar: JSON_TEXT,
+    read: (text) => requestHash({ a: text.split('a'), [text]: text }),
+  },
   { name: 'api/mcp/untrusted.ts fence', max: BODY_MAX, grammar: TEXT, read: (text) => fence(text) },
-  { name: 'api/mcp/mailText.ts cut', max: BODY_MAX, grammar: TEXT, read: (text) => cut(text, 20_000) },
-  { name: 'api/mcp/naming.ts findTool', max: BODY_MAX, grammar: TEXT, read: (text) => findTool(text) },
+  {
+    name: 'api/mcp/mailText.ts cut',
+    max: BODY_MAX,
+    grammar: TEXT,
+    read: (text) => cut(text, 20_000),
+  },
+  {
+    name: 'api/mcp/naming.ts findTool',
+    max: BODY_MAX,
+    grammar: TEXT,
+    read: (text) => findTool(text),
+  },
 ]

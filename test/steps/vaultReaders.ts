@@ -1,21 +1,4 @@
-/** Readers of the vault, of HTTP requests, and of payments. */
-import { REQUEST_READERS } from './requestReaders.ts'
-import { parseAuthorization } from '../../shared/apiKey.ts'
-import { canonicalJson } from '../../shared/canonicalJson.ts'
-import { decodeCursor } from '../../shared/cursor.ts'
-import { networkSubject, networksOf } from '../../shared/http/networkSubject.ts'
-import { outboundUrlFault } from '../../shared/http/outboundUrl.ts'
-import { isPublicAddress, judgeHost } from '../../shared/http/publicAddress.ts'
-import { parseDuration, parseIsoTime } from '../../shared/isoTime.ts'
-import { challengePayees, challengeVersions } from '../../shared/till/anyChallenge.ts'
-import { classifySignature, normaliseSignature } from '../../shared/till/authorization.ts'
-import { cutDescription } from '../../shared/till/description.ts'
-import { jwsSigningInput } from '../../shared/till/jws.ts'
-import { verifyReceipt } from '../../shared/till/receipt.ts'
-import { parsePaidResource, parseResourceUrl } from '../../shared/till/resourceUrl.ts'
-import { parseUsdc, usdcNetwork, usdcNetworkOf } from '../../shared/till/usdc.ts'
-import { decodePaymentHeader, parsePaymentPayload } from '../../shared/till/x402.ts'
-import { networkNameOf } from '../../shared/till/x402v2.ts'
+/** Readers of the vault. */
 import * as hosts from '../../shared/vault/allowedHosts.ts'
 import * as paths from '../../shared/vault/allowedPaths.ts'
 import { areWithin, checkBounds, commonBounds, effectiveBounds } from '../../shared/vault/bounds.ts'
@@ -26,13 +9,13 @@ import { Masker } from '../../shared/vault/maskSecrets.ts'
 import { NeedleSearch } from '../../shared/vault/needleSearch.ts'
 import { createFill, unsentSecrets } from '../../shared/vault/placeholders.ts'
 import * as placement from '../../shared/vault/placement.ts'
-import { signAwsRequest } from '../../shared/vault/sigV4.ts'
 import { hmacSha256, readBytes, readEd25519Key } from '../../shared/vault/signText.ts'
+import { signAwsRequest } from '../../shared/vault/sigV4.ts'
 import { parseTotpSecret } from '../../shared/vault/totp.ts'
 import { checkUseRequest, fillRequest } from '../../shared/vault/useRequest.ts'
-import { ADDRESSES, ENCODED, HEADER, JSON_TEXT, TEXT, URL_TEXT } from './grammars.ts'
+import { ENCODED, HEADER, JSON_TEXT, URL_TEXT } from './grammars.ts'
 import type { Reader } from './reader.ts'
-import type { Grammar } from './shapes.ts'
+import { all, json, pieces, reader } from './readerOf.ts'
 
 const BODY_MAX = 2 * 1024 * 1024
 const USE_BODY_MAX = 256 * 1024
@@ -41,23 +24,6 @@ const URL_MAX = 4_096
 /** The answer of a host, and the secrets of a credential. `workers/vault/maskerMain.ts` masks in a child with a time limit. */
 const ANSWER_MAX = 1024 * 1024
 
-const reader = (
-  name: string,
-  max: number,
-  grammar: Grammar,
-  read: (text: string) => unknown,
-  budget = 0,
-): Reader => ({ name, max, grammar, read, budget })
-
-/** Each export of one file that reads one text. */
-const all = (
-  file: string,
-  max: number,
-  grammar: Grammar,
-  reads: Record<string, (text: string) => unknown>,
-): Reader[] => Object.entries(reads).map(([name, read]) => reader(`${file} ${name}`, max, grammar, read))
-
-const pieces = (text: string, length = 8): string[] => text.match(new RegExp(`.{1,${length}}`, 'gs')) ?? []
 const half = (text: string): [string, string] => [
   text.slice(0, text.length / 2),
   text.slice(text.length / 2),
@@ -73,13 +39,6 @@ const used = (data: Record<string, unknown>) => ({
 })
 const fill = () =>
   createFill(used({ a: 'secret' }), { placement: ['body'], nowMs: 0, sent: new Set() })
-const json = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return { payload: text, x402Version: 2, accepts: [text], [text]: text, list: pieces(text) }
-  }
-}
 const boundsOf = (list: string[]) => ({
   allowedHosts: list.slice(0, hosts.ALLOWED_HOSTS_MAX),
   allowedMethods: ['GET'],
@@ -89,11 +48,23 @@ const boundsOf = (list: string[]) => ({
 const aws = { accessKeyId: 'a', secretAccessKey: 'b', sessionToken: null }
 
 export const VAULT_READERS: readonly Reader[] = [
-  reader('vault/maskSecrets.ts Masker: answer', ANSWER_MAX, ENCODED, (text) => new Masker(['secret', 'sessionkey', 'a\nbcdefghij']).text(text), 3_000_000),
-  reader('vault/maskSecrets.ts Masker: secrets', USE_BODY_MAX, ENCODED, (text) => {
-    const [secret, answer] = half(text)
-    return new Masker([secret, ...pieces(secret, 40)]).text(answer)
-  }, 3_000_000),
+  reader(
+    'vault/maskSecrets.ts Masker: answer',
+    ANSWER_MAX,
+    ENCODED,
+    (text) => new Masker(['secret', 'sessionkey', 'a\nbcdefghij']).text(text),
+    3_000_000,
+  ),
+  reader(
+    'vault/maskSecrets.ts Masker: secrets',
+    USE_BODY_MAX,
+    ENCODED,
+    (text) => {
+      const [secret, answer] = half(text)
+      return new Masker([secret, ...pieces(secret, 40)]).text(answer)
+    },
+    3_000_000,
+  ),
   reader('vault/needleSearch.ts NeedleSearch', ANSWER_MAX, ENCODED, (text) => {
     const [needle, rest] = half(Buffer.from(text).toString('latin1'))
     return new NeedleSearch([needle, `${needle}#`, ...pieces(needle)]).find(rest)
@@ -109,32 +80,77 @@ export const VAULT_READERS: readonly Reader[] = [
   }),
   ...all('vault/fillBody.ts', USE_BODY_MAX, JSON_TEXT, {
     'fillBody: JSON': (text) => fillBody(text, { 'content-type': 'application/json' }, fill()),
-    'fillBody: JSON strings': (text) => fillBody(JSON.stringify({ b: pieces(text) }), { 'content-type': 'application/json' }, fill()),
-    'fillBody: form': (text) => fillBody(text, { 'content-type': 'application/x-www-form-urlencoded' }, fill()),
+    'fillBody: JSON strings': (text) =>
+      fillBody(JSON.stringify({ b: pieces(text) }), { 'content-type': 'application/json' }, fill()),
+    'fillBody: form': (text) =>
+      fillBody(text, { 'content-type': 'application/x-www-form-urlencoded' }, fill()),
     'fillBody: text': (text) => fillBody(text, { 'content-type': text.slice(0, 8_192) }, fill()),
     fillPairs: (text) => fillPairs('form', text, fill()),
   }),
   ...all('vault/placeholders.ts', USE_BODY_MAX, JSON_TEXT, {
-    createFill: (text) => fill()(text, () => ['body'], (value) => value),
+    createFill: (text) =>
+      fill()(
+        text,
+        () => ['body'],
+        (value) => value,
+      ),
     unsentSecrets: (text) => unsentSecrets(used({ a: text, list: pieces(text) }), 0),
   }),
   ...all('vault/useRequest.ts', URL_MAX, URL_TEXT, {
-    'checkUseRequest: URL': (text) => checkUseRequest({ method: 'GET', url: `https://a.b/${text}`.slice(0, URL_MAX), headers: {}, body: null }),
-    'checkUseRequest: host': (text) => checkUseRequest({ method: 'GET', url: `https://${text}`.slice(0, URL_MAX), headers: {}, body: null }),
-    'fillRequest: URL': (text) => fillRequest({ method: 'GET', url: `https://a.b/${text}`, headers: {}, body: null }, used({ a: 'secret' }), 0),
+    'checkUseRequest: URL': (text) =>
+      checkUseRequest({
+        method: 'GET',
+        url: `https://a.b/${text}`.slice(0, URL_MAX),
+        headers: {},
+        body: null,
+      }),
+    'checkUseRequest: host': (text) =>
+      checkUseRequest({
+        method: 'GET',
+        url: `https://${text}`.slice(0, URL_MAX),
+        headers: {},
+        body: null,
+      }),
+    'fillRequest: URL': (text) =>
+      fillRequest(
+        { method: 'GET', url: `https://a.b/${text}`, headers: {}, body: null },
+        used({ a: 'secret' }),
+        0,
+      ),
   }),
   reader('vault/useRequest.ts checkUseRequest: headers', HEADER_MAX, HEADER, (text) =>
-    checkUseRequest({ method: 'POST', url: 'https://a.b/', headers: Object.fromEntries(text.split(':').slice(0, 40).map((value, n) => [`x${n}`, value])), body: text }),
+    checkUseRequest({
+      method: 'POST',
+      url: 'https://a.b/',
+      headers: Object.fromEntries(
+        text
+          .split(':')
+          .slice(0, 40)
+          .map((value, n) => [`x${n}`, value]),
+      ),
+      body: text,
+    }),
   ),
   reader('vault/useRequest.ts fillRequest: headers', HEADER_MAX, JSON_TEXT, (text) =>
-    fillRequest({ method: 'POST', url: 'https://a.b/', headers: { x: text, authorization: `Basic ${text}`, 'content-type': text }, body: null }, used({ a: 'secret' }), 0),
+    fillRequest(
+      {
+        method: 'POST',
+        url: 'https://a.b/',
+        headers: { x: text, authorization: `Basic ${text}`, 'content-type': text },
+        body: null,
+      },
+      used({ a: 'secret' }),
+      0,
+    ),
   ),
   ...all('vault/allowedHosts.ts', BODY_MAX, URL_TEXT, {
     parseAllowedHost: hosts.parseAllowedHost,
-    effectiveHosts: (text) => hosts.effectiveHosts(null, { uri: text.slice(0, credential.METADATA_MAX_BYTES) }),
+    effectiveHosts: (text) =>
+      hosts.effectiveHosts(null, { uri: text.slice(0, credential.METADATA_MAX_BYTES) }),
     meetHosts: (text) => hosts.meetHosts(`*.${text}`, text),
     isAllowedHost: (text) => hosts.isAllowedHost(pieces(text, text.length / 20), text),
-    isNarrower: (text) => hosts.isNarrower(pieces(text, text.length / 20), pieces(text, text.length / 20)),
+    isNarrower: (text) =>
+      hosts.isNarrower(pieces(text, text.length / 20), pieces(text, text.length / 20)),
   }),
   ...all('vault/allowedPaths.ts', BODY_MAX, URL_TEXT, {
     parseAllowedPath: (text) => paths.parseAllowedPath(`/${text}`),
@@ -159,21 +175,49 @@ export const VAULT_READERS: readonly Reader[] = [
       const bounds = boundsOf(pieces(text, text.length / 40)) as never
       return commonBounds([bounds, bounds])
     },
-    checkBounds: (text) => checkBounds(boundsOf(['a.b', '/a']) as never, { method: 'GET', url: `https://a.b/${text}` }),
+    checkBounds: (text) =>
+      checkBounds(boundsOf(['a.b', '/a']) as never, { method: 'GET', url: `https://a.b/${text}` }),
   }),
   ...all('vault/credential.ts', BODY_MAX, JSON_TEXT, {
     checkName: credential.checkName,
-    checkContent: (text) => credential.checkContent({ type: 'CUSTOM', data: json(text), metadata: {} }),
+    checkContent: (text) =>
+      credential.checkContent({ type: 'CUSTOM', data: json(text), metadata: {} }),
     shownData: (text) => credential.shownData('CUSTOM', { a: text }),
     hasTotp: (text) => credential.hasTotp('TOTP', { secret: text }),
     totpKeyOf: (text) => credential.totpKeyOf('TOTP', { secret: text }),
     unusedBackupCodes: (text) => credential.unusedBackupCodes({ backupCodes: pieces(text) }),
-    popBackupCode: (text) => credential.popBackupCode({ backupCodes: pieces(text), usedBackupCodes: pieces(text) }),
-    withoutUsedCodes: (text) => credential.withoutUsedCodes({ backupCodes: pieces(text) }, { usedBackupCodes: pieces(text, 7) }),
+    popBackupCode: (text) =>
+      credential.popBackupCode({ backupCodes: pieces(text), usedBackupCodes: pieces(text) }),
+    withoutUsedCodes: (text) =>
+      credential.withoutUsedCodes(
+        { backupCodes: pieces(text) },
+        { usedBackupCodes: pieces(text, 7) },
+      ),
   }),
-  reader('vault/totp.ts parseTotpSecret', URL_MAX, URL_TEXT, (text) => [() => parseTotpSecret(`otpauth://totp/a?secret=${text}`), () => parseTotpSecret(text)].map((read) => { try { return read() } catch { return null } })),
+  reader('vault/totp.ts parseTotpSecret', URL_MAX, URL_TEXT, (text) =>
+    [() => parseTotpSecret(`otpauth://totp/a?secret=${text}`), () => parseTotpSecret(text)].map(
+      (read) => {
+        try {
+          return read()
+        } catch {
+          return null
+        }
+      },
+    ),
+  ),
   reader('vault/sigV4.ts signAwsRequest', USE_BODY_MAX, URL_TEXT, (text) =>
-    signAwsRequest({ method: 'GET', url: `https://a.b/${text.slice(0, URL_MAX)}`, headers: { a: text.slice(0, HEADER_MAX) }, body: text, region: 'a', service: 'b' }, aws, new Date(0)),
+    signAwsRequest(
+      {
+        method: 'GET',
+        url: `https://a.b/${text.slice(0, URL_MAX)}`,
+        headers: { a: text.slice(0, HEADER_MAX) },
+        body: text,
+        region: 'a',
+        service: 'b',
+      },
+      aws,
+      new Date(0),
+    ),
   ),
   ...all('vault/signText.ts', BODY_MAX, ENCODED, {
     'readBytes: utf8': (text) => readBytes('a', text, 'utf8'),
@@ -182,44 +226,4 @@ export const VAULT_READERS: readonly Reader[] = [
     readEd25519Key: (text) => readEd25519Key(text),
     hmacSha256: (text) => hmacSha256(Buffer.from('a'), Buffer.from(text)),
   }),
-  ...all('http/networkSubject.ts', 64, ADDRESSES, { networkSubject, networksOf }),
-  ...all('http/outboundUrl.ts', BODY_MAX, URL_TEXT, {
-    outboundUrlFault: (text) => outboundUrlFault(`https://${text}`, false),
-  }),
-  ...all('http/publicAddress.ts', BODY_MAX, URL_TEXT, {
-    isPublicAddress,
-    judgeHost: (text) => judgeHost(new URL(`https://${text}`)),
-  }),
-  ...all('till/anyChallenge.ts', BODY_MAX, JSON_TEXT, {
-    challengeVersions: (text) => challengeVersions(text, text),
-    challengePayees: (text) => challengePayees(text, Buffer.from(text).toString('base64')),
-    'challengePayees: many': (text) => challengePayees(JSON.stringify({ accepts: pieces(text).map((payTo) => ({ payTo })) }), undefined),
-  }),
-  ...all('till/authorization.ts', 8_192, ENCODED, {
-    normaliseSignature: (text) => normaliseSignature(`0x${Buffer.from(text).toString('hex')}`),
-    classifySignature: (text) =>
-      classifySignature(`0x${Buffer.from(text).toString('hex')}6492649264926492649264926492649264926492649264926492649264926492`),
-  }),
-  ...all('till/description.ts', BODY_MAX, TEXT, { cutDescription }),
-  ...all('till/jws.ts', BODY_MAX, JSON_TEXT, {
-    jwsSigningInput: (text) => jwsSigningInput(json(text) as object, 'k'),
-  }),
-  ...all('till/receipt.ts', BODY_MAX, JSON_TEXT, {
-    verifyReceipt: (text) => verifyReceipt({ receipt: json(text), trustedKeys: [] }),
-  }),
-  ...all('till/resourceUrl.ts', BODY_MAX, URL_TEXT, {
-    parseResourceUrl: (text) => parseResourceUrl(`https://${text}`),
-    parsePaidResource: (text) => parsePaidResource(`mcp://tool/${text}`),
-  }),
-  ...all('till/usdc.ts', BODY_MAX, URL_TEXT, { parseUsdc, usdcNetwork, usdcNetworkOf }),
-  ...all('till/x402.ts', BODY_MAX, JSON_TEXT, {
-    decodePaymentHeader: (text) => decodePaymentHeader(Buffer.from(text).toString('base64')),
-    parsePaymentPayload: (text) => parsePaymentPayload(json(text)),
-  }),
-  ...all('till/x402v2.ts', BODY_MAX, URL_TEXT, { networkNameOf }),
-  ...all('apiKey.ts', HEADER_MAX, HEADER, { parseAuthorization: (text) => parseAuthorization(`Bearer ${text}`) }),
-  ...all('cursor.ts', HEADER_MAX, URL_TEXT, { decodeCursor }),
-  ...all('isoTime.ts', BODY_MAX, URL_TEXT, { parseIsoTime, parseDuration }),
-  ...all('canonicalJson.ts', BODY_MAX, JSON_TEXT, { canonicalJson: (text) => canonicalJson(json(text)) }),
-  ...REQUEST_READERS,
 ]
