@@ -118,7 +118,7 @@ test('a folder of tests has the name of the folder it tests', () => {
   expect(mirrors.length).toBeGreaterThan(100)
   expect(mirrors.filter((folder) => !houses.has(folder))).toEqual([])
   const others = folders.filter((folder) => !mirrors.includes(folder)).map((f) => f.split('/')[0])
-  expect([...new Set(others)].toSorted()).toEqual(['.', 'chaos', 'e2e'])
+  expect([...new Set(others)].toSorted()).toEqual(['.', 'chaos', 'e2e', 'steps'])
 })
 
 test('shared is pure: no database, no web framework, no files, no sockets', () => {

@@ -2,7 +2,7 @@
 import { TooManyStepsError } from './regexRun.ts'
 
 /** Position 0: the steps. Instrumented code finds it as `$steps` (`instrument.ts`). */
-export const counter = new Float64Array(1)
+const counter = new Float64Array(1)
 Object.assign(globalThis, { $steps: counter })
 
 let isCounting = false

@@ -4,7 +4,7 @@ import { type AST, RegExpParser } from '@eslint-community/regexpp'
 /** Whether one character (a code unit, or a code point with the flags u and v) may stand here. */
 export type CharTest = (code: number) => boolean
 
-export type Instruction =
+type Instruction =
   | { op: 'char'; test: CharTest; back: boolean }
   /** A repeated character: it needs one frame of the stack, not one for each round. */
   | { op: 'run'; test: CharTest; min: number; max: number; back: boolean }
