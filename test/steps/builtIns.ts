@@ -120,11 +120,11 @@ export function countBuiltIns(): void {
     (_self, [given], result) => sizeOf(given) + sizeOf(result),
   )
   count(globalThis, 'parseInt parseFloat structuredClone', firstGiven)
-  // A number of n digits is read in n * n steps.
+  // A number of n digits takes steps in proportion to n * n.
   const integer = globalThis.BigInt
   globalThis.BigInt = new Proxy(integer, {
     apply(target, self, given: [string]) {
-      if (typeof given[0] === 'string') add(given[0].length ** 2 / 64)
+      if (typeof given[0] === 'string') add(given[0].length ** 2 / 16)
       return Reflect.apply(target, self, given)
     },
   })

@@ -23,13 +23,17 @@ export type Effort = {
 
 /** The worst growth of a reader; `isLinear`: none is above the bound. */
 export async function growthOf(
-  { name, max, grammar, read, budget = 0 }: Reader,
+  { name, max, grammar, read, own = {}, budget = 0 }: Reader,
   { first, last, draws, seed, stepsMax }: Effort,
 ): Promise<{ isLinear: boolean; worst: Growth }> {
   let worst: Growth = { reader: name, shape: '', length: 0, steps: 0, ratio: 0 }
   let spent = 0
   const largest = Math.min(last, max)
-  for (const { name: shape, make } of shuffled(shapesOf(grammar, draws, seed), seed)) {
+  const shapes = Object.entries(own).map(([name, make]) => ({ name, make }))
+  for (const { name: shape, make } of [
+    ...shapes,
+    ...shuffled(shapesOf(grammar, draws, seed), seed),
+  ]) {
     const all: number[] = []
     for (let length = Math.min(first, largest / 4); length <= largest; length *= 2) {
       const text = make(Math.floor(length))
@@ -49,7 +53,7 @@ export async function growthOf(
       }
       if (isOver) return { isLinear: false, worst }
     }
-    if (spent > stepsMax) break
+    if (spent > stepsMax && !(shape in own)) break
   }
   return { isLinear: true, worst }
 }

@@ -8,6 +8,8 @@ export type Reader = {
   max: number
   grammar: Grammar
   read: (text: string) => unknown
+  /** Texts of a given length that always run: each was slow once, or is close to a bound. */
+  own?: Readonly<Record<string, (length: number) => string>>
   /** Steps that the function's own bound allows beyond linear work, whatever the input. */
   budget?: number
 }

@@ -9,10 +9,10 @@ import { measureTable } from './measureTable.ts'
 test('twice the input costs a reader about twice the steps', async () => {
   const effort = {
     first: amount(1_000, 500),
-    last: amount(4_000, 2_000),
-    draws: amount(20, 10),
+    last: amount(8_000, 2_000),
+    draws: amount(40, 10),
     seed: 1,
-    stepsMax: amount(4e6, 4e5),
+    stepsMax: amount(3e7, 4e5),
   }
   const { growths, differences } = await measureTable('readers.ts', 'READERS', effort)
   expect(growths.filter(({ isLinear }) => !isLinear)).toEqual([])

@@ -1,6 +1,15 @@
 import { MAIL_READERS } from './mailReaders.ts'
+import { MAIL_TEXT_READERS } from './mailTextReaders.ts'
 import type { Reader } from './reader.ts'
+import { REQUEST_READERS } from './requestReaders.ts'
+import { TILL_READERS } from './tillReaders.ts'
 import { VAULT_READERS } from './vaultReaders.ts'
 
 /** Every function that reads what a stranger wrote. */
-export const READERS: readonly Reader[] = [...MAIL_READERS, ...VAULT_READERS]
+export const READERS: readonly Reader[] = [
+  ...MAIL_READERS,
+  ...MAIL_TEXT_READERS,
+  ...VAULT_READERS,
+  ...TILL_READERS,
+  ...REQUEST_READERS,
+]

@@ -4,7 +4,7 @@ import { compile, type Program } from './regexProgram.ts'
 import { search } from './regexRun.ts'
 
 /** Steps of one search. Beyond them the measurement ends: the regular expression is exponential. */
-const STEPS_MAX = 20_000_000
+const STEPS_MAX = 5_000_000
 
 const programs = new Map<string, Program>()
 

@@ -1,21 +1,4 @@
-/** Readers of the vault, of HTTP requests, and of payments. */
-
-import { parseAuthorization } from '../../shared/apiKey.ts'
-import { canonicalJson } from '../../shared/canonicalJson.ts'
-import { decodeCursor } from '../../shared/cursor.ts'
-import { networkSubject, networksOf } from '../../shared/http/networkSubject.ts'
-import { outboundUrlFault } from '../../shared/http/outboundUrl.ts'
-import { isPublicAddress, judgeHost } from '../../shared/http/publicAddress.ts'
-import { parseDuration, parseIsoTime } from '../../shared/isoTime.ts'
-import { challengePayees, challengeVersions } from '../../shared/till/anyChallenge.ts'
-import { classifySignature, normaliseSignature } from '../../shared/till/authorization.ts'
-import { cutDescription } from '../../shared/till/description.ts'
-import { jwsSigningInput } from '../../shared/till/jws.ts'
-import { verifyReceipt } from '../../shared/till/receipt.ts'
-import { parsePaidResource, parseResourceUrl } from '../../shared/till/resourceUrl.ts'
-import { parseUsdc, usdcNetwork, usdcNetworkOf } from '../../shared/till/usdc.ts'
-import { decodePaymentHeader, parsePaymentPayload } from '../../shared/till/x402.ts'
-import { networkNameOf } from '../../shared/till/x402v2.ts'
+/** Readers of the vault. */
 import * as hosts from '../../shared/vault/allowedHosts.ts'
 import * as paths from '../../shared/vault/allowedPaths.ts'
 import { areWithin, checkBounds, commonBounds, effectiveBounds } from '../../shared/vault/bounds.ts'
@@ -30,10 +13,9 @@ import { hmacSha256, readBytes, readEd25519Key } from '../../shared/vault/signTe
 import { signAwsRequest } from '../../shared/vault/sigV4.ts'
 import { parseTotpSecret } from '../../shared/vault/totp.ts'
 import { checkUseRequest, fillRequest } from '../../shared/vault/useRequest.ts'
-import { ADDRESSES, ENCODED, HEADER, JSON_TEXT, TEXT, URL_TEXT } from './grammars.ts'
+import { ENCODED, HEADER, JSON_TEXT, URL_TEXT } from './grammars.ts'
 import type { Reader } from './reader.ts'
-import { REQUEST_READERS } from './requestReaders.ts'
-import type { Grammar } from './shapes.ts'
+import { all, json, pieces, reader } from './readerOf.ts'
 
 const BODY_MAX = 2 * 1024 * 1024
 const USE_BODY_MAX = 256 * 1024
@@ -42,25 +24,6 @@ const URL_MAX = 4_096
 /** The answer of a host, and the secrets of a credential. `workers/vault/maskerMain.ts` masks in a child with a time limit. */
 const ANSWER_MAX = 1024 * 1024
 
-const reader = (
-  name: string,
-  max: number,
-  grammar: Grammar,
-  read: (text: string) => unknown,
-  budget = 0,
-): Reader => ({ name, max, grammar, read, budget })
-
-/** Each export of one file that reads one text. */
-const all = (
-  file: string,
-  max: number,
-  grammar: Grammar,
-  reads: Record<string, (text: string) => unknown>,
-): Reader[] =>
-  Object.entries(reads).map(([name, read]) => reader(`${file} ${name}`, max, grammar, read))
-
-const pieces = (text: string, length = 8): string[] =>
-  text.match(new RegExp(`.{1,${length}}`, 'gs')) ?? []
 const half = (text: string): [string, string] => [
   text.slice(0, text.length / 2),
   text.slice(text.length / 2),
@@ -76,13 +39,6 @@ const used = (data: Record<string, unknown>) => ({
 })
 const fill = () =>
   createFill(used({ a: 'secret' }), { placement: ['body'], nowMs: 0, sent: new Set() })
-const json = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return { payload: text, x402Version: 2, accepts: [text], [text]: text, list: pieces(text) }
-  }
-}
 const boundsOf = (list: string[]) => ({
   allowedHosts: list.slice(0, hosts.ALLOWED_HOSTS_MAX),
   allowedMethods: ['GET'],
@@ -270,54 +226,4 @@ export const VAULT_READERS: readonly Reader[] = [
     readEd25519Key: (text) => readEd25519Key(text),
     hmacSha256: (text) => hmacSha256(Buffer.from('a'), Buffer.from(text)),
   }),
-  ...all('http/networkSubject.ts', 64, ADDRESSES, { networkSubject, networksOf }),
-  ...all('http/outboundUrl.ts', BODY_MAX, URL_TEXT, {
-    outboundUrlFault: (text) => outboundUrlFault(`https://${text}`, false),
-  }),
-  ...all('http/publicAddress.ts', BODY_MAX, URL_TEXT, {
-    isPublicAddress,
-    judgeHost: (text) => judgeHost(new URL(`https://${text}`)),
-  }),
-  ...all('till/anyChallenge.ts', BODY_MAX, JSON_TEXT, {
-    challengeVersions: (text) => challengeVersions(text, text),
-    challengePayees: (text) => challengePayees(text, Buffer.from(text).toString('base64')),
-    'challengePayees: many': (text) =>
-      challengePayees(
-        JSON.stringify({ accepts: pieces(text).map((payTo) => ({ payTo })) }),
-        undefined,
-      ),
-  }),
-  ...all('till/authorization.ts', 8_192, ENCODED, {
-    normaliseSignature: (text) => normaliseSignature(`0x${Buffer.from(text).toString('hex')}`),
-    classifySignature: (text) =>
-      classifySignature(
-        `0x${Buffer.from(text).toString('hex')}6492649264926492649264926492649264926492649264926492649264926492`,
-      ),
-  }),
-  ...all('till/description.ts', BODY_MAX, TEXT, { cutDescription }),
-  ...all('till/jws.ts', BODY_MAX, JSON_TEXT, {
-    jwsSigningInput: (text) => jwsSigningInput(json(text) as object, 'k'),
-  }),
-  ...all('till/receipt.ts', BODY_MAX, JSON_TEXT, {
-    verifyReceipt: (text) => verifyReceipt({ receipt: json(text), trustedKeys: [] }),
-  }),
-  ...all('till/resourceUrl.ts', BODY_MAX, URL_TEXT, {
-    parseResourceUrl: (text) => parseResourceUrl(`https://${text}`),
-    parsePaidResource: (text) => parsePaidResource(`mcp://tool/${text}`),
-  }),
-  ...all('till/usdc.ts', BODY_MAX, URL_TEXT, { parseUsdc, usdcNetwork, usdcNetworkOf }),
-  ...all('till/x402.ts', BODY_MAX, JSON_TEXT, {
-    decodePaymentHeader: (text) => decodePaymentHeader(Buffer.from(text).toString('base64')),
-    parsePaymentPayload: (text) => parsePaymentPayload(json(text)),
-  }),
-  ...all('till/x402v2.ts', BODY_MAX, URL_TEXT, { networkNameOf }),
-  ...all('apiKey.ts', HEADER_MAX, HEADER, {
-    parseAuthorization: (text) => parseAuthorization(`Bearer ${text}`),
-  }),
-  ...all('cursor.ts', HEADER_MAX, URL_TEXT, { decodeCursor }),
-  ...all('isoTime.ts', BODY_MAX, URL_TEXT, { parseIsoTime, parseDuration }),
-  ...all('canonicalJson.ts', BODY_MAX, JSON_TEXT, {
-    canonicalJson: (text) => canonicalJson(json(text)),
-  }),
-  ...REQUEST_READERS,
 ]

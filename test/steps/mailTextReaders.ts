@@ -1,0 +1,182 @@
+/** Readers of the text and the HTML of a mail. */
+import { candidatesOf, plainForm } from '../../shared/mail/codeShapes.ts'
+import { findCodes } from '../../shared/mail/codes.ts'
+import {
+  labelsOf,
+  namesCode,
+  namesMeeting,
+  namesTrade,
+  saysUse,
+} from '../../shared/mail/codeWords.ts'
+import { cascade, readDeclarations, StyleSheet } from '../../shared/mail/cssRules.ts'
+import { PAGE, sightOf } from '../../shared/mail/hiddenStyle.ts'
+import { htmlToMarkedText, htmlToText } from '../../shared/mail/htmlToText.ts'
+import { purposeOfPath, purposeOfText } from '../../shared/mail/linkWords.ts'
+import { findLinks } from '../../shared/mail/mailLinks.ts'
+import { holdsTags, readableText, saysElse } from '../../shared/mail/readableText.ts'
+import { replyText, replyTextFromHtml } from '../../shared/mail/replyText.ts'
+import * as attribution from '../../shared/mail/replyTextAttribution.ts'
+import * as markers from '../../shared/mail/replyTextMarkers.ts'
+import * as signature from '../../shared/mail/replyTextSignature.ts'
+import { stripTags, tooComplex } from '../../shared/mail/stripTags.ts'
+import { visibleHtml } from '../../shared/mail/visibleHtml.ts'
+import { CSS, HTML, TEXT, URL_TEXT } from './grammars.ts'
+import { HTML_MAX, MAIL_MAX, mailReader } from './mailReader.ts'
+import type { Reader } from './reader.ts'
+import { CODES, SLOW_HTML } from './slowTexts.ts'
+
+const LINE_MAX = 400
+const STYLED = 256 * 1024
+
+export const MAIL_TEXT_READERS: readonly Reader[] = [
+  mailReader('replyText.ts replyText', MAIL_MAX, TEXT, (text) => replyText(text)),
+  mailReader('replyText.ts replyTextFromHtml', HTML_MAX, HTML, (text) => replyTextFromHtml(text), {
+    budget: 400_000,
+  }),
+  ...Object.entries({
+    attributionWithin: attribution.attributionWithin,
+    ...markers,
+    ...signature,
+  }).flatMap(([name, read]) =>
+    typeof read === 'function' && read.length === 1 && name !== 'oneOf'
+      ? [
+          mailReader(
+            `${name in markers ? 'replyTextMarkers.ts' : name in signature ? 'replyTextSignature.ts' : 'replyTextAttribution.ts'} ${name}`,
+            MAIL_MAX,
+            TEXT,
+            read as (text: string) => unknown,
+          ),
+        ]
+      : [],
+  ),
+  ...Object.entries({
+    attributionEndingAt: attribution.attributionEndingAt,
+    isHeaderBlock: markers.isHeaderBlock,
+    startsSignature: signature.startsSignature,
+    isClosingDeviceLine: signature.isClosingDeviceLine,
+  }).map(([name, read]) =>
+    mailReader(
+      `${name in markers ? 'replyTextMarkers.ts' : name in signature ? 'replyTextSignature.ts' : 'replyTextAttribution.ts'} ${name}`,
+      MAIL_MAX,
+      TEXT,
+      (text) => {
+        const lines = text.split('\n').map(markers.lineView)
+        return (read as (lines: readonly string[], at: number) => unknown)(
+          lines,
+          Math.floor(lines.length / 2),
+        )
+      },
+    ),
+  ),
+  mailReader(
+    'codes.ts findCodes',
+    MAIL_MAX,
+    TEXT,
+    (text) => findCodes({ subject: text, text, html: text }),
+    { own: CODES },
+  ),
+  mailReader('codes.ts findCodes: after a label', MAIL_MAX, TEXT, (text) =>
+    findCodes({ subject: 'Your code', text: `Your code is:\n${text}`, html: null }),
+  ),
+  mailReader('codeShapes.ts plainForm', MAIL_MAX, TEXT, (text) => plainForm(text)),
+  // `linesOf` in codes.ts cuts lines.
+  mailReader('codeShapes.ts candidatesOf', LINE_MAX, TEXT, (text) => candidatesOf(text)),
+  ...Object.entries({ labelsOf, namesCode, namesMeeting, namesTrade, saysUse }).map(
+    ([name, read]) => mailReader(`codeWords.ts ${name}`, 3 * LINE_MAX, TEXT, (text) => read(text)),
+  ),
+  mailReader('mailLinks.ts findLinks: text', MAIL_MAX, TEXT, (text) =>
+    findLinks({ subject: text, text, html: null }),
+  ),
+  mailReader(
+    'mailLinks.ts findLinks: HTML',
+    HTML_MAX,
+    HTML,
+    (html) => findLinks({ subject: '', text: '', html }),
+    // 500 links of 2,000 characters each.
+    { budget: 2_000_000 },
+  ),
+  mailReader('linkWords.ts purposeOfText', 4_000, TEXT, (text) => purposeOfText(text)),
+  mailReader('linkWords.ts purposeOfPath', 4_000, URL_TEXT, (text) => purposeOfPath(text)),
+  mailReader('cssRules.ts readDeclarations', HTML_MAX, CSS, (text) => readDeclarations(text)),
+  mailReader('cssRules.ts StyleSheet', HTML_MAX, CSS, (text) => new StyleSheet(text)),
+  mailReader(
+    'cssRules.ts StyleSheet: many elements',
+    HTML_MAX,
+    CSS,
+    (text) => {
+      const sheet = new StyleSheet(text.slice(0, text.length / 2))
+      const names = text.slice(text.length / 2).match(/.{1,8}/gs) ?? []
+      const ancestors: { name: string; id: string; classes: string[] }[] = []
+      for (const name of names) {
+        const element = { name: 'a', id: name, classes: ['a', name] }
+        sheet.match(element, ancestors)
+        if (ancestors.length < 100) ancestors.push(element)
+      }
+    },
+    { budget: STYLED * 8 },
+  ),
+  mailReader('cssRules.ts cascade', HTML_MAX, CSS, (text) =>
+    cascade(text.split('}').map(readDeclarations)),
+  ),
+  mailReader('hiddenStyle.ts sightOf', HTML_MAX, CSS, (text) =>
+    [
+      'color',
+      'font',
+      'font-size',
+      'margin',
+      'clip',
+      'clip-path',
+      'transform',
+      'background',
+      'filter',
+      'opacity',
+      'text-indent',
+      'left',
+      'width',
+    ].map((property) =>
+      sightOf(
+        'p',
+        new Map([
+          ['bgcolor', text],
+          ['color', text],
+        ]),
+        new Map([
+          [property, { value: text, important: false }],
+          ['position', { value: 'absolute', important: false }],
+          ['overflow', { value: 'hidden', important: false }],
+        ]),
+        PAGE,
+      ),
+    ),
+  ),
+  mailReader('htmlToText.ts htmlToText', HTML_MAX, HTML, (text) => htmlToText(text), {
+    budget: 400_000,
+  }),
+  mailReader(
+    'htmlToText.ts htmlToMarkedText',
+    HTML_MAX,
+    HTML,
+    (text) => htmlToMarkedText(text, true),
+    { budget: 400_000 },
+  ),
+  mailReader('visibleHtml.ts visibleHtml', HTML_MAX, HTML, (text) => visibleHtml(text, HTML_MAX), {
+    budget: 400_000,
+    own: SLOW_HTML,
+  }),
+  mailReader(
+    'visibleHtml.ts visibleHtml: style',
+    HTML_MAX,
+    CSS,
+    (text) =>
+      visibleHtml(
+        `<style>${text.slice(0, text.length / 2)}</style>${'<p class="a b"><b id=a>x'.repeat(text.length / 40)}`,
+        HTML_MAX,
+      ),
+    { budget: STYLED * 8 },
+  ),
+  mailReader('stripTags.ts stripTags', HTML_MAX, HTML, (text) => stripTags(text)),
+  mailReader('stripTags.ts tooComplex', HTML_MAX, HTML, (text) => tooComplex(text)),
+  mailReader('readableText.ts readableText', MAIL_MAX, TEXT, (text) => readableText(text)),
+  mailReader('readableText.ts holdsTags', MAIL_MAX, TEXT, (text) => holdsTags(text)),
+  mailReader('readableText.ts saysElse', MAIL_MAX, TEXT, (text) => saysElse(text, text)),
+]

@@ -1,0 +1,36 @@
+/** Exported functions that read nothing of a stranger, or only through a reader of the table. The reason stands first. */
+const BY_REASON: Record<string, string> = {
+  'an error': `mail/searchQuery.ts SearchQueryError, vault/bounds.ts OutOfBoundsError,
+    vault/credential.ts CredentialInputError, vault/envelope.ts BrokenSealError, vault/envelope.ts UnknownMasterKeyError,
+    vault/maskSecrets.ts TooManyLayersError, vault/totp.ts TotpSecretError, till/resourceUrl.ts ResourceUrlError,
+    till/usdc.ts UsdcAmountError`,
+  'it reads words, numbers or keys of ours': `mail/authentication.ts isUnsure, mail/bounceAddress.ts bounceKeys,
+    mail/dkim.ts dkimRecord, mail/hiddenStyle.ts isSeen, mail/hiddenStyle.ts isUnseen, mail/mailDomain.ts afterCheck,
+    mail/mailDomain.ts domainRecords, mail/mailDomain.ts verdictOf, mail/mailRetry.ts mailGivenUpAfter,
+    mail/mailRetry.ts nextMailDelayS, mail/replyTextMarkers.ts oneOf, vault/credential.ts describeShape,
+    vault/envelope.ts Keyring, vault/envelope.ts deriveKey, vault/envelope.ts masterKey,
+    vault/envelope.ts masterKeyCheck, vault/totp.ts totpCode, till/reasonMessage.ts reasonMessage,
+    till/receiptKey.ts base64url, till/receiptKey.ts didWeb, till/receiptKey.ts publicReceiptKey,
+    till/receiptKey.ts receiptDidDocument, till/receiptKey.ts receiptJwks, till/receiptKey.ts receiptKey,
+    till/usdc.ts formatUsdc, till/usdc.ts usdcNetworkOfChainId, till/x402.ts versionOf, till/x402.ts wireReason`,
+  'it writes what a reader has checked and bounded': `mail/approvalNotice.ts approvalNotice,
+    mail/bounceAddress.ts bounceAddress, mail/bounceAddress.ts isTagOf, mail/composeMail.ts composeMail,
+    mail/customHeaders.ts customFields, mail/reduceBounce.ts reduceBounce, mail/unsubscribe.ts unsubscribeFields,
+    till/authorization.ts authorizationDigest, till/authorization.ts authorizationTypedData,
+    till/ed25519.ts signEd25519, till/jws.ts signJws, till/receipt.ts receiptText, till/receipt.ts signReceipt,
+    till/signer.ts signerOf, till/x402.ts buildChallenge, till/x402.ts encodePaymentResponse,
+    till/x402.ts settleResponse, till/x402v2.ts encodeHeader, till/x402v2.ts encodePaymentRequired,
+    till/x402v2.ts toRequirementV2`,
+  'it compares a word with a list of a few': `mail/authentication.ts authenticationWord,
+    mail/authentication.ts isForged, mail/dsn.ts isAddressDead, vault/signText.ts signingField`,
+  'it does no more than readers of the table, one after the other': `mail/emailRules.ts admit,
+    mail/emailRules.ts isRefused, mail/indexedMail.ts indexed, till/authorization.ts verifyAuthorization,
+    vault/signText.ts signEd25519`,
+  'two lists of at most 40 entries: areWithin and commonBounds measure it': `vault/narrowing.ts common,
+    vault/narrowing.ts isWithin`,
+}
+
+/** The names of those exports, as the table of readers writes them. */
+export const OTHER_EXPORTS: ReadonlySet<string> = new Set(
+  Object.values(BY_REASON).flatMap((names) => names.split(/,\s+/)),
+)
