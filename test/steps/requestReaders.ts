@@ -4,13 +4,24 @@ import { readIdempotencyKey, requestHash } from '../../api/http/idempotencyKey.t
 import { cut } from '../../api/mcp/mailText.ts'
 import { findTool } from '../../api/mcp/naming.ts'
 import { fence } from '../../api/mcp/untrusted.ts'
-import { HEADER, JSON_TEXT, TEXT, URL_TEXT } from './grammars.ts'
+import { takeQuotedPaths } from '../../api/smtp/quotedPaths.ts'
+import { ADDRESSES, HEADER, JSON_TEXT, TEXT, URL_TEXT } from './grammars.ts'
 import type { Reader } from './reader.ts'
 
 const BODY_MAX = 2 * 1024 * 1024
 const limit = { maxBytes: BODY_MAX }
 const request = (type: string, body: string) =>
   new Request('http://a.b/', { method: 'POST', body, headers: { 'content-type': type } })
+
+/** A MAIL command, as the SMTP library hands it over. */
+function readPath(command: string): unknown {
+  const session = {}
+  const connection = { session, _parseAddressCommand: () => false }
+  const server = { connections: new Set([connection]) }
+  takeQuotedPaths(server as never, session as never)
+  const parse = connection._parseAddressCommand as (name: string, command: string) => unknown
+  return parse('MAIL FROM', command)
+}
 
 export const REQUEST_READERS: readonly Reader[] = [
   {
@@ -62,5 +73,11 @@ export const REQUEST_READERS: readonly Reader[] = [
     max: BODY_MAX,
     grammar: TEXT,
     read: (text) => findTool(text),
+  },
+  {
+    name: 'api/smtp/quotedPaths.ts takeQuotedPaths',
+    max: 64 * 1024,
+    grammar: ADDRESSES,
+    read: (text) => readPath(`MAIL FROM:<"${text}`),
   },
 ]
