@@ -103,7 +103,7 @@ async function databaseChecks(
   }
 }
 
-/** Which processes serve nobody, or served nobody for a second within the last twenty. */
+/** Names the processes that served nobody for a second within the last twenty seconds. */
 function loopCheck(silent: readonly string[], ownDelayMs: number): string {
   const blocked = ownDelayMs > LOOP_DELAY_MAX_MS ? ['this process', ...silent] : silent
   return blocked.length === 0 ? 'ok' : `blocked: ${blocked.join(', ')}`

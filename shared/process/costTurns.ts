@@ -3,8 +3,8 @@ import type { Costs } from './costs.ts'
 type Waiting = { sharers: readonly string[]; enter: (() => void)[] }
 
 /**
- * Lets a few works run at once. Of those that wait, the one goes next whose sharers have cost least so far. Works of the
- * same sharers keep their order.
+ * Lets a few works run at once. The next work is that of the sharers that have cost least so far. Works of the same
+ * sharers keep their order.
  */
 export class CostTurns {
   readonly #costs: Costs

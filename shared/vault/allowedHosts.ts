@@ -1,5 +1,5 @@
 /** The hosts that a request with a secret may reach: an exact host, or every name below one (`*.example.com`). */
-import { isWithin, type Meet } from './narrowing.ts'
+import type { Meet } from './narrowing.ts'
 
 /** Most entries of one credential. */
 export const ALLOWED_HOSTS_MAX = 20
@@ -65,7 +65,3 @@ export const meetHosts: Meet = (one, other) =>
 /** Tests a host with its port, in the form of `URL.host`, against every entry. */
 export const isAllowedHost = (entries: readonly string[], host: string): boolean =>
   entries.some((entry) => covers(entry, host))
-
-/** Whether `wanted` allows no host that `present` does not allow. */
-export const isNarrower = (wanted: readonly string[], present: readonly string[]): boolean =>
-  isWithin(meetHosts, wanted, present)

@@ -1,6 +1,6 @@
 /**
- * Fills the placeholders of a body. What the server will read decides where a secret stands, so the body is parsed as its
- * content-type says. A body that servers could read in two ways is a text: only the place `body` is in it.
+ * Fills the placeholders of a body. The body is parsed as its content-type says, because the server will read it so. A body
+ * that servers could read in two ways is a text, and has only the place `body`.
  */
 import { CredentialInputError } from './credential.ts'
 import { type Fill, PLACEHOLDER } from './placeholders.ts'

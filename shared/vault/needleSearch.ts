@@ -105,7 +105,7 @@ function linkSuffixes({ edges, longest, parent, byte, count }: Tree): Int32Array
   return fallback
 }
 
-/** All nodes but the root. A parent has a lower number than its children, so that one pass finds every depth. */
+/** All nodes but the root, the shallowest first. One pass finds every depth, because a parent has a lower number than its child. */
 function byDepth(parent: Int32Array, count: number): Int32Array {
   const depth = new Int32Array(count)
   let deepest = 0

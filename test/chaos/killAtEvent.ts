@@ -8,7 +8,7 @@ const EVENT_LIMIT_MS = 5_000
 const ACCEPTED = 'OK: message accepted'
 const SETTLED_CHANNEL = 'chaos_settled'
 
-/** Kills the SMTP listener when it has said that it keeps a message: not by the clock, which hits no such moment. */
+/** Kills the SMTP listener right after its 250. A kill by the clock never hits this moment. */
 export const killAtAcceptance: Harm = async ({ service, links }) => {
   // Looking for a process takes longer than a write to the spool.
   const [pid] = service.pidsOf('smtp')

@@ -4,8 +4,8 @@ import { basename, dirname, join, relative } from 'node:path'
 const IMPORT = /from '(\.{1,2}\/[^']+\.ts)'/g
 
 /**
- * The test files near a source file, the nearest first: those of its name, those that import it, then those of its part in
- * every room.
+ * The test files near a source file. First come the files of its name, then those that import it, then those of its part
+ * in every room.
  */
 export function nearTests(root: string, file: string): string[][] {
   const tests = [...new Bun.Glob('test/**/*.test.ts').scanSync({ cwd: root })]

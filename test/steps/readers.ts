@@ -2,6 +2,7 @@ import { MAIL_READERS } from './mailReaders.ts'
 import { MAIL_TEXT_READERS } from './mailTextReaders.ts'
 import type { Reader } from './reader.ts'
 import { REQUEST_READERS } from './requestReaders.ts'
+import { REVIEW_READERS } from './reviewReaders.ts'
 import { TILL_READERS } from './tillReaders.ts'
 import { VAULT_READERS } from './vaultReaders.ts'
 
@@ -9,6 +10,7 @@ import { VAULT_READERS } from './vaultReaders.ts'
 export const READERS: readonly Reader[] = [
   ...MAIL_READERS,
   ...MAIL_TEXT_READERS,
+  ...REVIEW_READERS,
   ...VAULT_READERS,
   ...TILL_READERS,
   ...REQUEST_READERS,

@@ -149,8 +149,6 @@ export const VAULT_READERS: readonly Reader[] = [
       hosts.effectiveHosts(null, { uri: text.slice(0, credential.METADATA_MAX_BYTES) }),
     meetHosts: (text) => hosts.meetHosts(`*.${text}`, text),
     isAllowedHost: (text) => hosts.isAllowedHost(pieces(text, text.length / 20), text),
-    isNarrower: (text) =>
-      hosts.isNarrower(pieces(text, text.length / 20), pieces(text, text.length / 20)),
   }),
   ...all('vault/allowedPaths.ts', BODY_MAX, URL_TEXT, {
     parseAllowedPath: (text) => paths.parseAllowedPath(`/${text}`),

@@ -11,7 +11,7 @@ const NICENESS = 10
 /** How a child answers a request: its result, or why there is none. `cpuMs` is the processor time that it took. */
 type ChildAnswer<Result> = { cpuMs: number } & ({ result: Result } | { error: string })
 
-/** A child threw, died, or passed a limit. */
+/** A child did not start, threw, died, or passed a limit. */
 export class ChildError extends Error {
   override readonly name = 'ChildError'
   /** The processor time that the request took, milliseconds; of a killed child, the time until then. */
@@ -28,64 +28,80 @@ export type Children<Request, Result> = {
   run(request: Request): Promise<{ result: Result; cpuMs: number }>
 }
 
+/** A file that calls `serveParent`. Errors name the program, e.g. as `the parser`. */
+export type ChildProgram = { file: string; name: string; limits: ChildLimits }
+
 export type ChildLimits = { timeMaxMs: number; memoryMaxBytes: number }
 
-/** @param program the path of a file that calls `serveParent`. The caller bounds how many run at once. */
-export function createChildren<Request, Result>(
-  program: string,
-  limits: ChildLimits,
-): Children<Request, Result> {
-  const idle: Child<Request, Result>[] = []
+/** The caller bounds how many children run at once. */
+export function createChildren<Request, Result>(program: ChildProgram): Children<Request, Result> {
+  let idle: Child<Request, Result>[] = []
+  const leave = (child: Child<Request, Result>) => {
+    idle = idle.filter((other) => other !== child)
+  }
   return {
     async run(request) {
-      const child = idle.pop() ?? startChild(program, limits)
-      const answer = await child.ask(request)
-      child.rest(() => idle.splice(idle.indexOf(child), 1))
-      idle.push(child)
-      if ('error' in answer) throw new ChildError(answer.error, answer.cpuMs)
-      return answer
+      const startedMs = performance.now()
+      try {
+        const child = idle.pop() ?? startChild<Request, Result>(program, leave)
+        const answer = await child.ask(request)
+        child.rest()
+        idle.push(child)
+        return answer
+      } catch (error) {
+        if (error instanceof ChildError) throw error
+        // The system starts no process, or the request does not reach it.
+        throw new ChildError(`${program.name}: ${error}`, performance.now() - startedMs)
+      }
     },
   }
 }
 
 type Child<Request, Result> = {
-  /** @throws {ChildError} when the child has ended. */
-  ask(request: Request): Promise<ChildAnswer<Result>>
-  /** Ends the child, and calls `ended`, if it stays idle. */
-  rest(ended: () => void): void
+  /** @throws when the child cannot do it. The child has ended then. */
+  ask(request: Request): Promise<{ result: Result; cpuMs: number }>
+  /** Ends the child if it stays idle. */
+  rest(): void
 }
 
+/** @param onEnd is called when the child has ended. */
 function startChild<Request, Result>(
-  program: string,
-  { timeMaxMs, memoryMaxBytes }: ChildLimits,
+  { file, name, limits: { timeMaxMs, memoryMaxBytes } }: ChildProgram,
+  onEnd: (child: Child<Request, Result>) => void,
 ): Child<Request, Result> {
   let answered: (answer: ChildAnswer<Result> | string) => void = () => {}
   let resting: ReturnType<typeof setTimeout> | undefined
-  const child = Bun.spawn([process.execPath, program], {
+  const child = Bun.spawn([process.execPath, file], {
     stdio: ['ignore', 'ignore', 'ignore'],
     // Settings hold secrets: the child reads a stranger's bytes.
     env: {},
     serialization: 'advanced',
     ipc: (message: ChildAnswer<Result>) => answered(message),
-    onExit: (_process, code, signal) => answered(`it ended with ${signal ?? code}`),
+    onExit(_process, code, signal) {
+      onEnd(self)
+      answered(`ended with ${signal ?? code}`)
+    },
   })
   child.unref()
   yieldTo(child.pid)
-  return {
+  const self: Child<Request, Result> = {
     async ask(request) {
       clearTimeout(resting)
       const { promise, resolve } = Promise.withResolvers<ChildAnswer<Result> | string>()
       answered = resolve
       const startedMs = performance.now()
-      const late = setTimeout(() => resolve(`it took over ${timeMaxMs} ms`), timeMaxMs)
+      const late = setTimeout(() => resolve(`took over ${timeMaxMs} ms`), timeMaxMs)
       const memory = setInterval(() => {
-        if (residentBytes(child.pid) > memoryMaxBytes) resolve('it took too much memory')
+        if (residentBytes(child.pid) > memoryMaxBytes) resolve('took too much memory')
       }, MEMORY_CHECK_MS)
       try {
         child.send(request)
         const answer = await promise
-        if (typeof answer !== 'string') return answer
-        throw new ChildError(answer, performance.now() - startedMs)
+        if (typeof answer === 'string') {
+          throw new ChildError(`${name} ${answer}`, performance.now() - startedMs)
+        }
+        if ('error' in answer) throw new ChildError(answer.error, answer.cpuMs)
+        return answer
       } catch (error) {
         child.kill('SIGKILL')
         throw error
@@ -94,14 +110,15 @@ function startChild<Request, Result>(
         clearInterval(memory)
       }
     },
-    rest(ended) {
+    rest() {
       resting = setTimeout(() => {
-        ended()
+        onEnd(self)
         child.kill()
       }, IDLE_MS)
       resting.unref()
     },
   }
+  return self
 }
 
 /** Answers the requests of the parent, one after the other, and ends with it. */

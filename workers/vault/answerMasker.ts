@@ -27,7 +27,7 @@ export function createAnswerMasker(limits = LIMITS, budgetLimits = BUDGET): Answ
   const children = createChildren<
     { answer: ReceivedAnswer; secrets: readonly string[] },
     UseAnswer
-  >(join(import.meta.dir, 'maskerMain.ts'), limits)
+  >({ file: join(import.meta.dir, 'maskerMain.ts'), name: 'the masker', limits })
   return {
     delayMs: (projectId) => budget.delayMs(projectId),
     async mask(answer, secrets, projectId) {

@@ -1,6 +1,6 @@
 /**
- * What keeps a page from showing an HTML part as its recipients will see it. The rules look at the source, not at a parsed
- * tree: two parsers can differ about where a comment ends (`<!-- --!>`). They rather refuse too much.
+ * Reasons why a page cannot show an HTML part as its recipients will see it. The rules read the source and no parsed tree,
+ * because two parsers can differ about the end of a comment (`<!-- --!>`). They refuse too much rather than too little.
  */
 
 /** Characters of an HTML part that can be compared with the text. */
@@ -50,23 +50,28 @@ export function htmlObstacles(html: string, attachments: readonly Picture[]): st
   if (inStyles(CONDITIONAL) || CONDITIONAL_COMMENT.test(source)) {
     found.push('the HTML part looks different on other devices, in other programs or later')
   }
-  if (!pictures.every((picture) => isDrawn(picture, attachments))) {
+  if (!areDrawn(pictures, attachments)) {
     found.push('the HTML part has a picture that this page cannot draw')
   }
   return found
 }
 
-function isDrawn(source: string, attachments: readonly Picture[]): boolean {
-  const id = /^\s*cid:(.*)$/is.exec(source)?.[1]?.trim()
-  if (id === undefined) return true
+/** Whether each picture that names a part (`cid:`, RFC 2392) can be drawn. */
+function areDrawn(sources: readonly string[], attachments: readonly Picture[]): boolean {
   const inline = attachments.filter(({ contentId }) => contentId != null)
+  const parts = Map.groupBy(inline, ({ contentId }) => contentId!.replace(/^<|>$/g, ''))
   const bytes = inline.reduce((sum, { size }) => sum + size, 0)
-  const named = inline.filter(({ contentId }) => contentId!.replace(/^<|>$/g, '') === id)
-  return (
-    bytes <= DRAWN_MAX_BYTES &&
-    named.length === 1 &&
-    named.every(({ contentType }) => DRAWN_TYPE.test(contentType))
-  )
+  return sources.every((source) => {
+    const id = /^\s*cid:(.*)$/is.exec(source)?.[1]?.trim()
+    if (id === undefined) return true
+    const [part, ...others] = parts.get(id) ?? []
+    return (
+      bytes <= DRAWN_MAX_BYTES &&
+      part !== undefined &&
+      others.length === 0 &&
+      DRAWN_TYPE.test(part.contentType)
+    )
+  })
 }
 
 const NAMED: Readonly<Record<string, string>> = {

@@ -35,13 +35,17 @@ const UNSEEN = new RegExp(
   `[${UNSEEN_RANGES.map(([from, to]) => `\\u{${hex(from)}}-\\u{${hex(to)}}`).join('')}]`,
   'gu',
 )
-const BLANK_LINES = new RegExp(`\\n(?:[^\\S\\n]*\\n){${LINES_MAX},}`, 'g')
-const BLANKS = new RegExp(`[^\\S\\n]{${BLANKS_MAX},}`, 'g')
+// A least length in the pattern would read a shorter run again from each of its places.
+const BLANK_LINES = /\n(?:[^\S\n]*\n)+/g
+const BLANKS = /[^\S\n]+/g
 
 /** @param text any text; line ends may be CRLF. */
 export const shownText = (text: string): string =>
   text
     .replace(/\r\n/g, '\n')
-    .replace(BLANKS, (run) => `⟨${run.length} blanks⟩`)
-    .replace(BLANK_LINES, (run) => `\n⟨${run.split('\n').length - 2} empty lines⟩\n`)
+    .replace(BLANKS, (run) => (run.length < BLANKS_MAX ? run : `⟨${run.length} blanks⟩`))
+    .replace(BLANK_LINES, (run) => {
+      const lines = run.split('\n').length - 2
+      return lines < LINES_MAX ? run : `\n⟨${lines} empty lines⟩\n`
+    })
     .replace(UNSEEN, (sign) => `⟨U+${hex(sign.codePointAt(0)!)}⟩`)

@@ -1,4 +1,4 @@
-/** A server that makes its answer as dear to mask as it can delays nobody else. */
+/** A hostile server makes its answer as expensive to mask as it can. It delays nobody else. */
 import { expect, test } from 'bun:test'
 import { answering, closeServers } from '../../support/localServer.ts'
 import { startReceiver } from '../../support/receiver.ts'

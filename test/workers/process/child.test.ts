@@ -1,0 +1,53 @@
+import { expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { type ChildError, createChildren } from '../../../workers/process/child.ts'
+import { waitFor } from '../../support/waitFor.ts'
+
+const childrenOf = (file: string) =>
+  createChildren<unknown, number>({
+    file: join(import.meta.dir, file),
+    name: 'the program',
+    limits: { timeMaxMs: 60_000, memoryMaxBytes: 1024 * 1024 * 1024 },
+  })
+
+const isAlive = (pid: number) => {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
+const refusal = (asked: Promise<unknown>) =>
+  asked.then(
+    () => Promise.reject(new Error('it was answered')),
+    (error: ChildError) => [error.name, error.message],
+  )
+
+test('a child does one request after the other', async () => {
+  const children = childrenOf('childProgram.ts')
+  const { result: first } = await children.run('pid')
+  expect((await children.run('pid')).result).toBe(first)
+})
+
+test('a child that throws is killed, and its error is named', async () => {
+  const children = childrenOf('childProgram.ts')
+  const { result: first } = await children.run('pid')
+  expect(await refusal(children.run('throw'))).toEqual(['ChildError', 'Error: no such letter'])
+  await waitFor('the end of the child', () => !isAlive(first))
+  expect((await children.run('pid')).result).not.toBe(first)
+})
+
+test('a child that ended while it was idle gets no further request', async () => {
+  const children = childrenOf('childProgram.ts')
+  const { result: first } = await children.run('end soon')
+  await waitFor('the end of the child', () => !isAlive(first))
+  expect((await children.run('pid')).result).not.toBe(first)
+})
+
+test('a child that does not start, and a request that cannot be sent, are errors of the child', async () => {
+  const [name, message] = await refusal(childrenOf('absent.ts').run('pid'))
+  expect([name, message]).toEqual(['ChildError', 'the program ended with 1'])
+  const unsent = await refusal(childrenOf('childProgram.ts').run(() => {}))
+  expect(unsent).toEqual(['ChildError', expect.stringContaining('the program: ')])
+})
