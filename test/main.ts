@@ -3,13 +3,9 @@
  * a line `N passed, N failed, N skipped`. Words choose the files whose path contains one of them; options go to `bun test`.
  */
 import { spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import pg from 'pg'
-import { startEmbeddedPostgres } from '../sql/embedded/embeddedPostgres.ts'
-import { migrate } from '../sql/migrate.ts'
-import { TEMPLATE_DATABASE } from './support/database.ts'
+import { startSuite } from './support/suite.ts'
 
 /** A test that hangs ends after this time, milliseconds. It is generous: a busy machine must not fail a test. */
 const TEST_LIMIT_MS = 180_000
@@ -17,29 +13,25 @@ const TEST_LIMIT_MS = 180_000
 /** Test files at the same time. Many wait for a process or a delay, so that a third one finds room on two cores. */
 const LANES = 3
 
-/** Files that import test/support/alone.ts hold the service to a time. They run last, one after the other. */
-const RUNS_ALONE = /from '[./]*support\/alone\.ts'|import '[./]*support\/alone\.ts'/
+/** Folders whose files take longest. They begin first, so that no lane works on alone at the end. */
+const LONG = /^test\/(?:e2e|chaos|steps|clients|api\/console)\//
+
+/** Files that import test/support/alone.ts hold the service to a time or to memory. They run last, one by one. */
+const RUNS_ALONE = /(?:from|import) '[./]*support\/alone\.ts'/
+
+/** Files that import test/support/whole.ts are a part of the whole suite only, unless a word names them. */
+const RUNS_IN_WHOLE = /import '[./]*support\/whole\.ts'/
+
+const isWhole = process.env.TEST_WHOLE === '1'
+const rank = (file: string) => (LONG.test(file) ? 0 : 1)
 
 type Env = Record<string, string | undefined>
 
-const dataDir = mkdtempSync(join(tmpdir(), 'purser-test-'))
-const database = await startEmbeddedPostgres({ dataDir, durable: false, onLog: () => {} })
-let code = 1
+const suite = await startSuite()
 try {
-  await makeTemplate(database.url)
-  code = await runSuite({ ...process.env, PURSER_TEST_DATABASE: database.url })
+  process.exitCode = await runSuite({ ...process.env, ...suite.env })
 } finally {
-  await database.stop()
-  rmSync(dataDir, { recursive: true, force: true })
-}
-process.exitCode = code
-
-async function makeTemplate(url: string): Promise<void> {
-  const admin = new pg.Client({ connectionString: url })
-  await admin.connect()
-  await admin.query(`create database ${TEMPLATE_DATABASE}`)
-  await admin.end()
-  await migrate(url.replace(/\/[^/]*$/, `/${TEMPLATE_DATABASE}`))
+  await suite.stop()
 }
 
 type Outcome = { exit: number; passed: number; failed: number; skipped: number }
@@ -52,8 +44,12 @@ async function runSuite(env: Env): Promise<number> {
     ...new Bun.Glob('test/**/*.test.ts').scanSync({ cwd: join(import.meta.dir, '..') }),
   ]
     .filter((file) => !file.includes('node_modules'))
-    .filter((file) => words.length === 0 || words.some((word) => file.includes(word)))
-    .toSorted()
+    .filter((file) =>
+      words.length === 0
+        ? isWhole || !RUNS_IN_WHOLE.test(readFileSync(file, 'utf8'))
+        : words.some((word) => file.includes(word)),
+    )
+    .toSorted((one, other) => rank(one) - rank(other) || (one < other ? -1 : 1))
   if (files.length === 0) {
     process.stderr.write(`no test file has a path with: ${words.join(', ')}\n`)
     return 1
@@ -62,11 +58,12 @@ async function runSuite(env: Env): Promise<number> {
   const others = files.filter((file) => !alone.includes(file))
   const total: Outcome = { exit: 0, passed: 0, failed: 0, skipped: 0 }
   for (const [lanes, group] of [
-    [LANES, others],
-    [1, alone],
+    // Loading the service anew for each file would cost a quarter of the processor time.
+    [[`--parallel=${LANES}`, '--no-isolate'], others],
+    [['--parallel=1'], alone],
   ] as const) {
     if (group.length === 0) continue
-    const outcome = await runTests(env, [`--parallel=${lanes}`, ...options, ...group])
+    const outcome = await runTests(env, [...lanes, ...options, ...group])
     total.exit ||= outcome.exit
     for (const kind of ['passed', 'failed', 'skipped'] as const) total[kind] += outcome[kind]
   }

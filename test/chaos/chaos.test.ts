@@ -3,6 +3,7 @@ import { amount } from '../support/extent.ts'
 import { runChaos } from './chaos.ts'
 import { HARMS } from './harms.ts'
 import { reportLines } from './report.ts'
+import '../support/whole.ts'
 
 const SECONDS = amount(45, 20)
 

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { testWhole } from '../support/extent.ts'
 import { type Agent, startTestService, type TestService } from '../support/service.ts'
+import '../support/whole.ts'
 
 const BIN = join(import.meta.dir, 'node_modules/.bin')
 const folder = mkdtempSync(join(tmpdir(), 'purser-generators-'))

@@ -16,6 +16,7 @@ import { waitFor } from '../support/waitFor.ts'
 import { decodeHeader, NETWORK } from '../support/x402v2.ts'
 import { type Account, balanceOf, buyers, versionPaid } from './buyers.ts'
 import { type Seller, startSellers } from './sellers.ts'
+import '../support/whole.ts'
 
 let till: TestTill
 let seller: Agent

@@ -10,6 +10,7 @@ import { signWebhook } from '../../shared/events/webhookSignature.ts'
 import { type ReceiptBody, signReceipt } from '../../shared/till/receipt.ts'
 import { receiptJwks, receiptKey } from '../../shared/till/receiptKey.ts'
 import { messagePath, startTestService, type TestService } from '../support/service.ts'
+import '../support/whole.ts'
 
 const ROOT = join(import.meta.dir, '../..')
 const folder = mkdtempSync(join(tmpdir(), 'purser-pack-'))

@@ -14,6 +14,7 @@ import type { Agent } from '../support/service.ts'
 import { newPayer, pay, payTo, startTestTill, type TestTill } from '../support/till.ts'
 import { decodeHeader } from '../support/x402v2.ts'
 import { balanceOf, buyers, versionPaid } from './buyers.ts'
+import '../support/whole.ts'
 
 let till: TestTill
 let seller: Agent

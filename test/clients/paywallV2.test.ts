@@ -25,6 +25,7 @@ import { waitFor } from '../support/waitFor.ts'
 import { decodeHeader, encodeHeader, NETWORK, payloadV2 } from '../support/x402v2.ts'
 import { type Account, balanceOf, buyers } from './buyers.ts'
 import { onExpress, type Seller } from './sellers.ts'
+import '../support/whole.ts'
 
 let till: TestTill
 let agent: Agent

@@ -17,6 +17,7 @@ import {
 } from '../support/service.ts'
 import { type Sink, startSink } from '../support/sink.ts'
 import { waitFor } from '../support/waitFor.ts'
+import '../support/whole.ts'
 
 let bucket: Bucket
 let sink: Sink

@@ -11,6 +11,7 @@ import {
 import { startSink } from '../support/sink.ts'
 import { talkSmtp } from '../support/smtpTalk.ts'
 import { waitFor } from '../support/waitFor.ts'
+import '../support/whole.ts'
 
 /** Starts a part as a process on the database of a test service. */
 async function startPart(

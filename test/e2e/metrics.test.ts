@@ -18,6 +18,7 @@ import {
 } from '../support/process.ts'
 import { deliverRaw, talkSmtp } from '../support/smtpTalk.ts'
 import { waitFor } from '../support/waitFor.ts'
+import '../support/whole.ts'
 
 const dataDir = mkdtempSync(join(tmpdir(), 'purser-metrics-'))
 const processes: ServiceProcess[] = []

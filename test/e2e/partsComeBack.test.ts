@@ -10,6 +10,7 @@ import { processesBelow } from '../support/processTree.ts'
 import { type Client, createClient, deliverMail, messagePath } from '../support/service.ts'
 import { PRICE, pay } from '../support/till.ts'
 import { waitFor } from '../support/waitFor.ts'
+import '../support/whole.ts'
 
 /** The command line of each part. */
 const PARTS = {

@@ -10,6 +10,7 @@ import { type Agent, type Client, createClient } from '../support/service.ts'
 import { type Sink, startSink } from '../support/sink.ts'
 import { pay, redeemToEnd, startTestTill, type TestTill } from '../support/till.ts'
 import { waitFor } from '../support/waitFor.ts'
+import '../support/whole.ts'
 
 const ROOT = join(import.meta.dir, '../..')
 const changelog = readFileSync(join(ROOT, 'CHANGELOG.md'), 'utf8')
@@ -65,7 +66,7 @@ describe.skipIf(!isKnown)('the previous release on the new schema', () => {
     smtpPort = await start('api/smtp/main.ts')
     await start('workers/main.ts')
     agent = await till.newSeller()
-    client = createClient(`http://127.0.0.1:${port}`, agent.key)
+    client = createClient(`http://127.0.0.1:${port}`, agent.key, { isOtherRelease: true })
   })
   afterAll(() => stack.disposeAsync())
 

@@ -13,6 +13,7 @@ import {
 import { printed, startProcess } from '../support/process.ts'
 import { type Client, createClient } from '../support/service.ts'
 import { waitFor } from '../support/waitFor.ts'
+import '../support/whole.ts'
 
 const LAG_S = 3
 const folder = mkdtempSync(join(tmpdir(), 'purser-replica-'))

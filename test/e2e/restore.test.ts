@@ -19,6 +19,7 @@ import {
 } from './restore/installation.ts'
 import { type Done, isSent, type Load, redeem, SENDERS, send, startLoad } from './restore/load.ts'
 import { type Surroundings, startSurroundings } from './restore/surroundings.ts'
+import '../support/whole.ts'
 
 /** Actions of each kind before the backup begins, and again after it. */
 const ENOUGH = 6

@@ -90,7 +90,7 @@ test('npm start brings up everything, keeps data and keys over a restart, and dr
   }
 })
 
-test('a killed service does not keep the next one from starting', async () => {
+testWhole('a killed service does not keep the next one from starting', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'purser-killed-'))
   const env = {
     PORT: String(await freePort()),

@@ -10,6 +10,7 @@ import { some } from '../support/extent.ts'
 import { freePort, printed, type ServiceProcess, startProcess } from '../support/process.ts'
 import { createClient } from '../support/service.ts'
 import { waitFor } from '../support/waitFor.ts'
+import '../support/whole.ts'
 
 const seed = (id: string) =>
   `${id}:${Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('base64')}`

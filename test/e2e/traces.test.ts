@@ -10,6 +10,7 @@ import { type Agent, type Client, createClient } from '../support/service.ts'
 import { type Sink, startSink } from '../support/sink.ts'
 import { pay, redeemToEnd, startTestTill, type TestTill } from '../support/till.ts'
 import { waitFor } from '../support/waitFor.ts'
+import '../support/whole.ts'
 
 type Span = {
   service: string

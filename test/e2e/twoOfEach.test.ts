@@ -15,6 +15,7 @@ import { type Agent, createClient } from '../support/service.ts'
 import { type Sink, startSink } from '../support/sink.ts'
 import { PRICE, pay, RESOURCE, startTestTill, type TestTill } from '../support/till.ts'
 import { waitFor } from '../support/waitFor.ts'
+import '../support/whole.ts'
 
 const REQUEST_LIMIT = 400
 const WINDOW_MS = 60_000

@@ -9,6 +9,8 @@ export type Candidate = {
   kind: string
   /** Whether `text` is an expression, and can carry a mark that it was reached. */
   isExpression: boolean
+  /** Where the body of the innermost function with a block starts; null: outside of all. */
+  within: number | null
 }
 
 type Node = { type: string; start: number; end: number } & Record<string, unknown>
@@ -42,9 +44,13 @@ export function candidatesIn(file: string, source: string): Candidate[] {
   const found: Candidate[] = []
   const { program } = parseSync(file, source)
   const slice = ({ start, end }: Node) => source.slice(start, end)
-  const add = (node: Node, text: string, kind: string, isExpression = true) =>
-    found.push({ file, start: node.start, end: node.end, text, kind, isExpression })
-  walk(program as unknown as Node, (node) => {
+  walk(program as unknown as Node, null, (node, within) => {
+    const add = (
+      part: { start: number; end: number },
+      text: string,
+      kind: string,
+      isExpression = true,
+    ) => found.push({ file, start: part.start, end: part.end, text, kind, isExpression, within })
     if (node.type === 'BinaryExpression' || node.type === 'LogicalExpression') {
       const [left, right] = [node.left as Node, node.right as Node]
       const operator = node.operator as string
@@ -61,8 +67,7 @@ export function candidatesIn(file: string, source: string): Candidate[] {
       for (const [kind, pattern, text] of SQL_PARTS) {
         for (const match of slice(node).matchAll(pattern)) {
           const start = node.start + match.index
-          const part = { type: '', start, end: start + match[0].length }
-          add(part, text, `SQL ${kind}`, false)
+          add({ start, end: start + match[0].length }, text, `SQL ${kind}`, false)
         }
       }
     }
@@ -81,11 +86,21 @@ function leaves(branch: Node): boolean {
   )
 }
 
-function walk(node: Node, visit: (node: Node) => void): void {
-  visit(node)
+/** @param within see `Candidate`. */
+function walk(
+  node: Node,
+  within: number | null,
+  visit: (node: Node, within: number | null) => void,
+): void {
+  visit(node, within)
+  const body = /Function|^Method/.test(node.type) ? (node.body as Node | null) : null
+  const inside =
+    body?.type === 'BlockStatement' || body?.type === 'FunctionBody' ? body.start : within
   for (const value of Object.values(node)) {
     for (const child of Array.isArray(value) ? value : [value]) {
-      if (typeof child === 'object' && child !== null && 'type' in child) walk(child as Node, visit)
+      if (typeof child === 'object' && child !== null && 'type' in child) {
+        walk(child as Node, child === body ? inside : within, visit)
+      }
     }
   }
 }

@@ -1,22 +1,37 @@
 /**
- * `bun run mutants -- --sample 50 --seed 7`: draws small faults, runs the near tests on each, and prints those that no test sees.
- * The seed comes from the commit if none is given. A fault that changes no behaviour counts as a survivor. A fault that no test
- * reaches counts too. `--file PATTERN` draws from the files whose path contains PATTERN.
+ * `bun run mutants -- --sample 50 --seed 7`: draws small faults, runs on each the tests that reach it, and prints those that no
+ * test sees. The seed comes from the commit if none is given. A fault that changes no behaviour counts as a survivor. A fault
+ * that no test reaches counts too. A fault that the compiler refuses is drawn again. `--file PATTERN` draws from the files whose
+ * path contains PATTERN.
  */
 import { spawn, spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { createRandom } from '../chaos/random.ts'
+import { startSuite } from '../support/suite.ts'
 import { type Candidate, candidatesIn } from './candidates.ts'
 import { nearTests } from './nearTests.ts'
+import { findReach, type Reach, testsThatReach } from './reach.ts'
 
 const ROOT = join(import.meta.dir, '../..')
 /** Tests of one fault that take longer count as failed: the fault hangs them. */
 const TESTS_MAX_MS = 10 * 60_000
+/** Test files of one fault that run together, the nearest first. */
+const STAGES = [6, 24, Number.POSITIVE_INFINITY]
 /** Code that the tests do not run as it is: pages of the browser, written types, viewers. */
 const LEFT_OUT = /^api\/(?:console\/web|docs\/viewer|client\/operations)|\.d\.ts$/
+/** Tests that take minutes, read the code as text, or test other programs. */
+const FAR = /node_modules|^test\/(?:clients|cluster|mutants|chaos|steps|bench)\/|\/neighbours\//
 
 const { values } = parseArgs({
   options: {
@@ -25,84 +40,121 @@ const { values } = parseArgs({
     file: { type: 'string', default: '' },
   },
 })
-const commit = spawnSync('git', ['rev-parse', 'HEAD'], { cwd: ROOT, encoding: 'utf8' }).stdout
-const seed = Number(values.seed ?? Number.parseInt(commit.slice(0, 8), 16))
+const git = (...args: string[]) =>
+  spawnSync('git', args, { cwd: ROOT, encoding: 'utf8' }).stdout.trim()
+const seed = Number(values.seed ?? Number.parseInt(git('rev-parse', 'HEAD').slice(0, 8), 16))
 const { next: random } = createRandom(seed, 'mutants')
+const say = (line: string) => process.stdout.write(`${line}\n`)
 
+const suite = await startSuite()
 const copy = mkdtempSync(join(tmpdir(), 'purser-mutants-'))
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(130))
-process.on('exit', () => {
-  spawnSync('git', ['worktree', 'remove', '--force', copy], { cwd: ROOT })
+try {
+  rmSync(copy, { recursive: true })
+  git('worktree', 'add', '--detach', copy, 'HEAD')
+  for (const folder of ['node_modules', 'test/clients/node_modules']) {
+    if (existsSync(join(ROOT, folder))) symlinkSync(join(ROOT, folder), join(copy, folder))
+  }
+  await main()
+} finally {
+  git('worktree', 'remove', '--force', copy)
   rmSync(copy, { recursive: true, force: true })
-})
-rmSync(copy, { recursive: true })
-spawnSync('git', ['worktree', 'add', '--detach', copy, 'HEAD'], { cwd: ROOT })
-for (const folder of ['node_modules', 'test/clients/node_modules']) {
-  if (existsSync(join(ROOT, folder))) symlinkSync(join(ROOT, folder), join(copy, folder))
+  await suite.stop()
 }
-const mark = join(copy, 'reached')
 
-const files = [...new Bun.Glob('{api,workers,sql,shared}/**/*.ts').scanSync({ cwd: copy })]
-  .filter((file) => !LEFT_OUT.test(file) && file.includes(values.file))
-  .toSorted()
-const candidates = files.flatMap((file) =>
-  candidatesIn(file, readFileSync(join(copy, file), 'utf8')),
-)
-const sample = Array.from(
-  { length: Math.min(Number(values.sample), candidates.length) },
-  () => candidates.splice(Math.floor(random() * candidates.length), 1)[0]!,
-)
-process.stdout.write(`${files.length} files, seed ${seed}, ${sample.length} faults\n`)
-const survivors: string[] = []
-for (const [n, candidate] of sample.entries()) {
-  const verdict = await judge(candidate)
-  const line = `${verdict} ${describe(candidate)}`
-  if (verdict !== 'seen') survivors.push(line)
-  process.stdout.write(`${n + 1}/${sample.length} ${line}\n`)
+async function main(): Promise<void> {
+  const files = [...new Bun.Glob('{api,workers,sql,shared}/**/*.ts').scanSync({ cwd: copy })]
+    .filter((file) => !LEFT_OUT.test(file))
+    .toSorted()
+  const all = files.flatMap((file) => candidatesIn(file, readFileSync(join(copy, file), 'utf8')))
+  const reach = await readReach(all)
+  const candidates = all.filter(({ file }) => file.includes(values.file))
+  const wanted = Math.min(Number(values.sample), candidates.length)
+  say(`${files.length} files, ${candidates.length} places, seed ${seed}, ${wanted} faults`)
+  const survivors: string[] = []
+  for (let n = 1; n <= wanted && candidates.length > 0; ) {
+    const [candidate] = candidates.splice(Math.floor(random() * candidates.length), 1)
+    const startedMs = performance.now()
+    const verdict = await judge(candidate!, reach)
+    if (verdict === null) continue
+    const line = `${verdict} ${describe(candidate!)}`
+    if (!verdict.startsWith('seen')) survivors.push(line)
+    say(`${n++}/${wanted} ${((performance.now() - startedMs) / 1000).toFixed(0)} s ${line}`)
+  }
+  const seen = wanted - survivors.length
+  say(`\n${survivors.join('\n')}\n`)
+  say(`${seen} of ${wanted} faults seen (${Math.round((100 * seen) / wanted)} %), seed ${seed}`)
 }
-const seen = sample.length - survivors.length
-process.stdout.write(`\n${survivors.join('\n')}\n\n`)
-process.stdout.write(
-  `${seen} of ${sample.length} faults seen (${Math.round((100 * seen) / sample.length)} %), seed ${seed}\n`,
-)
+
+/** It takes as long as the suite, and is kept for further samples of the same files. */
+async function readReach(candidates: Candidate[]): Promise<Record<string, Reach>> {
+  const folder = join(ROOT, 'node_modules/.cache/mutants')
+  const kept = join(folder, `${git('rev-parse', 'HEAD^{tree}')}.json`)
+  if (existsSync(kept)) return JSON.parse(readFileSync(kept, 'utf8'))
+  const tests = [...new Bun.Glob('test/**/*.test.ts').scanSync({ cwd: copy })]
+    .filter((test) => !FAR.test(test))
+    .toSorted()
+  const reach = await findReach(copy, { tests, candidates, env: suite.env }, (done) => {
+    if (done % 50 === 0) say(`${done} of ${tests.length} test files: which code they reach`)
+  })
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(kept, JSON.stringify(reach))
+  return reach
+}
 
 function describe({ file, start, end, text, kind }: Candidate): string {
-  const source = readFileSync(join(ROOT, file), 'utf8')
+  const source = readFileSync(join(copy, file), 'utf8')
   const line = source.slice(0, start).split('\n').length
   const short = (code: string) => code.replace(/\s+/g, ' ').trim().slice(0, 90)
   return `${file}:${line} ${kind}: ${short(source.slice(start, end))} → ${short(text) || 'nothing'}`
 }
 
-async function judge(candidate: Candidate): Promise<'seen' | 'SURVIVED' | 'NOT REACHED'> {
-  const path = join(copy, candidate.file)
+/** @returns null if the compiler refuses the fault. */
+async function judge(candidate: Candidate, reach: Record<string, Reach>): Promise<string | null> {
+  const { file, start, end, text } = candidate
+  const path = join(copy, file)
   const source = readFileSync(path, 'utf8')
-  const { start, end, text, isExpression } = candidate
-  const reached = `process.getBuiltinModule('node:fs').writeFileSync(${JSON.stringify(mark)}, '')`
-  const fault = isExpression ? `(${reached}, ${text})` : text
-  rmSync(mark, { force: true })
-  writeFileSync(path, source.slice(0, start) + fault + source.slice(end))
+  writeFileSync(path, source.slice(0, start) + text + source.slice(end))
   try {
-    for (const stage of nearTests(copy, candidate.file)) {
-      if (!(await passes(stage))) return 'seen'
+    if ((await run([join(ROOT, 'node_modules/.bin/tsc'), '-p', 'test/mutants'])) !== 0) return null
+    const tests = nearestFirst(file, testsThatReach(candidate, reach), reach)
+    if (tests.length === 0) return 'NOT REACHED'
+    for (const [n, size] of STAGES.entries()) {
+      const stage = tests.splice(0, size)
+      if (stage.length > 0 && !(await pass(stage))) return `seen in stage ${n + 1}`
     }
-    return isExpression && !existsSync(mark) ? 'NOT REACHED' : 'SURVIVED'
+    return 'SURVIVED'
   } finally {
     writeFileSync(path, source)
   }
 }
 
-/** Runs test files, until the first failure. */
-function passes(tests: string[]): Promise<boolean> {
-  const child = spawn(process.execPath, ['test/main.ts', '--bail', ...tests], {
+/** Tests that name the file, then those that reach little else. */
+function nearestFirst(file: string, tests: string[], reach: Record<string, Reach>): string[] {
+  const near = nearTests(copy, file)
+  const rank = (test: string) => (near.includes(test) ? near.indexOf(test) - 1e9 : 0)
+  const breadth = (test: string) => reach[test]!.places.length * reach[test]!.ms
+  return tests.toSorted((one, other) => rank(one) - rank(other) || breadth(one) - breadth(other))
+}
+
+const pass = async (tests: string[]) =>
+  (await run([
+    process.execPath,
+    ...['test', '--bail', '--timeout=180000', '--parallel=3'],
+    ...tests.map((test) => `./${test}`),
+  ])) === 0
+
+function run([program, ...args]: string[]): Promise<number | null> {
+  const child = spawn(program!, args, {
     cwd: copy,
     stdio: 'ignore',
     detached: true,
+    env: { ...process.env, ...suite.env },
   })
   const timer = setTimeout(() => process.kill(-child.pid!, 'SIGKILL'), TESTS_MAX_MS)
   return new Promise((resolve) => {
     child.on('close', (code) => {
       clearTimeout(timer)
-      resolve(code === 0)
+      resolve(code)
     })
   })
 }

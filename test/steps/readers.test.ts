@@ -12,7 +12,7 @@ test('twice the input costs a reader about twice the steps', async () => {
     last: amount(8_000, 2_000),
     draws: amount(40, 10),
     seed: 1,
-    stepsMax: amount(4e6, 4e5),
+    stepsMax: amount(4e6, 2e5),
   }
   const { growths, differences } = await measureTable('readers.ts', 'READERS', effort)
   expect(growths.filter(({ isLinear }) => !isLinear)).toEqual([])

@@ -1,6 +1,6 @@
 /**
- * For tests that hold the service to a time: `test/main.ts` runs the files that import this one after the other, without others
- * beside them.
+ * For tests that hold the service to a time, or to an amount of memory. `test/main.ts` runs the files that import this one in a
+ * process of their own, one after the other, without others beside them.
  */
 
 /** The service promises to work again within this time, milliseconds. */

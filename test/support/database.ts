@@ -12,7 +12,10 @@ export async function createTestDatabase(): Promise<TestDatabase> {
   const adminUrl = process.env.PURSER_TEST_DATABASE
   if (adminUrl === undefined) throw new Error('run tests with: npm test -- FILE')
   const name = `test_${randomBytes(8).toString('hex')}`
-  await asAdmin(adminUrl, `create database ${name} template ${TEMPLATE_DATABASE}`)
+  await asAdmin(
+    adminUrl,
+    `create database ${name} template ${TEMPLATE_DATABASE} strategy file_copy`,
+  )
   const url = adminUrl.replace(/\/[^/]*$/, `/${name}`)
   const pool = createPool({ url, size: 8, name: 'test' })
   return {

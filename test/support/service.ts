@@ -231,8 +231,15 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   }
 }
 
-/** A client for one key; `null` sends no Authorization header. */
-export function createClient(url: string, key: string | null): Client {
+/**
+ * A client for one key; `null` sends no Authorization header. It compares each answer with the OpenAPI document, unless the
+ * service is of another release.
+ */
+export function createClient(
+  url: string,
+  key: string | null,
+  { isOtherRelease = false } = {},
+): Client {
   const call = async (
     method: string,
     path: string,
@@ -253,7 +260,8 @@ export function createClient(url: string, key: string | null): Client {
     const text = await response.text()
     const { status } = response
     const answer = text === '' ? null : JSON.parse(text)
-    const differences = await undocumented(url, { method, path, status, body: answer })
+    const answered = { method, path, status, body: answer }
+    const differences = isOtherRelease ? [] : await undocumented(url, answered)
     if (differences.length > 0) throw new Error(`undocumented: ${differences.join('; ')}`)
     return { status, headers: response.headers, body: answer }
   }

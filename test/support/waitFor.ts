@@ -1,4 +1,6 @@
-const POLL_MS = 10
+/** The first pause between two probes, and the longest. A probe costs processor time that the awaited work needs. */
+const PAUSE_MS = 5
+const PAUSE_MAX_MS = 80
 
 /** Waits until `probe` answers something other than undefined, null or false, and returns it. */
 export async function waitFor<Result>(
@@ -7,12 +9,12 @@ export async function waitFor<Result>(
   timeoutMs = 60_000,
 ): Promise<NonNullable<Exclude<Result, false>>> {
   const deadline = Date.now() + timeoutMs
-  for (;;) {
+  for (let pauseMs = PAUSE_MS; ; pauseMs = Math.min(pauseMs * 1.3, PAUSE_MAX_MS)) {
     const result = await probe()
     if (result !== undefined && result !== null && result !== false) {
       return result as NonNullable<Exclude<Result, false>>
     }
     if (Date.now() > deadline) throw new Error(`waited ${timeoutMs} ms in vain for: ${wanted}`)
-    await Bun.sleep(POLL_MS)
+    await Bun.sleep(pauseMs)
   }
 }

@@ -14,6 +14,7 @@ import {
 } from '../../support/service.ts'
 import { type Sink, startSink } from '../../support/sink.ts'
 import { waitFor } from '../../support/waitFor.ts'
+import '../../support/whole.ts'
 
 const WIDTHS = [360, 1440] as const
 const OWNER = 'owner@elsewhere.example'

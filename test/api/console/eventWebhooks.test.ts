@@ -5,6 +5,7 @@ import { hasBrowser, openConsole, startBrowser } from '../../support/browser.ts'
 import { type Receiver, startReceiver } from '../../support/receiver.ts'
 import { type Agent, startTestService, type TestService } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
+import '../../support/whole.ts'
 
 let service: TestService
 let browser: Browser

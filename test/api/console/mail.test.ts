@@ -8,6 +8,7 @@ import { publish } from '../../support/ownDomain.ts'
 import { startTestService, type TestService, waitForMessages } from '../../support/service.ts'
 import { deliverRaw, talkSmtp } from '../../support/smtpTalk.ts'
 import { waitFor } from '../../support/waitFor.ts'
+import '../../support/whole.ts'
 
 const zone: Zone = {}
 let service: TestService

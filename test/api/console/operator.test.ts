@@ -14,6 +14,7 @@ import { createClient } from '../../support/service.ts'
 import { pay, redeemToEnd } from '../../support/till.ts'
 import { waitFor } from '../../support/waitFor.ts'
 import { waitForEnd } from '../../support/webhooks.ts'
+import '../../support/whole.ts'
 
 let scene: Scene
 let browser: Browser

@@ -8,6 +8,7 @@ import {
   type TestService,
   waitForMessages,
 } from '../../support/service.ts'
+import '../../support/whole.ts'
 
 let service: TestService
 let browser: Browser

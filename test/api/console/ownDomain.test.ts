@@ -9,6 +9,7 @@ import {
   type TestService,
   waitForMessages,
 } from '../../support/service.ts'
+import '../../support/whole.ts'
 
 const zone: Zone = {}
 let service: TestService

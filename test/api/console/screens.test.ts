@@ -23,6 +23,7 @@ import {
   storeSecrets,
 } from '../../support/scene.ts'
 import { waitForEnd } from '../../support/webhooks.ts'
+import '../../support/whole.ts'
 
 /** Widths of a phone and a desktop, in CSS pixels. */
 const WIDTHS = some([360, 1440] as const)

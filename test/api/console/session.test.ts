@@ -5,6 +5,7 @@ import {
   hasSignedIn,
 } from '../../../sql/account/consoleSessions.ts'
 import { consoleClient, signIn } from '../../support/consoleSession.ts'
+import { withinOneMinute } from '../../support/rateWindow.ts'
 import { startTestService, type TestService } from '../../support/service.ts'
 
 let service: TestService
@@ -201,6 +202,7 @@ test('wrong tokens and cookies count against the rate limit of their address', a
     workers: false,
     env: { RATE_LIMIT_AUTH: '3' },
   })
+  await withinOneMinute()
   const guess = { token: 'A'.repeat(43) }
   const nobody = consoleClient(limited.url, `purser_session=${'B'.repeat(43)}`)
   const statuses = [

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
 import { hasBrowser, screenshot, startBrowser } from '../../support/browser.ts'
 import { type Agent, startTestService, type TestService } from '../../support/service.ts'
+import '../../support/whole.ts'
 
 let service: TestService
 let agent: Agent

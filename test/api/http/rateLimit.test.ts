@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { startApi } from '../../../api/http/server.ts'
+import { withinOneMinute } from '../../support/rateWindow.ts'
 import {
   createClient,
   silentLog,
   startTestService,
   type TestService,
 } from '../../support/service.ts'
-import { waitFor } from '../../support/waitFor.ts'
 
 let service: TestService
 beforeAll(async () => {
@@ -17,10 +17,6 @@ beforeAll(async () => {
   })
 })
 afterAll(() => service[Symbol.asyncDispose]())
-
-/** A window is a minute of the clock: a test that counts must not straddle two. */
-const withinOneMinute = () =>
-  waitFor('the minute to be young enough', () => Date.now() % 60_000 < 50_000)
 
 const from = (ip: string) => ({ 'x-forwarded-for': ip })
 

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { searchKey } from '../../../shared/mail/searchTerms.ts'
+import { testWhole } from '../../support/extent.ts'
 import {
   type Agent,
   startTestService,
@@ -153,7 +154,7 @@ test('results have highlights', async () => {
   expect('highlights' in (await agent.get('/v0/messages')).body.messages[0]).toBe(false)
 })
 
-test('search pages hold each message once, in order, also for common words', async () => {
+testWhole('search pages hold each message once, in order, also for common words', async () => {
   const many = await service.newAgent()
   const { pool } = service.database
   await many.post('/v0/messages/send', {

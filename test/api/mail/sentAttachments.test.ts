@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import PostalMime from 'postal-mime'
+import { testWhole } from '../../support/extent.ts'
 import { callTool, connectMcp } from '../../support/mcp.ts'
 import { sunkAt } from '../../support/outbound.ts'
 import {
@@ -180,22 +181,25 @@ test('an invalid attachment is a 400 that names it', async () => {
   expect((await agent.get('/v0/messages')).body.count).toBe(0)
 })
 
-test('the largest mail is sent; only attachments may exceed the default body limit', async () => {
-  const agent = await service.newAgent()
-  const content = randomBytes(25 * 1024 * 1024)
-  const sent = await agent.post('/v0/messages/send', { ...MAIL, attachments: [file(content)] })
-  expect(sent.status).toBe(201)
-  const { email } = await sunkAt(sink, sent.body.messageId)
-  expect(Buffer.from(email.attachments[0]!.content as ArrayBuffer).equals(content)).toBe(true)
-  const text = 'x'.repeat(2 * 1024 * 1024)
-  expect((await agent.post('/v0/messages/send', { ...MAIL, text })).status).toBe(413)
-  const hidden = { ...MAIL, text: `${text}x`, attachments: [] }
-  expect((await agent.post('/v0/messages/send', hidden)).body.message).toBe(
-    'text must be a string of at most 2097152 characters',
-  )
-  const over = { ...MAIL, attachments: [{ ...file(''), content: 'A'.repeat(36 * 1024 * 1024) }] }
-  expect((await agent.post('/v0/messages/send', over)).status).toBe(413)
-})
+testWhole(
+  'the largest mail is sent; only attachments may exceed the default body limit',
+  async () => {
+    const agent = await service.newAgent()
+    const content = randomBytes(25 * 1024 * 1024)
+    const sent = await agent.post('/v0/messages/send', { ...MAIL, attachments: [file(content)] })
+    expect(sent.status).toBe(201)
+    const { email } = await sunkAt(sink, sent.body.messageId)
+    expect(Buffer.from(email.attachments[0]!.content as ArrayBuffer).equals(content)).toBe(true)
+    const text = 'x'.repeat(2 * 1024 * 1024)
+    expect((await agent.post('/v0/messages/send', { ...MAIL, text })).status).toBe(413)
+    const hidden = { ...MAIL, text: `${text}x`, attachments: [] }
+    expect((await agent.post('/v0/messages/send', hidden)).body.message).toBe(
+      'text must be a string of at most 2097152 characters',
+    )
+    const over = { ...MAIL, attachments: [{ ...file(''), content: 'A'.repeat(36 * 1024 * 1024) }] }
+    expect((await agent.post('/v0/messages/send', over)).status).toBe(413)
+  },
+)
 
 test('mail.send takes attachments over MCP', async () => {
   const agent = await service.newAgent()

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { LATEST_PROTOCOL_VERSION } from '@modelcontextprotocol/sdk/types.js'
 import packageJson from '../../../package.json' with { type: 'json' }
 import { callTool, cancelUnderWay, connectMcp } from '../../support/mcp.ts'
+import { withinOneMinute } from '../../support/rateWindow.ts'
 import { type Agent, startTestService, type TestService } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
@@ -174,7 +175,7 @@ test('each call counts once against the limit of REST, also in a batch', async (
   })
   const { key, get } = await limited.newAgent()
   const url = `${limited.url}/mcp`
-  await waitFor('the minute to be young enough', () => Date.now() % 60_000 < 50_000)
+  await withinOneMinute()
   const remaining = async (answer: Promise<{ headers: Headers }>) =>
     Number((await answer).headers.get('x-ratelimit-remaining'))
   expect(await remaining(get('/v0/whoami'))).toBe(9)

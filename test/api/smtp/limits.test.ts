@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { connect } from 'node:net'
+import { testWhole } from '../../support/extent.ts'
 import { startTestService, type TestService, waitForMessages } from '../../support/service.ts'
 import { deliverRaw, talkSmtp } from '../../support/smtpTalk.ts'
 import { waitFor } from '../../support/waitFor.ts'
@@ -69,7 +70,7 @@ test('unfinished messages of one address leave room for other addresses', async 
   )
 })
 
-test('four addresses with unfinished messages leave room for a fifth', async () => {
+testWhole('four addresses with unfinished messages leave room for a fifth', async () => {
   await using own = await startTestService({ workers: false })
   const agent = await own.newAgent()
   const { port } = own.smtp!

@@ -4,11 +4,11 @@ import { some } from '../../support/extent.ts'
 import { ATTACKS } from './attacks.ts'
 import { type Observation, observeNeighbours } from './neighbours.ts'
 
-/** The attacks of `npm test`: a backlog of mail, and requests that never end. */
-const SHORT = ['a backlog of 60 KB', 'bodies']
+/** The attack of `npm test`. */
+const SHORT = 'a backlog of 60 KB'
 
 test('a tenant is served while its neighbour does its worst on each shared thing', async () => {
-  const attacks = some([...new Set([...SHORT, ...Object.keys(ATTACKS)])], SHORT.length)
+  const attacks = some([...new Set([SHORT, ...Object.keys(ATTACKS)])])
   const rows: Observation[] = []
   await observeNeighbours({
     attacks,

@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import { parseBounded } from '../../../shared/mail/mimeBounds.ts'
 import { parseMail, unparseableMail } from '../../../shared/mail/parseMail.ts'
+import '../../support/alone.ts'
 
 const HEAD =
   'From: a@b.c\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary="b 1"\r\n\r\n'

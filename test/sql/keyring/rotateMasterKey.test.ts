@@ -7,6 +7,7 @@ import { Keyring } from '../../../shared/vault/envelope.ts'
 import { openWebhookSecret, storedSecret } from '../../../sql/events/webhookSecrets.ts'
 import { checkMasterKeys } from '../../../sql/keyring/keyring.ts'
 import { sealData } from '../../../sql/vault/credentialVersions.ts'
+import { testWhole } from '../../support/extent.ts'
 import { printed, startProcess } from '../../support/process.ts'
 import {
   type Agent,
@@ -242,33 +243,37 @@ test('a rotation beside writers, readers and deletions causes no error and loses
   await check(`${NEW},${NEXT}`)
 })
 
-test('a process with a wrong or missing key does not start; a process without need of keys starts', async () => {
-  const before = await stored()
-  const current = before.find((row) => row.kind === 'webhook').key_id as string
-  const missing = `MASTER_KEYS: lacks "${current}", which encrypts stored secrets`
-  const wrong = `MASTER_KEYS: the key "${current}" differs from the key registered under that id`
-  await Promise.all(
-    [
-      ['api/main.ts', [], pair('other'), missing],
-      ['api/main.ts', [], pair(current), wrong],
-      ['workers/main.ts', ['--pool', 'webhooks'], pair('other'), missing],
-      ['workers/main.ts', ['--pool', 'webhooks'], pair(current), wrong],
-    ].map(async ([file, args, keys, line]) => {
-      await using failed = startProcess(
-        file as string,
-        { ...env(keys as string), PORT: '0', LOG_LEVEL: 'silent' },
-        args as string[],
-      )
-      expect([file, await failed.exited, failed.stderr().trim()]).toEqual([file, 78, line])
-    }),
-  )
-  expect(await stored()).toEqual(before)
-  await using mail = startProcess('workers/main.ts', { ...env(pair(current)), LOG_LEVEL: 'info' }, [
-    '--pool',
-    'mail',
-  ])
-  await printed(mail, /"msg":"ready"/)
-})
+testWhole(
+  'a process with a wrong or missing key does not start; a process without need of keys starts',
+  async () => {
+    const before = await stored()
+    const current = before.find((row) => row.kind === 'webhook').key_id as string
+    const missing = `MASTER_KEYS: lacks "${current}", which encrypts stored secrets`
+    const wrong = `MASTER_KEYS: the key "${current}" differs from the key registered under that id`
+    await Promise.all(
+      [
+        ['api/main.ts', [], pair('other'), missing],
+        ['api/main.ts', [], pair(current), wrong],
+        ['workers/main.ts', ['--pool', 'webhooks'], pair('other'), missing],
+        ['workers/main.ts', ['--pool', 'webhooks'], pair(current), wrong],
+      ].map(async ([file, args, keys, line]) => {
+        await using failed = startProcess(
+          file as string,
+          { ...env(keys as string), PORT: '0', LOG_LEVEL: 'silent' },
+          args as string[],
+        )
+        expect([file, await failed.exited, failed.stderr().trim()]).toEqual([file, 78, line])
+      }),
+    )
+    expect(await stored()).toEqual(before)
+    await using mail = startProcess(
+      'workers/main.ts',
+      { ...env(pair(current)), LOG_LEVEL: 'info' },
+      ['--pool', 'mail'],
+    )
+    await printed(mail, /"msg":"ready"/)
+  },
+)
 
 test('a damaged data key is named, and all others are rewrapped', async () => {
   const { pool } = service.database

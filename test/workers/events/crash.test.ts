@@ -14,6 +14,7 @@ import {
   waitForAttempts,
   waitForEnd,
 } from '../../support/webhooks.ts'
+import '../../support/whole.ts'
 
 let service: TestService
 let agent: Agent

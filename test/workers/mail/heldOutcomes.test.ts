@@ -6,6 +6,7 @@ import { startTestService } from '../../support/service.ts'
 import { type Sink, startSink } from '../../support/sink.ts'
 import { startTcpProxy, type TcpProxy } from '../../support/tcpProxy.ts'
 import { waitFor } from '../../support/waitFor.ts'
+import '../../support/whole.ts'
 
 /** The smarthost takes this many mails at once from one process. */
 const AT_ONCE = 5

@@ -13,6 +13,7 @@ import { Lanes } from '../../../workers/queue/lanes.ts'
 import { RECOVERY_LIMIT_MS } from '../../support/alone.ts'
 import { noBlobs } from '../../support/blobs.ts'
 import { createTestDatabase } from '../../support/database.ts'
+import { testWhole } from '../../support/extent.ts'
 import { trustingLookUp } from '../../support/fakeLookUp.ts'
 import { addressOf, rawMail, spooled } from '../../support/mailRows.ts'
 import { startProcess } from '../../support/process.ts'
@@ -291,37 +292,44 @@ test('after a crash a batch is parsed in a child: a mail that kills it is stored
   expect(rows[0].unparsed).toBeLessThanOrEqual(2)
 })
 
-test('a worker killed in the middle of a batch: each message is stored once, also beside old jobs', async () => {
-  await using database = await createTestDatabase()
-  const { pool } = database
-  const direct = new URL(database.url)
-  await using proxy = await startTcpProxy(Number(direct.port))
-  const projects = await Promise.all([1, 2, 3].map(() => newProject(pool)))
-  const ids = await arrive(
-    pool,
-    Array.from({ length: 12 }, (_, n) => ({ projectId: projects[n % 3]!, subject: `s${n}` })),
-  )
-  const env = (databaseUrl: string) => ({
-    DATABASE_URL: databaseUrl,
-    MAIL_DOMAIN: 'mail.test',
-    DATA_DIR: tmpdir(),
-    LOG_LEVEL: 'silent',
-  })
-  proxy.muteOn = 'insert into messages'
-  const behindProxy = database.url.replace(`:${direct.port}/`, `:${proxy.port}/`)
-  await using doomed = startProcess('workers/main.ts', env(behindProxy), ['--pool', 'mail'])
-  await waitFor('the store to be on its way', () => proxy.muted > 0, RECOVERY_LIMIT_MS)
-  doomed.child.kill('SIGKILL')
-  await doomed.exited
-  await proxy.cut()
-  // As a version before batches queued it.
-  await pool.query(
-    `select graphile_worker.add_job('parse_inbound', json_build_object('inboundId', $1::text), job_key := 'parse_inbound:' || $1)`,
-    [ids[0]],
-  )
-  await using _heir = startProcess('workers/main.ts', env(database.url), ['--pool', 'mail'])
-  await waitFor('the jobs to end', async () => (await jobsOf(pool)).length === 0, RECOVERY_LIMIT_MS)
-  expect(await subjectsOf(pool)).toEqual(Array.from({ length: 12 }, (_, n) => `s${n}`).toSorted())
-  const { rows } = await pool.query('select count(*)::int as n from events')
-  expect(rows[0].n).toBe(12)
-})
+testWhole(
+  'a worker killed in the middle of a batch: each message is stored once, also beside old jobs',
+  async () => {
+    await using database = await createTestDatabase()
+    const { pool } = database
+    const direct = new URL(database.url)
+    await using proxy = await startTcpProxy(Number(direct.port))
+    const projects = await Promise.all([1, 2, 3].map(() => newProject(pool)))
+    const ids = await arrive(
+      pool,
+      Array.from({ length: 12 }, (_, n) => ({ projectId: projects[n % 3]!, subject: `s${n}` })),
+    )
+    const env = (databaseUrl: string) => ({
+      DATABASE_URL: databaseUrl,
+      MAIL_DOMAIN: 'mail.test',
+      DATA_DIR: tmpdir(),
+      LOG_LEVEL: 'silent',
+    })
+    proxy.muteOn = 'insert into messages'
+    const behindProxy = database.url.replace(`:${direct.port}/`, `:${proxy.port}/`)
+    await using doomed = startProcess('workers/main.ts', env(behindProxy), ['--pool', 'mail'])
+    await waitFor('the store to be on its way', () => proxy.muted > 0, RECOVERY_LIMIT_MS)
+    doomed.child.kill('SIGKILL')
+    await doomed.exited
+    await proxy.cut()
+    // As a version before batches queued it.
+    await pool.query(
+      `select graphile_worker.add_job('parse_inbound', json_build_object('inboundId', $1::text), job_key := 'parse_inbound:' || $1)`,
+      [ids[0]],
+    )
+    await using _heir = startProcess('workers/main.ts', env(database.url), ['--pool', 'mail'])
+    await waitFor(
+      'the jobs to end',
+      async () => (await jobsOf(pool)).length === 0,
+      RECOVERY_LIMIT_MS,
+    )
+    expect(await subjectsOf(pool)).toEqual(Array.from({ length: 12 }, (_, n) => `s${n}`).toSorted())
+    const { rows } = await pool.query('select count(*)::int as n from events')
+    expect(rows[0].n).toBe(12)
+  },
+)

@@ -5,6 +5,7 @@ import { startTestService } from '../../support/service.ts'
 import { startSink } from '../../support/sink.ts'
 import { startTcpProxy } from '../../support/tcpProxy.ts'
 import { waitFor } from '../../support/waitFor.ts'
+import '../../support/whole.ts'
 
 test('a message whose worker died between the 250 and our commit is sent once more, with the same bytes', async () => {
   await using sink = await startSink()

@@ -39,7 +39,7 @@ test('goes on after a failed look, and rings less often while fetching is slow',
     fetchMs: () => 18,
     log: silentLog,
   })
-  await waitFor('five rings', () => rings.length === 5)
+  await waitFor('five rings', () => rings.length >= 5)
   await alarm.stop()
   expect((rings[4]! - rings[0]!) / 4).toBeGreaterThanOrEqual(70)
 })

@@ -10,6 +10,7 @@ import { createTestDatabase } from '../../support/database.ts'
 import { MOMENTS, startPostgresProxy } from '../../support/postgresProxy.ts'
 import { silentLog } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
+import '../../support/whole.ts'
 
 /** Round trips of a start (schema, task ids, fetch, listener, registration) and of some work after it. */
 const ROUND_TRIPS_OF_START = 16

@@ -65,17 +65,20 @@ async function startWorkerProcess(): Promise<Bun.Subprocess> {
   return child
 }
 
-for (const { step, hold } of some([
-  { step: 'before it tries the group', hold: { method: 'eth_call', when: 'before' } },
-  {
-    step: 'between storing and sending',
-    hold: { method: 'eth_sendRawTransaction', when: 'before' },
-  },
-  {
-    step: 'between sending and the answer',
-    hold: { method: 'eth_sendRawTransaction', when: 'after' },
-  },
-] as const)) {
+for (const { step, hold } of some(
+  [
+    { step: 'before it tries the group', hold: { method: 'eth_call', when: 'before' } },
+    {
+      step: 'between storing and sending',
+      hold: { method: 'eth_sendRawTransaction', when: 'before' },
+    },
+    {
+      step: 'between sending and the answer',
+      hold: { method: 'eth_sendRawTransaction', when: 'after' },
+    },
+  ] as const,
+  0,
+)) {
   test(`a group settles once, with its worker killed ${step}`, async () => {
     const payments = await claimAll(seller, 6)
     proxy.held = 0

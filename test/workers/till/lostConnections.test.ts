@@ -8,6 +8,7 @@ import type { Agent } from '../../support/service.ts'
 import { deployWallet } from '../../support/smartWallet.ts'
 import { fund, pay, payer, redeem, startTestTill, type TestTill } from '../../support/till.ts'
 import { waitFor } from '../../support/waitFor.ts'
+import '../../support/whole.ts'
 
 let till: TestTill
 let seller: Agent

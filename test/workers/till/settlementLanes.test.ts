@@ -1,6 +1,7 @@
 /** Which payments share a group: projects take turns, and payments that go alone never hold up the groups. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { keepAlone } from '../../../sql/till/lonePayers.ts'
+import { testWhole } from '../../support/extent.ts'
 import { type GroupScene, startGroupScene } from '../../support/groupScene.ts'
 import { newPayer, payer, SEPOLIA, type TestTill } from '../../support/till.ts'
 import { waitFor } from '../../support/waitFor.ts'
@@ -35,7 +36,7 @@ test('behind hundreds of payments of one project, the one of another goes in the
   expect(Math.max(...later.map(({ members }) => members))).toBe(64)
 })
 
-test('behind hundreds of payments that go alone, a group goes among the first', async () => {
+testWhole('behind hundreds of payments that go alone, a group goes among the first', async () => {
   const { pool } = till.service.database
   await keepAlone(pool, [{ chainId: SEPOLIA.chainId, payer: payer.address }])
   const lone = await claimAll(scene.seller, 200)

@@ -11,6 +11,7 @@ import { startTestService, type TestService } from '../../support/service.ts'
 import { newCertificate, serveTls } from '../../support/tlsServer.ts'
 import { vaultPath as path } from '../../support/vault.ts'
 import { waitFor } from '../../support/waitFor.ts'
+import '../../support/whole.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'purser-use-'))
 const caFile = join(directory, 'ca.pem')

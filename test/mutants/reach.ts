@@ -1,0 +1,114 @@
+/** Finds which test files execute each candidate: one run of the suite on code with a mark at each. */
+import { spawn } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { availableParallelism, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Candidate } from './candidates.ts'
+
+/** A test file: how long it took, and the places that it reached. A place is `FILE:START` or, of a function, `FILE{START`. */
+export type Reach = { ms: number; places: string[] }
+
+/** A test file that takes longer is no near test of anything. */
+const FILE_MAX_MS = 90_000
+/** Writes each place once for each process and global object. It is one line, so that lines keep their numbers. */
+const PREFIX = `globalThis.__reach ??= ((seen) => (place) => { if (seen.has(place)) return; seen.add(place); const file = process.env.MUTANTS_REACH; if (file) process.getBuiltinModule('node:fs').appendFileSync(file, place + '\\n') })(new Set());`
+
+/** Runs each test file alone on marked code. `copy`: a checkout that may be changed; it is restored. */
+export async function findReach(
+  copy: string,
+  {
+    tests,
+    candidates,
+    env,
+  }: { tests: string[]; candidates: Candidate[]; env: Record<string, string> },
+  onFile: (done: number) => void,
+): Promise<Record<string, Reach>> {
+  const sources = new Map<string, string>()
+  for (const [file, own] of Map.groupBy(candidates, ({ file }) => file)) {
+    const source = readFileSync(join(copy, file), 'utf8')
+    sources.set(file, source)
+    writeFileSync(join(copy, file), marked(file, source, own))
+  }
+  const folder = mkdtempSync(join(tmpdir(), 'purser-reach-'))
+  const found: Record<string, Reach> = {}
+  try {
+    const waiting = [...tests]
+    const lane = async () => {
+      for (let test = waiting.shift(); test !== undefined; test = waiting.shift()) {
+        const output = join(folder, test.replaceAll('/', '+'))
+        const startedMs = performance.now()
+        await runFile(copy, test, { MUTANTS_REACH: output, ...env })
+        const ms = Math.round(performance.now() - startedMs)
+        const lines = existsSync(output) ? readFileSync(output, 'utf8').split('\n') : []
+        found[test] = { ms, places: [...new Set(lines)].filter((place) => place !== '') }
+        onFile(Object.keys(found).length)
+      }
+    }
+    await Promise.all(Array.from({ length: availableParallelism() + 1 }, lane))
+  } finally {
+    for (const [file, source] of sources) writeFileSync(join(copy, file), source)
+    rmSync(folder, { recursive: true, force: true })
+  }
+  return found
+}
+
+/** The tests that reach a candidate. Those of a statement outside of functions reach any place of its file. */
+export function testsThatReach(
+  { file, start, isExpression, within }: Candidate,
+  reach: Record<string, Reach>,
+): string[] {
+  const isHit = (place: string) => {
+    if (isExpression) return place === `${file}:${start}`
+    return within === null ? place.startsWith(file) : place === `${file}{${within}`
+  }
+  return Object.entries(reach)
+    .filter(([, { places }]) => places.some(isHit))
+    .map(([test]) => test)
+}
+
+function marked(file: string, source: string, candidates: readonly Candidate[]): string {
+  const marks: { at: number; order: number; text: string }[] = []
+  const call = (place: string) => `globalThis.__reach(${JSON.stringify(place)})`
+  const ranges = new Map(
+    candidates
+      .filter(({ isExpression }) => isExpression)
+      .map(({ start, end }) => [`${start}-${end}`, { start, end }]),
+  )
+  for (const { start, end } of ranges.values()) {
+    // At one place the longer expression opens first and closes last.
+    marks.push({ at: start, order: source.length - end, text: `(${call(`${file}:${start}`)}, ` })
+    marks.push({ at: end, order: -start - source.length, text: ')' })
+  }
+  for (const within of new Set(candidates.map(({ within }) => within))) {
+    if (within === null) continue
+    marks.push({
+      at: within + 1,
+      order: -source.length * 3,
+      text: ` ${call(`${file}{${within}`)};`,
+    })
+  }
+  marks.sort((one, other) => one.at - other.at || one.order - other.order)
+  let text = PREFIX
+  let done = 0
+  for (const { at, text: mark } of marks) {
+    text += source.slice(done, at) + mark
+    done = at
+  }
+  return text + source.slice(done)
+}
+
+function runFile(copy: string, test: string, env: Record<string, string>): Promise<void> {
+  const child = spawn(process.execPath, ['test', '--timeout=180000', `./${test}`], {
+    cwd: copy,
+    stdio: 'ignore',
+    detached: true,
+    env: { ...process.env, ...env },
+  })
+  const timer = setTimeout(() => process.kill(-child.pid!, 'SIGKILL'), FILE_MAX_MS)
+  return new Promise((resolve) =>
+    child.on('close', () => {
+      clearTimeout(timer)
+      resolve()
+    }),
+  )
+}
