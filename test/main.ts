@@ -11,7 +11,7 @@ import { startSuite } from './support/suite.ts'
 const TEST_LIMIT_MS = 180_000
 
 /** Test files at the same time. Many wait for a process or a delay, so that a third one finds room on two cores. */
-const LANES = 3
+const LANES = 4
 
 /** Folders whose files take longest. They begin first, so that no lane works on alone at the end. */
 const LONG = /^test\/(?:e2e|chaos|steps|clients|api\/console)\//

@@ -1,7 +1,6 @@
-/** The public threading scenarios, each over real SMTP with its own inboxes. */
+/** Conversations that were written without sight of the rules, each over real SMTP with its own inboxes. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { type ThreadScenario, threadCorpora } from '../../support/corpora.ts'
 import {
   type Agent,
   messagePath,
@@ -11,27 +10,6 @@ import {
 import { deliverRaw } from '../../support/smtpTalk.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
-type Scenario = {
-  id: string
-  why: string
-  must: boolean
-  expected: string[][]
-  messages: {
-    key: string
-    messageId: string | null
-    subject: string
-    inReplyTo: string | null
-    references: string | null
-    inbox: string
-    from: string
-    sent: boolean
-  }[]
-}
-
-const FILE = join(import.meta.dir, '../../../../shared/fixtures/threading/development.json')
-const isThere = existsSync(FILE)
-const scenarios: Scenario[] = isThere ? JSON.parse(readFileSync(FILE, 'utf8')) : []
-
 let service: TestService
 beforeAll(async () => {
   service = await startTestService()
@@ -39,7 +17,7 @@ beforeAll(async () => {
 afterAll(() => service[Symbol.asyncDispose]())
 
 /** Plays a scenario and groups the keys of its messages by thread. */
-async function play({ messages }: Scenario): Promise<string[][]> {
+async function play({ messages }: ThreadScenario): Promise<string[][]> {
   const inboxes = new Map<string, Agent>()
   const threads = new Map<string, string[]>()
   /** The service's messageId for each key of the scenario. */
@@ -89,12 +67,12 @@ async function play({ messages }: Scenario): Promise<string[][]> {
 
 const sorted = (groups: string[][]) => groups.map((group) => group.toSorted()).toSorted()
 
-if (!isThere) test.skip('threading scenarios: the shared fixtures are missing', () => {})
-
-describe('threading scenarios', () => {
-  for (const scenario of scenarios.filter(({ must }) => must)) {
-    test(`${scenario.id}: ${scenario.why}`, async () => {
-      expect(sorted(await play(scenario))).toEqual(sorted(scenario.expected))
-    })
-  }
-})
+for (const { name, items } of threadCorpora()) {
+  describe(`${name} scenarios`, () => {
+    for (const scenario of items.filter(({ must }) => must)) {
+      test(`${scenario.id}: ${scenario.why}`, async () => {
+        expect(sorted(await play(scenario))).toEqual(sorted(scenario.expected))
+      })
+    }
+  })
+}

@@ -1,25 +1,10 @@
-/**
- * Reads public test suites (agentextract, talon, Discourse, crisp, EdgeTier, …) from a sibling folder
- * of the project; skipped without them.
- */
+/** Replies that were written without sight of the rules. */
 import { describe, expect, test } from 'bun:test'
-import { existsSync, readFileSync } from 'node:fs'
-import { resolve } from 'node:path'
 import PostalMime from 'postal-mime'
 import { replyText, replyTextFromHtml } from '../../../shared/mail/replyText.ts'
+import { type ReplyCase, replyCorpora } from '../../support/corpora.ts'
 
-const corpus = resolve(import.meta.dir, '../../../../shared/fixtures/replies/development.jsonl')
-const absent = !existsSync(corpus)
-
-type Case = {
-  input_kind: 'text' | 'eml'
-  input: string
-  expected: string
-  alt?: string[]
-  tier: string
-}
-
-describe(absent ? `corpus (skipped: ${corpus} is absent)` : 'corpus', () => {
+describe('corpus', () => {
   const squeeze = (text: string) =>
     text
       .normalize('NFC')
@@ -31,21 +16,16 @@ describe(absent ? `corpus (skipped: ${corpus} is absent)` : 'corpus', () => {
       .toLowerCase()
       .match(/[\p{L}\p{N}]+|[^\s\p{L}\p{N}]/gu) ?? []
 
-  const extract = async (mail: Case) => {
+  const extract = async (mail: ReplyCase) => {
     if (mail.input_kind === 'text') return replyText(mail.input)
     const { text, html } = await PostalMime.parse(mail.input)
     return text?.trim() ? replyText(text) : replyTextFromHtml(html ?? '')
   }
 
-  test.skipIf(absent)(
-    'exact or accepted 95 %, core exact 95 %, leaks 5 %, none emptied',
-    async () => {
-      const cases: Case[] = readFileSync(corpus, 'utf8')
-        .trim()
-        .split('\n')
-        .map((line) => JSON.parse(line))
+  for (const { name, items } of replyCorpora()) {
+    test(`${name}: exact or accepted 95 %, core exact 95 %, leaks 5 %, none emptied`, async () => {
       const tally = { accepted: 0, core: 0, coreExact: 0, leaked: 0, emptied: 0 }
-      for (const mail of cases) {
+      for (const mail of items) {
         const got = squeeze(await extract(mail))
         const wanted = [mail.expected, ...(mail.alt ?? [])].map(squeeze)
         const accepted = wanted.includes(got)
@@ -56,11 +36,11 @@ describe(absent ? `corpus (skipped: ${corpus} is absent)` : 'corpus', () => {
         if (!accepted && words(got).some((word) => !known.has(word))) tally.leaked++
         if (got === '' && !wanted.includes('')) tally.emptied++
       }
-      expect(cases.length).toBeGreaterThan(200)
-      expect(tally.accepted / cases.length).toBeGreaterThanOrEqual(0.95)
+      expect(items.length).toBeGreaterThan(150)
+      expect(tally.accepted / items.length).toBeGreaterThanOrEqual(0.95)
       expect(tally.coreExact / tally.core).toBeGreaterThanOrEqual(0.95)
-      expect(tally.leaked / cases.length).toBeLessThanOrEqual(0.05)
+      expect(tally.leaked / items.length).toBeLessThanOrEqual(0.05)
       expect(tally.emptied).toBe(0)
-    },
-  )
+    })
+  }
 })

@@ -1,8 +1,8 @@
-/** Every message of the public corpus reaches an inbox: stored, readable, complete. */
+/** Every message of a corpus reaches an inbox: stored, readable, complete. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
-import { join } from 'node:path'
+import { readFileSync } from 'node:fs'
 import { insertInboundMails } from '../../../sql/mail/inboundMails.ts'
+import { mailCorpora } from '../../support/corpora.ts'
 import {
   type Agent,
   messagePath,
@@ -11,31 +11,20 @@ import {
 } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
-const CORPUS = join(import.meta.dir, '../../../../shared/fixtures/eml')
-const files = existsSync(CORPUS)
-  ? (readdirSync(CORPUS, { recursive: true }) as string[])
-      .map((name) => join(CORPUS, name))
-      .filter((path) => statSync(path).isFile() && !path.endsWith('.jsonl'))
-  : []
-
-/** Some of the six hundred messages are one line, or a header only. */
+/** Some messages are one line, or a header only. */
 const READABLE_SHARE = 0.95
 const UNPARSEABLE_SHARE = 0.03
 const BATCH = 50
 
 let service: TestService
-let agent: Agent
 beforeAll(async () => {
   service = await startTestService({ smtp: false })
-  agent = await service.newAgent()
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-const ready = files.length > 0 ? test : test.skip
-
-ready(
-  `the messages of the corpus (${files.length}; skipped where it is not beside the project)`,
-  async () => {
+for (const { name, items: files } of mailCorpora()) {
+  test(`the ${files.length} messages of the ${name} corpus`, async () => {
+    const agent = await service.newAgent()
     const { pool } = service.database
     const mails = files.map((path) => ({
       sourceKey: crypto.randomUUID(),
@@ -53,11 +42,17 @@ ready(
     await waitFor(
       'all messages',
       async () =>
-        (await pool.query(`select from inbound_mails where state = 'accepted'`)).rowCount === 0,
+        (
+          await pool.query(
+            `select from inbound_mails where project_id = $1 and state = 'accepted'`,
+            [agent.project.id],
+          )
+        ).rowCount === 0,
       60_000,
     )
     const { rows: states } = await pool.query<{ state: string; n: number }>(
-      'select state, count(*)::int as n from inbound_mails group by state',
+      'select state, count(*)::int as n from inbound_mails where project_id = $1 group by state',
+      [agent.project.id],
     )
     const count = Object.fromEntries(states.map(({ state, n }) => [state, n]))
     // The corpus holds some messages twice.
@@ -87,18 +82,18 @@ ready(
       const { status, body } = await agent.get(messagePath(messageId))
       expect([messageId, status]).toEqual([messageId, 200])
       for (const { attachmentId, size } of body.attachments) {
-        const bytes = await download(`${messagePath(messageId)}/attachments/${attachmentId}`)
+        const bytes = await download(agent, `${messagePath(messageId)}/attachments/${attachmentId}`)
         expect([messageId, attachmentId, bytes.length]).toEqual([messageId, attachmentId, size])
       }
-      const raw = await download(`${messagePath(messageId)}/raw`)
+      const raw = await download(agent, `${messagePath(messageId)}/raw`)
       expect(originals.has(raw.toString('latin1'))).toBe(true)
     }
     // The memory limit for 13 MB of mail includes parser, driver and garbage.
     expect(process.memoryUsage().rss - before).toBeLessThan(1024 * 1024 * 1024)
-  },
-)
+  })
+}
 
-async function download(path: string): Promise<Buffer> {
+async function download(agent: Agent, path: string): Promise<Buffer> {
   const answer = await fetch(service.url + path, {
     headers: { authorization: `Bearer ${agent.key}` },
   })
