@@ -8,7 +8,15 @@ import type { Agent } from '../../support/service.ts'
 import { newPayer, payer, redeem, SEPOLIA, type TestTill } from '../../support/till.ts'
 import { row } from '../../support/tillRows.ts'
 import { broadcastPayment, callToken, cancelPayment, stranger } from '../../support/tokenCalls.ts'
-import { claimAll, type Order, reaches, transactionsOf } from '../../support/waitingPayments.ts'
+import { waitFor } from '../../support/waitFor.ts'
+import {
+  claimAll,
+  inPool,
+  type Order,
+  reaches,
+  transactionsOf,
+  type WaitingPayment,
+} from '../../support/waitingPayments.ts'
 
 let scene: GroupScene
 let till: TestTill
@@ -133,5 +141,43 @@ async function delegate(account: PrivateKeyAccount, to: Hex): Promise<void> {
     gas: 200_000n,
     maxFeePerGas: parseGwei('60'),
     maxPriorityFeePerGas: parseGwei('20'),
+  })
+}
+
+for (const [refusals, fate, members] of [
+  [5, 'waits for its group', [2]],
+  [6, 'goes alone', [2, 1]],
+] as const) {
+  test(`a payment that ${refusals} groups refused before ${fate}`, async () => {
+    const { pool } = till.service.database
+    // The money of one: alone each payment passes, and behind the first one the second does not.
+    const poor = await newPayer(till.client, PRICE_ATOMIC)
+    await till.client.mine({ blocks: 1 })
+    await till.client.setAutomine(false)
+    const payments: WaitingPayment[] = []
+    for (const order of await scene.lasting([{ account: poor }, {}, { account: poor }])) {
+      payments.push(...(await claimAll(seller, [order])))
+    }
+    const { id } = payments[2]!
+    await pool.query('update payments set trouble_count = $2 where id = $1', [id, refusals])
+    await scene.start()
+    await inPool(till, payments[0]!.id)
+    await waitFor('the second payment to be judged', async () => {
+      const { rows } = await pool.query(
+        `select from payments where id = $1 and trouble_count > $2
+         union all select from transaction_payments where payment_id = $1`,
+        [id, refusals],
+      )
+      return rows.length > 0
+    })
+    const transactions = await transactionsOf(till, payments)
+    expect(transactions.map(({ members }) => members)).toEqual([...members])
+    await scene.mineOn()
+    for (const n of [0, 1]) await scene.settledBy(payments[n]!)
+    // The test waits for no pause of a payment: it is due at once.
+    await pool.query(`update graphile_worker._private_jobs set run_at = now() where key = $1`, [
+      `settle_payment:${id}`,
+    ])
+    expect((await reaches(seller, id, 'failed')).failureReason).toBe('insufficient_funds')
   })
 }
