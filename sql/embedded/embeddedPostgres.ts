@@ -180,7 +180,8 @@ function launchServer(launch: Launch, port: number, durable: boolean): ChildProc
     port: String(port),
     listen_addresses: '127.0.0.1',
     unix_socket_directories: '',
-    max_connections: '200',
+    // Tests share one server.
+    max_connections: durable ? '200' : '500',
     shared_buffers: '128MB',
     // Job rows live for milliseconds: with the default naptime their table grows to many times its size.
     autovacuum_naptime: '10s',

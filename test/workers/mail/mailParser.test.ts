@@ -1,7 +1,6 @@
 import { expect, test } from 'bun:test'
 import { createMailParser } from '../../../workers/mail/mailParser.ts'
 import { amount } from '../../support/extent.ts'
-import { waitFor } from '../../support/waitFor.ts'
 
 const MB = 1024 * 1024
 const OVER_TIME = 'the parser took over 2000 ms'
@@ -51,13 +50,7 @@ test('a message that kills its parser, or takes too long or too much, harms no o
   })
   const late = hasty.parse(pieces, { projectId: 'inbox' })
   const [next] = await Promise.all([
-    // On a busy machine the start of a parser alone takes 2 s.
-    waitFor('the next message', () =>
-      hasty.parse(mail('next', 100_000), { projectId: 'other' }).catch((error: Error) => {
-        expect(error.message).toInclude(OVER_TIME)
-        return null
-      }),
-    ),
+    hasty.parse(mail('next', 100_000), { projectId: 'other' }),
     expect(late).rejects.toThrow(OVER_TIME),
   ])
   expect(next.mail.subject).toBe('next')
