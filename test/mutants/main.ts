@@ -88,7 +88,10 @@ async function main(): Promise<void> {
 /** It takes as long as the suite, and is kept for further samples of the same files. */
 async function readReach(candidates: Candidate[]): Promise<Record<string, Reach>> {
   const folder = join(ROOT, 'node_modules/.cache/mutants')
-  const kept = join(folder, `${git('rev-parse', 'HEAD^{tree}')}.json`)
+  const sources = git('ls-tree', '-r', 'HEAD', 'api', 'workers', 'sql', 'shared', 'test')
+    .split('\n')
+    .filter((line) => !line.includes('\ttest/mutants/'))
+  const kept = join(folder, `${Bun.SHA256.hash(sources.join('\n'), 'hex')}.json`)
   if (existsSync(kept)) return JSON.parse(readFileSync(kept, 'utf8'))
   const tests = [...new Bun.Glob('test/**/*.test.ts').scanSync({ cwd: copy })]
     .filter((test) => !FAR.test(test))
@@ -136,12 +139,10 @@ function nearestFirst(file: string, tests: string[], reach: Record<string, Reach
   return tests.toSorted((one, other) => rank(one) - rank(other) || breadth(one) - breadth(other))
 }
 
-const pass = async (tests: string[]) =>
-  (await run([
-    process.execPath,
-    ...['test', '--bail', '--timeout=180000', '--parallel=3'],
-    ...tests.map((test) => `./${test}`),
-  ])) === 0
+async function pass(tests: string[]): Promise<boolean> {
+  const flags = ['test', '--bail', '--timeout=180000', '--parallel=3']
+  return (await run([process.execPath, ...flags, ...tests.map((test) => `./${test}`)])) === 0
+}
 
 function run([program, ...args]: string[]): Promise<number | null> {
   const child = spawn(program!, args, {
