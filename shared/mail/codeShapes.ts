@@ -11,6 +11,10 @@ export type Candidate = {
   isWeak: boolean
   /** Four digits from 1900 to 2099. */
   isYear: boolean
+  /** The form of an issue's key or of a standard's name: OPS-4821, SHA-256. */
+  isKey: boolean
+  /** Part of a postal address. */
+  isPlace: boolean
 }
 
 const CANDIDATES_MAX = 20
@@ -53,9 +57,17 @@ const AFTER_NUMBER =
 
 const CURRENCY_BEFORE = /(?<!\p{L})(?:eur|usd|gbp|inr|chf|jpy|cny|rs|kr|r)\.? ?$/iu
 
+/** Streets and rooms with their numbers, in the forms of the larger countries. The bounds keep each match short. */
+const STREET =
+  /(?<!\p{N})\d{1,6}[a-z]? (?:[\p{L}.'’-]{1,20} ){0,3}(?:street|st|avenue|ave|road|rd|boulevard|blvd|lane|ln|drive|dr|way|court|ct|square|sq|plaza|place|parkway|pkwy|highway|hwy|terrace|quay|building)(?!\p{L})|(?<!\p{L})(?:suite|ste|floor|unit|apt|room|box|postfach|bp|〒) ?#?\d[\d-]{0,7}|\p{L}{0,20}(?:straße|strasse|str\.|gasse|allee|platz|straat|laan|gatan|gade|vägen|katu|utca)[ ,]{1,2}\d{1,5}|(?<!\p{L})(?:rue|via|calle|avenida|av\.|rua|ul\.|ulica|ул\.|улица|cad\.|sok\.)(?:,? [\p{L}.'’-]{1,20}){1,4},? \d{1,5}/giu
+/** Towns with their postal codes: San Francisco, CA 94103; 1010 Wien; D-10115 Berlin. */
+const TOWN =
+  /(?<=, ?)[A-Z]{2},? \d{5}(?:-\d{4})?(?!\p{N})|(?<=[,·|] ?)(?:[A-Z]{1,2}-)?\d{4,5} \p{Lu}\p{Ll}{2,20}(?= ?(?:[,·|]|$))/gu
+
 /** The candidates of a line in {@link plainForm}, of at most a few hundred characters. */
 export function candidatesOf(line: string): Candidate[] {
   const found: Candidate[] = []
+  const places = [...line.matchAll(STREET), ...line.matchAll(TOWN)]
   for (const match of line.matchAll(SHAPE)) {
     const [shown] = match
     const start = match.index
@@ -68,19 +80,21 @@ export function candidatesOf(line: string): Candidate[] {
     if (candidate.kind !== 'words' && (BEFORE_NUMBER.test(before) || AFTER_NUMBER.test(after)))
       continue
     if (candidate.kind === 'numeric' && CURRENCY_BEFORE.test(before)) continue
-    found.push({ ...candidate, start, end })
+    const isPlace = places.some(({ 0: text, index }) => start < index + text.length && end > index)
+    found.push({ ...candidate, start, end, isPlace })
     if (found.length === CANDIDATES_MAX) break
   }
   return found
 }
 
-type Shape = Omit<Candidate, 'start' | 'end'>
+type Shape = Omit<Candidate, 'start' | 'end' | 'isPlace'>
 
 const numeric = (value: string): Shape => ({
   kind: 'numeric',
   value,
   isWeak: false,
   isYear: /^(?:19|20)\d\d$/.test(value),
+  isKey: false,
 })
 
 function read(
@@ -92,7 +106,8 @@ function read(
     return /^\d+$/.test(value) ? numeric(value) : letters(value)
   }
   if (groups !== undefined) return readGroups(groups)
-  if (words !== undefined) return { kind: 'words', value: words, isWeak: true, isYear: false }
+  if (words !== undefined)
+    return { kind: 'words', value: words, isWeak: true, isYear: false, isKey: false }
   if (/^\d{4,8}$/.test(shown)) return numeric(shown)
   // The sender's own letter: G-482913.
   const own = /^[A-Z]-(\d{4,8})$/.exec(shown)
@@ -102,18 +117,24 @@ function read(
   return letters(shown)
 }
 
-/** Two to four groups of one length: 482 913, 4829-1305, 48 29 13. */
+/** Two to four groups of one length: 482 913, 4829-1305, 48 29 13; or seven digits: 482 9130. */
 function readGroups(shown: string): Shape | undefined {
   const parts = shown.split(/[ -]/)
   const value = parts.join('')
-  const isEven = parts.every((part) => part.length === parts[0]!.length)
+  const isEven =
+    parts.every((part) => part.length === parts[0]!.length) || /^\d{3,4}[ -]\d{3,4}$/.test(shown)
   const signs = new Set(shown.replace(/\d/g, ''))
   return isEven && signs.size === 1 && value.length >= 4 && value.length <= 9
     ? numeric(value)
     : undefined
 }
 
+/** A word beside a short number: 2-step, 24-HOUR. */
+const COMPOUND = /(?<![^-])[a-z]{3,}(?![^-])|^\d{1,3}-[A-Z]*[AEIOU][A-Z]*$/
+const KEY = /^[A-Z]{2,10}-\d{1,6}$/
+
 function letters(value: string): Shape | undefined {
+  if (COMPOUND.test(value)) return undefined
   const hasDigit = /\d/.test(value)
   const hasLetter = /[A-Za-z]/.test(value)
   if (!hasLetter) return undefined
@@ -123,11 +144,12 @@ function letters(value: string): Shape | undefined {
   // WELCOME15: a word with a number is a voucher, unless the mail says more than `code`.
   const isVoucher = /^[A-Z]{4,}\d{1,4}$/.test(value) && /[AEIOU]/.test(value)
   if (hasDigit) {
-    return { kind: 'alphanumeric', value, isWeak: !isUpper || isVoucher, isYear: false }
+    const isKey = KEY.test(value)
+    return { kind: 'alphanumeric', value, isWeak: !isUpper || isVoucher, isYear: false, isKey }
   }
   // A word has vowels; drawn letters have few.
   const bare = value.replaceAll('-', '')
   const vowels = bare.replace(/[^AEIOU]/g, '').length
   if (!isUpper || bare.length < 6 || vowels > bare.length / 5) return undefined
-  return { kind: 'alphanumeric', value, isWeak: true, isYear: false }
+  return { kind: 'alphanumeric', value, isWeak: true, isYear: false, isKey: false }
 }

@@ -21,6 +21,8 @@ const OTHER = [
   // Names of cases, and of things that count.
   String.raw`reference|merchant|händler\p{L}*|marchand|comerci\p{L}*|(?<!\p{L})ref(?!\p{L})|ticket|(?<!\p{L})case|request id|message id|envelope|contract|commit|(?<!\p{L})pr(?!\p{L})|issue|build|job|version|release|(?<!\p{L})port(?!\p{L})|line|(?<!\p{L})sku|(?<!\p{L})ean(?!\p{L})|serial|vorgang\p{L}*|anfrage|référence|dossier|demande|referencia|solicitud|(?<!\p{L})caso(?!\p{L})|solicitação|richiesta|verzoek|zaak|ärende\p{L}*|henvendelse|sagen|pyyntö\p{L}*|tapaus|zgłoszeni\p{L}*|spraw\p{L}*|požadav\p{L}*|případ\p{L}*|kérés\p{L}*|ügy\p{L}*|cererea?|cazul|αίτημ\p{L}*|υπόθεσ\p{L}*|taleb\p{L}*|kayd\p{L}*|обращени\p{L}*|заявк\p{L}*|звернен\p{L}*|問い合わせ|受付|工单|案件|문의|접수|الحالة|طلب الدعم`,
   String.raw`(?:confirmation|customer|member(?:ship)?|phone|card|policy|registration|vehicle) (?:number|no)|best[äa]tigungsnummer|kundennummer|numéro|número|numero(?! di)|(?<!\p{L})n[º°.]|nummer|číslo|(?<!\p{L})numer(?!\p{L})|număr\p{L}*|αριθμ\p{L}*|(?<!\p{L})αρ\.|numaral\p{L}*|numarası|номер\p{L}*|(?<![認証暗])番号|确认号|번호(?<!인증 ?번호)|رقم|számú|szám(?!\p{L})|number|(?<!\p{L})no\.`,
+  // Names of people, and of what they own.
+  String.raw`(?:customer|client|member(?:ship)?|user|student|patient|employee|account|subscriber|passenger|traveller|guest|booking|order|ticket|case|device|session|request|transaction|workspace|team|project|store|shop|job|visit|claim|policy|meter|vehicle|loyalty)(?: id(?!\p{L})|[ -]?(?:key|ref)(?!\p{L})| ?#)|user ?names?|(?:account|user|profile) ?:|benutzername|kundenn\p{L}*|nom d['’]utilisateur|identifiant|usuari[oa]|nombre de usuario|nome utente|nome de (?:usuário|utilizador)|utilizador|gebruikersnaam|användarnamn|brugernavn|brukernavn|käyttäjä(?:nimi|tunnus)|nazwa użytkownika|uživatelské jméno|felhasználónév|nume de utilizator|όνομα χρήστη|kullanıcı adı|имя пользователя|логин|ім['’]я користувача|ユーザー名|会員|お客様|用户名|用戶名|会员|사용자|회원|اسم المستخدم|العضوية`,
   // Telephones, machines and times.
   String.raw`(?<!\p{L})calls?(?!\p{L})|phone|(?<!\p{L})tel(?!\p{L})|dial|helpline|fax|rufen|telefon\p{L}*|melde dich|appelez|appel|llama\p{L}*|ligue|denuncie|denuncia|chiama\p{L}*|(?<!\p{L})bel(?!\p{L})|meld het|(?<!\p{L})ring(?!\p{L})|soita|zadzwoń|volejte|hívj\p{L}*|sună|sunați|καλέστε|arayın|звони\p{L}*|дзвоні\p{L}*|телефону\p{L}*|電話|连络|连絡|連絡|致电|拨打|전화|신고|اتصل|الهاتف|(?<!\p{L})ip(?!\p{L})|firefox|chrome|device`,
 ]
@@ -41,12 +43,12 @@ const CERTAIN = [
 
 /** Words for a code of some kind, or for a password. */
 const CODE = [
-  String.raw`codes?(?!\p{L}| of )|(?<!\p{L})pin(?:-?code)?(?!\p{L})|token|códigos?|codi(?:ce|ci)|(?<!\p{L})cod(?:ul|ului)?(?!\p{L})|clave|senha|kod(?:en|er|et|e|em|u|y|ed|unuz\p{L}*|un|lar|uyla|unu)?(?!\p{L})|kood\p{L}*|kód\p{L}*|jelsz\p{L}*|(?<!\p{L})hasł\p{L}*|(?<!\p{L})hesl\p{L}*|κωδικ\p{L}*|şifre\p{L}*|код\p{L}{0,3}(?!\p{L})|парол\p{L}*|コード|暗証番号|代码|代碼|密码|密碼|비밀번호|코드|رمز|الرمز|كلمة|(?<!\p{L})קוד|(?<!\p{L})کد|(?<!\p{L})mã(?!\p{L})|รหัส|कोड`,
+  String.raw`(?<!\p{L})(?:digits?|figures|ziffern|chiffres|cifr[ae]s?|dígitos?|cijfers|siffror\p{L}*|cifre|cyfr\p{L}*|číslic\p{L}*|számjegy\p{L}*|cifrele|ψηφί\p{L}*|rakam\p{L}*|цифр\p{L}*)(?!\p{L})|数字|數字|숫자|أرقام|codes?(?!\p{L}| of )|(?<!\p{L})pin(?:-?code)?(?!\p{L})|token|códigos?|codi(?:ce|ci)|(?<!\p{L})cod(?:ul|ului)?(?!\p{L})|clave|senha|kod(?:en|er|et|e|em|u|y|ed|unuz\p{L}*|un|lar|uyla|unu)?(?!\p{L})|kood\p{L}*|kód\p{L}*|jelsz\p{L}*|(?<!\p{L})hasł\p{L}*|(?<!\p{L})hesl\p{L}*|κωδικ\p{L}*|şifre\p{L}*|код\p{L}{0,3}(?!\p{L})|парол\p{L}*|コード|暗証番号|代码|代碼|密码|密碼|비밀번호|코드|رمز|الرمز|كلمة|(?<!\p{L})קוד|(?<!\p{L})کد|(?<!\p{L})mã(?!\p{L})|รหัส|कोड`,
 ]
 
 /** Words for an entry, beside a bare number: `Use 482913 to log in`. */
 const ACCESS = [
-  String.raw`log ?(?:me )?in|sign ?in|logging in|signing in|your account|loggst|einloggen|anmelden|anzumelden|connecter|connexion|accéder|compte|entrar|acceder|acesse|acessar|aceder|cuenta|conta|accedere|entrare|account|inlog\p{L}*|inloggen|toegang|logga in|konto\p{L}*|log ind|logge|adgang|tili\p{L}*|kirjau\p{L}*|zalog\p{L}*|wejść|przihlá\p{L}*|přihlá\p{L}*|vstoup\p{L}*|účt\p{L}*|lépj|belép\p{L}*|bejelentkez\p{L}*|fiók\p{L}*|conecta\p{L}*|cont(?:ul)?(?!\p{L})|συνδε\p{L}*|μπείτε|λογαριασμ\p{L}*|girmek|oturum|hesab\p{L}*|войти|зайти|аккаунт\p{L}*|увійти|зайти|кабінет\p{L}*|ログイン|サインイン|登录|登入|账号|계속|로그인|للدخول|الدخول|حساب\p{L}*`,
+  String.raw`(?:re)?set(?: up)?(?: your)?(?: \p{L}+)? password|reset|verify|confirm|complete|continue|finish|authori[sz]e|approve|recover|restore|activate|pair|zurücksetzen|zurückzusetzen|bestätigen|verifizieren|réinitialiser|confirmer|vérifier|valider|restablecer|confirmar|verificar|redefinir|repor|reimpostare|confermare|verificare|resetten|bevestigen|återställa|bekräfta|nulstille|bekræfte|vahvista\p{L}*|zresetować|potwierdzić|obnovit|potvrdit|ověřit|visszaállít\p{L}*|megerősít\p{L}*|reseta|confirma|επαναφέρ\p{L}*|επιβεβαι\p{L}*|sıfırla\p{L}*|doğrula\p{L}*|onayla\p{L}*|сбросить|подтвердить|скинути|підтвердити|リセット|確認|重置|确认|验证|재설정|확인|لإعادة|لتأكيد|log ?(?:me )?in|sign ?in|logging in|signing in|your account|loggst|einloggen|anmelden|anzumelden|connecter|connexion|accéder|compte|entrar|acceder|acesse|acessar|aceder|cuenta|conta|accedere|entrare|account|inlog\p{L}*|inloggen|toegang|logga in|konto\p{L}*|log ind|logge|adgang|tili\p{L}*|kirjau\p{L}*|zalog\p{L}*|wejść|przihlá\p{L}*|přihlá\p{L}*|vstoup\p{L}*|účt\p{L}*|lépj|belép\p{L}*|bejelentkez\p{L}*|fiók\p{L}*|conecta\p{L}*|cont(?:ul)?(?!\p{L})|συνδε\p{L}*|μπείτε|λογαριασμ\p{L}*|girmek|oturum|hesab\p{L}*|войти|зайти|аккаунт\p{L}*|увійти|зайти|кабінет\p{L}*|ログイン|サインイン|登录|登入|账号|계속|로그인|للدخول|الدخول|حساب\p{L}*`,
 ]
 
 /** Verbs of entering a code. */
@@ -59,9 +61,17 @@ const part = (name: string, words: readonly string[]) => `(?<${name}>${words.joi
 const TRADE =
   /\d ?%|% ?\d|(?<!\p{L})off(?!\p{L})|checkout|at the till|save|shop now|discount|voucher|coupon|promo|gift|rabat|gutschein|réduction|remise|descuento|desconto|cup[oóõã]|sconto|buono|korting|alennu|zniżk|slev|poukaz|kedvezmény|utalvány|reducere|έκπτωση|εκπτωτ|κουπόνι|indirim|kupon|скидк|знижк|промокод|купон|クーポン|割引|优惠|立减|代金券|할인|쿠폰|خصم|قسيم|reserv|booking|check-?in(?!\p{L})|itinerary|flight|hotel|buchung|réserv|reserva|prenotaz|boeking|bokning|varau|rezerw|rezerv|foglal|κράτησ|брон|予約|预订|预约|예약|حجز/u
 
-/** Whether a text invites to a call: its passcode serves all guests. */
+/** Whether a text speaks of a call, a network or a door: its code serves all guests. */
 export const namesMeeting = (text: string): boolean =>
-  /(?:meeting|webinar|conference)[ -]id|webinar|zoom|会議|会议|회의/u.test(text.toLowerCase())
+  /(?:meeting|webinar|conference|dial)[ -]?(?:id|in|link)|webinar|zoom|wi-?fi|wlan|(?<!\p{L})(?:guests?|locker|parking|besprechung|konferenz|einwahl|réunion|reunión|reunião|riunione|vergadering|møde|møte|mötet?|kokous|toplantı)(?!\p{L})|spotkani|schůzk|értekezlet|ședinț|σύσκεψ|совещани|встреч|зустріч|会議|会议|會議|회의|اجتماع/u.test(
+    text.toLowerCase(),
+  )
+
+/** Whether a line names a company, as a footer does: its numbers are those of a register, a house or a telephone. */
+export const namesCompany = (line: string): boolean =>
+  /©|\(c\) \d{4}|all rights reserved|(?<!\p{L})(?:inc|llc|ltd|limited|gmbh|plc|corp|pty|s\.r\.l|s\.p\.a|b\.v|sp\. z o\.o|s\.r\.o|kft|oyj?|aps|a\/s|sarl|hrb|siret)(?!\p{L})|株式会社|有限公司|주식회사/u.test(
+    line.toLowerCase(),
+  )
 
 /** Whether a text is about a purchase or a journey. */
 export const namesTrade = (text: string): boolean => TRADE.test(text.toLowerCase())

@@ -1,18 +1,11 @@
 /**
- * Finds one-time codes in a mail. A number is a code when the mail calls it one: in its sentence, or on the lines above a
- * number that stands alone. The nearest label decides: `order 482913` is none. Bounded: it reads the first characters of
- * each part, and a few dozen candidates.
+ * Finds one-time codes in a mail. Each number or word with the shape of a code is weighed by what stands around it: the nearest
+ * words, the lines above, the kind of the mail. Bounded: it reads the first characters of each part, and a few dozen candidates.
  */
+import { CodeLine, evidenceOf, evidenceOfMail } from './codeEvidence.ts'
 import { type Candidate, type CodeKind, candidatesOf, plainForm } from './codeShapes.ts'
-import {
-  type Label,
-  type LabelKind,
-  labelsOf,
-  namesCode,
-  namesMeeting,
-  namesTrade,
-  saysUse,
-} from './codeWords.ts'
+import { CODE_WEIGHTS } from './codeWeights.ts'
+import { namesCode, saysUse } from './codeWords.ts'
 
 /** Where a code stands. */
 type CodePart = 'subject' | 'text' | 'html'
@@ -33,15 +26,13 @@ export type Code = {
 const CODE_SCAN_CHARS = 20_000
 const LINES_MAX = 400
 const LINE_MAX_CHARS = 400
-const CONTEXT_MAX_CHARS = 200
-/** Lines with candidates that are judged. */
+/** Lines of a part with candidates that are judged. */
 const JUDGED_MAX = 60
 export const CODES_MAX = 10
 const SHOWN_LINE_CHARS = 160
 
-/** A code that is announced beats one that is only likely. */
-const SURE = 0.9
-const LIKELY = 0.7
+/** A candidate with less is more likely none. */
+const LIKELY = 0.5
 
 type Mail = { subject: string; text: string; html: string | null }
 
@@ -51,30 +42,31 @@ type Mail = { subject: string; text: string; html: string | null }
  * @returns at most {@link CODES_MAX}, each value once.
  * @example findCodes({ subject: 'Sign in', text: 'Your code is 482 913.', html: null })[0].value // '482913'
  */
-export function findCodes({ subject, text, html }: Mail): Code[] {
-  const subjectLine = plainForm(subject.slice(0, LINE_MAX_CHARS))
+export function findCodes(mail: Mail): Code[] {
   const found = new Map<string, Code>()
-  const take = (part: CodePart, codes: readonly Judged[]) => {
-    for (const { candidate, confidence, line } of codes) {
-      const known = found.get(candidate.value)
-      if (known !== undefined && known.confidence >= confidence) continue
-      const { kind, value } = candidate
-      found.set(value, {
-        kind,
-        value,
-        confidence,
-        part,
-        line: line.trim().slice(0, SHOWN_LINE_CHARS).toWellFormed(),
-      })
-    }
+  for (const { candidate, part, line, evidence } of judgedOf(mail)) {
+    const confidence = confidenceOf(evidence)
+    const { kind, value } = candidate
+    if (confidence < LIKELY || (found.get(value)?.confidence ?? 0) >= confidence) continue
+    const shown = line.trim().slice(0, SHOWN_LINE_CHARS).toWellFormed()
+    found.set(value, { kind, value, confidence, part, line: shown })
   }
-  take('subject', judgeLines([subjectLine], ''))
-  take('text', judgeLines(linesOf(text), subjectLine))
-  if (html !== null) take('html', judgeLines(linesOf(html), subjectLine))
-  const codes = [...found.values()].sort((one, other) => other.confidence - one.confidence)
-  const isSure = (codes[0]?.confidence ?? 0) >= SURE
-  return codes.filter(({ confidence }) => !isSure || confidence >= LIKELY).slice(0, CODES_MAX)
+  const codes = [...found.values()].toSorted((one, other) => other.confidence - one.confidence)
+  return withoutTwins(codes).slice(0, CODES_MAX)
 }
+
+const bare = (value: string) => value.replaceAll('-', '').toLowerCase()
+
+/** One of each code that a mail writes twice: 4QK-9ZT and 4QK9ZT, or ACME-482913 and 482913. */
+const withoutTwins = (codes: readonly Code[]): Code[] =>
+  codes.filter(
+    ({ value }, n) =>
+      !codes.some(
+        (other, at) =>
+          at !== n &&
+          (value.endsWith(`-${other.value}`) || (at < n && bare(other.value) === bare(value))),
+      ),
+  )
 
 /** Lines with letters or digits; characters that stand one a line are joined. */
 function linesOf(text: string): string[] {
@@ -103,142 +95,71 @@ function linesOf(text: string): string[] {
   return lines
 }
 
-/** Each candidate holds one of these. Few lines do: the words around them are not read. */
+/** Each candidate holds one of these. Few lines do: the words around the others are not read. */
 const MAY_HOLD = /\d|[A-Z](?:[A-Z-]| {1,3}[A-Z])|[a-z]-[a-z]{3,10}-[a-z]/
 
-type Judged = { candidate: Candidate; confidence: number; line: string }
+/** A candidate, with what speaks for and against it. */
+export type Judged = { candidate: Candidate; part: CodePart; line: string; evidence: string[] }
 
-function judgeLines(lines: readonly string[], subject: string): Judged[] {
+/** The candidates of a mail. It is empty for a mail that never names a code. */
+export function judgedOf({ subject, text, html }: Mail): Judged[] {
+  const head = new CodeLine(plainForm(subject.slice(0, LINE_MAX_CHARS)))
+  const parts: [CodePart, CodeLine[]][] = [
+    ['subject', [head]],
+    ['text', linesOf(text).map((line) => new CodeLine(line))],
+    ['html', html === null ? [] : linesOf(html).map((line) => new CodeLine(line))],
+  ]
+  const lines = parts.flatMap(([, own]) => own)
+  if (
+    !lines.some((line) => namesCode(line.text) || (saysUse(line.text) && MAY_HOLD.test(line.text)))
+  )
+    return []
+  const shared = evidenceOfMail(head, lines)
   const judged: Judged[] = []
-  let looked = 0
-  const named: boolean[] = []
-  const isSubjectNamed = namesCode(subject)
-  const isNamed = (n: number): boolean => {
-    const line = lines[n]
-    if (line === undefined) return false
-    named[n] ??= namesCode(line)
-    return named[n]
-  }
-  /** Whether the line has a candidate's letters, and words beside them that announce a code. */
-  const isPossible = (n: number): boolean =>
-    MAY_HOLD.test(lines[n]!) &&
-    (isSubjectNamed ||
-      isNamed(n - 2) ||
-      isNamed(n - 1) ||
-      isNamed(n) ||
-      (/\d/.test(lines[n]!) && saysUse(lines[n]!)))
-  for (const [n, line] of lines.entries()) {
-    if (!isPossible(n)) continue
-    const candidates = candidatesOf(line)
-    if (candidates.length === 0) continue
-    if (++looked > JUDGED_MAX) break
-    for (const candidate of candidates) {
-      const rest = line.slice(0, candidate.start) + line.slice(candidate.end)
-      const isAlone = !/[\p{L}\p{N}]/u.test(rest)
-      const isNear = isNamed(n - 1) || (isAlone ? isNamed(n - 2) || isSubjectNamed : isNamed(n))
-      if (!isNear && (isAlone || !saysUse(line))) continue
-      // A voucher or a booking has letters; a number beside a purchase may well be its code.
-      const around = `${lines[n - 1] ?? ''} ${line} ${lines[n + 1] ?? ''}`
-      if (candidate.kind === 'alphanumeric' && namesTrade(around)) continue
-      if (namesMeeting(around)) continue
-      const confidence = isAlone
-        ? judgeAlone(candidate, lines, n, subject)
-        : judgeInline(candidate, line, lines[n - 1] ?? '', subject)
-      if (confidence > 0) judged.push({ candidate, confidence, line })
+  for (const [part, own] of parts) {
+    let looked = 0
+    for (const [at, { text: line }] of own.entries()) {
+      if (!MAY_HOLD.test(line)) continue
+      const candidates = candidatesOf(line)
+      if (candidates.length === 0) continue
+      if (++looked > JUDGED_MAX) break
+      for (const candidate of candidates) {
+        const evidence = evidenceOf({ candidate, lines: own, at, isSubject: part === 'subject' })
+        judged.push({ candidate, part, line, evidence: [...shared, ...evidence] })
+      }
     }
   }
-  return judged
+  return withCompany(judged, [subject, text, html ?? ''])
 }
 
-/** How sure the label makes a candidate beside it. */
-const SURENESS: Record<LabelKind, number> = { certain: 0.98, code: 0.92, access: 0, other: 0 }
-
-/** A weak shape is less sure. */
-const weigh = ({ isWeak }: Candidate, kind: LabelKind | undefined): number => {
-  if (kind === undefined) return 0
-  return isWeak && kind === 'code' ? 0.75 : SURENESS[kind]
-}
-
-/** `access` says nothing of the number. */
-const names = (kind: LabelKind): boolean => kind !== 'access'
-
-const lastLabel = (text: string): LabelKind | undefined =>
-  labelsOf(text.slice(-CONTEXT_MAX_CHARS)).findLast(({ kind }) => names(kind))?.kind
-
-/** A candidate alone on its line: the nearest line above with a label decides, else the subject. */
-function judgeAlone(
-  candidate: Candidate,
-  lines: readonly string[],
-  at: number,
-  subject: string,
-): number {
-  for (let n = at - 1; n >= Math.max(0, at - 2); n--) {
-    const kind = lastLabel(lines[n]!)
-    if (kind !== undefined) return weigh(candidate, kind)
-  }
-  if (candidate.isWeak || candidate.isYear) return 0
-  const above = lastLabel(subject)
-  return above === 'certain' ? 0.85 : above === 'code' ? LIKELY : 0
-}
-
-/** A candidate among words: the nearest label of its sentence decides. */
-function judgeInline(candidate: Candidate, line: string, above: string, subject: string): number {
-  const { start, end } = sentenceAround(line, candidate)
-  const before = labelsOf(
-    line.slice(Math.max(start, candidate.start - CONTEXT_MAX_CHARS), candidate.start),
+/** Adds the evidence that comes from the other places of the same value, and from the other candidates. */
+function withCompany(judged: Judged[], parts: readonly string[]): Judged[] {
+  const places = Map.groupBy(judged, ({ candidate }) => candidate.value)
+  const linked = new Set(
+    parts.flatMap((part) =>
+      [...part.slice(0, CODE_SCAN_CHARS).matchAll(/[=/#]([\w-]{4,20})(?![\w-])/g)].map(
+        ([, value]) => value,
+      ),
+    ),
   )
-  const beforeStart = Math.max(start, candidate.start - CONTEXT_MAX_CHARS)
-  const after = labelsOf(
-    line.slice(candidate.end, Math.min(end, candidate.end + CONTEXT_MAX_CHARS)),
-  )
-  const beforeLength = candidate.start - beforeStart
-  if (candidate.isYear) {
-    const left = before.findLast(({ kind }) => names(kind))
-    return left !== undefined && beforeLength - left.end <= YEAR_CHARS
-      ? weigh(candidate, left.kind)
-      : 0
-  }
-  const nearest = nearestOf(before, beforeLength, after)
-  if (nearest !== undefined)
-    return candidate.isWeak && nearest === 'code' ? 0 : weigh(candidate, nearest)
-  if (candidate.isWeak) return 0
-  const opens = !/[\p{L}\p{N}]/u.test(line.slice(start, candidate.start))
-  if (opens && start === 0 && /[:：]$/.test(above)) return weigh(candidate, lastLabel(above))
-  const sentence = line.slice(start, end).slice(0, 2 * CONTEXT_MAX_CHARS)
-  const isEntry = [...before, ...after].some(({ kind }) => kind === 'access')
-  if (isEntry && saysUse(sentence)) return 0.8
-  return saysUse(sentence) && lastLabel(subject) === 'certain' ? LIKELY : 0
+  return judged.map((one) => {
+    const { value } = one.candidate
+    const others = places.get(value)!
+    return {
+      ...one,
+      evidence: [
+        ...one.evidence,
+        ...(places.size === 1 ? ['company:none'] : places.size <= 3 ? ['company:few'] : []),
+        ...(others.some(({ part }) => part !== one.part) ? ['company:otherPart'] : []),
+        ...(linked.has(value) ? ['company:link'] : []),
+      ],
+    }
+  })
 }
 
-/** A label after the candidate counts as if it stood farther away. */
-const AFTER_FACTOR = 1.5
-const NEAR_CHARS = 4
-/** A year is a code only right behind its label. */
-const YEAR_CHARS = 16
-/** `code` far from a number names something else. */
-const FAR_CHARS = 60
-
-function nearestOf(
-  before: readonly Label[],
-  beforeLength: number,
-  after: readonly Label[],
-): LabelKind | undefined {
-  const left = before.findLast(
-    ({ kind, end }) => names(kind) && (kind !== 'code' || beforeLength - end <= FAR_CHARS),
-  )
-  const right = after.find(
-    ({ kind, start }) => names(kind) && (kind !== 'code' || start <= FAR_CHARS),
-  )
-  if (left === undefined || right === undefined) return (left ?? right)?.kind
-  const gap = beforeLength - left.end
-  return gap <= NEAR_CHARS || gap <= right.start * AFTER_FACTOR ? left.kind : right.kind
-}
-
-/** The sentence of a line around a candidate. */
-function sentenceAround(line: string, { start, end }: Candidate): { start: number; end: number } {
-  let from = 0
-  for (const match of line.slice(0, start).matchAll(/[.!?؟;·|](?= )|[。！？]/g))
-    from = match.index + 1
-  const stop = line.slice(end).search(/[.!?؟;·|](?: |$)|[。！？]/)
-  return { start: from, end: stop < 0 ? line.length : end + stop }
+/** The share of candidates with this evidence that are codes (logistic regression), with two digits. */
+export function confidenceOf(evidence: readonly string[]): number {
+  let sum = CODE_WEIGHTS.all!
+  for (const name of evidence) sum += CODE_WEIGHTS[name] ?? 0
+  return Math.round(100 / (1 + Math.exp(-sum))) / 100
 }

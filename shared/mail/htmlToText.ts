@@ -160,6 +160,20 @@ const OPTIONS: HtmlToTextOptions = {
 
 const convertAll = compile(OPTIONS)
 
+/** Pictures show their description, as in a program that loads none. */
+const formatPicture: FormatCallback = (element, _walk, builder) => {
+  const description = element.attribs?.alt ?? ''
+  if (description !== '') builder.addInline(description)
+}
+
+const convertDescribed = compile({
+  ...OPTIONS,
+  formatters: { ...OPTIONS.formatters, picture: formatPicture },
+  selectors: OPTIONS.selectors!.map((one) =>
+    one.selector === 'img' ? { selector: 'img', format: 'picture' } : one,
+  ),
+})
+
 const MARKED_OPTIONS: HtmlToTextOptions = {
   ...OPTIONS,
   selectors: [
@@ -195,6 +209,11 @@ function bounded(html: string, convert: (html: string) => string): string {
  */
 export function htmlToText(html: string): string {
   return bounded(html, convertAll)
+}
+
+/** Like {@link htmlToText}, with the descriptions of pictures in their places. */
+export function htmlToDescribedText(html: string): string {
+  return bounded(html, convertDescribed)
 }
 
 /**

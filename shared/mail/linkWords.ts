@@ -14,17 +14,30 @@ const VERIFY =
 const SIGN_IN =
   /(?:sign|log)(?: me)?[ -]?(?:in|on)(?!\p{L})|magic link|anmelden|einloggen|login|connecter|connexion|accéder|iniciar sesión|acceder|ingresar|entrar|entra(?!\p{L})|acess|aceder|accedi|accesso|inlog|aanmelden|logga in|log ind|logg inn|öppna mitt konto|gå til min konto|kirjaud|siirry tilille|zaloguj|wejdź|przihl|přihlás|vstoupit|prihlás|bejelentkez|belép|conectează|autentific|intră|σύνδεση|είσοδος|oturum aç|giriş|hesaba gir|войти|вход|перейти в|увійти|вхід|перейти до|вход|ログイン|サインイン|登录|登入|登錄|进入|로그인|들어가기|تسجيل الدخول|الدخول|כניסה|התחבר|đăng nhập|masuk|เข้าสู่ระบบ/u
 
-const PATH_UNSUBSCRIBE = /unsub|opt[-_]?out|email[-_/]?(?:preferences|settings)|list-?manage|abmeld/
+/** Settings of the mails that one gets: `Manage notifications`, `E-mail preferences`. */
+const MAIL_SETTINGS =
+  /(?:manage|change|edit|update|adjust|choose|stop|turn off|disable|gérer|modifier|changer|ändern|verwalten|anpassen|gestionar|cambiar|administrar|gerir|gerenciar|alterar|gestisci|modifica|beheer|wijzig|aanpass|hantera|ändra|administrer|rediger|endre|muuta|hallitse|zarządzaj|zmień|spravovat|změnit|kezel|módosít|gestionează|modific[ăa]|διαχείριση|αλλαγή|yönet|değiştir|изменить|настро|управл|змінити|налашт|керув)\p{L}*.{0,30}(?:e-?mails?|mails|newsletter|notifica|notificac|benachrichtigung|meldungen|préférences|preferenc|abonnement|subscription|meldingen|berichten|notiser|utskick|ilmoitu|powiadom|oznámen|értesít|notificări|ειδοποιήσ|bildirim|e-posta|уведомлен|рассылк|сповіщен|розсилк)|(?:benachrichtigung|notifica|meldingen|értesítés|bildirim|уведомлен|сповіщен)\p{L}*.{0,12}(?:ändern|verwalten|abstellen|ausschalten|wijzig|uitschakel|aan|beheer|módosít|yönet|kapat)|^(?:e-?mail )?(?:preferences|préférences|preferências|preferencias|preferenze|voorkeuren|einstellungen|notification settings)$|配信の?(?:停止|解除|設定)|メール設定|通知設定|邮件设置|通知设置|알림 ?설정|수신 ?설정/u
+
+/** Words before a page that explains: `How to reset your password`. */
+const EXPLAINS =
+  /^(?:how (?:to|do|can|does|we)|what |why |about |learn|read|more about|tips|guide|faq|help|wie |warum|was ist|anleitung|hilfe|mehr |ratgeber|comment |pourquoi|en savoir|aide|guide|cómo|qué es|ayuda|saiba|como |ajuda|come |cos['’]è|scopri|guida|aiuto|hoe |wat is|lees|hulp|så |hur |vad är|läs|sådan|hvordan|læs|hjælp|hva er|les mer|miten|mikä on|lue|ohje|jak |co to|dowiedz|pomoc|více|nápověda|hogyan|mi az|súgó|cum |ce este|ajutor|πώς|τι είναι|βοήθεια|nasıl|nedir|yardım|как |что такое|подробнее|помощь|справка|як |що таке|довідка|如何|怎么|什么是|帮助|어떻게|도움말|كيف|ما هو)|とは$|方法$|について$|guide$|tips$|anleitung$|방법$|\?$/u
+
+const PATH_UNSUBSCRIBE =
+  /unsub|opt[-_]?out|(?:e?mails?|news(?:letter)?|notif\w{0,12}|comms?|contact)[-_/](?:pref|settings?|stop|off|manage|opt)|pref(?:erence)?s?[-_/](?:e?mail|notif|news)|(?:manage|update|my|edit)[-_/](?:pref|notif|subscri)|pr[eé]f[eé]ren[cz]\w{0,4}[-_/]?(?:mail|$|[?#])|list-?manage|abmeld|abbestell|wypis|odhlas|desinscri|desabon|darse-?de-?baja|\/baja|disiscri|uitschrij|afmeld|avregistr|avprenumer|avmeld|leiratkoz|dezabon|otpis|teishi|haishin/
 const PATH_RESET =
-  /reset|forgot|(?:password|passwort|passwd|pwd)[-_/]?(?:new|edit|change|recover|set|token)|recover(?:y)?[-_/]?(?:password|account)|(?:new|change|set|choose|recover)[-_/]?(?:password|passwd|pwd)/
-const PATH_VERIFY = /verif|confirm|activat|validat|opt[-_]?in(?![a-z])|double-?opt/
+  /reset|forgot|(?:password|passwort|passwd|pwd)[-_/]?(?:new|edit|change|recover|set|token)|recover(?:y)?[-_/]?(?:password|account)|(?:new|change|set|choose|recover)[-_/]?(?:password|passwd|pwd)|recuper|reinitiali|zur(?:ue|u|%c3%bc)cksetz|restablec|redefin|reimpost|contrase(?:n|%c3%b1)a|nova-?senha|mot-?de-?passe|wachtwoord|losenord|adgangskode|salasana|haslo|heslo|jelszo|parola|sifre|parol[-_/]/
+const PATH_VERIFY =
+  /verif|confirm|activat|validat|opt[-_]?in(?![a-z])|double-?opt|bestaetig|aktivier|conferma|attiva|bevestig|bekraft|bekraeft|bekreft|vahvist|potwierdz|potvrd|overit|overen|megerosit|dogrula|onayla|podtver/
 const PATH_SIGN_IN =
-  /magic|passwordless|log[-_]?in(?![a-z])|sign[-_]?in(?![a-z])|one[-_]?time|(?<![a-z])(?:otl|sso)(?![a-z])|auth[-_/](?:link|email|callback)/
+  /magic|passwordless|log[-_]?in(?![a-z])|sign[-_]?in(?![a-z])|one[-_]?time|(?<![a-z])(?:otl|sso)(?![a-z])|auth[-_/](?:link|email|callback)|connexion|iniciar-?sesion|anmeld|accedi(?![a-z])|inloggen|logga-?in|zaloguj|prihlas|bejelentkez|giris(?![a-z])/
+
+/** Whether a link's text announces a page that explains. */
+export const explains = (text: string): boolean => EXPLAINS.test(text.trim().toLowerCase())
 
 /** The purpose that a link's own text names. */
 export function purposeOfText(text: string): LinkPurpose | undefined {
   const own = text.toLowerCase()
-  if (UNSUBSCRIBE.test(own)) return 'unsubscribe'
+  if (UNSUBSCRIBE.test(own) || MAIL_SETTINGS.test(own)) return 'unsubscribe'
   if (PASSWORD.test(own)) return 'reset'
   if (VERIFY.test(own)) return 'verify'
   return SIGN_IN.test(own) ? 'sign-in' : undefined

@@ -1,5 +1,5 @@
 /** Finds the links of a mail and their purpose. No address is opened: a tracking redirect stays as it is. Linear, bounded. */
-import { type LinkPurpose, purposeOfPath, purposeOfText } from './linkWords.ts'
+import { explains, type LinkPurpose, purposeOfPath, purposeOfText } from './linkWords.ts'
 
 /** A link as the API answers it (docs/contract.md §4). */
 export type MailLink = {
@@ -70,21 +70,20 @@ function bounded(links: readonly MailLink[]): MailLink[] {
 }
 
 function purposeOf({ href, text, context }: Found, subject: string): LinkPurpose {
-  const { host, path, isPersonal } = partsOf(href)
+  const { host, path, isPersonal, isShortlyPersonal } = partsOf(href)
   const named = purposeOfText(text)
   if (named === 'unsubscribe') return named
   const byPath = purposeOfPath(path)
   if (byPath === 'unsubscribe') return byPath
-  // A page for everybody confirms nothing: https://bank.example/login.
-  if (!isPersonal) return 'other'
+  if (explains(text) || (isGuide(host, path) && !hasNamedToken(path))) return 'other'
   // The words beside a button are less sure than its own; a help page has no words of either.
   const isBare = text === '' || text.includes(host)
-  return (
-    byPath ??
-    named ??
-    (isBare ? (purposeOfText(context()) ?? purposeOfText(subject)) : undefined) ??
-    'other'
-  )
+  const near = isBare ? purposeOfText(context()) : undefined
+  if (near === 'unsubscribe') return near
+  const purpose = byPath ?? named ?? near
+  // A page for everybody confirms nothing: https://bank.example/login, https://help.bank.example/articles/reset-360012345.
+  if (!isPersonal && !(isShortlyPersonal && purpose !== undefined)) return 'other'
+  return purpose ?? (isBare ? purposeOfText(subject) : undefined) ?? 'other'
 }
 
 /** A part of an address that only one recipient has: long, with a digit or with capitals inside. */
@@ -94,9 +93,40 @@ const isToken = (text: string): boolean =>
     ? /[A-Za-z]/.test(text) || text.length >= 16
     : /[a-z][A-Z]|[A-Z]{2}[a-z]|^[A-Z]{10,}$/.test(text) || text.length >= 32
 
-function partsOf(href: string): { host: string; path: string; isPersonal: boolean } {
+/** A short part that only one recipient has: the end of the path, or a value of the query. */
+const SHORT_TOKEN = /(?:\/|[?&#]([\w.-]{1,40})=)([\w-]{4,20})(?=$|[?&#])/g
+/** Names of values that a whole campaign shares. */
+const SHARED =
+  /^(?:utm_|ref$|src$|source$|medium$|campaign$|lang$|locale$|hl$|country$|page$|tab$|v$|version$|redirect|next$|return)/i
+const isShortToken = (text: string): boolean =>
+  /^\d{4,}$/.test(text) || (/\d/.test(text) && /[A-Za-z]/.test(text)) || /[a-z][A-Z]/.test(text)
+
+/** A value whose name says that it is a secret. */
+const NAMED_TOKEN =
+  /[?&#](?:[\w-]{0,20}[_-])?(?:token|code|key|otp|ticket|sig|signature|t)=[\w.~%-]{4,}/i
+const hasNamedToken = (path: string): boolean => NAMED_TOKEN.test(path)
+
+/** Pages that explain: the help, the documentation and the news of a service. */
+const isGuide = (host: string, path: string): boolean =>
+  /(?:^|\.)(?:help|support|docs?|kb|faq|learn|community|developers?|blog|status|wiki|hilfe|aide|ayuda)\./i.test(
+    host,
+  ) ||
+  /\/(?:help|support|docs?|documentation|kb|faqs?|hc|articles?|blog|guides?|learn|how-to|knowledge(?:-?base)?|wiki|hilfe|aide|ayuda)(?:[/.?#]|$)/i.test(
+    path,
+  )
+
+function partsOf(href: string): {
+  host: string
+  path: string
+  isPersonal: boolean
+  isShortlyPersonal: boolean
+} {
   const [, host = '', path = ''] = /^https?:\/\/([^/?#]*)(.*)$/is.exec(href) ?? []
-  return { host, path, isPersonal: (path.match(TOKEN) ?? []).some(isToken) }
+  const isShortlyPersonal = [...path.matchAll(SHORT_TOKEN)].some(
+    ([, name, value]) => !SHARED.test(name ?? '') && isShortToken(value!),
+  )
+  const isPersonal = (path.match(TOKEN) ?? []).some(isToken)
+  return { host, path, isPersonal, isShortlyPersonal }
 }
 
 /** Searches for the start of each link: the markup between is never parsed. */

@@ -7,6 +7,7 @@ import {
 } from 'postal-mime'
 import { restoreQuotes } from './address.ts'
 import { automaticLabels } from './automaticMail.ts'
+import { codeParts } from './codeParts.ts'
 import { type Code, findCodes } from './codes.ts'
 import { type Bounce, readBounce } from './dsn.ts'
 import { htmlToText, MAX_HTML_LENGTH } from './htmlToText.ts'
@@ -88,7 +89,7 @@ export async function parseMail(raw: Uint8Array, domain: string): Promise<Parsed
   const bounce = readBounce(email)
   const subject = oneLine(email.subject ?? '')
   const text = fromHtml ? seen : plain
-  const coded = { subject, text, html: fromHtml || shown === null ? null : seen }
+  const coded = codeParts({ subject, text, shown: shown?.html ?? null, seen })
   // A text made from the HTML repeats its links.
   const linked = { subject, text: fromHtml ? '' : plain, html: shown?.html ?? null }
   return {

@@ -1,0 +1,207 @@
+/**
+ * What speaks for and against a candidate: its shape, the place where it stands, the words around it, and the kind of the mail.
+ * Each piece of evidence has a name; its weight stands in codeWeights.ts.
+ */
+
+import {
+  saysFailure,
+  saysNobodyAsks,
+  saysNotAsked,
+  saysValidity,
+  startsReply,
+} from './codePhrases.ts'
+import type { Candidate } from './codeShapes.ts'
+import {
+  type Label,
+  type LabelKind,
+  labelsOf,
+  namesCompany,
+  namesMeeting,
+  namesTrade,
+  saysUse,
+} from './codeWords.ts'
+
+/** A line of a part, in the plain form of codeShapes.ts. Its words are read when they are needed, once. */
+export class CodeLine {
+  readonly #text: string
+  #labels: Label[] | undefined
+  #lower: string | undefined
+
+  constructor(text: string) {
+    this.#text = text
+  }
+
+  get text(): string {
+    return this.#text
+  }
+
+  get labels(): Label[] {
+    this.#labels ??= labelsOf(this.#text)
+    return this.#labels
+  }
+
+  get lower(): string {
+    this.#lower ??= this.#text.toLowerCase()
+    return this.#lower
+  }
+
+  has(kind: LabelKind): boolean {
+    return this.labels.some((label) => label.kind === kind)
+  }
+}
+
+export type Found = {
+  candidate: Candidate
+  lines: readonly CodeLine[]
+  at: number
+  isSubject: boolean
+}
+
+/** Lines above that are read for words. */
+const ABOVE_MAX_LINES = 8
+/** `access` says nothing of a number. */
+const NAMING: readonly LabelKind[] = ['certain', 'code', 'other']
+const KINDS: readonly LabelKind[] = [...NAMING, 'access']
+
+/** The evidence that all candidates of a mail share. */
+export function evidenceOfMail(subject: CodeLine, lines: readonly CodeLine[]): string[] {
+  const some = (says: (lower: string) => boolean) => lines.some(({ lower }) => says(lower))
+  const evidence = KINDS.filter((kind) => subject.has(kind)).map((kind) => `subject:${kind}`)
+  if (some(saysValidity)) evidence.push('mail:validity')
+  if (some(saysNotAsked)) evidence.push('mail:notAsked')
+  if (some(saysNobodyAsks)) evidence.push('mail:nobodyAsks')
+  if (startsReply(subject.lower)) evidence.push('mail:reply')
+  if (namesTrade(subject.text)) evidence.push('mail:trade')
+  if (namesMeeting(subject.text) || some(namesMeeting)) evidence.push('mail:meeting')
+  return evidence
+}
+
+/** The evidence of one candidate. */
+export function evidenceOf({ candidate, lines, at, isSubject }: Found): string[] {
+  const line = lines[at]!
+  const { text } = line
+  const before = text.slice(0, candidate.start)
+  const after = text.slice(candidate.end)
+  const isAlone = !/[\p{L}\p{N}]/u.test(before + after)
+  return [
+    ...shapeEvidence(candidate),
+    ...(isSubject ? ['in:subject'] : []),
+    ...(isAlone ? ['alone'] : inlineEvidence(candidate, line)),
+    ...aboveEvidence(lines, at, isAlone),
+    ...belowEvidence(lines[at + 1], isAlone),
+    ...lineEvidence(line, lines[at - 1], lines[at + 1], isAlone ? undefined : before + after),
+    ...(/^\s*>/.test(text) ? ['quoted'] : []),
+    ...(/[:：=]\s*$/.test(before) ? ['colon'] : []),
+    ...(/["“„«「][^"”“»」]*$/.test(before) ? ['inQuotes'] : []),
+  ]
+}
+
+function shapeEvidence({ kind, value, isWeak, isYear, isKey, isPlace }: Candidate): string[] {
+  const length = kind === 'numeric' ? String(value.length) : ''
+  return [
+    `shape:${kind}${length}`,
+    ...(isWeak ? ['shape:weak'] : []),
+    ...(isYear ? ['shape:year'] : []),
+    ...(isKey ? ['shape:key'] : []),
+    ...(isPlace ? ['shape:place'] : []),
+    // Examples in advice: 123456, 0000.
+    ...(/^(?:123456?7?8?|(\d)\1+)$/.test(value) ? ['shape:example'] : []),
+  ]
+}
+
+/** `482913 is your code`: words and signs that say what a number is. */
+const COPULA =
+  /^ ?(?:(?:is|ist|est|es|é|è|är|er|on|to|jest|je|az|a|este|είναι|es tu|это|це|adalah|là)(?!\p{L})|[-–—:]|は|是|은|는|هو)/u
+
+/** Characters between a label and a candidate, in steps. */
+function distance(chars: number): string {
+  if (chars <= 3) return 'beside'
+  if (chars <= 16) return 'close'
+  return chars <= 60 ? 'near' : 'far'
+}
+
+/** The nearest label of each kind in the candidate's sentence, and its verbs. */
+function inlineEvidence(candidate: Candidate, line: CodeLine): string[] {
+  const { start, end } = sentenceAround(line.text, candidate)
+  const evidence: string[] = []
+  for (const kind of NAMING) {
+    const left = line.labels.findLast(
+      (label) => label.kind === kind && label.start >= start && label.end <= candidate.start,
+    )
+    const right = line.labels.find(
+      (label) => label.kind === kind && label.start >= candidate.end && label.end <= end,
+    )
+    if (left !== undefined) evidence.push(`left:${kind}:${distance(candidate.start - left.end)}`)
+    if (right !== undefined) evidence.push(`right:${kind}:${distance(right.start - candidate.end)}`)
+  }
+  if (COPULA.test(line.lower.slice(candidate.end, candidate.end + 12))) evidence.push('right:is')
+  const sentence = line.text.slice(start, end)
+  const isEntry = line.labels.some(
+    (label) => label.kind === 'access' && label.start >= start && label.end <= end,
+  )
+  const isUsed = saysUse(sentence)
+  if (isEntry) evidence.push(isUsed ? 'sentence:useForAccess' : 'sentence:access')
+  else if (isUsed) evidence.push('sentence:use')
+  const first = line.text.slice(start, candidate.start)
+  if (!/[\p{L}\p{N}]/u.test(first)) evidence.push(start === 0 ? 'opens:line' : 'opens:sentence')
+  if (!/[\p{L}\p{N}]/u.test(line.text.slice(candidate.end, end))) evidence.push('ends:sentence')
+  return evidence
+}
+
+/** The nearest line above with a label of each kind. */
+function aboveEvidence(lines: readonly CodeLine[], at: number, isAlone: boolean): string[] {
+  const place = isAlone ? 'above' : 'aboveInline'
+  const evidence: string[] = []
+  const last = lines[at - 1]
+  if (last !== undefined && saysUse(last.text)) evidence.push(`${place}:use`)
+  for (const kind of NAMING) {
+    for (let n = at - 1; n >= Math.max(0, at - ABOVE_MAX_LINES); n--) {
+      if (!lines[n]!.has(kind)) continue
+      evidence.push(`${place}:${kind}:${at - n <= 2 ? at - n : 'more'}`)
+      break
+    }
+  }
+  if (last?.labels.findLast(({ kind }) => kind !== 'access')?.kind === 'other')
+    evidence.push(`${place}:endsOther`)
+  return evidence
+}
+
+function belowEvidence(below: CodeLine | undefined, isAlone: boolean): string[] {
+  if (below === undefined || !isAlone) return []
+  const named = below.labels.find(({ kind }) => kind !== 'access')
+  return [
+    ...(named === undefined ? [] : [`below:${named.kind}`]),
+    ...(saysValidity(below.lower) ? ['below:validity'] : []),
+    ...(saysUse(below.text) ? ['below:use'] : []),
+  ]
+}
+
+/** @param rest the line without the candidate; undefined: nothing but the candidate. */
+function lineEvidence(
+  line: CodeLine,
+  above: CodeLine | undefined,
+  below: CodeLine | undefined,
+  rest: string | undefined,
+): string[] {
+  const around = `${above?.text ?? ''} ${line.text} ${below?.text ?? ''}`
+  const isAlone = rest === undefined
+  const numbers = rest?.match(/\d{2,}/g)?.length ?? 0
+  return [
+    ...(namesTrade(around) ? ['around:trade'] : []),
+    ...(namesMeeting(around) ? ['around:meeting'] : []),
+    ...(!isAlone && namesCompany(line.text) ? ['line:company'] : []),
+    ...(!isAlone && saysFailure(line.lower) ? ['line:failure'] : []),
+    ...(!isAlone && saysValidity(line.lower) ? ['line:validity'] : []),
+    ...(numbers >= 3 ? ['line:manyNumbers'] : []),
+    ...(/[#№]/.test(line.text) ? ['line:numberSign'] : []),
+  ]
+}
+
+/** The sentence of a line around a candidate. */
+function sentenceAround(line: string, { start, end }: Candidate): { start: number; end: number } {
+  let from = 0
+  for (const match of line.slice(0, start).matchAll(/[.!?؟;·|](?= )|[。！？]/g))
+    from = match.index + 1
+  const stop = line.slice(end).search(/[.!?؟;·|](?: |$)|[。！？]/)
+  return { start: from, end: stop < 0 ? line.length : end + stop }
+}

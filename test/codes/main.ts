@@ -1,0 +1,41 @@
+/**
+ * `bun run codes -- SET.jsonl.gz…`: scores codes and links of sets of mails, each rate with its 95 % interval, and prints how
+ * often a code of each confidence is right. Without a set: those of test/fixtures/codes.
+ */
+import {
+  type Calibration,
+  interval,
+  percent,
+  type Share,
+  score,
+} from '../shared/mail/codeMails/score.ts'
+import { openSets, readSet } from './sets.ts'
+
+const say = (line: string) => process.stdout.write(`${line}\n`)
+
+const shown = (name: string, share: Share): string => {
+  const [low, high] = interval(share)
+  return `${name} ${percent(share)} % (${low}–${high}), ${share.right} of ${share.all}`
+}
+
+const all: Calibration = new Map()
+const paths = process.argv.slice(2)
+const sets = paths.length > 0 ? paths : openSets()
+for (const path of sets) {
+  const { mails, codes, first, links, calibration, misses } = await score(readSet(path))
+  say(`${path}: ${mails} mails`)
+  say(`  ${shown('codes: precision', codes.precision)}`)
+  say(`  ${shown('codes: recall', codes.recall)}`)
+  say(`  ${shown('first code right', first)}`)
+  say(`  ${shown('links: precision', links.precision)}`)
+  say(`  ${shown('links: recall', links.recall)}`)
+  for (const miss of misses) say(`  - ${miss}`)
+  for (const [confidence, { right, all: count }] of calibration) {
+    const sum = all.get(confidence) ?? { right: 0, all: 0 }
+    all.set(confidence, { right: sum.right + right, all: sum.all + count })
+  }
+}
+say('confidence, and codes of it that are right:')
+for (const [confidence, share] of [...all].toSorted(([one], [other]) => other - one)) {
+  say(`  ${shown(confidence.toFixed(2), share)}`)
+}

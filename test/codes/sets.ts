@@ -1,0 +1,40 @@
+/** Sets of mails whose codes and links are known. */
+import { readFileSync } from 'node:fs'
+import { gunzipSync } from 'node:zlib'
+import type { CodeMail } from '../shared/mail/codeMails/build.ts'
+import { CORPUS } from '../shared/mail/codeMails/corpus.ts'
+import { hardNegatives, mixtures } from '../shared/mail/codeMails/hardNegatives.ts'
+import { LATER } from '../shared/mail/codeMails/later.ts'
+
+/** A set: a mail a line, as JSON. */
+export function readSet(path: string): CodeMail[] {
+  const bytes = readFileSync(path)
+  const text = (path.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString('utf8')
+  return text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line))
+}
+
+/** The sets that were scored, each after its score. */
+export const openSets = (): string[] =>
+  [...new Bun.Glob('test/fixtures/codes/*.jsonl.gz').scanSync()].toSorted()
+
+/** The mails from which the weights are learned. The half that codeMails/corpus.ts keeps aside is not among them. */
+export const trainingMails = (): { mail: CodeMail; weight: number }[] => [
+  ...CORPUS.open.map((mail) => ({ mail, weight: OWN_WEIGHT })),
+  ...[
+    ...hardNegatives(300, { aside: false, seed: 1 }),
+    ...mixtures(300, { aside: false, seed: 1 }),
+  ].map((mail) => ({ mail, weight: OWN_WEIGHT })),
+  ...LATER.map(([subject, text, codes], n) => ({
+    mail: { id: `later-${n}`, subject, text, codes, links: {} },
+    weight: 1,
+  })),
+  ...openSets()
+    .flatMap(readSet)
+    .map((mail) => ({ mail, weight: 1 })),
+]
+
+/** Mails that one author made from templates say less than mails of strangers. */
+const OWN_WEIGHT = 0.2
