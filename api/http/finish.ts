@@ -65,6 +65,6 @@ export function finish(
 /** The budget of a request that counts against no limit. */
 function untouchedBudget(limit: number): Budget | null {
   if (limit === 0) return null
-  const resetsAt = new Date(Math.ceil((Date.now() + 1) / MINUTE_MS) * MINUTE_MS)
+  const resetsAt = new Date((Math.floor(Date.now() / MINUTE_MS) + 1) * MINUTE_MS)
   return { limit, remaining: limit, resetsAt }
 }
