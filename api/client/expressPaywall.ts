@@ -12,7 +12,7 @@ type ExpressResponse = {
   status(code: number): ExpressResponse
   set(headers: Record<string, string>): ExpressResponse
   json(body: unknown): unknown
-  end(): unknown
+  end(text?: string): unknown
   setHeader(name: string, value: string): unknown
   writeHead: (...args: never[]) => unknown
 }
@@ -47,7 +47,10 @@ export function requirePayment(
         return
       }
       if (verdict.kind === 'refused') {
-        response.status(verdict.status).set(verdict.headers).json(verdict.body)
+        const { page, body } = verdict
+        response.status(verdict.status).set(verdict.headers)
+        if (page === null) response.json(body)
+        else response.end(page)
         return
       }
       setLate(response, verdict.headers)

@@ -1,5 +1,6 @@
 /** The HTTP side of the paywalls: payment headers, CORS, and the resource of a request. */
 import { createPaywall, type PaywallOptions, type Verdict } from './paywall.ts'
+import { notePage, offerPage, pageHeaders, prefersHtml } from './paywallPage.ts'
 
 export type HttpPaywallOptions = PaywallOptions & {
   /**
@@ -24,8 +25,14 @@ export type HttpRequest = {
   header: Header
 }
 
-/** `preflight`: answer 204 with these headers. */
-export type HttpVerdict = Verdict | { kind: 'preflight'; headers: Record<string, string> }
+type Refused = Extract<Verdict, { kind: 'refused' }>
+
+export type HttpVerdict =
+  | Exclude<Verdict, Refused>
+  /** With a `page`, answer the page instead of the body. */
+  | (Refused & { page: string | null })
+  /** Answer 204 with these headers. */
+  | { kind: 'preflight'; headers: Record<string, string> }
 
 const PAYMENT_HEADERS = 'PAYMENT-REQUIRED, PAYMENT-RESPONSE, X-PAYMENT-RESPONSE'
 /** The wallets of `@x402` send Access-Control-Expose-Headers as a request header. */
@@ -38,7 +45,7 @@ const REQUEST_HEADERS = 'PAYMENT-SIGNATURE, X-PAYMENT, Access-Control-Expose-Hea
 export function createHttpPaywall(
   options: HttpPaywallOptions,
 ): (request: HttpRequest) => Promise<HttpVerdict> {
-  const { cors } = options
+  const { cors, amount } = options
   const judge = createPaywall(options)
   return async (request) => {
     const { method, header } = request
@@ -51,11 +58,13 @@ export function createHttpPaywall(
       }
       return { kind: 'preflight', headers }
     }
-    const verdict = await judge({
+    const judged = await judge({
       // Some wallets send one payment in both headers: it is redeemed once.
       payment: header('payment-signature') ?? header('x-payment') ?? null,
       resource: resourceOf(options, request),
     })
+    const verdict =
+      judged.kind === 'refused' ? await withPage(judged, amount, header('accept')) : judged
     if (cors === undefined) return verdict
     const readable = {
       'access-control-allow-origin': cors,
@@ -63,6 +72,19 @@ export function createHttpPaywall(
     }
     return { ...verdict, headers: { ...verdict.headers, ...readable } }
   }
+}
+
+/** A browser gets a page; the headers of the payment stay. */
+async function withPage(
+  refused: Refused,
+  amount: string,
+  accept: string | null | undefined,
+): Promise<Refused & { page: string | null }> {
+  if (!prefersHtml(accept)) return { ...refused, page: null }
+  const { challenge, body, headers } = refused
+  const page =
+    challenge === null ? notePage(String(body.message)) : offerPage({ amount, challenge })
+  return { ...refused, page, headers: { ...headers, ...(await pageHeaders()) } }
 }
 
 /** The resource of a request: `options.resource`, else its URL. */

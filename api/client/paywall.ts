@@ -32,6 +32,8 @@ export type Verdict =
       status: 402 | 503
       headers: Record<string, string>
       body: Record<string, unknown>
+      /** The offer in version 1, also where the body has none; null for a refusal without an offer. */
+      challenge: Omit<Challenge, 'headers'> | null
     }
 
 export type Payment = { payment: string | object | null; resource: string }
@@ -103,6 +105,7 @@ function offer(
     status: 402,
     headers: { ...NO_STORE, ...others, ...(isTwo ? { 'PAYMENT-REQUIRED': required } : {}) },
     body: versions.includes(1) ? challenge : {},
+    challenge,
   }
 }
 
@@ -117,6 +120,7 @@ function refusal(result: Refusal, versions: readonly (1 | 2)[]): Verdict {
     status: 402,
     headers: { ...NO_STORE, ...headers, 'retry-after': String(RETRY_AFTER_S) },
     body: { error: reason, message, status: 402, paymentId, ...(txHash && { txHash }) },
+    challenge: null,
   }
 }
 
@@ -133,6 +137,7 @@ function unavailable(error: unknown): Verdict {
     status: 503,
     headers: { ...NO_STORE, 'retry-after': String(retryAfterS) },
     body: UNAVAILABLE,
+    challenge: null,
   }
 }
 

@@ -21,7 +21,8 @@ export function createWebPaywall(
     if (verdict.kind === 'preflight') {
       return { refusal: new Response(null, { status: 204, headers: verdict.headers }) }
     }
-    const { status, body } = verdict
-    return { refusal: Response.json(body, { status, headers: verdict.headers }) }
+    const { status, body, page } = verdict
+    const answer = { status, headers: verdict.headers }
+    return { refusal: page === null ? Response.json(body, answer) : new Response(page, answer) }
   }
 }
