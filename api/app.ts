@@ -24,6 +24,7 @@ import { admit, GateRefusal } from './http/gate.ts'
 import { HeldBodies } from './http/heldBodies.ts'
 import { attachState, newRequestState, type RequestState, stateOf } from './http/requestState.ts'
 import type { Services } from './http/services.ts'
+import { refuseUnknownQuery } from './http/unknownFields.ts'
 import type { UsageRecorder } from './http/usage.ts'
 import { describeValidationError } from './http/validation.ts'
 import { domainRoutes } from './mail/domains.ts'
@@ -199,6 +200,7 @@ async function passGate(
   state.clientAddress = from
   if (delegation !== null || access === 'console') {
     checkEncoding(url)
+    if (delegation !== null) refuseUnknownQuery(url.searchParams, match.route.query)
     return await admitConsole(services, { request, route: match.route, delegation, from })
   }
   if (access !== 'public') {
@@ -219,6 +221,8 @@ async function passGate(
     )
   }
   checkEncoding(url)
+  // Others link to public pages, and add parameters of their own.
+  if (access !== 'public') refuseUnknownQuery(url.searchParams, match.route.query)
   return { request }
 }
 

@@ -12,6 +12,8 @@ export type Route = {
   /** With `:name` parameters. */
   path: string
   access: Access
+  /** The names of its query parameters. */
+  query: readonly string[]
   /** Body size limit in bytes; absent: the default. */
   bodyMaxBytes?: number
   /** Only a body with this field may be larger than the default. */
@@ -52,6 +54,7 @@ export class RouteTable {
           method,
           path,
           access,
+          query: Object.keys(hooks?.query?.properties ?? {}),
           ...(bodyMaxBytes === undefined ? {} : { bodyMaxBytes }),
           ...(largeFor === undefined ? {} : { largeFor }),
           ...(largeScope === undefined ? {} : { largeScope }),
