@@ -99,7 +99,7 @@ const ASKING_HEADERS = [
 async function askedBy({ method, target, header, hashBody }: HttpRequest) {
   const body = await hashBody()
   if (body === null) return null
-  return [method, target, body, ASKING_HEADERS.map((name) => header(name) ?? null)]
+  return ['HTTP', method, target, body, ASKING_HEADERS.map((name) => header(name) ?? null)]
 }
 
 /** Headers of one connection: each answer has its own. */

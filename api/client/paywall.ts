@@ -53,6 +53,15 @@ export type Payment = {
 const NO_STORE = { 'cache-control': 'no-store' } as const
 
 const RETRY_AFTER_S = 5
+/** Of all paywalls of the process: one that is made for each request must find the answers of the one before. */
+const ANSWERS = new PaidAnswers<unknown>()
+
+/**
+ * Milliseconds after its grant in which a payment is granted again to the same request, by a process without its answer.
+ * The payer chooses the window of an authorization: without this bound one payment could buy the news of a whole day.
+ */
+const AGAIN_MS = 10 * 60_000
+
 /**
  * Makes a paywall for one price.
  * @returns a function that judges one request; it throws {@link PaywallError}.
@@ -61,7 +70,7 @@ export function createPaywall<Answer>(
   options: PaywallOptions,
 ): (request: Payment) => Promise<Verdict<Answer>> {
   const { purser, amount, description, mimeType, versions = [1, 2] } = options
-  const answers = new PaidAnswers<Answer>()
+  const answers = ANSWERS as PaidAnswers<Answer>
 
   /** Without `sale` the answer is not stored, and a second such request is a `duplicate_settlement`. */
   const redeem = async (
@@ -75,6 +84,10 @@ export function createPaywall<Answer>(
         { paymentHeader: payment as string, ...price },
         { idempotencyKey },
       )
+      if (result.ok && Date.now() - Date.parse(result.grantedAt) > AGAIN_MS) {
+        sale.sold(null)
+        return redeem(payment, price, once())
+      }
       if (result.ok) {
         return { kind: 'paid', grant: result, headers: { ...NO_STORE, ...result.headers }, sale }
       }
@@ -101,19 +114,22 @@ export function createPaywall<Answer>(
     }
     // The price too: a key of another price would be a conflict.
     const key = asked === null ? null : await requestKey(payment, [price, ...asked])
-    const once = { idempotencyKey: crypto.randomUUID(), sale: UNSTORED }
-    if (key === null) return redeem(payment, price, once)
+    if (key === null) return redeem(payment, price, once())
     const before = await answers.ask(key)
     if (before.kind === 'answered') return before
     if (before.kind === 'open') return notYet(RETRY_AFTER_S)
-    if (before.kind === 'spent') return redeem(payment, price, once)
+    if (before.kind === 'spent') return redeem(payment, price, once())
     return redeem(payment, price, { idempotencyKey: key, sale: before.sale })
   }
 }
 
 type Price = { amount: string; resource: string; description?: string }
 
-const UNSTORED: Sale<unknown> = { sold() {}, unsold() {} }
+/** A redeem under a new key: the service grants the payment, or says `duplicate_settlement`. */
+const once = () => ({
+  idempotencyKey: crypto.randomUUID(),
+  sale: { sold() {}, unsold() {} } satisfies Sale<unknown>,
+})
 
 /** A 402 with the challenge: version 1 in the body, version 2 in a header. */
 function offer(

@@ -142,6 +142,11 @@ export const RedeemResult = t.Union([
     paymentId: t.String(),
     paymentInId: t.String({ description: 'The same value as paymentId.' }),
     signedReceipt: SignedReceipt,
+    grantedAt: t.String({
+      format: 'date-time',
+      description:
+        'When the payment was granted. The repeated answer of an Idempotency-Key has the first time.',
+    }),
     headers: Headers,
   }),
   t.Object({
@@ -169,6 +174,7 @@ export const EXAMPLE_GRANT = {
   paymentId: EXAMPLE_RECEIPT.body.paymentId,
   paymentInId: EXAMPLE_RECEIPT.body.paymentId,
   signedReceipt: EXAMPLE_RECEIPT,
+  grantedAt: '2026-01-05T09:30:02.000Z',
   headers: { 'PAYMENT-RESPONSE': 'eyJzdWNjZXNzIjp0cnVlLCJ0cmFuc2FjdGlvbiI6…' },
 }
 

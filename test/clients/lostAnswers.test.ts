@@ -1,5 +1,6 @@
 /** A payer who lost the answer asks again, and gets what it paid for; nobody gets another thing for it. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { requirePayment as fetchPaywall } from '../../api/client/fetchPaywall.ts'
 import { Purser } from '../../api/client/main.ts'
 import type { Agent } from '../support/service.ts'
 import { newPayer, pay, startTestTill, type TestTill } from '../support/till.ts'
@@ -10,6 +11,8 @@ import '../support/whole.ts'
 let till: TestTill
 let seller: Agent
 let isLost = false
+/** Milliseconds by which the service says that it granted earlier. */
+let grantedAgoMs = 0
 beforeAll(async () => {
   till = await startTestTill({ env: { ALLOW_PRIVATE_NETWORKS: 'true' } })
   seller = await till.newSeller()
@@ -25,7 +28,9 @@ const newPurser = () =>
     fetch: async (request) => {
       const response = await fetch(request)
       if (isLost) throw new Error('lost')
-      return response
+      const body = (await response.json()) as Record<string, unknown>
+      if (body.ok === true) body.grantedAt = new Date(Date.now() - grantedAgoMs).toISOString()
+      return Response.json(body, { status: response.status })
     },
   })
 const RESOURCE = 'https://api.example.com/report'
@@ -161,3 +166,37 @@ for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
     expect(seen).toEqual([first])
   })
 }
+
+test('a paywall that is made for each request sells one answer', async () => {
+  let served = 0
+  const { headers } = await newPayment()
+  for (let n = 0; n < 3; n++) {
+    const weather = fetchPaywall(price(), () => new Response(`ha ${++served}`))
+    const answer = await weather(new Request(RESOURCE, { headers }))
+    expect([answer.status, await answer.text()]).toEqual([200, 'ha 1'])
+  }
+})
+
+test('ten minutes after its grant a payment is not granted again', async () => {
+  let served = 0
+  await using shop = await OUR_PAYWALLS.fetch(price(), () => new Response(`ha ${++served}`))
+  const { headers } = await newPayment()
+  isLost = true
+  try {
+    expect((await fetch(shop.url, { headers })).status).toBe(503)
+  } finally {
+    isLost = false
+  }
+  grantedAgoMs = 11 * 60_000
+  try {
+    for (let n = 0; n < 2; n++) {
+      expect(await reasonOf(await fetch(shop.url, { headers }))).toEqual([
+        402,
+        'duplicate_settlement',
+      ])
+    }
+    expect(served).toBe(0)
+  } finally {
+    grantedAgoMs = 0
+  }
+})
