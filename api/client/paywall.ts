@@ -84,7 +84,8 @@ export function createPaywall<Answer>(
         { paymentHeader: payment as string, ...price },
         { idempotencyKey },
       )
-      if (result.ok && Date.now() - Date.parse(result.grantedAt) > AGAIN_MS) {
+      // An older service names no time: the difference is no number then.
+      if (result.ok && Date.now() - Date.parse(result.grantedAt ?? '') > AGAIN_MS) {
         sale.sold(null)
         return redeem(payment, price, once())
       }

@@ -132,21 +132,15 @@ const Headers = t.Object(
 export const RedeemResult = t.Union([
   t.Object({
     ok: t.Literal(true),
-    paymentResponse: t.String({
-      description: 'The settlement for the payer; headers holds it under its name.',
-    }),
+    paymentResponse: t.String({ description: 'The settlement; headers holds it under its name.' }),
     txHash: t.String({ description: TX_HASH }),
     // Absent in an answer that an older version stored.
     logIndex: t.Optional(LogIndex),
+    grantedAt: t.Optional(Time),
     payer: t.String(),
     paymentId: t.String(),
     paymentInId: t.String({ description: 'The same value as paymentId.' }),
     signedReceipt: SignedReceipt,
-    grantedAt: t.String({
-      format: 'date-time',
-      description:
-        'When the payment was granted. The repeated answer of an Idempotency-Key has the first time.',
-    }),
     headers: Headers,
   }),
   t.Object({
