@@ -68,6 +68,12 @@ export class RouteTable {
     }
   }
 
+  /** Whether pages of every origin may read the path. */
+  isOpen(path: string): boolean {
+    const match = this.match('GET', path)
+    return match.kind === 'route' && match.route.cors === true
+  }
+
   /** Finds the route. A literal segment wins over a parameter, as in Elysia's router. */
   match(method: string, path: string): Match {
     const parts = segments(path)
