@@ -27,7 +27,10 @@ const DidDocument = t.Object({
       publicKeyJwk: t.Optional(Key),
       publicKeyMultibase: t.Optional(t.String({ examples: ['z6Mk…'] })),
     }),
-    { description: 'Each key twice: as JsonWebKey2020, then as Multikey.' },
+    {
+      description:
+        'Each key twice: as JsonWebKey2020, then as Multikey. With ANSWERS=full the first has both forms.',
+    },
   ),
   assertionMethod: t.Array(t.String()),
 })
@@ -35,6 +38,7 @@ const DidDocument = t.Object({
 /** The public keys of receipts, retired ones included. */
 export function wellKnownRoutes({ pool, config }: Services) {
   const did = didWeb(config.http.baseUrl)
+  const bothForms = config.answers === 'full'
   const describe = { tag: 'Payments', access: 'public', cors: true } as const
   /** @throws {ApiError} 404 before a worker has published a key */
   const ownKeys = async () => {
@@ -70,7 +74,7 @@ export function wellKnownRoutes({ pool, config }: Services) {
       async ({ set }) => {
         const keys = await ownKeys()
         set.headers['cache-control'] = CACHE_CONTROL
-        return receiptDidDocument(keys)
+        return receiptDidDocument(keys, { bothForms })
       },
       {
         detail: operation({
@@ -91,7 +95,8 @@ export function wellKnownRoutes({ pool, config }: Services) {
         const [keys, project] = await Promise.all([ownKeys(), findProject(pool, params.identityId)])
         if (project === null) throw notFound()
         set.headers['cache-control'] = CACHE_CONTROL
-        return receiptDidDocument(keys, `${did}:identities:${encodeURIComponent(project.id)}`)
+        const subject = `${did}:identities:${encodeURIComponent(project.id)}`
+        return receiptDidDocument(keys, { subject, bothForms })
       },
       {
         params: t.Object({ identityId: t.String({ minLength: 1, maxLength: 100 }) }),

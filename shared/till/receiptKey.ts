@@ -101,19 +101,24 @@ export function receiptJwks(keys: readonly PublicReceiptKey[]) {
  * two forms in one method.
  *
  * @param keys as in {@link receiptJwks}, all of one DID.
- * @param subject the DID of the document, if another than that of the keys.
+ * @param options.subject the DID of the document, if another than that of the keys.
+ * @param options.bothForms adds the multibase form to the JWK, against DID Core: some clients read each method so.
  * @throws RangeError without a key.
  */
-export function receiptDidDocument(keys: readonly PublicReceiptKey[], subject?: string) {
+export function receiptDidDocument(
+  keys: readonly PublicReceiptKey[],
+  { subject, bothForms = false }: { subject?: string; bothForms?: boolean } = {},
+) {
   const did = keys[0]?.did
   if (did === undefined) throw new RangeError('keys must not be empty')
   const methods = [
-    ...keys.map(({ kid, jwk }) => ({
+    ...keys.map(({ kid, jwk, publicKeyMultibase }) => ({
       id: kid,
       type: 'JsonWebKey2020',
       controller: did,
       // jose refuses an OKP key without its algorithm.
       publicKeyJwk: { ...jwk, alg: ALG },
+      ...(bothForms ? { publicKeyMultibase } : {}),
     })),
     ...keys.map(({ publicKeyMultibase }) => ({
       id: `${did}#${publicKeyMultibase}`,

@@ -105,6 +105,10 @@ describe('published documents', () => {
       controller: DID,
       publicKeyMultibase: signing.publicKeyMultibase,
     })
+    const both = receiptDidDocument(keys, { bothForms: true }).verificationMethod
+    expect(both.map((method) => method.publicKeyMultibase)).toEqual(
+      [...keys, ...keys].map((key) => key.publicKeyMultibase),
+    )
     const text = JSON.stringify([jwks, document])
     for (const key of keys) {
       expect(text).not.toContain(Buffer.from(key.seed).toString('base64url'))
