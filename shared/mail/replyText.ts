@@ -13,14 +13,14 @@
  * - a sign-off without a delimiter stays; if no text is left, the whole mail stays.
  */
 import { htmlToMarkedText, htmlToText } from './htmlToText.ts'
-import { attributionEndingAt, attributionWithin, type Following } from './replyTextAttribution.ts'
+import { attributionEndingAt, type Following } from './replyTextAttribution.ts'
+import { beforeCutOff } from './replyTextCutOff.ts'
+import { headerKind, isHeaderBlock, MAX_HEADER_LINES } from './replyTextHeaders.ts'
+import { beforeHistory, withoutRule } from './replyTextJoined.ts'
 import {
   announcedMessage,
-  headerKind,
-  headersWithin,
   isBounceLine,
   isForwardSubject,
-  isHeaderBlock,
   isOriginalTitle,
   isRule,
   isVendorSeparator,
@@ -113,11 +113,11 @@ function isQuoted(view: string, bars: boolean): boolean {
   )
 }
 
-/** The new text of a line that also holds the history. Marks at the line's start are for {@link isQuoted}. */
-function joinedHistory(line: string): string | undefined {
-  // Both kinds of history hold a colon.
-  if (line.length < 40 || line.startsWith('>') || !/[:：]/.test(line)) return undefined
-  return attributionWithin(line) ?? headersWithin(line)
+/** Up to a header block's lines below `index`, from the first that is not blank. */
+function linesBelow(views: readonly string[], index: number): readonly string[] {
+  let first = index + 1
+  while (first < index + 3 && views[first] === '') first++
+  return views.slice(first, first + MAX_HEADER_LINES)
 }
 
 /** Sorts the lines into own, blank, quote and dropped; undefined: the mail stays whole. */
@@ -157,7 +157,10 @@ function scanLines(lines: string[], views: string[]): Scan | undefined {
       continue
     }
     if (isVendorSeparator(view)) return { lines, views, kinds, end: i, attributed }
-    const before = attributed ? undefined : joinedHistory(lines[i]!)
+    const before = attributed
+      ? undefined
+      : (beforeHistory(lines[i]!, linesBelow(views, i)) ?? beforeCutOff(views, i))
+    if (typeof before === 'object') return undefined
     if (before) lines[i] = before
     if (before || (before === '' && kinds.subarray(0, i).includes(Kind.own))) {
       return { lines, views, kinds, end: before ? i + 1 : i, attributed }
@@ -229,6 +232,7 @@ function joinOwn({ lines, views, kinds, end, attributed }: Scan): string {
   const trails = (view: string) =>
     view === '' || isRule(view) || (end < lines.length && isOriginalTitle(view))
   while (kept.length > 1 && trails(lineView(kept.at(-1)!))) kept.pop()
+  if (end < lines.length && kept.length > 0) kept.push(withoutRule(kept.pop()!))
   return kept.join('\n')
 }
 

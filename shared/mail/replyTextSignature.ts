@@ -2,7 +2,8 @@
  * Recognises signatures, the device lines of phones and apps, and the notices of companies and lists
  * below a mail.
  */
-import { fold, headerKind, isRule, oneOf, trimDecoration } from './replyTextMarkers.ts'
+import { headerKind } from './replyTextHeaders.ts'
+import { fold, isRule, oneOf, trimDecoration } from './replyTextMarkers.ts'
 import {
   DEVICE_WORDS,
   FOOTER_STARTS,
