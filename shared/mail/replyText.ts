@@ -15,6 +15,7 @@
 import { htmlToMarkedText, htmlToText } from './htmlToText.ts'
 import { attributionEndingAt, type Following } from './replyTextAttribution.ts'
 import { beforeCutOff } from './replyTextCutOff.ts'
+import { isClosingDeviceLine } from './replyTextDevice.ts'
 import { headerKind, isHeaderBlock, MAX_HEADER_LINES } from './replyTextHeaders.ts'
 import { beforeHistory, withoutRule } from './replyTextJoined.ts'
 import {
@@ -25,12 +26,15 @@ import {
   isRule,
   isVendorSeparator,
   lineView,
+  trimUnseen,
 } from './replyTextMarkers.ts'
-import { dropFooter, isClosingDeviceLine, startsSignature } from './replyTextSignature.ts'
+import { dropFooter, startsSignature } from './replyTextSignature.ts'
 
 /** Lines searched for markers. A longer mail is a log: below, only `>` marks count. */
 const MAX_MARKER_LINES = 10_000
 
+/** A mark that its list, quote or table has left below the text. */
+const LONE_MARK = /^[-–—_*|·•.~=]$/
 const EMOTICON = /^>[_.:;-]{0,3}[<(]$/
 
 const Kind = { own: 0, blank: 1, quote: 2, attribution: 3, dropped: 4 } as const
@@ -71,7 +75,7 @@ export function replyTextFromHtml(html: string): string {
 }
 
 function tidy(text: string): string {
-  return text.replaceAll('\r\n', '\n').replaceAll('\r', '\n').trim()
+  return trimUnseen(text.replaceAll('\r\n', '\n').replaceAll('\r', '\n'))
 }
 
 /** The sender's own text; '' if there is none or the mail stays whole. */
@@ -82,7 +86,7 @@ function ownText(text: string, quotesAreHistory: boolean): string {
   if (scan === undefined) return ''
   scan.attributed ||= quotesAreHistory
   foldBrokenQuotes(scan)
-  return dropFooter(joinOwn(scan)).trim()
+  return trimUnseen(dropFooter(joinOwn(scan)))
 }
 
 /** Marks the lines inside a closed ``` fence. They hold no markers. */
@@ -230,9 +234,13 @@ function joinOwn({ lines, views, kinds, end, attributed }: Scan): string {
     kept.push(lines[i]!.trimEnd())
   }
   const trails = (view: string) =>
-    view === '' || isRule(view) || (end < lines.length && isOriginalTitle(view))
+    view === '' ||
+    isRule(view) ||
+    LONE_MARK.test(view) ||
+    (end < lines.length && isOriginalTitle(view))
   while (kept.length > 1 && trails(lineView(kept.at(-1)!))) kept.pop()
-  if (end < lines.length && kept.length > 0) kept.push(withoutRule(kept.pop()!))
+  if ((end < lines.length || lastQuote > lastOwn) && kept.length > 0)
+    kept.push(withoutRule(kept.pop()!))
   return kept.join('\n')
 }
 

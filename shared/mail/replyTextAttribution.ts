@@ -2,8 +2,9 @@
  * Recognises the attribution a mail client writes above a quote (`On …, Bob wrote:`), wrapped or not.
  * It knows the languages of replyTextWords.ts; in others it goes by date and address.
  */
+
+import { isDeviceLine } from './replyTextDevice.ts'
 import { EMAIL, fold, MAX_MARKER_LENGTH, TIME, trimDecoration } from './replyTextMarkers.ts'
-import { isDeviceLine } from './replyTextSignature.ts'
 import { QUOTING_STARTS, WROTE_RUNS, WROTE_WORDS } from './replyTextWords.ts'
 
 /** Characters before the quoted text on one line. */
@@ -12,14 +13,19 @@ const MAX_ADDRESSES = 5
 /** Lines: a name, a mailto link and the verb, each wrapped once. */
 const MAX_ATTRIBUTION_LINES = 6
 
-const MIDLINE_LEAD_IN =
-  /\s(?:On|Am|Le|El|Il|Op|Em|Den|W dniu|Dne|Dnia)\s(?:\p{L}{2,12}[.,]{0,2}\s){0,2}\p{Nd}{1,4}[\s.,/-]/u
-/** A word of five letters and a full stop, another mark of an end, a smiley. */
-const SENTENCE_END = /(?:\p{L}{5}\.|[!?…]|[:;]-?\)|\p{So}\ufe0f?)\s|[。！？]\s?/gu
+/** Words before the date that are no word of a sentence's end. */
+export const LEAD_WORDS = '(?:On|Am|Le|El|Il giorno|Il|Op|Em|Den|W dniu|Dne|Dnia)\\s'
+const MIDLINE_LEAD_IN = new RegExp(
+  `(?<=[\\s.!?…。])${LEAD_WORDS}(?:\\p{L}{2,12}[.,]{0,2}\\s){0,2}\\p{Nd}{1,4}[\\s.,/-]`,
+  'u',
+)
+const MIDLINE_RULE = /(?<=\s)-{3,}\s/
+/** A full stop, another mark of an end, a smiley. */
+const SENTENCE_END = /(?:\p{L}{3}\.|[!?…]|[:;]-?\)|\p{So}\ufe0f?)\s|[。！？]\s?/gu
 const MAX_SENTENCES = 20
-/** `2. maalisk.` is no end of a sentence. */
-const ABBREVIATED_MONTH = /\p{Nd}\.?\s\p{L}{1,12}\.$/u
-export const LEAD_IN = /^[("'*\s-]*(?:[^\s\p{Nd}]{1,14}\s+){0,4}[^\s\p{Nd}]{0,4}\p{Nd}/u
+/** `2. maalisk.` and `Il giorno lun.` end no sentence. */
+const ABBREVIATED = /\p{Nd}\.?[^.]{0,14}\.$|^\s*(?:\S+\s){0,2}\p{L}{1,4}\.$/u
+const LEAD_IN = /^[("'*\s-]*(?:[^\s\p{Nd}]{1,14}\s+){0,4}[^\s\p{Nd}]{0,4}\p{Nd}/u
 export const DATE = /\p{Nd}{4}|\p{Nd}[./-]\p{Nd}/u
 const EMAIL_AT_END = /@[^\s<>@]+[\])>"'\s]*[:：]$/
 /** A line that starts with a time, a year, a lower-case or a caseless letter, or an address. */
@@ -58,7 +64,8 @@ function isAttribution(joined: string, following: Following): boolean {
     if (!closed) return hasTime && LEAD_IN.test(text)
     if (dashed) return true
     if (following === 'quote' && text.length <= 80) return true
-    if (!hasEmail && numbers < 2) return false
+    // `At 8:15 he wrote:` is a sentence, unless marks follow.
+    if (!hasEmail && (numbers < 2 || !(DATE.test(text) || numbers > 2))) return false
     return verb === 'last' || hasTime || numbers > 2 || EMAIL_AT_END.test(text)
   }
   // Gmail up to 2013: `2013/7/20 Bob <bob@x.test>`, no verb, no colon.
@@ -140,11 +147,13 @@ function attributionAt(views: readonly string[], start: number, end: number, fro
 export function attributionStart(text: string): number {
   const leadIn = text.search(MIDLINE_LEAD_IN)
   if (leadIn > 0) return leadIn
+  const rule = text.search(MIDLINE_RULE)
+  if (rule > 0) return rule
   let start = 0
   for (const { index, 0: end } of text.matchAll(SENTENCE_END).take(MAX_SENTENCES)) {
     const at = index + end.length
     const tail = text.slice(at, at + MAX_MARKER_LENGTH)
-    if (ABBREVIATED_MONTH.test(text.slice(Math.max(0, at - 24), at).trimEnd())) continue
+    if (ABBREVIATED.test(text.slice(0, at).trimEnd())) continue
     if (!DATE.test(tail) || !TIME.test(tail)) break
     if (LEAD_IN.test(tail) || NAMED_FIRST.test(tail)) start = at
   }

@@ -10,6 +10,8 @@ export const MAX_HEADER_LINES = 14
 /** Characters of the longest listed label. */
 const MAX_LABEL_LENGTH = 20
 const MAX_LABELS = 12
+/** Characters of `Sent: Wednesday, 30 September 2026 09:14`. */
+const MAX_DATE_LENGTH = 60
 /** `label: value`; a label has few words. */
 const LABELLED = /^[*_]{0,2}(?:[^\s:：]{1,20} ){0,2}[^\s:：]{1,20}\s?[:：][*_]{0,2}(?:\s|$)/u
 const SENDER = /^[^:：@]{1,40}[:：][^:：<>@]{1,80}<[^\s<>@]+@[^\s<>@]+>$/u
@@ -52,7 +54,9 @@ function labelsWithin(text: string): Label[] {
 /** Whether sender, date and recipient or subject follow each other. A ticket has `From:`, `To:` and `Date:` too. */
 function isHeaderRun(text: string, labels: readonly Label[]): boolean {
   const kinds = new Set(labels.slice(0, 5).map(({ kind }) => kind))
-  if (!kinds.has('from') || !(kinds.has('sent') || kinds.has('date'))) return false
+  const date = labels.find(({ kind }) => kind === 'sent' || kind === 'date')
+  if (!kinds.has('from') || date === undefined) return false
+  if (!/\p{Nd}/u.test(text.slice(date.index, date.index + MAX_DATE_LENGTH))) return false
   if (kinds.has('subject')) return true
   return kinds.has('to') && (EMAIL.test(text) || (kinds.has('sent') && TIME.test(text)))
 }
@@ -84,7 +88,7 @@ export function headersWithin(line: string, below: readonly string[]): number | 
     const head = text.slice(index, index + MAX_MARKER_LENGTH)
     const rest = labels.slice(at)
     const full = rest.some((label) => label.kind === 'subject') && EMAIL.test(head)
-    if (full && isHeaderRun(head, rest)) return index
+    if (full && isHeaderRun(text, rest)) return index
     if (goesOn && isHeaderBlock([head, ...below], 0)) return index
   }
   return undefined

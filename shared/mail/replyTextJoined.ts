@@ -1,11 +1,13 @@
 /** Finds history that begins on a line of the new text, because a client or a relay dropped the line end. */
 import { attributionWithin } from './replyTextAttribution.ts'
-import { headersWithin } from './replyTextHeaders.ts'
-import { announcedMessage, isRule, MAX_MARKER_LENGTH } from './replyTextMarkers.ts'
+import { headerKind, headersWithin } from './replyTextHeaders.ts'
+import { announcedMessage, isRule, MAX_MARKER_LENGTH, trimDecoration } from './replyTextMarkers.ts'
 
 const MAX_RULES = 4
 /** Outlook draws 32 underscores, Mailman 47. A person leaves shorter blanks. */
 const LONG_RULE = /^_{30,}$/
+/** `-----Original Message-----`, perhaps with headers behind it. */
+const TITLE = /^[-_=*]{2,}[^-_=*]{1,60}[-_=*]{2,}/
 const SENTENCE_ENDS = /[.!?。！？…]\s?$/
 
 /**
@@ -27,18 +29,20 @@ export function beforeHistory(
   const attributed = attributionWithin(line)
   if (attributed !== undefined) return attributed
   const headers = headersWithin(line, below)
-  return headers === undefined ? undefined : line.slice(0, headers).replace(/[\s*]+$/, '')
+  return headers === undefined ? undefined : withoutRule(trimDecoration(line.slice(0, headers)))
 }
 
-/** A separator behind the end of a sentence, or one that announces a message behind any word. */
+/** A separator behind the end of a sentence, or one with a title behind any word. */
 function ruleWithin(line: string): { index: number; forward: boolean } | undefined {
   if (line.length > 10 * MAX_MARKER_LENGTH) return undefined
   for (const { index } of line.matchAll(/-{3,}|[_=*]{5,}/g).take(MAX_RULES)) {
     const tail = line.slice(index, index + MAX_MARKER_LENGTH).trim()
     const own = line.slice(0, index)
-    if (!/[\p{L}\p{N}]/u.test(own)) return undefined
-    const announced = announcedMessage(tail)
+    const title = TITLE.exec(tail)?.[0] ?? tail
+    const rest = tail.slice(title.length).trim()
+    const announced = rest === '' || headerKind(rest) ? announcedMessage(title) : undefined
     if (announced !== undefined) return { index, forward: announced === 'forwarded' }
+    if (!/[\p{L}\p{N}]/u.test(own)) return undefined
     if (LONG_RULE.test(tail) && SENTENCE_ENDS.test(own)) return { index, forward: false }
   }
   return undefined

@@ -14,6 +14,27 @@ const DASHED =
   /^(?:[-–—]{2,}|[_=*]{5,})\s*([^-–—_=*](?:.{0,60}[^-–—_=*])?)\s*(?:[-–—]{2,}|[_=*]{5,}):?$/
 const FORWARD_SUBJECT = /^(?:fwd?|wg|tr|rv)\s?:\s?\S/i
 
+/**
+ * Characters that show nothing: controls, direction marks, joiners, fillers and lost objects. Not U+FE0F and U+E007F,
+ * which end emoji.
+ */
+const UNSEEN =
+  '[\\0-\\x08\\x0e-\\x1f\\x7f-\\x84\\x86-\\x9f\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180e\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u206f\\u2800\\u3164\\ufeff\\uffa0\\ufff9-\\ufffd\\u{e0000}-\\u{e007e}]'
+const ALL_UNSEEN = new RegExp(UNSEEN, 'gu')
+const IS_UNSEEN = new RegExp(`^(?:\\s|${UNSEEN})$`, 'u')
+
+/** `text` without blanks around it and without unseen characters at its end. */
+export function trimUnseen(text: string): string {
+  let end = text.length
+  while (end > 0) {
+    const low = text.charCodeAt(end - 1)
+    const size = end > 1 && low >= 0xdc00 && low <= 0xdfff ? 2 : 1
+    if (!IS_UNSEEN.test(text.slice(end - size, end))) break
+    end -= size
+  }
+  return text.slice(0, end).trim()
+}
+
 /** A line of dashes, underscores, stars, hashes or equal signs. */
 export function isRule(view: string): boolean {
   return RULE.test(view)
@@ -29,7 +50,7 @@ export function lineView(line: string): string {
   if (!/[^\x20-\x7e]|=E2=80=AF|&[lg]t;/.test(trimmed)) return trimmed
   return trimmed
     .normalize('NFC')
-    .replace(/[\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g, '')
+    .replace(ALL_UNSEEN, '')
     .replace(/\s|=E2=80=AF/g, ' ')
     .replaceAll('&lt;', '<')
     .replaceAll('&gt;', '>')

@@ -17,6 +17,7 @@ import { holdsTags, readableText, saysElse } from '../../shared/mail/readableTex
 import { replyText, replyTextFromHtml } from '../../shared/mail/replyText.ts'
 import * as attribution from '../../shared/mail/replyTextAttribution.ts'
 import * as cutOff from '../../shared/mail/replyTextCutOff.ts'
+import * as device from '../../shared/mail/replyTextDevice.ts'
 import * as headers from '../../shared/mail/replyTextHeaders.ts'
 import * as joined from '../../shared/mail/replyTextJoined.ts'
 import * as markers from '../../shared/mail/replyTextMarkers.ts'
@@ -36,6 +37,7 @@ const LINE_READERS = new Set(
 const REPLY_PARTS = {
   'replyTextAttribution.ts': attribution,
   'replyTextCutOff.ts': cutOff,
+  'replyTextDevice.ts': device,
   'replyTextHeaders.ts': headers,
   'replyTextJoined.ts': joined,
   'replyTextMarkers.ts': markers,
