@@ -7,6 +7,7 @@
  * - a bounce and a forwarded message stay whole;
  * - an Outlook header block or an "original message" line ends the own text;
  * - an attribution (`On …, Bob wrote:`) ends it too, unless `>` lines follow: they mark their own end;
+ * - each of them may begin behind the own text of its line, and the mail's end may cut an attribution off;
  * - one block of `>` lines is history; two or more blocks with text between are an inline answer and
  *   stay;
  * - `-- ` starts a signature (RFC 3676 §4.3); "Sent from my …" and a closing legal notice are cut;
@@ -117,7 +118,7 @@ function isQuoted(view: string, bars: boolean): boolean {
   )
 }
 
-/** Up to a header block's lines below `index`, from the first that is not blank. */
+/** The lines of a header block below `index`, from the first that is not blank. */
 function linesBelow(views: readonly string[], index: number): readonly string[] {
   let first = index + 1
   while (first < index + 3 && views[first] === '') first++

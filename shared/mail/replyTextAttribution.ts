@@ -13,7 +13,7 @@ const MAX_ADDRESSES = 5
 /** Lines: a name, a mailto link and the verb, each wrapped once. */
 const MAX_ATTRIBUTION_LINES = 6
 
-/** Words before the date that are no word of a sentence's end. */
+/** Words before the date of an attribution. */
 export const LEAD_WORDS = '(?:On|Am|Le|El|Il giorno|Il|Op|Em|Den|W dniu|Dne|Dnia)\\s'
 const MIDLINE_LEAD_IN = new RegExp(
   `(?<=[\\s.!?…。])${LEAD_WORDS}(?:\\p{L}{2,12}[.,]{0,2}\\s){0,2}\\p{Nd}{1,4}[\\s.,/-]`,

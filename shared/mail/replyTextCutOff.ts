@@ -38,7 +38,7 @@ function isCutAttribution(text: string, above: string, alone: boolean): boolean 
   if (time === undefined) return false
   const clock = CLOCK.exec(text.slice(time.index + time[0].length))!
   const rest = text.slice(time.index + time[0].length + clock[0].length)
-  if (ENDS_IN_ADDRESS.test(text)) return !/^[.!?]\s|\p{L}{5}[.!?]\s/u.test(rest)
+  if (ENDS_IN_ADDRESS.test(text)) return !/^[.!?:]\s|\p{L}{5}[.!?]\s/u.test(rest)
   if (!alone) return false
   const verb = findVerb(rest)
   if (verb !== 'none') return verb === 'last' || NAMED.test(rest)

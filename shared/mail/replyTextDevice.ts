@@ -13,21 +13,28 @@ const NAMES_DEVICE = new RegExp(oneOf(DEVICE_WORDS))
 const MAY_NAME_DEVICE = new RegExp(`my |${oneOf(DEVICE_WORDS)}`)
 /** A program that names itself: `Get Nine for Android`, `Yahoo Mail on Android`. */
 const NAMED_PROGRAM =
-  /^(?:Get (?:\S+ ){1,2}|(?:\p{Lu}\S* ){1,3})\p{Ll}{1,4} (?:Android|iOS|iPhone|iPad|Mac|Windows)$/u
-/** `Sent with Nine`: one or two words, a preposition and a name. */
+  /^(?:Get (?:\p{Lu}\S* ){1,2}|(?:\p{Lu}\S* ){1,3})\p{Ll}{1,4} (?:Android|iOS|iPhone|iPad|Mac|Windows)$/u
+/** `Sent with Nine`: one or two words, a preposition and a name, but not a courier's `DHL`. */
 const SENT_BY_NAME = new RegExp(
-  `^(?:\\p{L}+ ){1,2}${oneOf(FROM_WORDS)} (?:(?!\\p{Ll}{5})[^\\s,;.]+ ){0,3}\\p{Ll}?[\\p{Lu}\\p{Nd}][^\\s,;.]*$`,
+  `^(?:\\p{L}+ ){1,2}${oneOf(FROM_WORDS)} (?:(?!\\p{Ll}{5})[^\\s,;.]+ ){0,3}(?!\\p{Lu}{2,5}$)\\p{Ll}?[\\p{Lu}\\p{Nd}][^\\s,;.]*(?: app)?$`,
   'u',
 )
 /** `Sent from my Foo 12`: a few words, `my`, up to two short words and a name. */
 const SENT_FROM_MY = new RegExp(
-  `^(?:\\S+ ){1,4}${oneOf(MY_WORDS)} (?:\\p{Ll}\\S{0,9} ){0,2}\\p{Ll}?\\p{Lu}[^\\s,;.]*(?: [\\p{Lu}\\p{Nd}][^\\s,;.]*){0,3}(?: \\p{Ll}{1,8})?$`,
+  `^(?:\\S+ ){1,4}${oneOf(MY_WORDS)} (?:\\p{Ll}\\S{0,9} ){0,2}\\p{Ll}?\\p{Lu}[^\\s,;.]*(?: [\\p{Lu}\\p{Nd}][^\\s,;.]*){0,3}(?: (?:phone|tablet|app))?$`,
+  'u',
+)
+/** `Trimis de pe Foo-ul meu`. */
+const MY_LAST = new RegExp(
+  `^(?:\\S+ ){1,4}\\p{Ll}?\\p{Lu}\\S*(?: \\p{Nd}\\S*)?(?: \\p{L}{2,5})? ${oneOf(MY_WORDS)}$`,
   'u',
 )
 /** `Von Nine gesendet`. */
-const VERB_LAST = /^(?:Von|Mit|Aus|Via|Über) (?:\p{Lu}\S* ){1,3}(?:gesendet|versendet|verschickt)$/u
+const VERB_LAST =
+  /^(?:Von|Mit|Aus|Via|Über) (?:meine[mr] )?(?!\p{Lu}{2,5} )(?:\p{Lu}\S* ){1,3}(?:aus )?(?:gesendet|versendet|verschickt)$/u
 /** A Latin name in another script, `ส่งจาก Vivo V29`, but not a courier's `DHL`. */
 const FOREIGN_NAME = /(?<![A-Za-z])[A-Za-z]*(?:[A-Z][a-z]|[a-z][A-Z])[A-Za-z]*/
+const FROM_PARTICLE = /[\dA-Za-z\s'’)-](?:から|에서|से |থেকে)/
 const OTHER_SCRIPT = /[^\P{L}\p{Script=Latin}]/u
 /** Case endings hold the preposition: `Foo 12:sta`, `iPhonetik`. A number or an inner capital makes it a device. */
 const MODEL = /\p{Lu}\S* \p{Nd}{1,3}(?![.\p{Nd}])\S*|\p{Ll}\p{Lu}\p{Ll}/u
@@ -53,6 +60,11 @@ function goesOn(views: readonly string[], index: number): boolean {
   return /^[^>].*[.!?。！？]$/u.test(view)
 }
 
+/** Whether a verb of sending ends the line, and the writer is not its subject. */
+function endsSent(lower: string): boolean {
+  return ENDS_SENT.test(lower) && !/\b(?:ich|wir|hat|haben?)\b/.test(lower)
+}
+
 /** Without links, brackets and marks around it. */
 function bare(view: string): string {
   const text = trimDecoration(view.replace(/<[^<>\s]{4,}>|\]?\(?https?:\S+/g, '').trim())
@@ -71,14 +83,16 @@ function isUnlistedDevice(view: string, alone: boolean): boolean {
     if (NAMED_PROGRAM.test(text) || VERB_LAST.test(text)) return true
   }
   const starts = STARTS_SENT.test(lower)
-  if (!starts && !ENDS_SENT.test(lower)) return false
+  if (!starts && !endsSent(lower)) return false
   // `Sent from my Foo 12. Please excuse typos.`
   const [head = '', ...rest] = text.split(/[.,;!]\s|\s[-–—|]\s/)
   const excuse = rest.length <= 2 && rest.join(' ').split(' ').length <= 10 && !text.endsWith('?')
   if (starts && excuse && SENT_FROM_MY.test(head)) return true
   if (!alone || rest.length > 0 || text.length > 80 || text.split(' ').length > 8) return false
-  if (starts && SENT_BY_NAME.test(text)) return true
-  if (OTHER_SCRIPT.test(text)) return FOREIGN_NAME.test(text)
+  if (starts && (SENT_BY_NAME.test(text) || MY_LAST.test(text))) return true
+  if (OTHER_SCRIPT.test(text)) {
+    return FOREIGN_NAME.test(text) && (starts || FROM_PARTICLE.test(text))
+  }
   return MODEL.test(text) && (!starts || !/^(?:sent|typed|written|posted|get)\b/.test(lower))
 }
 
@@ -95,6 +109,6 @@ export function isDeviceLine(view: string): boolean {
   if (STARTS_SENT.test(lower)) {
     return NAMES_DEVICE.test(opening)
   }
-  const ends = words.length <= 9 && ENDS_SENT.test(lower)
+  const ends = words.length <= 9 && endsSent(lower)
   return ends && NAMES_DEVICE.test(lower)
 }
