@@ -13,7 +13,7 @@ const ENDS_IN_ADDRESS =
   /(?:<[^\s<>]{0,80}|[<([][^\s<>()[\]@]+@[^\s<>()[\]@]+[>)\]]{1,2}\S{0,3}(?:\s[^\s.!?]{1,12}){0,2})$/u
 /** Few words before the date. In other scripts no sentence ends like this behind more of them. */
 const SHORT_LEAD_IN = new RegExp(
-  `^(?:(?:${LEAD_WORDS})?(?:[^\\s\\p{Nd}]{1,14}\\s+){0,2}|(?:[^\\s\\p{Nd}\\p{Script=Latin}]{1,14}\\s+){3,4})[^\\s\\p{Nd}]{0,4}\\p{Nd}`,
+  `^(?:(?:${LEAD_WORDS})?(?:[^\\s\\p{Nd}:：]{1,14}\\s+){0,2}|(?:[^\\s\\p{Nd}\\p{Script=Latin}]{1,14}\\s+){3,4})[^\\s\\p{Nd}]{0,4}\\p{Nd}`,
   'u',
 )
 /** Mail programs abbreviate the weekday, and write the year: `On Mon, 2 Mar 2026 …`, `пн, 2 мар. 2026 …`. */
@@ -27,10 +27,14 @@ const CLOCK = /^(?<seconds>:\p{Nd}{2})?(?:\s?[AaPp]\.?[Mm]\.?|\sUhr)?(?:\s\p{Lu}
 const NAMED = /^(?:\s\p{Ll}{2,12})?(?:\s\p{Lu}[\p{L}.'’-]*){1,4}$/u
 const NAMED_FIRST =
   /^["'\p{L}][^<>@]{0,60}<[^\s<>@]+@[^\s<>@]+>.{0,12}\p{Nd}{4}.{0,24}\p{Nd}[:.]\p{Nd}/u
+/** Behind the time an own sentence ends or goes on: `mail from <a@x.test>`. */
+const SENTENCE = /^[.!?:]\s|\p{L}{5}[.!?]\s|\s[a-z]{2,}\s[a-z]{2,}\s<[^\s<>]+>/u
 const TITLE = /^-{3,}\s?\p{Lu}/u
 
 function isCutAttribution(text: string, above: string, alone: boolean): boolean {
-  if (/[:：,]$/.test(above) || /[.!?。]$/.test(text)) return false
+  // A list has more addresses.
+  if (/[:：,>]$/.test(above) || />.*</.test(text)) return false
+  if (/[.!?。]$/.test(text)) return false
   if (NAMED_FIRST.test(text)) return text.length <= MAX_NAMED_LENGTH
   if (!SHORT_LEAD_IN.test(text) || !DATE.test(text)) return false
   if (WEEKDAY.test(text) && ENDS_IN_DATE.test(text)) return alone
@@ -38,7 +42,7 @@ function isCutAttribution(text: string, above: string, alone: boolean): boolean 
   if (time === undefined) return false
   const clock = CLOCK.exec(text.slice(time.index + time[0].length))!
   const rest = text.slice(time.index + time[0].length + clock[0].length)
-  if (ENDS_IN_ADDRESS.test(text)) return !/^[.!?:]\s|\p{L}{5}[.!?]\s/u.test(rest)
+  if (ENDS_IN_ADDRESS.test(text)) return !SENTENCE.test(rest)
   if (!alone) return false
   const verb = findVerb(rest)
   if (verb !== 'none') return verb === 'last' || NAMED.test(rest)
