@@ -25,11 +25,11 @@ const DidDocument = t.Object({
       type: t.String({ examples: ['JsonWebKey2020', 'Multikey'] }),
       controller: t.String(),
       publicKeyJwk: t.Optional(Key),
-      publicKeyMultibase: t.Optional(t.String({ examples: ['z6Mk…'] })),
+      publicKeyMultibase: t.String({ examples: ['z6Mk…'] }),
     }),
     {
       description:
-        'Each key twice: as JsonWebKey2020, then as Multikey. With ANSWERS=full the first has both forms.',
+        'Each key twice: as JsonWebKey2020, then as Multikey. Every method has the multibase form.',
     },
   ),
   assertionMethod: t.Array(t.String()),
@@ -38,7 +38,6 @@ const DidDocument = t.Object({
 /** The public keys of receipts, retired ones included. */
 export function wellKnownRoutes({ pool, config }: Services) {
   const did = didWeb(config.http.baseUrl)
-  const bothForms = config.answers === 'full'
   const describe = { tag: 'Payments', access: 'public', cors: true } as const
   /** @throws {ApiError} 404 before a worker has published a key */
   const ownKeys = async () => {
@@ -74,7 +73,7 @@ export function wellKnownRoutes({ pool, config }: Services) {
       async ({ set }) => {
         const keys = await ownKeys()
         set.headers['cache-control'] = CACHE_CONTROL
-        return receiptDidDocument(keys, { bothForms })
+        return receiptDidDocument(keys)
       },
       {
         detail: operation({
@@ -96,7 +95,7 @@ export function wellKnownRoutes({ pool, config }: Services) {
         if (project === null) throw notFound()
         set.headers['cache-control'] = CACHE_CONTROL
         const subject = `${did}:identities:${encodeURIComponent(project.id)}`
-        return receiptDidDocument(keys, { subject, bothForms })
+        return receiptDidDocument(keys, { subject })
       },
       {
         params: t.Object({ identityId: t.String({ minLength: 1, maxLength: 100 }) }),

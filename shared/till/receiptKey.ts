@@ -97,17 +97,16 @@ export function receiptJwks(keys: readonly PublicReceiptKey[]) {
 }
 
 /**
- * `/.well-known/did.json` and the documents of projects. Holds no secret. Each key is there twice: DID Core §5.2.1 forbids
- * two forms in one method.
+ * `/.well-known/did.json` and the documents of projects. Holds no secret. Each key is there twice: as JsonWebKey2020 and as
+ * Multikey. Every method has `publicKeyMultibase`, although DID Core §5.2.1 wants one form in one method: clients read each method so.
  *
  * @param keys as in {@link receiptJwks}, all of one DID.
  * @param options.subject the DID of the document, if another than that of the keys.
- * @param options.bothForms adds the multibase form to the JWK, against DID Core: some clients read each method so.
  * @throws RangeError without a key.
  */
 export function receiptDidDocument(
   keys: readonly PublicReceiptKey[],
-  { subject, bothForms = false }: { subject?: string; bothForms?: boolean } = {},
+  { subject }: { subject?: string } = {},
 ) {
   const did = keys[0]?.did
   if (did === undefined) throw new RangeError('keys must not be empty')
@@ -118,7 +117,7 @@ export function receiptDidDocument(
       controller: did,
       // jose refuses an OKP key without its algorithm.
       publicKeyJwk: { ...jwk, alg: ALG },
-      ...(bothForms ? { publicKeyMultibase } : {}),
+      publicKeyMultibase,
     })),
     ...keys.map(({ publicKeyMultibase }) => ({
       id: `${did}#${publicKeyMultibase}`,
