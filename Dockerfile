@@ -15,6 +15,9 @@ COPY api api
 COPY shared shared
 COPY sql sql
 COPY workers workers
+COPY docs docs
+COPY examples examples
+COPY SECURITY.md .
 
 FROM ${RUN_BASE}
 # Process 1 must reap processes whose parents have ended. Bun does not.

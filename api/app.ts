@@ -18,12 +18,21 @@ import { eventRoutes } from './events/events.ts'
 import { projectWebhookRoutes } from './events/webhooks.ts'
 import { BODY_MAX_BYTES, notAnObject, readForm, readJson, readJsonValue } from './http/body.ts'
 import { type ClientAddress, createClientAddress } from './http/clientAddress.ts'
-import { ApiError, badRequest, errorResponse, notFound, toApiError } from './http/errors.ts'
-import { describe, finish } from './http/finish.ts'
+import {
+  ApiError,
+  badRequest,
+  errorResponse,
+  InvalidJsonError,
+  notFound,
+  toApiError,
+} from './http/errors.ts'
+import { describe, finish, preflight } from './http/finish.ts'
 import { admit, GateRefusal } from './http/gate.ts'
 import { HeldBodies } from './http/heldBodies.ts'
 import { attachState, newRequestState, type RequestState, stateOf } from './http/requestState.ts'
 import type { Services } from './http/services.ts'
+import { refuseUnknownQuery } from './http/unknownFields.ts'
+import { checkEncoding, readUrl } from './http/url.ts'
 import type { UsageRecorder } from './http/usage.ts'
 import { describeValidationError } from './http/validation.ts'
 import { domainRoutes } from './mail/domains.ts'
@@ -37,7 +46,7 @@ import { sendingRoutes } from './mail/sending.ts'
 import { suppressionRoutes } from './mail/suppressions.ts'
 import { threadChangeRoutes } from './mail/threadChanges.ts'
 import { threadRoutes } from './mail/threads.ts'
-import { mcpRoutes } from './mcp/routes.ts'
+import { MCP_PATH, mcpRoutes, parseError } from './mcp/routes.ts'
 import { healthRoutes } from './operations/health.ts'
 import { metricsRoutes } from './operations/metricsRoutes.ts'
 import { activityRoutes } from './till/activity.ts'
@@ -75,7 +84,7 @@ export function createApp(services: Services, usage: UsageRecorder): App {
       try {
         const parts = { routes, clientAddress, usage }
         const admitted = await passGate(services, parts, request, socketAddress, state)
-        response = await elysia.handle(admitted.request)
+        response = admitted.preflight ?? (await elysia.handle(admitted.request))
         await admitted.answered?.(response)
         await noteWrite(services, request, state)
       } catch (error) {
@@ -174,8 +183,12 @@ function bodyMaxBytes({ route, identity }: RequestState): number {
   return isLarge ? bodyMaxBytes : Math.min(bodyMaxBytes, BODY_MAX_BYTES)
 }
 
-/** An admitted request. One of the console is rewritten to the API's path. */
-type Admitted = { request: Request; answered?: (response: Response) => Promise<void> }
+/** An admitted request. One of the console is rewritten to the API's path; a preflight has its answer. */
+type Admitted = {
+  request: Request
+  preflight?: Response
+  answered?: (response: Response) => Promise<void>
+}
 
 async function passGate(
   services: Services,
@@ -186,7 +199,9 @@ async function passGate(
 ): Promise<Admitted> {
   const url = readUrl(request)
   const delegation = readDelegation(url.pathname)
-  const match = parts.routes.match(request.method, delegation?.path ?? url.pathname)
+  const isPreflight = request.method === 'OPTIONS' && parts.routes.isOpen(url.pathname)
+  const method = isPreflight ? 'GET' : request.method
+  const match = parts.routes.match(method, delegation?.path ?? url.pathname)
   if (match.kind === 'none') throw notFound()
   if (match.kind === 'method') {
     throw new ApiError(405, 'method_not_allowed', `${request.method} is not allowed here`, {
@@ -195,10 +210,12 @@ async function passGate(
   }
   const { access, path } = match.route
   state.route = delegation === null ? match.route : { ...match.route, path: `/console/api${path}` }
+  if (isPreflight) return { request, preflight: preflight() }
   const from = parts.clientAddress(socketAddress, request.headers.get('x-forwarded-for'))
   state.clientAddress = from
   if (delegation !== null || access === 'console') {
     checkEncoding(url)
+    if (delegation !== null) refuseUnknownQuery(url.searchParams, match.route.query)
     return await admitConsole(services, { request, route: match.route, delegation, from })
   }
   if (access !== 'public') {
@@ -219,35 +236,9 @@ async function passGate(
     )
   }
   checkEncoding(url)
+  // Others link to public pages, and add parameters of their own.
+  if (access !== 'public') refuseUnknownQuery(url.searchParams, match.route.query)
   return { request }
-}
-
-/** RFC 9110 §7.2: a host and a port. */
-const HOST = /^(?:\[[\da-f:.]{2,45}\]|[\w.~%-]{1,253})(?::\d{0,5})?$/i
-
-/** The URL of a request. The Host header is a part of it, and the client writes that. */
-function readUrl(request: Request): URL {
-  const host = request.headers.get('host')
-  if ((host !== null && host !== '' && !HOST.test(host)) || !URL.canParse(request.url)) {
-    throw badRequest('Host must be a host name or an IP address, with an optional port')
-  }
-  return new URL(request.url)
-}
-
-/** Refuses a path or query that does not decode, or holds U+0000: libraries disagree about both. */
-function checkEncoding(url: URL): void {
-  for (const [name, text] of [
-    ['path', url.pathname],
-    ['query', url.search],
-  ] as const) {
-    let decoded: string
-    try {
-      decoded = decodeURIComponent(text)
-    } catch {
-      throw badRequest(`The ${name} must be valid percent-encoded UTF-8`)
-    }
-    if (decoded.includes('\0')) throw badRequest(`The ${name} must not contain a null character`)
-  }
 }
 
 /** The answer to a thrown error. The state keeps the error for the log. */
@@ -257,6 +248,7 @@ function fail(state: RequestState, thrown: unknown): Response {
     return errorResponse(thrown.error)
   }
   const error = unwrap(thrown)
+  if (error instanceof InvalidJsonError && state.route?.path === MCP_PATH) return parseError()
   const shown = toApiError(error, state.requestId)
   if (shown.status >= 500) state.error = error
   return errorResponse(shown)

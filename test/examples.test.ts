@@ -1,5 +1,6 @@
 /** Every example runs as its reader runs it, on a real service. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { createHmac } from 'node:crypto'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
@@ -77,26 +78,44 @@ test('paidMcpTool.ts asks for a payment', async () => {
   await client.close()
 })
 
-test('webhookReceiver.ts believes a signed webhook once, and refuses another', async () => {
-  const { found: shop } = await run('sellerHono.ts', /selling at (\S+)/)
-  const secret = 'whsec_of_this_example_and_no_other'
-  const receiver = await run('webhookReceiver.ts', /receiving at (\S+)/, { WEBHOOK_SECRET: secret })
-  const registered = await agent.put('/v0/sellers/endpoints', {
-    urlPattern: shop,
-    priceUsdc: '0.01',
-    webhookUrl: receiver.found,
-    webhookSecret: secret,
-  })
-  expect(registered.status).toBe(200)
-  await buy(shop)
-  await printed(receiver.process, /payment \w+: 0.01 USDC/)
-  const forged = await fetch(receiver.found, {
-    method: 'POST',
-    headers: { 'x-service-signature': `sha256=${'0'.repeat(64)}` },
-    body: '{}',
-  })
-  expect(forged.status).toBe(400)
-})
+const hasPython = Bun.which('python3') !== null
+if (!hasPython)
+  process.stderr.write('SKIPPED: the examples in Python, because there is no python3\n')
+
+for (const file of ['webhookReceiver.ts', 'webhook_receiver.py']) {
+  test.skipIf(file.endsWith('.py') && !hasPython)(
+    `${file} believes a signed webhook with a signed receipt, and refuses others`,
+    async () => {
+      const { found: shop } = await run('sellerHono.ts', /selling at (\S+)/)
+      const secret = 'whsec_of_this_example_and_no_other'
+      const receiver = await run(file, /receiving at (\S+)/, { WEBHOOK_SECRET: secret })
+      const registered = await agent.put('/v0/sellers/endpoints', {
+        urlPattern: shop,
+        priceUsdc: '0.01',
+        webhookUrl: receiver.found,
+        webhookSecret: secret,
+      })
+      expect(registered.status).toBe(200)
+      await buy(shop)
+      await printed(receiver.process, /payment \w+: 0.01 USDC/)
+      const post = async (body: string, signature: string) =>
+        (
+          await fetch(receiver.found, {
+            method: 'POST',
+            headers: { 'x-service-signature': `sha256=${signature}` },
+            body,
+          })
+        ).status
+      expect(await post('{}', '0'.repeat(64))).toBe(400)
+      const [payment] = (await agent.get('/v0/payments')).body.payments
+      const { signedReceipt } = payment
+      const body = { ...signedReceipt.body, amountUsdcRaw: '10001' }
+      const forged = JSON.stringify({ ...signedReceipt, body })
+      const hmac = createHmac('sha256', secret).update(forged).digest('hex')
+      expect(await post(forged, hmac)).not.toBe(204)
+    },
+  )
+}
 
 test('useSecret.ts uses a token that it cannot read', async () => {
   const TOKEN = 'tok_8f7a6b5c4d3e2f1a'
@@ -118,11 +137,8 @@ test('useSecret.ts uses a token that it cannot read', async () => {
   ])
 })
 
-const hasPython = Bun.which('python3') !== null
-if (!hasPython) process.stderr.write('SKIPPED: examples/agent.py, because there is no python3\n')
-
 for (const file of ['agent.ts', 'agent.py']) {
-  test.skipIf(file === 'agent.py' && !hasPython)(
+  test.skipIf(file.endsWith('.py') && !hasPython)(
     `${file} answers a message once and marks it as read`,
     async () => {
       const [writer, answering] = [await till.service.newAgent(), await till.service.newAgent()]

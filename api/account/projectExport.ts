@@ -93,6 +93,9 @@ async function* jsonLines({ project, at, rows }: ProjectExport): AsyncGenerator<
     payTo,
     paymentsEnabled,
     scopes,
+    sendPolicy: project.sendPolicy,
+    approverEmail: project.approverEmail,
+    approvalHours: project.approvalHours,
     retention: project.retention,
     createdAt: project.createdAt,
   })

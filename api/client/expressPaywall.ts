@@ -1,4 +1,12 @@
-import { createHttpPaywall, type HttpPaywallOptions } from './httpPaywall.ts'
+import {
+  createHttpPaywall,
+  type HttpAnswer,
+  type HttpPaywallOptions,
+  httpAnswer,
+  isSold,
+} from './httpPaywall.ts'
+import { ANSWER_MAX_BYTES, type Sale } from './paidAnswers.ts'
+import { sha256 } from './paidRequest.ts'
 
 /** The used part of the request of Express 4 and 5. */
 type ExpressRequest = {
@@ -7,13 +15,19 @@ type ExpressRequest = {
   protocol: string
   originalUrl: string
   headers: Record<string, string | string[] | undefined>
+  /** True after a body parser has read the body. */
+  readableEnded?: boolean
+  body?: unknown
 }
 type ExpressResponse = {
   status(code: number): ExpressResponse
   set(headers: Record<string, string>): ExpressResponse
   json(body: unknown): unknown
-  end(): unknown
-  setHeader(name: string, value: string): unknown
+  end(...args: unknown[]): unknown
+  write(...args: unknown[]): unknown
+  statusCode: number
+  getHeaders(): Record<string, number | string | string[] | undefined>
+  setHeader(name: string, value: string | string[]): unknown
   writeHead: (...args: never[]) => unknown
 }
 
@@ -33,24 +47,33 @@ export function requirePayment(
   const judge = createHttpPaywall(options)
   return async (request, response, next) => {
     const header = (name: string) => [request.headers[name]].flat()[0]
-    const [path = '/'] = request.originalUrl.split(/[?#]/)
+    const [target = '/'] = request.originalUrl.split('#')
     try {
       const verdict = await judge({
         method: request.method,
         protocol: request.protocol,
         host: header('host') ?? '',
-        path,
+        target,
         header,
+        hashBody: () => hashBody(request),
       })
       if (verdict.kind === 'preflight') {
         response.status(204).set(verdict.headers).end()
         return
       }
+      if (verdict.kind === 'answered') {
+        sendAgain(response, verdict.answer)
+        return
+      }
       if (verdict.kind === 'refused') {
-        response.status(verdict.status).set(verdict.headers).json(verdict.body)
+        const { page, body } = verdict
+        response.status(verdict.status).set(verdict.headers)
+        if (page === null) response.json(body)
+        else response.end(page)
         return
       }
       setLate(response, verdict.headers)
+      store(response, verdict.sale)
     } catch (error) {
       next(error)
       return
@@ -66,4 +89,66 @@ function setLate(response: ExpressResponse, headers: Record<string, string>): vo
     for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
     return writeHead.apply(response, args)
   }
+}
+
+/** Stores the answer while it is written. */
+function store(response: ExpressResponse, sale: Sale<HttpAnswer>): void {
+  const { write, end } = response
+  const pieces: Uint8Array[] = []
+  let bytes = 0
+  const add = ([chunk, encoding]: readonly unknown[]) => {
+    const piece = pieceOf(chunk, encoding)
+    bytes += piece?.length ?? Number.POSITIVE_INFINITY
+    if (piece !== null && bytes <= ANSWER_MAX_BYTES) pieces.push(piece)
+  }
+  response.write = (...args) => {
+    add(args)
+    return write.apply(response, args)
+  }
+  response.end = (...args) => {
+    add(args)
+    const ended = end.apply(response, args)
+    // After the end, the head has all its headers.
+    const { statusCode } = response
+    if (!isSold(statusCode)) sale.unsold()
+    else
+      sale.sold(
+        bytes > ANSWER_MAX_BYTES ? null : httpAnswer(statusCode, headersOf(response), pieces),
+      )
+    return ended
+  }
+}
+
+/** The bytes of a written piece; null where they are unknown. */
+function pieceOf(chunk: unknown, encoding: unknown): Uint8Array | null {
+  // A callback may stand first.
+  if (chunk === undefined || chunk === null || typeof chunk === 'function') return new Uint8Array()
+  // A copy: the handler may use its buffer again.
+  if (chunk instanceof Uint8Array) return new Uint8Array(chunk)
+  const isUtf8 = typeof encoding !== 'string' || /^utf-?8$/i.test(encoding)
+  return typeof chunk === 'string' && isUtf8 ? new TextEncoder().encode(chunk) : null
+}
+
+const headersOf = (response: ExpressResponse): [string, string][] =>
+  Object.entries(response.getHeaders()).flatMap(([name, value]) =>
+    [value ?? []].flat().map((one): [string, string] => [name, String(one)]),
+  )
+
+function sendAgain(response: ExpressResponse, { status, headers, body }: HttpAnswer): void {
+  const byName = new Map<string, string[]>()
+  for (const [name, value] of headers) byName.set(name, [...(byName.get(name) ?? []), value])
+  response.status(status)
+  for (const [name, values] of byName)
+    response.setHeader(name, values.length > 1 ? values : values[0]!)
+  response.end(body)
+}
+
+/** The hash of the body; null where no parser has read it whole. */
+async function hashBody({ headers, body, readableEnded }: ExpressRequest): Promise<string | null> {
+  const { 'content-length': length, 'transfer-encoding': encoding, 'content-type': type } = headers
+  if (encoding === undefined && (length === undefined || length === '0')) return ''
+  // The files of a form stand elsewhere.
+  if (!readableEnded || body === undefined || String(type).startsWith('multipart/')) return null
+  if (body instanceof Uint8Array) return sha256(new Uint8Array(body))
+  return sha256(JSON.stringify(body) ?? '')
 }

@@ -21,11 +21,12 @@ export function requirePayment<Rest extends unknown[]>(
   const judge = createWebPaywall(options)
   return async (request, ...rest) => {
     const judged = await judge(request)
-    if (judged.refusal !== null) return judged.refusal
-    const served = await handler(request, ...rest)
-    // A copy: fetched responses and redirects have immutable headers.
-    const response = new Response(served.body, served)
-    for (const [name, value] of Object.entries(judged.headers)) response.headers.set(name, value)
-    return response
+    if (judged.kind === 'answer') return judged.response
+    try {
+      return judged.finish(await handler(request, ...rest))
+    } catch (error) {
+      judged.fail()
+      throw error
+    }
   }
 }

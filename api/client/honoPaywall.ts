@@ -3,8 +3,9 @@ import { createWebPaywall } from './webPaywall.ts'
 
 /** The used part of Hono's context. */
 type HonoContext = {
-  req: { raw: Pick<Request, 'method' | 'url' | 'headers'> }
-  header(name: string, value: string): void
+  req: { raw: Request }
+  get res(): Response
+  set res(response: Response | undefined)
 }
 
 /**
@@ -19,9 +20,17 @@ export function requirePayment(
   const judge = createWebPaywall(options)
   return async (context, next) => {
     const judged = await judge(context.req.raw)
-    if (judged.refusal !== null) return judged.refusal
-    await next()
-    for (const [name, value] of Object.entries(judged.headers)) context.header(name, value)
+    if (judged.kind === 'answer') return judged.response
+    try {
+      await next()
+      const response = judged.finish(context.res)
+      // Else Hono sets the headers of the old response over those of the payment.
+      context.res = undefined
+      context.res = response
+    } catch (error) {
+      judged.fail()
+      throw error
+    }
     return undefined
   }
 }

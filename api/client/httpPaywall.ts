@@ -1,5 +1,6 @@
 /** The HTTP side of the paywalls: payment headers, CORS, and the resource of a request. */
-import { createPaywall, type PaywallOptions, type Verdict } from './paywall.ts'
+import { createPaywall, type PaywallOptions, type Refused, type Verdict } from './paywall.ts'
+import { notePage, offerPage, pageHeaders, prefersHtml } from './paywallPage.ts'
 
 export type HttpPaywallOptions = PaywallOptions & {
   /**
@@ -20,12 +21,26 @@ export type HttpRequest = {
   method: string
   protocol: string
   host: string
-  path: string
+  /** Path and query, without a fragment. */
+  target: string
   header: Header
+  /** The hash of the body; null where it is unknown, so that a lost answer is not given again. */
+  hashBody: () => Promise<string | null>
 }
 
-/** `preflight`: answer 204 with these headers. */
-export type HttpVerdict = Verdict | { kind: 'preflight'; headers: Record<string, string> }
+/** An answer as it was sent. */
+export type HttpAnswer = {
+  status: number
+  headers: [name: string, value: string][]
+  body: Uint8Array<ArrayBuffer>
+}
+
+export type HttpVerdict =
+  | Exclude<Verdict<HttpAnswer>, Refused>
+  /** With a `page`, answer the page instead of the body. */
+  | (Refused & { page: string | null })
+  /** Answer 204 with these headers. */
+  | { kind: 'preflight'; headers: Record<string, string> }
 
 const PAYMENT_HEADERS = 'PAYMENT-REQUIRED, PAYMENT-RESPONSE, X-PAYMENT-RESPONSE'
 /** The wallets of `@x402` send Access-Control-Expose-Headers as a request header. */
@@ -38,8 +53,8 @@ const REQUEST_HEADERS = 'PAYMENT-SIGNATURE, X-PAYMENT, Access-Control-Expose-Hea
 export function createHttpPaywall(
   options: HttpPaywallOptions,
 ): (request: HttpRequest) => Promise<HttpVerdict> {
-  const { cors } = options
-  const judge = createPaywall(options)
+  const { cors, amount } = options
+  const judge = createPaywall<HttpAnswer>(options)
   return async (request) => {
     const { method, header } = request
     const requestedMethod = header('access-control-request-method')
@@ -51,11 +66,16 @@ export function createHttpPaywall(
       }
       return { kind: 'preflight', headers }
     }
-    const verdict = await judge({
-      // Some wallets send one payment in both headers: it is redeemed once.
-      payment: header('payment-signature') ?? header('x-payment') ?? null,
+    // Some wallets send one payment in both headers: it is redeemed once.
+    const payment = header('payment-signature') ?? header('x-payment') ?? null
+    const judged = await judge({
+      payment,
       resource: resourceOf(options, request),
+      asked: payment === null ? null : await askedBy(request),
     })
+    if (judged.kind === 'answered') return judged
+    const verdict =
+      judged.kind === 'refused' ? await withPage(judged, amount, header('accept')) : judged
     if (cors === undefined) return verdict
     const readable = {
       'access-control-allow-origin': cors,
@@ -65,14 +85,67 @@ export function createHttpPaywall(
   }
 }
 
+/** Headers that may change the answer. A stranger with a copied payment has no answer of another's cookie. */
+const ASKING_HEADERS = [
+  'authorization',
+  'cookie',
+  'accept',
+  'accept-encoding',
+  'accept-language',
+  'content-type',
+  'range',
+]
+
+async function askedBy({ method, target, header, hashBody }: HttpRequest) {
+  const body = await hashBody()
+  if (body === null) return null
+  return ['HTTP', method, target, body, ASKING_HEADERS.map((name) => header(name) ?? null)]
+}
+
+/** Headers of one connection: each answer has its own. */
+const CONNECTION_HEADERS = new Set(['connection', 'content-length', 'date', 'transfer-encoding'])
+
+/** The stored form of an answer. */
+export const httpAnswer = (
+  status: number,
+  headers: Iterable<[name: string, value: string]>,
+  pieces: readonly Uint8Array[],
+): { answer: HttpAnswer; bytes: number } => {
+  const body = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0))
+  let at = 0
+  for (const piece of pieces) {
+    body.set(piece, at)
+    at += piece.length
+  }
+  const kept = [...headers].filter(([name]) => !CONNECTION_HEADERS.has(name.toLowerCase()))
+  return { answer: { status, headers: kept, body }, bytes: body.length }
+}
+
+/** Whether the payer has to pay for an answer. After a failure of the seller the same request may ask again. */
+export const isSold = (status: number): boolean => status < 500
+
+/** A browser gets a page; the headers of the payment stay. */
+async function withPage(
+  refused: Refused,
+  amount: string,
+  accept: string | null | undefined,
+): Promise<Refused & { page: string | null }> {
+  if (!prefersHtml(accept)) return { ...refused, page: null }
+  const { challenge, body, headers } = refused
+  const page =
+    challenge === null ? notePage(String(body.message)) : offerPage({ amount, challenge })
+  return { ...refused, page, headers: { ...headers, ...(await pageHeaders()) } }
+}
+
 /** The resource of a request: `options.resource`, else its URL. */
 function resourceOf(
   { resource, trustProxy = false }: HttpPaywallOptions,
-  { protocol, host, path, header }: HttpRequest,
+  { protocol, host, target, header }: HttpRequest,
 ): string {
   if (resource !== undefined) return resource
   const forwarded = (name: string) =>
     trustProxy ? header(name)?.split(',')[0]?.trim() || undefined : undefined
+  const [path = '/'] = target.split('?')
   const seen = forwarded('x-forwarded-proto') ?? protocol
   return `${seen}://${forwarded('x-forwarded-host') ?? host}${path}`
 }

@@ -1,5 +1,6 @@
 /** A paywall for MCP tools (x402 transport for MCP). */
-import { createPaywall, type PaywallOptions, type Verdict } from './paywall.ts'
+import { ANSWER_MAX_BYTES } from './paidAnswers.ts'
+import { createPaywall, type PaywallOptions, type Refused } from './paywall.ts'
 
 /** The used part of a tool's result. */
 type ToolResult = {
@@ -16,7 +17,7 @@ type ToolExtra = { _meta?: Record<string, unknown> | undefined }
 const PAYMENT_KEYS = ['x402/payment', 'x402.payment', 'x-payment']
 
 export type McpPaywallOptions = Omit<PaywallOptions, 'versions'> & {
-  /** The registered URL of the tool. */
+  /** The registered URL of the tool. Each tool needs its own: a lost answer is found by resource and arguments. */
   resource: string
   /** The version of the challenge; default 2. One result holds one version. A payment of either is taken. */
   x402Version?: 1 | 2
@@ -36,15 +37,30 @@ export function requirePayment<Args extends unknown[], Result extends object>(
   options: McpPaywallOptions,
   callback: (...args: Args) => Result | Promise<Result>,
 ): (...args: Args) => Promise<Result | ToolResult> {
-  const judge = createPaywall(options)
+  const judge = createPaywall<Result>(options)
   return async (...args) => {
     const { _meta: meta = {} } = (args.at(-1) ?? {}) as ToolExtra
     const payment = PAYMENT_KEYS.map((key) => readPayment(meta[key])).find((one) => one !== null)
-    const verdict = await judge({ payment: payment ?? null, resource: options.resource })
+    const verdict = await judge({
+      payment: payment ?? null,
+      resource: options.resource,
+      asked: ['MCP', JSON.stringify(args.slice(0, -1))],
+    })
     if (verdict.kind === 'refused') return refusal(verdict, options.x402Version ?? 2)
-    const result: Result & ToolExtra = await callback(...args)
-    const settlement = decode(verdict.grant.paymentResponse)
-    return { ...result, _meta: { ...result._meta, 'x402/payment-response': settlement } }
+    if (verdict.kind === 'answered') return verdict.answer
+    const { grant, sale } = verdict
+    try {
+      const result: Result & ToolExtra & { isError?: boolean } = await callback(...args)
+      const settlement = decode(grant.paymentResponse)
+      const answer = { ...result, _meta: { ...result._meta, 'x402/payment-response': settlement } }
+      const bytes = JSON.stringify(answer).length
+      if (result.isError) sale.unsold()
+      else sale.sold(bytes > ANSWER_MAX_BYTES ? null : { answer, bytes })
+      return answer
+    } catch (error) {
+      sale.unsold()
+      throw error
+    }
   }
 }
 
@@ -53,10 +69,7 @@ const readPayment = (value: unknown): string | object | null =>
 
 const decode = (header: string): Record<string, unknown> => JSON.parse(atob(header))
 
-function refusal(
-  { body, headers }: Extract<Verdict, { kind: 'refused' }>,
-  x402Version: 1 | 2,
-): ToolResult {
+function refusal({ body, headers }: Refused, x402Version: 1 | 2): ToolResult {
   const required = headers['PAYMENT-REQUIRED']
   const shown = required === undefined || x402Version === 1 ? body : decode(required)
   const settlement = headers['PAYMENT-RESPONSE'] ?? headers['X-PAYMENT-RESPONSE']

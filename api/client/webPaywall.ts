@@ -1,27 +1,102 @@
-import { createHttpPaywall, type HttpPaywallOptions } from './httpPaywall.ts'
+import {
+  createHttpPaywall,
+  type HttpPaywallOptions,
+  type HttpVerdict,
+  httpAnswer,
+  isSold,
+} from './httpPaywall.ts'
+import { ANSWER_MAX_BYTES } from './paidAnswers.ts'
+import { sha256 } from './paidRequest.ts'
 
-/** `refusal` is the answer to an unpaid request; `headers` belong on a paid one. */
-type Judged = { refusal: Response } | { refusal: null; headers: Record<string, string> }
+/** Bytes of a request's body that are hashed; a longer one has no hash. */
+const REQUEST_MAX_BYTES = 1024 * 1024
+
+type Judged =
+  /** Send this instead of serving. */
+  | { kind: 'answer'; response: Response }
+  /** Serve. `finish` makes the response of a paid request; `fail` hears that there is none. */
+  | { kind: 'paid'; finish: (served: Response) => Response; fail: () => void }
 
 /** A paywall for servers that answer with a `Response`. */
 export function createWebPaywall(
   options: HttpPaywallOptions,
-): (request: Pick<Request, 'method' | 'url' | 'headers'>) => Promise<Judged> {
+): (request: Request) => Promise<Judged> {
   const judge = createHttpPaywall(options)
-  return async ({ method, url, headers }) => {
-    const { protocol, host, pathname: path } = new URL(url)
+  return async (request) => {
+    const { method, url, headers } = request
+    const { protocol, host, pathname, search } = new URL(url)
     const verdict = await judge({
       method,
       protocol: protocol.slice(0, -1),
       host,
-      path,
+      target: pathname + search,
       header: (name) => headers.get(name),
+      hashBody: () => hashBody(request),
     })
-    if (verdict.kind === 'paid') return { refusal: null, headers: verdict.headers }
-    if (verdict.kind === 'preflight') {
-      return { refusal: new Response(null, { status: 204, headers: verdict.headers }) }
+    if (verdict.kind !== 'paid') return { kind: 'answer', response: responseOf(verdict) }
+    return {
+      kind: 'paid',
+      finish: (served) => finish(served, verdict),
+      fail: verdict.sale.unsold,
     }
-    const { status, body } = verdict
-    return { refusal: Response.json(body, { status, headers: verdict.headers }) }
+  }
+}
+
+type Paid = Extract<HttpVerdict, { kind: 'paid' }>
+
+function responseOf(verdict: Exclude<HttpVerdict, Paid>): Response {
+  if (verdict.kind === 'preflight') {
+    return new Response(null, { status: 204, headers: verdict.headers })
+  }
+  if (verdict.kind === 'answered') {
+    const { status, headers, body } = verdict.answer
+    // A 204 and a 304 must have no body.
+    return new Response(body.length === 0 ? null : body, { status, headers })
+  }
+  const { status, body, page } = verdict
+  const answer = { status, headers: verdict.headers }
+  return page === null ? Response.json(body, answer) : new Response(page, answer)
+}
+
+/** Adds the headers of the payment, and stores the answer while it is sent. */
+function finish(served: Response, { headers, sale }: Paid): Response {
+  const [sent, stored] = isSold(served.status) ? (served.body?.tee() ?? []) : []
+  // A copy: fetched responses and redirects have immutable headers.
+  const response = new Response(sent ?? served.body, served)
+  for (const [name, value] of Object.entries(headers)) response.headers.set(name, value)
+  const keep = (pieces: Uint8Array[] | null) =>
+    sale.sold(pieces && httpAnswer(response.status, response.headers, pieces))
+  if (!isSold(served.status)) sale.unsold()
+  else if (stored === undefined) keep([])
+  else readUpTo(stored, ANSWER_MAX_BYTES).then(keep, sale.unsold)
+  return response
+}
+
+/** The hash of a body, which the handler can still read; null where it is too long, or was read before. */
+async function hashBody(request: Request): Promise<string | null> {
+  if (request.body === null) return ''
+  if (request.bodyUsed || request.body.locked) return null
+  const { body } = request.clone()
+  const pieces = body === null ? [] : await readUpTo(body, REQUEST_MAX_BYTES)
+  return pieces && sha256(httpAnswer(0, [], pieces).answer.body)
+}
+
+/** Reads a stream; null where it is longer than `maxBytes`. */
+async function readUpTo(
+  stream: ReadableStream<Uint8Array>,
+  maxBytes: number,
+): Promise<Uint8Array[] | null> {
+  const reader = stream.getReader()
+  const pieces: Uint8Array[] = []
+  let bytes = 0
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) return pieces
+    bytes += value.length
+    pieces.push(value)
+    if (bytes <= maxBytes) continue
+    // Not awaited: a branch of a tee ends with the other branch.
+    reader.cancel().catch(() => {})
+    return null
   }
 }

@@ -48,7 +48,7 @@ async function signIn(services: Services, request: Request, token: string): Prom
     throw new ApiError(
       401,
       'unauthorized',
-      'This link was used before, or its time is over: bun run console:login prints another',
+      'This link was used before, or its time is over: npm run console:login prints another',
     )
   }
   const { session, secret } = started

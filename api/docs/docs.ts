@@ -4,6 +4,7 @@ import { assetResponse, PAGE_HEADERS } from '../http/asset.ts'
 import { notFound } from '../http/errors.ts'
 import { operation } from '../http/operation.ts'
 import type { MarkdownDocs } from './docsMarkdown.ts'
+import { linkedFiles } from './guides.ts'
 import { LANDING_PAGE, LANDING_POLICY } from './landing.ts'
 import type { OpenApiDocument } from './openApi.ts'
 import { findViewerAsset, VIEWER_PAGE, VIEWER_POLICY } from './viewer.ts'
@@ -61,7 +62,18 @@ const page = (html: string, policy: string): Response =>
 /** Pages and files for browsers. They are not part of the documented API. */
 export function docsPageRoutes() {
   const open = { detail: { access: 'public' as const, hide: true } }
+  const files = linkedFiles()
+  const file = (path: string) => {
+    const found = files.get(path)
+    if (found === undefined) throw notFound()
+    return text(found, path.endsWith('.md') ? 'text/markdown' : 'text/plain')
+  }
   return new Elysia()
+    .get('/SECURITY.md', () => file('SECURITY.md'), open)
+    .get('/examples/:name', ({ params }) => file(`examples/${params.name}`), {
+      params: t.Object({ name: t.String({ maxLength: 100 }) }),
+      ...open,
+    })
     .get('/', () => page(LANDING_PAGE, LANDING_POLICY), open)
     .get(
       '/docs/assets/:name',

@@ -1,6 +1,6 @@
 import { TOOLS } from '../mcp/tools.ts'
 import { errorPage } from './errorPage.ts'
-import { agentGuide, sellerGuide } from './guides.ts'
+import { type Guide, guides } from './guides.ts'
 import { type OpenApiDocument, type OperationObject, plain } from './openApi.ts'
 
 /** The Markdown documentation: pages by name, and their index. */
@@ -9,22 +9,20 @@ export type MarkdownDocs = { pages: ReadonlyMap<string, string>; index: string }
 /** Errors of every operation; their page explains them once. */
 const ANYWHERE = new Set(['401', '408', '415', '500', '503'])
 
-type Page = { name: string; summary: string; text: string }
 type Media = { content?: { 'application/json'?: { schema?: unknown; example?: unknown } } }
 
-/** Writes one page for each tag of the API, for MCP and for each guide, and /llms.txt (llmstxt.org). */
+/** Makes one page of each guide, of each tag of the API, of the errors and of MCP, and /llms.txt (llmstxt.org). */
 export function markdownDocs(document: OpenApiDocument, baseUrl: string): MarkdownDocs {
-  const guides: Page[] = [
-    { name: 'agent', summary: 'First five minutes of an agent', text: agentGuide(baseUrl) },
-    { name: 'seller', summary: 'First five minutes of a seller', text: sellerGuide(baseUrl) },
+  const pages: Guide[] = [
+    ...guides(baseUrl),
     { name: 'errors', summary: 'Each error code, and its remedy', text: errorPage() },
     { name: 'mcp', summary: 'The MCP tools, and how to connect', text: mcpPage(baseUrl) },
   ]
-  const reference = document.tags.map((tag): Page => {
+  const reference = document.tags.map((tag): Guide => {
     const text = tagPage(tag, document.paths)
-    return { name: tag.name.toLowerCase(), summary: tag.description, text }
+    return { name: `api-${tag.name.toLowerCase()}`, summary: tag.description, text }
   })
-  const links = (pages: Page[]) =>
+  const links = (pages: Guide[]) =>
     pages.map(({ name, summary }) => `- [${name}](${baseUrl}/docs/${name}.md): ${summary}`)
   const index = [
     '# Purser',
@@ -33,7 +31,7 @@ export function markdownDocs(document: OpenApiDocument, baseUrl: string): Markdo
       'key (`lopk-…`) manages projects. Errors are `{error, message, status}`; `message` says what to change. ' +
       '200 requests a minute; a 429 carries `Retry-After` in seconds.',
     '## Guides',
-    links(guides).join('\n'),
+    links(pages).join('\n'),
     '## Reference',
     links(reference).join('\n'),
     '## Optional',
@@ -41,7 +39,7 @@ export function markdownDocs(document: OpenApiDocument, baseUrl: string): Markdo
   ]
   return {
     index: `${index.join('\n\n')}\n`,
-    pages: new Map([...guides, ...reference].map(({ name, text }) => [`${name}.md`, text])),
+    pages: new Map([...pages, ...reference].map(({ name, text }) => [`${name}.md`, text])),
   }
 }
 

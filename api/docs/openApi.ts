@@ -163,9 +163,13 @@ function errorResponses(method: string, detail: Operation, hooks: Hooks): Record
   const { access, errors = {} } = detail
   // A request of these methods may have a body, also where none is needed.
   const readsBody = method !== 'GET'
-  const takesInput = readsBody || hooks.query !== undefined || hooks.params !== undefined
+  // Every other operation refuses query parameters that it does not know.
+  const isLenient = access === 'public' && hooks.query === undefined && hooks.params === undefined
   const described: Record<number, string | undefined> = {
-    400: takesInput ? 'An input is invalid; message names it and its requirement' : undefined,
+    400:
+      isLenient && !readsBody
+        ? undefined
+        : 'An input is invalid; message names it and its requirement',
     401: access === 'public' ? undefined : 'Missing, malformed or unknown key',
     403: access === 'public' || access === 'key' ? undefined : `Missing required scope: ${access}`,
     409: detail.idempotencyKey ? 'The Idempotency-Key was used for another request' : undefined,

@@ -12,6 +12,8 @@ export type Route = {
   /** With `:name` parameters. */
   path: string
   access: Access
+  /** The names of its query parameters. */
+  query: readonly string[]
   /** Body size limit in bytes; absent: the default. */
   bodyMaxBytes?: number
   /** Only a body with this field may be larger than the default. */
@@ -52,6 +54,7 @@ export class RouteTable {
           method,
           path,
           access,
+          query: Object.keys(hooks?.query?.properties ?? {}),
           ...(bodyMaxBytes === undefined ? {} : { bodyMaxBytes }),
           ...(largeFor === undefined ? {} : { largeFor }),
           ...(largeScope === undefined ? {} : { largeScope }),
@@ -63,6 +66,12 @@ export class RouteTable {
       })
       this.#byLength.set(pattern.length, entries)
     }
+  }
+
+  /** Whether pages of every origin may read the path. */
+  isOpen(path: string): boolean {
+    const match = this.match('GET', path)
+    return match.kind === 'route' && match.route.cors === true
   }
 
   /** Finds the route. A literal segment wins over a parameter, as in Elysia's router. */

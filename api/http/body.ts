@@ -1,4 +1,4 @@
-import { ApiError, badRequest } from './errors.ts'
+import { ApiError, badRequest, InvalidJsonError } from './errors.ts'
 
 /** The largest JSON body, in bytes (docs/contract.md §2). */
 export const BODY_MAX_BYTES = 2 * 1024 * 1024
@@ -66,7 +66,7 @@ export async function readJsonValue(
   try {
     return { value: JSON.parse(text), text }
   } catch {
-    throw badRequest('The body must be valid JSON')
+    throw new InvalidJsonError()
   }
 }
 

@@ -43,6 +43,13 @@ export class ApiError extends Error {
 /** 400; the message names the field and says what it must be. */
 export const badRequest = (message: string) => new ApiError(400, 'bad_request', message)
 
+/** 400: a body that is no JSON. */
+export class InvalidJsonError extends ApiError {
+  constructor() {
+    super(400, 'bad_request', 'The body must be valid JSON')
+  }
+}
+
 /** 404; the message names what was not found. */
 export const notFound = (message = 'Not found') => new ApiError(404, 'not_found', message)
 

@@ -62,9 +62,20 @@ export function finish(
   if (state.error === undefined || isUnavailable(state.error)) log.info(line, 'request')
 }
 
+/** The answer to a preflight of a public route; {@link finish} adds the origin. Wallets send headers of their own. */
+export const preflight = (): Response =>
+  new Response(null, {
+    status: 204,
+    headers: {
+      'access-control-allow-methods': 'GET, HEAD',
+      'access-control-allow-headers': '*, Authorization',
+      'access-control-max-age': '86400',
+    },
+  })
+
 /** The budget of a request that counts against no limit. */
 function untouchedBudget(limit: number): Budget | null {
   if (limit === 0) return null
-  const resetsAt = new Date(Math.ceil((Date.now() + 1) / MINUTE_MS) * MINUTE_MS)
+  const resetsAt = new Date((Math.floor(Date.now() / MINUTE_MS) + 1) * MINUTE_MS)
   return { limit, remaining: limit, resetsAt }
 }

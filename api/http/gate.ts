@@ -95,7 +95,10 @@ async function refuseUnauthorized(
   clientAddress: string,
 ): Promise<GateRefusal> {
   // RFC 6750 §3.1: no error code for a request without a key.
-  const challenge = reason === 'header' ? '' : ', error="invalid_token"'
+  const challenge =
+    reason === 'header'
+      ? ''
+      : `, error="invalid_token", error_description="${UNAUTHORIZED[reason]}"`
   const error = new ApiError(401, 'unauthorized', UNAUTHORIZED[reason], {
     'www-authenticate': `Bearer realm="purser"${challenge}`,
   })

@@ -62,7 +62,8 @@ export async function sendMessage(
   body: Static<typeof SendBody>,
   once: Once,
 ) {
-  return await acceptOnce(services, projectId, { ...once, request: ['send', body] }, async () => {
+  const request = ['send', body]
+  const answer = await acceptOnce(services, projectId, { ...once, request }, async () => {
     const sendAt = readSendAt(body.sendAt)
     const shown = {
       to: readMailboxes('to', body.to),
@@ -106,7 +107,12 @@ export async function sendMessage(
       answer,
     }
   })
+  return { ...answer, ...textIfFull(services, body) }
 }
+
+/** The text of the request: a stored answer would hold it twice. */
+const textIfFull = ({ config }: Services, { text }: { text: string }) =>
+  config.answers === 'full' ? { text, extractedText: text } : {}
 
 /**
  * Accepts a reply in the thread of the original. The same key and request get the first answer again.
@@ -119,7 +125,7 @@ export async function replyTo(
   once: Once,
 ) {
   const request = ['reply', originalId, body]
-  return await acceptOnce(services, projectId, { ...once, request }, async () => {
+  const answer = await acceptOnce(services, projectId, { ...once, request }, async () => {
     const sendAt = readSendAt(body.sendAt)
     const original = await findMessage(services.pool, projectId, originalId)
     if (original === null) throw notFound('Message not found')
@@ -162,6 +168,7 @@ export async function replyTo(
       answer,
     }
   })
+  return { ...answer, ...textIfFull(services, body) }
 }
 
 const shownAt = (sendAt: Date | null) => (sendAt === null ? {} : { sendAt: sendAt.toISOString() })

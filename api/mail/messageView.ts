@@ -39,7 +39,8 @@ const AuthenticationSchema = t.Object(
 )
 
 const InboxId = t.String({ examples: ['agent@mail.example.com'] })
-const InboxIdIfFull = t.Optional(t.String({ description: 'With ANSWERS=full only.' }))
+const IF_FULL = 'With ANSWERS=full only.'
+const InboxIdIfFull = t.Optional(t.String({ description: IF_FULL }))
 
 /** A message in a list: without cc, and without inboxId by default (docs/contract.md §4). */
 const MessageItem = t.Object({
@@ -73,6 +74,7 @@ export const FoundMessage = t.Composite([
   MessageItem,
   t.Object({
     inboxId: InboxIdIfFull,
+    cc: t.Optional(t.Array(t.String(), { description: IF_FULL })),
     highlights: t.Optional(
       t.Object({ subject: Highlights, text: Highlights }, { description: 'Search results only.' }),
     ),
@@ -172,6 +174,8 @@ export const SentMessage = t.Object({
     }),
   ),
   sendAt: t.Optional(Time),
+  text: t.Optional(t.String({ description: IF_FULL })),
+  extractedText: t.Optional(t.String({ description: 'The same as text, with ANSWERS=full only.' })),
 })
 
 /** The answer to `reply`. */
@@ -188,7 +192,7 @@ type Answers = Config['answers']
 /** A message in a list. */
 export const toItem = (message: Message, answers: Answers) => ({
   ...toHead(message, answers),
-  ...(answers === 'full' ? { inboxId: message.inboxAddress } : {}),
+  ...(answers === 'full' ? { inboxId: message.inboxAddress, cc: message.cc } : {}),
 })
 
 const toHead = (message: Message, answers: Answers) => ({

@@ -15,6 +15,8 @@ import { createMcpServer } from './server.ts'
 const BATCH_VERSION = '2025-03-26'
 const BATCH_MAX = 20
 
+export const MCP_PATH = '/mcp'
+
 const Query = t.Object({
   names: t.Optional(t.Union([t.Literal('dotted'), t.Literal('underscore')])),
 })
@@ -26,7 +28,7 @@ const Query = t.Object({
 export function mcpRoutes(services: Services) {
   return new Elysia()
     .post(
-      '/mcp',
+      MCP_PATH,
       ({ request, query, body }) => answer(services, request, body, query.names ?? 'dotted'),
       {
         query: Query,
@@ -39,8 +41,8 @@ export function mcpRoutes(services: Services) {
         }),
       },
     )
-    .get('/mcp', refuseSession, { detail: operation(DETAIL) })
-    .delete('/mcp', refuseSession, { detail: operation(DETAIL) })
+    .get(MCP_PATH, refuseSession, { detail: operation(DETAIL) })
+    .delete(MCP_PATH, refuseSession, { detail: operation(DETAIL) })
 }
 
 const DETAIL = {
@@ -134,6 +136,15 @@ function versionMissing(body: object): Response {
   const id = 'id' in body ? body.id : null
   const message = 'params.protocolVersion must be a text, such as 2025-11-25'
   return Response.json({ jsonrpc: '2.0', id, error: { code: JsonRpcCode.InvalidParams, message } })
+}
+
+/** The answer to a body that is no JSON (JSON-RPC 2.0 §5.1). Its id is unknown. */
+export function parseError(): Response {
+  const error = {
+    code: JsonRpcCode.ParseError,
+    message: 'Parse error: the body must be valid JSON',
+  }
+  return Response.json({ jsonrpc: '2.0', id: null, error }, { status: 400 })
 }
 
 /**

@@ -24,9 +24,9 @@ export function welcome(config: Config, keys: FirstKeys, signInToken: string | n
   const inbox = keys.inboxAddress ?? '(the first project key was rotated or deleted)'
   const consoleLine =
     signInToken === null
-      ? `${baseUrl}/console        sign in: bun run console:login`
+      ? `${baseUrl}/console        sign in: npm run console:login`
       : `${signInUrl(baseUrl, signInToken)}
-                   good once, for ${LINK_MINUTES} minutes; bun run console:login prints another`
+                   good once, for ${LINK_MINUTES} minutes; npm run console:login prints another`
   const authorization = `-H 'Authorization: Bearer ${keys.projectKey}'`
   return `
   Purser is running.

@@ -8,10 +8,8 @@ import type { Guest } from './connectionLimits.ts'
 const MB = 1024 * 1024
 /** A message up to this size stays in memory, and is never refused for others. */
 const SMALL_BYTES = 64 * 1024
-/** Bytes of unfinished messages on disk, over all connections. */
-const DISK_MAX_BYTES = 1024 * MB
-/** The share of one network. */
-const NETWORK_MAX_BYTES = 256 * MB
+/** Bytes of unfinished messages on disk: over all connections, and the share of one network. */
+const BOUNDS = { allBytes: 1024 * MB, networkBytes: 256 * MB }
 /** A message slower than this, after its first half minute, is an attack or will never end. */
 const GRACE_MS = 30_000
 const LEAST_BYTES_PER_S = 1024
@@ -39,10 +37,12 @@ export class IncomingMails {
   readonly #folder: string
   readonly #held = new Set<Held>()
   readonly #pace: Pace
+  readonly #bounds: typeof BOUNDS
   #files = 0
 
-  constructor(dataDir: string, pace: Pace) {
+  constructor(dataDir: string, pace: Pace, bounds = BOUNDS) {
     this.#pace = pace
+    this.#bounds = bounds
     this.#folder = join(dataDir, `${FOLDER}${process.pid}`)
     for (const name of readdirSync(dataDir)) {
       const isOwn = name === `${FOLDER}${process.pid}`
@@ -68,7 +68,7 @@ export class IncomingMails {
     let size = 0
     const hasShare = (): boolean => {
       this.#evict(held)
-      return this.#sum(({ network }) => network === held.network) <= NETWORK_MAX_BYTES
+      return this.#sum(({ network }) => network === held.network) <= this.#bounds.networkBytes
     }
     return {
       write: async (chunk) => {
@@ -126,7 +126,7 @@ export class IncomingMails {
   }
 
   #evict(newcomer: Held): void {
-    while (this.#sum(() => true) > DISK_MAX_BYTES) {
+    while (this.#sum(() => true) > this.#bounds.allBytes) {
       const shares = new Map<string, number>()
       for (const { network, bytes } of this.#held) {
         shares.set(network, (shares.get(network) ?? 0) + bytes)

@@ -2,13 +2,17 @@ import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { formatUsdc } from '../../shared/till/usdc.ts'
 import { type Income, readActivity } from '../../sql/till/activity.ts'
+import { listSettled } from '../../sql/till/payments.ts'
 import { badRequest } from '../http/errors.ts'
 import { operation, Time } from '../http/operation.ts'
 import { projectOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
+import { EXAMPLE_PAYMENT, PaymentItem, toPaymentItem } from './paymentView.ts'
 
 const DAYS_DEFAULT = 30
 const DAYS_MAX = 90
+/** Rows in one answer; GET /v0/payments has the others. */
+const ROWS_MAX = 100
 const DAY_MS = 24 * 60 * 60 * 1000
 
 const Query = t.Object({
@@ -32,6 +36,9 @@ const ActivityAnswer = t.Composite([
   Sum,
   t.Object({
     since: Time,
+    activity: t.Array(PaymentItem, {
+      description: `The latest settled payments, at most ${ROWS_MAX}; count is the number of all.`,
+    }),
     byDay: t.Array(t.Composite([t.Object({ day: t.String({ format: 'date' }) }), Sum]), {
       description: 'Newest first, without the days that have no payment.',
     }),
@@ -53,10 +60,14 @@ export function activityRoutes({ pool }: Services) {
       if (days > DAYS_MAX) throw badRequest(`days must be a whole number from 1 to ${DAYS_MAX}`)
       const since = new Date((Math.floor(Date.now() / DAY_MS) - days + 1) * DAY_MS)
       const { projectId } = projectOf(request)
-      const { total, ...parts } = await readActivity(pool, { projectId, since })
+      const [{ total, ...parts }, latest] = await Promise.all([
+        readActivity(pool, { projectId, since }),
+        listSettled(pool, { projectId, since, limit: ROWS_MAX }),
+      ])
       return {
         since: since.toISOString(),
         ...toSum(total),
+        activity: latest.map(toPaymentItem),
         byDay: parts.days.map(({ day, ...income }) => ({ day, ...toSum(income) })),
         byEndpoint: parts.endpoints.map(({ endpointId, urlPattern, ...income }) => ({
           endpointId,
@@ -79,6 +90,7 @@ export function activityRoutes({ pool }: Services) {
           example: {
             since: '2026-01-05T00:00:00.000Z',
             ...EXAMPLE_SUM,
+            activity: [EXAMPLE_PAYMENT],
             byDay: [{ day: '2026-01-05', ...EXAMPLE_SUM }],
             byEndpoint: [
               {

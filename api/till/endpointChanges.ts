@@ -11,7 +11,7 @@ import { badRequest, conflict, notFound } from '../http/errors.ts'
 import { operation } from '../http/operation.ts'
 import { projectOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
-import { ChangeBody, orBadRequest, readChange } from './endpointInput.ts'
+import { ChangeBody, orBadRequest, readChange, refuseHidden } from './endpointInput.ts'
 import {
   ChangedEndpointSchema,
   EarningEndpointSchema,
@@ -113,6 +113,10 @@ async function change(services: Services, of: Target, body: Static<typeof Change
   const wanted = await readChange(services, body)
   if (Object.keys(wanted).length === 0) {
     throw badRequest(`The body must hold one of ${Object.keys(ChangeBody.properties).join(', ')}`)
+  }
+  if (wanted.discoverable) {
+    const endpoint = await findEndpoint(pool, of)
+    if (endpoint !== null) refuseHidden(endpoint.urlPattern)
   }
   const result = await orBadRequest(async () =>
     updateEndpoint(pool, await keyring(pool), { ...of, change: wanted }),

@@ -4,6 +4,8 @@ import { outboundUrlFault } from '../../shared/http/outboundUrl.ts'
 import { cutDescription, DESCRIPTION_MAX_LENGTH } from '../../shared/till/description.ts'
 import { DEVNET_NETWORK } from '../../shared/till/devnetAccounts.ts'
 import {
+  isMcpTool,
+  parsePaidResource,
   parseResourceUrl,
   type ResourceUrl,
   ResourceUrlError,
@@ -35,7 +37,7 @@ export const UrlPattern = t.String({
   minLength: 1,
   maxLength: URL_MAX_LENGTH,
   description:
-    'The full URL of what is paid for, as a payer sees it. Query and fragment are dropped; the host is lower-cased.',
+    'The full URL of what is paid for, as a payer sees it, or mcp://tool/NAME for an MCP tool. Query and fragment are dropped; the host is lower-cased.',
 })
 export const PriceUsdc = t.String({
   maxLength: 64,
@@ -66,13 +68,19 @@ export const Discoverable = t.Boolean({
 /** Reads `urlPattern`. @throws {ApiError} 400 */
 export function readUrlPattern(text: string, allowPrivate: boolean): ResourceUrl {
   try {
-    const resource = parseResourceUrl(text)
-    refuseFault('urlPattern', resource.url, allowPrivate)
+    const resource = parsePaidResource(text)
+    if (!isMcpTool(resource.url)) refuseFault('urlPattern', resource.url, allowPrivate)
     return resource
   } catch (error) {
     if (!(error instanceof ResourceUrlError)) throw error
     throw badRequest(`urlPattern ${error.message}`)
   }
+}
+
+/** Refuses an MCP tool in the public list: an agent would not find its server. @throws {ApiError} 400 */
+export function refuseHidden(urlPattern: string): void {
+  if (!isMcpTool(urlPattern)) return
+  throw badRequest('discoverable must be false for an MCP tool: the list has only URLs to call')
 }
 
 /** Reads the URL of a webhook in its normal form, without a fragment: a fragment is never sent. @throws {ApiError} 400 */

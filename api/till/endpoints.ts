@@ -18,6 +18,7 @@ import {
   readNetwork,
   readPrice,
   readUrlPattern,
+  refuseHidden,
   serviceNetwork,
   UrlPattern,
   WebhookSecret,
@@ -66,6 +67,7 @@ function putRoute(services: Services) {
     '',
     async ({ request, body, set }) => {
       const { url, matchKey } = readUrlPattern(body.urlPattern, config.allowPrivateNetworks)
+      if (body.discoverable) refuseHidden(url)
       const change = await readChange(services, body)
       const network = readNetwork(body.network, await serviceNetwork(services))
       const put = await orBadRequest(async () =>
@@ -89,7 +91,8 @@ function putRoute(services: Services) {
         summary: 'Register an endpoint, or change the one of the same URL',
         description:
           'Two URLs are the same where host and path agree. Of an endpoint that exists, what is left out stays as it ' +
-          'is. A webhook secret is generated when a webhookUrl is set where there was none. The URL is then fetched, to see whether it asks for payment. An unreachable one gets no challenge.',
+          'is. A webhook secret is generated when a webhookUrl is set where there was none. The URL is then fetched, to see whether it asks for payment. An unreachable one gets no challenge. ' +
+          'An MCP tool has no URL to fetch: it is verified by the word of the project.',
         requestExample: {
           urlPattern: 'https://api.example.com/weather',
           priceUsdc: '0.01',

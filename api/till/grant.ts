@@ -20,6 +20,8 @@ export type Grant = {
   paymentId: string
   paymentInId: string
   signedReceipt: unknown
+  /** A repeated answer has the time of the first. ISO 8601. */
+  grantedAt: string
   /** For the payer, in the version of the payment. */
   headers: Record<string, string>
 }
@@ -78,6 +80,7 @@ export async function grant(
     paymentId: payment.id,
     paymentInId: payment.id,
     signedReceipt: JSON.parse(payment.signedReceipt),
+    grantedAt: new Date().toISOString(),
     headers: { [PAYMENT_RESPONSE_HEADER[x402Version]]: paymentResponse },
   }
   const { projectId } = payment

@@ -1,5 +1,5 @@
 import { cutDescription } from '../../shared/till/description.ts'
-import { parseResourceUrl, ResourceUrlError } from '../../shared/till/resourceUrl.ts'
+import { parsePaidResource, ResourceUrlError } from '../../shared/till/resourceUrl.ts'
 import { type NetworkName, parseUsdc, UsdcAmountError } from '../../shared/till/usdc.ts'
 import { networkNameOf } from '../../shared/till/x402v2.ts'
 import type { Queryable } from '../../sql/db.ts'
@@ -103,7 +103,7 @@ function readAmount(text: string): bigint {
 
 function readResource(text: string): { url: string; matchKey: string } {
   try {
-    return parseResourceUrl(text)
+    return parsePaidResource(text)
   } catch (error) {
     if (error instanceof ResourceUrlError) throw badRequest(`resource ${error.message}`)
     throw error

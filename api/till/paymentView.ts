@@ -132,12 +132,11 @@ const Headers = t.Object(
 export const RedeemResult = t.Union([
   t.Object({
     ok: t.Literal(true),
-    paymentResponse: t.String({
-      description: 'The settlement for the payer; headers holds it under its name.',
-    }),
+    paymentResponse: t.String({ description: 'The settlement; headers holds it under its name.' }),
     txHash: t.String({ description: TX_HASH }),
     // Absent in an answer that an older version stored.
     logIndex: t.Optional(LogIndex),
+    grantedAt: t.Optional(Time),
     payer: t.String(),
     paymentId: t.String(),
     paymentInId: t.String({ description: 'The same value as paymentId.' }),
@@ -169,6 +168,7 @@ export const EXAMPLE_GRANT = {
   paymentId: EXAMPLE_RECEIPT.body.paymentId,
   paymentInId: EXAMPLE_RECEIPT.body.paymentId,
   signedReceipt: EXAMPLE_RECEIPT,
+  grantedAt: '2026-01-05T09:30:02.000Z',
   headers: { 'PAYMENT-RESPONSE': 'eyJzdWNjZXNzIjp0cnVlLCJ0cmFuc2FjdGlvbiI6…' },
 }
 

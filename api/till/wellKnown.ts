@@ -25,9 +25,12 @@ const DidDocument = t.Object({
       type: t.String({ examples: ['JsonWebKey2020', 'Multikey'] }),
       controller: t.String(),
       publicKeyJwk: t.Optional(Key),
-      publicKeyMultibase: t.Optional(t.String({ examples: ['z6Mk…'] })),
+      publicKeyMultibase: t.String({ examples: ['z6Mk…'] }),
     }),
-    { description: 'Each key twice: as JsonWebKey2020, then as Multikey.' },
+    {
+      description:
+        'Each key twice: as JsonWebKey2020, then as Multikey. Every method has the multibase form.',
+    },
   ),
   assertionMethod: t.Array(t.String()),
 })
@@ -91,7 +94,8 @@ export function wellKnownRoutes({ pool, config }: Services) {
         const [keys, project] = await Promise.all([ownKeys(), findProject(pool, params.identityId)])
         if (project === null) throw notFound()
         set.headers['cache-control'] = CACHE_CONTROL
-        return receiptDidDocument(keys, `${did}:identities:${encodeURIComponent(project.id)}`)
+        const subject = `${did}:identities:${encodeURIComponent(project.id)}`
+        return receiptDidDocument(keys, { subject })
       },
       {
         params: t.Object({ identityId: t.String({ minLength: 1, maxLength: 100 }) }),

@@ -70,7 +70,7 @@ export async function listCredentials(
 
 /** PUT /v0/vault/{name}. */
 export async function storeCredential(
-  { pool, keyring }: Vault,
+  { pool, keyring, config }: Vault & Pick<Services, 'config'>,
   caller: Caller,
   name: string,
   body: Content & { reveal?: Reveal },
@@ -82,7 +82,7 @@ export async function storeCredential(
     if (stored === 'withheld') throw ownersAlone()
     // The gate accepted the key; the project was deleted since.
     if (stored === null) throw new ApiError(401, 'unauthorized', 'Invalid API key')
-    return toStored(stored)
+    return config.answers === 'full' ? toItem(stored) : toStored(stored)
   } catch (error) {
     if (!(error instanceof TooManyCredentialsError)) throw error
     throw badRequest(`A project must have at most ${CREDENTIALS_MAX} credentials`)

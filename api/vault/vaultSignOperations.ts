@@ -105,7 +105,7 @@ function signRequest(credential: OpenCredential, input: SignInput) {
   }
   const { method = 'GET', url, headers = {}, body = '' } = given
   const request = { method, url, headers, body }
-  checkUseRequest({ ...request, body: body === '' ? null : body })
+  checkUseRequest({ ...request, body: body === '' ? null : body }, { allowLoopback: false })
   if (Object.values({ url, body, ...headers }).some((text) => text.includes('{{'))) {
     throw badRequest('request must hold no placeholder: its bytes are signed')
   }

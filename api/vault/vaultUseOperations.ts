@@ -12,7 +12,7 @@ import type { Caller } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 import { failure, orBadRequest, requireScope } from './vaultOperations.ts'
 
-type Vault = Pick<Services, 'pool' | 'keyring' | 'waiters'>
+type Vault = Pick<Services, 'pool' | 'keyring' | 'waiters' | 'config'>
 
 /** The request of a caller. A body that is an object is sent as JSON. */
 export type GivenRequest = {
@@ -37,7 +37,8 @@ export async function useCredential(
   requireScope(caller, 'vault:use')
   orBadRequest(() => checkName(name))
   const request = readRequest(given)
-  const target = orBadRequest(() => checkUseRequest(request))
+  const allowLoopback = services.config.allowPrivateNetworks
+  const target = orBadRequest(() => checkUseRequest(request, { allowLoopback }))
   const keyring = await services.keyring(services.pool)
   const accepted = await acceptUse(services.pool, {
     actor: caller,

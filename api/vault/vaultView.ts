@@ -49,8 +49,19 @@ const Data = t.Object(
 )
 const times = { lastUsedAt: NullableTime, lastRotatedAt: NullableTime }
 
+const TimeIfFull = t.Optional(
+  t.Union([...NullableTime.anyOf], {
+    description: 'In the answer to PUT, with ANSWERS=full only.',
+  }),
+)
+
 /** The answer to PUT and to a restore. */
-export const StoredSchema = t.Object({ ...shared, createdAt: CreatedAt })
+export const StoredSchema = t.Object({
+  ...shared,
+  lastUsedAt: TimeIfFull,
+  lastRotatedAt: TimeIfFull,
+  createdAt: CreatedAt,
+})
 export const ItemSchema = t.Object({ ...shared, ...times, createdAt: CreatedAt })
 export const OpenSchema = t.Object({
   ...shared,

@@ -7,30 +7,35 @@
  * - a bounce and a forwarded message stay whole;
  * - an Outlook header block or an "original message" line ends the own text;
  * - an attribution (`On …, Bob wrote:`) ends it too, unless `>` lines follow: they mark their own end;
+ * - each of them may begin behind the own text of its line, and the mail's end may cut an attribution off;
  * - one block of `>` lines is history; two or more blocks with text between are an inline answer and
  *   stay;
  * - `-- ` starts a signature (RFC 3676 §4.3); "Sent from my …" and a closing legal notice are cut;
  * - a sign-off without a delimiter stays; if no text is left, the whole mail stays.
  */
 import { htmlToMarkedText, htmlToText } from './htmlToText.ts'
-import { attributionEndingAt, attributionWithin, type Following } from './replyTextAttribution.ts'
+import { attributionEndingAt, type Following } from './replyTextAttribution.ts'
+import { beforeCutOff } from './replyTextCutOff.ts'
+import { isClosingDeviceLine } from './replyTextDevice.ts'
+import { headerKind, isHeaderBlock, MAX_HEADER_LINES } from './replyTextHeaders.ts'
+import { beforeHistory, withoutRule } from './replyTextJoined.ts'
 import {
   announcedMessage,
-  headerKind,
-  headersWithin,
   isBounceLine,
   isForwardSubject,
-  isHeaderBlock,
   isOriginalTitle,
   isRule,
   isVendorSeparator,
   lineView,
+  trimUnseen,
 } from './replyTextMarkers.ts'
-import { dropFooter, isClosingDeviceLine, startsSignature } from './replyTextSignature.ts'
+import { dropFooter, startsSignature } from './replyTextSignature.ts'
 
 /** Lines searched for markers. A longer mail is a log: below, only `>` marks count. */
 const MAX_MARKER_LINES = 10_000
 
+/** A mark that its list, quote or table has left below the text. */
+const LONE_MARK = /^[-–—_*|·•.~=]$/
 const EMOTICON = /^>[_.:;-]{0,3}[<(]$/
 
 const Kind = { own: 0, blank: 1, quote: 2, attribution: 3, dropped: 4 } as const
@@ -71,7 +76,7 @@ export function replyTextFromHtml(html: string): string {
 }
 
 function tidy(text: string): string {
-  return text.replaceAll('\r\n', '\n').replaceAll('\r', '\n').trim()
+  return trimUnseen(text.replaceAll('\r\n', '\n').replaceAll('\r', '\n'))
 }
 
 /** The sender's own text; '' if there is none or the mail stays whole. */
@@ -82,7 +87,7 @@ function ownText(text: string, quotesAreHistory: boolean): string {
   if (scan === undefined) return ''
   scan.attributed ||= quotesAreHistory
   foldBrokenQuotes(scan)
-  return dropFooter(joinOwn(scan)).trim()
+  return trimUnseen(dropFooter(joinOwn(scan)))
 }
 
 /** Marks the lines inside a closed ``` fence. They hold no markers. */
@@ -113,11 +118,11 @@ function isQuoted(view: string, bars: boolean): boolean {
   )
 }
 
-/** The new text of a line that also holds the history. Marks at the line's start are for {@link isQuoted}. */
-function joinedHistory(line: string): string | undefined {
-  // Both kinds of history hold a colon.
-  if (line.length < 40 || line.startsWith('>') || !/[:：]/.test(line)) return undefined
-  return attributionWithin(line) ?? headersWithin(line)
+/** The lines of a header block below `index`, from the first that is not blank. */
+function linesBelow(views: readonly string[], index: number): readonly string[] {
+  let first = index + 1
+  while (first < index + 3 && views[first] === '') first++
+  return views.slice(first, first + MAX_HEADER_LINES)
 }
 
 /** Sorts the lines into own, blank, quote and dropped; undefined: the mail stays whole. */
@@ -157,7 +162,10 @@ function scanLines(lines: string[], views: string[]): Scan | undefined {
       continue
     }
     if (isVendorSeparator(view)) return { lines, views, kinds, end: i, attributed }
-    const before = attributed ? undefined : joinedHistory(lines[i]!)
+    const before = attributed
+      ? undefined
+      : (beforeHistory(lines[i]!, linesBelow(views, i)) ?? beforeCutOff(views, i))
+    if (typeof before === 'object') return undefined
     if (before) lines[i] = before
     if (before || (before === '' && kinds.subarray(0, i).includes(Kind.own))) {
       return { lines, views, kinds, end: before ? i + 1 : i, attributed }
@@ -227,8 +235,13 @@ function joinOwn({ lines, views, kinds, end, attributed }: Scan): string {
     kept.push(lines[i]!.trimEnd())
   }
   const trails = (view: string) =>
-    view === '' || isRule(view) || (end < lines.length && isOriginalTitle(view))
+    view === '' ||
+    isRule(view) ||
+    LONE_MARK.test(view) ||
+    (end < lines.length && isOriginalTitle(view))
   while (kept.length > 1 && trails(lineView(kept.at(-1)!))) kept.pop()
+  if ((end < lines.length || lastQuote > lastOwn) && kept.length > 0)
+    kept.push(withoutRule(kept.pop()!))
   return kept.join('\n')
 }
 

@@ -2,8 +2,9 @@
  * Recognises the attribution a mail client writes above a quote (`On …, Bob wrote:`), wrapped or not.
  * It knows the languages of replyTextWords.ts; in others it goes by date and address.
  */
+
+import { isDeviceLine } from './replyTextDevice.ts'
 import { EMAIL, fold, MAX_MARKER_LENGTH, TIME, trimDecoration } from './replyTextMarkers.ts'
-import { isDeviceLine } from './replyTextSignature.ts'
 import { QUOTING_STARTS, WROTE_RUNS, WROTE_WORDS } from './replyTextWords.ts'
 
 /** Characters before the quoted text on one line. */
@@ -12,10 +13,20 @@ const MAX_ADDRESSES = 5
 /** Lines: a name, a mailto link and the verb, each wrapped once. */
 const MAX_ATTRIBUTION_LINES = 6
 
-const MIDLINE_LEAD_IN =
-  /\s(?:On|Am|Le|El|Il|Op|Em|Den|W dniu|Dne|Dnia)\s(?:\p{L}{2,12}[.,]{0,2}\s){0,2}\p{Nd}{1,4}[\s.,/-]/u
+/** Words before the date of an attribution. */
+export const LEAD_WORDS = '(?:On|Am|Le|El|Il giorno|Il|Op|Em|Den|W dniu|Dne|Dnia)\\s'
+const MIDLINE_LEAD_IN = new RegExp(
+  `(?<=[\\s.!?…。])${LEAD_WORDS}(?:\\p{L}{2,12}[.,]{0,2}\\s){0,2}\\p{Nd}{1,4}[\\s.,/-]`,
+  'u',
+)
+const MIDLINE_RULE = /(?<=\s)-{3,}\s/
+/** A full stop, another mark of an end, a smiley. */
+const SENTENCE_END = /(?:\p{L}{3}\.|[!?…]|[:;]-?\)|\p{So}\ufe0f?)\s|[。！？]\s?/gu
+const MAX_SENTENCES = 20
+/** `2. maalisk.` and `Il giorno lun.` end no sentence. */
+const ABBREVIATED = /\p{Nd}\.?[^.]{0,14}\.$|^\s*(?:\S+\s){0,2}\p{L}{1,4}\.$/u
 const LEAD_IN = /^[("'*\s-]*(?:[^\s\p{Nd}]{1,14}\s+){0,4}[^\s\p{Nd}]{0,4}\p{Nd}/u
-const DATE = /\p{Nd}{4}|\p{Nd}[./-]\p{Nd}/u
+export const DATE = /\p{Nd}{4}|\p{Nd}[./-]\p{Nd}/u
 const EMAIL_AT_END = /@[^\s<>@]+[\])>"'\s]*[:：]$/
 /** A line that starts with a time, a year, a lower-case or a caseless letter, or an address. */
 const READS_ON = /^(?:\p{Nd}{1,2}[:.]\p{Nd}{2}|\p{Nd}{4}(?![-/.年\p{Nd}])|[\p{Ll}\p{Lo}<(])/u
@@ -25,7 +36,7 @@ const NAMED_FIRST = /^["'\p{L}][^<>()[\]@]{0,60}[<([]{1,2}[^\s<>()[\]@]+@[^\s<>(
 const BRACKETED = /[<([][^\s<>()[\]@]+@[^\s<>()[\]@]+[>)\]]/
 
 /** Whether a verb of writing occurs, and whether it ends the line. */
-function findVerb(text: string): 'none' | 'within' | 'last' {
+export function findVerb(text: string): 'none' | 'within' | 'last' {
   const lower = fold(text)
   const run = WROTE_RUNS.find((candidate) => lower.includes(candidate))
   if (run !== undefined) return 'last'
@@ -53,7 +64,8 @@ function isAttribution(joined: string, following: Following): boolean {
     if (!closed) return hasTime && LEAD_IN.test(text)
     if (dashed) return true
     if (following === 'quote' && text.length <= 80) return true
-    if (!hasEmail && numbers < 2) return false
+    // `At 8:15 he wrote:` is a sentence, unless marks follow.
+    if (!hasEmail && (numbers < 2 || !(DATE.test(text) || numbers > 2))) return false
     return verb === 'last' || hasTime || numbers > 2 || EMAIL_AT_END.test(text)
   }
   // Gmail up to 2013: `2013/7/20 Bob <bob@x.test>`, no verb, no colon.
@@ -128,10 +140,29 @@ function attributionAt(views: readonly string[], start: number, end: number, fro
   return { start: top, prefix: ownPrefix(views[top]!) }
 }
 
-/** `reply On Wed, Apr 4, 2012 …, bob@example.com wrote:` begins with own text. */
+/**
+ * Where an attribution begins behind own text: `reply On Wed, Apr 4, 2012 …`, or a date or a name with an address behind
+ * the end of a sentence. 0: at the start.
+ */
+export function attributionStart(text: string): number {
+  const leadIn = text.search(MIDLINE_LEAD_IN)
+  if (leadIn > 0) return leadIn
+  const rule = text.search(MIDLINE_RULE)
+  if (rule > 0) return rule
+  let start = 0
+  for (const { index, 0: end } of text.matchAll(SENTENCE_END).take(MAX_SENTENCES)) {
+    const at = index + end.length
+    const tail = text.slice(at, at + MAX_MARKER_LENGTH)
+    if (ABBREVIATED.test(text.slice(0, at).trimEnd())) continue
+    if (!DATE.test(tail) || !TIME.test(tail)) break
+    if (LEAD_IN.test(tail) || NAMED_FIRST.test(tail)) start = at
+  }
+  return start
+}
+
+/** The own text before the attribution on its first line. */
 function ownPrefix(view: string): string {
-  const index = view.search(MIDLINE_LEAD_IN)
-  const prefix = index > 0 ? view.slice(0, index).trim() : ''
+  const prefix = view.slice(0, attributionStart(view)).trim()
   if (
     !/[\p{L}\p{N}]/u.test(prefix) ||
     prefix.includes('@') ||
@@ -156,8 +187,8 @@ export function attributionWithin(line: string): string | undefined {
     if (colon < 0) continue
     const near = Math.max(0, index - MAX_MARKER_LENGTH)
     const head = text.slice(near, after + colon + 1)
-    const own = head.search(MIDLINE_LEAD_IN)
-    const start = own > 0 && /[.!?)\]"”»\p{So}]$/u.test(head.slice(0, own)) ? own : 0
+    const own = attributionStart(head)
+    const start = /[.!?。！？…)\]"”»\p{So}]\s*$/u.test(head.slice(0, own)) ? own : 0
     const attribution = head.slice(start).trim()
     if (!LEAD_IN.test(attribution) || !DATE.test(attribution) || !TIME.test(attribution)) continue
     if (findVerb(attribution) !== 'none') return text.slice(0, near + start).trim()

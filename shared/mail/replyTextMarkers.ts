@@ -1,20 +1,11 @@
 /**
- * Recognises header blocks, separators, forwards and bounces. Every test reads one line of at most
- * MAX_MARKER_LENGTH characters or a window of a few lines: the time is linear in the mail's size.
+ * Recognises separators, forwards and bounces. Every test reads one line of at most MAX_MARKER_LENGTH characters: the
+ * time is linear in the mail's size.
  */
-import {
-  BOUNCE_STARTS,
-  FORWARDED_RUNS,
-  HEADER_LABELS,
-  type HeaderKind,
-  MESSAGE_RUNS,
-  ORIGINAL_RUNS,
-} from './replyTextWords.ts'
+import { BOUNCE_STARTS, FORWARDED_RUNS, MESSAGE_RUNS, ORIGINAL_RUNS } from './replyTextWords.ts'
 
 /** Characters; a longer line is prose. Attributions with a mailto link reach about 300. */
 export const MAX_MARKER_LENGTH = 400
-/** Lines: five headers with wrapped recipients. */
-const MAX_HEADER_LINES = 14
 
 const RULE = /^(?:[-_=*~#—–―─━]\s?){2,}$/
 export const EMAIL = /[^\s<>@]@[^\s<>@]/
@@ -22,9 +13,27 @@ export const TIME = /\p{Nd}{1,2}\s?[:.h時시点點]\s?\p{Nd}{2}|\p{Nd}\s?(?:AM|
 const DASHED =
   /^(?:[-–—]{2,}|[_=*]{5,})\s*([^-–—_=*](?:.{0,60}[^-–—_=*])?)\s*(?:[-–—]{2,}|[_=*]{5,}):?$/
 const FORWARD_SUBJECT = /^(?:fwd?|wg|tr|rv)\s?:\s?\S/i
-/** `label: value`; a label has few words. */
-const LABELLED = /^[*_]{0,2}(?:[^\s:：]{1,20} ){0,2}[^\s:：]{1,20}\s?[:：][*_]{0,2}(?:\s|$)/u
-const SENDER = /^[^:：@]{1,40}[:：][^:：<>@]{1,80}<[^\s<>@]+@[^\s<>@]+>$/u
+
+/**
+ * Characters that show nothing: controls, direction marks, joiners, fillers and lost objects. Not U+FE0F and U+E007F,
+ * which end emoji.
+ */
+const UNSEEN =
+  '[\\0-\\x08\\x0e-\\x1f\\x7f-\\x84\\x86-\\x9f\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180e\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u206f\\u2800\\u3164\\ufeff\\uffa0\\ufff9-\\ufffd\\u{e0000}-\\u{e007e}]'
+const ALL_UNSEEN = new RegExp(UNSEEN, 'gu')
+const IS_UNSEEN = new RegExp(`^(?:\\s|${UNSEEN})$`, 'u')
+
+/** `text` without blanks around it and without unseen characters at its end. */
+export function trimUnseen(text: string): string {
+  let end = text.length
+  while (end > 0) {
+    const low = text.charCodeAt(end - 1)
+    const size = end > 1 && low >= 0xdc00 && low <= 0xdfff ? 2 : 1
+    if (!IS_UNSEEN.test(text.slice(end - size, end))) break
+    end -= size
+  }
+  return text.slice(0, end).trim()
+}
 
 /** A line of dashes, underscores, stars, hashes or equal signs. */
 export function isRule(view: string): boolean {
@@ -41,7 +50,7 @@ export function lineView(line: string): string {
   if (!/[^\x20-\x7e]|=E2=80=AF|&[lg]t;/.test(trimmed)) return trimmed
   return trimmed
     .normalize('NFC')
-    .replace(/[\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g, '')
+    .replace(ALL_UNSEEN, '')
     .replace(/\s|=E2=80=AF/g, ' ')
     .replaceAll('&lt;', '<')
     .replaceAll('&gt;', '>')
@@ -66,100 +75,6 @@ export function trimDecoration(text: string): string {
   while (start < end && '-*_ '.includes(text[start]!)) start++
   while (end > start && '-*_ '.includes(text[end - 1]!)) end--
   return text.slice(start, end)
-}
-
-/** The header kind of a line: `from` for `*Von:* Bob`. */
-export function headerKind(view: string): HeaderKind | undefined {
-  const colon = view.slice(0, 32).search(/[:：]/)
-  if (colon < 1) return undefined
-  return HEADER_LABELS.get(fold(view.slice(0, colon).replace(/[*_|]/g, '').trim()))
-}
-
-/**
- * All headers on one line. NetEase omits the colons (`发件人 李<…> 发送日期 … 收件人 …`); flattened HTML
- * omits the line ends.
- */
-function isOneLineHeader(view: string): boolean {
-  if (/^(?:发件人|寄件者|寄件人)[\s:：]/.test(view) && EMAIL.test(view))
-    return /收件|发送|寄件日期/.test(view)
-  if (!/[:：]/.test(view)) return false
-  const labels = view.match(/[\p{L}]{1,14}(?=\s?[:：](?:\s|\*))/gu) ?? []
-  const kinds = labels.map((label) => HEADER_LABELS.get(fold(label)))
-  if (kinds[0] !== 'from' || !(kinds.includes('sent') || kinds.includes('date'))) return false
-  return kinds.includes('subject') || kinds.includes('to')
-}
-
-/**
- * Headers joined to one line behind the new text. Undefined unless sender, address, date and recipient or subject follow
- * each other.
- * @returns the text before them
- */
-export function headersWithin(line: string): string | undefined {
-  const text = line.slice(0, 10 * MAX_MARKER_LENGTH)
-  const labels = [...text.matchAll(/(?<=[\s*])\p{L}{1,14}(?=\s?[:：](?:\s|\*))/gu)]
-  const kinds = labels.map(([label]) => HEADER_LABELS.get(fold(label)))
-  const from = kinds.findIndex((kind, index) => {
-    const next = kinds.slice(index + 1, index + 5)
-    if (kind !== 'from' || !(next.includes('sent') || next.includes('date'))) return false
-    return next.includes('to') && next.includes('subject')
-  })
-  const index = labels[from]?.index
-  if (index === undefined || !EMAIL.test(text.slice(index, index + MAX_MARKER_LENGTH)))
-    return undefined
-  return text.slice(0, index).replace(/[\s*]+$/, '')
-}
-
-/**
- * Whether the lines from `index` on are the headers of a quoted message (Outlook and others). Many
- * labels are everyday words (`Da:`, `Van:`, `To:`): one label needs others beside it. `From:` and
- * `To:` with only a date may be a journey.
- */
-export function isHeaderBlock(views: readonly string[], index: number): boolean {
-  if (views[index] === undefined) return false
-  if (isOneLineHeader(views[index])) return true
-  if (isUnlistedHeader(views, index)) return true
-  if (headerKind(views[index]) === undefined) return false
-  const kinds = new Set<HeaderKind>()
-  let gap = 0
-  let email = false
-  const end = Math.min(views.length, index + MAX_HEADER_LINES)
-  for (let i = index; i < end && gap <= 2; i++) {
-    const kind = headerKind(views[i]!)
-    if (kind === undefined) {
-      gap++
-      continue
-    }
-    if (kinds.has(kind) && kind === 'from') break
-    kinds.add(kind)
-    gap = 0
-    email ||= EMAIL.test(views[i]!)
-  }
-  if (!kinds.has('from')) return false
-  const dated = kinds.has('sent') || kinds.has('date')
-  const above = views[index - 1] ?? ''
-  if (dated || isRule(above) || (above === '' && isRule(views[index - 2] ?? ''))) {
-    const many = kinds.size >= 3 && (kinds.has('subject') || kinds.has('sent'))
-    return many || (kinds.size >= 2 && email)
-  }
-  // Without a date it may be a request to write a mail, unless it names only a sender.
-  return above === '' && !kinds.has('to') && /<[^\s<>@]+@[^\s<>@]+>$/.test(views[index])
-}
-
-/**
- * Headers in a language without a list: three lines `label: value` or more, first `Name <address>`, one with date and
- * time. Own text stands above: a form begins its mail.
- */
-function isUnlistedHeader(views: readonly string[], index: number): boolean {
-  if (index < 2 || !SENDER.test(views[index]!)) return false
-  const above = views[index - 1]!
-  if (above !== '' && !isRule(above)) return false
-  let count = 0
-  let dated = false
-  for (let i = index; i < views.length && LABELLED.test(views[i]!); i++) {
-    if (++count > 8) return false
-    dated ||= TIME.test(views[i]!) && /\p{Nd}{4}/u.test(views[i]!)
-  }
-  return dated && count >= 3
 }
 
 /** The kind of message that a line such as `-----Original Message-----` announces. */

@@ -1,24 +1,9 @@
-/**
- * Recognises signatures, the device lines of phones and apps, and the notices of companies and lists
- * below a mail.
- */
-import { fold, headerKind, isRule, oneOf, trimDecoration } from './replyTextMarkers.ts'
-import {
-  DEVICE_WORDS,
-  FOOTER_STARTS,
-  LEGAL_STARTS,
-  LEGAL_WORDS,
-  SENT_ENDS,
-  SENT_STARTS,
-} from './replyTextWords.ts'
+/** Recognises signatures, and the notices of companies and lists below a mail. */
+import { fold, isRule, oneOf } from './replyTextMarkers.ts'
+import { FOOTER_STARTS, LEGAL_STARTS, LEGAL_WORDS } from './replyTextWords.ts'
 
 /** Most lines of a signature below a dash rule. */
 const MAX_SIGNATURE_LINES = 12
-const STARTS_SENT = new RegExp(`^${oneOf(SENT_STARTS)}`)
-const ENDS_SENT = new RegExp(`${oneOf(SENT_ENDS)}$`)
-const NAMES_DEVICE = new RegExp(oneOf(DEVICE_WORDS))
-/** Every device line holds one of these; few other lines do. */
-const MAY_NAME_DEVICE = new RegExp(`my |${oneOf(DEVICE_WORDS)}`)
 const STARTS_FOOTER = new RegExp(`^${oneOf(FOOTER_STARTS)}`)
 const STARTS_LEGAL = new RegExp(`^${oneOf(LEGAL_STARTS)}`)
 /** A notice begins within this many last lines. */
@@ -27,13 +12,6 @@ const MAX_FOOTER_LINES = 40
 const CONTACT = /[^\s@]@[^\s@]|www\.|https?:|\+?\p{Nd}[\p{Nd}\s().-]{6,}/u
 const SURE_NOTICE =
   /^this (?:e-?mail|message|communication) (?:and any .{0,40} )?(?:is|are|may be|may contain|contains) (?:strictly |highly |legally |private and )?(?:confidential|privileged|intended)/
-/** Unlisted devices, and lines without a verb: `Sent from my TI-85`, `Bob via mobile`. */
-/** A program that names itself: `Get Nine for Android`, `Yahoo Mail on Android`. */
-const NAMED_PROGRAM =
-  /^(?:Get (?:\S+ ){1,2}|(?:\p{Lu}\S* ){1,3})\p{Ll}{1,4} (?:Android|iOS|iPhone|iPad|Mac|Windows)$/u
-/** `Sent with Nine`: one or two words, a preposition and a name. */
-const SENT_BY_NAME =
-  /^(?:\p{L}+ ){1,2}(?:from|via|with|using|by|von|aus|mit|über|de|depuis|avec|desde|con|da|dal|dalla|tramite|através do|do|com|van|vanaf|vanuit|met|z|ze|za pomocą|с|из|з|із|från|med|fra|din|pe) (?:(?!\p{Ll}{5})[^\s,;.]+ ){0,3}[\p{Lu}\p{Nd}][^\s,;.]*$/u
 /** `-- Owen` or `--Owen Hale`: delimiter and name on one line. */
 const DASHED_NAME = /^--\s?\p{Lu}[\p{L}.'’-]*(?: \p{Lu}[\p{L}.'’-]*){0,2}$/u
 const SCANNERS =
@@ -42,8 +20,6 @@ const SCANNED = /virus|вірус|вирус|malware|ウイルス|病毒|바이�
 const PRINTING = /print|druck|imprim|impres|stamp|afdruk|skriv|tulosta|wydruk|tisk|печат|друк/
 const ENVIRONMENT =
   /environment|umwelt|environnement|ambient|milieu|miljö|miljø|ympäristö|środowisk|prostřed|природ|довкілл/
-const ANY_DEVICE =
-  /^(?:sent|typed|written) (?:from|on|via) my (?:\S+ ?){1,3}$|^(?:[\p{L}.]+ ){1,2}(?:from|via) (?:mobile|phone|iphone|ipad)$|^from my (?:mobile|phone|iphone|ipad|cell)(?: \S+)?$/u
 
 /**
  * RFC 3676 prescribes `-- `. Many clients trim it, Outlook and Mailman draw underscores, people draw
@@ -51,7 +27,8 @@ const ANY_DEVICE =
  */
 export function startsSignature(views: readonly string[], index: number): boolean {
   const view = views[index]!
-  if (/^(?:\*?--\*?|__|—|––|- -)$/.test(view)) return true
+  // A comment of SQL or Lua goes on: `--`, then `-- give the space back`.
+  if (/^(?:\*?--\*?|__|—|––|- -)$/.test(view)) return !/^--\s?\p{L}/u.test(views[index + 1] ?? '')
   const above = views[index - 1]
   if (above === '' && DASHED_NAME.test(view) && (views[index + 1] ?? '') === '') return true
   if (above === undefined || view.length < 3 || !isRule(view)) return false
@@ -70,47 +47,6 @@ export function startsSignature(views: readonly string[], index: number): boolea
   return contact || (brief && count > 0 && count <= 4)
 }
 
-/** A device line closes a text or a paragraph. A longer line inside a text is a sentence. */
-export function isClosingDeviceLine(views: readonly string[], index: number): boolean {
-  const view = views[index]!
-  const next = views[index + 1] ?? ''
-  const alone = views[index - 1] === '' && (next === '' || next.startsWith('>'))
-  if (alone && isProgramLine(view)) return true
-  if (!isDeviceLine(view)) return false
-  if (next === '' || next.startsWith('>') || isRule(next)) return true
-  return view.split(' ').length <= 6 || headerKind(next) !== undefined || isDeviceLine(next)
-}
-
-/** A paragraph of its own that names a program nobody has listed: `Sent with Nine`, `Von Nine gesendet`. */
-function isProgramLine(view: string): boolean {
-  if (view.length > 80) return false
-  const text = trimDecoration(view.replace(/<[^<>\s]{4,}>|\]?\(?https?:\S+/g, '').trim())
-  if (NAMED_PROGRAM.test(text)) return true
-  const lower = fold(text)
-  if (STARTS_SENT.test(lower) && SENT_BY_NAME.test(text)) return true
-  const verbLast =
-    /^(?:Von|Mit|Aus|Via|Über) (?:\p{Lu}\S* ){1,3}(?:gesendet|versendet|verschickt)$/u
-  return verbLast.test(text)
-}
-
-/** "Sent from my iPhone", "Get Outlook for Android" and the like in other languages. */
-export function isDeviceLine(view: string): boolean {
-  if (view.length > 200 || !MAY_NAME_DEVICE.test(fold(view))) return false
-  const text = trimDecoration(view.replace(/<[^<>\s]{4,}>|\]?\(?https?:\S+/g, ''))
-  const lower = fold(text.replace(/^[<([«]{1,2}|[>)\].!。»\s]{1,4}$/g, '').trim())
-  const words = lower.split(' ')
-  if (lower.length > 120 || words.length > 14 || /[?:]$/.test(lower)) return false
-  if (/outlook/.test(lower) && /ios|android|iphone/.test(lower) && words.length <= 7) return true
-  if (words.length <= 7 && /(?:from|via|on) /.test(lower) && ANY_DEVICE.test(lower)) return true
-  // A device late in the line belongs to a sentence: "Sent from my desk, easier than a phone".
-  const opening = words.slice(0, 8).join(' ').slice(0, 60)
-  if (STARTS_SENT.test(lower)) {
-    return NAMES_DEVICE.test(opening)
-  }
-  const ends = words.length <= 9 && ENDS_SENT.test(lower)
-  return ends && NAMES_DEVICE.test(lower)
-}
-
 /**
  * Cuts a list footer or a legal notice off the end. A notice has an opening and two legal words:
  * people write about confidential matters too.
@@ -120,7 +56,7 @@ export function dropFooter(text: string): string {
   const first = Math.max(1, lines.length - MAX_FOOTER_LINES)
   for (let i = first; i < lines.length; i++) {
     const lower = fold(lines[i]!.slice(0, 80).replace(/^[\s*_(]+/, ''))
-    if (STARTS_FOOTER.test(lower) || isAddedNote(lines, i)) {
+    if ((STARTS_FOOTER.test(lower) && isFooter(lines, i)) || isAddedNote(lines, i)) {
       return above(lines, i)
     }
     if (!STARTS_LEGAL.test(lower)) continue
@@ -131,6 +67,13 @@ export function dropFooter(text: string): string {
     }
   }
   return text
+}
+
+/** A footer names an address or a link, or is one short line. A person writes of a list as I, or asks. */
+function isFooter(lines: readonly string[], index: number): boolean {
+  const footer = lines.slice(index).join(' ').slice(0, 600).trim()
+  if (/\b(?:I|we|my|our)\b/.test(footer.slice(0, 120)) || footer.endsWith('?')) return false
+  return CONTACT.test(footer) || footer.length <= 80
 }
 
 /** The lines above `index`, without the rule that set the notice off. */

@@ -121,14 +121,26 @@ export const SENT_STARTS: readonly string[] = phrases(`
   |inviato|inviata|trimis|verzonden|verstuurd|verstuurt|wysłano|wysłane|wysłana|odesláno|odoslané
   |poslano|poslato|изпратено|отправлено|послано|надіслано|відправлено|skickat|sendt|sent úr|lähetetty
   |saadetud|nosūtīts|išsiųsta|elküldve|küldve|στάλθηκε|εστάλη|αποστολή|dikirim|đã gửi|được gửi|gửi từ
-  |ส่งจาก|发自|發自|发送自|来自|來自|傳送自|從我|从我|通过|私の|나의|내|أرسل|أُرسل|مرسل|تم الإرسال
+  |послато|dihantar|imetumwa|dërguar|ارسال از|გამოგზავნილია|ուղարկվել|ส่งจาก|发自|發自|发送自|来自|來自|傳送自|從我|从我|通过|私の|나의|내|أرسل|أُرسل|مرسل|تم الإرسال|أُرسلت|ارسلت
   |ارسال شده|נשלח|bidalia|skickades|skickad|yahoo mail: search, organize, conquer
+`)
+
+/** `from`, `with` and `via` of such a line. */
+export const FROM_WORDS: readonly string[] = words(`
+  from via with using von aus mit über de des depuis avec desde dende con da dal dalla tramite através com
+  van vanaf vanuit met z ze s sa iz za с из з із от са от od från med fra úr din pe iš no từ dari από ze kutoka nga
+`)
+
+/** `my` of such a line. */
+export const MY_WORDS: readonly string[] = words(`
+  my meinem meiner mijn m'n mi mon ma mio mia meu minha min mojego mojej mého mojho mog mojega moje moja
+  моего моей мого моєї моя моят мог meul môjho μου mano manu minu saya tôi mínum yangu im من
 `)
 
 /** Ends of the same line in languages that put the verb last. */
 export const SENT_ENDS: readonly string[] = phrases(`
   gesendet|geschickt|versendet|beziehen|herunterladen|gönderildi|edinin|küldve|送信|から送信されました
-  |から送信|送信しました|を入手|보냄|보냈습니다|보낸|에서 발송|에서 전송됨|다운로드|받기|发送|傳送|寄出|發送|发来的|发送的
+  |から送信|送信しました|を入手|보냄|보냈습니다|보낸|bidalia|से भेजा गया|থেকে পাঠানো|에서 발송|에서 전송됨|다운로드|받기|发送|傳送|寄出|發送|发来的|发送的
 `)
 
 /** Devices and apps of such a line. Without one it is a sentence of the writer. */

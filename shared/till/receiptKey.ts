@@ -97,23 +97,27 @@ export function receiptJwks(keys: readonly PublicReceiptKey[]) {
 }
 
 /**
- * `/.well-known/did.json` and the documents of projects. Holds no secret. Each key is there twice: DID Core §5.2.1 forbids
- * two forms in one method.
+ * `/.well-known/did.json` and the documents of projects. Holds no secret. Each key is there twice: as JsonWebKey2020 and as
+ * Multikey. Every method has `publicKeyMultibase`, although DID Core §5.2.1 wants one form in one method: clients read each method so.
  *
  * @param keys as in {@link receiptJwks}, all of one DID.
- * @param subject the DID of the document, if another than that of the keys.
+ * @param options.subject the DID of the document, if another than that of the keys.
  * @throws RangeError without a key.
  */
-export function receiptDidDocument(keys: readonly PublicReceiptKey[], subject?: string) {
+export function receiptDidDocument(
+  keys: readonly PublicReceiptKey[],
+  { subject }: { subject?: string } = {},
+) {
   const did = keys[0]?.did
   if (did === undefined) throw new RangeError('keys must not be empty')
   const methods = [
-    ...keys.map(({ kid, jwk }) => ({
+    ...keys.map(({ kid, jwk, publicKeyMultibase }) => ({
       id: kid,
       type: 'JsonWebKey2020',
       controller: did,
       // jose refuses an OKP key without its algorithm.
       publicKeyJwk: { ...jwk, alg: ALG },
+      publicKeyMultibase,
     })),
     ...keys.map(({ publicKeyMultibase }) => ({
       id: `${did}#${publicKeyMultibase}`,

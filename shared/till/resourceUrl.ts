@@ -15,7 +15,7 @@ export class ResourceUrlError extends Error {
 export type ResourceUrl = {
   /** Normal form: lower-case host, no default port, no query, no fragment. */
   readonly url: string
-  /** `host[:port]/path`: equal keys, same resource. */
+  /** `host[:port]/path`, or the whole of an MCP tool: equal keys, same resource. */
   readonly matchKey: string
 }
 
@@ -58,12 +58,18 @@ export function parseResourceUrl(text: string): ResourceUrl {
 /** The tool names of MCP 2025-11-25: letters, digits and `_-./`, at most 128. */
 const MCP_TOOL = /^mcp:\/\/tool\/[A-Za-z0-9_./-]{1,128}$/
 
+/** Whether a resource is an MCP tool: it has no URL that could be fetched. */
+export const isMcpTool = (resource: string): boolean => MCP_TOOL.test(resource)
+
 /**
  * Parses the resource of a payment: an http(s) URL, or an MCP tool as `mcp://tool/NAME`. It stands in a signed receipt.
  *
- * @returns `matchKey` null for an MCP tool: it is never registered.
  * @throws ResourceUrlError saying what is wrong, without the field's name.
  */
-export function parsePaidResource(text: string): { url: string; matchKey: string | null } {
-  return MCP_TOOL.test(text) ? { url: text, matchKey: null } : parseResourceUrl(text)
+export function parsePaidResource(text: string): ResourceUrl {
+  if (isMcpTool(text)) return { url: text, matchKey: text }
+  if (!/^mcp:/i.test(text)) return parseResourceUrl(text)
+  throw new ResourceUrlError(
+    'must be mcp://tool/NAME for an MCP tool, with a name of 1 to 128 letters, digits and _-./',
+  )
 }

@@ -1,5 +1,5 @@
 /**
- * The HTTPS request of a use: its form, and its filling.
+ * The request of a use: its form, and its filling.
  *
  * A placeholder is `{{field}}`. It may stand in the path, the query, the value of a header, and the body; never in the
  * method, the host, or the name of a header. Fields of `data` stand only where `placement` allows them.
@@ -35,7 +35,9 @@ export type UseRequest = {
 /** Its parts for the audit log. They hold no secret: placeholders stay. */
 export type UseTarget = { method: UseMethod; host: string; path: string }
 
-const HTTPS_URL = /^https:\/\/([^/?#\\]+)([/?][^#]*)?$/i
+const USE_URL = /^(https?):\/\/([^/?#\\]+)([/?][^#]*)?$/i
+/** Hosts whose requests never leave the machine (RFC 1122 §3.2.1.3, RFC 4291 §2.5.3, RFC 6761 §6.3). */
+const LOOPBACK = /^(?:127(?:\.\d{1,3}){3}|\[::1\]|localhost)$/
 const HEADER_NAME = /^[!#$%&'*+.^_`|~\w-]{1,128}$/
 /** RFC 9110 §5.5, without obs-text: some servers read such bytes as Latin-1, some as UTF-8. */
 const HEADER_VALUE = /^[\t\x20-\x7e]*$/
@@ -59,18 +61,30 @@ const fault = (message: string) => new CredentialInputError(message)
 
 /**
  * Checks everything but the placeholders' fields.
+ * @param allowLoopback takes `http://` to the own machine, for a trial (ALLOW_PRIVATE_NETWORKS).
  * @throws {CredentialInputError} for the first fault.
  */
-export function checkUseRequest(request: UseRequest): UseTarget {
+export function checkUseRequest(
+  request: UseRequest,
+  { allowLoopback }: { allowLoopback: boolean },
+): UseTarget {
   const { method, url, headers, body } = request
   if (url.length > URL_MAX_LENGTH) {
     throw fault(`request.url must be at most ${URL_MAX_LENGTH} characters`)
   }
-  const [, authority, rest = '/'] = HTTPS_URL.exec(url) ?? []
-  const plain = `https://${authority}/`
+  const [, scheme = 'https', authority, rest = '/'] = USE_URL.exec(url) ?? []
+  const plain = `${scheme}://${authority}/`
   if (authority === undefined || /[{}@\s%]/.test(authority) || !URL.canParse(plain)) {
     throw fault(
       'request.url must be an https URL without user name and fragment; its host holds no placeholder',
+    )
+  }
+  if (
+    scheme.toLowerCase() === 'http' &&
+    !(allowLoopback && LOOPBACK.test(new URL(plain).hostname))
+  ) {
+    throw fault(
+      'request.url must be an https URL; http is for the own machine only, where ALLOW_PRIVATE_NETWORKS is set',
     )
   }
   if (/[\0-\x20\x7f]/.test(rest.replaceAll(PLACEHOLDER, ''))) {
@@ -138,11 +152,11 @@ export function fillRequest(
   const bounds = effectiveBounds(credential)
   const sent = new Set<string>()
   const fill = createFill(credential, { placement: bounds.placement, nowMs, sent })
-  const [, authority, rest = '/'] = HTTPS_URL.exec(request.url) ?? []
+  const [, scheme, authority, rest = '/'] = USE_URL.exec(request.url) ?? []
   const [path = '', ...query] = rest.split('?')
   const filledPath = fill(path, (at) => [`path:${path.slice(0, at)}`], encodeURIComponent)
   const pairs = query.length === 0 ? '' : `?${fillPairs('query', query.join('?'), fill)}`
-  const url = `https://${authority}${filledPath}${pairs}`
+  const url = `${scheme}://${authority}${filledPath}${pairs}`
   checkBounds(bounds, { method, url })
   const headers = Object.fromEntries(
     Object.entries(request.headers).map(([name, value]) => [

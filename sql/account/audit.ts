@@ -170,8 +170,8 @@ export async function listAudit(
   }))
 }
 
-/** Entries of one action and outcome. */
-export type AuditCount = { action: string; outcome: Outcome; entries: number }
+/** Entries of one action and outcome; `today`: those since midnight UTC. */
+export type AuditCount = { action: string; outcome: Outcome; entries: number; today: number }
 
 /** Counts the newest `limit` entries of a filter. */
 export async function countAudit(
@@ -181,8 +181,9 @@ export async function countAudit(
   const values: unknown[] = [filter.projectId, filter.limit]
   const conditions = auditConditions(filter, values)
   const { rows } = await db.query<AuditCount>(
-    `select action, outcome, count(*)::int as entries
-     from (select action, outcome from audit_log where project_id = $1 ${conditions}
+    `select action, outcome, count(*)::int as entries,
+            (count(*) filter (where at >= date_trunc('day', now(), 'UTC')))::int as today
+     from (select action, outcome, at from audit_log where project_id = $1 ${conditions}
            order by at desc, row desc limit $2) newest
      group by action, outcome order by action, outcome`,
     values,

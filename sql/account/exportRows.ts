@@ -13,6 +13,8 @@ type Section = {
   /** Pairs of field and SQL expression. */
   fields: Readonly<Record<string, string>>
   condition?: string
+  /** Rows that one page reads. */
+  page?: number
 }
 
 const PAGE = 200
@@ -75,6 +77,37 @@ const SECTIONS: readonly Section[] = [
       detail: 'x.detail',
       messageId: 'x.message_id',
       createdAt: 'x.created_at',
+    },
+  },
+  {
+    kind: 'draft',
+    from: 'drafts x',
+    age: 'created_at',
+    // All drafts together may have 100 MB.
+    page: 1,
+    fields: {
+      draftId: 'x.id',
+      version: 'x.version',
+      content: 'x.content',
+      attachments: 'x.attachments',
+      createdAt: 'x.created_at',
+      updatedAt: 'x.updated_at',
+    },
+  },
+  {
+    kind: 'approval',
+    from: 'approvals x',
+    age: 'requested_at',
+    fields: {
+      approvalId: 'x.id',
+      of: 'x.kind',
+      messageId: 'x.subject',
+      state: 'x.state',
+      reason: 'x.reason',
+      decidedBy: 'x.decided_by',
+      requestedAt: 'x.requested_at',
+      expiresAt: 'x.expires_at',
+      decidedAt: 'x.decided_at',
     },
   },
   {
@@ -182,6 +215,7 @@ const MESSAGES: Section = {
     labels: 'x.labels',
     deliveryStatus: 'x.delivery_status',
     deliveryError: 'x.delivery_error',
+    sendAt: 'x.send_at',
     authentication: 'x.authentication',
     originalIsKept: 'x.raw_id is not null',
     createdAt: 'x.created_at',
@@ -195,10 +229,10 @@ const columns = ({ fields }: Section): string =>
 
 /** The page of a section after a position: $1 project, $2 time, $3 row number. */
 function pageOf(section: Section): string {
-  const { from, age, condition = '' } = section
+  const { from, age, condition = '', page = PAGE } = section
   return `select ${columns(section)}, x.${age} as "_at", x.row as "_row" from ${from}
     where x.project_id = $1 and (x.${age}, x.row) > ($2::timestamptz, $3::bigint) ${condition}
-    order by x.${age}, x.row limit ${PAGE}`
+    order by x.${age}, x.row limit ${page}`
 }
 
 /** The same for messages: a page of the largest would be gigabytes. */

@@ -9,10 +9,16 @@ import { readRawMail } from './rawMails.ts'
 /** A message of an export, as bytes. */
 export type ExportedMail = { sender: string; at: Date; bytes: Buffer }
 
-type MailRow = { _at: Date; _row: string; raw_id: string | null; sender: string | null }
+type MailRow = {
+  _at: Date
+  _row: string
+  raw_id: string | null
+  sender: string | null
+  message_id: string
+}
 
 const MAIL_PAGE = `
-  select row as "_row", created_at as "_at", raw_id, from_addresses[1] as sender from messages
+  select row as "_row", created_at as "_at", raw_id, from_addresses[1] as sender, message_id from messages
   where project_id = $1 and (created_at, row) > ($2::timestamptz, $3::bigint)
   order by created_at, row limit 500`
 
@@ -23,12 +29,26 @@ export async function* exportMails(
   projectId: string,
 ): AsyncGenerator<ExportedMail> {
   for await (const rows of pages<MailRow>(db, MAIL_PAGE, projectId)) {
-    for (const { _at, _row, raw_id, sender } of rows) {
+    for (const { _at, _row, raw_id, sender, message_id } of rows) {
       const bytes =
         raw_id === null ? await composedAnew(db, blobs, _row) : await readRawMail(db, blobs, raw_id)
-      yield { sender: sender ?? '', at: _at, bytes }
+      yield { sender: sender ?? '', at: _at, bytes: named(bytes, message_id) }
     }
   }
+}
+
+/** Bytes in which a header field is searched. */
+const HEADER_MAX_BYTES = 64 * 1024
+
+/** A mail whose sender gave it no Message-ID, or another: the field tells the id that the service gave it. */
+function named(bytes: Buffer, messageId: string): Buffer {
+  const head = bytes
+    .subarray(0, HEADER_MAX_BYTES)
+    .toString('latin1')
+    .split(/\r?\n\r?\n/, 1)[0]!
+  return head.includes(messageId) || !TOKEN.test(messageId)
+    ? bytes
+    : Buffer.concat([Buffer.from(`X-Purser-Message-ID: ${messageId}\r\n`), bytes])
 }
 
 /** A word that a header field can hold unencoded. */

@@ -3,7 +3,7 @@ import type { Keyring } from '../../shared/vault/envelope.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import { abortDeliveriesOf } from '../events/deliveryLog.ts'
 import { HAS_SECRET, NO_SECRET, sealWebhookSecret } from '../events/webhookSecrets.ts'
-import { queueEndpointCheck } from './endpointChecks.ts'
+import { checkEndpoint } from './endpointChecks.ts'
 import {
   ENDPOINT_COLUMNS,
   type Endpoint,
@@ -61,8 +61,8 @@ export async function putEndpoint(
     if (project.rowCount === 0) return null
     const existing = await findEndpointByResource(db, projectId, matchKey)
     const id = existing?.id ?? (await insertEndpoint(db, input))
+    await checkEndpoint(db, { id, urlPattern: input.urlPattern })
     const changed = (await changeEndpoint(db, keyring, { projectId, id, change: input }))!
-    await queueEndpointCheck(db, id)
     return { ...changed, created: existing === null }
   })
 }

@@ -1,6 +1,7 @@
+import { isMcpTool } from '../../shared/till/resourceUrl.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import { addJob } from '../queue/jobs.ts'
-import type { VerificationStatus } from './endpoints.ts'
+import { recordVerification, type VerificationStatus } from './endpoints.ts'
 
 /** The check of an endpoint: its last verdict, and whether another is on its way. */
 export type EndpointCheck = {
@@ -42,8 +43,18 @@ export async function findEndpointCheck(db: Queryable, id: string): Promise<Endp
   }
 }
 
+/** Verifies an MCP tool at once, and queues the check of a URL, in the caller's transaction. */
+export async function checkEndpoint(
+  db: Queryable,
+  { id, urlPattern: url }: { id: string; urlPattern: string },
+): Promise<void> {
+  if (!isMcpTool(url)) return queueEndpointCheck(db, id)
+  const detail = 'by the word of the project: an MCP tool has no URL to fetch'
+  await recordVerification(db, { id, url, status: 'verified', detail, versions: [], payees: [] })
+}
+
 /** Queues a check, in the caller's transaction. */
-export async function queueEndpointCheck(db: Queryable, endpointId: string): Promise<void> {
+async function queueEndpointCheck(db: Queryable, endpointId: string): Promise<void> {
   await db.query('update seller_endpoints set check_queued_at = clock_timestamp() where id = $1', [
     endpointId,
   ])
@@ -54,19 +65,20 @@ export async function queueEndpointCheck(db: Queryable, endpointId: string): Pro
   })
 }
 
-/** Queues a check of a project's endpoint. @returns false: no such endpoint. */
+/** Checks a project's endpoint. @returns false: no such endpoint. */
 export function checkEndpointAnew(
   pool: Pool,
   { projectId, id }: { projectId: string; id: string },
 ): Promise<boolean> {
   return transaction(pool, async (db) => {
-    const { rowCount } = await db.query(
-      `select from seller_endpoints
+    const { rows } = await db.query<{ urlPattern: string }>(
+      `select url_pattern as "urlPattern" from seller_endpoints
        where project_id = $1 and id = $2 and deleted_at is null for no key update`,
       [projectId, id],
     )
-    if (rowCount === 1) await queueEndpointCheck(db, id)
-    return rowCount === 1
+    const [endpoint] = rows
+    if (endpoint !== undefined) await checkEndpoint(db, { id, ...endpoint })
+    return endpoint !== undefined
   })
 }
 

@@ -219,6 +219,21 @@ export async function listPayments(
   return rows.map(toPayment)
 }
 
+/** Payments of a project that have settled since a time, the latest first. */
+export async function listSettled(
+  db: Queryable,
+  { projectId, since, limit }: { projectId: string; since: Date; limit: number },
+): Promise<Payment[]> {
+  const { rows } = await db.query<PaymentRow>({
+    name: 'list-settled',
+    text: `${SELECT_PAYMENT}
+           where p.project_id = $1 and p.state = 'settled' and p.settled_at >= $2
+           order by p.settled_at desc, p.row desc limit $3`,
+    values: [projectId, since, limit],
+  })
+  return rows.map(toPayment)
+}
+
 /** A webhook delivery of a payment. */
 export type PaymentDelivery = {
   id: string

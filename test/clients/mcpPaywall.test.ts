@@ -51,10 +51,14 @@ afterAll(async () => {
   await till[Symbol.asyncDispose]()
 })
 
-const ask = async (_meta?: Record<string, unknown>, name = 'weather'): Promise<any> =>
+const ask = async (
+  _meta?: Record<string, unknown>,
+  name = 'weather',
+  city = 'Oslo',
+): Promise<any> =>
   await client.callTool({
     name,
-    arguments: name === 'weather' ? { city: 'Oslo' } : {},
+    arguments: name === 'weather' ? { city } : {},
     ...(_meta === undefined ? {} : { _meta }),
   })
 
@@ -96,8 +100,9 @@ for (const [key, form] of [
         transaction: expect.stringMatching(/^0x[0-9a-f]{64}$/),
       },
     })
-    const again = await ask({ [key]: payment })
-    expect([again.isError, again.structuredContent.error]).toEqual([true, 'duplicate_settlement'])
+    expect(await ask({ [key]: payment })).toEqual(paid)
+    const other = await ask({ [key]: payment }, 'weather', 'Bergen')
+    expect([other.isError, other.structuredContent.error]).toEqual([true, 'duplicate_settlement'])
     expect(calls).toBe(before + 1)
     expect(await balanceOf(till, account.address)).toBe(990_000n)
   })

@@ -6,6 +6,7 @@ import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { isPaymentRequired } from '@x402/core/schemas'
 import { ExactEvmScheme } from '@x402/evm'
 import { x402Client } from '@x402/fetch'
+import { z } from 'zod'
 import { Purser } from '../../api/client/main.ts'
 import { requirePayment } from '../../api/client/mcpPaywall.ts'
 import { newPayer, startTestTill, type TestTill } from '../support/till.ts'
@@ -25,11 +26,17 @@ beforeAll(async () => {
   const server = new McpServer({ name: 'weather', version: '1' })
   server.registerTool(
     'weather',
-    {},
-    requirePayment({ purser, amount: '0.01', resource: RESOURCE }, () => {
-      calls++
-      return { content: [{ type: 'text' as const, text: 'Fine.' }] }
-    }),
+    { inputSchema: { city: z.string().optional() } },
+    requirePayment(
+      { purser, amount: '0.01', resource: RESOURCE },
+      ({ city }: { city?: string }) => {
+        calls++
+        if (city === 'Atlantis' && calls % 2 === 1) {
+          return { isError: true, content: [{ type: 'text' as const, text: 'Not today.' }] }
+        }
+        return { content: [{ type: 'text' as const, text: 'Fine.' }] }
+      },
+    ),
   )
   client = new Client({ name: 'buyer', version: '1' })
   const [here, there] = InMemoryTransport.createLinkedPair()
@@ -40,8 +47,8 @@ afterAll(async () => {
   await till[Symbol.asyncDispose]()
 })
 
-const ask = async (_meta: Record<string, unknown> = {}): Promise<any> =>
-  await client.callTool({ name: 'weather', arguments: {}, _meta })
+const ask = async (_meta: Record<string, unknown> = {}, args = {}): Promise<any> =>
+  await client.callTool({ name: 'weather', arguments: args, _meta })
 
 test('an unpaid call gets the challenge of version 2 as data, as text and in _meta', async () => {
   const { isError, structuredContent, content, _meta } = await ask()
@@ -72,10 +79,24 @@ for (const [key, form] of [
       network: NETWORK,
       payer: account.address,
     })
-    const again = await ask({ [key]: payment })
-    expect([again.isError, again.structuredContent.error]).toEqual([true, 'duplicate_settlement'])
-    expect(again._meta['x402/payment-response']).toMatchObject({ success: false })
+    expect(await ask({ [key]: payment })).toEqual(paid)
+    const other = await ask({ [key]: payment }, { city: 'Oslo' })
+    expect([other.isError, other.structuredContent.error]).toEqual([true, 'duplicate_settlement'])
+    expect(other._meta['x402/payment-response']).toMatchObject({ success: false })
     expect(calls).toBe(before + 1)
     expect(await balanceOf(till, account.address)).toBe(990_000n)
   })
 }
+
+test('a tool that failed serves the same call later', async () => {
+  const account = await newPayer(till.client)
+  const wallet = new x402Client().register('eip155:*', new ExactEvmScheme(account as never))
+  const payment = await wallet.createPaymentPayload((await ask()).structuredContent)
+  calls = 0
+  const call = () => ask({ 'x402/payment': payment }, { city: 'Atlantis' })
+  expect((await call()).content[0].text).toBe('Not today.')
+  expect((await call()).content[0].text).toBe('Fine.')
+  expect((await call()).content[0].text).toBe('Fine.')
+  expect(calls).toBe(2)
+  expect(await balanceOf(till, account.address)).toBe(990_000n)
+})

@@ -1,11 +1,10 @@
 /** The published client: packed, installed into an empty folder, type-checked there and run by Node. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { execFile } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { agentGuide } from '../../api/docs/guides.ts'
 import { signWebhook } from '../../shared/events/webhookSignature.ts'
 import { type ReceiptBody, signReceipt } from '../../shared/till/receipt.ts'
 import { receiptJwks, receiptKey } from '../../shared/till/receiptKey.ts'
@@ -116,7 +115,11 @@ test("the code of the agent's guide runs unchanged", async () => {
   await agent.post('/v0/messages/send', { to: ['a@example.com'], subject: 's', text: 't' })
   const [message] = (await agent.get('/v0/messages')).body.messages
   await agent.patch(messagePath(message.messageId), { addLabels: ['unread'] })
-  const [, code = ''] = /```js\n([\s\S]*?)```/.exec(agentGuide(service.url)) ?? []
+  const page = readFileSync(join(ROOT, 'docs/agent.md'), 'utf8').replaceAll(
+    'http://127.0.0.1:3000',
+    service.url,
+  )
+  const [, code = ''] = /```js\n([\s\S]*?)```/.exec(page) ?? []
   writeFileSync(join(app, 'guide.mjs'), `const { KEY } = process.env\n${code}`)
   await run('node', ['--no-warnings', 'guide.mjs'], app, { KEY: agent.key })
   const { messages } = (await agent.get('/v0/messages')).body

@@ -156,7 +156,9 @@ for (const name of SELLERS) {
     ])
     expect(paid.headers.get('x-payment-response')).toBeString()
     const again = await bring()
-    expect([again.status, ((await again.json()) as any).error]).toEqual([
+    expect([again.status, await again.text()]).toEqual([200, 'ha'])
+    const other = await fetch(url, { headers: { 'x-payment': payment } })
+    expect([other.status, ((await other.json()) as any).error]).toEqual([
       402,
       'duplicate_settlement',
     ])
@@ -189,7 +191,7 @@ for (const name of SELLERS) {
     }
     expect(served[name] ?? 0).toBe(times)
     const answers = await Promise.all([bring(), bring(), bring()])
-    expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 402, 402])
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200])
     expect(served[name]).toBe(times + 1)
     expect(await balanceOf(till, account.address)).toBe(990_000n)
   })

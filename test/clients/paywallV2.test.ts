@@ -54,7 +54,7 @@ afterAll(async () => {
   await till[Symbol.asyncDispose]()
 })
 
-const bring = (headers: Record<string, string>) => fetch(shop.url, { headers })
+const bring = (headers: Record<string, string>, query = '') => fetch(shop.url + query, { headers })
 
 /** Signs with the wallet of @x402/core. */
 async function sign(account: Account, change: (payload: any) => void = () => {}) {
@@ -124,7 +124,7 @@ test('B4: a refused payment gets a new offer with the reason', async () => {
 test('B4: a failed settlement names itself, and offers again', async () => {
   const payment = await sign(await newPayer(till.client))
   expect((await bring({ 'payment-signature': payment })).status).toBe(200)
-  const response = await bring({ 'payment-signature': payment })
+  const response = await bring({ 'payment-signature': payment }, '?of=another')
   expect(response.status).toBe(402)
   expect(decodeHeader(response.headers.get('payment-response')!)).toMatchObject({
     success: false,
@@ -199,7 +199,7 @@ test('B6: of 50 parallel requests with one authorization one is served', async (
   const account = await newPayer(till.client)
   const payment = await sign(account)
   const answers = await Promise.all(
-    Array.from({ length: 50 }, () => bring({ 'payment-signature': payment })),
+    Array.from({ length: 50 }, (_, n) => bring({ 'payment-signature': payment }, `?n=${n}`)),
   )
   const statuses = answers.map(({ status }) => status).toSorted()
   expect(statuses).toEqual([200, ...Array<number>(49).fill(402)])

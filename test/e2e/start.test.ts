@@ -75,7 +75,7 @@ test('npm start brings up everything, keeps data and keys over a restart, and dr
     await printed(second, /Try:[\s\S]*\/v0\/messages\n/)
     expect(readWelcome(second.stdout())).toEqual(welcome)
     // An operator has signed in: from now on links are made only on request.
-    expect(second.stdout()).toMatch(/Console\s+\S+\/console {8}sign in: bun run console:login\n/)
+    expect(second.stdout()).toMatch(/Console\s+\S+\/console {8}sign in: npm run console:login\n/)
     expect(second.stdout()).not.toContain('/console/login#')
     const items = await waitForMessages(agent, 2)
     expect(items.map((item) => item.messageId).toSorted()).toEqual(['<hi@x.test>', '<late@x.test>'])

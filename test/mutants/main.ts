@@ -24,8 +24,9 @@ import { nearTests } from './nearTests.ts'
 import { findReach, type Reach, testsThatReach } from './reach.ts'
 
 const ROOT = join(import.meta.dir, '../..')
-/** Tests of one fault that take longer count as failed: the fault hangs them. */
-const TESTS_MAX_MS = 10 * 60_000
+/** Tests that take this many times as long as without a fault hang: they count as failed. */
+const HANG_FACTOR = 4
+const HANG_MIN_MS = 5 * 60_000
 /** Test files of one fault that run together, the nearest first. */
 const STAGES = [6, 24, Number.POSITIVE_INFINITY]
 /** Code that the tests do not run as it is: pages of the browser, written types, viewers. */
@@ -123,7 +124,7 @@ async function judge(candidate: Candidate, reach: Record<string, Reach>): Promis
     if (tests.length === 0) return 'NOT REACHED'
     for (const [n, size] of STAGES.entries()) {
       const stage = tests.splice(0, size)
-      if (stage.length > 0 && !(await pass(stage))) return `seen in stage ${n + 1}`
+      if (stage.length > 0 && !(await pass(stage, reach))) return `seen in stage ${n + 1}`
     }
     return 'SURVIVED'
   } finally {
@@ -139,19 +140,20 @@ function nearestFirst(file: string, tests: string[], reach: Record<string, Reach
   return tests.toSorted((one, other) => rank(one) - rank(other) || breadth(one) - breadth(other))
 }
 
-async function pass(tests: string[]): Promise<boolean> {
+async function pass(tests: string[], reach: Record<string, Reach>): Promise<boolean> {
+  const maxMs = HANG_MIN_MS + HANG_FACTOR * tests.reduce((sum, test) => sum + reach[test]!.ms, 0)
   const flags = ['test', '--bail', '--timeout=180000', '--parallel=3']
-  return (await run([process.execPath, ...flags, ...tests.map((test) => `./${test}`)])) === 0
+  return (await run([process.execPath, ...flags, ...tests.map((test) => `./${test}`)], maxMs)) === 0
 }
 
-function run([program, ...args]: string[]): Promise<number | null> {
+function run([program, ...args]: string[], maxMs = HANG_MIN_MS): Promise<number | null> {
   const child = spawn(program!, args, {
     cwd: copy,
     stdio: 'ignore',
     detached: true,
     env: { ...process.env, ...suite.env },
   })
-  const timer = setTimeout(() => process.kill(-child.pid!, 'SIGKILL'), TESTS_MAX_MS)
+  const timer = setTimeout(() => process.kill(-child.pid!, 'SIGKILL'), maxMs)
   return new Promise((resolve) => {
     child.on('close', (code) => {
       clearTimeout(timer)

@@ -16,7 +16,7 @@ export const TEXT: Grammar = grammar(
     'On Mon, 5 Jan 2026 at 09:30, Ada <a@b.c> wrote:\n¦ wrote:\n',
     'Am 5.1.2026 schrieb Ada:\n¦Le 5 ¦From: a@b.c\n¦From:¦Sent: ¦To: b@c.d\n¦Subject: Re: ',
     '*From:* a ¦-----Original Message-----\n¦Sent from my ¦Best regards,\n¦unsubscribe ',
-    'CONFIDENTIAL ¦5.1.1 ¦550 ¦\n> ¦10:30 ¦AM ',
+    '\nOn Mon, 2 Mar 2026 9:14 A <a@b¦AnnSent: 9:14To: ¦_____¦. 2.3.2026 9:14 A B <a@b.c>¦CONFIDENTIAL ¦5.1.1 ¦550 ¦\n> ¦10:30 ¦AM ',
   ],
   '(…)¦[…]¦<…>¦"…"¦> …\n¦{…}¦*…*',
 )

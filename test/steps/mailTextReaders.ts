@@ -16,6 +16,10 @@ import { findLinks } from '../../shared/mail/mailLinks.ts'
 import { holdsTags, readableText, saysElse } from '../../shared/mail/readableText.ts'
 import { replyText, replyTextFromHtml } from '../../shared/mail/replyText.ts'
 import * as attribution from '../../shared/mail/replyTextAttribution.ts'
+import * as cutOff from '../../shared/mail/replyTextCutOff.ts'
+import * as device from '../../shared/mail/replyTextDevice.ts'
+import * as headers from '../../shared/mail/replyTextHeaders.ts'
+import * as joined from '../../shared/mail/replyTextJoined.ts'
 import * as markers from '../../shared/mail/replyTextMarkers.ts'
 import * as signature from '../../shared/mail/replyTextSignature.ts'
 import { stripTags, tooComplex } from '../../shared/mail/stripTags.ts'
@@ -26,6 +30,26 @@ import type { Reader } from './reader.ts'
 import { CODES, SLOW_HTML } from './slowTexts.ts'
 
 const LINE_MAX = 400
+/** Readers of one line in a mail. The others read a text, and some the lines below it. */
+const LINE_READERS = new Set(
+  'attributionEndingAt beforeCutOff isHeaderBlock startsSignature isClosingDeviceLine'.split(' '),
+)
+const REPLY_PARTS = {
+  'replyTextAttribution.ts': attribution,
+  'replyTextCutOff.ts': cutOff,
+  'replyTextDevice.ts': device,
+  'replyTextHeaders.ts': headers,
+  'replyTextJoined.ts': joined,
+  'replyTextMarkers.ts': markers,
+  'replyTextSignature.ts': signature,
+}
+
+function readPart(name: string, read: unknown, text: string): unknown {
+  const lines = text.split('\n').map(markers.lineView)
+  const call = read as (...values: unknown[]) => unknown
+  if (!LINE_READERS.has(name)) return call(text, lines.slice(0, headers.MAX_HEADER_LINES))
+  return call(lines, Math.max(0, Math.min(lines.length >> 1, lines.length - 2)), 0, 'quote')
+}
 const STYLED = 256 * 1024
 
 export const MAIL_TEXT_READERS: readonly Reader[] = [
@@ -33,39 +57,11 @@ export const MAIL_TEXT_READERS: readonly Reader[] = [
   mailReader('replyText.ts replyTextFromHtml', HTML_MAX, HTML, (text) => replyTextFromHtml(text), {
     budget: 400_000,
   }),
-  ...Object.entries({
-    attributionWithin: attribution.attributionWithin,
-    ...markers,
-    ...signature,
-  }).flatMap(([name, read]) =>
-    typeof read === 'function' && read.length === 1 && name !== 'oneOf'
-      ? [
-          mailReader(
-            `${name in markers ? 'replyTextMarkers.ts' : name in signature ? 'replyTextSignature.ts' : 'replyTextAttribution.ts'} ${name}`,
-            MAIL_MAX,
-            TEXT,
-            read as (text: string) => unknown,
-          ),
-        ]
-      : [],
-  ),
-  ...Object.entries({
-    attributionEndingAt: attribution.attributionEndingAt,
-    isHeaderBlock: markers.isHeaderBlock,
-    startsSignature: signature.startsSignature,
-    isClosingDeviceLine: signature.isClosingDeviceLine,
-  }).map(([name, read]) =>
-    mailReader(
-      `${name in markers ? 'replyTextMarkers.ts' : name in signature ? 'replyTextSignature.ts' : 'replyTextAttribution.ts'} ${name}`,
-      MAIL_MAX,
-      TEXT,
-      (text) => {
-        const lines = text.split('\n').map(markers.lineView)
-        return (read as (lines: readonly string[], at: number) => unknown)(
-          lines,
-          Math.floor(lines.length / 2),
-        )
-      },
+  ...Object.entries(REPLY_PARTS).flatMap(([file, part]) =>
+    Object.entries<unknown>(part).flatMap(([name, read]) =>
+      typeof read === 'function' && name !== 'oneOf'
+        ? [mailReader(`${file} ${name}`, MAIL_MAX, TEXT, (text) => readPart(name, read, text))]
+        : [],
     ),
   ),
   mailReader(

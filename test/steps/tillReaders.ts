@@ -11,7 +11,7 @@ import { classifySignature, normaliseSignature } from '../../shared/till/authori
 import { cutDescription } from '../../shared/till/description.ts'
 import { jwsSigningInput } from '../../shared/till/jws.ts'
 import { verifyReceipt } from '../../shared/till/receipt.ts'
-import { parsePaidResource, parseResourceUrl } from '../../shared/till/resourceUrl.ts'
+import { isMcpTool, parsePaidResource, parseResourceUrl } from '../../shared/till/resourceUrl.ts'
 import { parseUsdc, usdcNetwork, usdcNetworkOf } from '../../shared/till/usdc.ts'
 import { decodePaymentHeader, parsePaymentPayload } from '../../shared/till/x402.ts'
 import { networkNameOf } from '../../shared/till/x402v2.ts'
@@ -56,6 +56,7 @@ export const TILL_READERS: readonly Reader[] = [
   }),
   ...all('till/resourceUrl.ts', BODY_MAX, URL_TEXT, {
     parseResourceUrl: (text) => parseResourceUrl(`https://${text}`),
+    isMcpTool: (text) => isMcpTool(`mcp://tool/${text}`),
     parsePaidResource: (text) => parsePaidResource(`mcp://tool/${text}`),
   }),
   ...all('till/usdc.ts', BODY_MAX, URL_TEXT, { parseUsdc, usdcNetwork, usdcNetworkOf }),

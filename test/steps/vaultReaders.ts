@@ -47,6 +47,10 @@ const boundsOf = (list: string[]) => ({
 })
 const aws = { accessKeyId: 'a', secretAccessKey: 'b', sessionToken: null }
 
+const LOOPBACK = { allowLoopback: true }
+const checkUrl = (url: string) =>
+  checkUseRequest({ method: 'GET', url: url.slice(0, URL_MAX), headers: {}, body: null }, LOOPBACK)
+
 export const VAULT_READERS: readonly Reader[] = [
   reader(
     'vault/maskSecrets.ts Masker: answer',
@@ -97,20 +101,9 @@ export const VAULT_READERS: readonly Reader[] = [
     unsentSecrets: (text) => unsentSecrets(used({ a: text, list: pieces(text) }), 0),
   }),
   ...all('vault/useRequest.ts', URL_MAX, URL_TEXT, {
-    'checkUseRequest: URL': (text) =>
-      checkUseRequest({
-        method: 'GET',
-        url: `https://a.b/${text}`.slice(0, URL_MAX),
-        headers: {},
-        body: null,
-      }),
-    'checkUseRequest: host': (text) =>
-      checkUseRequest({
-        method: 'GET',
-        url: `https://${text}`.slice(0, URL_MAX),
-        headers: {},
-        body: null,
-      }),
+    'checkUseRequest: URL': (text) => checkUrl(`https://a.b/${text}`),
+    'checkUseRequest: host': (text) => checkUrl(`https://${text}`),
+    'checkUseRequest: loopback': (text) => checkUrl(`http://127.${text}`),
     'fillRequest: URL': (text) =>
       fillRequest(
         { method: 'GET', url: `https://a.b/${text}`, headers: {}, body: null },
@@ -119,17 +112,20 @@ export const VAULT_READERS: readonly Reader[] = [
       ),
   }),
   reader('vault/useRequest.ts checkUseRequest: headers', HEADER_MAX, HEADER, (text) =>
-    checkUseRequest({
-      method: 'POST',
-      url: 'https://a.b/',
-      headers: Object.fromEntries(
-        text
-          .split(':')
-          .slice(0, 40)
-          .map((value, n) => [`x${n}`, value]),
-      ),
-      body: text,
-    }),
+    checkUseRequest(
+      {
+        method: 'POST',
+        url: 'https://a.b/',
+        headers: Object.fromEntries(
+          text
+            .split(':')
+            .slice(0, 40)
+            .map((value, n) => [`x${n}`, value]),
+        ),
+        body: text,
+      },
+      LOOPBACK,
+    ),
   ),
   reader('vault/useRequest.ts fillRequest: headers', HEADER_MAX, JSON_TEXT, (text) =>
     fillRequest(

@@ -10,7 +10,7 @@ const OWN = join(import.meta.dir, '../fixtures')
 const PUBLIC = join(import.meta.dir, '../../../shared/fixtures')
 
 /** A set by its folder: `name` stands in the name of its test. */
-type Corpus<Item> = { name: 'own' | 'public'; items: Item[] }
+type Corpus<Item, Name = 'own' | 'public'> = { name: Name; items: Item[] }
 
 const corporaOf = <Item>(
   own: string,
@@ -42,13 +42,17 @@ export type ReplyCase = {
   tier: 'core' | 'policy'
 }
 
-export const replyCorpora = (): Corpus<ReplyCase>[] =>
-  corporaOf('replies/strangers.jsonl', 'replies/development.jsonl', (path) =>
-    readFileSync(path, 'utf8')
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line)),
-  )
+const readReplies = (path: string): ReplyCase[] =>
+  readFileSync(path, 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+
+/** `edges`: joined and cut-off attributions, unlisted devices and odd characters, with hard negatives beside each. */
+export const replyCorpora = (): Corpus<ReplyCase, 'own' | 'edges' | 'public'>[] => [
+  ...corporaOf('replies/strangers.jsonl', 'replies/development.jsonl', readReplies),
+  { name: 'edges', items: readReplies(join(OWN, 'replies/edges.jsonl')) },
+]
 
 /** Messages in the order of their arrival; `expected`: their keys by thread. `must`: false for a judgement call. */
 export type ThreadScenario = {

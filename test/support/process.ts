@@ -16,7 +16,7 @@ export type ServiceProcess = AsyncDisposable & {
   exited: Promise<number | string>
 }
 
-/** Starts one of the entry files. The environment holds only `env`, PATH and HOME. */
+/** Starts one of the entry files. The environment holds only `env`, PATH, HOME, and where test/mutants writes what is reached. */
 export function startProcess(
   file: string,
   env: Record<string, string>,
@@ -30,14 +30,15 @@ export function startCommand(
   [program = '', ...args]: string[],
   env: Record<string, string>,
 ): ServiceProcess {
-  const { PATH = '', HOME = '' } = process.env
+  const { PATH = '', HOME = '', MUTANTS_REACH } = process.env
+  const reach = MUTANTS_REACH === undefined ? {} : { MUTANTS_REACH }
   // Files, not pipes: a pipe that a process shares with its children can lose the last lines.
   const folder = mkdtempSync(join(tmpdir(), 'purser-output-'))
   const [stdoutFile, stderrFile] = [join(folder, 'stdout'), join(folder, 'stderr')]
   const files = [openSync(stdoutFile, 'a'), openSync(stderrFile, 'a')] as const
   const child = spawn(program, args, {
     cwd: ROOT,
-    env: { PATH, HOME, ...env },
+    env: { PATH, HOME, ...reach, ...env },
     stdio: ['ignore', ...files],
   })
   for (const file of files) closeSync(file)

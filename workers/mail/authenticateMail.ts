@@ -50,7 +50,7 @@ export async function authenticateMail(
     const { spf, dkim, arc } = signs
     const authentication: Authentication = {
       spf: authenticationWord(spf === false ? undefined : spf?.status.result),
-      dkim: dkimWord(dkim.results.map(({ status }) => status.result)),
+      dkim: dkimWord(dkim.results.map(({ status }) => signatureWord(status))),
       dmarc: await dmarcWord(authors, signs, withDeadline(lookUp, DMARC_MS)),
       arc: authenticationWord(arc === false ? undefined : arc?.status?.result),
       internal: false,
@@ -103,6 +103,10 @@ function withDeadline(lookUp: LookUp, totalMs: number): DNSResolver {
     }
   }
 }
+
+/** RFC 8601 §2.7.1: a changed body fails the test. The library says `neutral`, as for a key that it cannot find. */
+const signatureWord = ({ result, comment }: { result: string; comment?: string | false }) =>
+  comment === 'body hash did not verify' ? 'fail' : result
 
 /** One passing signature is enough: forwarders break the others. */
 function dkimWord(words: readonly (string | undefined)[]) {

@@ -71,7 +71,7 @@ export const createUseSecret = (
     const credential = await readForUse(pool, { ...due, keyring: await source(pool) })
     if (credential === null) return 'the credential is gone or has expired'
     try {
-      checkUseRequest(request)
+      checkUseRequest(request, { allowLoopback: policy.allowPrivate })
       return fillRequest(request, credential, Date.now())
     } catch (error) {
       if (error instanceof OutOfBoundsError) return `the credential ${error.message}`

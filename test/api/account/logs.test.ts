@@ -120,11 +120,18 @@ test('the statistics count what the list shows', async () => {
     complete: true,
     success: 3,
     failure: 1,
+    errors: 1,
+    today: 4,
     bySeverity: { info: 3, warning: 1, error: 0 },
     byOutcome: { ok: 3, not_found: 1 },
     byCategory: { vault: 4 },
     byAction: { 'vault.get': 3, 'vault.put': 1 },
   })
+  await service.database.pool.query(
+    `update audit_log set at = at - interval '1 day' where project_id = $1 and action = 'vault.put'`,
+    [agent.project.id],
+  )
+  expect(await stats()).toMatchObject({ total: 4, today: 3 })
   expect(await stats('?subject=a&action=vault.get')).toMatchObject({ total: 2, failure: 0 })
   expect(await stats('?before=2020-01-01')).toMatchObject({ total: 0, byAction: {} })
   expect((await agent.get('/v0/logs/stats?after=x')).body.message).toMatch(/^after must be/)

@@ -134,6 +134,42 @@ test('JSON Lines hold every row of the project, none of a neighbour, and no secr
   })
 })
 
+test('drafts, approvals, the policy and the time of scheduled mail are in it', async () => {
+  const agent = await service.newAgent()
+  const path = `/v0/platform/projects/${agent.project.id}`
+  const mail = { to: ['ada@example.com'], subject: 'later', text: 't' }
+  const sendAt = new Date(Date.now() + 86_400_000).toISOString()
+  await agent.post('/v0/messages/send', { ...mail, sendAt })
+  await service.platform.patch(path, { sendPolicy: 'approve', approverEmail: 'owner@example.com' })
+  await agent.post('/v0/messages/send', { ...mail, subject: 'held' })
+  const content = Buffer.from('attached').toString('base64')
+  const attachments = [{ filename: 'a.txt', contentType: 'text/plain', content }]
+  const draft = await agent.post('/v0/messages/drafts', { ...mail, subject: 'draft', attachments })
+  expect(draft.status).toBe(201)
+  const lines = linesOf(await (await open(agent)).text())
+  const of = (kind: string) => lines.filter((line) => line.kind === kind)
+  expect(of('project')).toMatchObject([
+    { sendPolicy: 'approve', approverEmail: 'owner@example.com', approvalHours: 72 },
+  ])
+  expect(of('draft')).toMatchObject([{ content: { subject: 'draft' }, attachments }])
+  const messages = of('message')
+  const held = messages.find(({ subject }) => subject === 'held')
+  expect(of('approval')).toMatchObject([{ state: 'waiting', messageId: held.messageId }])
+  expect(messages.find(({ subject }) => subject === 'later').sendAt).toBe(sendAt)
+})
+
+test('mail without a Message-ID has the id of its JSON line in the mbox', async () => {
+  const agent = await service.newAgent()
+  const bare = 'From: a@b.example\r\nSubject: bare\r\n\r\nno id'
+  await receive(pool, agent.project.id, bare)
+  await receive(pool, agent.project.id, rawMail({ subject: 'with an id' }))
+  const lines = linesOf(await (await open(agent)).text())
+  const message = lines.find(({ subject, kind }) => kind === 'message' && subject === 'bare')
+  const mbox = await (await open(agent, 'mail')).text()
+  expect(mbox).toContain(`X-Purser-Message-ID: ${message.messageId}\n`)
+  expect(mbox.match(/X-Purser-Message-ID/g)).toHaveLength(1)
+})
+
 test('a slow reader gets the rows of one moment', async () => {
   const agent = await service.newAgent()
   await fill(agent, 300)

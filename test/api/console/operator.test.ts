@@ -44,7 +44,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     await page.getByRole('heading', { name: 'You are not signed in' }).waitFor()
     await page.goto(`${scene.till.service.url}/console/login`)
     await page.getByRole('heading', { name: 'Sign in' }).waitFor()
-    await page.getByText('bun run console:login').waitFor()
+    await page.getByText('npm run console:login').waitFor()
     expect(await page.getByRole('button', { name: 'Sign in' }).count()).toBe(0)
   })
 

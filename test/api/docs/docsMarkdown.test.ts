@@ -1,5 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { startTestService, type TestService } from '../../support/service.ts'
+
+const ROOT = join(import.meta.dir, '../../..')
 
 let service: TestService
 beforeAll(async () => {
@@ -36,11 +40,36 @@ test('/llms.txt links to an existing page for every part', async () => {
   }
 })
 
+test('a page is the file of the repository, with the address of this service', async () => {
+  for (const name of ['agent', 'seller', 'operator']) {
+    const file = readFileSync(join(ROOT, `docs/${name}.md`), 'utf8')
+    expect(await (await get(`/docs/${name}.md`)).text()).toBe(
+      file.replaceAll('http://127.0.0.1:3000', 'https://purser.example.com'),
+    )
+  }
+})
+
+test('every link of every page is answered', async () => {
+  const index = await (await get('/llms.txt')).text()
+  const pages = [...index.matchAll(/https:\/\/purser\.example\.com(\/docs\/[\w-]+\.md)/g)]
+  expect(pages.length).toBeGreaterThan(15)
+  const dead: string[] = []
+  for (const [, page = ''] of pages) {
+    const text = (await (await get(page)).text()).replace(/```[\s\S]*?```/g, '')
+    for (const [, target = ''] of text.matchAll(/\]\(([^)\s#]+)[^)]*\)/g)) {
+      const url = new URL(target, `https://purser.example.com${page}`)
+      if (url.host !== 'purser.example.com') continue
+      if (!(await get(url.pathname)).ok) dead.push(`${page}: ${target}`)
+    }
+  }
+  expect(dead).toEqual([])
+})
+
 test('every operation and every tool has its example on a page', async () => {
   const document = (await (await get('/openapi.json')).json()) as any
   const pages = await Promise.all(
     document.tags.map(async ({ name }: any) =>
-      (await get(`/docs/${name.toLowerCase()}.md`)).text(),
+      (await get(`/docs/api-${name.toLowerCase()}.md`)).text(),
     ),
   )
   const reference = pages.join('\n')
@@ -58,7 +87,7 @@ test('every operation and every tool has its example on a page', async () => {
 })
 
 test('a page shows the values, bounds and default of each parameter', async () => {
-  const messages = await (await get('/docs/messages.md')).text()
+  const messages = await (await get('/docs/api-messages.md')).text()
   const lines = messages.split('\n')
   const lineOf = (name: string) => lines.find((line) => line.startsWith(`- \`${name}\``))
   expect(lineOf('limit')).toStartWith('- `limit` (query; integer; at least 1; default 50): ')
@@ -71,7 +100,7 @@ test('each error code is explained once', async () => {
   const codes = [...page.matchAll(/^\| `(\w+)` \|/gm)].map(([, code]) => code!)
   expect(codes).toEqual(expect.arrayContaining(['bad_request', 'quota_exceeded', 'unavailable']))
   expect(new Set(codes).size).toBe(codes.length)
-  const vault = await (await get('/docs/vault.md')).text()
+  const vault = await (await get('/docs/api-vault.md')).text()
   expect(vault).toContain('- 410: ')
   expect(vault).not.toContain('- 503: ')
 })
@@ -82,6 +111,8 @@ test('an unknown page is a 404 in the error format of the API', async () => {
     '/docs/messages',
     '/docs/..%2Fpackage.json',
     '/docs/__proto__',
+    '/examples/..%2Fpackage.json',
+    '/examples/__proto__',
   ]) {
     const response = await get(path)
     expect([path, response.status, await response.json()]).toEqual([

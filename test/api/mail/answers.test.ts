@@ -36,7 +36,10 @@ for (const answers of ['standard', 'full'] as const) {
 
     test('send answers with all addresses', () => {
       expect(sent.status).toBe(201)
-      expect(fieldsOf(sent.body)).toEqual(more(SENT, 'inboxId'))
+      const text = isFull ? ['text', 'extractedText'] : []
+      expect(fieldsOf(sent.body)).toEqual(more(SENT, 'inboxId', ...text))
+      const shown = isFull ? 'Shall I order?' : undefined
+      expect([sent.body.text, sent.body.extractedText]).toEqual([shown, shown])
       const { from, to, cc, inboxId } = sent.body
       expect({ from, to, cc, inboxId }).toEqual({
         from: [agent.address],
@@ -52,7 +55,9 @@ for (const answers of ['standard', 'full'] as const) {
         agent.post(path, { text: 'And?', replyAll: true }, { 'idempotency-key': 'again' })
       const { status, body } = await reply()
       expect(status).toBe(201)
-      expect(fieldsOf(body)).toEqual(isFull ? more(SENT, 'inboxId') : more(SENT))
+      const added = isFull ? ['inboxId', 'text', 'extractedText'] : []
+      expect(fieldsOf(body)).toEqual(more(SENT, ...added))
+      if (isFull) expect([body.text, body.extractedText]).toEqual(['And?', 'And?'])
       const { from, to, cc } = body
       expect({ from, to, cc }).toEqual({
         from: [agent.address],
@@ -66,12 +71,27 @@ for (const answers of ['standard', 'full'] as const) {
     test(`a list shows items ${isFull ? 'with' : 'without'} inboxId`, async () => {
       for (const query of ['', '?q=Shall']) {
         const [item] = (await agent.get(`/v0/messages${query}`)).body.messages.slice(-1)
-        const wanted = isFull ? more(ITEM, 'inboxId', 'extractedText') : more(ITEM)
+        const wanted = isFull ? more(ITEM, 'inboxId', 'cc', 'extractedText') : more(ITEM)
         expect(fieldsOf(item).filter((name) => name !== 'highlights')).toEqual(wanted)
         if (isFull) {
           expect([item.inboxId, item.extractedText]).toEqual([agent.address, item.text])
+          expect(item.cc).toEqual(['bob@example.com'])
         }
       }
+    })
+
+    test(`PUT of a credential answers ${isFull ? 'with' : 'without'} its times`, async () => {
+      const put = () => agent.put('/v0/vault/bank', { type: 'CUSTOM', data: { pin: '1' } })
+      const { body } = await put()
+      expect(fieldsOf(body).includes('lastUsedAt')).toBe(isFull)
+      expect(fieldsOf(body).includes('lastRotatedAt')).toBe(isFull)
+      if (!isFull) return
+      await agent.get('/v0/vault/bank')
+      const [listed] = (await agent.get('/v0/vault')).body.credentials
+      expect(Date.parse(listed.lastUsedAt)).toBeGreaterThan(0)
+      const { lastUsedAt, lastRotatedAt } = (await put()).body
+      expect(lastUsedAt).toBe(listed.lastUsedAt)
+      expect(lastRotatedAt).toBe((await agent.get('/v0/vault/bank')).body.lastRotatedAt)
     })
 
     test(`sent mail reads ${isFull ? 'with' : 'without'} extractedText`, async () => {

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { highlight, parseSearch } from '../../../shared/mail/searchQuery.ts'
 import { searchKey } from '../../../shared/mail/searchTerms.ts'
 import { testWhole } from '../../support/extent.ts'
 import {
@@ -152,6 +153,13 @@ test('results have highlights', async () => {
   expect(marked(highlights.subject)).toEqual(['reminder'])
   expect(marked(highlights.text)).toEqual(['due'])
   expect('highlights' in (await agent.get('/v0/messages')).body.messages[0]).toBe(false)
+})
+
+test('matches whose surroundings touch share one highlight', () => {
+  const parsed = parseSearch('needle')
+  const of = (gap: number) => highlight(`needle ${'x'.repeat(gap - 2)} needle`, parsed, 'text')
+  expect(of(60)).toHaveLength(1)
+  expect(of(61)).toHaveLength(2)
 })
 
 testWhole('search pages hold each message once, in order, also for common words', async () => {

@@ -54,7 +54,9 @@ test('the gate of REST applies: the same error format and headers', async () => 
     expect(answer.status).toBe(401)
     expect(answer.body).toEqual({ error: 'unauthorized', message, status: 401 })
     expect(answer.headers.get('www-authenticate')).toBe(
-      key === null ? 'Bearer realm="purser"' : 'Bearer realm="purser", error="invalid_token"',
+      key === null
+        ? 'Bearer realm="purser"'
+        : `Bearer realm="purser", error="invalid_token", error_description="${message}"`,
     )
   }
   const platform = await post(call(1), { key: service.platform.key })
@@ -136,6 +138,21 @@ test('a body that is no JSON-RPC call is refused', async () => {
   )
   const unknown = await post({ jsonrpc: '2.0', id: 5, method: 'resources/list' })
   expect(unknown.body).toMatchObject({ id: 5, error: { code: -32601 } })
+})
+
+test('broken JSON is the parse error of JSON-RPC', async () => {
+  for (const body of ['{', '{"jsonrpc":"2.0",', 'x']) {
+    const answer = await post(body)
+    expect([answer.status, answer.body]).toEqual([
+      400,
+      {
+        jsonrpc: '2.0',
+        id: null,
+        error: { code: -32700, message: 'Parse error: the body must be valid JSON' },
+      },
+    ])
+  }
+  expect((await post('{', { key: null })).status).toBe(401)
 })
 
 test('batches are limited in protocol versions with batches, and refused in others', async () => {

@@ -41,6 +41,19 @@ test('store, list, read, code and delete show the same data as REST', async () =
   expect((await agent.get(vaultPath(name))).status).toBe(404)
 })
 
+test('vault.store takes reveal and allowedHosts', async () => {
+  const agent = await service.newAgent()
+  await using mcp = await connectMcp(service.url, agent.key)
+  const bounds = { reveal: 'owner', allowedHosts: ['api.example.com'] }
+  expect(await callTool(mcp, 'vault.store', { name: 'held', ...LOGIN, ...bounds })).toMatchObject({
+    name: 'held',
+  })
+  const { status, body } = await agent.get(vaultPath('held'))
+  expect([status, body.error]).toEqual([403, 'forbidden'])
+  const [listed] = (await agent.get('/v0/vault')).body.credentials
+  expect(listed).toMatchObject(bounds)
+})
+
 test('the list is paged and shows expiring credentials', async () => {
   const agent = await service.newAgent()
   await using mcp = await connectMcp(service.url, agent.key)

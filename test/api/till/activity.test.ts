@@ -27,6 +27,7 @@ test('what came in is summed by day and by endpoint, for this project alone', as
   expect((await activity()).body).toEqual({
     since: expect.stringMatching(/T00:00:00\.000Z$/),
     ...nothing,
+    activity: [],
     byDay: [],
     byEndpoint: [],
   })
@@ -59,7 +60,11 @@ test('what came in is summed by day and by endpoint, for this project alone', as
     { endpointId: expect.stringMatching(/^se_/), urlPattern: RESOURCE, ...two },
     { endpointId: expect.stringMatching(/^se_/), urlPattern: other, ...one },
   ])
-  expect((await activity('?days=2')).body).toMatchObject({ ...two, byDay: [two] })
+  expect(body.activity.map(({ id }: any) => id)).toEqual([paid[2], paid[1], paid[0]])
+  expect(body.activity[0]).toMatchObject({ status: 'settled', resourceUrl: other })
+  const recent = (await activity('?days=2')).body
+  expect(recent).toMatchObject({ ...two, byDay: [two] })
+  expect(recent.activity.map(({ id }: any) => id)).toEqual([paid[2], paid[1]])
   const stranger = await till.newSeller({ resource: 'https://api.example.com/strange' })
   expect((await activity('', stranger)).body).toMatchObject(nothing)
 })

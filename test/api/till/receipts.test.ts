@@ -110,8 +110,25 @@ test('pages of every origin may read the public documents, and nothing else', as
   ]) {
     expect(await open(path)).toEqual([path, '*'])
   }
+  const preflight = (path: string) =>
+    fetch(till.service.url + path, {
+      method: 'OPTIONS',
+      headers: {
+        origin: 'https://page.example',
+        'access-control-request-method': 'GET',
+        'access-control-request-headers': 'authorization,x-own',
+      },
+    })
+  for (const path of ['/.well-known/jwks.json', '/openapi.json', '/v0/x402/discovery/resources']) {
+    const { status, headers } = await preflight(path)
+    expect([path, status, headers.get('access-control-allow-origin')]).toEqual([path, 204, '*'])
+    expect(headers.get('access-control-allow-methods')).toBe('GET, HEAD')
+    expect(headers.get('access-control-allow-headers')).toBe('*, Authorization')
+  }
   for (const path of ['/v0/whoami', '/v0/payments', '/v0/x402/supported', '/healthz', '/none']) {
     expect(await open(path)).toEqual([path, null])
+    expect((await preflight(path)).headers.get('access-control-allow-origin')).toBeNull()
+    expect((await preflight(path)).status).toBe(path === '/none' ? 404 : 405)
   }
 })
 

@@ -39,7 +39,7 @@ async function setUp(...scopes: string[]) {
     parallel: 1,
     run: (reads: CredentialRead[]) => readCredentials(pool, 'vault.get', reads),
   })
-  return { vault: { pool, keyring, credentials }, caller }
+  return { vault: { pool, keyring, credentials, config: service.config }, caller }
 }
 
 /** The error of an operation: status and message. */

@@ -1,6 +1,9 @@
 /** Requests with a secret, sent by a worker to a real HTTPS server. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { checkUseRequest } from '../../../shared/vault/useRequest.ts'
 import { answering, closeServers } from '../../support/localServer.ts'
 import {
   type Agent,
@@ -151,6 +154,36 @@ test('a use is in the audit log with host, method, path and status, and is an ev
       },
     },
   ])
+})
+
+test('for a trial, http reaches the own machine, and nothing else', async () => {
+  const local = createServer((request, response) => {
+    response.end(`${request.url} ${request.headers['x-key']}`)
+  }).listen(0, '127.0.0.1')
+  await once(local, 'listening')
+  const { port: localPort } = local.address() as AddressInfo
+  const allowedHosts = [`127.0.0.1:${localPort}`, `localhost:${localPort}`, host(), '10.0.0.1']
+  await store('trial', { type: 'API_KEY', data: { key: 'sk_trial_1' }, allowedHosts })
+  for (const name of ['127.0.0.1', 'localhost']) {
+    const { status, body } = await use('trial', {
+      url: `http://${name}:${localPort}/a`,
+      headers: { 'X-Key': '{{key}}' },
+    })
+    expect([status, body.response.body]).toEqual([200, '/a [masked]'])
+  }
+  for (const wrong of [`http://${host()}/`, 'http://10.0.0.1/', 'http://127.0.0.1.evil.test/']) {
+    const refused = await use('trial', { url: wrong })
+    expect([refused.status, refused.body.message]).toEqual([
+      400,
+      expect.stringContaining('must be an https URL'),
+    ])
+  }
+  local.close()
+})
+
+test('without ALLOW_PRIVATE_NETWORKS http reaches nothing', () => {
+  const request = { method: 'GET', url: 'http://127.0.0.1/', headers: {}, body: null } as const
+  expect(() => checkUseRequest(request, { allowLoopback: false })).toThrow('must be an https URL')
 })
 
 test('a withheld credential can be used; another host, scheme and scope cannot', async () => {

@@ -75,6 +75,7 @@ test('text that a person sees stays, and is not labelled', async () => {
     '<style>.x{display:none} .x{display:block}</style><p class=x>Seen</p>',
     '<style>.x{display:none}</style><p class=x style="display:block">Seen</p>',
     '<style>@media (max-width:600px){.x{display:none}}</style><p class=x>Seen</p>',
+    '<style>@media (max-width:600px){.y{color:red}.x{display:none}}</style><p class=x>Seen</p>',
     '<p hidden style="display:block">Seen</p>',
     '<p style="display:none">\u00a0\u200c </p><p>Seen</p>',
     '<ul><li style="display:none"> <li>Seen</ul>',

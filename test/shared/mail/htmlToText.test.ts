@@ -75,3 +75,15 @@ describe('hostile HTML is linear', () => {
     expect(cpuMsOf(() => htmlToText(html))).toBeLessThan(2000)
   })
 })
+
+test('tags and lines up to the bound are a tree; one more, and the tags are only removed', () => {
+  // A stripped list has no dashes.
+  const list = '<ul><li>x</ul>'
+  const of = (lines: number) => htmlToText(`${'\n'.repeat(lines)}${list}`).trim()
+  const tags = 3
+  expect(of(60_000 - tags)).toBe('- x')
+  expect(of(60_001 - tags)).toBe('x')
+  const leading = (count: number) => htmlToText(`${'<b>'}${'\n'.repeat(count)}${list}`).trim()
+  expect(leading(60_000 - tags - 1)).toBe('- x')
+  expect(leading(60_001 - tags - 1)).toBe('x')
+})

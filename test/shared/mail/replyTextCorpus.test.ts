@@ -22,24 +22,30 @@ describe('corpus', () => {
     return text?.trim() ? replyText(text) : replyTextFromHtml(html ?? '')
   }
 
+  /** Mails at least exact or accepted, core mails at least exact, mails at most with foreign words. */
+  const bounds = {
+    own: { accepted: 158, coreExact: 120, leaked: 1 },
+    edges: { accepted: 180, coreExact: 178, leaked: 0 },
+    public: { accepted: 260, coreExact: 179, leaked: 1 },
+  }
   for (const { name, items } of replyCorpora()) {
-    test(`${name}: exact or accepted 95 %, core exact 95 %, leaks 5 %, none emptied`, async () => {
-      const tally = { accepted: 0, core: 0, coreExact: 0, leaked: 0, emptied: 0 }
+    const bound = bounds[name]
+    test(`${name}: ${JSON.stringify(bound)} of ${items.length}, none emptied`, async () => {
+      const tally = { accepted: 0, coreExact: 0, leaked: 0, emptied: 0 }
       for (const mail of items) {
         const got = squeeze(await extract(mail))
         const wanted = [mail.expected, ...(mail.alt ?? [])].map(squeeze)
         const accepted = wanted.includes(got)
         tally.accepted += Number(accepted)
-        if (mail.tier === 'core') tally.core++
         if (mail.tier === 'core' && got === wanted[0]) tally.coreExact++
         const known = new Set(wanted.flatMap(words))
         if (!accepted && words(got).some((word) => !known.has(word))) tally.leaked++
         if (got === '' && !wanted.includes('')) tally.emptied++
       }
       expect(items.length).toBeGreaterThan(150)
-      expect(tally.accepted / items.length).toBeGreaterThanOrEqual(0.95)
-      expect(tally.coreExact / tally.core).toBeGreaterThanOrEqual(0.95)
-      expect(tally.leaked / items.length).toBeLessThanOrEqual(0.05)
+      expect(tally.accepted).toBeGreaterThanOrEqual(bound.accepted)
+      expect(tally.coreExact).toBeGreaterThanOrEqual(bound.coreExact)
+      expect(tally.leaked).toBeLessThanOrEqual(bound.leaked)
       expect(tally.emptied).toBe(0)
     })
   }

@@ -41,6 +41,18 @@ const body: ReceiptBody = {
 }
 const receipt = signReceipt({ body, key: signing })
 
+test('@noble/ed25519 makes the same bytes for the same receipts', () => {
+  for (let n = 0; n < 50; n++) {
+    const key = receiptKey({ seed: crypto.getRandomValues(new Uint8Array(32)), did: DID })
+    const own = { ...body, paymentId: `pay_${n}`, endpointId: n % 2 === 0 ? null : `se_${n}` }
+    const { signature, jws } = signReceipt({ body: own, key })
+    const bySecond = (text: string) => Buffer.from(sign(Buffer.from(text), key.seed))
+    expect(signature).toBe(bySecond(canonicalJson(own)).toString('base64'))
+    const [header, payload, signed] = jws.split('.')
+    expect(signed).toBe(bySecond(`${header}.${payload}`).toString('base64url'))
+  }
+})
+
 describe('receiptKey', () => {
   test('RFC 8037 appendix A: public key and thumbprint', () => {
     const key = receiptKey({
@@ -81,11 +93,12 @@ describe('published documents', () => {
     expect(document.id).toBe(DID)
     const multikeys = keys.map((key) => `${DID}#${key.publicKeyMultibase}`)
     expect(document.assertionMethod).toEqual([signing.kid, retired.kid, ...multikeys])
-    expect(document.verificationMethod[1]).toEqual({
+    expect(document.verificationMethod[1] as object).toEqual({
       id: retired.kid,
       type: 'JsonWebKey2020',
       controller: DID,
       publicKeyJwk: { ...retired.jwk, alg: 'EdDSA' },
+      publicKeyMultibase: retired.publicKeyMultibase,
     })
     expect(document.verificationMethod[2]).toEqual({
       id: `${DID}#${signing.publicKeyMultibase}`,

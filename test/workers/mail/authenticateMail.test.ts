@@ -107,7 +107,7 @@ test('a changed body breaks the signature, and SPF still passes', async () => {
   const message = (await signed(write('ada@honest.test'))).replace('Hello', 'Jello')
   expect(await receive(message, 'ada@honest.test')).toMatchObject({
     spf: 'pass',
-    dkim: 'neutral',
+    dkim: 'fail',
     dmarc: 'pass',
     labelled: false,
   })

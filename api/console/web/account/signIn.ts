@@ -43,7 +43,8 @@ export const signedOutPage = (): HTMLElement =>
 
 const howToSignIn = () => [
   h('p', {}, 'Create a sign-in link on the machine that runs the service:'),
-  h('pre', { class: 'text command' }, 'bun run console:login'),
+  h('pre', { class: 'text command' }, 'npm run console:login'),
+  h('p', { class: 'note' }, 'In a container, which has no npm: bun run console:login'),
   h(
     'p',
     { class: 'note' },

@@ -1,0 +1,70 @@
+/** A misspelt query parameter is an error, not an answer without that filter. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { type Agent, startTestService, type TestService } from '../../support/service.ts'
+
+let service: TestService
+let agent: Agent
+beforeAll(async () => {
+  service = await startTestService({ smtp: false, workers: false })
+  agent = await service.newAgent()
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+test('an unknown parameter is a 400 that names the nearest known one', async () => {
+  for (const [path, shown, nearest] of [
+    ['/v0/messages?label=unread', 'label', 'labels'],
+    ['/v0/messages?limit=2&Labels=unread', 'Labels', 'labels'],
+    ['/v0/messages?page_token=x', 'page_token', 'pageToken'],
+    ['/v0/messages/wait?timout=1', 'timout', 'timeout'],
+    ['/v0/threads?limits=2', 'limits', 'limit'],
+    ['/v0/webhooks/deliveries?endpoint=se_1', 'endpoint', 'endpointId'],
+    ['/v0/logs?categroy=vault', 'categroy', 'category'],
+    ['/v0/payments/activity?day=3', 'day', 'days'],
+    ['/v0/vault?expiringwithin=7d', 'expiringwithin', 'expiringWithin'],
+  ] as const) {
+    const { status, body } = await agent.get(path)
+    expect([path, status, body.error]).toEqual([path, 400, 'bad_request'])
+    expect(body.message).toStartWith(
+      `The query must not hold "${shown}": the nearest parameter is ${nearest}, of `,
+    )
+  }
+})
+
+test('an operation without parameters says so', async () => {
+  const { status, body } = await agent.get('/v0/whoami?limit=1')
+  expect([status, body.message]).toEqual([
+    400,
+    'The query must not hold "limit": it takes no parameters',
+  ])
+  const sent = await agent.post('/v0/messages/send?dryRun=true', {
+    to: ['a@example.com'],
+    subject: 's',
+    text: 't',
+  })
+  expect(sent.status).toBe(400)
+  expect((await agent.get('/v0/messages')).body.count).toBe(0)
+})
+
+test('a long name is shown in part, and a wrong key is told first', async () => {
+  const { status, body } = await agent.get(`/v0/messages?${'a'.repeat(5_000)}=1`)
+  expect([status, body.message.length < 250]).toEqual([400, true])
+  const response = await fetch(`${service.url}/v0/messages?label=unread`)
+  expect(response.status).toBe(401)
+})
+
+test('every documented parameter is taken, and public pages take any', async () => {
+  const document = (await (await fetch(`${service.url}/openapi.json`)).json()) as any
+  const refused: string[] = []
+  for (const [path, { get }] of Object.entries<any>(document.paths)) {
+    if (get === undefined || get.security.length === 0 || /platform/.test(path)) continue
+    const names = (get.parameters ?? []).filter((parameter: any) => parameter.in === 'query')
+    const query = [...names.map(({ name }: any) => `${name}=`), 'nothing=1'].join('&')
+    const { body } = await agent.get(`${path.replace(/\{\w+\}/g, 'x')}?${query}`)
+    refused.push(body.message.slice(0, 35))
+  }
+  expect(refused.length).toBeGreaterThan(20)
+  expect(new Set(refused)).toEqual(new Set(['The query must not hold "nothing": ']))
+  for (const path of ['/healthz?a=b', '/?utm_source=x', '/docs?a=b', '/openapi.json?a=b']) {
+    expect([path, (await fetch(service.url + path)).status]).toEqual([path, 200])
+  }
+})

@@ -1,0 +1,202 @@
+/** A payer who lost the answer asks again, and gets what it paid for; nobody gets another thing for it. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { requirePayment as fetchPaywall } from '../../api/client/fetchPaywall.ts'
+import { Purser } from '../../api/client/main.ts'
+import type { Agent } from '../support/service.ts'
+import { newPayer, pay, startTestTill, type TestTill } from '../support/till.ts'
+import { balanceOf } from './buyers.ts'
+import { OUR_PAYWALLS } from './ourPaywalls.ts'
+import '../support/whole.ts'
+
+let till: TestTill
+let seller: Agent
+let isLost = false
+/** Milliseconds by which the service says that it granted earlier. */
+let grantedAgoMs = 0
+beforeAll(async () => {
+  till = await startTestTill({ env: { ALLOW_PRIVATE_NETWORKS: 'true' } })
+  seller = await till.newSeller()
+})
+afterAll(() => till[Symbol.asyncDispose]())
+
+/** The client of one process of the seller. */
+const newPurser = () =>
+  new Purser({
+    apiKey: seller.key,
+    baseUrl: till.service.url,
+    retries: 0,
+    fetch: async (request) => {
+      const response = await fetch(request)
+      if (isLost) throw new Error('lost')
+      const body = (await response.json()) as Record<string, unknown>
+      if (body.ok === true) body.grantedAt = new Date(Date.now() - grantedAgoMs).toISOString()
+      return Response.json(body, { status: response.status })
+    },
+  })
+const RESOURCE = 'https://api.example.com/report'
+const price = () => ({ purser: newPurser(), amount: '0.01', resource: RESOURCE })
+
+async function newPayment() {
+  const account = await newPayer(till.client)
+  const { header } = await pay({}, { account })
+  return { account, headers: { 'x-payment': header, cookie: 'a=1' } }
+}
+const reasonOf = async (response: Response) => [
+  response.status,
+  ((await response.json()) as { error: string }).error,
+]
+
+for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
+  test(`${name}: a restarted seller serves the request whose answer was lost`, async () => {
+    let served = 0
+    const sell = () => new Response(`ha ${++served}`)
+    const { account, headers } = await newPayment()
+    {
+      await using shop = await open(price(), sell)
+      isLost = true
+      try {
+        expect((await fetch(`${shop.url}?a=1`, { headers })).status).toBe(503)
+      } finally {
+        isLost = false
+      }
+    }
+    await using shop = await open(price(), sell)
+    expect(await reasonOf(await fetch(`${shop.url}?a=2`, { headers }))).toEqual([
+      402,
+      'duplicate_settlement',
+    ])
+    const answer = await fetch(`${shop.url}?a=1`, { headers })
+    expect([answer.status, await answer.text(), served]).toEqual([200, 'ha 1', 1])
+    expect(await balanceOf(till, account.address)).toBe(990_000n)
+  })
+
+  test(`${name}: the same request gets the same answer, and the handler runs once`, async () => {
+    let served = 0
+    await using shop = await open(price(), ({ method, target, body }) => {
+      const headers = new Headers({ 'x-own': 'own', 'content-type': 'text/plain; charset=utf-8' })
+      return new Response(`${++served} ${method} ${target} ${body} é`, { status: 201, headers })
+    })
+    const { headers } = await newPayment()
+    const ask = (path = '?a=1', change: RequestInit = {}) =>
+      fetch(shop.url + path, {
+        method: 'POST',
+        body: '{"city":"Oslo"}',
+        headers: { ...headers, 'content-type': 'application/json' },
+        ...change,
+      })
+    const answers = await Promise.all([ask(), ask(), ask()])
+    answers.push(await ask())
+    for (const answer of answers) {
+      expect([answer.status, await answer.text()]).toEqual([
+        201,
+        '1 POST /joke?a=1 {"city":"Oslo"} é',
+      ])
+      expect(answer.headers.get('x-own')).toBe('own')
+      expect(answer.headers.get('content-type')).toBe('text/plain; charset=utf-8')
+      expect(answer.headers.get('cache-control')).toBe('no-store')
+      expect(answer.headers.get('x-payment-response')).toBeString()
+    }
+    // A third party has the payment, and asks for another thing or as another.
+    const json = { 'content-type': 'application/json' }
+    for (const other of [
+      await ask('?a=2'),
+      await ask('?a=1', { method: 'PUT' }),
+      await ask('?a=1', { body: '{"city":"Bergen"}' }),
+      await ask('?a=1', { headers: { ...headers, ...json, cookie: 'a=2' } }),
+      await ask('?a=1', { headers: { ...headers, ...json, authorization: 'Bearer x' } }),
+    ]) {
+      expect(await reasonOf(other)).toEqual([402, 'duplicate_settlement'])
+    }
+    expect(served).toBe(1)
+  })
+
+  test(`${name}: after a failure of the seller the same request is served`, async () => {
+    let served = 0
+    await using shop = await open(price(), () => {
+      served++
+      if (served === 1) return new Response('later', { status: 500 })
+      if (served === 2) throw new Error('broken')
+      return new Response('ha')
+    })
+    const { account, headers } = await newPayment()
+    const statuses = []
+    for (let n = 0; n < 4; n++) statuses.push((await fetch(shop.url, { headers })).status)
+    expect([statuses, served]).toEqual([[500, 500, 200, 200], 3])
+    expect(await balanceOf(till, account.address)).toBe(990_000n)
+  })
+
+  test(`${name}: a long answer arrives whole and is sold once`, async () => {
+    const long = 'é'.repeat(200_000)
+    let served = 0
+    await using shop = await open(price(), () => {
+      served++
+      return new Response(long)
+    })
+    const { headers } = await newPayment()
+    const answer = await fetch(shop.url, { headers })
+    expect([answer.status, (await answer.text()) === long]).toEqual([200, true])
+    expect(await reasonOf(await fetch(shop.url, { headers }))).toEqual([
+      402,
+      'duplicate_settlement',
+    ])
+    expect(served).toBe(1)
+  })
+
+  test(`${name}: a request with a long body is served once, and the handler gets it whole`, async () => {
+    const city = 'O'.repeat(90_000)
+    const seen: string[] = []
+    await using shop = await open(price(), ({ body }) => {
+      seen.push(body)
+      return new Response('ha')
+    })
+    const { headers } = await newPayment()
+    const ask = (body: string) =>
+      fetch(shop.url, {
+        method: 'POST',
+        body,
+        headers: { ...headers, 'content-type': 'application/json' },
+      })
+    const first = JSON.stringify({ city })
+    expect((await ask(first)).status).toBe(200)
+    expect((await ask(first)).status).toBe(200)
+    expect(await reasonOf(await ask(JSON.stringify({ city: `${city}!` })))).toEqual([
+      402,
+      'duplicate_settlement',
+    ])
+    expect(seen).toEqual([first])
+  })
+}
+
+test('a paywall that is made for each request sells one answer', async () => {
+  let served = 0
+  const { headers } = await newPayment()
+  for (let n = 0; n < 3; n++) {
+    const weather = fetchPaywall(price(), () => new Response(`ha ${++served}`))
+    const answer = await weather(new Request(RESOURCE, { headers }))
+    expect([answer.status, await answer.text()]).toEqual([200, 'ha 1'])
+  }
+})
+
+test('ten minutes after its grant a payment is not granted again', async () => {
+  let served = 0
+  await using shop = await OUR_PAYWALLS.fetch(price(), () => new Response(`ha ${++served}`))
+  const { headers } = await newPayment()
+  isLost = true
+  try {
+    expect((await fetch(shop.url, { headers })).status).toBe(503)
+  } finally {
+    isLost = false
+  }
+  grantedAgoMs = 11 * 60_000
+  try {
+    for (let n = 0; n < 2; n++) {
+      expect(await reasonOf(await fetch(shop.url, { headers }))).toEqual([
+        402,
+        'duplicate_settlement',
+      ])
+    }
+    expect(served).toBe(0)
+  } finally {
+    grantedAgoMs = 0
+  }
+})
