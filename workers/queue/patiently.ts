@@ -9,14 +9,17 @@ const DATABASE_RETRY_MS = 100
  * Runs `work`, and repeats it for some seconds while the database is away, and after a deadlock. The outcome of an effect
  * on the outside is recorded by heldOutcomes.ts, which has no such end.
  */
-export async function patiently<Result>(work: () => Promise<Result>): Promise<Result> {
+export async function patiently<Result>(
+  work: () => Promise<Result>,
+  patienceMs = DATABASE_PATIENCE_MS,
+): Promise<Result> {
   const startMs = performance.now()
   for (;;) {
     try {
       return await work()
     } catch (error) {
       const passes = isDatabaseUnavailable(error) || isDeadlock(error)
-      if (!passes || performance.now() - startMs > DATABASE_PATIENCE_MS) throw error
+      if (!passes || performance.now() - startMs > patienceMs) throw error
       await Bun.sleep(DATABASE_RETRY_MS)
     }
   }

@@ -5,7 +5,7 @@ import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
 import { some, testWhole } from '../../support/extent.ts'
 import { type RpcProxy, startRpcProxy } from '../../support/rpcProxy.ts'
 import type { Agent } from '../../support/service.ts'
-import { pay, redeem, startTestTill, type TestTill } from '../../support/till.ts'
+import { pay, redeem, redeemToEnd, startTestTill, type TestTill } from '../../support/till.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 let till: TestTill
@@ -81,7 +81,8 @@ for (const { step, hold } of some([
     proxy.held = 0
     proxy.hold = hold
     const { header } = await pay()
-    const answer = redeem(seller, header)
+    // A payer asks again while the payment is pending.
+    const answer = redeemToEnd(seller, header)
     await waitFor('the step', () => proxy.held > 0)
     doomed.kill('SIGKILL')
     await doomed.exited

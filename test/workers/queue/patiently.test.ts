@@ -1,0 +1,33 @@
+/** Work is repeated while the database is away, and after a deadlock; no longer than its patience. */
+import { expect, test } from 'bun:test'
+import { patiently } from '../../../workers/queue/patiently.ts'
+
+const failing = (code: string, times = Number.POSITIVE_INFINITY) => {
+  const state = { calls: 0 }
+  const work = async () => {
+    if (++state.calls <= times) throw Object.assign(new Error(code), { code })
+    return 'done'
+  }
+  return { state, work }
+}
+
+test('an absent database and a deadlock are tried again until the work is done', async () => {
+  for (const code of ['ECONNREFUSED', '40P01']) {
+    const { state, work } = failing(code, 2)
+    expect(await patiently(work)).toBe('done')
+    expect(state.calls).toBe(3)
+  }
+})
+
+test('another error ends the work at once', async () => {
+  const { state, work } = failing('23505')
+  await expect(patiently(work)).rejects.toThrow('23505')
+  expect(state.calls).toBe(1)
+})
+
+test('patience ends while the database stays away', async () => {
+  const { state, work } = failing('ECONNREFUSED')
+  await expect(patiently(work, 250)).rejects.toThrow('ECONNREFUSED')
+  expect(state.calls).toBeGreaterThan(1)
+  expect(state.calls).toBeLessThan(10)
+})
