@@ -113,6 +113,10 @@ function shapeEvidence({ kind, value, isWeak, isYear, isKey, isPlace }: Candidat
 const COPULA =
   /^ ?(?:(?:is|ist|est|es|é|è|är|er|on|to|jest|je|az|a|este|είναι|es tu|это|це|adalah|là)(?!\p{L})|[-–—:]|は|是|은|는|هو)/u
 
+/** `your code is 482913`: what may stand between a label and its number. */
+const BETWEEN =
+  /^ ?(?:(?:is|ist|lautet|est|es|é|è|är|er|on|to|jest|je|este|είναι|это|це|adalah|là|yang|是|为|は|が|은|는|이|هو)(?!\p{L}))? ?[:：=-]? {0,2}$/u
+
 /** Characters between a label and a candidate, in steps. */
 function distance(chars: number): string {
   if (chars <= 3) return 'beside'
@@ -131,7 +135,11 @@ function inlineEvidence(candidate: Candidate, line: CodeLine): string[] {
     const right = line.labels.find(
       (label) => label.kind === kind && label.start >= candidate.end && label.end <= end,
     )
-    if (left !== undefined) evidence.push(`left:${kind}:${distance(candidate.start - left.end)}`)
+    if (left !== undefined) {
+      const gap = line.lower.slice(left.end, candidate.start)
+      const isNamed = gap.length <= 14 && BETWEEN.test(gap)
+      evidence.push(`left:${kind}:${isNamed ? 'beside' : distance(gap.length)}`)
+    }
     if (right !== undefined) evidence.push(`right:${kind}:${distance(right.start - candidate.end)}`)
   }
   if (COPULA.test(line.lower.slice(candidate.end, candidate.end + 12))) evidence.push('right:is')

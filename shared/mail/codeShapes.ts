@@ -140,7 +140,9 @@ function letters(value: string): Shape | undefined {
   if (!hasLetter) return undefined
   const isUpper = value === value.toUpperCase()
   const isLower = value === value.toLowerCase()
-  if (!isUpper && !isLower) return undefined
+  // kT4wZq; iPhone15 and Win11 begin as words.
+  if (!isUpper && !isLower && !/^(?=.*\d.*[A-Za-z])(?=.{6,12}$)(?!.*-)/.test(value))
+    return undefined
   // WELCOME15: a word with a number is a voucher, unless the mail says more than `code`.
   const isVoucher = /^[A-Z]{4,}\d{1,4}$/.test(value) && /[AEIOU]/.test(value)
   if (hasDigit) {

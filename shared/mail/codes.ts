@@ -3,6 +3,7 @@
  * words, the lines above, the kind of the mail. Bounded: it reads the first characters of each part, and a few dozen candidates.
  */
 import { CodeLine, evidenceOf, evidenceOfMail } from './codeEvidence.ts'
+import { saysValidity } from './codePhrases.ts'
 import { type Candidate, type CodeKind, candidatesOf, plainForm } from './codeShapes.ts'
 import { CODE_WEIGHTS } from './codeWeights.ts'
 import { namesCode, saysUse } from './codeWords.ts'
@@ -101,6 +102,11 @@ const MAY_HOLD = /\d|[A-Z](?:[A-Z-]| {1,3}[A-Z])|[a-z]-[a-z]{3,10}-[a-z]/
 /** A candidate, with what speaks for and against it. */
 export type Judged = { candidate: Candidate; part: CodePart; line: string; evidence: string[] }
 
+/** A mail names a code, or tells for how long a number is to be entered. */
+const mayHaveCode = (lines: readonly CodeLine[]): boolean =>
+  lines.some(({ text }) => namesCode(text) || (saysUse(text) && MAY_HOLD.test(text))) ||
+  (lines.some(({ text }) => saysUse(text)) && lines.some(({ lower }) => saysValidity(lower)))
+
 /** The candidates of a mail. It is empty for a mail that never names a code. */
 export function judgedOf({ subject, text, html }: Mail): Judged[] {
   const head = new CodeLine(plainForm(subject.slice(0, LINE_MAX_CHARS)))
@@ -110,10 +116,7 @@ export function judgedOf({ subject, text, html }: Mail): Judged[] {
     ['html', html === null ? [] : linesOf(html).map((line) => new CodeLine(line))],
   ]
   const lines = parts.flatMap(([, own]) => own)
-  if (
-    !lines.some((line) => namesCode(line.text) || (saysUse(line.text) && MAY_HOLD.test(line.text)))
-  )
-    return []
+  if (!mayHaveCode(lines)) return []
   const shared = evidenceOfMail(head, lines)
   const judged: Judged[] = []
   for (const [part, own] of parts) {
@@ -158,7 +161,7 @@ function withCompany(judged: Judged[], parts: readonly string[]): Judged[] {
 }
 
 /** The share of candidates with this evidence that are codes (logistic regression), with two digits. */
-export function confidenceOf(evidence: readonly string[]): number {
+function confidenceOf(evidence: readonly string[]): number {
   let sum = CODE_WEIGHTS.all!
   for (const name of evidence) sum += CODE_WEIGHTS[name] ?? 0
   return Math.round(100 / (1 + Math.exp(-sum))) / 100

@@ -1,5 +1,6 @@
 /** Finds the links of a mail and their purpose. No address is opened: a tracking redirect stays as it is. Linear, bounded. */
-import { explains, type LinkPurpose, purposeOfPath, purposeOfText } from './linkWords.ts'
+import { startsReply } from './codePhrases.ts'
+import { explains, isVague, type LinkPurpose, purposeOfPath, purposeOfText } from './linkWords.ts'
 
 /** A link as the API answers it (docs/contract.md §4). */
 export type MailLink = {
@@ -71,23 +72,26 @@ function bounded(links: readonly MailLink[]): MailLink[] {
 
 function purposeOf({ href, text, context }: Found, subject: string): LinkPurpose {
   const { host, path, isPersonal, isShortlyPersonal } = partsOf(href)
-  const named = purposeOfText(text)
-  if (named === 'unsubscribe') return named
+  const byText = purposeOfText(text)
   const byPath = purposeOfPath(path)
+  if (byText === 'unsubscribe' || byText === 'other') return byText
   if (byPath === 'unsubscribe') return byPath
   if (explains(text) || (isGuide(host, path) && !hasNamedToken(path))) return 'other'
   // The words beside a button are less sure than its own; a help page has no words of either.
-  const isBare = text === '' || text.includes(host)
+  const isBare = text === '' || text.includes(host) || isVague(text)
   const near = isBare ? purposeOfText(context()) : undefined
-  if (near === 'unsubscribe') return near
-  const purpose = byPath ?? named ?? near
+  if (near === 'unsubscribe' || near === 'other') return near
+  const own = byPath === 'reset' ? byPath : (byText ?? byPath)
   // A page for everybody confirms nothing: https://bank.example/login, https://help.bank.example/articles/reset-360012345.
-  if (!isPersonal && !(isShortlyPersonal && purpose !== undefined)) return 'other'
-  return purpose ?? (isBare ? purposeOfText(subject) : undefined) ?? 'other'
+  if (!isPersonal && !isShortlyPersonal) return 'other'
+  const sure = own ?? near
+  if (sure !== undefined || !isPersonal || !isBare || startsReply(subject.toLowerCase()))
+    return sure ?? 'other'
+  return purposeOfText(subject) ?? 'other'
 }
 
 /** A part of an address that only one recipient has: long, with a digit or with capitals inside. */
-const TOKEN = /[\w.~-]{10,}/g
+const TOKEN = /(?:^|[/=?&#+])([\w.~%-]{10,})(?![\w.~%-]*=)/g
 const isToken = (text: string): boolean =>
   /\d/.test(text)
     ? /[A-Za-z]/.test(text) || text.length >= 16
@@ -125,7 +129,9 @@ function partsOf(href: string): {
   const isShortlyPersonal = [...path.matchAll(SHORT_TOKEN)].some(
     ([, name, value]) => !SHARED.test(name ?? '') && isShortToken(value!),
   )
-  const isPersonal = (path.match(TOKEN) ?? []).some(isToken)
+  const isPersonal =
+    !/^localhost(?::|$)/i.test(host) &&
+    [...path.matchAll(TOKEN)].some(([, value]) => isToken(value!))
   return { host, path, isPersonal, isShortlyPersonal }
 }
 
@@ -147,7 +153,7 @@ function linksOfHtml(html: string): Found[] {
     found.push({
       href,
       text: textOf(input.slice(tag.end, end)).slice(0, TEXT_MAX_CHARS).toWellFormed(),
-      context: () => textOf(before).slice(-CONTEXT_MAX_CHARS),
+      context: () => nearLines(textOf(before).slice(-CONTEXT_MAX_CHARS)),
     })
     free = end
     opening.lastIndex = end
@@ -235,10 +241,10 @@ function linksOfText(text: string): Found[] {
   return found
 }
 
-/** The words on the link's line and on the last line with words above. */
-const nearLines = (before: string): string =>
-  before
-    .split('\n')
-    .filter((line, n, lines) => /\p{L}/u.test(line) || n === lines.length - 1)
-    .slice(-2)
-    .join(' ')
+/** The words before the link: of its own sentence, or of the last line with words. */
+function nearLines(before: string): string {
+  const lines = before.split('\n')
+  const own = lines.pop()!
+  const line = /\p{L}/u.test(own) ? own : (lines.findLast((one) => /\p{L}/u.test(one)) ?? '')
+  return line.split(/[.!?。！？](?= |$)/).findLast((part) => /\p{L}/u.test(part)) ?? ''
+}

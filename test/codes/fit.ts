@@ -9,6 +9,8 @@ import { htmlToText } from '../../shared/mail/htmlToText.ts'
 import { readableText } from '../../shared/mail/readableText.ts'
 import { visibleHtml } from '../../shared/mail/visibleHtml.ts'
 import type { CodeMail } from '../shared/mail/codeMails/build.ts'
+import type { Calibration } from '../shared/mail/codeMails/score.ts'
+import { calibrationTable } from './report.ts'
 import { trainingMails } from './sets.ts'
 
 /** A candidate: its evidence, whether it is a code, and how much its mail counts. */
@@ -17,7 +19,7 @@ type Example = { evidence: string[]; isCode: boolean; weight: number; mail: numb
 const ROUNDS = 1_500
 const STEP = 0.5
 /** It holds a weight small that few mails support. */
-const PENALTY = 0.4
+const PENALTY = 0.8
 /** Evidence in fewer mails says nothing. */
 const MAILS_MIN = 3
 const FOLDS = 10
@@ -42,16 +44,27 @@ for (const { evidence, mail } of examples) {
 }
 const names = [...mailsOf.keys()].filter((name) => mailsOf.get(name)!.size >= MAILS_MIN).toSorted()
 
-let wrong = 0
+/** Held-out codes of strangers' mails by their confidence. */
+const calibration: Calibration = new Map()
+const count = () => ({ wrong: 0, all: 0 })
+const aside = { strangers: count(), own: count() }
 for (let fold = 0; fold < FOLDS; fold++) {
   const isAside = ({ mail }: Example) => mail % FOLDS === fold
   const weights = fit(examples.filter((one) => !isAside(one)))
   for (const one of examples.filter(isAside)) {
-    if (probability(weights, one) >= 0.5 !== one.isCode) wrong++
+    const tally = one.weight === 1 ? aside.strangers : aside.own
+    tally.all++
+    if (tally === aside.strangers) {
+      const confidence = Math.round(100 * probability(weights, one)) / 100
+      const { right, all } = calibration.get(confidence) ?? { right: 0, all: 0 }
+      calibration.set(confidence, { right: right + (one.isCode ? 1 : 0), all: all + 1 })
+    }
+    if (probability(weights, one) >= 0.5 !== one.isCode) tally.wrong++
   }
 }
 say(`${examples.length} candidates, ${names.length} kinds of evidence`)
-say(`of candidates left aside, ${wrong} are judged wrong`)
+for (const line of calibrationTable(calibration)) say(`  ${line}`)
+say(`candidates left aside that are judged wrong: ${JSON.stringify(aside)}`)
 
 const weights = fit(examples)
 const lines = ['all', ...names]

@@ -2,21 +2,11 @@
  * `bun run codes -- SET.jsonl.gz…`: scores codes and links of sets of mails, each rate with its 95 % interval, and prints how
  * often a code of each confidence is right. Without a set: those of test/fixtures/codes.
  */
-import {
-  type Calibration,
-  interval,
-  percent,
-  type Share,
-  score,
-} from '../shared/mail/codeMails/score.ts'
+import { type Calibration, score } from '../shared/mail/codeMails/score.ts'
+import { calibrationTable, shown } from './report.ts'
 import { openSets, readSet } from './sets.ts'
 
 const say = (line: string) => process.stdout.write(`${line}\n`)
-
-const shown = (name: string, share: Share): string => {
-  const [low, high] = interval(share)
-  return `${name} ${percent(share)} % (${low}–${high}), ${share.right} of ${share.all}`
-}
 
 const all: Calibration = new Map()
 const paths = process.argv.slice(2)
@@ -35,7 +25,5 @@ for (const path of sets) {
     all.set(confidence, { right: sum.right + right, all: sum.all + count })
   }
 }
-say('confidence, and codes of it that are right:')
-for (const [confidence, share] of [...all].toSorted(([one], [other]) => other - one)) {
-  say(`  ${shown(confidence.toFixed(2), share)}`)
-}
+say('codes by their confidence that are right:')
+for (const line of calibrationTable(all)) say(`  ${line}`)

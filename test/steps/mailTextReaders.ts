@@ -1,17 +1,20 @@
 /** Readers of the text and the HTML of a mail. */
+import { codeParts } from '../../shared/mail/codeParts.ts'
+import * as phrases from '../../shared/mail/codePhrases.ts'
 import { candidatesOf, plainForm } from '../../shared/mail/codeShapes.ts'
-import { findCodes } from '../../shared/mail/codes.ts'
+import { findCodes, judgedOf } from '../../shared/mail/codes.ts'
 import {
   labelsOf,
   namesCode,
+  namesCompany,
   namesMeeting,
   namesTrade,
   saysUse,
 } from '../../shared/mail/codeWords.ts'
 import { cascade, readDeclarations, StyleSheet } from '../../shared/mail/cssRules.ts'
 import { PAGE, sightOf } from '../../shared/mail/hiddenStyle.ts'
-import { htmlToMarkedText, htmlToText } from '../../shared/mail/htmlToText.ts'
-import { purposeOfPath, purposeOfText } from '../../shared/mail/linkWords.ts'
+import { htmlToDescribedText, htmlToMarkedText, htmlToText } from '../../shared/mail/htmlToText.ts'
+import { explains, isVague, purposeOfPath, purposeOfText } from '../../shared/mail/linkWords.ts'
 import { findLinks } from '../../shared/mail/mailLinks.ts'
 import { holdsTags, readableText, saysElse } from '../../shared/mail/readableText.ts'
 import { replyText, replyTextFromHtml } from '../../shared/mail/replyText.ts'
@@ -71,14 +74,23 @@ export const MAIL_TEXT_READERS: readonly Reader[] = [
     (text) => findCodes({ subject: text, text, html: text }),
     { own: CODES },
   ),
+  mailReader('codes.ts judgedOf', MAIL_MAX, TEXT, (text) =>
+    judgedOf({ subject: 'Your code', text, html: text }),
+  ),
+  mailReader('codeParts.ts codeParts', HTML_MAX, HTML, (shown) =>
+    codeParts({ subject: '', text: '', shown, seen: '' }),
+  ),
   mailReader('codes.ts findCodes: after a label', MAIL_MAX, TEXT, (text) =>
     findCodes({ subject: 'Your code', text: `Your code is:\n${text}`, html: null }),
   ),
   mailReader('codeShapes.ts plainForm', MAIL_MAX, TEXT, (text) => plainForm(text)),
   // `linesOf` in codes.ts cuts lines.
   mailReader('codeShapes.ts candidatesOf', LINE_MAX, TEXT, (text) => candidatesOf(text)),
-  ...Object.entries({ labelsOf, namesCode, namesMeeting, namesTrade, saysUse }).map(
+  ...Object.entries({ labelsOf, namesCode, namesCompany, namesMeeting, namesTrade, saysUse }).map(
     ([name, read]) => mailReader(`codeWords.ts ${name}`, 3 * LINE_MAX, TEXT, (text) => read(text)),
+  ),
+  ...Object.entries(phrases).map(([name, read]) =>
+    mailReader(`codePhrases.ts ${name}`, LINE_MAX, TEXT, (text) => read(text)),
   ),
   mailReader('mailLinks.ts findLinks: text', MAIL_MAX, TEXT, (text) =>
     findLinks({ subject: text, text, html: null }),
@@ -92,6 +104,9 @@ export const MAIL_TEXT_READERS: readonly Reader[] = [
     { budget: 2_000_000 },
   ),
   mailReader('linkWords.ts purposeOfText', 4_000, TEXT, (text) => purposeOfText(text)),
+  ...Object.entries({ explains, isVague }).map(([name, read]) =>
+    mailReader(`linkWords.ts ${name}`, 200, TEXT, (text) => read(text)),
+  ),
   mailReader('linkWords.ts purposeOfPath', 4_000, URL_TEXT, (text) => purposeOfPath(text)),
   mailReader('cssRules.ts readDeclarations', HTML_MAX, CSS, (text) => readDeclarations(text)),
   mailReader('cssRules.ts StyleSheet', HTML_MAX, CSS, (text) => new StyleSheet(text)),
@@ -145,9 +160,9 @@ export const MAIL_TEXT_READERS: readonly Reader[] = [
       ),
     ),
   ),
-  mailReader('htmlToText.ts htmlToText', HTML_MAX, HTML, (text) => htmlToText(text), {
-    budget: 400_000,
-  }),
+  ...Object.entries({ htmlToText, htmlToDescribedText }).map(([name, read]) =>
+    mailReader(`htmlToText.ts ${name}`, HTML_MAX, HTML, (text) => read(text), { budget: 400_000 }),
+  ),
   mailReader(
     'htmlToText.ts htmlToMarkedText',
     HTML_MAX,

@@ -20,7 +20,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 const CODE = {
   kind: 'numeric',
   value: '482913',
-  confidence: 0.98,
+  confidence: expect.closeTo(0.98, 1),
   part: 'html',
   line: '4 8 2 9 1 3',
 }

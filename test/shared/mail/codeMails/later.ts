@@ -1,5 +1,15 @@
 /** Mails written after the first rules: subject, text and codes. Rules for vouchers and calls come from them. */
 export const LATER: [subject: string, text: string, codes: string[]][] = [
+  ['Hello', 'Your code is 482913 for order 771204.', ['482913']],
+  ['Hello', 'Order 771204: your code is 482913.', ['482913']],
+  ['Sign in', 'Sign-in code: ABCD-2345', ['ABCD-2345']],
+  [
+    'Pair your TV',
+    'Enter this on the screen:\n\nRKTV-7304\n\nIt works for 15 minutes.',
+    ['RKTV-7304'],
+  ],
+  ['Your account', 'Your code: A1B2C3D4E5', ['A1B2C3D4E5']],
+  ['Your account', 'Your code: A1B2C-3D4E5-F6G7H-8J9K2', ['A1B2C-3D4E5-F6G7H-8J9K2']],
   [
     'Email verification',
     'Here is your Forge sudo authentication code:\n\n73920184\n\nThis code is valid for 15 minutes.',

@@ -8,7 +8,7 @@ const part = (type: 'plain' | 'html', content: string) =>
   `Content-Type: text/${type}; charset=utf-8\r\nContent-Transfer-Encoding: base64\r\n\r\n${base64(content)}`
 
 /** A mail as it comes in. */
-export const rawOf = ({ id, subject, text, html }: CodeMail) =>
+const rawOf = ({ id, subject, text, html }: CodeMail) =>
   Buffer.from(
     [
       'From: Service <no-reply@service.example>',

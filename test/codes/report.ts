@@ -1,0 +1,23 @@
+/** Lines of a report on codes: shares with their intervals. */
+import { type Calibration, interval, percent, type Share } from '../shared/mail/codeMails/score.ts'
+
+export const shown = (name: string, share: Share): string => {
+  if (share.all === 0) return `${name} –, 0 of 0`
+  const [low, high] = interval(share)
+  return `${name} ${percent(share)} % (${low}–${high}), ${share.right} of ${share.all}`
+}
+
+const BANDS = [0.97, 0.9, 0.7, 0.5, 0.2, 0]
+
+/** How often a value of each band of confidence is a code. */
+export const calibrationTable = (calibration: Calibration): string[] =>
+  BANDS.map((from, n) => {
+    const below = BANDS[n - 1] ?? 2
+    const sum = { right: 0, all: 0 }
+    for (const [confidence, { right, all }] of calibration) {
+      if (confidence < from || confidence >= below) continue
+      sum.right += right
+      sum.all += all
+    }
+    return shown(`${from.toFixed(2)} to ${below > 1 ? '1.00' : below.toFixed(2)}:`, sum)
+  })
