@@ -68,3 +68,22 @@ test('items of least rank run first, apart from those that may not share their s
   expect(await Promise.all(results)).toEqual([0, 500, 7, 501, 9, 502, 503, 8, 1])
   expect(batches).toEqual([[0], [1, 7, 8], [9], [500, 501, 502], [503]])
 })
+
+test('drain waits for every statement that runs', async () => {
+  const { batcher, batches } = startBatcher(0)
+  const first = batcher.submit(1)
+  const second = batcher.submit(2)
+  await waitFor('both statements', () => batches.length === 2)
+  let isDrained = false
+  const drained = batcher.drain().then(() => {
+    isDrained = true
+  })
+  batches[0]!.end()
+  await first
+  // Its end is known before this answer.
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(isDrained).toBe(false)
+  batches[1]!.end()
+  await second
+  await drained
+})
