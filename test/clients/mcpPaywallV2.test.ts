@@ -29,7 +29,7 @@ beforeAll(async () => {
     { inputSchema: { city: z.string().optional() } },
     requirePayment(
       { purser, amount: '0.01', resource: RESOURCE },
-      ({ city }: { city?: string }) => {
+      ({ city }: { city?: string | undefined }) => {
         calls++
         if (city === 'Atlantis' && calls % 2 === 1) {
           return { isError: true, content: [{ type: 'text' as const, text: 'Not today.' }] }
