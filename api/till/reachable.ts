@@ -16,7 +16,8 @@ const WAIT_MS = 5_000
  */
 const RUNNING_WAIT_MS = 250
 const POLL_MS = 100
-const PROVOKE_PAUSE_MS = 10_000
+/** Between checks that challenges ask for. A challenge in between waits, because a seller that has just come back must sell. */
+const PROVOKE_PAUSE_MS = 2_000
 
 /**
  * Refuses a challenge for an endpoint that the last check did not reach. It is checked anew first.
@@ -25,13 +26,20 @@ const PROVOKE_PAUSE_MS = 10_000
 export async function checkReachable({ pool }: Services, offer: Offer): Promise<void> {
   const { endpointId, verification } = offer
   if (endpointId === null || (verification !== 'pending' && verification !== 'unreachable')) return
-  if (verification === 'unreachable') await provokeEndpointCheck(pool, endpointId, PROVOKE_PAUSE_MS)
+  if (verification === 'unreachable') await provokeCheck(pool, endpointId)
   const { check, isOurs } = await waitForCheck(pool, endpointId)
   if (check.status !== 'unreachable' || isOurs) return
   throw badRequest(
     `The endpoint was unreachable from the internet at ${check.checkedAt?.toISOString()} (${check.detail}). ` +
-      `POST /v0/sellers/endpoints/${endpointId}/verify checks it again, and so does a challenge after 10 seconds`,
+      `POST /v0/sellers/endpoints/${endpointId}/verify checks it again, and so does each challenge`,
   )
+}
+
+async function provokeCheck(pool: Services['pool'], id: string): Promise<void> {
+  const restMs = await provokeEndpointCheck(pool, id, PROVOKE_PAUSE_MS)
+  if (restMs === 0) return
+  await Bun.sleep(Math.min(restMs, PROVOKE_PAUSE_MS))
+  await provokeEndpointCheck(pool, id, PROVOKE_PAUSE_MS)
 }
 
 /**

@@ -82,16 +82,27 @@ export function checkEndpointAnew(
   })
 }
 
-/** Queues a check for a challenge that would be refused, at most once in `pauseMs`, and none beside another. */
-export function provokeEndpointCheck(pool: Pool, id: string, pauseMs: number): Promise<void> {
+/**
+ * Queues a check for a challenge that would be refused, at most once in `pauseMs`, and none beside another.
+ * @returns milliseconds until a check may be queued; 0: one is.
+ */
+export function provokeEndpointCheck(pool: Pool, id: string, pauseMs: number): Promise<number> {
   return transaction(pool, async (db) => {
-    const { rowCount } = await db.query(
-      `update seller_endpoints set check_provoked_at = clock_timestamp()
-       where id = $1 and deleted_at is null and check_queued_at is null and (check_provoked_at is null
-         or check_provoked_at < clock_timestamp() - make_interval(secs => $2::float8 / 1000))`,
+    const { rows } = await db.query<{ isQueued: boolean; restMs: number | null }>(
+      `select check_queued_at is not null as "isQueued",
+         $2::float8 - extract(epoch from clock_timestamp() - check_provoked_at)::float8 * 1000 as "restMs"
+       from seller_endpoints where id = $1 and deleted_at is null for update`,
       [id, pauseMs],
     )
-    if (rowCount === 1) await queueEndpointCheck(db, id)
+    const [endpoint] = rows
+    if (endpoint === undefined || endpoint.isQueued) return 0
+    if (endpoint.restMs !== null && endpoint.restMs > 0) return endpoint.restMs
+    await db.query(
+      'update seller_endpoints set check_provoked_at = clock_timestamp() where id = $1',
+      [id],
+    )
+    await queueEndpointCheck(db, id)
+    return 0
   })
 }
 
