@@ -84,7 +84,7 @@ for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
         headers: { ...headers, 'content-type': 'application/json' },
         ...change,
       })
-    const answers = await Promise.all([ask(), ask(), ask()])
+    const answers = await Promise.all(Array.from({ length: 50 }, () => ask()))
     answers.push(await ask())
     for (const answer of answers) {
       expect([answer.status, await answer.text()]).toEqual([
