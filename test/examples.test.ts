@@ -6,12 +6,17 @@ import { join } from 'node:path'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { DEVNET_ACCOUNTS } from '../shared/till/devnetAccounts.ts'
-import { heldAgent, heldPath, requestOf } from './support/held.ts'
-import { answering, closeServers } from './support/localServer.ts'
-import { printed, type ServiceProcess, startCommand, startProcess } from './support/process.ts'
+import { heldAgent, heldPath, requestOf } from './support/mail/held.ts'
+import { answering, closeServers } from './support/process/localServer.ts'
+import {
+  printed,
+  type ServiceProcess,
+  startCommand,
+  startProcess,
+} from './support/process/process.ts'
+import { newCertificate, serveTls } from './support/process/tlsServer.ts'
 import { type Agent, messagePath, waitForMessages } from './support/service.ts'
-import { startTestTill, type TestTill } from './support/till.ts'
-import { newCertificate, serveTls } from './support/tlsServer.ts'
+import { startTestTill, type TestTill } from './support/till/till.ts'
 import { waitFor } from './support/waitFor.ts'
 
 const certificate = newCertificate('bank.example')

@@ -23,12 +23,12 @@ const ENTRIES = new Set([
   'api/mcp/main.ts',
   'api/console/loginMain.ts',
   'workers/main.ts',
-  'workers/mail/parserMain.ts',
+  'workers/mail/inbound/parserMain.ts',
   'sql/main.ts',
   'sql/keyring/rotateMain.ts',
-  'sql/account/newKeyMain.ts',
+  'sql/account/keys/newKeyMain.ts',
   'sql/blobs/moveMain.ts',
-  'sql/mail/dkimMain.ts',
+  'sql/mail/domains/dkimMain.ts',
 ])
 
 /** What runs in the operator's browser. */

@@ -16,7 +16,7 @@ const LANES = 4
 /** Folders whose files take longest. They begin first, so that no lane works on alone at the end. */
 const LONG = /^test\/(?:e2e|chaos|steps|clients|api\/console)\//
 
-/** Files that import test/support/alone.ts hold the service to a time or to memory. They run last, one by one. */
+/** Files that import test/support/process/alone.ts hold the service to a time or to memory. They run last, one by one. */
 const RUNS_ALONE = /(?:from|import) '[./]*support\/alone\.ts'/
 
 /** Files that import test/support/whole.ts are a part of the whole suite only, unless a word names them. */

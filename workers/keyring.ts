@@ -9,7 +9,7 @@ import {
   type KeyringSource,
   masterKeys,
 } from '../sql/keyring/keyring.ts'
-import { hasDkimKeys } from '../sql/mail/dkimKeys.ts'
+import { hasDkimKeys } from '../sql/mail/domains/dkimKeys.ts'
 
 /**
  * The master keys of a process that sends mail. Stored DKIM keys make them mandatory. They are checked when the

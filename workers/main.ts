@@ -4,7 +4,7 @@ import { Registry } from 'prom-client'
 import { approvalTokens } from '../shared/approvalLink.ts'
 import { type Config, ConfigError } from '../shared/config/config.ts'
 import { readBy } from '../shared/config/secrets.ts'
-import { bounceKeys } from '../shared/mail/bounceAddress.ts'
+import { bounceKeys } from '../shared/mail/compose/bounceAddress.ts'
 import { isDatabaseUnavailable } from '../shared/process/databaseAway.ts'
 import { measureEventLoop } from '../shared/process/eventLoop.ts'
 import { LOG_DESTINATION } from '../shared/process/logOptions.ts'
@@ -18,9 +18,9 @@ import { createPool } from '../sql/db.ts'
 import { masterKeys } from '../sql/keyring/keyring.ts'
 import { reportMetrics } from '../sql/operations/processReports.ts'
 import { startKeyring, startSigningKeys } from './keyring.ts'
-import { createTransport } from './mail/createTransport.ts'
 import { createDns } from './mail/dns.ts'
 import { createLookUp } from './mail/lookUp.ts'
+import { createTransport } from './mail/outbound/createTransport.ts'
 import { startBlobSweep } from './operations/blobSweep.ts'
 import { startMaintenance } from './operations/maintenance.ts'
 import { createJobMetrics } from './queue/jobMetrics.ts'
@@ -33,7 +33,7 @@ import {
   vaultRunner,
   webhooksRunner,
 } from './runners.ts'
-import { measureGas } from './till/gasMetrics.ts'
+import { measureGas } from './till/settle/gasMetrics.ts'
 import { startTill, type Till } from './till/till.ts'
 
 const CONCURRENCY_MAX = 500

@@ -1,5 +1,5 @@
 import { domainOf, parseAddress } from '../../shared/mail/address.ts'
-import { findVerifiedDomains } from '../../sql/mail/mailDomains.ts'
+import { findVerifiedDomains } from '../../sql/mail/domains/mailDomains.ts'
 import { badRequest } from '../http/errors.ts'
 import type { Services } from '../http/services.ts'
 

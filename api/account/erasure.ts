@@ -1,6 +1,6 @@
 import { type Static, Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { COUNTED_MAX, type Erasure, findErasure } from '../../sql/account/erasure.ts'
+import { COUNTED_MAX, type Erasure, findErasure } from '../../sql/account/projects/erasure.ts'
 import { IDLE_MAX_S } from '../../sql/blobs/sweepBlobs.ts'
 import { notFound } from '../http/errors.ts'
 import { operation, Time } from '../http/operation.ts'

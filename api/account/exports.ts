@@ -1,6 +1,10 @@
 import type { Logger } from 'pino'
 import type { Actor } from '../../sql/account/audit.ts'
-import { EXPORTS_MAX, openExport, type ProjectExport } from '../../sql/account/exportProject.ts'
+import {
+  EXPORTS_MAX,
+  openExport,
+  type ProjectExport,
+} from '../../sql/account/projects/exportProject.ts'
 import type { Blobs } from '../../sql/blobs/blobs.ts'
 import type { Pool } from '../../sql/db.ts'
 import { ApiError } from '../http/errors.ts'

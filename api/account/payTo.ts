@@ -1,7 +1,7 @@
 import { getAddress, zeroAddress } from 'viem'
 import { USDC_NETWORKS } from '../../shared/till/usdc.ts'
 import type { Queryable } from '../../sql/db.ts'
-import { isGasWallet } from '../../sql/till/seller.ts'
+import { isGasWallet } from '../../sql/till/endpoints/seller.ts'
 import { badRequest } from '../http/errors.ts'
 
 /**

@@ -1,6 +1,6 @@
 import { Type as t } from '@sinclair/typebox'
 import { PROJECT_SCOPES } from '../../shared/scopes.ts'
-import { SEND_POLICIES } from '../../sql/account/sendPolicy.ts'
+import { SEND_POLICIES } from '../../sql/account/projects/sendPolicy.ts'
 import { operation, Time } from '../http/operation.ts'
 import { KEEPS_UNKNOWN, Limits, RetentionInput, RetentionSchema } from './projectSettings.ts'
 

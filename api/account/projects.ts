@@ -4,7 +4,7 @@ import { Elysia } from 'elysia'
 import { asciiDomain } from '../../shared/mail/address.ts'
 import { RETENTION_NAMES } from '../../shared/retention.ts'
 import { PROJECT_SCOPES } from '../../shared/scopes.ts'
-import { deleteProject } from '../../sql/account/deleteProject.ts'
+import { deleteProject } from '../../sql/account/projects/deleteProject.ts'
 import {
   AddressTakenError,
   createProject,
@@ -14,7 +14,7 @@ import {
   rotateProjectKey,
   UnverifiedDomainError,
   updateProject,
-} from '../../sql/account/projects.ts'
+} from '../../sql/account/projects/projects.ts'
 import { badRequest, conflict, notFound } from '../http/errors.ts'
 import { PageQuery } from '../http/operation.ts'
 import { cutPage, readPage } from '../http/page.ts'

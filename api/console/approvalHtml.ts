@@ -1,6 +1,6 @@
 import type { Section } from '../../shared/mail/review/review.ts'
-import type { ReviewPage } from '../mail/heldReview.ts'
-import { REASON_MAX_LENGTH } from '../mail/heldView.ts'
+import type { ReviewPage } from '../mail/approval/heldReview.ts'
+import { REASON_MAX_LENGTH } from '../mail/approval/heldView.ts'
 
 const escaped = (text: string): string =>
   text.replace(

@@ -11,8 +11,8 @@ import {
   setSubject,
 } from '../../sql/account/audit.ts'
 import type { ConsoleSession } from '../../sql/account/consoleSessions.ts'
-import type { Identity } from '../../sql/account/keys.ts'
-import { findProject } from '../../sql/account/projects.ts'
+import type { Identity } from '../../sql/account/keys/keys.ts'
+import { findProject } from '../../sql/account/projects/projects.ts'
 import type { Pool } from '../../sql/db.ts'
 import type { Route } from '../docs/routeTable.ts'
 import { notFound } from '../http/errors.ts'

@@ -1,4 +1,4 @@
-import type { InlineImage } from '../../sql/mail/messageHtml.ts'
+import type { InlineImage } from '../../sql/mail/messages/messageHtml.ts'
 
 /**
  * Elements that load, navigate, submit or run. The sandbox and the policy forbid them all. Their removal also stops

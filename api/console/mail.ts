@@ -1,17 +1,22 @@
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { findProject } from '../../sql/account/projects.ts'
-import { findMessageHtml, listHtmlMessages } from '../../sql/mail/messageHtml.ts'
-import { listMessages } from '../../sql/mail/messages.ts'
-import { readThreadDigests } from '../../sql/mail/threadDigests.ts'
+import { findProject } from '../../sql/account/projects/projects.ts'
+import { findMessageHtml, listHtmlMessages } from '../../sql/mail/messages/messageHtml.ts'
+import { listMessages } from '../../sql/mail/messages/messages.ts'
+import { readThreadDigests } from '../../sql/mail/messages/threadDigests.ts'
 import { notFound } from '../http/errors.ts'
 import { PageQuery } from '../http/operation.ts'
 import { nextPage, readPage } from '../http/page.ts'
 import type { Services } from '../http/services.ts'
-import { ReviewQuery, readReviewPage } from '../mail/heldReview.ts'
-import { MessageParams } from '../mail/messages.ts'
-import { toWhole } from '../mail/messageView.ts'
-import { readThread, readThreads, THREAD_MESSAGES_DEFAULT, ThreadParams } from '../mail/threads.ts'
+import { ReviewQuery, readReviewPage } from '../mail/approval/heldReview.ts'
+import { MessageParams } from '../mail/messages/messages.ts'
+import { toWhole } from '../mail/messages/messageView.ts'
+import {
+  readThread,
+  readThreads,
+  THREAD_MESSAGES_DEFAULT,
+  ThreadParams,
+} from '../mail/messages/threads.ts'
 import { consoleOperation } from './consoleOperation.ts'
 import { framedMail } from './framedMail.ts'
 

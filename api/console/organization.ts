@@ -7,7 +7,7 @@ import {
   PLATFORM_KEYS_MAX,
   type PlatformKey,
   revokePlatformKey,
-} from '../../sql/account/platformKeys.ts'
+} from '../../sql/account/keys/platformKeys.ts'
 import { type Queryable, transaction } from '../../sql/db.ts'
 import { listLogs } from '../account/logs.ts'
 import { badRequest, notFound } from '../http/errors.ts'

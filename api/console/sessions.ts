@@ -8,7 +8,7 @@ import {
   SECRET_FORM,
   startSession,
 } from '../../sql/account/consoleSessions.ts'
-import { readChainStatus } from '../../sql/till/chainStatus.ts'
+import { readChainStatus } from '../../sql/till/watch/chainStatus.ts'
 import { ApiError } from '../http/errors.ts'
 import { countFailedSignIn } from '../http/gate.ts'
 import { stateOf } from '../http/requestState.ts'

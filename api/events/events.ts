@@ -7,7 +7,7 @@ import {
   parseEventId,
 } from '../../shared/events/eventId.ts'
 import { EVENT_SCOPES, EVENT_TYPES, type EventType } from '../../shared/events/events.ts'
-import { findKeyScopes } from '../../sql/account/keys.ts'
+import { findKeyScopes } from '../../sql/account/keys/keys.ts'
 import type { StoredEvent } from '../../sql/events/events.ts'
 import { ApiError, badRequest } from '../http/errors.ts'
 import { operation } from '../http/operation.ts'

@@ -17,7 +17,7 @@ import { operation, PageQuery, Time } from '../http/operation.ts'
 import { cutPage, readPage } from '../http/page.ts'
 import { identityOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
-import { readOutboundUrl } from '../till/endpointInput.ts'
+import { readOutboundUrl } from '../till/endpoints/endpointInput.ts'
 
 const SECRET_MIN_LENGTH = 16
 const SECRET_MAX_LENGTH = 256

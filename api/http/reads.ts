@@ -3,7 +3,7 @@ import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
 import { createBatcher } from '../../sql/batcher.ts'
 import { isDeadlock, type Pool } from '../../sql/db.ts'
 import { type Lsn, markWritten, readReplayed } from '../../sql/operations/replica.ts'
-import type { Searches } from '../mail/searches.ts'
+import type { Searches } from '../mail/messages/searches.ts'
 
 /** The connections to one server. */
 type Server = { pool: Pool; searches: Searches }

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import { addUsage, type UsageCount, type UsageSubject } from '../../sql/account/usage.ts'
+import { addUsage, type UsageCount, type UsageSubject } from '../../sql/account/projects/usage.ts'
 import type { Pool } from '../../sql/db.ts'
 
 const FLUSH_MS = 2_000

@@ -11,7 +11,7 @@ import {
   listMailDomains,
   type MailDomain,
   queueCheck,
-} from '../../sql/mail/mailDomains.ts'
+} from '../../sql/mail/domains/mailDomains.ts'
 import { badRequest, conflict, notFound } from '../http/errors.ts'
 import { operation, PageQuery, Time } from '../http/operation.ts'
 import { cutPage, readPage } from '../http/page.ts'

@@ -11,7 +11,7 @@ import {
   RuleConflictError,
   type StoredRule,
   TooManyRulesError,
-} from '../../sql/mail/emailRules.ts'
+} from '../../sql/mail/inbound/emailRules.ts'
 import { badRequest, conflict, notFound } from '../http/errors.ts'
 import { operation, PageQuery, Time } from '../http/operation.ts'
 import { cutPage, readPage } from '../http/page.ts'

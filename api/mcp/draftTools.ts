@@ -1,6 +1,5 @@
 import { Type as t } from '@sinclair/typebox'
-import { cancel } from '../mail/cancelling.ts'
-import { DraftBody, DraftChange, DraftParams, WholeDraft } from '../mail/draftInput.ts'
+import { DraftBody, DraftChange, DraftParams, WholeDraft } from '../mail/approval/draftInput.ts'
 import {
   addDraft,
   DraftPage,
@@ -9,9 +8,10 @@ import {
   readDrafts,
   removeDraft,
   sendDraft,
-} from '../mail/drafts.ts'
-import { MessageParams } from '../mail/messages.ts'
-import { RepliedMessage, WholeMessage } from '../mail/messageView.ts'
+} from '../mail/approval/drafts.ts'
+import { MessageParams } from '../mail/messages/messages.ts'
+import { RepliedMessage, WholeMessage } from '../mail/messages/messageView.ts'
+import { cancel } from '../mail/outbound/cancelling.ts'
 import { acceptedText, PageInput, pageOf, SENDS } from './mailTools.ts'
 import { defineTool, READS, STRICT, type Tool } from './tool.ts'
 import { UNTRUSTED, UntrustedMark } from './untrusted.ts'

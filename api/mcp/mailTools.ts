@@ -1,18 +1,18 @@
 import { type Static, Type as t } from '@sinclair/typebox'
-import { LABELS_MAX } from '../../sql/mail/messageLabels.ts'
+import { LABELS_MAX } from '../../sql/mail/messages/messageLabels.ts'
 import { readIdempotencyKey } from '../http/idempotencyKey.ts'
 import { readPage } from '../http/page.ts'
-import { replyTo, sendMessage } from '../mail/acceptMail.ts'
-import { Label, LabelChange } from '../mail/labels.ts'
-import { changeLabels } from '../mail/messageChanges.ts'
-import { MessagePage, MessageParams, readMessage, readMessages } from '../mail/messages.ts'
+import { Label, LabelChange } from '../mail/messages/labels.ts'
+import { changeLabels } from '../mail/messages/messageChanges.ts'
+import { MessagePage, MessageParams, readMessage, readMessages } from '../mail/messages/messages.ts'
 import {
   RepliedMessage,
   SentMessage,
   SingleMessageSchema,
   WholeMessage,
-} from '../mail/messageView.ts'
-import { ReplyBody, SendBody } from '../mail/sendInput.ts'
+} from '../mail/messages/messageView.ts'
+import { replyTo, sendMessage } from '../mail/outbound/acceptMail.ts'
+import { ReplyBody, SendBody } from '../mail/outbound/sendInput.ts'
 import { cut, messageLine, wholeMessage } from './mailText.ts'
 import { defineTool, READS, STRICT, type Tool } from './tool.ts'
 import { fence, UNTRUSTED, UntrustedMark } from './untrusted.ts'

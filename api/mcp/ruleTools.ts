@@ -7,7 +7,11 @@ import {
   readRulePage,
   removeRule,
 } from '../mail/emailRules.ts'
-import { readSuppressions, removeSuppression, SuppressionPage } from '../mail/suppressions.ts'
+import {
+  readSuppressions,
+  removeSuppression,
+  SuppressionPage,
+} from '../mail/outbound/suppressions.ts'
 import { PageInput, pageOf } from './mailTools.ts'
 import { defineTool, READS, STRICT, type Tool } from './tool.ts'
 

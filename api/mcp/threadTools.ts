@@ -7,7 +7,7 @@ import {
   ThreadPage,
   ThreadParams,
   WholeThread,
-} from '../mail/threads.ts'
+} from '../mail/messages/threads.ts'
 import { messageBlock } from './mailText.ts'
 import { PageInput, pageOf } from './mailTools.ts'
 import { defineTool, READS, STRICT, type Tool } from './tool.ts'

@@ -11,7 +11,7 @@ import {
   JOB_STATES,
   readBacklog,
 } from '../../sql/operations/statistics.ts'
-import { readBudgetUse, type SettlementLimits } from '../../sql/till/settlementBudgets.ts'
+import { readBudgetUse, type SettlementLimits } from '../../sql/till/settle/settlementBudgets.ts'
 
 /** The metrics of one API process, for Prometheus. */
 export type Metrics = {

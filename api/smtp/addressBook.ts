@@ -2,7 +2,11 @@ import type { Logger } from 'pino'
 import { recipientKeys } from '../../shared/mail/address.ts'
 import type { Pool } from '../../sql/db.ts'
 import { type Subscription, subscribe } from '../../sql/listen.ts'
-import { ADDRESSES_CHANNEL, findAddresses, listAddresses } from '../../sql/mail/addresses.ts'
+import {
+  ADDRESSES_CHANNEL,
+  findAddresses,
+  listAddresses,
+} from '../../sql/mail/domains/addresses.ts'
 import type { Spool } from './spool.ts'
 
 const PAGE = 5_000

@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import { addressKey, domainOf } from '../../shared/mail/address.ts'
 import type { Pool } from '../../sql/db.ts'
 import { type Subscription, subscribe } from '../../sql/listen.ts'
-import { listBlockedSenders, RULES_CHANNEL } from '../../sql/mail/emailRules.ts'
+import { listBlockedSenders, RULES_CHANNEL } from '../../sql/mail/inbound/emailRules.ts'
 
 /**
  * The blocked senders of each inbox, for the answer to RCPT. The copy may be stale while Postgres is away: the worker

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import { createPause } from '../../shared/process/pause.ts'
-import { listFullInboxes } from '../../sql/account/projectLimits.ts'
+import { listFullInboxes } from '../../sql/account/projects/projectLimits.ts'
 import type { Pool } from '../../sql/db.ts'
 
 const INTERVAL_MS = 5_000

@@ -4,7 +4,7 @@ import { createPause } from '../../shared/process/pause.ts'
 import { type Blobs, OWN_AT_ONCE } from '../../sql/blobs/blobs.ts'
 import { BlobsAwayError } from '../../sql/blobs/objectStore.ts'
 import type { Pool } from '../../sql/db.ts'
-import { insertInboundMails } from '../../sql/mail/inboundMails.ts'
+import { insertInboundMails } from '../../sql/mail/inbound/inboundMails.ts'
 import type { Spool, SpooledSize } from './spool.ts'
 import { type SpoolBatch, SpoolTurns } from './spoolTurns.ts'
 

@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, statfsSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Batcher, createBatcher } from '../../sql/batcher.ts'
 import { BLOB_BYTES } from '../../sql/blobs/blobs.ts'
-import type { SpooledMail } from '../../sql/mail/inboundMails.ts'
+import type { SpooledMail } from '../../sql/mail/inbound/inboundMails.ts'
 import { type SpooledColumns, SpoolWriter } from './spoolWriter.ts'
 
 /** A complete message with its envelope, before it is stored. */

@@ -1,6 +1,6 @@
 import { networkSubject } from '../../shared/http/networkSubject.ts'
 import { type Costs, mayShare } from '../../shared/process/costs.ts'
-import type { SpooledMail } from '../../sql/mail/inboundMails.ts'
+import type { SpooledMail } from '../../sql/mail/inbound/inboundMails.ts'
 import type { Spool, SpooledSize } from './spool.ts'
 
 /** Arrivals whose turns are known. Those behind them are looked at when these have moved. */

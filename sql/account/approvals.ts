@@ -1,6 +1,6 @@
 /**
  * Requests that an owner decides: one gate for every kind of act. `kind` and `subject` name the act; the part of the
- * service that asks acts on the decision in the same transaction (for mail: sql/mail/heldMails.ts).
+ * service that asks acts on the decision in the same transaction (for mail: sql/mail/approval/heldMails.ts).
  */
 import type { Cursor } from '../../shared/cursor.ts'
 import type { Queryable } from '../db.ts'

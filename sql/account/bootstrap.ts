@@ -6,8 +6,8 @@ import { PROJECT_SCOPES } from '../../shared/scopes.ts'
 import { DEVNET_ACCOUNTS } from '../../shared/till/devnetAccounts.ts'
 import { createPool, type Pool } from '../db.ts'
 import { createSignInLink, hasSignedIn } from './consoleSessions.ts'
-import { authenticateAll, insertPlatformKey, isKnownKey } from './keys.ts'
-import { AddressTakenError, createProject } from './projects.ts'
+import { authenticateAll, insertPlatformKey, isKnownKey } from './keys/keys.ts'
+import { AddressTakenError, createProject } from './projects/projects.ts'
 
 export type FirstKeys = {
   platformKey: string

@@ -1,5 +1,5 @@
 import type { Queryable } from '../db.ts'
-import { lifetimeOf } from './retention.ts'
+import { lifetimeOf } from './projects/retention.ts'
 
 /** SQL: the lifetime of the keys of a project, a day at least (docs/contract.md §4, §6). `project` is an SQL expression. */
 export const keyLifetime = (project: string): string => lifetimeOf('idempotencyKeys', project)

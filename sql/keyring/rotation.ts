@@ -6,7 +6,7 @@ import {
 } from '../../shared/vault/envelope.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import { encryptPlainWebhookSecrets, webhookContext } from '../events/webhookSecrets.ts'
-import { dkimContext } from '../mail/dkimKeys.ts'
+import { dkimContext } from '../mail/domains/dkimKeys.ts'
 import { useContext } from '../vault/uses.ts'
 
 /** Data keys rewrapped in one transaction. It takes some milliseconds: a concurrent writer waits as long. */

@@ -69,7 +69,7 @@ create index payments_unfinalized on payments (block_number) where state = 'sett
 create table payment_checks (
   id text primary key,
   project_id text not null references projects,
-  -- The claim to make if the authorization passes (ClaimRecord in sql/till/claims.ts).
+  -- The claim to make if the authorization passes (ClaimRecord in sql/till/settle/claims.ts).
   claim jsonb not null,
   -- True: claim a passing authorization. False: the facilitator's verify.
   claims boolean not null,

@@ -17,7 +17,7 @@ create table deleted_messages (
 );
 create index deleted_messages_age on deleted_messages (deleted_at);
 
--- The search vector (shared/mail/searchTerms.ts); null: an older message that no worker has indexed yet.
+-- The search vector (shared/mail/search/searchTerms.ts); null: an older message that no worker has indexed yet.
 alter table messages add column search tsvector;
 -- A small pending list: every search reads all of it.
 create index messages_search on messages using gin (search) with (gin_pending_list_limit = 256);

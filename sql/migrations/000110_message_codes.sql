@@ -1,4 +1,4 @@
--- One-time codes and links that the parser found in a received message (shared/mail/codes.ts, mailLinks.ts). Null: sent,
+-- One-time codes and links that the parser found in a received message (shared/mail/codes/codes.ts, mailLinks.ts). Null: sent,
 -- or received by an earlier version.
 alter table messages add column codes jsonb, add column links jsonb;
 

@@ -1,9 +1,9 @@
 /** The removal of rows by age: a walk over the projects, and one bounded batch of each class. */
 import { RETENTION_CLASSES, RETENTION_NAMES, type RetentionClass } from '../../shared/retention.ts'
 import { ORGANIZATION } from '../account/audit.ts'
-import { daysOf, retentionJoins } from '../account/retention.ts'
+import { daysOf, retentionJoins } from '../account/projects/retention.ts'
 import type { Pool, Queryable } from '../db.ts'
-import { expireMail, expireRawMail, REPEATED_OR_REFUSED } from '../mail/expireMail.ts'
+import { expireMail, expireRawMail, REPEATED_OR_REFUSED } from '../mail/messages/expireMail.ts'
 
 /** Rows of one batch: at most 23 ms on two cores. */
 const BATCH = 250

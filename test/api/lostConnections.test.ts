@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test'
-import { cutEveryRoundTrip, proxyThrough } from '../support/cuts.ts'
-import { some } from '../support/extent.ts'
-import { MOMENTS } from '../support/postgresProxy.ts'
+import { some } from '../support/database/extent.ts'
+import { MOMENTS } from '../support/database/postgresProxy.ts'
+import { cutEveryRoundTrip, proxyThrough } from '../support/process/cuts.ts'
 import { type Agent, messagePath, startTestService } from '../support/service.ts'
-import { PRICE, pay, RESOURCE, startTestTill } from '../support/till.ts'
+import { PRICE, pay, RESOURCE, startTestTill } from '../support/till/till.ts'
 
 /** Repeats a call with one Idempotency-Key until it is answered, like a client. */
 async function untilAnswered(

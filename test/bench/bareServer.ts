@@ -3,11 +3,11 @@
  * logs.
  */
 import { Elysia } from 'elysia'
-import { toItem, toWhole } from '../../api/mail/messageView.ts'
+import { toItem, toWhole } from '../../api/mail/messages/messageView.ts'
 import { toOpen, toStored } from '../../api/vault/vaultView.ts'
 import type { Keyring } from '../../shared/vault/envelope.ts'
 import { createPool } from '../../sql/db.ts'
-import { findMessage, listMessages } from '../../sql/mail/messages.ts'
+import { findMessage, listMessages } from '../../sql/mail/messages/messages.ts'
 import { openCredential } from '../../sql/vault/credentialReads.ts'
 import { type CredentialContent, storeCredential } from '../../sql/vault/credentials.ts'
 

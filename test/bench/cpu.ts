@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { processesBelow } from '../support/processTree.ts'
+import { processesBelow } from '../support/process/processTree.ts'
 
 /** Linux counts CPU time in ticks of this length, milliseconds. */
 const TICK_MS = 10

@@ -1,7 +1,7 @@
 import { generateKey } from '../../shared/apiKey.ts'
 import { PROJECT_SCOPES } from '../../shared/scopes.ts'
-import { createProject } from '../../sql/account/projects.ts'
-import { printed, startProcess } from '../support/process.ts'
+import { createProject } from '../../sql/account/projects/projects.ts'
+import { printed, startProcess } from '../support/process/process.ts'
 import { compare, perSecond, type Row } from './measure.ts'
 import { createSetting, type Setting } from './setting.ts'
 

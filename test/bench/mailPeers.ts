@@ -1,5 +1,5 @@
 import type { Queryable } from '../../sql/db.ts'
-import { printed, startProcess } from '../support/process.ts'
+import { printed, startProcess } from '../support/process/process.ts'
 import { waitFor } from '../support/waitFor.ts'
 import { byTurns, type Row, rowOf } from './measure.ts'
 import { hasPostfix, smtpSource, startPostfix, startSmtpSink } from './postfix.ts'

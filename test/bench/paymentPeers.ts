@@ -3,10 +3,10 @@ import { type Hex, keccak256, numberToHex } from 'viem'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import { parseUsdc } from '../../shared/till/usdc.ts'
 import { buildChallenge } from '../../shared/till/x402.ts'
-import { readReceipts } from '../../workers/till/chain.ts'
-import type { Rpc } from '../../workers/till/rpc.ts'
-import { transferCall } from '../../workers/till/transfer.ts'
-import { PRICE, payTo, RESOURCE, SEPOLIA, type SignedPayment } from '../support/till.ts'
+import { readReceipts } from '../../workers/till/chain/chain.ts'
+import type { Rpc } from '../../workers/till/chain/rpc.ts'
+import { transferCall } from '../../workers/till/chain/transfer.ts'
+import { PRICE, payTo, RESOURCE, SEPOLIA, type SignedPayment } from '../support/till/till.ts'
 
 const REFERENCE_DEADLINE_MS = 30_000
 /** Bare transactions without a receipt are counted as lost after this. */

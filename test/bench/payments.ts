@@ -2,10 +2,10 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Devnet, startDevnet } from '../../workers/devnet/devnet.ts'
-import { createRpc, type Rpc } from '../../workers/till/rpc.ts'
+import { createRpc, type Rpc } from '../../workers/till/chain/rpc.ts'
 import { changeProject } from '../support/changeProject.ts'
-import { freePort, printed, startProcess } from '../support/process.ts'
-import { redeemMany } from '../support/redeemers.ts'
+import { freePort, printed, startProcess } from '../support/process/process.ts'
+import { redeemMany } from '../support/till/redeemers.ts'
 import {
   PRICE,
   pay,
@@ -13,7 +13,7 @@ import {
   RESOURCE,
   registerEndpoint,
   type SignedPayment,
-} from '../support/till.ts'
+} from '../support/till/till.ts'
 import { waitFor } from '../support/waitFor.ts'
 import { compare, type Row, rounds } from './measure.ts'
 import { sendAll, sendOne, settleByX402 } from './paymentPeers.ts'

@@ -17,7 +17,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freePort, startCommand } from '../support/process.ts'
+import { freePort, startCommand } from '../support/process/process.ts'
 
 const SBIN = '/usr/sbin'
 const MASTER = '/usr/share/postfix/master.cf.dist'

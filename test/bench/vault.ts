@@ -1,4 +1,4 @@
-import { freePort, printed, startProcess } from '../support/process.ts'
+import { freePort, printed, startProcess } from '../support/process/process.ts'
 import { compare, perSecond, type Row } from './measure.ts'
 import type { Setting } from './setting.ts'
 

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import { signWebhook } from '../../shared/events/webhookSignature.ts'
-import { CHALLENGE } from '../support/challenge.ts'
-import { type Receiver, startReceiver } from '../support/receiver.ts'
+import { type Receiver, startReceiver } from '../support/events/receiver.ts'
+import { CHALLENGE } from '../support/till/challenge.ts'
 import { PATHS } from './auditWebhooks.ts'
 import type { Delivered } from './evidence.ts'
 

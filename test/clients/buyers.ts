@@ -7,7 +7,7 @@ import { wrapFetchWithPayment as wrapFetchV2, x402Client } from '@x402/fetch'
 import axios from 'axios'
 import { withPaymentInterceptor } from 'x402-axios'
 import { wrapFetchWithPayment } from 'x402-fetch'
-import { type newPayer, SEPOLIA, type TestTill } from '../support/till.ts'
+import { type newPayer, SEPOLIA, type TestTill } from '../support/till/till.ts'
 
 /** An account of the product's copy of viem. The wallets have their own copies with different types. */
 export type Account = Awaited<ReturnType<typeof newPayer>>

@@ -4,9 +4,9 @@ import { HTTPFacilitatorClient } from '@x402/core/server'
 import { withBazaar } from '@x402/extensions/bazaar'
 import { changeProject } from '../support/changeProject.ts'
 import { createClient } from '../support/service.ts'
-import { payTo, startTestTill, type TestTill } from '../support/till.ts'
+import { payTo, startTestTill, type TestTill } from '../support/till/till.ts'
+import { NETWORK, requirementV2 } from '../support/till/x402v2.ts'
 import { waitFor } from '../support/waitFor.ts'
-import { NETWORK, requirementV2 } from '../support/x402v2.ts'
 import { type Seller, startSellers } from './sellers.ts'
 
 let till: TestTill

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { testWhole } from '../support/extent.ts'
+import { testWhole } from '../support/database/extent.ts'
 import { type Agent, startTestService, type TestService } from '../support/service.ts'
 import '../support/whole.ts'
 

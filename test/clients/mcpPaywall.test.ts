@@ -8,7 +8,7 @@ import { PaymentRequirementsSchema } from 'x402/types'
 import { z } from 'zod'
 import { Purser } from '../../api/client/main.ts'
 import { requirePayment } from '../../api/client/mcpPaywall.ts'
-import { newPayer, startTestTill, type TestTill } from '../support/till.ts'
+import { newPayer, startTestTill, type TestTill } from '../support/till/till.ts'
 import { balanceOf } from './buyers.ts'
 
 const RESOURCE = 'https://tools.example.com/mcp/weather'

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { some } from '../support/extent.ts'
-import { startCommand } from '../support/process.ts'
+import { some } from '../support/database/extent.ts'
+import { startCommand } from '../support/process/process.ts'
 import { type Agent, startTestService, type TestService } from '../support/service.ts'
 
 const ROOT = join(import.meta.dir, '../..')

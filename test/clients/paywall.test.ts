@@ -11,8 +11,8 @@ import { requirePayment as fetchPaywall } from '../../api/client/fetchPaywall.ts
 import { requirePayment as honoPaywall } from '../../api/client/honoPaywall.ts'
 import { PaywallError, Purser, verifyReceipt } from '../../api/client/main.ts'
 import type { Agent } from '../support/service.ts'
-import { newPayer, pay, payTo, startTestTill, type TestTill } from '../support/till.ts'
-import { decodeHeader } from '../support/x402v2.ts'
+import { newPayer, pay, payTo, startTestTill, type TestTill } from '../support/till/till.ts'
+import { decodeHeader } from '../support/till/x402v2.ts'
 import { balanceOf, buyers, versionPaid } from './buyers.ts'
 import '../support/whole.ts'
 

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { Purser } from '../../api/client/main.ts'
 import type { Agent } from '../support/service.ts'
-import { pay, startTestTill, type TestTill } from '../support/till.ts'
+import { pay, startTestTill, type TestTill } from '../support/till/till.ts'
 import { OUR_PAYWALLS } from './ourPaywalls.ts'
 import '../support/whole.ts'
 

@@ -15,10 +15,10 @@ import { requirePayment as ourExpress } from '../../api/client/expressPaywall.ts
 import { requirePayment as ourFetch } from '../../api/client/fetchPaywall.ts'
 import { requirePayment as ourHono } from '../../api/client/honoPaywall.ts'
 import { Purser } from '../../api/client/main.ts'
-import { printed, startProcess } from '../support/process.ts'
+import { printed, startProcess } from '../support/process/process.ts'
 import type { Agent } from '../support/service.ts'
-import { payTo } from '../support/till.ts'
-import { NETWORK } from '../support/x402v2.ts'
+import { payTo } from '../support/till/till.ts'
+import { NETWORK } from '../support/till/x402v2.ts'
 
 type Shop = { service: { url: string }; seller: Agent }
 

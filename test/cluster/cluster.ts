@@ -3,7 +3,7 @@ import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, writeFileSyn
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
-import { freePort } from '../support/process.ts'
+import { freePort } from '../support/process/process.ts'
 import { waitFor } from '../support/waitFor.ts'
 import { type Account, type Daemon, startDaemon } from './daemon.ts'
 import type { Tools } from './tools.ts'

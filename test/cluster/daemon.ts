@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
 import { userInfo } from 'node:os'
-import { processesBelow } from '../support/processTree.ts'
+import { processesBelow } from '../support/process/processTree.ts'
 
 export type Account = { uid: number; gid: number }
 

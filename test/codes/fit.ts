@@ -1,15 +1,15 @@
 /**
  * `bun run codes:fit`: learns the weights of codeEvidence.ts from mails whose codes are known, by logistic regression, and writes
- * shared/mail/codeWeights.ts. It prints how well the weights of nine tenths of the mails judge the last tenth.
+ * shared/mail/codes/codeWeights.ts. It prints how well the weights of nine tenths of the mails judge the last tenth.
  */
 import { writeFileSync } from 'node:fs'
-import { codeParts } from '../../shared/mail/codeParts.ts'
-import { judgedOf } from '../../shared/mail/codes.ts'
-import { htmlToText } from '../../shared/mail/htmlToText.ts'
-import { readableText } from '../../shared/mail/readableText.ts'
-import { visibleHtml } from '../../shared/mail/visibleHtml.ts'
-import type { CodeMail } from '../shared/mail/codeMails/build.ts'
-import type { Calibration } from '../shared/mail/codeMails/score.ts'
+import { codeParts } from '../../shared/mail/codes/codeParts.ts'
+import { judgedOf } from '../../shared/mail/codes/codes.ts'
+import { htmlToText } from '../../shared/mail/visibleText/htmlToText.ts'
+import { readableText } from '../../shared/mail/visibleText/readableText.ts'
+import { visibleHtml } from '../../shared/mail/visibleText/visibleHtml.ts'
+import type { CodeMail } from '../shared/mail/codes/codeMails/build.ts'
+import type { Calibration } from '../shared/mail/codes/codeMails/score.ts'
 import { calibrationTable } from './report.ts'
 import { trainingMails } from './sets.ts'
 
@@ -72,7 +72,7 @@ const lines = ['all', ...names]
   .filter(([, weight]) => weight !== 0)
   .map(([name, weight]) => `  ${/^\w+$/.test(name) ? name : `'${name}'`}: ${weight},`)
 writeFileSync(
-  'shared/mail/codeWeights.ts',
+  'shared/mail/codes/codeWeights.ts',
   `/** The weight of each evidence of codeEvidence.ts, as \`bun run codes:fit\` learned it. \`all\` counts for each candidate. */\nexport const CODE_WEIGHTS: Readonly<Record<string, number>> = {\n${lines.join('\n')}\n}\n`,
 )
 

@@ -1,5 +1,10 @@
 /** Lines of a report on codes: shares with their intervals. */
-import { type Calibration, interval, percent, type Share } from '../shared/mail/codeMails/score.ts'
+import {
+  type Calibration,
+  interval,
+  percent,
+  type Share,
+} from '../shared/mail/codes/codeMails/score.ts'
 
 export const shown = (name: string, share: Share): string => {
   if (share.all === 0) return `${name} –, 0 of 0`

@@ -1,10 +1,10 @@
 /** Sets of mails whose codes and links are known. */
 import { readFileSync } from 'node:fs'
 import { gunzipSync } from 'node:zlib'
-import type { CodeMail } from '../shared/mail/codeMails/build.ts'
-import { CORPUS } from '../shared/mail/codeMails/corpus.ts'
-import { hardNegatives, mixtures } from '../shared/mail/codeMails/hardNegatives.ts'
-import { LATER } from '../shared/mail/codeMails/later.ts'
+import type { CodeMail } from '../shared/mail/codes/codeMails/build.ts'
+import { CORPUS } from '../shared/mail/codes/codeMails/corpus.ts'
+import { hardNegatives, mixtures } from '../shared/mail/codes/codeMails/hardNegatives.ts'
+import { LATER } from '../shared/mail/codes/codeMails/later.ts'
 
 /** A set: a mail a line, as JSON. */
 export function readSet(path: string): CodeMail[] {

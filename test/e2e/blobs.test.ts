@@ -4,10 +4,11 @@ import { createHash } from 'node:crypto'
 import { rmSync, writeFileSync } from 'node:fs'
 import { createBlobs } from '../../sql/blobs/blobs.ts'
 import { buryIdleBlobs, removeDeadBlobs } from '../../sql/blobs/sweepBlobs.ts'
-import { type Bucket, startBucket } from '../support/bucket.ts'
-import { heldAgent, heldPath, requestOf } from '../support/held.ts'
-import { sendMail, sunkAt, untilStatus } from '../support/outbound.ts'
-import { printed, startProcess } from '../support/process.ts'
+import { type Bucket, startBucket } from '../support/database/bucket.ts'
+import { heldAgent, heldPath, requestOf } from '../support/mail/held.ts'
+import { sendMail, sunkAt, untilStatus } from '../support/mail/outbound.ts'
+import { type Sink, startSink } from '../support/mail/sink.ts'
+import { printed, startProcess } from '../support/process/process.ts'
 import {
   type Agent,
   messagePath,
@@ -15,7 +16,6 @@ import {
   type TestService,
   waitForMessages,
 } from '../support/service.ts'
-import { type Sink, startSink } from '../support/sink.ts'
 import { waitFor } from '../support/waitFor.ts'
 import '../support/whole.ts'
 

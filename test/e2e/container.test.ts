@@ -14,10 +14,10 @@ import { BLOB_PARTS, BLOB_SECRET, SECRETS_OF, type Secret } from '../../shared/c
 import { devnetClient } from '../../workers/devnet/contracts.ts'
 import { startDevnet } from '../../workers/devnet/devnet.ts'
 import { changeProject } from '../support/changeProject.ts'
-import { createTestDatabase } from '../support/database.ts'
-import { freePort, printed, startCommand } from '../support/process.ts'
+import { createTestDatabase } from '../support/database/database.ts'
+import { freePort, printed, startCommand } from '../support/process/process.ts'
 import { createClient } from '../support/service.ts'
-import { pay, payTo, RESOURCE, redeemToEnd, registerEndpoint } from '../support/till.ts'
+import { pay, payTo, RESOURCE, redeemToEnd, registerEndpoint } from '../support/till/till.ts'
 import { waitFor } from '../support/waitFor.ts'
 
 const ROOT = join(import.meta.dir, '../..')

@@ -1,15 +1,15 @@
 import { expect, test } from 'bun:test'
 import { connect } from 'node:net'
-import { testWhole } from '../support/extent.ts'
-import { printed, type ServiceProcess, startProcess } from '../support/process.ts'
+import { testWhole } from '../support/database/extent.ts'
+import { startSink } from '../support/mail/sink.ts'
+import { talkSmtp } from '../support/mail/smtpTalk.ts'
+import { printed, type ServiceProcess, startProcess } from '../support/process/process.ts'
 import {
   createClient,
   startTestService,
   type TestService,
   waitForMessages,
 } from '../support/service.ts'
-import { startSink } from '../support/sink.ts'
-import { talkSmtp } from '../support/smtpTalk.ts'
 import { waitFor } from '../support/waitFor.ts'
 import '../support/whole.ts'
 

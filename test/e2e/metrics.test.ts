@@ -6,17 +6,17 @@ import { join } from 'node:path'
 import { dashboard, PANELS } from '../../deploy/grafana/dashboard.ts'
 import { generateKey } from '../../shared/apiKey.ts'
 import { PROJECT_SCOPES } from '../../shared/scopes.ts'
-import { createProject } from '../../sql/account/projects.ts'
+import { createProject } from '../../sql/account/projects/projects.ts'
 import { type Devnet, startDevnet } from '../../workers/devnet/devnet.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database/database.ts'
+import { deliverRaw, talkSmtp } from '../support/mail/smtpTalk.ts'
 import {
   freePort,
   printed,
   type ServiceProcess,
   startCommand,
   startProcess,
-} from '../support/process.ts'
-import { deliverRaw, talkSmtp } from '../support/smtpTalk.ts'
+} from '../support/process/process.ts'
 import { waitFor } from '../support/waitFor.ts'
 import '../support/whole.ts'
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { connect, type Socket } from 'node:net'
-import { createTestDatabase } from '../support/database.ts'
-import { printed, startCommand } from '../support/process.ts'
+import { createTestDatabase } from '../support/database/database.ts'
+import { printed, startCommand } from '../support/process/process.ts'
 
 test('a process that runs out of descriptors says so, and says when it has some again', async () => {
   await using database = await createTestDatabase()

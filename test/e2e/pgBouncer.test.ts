@@ -3,9 +3,9 @@ import { expect, test } from 'bun:test'
 import { chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freePort, printed, type ServiceProcess, startCommand } from '../support/process.ts'
+import { freePort, printed, type ServiceProcess, startCommand } from '../support/process/process.ts'
 import { waitForMessages } from '../support/service.ts'
-import { pay, RESOURCE, redeem, startTestTill } from '../support/till.ts'
+import { pay, RESOURCE, redeem, startTestTill } from '../support/till/till.ts'
 import { waitFor } from '../support/waitFor.ts'
 
 const program = Bun.which('pgbouncer', { PATH: `${process.env.PATH}:/usr/sbin` })

@@ -10,7 +10,7 @@ import {
   type EmbeddedPostgres,
   startEmbeddedPostgres,
 } from '../../sql/embedded/embeddedPostgres.ts'
-import { printed, startProcess } from '../support/process.ts'
+import { printed, startProcess } from '../support/process/process.ts'
 import { type Client, createClient } from '../support/service.ts'
 import { waitFor } from '../support/waitFor.ts'
 import '../support/whole.ts'

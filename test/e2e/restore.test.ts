@@ -6,7 +6,7 @@ import { type Jwks, verifyReceipt } from '../../api/client/main.ts'
 import { Purser } from '../../api/client/purser.ts'
 import type { Pool } from '../../sql/db.ts'
 import { deliverMail, messagePath } from '../support/service.ts'
-import { pay } from '../support/till.ts'
+import { pay } from '../support/till/till.ts'
 import { waitFor } from '../support/waitFor.ts'
 import { type Database, removeDatabases, type Server, startDatabase } from './restore/databases.ts'
 import {

@@ -2,9 +2,9 @@ import { expect, test } from 'bun:test'
 import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { consoleClient } from '../support/consoleSession.ts'
-import { testWhole } from '../support/extent.ts'
-import { freePort, printed, startCommand, startProcess } from '../support/process.ts'
+import { consoleClient } from '../support/console/consoleSession.ts'
+import { testWhole } from '../support/database/extent.ts'
+import { freePort, printed, startCommand, startProcess } from '../support/process/process.ts'
 import { createClient, deliverMail, waitForMessages } from '../support/service.ts'
 
 /** Reads the keys and the inbox out of the welcome block. */

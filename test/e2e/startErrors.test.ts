@@ -3,10 +3,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { some, testWhole } from '../support/extent.ts'
-import { startFakePostgres } from '../support/fakePostgres.ts'
-import { printed, startProcess } from '../support/process.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database/database.ts'
+import { some, testWhole } from '../support/database/extent.ts'
+import { startFakePostgres } from '../support/database/fakePostgres.ts'
+import { printed, startProcess } from '../support/process/process.ts'
 
 let database: TestDatabase
 let folder: string

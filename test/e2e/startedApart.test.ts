@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { generateKey } from '../../shared/apiKey.ts'
 import { SECRETS_OF, type Secret } from '../../shared/config/secrets.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { some } from '../support/extent.ts'
-import { freePort, printed, type ServiceProcess, startProcess } from '../support/process.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database/database.ts'
+import { some } from '../support/database/extent.ts'
+import { freePort, printed, type ServiceProcess, startProcess } from '../support/process/process.ts'
 import { createClient } from '../support/service.ts'
 import { waitFor } from '../support/waitFor.ts'
 import '../support/whole.ts'
@@ -139,7 +139,7 @@ test('migrate stores the first keys, and keys:new makes more, without a browser'
 
   const run = async (...args: string[]) => {
     const env = { DATABASE_URL: database.url, MAIL_DOMAIN: 'mail.test', NODE_ENV: 'production' }
-    await using process = startProcess('sql/account/newKeyMain.ts', env, args)
+    await using process = startProcess('sql/account/keys/newKeyMain.ts', env, args)
     return { code: await process.exited, out: process.stdout(), error: process.stderr() }
   }
   const platform = await run('--platform', 'operations')

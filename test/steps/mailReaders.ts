@@ -1,23 +1,26 @@
 /** Readers of whole mails, their headers and addresses, and of searches. */
 import { addressParser } from 'postal-mime'
 import * as address from '../../shared/mail/address.ts'
-import { authenticable } from '../../shared/mail/authenticationBounds.ts'
-import { automaticLabels } from '../../shared/mail/automaticMail.ts'
-import { readBounceTag } from '../../shared/mail/bounceAddress.ts'
-import { readCustomHeaders } from '../../shared/mail/customHeaders.ts'
-import { dkimSign, txtStrings } from '../../shared/mail/dkim.ts'
-import { isNoSuchMailbox, readBounce } from '../../shared/mail/dsn.ts'
+import { readBounceTag } from '../../shared/mail/compose/bounceAddress.ts'
+import { readCustomHeaders } from '../../shared/mail/compose/customHeaders.ts'
+import { dkimSign, txtStrings } from '../../shared/mail/compose/dkim.ts'
+import * as attachment from '../../shared/mail/compose/sentAttachment.ts'
+import {
+  parseUnsubscribeMailto,
+  parseUnsubscribeUrl,
+} from '../../shared/mail/compose/unsubscribe.ts'
 import * as emailRules from '../../shared/mail/emailRules.ts'
 import { judgeRecord } from '../../shared/mail/mailDomain.ts'
-import { mboxEntry } from '../../shared/mail/mbox.ts'
-import { parseBounded } from '../../shared/mail/mimeBounds.ts'
-import { parseMail, unparseableMail } from '../../shared/mail/parseMail.ts'
-import { contentHash, rawBody, rawHeader, rawHeaders } from '../../shared/mail/rawMail.ts'
-import * as query from '../../shared/mail/searchQuery.ts'
-import * as terms from '../../shared/mail/searchTerms.ts'
-import * as attachment from '../../shared/mail/sentAttachment.ts'
+import { authenticable } from '../../shared/mail/parse/authenticationBounds.ts'
+import { automaticLabels } from '../../shared/mail/parse/automaticMail.ts'
+import { isNoSuchMailbox, readBounce } from '../../shared/mail/parse/dsn.ts'
+import { mboxEntry } from '../../shared/mail/parse/mbox.ts'
+import { parseBounded } from '../../shared/mail/parse/mimeBounds.ts'
+import { parseMail, unparseableMail } from '../../shared/mail/parse/parseMail.ts'
+import { contentHash, rawBody, rawHeader, rawHeaders } from '../../shared/mail/parse/rawMail.ts'
+import * as query from '../../shared/mail/search/searchQuery.ts'
+import * as terms from '../../shared/mail/search/searchTerms.ts'
 import * as threading from '../../shared/mail/threading.ts'
-import { parseUnsubscribeMailto, parseUnsubscribeUrl } from '../../shared/mail/unsubscribe.ts'
 import { ADDRESSES, ENCODED, HEADER, HTML, MIME, TEXT, URL_TEXT } from './grammars.ts'
 import { HEADER_MAX, MAIL_MAX, mailReader, TYPED_MAX } from './mailReader.ts'
 import type { Reader } from './reader.ts'
@@ -47,45 +50,45 @@ const bounceOf = (text: string, report?: string) =>
 
 export const MAIL_READERS: readonly Reader[] = [
   mailReader(
-    'parseMail.ts parseMail: text',
+    'parse/parseMail.ts parseMail: text',
     MAIL_MAX,
     TEXT,
     (text) => parse('Content-Type: text/plain; charset=utf-8', text),
     { budget: 400_000 },
   ),
   mailReader(
-    'parseMail.ts parseMail: HTML',
+    'parse/parseMail.ts parseMail: HTML',
     MAIL_MAX,
     HTML,
     (text) => parse('Content-Type: text/html; charset=utf-8', text),
     { budget: 400_000 },
   ),
-  mailReader('parseMail.ts parseMail: parts', MAIL_MAX, MIME, (text) => parse(MIXED, text), {
+  mailReader('parse/parseMail.ts parseMail: parts', MAIL_MAX, MIME, (text) => parse(MIXED, text), {
     budget: 400_000,
   }),
   mailReader(
-    'parseMail.ts parseMail: quoted-printable',
+    'parse/parseMail.ts parseMail: quoted-printable',
     MAIL_MAX,
     MIME,
     (text) => parse('Content-Transfer-Encoding: quoted-printable', text),
     { budget: 400_000 },
   ),
   mailReader(
-    'parseMail.ts parseMail: base64',
+    'parse/parseMail.ts parseMail: base64',
     MAIL_MAX,
     MIME,
     (text) => parse('Content-Transfer-Encoding: base64', text),
     { budget: 400_000 },
   ),
   mailReader(
-    'parseMail.ts parseMail: flowed',
+    'parse/parseMail.ts parseMail: flowed',
     MAIL_MAX,
     TEXT,
     (text) => parse('Content-Type: text/plain; format=flowed; delsp=yes', text),
     { budget: 400_000 },
   ),
   mailReader(
-    'parseMail.ts parseMail: header',
+    'parse/parseMail.ts parseMail: header',
     HEADER_MAX,
     HEADER,
     (text) => parseMail(bytes(inHeader(text)), 'mail.test'),
@@ -103,32 +106,40 @@ export const MAIL_READERS: readonly Reader[] = [
     'Date',
   ].map((field) =>
     mailReader(
-      `parseMail.ts parseMail: ${field}`,
+      `parse/parseMail.ts parseMail: ${field}`,
       HEADER_MAX,
       HEADER,
       (text) => parse(`${field}: ${inHeader(text)}`, 'x'),
       { budget: 100_000 },
     ),
   ),
-  mailReader('parseMail.ts unparseableMail', MAIL_MAX, MIME, (text) =>
+  mailReader('parse/parseMail.ts unparseableMail', MAIL_MAX, MIME, (text) =>
     unparseableMail(bytes(text), 'mail.test'),
   ),
-  mailReader('mimeBounds.ts parseBounded', MAIL_MAX, MIME, (text) =>
+  mailReader('parse/mimeBounds.ts parseBounded', MAIL_MAX, MIME, (text) =>
     parseBounded(mail(MIXED, text)),
   ),
   mailReader('postal-mime addressParser', HEADER_MAX, ADDRESSES, (text) => addressParser(text)),
-  mailReader('rawMail.ts rawBody', MAIL_MAX, HEADER, (text) => rawBody(bytes(text), 256 * 1024)),
-  mailReader('rawMail.ts contentHash', MAIL_MAX, HEADER, (text) => contentHash(bytes(text))),
-  mailReader('rawMail.ts rawHeader', MAIL_MAX, HEADER, (text) => rawHeader(bytes(text), 'From')),
-  mailReader('rawMail.ts rawHeaders', MAIL_MAX, HEADER, (text) => rawHeaders(bytes(text), 'From')),
-  mailReader('authenticationBounds.ts authenticable', MAIL_MAX, HEADER, (text) =>
+  mailReader('parse/rawMail.ts rawBody', MAIL_MAX, HEADER, (text) =>
+    rawBody(bytes(text), 256 * 1024),
+  ),
+  mailReader('parse/rawMail.ts contentHash', MAIL_MAX, HEADER, (text) => contentHash(bytes(text))),
+  mailReader('parse/rawMail.ts rawHeader', MAIL_MAX, HEADER, (text) =>
+    rawHeader(bytes(text), 'From'),
+  ),
+  mailReader('parse/rawMail.ts rawHeaders', MAIL_MAX, HEADER, (text) =>
+    rawHeaders(bytes(text), 'From'),
+  ),
+  mailReader('parse/authenticationBounds.ts authenticable', MAIL_MAX, HEADER, (text) =>
     authenticable(bytes(text)),
   ),
-  mailReader('automaticMail.ts automaticLabels', HEADER_MAX, HEADER, (text) =>
+  mailReader('parse/automaticMail.ts automaticLabels', HEADER_MAX, HEADER, (text) =>
     automaticLabels(text.split('\n').map((line) => ({ key: line.slice(0, 8), value: line }))),
   ),
-  mailReader('searchQuery.ts parseSearch', TYPED_MAX, TEXT, (text) => query.parseSearch(text)),
-  mailReader('searchQuery.ts parseField', TYPED_MAX, TEXT, (text) =>
+  mailReader('search/searchQuery.ts parseSearch', TYPED_MAX, TEXT, (text) =>
+    query.parseSearch(text),
+  ),
+  mailReader('search/searchQuery.ts parseField', TYPED_MAX, TEXT, (text) =>
     query.parseField('from', text),
   ),
   // parseSearch bounds the terms; the text is that of a message.
@@ -139,7 +150,7 @@ export const MAIL_READERS: readonly Reader[] = [
     highlight: (parsed: query.SearchQuery, text: string) => query.highlight(text, parsed, 'text'),
   }).map(([name, read]) =>
     mailReader(
-      `searchQuery.ts ${name}`,
+      `search/searchQuery.ts ${name}`,
       MAIL_MAX,
       TEXT,
       (text) => {
@@ -168,13 +179,13 @@ export const MAIL_READERS: readonly Reader[] = [
     searchKey: terms.searchKey,
     lexeme: (text: string) => terms.lexeme('k', text),
   }).map(([name, read]) =>
-    mailReader(`searchTerms.ts ${name}`, MAIL_MAX, TEXT, (text) => read(text)),
+    mailReader(`search/searchTerms.ts ${name}`, MAIL_MAX, TEXT, (text) => read(text)),
   ),
   ...Object.entries({
     searchVector: terms.searchVector,
     binarySearchVector: terms.binarySearchVector,
   }).map(([name, read]) =>
-    mailReader(`searchTerms.ts ${name}`, MAIL_MAX, TEXT, (text) => {
+    mailReader(`search/searchTerms.ts ${name}`, MAIL_MAX, TEXT, (text) => {
       const list = text.slice(0, 1_000 * 320).split(',')
       return read('p', { subject: text, from: list, to: list, text })
     }),
@@ -191,22 +202,30 @@ export const MAIL_READERS: readonly Reader[] = [
   }).map(([name, read]) =>
     mailReader(`address.ts ${name}`, HEADER_MAX, ADDRESSES, (text) => read(text)),
   ),
-  mailReader('bounceAddress.ts readBounceTag', 320, ADDRESSES, (text) => readBounceTag(text)),
-  mailReader('customHeaders.ts readCustomHeaders', TYPED_MAX, HEADER, (text) =>
+  mailReader('compose/bounceAddress.ts readBounceTag', 320, ADDRESSES, (text) =>
+    readBounceTag(text),
+  ),
+  mailReader('compose/customHeaders.ts readCustomHeaders', TYPED_MAX, HEADER, (text) =>
     readCustomHeaders(Object.fromEntries(text.split(':').map((part) => [part, part])), true),
   ),
-  mailReader('dkim.ts dkimSign', MAIL_MAX, MIME, (text) =>
+  mailReader('compose/dkim.ts dkimSign', MAIL_MAX, MIME, (text) =>
     dkimSign(bytes(`From: a@b\r\n\r\n${text}`), []),
   ),
-  mailReader('dkim.ts txtStrings', TYPED_MAX, TEXT, (text) => txtStrings(text)),
-  mailReader('dsn.ts readBounce: text', MAIL_MAX, TEXT, (text) => readBounce(bounceOf(text)), {
-    own: { addresses: ADDRESSES_AGAIN },
-  }),
-  mailReader('dsn.ts readBounce: addresses', MAIL_MAX, ADDRESSES, (text) =>
+  mailReader('compose/dkim.ts txtStrings', TYPED_MAX, TEXT, (text) => txtStrings(text)),
+  mailReader(
+    'parse/dsn.ts readBounce: text',
+    MAIL_MAX,
+    TEXT,
+    (text) => readBounce(bounceOf(text)),
+    {
+      own: { addresses: ADDRESSES_AGAIN },
+    },
+  ),
+  mailReader('parse/dsn.ts readBounce: addresses', MAIL_MAX, ADDRESSES, (text) =>
     readBounce(bounceOf(`550 ${text}`)),
   ),
   mailReader(
-    'dsn.ts readBounce: report',
+    'parse/dsn.ts readBounce: report',
     MAIL_MAX,
     {
       tokens: [
@@ -221,7 +240,7 @@ export const MAIL_READERS: readonly Reader[] = [
     },
     (text) => readBounce(bounceOf('', text)),
   ),
-  mailReader('dsn.ts isNoSuchMailbox', 64 * 1024, TEXT, (text) => isNoSuchMailbox(text)),
+  mailReader('parse/dsn.ts isNoSuchMailbox', 64 * 1024, TEXT, (text) => isNoSuchMailbox(text)),
   mailReader('emailRules.ts parseRuleValue', TYPED_MAX, ADDRESSES, (text) =>
     emailRules.parseRuleValue(text),
   ),
@@ -238,16 +257,16 @@ export const MAIL_READERS: readonly Reader[] = [
       ]),
     ),
   ),
-  mailReader('mbox.ts mboxEntry', MAIL_MAX, MIME, (text) =>
+  mailReader('parse/mbox.ts mboxEntry', MAIL_MAX, MIME, (text) =>
     mboxEntry({ sender: text, at: new Date(0), bytes: bytes(text) }),
   ),
-  mailReader('sentAttachment.ts isAttachmentType', TYPED_MAX, HEADER, (text) =>
+  mailReader('compose/sentAttachment.ts isAttachmentType', TYPED_MAX, HEADER, (text) =>
     attachment.isAttachmentType(text),
   ),
-  mailReader('sentAttachment.ts parseContentId', TYPED_MAX, HEADER, (text) =>
+  mailReader('compose/sentAttachment.ts parseContentId', TYPED_MAX, HEADER, (text) =>
     attachment.parseContentId(text),
   ),
-  mailReader('sentAttachment.ts decodeBase64', MAIL_MAX, ENCODED, (text) =>
+  mailReader('compose/sentAttachment.ts decodeBase64', MAIL_MAX, ENCODED, (text) =>
     attachment.decodeBase64(text),
   ),
   ...Object.entries({
@@ -272,10 +291,10 @@ export const MAIL_READERS: readonly Reader[] = [
       read(text.match(/.{1,6}/gs) ?? []),
     ),
   ),
-  mailReader('unsubscribe.ts parseUnsubscribeUrl', TYPED_MAX, URL_TEXT, (text) =>
+  mailReader('compose/unsubscribe.ts parseUnsubscribeUrl', TYPED_MAX, URL_TEXT, (text) =>
     parseUnsubscribeUrl(text),
   ),
-  mailReader('unsubscribe.ts parseUnsubscribeMailto', TYPED_MAX, ADDRESSES, (text) =>
+  mailReader('compose/unsubscribe.ts parseUnsubscribeMailto', TYPED_MAX, ADDRESSES, (text) =>
     parseUnsubscribeMailto(text),
   ),
 ]

@@ -3,7 +3,7 @@
  * mixes of the tokens of its grammar. The count is the same on every machine.
  */
 import { expect, test } from 'bun:test'
-import { amount } from '../support/extent.ts'
+import { amount } from '../support/database/extent.ts'
 import { measureTable } from './measureTable.ts'
 
 test('twice the input costs a reader about twice the steps', async () => {

@@ -1,4 +1,4 @@
-import { type ProjectChange, updateProject } from '../../sql/account/projects.ts'
+import { type ProjectChange, updateProject } from '../../sql/account/projects/projects.ts'
 import type { Pool } from '../../sql/db.ts'
 
 /** Changes a project as an operator does. */

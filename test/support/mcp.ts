@@ -2,7 +2,7 @@ import { expect } from 'bun:test'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
-import type { TestDatabase } from './database.ts'
+import type { TestDatabase } from './database/database.ts'
 import type { Agent } from './service.ts'
 import { waitFor } from './waitFor.ts'
 

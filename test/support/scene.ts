@@ -1,11 +1,11 @@
 /** A service in use, with mail, secrets, sales and jobs. */
 import { formatUsdc } from '../../shared/till/usdc.ts'
 import { changeProject } from './changeProject.ts'
-import { fakeDns, type Zone } from './fakeDns.ts'
-import { addVerifiedDomain } from './ownDomain.ts'
-import { type Receiver, startReceiver } from './receiver.ts'
+import { type Receiver, startReceiver } from './events/receiver.ts'
+import { fakeDns, type Zone } from './mail/fakeDns.ts'
+import { addVerifiedDomain } from './mail/ownDomain.ts'
 import { type Agent, waitForMessages } from './service.ts'
-import { pay, payTo, redeem, startTestTill, type TestTill } from './till.ts'
+import { pay, payTo, redeem, startTestTill, type TestTill } from './till/till.ts'
 import { waitFor } from './waitFor.ts'
 
 export type Scene = AsyncDisposable & {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import pg from 'pg'
 import { startEmbeddedPostgres } from '../../sql/embedded/embeddedPostgres.ts'
 import { migrate } from '../../sql/migrate.ts'
-import { TEMPLATE_DATABASE } from './database.ts'
+import { TEMPLATE_DATABASE } from './database/database.ts'
 
 /** A file system in memory. A database of a test is made there in 25 ms, on a disk that others use in 200 to 600 ms. */
 const MEMORY = '/dev/shm'

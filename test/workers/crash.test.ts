@@ -2,9 +2,9 @@ import { expect, test } from 'bun:test'
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { releaseJobsOfDeadPools } from '../../sql/queue/workerPools.ts'
-import { RECOVERY_LIMIT_MS } from '../support/alone.ts'
+import { startSink } from '../support/mail/sink.ts'
+import { RECOVERY_LIMIT_MS } from '../support/process/alone.ts'
 import { startTestService } from '../support/service.ts'
-import { startSink } from '../support/sink.ts'
 import { waitFor } from '../support/waitFor.ts'
 
 const ROOT = join(import.meta.dir, '../..')

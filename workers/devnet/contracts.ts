@@ -30,7 +30,7 @@ import {
 import { getTransactionReceipt } from 'viem/actions'
 import { DEVNET_ACCOUNTS } from '../../shared/till/devnetAccounts.ts'
 import { USDC_NETWORKS } from '../../shared/till/usdc.ts'
-import { MULTICALL3_ADDRESS } from '../till/walletDeployment.ts'
+import { MULTICALL3_ADDRESS } from '../till/wallets/walletDeployment.ts'
 
 /** 1,000,000 USDC. */
 const PAYER_FUNDS_ATOMIC = 1_000_000_000_000n

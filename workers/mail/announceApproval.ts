@@ -1,28 +1,28 @@
 import type { ApprovalTokens } from '../../shared/approvalLink.ts'
 import { addressKey, domainOf } from '../../shared/mail/address.ts'
-import { approvalNotice } from '../../shared/mail/approvalNotice.ts'
-import { composeMail } from '../../shared/mail/composeMail.ts'
-import { dkimSign } from '../../shared/mail/dkim.ts'
+import { approvalNotice } from '../../shared/mail/compose/approvalNotice.ts'
+import { composeMail } from '../../shared/mail/compose/composeMail.ts'
+import { dkimSign } from '../../shared/mail/compose/dkim.ts'
 import { nextMailDelayS } from '../../shared/mail/mailRetry.ts'
 import { addApprovalLink } from '../../sql/account/approvalLinks.ts'
 import { type Approval, findApproval } from '../../sql/account/approvals.ts'
 import type { Blobs } from '../../sql/blobs/blobs.ts'
 import type { KeyringSource } from '../../sql/keyring/keyring.ts'
-import type { MailStores } from '../../sql/mail/composedMails.ts'
-import { findDkimSigners } from '../../sql/mail/dkimKeys.ts'
 import {
   announceHeld,
   findNotice,
   type Notice,
   recordNotice,
-} from '../../sql/mail/heldAnnouncements.ts'
-import { decideHeld } from '../../sql/mail/heldMails.ts'
-import { heldBytes, readHeldLetters } from '../../sql/mail/heldReads.ts'
-import type { RecipientOutcome } from '../../sql/mail/mailAttempts.ts'
-import { findVerifiedDomains } from '../../sql/mail/mailDomains.ts'
+} from '../../sql/mail/approval/heldAnnouncements.ts'
+import { decideHeld } from '../../sql/mail/approval/heldMails.ts'
+import { heldBytes, readHeldLetters } from '../../sql/mail/approval/heldReads.ts'
+import { findDkimSigners } from '../../sql/mail/domains/dkimKeys.ts'
+import { findVerifiedDomains } from '../../sql/mail/domains/mailDomains.ts'
+import type { MailStores } from '../../sql/mail/outbound/composedMails.ts'
+import type { RecipientOutcome } from '../../sql/mail/outbound/mailAttempts.ts'
 import { patiently } from '../queue/patiently.ts'
 import type { PoolContext, Task } from '../queue/task.ts'
-import type { Transport } from './transport.ts'
+import type { Transport } from './outbound/transport.ts'
 
 type AnnounceOptions = {
   mailDomain: string

@@ -8,7 +8,7 @@ import {
   UNKNOWN,
   verdictOf,
 } from '../../shared/mail/mailDomain.ts'
-import { findMailDomain, recordCheck } from '../../sql/mail/mailDomains.ts'
+import { findMailDomain, recordCheck } from '../../sql/mail/domains/mailDomains.ts'
 import type { PoolContext, Task } from '../queue/task.ts'
 import type { Dns } from './dns.ts'
 

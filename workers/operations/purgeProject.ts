@@ -1,4 +1,4 @@
-import { purgeProject } from '../../sql/account/purgeProject.ts'
+import { purgeProject } from '../../sql/account/projects/purgeProject.ts'
 import type { PoolContext, Task } from '../queue/task.ts'
 
 /** Removes the data of a deleted project. */

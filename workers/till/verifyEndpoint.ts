@@ -1,12 +1,12 @@
 import { challengePayees, challengeVersions } from '../../shared/till/anyChallenge.ts'
 import type { Queryable } from '../../sql/db.ts'
 import { addJob } from '../../sql/queue/jobs.ts'
-import { startEndpointCheck } from '../../sql/till/endpointChecks.ts'
+import { startEndpointCheck } from '../../sql/till/endpoints/endpointChecks.ts'
 import {
   findUrlToVerify,
   recordVerification,
   type VerificationStatus,
-} from '../../sql/till/endpoints.ts'
+} from '../../sql/till/endpoints/endpoints.ts'
 import {
   type GuardedResponse,
   guardedRequest,

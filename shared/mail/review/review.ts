@@ -1,5 +1,5 @@
-import { htmlToText } from '../htmlToText.ts'
-import { visibleHtml } from '../visibleHtml.ts'
+import { htmlToText } from '../visibleText/htmlToText.ts'
+import { visibleHtml } from '../visibleText/visibleHtml.ts'
 import { markDifferences, markMatches, type Piece } from './differences.ts'
 import { HTML_MAX_CHARS, htmlObstacles } from './obstacles.ts'
 import { shownText } from './shownText.ts'

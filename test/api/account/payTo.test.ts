@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { privateKeyToAccount } from 'viem/accounts'
 import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
 import { USDC_NETWORKS } from '../../../shared/till/usdc.ts'
-import { payTo, startTestTill, type TestTill } from '../../support/till.ts'
+import { payTo, startTestTill, type TestTill } from '../../support/till/till.ts'
 
 let till: TestTill
 beforeAll(async () => {

@@ -7,10 +7,10 @@ import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PurserPlatform } from '../../../api/client/purserPlatform.ts'
-import { rawMail, receive } from '../../support/mailRows.ts'
+import { rawMail, receive } from '../../support/mail/mailRows.ts'
 import { expireAll } from '../../support/retention.ts'
 import { type Agent, startTestService, type TestService } from '../../support/service.ts'
-import { newSettled } from '../../support/tillRows.ts'
+import { newSettled } from '../../support/till/tillRows.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 let service: TestService

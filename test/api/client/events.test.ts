@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { ForbiddenError, Purser, type PurserEvent } from '../../../api/client/main.ts'
 import { startApi } from '../../../api/http/server.ts'
+import { startTcpProxy } from '../../support/process/tcpProxy.ts'
 import {
   type Agent,
   silentLog,
@@ -8,7 +9,6 @@ import {
   type TestService,
   waitForMessages,
 } from '../../support/service.ts'
-import { startTcpProxy } from '../../support/tcpProxy.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 let service: TestService

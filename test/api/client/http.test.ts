@@ -7,7 +7,7 @@ import {
   ServerError,
   TimeoutError,
 } from '../../../api/client/main.ts'
-import { closeServers, serve } from '../../support/localServer.ts'
+import { closeServers, serve } from '../../support/process/localServer.ts'
 
 type Step = { status: number; headers?: Record<string, string>; body?: string } | 'break' | 'hang'
 

@@ -9,9 +9,9 @@ import {
   vaultRunner,
   webhooksRunner,
 } from '../../../workers/runners.ts'
-import { type ConsoleClient, signIn } from '../../support/consoleSession.ts'
+import { type ConsoleClient, signIn } from '../../support/console/consoleSession.ts'
+import { register, sendEvent } from '../../support/events/webhooks.ts'
 import { createClient, startTestService, type TestService } from '../../support/service.ts'
-import { register, sendEvent } from '../../support/webhooks.ts'
 
 let service: TestService
 let operator: ConsoleClient

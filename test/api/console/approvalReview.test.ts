@@ -1,11 +1,11 @@
 /** Who cannot be shown a whole mail cannot approve it: attacks of an agent on the page behind the link, and the console. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
-import { hasBrowser, openConsole, startBrowser } from '../../support/browser.ts'
-import { heldAgent, heldPath, requestOf } from '../../support/held.ts'
-import { sendMail, untilStatus } from '../../support/outbound.ts'
+import { hasBrowser, openConsole, startBrowser } from '../../support/console/browser.ts'
+import { heldAgent, heldPath, requestOf } from '../../support/mail/held.ts'
+import { sendMail, untilStatus } from '../../support/mail/outbound.ts'
+import { type Sink, startSink } from '../../support/mail/sink.ts'
 import { type Agent, startTestService, type TestService } from '../../support/service.ts'
-import { type Sink, startSink } from '../../support/sink.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 const OWNER = 'owner@elsewhere.example'

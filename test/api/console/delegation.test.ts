@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { type ConsoleClient, signIn } from '../../support/consoleSession.ts'
+import { type ConsoleClient, signIn } from '../../support/console/consoleSession.ts'
 import { startTestService, type TestService } from '../../support/service.ts'
 
 let service: TestService

@@ -3,9 +3,9 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { framedHtml } from '../../../api/console/framedHtml.ts'
-import { createProject } from '../../../sql/account/projects.ts'
-import { hasBrowser, openConsole, settled, startBrowser } from '../../support/browser.ts'
-import { type Receiver, startReceiver } from '../../support/receiver.ts'
+import { createProject } from '../../../sql/account/projects/projects.ts'
+import { hasBrowser, openConsole, settled, startBrowser } from '../../support/console/browser.ts'
+import { type Receiver, startReceiver } from '../../support/events/receiver.ts'
 import {
   createClient,
   startTestService,

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
-import { hasBrowser, openConsole, startBrowser } from '../../support/browser.ts'
-import { status } from '../../support/receiver.ts'
+import { hasBrowser, openConsole, startBrowser } from '../../support/console/browser.ts'
+import { status } from '../../support/events/receiver.ts'
+import { waitForEnd } from '../../support/events/webhooks.ts'
 import {
   deliverMail,
   failJob,
@@ -11,9 +12,8 @@ import {
   storeSecrets,
 } from '../../support/scene.ts'
 import { createClient } from '../../support/service.ts'
-import { pay, redeemToEnd } from '../../support/till.ts'
+import { pay, redeemToEnd } from '../../support/till/till.ts'
 import { waitFor } from '../../support/waitFor.ts'
-import { waitForEnd } from '../../support/webhooks.ts'
 import '../../support/whole.ts'
 
 let scene: Scene

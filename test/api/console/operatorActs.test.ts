@@ -1,7 +1,7 @@
 /** An operator acts for a project: sells, stores a secret, writes and answers mail. The log names the operator. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
-import { hasBrowser, openConsole, startBrowser } from '../../support/browser.ts'
+import { hasBrowser, openConsole, startBrowser } from '../../support/console/browser.ts'
 import {
   type Agent,
   startTestService,

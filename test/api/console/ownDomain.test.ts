@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
-import { hasBrowser, openConsole, startBrowser } from '../../support/browser.ts'
-import { fakeDns, type Zone } from '../../support/fakeDns.ts'
-import { addVerifiedDomain } from '../../support/ownDomain.ts'
+import { hasBrowser, openConsole, startBrowser } from '../../support/console/browser.ts'
+import { fakeDns, type Zone } from '../../support/mail/fakeDns.ts'
+import { addVerifiedDomain } from '../../support/mail/ownDomain.ts'
 import {
   createClient,
   startTestService,

@@ -1,15 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import axe from 'axe-core'
 import type { Browser } from 'playwright-core'
-import { COLOUR_RULES, judge, violations } from '../../support/axe.ts'
+import { COLOUR_RULES, judge, violations } from '../../support/console/axe.ts'
 import {
   type ConsolePage,
   hasBrowser,
   openConsole,
   settled,
   startBrowser,
-} from '../../support/browser.ts'
-import { some } from '../../support/extent.ts'
+} from '../../support/console/browser.ts'
+import { some } from '../../support/database/extent.ts'
+import { waitForEnd } from '../../support/events/webhooks.ts'
 import {
   deliverCode,
   deliverForged,
@@ -22,7 +23,6 @@ import {
   startScene,
   storeSecrets,
 } from '../../support/scene.ts'
-import { waitForEnd } from '../../support/webhooks.ts'
 import '../../support/whole.ts'
 
 /** Widths of a phone and a desktop, in CSS pixels. */

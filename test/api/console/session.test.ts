@@ -4,7 +4,7 @@ import {
   deleteStaleSessions,
   hasSignedIn,
 } from '../../../sql/account/consoleSessions.ts'
-import { consoleClient, signIn } from '../../support/consoleSession.ts'
+import { consoleClient, signIn } from '../../support/console/consoleSession.ts'
 import { withinOneMinute } from '../../support/rateWindow.ts'
 import { startTestService, type TestService } from '../../support/service.ts'
 

@@ -1,7 +1,7 @@
 /** The pages for browsers: `/` links to all pages, and `/docs` calls operations without the internet. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
-import { hasBrowser, screenshot, startBrowser } from '../../support/browser.ts'
+import { hasBrowser, screenshot, startBrowser } from '../../support/console/browser.ts'
 import { type Agent, startTestService, type TestService } from '../../support/service.ts'
 import '../../support/whole.ts'
 

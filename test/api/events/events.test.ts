@@ -1,16 +1,17 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { connect } from 'node:net'
-import { UNCHECKED } from '../../../shared/mail/authentication.ts'
-import { indexed } from '../../../shared/mail/indexedMail.ts'
-import { parseMail } from '../../../shared/mail/parseMail.ts'
+import { UNCHECKED } from '../../../shared/mail/parse/authentication.ts'
+import { parseMail } from '../../../shared/mail/parse/parseMail.ts'
+import { indexed } from '../../../shared/mail/search/indexedMail.ts'
 import {
   findInboundMail,
   type InboundMail,
   insertInboundMails,
-} from '../../../sql/mail/inboundMails.ts'
-import { storeParsedMails } from '../../../sql/mail/storeParsedMails.ts'
-import { noBlobs } from '../../support/blobs.ts'
-import { testWhole } from '../../support/extent.ts'
+} from '../../../sql/mail/inbound/inboundMails.ts'
+import { storeParsedMails } from '../../../sql/mail/inbound/storeParsedMails.ts'
+import { noBlobs } from '../../support/database/blobs.ts'
+import { testWhole } from '../../support/database/extent.ts'
+import { deliverRaw } from '../../support/mail/smtpTalk.ts'
 import {
   type Agent,
   messagePath,
@@ -18,7 +19,6 @@ import {
   type TestService,
   waitForMessages,
 } from '../../support/service.ts'
-import { deliverRaw } from '../../support/smtpTalk.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 let service: TestService

@@ -2,16 +2,16 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { signWebhook } from '../../../shared/events/webhookSignature.ts'
 import { encryptPlainWebhookSecrets } from '../../../sql/events/webhookSecrets.ts'
 import { createKeyringSource, masterKeys } from '../../../sql/keyring/keyring.ts'
-import { printed, startProcess } from '../../support/process.ts'
-import { startReceiver } from '../../support/receiver.ts'
-import type { TestService } from '../../support/service.ts'
+import { startReceiver } from '../../support/events/receiver.ts'
 import {
   BODY,
   register,
   sendEvent,
   startWebhookService,
   waitForEnd,
-} from '../../support/webhooks.ts'
+} from '../../support/events/webhooks.ts'
+import { printed, startProcess } from '../../support/process/process.ts'
+import type { TestService } from '../../support/service.ts'
 
 let service: TestService
 beforeAll(async () => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
-import { type Receiver, startReceiver, status } from '../../support/receiver.ts'
+import { type Receiver, startReceiver, status } from '../../support/events/receiver.ts'
 import {
   type Agent,
   messagePath,

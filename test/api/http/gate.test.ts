@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { countFailedSignIn, countFurther, GateRefusal } from '../../../api/http/gate.ts'
 import type { Services } from '../../../api/http/services.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
 
 let database: TestDatabase
 

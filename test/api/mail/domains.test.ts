@@ -1,17 +1,17 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { dkimVerify } from 'mailauth/lib/dkim/verify.js'
-import { queueCheck } from '../../../sql/mail/mailDomains.ts'
-import { fakeDns, type Zone } from '../../support/fakeDns.ts'
-import { sendMail, sunkAt, untilStatus } from '../../support/outbound.ts'
-import { publish } from '../../support/ownDomain.ts'
+import { queueCheck } from '../../../sql/mail/domains/mailDomains.ts'
+import { fakeDns, type Zone } from '../../support/mail/fakeDns.ts'
+import { sendMail, sunkAt, untilStatus } from '../../support/mail/outbound.ts'
+import { publish } from '../../support/mail/ownDomain.ts'
+import { type Sink, startSink } from '../../support/mail/sink.ts'
+import { talkSmtp } from '../../support/mail/smtpTalk.ts'
 import {
   createClient,
   startTestService,
   type TestService,
   waitForMessages,
 } from '../../support/service.ts'
-import { type Sink, startSink } from '../../support/sink.ts'
-import { talkSmtp } from '../../support/smtpTalk.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 const zone: Required<Zone> = { mx: {}, a: {}, txt: {}, failing: [] }

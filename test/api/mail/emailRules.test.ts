@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { bounceAddress, bounceKeys } from '../../../shared/mail/bounceAddress.ts'
+import { bounceAddress, bounceKeys } from '../../../shared/mail/compose/bounceAddress.ts'
 import { isAllowed, parseRuleValue, type Rule } from '../../../shared/mail/emailRules.ts'
 import { masterKeys } from '../../../sql/keyring/keyring.ts'
-import { dnsError, trustingLookUp } from '../../support/fakeLookUp.ts'
+import { dnsError, trustingLookUp } from '../../support/mail/fakeLookUp.ts'
+import { deliverRaw, talkSmtp } from '../../support/mail/smtpTalk.ts'
 import {
   type Agent,
   startTestService,
   type TestService,
   waitForMessages,
 } from '../../support/service.ts'
-import { deliverRaw, talkSmtp } from '../../support/smtpTalk.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 let service: TestService

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { heldAgent, heldPath, requestOf } from '../../support/held.ts'
+import { heldAgent, heldPath, requestOf } from '../../support/mail/held.ts'
+import { untilStatus } from '../../support/mail/outbound.ts'
 import { callTool, connectMcp, failTool } from '../../support/mcp.ts'
-import { untilStatus } from '../../support/outbound.ts'
 import { startTestService, type TestService } from '../../support/service.ts'
 
 let service: TestService

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { callTool, cancelUnderWay, failTool } from '../../support/mcp.ts'
-import { startProcess } from '../../support/process.ts'
+import { startProcess } from '../../support/process/process.ts'
 import { startTestService, type TestService } from '../../support/service.ts'
 
 let service: TestService

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { deliverRaw } from '../../support/mail/smtpTalk.ts'
 import { callTool, connectMcp, failTool, textOf } from '../../support/mcp.ts'
 import {
   messagePath,
@@ -6,7 +7,6 @@ import {
   type TestService,
   waitForMessages,
 } from '../../support/service.ts'
-import { deliverRaw } from '../../support/smtpTalk.ts'
 
 let service: TestService
 beforeAll(async () => {

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { answering, closeServers } from '../../support/localServer.ts'
 import { callTool, connectMcp, failTool, textOf } from '../../support/mcp.ts'
+import { answering, closeServers } from '../../support/process/localServer.ts'
+import { newCertificate, serveTls } from '../../support/process/tlsServer.ts'
 import { startTestService, type TestService } from '../../support/service.ts'
-import { newCertificate, serveTls } from '../../support/tlsServer.ts'
-import { vaultPath } from '../../support/vault.ts'
+import { vaultPath } from '../../support/vault/vault.ts'
 
 let service: TestService
 beforeAll(async () => {

@@ -1,6 +1,6 @@
 /** /readyz and /metrics while a process serves nobody. */
 import { expect, test } from 'bun:test'
-import { printed, startProcess } from '../../support/process.ts'
+import { printed, startProcess } from '../../support/process/process.ts'
 import { startTestService } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
+import { deliverRaw, talkSmtp } from '../../support/mail/smtpTalk.ts'
 import { startTestService, waitForMessages } from '../../support/service.ts'
-import { deliverRaw, talkSmtp } from '../../support/smtpTalk.ts'
 
 test('while Postgres is away, mail to known addresses is accepted and unknown addresses get 451; all mail arrives later', async () => {
   await using service = await startTestService({ proxied: true })

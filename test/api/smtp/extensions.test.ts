@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { talkSmtp } from '../../support/mail/smtpTalk.ts'
 import { startTestService, type TestService } from '../../support/service.ts'
-import { talkSmtp } from '../../support/smtpTalk.ts'
 
 let service: TestService
 beforeAll(async () => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
+import { deliverRaw, talkSmtp } from '../../support/mail/smtpTalk.ts'
 import { startTestService, waitForMessages } from '../../support/service.ts'
-import { deliverRaw, talkSmtp } from '../../support/smtpTalk.ts'
 
 test('a large message is read at its rate, and small ones overtake it', async () => {
   await using service = await startTestService({ env: { SMTP_LARGE_KB_PER_S: '4' } })

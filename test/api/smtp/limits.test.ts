@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { connect } from 'node:net'
-import { testWhole } from '../../support/extent.ts'
+import { testWhole } from '../../support/database/extent.ts'
+import { deliverRaw, talkSmtp } from '../../support/mail/smtpTalk.ts'
 import { startTestService, type TestService, waitForMessages } from '../../support/service.ts'
-import { deliverRaw, talkSmtp } from '../../support/smtpTalk.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 let service: TestService

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { deliverRaw, talkSmtp } from '../../support/mail/smtpTalk.ts'
 import { startTestService, type TestService, waitForMessages } from '../../support/service.ts'
-import { deliverRaw, talkSmtp } from '../../support/smtpTalk.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 let service: TestService

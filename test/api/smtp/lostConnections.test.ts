@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import { cutEveryRoundTrip, proxyThrough } from '../../support/cuts.ts'
-import { MOMENTS } from '../../support/postgresProxy.ts'
+import { MOMENTS } from '../../support/database/postgresProxy.ts'
+import { cutEveryRoundTrip, proxyThrough } from '../../support/process/cuts.ts'
 import { messagePath, startTestService } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
 

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { deliverRaw } from '../../support/mail/smtpTalk.ts'
 import {
   messagePath,
   startTestService,
   type TestService,
   waitForMessages,
 } from '../../support/service.ts'
-import { deliverRaw } from '../../support/smtpTalk.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 let service: TestService

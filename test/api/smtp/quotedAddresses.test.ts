@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { copiesAt, sendMail } from '../../support/outbound.ts'
+import { copiesAt, sendMail } from '../../support/mail/outbound.ts'
+import { type Sink, startSink } from '../../support/mail/sink.ts'
+import { talkSmtp } from '../../support/mail/smtpTalk.ts'
 import {
   messagePath,
   startTestService,
   type TestService,
   waitForMessages,
 } from '../../support/service.ts'
-import { type Sink, startSink } from '../../support/sink.ts'
-import { talkSmtp } from '../../support/smtpTalk.ts'
 
 let sink: Sink
 let service: TestService

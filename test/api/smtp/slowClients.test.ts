@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type SmtpServer, startSmtp } from '../../../api/smtp/server.ts'
+import { deliverRaw, talkSmtp } from '../../support/mail/smtpTalk.ts'
 import {
   silentLog,
   startTestService,
   type TestService,
   waitForMessages,
 } from '../../support/service.ts'
-import { deliverRaw, talkSmtp } from '../../support/smtpTalk.ts'
 
 const SILENT_MS = 150
 const CONNECTION_MS = 600

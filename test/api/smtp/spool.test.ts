@@ -8,10 +8,10 @@ import { Mover } from '../../../api/smtp/mover.ts'
 import { Spool, type SpooledSize } from '../../../api/smtp/spool.ts'
 import { SpoolTurns } from '../../../api/smtp/spoolTurns.ts'
 import { Costs } from '../../../shared/process/costs.ts'
-import { noBlobs } from '../../support/blobs.ts'
-import { createTestDatabase } from '../../support/database.ts'
+import { noBlobs } from '../../support/database/blobs.ts'
+import { createTestDatabase } from '../../support/database/database.ts'
 import { silentLog } from '../../support/service.ts'
-import { newProject } from '../../support/tillRows.ts'
+import { newProject } from '../../support/till/tillRows.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 let folder: string

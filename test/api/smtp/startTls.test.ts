@@ -5,13 +5,13 @@ import { join } from 'node:path'
 import nodemailer from 'nodemailer'
 import { type SmtpServer, startSmtp } from '../../../api/smtp/server.ts'
 import { parseConfig } from '../../../shared/config/config.ts'
+import { talkSmtp } from '../../support/mail/smtpTalk.ts'
 import {
   silentLog,
   startTestService,
   type TestService,
   waitForMessages,
 } from '../../support/service.ts'
-import { talkSmtp } from '../../support/smtpTalk.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 const FIXTURES = join(import.meta.dir, '../../fixtures/tls')

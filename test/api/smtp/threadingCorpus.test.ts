@@ -1,13 +1,13 @@
 /** Conversations that were written without sight of the rules, each over real SMTP with its own inboxes. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type ThreadScenario, threadCorpora } from '../../support/corpora.ts'
+import { type ThreadScenario, threadCorpora } from '../../support/mail/corpora.ts'
+import { deliverRaw } from '../../support/mail/smtpTalk.ts'
 import {
   type Agent,
   messagePath,
   startTestService,
   type TestService,
 } from '../../support/service.ts'
-import { deliverRaw } from '../../support/smtpTalk.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 let service: TestService

@@ -1,10 +1,10 @@
 /** An injected agent at an honest host: it keeps notes, echoes requests, and answers ranges. The secret does not get out. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { answering, closeServers } from '../../support/localServer.ts'
+import { answering, closeServers } from '../../support/process/localServer.ts'
+import { newCertificate, serveTls } from '../../support/process/tlsServer.ts'
 import { type Agent, startTestService, type TestService } from '../../support/service.ts'
-import { newCertificate, serveTls } from '../../support/tlsServer.ts'
-import { vaultPath as path } from '../../support/vault.ts'
+import { vaultPath as path } from '../../support/vault/vault.ts'
 
 const SECRET = 'sk_live_4eC39HqLyjWDarjtT1zdp7dc'
 const HOST = 'notes.example'

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { Secret } from 'otpauth'
-import { totpByTheBook } from '../../support/hotp.ts'
 import { type Agent, startTestService, type TestService } from '../../support/service.ts'
-import { vaultPath as path } from '../../support/vault.ts'
+import { totpByTheBook } from '../../support/vault/hotp.ts'
+import { vaultPath as path } from '../../support/vault/vault.ts'
 
 let service: TestService
 let agent: Agent

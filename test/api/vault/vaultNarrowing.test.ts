@@ -1,13 +1,13 @@
 /** A key only narrows what a credential may do: hosts, methods, paths and places, by every verb. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { type ConsoleClient, signIn } from '../../support/consoleSession.ts'
+import { type ConsoleClient, signIn } from '../../support/console/consoleSession.ts'
 import {
   type Agent,
   type Answer,
   startTestService,
   type TestService,
 } from '../../support/service.ts'
-import { vaultPath as path } from '../../support/vault.ts'
+import { vaultPath as path } from '../../support/vault/vault.ts'
 
 let service: TestService
 let owner: ConsoleClient

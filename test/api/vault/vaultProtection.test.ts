@@ -1,8 +1,8 @@
 /** The readers of a credential, and its allowed hosts. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { type ConsoleClient, signIn } from '../../support/consoleSession.ts'
+import { type ConsoleClient, signIn } from '../../support/console/consoleSession.ts'
 import { type Answer, startTestService, type TestService } from '../../support/service.ts'
-import { vaultPath as path } from '../../support/vault.ts'
+import { vaultPath as path } from '../../support/vault/vault.ts'
 
 let service: TestService
 let owner: ConsoleClient

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { generateKeyPairSync } from 'node:crypto'
 import { signAwsRequest } from '../../../shared/vault/sigV4.ts'
 import { type Agent, startTestService, type TestService } from '../../support/service.ts'
-import { vaultPath as path } from '../../support/vault.ts'
+import { vaultPath as path } from '../../support/vault/vault.ts'
 
 let service: TestService
 let agent: Agent

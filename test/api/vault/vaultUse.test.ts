@@ -4,15 +4,15 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { checkUseRequest } from '../../../shared/vault/useRequest.ts'
-import { answering, closeServers } from '../../support/localServer.ts'
+import { answering, closeServers } from '../../support/process/localServer.ts'
+import { newCertificate, serveTls } from '../../support/process/tlsServer.ts'
 import {
   type Agent,
   type Answer,
   startTestService,
   type TestService,
 } from '../../support/service.ts'
-import { newCertificate, serveTls } from '../../support/tlsServer.ts'
-import { vaultPath as path } from '../../support/vault.ts'
+import { vaultPath as path } from '../../support/vault/vault.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 const SECRET = 'correct "horse" ü/+'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type Agent, startTestService, type TestService } from '../../support/service.ts'
-import { vaultPath as path } from '../../support/vault.ts'
+import { vaultPath as path } from '../../support/vault/vault.ts'
 
 let service: TestService
 let agent: Agent

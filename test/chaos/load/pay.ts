@@ -1,4 +1,4 @@
-import { PRICE, pay as sign } from '../../support/till.ts'
+import { PRICE, pay as sign } from '../../support/till/till.ts'
 import type { Paid, RedeemAnswer, Told } from '../ledger.ts'
 import type { Random } from '../random.ts'
 import { type Load, rounds, untilDecided } from './load.ts'

@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net'
+import { deliverRaw, talkSmtp } from '../../support/mail/smtpTalk.ts'
 import { createClient } from '../../support/service.ts'
-import { deliverRaw, talkSmtp } from '../../support/smtpTalk.ts'
 
 /** The addresses that an attacker's process needs. */
 export type Target = {

@@ -1,6 +1,6 @@
 /** The short form: `bun run neighbours` measures the ratios. */
 import { expect, test } from 'bun:test'
-import { some } from '../../support/extent.ts'
+import { some } from '../../support/database/extent.ts'
 import { ATTACKS } from './attacks.ts'
 import { type Observation, observeNeighbours } from './neighbours.ts'
 

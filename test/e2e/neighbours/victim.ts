@@ -1,5 +1,5 @@
-import { deliverRaw } from '../../support/smtpTalk.ts'
-import { pay, redeem } from '../../support/till.ts'
+import { deliverRaw } from '../../support/mail/smtpTalk.ts'
+import { pay, redeem } from '../../support/till/till.ts'
 import type { Neighbourhood } from './service.ts'
 
 /** The victim's operations, with the milliseconds of each call. */

@@ -15,7 +15,7 @@ import {
 } from 'node:fs'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
-import { freePort } from '../../support/process.ts'
+import { freePort } from '../../support/process/process.ts'
 
 /** A database server; `settings` configure the service for it. */
 export type Server = { settings: Record<string, string>; stop(): void }

@@ -5,10 +5,15 @@ import {
   runningEmbeddedUrl,
   startEmbeddedPostgres,
 } from '../../../sql/embedded/embeddedPostgres.ts'
-import { payTo } from '../../support/devnetPayment.ts'
-import { freePort, printed, type ServiceProcess, startProcess } from '../../support/process.ts'
+import {
+  freePort,
+  printed,
+  type ServiceProcess,
+  startProcess,
+} from '../../support/process/process.ts'
 import { type Client, createClient } from '../../support/service.ts'
-import { PRICE } from '../../support/till.ts'
+import { payTo } from '../../support/till/devnetPayment.ts'
+import { PRICE } from '../../support/till/till.ts'
 import { waitFor } from '../../support/waitFor.ts'
 import type { Surroundings } from './surroundings.ts'
 

@@ -1,6 +1,6 @@
 /** Clients at work: each does one thing after the other, and records the answers. */
 import { type Client, deliverMail, messagePath } from '../../support/service.ts'
-import { PRICE, pay } from '../../support/till.ts'
+import { PRICE, pay } from '../../support/till/till.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 type Paid = {

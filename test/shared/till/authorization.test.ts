@@ -30,8 +30,8 @@ import {
   payTo,
   requirement,
   SEPOLIA,
-} from '../../support/payment.ts'
-import { SPEC_PAYMENT_HEADER } from '../../support/specPayment.ts'
+} from '../../support/till/payment.ts'
+import { SPEC_PAYMENT_HEADER } from '../../support/till/specPayment.ts'
 
 describe('typed data', () => {
   // Values of DOMAIN_SEPARATOR() read from the deployed contracts.

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { Secret } from 'otpauth'
 import { parseTotpSecret, TotpSecretError, totpCode } from '../../../shared/vault/totp.ts'
-import { totpByTheBook } from '../../support/hotp.ts'
+import { totpByTheBook } from '../../support/vault/hotp.ts'
 
 const base32 = (bytes: Uint8Array) =>
   new Secret({ buffer: Uint8Array.from(bytes).buffer as ArrayBuffer }).base32

@@ -5,9 +5,9 @@ import {
   findIdempotent,
   readIdempotent,
 } from '../../../sql/account/idempotency.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
 import { expireAll } from '../../support/retention.ts'
-import { newProject } from '../../support/tillRows.ts'
+import { newProject } from '../../support/till/tillRows.ts'
 
 let database: TestDatabase
 let pool: TestDatabase['pool']

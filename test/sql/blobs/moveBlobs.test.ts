@@ -2,12 +2,12 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import { createBlobs } from '../../../sql/blobs/blobs.ts'
 import { moveBlobs } from '../../../sql/blobs/moveBlobs.ts'
-import { findRaw } from '../../../sql/mail/attachments.ts'
-import { type Bucket, startBucket } from '../../support/bucket.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
-import { rawMail, receive } from '../../support/mailRows.ts'
-import { startProcess } from '../../support/process.ts'
-import { newProject } from '../../support/tillRows.ts'
+import { findRaw } from '../../../sql/mail/messages/attachments.ts'
+import { type Bucket, startBucket } from '../../support/database/bucket.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
+import { rawMail, receive } from '../../support/mail/mailRows.ts'
+import { startProcess } from '../../support/process/process.ts'
+import { newProject } from '../../support/till/tillRows.ts'
 
 let bucket: Bucket
 let database: TestDatabase

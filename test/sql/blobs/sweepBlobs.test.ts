@@ -2,8 +2,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:tes
 import { createBlobs } from '../../../sql/blobs/blobs.ts'
 import { BlobsAwayError } from '../../../sql/blobs/objectStore.ts'
 import { buryIdleBlobs, removeDeadBlobs } from '../../../sql/blobs/sweepBlobs.ts'
-import { type Bucket, startBucket } from '../../support/bucket.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { type Bucket, startBucket } from '../../support/database/bucket.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 let bucket: Bucket

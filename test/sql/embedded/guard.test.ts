@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { printed, startCommand } from '../../support/process.ts'
+import { printed, startCommand } from '../../support/process/process.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 const PROGRAM = `

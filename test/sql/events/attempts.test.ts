@@ -3,15 +3,15 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { recordAttempts } from '../../../sql/events/attempts.ts'
 import { abortDelivery, postponeAttempt } from '../../../sql/events/deliveries.ts'
 import { listAttempts } from '../../../sql/events/deliveryLog.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
 import {
   attemptOf,
   DELIVERED,
   newDelivery,
   queuedAttempt,
   withLostJobs,
-} from '../../support/eventRows.ts'
-import { crossing, dropJobs, newProject, row, whileHeld } from '../../support/tillRows.ts'
+} from '../../support/events/eventRows.ts'
+import { crossing, dropJobs, newProject, row, whileHeld } from '../../support/till/tillRows.ts'
 
 let database: TestDatabase
 let pool: TestDatabase['pool']

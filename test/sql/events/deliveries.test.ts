@@ -1,6 +1,6 @@
 /** Pending deliveries: their due times and their ends. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
-import { deleteProject } from '../../../sql/account/deleteProject.ts'
+import { deleteProject } from '../../../sql/account/projects/deleteProject.ts'
 import { recordAttempts } from '../../../sql/events/attempts.ts'
 import {
   abortDelivery,
@@ -15,7 +15,7 @@ import {
   NoWebhookError,
   replayDelivery,
 } from '../../../sql/events/deliveryLog.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
 import {
   attemptOf,
   DELIVERED,
@@ -24,9 +24,9 @@ import {
   newWebhook,
   queuedAttempt,
   withLostJobs,
-} from '../../support/eventRows.ts'
-import { registerEndpoint } from '../../support/till.ts'
-import { blocked, dropJobs, newProject, row, whileHeld } from '../../support/tillRows.ts'
+} from '../../support/events/eventRows.ts'
+import { registerEndpoint } from '../../support/till/till.ts'
+import { blocked, dropJobs, newProject, row, whileHeld } from '../../support/till/tillRows.ts'
 
 let database: TestDatabase
 let pool: TestDatabase['pool']

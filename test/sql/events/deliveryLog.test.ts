@@ -8,9 +8,9 @@ import {
   listDeliveries,
   replayDelivery,
 } from '../../../sql/events/deliveryLog.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
-import { attemptOf, DELIVERED, newDelivery, queuedAttempt } from '../../support/eventRows.ts'
-import { newProject, whileHeld } from '../../support/tillRows.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
+import { attemptOf, DELIVERED, newDelivery, queuedAttempt } from '../../support/events/eventRows.ts'
+import { newProject, whileHeld } from '../../support/till/tillRows.ts'
 
 let database: TestDatabase
 let pool: TestDatabase['pool']

@@ -10,9 +10,9 @@ import {
   recordEvents,
 } from '../../../sql/events/events.ts'
 import { deleteProjectWebhook } from '../../../sql/events/webhooks.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
-import { newWebhook } from '../../support/eventRows.ts'
-import { newProject, whileHeld } from '../../support/tillRows.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
+import { newWebhook } from '../../support/events/eventRows.ts'
+import { newProject, whileHeld } from '../../support/till/tillRows.ts'
 
 let database: TestDatabase
 let pool: TestDatabase['pool']

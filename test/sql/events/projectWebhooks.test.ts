@@ -10,9 +10,9 @@ import {
   updateProjectWebhook,
   WEBHOOKS_MAX,
 } from '../../../sql/events/webhooks.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
-import { HOOK, KEYRING, newDelivery, newWebhook } from '../../support/eventRows.ts'
-import { newProject, row, whileHeld } from '../../support/tillRows.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
+import { HOOK, KEYRING, newDelivery, newWebhook } from '../../support/events/eventRows.ts'
+import { newProject, row, whileHeld } from '../../support/till/tillRows.ts'
 
 let database: TestDatabase
 let pool: TestDatabase['pool']

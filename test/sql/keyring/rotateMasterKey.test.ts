@@ -7,8 +7,8 @@ import { Keyring } from '../../../shared/vault/envelope.ts'
 import { openWebhookSecret, storedSecret } from '../../../sql/events/webhookSecrets.ts'
 import { checkMasterKeys } from '../../../sql/keyring/keyring.ts'
 import { sealData } from '../../../sql/vault/credentialVersions.ts'
-import { testWhole } from '../../support/extent.ts'
-import { printed, startProcess } from '../../support/process.ts'
+import { testWhole } from '../../support/database/extent.ts'
+import { printed, startProcess } from '../../support/process/process.ts'
 import {
   type Agent,
   type Client,
@@ -17,7 +17,7 @@ import {
   startTestService,
   type TestService,
 } from '../../support/service.ts'
-import { vaultPath as path } from '../../support/vault.ts'
+import { vaultPath as path } from '../../support/vault/vault.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 const pair = (id: string) => `${id}:${randomBytes(32).toString('base64')}`

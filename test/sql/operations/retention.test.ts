@@ -2,12 +2,12 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { RetentionClass } from '../../../shared/retention.ts'
 import { beginIdempotent, findIdempotent } from '../../../sql/account/idempotency.ts'
-import { storeServiceRetention, updateRetention } from '../../../sql/account/retention.ts'
-import { deleteMessage } from '../../../sql/mail/deleteMail.ts'
+import { storeServiceRetention, updateRetention } from '../../../sql/account/projects/retention.ts'
+import { deleteMessage } from '../../../sql/mail/messages/deleteMail.ts'
 import { removeExpired } from '../../../sql/operations/retention.ts'
-import { recordFinal } from '../../../sql/till/finality.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
-import { newDelivery } from '../../support/eventRows.ts'
+import { recordFinal } from '../../../sql/till/watch/finality.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
+import { newDelivery } from '../../support/events/eventRows.ts'
 import {
   begin,
   messageOf,
@@ -17,9 +17,9 @@ import {
   receive,
   recordSent,
   takeIn,
-} from '../../support/mailRows.ts'
+} from '../../support/mail/mailRows.ts'
 import { expireAll } from '../../support/retention.ts'
-import { newPayment, newProject, newSettled, row } from '../../support/tillRows.ts'
+import { newPayment, newProject, newSettled, row } from '../../support/till/tillRows.ts'
 
 let database: TestDatabase
 let pool: TestDatabase['pool']

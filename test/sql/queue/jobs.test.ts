@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type Client, transaction } from '../../../sql/db.ts'
 import { addJob, deleteSupersededJobs } from '../../../sql/queue/jobs.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 let database: TestDatabase

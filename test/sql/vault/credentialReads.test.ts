@@ -6,8 +6,8 @@ import {
   readCredentials,
 } from '../../../sql/vault/credentialReads.ts'
 import { storeCredential } from '../../../sql/vault/credentials.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
-import { newProject } from '../../support/tillRows.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
+import { newProject } from '../../support/till/tillRows.ts'
 
 let database: TestDatabase
 beforeAll(async () => {

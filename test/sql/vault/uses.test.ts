@@ -6,7 +6,7 @@ import { keysInUse, masterKeys } from '../../../sql/keyring/keyring.ts'
 import { rotateMasterKey } from '../../../sql/keyring/rotation.ts'
 import { deleteExpiredUses, endUse, findUse, startUse } from '../../../sql/vault/uses.ts'
 import { startTestService, type TestService } from '../../support/service.ts'
-import { vaultPath as path } from '../../support/vault.ts'
+import { vaultPath as path } from '../../support/vault/vault.ts'
 
 let service: TestService
 beforeAll(async () => {

@@ -8,7 +8,7 @@ import type { UsdcNetwork } from '../../../shared/till/usdc.ts'
 import type { Authorization } from '../../../shared/till/x402.ts'
 import { type DevnetClient, devnetClient } from '../../../workers/devnet/contracts.ts'
 import { type Devnet, startDevnet } from '../../../workers/devnet/devnet.ts'
-import { MULTICALL3_ADDRESS } from '../../../workers/till/walletDeployment.ts'
+import { MULTICALL3_ADDRESS } from '../../../workers/till/wallets/walletDeployment.ts'
 import {
   ABI,
   authorize,
@@ -21,8 +21,8 @@ import {
   settle,
   signed,
   usdc,
-} from '../../support/devnetPayment.ts'
-import { deployWallet } from '../../support/smartWallet.ts'
+} from '../../support/till/devnetPayment.ts'
+import { deployWallet } from '../../support/till/smartWallet.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'devnet-'))
 let devnet: Devnet

@@ -4,7 +4,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { devnetClient } from '../../../workers/devnet/contracts.ts'
 import { type Devnet, startDevnet } from '../../../workers/devnet/devnet.ts'
-import { authorize, gasWallet, payer, settle, signed, usdc } from '../../support/devnetPayment.ts'
+import {
+  authorize,
+  gasWallet,
+  payer,
+  settle,
+  signed,
+  usdc,
+} from '../../support/till/devnetPayment.ts'
 
 const warnings: string[] = []
 const log = { info() {}, warn: (_fields: object, message: string) => warnings.push(message) }

@@ -1,11 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { RECOVERY_LIMIT_MS } from '../../support/alone.ts'
-import { testWhole } from '../../support/extent.ts'
-import { printed, type ServiceProcess, startProcess } from '../../support/process.ts'
-import { startReceiver } from '../../support/receiver.ts'
-import type { Agent, TestService } from '../../support/service.ts'
-import { startTcpProxy } from '../../support/tcpProxy.ts'
-import { waitFor } from '../../support/waitFor.ts'
+import { testWhole } from '../../support/database/extent.ts'
+import { startReceiver } from '../../support/events/receiver.ts'
 import {
   findJob,
   register,
@@ -13,7 +8,12 @@ import {
   startWebhookService,
   waitForAttempts,
   waitForEnd,
-} from '../../support/webhooks.ts'
+} from '../../support/events/webhooks.ts'
+import { RECOVERY_LIMIT_MS } from '../../support/process/alone.ts'
+import { printed, type ServiceProcess, startProcess } from '../../support/process/process.ts'
+import { startTcpProxy } from '../../support/process/tcpProxy.ts'
+import type { Agent, TestService } from '../../support/service.ts'
+import { waitFor } from '../../support/waitFor.ts'
 import '../../support/whole.ts'
 
 let service: TestService

@@ -1,10 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
-import { purgeProject } from '../../../sql/account/purgeProject.ts'
+import { purgeProject } from '../../../sql/account/projects/purgeProject.ts'
 import { requeueLostDeliveries } from '../../../sql/events/deliveries.ts'
-import { startReceiver, status } from '../../support/receiver.ts'
-import type { Agent, TestService } from '../../support/service.ts'
-import { waitFor } from '../../support/waitFor.ts'
+import { startReceiver, status } from '../../support/events/receiver.ts'
 import {
   BODY,
   findJob,
@@ -15,7 +13,9 @@ import {
   waitForAttempts,
   waitForEnd,
   waitForNoJob,
-} from '../../support/webhooks.ts'
+} from '../../support/events/webhooks.ts'
+import type { Agent, TestService } from '../../support/service.ts'
+import { waitFor } from '../../support/waitFor.ts'
 
 let service: TestService
 let agent: Agent

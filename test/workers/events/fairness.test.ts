@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { startReceiver, status } from '../../support/receiver.ts'
-import type { Agent, TestService } from '../../support/service.ts'
-import { waitFor } from '../../support/waitFor.ts'
+import { startReceiver, status } from '../../support/events/receiver.ts'
 import {
   register,
   sendEvent,
   startWebhookService,
   waitForAttempts,
   waitForEnd,
-} from '../../support/webhooks.ts'
-import '../../support/alone.ts'
+} from '../../support/events/webhooks.ts'
+import type { Agent, TestService } from '../../support/service.ts'
+import { waitFor } from '../../support/waitFor.ts'
+import '../../support/process/alone.ts'
 
 const STUCK = 300
 const NEIGHBOURS = 20

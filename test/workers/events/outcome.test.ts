@@ -1,8 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
-import { startReceiver, status } from '../../support/receiver.ts'
-import type { Agent, TestService } from '../../support/service.ts'
-import { waitFor } from '../../support/waitFor.ts'
+import { startReceiver, status } from '../../support/events/receiver.ts'
 import {
   BODY,
   hurry,
@@ -12,7 +10,9 @@ import {
   waitForAttempts,
   waitForEnd,
   waitForNoJob,
-} from '../../support/webhooks.ts'
+} from '../../support/events/webhooks.ts'
+import type { Agent, TestService } from '../../support/service.ts'
+import { waitFor } from '../../support/waitFor.ts'
 
 let service: TestService
 let agent: Agent

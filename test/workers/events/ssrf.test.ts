@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type Receiver, startReceiver } from '../../support/receiver.ts'
-import type { Agent, TestService } from '../../support/service.ts'
-import { waitFor } from '../../support/waitFor.ts'
+import { type Receiver, startReceiver } from '../../support/events/receiver.ts'
 import {
   hurry,
   sendEvent,
   startWebhookService,
   waitForAttempts,
   waitForEnd,
-} from '../../support/webhooks.ts'
+} from '../../support/events/webhooks.ts'
+import type { Agent, TestService } from '../../support/service.ts'
+import { waitFor } from '../../support/waitFor.ts'
 
 /** The answers of each name, one per lookup; the last one stays. An empty answer is an unknown name. */
 const names = new Map<string, string[][]>()

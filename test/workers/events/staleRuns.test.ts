@@ -2,16 +2,16 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { recordAttempts } from '../../../sql/events/attempts.ts'
 import { createDelivery } from '../../../sql/events/deliveries.ts'
-import { deleteEndpoint } from '../../../sql/till/endpointChanges.ts'
+import { deleteEndpoint } from '../../../sql/till/endpoints/endpointChanges.ts'
 import { createDeliverWebhook } from '../../../workers/events/deliverWebhook.ts'
 import { createHeldOutcomes } from '../../../workers/queue/heldOutcomes.ts'
 import type { PoolContext } from '../../../workers/queue/task.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
-import { attemptOf, KEYRING } from '../../support/eventRows.ts'
-import { type Receiver, startReceiver } from '../../support/receiver.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
+import { attemptOf, KEYRING } from '../../support/events/eventRows.ts'
+import { type Receiver, startReceiver } from '../../support/events/receiver.ts'
 import { silentLog } from '../../support/service.ts'
-import { registerEndpoint } from '../../support/till.ts'
-import { blocked, newProject, row } from '../../support/tillRows.ts'
+import { registerEndpoint } from '../../support/till/till.ts'
+import { blocked, newProject, row } from '../../support/till/tillRows.ts'
 
 let database: TestDatabase
 let pool: TestDatabase['pool']

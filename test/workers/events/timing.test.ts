@@ -1,8 +1,13 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { startReceiver } from '../../support/receiver.ts'
+import { startReceiver } from '../../support/events/receiver.ts'
+import {
+  register,
+  sendEvent,
+  startWebhookService,
+  waitForEnd,
+} from '../../support/events/webhooks.ts'
 import type { Agent, TestService } from '../../support/service.ts'
-import { register, sendEvent, startWebhookService, waitForEnd } from '../../support/webhooks.ts'
-import '../../support/alone.ts'
+import '../../support/process/alone.ts'
 
 /** The bench measures lateness. This test finds a wrong step of the schedule; the smallest is 3 s off. */
 const LATE_MAX_MS = 2_500

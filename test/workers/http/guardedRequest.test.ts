@@ -21,8 +21,8 @@ import {
   listen,
   serve,
   serveRaw,
-} from '../../support/localServer.ts'
-import '../../support/alone.ts'
+} from '../../support/process/localServer.ts'
+import '../../support/process/alone.ts'
 
 afterAll(closeServers)
 

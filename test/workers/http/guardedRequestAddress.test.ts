@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import type { Resolve } from '../../../workers/http/guardedRequest.ts'
-import { answering, closeServers, get, serve, serveRaw } from '../../support/localServer.ts'
+import { answering, closeServers, get, serve, serveRaw } from '../../support/process/localServer.ts'
 
 afterAll(closeServers)
 

@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { guardedRequest, keepConnections } from '../../../workers/http/guardedRequest.ts'
 import { waitFor } from '../../support/waitFor.ts'
-import '../../support/alone.ts'
+import '../../support/process/alone.ts'
 
 const connections = { opened: 0, closed: 0 }
 const server = createServer((request, response) => {

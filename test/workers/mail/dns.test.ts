@@ -4,7 +4,7 @@ import { networkInterfaces } from 'node:os'
 import type { Answer } from 'dns-packet'
 import { createDns, type Dns } from '../../../workers/mail/dns.ts'
 import { queryTxt } from '../../../workers/mail/queryTxt.ts'
-import { type NameServer, startNameServer } from '../../support/nameServer.ts'
+import { type NameServer, startNameServer } from '../../support/mail/nameServer.ts'
 
 const RECORDS: Answer[] = [
   { type: 'MX', name: 'a.test', data: { preference: 20, exchange: 'mx2.a.test' } },

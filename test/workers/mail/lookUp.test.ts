@@ -2,8 +2,8 @@ import { expect, spyOn, test } from 'bun:test'
 import type { TxtAnswer } from 'dns-packet'
 import { createDns } from '../../../workers/mail/dns.ts'
 import { createLookUp } from '../../../workers/mail/lookUp.ts'
-import { dnsError } from '../../support/fakeLookUp.ts'
-import { startNameServer } from '../../support/nameServer.ts'
+import { dnsError } from '../../support/mail/fakeLookUp.ts'
+import { startNameServer } from '../../support/mail/nameServer.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 const txt = (name: string, data: string): TxtAnswer => ({ type: 'TXT', name, data: [data] })

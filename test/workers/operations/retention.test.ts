@@ -1,7 +1,7 @@
 /** The workers remove old rows by the settings of the service and of the project. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { startMaintenance } from '../../../workers/operations/maintenance.ts'
-import { rawMail, receive } from '../../support/mailRows.ts'
+import { rawMail, receive } from '../../support/mail/mailRows.ts'
 import {
   messagePath,
   silentLog,

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { startAlarm } from '../../../workers/queue/alarm.ts'
 import { silentLog } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
-import '../../support/alone.ts'
+import '../../support/process/alone.ts'
 
 test('rings when a job is due, never before, and once for jobs due together', async () => {
   const dueMs = [60, 61, 62, 200].map((ms) => performance.now() + ms)

@@ -1,27 +1,27 @@
 import { expect, test } from 'bun:test'
 import { transaction } from '../../../sql/db.ts'
-import { insertInboundMails } from '../../../sql/mail/inboundMails.ts'
+import { insertInboundMails } from '../../../sql/mail/inbound/inboundMails.ts'
 import { addJob } from '../../../sql/queue/jobs.ts'
-import { RECOVERY_LIMIT_MS } from '../../support/alone.ts'
-import { CHALLENGE } from '../../support/challenge.ts'
-import { cutEveryRoundTrip, proxyThrough } from '../../support/cuts.ts'
-import { testWhole } from '../../support/extent.ts'
-import { fakeDns } from '../../support/fakeDns.ts'
-import { heldAgent } from '../../support/held.ts'
-import { answering, closeServers } from '../../support/localServer.ts'
-import { rawMail, spooled } from '../../support/mailRows.ts'
-import { MOMENTS } from '../../support/postgresProxy.ts'
-import { startReceiver, status } from '../../support/receiver.ts'
+import { testWhole } from '../../support/database/extent.ts'
+import { MOMENTS } from '../../support/database/postgresProxy.ts'
+import { startReceiver, status } from '../../support/events/receiver.ts'
+import { register, sendEvent, waitForEnd } from '../../support/events/webhooks.ts'
+import { fakeDns } from '../../support/mail/fakeDns.ts'
+import { heldAgent } from '../../support/mail/held.ts'
+import { rawMail, spooled } from '../../support/mail/mailRows.ts'
+import { startSink } from '../../support/mail/sink.ts'
+import { RECOVERY_LIMIT_MS } from '../../support/process/alone.ts'
+import { cutEveryRoundTrip, proxyThrough } from '../../support/process/cuts.ts'
+import { answering, closeServers } from '../../support/process/localServer.ts'
+import { newCertificate, serveTls } from '../../support/process/tlsServer.ts'
 import {
   messagePath,
   startTestService,
   type TestService,
   type TestServiceOptions,
 } from '../../support/service.ts'
-import { startSink } from '../../support/sink.ts'
-import { newCertificate, serveTls } from '../../support/tlsServer.ts'
+import { CHALLENGE } from '../../support/till/challenge.ts'
 import { waitFor } from '../../support/waitFor.ts'
-import { register, sendEvent, waitForEnd } from '../../support/webhooks.ts'
 
 /** A service whose workers reach Postgres through a proxy that can cut connections. */
 async function startCuttable(options: TestServiceOptions) {

@@ -1,11 +1,11 @@
 /** A hostile server makes its answer as expensive to mask as it can. It delays nobody else. */
 import { expect, test } from 'bun:test'
-import { answering, closeServers } from '../../support/localServer.ts'
-import { startReceiver } from '../../support/receiver.ts'
+import { startReceiver } from '../../support/events/receiver.ts'
+import { register, sendEvent, waitForEnd } from '../../support/events/webhooks.ts'
+import { answering, closeServers } from '../../support/process/localServer.ts'
+import { newCertificate, serveTls } from '../../support/process/tlsServer.ts'
 import { startTestService } from '../../support/service.ts'
-import { newCertificate, serveTls } from '../../support/tlsServer.ts'
 import { waitFor } from '../../support/waitFor.ts'
-import { register, sendEvent, waitForEnd } from '../../support/webhooks.ts'
 
 const WEBHOOKS = 10
 

@@ -7,9 +7,9 @@ import { fillRequest, type UseRequest } from '../../../shared/vault/useRequest.t
 import { maskedAnswer } from '../../../workers/vault/maskedAnswer.ts'
 import { sendFilled } from '../../../workers/vault/sendFilled.ts'
 import { createRandom } from '../../chaos/random.ts'
-import { amount } from '../../support/extent.ts'
-import { answering, closeServers, listen } from '../../support/localServer.ts'
-import { newCertificate } from '../../support/tlsServer.ts'
+import { amount } from '../../support/database/extent.ts'
+import { answering, closeServers, listen } from '../../support/process/localServer.ts'
+import { newCertificate } from '../../support/process/tlsServer.ts'
 
 const CASES = amount(2_000, 300)
 const { next: random, pick } = createRandom(20_261_122, 'hostile')

@@ -1,0 +1,130 @@
+import { type Static, Type as t } from '@sinclair/typebox'
+import type { Draft } from '../../../sql/mail/approval/drafts.ts'
+import { badRequest } from '../../http/errors.ts'
+import { Time } from '../../http/operation.ts'
+import {
+  RECIPIENTS_MAX,
+  ReplyBody,
+  readAttachments,
+  readHeaders,
+  readMailboxes,
+  readSendAt,
+  readUnsubscribe,
+  SendBody,
+} from '../outbound/sendInput.ts'
+
+const { to: _to, ...optional } = SendBody.properties
+
+/** The content of a draft: that of send or, with `inReplyTo`, of reply. Nothing is required before it is sent. */
+export const DraftBody = t.Partial(
+  t.Object({
+    // A draft may have no recipients yet.
+    to: optional.cc,
+    ...optional,
+    inReplyTo: t.String({
+      minLength: 1,
+      maxLength: 1_100,
+      description: 'The messageId of the message that this draft answers.',
+    }),
+    replyAll: ReplyBody.properties.replyAll,
+  }),
+)
+type Content = Static<typeof DraftBody>
+type Attachments = NonNullable<Content['attachments']>
+
+const FIELDS = Object.keys(DraftBody.properties)
+
+/** The fields to set and those to remove. */
+export const DraftChange = t.Composite([
+  DraftBody,
+  t.Object({
+    remove: t.Optional(
+      t.Array(
+        t.String({
+          pattern: `^(?:${FIELDS.join('|')})$`,
+          error: `be one of ${FIELDS.join(', ')}`,
+        }),
+        { maxItems: FIELDS.length, description: 'Fields to remove.' },
+      ),
+    ),
+  }),
+])
+
+export const DraftParams = t.Object({ draftId: t.String({ minLength: 1, maxLength: 64 }) })
+
+const DraftHead = t.Composite([
+  t.Object({ draftId: t.String({ examples: ['dft_0a1b2c3d4e5f60718293a4b5'] }) }),
+  t.Pick(DraftBody, ['to', 'cc', 'bcc', 'subject', 'sendAt', 'inReplyTo', 'replyAll']),
+  t.Pick(DraftBody, ['unsubscribe', 'headers']),
+  t.Object({ createdAt: Time, updatedAt: Time }),
+])
+
+/** A draft as a list shows it: without its bodies and attachments. */
+export const DraftItem = DraftHead
+
+/** A whole draft. */
+export const WholeDraft = t.Composite([
+  DraftHead,
+  t.Pick(DraftBody, ['text', 'html']),
+  t.Object({
+    attachments: t.Array(
+      t.Object({
+        filename: t.String(),
+        contentType: t.String(),
+        size: t.Integer({ description: 'Bytes after decoding.' }),
+        contentId: t.Union([t.String(), t.Null()]),
+      }),
+    ),
+  }),
+])
+
+/** Fields of a mail that a reply takes from its original. */
+const OF_ORIGINAL = ['to', 'cc', 'bcc', 'subject', 'unsubscribe'] as const
+
+/** Checks what a draft has, by the rules of send and reply. @throws {ApiError} 400 */
+export function checkDraft(content: Content): void {
+  const lists = (['to', 'cc', 'bcc'] as const).map((name) =>
+    readMailboxes(name, content[name] ?? []),
+  )
+  if (lists.flat().length > RECIPIENTS_MAX) {
+    throw badRequest(`to, cc and bcc must name at most ${RECIPIENTS_MAX} recipients together`)
+  }
+  readAttachments(content.attachments)
+  readUnsubscribe(content.unsubscribe)
+  readHeaders(content.headers, content.unsubscribe !== undefined)
+  readSendAt(content.sendAt)
+  if (content.inReplyTo === undefined) {
+    if (content.replyAll === undefined) return
+    throw badRequest('replyAll must stand beside inReplyTo')
+  }
+  const found = OF_ORIGINAL.find((name) => content[name] !== undefined)
+  if (found === undefined) return
+  throw badRequest(`${found} must be absent beside inReplyTo: a reply takes it from its original`)
+}
+
+/** The changed content. A field that is set and removed is removed. */
+export function changed(content: Content, { remove = [], ...set }: Static<typeof DraftChange>) {
+  const whole = Object.entries({ ...content, ...set })
+  return Object.fromEntries(whole.filter(([name]) => !remove.includes(name))) as Content
+}
+
+/** The content of a stored draft. */
+export const contentOf = ({ content, attachments }: Draft): Content => ({
+  ...(content as Content),
+  ...(attachments.length === 0 ? {} : { attachments: attachments as Attachments }),
+})
+
+/** The body of send or reply. @throws {ApiError} 400 naming a field that the draft lacks */
+export function sendable(content: Content) {
+  const { inReplyTo, replyAll, to, subject, text, ...rest } = content
+  const lacks = (field: string) => badRequest(`${field} must be in the draft before it is sent`)
+  if (text === undefined) throw lacks('text')
+  if (inReplyTo !== undefined) {
+    const { cc: _cc, bcc: _bcc, unsubscribe: _unsubscribe, ...reply } = rest
+    const all = replyAll === undefined ? {} : { replyAll }
+    return { kind: 'reply' as const, body: { ...reply, ...all, text, messageId: inReplyTo } }
+  }
+  if (to === undefined || to.length === 0) throw lacks('to')
+  if (subject === undefined) throw lacks('subject')
+  return { kind: 'send' as const, body: { ...rest, to, subject, text } }
+}

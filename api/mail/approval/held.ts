@@ -1,0 +1,130 @@
+import { type Static, Type as t } from '@sinclair/typebox'
+import { findApproval, listApprovals } from '../../../sql/account/approvals.ts'
+import type { Actor } from '../../../sql/account/audit.ts'
+import { findProject } from '../../../sql/account/projects/projects.ts'
+import type { Queryable } from '../../../sql/db.ts'
+import { editHeld } from '../../../sql/mail/approval/editHeld.ts'
+import { decideHeld, type HeldDecision } from '../../../sql/mail/approval/heldMails.ts'
+import { heldBytes, readHeldLetters } from '../../../sql/mail/approval/heldReads.ts'
+import { ApiError, badRequest, conflict, notFound } from '../../http/errors.ts'
+import { PageQuery } from '../../http/operation.ts'
+import { cutPage, readPage } from '../../http/page.ts'
+import type { Services } from '../../http/services.ts'
+import {
+  type EditBody,
+  type HeldPage,
+  type HeldRequest,
+  State,
+  toHeldItem,
+  toHeldRequest,
+} from './heldView.ts'
+
+export const HeldQuery = t.Composite([PageQuery, t.Object({ state: t.Optional(State) })])
+
+/** Characters of each text in a list. */
+const EXCERPT_CHARS = 1_000
+const WHOLE_CHARS = 2 ** 30
+
+/** One page of requests in a state, newest first. @throws {ApiError} 404 */
+export async function readHeld(
+  { pool }: Services,
+  projectId: string,
+  { state = 'waiting', ...query }: Static<typeof HeldQuery>,
+): Promise<Static<typeof HeldPage>> {
+  if ((await findProject(pool, projectId)) === null) throw notFound('Project not found')
+  const { limit, cursor } = readPage(query)
+  const found = await listApprovals(pool, { projectId, state, cursor, limit: limit + 1 })
+  const { page, next } = cutPage(found, limit, ({ requestedAt }) => requestedAt)
+  const ids = page.map(({ subject }) => subject)
+  const letters = await readHeldLetters(pool, projectId, ids, EXCERPT_CHARS)
+  const held = page.map((one) => toHeldItem(one, letters.get(one.subject)))
+  return { held, count: held.length, ...next }
+}
+
+/** One request with its letter. @throws {ApiError} 404 */
+export async function readHeldRequest(
+  services: Services,
+  wanted: Wanted,
+): Promise<Static<typeof HeldRequest>> {
+  const approval = await requested(services, wanted)
+  const about = { projectId: wanted.projectId, messageId: approval.subject }
+  const [letters, composed] = await Promise.all([
+    readHeldLetters(services.pool, about.projectId, [about.messageId], WHOLE_CHARS),
+    heldBytes(services, about),
+  ])
+  return toHeldRequest(approval, letters.get(about.messageId), composed?.hash ?? null)
+}
+
+/** The bytes of a request's letter. @throws {ApiError} 404 */
+export async function readHeldBytes(services: Services, wanted: Wanted): Promise<Buffer> {
+  const { subject: messageId } = await requested(services, wanted)
+  const { projectId } = wanted
+  const composed = await heldBytes(services, { projectId, messageId })
+  if (composed === null) throw notFound('Message not found')
+  return composed.bytes
+}
+
+type Wanted = { projectId: string; approvalId: string }
+
+async function requested({ pool }: Services, { projectId, approvalId }: Wanted) {
+  const approval = await findApproval(pool, approvalId)
+  if (approval?.projectId !== projectId) throw notFound('Request not found')
+  return approval
+}
+
+/**
+ * Decides a request. The same decision again changes nothing.
+ * @throws {ApiError} 404; 409 after another decision, or for other bytes; 410 after its time
+ */
+export async function decide(
+  services: Services,
+  actor: Actor,
+  {
+    approvalId,
+    decision,
+    within,
+  }: {
+    approvalId: string
+    decision: HeldDecision
+    within?: (db: Queryable) => Promise<void>
+  },
+): Promise<Static<typeof HeldRequest>> {
+  const end = await decideHeld(services.pool, actor, {
+    id: approvalId,
+    decision,
+    ...(within === undefined ? {} : { within }),
+  })
+  if (end === null) throw notFound('Request not found')
+  const { kind, approval } = end
+  if (kind === 'changed') throw changedMeanwhile()
+  if (kind === 'late') throw new ApiError(410, 'expired', 'The request has expired')
+  const isSame =
+    approval.state === decision.state &&
+    (decision.state !== 'approved' || approval.contentHash?.equals(decision.hash) === true)
+  if (kind === 'before' && !isSame) throw conflict(`The request is ${approval.state} already`)
+  return await readHeldRequest(services, { projectId: actor.projectId, approvalId })
+}
+
+const changedMeanwhile = () =>
+  conflict('sha256 must be that of the present bytes: read the request again')
+
+/** Changes a letter that waits. @throws {ApiError} 400, 404, 409 */
+export async function edit(
+  services: Services,
+  actor: Actor,
+  { approvalId, body }: { approvalId: string; body: Static<typeof EditBody> },
+): Promise<Static<typeof HeldRequest>> {
+  const { sha256, ...change } = body
+  if (Object.keys(change).length === 0) {
+    throw badRequest('subject, text or html must be there to be changed')
+  }
+  const end = await editHeld(services, actor, {
+    id: approvalId,
+    seen: Buffer.from(sha256, 'hex'),
+    edit: change,
+  })
+  if (end === null) throw notFound('Request not found')
+  if (end === 'changed') throw changedMeanwhile()
+  if (end === 'decided') throw conflict('The request no longer waits')
+  return await readHeldRequest(services, { projectId: actor.projectId, approvalId })
+}

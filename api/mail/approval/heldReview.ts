@@ -1,0 +1,84 @@
+import { type Static, Type as t } from '@sinclair/typebox'
+import { type Review, reviewOf, type Section } from '../../../shared/mail/review/review.ts'
+import { findApproval } from '../../../sql/account/approvals.ts'
+import { heldBytes, readHeldLetters } from '../../../sql/mail/approval/heldReads.ts'
+import { conflict, notFound } from '../../http/errors.ts'
+import type { Services } from '../../http/services.ts'
+
+/** Asks for a page of a review. */
+export const ReviewQuery = t.Object({
+  page: t.Optional(
+    t.String({ pattern: '^[1-9][0-9]{0,2}$', error: 'be a whole number of 1 to 999' }),
+  ),
+  seen: t.Optional(t.String({ maxLength: 100 })),
+})
+
+/** The words of the refusal of an approval whose pages were not all shown. */
+export const UNREAD = 'seen must be the seal of the last page: read all pages of the mail'
+
+/** One page of a held letter. */
+export type ReviewPage = {
+  sha256: string
+  /** From 1. */
+  page: number
+  pages: number
+  sections: Section[]
+  /** Why the letter cannot be approved here; empty: it can. */
+  obstacles: string[]
+  /** The proof that this page was shown: the next page, and behind the last one the approval, ask for it. */
+  seal: string
+  hasHtml: boolean
+}
+
+const WHOLE_CHARS = 2 ** 30
+/** The page of the seal that lets a letter be approved. */
+const ALL_PAGES = 0
+
+/**
+ * A page of a letter that waits. A page is shown only to whoever was shown the one before it: another call gets the
+ * first.
+ * @param seen the seal of the page before.
+ * @throws {ApiError} 404
+ */
+export async function readReviewPage(
+  services: Services,
+  { projectId, approvalId }: { projectId: string; approvalId: string },
+  { page: asked = '1', seen }: Static<typeof ReviewQuery>,
+): Promise<ReviewPage> {
+  const approval = await findApproval(services.pool, approvalId)
+  if (approval?.projectId !== projectId) throw notFound('Request not found')
+  const about = { projectId, messageId: approval.subject }
+  const before = await heldBytes(services, about)
+  const letters = await readHeldLetters(services.pool, projectId, [about.messageId], WHOLE_CHARS)
+  const letter = letters.get(about.messageId)
+  if (before === null || letter === undefined) throw notFound('Message not found')
+  const sha256 = before.hash.toString('hex')
+  const { pages, obstacles }: Review = reviewOf({
+    ...letter,
+    bytes: before.bytes,
+    sendAt: letter.sendAt?.toISOString() ?? null,
+  })
+  const { seal, isSeal } = services.pageSeals
+  const wanted = Number(asked)
+  const isNext =
+    wanted > 1 && wanted <= pages.length && isSeal({ approvalId, sha256, page: wanted - 1 }, seen)
+  const page = isNext ? wanted : 1
+  const isWhole = page === pages.length && obstacles.length === 0
+  return {
+    sha256,
+    page,
+    pages: pages.length,
+    sections: pages[page - 1]!,
+    obstacles,
+    seal: seal({ approvalId, sha256, page: isWhole ? ALL_PAGES : page }),
+    hasHtml: letter.html !== null,
+  }
+}
+
+/** Refuses an approval of a letter whose pages were not all shown. @throws {ApiError} 409 */
+export function requireSeen(
+  { pageSeals }: Services,
+  { approvalId, sha256, seen }: { approvalId: string; sha256: string; seen: string | undefined },
+): void {
+  if (!pageSeals.isSeal({ approvalId, sha256, page: ALL_PAGES }, seen)) throw conflict(UNREAD)
+}

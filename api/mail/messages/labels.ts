@@ -1,0 +1,59 @@
+import { type Static, Type as t } from '@sinclair/typebox'
+import { LABELS_MAX } from '../../../sql/mail/messages/messageLabels.ts'
+import { badRequest } from '../../http/errors.ts'
+
+const LABEL_MAX_LENGTH = 64
+export const Label = t.String({ minLength: 1, maxLength: LABEL_MAX_LENGTH })
+
+export const LabelChange = t.Object({
+  addLabels: t.Optional(t.Array(Label, { maxItems: LABELS_MAX })),
+  removeLabels: t.Optional(t.Array(Label, { maxItems: LABELS_MAX })),
+})
+
+/** The query parameter `labels` of a list. */
+export const LabelsQuery = t.String({
+  maxLength: 4_000,
+  description: 'Comma-separated labels; a message must carry all of them.',
+  examples: ['received,unread'],
+})
+
+/** Reads {@link LabelsQuery}. @throws {ApiError} 400 */
+export function readLabels(query: string | undefined): string[] {
+  if (query === undefined || query === '') return []
+  const labels = [...new Set(query.split(',').map((label) => label.trim()))]
+  if (
+    labels.length > LABELS_MAX ||
+    labels.some((label) => label === '' || label.length > LABEL_MAX_LENGTH)
+  ) {
+    throw badRequest(
+      `labels must be at most ${LABELS_MAX} labels of 1 to ${LABEL_MAX_LENGTH} characters, separated by commas`,
+    )
+  }
+  return labels
+}
+
+/** Whether {@link LabelsQuery} can name a label. Labels stored by older versions may fail this check. */
+const isNameable = (label: string): boolean => !label.includes(',') && label.trim() === label
+
+/** Reads the labels to add and to remove. A label in both lists is removed. @throws {ApiError} 400 */
+export function readLabelChange(body: Static<typeof LabelChange>): {
+  add: string[]
+  remove: string[]
+} {
+  const add = [...new Set(body.addLabels ?? [])]
+  const remove = new Set(body.removeLabels ?? [])
+  if (add.length === 0 && remove.size === 0) {
+    throw badRequest('addLabels or removeLabels must name at least one label')
+  }
+  for (const [n, label] of (body.addLabels ?? []).entries()) {
+    if (isNameable(label)) continue
+    throw badRequest(
+      `addLabels[${n}] must have no comma (the filter separates by it), and no blanks around it`,
+    )
+  }
+  return { add, remove: [...remove] }
+}
+
+/** The error for a change that gives a message more than `LABELS_MAX` labels. */
+export const tooManyLabels = () =>
+  badRequest(`addLabels must leave at most ${LABELS_MAX} labels on the message`)

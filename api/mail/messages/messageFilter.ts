@@ -1,0 +1,83 @@
+import { type Static, Type as t } from '@sinclair/typebox'
+import {
+  parseField,
+  parseSearch,
+  type SearchQuery,
+  SearchQueryError,
+} from '../../../shared/mail/search/searchQuery.ts'
+import { badRequest } from '../../http/errors.ts'
+import { LabelsQuery, readLabels } from './labels.ts'
+
+const QUERY_MAX_LENGTH = 500
+
+const Search = (description: string, example: string) =>
+  t.String({ maxLength: QUERY_MAX_LENGTH, description, examples: [example] })
+const Instant = (description: string) =>
+  t.String({ maxLength: 40, description, examples: ['2026-01-31T09:30:00Z', '2026-01-31'] })
+
+/** The filters of a message list. */
+export const MessageFilterQuery = t.Object({
+  labels: t.Optional(LabelsQuery),
+  q: t.Optional(
+    Search(
+      'Words; the message must contain all of them (subject, addresses, text, file names). Any script; case and accents ' +
+        'are ignored. Syntax: "a phrase", -without, one OR other, begin* (three letters at least).',
+      'invoice "second reminder" -draft',
+    ),
+  ),
+  from: t.Optional(Search('Sender: an address or part of an address.', 'ada@example.com')),
+  to: t.Optional(
+    Search('Recipient (To, Cc, Bcc): an address or part of an address.', 'example.com'),
+  ),
+  subject: t.Optional(Search('Consecutive words of the subject.', 'second reminder')),
+  after: t.Optional(Instant('Created at this time or later, ISO 8601.')),
+  before: t.Optional(Instant('Created before this time, ISO 8601.')),
+})
+
+export type MessageFilter = {
+  labels: string[]
+  /** A message must match every query. */
+  queries: SearchQuery[]
+  after: Date | null
+  before: Date | null
+}
+
+/** Reads {@link MessageFilterQuery}. @throws {ApiError} 400 */
+export function readMessageFilter(query: Static<typeof MessageFilterQuery>): MessageFilter {
+  const queries = [
+    readSearch('q', query.q, parseSearch),
+    ...(['from', 'to', 'subject'] as const).map((field) =>
+      readSearch(field, query[field], (text) => parseField(field, text)),
+    ),
+  ]
+  return {
+    labels: readLabels(query.labels),
+    queries: queries.flatMap((one) => one ?? []),
+    after: readInstant('after', query.after),
+    before: readInstant('before', query.before),
+  }
+}
+
+function readSearch(
+  name: string,
+  text: string | undefined,
+  parse: (text: string) => SearchQuery,
+): SearchQuery | null {
+  if (text === undefined) return null
+  try {
+    return parse(text)
+  } catch (error) {
+    if (!(error instanceof SearchQueryError)) throw error
+    throw badRequest(`${name} must ${error.message}`)
+  }
+}
+
+/** RFC 3339, or a date alone: its first moment in UTC. */
+const INSTANT = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d))?$/i
+
+function readInstant(name: string, text: string | undefined): Date | null {
+  if (text === undefined) return null
+  const instant = new Date(INSTANT.test(text) ? text : Number.NaN)
+  if (!Number.isNaN(instant.getTime())) return instant
+  throw badRequest(`${name} must be an ISO 8601 time such as 2026-01-31T09:30:00Z, or a date`)
+}

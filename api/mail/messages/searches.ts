@@ -1,0 +1,46 @@
+import { FairTurns, NoTurnError } from '../../../shared/process/fairTurns.ts'
+import type { Pool } from '../../../sql/db.ts'
+import { isStatementTimeout } from '../../../sql/db.ts'
+import { ApiError, badRequest } from '../../http/errors.ts'
+
+/** Searches of one project at once. More would take the processors of the database from the others. */
+const PER_PROJECT = 1
+const WAITING_PER_PROJECT = 20
+const WAIT_MAX_MS = 5_000
+
+/** Runs reads that may look at a large part of an inbox. */
+export type Searches = {
+  /** @throws {ApiError} 400 for a read that takes too long, 429 for too many of one project at once. */
+  run<Result>(projectId: string, read: (db: Pool) => Promise<Result>): Promise<Result>
+}
+
+/**
+ * Searches have connections of their own with a short statement timeout: they never hold the connection of another
+ * request. Projects take turns.
+ * @param pool the connections; @param size their number.
+ */
+export function createSearches(pool: Pool, size: number): Searches {
+  const turns = new FairTurns({
+    total: size,
+    perOwner: PER_PROJECT,
+    waitingPerOwner: WAITING_PER_PROJECT,
+  })
+  return {
+    async run(projectId, read) {
+      const leave = await turns.enter(projectId, WAIT_MAX_MS).catch((error: unknown) => {
+        if (!(error instanceof NoTurnError)) throw error
+        throw new ApiError(429, 'rate_limited', 'Too many searches at once', { 'retry-after': '1' })
+      })
+      try {
+        return await read(pool)
+      } catch (error) {
+        if (!isStatementTimeout(error)) throw error
+        throw badRequest(
+          'The search takes too long: use rarer words, or give after and before a shorter time',
+        )
+      } finally {
+        leave()
+      }
+    },
+  }
+}

@@ -1,0 +1,32 @@
+import { addressKey, parseAddress, recipientKeys } from '../../../shared/mail/address.ts'
+import type { Message } from '../../../sql/mail/messages/messages.ts'
+import { badRequest } from '../../http/errors.ts'
+import { RECIPIENTS_MAX, unique } from './sendInput.ts'
+
+/**
+ * The recipients of a reply: Reply-To, else From; for a sent original, its recipients. Invalid addresses are dropped. The
+ * replying inbox itself is a recipient only if no other is left.
+ */
+export function replyRecipients(
+  original: Message,
+  replyAll: boolean,
+): { to: string[]; cc: string[] } {
+  const own = addressKey(original.inboxAddress)
+  const usable = (texts: string[]) => unique(texts.flatMap((text) => parseAddress(text) ?? []))
+  // Inbox names have no `+tag`: a tagged address of this inbox is this inbox.
+  const others = (texts: string[]) =>
+    usable(texts).filter((address) => !recipientKeys(address).includes(own))
+  const sender = original.replyTo.length > 0 ? original.replyTo : original.from
+  const wanted = original.direction === 'sent' ? original.to : sender
+  const to = others(wanted).length > 0 ? others(wanted) : usable(wanted)
+  if (to.length === 0) throw badRequest('The message has no sender that can be replied to')
+  if (!replyAll) return { to: to.slice(0, RECIPIENTS_MAX), cc: [] }
+  const addressed = new Set(to.map(addressKey))
+  const cc = others([...original.to, ...original.cc]).filter(
+    (address) => !addressed.has(addressKey(address)),
+  )
+  if (to.length + cc.length > RECIPIENTS_MAX) {
+    throw badRequest(`replyAll must reach at most ${RECIPIENTS_MAX} recipients`)
+  }
+  return { to, cc }
+}

@@ -1,0 +1,230 @@
+import { type Static, Type as t } from '@sinclair/typebox'
+import { parseIsoTime } from '../../../shared/isoTime.ts'
+import { addressKey, type Mailbox, parseMailbox } from '../../../shared/mail/address.ts'
+import {
+  type CustomHeaders,
+  readCustomHeaders,
+} from '../../../shared/mail/compose/customHeaders.ts'
+import {
+  decodeBase64,
+  isAttachmentType,
+  parseContentId,
+  type SentAttachment,
+} from '../../../shared/mail/compose/sentAttachment.ts'
+import {
+  parseUnsubscribeMailto,
+  parseUnsubscribeUrl,
+  type Unsubscribe,
+} from '../../../shared/mail/compose/unsubscribe.ts'
+import { BODY_MAX_BYTES } from '../../http/body.ts'
+import { badRequest } from '../../http/errors.ts'
+
+/** Recipients of one message in to, cc and bcc together (docs/contract.md §4). */
+export const RECIPIENTS_MAX = 50
+/** RFC 5322 §2.1.1: a line is at most 998 characters. */
+export const SUBJECT_MAX_LENGTH = 998
+
+const AddressList = (minItems: number) =>
+  t.Array(t.String({ maxLength: 500 }), {
+    minItems,
+    maxItems: RECIPIENTS_MAX,
+    examples: [['ada@example.com']],
+    description: 'Addresses, with or without a display name: Jane Doe <jane@example.net>.',
+  })
+
+/** For text and HTML each. A request body without attachments has the same limit. */
+const TEXT_MAX_LENGTH = BODY_MAX_BYTES
+const Text = t.String({ maxLength: TEXT_MAX_LENGTH, description: 'Plain-text body.' })
+const Html = t.Optional(
+  t.String({
+    maxLength: TEXT_MAX_LENGTH,
+    description: 'HTML body; the message is sent as multipart/alternative.',
+  }),
+)
+
+const ATTACHMENTS_MAX = 50
+/** Base64 adds a third; most receivers accept messages up to 35 MB. */
+const ATTACHMENTS_MAX_BYTES = 25 * 1024 * 1024
+const FILENAME_MAX_LENGTH = 255
+
+const Attachments = t.Optional(
+  t.Array(
+    t.Object({
+      filename: t.String({
+        minLength: 1,
+        maxLength: FILENAME_MAX_LENGTH,
+        pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]*$',
+        error: `be 1 to ${FILENAME_MAX_LENGTH} characters without control characters`,
+      }),
+      contentType: t.String({ examples: ['application/pdf'] }),
+      content: t.String({ description: 'The bytes in base64.' }),
+      contentId: t.Optional(
+        t.String({ description: 'The HTML body refers to the attachment as cid:CONTENT_ID.' }),
+      ),
+    }),
+    {
+      maxItems: ATTACHMENTS_MAX,
+      description: `At most ${ATTACHMENTS_MAX} files, of ${ATTACHMENTS_MAX_BYTES} bytes together.`,
+    },
+  ),
+)
+
+const UnsubscribeInput = t.Optional(
+  t.Object(
+    {
+      url: t.Optional(
+        t.String({ description: 'An https URL; a POST to it unsubscribes (RFC 8058).' }),
+      ),
+      mailto: t.Optional(t.String({ description: 'An address; a mail to it unsubscribes.' })),
+    },
+    {
+      description: 'One-click unsubscribe: sets List-Unsubscribe and List-Unsubscribe-Post.',
+    },
+  ),
+)
+
+const HeadersInput = t.Optional(
+  t.Record(t.String(), t.String(), {
+    description: 'Header fields to add: X-*, List-* and Auto-Submitted, at most 20.',
+    examples: [{ 'X-Order': '5521' }],
+  }),
+)
+
+/** The time furthest ahead that a mail may wait for. */
+const SEND_AT_MAX_DAYS = 366
+const SendAt = t.Optional(
+  t.String({
+    maxLength: 40,
+    description: `Sends at this time (ISO 8601 with a zone), at most ${SEND_AT_MAX_DAYS} days ahead. Until then the mail can be cancelled.`,
+    examples: ['2026-01-31T09:30:00Z'],
+  }),
+)
+
+export const SendBody = t.Object({
+  to: AddressList(1),
+  subject: t.String({
+    maxLength: SUBJECT_MAX_LENGTH,
+    pattern: '^[^\\r\\n]*$',
+    error: `be one line of at most ${SUBJECT_MAX_LENGTH} characters`,
+  }),
+  text: Text,
+  html: Html,
+  cc: t.Optional(AddressList(0)),
+  bcc: t.Optional(AddressList(0)),
+  attachments: Attachments,
+  unsubscribe: UnsubscribeInput,
+  headers: HeadersInput,
+  sendAt: SendAt,
+})
+
+export const ReplyBody = t.Object({
+  text: Text,
+  html: Html,
+  replyAll: t.Optional(
+    t.Boolean({ description: 'Also answer the other recipients of the original.' }),
+  ),
+  attachments: Attachments,
+  headers: HeadersInput,
+  sendAt: SendAt,
+})
+
+/** Reads mailboxes and removes duplicates. @throws {ApiError} 400 with the position of an invalid one */
+export function readMailboxes(field: string, texts: string[]): Mailbox[] {
+  const mailboxes = texts.map((text, n) => {
+    const mailbox = parseMailbox(text)
+    if (mailbox === null && /[^ -~][^\s<>@]*@/.test(text)) {
+      throw badRequest(`${field}[${n}] must be ASCII before the @ (SMTPUTF8 is not supported)`)
+    }
+    if (mailbox === null) {
+      throw badRequest(
+        `${field}[${n}] must be one email address, such as ada@example.com or Ada <ada@example.com>`,
+      )
+    }
+    return mailbox
+  })
+  return [...new Map(mailboxes.map((one) => [addressKey(one.address), one])).values()]
+}
+
+/** The display names of mailboxes, by address; null: none has one. */
+export function namesOf(mailboxes: readonly Mailbox[]): Record<string, string> | null {
+  const named = mailboxes.flatMap(({ address, name }) => (name === null ? [] : [[address, name]]))
+  return named.length === 0 ? null : Object.fromEntries(named)
+}
+
+/** Removes duplicate addresses; case is ignored. */
+export function unique(addresses: string[]): string[] {
+  return [...new Map(addresses.map((address) => [addressKey(address), address])).values()]
+}
+
+/** Reads attachments. @throws {ApiError} 400 with the position of an invalid one */
+export function readAttachments(given: Static<typeof Attachments> = []): SentAttachment[] {
+  const contentIds = new Set<string>()
+  let bytes = 0
+  return given.map(({ filename, contentType, content: encoded, contentId: id }, n) => {
+    const field = `attachments[${n}]`
+    if (!isAttachmentType(contentType)) {
+      throw badRequest(
+        `${field}.contentType must be a media type such as application/pdf, and not multipart`,
+      )
+    }
+    const content = decodeBase64(encoded)
+    if (content === null) throw badRequest(`${field}.content must be base64 (RFC 4648, section 4)`)
+    bytes += content.length
+    if (bytes > ATTACHMENTS_MAX_BYTES) {
+      throw badRequest(`attachments must be at most ${ATTACHMENTS_MAX_BYTES} bytes together`)
+    }
+    const contentId = id === undefined ? null : parseContentId(id)
+    if (id !== undefined && contentId === null) {
+      throw badRequest(`${field}.contentId must be 1 to 255 visible ASCII characters, such as logo`)
+    }
+    if (contentId !== null && contentIds.has(contentId)) {
+      throw badRequest(`${field}.contentId must differ from the earlier ones`)
+    }
+    if (contentId !== null) contentIds.add(contentId)
+    return { filename, contentType, contentId, content }
+  })
+}
+
+/** Reads the header fields to add; null without them. @throws {ApiError} 400 with the name of an invalid one */
+export function readHeaders(
+  given: Static<typeof HeadersInput> | undefined,
+  withUnsubscribe: boolean,
+): CustomHeaders | null {
+  if (given === undefined) return null
+  const read = readCustomHeaders(given, withUnsubscribe)
+  if ('error' in read) throw badRequest(read.error)
+  return read.headers
+}
+
+/** Reads the unsubscribe settings; null without them. @throws {ApiError} 400 */
+export function readUnsubscribe(
+  given: Static<typeof UnsubscribeInput> | undefined,
+): Unsubscribe | null {
+  if (given === undefined) return null
+  const url = given.url === undefined ? null : parseUnsubscribeUrl(given.url)
+  if (given.url !== undefined && url === null) {
+    throw badRequest('unsubscribe.url must be an https URL of at most 900 characters')
+  }
+  const mailto = given.mailto === undefined ? null : parseUnsubscribeMailto(given.mailto)
+  if (given.mailto !== undefined && mailto === null) {
+    throw badRequest('unsubscribe.mailto must be one email address, such as leave@example.com')
+  }
+  if (url === null && mailto === null) throw badRequest('unsubscribe must hold url or mailto')
+  return { url, mailto }
+}
+
+const DAY_MS = 24 * 60 * 60 * 1000
+
+/** Reads the time of a sending; null: at once. @throws {ApiError} 400 */
+export function readSendAt(given: string | undefined): Date | null {
+  if (given === undefined) return null
+  const at = given.includes('T') ? parseIsoTime(given) : null
+  if (at === null) {
+    throw badRequest('sendAt must be an ISO 8601 time with a zone, such as 2026-01-31T09:30:00Z')
+  }
+  const waitMs = at.getTime() - Date.now()
+  if (waitMs <= 0 || waitMs > SEND_AT_MAX_DAYS * DAY_MS) {
+    throw badRequest(`sendAt must lie in the future, at most ${SEND_AT_MAX_DAYS} days ahead`)
+  }
+  return at
+}

@@ -1,0 +1,188 @@
+import { type Static, Type as t } from '@sinclair/typebox'
+import type { Config } from '../../../shared/config/config.ts'
+import { outboundUrlFault } from '../../../shared/http/outboundUrl.ts'
+import { cutDescription, DESCRIPTION_MAX_LENGTH } from '../../../shared/till/description.ts'
+import { DEVNET_NETWORK } from '../../../shared/till/devnetAccounts.ts'
+import {
+  isMcpTool,
+  parsePaidResource,
+  parseResourceUrl,
+  type ResourceUrl,
+  ResourceUrlError,
+} from '../../../shared/till/resourceUrl.ts'
+import {
+  type NetworkName,
+  parseUsdc,
+  USDC_AMOUNT_PATTERN,
+  UsdcAmountError,
+  usdcNetworkOf,
+} from '../../../shared/till/usdc.ts'
+import {
+  ENDPOINTS_MAX,
+  type EndpointChange,
+  SecretWithoutWebhookError,
+  TooManyEndpointsError,
+} from '../../../sql/till/endpoints/endpointChanges.ts'
+import { readChainStatus } from '../../../sql/till/watch/chainStatus.ts'
+import { badRequest } from '../../http/errors.ts'
+import type { Services } from '../../http/services.ts'
+import { chainUnknown } from '../payments/offer.ts'
+import { refuseDust } from '../payments/settlementLimits.ts'
+
+const URL_MAX_LENGTH = 2_048
+const SECRET_MIN_LENGTH = 16
+const SECRET_MAX_LENGTH = 256
+
+export const UrlPattern = t.String({
+  minLength: 1,
+  maxLength: URL_MAX_LENGTH,
+  description:
+    'The full URL of what is paid for, as a payer sees it, or mcp://tool/NAME for an MCP tool. Query and fragment are dropped; the host is lower-cased.',
+})
+export const PriceUsdc = t.String({
+  maxLength: 64,
+  pattern: USDC_AMOUNT_PATTERN.source,
+  error: 'be a decimal USDC string with at most 6 decimals, such as "0.01"',
+})
+export const Network = t.String({
+  maxLength: 64,
+  description:
+    'The chain this service is connected to, which is also the default: base or eip155:8453, base-sepolia or eip155:84532.',
+})
+export const Description = t.Union([t.String(), t.Null()], {
+  description: `Cut after ${DESCRIPTION_MAX_LENGTH} characters.`,
+})
+export const WebhookUrl = t.Union(
+  [t.String({ minLength: 1, maxLength: URL_MAX_LENGTH }), t.Null()],
+  { error: `be a URL of at most ${URL_MAX_LENGTH} characters, or null to remove the webhook` },
+)
+export const WebhookSecret = t.String({
+  pattern: `^[\\x21-\\x7e]{${SECRET_MIN_LENGTH},${SECRET_MAX_LENGTH}}$`,
+  error: `be ${SECRET_MIN_LENGTH} to ${SECRET_MAX_LENGTH} visible ASCII characters`,
+})
+
+export const Discoverable = t.Boolean({
+  description: 'Shows the endpoint in /v0/x402/discovery, once it is verified. False by default.',
+})
+
+/** Reads `urlPattern`. @throws {ApiError} 400 */
+export function readUrlPattern(text: string, allowPrivate: boolean): ResourceUrl {
+  try {
+    const resource = parsePaidResource(text)
+    if (!isMcpTool(resource.url)) refuseFault('urlPattern', resource.url, allowPrivate)
+    return resource
+  } catch (error) {
+    if (!(error instanceof ResourceUrlError)) throw error
+    throw badRequest(`urlPattern ${error.message}`)
+  }
+}
+
+/** Refuses an MCP tool in the public list: an agent would not find its server. @throws {ApiError} 400 */
+export function refuseHidden(urlPattern: string): void {
+  if (!isMcpTool(urlPattern)) return
+  throw badRequest('discoverable must be false for an MCP tool: the list has only URLs to call')
+}
+
+/** Reads the URL of a webhook in its normal form, without a fragment: a fragment is never sent. @throws {ApiError} 400 */
+export function readOutboundUrl(field: string, text: string, allowPrivate: boolean): string {
+  try {
+    parseResourceUrl(text)
+  } catch (error) {
+    if (!(error instanceof ResourceUrlError)) throw error
+    throw badRequest(`${field} ${error.message}`)
+  }
+  refuseFault(field, text, allowPrivate)
+  const url = new URL(text)
+  url.hash = ''
+  if (url.href.length > URL_MAX_LENGTH) {
+    throw badRequest(`${field} must be at most ${URL_MAX_LENGTH} characters`)
+  }
+  return url.href
+}
+
+function refuseFault(field: string, url: string, allowPrivate: boolean): void {
+  const fault = outboundUrlFault(url, allowPrivate)
+  if (fault === null) return
+  throw badRequest(`${field} must be reachable from the public internet: ${fault}`)
+}
+
+/** Reads `priceUsdc` into atomic USDC. @throws {ApiError} 400 */
+export function readPrice(amount: string, config: Pick<Config, 'minPriceAtomic'>): bigint {
+  try {
+    return refuseDust('priceUsdc', parseUsdc(amount), config)
+  } catch (error) {
+    if (!(error instanceof UsdcAmountError)) throw error
+    throw badRequest(`priceUsdc${error.message.replace(/^amount/, '')}`)
+  }
+}
+
+/**
+ * The chain of prices: that of the payment workers, or the devnet's before a worker has reported.
+ * @throws {ApiError} 503 before the chain is known.
+ */
+export async function serviceNetwork({ pool, config }: Services): Promise<NetworkName> {
+  const status = await readChainStatus(pool)
+  if (status?.network) return status.network
+  if (config.chain.embeddedDevnet) return DEVNET_NETWORK
+  throw chainUnknown()
+}
+
+/** Reads `network`: the service's own chain, or absent. @throws {ApiError} 400 */
+export function readNetwork(network: string | undefined, own: string): string {
+  if (network === undefined || usdcNetworkOf(network)?.network === own) return own
+  const known = usdcNetworkOf(network) === undefined ? 'unknown' : 'not the chain of this service'
+  throw badRequest(`network must be "${own}" or left out: "${network}" is ${known}`)
+}
+
+/** The fields of an endpoint that PATCH changes. */
+export const ChangeBody = t.Object({
+  priceUsdc: t.Optional(PriceUsdc),
+  network: t.Optional(Network),
+  description: t.Optional(Description),
+  webhookUrl: t.Optional(WebhookUrl),
+  webhookSecret: t.Optional(WebhookSecret),
+  discoverable: t.Optional(Discoverable),
+})
+
+/** Reads a change. A field absent from the body is absent from it. @throws {ApiError} 400 */
+export async function readChange(
+  services: Services,
+  body: Static<typeof ChangeBody>,
+): Promise<EndpointChange> {
+  const { config } = services
+  const { priceUsdc, network, description, webhookUrl, webhookSecret, discoverable } = body
+  return {
+    ...(priceUsdc === undefined ? {} : { priceAtomic: readPrice(priceUsdc, config) }),
+    ...(network === undefined
+      ? {}
+      : { network: readNetwork(network, await serviceNetwork(services)) }),
+    ...(description === undefined
+      ? {}
+      : { description: description === null ? null : cutDescription(description) }),
+    ...(webhookUrl === undefined
+      ? {}
+      : {
+          webhookUrl:
+            webhookUrl === null
+              ? null
+              : readOutboundUrl('webhookUrl', webhookUrl, config.allowPrivateNetworks),
+        }),
+    ...(webhookSecret === undefined ? {} : { webhookSecret }),
+    ...(discoverable === undefined ? {} : { discoverable }),
+  }
+}
+
+/** Runs a change and turns its errors into API errors. @throws {ApiError} 400 */
+export async function orBadRequest<Result>(work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof SecretWithoutWebhookError) {
+      throw badRequest('webhookSecret must come with a webhookUrl')
+    }
+    if (error instanceof TooManyEndpointsError) {
+      throw badRequest(`A project must have at most ${ENDPOINTS_MAX} endpoints`)
+    }
+    throw error
+  }
+}

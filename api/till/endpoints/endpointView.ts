@@ -1,0 +1,96 @@
+import { Type as t } from '@sinclair/typebox'
+import { formatUsdc } from '../../../shared/till/usdc.ts'
+import type { ChangedEndpoint } from '../../../sql/till/endpoints/endpointChanges.ts'
+import type { Endpoint, EndpointTotals } from '../../../sql/till/endpoints/endpoints.ts'
+import { Time } from '../../http/operation.ts'
+
+const Nullable = (description?: string) =>
+  t.Union([t.String(), t.Null()], description === undefined ? {} : { description })
+
+const EndpointSchema = t.Object({
+  endpointId: t.String(),
+  urlPattern: t.String(),
+  priceUsdc: t.String(),
+  network: t.String(),
+  description: Nullable(),
+  webhookUrl: Nullable(),
+  discoverable: t.Boolean(),
+  active: t.Boolean(),
+  verification: t.Object({
+    status: t.Union(
+      (['pending', 'verified', 'failed', 'unreachable'] as const).map((status) =>
+        t.Literal(status),
+      ),
+    ),
+    checkedAt: t.Union([Time, t.Null()]),
+    detail: Nullable(),
+  }),
+  createdAt: Time,
+})
+
+export const EarningEndpointSchema = t.Composite([
+  EndpointSchema,
+  t.Object({
+    callCount: t.Integer({ description: 'Payments settled for this endpoint.' }),
+    revenueUsdcRaw: t.String({ description: 'Their sum in atomic USDC (10^-6).' }),
+  }),
+])
+
+export const ChangedEndpointSchema = t.Composite([
+  EndpointSchema,
+  t.Object({
+    webhookSecret: t.Optional(
+      t.String({ description: 'Only when it is new. Shown here and never again.' }),
+    ),
+  }),
+])
+
+export const EXAMPLE_ENDPOINT = {
+  endpointId: 'se_0a1b2c3d4e5f60718293a4b5',
+  urlPattern: 'https://api.example.com/weather',
+  priceUsdc: '0.01',
+  network: 'base-sepolia',
+  description: 'Weather of today',
+  webhookUrl: 'https://api.example.com/hooks/purser',
+  discoverable: false,
+  active: true,
+  verification: {
+    status: 'verified',
+    checkedAt: '2026-01-05T09:30:01.000Z',
+    detail: 'answered 402 with a challenge',
+  },
+  createdAt: '2026-01-05T09:30:00.000Z',
+}
+
+export const EXAMPLE_SECRET = `whsec_${'0'.repeat(64)}`
+
+/** An active endpoint in the API, without its secret. */
+const toEndpointView = (endpoint: Endpoint) => ({
+  endpointId: endpoint.id,
+  urlPattern: endpoint.urlPattern,
+  priceUsdc: formatUsdc(endpoint.priceAtomic),
+  network: endpoint.network,
+  description: endpoint.description,
+  webhookUrl: endpoint.webhookUrl,
+  discoverable: endpoint.discoverable,
+  active: true,
+  verification: {
+    status: endpoint.verification.status,
+    checkedAt: endpoint.verification.checkedAt?.toISOString() ?? null,
+    detail: endpoint.verification.detail,
+  },
+  createdAt: endpoint.createdAt.toISOString(),
+})
+
+/** With its earnings. */
+export const toEarningView = (endpoint: Endpoint, totals: EndpointTotals | undefined) => ({
+  ...toEndpointView(endpoint),
+  callCount: totals?.callCount ?? 0,
+  revenueUsdcRaw: (totals?.revenueAtomic ?? 0n).toString(),
+})
+
+/** With the secret, if it is new. */
+export const toChangedView = ({ endpoint, newSecret }: ChangedEndpoint) => ({
+  ...toEndpointView(endpoint),
+  ...(newSecret === null ? {} : { webhookSecret: newSecret }),
+})

@@ -1,0 +1,81 @@
+import {
+  checkEndpointAnew,
+  type EndpointCheck,
+  findEndpointCheck,
+  provokeEndpointCheck,
+} from '../../../sql/till/endpoints/endpointChecks.ts'
+import { badRequest, notFound } from '../../http/errors.ts'
+import type { Services } from '../../http/services.ts'
+import type { Offer } from '../payments/offer.ts'
+
+/** A challenge waits this long for a check that is on its way. */
+const WAIT_MS = 5_000
+/**
+ * The check itself asks the seller, and the seller then asks for this challenge. So it is answered while the check runs;
+ * a dead address has its verdict sooner.
+ */
+const RUNNING_WAIT_MS = 250
+const POLL_MS = 100
+/** Between checks that challenges ask for. A challenge in between waits, because a seller that has just come back must sell. */
+const PROVOKE_PAUSE_MS = 2_000
+
+/**
+ * Refuses a challenge for an endpoint that the last check did not reach. It is checked anew first.
+ * @throws {ApiError} 400
+ */
+export async function checkReachable({ pool }: Services, offer: Offer): Promise<void> {
+  const { endpointId, verification } = offer
+  if (endpointId === null || (verification !== 'pending' && verification !== 'unreachable')) return
+  if (verification === 'unreachable') await provokeCheck(pool, endpointId)
+  const { check, isOurs } = await waitForCheck(pool, endpointId)
+  if (check.status !== 'unreachable' || isOurs) return
+  throw badRequest(
+    `The endpoint was unreachable from the internet at ${check.checkedAt?.toISOString()} (${check.detail}). ` +
+      `POST /v0/sellers/endpoints/${endpointId}/verify checks it again, and so does each challenge`,
+  )
+}
+
+async function provokeCheck(pool: Services['pool'], id: string): Promise<void> {
+  const restMs = await provokeEndpointCheck(pool, id, PROVOKE_PAUSE_MS)
+  if (restMs === 0) return
+  await Bun.sleep(Math.min(restMs, PROVOKE_PAUSE_MS))
+  await provokeEndpointCheck(pool, id, PROVOKE_PAUSE_MS)
+}
+
+/**
+ * Checks an endpoint anew and waits for the verdict.
+ * @throws {ApiError} 404
+ */
+export async function checkAnew(
+  { pool }: Services,
+  target: { projectId: string; id: string },
+): Promise<void> {
+  if (!(await checkEndpointAnew(pool, target))) throw notFound('Endpoint not found')
+  const untilMs = performance.now() + WAIT_MS
+  while (performance.now() < untilMs) {
+    const check = await findEndpointCheck(pool, target.id)
+    if (check === null || check.queuedMs === null) return
+    await Bun.sleep(POLL_MS)
+  }
+}
+
+/** Waits for a check on its way. `isOurs`: it still runs, and may be what asks. */
+async function waitForCheck(
+  pool: Services['pool'],
+  id: string,
+): Promise<{ check: EndpointCheck; isOurs: boolean }> {
+  let runningSinceMs: number | null = null
+  for (;;) {
+    const check = await findEndpointCheck(pool, id)
+    if (check === null)
+      throw badRequest('resource must match a registered, active endpoint of the project')
+    if (check.queuedMs === null) return { check, isOurs: false }
+    if (check.isRunning) {
+      runningSinceMs ??= performance.now()
+      if (performance.now() - runningSinceMs > RUNNING_WAIT_MS) return { check, isOurs: true }
+    } else if (check.queuedMs > WAIT_MS) {
+      return { check, isOurs: false }
+    }
+    await Bun.sleep(POLL_MS)
+  }
+}

@@ -1,0 +1,127 @@
+import { parsePaidResource, ResourceUrlError } from '../../../shared/till/resourceUrl.ts'
+import { USDC_NETWORKS, type UsdcNetwork } from '../../../shared/till/usdc.ts'
+import {
+  type DecodedPayment,
+  paymentRequirementsSchema,
+  versionOf,
+  type X402Reason,
+} from '../../../shared/till/x402.ts'
+import { networkNameOf, paymentRequirementsV2Schema } from '../../../shared/till/x402v2.ts'
+import { findEndpointByResource } from '../../../sql/till/endpoints/endpoints.ts'
+import { isSoldByAnother } from '../../../sql/till/endpoints/rivalEndpoints.ts'
+import type { Services } from '../../http/services.ts'
+import type { Offer, Seller } from '../payments/offer.ts'
+
+/** The resource of a version 2 payment that names none: the version requires no name. */
+const UNSPECIFIED = 'urn:x402:unspecified'
+const RESOURCE_CHARS_MAX = 2048
+
+/** A seller's requirement as an offer, or the x402 reason why it is refused. */
+export type FacilitatorOffer = { ok: true; offer: Offer } | { ok: false; reason: X402Reason }
+
+/** A requirement of either version. `resource` null: the seller names none. */
+type Wanted = {
+  scheme: string
+  network: string
+  amount: string
+  payTo: string
+  asset: string
+  resource: string | null
+  description: string | null
+  extra: Record<string, unknown>
+}
+
+/** Reads the requirement of a seller, in the version of the payment. */
+export async function readFacilitatorOffer(
+  services: Services,
+  seller: Seller,
+  decoded: DecodedPayment,
+  requirements: unknown,
+): Promise<FacilitatorOffer> {
+  // The form of the requirement is unknown then.
+  if (!decoded.ok && decoded.reason === 'invalid_x402_version') {
+    return { ok: false, reason: decoded.reason }
+  }
+  const wanted = versionOf(decoded) === 2 ? readV2(requirements) : readV1(requirements)
+  const reason = wanted === null ? 'invalid_payment_requirements' : faultOf(wanted, seller)
+  if (wanted === null || reason !== null) {
+    return { ok: false, reason: reason ?? 'invalid_payment_requirements' }
+  }
+  // Nobody has signed the payer's copy of the resource: the seller's word goes first.
+  const copy = decoded.ok ? (decoded.payload.resourceUrl ?? null) : null
+  const byPayer = copy === null ? null : readResource(copy)
+  const resourceSource = wanted.resource === null && byPayer !== null ? 'payer' : 'seller'
+  const bySeller = wanted.resource === null ? null : readResource(wanted.resource)
+  if (wanted.resource !== null && bySeller === null) {
+    return { ok: false, reason: 'invalid_payment_requirements' }
+  }
+  const { url, matchKey } = bySeller ?? byPayer ?? { url: UNSPECIFIED, matchKey: null }
+  const amountAtomic = BigInt(wanted.amount)
+  if (amountAtomic < BigInt(services.config.minPriceAtomic)) {
+    return { ok: false, reason: 'invalid_payment_requirements' }
+  }
+  if (matchKey !== null && (await isSoldByAnother(services.pool, seller.projectId, matchKey))) {
+    return { ok: false, reason: 'resource_of_another_project' }
+  }
+  const found =
+    matchKey === null
+      ? null
+      : await findEndpointByResource(services.pool, seller.projectId, matchKey)
+  // A payer could pay for a cheap resource and name a dear one.
+  const isSold = resourceSource === 'seller' || found?.priceAtomic === amountAtomic
+  const endpoint = isSold ? found : null
+  const offer: Offer = {
+    seller,
+    endpointId: endpoint?.id ?? null,
+    verification: endpoint?.verification.status ?? null,
+    matchKey: endpoint === null ? null : matchKey,
+    resource: url,
+    resourceSource,
+    amountAtomic,
+    description: wanted.description,
+  }
+  return { ok: true, offer }
+}
+
+function readV1(requirements: unknown): Wanted | null {
+  const { data } = paymentRequirementsSchema.safeParse(requirements)
+  if (data === undefined || !URL.canParse(data.resource)) return null
+  // Version 1 has always ignored extra: a wrong domain shows in the signature.
+  return { ...data, amount: data.maxAmountRequired, extra: {} }
+}
+
+function readV2(requirements: unknown): Wanted | null {
+  const { data } = paymentRequirementsV2Schema.safeParse(requirements)
+  if (data === undefined) return null
+  const extra = data.extra ?? {}
+  const { resource = null } = extra
+  if (resource === null) return { ...data, extra, resource, description: null }
+  const isUrl =
+    typeof resource === 'string' && resource.length <= RESOURCE_CHARS_MAX && URL.canParse(resource)
+  return isUrl ? { ...data, extra, resource, description: null } : null
+}
+
+function faultOf(wanted: Wanted, { network, payTo }: Seller): X402Reason | null {
+  const { usdcAddress, eip712Name, eip712Version }: UsdcNetwork = USDC_NETWORKS[network]
+  const { name = eip712Name, version = eip712Version, assetTransferMethod } = wanted.extra
+  if (wanted.scheme !== 'exact') return 'unsupported_scheme'
+  if (networkNameOf(wanted.network) !== network) return 'invalid_network'
+  if (wanted.asset.toLowerCase() !== usdcAddress.toLowerCase()) {
+    return 'invalid_payment_requirements'
+  }
+  if (wanted.payTo.toLowerCase() !== payTo.toLowerCase()) return 'invalid_payment_requirements'
+  if (name !== eip712Name) return 'invalid_exact_evm_token_name_mismatch'
+  if (version !== eip712Version) return 'invalid_exact_evm_token_version_mismatch'
+  const isEip3009 = assetTransferMethod === undefined || assetTransferMethod === 'eip3009'
+  return isEip3009 ? null : 'unsupported_payload_type'
+}
+
+/** A web address or an MCP tool; null: any other text. It stands in a signed receipt. */
+function readResource(text: string): ReturnType<typeof parsePaidResource> | null {
+  try {
+    return parsePaidResource(text)
+  } catch (error) {
+    if (error instanceof ResourceUrlError) return null
+    throw error
+  }
+}

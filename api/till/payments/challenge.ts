@@ -1,0 +1,60 @@
+import { didWeb, receiptKey } from '../../../shared/till/receiptKey.ts'
+import {
+  buildChallenge,
+  type Challenge,
+  type PaymentRequirements,
+  wireReason,
+} from '../../../shared/till/x402.ts'
+import { encodePaymentRequired } from '../../../shared/till/x402v2.ts'
+import { isPublishedKey, receiptSeeds } from '../../../sql/till/payments/receiptKeys.ts'
+import type { Services } from '../../http/services.ts'
+import type { Offer } from './offer.ts'
+
+/** The `error` of a first challenge of version 2, as in the reference middleware. */
+const SIGNATURE_REQUIRED = 'PAYMENT-SIGNATURE header is required'
+
+/** The challenge of version 1 for an offer. With `error` it is the `requirement` of a refusal. */
+export function challengeFor(
+  offer: Offer,
+  { mimeType, error }: { mimeType?: string | undefined; error?: string } = {},
+): Challenge {
+  return buildChallenge({
+    network: offer.seller.network,
+    amountAtomic: offer.amountAtomic,
+    resource: offer.resource,
+    payTo: offer.seller.payTo,
+    description: offer.description ?? undefined,
+    mimeType,
+    error,
+  })
+}
+
+/** The requirement of a challenge of ours: it has one. */
+export const requirementOf = (challenge: Challenge): PaymentRequirements =>
+  challenge.accepts[0] as PaymentRequirements
+
+/** The header that holds the same challenge in version 2. `reason`: why a payment was refused. */
+export async function paymentRequiredHeader(
+  services: Services,
+  challenge: Challenge,
+  reason: string | null,
+): Promise<{ 'PAYMENT-REQUIRED': string }> {
+  const error = reason === null ? SIGNATURE_REQUIRED : wireReason(reason, 2)
+  const offer = { error, requirement: requirementOf(challenge) }
+  const nowS = Math.floor(Date.now() / 1000)
+  return { 'PAYMENT-REQUIRED': encodePaymentRequired(offer, await services.offerKey(), nowS) }
+}
+
+/**
+ * The key that signs offers: the receipts' key. Null until a worker has published it, since nobody could check the
+ * signature.
+ */
+export function createOfferKey({ config, pool }: Pick<Services, 'config' | 'pool'>) {
+  const [signing] = receiptSeeds(config)
+  const key = receiptKey({ seed: signing!.seed, did: didWeb(config.http.baseUrl) })
+  let published = false
+  return async () => {
+    published ||= await isPublishedKey(pool, key.kid)
+    return published ? key : null
+  }
+}

@@ -1,0 +1,111 @@
+import { cutDescription } from '../../../shared/till/description.ts'
+import { parsePaidResource, ResourceUrlError } from '../../../shared/till/resourceUrl.ts'
+import { type NetworkName, parseUsdc, UsdcAmountError } from '../../../shared/till/usdc.ts'
+import { networkNameOf } from '../../../shared/till/x402v2.ts'
+import type { Queryable } from '../../../sql/db.ts'
+import type { VerificationStatus } from '../../../sql/till/endpoints/endpoints.ts'
+import { findSeller, type SellerRow } from '../../../sql/till/endpoints/seller.ts'
+import { ApiError, badRequest } from '../../http/errors.ts'
+import type { Services } from '../../http/services.ts'
+import { refuseDust } from './settlementLimits.ts'
+
+const CHAIN_RETRY_S = 2
+
+/** 503 until a payment worker has reported its chain. */
+export const chainUnknown = () =>
+  new ApiError(503, 'unavailable', 'No payment worker has connected to the chain yet', {
+    'retry-after': String(CHAIN_RETRY_S),
+  })
+
+/** The paid project: its address and chain. */
+export type Seller = { projectId: string; payTo: string; network: NetworkName; chainId: number }
+
+/** A price for a resource. */
+export type Offer = {
+  seller: Seller
+  /** Null for an unregistered resource, on the facilitator routes. */
+  endpointId: string | null
+  /** The verdict of the endpoint's last check. */
+  verification: VerificationStatus | null
+  /** Host and path that found the endpoint; null with `endpointId`. */
+  matchKey: string | null
+  /** The payer's URL of the resource, in normal form. */
+  resource: string
+  /** `payer`: only the payer named the resource (facilitator, version 2). */
+  resourceSource: 'seller' | 'payer'
+  amountAtomic: bigint
+  description: string | null
+}
+
+/**
+ * The project as a seller, on the chain that the payment workers are connected to.
+ * @throws {ApiError} 403 when payments are not enabled, 503 before the chain is known.
+ */
+export async function loadSeller(db: Queryable, projectId: string): Promise<Seller> {
+  return sellerOf(projectId, await findSeller(db, projectId))
+}
+
+function sellerOf(projectId: string, found: SellerRow | null): Seller {
+  if (found === null || !found.paymentsEnabled || found.payTo === null) {
+    throw new ApiError(403, 'forbidden', 'Payments are not enabled for this project')
+  }
+  const { payTo, network, chainId } = found
+  if (network === null || chainId === null) throw chainUnknown()
+  return { projectId, payTo, network, chainId }
+}
+
+/**
+ * Reads a seller's price for a resource.
+ * @throws {ApiError} 400 for a bad amount, network or resource; 403 and 503 as {@link loadSeller}.
+ */
+export async function readOffer(
+  { sales, config }: Pick<Services, 'sales' | 'config'>,
+  projectId: string,
+  input: { amount: string; resource: string; network?: string; description?: string },
+): Promise<Offer> {
+  const amountAtomic = readAmount(input.amount)
+  refuseDust('amount', amountAtomic, config)
+  const { url, matchKey } = readResource(input.resource)
+  const sale = await sales.submit({ projectId, matchKey })
+  const { endpoint } = sale
+  const seller = sellerOf(projectId, sale.seller)
+  if (input.network !== undefined && networkNameOf(input.network) !== seller.network) {
+    throw badRequest(`network must be ${JSON.stringify(seller.network)}, the connected chain`)
+  }
+  if (endpoint === null) {
+    throw badRequest('resource must match a registered, active endpoint of the project')
+  }
+  if (sale.isSoldByAnother) {
+    throw badRequest(
+      'resource must not be that of another project: its 402 names the payTo of that project, not of this one',
+    )
+  }
+  return {
+    seller,
+    endpointId: endpoint.id,
+    verification: endpoint.verification,
+    matchKey,
+    resource: url,
+    resourceSource: 'seller',
+    amountAtomic,
+    description: input.description === undefined ? null : cutDescription(input.description),
+  }
+}
+
+function readAmount(text: string): bigint {
+  try {
+    return parseUsdc(text)
+  } catch (error) {
+    if (error instanceof UsdcAmountError) throw badRequest(error.message)
+    throw error
+  }
+}
+
+function readResource(text: string): { url: string; matchKey: string } {
+  try {
+    return parsePaidResource(text)
+  } catch (error) {
+    if (error instanceof ResourceUrlError) throw badRequest(`resource ${error.message}`)
+    throw error
+  }
+}

@@ -1,0 +1,299 @@
+import { Type as t } from '@sinclair/typebox'
+import { formatUsdc } from '../../../shared/till/usdc.ts'
+import type { Payment, PaymentDelivery } from '../../../sql/till/payments/payments.ts'
+import { Time } from '../../http/operation.ts'
+
+const Nullable = <Schema extends ReturnType<typeof t.String>>(schema: Schema) =>
+  t.Union([schema, t.Null()])
+
+const Requirement = t.Object({
+  scheme: t.Literal('exact'),
+  network: t.String({ examples: ['base-sepolia'] }),
+  maxAmountRequired: t.String({ description: 'Atomic units: 10^-6 USDC.' }),
+  resource: t.String(),
+  description: t.String(),
+  mimeType: t.String(),
+  payTo: t.String(),
+  maxTimeoutSeconds: t.Integer(),
+  asset: t.String(),
+  extra: t.Object({ name: t.String(), version: t.String() }),
+})
+
+/** The body of a 402 of x402 version 1. */
+const Challenge = t.Object({
+  x402Version: t.Literal(1),
+  error: t.String(),
+  accepts: t.Array(Requirement),
+})
+
+/** A challenge in both versions. */
+export const ChallengeAnswer = t.Composite([
+  Challenge,
+  t.Object({
+    headers: t.Object(
+      { 'PAYMENT-REQUIRED': t.String({ description: 'The challenge of x402 version 2, base64.' }) },
+      { description: 'The headers of the 402.' },
+    ),
+  }),
+])
+
+export const EXAMPLE_CHALLENGE = {
+  x402Version: 1,
+  error: 'X-PAYMENT header is required',
+  accepts: [
+    {
+      scheme: 'exact',
+      network: 'base-sepolia',
+      maxAmountRequired: '10000',
+      resource: 'https://api.example.com/report',
+      description: '',
+      mimeType: '',
+      payTo: '0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC',
+      maxTimeoutSeconds: 120,
+      asset: '0x036CbD53842c5426634e7929541eC2318f3dCF7e',
+      extra: { name: 'USDC', version: '2' },
+    },
+  ],
+  headers: { 'PAYMENT-REQUIRED': 'eyJ4NDAyVmVyc2lvbiI6Miwi…' },
+}
+
+const TX_HASH = 'One transaction can carry several payments: id names a payment, txHash does not.'
+const LogIndex = t.Union([
+  t.Integer({ description: 'The index of its Transfer event in the block (JSON-RPC logIndex).' }),
+  t.Null(),
+])
+
+const ReceiptBody = t.Object({
+  version: t.Literal(1),
+  paymentId: t.String(),
+  paymentInId: t.String(),
+  endpointId: Nullable(t.String()),
+  projectId: t.String(),
+  identityId: t.String(),
+  payerAddress: t.String(),
+  recipientAddress: t.String(),
+  amountUsdcRaw: t.String(),
+  network: t.String(),
+  resource: t.String(),
+  txHash: t.String(),
+  resourceSource: t.Optional(
+    t.Literal('payer', { description: 'Only the payer named resource. Absent: the seller did.' }),
+  ),
+  paymentIdentifier: t.Optional(t.String({ description: 'The payer’s own name of the payment.' })),
+  timestamp: Time,
+})
+
+const SignedReceipt = t.Object(
+  {
+    body: ReceiptBody,
+    signature: t.String({ description: 'base64 Ed25519 over the RFC 8785 form of body.' }),
+    alg: t.Literal('Ed25519'),
+    publicKeyHex: t.String(),
+    publicKey: t.String({ description: 'Multibase, z6Mk…' }),
+    did: t.String(),
+    jws: t.String({ description: 'Compact JWS; its key is in /.well-known/jwks.json.' }),
+  },
+  { description: 'Proof of payment.' },
+)
+
+const EXAMPLE_RECEIPT = {
+  body: {
+    version: 1,
+    paymentId: 'pay_0a1b2c3d4e5f60718293a4b5',
+    paymentInId: 'pay_0a1b2c3d4e5f60718293a4b5',
+    endpointId: 'se_0a1b2c3d4e5f60718293a4b5',
+    projectId: 'prj_0a1b2c3d4e5f60718293a4b5',
+    identityId: 'prj_0a1b2c3d4e5f60718293a4b5',
+    payerAddress: '0x70997970C51812dc3A010C7d01b50e0d17dc79C8',
+    recipientAddress: '0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC',
+    amountUsdcRaw: '10000',
+    network: 'base-sepolia',
+    resource: 'https://api.example.com/report',
+    txHash: `0x${'4e'.repeat(32)}`,
+    timestamp: '2026-01-05T09:30:02.345Z',
+  },
+  signature: 'uH3…==',
+  alg: 'Ed25519',
+  publicKeyHex: 'd75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a',
+  publicKey: 'z6MktwupdmLXVVqTzCw4i46r4uGyosGXRnR3XjN4Zq7oMMsw',
+  did: 'did:web:till.example.com',
+  jws: 'eyJhbGciOiJFZERTQSIs…',
+}
+
+const Headers = t.Object(
+  {},
+  {
+    additionalProperties: t.String(),
+    description: 'Headers for the payer, in the version of the payment.',
+  },
+)
+
+/** Both verdicts of a redeem. */
+export const RedeemResult = t.Union([
+  t.Object({
+    ok: t.Literal(true),
+    paymentResponse: t.String({ description: 'The settlement; headers holds it under its name.' }),
+    txHash: t.String({ description: TX_HASH }),
+    // Absent in an answer that an older version stored.
+    logIndex: t.Optional(LogIndex),
+    grantedAt: t.Optional(Time),
+    payer: t.String(),
+    paymentId: t.String(),
+    paymentInId: t.String({ description: 'The same value as paymentId.' }),
+    signedReceipt: SignedReceipt,
+    headers: Headers,
+  }),
+  t.Object({
+    ok: t.Literal(false),
+    stage: t.Union([t.Literal('verify'), t.Literal('settle')]),
+    reason: t.String({
+      description: 'A reason code of x402 version 1, or of a later facilitator.',
+    }),
+    message: t.String({ description: 'The cause, and what to do.' }),
+    requirement: Challenge,
+    headers: Headers,
+    paymentId: t.Optional(t.String()),
+    paymentInId: t.Optional(t.String()),
+    txHash: t.Optional(t.String()),
+    detail: t.Optional(t.String({ description: 'What the token contract said.' })),
+  }),
+])
+
+export const EXAMPLE_GRANT = {
+  ok: true,
+  paymentResponse: 'eyJzdWNjZXNzIjp0cnVlLCJ0cmFuc2FjdGlvbiI6…',
+  txHash: EXAMPLE_RECEIPT.body.txHash,
+  logIndex: 7,
+  payer: EXAMPLE_RECEIPT.body.payerAddress,
+  paymentId: EXAMPLE_RECEIPT.body.paymentId,
+  paymentInId: EXAMPLE_RECEIPT.body.paymentId,
+  signedReceipt: EXAMPLE_RECEIPT,
+  grantedAt: '2026-01-05T09:30:02.000Z',
+  headers: { 'PAYMENT-RESPONSE': 'eyJzdWNjZXNzIjp0cnVlLCJ0cmFuc2FjdGlvbiI6…' },
+}
+
+/** A payment in a list. */
+export const PaymentItem = t.Object({
+  id: t.String(),
+  endpointId: Nullable(t.String()),
+  endpoint: t.Union([
+    t.Object({
+      id: t.String(),
+      urlPattern: t.String(),
+      priceUsdc: t.String({ description: 'The price it was sold at.' }),
+    }),
+    t.Null(),
+  ]),
+  network: t.String(),
+  payerAddress: t.String(),
+  recipientAddress: t.String(),
+  amountUsdc: t.String(),
+  amountUsdcRaw: t.String({ description: 'Atomic units: 10^-6 USDC.' }),
+  txHash: Nullable(t.String({ description: TX_HASH })),
+  logIndex: LogIndex,
+  status: t.Union([t.Literal('verified'), t.Literal('settled'), t.Literal('failed')]),
+  resourceUrl: t.String(),
+  resourceSource: t.Union([t.Literal('seller'), t.Literal('payer')], {
+    description: 'Who named resourceUrl. payer: nobody has confirmed it.',
+  }),
+  x402Version: t.Union([t.Literal(1), t.Literal(2)]),
+  paymentIdentifier: Nullable(
+    t.String({ description: 'The payer’s own name of the payment (x402 payment-identifier).' }),
+  ),
+  failureReason: Nullable(t.String()),
+  createdAt: Time,
+  settledAt: Nullable(Time),
+  signedReceipt: t.Union([SignedReceipt, t.Null()]),
+})
+
+const Delivery = t.Object({
+  deliveryId: t.String(),
+  status: t.String({ examples: ['pending', 'delivered', 'aborted', 'exhausted'] }),
+  attempts: t.Integer(),
+  nextAttemptAt: Nullable(Time),
+  createdAt: Time,
+})
+
+/** A payment with nonce, finality and deliveries. */
+export const WholePayment = t.Composite([
+  PaymentItem,
+  t.Object({
+    authorizationNonce: t.String(),
+    failureDetail: Nullable(t.String()),
+    finalizedAt: Nullable(Time),
+    deliveries: t.Array(Delivery),
+  }),
+])
+
+export const EXAMPLE_PAYMENT = {
+  id: EXAMPLE_RECEIPT.body.paymentId,
+  endpointId: EXAMPLE_RECEIPT.body.endpointId,
+  endpoint: {
+    id: EXAMPLE_RECEIPT.body.endpointId,
+    urlPattern: 'https://api.example.com/report',
+    priceUsdc: '0.01',
+  },
+  network: 'base-sepolia',
+  payerAddress: EXAMPLE_RECEIPT.body.payerAddress,
+  recipientAddress: EXAMPLE_RECEIPT.body.recipientAddress,
+  amountUsdc: '0.01',
+  amountUsdcRaw: '10000',
+  txHash: EXAMPLE_RECEIPT.body.txHash,
+  logIndex: 7,
+  status: 'settled',
+  resourceUrl: EXAMPLE_RECEIPT.body.resource,
+  resourceSource: 'seller',
+  x402Version: 2,
+  paymentIdentifier: null,
+  failureReason: null,
+  createdAt: '2026-01-05T09:30:00.000Z',
+  settledAt: '2026-01-05T09:30:02.345Z',
+  signedReceipt: EXAMPLE_RECEIPT,
+}
+
+/** A payment in a list. */
+export function toPaymentItem(payment: Payment) {
+  const { endpointId, endpointUrl } = payment
+  const amountUsdc = formatUsdc(payment.amountAtomic)
+  const settled = payment.state === 'settled'
+  return {
+    id: payment.id,
+    endpointId,
+    endpoint:
+      endpointId === null || endpointUrl === null
+        ? null
+        : { id: endpointId, urlPattern: endpointUrl, priceUsdc: amountUsdc },
+    network: payment.network,
+    payerAddress: payment.payer,
+    recipientAddress: payment.recipient,
+    amountUsdc,
+    amountUsdcRaw: payment.amountAtomic.toString(),
+    txHash: payment.txHash,
+    logIndex: settled ? payment.logIndex : null,
+    status: payment.state,
+    resourceUrl: payment.resourceUrl,
+    resourceSource: payment.resourceSource,
+    x402Version: payment.x402Version,
+    paymentIdentifier: payment.paymentIdentifier,
+    failureReason: payment.failureReason,
+    createdAt: payment.createdAt.toISOString(),
+    settledAt: settled ? (payment.settledAt?.toISOString() ?? null) : null,
+    signedReceipt:
+      settled && payment.signedReceipt !== null ? JSON.parse(payment.signedReceipt) : null,
+  }
+}
+
+/** A payment read by its identifier. */
+export const toWholePayment = (payment: Payment, deliveries: readonly PaymentDelivery[]) => ({
+  ...toPaymentItem(payment),
+  authorizationNonce: payment.nonce,
+  failureDetail: payment.failureDetail,
+  finalizedAt: payment.finalizedAt?.toISOString() ?? null,
+  deliveries: deliveries.map((delivery) => ({
+    deliveryId: delivery.id,
+    status: delivery.status,
+    attempts: delivery.attempt,
+    nextAttemptAt: delivery.nextAttemptAt?.toISOString() ?? null,
+    createdAt: delivery.createdAt.toISOString(),
+  })),
+})

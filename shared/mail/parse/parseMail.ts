@@ -1,0 +1,222 @@
+import { createHash } from 'node:crypto'
+import {
+  type Address,
+  addressParser,
+  type Email,
+  type Attachment as ParsedAttachment,
+} from 'postal-mime'
+import { restoreQuotes } from '../address.ts'
+import { codeParts } from '../codes/codeParts.ts'
+import { type Code, findCodes } from '../codes/codes.ts'
+import { findLinks, type MailLink } from '../codes/mailLinks.ts'
+import { replyText, replyTextFromHtml } from '../replyText/replyText.ts'
+import { isMessageId, parseReferences, type ThreadLinks } from '../threading.ts'
+import { htmlToText, MAX_HTML_LENGTH } from '../visibleText/htmlToText.ts'
+import { holdsTags, readableText as readable, saysElse } from '../visibleText/readableText.ts'
+import { visibleHtml } from '../visibleText/visibleHtml.ts'
+import { automaticLabels } from './automaticMail.ts'
+import { type Bounce, readBounce } from './dsn.ts'
+import { parseBounded } from './mimeBounds.ts'
+import { contentHash, rawBody, rawHeader, rawHeaders } from './rawMail.ts'
+
+/** An attachment as the API describes it (docs/contract.md §4). */
+export type Attachment = {
+  attachmentId: string
+  filename: string
+  contentType: string
+  /** Bytes after decoding. */
+  size: number
+  contentId: string | null
+  disposition: string
+}
+
+/** An attachment with its content. */
+type ReceivedAttachment = Attachment & { content: Uint8Array }
+
+/** The content of a received message. None of its strings holds U+0000: Postgres refuses it. */
+export type ParsedMail = {
+  links: ThreadLinks
+  contentHash: Buffer
+  from: string[]
+  to: string[]
+  cc: string[]
+  replyTo: string[]
+  subject: string
+  text: string
+  html: string | null
+  extractedText: string
+  codes: Code[]
+  mailLinks: MailLink[]
+  attachments: ReceivedAttachment[]
+  labels: string[]
+  /** Null: the message is no bounce. */
+  bounce: Bounce | null
+}
+
+const MAX_ADDRESSES = 1_000
+/** Attachments that are described; the raw mail holds all of them. */
+const MAX_ATTACHMENTS = 1_000
+const MAX_ADDRESS_LENGTH = 320
+const MAX_SUBJECT_LENGTH = 4_000
+const MAX_FILENAME_LENGTH = 255
+const MAX_CONTENT_TYPE_LENGTH = 255
+const MAX_CONTENT_ID_LENGTH = 998
+/** Bytes of an unparseable message that are shown as text; the raw mail is kept whole. */
+const UNPARSEABLE_TEXT_BYTES = 256 * 1024
+
+/**
+ * Reads a received message (RFC 5322, MIME).
+ * @param raw the bytes as received
+ * @param domain the domain of a derived Message-ID, for a missing or ill-formed one
+ * @throws the errors of the MIME parser; the caller then uses `unparseableMail`.
+ */
+export async function parseMail(raw: Uint8Array, domain: string): Promise<ParsedMail> {
+  const { email, isWhole, parts } = await parseBounded(raw)
+  const html = email.html === undefined ? null : clean(email.html)
+  const shown = html === null ? null : visibleHtml(html, MAX_HTML_LENGTH)
+  const parsed = email.text === undefined ? '' : readable(normaliseLines(clean(email.text)))
+  const isFound = parsed.trim() !== '' || html !== null || email.attachments.length > 0 || parts > 0
+  // The boundary never occurs, or there is no header: show the raw body.
+  const unfound = isFound
+    ? ''
+    : readable(normaliseLines(clean(rawBody(raw, UNPARSEABLE_TEXT_BYTES)))).trim()
+  const plain = unfound === '' ? parsed : unfound
+  const fromHtml = plain.trim() === '' && shown !== null
+  const seen = shown === null ? '' : readable(htmlToText(shown.html))
+  const hidesText =
+    (shown?.hidesText ?? false) ||
+    [email.subject, email.text, html].some((part) => holdsTags(part ?? ''))
+  const bounce = readBounce(email)
+  const subject = oneLine(email.subject ?? '')
+  const text = fromHtml ? seen : plain
+  const coded = codeParts({ subject, text, shown: shown?.html ?? null, seen })
+  // A text made from the HTML repeats its links.
+  const linked = { subject, text: fromHtml ? '' : plain, html: shown?.html ?? null }
+  return {
+    links: readLinks(email, raw, domain),
+    contentHash: contentHash(raw),
+    from: authors(email.headers.flatMap(({ key, value }) => (key === 'from' ? value : []))),
+    to: addresses(email.to),
+    cc: addresses(email.cc),
+    replyTo: addresses(email.replyTo),
+    subject,
+    text,
+    html,
+    extractedText: fromHtml ? readable(replyTextFromHtml(shown.html)) : replyText(plain),
+    // A report quotes numbers of mail hosts.
+    codes: bounce === null ? findCodes(coded) : [],
+    mailLinks: findLinks(linked),
+    attachments: email.attachments.slice(0, MAX_ATTACHMENTS).map(describeAttachment),
+    // A bounce also has Auto-Submitted, but is no automatic answer.
+    labels: [
+      'received',
+      'unread',
+      ...(isWhole ? [] : [TRUNCATED_LABEL]),
+      ...(unfound === '' ? [] : [UNPARSEABLE_LABEL]),
+      ...(hidesText ? [HIDDEN_TEXT_LABEL] : []),
+      ...(shown !== null && !fromHtml && saysElse(plain, seen) ? [TEXT_DIFFERS_LABEL] : []),
+      ...(bounce === null ? automaticLabels(email.headers) : []),
+    ],
+    bounce,
+  }
+}
+
+/** Marks a message whose raw mail holds more text or attachments. */
+const TRUNCATED_LABEL = 'truncated'
+/** Marks a message whose text is its raw mail. */
+const UNPARSEABLE_LABEL = 'unparseable'
+
+/** Marks a message with text that a person does not see; `text` leaves it out. */
+const HIDDEN_TEXT_LABEL = 'hidden-text'
+/** Marks a message whose plain text says something else than its HTML. */
+const TEXT_DIFFERS_LABEL = 'text-differs'
+
+/** The substitute for a message that cannot be parsed: labelled `unparseable`, its text is the raw bytes. */
+export function unparseableMail(raw: Uint8Array, domain: string): ParsedMail {
+  const text = readable(
+    clean(new TextDecoder('utf-8').decode(raw.subarray(0, UNPARSEABLE_TEXT_BYTES))),
+  )
+  const messageId = rawHeader(raw, 'Message-ID')
+  return {
+    links: {
+      messageId: isMessageId(messageId ?? '') ? messageId! : derivedMessageId(raw, domain),
+      inReplyTo: [],
+      references: [],
+    },
+    contentHash: contentHash(raw),
+    from: authors(rawHeaders(raw, 'From')),
+    to: [],
+    cc: [],
+    replyTo: [],
+    subject: oneLine(rawHeader(raw, 'Subject') ?? ''),
+    text,
+    html: null,
+    extractedText: text,
+    codes: [],
+    mailLinks: [],
+    attachments: [],
+    labels: ['received', 'unread', UNPARSEABLE_LABEL],
+    bounce: null,
+  }
+}
+
+/** The same bytes give the same identifier: a repeated transmission is recognised. */
+function derivedMessageId(raw: Uint8Array, domain: string): string {
+  return `<${createHash('sha256').update(contentHash(raw)).digest('hex').slice(0, 32)}@${domain}>`
+}
+
+function readLinks(email: Email, raw: Uint8Array, domain: string): ThreadLinks {
+  const messageId = clean(email.messageId ?? '').trim()
+  return {
+    messageId: isMessageId(messageId) ? messageId : derivedMessageId(raw, domain),
+    inReplyTo: parseReferences(clean(email.inReplyTo ?? '')),
+    references: parseReferences(clean(email.references ?? '')),
+  }
+}
+
+/**
+ * Postgres refuses U+0000 in text and a lone surrogate in JSON. Both become U+FFFD. The cut comes first: it can split a
+ * surrogate pair.
+ */
+const clean = (text: string, maxLength = Number.POSITIVE_INFINITY): string =>
+  text.slice(0, maxLength).replaceAll('\u0000', '\ufffd').toWellFormed()
+
+/** A subject is one line, also where an encoded word (RFC 2047) holds line breaks. */
+const oneLine = (subject: string): string =>
+  readable(clean(subject, MAX_SUBJECT_LENGTH))
+    .replace(/[\p{Cc}\u2028\u2029]+/gu, ' ')
+    .trim()
+
+const normaliseLines = (text: string): string => text.replace(/\r\n?/g, '\n')
+
+/** Distinct bare addresses in their order; groups are expanded. */
+function addresses(parsed: Address[] | undefined): string[] {
+  const mailboxes = (parsed ?? []).flatMap((entry) => entry.group ?? [entry])
+  const texts = mailboxes.flatMap(({ address }) =>
+    address === undefined ? [] : restoreQuotes(clean(address).trim()),
+  )
+  const usable = texts.filter((text) => text !== '' && text.length <= MAX_ADDRESS_LENGTH)
+  return [...new Set(usable)].slice(0, MAX_ADDRESSES)
+}
+
+/** The addresses of all From fields. postal-mime returns only the first field. */
+const authors = (fields: string[]): string[] =>
+  addresses(fields.slice(0, MAX_ADDRESSES).flatMap((field) => addressParser(field)))
+
+function describeAttachment(part: ParsedAttachment, index: number): ReceivedAttachment {
+  const content = bytesOf(part.content)
+  return {
+    attachmentId: `att_${index + 1}`,
+    filename: readable(clean(part.filename ?? `attachment-${index + 1}`, MAX_FILENAME_LENGTH)),
+    contentType: clean(part.mimeType, MAX_CONTENT_TYPE_LENGTH),
+    size: content.byteLength,
+    contentId: part.contentId === undefined ? null : clean(part.contentId, MAX_CONTENT_ID_LENGTH),
+    disposition: part.disposition === 'inline' ? 'inline' : 'attachment',
+    content,
+  }
+}
+
+function bytesOf(content: ParsedAttachment['content']): Uint8Array {
+  if (typeof content === 'string') return Buffer.from(content)
+  return content instanceof Uint8Array ? content : new Uint8Array(content)
+}

@@ -1,0 +1,197 @@
+/**
+ * Recognises the attribution a mail client writes above a quote (`On …, Bob wrote:`), wrapped or not.
+ * It knows the languages of words.ts; in others it goes by date and address.
+ */
+
+import { isDeviceLine } from './device.ts'
+import { EMAIL, fold, MAX_MARKER_LENGTH, TIME, trimDecoration } from './markers.ts'
+import { QUOTING_STARTS, WROTE_RUNS, WROTE_WORDS } from './words.ts'
+
+/** Characters before the quoted text on one line. */
+const MAX_JOINED_LENGTH = 4000
+const MAX_ADDRESSES = 5
+/** Lines: a name, a mailto link and the verb, each wrapped once. */
+const MAX_ATTRIBUTION_LINES = 6
+
+/** Words before the date of an attribution. */
+export const LEAD_WORDS = '(?:On|Am|Le|El|Il giorno|Il|Op|Em|Den|W dniu|Dne|Dnia)\\s'
+const MIDLINE_LEAD_IN = new RegExp(
+  `(?<=[\\s.!?…。])${LEAD_WORDS}(?:\\p{L}{2,12}[.,]{0,2}\\s){0,2}\\p{Nd}{1,4}[\\s.,/-]`,
+  'u',
+)
+const MIDLINE_RULE = /(?<=\s)-{3,}\s/
+/** A full stop, another mark of an end, a smiley. */
+const SENTENCE_END = /(?:\p{L}{3}\.|[!?…]|[:;]-?\)|\p{So}\ufe0f?)\s|[。！？]\s?/gu
+const MAX_SENTENCES = 20
+/** `2. maalisk.` and `Il giorno lun.` end no sentence. */
+const ABBREVIATED = /\p{Nd}\.?[^.]{0,14}\.$|^\s*(?:\S+\s){0,2}\p{L}{1,4}\.$/u
+const LEAD_IN = /^[("'*\s-]*(?:[^\s\p{Nd}]{1,14}\s+){0,4}[^\s\p{Nd}]{0,4}\p{Nd}/u
+export const DATE = /\p{Nd}{4}|\p{Nd}[./-]\p{Nd}/u
+const EMAIL_AT_END = /@[^\s<>@]+[\])>"'\s]*[:：]$/
+/** A line that starts with a time, a year, a lower-case or a caseless letter, or an address. */
+const READS_ON = /^(?:\p{Nd}{1,2}[:.]\p{Nd}{2}|\p{Nd}{4}(?![-/.年\p{Nd}])|[\p{Ll}\p{Lo}<(])/u
+const SPLIT_VERB = /^>\s*\p{L}+(?:\s\p{L}+)?\s*:$/u
+/** The writer's name with the address in brackets, at the start of a line. */
+const NAMED_FIRST = /^["'\p{L}][^<>()[\]@]{0,60}[<([]{1,2}[^\s<>()[\]@]+@[^\s<>()[\]@]+[>)\]]/u
+const BRACKETED = /[<([][^\s<>()[\]@]+@[^\s<>()[\]@]+[>)\]]/
+
+/** Whether a verb of writing occurs, and whether it ends the line. */
+export function findVerb(text: string): 'none' | 'within' | 'last' {
+  const lower = fold(text)
+  const run = WROTE_RUNS.find((candidate) => lower.includes(candidate))
+  if (run !== undefined) return 'last'
+  const tokens = lower.split(/[^\p{L}]+/u).filter(Boolean)
+  const index = tokens.findLastIndex((token) => WROTE_WORDS.has(token))
+  if (index < 0) return 'none'
+  // Two letters of grace for gendered endings: napisał(a), написал(а), כתב/ה.
+  const rest = tokens.slice(index + 1)
+  return rest.every((token) => token.length <= 2) && rest.length <= 1 ? 'last' : 'within'
+}
+
+/** The line after a possible attribution. A quote or header block supports a weak one. */
+export type Following = 'quote' | 'header' | 'other'
+
+function isAttribution(joined: string, following: Following): boolean {
+  const text = trimDecoration(joined)
+  const dashed = joined.startsWith('--') && joined.endsWith('--')
+  const closed = /[:：\u2024]$/.test(text) || dashed
+  if (!closed && following === 'other') return false
+  const hasEmail = EMAIL.test(text)
+  const hasTime = TIME.test(text)
+  const numbers = text.match(/\p{Nd}+/gu)?.length ?? 0
+  const verb = findVerb(text)
+  if (verb !== 'none') {
+    if (!closed) return hasTime && LEAD_IN.test(text)
+    if (dashed) return true
+    if (following === 'quote' && text.length <= 80) return true
+    // `At 8:15 he wrote:` is a sentence, unless marks follow.
+    if (!hasEmail && (numbers < 2 || !(DATE.test(text) || numbers > 2))) return false
+    return verb === 'last' || hasTime || numbers > 2 || EMAIL_AT_END.test(text)
+  }
+  // Gmail up to 2013: `2013/7/20 Bob <bob@x.test>`, no verb, no colon.
+  if (!closed) return LEAD_IN.test(text) && numbers > 2 && text.endsWith('>') && hasEmail
+  const lower = fold(text)
+  if (QUOTING_STARTS.some((start) => lower.startsWith(start))) {
+    return hasEmail || following === 'quote'
+  }
+  if (!hasTime || numbers < 3) return false
+  // Gmail in Japanese and Hebrew, Yandex, mutt: a date, a time, an address, no verb.
+  if (EMAIL_AT_END.test(text) || text.endsWith(']:')) return true
+  // A verb of no listed language: a date, a time and marks below, or an address in brackets.
+  if (!DATE.test(text) || !(LEAD_IN.test(text) || NAMED_FIRST.test(text))) return false
+  return following === 'quote' ? text.length <= 160 : BRACKETED.test(text)
+}
+
+function endsSentence(view: string): boolean {
+  return /[!?]$/.test(view) || /\p{L}{5,}[.。]$/u.test(view)
+}
+
+/** Mail pasted undecoded keeps its quoted-printable soft breaks: `w=` + `rote:`. */
+function join(upper: string, lower: string): string {
+  return upper.endsWith('=') ? upper.slice(0, -1) + lower : `${upper} ${lower}`
+}
+
+/**
+ * The attribution whose last line is `end`, or undefined. It may be wrapped: the search for its first
+ * line goes up to `from`.
+ */
+export function attributionEndingAt(
+  views: readonly string[],
+  end: number,
+  from: number,
+  following: Following,
+): { start: number; prefix: string } | undefined {
+  const last = views[end]!
+  const splitByBlanks = SPLIT_VERB.test(last)
+  if (last.startsWith('>') && !splitByBlanks) return undefined
+  if (!/[:：\u2024\-*_]$/.test(last) && following === 'other') return undefined
+  let joined = splitByBlanks ? last.slice(1).trim() : last
+  let best = -1
+  for (let start = end; start >= from && end - start < MAX_ATTRIBUTION_LINES; start--) {
+    const view = views[start]!
+    if (start < end) {
+      if (view === '' && splitByBlanks) continue
+      if (view === '' || view.startsWith('>') || endsSentence(view)) break
+      joined = join(view, joined)
+      if (joined.length > MAX_MARKER_LENGTH * 1.5) break
+    }
+    if (splitByBlanks && start === end) continue
+    const complete = joined.indexOf('>') < 0 || joined.indexOf('<') < joined.indexOf('>')
+    const dated = LEAD_IN.test(view) && (TIME.test(view) || DATE.test(view))
+    if (best >= 0 && !dated) {
+      continue
+    }
+    if (!isAttribution(joined, following)) continue
+    if (dated) return attributionAt(views, start, end, from)
+    if (!splitByBlanks && (complete || best < 0)) best = start
+  }
+  return best < 0 ? undefined : attributionAt(views, best, end, from)
+}
+
+/** Moves `start` up while its line continues the one above: `On Wed, Oct 8,` + `2014 at …`. */
+function attributionAt(views: readonly string[], start: number, end: number, from: number) {
+  let top = start
+  while (top > from && end - top < MAX_ATTRIBUTION_LINES && READS_ON.test(views[top]!)) {
+    const above = views[top - 1]!
+    if (above === '' || above.length > 80 || above.startsWith('>') || endsSentence(above)) break
+    if (!LEAD_IN.test(above) && !EMAIL.test(above)) break
+    top--
+  }
+  return { start: top, prefix: ownPrefix(views[top]!) }
+}
+
+/**
+ * Where an attribution begins behind own text: `reply On Wed, Apr 4, 2012 …`, or a date or a name with an address behind
+ * the end of a sentence. 0: at the start.
+ */
+export function attributionStart(text: string): number {
+  const leadIn = text.search(MIDLINE_LEAD_IN)
+  if (leadIn > 0) return leadIn
+  const rule = text.search(MIDLINE_RULE)
+  if (rule > 0) return rule
+  let start = 0
+  for (const { index, 0: end } of text.matchAll(SENTENCE_END).take(MAX_SENTENCES)) {
+    const at = index + end.length
+    const tail = text.slice(at, at + MAX_MARKER_LENGTH)
+    if (ABBREVIATED.test(text.slice(0, at).trimEnd())) continue
+    if (!DATE.test(tail) || !TIME.test(tail)) break
+    if (LEAD_IN.test(tail) || NAMED_FIRST.test(tail)) start = at
+  }
+  return start
+}
+
+/** The own text before the attribution on its first line. */
+function ownPrefix(view: string): string {
+  const prefix = view.slice(0, attributionStart(view)).trim()
+  if (
+    !/[\p{L}\p{N}]/u.test(prefix) ||
+    prefix.includes('@') ||
+    /^\p{L}{0,3}$/u.test(prefix) ||
+    isDeviceLine(prefix)
+  )
+    return ''
+  return prefix
+}
+
+/**
+ * An attribution with the quoted text on its line, perhaps behind the new text: relays and some telephones join lines.
+ * Undefined unless date, time, bracketed address and verb are there.
+ * @returns the text before it
+ */
+export function attributionWithin(line: string): string | undefined {
+  const text = line.slice(0, MAX_JOINED_LENGTH)
+  const addresses = text.matchAll(new RegExp(BRACKETED, 'g')).take(MAX_ADDRESSES)
+  for (const { index, 0: address } of addresses) {
+    const after = index + address.length
+    const colon = text.slice(after, after + 40).search(/[:：](?:\s|$)/)
+    if (colon < 0) continue
+    const near = Math.max(0, index - MAX_MARKER_LENGTH)
+    const head = text.slice(near, after + colon + 1)
+    const own = attributionStart(head)
+    const start = /[.!?。！？…)\]"”»\p{So}]\s*$/u.test(head.slice(0, own)) ? own : 0
+    const attribution = head.slice(start).trim()
+    if (!LEAD_IN.test(attribution) || !DATE.test(attribution) || !TIME.test(attribution)) continue
+    if (findVerb(attribution) !== 'none') return text.slice(0, near + start).trim()
+  }
+  return undefined
+}

@@ -1,0 +1,68 @@
+/** Recognises an attribution that the end of the mail cuts off: `On Mon, 2 Mar 2026 at 9:14 Ann Nowak <ann@x`. */
+import { attributionStart, DATE, findVerb, LEAD_WORDS } from './attribution.ts'
+import { isOriginalTitle, MAX_MARKER_LENGTH, TIME, trimDecoration } from './markers.ts'
+
+/** Lines: date, name and address, each wrapped once. */
+const MAX_CUT_LINES = 3
+/** Characters of `Ann Nowak <ann@x.test>, 2 Mar 2026, 09:14`. */
+const MAX_NAMED_LENGTH = 160
+const ALL_TIMES = new RegExp(TIME, 'giu')
+
+/** An address in brackets, cut or whole, and up to two words behind it. */
+const ENDS_IN_ADDRESS =
+  /(?:<[^\s<>]{0,80}|[<([][^\s<>()[\]@]+@[^\s<>()[\]@]+[>)\]]{1,2}\S{0,3}(?:\s[^\s.!?]{1,12}){0,2})$/u
+/** Few words before the date. In other scripts no sentence ends like this behind more of them. */
+const SHORT_LEAD_IN = new RegExp(
+  `^(?:(?:${LEAD_WORDS})?(?:[^\\s\\p{Nd}:：]{1,14}\\s+){0,2}|(?:[^\\s\\p{Nd}\\p{Script=Latin}]{1,14}\\s+){3,4})[^\\s\\p{Nd}]{0,4}\\p{Nd}`,
+  'u',
+)
+/** Mail programs abbreviate the weekday, and write the year: `On Mon, 2 Mar 2026 …`, `пн, 2 мар. 2026 …`. */
+const WEEKDAY = new RegExp(
+  `^(?:${LEAD_WORDS}|\\p{Ll})\\p{L}{0,4}[.,]{0,2}\\s.{0,24}\\p{Nd}{4}`,
+  'u',
+)
+const ENDS_IN_DATE = /\p{Nd}{4}\s\p{Ll}{1,3}$/u
+/** Behind the time: seconds, half of the day, a zone. */
+const CLOCK = /^(?<seconds>:\p{Nd}{2})?(?:\s?[AaPp]\.?[Mm]\.?|\sUhr)?(?:\s\p{Lu}{3,5})?,?/u
+const NAMED = /^(?:\s\p{Ll}{2,12})?(?:\s\p{Lu}[\p{L}.'’-]*){1,4}$/u
+const NAMED_FIRST =
+  /^["'\p{L}][^<>@]{0,60}<[^\s<>@]+@[^\s<>@]+>.{0,12}\p{Nd}{4}.{0,24}\p{Nd}[:.]\p{Nd}/u
+/** Behind the time an own sentence ends or goes on: `mail from <a@x.test>`. */
+const SENTENCE = /^[.!?:]\s|\p{L}{5}[.!?]\s|\s[a-z]{2,}\s[a-z]{2,}\s<[^\s<>]+>/u
+const TITLE = /^-{3,}\s?\p{Lu}/u
+
+function isCutAttribution(text: string, above: string, alone: boolean): boolean {
+  // A list has more addresses.
+  if (/[:：,>]$/.test(above) || />.*</.test(text)) return false
+  if (/[.!?。]$/.test(text)) return false
+  if (NAMED_FIRST.test(text)) return text.length <= MAX_NAMED_LENGTH
+  if (!SHORT_LEAD_IN.test(text) || !DATE.test(text)) return false
+  if (WEEKDAY.test(text) && ENDS_IN_DATE.test(text)) return alone
+  const time = [...text.matchAll(ALL_TIMES)].at(-1)
+  if (time === undefined) return false
+  const clock = CLOCK.exec(text.slice(time.index + time[0].length))!
+  const rest = text.slice(time.index + time[0].length + clock[0].length)
+  if (ENDS_IN_ADDRESS.test(text)) return !SENTENCE.test(rest)
+  if (!alone) return false
+  const verb = findVerb(rest)
+  if (verb !== 'none') return verb === 'last' || NAMED.test(rest)
+  if (!clock.groups!.seconds && !WEEKDAY.test(text)) return false
+  return rest === '' ? /[.!?。！？…]$/.test(above) : NAMED.test(rest)
+}
+
+/**
+ * The new text before an attribution that begins on the line `index` and is cut off by the end of the mail.
+ * @returns '' if the line begins with it; undefined if there is none
+ */
+export function beforeCutOff(views: readonly string[], index: number): string | undefined {
+  if (views.length - index > MAX_CUT_LINES || views[index]!.startsWith('>')) return undefined
+  const text = views.slice(index).join('\n').trimEnd().replaceAll('\n', ' ')
+  if (text.length > MAX_MARKER_LENGTH || views.indexOf('', index) >= 0) return undefined
+  if (TITLE.test(text) && isOriginalTitle(trimDecoration(text))) return ''
+  const above = views.findLast((view, at) => at < index && view !== '') ?? ''
+  if (isCutAttribution(text, above, views[index - 1] === '')) return ''
+  const start = attributionStart(text)
+  const own = text.slice(0, start).trim()
+  if (!/[\p{L}\p{N}]/u.test(own) || start > views[index]!.length) return undefined
+  return isCutAttribution(text.slice(start), own, false) ? own : undefined
+}

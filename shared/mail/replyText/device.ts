@@ -1,0 +1,114 @@
+/**
+ * Recognises the line that a phone or a program adds below a mail: `Sent from my …`. Listed devices are known in any
+ * line; others by the shape of a paragraph: a verb of sending, a word such as `my` or `from`, and a name.
+ */
+import { headerKind } from './headers.ts'
+import { fold, isRule, oneOf, trimDecoration } from './markers.ts'
+import { DEVICE_WORDS, FROM_WORDS, MY_WORDS, SENT_ENDS, SENT_STARTS } from './words.ts'
+
+const STARTS_SENT = new RegExp(`^${oneOf(SENT_STARTS)}`)
+const ENDS_SENT = new RegExp(`${oneOf(SENT_ENDS)}$`)
+const NAMES_DEVICE = new RegExp(oneOf(DEVICE_WORDS))
+/** Every listed device line holds one of these; few other lines do. */
+const MAY_NAME_DEVICE = new RegExp(`my |${oneOf(DEVICE_WORDS)}`)
+/** A program that names itself: `Get Nine for Android`, `Yahoo Mail on Android`. */
+const NAMED_PROGRAM =
+  /^(?:Get (?:\p{Lu}\S* ){1,2}|(?:\p{Lu}\S* ){1,3})\p{Ll}{1,4} (?:Android|iOS|iPhone|iPad|Mac|Windows)$/u
+/** `Sent with Nine`: one or two words, a preposition and a name, but not a courier's `DHL`. */
+const SENT_BY_NAME = new RegExp(
+  `^(?:\\p{L}+ ){1,2}${oneOf(FROM_WORDS)} (?:(?!\\p{Ll}{5})\\p{Ll}[^\\s,;.]* ){0,2}(?:[\\p{Lu}\\p{Nd}][^\\s,;.]* ){0,3}(?!\\p{Lu}{2,5}$)\\p{Ll}?[\\p{Lu}\\p{Nd}][^\\s,;.]*(?: app| (?:for|für|pour|para|voor|per|dla|för|til) \\p{Lu}\\S*)?$`,
+  'u',
+)
+/** `Sent from my Foo 12`: a few words, `my`, up to two short words and a name. */
+const SENT_FROM_MY = new RegExp(
+  `^(?:\\S+ ){1,4}${oneOf(MY_WORDS)} (?:\\p{Ll}\\S{0,9} ){0,2}\\p{Ll}?\\p{Lu}[^\\s,;.]*(?: [\\p{Lu}\\p{Nd}][^\\s,;.]*){0,3}(?: (?:phone|tablet|app))?$`,
+  'u',
+)
+/** `Trimis de pe Foo-ul meu`. */
+const MY_LAST = new RegExp(
+  `^(?:\\S+ ){1,4}\\p{Ll}?\\p{Lu}\\S*(?: \\p{Nd}\\S*)?(?: \\p{L}{2,5})? ${oneOf(MY_WORDS)}$`,
+  'u',
+)
+/** `Von Nine gesendet`. */
+const VERB_LAST =
+  /^(?:Von|Mit|Aus|Via|Über) (?:meine[mr] )?(?!\p{Lu}{2,5} )(?:\p{Lu}\S* ){1,3}(?:aus )?(?:gesendet|versendet|verschickt)$/u
+/** A Latin name in another script, `ส่งจาก Vivo V29`, but not a courier's `DHL`. */
+const FOREIGN_NAME = /(?<![A-Za-z])[A-Za-z]*(?:[A-Z][a-z]|[a-z][A-Z])[A-Za-z]*/
+const FROM_PARTICLE = /[\dA-Za-z\s'’)-](?:から|에서|से |থেকে)/
+const OTHER_SCRIPT = /[^\P{L}\p{Script=Latin}]/u
+/** Case endings hold the preposition: `Foo 12:sta`, `iPhonetik`. A number or an inner capital makes it a device. */
+const MODEL = /\p{Lu}\S* \p{Nd}{1,3}(?![.\p{Nd}])\S*|\p{Ll}\p{Lu}\p{Ll}/u
+const ANY_DEVICE =
+  /^(?:sent|typed|written) (?:from|on|via) my (?:\S+ ?){1,3}$|^(?:[\p{L}.]+ ){1,2}(?:from|via) (?:mobile|phone|iphone|ipad)$|^from my (?:mobile|phone|iphone|ipad|cell)(?: \S+)?$/u
+
+/** A device line closes a text or a paragraph. A longer line inside a text is a sentence. */
+export function isClosingDeviceLine(views: readonly string[], index: number): boolean {
+  const view = views[index]!
+  const next = views[index + 1] ?? ''
+  const last = next === '' || next.startsWith('>') || isRule(next)
+  if (last && isUnlistedDevice(view, views[index - 1] === '') && !goesOn(views, index)) return true
+  if (!isDeviceLine(view)) return false
+  if (last) return true
+  return view.split(' ').length <= 6 || headerKind(next) !== undefined || isDeviceLine(next)
+}
+
+/** Whether a sentence follows: then the line may be a heading of the writer, such as `Sent from Berlin`. */
+function goesOn(views: readonly string[], index: number): boolean {
+  let next = index + 1
+  while (next < index + 4 && views[next] === '') next++
+  const view = views[next] ?? ''
+  return /^[^>].*[.!?。！？]$/u.test(view)
+}
+
+/** Whether a verb of sending ends the line, and the writer is not its subject. */
+function endsSent(lower: string): boolean {
+  return ENDS_SENT.test(lower) && !/\b(?:ich|wir|hat|haben?)\b/.test(lower)
+}
+
+/** Without links, brackets and marks around it. */
+function bare(view: string): string {
+  const text = trimDecoration(view.replace(/<[^<>\s]{4,}>|\]?\(?https?:\S+/g, '').trim())
+  return text.replace(/^[<([«]{1,2}|[>)\].!。»\s]{1,4}$/g, '').trim()
+}
+
+/**
+ * A line that names a device or a program nobody has listed.
+ * @param alone whether it begins a paragraph; below other text it must say `my`
+ */
+function isUnlistedDevice(view: string, alone: boolean): boolean {
+  if (view.length > 120) return false
+  const text = bare(view)
+  const lower = fold(text)
+  if (alone && text.length <= 80) {
+    if (NAMED_PROGRAM.test(text) || VERB_LAST.test(text)) return true
+  }
+  const starts = STARTS_SENT.test(lower)
+  if (!starts && !endsSent(lower)) return false
+  // `Sent from my Foo 12. Please excuse typos.`
+  const [head = '', ...rest] = text.split(/[.,;!]\s|\s[-–—|]\s/)
+  const excuse = rest.length <= 2 && rest.join(' ').split(' ').length <= 10 && !text.endsWith('?')
+  if (starts && excuse && SENT_FROM_MY.test(head)) return true
+  if (!alone || rest.length > 0 || text.length > 80 || text.split(' ').length > 8) return false
+  if (starts && (SENT_BY_NAME.test(text) || MY_LAST.test(text))) return true
+  if (OTHER_SCRIPT.test(text)) {
+    return FOREIGN_NAME.test(text) && (starts || FROM_PARTICLE.test(text))
+  }
+  return MODEL.test(text) && (!starts || !/^(?:sent|typed|written|posted|get)\b/.test(lower))
+}
+
+/** "Sent from my iPhone", "Get Outlook for Android" and the like in other languages. */
+export function isDeviceLine(view: string): boolean {
+  if (view.length > 200 || !MAY_NAME_DEVICE.test(fold(view))) return false
+  const lower = fold(bare(view))
+  const words = lower.split(' ')
+  if (lower.length > 120 || words.length > 14 || /[?:]$/.test(lower)) return false
+  if (/outlook/.test(lower) && /ios|android|iphone/.test(lower) && words.length <= 7) return true
+  if (words.length <= 7 && /(?:from|via|on) /.test(lower) && ANY_DEVICE.test(lower)) return true
+  // A device late in the line belongs to a sentence: "Sent from my desk, easier than a phone".
+  const opening = words.slice(0, 8).join(' ').slice(0, 60)
+  if (STARTS_SENT.test(lower)) {
+    return NAMES_DEVICE.test(opening)
+  }
+  const ends = words.length <= 9 && endsSent(lower)
+  return ends && NAMES_DEVICE.test(lower)
+}

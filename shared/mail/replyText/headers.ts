@@ -1,0 +1,154 @@
+/**
+ * Recognises the headers that a mail program writes above a quoted message, one a line or joined. Every test reads one
+ * line of bounded length or a window of a few lines.
+ */
+import { EMAIL, fold, isRule, MAX_MARKER_LENGTH, TIME } from './markers.ts'
+import { HEADER_LABELS, type HeaderKind } from './words.ts'
+
+/** Lines: five headers with wrapped recipients. */
+export const MAX_HEADER_LINES = 14
+/** Characters of the longest listed label. */
+const MAX_LABEL_LENGTH = 20
+const MAX_LABELS = 12
+/** Characters of `Sent: Wednesday, 30 September 2026 09:14`. */
+const MAX_DATE_LENGTH = 60
+/** `label: value`; a label has few words. */
+const LABELLED = /^[*_]{0,2}(?:[^\s:：]{1,20} ){0,2}[^\s:：]{1,20}\s?[:：][*_]{0,2}(?:\s|$)/u
+const SENDER = /^[^:：@]{1,40}[:：][^:：<>@]{1,80}<[^\s<>@]+@[^\s<>@]+>$/u
+
+/** The header kind of a line: `from` for `*Von:* Bob`. */
+export function headerKind(view: string): HeaderKind | undefined {
+  const colon = view.slice(0, 32).search(/[:：]/)
+  if (colon < 1) return undefined
+  return HEADER_LABELS.get(fold(view.slice(0, colon).replace(/[*_|]/g, '').trim()))
+}
+
+type Label = { kind: HeaderKind; index: number }
+
+/** A label begins a word, or a capital or caseless letter follows the value before it: `AnnSent: 9:14To: Tom`. */
+function beginsLabel(text: string, index: number): boolean {
+  if (index === 0 || !/[\p{L}\p{M}]/u.test(text[index - 1]!)) return true
+  return /^(?:\p{Lo}|\p{Lu}(?:\p{Ll}|\s?[:：]))/u.test(text.slice(index, index + 4))
+}
+
+/** The listed header labels of a text, in their order. */
+function labelsWithin(text: string): Label[] {
+  const labels: Label[] = []
+  let from = 0
+  for (const { index: colon } of text.matchAll(/[:：]/g)) {
+    const end = text[colon - 1] === ' ' ? colon - 1 : colon
+    const start = Math.max(from, end - MAX_LABEL_LENGTH)
+    from = colon + 1
+    if (!/[\p{L}\p{M}]/u.test(text[end - 1] ?? '')) continue
+    for (let index = start; index < end; index++) {
+      const kind = HEADER_LABELS.get(fold(text.slice(index, end)))
+      if (kind === undefined || !beginsLabel(text, index)) continue
+      labels.push({ kind, index })
+      break
+    }
+    if (labels.length === MAX_LABELS) break
+  }
+  return labels
+}
+
+/** Whether sender, date and recipient or subject follow each other. A ticket has `From:`, `To:` and `Date:` too. */
+function isHeaderRun(text: string, labels: readonly Label[]): boolean {
+  const kinds = new Set(labels.slice(0, 5).map(({ kind }) => kind))
+  const date = labels.find(({ kind }) => kind === 'sent' || kind === 'date')
+  if (!kinds.has('from') || date === undefined) return false
+  if (!/\p{Nd}/u.test(text.slice(date.index, date.index + MAX_DATE_LENGTH))) return false
+  if (kinds.has('subject')) return true
+  return kinds.has('to') && (EMAIL.test(text) || (kinds.has('sent') && TIME.test(text)))
+}
+
+/**
+ * All headers on one line. NetEase omits the colons (`发件人 李<…> 发送日期 … 收件人 …`); flattened HTML
+ * omits the line ends.
+ */
+function isOneLineHeader(view: string): boolean {
+  if (/^(?:发件人|寄件者|寄件人)[\s:：]/.test(view) && EMAIL.test(view))
+    return /收件|发送|寄件日期/.test(view)
+  if (headerKind(view) === undefined) return false
+  return isHeaderRun(view, labelsWithin(view))
+}
+
+/**
+ * Headers behind the new text of a line. The line holds them all, or the lines below go on.
+ * @param line up to 4,000 characters
+ * @param below normalised lines
+ * @returns index of the first header, or undefined
+ */
+export function headersWithin(line: string, below: readonly string[]): number | undefined {
+  if (headerKind(line) !== undefined) return undefined
+  const text = line.slice(0, 10 * MAX_MARKER_LENGTH)
+  const labels = labelsWithin(text)
+  const goesOn = headerKind(below[0] ?? '') !== undefined
+  for (const [at, { kind, index }] of labels.entries()) {
+    if (index === 0 || (kind !== 'from' && kind !== 'date' && kind !== 'sent')) continue
+    const head = text.slice(index, index + MAX_MARKER_LENGTH)
+    const rest = labels.slice(at)
+    const full = rest.some((label) => label.kind === 'subject') && EMAIL.test(head)
+    if (full && isHeaderRun(text, rest)) return index
+    if (goesOn && isHeaderBlock([head, ...below], 0)) return index
+  }
+  return undefined
+}
+
+/**
+ * Whether the lines from `index` on are the headers of a quoted message (Outlook and others). Many
+ * labels are everyday words (`Da:`, `Van:`, `To:`): one label needs others beside it. `From:` and
+ * `To:` with only a date may be a journey.
+ */
+export function isHeaderBlock(views: readonly string[], index: number): boolean {
+  if (views[index] === undefined) return false
+  if (isOneLineHeader(views[index])) return true
+  if (isUnlistedHeader(views, index)) return true
+  if (headerKind(views[index]) === undefined) return false
+  const kinds = new Set<HeaderKind>()
+  let gap = 0
+  let email = false
+  const end = Math.min(views.length, index + MAX_HEADER_LINES)
+  for (let i = index; i < end && gap <= 2; i++) {
+    const kind = headerKind(views[i]!)
+    if (kind === undefined) {
+      gap++
+      continue
+    }
+    if (kind === 'from' && (kinds.has(kind) || isNewBlock(views, i, index))) break
+    kinds.add(kind)
+    for (const label of labelsWithin(views[i]!)) kinds.add(label.kind)
+    gap = 0
+    email ||= EMAIL.test(views[i]!)
+  }
+  if (!kinds.has('from')) return false
+  const dated = kinds.has('sent') || kinds.has('date')
+  const above = views[index - 1] ?? ''
+  if (dated || isRule(above) || (above === '' && isRule(views[index - 2] ?? ''))) {
+    const many = kinds.size >= 3 && (kinds.has('subject') || kinds.has('sent'))
+    return many || (kinds.size >= 2 && email)
+  }
+  // Without a date it may be a request to write a mail, unless it names only a sender.
+  return above === '' && !kinds.has('to') && /<[^\s<>@]+@[^\s<>@]+>$/.test(views[index])
+}
+
+/** Dense headers below a blank line do not go on with what stands above: `To: be decided`. */
+function isNewBlock(views: readonly string[], index: number, from: number): boolean {
+  return index > from && views[index - 1] === '' && headerKind(views[index + 1] ?? '') !== undefined
+}
+
+/**
+ * Headers in a language without a list: three lines `label: value` or more, first `Name <address>`, one with date and
+ * time. Own text stands above: a form begins its mail.
+ */
+function isUnlistedHeader(views: readonly string[], index: number): boolean {
+  if (index < 2 || !SENDER.test(views[index]!)) return false
+  const above = views[index - 1]!
+  if (above !== '' && !isRule(above)) return false
+  let count = 0
+  let dated = false
+  for (let i = index; i < views.length && LABELLED.test(views[i]!); i++) {
+    if (++count > 8) return false
+    dated ||= TIME.test(views[i]!) && /\p{Nd}{4}/u.test(views[i]!)
+  }
+  return dated && count >= 3
+}

@@ -1,0 +1,56 @@
+/** Finds history that begins on a line of the new text, because a client or a relay dropped the line end. */
+import { attributionWithin } from './attribution.ts'
+import { headerKind, headersWithin } from './headers.ts'
+import { announcedMessage, isRule, MAX_MARKER_LENGTH, trimDecoration } from './markers.ts'
+
+const MAX_RULES = 4
+/** Outlook draws 32 underscores, Mailman 47. A person leaves shorter blanks. */
+const LONG_RULE = /^_{30,}$/
+/** `-----Original Message-----`, perhaps with headers behind it. */
+const TITLE = /^[-_=*]{2,}[^-_=*]{1,60}[-_=*]{2,}/
+const SENTENCE_ENDS = /[.!?。！？…]\s?$/
+
+/**
+ * The new text of a line that also holds history: an attribution, headers or a separator such as
+ * `-----Original Message-----`.
+ * @param below the next lines, normalised, without leading blanks
+ * @returns undefined if the line holds no history; '' if it holds nothing else; `forward` if it announces one
+ */
+export function beforeHistory(
+  line: string,
+  below: readonly string[],
+): string | { forward: true } | undefined {
+  // Marks at the line's start are quotes.
+  if (line.startsWith('>')) return undefined
+  const rule = ruleWithin(line)
+  if (rule?.forward) return { forward: true }
+  if (rule) return line.slice(0, rule.index).trim()
+  if (!/[:：]/.test(line)) return undefined
+  const attributed = attributionWithin(line)
+  if (attributed !== undefined) return attributed
+  const headers = headersWithin(line, below)
+  return headers === undefined ? undefined : withoutRule(trimDecoration(line.slice(0, headers)))
+}
+
+/** A separator behind the end of a sentence, or one with a title behind any word. */
+function ruleWithin(line: string): { index: number; forward: boolean } | undefined {
+  if (line.length > 10 * MAX_MARKER_LENGTH) return undefined
+  for (const { index } of line.matchAll(/-{3,}|[_=*]{5,}/g).take(MAX_RULES)) {
+    const tail = line.slice(index, index + MAX_MARKER_LENGTH).trim()
+    const own = line.slice(0, index)
+    const title = TITLE.exec(tail)?.[0] ?? tail
+    const rest = tail.slice(title.length).trim()
+    const announced = rest === '' || headerKind(rest) ? announcedMessage(title) : undefined
+    if (announced !== undefined) return { index, forward: announced === 'forwarded' }
+    if (!/[\p{L}\p{N}]/u.test(own)) return undefined
+    if (LONG_RULE.test(tail) && SENTENCE_ENDS.test(own)) return { index, forward: false }
+  }
+  return undefined
+}
+
+/** A line without the rule behind its text. */
+export function withoutRule(line: string): string {
+  const index = line.search(/[-_=*]{5,}$/)
+  const own = index > 0 ? line.slice(0, index).trimEnd() : ''
+  return /[\p{L}\p{N}]/u.test(own) && isRule(line.slice(index)) ? own : line
+}

@@ -1,0 +1,122 @@
+/**
+ * Recognises separators, forwards and bounces. Every test reads one line of at most MAX_MARKER_LENGTH characters: the
+ * time is linear in the mail's size.
+ */
+import { BOUNCE_STARTS, FORWARDED_RUNS, MESSAGE_RUNS, ORIGINAL_RUNS } from './words.ts'
+
+/** Characters; a longer line is prose. Attributions with a mailto link reach about 300. */
+export const MAX_MARKER_LENGTH = 400
+
+const RULE = /^(?:[-_=*~#—–―─━]\s?){2,}$/
+export const EMAIL = /[^\s<>@]@[^\s<>@]/
+export const TIME = /\p{Nd}{1,2}\s?[:.h時시点點]\s?\p{Nd}{2}|\p{Nd}\s?(?:AM|PM|Uhr|時|시|点)/iu
+const DASHED =
+  /^(?:[-–—]{2,}|[_=*]{5,})\s*([^-–—_=*](?:.{0,60}[^-–—_=*])?)\s*(?:[-–—]{2,}|[_=*]{5,}):?$/
+const FORWARD_SUBJECT = /^(?:fwd?|wg|tr|rv)\s?:\s?\S/i
+
+/**
+ * Characters that show nothing: controls, direction marks, joiners, fillers and lost objects. Not U+FE0F and U+E007F,
+ * which end emoji.
+ */
+const UNSEEN =
+  '[\\0-\\x08\\x0e-\\x1f\\x7f-\\x84\\x86-\\x9f\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180e\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u206f\\u2800\\u3164\\ufeff\\uffa0\\ufff9-\\ufffd\\u{e0000}-\\u{e007e}]'
+const ALL_UNSEEN = new RegExp(UNSEEN, 'gu')
+const IS_UNSEEN = new RegExp(`^(?:\\s|${UNSEEN})$`, 'u')
+
+/** `text` without blanks around it and without unseen characters at its end. */
+export function trimUnseen(text: string): string {
+  let end = text.length
+  while (end > 0) {
+    const low = text.charCodeAt(end - 1)
+    const size = end > 1 && low >= 0xdc00 && low <= 0xdfff ? 2 : 1
+    if (!IS_UNSEEN.test(text.slice(end - size, end))) break
+    end -= size
+  }
+  return text.slice(0, end).trim()
+}
+
+/** A line of dashes, underscores, stars, hashes or equal signs. */
+export function isRule(view: string): boolean {
+  return RULE.test(view)
+}
+
+/**
+ * Normalises a line for the tests below: trimmed, direction marks removed, exotic spaces and escaped
+ * angle brackets (Zoho) plain. A line too long for a marker becomes `>` or `…`.
+ */
+export function lineView(line: string): string {
+  const trimmed = line.trim()
+  if (trimmed.length > MAX_MARKER_LENGTH) return trimmed.startsWith('>') ? '>' : '…'
+  if (!/[^\x20-\x7e]|=E2=80=AF|&[lg]t;/.test(trimmed)) return trimmed
+  return trimmed
+    .normalize('NFC')
+    .replace(ALL_UNSEEN, '')
+    .replace(/\s|=E2=80=AF/g, ' ')
+    .replaceAll('&lt;', '<')
+    .replaceAll('&gt;', '>')
+    .trim()
+}
+
+/** Lower case. toLowerCase() leaves a combining dot on the Turkish `İ`. */
+export function fold(text: string): string {
+  const lower = text.toLowerCase()
+  return lower.includes('\u0307') ? lower.replaceAll('i\u0307', 'i') : lower
+}
+
+/** One expression for a list of phrases: this runs for each line of each mail. A search phrase by phrase takes six times as long. */
+export const oneOf = (phrases: readonly string[]): string =>
+  `(?:${phrases.map((phrase) => phrase.replace(/[.*+?^$(){}|[\]\\]/g, '\\$&')).join('|')})`
+const BOUNCE_LINE = new RegExp(`^(?:${oneOf(BOUNCE_STARTS)}|status: [45]\\.\\d)`, 'i')
+
+/** `text` without the dashes, stars and underscores that clients and Markdown set around it. */
+export function trimDecoration(text: string): string {
+  let start = 0
+  let end = text.length
+  while (start < end && '-*_ '.includes(text[start]!)) start++
+  while (end > start && '-*_ '.includes(text[end - 1]!)) end--
+  return text.slice(start, end)
+}
+
+/** The kind of message that a line such as `-----Original Message-----` announces. */
+export function announcedMessage(view: string): 'original' | 'forwarded' | undefined {
+  const bare = view.startsWith('*-') && view.endsWith('-*') ? view.slice(1, -1) : view
+  const dashed = DASHED.exec(bare)?.[1]
+  const inner = dashed ?? (/[:：]$/.test(view) && view.length <= 60 ? view : '')
+  if (inner === '' || inner.split(' ').length > 7) return undefined
+  const lower = fold(inner)
+  const forwarded = FORWARDED_RUNS.some((run) => lower.includes(run))
+  const message = MESSAGE_RUNS.some((run) => lower.includes(run))
+  if (dashed === undefined) return forwarded && message ? 'forwarded' : undefined
+  if (forwarded) return 'forwarded'
+  return message ? 'original' : undefined
+}
+
+/** A title without dashes above the headers, such as `Original Message:`. */
+export function isOriginalTitle(view: string): boolean {
+  if (view.length > 40 || view.split(' ').length > 3 || /[.!?]$/.test(view)) return false
+  const lower = fold(view)
+  return (
+    ORIGINAL_RUNS.some((run) => lower.includes(run)) &&
+    MESSAGE_RUNS.some((run) => lower.includes(run))
+  )
+}
+
+/** `Fwd: …` as the first line of a pasted forward. */
+export function isForwardSubject(view: string): boolean {
+  return FORWARD_SUBJECT.test(view)
+}
+
+/**
+ * GroupWise (`>>> Bob <…> 1/2/2024 10:00 AM >>>`), Tobit david, Gmail's print view, and
+ * ticket systems (`## reply above this line ##`).
+ */
+export function isVendorSeparator(view: string): boolean {
+  if (/^original message processed by |^\[quoted text hidden\]$/i.test(view)) return true
+  if (view.startsWith('>>>')) return view.endsWith('>>>') && TIME.test(view) && view.length > 12
+  return /^[-#=*_\s[(]{1,12}.{0,40}(?:reply|respond|write|type).{0,24} above this line/i.test(view)
+}
+
+/** A line of a delivery report (RFC 3464, Exchange, Postfix, Exim, qmail). */
+export function isBounceLine(view: string): boolean {
+  return BOUNCE_LINE.test(view)
+}

@@ -1,0 +1,271 @@
+/**
+ * Extracts the text a sender wrote, without the quoted history and the signature. Works line by line
+ * on plain text; `replyTextFromHtml` converts HTML first. Measured on mails of twelve public test
+ * suites (test/shared/mail/replyText/replyText.test.ts).
+ *
+ * Rules, in this order:
+ * - a bounce and a forwarded message stay whole;
+ * - an Outlook header block or an "original message" line ends the own text;
+ * - an attribution (`On …, Bob wrote:`) ends it too, unless `>` lines follow: they mark their own end;
+ * - each of them may begin behind the own text of its line, and the mail's end may cut an attribution off;
+ * - one block of `>` lines is history; two or more blocks with text between are an inline answer and
+ *   stay;
+ * - `-- ` starts a signature (RFC 3676 §4.3); "Sent from my …" and a closing legal notice are cut;
+ * - a sign-off without a delimiter stays; if no text is left, the whole mail stays.
+ */
+import { htmlToMarkedText, htmlToText } from '../visibleText/htmlToText.ts'
+import { attributionEndingAt, type Following } from './attribution.ts'
+import { beforeCutOff } from './cutOff.ts'
+import { isClosingDeviceLine } from './device.ts'
+import { headerKind, isHeaderBlock, MAX_HEADER_LINES } from './headers.ts'
+import { beforeHistory, withoutRule } from './joined.ts'
+import {
+  announcedMessage,
+  isBounceLine,
+  isForwardSubject,
+  isOriginalTitle,
+  isRule,
+  isVendorSeparator,
+  lineView,
+  trimUnseen,
+} from './markers.ts'
+import { dropFooter, startsSignature } from './signature.ts'
+
+/** Lines searched for markers. A longer mail is a log: below, only `>` marks count. */
+const MAX_MARKER_LINES = 10_000
+
+/** A mark that its list, quote or table has left below the text. */
+const LONE_MARK = /^[-–—_*|·•.~=]$/
+const EMOTICON = /^>[_.:;-]{0,3}[<(]$/
+
+const Kind = { own: 0, blank: 1, quote: 2, attribution: 3, dropped: 4 } as const
+
+type Scan = {
+  lines: string[]
+  views: string[]
+  kinds: Uint8Array
+  /** Number of lines above the history. */
+  end: number
+  attributed: boolean
+}
+
+/**
+ * The new text of a plain-text mail body.
+ * @param text the whole body; any line ends
+ * @returns the sender's own text, trimmed, lines separated by `\n`; for a forward, a bounce or quotes
+ *   alone the whole text. Empty only when `text` is blank.
+ * @example replyText('Yes.\n\nOn Mon, 1 Jun 2026 at 9:00, Bob <bob@x.test> wrote:\n> Ok?') // 'Yes.'
+ */
+export function replyText(text: string): string {
+  return ownText(text, false) || tidy(text)
+}
+
+/**
+ * The new text of an HTML-only mail: quote containers of Gmail, Outlook, Apple Mail, Yahoo and
+ * Thunderbird become quote marks and signature containers go before the conversion to plain text.
+ * @param html the whole HTML body
+ * @returns plain text as {@link replyText} returns it. Without history links show their address:
+ *   `text [https://…]`
+ */
+export function replyTextFromHtml(html: string): string {
+  const marked = htmlToMarkedText(html, false)
+  const own = ownText(marked, true)
+  if (own === '') return tidy(htmlToText(html))
+  // A mail without history is probably a notice, and its links matter.
+  return own === tidy(marked) ? tidy(htmlToMarkedText(html, true)) : own
+}
+
+function tidy(text: string): string {
+  return trimUnseen(text.replaceAll('\r\n', '\n').replaceAll('\r', '\n'))
+}
+
+/** The sender's own text; '' if there is none or the mail stays whole. */
+function ownText(text: string, quotesAreHistory: boolean): string {
+  const lines = tidy(text).split('\n')
+  const views = lines.map(lineView)
+  const scan = scanLines(lines, views)
+  if (scan === undefined) return ''
+  scan.attributed ||= quotesAreHistory
+  foldBrokenQuotes(scan)
+  return trimUnseen(dropFooter(joinOwn(scan)))
+}
+
+/** Marks the lines inside a closed ``` fence. They hold no markers. */
+function fencedLines(views: readonly string[]): Uint8Array {
+  const fenced = new Uint8Array(views.length)
+  let open = -1
+  for (let i = 0; i < views.length; i++) {
+    if (!views[i]!.startsWith('```')) continue
+    if (open >= 0) fenced.fill(1, open, i + 1)
+    open = open >= 0 ? -1 : i
+  }
+  return fenced
+}
+
+function followingOf(views: readonly string[], index: number): Following {
+  let i = index + 1
+  while (i < views.length && i < index + 4 && views[i] === '') i++
+  const next = views[i] ?? ''
+  if (isQuoted(next, true)) return 'quote'
+  return headerKind(next) === undefined ? 'other' : 'header'
+}
+
+/** Quote marks: `>`, and after an attribution also `|` (old Gmail), but not a table row. */
+function isQuoted(view: string, bars: boolean): boolean {
+  return (
+    (view.startsWith('>') && !EMOTICON.test(view)) ||
+    (bars && view.startsWith('|') && !/.\|$/.test(view))
+  )
+}
+
+/** The lines of a header block below `index`, from the first that is not blank. */
+function linesBelow(views: readonly string[], index: number): readonly string[] {
+  let first = index + 1
+  while (first < index + 3 && views[first] === '') first++
+  return views.slice(first, first + MAX_HEADER_LINES)
+}
+
+/** Sorts the lines into own, blank, quote and dropped; undefined: the mail stays whole. */
+function scanLines(lines: string[], views: string[]): Scan | undefined {
+  const fenced = fencedLines(views)
+  const kinds = new Uint8Array(lines.length)
+  let attributed = false
+  let inSignature = false
+  let free = 0
+  for (let i = 0; i < lines.length; i++) {
+    const view = views[i]!
+    if (view === '') {
+      kinds[i] = Kind.blank
+      continue
+    }
+    if (fenced[i]) continue
+    if (i >= MAX_MARKER_LINES) {
+      kinds[i] = view.startsWith('>') ? Kind.quote : Kind.own
+      continue
+    }
+    const following = followingOf(views, i)
+    const attribution = attributionEndingAt(views, i, free, following)
+    if (attribution !== undefined) {
+      const { start, prefix } = attribution
+      kinds.fill(Kind.attribution, start, i + 1)
+      if (prefix !== '') {
+        lines[start] = prefix
+        kinds[start] = Kind.own
+      }
+      free = i + 1
+      inSignature = false
+      if (following === 'quote') {
+        attributed = true
+      } else if (prefix !== '' || kinds.subarray(0, start).includes(Kind.own)) {
+        return { lines, views, kinds, end: start + 1, attributed }
+      }
+      continue
+    }
+    if (isVendorSeparator(view)) return { lines, views, kinds, end: i, attributed }
+    const before = attributed
+      ? undefined
+      : (beforeHistory(lines[i]!, linesBelow(views, i)) ?? beforeCutOff(views, i))
+    if (typeof before === 'object') return undefined
+    if (before) lines[i] = before
+    if (before || (before === '' && kinds.subarray(0, i).includes(Kind.own))) {
+      return { lines, views, kinds, end: before ? i + 1 : i, attributed }
+    }
+    if (isQuoted(view, attributed)) {
+      kinds[i] = Kind.quote
+      inSignature = false
+      free = i + 1
+      continue
+    }
+    const announced = announcedMessage(view)
+    if (!attributed && (announced === 'forwarded' || isBounceLine(view))) return undefined
+    if (!attributed && isForwardSubject(view) && isHeaderBlock(views, i + 1)) return undefined
+    if (announced !== undefined || isHeaderBlock(views, i)) {
+      return { lines, views, kinds, end: i, attributed }
+    }
+    inSignature ||= startsSignature(views, i)
+    if (inSignature || isClosingDeviceLine(views, i)) kinds[i] = Kind.dropped
+  }
+  return { lines, views, kinds, end: lines.length, attributed }
+}
+
+/**
+ * Some clients wrap quoted lines without repeating the mark. The fragments between `>` lines are quote,
+ * not answers. If one fragment is certain, every fragment that starts in lower case is quote too.
+ */
+function foldBrokenQuotes({ views, kinds, end }: Scan): void {
+  const fragments: number[] = []
+  let certain = false
+  for (let i = 1; i < end; i++) {
+    if (kinds[i] !== Kind.own || kinds[i - 1] !== Kind.quote) continue
+    const next = kinds[i + 1] === Kind.own ? i + 2 : i + 1
+    if (next >= end || kinds[next] !== Kind.quote) continue
+    const above = views[i - 1]!
+    const fragment = views[i]!
+    const soft = above.endsWith('=')
+    const link = /^[(<]?https?:\S+(?:\s?>)?$/.test(fragment)
+    const wrapped =
+      above.length >= 40 && /[^.?!:;]$/.test(above) && /^[\p{Ll}\p{Nd}(<]/u.test(fragment)
+    if (soft || link || wrapped) kinds.fill(Kind.quote, i, next)
+    else if (/^\p{Ll}/u.test(fragment)) fragments.push(i)
+    certain ||= soft || wrapped
+  }
+  if (certain) for (const i of fragments) kinds[i] = Kind.quote
+}
+
+function joinOwn({ lines, views, kinds, end, attributed }: Scan): string {
+  let runs = 0
+  let lastOwn = -1
+  let lastQuote = -1
+  for (let i = 0; i < end; i++) {
+    if (kinds[i] === Kind.own) lastOwn = i
+    if (kinds[i] !== Kind.quote) continue
+    if (lastQuote < 0 || lastOwn > lastQuote) runs++
+    lastQuote = i
+  }
+  if (lastOwn < 0) return ''
+  const answers = runs > 1 || (!attributed && runs === 1 && lastQuote < lastOwn)
+  const shown = !attributed && (answers || isExample(views, lastOwn, lastQuote))
+  const last = shown ? Math.max(lastOwn, lastQuote) : lastOwn
+  const kept: string[] = []
+  if (!answers) keepCitations(kinds, views, lastOwn)
+  for (let i = 0; i <= last; i++) {
+    const kind = kinds[i]
+    if (kind === Kind.dropped) continue
+    if ((kind === Kind.quote || kind === Kind.attribution) && !answers && !shown) continue
+    kept.push(lines[i]!.trimEnd())
+  }
+  const trails = (view: string) =>
+    view === '' ||
+    isRule(view) ||
+    LONE_MARK.test(view) ||
+    (end < lines.length && isOriginalTitle(view))
+  while (kept.length > 1 && trails(lineView(kept.at(-1)!))) kept.pop()
+  if ((end < lines.length || lastQuote > lastOwn) && kept.length > 0)
+    kept.push(withoutRule(kept.pop()!))
+  return kept.join('\n')
+}
+
+/**
+ * `The rule says:`, a few `>` lines, and own text below: the writer cites. An attribution names a date or an address
+ * instead.
+ */
+function keepCitations(kinds: Uint8Array, views: readonly string[], lastOwn: number): void {
+  let intro = ''
+  for (let i = 0; i < lastOwn; i++) {
+    if (kinds[i] === Kind.own) intro = views[i]!
+    if (kinds[i] === Kind.attribution) intro = ''
+    if (kinds[i] !== Kind.quote) continue
+    let end = i
+    while (end < lastOwn && kinds[end] !== Kind.own && kinds[end] !== Kind.attribution) end++
+    const cites = /\p{L}[:：]$/u.test(intro) && !/[\p{Nd}@]/u.test(intro)
+    if (cites && kinds[end] === Kind.own && end - i <= 6) kinds.fill(Kind.own, i, end)
+    intro = ''
+    i = end - 1
+  }
+}
+
+/** `Run this:` with up to three `>` lines below: prompts or a citation, not history. */
+function isExample(views: readonly string[], lastOwn: number, lastQuote: number): boolean {
+  const lines = lastQuote - lastOwn
+  return lines > 0 && lines <= 4 && /[:：]$/.test(views[lastOwn]!)
+}

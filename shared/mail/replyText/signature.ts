@@ -1,0 +1,95 @@
+/** Recognises signatures, and the notices of companies and lists below a mail. */
+import { fold, isRule, oneOf } from './markers.ts'
+import { FOOTER_STARTS, LEGAL_STARTS, LEGAL_WORDS } from './words.ts'
+
+/** Most lines of a signature below a dash rule. */
+const MAX_SIGNATURE_LINES = 12
+const STARTS_FOOTER = new RegExp(`^${oneOf(FOOTER_STARTS)}`)
+const STARTS_LEGAL = new RegExp(`^${oneOf(LEGAL_STARTS)}`)
+/** A notice begins within this many last lines. */
+const MAX_FOOTER_LINES = 40
+
+const CONTACT = /[^\s@]@[^\s@]|www\.|https?:|\+?\p{Nd}[\p{Nd}\s().-]{6,}/u
+const SURE_NOTICE =
+  /^this (?:e-?mail|message|communication) (?:and any .{0,40} )?(?:is|are|may be|may contain|contains) (?:strictly |highly |legally |private and )?(?:confidential|privileged|intended)/
+/** `-- Owen` or `--Owen Hale`: delimiter and name on one line. */
+const DASHED_NAME = /^--\s?\p{Lu}[\p{L}.'’-]*(?: \p{Lu}[\p{L}.'’-]*){0,2}$/u
+const SCANNERS =
+  /\b(?:avast|avg|avira|mcafee|norton|eset|kaspersky|bitdefender|f-secure|clamav|mailscanner|sophos|malwarebytes)\b/
+const SCANNED = /virus|вірус|вирус|malware|ウイルス|病毒|바이러스|scan|geprüft|www\.|https?:/
+const PRINTING = /print|druck|imprim|impres|stamp|afdruk|skriv|tulosta|wydruk|tisk|печат|друк/
+const ENVIRONMENT =
+  /environment|umwelt|environnement|ambient|milieu|miljö|miljø|ympäristö|środowisk|prostřed|природ|довкілл/
+
+/**
+ * RFC 3676 prescribes `-- `. Many clients trim it, Outlook and Mailman draw underscores, people draw
+ * rules. Headings and tables have rules too: all lines below must look like a signature.
+ */
+export function startsSignature(views: readonly string[], index: number): boolean {
+  const view = views[index]!
+  // A comment of SQL or Lua goes on: `--`, then `-- give the space back`.
+  if (/^(?:\*?--\*?|__|—|––|- -)$/.test(view)) return !/^--\s?\p{L}/u.test(views[index + 1] ?? '')
+  const above = views[index - 1]
+  if (above === '' && DASHED_NAME.test(view) && (views[index + 1] ?? '') === '') return true
+  if (above === undefined || view.length < 3 || !isRule(view)) return false
+  if (view.startsWith('_____') && view.length >= 30) return true
+  if (!/^$|[.!?]$/.test(above)) return false
+  let contact = false
+  let brief = true
+  let count = 0
+  for (let i = index + 1; i < views.length && !views[i]!.startsWith('>'); i++) {
+    const line = views[i]!
+    if (line === '') continue
+    if (++count > MAX_SIGNATURE_LINES || line.length > 80) return false
+    contact ||= CONTACT.test(line)
+    brief &&= line.split(' ').length <= 4 && !/^(?:[-*•]|\p{Nd}+[.)]|p\.?\s?s)/iu.test(line)
+  }
+  return contact || (brief && count > 0 && count <= 4)
+}
+
+/**
+ * Cuts a list footer or a legal notice off the end. A notice has an opening and two legal words:
+ * people write about confidential matters too.
+ */
+export function dropFooter(text: string): string {
+  const lines = text.split('\n')
+  const first = Math.max(1, lines.length - MAX_FOOTER_LINES)
+  for (let i = first; i < lines.length; i++) {
+    const lower = fold(lines[i]!.slice(0, 80).replace(/^[\s*_(]+/, ''))
+    if ((STARTS_FOOTER.test(lower) && isFooter(lines, i)) || isAddedNote(lines, i)) {
+      return above(lines, i)
+    }
+    if (!STARTS_LEGAL.test(lower)) continue
+    const rest = fold(lines.slice(i).join(' ').slice(0, 4000)).trimStart()
+    const hits = LEGAL_WORDS.filter((word) => rest.includes(word)).length
+    if (hits >= 2 || SURE_NOTICE.test(rest)) {
+      return above(lines, i)
+    }
+  }
+  return text
+}
+
+/** A footer names an address or a link, or is one short line. A person writes of a list as I, or asks. */
+function isFooter(lines: readonly string[], index: number): boolean {
+  const footer = lines.slice(index).join(' ').slice(0, 600).trim()
+  if (/\b(?:I|we|my|our)\b/.test(footer.slice(0, 120)) || footer.endsWith('?')) return false
+  return CONTACT.test(footer) || footer.length <= 80
+}
+
+/** The lines above `index`, without the rule that set the notice off. */
+function above(lines: readonly string[], index: number): string {
+  let end = index
+  while (end > 0 && (lines[end - 1]!.trim() === '' || isRule(lines[end - 1]!.trim()))) end--
+  return lines.slice(0, end).join('\n')
+}
+
+/** A last paragraph of a virus scanner, or one that asks not to print for the environment's sake. */
+function isAddedNote(lines: readonly string[], index: number): boolean {
+  const before = lines[index - 1]!.trim()
+  if (lines.length - index > 4 || (before !== '' && !isRule(before))) return false
+  const note = fold(lines.slice(index).join(' '))
+  if (note.length > 400) return false
+  return (
+    (SCANNERS.test(note) && SCANNED.test(note)) || (PRINTING.test(note) && ENVIRONMENT.test(note))
+  )
+}

@@ -1,0 +1,231 @@
+/**
+ * Full-text search in any script: the terms of messages and queries.
+ *
+ * Terms are words without case, accents and compatibility forms (Unicode NFKC). They are not stemmed: a stemmer for one
+ * language is wrong for all others. Scripts without word spaces are cut into pairs of letters; a query for a longer run
+ * asks for adjacent pairs. Search engines do the same for Chinese, Japanese, Korean and Thai.
+ */
+import { createHash } from 'node:crypto'
+import { addressKey, parseAddress } from '../address.ts'
+
+/** Characters of a body that are indexed. Longer bodies are logs and tables. */
+const TEXT_MAX_CHARS = 256 * 1024
+/** A tsvector holds positions up to 16,383 and at most 1 MB. */
+const TERMS_MAX = 16_000
+const TERM_MAX_CHARS = 48
+/** Postgres keeps 255 positions per term and drops later ones. */
+const PLACES_MAX = 255
+/** Well below 1 MB: a term of 48 letters can have 190 bytes. */
+const VECTOR_MAX_BYTES = 700_000
+
+const UNSPACED =
+  '\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Hangul}\\p{Script=Thai}\\p{Script=Lao}\\p{Script=Khmer}\\p{Script=Myanmar}'
+/** A run of an unspaced script, or a word of any other. */
+const RUN = new RegExp(
+  `[${UNSPACED}][${UNSPACED}\\p{M}ー]*|(?:(?![${UNSPACED}])[\\p{L}\\p{N}\\p{M}])+`,
+  'gu',
+)
+const STARTS_UNSPACED = new RegExp(`^[${UNSPACED}]`, 'u')
+
+/** Accents of Latin, Greek and Cyrillic, points of Hebrew and Arabic. Indic vowel signs stay: they act as letters. */
+const ACCENTS = /[\u0300-\u036f\u0591-\u05c7\u064b-\u0652\u0670]/gu
+const LIGATURES: Readonly<Record<string, string>> = {
+  ß: 'ss',
+  æ: 'ae',
+  œ: 'oe',
+  ø: 'o',
+  ł: 'l',
+  đ: 'd',
+  ı: 'i',
+  ς: 'σ',
+}
+
+/** One term of a text with its UTF-16 offsets. */
+export type Term = { term: string; start: number; end: number }
+
+/** Most mail is ASCII: its words need no Unicode, and cost a tenth. */
+const ASCII = /^[\0-\x7f]*$/
+const ASCII_RUN = /[0-9A-Za-z]+/g
+
+function fold(word: string): string {
+  if (ASCII.test(word)) return word.toLowerCase()
+  const plain = word.normalize('NFKD').toLowerCase().replace(ACCENTS, '').normalize('NFC')
+  return plain.replace(/[ßæœøłđıς]/g, (letter) => LIGATURES[letter]!)
+}
+
+/** The terms of a text, in order. */
+export function termsOf(text: string): Term[] {
+  const terms: Term[] = []
+  eachTerm(text, (term, start, end) => {
+    terms.push({ term, start, end })
+    return true
+  })
+  return terms
+}
+
+/** Visits the terms of a text, in order, until `visit` returns false. A generator took twice the time. */
+function eachTerm(text: string, visit: (term: string, start: number, end: number) => boolean) {
+  const isAscii = ASCII.test(text)
+  const runs = isAscii ? ASCII_RUN : RUN
+  runs.lastIndex = 0
+  for (let match = runs.exec(text); match !== null; match = runs.exec(text)) {
+    const [run] = match
+    const start = match.index
+    if (isAscii) {
+      if (!visit(run.slice(0, TERM_MAX_CHARS).toLowerCase(), start, start + run.length)) return
+    } else if (STARTS_UNSPACED.test(run)) {
+      for (const { term, start: from, end } of pairsOf(run, start)) {
+        if (!visit(term, from, end)) return
+      }
+    } else {
+      const term = fold(run.slice(0, TERM_MAX_CHARS)).slice(0, TERM_MAX_CHARS).toWellFormed()
+      if (term !== '' && !visit(term, start, start + run.length)) return
+    }
+  }
+}
+
+/** Visits the terms of a text without their offsets: for ASCII in half the time. */
+function eachWord(text: string, visit: (term: string) => boolean): void {
+  const isAscii = ASCII.test(text)
+  if (!isAscii) eachTerm(text, visit)
+  for (const run of isAscii ? (text.toLowerCase().match(ASCII_RUN) ?? []) : []) {
+    if (!visit(run.length > TERM_MAX_CHARS ? run.slice(0, TERM_MAX_CHARS) : run)) return
+  }
+}
+
+/** `甲乙丙` gives 甲乙, 乙丙 and 丙. The last letter stands alone: each letter begins a term. */
+function* pairsOf(run: string, start: number): Generator<Term> {
+  const letters: Term[] = []
+  let at = start
+  for (const letter of run) {
+    const end = at + letter.length
+    const term = fold(letter)
+    if (term !== '') letters.push({ term, start: at, end })
+    at = end
+  }
+  for (const [n, letter] of letters.entries()) {
+    const next = letters[n + 1]
+    yield next === undefined
+      ? letter
+      : { term: letter.term + next.term, start: letter.start, end: next.end }
+  }
+}
+
+/** A whole address as one term; null: no address. A term of a word never holds `@`. */
+export function addressTerm(text: string): string | null {
+  const address = parseAddress(text)
+  return address === null ? null : fold(addressKey(address))
+}
+
+/** Whether a term is one letter of an unspaced script: the last term of a run. */
+export const isSingleLetter = (term: string): boolean =>
+  [...term].length === 1 && (STARTS_UNSPACED.test(term) || term === 'ー')
+
+/** Whether a term is a pair of letters of an unspaced script. */
+export const isPair = (term: string): boolean =>
+  [...term].length === 2 && STARTS_UNSPACED.test(term)
+
+/** The searchable fields of a message; each has its own weight in the tsvector. */
+export type SearchedMail = {
+  subject: string
+  from: readonly string[]
+  /** To, Cc and Bcc. */
+  to: readonly string[]
+  /** The body, and the names of attachments. */
+  text: string
+}
+
+export const FIELD_WEIGHTS = { subject: 'A', from: 'B', to: 'C', text: 'D' } as const
+export type SearchField = keyof typeof FIELD_WEIGHTS
+
+/**
+ * The prefix of a project's terms in the index: a common word reads only the messages of one tenant. Two projects with
+ * the same prefix cost each other only time.
+ */
+export function searchKey(projectId: string): string {
+  return createHash('sha256').update(projectId).digest('base64url').slice(0, 5)
+}
+
+/** A quoted lexeme for the text form of a `tsvector` or `tsquery`. */
+export const lexeme = (key: string, term: string): string =>
+  // Words hold neither sign, addresses may.
+  /[\\']/.test(term)
+    ? `'${key}:${term.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`
+    : `'${key}:${term}'`
+
+/** The project's prefix, one position, alignment and the entry of the term. */
+const TERM_OVERHEAD_BYTES = 20
+const POSITION_BYTES = 2
+
+/** The places of each term, in order, as Postgres packs them: two bits of weight, fourteen of position. */
+type Places = Map<string, number[]>
+const POSITION_BITS = 14
+const PACKED_WEIGHTS = 'DCBA'
+
+/** The text form of a message's `tsvector`. */
+export function searchVector(projectId: string, mail: SearchedMail): string {
+  const key = searchKey(projectId)
+  const shown = (place: number) =>
+    `${place & (2 ** POSITION_BITS - 1)}${PACKED_WEIGHTS[place >> POSITION_BITS]}`
+  return [...placesOf(mail).places]
+    .map(([term, places]) => `${lexeme(key, term)}:${places.map(shown).join(',')}`)
+    .join(' ')
+}
+
+/**
+ * The binary form of a message's `tsvector` (tsvectorrecv): the number of terms, then each with its places. Postgres
+ * reads the text form of 480 terms in 0.33 ms, this in 0.15.
+ */
+export function binarySearchVector(projectId: string, mail: SearchedMail): Buffer {
+  const key = `${searchKey(projectId)}:`
+  const { places, maxBytes } = placesOf(mail)
+  const vector = Buffer.allocUnsafe(4 + maxBytes)
+  let at = vector.writeInt32BE(places.size)
+  for (const [term, ofTerm] of places) {
+    at += vector.write(`${key}${term}\0`, at)
+    at = vector.writeUInt16BE(ofTerm.length, at)
+    for (const place of ofTerm) at = vector.writeUInt16BE(place, at)
+  }
+  return vector.subarray(0, at)
+}
+
+function placesOf(mail: SearchedMail): { places: Places; maxBytes: number } {
+  const places: Places = new Map()
+  let position = 1
+  let bytes = 0
+  /** @returns the number of positions of the term; 0: the vector is full. */
+  const put = (term: string, place: number): number => {
+    const found = places.get(term)
+    bytes += found === undefined ? Buffer.byteLength(term) + TERM_OVERHEAD_BYTES : POSITION_BYTES
+    if (position > TERMS_MAX || bytes > VECTOR_MAX_BYTES) return 0
+    if (found === undefined) {
+      places.set(term, [place])
+      return 1
+    }
+    return found.length === PLACES_MAX ? PLACES_MAX + 1 : found.push(place)
+  }
+  const add = (field: SearchField, text: string) => {
+    const weight = PACKED_WEIGHTS.indexOf(FIELD_WEIGHTS[field]) << POSITION_BITS
+    const start = weight | position
+    let isCrowded = false
+    let isFull = false
+    eachWord(text, (term) => {
+      const count = put(term, weight | position)
+      isFull = count === 0
+      if (count > PLACES_MAX) isCrowded = true
+      if (!isFull) position++
+      return !isFull
+    })
+    if (isFull) return
+    // Hundreds of addresses of one domain use up the positions of its words: their phrases no longer match.
+    const whole = isCrowded && (field === 'from' || field === 'to') ? addressTerm(text) : null
+    if (whole !== null && !places.has(whole)) put(whole, start)
+    // The gap keeps phrases from spanning two fields.
+    position += 2
+  }
+  add('subject', mail.subject)
+  for (const address of mail.from) add('from', address)
+  for (const address of mail.to) add('to', address)
+  add('text', mail.text.slice(0, TEXT_MAX_CHARS))
+  return { places, maxBytes: bytes }
+}

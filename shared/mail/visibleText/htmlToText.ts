@@ -1,0 +1,226 @@
+/**
+ * Converts HTML mail bodies to plain text with html-to-text. Size and nesting are bounded first: its parser is
+ * quadratic and its walk recursive in the nesting.
+ */
+import { compile, type DomNode, type FormatCallback, type HtmlToTextOptions } from 'html-to-text'
+import { announcedMessage } from '../replyText/markers.ts'
+import { stripTags, tooComplex } from './stripTags.ts'
+
+/** Characters of HTML; the rest is cut. */
+export const MAX_HTML_LENGTH = 2_000_000
+/** Each level of a quote or a list rewrites all its lines. Deeper levels show as these. */
+const MAX_QUOTE_DEPTH = 8
+const MAX_LIST_DEPTH = 4
+
+/** Signature containers of mail clients. Most names end in "signature"; Outlook prefixes those of received mail with x_. */
+const SIGNATURES = [
+  'signature',
+  '[class~=signature]',
+  '[class$=signature i]',
+  '[id$=signature i]',
+  '[data-signature-widget]',
+  '[data-sigid]',
+  '[class*=gmail_signature]',
+  '[class*=moz-signature]',
+  '[class*=protonmail_signature_block]',
+  '[class*=ms-outlook-mobile-signature]',
+  '[id*=ms-outlook-mobile-signature]',
+  '[id*=ymail_android_signature]',
+]
+
+/** The elements that begin or hold the history in Outlook, Hotmail, Yahoo, Zimbra, GMX and Zoho. */
+const HISTORY = [
+  '[id*=divRplyFwdMsg]',
+  '[id*=appendonsend]',
+  '[id*=stopSpelling]',
+  '[id*=OLK_SRC_BODY_SECTION]',
+  '[id*=mail-editor-reference-message-container]',
+  '[class*=ms-outlook-mobile-reference-message]',
+  '[class*=OutlookMessageHeader]',
+  '[class*=yahoo_quoted]',
+  '[class*=zmail_extra]',
+  'hr[data-marker=__DIVIDER__]',
+  'div[name=quote]',
+]
+
+/** Attribution containers, the same in every language. */
+const ATTRIBUTIONS = ['[class*=gmail_attr]', '[class*=moz-cite-prefix]']
+
+/** Blockquotes with which Gmail and Apple Mail indent the writer's own text. */
+const INDENTS = ['blockquote.webkit-indent-blockquote', 'blockquote[style*="0 0 0 40px"]']
+
+let quoteDepth = 0
+let listDepth = 0
+
+const formatQuote: FormatCallback = (element, walk, builder) => {
+  const prefix = quoteDepth < MAX_QUOTE_DEPTH ? '> ' : ''
+  quoteDepth++
+  builder.openBlock({ leadingLineBreaks: 2, reservedLineLength: 2 })
+  walk(element.children, builder)
+  builder.closeBlock({
+    trailingLineBreaks: 2,
+    blockTransform: (block) =>
+      prefix === ''
+        ? block
+        : block
+            .trim()
+            .split('\n')
+            .map((line) => prefix + line)
+            .join('\n'),
+  })
+  quoteDepth--
+}
+
+/** Apple Mail puts a forwarded message into the element of its replies: `Begin forwarded message:`. */
+const formatMarkedQuote: FormatCallback = (element, walk, builder, options) => {
+  const first = leadingText(element)
+  const forwarded = /[:：]$/.test(first) && announcedMessage(first) === 'forwarded'
+  if (!forwarded) return formatQuote(element, walk, builder, options)
+  builder.openBlock({ leadingLineBreaks: 2 })
+  walk(element.children, builder)
+  builder.closeBlock({ trailingLineBreaks: 2 })
+}
+
+const formatList: FormatCallback = (element, walk, builder, options) => {
+  const name =
+    listDepth >= MAX_LIST_DEPTH ? 'block' : options.ordered ? 'orderedList' : 'unorderedList'
+  listDepth++
+  const { formatters } = builder.options
+  formatters?.[name]?.(element, walk, builder, options)
+  listDepth--
+}
+
+/** Layout tables are prose in cells: a space keeps the words of two cells apart. */
+const formatCell: FormatCallback = (element, walk, builder) => {
+  walk(element.children, builder)
+  builder.addInline(' ')
+}
+
+const formatHistory: FormatCallback = (element, walk, builder) => {
+  if (announcedMessage(leadingText(element)) === 'forwarded') {
+    builder.openBlock({ leadingLineBreaks: 2 })
+    walk(element.children, builder)
+    builder.closeBlock({ trailingLineBreaks: 2 })
+    return
+  }
+  builder.openBlock({ leadingLineBreaks: 2 })
+  builder.addLiteral('-----Original Message-----')
+  builder.closeBlock({ trailingLineBreaks: 2 })
+  walk(element.children, builder)
+}
+
+/** Gmail puts the head of a forwarded message into the same container. That text stays. */
+const formatAttribution: FormatCallback = (element, walk, builder) => {
+  if (!leadingText(element).startsWith('-')) return
+  builder.openBlock({ leadingLineBreaks: 1 })
+  walk(element.children, builder)
+  builder.closeBlock({ trailingLineBreaks: 1 })
+}
+
+function leadingText(element: DomNode): string {
+  let node: DomNode | undefined = element
+  for (let steps = 0; node !== undefined && steps < 20; steps++) {
+    const text: string | undefined = node.data?.trim()
+    if (node.type === 'text' && text) return text
+    node = node.children?.find((child) => child.type === 'tag' || child.data?.trim())
+  }
+  return ''
+}
+
+const block = { leadingLineBreaks: 1, trailingLineBreaks: 1 }
+const spaced = { leadingLineBreaks: 2, trailingLineBreaks: 2 }
+const heading = { leadingLineBreaks: 2, trailingLineBreaks: 1, uppercase: false }
+
+const OPTIONS: HtmlToTextOptions = {
+  wordwrap: false,
+  limits: { maxInputLength: MAX_HTML_LENGTH },
+  formatters: {
+    quote: formatQuote,
+    markedQuote: formatMarkedQuote,
+    list: formatList,
+    cell: formatCell,
+    history: formatHistory,
+    attribution: formatAttribution,
+  },
+  selectors: [
+    { selector: 'a', options: { hideLinkHrefIfSameAsText: true, noAnchorUrl: true } },
+    { selector: 'p', options: spaced },
+    { selector: 'img', format: 'skip' },
+    { selector: 'tr', format: 'block', options: block },
+    { selector: 'td', format: 'cell' },
+    { selector: 'th', format: 'cell' },
+    { selector: 'hr', options: { length: 24 } },
+    { selector: 'blockquote', format: 'quote' },
+    { selector: 'ul', format: 'list', options: { itemPrefix: '- ', ...spaced } },
+    { selector: 'ol', format: 'list', options: { ordered: true, ...spaced } },
+    ...['h1', 'h2', 'h3', 'h4', 'h5', 'h6'].map((selector) => ({ selector, options: heading })),
+    ...INDENTS.map((selector) => ({ selector, format: 'block', options: block })),
+  ],
+}
+
+const convertAll = compile(OPTIONS)
+
+/** Pictures show their description, as in a program that loads none. */
+const formatPicture: FormatCallback = (element, _walk, builder) => {
+  const description = element.attribs?.alt ?? ''
+  if (description !== '') builder.addInline(description)
+}
+
+const convertDescribed = compile({
+  ...OPTIONS,
+  formatters: { ...OPTIONS.formatters, picture: formatPicture },
+  selectors: OPTIONS.selectors!.map((one) =>
+    one.selector === 'img' ? { selector: 'img', format: 'picture' } : one,
+  ),
+})
+
+const MARKED_OPTIONS: HtmlToTextOptions = {
+  ...OPTIONS,
+  selectors: [
+    ...OPTIONS.selectors!,
+    { selector: 'blockquote[type=cite]', format: 'markedQuote' },
+    ...SIGNATURES.map((selector) => ({ selector, format: 'skip' })),
+    ...HISTORY.map((selector) => ({ selector, format: 'history' })),
+    ...ATTRIBUTIONS.map((selector) => ({ selector, format: 'attribution' })),
+  ],
+}
+
+const convertMarked = compile(MARKED_OPTIONS)
+
+const convertMarkedPlain = compile({
+  ...MARKED_OPTIONS,
+  selectors: [...MARKED_OPTIONS.selectors!, { selector: 'a', options: { ignoreHref: true } }],
+})
+
+function bounded(html: string, convert: (html: string) => string): string {
+  const input = html.slice(0, MAX_HTML_LENGTH)
+  if (tooComplex(input)) return stripTags(input)
+  quoteDepth = 0
+  listDepth = 0
+  return convert(input)
+}
+
+/**
+ * The whole text of an HTML mail: paragraphs and line breaks kept, links as `text [https://…]`,
+ * quotes behind `> `, images left out.
+ * @param html any HTML, hostile too; read up to 2,000,000 characters
+ * @returns plain text, lines separated by `\n`
+ * @example htmlToText('<p>Hi</p><a href="https://x.test">link</a>') // 'Hi\n\nlink [https://x.test]'
+ */
+export function htmlToText(html: string): string {
+  return bounded(html, convertAll)
+}
+
+/** Like {@link htmlToText}, with the descriptions of pictures in their places. */
+export function htmlToDescribedText(html: string): string {
+  return bounded(html, convertDescribed)
+}
+
+/**
+ * Like {@link htmlToText}, for replyTextFromHtml: signature containers are removed and history
+ * containers begin with a separator line.
+ * @param links true: links show their address; false: only their text
+ */
+export function htmlToMarkedText(html: string, links: boolean): string {
+  return bounded(html, links ? convertMarked : convertMarkedPlain)
+}

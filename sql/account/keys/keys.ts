@@ -1,0 +1,158 @@
+import { timingSafeEqual } from 'node:crypto'
+import { hashKey, type KeyKind, keyLookupPrefix } from '../../../shared/apiKey.ts'
+import type { Queryable } from '../../db.ts'
+import { notifyKeysChanged } from '../../events/events.ts'
+import { type Lsn, parseLsn } from '../../operations/replica.ts'
+import { rateWindowUpsert, type Usage } from './rateWindows.ts'
+
+/** The identity of a key: one project, or the platform. */
+export type Identity = {
+  kind: KeyKind
+  keyId: string
+  /** The public part of the key: its kind and twelve digits. */
+  keyPrefix: string
+  /** The project a project key acts as; null for a platform key. */
+  projectId: string | null
+  /** The project's inbox address; null for a platform key. */
+  inboxAddress: string | null
+  scopes: string[]
+}
+
+type KeyRow = {
+  n: number
+  id: string
+  kind: KeyKind
+  project_id: string | null
+  email_address: string | null
+  key_hash: Buffer
+  scopes: string[]
+  used: number
+  resets_at: Date
+  written_to: string | null
+}
+
+/** A key to look up, and the budget of its project that the request counts in; '' is the common one. */
+export type WantedKey = { key: string; budget: '' | ':x402' }
+/** The identity of a live key, and the requests that its project has used up. */
+export type FoundKey = {
+  identity: Identity
+  usage: Usage
+  /** How far the WAL of the primary stood after the project's last write; null: it is not known to have written. */
+  writtenTo: Lsn | null
+}
+
+/**
+ * Each request counts alone: the first of a batch sees the fewest. Subjects are locked in their order, so that two
+ * batches never wait for each other in a circle.
+ */
+const FIND_KEYS = `
+  with asked as (
+    select * from unnest($1::int[], $2::text[], $3::bytea[], $4::text[]) as a (n, lookup_prefix, key_hash, budget)
+  ), candidate as (
+    select a.n, k.id, k.kind, k.project_id, k.key_hash, k.scopes, p.email_address,
+           coalesce(k.project_id, 'key:' || k.id) || a.budget as subject
+    from asked a
+    join api_keys k on k.lookup_prefix = a.lookup_prefix and k.key_hash = a.key_hash and k.revoked_at is null
+    left join projects p on p.id = k.project_id
+    where p.deleted_at is null
+  ), counted as (
+    ${rateWindowUpsert('select subject, count(*)::int as requests from candidate group by subject order by subject', 'requests')}
+  )
+  select c.n, c.id, c.kind, c.project_id, c.email_address, c.key_hash, c.scopes, w.resets_at,
+    (select lsn::text from project_writes p where $5 and p.project_id = c.project_id) as written_to,
+    (w.used - count(*) over (partition by c.subject)
+      + row_number() over (partition by c.subject order by c.n))::int as used
+  from candidate c join counted w on w.subject = c.subject`
+
+/**
+ * Finds the identities of keys and counts their requests in the rate windows, in one round trip. Keys are not cached:
+ * every API process sees a rotated, narrowed or deleted key at the next request.
+ * @returns one result per item, in order; null: no live key matches.
+ */
+export async function authenticateAll(
+  db: Queryable,
+  wanted: readonly WantedKey[],
+  { needsWritten = false }: { needsWritten?: boolean } = {},
+): Promise<(FoundKey | null)[]> {
+  const hashes = wanted.map(({ key }) => hashKey(key))
+  const { rows } = await db.query<KeyRow>({
+    name: 'find-keys',
+    text: FIND_KEYS,
+    values: [
+      wanted.map((_, n) => n),
+      wanted.map(({ key }) => keyLookupPrefix(key)),
+      hashes,
+      wanted.map(({ budget }) => budget),
+      needsWritten,
+    ],
+  })
+  const byNumber = new Map(rows.map((row) => [row.n, row]))
+  return wanted.map(({ key }, n) => {
+    const row = byNumber.get(n)
+    if (row === undefined || !timingSafeEqual(row.key_hash, hashes[n]!)) return null
+    return {
+      identity: {
+        kind: row.kind,
+        keyId: row.id,
+        keyPrefix: keyLookupPrefix(key),
+        projectId: row.project_id,
+        inboxAddress: row.email_address,
+        scopes: row.scopes,
+      },
+      usage: { used: row.used, resetsAt: row.resets_at },
+      writtenTo: row.written_to === null ? null : parseLsn(row.written_to),
+    }
+  })
+}
+
+/** The current scopes of a key; null: revoked, or its project is deleted. */
+export async function findKeyScopes(db: Queryable, keyId: string): Promise<string[] | null> {
+  const { rows } = await db.query<{ scopes: string[] }>({
+    name: 'find-key-scopes',
+    text: `select k.scopes from api_keys k left join projects p on p.id = k.project_id
+           where k.id = $1 and k.revoked_at is null and p.deleted_at is null`,
+    values: [keyId],
+  })
+  return rows[0]?.scopes ?? null
+}
+
+/** Stores a project's new key; the caller has revoked the old one. */
+export async function insertProjectKey(
+  db: Queryable,
+  { key, projectId, scopes }: { key: string; projectId: string; scopes: readonly string[] },
+): Promise<void> {
+  await db.query(
+    `insert into api_keys (kind, project_id, lookup_prefix, key_hash, scopes)
+     values ('project', $1, $2, $3, $4)`,
+    [projectId, keyLookupPrefix(key), hashKey(key), scopes],
+  )
+}
+
+/** Stores a platform key; a known key changes nothing. */
+export async function insertPlatformKey(
+  db: Queryable,
+  key: string,
+  name: string | null = null,
+): Promise<void> {
+  await db.query(
+    `insert into api_keys (kind, lookup_prefix, key_hash, name) values ('platform', $1, $2, $3)
+     on conflict (key_hash) do nothing`,
+    [keyLookupPrefix(key), hashKey(key), name],
+  )
+}
+
+/** Whether this exact key was ever stored, live or revoked. */
+export async function isKnownKey(db: Queryable, key: string): Promise<boolean> {
+  const { rowCount } = await db.query('select from api_keys where key_hash = $1', [hashKey(key)])
+  return rowCount === 1
+}
+
+/** Revokes a project's live key. */
+export async function revokeProjectKey(db: Queryable, projectId: string): Promise<void> {
+  await db.query(
+    `update api_keys set revoked_at = clock_timestamp()
+     where project_id = $1 and revoked_at is null`,
+    [projectId],
+  )
+  await notifyKeysChanged(db, projectId)
+}

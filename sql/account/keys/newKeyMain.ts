@@ -1,0 +1,82 @@
+import { parseArgs } from 'node:util'
+import { ConfigError, parseConfig } from '../../../shared/config/config.ts'
+import { parseAddress } from '../../../shared/mail/address.ts'
+import { isDatabaseUnavailable } from '../../../shared/process/databaseAway.ts'
+import { PROJECT_SCOPES } from '../../../shared/scopes.ts'
+import { onDatabase } from '../../command.ts'
+import { type Pool, transaction } from '../../db.ts'
+import { ORGANIZATION, writeAudit } from '../audit.ts'
+import { AddressTakenError, createProject } from '../projects/projects.ts'
+import { createPlatformKey, listPlatformKeys, PLATFORM_KEYS_MAX } from './platformKeys.ts'
+
+const USAGE = 'usage: bun run keys:new --platform NAME, or bun run keys:new --project NAME'
+/** One line. */
+const NAME = /^[\p{L}\p{N} ._-]{1,100}$/u
+
+/**
+ * `bun run keys:new --platform NAME`: creates a platform key. `--project NAME`: creates a project with the inbox
+ * NAME@MAIL_DOMAIN and every scope. Prints the key, once.
+ */
+async function create(): Promise<void> {
+  const { platform, project } = readArguments()
+  const config = parseConfig(process.env, [])
+  await onDatabase(config, { name: 'purser keys', size: 2 }, async (pool) => {
+    const key =
+      platform !== undefined
+        ? await newPlatformKey(pool, platform)
+        : await newProjectKey(pool, project!, config.mailDomain)
+    process.stdout.write(`${key}\n`)
+  })
+}
+
+function readArguments(): { platform?: string; project?: string } {
+  const text = { type: 'string' } as const
+  try {
+    const { values } = parseArgs({ options: { platform: text, project: text } })
+    const [name, ...more] = Object.values(values)
+    if (name !== undefined && more.length === 0 && NAME.test(name)) return values
+  } catch {
+    // An unknown option.
+  }
+  throw new ConfigError(USAGE)
+}
+
+async function newPlatformKey(pool: Pool, name: string): Promise<string> {
+  return await transaction(pool, async (db) => {
+    if ((await listPlatformKeys(db)).length >= PLATFORM_KEYS_MAX) {
+      throw new ConfigError(`an organization must have at most ${PLATFORM_KEYS_MAX} platform keys`)
+    }
+    const { created, rawKey } = await createPlatformKey(db, name)
+    await writeAudit(
+      db,
+      { projectId: ORGANIZATION, keyPrefix: 'command line', requestId: crypto.randomUUID() },
+      { action: 'platform_key.create', subject: created.prefix, detail: name, outcome: 'ok' },
+    )
+    return rawKey
+  })
+}
+
+async function newProjectKey(pool: Pool, name: string, mailDomain: string): Promise<string> {
+  const emailAddress = `${name.toLowerCase()}@${mailDomain}`
+  if (!/^[\w.-]+$/.test(name) || parseAddress(emailAddress) === null) {
+    throw new ConfigError('--project: must be the name of an inbox: letters, digits, ., _ and -')
+  }
+  try {
+    const scopes = PROJECT_SCOPES
+    const { rawKey } = await createProject(pool, { name, purpose: 'SELLER', emailAddress, scopes })
+    process.stderr.write(`The project has the inbox ${emailAddress} and every scope.\n`)
+    return rawKey
+  } catch (error) {
+    if (!(error instanceof AddressTakenError)) throw error
+    throw new ConfigError(`--project: ${emailAddress} is taken`)
+  }
+}
+
+try {
+  await create()
+} catch (error) {
+  const expected = error instanceof ConfigError
+  const away = isDatabaseUnavailable(error) ? 'the database is away' : String(error)
+  process.stderr.write(`${expected ? error.message : `no key was made: ${away}`}\n`)
+  process.exitCode = expected ? 78 : 1
+}

@@ -1,0 +1,50 @@
+import { generateKey, keyLookupPrefix } from '../../../shared/apiKey.ts'
+import type { Queryable } from '../../db.ts'
+import { insertPlatformKey } from './keys.ts'
+
+/** A platform key without its secret. */
+export type PlatformKey = {
+  id: string
+  prefix: string
+  name: string | null
+  createdAt: Date
+  revokedAt: Date | null
+}
+
+const COLUMNS = `id, lookup_prefix as prefix, name, created_at as "createdAt", revoked_at as "revokedAt"`
+
+/** Most platform keys of a service; revoked keys count too. */
+export const PLATFORM_KEYS_MAX = 200
+
+/** The platform keys: live ones first, newest first. */
+export async function listPlatformKeys(db: Queryable): Promise<PlatformKey[]> {
+  const { rows } = await db.query<PlatformKey>(
+    `select ${COLUMNS} from api_keys where kind = 'platform'
+     order by revoked_at is not null, created_at desc, id desc limit ${PLATFORM_KEYS_MAX}`,
+  )
+  return rows
+}
+
+/** Creates a platform key. @returns it with the raw key; the database holds only the hash. */
+export async function createPlatformKey(
+  db: Queryable,
+  name: string,
+): Promise<{ created: PlatformKey; rawKey: string }> {
+  const rawKey = generateKey('platform')
+  await insertPlatformKey(db, rawKey, name)
+  const { rows } = await db.query<PlatformKey>(
+    `select ${COLUMNS} from api_keys where kind = 'platform' and lookup_prefix = $1 order by id desc limit 1`,
+    [keyLookupPrefix(rawKey)],
+  )
+  return { created: rows[0]!, rawKey }
+}
+
+/** Revokes a platform key. @returns it; null: no such live key. */
+export async function revokePlatformKey(db: Queryable, id: string): Promise<PlatformKey | null> {
+  const { rows } = await db.query<PlatformKey>(
+    `update api_keys set revoked_at = clock_timestamp()
+     where kind = 'platform' and id = $1 and revoked_at is null returning ${COLUMNS}`,
+    [id],
+  )
+  return rows[0] ?? null
+}

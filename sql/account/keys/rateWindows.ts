@@ -1,0 +1,49 @@
+import type { Queryable } from '../../db.ts'
+
+/** Requests in the current minute, this one included, and the end of that minute. */
+export type Usage = { used: number; resetsAt: Date }
+
+/**
+ * A statement that counts one request (or `weight`, an SQL integer) in the current minute for each row of `subjects`, a
+ * query with a text column `subject`. The minute is by the database's clock: the limit is exact across API processes.
+ */
+export function rateWindowUpsert(subjects: string, weight = '1'): string {
+  return `
+    insert into rate_windows as w (subject, window_start, used)
+    select subject, date_trunc('minute', clock_timestamp()), ${weight} from (${subjects}) s
+    on conflict (subject) do update set
+      used = case when excluded.window_start > w.window_start then excluded.used else w.used + excluded.used end,
+      window_start = greatest(excluded.window_start, w.window_start)
+    returning subject, used, window_start + interval '1 minute' as resets_at`
+}
+
+/** Counts the further requests of a batch in one HTTP request; at least one. */
+export async function countRequests(
+  db: Queryable,
+  projectId: string,
+  requests: number,
+): Promise<Usage> {
+  const { rows } = await db.query<{ used: number; resets_at: Date }>({
+    name: 'count-requests',
+    text: rateWindowUpsert('select $1::text as subject', '$2::int'),
+    values: [projectId, requests],
+  })
+  return { used: rows[0]!.used, resetsAt: rows[0]!.resets_at }
+}
+
+/** Counts one failed authentication of `address` (an IPv4 address or an IPv6 /64 prefix). */
+export async function countAuthFailure(db: Queryable, address: string): Promise<Usage> {
+  const { rows } = await db.query<{ used: number; resets_at: Date }>({
+    name: 'count-auth-failure',
+    text: rateWindowUpsert('select $1::text as subject'),
+    values: [`ip:${address}`],
+  })
+  return { used: rows[0]!.used, resetsAt: rows[0]!.resets_at }
+}
+
+/** Removes windows that ended over an hour ago. */
+export async function deleteStaleRateWindows(db: Queryable): Promise<void> {
+  await db.query(
+    `delete from rate_windows where window_start < clock_timestamp() - interval '1 hour'`,
+  )
+}

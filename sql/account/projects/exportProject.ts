@@ -1,0 +1,85 @@
+import type { Blobs } from '../../blobs/blobs.ts'
+import type { Client, Pool } from '../../db.ts'
+import { type ExportedMail, exportMails } from '../../mail/messages/exportMails.ts'
+import { type Actor, writeAudit } from '../audit.ts'
+import { type ExportedRow, exportRows } from './exportRows.ts'
+import { findProject, type Project } from './projects.ts'
+
+/** Exports of all processes at the same time. Each holds a snapshot, and old row versions with it. */
+export const EXPORTS_MAX = 4
+/** First key of the two-part advisory lock of an export's place; an arbitrary number. */
+const EXPORT_LOCK_CLASS = 1_163_413_580
+/** A reader that stops for this time loses its snapshot. */
+const IDLE_LIMIT = '60s'
+
+/** The data of a project at one moment. */
+export type ProjectExport = {
+  project: Project
+  /** The moment, by the database's clock. */
+  at: Date
+  rows(): AsyncGenerator<ExportedRow>
+  mails(): AsyncGenerator<ExportedMail>
+  close(): Promise<void>
+}
+
+/**
+ * Opens a snapshot of a project: all its rows are those of one moment, however long the export takes.
+ * @param entry the project's log records the export before its first byte.
+ * @returns null: no such project; `busy`: all places are taken.
+ */
+export async function openExport(
+  { pool, blobs }: { pool: Pool; blobs: Blobs },
+  projectId: string,
+  entry: { actor: Actor; part: string },
+): Promise<ProjectExport | 'busy' | null> {
+  const client = await pool.connect()
+  let isOpen = true
+  const close = async () => {
+    if (!isOpen) return
+    isOpen = false
+    // The server ends a silent transaction by itself: then the connection is gone.
+    const broken = await client.query('rollback').then(
+      () => undefined,
+      (error: Error) => error,
+    )
+    client.release(broken)
+  }
+  try {
+    await client.query('begin isolation level repeatable read read only')
+    await client.query(`set local idle_in_transaction_session_timeout = '${IDLE_LIMIT}'`)
+    const place = await takePlace(client)
+    const project = place === null ? null : await findProject(client, projectId)
+    if (place === null || project === null) {
+      await close()
+      return place === null ? 'busy' : null
+    }
+    await writeAudit(pool, entry.actor, {
+      action: 'project.export',
+      subject: projectId,
+      detail: entry.part,
+      outcome: 'ok',
+    })
+    return {
+      project,
+      at: place,
+      rows: () => exportRows(client, projectId),
+      mails: () => exportMails(client, blobs, projectId),
+      close,
+    }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+/** Takes a place for the transaction. @returns the time; null: none is free. */
+async function takePlace(db: Client): Promise<Date | null> {
+  for (let place = 1; place <= EXPORTS_MAX; place++) {
+    const { rows } = await db.query<{ taken: boolean; now: Date }>(
+      'select pg_try_advisory_xact_lock($1, $2) as taken, clock_timestamp() as now',
+      [EXPORT_LOCK_CLASS, place],
+    )
+    if (rows[0]!.taken) return rows[0]!.now
+  }
+  return null
+}

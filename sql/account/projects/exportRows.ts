@@ -1,0 +1,282 @@
+/** The rows of a project's export, section by section, each in the order of an index. */
+import type { Queryable } from '../../db.ts'
+
+/** One line of the export. `kind` names the section. */
+export type ExportedRow = { kind: string } & Record<string, unknown>
+
+type Section = {
+  kind: string
+  /** The table x and its joins. */
+  from: string
+  /** The column that orders the rows, together with the row number. */
+  age: string
+  /** Pairs of field and SQL expression. */
+  fields: Readonly<Record<string, string>>
+  condition?: string
+  /** Rows that one page reads. */
+  page?: number
+}
+
+const PAGE = 200
+/** Bytes of mail that one page reads, and at least one message. */
+const PAGE_BYTES = 8 * 1024 * 1024
+
+const SECTIONS: readonly Section[] = [
+  {
+    kind: 'thread',
+    from: 'threads x',
+    age: 'updated_at',
+    fields: {
+      threadId: 'x.id',
+      subject: 'x.subject',
+      messageCount: 'x.message_count',
+      createdAt: 'x.created_at',
+      updatedAt: 'x.updated_at',
+    },
+  },
+  {
+    kind: 'credential',
+    // A platform key never gets a secret: neither ciphertext nor keys are read.
+    from: `credentials x join lateral (
+      select json_agg(json_build_object('version', v.version, 'type', v.type, 'metadata', v.metadata,
+        'allowedHosts', v.allowed_hosts, 'allowedMethods', v.allowed_methods, 'allowedPaths', v.allowed_paths,
+        'placement', v.placement, 'expiresAt', v.expires_at, 'createdAt', v.created_at)
+        order by v.version) as list
+      from credential_versions v where v.credential_row = x.row) versions on true`,
+    age: 'created_at',
+    fields: {
+      credentialId: 'x.id',
+      name: 'x.name',
+      version: 'x.version',
+      reveal: 'x.reveal',
+      versions: 'versions.list',
+      createdAt: 'x.created_at',
+      lastUsedAt: 'x.last_used_at',
+      lastRotatedAt: 'x.last_rotated_at',
+    },
+  },
+  {
+    kind: 'emailRule',
+    from: 'email_rules x',
+    age: 'created_at',
+    fields: {
+      ruleId: 'x.id',
+      type: 'x.type',
+      scope: 'x.scope',
+      value: 'x.value',
+      createdAt: 'x.created_at',
+    },
+  },
+  {
+    kind: 'suppression',
+    from: 'suppressions x',
+    age: 'created_at',
+    fields: {
+      address: 'x.address',
+      reason: 'x.reason',
+      detail: 'x.detail',
+      messageId: 'x.message_id',
+      createdAt: 'x.created_at',
+    },
+  },
+  {
+    kind: 'draft',
+    from: 'drafts x',
+    age: 'created_at',
+    // All drafts together may have 100 MB.
+    page: 1,
+    fields: {
+      draftId: 'x.id',
+      version: 'x.version',
+      content: 'x.content',
+      attachments: 'x.attachments',
+      createdAt: 'x.created_at',
+      updatedAt: 'x.updated_at',
+    },
+  },
+  {
+    kind: 'approval',
+    from: 'approvals x',
+    age: 'requested_at',
+    fields: {
+      approvalId: 'x.id',
+      of: 'x.kind',
+      messageId: 'x.subject',
+      state: 'x.state',
+      reason: 'x.reason',
+      decidedBy: 'x.decided_by',
+      requestedAt: 'x.requested_at',
+      expiresAt: 'x.expires_at',
+      decidedAt: 'x.decided_at',
+    },
+  },
+  {
+    kind: 'endpoint',
+    from: 'seller_endpoints x',
+    age: 'created_at',
+    fields: {
+      endpointId: 'x.id',
+      urlPattern: 'x.url_pattern',
+      priceAtomic: 'x.price_atomic',
+      network: 'x.network',
+      description: 'x.description',
+      webhookUrl: 'x.webhook_url',
+      createdAt: 'x.created_at',
+      deletedAt: 'x.deleted_at',
+    },
+  },
+  {
+    kind: 'payment',
+    from: 'payments x',
+    age: 'created_at',
+    fields: {
+      paymentId: 'x.id',
+      endpointId: 'x.endpoint_id',
+      resourceUrl: 'x.resource_url',
+      description: 'x.description',
+      network: 'x.network',
+      asset: 'x.asset',
+      payer: 'x.payer',
+      recipient: 'x.recipient',
+      amountAtomic: 'x.amount_atomic',
+      authorizationNonce: 'x.authorization_nonce',
+      paymentIdentifier: 'x.payment_identifier',
+      state: 'x.state',
+      failureReason: 'x.failure_reason',
+      txHash: 'x.tx_hash',
+      signedReceipt: 'x.signed_receipt',
+      createdAt: 'x.created_at',
+      settledAt: 'x.settled_at',
+      finalizedAt: 'x.finalized_at',
+      detailsRemovedAt: 'x.details_removed_at',
+    },
+  },
+  {
+    kind: 'webhook',
+    from: 'project_webhooks x',
+    age: 'created_at',
+    condition: 'and x.deleted_at is null',
+    fields: { webhookId: 'x.id', url: 'x.url', events: 'x.events', createdAt: 'x.created_at' },
+  },
+  {
+    kind: 'delivery',
+    from: `webhook_deliveries x left join lateral (
+      select json_agg(json_build_object('number', a.n, 'startedAt', a.started_at, 'statusCode', a.status_code,
+        'error', a.error) order by a.n) as list
+      from (select * from webhook_attempts where delivery_id = x.id order by n desc limit 100) a) attempts on true`,
+    age: 'created_at',
+    fields: {
+      deliveryId: 'x.id',
+      endpointId: 'x.endpoint_id',
+      webhookId: 'x.webhook_id',
+      subjectId: 'x.subject_id',
+      event: 'x.event',
+      url: 'x.url',
+      status: 'x.status',
+      attempts: `coalesce(attempts.list, '[]')`,
+      createdAt: 'x.created_at',
+    },
+  },
+  {
+    kind: 'log',
+    from: 'audit_log x',
+    age: 'at',
+    fields: {
+      action: 'x.action',
+      subject: 'x.subject',
+      detail: 'x.detail',
+      actor: 'x.actor',
+      requestId: 'x.request_id',
+      outcome: 'x.outcome',
+      createdAt: 'x.at',
+    },
+  },
+]
+
+const MESSAGES: Section = {
+  kind: 'message',
+  from: 'messages x join threads t on t.row = x.thread_row',
+  age: 'created_at',
+  fields: {
+    messageId: 'x.message_id',
+    threadId: 't.id',
+    direction: 'x.direction',
+    from: 'x.from_addresses',
+    to: 'x.to_addresses',
+    cc: 'x.cc_addresses',
+    bcc: 'x.bcc_addresses',
+    replyTo: 'x.reply_to_addresses',
+    inReplyTo: 'x.in_reply_to',
+    references: 'x.reference_ids',
+    subject: 'x.subject',
+    text: 'x.text_body',
+    html: 'x.html_body',
+    attachments: 'x.attachments',
+    labels: 'x.labels',
+    deliveryStatus: 'x.delivery_status',
+    deliveryError: 'x.delivery_error',
+    sendAt: 'x.send_at',
+    authentication: 'x.authentication',
+    originalIsKept: 'x.raw_id is not null',
+    createdAt: 'x.created_at',
+  },
+}
+
+const columns = ({ fields }: Section): string =>
+  Object.entries(fields)
+    .map(([name, expression]) => `${expression} as "${name}"`)
+    .join(', ')
+
+/** The page of a section after a position: $1 project, $2 time, $3 row number. */
+function pageOf(section: Section): string {
+  const { from, age, condition = '', page = PAGE } = section
+  return `select ${columns(section)}, x.${age} as "_at", x.row as "_row" from ${from}
+    where x.project_id = $1 and (x.${age}, x.row) > ($2::timestamptz, $3::bigint) ${condition}
+    order by x.${age}, x.row limit ${page}`
+}
+
+/** The same for messages: a page of the largest would be gigabytes. */
+const MESSAGE_PAGE = `
+  with page as (
+    select row, sum(stored_bytes) over (order by created_at, row) - stored_bytes as bytes_before from (
+      select row, created_at, stored_bytes from messages
+      where project_id = $1 and (created_at, row) > ($2::timestamptz, $3::bigint)
+      order by created_at, row limit ${PAGE}) next
+  )
+  select ${columns(MESSAGES)}, x.created_at as "_at", x.row as "_row"
+  from page join ${MESSAGES.from.replace('messages x', 'messages x on x.row = page.row')}
+  where page.bytes_before < ${PAGE_BYTES}
+  order by x.created_at, x.row`
+
+type Positioned = Record<string, unknown> & { _at: Date; _row: string }
+
+/** Reads pages until one is empty. */
+export async function* pages<Row extends { _at: Date; _row: string }>(
+  db: Queryable,
+  text: string,
+  projectId: string,
+): AsyncGenerator<Row[]> {
+  let at: Date | string = '-infinity'
+  let row = '0'
+  for (;;) {
+    const { rows }: { rows: Row[] } = await db.query<Row>({ text, values: [projectId, at, row] })
+    const last: Row | undefined = rows.at(-1)
+    if (last === undefined) return
+    yield rows
+    at = last._at
+    row = last._row
+  }
+}
+
+/** Every row of a project but the project itself. */
+export async function* exportRows(db: Queryable, projectId: string): AsyncGenerator<ExportedRow> {
+  const sections = [
+    [MESSAGES, MESSAGE_PAGE],
+    ...SECTIONS.map((section) => [section, pageOf(section)] as const),
+  ] as const
+  for (const [{ kind }, text] of sections) {
+    for await (const rows of pages<Positioned>(db, text, projectId)) {
+      for (const { _at, _row, ...fields } of rows) yield { kind, ...fields }
+    }
+  }
+}

@@ -1,0 +1,49 @@
+import type { Queryable } from '../../db.ts'
+
+/** The bytes of mail that a project may store; null: no limit. `limit` is an SQL expression of the service's default. */
+export const storageLimit = (limit: string): string => `coalesce(l.storage_bytes, ${limit})`
+
+/** Changes of a project's own limits. Null restores the service's limit. */
+export type LimitChange = {
+  storageBytes?: number | null
+  dailySettlements?: number | null
+  dailyGas?: number | null
+}
+
+/** Sets limits of a live project. */
+export async function updateLimits(
+  db: Queryable,
+  projectId: string,
+  { storageBytes, dailySettlements, dailyGas }: LimitChange,
+): Promise<void> {
+  await db.query(
+    `insert into project_limits as l (project_id, storage_bytes, daily_settlements, daily_gas)
+     values ($1, $2, $4, $6)
+     on conflict (project_id) do update set
+       storage_bytes = case when $3 then excluded.storage_bytes else l.storage_bytes end,
+       daily_settlements = case when $5 then excluded.daily_settlements else l.daily_settlements end,
+       daily_gas = case when $7 then excluded.daily_gas else l.daily_gas end`,
+    [
+      projectId,
+      ...[storageBytes ?? null, storageBytes !== undefined],
+      ...[dailySettlements ?? null, dailySettlements !== undefined],
+      ...[dailyGas ?? null, dailyGas !== undefined],
+    ],
+  )
+}
+
+/** The addresses of the inboxes that have reached their storage limit. */
+export async function listFullInboxes(
+  db: Queryable,
+  defaultBytes: number | null,
+): Promise<string[]> {
+  const { rows } = await db.query<{ email_address: string }>({
+    name: 'list-full-inboxes',
+    text: `select p.email_address
+           from project_storage s join projects p on p.id = s.project_id and p.deleted_at is null
+           left join project_limits l on l.project_id = s.project_id
+           where s.bytes >= ${storageLimit('$1::bigint')}`,
+    values: [defaultBytes],
+  })
+  return rows.map((row) => row.email_address)
+}

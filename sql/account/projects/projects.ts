@@ -1,0 +1,299 @@
+import { generateKey, keyLookupPrefix } from '../../../shared/apiKey.ts'
+import type { Cursor } from '../../../shared/cursor.ts'
+import { newProjectId } from '../../../shared/ids.ts'
+import type { Retention } from '../../../shared/retention.ts'
+import { type Pool, type Queryable, transaction } from '../../db.ts'
+import { notifyKeysChanged } from '../../events/events.ts'
+import { notifyAddressesChanged } from '../../mail/domains/addresses.ts'
+import { holdVerifiedDomain } from '../../mail/domains/mailDomains.ts'
+import { pageStart } from '../../pageStart.ts'
+import { TODAY } from '../../till/settle/settlementBudgets.ts'
+import { type Actor, writeAudit } from '../audit.ts'
+import { insertProjectKey, revokeProjectKey } from '../keys/keys.ts'
+import { type LimitChange, updateLimits } from './projectLimits.ts'
+import {
+  RETENTION_JSON,
+  type RetentionChange,
+  retentionJoins,
+  updateRetention,
+} from './retention.ts'
+import { type PolicyChange, type SendPolicyName, updateSendPolicy } from './sendPolicy.ts'
+
+type Purpose = 'SELLER' | 'BUYER'
+
+/** A project as platform operations return it. */
+export type Project = {
+  id: string
+  name: string
+  /** The name in From; null: the project's name. */
+  displayName: string | null
+  purpose: Purpose
+  emailAddress: string
+  payTo: string | null
+  paymentsEnabled: boolean
+  sendPolicy: SendPolicyName
+  /** The owner's address for notifications; null: none. */
+  approverEmail: string | null
+  approvalHours: number
+  scopes: string[]
+  apiKeyPrefix: string
+  requestCount: number
+  lastUsedAt: Date | null
+  /** Bytes of its mail. */
+  storedBytes: number
+  /** Its own limit of them; null: the service's. */
+  storageLimitBytes: number | null
+  /** Its claims and gas of this UTC day. */
+  settlementsToday: number
+  gasToday: number
+  /** Its own limits of them; null: the service's. */
+  dailySettlements: number | null
+  dailyGas: number | null
+  /** Days that its rows are kept; null: for ever. */
+  retention: Retention
+  createdAt: Date
+  /** Row number, for page tokens. */
+  row: bigint
+}
+
+/** Another project has or had the inbox address: addresses are never reused. */
+export class AddressTakenError extends Error {}
+
+/** The domain of the inbox address is not verified. */
+export class UnverifiedDomainError extends Error {}
+
+type ProjectRow = {
+  id: string
+  name: string
+  display_name: string | null
+  purpose: Purpose
+  email_address: string
+  pay_to: string | null
+  payments_enabled: boolean
+  send_policy: SendPolicyName
+  approver_email: string | null
+  approval_hours: number
+  scopes: string[]
+  lookup_prefix: string
+  request_count: string | null
+  last_used_at: Date | null
+  stored_bytes: string | null
+  storage_bytes: string | null
+  settlements: string | null
+  gas: string | null
+  daily_settlements: string | null
+  daily_gas: string | null
+  retention: Retention
+  created_at: Date
+  row: string
+}
+
+const SELECT_PROJECT = `
+  select p.id, p.name, p.display_name, p.purpose, p.email_address, p.pay_to, p.payments_enabled, p.created_at, p.row,
+         p.send_policy, p.approver_email, p.approval_hours,
+         k.scopes, k.lookup_prefix, u.request_count, u.last_used_at, s.bytes as stored_bytes, l.storage_bytes,
+         b.settlements, b.gas, l.daily_settlements, l.daily_gas, ${RETENTION_JSON} as retention
+  from projects p
+  join api_keys k on k.project_id = p.id and k.revoked_at is null
+  left join project_usage u on u.project_id = p.id
+  left join project_storage s on s.project_id = p.id
+  left join project_limits l on l.project_id = p.id
+  left join settlement_budgets b on b.project_id = p.id and b.day = ${TODAY}
+  ${retentionJoins('p.id')}
+  where p.deleted_at is null`
+
+const numberOrNull = (text: string | null): number | null => (text === null ? null : Number(text))
+
+const toProject = (row: ProjectRow): Project => ({
+  id: row.id,
+  name: row.name,
+  displayName: row.display_name,
+  purpose: row.purpose,
+  emailAddress: row.email_address,
+  payTo: row.pay_to,
+  paymentsEnabled: row.payments_enabled,
+  sendPolicy: row.send_policy,
+  approverEmail: row.approver_email,
+  approvalHours: row.approval_hours,
+  scopes: row.scopes,
+  apiKeyPrefix: row.lookup_prefix,
+  requestCount: Number(row.request_count ?? 0),
+  lastUsedAt: row.last_used_at,
+  storedBytes: Number(row.stored_bytes ?? 0),
+  storageLimitBytes: numberOrNull(row.storage_bytes),
+  settlementsToday: Number(row.settlements ?? 0),
+  gasToday: Number(row.gas ?? 0),
+  dailySettlements: numberOrNull(row.daily_settlements),
+  dailyGas: numberOrNull(row.daily_gas),
+  retention: row.retention,
+  createdAt: row.created_at,
+  row: BigInt(row.row),
+})
+
+export type NewProject = {
+  name: string
+  purpose: Purpose
+  /** The inbox address, in lower case. */
+  emailAddress: string
+  /** The domain of the address, which must be verified; absent or null: the service's own domain. */
+  emailDomain?: string | null
+  scopes: readonly string[]
+  payTo?: string | null
+  paymentsEnabled?: boolean
+  /** The key of the project; absent: a new one. */
+  key?: string
+}
+
+/**
+ * Creates a project with its inbox and its key.
+ * @returns the project and its raw key; the database holds only the hash.
+ * @throws {AddressTakenError} {UnverifiedDomainError}
+ */
+export async function createProject(
+  pool: Pool,
+  input: NewProject,
+): Promise<{ project: Project; rawKey: string }> {
+  const id = newProjectId()
+  const rawKey = input.key ?? generateKey('project')
+  const project = await transaction(pool, async (db) => {
+    const { emailDomain = null } = input
+    if (emailDomain !== null && !(await holdVerifiedDomain(db, emailDomain))) {
+      throw new UnverifiedDomainError()
+    }
+    const inserted = await db.query(
+      `insert into projects (id, name, purpose, email_address, pay_to, payments_enabled)
+       values ($1, $2, $3, $4, $5, $6) on conflict (email_address) do nothing`,
+      [
+        id,
+        input.name,
+        input.purpose,
+        input.emailAddress,
+        input.payTo ?? null,
+        input.paymentsEnabled ?? false,
+      ],
+    )
+    if (inserted.rowCount === 0) throw new AddressTakenError()
+    await insertProjectKey(db, { key: rawKey, projectId: id, scopes: input.scopes })
+    await notifyAddressesChanged(db, input.emailAddress)
+    return findProject(db, id)
+  })
+  return { project: project!, rawKey }
+}
+
+/** One live project, or null. */
+export async function findProject(db: Queryable, id: string): Promise<Project | null> {
+  const { rows } = await db.query<ProjectRow>({
+    name: 'find-project',
+    text: `${SELECT_PROJECT} and p.id = $1`,
+    values: [id],
+  })
+  return rows[0] === undefined ? null : toProject(rows[0])
+}
+
+/** Live projects, newest first, at most `limit` after the cursor. */
+export async function listProjects(
+  db: Queryable,
+  { limit, cursor }: { limit: number; cursor: Cursor | null },
+): Promise<Project[]> {
+  const { rows } = await db.query<ProjectRow>(
+    `${SELECT_PROJECT} and (p.created_at, p.row) < ($1::timestamptz, $2::bigint)
+     order by p.created_at desc, p.row desc limit $3`,
+    [...pageStart(cursor), limit],
+  )
+  return rows.map(toProject)
+}
+
+export type ProjectChange = PolicyChange & {
+  name?: string
+  /** Null: the project's name. */
+  displayName?: string | null
+  addScopes?: readonly string[]
+  removeScopes?: readonly string[]
+  payTo?: string | null
+  paymentsEnabled?: boolean
+  limits?: LimitChange
+  retention?: RetentionChange
+}
+
+/**
+ * What a change says, for the log of the project. The log of a project is read with its key: names of fields suffice where the
+ * value is long.
+ */
+const describeChange = ({ name, displayName, retention, limits, ...rest }: ProjectChange): string =>
+  [
+    ...(name === undefined ? [] : ['name']),
+    ...(displayName === undefined ? [] : ['displayName']),
+    ...Object.entries({ ...rest, ...limits })
+      .filter(([, value]) => value !== undefined)
+      .map(([field, value]) => `${field} ${Array.isArray(value) ? value.join(' ') : value}`),
+  ].join(', ')
+
+/** Changes a live project, and writes the change into its log; null: no such project. */
+export async function updateProject(
+  pool: Pool,
+  id: string,
+  change: ProjectChange,
+  actor: Actor,
+): Promise<Project | null> {
+  return transaction(pool, async (db) => {
+    const { rowCount } = await db.query(
+      `update projects set
+         name = coalesce($2, name),
+         pay_to = case when $3 then $4 else pay_to end,
+         payments_enabled = coalesce($5, payments_enabled),
+         display_name = case when $6 then $7 else display_name end
+       where id = $1 and deleted_at is null`,
+      [
+        id,
+        change.name ?? null,
+        change.payTo !== undefined,
+        change.payTo ?? null,
+        change.paymentsEnabled ?? null,
+        change.displayName !== undefined,
+        change.displayName ?? null,
+      ],
+    )
+    if (rowCount === 0) return null
+    await updateSendPolicy(db, id, change)
+    if (change.limits !== undefined) await updateLimits(db, id, change.limits)
+    if (change.retention !== undefined) {
+      await updateRetention(db, id, change.retention, actor)
+    }
+    const detail = describeChange(change)
+    if (detail !== '') {
+      await writeAudit(db, actor, {
+        action: 'project.update',
+        subject: id,
+        detail,
+        outcome: 'ok',
+      })
+    }
+    await db.query(
+      `update api_keys set scopes = array(
+         select distinct s from unnest(scopes || $2::text[]) s where s <> all ($3::text[]) order by s)
+       where project_id = $1 and revoked_at is null`,
+      [id, change.addScopes ?? [], change.removeScopes ?? []],
+    )
+    if ((change.removeScopes ?? []).length > 0) await notifyKeysChanged(db, id)
+    return findProject(db, id)
+  })
+}
+
+/** Replaces a project's key and revokes the old one. Null: no such project. */
+export async function rotateProjectKey(
+  pool: Pool,
+  id: string,
+): Promise<{ rawKey: string; apiKeyPrefix: string } | null> {
+  const rawKey = generateKey('project')
+  return transaction(pool, async (db) => {
+    const locked = await db.query(
+      'select from projects where id = $1 and deleted_at is null for no key update',
+      [id],
+    )
+    if (locked.rowCount === 0) return null
+    const { scopes } = (await findProject(db, id))!
+    await revokeProjectKey(db, id)
+    await insertProjectKey(db, { key: rawKey, projectId: id, scopes })
+    return { rawKey, apiKeyPrefix: keyLookupPrefix(rawKey) }
+  })
+}

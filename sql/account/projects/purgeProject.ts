@@ -1,0 +1,121 @@
+import { type Pool, type Queryable, transaction } from '../../db.ts'
+import { deleteUnusedRawMails } from '../../mail/messages/rawMails.ts'
+import { addJob } from '../../queue/jobs.ts'
+
+/** Rows deleted in one transaction: a large inbox must not hold locks for minutes. */
+const PURGE_BATCH = 1_000
+
+/**
+ * Deletes the rows of a deleted project, one transaction per batch. Safe to run again after a crash. Payments are kept for
+ * audit, with their endpoints and their retention.
+ */
+export async function purgeProject(pool: Pool, projectId: string): Promise<void> {
+  const batch = (table: string, key: string) =>
+    `with doomed as (
+       select t.${key} from ${table} t join projects p on p.id = t.project_id
+       where t.project_id = $1 and p.deleted_at is not null limit ${PURGE_BATCH})
+     delete from ${table} where ${key} in (select ${key} from doomed) returning raw_id`
+  for (const [table, key] of MAIL_TABLES) {
+    for (let removed = PURGE_BATCH; removed === PURGE_BATCH; ) {
+      removed = await transaction(pool, async (db) => {
+        const { rows } = await db.query<{ raw_id: string | null }>(batch(table, key), [projectId])
+        await deleteUnusedRawMails(
+          db,
+          rows.flatMap(({ raw_id }) => raw_id ?? []),
+        )
+        return rows.length
+      })
+    }
+  }
+  for (const [table, key] of OWN_TABLES) {
+    for (let removed = PURGE_BATCH; removed === PURGE_BATCH; ) {
+      const { rowCount } = await pool.query(
+        `delete from ${table} where ${key} = any (array(
+           select t.${key} from ${table} t join projects p on p.id = t.project_id
+           where t.project_id = $1 and p.deleted_at is not null limit ${PURGE_BATCH}))`,
+        [projectId],
+      )
+      removed = rowCount ?? 0
+    }
+  }
+  await endErasure(pool, projectId)
+}
+
+/** The last step: what no payment needs, and the time of the end. Without an end the maintenance queues the job again. */
+async function endErasure(pool: Pool, projectId: string): Promise<void> {
+  await pool.query(
+    `delete from seller_endpoints e using projects p
+     where e.project_id = $1 and p.id = $1 and p.deleted_at is not null
+       and not exists (select from payments where endpoint_id = e.id)`,
+    [projectId],
+  )
+  await pool.query(
+    `delete from project_retention r using projects p
+     where r.project_id = $1 and p.id = $1 and p.deleted_at is not null
+       and not exists (select from payments where project_id = $1)`,
+    [projectId],
+  )
+  // The key has been dead since the deletion, so that no request counts here again.
+  await pool.query('delete from rate_windows where subject = $1', [projectId])
+  const nothingLeft = [...MAIL_TABLES, ...OWN_TABLES]
+    .map(([table]) => `not exists (select from ${table} where project_id = $1)`)
+    .join(' and ')
+  // The address stays: it is never given out again.
+  await pool.query(
+    `update projects set erased_at = clock_timestamp(), name = '', display_name = null
+     where id = $1 and deleted_at is not null and erased_at is null and ${nothingLeft}`,
+    [projectId],
+  )
+}
+
+/** The time in which a deletion's own job comes to its end, or is at least in the queue. */
+const LOST_AFTER = '1 minute'
+const LOST_BATCH = 100
+
+/** Queues the purge of deleted projects again that have rows and no job: lost jobs, and purges of older versions. */
+export async function requeueLostPurges(pool: Pool): Promise<number> {
+  const { rows } = await pool.query<{ id: string }>(
+    `select id from projects
+     where deleted_at < clock_timestamp() - interval '${LOST_AFTER}' and erased_at is null
+       and not exists (select from graphile_worker.jobs j where j.key = 'purge_project:' || projects.id)
+     order by deleted_at limit ${LOST_BATCH}`,
+  )
+  for (const { id } of rows) await queuePurge(pool, id)
+  return rows.length
+}
+
+/** Queues the purge of a deleted project. */
+export const queuePurge = (db: Queryable, projectId: string): Promise<void> =>
+  addJob(db, { task: 'purge_project', payload: { projectId }, key: `purge_project:${projectId}` })
+
+/** Tables whose rows refer to raw mails, with the key column. */
+export const MAIL_TABLES = [
+  ['inbound_mails', 'id'],
+  ['messages', 'row'],
+] as const
+
+/** The other tables of a project, with the key column; `ctid` for a key of several columns. */
+export const OWN_TABLES = [
+  ['credentials', 'row'],
+  ['vault_uses', 'id'],
+  ['audit_log', 'row'],
+  ['suppressions', 'row'],
+  ['webhook_deliveries', 'id'],
+  ['threads', 'row'],
+  ['deleted_messages', 'ctid'],
+  ['email_rules', 'id'],
+  ['events', 'ctid'],
+  ['event_streams', 'project_id'],
+  ['project_writes', 'project_id'],
+  ['project_webhooks', 'id'],
+  ['drafts', 'row'],
+  ['approvals', 'row'],
+  ['known_recipients', 'ctid'],
+  ['idempotency_keys', 'ctid'],
+  ['send_quotas', 'project_id'],
+  ['project_usage', 'project_id'],
+  ['project_storage', 'project_id'],
+  ['project_limits', 'project_id'],
+  ['settlement_budgets', 'project_id'],
+  ['payment_checks', 'id'],
+] as const

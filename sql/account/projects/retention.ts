@@ -1,0 +1,68 @@
+import {
+  RETENTION_CLASSES,
+  RETENTION_NAMES,
+  type Retention,
+  type RetentionClass,
+} from '../../../shared/retention.ts'
+import type { Queryable } from '../../db.ts'
+import { type Actor, writeAudit } from '../audit.ts'
+
+const columnOf = (name: RetentionClass): string => `${RETENTION_CLASSES[name].column}_days`
+
+/** SQL: the days that rows of a class are kept, of project_retention r and service_retention v; null: for ever. */
+export const daysOf = (name: RetentionClass): string => {
+  const column = columnOf(name)
+  return `coalesce(r.${column}, v.${column}, ${RETENTION_CLASSES[name].fallback ?? 'null::int'})`
+}
+
+/** The joins of {@link daysOf}. `project` is an SQL expression of the project. */
+export const retentionJoins = (project: string): string =>
+  `left join project_retention r on r.project_id = ${project} left join (select * from service_retention limit 1) v on true`
+
+/** All classes as JSON, by their names. */
+export const RETENTION_JSON = `json_build_object(${RETENTION_NAMES.map(
+  (name) => `'${name}', ${daysOf(name)}`,
+).join(', ')})`
+
+/** SQL expression: how long the rows of a class are kept; null: for ever. `project` is an SQL expression. */
+export const lifetimeOf = (name: RetentionClass, project: string): string =>
+  `(select ${daysOf(name)} * interval '1 day' from (select 1) one ${retentionJoins(project)})`
+
+/** Changes of a project's own retention. Null restores the service's. */
+export type RetentionChange = { [Name in RetentionClass]?: number | null }
+
+/** Sets the retention of a live project. Its log records the change and the actor. */
+export async function updateRetention(
+  db: Queryable,
+  projectId: string,
+  change: RetentionChange,
+  actor: Actor,
+): Promise<void> {
+  const given = RETENTION_NAMES.filter((name) => change[name] !== undefined)
+  if (given.length === 0) return
+  const columns = given.map(columnOf)
+  await db.query(
+    `insert into project_retention (project_id, ${columns.join(', ')})
+     values ($1, ${given.map((_, n) => `$${n + 2}::int`).join(', ')})
+     on conflict (project_id) do update set ${columns.map((one) => `${one} = excluded.${one}`).join(', ')}`,
+    [projectId, ...given.map((name) => change[name])],
+  )
+  const detail = given.map((name) => `${name} ${change[name] ?? 'as the service'}`).join(', ')
+  await writeAudit(db, actor, {
+    action: 'project.retention',
+    subject: projectId,
+    detail,
+    outcome: 'ok',
+  })
+}
+
+/** Writes the service's settings for all processes; null: the default. */
+export async function storeServiceRetention(db: Queryable, retention: Retention): Promise<void> {
+  const columns = RETENTION_NAMES.map(columnOf)
+  await db.query(
+    `insert into service_retention (${columns.join(', ')})
+     values (${columns.map((_, n) => `$${n + 1}::int`).join(', ')})
+     on conflict (singleton) do update set ${columns.map((one) => `${one} = excluded.${one}`).join(', ')}`,
+    RETENTION_NAMES.map((name) => retention[name]),
+  )
+}

@@ -1,0 +1,151 @@
+import type { Cursor } from '../../../shared/cursor.ts'
+import { newDraftId } from '../../../shared/ids.ts'
+import { type Pool, type Queryable, transaction } from '../../db.ts'
+import { pageStart } from '../../pageStart.ts'
+
+/** Drafts of one project. */
+export const DRAFTS_MAX = 100
+/** Bytes of all drafts of one project. */
+export const DRAFTS_MAX_BYTES = 100 * 1024 * 1024
+
+/** The project would have more than {@link DRAFTS_MAX} drafts. */
+export class TooManyDraftsError extends Error {}
+/** Its drafts would have more than {@link DRAFTS_MAX_BYTES} bytes. */
+export class DraftsTooLargeError extends Error {}
+
+type Content = Record<string, unknown>
+
+/** A mail that is being written. `content` and `attachments` are as the caller gave them. */
+export type Draft = {
+  row: bigint
+  id: string
+  version: number
+  content: Content
+  attachments: Content[]
+  createdAt: Date
+  updatedAt: Date
+}
+
+type DraftRow = {
+  row: string
+  id: string
+  version: number
+  content: Content
+  attachments: Content[]
+  created_at: Date
+  updated_at: Date
+}
+
+const toDraft = (row: DraftRow): Draft => ({
+  row: BigInt(row.row),
+  id: row.id,
+  version: row.version,
+  content: row.content,
+  attachments: row.attachments,
+  createdAt: row.created_at,
+  updatedAt: row.updated_at,
+})
+
+const COLUMNS = 'd.row, d.id, d.version, d.content, d.attachments, d.created_at, d.updated_at'
+
+/** One draft of a project; null: there is none. */
+export async function findDraft(
+  db: Queryable,
+  projectId: string,
+  id: string,
+): Promise<Draft | null> {
+  const { rows } = await db.query<DraftRow>({
+    name: 'find-draft',
+    text: `select ${COLUMNS} from drafts d where d.project_id = $1 and d.id = $2`,
+    values: [projectId, id],
+  })
+  return rows[0] === undefined ? null : toDraft(rows[0])
+}
+
+/** Drafts of a project without their bodies and attachments, newest first, at most `limit` after the cursor. */
+export async function listDrafts(
+  db: Queryable,
+  { projectId, cursor, limit }: { projectId: string; cursor: Cursor | null; limit: number },
+): Promise<Draft[]> {
+  const { rows } = await db.query<DraftRow>({
+    name: 'list-drafts',
+    text: `select d.row, d.id, d.version, d.content - 'text' - 'html' as content, '[]'::jsonb as attachments,
+             d.created_at, d.updated_at
+           from drafts d where d.project_id = $1 and (d.created_at, d.row) < ($2::timestamptz, $3::bigint)
+           order by d.created_at desc, d.row desc limit $4`,
+    values: [projectId, ...pageStart(cursor), limit],
+  })
+  return rows.map(toDraft)
+}
+
+type DraftContent = { content: Content; attachments: Content[] }
+
+/** Stores a draft. @throws {TooManyDraftsError} {DraftsTooLargeError} */
+export async function createDraft(
+  pool: Pool,
+  projectId: string,
+  given: DraftContent,
+): Promise<Draft> {
+  return transaction(pool, async (db) => {
+    await lockDrafts(db, projectId)
+    const { rows } = await db.query<DraftRow>(
+      `insert into drafts as d (id, project_id, content, attachments, stored_bytes)
+       values ($1, $2, $3, $4, $5) returning ${COLUMNS}`,
+      [newDraftId(), projectId, ...storedValues(given)],
+    )
+    await checkBounds(db, projectId)
+    return toDraft(rows[0]!)
+  })
+}
+
+/** Changes a draft by `change`, which gets the present one. Null: there is none. @throws {DraftsTooLargeError} */
+export async function changeDraft(
+  pool: Pool,
+  { projectId, id }: { projectId: string; id: string },
+  change: (draft: Draft) => DraftContent,
+): Promise<Draft | null> {
+  return transaction(pool, async (db) => {
+    await lockDrafts(db, projectId)
+    const draft = await findDraft(db, projectId, id)
+    if (draft === null) return null
+    const { rows } = await db.query<DraftRow>(
+      `update drafts d set version = version + 1, updated_at = clock_timestamp(), content = $2, attachments = $3,
+         stored_bytes = $4
+       where d.id = $1 returning ${COLUMNS}`,
+      [id, ...storedValues(change(draft))],
+    )
+    // A sending has taken it up between the two statements.
+    if (rows[0] === undefined) return null
+    await checkBounds(db, projectId)
+    return toDraft(rows[0])
+  })
+}
+
+/** Deletes a draft. @returns false: there is none. */
+export async function deleteDraft(db: Queryable, projectId: string, id: string): Promise<boolean> {
+  const { rowCount } = await db.query('delete from drafts where project_id = $1 and id = $2', [
+    projectId,
+    id,
+  ])
+  return rowCount === 1
+}
+
+function storedValues({ content, attachments }: DraftContent): [string, string, number] {
+  const texts: [string, string] = [JSON.stringify(content), JSON.stringify(attachments)]
+  return [...texts, Buffer.byteLength(texts[0]) + Buffer.byteLength(texts[1])]
+}
+
+/** Changes of one project wait for each other: the bounds hold for concurrent ones. */
+async function lockDrafts(db: Queryable, projectId: string): Promise<void> {
+  await db.query('select from projects where id = $1 for no key update', [projectId])
+}
+
+async function checkBounds(db: Queryable, projectId: string): Promise<void> {
+  const { rows } = await db.query<{ count: number; bytes: string }>(
+    'select count(*)::int as count, coalesce(sum(stored_bytes), 0) as bytes from drafts where project_id = $1',
+    [projectId],
+  )
+  const { count, bytes } = rows[0]!
+  if (count > DRAFTS_MAX) throw new TooManyDraftsError()
+  if (Number(bytes) > DRAFTS_MAX_BYTES) throw new DraftsTooLargeError()
+}

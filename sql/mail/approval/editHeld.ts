@@ -1,0 +1,94 @@
+import { createHash } from 'node:crypto'
+import { searchVector } from '../../../shared/mail/search/searchTerms.ts'
+import { findApproval } from '../../account/approvals.ts'
+import { type Actor, writeAudit } from '../../account/audit.ts'
+import type { StoredContent } from '../../blobs/blobs.ts'
+import { type Queryable, transaction } from '../../db.ts'
+import { composedMail, composeOutbound, type MailStores } from '../outbound/composedMails.ts'
+import { findOutboundContent, type OutboundContent } from '../outbound/outboundMails.ts'
+import { lockUnsent } from '../outbound/unsentMails.ts'
+import { storedHash } from './heldMails.ts'
+
+/** The parts that an owner may change. */
+export type HeldEdit = { subject?: string; text?: string; html?: string | null }
+
+/**
+ * Changes a held mail. Row and bytes change in one transaction, and only from the version that was seen: what an owner
+ * reads is what is sent.
+ * @returns the end; `changed`: the mail is another than the one that was seen. Null: no such request.
+ */
+export async function editHeld(
+  stores: MailStores,
+  actor: Actor,
+  { id, seen, edit }: { id: string; seen: Buffer; edit: HeldEdit },
+): Promise<'done' | 'decided' | 'changed' | null> {
+  const { pool, blobs } = stores
+  const approval = await findApproval(pool, id)
+  if (approval === null || approval.projectId !== actor.projectId) return null
+  const { projectId, subject: messageId } = approval
+  const mail = await findOutboundContent(pool, projectId, messageId)
+  if (mail === null || (await composedMail(stores, mail)) === null) return 'decided'
+  // Text and HTML must say the same: a new text alone drops the HTML.
+  const html = edit.html !== undefined ? edit.html : edit.text === undefined ? mail.html : null
+  const next = {
+    ...mail,
+    subject: edit.subject ?? mail.subject,
+    text: edit.text ?? mail.text,
+    html,
+  }
+  const bytes = await composeOutbound(stores, next)
+  const blob = await blobs.keep(bytes)
+  return transaction(pool, async (db) => {
+    const held = await lockUnsent(db, projectId, messageId)
+    const locked = await findApproval(db, id, { lock: true })
+    if (held === null || locked?.state !== 'waiting' || locked.isLate) return 'decided'
+    const hash = await storedHash(db, held.messageRow)
+    if (hash === null || !hash.equals(seen)) return 'changed'
+    await replace(db, projectId, next, blob === null ? { bytes, blob } : { bytes: NO_BYTES, blob })
+    const after = createHash('sha256').update(bytes).digest('hex')
+    await writeAudit(db, actor, {
+      action: 'approval.edit',
+      subject: messageId,
+      detail: `sha256:${seen.toString('hex')} sha256:${after}`,
+      outcome: 'ok',
+    })
+    return 'done'
+  })
+}
+
+const NO_BYTES = Buffer.alloc(0)
+
+async function replace(
+  db: Queryable,
+  projectId: string,
+  { messageRow, subject, text, html, ...mail }: OutboundContent,
+  { bytes, blob }: StoredContent,
+): Promise<void> {
+  const { rows } = await db.query<{ bcc: string[]; names: string[]; grown: number }>(
+    `select bcc_addresses as bcc,
+       array(select a ->> 'filename' from jsonb_array_elements(attachments) a) as names,
+       octet_length($2) + coalesce(octet_length($3), 0) - octet_length(text_body)
+         - coalesce(octet_length(html_body), 0) as grown
+     from messages where row = $1`,
+    [messageRow, text, html],
+  )
+  const { bcc, names, grown } = rows[0]!
+  const search = searchVector(projectId, {
+    subject,
+    from: [mail.fromAddress],
+    to: [...mail.to, ...mail.cc, ...bcc],
+    text: [text, ...names].join('\n'),
+  })
+  await db.query(
+    `with changed as (
+       update messages set subject = $2, text_body = $3, html_body = $4, search = $5::tsvector,
+         text_bytes = octet_length($3) + octet_length(attachments::text),
+         stored_bytes = greatest(0, stored_bytes + $6)
+       where row = $1 returning raw_id, project_id
+     ), counted as (
+       update project_storage s set bytes = greatest(0, s.bytes + $6) from changed c where s.project_id = c.project_id
+     )
+     update raw_mails r set bytes = $7, blob = $8 from changed c where r.id = c.raw_id`,
+    [messageRow, subject, text, html, search, grown, bytes, blob],
+  )
+}

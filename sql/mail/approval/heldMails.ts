@@ -1,0 +1,221 @@
+/** Mail that waits for its owner. The request and the mail change together, under the lock of the outbound mail. */
+
+import { addressKey, domainOf } from '../../../shared/mail/address.ts'
+import {
+  type Approval,
+  endApproval,
+  findApproval,
+  findApprovalOf,
+} from '../../account/approvals.ts'
+import { type Actor, writeAudit } from '../../account/audit.ts'
+import { type Pool, type Queryable, transaction } from '../../db.ts'
+import { recordEvents } from '../../events/events.ts'
+import { addJob } from '../../queue/jobs.ts'
+import { readMessageEvents } from '../messages/messageEvents.ts'
+import { endUnsent, lockUnsent } from '../outbound/unsentMails.ts'
+
+/** The recipients that need no further approval under approve-new: these, all of their domains, or none. */
+export const TRUSTS = ['recipients', 'domains', 'none'] as const
+export type Trust = (typeof TRUSTS)[number]
+
+export type HeldDecision =
+  | {
+      state: 'approved'
+      /** SHA-256 of the bytes that the owner saw. */
+      hash: Buffer
+      trust: Trust
+    }
+  | { state: 'rejected'; reason: string | null }
+  | { state: 'expired' }
+
+/**
+ * The end of a decision. `before`: an earlier one stands. `changed`: the bytes are others than those that were seen.
+ * `late`: the request has expired.
+ */
+export type DecisionEnd = { kind: 'done' | 'before' | 'changed' | 'late'; approval: Approval }
+
+/**
+ * Decides a request once. Of two concurrent decisions the second finds the first. An approval counts for exactly the
+ * bytes with its hash.
+ * @param within runs in the transaction of a decision that is made.
+ * @returns null: no such request.
+ */
+export async function decideHeld(
+  pool: Pool,
+  actor: Actor,
+  {
+    id,
+    decision,
+    within,
+  }: {
+    id: string
+    decision: HeldDecision
+    within?: (db: Queryable) => Promise<void>
+  },
+): Promise<DecisionEnd | null> {
+  return transaction(pool, async (db) => {
+    const known = await findApproval(db, id)
+    if (known === null || known.projectId !== actor.projectId) return null
+    const held = await lockUnsent(db, known.projectId, known.subject)
+    const approval = await findApproval(db, id, { lock: true })
+    if (approval === null) return null
+    if (held === null || approval.state !== 'waiting') return { kind: 'before', approval }
+    const about = { approval, messageRow: held.messageRow }
+    if (decision.state === 'expired' || approval.isLate) {
+      if (!approval.isLate) return { kind: 'before', approval }
+      const expired = await endWithout(db, actor, about, { state: 'expired', reason: null })
+      return { kind: decision.state === 'expired' ? 'done' : 'late', approval: expired }
+    }
+    if (decision.state === 'approved') {
+      const hash = await storedHash(db, held.messageRow)
+      if (hash === null || !hash.equals(decision.hash)) return { kind: 'changed', approval }
+      await within?.(db)
+      return { kind: 'done', approval: await release(db, actor, about, decision) }
+    }
+    await within?.(db)
+    return { kind: 'done', approval: await endWithout(db, actor, about, decision) }
+  })
+}
+
+/** SHA-256 of the bytes that a message would be sent with; null: they are not composed. */
+export async function storedHash(db: Queryable, messageRow: string): Promise<Buffer | null> {
+  const { rows } = await db.query<{ hash: Buffer }>(
+    `select coalesce(b.content_hash, sha256(r.bytes)) as hash
+     from messages m join raw_mails r on r.id = m.raw_id left join blobs b on b.hash = r.blob where m.row = $1`,
+    [messageRow],
+  )
+  return rows[0]?.hash ?? null
+}
+
+type Held = { approval: Approval; messageRow: string }
+
+/** Lets an approved mail go, at its time or at once. */
+async function release(
+  db: Queryable,
+  actor: Actor,
+  { approval, messageRow }: Held,
+  { hash, trust }: { hash: Buffer; trust: Trust },
+): Promise<Approval> {
+  const { rows } = await db.query<{ run_at: Date; recipients: string[] }>(
+    `with due as (
+       select greatest(send_at, clock_timestamp()) as run_at, send_at > clock_timestamp() as waits
+       from messages where row = $1
+     ), freed as (
+       update outbound_mails o set state = 'queued', approved_hash = $2, next_attempt_at = d.run_at,
+         accepted_at = d.run_at
+       from due d where o.message_row = $1
+     ), shown as (
+       update messages m set delivery_status = case when d.waits then 'scheduled' else 'queued' end,
+         labels = array_remove(m.labels, 'held') || case when d.waits then '{scheduled}'::text[] else '{}' end
+       from due d where m.row = $1
+     )
+     select d.run_at, array(select address from outbound_recipients
+                            where message_row = $1 and state = 'queued') as recipients
+     from due d`,
+    [messageRow, hash],
+  )
+  const { run_at: runAt, recipients } = rows[0]!
+  await learn(db, approval.projectId, recipients, trust)
+  await addJob(db, {
+    task: 'send_mail',
+    payload: { messageRow },
+    key: `send_mail:${messageRow}`,
+    runAt,
+  })
+  const detail = `sha256:${hash.toString('hex')}`
+  await writeAudit(db, actor, {
+    action: 'approval.approve',
+    subject: approval.subject,
+    detail,
+    outcome: 'ok',
+  })
+  return await endApproval(db, approval.id, {
+    state: 'approved',
+    by: actor.keyPrefix,
+    contentHash: hash,
+  })
+}
+
+async function learn(
+  db: Queryable,
+  projectId: string,
+  recipients: readonly string[],
+  trust: Trust,
+): Promise<void> {
+  if (trust === 'none') return
+  const known = recipients.map((address) =>
+    trust === 'domains' ? `@${domainOf(address)}` : addressKey(address),
+  )
+  await db.query(
+    `insert into known_recipients (project_id, recipient)
+     select distinct $1, recipient from unnest($2::text[]) r (recipient) order by 2 on conflict do nothing`,
+    [projectId, known],
+  )
+}
+
+const ENDS = {
+  rejected: { action: 'approval.reject', error: 'rejected by the owner' },
+  expired: { action: 'approval.expire', error: 'expired: nobody decided in time' },
+} as const
+
+/** Ends a held mail that is not sent, and tells the agent. */
+async function endWithout(
+  db: Queryable,
+  actor: Actor,
+  { approval, messageRow }: Held,
+  { state, reason = null }: { state: 'rejected' | 'expired'; reason?: string | null },
+): Promise<Approval> {
+  const { action, error } = ENDS[state]
+  await endUnsent(db, messageRow, {
+    status: state,
+    error: reason === null ? error : `${error}: ${reason}`,
+  })
+  await writeAudit(db, actor, {
+    action,
+    subject: approval.subject,
+    ...(reason === null ? {} : { detail: reason }),
+    outcome: 'ok',
+  })
+  const ended = await endApproval(db, approval.id, { state, by: actor.keyPrefix, reason })
+  await tellOfHeld(db, messageRow, 'message.rejected')
+  return ended
+}
+
+/** Records an event of a held mail. Call it last. */
+export async function tellOfHeld(
+  db: Queryable,
+  messageRow: string,
+  type: 'message.held' | 'message.rejected',
+): Promise<void> {
+  const events = await readMessageEvents(db, [messageRow])
+  await recordEvents(
+    db,
+    events.map(({ projectId, data, traceparent }) => ({ projectId, type, data, traceparent })),
+  )
+}
+
+/** Withdraws a held mail for its agent. The caller holds the lock of the outbound mail. */
+export async function withdrawHeld(
+  db: Queryable,
+  actor: Actor,
+  { messageRow, messageId }: { messageRow: string; messageId: string },
+): Promise<'cancelled'> {
+  const about = { projectId: actor.projectId, kind: 'mail', subject: messageId } as const
+  const approval = await findApprovalOf(db, about)
+  await endUnsent(db, messageRow, { status: 'cancelled', error: 'withdrawn before a decision' })
+  await writeAudit(db, actor, { action: 'approval.withdraw', subject: messageId, outcome: 'ok' })
+  if (approval !== null) {
+    await endApproval(db, approval.id, { state: 'withdrawn', by: actor.keyPrefix })
+  }
+  return 'cancelled'
+}
+
+/** Withdraws the requests of messages that are deleted. */
+export async function withdrawDeleted(db: Queryable, rows: readonly string[]): Promise<void> {
+  await db.query(
+    `update approvals a set state = 'withdrawn', decided_by = 'deleted', decided_at = clock_timestamp()
+     from messages m where m.row = any ($1::bigint[]) and m.delivery_status = 'held'
+       and a.project_id = m.project_id and a.kind = 'mail' and a.subject = m.message_id and a.state = 'waiting'`,
+    [rows],
+  )
+}

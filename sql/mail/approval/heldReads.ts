@@ -1,0 +1,56 @@
+/** Held mail as its owner reads it. */
+import { createHash } from 'node:crypto'
+import type { Attachment } from '../../../shared/mail/parse/parseMail.ts'
+import { messageIdHash } from '../../../shared/mail/threading.ts'
+import type { Queryable } from '../../db.ts'
+import { composedMail, type MailStores } from '../outbound/composedMails.ts'
+import { findOutboundContent } from '../outbound/outboundMails.ts'
+
+/** A letter of a request. */
+export type HeldLetter = {
+  messageId: string
+  threadId: string
+  from: string[]
+  to: string[]
+  cc: string[]
+  bcc: string[]
+  subject: string
+  text: string
+  html: string | null
+  attachments: Attachment[]
+  deliveryStatus: string
+  sendAt: Date | null
+  /** Recipients that a rule or a suppression refused. */
+  refused: string[]
+}
+
+/** Letters of a project by Message-ID. @param textMax the characters of each body. */
+export async function readHeldLetters(
+  db: Queryable,
+  projectId: string,
+  messageIds: readonly string[],
+  textMax: number,
+): Promise<Map<string, HeldLetter>> {
+  const { rows } = await db.query<HeldLetter>(
+    `select m.message_id as "messageId", t.id as "threadId", m.from_addresses as "from", m.to_addresses as "to",
+       m.cc_addresses as cc, m.bcc_addresses as bcc, m.subject, left(m.text_body, $3) as text,
+       left(m.html_body, $3) as html, m.attachments, m.delivery_status as "deliveryStatus", m.send_at as "sendAt",
+       array(select r.address from outbound_recipients r
+             where r.message_row = m.row and r.state = 'failed' order by r.address) as refused
+     from messages m join threads t on t.row = m.thread_row
+     where m.project_id = $1 and m.message_id_hash = any ($2::bytea[])`,
+    [projectId, messageIds.map(messageIdHash), textMax],
+  )
+  return new Map(rows.map((row) => [row.messageId, row]))
+}
+
+/** The bytes that a letter is sent with, and their SHA-256; null: it is deleted. */
+export async function heldBytes(
+  stores: MailStores,
+  { projectId, messageId }: { projectId: string; messageId: string },
+): Promise<{ bytes: Buffer; hash: Buffer } | null> {
+  const mail = await findOutboundContent(stores.pool, projectId, messageId)
+  const composed = mail === null ? null : await composedMail(stores, mail)
+  if (composed === null) return null
+  return { bytes: composed.bytes, hash: createHash('sha256').update(composed.bytes).digest() }
+}

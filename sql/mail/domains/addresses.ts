@@ -1,0 +1,33 @@
+import type { Queryable } from '../../db.ts'
+
+/** Notified with every created or deleted inbox address. */
+export const ADDRESSES_CHANNEL = 'purser_addresses'
+
+/** Notifies the SMTP listeners, on commit, that an address was created or deleted. */
+export async function notifyAddressesChanged(db: Queryable, address: string): Promise<void> {
+  await db.query('select pg_notify($1, $2)', [ADDRESSES_CHANNEL, address])
+}
+
+/** Which of these addresses (in lower case) are live inboxes. */
+export async function findAddresses(db: Queryable, addresses: string[]): Promise<string[]> {
+  const { rows } = await db.query<{ email_address: string }>({
+    name: 'find-addresses',
+    text: 'select email_address from projects where email_address = any ($1) and deleted_at is null',
+    values: [addresses],
+  })
+  return rows.map((row) => row.email_address)
+}
+
+/** Live inbox addresses in alphabetical order, at most `limit` after `after`. */
+export async function listAddresses(
+  db: Queryable,
+  { after, limit }: { after: string; limit: number },
+): Promise<string[]> {
+  const { rows } = await db.query<{ email_address: string }>(
+    // Byte order, as in SQLite: the listener renews its copy range by range.
+    `select email_address from projects where email_address collate "C" > $1 and deleted_at is null
+     order by email_address collate "C" limit $2`,
+    [after, limit],
+  )
+  return rows.map((row) => row.email_address)
+}

@@ -1,0 +1,111 @@
+import { createPrivateKey, generateKeyPair, randomBytes } from 'node:crypto'
+import { promisify } from 'node:util'
+import { type DkimSigner, dkimRecord } from '../../../shared/mail/compose/dkim.ts'
+import type { Keyring, Sealed, SecretContext } from '../../../shared/vault/envelope.ts'
+import type { Queryable } from '../../db.ts'
+
+/** RFC 8301 §3.2: at least 1024, recommended 2048; verifiers need not support more. */
+const KEY_BITS = 2048
+/** The two newest keys of a domain both sign: during a rotation the DNS has at least one of their records. */
+const SIGNING_KEYS = 2
+
+/** The public part of a key. */
+export type DkimKey = {
+  domain: string
+  selector: string
+  /** The TXT record at `SELECTOR._domainkey.DOMAIN`. */
+  record: string
+}
+
+/** The associated data of a private key. It belongs to no project. */
+export const dkimContext = (domain: string, selector: string): SecretContext => ({
+  purpose: 'dkim-key',
+  projectId: '',
+  name: `${selector}._domainkey.${domain}`,
+  version: 1,
+})
+
+/** Creates a key. From now on it signs the mail of the domain beside the previous key. */
+export async function createDkimKey(
+  db: Queryable,
+  keyring: Keyring,
+  domain: string,
+): Promise<DkimKey> {
+  const { publicKey, privateKey } = await promisify(generateKeyPair)('rsa', {
+    modulusLength: KEY_BITS,
+  })
+  const day = new Date().toISOString().slice(0, 10).replaceAll('-', '')
+  const selector = `p${day}${randomBytes(2).toString('hex')}`
+  const record = dkimRecord(publicKey)
+  const secret = privateKey.export({ type: 'pkcs8', format: 'der' })
+  const { keyId, wrappedKey, ciphertext } = keyring.seal(secret, dkimContext(domain, selector))
+  await db.query(
+    `insert into dkim_keys (domain, selector, record, key_id, wrapped_key, ciphertext)
+     values ($1, $2, $3, $4, $5, $6)`,
+    [domain, selector, record, keyId, wrappedKey, ciphertext],
+  )
+  return { domain, selector, record }
+}
+
+type KeyRow = {
+  domain: string
+  selector: string
+  key_id: string
+  wrapped_key: Buffer
+  ciphertext: Buffer
+}
+
+/** The signing keys of a domain. @throws {UnknownMasterKeyError} {BrokenSealError} */
+export async function findDkimSigners(
+  db: Queryable,
+  keyring: () => Promise<Keyring>,
+  domain: string,
+): Promise<DkimSigner[]> {
+  const { rows } = await db.query<KeyRow>({
+    name: 'find-dkim-signers',
+    text: `select domain, selector, key_id, wrapped_key, ciphertext from dkim_keys
+           where domain = $1 order by row desc limit ${SIGNING_KEYS}`,
+    values: [domain],
+  })
+  if (rows.length === 0) return []
+  const opener = await keyring()
+  return rows.map((row) => {
+    const sealed: Sealed = {
+      keyId: row.key_id,
+      wrappedKey: row.wrapped_key,
+      ciphertext: row.ciphertext,
+    }
+    const secret = opener.open(sealed, dkimContext(row.domain, row.selector))
+    const privateKey = createPrivateKey({ key: secret, type: 'pkcs8', format: 'der' })
+    secret.fill(0)
+    return { domain: row.domain, selector: row.selector, privateKey }
+  })
+}
+
+/** Deletes a domain's keys, or only the key of one selector. */
+export async function deleteDkimKeys(
+  db: Queryable,
+  domain: string,
+  selector?: string,
+): Promise<void> {
+  await db.query('delete from dkim_keys where domain = $1 and selector = coalesce($2, selector)', [
+    domain,
+    selector ?? null,
+  ])
+}
+
+/** Whether any domain has a DKIM key. */
+export async function hasDkimKeys(db: Queryable): Promise<boolean> {
+  const { rowCount } = await db.query('select from dkim_keys limit 1')
+  return rowCount === 1
+}
+
+/** The public parts of a domain's signing keys, the newest first. */
+export async function listDkimKeys(db: Queryable, domain: string): Promise<DkimKey[]> {
+  const { rows } = await db.query<DkimKey>(
+    `select domain, selector, record from dkim_keys where domain = $1
+     order by row desc limit ${SIGNING_KEYS}`,
+    [domain],
+  )
+  return rows
+}

@@ -1,0 +1,175 @@
+import { randomBytes } from 'node:crypto'
+import type { Cursor } from '../../../shared/cursor.ts'
+import type { DomainStatus, Findings } from '../../../shared/mail/mailDomain.ts'
+import type { Keyring } from '../../../shared/vault/envelope.ts'
+import { type Pool, type Queryable, transaction } from '../../db.ts'
+import { pageStart } from '../../pageStart.ts'
+import { addJob } from '../../queue/jobs.ts'
+import { createDkimKey, deleteDkimKeys } from './dkimKeys.ts'
+
+/** A tenant's mail domain. */
+export type MailDomain = {
+  domain: string
+  row: bigint
+  token: string
+  dkimSelector: string
+  dkimRecord: string
+  status: DomainStatus
+  findings: Findings
+  createdAt: Date
+  checkedAt: Date | null
+  verifiedAt: Date | null
+  /** The first of the consecutive checks that found required records missing or wrong; null: the last check did not. */
+  wantingSince: Date | null
+}
+
+/** Projects live at the domain. */
+export class DomainInUseError extends Error {}
+
+type DomainRow = {
+  domain: string
+  row: string
+  token: string
+  dkim_selector: string
+  dkim_record: string
+  status: DomainStatus
+  findings: Findings
+  created_at: Date
+  checked_at: Date | null
+  verified_at: Date | null
+  wanting_since: Date | null
+}
+
+const toDomain = (row: DomainRow): MailDomain => ({
+  domain: row.domain,
+  row: BigInt(row.row),
+  token: row.token,
+  dkimSelector: row.dkim_selector,
+  dkimRecord: row.dkim_record,
+  status: row.status,
+  findings: row.findings,
+  createdAt: row.created_at,
+  checkedAt: row.checked_at,
+  verifiedAt: row.verified_at,
+  wantingSince: row.wanting_since,
+})
+
+/** Adds a domain with its ownership token and a DKIM key, and queues its first check. Null: the domain exists. */
+export async function addMailDomain(
+  pool: Pool,
+  keyring: Keyring,
+  domain: string,
+): Promise<MailDomain | null> {
+  return transaction(pool, async (db) => {
+    const { selector, record } = await createDkimKey(db, keyring, domain)
+    const { rows } = await db.query<DomainRow>(
+      `insert into mail_domains (domain, token, dkim_selector, dkim_record) values ($1, $2, $3, $4)
+       on conflict do nothing returning *`,
+      [domain, randomBytes(24).toString('hex'), selector, record],
+    )
+    if (rows[0] === undefined) {
+      await deleteDkimKeys(db, domain, selector)
+      return null
+    }
+    await queueCheck(db, domain)
+    return toDomain(rows[0])
+  })
+}
+
+/** Queues the check of a domain; it replaces a waiting one. */
+export async function queueCheck(db: Queryable, domain: string, runAt?: Date): Promise<void> {
+  await addJob(db, {
+    task: 'verify_domain',
+    payload: { domain },
+    key: `verify_domain:${domain}`,
+    ...(runAt === undefined ? {} : { runAt }),
+  })
+}
+
+/** One domain, or null. */
+export async function findMailDomain(db: Queryable, domain: string): Promise<MailDomain | null> {
+  const { rows } = await db.query<DomainRow>('select * from mail_domains where domain = $1', [
+    domain,
+  ])
+  return rows[0] === undefined ? null : toDomain(rows[0])
+}
+
+/** The verified domains among these. */
+export async function findVerifiedDomains(
+  db: Queryable,
+  domains: readonly string[],
+): Promise<string[]> {
+  const { rows } = await db.query<{ domain: string }>({
+    name: 'find-verified-domains',
+    text: `select domain from mail_domains where domain = any ($1) and status = 'verified'`,
+    values: [domains],
+  })
+  return rows.map(({ domain }) => domain)
+}
+
+/** Domains, newest first, at most `limit` after the cursor. */
+export async function listMailDomains(
+  db: Queryable,
+  { limit, cursor }: { limit: number; cursor: Cursor | null },
+): Promise<MailDomain[]> {
+  const { rows } = await db.query<DomainRow>(
+    `select * from mail_domains where (created_at, row) < ($1::timestamptz, $2::bigint)
+     order by created_at desc, row desc limit $3`,
+    [...pageStart(cursor), limit],
+  )
+  return rows.map(toDomain)
+}
+
+/**
+ * Records a check and queues the next.
+ * @returns false: during the check the domain was removed, or removed and added again.
+ */
+export async function recordCheck(
+  pool: Pool,
+  check: {
+    domain: string
+    token: string
+    status: DomainStatus
+    findings: Findings
+    wantingSince: Date | null
+    recheckAt: Date | null
+  },
+): Promise<boolean> {
+  return transaction(pool, async (db) => {
+    const { rowCount } = await db.query(
+      `update mail_domains set status = $3, findings = $4, wanting_since = $5, checked_at = clock_timestamp(),
+         verified_at = case when $3 = 'verified' then coalesce(verified_at, clock_timestamp()) else verified_at end
+       where domain = $1 and token = $2`,
+      [check.domain, check.token, check.status, JSON.stringify(check.findings), check.wantingSince],
+    )
+    if (rowCount === 0) return false
+    if (check.recheckAt !== null) await queueCheck(db, check.domain, check.recheckAt)
+    return true
+  })
+}
+
+/** Deletes a domain with its keys. @returns false: no such domain. @throws {DomainInUseError} */
+export async function deleteMailDomain(pool: Pool, domain: string): Promise<boolean> {
+  return transaction(pool, async (db) => {
+    // Waits for a concurrent createProject at this domain.
+    const locked = await db.query('select from mail_domains where domain = $1 for update', [domain])
+    if (locked.rowCount === 0) return false
+    const used = await db.query(
+      `select from projects where split_part(email_address, '@', 2) = $1 and deleted_at is null limit 1`,
+      [domain],
+    )
+    if (used.rowCount === 1) throw new DomainInUseError()
+    await db.query('delete from mail_domains where domain = $1', [domain])
+    await deleteDkimKeys(db, domain)
+    return true
+  })
+}
+
+/** Locks a verified domain against deletion while a project is created; false: not verified. */
+export async function holdVerifiedDomain(db: Queryable, domain: string): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `select from mail_domains where domain = $1 and status = 'verified' for key share`,
+    [domain],
+  )
+  return rowCount === 1
+}

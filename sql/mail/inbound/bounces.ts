@@ -1,0 +1,198 @@
+import {
+  type BounceKeys,
+  isTagOf,
+  readBounceTag,
+} from '../../../shared/mail/compose/bounceAddress.ts'
+import {
+  type Bounce,
+  type BouncedRecipient,
+  isAddressDead,
+  type ReturnedCopy,
+} from '../../../shared/mail/parse/dsn.ts'
+import { messageIdHash } from '../../../shared/mail/threading.ts'
+import type { Queryable } from '../../db.ts'
+import type { NewEvent } from '../../events/events.ts'
+import { readMessageEvents } from '../messages/messageEvents.ts'
+import { updateDeliveryStatus } from '../outbound/mailAttempts.ts'
+import { suppress } from '../outbound/suppressions.ts'
+
+/** The label of a bounced message. */
+const LABEL = 'bounced'
+
+/** The beginning of the error of a recipient that an unproven bounce names. */
+const UNPROVEN = 'unproven report: '
+
+type Recipient = { address: string; state: string }
+
+/**
+ * Records a bounce in the transaction that stores it. It counts only for a message of this project and for recipients
+ * that the message was sent to. Anyone with a copy can write a bounce about the other recipients.
+ *
+ * A failure marks message and recipient; a permanent failure also suppresses the address if the bounce is proven. A delay
+ * changes nothing.
+ * @returns the events to record.
+ */
+export async function recordBounce(
+  db: Queryable,
+  projectId: string,
+  bounce: Bounce,
+): Promise<NewEvent[]> {
+  const failed = bounce.recipients.filter(({ action }) => action === 'failed')
+  if (failed.length === 0) return []
+  const { proof } = bounce
+  const messageRow = await lockSent(
+    db,
+    projectId,
+    proof === null ? bounce.messageIds : [proof.messageId],
+  )
+  if (messageRow === null) return []
+  const { rows } = await db.query<Recipient>(
+    'select address, state from outbound_recipients where message_row = $1',
+    [messageRow],
+  )
+  const matched = proof === null ? match(bounce.isReport, failed, rows) : prove(proof, failed, rows)
+  if (matched.length === 0) return []
+  await db.query(
+    `update outbound_recipients r set state = 'bounced', error = b.error, updated_at = clock_timestamp()
+     from unnest($2::text[], $3::text[]) b (address, error)
+     where r.message_row = $1 and r.address = b.address`,
+    [
+      messageRow,
+      matched.map(({ address }) => address),
+      matched.map(
+        ({ recipient: { status, diagnostic } }) =>
+          (proof === null ? UNPROVEN : '') + describe(status, diagnostic),
+      ),
+    ],
+  )
+  await suppress(
+    db,
+    { projectId, messageRow },
+    matched
+      .filter(
+        ({ isNamed, recipient }) => proof !== null && isNamed && isAddressDead(recipient.status),
+      )
+      .map(({ address, recipient: { status, diagnostic } }) => ({
+        address,
+        reason: 'bounce',
+        detail: describe(status, diagnostic),
+      })),
+  )
+  await updateDeliveryStatus(db, [messageRow])
+  // An unproven bounce may have told it before.
+  if (matched.every(({ wasBounced }) => wasBounced)) return []
+  await db.query(
+    `update messages set labels = labels || $2::text where row = $1 and not labels @> array[$2::text]`,
+    [messageRow, LABEL],
+  )
+  const events = await readMessageEvents(db, [messageRow])
+  return events.map(({ data, traceparent }) => ({
+    projectId,
+    type: 'message.bounced',
+    data,
+    traceparent,
+  }))
+}
+
+/** Locks the returned message of this project, in the lock order of the worker. */
+async function lockSent(
+  db: Queryable,
+  projectId: string,
+  messageIds: readonly string[],
+): Promise<string | null> {
+  const { rows } = await db.query<{ row: string }>({
+    name: 'lock-sent',
+    text: `
+      select m.row from unnest($2::bytea[]) with ordinality h (hash, nearness)
+      join messages m on m.project_id = $1 and m.message_id_hash = h.hash
+      join outbound_mails o on o.message_row = m.row
+      order by h.nearness limit 1 for no key update of o`,
+    values: [projectId, messageIds.map(messageIdHash)],
+  })
+  return rows[0]?.row ?? null
+}
+
+type Match = {
+  address: string
+  recipient: BouncedRecipient
+  /** The bounce names the address. */
+  isNamed: boolean
+  wasBounced: boolean
+}
+
+/**
+ * Matches a bounce with the recipients of its message. After a forward the bounce may name an unknown address. A report
+ * on a message with one recipient still counts for that recipient.
+ */
+function match(
+  isReport: boolean,
+  failed: readonly BouncedRecipient[],
+  recipients: readonly Recipient[],
+): Match[] {
+  // A recipient refused at sending got no message that could bounce.
+  const sent = recipients.filter(({ state }) => state !== 'failed' && state !== 'bounced')
+  const named = failed.flatMap((recipient) => {
+    const own = sent.find(({ address }) => names(recipient, address))
+    return own === undefined
+      ? []
+      : [{ address: own.address, recipient, isNamed: true, wasBounced: false }]
+  })
+  if (named.length > 0) return [...new Map(named.map((one) => [one.address, one])).values()]
+  if (!isReport || recipients.length !== 1 || sent.length !== 1) return []
+  return [{ address: sent[0]!.address, recipient: failed[0]!, isNamed: false, wasBounced: false }]
+}
+
+/** A proven bounce is about its recipient alone. One that names another address comes from behind a forward. */
+function prove(
+  { address }: ReturnedCopy,
+  failed: readonly BouncedRecipient[],
+  recipients: readonly Recipient[],
+): Match[] {
+  const own = recipients.find((recipient) => recipient.address === address)
+  if (own === undefined || own.state === 'failed') return []
+  const naming = failed.find((recipient) => names(recipient, address))
+  return [
+    {
+      address,
+      recipient: naming ?? failed[0]!,
+      isNamed: naming !== undefined,
+      wasBounced: own.state === 'bounced',
+    },
+  ]
+}
+
+const names = ({ addresses }: BouncedRecipient, address: string): boolean =>
+  addresses.some((named) => named.toLowerCase() === address.toLowerCase())
+
+const describe = (status: string | null, diagnostic: string): string =>
+  diagnostic !== '' ? diagnostic : `returned${status === null ? '' : ` (${status})`}`
+
+/** Copies that one bounce address may stand for: the recipients of messages whose hashes begin alike. */
+const COPIES_MAX = 500
+
+/** The copy whose envelope sender this inbound mail was sent to; null: another address, or a message deleted since. */
+export async function findReturnedCopy(
+  db: Queryable,
+  keys: BounceKeys,
+  { projectId, envelopeTo }: { projectId: string; envelopeTo: string },
+): Promise<ReturnedCopy | null> {
+  const tag = readBounceTag(envelopeTo)
+  if (tag === null) return null
+  const { rows } = await db.query<{ message_id: string; address: string }>({
+    name: 'find-returned-copy',
+    text: `select m.message_id, r.address from messages m join outbound_recipients r on r.message_row = m.row
+           where m.project_id = $1 and m.message_id_hash between $2 and $3 limit ${COPIES_MAX}`,
+    values: [projectId, ...hashRange(tag.hash)],
+  })
+  const copy = rows.find(({ message_id: messageId, address }) =>
+    isTagOf(tag, keys, { projectId, messageId, recipient: address }),
+  )
+  if (copy === undefined) return null
+  return { messageId: copy.message_id, address: copy.address }
+}
+
+/** The first and the last hash that begin with these bytes. */
+const hashRange = (start: Buffer): [Buffer, Buffer] => [
+  start,
+  Buffer.concat([start, Buffer.alloc(32 - start.length, 0xff)]),
+]

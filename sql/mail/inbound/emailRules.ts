@@ -1,0 +1,142 @@
+import type { Cursor } from '../../../shared/cursor.ts'
+import { newRuleId } from '../../../shared/ids.ts'
+import type { Rule, RuleScope } from '../../../shared/mail/emailRules.ts'
+import { type Pool, type Queryable, transaction } from '../../db.ts'
+import { pageStart } from '../../pageStart.ts'
+
+/** Notified with the inbox address whose rules changed. */
+export const RULES_CHANNEL = 'email_rules'
+
+/** Most rules of one project. */
+export const RULES_MAX = 1_000
+
+export type StoredRule = Rule & { id: string; row: bigint; createdAt: Date }
+
+/** The project has {@link RULES_MAX} rules. */
+export class TooManyRulesError extends Error {}
+/** A rule of the other type names the same address in the same scope. */
+export class RuleConflictError extends Error {}
+
+type RuleRow = {
+  id: string
+  row: string
+  type: Rule['type']
+  scope: RuleScope
+  value: string
+  created_at: Date
+}
+
+const toRule = (row: RuleRow): StoredRule => ({
+  id: row.id,
+  row: BigInt(row.row),
+  type: row.type,
+  scope: row.scope,
+  value: row.value,
+  createdAt: row.created_at,
+})
+
+/**
+ * Adds a rule; the same rule again changes nothing.
+ * @returns the rule, and whether it is new.
+ * @throws {TooManyRulesError} {RuleConflictError}
+ */
+export async function createRule(
+  pool: Pool,
+  projectId: string,
+  { type, scope, value }: Rule,
+): Promise<{ rule: StoredRule; isNew: boolean }> {
+  return transaction(pool, async (db) => {
+    await db.query('select from projects where id = $1 for no key update', [projectId])
+    const existing = await db.query<RuleRow>(
+      'select * from email_rules where project_id = $1 and scope = $2 and value = $3',
+      [projectId, scope, value],
+    )
+    if (existing.rows[0] !== undefined) {
+      if (existing.rows[0].type !== type) throw new RuleConflictError()
+      return { rule: toRule(existing.rows[0]), isNew: false }
+    }
+    const { rows } = await db.query<RuleRow>(
+      `insert into email_rules (id, project_id, type, scope, value)
+       select $1, $2, $3, $4, $5
+       where (select count(*) from email_rules where project_id = $2) < ${RULES_MAX}
+       returning *`,
+      [newRuleId(), projectId, type, scope, value],
+    )
+    if (rows[0] === undefined) throw new TooManyRulesError()
+    await notifyRulesChanged(db, projectId)
+    return { rule: toRule(rows[0]), isNew: true }
+  })
+}
+
+/** Deletes a rule; false: no such rule. */
+export async function deleteRule(pool: Pool, projectId: string, id: string): Promise<boolean> {
+  return transaction(pool, async (db) => {
+    const { rowCount } = await db.query(
+      'delete from email_rules where project_id = $1 and id = $2',
+      [projectId, id],
+    )
+    if (rowCount === 0) return false
+    await notifyRulesChanged(db, projectId)
+    return true
+  })
+}
+
+const notifyRulesChanged = (db: Queryable, projectId: string) =>
+  db.query(`select pg_notify('${RULES_CHANNEL}', email_address) from projects where id = $1`, [
+    projectId,
+  ])
+
+/** Rules of a project, newest first, at most `limit` after the cursor. */
+export async function listRules(
+  db: Queryable,
+  { projectId, limit, cursor }: { projectId: string; limit: number; cursor: Cursor | null },
+): Promise<StoredRule[]> {
+  const { rows } = await db.query<RuleRow>(
+    `select * from email_rules where project_id = $1 and (created_at, row) < ($2::timestamptz, $3::bigint)
+     order by created_at desc, row desc limit $4`,
+    [projectId, ...pageStart(cursor), limit],
+  )
+  return rows.map(toRule)
+}
+
+/** The rules of a project in these scopes. */
+export async function readRules(
+  db: Queryable,
+  projectId: string,
+  scopes: readonly RuleScope[],
+): Promise<Rule[]> {
+  const { rows } = await db.query<Rule>({
+    name: 'read-rules',
+    text: 'select type, scope, value from email_rules where project_id = $1 and scope = any ($2)',
+    values: [projectId, scopes],
+  })
+  return rows
+}
+
+/** The rules of several projects. A project without rules is absent. */
+export async function readRulesOf(
+  db: Queryable,
+  projectIds: readonly string[],
+  scopes: readonly RuleScope[],
+): Promise<Map<string, Rule[]>> {
+  const { rows } = await db.query<Rule & { project_id: string }>({
+    name: 'read-rules-of',
+    text: `select project_id, type, scope, value from email_rules where project_id = any ($1) and scope = any ($2)`,
+    values: [projectIds, scopes],
+  })
+  return Map.groupBy(rows, ({ project_id }) => project_id)
+}
+
+/** The blocked senders of one inbox, or of all (null). */
+export async function listBlockedSenders(
+  db: Queryable,
+  inbox: string | null,
+): Promise<{ inbox: string; value: string }[]> {
+  const { rows } = await db.query<{ inbox: string; value: string }>(
+    `select p.email_address as inbox, r.value from email_rules r join projects p on p.id = r.project_id
+     where r.scope = 'RECEIVE' and r.type = 'BLOCK' and p.deleted_at is null
+       and ($1::text is null or p.email_address = $1)`,
+    [inbox],
+  )
+  return rows
+}

@@ -1,0 +1,244 @@
+import { PARSE_BATCH_MAX } from '../../../shared/tasks.ts'
+import { BLOB_BYTES, type Blobs } from '../../blobs/blobs.ts'
+import { type Pool, type Queryable, transaction } from '../../db.ts'
+import { packBytes } from '../../packedBytes.ts'
+import { addJob, addPayloadsFrom } from '../../queue/jobs.ts'
+import { deleteUnusedRawMails } from '../messages/rawMails.ts'
+
+/** A mail in an SMTP listener's spool. */
+export type SpooledMail = {
+  /** The permanent key of the mail: moved twice, it is stored once. */
+  sourceKey: string
+  bytes: Uint8Array
+  /** The object that holds the bytes; absent or null: none does. */
+  blob?: Buffer | null
+  envelopeFrom: string
+  /** Inbox addresses in lower case, at least one. */
+  inboxes: { address: string; envelopeTo: string }[]
+  remoteIp: string
+  helo: string
+  receivedAt: Date
+  /** The trace that it continues; absent: none. */
+  traceparent?: string | null
+  /** The priority of its job: those of the least number go first. Absent: 0. */
+  priority?: number
+}
+
+/** A larger mail has a job of its own: it would hold up a batch. Those in the object store are larger. */
+export const BATCHED_BYTES = BLOB_BYTES
+
+const NO_BYTES = new Uint8Array()
+
+/**
+ * Arrivals of one priority and one inbox stand together in the batches. A lone arrival, and a large one, has a job of its
+ * own. A batch has the priority of its first mail.
+ */
+const ACCEPT = `
+  with delivery as (
+    select d.source_key, p.id as project_id, d.envelope_from, d.envelope_to, d.remote_ip, d.helo, d.received_at,
+      d.traceparent
+    from unnest($3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::timestamptz[],
+        $12::text[])
+      as d (source_key, address, envelope_from, envelope_to, remote_ip, helo, received_at, traceparent)
+    join projects p on p.email_address = d.address and p.deleted_at is null
+  ), raw as (
+    insert into raw_mails (source_key, bytes, blob)
+    select s.source_key, substring($2::bytea from s.start for s.length), s.blob
+    from unnest($1::uuid[], $10::int[], $11::int[], $13::bytea[]) as s (source_key, start, length, blob)
+    where s.source_key in (select source_key from delivery)
+    on conflict (source_key) do nothing
+    returning id, source_key, blob is not null or octet_length(bytes) > ${BATCHED_BYTES} as is_large
+  ), arrived as (
+    insert into inbound_mails (raw_id, project_id, envelope_from, envelope_to, remote_ip, helo, received_at, traceparent)
+    select raw.id, d.project_id, d.envelope_from, d.envelope_to, d.remote_ip, d.helo, d.received_at, d.traceparent
+    from raw join delivery d using (source_key)
+    order by d.received_at
+    on conflict (raw_id, project_id) do nothing
+    returning id, raw_id, project_id
+  ), numbered as (
+    select a.id, u.priority, case when raw.is_large then -a.id
+      else (row_number() over (partition by raw.is_large order by u.priority, a.project_id, a.id) - 1)
+        / ${PARSE_BATCH_MAX} end as batch
+    from arrived a join raw on raw.id = a.raw_id
+    join unnest($1::uuid[], $14::int[]) u (source_key, priority) on u.source_key = raw.source_key
+  ), batched as (
+    select min(id) as first, count(*) as count, json_agg(id::text order by id) as ids, min(priority) as priority
+    from numbered group by batch
+  ), jobs as (
+    select 'parse_inbound' as task, 'parse_inbound:' || first as key,
+      json_build_object('inboundId', first::text) as payload, first, priority
+    from batched where count = 1
+    union all
+    select 'parse_batch', 'parse_batch:' || first || ':' || count, json_build_object('inboundIds', ids), first,
+      priority
+    from batched where count > 1
+    order by first
+  )
+  ${addPayloadsFrom('jobs', { priority: 's.priority' })}`
+
+/**
+ * Stores a batch of spooled mails in one statement: raw mails, one inbound mail per inbox, and their parse jobs. A
+ * known mail changes nothing: the listener died before it could delete it from the spool.
+ */
+export async function insertInboundMails(db: Queryable, mails: SpooledMail[]): Promise<void> {
+  const deliveries = mails.flatMap((mail) =>
+    mail.inboxes.map((inbox) => ({ ...inbox, ...mail, inboxes: undefined })),
+  )
+  const packed = packBytes(mails.map(({ bytes, blob }) => (blob == null ? bytes : NO_BYTES)))
+  await db.query({
+    name: 'insert-inbound-mails',
+    text: ACCEPT,
+    values: [
+      mails.map((mail) => mail.sourceKey),
+      packed.bytes,
+      deliveries.map((delivery) => delivery.sourceKey),
+      deliveries.map((delivery) => delivery.address),
+      deliveries.map((delivery) => delivery.envelopeFrom),
+      deliveries.map((delivery) => delivery.envelopeTo),
+      deliveries.map((delivery) => delivery.remoteIp),
+      deliveries.map((delivery) => delivery.helo),
+      deliveries.map((delivery) => delivery.receivedAt),
+      packed.starts,
+      packed.lengths,
+      deliveries.map((delivery) => delivery.traceparent ?? null),
+      mails.map(({ blob }) => blob ?? null),
+      mails.map(({ priority = 0 }) => priority),
+    ],
+  })
+}
+
+/** An inbound mail: a mail for one inbox that waits to be parsed. */
+export type InboundMail = {
+  id: string
+  projectId: string
+  inboxAddress: string
+  rawId: string
+  bytes: Buffer
+  envelopeFrom: string
+  /** The address at RCPT: the inbox, with or without a tag. */
+  envelopeTo: string
+  /** Null: sent by an inbox of this service. */
+  remoteIp: string | null
+  helo: string | null
+  receivedAt: Date
+  traceparent: string | null
+}
+
+/** An inbound mail larger than the caller takes: its size, without its bytes. */
+export type LargeInboundMail = Pick<InboundMail, 'id' | 'projectId' | 'remoteIp'> & { size: number }
+
+/** A plan made for an empty table read all arrivals of the inbox, unless the mails are picked first. */
+const findText = (condition: string) => `
+  with i as materialized (select * from inbound_mails where ${condition} and state = 'accepted')
+  select i.id, i.project_id, p.email_address, i.raw_id, i.envelope_from, i.envelope_to, i.remote_ip, i.helo, i.received_at,
+    i.traceparent,
+    s.size, case when s.size <= $2 then r.bytes end as bytes, r.blob
+  from i join raw_mails r on r.id = i.raw_id join projects p on p.id = i.project_id
+  left join blobs b on b.hash = r.blob, lateral (select coalesce(b.size, octet_length(r.bytes)) as size) s
+  where p.deleted_at is null`
+
+type InboundRow = {
+  id: string
+  project_id: string
+  email_address: string
+  raw_id: string
+  size: number
+  bytes: Buffer | null
+  blob: Buffer | null
+  envelope_from: string
+  envelope_to: string
+  remote_ip: string | null
+  helo: string | null
+  received_at: Date
+  traceparent: string | null
+}
+
+function toInboundMail(row: InboundRow): InboundMail | LargeInboundMail {
+  const { id, bytes, size } = row
+  const sharers = { id, projectId: row.project_id, remoteIp: row.remote_ip }
+  if (bytes === null) return { ...sharers, size }
+  return {
+    ...sharers,
+    inboxAddress: row.email_address,
+    rawId: row.raw_id,
+    bytes,
+    envelopeFrom: row.envelope_from,
+    envelopeTo: row.envelope_to,
+    helo: row.helo,
+    receivedAt: row.received_at,
+    traceparent: row.traceparent,
+  }
+}
+
+/**
+ * Reads an inbound mail; null: it has ended, or its project is deleted. Above `maxBytes` only its size.
+ * @throws {BlobsAwayError}
+ */
+export async function findInboundMail(
+  db: Queryable,
+  blobs: Blobs,
+  inboundId: string,
+  maxBytes: number,
+): Promise<InboundMail | LargeInboundMail | null> {
+  const { rows } = await db.query<InboundRow>({
+    name: 'find-inbound-mail',
+    text: findText('id = $1'),
+    values: [inboundId, maxBytes],
+  })
+  const row = rows[0]
+  if (row === undefined) return null
+  const { bytes, blob } = row
+  return toInboundMail({ ...row, bytes: bytes === null ? null : await blobs.read({ bytes, blob }) })
+}
+
+/** Reads those of many inbound mails that have not ended, in their order. */
+export async function findInboundMails(
+  db: Queryable,
+  inboundIds: readonly string[],
+  maxBytes = BATCHED_BYTES,
+): Promise<(InboundMail | LargeInboundMail)[]> {
+  const { rows } = await db.query<InboundRow>({
+    name: 'find-inbound-mails',
+    text: `${findText('id = any ($1::bigint[])')} order by i.id`,
+    values: [inboundIds, maxBytes],
+  })
+  // One in the object store is larger than a batch takes, also when a caller asks for more.
+  return rows.map((row) => toInboundMail(row.blob === null ? row : { ...row, bytes: null }))
+}
+
+/** Discards an inbound mail that its inbox refuses, and its raw mail unless another inbox holds it. */
+export async function discardInboundMail(pool: Pool, inboundId: string): Promise<void> {
+  await transaction(pool, async (db) => {
+    const { rows } = await db.query<{ raw_id: string }>(
+      `update inbound_mails set state = 'discarded' where id = $1 and state = 'accepted' returning raw_id`,
+      [inboundId],
+    )
+    await deleteUnusedRawMails(
+      db,
+      rows.map(({ raw_id }) => raw_id),
+    )
+  })
+}
+
+/** How long a mail waits for the DNS to say who sent it, and the least time between two looks. */
+const UNSURE_MAX_MS = 60 * 60_000
+const UNSURE_STEP_MS = 30_000
+
+/**
+ * Queues another look at an inbound mail. Each wait is as long as all before it.
+ * @returns false: it has waited for an hour.
+ */
+export async function parseAgainLater(
+  db: Queryable,
+  { id, receivedAt }: { id: string; receivedAt: Date },
+): Promise<boolean> {
+  const ageMs = Date.now() - receivedAt.getTime()
+  if (ageMs > UNSURE_MAX_MS) return false
+  await addJob(db, {
+    task: 'parse_inbound',
+    payload: { inboundId: id },
+    key: `parse_inbound:${id}`,
+    runAt: new Date(Date.now() + Math.max(UNSURE_STEP_MS, ageMs)),
+  })
+  return true
+}

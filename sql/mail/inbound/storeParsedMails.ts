@@ -1,0 +1,282 @@
+import { randomInt } from 'node:crypto'
+import type { Authentication } from '../../../shared/mail/parse/authentication.ts'
+import type { ParsedMail } from '../../../shared/mail/parse/parseMail.ts'
+import type { IndexedMail } from '../../../shared/mail/search/indexedMail.ts'
+import {
+  alternativeMessageId,
+  ancestors,
+  baseSubject,
+  messageIdHash,
+  sameParticipants,
+  subjectKey,
+} from '../../../shared/mail/threading.ts'
+import { type Pool, type Queryable, transaction } from '../../db.ts'
+import { type NewEvent, recordEvents } from '../../events/events.ts'
+import { deleteUnusedRawMails } from '../messages/rawMails.ts'
+import type { InboundMail } from './inboundMails.ts'
+import { insertReceived, type ReceivedMessage } from './insertReceived.ts'
+
+/**
+ * The end of an inbound mail. `retransmission`: the inbox has or had the message. `gone`: the project is deleted.
+ * `busy`: nothing happened, because another transaction holds the inbox.
+ */
+export type StoreOutcome = 'stored' | 'retransmission' | 'gone' | 'busy'
+
+/** An inbound mail, its parsed content and its sender authentication. */
+export type AuthenticatedMail = IndexedMail & {
+  inbound: InboundMail
+  authentication: Authentication
+  /** The objects of its attachments, by place; absent or null: their rows hold them. */
+  objects?: readonly (Buffer | null)[]
+}
+
+/** A transaction over several inboxes waits for another lock at most this long. */
+const PATIENCE = '500ms'
+
+/**
+ * Stores parsed mails in their threads and ends their inbound mails, in one transaction. The project's row is the
+ * inbox's lock: two messages of one inbox never choose a thread or an identifier concurrently. A separate statement
+ * after the lock reads the inbox: a statement sees only commits from before its start.
+ * @param received mails of one project; with `skipBusy` of several. It then waits for no inbox: one that is held
+ * delays no other.
+ */
+export async function storeParsedMails(
+  pool: Pool,
+  received: readonly AuthenticatedMail[],
+  { skipBusy = false } = {},
+): Promise<StoreOutcome[]> {
+  return transaction(pool, async (db) => {
+    const outcomes = new Map<AuthenticatedMail, StoreOutcome>()
+    const events: NewEvent[] = []
+    const locked = await lockInboxes(db, received, skipBusy)
+    const isLocked = ({ inbound }: AuthenticatedMail) => locked.has(inbound.projectId)
+    for (const wave of wavesOf(received.filter(isLocked))) {
+      await storeWave(db, wave, outcomes, events)
+    }
+    // No message refers to the raw mail of a retransmission.
+    const repeated = received.filter((one) => outcomes.get(one) === 'retransmission')
+    await deleteUnusedRawMails(
+      db,
+      repeated.map(({ inbound }) => inbound.rawId),
+    )
+    // Last: a bounce must not wait for its message's lock while this transaction holds the stream's lock.
+    await recordEvents(db, events)
+    return received.map(
+      (one) => outcomes.get(one) ?? (skipBusy && !isLocked(one) ? 'busy' : 'gone'),
+    )
+  })
+}
+
+/** Locks live inboxes. @returns their projects. */
+async function lockInboxes(
+  db: Queryable,
+  received: readonly AuthenticatedMail[],
+  skipBusy: boolean,
+): Promise<Set<string>> {
+  const { rows } = await db.query<{ id: string }>({
+    name: skipBusy ? 'lock-inboxes' : 'lock-inbox',
+    text: `select id ${skipBusy ? `, set_config('lock_timeout', '${PATIENCE}', true)` : ''} from projects
+           where id = any ($1) and deleted_at is null
+           order by id for no key update ${skipBusy ? 'skip locked' : ''}`,
+    values: [[...new Set(received.map(({ inbound }) => inbound.projectId))]],
+  })
+  return new Set(rows.map(({ id }) => id))
+}
+
+/**
+ * Cuts mails into runs. In a run no mail names or repeats another, and none looks for the other's subject: they can be
+ * stored together.
+ */
+function wavesOf(received: readonly AuthenticatedMail[]): AuthenticatedMail[][] {
+  const waves: AuthenticatedMail[][] = []
+  let names = new Set<string>()
+  for (const one of received) {
+    const { inbound, mail } = one
+    const { projectId } = inbound
+    const own = [mail.links.messageId, ...ancestors(mail.links), ...returnedIds(mail)]
+    own.push(mail.contentHash.toString('latin1'))
+    const keys = own.map((name) => `${projectId} ${name}`)
+    const isAfter =
+      keys.some((key) => names.has(key)) || (seeksSubject(mail) && names.has(projectId))
+    if (isAfter || waves.length === 0) {
+      waves.push([])
+      names = new Set()
+    }
+    waves.at(-1)!.push(one)
+    for (const key of [projectId, ...keys]) names.add(key)
+  }
+  return waves
+}
+
+async function storeWave(
+  db: Queryable,
+  wave: readonly AuthenticatedMail[],
+  outcomes: Map<AuthenticatedMail, StoreOutcome>,
+  events: NewEvent[],
+): Promise<void> {
+  const known = await findRelated(db, wave)
+  const repeated: { id: string; earlierRow: string | null }[] = []
+  const fresh: ReceivedMessage[] = []
+  for (const [n, one] of wave.entries()) {
+    const found = known.get(n)
+    if (found === undefined) continue
+    const { inbound, mail } = one
+    outcomes.set(one, found.isRetransmission ? 'retransmission' : 'stored')
+    if (found.isRetransmission) {
+      repeated.push({ id: inbound.id, earlierRow: found.earlierRow })
+      continue
+    }
+    const { messageId } = mail.links
+    fresh.push({
+      ...one,
+      messageId: found.idTaken ? await freeMessageId(db, inbound.projectId, messageId) : messageId,
+      threadRow: found.threadRow ?? (await findThreadBySubject(db, inbound, mail)),
+    })
+  }
+  if (repeated.length > 0) {
+    await db.query(
+      `update inbound_mails i set state = 'retransmission', message_row = r.message_row
+       from unnest($1::bigint[], $2::bigint[]) r (id, message_row) where i.id = r.id`,
+      [repeated.map(({ id }) => id), repeated.map(({ earlierRow }) => earlierRow)],
+    )
+  }
+  if (fresh.length > 0) events.push(...(await insertReceived(db, fresh)))
+}
+
+type Known = {
+  isRetransmission: boolean
+  /** The message that this one repeats; null: none, or deleted. */
+  earlierRow: string | null
+  idTaken: boolean
+  threadRow: string | null
+}
+
+/**
+ * Looks for the same message in the inbox, for its Message-ID, and for the nearest thread that it names. The order by
+ * Message-ID fits one index only: a plan made for an empty table read the whole inbox for each mail.
+ * @returns by the place in the wave; absent: the inbound mail has ended.
+ */
+async function findRelated(
+  db: Queryable,
+  wave: readonly AuthenticatedMail[],
+): Promise<Map<number, Known>> {
+  // A bounce joins the thread of its returned message, with or without References.
+  const named = wave.flatMap(({ mail }, n) =>
+    [...returnedIds(mail), ...ancestors(mail.links), mail.links.messageId].map((id) => ({ n, id })),
+  )
+  const { rows } = await db.query<{
+    n: number
+    earlier_row: string | null
+    was_deleted: boolean
+    id_taken: boolean
+    thread_row: string | null
+  }>({
+    name: 'look-around',
+    text: `
+      with given as (
+        select g.* from unnest($1::bigint[], $2::text[], $3::bytea[], $4::bytea[]) with ordinality
+          g (inbound_id, project_id, content_hash, message_id_hash, n)
+        join inbound_mails i on i.id = g.inbound_id and i.state = 'accepted'
+        order by i.id for no key update of i
+      ), named as (
+        select distinct on (g.n) g.n, t.thread_row
+        from unnest($5::int[], $6::bytea[]) with ordinality h (n, hash, nearness)
+        join given g on g.n = h.n + 1
+        cross join lateral (
+          select thread_row from thread_identifiers where project_id = g.project_id and message_id_hash = h.hash limit 1
+        ) t
+        order by g.n, h.nearness
+      )
+      select (n - 1)::int as n,
+        (select row from messages
+         where project_id = g.project_id and content_hash = g.content_hash and direction = 'received') as earlier_row,
+        exists (
+          select from deleted_messages where project_id = g.project_id and content_hash = g.content_hash
+          limit 1) as was_deleted,
+        (select (m.project_id, m.message_id_hash) = (g.project_id, g.message_id_hash) from messages m
+         where (m.project_id, m.message_id_hash) >= (g.project_id, g.message_id_hash)
+         order by m.project_id, m.message_id_hash limit 1) is true as id_taken,
+        named.thread_row
+      from given g left join named using (n)`,
+    values: [
+      wave.map(({ inbound }) => inbound.id),
+      wave.map(({ inbound }) => inbound.projectId),
+      wave.map(({ mail }) => mail.contentHash),
+      wave.map(({ mail }) => messageIdHash(mail.links.messageId)),
+      named.map(({ n }) => n),
+      named.map(({ id }) => messageIdHash(id)),
+    ],
+  })
+  return new Map(
+    rows.map((row) => [
+      row.n,
+      {
+        isRetransmission: row.earlier_row !== null || row.was_deleted,
+        earlierRow: row.earlier_row,
+        idTaken: row.id_taken,
+        threadRow: row.thread_row,
+      },
+    ]),
+  )
+}
+
+/** The Message-IDs of a returned message, the proven one first. */
+const returnedIds = ({ bounce }: ParsedMail): string[] =>
+  bounce === null
+    ? []
+    : [...(bounce.proof === null ? [] : [bounce.proof.messageId]), ...bounce.messageIds]
+
+/** Whether a mail finds its thread by its subject: a reply without In-Reply-To and References. */
+const seeksSubject = ({ links, subject }: ParsedMail): boolean =>
+  links.inReplyTo.length === 0 &&
+  links.references.length === 0 &&
+  baseSubject(subject).isReply &&
+  subjectKey(subject) !== null
+
+/** The age of threads that findThreadBySubject searches. */
+const SUBJECT_DAYS = 30
+const THREADS_SEARCHED = 5
+const MESSAGES_COMPARED = 20
+
+/**
+ * The thread of a reply without In-Reply-To and References: a recent one with the same subject and participants. Only
+ * for a subject with a reply prefix: joining by subject alone merges the invoices of two months or two people.
+ */
+async function findThreadBySubject(
+  db: Queryable,
+  inbound: InboundMail,
+  mail: ParsedMail,
+): Promise<string | null> {
+  if (!seeksSubject(mail)) return null
+  const { rows } = await db.query<{ thread_row: string; participants: string[] }>({
+    name: 'find-thread-by-subject',
+    text: `
+      select t.row as thread_row, m.participants
+      from (
+        select row, updated_at from threads
+        where project_id = $1 and subject_key = $2 and updated_at > $3::timestamptz - interval '${SUBJECT_DAYS} days'
+        order by updated_at desc limit ${THREADS_SEARCHED}
+      ) t cross join lateral (
+        select from_addresses || to_addresses || cc_addresses as participants from messages
+        where thread_row = t.row order by created_at desc, row desc limit ${MESSAGES_COMPARED}
+      ) m
+      order by t.updated_at desc`,
+    values: [inbound.projectId, subjectKey(mail.subject), inbound.receivedAt],
+  })
+  const own = [...mail.from, ...mail.to, ...mail.cc]
+  return rows.find(({ participants }) => sameParticipants(participants, own))?.thread_row ?? null
+}
+
+/** A free alternative to a Message-ID that another message of this inbox has (docs/contract.md §4). */
+async function freeMessageId(db: Queryable, projectId: string, wanted: string): Promise<string> {
+  for (let probe = 1; ; probe++) {
+    // Random after 8 probes: thousands of mails under one Message-ID must not cost thousands of probes each.
+    const n = probe <= 8 ? probe : randomInt(9, 2 ** 47)
+    const candidate = alternativeMessageId(wanted, n)
+    const { rowCount } = await db.query(
+      'select from messages where project_id = $1 and message_id_hash = $2',
+      [projectId, messageIdHash(candidate)],
+    )
+    if (rowCount === 0) return candidate
+  }
+}

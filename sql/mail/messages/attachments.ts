@@ -1,0 +1,170 @@
+import type { SentAttachment } from '../../../shared/mail/compose/sentAttachment.ts'
+import type { Attachment } from '../../../shared/mail/parse/parseMail.ts'
+import { messageIdHash } from '../../../shared/mail/threading.ts'
+import type { Blobs, StoredContent } from '../../blobs/blobs.ts'
+import type { Queryable } from '../../db.ts'
+import { packBytes } from '../../packedBytes.ts'
+
+/** The decoded bytes of one attachment. `blob`: the object that holds them; absent or null: none does. */
+export type AttachmentContent = {
+  attachmentId: string
+  content: Uint8Array
+  blob?: Buffer | null
+}
+
+/** The bytes that its row holds. */
+export const rowBytes = ({ content, blob }: Omit<AttachmentContent, 'attachmentId'>): Uint8Array =>
+  blob == null ? content : NO_BYTES
+const NO_BYTES = new Uint8Array()
+
+/**
+ * Writes large attachments to the object store, before their rows. One after the other: memory must not hold all of
+ * them twice.
+ * @returns by place the object of each; null: its row holds it.
+ * @throws {BlobsAwayError}
+ */
+export async function keepAttachments(
+  blobs: Blobs,
+  files: readonly { content: Uint8Array }[],
+): Promise<(Buffer | null)[]> {
+  const objects: (Buffer | null)[] = []
+  for (const { content } of files) objects.push(await blobs.keep(content))
+  return objects
+}
+
+/** Bytes in one statement; a larger attachment has its own statement. */
+const STATEMENT_BYTES = 1024 * 1024
+
+/** Stores the attachments of a message. */
+export async function insertAttachments(
+  db: Queryable,
+  messageRow: string,
+  attachments: readonly AttachmentContent[],
+): Promise<void> {
+  for (const batch of batches(attachments)) {
+    const { bytes, starts, lengths } = packBytes(batch.map(rowBytes))
+    await db.query({
+      name: 'insert-attachments',
+      text: `insert into message_attachments (message_row, attachment_id, bytes, blob)
+             select $1, a.id, substring($3::bytea from a.start for a.length), a.blob
+             from unnest($2::text[], $4::int[], $5::int[], $6::bytea[]) a (id, start, length, blob)`,
+      values: [
+        messageRow,
+        batch.map(({ attachmentId }) => attachmentId),
+        bytes,
+        starts,
+        lengths,
+        batch.map(({ blob }) => blob ?? null),
+      ],
+    })
+  }
+}
+
+function* batches(attachments: readonly AttachmentContent[]): Generator<AttachmentContent[]> {
+  let batch: AttachmentContent[] = []
+  let bytes = 0
+  for (const attachment of attachments) {
+    if (batch.length > 0 && bytes + rowBytes(attachment).length > STATEMENT_BYTES) {
+      yield batch
+      batch = []
+      bytes = 0
+    }
+    batch.push(attachment)
+    bytes += rowBytes(attachment).length
+  }
+  if (batch.length > 0) yield batch
+}
+
+/** An attachment with its description in the message. */
+export type StoredAttachment = { filename: string; contentType: string; bytes: Buffer }
+
+/** An attachment whose content is still to be read. */
+type FoundAttachment = Omit<StoredAttachment, 'bytes'> & { size: number; stored: StoredContent }
+
+/** One attachment; `'no attachment'`: the message lacks it; null: no such message. */
+export async function findAttachment(
+  db: Queryable,
+  {
+    projectId,
+    messageId,
+    attachmentId,
+  }: Record<'projectId' | 'messageId' | 'attachmentId', string>,
+): Promise<FoundAttachment | 'no attachment' | null> {
+  const { rows } = await db.query<{
+    filename: string | null
+    content_type: string | null
+    bytes: Buffer | null
+    blob: Buffer | null
+    size: number
+  }>({
+    name: 'find-attachment',
+    text: `
+      select d.described ->> 'filename' as filename, d.described ->> 'contentType' as content_type, a.bytes, a.blob,
+        coalesce(b.size, octet_length(a.bytes)) as size
+      from messages m
+      left join message_attachments a on a.message_row = m.row and a.attachment_id = $3
+      left join blobs b on b.hash = a.blob
+      left join lateral (
+        select described from jsonb_array_elements(m.attachments) described
+        where described ->> 'attachmentId' = $3) d on true
+      where m.project_id = $1 and m.message_id_hash = $2`,
+    values: [projectId, messageIdHash(messageId), attachmentId],
+  })
+  const row = rows[0]
+  if (row === undefined) return null
+  const { filename, content_type: contentType, bytes, blob, size } = row
+  if (filename === null || contentType === null || bytes === null) return 'no attachment'
+  return { filename, contentType, size, stored: { bytes, blob } }
+}
+
+/** The attachments of an outbound mail, in their order. */
+export async function listSentAttachments(
+  db: Queryable,
+  blobs: Blobs,
+  messageRow: string,
+): Promise<SentAttachment[]> {
+  const { rows } = await db.query<StoredContent & { described: Attachment }>({
+    name: 'list-sent-attachments',
+    text: `
+      select d.described, a.bytes, a.blob
+      from messages m cross join lateral jsonb_array_elements(m.attachments) with ordinality d (described, place)
+      join message_attachments a on a.message_row = m.row and a.attachment_id = d.described ->> 'attachmentId'
+      where m.row = $1 order by d.place`,
+    values: [messageRow],
+  })
+  return await Promise.all(
+    rows.map(async ({ described: { filename, contentType, contentId }, ...stored }) => ({
+      filename,
+      contentType,
+      contentId: contentId === null ? null : contentId.slice(1, -1),
+      content: await blobs.read(stored),
+    })),
+  )
+}
+
+/**
+ * The raw mail of a message. `'not composed'`: the outbound mail had no attempt and no reader yet. `'expired'`: removed by
+ * age. Null: no such message.
+ */
+export async function findRaw(
+  db: Queryable,
+  blobs: Blobs,
+  projectId: string,
+  messageId: string,
+): Promise<Buffer | 'not composed' | 'expired' | null> {
+  const { rows } = await db.query<{
+    bytes: Buffer | null
+    blob: Buffer | null
+    raw_expired: boolean
+  }>({
+    name: 'find-raw',
+    text: `select r.bytes, r.blob, m.raw_expired from messages m left join raw_mails r on r.id = m.raw_id
+           where m.project_id = $1 and m.message_id_hash = $2`,
+    values: [projectId, messageIdHash(messageId)],
+  })
+  const row = rows[0]
+  if (row === undefined) return null
+  const { bytes, blob } = row
+  if (bytes === null) return row.raw_expired ? 'expired' : 'not composed'
+  return await blobs.of(projectId).read({ bytes, blob })
+}

@@ -1,0 +1,120 @@
+import { messageIdHash } from '../../../shared/mail/threading.ts'
+import { type Pool, type Queryable, transaction } from '../../db.ts'
+import { withdrawDeleted } from '../approval/heldMails.ts'
+import { deleteUnusedRawMails } from './rawMails.ts'
+
+/** Retention of a deleted message's hash: senders retry for about five days (RFC 5321 §4.5.4.1). */
+const RETENTION = '7 days'
+
+/**
+ * Deletes a message with its text, attachments and raw mail. A queued outbound mail is not sent. A thread is deleted
+ * with its last message.
+ * @returns false: no such message.
+ */
+export async function deleteMessage(
+  pool: Pool,
+  projectId: string,
+  messageId: string,
+): Promise<boolean> {
+  return transaction(pool, async (db) => {
+    await lockInbox(db, projectId)
+    const { rows } = await db.query<{ row: string; thread_row: string }>(
+      'select row, thread_row from messages where project_id = $1 and message_id_hash = $2',
+      [projectId, messageIdHash(messageId)],
+    )
+    if (rows[0] === undefined) return false
+    await deleteRows(db, projectId, [rows[0].row])
+    await shrinkThreads(db, [rows[0].thread_row])
+    return true
+  })
+}
+
+/** Deletes a thread with all its messages. @returns false: no such thread. */
+export async function deleteThread(
+  pool: Pool,
+  projectId: string,
+  threadId: string,
+): Promise<boolean> {
+  return transaction(pool, async (db) => {
+    await lockInbox(db, projectId)
+    const { rows } = await db.query<{ row: string; messages: string[] }>(
+      `select t.row, array(select m.row from messages m where m.thread_row = t.row) as messages
+       from threads t where t.project_id = $1 and t.id = $2`,
+      [projectId, threadId],
+    )
+    if (rows[0] === undefined) return false
+    await deleteRows(db, projectId, rows[0].messages)
+    await db.query('delete from threads where row = $1', [rows[0].row])
+    return true
+  })
+}
+
+/** Takes the lock of storeParsedMails: no message joins a thread during its deletion. */
+async function lockInbox(db: Queryable, projectId: string): Promise<void> {
+  await db.query('select from projects where id = $1 for no key update', [projectId])
+}
+
+/**
+ * Corrects threads after a deletion, and deletes empty ones. An index finds the last message: to count a thread of a
+ * million messages takes a second.
+ * @param removed the thread of each deleted message.
+ */
+export async function shrinkThreads(db: Queryable, removed: readonly string[]): Promise<void> {
+  await db.query({
+    name: 'shrink-threads',
+    text: `
+      with touched as (
+        select row, count(*)::int as lost from unnest($1::bigint[]) row group by row
+      ), rest as (
+        select row, lost, (select max(added_at) from messages m where m.thread_row = touched.row) as last from touched
+      ), emptied as (
+        delete from threads where row in (select row from rest where last is null)
+      )
+      update threads t set message_count = t.message_count - rest.lost, updated_at = rest.last
+      from rest where t.row = rest.row and rest.last is not null`,
+    values: [removed],
+  })
+}
+
+/** Deletes messages with all that belongs to them, but for their threads. The caller holds the inbox. */
+export async function deleteRows(
+  db: Queryable,
+  projectId: string,
+  rows: readonly string[],
+): Promise<void> {
+  // Locked first, as in `recordMailAttempts`: the two cannot deadlock.
+  await db.query(
+    'select from outbound_mails where message_row = any ($1::bigint[]) order by message_row for update',
+    [rows],
+  )
+  await withdrawDeleted(db, rows)
+  // The job of a scheduled mail would stay for a year.
+  await db.query(
+    `select graphile_worker.remove_job('send_mail:' || message_row) from outbound_mails
+     where message_row = any ($1::bigint[]) and state <> 'done'`,
+    [rows],
+  )
+  await db.query(
+    `insert into deleted_messages (project_id, content_hash)
+     select $1, content_hash from messages where row = any ($2::bigint[]) and direction = 'received'
+     on conflict do nothing`,
+    [projectId, rows],
+  )
+  const inbound = await db.query<{ raw_id: string }>(
+    'delete from inbound_mails where message_row = any ($1::bigint[]) returning raw_id',
+    [rows],
+  )
+  const messages = await db.query<{ raw_id: string | null }>(
+    'delete from messages where row = any ($1::bigint[]) returning raw_id',
+    [rows],
+  )
+  const rawIds = [...inbound.rows, ...messages.rows].flatMap(({ raw_id }) => raw_id ?? [])
+  await deleteUnusedRawMails(db, rawIds)
+}
+
+/** Deletes the hashes of deleted messages that no sender retries any more. */
+export async function forgetDeletedMessages(db: Queryable): Promise<void> {
+  await db.query(
+    `delete from deleted_messages where deleted_at < clock_timestamp() - interval '${RETENTION}'`,
+  )
+}

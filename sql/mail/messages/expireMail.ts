@@ -1,0 +1,90 @@
+import { type Pool, transaction } from '../../db.ts'
+import { deleteRows, shrinkThreads } from './deleteMail.ts'
+import { deleteUnusedRawMails } from './rawMails.ts'
+
+/** Rows of one batch, and about their bytes: a message has up to 35 MB. */
+const BATCH = 50
+const BATCH_BYTES = 8 * 1024 * 1024
+
+/** Mail that is not sent yet, or that a person or a time holds back, never expires. */
+const ENDED = `(m.direction = 'received' or exists (
+  select from outbound_mails o where o.message_row = m.row and o.state = 'done'))`
+
+/** Inbound mails that have no message of their own. */
+export const REPEATED_OR_REFUSED = `state in ('retransmission', 'discarded')`
+
+/** The oldest ended messages of project $1 from before $2, as `due`: at most BATCH_BYTES, and at least one. */
+const due = (condition: string): string => `
+  held as (
+    select m.row, m.thread_row, m.raw_id, m.stored_bytes, m.created_at from messages m
+    where m.project_id = $1 and m.created_at < $2::timestamptz and ${ENDED} ${condition}
+    order by m.created_at limit ${BATCH} for update of m skip locked
+  ), due as (
+    select row, thread_row, raw_id from (
+      select *, sum(stored_bytes) over (order by created_at, row) - stored_bytes as before from held) h
+    where before < ${BATCH_BYTES}
+  )`
+
+/**
+ * Deletes the oldest mail of a project from before a time, as the API does. Another worker, or mail that is being stored,
+ * may hold the inbox: then it does nothing.
+ * @returns the number of removed rows; 0: no more, or held.
+ */
+export async function expireMail(pool: Pool, projectId: string, before: Date): Promise<number> {
+  return transaction(pool, async (db) => {
+    const { rowCount } = await db.query(
+      'select from projects where id = $1 for no key update skip locked',
+      [projectId],
+    )
+    if (rowCount === 0) return 0
+    const { rows } = await db.query<{ row: string; thread_row: string }>({
+      name: 'expired-mail',
+      text: `with ${due('')} select row, thread_row from due`,
+      values: [projectId, before],
+    })
+    if (rows.length > 0) {
+      await deleteRows(
+        db,
+        projectId,
+        rows.map(({ row }) => row),
+      )
+      await shrinkThreads(
+        db,
+        rows.map((one) => one.thread_row),
+      )
+    }
+    // The traces of mail that was repeated or refused: it has no message of its own.
+    const ended = await db.query<{ raw_id: string }>({
+      name: 'expired-inbound',
+      text: `delete from inbound_mails where id = any (array(
+               select id from inbound_mails
+               where project_id = $1 and received_at < $2::timestamptz and ${REPEATED_OR_REFUSED}
+               order by received_at limit ${BATCH} for update skip locked))
+             returning raw_id`,
+      values: [projectId, before],
+    })
+    await deleteUnusedRawMails(
+      db,
+      ended.rows.map(({ raw_id }) => raw_id),
+    )
+    return rows.length + ended.rows.length
+  })
+}
+
+/** Removes the oldest originals of a project from before a time. The parsed messages stay. @returns their number. */
+export async function expireRawMail(pool: Pool, projectId: string, before: Date): Promise<number> {
+  return transaction(pool, async (db) => {
+    const { rows } = await db.query<{ raw_id: string }>({
+      name: 'expired-originals',
+      text: `with ${due('and m.raw_id is not null')}
+             update messages m set raw_id = null, raw_expired = true from due where m.row = due.row
+             returning due.raw_id`,
+      values: [projectId, before],
+    })
+    await deleteUnusedRawMails(
+      db,
+      rows.map(({ raw_id }) => raw_id),
+    )
+    return rows.length
+  })
+}

@@ -1,0 +1,104 @@
+import { composeMail } from '../../../shared/mail/compose/composeMail.ts'
+import type { Attachment } from '../../../shared/mail/parse/parseMail.ts'
+import { pages } from '../../account/projects/exportRows.ts'
+import type { Blobs } from '../../blobs/blobs.ts'
+import type { Queryable } from '../../db.ts'
+import { listSentAttachments } from './attachments.ts'
+import { readRawMail } from './rawMails.ts'
+
+/** A message of an export, as bytes. */
+export type ExportedMail = { sender: string; at: Date; bytes: Buffer }
+
+type MailRow = {
+  _at: Date
+  _row: string
+  raw_id: string | null
+  sender: string | null
+  message_id: string
+}
+
+const MAIL_PAGE = `
+  select row as "_row", created_at as "_at", raw_id, from_addresses[1] as sender, message_id from messages
+  where project_id = $1 and (created_at, row) > ($2::timestamptz, $3::bigint)
+  order by created_at, row limit 500`
+
+/** The messages of a project, oldest first. Memory holds one of them. */
+export async function* exportMails(
+  db: Queryable,
+  blobs: Blobs,
+  projectId: string,
+): AsyncGenerator<ExportedMail> {
+  for await (const rows of pages<MailRow>(db, MAIL_PAGE, projectId)) {
+    for (const { _at, _row, raw_id, sender, message_id } of rows) {
+      const bytes =
+        raw_id === null ? await composedAnew(db, blobs, _row) : await readRawMail(db, blobs, raw_id)
+      yield { sender: sender ?? '', at: _at, bytes: named(bytes, message_id) }
+    }
+  }
+}
+
+/** Bytes in which a header field is searched. */
+const HEADER_MAX_BYTES = 64 * 1024
+
+/** A mail whose sender gave it no Message-ID, or another: the field tells the id that the service gave it. */
+function named(bytes: Buffer, messageId: string): Buffer {
+  const head = bytes
+    .subarray(0, HEADER_MAX_BYTES)
+    .toString('latin1')
+    .split(/\r?\n\r?\n/, 1)[0]!
+  return head.includes(messageId) || !TOKEN.test(messageId)
+    ? bytes
+    : Buffer.concat([Buffer.from(`X-Purser-Message-ID: ${messageId}\r\n`), bytes])
+}
+
+/** A word that a header field can hold unencoded. */
+const TOKEN = /^[\x21-\x7e]{1,998}$/
+const MEDIA_TYPE = /^[a-z0-9][\w!#$&^.+-]{0,126}\/[a-z0-9][\w!#$&^.+-]{0,126}$/i
+
+type ContentRow = {
+  message_id: string
+  created_at: Date
+  from_addresses: string[]
+  to_addresses: string[]
+  cc_addresses: string[]
+  subject: string
+  text_body: string
+  html_body: string | null
+  in_reply_to: string[]
+  reference_ids: string[]
+  attachments: Attachment[]
+}
+
+/** A message without an original: removed by age, or not composed yet. Its parts are those that are stored. */
+async function composedAnew(db: Queryable, blobs: Blobs, messageRow: string): Promise<Buffer> {
+  const { rows } = await db.query<ContentRow>(
+    `select message_id, created_at, from_addresses, to_addresses, cc_addresses, subject, text_body, html_body,
+       in_reply_to, reference_ids, attachments
+     from messages where row = $1`,
+    [messageRow],
+  )
+  const row = rows[0]!
+  const attachments = await listSentAttachments(db, blobs, messageRow)
+  const tokens = (given: readonly string[]) => given.filter((one) => TOKEN.test(one))
+  return await composeMail({
+    messageId: tokens([row.message_id])[0] ?? '',
+    date: row.created_at,
+    fromName: '',
+    fromAddress: tokens(row.from_addresses)[0] ?? '',
+    to: tokens(row.to_addresses),
+    cc: tokens(row.cc_addresses),
+    names: {},
+    subject: row.subject,
+    text: row.text_body,
+    html: row.html_body,
+    inReplyTo: tokens(row.in_reply_to),
+    references: tokens(row.reference_ids),
+    attachments: attachments.map((one) => ({
+      ...one,
+      contentId: one.contentId !== null && TOKEN.test(one.contentId) ? one.contentId : null,
+      contentType: MEDIA_TYPE.test(one.contentType) ? one.contentType : 'application/octet-stream',
+    })),
+    unsubscribe: null,
+    headers: { 'X-Purser-Original': 'composed again from the stored parts' },
+  })
+}

@@ -1,0 +1,37 @@
+import { messageIdHash } from '../../../shared/mail/threading.ts'
+import { type Pool, transaction } from '../../db.ts'
+import { FIND_MESSAGE, type Message, type MessageRow, toMessage } from './messages.ts'
+
+/** A message would have more than `LABELS_MAX` labels. */
+export class TooManyLabelsError extends Error {}
+
+/** Most labels of one message (docs/contract.md §4). */
+export const LABELS_MAX = 50
+
+/**
+ * Adds and removes labels; a label in both lists is removed.
+ * @returns the updated message; null: no such message.
+ * @throws {TooManyLabelsError}
+ */
+export async function updateLabels(
+  pool: Pool,
+  change: {
+    projectId: string
+    messageId: string
+    add: readonly string[]
+    remove: readonly string[]
+  },
+): Promise<Message | null> {
+  return transaction(pool, async (db) => {
+    const { rows } = await db.query<MessageRow>(`${FIND_MESSAGE} for update of m`, [
+      change.projectId,
+      messageIdHash(change.messageId),
+    ])
+    if (rows[0] === undefined) return null
+    const kept = new Set([...rows[0].labels, ...change.add])
+    for (const label of change.remove) kept.delete(label)
+    if (kept.size > LABELS_MAX) throw new TooManyLabelsError()
+    await db.query('update messages set labels = $2 where row = $1', [rows[0].row, [...kept]])
+    return toMessage({ ...rows[0], labels: [...kept] })
+  })
+}

@@ -1,0 +1,290 @@
+import type { Cursor } from '../../../shared/cursor.ts'
+import type { Code } from '../../../shared/mail/codes/codes.ts'
+import type { MailLink } from '../../../shared/mail/codes/mailLinks.ts'
+import type { Authentication } from '../../../shared/mail/parse/authentication.ts'
+import type { Attachment } from '../../../shared/mail/parse/parseMail.ts'
+import { messageIdHash } from '../../../shared/mail/threading.ts'
+import type { Queryable } from '../../db.ts'
+import { pageStart } from '../../pageStart.ts'
+
+type Direction = 'received' | 'sent'
+type DeliveryStatus =
+  | ('queued' | 'sent' | 'deferred' | 'bounced' | 'failed')
+  | ('scheduled' | 'held' | 'cancelled' | 'rejected' | 'expired')
+
+/** One message of one inbox. */
+export type Message = {
+  row: bigint
+  messageId: string
+  threadId: string
+  threadRow: string
+  inboxAddress: string
+  direction: Direction
+  from: string[]
+  to: string[]
+  cc: string[]
+  replyTo: string[]
+  subject: string
+  text: string
+  /** Null on sent messages. */
+  extractedText: string | null
+  attachments: Attachment[]
+  labels: string[]
+  deliveryStatus: DeliveryStatus | null
+  deliveryError: string | null
+  /** The time of a scheduled sending; null: none. */
+  sendAt: Date | null
+  /** Null: sent, or received by a version without sender authentication. */
+  authentication: Authentication | null
+  /** The Message-ID on the wire; a reply must name it. */
+  headerMessageId: string
+  inReplyTo: string[]
+  references: string[]
+  createdAt: Date
+}
+
+/** What the parser found in a message; null: sent, or received by an earlier version. */
+type Found = { codes: Code[] | null; links: MailLink[] | null }
+
+/** A message that is read alone. */
+export type SingleMessage = Message & Found
+
+export type MessageRow = {
+  row: string
+  message_id: string
+  thread_id: string
+  thread_row: string
+  email_address: string
+  direction: Direction
+  from_addresses: string[]
+  to_addresses: string[]
+  cc_addresses: string[]
+  reply_to_addresses: string[]
+  subject: string
+  text_body: string
+  extracted_text: string | null
+  attachments: Attachment[]
+  labels: string[]
+  delivery_status: DeliveryStatus | null
+  delivery_error: string | null
+  send_at: Date | null
+  authentication: Authentication | null
+  header_message_id: string | null
+  in_reply_to: string[]
+  reference_ids: string[]
+  created_at: Date
+}
+
+const COLUMNS = `
+  m.row, m.message_id, m.thread_row, m.direction, m.from_addresses, m.to_addresses, m.cc_addresses,
+  m.reply_to_addresses, m.subject, m.text_body, m.extracted_text, m.attachments, m.labels, m.delivery_status,
+  m.delivery_error, m.send_at, m.authentication, m.header_message_id, m.in_reply_to, m.reference_ids, m.created_at`
+
+/** Lists leave these out. */
+const SINGLE_COLUMNS = `${COLUMNS}, m.codes, m.links`
+
+const toSingle = (row: MessageRow & Found): SingleMessage => ({
+  ...toMessage(row),
+  codes: row.codes,
+  links: row.links,
+})
+
+/** A row of {@link WITHIN_BYTES}. */
+export const toMessage = (row: MessageRow): Message => ({
+  row: BigInt(row.row),
+  messageId: row.message_id,
+  threadId: row.thread_id,
+  threadRow: row.thread_row,
+  inboxAddress: row.email_address,
+  direction: row.direction,
+  from: row.from_addresses,
+  to: row.to_addresses,
+  cc: row.cc_addresses,
+  replyTo: row.reply_to_addresses,
+  subject: row.subject,
+  text: row.text_body,
+  extractedText: row.extracted_text,
+  attachments: row.attachments,
+  labels: row.labels,
+  deliveryStatus: row.delivery_status,
+  deliveryError: row.delivery_error,
+  sendAt: row.send_at,
+  authentication: row.authentication,
+  headerMessageId: row.header_message_id ?? row.message_id,
+  inReplyTo: row.in_reply_to,
+  references: row.reference_ids,
+  createdAt: row.created_at,
+})
+
+/**
+ * Most bytes of text in one page; a page ends early at this bound. A hundred of the largest messages would be
+ * gigabytes.
+ */
+const PAGE_TEXT_BYTES = 8 * 1024 * 1024
+
+export type MessageFilter = {
+  projectId: string
+  /** A message must have all of them. */
+  labels: readonly string[]
+  /** `after` is inclusive, `before` exclusive. */
+  after: Date | null
+  before: Date | null
+  cursor: Cursor | null
+  /** 1–100. */
+  limit: number
+}
+
+/** One page of messages, newest first, and whether there are more. */
+export async function listMessages(
+  db: Queryable,
+  filter: MessageFilter,
+): Promise<{ messages: Message[]; more: boolean }> {
+  const { projectId, labels, after, limit } = filter
+  const byLabel = labels.length > 0
+  const { at, row } = upperBound(filter)
+  const { rows } = await db.query<MessageRow & { found: number }>({
+    name: byLabel ? 'list-messages-by-label' : 'list-messages',
+    text: `with ${byLabel ? LABELLED_PAGE : PAGE} ${WITHIN_BYTES}`,
+    values: [
+      projectId,
+      at,
+      row,
+      limit + 1,
+      after ?? '-infinity',
+      ...(byLabel ? [await rarestFirst(db, projectId, labels)] : []),
+    ],
+  })
+  const messages = rows.slice(0, limit).map(toMessage)
+  return { messages, more: messages.length < (rows[0]?.found ?? 0) }
+}
+
+/** The upper bound of a page: the cursor, or `before` if that is earlier. */
+export function upperBound({ cursor, before }: Pick<MessageFilter, 'cursor' | 'before'>): {
+  at: Date | string
+  row: bigint
+} {
+  if (before !== null && (cursor === null || before.getTime() < cursor.atMs)) {
+    return { at: before, row: 0n }
+  }
+  const [at, row] = pageStart(cursor)
+  return { at, row }
+}
+
+const PAGE = `
+  page as (
+    select row, created_at, text_bytes from messages
+    where project_id = $1 and (created_at, row) < ($2::timestamptz, $3::bigint)
+      and created_at >= $5::timestamptz
+    order by created_at desc, row desc limit $4
+  )`
+
+/** Reads the messages of the first label and filters by the others. */
+const LABELLED_PAGE = `
+  page as (
+    select m.row, m.created_at, m.text_bytes
+    from message_labels l join messages m on m.row = l.message_row
+    where l.project_id = $1 and l.label = ($6::text[])[1]
+      and (l.created_at, l.message_row) < ($2::timestamptz, $3::bigint) and l.created_at >= $5::timestamptz
+      and (cardinality($6::text[]) = 1 or m.labels @> $6::text[])
+    order by l.created_at desc, l.message_row desc limit $4
+  )`
+
+/** Messages of a label that are counted: a label on more is common. */
+const COUNTED_MAX = 1_000
+
+/** The labels, the rarest first: LABELLED_PAGE reads all messages of the first. */
+export async function rarestFirst(
+  db: Queryable,
+  projectId: string,
+  labels: readonly string[],
+): Promise<readonly string[]> {
+  if (labels.length === 1) return labels
+  const { rows } = await db.query<{ label: string }>({
+    name: 'rarest-labels',
+    text: `select label from unnest($2::text[]) label
+           cross join lateral (
+             select count(*) as count from (
+               select from message_labels where project_id = $1 and label = label.label limit ${COUNTED_MAX}) carrier
+           ) c
+           order by count`,
+    values: [projectId, labels],
+  })
+  return rows.map((row) => row.label)
+}
+
+/** The messages of the query `page`, newest first, up to PAGE_TEXT_BYTES. It reads no other bodies. */
+export const WITHIN_BYTES = `
+  select ${COLUMNS}, t.id as thread_id, p.email_address, s.found
+  from (
+    select row, count(*) over ()::int as found,
+           sum(text_bytes) over (order by created_at desc, row desc) - text_bytes as bytes_before
+    from page
+  ) s
+  join messages m on m.row = s.row
+  join threads t on t.row = m.thread_row
+  join projects p on p.id = m.project_id
+  where s.bytes_before < ${PAGE_TEXT_BYTES}
+  order by m.created_at desc, m.row desc`
+
+/** The statement for one message: $1 project, $2 hash of the Message-ID. */
+export const FIND_MESSAGE = `
+  select ${SINGLE_COLUMNS}, t.id as thread_id, p.email_address
+  from messages m join threads t on t.row = m.thread_row join projects p on p.id = m.project_id
+  where m.project_id = $1 and m.message_id_hash = $2`
+
+/** A message to read. */
+export type WantedMessage = { projectId: string; messageId: string }
+
+/** Messages of projects, one result per item, in order; null: no such message. */
+export async function findMessages(
+  db: Queryable,
+  wanted: readonly WantedMessage[],
+): Promise<(SingleMessage | null)[]> {
+  const hashes = wanted.map(({ messageId }) => messageIdHash(messageId))
+  const { rows } = await db.query<MessageRow & Found & { n: number }>({
+    name: 'find-messages',
+    text: `
+      select w.n::int, ${SINGLE_COLUMNS}, t.id as thread_id, p.email_address
+      from unnest($1::text[], $2::bytea[]) with ordinality as w (project_id, hash, n)
+      join messages m on m.project_id = w.project_id and m.message_id_hash = w.hash
+      join threads t on t.row = m.thread_row join projects p on p.id = m.project_id`,
+    values: [wanted.map(({ projectId }) => projectId), hashes],
+  })
+  const found = new Map(rows.map((row) => [row.n, row]))
+  return wanted.map((_, at) => {
+    const row = found.get(at + 1)
+    return row === undefined ? null : toSingle(row)
+  })
+}
+
+/** One message of a project, or null. */
+export async function findMessage(
+  db: Queryable,
+  projectId: string,
+  messageId: string,
+): Promise<SingleMessage | null> {
+  const { rows } = await db.query<MessageRow & Found>({
+    name: 'find-message',
+    text: FIND_MESSAGE,
+    values: [projectId, messageIdHash(messageId)],
+  })
+  return rows[0] === undefined ? null : toSingle(rows[0])
+}
+
+/** The newest `limit` messages of a thread, oldest first, up to PAGE_TEXT_BYTES. */
+export async function listThreadMessages(
+  db: Queryable,
+  { threadRow, limit }: { threadRow: string; limit: number },
+): Promise<Message[]> {
+  const { rows } = await db.query<MessageRow>({
+    name: 'list-thread-messages',
+    text: `
+      with page as (
+        select row, created_at, text_bytes from messages where thread_row = $1
+        order by created_at desc, row desc limit $2
+      )
+      ${WITHIN_BYTES}`,
+    values: [threadRow, limit],
+  })
+  return rows.map(toMessage).reverse()
+}

@@ -1,0 +1,37 @@
+import type { Blobs, StoredContent } from '../../blobs/blobs.ts'
+import type { Queryable } from '../../db.ts'
+
+/** The bytes of a raw mail. */
+export async function readRawMail(db: Queryable, blobs: Blobs, rawId: string): Promise<Buffer> {
+  const { rows } = await db.query<StoredContent>(
+    'select bytes, blob from raw_mails where id = $1',
+    [rawId],
+  )
+  return await blobs.read(rows[0]!)
+}
+
+/**
+ * Deletes the raw mails among `ids` that no inbox holds: several inboxes can hold one raw mail. If an ended inbound
+ * mail still refers to it, only its bytes are deleted.
+ */
+export async function deleteUnusedRawMails(db: Queryable, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return
+  // Without this lock two inboxes that release a mail concurrently would each see the other's reference.
+  await db.query(
+    'select from raw_mails where id = any ($1::bigint[]) order by id for no key update',
+    [ids],
+  )
+  await db.query(
+    `delete from raw_mails r where r.id = any ($1::bigint[])
+       and not exists (select from inbound_mails i where i.raw_id = r.id)
+       and not exists (select from messages m where m.raw_id = r.id)`,
+    [ids],
+  )
+  await db.query(
+    `update raw_mails r set bytes = '', blob = null where r.id = any ($1::bigint[])
+       and (r.bytes <> '' or r.blob is not null)
+       and not exists (select from inbound_mails i where i.raw_id = r.id and i.state = 'accepted')
+       and not exists (select from messages m where m.raw_id = r.id)`,
+    [ids],
+  )
+}

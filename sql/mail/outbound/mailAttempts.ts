@@ -1,0 +1,200 @@
+import { type Pool, type Queryable, transaction } from '../../db.ts'
+import { recordEvents } from '../../events/events.ts'
+import { addJob, addJobsFrom } from '../../queue/jobs.ts'
+import { readMessageEvents } from '../messages/messageEvents.ts'
+import { suppress } from './suppressions.ts'
+
+/** The outcome of one recipient in an attempt. */
+export type RecipientOutcome = {
+  address: string
+  state: 'sent' | 'deferred' | 'failed'
+  /** The answer of the other host, or the network error; null: sent. */
+  error: string | null
+  /** The other host answered "no such mailbox". */
+  noSuchMailbox?: true
+}
+
+/** An outcome to record. `postponed`: the recipient got no turn and no attempt. */
+export type RecordedOutcome =
+  | (RecipientOutcome & {
+      /** The next attempt of a deferred recipient; null: not deferred. */
+      nextAttemptAt: Date | null
+    })
+  | { address: string; state: 'postponed'; error: null; nextAttemptAt: Date }
+
+export type AttemptOutcome = {
+  messageRow: string
+  projectId: string
+  attempt: number
+  rawId: string | null
+  envelopeFrom: string
+  recipients: RecordedOutcome[]
+  /** Recipients in inboxes of this service: delivered in this transaction. */
+  localInboxes: string[]
+  /** This is the last part of the attempt. */
+  last: boolean
+}
+
+/**
+ * Records attempts, or finished parts of them, in one transaction: recipients' outcomes, deliveries to our own inboxes,
+ * the messages' status, and with a last part the job of the next attempt. The mails of one project share the lock of its
+ * events: one commit for many keeps several processes from waiting for each other.
+ * @param outcomes at most one of a message.
+ * @returns for each, in order; false: another run of the job has begun since or recorded it first. Then only the
+ * recipients that the mail has reached are recorded: the other run must not find them open.
+ */
+export async function recordMailAttempts(
+  pool: Pool,
+  outcomes: readonly AttemptOutcome[],
+): Promise<boolean[]> {
+  return transaction(pool, async (db) => {
+    const { rows } = await db.query<{ message_row: string; attempt: number }>({
+      name: 'lock-attempts',
+      text: `with locked as materialized (
+               -- By the key alone: an index of all due mail would be read whole in a backlog.
+               select message_row, attempt, state from outbound_mails
+               where message_row = any ($1::bigint[]) order by message_row for no key update)
+             select message_row, attempt from locked where state in ('queued', 'deferred')`,
+      values: [outcomes.map(({ messageRow }) => messageRow)],
+    })
+    const attempts = new Map(rows.map(({ message_row, attempt }) => [message_row, attempt]))
+    const isCurrent = ({ messageRow, attempt }: AttemptOutcome) =>
+      attempts.get(messageRow) === attempt
+    const changes = outcomes.flatMap((outcome) => {
+      if (isCurrent(outcome)) return [outcome]
+      return attempts.has(outcome.messageRow) ? reachedLate(outcome) : []
+    })
+    if (changes.length > 0) await record(db, changes)
+    return outcomes.map(isCurrent)
+  })
+}
+
+/** The part of an outcome that stays true in a later attempt. Our own inboxes would get the mail only by its record. */
+function reachedLate(outcome: AttemptOutcome): AttemptOutcome[] {
+  if (outcome.localInboxes.length > 0) return []
+  const recipients = outcome.recipients.filter(({ state }) => state === 'sent')
+  return recipients.length === 0 ? [] : [{ ...outcome, recipients, last: false }]
+}
+
+async function record(db: Queryable, outcomes: readonly AttemptOutcome[]): Promise<void> {
+  const recipients = outcomes.flatMap(({ messageRow, recipients: ofMail }) =>
+    ofMail.map((recipient) => ({ messageRow, ...recipient })),
+  )
+  await db.query({
+    name: 'record-recipients',
+    // A bounce can come before this update: its state stays.
+    text: `
+      update outbound_recipients r set
+        state = case o.state when 'postponed' then r.state else o.state end,
+        error = case o.state when 'postponed' then r.error else o.error end,
+        attempts = r.attempts + case o.state when 'postponed' then 0 else 1 end,
+        next_attempt_at = coalesce(o.next_attempt_at, r.next_attempt_at), updated_at = clock_timestamp()
+      from unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::timestamptz[])
+        o (message_row, address, state, error, next_attempt_at)
+      where r.message_row = any ($1::bigint[]) and r.message_row = o.message_row and r.address = o.address
+        and r.state in ('queued', 'deferred')`,
+    values: [
+      recipients.map(({ messageRow }) => messageRow),
+      recipients.map(({ address }) => address),
+      recipients.map(({ state }) => state),
+      recipients.map(({ error }) => error),
+      recipients.map(({ nextAttemptAt }) => nextAttemptAt),
+    ],
+  })
+  for (const outcome of outcomes) {
+    const missing = outcome.recipients.flatMap((recipient) =>
+      'noSuchMailbox' in recipient
+        ? [{ address: recipient.address, reason: 'rejection' as const, detail: recipient.error }]
+        : [],
+    )
+    await suppress(db, outcome, missing)
+    await deliverLocally(db, outcome)
+  }
+  await updateDeliveryStatus(
+    db,
+    outcomes.map(({ messageRow }) => messageRow),
+  )
+  const ended = outcomes.filter(({ last }) => last).map(({ messageRow }) => messageRow)
+  if (ended.length > 0) await endRuns(db, ended)
+}
+
+/** Queues the next attempts at the earliest time of a pending recipient; without one an outbound mail is done. */
+async function endRuns(db: Queryable, messageRows: readonly string[]): Promise<void> {
+  const { rows } = await db.query<{ message_row: string; next: Date | null }>({
+    name: 'end-runs',
+    text: `
+      with pending as (
+        select w.message_row, (
+          select min(next_attempt_at) from outbound_recipients r
+          where r.message_row = w.message_row and r.state in ('queued', 'deferred')) as next
+        from unnest($1::bigint[]) w (message_row)
+      )
+      update outbound_mails o set state = case when p.next is null then 'done' else 'deferred' end,
+        next_attempt_at = coalesce(p.next, o.next_attempt_at)
+      from pending p where o.message_row = p.message_row
+      returning o.message_row, p.next`,
+    values: [messageRows],
+  })
+  for (const { message_row: messageRow, next } of rows) {
+    if (next === null) continue
+    const key = `send_mail:${messageRow}`
+    await addJob(db, { task: 'send_mail', payload: { messageRow }, key, runAt: next })
+  }
+  await announceEnds(
+    db,
+    rows.filter(({ next }) => next === null).map(({ message_row }) => message_row),
+  )
+}
+
+/** Records the events of finished outbound mails. Called last: it locks the events of their projects. */
+async function announceEnds(db: Queryable, messageRows: readonly string[]): Promise<void> {
+  if (messageRows.length === 0) return
+  const ended = await readMessageEvents(db, messageRows)
+  await recordEvents(
+    db,
+    ended
+      // The bounce has recorded its own event.
+      .filter(({ status }) => status !== 'bounced')
+      .map(({ status, ...event }) => ({
+        ...event,
+        type: status === 'sent' ? 'message.sent' : 'message.failed',
+      })),
+  )
+}
+
+async function deliverLocally(db: Queryable, outcome: AttemptOutcome): Promise<void> {
+  if (outcome.localInboxes.length === 0) return
+  await db.query({
+    name: 'deliver-locally',
+    text: `
+      with arrived as (
+        insert into inbound_mails (raw_id, project_id, envelope_from, envelope_to, received_at, traceparent)
+        select $1, p.id, $2, p.email_address, clock_timestamp(), (select traceparent from outbound_mails where message_row = $4)
+        from projects p
+        where p.email_address = any ($3) and p.deleted_at is null
+        on conflict (raw_id, project_id) do nothing
+        returning id::text as payload_id
+      )
+      ${addJobsFrom('arrived', 'parse_inbound', 'inboundId')}`,
+    values: [outcome.rawId, outcome.envelopeFrom, outcome.localInboxes, outcome.messageRow],
+  })
+}
+
+/** Sets the status of messages to their worst recipient's: bounced, then failed, deferred, queued, sent. */
+export async function updateDeliveryStatus(
+  db: Queryable,
+  messageRows: readonly string[],
+): Promise<void> {
+  await db.query({
+    name: 'update-delivery-status',
+    text: `
+      update messages m set delivery_status = r.state, delivery_error = r.error
+      from unnest($1::bigint[]) w (message_row) cross join lateral (
+        select state, case when error is not null then address || ': ' || error end as error
+        from outbound_recipients where message_row = w.message_row
+        order by array_position(array['bounced', 'failed', 'deferred', 'queued', 'sent'], state), address
+        limit 1
+      ) r where m.row = w.message_row`,
+    values: [messageRows],
+  })
+}

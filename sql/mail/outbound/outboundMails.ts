@@ -1,0 +1,195 @@
+import type { CustomHeaders } from '../../../shared/mail/compose/customHeaders.ts'
+import type { Unsubscribe } from '../../../shared/mail/compose/unsubscribe.ts'
+import { messageIdHash } from '../../../shared/mail/threading.ts'
+import type { Queryable } from '../../db.ts'
+
+/** The content of an outbound mail: all that its bytes are made of, beside its attachments. */
+export type OutboundContent = {
+  projectId: string
+  hasAttachments: boolean
+  messageRow: string
+  rawId: string | null
+  messageId: string
+  fromAddress: string
+  fromName: string
+  to: string[]
+  cc: string[]
+  subject: string
+  text: string
+  html: string | null
+  inReplyTo: string[]
+  references: string[]
+  unsubscribe: Unsubscribe | null
+  headers: CustomHeaders | null
+  /** Display names for To and Cc, by address. */
+  names: Record<string, string>
+  /** The time in Date: that of a scheduled sending, or of the call. */
+  date: Date
+}
+
+/** An outbound mail for one attempt. */
+export type OutboundMail = OutboundContent & {
+  /** The number of this attempt, from 1; `recordAttempt` requires it. */
+  attempt: number
+  acceptedAt: Date
+  /** SHA-256 of the approved bytes; null: nobody had to approve them. */
+  approvedHash: Buffer | null
+  /** Pending recipients whose next attempt is due. */
+  due: DueRecipient[]
+  /** Domains of the recipients that are verified domains of this service. */
+  ownDomains: string[]
+  traceparent: string | null
+}
+
+/** A recipient and the number of its earlier attempts. */
+type DueRecipient = {
+  address: string
+  attempts: number
+  /** Suppressed after the API accepted the message. */
+  suppressed: boolean
+}
+
+type ContentRow = {
+  project_id: string
+  has_attachments: boolean
+  message_row: string
+  raw_id: string | null
+  message_id: string
+  from_addresses: string[]
+  from_name: string
+  to_addresses: string[]
+  cc_addresses: string[]
+  subject: string
+  text_body: string
+  html_body: string | null
+  in_reply_to: string[]
+  reference_ids: string[]
+  unsubscribe: Unsubscribe | null
+  headers: CustomHeaders | null
+  names: Record<string, string> | null
+  date: Date
+}
+
+type OutboundRow = ContentRow & {
+  attempt: number
+  accepted_at: Date
+  approved_hash: Buffer | null
+  due: DueRecipient[]
+  own_domains: string[]
+  traceparent: string | null
+}
+
+/** The columns of a {@link ContentRow}, of outbound_mails o, messages m and projects p. */
+const CONTENT = `o.message_row, o.project_id, m.raw_id, m.message_id, m.from_addresses,
+        coalesce(p.display_name, p.name) as from_name,
+        m.to_addresses, m.cc_addresses, m.subject, m.text_body, m.html_body, m.in_reply_to, m.reference_ids,
+        o.unsubscribe, o.headers, o.names, coalesce(m.send_at, m.created_at) as date,
+        m.attachments <> '[]'::jsonb as has_attachments`
+
+const contentOf = (row: ContentRow): OutboundContent => ({
+  projectId: row.project_id,
+  hasAttachments: row.has_attachments,
+  messageRow: row.message_row,
+  rawId: row.raw_id,
+  messageId: row.message_id,
+  fromAddress: row.from_addresses[0]!,
+  fromName: row.from_name,
+  to: row.to_addresses,
+  cc: row.cc_addresses,
+  subject: row.subject,
+  text: row.text_body,
+  html: row.html_body,
+  inReplyTo: row.in_reply_to,
+  references: row.reference_ids,
+  unsubscribe: row.unsubscribe,
+  headers: row.headers,
+  names: row.names ?? {},
+  date: row.date,
+})
+
+/** The content of an outbound mail of a project; null: it has none of that Message-ID. */
+export async function findOutboundContent(
+  db: Queryable,
+  projectId: string,
+  messageId: string,
+): Promise<OutboundContent | null> {
+  const { rows } = await db.query<ContentRow>({
+    name: 'find-outbound-content',
+    text: `
+      select ${CONTENT}
+      from messages m join outbound_mails o on o.message_row = m.row join projects p on p.id = m.project_id
+      where m.project_id = $1 and m.message_id_hash = $2 and p.deleted_at is null`,
+    values: [projectId, messageIdHash(messageId)],
+  })
+  return rows[0] === undefined ? null : contentOf(rows[0])
+}
+
+/**
+ * Begins the next attempts of outbound mails: counts them and reads their content. A scheduled mail can no longer be
+ * cancelled.
+ * @returns for each, in order; null: done, held, deleted, or not due yet (the job ran again after its attempt was recorded).
+ */
+export async function beginAttempts(
+  db: Queryable,
+  messageRows: readonly string[],
+): Promise<(OutboundMail | null)[]> {
+  const { rows } = await db.query<OutboundRow>({
+    name: 'begin-attempts',
+    text: `
+      with locked as materialized (
+        -- In the order of every lock on these rows: two batches never wait for each other. By the key alone: an index
+        -- of all due mail would be read whole in a backlog.
+        select message_row, state, next_attempt_at from outbound_mails where message_row = any ($1)
+        order by message_row for no key update
+      ), begun as (
+        update outbound_mails o set attempt = o.attempt + 1
+        from locked l join messages m on m.row = l.message_row join projects p on p.id = m.project_id
+        where o.message_row = l.message_row and l.state in ('queued', 'deferred')
+          and p.deleted_at is null and l.next_attempt_at <= clock_timestamp() + interval '1 second'
+        returning o.attempt, o.accepted_at, o.approved_hash, o.traceparent, ${CONTENT},
+          array(select d.domain from mail_domains d where d.status = 'verified' and d.domain in (
+                  select lower(split_part(r.address, '@', 2)) from outbound_recipients r
+                  where r.message_row = o.message_row)) as own_domains,
+          (select coalesce(json_agg(json_build_object(
+            'address', r.address, 'attempts', r.attempts, 'suppressed', exists (
+              select from suppressions s where s.project_id = o.project_id and s.address = lower(r.address))
+            ) order by r.address), '[]')
+           from (
+             select address, attempts, next_attempt_at, min(next_attempt_at) over () as first
+             from outbound_recipients where message_row = o.message_row and state in ('queued', 'deferred')
+           ) r
+           where r.next_attempt_at <= greatest(r.first, clock_timestamp() + interval '1 second')) as due
+      ), due_now as (
+        update messages m set delivery_status = 'queued', labels = array_remove(m.labels, 'scheduled')
+        from begun b where m.row = b.message_row and m.delivery_status = 'scheduled'
+      )
+      select * from begun`,
+    values: [messageRows],
+  })
+  const begun = new Map(rows.map((row) => [row.message_row, toOutboundMail(row)]))
+  return messageRows.map((row) => begun.get(row) ?? null)
+}
+
+function toOutboundMail(row: OutboundRow): OutboundMail {
+  return {
+    ...contentOf(row),
+    attempt: row.attempt,
+    acceptedAt: row.accepted_at,
+    approvedHash: row.approved_hash,
+    due: row.due,
+    ownDomains: row.own_domains,
+    traceparent: row.traceparent,
+  }
+}
+
+/** Milliseconds until the next attempt of an outbound mail; null: none is known. A held mail has none. */
+export async function nextMailInMs(db: Queryable): Promise<number | null> {
+  const { rows } = await db.query<{ in_ms: number | null }>({
+    name: 'next-mail',
+    text: `
+      select (extract(epoch from min(next_attempt_at) - statement_timestamp()) * 1000)::float8 as in_ms
+      from outbound_mails
+      where state <> 'done' and next_attempt_at > statement_timestamp() and next_attempt_at < 'infinity'`,
+  })
+  return rows[0]?.in_ms ?? null
+}

@@ -1,0 +1,69 @@
+import { addressKey } from '../../../shared/mail/address.ts'
+import { isAllowed, type Rule } from '../../../shared/mail/emailRules.ts'
+import { storageLimit } from '../../account/projects/projectLimits.ts'
+import type { Queryable } from '../../db.ts'
+
+/** The recipients of a send or reply of one project. */
+export type WantedRecipients = {
+  projectId: string
+  scope: 'SEND' | 'REPLY'
+  addresses: readonly string[]
+}
+
+/** The policy of one mail. `isFull`: its project has used up its storage. */
+export type SendPolicy = { refused: RefusedRecipient[]; isFull: boolean }
+
+/** A refused recipient: suppressed (an earlier bounce), or blocked by a rule of the project. */
+export type RefusedRecipient = { address: string; reason: 'suppressed' | 'rule' }
+
+/**
+ * The only check of recipients when the API accepts a message: suppressions and email rules. It also looks at the
+ * project's storage.
+ * @param storageBytes the limit of a project without its own; null: none.
+ * @returns the policy of each item of `wanted`, in order.
+ */
+export async function readSendPolicies(
+  db: Queryable,
+  wanted: readonly WantedRecipients[],
+  storageBytes: number | null,
+): Promise<SendPolicy[]> {
+  const projects = [...new Set(wanted.map(({ projectId }) => projectId))]
+  const asked = wanted.flatMap(({ projectId, addresses }) =>
+    addresses.map((address) => ({ projectId, address: addressKey(address) })),
+  )
+  const { rows } = await db.query<PolicyRow>({
+    name: 'read-send-policies',
+    text: `
+      select p.project_id,
+        array(
+          select s.address from unnest($2::text[], $3::text[]) w (project_id, address)
+          join suppressions s on s.project_id = w.project_id and s.address = w.address
+          where w.project_id = p.project_id) as suppressed,
+        coalesce((
+          select json_agg(json_build_object('type', r.type, 'scope', r.scope, 'value', r.value))
+          from email_rules r
+          where r.project_id = p.project_id and r.scope in ('SEND', 'REPLY')), '[]') as rules,
+        exists (
+          select from project_storage s left join project_limits l on l.project_id = s.project_id
+          where s.project_id = p.project_id and s.bytes >= ${storageLimit('$4::bigint')}) as is_full
+      from unnest($1::text[]) p (project_id)`,
+    values: [
+      projects,
+      asked.map(({ projectId }) => projectId),
+      asked.map(({ address }) => address),
+      storageBytes,
+    ],
+  })
+  const policies = new Map(rows.map((row) => [row.project_id, row]))
+  return wanted.map(({ projectId, scope, addresses }) => {
+    const { suppressed, rules, is_full: isFull } = policies.get(projectId)!
+    const bounced = new Set(suppressed)
+    const refused = addresses.flatMap((address): RefusedRecipient[] => {
+      if (!isAllowed(rules, scope, address)) return [{ address, reason: 'rule' }]
+      return bounced.has(addressKey(address)) ? [{ address, reason: 'suppressed' }] : []
+    })
+    return { refused, isFull }
+  })
+}
+
+type PolicyRow = { project_id: string; suppressed: string[]; rules: Rule[]; is_full: boolean }

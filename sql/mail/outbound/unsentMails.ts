@@ -1,0 +1,57 @@
+import { messageIdHash } from '../../../shared/mail/threading.ts'
+import type { Queryable } from '../../db.ts'
+
+/** An outbound mail without an attempt, locked against the worker. */
+type Unsent = { messageRow: string; status: string }
+
+/**
+ * Locks the outbound mail of a message, in the lock order of the worker.
+ * @returns its status, read under the lock; null: no such sent message.
+ */
+export async function lockUnsent(
+  db: Queryable,
+  projectId: string,
+  messageId: string,
+): Promise<Unsent | null> {
+  const { rows } = await db.query<{ message_row: string }>(
+    `select o.message_row from messages m join outbound_mails o on o.message_row = m.row
+     where m.project_id = $1 and m.message_id_hash = $2 for no key update of o`,
+    [projectId, messageIdHash(messageId)],
+  )
+  const messageRow = rows[0]?.message_row
+  if (messageRow === undefined) return null
+  const read = await db.query<{ status: string }>(
+    'select delivery_status as status from messages where row = $1',
+    [messageRow],
+  )
+  return { messageRow, status: read.rows[0]!.status }
+}
+
+/**
+ * Ends a scheduled or held mail without a sending. Its recipients count no more for the quota of their day. The caller
+ * holds the lock of {@link lockUnsent}.
+ */
+export async function endUnsent(
+  db: Queryable,
+  messageRow: string,
+  { status, error }: { status: 'cancelled' | 'rejected' | 'expired'; error: string },
+): Promise<void> {
+  await db.query(`update outbound_mails set state = 'done' where message_row = $1`, [messageRow])
+  const { rowCount } = await db.query(
+    `update outbound_recipients set state = 'failed', error = $2, updated_at = clock_timestamp()
+     where message_row = $1 and state = 'queued'`,
+    [messageRow, error],
+  )
+  await db.query(
+    `update messages set delivery_status = $2, delivery_error = $3,
+       labels = array_remove(array_remove(labels, 'scheduled'), 'held')
+     where row = $1`,
+    [messageRow, status, error],
+  )
+  await db.query(
+    `update send_quotas q set used = greatest(0, q.used - $2) from messages m
+     where m.row = $1 and q.project_id = m.project_id and q.day = (m.created_at at time zone 'UTC')::date`,
+    [messageRow, rowCount],
+  )
+  await db.query('select graphile_worker.remove_job($1)', [`send_mail:${messageRow}`])
+}

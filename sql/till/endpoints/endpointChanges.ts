@@ -1,0 +1,194 @@
+import { newEndpointId, newWebhookSecret } from '../../../shared/ids.ts'
+import type { Keyring } from '../../../shared/vault/envelope.ts'
+import { type Pool, type Queryable, transaction } from '../../db.ts'
+import { abortDeliveriesOf } from '../../events/deliveryLog.ts'
+import { HAS_SECRET, NO_SECRET, sealWebhookSecret } from '../../events/webhookSecrets.ts'
+import { checkEndpoint } from './endpointChecks.ts'
+import {
+  ENDPOINT_COLUMNS,
+  type Endpoint,
+  type EndpointRow,
+  findEndpointByResource,
+  toEndpoint,
+} from './endpoints.ts'
+
+/** Most active endpoints of one project. */
+export const ENDPOINTS_MAX = 1_000
+
+/** The project has {@link ENDPOINTS_MAX} active endpoints. */
+export class TooManyEndpointsError extends Error {}
+/** A webhook secret was given for an endpoint that has no webhook URL. */
+export class SecretWithoutWebhookError extends Error {}
+
+/** A change of an endpoint; absent fields stay. */
+export type EndpointChange = {
+  urlPattern?: string
+  priceAtomic?: bigint
+  network?: string
+  description?: string | null
+  /** Null removes the webhook and its secret. */
+  webhookUrl?: string | null
+  webhookSecret?: string
+  discoverable?: boolean
+}
+
+/** A changed endpoint. `newSecret`: its new webhook secret, shown only here; null: unchanged. */
+export type ChangedEndpoint = { endpoint: Endpoint; newSecret: string | null }
+
+/**
+ * Registers an endpoint, or changes the one of the same resource, and queues its verification. It locks the project's
+ * row: concurrent calls make one endpoint and keep the bound.
+ * @returns null: the project is deleted.
+ * @throws {TooManyEndpointsError} {SecretWithoutWebhookError}
+ */
+export async function putEndpoint(
+  pool: Pool,
+  keyring: Keyring,
+  input: EndpointChange & {
+    projectId: string
+    urlPattern: string
+    matchKey: string
+    priceAtomic: bigint
+    network: string
+  },
+): Promise<(ChangedEndpoint & { created: boolean }) | null> {
+  return transaction(pool, async (db) => {
+    const { projectId, matchKey } = input
+    const project = await db.query(
+      'select from projects where id = $1 and deleted_at is null for no key update',
+      [projectId],
+    )
+    if (project.rowCount === 0) return null
+    const existing = await findEndpointByResource(db, projectId, matchKey)
+    const id = existing?.id ?? (await insertEndpoint(db, input))
+    await checkEndpoint(db, { id, urlPattern: input.urlPattern })
+    const changed = (await changeEndpoint(db, keyring, { projectId, id, change: input }))!
+    return { ...changed, created: existing === null }
+  })
+}
+
+async function insertEndpoint(
+  db: Queryable,
+  input: {
+    projectId: string
+    urlPattern: string
+    matchKey: string
+    priceAtomic: bigint
+    network: string
+  },
+): Promise<string> {
+  const { rows } = await db.query<{ count: number }>(
+    'select count(*)::int as count from seller_endpoints where project_id = $1 and deleted_at is null',
+    [input.projectId],
+  )
+  if (rows[0]!.count >= ENDPOINTS_MAX) throw new TooManyEndpointsError()
+  const id = newEndpointId()
+  await db.query(
+    `insert into seller_endpoints (id, project_id, url_pattern, match_key, price_atomic, network)
+     values ($1, $2, $3, $4, $5, $6)`,
+    [id, input.projectId, input.urlPattern, input.matchKey, input.priceAtomic, input.network],
+  )
+  return id
+}
+
+/** Changes an active endpoint in its own transaction; null: no such endpoint. */
+export function updateEndpoint(
+  pool: Pool,
+  keyring: Keyring,
+  target: { projectId: string; id: string; change: EndpointChange },
+): Promise<ChangedEndpoint | null> {
+  return transaction(pool, (db) => changeEndpoint(db, keyring, target))
+}
+
+async function changeEndpoint(
+  db: Queryable,
+  keyring: Keyring,
+  { projectId, id, change }: { projectId: string; id: string; change: EndpointChange },
+): Promise<ChangedEndpoint | null> {
+  const found = await db.query<{ webhook_url: string | null; has_secret: boolean }>(
+    `select webhook_url, ${HAS_SECRET} as has_secret from seller_endpoints e
+     where project_id = $1 and id = $2 and deleted_at is null for update`,
+    [projectId, id],
+  )
+  const before = found.rows[0]
+  if (before === undefined) return null
+  const webhookUrl = change.webhookUrl === undefined ? before.webhook_url : change.webhookUrl
+  if (webhookUrl === null && change.webhookSecret !== undefined)
+    throw new SecretWithoutWebhookError()
+  const generated = webhookUrl !== null && !before.has_secret ? newWebhookSecret() : null
+  const newSecret = change.webhookSecret ?? generated
+  if (webhookUrl === null) {
+    await abortDeliveriesOf(db, { endpointId: id, error: 'the webhook URL was removed' })
+  }
+  const sealed =
+    newSecret === null ? null : sealWebhookSecret(keyring, { projectId, id, secret: newSecret })
+  const { rows } = await db.query<EndpointRow>(
+    `update seller_endpoints set
+       url_pattern = coalesce($2, url_pattern),
+       price_atomic = coalesce($3, price_atomic),
+       network = coalesce($4, network),
+       description = case when $5 then $6 else description end,
+       webhook_url = $7,
+       discoverable = coalesce($12, discoverable),
+       webhook_secret = case when $8 then webhook_secret end,
+       webhook_key_id = case when $8 then webhook_key_id else $9 end,
+       webhook_wrapped_key = case when $8 then webhook_wrapped_key else $10 end,
+       webhook_ciphertext = case when $8 then webhook_ciphertext else $11 end
+     where id = $1 returning ${ENDPOINT_COLUMNS}`,
+    [
+      id,
+      change.urlPattern ?? null,
+      change.priceAtomic ?? null,
+      change.network ?? null,
+      change.description !== undefined,
+      change.description ?? null,
+      webhookUrl,
+      webhookUrl !== null && newSecret === null,
+      sealed?.keyId ?? null,
+      sealed?.wrappedKey ?? null,
+      sealed?.ciphertext ?? null,
+      change.discoverable ?? null,
+    ],
+  )
+  return { endpoint: toEndpoint(rows[0]!), newSecret }
+}
+
+/**
+ * Replaces the secret of an endpoint's webhook. All later attempts use the new one.
+ * @returns the endpoint with its new secret; null: no such endpoint.
+ * @throws {SecretWithoutWebhookError}
+ */
+export async function rotateWebhookSecret(
+  pool: Pool,
+  keyring: Keyring,
+  target: { projectId: string; id: string },
+): Promise<ChangedEndpoint | null> {
+  return updateEndpoint(pool, keyring, { ...target, change: { webhookSecret: newWebhookSecret() } })
+}
+
+/** Deletes an endpoint and aborts its pending deliveries. The row stays: payments refer to it. */
+export async function deleteEndpoint(
+  pool: Pool,
+  { projectId, id }: { projectId: string; id: string },
+): Promise<boolean> {
+  return transaction(pool, async (db) => {
+    const { rowCount } = await db.query(
+      `update seller_endpoints set deleted_at = clock_timestamp(), ${NO_SECRET}
+       where project_id = $1 and id = $2 and deleted_at is null`,
+      [projectId, id],
+    )
+    if (rowCount === 0) return false
+    await abortDeliveriesOf(db, { endpointId: id, error: 'the endpoint was deleted' })
+    return true
+  })
+}
+
+/** Deletes every endpoint of a project, in the transaction that deletes the project. */
+export async function deleteEndpointsOfProject(db: Queryable, projectId: string): Promise<void> {
+  await db.query(
+    `update seller_endpoints set deleted_at = clock_timestamp(), ${NO_SECRET}
+     where project_id = $1 and deleted_at is null`,
+    [projectId],
+  )
+  await abortDeliveriesOf(db, { projectId, error: 'the project was deleted' })
+}

@@ -1,0 +1,115 @@
+import { isMcpTool } from '../../../shared/till/resourceUrl.ts'
+import { type Pool, type Queryable, transaction } from '../../db.ts'
+import { addJob } from '../../queue/jobs.ts'
+import { recordVerification, type VerificationStatus } from './endpoints.ts'
+
+/** The check of an endpoint: its last verdict, and whether another is on its way. */
+export type EndpointCheck = {
+  status: VerificationStatus
+  detail: string | null
+  checkedAt: Date | null
+  /** Milliseconds since a check was queued; null: none is due. */
+  queuedMs: number | null
+  /** A worker asks the URL right now. */
+  isRunning: boolean
+}
+
+/** The check of an active endpoint, or null. */
+export async function findEndpointCheck(db: Queryable, id: string): Promise<EndpointCheck | null> {
+  const { rows } = await db.query<{
+    status: VerificationStatus
+    detail: string | null
+    checked_at: Date | null
+    queued_ms: string | null
+    running: boolean
+  }>({
+    name: 'find-endpoint-check',
+    text: `select verification_status as status, verification_detail as detail,
+                  verification_checked_at as checked_at,
+                  floor(extract(epoch from clock_timestamp() - check_queued_at) * 1000) as queued_ms,
+                  -- A crashed worker ends nothing; a check takes 20 s at most.
+                  coalesce(check_started_at > clock_timestamp() - interval '25 seconds', false) as running
+           from seller_endpoints where id = $1 and deleted_at is null`,
+    values: [id],
+  })
+  const row = rows[0]
+  if (row === undefined) return null
+  return {
+    status: row.status,
+    detail: row.detail,
+    checkedAt: row.checked_at,
+    queuedMs: row.queued_ms === null ? null : Number(row.queued_ms),
+    isRunning: row.running,
+  }
+}
+
+/** Verifies an MCP tool at once, and queues the check of a URL, in the caller's transaction. */
+export async function checkEndpoint(
+  db: Queryable,
+  { id, urlPattern: url }: { id: string; urlPattern: string },
+): Promise<void> {
+  if (!isMcpTool(url)) return queueEndpointCheck(db, id)
+  const detail = 'by the word of the project: an MCP tool has no URL to fetch'
+  await recordVerification(db, { id, url, status: 'verified', detail, versions: [], payees: [] })
+}
+
+/** Queues a check, in the caller's transaction. */
+async function queueEndpointCheck(db: Queryable, endpointId: string): Promise<void> {
+  await db.query('update seller_endpoints set check_queued_at = clock_timestamp() where id = $1', [
+    endpointId,
+  ])
+  await addJob(db, {
+    task: 'verify_endpoint',
+    payload: { endpointId },
+    key: `verify_endpoint:${endpointId}`,
+  })
+}
+
+/** Checks a project's endpoint. @returns false: no such endpoint. */
+export function checkEndpointAnew(
+  pool: Pool,
+  { projectId, id }: { projectId: string; id: string },
+): Promise<boolean> {
+  return transaction(pool, async (db) => {
+    const { rows } = await db.query<{ urlPattern: string }>(
+      `select url_pattern as "urlPattern" from seller_endpoints
+       where project_id = $1 and id = $2 and deleted_at is null for no key update`,
+      [projectId, id],
+    )
+    const [endpoint] = rows
+    if (endpoint !== undefined) await checkEndpoint(db, { id, ...endpoint })
+    return endpoint !== undefined
+  })
+}
+
+/**
+ * Queues a check for a challenge that would be refused, at most once in `pauseMs`, and none beside another.
+ * @returns milliseconds until a check may be queued; 0: one is.
+ */
+export function provokeEndpointCheck(pool: Pool, id: string, pauseMs: number): Promise<number> {
+  return transaction(pool, async (db) => {
+    const { rows } = await db.query<{ isQueued: boolean; restMs: number | null }>(
+      `select check_queued_at is not null as "isQueued",
+         $2::float8 - extract(epoch from clock_timestamp() - check_provoked_at)::float8 * 1000 as "restMs"
+       from seller_endpoints where id = $1 and deleted_at is null for update`,
+      [id, pauseMs],
+    )
+    const [endpoint] = rows
+    if (endpoint === undefined || endpoint.isQueued) return 0
+    if (endpoint.restMs !== null && endpoint.restMs > 0) return endpoint.restMs
+    await db.query(
+      'update seller_endpoints set check_provoked_at = clock_timestamp() where id = $1',
+      [id],
+    )
+    await queueEndpointCheck(db, id)
+    return 0
+  })
+}
+
+/** Says that a worker asks the URL of an endpoint. */
+export async function startEndpointCheck(db: Queryable, id: string): Promise<void> {
+  await db.query(
+    'update seller_endpoints set check_started_at = clock_timestamp(), check_queued_at = coalesce(check_queued_at, clock_timestamp()) where id = $1',
+    [id],
+  )
+}

@@ -1,0 +1,169 @@
+import type { Cursor } from '../../../shared/cursor.ts'
+import type { Queryable } from '../../db.ts'
+import { pageStart } from '../../pageStart.ts'
+
+export type VerificationStatus = 'pending' | 'verified' | 'failed' | 'unreachable'
+
+/** A seller's endpoint: a resource and its price. */
+export type Endpoint = {
+  id: string
+  urlPattern: string
+  /** Atomic USDC (10^-6). */
+  priceAtomic: bigint
+  network: string
+  description: string | null
+  webhookUrl: string | null
+  /** In the public list of paid resources. */
+  discoverable: boolean
+  verification: { status: VerificationStatus; checkedAt: Date | null; detail: string | null }
+  createdAt: Date
+  row: bigint
+}
+
+/** The settled payments of an endpoint: their number, and their sum in atomic USDC. */
+export type EndpointTotals = { callCount: number; revenueAtomic: bigint }
+
+/** The ENDPOINT_COLUMNS of seller_endpoints. */
+export type EndpointRow = {
+  id: string
+  url_pattern: string
+  price_atomic: string
+  network: string
+  description: string | null
+  webhook_url: string | null
+  discoverable: boolean
+  verification_status: VerificationStatus
+  verification_detail: string | null
+  verification_checked_at: Date | null
+  created_at: Date
+  row: string
+}
+
+export const ENDPOINT_COLUMNS = `id, url_pattern, price_atomic, network, description, webhook_url, discoverable, verification_status,
+  verification_detail, verification_checked_at, created_at, row`
+
+export const toEndpoint = (row: EndpointRow): Endpoint => ({
+  id: row.id,
+  urlPattern: row.url_pattern,
+  priceAtomic: BigInt(row.price_atomic),
+  network: row.network,
+  description: row.description,
+  webhookUrl: row.webhook_url,
+  discoverable: row.discoverable,
+  verification: {
+    status: row.verification_status,
+    checkedAt: row.verification_checked_at,
+    detail: row.verification_detail,
+  },
+  createdAt: row.created_at,
+  row: BigInt(row.row),
+})
+
+/** One active endpoint of a project, or null. */
+export async function findEndpoint(
+  db: Queryable,
+  { projectId, id }: { projectId: string; id: string },
+): Promise<Endpoint | null> {
+  const { rows } = await db.query<EndpointRow>({
+    name: 'find-endpoint',
+    text: `select ${ENDPOINT_COLUMNS} from seller_endpoints
+           where project_id = $1 and id = $2 and deleted_at is null`,
+    values: [projectId, id],
+  })
+  return rows[0] === undefined ? null : toEndpoint(rows[0])
+}
+
+/** Active endpoints, newest first, at most `limit` after the cursor. */
+export async function listEndpoints(
+  db: Queryable,
+  { projectId, limit, cursor }: { projectId: string; limit: number; cursor: Cursor | null },
+): Promise<Endpoint[]> {
+  const { rows } = await db.query<EndpointRow>({
+    name: 'list-endpoints',
+    text: `select ${ENDPOINT_COLUMNS} from seller_endpoints
+           where project_id = $1 and deleted_at is null and (created_at, row) < ($2::timestamptz, $3::bigint)
+           order by created_at desc, row desc limit $4`,
+    values: [projectId, ...pageStart(cursor), limit],
+  })
+  return rows.map(toEndpoint)
+}
+
+/** The active endpoint of a resource; `matchKey` from parseResourceUrl. */
+export async function findEndpointByResource(
+  db: Queryable,
+  projectId: string,
+  matchKey: string,
+): Promise<{
+  id: string
+  urlPattern: string
+  priceAtomic: bigint
+  network: string
+  webhookUrl: string | null
+  verification: Endpoint['verification']
+} | null> {
+  const { rows } = await db.query<EndpointRow>({
+    name: 'find-endpoint-by-resource',
+    text: `select ${ENDPOINT_COLUMNS} from seller_endpoints
+           where project_id = $1 and match_key = $2 and deleted_at is null`,
+    values: [projectId, matchKey],
+  })
+  return rows[0] === undefined ? null : toEndpoint(rows[0])
+}
+
+/** The totals of endpoints. */
+export async function endpointTotals(
+  db: Queryable,
+  ids: string[],
+): Promise<Map<string, EndpointTotals>> {
+  const { rows } = await db.query<{ endpoint_id: string; calls: number; revenue: string }>({
+    name: 'endpoint-totals',
+    text: `select endpoint_id, count(*)::int as calls, sum(amount_atomic) as revenue from payments
+           where endpoint_id = any ($1) and state = 'settled' group by endpoint_id`,
+    values: [ids],
+  })
+  const earned = new Map(rows.map((row) => [row.endpoint_id, row]))
+  return new Map(
+    ids.map((id) => {
+      const row = earned.get(id)
+      return [id, { callCount: row?.calls ?? 0, revenueAtomic: BigInt(row?.revenue ?? 0) }]
+    }),
+  )
+}
+
+/** The URL of an active endpoint, for its verification; null: deleted. */
+export async function findUrlToVerify(
+  db: Queryable,
+  id: string,
+): Promise<{ url: string; projectId: string } | null> {
+  const { rows } = await db.query<{ url: string; projectId: string }>({
+    name: 'find-url-to-verify',
+    text: `select url_pattern as url, project_id as "projectId" from seller_endpoints
+           where id = $1 and deleted_at is null`,
+    values: [id],
+  })
+  return rows[0] ?? null
+}
+
+/** Records the verification of an endpoint, unless its URL has changed. */
+export async function recordVerification(
+  db: Queryable,
+  verdict: {
+    id: string
+    url: string
+    status: VerificationStatus
+    detail: string
+    /** The versions of x402 in its challenge. */
+    versions: readonly (1 | 2)[]
+    /** The payTo addresses of the challenge, in lower case. */
+    payees: readonly string[]
+  },
+): Promise<void> {
+  await db.query(
+    `update seller_endpoints set
+       verification_status = $3, verification_detail = $4, verification_checked_at = clock_timestamp(),
+       check_queued_at = null, check_started_at = null,
+       challenge_versions = $5, challenge_pay_to = $6
+     where id = $1 and url_pattern = $2`,
+    [verdict.id, verdict.url, verdict.status, verdict.detail, verdict.versions, verdict.payees],
+  )
+}

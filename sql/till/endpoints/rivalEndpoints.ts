@@ -1,0 +1,29 @@
+import type { Queryable } from '../../db.ts'
+
+/**
+ * Whether another project sells a resource. The challenge at its verified endpoint names its payTo address, and does not
+ * name that of this project. A 402 answer alone proves nothing: anyone may register the URL.
+ *
+ * @param projectId and `matchKey`: SQL expressions.
+ */
+export const soldByAnother = (projectId: string, matchKey: string): string => `exists (
+  select from seller_endpoints e
+  join projects q on q.id = e.project_id and q.deleted_at is null and q.payments_enabled
+  where e.match_key = ${matchKey} and e.project_id <> ${projectId} and e.deleted_at is null
+    and e.verification_status = 'verified' and lower(q.pay_to) = any (e.challenge_pay_to)
+    and not exists (
+      select from projects own where own.id = ${projectId} and lower(own.pay_to) = any (e.challenge_pay_to)))`
+
+/** {@link soldByAnother} of one resource. */
+export async function isSoldByAnother(
+  db: Queryable,
+  projectId: string,
+  matchKey: string,
+): Promise<boolean> {
+  const { rows } = await db.query<{ sold: boolean }>({
+    name: 'is-sold-by-another',
+    text: `select ${soldByAnother('$1', '$2')} as sold`,
+    values: [projectId, matchKey],
+  })
+  return rows[0]!.sold
+}

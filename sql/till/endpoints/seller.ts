@@ -1,0 +1,111 @@
+import type { NetworkName } from '../../../shared/till/usdc.ts'
+import type { Queryable } from '../../db.ts'
+import type { VerificationStatus } from './endpoints.ts'
+import { soldByAnother } from './rivalEndpoints.ts'
+
+/** A project's payment settings and the chain. `payTo` null: not set. `network` null: the RPC has never answered. */
+export type SellerRow = {
+  payTo: string | null
+  paymentsEnabled: boolean
+  network: NetworkName | null
+  chainId: number | null
+}
+
+type SellerColumns = {
+  pay_to: string | null
+  payments_enabled: boolean
+  network: NetworkName | null
+  chain_id: string | null
+}
+
+/** Reads a live project as a seller, in one round trip; null: no such project. */
+export async function findSeller(db: Queryable, projectId: string): Promise<SellerRow | null> {
+  const { rows } = await db.query<SellerColumns>({
+    name: 'find-seller',
+    text: `select p.pay_to, p.payments_enabled, c.network, c.chain_id
+           from projects p left join chain_status c on true
+           where p.id = $1 and p.deleted_at is null`,
+    values: [projectId],
+  })
+  return rows[0] === undefined ? null : toSeller(rows[0])
+}
+
+const toSeller = (row: SellerColumns): SellerRow => ({
+  payTo: row.pay_to,
+  paymentsEnabled: row.payments_enabled,
+  network: row.network,
+  chainId: row.chain_id === null ? null : Number(row.chain_id),
+})
+
+/** A project, and a resource that it may sell; `matchKey` from parseResourceUrl. */
+export type WantedSale = { projectId: string; matchKey: string }
+
+export type Sale = {
+  /** As {@link findSeller}. */
+  seller: SellerRow | null
+  /** The active endpoint of the resource. */
+  endpoint: { id: string; verification: VerificationStatus } | null
+  isSoldByAnother: boolean
+}
+
+/** Reads sellers with their resources in one statement. @returns one sale for each, in order. */
+export async function findSales(db: Queryable, wanted: readonly WantedSale[]): Promise<Sale[]> {
+  const keyOf = ({ projectId, matchKey }: WantedSale) => `${projectId} ${matchKey}`
+  // Payments that come together are often for one resource.
+  const distinct = [...new Map(wanted.map((sale) => [keyOf(sale), sale])).values()]
+  const { rows } = await db.query<
+    SellerColumns & {
+      project_id: string
+      match_key: string
+      is_live: boolean
+      endpoint_id: string | null
+      verification_status: VerificationStatus
+      sold: boolean
+    }
+  >({
+    name: 'find-sales',
+    text: `
+      select w.project_id, w.match_key, p.id is not null as is_live, p.pay_to, p.payments_enabled, c.network, c.chain_id,
+             o.id as endpoint_id, o.verification_status, ${soldByAnother('w.project_id', 'w.match_key')} as sold
+      from unnest($1::text[], $2::text[]) as w (project_id, match_key)
+      left join projects p on p.id = w.project_id and p.deleted_at is null
+      left join chain_status c on true
+      left join seller_endpoints o
+        on o.project_id = w.project_id and o.match_key = w.match_key and o.deleted_at is null`,
+    values: [distinct.map((sale) => sale.projectId), distinct.map((sale) => sale.matchKey)],
+  })
+  const sales = new Map(
+    rows.map((row): [string, Sale] => [
+      keyOf({ projectId: row.project_id, matchKey: row.match_key }),
+      {
+        seller: row.is_live ? toSeller(row) : null,
+        endpoint:
+          row.endpoint_id === null
+            ? null
+            : { id: row.endpoint_id, verification: row.verification_status },
+        isSoldByAnother: row.sold,
+      },
+    ]),
+  )
+  return wanted.map((sale) => sales.get(keyOf(sale))!)
+}
+
+/** The addresses that send transactions on a chain. */
+export async function listGasWallets(db: Queryable, chainId: number): Promise<string[]> {
+  const { rows } = await db.query<{ address: string }>({
+    name: 'list-gas-wallets',
+    text: 'select address from gas_wallets where chain_id = $1 order by address',
+    values: [chainId],
+  })
+  return rows.map((row) => row.address)
+}
+
+/** Whether an address, in lower case, has ever sent transactions for this service. */
+export async function isGasWallet(db: Queryable, address: string): Promise<boolean> {
+  const { rowCount } = await db.query({
+    name: 'is-gas-wallet',
+    text: 'select from gas_wallets where lower(address) = $1 limit 1',
+    values: [address],
+  })
+  return rowCount === 1
+}

@@ -1,0 +1,147 @@
+import type { X402Reason } from '../../../shared/till/x402.ts'
+import { CHANGES_CHANNEL } from '../../changes.ts'
+import { type Pool, type Queryable, transaction } from '../../db.ts'
+import { addJob } from '../../queue/jobs.ts'
+import { type ClaimRecord, claimRecord, claimRecords, type NewClaim } from '../settle/claims.ts'
+import {
+  isBudgetRace,
+  NO_SETTLEMENT_LIMITS,
+  type SettlementLimits,
+} from '../settle/settlementBudgets.ts'
+import { findClaim } from './payments.ts'
+
+/** A check of an authorization on chain, before its claim or without one. */
+export type NewCheck = {
+  /** From `newCheckId`. */
+  id: string
+  claim: NewClaim
+  /** Claim the authorization if it passes. */
+  claims: boolean
+  /** The reason if there is no code at the payer; null: the payer's own signature was verified. */
+  reasonWithoutCode: X402Reason | null
+}
+
+export type Check = Omit<NewCheck, 'claim'> & {
+  claim: ClaimRecord
+  state: 'open' | 'passed' | 'refused'
+  reason: X402Reason | null
+  /** The payment of the authorization; an earlier claim may have made it. */
+  paymentId: string | null
+}
+
+/** Stores a check and its job. */
+export async function createCheck(pool: Pool, check: NewCheck): Promise<void> {
+  await transaction(pool, async (db) => {
+    await db.query(
+      `insert into payment_checks (id, project_id, claim, claims, reason_without_code)
+       values ($1, $2, $3, $4, $5)`,
+      [
+        check.id,
+        check.claim.projectId,
+        JSON.stringify(claimRecord(check.claim)),
+        check.claims,
+        check.reasonWithoutCode,
+      ],
+    )
+    await addJob(db, {
+      task: 'check_payment',
+      payload: { checkId: check.id },
+      key: `check_payment:${check.id}`,
+    })
+  })
+}
+
+type CheckRow = {
+  id: string
+  claim: ClaimRecord
+  claims: boolean
+  reason_without_code: X402Reason | null
+  state: Check['state']
+  reason: X402Reason | null
+  payment_id: string | null
+}
+
+/** One check, or null. */
+export async function findCheck(db: Queryable, id: string): Promise<Check | null> {
+  const { rows } = await db.query<CheckRow>({
+    name: 'find-check',
+    text: `select id, claim, claims, reason_without_code, state, reason, payment_id
+           from payment_checks where id = $1`,
+    values: [id],
+  })
+  const row = rows[0]
+  if (row === undefined) return null
+  return {
+    id: row.id,
+    claim: row.claim,
+    claims: row.claims,
+    reasonWithoutCode: row.reason_without_code,
+    state: row.state,
+    reason: row.reason,
+    paymentId: row.payment_id,
+  }
+}
+
+/** Ends a check with a refusal, without a claim. */
+export async function refuseCheck(db: Queryable, id: string, reason: X402Reason): Promise<void> {
+  await db.query(
+    `with ended as (
+       update payment_checks set state = 'refused', reason = $2 where id = $1 and state = 'open' returning id)
+     select pg_notify('${CHANGES_CHANNEL}', id) from ended`,
+    [id, reason],
+  )
+}
+
+/** Ends a passed check, and claims the authorization if `claims` is set and the limits of the day allow. */
+export async function passCheck(
+  pool: Pool,
+  check: Check,
+  limits: SettlementLimits = NO_SETTLEMENT_LIMITS,
+): Promise<void> {
+  try {
+    await pass(pool, check, limits)
+  } catch (error) {
+    if (!isBudgetRace(error)) throw error
+    // A concurrent claim used up the limit: now it shows.
+    await pass(pool, check, limits)
+  }
+}
+
+async function pass(pool: Pool, check: Check, limits: SettlementLimits): Promise<void> {
+  await transaction(pool, async (db) => {
+    const { rowCount } = await db.query(
+      `select from payment_checks where id = $1 and state = 'open' for update`,
+      [check.id],
+    )
+    if (rowCount === 0) return
+    const paymentId = check.claims ? await claimChecked(db, check.claim, limits) : null
+    await db.query(`update payment_checks set state = 'passed', payment_id = $2 where id = $1`, [
+      check.id,
+      paymentId,
+    ])
+    await db.query(`select pg_notify('${CHANGES_CHANNEL}', $1)`, [check.id])
+  })
+}
+
+async function claimChecked(
+  db: Queryable,
+  claim: ClaimRecord,
+  limits: SettlementLimits,
+): Promise<string | null> {
+  const [made] = await claimRecords(db, [claim], limits)
+  if (made) return claim.id
+  const existing = await findClaim(db, {
+    chainId: Number(claim.chain_id),
+    asset: claim.asset,
+    payer: claim.payer,
+    nonce: claim.authorization_nonce,
+  })
+  return existing?.id ?? null
+}
+
+/** Deletes expired checks. */
+export async function deleteStaleChecks(db: Queryable): Promise<void> {
+  await db.query(
+    `delete from payment_checks where created_at < clock_timestamp() - interval '1 hour'`,
+  )
+}

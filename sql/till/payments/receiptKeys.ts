@@ -1,0 +1,56 @@
+import { type Config, parseReceiptSeed, type ReceiptSeed } from '../../../shared/config/config.ts'
+import {
+  type PublicReceiptKey,
+  publicReceiptKey,
+  type ReceiptKey,
+} from '../../../shared/till/receiptKey.ts'
+import type { Pool, Queryable } from '../../db.ts'
+import { keptKey } from '../../keyring/keptKey.ts'
+
+/** The file of the generated development signing key. */
+const FILE = 'receipt-signing-key'
+
+/**
+ * The seeds of the receipt keys, the signing one first: RECEIPT_SIGNING_KEYS, else the generated seed in DATA_DIR. In
+ * production the configuration requires RECEIPT_SIGNING_KEYS.
+ */
+export function receiptSeeds(
+  config: Pick<Config, 'receiptSeeds' | 'dataDir' | 'production'>,
+): readonly ReceiptSeed[] {
+  if (config.receiptSeeds !== undefined) return config.receiptSeeds
+  return [parseReceiptSeed(keptKey(config, FILE))]
+}
+
+/**
+ * Publishes a worker's public keys and marks the signing one. Keys removed from the settings stay published.
+ * @param keys the signing one first.
+ */
+export async function registerReceiptKeys(pool: Pool, keys: readonly ReceiptKey[]): Promise<void> {
+  await pool.query(
+    `insert into receipt_keys as k (kid, did, public_key_hex, signs_since)
+     select i.kid, i.did, i.hex, case when i.n = 1 then clock_timestamp() end
+     from unnest($1::text[], $2::text[], $3::text[]) with ordinality i (kid, did, hex, n)
+     order by i.kid
+     on conflict (kid) do update set signs_since = coalesce(excluded.signs_since, k.signs_since)`,
+    [keys.map((key) => key.kid), keys.map((key) => key.did), keys.map((key) => key.publicKeyHex)],
+  )
+}
+
+/** Whether a worker has published the key. */
+export async function isPublishedKey(db: Queryable, kid: string): Promise<boolean> {
+  const { rowCount } = await db.query({
+    name: 'is-published-key',
+    text: 'select from receipt_keys where kid = $1',
+    values: [kid],
+  })
+  return rowCount === 1
+}
+
+/** Every published receipt key, the newest signing one first. */
+export async function listReceiptKeys(db: Queryable): Promise<PublicReceiptKey[]> {
+  const { rows } = await db.query<{ did: string; public_key_hex: string }>({
+    name: 'list-receipt-keys',
+    text: `select did, public_key_hex from receipt_keys order by signs_since desc nulls last, kid`,
+  })
+  return rows.map((row) => publicReceiptKey({ publicKeyHex: row.public_key_hex, did: row.did }))
+}

@@ -1,0 +1,182 @@
+import type { Transfer } from '../../../shared/till/authorization.ts'
+import type { NetworkName } from '../../../shared/till/usdc.ts'
+import type { Queryable } from '../../db.ts'
+import { addJobsFrom } from '../../queue/jobs.ts'
+import {
+  AFFORDABLE,
+  COUNTED,
+  isBudgetRace,
+  NO_SETTLEMENT_LIMITS,
+  type SettlementLimits,
+} from './settlementBudgets.ts'
+
+/** An authorization to claim. */
+export type NewClaim = Transfer & {
+  /** From `newPaymentId`. */
+  id: string
+  projectId: string
+  /** Null: the resource is not registered (facilitator face). */
+  endpointId: string | null
+  matchKey: string | null
+  resourceUrl: string
+  description: string | null
+  network: NetworkName
+  chainId: number
+  x402Version: 1 | 2
+  /** `payer`: only the payer named the resource. */
+  resourceSource: 'seller' | 'payer'
+  /** The payer's own name of the payment: another payment of the project must not have it. */
+  paymentIdentifier: string | null
+  /** The trace that it continues; absent: none. */
+  traceparent?: string | null
+}
+
+/** A claim as JSON, with numbers as decimal strings. */
+export const claimRecord = (claim: NewClaim) => ({
+  id: claim.id,
+  project_id: claim.projectId,
+  endpoint_id: claim.endpointId,
+  match_key: claim.matchKey,
+  resource_url: claim.resourceUrl,
+  description: claim.description,
+  network: claim.network,
+  chain_id: String(claim.chainId),
+  asset: claim.asset,
+  payer: claim.payer,
+  recipient: claim.recipient,
+  amount_atomic: String(claim.amountAtomic),
+  valid_after: String(claim.validAfter),
+  valid_before: String(claim.validBefore),
+  authorization_nonce: claim.nonce,
+  signature: claim.signature,
+  factory: claim.deployment?.factory ?? null,
+  factory_data: claim.deployment?.factoryData ?? null,
+  x402_version: claim.x402Version,
+  resource_source: claim.resourceSource,
+  payment_identifier: claim.paymentIdentifier,
+  traceparent: claim.traceparent ?? null,
+})
+
+export type ClaimRecord = ReturnType<typeof claimRecord>
+
+const CLAIM = `
+  with ${AFFORDABLE}, wanted as (
+    select w.* from jsonb_to_recordset($1::jsonb) as w (
+      id text, project_id text, endpoint_id text, match_key text, resource_url text, description text, network text,
+      chain_id bigint, asset text, payer text, recipient text, amount_atomic bigint, valid_after numeric,
+      valid_before numeric, authorization_nonce text, signature text, factory text, factory_data text,
+      x402_version smallint, resource_source text, payment_identifier text, traceparent text)
+    where exists (
+      select from projects p where p.id = w.project_id and p.deleted_at is null for key share)
+      and w.id in (select id from affordable)
+  ), named as materialized (
+    -- Two unique indexes decide: without one order of locks two batches could wait for each other.
+    select pg_advisory_xact_lock(n.name) from (
+      select distinct hashtextextended(project_id || ' ' || lower(payer) || ' ' || payment_identifier, 0) as name
+      from wanted where payment_identifier is not null order by 1) n
+  ), claimed as (
+    insert into payments (
+      id, project_id, endpoint_id, match_key, resource_url, description, network, chain_id, asset, payer, recipient,
+      amount_atomic, valid_after, valid_before, authorization_nonce, signature, factory, factory_data, claim_head,
+      x402_version, resource_source, payment_identifier, traceparent)
+    select w.id, w.project_id, w.endpoint_id, w.match_key, w.resource_url, w.description, w.network, w.chain_id,
+           w.asset, w.payer, w.recipient, w.amount_atomic, w.valid_after, w.valid_before, w.authorization_nonce,
+           w.signature, w.factory, w.factory_data, (select head_number from chain_status where chain_id = w.chain_id),
+           coalesce(w.x402_version, 1), coalesce(w.resource_source, 'seller'), w.payment_identifier, w.traceparent
+    from wanted w
+    where (select count(*) from named) >= 0
+    order by w.chain_id, w.asset, lower(w.payer), w.authorization_nonce
+    on conflict do nothing
+    returning id, project_id
+  ), ${COUNTED}, due as (
+    select id as payload_id from claimed
+  ), jobs as (
+    ${addJobsFrom('due', 'settle_payment', 'paymentId')}
+  )
+  select c.id from claimed c cross join jobs`
+
+/**
+ * Claims authorizations and queues their settlement in one statement. Concurrent claims of one authorization, in any
+ * form of its signature, make one payment.
+ * @returns for each claim, in order: true: claimed; false: a payment has the authorization or the name, the project is
+ * deleted, or its limit of the day is reached.
+ */
+export async function claimPayments(
+  db: Queryable,
+  claims: readonly NewClaim[],
+  limits: SettlementLimits = NO_SETTLEMENT_LIMITS,
+): Promise<boolean[]> {
+  try {
+    return await claimRecords(db, claims.map(claimRecord), limits)
+  } catch (error) {
+    // Of many claims the batcher runs each alone.
+    if (claims.length > 1 || !isBudgetRace(error)) throw error
+    return [false]
+  }
+}
+
+/** {@link claimPayments} for claims stored as JSON. */
+export async function claimRecords(
+  db: Queryable,
+  records: readonly ClaimRecord[],
+  limits: SettlementLimits,
+): Promise<boolean[]> {
+  const { rows } = await db.query<{ id: string }>({
+    name: 'claim-payments',
+    text: CLAIM,
+    values: [JSON.stringify(records), limits.dailySettlements, limits.dailyGas],
+  })
+  const made = new Set(rows.map((row) => row.id))
+  return records.map((record) => made.has(record.id))
+}
+
+/** A request for the grant of a payment. */
+export type WantedGrant = {
+  paymentId: string
+  projectId: string
+  /** The idempotency key of the redeem, or null. */
+  key: string | null
+  /** The answer as JSON. */
+  result: string
+}
+
+const TAKE_GRANTS = `
+  with wanted as (
+    select * from unnest($1::int[], $2::text[], $3::text[], $4::text[], $5::text[]) w (n, id, project, key, result)
+  ), free as (
+    select p.id from payments p join wanted w on w.id = p.id and w.project = p.project_id
+    where p.state = 'settled' and p.granted_at is null
+    order by p.id for no key update of p
+  ), granted as (
+    update payments p set granted_at = clock_timestamp(), grant_key = w.key
+    from wanted w where p.id = w.id and p.id in (select id from free)
+    returning w.n, w.project, w.key, w.result
+  ), kept as (
+    update idempotency_keys k set result = g.result from granted g
+    where k.project_id = g.project and k.operation = 'redeem' and k.key = g.key
+  )
+  select n from granted`
+
+/**
+ * Takes the grants of settled payments in one statement, and stores the answers under their idempotency keys.
+ * @returns for each request, in order: true: this caller has the grant; false: it was taken before, or the payment is
+ * not settled (any more).
+ */
+export async function takeGrants(
+  db: Queryable,
+  grants: readonly WantedGrant[],
+): Promise<boolean[]> {
+  const { rows } = await db.query<{ n: number }>({
+    name: 'take-grants',
+    text: TAKE_GRANTS,
+    values: [
+      grants.map((_, n) => n),
+      grants.map((one) => one.paymentId),
+      grants.map((one) => one.projectId),
+      grants.map((one) => one.key),
+      grants.map((one) => one.result),
+    ],
+  })
+  const taken = new Set(rows.map((row) => row.n))
+  return grants.map((_, n) => taken.has(n))
+}

@@ -1,0 +1,188 @@
+import type { Address, Hex } from 'viem'
+import { type Pool, type Queryable, transaction } from '../../db.ts'
+
+/** A gas wallet on one chain. */
+export type WalletId = { chainId: number; address: Address }
+
+/** A signed transaction. Fees are wei per gas. */
+export type SignedTransaction = {
+  hash: Hex
+  nonce: bigint
+  /** None: the transaction only fills a nonce. Several: a group. */
+  paymentIds: readonly string[]
+  raw: Hex
+  maxFeeWei: bigint
+  tipWei: bigint
+  /** Null: an older version signed it. */
+  gasLimit: bigint | null
+  /** The hash of the payer's code; null: an account. */
+  payerCode: Hex | null
+}
+
+/**
+ * Registers a wallet, or raises its next nonce to the chain's count: another holder of its key may have sent
+ * transactions.
+ * @returns the next nonce to assign.
+ */
+export async function syncWallet(db: Queryable, wallet: WalletId, used: bigint): Promise<bigint> {
+  const { rows } = await db.query<{ next_nonce: string }>({
+    name: 'sync-wallet',
+    text: `insert into gas_wallets as w (chain_id, address, next_nonce) values ($1, $2, $3)
+           on conflict (chain_id, address) do update set next_nonce = greatest(w.next_nonce, $3)
+           returning next_nonce`,
+    values: [wallet.chainId, wallet.address, used],
+  })
+  return BigInt(rows[0]!.next_nonce)
+}
+
+/**
+ * Assigns nonces and stores signed transactions in one database transaction, before any broadcast: a crash never loses a
+ * hash or leaves a nonce without its bytes. It skips payments that have an open transaction or are not `verified`.
+ * @param parcels the payments of each transaction.
+ * @param lone codes of contract wallets, by payment: it also skips a payment whose code has an open transaction.
+ * @param sign called under the wallet's lock, once per parcel, with its free payments; must wait only for cryptography.
+ * @returns the stored transactions, in the order of their nonces.
+ */
+export async function storeSigned(
+  pool: Pool,
+  wallet: WalletId,
+  parcels: readonly (readonly string[])[],
+  lone: ReadonlyMap<string, Hex>,
+  sign: (paymentIds: readonly string[], nonce: bigint) => Promise<SignedTransaction>,
+): Promise<SignedTransaction[]> {
+  return transaction(pool, async (db) => {
+    const locked = await db.query<{ id: string }>(
+      `select id from payments where id = any ($1) and state = 'verified' order by id for no key update`,
+      [parcels.flat()],
+    )
+    if (lone.size > 0) await lockCodes(db, [...lone.values()])
+    // A separate statement: it must see transactions that another process stored while this one waited for the lock.
+    const { rows } = await db.query<{ id: string }>(
+      `select p.id from unnest($1::text[], $2::text[]) p (id, code) where not exists (
+         select from transaction_payments m join chain_transactions t on t.hash = m.hash
+         where m.payment_id = p.id and t.state = 'open')
+       and (p.code is null or not exists (
+         select from chain_transactions t where t.chain_id = $3 and t.payer_code = p.code and t.state = 'open'))`,
+      [
+        locked.rows.map((row) => row.id),
+        locked.rows.map((row) => lone.get(row.id) ?? null),
+        wallet.chainId,
+      ],
+    )
+    const free = new Set(rows.map((row) => row.id))
+    const due = parcels
+      .map((ids) => ids.filter((id) => free.has(id)))
+      .filter((ids) => ids.length > 0)
+    if (due.length === 0) return []
+    const next = await lockWallet(db, wallet)
+    const signed = await Promise.all(due.map((ids, n) => sign(ids, next + BigInt(n))))
+    await insertTransactions(db, wallet, signed)
+    await db.query('update gas_wallets set next_nonce = $3 where chain_id = $1 and address = $2', [
+      wallet.chainId,
+      wallet.address,
+      next + BigInt(signed.length),
+    ])
+    return signed
+  })
+}
+
+/**
+ * Stores a transaction for an assigned nonce: a replacement with a higher fee, or one that fills a gap.
+ * @param replaces the hash of the replaced transaction; null: no transaction has the nonce.
+ * @returns false: the nonce is unassigned, or another transaction has taken it meanwhile; nothing changed.
+ */
+export async function storeForNonce(
+  pool: Pool,
+  wallet: WalletId,
+  signed: SignedTransaction,
+  replaces: Hex | null,
+): Promise<boolean> {
+  return transaction(pool, async (db) => {
+    const next = await lockWallet(db, wallet)
+    if (signed.nonce >= next) return false
+    const { rows } = await db.query<{ hash: Hex }>(
+      `select hash from chain_transactions
+       where chain_id = $1 and wallet = $2 and nonce = $3 and state <> 'void'
+       order by max_fee_wei desc limit 1`,
+      [wallet.chainId, wallet.address, signed.nonce],
+    )
+    if ((rows[0]?.hash ?? null) !== replaces) return false
+    await insertTransactions(db, wallet, [signed])
+    return true
+  })
+}
+
+/** Until the end of the transaction no other process stores a transaction for these codes. */
+async function lockCodes(db: Queryable, codes: readonly Hex[]): Promise<void> {
+  await db.query(
+    `select pg_advisory_xact_lock(hashtextextended(c.code, 0))
+     from (select distinct code from unnest($1::text[]) w (code) order by code) c`,
+    [codes],
+  )
+}
+
+async function lockWallet(db: Queryable, wallet: WalletId): Promise<bigint> {
+  const { rows } = await db.query<{ next_nonce: string }>(
+    'select next_nonce from gas_wallets where chain_id = $1 and address = $2 for no key update',
+    [wallet.chainId, wallet.address],
+  )
+  if (rows[0] === undefined) throw new Error(`gas wallet ${wallet.address} is not registered`)
+  return BigInt(rows[0].next_nonce)
+}
+
+async function insertTransactions(
+  db: Queryable,
+  wallet: WalletId,
+  signed: readonly SignedTransaction[],
+): Promise<void> {
+  await db.query({
+    name: 'insert-transactions',
+    text: `insert into chain_transactions (
+             chain_id, wallet, hash, nonce, payment_id, raw, max_fee_wei, tip_wei, gas_limit, payer_code)
+           select $1, $2, i.* from unnest(
+             $3::text[], $4::bigint[], $5::text[], $6::text[], $7::numeric[], $8::numeric[], $9::bigint[],
+             $10::text[]) i`,
+    values: [
+      wallet.chainId,
+      wallet.address,
+      signed.map((one) => one.hash),
+      signed.map((one) => one.nonce),
+      signed.map((one) => (one.paymentIds.length === 1 ? one.paymentIds[0] : null)),
+      signed.map((one) => one.raw),
+      signed.map((one) => one.maxFeeWei),
+      signed.map((one) => one.tipWei),
+      signed.map((one) => one.gasLimit),
+      signed.map((one) => one.payerCode),
+    ],
+  })
+  const members = signed.flatMap(({ hash, paymentIds }) =>
+    paymentIds.length > 1 ? paymentIds.map((id) => ({ hash, id })) : [],
+  )
+  if (members.length === 0) return
+  await db.query({
+    name: 'insert-members',
+    text: `insert into chain_transaction_payments (hash, payment_id)
+           select * from unnest($1::text[], $2::text[])`,
+    values: [members.map((one) => one.hash), members.map((one) => one.id)],
+  })
+}
+
+/** The result of a broadcast; `error` null: the RPC accepted the transaction. */
+export type BroadcastResult = { hash: Hex; error: string | null }
+
+/** Records broadcasts. */
+export async function recordSends(
+  db: Queryable,
+  outcomes: readonly BroadcastResult[],
+  head: bigint,
+): Promise<void> {
+  if (outcomes.length === 0) return
+  await db.query({
+    name: 'record-sends',
+    text: `update chain_transactions t set
+             sent_at = clock_timestamp(), send_count = t.send_count + 1, send_error = o.error,
+             sent_head = coalesce(t.sent_head, $3)
+           from unnest($1::text[], $2::text[]) o (hash, error) where t.hash = o.hash`,
+    values: [outcomes.map((one) => one.hash), outcomes.map((one) => one.error), head],
+  })
+}

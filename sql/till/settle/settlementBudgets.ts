@@ -1,0 +1,143 @@
+import type { Hex } from 'viem'
+import type { Queryable } from '../../db.ts'
+
+/** Limits of a project and UTC day; null: none. */
+export type SettlementLimits = { dailySettlements: number | null; dailyGas: number | null }
+
+export const NO_SETTLEMENT_LIMITS: SettlementLimits = { dailySettlements: null, dailyGas: null }
+
+/** The UTC day. */
+export const TODAY = `(clock_timestamp() at time zone 'UTC')::date`
+
+/**
+ * CTEs of the claim statement: `affordable` are the ids of the claims in $1 within the limits $2 (settlements) and $3
+ * (gas). A project's own limits go first.
+ */
+export const AFFORDABLE = `
+  budgets as (
+    select p.project_id, coalesce(l.daily_settlements, $2::bigint) as settlements_max,
+           coalesce(l.daily_gas, $3::bigint) as gas_max,
+           coalesce(b.settlements, 0) as settlements, coalesce(b.gas, 0) as gas
+    from (select distinct project_id from jsonb_to_recordset($1::jsonb) as p (project_id text)) p
+    left join project_limits l on l.project_id = p.project_id
+    left join settlement_budgets b on b.project_id = p.project_id and b.day = ${TODAY}
+  ), affordable as (
+    select c.id from (
+      select id, project_id, row_number() over (partition by project_id order by id) as place
+      from jsonb_to_recordset($1::jsonb) as c (id text, project_id text)) c
+    join budgets b on b.project_id = c.project_id
+    where (b.settlements_max is null or b.settlements + c.place <= b.settlements_max)
+      and (b.gas_max is null or b.gas < b.gas_max)
+  )`
+
+/** A CTE of the claim statement: counts the rows of `claimed`. */
+export const COUNTED = `
+  counted as (
+    insert into settlement_budgets as s (project_id, day, settlements, allowed)
+    select c.project_id, ${TODAY}, count(*), min(b.settlements_max)
+    from claimed c join budgets b on b.project_id = c.project_id
+    group by c.project_id order by c.project_id
+    on conflict (project_id) do update set
+      day = excluded.day, allowed = excluded.allowed,
+      settlements = excluded.settlements + case when s.day = excluded.day then s.settlements else 0 end,
+      gas = case when s.day = excluded.day then s.gas else 0 end
+  )`
+
+/** Whether a concurrent claim used up the limit: the statement stored nothing. */
+export const isBudgetRace = (error: unknown): boolean =>
+  (error as { constraint?: string }).constraint === 'settlement_budgets_within'
+
+/** Whether a project may claim no more today. */
+export async function isBudgetUsedUp(
+  db: Queryable,
+  projectId: string,
+  limits: SettlementLimits,
+): Promise<boolean> {
+  const { rows } = await db.query<{ used_up: boolean }>({
+    name: 'is-budget-used-up',
+    text: `
+      select coalesce(coalesce(b.settlements, 0) >= coalesce(l.daily_settlements, $2::bigint), false)
+          or coalesce(coalesce(b.gas, 0) >= coalesce(l.daily_gas, $3::bigint), false) as used_up
+      from (select 1) one
+      left join settlement_budgets b on b.project_id = $1 and b.day = ${TODAY}
+      left join project_limits l on l.project_id = $1`,
+    values: [projectId, limits.dailySettlements, limits.dailyGas],
+  })
+  return rows[0]!.used_up
+}
+
+/**
+ * Counts the gas of transactions in a block for their projects, once each, though several processes record them. The
+ * members of a group share its gas. The caller has locked them, and runs this in the transaction that records them.
+ */
+export async function countGas(
+  db: Queryable,
+  mined: readonly { hash: Hex; gasUsed: bigint }[],
+): Promise<void> {
+  const { rows } = await db.query<{ project_id: string; gas: string }>({
+    name: 'note-gas',
+    text: `
+      with noted as (
+        update chain_transactions t set gas_used = m.gas
+        from unnest($1::text[], $2::bigint[]) m (tx, gas) join chain_transactions o on o.hash = m.tx
+        where t.hash = m.tx and o.gas_used is distinct from m.gas
+        returning t.hash, m.gas - coalesce(o.gas_used, 0) as gas
+      ), numbered as (
+        select m.payment_id, n.gas, count(*) over (partition by n.hash) as members,
+               row_number() over (partition by n.hash order by m.payment_id) as number
+        from noted n join transaction_payments m on m.hash = n.hash
+      ), shared as (
+        -- Whole numbers whose sum is the gas of the receipt.
+        select payment_id, gas * number / members - gas * (number - 1) / members as gas from numbered
+      )
+      select p.project_id, sum(n.gas) as gas from shared n join payments p on p.id = n.payment_id
+      group by p.project_id order by p.project_id`,
+    values: [mined.map((one) => one.hash), mined.map((one) => one.gasUsed)],
+  })
+  if (rows.length === 0) return
+  await db.query({
+    name: 'count-gas',
+    text: `
+      insert into settlement_budgets as s (project_id, day, gas)
+      select g.project_id, ${TODAY}, g.gas from unnest($1::text[], $2::bigint[]) g (project_id, gas)
+      join projects p on p.id = g.project_id and p.deleted_at is null
+      order by g.project_id
+      on conflict (project_id) do update set
+        day = excluded.day,
+        settlements = case when s.day = excluded.day then s.settlements else 0 end,
+        gas = excluded.gas + case when s.day = excluded.day then s.gas else 0 end`,
+    values: [rows.map((row) => row.project_id), rows.map((row) => row.gas)],
+  })
+}
+
+/** The use of the budgets today, over all projects. `share`: the highest share that a project has used, 0 to 1. */
+export async function readBudgetUse(
+  db: Queryable,
+  limits: SettlementLimits,
+): Promise<{ share: number; usedUp: number; settlements: number; gas: number }> {
+  const { rows } = await db.query<{
+    share: number
+    used_up: number
+    settlements: string
+    gas: string
+  }>({
+    name: 'read-budget-use',
+    text: `
+      select coalesce(max(share), 0)::float8 as share, count(*) filter (where share >= 1)::int as used_up,
+             coalesce(sum(settlements), 0) as settlements, coalesce(sum(gas), 0) as gas
+      from (
+        select b.settlements, b.gas, greatest(
+          b.settlements::float8 / greatest(coalesce(l.daily_settlements, $1::bigint), 1),
+          b.gas::float8 / greatest(coalesce(l.daily_gas, $2::bigint), 1)) as share
+        from settlement_budgets b left join project_limits l on l.project_id = b.project_id
+        where b.day = ${TODAY}) used`,
+    values: [limits.dailySettlements, limits.dailyGas],
+  })
+  const row = rows[0]!
+  return {
+    share: row.share,
+    usedUp: row.used_up,
+    settlements: Number(row.settlements),
+    gas: Number(row.gas),
+  }
+}

@@ -1,0 +1,197 @@
+/** Which payments a settler may take, and when. */
+import { type Pool, type Queryable, transaction } from '../../db.ts'
+import { addJob } from '../../queue/jobs.ts'
+
+/**
+ * How long a taken payment belongs to its settler. A settler that died leaves it to the others after this. A slow one
+ * may lose it: two settlers of one payment store one transaction.
+ */
+const TAKEN = "interval '3 seconds'"
+/** Waiting payments that one look shares out. Behind them projects are served by age. */
+const WAITING_MAX = 20_000
+
+/**
+ * Whether a verified payment `p` goes alone: after a revert, by the signature of a contract wallet, with a deployment.
+ * A signature of 65 bytes is an account's, unless the account has code: the settler asks the chain.
+ */
+export const GOES_ALONE = `(
+  p.goes_alone or p.revert_count > 0 or length(p.signature) <> 132 or p.factory is not null or exists (
+    select from lone_payers l
+    where l.chain_id = p.chain_id and l.payer = lower(p.payer) and l.until > clock_timestamp()))`
+
+const MAY_BE_TAKEN = `
+  p.state = 'verified' and (p.settle_after is null or p.settle_after <= clock_timestamp() or p.id = any ($2))`
+
+/**
+ * Takes payments that wait to be sent, for one settler. Projects take turns: each gets a payment before any gets its
+ * second. While several wait, none gets more than its share.
+ * @param room.grouped the most payments of those that may share a transaction, and of one project; `alone`: of the others.
+ * @param own payments that the caller took before, and still has.
+ * @returns the taken payments of each kind, and how many more wait.
+ */
+export async function takeWaiting(
+  db: Queryable,
+  {
+    chainId,
+    own,
+    room,
+  }: {
+    chainId: number
+    own: readonly string[]
+    room: Record<'grouped' | 'alone', { most: number; share: number }>
+  },
+): Promise<Record<'grouped' | 'alone', { taken: string[]; more: number }>> {
+  const { rows } = await db.query<{
+    id: string | null
+    alone: boolean | null
+    waiting: number
+    waiting_alone: number
+  }>({
+    name: 'take-waiting',
+    text: `
+      with waiting as materialized (
+        select p.id, p.project_id, p.created_at, ${GOES_ALONE} as alone
+        from payments p
+        where ${MAY_BE_TAKEN} and p.chain_id = $1
+          and not exists (
+            select from transaction_payments m join chain_transactions t on t.hash = m.hash
+            where m.payment_id = p.id and t.state = 'open')
+        order by p.created_at limit ${WAITING_MAX}
+      ), placed as (
+        select w.*, row_number() over (partition by alone, project_id order by created_at, id) as place from waiting w
+      ), ranked as (
+        select d.*, row_number() over (partition by alone order by place, created_at, id) as rank,
+               max(project_id) over (partition by alone) <> min(project_id) over (partition by alone) as several
+        from placed d
+      ), chosen as materialized (
+        select r.id, r.alone from ranked r
+        where r.rank <= case when r.alone then $5 else $3 end::int
+          and (not r.several or r.place <= case when r.alone then $6 else $4 end::int)
+      ), free as (
+        -- By an array: a join may rank the payments anew for each row, and that is quadratic.
+        select p.id from payments p where p.id = any (array(select id from chosen)) and ${MAY_BE_TAKEN}
+        order by p.id for no key update skip locked
+      ), taken as (
+        update payments p set settle_after = clock_timestamp() + ${TAKEN}
+        where p.id = any (array(select id from free))
+        returning p.id
+      )
+      select w.*, t.id, t.id in (select id from chosen where alone) as alone
+      from (select count(*)::int as waiting, count(*) filter (where alone)::int as waiting_alone from waiting) w
+      left join taken t on true`,
+    values: [
+      chainId,
+      own,
+      room.grouped.most,
+      room.grouped.share,
+      room.alone.most,
+      room.alone.share,
+    ],
+  })
+  const of = (wanted: boolean) =>
+    rows.flatMap(({ id, alone }) => (id !== null && alone === wanted ? [id] : []))
+  const { waiting, waiting_alone: alone } = rows[0]!
+  const [grouped, single] = [of(false), of(true)]
+  return {
+    grouped: { taken: grouped, more: waiting - alone - grouped.length },
+    alone: { taken: single, more: alone - single.length },
+  }
+}
+
+/** A verified payment of a job that its settler did not take. */
+export type Untaken = {
+  id: string
+  /**
+   * `waiting`: no transaction is under way. `sent`: one is, and time decides. `open`: one is, but the node has not taken
+   * it, or the authorization has expired.
+   */
+  state: 'waiting' | 'sent' | 'open'
+  goesAlone: boolean
+  /** When it may be taken; null: now. */
+  settleAfter: Date | null
+}
+
+/** Those of the payments that are `verified` on a chain. @param headTime the newest block's time, in seconds. */
+export async function findUntaken(
+  db: Queryable,
+  ids: readonly string[],
+  { chainId, headTime }: { chainId: number; headTime: bigint },
+): Promise<Untaken[]> {
+  if (ids.length === 0) return []
+  const { rows } = await db.query<{
+    id: string
+    state: Untaken['state']
+    goes_alone: boolean
+    settle_after: Date | null
+  }>({
+    name: 'find-untaken',
+    text: `
+      select p.id, ${GOES_ALONE} as goes_alone,
+             case when not o.is_open then 'waiting'
+                  when o.is_unsent or p.valid_before < $2 then 'open' else 'sent' end as state,
+             case when p.settle_after > clock_timestamp() then p.settle_after end as settle_after
+      from payments p cross join lateral (
+        select count(*) > 0 as is_open, bool_or(t.sent_at is null or t.send_error is not null) as is_unsent
+        from transaction_payments m join chain_transactions t on t.hash = m.hash
+        where m.payment_id = p.id and t.state = 'open') o
+      where p.id = any ($1) and p.chain_id = $3 and p.state = 'verified'`,
+    values: [ids, headTime, chainId],
+  })
+  return rows.map((row) => ({
+    id: row.id,
+    state: row.state,
+    goesAlone: row.goes_alone,
+    settleAfter: row.settle_after,
+  }))
+}
+
+/** Queues the settlement of a payment; it replaces a waiting job. Null: at once, whoever has taken the payment. */
+export async function queueSettlement(
+  db: Queryable,
+  paymentId: string,
+  runAt: Date | null,
+): Promise<void> {
+  if (runAt === null) {
+    await db.query(
+      `update payments set settle_after = null where id = $1 and settle_after is not null`,
+      [paymentId],
+    )
+  }
+  await addJob(db, {
+    task: 'settle_payment',
+    payload: { paymentId },
+    key: `settle_payment:${paymentId}`,
+    ...(runAt === null ? {} : { runAt }),
+  })
+}
+
+/** Requeues payments that a group did not transfer. Each goes alone from now on. */
+export async function sendAlone(db: Queryable, paymentIds: readonly string[]): Promise<void> {
+  if (paymentIds.length === 0) return
+  const { rows } = await db.query<{ id: string }>(
+    `with due as (
+       select id from payments where id = any ($1) and state = 'verified' order by id for no key update)
+     update payments p set goes_alone = true from due where p.id = due.id returning p.id`,
+    [paymentIds],
+  )
+  for (const { id } of rows) await queueSettlement(db, id, null)
+}
+
+/** Records trouble on our side (RPC, gas) and requeues the payments for later. */
+export async function postponePayments(
+  pool: Pool,
+  payments: readonly { paymentId: string; trouble: string; runAt: Date }[],
+): Promise<void> {
+  if (payments.length === 0) return
+  await transaction(pool, async (db) => {
+    const ordered = payments.toSorted((a, b) => (a.paymentId < b.paymentId ? -1 : 1))
+    for (const { paymentId, trouble, runAt } of ordered) {
+      const { rowCount } = await db.query(
+        `update payments set trouble = $2, trouble_count = trouble_count + 1, settle_after = $3
+         where id = $1 and state = 'verified'`,
+        [paymentId, trouble, runAt],
+      )
+      if (rowCount === 1) await queueSettlement(db, paymentId, runAt)
+    }
+  })
+}

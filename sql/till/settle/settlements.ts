@@ -1,0 +1,241 @@
+import type { Hex } from 'viem'
+import type { X402Reason } from '../../../shared/till/x402.ts'
+import { CHANGES_CHANNEL } from '../../changes.ts'
+import { type Pool, type Queryable, transaction } from '../../db.ts'
+import { createDelivery, paymentEventKey } from '../../events/deliveries.ts'
+import { type NewEvent, recordEvents } from '../../events/events.ts'
+import { findEndpointByResource } from '../endpoints/endpoints.ts'
+import { keepAlone } from './lonePayers.ts'
+import { countGas } from './settlementBudgets.ts'
+import { sendAlone } from './settlementQueue.ts'
+import { recordWalletCodes } from './walletCodes.ts'
+
+/** A block. */
+export type BlockRef = { blockNumber: bigint; blockHash: Hex }
+
+/** The settlement of a payment: its transfer was seen on chain. */
+export type Settlement = BlockRef & {
+  paymentId: string
+  txHash: Hex
+  /** The index of the Transfer event in its block. */
+  logIndex: number
+  /** The signed receipt, stored and sent unchanged. */
+  receiptText: string
+  settledAt: Date
+}
+
+/** A mined transaction of a gas wallet. */
+export type MinedTransaction = BlockRef & { hash: Hex; succeeded: boolean; gasUsed: bigint }
+
+type SettledRow = EventRow & { match_key: string | null; first: boolean }
+
+/** The event data of a payment. */
+type EventRow = {
+  id: string
+  project_id: string
+  state: 'settled' | 'failed'
+  amount_atomic: string
+  network: string
+  payer: string
+  resource_url: string
+  resource_source: 'seller' | 'payer'
+  payment_identifier: string | null
+  tx_hash: string | null
+  failure_reason: string | null
+  traceparent: string | null
+}
+
+const EVENT_COLUMNS = `p.id, p.project_id, p.state, p.amount_atomic, p.network, p.payer, p.resource_url, p.resource_source,
+  p.payment_identifier, p.tx_hash,
+  p.failure_reason, p.traceparent`
+
+const paymentEvent = (row: EventRow): NewEvent => ({
+  projectId: row.project_id,
+  traceparent: row.traceparent,
+  type: `payment.${row.state}`,
+  data: {
+    paymentId: row.id,
+    status: row.state,
+    amountUsdcRaw: row.amount_atomic,
+    network: row.network,
+    payerAddress: row.payer,
+    resourceUrl: row.resource_url,
+    resourceSource: row.resource_source,
+    paymentIdentifier: row.payment_identifier,
+    txHash: row.tx_hash,
+    failureReason: row.failure_reason,
+  },
+})
+
+/**
+ * Records settlements in one transaction: the state, receipt and webhook delivery of each. Notifies waiting callers. A
+ * payment settled again after a reorganisation is not announced twice. It keeps its receipt if its transaction is the
+ * same.
+ * @param mined the settling transactions; their rivals for the same nonce become void.
+ * @param apart payments that one of the groups did not transfer: each is examined and sent alone.
+ * @param spoilers payers whose payments go alone for a day.
+ */
+export async function recordSettlements(
+  pool: Pool,
+  {
+    settlements,
+    mined,
+    apart = [],
+    spoilers = [],
+  }: {
+    settlements: readonly Settlement[]
+    mined: readonly MinedTransaction[]
+    apart?: readonly string[]
+    spoilers?: readonly { chainId: number; payer: string }[]
+  },
+): Promise<void> {
+  if (settlements.length + mined.length + spoilers.length === 0) return
+  await transaction(pool, async (db) => {
+    await keepAlone(db, spoilers)
+    await markMined(db, mined)
+    const settled = await markSettled(db, settlements)
+    await sendAlone(db, apart)
+    await recordWalletCodes(
+      db,
+      settled.map((row) => row.id),
+    )
+    const texts = new Map(settlements.map((one) => [one.paymentId, one.receiptText]))
+    for (const row of settled) {
+      if (row.first) await announce(db, row, texts.get(row.id)!)
+    }
+    await notifyChanged(
+      db,
+      settled.map((row) => row.id),
+    )
+    await recordEvents(db, settled.filter((row) => row.first).map(paymentEvent))
+  })
+}
+
+/** Locks in the order of the hashes: concurrent processes record the same transactions without a deadlock. */
+export async function lockTransactions(db: Queryable, hashes: readonly Hex[]): Promise<void> {
+  await db.query({
+    name: 'lock-transactions',
+    text: 'select from chain_transactions where hash = any ($1) order by hash for no key update',
+    values: [hashes],
+  })
+}
+
+/** Records transactions in a block, and counts their gas. */
+export async function markMined(db: Queryable, mined: readonly MinedTransaction[]): Promise<void> {
+  if (mined.length === 0) return
+  await lockTransactions(
+    db,
+    mined.map((one) => one.hash),
+  )
+  await countGas(db, mined)
+  await db.query({
+    name: 'mark-mined',
+    text: `
+      with done as (
+        update chain_transactions t set
+          state = 'mined', succeeded = m.succeeded, block_number = m.number, block_hash = m.hash
+        from unnest($1::text[], $2::boolean[], $3::bigint[], $4::text[]) m (tx, succeeded, number, hash)
+        where t.hash = m.tx
+        returning t.chain_id, t.wallet, t.nonce
+      )
+      update chain_transactions r set state = 'void' from done d
+      where r.chain_id = d.chain_id and r.wallet = d.wallet and r.nonce = d.nonce and r.state = 'open'
+        and r.hash <> all ($1)`,
+    values: [
+      mined.map((one) => one.hash),
+      mined.map((one) => one.succeeded),
+      mined.map((one) => one.blockNumber),
+      mined.map((one) => one.blockHash),
+    ],
+  })
+}
+
+async function markSettled(
+  db: Queryable,
+  settlements: readonly Settlement[],
+): Promise<SettledRow[]> {
+  if (settlements.length === 0) return []
+  const { rows } = await db.query<SettledRow>({
+    name: 'mark-settled',
+    text: `
+      with wanted as (
+        select s.*, p.signed_receipt is null as first, p.tx_hash is not distinct from s.tx as same
+        from unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::timestamptz[], $7::int[])
+          s (id, tx, number, hash, receipt, at, log)
+        join payments p on p.id = s.id
+        where p.state = 'verified'
+        order by p.id for no key update of p
+      )
+      update payments p set
+        state = 'settled', tx_hash = w.tx, block_number = w.number, block_hash = w.hash, log_index = w.log,
+        signed_receipt = case when w.same and p.signed_receipt is not null then p.signed_receipt else w.receipt end,
+        settled_at = case when w.same then coalesce(p.settled_at, w.at) else w.at end,
+        trouble = null
+      from wanted w where p.id = w.id
+      returning ${EVENT_COLUMNS}, p.match_key, w.first`,
+    values: [
+      settlements.map((one) => one.paymentId),
+      settlements.map((one) => one.txHash),
+      settlements.map((one) => one.blockNumber),
+      settlements.map((one) => one.blockHash),
+      settlements.map((one) => one.receiptText),
+      settlements.map((one) => one.settledAt),
+      settlements.map((one) => one.logIndex),
+    ],
+  })
+  return rows
+}
+
+async function announce(db: Queryable, payment: SettledRow, receiptText: string): Promise<void> {
+  const event = 'payment.received'
+  if (payment.match_key === null) return
+  const endpoint = await findEndpointByResource(db, payment.project_id, payment.match_key)
+  if (endpoint === null || endpoint.webhookUrl === null) return
+  await createDelivery(db, {
+    projectId: payment.project_id,
+    to: { endpointId: endpoint.id },
+    subjectId: payment.id,
+    event,
+    url: endpoint.webhookUrl,
+    body: Buffer.from(receiptText),
+    idempotencyKey: paymentEventKey({ ownerId: endpoint.id, event, paymentId: payment.id }),
+    traceparent: payment.traceparent,
+  })
+}
+
+/** Notifies callers that wait for these payments. */
+export async function notifyChanged(db: Queryable, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return
+  await db.query(`select pg_notify('${CHANGES_CHANNEL}', id) from unnest($1::text[]) i (id)`, [ids])
+}
+
+/**
+ * Ends a payment without a transfer. Final: call it only when the authorization can never be settled.
+ * @param alongside runs in the same transaction if the payment ended just now.
+ */
+export async function failPayment(
+  pool: Pool,
+  failure: {
+    paymentId: string
+    stage: 'verify' | 'settle'
+    reason: X402Reason
+    detail: string | null
+  },
+  alongside?: (db: Queryable) => Promise<void>,
+): Promise<void> {
+  await transaction(pool, async (db) => {
+    const { rows } = await db.query<EventRow>(
+      `update payments p set state = 'failed', failure_stage = $2, failure_reason = $3, failure_detail = $4,
+         trouble = null
+       where id = $1 and state = 'verified'
+       returning ${EVENT_COLUMNS}`,
+      [failure.paymentId, failure.stage, failure.reason, failure.detail],
+    )
+    if (rows.length > 0) await alongside?.(db)
+    await notifyChanged(
+      db,
+      rows.map((row) => row.id),
+    )
+    await recordEvents(db, rows.map(paymentEvent))
+  })
+}

@@ -1,0 +1,102 @@
+import type { Hex } from 'viem'
+import type { X402Reason } from '../../../shared/till/x402.ts'
+import type { Pool, Queryable } from '../../db.ts'
+import { failPayment } from './settlements.ts'
+
+/** How long a wallet waits after a revert on chain. */
+const WAIT = "interval '6 hours'"
+
+/** A payer, and the hash of its code. */
+export type PayerCode = { payer: string; code: Hex | null }
+
+/**
+ * Which payers have to wait, in order. A suspended wallet's code waits at every address, unless wallets at two addresses
+ * have paid with it: the owner of one proxy could stop all wallets of its product.
+ */
+export async function findSuspended(
+  db: Queryable,
+  chainId: number,
+  payers: readonly PayerCode[],
+): Promise<boolean[]> {
+  if (payers.length === 0) return []
+  const { rows } = await db.query<{ n: number }>({
+    name: 'find-suspended',
+    text: `
+      select w.n::int from unnest($2::text[], $3::text[]) with ordinality w (payer, code, n)
+      where exists (
+        select from wallet_suspensions s
+        where s.chain_id = $1 and s.payer = lower(w.payer) and s.suspended_at > clock_timestamp() - ${WAIT}
+      ) or exists (
+        select from wallet_suspensions s
+        where s.chain_id = $1 and s.payer_code = w.code and s.suspended_at > clock_timestamp() - ${WAIT}
+          and not exists (
+            select from wallet_codes c where c.chain_id = $1 and c.code = w.code and c.is_shared))`,
+    values: [chainId, payers.map((one) => one.payer), payers.map((one) => one.code)],
+  })
+  const found = new Set(rows.map((row) => row.n))
+  return payers.map((_, n) => found.has(n + 1))
+}
+
+/** The codes, of the given ones, that have never paid and have an open transaction. */
+export async function findUnprovenUnderWay(
+  db: Queryable,
+  chainId: number,
+  codes: readonly Hex[],
+): Promise<{ unproven: Set<Hex>; underWay: Set<Hex> }> {
+  const { rows } = await db.query<{ code: Hex; under_way: boolean }>({
+    name: 'find-unproven-under-way',
+    text: `select w.code, exists (
+             select from chain_transactions t
+             where t.chain_id = $1 and t.state = 'open' and t.payer_code = w.code) as under_way
+           from unnest($2::text[]) w (code)
+           where not exists (select from wallet_codes c where c.chain_id = $1 and c.code = w.code)`,
+    values: [chainId, codes],
+  })
+  return {
+    unproven: new Set(rows.map((row) => row.code)),
+    underWay: new Set(rows.flatMap((row) => (row.under_way ? [row.code] : []))),
+  }
+}
+
+/** The code of the contract wallet whose transaction for a payment reverted on chain, by payment. */
+export async function findRevertedCodes(
+  db: Queryable,
+  paymentIds: readonly string[],
+): Promise<Map<string, Hex>> {
+  const { rows } = await db.query<{ payment_id: string; payer_code: Hex }>({
+    name: 'find-reverted-codes',
+    text: `select payment_id, payer_code from chain_transactions
+           where payment_id = any ($1) and state = 'mined' and not succeeded and payer_code is not null`,
+    values: [paymentIds],
+  })
+  return new Map(rows.map((row) => [row.payment_id, row.payer_code]))
+}
+
+/** Ends a payment whose contract wallet reverted on chain, and suspends the wallet. */
+export function failAndSuspend(
+  pool: Pool,
+  revert: {
+    paymentId: string
+    chainId: number
+    payer: string
+    code: Hex
+    reason: X402Reason
+    detail: string
+  },
+): Promise<void> {
+  const { paymentId, chainId, payer, code, reason, detail } = revert
+  return failPayment(pool, { paymentId, stage: 'settle', reason, detail }, async (db) => {
+    await db.query(
+      `insert into wallet_suspensions (chain_id, payer, payer_code, payment_id)
+       values ($1, lower($2), $3, $4)
+       on conflict (chain_id, payer) do update set
+         payer_code = excluded.payer_code, payment_id = excluded.payment_id, suspended_at = clock_timestamp()`,
+      [chainId, payer, code, paymentId],
+    )
+  })
+}
+
+/** Deletes suspensions that have ended. */
+export async function deleteEndedSuspensions(db: Queryable): Promise<void> {
+  await db.query(`delete from wallet_suspensions where suspended_at < clock_timestamp() - ${WAIT}`)
+}

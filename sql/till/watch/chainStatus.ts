@@ -1,0 +1,51 @@
+import type { NetworkName } from '../../../shared/till/usdc.ts'
+import type { Queryable } from '../../db.ts'
+
+/** The last report of the payment workers on the RPC; null: no report yet. */
+export async function readChainStatus(db: Queryable): Promise<{
+  /** The chain of the RPC; null: it has never answered. */
+  network: NetworkName | null
+  /** Null: the last call succeeded. */
+  rpcError: string | null
+  /** Milliseconds since the report. */
+  ageMs: number
+} | null> {
+  const { rows } = await db.query<{
+    network: NetworkName | null
+    rpc_error: string | null
+    age_ms: string
+  }>({
+    name: 'read-chain-status',
+    text: `select network, rpc_error, floor(extract(epoch from clock_timestamp() - checked_at) * 1000) as age_ms
+           from chain_status`,
+  })
+  const row = rows[0]
+  if (row === undefined) return null
+  return { network: row.network, rpcError: row.rpc_error, ageMs: Number(row.age_ms) }
+}
+
+/** Reports an answer of the RPC. */
+export async function recordHead(
+  db: Queryable,
+  seen: { network: NetworkName; chainId: number; number: bigint; hash: string },
+): Promise<void> {
+  await db.query({
+    name: 'record-head',
+    text: `insert into chain_status as c (chain_id, network, head_number, head_hash, rpc_error, checked_at)
+           values ($1, $2, $3, $4, null, clock_timestamp())
+           on conflict (singleton) do update set
+             chain_id = $1, network = $2, head_number = $3, head_hash = $4, rpc_error = null,
+             checked_at = clock_timestamp()`,
+    values: [seen.chainId, seen.network, seen.number, seen.hash],
+  })
+}
+
+/** Reports that the RPC does not answer; the stored chain head stays. */
+export async function recordRpcTrouble(db: Queryable, error: string): Promise<void> {
+  await db.query({
+    name: 'record-rpc-trouble',
+    text: `insert into chain_status (rpc_error, checked_at) values ($1, clock_timestamp())
+           on conflict (singleton) do update set rpc_error = $1, checked_at = clock_timestamp()`,
+    values: [error],
+  })
+}

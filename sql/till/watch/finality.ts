@@ -1,0 +1,133 @@
+import type { Address, Hex } from 'viem'
+import type { Transfer } from '../../../shared/till/authorization.ts'
+import { type Pool, type Queryable, transaction } from '../../db.ts'
+import { queueSettlement } from '../settle/settlementQueue.ts'
+import { type BlockRef, notifyChanged } from '../settle/settlements.ts'
+
+/** A settled payment in a block that is not final. */
+export type UnfinalizedPayment = SettledBy &
+  BlockRef & { transfer: Omit<Transfer, 'signature' | 'deployment'> }
+
+/** A payment and its settling transaction. */
+type SettledBy = { paymentId: string; txHash: Hex }
+
+/** Settled payments in blocks that are not final, the oldest block first. */
+export async function findUnfinalized(
+  db: Queryable,
+  chainId: number,
+  limit: number,
+): Promise<UnfinalizedPayment[]> {
+  const { rows } = await db.query<{
+    id: string
+    tx_hash: Hex
+    block_number: string
+    block_hash: Hex
+    asset: Address
+    payer: Address
+    recipient: Address
+    amount_atomic: string
+    valid_after: string
+    valid_before: string
+    authorization_nonce: Hex
+  }>({
+    name: 'find-unfinalized',
+    text: `select id, tx_hash, block_number, block_hash, asset, payer, recipient, amount_atomic, valid_after, valid_before,
+             authorization_nonce
+           from payments
+           where state = 'settled' and finalized_at is null and chain_id = $1
+           order by block_number limit $2`,
+    values: [chainId, limit],
+  })
+  return rows.map((row) => ({
+    paymentId: row.id,
+    txHash: row.tx_hash,
+    blockNumber: BigInt(row.block_number),
+    blockHash: row.block_hash,
+    transfer: {
+      asset: row.asset,
+      payer: row.payer,
+      recipient: row.recipient,
+      amountAtomic: BigInt(row.amount_atomic),
+      validAfter: BigInt(row.valid_after),
+      validBefore: BigInt(row.valid_before),
+      nonce: row.authorization_nonce,
+    },
+  }))
+}
+
+/** The block of the newest settlement that is not final, or null. */
+export async function findNewestSettlement(
+  db: Queryable,
+  chainId: number,
+): Promise<BlockRef | null> {
+  const { rows } = await db.query<{ block_number: string; block_hash: Hex }>({
+    name: 'find-newest-settlement',
+    text: `select block_number, block_hash from payments
+           where state = 'settled' and finalized_at is null and chain_id = $1
+           order by block_number desc limit 1`,
+    values: [chainId],
+  })
+  const row = rows[0]
+  return row === undefined
+    ? null
+    : { blockNumber: BigInt(row.block_number), blockHash: row.block_hash }
+}
+
+/** Marks payments as final. */
+export async function recordFinal(db: Queryable, paymentIds: readonly string[]): Promise<void> {
+  await db.query(
+    `update payments set finalized_at = clock_timestamp()
+     where id = any ($1) and state = 'settled' and finalized_at is null`,
+    [paymentIds],
+  )
+}
+
+/** A settlement in the block that a reorganisation moved it to. */
+export type MovedPayment = SettledBy & BlockRef & { logIndex: number }
+
+/** Records new blocks of settled payments: a reorganisation moved their transactions. */
+export async function recordMoved(db: Queryable, moved: readonly MovedPayment[]): Promise<void> {
+  if (moved.length === 0) return
+  await db.query(
+    `update payments p set block_number = m.number, block_hash = m.hash, log_index = m.log
+     from unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::int[]) m (id, tx, number, hash, log)
+     where p.id = m.id and p.tx_hash = m.tx and p.state = 'settled'`,
+    [
+      moved.map((one) => one.paymentId),
+      moved.map((one) => one.txHash),
+      moved.map((one) => one.blockNumber),
+      moved.map((one) => one.blockHash),
+      moved.map((one) => one.logIndex),
+    ],
+  )
+}
+
+/**
+ * Reverts settlements that a reorganisation undid: the payment is `verified` again, and its signed transaction is
+ * rebroadcast unchanged.
+ */
+export async function recordReorganised(pool: Pool, undone: readonly SettledBy[]): Promise<void> {
+  await transaction(pool, async (db) => {
+    const { rows } = await db.query<{ id: string; tx: Hex }>(
+      `with due as (
+         select p.id, u.tx from payments p
+         join unnest($1::text[], $2::text[]) u (id, tx) on u.id = p.id and u.tx = p.tx_hash
+         where p.state = 'settled' and p.finalized_at is null
+         order by p.id for no key update of p)
+       update payments p set state = 'verified', block_number = null, block_hash = null, log_index = null
+       from due where p.id = due.id returning p.id, due.tx`,
+      [undone.map((one) => one.paymentId), undone.map((one) => one.txHash)],
+    )
+    await db.query(
+      `with due as (select hash from chain_transactions where hash = any ($1) order by hash for no key update)
+       update chain_transactions t set state = 'open', succeeded = null, block_number = null, block_hash = null
+       from due where t.hash = due.hash`,
+      [[...new Set(rows.map((row) => row.tx))]],
+    )
+    for (const { id } of rows) await queueSettlement(db, id, null)
+    await notifyChanged(
+      db,
+      undone.map((one) => one.paymentId),
+    )
+  })
+}

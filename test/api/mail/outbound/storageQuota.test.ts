@@ -1,0 +1,113 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { startEventFeed } from '../../../../api/events/eventFeed.ts'
+import { type SmtpServer, startSmtp } from '../../../../api/smtp/server.ts'
+import { deliverRaw, talkSmtp } from '../../../support/mail/smtpTalk.ts'
+import {
+  type Agent,
+  silentLog,
+  startTestService,
+  type TestService,
+  waitForMessages,
+} from '../../../support/service.ts'
+import { waitFor } from '../../../support/waitFor.ts'
+
+const MB = 1024 * 1024
+
+let service: TestService
+let smtp: SmtpServer
+beforeAll(async () => {
+  service = await startTestService({ smtp: false, env: { STORAGE_MB: '2' } })
+  smtp = await startSmtp(service.config, service.database.url, silentLog, { quotaCheckMs: 20 })
+})
+afterAll(async () => {
+  await smtp.stop()
+  await service[Symbol.asyncDispose]()
+})
+
+const projectOf = async ({ project }: Agent) =>
+  (await service.platform.get(`/v0/platform/projects/${project.id}`)).body
+
+const setLimit = (agent: Agent, storageBytes: number | null) =>
+  service.platform.patch(`/v0/platform/projects/${agent.project.id}`, { limits: { storageBytes } })
+
+const mail = (subject: string) => `Subject: ${subject}\n\n${`${'x'.repeat(98)}\n`.repeat(12_000)}`
+
+async function rcpt(to: string): Promise<string> {
+  await using talk = await talkSmtp(smtp.port)
+  await talk.say('MAIL FROM:<a@example.com>')
+  return await talk.say(`RCPT TO:<${to}>`)
+}
+
+const send = (agent: Agent) =>
+  agent.post('/v0/messages/send', { to: ['a@example.com'], subject: 's', text: 'x' })
+
+test('a full inbox takes no mail and sends none, until messages are deleted', async () => {
+  const [agent, other] = [await service.newAgent(), await service.newAgent()]
+  for (let n = 0; n < 2; n++) {
+    expect(await deliverRaw(smtp.port, agent.address, mail(`mail ${n}`))).toStartWith('250')
+  }
+  const messages = await waitForMessages(agent, 2)
+  await waitFor('a refusal', async () => (await rcpt(agent.address)).startsWith('452 4.2.2'))
+  expect(await rcpt(other.address)).toStartWith('250')
+  expect(await send(agent)).toMatchObject({
+    status: 413,
+    body: { error: 'quota_exceeded', message: expect.stringMatching(/delete messages/) },
+  })
+  expect((await send(other)).status).toBe(201)
+  expect(await projectOf(agent)).toMatchObject({ limits: { storageBytes: 2 * MB } })
+  expect((await projectOf(agent)).usage.storageBytes).toBeGreaterThan(2 * MB)
+
+  await agent.delete(`/v0/messages/${encodeURIComponent(messages[0].messageId)}`)
+  await waitFor('room', async () => (await rcpt(agent.address)).startsWith('250'))
+  expect((await send(agent)).status).toBe(201)
+})
+
+test('the operator changes the limit of one project', async () => {
+  const agent = await service.newAgent()
+  expect((await send(agent)).status).toBe(201)
+  expect(await setLimit(agent, 1)).toMatchObject({
+    status: 200,
+    body: { usage: { storageBytes: 1 }, limits: { storageBytes: 1 } },
+  })
+  expect((await send(agent)).status).toBe(413)
+  expect((await setLimit(agent, null)).body.limits.storageBytes).toBe(2 * MB)
+  expect((await send(agent)).status).toBe(201)
+  expect(await setLimit(agent, -1)).toMatchObject({
+    status: 400,
+    body: {
+      message: "limits.storageBytes must be a number of bytes, or null for the service's limit",
+    },
+  })
+})
+
+test('the count follows what is stored, whoever stores and deletes it', async () => {
+  const { pool } = service.database
+  const agents = await Promise.all(Array.from({ length: 4 }, () => service.newAgent()))
+  await Promise.all(agents.flatMap((agent) => Array.from({ length: 10 }, () => send(agent))))
+  const messages = (await agents[0]!.get('/v0/messages')).body.messages
+  await agents[0]!.delete(`/v0/messages/${encodeURIComponent(messages[0].messageId)}`)
+  for (const agent of agents) {
+    const { rows } = await pool.query(
+      'select coalesce(sum(stored_bytes), 0)::int as bytes from messages where project_id = $1',
+      [agent.project.id],
+    )
+    expect((await projectOf(agent)).usage.storageBytes).toBe(rows[0].bytes)
+  }
+})
+
+test('a project has at most 1,000 streams and waits open; another still opens one', async () => {
+  const [agent, other] = [await service.newAgent(), await service.newAgent()]
+  const { url, pool } = service.database
+  const feed = startEventFeed(url, pool, silentLog)
+  try {
+    const open = ({ project }: Agent) => feed.open(project.id, null)
+    const opened = await Promise.all(Array.from({ length: 1_000 }, () => open(agent)))
+    await expect(open(agent)).rejects.toMatchObject({ status: 429, code: 'rate_limited' })
+    await open(other)
+    opened[0]!.reader.close()
+    await open(agent)
+  } finally {
+    feed.release()
+    await feed.stop()
+  }
+})

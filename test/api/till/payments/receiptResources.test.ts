@@ -1,0 +1,185 @@
+/** A receipt names a resource that its project may sell, in a form that every reader reads alike. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { changeProject } from '../../../support/changeProject.ts'
+import { type Receiver, startReceiver, status } from '../../../support/events/receiver.ts'
+import type { Agent } from '../../../support/service.ts'
+import {
+  newPayer,
+  pay,
+  payTo,
+  RESOURCE,
+  redeem,
+  redeemToEnd,
+  SEPOLIA,
+  startTestTill,
+  type TestTill,
+} from '../../../support/till/till.ts'
+import { waitFor } from '../../../support/waitFor.ts'
+
+let till: TestTill
+let seller: Agent
+
+beforeAll(async () => {
+  till = await startTestTill({
+    env: { ALLOW_PRIVATE_NETWORKS: 'true' },
+    parts: { pools: ['webhooks'] },
+  })
+  seller = await till.newSeller()
+})
+afterAll(() => till[Symbol.asyncDispose]())
+
+const facilitate = (agent: Agent, face: 'verify' | 'settle', header: string, changes: object) =>
+  agent.post(`/v0/x402/${face}`, {
+    x402Version: 1,
+    paymentPayload: JSON.parse(Buffer.from(header, 'base64').toString()),
+    paymentRequirements: {
+      scheme: 'exact',
+      network: 'base-sepolia',
+      maxAmountRequired: '10000',
+      resource: RESOURCE,
+      description: '',
+      mimeType: '',
+      payTo,
+      maxTimeoutSeconds: 60,
+      asset: SEPOLIA.usdcAddress,
+      ...changes,
+    },
+  })
+
+describe('no receipt is signed for', () => {
+  test.each([
+    'javascript:alert(1)',
+    'data:text/html,x',
+    'file:///etc/passwd',
+    'urn:x',
+    'mcp://tool/',
+    'mcp://tool/a b',
+    'mcp://tool/a?b',
+    'mcp://server/report',
+    `mcp://tool/${'a'.repeat(129)}`,
+    'mcp://tool/a\r\nPaid-To: me',
+    'https://api.example.com/a\r\nX: y',
+    'https://api.example.com/\u0001',
+    'https://user@api.example.com/a',
+  ])('%j', async (resource) => {
+    const { header } = await pay()
+    expect((await facilitate(seller, 'verify', header, { resource })).body).toMatchObject({
+      isValid: false,
+      invalidReason: 'invalid_payment_requirements',
+    })
+    expect((await facilitate(seller, 'settle', header, { resource })).body).toMatchObject({
+      success: false,
+      errorReason: 'invalid_payment_requirements',
+    })
+  })
+})
+
+const claimsOf = (jws: string) =>
+  JSON.parse(Buffer.from(jws.split('.')[1]!, 'base64url').toString('utf8'))
+
+test('the signed JWS names project and endpoint', async () => {
+  const { body } = await redeemToEnd(seller, (await pay()).header)
+  const { endpointId } = body.signedReceipt.body
+  expect(endpointId).toStartWith('se_')
+  expect(claimsOf(body.signedReceipt.jws)).toMatchObject({
+    projectId: seller.project.id,
+    endpointId,
+    resourceUrl: RESOURCE,
+  })
+  const tool = await facilitate(seller, 'settle', (await pay()).header, {
+    resource: 'mcp://tool/report',
+  })
+  const { body: payment } = await seller.get(`/v0/payments/${tool.body.paymentId}`)
+  expect(claimsOf(payment.signedReceipt.jws)).toMatchObject({
+    projectId: seller.project.id,
+    endpointId: null,
+    resourceUrl: 'mcp://tool/report',
+  })
+})
+
+describe('a resource that another project sells', () => {
+  /** Registers the URL for a project, and waits for its verification. */
+  async function register(agent: Agent, urlPattern: string): Promise<void> {
+    const { body } = await agent.put('/v0/sellers/endpoints', { urlPattern, priceUsdc: '0.01' })
+    await waitFor('a verdict', async () => {
+      const { body: endpoint } = await agent.get(`/v0/sellers/endpoints/${body.endpointId}`)
+      return endpoint.verification.status === 'verified' ? true : null
+    })
+  }
+  const shopOf = (...payees: string[]): Promise<Receiver> => {
+    const accepts = payees.map((payee) => ({
+      scheme: 'exact',
+      network: 'base-sepolia',
+      maxAmountRequired: '10000',
+      resource: RESOURCE,
+      payTo: payee,
+      asset: SEPOLIA.usdcAddress,
+      maxTimeoutSeconds: 60,
+    }))
+    return startReceiver(status(402, JSON.stringify({ x402Version: 1, accepts })))
+  }
+
+  async function newThief() {
+    const thief = await till.newSeller()
+    const own = await newPayer(till.client, 0n)
+    await changeProject(till.service.database.pool, thief.project.id, { payTo: own.address })
+    return { thief, address: own.address }
+  }
+  const REFUSED = /^resource must not be that of another project/
+
+  test('gets no challenge, no redeem and no settlement of this one', async () => {
+    await using shop = await shopOf(payTo)
+    const resource = `http://127.0.0.1:${shop.port}/x`
+    const { thief, address } = await newThief()
+    // The thief comes first, and the URL answers 402: that proves nothing for the thief.
+    await register(thief, resource)
+    await register(seller, resource)
+    const { header } = await pay({ to: address })
+    const changes = { resource, payTo: address }
+    const challenge = { amount: '0.01', resource }
+    const challenged = await thief.post('/v0/payments/challenge', challenge)
+    expect(challenged).toMatchObject({
+      status: 400,
+      body: { message: expect.stringMatching(REFUSED) },
+    })
+    const redeemed = await redeem(thief, header, { resource })
+    expect(redeemed).toMatchObject({
+      status: 400,
+      body: { message: expect.stringMatching(REFUSED) },
+    })
+    expect((await facilitate(thief, 'verify', header, changes)).body).toMatchObject({
+      isValid: false,
+      invalidReason: 'resource_of_another_project',
+    })
+    expect((await facilitate(thief, 'settle', header, changes)).body).toMatchObject({
+      success: false,
+      errorReason: 'resource_of_another_project',
+    })
+    expect((await thief.get('/v0/payments')).body.count).toBe(0)
+    expect((await redeemToEnd(seller, (await pay()).header, { resource })).body.ok).toBe(true)
+  })
+
+  test('is sold by both where its 402 names both', async () => {
+    const { thief: partner, address } = await newThief()
+    await using shop = await shopOf(payTo, address.toLowerCase())
+    const resource = `http://127.0.0.1:${shop.port}/both`
+    await register(seller, resource)
+    await register(partner, resource)
+    for (const agent of [seller, partner]) {
+      const challenge = { amount: '0.01', resource }
+      expect((await agent.post('/v0/payments/challenge', challenge)).status).toBe(200)
+    }
+  })
+
+  test('is free for others once its project is deleted', async () => {
+    await using shop = await shopOf(payTo)
+    const resource = `http://127.0.0.1:${shop.port}/gone`
+    const [first, { thief: next }] = [await till.newSeller(), await newThief()]
+    await register(first, resource)
+    await register(next, resource)
+    const challenge = { amount: '0.01', resource }
+    expect((await next.post('/v0/payments/challenge', challenge)).status).toBe(400)
+    await till.service.platform.delete(`/v0/platform/projects/${first.project.id}`)
+    expect((await next.post('/v0/payments/challenge', challenge)).status).toBe(200)
+  })
+})

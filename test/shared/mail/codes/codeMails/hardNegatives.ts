@@ -1,0 +1,143 @@
+/**
+ * Draws mails with numbers of every kind beside the words of one-time codes. None of the numbers is a code. Half of the templates
+ * is aside: the weights are not learned from them.
+ */
+import { createRandom, type Random } from '../../../../chaos/random.ts'
+import { type CodeMail, coded, hashOf, VOICES, valuesOf } from './build.ts'
+
+/** `{n}`: n digits. `{A}`: letters and digits. Each is a sentence or a few lines of a mail. */
+const TEMPLATES = [
+  'Your code review #{5} was approved. Reviewers left 12 comments on build {6}.',
+  'We changed the verification code page in release {4}. See pull request {4}.',
+  'The login failed with error {5} because the code had expired at 10:41.',
+  'Your security code was used at terminal {6} on 14.03.2026.',
+  'Two-factor sign-in is now required. Ask for help on extension {5}.',
+  'For your safety we never ask for your PIN. Call 0800 {6} if someone does.',
+  'Your verification is complete. Customer number: {7}',
+  'Your access code will arrive by post. Case {8} is open until then.',
+  'Your one-time password arrives by text message to the number ending in {4}.',
+  'Enter the building at {4} Harbour Street. The door code is on the notice board.',
+  'Please verify invoice {6} before you confirm the payment of {4}.00 EUR.',
+  'Sign in to see statement {8}. Your account {10} has a new message.',
+  'Confirm your booking {A} at the desk. Room {4} is ready at 15:00.',
+  'Use coupon SAVE{2} at checkout, or enter gift card {8}.',
+  'The meeting ID is {9} and the passcode for guests is {6}.',
+  'Dial in with PIN {4}# to join the conference.',
+  'Wi-Fi at the venue: network Guest, access code {8}.',
+  'Your code signing certificate with serial {8} ends soon.',
+  'Country code 49, area code {4}, then the number {6}.',
+  'Registered office: {4} King Street, postcode {5}. Company number {8}.',
+  'Type 2-step verification in the search box. Article {7} explains the codes.',
+  'ISO {5} and RFC {4} describe one-time codes in detail.',
+  'Never use codes like {4}: of 3.4 million leaked PINs, {6} were the year of birth.',
+  'Your authenticator was added on 12 March. Device {6}, session {8}.',
+  'Ticket {6}: the customer gets no confirmation code. Log line {4} says 550.',
+  'Your sign-in from {4} Main Road was blocked. Reference {8}.',
+  'Username: agent{4}\nSign in with the password that you chose.',
+  'User ID: {7}\nYour password was reset today.',
+  'Token ID {7} was revoked. No access key is active now.',
+  'API key ending {4} was created in workspace {6}.',
+  'Your parcel {9} is at locker {4}. A code follows in a second mail.',
+  'Locker {4}: opening hours 8:00–20:00. You will get a pick-up code later.',
+  'Policy {8} is confirmed. Your security deposit is {4} GBP.',
+  'Order {7} is confirmed. Confirmation was sent on 2026-03-14.',
+  'Flight XY {4}, seat 14C, ticket {9}. Check in with your booking code {A}.',
+  'Error code {4}: login rejected. Status code 403.',
+  'QR code {6} on the label tells the product code {8}.',
+  'Our sort code is 20-48-21 and the account number {8}.',
+  'HTTP status {4} after 3 login attempts on port {4}.',
+  'Version 2026.3.{4} lets you copy codes with one tap.',
+  'Your tax code {4}L has changed. Employee number {6}.',
+  'Survey: {4} of {5} users prefer one-time codes to passwords.',
+  'Code of conduct, edition {4}, section 12. Signed by {4} members.',
+  'Dein Kundenkonto {7} ist jetzt mit einem Sicherheitscode geschützt.',
+  'Bestätigung: Auftrag {8}. Rückfragen unter 030 {7}.',
+  'Die TAN-Liste {5} ist gesperrt. Vorgang {8}.',
+  'Votre code a expiré. Dossier {7}, téléphone 01 {8}.',
+  "Le code d'accès sera envoyé par courrier. Référence {8}.",
+  'Su código fue rechazado (error {5}). Número de cliente: {7}.',
+  'O seu código chega por SMS. Pedido {8}, NIF {9}.',
+  'Il codice è scaduto. Pratica {7}, codice cliente {6}.',
+  'Uw code is verlopen (fout {4}). Klantnummer {7}.',
+  'Koden har gått ut. Ärende {6}, kundnummer {7}.',
+  'Kod wygasł. Zgłoszenie {7}, numer klienta {6}.',
+  'Platnost kódu vypršela. Požadavek {6}.',
+  'Код устарел. Обращение {7}, номер договора {8}.',
+  'Код не підійшов. Звернення {7}.',
+  'Ο κωδικός έληξε. Υπόθεση {6}.',
+  'Kodun süresi doldu. Talep {7}, müşteri numarası {6}.',
+  '認証コードの有効期限が切れました。お問い合わせ番号 {8}',
+  '会員番号 {7} の確認が完了しました。',
+  '验证码已过期。工单 {7}，客户号 {6}。',
+  '인증번호가 만료되었습니다. 문의 번호 {7}',
+  'انتهت صلاحية الرمز. رقم الطلب {7}',
+]
+
+const SUBJECTS = [
+  'Your account',
+  'Security notice',
+  'Re: verification code does not arrive',
+  'Confirmation',
+  'Your sign-in settings',
+  'Weekly news',
+  'Order update',
+  '2-step verification is on',
+]
+
+type Draw = { aside: boolean; seed: number }
+
+/** Draws `count` mails of the open or the aside templates: each holds numbers, and no code. */
+export function hardNegatives(count: number, { aside, seed }: Draw): CodeMail[] {
+  const draw = createRandom(seed, 'hard negatives')
+  return Array.from({ length: count }, (_, n) => ({
+    id: `hard-negative-${aside ? 'aside' : 'open'}-${n}`,
+    subject: draw.pick(SUBJECTS),
+    text: Array.from({ length: draw.int(1, 3) }, () => sentence(draw, aside)).join('\n\n'),
+    codes: [],
+    links: {},
+  }))
+}
+
+/** Draws `count` mails with one code among sentences with other numbers, in the languages of the voices. */
+export function mixtures(count: number, { aside, seed }: Draw): CodeMail[] {
+  const draw = createRandom(seed, 'mixtures')
+  const voices = VOICES.filter(({ name }) => (hashOf(name) % 2 === 1) === aside)
+  return Array.from({ length: count }, (_, n) => {
+    const voice = draw.pick(voices)
+    const id = `mixture-${aside ? 'aside' : 'open'}-${n}`
+    const values = valuesOf(id, voice.language)
+    const code = values.digits(draw.pick([4, 5, 6, 6, 6, 7, 8]))
+    const shown =
+      draw.chance(0.2) && code.length === 6 ? `${code.slice(0, 3)} ${code.slice(3)}` : code
+    const noise = () => {
+      if (voice.language === 'en' && draw.chance(0.5)) return sentence(draw, aside)
+      const { order, shipping, invoice, alert, promo, ticket, advice, booking } = voice
+      return values.fill(
+        draw.pick([order, shipping, invoice, alert, promo, ticket, advice, booking]),
+      )
+    }
+    const body = draw.pick([
+      coded(voice.say, shown),
+      `${voice.ask}\n\n${shown}`,
+      `${voice.ask} ${shown}`,
+      coded(voice.codeSubject, shown),
+    ])
+    const paragraphs = [
+      ...Array.from({ length: draw.int(0, 2) }, noise),
+      body,
+      ...(draw.chance(0.6) ? [voice.expires] : []),
+      ...Array.from({ length: draw.int(0, 3) }, noise),
+    ]
+    const subject = draw.pick([voice.subject, voice.brand, voice.help])
+    return { id, subject, text: paragraphs.join('\n\n'), codes: [code], links: {} }
+  })
+}
+
+function sentence(draw: Random, aside: boolean): string {
+  const own = TEMPLATES.filter((template) => (hashOf(template) % 2 === 1) === aside)
+  const digits = (count: number) => Array.from({ length: count }, () => draw.int(0, 9)).join('')
+  return draw
+    .pick(own)
+    .replace(/\{(\d+)\}/g, (_, n: string) => digits(Number(n)))
+    .replace('{A}', () => `${draw.pick(['K', 'X', 'Q'])}${digits(1)}M${digits(1)}PT`)
+}

@@ -1,0 +1,196 @@
+import { describe, expect, test } from 'bun:test'
+import { CODES_MAX, findCodes } from '../../../../shared/mail/codes/codes.ts'
+import { findLinks, LINKS_MAX } from '../../../../shared/mail/codes/mailLinks.ts'
+import { parseMail } from '../../../../shared/mail/parse/parseMail.ts'
+import { LATER } from './codeMails/later.ts'
+
+const codesOf = (text: string, subject = '') => findCodes({ subject, text, html: null })
+const linksOf = (html: string, subject = '') => findLinks({ subject, text: '', html })
+const valuesOf = (text: string, subject = '') => codesOf(text, subject).map(({ value }) => value)
+
+const mail = (html: string) =>
+  Buffer.from(`From: a@b.example\r\nSubject: x\r\nContent-Type: text/html\r\n\r\n${html}`)
+
+describe('codes', () => {
+  test('letters and digits in one run are a code of 4 to 10, with dashes of up to 20', () => {
+    const after = (value: string) => valuesOf(`Your code: ${value}`)
+    expect(after('A1B')).toEqual([])
+    expect(after('A1B2')).toEqual(['A1B2'])
+    expect(after('A1B2C3D4E5')).toEqual(['A1B2C3D4E5'])
+    expect(after('A1B2C3D4E5F')).toEqual([])
+    expect(after('A1B2C-3D4E5-F6G7H-8J9K2')).toEqual(['A1B2C-3D4E5-F6G7H-8J9K2'])
+    expect(after('A1B2C-3D4E5-F6G7H-8J9K2M')).toEqual([])
+  })
+
+  test('a number that its line says to enter is a code, without the word code', () => {
+    expect(valuesOf('Enter 482913 to sign in.')).toEqual(['482913'])
+    expect(valuesOf('We have 482913 members.')).toEqual([])
+  })
+
+  test('a code has kind, value, confidence, part and line', () => {
+    expect(codesOf('Hello,\n\nyour verification code is 482 913.\n')).toEqual([
+      {
+        kind: 'numeric',
+        value: '482913',
+        confidence: expect.any(Number),
+        part: 'text',
+        line: 'your verification code is 482 913.',
+      },
+    ])
+    expect(codesOf('', '482913 is your code')).toMatchObject([{ part: 'subject' }])
+    expect(codesOf('Sign-in code: ABCD-2345')).toMatchObject([
+      { kind: 'alphanumeric', value: 'ABCD-2345' },
+    ])
+    expect(
+      findCodes({ subject: '', text: 'See the HTML.', html: 'Your code\n\n4 8 2 9 1 3' }),
+    ).toMatchObject([{ value: '482913', part: 'html' }])
+  })
+
+  test('the most certain code stands first, each value once', () => {
+    const codes = codesOf('Your code: 111222\nYour one-time code: 333444\nYour code: 333444')
+    expect(codes.map(({ value }) => value)).toEqual(['333444', '111222'])
+  })
+
+  test('the nearest label decides', () => {
+    expect(valuesOf('Your code is 482913 for order 771204.')).toEqual(['482913'])
+    expect(valuesOf('Order 771204: your code is 482913.')).toEqual(['482913'])
+    expect(valuesOf('Your promo code is 482913.')).toEqual([])
+    expect(valuesOf('Buchungscode: K2M9QX')).toEqual([])
+  })
+
+  test.each([
+    'Your code expires on 12.03.2026 at 18:45.',
+    'Your code was sent to +49 30 1234567.',
+    'Your code costs € 4829 or 4829 EUR or $4,829.00.',
+    'Your code works from 203.0.113.48 with version 131.0.6778.',
+    'Enter the code below the colour #482913.',
+    'Your code is at https://a.example/code/482913.',
+    'Your code came in 2026.3.1 for user482913.',
+    'Postcode 482913 and postcode 1012 AB.',
+    'The code failed: process[4829] ended.',
+  ])('no code: %s', (text) => expect(valuesOf(text)).toEqual([]))
+
+  test('a proven report of a mail host has none', async () => {
+    const { codes } = await parseMail(
+      Buffer.from(
+        'From: <>\r\nContent-Type: multipart/report; report-type=delivery-status; boundary=b\r\n\r\n--b\r\n\r\nYour code 482913\r\n--b\r\nContent-Type: message/delivery-status\r\n\r\nReporting-MTA: dns; mx.example\r\n\r\nFinal-Recipient: rfc822; a@b.example\r\nAction: failed\r\nStatus: 5.1.1\r\n--b--\r\n',
+      ),
+      'inbox.example',
+    )
+    expect(codes).toEqual([])
+  })
+
+  test('hidden text holds no code', async () => {
+    const { codes, mailLinks } = await parseMail(
+      mail(
+        '<p style="display:none">Your code is 111111 <a href="https://x.example/reset?t=Abc123Abc123">x</a></p><p>Your code is <b>284016</b></p><p style="font-size:0">Your code is 333333</p>',
+      ),
+      'inbox.example',
+    )
+    expect(codes.map(({ value }) => value)).toEqual(['284016'])
+    expect(mailLinks).toEqual([])
+  })
+
+  test('a mail has a bounded number of codes', () => {
+    const text = Array.from(
+      { length: 500 },
+      (_, n) => `Your one-time code is ${100_000 + n}.`,
+    ).join('\n')
+    expect(codesOf(text)).toHaveLength(CODES_MAX)
+  })
+})
+
+describe('mails written later', () => {
+  test.each(LATER)('%s', (subject, text, codes) => expect(valuesOf(text, subject)).toEqual(codes))
+})
+
+describe('links', () => {
+  test('a link has address, text, purpose, and a mark for a reset', () => {
+    expect(
+      linksOf(
+        '<p>Hi <a href="https://a.example/password/reset?token=Ab12Cd34Ef56&amp;x=1"><b>New</b> password</a><a href=\'https://a.example/blog\'><img alt="Blog"></a>',
+      ),
+    ).toEqual([
+      {
+        href: 'https://a.example/password/reset?token=Ab12Cd34Ef56&x=1',
+        text: 'New password',
+        purpose: 'reset',
+        sensitive: true,
+      },
+      { href: 'https://a.example/blog', text: 'Blog', purpose: 'other', sensitive: false },
+    ])
+  })
+
+  test('a tracking address stays, and the words of the button tell its purpose', () => {
+    const href = 'https://click.mailer.example/ls/click?upn=u001Xy7Kd02mQp'
+    expect(linksOf(`<a href="${href}">Confirm email</a>`)).toMatchObject([
+      { href, purpose: 'verify' },
+    ])
+  })
+
+  test('a page for everybody has no purpose', () => {
+    expect(linksOf('<a href="https://a.example/login">Log in</a>')).toMatchObject([
+      { purpose: 'other' },
+    ])
+  })
+
+  test('addresses of other schemes are no links', () => {
+    const hrefs = ['javascript:alert(1)', 'mailto:a@b.example', 'data:text/html,x', '#top', '/a']
+    expect(linksOf(hrefs.map((href) => `<a href="${href}">Verify</a>`).join(''))).toEqual([])
+  })
+
+  test('of many links those with a purpose stay', () => {
+    const others = Array.from({ length: 400 }, (_, n) => `<a href="https://a.example/${n}">n</a>`)
+    const links = linksOf(
+      `${others.join('')}<a href="https://a.example/unsubscribe/1">Unsubscribe</a>`,
+    )
+    expect(links).toHaveLength(LINKS_MAX)
+    expect(links.at(-1)).toMatchObject({ purpose: 'unsubscribe' })
+    const long = `https://a.example/${'x'.repeat(3_900)}`
+    const bytes = JSON.stringify(
+      linksOf(Array.from({ length: 90 }, (_, n) => `<a href="${long}${n}">n</a>`).join('')),
+    ).length
+    expect(bytes).toBeLessThan(40_000)
+    expect(linksOf(`<a href="${long}${'y'.repeat(200)}">n</a>`)).toEqual([])
+  })
+})
+
+const MEGABYTE = 1_000_000
+const hostile: [string, string][] = [
+  ['10 MB of digits', '0123456789'.repeat(MEGABYTE)],
+  ['10 MB of spaced digits', '1 2 3 4 5 '.repeat(MEGABYTE)],
+  ['lines of codes', 'Your code is 482913.\n'.repeat(MEGABYTE / 4)],
+  ['one line of codes', 'Your code is 482913. '.repeat(MEGABYTE / 4)],
+  ['letters without an end', 'code'.repeat(2 * MEGABYTE)],
+  ['dashes', 'A1-'.repeat(MEGABYTE)],
+  ['words with dashes', 'lumen-otter-'.repeat(MEGABYTE)],
+  ['groups', '12-34 '.repeat(MEGABYTE)],
+  ['promo', `${'promo'.repeat(50)} 482913\n`.repeat(20_000)],
+  ['compounds', `${'vahvistusturvapromo'.repeat(9)} ${'4829 '.repeat(40)}\n`.repeat(20_000)],
+  ['addresses', 'https://a.example/x '.repeat(MEGABYTE / 2)],
+  ['an address', `https://${'a'.repeat(8 * MEGABYTE)}`],
+  ['brackets', '[ '.repeat(4 * MEGABYTE)],
+  ['stars', '*'.repeat(8 * MEGABYTE)],
+  ['open anchors', '<a href="'.repeat(MEGABYTE)],
+  ['anchors without an end', '<a href=https://a.example/x1>'.repeat(MEGABYTE / 4)],
+  ['deep', `${'<div>'.repeat(MEGABYTE)}Your code is 482913`],
+  ['open tags', '<'.repeat(8 * MEGABYTE)],
+  ['spaces', `<a ${' '.repeat(8 * MEGABYTE)}href=x>`],
+  ['entities', '&#x31;'.repeat(MEGABYTE)],
+]
+
+describe('hostile texts', () => {
+  test.each(hostile)('%s: the number of results is bounded', (_name, text) => {
+    const codes = findCodes({ subject: text.slice(0, 4_000), text, html: text })
+    const links = findLinks({ subject: text.slice(0, 4_000), text, html: text })
+    expect(codes.length).toBeLessThanOrEqual(CODES_MAX)
+    expect(links.length).toBeLessThanOrEqual(LINKS_MAX)
+  })
+
+  test('names of built-in properties are words', () => {
+    expect(valuesOf('Your code is __proto__ constructor 482913.')).toEqual(['482913'])
+    expect(
+      linksOf('<a href="https://a.example/__proto__">&constructor; &toString;</a>'),
+    ).toHaveLength(1)
+  })
+})

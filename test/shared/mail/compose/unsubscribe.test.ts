@@ -1,0 +1,34 @@
+import { expect, test } from 'bun:test'
+import {
+  parseUnsubscribeUrl,
+  unsubscribeFields,
+} from '../../../../shared/mail/compose/unsubscribe.ts'
+
+test('an https URL is read in header form; other URLs are refused', () => {
+  expect(parseUnsubscribeUrl('https://example.com/u?id=1,2&x=<a>')).toBe(
+    'https://example.com/u?id=1%2C2&x=%3Ca%3E',
+  )
+  expect(parseUnsubscribeUrl('https://exämple.com/ü')).toBe('https://xn--exmple-cua.com/%C3%BC')
+  for (const text of [
+    '',
+    'http://example.com/',
+    'mailto:a@example.com',
+    'https://user:pass@example.com/',
+    'example.com',
+    `https://example.com/${'x'.repeat(900)}`,
+  ]) {
+    expect([text, parseUnsubscribeUrl(text)]).toEqual([text, null])
+  }
+  const folded = parseUnsubscribeUrl('https://example.com/a\r\nBcc: v@example.org')
+  expect(folded ?? '').not.toMatch(/[\r\n\s]/)
+})
+
+test('List-Unsubscribe-Post is written only for a URL', () => {
+  const url = 'https://example.com/u'
+  expect(unsubscribeFields({ url, mailto: 'leave@example.com' })).toBe(
+    'List-Unsubscribe: <https://example.com/u>,\r\n <mailto:leave@example.com>\r\nList-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n',
+  )
+  expect(unsubscribeFields({ url: null, mailto: 'a?b&c%d@example.com' })).toBe(
+    'List-Unsubscribe: <mailto:a%3Fb%26c%25d@example.com>\r\n',
+  )
+})

@@ -1,0 +1,38 @@
+import { expect, test } from 'bun:test'
+import { authenticable } from '../../../../shared/mail/parse/authenticationBounds.ts'
+
+const HEAD = 'From: Ada <ada@example.com>\r\nTo: b@c.test\r\n'
+const judge = (text: string) => authenticable(Buffer.from(text))
+
+test.each([
+  ['', 'whole'],
+  [HEAD, 'whole'],
+  [`${HEAD}\r\nbody`, 'whole'],
+  [`${HEAD}\n\n\nbody`, 'whole'],
+  [`${HEAD}References:${'\r\n <x@y.test>'.repeat(1_000)}\r\n\r\nbody`, 'whole'],
+  [`${HEAD}\r\n${`${'x'.repeat(76)}\r\n`.repeat(400_000)}`, 'whole'],
+  [`${HEAD}\r\n${`${'x'.repeat(998)}\r\n`.repeat(1_000)}`, 'whole'],
+] as const)('usual mail is checked whole (%#)', (text, want) => expect(judge(text)).toBe(want))
+
+test.each([
+  ['millions of lines', 'ab\r\n'.repeat(1_100_000)],
+  ['one endless line', 'x'.repeat(100_000)],
+  ['blank lines', '\r\n'.repeat(20_000)],
+  ['lines of blanks', ' \t\r\n'.repeat(20_000)],
+])('a body of %s is not hashed', (_, body) => expect(judge(`${HEAD}\r\n${body}`)).toBe('unsigned'))
+
+test.each([
+  ['a field folded over thousands of lines', `${HEAD}X: a\r\n${' \r\n'.repeat(6_000)}`],
+  ['thousands of fields', `${HEAD}${'X: a\r\n'.repeat(6_000)}`],
+  ['a field of megabytes', `${HEAD}X: ${'a'.repeat(1_000_000)}\r\n`],
+  ['thousands of authors', `FROM: ${'a@b.test,'.repeat(3_000)}\r\n`],
+  ['thousands of authors, folded', `From: a@b.test${',\r\n a@b.test'.repeat(3_000)}\r\n`],
+  ['authors in a field with a blank before its colon', `From :${' a@b.test,'.repeat(3_000)}\r\n`],
+  [
+    'authors behind a blank line of another kind',
+    `From: a@b.test${',\n\va@b.test'.repeat(3_000)}\n`,
+  ],
+  ['authors behind a carriage return', `From: a@b.test${',\n\ra@b.test'.repeat(3_000)}\n`],
+  ['authors whose colon is on the next line', `From\r\n :${' a@b.test,'.repeat(3_000)}\r\n`],
+  ['authors in a first line that seems folded', ` From:${' a@b.test,'.repeat(3_000)}\r\n`],
+])('a header of %s is not read', (_, header) => expect(judge(`${header}\r\nbody`)).toBe('no'))

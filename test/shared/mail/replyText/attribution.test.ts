@@ -1,0 +1,88 @@
+/** Lines as the clients write them, around mails written for these tests. */
+import { describe, expect, test } from 'bun:test'
+import { replyText } from '../../../../shared/mail/replyText/replyText.ts'
+
+const OWN = 'Yes, Tuesday works.\nSee you there!'
+
+/** `template` below own text; `|` marks a line end. */
+const below = (template: string) => replyText(`${OWN}\n\n${template.replaceAll('|', '\n')}`)
+
+describe('attributions', () => {
+  const attributions = [
+    'On Wed, Oct 8, 2014 at 10:33 AM, Bob Lee <bob@example.com> wrote:',
+    'On Oct 8, 2014, at 10:33 AM, Bob <bob@example.com> wrote:',
+    'On 08.10.2014 10:33, Bob Lee wrote:',
+    '---- On Wed, 08 Oct 2014 10:33:00 +0200 Bob Lee <bob@example.com> wrote ----',
+    'Bob Lee <bob@example.com> wrote on 08/10/2014 10:33:12:',
+    '2014-10-08 10:33 GMT+02:00 Bob Lee <bob@example.com>:',
+    '08.10.2014, 10:33, "Bob Lee" <bob@example.com>:',
+    '* Bob Lee <bob@example.com> [2014-10-08 10:33]:',
+    'Quoting Bob Lee <bob@example.com>:',
+    'Am Mi., 8. Okt. 2014 um 10:33 Uhr schrieb Bob Lee <bob@example.com>:',
+    'Am 08.10.2014 um 10:33 schrieb Bob Lee:',
+    'Le mer. 8 oct. 2014 à 10:33, Bob Lee <bob@example.com> a écrit :',
+    'El mié, 8 oct 2014 a las 10:33, Bob Lee (<bob@example.com>) escribió:',
+    'Em qua., 8 de out. de 2014 às 10:33, Bob Lee <bob@example.com> escreveu:',
+    'Il giorno mer 8 ott 2014 alle ore 10:33 Bob Lee <bob@example.com> ha scritto:',
+    'Op 8 okt. 2014 om 10:33 heeft Bob Lee <bob@example.com> het volgende geschreven:',
+    'śr., 8 paź 2014 o 10:33 Bob Lee <bob@example.com> napisał(a):',
+    'Wiadomość napisana przez Bob Lee <bob@example.com> w dniu 8 paź 2014, o godz. 10:33:',
+    '8 окт. 2014 г., в 10:33, Bob Lee <bob@example.com> написал(а):',
+    'ср, 8 жовт. 2014 р. о 10:33 Bob Lee <bob@example.com> пише:',
+    'st 8. 10. 2014 v 10:33 odesílatel Bob Lee <bob@example.com> napsal:',
+    'Den ons 8 okt. 2014 kl 10:33 skrev Bob Lee <bob@example.com>:',
+    'ke 8. lokak. 2014 klo 10.33 Bob Lee (bob@example.com) kirjoitti:',
+    'Bob Lee <bob@example.com> ezt írta (időpont: 2014. okt. 8., Sze, 10:33):',
+    'Στις Τετ, 8 Οκτ 2014 στις 10:33 π.μ., ο χρήστης Bob Lee <bob@example.com> έγραψε:',
+    'În mie., 8 oct. 2014 la 10:33, Bob Lee <bob@example.com> a scris:',
+    'Bob Lee <bob@example.com>, 8 Eki 2014 Çar, 10:33 tarihinde şunu yazdı:',
+    'Vào Th 4, 8 thg 10, 2014 vào lúc 10:33 Bob Lee <bob@example.com> đã viết:',
+    'Bob Lee <bob@example.com> 于2014年10月8日周三 10:33写道：',
+    '2014年10月8日(水) 10:33 Bob Lee <bob@example.com>:',
+    '2014년 10월 8일 (수) 오전 10:33, Bob Lee <bob@example.com>님이 작성:',
+    'في ٨ أكتوبر ٢٠١٤، الساعة ١٠:٣٣ ص، كتب Bob Lee <bob@example.com>:',
+    'Missatge de Bob Lee <bob@example.com> del dia dc., 8 d’oct. 2014 a les 10:33:',
+    '\u202bבתאריך יום ד׳, 8 באוק׳ 2014 ב-10:33 מאת \u202aBob\u202c <\u202abob@example.com\u202c>:\u202c',
+    'Pada tanggal Rab, 8 Okt 2014 pukul 10.33 Bob Lee <bob@example.com> menulis:',
+  ]
+  test.each(attributions)('%s', (line) => {
+    expect(below(`${line}|> old|> text`)).toBe(OWN)
+    expect(below(`${line}||old text|without marks`)).toBe(OWN)
+    expect(replyText(`${OWN}\n${line}\n\nold`)).toBe(OWN)
+  })
+
+  test('wrapped over several lines', () => {
+    expect(
+      below('On Mon, Aug 19, 2013 at 2:36 AM, Bob Lee via Meta <|bob@x.test> wrote:||old'),
+    ).toBe(OWN)
+    expect(below('Le 4 janv. 2016 19:03, "Bob Lee"|<bob@x.test>|a écrit :||> vieux')).toBe(OWN)
+    expect(below('On Wed, Oct 8,|2014 at 10:33 AM Bob|<bob@x.test> wrote:|> old')).toBe(OWN)
+    expect(below('On Thu, 31 Mar 2016 at 11:16 Bob||<|mailto:Bob <bob@x.test>|> wrote:||old')).toBe(
+      OWN,
+    )
+    expect(below('On Wed, Oct 8, 2014 at 10:33=E2=80=AFAM Bob <bob@x.test> w=|rote:||> old')).toBe(
+      OWN,
+    )
+  })
+
+  test('on one line with own text', () => {
+    const line = 'Fine. On Wed, Apr 4, 2012 at 3:59 PM, bob@x.test wrote:\n> Hi'
+    expect(replyText(line)).toBe('Fine.')
+  })
+
+  test('without a date, when a quote follows', () => {
+    expect(below('Bob Lee wrote:|> old')).toBe(OWN)
+    expect(below('bob@x.test wrote:||old')).toBe(OWN)
+  })
+
+  test.each([
+    'I met her on 5 May and she wrote:\n\nit is fine.',
+    'As Bob wrote on 5 May 2024, we need the following:\n\n- a\n- b',
+    'On Tuesday we shipped.\nShe wrote: the docs are done.\nThanks',
+    'Please call at 10:30 on 5/6/2024, or mail bob@x.test with:\n- name\n- age',
+    'In 2019 the committee wrote:\n\n"We agree."',
+    'Le 5 mai, Marie a écrit à tout le monde pour dire non.',
+    'Am 5. Mai 2024 schrieb ich dir eine Mail.\nHast du sie?',
+    'One thing: on my side, when I run it...\nOn 5 machines it fails.',
+  ])('is no attribution: %s', (text) => expect(replyText(text)).toBe(text))
+})

@@ -1,0 +1,121 @@
+/** Lines as the clients write them, around mails written for these tests. */
+import { describe, expect, test } from 'bun:test'
+import { replyText } from '../../../../shared/mail/replyText/replyText.ts'
+
+const OWN = 'Yes, Tuesday works.\nSee you there!'
+
+/** `template` below own text; `|` marks a line end. */
+const below = (template: string) => replyText(`${OWN}\n\n${template.replaceAll('|', '\n')}`)
+
+describe('header blocks and separators', () => {
+  test.each([
+    'From: Bob Lee|Sent: Wednesday, October 8, 2014 10:33 AM|To: Ann|Subject: RE: x||old',
+    '________________________________|From: Bob <bob@x.test>|Sent: Monday||old',
+    ' ------------------------------||*From:* Bob|*Sent:* 2016-01-27|*To:* a@x.test|*Subject:* x||old',
+    'Von: Bob [mailto:bob@x.test]|Gesendet: Mittwoch, 8. Oktober 2014 10:33|An: Ann|Betreff: x||alt',
+    'De : Bob|Envoyé : mercredi 8 octobre 2014 10:33|À : Ann|Objet : RE: x||vieux',
+    'Da: Bob <bob@x.test>|Inviato: lunedì 1 giugno 2026|A: me|Oggetto: Re: x||vecchio',
+    'Van: Bob|Verzonden: woensdag 8 oktober 2014|Aan: Ann|Onderwerp: RE: x||oud',
+    'От: Bob|Отправлено: 8 октября 2014 г. 10:33|Кому: Ann|Тема: RE: x||старое',
+    'Från: Bob|Skickat: den 8 oktober 2014|Till: Ann|Ämne: SV: x||gammalt',
+    '发件人: Bob|发送时间: 2014年10月8日|收件人: Ann|主题: RE: x||旧',
+    '差出人: Bob|送信日時: 2014年10月8日|宛先: Ann|件名: RE: x||古い',
+    '差出人: Bob <bob@x.test>|日付: 2014年10月8日|宛先: Ann|件名: RE: x||古い',
+    '*Gönderen:* Bob|*Gönderme Tarihi:* 8 Ekim 2014 10:33|*Kime:* Ann|*Konu:* x||eski',
+    'من: Bob|تم الإرسال: 8 أكتوبر 2014|إلى: Ann|الموضوع: x||قديم',
+    'Od: Bob|Poslato: 8. oktobar 2014.|Za: Ann|Naslov: x||staro',
+    'Od: Bob|Poslano: 8. oktober 2014|Za: Ann|Zadeva: x||staro',
+    'No: Bob|Nosūtīts: 2014. gada 8. oktobris|Kam: Ann|Tēma: x||vecs',
+    'Nuo: Bob|Išsiųsta: 2014 m. spalio 8 d.|Kam: Ann|Tema: x||senas',
+    'De: Bob|Enviado o: 8 de outubro de 2014|Para: Ann|Asunto: x||vello',
+    'Nork: Bob|Bidalia: 2014(e)ko urriak 8|Nori: Ann|Gaia: x||zaharra',
+    'प्रेषक: Bob|भेजा गया: 8 अक्टूबर 2014|प्रति: Ann|विषय: x||पुराना',
+    'Daripada: Bob|Dihantar: 8 Oktober 2014|Kepada: Ann|Subjek: x||lama',
+    'Date: Wed, 8 Oct 2014 10:33:12 +0200|From: bob@x.test|To: ann@x.test|Subject: x||old',
+    'From: Bob <bob@x.test> Sent: Monday, June 1 To: Ann Subject: x||old',
+    '-----Original Message-----||old',
+    '-------- Ursprüngliche Nachricht --------|alt',
+    '----- Mail original -----|vieux',
+    '------------------ 原始邮件 ------------------|旧',
+    'Original Message|From: Bob|Sent: Monday|To: Ann|Subject: x||old',
+    '##- Please type your reply above this line -##||old',
+    '>>> Bob Lee <bob@x.test> 10/8/2014 10:33 AM >>>|old',
+  ])('%s', (block) => expect(below(block)).toBe(OWN))
+
+  test.each([
+    'It should read:\nFrom: The Daily Digest Team\n\nDoes that work?',
+    'Hoi,\nVan: alles wat we vandaag besproken hebben\nGroeten.',
+    'From: Paris\nTo: London\nDate: 5 May 2024 10:00\n\nPlease book this.',
+    'Please write a mail:\n\nFrom: sales@x.test\nTo: bob@y.test\nSubject: Hello\n\nWe are open.',
+    'To: do list\n- milk\n- eggs',
+    'Title\n=====\n\nText.\n\nOther\n-----\n\nMore text that goes on.',
+    'Name | Age\n-----|-----\nBob | 5',
+  ])('is no header block: %s', (text) => expect(replyText(text)).toBe(text))
+})
+
+describe('whole mails', () => {
+  const tail = '\nFrom: Ann <ann@x.test>\nDate: Mon, Jun 1, 2026\nSubject: Report\n\nBody of it.'
+  test.each([
+    '---------- Forwarded message ---------',
+    'Begin forwarded message:\n',
+    '-------- Weitergeleitete Nachricht --------',
+    'Anfang der weitergeleiteten Nachricht:\n',
+    '---------- Message transféré ---------',
+    'Début du message réexpédié :\n',
+    '---------- Mensaje reenviado ---------',
+    '-------- Messaggio Inoltrato --------',
+    '---------- Doorgestuurd bericht ---------',
+    'Początek przekazywanej wiadomości:\n',
+    '-------- Пересылаемое сообщение --------',
+    '---------- Vidarebefordrat meddelande ---------',
+    '-------- Továbbított üzenet --------',
+    '---------- İletilen mesaj ---------',
+    '---------- 转发的邮件 ---------',
+    '---------- 転送メッセージ ---------',
+    '---------- 전달된 메시지 ---------',
+  ])('a forward stays: %s', (mark) => {
+    expect(replyText(`FYI\n\n${mark}${tail}`)).toBe(`FYI\n\n${mark}${tail}`)
+    expect(replyText(`${mark}${tail}`)).toBe(`${mark}${tail}`)
+  })
+
+  test('a pasted forward stays', () => {
+    const text = 'Fwd: Invoice\nFrom: billing@x.test\nDate: Mon, 1 Jun 2026\n\nSee below.'
+    expect(replyText(text)).toBe(text)
+  })
+
+  test('a forward inside the history is cut with it', () => {
+    expect(
+      below('On 1 Jun 2026 at 9:00, Bob <b@x.test> wrote:|> -- Forwarded message --|> x'),
+    ).toBe(OWN)
+  })
+
+  test('a bounce stays, a quoted bounce is cut', () => {
+    const bounce =
+      'Delivery has failed to these recipients:\n\na@x.test\nFrom: B <b@x.test>\nTo: a\nDate: 1'
+    expect(replyText(bounce)).toBe(bounce)
+    expect(below('On 1 Jun 2026 at 9:00 <d@x.test> wrote:|Final-Recipient: rfc822; a@x.test')).toBe(
+      OWN,
+    )
+  })
+
+  test.each([
+    '> only\n> quotes',
+    'On Mon, 1 Jun 2026 at 9:00, Bob <b@x.test> wrote:\n> only',
+    '-- \nBob\nbob@x.test',
+    'Sent from my iPhone',
+    '-----Original Message-----\nHello',
+    'From: B <b@x.test>\nSent: Monday\nTo: A\nSubject: x\n\nold',
+  ])('never empty: %s', (text) => expect(replyText(text)).toBe(text))
+
+  test('blank text is empty', () => {
+    expect(replyText('')).toBe('')
+    expect(replyText(' \r\n\t\n')).toBe('')
+  })
+
+  test('CRLF and CR are line ends', () => {
+    expect(replyText('Yes.\r\n\r\nOn 1 Jun 2026 at 9:00, B <b@x.test> wrote:\r\n> a\r\n')).toBe(
+      'Yes.',
+    )
+    expect(replyText('one\rtwo')).toBe('one\ntwo')
+  })
+})

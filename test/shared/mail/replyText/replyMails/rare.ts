@@ -1,0 +1,51 @@
+/** Programs that few people use, each with a form of its own: test/fixtures/replies/heads.jsonl, devices.jsonl. */
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { chosen, fill, quoted, type ReplyMail } from './build.ts'
+
+type Head = {
+  id: string
+  language: string
+  /** Lines above the quote, as {@link fill} takes them. */
+  head: string
+  /** Prefix of quoted lines; none where the program only appends. */
+  mark?: string
+  /** Line of the program before the quote. */
+  sent?: string
+}
+
+type Device = { language: string; sent: string }
+
+const read = <T>(name: string): T[] =>
+  readFileSync(resolve(import.meta.dir, '../../../../fixtures/replies', name), 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+
+const withHead = ({ id, language, head, mark, sent }: Head): ReplyMail => {
+  const { body, original } = chosen(`${language}:short`)
+  const below = mark === undefined ? original : quoted(original, mark)
+  const program = sent === undefined ? '' : `${sent}\n\n`
+  const gap = mark === undefined ? '\n\n' : '\n'
+  return {
+    id,
+    text: `${body}\n\n${program}${fill(language, head)}${gap}${below}\n`,
+    expected: body,
+    tier: 'core',
+  }
+}
+
+const withDevice = ({ language, sent }: Device, index: number): ReplyMail => {
+  const { body } = chosen(`${language}:short`)
+  return {
+    id: `device-${language}-${index}`,
+    text: `${body}\n\n${sent}\n`,
+    expected: body,
+    tier: 'core',
+  }
+}
+
+export const rare: ReplyMail[] = [
+  ...read<Head>('heads.jsonl').map(withHead),
+  ...read<Device>('devices.jsonl').map(withDevice),
+]

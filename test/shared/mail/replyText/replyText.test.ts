@@ -1,0 +1,140 @@
+import { describe, expect, test } from 'bun:test'
+import { replyText, replyTextFromHtml } from '../../../../shared/mail/replyText/replyText.ts'
+import { cpuMsOf } from '../../../support/process/cpuTime.ts'
+
+const OWN = 'Yes, Tuesday works.\nSee you there!'
+
+/** `template` below own text; `|` marks a line end. */
+const below = (template: string) => replyText(`${OWN}\n\n${template.replaceAll('|', '\n')}`)
+
+describe('inline answers and quote marks', () => {
+  test('answers between quotes stay with their quotes', () => {
+    const text = 'Hi\n\n> Can you come?\nYes.\n> And Bob?\nNo.\n\nBye'
+    expect(replyText(text)).toBe(text)
+    const answers = 'On 1 Jun 2026 at 9:00, B <b@x.test> wrote:\n> one?\n\nyes\n\n> two?\n\nno'
+    expect(replyText(`${answers}\n\n> three\n-- \nAnn`)).toBe(answers)
+  })
+
+  test('a quote above the answer is cut only if an attribution names its sender', () => {
+    expect(replyText('On 1 Jun 2026 at 9:00, B <b@x.test> wrote:\n> one?\n\nyes')).toBe('yes')
+    expect(replyText('> one?\n\nyes')).toBe('> one?\n\nyes')
+    expect(below('On 1 Jun 2026 at 9:00, B <b@x.test> wrote:|> one?||Bye')).toBe(`${OWN}\n\n\nBye`)
+  })
+
+  test('a trailing quote is cut', () => {
+    expect(below('> old|>|> text')).toBe(OWN)
+    expect(replyText(`${OWN}\n\n2013/7/20 Bob <bob@x.test>\n\n| old\n|\n| text`)).toBe(OWN)
+  })
+
+  test('a wrapped quote without marks is no answer', () => {
+    const wrapped =
+      '> Lorem ipsum dolor sit amet, consectetur adipiscing elit, nulla|pharetra odio?|> x'
+    expect(below(`On 1 Jun 2026 at 9:00, B <b@x.test> wrote:|${wrapped}`)).toBe(OWN)
+  })
+
+  test.each([
+    'Run this:\n\n> npm install\n> npm test',
+    '- one\n- two\n\n* three\n+ four',
+    'x = 5 > 3\ny < 4\n>_<',
+    'Visit us now...\n>>> >>>  http://x.test <<<\nand click',
+    'Try\n\n```\n-- comment\nOn 1 Jun 2026 at 9:00, Bob <b@x.test> wrote:\n> x\n```\n\nDoes it work?',
+    '| a | b |\n| - | - |\n| 1 | 2 |',
+  ])('is no quote: %s', (text) => expect(replyText(text)).toBe(text))
+})
+
+describe('HTML', () => {
+  const cases: [string, string, string][] = [
+    [
+      'Gmail',
+      '<div>Yes.</div><div class="gmail_quote"><div class="gmail_attr">Xyz napsauza:</div><blockquote class="gmail_quote">old</blockquote></div>',
+      'Yes.',
+    ],
+    [
+      'Outlook web',
+      '<div>Yes.</div><div id="appendonsend"></div><hr><div id="divRplyFwdMsg"><b>From:</b> B</div><div>old</div>',
+      'Yes.',
+    ],
+    [
+      'Outlook desktop',
+      '<p>Yes.</p><div style="border-top:solid #E1E1E1 1pt"><p><b>Von:</b> B &lt;b@x.test&gt;<br><b>Gesendet:</b> Mo<br><b>An:</b> A<br><b>Betreff:</b> x</p></div><p>alt</p>',
+      'Yes.',
+    ],
+    [
+      'Outlook mobile',
+      '<div>Yes.</div><div id="ms-outlook-mobile-signature">Get <a href="https://aka.ms/x">Outlook for iOS</a></div><div id="mail-editor-reference-message-container">old</div>',
+      'Yes.',
+    ],
+    [
+      'Apple Mail',
+      'Yes.<div><blockquote type="cite"><div>On 1 Jun 2026, at 09:00, B wrote:</div>old</blockquote></div>',
+      'Yes.',
+    ],
+    [
+      'Thunderbird',
+      '<p>Yes.</p><div class="moz-cite-prefix">Am 1.6. schrub B:</div><blockquote type="cite">old</blockquote><pre class="moz-signature">-- \nAnn</pre>',
+      'Yes.',
+    ],
+    [
+      'Yahoo',
+      '<div>Yes.</div><div class="ydp2yahoo_quoted"><div>On Mon, B wrote:</div><div>old</div></div>',
+      'Yes.',
+    ],
+    ['GMX', '<div>Yes.</div><div name="quote"><b>Gesendet:</b> Mo<br>alt</div>', 'Yes.'],
+    ['below the quote', '<blockquote type="cite">old</blockquote><div>Yes.</div>', 'Yes.'],
+    [
+      'inline',
+      '<div class="gmail_quote"><blockquote class="gmail_quote">q1</blockquote><div>a1</div><blockquote class="gmail_quote">q2</blockquote><div>a2</div></div>',
+      '> q1\n\na1\n\n> q2\n\na2',
+    ],
+    [
+      'indented',
+      '<div>Look:</div><blockquote style="margin:0 0 0 40px;border:none">mine</blockquote>',
+      'Look:\nmine',
+    ],
+    [
+      'forward',
+      '<div>FYI</div><div class="gmail_quote"><div class="gmail_attr">---------- Forwarded message ---------<br>From: A</div>body</div>',
+      'FYI\n---------- Forwarded message ---------\nFrom: A\nbody',
+    ],
+    [
+      'signature',
+      '<div>Yes.</div><span class="gmail_signature_prefix">-- </span><br><div class="gmail_signature">Ann</div>',
+      'Yes.',
+    ],
+    ['only a signature', '<div class="gmail_signature">All I wrote</div>', 'All I wrote'],
+    ['only a quote', '<blockquote type="cite">old</blockquote>', '> old'],
+    [
+      'a notice keeps its links',
+      '<p>Code 123456</p><a href="https://x.test/v?t=1">Verify</a>',
+      'Code 123456\n\nVerify [https://x.test/v?t=1]',
+    ],
+    ['nothing', '', ''],
+  ]
+  test.each(cases)('%s', (_name, html, want) => expect(replyTextFromHtml(html)).toBe(want))
+})
+
+describe('hostile input is linear', () => {
+  const MB = 1_000_000
+  const inputs: [string, string][] = [
+    ['>', '>'.repeat(MB)],
+    ['> lines', '>\n'.repeat(MB / 2)],
+    ['blank lines', `a${'\n'.repeat(MB)}b`],
+    ['carriage returns', '\r'.repeat(MB)],
+    ['spaces', `a${' '.repeat(MB)}b`],
+    ['dashes', `x\n\n${'-'.repeat(MB)}`],
+    ['underscores', '_'.repeat(MB)],
+    ['delimiters', '--\n'.repeat(MB / 3)],
+    ['"On" lines', 'On Mon, 1 Jun 2026 at 9:00 AM Bob <bob@example.com>\n'.repeat(5000)],
+    ['"On … wrote:" lines', 'On Mon, 1 Jun 2026 at 9:00 AM Bob wrote:\n> a\n'.repeat(5000)],
+    ['colons', 'a1:\n'.repeat(MB / 4)],
+    ['headers', 'To: a\nFrom: b\n'.repeat(MB / 14)],
+    ['nested quotes', Array.from({ length: 2000 }, (_, i) => `${'>'.repeat(i)} x`).join('\n')],
+    ['fences', '```\n'.repeat(MB / 4)],
+    ['zero-width spaces', '\u200b\n'.repeat(MB / 2)],
+    ['alternating', 'a\n> b\n'.repeat(MB / 6)],
+  ]
+  // Each takes under 0.2 s; the bound leaves room for a busy machine.
+  test.each(inputs)('%s', (_name, text) => {
+    expect(cpuMsOf(() => replyText(text))).toBeLessThan(2000)
+  })
+})

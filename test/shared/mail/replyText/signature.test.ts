@@ -1,0 +1,87 @@
+/** Lines as the clients write them, around mails written for these tests. */
+import { describe, expect, test } from 'bun:test'
+import { replyText } from '../../../../shared/mail/replyText/replyText.ts'
+
+const OWN = 'Yes, Tuesday works.\nSee you there!'
+
+/** `template` below own text; `|` marks a line end. */
+const below = (template: string) => replyText(`${OWN}\n\n${template.replaceAll('|', '\n')}`)
+
+describe('signatures', () => {
+  test.each(['-- ', '--', '__', '—'])('delimiter %p', (mark) => {
+    expect(replyText(`${OWN}\n${mark}\nBob\n+1 555 0123`)).toBe(OWN)
+  })
+
+  test('rules', () => {
+    expect(below('—————|Ann Lee|ann@x.test')).toBe(OWN)
+    expect(below('_______________________________________________|list@x.test')).toBe(OWN)
+    const sections =
+      'First.\n\n---\n\nSecond part, a full sentence that says a thing or two about it all.'
+    expect(replyText(sections)).toBe(sections)
+  })
+
+  test('a sign-off without a delimiter stays', () => {
+    const text = 'See below.\n\nBest regards,\nBob Lee\nCEO'
+    expect(replyText(text)).toBe(text)
+  })
+
+  test.each([
+    'Sent from my iPhone',
+    'Sent from my Samsung Galaxy smartphone.',
+    'Sent from Yahoo Mail on Android',
+    'Sent from Mail for Windows 10',
+    'Get Outlook for iOS<https://aka.ms/x>',
+    'Get [Outlook for Android](https://aka.ms/x)',
+    'Sent from my phone, please excuse brevity',
+    'Von meinem iPhone gesendet',
+    'Gesendet von Outlook für iOS',
+    'Diese Nachricht wurde von meinem Android-Gerät mit K-9 Mail gesendet.',
+    'Envoyé de mon iPhone',
+    'Provenance : Courrier pour Windows 10',
+    'Enviado desde mi iPhone',
+    'Enviado do meu iPhone',
+    'Inviato da iPhone',
+    'Verstuurd vanaf mijn iPhone',
+    'Wysłane z iPhone’a',
+    'Отправлено с iPhone',
+    'Надіслано з iPhone',
+    'Odesláno z iPhonu',
+    'Skickat från min iPhone',
+    'Sendt fra min iPhone',
+    'Lähetetty iPhonesta',
+    'Elküldve az iPhone-omról',
+    'Στάλθηκε από το iPhone μου',
+    'Trimis de pe iPhone-ul meu',
+    'iPhone’umdan gönderildi',
+    'Đã gửi từ iPhone của tôi',
+    '发自我的iPhone',
+    'iPhoneから送信',
+    '나의 iPhone에서 보냄',
+    'أُرسلت من الـ iPhone',
+    'Enviat des del meu iPhone',
+    'נשלח מה-iPhone שלי',
+  ])('%s', (line) => {
+    expect(below(line)).toBe(OWN)
+    expect(replyText(`${OWN}\n${line}\n\nOn 1 Jun 2026 at 9:00, B <b@x.test> wrote:\n> a`)).toBe(
+      OWN,
+    )
+  })
+
+  test.each([
+    'The note was sent from my iPhone app to all users.',
+    'Sent from my desk, is much easier then my mobile phone.',
+    'Sent by mail to your office on Monday.',
+    'Get the app from the store and install it on your phone.',
+    'Von meinem Standpunkt aus ist das gut.\nGruß',
+    'Hi,\nUnsubscribe me please.',
+    'Hi,\nThis email is about the confidential deal; call me.',
+  ])('is no device line: %s', (text) => expect(replyText(`Hi.\n\n${text}`)).toBe(`Hi.\n\n${text}`))
+
+  test('legal notices and list footers', () => {
+    expect(
+      below('This e-mail and any files are confidential and intended solely for the addressee.'),
+    ).toBe(OWN)
+    expect(below('Diese E-Mail enthält vertrauliche Informationen. Confidential.|Danke')).toBe(OWN)
+    expect(below('You received this message because you are subscribed to a group.')).toBe(OWN)
+  })
+})

@@ -1,0 +1,89 @@
+import { describe, expect, test } from 'bun:test'
+import { htmlToText } from '../../../../shared/mail/visibleText/htmlToText.ts'
+import { cpuMsOf } from '../../../support/process/cpuTime.ts'
+
+describe('htmlToText', () => {
+  const cases: [string, string, string][] = [
+    ['paragraphs', '<p>Hi</p><p>there<br>you</p>', 'Hi\n\nthere\nyou'],
+    [
+      'link',
+      'See <a href="https://x.test/?a=1&amp;b=2">this</a>.',
+      'See this [https://x.test/?a=1&b=2].',
+    ],
+    ['link that is its text', '<a href="https://x.test">https://x.test</a>', 'https://x.test'],
+    ['address', '<a href="mailto:a@x.test">a@x.test</a>', 'a@x.test'],
+    ['list', '<ul><li>a</li><li>b<ul><li>c</li></ul></li></ul>', '- a\n- b\n  - c'],
+    ['numbers', '<ol><li>a</li><li>b</li></ol>', ' 1. a\n 2. b'],
+    [
+      'table',
+      '<table><tr><td>A</td><td>B</td></tr><tr><td>C</td><td>D</td></tr></table>',
+      'A B\nC D',
+    ],
+    ['quote', '<div>a</div><blockquote>b<br>c</blockquote>', 'a\n\n> b\n> c'],
+    ['pre', '<pre>a\n  b</pre>', 'a\n  b'],
+    ['heading', '<h1>Title</h1>text', 'Title\ntext'],
+    [
+      'style, script, comment',
+      '<style>p{}</style><script>x<y</script><!-- c -->a &amp; b',
+      'a & b',
+    ],
+    ['image', '<img src="cid:1" alt="logo">a', 'a'],
+    [
+      'signature and history stay',
+      'a<div class="gmail_signature">b</div><div id="appendonsend"></div>c',
+      'a\nb\n\nc',
+    ],
+    ['text with <', 'a < b and <3', 'a < b and <3'],
+    ['nothing', '', ''],
+  ]
+  test.each(cases)('%s', (_name, html, want) => expect(htmlToText(html).trimEnd()).toBe(want))
+
+  test('text survives in HTML too deep or too long for a tree', () => {
+    const deep = `${'<div>'.repeat(2000)}a &lt; b &#233; <b>c</b>${'</div>'.repeat(2000)}<p>d</p>`
+    expect(htmlToText(deep)).toBe('a < b é c\nd')
+    const hidden = `<style>x{}</style><script>1</script><!-- > -->${'<i>a</i> '.repeat(40_000)}`
+    expect(htmlToText(hidden).slice(0, 5)).toBe('a a a')
+    expect(htmlToText(`${'<p>'.repeat(90_000)}&bogus; &#0; &#x110000;`)).toBe(
+      '&bogus; &#0; &#x110000;',
+    )
+  })
+})
+
+describe('hostile HTML is linear', () => {
+  const MB = 1_000_000
+  const inputs: [string, string][] = [
+    ['nested div', '<div>'.repeat(MB / 5)],
+    ['nested and closed', `${'<div>'.repeat(MB / 11)}x${'</div>'.repeat(MB / 11)}`],
+    ['closed by the wrong tag', '<div>'.repeat(499) + '</b>'.repeat(MB / 4)],
+    ['unclosed <', '<'.repeat(50_000)],
+    ['unclosed tags', '<a '.repeat(50_000)],
+    ['unclosed attribute', `<a title="${'x'.repeat(MB)}`],
+    ['unclosed comments', '<!--'.repeat(MB / 4)],
+    ['quotes in quotes', `${'<blockquote>'.repeat(2000)}x`],
+    ['long quotes in quotes', '<blockquote>'.repeat(490) + 'x<br>'.repeat(MB / 5)],
+    ['long lists in lists', '<ul><li>'.repeat(245) + 'x<br>'.repeat(50_000)],
+    ['long lines in lists', `${'<ul><li>'.repeat(200)}<pre>${'x\n'.repeat(50_000)}`],
+    ['paragraphs', '<p>x'.repeat(MB / 4)],
+    ['cells', '<td>x'.repeat(MB / 5)],
+    ['entities', '&amp'.repeat(MB / 4)],
+    ['attributes', `<div ${'a=1 '.repeat(MB / 4)}>x</div>`],
+    ['spaces', `<p>a${' '.repeat(MB)}b</p>`],
+    ['line ends', `<pre>${'\n'.repeat(MB)}</pre>`],
+  ]
+  // Each takes under 0.3 s; the bound leaves room for a busy machine.
+  test.each(inputs)('%s', (_name, html) => {
+    expect(cpuMsOf(() => htmlToText(html))).toBeLessThan(2000)
+  })
+})
+
+test('tags and lines up to the bound are a tree; one more, and the tags are only removed', () => {
+  // A stripped list has no dashes.
+  const list = '<ul><li>x</ul>'
+  const of = (lines: number) => htmlToText(`${'\n'.repeat(lines)}${list}`).trim()
+  const tags = 3
+  expect(of(60_000 - tags)).toBe('- x')
+  expect(of(60_001 - tags)).toBe('x')
+  const leading = (count: number) => htmlToText(`${'<b>'}${'\n'.repeat(count)}${list}`).trim()
+  expect(leading(60_000 - tags - 1)).toBe('- x')
+  expect(leading(60_001 - tags - 1)).toBe('x')
+})

@@ -1,0 +1,202 @@
+/** A purge deletes the rows of its project only. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { beginIdempotent } from '../../../../sql/account/idempotency.ts'
+import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts'
+import { findErasure } from '../../../../sql/account/projects/erasure.ts'
+import {
+  MAIL_TABLES,
+  OWN_TABLES,
+  purgeProject,
+  requeueLostPurges,
+} from '../../../../sql/account/projects/purgeProject.ts'
+import { updateRetention } from '../../../../sql/account/projects/retention.ts'
+import { createRule } from '../../../../sql/mail/inbound/emailRules.ts'
+import { deleteMessage } from '../../../../sql/mail/messages/deleteMail.ts'
+import { acceptMessages } from '../../../../sql/mail/outbound/sendMessages.ts'
+import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
+import { newDelivery } from '../../../support/events/eventRows.ts'
+import { newIntent, newSent, readRaw, receive, takeIn } from '../../../support/mail/mailRows.ts'
+import { dropJobs, newProject, newSettled, row } from '../../../support/till/tillRows.ts'
+
+let database: TestDatabase
+let pool: TestDatabase['pool']
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+const KEPT = [
+  // For audit.
+  ...['payments', 'seller_endpoints', 'api_keys'],
+  // With the payments that stay.
+  'project_retention',
+  // Deleted with the messages and threads that they belong to.
+  ...['message_labels', 'outbound_mails', 'thread_identifiers'],
+]
+
+let endpoints = 0
+async function insertEndpoint(db: TestDatabase['pool'], projectId: string): Promise<string> {
+  const { rows } = await db.query<{ id: string }>(
+    `insert into seller_endpoints (id, project_id, url_pattern, match_key, price_atomic, network)
+     values ('end_' || $2::int, $1, 'https://a.example', 'a.example/' || $2::int, 1000, 'base') returning id`,
+    [projectId, ++endpoints],
+  )
+  return rows[0]!.id
+}
+
+const countsOf = async (projectId: string): Promise<number[]> => {
+  const counts: number[] = []
+  for (const table of ['inbound_mails', 'messages', 'threads', 'events', 'webhook_deliveries']) {
+    const { rowCount } = await pool.query(`select from ${table} where project_id = $1`, [projectId])
+    counts.push(rowCount!)
+  }
+  return counts
+}
+
+/** A project with a message each way and a delivery. */
+async function inUse(): Promise<{ projectId: string; delivery: string }> {
+  const projectId = await newProject(pool)
+  await newSent(pool, { projectId })
+  await receive(pool, projectId)
+  return { projectId, delivery: await newDelivery(pool, { projectId }) }
+}
+
+test('a live project loses nothing', async () => {
+  const { projectId } = await inUse()
+  await purgeProject(pool, projectId)
+  expect(await countsOf(projectId)).toEqual([1, 2, 2, 1, 1])
+})
+
+test('an erasure has no end while a row is left', async () => {
+  await using own = await createTestDatabase()
+  const projectId = await newProject(own.pool)
+  await own.pool.query('insert into project_limits (project_id, daily_gas) values ($1, 1)', [
+    projectId,
+  ])
+  await own.pool.query(
+    `create function keep() returns trigger language plpgsql as 'begin return null; end'`,
+  )
+  await own.pool.query(
+    'create trigger keep before delete on project_limits for each row execute function keep()',
+  )
+  await deleteProject(own.pool, projectId)
+  await purgeProject(own.pool, projectId)
+  expect((await findErasure(own.pool, projectId))!.completedAt).toBeNull()
+  await own.pool.query('drop trigger keep on project_limits')
+  await purgeProject(own.pool, projectId)
+  expect((await findErasure(own.pool, projectId))!.completedAt).toBeInstanceOf(Date)
+})
+
+test('a deleted project loses its mail and logs; another project keeps its own', async () => {
+  const [gone, neighbour] = [await inUse(), await inUse()]
+  const both = await takeIn(pool, [gone.projectId, neighbour.projectId])
+  const { raw_id: shared } = await row(pool, 'inbound_mails', both[0]!)
+  const own = await receive(pool, gone.projectId)
+  await deleteProject(pool, gone.projectId)
+  await purgeProject(pool, gone.projectId)
+  expect(await countsOf(gone.projectId)).toEqual([0, 0, 0, 0, 0])
+  expect(await countsOf(neighbour.projectId)).toEqual([2, 2, 2, 1, 1])
+  expect(await readRaw(pool, own.rawId)).toBeUndefined()
+  expect(await readRaw(pool, shared)).toContain('Subject')
+  expect((await row(pool, 'webhook_deliveries', neighbour.delivery)).status).toBe('pending')
+})
+
+test('every table with rows of a project is purged, or kept for a reason', async () => {
+  const { rows } = await pool.query(
+    `select table_name as name from information_schema.columns
+     where table_schema = 'public' and column_name = 'project_id'`,
+  )
+  const purged = [...MAIL_TABLES, ...OWN_TABLES].map(([table]) => table)
+  expect(rows.map(({ name }) => name).toSorted()).toEqual([...purged, ...KEPT].toSorted())
+})
+
+/** The tables with a row, but for those of the service itself. */
+async function tablesInUse(): Promise<string[]> {
+  const { rows } = await pool.query<{ name: string }>(
+    `select table_name as name from information_schema.tables
+     where table_schema = 'public' and table_type = 'BASE TABLE' order by table_name`,
+  )
+  const used: string[] = []
+  for (const { name } of rows) {
+    const { rowCount } = await pool.query(`select from ${name} limit 1`)
+    if (rowCount === 1) used.push(name)
+  }
+  return used
+}
+
+test('of a purged project only its tombstone is left, in no table anything else', async () => {
+  await using empty = await createTestDatabase()
+  const shared = pool
+  pool = empty.pool
+  try {
+    const before = await tablesInUse()
+    const { projectId } = await inUse()
+    const actor = { projectId, keyPrefix: 'lopk-test', requestId: 'req' }
+    await updateRetention(pool, projectId, { mail: 30 }, actor)
+    await createRule(pool, projectId, { type: 'BLOCK', scope: 'RECEIVE', value: 'a@b.example' })
+    const [sent] = await acceptMessages(pool, [newIntent(projectId, { subject: 'out' })], 10)
+    expect(sent!.kind).toBe('accepted')
+    await deleteMessage(pool, projectId, (await receive(pool, projectId)).messageId)
+    await beginIdempotent(pool, { projectId, operation: 'o', key: 'k', hash: Buffer.alloc(32) })
+    await insertEndpoint(pool, projectId)
+    expect((await findErasure(pool, projectId))!.left).toMatchObject({ mail: 8, deliveries: 2 })
+    await deleteProject(pool, projectId)
+    expect((await findErasure(pool, projectId))!.completedAt).toBeNull()
+    await purgeProject(pool, projectId)
+    expect(await tablesInUse()).toEqual([...before, 'api_keys', 'projects'].toSorted())
+    expect(await row(pool, 'projects', projectId)).toMatchObject({ name: '', display_name: null })
+    expect(await findErasure(pool, projectId)).toEqual({
+      requestedAt: expect.any(Date),
+      completedAt: expect.any(Date),
+      left: { mail: 0, vault: 0, deliveries: 0, logs: 0, other: 0 },
+      kept: { payments: 0, endpoints: 0, keys: 1 },
+      objects: 'none',
+    })
+  } finally {
+    pool = shared
+  }
+})
+
+test('payments of a purged project stay, with their endpoint and their retention', async () => {
+  const projectId = await newProject(pool)
+  const actor = { projectId, keyPrefix: 'lopk-test', requestId: 'req' }
+  await updateRetention(pool, projectId, { paymentDetails: 7 }, actor)
+  const [endpointId] = [
+    await insertEndpoint(pool, projectId),
+    await insertEndpoint(pool, projectId),
+  ]
+  await newSettled(pool, { projectId, endpointId })
+  await deleteProject(pool, projectId)
+  await purgeProject(pool, projectId)
+  const { completedAt, kept } = (await findErasure(pool, projectId))!
+  expect([completedAt, kept]).toEqual([expect.any(Date), { payments: 1, endpoints: 1, keys: 1 }])
+  const { rowCount } = await pool.query('select from project_retention where project_id = $1', [
+    projectId,
+  ])
+  expect(rowCount).toBe(1)
+})
+
+test('a purge without a job is queued again', async () => {
+  const projectId = await newProject(pool)
+  await deleteProject(pool, projectId)
+  await dropJobs(pool)
+  await requeueLostPurges(pool)
+  const queued = async () =>
+    (
+      await pool.query(`select from graphile_worker.jobs where key = 'purge_project:' || $1`, [
+        projectId,
+      ])
+    ).rowCount
+  expect(await queued()).toBe(0)
+  await pool.query(`update projects set deleted_at = now() - interval '2 minutes' where id = $1`, [
+    projectId,
+  ])
+  await requeueLostPurges(pool)
+  expect(await queued()).toBe(1)
+  await purgeProject(pool, projectId)
+  await dropJobs(pool)
+  await requeueLostPurges(pool)
+  expect(await queued()).toBe(0)
+})

@@ -1,0 +1,150 @@
+/** Mail domains: added once, unusable before their verification, deleted with their own keys. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts'
+import { createProject, UnverifiedDomainError } from '../../../../sql/account/projects/projects.ts'
+import {
+  createDkimKey,
+  deleteDkimKeys,
+  findDkimSigners,
+  listDkimKeys,
+} from '../../../../sql/mail/domains/dkimKeys.ts'
+import {
+  addMailDomain,
+  DomainInUseError,
+  deleteMailDomain,
+  findMailDomain,
+  findVerifiedDomains,
+  listMailDomains,
+  recordCheck,
+} from '../../../../sql/mail/domains/mailDomains.ts'
+import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
+import { KEYRING } from '../../../support/events/eventRows.ts'
+import { dropJobs, whileHeld } from '../../../support/till/tillRows.ts'
+
+let database: TestDatabase
+let pool: TestDatabase['pool']
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+const add = async (domain: string) => (await addMailDomain(pool, KEYRING, domain))!
+const check = (domain: string, token: string, more: object = {}) =>
+  recordCheck(pool, {
+    domain,
+    token,
+    status: 'verified',
+    findings: {},
+    wantingSince: null,
+    recheckAt: new Date(Date.now() + 60_000),
+    ...more,
+  })
+const verified = async (domain: string) => {
+  const { token } = await add(domain)
+  await check(domain, token)
+  return token
+}
+const projectAt = (domain: string) =>
+  createProject(pool, {
+    name: 'Agent',
+    purpose: 'BUYER',
+    emailAddress: `agent@${domain}`,
+    emailDomain: domain,
+    scopes: [],
+  })
+const selectors = async (domain: string) =>
+  (await listDkimKeys(pool, domain)).map(({ selector }) => selector)
+const jobsOf = async (domain: string) =>
+  (await pool.query('select from graphile_worker.jobs where key = $1', [`verify_domain:${domain}`]))
+    .rowCount
+
+test('a domain is added once; a second addition leaves no key', async () => {
+  const { dkimSelector } = await add('once.example')
+  expect(await addMailDomain(pool, KEYRING, 'once.example')).toBeNull()
+  expect(await selectors('once.example')).toEqual([dkimSelector])
+})
+
+test('a domain is unusable before its verification', async () => {
+  await add('pending.example')
+  const error = await projectAt('pending.example').catch((thrown) => thrown)
+  expect(error).toBeInstanceOf(UnverifiedDomainError)
+  await verified('ours.example')
+  await verified('unasked.example')
+  const asked = ['pending.example', 'ours.example', 'none.example']
+  expect(await findVerifiedDomains(pool, asked)).toEqual(['ours.example'])
+})
+
+test('a check counts only for its own addition of the domain, and queues the next', async () => {
+  const { token } = await add('check.example')
+  await dropJobs(pool)
+  expect(await check('check.example', 'another')).toBe(false)
+  expect((await findMailDomain(pool, 'check.example'))?.status).toBe('pending')
+  expect(await jobsOf('check.example')).toBe(0)
+  expect(await check('check.example', token, { recheckAt: null })).toBe(true)
+  expect(await jobsOf('check.example')).toBe(0)
+  const { verifiedAt } = (await findMailDomain(pool, 'check.example'))!
+  expect(await check('check.example', token, { status: 'failed' })).toBe(true)
+  expect(await jobsOf('check.example')).toBe(1)
+  expect(await check('check.example', token)).toBe(true)
+  expect((await findMailDomain(pool, 'check.example'))?.verifiedAt).toEqual(verifiedAt)
+})
+
+test('a domain without live projects is deleted with its own keys', async () => {
+  await verified('used.example')
+  await verified('kept.example')
+  const { project } = await projectAt('used.example')
+  const error = await deleteMailDomain(pool, 'used.example').catch((thrown) => thrown)
+  expect(error).toBeInstanceOf(DomainInUseError)
+  expect(await selectors('used.example')).toHaveLength(1)
+  await deleteProject(pool, project.id)
+  expect(await deleteMailDomain(pool, 'used.example')).toBe(true)
+  expect(await deleteMailDomain(pool, 'used.example')).toBe(false)
+  expect(await selectors('used.example')).toEqual([])
+  expect(await selectors('kept.example')).toHaveLength(1)
+})
+
+test('the deletion of a domain and the creation of a project at it wait for each other', async () => {
+  await verified('race.example')
+  const make = `with held as (select from mail_domains where domain = 'race.example' for key share)
+                insert into projects (id, name, purpose, email_address)
+                select 'prj_race', 'Agent', 'BUYER', 'race@race.example' from held`
+  const [error] = await whileHeld(pool, make, [], () => [
+    deleteMailDomain(pool, 'race.example').catch((thrown) => thrown),
+  ])
+  expect(error).toBeInstanceOf(DomainInUseError)
+  await verified('going.example')
+  const [late] = await whileHeld(
+    pool,
+    `delete from mail_domains where domain = 'going.example'`,
+    [],
+    () => [projectAt('going.example').catch((thrown) => thrown)],
+  )
+  expect(late).toBeInstanceOf(UnverifiedDomainError)
+})
+
+test('domains are listed newest first, by page', async () => {
+  for (const domain of ['l1.example', 'l2.example', 'l3.example']) await add(domain)
+  const first = await listMailDomains(pool, { limit: 2, cursor: null })
+  expect(first.map(({ domain }) => domain)).toEqual(['l3.example', 'l2.example'])
+  const cursor = { atMs: first[1]!.createdAt.getTime(), row: first[1]!.row }
+  const [next] = await listMailDomains(pool, { limit: 1, cursor })
+  expect(next?.domain).toBe('l1.example')
+})
+
+test('the two newest keys of a domain sign, and are deleted singly or together', async () => {
+  const made: string[] = []
+  for (let n = 0; n < 3; n++)
+    made.push((await createDkimKey(pool, KEYRING, 'sign.example')).selector)
+  await createDkimKey(pool, KEYRING, 'other.example')
+  const newest = [made[2]!, made[1]!]
+  const signers = await findDkimSigners(pool, async () => KEYRING, 'sign.example')
+  expect(signers.map(({ selector }) => selector)).toEqual(newest)
+  expect(await selectors('sign.example')).toEqual(newest)
+  await deleteDkimKeys(pool, 'sign.example', made[2]!)
+  expect(await selectors('sign.example')).toEqual([made[1]!, made[0]!])
+  await deleteDkimKeys(pool, 'sign.example')
+  expect(await selectors('sign.example')).toEqual([])
+  expect(await selectors('other.example')).toHaveLength(1)
+})

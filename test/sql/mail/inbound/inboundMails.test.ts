@@ -1,0 +1,187 @@
+/** A spooled mail becomes one inbound mail per live inbox. Its raw mail stays while a row needs it. */
+
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts'
+import { findAddresses, listAddresses } from '../../../../sql/mail/domains/addresses.ts'
+import {
+  discardInboundMail,
+  findInboundMail,
+  insertInboundMails,
+} from '../../../../sql/mail/inbound/inboundMails.ts'
+import { storeParsedMails } from '../../../../sql/mail/inbound/storeParsedMails.ts'
+import { deleteMessage } from '../../../../sql/mail/messages/deleteMail.ts'
+import { deleteUnusedRawMails } from '../../../../sql/mail/messages/rawMails.ts'
+import { noBlobs } from '../../../support/database/blobs.ts'
+import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
+import {
+  addressOf,
+  rawMail,
+  readInboundMail,
+  readRaw,
+  receive,
+  spooled,
+  takeIn,
+} from '../../../support/mail/mailRows.ts'
+import { crossing, newProject, row, whileHeld } from '../../../support/till/tillRows.ts'
+
+let database: TestDatabase
+let pool: TestDatabase['pool']
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+const inboundMailsOf = async (projectId: string) =>
+  (await pool.query('select from inbound_mails where project_id = $1', [projectId])).rowCount
+const isRawKept = async (sourceKey: string) =>
+  (await pool.query('select from raw_mails where source_key = $1', [sourceKey])).rowCount === 1
+const rawIdOf = async (inboundId: string) => (await row(pool, 'inbound_mails', inboundId)).raw_id
+
+describe('a spooled mail', () => {
+  test('that is moved twice is stored once', async () => {
+    const projectId = await newProject(pool)
+    const mail = spooled([await addressOf(pool, projectId)])
+    for (let n = 0; n < 2; n++) await insertInboundMails(pool, [mail])
+    expect(await inboundMailsOf(projectId)).toBe(1)
+  })
+
+  test('is stored for live inboxes only; without one its bytes are not kept', async () => {
+    const [live, deleted] = [await newProject(pool), await newProject(pool)]
+    const gone = await addressOf(pool, deleted)
+    await deleteProject(pool, deleted)
+    const [both, lost] = [spooled([await addressOf(pool, live), gone]), spooled([gone])]
+    await insertInboundMails(pool, [both, lost])
+    expect([await inboundMailsOf(live), await inboundMailsOf(deleted)]).toEqual([1, 0])
+    expect([await isRawKept(both.sourceKey), await isRawKept(lost.sourceKey)]).toEqual([
+      true,
+      false,
+    ])
+  })
+
+  test('for two names of one inbox is stored there once', async () => {
+    const projectId = await newProject(pool)
+    const address = await addressOf(pool, projectId)
+    await insertInboundMails(pool, [spooled([address, address])])
+    expect(await inboundMailsOf(projectId)).toBe(1)
+  })
+})
+
+describe('an inbound mail', () => {
+  test('is found until it ends or its project is deleted', async () => {
+    const [one, two] = [await newProject(pool), await newProject(pool)]
+    const [open, orphan] = (await takeIn(pool, [one, two])) as [string, string]
+    const received = await readInboundMail(pool, open)
+    await storeParsedMails(pool, [received])
+    await deleteProject(pool, two)
+    expect(await findInboundMail(pool, noBlobs, open, 1e9)).toBeNull()
+    expect(await findInboundMail(pool, noBlobs, orphan, 1e9)).toBeNull()
+  })
+
+  test('above the size limit is reported by its size', async () => {
+    const raw = rawMail({ text: 'x'.repeat(1_000) })
+    const [id] = await takeIn(pool, [await newProject(pool)], raw)
+    expect(await findInboundMail(pool, noBlobs, id!, raw.length - 1)).toMatchObject({
+      size: raw.length,
+    })
+    expect(await findInboundMail(pool, noBlobs, id!, raw.length)).toMatchObject({
+      bytes: Buffer.from(raw),
+    })
+  })
+
+  test('that is discarded loses its raw mail unless another inbox needs it', async () => {
+    const [one, two] = [await newProject(pool), await newProject(pool)]
+    const [first, second] = (await takeIn(pool, [one, two])) as [string, string]
+    const rawId = await rawIdOf(first)
+    await discardInboundMail(pool, first)
+    expect((await row(pool, 'inbound_mails', first)).state).toBe('discarded')
+    expect(await readRaw(pool, rawId)).toContain('Subject')
+    await discardInboundMail(pool, second)
+    expect(await readRaw(pool, rawId)).toBe('')
+  })
+
+  test('that was stored cannot be discarded', async () => {
+    const projectId = await newProject(pool)
+    const [id] = await takeIn(pool, [projectId])
+    await storeParsedMails(pool, [await readInboundMail(pool, id!)])
+    await discardInboundMail(pool, id!)
+    expect((await row(pool, 'inbound_mails', id!)).state).toBe('stored')
+    expect(await readRaw(pool, await rawIdOf(id!))).toContain('Subject')
+  })
+})
+
+describe('a raw mail', () => {
+  test('stays while another inbox shows it, and is deleted with the last message', async () => {
+    const [one, two] = [await newProject(pool), await newProject(pool)]
+    const raw = rawMail()
+    const inboundIds = (await takeIn(pool, [one, two], raw)) as [string, string]
+    const rawId = await rawIdOf(inboundIds[0])
+    const received = [
+      await readInboundMail(pool, inboundIds[0]),
+      await readInboundMail(pool, inboundIds[1]),
+    ]
+    for (const one of received) await storeParsedMails(pool, [one])
+    const { messageId } = received[0]!.mail.links
+    expect(await deleteMessage(pool, one, messageId)).toBe(true)
+    await deleteUnusedRawMails(pool, [rawId])
+    expect(await readRaw(pool, rawId)).toBe(raw)
+    expect(await deleteMessage(pool, two, messageId)).toBe(true)
+    expect(await readRaw(pool, rawId)).toBeUndefined()
+  })
+
+  test('stays while a message shows it, even without an accepted inbound mail', async () => {
+    const [one, two] = [await newProject(pool), await newProject(pool)]
+    const [first, second] = (await takeIn(pool, [one, two])) as [string, string]
+    const rawId = await rawIdOf(first)
+    await storeParsedMails(pool, [await readInboundMail(pool, first)])
+    await discardInboundMail(pool, second)
+    expect(await readRaw(pool, rawId)).toContain('Subject')
+    await pool.query('delete from inbound_mails where raw_id = $1', [rawId])
+    await deleteUnusedRawMails(pool, [rawId])
+    expect(await readRaw(pool, rawId)).toContain('Subject')
+  })
+
+  test('is deleted when two inboxes release it concurrently', async () => {
+    const [one, two] = [await newProject(pool), await newProject(pool)]
+    const ids = await takeIn(pool, [one, two])
+    const rawId = await rawIdOf(ids[0]!)
+    for (const id of ids) await storeParsedMails(pool, [await readInboundMail(pool, id)])
+    const messageId = (
+      await pool.query('select message_id from messages where raw_id = $1', [rawId])
+    ).rows[0].message_id
+    const hold = 'select from raw_mails where id = $1 for no key update'
+    await whileHeld(pool, hold, [rawId], () =>
+      [one, two].map((projectId) => deleteMessage(pool, projectId, messageId)),
+    )
+    expect(await readRaw(pool, rawId)).toBeUndefined()
+  })
+
+  test('is deleted by two processes with the same ids in opposite orders', async () => {
+    const projectId = await newProject(pool)
+    const rawIds: string[] = []
+    for (let n = 0; n < 4; n++) rawIds.push((await receive(pool, projectId)).rawId)
+    await pool.query('delete from inbound_mails where project_id = $1', [projectId])
+    await pool.query('delete from messages where project_id = $1', [projectId])
+    const hold = 'select from raw_mails where id = any ($1) for update'
+    await whileHeld(pool, hold, [rawIds.slice(0, 2)], () =>
+      crossing(rawIds).map((ids) => deleteUnusedRawMails(pool, ids)),
+    )
+    for (const id of rawIds) expect(await readRaw(pool, id)).toBeUndefined()
+  })
+})
+
+test('addresses of live inboxes are listed in byte order, by page', async () => {
+  const addresses: string[] = []
+  for (let n = 0; n < 3; n++) addresses.push(await addressOf(pool, await newProject(pool)))
+  const deleted = await newProject(pool)
+  const gone = await addressOf(pool, deleted)
+  await deleteProject(pool, deleted)
+  expect(await findAddresses(pool, [addresses[0]!, gone, 'none@mail.test'])).toEqual([
+    addresses[0]!,
+  ])
+  const all = await listAddresses(pool, { after: '', limit: 1_000 })
+  expect(all).not.toContain(gone)
+  expect(all).toEqual(all.toSorted())
+  expect(await listAddresses(pool, { after: all[0]!, limit: 2 })).toEqual(all.slice(1, 3))
+})

@@ -1,0 +1,131 @@
+/** Deletion of mail, under the lock of its inbox. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { storeParsedMails } from '../../../../sql/mail/inbound/storeParsedMails.ts'
+import {
+  deleteMessage,
+  deleteThread,
+  forgetDeletedMessages,
+} from '../../../../sql/mail/messages/deleteMail.ts'
+import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
+import {
+  begin,
+  messageOf,
+  newSent,
+  rawMail,
+  readInboundMail,
+  readRaw,
+  receive,
+  recordSent,
+  takeIn,
+} from '../../../support/mail/mailRows.ts'
+import { blocked, newProject, whileHeld } from '../../../support/till/tillRows.ts'
+
+let database: TestDatabase
+let pool: TestDatabase['pool']
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+const threadOf = async (threadRow: string) =>
+  (await pool.query('select * from threads where row = $1', [threadRow])).rows[0]
+const remembered = async (projectId: string) =>
+  (await pool.query('select from deleted_messages where project_id = $1', [projectId])).rowCount
+const answer = (messageId: string) => rawMail({ headers: `In-Reply-To: ${messageId}\r\n` })
+const INBOX = 'select from projects where id = $1 for no key update'
+
+test('a message is deleted only by its project, and no other message is deleted', async () => {
+  const [owner, stranger] = [await newProject(pool), await newProject(pool)]
+  const [first, second] = [await receive(pool, owner), await receive(pool, owner)]
+  const { threadRow } = (await messageOf(pool, owner, first.messageId))!
+  const { id } = await threadOf(threadRow)
+  expect(await deleteMessage(pool, stranger, first.messageId)).toBe(false)
+  expect(await deleteThread(pool, stranger, id)).toBe(false)
+  expect(await messageOf(pool, owner, first.messageId)).toBeDefined()
+  expect(await deleteMessage(pool, owner, first.messageId)).toBe(true)
+  expect(await deleteMessage(pool, owner, first.messageId)).toBe(false)
+  expect(await readRaw(pool, first.rawId)).toBeUndefined()
+  expect(await threadOf(threadRow)).toBeUndefined()
+  expect(await messageOf(pool, owner, second.messageId)).toBeDefined()
+  expect(await remembered(owner)).toBe(1)
+})
+
+test('a thread that loses a message takes the time of its last remaining one', async () => {
+  const sent = await newSent(pool)
+  const { messageId } = await receive(pool, sent.projectId, answer(sent.messageId))
+  await pool.query('update threads set updated_at = now() where row = $1', [sent.threadRow])
+  expect(await deleteMessage(pool, sent.projectId, messageId)).toBe(true)
+  const { rows } = await pool.query('select added_at from messages where row = $1', [sent.row])
+  const left = await threadOf(sent.threadRow)
+  expect([left.message_count, left.updated_at]).toEqual([1, rows[0].added_at])
+})
+
+test('a thread is deleted with all its messages and no others', async () => {
+  const sent = await newSent(pool)
+  const { messageId } = await receive(pool, sent.projectId, answer(sent.messageId))
+  const other = await newSent(pool, { projectId: sent.projectId })
+  const { id } = await threadOf(sent.threadRow)
+  expect(await deleteThread(pool, sent.projectId, id)).toBe(true)
+  expect(await threadOf(sent.threadRow)).toBeUndefined()
+  expect(await messageOf(pool, sent.projectId, messageId)).toBeUndefined()
+  expect(await messageOf(pool, sent.projectId, other.messageId)).toBeDefined()
+  expect(await deleteThread(pool, sent.projectId, id)).toBe(false)
+})
+
+test('a deleted sent message leaves no hash: it cannot be retransmitted', async () => {
+  const sent = await newSent(pool)
+  await deleteMessage(pool, sent.projectId, sent.messageId)
+  expect(await remembered(sent.projectId)).toBe(0)
+})
+
+test('a deletion waits for a concurrent storing of mail, and storing for a deletion', async () => {
+  const sent = await newSent(pool)
+  const { id } = await threadOf(sent.threadRow)
+  const [inboundId] = await takeIn(pool, [sent.projectId], answer(sent.messageId))
+  const received = await readInboundMail(pool, inboundId!)
+  const [outcome, isDeleted] = await whileHeld<unknown>(pool, INBOX, [sent.projectId], () => [
+    storeParsedMails(pool, [received]),
+    blocked(pool, 1).then(() => deleteThread(pool, sent.projectId, id)),
+  ])
+  expect([outcome, isDeleted]).toEqual([['stored'], true])
+  expect(await messageOf(pool, sent.projectId, received.mail.links.messageId)).toBeUndefined()
+})
+
+test('two concurrent deletions in a thread leave no empty thread', async () => {
+  const sent = await newSent(pool)
+  const { messageId } = await receive(pool, sent.projectId, answer(sent.messageId))
+  await whileHeld(pool, INBOX, [sent.projectId], () =>
+    [sent.messageId, messageId].map((id) => deleteMessage(pool, sent.projectId, id)),
+  )
+  expect(await threadOf(sent.threadRow)).toBeUndefined()
+})
+
+test('a deletion and a concurrent record of the attempt wait for each other', async () => {
+  const sent = await newSent(pool)
+  const mail = await begin(pool, sent)
+  const hold = 'select from outbound_mails where message_row = $1 for update'
+  const [isRecorded, isDeleted] = await whileHeld(pool, hold, [sent.row], () => [
+    recordSent(pool, mail),
+    blocked(pool, 1).then(() => deleteMessage(pool, sent.projectId, sent.messageId)),
+  ])
+  expect([isRecorded, isDeleted]).toEqual([true, true])
+})
+
+test('the hash of a deleted message is kept for a week, once per inbox', async () => {
+  const projectId = await newProject(pool)
+  for (let n = 0; n < 2; n++) {
+    const { messageId } = await receive(pool, projectId)
+    await deleteMessage(pool, projectId, messageId)
+  }
+  await pool.query(
+    `update deleted_messages d set deleted_at = now() - case when d.content_hash = x.first
+       then interval '7 days 1 minute' else interval '6 days 23 hours' end
+     from (select min(content_hash::text)::bytea as first from deleted_messages where project_id = $1) x
+     where project_id = $1`,
+    [projectId],
+  )
+  await forgetDeletedMessages(pool)
+  expect(await remembered(projectId)).toBe(1)
+})

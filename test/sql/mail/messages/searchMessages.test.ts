@@ -1,0 +1,223 @@
+/** Searches of an inbox larger than the first steps: every step finds the same page. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { parseSearch } from '../../../../shared/mail/search/searchQuery.ts'
+import {
+  binarySearchVector,
+  searchKey,
+  searchVector,
+} from '../../../../shared/mail/search/searchTerms.ts'
+import {
+  findFirstReceived,
+  indexMessages,
+  listUnindexed,
+  type MessageSearch,
+  searchMessages,
+} from '../../../../sql/mail/messages/searchMessages.ts'
+import { binaryArray } from '../../../../sql/packedBytes.ts'
+import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
+import { rawMail, receive } from '../../../support/mail/mailRows.ts'
+import { newProject } from '../../../support/till/tillRows.ts'
+
+let database: TestDatabase
+let pool: TestDatabase['pool']
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+/** More than the newest 256 and 4,096 messages of the first steps. */
+const COUNT = 4_500
+const START = Date.UTC(2026, 0, 1)
+/** The messages that hold a word; 0 is the newest. */
+const WORDS: Record<string, (n: number) => boolean> = {
+  // Found in the first step, in the second step, and by the index alone.
+  common: () => true,
+  hundredth: (n) => n % 100 === 0,
+  seldom: (n) => n === 10 || n === 4_200 || n === 4_400,
+}
+/** Three messages have the same time. */
+const timeOf = (n: number) => new Date(START - Math.floor(n / 3) * 1_000)
+const isMarked = (n: number) => n % 200 === 0 || n === 4_200
+
+/** An inbox of `count` messages, `<0>` the newest. */
+async function fill(count: number): Promise<string> {
+  const projectId = await newProject(pool)
+  await receive(pool, projectId, rawMail({ id: 'seed@example.com' }))
+  const numbers = Array.from({ length: count }, (_, n) => count - 1 - n)
+  const words = (n: number) => Object.keys(WORDS).filter((word) => WORDS[word]!(n))
+  await pool.query(
+    `insert into messages (project_id, thread_row, direction, message_id, message_id_hash, subject, text_body, labels,
+                           created_at, search)
+     select m.project_id, m.thread_row, m.direction, v.id, sha256(v.id::bytea), '', '', string_to_array(v.labels, ','),
+            v.at, v.search::tsvector
+     from messages m, unnest($2::text[], $3::text[], $4::timestamptz[], $5::text[]) v (id, labels, at, search)
+     where m.project_id = $1`,
+    [
+      projectId,
+      numbers.map((n) => `<${n}>`),
+      numbers.map((n) => (isMarked(n) ? 'received,x' : 'received')),
+      numbers.map(timeOf),
+      numbers.map((n) =>
+        words(n)
+          .map((word) => `'${searchKey(projectId)}:${word}':1`)
+          .join(' '),
+      ),
+    ],
+  )
+  await pool.query(`delete from messages where project_id = $1 and message_id like '<seed%'`, [
+    projectId,
+  ])
+  return projectId
+}
+
+const nameOf = ({ messageId }: { messageId: string }) => Number(messageId.slice(1, -1))
+
+test('a page holds the newest matches in every step', async () => {
+  const [projectId, neighbour] = [await fill(COUNT), await fill(300)]
+  const rows = new Map<number, bigint>()
+  const stored = await pool.query('select row, message_id from messages where project_id = $1', [
+    projectId,
+  ])
+  for (const { row, message_id } of stored.rows) rows.set(Number(message_id.slice(1, -1)), row)
+  const find = (word: string, changes: Partial<MessageSearch>) =>
+    searchMessages(pool, {
+      projectId,
+      queries: [parseSearch(word)],
+      labels: [],
+      after: null,
+      before: null,
+      cursor: null,
+      limit: 10,
+      ...changes,
+    })
+  for (const word of Object.keys(WORDS)) {
+    for (const labels of [[], ['x'], ['received', 'x']]) {
+      for (const after of [null, 20, 350, 4_399]) {
+        for (const behind of [null, { before: 101 }, { cursor: 300 }, { cursor: 4_100 }]) {
+          const beforeN = behind !== null && 'before' in behind ? behind.before! : null
+          const cursorN = behind !== null && 'cursor' in behind ? behind.cursor! : null
+          const expected = Array.from({ length: COUNT }, (_, n) => n).filter(
+            (n) =>
+              WORDS[word]!(n) &&
+              (labels.length === 0 || isMarked(n)) &&
+              (after === null || timeOf(n) >= timeOf(after)) &&
+              (beforeN === null || timeOf(n) < timeOf(beforeN)) &&
+              (cursorN === null || n > cursorN),
+          )
+          for (const limit of [2, 10]) {
+            const { messages, more } = await find(word, {
+              labels,
+              after: after === null ? null : timeOf(after),
+              before: beforeN === null ? null : timeOf(beforeN),
+              cursor:
+                cursorN === null
+                  ? null
+                  : { atMs: timeOf(cursorN).getTime(), row: BigInt(rows.get(cursorN)!) },
+              limit,
+            })
+            const asked = { word, labels, after, behind, limit }
+            expect([asked, messages.map(nameOf), more]).toEqual([
+              asked,
+              expected.slice(0, limit),
+              expected.length > limit,
+            ])
+          }
+        }
+      }
+    }
+  }
+  // Another inbox has the same words.
+  const own = await find('seldom', { projectId: neighbour })
+  expect([own.messages.map(nameOf), own.more]).toEqual([[10], false])
+})
+
+test('a message must match every query', async () => {
+  const projectId = await fill(300)
+  const find = async (...queries: string[]) => {
+    const search = { projectId, labels: [], after: null, before: null, cursor: null, limit: 10 }
+    const found = await searchMessages(pool, { ...search, queries: queries.map(parseSearch) })
+    return found.messages.map(nameOf)
+  }
+  expect(await find('seldom', 'common')).toEqual([10])
+  expect(await find('seldom', 'hundredth')).toEqual([])
+  expect(await find('seldom OR hundredth', 'hundredth')).toEqual([0, 100, 200])
+  expect(await find('hundredth', 'seldom OR hundredth')).toEqual([0, 100, 200])
+})
+
+test('findFirstReceived returns the oldest message with the word', async () => {
+  const projectId = await fill(300)
+  const first = async (queries: string[], after = new Date(0), labels: string[] = []) => {
+    const search = { projectId, labels, after, queries: queries.map(parseSearch) }
+    const found = await findFirstReceived(pool, search)
+    return found === null ? null : nameOf(found)
+  }
+  expect(await first(['hundredth'])).toBe(200)
+  expect(await first(['hundredth'], timeOf(200))).toBe(100)
+  expect(await first(['seldom', 'hundredth'])).toBeNull()
+  expect(await first(['seldom'], new Date(0), ['x'])).toBeNull()
+})
+
+test('findFirstReceived finds a word beyond the oldest messages in every step', async () => {
+  const projectId = await fill(COUNT)
+  const first = async (word: string, after: Date, labels: string[] = []) => {
+    const search = { projectId, labels, after, queries: [parseSearch(word)] }
+    const found = await findFirstReceived(pool, search)
+    return found === null ? null : nameOf(found)
+  }
+  for (const word of Object.keys(WORDS)) {
+    for (const labels of [[], ['x']]) {
+      for (const after of [new Date(0), timeOf(4_000), timeOf(350), timeOf(20)]) {
+        const expected = Array.from({ length: COUNT }, (_, n) => n)
+          .filter((n) => WORDS[word]!(n) && (labels.length === 0 || isMarked(n)))
+          .findLast((n) => timeOf(n) > after)
+        const found = await first(word, after, labels)
+        const time = (n: number | null | undefined) => (n == null ? null : timeOf(n).getTime())
+        expect([word, labels, after, time(found)]).toEqual([word, labels, after, time(expected)])
+      }
+    }
+  }
+})
+
+test('messages with very long texts end the first step early, and are still found', async () => {
+  const projectId = await fill(300)
+  await pool.query('update messages set text_bytes = 1000000 where project_id = $1', [projectId])
+  const search = { projectId, labels: [], after: null, before: null, cursor: null, limit: 10 }
+  const { messages } = await searchMessages(pool, {
+    ...search,
+    queries: [parseSearch('hundredth')],
+  })
+  expect(messages.map(nameOf)).toEqual([0, 100, 200])
+})
+
+test('messages without a search vector are listed by batch, and each gets its own vector', async () => {
+  const projectId = await fill(3)
+  await pool.query('update messages set search = null where project_id = $1', [projectId])
+  const [oldest, ...others] = await listUnindexed(pool, 2)
+  expect(others).toHaveLength(1)
+  const vector = `'${searchKey(projectId)}:new':1`
+  await indexMessages(pool, [{ row: oldest!.row, vector }])
+  expect((await listUnindexed(pool, 10)).map(({ row }) => row)).not.toContain(oldest!.row)
+  expect(await listUnindexed(pool, 10)).toHaveLength(2)
+})
+
+test('the binary and the text form of a vector are the same vector', async () => {
+  const from = ["o'neil@x.test", '"a\\\\b"@x.test']
+  const crowd = Array.from({ length: 300 }, (_, n) => `a${n}@crowd.test`)
+  for (const mail of [
+    { subject: '', from: [], to: [], text: '' },
+    { subject: 'Größe İstanbul 東京都 café', from, to: crowd, text: 'a b a 𝔘𝔫 \ud800 甲乙丙' },
+    { subject: 'many', from: [], to: [], text: 'again '.repeat(400) },
+    { subject: 'long', from: [], to: [], text: `${'ж'.repeat(60)} ${'x'.repeat(60)}` },
+    { subject: 'full', from: [], to: [], text: words(17_000) },
+  ]) {
+    const { rows } = await pool.query(
+      'select ($1::tsvector[])[1] = $2::tsvector as same, length($2::tsvector) as terms',
+      [binaryArray(3614, [binarySearchVector('prj_1', mail)]), searchVector('prj_1', mail)],
+    )
+    expect(rows).toEqual([{ same: true, terms: expect.any(Number) }])
+  }
+})
+
+const words = (count: number): string =>
+  Array.from({ length: count }, (_, n) => n.toString(36)).join(' ')

@@ -1,0 +1,241 @@
+/** Send intents accepted together: each with its thread, its key and its project's quota. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts'
+import { deleteThread } from '../../../../sql/mail/messages/deleteMail.ts'
+import {
+  acceptMessages,
+  findSent,
+  type SendIntent,
+} from '../../../../sql/mail/outbound/sendMessages.ts'
+import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
+import {
+  messageOf,
+  newIntent,
+  newSent,
+  recipientsOf,
+  type SentRow,
+} from '../../../support/mail/mailRows.ts'
+import { crossing, newProject, whileHeld } from '../../../support/till/tillRows.ts'
+
+let database: TestDatabase
+let pool: TestDatabase['pool']
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+const accept = (intents: SendIntent[], limit: number | null = null) =>
+  acceptMessages(pool, intents, limit)
+/** The outcome of each intent in one word. */
+const wordsOf = async (intents: SendIntent[], limit: number | null = null) =>
+  (await accept(intents, limit)).map(({ kind }) => kind)
+const threadOf = async (threadRow: string) =>
+  (await pool.query('select * from threads where row = $1', [threadRow])).rows[0]
+const replyTo = ({ projectId, threadRow }: SentRow) => newIntent(projectId, { threadRow })
+const keyed = (projectId: string, name: string, hash = 1) =>
+  newIntent(projectId, { key: { name, requestHash: Buffer.alloc(32, hash) }, answer: { hash } })
+const usedBy = async (projectId: string) =>
+  (await pool.query('select used from send_quotas where project_id = $1', [projectId])).rows[0]
+    ?.used
+
+describe('a message', () => {
+  test('of a deleted project or thread is not accepted', async () => {
+    const [live, gone] = [await newSent(pool), await newSent(pool)]
+    const { id } = await threadOf(live.threadRow)
+    await deleteProject(pool, gone.projectId)
+    await deleteThread(pool, live.projectId, id)
+    const intents = [newIntent(gone.projectId), replyTo(live), newIntent(live.projectId)]
+    expect(await wordsOf(intents)).toEqual(['gone', 'gone', 'accepted'])
+  })
+
+  test('waits for a concurrent deletion of its project and is not accepted', async () => {
+    const projectId = await newProject(pool)
+    const hold = `with locked as (select id from projects where id = $1 for update)
+                  update projects p set deleted_at = now() from locked where p.id = locked.id`
+    expect(
+      await whileHeld(pool, hold, [projectId], () => [wordsOf([newIntent(projectId)])]),
+    ).toEqual([['gone']])
+  })
+
+  test('waits for a concurrent deletion of its thread and is not accepted', async () => {
+    const sent = await newSent(pool)
+    const deletion = 'delete from threads where row = $1'
+    const words = await whileHeld(pool, deletion, [sent.threadRow], () => [
+      wordsOf([replyTo(sent)]),
+    ])
+    expect(words).toEqual([['gone']])
+  })
+
+  test('joins its thread without moving the thread back in time', async () => {
+    const sent = await newSent(pool)
+    const other = await newSent(pool, { projectId: sent.projectId })
+    const later = new Date(Date.now() + 3_600_000)
+    await pool.query('update threads set updated_at = $2 where row = $1', [sent.threadRow, later])
+    await accept([replyTo(sent), replyTo(sent), newIntent(sent.projectId)])
+    const grown = await threadOf(sent.threadRow)
+    expect([grown.message_count, grown.updated_at]).toEqual([3, later])
+    expect(await threadOf(other.threadRow)).toMatchObject({ message_count: 1 })
+  })
+
+  test('goes to each recipient once', async () => {
+    const sent = await newSent(pool, {
+      to: ['a@b.example'],
+      cc: ['a@b.example'],
+      bcc: ['c@d.example'],
+    })
+    expect((await recipientsOf(pool, sent)).map(({ address }) => address)).toEqual([
+      'a@b.example',
+      'c@d.example',
+    ])
+  })
+
+  test('under a Message-ID of two projects goes to the recipients of each', async () => {
+    const [one, two] = [await newProject(pool), await newProject(pool)]
+    const messageId = '<same@mail.test>'
+    await accept([
+      newIntent(one, { messageId, to: ['one@example.com'] }),
+      newIntent(two, { messageId, to: ['two@example.com'] }),
+    ])
+    const sent = (await messageOf(pool, one, messageId))!
+    expect((await recipientsOf(pool, sent)).map(({ address }) => address)).toEqual([
+      'one@example.com',
+    ])
+  })
+
+  test('is accepted by two batches with the same threads in opposite orders', async () => {
+    const projectId = await newProject(pool)
+    const threads: SentRow[] = []
+    for (let n = 0; n < 4; n++) threads.push(await newSent(pool, { projectId }))
+    const hold = 'select from threads where row = any ($1) for update'
+    const held = threads.slice(0, 2).map(({ threadRow }) => threadRow)
+    const words = await whileHeld(pool, hold, [held], () =>
+      crossing(threads).map((list) => wordsOf(list.map(replyTo))),
+    )
+    expect(words.flat()).toEqual(Array(6).fill('accepted'))
+  })
+})
+
+describe('a key', () => {
+  test('is taken by the first intent of a batch, per project', async () => {
+    const [one, two] = [await newProject(pool), await newProject(pool)]
+    const intents = [keyed(one, 'k', 1), keyed(one, 'k', 2), keyed(two, 'k', 3), newIntent(one)]
+    expect(await wordsOf(intents)).toEqual(['accepted', 'repeat', 'accepted', 'accepted'])
+    expect(await wordsOf([keyed(one, 'k', 4)])).toEqual(['repeat'])
+    expect((await findSent(pool, one, 'k'))?.sent.answer).toEqual({ hash: 1 })
+    expect((await findSent(pool, two, 'k'))?.sent.answer).toEqual({ hash: 3 })
+  })
+
+  test('expires after a day and can be taken again', async () => {
+    const projectId = await newProject(pool)
+    await accept([keyed(projectId, 'k', 1)])
+    const age = (interval: string) =>
+      pool.query(
+        'update idempotency_keys set created_at = now() - $2::interval where project_id = $1',
+        [projectId, interval],
+      )
+    await age('23 hours 59 minutes')
+    expect(await wordsOf([keyed(projectId, 'k', 2)])).toEqual(['repeat'])
+    await age('24 hours 1 minute')
+    expect(await findSent(pool, projectId, 'k')).toBeNull()
+    expect(await wordsOf([keyed(projectId, 'k', 2)])).toEqual(['accepted'])
+    expect(await findSent(pool, projectId, 'k')).toMatchObject({
+      requestHash: Buffer.alloc(32, 2),
+      sent: { answer: { hash: 2 } },
+    })
+    expect(await wordsOf([keyed(projectId, 'k', 3)])).toEqual(['repeat'])
+  })
+
+  test('without an answer repeats nothing', async () => {
+    const projectId = await newProject(pool)
+    await pool.query(
+      `insert into idempotency_keys (project_id, operation, key, request_hash) values ($1, 'send', 'k', '')`,
+      [projectId],
+    )
+    expect(await findSent(pool, projectId, 'k')).toBeNull()
+  })
+
+  test('is taken by two batches with the same keys in opposite orders', async () => {
+    const projectId = await newProject(pool)
+    const names = ['a', 'b', 'c', 'd']
+    await accept(names.map((name) => keyed(projectId, name)))
+    const hold = 'select from idempotency_keys where project_id = $1 and key = any ($2) for update'
+    const words = await whileHeld(pool, hold, [projectId, ['a', 'b']], () =>
+      crossing(names).map((list) => wordsOf(list.map((name) => keyed(projectId, name)))),
+    )
+    expect(words.flat()).toEqual(Array(6).fill('repeat'))
+  })
+})
+
+describe('a quota', () => {
+  const to = (projectId: string, count: number) =>
+    newIntent(projectId, { to: Array.from({ length: count }, (_, n) => `a${n}@example.com`) })
+
+  test('can be used to its last recipient, per project', async () => {
+    const [one, two] = [await newProject(pool), await newProject(pool)]
+    expect(await wordsOf([to(one, 2), to(two, 3)], 3)).toEqual(['accepted', 'accepted'])
+    expect([await usedBy(one), await usedBy(two)]).toEqual([2, 3])
+    expect(await wordsOf([to(one, 1)], 3)).toEqual(['accepted'])
+    expect(await wordsOf([to(one, 1)], 3)).toEqual(['over quota'])
+    expect(await usedBy(one)).toBe(3)
+  })
+
+  test('restarts each day and adds up within a day', async () => {
+    const projectId = await newProject(pool)
+    await accept([to(projectId, 3)], 3)
+    await pool.query(`update send_quotas set day = day - 1 where project_id = $1`, [projectId])
+    expect(await wordsOf([to(projectId, 2)], 3)).toEqual(['accepted'])
+    expect(await usedBy(projectId)).toBe(2)
+  })
+
+  test('holds against two concurrent processes', async () => {
+    const projectId = await newProject(pool)
+    await accept([to(projectId, 1)], 3)
+    const hold = 'select from send_quotas where project_id = $1 for update'
+    const words = await whileHeld(pool, hold, [projectId], () =>
+      [1, 2].map(() => wordsOf([to(projectId, 2)], 3)),
+    )
+    expect(words.flat().toSorted()).toEqual(['accepted', 'over quota'])
+    expect(await usedBy(projectId)).toBe(3)
+  })
+
+  test('exceeded by some of a batch makes the batch run one by one', async () => {
+    const projectId = await newProject(pool)
+    const batch = accept([to(projectId, 3), to(projectId, 1)], 2)
+    expect(await batch.catch(({ message }) => message)).toBe('the daily limit was reached')
+    expect(await usedBy(projectId)).toBeUndefined()
+    expect(await wordsOf([to(projectId, 3), to(projectId, 4)], 2)).toEqual([
+      'over quota',
+      'over quota',
+    ])
+  })
+
+  test('counts no refused recipients, and nothing without a limit', async () => {
+    const projectId = await newProject(pool)
+    await accept([to(projectId, 3)])
+    expect(await usedBy(projectId)).toBeUndefined()
+    const refused = [{ address: 'a0@example.com', reason: 'rule' as const }]
+    expect(await wordsOf([{ ...to(projectId, 3), refused }], 2)).toEqual(['accepted'])
+    expect(await usedBy(projectId)).toBe(2)
+  })
+
+  test('is charged by two batches with the same projects in opposite orders', async () => {
+    const ids: string[] = []
+    for (let n = 0; n < 4; n++) ids.push(await newProject(pool))
+    await accept(
+      ids.map((id) => to(id, 1)),
+      9,
+    )
+    const hold = 'select from send_quotas where project_id = any ($1) for update'
+    const words = await whileHeld(pool, hold, [ids.slice(0, 2)], () =>
+      crossing(ids).map((list) =>
+        wordsOf(
+          list.map((id) => to(id, 1)),
+          9,
+        ),
+      ),
+    )
+    expect(words.flat()).toEqual(Array(6).fill('accepted'))
+  })
+})

@@ -1,0 +1,167 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { beginIdempotent } from '../../../../sql/account/idempotency.ts'
+import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts'
+import { findPayment } from '../../../../sql/till/payments/payments.ts'
+import { claimPayments, takeGrants } from '../../../../sql/till/settle/claims.ts'
+import { recordHead } from '../../../../sql/till/watch/chainStatus.ts'
+import { recordReorganised } from '../../../../sql/till/watch/finality.ts'
+import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
+import {
+  BLOCK,
+  crossing,
+  newClaim,
+  newPayment,
+  newProject,
+  newSettled,
+  OTHER_CHAIN_ID,
+  settle,
+  WALLET,
+  whileHeld,
+} from '../../../support/till/tillRows.ts'
+
+let database: TestDatabase
+let pool: TestDatabase['pool']
+let projectId: string
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+  projectId = await newProject(pool)
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+describe('a claim', () => {
+  test('of a deleted project is not made', async () => {
+    const gone = await newProject(pool)
+    await deleteProject(pool, gone)
+    expect(await claimPayments(pool, [newClaim(gone), newClaim(projectId)])).toEqual([false, true])
+  })
+
+  test('waits for a concurrent deletion of its project and is not made', async () => {
+    const doomed = await newProject(pool)
+    const [made] = await whileHeld(
+      pool,
+      `with locked as (select id from projects where id = $1 for update)
+       update projects p set deleted_at = clock_timestamp() from locked where p.id = locked.id`,
+      [doomed],
+      () => [claimPayments(pool, [newClaim(doomed)])],
+    )
+    expect(made).toEqual([false])
+  })
+
+  test('stores the head of its own chain only', async () => {
+    const { chainId } = WALLET
+    await recordHead(pool, { network: 'base-sepolia', chainId, number: 42n, hash: BLOCK.blockHash })
+    const here = await newPayment(pool)
+    const elsewhere = await newPayment(pool, { chainId: OTHER_CHAIN_ID })
+    expect((await findPayment(pool, here))?.claimHead).toBe(42n)
+    expect((await findPayment(pool, elsewhere))?.claimHead).toBeNull()
+  })
+
+  test('is made by one of two processes with the same authorizations in opposite orders', async () => {
+    const claims = [1, 2, 3, 4].map(() => newClaim(projectId))
+    const [forth, back] = crossing(claims)
+    const again = back.map((claim) => newClaim(projectId, { nonce: claim.nonce }))
+    const held = claims.slice(0, 2).map((claim) => newClaim(projectId, { nonce: claim.nonce }))
+    const insert = `insert into payments (id, project_id, resource_url, network, chain_id, asset, payer, recipient,
+        amount_atomic, valid_after, valid_before, authorization_nonce, signature)
+      select i.id, $1, 'held', 'base-sepolia', $2, $3, $4, $4, 1, 0, 1, i.nonce, '0x'
+      from unnest($5::text[], $6::text[]) i (id, nonce)`
+    const { asset, payer, chainId } = claims[0]!
+    const values = [
+      projectId,
+      chainId,
+      asset,
+      payer,
+      held.map(({ id }) => id),
+      held.map(({ nonce }) => nonce),
+    ]
+    const [one, two] = await whileHeld(pool, insert, values, () => [
+      claimPayments(pool, forth),
+      claimPayments(pool, again),
+    ])
+    const [x1, , y1] = one!
+    const [y2, , x2] = two!
+    expect([x1 !== x2, y1 !== y2]).toEqual([true, true])
+    expect([one![1], two![1]]).toEqual([false, false])
+  })
+})
+
+describe('a grant', () => {
+  const grantOf = (paymentId: string, more: { projectId?: string; key?: string } = {}) => ({
+    paymentId,
+    projectId,
+    key: null,
+    result: `{"of":"${paymentId}"}`,
+    ...more,
+  })
+  const take = async (paymentId: string) => (await takeGrants(pool, [grantOf(paymentId)]))[0]
+
+  test('is taken once, by the project of a settled payment', async () => {
+    const waiting = await newPayment(pool, { projectId })
+    const { id } = await newSettled(pool, { projectId })
+    expect(await take(waiting)).toBe(false)
+    const stranger = await newProject(pool)
+    expect(await takeGrants(pool, [grantOf(id, { projectId: stranger })])).toEqual([false])
+    const twice = await takeGrants(pool, [grantOf(id), grantOf(id)])
+    expect(twice.toSorted()).toEqual([false, true])
+    expect(await take(id)).toBe(false)
+  })
+
+  test('of a payment undone by a reorganisation is not taken until it settles again', async () => {
+    const { id, txHash } = await newSettled(pool, { projectId })
+    await recordReorganised(pool, [{ paymentId: id, txHash, ...BLOCK }])
+    expect(await take(id)).toBe(false)
+    await settle(pool, id, txHash)
+    expect(await take(id)).toBe(true)
+  })
+
+  test('waits for a concurrent record of a reorganisation and is not taken', async () => {
+    const { id } = await newSettled(pool, { projectId })
+    const takenBack = `update payments set state = 'verified' where id = $1`
+    expect(await whileHeld(pool, takenBack, [id], () => [take(id)])).toEqual([false])
+  })
+
+  test('waits for a concurrent taking and is not taken again', async () => {
+    const { id } = await newSettled(pool, { projectId })
+    const taken = `update payments set granted_at = clock_timestamp() where id = $1`
+    expect(await whileHeld(pool, taken, [id], () => [take(id)])).toEqual([false])
+  })
+
+  test('is taken by one of two processes with the same payments in opposite orders', async () => {
+    const ids: string[] = []
+    for (let n = 0; n < 4; n++) ids.push((await newSettled(pool, { projectId })).id)
+    const [forth, back] = crossing(ids)
+    const hold = 'select from payments where id = any ($1) for update'
+    const [one, two] = await whileHeld(pool, hold, [ids.slice(0, 2)], () =>
+      [forth, back].map((list) =>
+        takeGrants(
+          pool,
+          list.map((id) => grantOf(id)),
+        ),
+      ),
+    )
+    expect([one![0] !== two![2], one![2] !== two![0]]).toEqual([true, true])
+  })
+
+  test('is stored only under the redeem key of its caller', async () => {
+    const stranger = await newProject(pool)
+    const { id } = await newSettled(pool, { projectId })
+    const begin = async (owner: string, operation: string, key: string) => {
+      const request = { projectId: owner, operation, key, hash: Buffer.from('x') }
+      const read = async () => (await beginIdempotent(pool, request)).result
+      await read()
+      return read
+    }
+    const own = await begin(projectId, 'redeem', 'order-1')
+    const others = [
+      await begin(projectId, 'redeem', 'order-2'),
+      await begin(projectId, 'send', 'order-1'),
+      await begin(stranger, 'redeem', 'order-1'),
+    ]
+    const grant = grantOf(id, { key: 'order-1' })
+    expect(await takeGrants(pool, [grant])).toEqual([true])
+    expect(await own()).toBe(grant.result)
+    for (const other of others) expect(await other()).toBeNull()
+  })
+})

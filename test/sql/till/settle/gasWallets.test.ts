@@ -1,0 +1,208 @@
+/** Nonces and transactions of gas wallets. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import type { Address } from 'viem'
+import {
+  recordSends,
+  type SignedTransaction,
+  storeForNonce,
+  storeSigned,
+  syncWallet,
+  type WalletId,
+} from '../../../../sql/till/settle/gasWallets.ts'
+import { failPayment } from '../../../../sql/till/settle/settlements.ts'
+import { recordMisses } from '../../../../sql/till/watch/misses.ts'
+import { findOpenTransactions } from '../../../../sql/till/watch/openTransactions.ts'
+import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
+import {
+  blocked,
+  crossing,
+  newPayment,
+  newTransaction,
+  OTHER_CHAIN_ID,
+  row,
+  settle,
+  signedFor,
+  whileHeld,
+} from '../../../support/till/tillRows.ts'
+
+let database: TestDatabase
+let pool: TestDatabase['pool']
+let wallets = 0
+/** A new wallet for each test, and the same address on another chain. */
+let wallet: WalletId
+let elsewhere: WalletId
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+})
+beforeEach(async () => {
+  const address = `0x${(++wallets).toString(16).padStart(40, '0')}` as Address
+  wallet = { chainId: 84532, address }
+  elsewhere = { chainId: OTHER_CHAIN_ID, address }
+  await syncWallet(pool, wallet, 0n)
+  await syncWallet(pool, elsewhere, 0n)
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+const store = (ids: string[], of = wallet): Promise<SignedTransaction[]> =>
+  storeSigned(
+    pool,
+    of,
+    ids.map((id) => [id]),
+    new Map(),
+    async (parcel, nonce) => signedFor(parcel, nonce),
+  )
+const openOf = async (id: string) =>
+  (await findOpenTransactions(pool, [id])).map(({ hash }) => hash)
+const nextOf = (of: WalletId) => syncWallet(pool, of, 0n)
+
+describe('a wallet', () => {
+  test('never assigns a nonce twice, or one used by others', async () => {
+    expect(await syncWallet(pool, wallet, 5n)).toBe(5n)
+    expect(await syncWallet(pool, wallet, 3n)).toBe(5n)
+    const [first] = await store([await newPayment(pool)])
+    expect([first?.nonce, await nextOf(wallet), await nextOf(elsewhere)]).toEqual([5n, 6n, 0n])
+  })
+
+  test('assigns every nonce once to two concurrent processes', async () => {
+    const [one, two] = [await newPayment(pool), await newPayment(pool)]
+    const hold = 'select from gas_wallets where chain_id = $1 and address = $2 for update'
+    const stored = await whileHeld(pool, hold, [wallet.chainId, wallet.address], () => [
+      store([one]),
+      store([two]),
+    ])
+    expect(
+      stored
+        .flat()
+        .map(({ nonce }) => nonce)
+        .toSorted(),
+    ).toEqual([0n, 1n])
+    const [other] = await store([await newPayment(pool)], elsewhere)
+    expect([other?.nonce, await nextOf(wallet)]).toEqual([0n, 2n])
+  })
+})
+
+describe('a payment', () => {
+  test('gets one transaction from two concurrent processes', async () => {
+    const id = await newPayment(pool)
+    const asked = Promise.withResolvers<void>()
+    const signing = Promise.withResolvers<void>()
+    const first = storeSigned(pool, wallet, [[id]], new Map(), async (_, nonce) => {
+      asked.resolve()
+      await signing.promise
+      return signedFor(id, nonce)
+    })
+    await asked.promise
+    const second = store([id])
+    await blocked(pool, 1)
+    signing.resolve()
+    expect([(await first).length, (await second).length].toSorted()).toEqual([0, 1])
+    expect(await openOf(id)).toHaveLength(1)
+    expect(await store([id])).toEqual([])
+    expect(await nextOf(wallet)).toBe(1n)
+  })
+
+  test('that has ended gets none', async () => {
+    const id = await newPayment(pool)
+    await failPayment(pool, {
+      paymentId: id,
+      stage: 'verify',
+      reason: 'insufficient_funds',
+      detail: null,
+    })
+    expect(await store([id])).toEqual([])
+  })
+
+  test('gets another after its transaction was displaced', async () => {
+    const id = await newPayment(pool)
+    const { hash } = await newTransaction(pool, id, wallet)
+    await recordMisses(pool, { reverted: [], displaced: [hash] })
+    expect(await openOf(id)).toEqual([])
+    const [again] = await store([id])
+    expect([again?.nonce, await openOf(id)]).toEqual([1n, [again!.hash]])
+  })
+
+  test('gets one transaction from two processes with the same payments in opposite orders', async () => {
+    const ids: string[] = []
+    for (let n = 0; n < 4; n++) ids.push(await newPayment(pool))
+    const hold = 'select from payments where id = any ($1) for update'
+    const stored = await whileHeld(pool, hold, [ids.slice(0, 2)], () =>
+      crossing(ids).map((list) => store(list)),
+    )
+    const paid = stored.flat().flatMap(({ paymentIds }) => paymentIds)
+    expect(paid.toSorted()).toEqual(ids)
+  })
+})
+
+describe('a transaction for an assigned nonce', () => {
+  const dearer = (paymentId: string | null, nonce: bigint, maxFeeWei = 200n) => ({
+    ...signedFor(paymentId, nonce),
+    maxFeeWei,
+  })
+
+  test('replaces only the one with the highest fee', async () => {
+    const id = await newPayment(pool)
+    const first = await newTransaction(pool, id, wallet)
+    const second = dearer(id, first.nonce)
+    expect(await storeForNonce(pool, wallet, second, null)).toBe(false)
+    expect(await storeForNonce(pool, wallet, second, first.hash)).toBe(true)
+    const third = dearer(id, first.nonce, 300n)
+    expect(await storeForNonce(pool, wallet, third, first.hash)).toBe(false)
+    expect(await storeForNonce(pool, wallet, third, second.hash)).toBe(true)
+  })
+
+  test('is not stored for an unassigned nonce', async () => {
+    await newTransaction(pool, await newPayment(pool), wallet)
+    expect(await storeForNonce(pool, wallet, dearer(null, 1n), null)).toBe(false)
+    expect(await nextOf(wallet)).toBe(1n)
+  })
+
+  test('fills a nonce whose transactions were all displaced', async () => {
+    const { nonce, hash } = await newTransaction(pool, await newPayment(pool), wallet)
+    await recordMisses(pool, { reverted: [], displaced: [hash] })
+    expect(await storeForNonce(pool, wallet, dearer(null, nonce), null)).toBe(true)
+  })
+
+  test('does not fill a nonce that is mined', async () => {
+    const id = await newPayment(pool)
+    const { nonce, hash } = await newTransaction(pool, id, wallet)
+    await settle(pool, id, hash)
+    expect(await storeForNonce(pool, wallet, dearer(null, nonce), null)).toBe(false)
+  })
+
+  test('considers transactions of its own wallet and chain only', async () => {
+    const other: WalletId = { ...wallet, address: `0x${'ee'.repeat(19)}${wallets}0` as Address }
+    await syncWallet(pool, wallet, 0n)
+    await store([await newPayment(pool)], elsewhere)
+    await store([await newPayment(pool)], other).catch(() => [])
+    await syncWallet(pool, other, 0n)
+    await store([await newPayment(pool)], other)
+    await pool.query('update gas_wallets set next_nonce = 1 where chain_id = $1 and address = $2', [
+      wallet.chainId,
+      wallet.address,
+    ])
+    expect(await storeForNonce(pool, wallet, dearer(null, 0n), null)).toBe(true)
+  })
+
+  test('is stored by one of two concurrent processes', async () => {
+    const id = await newPayment(pool)
+    const first = await newTransaction(pool, id, wallet)
+    const hold = 'select from gas_wallets where chain_id = $1 and address = $2 for update'
+    const stored = await whileHeld(pool, hold, [wallet.chainId, wallet.address], () =>
+      [1, 2].map(() => storeForNonce(pool, wallet, dearer(id, first.nonce), first.hash)),
+    )
+    expect(stored.toSorted()).toEqual([false, true])
+  })
+})
+
+test('the head of the first broadcast stays', async () => {
+  const { hash } = await newTransaction(pool, await newPayment(pool), wallet)
+  await recordSends(pool, [{ hash, error: 'lost' }], 5n)
+  await recordSends(pool, [{ hash, error: null }], 9n)
+  expect(await row(pool, 'chain_transactions', hash)).toMatchObject({
+    send_count: 2,
+    sent_head: '5',
+    send_error: null,
+  })
+})

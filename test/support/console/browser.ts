@@ -1,0 +1,100 @@
+/** A real Chromium, for the console's tests. */
+import { existsSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+import { createSignInLink } from '../../../sql/account/consoleSessions.ts'
+import type { TestService } from '../service.ts'
+
+const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium'
+const ARTEFACTS = join(import.meta.dir, '../artefacts')
+
+/** Whether Chromium is installed; without it its tests are skipped with a notice. */
+export const hasBrowser = existsSync(CHROMIUM)
+if (!hasBrowser) {
+  process.stderr.write(`no Chromium at ${CHROMIUM} (CHROMIUM names another): skipping its tests\n`)
+}
+
+const ACTION_LIMIT_MS = 30_000
+
+const FLAGS = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+]
+
+/** Starts a browser with a temporary profile. */
+export const startBrowser = (): Promise<Browser> =>
+  chromium.launch({ executablePath: CHROMIUM, headless: true, args: FLAGS })
+
+export type ConsolePage = AsyncDisposable & {
+  page: Page
+  context: BrowserContext
+  /** The URLs that page, frames and workers requested. */
+  requests: string[]
+  /** Failed scripts, and requests that a policy blocked. */
+  complaints: string[]
+  /** Goes to a screen and waits until it shows its content. */
+  open(path: string): Promise<void>
+}
+
+type Look = { width?: number; dark?: boolean; bypassCSP?: boolean }
+
+/** A page signed in as an operator signs in: by a link and its button. */
+export async function openConsole(
+  browser: Browser,
+  service: TestService,
+  { width = 1440, dark = false, bypassCSP = false }: Look = {},
+): Promise<ConsolePage> {
+  const context = await browser.newContext({
+    viewport: { width, height: width < 600 ? 780 : 900 },
+    colorScheme: dark ? 'dark' : 'light',
+    bypassCSP,
+    reducedMotion: 'reduce',
+  })
+  // Below a test's own limit, so that a failed wait is named.
+  context.setDefaultTimeout(ACTION_LIMIT_MS)
+  const page = await context.newPage()
+  const requests: string[] = []
+  const complaints: string[] = []
+  context.on('request', (request) => requests.push(request.url()))
+  page.on('pageerror', (error) => complaints.push(String(error)))
+  page.on('console', (message) => {
+    if (message.type() === 'error') complaints.push(message.text())
+  })
+  const token = await createSignInLink(service.database.pool)
+  await page.goto(`${service.url}/console/login#${token}`)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByRole('heading', { name: 'Overview' }).waitFor()
+  return {
+    page,
+    context,
+    requests,
+    complaints,
+    async open(path) {
+      await page.goto(`${service.url}/console#/${path}`)
+      await page.locator(`main[data-screen="${path}"]:not([aria-busy])`).waitFor()
+      await settled(page)
+    },
+    async [Symbol.asyncDispose]() {
+      await context.close()
+    },
+  }
+}
+
+/** Waits until no part of the page is loading. */
+export async function settled(page: Page): Promise<void> {
+  await page.locator('.loading').first().waitFor({ state: 'detached' })
+}
+
+/** Writes a picture of the page to `test/artefacts` where SCREENSHOTS is set. */
+export async function screenshot(page: Page, name: string): Promise<void> {
+  if (!process.env.SCREENSHOTS) return
+  mkdirSync(ARTEFACTS, { recursive: true })
+  // A modal dialog covers only the viewport.
+  const fullPage = (await page.getByRole('dialog').count()) === 0
+  await page.screenshot({ path: join(ARTEFACTS, `${name}.png`), fullPage })
+}

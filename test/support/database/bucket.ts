@@ -1,0 +1,73 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import S3rver from 's3rver'
+import { openObjectStore } from '../../../sql/blobs/objectStore.ts'
+import { startTcpProxy, type TcpProxy } from '../process/tcpProxy.ts'
+import { silentLog } from '../service.ts'
+
+const NAME = 'mail'
+/** The account of s3rver. */
+const ACCOUNT = 'S3RVER'
+
+/** A bucket on a real S3-compatible server, behind a proxy that can be cut. */
+export type Bucket = AsyncDisposable & {
+  proxy: TcpProxy
+  /** The settings of the service. */
+  env: { BLOB_STORE: string; S3_ACCESS_KEY_ID: string; S3_SECRET_ACCESS_KEY: string }
+  store: ReturnType<typeof openObjectStore>
+  /** The names of all objects. */
+  names(): string[]
+  /** The bytes of an object, as the server holds them. */
+  bytesOf(name: string): Buffer
+  path(name: string): string
+}
+
+export async function startBucket(): Promise<Bucket> {
+  const directory = mkdtempSync(join(tmpdir(), 'purser-bucket-'))
+  const server = new S3rver({
+    port: 0,
+    address: '127.0.0.1',
+    silent: true,
+    directory,
+    configureBuckets: [{ name: NAME }],
+  })
+  const { port } = await server.run()
+  const proxy = await startTcpProxy(port)
+  const endpoint = `http://127.0.0.1:${proxy.port}`
+  const contents = join(directory, NAME)
+  const path = (name: string) => join(contents, `${name}._S3rver_object`)
+  return {
+    proxy,
+    env: {
+      BLOB_STORE: `s3://${NAME}/purser?endpoint=${endpoint}`,
+      S3_ACCESS_KEY_ID: ACCOUNT,
+      S3_SECRET_ACCESS_KEY: ACCOUNT,
+    },
+    store: openObjectStore(
+      {
+        bucket: NAME,
+        prefix: 'purser/',
+        endpoint,
+        region: 'us-east-1',
+        virtualHosted: false,
+        accessKeyId: ACCOUNT,
+        secretAccessKey: ACCOUNT,
+      },
+      silentLog,
+    ),
+    names: () =>
+      (readdirSync(contents, { recursive: true }) as string[])
+        .filter(
+          (name) => name.endsWith('._S3rver_object') && statSync(join(contents, name)).isFile(),
+        )
+        .map((name) => name.replace(/\._S3rver_object$/, '')),
+    bytesOf: (name) => readFileSync(path(name)),
+    path,
+    async [Symbol.asyncDispose]() {
+      await proxy[Symbol.asyncDispose]()
+      await server.close()
+      rmSync(directory, { recursive: true, force: true })
+    },
+  }
+}

@@ -1,0 +1,39 @@
+import { randomBytes } from 'node:crypto'
+import pg from 'pg'
+import { createPool, type Pool } from '../../../sql/db.ts'
+
+/** The migrated database that every test file clones. */
+export const TEMPLATE_DATABASE = 'purser_template'
+
+export type TestDatabase = AsyncDisposable & { url: string; pool: Pool }
+
+/** A database of its own for one test file, a clone of the migrated template. Dropped on disposal. */
+export async function createTestDatabase(): Promise<TestDatabase> {
+  const adminUrl = process.env.PURSER_TEST_DATABASE
+  if (adminUrl === undefined) throw new Error('run tests with: npm test -- FILE')
+  const name = `test_${randomBytes(8).toString('hex')}`
+  await asAdmin(
+    adminUrl,
+    `create database ${name} template ${TEMPLATE_DATABASE} strategy file_copy`,
+  )
+  const url = adminUrl.replace(/\/[^/]*$/, `/${name}`)
+  const pool = createPool({ url, size: 8, name: 'test' })
+  return {
+    url,
+    pool,
+    async [Symbol.asyncDispose]() {
+      await pool.end()
+      await asAdmin(adminUrl, `drop database ${name} with (force)`)
+    },
+  }
+}
+
+async function asAdmin(url: string, statement: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  try {
+    await client.query(statement)
+  } finally {
+    await client.end()
+  }
+}

@@ -1,0 +1,89 @@
+/** Delivery rows on a test database, made by the service's own functions. */
+import { createSecretKey } from 'node:crypto'
+import type { EventType } from '../../../shared/events/events.ts'
+import { Keyring } from '../../../shared/vault/envelope.ts'
+import { type Pool, transaction } from '../../../sql/db.ts'
+import type { AttemptResult } from '../../../sql/events/attempts.ts'
+import { createDelivery } from '../../../sql/events/deliveries.ts'
+import { createProjectWebhook } from '../../../sql/events/webhooks.ts'
+import { dropJobs, newProject } from '../till/tillRows.ts'
+
+export const HOOK = 'http://127.0.0.1:9/hook'
+export const KEYRING = new Keyring([{ id: 'k1', key: createSecretKey(new Uint8Array(32)) }])
+
+/** A webhook of a project for some events. */
+export async function newWebhook(
+  pool: Pool,
+  projectId: string,
+  events: readonly EventType[] = ['message.received'],
+): Promise<string> {
+  const made = await createProjectWebhook(pool, KEYRING, { projectId, url: HOOK, events })
+  return made.webhook.id
+}
+
+/** A delivery that waits for its first attempt, without a job. Only the function under test queues jobs. */
+export async function newDelivery(
+  pool: Pool,
+  of: { projectId?: string; webhookId?: string } = {},
+): Promise<string> {
+  const projectId = of.projectId ?? (await newProject(pool))
+  const webhookId = of.webhookId ?? (await newWebhook(pool, projectId))
+  const body = Buffer.from('{}')
+  const event = 'message.received'
+  const { id } = await transaction(pool, (db) =>
+    createDelivery(db, { projectId, to: { webhookId }, subjectId: null, event, url: HOOK, body }),
+  )
+  await dropJobs(pool)
+  return id
+}
+
+/** An attempt that got a 503, with changes. */
+export const attemptOf = (
+  deliveryId: string,
+  attempt: number,
+  changes: Partial<AttemptResult> = {},
+): AttemptResult => ({
+  deliveryId,
+  attempt,
+  ms: 5,
+  endedMs: performance.now(),
+  statusCode: 503,
+  error: null,
+  responsePrefix: '',
+  status: 'pending',
+  retryInS: 60,
+  ...changes,
+})
+
+export const DELIVERED = { status: 'delivered', statusCode: 200, retryInS: null } as const
+
+/** The attempt of a delivery's waiting job, and its due time; null without a job. */
+export async function queuedAttempt(
+  pool: Pool,
+  deliveryId: string,
+): Promise<{ attempt: number; runAt: Date } | null> {
+  const { rows } = await pool.query(
+    `select (j.payload->>'attempt')::int as attempt, j.run_at as "runAt"
+     from graphile_worker._private_jobs j where j.key = $1`,
+    [`deliver_webhook:${deliveryId}`],
+  )
+  return rows[0] ?? null
+}
+
+/** Makes the queue lose every job that `work` adds, as it can lose one under contention. */
+export async function withLostJobs<Result>(
+  pool: Pool,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  await pool.query(`
+    create function lose_job() returns trigger language plpgsql as $$ begin return null; end $$;
+    create trigger lose_jobs before insert on graphile_worker._private_jobs
+      for each row execute function lose_job()`)
+  try {
+    return await work()
+  } finally {
+    await pool.query(
+      'drop trigger lose_jobs on graphile_worker._private_jobs; drop function lose_job()',
+    )
+  }
+}

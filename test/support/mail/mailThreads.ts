@@ -1,0 +1,43 @@
+import { expect } from 'bun:test'
+import { type Agent, type TestService, waitForMessages } from '../service.ts'
+import { deliverRaw } from './smtpTalk.ts'
+
+/** Delivers the mail `<id@example.com>` with the subject `id`; `more` holds further header lines. */
+export const deliverNamed = (service: TestService, to: string, id: string, more = '') =>
+  deliverRaw(
+    service.smtp!.port,
+    to,
+    `From: ada@example.com\nMessage-ID: <${id}@example.com>\n${more}Subject: ${id}\n\nText of ${id}.\n`,
+  )
+
+/** A new agent whose inbox has one thread of these messages. */
+export async function newThread(service: TestService, ids: string[]): Promise<Agent> {
+  const agent = await service.newAgent()
+  for (const [n, id] of ids.entries()) {
+    await deliverNamed(
+      service,
+      agent.address,
+      id,
+      n === 0 ? '' : `In-Reply-To: <${ids[0]}@example.com>\n`,
+    )
+    await waitForMessages(agent, n + 1)
+  }
+  return agent
+}
+
+/** The threads of an agent's inbox, as the API lists them. */
+export const listThreads = async (agent: Agent): Promise<any[]> =>
+  (await agent.get('/v0/threads')).body.threads
+
+/** Expects 403 for a key without mail:manage, and 404 for the key of another project. */
+export async function expectOnlyManagers(service: TestService, path: string): Promise<void> {
+  const reader = await service.newAgent({ scopes: ['mail:read', 'mail:send'] })
+  const stranger = await service.newAgent()
+  for (const [who, status] of [
+    [reader, 403],
+    [stranger, 404],
+  ] as const) {
+    expect((await who.delete(path)).status).toBe(status)
+    expect((await who.patch(path, { addLabels: ['x'] })).status).toBe(status)
+  }
+}

@@ -1,0 +1,33 @@
+/** Mail domains beside the service's own, in a DNS of the test. */
+
+import type { TestService } from '../service.ts'
+import { waitFor } from '../waitFor.ts'
+import type { Zone } from './fakeDns.ts'
+
+type DnsRecord = { type: string; name: string; value: string; priority: number | null }
+
+/** Publishes the records that a domain needs. */
+export function publish(zone: Zone, records: readonly DnsRecord[]): void {
+  zone.mx ??= {}
+  zone.txt ??= {}
+  for (const { type, name, value, priority } of records) {
+    if (type === 'MX') zone.mx[name] = [[priority ?? 0, value]]
+    else zone.txt[name] = [...(zone.txt[name] ?? []), value]
+  }
+}
+
+/** Adds a domain and waits until it is verified. */
+export async function addVerifiedDomain(
+  { platform }: TestService,
+  zone: Zone,
+  domain: string,
+): Promise<void> {
+  const path = `/v0/platform/domains/${domain}`
+  const { body } = await platform.post('/v0/platform/domains', { domain })
+  publish(zone, body.records)
+  await waitFor(`${domain} to be verified`, async () => {
+    // A check under way has not seen the records, and the next one comes in a minute.
+    await platform.post(`${path}/verify`)
+    return (await platform.get(path)).body.status === 'verified'
+  })
+}

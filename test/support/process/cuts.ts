@@ -1,0 +1,50 @@
+import {
+  type CutMoment,
+  type PostgresProxy,
+  startPostgresProxy,
+} from '../database/postgresProxy.ts'
+
+/** Round trips beyond those of an undisturbed run: retries, and polls in between. */
+const MARGIN = 4
+
+/**
+ * Repeats the same work. Each run cuts the connection at the next round trip, from the first to the last of an undisturbed
+ * run.
+ * @param work gets a label for its run, and throws when the outcome is wrong.
+ * @returns the number of cuts.
+ */
+export async function cutEveryRoundTrip(
+  proxy: PostgresProxy,
+  moment: CutMoment,
+  work: (label: string) => Promise<void>,
+): Promise<number> {
+  const before = proxy.roundTrips
+  await work(`${moment}-none`)
+  const roundTrips = proxy.roundTrips - before + MARGIN
+  let cuts = 0
+  for (let number = 1; number <= roundTrips; number++) {
+    proxy.cutAt(number, moment)
+    try {
+      await work(`${moment}-${number}`)
+    } catch (cause) {
+      const at = `cut ${moment} round trip ${number}: ${proxy.cutStatement ?? 'not reached'}`
+      throw new Error(at, { cause })
+    }
+    if (proxy.cutStatement !== null) cuts++
+    proxy.disarm()
+  }
+  return cuts
+}
+
+/** A proxy for an option `through` of a test service. */
+export function proxyThrough() {
+  const started = Promise.withResolvers<PostgresProxy>()
+  return {
+    proxy: started.promise,
+    async through(databaseUrl: string): Promise<string> {
+      const proxy = await startPostgresProxy(databaseUrl)
+      started.resolve(proxy)
+      return proxy.url
+    },
+  }
+}

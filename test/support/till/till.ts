@@ -1,0 +1,265 @@
+/** A whole till for one test file: devnet, API, payments pool, a seller and payers. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Address, createWalletClient, type Hex, http, toHex } from 'viem'
+import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
+import type { Running } from '../../../shared/process/service.ts'
+import { authorizationTypedData } from '../../../shared/till/authorization.ts'
+import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
+import { parseResourceUrl } from '../../../shared/till/resourceUrl.ts'
+import { USDC_NETWORKS, type UsdcNetwork } from '../../../shared/till/usdc.ts'
+import type { Authorization } from '../../../shared/till/x402.ts'
+import type { Pool } from '../../../sql/db.ts'
+import { type DevnetClient, devnetClient } from '../../../workers/devnet/contracts.ts'
+import { type Devnet, startDevnet } from '../../../workers/devnet/devnet.ts'
+import { startPool } from '../../../workers/queue/pool.ts'
+import type { PoolSettings } from '../../../workers/queue/runner.ts'
+import { paymentsRunner } from '../../../workers/runners.ts'
+import type { TillTiming } from '../../../workers/till/chain/chainView.ts'
+import { startTill, type Till } from '../../../workers/till/till.ts'
+import { changeProject } from '../changeProject.ts'
+import {
+  type Agent,
+  silentLog,
+  startTestService,
+  type TestService,
+  type TestServiceOptions,
+} from '../service.ts'
+import { waitFor } from '../waitFor.ts'
+import { authorize } from './devnetPayment.ts'
+
+export const SEPOLIA = USDC_NETWORKS['base-sepolia']
+export const PRICE = '0.01'
+export const RESOURCE = 'https://api.example.com/report'
+export const payer = privateKeyToAccount(DEVNET_ACCOUNTS.payer.privateKey)
+export const payTo = DEVNET_ACCOUNTS.payTo.address
+
+/** Short intervals for tests. */
+const FAST: Partial<TillTiming> = { idleMs: 150, quietMs: 300, lostMs: 400, displacedMs: 300 }
+
+export type TillWorker = Running & { till: Till }
+
+export type TestTill = AsyncDisposable & {
+  service: TestService
+  devnet: Devnet
+  client: DevnetClient
+  /** The RPC URL of the workers; it can be a proxy's. */
+  rpcUrl: string
+  newSeller(options?: { resource?: string; webhookUrl?: string }): Promise<Agent>
+  startWorker(options?: WorkerOptions): Promise<TillWorker>
+}
+
+type WorkerOptions = {
+  timing?: Partial<TillTiming>
+  rpcUrl?: string
+  settlementKeys?: readonly Hex[]
+  receiptSeeds?: { id: string; seed: Uint8Array }[]
+  /** The database's URL for this worker, e.g. that of a proxy in front of it. */
+  databaseUrl?: string
+  pool?: Partial<PoolSettings>
+}
+
+export type TestTillOptions = {
+  blockTimeS?: number
+  env?: Record<string, string>
+  /** Parts of the service beside the API and the payments; none by default. */
+  parts?: Pick<TestServiceOptions, 'smtp' | 'pools' | 'dns' | 'through' | 'resolve' | 'ca'>
+  /** Puts a proxy between the workers and the devnet. */
+  proxy?: (rpcUrl: string) => string
+  /** One payments worker unless false. */
+  worker?: boolean | WorkerOptions
+}
+
+export async function startTestTill(options: TestTillOptions = {}): Promise<TestTill> {
+  const directory = mkdtempSync(join(tmpdir(), 'purser-devnet-'))
+  const log = { info() {}, warn() {} }
+  const devnet = await startDevnet({
+    port: 0,
+    stateFile: join(directory, 'state'),
+    log,
+    ...(options.blockTimeS === undefined ? {} : { blockTimeS: options.blockTimeS }),
+  })
+  const rpcUrl = options.proxy?.(devnet.rpcUrl) ?? devnet.rpcUrl
+  const service = await startTestService({
+    smtp: false,
+    workers: false,
+    ...options.parts,
+    env: { RPC_URL: rpcUrl, ...options.env },
+  })
+  const workers: TillWorker[] = []
+  const till: TestTill = {
+    service,
+    devnet,
+    client: devnetClient(devnet.rpcUrl),
+    rpcUrl,
+    newSeller: (seller = {}) => newSeller(service, seller),
+    async startWorker(worker = {}) {
+      const started = await startWorker(service, { rpcUrl, ...worker })
+      workers.push(started)
+      return started
+    },
+    async [Symbol.asyncDispose]() {
+      await Promise.all(workers.map((worker) => worker.stop()))
+      await service[Symbol.asyncDispose]()
+      await devnet.stop()
+      rmSync(directory, { recursive: true, force: true })
+    },
+  }
+  if (options.worker !== false) {
+    await till.startWorker(typeof options.worker === 'object' ? options.worker : {})
+  }
+  return till
+}
+
+async function startWorker(service: TestService, options: WorkerOptions): Promise<TillWorker> {
+  const { config } = service
+  const databaseUrl = options.databaseUrl ?? service.database.url
+  const till = await startTill(
+    {
+      ...config,
+      receiptSeeds: options.receiptSeeds ?? config.receiptSeeds,
+      chain: {
+        ...config.chain,
+        rpcUrl: options.rpcUrl ?? config.chain.rpcUrl,
+        settlementKeys: options.settlementKeys ?? config.chain.settlementKeys,
+      },
+    },
+    databaseUrl,
+    silentLog,
+    { ...FAST, ...options.timing },
+  )
+  const pool = await startPool({ ...paymentsRunner(till), databaseUrl, ...options.pool }, silentLog)
+  let stopped: Promise<void> | undefined
+  const stop = async () => {
+    await pool.stop()
+    await till.stop()
+  }
+  return {
+    till,
+    stop() {
+      stopped ??= stop()
+      return stopped
+    },
+  }
+}
+
+let endpoints = 0
+
+async function newSeller(
+  service: TestService,
+  { resource = RESOURCE, webhookUrl }: { resource?: string; webhookUrl?: string },
+): Promise<Agent> {
+  const seller = await service.newAgent()
+  await changeProject(service.database.pool, seller.project.id, { payTo, paymentsEnabled: true })
+  await registerEndpoint(service.database.pool, {
+    projectId: seller.project.id,
+    resource,
+    webhookUrl: webhookUrl ?? null,
+  })
+  return seller
+}
+
+/** Registers an endpoint as the sellers' routes store it. */
+export async function registerEndpoint(
+  pool: Pool,
+  endpoint: { projectId: string; resource: string; webhookUrl?: string | null },
+): Promise<string> {
+  const { url, matchKey } = parseResourceUrl(endpoint.resource)
+  const id = `se_${(++endpoints).toString(16).padStart(24, '0')}`
+  await pool.query(
+    `insert into seller_endpoints (id, project_id, url_pattern, match_key, price_atomic, network, webhook_url, webhook_secret)
+     values ($1, $2, $3, $4, 10000, 'base-sepolia', $5, 'whsec_test')`,
+    [id, endpoint.projectId, url, matchKey, endpoint.webhookUrl ?? null],
+  )
+  return id
+}
+
+/** A random account with USDC. */
+export async function newPayer(client: DevnetClient, amountAtomic = 1_000_000n) {
+  const account = privateKeyToAccount(generatePrivateKey())
+  await fund(client, account.address, amountAtomic)
+  return account
+}
+
+/** Sends USDC from the funded payer. */
+export async function fund(client: DevnetClient, to: Address, amountAtomic: bigint): Promise<void> {
+  const wallet = createWalletClient({
+    account: payer.address,
+    transport: http(client.transport.url, { fetchOptions: { proxy: false } as never }),
+  })
+  const { encodeFunctionData, parseAbi } = await import('viem')
+  const hash = await wallet.sendTransaction({
+    chain: null,
+    to: SEPOLIA.usdcAddress,
+    gas: 150_000n,
+    data: encodeFunctionData({
+      abi: parseAbi(['function transfer(address, uint256) returns (bool)']),
+      args: [to, amountAtomic],
+    }),
+  })
+  await client.waitForTransactionReceipt({ hash })
+}
+
+export type SignedPayment = { authorization: Authorization; signature: Hex; header: string }
+
+/** Signs an authorization as the payer, and writes the header. */
+export async function pay(
+  changes: Partial<Authorization> = {},
+  {
+    account = payer,
+    network = SEPOLIA,
+  }: { account?: PrivateKeyAccount; network?: UsdcNetwork } = {},
+): Promise<SignedPayment> {
+  const nonce = toHex(crypto.getRandomValues(new Uint8Array(32)))
+  const authorization = authorize({ from: account.address, nonce, ...changes })
+  const signature = await account.signTypedData(authorizationTypedData(authorization, network))
+  return { authorization, signature, header: headerOf(authorization, signature) }
+}
+
+/** The X-PAYMENT header. */
+export function headerOf(
+  authorization: Authorization,
+  signature: Hex,
+  changes: Record<string, unknown> = {},
+): string {
+  const { from, to, value, validAfter, validBefore, nonce } = authorization
+  const json = JSON.stringify({
+    x402Version: 1,
+    scheme: 'exact',
+    network: 'base-sepolia',
+    payload: {
+      signature,
+      authorization: {
+        from,
+        to,
+        value: value.toString(),
+        validAfter: validAfter.toString(),
+        validBefore: validBefore.toString(),
+        nonce,
+      },
+    },
+    ...changes,
+  })
+  return Buffer.from(json).toString('base64')
+}
+
+/** Redeems a header for the price at the resource. */
+export const redeem = (
+  seller: Pick<Agent, 'post'>,
+  paymentHeader: unknown,
+  changes: Record<string, unknown> = {},
+  headers: Record<string, string> = {},
+) =>
+  seller.post(
+    '/v0/payments/redeem',
+    { paymentHeader, resource: RESOURCE, amount: PRICE, ...changes },
+    headers,
+  )
+
+/** Redeems, and repeats while the payment is pending. */
+export const redeemToEnd = (...order: Parameters<typeof redeem>): ReturnType<typeof redeem> =>
+  waitFor('the end of the payment', async () => {
+    const answer = await redeem(...order)
+    return answer.body.reason === 'settlement_pending' ? null : answer
+  })

@@ -1,0 +1,182 @@
+/** Rows of the till on a test database, made by the service's own functions. */
+import { type Hex, pad, toHex } from 'viem'
+import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
+import { USDC_NETWORKS } from '../../../shared/till/usdc.ts'
+import { createProject } from '../../../sql/account/projects/projects.ts'
+import type { Pool } from '../../../sql/db.ts'
+import { claimPayments, type NewClaim } from '../../../sql/till/settle/claims.ts'
+import {
+  type SignedTransaction,
+  storeSigned,
+  syncWallet,
+  type WalletId,
+} from '../../../sql/till/settle/gasWallets.ts'
+import { recordSettlements } from '../../../sql/till/settle/settlements.ts'
+import { waitFor } from '../waitFor.ts'
+
+const { chainId, usdcAddress } = USDC_NETWORKS['base-sepolia']
+/** A chain other than that of {@link newClaim}. */
+export const OTHER_CHAIN_ID = 8453
+export const WALLET: WalletId = { chainId, address: DEVNET_ACCOUNTS.gasWallet.address }
+export const BLOCK = { blockNumber: 7n, blockHash: pad('0xb7') } as const
+
+let made = 0
+const newId = (prefix: string) => `${prefix}_${(++made).toString(16).padStart(24, '0')}`
+/** A hash or nonce that sorts after all earlier ones. */
+export const newHash = (): Hex => pad(toHex(++made))
+
+export async function newProject(pool: Pool): Promise<string> {
+  const { project } = await createProject(pool, {
+    name: 'Seller',
+    purpose: 'SELLER',
+    emailAddress: `seller${++made}@mail.test`,
+    scopes: ['payments:accept'],
+  })
+  return project.id
+}
+
+export const newClaim = (projectId: string, changes: Partial<NewClaim> = {}): NewClaim => ({
+  id: newId('pay'),
+  projectId,
+  endpointId: null,
+  matchKey: null,
+  resourceUrl: 'https://api.example.com/report',
+  description: null,
+  network: 'base-sepolia',
+  chainId,
+  asset: usdcAddress,
+  payer: DEVNET_ACCOUNTS.payer.address,
+  recipient: DEVNET_ACCOUNTS.payTo.address,
+  amountAtomic: 10_000n,
+  validAfter: 0n,
+  validBefore: 4_000_000_000n,
+  nonce: newHash(),
+  signature: `0x${'11'.repeat(65)}`,
+  deployment: null,
+  x402Version: 1,
+  resourceSource: 'seller',
+  paymentIdentifier: null,
+  ...changes,
+})
+
+/** A claimed payment without a job. Only the function under test queues jobs. */
+export async function newPayment(
+  pool: Pool,
+  { projectId, ...changes }: Partial<NewClaim> = {},
+): Promise<string> {
+  const claim = newClaim(projectId ?? (await newProject(pool)), changes)
+  const [isMade] = await claimPayments(pool, [claim])
+  if (!isMade) throw new Error('not claimed')
+  await dropJobs(pool)
+  return claim.id
+}
+
+export const dropJobs = (pool: Pool) =>
+  pool.query(`select graphile_worker.complete_jobs(array(select id from graphile_worker.jobs))`)
+
+/** The payments that have a job, in order. */
+export async function queuedPayments(pool: Pool): Promise<string[]> {
+  const { rows } = await pool.query<{ key: string }>(
+    `select key from graphile_worker.jobs where key like 'settle_payment:%' order by key`,
+  )
+  return rows.map(({ key }) => key.slice('settle_payment:'.length))
+}
+
+export const signedFor = (
+  payments: string | readonly string[] | null,
+  nonce: bigint,
+): SignedTransaction => ({
+  hash: newHash(),
+  nonce,
+  paymentIds: payments === null ? [] : [payments].flat(),
+  raw: '0x02',
+  maxFeeWei: 100n,
+  tipWei: 1n,
+  gasLimit: 100_000n,
+  payerCode: null,
+})
+
+/** Signs and stores a transaction for a payment, on the next nonce of the wallet. */
+export async function newTransaction(
+  pool: Pool,
+  paymentId: string,
+  wallet = WALLET,
+): Promise<SignedTransaction> {
+  await syncWallet(pool, wallet, 0n)
+  const [signed] = await storeSigned(pool, wallet, [[paymentId]], new Map(), async (ids, nonce) =>
+    signedFor(ids, nonce),
+  )
+  if (signed === undefined) throw new Error('no transaction was stored')
+  return signed
+}
+
+/** Settles a payment by a transaction as the watcher does. */
+export const settle = (
+  pool: Pool,
+  paymentId: string,
+  txHash: Hex,
+  { receiptText = `{"of":"${txHash}"}`, settledAt = new Date() } = {},
+): Promise<void> =>
+  recordSettlements(pool, {
+    settlements: [{ paymentId, txHash, logIndex: 1, receiptText, settledAt, ...BLOCK }],
+    mined: [{ hash: txHash, succeeded: true, gasUsed: 86_000n, ...BLOCK }],
+  })
+
+/** A payment settled by a transaction of ours. */
+export async function newSettled(
+  pool: Pool,
+  changes: Partial<NewClaim> = {},
+): Promise<{ id: string; txHash: Hex }> {
+  const id = await newPayment(pool, changes)
+  const { hash } = await newTransaction(pool, id)
+  await settle(pool, id, hash)
+  return { id, txHash: hash }
+}
+
+/** One row of a table. */
+export async function row(pool: Pool, table: string, id: string): Promise<any> {
+  const key = table === 'chain_transactions' ? 'hash' : 'id'
+  const { rows } = await pool.query(`select * from ${table} where ${key} = $1`, [id])
+  return rows[0]
+}
+
+/** Waits until `count` statements wait for a lock. */
+export const blocked = (pool: Pool, count: number): Promise<true> =>
+  waitFor(`${count} statements to wait for a lock`, async () => {
+    const { rows } = await pool.query(
+      `select count(*)::int as n from pg_stat_activity
+       where datname = current_database() and wait_event_type = 'Lock'`,
+    )
+    return rows[0].n === count
+  })
+
+/** Runs `hold` in a transaction, which stays open until every promise of `meanwhile` waits for its lock. */
+export async function whileHeld<Result>(
+  pool: Pool,
+  hold: string,
+  values: unknown[],
+  meanwhile: () => Promise<Result>[],
+): Promise<Result[]> {
+  const client = await pool.connect()
+  try {
+    await client.query('begin')
+    await client.query(hold, values)
+    const waiting = meanwhile()
+    const results = Promise.all(waiting)
+    // The awaited results report an error; here it must not count as unhandled.
+    results.catch(() => {})
+    await blocked(pool, waiting.length)
+    await client.query('commit')
+    return await results
+  } finally {
+    client.release()
+  }
+}
+
+/** Two lists of rows that deadlock unless they are locked in order. Their first two rows are to be held. */
+export function crossing<Row>([held1, held2, x, y]: readonly Row[]): [Row[], Row[]] {
+  return [
+    [x!, held1!, y!],
+    [y!, held2!, x!],
+  ]
+}

@@ -1,0 +1,368 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { generateKeyPairSync } from 'node:crypto'
+import { sealMessage } from 'mailauth'
+import { dkimSign } from 'mailauth/lib/dkim/sign'
+import { authenticateMail } from '../../../../workers/mail/inbound/authenticateMail.ts'
+import { fakeDns, type Zone as MailZone } from '../../../support/mail/fakeDns.ts'
+import { dnsError, fakeLookUp, type Zone } from '../../../support/mail/fakeLookUp.ts'
+import { addVerifiedDomain } from '../../../support/mail/ownDomain.ts'
+import { deliverRaw } from '../../../support/mail/smtpTalk.ts'
+import {
+  type Agent,
+  messagePath,
+  startTestService,
+  type TestService,
+} from '../../../support/service.ts'
+import { waitFor } from '../../../support/waitFor.ts'
+
+const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+const dkimRecord = `v=DKIM1; k=rsa; p=${publicKey.export({ type: 'spki', format: 'der' }).toString('base64')}`
+
+const ZONE: Zone = {
+  'honest.test TXT': [['v=spf1 ip4:127.0.0.1 -all']],
+  's1._domainkey.honest.test TXT': [[dkimRecord.slice(0, 200), dkimRecord.slice(200)]],
+  '_dmarc.honest.test TXT': [['v=DMARC1; p=reject']],
+  // Mail of this domain comes from another address.
+  'victim.test TXT': [['v=spf1 ip4:192.0.2.1 -all']],
+  '_dmarc.victim.test TXT': [['v=DMARC1; p=none']],
+  'client.test TXT': [['v=spf1 ip4:127.0.0.1 -all']],
+  'mail.client.test TXT': [['v=spf1 ip4:127.0.0.1 -all']],
+  'soft.test TXT': [['v=spf1 ~all']],
+  'away.test TXT': dnsError('ETIMEOUT'),
+  '_dmarc.away.test TXT': dnsError('ETIMEOUT'),
+  'endless.test TXT': [['v=spf1 include:endless.test -all']],
+}
+
+/** The zone of our own domains. */
+const mailZone: MailZone = {}
+const answering = fakeLookUp(ZONE)
+
+let service: TestService
+let agent: Agent
+beforeAll(async () => {
+  service = await startTestService({
+    dns: fakeDns(mailZone),
+    // Some name servers never answer; the others take 5 ms.
+    async lookUp(name, type) {
+      if (name.endsWith('silent.test')) return await new Promise(() => {})
+      await Bun.sleep(5)
+      return await answering(name, type)
+    },
+  })
+  agent = await service.newAgent()
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+let mails = 0
+
+/** The text of a message, with CRLF. */
+const write = (from: string, headers = '', body = 'Hello there.') =>
+  `From: ${from}\r\nTo: ${agent.address}\r\nSubject: Test\r\nMessage-ID: <${++mails}@x.test>\r\n${headers}\r\n${body}\r\n`
+
+const signed = async (message: string, domain = 'honest.test'): Promise<string> => {
+  const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
+  const key = { signingDomain: domain, selector: 's1', privateKey: pem }
+  // Without a time this signer reads the clock twice, and the second may change in between: 1 in 1,500 signatures was wrong.
+  const signTime = new Date()
+  const { signatures } = await dkimSign(message, { ...key, signTime, signatureData: [key] })
+  return signatures + message
+}
+
+const signedTenTimes = async (message: string, domain: string): Promise<string> => {
+  const whole = await signed(message, domain)
+  const signature = whole.slice(0, -message.length)
+  // Each selector needs its own lookup.
+  return (
+    Array.from({ length: 10 }, (_, n) => signature.replace('s=s1', `s=s${n}`)).join('') + message
+  )
+}
+
+/** Delivers a message from this envelope and reads its authentication. */
+async function receive(message: string, sender: string) {
+  const id = /Message-ID: (<[^>]+>)/.exec(message)![1]!
+  await deliverRaw(service.smtp!.port, agent.address, message, { sender })
+  const { authentication, labels, from } = await waitFor('the message', async () => {
+    const { status, body } = await agent.get(messagePath(id))
+    return status === 200 ? body : null
+  })
+  authorsOf.set(message, from)
+  return { ...authentication, labelled: labels.includes('unauthenticated') }
+}
+
+/** The authors of each received message. */
+const authorsOf = new Map<string, string[]>()
+
+test('a signed message from its own host passes everything', async () => {
+  expect(await receive(await signed(write('Ada <ada@honest.test>')), 'ada@honest.test')).toEqual({
+    spf: 'pass',
+    dkim: 'pass',
+    dmarc: 'pass',
+    arc: 'none',
+    internal: false,
+    labelled: false,
+  })
+})
+
+test('a changed body breaks the signature, and SPF still passes', async () => {
+  const message = (await signed(write('ada@honest.test'))).replace('Hello', 'Jello')
+  expect(await receive(message, 'ada@honest.test')).toMatchObject({
+    spf: 'pass',
+    dkim: 'fail',
+    dmarc: 'pass',
+    labelled: false,
+  })
+})
+
+test('one passing signature is enough, after failed ones', async () => {
+  const message = await signed(await signed(write('ada@honest.test')), 'victim.test')
+  expect(await receive(message, 'list@victim.test')).toMatchObject({ dkim: 'pass', dmarc: 'pass' })
+})
+
+test('a forwarder breaks SPF, and the signature still passes', async () => {
+  expect(await receive(await signed(write('ada@honest.test')), 'list@victim.test')).toMatchObject({
+    spf: 'fail',
+    dkim: 'pass',
+    dmarc: 'pass',
+    labelled: false,
+  })
+})
+
+test('a forged From fails DMARC and is labelled, despite SPF and signatures of another domain', async () => {
+  for (const message of [write('boss@victim.test'), await signed(write('boss@victim.test'))]) {
+    expect(await receive(message, 'ada@honest.test')).toMatchObject({
+      dmarc: 'fail',
+      labelled: true,
+    })
+  }
+})
+
+test('a From whose domain forbids the host fails DMARC and is labelled', async () => {
+  expect(await receive(write('boss@victim.test'), 'boss@victim.test')).toMatchObject({
+    spf: 'fail',
+    dkim: 'none',
+    dmarc: 'fail',
+    labelled: true,
+  })
+})
+
+test('a forged From is labelled in every spelling, and every author is shown', async () => {
+  const [boss, own] = ['boss@victim.test', 'ada@honest.test']
+  const forms: [string, string, string[]][] = [
+    ['fail', `g: ${boss};`, [boss]],
+    ['fail', '=?utf-8?q?=3Cboss=40victim.test=3E?=', [boss]],
+    ['fail', `${boss}, chief@victim.test`, [boss, 'chief@victim.test']],
+    ['permerror', `${boss}, ${own}`, [boss, own]],
+    ['permerror', `${own}, ${boss}`, [own, boss]],
+    ['permerror', `${boss}\r\nFrom: ${own}`, [boss, own]],
+    ['permerror', `${own}\r\nFrom: ${boss}`, [own, boss]],
+    ['permerror', `<boss@victim.test(x>`, ['boss@victim.test(x']],
+  ]
+  for (const [dmarc, form, authors] of forms) {
+    const message = await signed(write(form))
+    const found = await receive(message, own)
+    expect([form, found.dmarc, found.labelled]).toEqual([form, dmarc, true])
+    expect([form, authorsOf.get(message)!.toSorted()]).toEqual([form, authors.toSorted()])
+  }
+  expect(await receive(await signed(write(`${own}, bob@honest.test`)), own)).toMatchObject({
+    dmarc: 'pass',
+    labelled: false,
+  })
+})
+
+test('silent name servers do not hide a forged From', async () => {
+  const found = await Promise.all([
+    receive(write('boss@victim.test'), 'x@silent.test'),
+    receive(await signed(write('boss@victim.test'), 'silent.test'), 'x@silent.test'),
+    receive(await signed(write('ada@honest.test')), 'x@silent.test'),
+    receive(write('x@silent.test'), 'x@honest.test'),
+    // Unanswered signatures leave SPF its time, and ten of them take no longer than one.
+    receive(await signed(write('ada@honest.test'), 'silent.test'), 'ada@honest.test'),
+    receive(await signedTenTimes(write('boss@victim.test'), 'silent.test'), 'x@silent.test'),
+  ])
+  expect(found.map(({ spf, dmarc, labelled }) => [spf, dmarc, labelled])).toEqual([
+    ['temperror', 'fail', true],
+    ['temperror', 'fail', true],
+    ['temperror', 'pass', false],
+    ['pass', 'temperror', true],
+    ['pass', 'pass', false],
+    ['temperror', 'fail', true],
+  ])
+})
+
+test('a domain without records gets the verdict none and the label', async () => {
+  expect(await receive(write('x@nowhere.test'), 'x@nowhere.test')).toEqual({
+    spf: 'none',
+    dkim: 'none',
+    dmarc: 'none',
+    arc: 'none',
+    internal: false,
+    labelled: true,
+  })
+  expect(await receive(write('x@soft.test'), 'x@soft.test')).toMatchObject({
+    spf: 'softfail',
+    dmarc: 'none',
+  })
+})
+
+test('a failed DNS loses no mail', async () => {
+  expect(await receive(write('x@away.test'), 'x@away.test')).toMatchObject({
+    spf: 'temperror',
+    dmarc: 'temperror',
+    labelled: true,
+  })
+})
+
+test('an endless SPF record is a permerror', async () => {
+  expect(await receive(write('x@endless.test'), 'x@endless.test')).toMatchObject({
+    spf: 'permerror',
+  })
+})
+
+test('a stranger who writes as one of our own inboxes is labelled', async () => {
+  const colleague = await service.newAgent()
+  expect(await receive(write(colleague.address), 'x@nowhere.test')).toMatchObject({
+    labelled: true,
+  })
+  const claimed = write('sales@shop.test')
+  expect(await receive(claimed, 'x@nowhere.test')).toMatchObject({ dmarc: 'none', labelled: true })
+  // SPF passes for the domain in From, which has no policy.
+  expect(await receive(write('sales@client.test'), 'x@mail.client.test')).toMatchObject({
+    dmarc: 'none',
+    labelled: false,
+  })
+  await addVerifiedDomain(service, mailZone, 'shop.test')
+  expect(await receive(write('sales@shop.test'), 'x@nowhere.test')).toMatchObject({
+    dmarc: 'none',
+    labelled: true,
+  })
+})
+
+test('mail between two inboxes of the service is internal', async () => {
+  const colleague = await service.newAgent()
+  await colleague.post('/v0/messages/send', {
+    to: [agent.address],
+    subject: 'Between us',
+    text: 'Hello',
+  })
+  const found = await waitFor('the message', async () => {
+    const { body } = await agent.get('/v0/messages?subject=between+us')
+    return body.count === 1 ? body.messages[0] : null
+  })
+  const { body } = await agent.get(messagePath(found.messageId))
+  expect(body.authentication).toEqual({
+    spf: 'none',
+    dkim: 'none',
+    dmarc: 'none',
+    arc: 'none',
+    internal: true,
+  })
+  expect(body.labels).not.toContain('unauthenticated')
+})
+
+test('a header built to take minutes is not authenticated', async () => {
+  const folded = write('Ceo <ceo@honest.test>', `X-A: b\r\n${' \r\n'.repeat(300_000)}`)
+  const authors = write(`${'a@honest.test, '.repeat(60_000)}ceo@honest.test`)
+  for (const message of [folded, authors]) {
+    const { spf, dmarc, labelled } = await receive(message, 'ceo@honest.test')
+    expect([spf, dmarc, labelled]).toEqual(['permerror', 'permerror', true])
+  }
+})
+
+test('a body built to take minutes is not hashed', async () => {
+  const message = await signed(write('Ada <ada@honest.test>', '', '\r\n'.repeat(500_000)))
+  const { spf, dkim, dmarc } = await receive(message, 'ada@honest.test')
+  expect([spf, dkim, dmarc]).toEqual(['pass', 'none', 'pass'])
+})
+
+test('a header without an author gets the verdict none', async () => {
+  const message = write('ada@honest.test').replace(/^From: .*\r\n/, '')
+  const { dmarc, labelled } = await receive(message, 'ada@honest.test')
+  expect([dmarc, labelled]).toEqual(['none', false])
+})
+
+test('without an envelope sender SPF judges the HELO name, not the header', async () => {
+  const returned = 'Return-Path: <ada@victim.test>\r\n'
+  const trace =
+    'Received: from x.test (x.test [127.0.0.1]) (envelope-from <a@victim.test>) by y\r\n'
+  for (const header of ['', returned, trace]) {
+    // The test client's HELO name is client.test.
+    expect((await receive(header + write('x@nowhere.test'), '')).spf).toBe('pass')
+  }
+})
+
+/** The authentication of a message, and the keys and policies that it looks up. */
+async function authenticated(message: string, lookUp = answering) {
+  const keys: string[] = []
+  const policies: string[] = []
+  const { authentication, isAligned } = await authenticateMail(
+    {
+      id: '1',
+      projectId: 'p',
+      traceparent: null,
+      inboxAddress: agent.address,
+      rawId: '1',
+      receivedAt: new Date(),
+      bytes: Buffer.from(message, 'latin1'),
+      envelopeFrom: 'ada@honest.test',
+      envelopeTo: agent.address,
+      remoteIp: '127.0.0.1',
+      helo: 'client.test',
+    },
+    {
+      lookUp(name, type) {
+        if (name.includes('_domainkey.')) keys.push(name)
+        if (name.startsWith('_dmarc.')) policies.push(name)
+        return lookUp(name, type)
+      },
+      ownHost: 'mail.test',
+      authors: ['ada@honest.test'],
+    },
+  )
+  return { ...authentication, isAligned, keys, policies }
+}
+
+/** A message with one signature of honest.test and `count` of domains without a key. */
+async function withSignatures(count: number, { position = 0, name = 'DKIM-Signature' } = {}) {
+  const message = write('ada@honest.test')
+  const good = (await signed(message)).slice(0, -message.length)
+  const others = Array.from({ length: count }, (_, n) => good.replace('d=honest', `d=other${n}`))
+  const all = [...others.slice(0, position), good, ...others.slice(position)]
+  return all.map((one) => one.replace('DKIM-Signature', name)).join('') + message
+}
+
+test('only the first ten signatures are checked, in every spelling of the field name', async () => {
+  const names = ['DKIM-Signature', 'dkim-signature ', 'DKIM-Signature\r\n ', 'DKIM-Signature\v']
+  for (const name of names) {
+    const tenth = await authenticated(await withSignatures(20, { position: 9, name }))
+    expect([name, tenth.keys.length, tenth.dkim]).toEqual([name, 10, 'pass'])
+    const eleventh = await authenticated(await withSignatures(20, { position: 10, name }))
+    expect([name, eleventh.keys.length, eleventh.dkim]).toEqual([name, 10, 'neutral'])
+  }
+  const first = await authenticated(` ${await withSignatures(20)}`)
+  expect(first.keys).toHaveLength(10)
+})
+
+test('the DMARC policy of an author is looked up once', async () => {
+  expect((await authenticated(write('ada@honest.test'))).policies).toEqual(['_dmarc.honest.test'])
+})
+
+/** The message with the ARC seal of a forwarder. */
+async function forwarded(message: string): Promise<string> {
+  const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
+  // Without a time of its own, each of the two signatures takes the current second; they must agree.
+  const signTime = new Date()
+  const seal = { signingDomain: 'honest.test', selector: 's1', privateKey: pem, signTime }
+  const authResults = 'honest.test; spf=pass smtp.mailfrom=x.test'
+  const chain = await sealMessage(message, { ...seal, authResults, cv: 'none', i: 1 } as never)
+  return chain + message
+}
+
+test('an ARC chain is checked, unless the body is too costly to hash', async () => {
+  expect((await authenticated(await forwarded(write('ada@honest.test')))).arc).toBe('pass')
+  const among = await authenticated(await forwarded(await withSignatures(9, { position: 9 })))
+  expect([among.arc, among.dkim]).toEqual(['pass', 'pass'])
+  const changed = (await forwarded(write('ada@honest.test'))).replace('Hello', 'Jello')
+  expect((await authenticated(changed)).arc).toBe('fail')
+  const endless = write('ada@honest.test', '', '\r\n'.repeat(20_000))
+  expect((await authenticated(await forwarded(endless))).arc).toBe('none')
+})

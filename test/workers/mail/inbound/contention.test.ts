@@ -1,0 +1,74 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { standardBounce } from '../../../support/mail/bounceMails.ts'
+import { sendMail } from '../../../support/mail/outbound.ts'
+import { type Sink, startSink } from '../../../support/mail/sink.ts'
+import { deliverRaw } from '../../../support/mail/smtpTalk.ts'
+import {
+  messagePath,
+  startTestService,
+  type TestService,
+  waitForMessages,
+} from '../../../support/service.ts'
+import { waitFor } from '../../../support/waitFor.ts'
+
+const EACH = 30
+
+let sink: Sink
+let service: TestService
+beforeAll(async () => {
+  sink = await startSink()
+  service = await startTestService({ env: { SMTP_RELAY_URL: sink.url } })
+})
+afterAll(async () => {
+  await service[Symbol.asyncDispose]()
+  await sink[Symbol.asyncDispose]()
+})
+
+test('concurrent delivery, sending, bounces, labels and deletions lose no change', async () => {
+  const agent = await service.newAgent()
+  const deliver = async (raw: string) =>
+    expect(await deliverRaw(service.smtp!.port, agent.address, raw)).toStartWith('250')
+  const numbers = Array.from({ length: EACH }, (_, n) => n)
+  const isDeleted = (n: number) => n % 5 === 0
+  const { messageId: first, threadId } = await sendMail(agent)
+  const [bounced] = await Promise.all([
+    Promise.all(
+      numbers.map(async (n) => {
+        const recipient = `gone${n}@example.com`
+        const { messageId } = await sendMail(agent, { to: [recipient] })
+        // A bounce can arrive before our own commit.
+        await Promise.all([
+          deliver(standardBounce({ messageId, recipient, to: agent.address })),
+          ...(isDeleted(n) ? [agent.delete(messagePath(messageId))] : []),
+        ])
+        return messageId as string
+      }),
+    ),
+    ...numbers.map((n) =>
+      deliver(
+        `From: ada@example.com\nTo: ${agent.address}\nSubject: Re: Subject\nMessage-ID: <answer${n}@example.com>\nIn-Reply-To: ${first}\n\nAnswer ${n}\n`,
+      ),
+    ),
+    ...numbers.map(async (n) => {
+      const answer = await agent.patch(`/v0/threads/${threadId}`, { addLabels: [`label${n}`] })
+      expect(answer.status).toBe(200)
+    }),
+  ])
+  expect(await waitForMessages(agent, 2 * EACH, '&labels=received')).toHaveLength(2 * EACH)
+  await waitFor('no job to be left', async () => {
+    const { rows } = await service.database.pool.query(
+      `select attempts, last_error from graphile_worker.jobs`,
+    )
+    expect(rows.filter((row) => row.last_error !== null)).toEqual([])
+    return rows.length === 0
+  })
+  const thread = (await agent.get(`/v0/threads/${threadId}?limit=500`)).body
+  expect(thread.totalMessages).toBe(EACH + 1)
+  expect(thread.messages[0].labels).toEqual(
+    expect.arrayContaining(['sent', ...numbers.map((n) => `label${n}`)]),
+  )
+  const statuses = await Promise.all(
+    bounced.map(async (messageId) => (await agent.get(messagePath(messageId))).body.deliveryStatus),
+  )
+  expect(statuses).toEqual(numbers.map((n) => (isDeleted(n) ? undefined : 'bounced')))
+})

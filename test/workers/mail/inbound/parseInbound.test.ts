@@ -1,0 +1,265 @@
+import { expect, test } from 'bun:test'
+import type { Running } from '../../../../shared/process/service.ts'
+import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts'
+import { createPool, type Pool } from '../../../../sql/db.ts'
+import { createDns } from '../../../../workers/mail/dns.ts'
+import { createParseInbound } from '../../../../workers/mail/inbound/parseInbound.ts'
+import type { LookUp } from '../../../../workers/mail/lookUp.ts'
+import { createHeldOutcomes } from '../../../../workers/queue/heldOutcomes.ts'
+import { Lanes } from '../../../../workers/queue/lanes.ts'
+import { startPool } from '../../../../workers/queue/pool.ts'
+import { inboundRunner } from '../../../../workers/runners.ts'
+import { noBlobs } from '../../../support/database/blobs.ts'
+import { createTestDatabase } from '../../../support/database/database.ts'
+import { startPostgresProxy } from '../../../support/database/postgresProxy.ts'
+import { trustingLookUp } from '../../../support/mail/fakeLookUp.ts'
+import { rawMail, takeIn } from '../../../support/mail/mailRows.ts'
+import { deliverRaw } from '../../../support/mail/smtpTalk.ts'
+import {
+  type Agent,
+  silentLog,
+  startTestService,
+  type TestService,
+  waitForMessages,
+} from '../../../support/service.ts'
+import { blocked, newProject } from '../../../support/till/tillRows.ts'
+import { waitFor } from '../../../support/waitFor.ts'
+
+/** Delivers a message, counts seven attempts of its job, and starts a worker. */
+async function retried(service: TestService, agent: Agent, raw: string): Promise<Running> {
+  await deliverRaw(service.smtp!.port, agent.address, raw)
+  const { pool, url } = service.database
+  await waitFor('the inbound mail', async () => {
+    const { rowCount } = await pool.query('update graphile_worker._private_jobs set attempts = 7')
+    return rowCount === 1
+  })
+  const mailDomain = 'mail.test'
+  const options = {
+    mailDomain,
+    mailHostname: mailDomain,
+    dns: createDns(),
+    lookUp: trustingLookUp,
+    bounceKeys: [],
+    objectStore: null,
+  }
+  return startPool({ ...inboundRunner(options), databaseUrl: url }, silentLog)
+}
+
+test('a sound message is parsed after several failed attempts of its job', async () => {
+  await using service = await startTestService({ workers: false })
+  const agent = await service.newAgent()
+  const worker = await retried(
+    service,
+    agent,
+    'From: ada@example.com\nSubject: Innocent\nMessage-ID: <i@x.test>\nReferences: <r@x.test>\n\nHello.\n',
+  )
+  try {
+    const [item] = await waitForMessages(agent, 1)
+    expect(item).toMatchObject({
+      messageId: '<i@x.test>',
+      subject: 'Innocent',
+      from: ['ada@example.com'],
+      extractedText: 'Hello.',
+      labels: ['received', 'unread'],
+    })
+  } finally {
+    await worker.stop()
+  }
+})
+
+test('a message whose parsed mail cannot be stored is stored unparsed', async () => {
+  await using service = await startTestService({ workers: false })
+  const agent = await service.newAgent()
+  // Stands for an unforeseen refusal.
+  await service.database.pool.query(
+    'alter table messages add constraint no_html check (html_body is null)',
+  )
+  const worker = await retried(
+    service,
+    agent,
+    'From: ada@example.com\nSubject: Odd\nMessage-ID: <o@x.test>\nContent-Type: text/html\n\n<p>Hello.</p>\n',
+  )
+  try {
+    const [item] = await waitForMessages(agent, 1)
+    expect(item).toMatchObject({ messageId: '<o@x.test>', subject: 'Odd' })
+    expect(item.labels).toContain('unparseable')
+    expect(item.text).toContain('<p>Hello.</p>')
+  } finally {
+    await worker.stop()
+  }
+})
+
+test('a message of megabytes is parsed like any other', async () => {
+  await using service = await startTestService()
+  const agent = await service.newAgent()
+  const lines = 'Lorem ipsum dolor sit amet.\r\n'.repeat(40_000)
+  const port = service.smtp!.port
+  await Promise.all([
+    deliverRaw(port, agent.address, `Subject: large\r\n\r\n${lines}`),
+    deliverRaw(port, agent.address, `Subject: larger\r\n\r\n${lines.repeat(2)}`),
+    deliverRaw(port, agent.address, 'Subject: small\r\n\r\nLorem\r\n'),
+  ])
+  const items = await waitForMessages(agent, 3)
+  const sizes = new Map(items.map(({ subject, text }: any) => [subject, text.trim().length + 1]))
+  expect(Object.fromEntries(sizes)).toEqual({
+    large: 40_000 * 28,
+    larger: 80_000 * 28,
+    small: 6,
+  })
+})
+
+/** The tasks of a worker on this pool. */
+const tasksOf = (pool: Pool, lookUp = trustingLookUp) =>
+  createParseInbound(
+    { pool, log: silentLog, lanes: new Lanes(1), outcomes: createHeldOutcomes(silentLog) },
+    { mailDomain: 'mail.test', lookUp, blobs: noBlobs, bounceKeys: [], slots: 200 },
+  )
+
+/** Runs the job of one inbound mail on this pool. */
+const run = (pool: Pool, inboundId: string, attempt = 1) =>
+  tasksOf(pool).parse_inbound({ inboundId }, { attempt })
+
+const labelsOf = async (pool: Pool, projectId: string): Promise<string[][]> => {
+  const { rows } = await pool.query('select labels from messages where project_id = $1', [
+    projectId,
+  ])
+  return rows.map(({ labels }) => labels)
+}
+
+/** A pool that calls `before` ahead of each read of an inbound mail, and `after` behind it. */
+const watched = (
+  pool: Pool,
+  { before, after }: Record<'before' | 'after', (inboundId: string) => Promise<void> | void>,
+): Pool =>
+  new Proxy(pool, {
+    get(target, key) {
+      const value = Reflect.get(target, key)
+      if (key !== 'query') return typeof value === 'function' ? value.bind(target) : value
+      return async (query: { name?: string; values: string[] }, values?: unknown[]) => {
+        const isRead = query.name === 'find-inbound-mail'
+        if (isRead) await before(query.values[0]!)
+        const result = await target.query(query as never, values)
+        if (isRead) await after(query.values[0]!)
+        return result
+      }
+    },
+  })
+
+test('a fifth large message waits, and a deleted one ends its wait', async () => {
+  await using database = await createTestDatabase()
+  const { pool } = database
+  const [gone, other, kept] = await Promise.all([1, 2, 3].map(() => newProject(pool)))
+  const ids: string[] = []
+  for (const projectId of [gone!, gone!, other!, other!, kept!]) {
+    const [id] = await takeIn(pool, [projectId])
+    ids.push(id!)
+    await pool.query(
+      `update raw_mails set bytes = bytes || convert_to(repeat('x', 2 * 1024 * 1024), 'UTF8')
+       where id = (select raw_id from inbound_mails where id = $1)`,
+      [id],
+    )
+  }
+  const last = ids.at(-1)!
+  const reads: string[] = []
+  const answered: string[] = []
+  const { promise, resolve: release } = Promise.withResolvers<void>()
+  const watching = watched(pool, {
+    async before(inboundId) {
+      // The second read of a message fetches its bytes.
+      const hasSize = reads.includes(inboundId)
+      reads.push(inboundId)
+      if (hasSize && inboundId !== last) await promise
+    },
+    after: (inboundId) => void answered.push(inboundId),
+  })
+  const parse = tasksOf(watching).parse_inbound
+  const first = ids.slice(0, 4).map((inboundId) => parse({ inboundId }, { attempt: 1 }))
+  await waitFor('four messages to have their turn', () => reads.length === 8)
+  const waiting = parse({ inboundId: last }, { attempt: 1 })
+  await waitFor('the fifth to be known as large', () => answered.includes(last))
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(reads.filter((id) => id === last)).toHaveLength(1)
+  await deleteProject(pool, gone!)
+  release()
+  await Promise.all([...first, waiting])
+  expect(await labelsOf(pool, kept!)).toEqual([['received', 'unread', 'unauthenticated']])
+})
+
+test('the job of a stored inbound mail changes nothing', async () => {
+  await using database = await createTestDatabase()
+  const { pool } = database
+  const projectId = await newProject(pool)
+  const [id] = await takeIn(pool, [projectId])
+  for (let n = 0; n < 2; n++) await run(pool, id!)
+  expect(await labelsOf(pool, projectId)).toHaveLength(1)
+})
+
+test('a message that the database refuses is retried before it is stored unparsed', async () => {
+  await using database = await createTestDatabase()
+  const { pool } = database
+  const projectId = await newProject(pool)
+  const [id] = await takeIn(pool, [projectId], rawMail({ headers: 'Content-Type: text/html\r\n' }))
+  await pool.query('alter table messages add constraint no_html check (html_body is null)')
+  await expect(run(pool, id!, 5)).rejects.toThrow('no_html')
+  expect(await labelsOf(pool, projectId)).toEqual([])
+  await pool.query('alter table messages drop constraint no_html')
+  await run(pool, id!, 6)
+  expect(await labelsOf(pool, projectId)).toEqual([['received', 'unread', 'unauthenticated']])
+})
+
+test('an absent database does not count as a refusal, after many attempts too', async () => {
+  await using database = await createTestDatabase()
+  const projectId = await newProject(database.pool)
+  const [id] = await takeIn(database.pool, [projectId])
+  await using proxy = await startPostgresProxy(database.url)
+  const pool = createPool({ url: proxy.url, size: 2, name: 'test' })
+  try {
+    proxy.cutAt(1, 'before', (sent) => /insert into messages/i.test(sent))
+    await expect(run(pool, id!, 7)).rejects.toThrow()
+    expect(await labelsOf(database.pool, projectId)).toEqual([])
+    await run(pool, id!, 8)
+    expect(await labelsOf(database.pool, projectId)).toEqual([
+      ['received', 'unread', 'unauthenticated'],
+    ])
+  } finally {
+    await pool.end()
+  }
+})
+
+test('messages of one inbox parsed at the same time share a transaction', async () => {
+  await using database = await createTestDatabase()
+  const { pool } = database
+  const projectId = await newProject(pool)
+  const ids: string[] = []
+  for (let n = 0; n < 10; n++) {
+    const raw = rawMail({ from: `ada@x${n}.test` })
+    ids.push(...(await takeIn(pool, [projectId], raw)))
+  }
+  const policies = new Set<string>()
+  const counting: LookUp = (name, type) => {
+    // The last question before a message is stored.
+    if (name.startsWith('_dmarc.')) policies.add(name)
+    return trustingLookUp(name, type)
+  }
+  // Nothing is stored while the inbox is locked: all gather behind the first one.
+  const client = await pool.connect()
+  try {
+    await client.query('begin')
+    await client.query('select from projects where id = $1 for update', [projectId])
+    const parse = tasksOf(pool, counting).parse_inbound
+    const stored = Promise.all(ids.map((inboundId) => parse({ inboundId }, { attempt: 1 })))
+    await waitFor('all to be read', () => policies.size === ids.length)
+    await blocked(pool, 1)
+    await client.query('commit')
+    await stored
+  } finally {
+    client.release()
+  }
+  expect(await labelsOf(pool, projectId)).toHaveLength(10)
+  const { rows } = await pool.query<{ transactions: number }>(
+    'select count(distinct xmin::text)::int as transactions from messages where project_id = $1',
+    [projectId],
+  )
+  // The first has its own; a mail whose answer has just arrived may miss the second.
+  expect(rows[0]!.transactions).toBeLessThan(5)
+})

@@ -1,0 +1,113 @@
+/** The mail hosts of a domain: public, in order of preference, and bounded in number. */
+import { expect, test } from 'bun:test'
+import { findMailHosts } from '../../../../workers/mail/outbound/mailHosts.ts'
+import { fakeDns, type Zone } from '../../../support/mail/fakeDns.ts'
+
+const find = (zone: Zone, options: { allowPrivate?: boolean } = {}) =>
+  findMailHosts('a.test', {
+    dns: fakeDns(zone),
+    ownName: 'mx.own.test',
+    allowPrivate: false,
+    ...options,
+  })
+const addressesOf = async (...order: Parameters<typeof find>) => {
+  const found = await find(...order)
+  return found.kind === 'hosts' ? found.hosts.map(({ address }) => address) : [found.error]
+}
+const faultOf = async (...order: Parameters<typeof find>) => {
+  const found = await find(...order)
+  return found.kind === 'hosts' ? 'no fault' : `${found.kind}: ${found.error}`
+}
+
+test('three addresses of a host are tried, and six of a domain', async () => {
+  const many = (net: number) => Array.from({ length: 4 }, (_, n) => `8.8.${net}.${n + 1}`)
+  const a = { 'x.test': many(1), 'y.test': many(2), 'z.test': many(3) }
+  const mx: Zone['mx'] = {
+    'a.test': [
+      [1, 'x.test'],
+      [2, 'y.test'],
+      [3, 'z.test'],
+    ],
+  }
+  expect(await addressesOf({ mx, a })).toEqual([...many(1).slice(0, 3), ...many(2).slice(0, 3)])
+})
+
+test('only the ten preferred exchangers are looked up', async () => {
+  const exchangers = Array.from({ length: 11 }, (_, n): [number, string] => [n, `x${n}.test`])
+  const mx = { 'a.test': exchangers.toReversed() }
+  expect(await faultOf({ mx, a: { 'x10.test': ['8.8.8.1'] } })).toMatch(/^none: 550 5.4.4/)
+  expect(await addressesOf({ mx, a: { 'x9.test': ['8.8.8.1'] } })).toEqual(['8.8.8.1'])
+})
+
+test('only public addresses count, unless private ones are allowed', async () => {
+  const zone: Zone = {
+    mx: {
+      'a.test': [
+        [1, 'x.test'],
+        [2, '10.0.0.1'],
+      ],
+    },
+    a: { 'x.test': ['127.0.0.1', '8.8.8.1'] },
+  }
+  expect(await addressesOf(zone)).toEqual(['8.8.8.1'])
+  expect(await addressesOf(zone, { allowPrivate: true })).toEqual([
+    '127.0.0.1',
+    '8.8.8.1',
+    '10.0.0.1',
+  ])
+  const hidden = {
+    mx: { 'a.test': [[1, 'x.test']] as [number, string][] },
+    a: { 'x.test': ['10.0.0.1'] },
+  }
+  expect(await faultOf(hidden)).toContain('no public address')
+})
+
+test('when we are an exchanger ourselves, only more preferred ones are tried', async () => {
+  const a = { 'x.test': ['8.8.8.1'], 'y.test': ['8.8.8.2'], 'z.test': ['8.8.8.3'] }
+  const with_ = (own: [number, string]): Zone => ({
+    mx: { 'a.test': [[10, 'x.test'], [20, 'y.test'], [30, 'z.test'], own] },
+    a,
+  })
+  expect(await addressesOf(with_([20, 'MX.own.test.']))).toEqual(['8.8.8.1'])
+  expect(await faultOf(with_([10, 'mx.own.test']))).toContain('lead back here')
+})
+
+test('a null MX counts only when it stands alone', async () => {
+  const a = { 'x.test': ['8.8.8.1'], 'a.test': ['8.8.8.2'] }
+  expect(await faultOf({ mx: { 'a.test': [[0, '.']] }, a })).toContain('null MX')
+  const beside: Zone['mx'] = {
+    'a.test': [
+      [0, '.'],
+      [10, 'x.test'],
+    ],
+  }
+  expect(await addressesOf({ mx: beside, a })).toEqual(['8.8.8.1'])
+  expect(await addressesOf({ a })).toEqual(['8.8.8.2'])
+})
+
+test('the addresses of the root are never looked up', async () => {
+  const mx: Zone['mx'] = {
+    'a.test': [
+      [0, '.'],
+      [10, 'x.test'],
+    ],
+  }
+  expect(await faultOf({ mx, failing: [''] })).toStartWith('none: 550 5.4.4')
+})
+
+test('a failed lookup gives no verdict', async () => {
+  expect(await faultOf({ failing: ['a.test'] })).toStartWith('unknown: 450 4.4.3')
+  const mx: Zone['mx'] = {
+    'a.test': [
+      [1, 'x.test'],
+      [2, 'y.test'],
+    ],
+  }
+  expect(await faultOf({ mx, failing: ['y.test'] })).toStartWith('unknown: 450 4.4.3')
+  expect(await faultOf({ mx, failing: ['y.test'], a: { 'x.test': ['10.0.0.1'] } })).toStartWith(
+    'unknown: 450 4.4.3',
+  )
+  expect(await addressesOf({ mx, failing: ['y.test'], a: { 'x.test': ['8.8.8.1'] } })).toEqual([
+    '8.8.8.1',
+  ])
+})

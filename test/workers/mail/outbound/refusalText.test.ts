@@ -1,0 +1,44 @@
+import { expect, test } from 'bun:test'
+import { connect, createServer, type Socket } from 'node:net'
+import { sendMail, untilStatus } from '../../../support/mail/outbound.ts'
+import { type Sink, startSink } from '../../../support/mail/sink.ts'
+import { startTestService } from '../../../support/service.ts'
+
+/** A proxy to the sink that puts U+0000 and U+0007 for `NUL` and `BEL` in replies: no mail library writes them. */
+async function startOddRelay(sink: Sink) {
+  const server = createServer((inner: Socket) => {
+    const outer = connect(sink.port, '127.0.0.1')
+    outer.on('error', () => {}).on('close', () => inner.destroy())
+    inner.on('error', () => {}).on('close', () => outer.destroy())
+    inner.pipe(outer)
+    outer.on('data', (chunk) => {
+      const answer = chunk.toString('latin1').replace('NUL', '\0').replace('BEL', '\u0007')
+      inner.write(Buffer.from(answer, 'latin1'))
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return server
+}
+
+test('a refusal that Postgres cannot store is shown cleaned, and the message is not sent again', async () => {
+  await using sink = await startSink()
+  const relay = await startOddRelay(sink)
+  const { port } = relay.address() as { port: number }
+  await using service = await startTestService({
+    smtp: false,
+    env: { SMTP_RELAY_URL: `smtp://127.0.0.1:${port}` },
+  })
+  sink.refuseRecipient = (address) =>
+    address.startsWith('odd')
+      ? { code: 550, message: `5.1.1 noNUL suchBEL user ${'x'.repeat(476)}😀` }
+      : null
+  const agent = await service.newAgent()
+  const { messageId } = await sendMail(agent, { to: ['odd@example.com', 'fine@example.com'] })
+  const { deliveryError } = await untilStatus(agent, messageId, 'failed')
+  expect(deliveryError).toStartWith('odd@example.com: 550 5.1.1 no such user xxx')
+  expect(deliveryError.isWellFormed()).toBe(true)
+  expect(sink.mails).toHaveLength(1)
+  const { body } = await agent.get('/v0/suppressions')
+  expect(JSON.stringify(body)).toContain('odd@example.com')
+  relay.close()
+})

@@ -1,0 +1,44 @@
+import { expect, test } from 'bun:test'
+import { type Place, Shares } from '../../../../workers/mail/outbound/shares.ts'
+
+/** Enters until the first refusal. @returns the places. */
+function fill(shares: Shares, sharers: (n: number) => string[]): Place[] {
+  const places: Place[] = []
+  for (let n = 0; ; n++) {
+    const place = shares.enter(sharers(n))
+    if (!place.granted) return places
+    places.push(place)
+  }
+}
+
+test('one inbox takes about half of the slots, and a late one still finds some', () => {
+  const shares = new Shares(200)
+  expect(fill(shares, (n) => ['flooded', `network ${n}`])).toHaveLength(100)
+  expect(fill(shares, (n) => ['second', `net ${n}`])).toHaveLength(50)
+  expect(shares.enter(['quiet', 'elsewhere']).granted).toBe(true)
+})
+
+test('one network takes about half of the slots with any number of inboxes', () => {
+  const shares = new Shares(200)
+  expect(fill(shares, (n) => [`inbox ${n}`, '192.0.2.1'])).toHaveLength(100)
+  expect(shares.enter(['inbox 1', '192.0.2.2']).granted).toBe(true)
+})
+
+test('refused jobs come back one after the other', () => {
+  const shares = new Shares(10, () => 0)
+  const places = fill(shares, () => ['flooded'])
+  const times = Array.from({ length: 3 }, () => {
+    const place = shares.enter(['flooded'])
+    return place.granted ? -1 : place.returnInMs
+  })
+  expect(times).toEqual([260, 270, 280])
+  for (const place of places) if (place.granted) place.leave()
+  expect(shares.enter(['flooded']).granted).toBe(true)
+})
+
+test('a refused batch leaves time for its mails before the next returns', () => {
+  const shares = new Shares(10, () => 0)
+  fill(shares, () => ['flooded'])
+  const times = Array.from({ length: 3 }, () => shares.returnInMs('flooded', 32))
+  expect(times).toEqual([260, 292, 324])
+})

@@ -1,0 +1,76 @@
+/** SMTP replies and the outcome of each recipient. */
+import { expect, test } from 'bun:test'
+import {
+  allOf,
+  outcomesOfFailure,
+  outcomesOfSuccess,
+  type SmtpFailure,
+} from '../../../../workers/mail/outbound/smtpOutcome.ts'
+
+const failure = (more: Partial<SmtpFailure>): SmtpFailure =>
+  Object.assign(new Error('failed'), more)
+const stateOf = (more: Partial<SmtpFailure>) =>
+  outcomesOfFailure(['a@x.test'], failure(more))[0]!.state
+
+test('5xx fails a message; 4xx and silence defer it', () => {
+  expect(stateOf({ responseCode: 550, command: 'RCPT TO' })).toBe('failed')
+  expect(stateOf({ responseCode: 500, command: 'DATA' })).toBe('failed')
+  expect(stateOf({ responseCode: 554 })).toBe('failed')
+  expect(stateOf({ responseCode: 499, command: 'DATA' })).toBe('deferred')
+  expect(stateOf({ code: 'ETIMEDOUT' })).toBe('deferred')
+  expect(stateOf({ code: 'EMESSAGE', command: 'MAIL FROM' })).toBe('failed')
+  expect(stateOf({ code: 'ETIMEDOUT', command: 'MAIL FROM' })).toBe('deferred')
+  for (const command of ['MAIL FROM', 'DATA']) {
+    expect(stateOf({ code: 'EMESSAGE', command, responseCode: 452 })).toBe('deferred')
+  }
+})
+
+test('a refused greeting, login or TLS defers the message', () => {
+  for (const command of ['CONN', 'EHLO', 'HELO', 'AUTH PLAIN', 'STARTTLS']) {
+    expect([command, stateOf({ responseCode: 554, command })]).toEqual([command, 'deferred'])
+  }
+  for (const code of ['EAUTH', 'ETLS']) {
+    expect([code, stateOf({ responseCode: 535, code })]).toEqual([code, 'deferred'])
+  }
+})
+
+test('each recipient gets its own reply', () => {
+  const rejectedErrors = [
+    {
+      ...failure({ responseCode: 550, command: 'RCPT TO', response: '550 5.1.1 no such user' }),
+      recipient: 'b@x.test',
+    },
+  ] as NonNullable<SmtpFailure['rejectedErrors']>
+  const gone = {
+    address: 'b@x.test',
+    noSuchMailbox: true,
+    state: 'failed',
+    error: '550 5.1.1 no such user',
+  } as const
+  expect(outcomesOfSuccess(['a@x.test', 'b@x.test'], rejectedErrors)).toEqual([
+    { address: 'a@x.test', state: 'sent', error: null },
+    gone,
+  ])
+  const all = failure({ responseCode: 451, response: '451 later', rejectedErrors })
+  expect(outcomesOfFailure(['a@x.test', 'b@x.test'], all)).toEqual([
+    { address: 'a@x.test', state: 'deferred', error: '451 later' },
+    gone,
+  ])
+})
+
+test('a missing mailbox is recognised at RCPT only', () => {
+  const said = { responseCode: 550, response: '550 5.1.1 no such user' }
+  expect(outcomesOfFailure(['a@x.test'], failure({ ...said, command: 'DATA' }))[0]).toEqual({
+    address: 'a@x.test',
+    state: 'failed',
+    error: said.response,
+  })
+})
+
+test('a reply is kept as one line of bounded length, cut between characters', () => {
+  const [told] = allOf(['a@x.test'], 'failed', ` a\r\n\tb\0c ${'x'.repeat(600)}`)
+  expect(told?.error).toBe(`a b c ${'x'.repeat(494)}`)
+  expect(allOf(['a@x.test'], 'failed', `${'x'.repeat(499)}😀`)[0]?.error).toBe(
+    `${'x'.repeat(499)}\ufffd`,
+  )
+})

@@ -1,0 +1,111 @@
+/** Answers of a node, and faulty answers. */
+import { expect, test } from 'bun:test'
+import { serve } from 'bun'
+import { findAuthorizationEvent, sendRaw } from '../../../../workers/till/chain/chain.ts'
+import { refreshHead } from '../../../../workers/till/chain/chainView.ts'
+import { createRpc, RpcTrouble } from '../../../../workers/till/chain/rpc.ts'
+import { payer, SEPOLIA } from '../../../support/till/till.ts'
+import { newHash } from '../../../support/till/tillRows.ts'
+
+type Message = { id: number; method: string; params: any[] }
+
+/** A node that gives the test's answers. */
+function node(answer: (messages: Message[]) => Response | unknown) {
+  const requests: Message[][] = []
+  const server = serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    async fetch(request) {
+      const body = await request.json()
+      const messages: Message[] = Array.isArray(body) ? body : [body]
+      requests.push(messages)
+      const made = await answer(messages)
+      if (made instanceof Response) return made
+      return Response.json(Array.isArray(body) ? made : (made as unknown[])[0])
+    },
+  })
+  const url = `http://127.0.0.1:${server.port}`
+  return { url, requests, rpc: createRpc({ url }), [Symbol.dispose]: () => void server.stop(true) }
+}
+const results = (messages: Message[], result: (message: Message) => unknown) =>
+  messages.map((message) => ({ jsonrpc: '2.0', id: message.id, result: result(message) }))
+const block = (number: number, hash: string) => ({
+  number: `0x${number.toString(16)}`,
+  hash,
+  parentHash: '0x00',
+  timestamp: '0x1',
+})
+
+test('an answer that is not JSON-RPC throws RpcTrouble', async () => {
+  using elsewhere = node((messages) => results(messages, () => '0x1'))
+  const good = [{ jsonrpc: '2.0', id: 0, result: '0x1' }]
+  for (const answer of [
+    () => Response.json(good[0], { status: 500 }),
+    () => new Response('<html>'),
+    () => Response.json({ jsonrpc: '2.0', result: '0x1' }),
+    () => Response.json({ jsonrpc: '2.0', id: 7, result: '0x1' }),
+    () => Response.redirect(elsewhere.url, 307),
+  ]) {
+    using faulty = node(answer)
+    await expect(faulty.rpc.call('eth_chainId', [])).rejects.toBeInstanceOf(RpcTrouble)
+    await expect(faulty.rpc.batch([{ method: 'eth_chainId', params: [] }])).rejects.toBeInstanceOf(
+      RpcTrouble,
+    )
+  }
+})
+
+test('a batch is split into requests of fifty, and each call gets its own answer', async () => {
+  using fifty = node((messages) => results(messages, ({ params }) => params[0]).toReversed())
+  const calls = Array.from({ length: 101 }, (_, n) => ({ method: 'echo', params: [n] }))
+  const answers = await fifty.rpc.batch(calls)
+  expect(answers.map((answer) => answer.ok && answer.result)).toEqual(calls.map((_, n) => n))
+  expect(fifty.requests.map((messages) => messages.length)).toEqual([50, 50, 1])
+})
+
+test('a batch of large calls is split into requests of a megabyte', async () => {
+  using large = node((messages) => results(messages, ({ id }) => id))
+  const calls = Array.from({ length: 5 }, () => ({ method: 'echo', params: ['f'.repeat(400_000)] }))
+  expect(await large.rpc.batch(calls)).toHaveLength(5)
+  expect(large.requests.map((messages) => messages.length)).toEqual([2, 2, 1])
+})
+
+test('a transaction that the node already knows counts as sent', async () => {
+  const messages = ['already known', 'transaction already imported', 'known transaction', 'nonce']
+  using knowing = node((sent) =>
+    sent.map(({ id }) => ({ jsonrpc: '2.0', id, error: { code: 1, message: messages[id] } })),
+  )
+  const outcome = await sendRaw(knowing.rpc, ['0x1', '0x2', '0x3', '0x4'])
+  expect(outcome).toEqual([null, null, null, 'nonce'])
+})
+
+test('events are searched two thousand blocks at a time, from block 0 at the earliest', async () => {
+  using empty = node((messages) => results(messages, () => []))
+  const { requests, rpc } = empty
+  const authorization = { asset: SEPOLIA.usdcAddress, payer: payer.address, nonce: newHash() }
+  const search = (from: bigint, to: bigint) =>
+    findAuthorizationEvent(rpc, authorization, { from, to })
+  expect(await search(-5n, 2_000n)).toBeNull()
+  expect(await search(2_000n, 2_000n)).toBeNull()
+  const ranges = requests.map(([message]) => {
+    const [{ fromBlock, toBlock }] = message!.params
+    return [Number(fromBlock), Number(toBlock)]
+  })
+  expect(ranges).toEqual([
+    [0, 1_999],
+    [2_000, 2_000],
+    [2_000, 2_000],
+  ])
+})
+
+test('a lagging node does not take the head back; a block of the same height replaces it', async () => {
+  let newest = block(7, '0x07')
+  using lagging = node((messages) => results(messages, () => newest))
+  const view: Parameters<typeof refreshHead>[0] = { rpc: lagging.rpc, head: null }
+  await refreshHead(view)
+  newest = block(6, '0x06')
+  expect((await refreshHead(view)).hash).toBe('0x06')
+  expect(view.head?.hash).toBe('0x07')
+  newest = block(7, '0x77')
+  await refreshHead(view)
+  expect(view.head?.hash).toBe('0x77')
+})

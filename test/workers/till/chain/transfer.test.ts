@@ -1,0 +1,79 @@
+/** The events that prove the transfer of one payment, and of no other. */
+import { expect, test } from 'bun:test'
+import { type Address, encodeAbiParameters, encodeEventTopics, type Hex, pad, parseAbi } from 'viem'
+import {
+  readTransfers,
+  transferGas,
+  transferIndex,
+} from '../../../../workers/till/chain/transfer.ts'
+import { payer, payTo, SEPOLIA } from '../../../support/till/till.ts'
+
+const ABI = parseAbi([
+  'event Transfer(address indexed from, address indexed to, uint256 value)',
+  'event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)',
+])
+const other: Address = '0x00000000000000000000000000000000000000AA'
+const nonce = pad('0x5a')
+const payment = {
+  asset: SEPOLIA.usdcAddress,
+  payer: payer.address,
+  recipient: payTo,
+  amountAtomic: 10_000n,
+  validAfter: 0n,
+  validBefore: 1n,
+  nonce,
+}
+
+type Log = { address: Address; topics: Hex[]; data: Hex }
+const used = ({ authorizer = payer.address, of = nonce, address = payment.asset } = {}): Log => ({
+  address,
+  topics: encodeEventTopics({
+    abi: ABI,
+    eventName: 'AuthorizationUsed',
+    args: { authorizer, nonce: of },
+  }) as Hex[],
+  data: '0x',
+})
+const moved = ({
+  from = payer.address,
+  to = payTo as Address,
+  value = 10_000n,
+  address = payment.asset,
+} = {}): Log => ({
+  address,
+  topics: encodeEventTopics({ abi: ABI, eventName: 'Transfer', args: { from, to } }) as Hex[],
+  data: encodeAbiParameters([{ type: 'uint256' }], [value]),
+})
+
+test.each<[string, boolean, Log[]]>([
+  ['both events', true, [used(), moved()]],
+  ['both among others', true, [moved({ value: 1n }), used({ of: pad('0x5b') }), used(), moved()]],
+  ['a transfer that is not the next event', false, [used(), moved({ value: 1n }), moved()]],
+  ['a use after the transfer', false, [moved(), used()]],
+  ['no event', false, []],
+  ['the transfer alone', false, [moved()]],
+  ['the use alone', false, [used()]],
+  ['a use by another payer', false, [used({ authorizer: other }), moved()]],
+  ['a use of another nonce', false, [used({ of: pad('0x5b') }), moved()]],
+  ['a transfer from another payer', false, [used(), moved({ from: other })]],
+  ['a transfer to another recipient', false, [used(), moved({ to: other })]],
+  ['a smaller transfer', false, [used(), moved({ value: 9_999n })]],
+  ['a larger transfer', false, [used(), moved({ value: 10_001n })]],
+  ['a transfer of another token', false, [used(), moved({ address: other })]],
+  ['a use at another token', false, [used({ address: other }), moved()]],
+])('%s: proved is %p', (_, proved, logs) => {
+  const numbered = logs.map((log, n) => ({ ...log, logIndex: BigInt(n) }))
+  const found = transferIndex(readTransfers(numbered, payment.asset), payment)
+  expect(found !== null).toBe(proved)
+})
+
+test('the gas limit follows the signer: an account, a wallet, a wallet to be deployed', () => {
+  const account = { signature: `0x${'11'.repeat(65)}`, deployment: null } as const
+  const deployment = { factory: other, factoryData: '0x' } as const
+  const bounds = [
+    account,
+    { ...account, signature: `0x${'11'.repeat(66)}` as Hex },
+    { ...account, deployment },
+  ].map(transferGas)
+  expect(bounds).toEqual([160_000n, 500_000n, 1_500_000n])
+})

@@ -1,0 +1,56 @@
+/** A refusal fails a payment only when the highest block seen confirms it. */
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
+import { confirmRefusal } from '../../../../workers/till/settle/verdict.ts'
+import { simulate } from '../../../../workers/till/trial/trialCalls.ts'
+import { type HandTill, startHandTill } from '../../../support/till/handTill.ts'
+import { deployWallet, FACTORY } from '../../../support/till/smartWallet.ts'
+import { fund, newPayer, pay, payer } from '../../../support/till/till.ts'
+
+let till: HandTill
+beforeAll(async () => {
+  till = await startHandTill()
+})
+afterEach(() => till.proxy.errors.clear())
+afterAll(() => till[Symbol.asyncDispose]())
+
+describe('a refusal is confirmed', () => {
+  const refusal = {
+    kind: 'final',
+    reason: 'insufficient_funds',
+    detail: 'ERC20: transfer amount exceeds balance',
+  } as const
+  const confirm = async (id: string) => confirmRefusal(till.chain, await till.payment(id), refusal)
+  const poor = async () => pay({}, { account: await newPayer(till.client, 1n) })
+
+  test('by the same refusal at the highest block, and by no other', async () => {
+    const id = await till.claim(await poor())
+    expect(await confirm(id)).toBe(true)
+    const other = 'execution reverted: Pausable: paused'
+    till.proxy.errors.set('eth_call', () => ({ code: 3, message: other }))
+    expect(await confirm(id)).toBe(false)
+    till.proxy.errors.set('eth_call', () => ({ code: -32000, message: 'header not found' }))
+    expect(await confirm(id)).toBe(false)
+    till.proxy.errors.clear()
+    expect(await confirm(await till.claim(await pay()))).toBe(false)
+  })
+
+  test('by a block that is too early for the authorization', async () => {
+    const { timestamp } = await till.client.getBlock()
+    const early = await pay({ validAfter: timestamp + 1_000n, validBefore: timestamp + 2_000n })
+    expect(await confirm(await till.claim(early))).toBe(true)
+  })
+
+  test('never for the deployment of a wallet that has code', async () => {
+    const from = await deployWallet(till.client, payer.address)
+    const deployment = { factory: FACTORY, factoryData: '0x' } as const
+    await fund(till.client, from, 10_000n)
+    const payment = await till.payment(await till.claim(await pay({ from }), { deployment }))
+
+    const options = { from: till.chain.accounts[0]!.address, fees: null, block: 'latest' } as const
+    const [answer] = await simulate(till.chain.rpc, [payment], options)
+    if (answer?.kind !== 'refused') throw new Error('the second deployment burns all gas')
+    expect(await confirmRefusal(till.chain, payment, answer.refusal)).toBe(false)
+    const paid = { ...payment, deployment: null }
+    expect(await simulate(till.chain.rpc, [paid], options)).toEqual([{ kind: 'passes' }])
+  })
+})

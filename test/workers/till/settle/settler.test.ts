@@ -1,0 +1,252 @@
+/** One run sends, ends or postpones each payment. */
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
+import { toFunctionSelector } from 'viem'
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import { storeSigned, syncWallet } from '../../../../sql/till/settle/gasWallets.ts'
+import type { ChainView } from '../../../../workers/till/chain/chainView.ts'
+import { settlePayments } from '../../../../workers/till/settle/settler.ts'
+import { type HandTill, startHandTill } from '../../../support/till/handTill.ts'
+import { futureWallet } from '../../../support/till/smartWallet.ts'
+import { fund, pay, payer } from '../../../support/till/till.ts'
+import {
+  dropJobs,
+  newHash,
+  OTHER_CHAIN_ID,
+  queuedPayments,
+  settle,
+  signedFor,
+  WALLET,
+} from '../../../support/till/tillRows.ts'
+import { broadcastPayment } from '../../../support/till/tokenCalls.ts'
+
+let till: HandTill
+beforeAll(async () => {
+  till = await startHandTill()
+})
+afterEach(async () => {
+  till.proxy.errors.clear()
+  till.proxy.fault = null
+  await till.client.setAutomine(true)
+  await dropJobs(till.pool)
+})
+afterAll(() => till[Symbol.asyncDispose]())
+
+const run = (...ids: string[]) => settlePayments(till.chain, ids)
+/** The gas wallet's transactions at the node, mined or in its pool. */
+const sent = () => till.client.getTransactionCount({ address: WALLET.address, blockTag: 'pending' })
+const stateOf = async (id: string) => (await till.payment(id)).state
+const expired = async () => {
+  const { timestamp } = await till.client.getBlock()
+  return till.claim(await pay({ validBefore: timestamp - 1n }))
+}
+
+describe('a payment is sent', () => {
+  test('once, and on its own chain only', async () => {
+    const before = await sent()
+    const here = await till.claim(await pay())
+    const elsewhere = await till.claim(await pay(), { chainId: OTHER_CHAIN_ID })
+    await run(here, elsewhere)
+    await run(here, elsewhere)
+    expect(await sent()).toBe(before + 1)
+    expect((await till.payment(here)).txHash).not.toBeNull()
+    expect(await till.payment(elsewhere)).toMatchObject({ state: 'verified', txHash: null })
+  })
+
+  test('again, with the same bytes, when its transaction was stored but not sent', async () => {
+    const id = await till.claim(await pay())
+    till.proxy.fault = { status: 503 }
+    await run(id)
+    till.proxy.fault = null
+    till.proxy.errors.set('eth_sendRawTransaction', () => ({ code: 1, message: 'internal' }))
+    await run(id)
+    till.proxy.errors.clear()
+    const { txHash } = await till.payment(id)
+    const before = await sent()
+    await run(id)
+    expect(await sent()).toBe(before + 1)
+    expect((await till.payment(id)).txHash).toBe(txHash)
+  })
+
+  test('only by a wallet that can pay the gas', async () => {
+    const poor = privateKeyToAccount(generatePrivateKey())
+    await syncWallet(till.pool, { ...WALLET, address: poor.address }, 0n)
+    const before = await sent()
+    const chain = { ...till.chain, accounts: [...till.chain.accounts, poor] }
+    await till.look()
+    chain.balances.set(poor.address.toLowerCase(), 0n)
+    for (let n = 0; n < 2; n++) await settlePayments(chain, [await till.claim(await pay())])
+    chain.balances.delete(poor.address.toLowerCase())
+    expect(await sent()).toBe(before + 2)
+  })
+})
+
+describe('a payment ends', () => {
+  test('when it has expired unused, though another payment has trouble', async () => {
+    const troubled = await expired()
+    const { nonce } = await till.payment(troubled)
+    const id = await expired()
+    const unexpired = await till.claim(await pay())
+    till.proxy.errors.set('eth_call', ([{ data }]) =>
+      data.includes(nonce.slice(2)) ? { code: -32000, message: 'header not found' } : null,
+    )
+    await run(troubled, id, unexpired)
+    expect([await stateOf(troubled), await stateOf(id)]).toEqual(['verified', 'failed'])
+    expect(await till.payment(id)).toMatchObject({
+      failureStage: 'verify',
+      failureReason: 'invalid_exact_evm_payload_authorization_valid_before',
+    })
+    expect((await till.payment(unexpired)).txHash).not.toBeNull()
+    expect(await queuedPayments(till.pool)).toEqual([troubled])
+  })
+
+  test('only once the node tells whether it was used; until then it is not sent', async () => {
+    const id = await till.claim(await pay())
+    const before = await sent()
+    till.chain.head = { ...till.chain.head, timestamp: (await till.payment(id)).validBefore + 1n }
+    const isUsed = toFunctionSelector('authorizationState(address,bytes32)')
+    till.proxy.errors.set('eth_call', ([{ data }]) =>
+      data.startsWith(isUsed) ? { code: -32000, message: 'header not found' } : null,
+    )
+    await run(id)
+    await till.look()
+    expect(await sent()).toBe(before)
+    expect(await stateOf(id)).toBe('verified')
+    expect(await queuedPayments(till.pool)).toEqual([id])
+  })
+
+  test('when it was used, even after its expiry', async () => {
+    const payment = await pay()
+    const id = await till.claim(payment)
+    await till.client.waitForTransactionReceipt({
+      hash: await broadcastPayment(till.client, payment),
+    })
+    await run(id)
+    expect(await stateOf(id)).toBe('settled')
+    const late = await pay()
+    const lateId = await till.claim(late)
+    await till.client.waitForTransactionReceipt({ hash: await broadcastPayment(till.client, late) })
+    const { head } = till.chain
+    till.chain.head = { ...head, timestamp: late.authorization.validBefore + 1n }
+    await till.client.mine({ blocks: 1, interval: 0 })
+    till.chain.head.number = await till.client.getBlockNumber({ cacheTime: 0 })
+    await run(lateId)
+    expect(await stateOf(lateId)).toBe('settled')
+    await till.look()
+  })
+
+  test('when it has reverted three times, and not before', async () => {
+    const reverted = async (times: number) => {
+      const id = await till.claim(await pay())
+      await till.pool.query('update payments set revert_count = $2 where id = $1', [id, times])
+      return id
+    }
+    const before = await sent()
+    const [twice, thrice] = [await reverted(2), await reverted(3)]
+    await run(twice, thrice)
+    expect([await stateOf(twice), await stateOf(thrice)]).toEqual(['verified', 'failed'])
+    expect(await sent()).toBe(before + 1)
+    expect(await till.payment(thrice)).toMatchObject({
+      failureReason: 'invalid_transaction_state',
+      failureDetail: 'reverted 3 times',
+    })
+  })
+
+  test('at its current stage', async () => {
+    const id = await till.claim(await pay())
+    await till.client.setAutomine(false)
+    await run(id)
+    const { validBefore } = await till.payment(id)
+    till.chain.head = { ...till.chain.head, timestamp: validBefore + 1n }
+    await run(id)
+    await till.client.setAutomine(true)
+    await till.look()
+    expect(await till.payment(id)).toMatchObject({ state: 'failed', failureStage: 'settle' })
+    await till.client.mine({ blocks: 1 })
+  })
+})
+
+describe('a payment is postponed', () => {
+  const waits = async (id: string) => {
+    expect(await till.payment(id)).toMatchObject({ state: 'verified', txHash: null })
+    expect(await queuedPayments(till.pool)).toEqual([id])
+  }
+
+  test('while the chain is unknown', async () => {
+    const id = await till.claim(await pay())
+    const unknown: ChainView = { ...till.chain, network: null, head: null }
+    await settlePayments(unknown, [id])
+    await waits(id)
+  })
+
+  test('while the node cannot simulate', async () => {
+    const id = await till.claim(await pay())
+    till.proxy.errors.set('eth_call', () => ({ code: -32000, message: 'header not found' }))
+    await run(id)
+    await waits(id)
+  })
+
+  test('until its authorization is valid', async () => {
+    const { timestamp } = await till.client.getBlock()
+    const id = await till.claim(
+      await pay({ validAfter: timestamp + 1_000n, validBefore: timestamp + 2_000n }),
+    )
+    await run(id)
+    await waits(id)
+  })
+
+  test('while no wallet can pay the gas', async () => {
+    const id = await till.claim(await pay())
+    till.chain.balances.set(WALLET.address.toLowerCase(), 1n)
+    await run(id)
+    await waits(id)
+    await till.look()
+    await run(id)
+    expect((await till.payment(id)).txHash).not.toBeNull()
+  })
+
+  test('while another payment deploys its wallet', async () => {
+    const wallet = futureWallet(payer.address)
+    await fund(till.client, wallet.address, 1_000_000n)
+    const claim = async () => {
+      const { authorization, signature } = await pay({ from: wallet.address })
+      const { deployment } = wallet
+      return till.claim({ authorization, signature, header: '' }, { deployment })
+    }
+    const [first, second] = [await claim(), await claim()]
+    await till.client.setAutomine(false)
+    const before = await sent()
+    await run(first, second)
+    await run(first, second)
+    expect(await sent()).toBe(before + 1)
+    const queued = await queuedPayments(till.pool)
+    expect(queued).toHaveLength(1)
+    await till.client.setAutomine(true)
+    await till.client.mine({ blocks: 1 })
+    await till.look()
+    const deploying = queued[0] === first ? second : first
+    await settle(till.pool, deploying, (await till.payment(deploying)).txHash!)
+    await run(...queued)
+    const { txHash } = await till.payment(queued[0]!)
+    const receipt = await till.client.waitForTransactionReceipt({ hash: txHash! })
+    expect(receipt.status).toBe('success')
+  })
+})
+
+test('a failed payment is not sent, though its transaction is stored', async () => {
+  const payment = await pay()
+  const id = await till.claim(payment)
+  await storeSigned(till.pool, WALLET, [[id]], new Map(), async (_, nonce) => ({
+    ...signedFor(id, nonce),
+    hash: newHash(),
+  }))
+  await till.pool.query(
+    `update payments set state = 'failed', failure_reason = 'insufficient_funds' where id = $1`,
+    [id],
+  )
+  await run(id)
+  const { rows } = await till.pool.query(
+    'select send_count from chain_transactions where payment_id = $1',
+    [id],
+  )
+  expect(rows).toEqual([{ send_count: 0 }])
+})

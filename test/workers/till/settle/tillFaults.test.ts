@@ -1,0 +1,144 @@
+/** Trouble on our side never fails a payment: every payment here settles or waits. */
+import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
+import { DEVNET_ACCOUNTS } from '../../../../shared/till/devnetAccounts.ts'
+import { some, testWhole } from '../../../support/database/extent.ts'
+import type { Agent } from '../../../support/service.ts'
+import { type RpcProxy, startRpcProxy } from '../../../support/till/rpcProxy.ts'
+import {
+  pay,
+  redeem,
+  redeemToEnd,
+  startTestTill,
+  type TestTill,
+} from '../../../support/till/till.ts'
+import { waitFor } from '../../../support/waitFor.ts'
+
+let till: TestTill
+let seller: Agent
+let proxy: RpcProxy
+const gasWallet = DEVNET_ACCOUNTS.gasWallet.address
+
+beforeAll(async () => {
+  till = await startTestTill({
+    env: { SETTLEMENT_WAIT_MS: '700' },
+    proxy: (rpcUrl) => {
+      proxy = startRpcProxy(rpcUrl)
+      return proxy.url
+    },
+  })
+  seller = await till.newSeller()
+})
+afterEach(() => {
+  proxy.fault = null
+  proxy.errors.clear()
+  proxy.answers.clear()
+})
+afterAll(async () => {
+  await till[Symbol.asyncDispose]()
+  await proxy.stop()
+})
+
+const record = async (id: string) => (await seller.get(`/v0/payments/${id}`)).body
+const settled = (id: string) =>
+  waitFor('the settlement', async () => {
+    const payment = await record(id)
+    expect(payment.status).not.toBe('failed')
+    return payment.status === 'settled' ? payment : null
+  })
+const transfersOf = async () =>
+  (await till.client.getTransactionCount({ address: gasWallet })) as number
+
+/** Redeems during a fault, mends the fault, and expects one transaction and one grant. */
+async function outlives(mend: () => unknown): Promise<void> {
+  const before = await transfersOf()
+  const { header } = await pay()
+  const first = await redeem(seller, header)
+  expect(first.body).toMatchObject({ ok: false, stage: 'settle', reason: 'settlement_pending' })
+  expect(first.body.requirement.error).toBe('settlement_pending')
+  await mend()
+  const { txHash } = await settled(first.body.paymentId)
+  const second = await redeem(seller, header)
+  expect(second.body).toMatchObject({ ok: true, txHash, paymentId: first.body.paymentId })
+  expect((await redeem(seller, header)).body.reason).toBe('duplicate_settlement')
+  expect(await transfersOf()).toBe(before + 1)
+}
+
+for (const [name, fault] of some([
+  ['5xx', { status: 503 }],
+  ['too many requests', { status: 429 }],
+  ['slow', { delayMs: 900 }],
+] as const)) {
+  test(`a payment outlives a faulty RPC: ${name}`, async () => {
+    proxy.fault = fault
+    await outlives(() => {
+      proxy.fault = null
+    })
+  })
+}
+
+testWhole('a payment outlives a node that cannot simulate', async () => {
+  proxy.errors.set('eth_call', () => ({ code: -32000, message: 'header not found' }))
+  await outlives(() => proxy.errors.clear())
+})
+
+test('a payment settles though the node reports an error for the transaction it took', async () => {
+  proxy.errors.set('eth_sendRawTransaction', () => ({ code: 1, message: 'lost', after: true }))
+  const { header } = await pay()
+  expect((await redeemToEnd(seller, header)).body.ok).toBe(true)
+})
+
+testWhole('a payment outlives a node that refuses transactions', async () => {
+  proxy.errors.set('eth_sendRawTransaction', () => ({ code: 1, message: 'internal' }))
+  await outlives(() => proxy.errors.clear())
+})
+
+testWhole('a payment outlives a node without receipts', async () => {
+  proxy.answers.set('eth_getTransactionReceipt', () => null)
+  const { header } = await pay()
+  const first = await redeem(seller, header)
+  expect(first.body).toMatchObject({ ok: false, reason: 'settlement_pending' })
+  proxy.answers.clear()
+  await settled(first.body.paymentId)
+})
+
+test('a lagging node that shows no funds refuses no payment', async () => {
+  // The node judges "latest" by an old state, and does not have the newest block.
+  proxy.errors.set('eth_call', ([, block]) =>
+    block === 'latest'
+      ? { code: 3, message: 'execution reverted: ERC20: transfer amount exceeds balance' }
+      : { code: -32000, message: 'header not found' },
+  )
+  await outlives(() => proxy.errors.clear())
+})
+
+testWhole('a payment outlives a gas wallet without gas', async () => {
+  const balance = await till.client.getBalance({ address: gasWallet })
+  await till.client.setBalance({ address: gasWallet, value: 1n })
+  await outlives(() => till.client.setBalance({ address: gasWallet, value: balance }))
+})
+
+test('an unsupported chain is refused at start', async () => {
+  proxy.answers.set('eth_chainId', () => '0x1')
+  await expect(till.startWorker()).rejects.toThrow(
+    'RPC_URL: its chain id must be 8453 (base) or 84532 (base-sepolia), not 1',
+  )
+})
+
+test('on base the public keys of the devnet are refused at start', async () => {
+  proxy.answers.set('eth_chainId', () => '0x2105')
+  await expect(till.startWorker()).rejects.toThrow('SETTLEMENT_KEYS: must be keys of your own')
+})
+
+testWhole('a worker started without an RPC works once the RPC is up', async () => {
+  proxy.fault = { status: 503 }
+  const worker = await till.startWorker()
+  expect(worker.till.view.network).toBeNull()
+  const ready = () => fetch(`${till.service.url}/readyz`)
+  await waitFor('/readyz to report the outage', async () => (await ready()).status === 503)
+  proxy.fault = null
+  await waitFor('the worker to connect', () => worker.till.view.network !== null)
+  await waitFor('/readyz to report the recovery', async () => (await ready()).status === 200)
+  const { header } = await pay()
+  expect((await redeemToEnd(seller, header)).body.ok).toBe(true)
+  await worker.stop()
+})

@@ -1,0 +1,145 @@
+/** A check simulates a payment on the chain before anything is claimed. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import type { Address } from 'viem'
+import { newCheckId } from '../../../../shared/ids.ts'
+import { createCheck, findCheck, refuseCheck } from '../../../../sql/till/payments/paymentChecks.ts'
+import { settlePayments } from '../../../../workers/till/settle/settler.ts'
+import type { Till } from '../../../../workers/till/till.ts'
+import { createCheckPayment } from '../../../../workers/till/trial/checkPayment.ts'
+import { type HandTill, startHandTill } from '../../../support/till/handTill.ts'
+import { deployWallet, FACTORY, futureWallet } from '../../../support/till/smartWallet.ts'
+import { fund, pay, payer } from '../../../support/till/till.ts'
+import { dropJobs, newClaim } from '../../../support/till/tillRows.ts'
+import { broadcastPayment } from '../../../support/till/tokenCalls.ts'
+
+let till: HandTill
+let wallet: Address
+beforeAll(async () => {
+  till = await startHandTill()
+  wallet = await deployWallet(till.client, payer.address)
+  await fund(till.client, wallet, 1_000_000n)
+})
+beforeEach(() => till.reset())
+afterAll(() => till[Symbol.asyncDispose]())
+
+type Payment = Awaited<ReturnType<typeof pay>>
+const WITHOUT_CODE = 'eip6492_factory_not_allowed'
+async function newCheck(
+  { authorization: a, signature }: Payment,
+  deployment: { factory: Address; factoryData: `0x${string}` } | null = null,
+): Promise<string> {
+  const id = newCheckId()
+  const claim = newClaim(till.projectId, {
+    payer: a.from,
+    recipient: a.to,
+    amountAtomic: a.value,
+    validAfter: a.validAfter,
+    validBefore: a.validBefore,
+    nonce: a.nonce,
+    signature,
+    deployment,
+  })
+  await createCheck(till.pool, { id, claim, claims: true, reasonWithoutCode: WITHOUT_CODE })
+  await dropJobs(till.pool)
+  return id
+}
+async function run(checkId: string): Promise<any> {
+  const run = createCheckPayment({ view: till.chain } as Till)
+  await run({ checkId }, { attempt: 1 })
+  return findCheck(till.pool, checkId)
+}
+const isQueued = async (checkId: string) => {
+  const { rows } = await till.pool.query('select key from graphile_worker.jobs where key like $1', [
+    'check_payment:%',
+  ])
+  return rows.map(({ key }) => key).includes(`check_payment:${checkId}`)
+}
+
+describe('a check', () => {
+  test('passes when a deployed wallet accepts the signature, without its deployment', async () => {
+    const id = await newCheck(await pay({ from: wallet }), {
+      factory: FACTORY,
+      factoryData: '0x1234',
+    })
+    const { state, paymentId } = await run(id)
+    expect(state).toBe('passed')
+    expect((await till.payment(paymentId)).deployment).toBeNull()
+    await settlePayments(till.chain, [paymentId])
+    expect((await till.payment(paymentId)).txHash).not.toBeNull()
+  })
+
+  test('passes for a wallet deployed after the last look at the chain', async () => {
+    const fresh = await deployWallet(till.client, payer.address)
+    await fund(till.client, fresh, 10_000n)
+    expect(await run(await newCheck(await pay({ from: fresh })))).toMatchObject({ state: 'passed' })
+  })
+
+  test('is refused without a wallet, unless an allowed factory deploys it', async () => {
+    const future = futureWallet(payer.address)
+    await fund(till.client, future.address, 10_000n)
+    const payment = await pay({ from: future.address })
+    const nobody = { ...future.deployment, factory: wallet }
+    expect(await run(await newCheck(payment))).toMatchObject({ reason: WITHOUT_CODE })
+    expect(await run(await newCheck(payment, nobody))).toMatchObject({ reason: WITHOUT_CODE })
+    till.chain.factories = new Set([FACTORY.toLowerCase()])
+    expect(await run(await newCheck(payment, future.deployment))).toMatchObject({ state: 'passed' })
+    till.chain.factories = new Set()
+    expect(await run(await newCheck(payment, future.deployment))).toMatchObject({
+      reason: WITHOUT_CODE,
+    })
+  })
+
+  test('is refused for a used, an expired and a forged authorization', async () => {
+    const used = await pay({ from: wallet })
+    const broadcast = await broadcastPayment(till.client, used)
+    await till.client.waitForTransactionReceipt({ hash: broadcast })
+    const { timestamp } = await till.client.getBlock()
+    const expired = await pay({ from: wallet, validBefore: timestamp - 1n })
+    const forged = { ...(await pay({ from: wallet })), signature: `0x${'ab'.repeat(65)}` } as const
+    for (const [payment, reason] of [
+      [used, 'invalid_exact_evm_nonce_already_used'],
+      [expired, 'invalid_exact_evm_payload_authorization_valid_before'],
+      [forged, 'invalid_exact_evm_payload_signature'],
+    ] as const) {
+      expect(await run(await newCheck(payment))).toMatchObject({ state: 'refused', reason })
+    }
+  })
+
+  test('is retried while the chain is unknown or the node has trouble', async () => {
+    const id = await newCheck(await pay({ from: wallet }))
+    const { network } = till.chain
+    Object.assign(till.chain, { network: null })
+    expect(await run(id)).toMatchObject({ state: 'open' })
+    expect(await isQueued(id)).toBe(true)
+    Object.assign(till.chain, { network })
+    await dropJobs(till.pool)
+    for (const message of ['header not found', 'execution reverted: Pausable: paused']) {
+      // A lagging node judges the newest block, and does not have the highest block seen.
+      till.proxy.errors.set('eth_call', ([, at]) =>
+        at === 'latest'
+          ? { code: message === 'header not found' ? -32000 : 3, message }
+          : { code: -32000, message: 'header not found' },
+      )
+      expect(await run(id)).toMatchObject({ state: 'open' })
+      expect(await isQueued(id)).toBe(true)
+      await dropJobs(till.pool)
+    }
+    till.proxy.errors.clear()
+    expect(await run(id)).toMatchObject({ state: 'passed' })
+  })
+
+  test('that has ended is not retried', async () => {
+    const id = await newCheck(await pay({ from: wallet }))
+    await refuseCheck(till.pool, id, 'unexpected_verify_error')
+    till.proxy.fault = { status: 503 }
+    await run(id)
+    expect(await isQueued(id)).toBe(false)
+  })
+
+  test('of an authorization too early for the newest block is judged by the pending block', async () => {
+    const { timestamp } = await till.client.getBlock()
+    const soon = await pay({ from: wallet, validAfter: timestamp, validBefore: timestamp + 600n })
+    await till.client.increaseTime({ seconds: 10 })
+    expect(await run(await newCheck(soon))).toMatchObject({ state: 'passed' })
+  })
+})

@@ -1,0 +1,49 @@
+/** One transaction deploys a wallet and charges it. A failed charge undoes the deployment. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { concat, encodeFunctionData, parseAbi } from 'viem'
+import { deployAndCharge } from '../../../../workers/till/wallets/walletDeployment.ts'
+import { type HandTill, startHandTill } from '../../../support/till/handTill.ts'
+import { futureWallet } from '../../../support/till/smartWallet.ts'
+import { payer, SEPOLIA } from '../../../support/till/till.ts'
+import { stranger } from '../../../support/till/tokenCalls.ts'
+
+let till: HandTill
+beforeAll(async () => {
+  till = await startHandTill()
+})
+afterAll(() => till[Symbol.asyncDispose]())
+
+const run = async (call: ReturnType<typeof deployAndCharge>) => {
+  const transaction = { account: stranger, chain: null, ...call, gas: 2_000_000n }
+  const hash = await till.client.sendTransaction(transaction)
+  return (await till.client.waitForTransactionReceipt({ hash })).status
+}
+const abi = parseAbi(['function totalSupply()', 'function nothing()'])
+const charge = (functionName: 'totalSupply' | 'nothing') => ({
+  to: SEPOLIA.usdcAddress,
+  data: encodeFunctionData({ abi, functionName }),
+})
+const codeOf = (address: `0x${string}`) => till.client.getCode({ address })
+
+test('a failed charge undoes the deployment', async () => {
+  const { address, deployment } = futureWallet(payer.address)
+  const failing = deployAndCharge(deployment, charge('nothing'), { trial: false })
+  expect(await run(failing)).toBe('reverted')
+  expect(await codeOf(address)).toBeUndefined()
+  const passing = deployAndCharge(deployment, charge('totalSupply'), { trial: false })
+  expect(await run(passing)).toBe('success')
+  expect(await codeOf(address)).toBeDefined()
+})
+
+test('a failed deployment does not undo the charge', async () => {
+  const { deployment } = futureWallet(payer.address)
+  // No contract can have code that starts with 0xef (EIP-3541).
+  const factoryData = concat([
+    deployment.factoryData.slice(0, 66) as `0x${string}`,
+    '0x60ef60005360016000f3',
+  ])
+  const call = deployAndCharge({ ...deployment, factoryData }, charge('totalSupply'), {
+    trial: false,
+  })
+  expect(await run(call)).toBe('success')
+})

@@ -1,0 +1,144 @@
+/** Silent transactions are broadcast again, raised and replaced. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { type Hex, parseGwei, parseTransaction } from 'viem'
+import { findOpenTransactions } from '../../../../sql/till/watch/openTransactions.ts'
+import { reprice } from '../../../../workers/till/settle/gasWallet.ts'
+import { settlePayments } from '../../../../workers/till/settle/settler.ts'
+import { MULTICALL3_ADDRESS } from '../../../../workers/till/wallets/walletDeployment.ts'
+import {
+  newReconciler,
+  type Reconciler,
+  reconcile,
+} from '../../../../workers/till/watch/reconcile.ts'
+import { type HandTill, startHandTill } from '../../../support/till/handTill.ts'
+import { futureWallet } from '../../../support/till/smartWallet.ts'
+import { fund, pay, payer, SEPOLIA } from '../../../support/till/till.ts'
+import { row } from '../../../support/till/tillRows.ts'
+import { stranger } from '../../../support/till/tokenCalls.ts'
+
+let till: HandTill
+let memory: Reconciler
+beforeAll(async () => {
+  till = await startHandTill()
+})
+beforeEach(async () => {
+  await till.reset()
+  memory = newReconciler()
+})
+afterAll(() => till[Symbol.asyncDispose]())
+
+const look = (times?: number) => till.reconcile(memory, times)
+const transactionOf = (hash: Hex) => row(till.pool, 'chain_transactions', hash)
+const newestOf = async (id: string) => (await till.payment(id)).txHash
+
+describe('a quiet transaction', () => {
+  const sendsOf = async (hash: Hex) => (await transactionOf(hash)).send_count
+  beforeEach(() => till.client.setAutomine(false))
+
+  test('is broadcast again while its nonce is free', async () => {
+    const { txHash } = await till.send()
+    await look()
+    expect(await sendsOf(txHash)).toBe(2)
+    await till.client.mine({ blocks: 1 })
+    await look()
+    expect(await sendsOf(txHash)).toBe(2)
+  })
+
+  test('is raised by a quarter after a second send and three blocks without it', async () => {
+    const { id, txHash } = await till.send()
+    const passBlocks = (count: number) => {
+      till.chain.head = { ...till.chain.head, number: till.chain.head.number + BigInt(count) }
+      return reconcile(till.chain, memory, till.chain.head)
+    }
+    await passBlocks(3)
+    expect(await newestOf(id)).toBe(txHash)
+    await till.pool.query('update chain_transactions set sent_head = sent_head + 1')
+    await passBlocks(0)
+    expect(await newestOf(id)).toBe(txHash)
+    await passBlocks(1)
+    const raised = await newestOf(id)
+    expect(raised).not.toBe(txHash)
+    const [before, after] = [await transactionOf(txHash), await transactionOf(raised!)]
+    expect(BigInt(after.max_fee_wei) * 4n).toBeGreaterThanOrEqual(BigInt(before.max_fee_wei) * 5n)
+    expect(BigInt(after.tip_wei) * 4n).toBeGreaterThanOrEqual(BigInt(before.tip_wei) * 5n)
+    await till.pool.query(`update chain_transactions set sent_at = sent_at - interval '1 minute'`)
+    await passBlocks(0)
+    expect([await sendsOf(txHash), await sendsOf(raised!)]).toEqual([4, 2])
+  })
+
+  test('is raised to the market price when that is higher, up to 100 gwei', async () => {
+    const refuse = () => ({ code: -32000, message: 'transaction underpriced' })
+    const { id } = await till.send()
+    till.proxy.errors.set('eth_sendRawTransaction', refuse)
+    till.chain.head = { ...till.chain.head, baseFeePerGas: parseGwei('30') }
+    till.chain.tipWei = parseGwei('7')
+    const lookOn = () => reconcile(till.chain, memory, till.chain.head)
+    await lookOn()
+    const market = await transactionOf((await newestOf(id))!)
+    expect([BigInt(market.max_fee_wei), BigInt(market.tip_wei)]).toEqual([
+      parseGwei('67'),
+      parseGwei('7'),
+    ])
+    for (let n = 0; n < 5; n++) await lookOn()
+    const { rows } = await till.pool.query(
+      'select max_fee_wei from chain_transactions order by max_fee_wei desc',
+    )
+    expect(BigInt(rows[0].max_fee_wei)).toBe(parseGwei('100'))
+    expect(rows).toHaveLength(4)
+  })
+
+  test('is replaced without the deployment of a wallet that has code', async () => {
+    await till.client.setAutomine(true)
+    const wallet = futureWallet(payer.address)
+    await fund(till.client, wallet.address, 10_000n)
+    await till.client.setAutomine(false)
+    const { deployment } = wallet
+    const id = await till.claim(await pay({ from: wallet.address }), { deployment })
+    await settlePayments(till.chain, [id])
+    const targetOf = async () => {
+      const { raw } = await transactionOf((await newestOf(id))!)
+      return parseTransaction(raw).to
+    }
+    expect(await targetOf()).toBe(MULTICALL3_ADDRESS.toLowerCase() as Hex)
+    await till.client.setNextBlockBaseFeePerGas({ baseFeePerGas: parseGwei('40') })
+    await till.client.sendTransaction({
+      account: stranger,
+      chain: null,
+      to: deployment.factory,
+      data: deployment.factoryData,
+      gas: 1_000_000n,
+      maxFeePerGas: parseGwei('60'),
+    })
+    await till.client.mine({ blocks: 1 })
+    await till.look()
+    const refused = { code: -32000, message: 'transaction underpriced' }
+    till.proxy.errors.set('eth_sendRawTransaction', () => refused)
+    await look()
+    expect(await targetOf()).toBe(SEPOLIA.usdcAddress.toLowerCase() as Hex)
+  })
+
+  test('is raised by one process only; the other process sends nothing', async () => {
+    const { id } = await till.send()
+    const [stuck] = await findOpenTransactions(till.pool, [id])
+    const raise = async () =>
+      reprice(till.chain, till.chain.accounts[0]!, {
+        stuck: stuck!,
+        payments: [await till.payment(id)],
+      })
+    let sends = 0
+    till.proxy.edits.set('eth_sendRawTransaction', (hash) => {
+      sends++
+      return hash
+    })
+    expect([await raise(), await raise()]).toEqual([true, false])
+    expect(sends).toBe(1)
+  })
+
+  test('is not replaced when the node reports a nonce that is too low', async () => {
+    const { id, txHash } = await till.send()
+    const message = 'nonce too low: next nonce 5, tx nonce 4, fee'
+    till.proxy.errors.set('eth_sendRawTransaction', () => ({ code: -32000, message }))
+    await look(2)
+    expect(await newestOf(id)).toBe(txHash)
+  })
+})

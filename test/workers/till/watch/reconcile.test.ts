@@ -1,0 +1,193 @@
+/** Reconciliation, one look at a time. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import type { Hex } from 'viem'
+import { newCheckId } from '../../../../shared/ids.ts'
+import { createCheck, findCheck } from '../../../../sql/till/payments/paymentChecks.ts'
+import { newReconciler, type Reconciler } from '../../../../workers/till/watch/reconcile.ts'
+import { type HandTill, startHandTill } from '../../../support/till/handTill.ts'
+import { pay } from '../../../support/till/till.ts'
+import { newClaim, queuedPayments, row, settle, WALLET } from '../../../support/till/tillRows.ts'
+
+let till: HandTill
+let memory: Reconciler
+beforeAll(async () => {
+  till = await startHandTill()
+})
+beforeEach(async () => {
+  await till.reset()
+  memory = newReconciler()
+})
+afterAll(() => till[Symbol.asyncDispose]())
+
+const look = (times?: number) => till.reconcile(memory, times)
+
+/** Sends a payment and settles it in its block. */
+async function sendAndSettle(): Promise<{ id: string; txHash: Hex }> {
+  const payment = await till.send()
+  await settle(till.pool, payment.id, payment.txHash)
+  const { blockNumber, blockHash } = await till.client.waitForTransactionReceipt({
+    hash: payment.txHash,
+  })
+  await till.pool.query('update payments set block_number = $2, block_hash = $3 where id = $1', [
+    payment.id,
+    blockNumber,
+    blockHash,
+  ])
+  return payment
+}
+const stateOf = async (id: string) => (await till.payment(id)).state
+const reorganise = () => till.client.request({ method: 'anvil_reorg', params: [1, []] } as never)
+const transactionOf = (hash: Hex) => row(till.pool, 'chain_transactions', hash)
+
+describe('a settlement is taken back', () => {
+  test('after two looks without it, though its block came and went between looks', async () => {
+    await look()
+    const { id } = await sendAndSettle()
+    await till.client.setAutomine(false)
+    await reorganise()
+    await look()
+    expect(await stateOf(id)).toBe('settled')
+    await look()
+    expect(await stateOf(id)).toBe('verified')
+    expect(till.chain.head.hash).toBe((await till.client.getBlock()).hash)
+  })
+
+  test('never by single looks without it, when the look between finds it', async () => {
+    const { id } = await sendAndSettle()
+    for (let n = 0; n < 3; n++) {
+      memory.suspicious = true
+      till.proxy.answers.set('eth_getTransactionReceipt', () => null)
+      await look()
+      till.proxy.answers.clear()
+      await look()
+    }
+    expect(await stateOf(id)).toBe('settled')
+  })
+
+  test('when its transaction failed in its new block', async () => {
+    const { id } = await sendAndSettle()
+    till.proxy.edits.set('eth_getTransactionReceipt', (receipt) => ({ ...receipt, status: '0x0' }))
+    await look(2)
+    expect(await stateOf(id)).toBe('verified')
+  })
+
+  test('at the start of a process, though a later settlement stands', async () => {
+    const { id, txHash } = await sendAndSettle()
+    const later = await sendAndSettle()
+    till.proxy.answers.set('eth_getTransactionReceipt', ([hash]) =>
+      hash === txHash ? null : undefined,
+    )
+    await look(2)
+    expect([await stateOf(id), await stateOf(later.id)]).toEqual(['verified', 'settled'])
+  })
+
+  test('when the chain no longer reaches its block', async () => {
+    const { id } = await sendAndSettle()
+    await look()
+    await till.client.setAutomine(false)
+    await till.client.request({ method: 'anvil_rollback', params: [1] } as never)
+    await look(2)
+    expect(await stateOf(id)).toBe('verified')
+    expect(till.chain.head.number).toBe(await till.client.getBlockNumber({ cacheTime: 0 }))
+  })
+
+  test('never because a lagging node does not have its block', async () => {
+    await look()
+    const { id } = await sendAndSettle()
+    till.proxy.answers.set('eth_getTransactionReceipt', () => null)
+    till.proxy.answers.set('eth_getBlockByNumber', () => null)
+    await look(3)
+    expect(await stateOf(id)).toBe('settled')
+  })
+})
+
+test('a settlement that moved to another block becomes final in that block', async () => {
+  const { id } = await sendAndSettle()
+  await look()
+  const stored = (await row(till.pool, 'payments', id)).block_hash
+  const store = (hash: string) =>
+    till.pool.query('update payments set block_hash = $2 where id = $1', [id, hash])
+  await store(stored.replace(/.{4}$/, 'dead'))
+  await look()
+  expect(await row(till.pool, 'payments', id)).toMatchObject({
+    block_hash: stored,
+    finalized_at: null,
+  })
+  await till.client.mine({ blocks: 200 })
+  till.proxy.edits.set('eth_getTransactionReceipt', (receipt) => ({ ...receipt, status: '0x0' }))
+  await look()
+  expect((await row(till.pool, 'payments', id)).finalized_at).toBeNull()
+  till.proxy.edits.clear()
+  await look()
+  expect((await row(till.pool, 'payments', id)).finalized_at).not.toBeNull()
+})
+
+test('a final block without its settlement makes all settlements suspect', async () => {
+  const { id } = await sendAndSettle()
+  await sendAndSettle()
+  await look()
+  const { block_hash } = await row(till.pool, 'payments', id)
+  await till.pool.query(`update payments set block_hash = '0xdead' where id = $1`, [id])
+  await till.client.mine({ blocks: 200 })
+  await sendAndSettle()
+  await look()
+  expect((await row(till.pool, 'payments', id)).finalized_at).toBeNull()
+  await look()
+  const { finalized_at, block_hash: final } = await row(till.pool, 'payments', id)
+  expect([final, finalized_at === null]).toEqual([block_hash, false])
+})
+
+test('a lower head is believed after eight looks in a row', async () => {
+  const { head } = till.chain
+  await look(7)
+  till.chain.head = { ...head, number: head.number + 100n }
+  await look(1)
+  till.chain.head = head
+  await look(1)
+  till.chain.head = { ...head, number: head.number + 100n }
+  await look(7)
+  expect(till.chain.head.number).toBe(head.number + 100n)
+  await look()
+  expect(till.chain.head.number).toBe(head.number)
+})
+
+test('the first look queues lost payments and deletes stale checks', async () => {
+  const id = await till.claim(await pay())
+  const check = newCheckId()
+  await createCheck(till.pool, {
+    id: check,
+    claim: newClaim(till.projectId),
+    claims: true,
+    reasonWithoutCode: null,
+  })
+  await till.pool.query(`update payment_checks set created_at = created_at - interval '2 hours'`)
+  await look()
+  expect(await queuedPayments(till.pool)).toEqual([id])
+  expect(await findCheck(till.pool, check)).toBeNull()
+})
+
+describe('a gap', () => {
+  const next = () =>
+    till.client.getTransactionCount({ address: WALLET.address, blockTag: 'pending' })
+
+  test('is filled when two looks find it', async () => {
+    await till.pool.query('update gas_wallets set next_nonce = next_nonce + 1')
+    const before = await next()
+    await look()
+    expect(await next()).toBe(before)
+    await look()
+    expect(await next()).toBe(before + 1)
+  })
+
+  test('is mended by the transaction that a reorganisation threw out', async () => {
+    const { txHash } = await sendAndSettle()
+    await till.client.setAutomine(false)
+    await reorganise()
+    memory.suspicious = false
+    await till.pool.query(`update payments set finalized_at = now()`)
+    await look(2)
+    expect((await transactionOf(txHash)).state).toBe('open')
+    const { rows } = await till.pool.query('select hash from chain_transactions')
+    expect(rows).toEqual([{ hash: txHash }])
+  })
+})

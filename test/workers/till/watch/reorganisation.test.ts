@@ -1,0 +1,103 @@
+/** A reorganisation takes the settlements of its blocks back; they settle again once. */
+import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
+import { pad } from 'viem'
+import type { Agent } from '../../../support/service.ts'
+import { type RpcProxy, startRpcProxy } from '../../../support/till/rpcProxy.ts'
+import {
+  pay,
+  redeem,
+  redeemToEnd,
+  startTestTill,
+  type TestTill,
+} from '../../../support/till/till.ts'
+import { row } from '../../../support/till/tillRows.ts'
+import { waitFor } from '../../../support/waitFor.ts'
+
+let till: TestTill
+let seller: Agent
+let proxy: RpcProxy
+
+beforeAll(async () => {
+  till = await startTestTill({
+    env: { SETTLEMENT_WAIT_MS: '400' },
+    proxy: (rpcUrl) => {
+      proxy = startRpcProxy(rpcUrl)
+      return proxy.url
+    },
+  })
+  seller = await till.newSeller({ webhookUrl: 'http://127.0.0.1:9/hook' })
+})
+afterEach(() => {
+  proxy.answers.clear()
+  return till.client.setAutomine(true)
+})
+afterAll(async () => {
+  await till[Symbol.asyncDispose]()
+  await proxy.stop()
+})
+
+const record = async (id: string) => (await seller.get(`/v0/payments/${id}`)).body
+const reaches = (id: string, status: string) =>
+  waitFor(`status ${status}`, async () => {
+    const payment = await record(id)
+    expect(payment.status).not.toBe('failed')
+    return payment.status === status ? payment : null
+  })
+/** Removes the newest block; its transactions wait in the pool. */
+const reorganise = () => till.client.request({ method: 'anvil_reorg', params: [1, []] } as never)
+const announced = async (id: string) => {
+  const { rows } = await till.service.database.pool.query(
+    `select count(*)::int as n from events where type = 'payment.settled' and data->>'paymentId' = $1`,
+    [id],
+  )
+  return rows[0].n
+}
+
+test('a reorganisation takes a settlement back; the same transaction settles it again, with one receipt', async () => {
+  const { header } = await pay()
+  const { body } = await redeemToEnd(seller, header)
+  expect(body.ok).toBe(true)
+  await till.client.setAutomine(false)
+  await reorganise()
+  const takenBack = await reaches(body.paymentId, 'verified')
+  expect(takenBack).toMatchObject({ settledAt: null, signedReceipt: null, finalizedAt: null })
+  expect((await redeem(seller, header)).body.reason).toBe('settlement_pending')
+  await till.client.setAutomine(true)
+  await till.client.mine({ blocks: 1 })
+  const again = await reaches(body.paymentId, 'settled')
+  expect(again).toMatchObject({ txHash: body.txHash, signedReceipt: body.signedReceipt })
+  expect(again.deliveries).toHaveLength(1)
+  expect(await announced(body.paymentId)).toBe(1)
+  expect((await redeem(seller, header)).body.reason).toBe('duplicate_settlement')
+})
+
+test('a payment taken back is granted only after it settles again', async () => {
+  await till.client.setAutomine(false)
+  const { header } = await pay()
+  const { body: pending } = await redeem(seller, header)
+  await till.client.mine({ blocks: 1 })
+  await reaches(pending.paymentId, 'settled')
+  await reorganise()
+  await reaches(pending.paymentId, 'verified')
+  expect((await redeem(seller, header)).body.reason).toBe('settlement_pending')
+  await till.client.setAutomine(true)
+  await till.client.mine({ blocks: 1 })
+  await reaches(pending.paymentId, 'settled')
+  expect((await redeem(seller, header)).body.ok).toBe(true)
+})
+
+test('no payment becomes final while the hash of its stored block is stale', async () => {
+  const { pool } = till.service.database
+  const stale = await redeemToEnd(seller, (await pay()).header)
+  const sound = await redeemToEnd(seller, (await pay()).header)
+  const { paymentId } = stale.body
+  const { block_hash } = await row(pool, 'payments', paymentId)
+  await pool.query('update payments set block_hash = $2 where id = $1', [paymentId, pad('0xdead')])
+  await till.client.mine({ blocks: 200 })
+  await waitFor('finality', async () => (await record(sound.body.paymentId)).finalizedAt)
+  const final = await waitFor('finality of the other', async () => {
+    const stored = await row(pool, 'payments', paymentId)
+    return stored.finalized_at === null ? null : stored
+  })
+  expect(final.block_hash).toBe(block_hash)
+})

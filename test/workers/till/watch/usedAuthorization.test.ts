@@ -1,0 +1,165 @@
+/** The outcome of a payment whose authorization is used. */
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
+import { examineUsed } from '../../../../workers/till/watch/usedAuthorization.ts'
+import { type HandTill, startHandTill } from '../../../support/till/handTill.ts'
+import { pay, payer } from '../../../support/till/till.ts'
+import { newTransaction, row } from '../../../support/till/tillRows.ts'
+import { broadcastPayment, cancelPayment, stranger } from '../../../support/till/tokenCalls.ts'
+
+let till: HandTill
+beforeAll(async () => {
+  till = await startHandTill()
+})
+afterEach(() => {
+  till.proxy.errors.clear()
+  till.proxy.answers.clear()
+})
+afterAll(() => till[Symbol.asyncDispose]())
+
+const examine = async (id: string) => examineUsed(till.chain, await till.payment(id))
+const used = async (payment: Awaited<ReturnType<typeof pay>>) =>
+  till.client.waitForTransactionReceipt({ hash: await broadcastPayment(till.client, payment) })
+const refusedBefore = (txHash: string) => ({
+  state: 'failed',
+  failureStage: 'verify',
+  failureReason: 'invalid_exact_evm_nonce_already_used',
+  failureDetail: `the authorization was used before, by ${txHash}`,
+})
+
+/** The node no longer has the state of all blocks up to this one. */
+const forgetUpTo = (head: bigint) =>
+  till.proxy.errors.set('eth_call', ([, block]) =>
+    /^0x/.test(block) && BigInt(block) <= head
+      ? { code: -32000, message: 'missing trie node' }
+      : null,
+  )
+/** Sets the time of the next block, in seconds after the newest block. */
+const blockIn = async (seconds: number) => {
+  const { timestamp } = await till.client.getBlock()
+  return till.client.setNextBlockTimestamp({ timestamp: timestamp + BigInt(seconds) })
+}
+
+describe('an authorization that was used before the claim is refused', () => {
+  test('many blocks before', async () => {
+    const payment = await pay()
+    const { transactionHash } = await used(payment)
+    await till.client.mine({ blocks: 20, interval: 0 })
+    const id = await till.claim(payment)
+    await examine(id)
+    expect(await till.payment(id)).toMatchObject(refusedBefore(transactionHash))
+  })
+
+  test('though the node does not return its transaction', async () => {
+    const payment = await pay()
+    await used(payment)
+    const id = await till.claim(payment)
+    till.proxy.errors.set('eth_getLogs', () => ({ code: -32000, message: 'too many blocks' }))
+    await examine(id)
+    expect(await till.payment(id)).toMatchObject({
+      ...refusedBefore(''),
+      failureDetail: 'the authorization was used before',
+    })
+  })
+
+  for (const blocks of [1, 5]) {
+    test(`${blocks} blocks before, by a node without old state`, async () => {
+      const payment = await pay()
+      await blockIn(3)
+      const { transactionHash } = await used(payment)
+      if (blocks > 1) await till.client.mine({ blocks: blocks - 1 })
+      const id = await till.claim(payment)
+      forgetUpTo(till.chain.head.number)
+      await examine(id)
+      expect(await till.payment(id)).toMatchObject(refusedBefore(transactionHash))
+    })
+  }
+
+  test('in a block above the head of the claim', async () => {
+    const payment = await pay()
+    const id = await till.claim(payment)
+    const { transactionHash } = await used(payment)
+    await till.pool.query(
+      `update payments set created_at = created_at + interval '1 hour' where id = $1`,
+      [id],
+    )
+    await examine(id)
+    expect(await till.payment(id)).toMatchObject(refusedBefore(transactionHash))
+  })
+})
+
+describe('an authorization that was used after the claim', () => {
+  test('settles the payment, though a stranger broadcast it in a block not seen yet', async () => {
+    const payment = await pay()
+    const id = await till.claim(payment)
+    const { transactionHash } = await used(payment)
+    await examine(id)
+    expect(await till.payment(id)).toMatchObject({ state: 'settled', txHash: transactionHash })
+  })
+
+  test('settles a sent payment in a block below its claim, after a reorganisation', async () => {
+    const payment = await pay()
+    const id = await till.claim(payment)
+    const { hash } = await newTransaction(till.pool, id)
+    const { transactionHash } = await used(payment)
+    await till.pool.query(`update chain_transactions set hash = $2 where hash = $1`, [
+      hash,
+      transactionHash,
+    ])
+    await till.pool.query(
+      `update payments set claim_head = claim_head + 3, created_at = created_at + interval '1 hour' where id = $1`,
+      [id],
+    )
+    await till.client.mine({ blocks: 3, interval: 0 })
+    await examine(id)
+    expect(await till.payment(id)).toMatchObject({ state: 'settled', txHash: transactionHash })
+    expect((await row(till.pool, 'chain_transactions', transactionHash)).state).toBe('mined')
+  })
+
+  test('for a transfer to another recipient is refused', async () => {
+    const payment = await pay()
+    const id = await till.claim(payment)
+    await used(await pay({ nonce: payment.authorization.nonce, to: stranger }))
+    await examine(id)
+    expect(await till.payment(id)).toMatchObject({
+      state: 'failed',
+      failureDetail: 'the authorization was used without this transfer',
+    })
+  })
+
+  test('for a smaller transfer is refused', async () => {
+    const payment = await pay()
+    const id = await till.claim(payment)
+    await used(await pay({ nonce: payment.authorization.nonce, value: 9_999n }))
+    await examine(id)
+    expect((await till.payment(id)).state).toBe('failed')
+  })
+
+  test('by a cancellation is refused', async () => {
+    const payment = await pay()
+    const id = await till.claim(payment)
+    const hash = await cancelPayment(till.client, payer, payment.authorization.nonce)
+    await till.client.waitForTransactionReceipt({ hash })
+    await examine(id)
+    expect(await till.payment(id)).toMatchObject({
+      state: 'failed',
+      failureDetail: 'the authorization was canceled',
+    })
+  })
+
+  for (const [method, answer] of [
+    ['eth_getLogs', []],
+    ['eth_getTransactionReceipt', null],
+    ['eth_getBlockByNumber', null],
+  ] as const) {
+    test(`stays undecided while ${method} finds nothing`, async () => {
+      const payment = await pay()
+      const id = await till.claim(payment)
+      await used(payment)
+      till.proxy.answers.set(method, ([block]) =>
+        method === 'eth_getBlockByNumber' && block === 'latest' ? undefined : answer,
+      )
+      await expect(examine(id)).rejects.toThrow('not found yet')
+      expect((await till.payment(id)).state).toBe('verified')
+    })
+  }
+})

@@ -1,0 +1,55 @@
+import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
+import { parseMail } from '../../../shared/mail/parse/parseMail.ts'
+import { type IndexedMail, indexed } from '../../../shared/mail/search/indexedMail.ts'
+import { Costs } from '../../../shared/process/costs.ts'
+import { CostTurns } from '../../../shared/process/costTurns.ts'
+import { type ChildLimits, createChildren } from '../../process/child.ts'
+import type { ParseRequest } from './parserMain.ts'
+import { createSingleFile, LIGHT_BYTES } from './parseTurns.ts'
+
+/** An honest message of the largest size takes a second. */
+const LIMITS: ChildLimits = { timeMaxMs: 10_000, memoryMaxBytes: 1536 * 1024 * 1024 }
+
+/** A message to parse for an inbox. */
+type Parsed = {
+  projectId: string
+  /** They are charged for the time. Absent: the inbox. */
+  sharers?: readonly string[]
+  /** Parse also a light message in a child: it may have killed a process before. */
+  isolated?: boolean
+}
+
+/**
+ * Parses messages, those of the lightest sharers first. A hostile message of 64 KB holds up a processor for 50 ms: only
+ * light ones are parsed in this process. All others go to child processes with limits of time and memory.
+ */
+export type MailParser = {
+  /** @throws when the parser throws, dies, or passes a limit. */
+  parse(raw: Buffer, mail: Parsed): Promise<IndexedMail>
+}
+
+export function createMailParser(domain: string, costs = new Costs(), limits = LIMITS): MailParser {
+  // One processor stays free for all other work.
+  const count = Math.max(1, availableParallelism() - 1)
+  const turns = new CostTurns(costs, count)
+  const children = createChildren<ParseRequest, IndexedMail>({
+    file: join(import.meta.dir, 'parserMain.ts'),
+    name: 'the parser',
+    limits,
+  })
+  const singleFile = createSingleFile(costs)
+  return {
+    async parse(raw, { projectId, sharers = [projectId], isolated = false }) {
+      if (raw.length <= LIGHT_BYTES && !isolated) {
+        return await singleFile(sharers, async () =>
+          indexed(await parseMail(raw, domain), projectId),
+        )
+      }
+      return await turns.run(sharers, async () => {
+        const { result } = await children.run({ raw, domain, projectId })
+        return result
+      })
+    },
+  }
+}

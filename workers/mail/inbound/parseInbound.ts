@@ -1,0 +1,177 @@
+import { Costs } from '../../../shared/process/costs.ts'
+import { isDatabaseUnavailable } from '../../../shared/process/databaseAway.ts'
+import { FairTurns } from '../../../shared/process/fairTurns.ts'
+import type { Blobs } from '../../../sql/blobs/blobs.ts'
+import type { Pool } from '../../../sql/db.ts'
+import { readRules, readRulesOf } from '../../../sql/mail/inbound/emailRules.ts'
+import {
+  BATCHED_BYTES,
+  findInboundMail,
+  findInboundMails,
+  type InboundMail,
+  type LargeInboundMail,
+} from '../../../sql/mail/inbound/inboundMails.ts'
+import { addJob, type NewJob } from '../../../sql/queue/jobs.ts'
+import { patiently } from '../../queue/patiently.ts'
+import type { PoolContext, Task } from '../../queue/task.ts'
+import { sharersOf } from '../outbound/sharers.ts'
+import { Shares } from '../outbound/shares.ts'
+import { LIGHT_BYTES } from './parseTurns.ts'
+import {
+  createStoreInbound,
+  type ParseOptions,
+  SlowDnsError,
+  type StoreInbound,
+} from './storeInbound.ts'
+
+/**
+ * A job fetched this often without an end may hold a message that kills its process, or share the process with one.
+ * From then on its message is parsed in a child process.
+ */
+const ATTEMPTS_BEFORE_ISOLATION = 3
+/** For a batch: dozens of messages must not meet their killer again. */
+const BATCH_ATTEMPTS_BEFORE_ISOLATION = 1
+
+/** The database will always refuse a message that it refused this often: the message is stored unparsed. */
+const ATTEMPTS_TO_STORE = 5
+
+/** Every slot may hold a message up to this size. */
+const SMALL_BYTES = 256 * 1024
+/** Larger messages in memory at once. The parser takes ten times the size of a message. */
+const LARGE_AT_ONCE = 4
+/** A slot holds this many bytes of a batch. */
+const PART_BYTES = 64 * 1024
+/** A batch, which holds a slot, waits this long for DNS answers. */
+const PATIENCE_MS = 1_000
+
+type Tasks = { parse_inbound: Task<'parse_inbound'>; parse_batch: Task<'parse_batch'> }
+
+type Parts = { pool: Pool; blobs: Blobs; store: StoreInbound; shares: Shares; costs: Costs }
+
+/**
+ * Parses inbound mails and stores them in their inboxes. Inboxes, and sending networks, share the slots. A mail that
+ * finds its share in use comes back later, the later the more its inbox and its network have cost.
+ */
+export function createParseInbound(context: PoolContext, options: ParseOptions): Tasks {
+  const { costs = new Costs() } = options
+  const parts = {
+    pool: context.pool,
+    blobs: options.blobs,
+    shares: new Shares(options.slots),
+    store: createStoreInbound(context, { ...options, costs }),
+    costs,
+  }
+  return { parse_inbound: createParseOne(parts), parse_batch: createParseBatch(context, parts) }
+}
+
+function createParseOne({ pool, blobs, store, shares, costs }: Parts): Task<'parse_inbound'> {
+  const large = new FairTurns({ total: LARGE_AT_ONCE, perOwner: LARGE_AT_ONCE / 2 })
+  return async ({ inboundId }, { attempt }) => {
+    const found = await findInboundMail(pool, blobs, inboundId, LIGHT_BYTES)
+    if (found === null) return
+    const sharers = sharersOf(found)
+    const place = shares.enter(sharers)
+    if (!place.granted) {
+      const priority = costs.priorityOf(sharers)
+      const inMs = laterBy(priority, place.returnInMs)
+      return await queue(pool, jobOf([inboundId], { inMs, priority }))
+    }
+    let leaveLarge = () => {}
+    try {
+      if (sizeOf(found) > SMALL_BYTES) leaveLarge = await large.enter(found.projectId)
+      await store(found, {
+        rules: await readRules(pool, found.projectId, ['RECEIVE']),
+        isolated: attempt > ATTEMPTS_BEFORE_ISOLATION,
+        storeAnyway: attempt > ATTEMPTS_TO_STORE,
+        patienceMs: Number.POSITIVE_INFINITY,
+      })
+    } finally {
+      leaveLarge()
+      place.leave()
+    }
+  }
+}
+
+/**
+ * Parses a batch of small mails, each on its own from then on: one that waits for a name server holds up no other. A
+ * mail that fails gets a job of its own.
+ */
+function createParseBatch(
+  { log }: PoolContext,
+  { pool, store, shares, costs }: Parts,
+): Task<'parse_batch'> {
+  return async ({ inboundIds }, { attempt }) => {
+    const found = await findInboundMails(pool, inboundIds, LIGHT_BYTES)
+    const projects = [...new Set(found.map(({ projectId }) => projectId))]
+    const rules = await readRulesOf(pool, projects, ['RECEIVE'])
+    const isolated = attempt > BATCH_ATTEMPTS_BEFORE_ISOLATION
+    const take = async (mail: InboundMail | LargeInboundMail, leave: () => void) => {
+      try {
+        const own = rules.get(mail.projectId) ?? []
+        await store(mail, { rules: own, isolated, storeAnyway: false, patienceMs: PATIENCE_MS })
+      } catch (error) {
+        if (isDatabaseUnavailable(error)) throw error
+        if (!(error instanceof SlowDnsError)) {
+          log.warn({ inboundId: mail.id, err: error }, 'a mail leaves its batch')
+        }
+        await queue(pool, jobOf([mail.id]))
+      } finally {
+        leave()
+      }
+    }
+    const refused = new Map<string, { ids: string[]; priority: number }>()
+    const taken: Promise<unknown>[] = []
+    for (const mail of found) {
+      const sharers = sharersOf(mail)
+      const crowded = shares.crowded(sharers)
+      if (sizeOf(mail) > BATCHED_BYTES) taken.push(queue(pool, jobOf([mail.id])))
+      else if (crowded !== null) {
+        const { ids, priority } = refused.get(crowded) ?? { ids: [], priority: 0 }
+        const lower = Math.max(priority, costs.priorityOf(sharers))
+        refused.set(crowded, { ids: [...ids, mail.id], priority: lower })
+      } else {
+        const place = shares.enter(sharers, partOf(mail, inboundIds.length))
+        taken.push(take(mail, place.granted ? place.leave : () => {}))
+      }
+    }
+    for (const [sharer, { ids, priority }] of refused) {
+      const inMs = laterBy(priority, shares.returnInMs(sharer, ids.length))
+      taken.push(queue(pool, jobOf(ids, { inMs, priority })))
+    }
+    const failed = (await Promise.allSettled(taken)).find(({ status }) => status === 'rejected')
+    if (failed?.status === 'rejected') throw failed.reason
+  }
+}
+
+/** A backlog has its share of slots in hand for seconds: to come back in vain costs the database as much as a mail. */
+const laterBy = (priority: number, returnInMs: number): number => returnInMs * (1 + priority / 2)
+
+const sizeOf = (mail: InboundMail | LargeInboundMail): number =>
+  'bytes' in mail ? mail.bytes.length : mail.size
+
+/** The part of a slot that a mail takes in a batch: of the job, or of the memory. Sums of 1/1024 are exact. */
+const partOf = (mail: InboundMail | LargeInboundMail, batch: number): number =>
+  Math.ceil(1024 * Math.max(1 / batch, Math.min(1, sizeOf(mail) / PART_BYTES))) / 1024
+
+/**
+ * The job of mails that come back. A part of a batch has another key than the batch: replacing that would lose the
+ * rest after a crash.
+ */
+function jobOf(
+  ids: readonly string[],
+  { inMs = 0, priority = 0 } = {},
+): NewJob<'parse_inbound'> | NewJob<'parse_batch'> {
+  const times = { runAt: new Date(Date.now() + inMs), priority }
+  const [inboundId] = ids as [string]
+  return ids.length === 1
+    ? { task: 'parse_inbound', payload: { inboundId }, key: `parse_inbound:${inboundId}`, ...times }
+    : {
+        task: 'parse_batch',
+        payload: { inboundIds: [...ids] },
+        key: `parse_batch:${inboundId}:${ids.length}`,
+        ...times,
+      }
+}
+
+const queue = (pool: Pool, job: NewJob<'parse_inbound'> | NewJob<'parse_batch'>): Promise<void> =>
+  patiently(() => addJob<'parse_inbound' | 'parse_batch'>(pool, job))

@@ -1,0 +1,12 @@
+/** Parses messages for `createMailParser`, which kills this process when one takes too much. */
+
+import { parseMail } from '../../../shared/mail/parse/parseMail.ts'
+import { indexed } from '../../../shared/mail/search/indexedMail.ts'
+import { serveParent } from '../../process/child.ts'
+
+/** A message to parse. */
+export type ParseRequest = { raw: Uint8Array; domain: string; projectId: string }
+
+serveParent(async ({ raw, domain, projectId }: ParseRequest) =>
+  indexed(await parseMail(raw, domain), projectId),
+)

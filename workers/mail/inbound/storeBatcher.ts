@@ -1,0 +1,115 @@
+import { type Costs, mayShare } from '../../../shared/process/costs.ts'
+import { CostTurns } from '../../../shared/process/costTurns.ts'
+import { type Batcher, createBatcher } from '../../../sql/batcher.ts'
+import { isLockTimeout, type Pool } from '../../../sql/db.ts'
+import {
+  type AuthenticatedMail,
+  type StoreOutcome,
+  storeParsedMails,
+} from '../../../sql/mail/inbound/storeParsedMails.ts'
+import { sharersOf } from '../outbound/sharers.ts'
+import { LIGHT_BYTES } from './parseTurns.ts'
+
+const BATCH_MAX = 32
+/** Bytes of messages in one batch. The next batch, of whoever is lighter, waits for its end. */
+const BATCH_MAX_BYTES = 64 * 1024
+/** The smallest mail costs as much as these bytes. */
+const BASE_BYTES = 4 * 1024
+/** A larger message is stored apart. */
+const SMALL_BYTES = 64 * 1024
+/** Inboxes that store apart at the same time. Each takes a connection. */
+const INBOXES_AT_ONCE = 8
+
+type Stores = Pick<Batcher<AuthenticatedMail, StoreOutcome>, 'submit'>
+
+/**
+ * Stores messages that were parsed at the same time in one transaction, over inboxes. It waits for no inbox: the
+ * messages of one that is held follow apart, as do large messages and bounces. Light messages never wait for a
+ * transaction of heavy ones: 60 KB of different words take the database 100 ms.
+ */
+export function createStoreBatcher(pool: Pool, costs: Costs): Stores {
+  const apart = createInboxBatcher(pool, costs)
+  const [light, heavy] = [createLane(pool, costs), createLane(pool, costs)]
+  return {
+    async submit(item) {
+      const weight = weightOf(item)
+      if (weight > SMALL_BYTES || item.mail.bounce !== null) return apart.submit(item)
+      const outcome = await (weight <= LIGHT_BYTES ? light : heavy).submit(item)
+      return outcome === 'busy' ? apart.submit(item) : outcome
+    },
+  }
+}
+
+/** Stores messages of several inboxes, those of the lightest sharers first. */
+const createLane = (pool: Pool, costs: Costs): Stores =>
+  createBatcher<AuthenticatedMail, StoreOutcome>({
+    batchMax: BATCH_MAX,
+    // Two transactions of one lane would find each other's inboxes held.
+    parallel: 1,
+    weight: { of: weightOf, max: BATCH_MAX_BYTES },
+    rank: { of: ({ inbound }) => costs.of(sharersOf(inbound)), mayShare },
+    run: (items) =>
+      charged(costs, items, () =>
+        storeParsedMails(pool, items, { skipBusy: true }).catch((error: unknown) => {
+          if (isLockTimeout(error)) return items.map(() => 'busy' as const)
+          throw error
+        }),
+      ),
+  })
+
+/** Divides the time of a batch by the sizes of its mails. */
+async function charged<Result>(
+  costs: Costs,
+  items: readonly AuthenticatedMail[],
+  store: () => Promise<Result>,
+): Promise<Result> {
+  const startMs = performance.now()
+  try {
+    return await store()
+  } finally {
+    const weights = items.map((item) => BASE_BYTES + weightOf(item))
+    const msPerByte = (performance.now() - startMs) / weights.reduce((sum, one) => sum + one, 0)
+    for (const [n, { inbound }] of items.entries()) {
+      costs.charge(sharersOf(inbound), weights[n]! * msPerByte)
+    }
+  }
+}
+
+const weightOf = ({ inbound }: AuthenticatedMail): number => inbound.bytes.length
+
+/**
+ * Stores messages of one inbox in one transaction: separate ones would wait for the same lock. The lightest inbox goes
+ * first: large messages of others hold it up for one transaction at most.
+ */
+function createInboxBatcher(pool: Pool, costs: Costs): Stores {
+  const turns = new CostTurns(costs, INBOXES_AT_ONCE)
+  const inboxes = new Map<
+    string,
+    { batcher: Batcher<AuthenticatedMail, StoreOutcome>; open: number }
+  >()
+  const newInbox = (projectId: string) => ({
+    open: 0,
+    batcher: createBatcher({
+      batchMax: BATCH_MAX,
+      parallel: 1,
+      weight: { of: weightOf, max: BATCH_MAX_BYTES },
+      async run(items: AuthenticatedMail[]) {
+        const leave = await turns.enter([projectId])
+        return await charged(costs, items, () => storeParsedMails(pool, items)).finally(leave)
+      },
+    }),
+  })
+  return {
+    async submit(item) {
+      const { projectId } = item.inbound
+      const inbox = inboxes.get(projectId) ?? newInbox(projectId)
+      inboxes.set(projectId, inbox)
+      inbox.open++
+      try {
+        return await inbox.batcher.submit(item)
+      } finally {
+        if (--inbox.open === 0) inboxes.delete(projectId)
+      }
+    },
+  }
+}

@@ -1,0 +1,207 @@
+import SmtpConnection from 'nodemailer/lib/smtp-connection'
+import { domainOf } from '../../../shared/mail/address.ts'
+import { findMailHosts, type MailHost, type MailHostsOptions } from './mailHosts.ts'
+import {
+  allOf,
+  isRefusal,
+  outcomesOfFailure,
+  outcomesOfSuccess,
+  type SmtpFailure,
+} from './smtpOutcome.ts'
+import type { Envelope, OutgoingMail, Report, Transport } from './transport.ts'
+
+export type DirectOptions = MailHostsOptions & {
+  /** Default: 25. Tests set another. */
+  port?: number
+}
+
+const SMTP_PORT = 25
+const CONNECT_TIMEOUT_MS = 30_000
+/** RFC 5321 §4.5.3.2 allows five minutes. Less here: a silent host holds a slot for each of its addresses. */
+const GREETING_TIMEOUT_MS = 60_000
+/** RFC 5321 §4.5.3.2: five minutes for most commands, ten for the answer to the message. */
+const SOCKET_TIMEOUT_MS = 10 * 60_000
+/** For a whole connection: a byte now and then resets the other time-outs. */
+const CONNECTION_MAX_MS = 20 * 60_000
+
+/**
+ * Delivers to the mail hosts of each recipient's domain. TLS is opportunistic, and no certificate is checked: an
+ * unverified host is better than none (RFC 3207 §4.1). A failed TLS handshake falls back to plain text.
+ */
+export function createDirectTransport(options: DirectOptions): Transport {
+  return {
+    route: 'direct',
+    split(addresses) {
+      const domains = new Map<string, string[]>()
+      for (const address of addresses) {
+        const domain = domainOf(address)
+        domains.set(domain, [...(domains.get(domain) ?? []), address])
+      }
+      return [...domains].map(([lane, to]) => ({ lane, to }))
+    },
+    send: (mail, report) => deliver(mail, report, options),
+    check: async () => {},
+    close() {},
+  }
+}
+
+async function deliver(
+  { envelopes, raw }: OutgoingMail,
+  report: Report,
+  options: DirectOptions,
+): Promise<void> {
+  const to = envelopes.map((envelope) => envelope.to)
+  const found = await findMailHosts(domainOf(to[0]!), options)
+  if (found.kind === 'none') return await report(allOf(to, 'failed', found.error))
+  if (found.kind === 'unknown') return await report(allOf(to, 'deferred', found.error))
+  let left = envelopes
+  let lastFailure: SmtpFailure | undefined
+  for (const host of found.hosts) {
+    // A host that ends a connection after some messages gets the others over a new one.
+    for (;;) {
+      const session = await talkTo(host, { envelopes: left, raw }, report, options)
+      if (!session.reached) {
+        lastFailure = session.failure
+        break
+      }
+      left = session.left
+      if (left.length === 0) return
+    }
+  }
+  await report(outcomesOfFailure(addresses(left), lastFailure!))
+}
+
+const addresses = (envelopes: readonly Envelope[]): string[] => envelopes.map(({ to }) => to)
+
+/** Whether a host let us begin a transaction; if not, the next host is tried. `left`: copies that it was not offered. */
+type Session =
+  | { reached: true; left: readonly Envelope[] }
+  | { reached: false; failure: SmtpFailure; tlsFailed: boolean }
+
+async function talkTo(
+  host: MailHost,
+  mail: OutgoingMail,
+  report: Report,
+  options: DirectOptions,
+): Promise<Session> {
+  const first = await attempt(host, mail, report, { ...options, plain: false })
+  if (first.reached || !first.tlsFailed) return first
+  return await attempt(host, mail, report, { ...options, plain: true })
+}
+
+/**
+ * One connection, with one transaction for each copy. Once a transaction has begun, its outcome stands: a host that breaks
+ * off may have the message, and another host of the domain would deliver it again.
+ */
+async function attempt(
+  host: MailHost,
+  { envelopes, raw }: OutgoingMail,
+  report: Report,
+  options: DirectOptions & { plain: boolean },
+): Promise<Session> {
+  const { connection, broken, opened, end } = connectTo(host, options)
+  try {
+    const closed = await Promise.race([opened, broken])
+    if (closed !== null) {
+      return {
+        reached: false,
+        failure: withHost(closed.failure, host),
+        tlsFailed: closed.upgrading,
+      }
+    }
+    for (const [n, envelope] of envelopes.entries()) {
+      const answer = await Promise.race([
+        transact(connection, envelope, raw),
+        broken.then(({ failure }) => ({ failure })),
+      ])
+      const to = [envelope.to]
+      const rest = envelopes.slice(n + 1)
+      if (!('failure' in answer)) {
+        await report(outcomesOfSuccess(to, answer.refused))
+        continue
+      }
+      const { failure } = answer
+      const goesOn = rest.length > 0 && (await Promise.race([isReset(connection, failure), broken]))
+      await report(outcomesOfFailure(to, failure))
+      if (goesOn === true) continue
+      // A host that is slow, or breaks off at once, would make each of the others wait as long.
+      if (n > 0 && failure.code !== 'ETIMEDOUT') return { reached: true, left: rest }
+      if (rest.length > 0) await report(outcomesOfFailure(addresses(rest), failure))
+      return { reached: true, left: [] }
+    }
+    return { reached: true, left: [] }
+  } finally {
+    end()
+  }
+}
+
+type Broken = { failure: SmtpFailure; upgrading: boolean }
+
+/** Opens a connection. `opened` is null when a transaction may begin; `broken` ends any wait. */
+function connectTo(
+  host: MailHost,
+  { ownName, port = SMTP_PORT, plain }: DirectOptions & { plain: boolean },
+) {
+  const connection = new SmtpConnection({
+    host: host.address,
+    port,
+    name: ownName,
+    secure: false,
+    ignoreTLS: plain,
+    opportunisticTLS: !plain,
+    tls: { servername: host.name, rejectUnauthorized: false },
+    connectionTimeout: CONNECT_TIMEOUT_MS,
+    greetingTimeout: GREETING_TIMEOUT_MS,
+    socketTimeout: SOCKET_TIMEOUT_MS,
+  })
+  const { promise: broken, resolve: fail } = Promise.withResolvers<Broken>()
+  const { promise: opened, resolve: open } = Promise.withResolvers<Broken | null>()
+  const asBroken = (failure: SmtpFailure): Broken => ({
+    failure,
+    upgrading: connection.upgrading === true,
+  })
+  const timer = setTimeout(() => fail(asBroken(timedOut())), CONNECTION_MAX_MS)
+  connection.on('error', (failure) => fail(asBroken(failure as SmtpFailure)))
+  connection.connect((error) => open(error ? asBroken(error as SmtpFailure) : null))
+  return {
+    connection,
+    broken,
+    opened,
+    end() {
+      clearTimeout(timer)
+      connection.quit()
+      connection.close()
+    },
+  }
+}
+
+type Answer = { refused: SmtpFailure['rejectedErrors'] } | { failure: SmtpFailure }
+
+const transact = (connection: SmtpConnection, { from, to }: Envelope, raw: Buffer) =>
+  new Promise<Answer>((resolve) => {
+    connection.send({ from, to: [to], size: raw.length }, raw, (failure, info) => {
+      if (failure) return resolve({ failure: failure as SmtpFailure })
+      resolve({
+        refused: (info as { rejectedErrors?: SmtpFailure['rejectedErrors'] }).rejectedErrors,
+      })
+    })
+  })
+
+/** Whether the host takes another transaction after this failure. 421 ends a connection (RFC 5321 §3.8). */
+const isReset = (connection: SmtpConnection, failure: SmtpFailure) =>
+  new Promise<boolean>((resolve) => {
+    if (!isRefusal(failure)) return resolve(false)
+    connection.reset((error) => resolve(!error))
+  })
+
+const timedOut = () =>
+  Object.assign(new Error('the connection took too long'), { code: 'ETIMEDOUT' })
+
+/** Quotes an SMTP reply with the host's name. A connection fault is reworded: it must not name the dialled address. */
+function withHost(failure: SmtpFailure, host: MailHost): SmtpFailure {
+  const said = failure.response ?? connectionFault(failure)
+  return new Error(`${host.name}: ${said}`)
+}
+
+const connectionFault = ({ code }: SmtpFailure): string =>
+  code === 'ETIMEDOUT' ? '421 4.4.1 no answer in time' : '421 4.4.1 the connection failed'

@@ -1,0 +1,91 @@
+import { isIP } from 'node:net'
+import { isPublicAddress } from '../../../shared/http/publicAddress.ts'
+import type { Dns } from '../dns.ts'
+
+/** One address of a host that takes mail for a domain. */
+export type MailHost = { name: string; address: string }
+
+/** The mail hosts of a domain, or a permanent or temporary error. The sender sees the error's text. */
+export type MailHosts =
+  | { kind: 'hosts'; hosts: MailHost[] }
+  | { kind: 'none'; error: string }
+  | { kind: 'unknown'; error: string }
+
+export type MailHostsOptions = {
+  dns: Dns
+  /** Our own host name: a domain that leads back to it would loop. */
+  ownName: string
+  /** Whether hosts may be at private addresses (development). */
+  allowPrivate: boolean
+}
+
+/** RFC 5321 §5.1 wants at least two addresses tried; the maximum bounds the time that a domain can take. */
+const ADDRESSES_MAX = 6
+const ADDRESSES_PER_HOST_MAX = 3
+const EXCHANGERS_MAX = 10
+
+const none = (error: string): MailHosts => ({ kind: 'none', error })
+
+const UNKNOWN: MailHosts = {
+  kind: 'unknown',
+  error: '450 4.4.3 The mail exchangers of the domain cannot be found out now',
+}
+
+/**
+ * Finds the mail hosts of a domain (RFC 5321 §5.1): its exchangers by preference, equal ones in random order. A domain
+ * without MX is its own host (implicit MX). A domain with a null MX has no host (RFC 7505).
+ *
+ * The domain's owner chooses these names, and so the addresses that we dial. Only public addresses count, or a tenant
+ * could reach the network of this machine by mail.
+ */
+export async function findMailHosts(
+  domain: string,
+  { dns, ownName, allowPrivate }: MailHostsOptions,
+): Promise<MailHosts> {
+  const exchangers = await dns.mx(domain).catch(() => null)
+  if (exchangers === null) return UNKNOWN
+  if (exchangers.length === 1 && isRoot(exchangers[0]!.exchange)) {
+    return none('556 5.1.10 The domain accepts no mail (null MX)')
+  }
+  const names = exchangers.length === 0 ? [domain] : inOrder(exchangers, ownName)
+  if (names.length === 0) return none('550 5.4.6 The mail exchangers of the domain lead back here')
+  const answers = await Promise.allSettled(
+    names.map(async (name) => ({ name, addresses: await addressesOf(dns, name) })),
+  )
+  const found = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))
+  const hosts = found.flatMap(({ name, addresses }) =>
+    addresses
+      .filter((address) => allowPrivate || isPublicAddress(address))
+      .slice(0, ADDRESSES_PER_HOST_MAX)
+      .map((address) => ({ name, address })),
+  )
+  if (hosts.length > 0) return { kind: 'hosts', hosts: hosts.slice(0, ADDRESSES_MAX) }
+  // An exchanger whose lookup failed may be the one that takes the mail.
+  if (found.length < names.length) return UNKNOWN
+  if (found.some(({ addresses }) => addresses.length > 0)) {
+    return none('550 5.4.4 The mail exchangers of the domain have no public address')
+  }
+  return exchangers.length === 0
+    ? none('550 5.1.2 The domain does not exist, or has no host that takes mail')
+    : none('550 5.4.4 The mail exchangers of the domain have no address')
+}
+
+/** Some MX records hold an address instead of a name; it is judged like any other. */
+const addressesOf = async (dns: Dns, name: string): Promise<string[]> =>
+  isIP(name) === 0 ? await dns.addresses(name) : [name]
+
+const isRoot = (exchange: string): boolean => exchange === '' || exchange === '.'
+
+/** RFC 5321 §5.1: if we are an exchanger of the domain, we and less preferred ones are left out. */
+function inOrder(exchangers: { priority: number; exchange: string }[], ownName: string): string[] {
+  const usable = exchangers.filter(({ exchange }) => !isRoot(exchange))
+  const own = usable.find(({ exchange }) => plain(exchange) === plain(ownName))
+  return usable
+    .filter(({ priority }) => own === undefined || priority < own.priority)
+    .map((exchanger) => ({ ...exchanger, lot: Math.random() }))
+    .sort((a, b) => a.priority - b.priority || a.lot - b.lot)
+    .slice(0, EXCHANGERS_MAX)
+    .map(({ exchange }) => plain(exchange))
+}
+
+const plain = (name: string): string => name.toLowerCase().replace(/\.$/, '')

@@ -1,0 +1,57 @@
+import { X509Certificate } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { checkServerIdentity, type PeerCertificate } from 'node:tls'
+import { type Config, ConfigError } from '../../../shared/config/config.ts'
+import type { SmtpFailure } from './smtpOutcome.ts'
+
+const ADVICE =
+  'name its certificate or its CA in SMTP_RELAY_CA_FILE; SMTP_RELAY_TLS=off is for a relay on this machine, or without credentials'
+
+/** The options of the SMTP library for TLS to the smarthost. @throws {ConfigError} for an unusable SMTP_RELAY_CA_FILE. */
+export function relayTls({
+  relayTls: mode,
+  relayCaFile,
+}: Pick<Config, 'relayTls' | 'relayCaFile'>) {
+  const ca = relayCaFile === undefined ? null : readCertificates(relayCaFile)
+  return {
+    ignoreTLS: mode === 'off',
+    // Credentials and mail would go out in plain text where STARTTLS is not offered, or was stripped.
+    requireTLS: mode === 'required',
+    ...(ca === null ? {} : { tls: { ca: ca.texts, checkServerIdentity: ca.check } }),
+  }
+}
+
+function readCertificates(file: string) {
+  let text: string
+  try {
+    text = readFileSync(file, 'utf8')
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    throw new ConfigError(`SMTP_RELAY_CA_FILE: must name a file that can be read (${code})`)
+  }
+  const texts = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
+  try {
+    const pins = texts.map((one) => new X509Certificate(one).fingerprint256)
+    if (pins.length === 0) throw new Error('no certificate')
+    // The relay's own certificate is pinned: its name does not matter.
+    const check = (host: string, peer: PeerCertificate) =>
+      pins.includes(peer.fingerprint256) ? undefined : checkServerIdentity(host, peer)
+    return { texts, check }
+  } catch {
+    throw new ConfigError('SMTP_RELAY_CA_FILE: must hold certificates in PEM form')
+  }
+}
+
+const UNTRUSTED = /^(?:ETLS$|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|ERR_TLS|HOSTNAME_MISMATCH)/
+
+/** A failure to reach the relay over TLS that can be trusted, with words for the log; null: another failure. */
+export function untrusted(failure: SmtpFailure): { failure: SmtpFailure; reason: string } | null {
+  const cause = (failure as { cause?: { code?: string } }).cause?.code ?? ''
+  const said = failure.response ?? failure.message
+  const isUntrusted =
+    UNTRUSTED.test(failure.code ?? '') || UNTRUSTED.test(cause) || /certificate/i.test(said)
+  if (!isUntrusted) return null
+  const error: SmtpFailure = new Error(`454 4.7.0 the relay offers no trusted TLS: ${said}`)
+  error.code = 'ETLS'
+  return { failure: error, reason: `${said}; ${ADVICE}` }
+}

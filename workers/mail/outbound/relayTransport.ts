@@ -1,0 +1,99 @@
+import nodemailer from 'nodemailer'
+import type { Logger } from 'pino'
+import type { Config } from '../../../shared/config/config.ts'
+import { createOutage } from '../../../shared/process/outage.ts'
+import type { RecipientOutcome } from '../../../sql/mail/outbound/mailAttempts.ts'
+import { relayTls, untrusted } from './relayTls.ts'
+import { isRefusal, outcomesOfFailure, outcomesOfSuccess, type SmtpFailure } from './smtpOutcome.ts'
+import type { Consignment, Envelope, Report, Transport } from './transport.ts'
+
+const CONNECTIONS_MAX = 5
+const CONNECT_TIMEOUT_MS = 20_000
+const SOCKET_TIMEOUT_MS = 60_000
+
+/** One consignment with all recipients: the smarthost takes a copy for each of them. */
+export const oneConsignment = (addresses: string[]): Consignment[] =>
+  addresses.length === 0 ? [] : [{ lane: null, to: addresses }]
+
+export type RelaySettings = Pick<Config, 'relayUrl' | 'relayTls' | 'relayCaFile'>
+
+/** Sends all mail to a smarthost. @param ownName our name in EHLO. @throws {ConfigError} for an unusable certificate. */
+export function createRelayTransport(
+  settings: RelaySettings,
+  { ownName, log }: { ownName: string; log: Logger },
+): Transport {
+  const url = new URL(settings.relayUrl)
+  const trust = createOutage('a trusted connection to the smarthost')
+  const secure = url.protocol === 'smtps:'
+  const mailer = nodemailer.createTransport({
+    pool: true,
+    maxConnections: CONNECTIONS_MAX,
+    host: url.hostname.replace(/^\[|\]$/g, ''),
+    port: url.port === '' ? (secure ? 465 : 587) : Number(url.port),
+    secure,
+    ...relayTls(settings),
+    name: ownName,
+    ...(url.username === ''
+      ? {}
+      : {
+          auth: { user: decodeURIComponent(url.username), pass: decodeURIComponent(url.password) },
+        }),
+    connectionTimeout: CONNECT_TIMEOUT_MS,
+    greetingTimeout: CONNECT_TIMEOUT_MS,
+    socketTimeout: SOCKET_TIMEOUT_MS,
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  })
+  /** Says once, and each minute, that the relay cannot be trusted. */
+  const explained = (failure: SmtpFailure): SmtpFailure => {
+    const found = untrusted(failure)
+    if (found === null) return failure
+    trust.missed((fields, text) => log.error(fields, text), found.reason)
+    return found.failure
+  }
+  const deliver = async ({ from, to }: Envelope, raw: Buffer): Promise<Delivery> => {
+    try {
+      const info = await mailer.sendMail({ envelope: { from, to: [to] }, raw })
+      const refused = (info as { rejectedErrors?: SmtpFailure['rejectedErrors'] }).rejectedErrors
+      trust.answered()
+      return { outcomes: outcomesOfSuccess([to], refused), broken: null }
+    } catch (error) {
+      const failure = explained(error as SmtpFailure)
+      const broken = isRefusal(failure) ? null : failure
+      return { outcomes: outcomesOfFailure([to], failure), broken }
+    }
+  }
+  return {
+    route: 'relay',
+    split: oneConsignment,
+    async check() {
+      await mailer.verify().then(trust.answered, (error) => {
+        explained(error as SmtpFailure)
+      })
+    },
+    send: ({ envelopes, raw }, report) =>
+      inParallel(envelopes, (envelope) => deliver(envelope, raw), report),
+    close: () => mailer.close(),
+  }
+}
+
+/** The outcome of one copy, and the failure of the connection, which concerns the other copies too. */
+type Delivery = { outcomes: RecipientOutcome[]; broken: SmtpFailure | null }
+
+/** Sends the copies over the connections of the pool. A broken connection defers the copies that have not begun. */
+async function inParallel(
+  envelopes: readonly Envelope[],
+  deliver: (envelope: Envelope) => Promise<Delivery>,
+  report: Report,
+): Promise<void> {
+  const waiting = [...envelopes]
+  const work = async () => {
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+      const { outcomes, broken } = await deliver(next)
+      const others = broken === null ? [] : waiting.splice(0).map(({ to }) => to)
+      await report([...outcomes, ...(broken === null ? [] : outcomesOfFailure(others, broken))])
+    }
+  }
+  const ends = await Promise.allSettled(Array.from({ length: CONNECTIONS_MAX }, work))
+  for (const end of ends) if (end.status === 'rejected') throw end.reason
+}

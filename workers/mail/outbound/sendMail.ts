@@ -1,0 +1,227 @@
+import { createHash } from 'node:crypto'
+import { addressKey, domainOf, recipientKeys } from '../../../shared/mail/address.ts'
+import { type BounceKeys, bounceAddress } from '../../../shared/mail/compose/bounceAddress.ts'
+import { mailGivenUpAfter, nextMailDelayS } from '../../../shared/mail/mailRetry.ts'
+import { traced } from '../../../shared/process/tracing.ts'
+import type { Blobs } from '../../../sql/blobs/blobs.ts'
+import type { Pool } from '../../../sql/db.ts'
+import type { KeyringSource } from '../../../sql/keyring/keyring.ts'
+import { findAddresses } from '../../../sql/mail/domains/addresses.ts'
+import { SUPPRESSED } from '../../../sql/mail/outbound/acceptIntents.ts'
+import { composedMail } from '../../../sql/mail/outbound/composedMails.ts'
+import type { RecipientOutcome, RecordedOutcome } from '../../../sql/mail/outbound/mailAttempts.ts'
+import type { OutboundMail } from '../../../sql/mail/outbound/outboundMails.ts'
+import type { PoolContext, Task } from '../../queue/task.ts'
+import { createSendBatchers, type SendBatchers } from './sendBatchers.ts'
+import type { Consignment, Transport } from './transport.ts'
+
+type SendOptions = {
+  mailDomain: string
+  transport: Transport
+  /** Opens the keys that sign mail. */
+  keyring: KeyringSource
+  /** Large contents of mail. */
+  blobs: Blobs
+  /** Make the envelope senders. */
+  bounceKeys: BounceKeys
+}
+
+type Sender = PoolContext & SendOptions & { batchers: SendBatchers }
+
+/**
+ * Makes one attempt to send an outbound mail. Own inboxes get it in the transaction that records the attempt, other
+ * recipients through the transport. A new job retries deferred recipients; the message itself never changes.
+ *
+ * Each outcome is recorded as it arrives: after a crash only open recipients are repeated. While the database is away an
+ * outcome is held, and a further run of the job in this process waits for it.
+ */
+export const createSendMail = (context: PoolContext, options: SendOptions): Task<'send_mail'> => {
+  const sender: Sender = { ...context, ...options, batchers: createSendBatchers(context.pool) }
+  const running = new Map<string, Promise<void>>()
+  const run = async (messageRow: string) => {
+    const mail = await sender.batchers.begin.submit(messageRow)
+    if (mail === null) return
+    const { traceparent: parent, attempt: number } = mail
+    await traced(
+      'send mail',
+      { kind: 'consumer', parent, attributes: { 'purser.mail.attempt': number } },
+      () => attempt(sender, mail),
+    )
+  }
+  return async ({ messageRow }) => {
+    // A drain that took too long releases a job whose run goes on.
+    for (let other = running.get(messageRow); other !== undefined; ) {
+      await other.catch(() => {})
+      other = running.get(messageRow)
+    }
+    const current = run(messageRow).finally(() => running.delete(messageRow))
+    running.set(messageRow, current)
+    await current
+  }
+}
+
+async function attempt(sender: Sender, mail: OutboundMail): Promise<void> {
+  const { local, unknown, remote } = await sortRecipients(
+    sender.pool,
+    [sender.mailDomain, ...mail.ownDomains],
+    mail.due.filter(({ suppressed }) => !suppressed).map(({ address }) => address),
+  )
+  let bytes: ReturnType<typeof composedMail> | undefined
+  const message = () => {
+    bytes ??= composedMail({ ...sender, keep: sender.batchers.keep }, mail)
+    return bytes
+  }
+  if (mail.approvedHash !== null) {
+    const kept = await message()
+    if (kept === null) return
+    if (!sha256(kept.bytes).equals(mail.approvedHash)) return await refuse(sender, mail)
+  }
+  const delivered = [...local.keys()].map(
+    (address) => ({ address, state: 'sent', error: null }) as const,
+  )
+  const missing = unknown.map((address) => failed(address, '550 5.1.1 No such inbox'))
+  const suppressed = mail.due
+    .filter((recipient) => recipient.suppressed)
+    .map(({ address }) => failed(address, SUPPRESSED))
+  const rawId = local.size > 0 ? ((await message())?.rawId ?? null) : null
+  if (local.size > 0 && rawId === null) return
+  const localInboxes = [...new Set(local.values())]
+  const record = createRecorder(sender, mail, { rawId, localInboxes })
+  const consignments = sender.transport.split(remote)
+  let open = consignments.length
+  const settled = settle(sender, mail, [...delivered, ...missing, ...suppressed])
+  // Local recipients do not wait for a remote host, which can take minutes.
+  if (settled.length > 0 || open === 0) await record(settled, open === 0)
+  const ends = await Promise.allSettled(
+    consignments.map(async (consignment) => {
+      let left = consignment.to.length
+      const report = async (outcomes: RecordedOutcome[]) => {
+        left -= outcomes.length
+        const last = left === 0 && --open === 0
+        await record(outcomes, last)
+      }
+      await send(sender, mail, consignment, { message, report })
+    }),
+  )
+  // A failure is thrown last: the next run must find that no other consignment is still being sent.
+  for (const end of ends) if (end.status === 'rejected') throw end.reason
+}
+
+const sha256 = (bytes: Buffer): Buffer => createHash('sha256').update(bytes).digest()
+
+/** Fails a mail whose bytes are not those that the owner approved. */
+async function refuse(sender: Sender, mail: OutboundMail): Promise<void> {
+  sender.log.error({ messageRow: mail.messageRow }, 'the bytes of an approved mail have changed')
+  const record = createRecorder(sender, mail, { rawId: null, localInboxes: [] })
+  const outcomes = mail.due.map(({ address }) =>
+    failed(address, 'not the bytes that were approved'),
+  )
+  await record(settle(sender, mail, outcomes), true)
+}
+
+const failed = (address: string, error: string) => ({ address, state: 'failed', error }) as const
+
+/** Records the parts of an attempt one after the other, in call order: the last must commit last. */
+function createRecorder(
+  { batchers, outcomes }: Sender,
+  mail: OutboundMail,
+  own: { rawId: string | null; localInboxes: string[] },
+) {
+  let { localInboxes } = own
+  let previous: Promise<unknown> = Promise.resolve()
+  return async (recipients: RecordedOutcome[], last: boolean): Promise<void> => {
+    const part = {
+      messageRow: mail.messageRow,
+      projectId: mail.projectId,
+      attempt: mail.attempt,
+      rawId: own.rawId,
+      envelopeFrom: mail.fromAddress,
+      recipients,
+      localInboxes,
+      last,
+    }
+    localInboxes = []
+    const recorded = previous.then(() => outcomes.record(() => batchers.record.submit(part)))
+    // A failed record must not stop the records of other hosts.
+    previous = recorded.catch(() => {})
+    await recorded
+  }
+}
+
+/** Sends one consignment in its lane's turn. Each recipient is reported once, unless the message is deleted. */
+async function send(
+  sender: Sender,
+  mail: OutboundMail,
+  { lane, to }: Consignment,
+  {
+    message,
+    report,
+  }: {
+    message: () => Promise<{ bytes: Buffer } | null>
+    report: (outcomes: RecordedOutcome[]) => Promise<void>
+  },
+): Promise<void> {
+  const turn = await sender.lanes.enter(lane, mail.projectId)
+  if (!turn.granted) {
+    const nextAttemptAt = new Date(Date.now() + turn.returnInMs)
+    return await report(
+      to.map((address) => ({ address, state: 'postponed', error: null, nextAttemptAt })),
+    )
+  }
+  try {
+    const kept = await message()
+    if (kept === null) return
+    const { projectId, messageId, fromAddress } = mail
+    const envelopes = to.map((recipient) => ({
+      from: bounceAddress(sender.bounceKeys, fromAddress, { projectId, messageId, recipient }),
+      to: recipient,
+    }))
+    await traced(
+      'SMTP send',
+      { kind: 'client', attributes: { 'purser.mail.recipients': to.length } },
+      () =>
+        sender.transport.send({ envelopes, raw: kept.bytes }, (outcomes) =>
+          report(settle(sender, mail, outcomes)),
+        ),
+    )
+  } finally {
+    turn.leave()
+  }
+}
+
+/** Sorts recipients: own inboxes by the address named, missing addresses of our domains, and remote ones. */
+async function sortRecipients(pool: Pool, ownDomains: string[], addresses: string[]) {
+  const isOurs = (address: string) => ownDomains.includes(domainOf(address))
+  const ours = addresses.filter(isOurs)
+  const live = new Set(
+    ours.length === 0 ? [] : await findAddresses(pool, ours.flatMap(recipientKeys)),
+  )
+  const local = new Map<string, string>()
+  for (const address of ours) {
+    const inbox = recipientKeys(address).find((key) => live.has(key))
+    if (inbox !== undefined) local.set(address, addressKey(inbox))
+  }
+  return {
+    local,
+    unknown: ours.filter((address) => !local.has(address)),
+    remote: addresses.filter((address) => !isOurs(address)),
+  }
+}
+
+/** Sets the next attempt of deferred recipients. Past the limit, deferred becomes failed. */
+function settle(
+  { transport }: Sender,
+  mail: OutboundMail,
+  outcomes: readonly RecipientOutcome[],
+): RecordedOutcome[] {
+  const nowMs = Date.now()
+  const ageS = (nowMs - mail.acceptedAt.getTime()) / 1000
+  const attempts = new Map(mail.due.map((recipient) => [recipient.address, recipient.attempts]))
+  return outcomes.map((outcome) => {
+    if (outcome.state !== 'deferred') return { ...outcome, nextAttemptAt: null }
+    const delayS = nextMailDelayS(transport.route, (attempts.get(outcome.address) ?? 0) + 1, ageS)
+    if (delayS !== null) return { ...outcome, nextAttemptAt: new Date(nowMs + delayS * 1000) }
+    const error = `given up after ${mailGivenUpAfter(transport.route)}: ${outcome.error}`
+    return { ...outcome, state: 'failed', error, nextAttemptAt: null }
+  })
+}

@@ -1,0 +1,84 @@
+import { isNoSuchMailbox } from '../../../shared/mail/parse/dsn.ts'
+import type { RecipientOutcome } from '../../../sql/mail/outbound/mailAttempts.ts'
+
+const ERROR_MAX_LENGTH = 500
+
+/** A refusal as nodemailer reports it. */
+export type SmtpFailure = Error & {
+  code?: string
+  command?: string
+  response?: string
+  responseCode?: number
+  rejectedErrors?: (SmtpFailure & { recipient?: string })[]
+}
+
+/** The outcomes of an accepted message; some recipients may be refused. */
+export function outcomesOfSuccess(
+  to: readonly string[],
+  refused: SmtpFailure['rejectedErrors'] = [],
+): RecipientOutcome[] {
+  const byAddress = new Map(refused.map((failure) => [failure.recipient, failure]))
+  return to.map((address) => {
+    const failure = byAddress.get(address)
+    return failure === undefined
+      ? { address, state: 'sent', error: null }
+      : outcome(address, failure)
+  })
+}
+
+/** The outcomes of a refused message. */
+export function outcomesOfFailure(to: readonly string[], failure: SmtpFailure): RecipientOutcome[] {
+  const byAddress = new Map(failure.rejectedErrors?.map((refusal) => [refusal.recipient, refusal]))
+  return to.map((address) => outcome(address, byAddress.get(address) ?? failure))
+}
+
+/** One outcome for all. */
+export const allOf = (
+  to: readonly string[],
+  state: 'deferred' | 'failed',
+  error: string,
+): RecipientOutcome[] => to.map((address) => ({ address, state, error: asText(error) }))
+
+/**
+ * A reply of a host, or a library's error, as one line that every column can store. Otherwise the outcome of a
+ * delivered message could not be recorded, and the message would go out again.
+ */
+const asText = (said: string): string =>
+  said
+    .replace(/[\p{Cc}\s]+/gu, ' ')
+    .trim()
+    .slice(0, ERROR_MAX_LENGTH)
+    .toWellFormed()
+
+/**
+ * A 5xx reply to MAIL, RCPT or DATA is permanent (RFC 5321 §4.2.1). All else is transient: a 4xx reply, a failed
+ * connection, and a refused greeting or login, which concerns the two hosts and not the message.
+ */
+function outcome(address: string, failure: SmtpFailure): RecipientOutcome {
+  const said = asText(
+    isTooLarge(failure) ? `552 5.3.4 ${failure.message}` : (failure.response ?? failure.message),
+  )
+  const atRecipient = /^RCPT/i.test(failure.command ?? '')
+  return {
+    address,
+    ...(atRecipient && isNoSuchMailbox(said) ? { noSuchMailbox: true as const } : {}),
+    state: isPermanent(failure) ? 'failed' : 'deferred',
+    error: said,
+  }
+}
+
+function isPermanent(failure: SmtpFailure): boolean {
+  const { responseCode, code, command } = failure
+  if (isTooLarge(failure)) return true
+  if (responseCode === undefined || responseCode < 500) return false
+  if (code === 'EAUTH' || code === 'ETLS') return false
+  return command === undefined || !/^(CONN|EHLO|HELO|AUTH|STARTTLS)/i.test(command)
+}
+
+/** Whether the host refused the message and goes on with the connection. */
+export const isRefusal = ({ code, responseCode }: SmtpFailure): boolean =>
+  (code === 'EENVELOPE' || code === 'EMESSAGE') && responseCode !== 421
+
+/** The host announced its limit, and nodemailer sends nothing larger (RFC 1870 §5): a retry cannot succeed. */
+const isTooLarge = ({ responseCode, code, command }: SmtpFailure): boolean =>
+  code === 'EMESSAGE' && command === 'MAIL FROM' && responseCode === undefined

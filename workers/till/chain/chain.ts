@@ -1,0 +1,194 @@
+/** JSON-RPC calls of the till, decoded. Every function throws RpcTrouble when the node gives no answer. */
+import { type Address, type Hex, numberToHex, pad } from 'viem'
+import { z } from 'zod'
+import type { Transfer } from '../../../shared/till/authorization.ts'
+import { type UsdcNetwork, usdcNetworkOfChainId } from '../../../shared/till/usdc.ts'
+import { type Rpc, type RpcAnswer, RpcTrouble } from './rpc.ts'
+import { AUTHORIZATION_CANCELED, AUTHORIZATION_USED, authorizationStateData } from './transfer.ts'
+
+export const quantity = z
+  .string()
+  .regex(/^0x[0-9a-f]+$/i)
+  .transform((text) => BigInt(text))
+export const hex = z
+  .string()
+  .regex(/^0x[0-9a-f]*$/i)
+  .transform((text) => text.toLowerCase() as Hex)
+
+const blockSchema = z.object({
+  number: quantity,
+  hash: hex,
+  parentHash: hex,
+  timestamp: quantity,
+  baseFeePerGas: quantity.optional(),
+})
+
+/** A block's head. The time is Unix seconds, the fee wei per gas. */
+export type Block = z.output<typeof blockSchema>
+
+const logSchema = z.object({
+  address: hex,
+  topics: z.array(hex),
+  data: hex,
+  logIndex: quantity,
+})
+
+const receiptSchema = z.object({
+  transactionHash: hex,
+  status: quantity,
+  blockNumber: quantity,
+  blockHash: hex,
+  gasUsed: quantity,
+  logs: z.array(logSchema),
+})
+
+export type Receipt = z.output<typeof receiptSchema>
+
+const eventSchema = z.object({ topics: z.array(hex), transactionHash: hex, blockNumber: quantity })
+
+/** @throws {RpcTrouble} when the answer has another shape. */
+export function read<Output>(schema: z.ZodType<Output>, value: unknown, label: string): Output {
+  const parsed = schema.safeParse(value)
+  if (!parsed.success) throw new RpcTrouble(`${label}: the answer is malformed`)
+  return parsed.data
+}
+
+/** @throws {RpcTrouble} when there is none. */
+export function resultOf(answer: RpcAnswer | undefined, label: string): unknown {
+  if (answer?.ok) return answer.result
+  throw new RpcTrouble(`${label}: ${answer?.message ?? 'no answer'}`)
+}
+
+export const tagOf = (block: bigint | 'latest' | 'pending' | 'finalized') =>
+  typeof block === 'bigint' ? numberToHex(block) : block
+
+/** @throws {RpcTrouble} @returns the network, or the chain id of an unsupported chain. */
+export async function readNetwork(rpc: Rpc): Promise<UsdcNetwork | number> {
+  const chainId = Number(read(quantity, await rpc.call('eth_chainId', []), 'eth_chainId'))
+  return usdcNetworkOfChainId(chainId) ?? chainId
+}
+
+/** A block; null when the node does not have it. */
+export async function readBlock(
+  rpc: Rpc,
+  block: bigint | 'latest' | 'finalized',
+): Promise<Block | null> {
+  const result = await rpc.call('eth_getBlockByNumber', [tagOf(block), false])
+  return result === null ? null : read(blockSchema, result, 'eth_getBlockByNumber')
+}
+
+/** How many nonces each address has used, and its balance in wei. */
+export async function readWallets(
+  rpc: Rpc,
+  addresses: readonly Address[],
+): Promise<{ used: bigint; balanceWei: bigint }[]> {
+  const answers = await rpc.batch(
+    addresses.flatMap((address) => [
+      { method: 'eth_getTransactionCount', params: [address, 'latest'] },
+      { method: 'eth_getBalance', params: [address, 'latest'] },
+    ]),
+  )
+  return addresses.map((_, n) => ({
+    used: read(quantity, resultOf(answers[n * 2], 'nonce'), 'nonce'),
+    balanceWei: read(quantity, resultOf(answers[n * 2 + 1], 'balance'), 'balance'),
+  }))
+}
+
+/** The tip the node suggests, in wei per gas. */
+export async function readTip(rpc: Rpc): Promise<bigint> {
+  return read(quantity, await rpc.call('eth_maxPriorityFeePerGas', []), 'eth_maxPriorityFeePerGas')
+}
+
+/** Receipts in the order of `hashes`, each read once; null for a hash without a receipt. */
+export async function readReceipts(rpc: Rpc, hashes: readonly Hex[]): Promise<(Receipt | null)[]> {
+  const distinct = [...new Set(hashes)]
+  const answers = await rpc.batch(
+    distinct.map((hash) => ({ method: 'eth_getTransactionReceipt', params: [hash] })),
+  )
+  const receipts = answers.map((answer) => {
+    const result = resultOf(answer, 'eth_getTransactionReceipt')
+    return result === null ? null : read(receiptSchema, result, 'eth_getTransactionReceipt')
+  })
+  const byHash = new Map(distinct.map((hash, n) => [hash, receipts[n] ?? null]))
+  return hashes.map((hash) => byHash.get(hash) ?? null)
+}
+
+/** Sends signed transactions, in order. @returns null for each accepted or known one, else the node's error. */
+export async function sendRaw(rpc: Rpc, raws: readonly Hex[]): Promise<(string | null)[]> {
+  const answers = await rpc.batch(
+    raws.map((raw) => ({ method: 'eth_sendRawTransaction', params: [raw] })),
+  )
+  return answers.map((answer) =>
+    answer.ok || /already (known|imported)|known transaction/i.test(answer.message)
+      ? null
+      : answer.message.slice(0, 200),
+  )
+}
+
+/** Whether an address has code, as of a block. */
+export async function hasCode(rpc: Rpc, address: Address, block: bigint): Promise<boolean> {
+  const [code] = await readCode(rpc, [address], block)
+  return code !== '0x'
+}
+
+/** The code of each address, in order, as of a block; `0x`: none. */
+export async function readCode(
+  rpc: Rpc,
+  addresses: readonly Address[],
+  block: bigint,
+): Promise<Hex[]> {
+  const answers = await rpc.batch(
+    addresses.map((address) => ({ method: 'eth_getCode', params: [address, tagOf(block)] })),
+  )
+  return answers.map((answer) => read(hex, resultOf(answer, 'eth_getCode'), 'eth_getCode'))
+}
+
+/** Runs creation code that returns a hash; null: it returns none. */
+export async function readFutureCode(rpc: Rpc, data: Hex, block: bigint): Promise<Hex | null> {
+  const [answer] = await rpc.batch([{ method: 'eth_call', params: [{ data }, tagOf(block)] }])
+  if (!answer?.ok) return null
+  const hash = hex.safeParse(answer.result)
+  return hash.success && /^0x(?!0{64})[0-9a-f]{64}$/.test(hash.data) ? hash.data : null
+}
+
+/** Whether an authorization is used or cancelled, as of a block. */
+export async function isUsed(
+  rpc: Rpc,
+  authorization: Pick<Transfer, 'asset' | 'payer' | 'nonce'>,
+  block: bigint,
+): Promise<boolean> {
+  const call = { to: authorization.asset, data: authorizationStateData(authorization) }
+  const result = await rpc.call('eth_call', [call, tagOf(block)])
+  return BigInt(read(hex, result, 'authorizationState')) !== 0n
+}
+
+/** Blocks per `eth_getLogs` request: many nodes refuse more. */
+const SEARCH_BLOCKS = 2_000n
+
+/** Finds the event that used or cancelled an authorization between two blocks; null when there is none. */
+export async function findAuthorizationEvent(
+  rpc: Rpc,
+  authorization: Pick<Transfer, 'asset' | 'payer' | 'nonce'>,
+  { from, to }: { from: bigint; to: bigint },
+): Promise<{ kind: 'used' | 'canceled'; txHash: Hex; blockNumber: bigint } | null> {
+  for (let start = from < 0n ? 0n : from; start <= to; start += SEARCH_BLOCKS) {
+    const end = start + SEARCH_BLOCKS - 1n
+    const result = await rpc.call('eth_getLogs', [
+      {
+        address: authorization.asset,
+        topics: [
+          [AUTHORIZATION_USED, AUTHORIZATION_CANCELED],
+          pad(authorization.payer),
+          authorization.nonce,
+        ],
+        fromBlock: numberToHex(start),
+        toBlock: numberToHex(end < to ? end : to),
+      },
+    ])
+    const event = read(z.array(eventSchema), result, 'eth_getLogs')[0]
+    if (event === undefined) continue
+    const kind = event.topics[0] === AUTHORIZATION_USED ? 'used' : 'canceled'
+    return { kind, txHash: event.transactionHash, blockNumber: event.blockNumber }
+  }
+  return null
+}

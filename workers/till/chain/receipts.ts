@@ -1,0 +1,46 @@
+import { receiptText, signReceipt } from '../../../shared/till/receipt.ts'
+import type { ReceiptKey } from '../../../shared/till/receiptKey.ts'
+import type { Payment } from '../../../sql/till/payments/payments.ts'
+import type { Settlement } from '../../../sql/till/settle/settlements.ts'
+import type { Receipt } from './chain.ts'
+
+/** The settlement of a payment, with its signed receipt. The caller has checked the transaction's events. */
+export function settlementOf(
+  payment: Payment,
+  receipt: Receipt,
+  logIndex: number,
+  key: ReceiptKey,
+): Settlement {
+  const settledAt = new Date()
+  const signed = signReceipt({
+    key,
+    body: {
+      version: 1,
+      paymentId: payment.id,
+      paymentInId: payment.id,
+      endpointId: payment.endpointId,
+      projectId: payment.projectId,
+      identityId: payment.projectId,
+      payerAddress: payment.payer,
+      recipientAddress: payment.recipient,
+      amountUsdcRaw: payment.amountAtomic.toString(),
+      network: payment.network,
+      resource: payment.resourceUrl,
+      txHash: receipt.transactionHash,
+      ...(payment.resourceSource === 'payer' ? { resourceSource: 'payer' } : {}),
+      ...(payment.paymentIdentifier === null
+        ? {}
+        : { paymentIdentifier: payment.paymentIdentifier }),
+      timestamp: settledAt.toISOString(),
+    },
+  })
+  return {
+    paymentId: payment.id,
+    txHash: receipt.transactionHash,
+    logIndex,
+    blockNumber: receipt.blockNumber,
+    blockHash: receipt.blockHash,
+    receiptText: receiptText(signed),
+    settledAt,
+  }
+}

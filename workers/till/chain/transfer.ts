@@ -1,0 +1,133 @@
+/** The token's side of a payment: the call that transfers USDC, and the events that prove the transfer. */
+import {
+  type Address,
+  encodeFunctionData,
+  type Hex,
+  pad,
+  parseAbi,
+  prepareEncodeFunctionData,
+  toEventSelector,
+} from 'viem'
+import type { Transfer } from '../../../shared/till/authorization.ts'
+import { deployAndCharge } from '../wallets/walletDeployment.ts'
+
+const TOKEN_ABI = parseAbi([
+  'function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, bytes signature)',
+  'function authorizationState(address authorizer, bytes32 nonce) view returns (bool)',
+])
+
+/** Hashed once: the selector is 0.03 ms of the 0.05 ms that the call data takes. */
+const TRANSFER_FUNCTION = prepareEncodeFunctionData({
+  abi: TOKEN_ABI,
+  functionName: 'transferWithAuthorization',
+})
+
+export const AUTHORIZATION_USED = toEventSelector('AuthorizationUsed(address,bytes32)')
+const TRANSFER = toEventSelector('Transfer(address,address,uint256)')
+export const AUTHORIZATION_CANCELED = toEventSelector('AuthorizationCanceled(address,bytes32)')
+
+/** An account's transfer: 102,856 gas were measured for a new recipient. */
+const ACCOUNT_GAS = 160_000n
+/** A wallet contract runs its own code; the limit bounds the gas it can burn at our expense. */
+const CONTRACT_GAS = 500_000n
+/** A Safe or a Coinbase Smart Wallet is deployed for less than half of it. */
+const DEPLOYMENT_GAS = 1_000_000n
+const ACCOUNT_SIGNATURE_CHARS = 132
+
+/** The gas limit of simulation and signing. */
+export function transferGas(transfer: Pick<Transfer, 'signature' | 'deployment'>): bigint {
+  if (transfer.deployment !== null) return CONTRACT_GAS + DEPLOYMENT_GAS
+  return transfer.signature.length === ACCOUNT_SIGNATURE_CHARS ? ACCOUNT_GAS : CONTRACT_GAS
+}
+
+/**
+ * The call that settles a transfer. It is one transaction even when it deploys the payer's wallet first.
+ * @param trial the form for a simulation, read by `readSimulation`.
+ */
+export function transferCall(
+  transfer: Transfer,
+  { trial = false }: { trial?: boolean } = {},
+): { to: Address; data: Hex; gas: bigint } {
+  const charge = { to: transfer.asset, data: transferData(transfer) }
+  const { deployment } = transfer
+  const call = deployment === null ? charge : deployAndCharge(deployment, charge, { trial })
+  return { ...call, gas: transferGas(transfer) }
+}
+
+/** Call data of the transfer. The `bytes` form serves accounts and wallet contracts alike. */
+export function transferData(transfer: Transfer): Hex {
+  return encodeFunctionData({
+    ...TRANSFER_FUNCTION,
+    args: [
+      transfer.payer,
+      transfer.recipient,
+      transfer.amountAtomic,
+      transfer.validAfter,
+      transfer.validBefore,
+      transfer.nonce,
+      transfer.signature,
+    ],
+  })
+}
+
+/** Call data that asks whether an authorization is used or cancelled. */
+export function authorizationStateData({ payer, nonce }: Pick<Transfer, 'payer' | 'nonce'>): Hex {
+  return encodeFunctionData({
+    abi: TOKEN_ABI,
+    functionName: 'authorizationState',
+    args: [payer, nonce],
+  })
+}
+
+type Log = { address: Address; topics: readonly Hex[]; data: Hex; logIndex: bigint }
+
+/** The transfers of authorizations in one receipt, by payer and nonce. */
+export type Transfers = ReadonlyMap<
+  string,
+  { recipient: string; amountAtomic: bigint; logIndex: number }
+>
+
+const sameText = (left: string, right: string) => left.toLowerCase() === right.toLowerCase()
+const keyOf = (payerTopic: Hex, nonce: Hex) => `${payerTopic}${nonce.slice(2)}`.toLowerCase()
+
+/**
+ * Reads the transfers of a receipt once, for all its payments. The token logs the use of an authorization, and at once
+ * its transfer: a transfer further on may belong to another authorization.
+ */
+export function readTransfers(logs: readonly Log[], asset: Address): Transfers {
+  const transfers = new Map<string, { recipient: string; amountAtomic: bigint; logIndex: number }>()
+  for (const [n, used] of logs.entries()) {
+    const moved = logs[n + 1]
+    if (moved === undefined || !isEvent(used, asset, AUTHORIZATION_USED)) continue
+    if (!isEvent(moved, asset, TRANSFER) || !/^0x[0-9a-f]{64}$/i.test(moved.data)) continue
+    const [, payer, nonce] = used.topics
+    const [, from, recipient] = moved.topics
+    if (!sameText(payer!, from!)) continue
+    transfers.set(keyOf(payer!, nonce!), {
+      recipient: recipient!,
+      amountAtomic: BigInt(moved.data),
+      logIndex: Number(moved.logIndex),
+    })
+  }
+  return transfers
+}
+
+/** Whether a log is this event of the token; both events have two indexed parameters. */
+const isEvent = ({ address, topics }: Log, asset: Address, selector: Hex): boolean =>
+  sameText(address, asset) && topics.length === 3 && sameText(topics[0]!, selector)
+
+/**
+ * The index of the Transfer event of a payment; null: the receipt does not hold it. A receipt that says "success" proves
+ * nothing: a wallet contract can run any code, and a member of a group may have failed.
+ */
+export function transferIndex(
+  transfers: Transfers,
+  { payer, nonce, recipient, amountAtomic }: Omit<Transfer, 'signature' | 'deployment'>,
+): number | null {
+  const found = transfers.get(keyOf(pad(payer), nonce))
+  const isOurs =
+    found !== undefined &&
+    sameText(found.recipient, pad(recipient)) &&
+    found.amountAtomic === amountAtomic
+  return isOurs ? found.logIndex : null
+}

@@ -1,0 +1,16 @@
+import { Gauge, type Registry } from 'prom-client'
+import { formatEther } from 'viem'
+import type { ChainView } from '../chain/chainView.ts'
+
+/** Shows the balance of each gas wallet as the watcher last read it. */
+export function measureGas(registry: Registry, { balances }: Pick<ChainView, 'balances'>): void {
+  new Gauge({
+    name: 'purser_gas_wallet_balance_ether',
+    help: 'Balance of a gas wallet at the last look, in ether',
+    labelNames: ['wallet'],
+    registers: [registry],
+    collect() {
+      for (const [wallet, wei] of balances) this.set({ wallet }, Number(formatEther(wei)))
+    },
+  })
+}

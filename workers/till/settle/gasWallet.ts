@@ -1,0 +1,243 @@
+/** Signs, stores and broadcasts transactions of the gas wallets, always in this order. */
+import { type Hex, keccak256, size } from 'viem'
+import type { PrivateKeyAccount } from 'viem/accounts'
+import { tracedForAll } from '../../../shared/process/tracing.ts'
+import type { Payment } from '../../../sql/till/payments/payments.ts'
+import {
+  recordSends,
+  type SignedTransaction,
+  storeForNonce,
+  storeSigned,
+} from '../../../sql/till/settle/gasWallets.ts'
+import type { OpenTransaction } from '../../../sql/till/watch/openTransactions.ts'
+import { sendRaw } from '../chain/chain.ts'
+import type { KnownChain } from '../chain/chainView.ts'
+import { RpcTrouble } from '../chain/rpc.ts'
+import { transferCall, transferGas } from '../chain/transfer.ts'
+import type { Fees } from '../trial/trialCalls.ts'
+import { groupCall } from './paymentGroup.ts'
+
+/** The highest fee that is ever signed, in wei per gas: 100 gwei. */
+const FEE_MAX_WEI = 100_000_000_000n
+/** A block raises the base fee by an eighth at most. Twice the fee covers five such blocks. */
+const BASE_FEE_MARGIN = 2n
+/** Nodes want 10 % more for a replacement; this one offers a quarter more. */
+const BUMP_NUMERATOR = 5n
+const BUMP_DENOMINATOR = 4n
+const FILLER_GAS = 21_000n
+/** Nodes take transactions of 128 KiB. */
+const RAW_BYTES_MAX = 120_000
+
+/** A payment with its gas limit, and the hash of its payer's code. */
+export type Sending = {
+  payment: Payment
+  gas: bigint
+  code: Hex | null
+  /** The code has never paid: one of its payments is under way at a time. */
+  isLone?: boolean
+}
+
+/** The payments of one transaction. `gas`: the limit of a single one; null: the highest. */
+type Load = { payments: readonly Payment[]; gas: bigint | null; code: Hex | null }
+
+const loadOf = ({ payment, gas, code }: Sending): Load => ({ payments: [payment], gas, code })
+const groupLoad = (payments: readonly Payment[]): Load => ({ payments, gas: null, code: null })
+
+const capped = (wei: bigint): bigint => (wei < FEE_MAX_WEI ? wei : FEE_MAX_WEI)
+
+/** The fees of a new transaction. */
+export function marketFees({ head, tipWei }: Pick<KnownChain, 'head' | 'tipWei'>): Fees {
+  const tip = capped(tipWei)
+  return { maxFeeWei: capped((head.baseFeePerGas ?? 0n) * BASE_FEE_MARGIN + tip), tipWei: tip }
+}
+
+/** The fees of a replacement: the market's, and at least a quarter above the old ones. */
+function raisedFees(chain: KnownChain, before: Fees): Fees {
+  const market = marketFees(chain)
+  const raise = (wei: bigint) => (wei * BUMP_NUMERATOR) / BUMP_DENOMINATOR + 1n
+  const max = (left: bigint, right: bigint) => (left > right ? left : right)
+  return {
+    maxFeeWei: capped(max(market.maxFeeWei, raise(before.maxFeeWei))),
+    tipWei: capped(max(market.tipWei, raise(before.tipWei))),
+  }
+}
+
+async function sign(
+  chain: KnownChain,
+  account: PrivateKeyAccount,
+  { nonce, load, fees }: { nonce: bigint; load: Load; fees: Fees },
+): Promise<SignedTransaction> {
+  const call = callOf(account, load)
+  const raw: Hex = await account.signTransaction({
+    type: 'eip1559',
+    chainId: chain.network.chainId,
+    nonce: Number(nonce),
+    maxFeePerGas: fees.maxFeeWei,
+    maxPriorityFeePerGas: fees.tipWei,
+    ...call,
+  })
+  if (size(raw) > RAW_BYTES_MAX) throw new Error(`a transaction of ${size(raw)} bytes`)
+  return {
+    hash: keccak256(raw),
+    nonce,
+    paymentIds: load.payments.map(({ id }) => id),
+    raw,
+    ...fees,
+    gasLimit: call.gas,
+    payerCode: load.code,
+  }
+}
+
+function callOf(account: PrivateKeyAccount, { payments, gas }: Load) {
+  const [first, ...others] = payments
+  if (first === undefined) return { to: account.address, gas: FILLER_GAS }
+  if (others.length > 0) return groupCall(payments)
+  return { ...transferCall(first), gas: gas ?? transferGas(first) }
+}
+
+/** Runs the batches of a wallet in turn: the node gets its nonces in order. */
+function afterLast<Result>(
+  { sending }: KnownChain,
+  { address }: PrivateKeyAccount,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  const result = (sending.get(address) ?? Promise.resolve()).then(work)
+  sending.set(
+    address,
+    result.catch(() => {}),
+  )
+  return result
+}
+
+/**
+ * Assigns a wallet's next nonces to the payments, stores the signed transactions and broadcasts them. The watcher
+ * rebroadcasts transactions that the node did not take.
+ */
+export function sendPayments(
+  chain: KnownChain,
+  account: PrivateKeyAccount,
+  sendings: readonly Sending[],
+): Promise<void> {
+  return afterLast(chain, account, async () => {
+    const loads = new Map(sendings.map((sending) => [sending.payment.id, loadOf(sending)]))
+    const lone = new Map(
+      sendings.flatMap(({ payment, code, isLone }) =>
+        isLone && code ? [[payment.id, code] as const] : [],
+      ),
+    )
+    const parcels = [...loads.keys()].map((id) => [id])
+    const payments = sendings.map(({ payment }) => payment)
+    await inTraces(payments, () =>
+      storeAndSend(chain, account, { parcels, lone, load: ([id]) => loads.get(id!)! }),
+    )
+  })
+}
+
+/** Like {@link sendPayments}, in one transaction. Members sent meanwhile are left out. */
+export function sendGroup(
+  chain: KnownChain,
+  account: PrivateKeyAccount,
+  payments: readonly Payment[],
+): Promise<void> {
+  return afterLast(chain, account, () => {
+    const parcels = [payments.map(({ id }) => id)]
+    const load = (ids: readonly string[]) =>
+      groupLoad(payments.filter(({ id }) => ids.includes(id)))
+    return inTraces(payments, () =>
+      storeAndSend(chain, account, { parcels, lone: new Map(), load }),
+    )
+  })
+}
+
+/** Each payment's trace shows that it was signed, stored and sent, and with how many others. */
+const inTraces = (payments: readonly Payment[], work: () => Promise<void>): Promise<void> =>
+  tracedForAll(
+    'send transaction',
+    payments.map(({ traceparent }) => traceparent),
+    { kind: 'client', attributes: { 'purser.payments': payments.length } },
+    work,
+  )
+
+async function storeAndSend(
+  chain: KnownChain,
+  account: PrivateKeyAccount,
+  {
+    parcels,
+    lone,
+    load,
+  }: {
+    parcels: readonly (readonly string[])[]
+    lone: ReadonlyMap<string, Hex>
+    load: (paymentIds: readonly string[]) => Load
+  },
+): Promise<void> {
+  const fees = marketFees(chain)
+  const wallet = { chainId: chain.network.chainId, address: account.address }
+  const signed = await storeSigned(chain.pool, wallet, parcels, lone, (ids, nonce) =>
+    sign(chain, account, { nonce, load: load(ids), fees }),
+  )
+  await broadcast(chain, signed)
+}
+
+/** Broadcasts stored transactions and records the node's answers. RPC trouble is recorded, never thrown. */
+export async function broadcast(
+  chain: KnownChain,
+  transactions: readonly Pick<SignedTransaction, 'hash' | 'raw'>[],
+): Promise<Map<Hex, string | null>> {
+  if (transactions.length === 0) return new Map()
+  let errors: (string | null)[]
+  try {
+    errors = await sendRaw(
+      chain.rpc,
+      transactions.map((one) => one.raw),
+    )
+  } catch (error) {
+    if (!(error instanceof RpcTrouble)) throw error
+    errors = transactions.map(() => error.message)
+  }
+  const outcomes = transactions.map(({ hash }, n) => ({ hash, error: errors[n] ?? null }))
+  await recordSends(chain.pool, outcomes, chain.head.number)
+  chain.nudge()
+  return new Map(outcomes.map(({ hash, error }) => [hash, error]))
+}
+
+/**
+ * Replaces a transaction on its own nonce at a higher fee, with those of its payments that still wait. Without any the
+ * replacement is an empty transfer, which costs less than a revert of the token.
+ * @param payments of the stuck transaction; others are left out.
+ */
+export async function reprice(
+  chain: KnownChain,
+  account: PrivateKeyAccount,
+  { stuck, payments }: { stuck: OpenTransaction; payments: readonly Payment[] },
+): Promise<boolean> {
+  const fees = raisedFees(chain, stuck)
+  if (fees.maxFeeWei <= stuck.maxFeeWei) return false
+  const waiting = payments.filter(({ state }) => state === 'verified')
+  const wasGroup = stuck.paymentIds.length > 1
+  const load = wasGroup || waiting.length === 0 ? groupLoad(waiting) : anew(waiting[0]!, stuck)
+  const signed = await sign(chain, account, { nonce: stuck.nonce, load, fees })
+  const wallet = { chainId: chain.network.chainId, address: account.address }
+  if (!(await storeForNonce(chain.pool, wallet, signed, stuck.hash))) return false
+  await broadcast(chain, [signed])
+  return true
+}
+
+/** The limit stays as measured; it falls when the wallet no longer needs its deployment. */
+function anew(payment: Payment, { gasLimit, payerCode }: OpenTransaction): Load {
+  const most = transferGas(payment)
+  const gas = gasLimit !== null && gasLimit < most ? gasLimit : most
+  return { payments: [payment], gas, code: payerCode }
+}
+
+/** Fills an assigned nonce that has no transaction, so that later nonces can be mined. */
+export async function fillGap(
+  chain: KnownChain,
+  account: PrivateKeyAccount,
+  nonce: bigint,
+): Promise<void> {
+  const fees = marketFees(chain)
+  const signed = await sign(chain, account, { nonce, load: groupLoad([]), fees })
+  const wallet = { chainId: chain.network.chainId, address: account.address }
+  if (await storeForNonce(chain.pool, wallet, signed, null)) await broadcast(chain, [signed])
+}

@@ -1,0 +1,225 @@
+/**
+ * A job of a payment wakes the settler, and the settler takes all payments that wait. So the number of jobs at one time
+ * does not bound a group. There is no timer: payments that arrive while the lanes are busy form the next group.
+ */
+import { isDatabaseUnavailable } from '../../../shared/process/databaseAway.ts'
+import {
+  findUntaken,
+  queueSettlement,
+  takeWaiting,
+} from '../../../sql/till/settle/settlementQueue.ts'
+import { type ChainView, isKnown, type KnownChain } from '../chain/chainView.ts'
+import { GROUP_MAX } from './paymentGroup.ts'
+import { settlePayments } from './settler.ts'
+
+/** Groups that are tried and sent at the same time: the second one begins when the first is late. */
+const PARALLEL = 2
+/**
+ * A group on a node nearby takes less. Two at once slow each other down: at 50 payments in flight, one at a time has 0.85
+ * of their median latency.
+ */
+const LATE_MS = 250
+/** While several projects wait, one gets a quarter at most: it may spoil groups. */
+const SHARE_DIVISOR = 4
+/** Payments that go alone, in hand or with a waiting job: half of the pool's jobs stay free to wake the groups. */
+const ALONE_MAX = 16
+/** A job without room in the lane comes back after this. The lane takes its payment anyway, in its turn. */
+const ALONE_DELAY_MS = 500
+const ALONE_DELAY_EACH_MS = 6
+/** A row was locked by another settler; the next look comes after this. */
+const LOCKED_DELAY_MS = 50
+
+type Lane = 'grouped' | 'alone'
+type Waiting = { promise: Promise<void>; resolve: () => void; reject: (error: unknown) => void }
+
+export type SettlementLanes = {
+  /** Resolves when the payment is sent, has ended, or has a job for later. */
+  settle(paymentId: string): Promise<void>
+  /** Resolves when no payment is in hand. */
+  drain(): Promise<void>
+}
+
+/** The lanes of one process. Payments that go alone have a lane of their own: they never hold up the groups. */
+export function createSettlementLanes(view: ChainView): SettlementLanes {
+  /** The jobs that wait, by payment. A look takes them out: a job that comes meanwhile is for the next look. */
+  const asked = new Map<string, Waiting>()
+  const inHand = new Map<string, Promise<unknown>>()
+  /** Payments of a run that was cut off: the database may still name us as their settler. */
+  const dropped = new Set<string>()
+  const busy: Record<Lane, number> = { grouped: 0, alone: 0 }
+  let aloneInHand = 0
+  let groupedMs = 0
+  let lateTimer: ReturnType<typeof setTimeout> | undefined
+  let isTaking = false
+  let takesAgain = false
+  let othersWait = false
+  let drained: (() => void)[] = []
+
+  const run = async (lane: Lane, ids: readonly string[], jobs: Map<string, Waiting>) => {
+    const own = new Map(ids.flatMap((id) => (jobs.has(id) ? [[id, jobs.get(id)!]] : [])))
+    for (const id of own.keys()) jobs.delete(id)
+    busy[lane]++
+    if (lane === 'grouped') groupedMs = performance.now()
+    if (lane === 'alone') aloneInHand += ids.length
+    const work = settleAll(view, ids)
+    for (const id of ids) inHand.set(id, work)
+    const errors = await work
+    for (const id of ids) {
+      inHand.delete(id)
+      if (!errors.has(id)) own.get(id)?.resolve()
+      else if (own.has(id)) {
+        dropped.add(id)
+        own.get(id)!.reject(errors.get(id))
+      }
+    }
+    busy[lane]--
+    if (lane === 'alone') aloneInHand -= ids.length
+    pump()
+  }
+
+  /** Milliseconds until a group may begin; null: when one has ended. */
+  const nextGroupInMs = (): number | null =>
+    busy.grouped === 0
+      ? 0
+      : busy.grouped < PARALLEL
+        ? Math.max(0, groupedMs + LATE_MS - performance.now())
+        : null
+
+  const takeOn = async (chain: KnownChain, jobs: Map<string, Waiting>) => {
+    const { grouped, alone } = await takeWaiting(chain.pool, {
+      chainId: chain.network.chainId,
+      own: [...jobs.keys()].filter((id) => dropped.has(id)),
+      room: {
+        grouped: roomFor(nextGroupInMs() === 0 ? GROUP_MAX : 0),
+        alone: roomFor(ALONE_MAX - aloneInHand),
+      },
+    })
+    for (const id of [...grouped.taken, ...alone.taken]) dropped.delete(id)
+    if (grouped.taken.length > 0) void run('grouped', grouped.taken, jobs)
+    if (alone.taken.length > 0) void run('alone', alone.taken, jobs)
+    await leave(chain, jobs, alone.more)
+    // Rows that another settler has locked are no reason to look again at once.
+    othersWait = grouped.more + alone.more > 0
+    const inMs = grouped.more > 0 ? nextGroupInMs() : null
+    takesAgain ||= inMs === 0 && grouped.taken.length > 0
+    if (inMs !== null && inMs > 0) {
+      clearTimeout(lateTimer)
+      lateTimer = setTimeout(pump, inMs)
+    }
+  }
+
+  /** Ends the jobs of payments that need no settler now; the others keep waiting for their turn. */
+  const leave = async (chain: KnownChain, jobs: Map<string, Waiting>, aloneMore: number) => {
+    const untaken = await findUntaken(chain.pool, [...jobs.keys()], {
+      chainId: chain.network.chainId,
+      headTime: chain.head.timestamp,
+    })
+    const left = new Set(untaken.map(({ id }) => id))
+    for (const id of [...jobs.keys()]) {
+      if (left.has(id)) continue
+      dropped.delete(id)
+      end(jobs, id)
+    }
+    const looked: string[] = []
+    let aloneJobs = aloneInHand
+    let isLocked = false
+    for (const { id, state, goesAlone, settleAfter } of untaken) {
+      if (state === 'open') looked.push(id)
+      else if (state === 'sent') end(jobs, id)
+      else if (settleAfter !== null) await putOff(jobs, id, settleAfter)
+      else if (goesAlone && ++aloneJobs > ALONE_MAX) {
+        const delayMs = Math.max(ALONE_DELAY_MS, aloneMore * ALONE_DELAY_EACH_MS)
+        await putOff(jobs, id, new Date(Date.now() + delayMs))
+      } else {
+        isLocked ||= busy[goesAlone ? 'alone' : 'grouped'] === 0
+        askAgain(id, jobs.get(id)!)
+        jobs.delete(id)
+      }
+    }
+    if (looked.length > 0) void run('alone', looked, jobs)
+    if (isLocked) setTimeout(pump, LOCKED_DELAY_MS)
+  }
+
+  const end = (jobs: Map<string, Waiting>, id: string) => {
+    jobs.get(id)?.resolve()
+    jobs.delete(id)
+  }
+
+  const putOff = async (jobs: Map<string, Waiting>, id: string, runAt: Date) => {
+    await queueSettlement(view.pool, id, runAt)
+    end(jobs, id)
+  }
+
+  const askAgain = (id: string, waiting: Waiting) => {
+    const newer = asked.get(id)
+    if (newer === undefined) asked.set(id, waiting)
+    else newer.promise.then(waiting.resolve, waiting.reject)
+  }
+
+  const take = async () => {
+    const jobs = new Map([...asked].filter(([id]) => !inHand.has(id)))
+    for (const id of jobs.keys()) asked.delete(id)
+    try {
+      if (isKnown(view)) return await takeOn(view, jobs)
+      await settlePayments(view, [...jobs.keys()])
+      for (const id of [...jobs.keys()]) end(jobs, id)
+    } catch (error) {
+      for (const [id, waiting] of jobs) {
+        dropped.add(id)
+        waiting.reject(error)
+      }
+    }
+  }
+
+  const pump = () => {
+    if (isTaking) takesAgain = true
+    if (isTaking || (asked.size === 0 && !othersWait)) return finish()
+    isTaking = true
+    takesAgain = false
+    void take().finally(() => {
+      isTaking = false
+      if (takesAgain) pump()
+      else finish()
+    })
+  }
+
+  const finish = () => {
+    if (isTaking || asked.size > 0 || inHand.size > 0) return
+    for (const resolve of drained) resolve()
+    drained = []
+  }
+
+  return {
+    async settle(paymentId) {
+      // Its transaction may have reverted before the run ended: then the job asks for another.
+      await inHand.get(paymentId)
+      const waiting = asked.get(paymentId) ?? Promise.withResolvers<void>()
+      asked.set(paymentId, waiting)
+      pump()
+      return waiting.promise
+    },
+    drain() {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      drained.push(resolve)
+      finish()
+      return promise
+    },
+  }
+}
+
+const roomFor = (most: number) => ({ most, share: Math.ceil(most / SHARE_DIVISOR) })
+
+/** Settles payments together. A bug with one of them does not stop the others. @returns the errors, by payment. */
+async function settleAll(view: ChainView, ids: readonly string[]): Promise<Map<string, unknown>> {
+  try {
+    await settlePayments(view, ids)
+    return new Map()
+  } catch (error) {
+    if (ids.length === 1 || isDatabaseUnavailable(error)) {
+      return new Map(ids.map((id) => [id, error]))
+    }
+    const errors = new Map<string, unknown>()
+    for (const id of ids) for (const one of await settleAll(view, [id])) errors.set(...one)
+    return errors
+  }
+}

@@ -1,0 +1,156 @@
+/** Settles claimed payments: simulate, sign, store, broadcast. The watcher follows the transactions. */
+import type { PrivateKeyAccount } from 'viem/accounts'
+import { findPayments, type Payment } from '../../../sql/till/payments/payments.ts'
+import { findOpenTransactions } from '../../../sql/till/watch/openTransactions.ts'
+import { type ChainView, isKnown, type KnownChain } from '../chain/chainView.ts'
+import { RpcTrouble } from '../chain/rpc.ts'
+import { tryGroup } from '../trial/groupTrial.ts'
+import { highestGas, nextAccount, senderOf, type Trial, tryTransfers } from '../trial/trial.ts'
+import { holdUnproven, sortDeployments } from '../wallets/walletsToDeploy.ts'
+import { findReverted } from '../watch/revertedPayments.ts'
+import { broadcast, type Sending, sendGroup, sendPayments } from './gasWallet.ts'
+import { GROUP_MAX, groupGas } from './paymentGroup.ts'
+import { fail, judgeRefusal, orPostpone, postpone, settleExpired } from './verdict.ts'
+
+/** A payment that reverted this often is not sent again, though its simulation passes. */
+const REVERTS_MAX = 3
+/** One after the other, a group of refused payments would hold its lane for seconds. */
+const JUDGED_AT_ONCE = 8
+/** Waits of a payment that passes alone and not in its group; then it is sent alone. */
+const GROUP_REFUSALS_MAX = 6
+
+/** Settles one batch of payments. Never throws for trouble of the chain or the RPC. */
+export async function settlePayments(view: ChainView, ids: readonly string[]): Promise<void> {
+  const found = await findPayments(view.pool, ids)
+  const waiting = found
+    .filter((payment) => payment.state === 'verified')
+    .toSorted((a, b) => (a.row < b.row ? -1 : 1))
+  if (waiting.length === 0) return
+  if (!isKnown(view)) return postpone(view, waiting, 'the chain is not known yet')
+  try {
+    await settleOn(view, waiting)
+  } catch (error) {
+    if (!(error instanceof RpcTrouble)) throw error
+    await postpone(view, waiting, error.message)
+  }
+}
+
+async function settleOn(chain: KnownChain, waiting: readonly Payment[]): Promise<void> {
+  const here = waiting.filter((payment) => payment.chainId === chain.network.chainId)
+  const open = await findOpenTransactions(
+    chain.pool,
+    here.map((payment) => payment.id),
+  )
+  const sent = new Set(open.flatMap((transaction) => transaction.paymentIds))
+  // The same bytes again can never pay twice. The watcher sends silent transactions again.
+  await broadcast(
+    chain,
+    open.filter((transaction) => transaction.isUnsent),
+  )
+  const expired = here.filter((payment) => payment.validBefore < chain.head.timestamp)
+  for (const payment of expired) {
+    await orPostpone(chain, payment, () => settleExpired(chain, payment))
+  }
+  const reverted = await findReverted(chain, here)
+  for (const [payment, end] of reverted) await orPostpone(chain, payment, end)
+  const ended = new Set([...expired, ...reverted.keys()])
+  const fresh = here.filter((payment) => !sent.has(payment.id) && !ended.has(payment))
+  if (fresh.length > 0) await sendFresh(chain, fresh)
+}
+
+async function sendFresh(chain: KnownChain, fresh: readonly Payment[]): Promise<void> {
+  const apart = fresh.filter((payment) => payment.goesAlone)
+  const refused = new Set<Payment>()
+  const groupable = fresh.filter((payment) => !payment.goesAlone)
+  for (let at = 0; at < groupable.length; at += GROUP_MAX) {
+    const rest = await sendTogether(chain, groupable.slice(at, at + GROUP_MAX))
+    apart.push(...rest.apart, ...rest.refused)
+    for (const payment of rest.refused) refused.add(payment)
+  }
+  if (apart.length > 0) await sendEach(chain, apart, refused)
+}
+
+/** Sends those that pass together in one transaction. @returns the others. */
+async function sendTogether(
+  chain: KnownChain,
+  payments: readonly Payment[],
+): Promise<{ apart: readonly Payment[]; refused: readonly Payment[] }> {
+  const account = payments.length < 2 ? null : nextAccount(chain, groupGas(payments.length))
+  if (account === null) return { apart: payments, refused: [] }
+  // Two groups at once must not choose the same wallet.
+  chain.batches++
+  const { members, apart, refused } = await tryGroup(chain, payments, senderOf(chain, account))
+  if (members.length < 2) return { apart: [...members, ...apart], refused }
+  await sendGroup(chain, account, members)
+  return { apart, refused }
+}
+
+/**
+ * Sends each payment in a transaction of its own, if it passes.
+ * @param refused payments that did not pass behind the others of their group. Alone they may pass: the group decides
+ * first, because the payer may not have the money for all.
+ */
+async function sendEach(
+  chain: KnownChain,
+  payments: readonly Payment[],
+  refused: ReadonlySet<Payment>,
+): Promise<void> {
+  const { ready, held } = await sortDeployments(chain, payments)
+  if (held.length > 0) await postpone(chain, held, "the payer's wallet is being deployed")
+  const account = nextAccount(chain, highestGas(ready))
+  const trials = await tryTransfers(chain, ready, senderOf(chain, account))
+  const passing = ready.flatMap((payment, n) => {
+    const { outcome, gas, code } = trials[n]!
+    return outcome.kind === 'passes' ? [{ payment, gas, code }] : []
+  })
+  const waits = ({ payment }: Sending) =>
+    refused.has(payment) && payment.troubleCount < GROUP_REFUSALS_MAX
+  await sendPassing(
+    chain,
+    account,
+    passing.filter((sending) => !waits(sending)),
+  )
+  const later = passing.filter(waits).map(({ payment }) => payment)
+  if (later.length > 0) await postpone(chain, later, 'it does not pass behind its group')
+  const judge = async (payment: Payment, { outcome }: Trial) => {
+    if (outcome.kind === 'trouble') await postpone(chain, [payment], outcome.detail)
+    if (outcome.kind !== 'refused') return
+    await orPostpone(chain, payment, () => judgeRefusal(chain, payment, outcome.refusal))
+  }
+  for (let at = 0; at < ready.length; at += JUDGED_AT_ONCE) {
+    const some = ready.slice(at, at + JUDGED_AT_ONCE)
+    await Promise.all(some.map((payment, n) => judge(payment, trials[at + n]!)))
+  }
+}
+
+async function sendPassing(
+  chain: KnownChain,
+  account: PrivateKeyAccount | null,
+  passing: readonly Sending[],
+): Promise<void> {
+  if (passing.length === 0) return
+  const sendable = passing.filter(({ payment }) => payment.revertCount < REVERTS_MAX)
+  for (const { payment } of passing) {
+    if (payment.revertCount < REVERTS_MAX) continue
+    await fail(chain, payment, {
+      kind: 'final',
+      reason: 'invalid_transaction_state',
+      detail: `reverted ${payment.revertCount} times`,
+    })
+  }
+  if (account === null) {
+    const trouble = 'the gas wallets are out of gas'
+    chain.gasOutage.missed((fields, message) => chain.log.error(fields, message), trouble)
+    return postpone(
+      chain,
+      sendable.map(({ payment }) => payment),
+      trouble,
+    )
+  }
+  chain.gasOutage.answered()
+  const { free, held } = await holdUnproven(chain, sendable)
+  if (held.length > 0) await postpone(chain, held, 'the first payment of this wallet is under way')
+  if (free.length === 0) return
+  chain.batches++
+  await sendPayments(chain, account, free)
+}

@@ -1,0 +1,118 @@
+/** How a payment that is not sent ends or waits. */
+import type { Payment } from '../../../sql/till/payments/payments.ts'
+import { postponePayments } from '../../../sql/till/settle/settlementQueue.ts'
+import { failPayment } from '../../../sql/till/settle/settlements.ts'
+import { hasCode, isUsed } from '../chain/chain.ts'
+import { type ChainView, type KnownChain, refreshHead } from '../chain/chainView.ts'
+import { RpcTrouble } from '../chain/rpc.ts'
+import { transferGas } from '../chain/transfer.ts'
+import type { ChainRefusal, Simulated } from '../trial/simulation.ts'
+import { nextAccount, senderOf } from '../trial/trial.ts'
+import { simulate } from '../trial/trialCalls.ts'
+import { examineUsed } from '../watch/usedAuthorization.ts'
+
+const TROUBLE_DELAY_MS = 250
+const TROUBLE_DELAY_MAX_MS = 5_000
+
+/** Runs `work` for one payment. RPC trouble postpones this payment only. */
+export async function orPostpone(
+  chain: KnownChain,
+  payment: Payment,
+  work: () => Promise<void>,
+): Promise<void> {
+  try {
+    await work()
+  } catch (error) {
+    if (!(error instanceof RpcTrouble)) throw error
+    await postpone(chain, [payment], error.message)
+  }
+}
+
+/**
+ * A refusal fails a payment only when the highest block seen confirms it. A lagging node must not fail a payment, nor
+ * must a balance that is just arriving.
+ */
+export async function judgeRefusal(
+  chain: KnownChain,
+  payment: Payment,
+  refusal: ChainRefusal,
+): Promise<void> {
+  if (refusal.kind === 'used') return examineUsed(chain, payment)
+  if (refusal.kind === 'suspended') return fail(chain, payment, refusal)
+  if (refusal.kind !== 'final') return postpone(chain, [payment], refusal.detail)
+  const confirmed = await confirmRefusal(chain, payment, refusal)
+  if (!confirmed) return postpone(chain, [payment], refusal.detail)
+  // A blacklisted payer is refused before the token looks at the nonce, though the transfer may have come before.
+  if (await isUsed(chain.rpc, payment, chain.head.number)) return examineUsed(chain, payment)
+  await fail(chain, payment, refusal)
+}
+
+/**
+ * Whether the highest block seen gives the same refusal. `early` confirms too, because only that block's time differs.
+ * A wallet deployed meanwhile confirms nothing: its payment is simulated again without the deployment.
+ */
+export async function confirmRefusal(
+  chain: KnownChain,
+  transfer: Parameters<typeof simulate>[1][number],
+  refusal: ChainRefusal,
+): Promise<boolean> {
+  await refreshHead(chain)
+  if (
+    transfer.deployment !== null &&
+    (await hasCode(chain.rpc, transfer.payer, chain.head.number))
+  ) {
+    return false
+  }
+  const sender = senderOf(chain, nextAccount(chain, transferGas(transfer)))
+  const options = { ...sender, block: chain.head.number }
+  const [again] = (await simulate(chain.rpc, [transfer], options)) as [Simulated]
+  if (again.kind !== 'refused') return false
+  return again.refusal.detail === refusal.detail || again.refusal.kind === 'early'
+}
+
+/** No later block can take the authorization: unless it was used, the payment fails. */
+export async function settleExpired(chain: KnownChain, payment: Payment): Promise<void> {
+  if (await isUsed(chain.rpc, payment, chain.head.number)) return examineUsed(chain, payment)
+  await fail(chain, payment, {
+    kind: 'expired',
+    reason: 'invalid_exact_evm_payload_authorization_valid_before',
+    detail: 'expired before it could be settled',
+  })
+}
+
+/** Fails a payment whose authorization can never be settled. */
+export async function fail(
+  chain: ChainView,
+  payment: Payment,
+  refusal: ChainRefusal,
+): Promise<void> {
+  await failPayment(chain.pool, {
+    paymentId: payment.id,
+    stage: payment.txHash === null ? 'verify' : 'settle',
+    reason: refusal.reason,
+    detail: refusal.detail,
+  })
+}
+
+/** Postpones payments, with exponential back-off. */
+export async function postpone(
+  view: ChainView,
+  payments: readonly Payment[],
+  trouble: string,
+): Promise<void> {
+  view.log.debug({ trouble, payments: payments.length }, 'payments have to wait')
+  await postponePayments(
+    view.pool,
+    payments.map((payment) => ({
+      paymentId: payment.id,
+      trouble,
+      runAt: new Date(
+        Date.now() +
+          Math.min(
+            TROUBLE_DELAY_MS * 2 ** Math.min(payment.troubleCount, 10),
+            TROUBLE_DELAY_MAX_MS,
+          ),
+      ),
+    })),
+  )
+}

@@ -1,8 +1,0 @@
-import type { Task } from '../queue/task.ts'
-import type { Till } from './till.ts'
-
-/** Settles one claimed payment, batched with payments whose jobs run at the same time. */
-export const createSettlePayment =
-  (till: Till): Task<'settle_payment'> =>
-  ({ paymentId }) =>
-    till.settle(paymentId)

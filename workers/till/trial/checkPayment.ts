@@ -1,0 +1,78 @@
+import type { Address } from 'viem'
+import { addJob } from '../../../sql/queue/jobs.ts'
+import {
+  type Check,
+  findCheck,
+  passCheck,
+  refuseCheck,
+} from '../../../sql/till/payments/paymentChecks.ts'
+import { transferOf } from '../../../sql/till/payments/payments.ts'
+import type { Task } from '../../queue/task.ts'
+import { hasCode } from '../chain/chain.ts'
+import { type ChainView, isKnown, type KnownChain, refreshHead } from '../chain/chainView.ts'
+import { RpcTrouble } from '../chain/rpc.ts'
+import { transferGas } from '../chain/transfer.ts'
+import { confirmRefusal } from '../settle/verdict.ts'
+import type { Till } from '../till.ts'
+import { nextAccount, senderOf, suspensionOf, tryTransfers } from './trial.ts'
+
+const RETRY_MS = 500
+
+/**
+ * Simulates an authorization before anything is claimed. A claim before the simulation would let a stranger spend a
+ * wallet's nonce with a random signature.
+ */
+export const createCheckPayment =
+  ({ view }: Till): Task<'check_payment'> =>
+  async ({ checkId }) => {
+    const check = await findCheck(view.pool, checkId)
+    if (check === null || check.state !== 'open') return
+    try {
+      if (!isKnown(view)) throw new RpcTrouble('the chain is not known yet')
+      await judge(view, check)
+    } catch (error) {
+      if (!(error instanceof RpcTrouble)) throw error
+      await retry(view, checkId)
+    }
+  }
+
+async function judge(chain: KnownChain, check: Check): Promise<void> {
+  const { claim, reasonWithoutCode } = check
+  const isReady = reasonWithoutCode === null || (await hasCodeByNow(chain, claim.payer))
+  if (!isReady && !isDeployable(chain, claim)) {
+    return refuseCheck(chain.pool, check.id, reasonWithoutCode)
+  }
+  // A deployed wallet needs no factory, though the header may name one.
+  const judged = isReady ? { ...claim, factory: null, factory_data: null } : claim
+  const transfer = transferOf(judged)
+  const suspension = await suspensionOf(chain, transfer)
+  if (suspension !== null) return refuseCheck(chain.pool, check.id, suspension.reason)
+  const sender = senderOf(chain, nextAccount(chain, transferGas(transfer)))
+  const result = (await tryTransfers(chain, [transfer], sender))[0]?.outcome
+  if (result?.kind === 'passes')
+    return passCheck(chain.pool, { ...check, claim: judged }, chain.limits)
+  if (result?.kind !== 'refused') throw new RpcTrouble(result?.detail ?? 'no answer')
+  const { refusal } = result
+  if (!(await confirmRefusal(chain, transfer, refusal))) throw new RpcTrouble(refusal.detail)
+  await refuseCheck(chain.pool, check.id, refusal.reason)
+}
+
+/** Whether the wallet has code. The second look finds a wallet deployed after the head we know. */
+async function hasCodeByNow(chain: KnownChain, payer: Address): Promise<boolean> {
+  if (await hasCode(chain.rpc, payer, chain.head.number)) return true
+  await refreshHead(chain)
+  return hasCode(chain.rpc, payer, chain.head.number)
+}
+
+/** Whether the operator pays for deployments by this factory. */
+const isDeployable = (chain: KnownChain, { factory }: Check['claim']): boolean =>
+  factory !== null && chain.factories.has(factory.toLowerCase())
+
+async function retry(view: ChainView, checkId: string): Promise<void> {
+  await addJob(view.pool, {
+    task: 'check_payment',
+    payload: { checkId },
+    key: `check_payment:${checkId}`,
+    runAt: new Date(Date.now() + RETRY_MS),
+  })
+}

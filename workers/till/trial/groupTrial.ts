@@ -1,0 +1,88 @@
+/** Tries a group with the call that would settle it. */
+import type { Payment } from '../../../sql/till/payments/payments.ts'
+import { hex, read, resultOf, tagOf } from '../chain/chain.ts'
+import type { KnownChain } from '../chain/chainView.ts'
+import type { RpcAnswer } from '../chain/rpc.ts'
+import { groupCall, readGroup } from '../settle/paymentGroup.ts'
+import { MULTICALL3_ADDRESS } from '../wallets/walletDeployment.ts'
+import { readRevert, type Simulated } from './simulation.ts'
+import { callOf, isEarly, type Sender } from './trialCalls.ts'
+
+/** `members` pass together. `apart` cannot share a transaction. `refused` do not pass behind the others. */
+export type GroupTrial = { members: Payment[]; apart: Payment[]; refused: Payment[] }
+
+/**
+ * Tries payments of accounts in one call. Each payer's code is read along with it: a signature of 65 bytes is also that
+ * of an account with code (EIP-7702), and code in a group can burn the gas of all.
+ * @throws {RpcTrouble}
+ */
+export async function tryGroup(
+  chain: KnownChain,
+  payments: readonly Payment[],
+  sender: Sender,
+): Promise<GroupTrial> {
+  const [answer, ...codeAnswers] = await chain.rpc.batch([
+    groupTrial(payments, sender, 'latest'),
+    ...[...payments.map(({ payer }) => payer), MULTICALL3_ADDRESS].map((address) => ({
+      method: 'eth_getCode',
+      params: [address, tagOf(chain.head.number)],
+    })),
+  ])
+  const codes = codeAnswers.map((code) => read(hex, resultOf(code, 'eth_getCode'), 'eth_getCode'))
+  const plain = payments.filter((_, n) => codes[n] === '0x')
+  const apart = payments.filter((_, n) => codes[n] !== '0x')
+  if (codes.at(-1) === '0x' || plain.length < 2) {
+    return { members: [], apart: [...payments], refused: [] }
+  }
+  const outcomes =
+    apart.length === 0
+      ? readOutcomes(answer, plain.length)
+      : await callGroup(chain, plain, sender, 'latest')
+  const judged = await withoutEarly(chain, plain, sender, outcomes)
+  if (judged === null) return { members: [], apart: [...payments], refused: [] }
+  return {
+    members: plain.filter((_, n) => judged[n]!.kind === 'passes'),
+    apart,
+    refused: plain.filter((_, n) => judged[n]!.kind !== 'passes'),
+  }
+}
+
+/** As in `simulateNow`: the newest block of an idle chain is old, so early members are tried on the pending block. */
+async function withoutEarly(
+  chain: KnownChain,
+  plain: readonly Payment[],
+  sender: Sender,
+  outcomes: readonly Simulated[] | null,
+): Promise<readonly Simulated[] | null> {
+  if (outcomes === null || !outcomes.some(isEarly)) return outcomes
+  const open = plain.filter((_, n) => outcomes[n]!.kind === 'passes' || isEarly(outcomes[n]))
+  const again = await callGroup(chain, open, sender, 'pending')
+  if (again === null) return null
+  const byPayment = new Map(open.map((payment, n) => [payment, again[n]!]))
+  return plain.map((payment, n) => byPayment.get(payment) ?? outcomes[n]!)
+}
+
+async function callGroup(
+  chain: KnownChain,
+  payments: readonly Payment[],
+  sender: Sender,
+  block: 'latest' | 'pending',
+): Promise<readonly Simulated[] | null> {
+  const [answer] = await chain.rpc.batch([groupTrial(payments, sender, block)])
+  return readOutcomes(answer, payments.length)
+}
+
+const groupTrial = (payments: readonly Payment[], sender: Sender, block: 'latest' | 'pending') => ({
+  method: 'eth_call',
+  params: [callOf(sender, groupCall(payments)), block],
+})
+
+/** The outcome of each member; null: the node could not run the group. */
+function readOutcomes(answer: RpcAnswer | undefined, members: number): readonly Simulated[] | null {
+  const results = answer?.ok ? readGroup(answer.result, members) : null
+  return (
+    results?.map(({ success, returnData }) =>
+      success ? { kind: 'passes' } : { kind: 'refused', refusal: readRevert('', returnData) },
+    ) ?? null
+  )
+}

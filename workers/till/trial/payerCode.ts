@@ -1,0 +1,50 @@
+/** The code of a payer: a contract wallet runs at the gas wallet's expense. */
+import { type Address, concat, type Hex, keccak256, numberToHex, size } from 'viem'
+import type { Transfer, WalletDeployment } from '../../../shared/till/authorization.ts'
+import { readCode, readFutureCode } from '../chain/chain.ts'
+import type { Rpc } from '../chain/rpc.ts'
+
+type Payer = Pick<Transfer, 'payer' | 'deployment'>
+
+/**
+ * The hash of each payer's code, in order; null: an account. An undeployed wallet counts with the code that its factory
+ * would deploy: the same code at another address is the same wallet program.
+ * @throws {RpcTrouble}
+ */
+export async function payerCodes(
+  rpc: Rpc,
+  payers: readonly Payer[],
+  block: bigint,
+): Promise<(Hex | null)[]> {
+  const codes = await readCode(
+    rpc,
+    payers.map(({ payer }) => payer),
+    block,
+  )
+  return Promise.all(
+    payers.map(async ({ payer, deployment }, n) => {
+      const code = codes[n]!
+      if (code !== '0x') return keccak256(code)
+      if (deployment === null) return null
+      const future = await readFutureCode(rpc, futureCodeCall(payer, deployment), block)
+      // A factory may deploy for Multicall3 only: then its call data stands for the code.
+      return future ?? keccak256(deployment.factoryData)
+    }),
+  )
+}
+
+/** Creation code that calls the factory and returns the hash of the code at the wallet's address (EXTCODEHASH). */
+function futureCodeCall(wallet: Address, { factory, factoryData }: WalletDeployment): Hex {
+  const length = numberToHex(size(factoryData), { size: 2 })
+  const program = (at: Hex): Hex =>
+    concat([
+      // CODECOPY(0, at, length)
+      ...(['0x61', length, '0x61', at, '0x600039'] as const),
+      // CALL(GAS, factory, 0, 0, length, 0, 0), POP
+      ...(['0x6000600061', length, '0x6000600073', factory, '0x5af150'] as const),
+      // MSTORE(0, EXTCODEHASH(wallet)), RETURN(0, 32)
+      ...(['0x73', wallet, '0x3f60005260206000f3'] as const),
+    ])
+  const start = size(program('0x0000'))
+  return concat([program(numberToHex(start, { size: 2 })), factoryData])
+}

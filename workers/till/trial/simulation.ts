@@ -1,0 +1,97 @@
+/** Reads the chain's answer to a simulated transfer. */
+import { decodeErrorResult, type Hex, parseAbi } from 'viem'
+import type { Transfer } from '../../../shared/till/authorization.ts'
+import type { X402Reason } from '../../../shared/till/x402.ts'
+import type { RpcAnswer } from '../chain/rpc.ts'
+import { readTrial } from '../wallets/walletDeployment.ts'
+
+/** Why the token refuses a transfer. */
+export type ChainRefusal = {
+  /**
+   * `used`: spent or cancelled by any transaction. `expired`, `early`: judged by a block's time. `suspended`: our own
+   * verdict, the chain was not asked.
+   */
+  kind: 'used' | 'expired' | 'early' | 'final' | 'suspended'
+  reason: X402Reason
+  detail: string
+}
+
+/** The outcome of a simulated transfer; `trouble`: this node could not simulate it. */
+export type Simulated =
+  | { kind: 'passes' }
+  | { kind: 'refused'; refusal: ChainRefusal }
+  | { kind: 'trouble'; detail: string }
+
+/** The revert strings of FiatTokenV2_2 and its libraries, each with its x402 reason. */
+const REVERTS: readonly [RegExp, ChainRefusal['kind'], X402Reason][] = [
+  [/authorization is used or canceled/, 'used', 'invalid_exact_evm_nonce_already_used'],
+  [/authorization is expired/, 'expired', 'invalid_exact_evm_payload_authorization_valid_before'],
+  [
+    /authorization is not yet valid/,
+    'early',
+    'invalid_exact_evm_payload_authorization_valid_after',
+  ],
+  [/invalid signature|ECRecover/, 'final', 'invalid_exact_evm_payload_signature'],
+  [/exceeds balance/, 'final', 'insufficient_funds'],
+]
+
+const DETAIL_CHARS_MAX = 200
+
+/** JSON-RPC error code of a reverted call (Geth and clients that follow it). */
+const REVERTED = 3
+
+/** geth, reth, erigon: "out of gas"; anvil: "OutOfGas". The limit is ours: wallets may not burn more. */
+const VERDICT = /revert|out ?of ?gas/i
+
+/** Reads the answer to `eth_call` with the trial form of `transferCall`. */
+export function readSimulation(
+  { deployment }: Pick<Transfer, 'deployment'>,
+  answer: RpcAnswer,
+): Simulated {
+  if (answer.ok) return deployment === null ? { kind: 'passes' } : readTrialResult(answer.result)
+  if (answer.code !== REVERTED && !VERDICT.test(answer.message)) {
+    return { kind: 'trouble', detail: answer.message.slice(0, DETAIL_CHARS_MAX) }
+  }
+  const refusal = readRevert(answer.message, answer.data)
+  // Multicall3 catches a revert of deployment or charge; a revert of the whole means out of gas.
+  return deployment === null ? { kind: 'refused', refusal } : notDeployed(refusal)
+}
+
+/** Reads a trial of deployment and charge; a failed charge stands in the result. */
+function readTrialResult(result: unknown): Simulated {
+  const trial = readTrial(result)
+  if (trial === null) return { kind: 'trouble', detail: 'Multicall3 does not answer' }
+  const { deployed, charge } = trial
+  if (charge.success) return { kind: 'passes' }
+  const refusal = readRevert('', charge.returnData)
+  // The token finds no wallet to ask, or the deployment has left it no gas.
+  const walletMissing =
+    charge.returnData === '0x' || refusal.reason === 'invalid_exact_evm_payload_signature'
+  return walletMissing && !deployed ? notDeployed(refusal) : { kind: 'refused', refusal }
+}
+
+const notDeployed = (refusal: ChainRefusal): Simulated => ({
+  kind: 'refused',
+  refusal: { ...refusal, reason: 'smart_wallet_deployment_failed' },
+})
+
+/** Reads a revert. An unknown revert is final too: the chain has refused. */
+export function readRevert(message: string, data: unknown): ChainRefusal {
+  const text = revertString(data) ?? message.replace(/^execution reverted:?\s*/i, '')
+  const detail = text.slice(0, DETAIL_CHARS_MAX)
+  for (const [pattern, kind, reason] of REVERTS) {
+    if (pattern.test(detail)) return { kind, reason, detail }
+  }
+  return { kind: 'final', reason: 'invalid_transaction_state', detail: detail || 'reverted' }
+}
+
+const ERROR_ABI = parseAbi(['error Error(string)'])
+
+function revertString(data: unknown): string | null {
+  if (typeof data !== 'string' || !/^0x08c379a0([0-9a-f]{2})+$/i.test(data)) return null
+  try {
+    return String(decodeErrorResult({ abi: ERROR_ABI, data: data as Hex }).args[0])
+  } catch {
+    return null
+  }
+}

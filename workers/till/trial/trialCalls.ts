@@ -1,0 +1,94 @@
+/** Calls that try transfers without sending them. Every function throws RpcTrouble when the node gives no answer. */
+import { type Address, numberToHex } from 'viem'
+import type { Transfer } from '../../../shared/till/authorization.ts'
+import { quantity, read, tagOf } from '../chain/chain.ts'
+import type { Rpc } from '../chain/rpc.ts'
+import { transferCall } from '../chain/transfer.ts'
+import { readSimulation, type Simulated } from './simulation.ts'
+
+/**
+ * Simulates transfers on the newest block. An idle chain has an old newest block, whose time makes a new authorization
+ * look early. Only early transfers are simulated again on the pending block: for that a node may run its whole mempool.
+ */
+export async function simulateNow(
+  rpc: Rpc,
+  transfers: readonly Transfer[],
+  sender: Sender,
+): Promise<Simulated[]> {
+  const results = await simulate(rpc, transfers, { ...sender, block: 'latest' })
+  const early = transfers.filter((_, n) => isEarly(results[n]))
+  const again = await simulate(rpc, early, { ...sender, block: 'pending' })
+  return results.map((result) => (isEarly(result) ? again.shift()! : result))
+}
+
+/** Whether only the block's time is too low. */
+export const isEarly = (result: Simulated | undefined): boolean =>
+  result?.kind === 'refused' && result.refusal.kind === 'early'
+
+/** The gas wallet that would send, and its fees. Null: no wallet can pay them. */
+export type Sender = { from: Address; fees: Fees | null }
+
+/** Fees of a transaction in wei per gas. */
+export type Fees = { maxFeeWei: bigint; tipWei: bigint }
+
+/** A call with the fields of the transaction: without fees GASPRICE is 0, and a wallet can tell a call from the real thing. */
+export const callOf = (
+  { from, fees }: Sender,
+  { to, data, gas }: ReturnType<typeof transferCall>,
+) => ({
+  from,
+  to,
+  data,
+  gas: numberToHex(gas),
+  ...(fees === null
+    ? {}
+    : {
+        maxFeePerGas: numberToHex(fees.maxFeeWei),
+        maxPriorityFeePerGas: numberToHex(fees.tipWei),
+      }),
+})
+
+/**
+ * Simulates transfers on top of a block.
+ * @param options.gas the gas limit of each transfer; absent: the highest.
+ */
+export async function simulate(
+  rpc: Rpc,
+  transfers: readonly Transfer[],
+  options: Sender & { block: bigint | 'latest' | 'pending'; gas?: readonly bigint[] },
+): Promise<Simulated[]> {
+  const answers = await rpc.batch(
+    transfers.map((transfer, n) => {
+      const call = transferCall(transfer, { trial: true })
+      return {
+        method: 'eth_call',
+        params: [
+          callOf(options, { ...call, gas: options.gas?.[n] ?? call.gas }),
+          tagOf(options.block),
+        ],
+      }
+    }),
+  )
+  return answers.map((answer, n) => readSimulation(transfers[n]!, answer))
+}
+
+/**
+ * The least gas with which each transfer passes on the pending block, or the node's refusal.
+ * @throws {RpcTrouble}
+ */
+export async function estimateGas(
+  rpc: Rpc,
+  transfers: readonly Transfer[],
+  sender: Sender,
+): Promise<({ ok: true; gas: bigint } | { ok: false; outcome: Simulated })[]> {
+  const answers = await rpc.batch(
+    transfers.map((transfer) => ({
+      method: 'eth_estimateGas',
+      params: [callOf(sender, transferCall(transfer)), 'pending'],
+    })),
+  )
+  return answers.map((answer, n) => {
+    if (answer.ok) return { ok: true, gas: read(quantity, answer.result, 'eth_estimateGas') }
+    return { ok: false, outcome: readSimulation({ deployment: transfers[n]!.deployment }, answer) }
+  })
+}

@@ -1,0 +1,54 @@
+/** A payment from an undeployed wallet: deployment and charge in one transaction (ERC-6492). */
+import {
+  type Address,
+  decodeFunctionResult,
+  encodeFunctionData,
+  type Hex,
+  multicall3Abi,
+} from 'viem'
+import type { WalletDeployment } from '../../../shared/till/authorization.ts'
+
+/** The same address on Base, Base Sepolia and the devnet. */
+export const MULTICALL3_ADDRESS: Address = '0xcA11bde05977b3631167028862bE2a173976CA11'
+
+type Call = { to: Address; data: Hex }
+
+/**
+ * One call that deploys a wallet and then charges it. The payer chose the factory's call data, so Multicall3 makes that
+ * call: it owns nothing. A gas wallet would run the payer's call in our name. The deployment may fail, because somebody
+ * may have deployed the wallet a moment ago: the charge decides.
+ * @param trial lets the charge fail too, so that the result tells why.
+ */
+export function deployAndCharge(
+  { factory, factoryData }: WalletDeployment,
+  charge: Call,
+  { trial }: { trial: boolean },
+): Call {
+  const calls = [
+    { target: factory, allowFailure: true, callData: factoryData },
+    { target: charge.to, allowFailure: trial, callData: charge.data },
+  ]
+  const data = encodeFunctionData({
+    abi: multicall3Abi,
+    functionName: 'aggregate3',
+    args: [calls],
+  })
+  return { to: MULTICALL3_ADDRESS, data }
+}
+
+/** Reads the result of a trial of {@link deployAndCharge}; null when Multicall3 did not answer. */
+export function readTrial(result: unknown): { deployed: boolean; charge: TrialResult } | null {
+  if (typeof result !== 'string') return null
+  try {
+    const [deployment, charge] = decodeFunctionResult({
+      abi: multicall3Abi,
+      functionName: 'aggregate3',
+      data: result as Hex,
+    })
+    return deployment && charge ? { deployed: deployment.success, charge } : null
+  } catch {
+    return null
+  }
+}
+
+type TrialResult = { success: boolean; returnData: Hex }

@@ -1,0 +1,66 @@
+import type { Payment } from '../../../sql/till/payments/payments.ts'
+import { findUnprovenUnderWay } from '../../../sql/till/settle/walletSuspensions.ts'
+import { findDeployingPayers } from '../../../sql/till/watch/openTransactions.ts'
+import { hasCode } from '../chain/chain.ts'
+import { type KnownChain, refreshHead } from '../chain/chainView.ts'
+import type { Sending } from '../settle/gasWallet.ts'
+
+/**
+ * The payment, without the deployment of a wallet that has code: a second deployment would burn all its gas.
+ * @throws {RpcTrouble}
+ */
+export async function withoutNeedlessDeployment(
+  chain: KnownChain,
+  payment: Payment,
+): Promise<Payment> {
+  if (payment.deployment === null) return payment
+  const deployed = await hasCode(chain.rpc, payment.payer, chain.head.number)
+  return deployed ? { ...payment, deployment: null } : payment
+}
+
+/**
+ * Splits payments into those that may deploy their payer's wallet now and those held back. A second deployment of one
+ * wallet burns all its gas, so each wallet has at most one under way. A deployed wallet is only charged.
+ * @throws {RpcTrouble}
+ */
+export async function sortDeployments(
+  chain: KnownChain,
+  payments: readonly Payment[],
+): Promise<{ ready: Payment[]; held: Payment[] }> {
+  const wallets = [...new Set(payments.flatMap((one) => (one.deployment ? [one.payer] : [])))]
+  if (wallets.length === 0) return { ready: [...payments], held: [] }
+  await refreshHead(chain)
+  const busy = await findDeployingPayers(chain.pool, chain.network.chainId, wallets)
+  const ready: Payment[] = []
+  const held: Payment[] = []
+  for (const stored of payments) {
+    const payment = await withoutNeedlessDeployment(chain, stored)
+    const mustWait = payment.deployment !== null && busy.has(payment.payer)
+    ;(mustWait ? held : ready).push(payment)
+    if (payment.deployment !== null) busy.add(payment.payer)
+  }
+  return { ready, held }
+}
+
+/**
+ * Holds payments of wallet code that has never paid, while one of them is under way: many could burn gas before the
+ * first revert is known.
+ */
+export async function holdUnproven(
+  chain: KnownChain,
+  sendings: readonly Sending[],
+): Promise<{ free: Sending[]; held: Payment[] }> {
+  const codes = [...new Set(sendings.flatMap(({ code }) => code ?? []))]
+  if (codes.length === 0) return { free: [...sendings], held: [] }
+  const { chainId } = chain.network
+  const { unproven, underWay } = await findUnprovenUnderWay(chain.pool, chainId, codes)
+  const free: Sending[] = []
+  const held: Payment[] = []
+  for (const sending of sendings) {
+    const { code } = sending
+    if (code !== null && underWay.has(code)) held.push(sending.payment)
+    else free.push({ ...sending, isLone: code !== null && unproven.has(code) })
+    if (code !== null && unproven.has(code)) underWay.add(code)
+  }
+  return { free, held }
+}

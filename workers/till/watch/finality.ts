@@ -1,0 +1,118 @@
+/** Settlements that a reorganisation moves or undoes, and those in final blocks. */
+import {
+  findNewestSettlement,
+  findUnfinalized,
+  type MovedPayment,
+  recordFinal,
+  recordMoved,
+  recordReorganised,
+  type UnfinalizedPayment,
+} from '../../../sql/till/watch/finality.ts'
+import { type Block, type Receipt, readBlock, readReceipts } from '../chain/chain.ts'
+import type { KnownChain } from '../chain/chainView.ts'
+import { readTransfers, type Transfers, transferIndex } from '../chain/transfer.ts'
+
+const BATCH_MAX = 200
+/** Looks that must miss a settlement before it counts as undone: another node behind the same URL may just lag. */
+const GONE_LOOKS = 2
+
+/** What a process remembers of reorganisations between its looks. */
+export type ReorganisationMemory = {
+  /** The number of the newest block at the last look. */
+  lastNumber: bigint | null
+  /** Whether a reorganisation may have happened since every settlement was last found in its block. */
+  suspicious: boolean
+  goneLooks: Map<string, number>
+}
+
+/** Checks every unfinalized payment once the newest settlement is missing from its block. */
+export async function watchForReorganisation(
+  chain: KnownChain,
+  memory: ReorganisationMemory,
+  newest: Block,
+): Promise<void> {
+  const isShorter = memory.lastNumber !== null && newest.number < memory.lastNumber
+  if (!memory.suspicious) memory.suspicious = await isReplaced(chain, isShorter)
+  memory.lastNumber = newest.number
+  if (!memory.suspicious) return
+  const unfinalized = await findUnfinalized(chain.pool, chain.network.chainId, BATCH_MAX * 10)
+  const { moved, gone } = sortFound(
+    unfinalized,
+    await readReceipts(
+      chain.rpc,
+      unfinalized.map((one) => one.txHash),
+    ),
+  )
+  await recordMoved(chain.pool, moved)
+  const undone = gone.filter(({ paymentId }) => {
+    const looks = (memory.goneLooks.get(paymentId) ?? 0) + 1
+    memory.goneLooks.set(paymentId, looks)
+    return looks >= GONE_LOOKS
+  })
+  if (undone.length > 0) {
+    chain.log.error({ payments: undone.length }, 'a reorganisation undid settlements')
+    await recordReorganised(chain.pool, undone)
+    chain.head = newest
+  }
+  memory.suspicious = gone.length > undone.length
+  if (!memory.suspicious) memory.goneLooks.clear()
+}
+
+/** Which settlements moved to another block, and which are gone. A group can stand there without one of its members. */
+function sortFound(
+  unfinalized: readonly UnfinalizedPayment[],
+  receipts: readonly (Receipt | null)[],
+): { moved: MovedPayment[]; gone: UnfinalizedPayment[] } {
+  const moved: MovedPayment[] = []
+  const gone: UnfinalizedPayment[] = []
+  const transfersOf = new Map<Receipt, Transfers>()
+  for (const [n, payment] of unfinalized.entries()) {
+    const receipt = receipts[n]
+    if (receipt?.blockHash === payment.blockHash && receipt.status === 1n) continue
+    if (receipt == null || receipt.status !== 1n) {
+      gone.push(payment)
+      continue
+    }
+    const transfers =
+      transfersOf.get(receipt) ?? readTransfers(receipt.logs, payment.transfer.asset)
+    transfersOf.set(receipt, transfers)
+    const logIndex = transferIndex(transfers, payment.transfer)
+    const { blockNumber, blockHash } = receipt
+    if (logIndex === null) gone.push(payment)
+    else moved.push({ ...payment, blockNumber, blockHash, logIndex })
+  }
+  return { moved, gone }
+}
+
+/**
+ * Whether the block of the newest settlement was replaced; earlier blocks may be replaced too. The parent of the newest
+ * block does not tell: a settlement can stand in a block between two looks.
+ * @param isShorter whether the head is lower than at the last look: a lost block, or a lagging node.
+ */
+async function isReplaced(chain: KnownChain, isShorter: boolean): Promise<boolean> {
+  const settlement = await findNewestSettlement(chain.pool, chain.network.chainId)
+  if (settlement === null) return false
+  const block = await readBlock(chain.rpc, settlement.blockNumber)
+  return block === null ? isShorter : block.hash !== settlement.blockHash
+}
+
+/** A payment in a finalized block is final. A replaced block makes all payments suspect. */
+export async function finalize(chain: KnownChain, memory: ReorganisationMemory): Promise<void> {
+  const oldest = await findUnfinalized(chain.pool, chain.network.chainId, BATCH_MAX)
+  if (oldest.length === 0) return
+  const final = await readBlock(chain.rpc, 'finalized')
+  const due = oldest.filter((one) => final !== null && one.blockNumber <= final.number)
+  if (due.length === 0) return
+  const receipts = await readReceipts(
+    chain.rpc,
+    due.map((one) => one.txHash),
+  )
+  const inPlace = due.filter(
+    (one, n) => receipts[n]?.status === 1n && receipts[n].blockHash === one.blockHash,
+  )
+  if (inPlace.length < due.length) memory.suspicious = true
+  await recordFinal(
+    chain.pool,
+    inPlace.map((one) => one.paymentId),
+  )
+}

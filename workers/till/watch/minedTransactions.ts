@@ -1,0 +1,151 @@
+/** Records the outcome of transactions whose nonce is used. */
+import type { Hex } from 'viem'
+import { findPayments, type Payment } from '../../../sql/till/payments/payments.ts'
+import {
+  type MinedTransaction,
+  recordSettlements,
+  type Settlement,
+} from '../../../sql/till/settle/settlements.ts'
+import { recordMisses } from '../../../sql/till/watch/misses.ts'
+import type { OpenTransaction } from '../../../sql/till/watch/openTransactions.ts'
+import { type Receipt, readCode, readReceipts } from '../chain/chain.ts'
+import type { KnownChain } from '../chain/chainView.ts'
+import { settlementOf } from '../chain/receipts.ts'
+import { readTransfers, transferIndex } from '../chain/transfer.ts'
+
+/** Payments recorded in one database transaction. */
+const PAYMENTS_MAX = 256
+
+type Found = { transaction: OpenTransaction; receipt: Receipt }
+
+/** Records transactions whose nonce is used. @returns whether any was found in a block. */
+export async function resolveUsed(
+  chain: KnownChain,
+  open: readonly OpenTransaction[],
+): Promise<boolean> {
+  let anyFound = false
+  for (const some of inParts(open)) {
+    const receipts = await readReceipts(
+      chain.rpc,
+      some.map((one) => one.hash),
+    )
+    const found = some.flatMap((transaction, n) => {
+      const receipt = receipts[n]
+      return receipt == null ? [] : [{ transaction, receipt }]
+    })
+    await settleFound(chain, found)
+    const settledNonces = new Set(found.map(({ transaction }) => transaction.nonce))
+    const missing = some.filter(({ nonce }) => !settledNonces.has(nonce))
+    await recordMisses(chain.pool, { reverted: [], displaced: longMissing(chain, missing) })
+    anyFound ||= found.length > 0
+  }
+  return anyFound
+}
+
+/** Parts of a bounded number of payments. Rivals for a nonce stay together: one of them is in a block. */
+function inParts(open: readonly OpenTransaction[]): OpenTransaction[][] {
+  const parts: OpenTransaction[][] = []
+  let payments = 0
+  for (const transaction of open) {
+    const part = parts.at(-1)
+    const isRival = part?.at(-1)?.nonce === transaction.nonce
+    payments += transaction.paymentIds.length
+    if (part !== undefined && (isRival || payments <= PAYMENTS_MAX)) part.push(transaction)
+    else {
+      parts.push([transaction])
+      payments = transaction.paymentIds.length
+    }
+  }
+  return parts
+}
+
+async function settleFound(chain: KnownChain, found: readonly Found[]): Promise<void> {
+  if (found.length === 0) return
+  const payments = await findPayments(
+    chain.pool,
+    found.flatMap(({ transaction }) => transaction.paymentIds),
+  )
+  const byId = new Map(payments.map((payment) => [payment.id, payment]))
+  const settlements: Settlement[] = []
+  const apart: string[] = []
+  const done: MinedTransaction[] = []
+  const reverted: MinedTransaction[] = []
+  const suspects: Suspects[] = []
+  for (const { transaction, receipt } of found) {
+    chain.missingSinceMs.delete(transaction.hash)
+    const members = transaction.paymentIds.flatMap((id) => byId.get(id) ?? [])
+    const { settled, missed } = matchTransfers(chain, members, receipt)
+    settlements.push(...settled)
+    const { blockNumber, blockHash, gasUsed } = receipt
+    const succeeded = receipt.status === 1n
+    const mined = { hash: transaction.hash, succeeded, blockNumber, blockHash, gasUsed }
+    const isGroup = transaction.paymentIds.length > 1
+    if (isGroup && succeeded) apart.push(...missed.map(({ id }) => id))
+    if (isGroup && missed.length > 0) suspects.push({ payments: missed, hasReverted: !succeeded })
+    if (missed.length === 0 || (isGroup && succeeded)) done.push(mined)
+    else reverted.push(mined)
+  }
+  const spoilers = await findSpoilers(chain, suspects)
+  await recordSettlements(chain.pool, { settlements, mined: done, apart, spoilers })
+  await recordMisses(chain.pool, { reverted, displaced: [] })
+}
+
+/** Splits payments by the receipt of their transaction. */
+function matchTransfers(
+  chain: KnownChain,
+  payments: readonly Payment[],
+  receipt: Receipt,
+): { settled: Settlement[]; missed: Payment[] } {
+  const settled: Settlement[] = []
+  const missed: Payment[] = []
+  const transfers = readTransfers(
+    receipt.status === 1n ? receipt.logs : [],
+    chain.network.usdcAddress,
+  )
+  for (const payment of payments) {
+    const logIndex = transferIndex(transfers, payment)
+    if (logIndex === null) missed.push(payment)
+    else settled.push(settlementOf(payment, receipt, logIndex, chain.receiptKey))
+  }
+  return { settled, missed }
+}
+
+/** The members that a group did not transfer. */
+type Suspects = { payments: readonly Payment[]; hasReverted: boolean }
+
+/**
+ * The payers who spoil groups. At the signing none had code: code now can burn the gas of all. A group reverts as a
+ * whole only by such a member. If none has code any more, every member is suspect.
+ * @throws {RpcTrouble}
+ */
+async function findSpoilers(
+  chain: KnownChain,
+  groups: readonly Suspects[],
+): Promise<{ chainId: number; payer: string }[]> {
+  const spoilers: Payment[] = []
+  for (const { payments, hasReverted } of groups) {
+    const codes = await readCode(
+      chain.rpc,
+      payments.map(({ payer }) => payer),
+      chain.head.number,
+    )
+    const coded = payments.filter((_, n) => codes[n] !== '0x')
+    if (hasReverted) {
+      chain.log.warn({ payments: payments.length, coded: coded.length }, 'a group reverted')
+    }
+    spoilers.push(...(hasReverted && coded.length === 0 ? payments : coded))
+  }
+  return spoilers.map(({ chainId, payer }) => ({ chainId, payer }))
+}
+
+/** A node can count a nonce before it has the receipt. If the receipt stays away, another transaction used the nonce. */
+function longMissing(chain: KnownChain, missing: readonly OpenTransaction[]): Hex[] {
+  const nowMs = performance.now()
+  const since = chain.missingSinceMs
+  for (const { hash } of missing) if (!since.has(hash)) since.set(hash, nowMs)
+  const lost = missing
+    .map((one) => one.hash)
+    .filter((hash) => nowMs - since.get(hash)! >= chain.timing.displacedMs)
+  for (const hash of lost) since.delete(hash)
+  return lost
+}

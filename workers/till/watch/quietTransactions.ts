@@ -1,0 +1,63 @@
+/** Transactions that no block has taken: sent again, and raised to a higher fee. */
+import type { PrivateKeyAccount } from 'viem/accounts'
+import { findPayments, type Payment } from '../../../sql/till/payments/payments.ts'
+import {
+  findQuietTransactions,
+  type OpenTransaction,
+} from '../../../sql/till/watch/openTransactions.ts'
+import { readCode } from '../chain/chain.ts'
+import type { KnownChain } from '../chain/chainView.ts'
+import { broadcast, reprice } from '../settle/gasWallet.ts'
+import { withoutNeedlessDeployment } from '../wallets/walletsToDeploy.ts'
+
+const BATCH_MAX = 200
+/** A transaction is stuck after this many blocks without it. */
+const STUCK_BLOCKS = 3n
+
+/** Rebroadcasts silent transactions; raises the fee of stuck ones. */
+export async function tendQuiet(
+  chain: KnownChain,
+  account: PrivateKeyAccount,
+  used: bigint,
+): Promise<void> {
+  const wallet = { chainId: chain.network.chainId, address: account.address }
+  const { quietMs } = chain.timing
+  const found = await findQuietTransactions(chain.pool, wallet, { quietMs, limit: BATCH_MAX })
+  const quiet = highestFeePerNonce(found.filter(({ nonce }) => nonce >= used))
+  const errors = await broadcast(chain, quiet)
+  for (const stuck of quiet) {
+    const refusedForFee = isFeeError(errors.get(stuck.hash) ?? null)
+    const passedBy = stuck.sentHead !== null && chain.head.number - stuck.sentHead >= STUCK_BLOCKS
+    if (!refusedForFee && !(passedBy && stuck.sendCount > 1)) continue
+    const stored = await findPayments(chain.pool, stuck.paymentIds)
+    const payments =
+      stuck.paymentIds.length > 1
+        ? await withoutCode(chain, stored)
+        : await Promise.all(stored.map((payment) => withoutNeedlessDeployment(chain, payment)))
+    const raised = await reprice(chain, account, { stuck, payments })
+    chain.log.warn({ hash: stuck.hash, raised }, 'a transaction is stuck')
+  }
+}
+
+/** The members of a group whose payers still have no code. The others are sent alone once the nonce is used. */
+async function withoutCode(chain: KnownChain, members: readonly Payment[]): Promise<Payment[]> {
+  const codes = await readCode(
+    chain.rpc,
+    members.map(({ payer }) => payer),
+    chain.head.number,
+  )
+  return members.filter((_, n) => codes[n] === '0x')
+}
+
+const isFeeError = (error: string | null): boolean =>
+  error !== null && /underpriced|fee|too low to/i.test(error) && !/nonce/i.test(error)
+
+/** The transaction with the highest fee for each nonce. */
+function highestFeePerNonce(transactions: readonly OpenTransaction[]): OpenTransaction[] {
+  const best = new Map<bigint, OpenTransaction>()
+  for (const one of transactions) {
+    const rival = best.get(one.nonce)
+    if (rival === undefined || rival.maxFeeWei < one.maxFeeWei) best.set(one.nonce, one)
+  }
+  return [...best.values()]
+}

@@ -1,0 +1,97 @@
+/** Reconciles lost payments, stuck transactions, reorganisations and finality. Safe in several processes at once. */
+import type { PrivateKeyAccount } from 'viem/accounts'
+import { deleteStaleChecks } from '../../../sql/till/payments/paymentChecks.ts'
+import { syncWallet } from '../../../sql/till/settle/gasWallets.ts'
+import { findIdlePayments } from '../../../sql/till/settle/idlePayments.ts'
+import { deleteEndedLonePayers } from '../../../sql/till/settle/lonePayers.ts'
+import { findGaps, reopenTransactions } from '../../../sql/till/settle/nonceGaps.ts'
+import { queueSettlement } from '../../../sql/till/settle/settlementQueue.ts'
+import { deleteEndedSuspensions } from '../../../sql/till/settle/walletSuspensions.ts'
+import { type Block, readWallets } from '../chain/chain.ts'
+import type { KnownChain } from '../chain/chainView.ts'
+import { fillGap } from '../settle/gasWallet.ts'
+import { finalize, type ReorganisationMemory, watchForReorganisation } from './finality.ts'
+import { tendQuiet } from './quietTransactions.ts'
+
+const BATCH_MAX = 200
+/** Looks at a lower head before it is believed: by then a real chain has outgrown its old head. */
+const LOWER_LOOKS = 8
+const CLEANING_LOOKS = 300
+
+/** The memory of one process between its looks. */
+export type Reconciler = ReorganisationMemory & {
+  gapsBefore: Set<string>
+  lowerLooks: number
+  looks: number
+}
+
+/** The memory at the start. Nobody watched the chain until now, so every settlement is suspect. */
+export const newReconciler = (): Reconciler => ({
+  lastNumber: null,
+  suspicious: true,
+  goneLooks: new Map(),
+  gapsBefore: new Set(),
+  lowerLooks: 0,
+  looks: 0,
+})
+
+/**
+ * @param newest the node's newest block, which may be lower than `chain.head`.
+ * @throws {RpcTrouble}
+ */
+export async function reconcile(
+  chain: KnownChain,
+  memory: Reconciler,
+  newest: Block,
+): Promise<void> {
+  const { chainId } = chain.network
+  const { lostMs } = chain.timing
+  const idle = await findIdlePayments(chain.pool, {
+    chainId,
+    olderThanMs: lostMs,
+    limit: BATCH_MAX,
+  })
+  for (const paymentId of idle) await queueSettlement(chain.pool, paymentId, null)
+  memory.lowerLooks = newest.number < chain.head.number ? memory.lowerLooks + 1 : 0
+  if (memory.lowerLooks >= LOWER_LOOKS) chain.head = newest
+  await watchForReorganisation(chain, memory, newest)
+  await finalize(chain, memory)
+  await tendWallets(chain, memory)
+  if (memory.looks++ % CLEANING_LOOKS === 0) {
+    await deleteStaleChecks(chain.pool)
+    await deleteEndedSuspensions(chain.pool)
+    await deleteEndedLonePayers(chain.pool)
+  }
+}
+
+async function tendWallets(chain: KnownChain, memory: Reconciler): Promise<void> {
+  const wallets = await readWallets(
+    chain.rpc,
+    chain.accounts.map((account) => account.address),
+  )
+  const gaps = new Set<string>()
+  for (const [n, account] of chain.accounts.entries()) {
+    const { used } = wallets[n]!
+    const wallet = { chainId: chain.network.chainId, address: account.address }
+    await syncWallet(chain.pool, wallet, used)
+    await tendQuiet(chain, account, used)
+    for (const nonce of await findGaps(chain.pool, wallet, used, BATCH_MAX)) {
+      const key = `${account.address}:${nonce}`
+      gaps.add(key)
+      if (memory.gapsBefore.has(key)) await mendGap(chain, account, nonce)
+    }
+  }
+  memory.gapsBefore = gaps
+}
+
+/** Reopens transactions that a reorganisation threw out; fills the nonce when there is none. */
+async function mendGap(
+  chain: KnownChain,
+  account: PrivateKeyAccount,
+  nonce: bigint,
+): Promise<void> {
+  const wallet = { chainId: chain.network.chainId, address: account.address }
+  const reopened = await reopenTransactions(chain.pool, wallet, nonce)
+  chain.log.warn({ wallet: account.address, nonce: String(nonce), reopened }, 'a nonce was free')
+  if (reopened === 0) await fillGap(chain, account, nonce)
+}

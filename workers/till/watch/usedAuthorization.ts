@@ -1,0 +1,115 @@
+/** Examines a used authorization: settled by any transaction, cancelled, or spent before its claim. */
+import type { Hex } from 'viem'
+import type { Payment } from '../../../sql/till/payments/payments.ts'
+import {
+  failPayment,
+  type MinedTransaction,
+  recordSettlements,
+} from '../../../sql/till/settle/settlements.ts'
+import { isGroup } from '../../../sql/till/watch/openTransactions.ts'
+import { findAuthorizationEvent, isUsed, readBlock, readReceipts } from '../chain/chain.ts'
+import { type KnownChain, refreshHead } from '../chain/chainView.ts'
+import { settlementOf } from '../chain/receipts.ts'
+import { RpcTrouble } from '../chain/rpc.ts'
+import { readTransfers, transferIndex } from '../chain/transfer.ts'
+
+/** Blocks before the claim that are searched too. */
+const SEARCH_MARGIN = 5n
+/** Blocks before the claim searched for an earlier transaction's hash: eleven hours on Base, in ten requests. */
+const NAMED_BLOCKS = 20_000n
+
+/**
+ * Settles a payment on any transaction that used its authorization: anyone may call `transferWithAuthorization`. An
+ * authorization used before the claim paid for something else, and is refused.
+ * @throws {RpcTrouble} while the chain gives no answer; then nothing is decided.
+ */
+export async function examineUsed(chain: KnownChain, payment: Payment): Promise<void> {
+  const claimHead = payment.claimHead ?? chain.head.number
+  if (payment.txHash === null && (await wasUsedAt(chain, payment, claimHead))) {
+    return refuseUsedBefore(chain, payment, await findEarlier(chain, payment, claimHead))
+  }
+  await refreshHead(chain)
+  const event = await findAuthorizationEvent(chain.rpc, payment, {
+    from: claimHead - SEARCH_MARGIN,
+    to: chain.head.number,
+  })
+  if (event === null) throw new RpcTrouble('the authorization is used, its event is not found yet')
+  if (event.kind === 'canceled') return refuse(chain, payment, 'the authorization was canceled')
+  const [receipt] = await readReceipts(chain.rpc, [event.txHash])
+  if (receipt == null) throw new RpcTrouble('the receipt of the transfer is not found yet')
+  const logIndex = transferIndex(readTransfers(receipt.logs, payment.asset), payment)
+  if (receipt.status !== 1n || logIndex === null) {
+    return refuse(chain, payment, 'the authorization was used without this transfer')
+  }
+  if (payment.txHash === null && (await isOlder(chain, receipt.blockNumber, payment))) {
+    return refuseUsedBefore(chain, payment, event.txHash)
+  }
+  const mined: MinedTransaction = {
+    hash: receipt.transactionHash,
+    succeeded: true,
+    blockNumber: receipt.blockNumber,
+    blockHash: receipt.blockHash,
+    gasUsed: receipt.gasUsed,
+  }
+  const settlement = settlementOf(payment, receipt, logIndex, chain.receiptKey)
+  // The watcher records a group of ours, with all its members.
+  const isOneOfMany = await isGroup(chain.pool, mined.hash)
+  await recordSettlements(chain.pool, {
+    settlements: [settlement],
+    mined: isOneOfMany ? [] : [mined],
+  })
+}
+
+async function wasUsedAt(chain: KnownChain, payment: Payment, block: bigint): Promise<boolean> {
+  try {
+    return await isUsed(chain.rpc, payment, block)
+  } catch (error) {
+    // The node no longer has the state of that block; the events decide.
+    if (error instanceof RpcTrouble) return false
+    throw error
+  }
+}
+
+/**
+ * Whether a block is older than the claim. The claim's head can lag behind the chain; then the block's time decides, in
+ * whole seconds.
+ */
+async function isOlder(chain: KnownChain, number: bigint, payment: Payment): Promise<boolean> {
+  if (payment.claimHead !== null && number <= payment.claimHead) return true
+  const block = await readBlock(chain.rpc, number)
+  if (block === null) throw new RpcTrouble('the block of the transfer is not found yet')
+  return block.timestamp < BigInt(Math.floor(payment.createdAt.getTime() / 1000))
+}
+
+/**
+ * The transaction that used an authorization before its claim; null when none is found. After a restore it can be one of
+ * ours that the backup does not have.
+ */
+async function findEarlier(
+  chain: KnownChain,
+  payment: Payment,
+  claimHead: bigint,
+): Promise<Hex | null> {
+  const range = { from: claimHead - NAMED_BLOCKS, to: claimHead }
+  try {
+    return (await findAuthorizationEvent(chain.rpc, payment, range))?.txHash ?? null
+  } catch (error) {
+    // The refusal stands without the hash.
+    if (error instanceof RpcTrouble) return null
+    throw error
+  }
+}
+
+function refuseUsedBefore(chain: KnownChain, payment: Payment, txHash: Hex | null): Promise<void> {
+  const by = txHash === null ? '' : `, by ${txHash}`
+  return refuse(chain, payment, `the authorization was used before${by}`)
+}
+
+async function refuse(chain: KnownChain, payment: Payment, detail: string): Promise<void> {
+  await failPayment(chain.pool, {
+    paymentId: payment.id,
+    stage: payment.txHash === null ? 'verify' : 'settle',
+    reason: 'invalid_exact_evm_nonce_already_used',
+    detail,
+  })
+}

@@ -1,0 +1,138 @@
+/**
+ * Watches the chain for our open transactions. One look costs two requests, however many are open: the head, and the
+ * used nonces of each gas wallet. Receipts are fetched once each, for used nonces only.
+ */
+import { isDatabaseUnavailable } from '../../../shared/process/databaseAway.ts'
+import { createPause } from '../../../shared/process/pause.ts'
+import { syncWallet } from '../../../sql/till/settle/gasWallets.ts'
+import { recordHead, recordRpcTrouble } from '../../../sql/till/watch/chainStatus.ts'
+import { findUsedNonces, hasOpenTransactions } from '../../../sql/till/watch/openTransactions.ts'
+import { readNetwork, readTip, readWallets } from '../chain/chain.ts'
+import { type ChainView, isKnown, type KnownChain, refreshHead } from '../chain/chainView.ts'
+import { RpcTrouble } from '../chain/rpc.ts'
+import { resolveUsed } from './minedTransactions.ts'
+import { type Reconciler, reconcile } from './reconcile.ts'
+
+/** Transactions with used nonces read at once. */
+const LOOK_MAX = 200
+const WATCH_MIN_MS = 10
+/** The pause is a quarter of the time since the last news. */
+const PAUSE_SHARE = 4
+
+/** Runs until stopped; `ready` resolves after the first look, even a failed one. */
+export function startWatcher(view: ChainView, reconciler: Reconciler) {
+  const { promise: ready, resolve: isReady } = Promise.withResolvers<void>()
+  let stopped = false
+  const pause = createPause()
+  let nudged = false
+  let lastNewsMs = performance.now()
+  let lastReconcileMs = Number.NEGATIVE_INFINITY
+  view.nudge = () => {
+    nudged = true
+    lastNewsMs = performance.now()
+    pause.wake()
+  }
+  const pauseMs = (busy: boolean) => {
+    if (!busy) return view.timing.idleMs
+    const quietMs = (performance.now() - lastNewsMs) / PAUSE_SHARE
+    return Math.min(view.timing.watchMs, Math.max(WATCH_MIN_MS, quietMs))
+  }
+  const ended = (async () => {
+    while (!stopped) {
+      nudged = false
+      const full = performance.now() - lastReconcileMs >= view.timing.idleMs
+      if (full) lastReconcileMs = performance.now()
+      const { busy, news } = await look(view, full ? reconciler : null)
+      if (news) lastNewsMs = performance.now()
+      isReady()
+      if (!stopped && !nudged) await pause.sleep(pauseMs(busy))
+    }
+  })()
+  return {
+    ready,
+    async stop() {
+      stopped = true
+      pause.wake()
+      await ended
+    },
+  }
+}
+
+/** One look. Trouble of the RPC or the database is logged, and the next look tries again. */
+async function look(
+  view: ChainView,
+  reconciler: Reconciler | null,
+): Promise<{ busy: boolean; news: boolean }> {
+  try {
+    if (view.network === null && !(await connect(view))) return { busy: false, news: false }
+    const headBefore = view.head?.number
+    const newest = await refreshHead(view)
+    if (!isKnown(view)) return { busy: false, news: false }
+    const news = await lookAtWallets(view)
+    if (reconciler !== null || headBefore !== view.head.number) {
+      const { chainId, network } = view.network
+      await recordHead(view.pool, { chainId, network, ...view.head })
+    }
+    if (reconciler !== null) {
+      view.tipWei = await readTip(view.rpc).catch(() => view.tipWei)
+      await reconcile(view, reconciler, newest)
+    }
+    view.outage.answered()
+    return { busy: await hasOpenTransactions(view.pool, view.network.chainId), news }
+  } catch (error) {
+    noteTrouble(view, error as Error)
+    if (error instanceof RpcTrouble) {
+      await recordRpcTrouble(view.pool, error.message).catch(() => {})
+    }
+    return { busy: true, news: false }
+  }
+}
+
+/** Folds repeated trouble: a node that is down for an hour would fill the log. */
+function noteTrouble({ log, outage }: ChainView, error: Error): void {
+  if (isDatabaseUnavailable(error)) {
+    log.warn({ err: error }, 'the chain was not looked at')
+    return
+  }
+  const isRpc = error instanceof RpcTrouble
+  outage.missed(
+    (fields, message) => log.warn(isRpc ? fields : { ...fields, err: error }, message),
+    error.message,
+  )
+}
+
+async function connect(view: ChainView): Promise<boolean> {
+  const network = await readNetwork(view.rpc)
+  if (typeof network === 'number') {
+    view.log.error({ chainId: network }, 'the chain of RPC_URL is not supported')
+    await recordRpcTrouble(view.pool, `chain id ${network} is not supported`)
+    return false
+  }
+  view.network = network
+  view.tipWei = await readTip(view.rpc)
+  view.log.info({ network: network.network, chainId: network.chainId }, 'connected to the chain')
+  return true
+}
+
+/** @returns whether a transaction was mined. */
+async function lookAtWallets(chain: KnownChain): Promise<boolean> {
+  const wallets = await readWallets(
+    chain.rpc,
+    chain.accounts.map((account) => account.address),
+  )
+  let news = false
+  for (const [n, account] of chain.accounts.entries()) {
+    const { used, balanceWei } = wallets[n]!
+    const key = account.address.toLowerCase()
+    const wallet = { chainId: chain.network.chainId, address: account.address }
+    if (!chain.balances.has(key)) await syncWallet(chain.pool, wallet, used)
+    chain.balances.set(key, balanceWei)
+    for (;;) {
+      const open = await findUsedNonces(chain.pool, wallet, used, LOOK_MAX)
+      const resolved = open.length > 0 && (await resolveUsed(chain, open))
+      news ||= resolved
+      if (!resolved || open.length < LOOK_MAX) break
+    }
+  }
+  return news
+}
