@@ -23,7 +23,7 @@ const BY_REASON: Record<string, string> = {
     till/x402v2.ts toRequirementV2`,
   'it compares a word with a list of a few': `mail/parse/authentication.ts authenticationWord,
     mail/parse/authentication.ts isForged, mail/parse/dsn.ts isAddressDead, vault/signText.ts signingField`,
-  'it does no more than readers of the table, one after the other': `mail/codes/codeEvidence.ts CodeLine,
+  'it does no more than readers of the table, one after the other': `mail/codes/likelihood.ts likelihood, mail/codes/codeEvidence.ts CodeLine,
     mail/codes/codeEvidence.ts evidenceOf, mail/codes/codeEvidence.ts evidenceOfMail, mail/emailRules.ts admit,
     mail/emailRules.ts isRefused, mail/search/indexedMail.ts indexed, till/authorization.ts verifyAuthorization,
     vault/signText.ts signEd25519`,

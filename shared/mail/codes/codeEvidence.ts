@@ -1,6 +1,6 @@
 /**
  * What speaks for and against a candidate: its shape, the place where it stands, the words around it, and the kind of the mail.
- * Each piece of evidence has a name; its weight stands in codeWeights.ts.
+ * Each piece of evidence has a name; codeTrees.ts says what it means.
  */
 
 import {
@@ -59,6 +59,8 @@ export type Found = {
 
 /** Lines above that are read for words. */
 const ABOVE_MAX_LINES = 8
+/** Lines of a mail that says nothing but one thing. */
+const SHORT_LINES = 3
 /** `access` says nothing of a number. */
 const NAMING: readonly LabelKind[] = ['certain', 'code', 'other']
 const KINDS: readonly LabelKind[] = [...NAMING, 'access']
@@ -70,11 +72,15 @@ export function evidenceOfMail(subject: CodeLine, lines: readonly CodeLine[]): s
   if (some(saysValidity)) evidence.push('mail:validity')
   if (some(saysNotAsked)) evidence.push('mail:notAsked')
   if (some(saysNobodyAsks)) evidence.push('mail:nobodyAsks')
+  if (lines.length <= SHORT_LINES) evidence.push('mail:short')
   if (startsReply(subject.lower)) evidence.push('mail:reply')
   if (namesTrade(subject.text)) evidence.push('mail:trade')
   if (namesMeeting(subject.text) || some(namesMeeting)) evidence.push('mail:meeting')
   return evidence
 }
+
+/** A whole quotation before a candidate. */
+const QUOTATION = /"[^"]*"|[“„][^“”„]*[“”]|«[^«»]*»|「[^「」]*」/g
 
 /** The evidence of one candidate. */
 export function evidenceOf({ candidate, lines, at, isSubject }: Found): string[] {
@@ -92,7 +98,7 @@ export function evidenceOf({ candidate, lines, at, isSubject }: Found): string[]
     ...lineEvidence(line, lines[at - 1], lines[at + 1], isAlone ? undefined : before + after),
     ...(/^\s*>/.test(text) ? ['quoted'] : []),
     ...(/[:：=]\s*$/.test(before) ? ['colon'] : []),
-    ...(/["“„«「][^"”“»」]*$/.test(before) ? ['inQuotes'] : []),
+    ...(/["“„«「]/.test(before.replace(QUOTATION, '')) ? ['inQuotes'] : []),
   ]
 }
 
@@ -104,6 +110,8 @@ function shapeEvidence({ kind, value, isWeak, isYear, isKey, isPlace }: Candidat
     ...(isYear ? ['shape:year'] : []),
     ...(isKey ? ['shape:key'] : []),
     ...(isPlace ? ['shape:place'] : []),
+    // WELCOME15: a word with a number.
+    ...(/^[A-Z]{4,}\d{1,4}$/.test(value) && /[AEIOU]/.test(value) ? ['shape:voucher'] : []),
     // Examples in advice: 123456, 0000.
     ...(/^(?:123456?7?8?|(\d)\1+)$/.test(value) ? ['shape:example'] : []),
   ]
@@ -113,9 +121,16 @@ function shapeEvidence({ kind, value, isWeak, isYear, isKey, isPlace }: Candidat
 const COPULA =
   /^ ?(?:(?:is|ist|est|es|é|è|är|er|on|to|jest|je|az|a|este|είναι|es tu|это|це|adalah|là)(?!\p{L})|[-–—:]|は|是|은|는|هو)/u
 
+/** Characters between a verb of entering and its number. */
+const USE_CHARS = 40
+
 /** `your code is 482913`: what may stand between a label and its number. */
 const BETWEEN =
   /^ ?(?:(?:is|ist|lautet|est|es|é|è|är|er|on|to|jest|je|este|είναι|это|це|adalah|là|yang|是|为|は|が|은|는|이|هو)(?!\p{L}))? ?[:：=-]? {0,2}$/u
+
+/** The space between the columns of a row: `Code ........ 482913`. */
+const LEADER = /[ .·_…|]{2,}/g
+const GAP_CHARS = 40
 
 /** Characters between a label and a candidate, in steps. */
 function distance(chars: number): string {
@@ -137,7 +152,7 @@ function inlineEvidence(candidate: Candidate, line: CodeLine): string[] {
     )
     if (left !== undefined) {
       const gap = line.lower.slice(left.end, candidate.start)
-      const isNamed = gap.length <= 14 && BETWEEN.test(gap)
+      const isNamed = gap.length <= GAP_CHARS && BETWEEN.test(gap.replace(LEADER, ' '))
       evidence.push(`left:${kind}:${isNamed ? 'beside' : distance(gap.length)}`)
     }
     if (right !== undefined) evidence.push(`right:${kind}:${distance(right.start - candidate.end)}`)
@@ -148,6 +163,16 @@ function inlineEvidence(candidate: Candidate, line: CodeLine): string[] {
     (label) => label.kind === 'access' && label.start >= start && label.end <= end,
   )
   const isUsed = saysUse(sentence)
+  const verbs = line.text.slice(Math.max(start, candidate.start - USE_CHARS), candidate.start)
+  if (saysUse(verbs)) evidence.push('use:left')
+  else if (saysUse(line.text.slice(candidate.end, Math.min(end, candidate.end + USE_CHARS))))
+    evidence.push('use:right')
+  if (
+    (line.text.slice(start, candidate.start) + line.text.slice(candidate.end, end)).match(
+      /\d{2,}/g,
+    )?.[2]
+  )
+    evidence.push('sentence:manyNumbers')
   if (isEntry) evidence.push(isUsed ? 'sentence:useForAccess' : 'sentence:access')
   else if (isUsed) evidence.push('sentence:use')
   const first = line.text.slice(start, candidate.start)
@@ -198,9 +223,10 @@ function lineEvidence(
     ...(namesTrade(around) ? ['around:trade'] : []),
     ...(namesMeeting(around) ? ['around:meeting'] : []),
     ...(!isAlone && namesCompany(line.text) ? ['line:company'] : []),
+    ...(!isAlone && namesMeeting(line.text) ? ['line:meeting'] : []),
     ...(!isAlone && saysFailure(line.lower) ? ['line:failure'] : []),
     ...(!isAlone && saysValidity(line.lower) ? ['line:validity'] : []),
-    ...(numbers >= 3 ? ['line:manyNumbers'] : []),
+    ...(numbers >= 5 ? ['line:manyNumbers'] : []),
     ...(/[#№]/.test(line.text) ? ['line:numberSign'] : []),
   ]
 }
@@ -208,8 +234,8 @@ function lineEvidence(
 /** The sentence of a line around a candidate. */
 function sentenceAround(line: string, { start, end }: Candidate): { start: number; end: number } {
   let from = 0
-  for (const match of line.slice(0, start).matchAll(/[.!?؟;·|](?= )|[。！？]/g))
+  for (const match of line.slice(0, start).matchAll(/(?<!\.)[.!?؟;·](?= )|[。！？]/g))
     from = match.index + 1
-  const stop = line.slice(end).search(/[.!?؟;·|](?: |$)|[。！？]/)
+  const stop = line.slice(end).search(/[.!?؟;·](?: |$)|[。！？]/)
   return { start: from, end: stop < 0 ? line.length : end + stop }
 }

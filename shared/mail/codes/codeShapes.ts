@@ -45,7 +45,7 @@ export const plainForm = (text: string): string =>
  * keep each match short.
  */
 const SHAPE =
-  /(?<singles>[0-9A-Z](?: {1,3}[0-9A-Z]){3,9}(?![ -]{0,3}[0-9A-Z](?![\p{L}\p{N}])))|(?<groups>\d{2,4}(?:[ -]\d{2,4}){1,4})|(?<words>[a-z]{3,10}(?:-[a-z]{3,10}){2,4})|(?<mixed>[0-9A-Za-z]{1,12}(?:-[0-9A-Za-z]{2,8}){0,4})/gu
+  /(?<singles>[0-9A-Z](?: {1,3}[0-9A-Z]){3,9}(?![ -]{0,3}[0-9A-Z](?![\p{L}\p{N}])))|(?<groups>\d{1,4}(?: ?[ -] ?\d{1,4}){1,4})|(?<words>[a-z]{3,10}(?:-[a-z]{3,10}){2,4})|(?<mixed>[0-9A-Za-z]{1,12}(?:-[0-9A-Za-z]{2,8}){0,4})/gu
 
 /** A letter of a script that puts spaces between words, a digit, or a sign that makes a longer thing of a number. */
 const BEFORE = /[\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\p{N}_#@&=/\\+$€£¥₹₽₺₩~^%-]$/u
@@ -117,20 +117,26 @@ function read(
   return letters(shown)
 }
 
-/** Two to four groups of one length: 482 913, 4829-1305, 48 29 13; or seven digits: 482 9130. */
+/** Groups of digits: 482 913, 4829-1305, 4829 - 1305, 48 29 13, 482 9130; 0916 3 and 40-66-1 are rarer, so they are weak. */
 function readGroups(shown: string): Shape | undefined {
-  const parts = shown.split(/[ -]/)
+  const parts = shown.split(/[ -]+/)
   const value = parts.join('')
+  const signs = new Set(shown.replace(/\d+/g, '|').split('|').slice(1, -1))
+  if (signs.size !== 1 || value.length < 4 || value.length > 9) return undefined
   const isEven =
-    parts.every((part) => part.length === parts[0]!.length) || /^\d{3,4}[ -]\d{3,4}$/.test(shown)
-  const signs = new Set(shown.replace(/\d/g, ''))
-  return isEven && signs.size === 1 && value.length >= 4 && value.length <= 9
-    ? numeric(value)
-    : undefined
+    parts.every((part) => part.length === parts[0]!.length) ||
+    (parts.length === 2 && parts.every((part) => part.length >= 3))
+  const isCut = parts
+    .slice(0, -1)
+    .every((part) => part.length >= 2 && part.length === parts[0]!.length)
+  return isEven || isCut ? { ...numeric(value), isWeak: !isEven } : undefined
 }
 
 /** A word beside a short number: 2-step, 24-HOUR. */
 const COMPOUND = /(?<![^-])[a-z]{3,}(?![^-])|^\d{1,3}-[A-Z]*[AEIOU][A-Z]*$/
+/** kT4wZq, Nb63-Ty08: a digit in each group. iPhone15 and Win11 begin as words. */
+const MIXED_CASE =
+  /^(?=.{6,12}$)(?:(?=.*\d.*[A-Za-z])[^-]+|(?=[^-]*\d)[^-]+(?:-(?=[^-]*\d)[^-]+){1,2})$/
 const KEY = /^[A-Z]{2,10}-\d{1,6}$/
 
 function letters(value: string): Shape | undefined {
@@ -140,9 +146,7 @@ function letters(value: string): Shape | undefined {
   if (!hasLetter) return undefined
   const isUpper = value === value.toUpperCase()
   const isLower = value === value.toLowerCase()
-  // kT4wZq; iPhone15 and Win11 begin as words.
-  if (!isUpper && !isLower && !/^(?=.*\d.*[A-Za-z])(?=.{6,12}$)(?!.*-)/.test(value))
-    return undefined
+  if (!isUpper && !isLower && !MIXED_CASE.test(value)) return undefined
   // WELCOME15: a word with a number is a voucher, unless the mail says more than `code`.
   const isVoucher = /^[A-Z]{4,}\d{1,4}$/.test(value) && /[AEIOU]/.test(value)
   if (hasDigit) {

@@ -3,10 +3,11 @@
  * words, the lines above, the kind of the mail. Bounded: it reads the first characters of each part, and a few dozen candidates.
  */
 import { CodeLine, evidenceOf, evidenceOfMail } from './codeEvidence.ts'
-import { saysValidity } from './codePhrases.ts'
+import { saysNotAsked, saysValidity } from './codePhrases.ts'
 import { type Candidate, type CodeKind, candidatesOf, plainForm } from './codeShapes.ts'
-import { CODE_WEIGHTS } from './codeWeights.ts'
+import { CODE_TREES } from './codeTrees.ts'
 import { namesCode, saysUse } from './codeWords.ts'
+import { likelihood } from './likelihood.ts'
 
 /** Where a code stands. */
 type CodePart = 'subject' | 'text' | 'html'
@@ -102,10 +103,12 @@ const MAY_HOLD = /\d|[A-Z](?:[A-Z-]| {1,3}[A-Z])|[a-z]-[a-z]{3,10}-[a-z]/
 /** A candidate, with what speaks for and against it. */
 export type Judged = { candidate: Candidate; part: CodePart; line: string; evidence: string[] }
 
-/** A mail names a code, or tells for how long a number is to be entered. */
+/** A mail names a code, says to enter a number, tells for how long, or speaks to somebody who did not ask. */
 const mayHaveCode = (lines: readonly CodeLine[]): boolean =>
-  lines.some(({ text }) => namesCode(text) || (saysUse(text) && MAY_HOLD.test(text))) ||
-  (lines.some(({ text }) => saysUse(text)) && lines.some(({ lower }) => saysValidity(lower)))
+  lines.some(
+    ({ text, lower }) =>
+      namesCode(text) || saysUse(text) || saysValidity(lower) || saysNotAsked(lower),
+  )
 
 /** The candidates of a mail. It is empty for a mail that never names a code. */
 export function judgedOf({ subject, text, html }: Mail): Judged[] {
@@ -160,9 +163,6 @@ function withCompany(judged: Judged[], parts: readonly string[]): Judged[] {
   })
 }
 
-/** The share of candidates with this evidence that are codes (logistic regression), with two digits. */
-function confidenceOf(evidence: readonly string[]): number {
-  let sum = CODE_WEIGHTS.all!
-  for (const name of evidence) sum += CODE_WEIGHTS[name] ?? 0
-  return Math.round(100 / (1 + Math.exp(-sum))) / 100
-}
+/** The share of candidates with this evidence that are codes, with two digits. */
+const confidenceOf = (evidence: readonly string[]): number =>
+  Math.round(100 * likelihood(CODE_TREES, new Set(evidence))) / 100

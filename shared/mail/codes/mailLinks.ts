@@ -93,9 +93,10 @@ function purposeOf({ href, text, context }: Found, subject: string): LinkPurpose
 /** A part of an address that only one recipient has: long, with a digit or with capitals inside. */
 const TOKEN = /(?:^|[/=?&#+])([\w.~%-]{10,})(?![\w.~%-]*=)/g
 const isToken = (text: string): boolean =>
-  /\d/.test(text)
+  !/\.(?:html?|php|aspx?|jsp|pdf)$/i.test(text) &&
+  (/\d/.test(text)
     ? /[A-Za-z]/.test(text) || text.length >= 16
-    : /[a-z][A-Z]|[A-Z]{2}[a-z]|^[A-Z]{10,}$/.test(text) || text.length >= 32
+    : /[a-z][A-Z]|[A-Z]{2}[a-z]|^[A-Z]{10,}$/.test(text) || text.length >= 32)
 
 /** A short part that only one recipient has: the end of the path, or a value of the query. */
 const SHORT_TOKEN = /(?:\/|[?&#]([\w.-]{1,40})=)([\w-]{4,20})(?=$|[?&#])/g

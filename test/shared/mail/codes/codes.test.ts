@@ -47,7 +47,7 @@ describe('codes', () => {
   })
 
   test('the most certain code stands first, each value once', () => {
-    const codes = codesOf('Your code: 111222\nYour one-time code: 333444\nYour code: 333444')
+    const codes = codesOf('The code 111222 is old.\nYour one-time code: 333444\nYour code: 333444')
     expect(codes.map(({ value }) => value)).toEqual(['333444', '111222'])
   })
 
