@@ -83,6 +83,23 @@ test('B1: the 402 parses in both versions, and its header is below 3 kB', async 
   expect(isPaymentRequired(decodePaymentRequiredHeader(header))).toBe(true)
 })
 
+test('a paywall of one version offers that version alone', async () => {
+  const challenge = async (versions: (1 | 2)[]) => {
+    const serve = fetchPaywall(
+      { purser, amount: '0.01', resource: shop.url, versions },
+      () => new Response('ha'),
+    )
+    const response = await serve(new Request(shop.url))
+    return [
+      response.headers.has('payment-required'),
+      'accepts' in ((await response.json()) as object),
+    ]
+  }
+  expect(await challenge([1])).toEqual([false, true])
+  expect(await challenge([2])).toEqual([true, false])
+  expect(await challenge([1, 2])).toEqual([true, true])
+})
+
 test('B2: a payment in both headers is redeemed once', async () => {
   const account = await newPayer(till.client)
   const payment = await sign(account)

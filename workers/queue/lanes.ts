@@ -118,9 +118,7 @@ export class Lanes {
     const waiter = { owner, resolve }
     lane.waiting.push(waiter)
     const timer = setTimeout(() => {
-      const place = lane.waiting.indexOf(waiter)
-      if (place === -1) return
-      lane.waiting.splice(place, 1)
+      lane.waiting = lane.waiting.filter((other) => other !== waiter)
       resolve(this.#refuse(lane))
     }, WAIT_MAX_MS * 1.5)
     const turn = await promise

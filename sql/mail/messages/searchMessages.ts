@@ -71,9 +71,11 @@ async function timeOf(db: Queryable, search: MessageSearch, nth: number): Promis
 
 /** The newest matches since a time, inclusive. */
 const readSince = (db: Queryable, search: MessageSearch, since: Date): Promise<FoundRow[]> =>
-  search.after !== null && search.after > since
-    ? read(db, search, 'recent')
-    : read(db, { ...search, after: since }, 'recent')
+  read(
+    db,
+    { ...search, after: new Date(Math.max(since.getTime(), search.after?.getTime() ?? 0)) },
+    'recent',
+  )
 
 /** Whether at most SORTED_MAX messages can match. */
 async function isRare(

@@ -214,3 +214,17 @@ test('bounds are checked and shown in their canonical form', async () => {
     expect([more, status, answer.message]).toEqual([more, 400, expect.stringContaining(message)])
   }
 })
+
+test('each bound holds as many entries as it says, and not one more', async () => {
+  const lists = (more: number): Record<string, string[]> => ({
+    allowedHosts: Array.from({ length: 20 + more }, (_, n) => `h${n}.example.com`),
+    allowedPaths: Array.from({ length: 20 + more }, (_, n) => `/p${n}`),
+    placement: Array.from({ length: 40 + more }, (_, n) => `query:q${n}`),
+  })
+  const full = { ...lists(0), allowedMethods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] }
+  expect(await store('full', { ...KEY, ...full })).toMatchObject(full)
+  for (const [bound, list] of Object.entries(lists(1))) {
+    const { status, body } = await agent.put(path('more'), { ...KEY, [bound]: list })
+    expect([status, body.message]).toEqual([400, expect.stringContaining(`${bound} must`)])
+  }
+})
