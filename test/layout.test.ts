@@ -34,7 +34,10 @@ const ENTRIES = new Set([
 /** What runs in the operator's browser. */
 const PAGE = 'api/console/web/'
 
-const FILE_LINES_MAX = 300
+/** The aim is 250: a file has one reason to change. Nobody splits one to keep a count. */
+const FILE_LINES_MAX = 400
+/** Files side by side in a folder: a reader finds one by its name at a glance. */
+const FOLDER_FILES_MAX = 20
 
 const files = ROOMS.flatMap((room) =>
   (readdirSync(join(ROOT, room), { recursive: true }) as string[])
@@ -150,10 +153,13 @@ test('SQL text stands only in sql/, and only there is graphile_worker called', (
 })
 
 test('the client library imports nothing but itself', () => {
-  const importing = /(?:from|import\()\s*'(?!\.\/\w+\.ts')([^']+)'/
+  const library = /(?:from|import\()\s*'(?!\.)([^']+)'/
   expect(
     offenders(({ path, text }) =>
-      path.startsWith('api/client/') ? importing.exec(code(text))?.[0] : undefined,
+      path.startsWith('api/client/')
+        ? (library.exec(code(text))?.[0] ??
+          imports.get(path)!.find((other) => !other.startsWith('api/client/')))
+        : undefined,
     ),
   ).toEqual([])
   expect(
@@ -230,4 +236,13 @@ test('no file outgrows its one purpose', () => {
       return lines > FILE_LINES_MAX ? `${lines} lines` : undefined
     }),
   ).toEqual([])
+})
+
+test('a folder holds at most twenty files side by side', () => {
+  const tests = (readdirSync(join(ROOT, 'test'), { recursive: true }) as string[])
+    .filter((name) => name.endsWith('.ts') && !name.includes('node_modules'))
+    .map((name) => join('test', name))
+  const folders = Map.groupBy([...files, ...tests], (path) => dirname(path))
+  const full = [...folders].filter(([, own]) => own.length > FOLDER_FILES_MAX)
+  expect(full.map(([folder, own]) => `${folder}: ${own.length} files`)).toEqual([])
 })

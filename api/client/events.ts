@@ -1,6 +1,6 @@
+import type { Message } from './calls/messages.ts'
 import { ConnectionError } from './errors.ts'
 import { type CallOptions, type Http, pause } from './http.ts'
-import type { Message } from './messages.ts'
 
 /** An event of the project. */
 export type PurserEvent = {

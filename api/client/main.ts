@@ -1,15 +1,12 @@
 // biome-ignore-all lint/performance/noBarrelFile: this is the entry point of a package
 /** The exports of `purser-client`. Each paywall has its own entry point, one for each framework. */
 
-export type { MailDomain } from './domains.ts'
-export type { Draft } from './drafts.ts'
-export type { EmailRule } from './emailRules.ts'
-export * from './errors.ts'
-export type { EventsQuery, PurserEvent } from './events.ts'
-export type { HeldRequest } from './held.ts'
-export type { CallOptions, ClientOptions } from './http.ts'
-export type { LogEntry, LogStats } from './logs.ts'
-export type { Message, MessageItem } from './messages.ts'
+export type { MailDomain } from './calls/domains.ts'
+export type { Draft } from './calls/drafts.ts'
+export type { EmailRule } from './calls/emailRules.ts'
+export type { HeldRequest } from './calls/held.ts'
+export type { LogEntry, LogStats } from './calls/logs.ts'
+export type { Message, MessageItem } from './calls/messages.ts'
 export type {
   Challenge,
   Grant,
@@ -18,13 +15,16 @@ export type {
   PaymentItem,
   Receipt,
   RedeemResult,
-} from './payments.ts'
+} from './calls/payments.ts'
+export type { Endpoint } from './calls/sellers.ts'
+export type { Suppression } from './calls/suppressions.ts'
+export type { Thread, ThreadItem } from './calls/threads.ts'
+export type { Credential, CredentialItem } from './calls/vault.ts'
+export type { Delivery, DeliveryItem, Webhook } from './calls/webhooks.ts'
+export * from './errors.ts'
+export type { EventsQuery, PurserEvent } from './events.ts'
+export type { CallOptions, ClientOptions } from './http.ts'
 export { Purser } from './purser.ts'
 export { type Project, PurserPlatform } from './purserPlatform.ts'
-export type { Endpoint } from './sellers.ts'
-export type { Suppression } from './suppressions.ts'
-export type { Thread, ThreadItem } from './threads.ts'
-export type { Credential, CredentialItem } from './vault.ts'
 export { InvalidReceiptError, type Jwks, verifyReceipt } from './verifyReceipt.ts'
 export { InvalidWebhookError, verifyWebhook, type WebhookEvent } from './verifyWebhook.ts'
-export type { Delivery, DeliveryItem, Webhook } from './webhooks.ts'

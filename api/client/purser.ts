@@ -1,14 +1,14 @@
-import { emailRules } from './emailRules.ts'
+import { emailRules } from './calls/emailRules.ts'
+import { logs } from './calls/logs.ts'
+import { messages } from './calls/messages.ts'
+import { payments } from './calls/payments.ts'
+import { sellers } from './calls/sellers.ts'
+import { suppressions } from './calls/suppressions.ts'
+import { threads } from './calls/threads.ts'
+import { vault } from './calls/vault.ts'
+import { webhooks } from './calls/webhooks.ts'
 import { type EventsQuery, followEvents } from './events.ts'
 import { type CallOptions, type ClientOptions, Http } from './http.ts'
-import { logs } from './logs.ts'
-import { messages } from './messages.ts'
-import { payments } from './payments.ts'
-import { sellers } from './sellers.ts'
-import { suppressions } from './suppressions.ts'
-import { threads } from './threads.ts'
-import { vault } from './vault.ts'
-import { webhooks } from './webhooks.ts'
 
 /**
  * The client of a project: inbox, vault and till.

@@ -1,6 +1,6 @@
-import { domains } from './domains.ts'
+import { domains } from './calls/domains.ts'
+import { held } from './calls/held.ts'
 import { everyPage } from './everyPage.ts'
-import { held } from './held.ts'
 import { type CallOptions, type ClientOptions, Http } from './http.ts'
 import type { Operations } from './operations.ts'
 

@@ -2,8 +2,9 @@
  * Receipts, checked offline: Ed25519 (RFC 8032, by WebCrypto) over canonical JSON (RFC 8785), and the compact JWS
  * (RFC 7515) of the same payment.
  */
+
+import type { Receipt } from './calls/payments.ts'
 import { PurserError } from './errors.ts'
-import type { Receipt } from './payments.ts'
 
 /** An invalid receipt, with the reason. */
 export class InvalidReceiptError extends PurserError {

@@ -1,5 +1,5 @@
+import type { Receipt } from './calls/payments.ts'
 import { PurserError } from './errors.ts'
-import type { Receipt } from './payments.ts'
 
 /** A delivery without a valid signature: answer 400 and ignore its content. */
 export class InvalidWebhookError extends PurserError {

@@ -1,5 +1,5 @@
+import type { Tally } from './audit/tally.ts'
 import type { Pulses } from './pulse.ts'
-import type { Tally } from './tally.ts'
 
 type Answer = { status: number; body: any }
 

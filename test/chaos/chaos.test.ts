@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { runChaos } from './chaos.ts'
-import { HARMS } from './harms.ts'
+import { HARMS } from './harms/harms.ts'
 import { reportLines } from './report.ts'
 import '../support/whole.ts'
 

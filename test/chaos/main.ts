@@ -1,7 +1,7 @@
 /** `bun run chaos`: load and harm for a while, then an audit; exit code 1 on findings. */
 import { parseArgs } from 'node:util'
 import { runChaos } from './chaos.ts'
-import { HARM_NAMES, HARMS } from './harms.ts'
+import { HARM_NAMES, HARMS } from './harms/harms.ts'
 import { reportLines } from './report.ts'
 
 const USAGE = `usage: bun run chaos [--seconds 120] [--seed 1] [--harm ${HARM_NAMES.join(',')}|none] [--log FILE]`

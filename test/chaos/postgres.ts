@@ -5,8 +5,8 @@ import {
   startEmbeddedPostgres,
 } from '../../sql/embedded/embeddedPostgres.ts'
 import { waitFor } from '../support/waitFor.ts'
+import { type RoughProxy, startRoughProxy } from './harms/roughProxy.ts'
 import { childrenOf, freeze, isAlive } from './processes.ts'
-import { type RoughProxy, startRoughProxy } from './roughProxy.ts'
 
 const RESTART_LIMIT_MS = 60_000
 

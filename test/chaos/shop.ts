@@ -3,8 +3,8 @@ import type { ServerResponse } from 'node:http'
 import { signWebhook } from '../../shared/events/webhookSignature.ts'
 import { type Receiver, startReceiver } from '../support/events/receiver.ts'
 import { CHALLENGE } from '../support/till/challenge.ts'
-import { PATHS } from './auditWebhooks.ts'
-import type { Delivered } from './evidence.ts'
+import { PATHS } from './audit/auditWebhooks.ts'
+import type { Delivered } from './audit/evidence.ts'
 
 /** How the receiver answers: with 200, with 500, with a reset, or with silence. */
 export type Mood = 'well' | 'failing' | 'resetting' | 'silent'

@@ -1,7 +1,7 @@
 /** A payer who lost the answer asks again, and gets what it paid for; nobody gets another thing for it. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { requirePayment as fetchPaywall } from '../../api/client/fetchPaywall.ts'
 import { Purser } from '../../api/client/main.ts'
+import { requirePayment as fetchPaywall } from '../../api/client/paywalls/fetchPaywall.ts'
 import type { Agent } from '../support/service.ts'
 import { newPayer, pay, startTestTill, type TestTill } from '../support/till/till.ts'
 import { balanceOf } from './buyers.ts'

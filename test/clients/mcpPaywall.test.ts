@@ -7,7 +7,7 @@ import { createPaymentHeader } from 'x402/client'
 import { PaymentRequirementsSchema } from 'x402/types'
 import { z } from 'zod'
 import { Purser } from '../../api/client/main.ts'
-import { requirePayment } from '../../api/client/mcpPaywall.ts'
+import { requirePayment } from '../../api/client/paywalls/mcpPaywall.ts'
 import { newPayer, startTestTill, type TestTill } from '../support/till/till.ts'
 import { balanceOf } from './buyers.ts'
 

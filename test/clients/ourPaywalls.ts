@@ -3,10 +3,10 @@ import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import express from 'express'
 import { Hono } from 'hono'
-import { requirePayment as expressPaywall } from '../../api/client/expressPaywall.ts'
-import { requirePayment as fetchPaywall } from '../../api/client/fetchPaywall.ts'
-import { requirePayment as honoPaywall } from '../../api/client/honoPaywall.ts'
-import type { HttpPaywallOptions } from '../../api/client/httpPaywall.ts'
+import { requirePayment as expressPaywall } from '../../api/client/paywalls/expressPaywall.ts'
+import { requirePayment as fetchPaywall } from '../../api/client/paywalls/fetchPaywall.ts'
+import { requirePayment as honoPaywall } from '../../api/client/paywalls/honoPaywall.ts'
+import type { HttpPaywallOptions } from '../../api/client/paywalls/httpPaywall.ts'
 
 type Shop = AsyncDisposable & { url: string }
 

@@ -1,5 +1,5 @@
 /** The counter of steps of this process. Instrumented code adds one at each function and each round of a loop. */
-import { TooManyStepsError } from './regexRun.ts'
+import { TooManyStepsError } from './regex/regexRun.ts'
 
 /** Position 0: the steps. Instrumented code finds it as `$steps` (`instrument.ts`). */
 const counter = new Float64Array(1)

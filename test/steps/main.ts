@@ -4,8 +4,8 @@
  */
 import { countBuiltIns } from './builtIns.ts'
 import { type Effort, type Growth, growthOf } from './measure.ts'
-import type { Reader } from './reader.ts'
-import { countRegexes, differences } from './regexes.ts'
+import type { Reader } from './readers/reader.ts'
+import { countRegexes, differences } from './regex/regexes.ts'
 
 export type Report = { growths: (Growth & { isLinear: boolean })[]; differences: string[] }
 

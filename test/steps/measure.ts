@@ -1,7 +1,7 @@
 /** Measures how the steps of a reader grow. */
 import { stepsOf } from './counter.ts'
-import type { Reader } from './reader.ts'
-import { randomBySeed, shapesOf } from './shapes.ts'
+import { randomBySeed, shapesOf } from './inputs/shapes.ts'
+import type { Reader } from './readers/reader.ts'
 
 /** Twice the input may cost so many times the steps. A sort of n log n costs 2.2 times. */
 const RATIO_MAX = 2.5

@@ -1,5 +1,5 @@
 /** Faults on purpose: each costs more than linear work. The check must find every one. */
-import type { Reader } from './reader.ts'
+import type { Reader } from './readers/reader.ts'
 
 const plant = (name: string, read: (text: string) => unknown): Reader => ({
   name,

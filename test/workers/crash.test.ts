@@ -41,8 +41,15 @@ test('the jobs of a worker killed in mid-attempt run again within 15 s, under th
     text: 't',
   })
   await new Promise((resolve) => worker.once('exit', resolve))
+  const pools = async () => {
+    const { rows } = await service.database.pool.query('select graphile_pool_id from worker_pools')
+    return rows.map((row) => row.graphile_pool_id as string)
+  }
+  const dead = await pools()
   worker = startWorker()
   try {
+    // The promise is about workers that run: the start of a process is not part of it.
+    await waitFor('the new worker', async () => (await pools()).some((id) => !dead.includes(id)))
     const mail = await waitFor('the message at the sink', () => sink.mails[0], RECOVERY_LIMIT_MS)
     expect(mail.email.messageId).toBe(body.messageId)
   } finally {

@@ -33,8 +33,8 @@ test('the package exports the same entry points as the workspace', async () => {
 })
 
 test('every operation has a client method', () => {
-  const sources = readdirSync(CLIENT)
-    .filter((name) => name.endsWith('.ts') && name !== 'operations.ts')
+  const sources = (readdirSync(CLIENT, { recursive: true }) as string[])
+    .filter((name) => /^(?!dist).*(?<!operations)\.ts$/.test(name))
     .map((name) => readFileSync(join(CLIENT, name), 'utf8'))
     .join('\n')
   const uncalled = Object.keys(OPERATIONS).filter((id) => !sources.includes(`'${id}'`))

@@ -1,5 +1,5 @@
 import { messagePath } from '../../support/service.ts'
-import type { MailIn, MailOut } from '../ledger.ts'
+import type { MailIn, MailOut } from '../audit/ledger.ts'
 import type { Random } from '../random.ts'
 import { type Load, type Project, rounds, untilDecided } from './load.ts'
 import { handOverTo, SENDER } from './mailIn.ts'

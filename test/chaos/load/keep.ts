@@ -1,4 +1,4 @@
-import type { VaultName } from '../ledger.ts'
+import type { VaultName } from '../audit/ledger.ts'
 import type { Random } from '../random.ts'
 import { type Load, rounds, untilDecided } from './load.ts'
 

@@ -1,5 +1,5 @@
 import { Purser } from '../../../api/client/purser.ts'
-import type { Listener } from '../ledger.ts'
+import type { Listener } from '../audit/ledger.ts'
 import type { Load, Project } from './load.ts'
 
 /** A listener: follows a project's events from the first one, with the client library, until clients give up. */

@@ -1,8 +1,8 @@
+import type { Ledger, Told } from '../audit/ledger.ts'
+import type { Tally } from '../audit/tally.ts'
 import type { Caller } from '../caller.ts'
-import type { Ledger, Told } from '../ledger.ts'
 import type { Pulses } from '../pulse.ts'
 import type { Random } from '../random.ts'
-import type { Tally } from '../tally.ts'
 
 /** A project with its inbox and its key. */
 export type Project = { inbox: string; key: string; call: Caller }

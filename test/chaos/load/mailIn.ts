@@ -1,5 +1,5 @@
 import nodemailer from 'nodemailer'
-import type { MailIn, Told } from '../ledger.ts'
+import type { MailIn, Told } from '../audit/ledger.ts'
 import type { Random } from '../random.ts'
 import { type Load, type Project, rounds, untilDecided } from './load.ts'
 

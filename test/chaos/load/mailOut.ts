@@ -1,4 +1,4 @@
-import type { MailOut, Told } from '../ledger.ts'
+import type { MailOut, Told } from '../audit/ledger.ts'
 import type { Random } from '../random.ts'
 import { type Load, type Project, rounds, untilDecided } from './load.ts'
 

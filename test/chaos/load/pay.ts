@@ -1,5 +1,5 @@
 import { PRICE, pay as sign } from '../../support/till/till.ts'
-import type { Paid, RedeemAnswer, Told } from '../ledger.ts'
+import type { Paid, RedeemAnswer, Told } from '../audit/ledger.ts'
 import type { Random } from '../random.ts'
 import { type Load, rounds, untilDecided } from './load.ts'
 

@@ -1,7 +1,7 @@
 /** An endpoint that the internet cannot reach gets no challenge. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { requirePayment } from '../../../../api/client/fetchPaywall.ts'
 import { Purser } from '../../../../api/client/main.ts'
+import { requirePayment } from '../../../../api/client/paywalls/fetchPaywall.ts'
 import { startReceiver, status } from '../../../support/events/receiver.ts'
 import { freePort } from '../../../support/process/process.ts'
 import type { Agent } from '../../../support/service.ts'

@@ -1,0 +1,42 @@
+import { everyPage } from '../everyPage.ts'
+import type { CallOptions, Http } from '../http.ts'
+import type { Operations } from '../operations.ts'
+
+/** A mail that is being written. */
+export type Draft = Operations['getMessagesDraftsByDraftId']['result']
+
+type ListQuery = NonNullable<Operations['getMessagesDrafts']['input']['query']>
+
+/** The drafts of an inbox. Lists of messages do not show them. */
+export function drafts(http: Http) {
+  /** One page, newest first, without bodies and attachments. */
+  const list = (query: ListQuery = {}, options?: CallOptions) =>
+    http.call('getMessagesDrafts', { query }, options)
+  return {
+    list,
+    /** Every draft, newest first; iteration loads the pages. */
+    all: (query: ListQuery = {}, options?: CallOptions) =>
+      everyPage(
+        (pageToken) => list({ ...query, pageToken }, options),
+        (page) => page.drafts,
+        query.pageToken,
+      ),
+    get: (draftId: string, options?: CallOptions) =>
+      http.call('getMessagesDraftsByDraftId', { path: { draftId } }, options),
+    create: (
+      draft: Operations['postMessagesDrafts']['input']['body'] = {},
+      options?: CallOptions,
+    ) => http.call('postMessagesDrafts', { body: draft }, options),
+    /** Given fields replace the present ones; `remove` names fields to remove. */
+    update: (
+      draftId: string,
+      change: Operations['patchMessagesDraftsByDraftId']['input']['body'],
+      options?: CallOptions,
+    ) => http.call('patchMessagesDraftsByDraftId', { path: { draftId }, body: change }, options),
+    /** Sends a draft once. A repeated call gets the first answer for 24 hours. */
+    send: (draftId: string, options?: CallOptions) =>
+      http.call('postMessagesDraftsByDraftIdSend', { path: { draftId } }, options),
+    delete: (draftId: string, options?: CallOptions) =>
+      http.call('deleteMessagesDraftsByDraftId', { path: { draftId } }, options),
+  }
+}

@@ -1,0 +1,30 @@
+import { everyPage } from '../everyPage.ts'
+import type { CallOptions, Http } from '../http.ts'
+import type { Operations } from '../operations.ts'
+
+/** A rule that allows or blocks an address for receiving, sending or replying. */
+export type EmailRule = Operations['getEmailRules']['result']['rules'][number]
+
+type ListQuery = NonNullable<Operations['getEmailRules']['input']['query']>
+
+/** The email rules of an inbox. */
+export function emailRules(http: Http) {
+  /** One page, newest first. */
+  const list = (query: ListQuery = {}, options?: CallOptions) =>
+    http.call('getEmailRules', { query }, options)
+  return {
+    list,
+    /** Every rule, newest first; iteration loads the pages. */
+    all: (query: ListQuery = {}, options?: CallOptions) =>
+      everyPage(
+        (pageToken) => list({ ...query, pageToken }, options),
+        (page) => page.rules,
+        query.pageToken,
+      ),
+    /** Adding a rule twice changes nothing. */
+    add: (rule: Operations['postEmailRules']['input']['body'], options?: CallOptions) =>
+      http.call('postEmailRules', { body: rule }, options),
+    delete: (ruleId: string, options?: CallOptions) =>
+      http.call('deleteEmailRulesByRuleId', { path: { ruleId } }, options),
+  }
+}

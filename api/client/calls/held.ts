@@ -1,0 +1,62 @@
+import { everyPage } from '../everyPage.ts'
+import type { CallOptions, Http } from '../http.ts'
+import type { Operations } from '../operations.ts'
+
+/** A mail that waits for its owner, with the hash of its bytes. */
+export type HeldRequest = Operations['getPlatformProjectsByProjectIdHeldByApprovalId']['result']
+
+type ListQuery = NonNullable<Operations['getPlatformProjectsByProjectIdHeld']['input']['query']>
+type Approve = Operations['postPlatformProjectsByProjectIdHeldByApprovalIdApprove']['input']['body']
+type Reject = Operations['postPlatformProjectsByProjectIdHeldByApprovalIdReject']['input']['body']
+type Edit = Operations['patchPlatformProjectsByProjectIdHeldByApprovalId']['input']['body']
+
+/** Mail of projects that waits for approval. */
+export function held(http: Http) {
+  /** One page of requests, newest first; `state` selects decided ones. */
+  const list = (projectId: string, query: ListQuery = {}, options?: CallOptions) =>
+    http.call('getPlatformProjectsByProjectIdHeld', { path: { projectId }, query }, options)
+  return {
+    list,
+    /** Every request, newest first; iteration loads the pages. */
+    all: (projectId: string, query: ListQuery = {}, options?: CallOptions) =>
+      everyPage(
+        (pageToken) => list(projectId, { ...query, pageToken }, options),
+        (page) => page.held,
+        query.pageToken,
+      ),
+    get: (projectId: string, approvalId: string, options?: CallOptions) =>
+      http.call(
+        'getPlatformProjectsByProjectIdHeldByApprovalId',
+        { path: { projectId, approvalId } },
+        options,
+      ),
+    /** The bytes that would be sent. */
+    raw: (projectId: string, approvalId: string, options?: CallOptions) =>
+      http.call(
+        'getPlatformProjectsByProjectIdHeldByApprovalIdRaw',
+        { path: { projectId, approvalId } },
+        options,
+      ),
+    /** Exactly the bytes with this hash are sent. Approving twice changes nothing. */
+    approve: (projectId: string, approvalId: string, seen: Approve, options?: CallOptions) =>
+      http.call(
+        'postPlatformProjectsByProjectIdHeldByApprovalIdApprove',
+        { path: { projectId, approvalId }, body: seen },
+        options,
+      ),
+    /** The agent reads the reason. */
+    reject: (projectId: string, approvalId: string, why: Reject = {}, options?: CallOptions) =>
+      http.call(
+        'postPlatformProjectsByProjectIdHeldByApprovalIdReject',
+        { path: { projectId, approvalId }, body: why },
+        options,
+      ),
+    /** Changes a mail that waits; its hash changes. */
+    edit: (projectId: string, approvalId: string, change: Edit, options?: CallOptions) =>
+      http.call(
+        'patchPlatformProjectsByProjectIdHeldByApprovalId',
+        { path: { projectId, approvalId }, body: change },
+        options,
+      ),
+  }
+}

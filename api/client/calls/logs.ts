@@ -1,0 +1,32 @@
+import { everyPage } from '../everyPage.ts'
+import type { CallOptions, Http } from '../http.ts'
+import type { Operations } from '../operations.ts'
+
+/** One entry of the audit log. */
+export type LogEntry = Operations['getLogs']['result']['logs'][number]
+
+/** The number of entries, whole and by part. */
+export type LogStats = Operations['getLogsStats']['result']
+
+type ListQuery = NonNullable<Operations['getLogs']['input']['query']>
+
+/** The audit log of a project. */
+export function logs(http: Http) {
+  /** One page, newest first. */
+  const list = (query: ListQuery = {}, options?: CallOptions) =>
+    http.call('getLogs', { query }, options)
+  return {
+    list,
+    /** Every entry, newest first; iteration loads the pages. */
+    all: (query: ListQuery = {}, options?: CallOptions) =>
+      everyPage(
+        (pageToken) => list({ ...query, pageToken }, options),
+        (page) => page.logs,
+        query.pageToken,
+      ),
+    stats: (
+      query: NonNullable<Operations['getLogsStats']['input']['query']> = {},
+      options?: CallOptions,
+    ): Promise<LogStats> => http.call('getLogsStats', { query }, options),
+  }
+}

@@ -1,0 +1,39 @@
+import { everyPage } from '../everyPage.ts'
+import type { CallOptions, Http } from '../http.ts'
+import type { Operations } from '../operations.ts'
+
+/** A conversation as lists show it. */
+export type ThreadItem = Operations['getThreads']['result']['threads'][number]
+/** A conversation with its messages. */
+export type Thread = Operations['getThreadsByThreadId']['result']
+
+type ListQuery = NonNullable<Operations['getThreads']['input']['query']>
+
+/** The conversations of an inbox. */
+export function threads(http: Http) {
+  /** One page, the most recently updated first. */
+  const list = (query: ListQuery = {}, options?: CallOptions) =>
+    http.call('getThreads', { query }, options)
+  return {
+    list,
+    /** Every thread, the most recently updated first; iteration loads the pages. */
+    all: (query: ListQuery = {}, options?: CallOptions) =>
+      everyPage(
+        (pageToken) => list({ ...query, pageToken }, options),
+        (page) => page.threads,
+        query.pageToken,
+      ),
+    /** A thread with its newest messages, oldest first. */
+    get: (threadId: string, query: { limit?: number | undefined } = {}, options?: CallOptions) =>
+      http.call('getThreadsByThreadId', { path: { threadId }, query }, options),
+    /** Changes the labels of every message of a thread. */
+    updateLabels: (
+      threadId: string,
+      change: Operations['patchThreadsByThreadId']['input']['body'],
+      options?: CallOptions,
+    ) => http.call('patchThreadsByThreadId', { path: { threadId }, body: change }, options),
+    /** Deletes a thread with all its messages permanently. */
+    delete: (threadId: string, options?: CallOptions) =>
+      http.call('deleteThreadsByThreadId', { path: { threadId } }, options),
+  }
+}

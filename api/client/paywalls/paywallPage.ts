@@ -1,0 +1,99 @@
+/** The page that a browser gets where a program gets a JSON refusal. */
+import type { Challenge } from '../calls/payments.ts'
+
+/** Longer Accept headers are not read: the answer is JSON. */
+const ACCEPT_MAX_CHARS = 1_024
+
+/**
+ * Whether an Accept header asks for HTML rather than JSON (RFC 9110 §12.5.1). Only a browser names `text/html`; a
+ * wildcard is a program's.
+ */
+export function prefersHtml(accept: string | null | undefined): boolean {
+  if (!accept || accept.length > ACCEPT_MAX_CHARS) return false
+  const quality = { 'text/html': 0, 'application/json': 0 }
+  for (const range of accept.toLowerCase().split(',')) {
+    const [type = '', ...parameters] = range.split(';').map((part) => part.trim())
+    if (type !== 'text/html' && type !== 'application/json') continue
+    const weight = parameters.find((parameter) => parameter.startsWith('q='))
+    quality[type] = weight === undefined ? 1 : Number(weight.slice(2)) || 0
+  }
+  return quality['text/html'] > quality['application/json']
+}
+
+const STYLE =
+  ':root{color-scheme:light dark}body{font:16px/1.55 system-ui,sans-serif;margin:4rem auto;max-width:38rem;padding:0 1.25rem}' +
+  'dt{font-weight:600;margin-top:1rem}dd{margin:0;overflow-wrap:anywhere}'
+
+/** The headers of a page: it runs no script, loads nothing and stands in no frame. */
+export async function pageHeaders(): Promise<Record<string, string>> {
+  const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(STYLE))
+  const hash = btoa(String.fromCharCode(...new Uint8Array(digest)))
+  return {
+    'content-type': 'text/html; charset=utf-8',
+    'content-security-policy': `default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+    'x-content-type-options': 'nosniff',
+    'referrer-policy': 'no-referrer',
+  }
+}
+
+/** The price that a page shows. */
+export type ShownOffer = {
+  /** Decimal USDC. */
+  amount: string
+  challenge: Omit<Challenge, 'headers'>
+}
+
+/** The page of an offer. */
+export function offerPage({ amount, challenge }: ShownOffer): string {
+  const [requirement] = challenge.accepts
+  if (requirement === undefined) return notePage(challenge.error)
+  const { resource, description, network, payTo } = requirement
+  const facts = [
+    ['Price', `${amount} USDC`],
+    ['Resource', resource],
+    ['Description', description],
+    ['Network', network],
+    ['Paid to', payTo],
+    ['State', challenge.error],
+  ]
+    .filter(([, text]) => text !== '')
+    .map(([term = '', text = '']) => `<dt>${term}</dt><dd>${escapeHtml(text)}</dd>`)
+  return page(`<dl>
+${facts.join('\n')}
+</dl>
+<h2>How to pay</h2>
+<p>This resource is sold to software agents over x402. An agent signs the offer with its wallet. It sends the same
+request again, with the signature in the header <code>PAYMENT-SIGNATURE</code> (version 2) or <code>X-PAYMENT</code>
+(version 1). The offer stands in the header <code>PAYMENT-REQUIRED</code>, and as JSON in the answer to a program.</p>`)
+}
+
+/** The page of a refusal without an offer. */
+export const notePage = (message: string): string => page(`<p>${escapeHtml(message)}</p>`)
+
+const page = (content: string): string => `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Payment required</title>
+<style>${STYLE}</style>
+</head>
+<body>
+<main>
+<h1>Payment required</h1>
+${content}
+</main>
+</body>
+</html>
+`
+
+const ENTITIES: Record<string, string> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+}
+
+const escapeHtml = (text: string): string =>
+  text.replace(/[&<>"']/g, (char) => ENTITIES[char] ?? '')

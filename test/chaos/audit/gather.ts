@@ -1,0 +1,179 @@
+import { createHash } from 'node:crypto'
+import pg from 'pg'
+import { parseAbi, parseEventLogs } from 'viem'
+import { devnetClient } from '../../../workers/devnet/contracts.ts'
+import { createClient } from '../../support/service.ts'
+import { payTo, SEPOLIA } from '../../support/till/devnetPayment.ts'
+import type { Setting } from '../setting.ts'
+import type { Evidence, ListedMessage, UsedAuthorization } from './evidence.ts'
+import type { Ledger } from './ledger.ts'
+
+const EVENTS = parseAbi([
+  'event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)',
+  'event Transfer(address indexed from, address indexed to, uint256 value)',
+])
+
+/** Gathers the evidence: over the API, at the smarthost, on the chain, at the receiver, and in the database. */
+export async function gather(setting: Setting, ledger: Ledger): Promise<Evidence> {
+  const { seller, peer } = setting
+  const [sellerInbox, peerInbox, chain, vault, rows] = await Promise.all([
+    listInbox(setting, seller.key),
+    listInbox(setting, peer.key),
+    readChain(setting),
+    readVault(setting, ledger),
+    readRows(setting),
+  ])
+  return {
+    inboxes: { [seller.inbox]: sellerInbox, [peer.inbox]: peerInbox },
+    mailFaults: {
+      killedMs: [...setting.mailWorkersKilledMs],
+      cutMs: [...setting.links.smarthost.endedMs],
+    },
+    sunk: setting.sink.mails.map(({ email, to, raw, beganMs }) => ({
+      beganMs,
+      messageId: email.messageId ?? '',
+      to,
+      subject: email.subject ?? '',
+      contentHash: createHash('sha256').update(raw).digest('hex'),
+    })),
+    ...chain,
+    vault,
+    delivered: setting.shop.delivered(),
+    ...rows,
+  }
+}
+
+async function listInbox({ directApiUrl }: Setting, key: string): Promise<ListedMessage[]> {
+  const client = createClient(directApiUrl, key)
+  const messages: ListedMessage[] = []
+  for (let token: string | undefined, first = true; first || token !== undefined; first = false) {
+    const page = token === undefined ? '' : `&pageToken=${encodeURIComponent(token)}`
+    const { status, body } = await client.get(`/v0/messages?limit=100${page}`)
+    if (status !== 200) throw new Error(`the inbox was answered ${status}`)
+    messages.push(...body.messages)
+    token = body.nextPageToken
+  }
+  return messages
+}
+
+async function readChain({ devnet }: Setting): Promise<Pick<Evidence, 'used' | 'transferCount'>> {
+  const client = devnetClient(devnet.rpcUrl)
+  const raw = await client.getLogs({ address: SEPOLIA.usdcAddress, fromBlock: 0n })
+  const logs = parseEventLogs({ abi: EVENTS, logs: raw })
+  const transfers = logs.flatMap((log) =>
+    log.eventName === 'Transfer' && log.args.to.toLowerCase() === payTo.toLowerCase() ? [log] : [],
+  )
+  const used = logs.flatMap((log): UsedAuthorization[] => {
+    if (log.eventName !== 'AuthorizationUsed') return []
+    const { authorizer, nonce } = log.args
+    // FiatTokenV2 logs the transfer right after the authorization.
+    const transfer = transfers.find(
+      ({ transactionHash, logIndex }) =>
+        transactionHash === log.transactionHash && logIndex === log.logIndex + 1,
+    )
+    return [
+      {
+        nonce: nonce.toLowerCase(),
+        payer: authorizer,
+        txHash: log.transactionHash,
+        amountAtomic: transfer?.args.value.toString() ?? null,
+      },
+    ]
+  })
+  return { used, transferCount: transfers.length }
+}
+
+async function readVault(
+  { directApiUrl, seller }: Setting,
+  ledger: Ledger,
+): Promise<Evidence['vault']> {
+  const client = createClient(directApiUrl, seller.key)
+  const held: Evidence['vault'] = {}
+  for (const { name } of ledger.vault) {
+    const { status, body } = await client.get(`/v0/vault/${encodeURIComponent(name)}`)
+    if (status !== 200 && status !== 404) throw new Error(`the vault was answered ${status}`)
+    held[name] = status === 200 ? body.data.value : null
+  }
+  return held
+}
+
+type Rows = Pick<
+  Evidence,
+  'payments' | 'newestEvent' | 'deliveryStatus' | 'jobs' | 'lockedJobs' | 'openRows'
+>
+
+/** Rows that are not done, and whether a job exists for each. */
+const OPEN_ROWS = `
+  with open as (
+    select 'parse_inbound:' || id as key, 'inbound mail ' || id as name from inbound_mails where state = 'accepted'
+    union all
+    select 'send_mail:' || message_row, 'sent message ' || message_row from outbound_mails where state <> 'done'
+    union all
+    select 'deliver_webhook:' || id, 'webhook ' || id from webhook_deliveries where status <> 'delivered'
+    union all
+    select 'settle_payment:' || id, 'payment ' || id from payments where state = 'verified'
+    union all
+    select 'check_payment:' || id, 'check ' || id from payment_checks where state = 'open'
+  )
+  select name as row, exists (select from graphile_worker.jobs j where j.key = open.key) or exists (
+    select from graphile_worker._private_jobs b, json_array_elements_text(b.payload -> 'inboundIds') id
+    where 'parse_inbound:' || id = open.key) as "hasJob" from open`
+
+async function readRows({ database }: Setting): Promise<Rows> {
+  const client = new pg.Client({ connectionString: database.directUrl() })
+  client.on('error', () => {})
+  await client.connect()
+  try {
+    const list = async (text: string) => (await client.query(text)).rows
+    const jobs = await list(
+      `select task_identifier || ' ' || id || coalesce(' (' || key || ')', ' (no key)') ||
+                case when attempts > 0 then ', attempt ' || attempts || ' of ' || max_attempts else '' end ||
+                coalesce(', ' || left(last_error, 200), '') as name,
+              locked_at is not null as locked from graphile_worker.jobs order by id`,
+    )
+    const events = await list(
+      `select p.email_address as inbox, s.last_seq::int as seq from event_streams s
+       join projects p on p.id = s.project_id`,
+    )
+    const sent = await list(
+      `select message_id, delivery_status from messages where direction = 'sent'`,
+    )
+    return {
+      payments: await list(
+        `select id, lower(authorization_nonce) as nonce, state as status, tx_hash as "txHash" from payments`,
+      ),
+      newestEvent: Object.fromEntries(events.map(({ inbox, seq }) => [inbox, seq])),
+      deliveryStatus: Object.fromEntries(
+        sent.map(({ message_id, delivery_status }) => [message_id, delivery_status]),
+      ),
+      jobs: jobs.map(({ name }) => name),
+      lockedJobs: jobs.filter(({ locked }) => locked).map(({ name }) => name),
+      openRows: await list(OPEN_ROWS),
+    }
+  } finally {
+    await client.end()
+  }
+}
+
+/** Brings the retries of mail and webhooks forward to now, as an operator can. */
+export async function hurry({ database }: Setting): Promise<void> {
+  const client = new pg.Client({ connectionString: database.directUrl() })
+  client.on('error', () => {})
+  await client.connect()
+  try {
+    await client.query(
+      `update outbound_recipients set next_attempt_at = clock_timestamp() where state in ('queued', 'deferred')`,
+    )
+    await client.query(
+      `update outbound_mails set next_attempt_at = clock_timestamp() where state <> 'done'`,
+    )
+    await client.query(
+      `select graphile_worker.reschedule_jobs(array(
+         select id from graphile_worker.jobs
+         where task_identifier in ('send_mail', 'deliver_webhook') and run_at > now() and locked_at is null
+       ), run_at := now())`,
+    )
+  } finally {
+    await client.end()
+  }
+}

@@ -1,0 +1,55 @@
+import { createRandom, type Random } from '../random.ts'
+import type { Setting } from '../setting.ts'
+import type { Harms } from './harms.ts'
+
+/** Harms that go on at the same time. */
+const LANES = 2
+const PAUSE_MIN_MS = 300
+const PAUSE_MAX_MS = 3_500
+/** A power cut hides the effect of other harm. This share of power cuts is left out. */
+const RARE = 0.6
+
+export type Harming = {
+  /** How often each kind was done. */
+  counts: Map<string, number>
+  /** Resolves once all harm is over. */
+  ended: Promise<void>
+}
+
+/** Does these harms in a seeded order, until the signal. */
+export function startHarm(
+  setting: Setting,
+  options: {
+    seed: number
+    harms: Harms
+    ending: AbortSignal
+    onHarm: (line: string) => void
+  },
+): Harming {
+  const { seed, harms, ending, onHarm } = options
+  const kinds = Object.keys(harms)
+  const counts = new Map<string, number>()
+  const busy = new Set<string>()
+  const lane = async (random: Random) => {
+    for (;;) {
+      await Bun.sleep(random.int(PAUSE_MIN_MS, PAUSE_MAX_MS))
+      if (ending.aborted) return
+      const kind = random.pick(kinds)
+      if (busy.has(kind) || (kind === 'power' && kinds.length > 1 && random.chance(RARE))) continue
+      busy.add(kind)
+      try {
+        onHarm(await harms[kind]!(setting, random))
+        counts.set(kind, (counts.get(kind) ?? 0) + 1)
+      } catch (error) {
+        // The other lane may have ended the process that this one wants to harm.
+        onHarm(`${kind} could not be harmed: ${(error as Error).message}`)
+      } finally {
+        busy.delete(kind)
+      }
+    }
+  }
+  const lanes = Array.from({ length: kinds.length === 0 ? 0 : LANES }, (_, n) =>
+    lane(createRandom(seed, `harm ${n}`)),
+  )
+  return { counts, ended: Promise.all(lanes).then(() => {}) }
+}

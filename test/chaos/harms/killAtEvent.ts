@@ -1,0 +1,63 @@
+import pg from 'pg'
+import { commandOf, signal } from '../processes.ts'
+import type { Harm } from './harms.ts'
+
+/** The event comes within this time under load. */
+const EVENT_LIMIT_MS = 5_000
+/** The reply to the data of a message (see api/smtp/listener.ts). */
+const ACCEPTED = 'OK: message accepted'
+const SETTLED_CHANNEL = 'chaos_settled'
+
+/** Kills the SMTP listener right after its 250. A kill by the clock never hits this moment. */
+export const killAtAcceptance: Harm = async ({ service, links }) => {
+  // Looking for a process takes longer than a write to the spool.
+  const [pid] = service.pidsOf('smtp')
+  if (pid === undefined) throw new Error('found no smtp process')
+  const happened = await within((done) => {
+    links.smtp.onAnswer = (chunk) => {
+      if (!chunk.includes(ACCEPTED)) return
+      links.smtp.onAnswer = null
+      done(signal(pid, 'SIGKILL'))
+    }
+  })
+  links.smtp.onAnswer = null
+  if (!happened) throw new Error('saw no message accepted')
+  return 'killed smtp at the 250 for a message'
+}
+
+/** Kills the payment workers when a payment has become `settled` for others. */
+export const killAtSettlement: Harm = async ({ service, database }) => {
+  const pids = service.pidsOf('workers').filter((pid) => commandOf(pid).includes('--pool payments'))
+  if (pids.length === 0) throw new Error('found no payment workers')
+  const client = new pg.Client({ connectionString: database.directUrl() })
+  client.on('error', () => {})
+  try {
+    await client.connect()
+    await client.query(TELL_OF_SETTLEMENTS)
+    await client.query(`listen ${SETTLED_CHANNEL}`)
+    const happened = await within((done) => {
+      client.once('notification', () =>
+        done(pids.map((pid) => signal(pid, 'SIGKILL')).some(Boolean)),
+      )
+    })
+    if (!happened) throw new Error('saw no payment settled')
+    return 'killed the payment workers at a settlement'
+  } finally {
+    await client.end().catch(() => {})
+  }
+}
+
+/** A notification is sent at the commit, whatever the service has stored by then. */
+const TELL_OF_SETTLEMENTS = `
+  create or replace function ${SETTLED_CHANNEL}() returns trigger language plpgsql as
+    $$ begin perform pg_notify('${SETTLED_CHANNEL}', new.id); return null; end $$;
+  create or replace trigger ${SETTLED_CHANNEL} after update on payments for each row
+    when (new.state = 'settled' and old.state <> 'settled') execute function ${SETTLED_CHANNEL}();`
+
+/** @returns false when `done` was not called in time. */
+async function within(start: (done: (happened: boolean) => void) => void): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>()
+  const timer = setTimeout(() => resolve(false), EVENT_LIMIT_MS)
+  start(resolve)
+  return promise.finally(() => clearTimeout(timer))
+}

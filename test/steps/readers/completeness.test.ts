@@ -1,0 +1,29 @@
+/** No reader of what a stranger wrote is forgotten. */
+import { expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { OTHER_EXPORTS } from './otherExports.ts'
+import { READERS } from './readers.ts'
+
+const ROOT = join(import.meta.dir, '../../../shared')
+
+/** `FILE EXPORT` of each exported function of the parts that read strangers' bytes. */
+async function exportedFunctions(): Promise<string[]> {
+  const found: string[] = []
+  for (const part of ['mail', 'vault', 'http', 'till']) {
+    for (const file of new Bun.Glob('**/*.ts').scanSync(join(ROOT, part))) {
+      for (const [name, value] of Object.entries(await import(join(ROOT, part, file)))) {
+        if (typeof value === 'function') found.push(`${part}/${file} ${name}`)
+      }
+    }
+  }
+  return found
+}
+
+test('each exported function is measured, or is an exception with a reason', async () => {
+  const measured = new Set(READERS.map(({ name }) => name.split(': ')[0]!))
+  const exported = await exportedFunctions()
+  expect(exported.filter((name) => !measured.has(name) && !OTHER_EXPORTS.has(name))).toEqual([])
+  // An exception that is measured, or gone, is no exception.
+  const known = new Set(exported)
+  expect([...OTHER_EXPORTS].filter((name) => measured.has(name) || !known.has(name))).toEqual([])
+})

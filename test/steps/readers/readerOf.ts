@@ -1,0 +1,33 @@
+import type { Grammar } from '../inputs/shapes.ts'
+import type { Reader } from './reader.ts'
+
+/** A reader by its whole name. */
+export const reader = (
+  name: string,
+  max: number,
+  grammar: Grammar,
+  read: (text: string) => unknown,
+  budget = 0,
+): Reader => ({ name, max, grammar, read, budget })
+
+/** Each export of one file that reads one text. */
+export const all = (
+  file: string,
+  max: number,
+  grammar: Grammar,
+  reads: Record<string, (text: string) => unknown>,
+): Reader[] =>
+  Object.entries(reads).map(([name, read]) => reader(`${file} ${name}`, max, grammar, read))
+
+/** A text in pieces of a length. */
+export const pieces = (text: string, length = 8): string[] =>
+  text.match(new RegExp(`.{1,${length}}`, 'gs')) ?? []
+
+/** The value of a JSON text; for another text, an object that holds it at every place. */
+export const json = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return { payload: text, x402Version: 2, accepts: [text], [text]: text, list: pieces(text) }
+  }
+}

@@ -1,0 +1,20 @@
+/**
+ * Every function that reads what a stranger wrote costs steps in proportion to its input: repeats, near-matches, nests and
+ * mixes of the tokens of its grammar. The count is the same on every machine.
+ */
+import { expect, test } from 'bun:test'
+import { amount } from '../../support/database/extent.ts'
+import { measureTable } from '../measureTable.ts'
+
+test('twice the input costs a reader about twice the steps', async () => {
+  const effort = {
+    first: amount(1_000, 500),
+    last: amount(8_000, 2_000),
+    draws: amount(40, 10),
+    seed: 1,
+    stepsMax: amount(4e6, 2e5),
+  }
+  const { growths, differences } = await measureTable('readers/readers.ts', 'READERS', effort)
+  expect(growths.filter(({ isLinear }) => !isLinear)).toEqual([])
+  expect(differences).toEqual([])
+}, 600_000)

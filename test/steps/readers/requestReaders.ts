@@ -1,0 +1,83 @@
+/** Readers of requests at the door. */
+import { readForm, readJson, refuseUnstorable } from '../../../api/http/body.ts'
+import { readIdempotencyKey, requestHash } from '../../../api/http/idempotencyKey.ts'
+import { cut } from '../../../api/mcp/mailText.ts'
+import { findTool } from '../../../api/mcp/naming.ts'
+import { fence } from '../../../api/mcp/untrusted.ts'
+import { takeQuotedPaths } from '../../../api/smtp/quotedPaths.ts'
+import { ADDRESSES, HEADER, JSON_TEXT, TEXT, URL_TEXT } from '../inputs/grammars.ts'
+import type { Reader } from './reader.ts'
+
+const BODY_MAX = 2 * 1024 * 1024
+const limit = { maxBytes: BODY_MAX }
+const request = (type: string, body: string) =>
+  new Request('http://a.b/', { method: 'POST', body, headers: { 'content-type': type } })
+
+/** A MAIL command, as the SMTP library hands it over. */
+function readPath(command: string): unknown {
+  const session = {}
+  const connection = { session, _parseAddressCommand: () => false }
+  const server = { connections: new Set([connection]) }
+  takeQuotedPaths(server as never, session as never)
+  const parse = connection._parseAddressCommand as (name: string, command: string) => unknown
+  return parse('MAIL FROM', command)
+}
+
+export const REQUEST_READERS: readonly Reader[] = [
+  {
+    name: 'api/http/body.ts readJson',
+    max: BODY_MAX,
+    grammar: JSON_TEXT,
+    read: (text) => readJson(request('application/json', text), limit),
+  },
+  {
+    name: 'api/http/body.ts readJson: strings',
+    max: BODY_MAX,
+    grammar: JSON_TEXT,
+    read: (text) =>
+      readJson(request('application/json', JSON.stringify({ a: [text, '\0'] })), limit),
+  },
+  {
+    name: 'api/http/body.ts refuseUnstorable',
+    max: BODY_MAX,
+    grammar: JSON_TEXT,
+    read: (text) => refuseUnstorable({ [text]: text.split('a'), a: { [text]: [text] } }, ''),
+  },
+  {
+    name: 'api/http/body.ts readForm',
+    max: BODY_MAX,
+    grammar: URL_TEXT,
+    read: (text) => readForm(request('application/x-www-form-urlencoded', text), limit),
+  },
+  {
+    name: 'api/http/idempotencyKey.ts readIdempotencyKey',
+    max: 16 * 1024,
+    grammar: HEADER,
+    read: (text) => readIdempotencyKey(text),
+  },
+  {
+    name: 'api/http/idempotencyKey.ts requestHash',
+    max: BODY_MAX,
+    grammar: JSON_TEXT,
+    read: (text) => requestHash({ a: text.split('a'), [text]: text }),
+  },
+  { name: 'api/mcp/untrusted.ts fence', max: BODY_MAX, grammar: TEXT, read: (text) => fence(text) },
+  {
+    name: 'api/mcp/mailText.ts cut',
+    max: BODY_MAX,
+    grammar: TEXT,
+    read: (text) => cut(text, 20_000),
+  },
+  {
+    name: 'api/mcp/naming.ts findTool',
+    max: BODY_MAX,
+    grammar: TEXT,
+    read: (text) => findTool(text),
+  },
+  {
+    name: 'api/smtp/quotedPaths.ts takeQuotedPaths',
+    max: 64 * 1024,
+    grammar: ADDRESSES,
+    read: (text) => readPath(`MAIL FROM:<"${text}`),
+  },
+]

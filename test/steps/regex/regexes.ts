@@ -1,0 +1,54 @@
+/** Regular expressions hide the most loops. Each search counts the steps of a backtracking engine. */
+import { add, counts, uncounted } from '../counter.ts'
+import { compile, type Program } from './regexProgram.ts'
+import { search } from './regexRun.ts'
+
+/** Steps of one search. Beyond them the measurement ends: the regular expression is exponential. */
+const STEPS_MAX = 5_000_000
+
+const programs = new Map<string, Program>()
+
+function programOf(regex: RegExp): Program {
+  const key = regex.toString()
+  let program = programs.get(key)
+  if (program === undefined) {
+    program = compile(regex.source, regex.flags)
+    programs.set(key, program)
+  }
+  return program
+}
+
+/** Differences between this matcher and the engine: the count of a wrong matcher says nothing. */
+export const differences: string[] = []
+
+/**
+ * Counts every search. ECMA-262 has `test`, `match`, `matchAll`, `replace`, `search` and `split` call `exec` when it is
+ * not the engine's own.
+ */
+export function countRegexes(): void {
+  const native = RegExp.prototype.exec
+  RegExp.prototype.exec = function (given) {
+    if (!counts()) return native.call(this, given)
+    const { steps, result } = uncounted(() => {
+      const text = String(given)
+      const from = this.global || this.sticky ? this.lastIndex : 0
+      const { steps, match } = search(programOf(this), text, from, this.sticky, STEPS_MAX)
+      const result = native.call(this, text)
+      if (!isSame(match, result, text)) {
+        differences.push(`${this} at ${from} of ${JSON.stringify(text.slice(0, 200))}`)
+      }
+      return { steps, result }
+    })
+    add(steps)
+    return result
+  }
+}
+
+function isSame(match: readonly number[] | null, result: RegExpExecArray | null, text: string) {
+  if (match === null || result === null) return match === result
+  const texts = Array.from(result, (_, n) => {
+    const [start, end] = [match[2 * n]!, match[2 * n + 1]!]
+    return start < 0 || end < 0 ? undefined : text.slice(start, end)
+  })
+  return match[0] === result.index && texts.every((one, n) => one === result[n])
+}
