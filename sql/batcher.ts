@@ -2,7 +2,7 @@ import { isDatabaseUnavailable } from '../shared/process/databaseAway.ts'
 import { withinNone } from '../shared/process/workContext.ts'
 
 /**
- * Batches items of concurrent callers into one statement. An item runs at once if no statement runs. Items that arrive
+ * Batches items of concurrent callers into one statement (docs/decisions/batching.md). An item runs at once if no statement runs. Items that arrive
  * meanwhile form the next batch: it runs when the one before has ended, or is late and fewer than `parallel` run.
  */
 export type Batcher<Item, Result> = {

@@ -6,7 +6,7 @@ import { BLOB_BYTES } from '../../sql/blobs/blobs.ts'
 import type { SpooledMail } from '../../sql/mail/inbound/inboundMails.ts'
 import { type SpooledColumns, SpoolWriter } from './spoolWriter.ts'
 
-/** A complete message with its envelope, before it is stored. */
+/** A complete message with its envelope, before it is stored. docs/decisions/spool.md tells why SQLite holds it. */
 export type NewSpooledMail = Omit<SpooledMail, 'sourceKey'>
 
 /** Thrown when the disk has no room for another message. */

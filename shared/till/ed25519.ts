@@ -1,6 +1,6 @@
 /**
  * Ed25519 (RFC 8032) by the runtime: 0.06 ms a signature. @noble/ed25519 takes 0.54 ms; it stays where the code runs in
- * any runtime (verification, the client).
+ * any runtime (verification, the client). docs/decisions/receipt-signatures.md
  */
 import { createPrivateKey, type KeyObject, sign } from 'node:crypto'
 

@@ -3,7 +3,7 @@ import { type TaskName, type TaskPayload, taskPayloads } from '../../shared/task
 import type { Queryable } from '../db.ts'
 
 /**
- * A job to queue. `key` makes it unique: it replaces a waiting job of the same key. A running job loses its key to the
+ * A job to queue (docs/decisions/postgres-queue.md). `key` makes it unique: it replaces a waiting job of the same key. A running job loses its key to the
  * new one and is then superseded.
  */
 export type NewJob<Name extends TaskName = TaskName> = {

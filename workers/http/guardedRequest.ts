@@ -1,5 +1,6 @@
 /**
- * The only way to call a URL that a tenant gave us: webhooks, endpoint verification, and uses of a secret.
+ * The only way to call a URL that a tenant gave us: webhooks, endpoint verification, and uses of a secret
+ * (docs/decisions/guarded-requests.md).
  *
  * `fetch` obeys HTTP_PROXY (so a resolved address means nothing) and inflates bodies (48 KB became
  * 50 MB in 126 ms); node:http does neither and lets the lookup hook judge the address it dials.

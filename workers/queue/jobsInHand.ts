@@ -1,6 +1,9 @@
 import type { WorkerEvents } from 'graphile-worker'
 
-/** The jobs that a Graphile Worker pool has in memory: fetched and waiting for a slot, or running. */
+/**
+ * The jobs that a Graphile Worker pool has in memory: fetched and waiting for a slot, or running
+ * (docs/decisions/jobs-in-memory.md).
+ */
 export type JobsInHand = {
   has(jobId: string): boolean
   /** The epoch in which the job was fetched (see registration.ts). */

@@ -29,7 +29,7 @@ export type OutboundContent = {
 
 /** An outbound mail for one attempt. */
 export type OutboundMail = OutboundContent & {
-  /** The number of this attempt, from 1; `recordAttempt` requires it. */
+  /** The number of this attempt, from 1; `recordMailAttempts` requires it. */
   attempt: number
   acceptedAt: Date
   /** SHA-256 of the approved bytes; null: nobody had to approve them. */
