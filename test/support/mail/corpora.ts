@@ -4,6 +4,7 @@
  */
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { gunzipSync } from 'node:zlib'
 import { isWhole } from '../database/extent.ts'
 
 const OWN = join(import.meta.dir, '../../fixtures')
@@ -40,13 +41,17 @@ export type ReplyCase = {
   expected: string
   alt?: string[]
   tier: 'core' | 'policy'
+  class?: string
 }
 
-const readReplies = (path: string): ReplyCase[] =>
-  readFileSync(path, 'utf8')
+export function readReplies(path: string): ReplyCase[] {
+  const bytes = readFileSync(path)
+  const text = (path.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString('utf8')
+  return text
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line))
+}
 
 /** `edges`: joined and cut-off attributions, unlisted devices and odd characters, with hard negatives beside each. */
 export const replyCorpora = (): Corpus<ReplyCase, 'own' | 'edges' | 'public'>[] => [

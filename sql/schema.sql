@@ -1,0 +1,1094 @@
+-- The schema that all migrations make. `npm run schema` writes this file; a test compares it.
+
+create table api_keys (
+  id bigint generated always as identity not null,
+  kind text not null,
+  project_id text,
+  lookup_prefix text not null,
+  key_hash bytea not null,
+  scopes text[] default '{}'::text[] not null,
+  created_at timestamp(3) with time zone default clock_timestamp() not null,
+  revoked_at timestamp(3) with time zone,
+  name text,
+  constraint api_keys_check CHECK (((kind = 'project'::text) = (project_id IS NOT NULL))),
+  constraint api_keys_key_hash_check CHECK ((octet_length(key_hash) = 32)),
+  constraint api_keys_kind_check CHECK ((kind = ANY (ARRAY['project'::text, 'platform'::text]))),
+  constraint api_keys_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  constraint api_keys_pkey PRIMARY KEY (id)
+);
+
+create table approval_links (
+  token_hash bytea not null,
+  approval_id text not null,
+  address text not null,
+  created_at timestamp(3) with time zone default clock_timestamp() not null,
+  used_at timestamp(3) with time zone,
+  constraint approval_links_token_hash_check CHECK ((octet_length(token_hash) = 32)),
+  constraint approval_links_approval_id_fkey FOREIGN KEY (approval_id) REFERENCES approvals(id) ON DELETE CASCADE,
+  constraint approval_links_pkey PRIMARY KEY (token_hash)
+);
+
+create table approvals (
+  "row" bigint generated always as identity not null,
+  id text not null,
+  project_id text not null,
+  kind text not null,
+  subject text not null,
+  state text default 'waiting'::text not null,
+  content_hash bytea,
+  requested_at timestamp(3) with time zone default clock_timestamp() not null,
+  expires_at timestamp(3) with time zone not null,
+  announced_at timestamp(3) with time zone,
+  notified_at timestamp(3) with time zone,
+  notice_attempts integer default 0 not null,
+  decided_at timestamp(3) with time zone,
+  decided_by text,
+  reason text,
+  constraint approvals_content_hash_check CHECK ((octet_length(content_hash) = 32)),
+  constraint approvals_kind_check CHECK ((kind = 'mail'::text)),
+  constraint approvals_state_check CHECK ((state = ANY (ARRAY['waiting'::text, 'approved'::text, 'rejected'::text, 'withdrawn'::text, 'expired'::text]))),
+  constraint approvals_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  constraint approvals_pkey PRIMARY KEY (id),
+  constraint approvals_row_key UNIQUE ("row")
+);
+
+create table audit_log (
+  "row" bigint generated always as identity not null,
+  project_id text not null,
+  at timestamp(3) with time zone default clock_timestamp() not null,
+  action text not null,
+  subject text,
+  detail text,
+  actor text not null,
+  request_id text not null,
+  outcome text not null,
+  constraint audit_log_pkey PRIMARY KEY ("row")
+);
+
+create table blobs (
+  hash bytea not null,
+  key bytea not null,
+  size integer not null,
+  content_hash bytea not null,
+  created_at timestamp(3) with time zone default clock_timestamp() not null,
+  idle_since timestamp(3) with time zone default clock_timestamp(),
+  constraint blobs_content_hash_check CHECK ((octet_length(content_hash) = 32)),
+  constraint blobs_hash_check CHECK ((octet_length(hash) = 32)),
+  constraint blobs_key_check CHECK ((octet_length(key) = 32)),
+  constraint blobs_pkey PRIMARY KEY (hash)
+);
+
+create table chain_status (
+  singleton boolean default true not null,
+  chain_id bigint,
+  network text,
+  head_number bigint,
+  head_hash text,
+  rpc_error text,
+  checked_at timestamp(3) with time zone not null,
+  constraint chain_status_singleton_check CHECK (singleton),
+  constraint chain_status_pkey PRIMARY KEY (singleton)
+);
+
+create table chain_transaction_payments (
+  hash text not null,
+  payment_id text not null,
+  constraint chain_transaction_payments_hash_fkey FOREIGN KEY (hash) REFERENCES chain_transactions(hash) ON DELETE CASCADE,
+  constraint chain_transaction_payments_payment_id_fkey FOREIGN KEY (payment_id) REFERENCES payments(id),
+  constraint chain_transaction_payments_pkey PRIMARY KEY (hash, payment_id)
+);
+
+create table chain_transactions (
+  hash text not null,
+  chain_id bigint not null,
+  wallet text not null,
+  nonce bigint not null,
+  payment_id text,
+  raw text not null,
+  max_fee_wei numeric(78,0) not null,
+  tip_wei numeric(78,0) not null,
+  state text default 'open'::text not null,
+  succeeded boolean,
+  block_number bigint,
+  block_hash text,
+  signed_at timestamp(3) with time zone default clock_timestamp() not null,
+  sent_at timestamp(3) with time zone,
+  send_count integer default 0 not null,
+  sent_head bigint,
+  send_error text,
+  gas_limit bigint,
+  payer_code text,
+  gas_used bigint,
+  constraint chain_transactions_state_check CHECK ((state = ANY (ARRAY['open'::text, 'mined'::text, 'void'::text]))),
+  constraint chain_transactions_chain_id_wallet_fkey FOREIGN KEY (chain_id, wallet) REFERENCES gas_wallets(chain_id, address),
+  constraint chain_transactions_payment_id_fkey FOREIGN KEY (payment_id) REFERENCES payments(id),
+  constraint chain_transactions_pkey PRIMARY KEY (hash)
+);
+
+create table console_links (
+  token_hash bytea not null,
+  created_at timestamp(3) with time zone default clock_timestamp() not null,
+  expires_at timestamp(3) with time zone not null,
+  used_at timestamp(3) with time zone,
+  constraint console_links_token_hash_check CHECK ((octet_length(token_hash) = 32)),
+  constraint console_links_pkey PRIMARY KEY (token_hash)
+);
+
+create table console_sessions (
+  id text not null,
+  secret_hash bytea not null,
+  created_at timestamp(3) with time zone default clock_timestamp() not null,
+  last_seen_at timestamp(3) with time zone default clock_timestamp() not null,
+  expires_at timestamp(3) with time zone not null,
+  constraint console_sessions_secret_hash_check CHECK ((octet_length(secret_hash) = 32)),
+  constraint console_sessions_pkey PRIMARY KEY (id),
+  constraint console_sessions_secret_hash_key UNIQUE (secret_hash)
+);
+
+create table credential_versions (
+  credential_row bigint not null,
+  version integer not null,
+  type text not null,
+  metadata json not null,
+  metadata_bytes integer not null,
+  expires_at timestamp(3) with time zone,
+  has_totp boolean not null,
+  key_id text not null,
+  wrapped_key bytea not null,
+  ciphertext bytea not null,
+  created_at timestamp(3) with time zone default clock_timestamp() not null,
+  allowed_hosts text[],
+  allowed_methods text[],
+  allowed_paths text[],
+  placement text[],
+  constraint credential_versions_version_check CHECK ((version > 0)),
+  constraint credential_versions_credential_row_fkey FOREIGN KEY (credential_row) REFERENCES credentials("row") ON DELETE CASCADE,
+  constraint credential_versions_pkey PRIMARY KEY (credential_row, version)
+);
+
+create table credentials (
+  "row" bigint generated always as identity not null,
+  id text not null,
+  project_id text not null,
+  name text not null,
+  version integer default 0 not null,
+  created_at timestamp(3) with time zone default clock_timestamp() not null,
+  last_used_at timestamp(3) with time zone,
+  last_rotated_at timestamp(3) with time zone,
+  expires_at timestamp(3) with time zone,
+  reveal text default 'agent'::text not null,
+  bounded_by_owner boolean default false not null,
+  constraint credentials_reveal_check CHECK ((reveal = ANY (ARRAY['agent'::text, 'owner'::text]))),
+  constraint credentials_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  constraint credentials_pkey PRIMARY KEY ("row"),
+  constraint credentials_id_key UNIQUE (id),
+  constraint credentials_project_id_name_key UNIQUE (project_id, name)
+) with (fillfactor=80);
+
+create table dead_blobs (
+  hash bytea not null,
+  died_at timestamp(3) with time zone default clock_timestamp() not null,
+  constraint dead_blobs_pkey PRIMARY KEY (hash)
+);
+
+create table deleted_messages (
+  project_id text not null,
+  content_hash bytea not null,
+  deleted_at timestamp(3) with time zone default clock_timestamp() not null,
+  constraint deleted_messages_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  constraint deleted_messages_pkey PRIMARY KEY (project_id, content_hash)
+);
+
+create table dkim_keys (
+  "row" bigint generated always as identity not null,
+  domain text not null,
+  selector text not null,
+  record text not null,
+  key_id text not null,
+  wrapped_key bytea not null,
+  ciphertext bytea not null,
+  created_at timestamp(3) with time zone default clock_timestamp() not null,
+  constraint dkim_keys_pkey PRIMARY KEY ("row"),
+  constraint dkim_keys_domain_selector_key UNIQUE (domain, selector)
+);
+
+create table drafts (
+  "row" bigint generated always as identity not null,
+  id text not null,
+  project_id text not null,
+  version integer default 1 not null,
+  content jsonb not null,
+  attachments jsonb default '[]'::jsonb not null,
+  stored_bytes bigint not null,
+  created_at timestamp(3) with time zone default clock_timestamp() not null,
+  updated_at timestamp(3) with time zone default clock_timestamp() not null,
+  constraint drafts_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  constraint drafts_pkey PRIMARY KEY (id),
+  constraint drafts_row_key UNIQUE ("row")
+);
+
+create table email_rules (
+  id text not null,
+  project_id text not null,
+  type text not null,
+  scope text not null,
+  value text not null,
+  "row" bigint generated always as identity not null,
+  created_at timestamp(3) with time zone default clock_timestamp() not null,
+  constraint email_rules_scope_check CHECK ((scope = ANY (ARRAY['RECEIVE'::text, 'SEND'::text, 'REPLY'::text]))),
+  constraint email_rules_type_check CHECK ((type = ANY (ARRAY['ALLOW'::text, 'BLOCK'::text]))),
+  constraint email_rules_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  constraint email_rules_pkey PRIMARY KEY (id),
+  constraint email_rules_project_id_scope_value_key UNIQUE (project_id, scope, value),
+  constraint email_rules_row_key UNIQUE ("row")
+);
+
+create table event_streams (
+  project_id text not null,
+  last_seq bigint not null,
+  constraint event_streams_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  constraint event_streams_pkey PRIMARY KEY (project_id)
+);
+
+create table events (
+  project_id text not null,
+  seq bigint not null,
+  type text not null,
+  data jsonb not null,
+  created_at timestamp(3) with time zone default clock_timestamp() not null,
+  constraint events_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  constraint events_pkey PRIMARY KEY (project_id, seq)
+);
+
+create table gas_wallets (
+  chain_id bigint not null,
+  address text not null,
+  next_nonce bigint not null,
+  constraint gas_wallets_pkey PRIMARY KEY (chain_id, address)
+);
+
+create table idempotency_keys (
+  project_id text not null,
+  operation text not null,
+  key text not null,
+  request_hash bytea not null,
+  result text,
+  created_at timestamp(3) with time zone default clock_timestamp() not null,
+  constraint idempotency_keys_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  constraint idempotency_keys_pkey PRIMARY KEY (project_id, operation, key)
+);
+
+create table inbound_mails (
+  id bigint generated always as identity not null,
+  raw_id bigint not null,
+  project_id text not null,
+  envelope_from text not null,
+  envelope_to text not null,
+  remote_ip text,
+  helo text,
+  received_at timestamp(3) with time zone not null,
+  state text default 'accepted'::text not null,
+  message_row bigint,
+  traceparent text,
+  constraint inbound_mails_state_check CHECK ((state = ANY (ARRAY['accepted'::text, 'stored'::text, 'retransmission'::text, 'discarded'::text]))),
+  constraint inbound_mails_message_row_fkey FOREIGN KEY (message_row) REFERENCES messages("row") ON DELETE SET NULL,
+  constraint inbound_mails_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  constraint inbound_mails_raw_id_fkey FOREIGN KEY (raw_id) REFERENCES raw_mails(id),
+  constraint inbound_mails_pkey PRIMARY KEY (id),
+  constraint inbound_mails_raw_id_project_id_key UNIQUE (raw_id, project_id)
+);
+
+create table known_recipients (
+  project_id text not null,
+  recipient text not null,
+  since timestamp(3) with time zone default clock_timestamp() not null,
+  constraint known_recipients_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  constraint known_recipients_pkey PRIMARY KEY (project_id, recipient)
+);
+
+create table lone_payers (
+  chain_id bigint not null,
+  payer text not null,
+  until timestamp(3) with time zone not null,
+  constraint lone_payers_pkey PRIMARY KEY (chain_id, payer)
+);
+
+create table mail_domains (
+  domain text not null,
+  "row" bigint generated always as identity not null,
+  token text not null,
+  dkim_selector text not null,
+  dkim_record text not null,
+  status text default 'pending'::text not null,
+  findings jsonb default '{}'::jsonb not null,
+  created_at timestamp(3) with time zone default clock_timestamp() not null,
+  checked_at timestamp(3) with time zone,
+  verified_at timestamp(3) with time zone,
+  wanting_since timestamp(3) with time zone default clock_timestamp(),
+  constraint mail_domains_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'verified'::text, 'failed'::text]))),
+  constraint mail_domains_pkey PRIMARY KEY (domain),
+  constraint mail_domains_row_key UNIQUE ("row")
+);
+
+create table master_keys (
+  id text not null,
+  check_value bytea not null,
+  registered_at timestamp(3) with time zone default clock_timestamp() not null,
+  constraint master_keys_check_value_check CHECK ((octet_length(check_value) = 32)),
+  constraint master_keys_pkey PRIMARY KEY (id)
+);
+
+create table message_attachments (
+  message_row bigint not null,
+  attachment_id text not null,
+  bytes bytea not null,
+  blob bytea,
+  constraint message_attachments_blob FOREIGN KEY (blob) REFERENCES blobs(hash) NOT VALID,
+  constraint message_attachments_message_row_fkey FOREIGN KEY (message_row) REFERENCES messages("row") ON DELETE CASCADE,
+  constraint message_attachments_pkey PRIMARY KEY (message_row, attachment_id)
+);
+
+create table message_labels (
+  project_id text not null,
+  label text not null,
+  created_at timestamp(3) with time zone not null,
+  message_row bigint not null,
+  constraint message_labels_message_row_fkey FOREIGN KEY (message_row) REFERENCES messages("row") ON DELETE CASCADE,
+  constraint message_labels_pkey PRIMARY KEY (project_id, label, created_at, message_row)
+);
+
+create table messages (
+  "row" bigint generated always as identity not null,
+  project_id text not null,
+  thread_row bigint not null,
+  raw_id bigint,
+  direction text not null,
+  message_id text not null,
+  message_id_hash bytea not null,
+  header_message_id text,
+  content_hash bytea,
+  in_reply_to text[] default '{}'::text[] not null,
+  reference_ids text[] default '{}'::text[] not null,
+  from_addresses text[] default '{}'::text[] not null,
+  to_addresses text[] default '{}'::text[] not null,
+  cc_addresses text[] default '{}'::text[] not null,
+  bcc_addresses text[] default '{}'::text[] not null,
+  reply_to_addresses text[] default '{}'::text[] not null,
+  subject text default ''::text not null,
+  text_body text default ''::text not null,
+  html_body text,
+  extracted_text text,
+  text_bytes integer default 0 not null,
+  attachments jsonb default '[]'::jsonb not null,
+  labels text[] default '{}'::text[] not null,
+  delivery_status text,
+  delivery_error text,
+  created_at timestamp(3) with time zone not null,
+  added_at timestamp(3) with time zone default clock_timestamp() not null,
+  search tsvector,
+  authentication jsonb,
+  stored_bytes bigint default 0 not null,
+  codes jsonb,
+  links jsonb,
+  send_at timestamp(3) with time zone,
+  raw_expired boolean default false not null,
+  constraint messages_delivery_status_check CHECK ((delivery_status = ANY (ARRAY['queued'::text, 'sent'::text, 'deferred'::text, 'bounced'::text, 'failed'::text, 'scheduled'::text, 'held'::text, 'cancelled'::text, 'rejected'::text, 'expired'::text]))),
+  constraint messages_direction_check CHECK ((direction = ANY (ARRAY['received'::text, 'sent'::text]))),
+  constraint messages_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  constraint messages_raw_id_fkey FOREIGN KEY (raw_id) REFERENCES raw_mails(id),
+  constraint messages_thread_row_fkey FOREIGN KEY (thread_row) REFERENCES threads("row") ON DELETE CASCADE,
+  constraint messages_pkey PRIMARY KEY ("row"),
+  constraint messages_project_id_message_id_hash_key UNIQUE (project_id, message_id_hash)
+) with (fillfactor=80);
+
+create table migrations (
+  name text not null,
+  applied_at timestamp with time zone default clock_timestamp() not null,
+  constraint migrations_pkey PRIMARY KEY (name)
+);
+
+create table outbound_mails (
+  message_row bigint not null,
+  project_id text not null,
+  state text default 'queued'::text not null,
+  attempt integer default 0 not null,
+  next_attempt_at timestamp(3) with time zone not null,
+  accepted_at timestamp(3) with time zone not null,
+  unsubscribe jsonb,
+  names jsonb,
+  headers jsonb,
+  traceparent text,
+  approved_hash bytea,
+  constraint outbound_mails_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'deferred'::text, 'done'::text, 'held'::text]))),
+  constraint outbound_mails_message_row_fkey FOREIGN KEY (message_row) REFERENCES messages("row") ON DELETE CASCADE,
+  constraint outbound_mails_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  constraint outbound_mails_pkey PRIMARY KEY (message_row)
+);
+
+create table outbound_recipients (
+  message_row bigint not null,
+  address text not null,
+  state text default 'queued'::text not null,
+  error text,
+  updated_at timestamp(3) with time zone default clock_timestamp() not null,
+  attempts integer default 0 not null,
+  next_attempt_at timestamp(3) with time zone default clock_timestamp() not null,
+  constraint outbound_recipients_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'sent'::text, 'deferred'::text, 'failed'::text, 'bounced'::text]))),
+  constraint outbound_recipients_message_row_fkey FOREIGN KEY (message_row) REFERENCES outbound_mails(message_row) ON DELETE CASCADE,
+  constraint outbound_recipients_pkey PRIMARY KEY (message_row, address)
+);
+
+create table payment_checks (
+  id text not null,
+  project_id text not null,
+  claim jsonb not null,
+  claims boolean not null,
+  reason_without_code text,
+  state text default 'open'::text not null,
+  reason text,
+  payment_id text,
+  created_at timestamp(3) with time zone default clock_timestamp() not null,
+  constraint payment_checks_state_check CHECK ((state = ANY (ARRAY['open'::text, 'passed'::text, 'refused'::text]))),
+  constraint payment_checks_payment_id_fkey FOREIGN KEY (payment_id) REFERENCES payments(id),
+  constraint payment_checks_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id),
+  constraint payment_checks_pkey PRIMARY KEY (id)
+);
+
+create table payments (
+  id text not null,
+  "row" bigint generated always as identity not null,
+  project_id text not null,
+  endpoint_id text,
+  match_key text,
+  resource_url text not null,
+  description text,
+  network text not null,
+  chain_id bigint not null,
+  asset text not null,
+  payer text not null,
+  recipient text not null,
+  amount_atomic bigint not null,
+  valid_after numeric(78,0) not null,
+  valid_before numeric(78,0) not null,
+  authorization_nonce text not null,
+  signature text not null,
+  claim_head bigint,
+  state text default 'verified'::text not null,
+  failure_stage text,
+  failure_reason text,
+  failure_detail text,
+  trouble text,
+  trouble_count integer default 0 not null,
+  revert_count integer default 0 not null,
+  tx_hash text,
+  block_number bigint,
+  block_hash text,
+  signed_receipt text,
+  granted_at timestamp(3) with time zone,
+  grant_key text,
+  created_at timestamp(3) with time zone default clock_timestamp() not null,
+  settled_at timestamp(3) with time zone,
+  finalized_at timestamp(3) with time zone,
+  factory text,
+  factory_data text,
+  x402_version smallint default 1 not null,
+  resource_source text default 'seller'::text not null,
+  payment_identifier text,
+  settle_after timestamp(3) with time zone,
+  goes_alone boolean default false not null,
+  log_index integer,
+  traceparent text,
+  details_removed_at timestamp(3) with time zone,
+  constraint payments_amount_atomic_check CHECK ((amount_atomic > 0)),
+  constraint payments_check CHECK (((state = 'failed'::text) = (failure_reason IS NOT NULL))),
+  constraint payments_check1 CHECK (((state <> 'settled'::text) OR ((tx_hash IS NOT NULL) AND (signed_receipt IS NOT NULL)))),
+  constraint payments_check2 CHECK (((factory IS NULL) = (factory_data IS NULL))),
+  constraint payments_failure_stage_check CHECK ((failure_stage = ANY (ARRAY['verify'::text, 'settle'::text]))),
+  constraint payments_state_check CHECK ((state = ANY (ARRAY['verified'::text, 'settled'::text, 'failed'::text]))),
+  constraint payments_endpoint_id_fkey FOREIGN KEY (endpoint_id) REFERENCES seller_endpoints(id) ON DELETE SET NULL,
+  constraint payments_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id),
+  constraint payments_pkey PRIMARY KEY (id),
+  constraint payments_row_key UNIQUE ("row")
+);
+
+create table platform_key_usage (
+  key_id bigint not null,
+  request_count bigint default 0 not null,
+  last_used_at timestamp(3) with time zone,
+  constraint platform_key_usage_key_id_fkey FOREIGN KEY (key_id) REFERENCES api_keys(id) ON DELETE CASCADE,
+  constraint platform_key_usage_pkey PRIMARY KEY (key_id)
+);
+
+create unlogged table process_reports (
+  id uuid not null,
+  part text not null,
+  reported_at timestamp(3) with time zone default clock_timestamp() not null,
+  metrics json not null,
+  constraint process_reports_pkey PRIMARY KEY (id)
+);
+
+create table project_limits (
+  project_id text not null,
+  storage_bytes bigint,
+  daily_settlements bigint,
+  daily_gas bigint,
+  constraint project_limits_daily_gas_check CHECK ((daily_gas >= 0)),
+  constraint project_limits_daily_settlements_check CHECK ((daily_settlements >= 0)),
+  constraint project_limits_storage_bytes_check CHECK ((storage_bytes >= 0)),
+  constraint project_limits_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  constraint project_limits_pkey PRIMARY KEY (project_id)
+);
+
+create table project_retention (
+  project_id text not null,
+  mail_days integer,
+  raw_mail_days integer,
+  deliveries_days integer,
+  logs_days integer,
+  idempotency_keys_days integer,
+  payment_details_days integer,
+  constraint project_retention_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  constraint project_retention_pkey PRIMARY KEY (project_id)
+);
+
+create table project_storage (
+  project_id text not null,
+  bytes bigint not null,
+  constraint project_storage_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  constraint project_storage_pkey PRIMARY KEY (project_id)
+) with (fillfactor=50);
+
+create table project_usage (
+  project_id text not null,
+  request_count bigint default 0 not null,
+  last_used_at timestamp(3) with time zone,
+  constraint project_usage_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  constraint project_usage_pkey PRIMARY KEY (project_id)
+);
+
+create table project_webhooks (
+  id text not null,
+  project_id text not null,
+  url text not null,
+  events text[] not null,
+  webhook_key_id text not null,
+  webhook_wrapped_key bytea not null,
+  webhook_ciphertext bytea not null,
+  "row" bigint generated always as identity not null,
+  created_at timestamp(3) with time zone default clock_timestamp() not null,
+  deleted_at timestamp(3) with time zone,
+  constraint project_webhooks_events_check CHECK ((cardinality(events) > 0)),
+  constraint project_webhooks_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  constraint project_webhooks_pkey PRIMARY KEY (id),
+  constraint project_webhooks_row_key UNIQUE ("row")
+);
+
+create table project_writes (
+  project_id text not null,
+  lsn pg_lsn not null,
+  constraint project_writes_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id),
+  constraint project_writes_pkey PRIMARY KEY (project_id)
+);
+
+create table projects (
+  id text not null,
+  name text not null,
+  purpose text not null,
+  email_address text not null,
+  pay_to text,
+  payments_enabled boolean default false not null,
+  "row" bigint generated always as identity not null,
+  created_at timestamp(3) with time zone default clock_timestamp() not null,
+  deleted_at timestamp(3) with time zone,
+  display_name text,
+  send_policy text default 'free'::text not null,
+  approver_email text,
+  approval_hours integer default 72 not null,
+  erased_at timestamp(3) with time zone,
+  constraint projects_purpose_check CHECK ((purpose = ANY (ARRAY['SELLER'::text, 'BUYER'::text]))),
+  constraint projects_send_policy_check CHECK ((send_policy = ANY (ARRAY['free'::text, 'approve'::text, 'approve-new'::text]))),
+  constraint projects_pkey PRIMARY KEY (id),
+  constraint projects_row_key UNIQUE ("row")
+);
+
+create unlogged table rate_windows (
+  subject text not null,
+  window_start timestamp with time zone not null,
+  used integer not null,
+  constraint rate_windows_pkey PRIMARY KEY (subject)
+);
+
+create table raw_mails (
+  id bigint generated always as identity not null,
+  source_key uuid not null,
+  bytes bytea not null,
+  created_at timestamp(3) with time zone default clock_timestamp() not null,
+  blob bytea,
+  constraint raw_mails_blob FOREIGN KEY (blob) REFERENCES blobs(hash) NOT VALID,
+  constraint raw_mails_pkey PRIMARY KEY (id),
+  constraint raw_mails_source_key_key UNIQUE (source_key)
+);
+
+create table receipt_keys (
+  kid text not null,
+  did text not null,
+  public_key_hex text not null,
+  registered_at timestamp(3) with time zone default clock_timestamp() not null,
+  signs_since timestamp(3) with time zone,
+  constraint receipt_keys_pkey PRIMARY KEY (kid)
+);
+
+create table seller_endpoints (
+  id text not null,
+  project_id text not null,
+  url_pattern text not null,
+  match_key text not null,
+  price_atomic bigint not null,
+  network text not null,
+  description text,
+  webhook_url text,
+  webhook_secret text,
+  verification_status text default 'pending'::text not null,
+  verification_detail text,
+  verification_checked_at timestamp(3) with time zone,
+  "row" bigint generated always as identity not null,
+  created_at timestamp(3) with time zone default clock_timestamp() not null,
+  deleted_at timestamp(3) with time zone,
+  webhook_key_id text,
+  webhook_wrapped_key bytea,
+  webhook_ciphertext bytea,
+  discoverable boolean default false not null,
+  challenge_versions smallint[] default '{}'::smallint[] not null,
+  check_queued_at timestamp(3) with time zone,
+  check_started_at timestamp(3) with time zone,
+  check_provoked_at timestamp(3) with time zone,
+  challenge_pay_to text[] default '{}'::text[] not null,
+  constraint seller_endpoints_check CHECK ((((webhook_key_id IS NULL) = (webhook_ciphertext IS NULL)) AND ((webhook_key_id IS NULL) = (webhook_wrapped_key IS NULL)) AND ((webhook_key_id IS NULL) OR (webhook_secret IS NULL)))),
+  constraint seller_endpoints_price_atomic_check CHECK ((price_atomic > 0)),
+  constraint seller_endpoints_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  constraint seller_endpoints_pkey PRIMARY KEY (id),
+  constraint seller_endpoints_row_key UNIQUE ("row")
+);
+
+create table send_quotas (
+  project_id text not null,
+  day date not null,
+  used integer not null,
+  allowed integer not null,
+  constraint send_quotas_within CHECK ((used <= allowed)),
+  constraint send_quotas_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  constraint send_quotas_pkey PRIMARY KEY (project_id)
+) with (fillfactor=50);
+
+create table service_retention (
+  singleton boolean default true not null,
+  mail_days integer,
+  raw_mail_days integer,
+  deliveries_days integer,
+  logs_days integer,
+  idempotency_keys_days integer,
+  payment_details_days integer,
+  constraint service_retention_singleton_check CHECK (singleton),
+  constraint service_retention_pkey PRIMARY KEY (singleton)
+);
+
+create table settlement_budgets (
+  project_id text not null,
+  day date not null,
+  settlements bigint default 0 not null,
+  allowed bigint,
+  gas bigint default 0 not null,
+  constraint settlement_budgets_within CHECK ((settlements <= allowed)),
+  constraint settlement_budgets_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  constraint settlement_budgets_pkey PRIMARY KEY (project_id)
+) with (fillfactor=50);
+
+create table smtp_listeners (
+  id uuid not null,
+  reported_at timestamp(3) with time zone default clock_timestamp() not null,
+  trouble text,
+  constraint smtp_listeners_pkey PRIMARY KEY (id)
+);
+
+create table statistics_minutes (
+  minute timestamp with time zone not null,
+  mail_in integer not null,
+  mail_out integer not null,
+  payments integer not null,
+  paid_atomic numeric not null,
+  webhooks_ok integer not null,
+  webhooks_failed integer not null,
+  jobs jsonb not null,
+  constraint statistics_minutes_pkey PRIMARY KEY (minute)
+);
+
+create table suppressions (
+  "row" bigint generated always as identity not null,
+  project_id text not null,
+  address text not null,
+  reason text not null,
+  detail text,
+  message_id text,
+  created_at timestamp(3) with time zone default clock_timestamp() not null,
+  constraint suppressions_reason_check CHECK ((reason = ANY (ARRAY['bounce'::text, 'rejection'::text]))),
+  constraint suppressions_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  constraint suppressions_pkey PRIMARY KEY (project_id, address),
+  constraint suppressions_row_key UNIQUE ("row")
+);
+
+create table thread_identifiers (
+  project_id text not null,
+  message_id_hash bytea not null,
+  thread_row bigint not null,
+  constraint thread_identifiers_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  constraint thread_identifiers_thread_row_fkey FOREIGN KEY (thread_row) REFERENCES threads("row") ON DELETE CASCADE,
+  constraint thread_identifiers_pkey PRIMARY KEY (project_id, message_id_hash)
+);
+
+create table threads (
+  "row" bigint generated always as identity not null,
+  id text not null,
+  project_id text not null,
+  subject text not null,
+  created_at timestamp(3) with time zone not null,
+  updated_at timestamp(3) with time zone not null,
+  message_count integer default 0 not null,
+  subject_key bytea,
+  constraint threads_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  constraint threads_pkey PRIMARY KEY ("row"),
+  constraint threads_id_key UNIQUE (id)
+);
+
+create table vault_uses (
+  id text not null,
+  project_id text not null,
+  credential_name text not null,
+  state text default 'queued'::text not null,
+  error text,
+  method text not null,
+  host text not null,
+  path text not null,
+  status integer,
+  audit_row bigint not null,
+  content_version integer default 1 not null,
+  key_id text,
+  wrapped_key bytea,
+  ciphertext bytea,
+  created_at timestamp(3) with time zone default clock_timestamp() not null,
+  ended_at timestamp(3) with time zone,
+  expires_at timestamp(3) with time zone not null,
+  constraint vault_uses_check CHECK ((((key_id IS NULL) = (ciphertext IS NULL)) AND ((key_id IS NULL) = (wrapped_key IS NULL)))),
+  constraint vault_uses_content_version_check CHECK ((content_version = ANY (ARRAY[1, 2]))),
+  constraint vault_uses_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'sending'::text, 'answered'::text, 'failed'::text, 'unknown'::text]))),
+  constraint vault_uses_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  constraint vault_uses_pkey PRIMARY KEY (id)
+);
+
+create table wallet_codes (
+  chain_id bigint not null,
+  code text not null,
+  payer text not null,
+  is_shared boolean default false not null,
+  constraint wallet_codes_pkey PRIMARY KEY (chain_id, code)
+);
+
+create table wallet_suspensions (
+  chain_id bigint not null,
+  payer text not null,
+  payer_code text not null,
+  payment_id text not null,
+  suspended_at timestamp(3) with time zone default clock_timestamp() not null,
+  constraint wallet_suspensions_payment_id_fkey FOREIGN KEY (payment_id) REFERENCES payments(id),
+  constraint wallet_suspensions_pkey PRIMARY KEY (chain_id, payer)
+);
+
+create table webhook_attempts (
+  delivery_id text not null,
+  n integer not null,
+  started_at timestamp(3) with time zone not null,
+  ended_at timestamp(3) with time zone not null,
+  status_code integer,
+  error text,
+  response_prefix text,
+  constraint webhook_attempts_delivery_id_fkey FOREIGN KEY (delivery_id) REFERENCES webhook_deliveries(id) ON DELETE CASCADE,
+  constraint webhook_attempts_pkey PRIMARY KEY (delivery_id, n)
+);
+
+create table webhook_deliveries (
+  id text not null,
+  project_id text not null,
+  endpoint_id text,
+  subject_id text,
+  event text not null,
+  idempotency_key text not null,
+  url text not null,
+  body bytea not null,
+  status text default 'pending'::text not null,
+  attempt integer default 0 not null,
+  next_attempt_at timestamp(3) with time zone,
+  "row" bigint generated always as identity not null,
+  created_at timestamp(3) with time zone default clock_timestamp() not null,
+  attempts_before integer default 0 not null,
+  error text,
+  webhook_id text,
+  traceparent text,
+  constraint webhook_deliveries_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'delivered'::text, 'aborted'::text, 'exhausted'::text]))),
+  constraint webhook_deliveries_endpoint_id_fkey FOREIGN KEY (endpoint_id) REFERENCES seller_endpoints(id) ON DELETE CASCADE,
+  constraint webhook_deliveries_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  constraint webhook_deliveries_webhook_id_fkey FOREIGN KEY (webhook_id) REFERENCES project_webhooks(id) ON DELETE CASCADE,
+  constraint webhook_deliveries_pkey PRIMARY KEY (id),
+  constraint webhook_deliveries_row_key UNIQUE ("row")
+);
+
+create table worker_pools (
+  id integer generated always as identity not null,
+  graphile_pool_id text not null,
+  pool_name text not null,
+  registered_at timestamp(3) with time zone default clock_timestamp() not null,
+  suspect_since timestamp(3) with time zone,
+  constraint worker_pools_pkey PRIMARY KEY (id)
+);
+
+CREATE UNIQUE INDEX api_keys_hash ON public.api_keys USING btree (key_hash);
+
+CREATE UNIQUE INDEX api_keys_live_project ON public.api_keys USING btree (project_id) WHERE (revoked_at IS NULL);
+
+CREATE INDEX api_keys_lookup ON public.api_keys USING btree (lookup_prefix) WHERE (revoked_at IS NULL);
+
+CREATE INDEX approval_links_approval ON public.approval_links USING btree (approval_id);
+
+CREATE INDEX approvals_listing ON public.approvals USING btree (project_id, requested_at DESC, "row" DESC);
+
+CREATE UNIQUE INDEX approvals_subject ON public.approvals USING btree (project_id, kind, subject);
+
+CREATE INDEX approvals_waiting ON public.approvals USING btree (project_id, requested_at DESC, "row" DESC) WHERE (state = 'waiting'::text);
+
+CREATE INDEX audit_log_listing ON public.audit_log USING btree (project_id, at DESC, "row" DESC);
+
+CREATE INDEX audit_log_subject ON public.audit_log USING btree (project_id, subject, at DESC, "row" DESC) WHERE (subject IS NOT NULL);
+
+CREATE INDEX blobs_idle ON public.blobs USING btree (idle_since) WHERE (idle_since IS NOT NULL);
+
+CREATE INDEX chain_transaction_payments_payment ON public.chain_transaction_payments USING btree (payment_id);
+
+CREATE INDEX chain_transactions_open ON public.chain_transactions USING btree (chain_id, wallet, nonce) WHERE (state = 'open'::text);
+
+CREATE INDEX chain_transactions_payment ON public.chain_transactions USING btree (payment_id);
+
+CREATE INDEX chain_transactions_slot ON public.chain_transactions USING btree (chain_id, wallet, nonce);
+
+CREATE INDEX credential_versions_key ON public.credential_versions USING btree (key_id);
+
+CREATE INDEX credentials_expiry ON public.credentials USING btree (project_id, expires_at, "row") WHERE (expires_at IS NOT NULL);
+
+CREATE INDEX credentials_listing ON public.credentials USING btree (project_id, created_at DESC, "row" DESC);
+
+CREATE INDEX dead_blobs_age ON public.dead_blobs USING btree (died_at);
+
+CREATE INDEX deleted_messages_age ON public.deleted_messages USING btree (deleted_at);
+
+CREATE INDEX dkim_keys_key ON public.dkim_keys USING btree (key_id);
+
+CREATE INDEX dkim_keys_newest ON public.dkim_keys USING btree (domain, "row" DESC);
+
+CREATE INDEX drafts_listing ON public.drafts USING btree (project_id, created_at DESC, "row" DESC);
+
+CREATE INDEX events_age ON public.events USING btree (created_at);
+
+CREATE INDEX idempotency_keys_project_age ON public.idempotency_keys USING btree (project_id, created_at);
+
+CREATE INDEX inbound_mails_ended ON public.inbound_mails USING btree (project_id, received_at) WHERE (state = ANY (ARRAY['retransmission'::text, 'discarded'::text]));
+
+CREATE INDEX inbound_mails_message ON public.inbound_mails USING btree (message_row);
+
+CREATE INDEX inbound_mails_project ON public.inbound_mails USING btree (project_id);
+
+CREATE INDEX mail_domains_listing ON public.mail_domains USING btree (created_at DESC, "row" DESC);
+
+CREATE INDEX message_attachments_blob_of ON public.message_attachments USING btree (blob) WHERE (blob IS NOT NULL);
+
+CREATE INDEX message_labels_message ON public.message_labels USING btree (message_row);
+
+CREATE INDEX messages_added ON public.messages USING btree (thread_row, added_at DESC);
+
+CREATE INDEX messages_added_range ON public.messages USING brin (added_at) WITH (pages_per_range='16', autosummarize='on');
+
+CREATE INDEX messages_coded ON public.messages USING btree (project_id, created_at, "row") WHERE (codes <> '[]'::jsonb);
+
+CREATE INDEX messages_listing ON public.messages USING btree (project_id, created_at DESC, "row" DESC);
+
+CREATE INDEX messages_raw ON public.messages USING btree (raw_id);
+
+CREATE INDEX messages_raw_age ON public.messages USING btree (project_id, created_at) WHERE (raw_id IS NOT NULL);
+
+CREATE UNIQUE INDEX messages_retransmission ON public.messages USING btree (project_id, content_hash) WHERE (direction = 'received'::text);
+
+CREATE INDEX messages_search ON public.messages USING gin (search) WITH (gin_pending_list_limit='256');
+
+CREATE INDEX messages_thread ON public.messages USING btree (thread_row, created_at DESC, "row" DESC);
+
+CREATE INDEX messages_unindexed ON public.messages USING btree ("row") WHERE (search IS NULL);
+
+CREATE INDEX outbound_mails_due ON public.outbound_mails USING btree (next_attempt_at) WHERE (state <> 'done'::text);
+
+CREATE INDEX payment_checks_age ON public.payment_checks USING btree (created_at);
+
+CREATE UNIQUE INDEX payments_claim ON public.payments USING btree (chain_id, asset, lower(payer), authorization_nonce);
+
+CREATE INDEX payments_detailed ON public.payments USING btree (project_id, created_at) WHERE (details_removed_at IS NULL);
+
+CREATE INDEX payments_endpoint ON public.payments USING btree (endpoint_id) WHERE (state = 'settled'::text);
+
+CREATE INDEX payments_listing ON public.payments USING btree (project_id, created_at DESC, "row" DESC);
+
+CREATE UNIQUE INDEX payments_payer_identifier ON public.payments USING btree (project_id, payment_identifier, lower(payer)) WHERE ((payment_identifier IS NOT NULL) AND (state <> 'failed'::text));
+
+CREATE INDEX payments_settled_range ON public.payments USING brin (settled_at) WITH (pages_per_range='16', autosummarize='on');
+
+CREATE INDEX payments_unfinalized ON public.payments USING btree (block_number) WHERE ((state = 'settled'::text) AND (finalized_at IS NULL));
+
+CREATE INDEX payments_verified ON public.payments USING btree (created_at) WHERE (state = 'verified'::text);
+
+CREATE INDEX project_webhooks_key ON public.project_webhooks USING btree (webhook_key_id);
+
+CREATE INDEX project_webhooks_listing ON public.project_webhooks USING btree (project_id, created_at DESC, "row" DESC) WHERE (deleted_at IS NULL);
+
+CREATE INDEX projects_address_bytes ON public.projects USING btree (email_address COLLATE "C") WHERE (deleted_at IS NULL);
+
+CREATE UNIQUE INDEX projects_email_address ON public.projects USING btree (email_address);
+
+CREATE INDEX projects_listing ON public.projects USING btree (created_at DESC, "row" DESC) WHERE (deleted_at IS NULL);
+
+CREATE INDEX projects_unerased ON public.projects USING btree (deleted_at) WHERE ((deleted_at IS NOT NULL) AND (erased_at IS NULL));
+
+CREATE INDEX raw_mails_blob_of ON public.raw_mails USING btree (blob) WHERE (blob IS NOT NULL);
+
+CREATE INDEX seller_endpoints_discoverable ON public.seller_endpoints USING btree ("row") WHERE (discoverable AND (deleted_at IS NULL));
+
+CREATE INDEX seller_endpoints_listing ON public.seller_endpoints USING btree (project_id, created_at DESC, "row" DESC);
+
+CREATE INDEX seller_endpoints_plain_secret ON public.seller_endpoints USING btree ("row") WHERE (webhook_secret IS NOT NULL);
+
+CREATE UNIQUE INDEX seller_endpoints_resource ON public.seller_endpoints USING btree (project_id, match_key) WHERE (deleted_at IS NULL);
+
+CREATE INDEX seller_endpoints_sold ON public.seller_endpoints USING btree (match_key) WHERE ((verification_status = 'verified'::text) AND (deleted_at IS NULL));
+
+CREATE INDEX seller_endpoints_webhook_key ON public.seller_endpoints USING btree (webhook_key_id) WHERE (webhook_key_id IS NOT NULL);
+
+CREATE INDEX suppressions_listing ON public.suppressions USING btree (project_id, created_at DESC, "row" DESC);
+
+CREATE INDEX thread_identifiers_thread ON public.thread_identifiers USING btree (thread_row);
+
+CREATE INDEX threads_listing ON public.threads USING btree (project_id, updated_at DESC, "row" DESC);
+
+CREATE INDEX threads_subject ON public.threads USING btree (project_id, subject_key, updated_at DESC) WHERE (subject_key IS NOT NULL);
+
+CREATE INDEX vault_uses_expiry ON public.vault_uses USING btree (expires_at);
+
+CREATE INDEX vault_uses_key ON public.vault_uses USING btree (key_id) WHERE (key_id IS NOT NULL);
+
+CREATE INDEX vault_uses_project ON public.vault_uses USING btree (project_id);
+
+CREATE INDEX wallet_suspensions_code ON public.wallet_suspensions USING btree (chain_id, payer_code);
+
+CREATE INDEX webhook_attempts_ended_range ON public.webhook_attempts USING brin (ended_at) WITH (pages_per_range='16', autosummarize='on');
+
+CREATE INDEX webhook_deliveries_due ON public.webhook_deliveries USING btree (next_attempt_at) WHERE (status = 'pending'::text);
+
+CREATE INDEX webhook_deliveries_endpoint ON public.webhook_deliveries USING btree (endpoint_id, created_at DESC, "row" DESC);
+
+CREATE INDEX webhook_deliveries_listing ON public.webhook_deliveries USING btree (project_id, created_at DESC, "row" DESC);
+
+CREATE INDEX webhook_deliveries_subject ON public.webhook_deliveries USING btree (subject_id);
+
+CREATE INDEX webhook_deliveries_undelivered ON public.webhook_deliveries USING btree (project_id, status, created_at DESC, "row" DESC) WHERE (status <> 'delivered'::text);
+
+CREATE INDEX webhook_deliveries_webhook ON public.webhook_deliveries USING btree (webhook_id, created_at DESC, "row" DESC);
+
+CREATE TRIGGER credential_versions_expiry AFTER INSERT ON credential_versions FOR EACH ROW EXECUTE FUNCTION keep_expiry();
+
+CREATE TRIGGER message_attachments_blob_changed AFTER UPDATE OF blob ON message_attachments FOR EACH ROW WHEN (new.blob IS DISTINCT FROM old.blob) EXECUTE FUNCTION follow_blob();
+
+CREATE TRIGGER message_attachments_blob_left AFTER DELETE ON message_attachments FOR EACH ROW WHEN (old.blob IS NOT NULL) EXECUTE FUNCTION follow_blob();
+
+CREATE TRIGGER message_attachments_blob_named AFTER INSERT ON message_attachments FOR EACH ROW WHEN (new.blob IS NOT NULL) EXECUTE FUNCTION follow_blob();
+
+CREATE TRIGGER messages_labels_added AFTER INSERT ON messages REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION keep_new_labels();
+
+CREATE TRIGGER messages_labels_kept AFTER UPDATE OF labels ON messages FOR EACH ROW EXECUTE FUNCTION keep_message_labels();
+
+CREATE TRIGGER messages_storage_added AFTER INSERT ON messages REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_storage();
+
+CREATE TRIGGER messages_storage_removed AFTER DELETE ON messages REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_storage();
+
+CREATE TRIGGER raw_mails_blob_changed AFTER UPDATE OF blob ON raw_mails FOR EACH ROW WHEN (new.blob IS DISTINCT FROM old.blob) EXECUTE FUNCTION follow_blob();
+
+CREATE TRIGGER raw_mails_blob_left AFTER DELETE ON raw_mails FOR EACH ROW WHEN (old.blob IS NOT NULL) EXECUTE FUNCTION follow_blob();
+
+CREATE TRIGGER raw_mails_blob_named AFTER INSERT ON raw_mails FOR EACH ROW WHEN (new.blob IS NOT NULL) EXECUTE FUNCTION follow_blob();
+
+CREATE OR REPLACE FUNCTION public.count_storage()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if tg_op = 'INSERT' then
+    insert into project_storage as s (project_id, bytes)
+    select project_id, sum(stored_bytes) from changed group by project_id order by project_id
+    on conflict (project_id) do update set bytes = s.bytes + excluded.bytes;
+  else
+    update project_storage s set bytes = greatest(0, s.bytes - c.bytes)
+    from (select project_id, sum(stored_bytes) as bytes from changed group by project_id order by project_id) c
+    where s.project_id = c.project_id;
+  end if;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.follow_blob()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if tg_op <> 'INSERT' and old.blob is not null then
+    update blobs set idle_since = clock_timestamp() where hash = old.blob;
+  end if;
+  if tg_op <> 'DELETE' and new.blob is not null then
+    update blobs set idle_since = null where hash = new.blob;
+  end if;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.keep_expiry()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update credentials set expires_at = new.expires_at
+  where row = new.credential_row and version = new.version and expires_at is distinct from new.expires_at;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.keep_message_labels()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if tg_op = 'UPDATE' then
+    delete from message_labels where message_row = new.row and label <> all (new.labels);
+  end if;
+  insert into message_labels (project_id, label, created_at, message_row)
+  select distinct new.project_id, unnest(new.labels), new.created_at, new.row
+  on conflict do nothing;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.keep_new_labels()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into message_labels (project_id, label, created_at, message_row)
+  select distinct a.project_id, l.label, a.created_at, a.row from added a, unnest(a.labels) l (label)
+  on conflict do nothing;
+  return null;
+end $function$;

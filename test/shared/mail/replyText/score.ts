@@ -1,0 +1,51 @@
+/** Scores the reply text of mails whose reply is known. */
+import PostalMime from 'postal-mime'
+import { replyText, replyTextFromHtml } from '../../../../shared/mail/replyText/replyText.ts'
+import type { ReplyCase } from '../../../support/mail/corpora.ts'
+
+/** Spaces and invisible characters do not count. */
+const squeeze = (text: string) =>
+  text
+    .normalize('NFC')
+    .replace(/[\u00ad\u200b\u200c\u200e\u200f\u202a-\u202e\ufeff]/g, '')
+    .replace(/\s+/g, ' ')
+    .trim()
+const words = (text: string) =>
+  squeeze(text)
+    .toLowerCase()
+    .match(/[\p{L}\p{N}]+|[^\s\p{L}\p{N}]/gu) ?? []
+
+const extract = async (mail: ReplyCase) => {
+  if (mail.input_kind === 'text') return replyText(mail.input)
+  const { text, html } = await PostalMime.parse(mail.input)
+  return text?.trim() ? replyText(text) : replyTextFromHtml(html ?? '')
+}
+
+/** Counts of mails. `leaked`: words of others are left. `emptied`: nothing is left of a reply. */
+export type ReplyScore = {
+  all: number
+  accepted: number
+  core: number
+  coreExact: number
+  leaked: number
+  emptied: number
+  misses: { id: string; got: string; wanted: string }[]
+}
+
+export async function scoreReplies(mails: readonly ReplyCase[]): Promise<ReplyScore> {
+  const counts = { accepted: 0, core: 0, coreExact: 0, leaked: 0, emptied: 0 }
+  const misses: ReplyScore['misses'] = []
+  for (const mail of mails) {
+    const got = squeeze(await extract(mail))
+    const wanted = [mail.expected, ...(mail.alt ?? [])].map(squeeze)
+    const isAccepted = wanted.includes(got)
+    counts.accepted += Number(isAccepted)
+    counts.core += Number(mail.tier === 'core')
+    counts.coreExact += Number(mail.tier === 'core' && got === wanted[0])
+    const known = new Set(wanted.flatMap(words))
+    counts.leaked += Number(!isAccepted && words(got).some((word) => !known.has(word)))
+    counts.emptied += Number(got === '' && !wanted.includes(''))
+    if (!isAccepted) misses.push({ id: mail.id, got, wanted: wanted[0]! })
+  }
+  return { all: mails.length, ...counts, misses }
+}
