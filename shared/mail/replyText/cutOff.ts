@@ -21,9 +21,17 @@ const WEEKDAY = new RegExp(
   `^(?:${LEAD_WORDS}|\\p{Ll})\\p{L}{0,4}[.,]{0,2}\\s.{0,24}\\p{Nd}{4}`,
   'u',
 )
+/** `Le 12/02/2025 à 09:37, Ann Now`: a date of digits, so that no sentence is meant. */
+const DIGITS_DATE = new RegExp(
+  `^(?:${LEAD_WORDS})?\\p{Nd}{1,4}[./-]\\p{Nd}{1,2}[./-]\\p{Nd}{2,4},?(?:\\s\\p{L}{1,3})?\\s\\p{Nd}`,
+  'u',
+)
+/** `Ann Nowak <ann@x.test> wrote (2 Ma`. */
+const NAMED_THEN_VERB = /^["'\p{L}][^<>@]{0,60}<[^\s<>@]+@[^\s<>@]+>\s(?=\P{Lu}{2,40}$)/u
 const ENDS_IN_DATE = /\p{Nd}{4}\s\p{Ll}{1,3}$/u
 /** Behind the time: seconds, half of the day, a zone. */
-const CLOCK = /^(?<seconds>:\p{Nd}{2})?(?:\s?[AaPp]\.?[Mm]\.?|\sUhr)?(?:\s\p{Lu}{3,5})?,?/u
+const CLOCK =
+  /^(?<seconds>:\p{Nd}{2})?(?:\s?[AaPp]\.?[Mm]\.?|\s\p{Ll}\.\p{Ll}\.|\s[صم](?!\p{L})|\sUhr)?(?:\s\p{Lu}{3,5})?,?/u
 const NAMED = /^(?:\s\p{Ll}{2,12})?(?:\s\p{Lu}[\p{L}.'’-]*){1,4}$/u
 const NAMED_FIRST =
   /^["'\p{L}][^<>@]{0,60}<[^\s<>@]+@[^\s<>@]+>.{0,12}\p{Nd}{4}.{0,24}\p{Nd}[:.]\p{Nd}/u
@@ -36,6 +44,7 @@ function isCutAttribution(text: string, above: string, alone: boolean): boolean 
   if (/[:：,>]$/.test(above) || />.*</.test(text)) return false
   if (/[.!?。]$/.test(text)) return false
   if (NAMED_FIRST.test(text)) return text.length <= MAX_NAMED_LENGTH
+  if (alone && NAMED_THEN_VERB.test(text) && findVerb(text) !== 'none') return true
   if (!SHORT_LEAD_IN.test(text) || !DATE.test(text)) return false
   if (WEEKDAY.test(text) && ENDS_IN_DATE.test(text)) return alone
   const time = [...text.matchAll(ALL_TIMES)].at(-1)
@@ -46,7 +55,8 @@ function isCutAttribution(text: string, above: string, alone: boolean): boolean 
   if (!alone) return false
   const verb = findVerb(rest)
   if (verb !== 'none') return verb === 'last' || NAMED.test(rest)
-  if (!clock.groups!.seconds && !WEEKDAY.test(text)) return false
+  const isDated = clock[0].endsWith(',') && DIGITS_DATE.test(text)
+  if (!clock.groups!.seconds && !WEEKDAY.test(text) && !isDated) return false
   return rest === '' ? /[.!?。！？…]$/.test(above) : NAMED.test(rest)
 }
 

@@ -19,11 +19,13 @@ const SENT_BY_NAME = new RegExp(
   `^(?:\\p{L}+ ){1,2}${oneOf(FROM_WORDS)} (?:(?!\\p{Ll}{5})\\p{Ll}[^\\s,;.]* ){0,2}(?:[\\p{Lu}\\p{Nd}][^\\s,;.]* ){0,3}(?!\\p{Lu}{2,5}$)\\p{Ll}?[\\p{Lu}\\p{Nd}][^\\s,;.]*(?: app| (?:for|für|pour|para|voor|per|dla|för|til) \\p{Lu}\\S*)?$`,
   'u',
 )
-/** `Sent from my Foo 12`: a few words, `my`, up to two short words and a name. */
+/** `Sent from my Foo 12`: a few words, `my` and a name. Behind other words the name is of a thing: `my tablet Foo 12`, not `my sister Ann`. */
 const SENT_FROM_MY = new RegExp(
-  `^(?:\\S+ ){1,4}${oneOf(MY_WORDS)} (?:\\p{Ll}\\S{0,9} ){0,2}\\p{Ll}?\\p{Lu}[^\\s,;.]*(?: [\\p{Lu}\\p{Nd}][^\\s,;.]*){0,3}(?: (?:phone|tablet|app))?$`,
+  `^(?:\\S+ ){1,4}${oneOf(MY_WORDS)} (?:(?:\\p{Ll}\\S{0,9} ){1,2}(?=\\S+ [\\p{Lu}\\p{Nd}]|\\S*[\\p{Ll}\\p{Nd}][\\p{Lu}\\p{Nd}]))?\\p{Ll}?\\p{Lu}[^\\s,;.]*(?: [\\p{Lu}\\p{Nd}][^\\s,;.]*){0,3}(?: (?:phone|tablet|app|watch|glasses|ring|car|reader|hearing aid))?$`,
   'u',
 )
+/** `Composed with Quillwing Mail`, before words of its maker. */
+const COMPOSED = /^(?:Composed|Sent|Written|Typed) (?:with|via|by|using|on) (?:\p{Lu}\S* ?){1,3}$/u
 /** `Trimis de pe Foo-ul meu`. */
 const MY_LAST = new RegExp(
   `^(?:\\S+ ){1,4}\\p{Ll}?\\p{Lu}\\S*(?: \\p{Nd}\\S*)?(?: \\p{L}{2,5})? ${oneOf(MY_WORDS)}$`,
@@ -36,6 +38,22 @@ const VERB_LAST =
 const FOREIGN_NAME = /(?<![A-Za-z])[A-Za-z]*(?:[A-Z][a-z]|[a-z][A-Z])[A-Za-z]*/
 const FROM_PARTICLE = /[\dA-Za-z\s'’)-](?:から|에서|से |থেকে)/
 const OTHER_SCRIPT = /[^\P{L}\p{Script=Latin}]/u
+/** `Wysłano z czytnika Sówka Note`: an impersonal verb, a preposition, a noun or two and a name of two words: one is a person or a town. */
+const IMPERSONAL = new RegExp(
+  `^\\p{L}+ ${oneOf(FROM_WORDS)} (?:\\p{Ll}\\S* ){1,2}\\p{Lu}\\S*(?: \\S+){1,2}$`,
+  'u',
+)
+/** `Kumru Posta uygulamasıyla gönderildi`: a name, `with` or `from` as the ending of a word, and the verb. */
+const NAME_THEN_VERB =
+  /^(?:\p{Lu}\S* ){1,3}\p{Ll}\S{2,}(?:[ıiuü]yl[ae]|[dt][ae]n|[rb][óő]l|v[ae]l) \S+$/u
+/** `Per Diktat von meiner Visionar-Brille gesendet`. */
+const MY_THEN_VERB = new RegExp(
+  `^(?:Per|Von|Mit|Aus|Via|Über) (?:\\S+ ){0,3}${oneOf(MY_WORDS)} \\p{Lu}\\S*-\\p{Lu}\\S* \\p{Ll}+$`,
+  'u',
+)
+/** `⌚ via Tikker`. */
+const VIA_NAME = /^\p{So}\ufe0f? ?via \p{Lu}\S*(?: \p{Lu}\S*)?$/u
+const FINITE = /\b(?:wurde|wird|wurden|werden|was|is|were|jest|zostało|oli|on)\b/
 /** Case endings hold the preposition: `Foo 12:sta`, `iPhonetik`. A number or an inner capital makes it a device. */
 const MODEL = /\p{Lu}\S* \p{Nd}{1,3}(?![.\p{Nd}])\S*|\p{Ll}\p{Lu}\p{Ll}/u
 const ANY_DEVICE =
@@ -82,18 +100,27 @@ function isUnlistedDevice(view: string, alone: boolean): boolean {
   if (alone && text.length <= 80) {
     if (NAMED_PROGRAM.test(text) || VERB_LAST.test(text)) return true
   }
+  // A person ends a sentence with a mark.
+  const isOpen = alone && text.length <= 80 && !/[.!?。…]$/u.test(view) && !FINITE.test(lower)
+  if (isOpen && VIA_NAME.test(view)) return true
   const starts = STARTS_SENT.test(lower)
   if (!starts && !endsSent(lower)) return false
+  const isEnglish = /^(?:sent|typed|written|posted|get)\b/.test(lower)
+  if (isOpen && starts && !isEnglish && IMPERSONAL.test(text)) return true
+  if (isOpen && !starts && (NAME_THEN_VERB.test(text) || MY_THEN_VERB.test(text))) return true
+  if (isOpen && !starts && /(?:端末|メール|アプリ|スマホ|携帯).{0,20}から送信$/.test(lower))
+    return true
   // `Sent from my Foo 12. Please excuse typos.`
   const [head = '', ...rest] = text.split(/[.,;!]\s|\s[-–—|]\s/)
   const excuse = rest.length <= 2 && rest.join(' ').split(' ').length <= 10 && !text.endsWith('?')
   if (starts && excuse && SENT_FROM_MY.test(head)) return true
+  if (alone && starts && excuse && rest.length > 0 && COMPOSED.test(head)) return true
   if (!alone || rest.length > 0 || text.length > 80 || text.split(' ').length > 8) return false
   if (starts && (SENT_BY_NAME.test(text) || MY_LAST.test(text))) return true
   if (OTHER_SCRIPT.test(text)) {
     return FOREIGN_NAME.test(text) && (starts || FROM_PARTICLE.test(text))
   }
-  return MODEL.test(text) && (!starts || !/^(?:sent|typed|written|posted|get)\b/.test(lower))
+  return MODEL.test(text) && !(starts && isEnglish)
 }
 
 /** "Sent from my iPhone", "Get Outlook for Android" and the like in other languages. */

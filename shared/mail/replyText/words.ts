@@ -114,12 +114,12 @@ export const FORWARDED_RUNS: readonly string[] = phrases(`
 
 /** Starts of the line a phone or app adds below a mail ("Sent from …"). */
 export const SENT_STARTS: readonly string[] = phrases(`
-  sent from|sent via|sent using|sent with|sent by|sent on|sent through|typed on|written on|posted from
+  dictated|composed with|composed on|composed in|composed from|composed via|spoken into|sent by voice|sent hands-free|sent from|sent via|sent using|sent with|sent by|sent on|sent through|typed on|written on|posted from
   |this message was sent from|this email was sent from my|this e-mail was sent from my
   |gesendet|von meinem|von meiner|von unterwegs|mit meinem|versendet|verschickt|verfasst
   |diese nachricht wurde|diese e-mail wurde|provenance :|envoyé|envoyee|envoyée|enviado|enviada|mandado|enviat
   |inviato|inviata|trimis|verzonden|verstuurd|verstuurt|wysłano|wysłane|wysłana|odesláno|odoslané
-  |poslano|poslato|изпратено|отправлено|послано|надіслано|відправлено|skickat|sendt|sent úr|lähetetty
+  |poslano|poslato|изпратено|отправлено|послано|надіслано|відправлено|skickat|sendt|sent úr|lähetetty|saneltu|přeposláno z|diktiert|dicté|dictado|dettato|podyktowano
   |saadetud|nosūtīts|išsiųsta|elküldve|küldve|στάλθηκε|εστάλη|αποστολή|dikirim|đã gửi|được gửi|gửi từ
   |послато|dihantar|imetumwa|dërguar|ارسال از|გამოგზავნილია|ուղարկվել|ส่งจาก|发自|發自|发送自|来自|來自|傳送自|從我|从我|通过|私の|나의|내|أرسل|أُرسل|مرسل|تم الإرسال|أُرسلت|ارسلت
   |ارسال شده|נשלח|bidalia|skickades|skickad|yahoo mail: search, organize, conquer

@@ -53,10 +53,17 @@ export function readReplies(path: string): ReplyCase[] {
     .map((line) => JSON.parse(line))
 }
 
-/** `edges`: joined and cut-off attributions, unlisted devices and odd characters, with hard negatives beside each. */
-export const replyCorpora = (): Corpus<ReplyCase, 'own' | 'edges' | 'public'>[] => [
+/**
+ * `edges`: joined and cut-off attributions, unlisted devices and odd characters, with hard negatives beside each.
+ * `sealed`: without its inline answers, because its author left the questions out and docs/contract.md keeps them.
+ */
+export const replyCorpora = (): Corpus<ReplyCase, 'own' | 'edges' | 'sealed' | 'public'>[] => [
   ...corporaOf('replies/strangers.jsonl', 'replies/development.jsonl', readReplies),
   { name: 'edges', items: readReplies(join(OWN, 'replies/edges.jsonl')) },
+  {
+    name: 'sealed',
+    items: readReplies(join(OWN, 'replies/a.jsonl.gz')).filter((mail) => mail.class !== 'inline'),
+  },
 ]
 
 /** Messages in the order of their arrival; `expected`: their keys by thread. `must`: false for a judgement call. */
