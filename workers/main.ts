@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util'
 import pino, { type Logger, type LoggerOptions } from 'pino'
 import { Registry } from 'prom-client'
 import { approvalTokens } from '../shared/approvalLink.ts'
+import { type ObjectStore, openStoreOf } from '../shared/blobs/objectStore.ts'
 import { type Config, ConfigError } from '../shared/config/config.ts'
 import { readBy } from '../shared/config/secrets.ts'
 import { bounceKeys } from '../shared/mail/compose/bounceAddress.ts'
@@ -11,7 +12,6 @@ import { LOG_DESTINATION } from '../shared/process/logOptions.ts'
 import { runService } from '../shared/process/service.ts'
 import { POOLS, RUNNER_NAMES, type RunnerName } from '../shared/tasks.ts'
 import { measureBlobs } from '../sql/blobs/blobMetrics.ts'
-import { type ObjectStore, openStoreOf } from '../sql/blobs/objectStore.ts'
 import { checkDatabase } from '../sql/checkDatabase.ts'
 import { databaseUrl } from '../sql/databaseUrl.ts'
 import { createPool } from '../sql/db.ts'
@@ -132,7 +132,7 @@ function createParts(config: Config, databaseUrl: string, log: Logger, registry:
   const dns = createDns(dnsServers.length > 0 ? dnsServers : undefined)
   const direct = { dns, ownName: mailHostname, allowPrivate }
   const transport = createTransport(config, direct, log)
-  const objectStore = openStoreOf(config.blobStore, log, { observe: measureBlobs(registry) })
+  const objectStore = openStoreOf(config.blobStore, fetch, log, { observe: measureBlobs(registry) })
   let till: Till | null = null
   return {
     objectStore,

@@ -2,13 +2,13 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Asset, toAsset } from '../http/asset.ts'
 
-const FOLDER = join(import.meta.dir, 'web')
+const FOLDER = join(import.meta.dir, '../web')
 
 /** In cascade order: of two rules with equal specificity the later one wins. */
 const STYLES = ['base', 'frame', 'parts', 'tables', 'screens', 'mail', 'forms', 'narrow']
 
 /**
- * The page's files, by name. Bun bundles the TypeScript modules of `web/` in memory at the first request, in about ten
+ * The page's files, by name. Bun bundles the TypeScript modules of `api/web/` in memory at the first request, in about ten
  * milliseconds.
  */
 async function loadAssets(): Promise<ReadonlyMap<string, Asset>> {

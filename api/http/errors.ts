@@ -1,5 +1,5 @@
+import { BlobsAwayError } from '../../shared/blobs/objectStore.ts'
 import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
-import { BlobsAwayError } from '../../sql/blobs/objectStore.ts'
 import { LostObjectError } from '../../sql/blobs/sealedBlob.ts'
 
 /** The error codes (docs/contract.md §2). */

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
+import { createBatcher } from '../../shared/process/batcher.ts'
 import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
-import { createBatcher } from '../../sql/batcher.ts'
 import { isDeadlock, type Pool } from '../../sql/db.ts'
 import { type Lsn, markWritten, readReplayed } from '../../sql/operations/replica.ts'
 import type { Searches } from '../mail/messages/searches.ts'

@@ -1,13 +1,13 @@
 import type { Logger } from 'pino'
 import { pageSeals } from '../../shared/approvalLink.ts'
+import { openStoreOf } from '../../shared/blobs/objectStore.ts'
 import type { Config } from '../../shared/config/config.ts'
+import { createBatcher } from '../../shared/process/batcher.ts'
 import { listenError } from '../../shared/process/listenError.ts'
 import type { Running } from '../../shared/process/service.ts'
 import { authenticateAll, type WantedKey } from '../../sql/account/keys/keys.ts'
 import { EXPORTS_MAX } from '../../sql/account/projects/exportProject.ts'
-import { createBatcher } from '../../sql/batcher.ts'
 import { createBlobs } from '../../sql/blobs/blobs.ts'
-import { openStoreOf } from '../../sql/blobs/objectStore.ts'
 import { createPool } from '../../sql/db.ts'
 import { createKeyringSource, masterKeys } from '../../sql/keyring/keyring.ts'
 import { findMessages, type WantedMessage } from '../../sql/mail/messages/messages.ts'
@@ -120,7 +120,7 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
   const waiters = startWaiters(databaseUrl, log)
   const events = startEventFeed(databaseUrl, pool, log)
   const metrics = createMetrics({ pool, events, limits: config.limits })
-  const objectStore = openStoreOf(config.blobStore, log, { observe: metrics.blobRequest })
+  const objectStore = openStoreOf(config.blobStore, fetch, log, { observe: metrics.blobRequest })
   const blobs = createBlobs(pool, objectStore)
   const exports = createExports({ pool: poolOf(' (export)', EXPORTS_MAX + 1), blobs }, log)
   const master = masterKeys(config)

@@ -1,8 +1,8 @@
 import { AggregatorRegistry, Counter, Gauge, Histogram, Registry } from 'prom-client'
+import type { ObserveStore } from '../../shared/blobs/objectStore.ts'
 import { type EventLoopDelay, measureEventLoop } from '../../shared/process/eventLoop.ts'
 import { RUNNER_NAMES, TASK_POOL } from '../../shared/tasks.ts'
 import { measureBlobs } from '../../sql/blobs/blobMetrics.ts'
-import type { ObserveStore } from '../../sql/blobs/objectStore.ts'
 import type { Pool } from '../../sql/db.ts'
 import { type ProcessReport, readReports } from '../../sql/operations/processReports.ts'
 import {

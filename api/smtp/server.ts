@@ -1,5 +1,6 @@
 import type { AddressInfo } from 'node:net'
 import type { Logger } from 'pino'
+import { openStoreOf } from '../../shared/blobs/objectStore.ts'
 import type { Config } from '../../shared/config/config.ts'
 import { listenError } from '../../shared/process/listenError.ts'
 import { createOutage } from '../../shared/process/outage.ts'
@@ -7,7 +8,6 @@ import { Pace } from '../../shared/process/pace.ts'
 import type { Running } from '../../shared/process/service.ts'
 import { measureBlobs } from '../../sql/blobs/blobMetrics.ts'
 import { createBlobs } from '../../sql/blobs/blobs.ts'
-import { openStoreOf } from '../../sql/blobs/objectStore.ts'
 import { createPool } from '../../sql/db.ts'
 import { reportMetrics } from '../../sql/operations/processReports.ts'
 import { AddressBook } from './addressBook.ts'
@@ -63,7 +63,7 @@ export async function startSmtp(
     perAddressMax: config.smtp.maxConnectionsPerIp,
   })
   const metrics = createSmtpMetrics(spool, limits.count)
-  const objectStore = openStoreOf(config.blobStore, log, {
+  const objectStore = openStoreOf(config.blobStore, fetch, log, {
     observe: measureBlobs(metrics.registry),
   })
   const mover = new Mover({ spool, pool, blobs: createBlobs(pool, objectStore), log })

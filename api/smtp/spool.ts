@@ -1,7 +1,7 @@
 import { Database } from 'bun:sqlite'
 import { chmodSync, mkdirSync, statfsSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Batcher, createBatcher } from '../../sql/batcher.ts'
+import { type Batcher, createBatcher } from '../../shared/process/batcher.ts'
 import { BLOB_BYTES } from '../../sql/blobs/blobs.ts'
 import type { SpooledMail } from '../../sql/mail/inbound/inboundMails.ts'
 import { type SpooledColumns, SpoolWriter } from './spoolWriter.ts'

@@ -1,5 +1,5 @@
 import { Histogram, type Registry } from 'prom-client'
-import type { ObserveStore } from './objectStore.ts'
+import type { ObserveStore } from '../../shared/blobs/objectStore.ts'
 
 const SECONDS_BUCKETS = [0.005, 0.025, 0.1, 0.5, 2.5, 10, 60]
 

@@ -1,6 +1,6 @@
+import { BlobsAwayError, type ObjectStore } from '../../shared/blobs/objectStore.ts'
 import { FairTurns } from '../../shared/process/fairTurns.ts'
 import type { Queryable } from '../db.ts'
-import { BlobsAwayError, type ObjectStore } from './objectStore.ts'
 import { LostObjectError, openBlob, SEAL_BYTES, sealBlob, sha256 } from './sealedBlob.ts'
 
 /** Larger contents go to the object store. */

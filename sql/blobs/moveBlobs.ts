@@ -1,6 +1,6 @@
+import type { ObjectStore } from '../../shared/blobs/objectStore.ts'
 import type { Pool, Queryable } from '../db.ts'
 import { BLOB_BYTES, readBlob, type StoredContent, writeBlob } from './blobs.ts'
-import type { ObjectStore } from './objectStore.ts'
 import { sha256 } from './sealedBlob.ts'
 
 export type Direction = 'store' | 'database'

@@ -1,11 +1,11 @@
 import pino from 'pino'
+import { BlobsAwayError, openObjectStore } from '../../shared/blobs/objectStore.ts'
 import { ConfigError, parseConfig } from '../../shared/config/config.ts'
 import { BLOB_SECRET } from '../../shared/config/secrets.ts'
 import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
 import { progressBar } from '../../shared/progressBar.ts'
 import { onDatabase } from '../command.ts'
 import { type Direction, moveBlobs } from './moveBlobs.ts'
-import { BlobsAwayError, openObjectStore } from './objectStore.ts'
 
 const DIRECTIONS: readonly Direction[] = ['store', 'database']
 const BAR_STEPS = 1_000
@@ -18,7 +18,7 @@ async function move(direction: string | undefined): Promise<void> {
   if (config.blobStore === null) {
     throw new ConfigError('BLOB_STORE: must be set; it names the bucket to move to or from')
   }
-  const store = openObjectStore(config.blobStore, pino({ level: 'silent' }))
+  const store = openObjectStore(config.blobStore, fetch, pino({ level: 'silent' }))
   await onDatabase(config, { name: 'purser blobs:move', size: 4 }, async (pool) => {
     let moved = 0
     const show = progressBar(

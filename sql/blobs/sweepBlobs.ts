@@ -1,5 +1,5 @@
+import { BlobsAwayError, type ObjectStore } from '../../shared/blobs/objectStore.ts'
 import { type Pool, transaction } from '../db.ts'
-import { BlobsAwayError, type ObjectStore } from './objectStore.ts'
 
 /** An object without a name waits for this long: its row may be about to be stored, or a reader may have its hash. */
 export const IDLE_MAX_S = 3_600

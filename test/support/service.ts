@@ -7,6 +7,7 @@ import { type ApiServer, startApi } from '../../api/http/server.ts'
 import { type SmtpServer, startSmtp } from '../../api/smtp/server.ts'
 import { generateKey } from '../../shared/apiKey.ts'
 import { approvalTokens } from '../../shared/approvalLink.ts'
+import { openStoreOf } from '../../shared/blobs/objectStore.ts'
 import { type Config, parseConfig } from '../../shared/config/config.ts'
 import { bounceKeys } from '../../shared/mail/compose/bounceAddress.ts'
 import type { Running } from '../../shared/process/service.ts'
@@ -14,7 +15,6 @@ import { PROJECT_SCOPES } from '../../shared/scopes.ts'
 import type { RunnerName } from '../../shared/tasks.ts'
 import { insertPlatformKey } from '../../sql/account/keys/keys.ts'
 import { createProject, type Project } from '../../sql/account/projects/projects.ts'
-import { openStoreOf } from '../../sql/blobs/objectStore.ts'
 import { createKeyringSource, masterKeys } from '../../sql/keyring/keyring.ts'
 import type { Resolve } from '../../workers/http/guardedRequest.ts'
 import { createDns, type Dns } from '../../workers/mail/dns.ts'
@@ -108,7 +108,7 @@ function cutBetweenJobs(proxy: TcpProxy, pool: TestDatabase['pool']): void {
   }
 }
 
-const objectStoreOf = ({ blobStore }: Config) => openStoreOf(blobStore, silentLog)
+const objectStoreOf = ({ blobStore }: Config) => openStoreOf(blobStore, fetch, silentLog)
 
 /** The parts of a pool that sends; its transport captures. */
 export const outboundOptions = (config: Config): Parameters<typeof outboundRunner>[0] => ({

@@ -1,4 +1,4 @@
-import { type Batcher, createBatcher } from '../../sql/batcher.ts'
+import { type Batcher, createBatcher } from '../../shared/process/batcher.ts'
 import type { Pool } from '../../sql/db.ts'
 import { type AttemptResult, recordAttempts } from '../../sql/events/attempts.ts'
 import { type DueDelivery, findDueDeliveries } from '../../sql/events/deliveries.ts'

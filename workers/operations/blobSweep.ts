@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
+import { BlobsAwayError, type ObjectStore } from '../../shared/blobs/objectStore.ts'
 import { createPause } from '../../shared/process/pause.ts'
 import type { Running } from '../../shared/process/service.ts'
-import { BlobsAwayError, type ObjectStore } from '../../sql/blobs/objectStore.ts'
 import { buryIdleBlobs, removeDeadBlobs } from '../../sql/blobs/sweepBlobs.ts'
 import { createPool } from '../../sql/db.ts'
 

@@ -1,5 +1,5 @@
 import type { PoolClient } from 'pg'
-import { type Batcher, createBatcher } from '../../sql/batcher.ts'
+import { type Batcher, createBatcher } from '../../shared/process/batcher.ts'
 import type { Pool } from '../../sql/db.ts'
 import { DELETE_DONE_JOBS } from '../../sql/queue/jobs.ts'
 import { patiently } from './patiently.ts'

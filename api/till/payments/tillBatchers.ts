@@ -1,4 +1,4 @@
-import { createBatcher } from '../../../sql/batcher.ts'
+import { createBatcher } from '../../../shared/process/batcher.ts'
 import type { Pool } from '../../../sql/db.ts'
 import { findSales, type WantedSale } from '../../../sql/till/endpoints/seller.ts'
 import { findPayments } from '../../../sql/till/payments/payments.ts'

@@ -213,7 +213,7 @@ test('an inline image is shown; a remote image is not fetched', () => {
 })
 
 test('the page builds elements without parsing markup and without inline styles or scripts', () => {
-  const folder = join(import.meta.dir, '../../../api/console/web')
+  const folder = join(import.meta.dir, '../../../api/web')
   const files = (readdirSync(folder, { recursive: true }) as string[]).filter((name) =>
     name.endsWith('.ts'),
   )

@@ -12,7 +12,7 @@ import {
   storeCredential,
   takeBackupCode,
 } from '../../../api/vault/vaultOperations.ts'
-import { createBatcher } from '../../../sql/batcher.ts'
+import { createBatcher } from '../../../shared/process/batcher.ts'
 import { createKeyringSource, masterKeys } from '../../../sql/keyring/keyring.ts'
 import { type CredentialRead, readCredentials } from '../../../sql/vault/credentialReads.ts'
 import { startTestService, type TestService } from '../../support/service.ts'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { BlobsAwayError } from '../../../shared/blobs/objectStore.ts'
 import { createBlobs } from '../../../sql/blobs/blobs.ts'
-import { BlobsAwayError } from '../../../sql/blobs/objectStore.ts'
 import { buryIdleBlobs, removeDeadBlobs } from '../../../sql/blobs/sweepBlobs.ts'
 import { type Bucket, startBucket } from '../../support/database/bucket.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'

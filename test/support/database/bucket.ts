@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import S3rver from 's3rver'
-import { openObjectStore } from '../../../sql/blobs/objectStore.ts'
+import { openObjectStore } from '../../../shared/blobs/objectStore.ts'
 import { startTcpProxy, type TcpProxy } from '../process/tcpProxy.ts'
 import { silentLog } from '../service.ts'
 
@@ -54,6 +54,7 @@ export async function startBucket(): Promise<Bucket> {
         accessKeyId: ACCOUNT,
         secretAccessKey: ACCOUNT,
       },
+      fetch,
       silentLog,
     ),
     names: () =>

@@ -1,6 +1,6 @@
+import { type Batcher, createBatcher } from '../../../shared/process/batcher.ts'
 import { type Costs, mayShare } from '../../../shared/process/costs.ts'
 import { CostTurns } from '../../../shared/process/costTurns.ts'
-import { type Batcher, createBatcher } from '../../../sql/batcher.ts'
 import { isLockTimeout, type Pool } from '../../../sql/db.ts'
 import {
   type AuthenticatedMail,

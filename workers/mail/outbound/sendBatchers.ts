@@ -1,4 +1,4 @@
-import { type Batcher, createBatcher } from '../../../sql/batcher.ts'
+import { type Batcher, createBatcher } from '../../../shared/process/batcher.ts'
 import type { Pool } from '../../../sql/db.ts'
 import { type Composed, type Kept, keepComposed } from '../../../sql/mail/outbound/composedMails.ts'
 import { type AttemptOutcome, recordMailAttempts } from '../../../sql/mail/outbound/mailAttempts.ts'

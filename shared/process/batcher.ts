@@ -1,5 +1,5 @@
-import { isDatabaseUnavailable } from '../shared/process/databaseAway.ts'
-import { withinNone } from '../shared/process/workContext.ts'
+import { isDatabaseUnavailable } from './databaseAway.ts'
+import { withinNone } from './workContext.ts'
 
 /**
  * Batches items of concurrent callers into one statement (docs/decisions/batching.md). An item runs at once if no statement runs. Items that arrive

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
-import type { BlobStoreSettings } from '../../shared/config/blobStoreSettings.ts'
-import { createOutage } from '../../shared/process/outage.ts'
+import type { BlobStoreSettings } from '../config/blobStoreSettings.ts'
+import { createOutage } from '../process/outage.ts'
 
 /** A bucket of an S3-compatible store. */
 export type ObjectStore = {
@@ -35,9 +35,13 @@ const METHODS = { put: 'PUT', get: 'GET', remove: 'DELETE' } as const
 
 type Answer = { status: number; body: Buffer }
 
-/** Opens a bucket. Bun's client signs the requests; `fetch` sends them, because it takes a deadline. */
+/**
+ * Opens a bucket. Bun's client signs the requests.
+ * @param request sends them: `fetch` of the process, because it takes a deadline
+ */
 export function openObjectStore(
   { prefix, virtualHosted, ...settings }: BlobStoreSettings,
+  request: typeof fetch,
   log: Pick<Logger, 'warn'>,
   {
     observe = () => {},
@@ -55,7 +59,7 @@ export function openObjectStore(
     body?: Uint8Array,
   ): Promise<Answer> => {
     const method = METHODS[operation]
-    const response = await fetch(
+    const response = await request(
       client.presign(`${prefix}${name}`, { method, expiresIn: SIGNATURE_S }),
       {
         method,
@@ -122,9 +126,11 @@ export function openObjectStore(
 /** Opens the bucket of the settings; null: there is none. */
 export const openStoreOf = (
   settings: BlobStoreSettings | null,
+  request: typeof fetch,
   log: Pick<Logger, 'warn'>,
   options: { observe?: ObserveStore } = {},
-): ObjectStore | null => (settings === null ? null : openObjectStore(settings, log, options))
+): ObjectStore | null =>
+  settings === null ? null : openObjectStore(settings, request, log, options)
 
 /** Why an answer counts as an outage; null: it is the end of the request. A missing bucket is an outage, too. */
 function refusal(operation: StoreOperation, { status, body }: Answer): string | null {

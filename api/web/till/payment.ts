@@ -1,4 +1,4 @@
-import { type Jwks, verifyReceipt } from '../../../client/verifyReceipt.ts'
+import { type Jwks, verifyReceipt } from '../../client/verifyReceipt.ts'
 import { ask, at } from '../kit/ask.ts'
 import { type Child, h } from '../kit/dom.ts'
 import { moment } from '../kit/format.ts'

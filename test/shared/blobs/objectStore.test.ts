@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { rmSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
+import { BlobsAwayError, openObjectStore } from '../../../shared/blobs/objectStore.ts'
 import type { BlobStoreSettings } from '../../../shared/config/blobStoreSettings.ts'
 import { parseConfig } from '../../../shared/config/config.ts'
 import { createBlobs } from '../../../sql/blobs/blobs.ts'
-import { BlobsAwayError, openObjectStore } from '../../../sql/blobs/objectStore.ts'
 import { openBlob, sealBlob } from '../../../sql/blobs/sealedBlob.ts'
 import { type Bucket, startBucket } from '../../support/database/bucket.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
@@ -59,7 +59,7 @@ describe('an object store', () => {
     await waitFor('the server', () => silent.listening)
     const endpoint = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`
     const deadlineMs = 300
-    const store = openObjectStore(settings({ endpoint }), silentLog, { deadlineMs })
+    const store = openObjectStore(settings({ endpoint }), fetch, silentLog, { deadlineMs })
     const startMs = performance.now()
     expect(await failure(store.put('x', Buffer.from('x')))).toBeInstanceOf(BlobsAwayError)
     expect(performance.now() - startMs).toBeGreaterThan(deadlineMs - 5)
@@ -72,7 +72,7 @@ describe('an object store', () => {
   })
 
   test('without its bucket is away: nothing looks deleted', async () => {
-    const store = openObjectStore(settings({ bucket: 'other' }), silentLog)
+    const store = openObjectStore(settings({ bucket: 'other' }), fetch, silentLog)
     const error = await failure(store.get('x', 1))
     expect(error).toBeInstanceOf(BlobsAwayError)
     expect(error?.message).toBe('the object store is away: 404 NoSuchBucket')
@@ -83,6 +83,7 @@ describe('an object store', () => {
     const log = { warn: (...args: unknown[]) => lines.push(JSON.stringify(args)) }
     const store = openObjectStore(
       settings({ endpoint: 'http://127.0.0.1:1', secretAccessKey: 'canary-of-the-secret' }),
+      fetch,
       log as never,
     )
     const error = await failure(store.put('x', Buffer.from('x')))

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import { createBatcher } from '../../sql/batcher.ts'
-import { waitFor } from '../support/waitFor.ts'
+import { createBatcher } from '../../../shared/process/batcher.ts'
+import { waitFor } from '../../support/waitFor.ts'
 
 /** A batcher whose statements end when the test says so. */
 function startBatcher(lateMs: number) {
