@@ -20,10 +20,10 @@ export function approvalTokens([first]: readonly MasterKey[]): ApprovalTokens {
 /** The form of a token. */
 export const APPROVAL_TOKEN = /^[A-Za-z0-9_-]{43}$/
 
-/** A page of a letter, and the SHA-256 of the letter's bytes (hexadecimal). */
+/** A page of a held mail, and the SHA-256 of the held mail's bytes (hexadecimal). */
 type SeenPage = { approvalId: string; sha256: string; page: number }
 
-/** Seals that the service gives out with each page of a letter: they prove that the page was asked for. */
+/** Seals that the service gives out with each page of a held mail: they prove that the page was asked for. */
 export type PageSeals = {
   seal(page: SeenPage): string
   isSeal(page: SeenPage, given: string | undefined): boolean

@@ -124,6 +124,24 @@ test('a folder of tests has the name of the folder it tests', () => {
   expect([...new Set(others)].toSorted()).toEqual(['.', 'chaos', 'e2e', 'steps'])
 })
 
+test('one name a triple: xRoutes.ts has the routes, x.ts what they do, xDocs.ts their schemas and examples', () => {
+  const inApi = sources.filter(
+    ({ path, room }) => room === 'api' && !path.startsWith('api/client/') && !path.startsWith(PAGE),
+  )
+  const nameOf = (path: string) => path.split('/').at(-1)!.replace('.ts', '')
+  const routesOf = (text: string) => [
+    ...text.matchAll(/^export (?:const|function) (\w+Routes)\b/gm),
+  ]
+  const astray = inApi.flatMap(({ path, text }) => {
+    const routes = routesOf(text).map(([, name]) => name!)
+    const isRoutes = path.endsWith('Routes.ts')
+    if (routes.length > 0 || isRoutes) return routes.includes(nameOf(path)) ? [] : [path]
+    return /(?:View|Operations|Views)\.ts$/.test(path) ? [path] : []
+  })
+  expect(inApi.length).toBeGreaterThan(100)
+  expect(astray).toEqual([])
+})
+
 test('shared is pure: no database, no web framework, no files, no sockets', () => {
   const impure =
     /from '(pg|elysia|graphile-worker|bun:sqlite|smtp-server|nodemailer|node:(fs|net|http|https|child_process|dns|os)(\/\w+)?)'/

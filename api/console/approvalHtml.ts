@@ -1,6 +1,6 @@
 import type { Section } from '../../shared/mail/review/review.ts'
+import { REASON_MAX_LENGTH } from '../mail/approval/heldDocs.ts'
 import type { ReviewPage } from '../mail/approval/heldReview.ts'
-import { REASON_MAX_LENGTH } from '../mail/approval/heldView.ts'
 
 const escaped = (text: string): string =>
   text.replace(
@@ -41,7 +41,7 @@ const sectionHtml = ({ title, note, pieces }: Section): string => {
 const FRAME = `<h2>HTML part as a browser draws it</h2>
 <iframe class="mail" sandbox="" src="?view=html" title="HTML part of the mail" referrerpolicy="no-referrer"></iframe>`
 
-/** A page of a letter that waits, with what may be done on it. */
+/** A page of a held mail, with what may be done on it. */
 export function approvalHtml({
   review,
   expiresAt,

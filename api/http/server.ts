@@ -12,11 +12,7 @@ import { createPool } from '../../sql/db.ts'
 import { createKeyringSource, masterKeys } from '../../sql/keyring/keyring.ts'
 import { findMessages, type WantedMessage } from '../../sql/mail/messages/messages.ts'
 import { readSendPolicies, type WantedRecipients } from '../../sql/mail/outbound/recipientPolicy.ts'
-import {
-  acceptMessages,
-  intentBytes,
-  type SendIntent,
-} from '../../sql/mail/outbound/sendMessages.ts'
+import { acceptIntents, intentBytes, type SendIntent } from '../../sql/mail/outbound/sendIntents.ts'
 import { type CredentialRead, readCredentials } from '../../sql/vault/credentialReads.ts'
 import { createExports } from '../account/exports.ts'
 import { createApp } from '../app.ts'
@@ -107,9 +103,9 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
           log,
         })
   const usage = new UsageRecorder(pool, log)
-  const sends = createBatcher({
+  const sendBatcher = createBatcher({
     ...SEND_BATCHING,
-    run: (intents: SendIntent[]) => acceptMessages(pool, intents, config.limits.recipientsPerDay),
+    run: (intents: SendIntent[]) => acceptIntents(pool, intents, config.limits.recipientsPerDay),
   })
   const policies = createBatcher({
     ...KEY_BATCHING,
@@ -138,7 +134,7 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
       messages,
       credentials,
       log,
-      sends,
+      sendBatcher,
       policies,
       ...till,
       waiters,
@@ -181,7 +177,9 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
       await server.stop(true)
       await exports.stop()
       await Promise.all(
-        [keys, messages, policies, sends, ...Object.values(till)].map((batcher) => batcher.drain()),
+        [keys, messages, policies, sendBatcher, ...Object.values(till)].map((batcher) =>
+          batcher.drain(),
+        ),
       )
       await Promise.all([waiters.stop(), events.stop()])
       await usage.stop()

@@ -9,7 +9,7 @@ import type { Pool } from '../../sql/db.ts'
 import type { KeyringSource } from '../../sql/keyring/keyring.ts'
 import type { SingleMessage, WantedMessage } from '../../sql/mail/messages/messages.ts'
 import type { SendPolicy, WantedRecipients } from '../../sql/mail/outbound/recipientPolicy.ts'
-import type { SendIntent, SendOutcome } from '../../sql/mail/outbound/sendMessages.ts'
+import type { SendIntent, SendOutcome } from '../../sql/mail/outbound/sendIntents.ts'
 import type { Sale, WantedSale } from '../../sql/till/endpoints/seller.ts'
 import type { Payment } from '../../sql/till/payments/payments.ts'
 import type { NewClaim, WantedGrant } from '../../sql/till/settle/claims.ts'
@@ -39,7 +39,7 @@ export type Services = {
   /** Reads credentials, each with its audit entry. */
   credentials: Batcher<CredentialRead, SealedRead>
   log: Logger
-  sends: Batcher<SendIntent, SendOutcome>
+  sendBatcher: Batcher<SendIntent, SendOutcome>
   /** Finds the refused recipients of a mail, and whether its project may store more. */
   policies: Batcher<WantedRecipients, SendPolicy>
   /** Reads sellers and their resources. */

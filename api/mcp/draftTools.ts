@@ -8,10 +8,10 @@ import {
   readDrafts,
   removeDraft,
   sendDraft,
-} from '../mail/approval/drafts.ts'
-import { MessageParams } from '../mail/messages/messages.ts'
-import { RepliedMessage, WholeMessage } from '../mail/messages/messageView.ts'
-import { cancel } from '../mail/outbound/cancelling.ts'
+} from '../mail/approval/draftRoutes.ts'
+import { RepliedMessage, WholeMessage } from '../mail/messages/messageDocs.ts'
+import { MessageParams } from '../mail/messages/messageRoutes.ts'
+import { cancel } from '../mail/outbound/cancelRoutes.ts'
 import { acceptedText, PageInput, pageOf, SENDS } from './mailTools.ts'
 import { defineTool, READS, STRICT, type Tool } from './tool.ts'
 import { UNTRUSTED, UntrustedMark } from './untrusted.ts'

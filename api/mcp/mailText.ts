@@ -1,5 +1,5 @@
 /** Formats mail for the text of a tool result; structuredContent holds the full data. */
-import type { toItem, toWhole } from '../mail/messages/messageView.ts'
+import type { toItem, toWhole } from '../mail/messages/messageDocs.ts'
 
 type Item = ReturnType<typeof toItem>
 type Whole = ReturnType<typeof toWhole>

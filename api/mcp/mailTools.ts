@@ -3,16 +3,21 @@ import { LABELS_MAX } from '../../sql/mail/messages/messageLabels.ts'
 import { readIdempotencyKey } from '../http/idempotencyKey.ts'
 import { readPage } from '../http/page.ts'
 import { Label, LabelChange } from '../mail/messages/labels.ts'
-import { changeLabels } from '../mail/messages/messageChanges.ts'
-import { MessagePage, MessageParams, readMessage, readMessages } from '../mail/messages/messages.ts'
+import { changeLabels } from '../mail/messages/messageChangeRoutes.ts'
 import {
   RepliedMessage,
   SentMessage,
   SingleMessageSchema,
   WholeMessage,
-} from '../mail/messages/messageView.ts'
-import { replyTo, sendMessage } from '../mail/outbound/acceptMail.ts'
+} from '../mail/messages/messageDocs.ts'
+import {
+  MessagePage,
+  MessageParams,
+  readMessage,
+  readMessages,
+} from '../mail/messages/messageRoutes.ts'
 import { ReplyBody, SendBody } from '../mail/outbound/sendInput.ts'
+import { replyTo, sendMessage } from '../mail/outbound/sending.ts'
 import { cut, messageLine, wholeMessage } from './mailText.ts'
 import { defineTool, READS, STRICT, type Tool } from './tool.ts'
 import { fence, UNTRUSTED, UntrustedMark } from './untrusted.ts'

@@ -6,12 +6,12 @@ import {
   RulePage,
   readRulePage,
   removeRule,
-} from '../mail/emailRules.ts'
+} from '../mail/emailRuleRoutes.ts'
 import {
   readSuppressions,
   removeSuppression,
   SuppressionPage,
-} from '../mail/outbound/suppressions.ts'
+} from '../mail/outbound/suppressionRoutes.ts'
 import { PageInput, pageOf } from './mailTools.ts'
 import { defineTool, READS, STRICT, type Tool } from './tool.ts'
 

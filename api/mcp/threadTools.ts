@@ -7,7 +7,7 @@ import {
   ThreadPage,
   ThreadParams,
   WholeThread,
-} from '../mail/messages/threads.ts'
+} from '../mail/messages/threadRoutes.ts'
 import { messageBlock } from './mailText.ts'
 import { PageInput, pageOf } from './mailTools.ts'
 import { defineTool, READS, STRICT, type Tool } from './tool.ts'

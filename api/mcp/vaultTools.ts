@@ -1,14 +1,14 @@
 import { Type as t } from '@sinclair/typebox'
 import { CREDENTIAL_TYPES, NAME_MAX_LENGTH } from '../../shared/vault/credential.ts'
-import { ProtectionFields } from '../vault/vaultBounds.ts'
 import {
   currentTotp,
   deleteCredential,
   listCredentials,
   readCredential,
   storeCredential,
-} from '../vault/vaultOperations.ts'
-import { ItemSchema, NameParams, OpenSchema, StoredSchema } from '../vault/vaultView.ts'
+} from '../vault/vault.ts'
+import { ProtectionFields } from '../vault/vaultBounds.ts'
+import { ItemSchema, NameParams, OpenSchema, StoredSchema } from '../vault/vaultDocs.ts'
 import { PageInput } from './mailTools.ts'
 import { defineTool, READS, STRICT, type Tool } from './tool.ts'
 

@@ -1,8 +1,8 @@
 import { type Static, Type as t } from '@sinclair/typebox'
 import { readIdempotencyKey } from '../http/idempotencyKey.ts'
-import { signWithCredential } from '../vault/vaultSignOperations.ts'
-import { RequestSchema, SignedSchema, SignFields, UseSchema } from '../vault/vaultUse.ts'
-import { readUse, useCredential } from '../vault/vaultUseOperations.ts'
+import { signWithCredential } from '../vault/vaultSign.ts'
+import { readUse, useCredential } from '../vault/vaultUse.ts'
+import { RequestSchema, SignedSchema, SignFields, UseSchema } from '../vault/vaultUseRoutes.ts'
 import { defineTool, READS, STRICT, type Tool } from './tool.ts'
 import { fixes, Name } from './vaultTools.ts'
 

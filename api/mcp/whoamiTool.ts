@@ -1,5 +1,5 @@
 import { Type as t } from '@sinclair/typebox'
-import { IdentitySchema, projectIdentity } from '../account/whoami.ts'
+import { IdentitySchema, projectIdentity } from '../account/whoamiRoutes.ts'
 import { defineTool, READS, STRICT } from './tool.ts'
 
 /** The identity of the key. */

@@ -1,265 +1,265 @@
-import { Type as t } from '@sinclair/typebox'
-import { Elysia } from 'elysia'
+/**
+ * The vault's operations, for REST and MCP. Each checks scope and input, writes the audit entry, and returns the JSON of
+ * the API or throws an ApiError.
+ */
+
+import { encodeCursor } from '../../shared/cursor.ts'
+import { parseDuration, parseIsoTime } from '../../shared/isoTime.ts'
+import type { Scope } from '../../shared/scopes.ts'
+import type { Reveal } from '../../shared/vault/allowedHosts.ts'
+import { BOUNDS } from '../../shared/vault/bounds.ts'
 import {
-  CREDENTIAL_TYPES,
-  DATA_MAX_BYTES,
-  describeShape,
-  METADATA_MAX_BYTES,
+  CredentialInputError,
+  checkContent,
+  checkName,
+  totpKeyOf,
+  unusedBackupCodes,
 } from '../../shared/vault/credential.ts'
-import { operation, PageQuery } from '../http/operation.ts'
-import { callerOf } from '../http/requestState.ts'
+import { totpCode } from '../../shared/vault/totp.ts'
+import {
+  findCredential as findRow,
+  listCredentials as listRows,
+  openCredential,
+  openRead,
+} from '../../sql/vault/credentialReads.ts'
+import {
+  CREDENTIALS_MAX,
+  type Failed,
+  type GivenContent,
+  storeCredential as storeRow,
+  TooManyCredentialsError,
+} from '../../sql/vault/credentials.ts'
+import { listVersions as listVersionRows } from '../../sql/vault/credentialVersions.ts'
+import { deleteCredential as deleteRow } from '../../sql/vault/deleteCredential.ts'
+import { protectCredential as protectRow } from '../../sql/vault/protection.ts'
+import { restoreVersion as restoreRow } from '../../sql/vault/restoreVersion.ts'
+import { takeBackupCode as takeCode } from '../../sql/vault/takeBackupCode.ts'
+import { ApiError, badRequest, notFound } from '../http/errors.ts'
+import { readPage } from '../http/page.ts'
+import type { Caller } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
-import { ProtectionFields } from './vaultBounds.ts'
-import {
-  currentTotp,
-  deleteCredential,
-  listCredentials,
-  protectCredential,
-  readCredential,
-  storeCredential,
-  takeBackupCode,
-} from './vaultOperations.ts'
-import {
-  EXAMPLE_ITEM,
-  EXAMPLE_OPEN,
-  EXAMPLE_STORED,
-  ItemSchema,
-  NameParams,
-  NameQuery,
-  nameOf,
-  OpenSchema,
-  StoredSchema,
-} from './vaultView.ts'
+import { type GivenBounds, readBounds } from './vaultBounds.ts'
+import { toItem, toOpen, toOpenVersion, toStored, toVersion } from './vaultDocs.ts'
 
-const SHAPES = CREDENTIAL_TYPES.filter((type) => describeShape(type) !== '')
-  .map((type) => `${type}: ${describeShape(type)}`)
-  .join('; ')
+/** The services that the operations need. */
+type Vault = Pick<Services, 'pool' | 'keyring'>
+type Reading = Vault & Pick<Services, 'credentials'>
 
-/** No schema for the members of `data` and `metadata`: the operation checks them, and they must stay unchanged. */
-const anyObject = (description: string) =>
-  t.Unknown({ openapi: { type: 'object', additionalProperties: true, description } })
-
-const PutBody = t.Object({
-  ...ProtectionFields,
-  type: t.String({
-    error: `be one of ${CREDENTIAL_TYPES.join(', ')}`,
-    openapi: { type: 'string', enum: [...CREDENTIAL_TYPES] },
-  }),
-  data: anyObject(
-    `The secret fields, at least one; at most ${DATA_MAX_BYTES} bytes of JSON. Any type may hold totp, a TOTP secret ` +
-      '(Base32 or an otpauth:// URI), and backupCodes, an array of strings.',
-  ),
-  metadata: t.Optional(
-    anyObject(`Fields that are not secret, stored plain; at most ${METADATA_MAX_BYTES} bytes.`),
-  ),
-  expiresAt: t.Optional(
-    t.Unknown({
-      openapi: {
-        type: ['string', 'null'],
-        description:
-          'ISO 8601 time with its zone, or a date. After this time the secret cannot be read.',
-      },
-    }),
-  ),
-})
-
-const ListQuery = t.Composite([
-  PageQuery,
-  t.Object({
-    expiringWithin: t.Optional(
-      t.String({
-        maxLength: 16,
-        description:
-          'Only credentials that have expired or expire within this time, soonest first. A whole number and s, m, h, d or w.',
-        examples: ['7d'],
-      }),
-    ),
-  }),
-])
-
-const read = { tag: 'Vault', access: 'vault:read' } as const
-const write = { tag: 'Vault', access: 'vault:write' } as const
-const errors = { 404: 'Credential not found' }
-const expired = { 410: 'The credential has expired' }
-const withheld = { 403: 'The credential is revealed to its owner only' }
-
-/** Credentials by name. */
-export function vaultRoutes(services: Services) {
-  return new Elysia({ prefix: '/v0/vault' })
-    .use(listAndStore(services))
-    .use(readAndDelete(services))
-    .use(oneTimeCodes(services))
+/** GET /v0/vault. Without `limit`: all credentials, up to the size limit of an answer. */
+export async function listCredentials(
+  { pool }: Vault,
+  caller: Caller,
+  query: { limit?: string; pageToken?: string; expiringWithin?: string } = {},
+) {
+  requireScope(caller, 'vault:read')
+  const { cursor, ...page } = readPage(query)
+  const limit = query.limit === undefined ? CREDENTIALS_MAX : page.limit
+  const expiringWithinMs = readExpiringWithin(query.expiringWithin)
+  const { projectId } = caller
+  const found = await listRows(pool, { projectId, expiringWithinMs, cursor, limit })
+  const last = found.credentials.at(-1)
+  const at = expiringWithinMs === null ? last?.createdAt : last?.expiresAt
+  return {
+    credentials: found.credentials.map(toItem),
+    count: found.credentials.length,
+    ...(found.more && last !== undefined && at instanceof Date
+      ? { nextPageToken: encodeCursor({ atMs: at.getTime(), row: last.row }) }
+      : {}),
+  }
 }
 
-function listAndStore(services: Services) {
-  return new Elysia()
-    .get('', ({ request, query }) => listCredentials(services, callerOf(request), query), {
-      query: ListQuery,
-      detail: operation({
-        ...read,
-        summary: 'List credentials, newest first',
-        description:
-          'Shows no secret data. Without limit the answer holds all credentials, up to 8 MB of metadata. There are more ' +
-          'credentials exactly when the answer has nextPageToken.',
-        success: {
-          status: 200,
-          description: 'The credentials.',
-          schema: t.Object({
-            credentials: t.Array(ItemSchema),
-            count: t.Integer(),
-            nextPageToken: t.Optional(t.String()),
-          }),
-          example: { credentials: [EXAMPLE_ITEM], count: 1 },
-        },
-      }),
-    })
-    .put(
-      '/:name',
-      ({ request, params, query, body }) =>
-        storeCredential(services, callerOf(request), nameOf({ params, query }), body),
-      {
-        params: NameParams,
-        query: NameQuery,
-        body: PutBody,
-        detail: operation({
-          ...write,
-          summary: 'Store a credential, or overwrite the one with the same name',
-          description:
-            'An overwrite is a new version; it keeps no field of the old version but reveal. With reveal owner, or bounds of ' +
-            'the owner, absent bounds stay, and a key widens none. The last ten versions are kept. Known ' +
-            `fields must have their type; other fields are allowed. Known fields: ${SHAPES}.`,
-          requestExample: {
-            type: 'LOGIN',
-            data: { password: 'correct horse', totp: 'JBSWY3DPEHPK3PXP' },
-            metadata: { uri: 'https://github.com', username: 'ada' },
-          },
-          success: {
-            status: 200,
-            description: 'The credential, without its data.',
-            schema: StoredSchema,
-            example: EXAMPLE_STORED,
-          },
-          errors: { 403: 'Only the owner may widen it' },
-        }),
-      },
-    )
+/** PUT /v0/vault/{name}. */
+export async function storeCredential(
+  { pool, keyring, config }: Vault & Pick<Services, 'config'>,
+  caller: Caller,
+  name: string,
+  body: Content & { reveal?: Reveal },
+) {
+  const target = await changeTarget({ pool, keyring }, caller, name)
+  const content = readContent(body)
+  try {
+    const stored = await storeRow(pool, { ...target, content, reveal: body.reveal })
+    if (stored === 'withheld') throw ownersAlone()
+    // The gate accepted the key; the project was deleted since.
+    if (stored === null) throw new ApiError(401, 'unauthorized', 'Invalid API key')
+    return config.answers === 'full' ? toItem(stored) : toStored(stored)
+  } catch (error) {
+    if (!(error instanceof TooManyCredentialsError)) throw error
+    throw badRequest(`A project must have at most ${CREDENTIALS_MAX} credentials`)
+  }
 }
 
-function readAndDelete(services: Services) {
-  return new Elysia()
-    .get(
-      '/:name',
-      ({ request, params, query }) =>
-        readCredential(services, callerOf(request), nameOf({ params, query })),
-      {
-        params: NameParams,
-        query: NameQuery,
-        detail: operation({
+/** GET /v0/vault/{name}. */
+export async function readCredential(vault: Reading, caller: Caller, name: string) {
+  return toOpen(await open(vault, caller, name, 'vault.get'))
+}
+
+/** GET /v0/vault/{name}/totp. */
+export async function currentTotp(vault: Reading, caller: Caller, name: string) {
+  const { type, data } = await open(vault, caller, name, 'vault.totp')
+  const { code, remainingS } = totpCode(totpKeyOf(type, data)!, Date.now())
+  return { code, remaining: remainingS, backupCodesRemaining: unusedBackupCodes(data) }
+}
+
+/** POST /v0/vault/{name}/totp/backup. */
+export async function takeBackupCode(vault: Vault, caller: Caller, name: string) {
+  const taken = await takeCode(vault.pool, await changeTarget(vault, caller, name))
+  if (taken.kind !== 'ok') throw failure(name, taken, 'No unused backup codes remaining')
+  return { code: taken.code, remaining: taken.remaining }
+}
+
+/** PATCH /v0/vault/{name}. */
+export async function protectCredential(
+  { pool }: Vault,
+  caller: Caller,
+  name: string,
+  { reveal, ...given }: GivenBounds & { reveal?: Reveal },
+) {
+  requireScope(caller, 'vault:write')
+  orBadRequest(() => checkName(name))
+  const bounds = readBounds(given)
+  if (Object.keys(bounds).length === 0 && reveal === undefined) {
+    throw badRequest(`The body must hold ${BOUNDS.join(', ')} or reveal`)
+  }
+  const changed = await protectRow(pool, {
+    actor: caller,
+    name,
+    isOwner: caller.isOwner,
+    bounds,
+    ...(reveal === undefined ? {} : { reveal }),
+  })
+  if (changed === 'not_found') throw missing()
+  if (changed === 'withheld') throw ownersAlone()
+  const found = await findRow(pool, { projectId: caller.projectId, name })
+  if (found === null) throw missing()
+  return toItem(found)
+}
+
+/** DELETE /v0/vault/{name}. */
+export async function deleteCredential({ pool }: Vault, caller: Caller, name: string) {
+  requireScope(caller, 'vault:write')
+  orBadRequest(() => checkName(name))
+  if (!(await deleteRow(pool, { actor: caller, name }))) throw missing()
+}
+
+/** GET /v0/vault/{name}/versions. */
+export async function listVersions({ pool }: Vault, caller: Caller, name: string) {
+  requireScope(caller, 'vault:read')
+  orBadRequest(() => checkName(name))
+  const found = await listVersionRows(pool, { projectId: caller.projectId, name })
+  if (found === null) throw missing()
+  return { versions: found.map(toVersion), count: found.length }
+}
+
+/** GET /v0/vault/{name}/versions/{version}. */
+export async function readVersion(vault: Reading, caller: Caller, name: string, version: number) {
+  return toOpenVersion(await open(vault, caller, name, 'vault.version_get', version))
+}
+
+/** POST /v0/vault/{name}/versions/{version}/restore. */
+export async function restoreVersion(vault: Vault, caller: Caller, name: string, version: number) {
+  const target = await changeTarget(vault, caller, name)
+  const restored = await restoreRow(vault.pool, { ...target, version })
+  if (restored.kind !== 'ok') throw failure(name, restored, '', version)
+  return toStored(restored.credential)
+}
+
+async function open(
+  { pool, keyring, credentials }: Reading,
+  caller: Caller,
+  name: string,
+  action: 'vault.get' | 'vault.totp' | 'vault.version_get',
+  version?: number,
+) {
+  requireScope(caller, 'vault:read')
+  orBadRequest(() => checkName(name))
+  const read = { actor: caller, name, isOwner: caller.isOwner, keyring: await keyring(pool) }
+  const opened =
+    action === 'vault.get'
+      ? await openRead(pool, read, await credentials.submit(read))
+      : await openCredential(pool, {
           ...read,
-          summary: 'Get a credential with its secret',
-          description:
-            'data holds unused and used backup codes. It holds no TOTP secret; read the codes at /totp. /v0/logs records ' +
-            'every read.',
-          success: {
-            status: 200,
-            description: 'The credential, decrypted.',
-            schema: OpenSchema,
-            example: EXAMPLE_OPEN,
-          },
-          errors: { ...errors, ...expired, ...withheld },
-        }),
-      },
-    )
-    .patch(
-      '/:name',
-      ({ request, params, query, body }) =>
-        protectCredential(services, callerOf(request), nameOf({ params, query }), body),
-      {
-        params: NameParams,
-        query: NameQuery,
-        body: t.Object(ProtectionFields),
-        detail: operation({
-          ...write,
-          summary: 'Change who reads a credential, and where it may be used',
-          description:
-            'The bounds (allowedHosts, allowedMethods, allowedPaths, placement) belong to the current version, reveal to the ' +
-            'credential. A project key may narrow them: reveal to owner, each bound to less. Only the owner widens them.',
-          requestExample: { reveal: 'owner', allowedHosts: ['github.com'] },
-          success: {
-            status: 200,
-            description: 'The credential, without its data.',
-            schema: ItemSchema,
-            example: { ...EXAMPLE_ITEM, reveal: 'owner' },
-          },
-          errors: { ...errors, 403: 'Only the owner may widen it' },
-        }),
-      },
-    )
-    .delete(
-      '/:name',
-      async ({ request, params, query }) => {
-        await deleteCredential(services, callerOf(request), nameOf({ params, query }))
-        return new Response(null, { status: 204 })
-      },
-      {
-        params: NameParams,
-        query: NameQuery,
-        detail: operation({
-          ...write,
-          summary: 'Delete a credential with all its versions permanently',
-          success: { status: 204, description: 'The credential and its data keys are deleted.' },
-          errors,
-        }),
-      },
-    )
+          action,
+          ...(version === undefined ? {} : { version }),
+        })
+  if (opened.kind === 'ok') return opened.credential
+  throw failure(name, opened, 'No TOTP secret found on this credential', version)
 }
 
-function oneTimeCodes(services: Services) {
-  return new Elysia()
-    .get(
-      '/:name/totp',
-      ({ request, params, query }) =>
-        currentTotp(services, callerOf(request), nameOf({ params, query })),
-      {
-        params: NameParams,
-        query: NameQuery,
-        detail: operation({
-          ...read,
-          summary: 'Get the current one-time code',
-          success: {
-            status: 200,
-            description: 'The code (RFC 6238); remaining is its validity in seconds.',
-            schema: t.Object({
-              code: t.String(),
-              remaining: t.Integer(),
-              backupCodesRemaining: t.Integer(),
-            }),
-            example: { code: '492039', remaining: 17, backupCodesRemaining: 8 },
-          },
-          errors: { ...errors, ...expired, ...withheld },
-        }),
-      },
-    )
-    .post(
-      '/:name/totp/backup',
-      ({ request, params, query }) =>
-        takeBackupCode(services, callerOf(request), nameOf({ params, query })),
-      {
-        params: NameParams,
-        query: NameQuery,
-        detail: operation({
-          ...write,
-          summary: 'Take a backup code',
-          description:
-            'Answers each code once. The code moves from data.backupCodes to data.usedBackupCodes.',
-          success: {
-            status: 200,
-            description: 'The code, and the number of unused codes.',
-            schema: t.Object({ code: t.String(), remaining: t.Integer() }),
-            example: { code: 'a1b2-c3d4', remaining: 7 },
-          },
-          errors: { ...errors, ...expired, ...withheld },
-        }),
-      },
-    )
+async function changeTarget({ pool, keyring }: Vault, caller: Caller, name: string) {
+  requireScope(caller, 'vault:write')
+  orBadRequest(() => checkName(name))
+  return { actor: caller, keyring: await keyring(pool), name, isOwner: caller.isOwner }
+}
+
+export function requireScope(caller: Caller, scope: Scope): void {
+  if (caller.scopes.includes(scope)) return
+  throw new ApiError(403, 'forbidden', `Missing required scope: ${scope}`)
+}
+
+const missing = () => notFound('Credential not found')
+
+const ownersAlone = () =>
+  new ApiError(
+    403,
+    'forbidden',
+    'Only the owner, in the console, may reveal this credential to agents, or widen its allowedHosts, allowedMethods, ' +
+      'allowedPaths or placement',
+  )
+
+/** The error of a failed operation. @param refused the message where the credential lacks the requested part. */
+export function failure(name: string, failed: Failed, refused: string, version?: number): ApiError {
+  const { kind, expiresAt } = failed
+  if (kind === 'refused') return badRequest(refused)
+  if (kind === 'withheld') {
+    const message = `Credential "${name}" is revealed to its owner only; use it with POST /v0/vault/{name}/use or /sign`
+    return new ApiError(403, 'forbidden', message)
+  }
+  if (kind === 'not_found') return version === undefined ? missing() : notFound('Version not found')
+  const which = version === undefined ? 'Credential' : `Version ${version} of credential`
+  const at = expiresAt?.toISOString() ?? ''
+  return new ApiError(410, 'expired', `${which} "${name}" has expired (${at})`)
+}
+
+type Content = GivenBounds & {
+  type: string
+  data: unknown
+  metadata?: unknown
+  expiresAt?: unknown
+}
+
+function readContent(body: Content): GivenContent {
+  const content = { type: body.type, data: body.data, metadata: body.metadata ?? {} }
+  return orBadRequest(() => {
+    checkContent(content)
+    return { ...content, expiresAt: readExpiresAt(body.expiresAt), ...readBounds(body) }
+  })
+}
+
+function readExpiresAt(given: unknown): Date | null {
+  if (given === undefined || given === null) return null
+  const at = typeof given === 'string' ? parseIsoTime(given) : null
+  if (at !== null) return at
+  throw badRequest(
+    'expiresAt must be an ISO 8601 time with its zone, such as 2026-12-31T23:59:59Z, or a date',
+  )
+}
+
+function readExpiringWithin(given: string | undefined): number | null {
+  if (given === undefined) return null
+  const ms = parseDuration(given)
+  if (ms !== null) return ms
+  throw badRequest(
+    'expiringWithin must be a whole number and s, m, h, d or w, such as 7d, at most ten years',
+  )
+}
+
+/** Turns the fault of an input into a 400. */
+export function orBadRequest<Result>(work: () => Result): Result {
+  try {
+    return work()
+  } catch (error) {
+    if (error instanceof CredentialInputError) throw badRequest(error.message)
+    throw error
+  }
 }

@@ -3,8 +3,8 @@
  * logs.
  */
 import { Elysia } from 'elysia'
-import { toItem, toWhole } from '../../api/mail/messages/messageView.ts'
-import { toOpen, toStored } from '../../api/vault/vaultView.ts'
+import { toItem, toWhole } from '../../api/mail/messages/messageDocs.ts'
+import { toOpen, toStored } from '../../api/vault/vaultDocs.ts'
 import type { Keyring } from '../../shared/vault/envelope.ts'
 import { createPool } from '../../sql/db.ts'
 import { findMessage, listMessages } from '../../sql/mail/messages/messages.ts'

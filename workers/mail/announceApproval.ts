@@ -15,7 +15,7 @@ import {
   recordNotice,
 } from '../../sql/mail/approval/heldAnnouncements.ts'
 import { decideHeld } from '../../sql/mail/approval/heldMails.ts'
-import { heldBytes, readHeldLetters } from '../../sql/mail/approval/heldReads.ts'
+import { heldBytes, readHeldMails } from '../../sql/mail/approval/heldReads.ts'
 import { findDkimSigners } from '../../sql/mail/domains/dkimKeys.ts'
 import { findVerifiedDomains } from '../../sql/mail/domains/mailDomains.ts'
 import type { MailStores } from '../../sql/mail/outbound/composedMails.ts'
@@ -107,8 +107,8 @@ async function composeNotice(
   { id, projectId, subject: messageId, expiresAt }: Approval,
   { address, projectName, requestedAt }: Notice,
 ): Promise<Buffer | null> {
-  const letter = (await readHeldLetters(pool, projectId, [messageId], 0)).get(messageId)
-  if (letter === undefined) return null
+  const mail = (await readHeldMails(pool, projectId, [messageId], 0)).get(messageId)
+  if (mail === undefined) return null
   const token = approvalTokens(id, address)
   await addApprovalLink(pool, { token, approvalId: id, address })
   const content = approvalNotice({
@@ -116,8 +116,8 @@ async function composeNotice(
     mailDomain,
     address,
     projectName,
-    subject: letter.subject,
-    recipients: [...letter.to, ...letter.cc, ...letter.bcc],
+    subject: mail.subject,
+    recipients: [...mail.to, ...mail.cc, ...mail.bcc],
     link: `${baseUrl.replace(/\/$/, '')}/approve/${token}`,
     date: requestedAt,
     expiresAt,

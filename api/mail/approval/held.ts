@@ -5,7 +5,7 @@ import { findProject } from '../../../sql/account/projects/projects.ts'
 import type { Queryable } from '../../../sql/db.ts'
 import { editHeld } from '../../../sql/mail/approval/editHeld.ts'
 import { decideHeld, type HeldDecision } from '../../../sql/mail/approval/heldMails.ts'
-import { heldBytes, readHeldLetters } from '../../../sql/mail/approval/heldReads.ts'
+import { heldBytes, readHeldMails } from '../../../sql/mail/approval/heldReads.ts'
 import { ApiError, badRequest, conflict, notFound } from '../../http/errors.ts'
 import { PageQuery } from '../../http/operation.ts'
 import { cutPage, readPage } from '../../http/page.ts'
@@ -17,7 +17,7 @@ import {
   State,
   toHeldItem,
   toHeldRequest,
-} from './heldView.ts'
+} from './heldDocs.ts'
 
 export const HeldQuery = t.Composite([PageQuery, t.Object({ state: t.Optional(State) })])
 
@@ -36,26 +36,26 @@ export async function readHeld(
   const found = await listApprovals(pool, { projectId, state, cursor, limit: limit + 1 })
   const { page, next } = cutPage(found, limit, ({ requestedAt }) => requestedAt)
   const ids = page.map(({ subject }) => subject)
-  const letters = await readHeldLetters(pool, projectId, ids, EXCERPT_CHARS)
-  const held = page.map((one) => toHeldItem(one, letters.get(one.subject)))
+  const mails = await readHeldMails(pool, projectId, ids, EXCERPT_CHARS)
+  const held = page.map((one) => toHeldItem(one, mails.get(one.subject)))
   return { held, count: held.length, ...next }
 }
 
-/** One request with its letter. @throws {ApiError} 404 */
+/** One request with its mail. @throws {ApiError} 404 */
 export async function readHeldRequest(
   services: Services,
   wanted: Wanted,
 ): Promise<Static<typeof HeldRequest>> {
   const approval = await requested(services, wanted)
   const about = { projectId: wanted.projectId, messageId: approval.subject }
-  const [letters, composed] = await Promise.all([
-    readHeldLetters(services.pool, about.projectId, [about.messageId], WHOLE_CHARS),
+  const [mails, composed] = await Promise.all([
+    readHeldMails(services.pool, about.projectId, [about.messageId], WHOLE_CHARS),
     heldBytes(services, about),
   ])
-  return toHeldRequest(approval, letters.get(about.messageId), composed?.hash ?? null)
+  return toHeldRequest(approval, mails.get(about.messageId), composed?.hash ?? null)
 }
 
-/** The bytes of a request's letter. @throws {ApiError} 404 */
+/** The bytes of a request's mail. @throws {ApiError} 404 */
 export async function readHeldBytes(services: Services, wanted: Wanted): Promise<Buffer> {
   const { subject: messageId } = await requested(services, wanted)
   const { projectId } = wanted
@@ -108,7 +108,7 @@ export async function decide(
 const changedMeanwhile = () =>
   conflict('sha256 must be that of the present bytes: read the request again')
 
-/** Changes a letter that waits. @throws {ApiError} 400, 404, 409 */
+/** Changes a held mail. @throws {ApiError} 400, 404, 409 */
 export async function edit(
   services: Services,
   actor: Actor,

@@ -1,7 +1,7 @@
 import { type Static, Type as t } from '@sinclair/typebox'
 import { type Review, reviewOf, type Section } from '../../../shared/mail/review/review.ts'
 import { findApproval } from '../../../sql/account/approvals.ts'
-import { heldBytes, readHeldLetters } from '../../../sql/mail/approval/heldReads.ts'
+import { heldBytes, readHeldMails } from '../../../sql/mail/approval/heldReads.ts'
 import { conflict, notFound } from '../../http/errors.ts'
 import type { Services } from '../../http/services.ts'
 
@@ -16,14 +16,14 @@ export const ReviewQuery = t.Object({
 /** The words of the refusal of an approval whose pages were not all shown. */
 export const UNREAD = 'seen must be the seal of the last page: read all pages of the mail'
 
-/** One page of a held letter. */
+/** One page of a held mail. */
 export type ReviewPage = {
   sha256: string
   /** From 1. */
   page: number
   pages: number
   sections: Section[]
-  /** Why the letter cannot be approved here; empty: it can. */
+  /** Why the held mail cannot be approved here; empty: it can. */
   obstacles: string[]
   /** The proof that this page was shown: the next page, and behind the last one the approval, ask for it. */
   seal: string
@@ -31,11 +31,11 @@ export type ReviewPage = {
 }
 
 const WHOLE_CHARS = 2 ** 30
-/** The page of the seal that lets a letter be approved. */
+/** The page of the seal that lets a held mail be approved. */
 const ALL_PAGES = 0
 
 /**
- * A page of a letter that waits. A page is shown only to whoever was shown the one before it: another call gets the
+ * A page of a held mail. A page is shown only to whoever was shown the one before it: another call gets the
  * first.
  * @param seen the seal of the page before.
  * @throws {ApiError} 404
@@ -49,14 +49,14 @@ export async function readReviewPage(
   if (approval?.projectId !== projectId) throw notFound('Request not found')
   const about = { projectId, messageId: approval.subject }
   const before = await heldBytes(services, about)
-  const letters = await readHeldLetters(services.pool, projectId, [about.messageId], WHOLE_CHARS)
-  const letter = letters.get(about.messageId)
-  if (before === null || letter === undefined) throw notFound('Message not found')
+  const mails = await readHeldMails(services.pool, projectId, [about.messageId], WHOLE_CHARS)
+  const mail = mails.get(about.messageId)
+  if (before === null || mail === undefined) throw notFound('Message not found')
   const sha256 = before.hash.toString('hex')
   const { pages, obstacles }: Review = reviewOf({
-    ...letter,
+    ...mail,
     bytes: before.bytes,
-    sendAt: letter.sendAt?.toISOString() ?? null,
+    sendAt: mail.sendAt?.toISOString() ?? null,
   })
   const { seal, isSeal } = services.pageSeals
   const wanted = Number(asked)
@@ -71,11 +71,11 @@ export async function readReviewPage(
     sections: pages[page - 1]!,
     obstacles,
     seal: seal({ approvalId, sha256, page: isWhole ? ALL_PAGES : page }),
-    hasHtml: letter.html !== null,
+    hasHtml: mail.html !== null,
   }
 }
 
-/** Refuses an approval of a letter whose pages were not all shown. @throws {ApiError} 409 */
+/** Refuses an approval of a held mail whose pages were not all shown. @throws {ApiError} 409 */
 export function requireSeen(
   { pageSeals }: Services,
   { approvalId, sha256, seen }: { approvalId: string; sha256: string; seen: string | undefined },

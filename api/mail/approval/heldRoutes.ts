@@ -6,9 +6,8 @@ import { MAIL_BODY_MAX_BYTES } from '../../http/body.ts'
 import { operation } from '../../http/operation.ts'
 import { identityOf, stateOf } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
-import { download } from '../messages/messageContents.ts'
+import { download } from '../messages/messageContentRoutes.ts'
 import { decide, edit, HeldQuery, readHeld, readHeldBytes, readHeldRequest } from './held.ts'
-import { requireSeen } from './heldReview.ts'
 import {
   ApproveBody,
   EditBody,
@@ -18,7 +17,8 @@ import {
   HeldPage,
   HeldRequest,
   RejectBody,
-} from './heldView.ts'
+} from './heldDocs.ts'
+import { requireSeen } from './heldReview.ts'
 
 const Project = t.Object({ projectId: t.String({ minLength: 1, maxLength: 100 }) })
 const Params = t.Composite([

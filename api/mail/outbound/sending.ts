@@ -1,48 +1,287 @@
-import { Elysia } from 'elysia'
-import { readIdempotencyKey } from '../../http/idempotencyKey.ts'
-import { projectOf } from '../../http/requestState.ts'
+import type { Static } from '@sinclair/typebox'
+import { newMessageId } from '../../../shared/ids.ts'
+import { domainOf, type Mailbox } from '../../../shared/mail/address.ts'
+import { replyReferences, replySubject } from '../../../shared/mail/threading.ts'
+import { traceparent } from '../../../shared/process/workContext.ts'
+import { keepAttachments } from '../../../sql/mail/messages/attachments.ts'
+import { findMessage } from '../../../sql/mail/messages/messages.ts'
+import type { RefusedRecipient } from '../../../sql/mail/outbound/recipientPolicy.ts'
+import {
+  type AcceptedMessage,
+  findSent,
+  type SendIntent,
+} from '../../../sql/mail/outbound/sendIntents.ts'
+import { ApiError, badRequest, conflict, notFound } from '../../http/errors.ts'
+import { keyOfAnother, requestHash } from '../../http/idempotencyKey.ts'
 import type { Services } from '../../http/services.ts'
-import { draftRoutes } from '../approval/drafts.ts'
-import { MessageParams } from '../messages/messages.ts'
-import { replyTo, sendMessage } from './acceptMail.ts'
-import { cancelRoutes } from './cancelling.ts'
-import { ReplyBody, SendBody } from './sendInput.ts'
-import { replyOperation, sendOperation } from './sendingOperations.ts'
+import { replyRecipients } from './replyRecipients.ts'
+import {
+  namesOf,
+  RECIPIENTS_MAX,
+  type ReplyBody,
+  readAttachments,
+  readHeaders,
+  readMailboxes,
+  readSendAt,
+  readUnsubscribe,
+  type SendBody,
+  SUBJECT_MAX_LENGTH,
+} from './sendInput.ts'
 
-const keyOf = (request: Request) => readIdempotencyKey(request.headers.get('idempotency-key'))
+/** The sending project and its inbox. */
+export type Sender = { projectId: string; inboxAddress: string }
 
-/** Send and reply. One transaction stores the message and its job; a worker sends it. */
-export function sendingRoutes(services: Services) {
-  return new Elysia()
-    .use(cancelRoutes(services))
-    .use(draftRoutes(services))
-    .post(
-      '/v0/messages/send',
-      async ({ request, body, set }) => {
-        const sent = await sendMessage(services, projectOf(request), body, {
-          key: keyOf(request),
-        })
-        set.status = 201
-        return sent
-      },
-      {
-        body: SendBody,
-        detail: sendOperation,
-      },
-    )
-    .post(
-      '/v0/messages/:messageId/reply',
-      async ({ request, params, body, set }) => {
-        const { projectId } = projectOf(request)
-        const reply = { ...body, messageId: params.messageId }
-        const sent = await replyTo(services, projectId, reply, { key: keyOf(request) })
-        set.status = 201
-        return sent
-      },
-      {
-        params: MessageParams,
-        body: ReplyBody,
-        detail: replyOperation,
-      },
-    )
+/** The answer to `send`, without threadId and createdAt. */
+type SentAnswer = {
+  sendAt?: string
+  messageId: string
+  inboxId: string
+  from: string[]
+  to: string[]
+  cc: string[]
+  subject: string
+  labels: string[]
+}
+/** Recipients that a rule or a suppression refused. */
+type RefusedRecipients = { refused: RefusedRecipient[] }
+/** The fields of a mail that waits. */
+type Waiting = { deliveryStatus: 'scheduled' | 'held' }
+/** The answer to `reply`. Only `ANSWERS=full` adds `inboxId`. */
+type RepliedAnswer = Omit<SentAnswer, 'inboxId'> & { inboxId?: string }
+
+type Prepared<Answer> = Omit<SendIntent, 'projectId' | 'key' | 'refused' | 'answer' | 'draft'> & {
+  answer: Answer
+}
+
+/** How often a call counts: its key, and the draft that it sends. */
+export type Once = { key: string | null; draft?: SendIntent['draft'] }
+
+/**
+ * Accepts a send intent that starts a new thread. The same key and request get the first answer again.
+ * @throws {ApiError} 400, 409
+ */
+export async function sendMessage(
+  services: Services,
+  { projectId, inboxAddress: from }: Sender,
+  body: Static<typeof SendBody>,
+  once: Once,
+) {
+  const request = ['send', body]
+  const answer = await acceptOnce(services, projectId, { ...once, request }, async () => {
+    const sendAt = readSendAt(body.sendAt)
+    const shown = {
+      to: readMailboxes('to', body.to),
+      cc: readMailboxes('cc', body.cc ?? []),
+    }
+    const bare = (mailboxes: readonly Mailbox[]) => mailboxes.map(({ address }) => address)
+    const [to, cc] = [bare(shown.to), bare(shown.cc)]
+    const bcc = bare(readMailboxes('bcc', body.bcc ?? []))
+    if (to.length + cc.length + bcc.length > RECIPIENTS_MAX) {
+      throw badRequest(`to, cc and bcc must name at most ${RECIPIENTS_MAX} recipients together`)
+    }
+    const messageId = newMessageId(domainOf(from))
+    const { subject } = body
+    const answer: SentAnswer = {
+      messageId,
+      inboxId: from,
+      from: [from],
+      to,
+      cc,
+      subject,
+      labels: ['sent'],
+      ...shownAt(sendAt),
+    }
+    return {
+      messageId,
+      sendAt,
+      threadRow: null,
+      from,
+      to,
+      cc,
+      bcc,
+      subject,
+      text: body.text,
+      html: body.html ?? null,
+      attachments: readAttachments(body.attachments),
+      unsubscribe: readUnsubscribe(body.unsubscribe),
+      headers: readHeaders(body.headers, body.unsubscribe !== undefined),
+      names: namesOf([...shown.to, ...shown.cc]),
+      inReplyTo: [],
+      references: [],
+      answer,
+    }
+  })
+  return { ...answer, ...textIfFull(services, body) }
+}
+
+/** The text of the request: a stored answer would hold it twice. */
+const textIfFull = ({ config }: Services, { text }: { text: string }) =>
+  config.answers === 'full' ? { text, extractedText: text } : {}
+
+/**
+ * Accepts a reply in the thread of the original. The same key and request get the first answer again.
+ * @throws {ApiError} 400, 404, 409
+ */
+export async function replyTo(
+  services: Services,
+  projectId: string,
+  { messageId: originalId, ...body }: Static<typeof ReplyBody> & { messageId: string },
+  once: Once,
+) {
+  const request = ['reply', originalId, body]
+  const answer = await acceptOnce(services, projectId, { ...once, request }, async () => {
+    const sendAt = readSendAt(body.sendAt)
+    const original = await findMessage(services.pool, projectId, originalId)
+    if (original === null) throw notFound('Message not found')
+    const messageId = newMessageId(domainOf(original.inboxAddress))
+    const subject = replySubject(original.subject)
+      .slice(0, SUBJECT_MAX_LENGTH)
+      .toWellFormed()
+      .replace(/[\r\n]+/g, ' ')
+    const from = original.inboxAddress
+    const recipients = replyRecipients(original, body.replyAll ?? false)
+    const answer: RepliedAnswer = {
+      messageId,
+      ...(services.config.answers === 'full' ? { inboxId: from } : {}),
+      from: [from],
+      ...recipients,
+      subject,
+      labels: ['sent'],
+      ...shownAt(sendAt),
+    }
+    return {
+      messageId,
+      sendAt,
+      threadRow: original.threadRow,
+      from,
+      ...recipients,
+      bcc: [],
+      subject,
+      text: body.text,
+      html: body.html ?? null,
+      attachments: readAttachments(body.attachments),
+      unsubscribe: null,
+      headers: readHeaders(body.headers, false),
+      names: null,
+      inReplyTo: [original.headerMessageId],
+      references: replyReferences({
+        messageId: original.headerMessageId,
+        inReplyTo: original.inReplyTo,
+        references: original.references,
+      }),
+      answer,
+    }
+  })
+  return { ...answer, ...textIfFull(services, body) }
+}
+
+const shownAt = (sendAt: Date | null) => (sendAt === null ? {} : { sendAt: sendAt.toISOString() })
+
+/** Stores the result of `prepare`. For a repeated key it returns the stored answer and never calls `prepare`. */
+async function acceptOnce<Answer extends { labels: string[] }>(
+  services: Services,
+  projectId: string,
+  { key, draft = null, request }: Once & { request: unknown },
+  prepare: () => Promise<Prepared<Answer>>,
+): Promise<Answered<Answer>> {
+  const bound =
+    draft !== null
+      ? keyOfDraft(draft.id)
+      : key === null
+        ? null
+        : { name: key, requestHash: requestHash(request) }
+  const repeated = bound === null ? null : await findAnswer<Answer>(services, projectId, bound)
+  if (repeated !== null) return repeated
+  const { answer: drafted, ...intent } = await prepare()
+  const refused = await refusals(services, projectId, intent)
+  const answer = { ...drafted, ...(refused.length === 0 ? {} : { refused }) }
+  const objects = await keepAttachments(services.blobs.of(projectId), intent.attachments)
+  const outcome = await services.sendBatcher.submit({
+    ...intent,
+    attachments: intent.attachments.map((file, n) => ({ ...file, blob: objects[n] ?? null })),
+    projectId,
+    draft,
+    key: bound,
+    refused,
+    answer,
+    traceparent: traceparent(),
+  })
+  if (outcome.kind === 'gone') throw new ApiError(401, 'unauthorized', 'Invalid API key')
+  if (outcome.kind === 'accepted') return answered(answer, outcome)
+  // A concurrent call with the same key may have stored the answer and used up the quota.
+  const first = bound === null ? null : await findAnswer<Answer>(services, projectId, bound)
+  if (first !== null) return first
+  if (outcome.kind === 'over quota') throw quotaExceeded(services.config.limits.recipientsPerDay)
+  if (draft !== null) throw conflict('The draft was changed or deleted meanwhile: read it again')
+  throw new Error('an idempotency key is taken but has no stored answer')
+}
+
+/** A draft has a key of its own: it is sent once, and a repeated call gets the answer. */
+const keyOfDraft = (id: string) => ({
+  name: `draft:${id}`,
+  requestHash: requestHash(['draft', id]),
+})
+
+/** The answer of a draft that was sent; null: there is none. */
+export const findDraftAnswer = (services: Services, projectId: string, draftId: string) =>
+  findAnswer<RepliedAnswer>(services, projectId, keyOfDraft(draftId))
+
+type Answered<Answer> = Answer &
+  Partial<RefusedRecipients & Waiting> &
+  Omit<AcceptedMessage, 'status'>
+
+/** The answer to an accepted call. A mail that waits says so and has the label. */
+function answered<Answer extends { labels: string[] }>(
+  answer: Answer,
+  { threadId, createdAt, status }: AcceptedMessage,
+): Answered<Answer> {
+  const whole = { ...answer, threadId, createdAt }
+  if (status === 'queued') return whole
+  return { ...whole, labels: [...answer.labels, status], deliveryStatus: status }
+}
+
+const DAY_S = 24 * 60 * 60
+
+/** 429 with Retry-After up to the next day (UTC). */
+function quotaExceeded(limit: number | null): ApiError {
+  const waitS = DAY_S - (Math.floor(Date.now() / 1000) % DAY_S)
+  const message = `The daily limit of ${limit} recipients is reached`
+  return new ApiError(429, 'quota_exceeded', message, { 'retry-after': String(waitS) })
+}
+
+/** 413 until messages are deleted, or the operator raises the limit. */
+function storageFull(): ApiError {
+  const message = 'The storage of this project is used up: delete messages or ask the operator'
+  return new ApiError(413, 'quota_exceeded', message)
+}
+
+/** The refused recipients. @throws {ApiError} 422 when every recipient is refused, 413 when the storage is used up */
+async function refusals(
+  { policies }: Services,
+  projectId: string,
+  { to, cc, bcc, threadRow }: Pick<SendIntent, 'to' | 'cc' | 'bcc' | 'threadRow'>,
+): Promise<RefusedRecipient[]> {
+  const addresses = [...new Set([...to, ...cc, ...bcc])]
+  const { refused, isFull } = await policies.submit({
+    projectId,
+    scope: threadRow === null ? 'SEND' : 'REPLY',
+    addresses,
+  })
+  if (isFull) throw storageFull()
+  if (refused.length < addresses.length) return refused
+  const named = refused.map(({ address, reason }) => `${address} (${reason})`).join(', ')
+  throw new ApiError(422, 'recipient_blocked', `Every recipient is refused: ${named}`)
+}
+
+/** The stored answer of an idempotency key, or null. @throws {ApiError} 409 for another request */
+async function findAnswer<Answer extends { labels: string[] }>(
+  { pool }: Services,
+  projectId: string,
+  key: NonNullable<SendIntent['key']>,
+): Promise<Answered<Answer> | null> {
+  const found = await findSent(pool, projectId, key.name)
+  if (found === null) return null
+  if (!found.requestHash.equals(key.requestHash)) throw keyOfAnother()
+  const { answer, ...accepted } = found.sent
+  return answered(answer as Answer, accepted)
 }

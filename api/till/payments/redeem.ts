@@ -1,227 +1,118 @@
-/** The till's engine: an authorization in, one verdict out. Redeem and the facilitator routes share it. */
-
-import { newPaymentId } from '../../../shared/ids.ts'
-import { traceparent } from '../../../shared/process/workContext.ts'
-import {
-  type AuthorizationVerdict,
-  classifySignature,
-  verifyAuthorization,
-} from '../../../shared/till/authorization.ts'
+/** Redeem: a payer's header in, a grant or a refusal out. */
+import { reasonMessage } from '../../../shared/till/reasonMessage.ts'
 import { USDC_NETWORKS } from '../../../shared/till/usdc.ts'
-import type { DecodedPayment, PaymentPayload, X402Reason } from '../../../shared/till/x402.ts'
-import { findClaim, isNamedPayment, type Payment } from '../../../sql/till/payments/payments.ts'
-import type { NewClaim } from '../../../sql/till/settle/claims.ts'
+import {
+  type DecodedPayment,
+  decodePaymentHeader,
+  encodePaymentResponse,
+  PAYMENT_RESPONSE_HEADER,
+  type PaymentPayload,
+  type PaymentResponse,
+  parsePaymentPayload,
+  versionOf,
+  type X402Reason,
+} from '../../../shared/till/x402.ts'
 import type { Services } from '../../http/services.ts'
-import { askChain } from './askChain.ts'
-import { challengeFor, requirementOf } from './challenge.ts'
-import type { Offer } from './offer.ts'
-import { limitReached } from './settlementLimits.ts'
+import { challengeFor, paymentRequiredHeader } from './challenge.ts'
+import { grant, takeRedeemKey } from './grant.ts'
+import { type Offer, readOffer } from './offer.ts'
+import { type Outcome, settleWithin } from './settleWithin.ts'
 
-/** The verdict on a presented payment. */
-export type Outcome =
-  /** Settled. `grant` then decides whether this caller gets it. */
-  | { kind: 'settled'; payment: Payment & { txHash: string; signedReceipt: string } }
-  | { kind: 'refused'; stage: 'verify' | 'settle'; reason: X402Reason; payment: Payment | null }
-  /** On its way. Asking again tells the outcome. */
-  | { kind: 'pending'; payment: Payment }
-
-const refused = (
-  stage: 'verify' | 'settle',
-  reason: X402Reason,
-  payment: Payment | null = null,
-): Outcome => ({ kind: 'refused', stage, reason, payment })
+/** The body of redeem. `network` has the spelling of x402 version 1 or 2. */
+export type RedeemInput = {
+  paymentHeader: string | object
+  amount: string
+  resource: string
+  network?: string
+  description?: string
+}
 
 /**
- * Presents a payment for an offer and waits for its outcome, at most until `deadlineMs` (performance.now()).
- * Claims the authorization before anything is broadcast. The same authorization again joins its payment.
+ * Settles the payment of a header and takes its grant: `ok: true` comes once for a payment and its idempotency key.
+ * @returns the grant, or the refusal with the requirement to show to the payer
+ * @throws {ApiError} 400, 409 for an idempotency key of another request
  */
-export async function present(
+export async function redeem(
+  services: Services,
+  projectId: string,
+  request: Request,
+  body: RedeemInput,
+) {
+  const deadlineMs = performance.now() + services.config.settlementWaitMs
+  const offer = await readOffer(services, projectId, body)
+  const taken = await takeRedeemKey(services, projectId, request.headers.get('idempotency-key'), {
+    paymentHeader: body.paymentHeader,
+    resource: offer.resource,
+    amount: offer.amountAtomic.toString(),
+  })
+  if (taken?.stored != null) return taken.stored
+  const decoded =
+    typeof body.paymentHeader === 'string'
+      ? decodePaymentHeader(body.paymentHeader)
+      : parsePaymentPayload(body.paymentHeader)
+  const outcome = await settleWithin(services, offer, decoded, deadlineMs)
+  if (outcome.kind !== 'settled') return refusal(services, offer, decoded, outcome)
+  const x402Version = versionOf(decoded)
+  const granted = await grant(services, outcome.payment, { key: taken?.key ?? null, x402Version })
+  if (granted !== null) return granted
+  const { payment } = outcome
+  return refusal(services, offer, decoded, {
+    kind: 'refused',
+    stage: 'settle',
+    reason: 'duplicate_settlement',
+    payment,
+  })
+}
+
+/** The answer `ok: false`. It names an existing payment, so that the caller can follow it. */
+async function refusal(
   services: Services,
   offer: Offer,
   decoded: DecodedPayment,
-  deadlineMs: number,
-): Promise<Outcome> {
-  if (!decoded.ok) return refused('verify', decoded.reason)
-  const { payload } = decoded
-  const verdict = await verify(offer, payload)
-  if (verdict.kind === 'valid') {
-    return claimAndWait(services, claimOf(offer, payload, verdict), deadlineMs)
-  }
-  // An existing payment is reported even where the header has expired or the signer is a contract.
-  const existing = await findClaim(services.pool, keyOf(offer, payload))
-  if (existing !== null && isSame(existing, offer, payload)) {
-    return waitForEnd(services, existing.id, deadlineMs)
-  }
-  if (verdict.kind === 'invalid') return refused('verify', verdict.reason)
-  if (existing !== null) return refused('verify', 'duplicate_settlement')
-  const claim = claimOf(offer, payload, verdict)
-  return checkAndWait(services, { claim, verdict, deadlineMs })
-}
-
-/** The checks without the chain. They use our own requirement, never the caller's copy. */
-export function verify(offer: Offer, payload: PaymentPayload): Promise<AuthorizationVerdict> {
-  const requirement = requirementOf(challengeFor(offer))
-  return verifyAuthorization({ payload, requirement, nowS: Math.floor(Date.now() / 1000) })
-}
-
-const keyOf = (offer: Offer, payload: PaymentPayload) => ({
-  chainId: offer.seller.chainId,
-  asset: USDC_NETWORKS[offer.seller.network].usdcAddress,
-  payer: payload.payload.authorization.from,
-  nonce: payload.payload.authorization.nonce,
-})
-
-/** The claim of an authorization for an offer. */
-export function claimOf(
-  offer: Offer,
-  payload: PaymentPayload,
-  verdict: Exclude<AuthorizationVerdict, { kind: 'invalid' }>,
+  outcome: Exclude<Outcome, { kind: 'settled' }>,
 ) {
-  const { authorization } = payload.payload
+  const pending = outcome.kind === 'pending'
+  const stage = pending ? 'settle' : outcome.stage
+  const reason: X402Reason = pending ? 'settlement_pending' : outcome.reason
+  const { payment } = outcome
+  const network = USDC_NETWORKS[offer.seller.network]
+  const detail = payment?.failureDetail ?? (decoded.ok ? null : decoded.detail)
+  const message = reasonMessage(reason, { network, detail })
+  const requirement = challengeFor(offer, { error: reason })
   return {
-    id: newPaymentId(),
-    projectId: offer.seller.projectId,
-    endpointId: offer.endpointId,
-    matchKey: offer.matchKey,
-    resourceUrl: offer.resource,
-    description: offer.description,
-    network: offer.seller.network,
-    ...keyOf(offer, payload),
-    recipient: authorization.to,
-    amountAtomic: authorization.value,
-    validAfter: authorization.validAfter,
-    validBefore: authorization.validBefore,
-    signature: verdict.signature,
-    deployment: verdict.kind === 'contract' ? verdict.erc6492 : null,
-    x402Version: payload.x402Version,
-    resourceSource: offer.resourceSource,
-    paymentIdentifier: payload.paymentIdentifier ?? null,
-    traceparent: traceparent(),
-  } satisfies NewClaim
-}
-
-/** Whether a payment has this header and this offer. */
-function isSame(payment: Payment, offer: Offer, payload: PaymentPayload): boolean {
-  const { signature, authorization } = payload.payload
-  const form = classifySignature(signature)
-  const spellings = [
-    signature,
-    form.kind === 'eoa' ? form.signature : null,
-    form.kind === 'contract' ? form.erc6492?.signature : null,
-  ]
-  return (
-    isSameSale(payment, saleOf(offer)) &&
-    payment.validAfter === authorization.validAfter &&
-    payment.validBefore === authorization.validBefore &&
-    payment.recipient === authorization.to &&
-    payment.amountAtomic === authorization.value &&
-    spellings.includes(payment.signature)
-  )
-}
-
-const saleOf = (offer: Offer): Sale => ({
-  projectId: offer.seller.projectId,
-  resourceUrl: offer.resource,
-  amountAtomic: offer.amountAtomic,
-})
-
-type Sale = Pick<NewClaim, 'projectId' | 'resourceUrl' | 'amountAtomic'>
-
-/** Whether two are one sale. EIP-3009 binds an authorization to no project, resource or price of ours. */
-const isSameSale = (one: Sale, other: Sale): boolean =>
-  one.projectId === other.projectId &&
-  one.resourceUrl === other.resourceUrl &&
-  one.amountAtomic === other.amountAtomic
-
-async function claimAndWait(
-  services: Services,
-  claim: NewClaim,
-  deadlineMs: number,
-): Promise<Outcome> {
-  const watch = services.waiters.watch(claim.id)
-  try {
-    if (await services.claims.submit(claim)) {
-      return await waitOn(services, { id: claim.id, watch, deadlineMs, isNew: true })
-    }
-  } finally {
-    watch.close()
-  }
-  const existing = await findClaim(services.pool, claim)
-  if (existing === null) return refused('verify', await whyUnclaimed(services, claim))
-  if (!isSameSale(existing, claim)) return refused('verify', 'duplicate_settlement')
-  return waitForEnd(services, existing.id, deadlineMs)
-}
-
-/** Why an authorization without a payment was not claimed: a limit, its name is taken, or its project is deleted. */
-async function whyUnclaimed(services: Services, claim: NewClaim): Promise<X402Reason> {
-  const limit = await limitReached(services, claim.projectId)
-  if (limit !== null) return limit
-  return (await isNameTaken(services.pool, claim))
-    ? 'payment_identifier_conflict'
-    : 'unexpected_verify_error'
-}
-
-/** Whether the payer has given the name to another payment in the project. */
-export async function isNameTaken(pool: Services['pool'], claim: NewClaim): Promise<boolean> {
-  const { paymentIdentifier } = claim
-  return paymentIdentifier !== null && isNamedPayment(pool, { ...claim, paymentIdentifier })
-}
-
-async function waitForEnd(services: Services, id: string, deadlineMs: number): Promise<Outcome> {
-  const watch = services.waiters.watch(id)
-  try {
-    return await waitOn(services, { id, watch, deadlineMs, isNew: false })
-  } finally {
-    watch.close()
+    ok: false as const,
+    stage,
+    reason,
+    message,
+    requirement,
+    headers: {
+      // While a payment is on its way there is nothing to sign: a wallet would pay again.
+      ...(pending ? {} : await paymentRequiredHeader(services, requirement, reason)),
+      ...(stage === 'settle' && decoded.ok
+        ? failureHeader(decoded.payload, {
+            transaction: payment?.txHash ?? '',
+            network: network.network,
+            errorReason: reason,
+            errorMessage: message,
+          })
+        : {}),
+    },
+    ...(payment === null
+      ? {}
+      : {
+          paymentId: payment.id,
+          paymentInId: payment.id,
+          ...(payment.txHash === null ? {} : { txHash: payment.txHash }),
+          ...(payment.failureDetail === null ? {} : { detail: payment.failureDetail }),
+        }),
   }
 }
 
-async function waitOn(
-  services: Services,
-  wait: {
-    id: string
-    watch: ReturnType<Services['waiters']['watch']>
-    deadlineMs: number
-    /** The claim was made just now: nothing can be read before the first change. */
-    isNew: boolean
-  },
-): Promise<Outcome> {
-  let mayHaveChanged = !wait.isNew || (await wait.watch.changed(wait.deadlineMs))
-  for (;;) {
-    const payment = await services.payments.submit(wait.id)
-    if (payment === null) throw new Error(`the payment ${wait.id} is gone`)
-    const { txHash, signedReceipt } = payment
-    if (payment.state === 'settled' && txHash !== null && signedReceipt !== null) {
-      return { kind: 'settled', payment: { ...payment, txHash, signedReceipt } }
-    }
-    if (payment.state === 'failed' && payment.failureReason !== null) {
-      return refused(payment.failureStage ?? 'settle', payment.failureReason, payment)
-    }
-    if (!mayHaveChanged) return { kind: 'pending', payment }
-    mayHaveChanged = await wait.watch.changed(wait.deadlineMs)
-  }
-}
-
-/** Asks the chain about the signature of a contract wallet, then waits. */
-async function checkAndWait(
-  services: Services,
-  wanted: {
-    claim: NewClaim
-    verdict: Extract<AuthorizationVerdict, { kind: 'contract' }>
-    deadlineMs: number
-  },
-): Promise<Outcome> {
-  const { claim, verdict, deadlineMs } = wanted
-  const limit = await limitReached(services, claim.projectId)
-  if (limit !== null) return refused('verify', limit)
-  const checked = await askChain(services, { claim, verdict, deadlineMs, claims: true })
-  // Also after a refusal: a parallel call may have claimed it, and the chain then calls it used.
-  const payment = await findClaim(services.pool, claim)
-  if (payment === null) {
-    return refused('verify', checked.ok ? await whyUnclaimed(services, claim) : checked.reason)
-  }
-  // The chain verified one signature only: that of the payment.
-  const same = isSameSale(payment, claim) && payment.signature === claim.signature
-  if (!same) return refused('verify', 'duplicate_settlement')
-  return waitForEnd(services, payment.id, deadlineMs)
+/** The header of a settlement that failed or goes on, in the version of the payment. */
+function failureHeader(
+  { x402Version, payload }: PaymentPayload,
+  failure: Omit<PaymentResponse, 'success' | 'payer'>,
+) {
+  const response = { success: false, ...failure, payer: payload.authorization.from }
+  return { [PAYMENT_RESPONSE_HEADER[x402Version]]: encodePaymentResponse(response, x402Version) }
 }

@@ -135,7 +135,7 @@ type HeldHead = {
   decidedBy: string | null
   reason: string | null
 }
-type HeldLetter = Pick<
+type HeldMail = Pick<
   Message,
   'messageId' | 'threadId' | 'from' | 'to' | 'cc' | 'subject' | 'text'
 > & {
@@ -143,11 +143,11 @@ type HeldLetter = Pick<
   refused: string[]
   sendAt?: string
 }
-export type HeldItem = HeldHead & { message: HeldLetter | null }
+export type HeldItem = HeldHead & { message: HeldMail | null }
 export type HeldRequest = HeldHead & {
   /** Null: the agent deleted the message. */
   sha256: string | null
-  message: (HeldLetter & { html: string | null; attachments: Attachment[] }) | null
+  message: (HeldMail & { html: string | null; attachments: Attachment[] }) | null
 }
 export type WholeThread = {
   threadId: string

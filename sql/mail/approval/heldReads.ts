@@ -6,8 +6,8 @@ import type { Queryable } from '../../db.ts'
 import { composedMail, type MailStores } from '../outbound/composedMails.ts'
 import { findOutboundContent } from '../outbound/outboundMails.ts'
 
-/** A letter of a request. */
-export type HeldLetter = {
+/** A held mail of a request. */
+export type HeldMail = {
   messageId: string
   threadId: string
   from: string[]
@@ -25,13 +25,13 @@ export type HeldLetter = {
 }
 
 /** Letters of a project by Message-ID. @param textMax the characters of each body. */
-export async function readHeldLetters(
+export async function readHeldMails(
   db: Queryable,
   projectId: string,
   messageIds: readonly string[],
   textMax: number,
-): Promise<Map<string, HeldLetter>> {
-  const { rows } = await db.query<HeldLetter>(
+): Promise<Map<string, HeldMail>> {
+  const { rows } = await db.query<HeldMail>(
     `select m.message_id as "messageId", t.id as "threadId", m.from_addresses as "from", m.to_addresses as "to",
        m.cc_addresses as cc, m.bcc_addresses as bcc, m.subject, left(m.text_body, $3) as text,
        left(m.html_body, $3) as html, m.attachments, m.delivery_status as "deliveryStatus", m.send_at as "sendAt",
@@ -44,7 +44,7 @@ export async function readHeldLetters(
   return new Map(rows.map((row) => [row.messageId, row]))
 }
 
-/** The bytes that a letter is sent with, and their SHA-256; null: it is deleted. */
+/** The bytes that a held mail is sent with, and their SHA-256; null: it is deleted. */
 export async function heldBytes(
   stores: MailStores,
   { projectId, messageId }: { projectId: string; messageId: string },

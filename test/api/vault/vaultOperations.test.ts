@@ -11,7 +11,7 @@ import {
   restoreVersion,
   storeCredential,
   takeBackupCode,
-} from '../../../api/vault/vaultOperations.ts'
+} from '../../../api/vault/vault.ts'
 import { createBatcher } from '../../../shared/process/batcher.ts'
 import { createKeyringSource, masterKeys } from '../../../sql/keyring/keyring.ts'
 import { type CredentialRead, readCredentials } from '../../../sql/vault/credentialReads.ts'

@@ -18,7 +18,7 @@ import {
 } from '../../../sql/mail/inbound/storeParsedMails.ts'
 import { type AttemptOutcome, recordMailAttempts } from '../../../sql/mail/outbound/mailAttempts.ts'
 import { beginAttempts, type OutboundMail } from '../../../sql/mail/outbound/outboundMails.ts'
-import { acceptMessages, type SendIntent } from '../../../sql/mail/outbound/sendMessages.ts'
+import { acceptIntents, type SendIntent } from '../../../sql/mail/outbound/sendIntents.ts'
 import { noBlobs } from '../database/blobs.ts'
 import { newProject } from '../till/tillRows.ts'
 
@@ -54,7 +54,7 @@ export type SentRow = { projectId: string; messageId: string; row: string; threa
 /** An outbound mail that waits to be sent. */
 export async function newSent(pool: Pool, changes: Partial<SendIntent> = {}): Promise<SentRow> {
   const intent = newIntent(changes.projectId ?? (await newProject(pool)), changes)
-  const [outcome] = await acceptMessages(pool, [intent], null)
+  const [outcome] = await acceptIntents(pool, [intent], null)
   if (outcome!.kind !== 'accepted') throw new Error(outcome!.kind)
   const { projectId, messageId } = intent
   return { projectId, messageId, ...(await messageOf(pool, projectId, messageId))! }

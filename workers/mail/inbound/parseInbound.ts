@@ -18,11 +18,11 @@ import { sharersOf } from '../outbound/sharers.ts'
 import { Shares } from '../outbound/shares.ts'
 import { LIGHT_BYTES } from './parseTurns.ts'
 import {
-  createStoreInbound,
+  createReceiveMail,
   type ParseOptions,
+  type ReceiveMail,
   SlowDnsError,
-  type StoreInbound,
-} from './storeInbound.ts'
+} from './receiveMail.ts'
 
 /**
  * A job fetched this often without an end may hold a message that kills its process, or share the process with one.
@@ -46,7 +46,7 @@ const PATIENCE_MS = 1_000
 
 type Tasks = { parse_inbound: Task<'parse_inbound'>; parse_batch: Task<'parse_batch'> }
 
-type Parts = { pool: Pool; blobs: Blobs; store: StoreInbound; shares: Shares; costs: Costs }
+type Parts = { pool: Pool; blobs: Blobs; store: ReceiveMail; shares: Shares; costs: Costs }
 
 /**
  * Parses inbound mails and stores them in their inboxes. Inboxes, and sending networks, share the slots. A mail that
@@ -58,7 +58,7 @@ export function createParseInbound(context: PoolContext, options: ParseOptions):
     pool: context.pool,
     blobs: options.blobs,
     shares: new Shares(options.slots),
-    store: createStoreInbound(context, { ...options, costs }),
+    store: createReceiveMail(context, { ...options, costs }),
     costs,
   }
   return { parse_inbound: createParseOne(parts), parse_batch: createParseBatch(context, parts) }

@@ -12,7 +12,7 @@ import {
 import { updateRetention } from '../../../../sql/account/projects/retention.ts'
 import { createRule } from '../../../../sql/mail/inbound/emailRules.ts'
 import { deleteMessage } from '../../../../sql/mail/messages/deleteMail.ts'
-import { acceptMessages } from '../../../../sql/mail/outbound/sendMessages.ts'
+import { acceptIntents } from '../../../../sql/mail/outbound/sendIntents.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import { newDelivery } from '../../../support/events/eventRows.ts'
 import { newIntent, newSent, readRaw, receive, takeIn } from '../../../support/mail/mailRows.ts'
@@ -136,7 +136,7 @@ test('of a purged project only its tombstone is left, in no table anything else'
     const actor = { projectId, keyPrefix: 'lopk-test', requestId: 'req' }
     await updateRetention(pool, projectId, { mail: 30 }, actor)
     await createRule(pool, projectId, { type: 'BLOCK', scope: 'RECEIVE', value: 'a@b.example' })
-    const [sent] = await acceptMessages(pool, [newIntent(projectId, { subject: 'out' })], 10)
+    const [sent] = await acceptIntents(pool, [newIntent(projectId, { subject: 'out' })], 10)
     expect(sent!.kind).toBe('accepted')
     await deleteMessage(pool, projectId, (await receive(pool, projectId)).messageId)
     await beginIdempotent(pool, { projectId, operation: 'o', key: 'k', hash: Buffer.alloc(32) })

@@ -3,10 +3,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts'
 import { deleteThread } from '../../../../sql/mail/messages/deleteMail.ts'
 import {
-  acceptMessages,
+  acceptIntents,
   findSent,
   type SendIntent,
-} from '../../../../sql/mail/outbound/sendMessages.ts'
+} from '../../../../sql/mail/outbound/sendIntents.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import {
   messageOf,
@@ -27,7 +27,7 @@ beforeAll(async () => {
 afterAll(() => database[Symbol.asyncDispose]())
 
 const accept = (intents: SendIntent[], limit: number | null = null) =>
-  acceptMessages(pool, intents, limit)
+  acceptIntents(pool, intents, limit)
 /** The outcome of each intent in one word. */
 const wordsOf = async (intents: SendIntent[], limit: number | null = null) =>
   (await accept(intents, limit)).map(({ kind }) => kind)

@@ -1,0 +1,193 @@
+import { randomBytes } from 'node:crypto'
+import type { Static } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import { asciiDomain } from '../../shared/mail/address.ts'
+import { RETENTION_NAMES } from '../../shared/retention.ts'
+import { PROJECT_SCOPES } from '../../shared/scopes.ts'
+import { deleteProject } from '../../sql/account/projects/deleteProject.ts'
+import {
+  AddressTakenError,
+  createProject,
+  findProject,
+  listProjects,
+  type Project,
+  rotateProjectKey,
+  UnverifiedDomainError,
+  updateProject,
+} from '../../sql/account/projects/projects.ts'
+import { badRequest, conflict, notFound } from '../http/errors.ts'
+import { PageQuery } from '../http/operation.ts'
+import { cutPage, readPage } from '../http/page.ts'
+import type { Services } from '../http/services.ts'
+import { refuseUnknown } from '../http/unknownFields.ts'
+import { checkApprover } from './approver.ts'
+import { erasureRoutes } from './erasureRoutes.ts'
+import { checkPayTo } from './payTo.ts'
+import { platformActor } from './platformActor.ts'
+import {
+  CreateBody,
+  createOperation,
+  deleteOperation,
+  getOperation,
+  listOperation,
+  Params,
+  ROTATED,
+  rotateOperation,
+  UpdateBody,
+  updateOperation,
+} from './projectDocs.ts'
+import { projectExportRoutes } from './projectExportRoutes.ts'
+import { Limits } from './projectSettings.ts'
+
+/** Manages projects. They are served under both names: some clients call a project an identity. */
+export const projectRoutes = (services: Services) =>
+  new Elysia()
+    .use(routes(services, 'projects'))
+    .use(routes(services, 'identities'))
+    .use(projectExportRoutes(services))
+    .use(erasureRoutes(services))
+
+const routes = (services: Services, collection: 'projects' | 'identities') =>
+  new Elysia({ prefix: `/v0/platform/${collection}` })
+    .post(
+      '',
+      ({ body, set }) => {
+        set.status = 201
+        return create(services, body)
+      },
+      { body: CreateBody, detail: createOperation },
+    )
+    .get(
+      '',
+      async ({ query }) => {
+        const { projects, ...rest } = await list(services, query)
+        return { [collection]: projects, ...rest }
+      },
+      { query: PageQuery, detail: listOperation(collection) },
+    )
+    .get('/:projectId', ({ params }) => get(services, params.projectId), {
+      params: Params,
+      detail: getOperation,
+    })
+    .patch(
+      '/:projectId',
+      ({ request, params, body }) => update(services, request, params.projectId, body),
+      {
+        params: Params,
+        body: UpdateBody,
+        detail: updateOperation,
+      },
+    )
+    .post('/:projectId/rotate-key', ({ params }) => rotate(services, params.projectId), {
+      params: Params,
+      detail: rotateOperation,
+    })
+    .delete('/:projectId', ({ params }) => remove(services, params.projectId), {
+      params: Params,
+      detail: deleteOperation,
+    })
+
+async function create(services: Services, body: Static<typeof CreateBody>) {
+  const { pool, config } = services
+  await checkPayTo(pool, body.payTo)
+  const emailDomain = asciiDomain(body.emailDomain ?? config.mailDomain)
+  const input = {
+    name: body.name ?? body.emailName ?? 'Agent',
+    purpose: body.purpose ?? 'SELLER',
+    emailAddress: `${(body.emailName ?? randomEmailName()).toLowerCase()}@${emailDomain}`,
+    emailDomain: emailDomain === config.mailDomain ? null : emailDomain,
+    scopes: body.scopes === undefined ? PROJECT_SCOPES : [...new Set(body.scopes)],
+    payTo: body.payTo ?? null,
+    paymentsEnabled: body.paymentsEnabled ?? false,
+  }
+  if (input.emailAddress.includes('..')) {
+    throw badRequest('emailName must not hold two dots in a row')
+  }
+  try {
+    const { project, rawKey } = await createProject(pool, input)
+    return { ...toView(services, project), rawKey }
+  } catch (error) {
+    if (error instanceof UnverifiedDomainError) {
+      throw badRequest(`emailDomain must be a verified domain: ${emailDomain} is none`)
+    }
+    if (!(error instanceof AddressTakenError)) throw error
+    throw conflict(`emailName must be free: ${input.emailAddress} is taken`)
+  }
+}
+
+async function list(services: Services, query: Static<typeof PageQuery>) {
+  const { limit, cursor } = readPage(query)
+  const found = await listProjects(services.pool, { limit: limit + 1, cursor })
+  const { page, next } = cutPage(found, limit, ({ createdAt }) => createdAt)
+  return { projects: page.map((project) => toView(services, project)), count: page.length, ...next }
+}
+
+async function get(services: Services, projectId: string) {
+  const project = await findProject(services.pool, projectId)
+  if (project === null) throw projectNotFound()
+  return toView(services, project)
+}
+
+async function update(
+  services: Services,
+  request: Request,
+  projectId: string,
+  body: Static<typeof UpdateBody>,
+) {
+  await checkPayTo(services.pool, body.payTo)
+  await checkApprover(services, body.approverEmail)
+  refuseUnknown('The body', body, Object.keys(UpdateBody.properties))
+  refuseUnknown('retention', body.retention, RETENTION_NAMES)
+  refuseUnknown('limits', body.limits, Object.keys(Limits.properties))
+  const actor = platformActor(request, projectId)
+  const project = await updateProject(services.pool, projectId, body, actor)
+  if (project === null) throw projectNotFound()
+  return toView(services, project)
+}
+
+async function rotate({ pool }: Services, projectId: string) {
+  const rotated = await rotateProjectKey(pool, projectId)
+  if (rotated === null) throw projectNotFound()
+  return { ...rotated, message: ROTATED }
+}
+
+async function remove({ pool }: Services, projectId: string) {
+  if (!(await deleteProject(pool, projectId))) throw projectNotFound()
+  return new Response(null, { status: 204 })
+}
+
+const toView = ({ config }: Services, project: Project) => ({
+  projectId: project.id,
+  identityId: project.id,
+  name: project.name,
+  displayName: project.displayName,
+  type: 'INBOX' as const,
+  purpose: project.purpose,
+  emailAddress: project.emailAddress,
+  email: project.emailAddress,
+  scopes: project.scopes,
+  apiKeyPrefix: project.apiKeyPrefix,
+  payTo: project.payTo,
+  paymentsEnabled: project.paymentsEnabled,
+  sendPolicy: project.sendPolicy,
+  approverEmail: project.approverEmail,
+  approvalHours: project.approvalHours,
+  usage: {
+    storageBytes: project.storedBytes,
+    dailySettlements: project.settlementsToday,
+    dailyGas: project.gasToday,
+  },
+  limits: {
+    storageBytes: project.storageLimitBytes ?? config.limits.storageBytes,
+    dailySettlements: project.dailySettlements ?? config.limits.dailySettlements,
+    dailyGas: project.dailyGas ?? config.limits.dailyGas,
+  },
+  retention: project.retention,
+  usageCount: project.requestCount,
+  lastUsedAt: project.lastUsedAt?.toISOString() ?? null,
+  createdAt: project.createdAt.toISOString(),
+})
+
+const projectNotFound = () => notFound('Project not found')
+
+const randomEmailName = (): string => `agent-${randomBytes(5).toString('hex')}`

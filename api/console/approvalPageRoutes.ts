@@ -1,0 +1,182 @@
+/**
+ * The page behind the link of a notification mail. GET shows the held mail and changes nothing: scanners open every link of
+ * a mail. A POST of its form decides.
+ */
+import { type Static, Type as t } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import { APPROVAL_TOKEN } from '../../shared/approvalLink.ts'
+import { networkSubject } from '../../shared/http/networkSubject.ts'
+import { findApprovalLink, useApprovalLink } from '../../sql/account/approvalLinks.ts'
+import { findApproval } from '../../sql/account/approvals.ts'
+import { findMessageHtml } from '../../sql/mail/messages/messageHtml.ts'
+import { PAGE_HEADERS } from '../http/asset.ts'
+import { ApiError } from '../http/errors.ts'
+import { countFailedSignIn } from '../http/gate.ts'
+import { stateOf } from '../http/requestState.ts'
+import type { Services } from '../http/services.ts'
+import { decide, readHeldRequest } from '../mail/approval/held.ts'
+import { REASON_MAX_LENGTH } from '../mail/approval/heldDocs.ts'
+import { ReviewQuery, readReviewPage, requireSeen, UNREAD } from '../mail/approval/heldReview.ts'
+import { approvalHtml, endHtml } from './approvalHtml.ts'
+import { consoleOperation } from './consoleOperation.ts'
+import { framedMail } from './framedMail.ts'
+
+const Params = t.Object({ token: t.String({ maxLength: 100 }) })
+const Form = t.Object({
+  decision: t.Union([t.Literal('approve'), t.Literal('reject')]),
+  sha256: t.String({ pattern: '^[0-9a-f]{64}$', error: 'be 64 hexadecimal digits' }),
+  seen: t.Optional(t.String({ maxLength: 100 })),
+  reason: t.Optional(t.String({ maxLength: REASON_MAX_LENGTH })),
+})
+const Query = t.Composite([ReviewQuery, t.Object({ view: t.Optional(t.Literal('html')) })])
+
+/** Nothing is loaded but the style, and no script runs: the held mail's words come from an agent. */
+const POLICY = [
+  "default-src 'none'",
+  "style-src 'self'",
+  "img-src 'self'",
+  "base-uri 'none'",
+  "form-action 'self'",
+  // The HTML part has a policy of its own, without scripts and network.
+  "frame-src 'self'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+const page = (html: string, status = 200) =>
+  new Response(html, {
+    status,
+    headers: {
+      ...PAGE_HEADERS,
+      'content-security-policy': POLICY,
+      'cache-control': 'no-store',
+      'x-robots-tag': 'noindex, nofollow',
+    },
+  })
+
+const CHANGED = 'The mail has changed since. Read it again.'
+
+const GONE = 'This link is not valid. It may be mistyped, or its request is deleted.'
+
+/** The pages of the links in notification mails. */
+export const approvalPageRoutes = (services: Services) =>
+  new Elysia()
+    .get(
+      '/approve/:token',
+      ({ request, params, query }) => show(services, request, params.token, query),
+      { params: Params, query: Query, detail: consoleOperation({ access: 'public' }) },
+    )
+    .post(
+      '/approve/:token',
+      ({ request, params, body }) => act(services, request, params.token, body),
+      {
+        params: Params,
+        body: Form,
+        detail: consoleOperation({ access: 'public', form: true }),
+      },
+    )
+
+type Open = { wanted: { projectId: string; approvalId: string }; address: string; used: boolean }
+
+/** The request of a link; null: no such link. A wrong token counts as a failed sign-in. @throws {ApiError} 429 */
+async function find(services: Services, request: Request, token: string): Promise<Open | null> {
+  const link = APPROVAL_TOKEN.test(token) ? await findApprovalLink(services.pool, token) : null
+  const approval = link === null ? null : await findApproval(services.pool, link.approvalId)
+  if (link !== null && approval !== null) {
+    const { projectId, id: approvalId } = approval
+    return { wanted: { projectId, approvalId }, address: link.address, used: link.used }
+  }
+  await countFailedSignIn(services, networkSubject(stateOf(request).clientAddress))
+  return null
+}
+
+async function show(
+  services: Services,
+  request: Request,
+  token: string,
+  { view, ...asked }: Static<typeof Query>,
+): Promise<Response> {
+  const open = await find(services, request, token)
+  if (open === null) return page(endHtml('Nothing here', GONE), 404)
+  if (view === 'html') return await htmlPart(services, open)
+  return await pageOf(services, open, asked)
+}
+
+/** The HTML part for its frame. */
+async function htmlPart(services: Services, { wanted, used }: Open): Promise<Response> {
+  const held = await readHeldRequest(services, wanted)
+  const { projectId } = wanted
+  const found =
+    used || held.state !== 'waiting' || held.message === null
+      ? null
+      : await findMessageHtml(services.pool, services.blobs, {
+          projectId,
+          messageId: held.message.messageId,
+        })
+  return found === null ? page(endHtml('Nothing here', GONE), 404) : framedMail(found)
+}
+
+/** A page of the held mail with its form, or the end of its request. */
+async function pageOf(
+  services: Services,
+  { wanted, used }: Open,
+  { note, ...asked }: Static<typeof ReviewQuery> & { note?: string } = {},
+): Promise<Response> {
+  const held = await readHeldRequest(services, wanted)
+  if (held.state === 'approved') {
+    return page(endHtml('Approved', 'The mail is approved. It leaves at once, or at its time.'))
+  }
+  if (held.state === 'rejected') {
+    return page(endHtml('Rejected', 'The mail is rejected. It is not sent.'))
+  }
+  const isOver = held.state === 'expired' || Date.parse(held.expiresAt) <= Date.now()
+  if (isOver) return page(endHtml('Expired', 'Nobody decided in time. The mail is not sent.'))
+  if (used || held.state === 'withdrawn' || held.message === null || held.sha256 === null) {
+    return page(endHtml('Withdrawn', 'The agent took the mail back. It is not sent.'))
+  }
+  const review = await readReviewPage(services, wanted, asked)
+  const html = approvalHtml({ review, expiresAt: held.expiresAt, note })
+  return page(html, note === undefined ? 200 : 409)
+}
+
+async function act(
+  services: Services,
+  request: Request,
+  token: string,
+  form: Static<typeof Form>,
+): Promise<Response> {
+  const open = await find(services, request, token)
+  if (open === null) return page(endHtml('Nothing here', GONE), 404)
+  const { projectId, approvalId } = open.wanted
+  const actor = {
+    projectId,
+    keyPrefix: `link:${open.address}`,
+    requestId: stateOf(request).requestId,
+  }
+  const decision =
+    form.decision === 'approve'
+      ? ({
+          state: 'approved',
+          hash: Buffer.from(form.sha256, 'hex'),
+          trust: 'recipients',
+        } as const)
+      : ({ state: 'rejected', reason: form.reason?.trim() || null } as const)
+  const again = (note: string) => pageOf(services, open, { note })
+  try {
+    const { state, sha256, expiresAt } = await readHeldRequest(services, open.wanted)
+    // What is over already has its own answer.
+    const isOpen = state === 'waiting' && Date.parse(expiresAt) > Date.now()
+    if (isOpen && decision.state === 'approved') {
+      if (sha256 !== form.sha256) return await again(CHANGED)
+      requireSeen(services, { approvalId, sha256, seen: form.seen })
+    }
+    await decide(services, actor, {
+      approvalId,
+      decision,
+      within: (db) => useApprovalLink(db, token),
+    })
+    return await pageOf(services, { ...open, used: true })
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status >= 500) throw error
+    return await again(error.message === UNREAD ? 'Read all pages first.' : CHANGED)
+  }
+}

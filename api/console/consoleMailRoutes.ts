@@ -1,0 +1,110 @@
+import { Type as t } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import { findProject } from '../../sql/account/projects/projects.ts'
+import { findMessageHtml, listHtmlMessages } from '../../sql/mail/messages/messageHtml.ts'
+import { listMessages } from '../../sql/mail/messages/messages.ts'
+import { readThreadDigests } from '../../sql/mail/messages/threadDigests.ts'
+import { notFound } from '../http/errors.ts'
+import { PageQuery } from '../http/operation.ts'
+import { nextPage, readPage } from '../http/page.ts'
+import type { Services } from '../http/services.ts'
+import { ReviewQuery, readReviewPage } from '../mail/approval/heldReview.ts'
+import { toWhole } from '../mail/messages/messageDocs.ts'
+import { MessageParams } from '../mail/messages/messageRoutes.ts'
+import {
+  readThread,
+  readThreads,
+  THREAD_MESSAGES_DEFAULT,
+  ThreadParams,
+} from '../mail/messages/threadRoutes.ts'
+import { consoleOperation } from './consoleOperation.ts'
+import { framedMail } from './framedMail.ts'
+
+const Project = t.Object({ projectId: t.String({ minLength: 1, maxLength: 100 }) })
+
+/** Mail routes of the console only. They never mark a message as read: that is the agent's task. */
+export function consoleMailRoutes(services: Services) {
+  const { pool } = services
+  /** Hides a deleted project, also while its mail is being removed. */
+  const refuseDeleted = async (projectId: string) => {
+    if ((await findProject(pool, projectId)) === null) throw notFound('Project not found')
+  }
+  return new Elysia({ prefix: '/console/api/projects/:projectId' })
+    .get(
+      '/threads',
+      async ({ params, query }) => {
+        const { projectId } = params
+        await refuseDeleted(projectId)
+        const page = await readThreads(pool, { projectId, ...readPage(query) })
+        const threadIds = page.threads.map(({ threadId }) => threadId)
+        const digests = await readThreadDigests(pool, { projectId, threadIds })
+        const threads = page.threads.map((thread) => ({
+          ...thread,
+          ...digests.get(thread.threadId),
+        }))
+        return { ...page, threads }
+      },
+      { params: Project, query: PageQuery, detail: consoleOperation() },
+    )
+    .get(
+      '/threads/:threadId',
+      async ({ params }) => {
+        await refuseDeleted(params.projectId)
+        const [thread, withHtml] = await Promise.all([
+          readThread(services, { ...params, limit: THREAD_MESSAGES_DEFAULT }),
+          listHtmlMessages(pool, params),
+        ])
+        return { ...thread, withHtml }
+      },
+      { params: t.Composite([Project, ThreadParams]), detail: consoleOperation() },
+    )
+    .get(
+      '/outgoing',
+      async ({ params, query }) => {
+        const { projectId } = params
+        await refuseDeleted(projectId)
+        const { limit, cursor } = readPage(query)
+        const { messages, more } = await listMessages(pool, {
+          projectId,
+          labels: ['sent'],
+          after: null,
+          before: null,
+          cursor,
+          limit,
+        })
+        return {
+          messages: messages.map((message) => ({
+            ...toWhole(message, 'standard'),
+            text: undefined,
+          })),
+          ...nextPage(messages, more, ({ createdAt }) => createdAt),
+        }
+      },
+      { params: Project, query: PageQuery, detail: consoleOperation() },
+    )
+    .get(
+      '/messages/:messageId/html',
+      async ({ params }) => {
+        await refuseDeleted(params.projectId)
+        const found = await findMessageHtml(pool, services.blobs, params)
+        if (found === null) throw notFound('Message not found, or it has no HTML body')
+        return framedMail(found)
+      },
+      {
+        params: t.Composite([Project, MessageParams]),
+        detail: consoleOperation({ access: 'console', framed: true }),
+      },
+    )
+    .get(
+      '/held/:approvalId/review',
+      ({ params, query }) => readReviewPage(services, params, query),
+      {
+        params: t.Composite([
+          Project,
+          t.Object({ approvalId: t.String({ minLength: 1, maxLength: 64 }) }),
+        ]),
+        query: ReviewQuery,
+        detail: consoleOperation(),
+      },
+    )
+}

@@ -1,0 +1,21 @@
+import { Elysia } from 'elysia'
+import type { Services } from '../http/services.ts'
+import { approvalPageRoutes } from './approvalPageRoutes.ts'
+import { consoleMailRoutes } from './consoleMailRoutes.ts'
+import { jobRoutes } from './jobRoutes.ts'
+import { organizationRoutes } from './organizationRoutes.ts'
+import { overviewRoutes } from './overviewRoutes.ts'
+import { pageRoutes } from './pageRoutes.ts'
+import { sessionRoutes } from './sessionRoutes.ts'
+
+/** The console page and its own routes; delegation.ts opens routes of the API. */
+export function consoleRoutes(services: Services) {
+  return new Elysia()
+    .use(pageRoutes())
+    .use(approvalPageRoutes(services))
+    .use(sessionRoutes(services))
+    .use(overviewRoutes(services))
+    .use(jobRoutes(services))
+    .use(organizationRoutes(services))
+    .use(consoleMailRoutes(services))
+}

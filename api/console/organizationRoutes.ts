@@ -1,0 +1,101 @@
+import { Type as t } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import { type NewAuditEntry, ORGANIZATION, writeAudit } from '../../sql/account/audit.ts'
+import {
+  createPlatformKey,
+  listPlatformKeys,
+  PLATFORM_KEYS_MAX,
+  type PlatformKey,
+  revokePlatformKey,
+} from '../../sql/account/keys/platformKeys.ts'
+import { type Queryable, transaction } from '../../sql/db.ts'
+import { listLogs } from '../account/logRoutes.ts'
+import { badRequest, notFound } from '../http/errors.ts'
+import { PageQuery } from '../http/operation.ts'
+import { readPage } from '../http/page.ts'
+import { stateOf } from '../http/requestState.ts'
+import type { Services } from '../http/services.ts'
+import { actorOf, sessionOf } from './access.ts'
+import { consoleOperation } from './consoleOperation.ts'
+
+const NAME_MAX_LENGTH = 100
+
+const NewKey = t.Object({
+  name: t.String({
+    minLength: 1,
+    maxLength: NAME_MAX_LENGTH,
+    pattern: '^[^\\x00-\\x1f\\x7f]*$',
+    error: `be one line of 1 to ${NAME_MAX_LENGTH} characters`,
+  }),
+})
+const Params = t.Object({
+  keyId: t.String({ pattern: '^[1-9][0-9]{0,17}$', error: 'be the number of a key' }),
+})
+
+/** Organization settings: platform keys and the audit log. */
+export function organizationRoutes({ pool }: Services) {
+  const record = (db: Queryable, request: Request, entry: NewAuditEntry) =>
+    writeAudit(
+      db,
+      {
+        projectId: ORGANIZATION,
+        keyPrefix: actorOf(sessionOf(request)),
+        requestId: stateOf(request).requestId,
+      },
+      entry,
+    )
+  return new Elysia({ prefix: '/console/api/organization' })
+    .get('/keys', async () => ({ keys: (await listPlatformKeys(pool)).map(toView) }), {
+      detail: consoleOperation(),
+    })
+    .post(
+      '/keys',
+      async ({ request, body, set }) => {
+        const { created, rawKey } = await transaction(pool, async (db) => {
+          if ((await listPlatformKeys(db)).length >= PLATFORM_KEYS_MAX) {
+            throw badRequest(`An organization must have at most ${PLATFORM_KEYS_MAX} platform keys`)
+          }
+          const made = await createPlatformKey(db, body.name)
+          await record(db, request, {
+            action: 'platform_key.create',
+            subject: made.created.prefix,
+            detail: body.name,
+            outcome: 'ok',
+          })
+          return made
+        })
+        set.status = 201
+        return { ...toView(created), rawKey }
+      },
+      { body: NewKey, detail: consoleOperation() },
+    )
+    .delete(
+      '/keys/:keyId',
+      async ({ request, params }) => {
+        const revoked = await transaction(pool, async (db) => {
+          const key = await revokePlatformKey(db, params.keyId)
+          await record(db, request, {
+            action: 'platform_key.revoke',
+            subject: key?.prefix ?? params.keyId,
+            outcome: key === null ? 'not_found' : 'ok',
+          })
+          return key
+        })
+        if (revoked === null) throw notFound('Platform key not found')
+        return toView(revoked)
+      },
+      { params: Params, detail: consoleOperation() },
+    )
+    .get('/logs', ({ query }) => listLogs(pool, { projectId: ORGANIZATION, ...readPage(query) }), {
+      query: PageQuery,
+      detail: consoleOperation(),
+    })
+}
+
+const toView = (key: PlatformKey) => ({
+  keyId: key.id,
+  prefix: key.prefix,
+  name: key.name,
+  createdAt: key.createdAt.toISOString(),
+  revokedAt: key.revokedAt?.toISOString() ?? null,
+})

@@ -1,0 +1,133 @@
+import { Type as t } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import {
+  findAttachment,
+  findRaw,
+  type StoredAttachment,
+} from '../../../sql/mail/messages/attachments.ts'
+import { composedMail } from '../../../sql/mail/outbound/composedMails.ts'
+import { findOutboundContent } from '../../../sql/mail/outbound/outboundMails.ts'
+import { ApiError, notFound } from '../../http/errors.ts'
+import { operation } from '../../http/operation.ts'
+import { projectOf } from '../../http/requestState.ts'
+import type { Services } from '../../http/services.ts'
+import { MessageParams } from './messageRoutes.ts'
+
+/** RFC 6838 §4.2. Any other type that a sender claims is served as `BYTES`. */
+const MEDIA_TYPE = /^[a-z0-9][\w!#$&^.+-]{0,126}\/[a-z0-9][\w!#$&^.+-]{0,126}$/i
+const BYTES = 'application/octet-stream'
+
+/** Routes for the original bytes of a message, and for its attachments. */
+export function messageContentRoutes(services: Services) {
+  const { pool, blobs } = services
+  /** Makes the bytes before the first attempt does: each attempt sends the stored ones. */
+  const composeNow = async (projectId: string, messageId: string) => {
+    const mail = await findOutboundContent(pool, projectId, messageId)
+    return mail === null ? null : ((await composedMail(services, mail))?.bytes ?? null)
+  }
+  return new Elysia()
+    .get(
+      '/v0/messages/:messageId/raw',
+      async ({ request, params }) => {
+        const { projectId } = projectOf(request)
+        const raw = await findRaw(pool, blobs, projectId, params.messageId)
+        if (raw === 'expired') {
+          throw new ApiError(410, 'expired', 'The original of this message is no longer kept')
+        }
+        const bytes = raw === 'not composed' ? await composeNow(projectId, params.messageId) : raw
+        if (bytes === null) throw notFound('Message not found')
+        return download(bytes, 'message/rfc822', 'message.eml')
+      },
+      {
+        params: MessageParams,
+        detail: operation({
+          summary: 'Get the original of a message',
+          description: 'The bytes as received (RFC 5322), or as sent.',
+          tag: 'Messages',
+          access: 'mail:read',
+          success: {
+            status: 200,
+            description: 'The message.',
+            contentType: 'message/rfc822',
+            schema: t.String(),
+            example: 'Subject: Offer\r\n\r\nShall I order?\r\n',
+          },
+          errors: {
+            404: 'Message not found',
+            410: 'The original is no longer kept; the message is',
+          },
+        }),
+      },
+    )
+    .get(
+      '/v0/messages/:messageId/attachments/:attachmentId',
+      async ({ request, params }) => {
+        const { projectId } = projectOf(request)
+        const { bytes, contentType, filename } = await readAttachment(services, {
+          projectId,
+          ...params,
+        })
+        return download(bytes, MEDIA_TYPE.test(contentType) ? contentType : BYTES, filename)
+      },
+      {
+        params: t.Composite([
+          MessageParams,
+          t.Object({ attachmentId: t.String({ minLength: 1, maxLength: 64 }) }),
+        ]),
+        detail: operation({
+          summary: 'Get an attachment',
+          description: 'The decoded bytes, with the media type and the file name of the sender.',
+          tag: 'Messages',
+          access: 'mail:read',
+          success: {
+            status: 200,
+            description: 'The attachment.',
+            contentType: BYTES,
+            schema: t.String(),
+            example: 'bytes',
+          },
+          errors: { 404: 'Attachment not found' },
+        }),
+      },
+    )
+}
+
+/** Reads an attachment. @throws {ApiError} 404; 413 for one larger than `maxBytes` */
+export async function readAttachment(
+  { pool, blobs }: Pick<Services, 'pool' | 'blobs'>,
+  wanted: { projectId: string; messageId: string; attachmentId: string; maxBytes?: number },
+): Promise<StoredAttachment> {
+  const found = await findAttachment(pool, wanted)
+  if (found === null) throw notFound('Message not found')
+  if (found === 'no attachment') throw notFound('Attachment not found')
+  const { maxBytes = Number.POSITIVE_INFINITY } = wanted
+  const { size, stored, ...described } = found
+  if (size <= maxBytes)
+    return { ...described, bytes: await blobs.of(wanted.projectId).read(stored) }
+  throw new ApiError(
+    413,
+    'payload_too_large',
+    `The attachment has ${size} bytes; it must have at most ${maxBytes}`,
+  )
+}
+
+/** The sender chose bytes, type and name. A browser must save them; it must not run them or guess their type. */
+export function download(bytes: Buffer, contentType: string, filename: string): Response {
+  return new Response(new Uint8Array(bytes), {
+    headers: {
+      'content-type': contentType,
+      'content-disposition': attachmentDisposition(filename),
+      'content-security-policy': "default-src 'none'; sandbox",
+    },
+  })
+}
+
+/** RFC 6266: an ASCII name for old clients, and the full name in UTF-8 (RFC 8187). */
+function attachmentDisposition(filename: string): string {
+  const plain = filename.replace(/[^\x20-\x7e]|["\\%/]/g, '_')
+  const encoded = encodeURIComponent(filename.toWellFormed()).replace(
+    /['()*]/g,
+    (letter) => `%${letter.charCodeAt(0).toString(16).toUpperCase()}`,
+  )
+  return `attachment; filename="${plain}"; filename*=UTF-8''${encoded}`
+}

@@ -1,0 +1,172 @@
+import { type Static, Type as t } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import type { Cursor } from '../../../shared/cursor.ts'
+import { writeAudit } from '../../../sql/account/audit.ts'
+import { listMessages, type SingleMessage } from '../../../sql/mail/messages/messages.ts'
+import { searchMessages } from '../../../sql/mail/messages/searchMessages.ts'
+import { notFound } from '../../http/errors.ts'
+import { operation, PageQuery } from '../../http/operation.ts'
+import { nextPage, readPage } from '../../http/page.ts'
+import { type Caller, callerOf, projectOf } from '../../http/requestState.ts'
+import type { Services } from '../../http/services.ts'
+import { FoundMessage, SingleMessageSchema, toFound, toItem, toSingle } from './messageDocs.ts'
+import { type MessageFilter, MessageFilterQuery, readMessageFilter } from './messageFilter.ts'
+
+/** A Message-ID has at most 998 characters (RFC 5322 §2.1.1). The id of a duplicate adds `.N` (docs/contract.md §4). */
+export const MessageParams = t.Object({ messageId: t.String({ minLength: 1, maxLength: 1_100 }) })
+
+const ListQuery = t.Composite([PageQuery, MessageFilterQuery])
+
+/** One page of messages. */
+export const MessagePage = t.Object({
+  messages: t.Array(FoundMessage),
+  count: t.Integer(),
+  nextPageToken: t.Optional(t.String()),
+})
+
+const EXAMPLE_ITEM = {
+  messageId: '<CAF+x=1@mail.example.com>',
+  threadId: 'thd_0a1b2c3d4e5f60718293a4b5',
+  from: ['ada@example.com'],
+  to: ['agent@mail.example.com'],
+  subject: 'Re: Offer',
+  text: 'Yes, please.\n\nOn Mon, Jan 5, 2026 at 9:30 AM Agent wrote:\n> Shall I order?',
+  extractedText: 'Yes, please.',
+  labels: ['received', 'unread'],
+  createdAt: '2026-01-05T09:41:12.345Z',
+}
+
+/** An example of a whole message, for the documentation. */
+export const EXAMPLE_MESSAGE = {
+  ...EXAMPLE_ITEM,
+  inboxId: 'agent@mail.example.com',
+  cc: [],
+  attachments: [],
+}
+
+/** An example of a received message with a code. */
+export const EXAMPLE_SINGLE = {
+  ...EXAMPLE_MESSAGE,
+  subject: 'Sign in',
+  text: 'Your code is 482 913.',
+  extractedText: 'Your code is 482 913.',
+  codes: [
+    {
+      kind: 'numeric',
+      value: '482913',
+      confidence: 0.92,
+      part: 'text',
+      line: 'Your code is 482 913.',
+    },
+  ],
+  links: [],
+}
+
+/** List, search and read the messages of an inbox. */
+export function messageRoutes(services: Services) {
+  return new Elysia()
+    .get(
+      '/v0/messages',
+      ({ request, query }) =>
+        services.reads.run(request, (server) =>
+          readMessages(
+            { ...services, ...server },
+            {
+              projectId: projectOf(request).projectId,
+              ...readMessageFilter(query),
+              ...readPage(query),
+            },
+          ),
+        ),
+      {
+        query: ListQuery,
+        detail: operation({
+          summary: 'List or search messages, newest first',
+          description:
+            'One page carries at most 8 MB of text, so a page can be shorter than limit. There are more messages exactly ' +
+            'when the answer has nextPageToken.',
+          tag: 'Messages',
+          access: 'mail:read',
+          success: {
+            status: 200,
+            description: 'One page of messages.',
+            schema: MessagePage,
+            example: { messages: [EXAMPLE_ITEM], count: 1 },
+          },
+        }),
+      },
+    )
+    .get(
+      '/v0/messages/:messageId',
+      ({ request, params }) => readMessage(services, callerOf(request), params.messageId),
+      {
+        params: MessageParams,
+        detail: operation({
+          summary: 'Get a message',
+          description: 'With the scope mail:codes also its one-time codes and its links.',
+          tag: 'Messages',
+          access: 'mail:read',
+          success: {
+            status: 200,
+            description: 'The message.',
+            schema: SingleMessageSchema,
+            example: EXAMPLE_SINGLE,
+          },
+          errors: { 404: 'Message not found' },
+        }),
+      },
+    )
+}
+
+/** One page of an inbox, newest first. Search results carry the matched excerpts. */
+export async function readMessages(
+  { pool, searches, config: { answers } }: Pick<Services, 'pool' | 'searches' | 'config'>,
+  filter: MessageFilter & { projectId: string; limit: number; cursor: Cursor | null },
+): Promise<Static<typeof MessagePage>> {
+  const { queries, labels, projectId } = filter
+  const isSearch = queries.length > 0
+  const read = isSearch ? searchMessages : listMessages
+  // Several labels may be on a million messages, and together on none.
+  const { messages, more } = await (isSearch || labels.length > 1
+    ? searches.run(projectId, (db) => read(db, filter))
+    : read(pool, filter))
+  const items = messages.map((one) =>
+    isSearch ? toFound(one, queries, answers) : toItem(one, answers),
+  )
+  const next = nextPage(messages, more, ({ createdAt }) => createdAt)
+  return { messages: items, count: items.length, ...next }
+}
+
+/** One message. @throws {ApiError} 404 */
+export async function readMessage(services: Services, caller: Caller, messageId: string) {
+  return await answerSingle(services, caller, await readStored(services, caller, messageId))
+}
+
+/** One message as it is stored. @throws {ApiError} 404 */
+export async function readStored(
+  services: Services,
+  { projectId }: { projectId: string },
+  messageId: string,
+): Promise<SingleMessage> {
+  const message = await services.messages.submit({ projectId, messageId })
+  if (message === null) throw notFound('Message not found')
+  return message
+}
+
+/** A message for a caller. An entry of the audit log comes first where the answer holds a code or a sensitive link. */
+export async function answerSingle(
+  { pool, config }: Pick<Services, 'pool' | 'config'>,
+  caller: Caller,
+  message: SingleMessage,
+) {
+  const answer = toSingle(message, config.answers, caller)
+  const { codes = [], links = [] } = answer
+  if (codes.length > 0 || links.some(({ sensitive }) => sensitive)) {
+    await writeAudit(pool, caller, {
+      action: 'message.codes',
+      subject: message.messageId,
+      outcome: 'ok',
+    })
+  }
+  return answer
+}

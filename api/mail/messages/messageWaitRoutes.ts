@@ -1,0 +1,143 @@
+import { type Static, Type as t } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import type { EventType, MessageEventData } from '../../../shared/events/events.ts'
+import { holdsIn } from '../../../shared/mail/search/searchQuery.ts'
+import { findMessage } from '../../../sql/mail/messages/messages.ts'
+import { findFirstReceived } from '../../../sql/mail/messages/searchMessages.ts'
+import { ApiError, badRequest } from '../../http/errors.ts'
+import { operation } from '../../http/operation.ts'
+import { type Caller, callerOf } from '../../http/requestState.ts'
+import type { Services } from '../../http/services.ts'
+import { CODES_SCOPE, SingleMessageSchema } from './messageDocs.ts'
+import { type MessageFilter, MessageFilterQuery, readMessageFilter } from './messageFilter.ts'
+import { answerSingle, EXAMPLE_SINGLE } from './messageRoutes.ts'
+
+const TIMEOUT_DEFAULT_S = 30
+const TIMEOUT_MAX_S = 60
+
+/** The filters that a message must match. */
+export const WaitFilter = t.Pick(MessageFilterQuery, ['labels', 'from', 'subject', 'after'])
+
+const Query = t.Composite([
+  t.Object({
+    timeout: t.Optional(
+      t.String({
+        pattern: '^[0-9]{1,3}$',
+        error: `be a whole number of seconds, at most ${TIMEOUT_MAX_S}`,
+        openapi: {
+          type: 'integer',
+          minimum: 0,
+          maximum: TIMEOUT_MAX_S,
+          default: TIMEOUT_DEFAULT_S,
+        },
+        description: 'Maximum wait in seconds.',
+      }),
+    ),
+  }),
+  WaitFilter,
+  t.Object({
+    has: t.Optional(
+      t.Literal('code', {
+        error: 'be "code"',
+        description: 'Only a message with a one-time code. Needs the scope mail:codes too.',
+      }),
+    ),
+  }),
+])
+
+/** `/v0/messages/wait`: waits for the next matching message (long polling). */
+export function messageWaitRoutes(services: Services) {
+  return new Elysia().get(
+    '/v0/messages/wait',
+    async ({ request, query }) => {
+      const timeoutS = Number(query.timeout ?? TIMEOUT_DEFAULT_S)
+      if (timeoutS > TIMEOUT_MAX_S) {
+        throw badRequest(`timeout must be a whole number of seconds, at most ${TIMEOUT_MAX_S}`)
+      }
+      const message = await waitForMessage(services, callerOf(request), {
+        filter: query,
+        hasCode: query.has === 'code',
+        timeoutMs: timeoutS * 1_000,
+        signal: request.signal,
+      })
+      return message ?? new Response(null, { status: 204 })
+    },
+    {
+      query: Query,
+      detail: operation({
+        summary: 'Wait for the next message',
+        description:
+          'Answers as soon as a received message matches all filters. Without after, only new ' +
+          'messages count. With after, it answers the oldest received message since that time at once. A change of the key ' +
+          'ends the wait early. With has=code only a message with a one-time code counts. To receive ' +
+          'every message, follow /v0/events.',
+        tag: 'Messages',
+        access: 'mail:read',
+        success: {
+          status: 200,
+          description: 'The message.',
+          schema: SingleMessageSchema,
+          example: EXAMPLE_SINGLE,
+        },
+        alsoAnswer: { status: 204, description: 'No message came before the timeout.' },
+      }),
+    },
+  )
+}
+
+/**
+ * Waits for a received message that matches.
+ * @returns null after the timeout, or when the caller has disconnected.
+ * @throws {ApiError} 400, 403
+ */
+export async function waitForMessage(
+  services: Services,
+  caller: Caller,
+  wait: {
+    filter: Static<typeof WaitFilter>
+    hasCode?: boolean
+    timeoutMs: number
+    signal: AbortSignal
+  },
+) {
+  const { pool, events, searches } = services
+  const { projectId } = caller
+  const { hasCode = false } = wait
+  if (hasCode && !caller.scopes.includes(CODES_SCOPE)) {
+    throw new ApiError(403, 'forbidden', `Missing required scope: ${CODES_SCOPE}`)
+  }
+  const filter = readMessageFilter(wait.filter)
+  const deadlineMs = performance.now() + wait.timeoutMs
+  // The reader opens before the inbox is read: a message that arrives in between is not missed.
+  const { reader } = await events.open(projectId, null)
+  const awaited: EventType = hasCode ? 'message.code' : 'message.received'
+  const leave = () => reader.close()
+  wait.signal.addEventListener('abort', leave)
+  if (wait.signal.aborted) leave()
+  try {
+    if (filter.after !== null) {
+      const { after } = filter
+      const there = await searches.run(projectId, (db) =>
+        findFirstReceived(db, { projectId, ...filter, after, hasCode }),
+      )
+      const message = there && (await findMessage(pool, projectId, there.messageId))
+      if (message !== null) return await answerSingle(services, caller, message)
+    }
+    for (;;) {
+      const arrived = await reader.next(deadlineMs)
+      if (arrived.length === 0) return null
+      for (const { type, data } of arrived) {
+        if (type !== awaited || !fits(data as MessageEventData, filter)) continue
+        const message = await findMessage(pool, projectId, (data as MessageEventData).messageId)
+        if (message !== null) return await answerSingle(services, caller, message)
+      }
+    }
+  } finally {
+    wait.signal.removeEventListener('abort', leave)
+    reader.close()
+  }
+}
+
+const fits = (message: MessageEventData, { labels, queries }: MessageFilter): boolean =>
+  labels.every((label) => message.labels.includes(label)) &&
+  queries.every((query) => holdsIn(query, { subject: [message.subject], from: message.from }))

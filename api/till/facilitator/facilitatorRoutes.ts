@@ -1,0 +1,265 @@
+import { Type as t } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import { reasonMessage } from '../../../shared/till/reasonMessage.ts'
+import { USDC_NETWORKS } from '../../../shared/till/usdc.ts'
+import {
+  parsePaymentPayload,
+  settleResponse,
+  versionOf,
+  wireReason,
+  type X402Reason,
+} from '../../../shared/till/x402.ts'
+import { OFFER_RECEIPT, PAYMENT_IDENTIFIER } from '../../../shared/till/x402v2.ts'
+import { listGasWallets } from '../../../sql/till/endpoints/seller.ts'
+import type { Payment } from '../../../sql/till/payments/payments.ts'
+import { ApiError } from '../../http/errors.ts'
+import { operation } from '../../http/operation.ts'
+import { projectOf } from '../../http/requestState.ts'
+import type { Services } from '../../http/services.ts'
+import { askChain } from '../payments/askChain.ts'
+import { grant, settlementOf } from '../payments/grant.ts'
+import { loadSeller } from '../payments/offer.ts'
+import { limitReached } from '../payments/settlementLimits.ts'
+import { claimOf, isNameTaken, settleWithin, verify } from '../payments/settleWithin.ts'
+import { type FacilitatorOffer, readFacilitatorOffer } from './facilitatorOffer.ts'
+
+/** 25 s of SETTLEMENT_WAIT_MS and this stay below the 30 s of Python and Go clients. */
+const HASH_WAIT_MS = 3_000
+const HASH_POLL_MS = 200
+
+/** Loose on purpose: sellers' middleware expects an x402 reason for a wrong payment, not a 400. */
+const Body = t.Object({
+  x402Version: t.Optional(t.Unknown()),
+  paymentPayload: t.Optional(t.Unknown()),
+  paymentRequirements: t.Optional(t.Unknown()),
+})
+
+const VerifyResult = t.Object({
+  isValid: t.Boolean(),
+  invalidReason: t.Optional(t.String()),
+  invalidMessage: t.Optional(t.String({ description: 'The cause, and what to do.' })),
+  payer: t.Optional(t.String()),
+})
+
+const SettleResult = t.Object({
+  success: t.Boolean(),
+  errorReason: t.Optional(t.String()),
+  errorMessage: t.Optional(t.String({ description: 'The cause, and what to do.' })),
+  transaction: t.String(),
+  network: t.String({ description: 'In the spelling of the payment’s version.' }),
+  payer: t.Optional(t.String()),
+  paymentId: t.Optional(t.String()),
+  extensions: t.Optional(
+    t.Object(
+      {},
+      { additionalProperties: true, description: 'offer-receipt: the receipt as a JWS.' },
+    ),
+  ),
+})
+
+const SupportedResult = t.Object({
+  kinds: t.Array(t.Object({ x402Version: t.Integer(), scheme: t.String(), network: t.String() })),
+  extensions: t.Array(t.String()),
+  signers: t.Object(
+    {},
+    {
+      additionalProperties: t.Array(t.String()),
+      description: 'The gas wallets, by a pattern of chains.',
+    },
+  ),
+})
+
+const EXAMPLE_REQUEST = {
+  x402Version: 2,
+  paymentPayload: {
+    x402Version: 2,
+    accepted: { scheme: 'exact', network: 'eip155:84532' },
+    payload: {},
+  },
+  paymentRequirements: { scheme: 'exact', network: 'eip155:84532', amount: '10000' },
+}
+
+const PAYER = '0x70997970C51812dc3A010C7d01b50e0d17dc79C8'
+
+/** The facilitator of x402 versions 1 and 2; the payload decides the version. Unmodified seller middleware settles here. */
+export function facilitatorRoutes(services: Services) {
+  const describe = { tag: 'Payments', access: 'payments:accept' } as const
+  return new Elysia({ prefix: '/v0/x402' })
+    .post(
+      '/verify',
+      ({ request, body }) => verifyFace(services, projectOf(request).projectId, body),
+      {
+        body: Body,
+        detail: operation({
+          ...describe,
+          summary: 'Verify a payment (x402 facilitator)',
+          requestExample: EXAMPLE_REQUEST,
+          success: {
+            status: 200,
+            description: 'The verdict; the chain was asked, nothing was sent.',
+            schema: VerifyResult,
+            example: { isValid: true, payer: PAYER },
+          },
+        }),
+      },
+    )
+    .post(
+      '/settle',
+      ({ request, body }) => settleFace(services, projectOf(request).projectId, body),
+      {
+        body: Body,
+        detail: operation({
+          ...describe,
+          summary: 'Settle a payment (x402 facilitator)',
+          description:
+            'payTo must be that of the project. The resource need not be registered; if it is, its webhook is called. In ' +
+            'version 2 requirements.extra.resource names it, else the payer’s copy: then only an endpoint of that price counts.',
+          requestExample: EXAMPLE_REQUEST,
+          success: {
+            status: 200,
+            description: 'The outcome.',
+            schema: SettleResult,
+            example: {
+              success: true,
+              transaction: `0x${'4e'.repeat(32)}`,
+              network: 'eip155:84532',
+              payer: PAYER,
+            },
+          },
+        }),
+      },
+    )
+    .get(
+      '/supported',
+      async ({ request }) => {
+        const seller = await loadSeller(services.pool, projectOf(request).projectId)
+        const { network, caip2, chainId } = USDC_NETWORKS[seller.network]
+        return {
+          kinds: [
+            { x402Version: 1, scheme: 'exact', network },
+            { x402Version: 2, scheme: 'exact', network: caip2 },
+          ],
+          extensions: [OFFER_RECEIPT, PAYMENT_IDENTIFIER],
+          signers: { 'eip155:*': await listGasWallets(services.pool, chainId) },
+        }
+      },
+      {
+        detail: operation({
+          ...describe,
+          summary: 'What can be settled (x402 facilitator)',
+          success: {
+            status: 200,
+            description: 'The connected chain.',
+            schema: SupportedResult,
+            example: {
+              kinds: [
+                { x402Version: 1, scheme: 'exact', network: 'base-sepolia' },
+                { x402Version: 2, scheme: 'exact', network: 'eip155:84532' },
+              ],
+              extensions: [OFFER_RECEIPT, PAYMENT_IDENTIFIER],
+              signers: { 'eip155:*': [PAYER] },
+            },
+          },
+        }),
+      },
+    )
+}
+
+type FaceInput = { paymentPayload?: unknown; paymentRequirements?: unknown }
+
+/** Reads one call of a seller's middleware. `explain` words a refusal. */
+async function readFace(services: Services, projectId: string, body: FaceInput) {
+  const deadlineMs = performance.now() + services.config.settlementWaitMs
+  const decoded = parsePaymentPayload(body.paymentPayload)
+  const x402Version = versionOf(decoded)
+  const { seller, fault } = await findSeller(services, projectId)
+  const read: FacilitatorOffer =
+    seller === null
+      ? { ok: false, reason: fault.reason }
+      : await readFacilitatorOffer(services, seller, decoded, body.paymentRequirements)
+  const network = seller === null ? null : USDC_NETWORKS[seller.network]
+  const explain = (reason: X402Reason, detail: string | null = null) => ({
+    reason: wireReason(reason, x402Version),
+    message:
+      network === null
+        ? fault!.message
+        : reasonMessage(reason, { network, detail: decoded.ok ? detail : decoded.detail }),
+  })
+  const payer = decoded.ok ? { payer: decoded.payload.payload.authorization.from } : {}
+  return { deadlineMs, decoded, x402Version, read, network, explain, payer }
+}
+
+/** The project as a seller, or the reason. Middleware shows payers the text of any status but 200. */
+async function findSeller({ pool }: Services, projectId: string) {
+  try {
+    return { seller: await loadSeller(pool, projectId), fault: null }
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    const reason: X402Reason =
+      error.status === 403 ? 'invalid_payment_requirements' : 'unexpected_verify_error'
+    return { seller: null, fault: { reason, message: error.message } }
+  }
+}
+
+async function verifyFace(services: Services, projectId: string, body: FaceInput) {
+  const face = await readFace(services, projectId, body)
+  const { decoded, read, payer } = face
+  const refuse = (reason: X402Reason) => {
+    const { reason: invalidReason, message: invalidMessage } = face.explain(reason)
+    return { isValid: false, invalidReason, invalidMessage, ...payer }
+  }
+  if (!read.ok) return refuse(read.reason)
+  if (!decoded.ok) return refuse(decoded.reason)
+  const verdict = await verify(read.offer, decoded.payload)
+  if (verdict.kind === 'invalid') return refuse(verdict.reason)
+  const limit = await limitReached(services, projectId)
+  if (limit !== null) return refuse(limit)
+  const claim = claimOf(read.offer, decoded.payload, verdict)
+  const { deadlineMs } = face
+  const answer = await askChain(services, { claim, verdict, claims: false, deadlineMs })
+  if (!answer.ok) return refuse(answer.reason)
+  if (await isNameTaken(services.pool, claim)) return refuse('payment_identifier_conflict')
+  return { isValid: true, ...payer }
+}
+
+async function settleFace(services: Services, projectId: string, body: FaceInput) {
+  const face = await readFace(services, projectId, body)
+  const { decoded, read, network, x402Version } = face
+  const refuse = (why: X402Reason, payment: Payment | null = null) => {
+    const { reason: errorReason, message: errorMessage } = face.explain(why, payment?.failureDetail)
+    return {
+      success: false,
+      errorReason,
+      errorMessage,
+      transaction: payment?.txHash ?? '',
+      // Empty until the chain is known.
+      network: (x402Version === 2 ? network?.caip2 : network?.network) ?? '',
+      ...face.payer,
+      ...(payment === null ? {} : { paymentId: payment.id }),
+    }
+  }
+  if (!read.ok) return refuse(read.reason)
+  const outcome = await settleWithin(services, read.offer, decoded, face.deadlineMs)
+  if (outcome.kind === 'pending') {
+    return refuse('settlement_pending', await waitForHash(services, outcome.payment))
+  }
+  if (outcome.kind === 'refused') return refuse(outcome.reason, outcome.payment)
+  const { payment } = outcome
+  const granted = await grant(services, payment, { key: null, x402Version })
+  if (granted === null) return refuse('duplicate_settlement', payment)
+  return { ...settleResponse(settlementOf(payment), x402Version), paymentId: payment.id }
+}
+
+/**
+ * Waits a little longer for a hash: middleware settles a pending payment again only if the answer names a transaction.
+ * Clients give up after 30 s.
+ */
+async function waitForHash(services: Services, payment: Payment): Promise<Payment> {
+  const untilMs = performance.now() + HASH_WAIT_MS
+  let found = payment
+  while (found.txHash === null && performance.now() < untilMs) {
+    await Bun.sleep(HASH_POLL_MS)
+    found = (await services.payments.submit(payment.id)) ?? found
+  }
+  return found
+}

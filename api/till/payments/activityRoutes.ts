@@ -1,0 +1,113 @@
+import { Type as t } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import { formatUsdc } from '../../../shared/till/usdc.ts'
+import { type Income, readActivity } from '../../../sql/till/payments/activity.ts'
+import { listSettled } from '../../../sql/till/payments/payments.ts'
+import { badRequest } from '../../http/errors.ts'
+import { operation, Time } from '../../http/operation.ts'
+import { projectOf } from '../../http/requestState.ts'
+import type { Services } from '../../http/services.ts'
+import { EXAMPLE_PAYMENT, PaymentItem, toPaymentItem } from './paymentDocs.ts'
+
+const DAYS_DEFAULT = 30
+const DAYS_MAX = 90
+/** Rows in one answer; GET /v0/payments has the others. */
+const ROWS_MAX = 100
+const DAY_MS = 24 * 60 * 60 * 1000
+
+const Query = t.Object({
+  days: t.Optional(
+    t.String({
+      pattern: '^[1-9][0-9]?$',
+      error: `be a whole number from 1 to ${DAYS_MAX}`,
+      openapi: { type: 'integer', minimum: 1, maximum: DAYS_MAX, default: DAYS_DEFAULT },
+      description: 'Days in UTC, today included.',
+    }),
+  ),
+})
+
+const Sum = t.Object({
+  count: t.Integer(),
+  amountUsdc: t.String(),
+  amountUsdcRaw: t.String({ description: 'Atomic units: 10^-6 USDC.' }),
+})
+const Nullable = t.Union([t.String(), t.Null()])
+const ActivityAnswer = t.Composite([
+  Sum,
+  t.Object({
+    since: Time,
+    activity: t.Array(PaymentItem, {
+      description: `The latest settled payments, at most ${ROWS_MAX}; count is the number of all.`,
+    }),
+    byDay: t.Array(t.Composite([t.Object({ day: t.String({ format: 'date' }) }), Sum]), {
+      description: 'Newest first, without the days that have no payment.',
+    }),
+    byEndpoint: t.Array(
+      t.Composite([t.Object({ endpointId: Nullable, urlPattern: Nullable }), Sum]),
+      { description: 'The largest sum first; null: no registered endpoint.' },
+    ),
+  }),
+])
+
+const EXAMPLE_SUM = { count: 3, amountUsdc: '0.03', amountUsdcRaw: '30000' }
+
+/** The income of a seller. */
+export function activityRoutes({ pool }: Services) {
+  return new Elysia().get(
+    '/v0/payments/activity',
+    async ({ request, query }) => {
+      const days = Number(query.days ?? DAYS_DEFAULT)
+      if (days > DAYS_MAX) throw badRequest(`days must be a whole number from 1 to ${DAYS_MAX}`)
+      const since = new Date((Math.floor(Date.now() / DAY_MS) - days + 1) * DAY_MS)
+      const { projectId } = projectOf(request)
+      const [{ total, ...parts }, latest] = await Promise.all([
+        readActivity(pool, { projectId, since }),
+        listSettled(pool, { projectId, since, limit: ROWS_MAX }),
+      ])
+      return {
+        since: since.toISOString(),
+        ...toSum(total),
+        activity: latest.map(toPaymentItem),
+        byDay: parts.days.map(({ day, ...income }) => ({ day, ...toSum(income) })),
+        byEndpoint: parts.endpoints.map(({ endpointId, urlPattern, ...income }) => ({
+          endpointId,
+          urlPattern,
+          ...toSum(income),
+        })),
+      }
+    },
+    {
+      query: Query,
+      detail: operation({
+        summary: 'Sum what came in, by day and by endpoint',
+        description: 'Counts settled payments, by the time of their settlement.',
+        tag: 'Payments',
+        access: 'payments:accept',
+        success: {
+          status: 200,
+          description: 'The income.',
+          schema: ActivityAnswer,
+          example: {
+            since: '2026-01-05T00:00:00.000Z',
+            ...EXAMPLE_SUM,
+            activity: [EXAMPLE_PAYMENT],
+            byDay: [{ day: '2026-01-05', ...EXAMPLE_SUM }],
+            byEndpoint: [
+              {
+                endpointId: 'se_0a1b2c3d4e5f60718293a4b5',
+                urlPattern: 'https://api.example.com/report',
+                ...EXAMPLE_SUM,
+              },
+            ],
+          },
+        },
+      }),
+    },
+  )
+}
+
+const toSum = ({ count, amountAtomic }: Income) => ({
+  count,
+  amountUsdc: formatUsdc(amountAtomic),
+  amountUsdcRaw: amountAtomic.toString(),
+})

@@ -1,0 +1,90 @@
+import { Type as t } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import {
+  findPayment,
+  listPaymentDeliveries,
+  listPayments,
+} from '../../../sql/till/payments/payments.ts'
+import { notFound } from '../../http/errors.ts'
+import { operation, PageQuery } from '../../http/operation.ts'
+import { cutPage, readPage } from '../../http/page.ts'
+import { projectOf } from '../../http/requestState.ts'
+import type { Services } from '../../http/services.ts'
+import {
+  EXAMPLE_PAYMENT,
+  PaymentItem,
+  toPaymentItem,
+  toWholePayment,
+  WholePayment,
+} from './paymentDocs.ts'
+
+/** A path of another service, such as `intents`. An id of ours has an underscore. */
+const WORD = /^[a-z]+(?:-[a-z]+)*$/i
+
+const Params = t.Object({ paymentId: t.String({ minLength: 1, maxLength: 100 }) })
+
+/** Lists and reads the payments of a project. */
+export function paymentRecordRoutes({ pool, reads }: Services) {
+  const describe = { tag: 'Payments', access: 'payments:accept' } as const
+  return new Elysia()
+    .get(
+      '/v0/payments',
+      async ({ request, query }) => {
+        const { limit, cursor } = readPage(query)
+        const { projectId } = projectOf(request)
+        const found = await reads.run(request, (server) =>
+          listPayments(server.pool, { projectId, limit: limit + 1, cursor }),
+        )
+        const { page, next } = cutPage(found, limit, ({ createdAt }) => createdAt)
+        return { payments: page.map(toPaymentItem), count: page.length, ...next }
+      },
+      {
+        query: PageQuery,
+        detail: operation({
+          ...describe,
+          summary: 'List payments, newest first',
+          success: {
+            status: 200,
+            description: 'One page of payments.',
+            schema: t.Object({
+              payments: t.Array(PaymentItem),
+              count: t.Integer(),
+              nextPageToken: t.Optional(t.String()),
+            }),
+            example: { payments: [EXAMPLE_PAYMENT], count: 1 },
+          },
+        }),
+      },
+    )
+    .get(
+      '/v0/payments/:paymentId',
+      async ({ request, params }) => {
+        if (WORD.test(params.paymentId)) throw notFound()
+        const payment = await findPayment(pool, params.paymentId)
+        if (payment === null || payment.projectId !== projectOf(request).projectId) {
+          throw notFound('Payment not found')
+        }
+        return toWholePayment(payment, await listPaymentDeliveries(pool, payment.id))
+      },
+      {
+        params: Params,
+        detail: operation({
+          ...describe,
+          summary: 'Get a payment',
+          success: {
+            status: 200,
+            description: 'The payment, with its receipt and webhook deliveries.',
+            schema: WholePayment,
+            example: {
+              ...EXAMPLE_PAYMENT,
+              authorizationNonce: `0x${'5a'.repeat(32)}`,
+              failureDetail: null,
+              finalizedAt: null,
+              deliveries: [],
+            },
+          },
+          errors: { 404: 'Payment not found' },
+        }),
+      },
+    )
+}

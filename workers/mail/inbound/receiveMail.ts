@@ -1,0 +1,227 @@
+import { BlobsAwayError } from '../../../shared/blobs/objectStore.ts'
+import { domainOf } from '../../../shared/mail/address.ts'
+import type { BounceKeys } from '../../../shared/mail/compose/bounceAddress.ts'
+import { admit, isRefused, type Rule } from '../../../shared/mail/emailRules.ts'
+import {
+  isForged,
+  isUnsure,
+  UNAUTHENTICATED_LABEL,
+} from '../../../shared/mail/parse/authentication.ts'
+import { type ParsedMail, unparseableMail } from '../../../shared/mail/parse/parseMail.ts'
+import { reduceBounce } from '../../../shared/mail/parse/reduceBounce.ts'
+import { type IndexedMail, indexed } from '../../../shared/mail/search/indexedMail.ts'
+import { type Batcher, createBatcher } from '../../../shared/process/batcher.ts'
+import { Costs } from '../../../shared/process/costs.ts'
+import { isDatabaseUnavailable } from '../../../shared/process/databaseAway.ts'
+import { FairTurns } from '../../../shared/process/fairTurns.ts'
+import { traced } from '../../../shared/process/tracing.ts'
+import { PARSE_BATCH_MAX } from '../../../shared/tasks.ts'
+import type { Blobs } from '../../../sql/blobs/blobs.ts'
+import type { Pool } from '../../../sql/db.ts'
+import { findVerifiedDomains } from '../../../sql/mail/domains/mailDomains.ts'
+import { findReturnedCopy } from '../../../sql/mail/inbound/bounces.ts'
+import {
+  discardInboundMail,
+  findInboundMail,
+  type InboundMail,
+  type LargeInboundMail,
+  parseAgainLater,
+} from '../../../sql/mail/inbound/inboundMails.ts'
+import { keepAttachments } from '../../../sql/mail/messages/attachments.ts'
+import type { PoolContext } from '../../queue/task.ts'
+import type { LookUp } from '../lookUp.ts'
+import { networkOf, sharersOf } from '../outbound/sharers.ts'
+import { authenticateMail } from './authenticateMail.ts'
+import { createMailParser, type MailParser } from './mailParser.ts'
+import { createParseTurns, type ParseTurn, type ParseTurns } from './parseTurns.ts'
+import { createStoreBatcher } from './storeBatcher.ts'
+
+/** Mails of one network that wait for DNS answers at once, and the part of the slots for all that wait. */
+const WAITING_PER_NETWORK = 8
+const WAITING_PART = 3 / 4
+
+export type ParseOptions = {
+  mailDomain: string
+  /** Asks the DNS about senders. */
+  lookUp: LookUp
+  /** Recognise the addresses that reports come back to. */
+  bounceKeys: BounceKeys
+  /** Large contents of mail. */
+  blobs: Blobs
+  /** Mails that the pool parses at the same time. */
+  slots: number
+  /** What inboxes and networks have cost. */
+  costs?: Costs
+}
+
+type Parser = PoolContext &
+  ParseOptions & {
+    stores: ReturnType<typeof createStoreBatcher>
+    verifiedDomains: Batcher<readonly string[], string[]>
+    parser: MailParser
+    turns: ParseTurns
+    /** Turns of mails that wait for DNS answers, by network. */
+    dnsTurns: FairTurns
+  }
+
+/** How a mail is taken. */
+type Care = {
+  /** The rules of its inbox for senders. */
+  rules: readonly Rule[]
+  /** Parse it in a child: it may have killed a process before. */
+  isolated: boolean
+  /** Store it unparsed when the database refuses it. */
+  storeAnyway: boolean
+  /** The longest wait for DNS answers. */
+  patienceMs: number
+}
+
+/** The DNS did not answer within the caller's patience. The answer will be remembered. */
+export class SlowDnsError extends Error {}
+
+/**
+ * Parses, filters by the inbox's rules, authenticates and stores. An unparseable message is stored raw, with a label. A
+ * mail that comes without its bytes is read when it has its turn: a backlog is no load for memory and connections.
+ */
+export type ReceiveMail = (found: InboundMail | LargeInboundMail, care: Care) => Promise<void>
+
+export function createReceiveMail(context: PoolContext, options: ParseOptions): ReceiveMail {
+  const { costs = new Costs() } = options
+  const parser: Parser = {
+    ...context,
+    ...options,
+    stores: createStoreBatcher(context.pool, costs),
+    verifiedDomains: createDomainBatcher(context.pool),
+    parser: createMailParser(options.mailDomain, costs),
+    turns: createParseTurns(costs),
+    dnsTurns: new FairTurns({
+      total: Math.ceil(options.slots * WAITING_PART),
+      perOwner: WAITING_PER_NETWORK,
+    }),
+  }
+  return async (found, care) => {
+    const size = 'bytes' in found ? found.bytes.length : found.size
+    const turn = await parser.turns.enter(sharersOf(found), size)
+    try {
+      const inbound =
+        'bytes' in found ? found : await findInboundMail(parser.pool, parser.blobs, found.id, size)
+      if (inbound === null || !('bytes' in inbound)) return
+      await traced('parse mail', { kind: 'consumer', parent: inbound.traceparent }, () =>
+        readAndStore(inbound, parser, { ...care, turn }),
+      )
+    } finally {
+      turn.end()
+    }
+  }
+}
+
+/** Finds the verified domains of mails parsed at the same time in one statement. */
+const createDomainBatcher = (pool: Pool): Batcher<readonly string[], string[]> =>
+  createBatcher({
+    batchMax: PARSE_BATCH_MAX,
+    parallel: 1,
+    async run(mails: (readonly string[])[]) {
+      const verified = await findVerifiedDomains(pool, [...new Set(mails.flat())])
+      return mails.map((domains) => verified.filter((domain) => domains.includes(domain)))
+    },
+  })
+
+async function readAndStore(
+  inbound: InboundMail,
+  {
+    pool,
+    log,
+    mailDomain,
+    lookUp,
+    bounceKeys,
+    blobs,
+    stores,
+    verifiedDomains,
+    parser,
+    dnsTurns,
+  }: Parser,
+  { rules, isolated, storeAnyway, patienceMs, turn }: Care & { turn: ParseTurn },
+): Promise<void> {
+  const inboundId = inbound.id
+  let parsed: IndexedMail
+  try {
+    const { projectId } = inbound
+    parsed = await parser.parse(inbound.bytes, { projectId, sharers: sharersOf(inbound), isolated })
+  } catch (error) {
+    log.warn({ inboundId, err: error }, 'a message could not be parsed; it is stored unparsed')
+    parsed = unparsed(inbound, mailDomain)
+  }
+  turn.parsed()
+  const { mail } = parsed
+  const senders = { envelopeFrom: inbound.envelopeFrom, from: mail.from }
+  if (mail.bounce !== null) mail.bounce.proof = await findReturnedCopy(pool, bounceKeys, inbound)
+  const isProvenBounce = mail.bounce !== null && mail.bounce.proof !== null
+  if (isRefused(rules, senders, { isProvenBounce })) return discardInboundMail(pool, inboundId)
+  const sender = await inTime(
+    patienceMs,
+    dnsTurns
+      .enter(networkOf(inbound))
+      .then((leaveDns) =>
+        authenticateMail(inbound, { lookUp, ownHost: mailDomain, authors: mail.from }).finally(
+          leaveDns,
+        ),
+      ),
+  )
+  turn.end()
+  const { authentication, isAligned } = sender
+  const admission = admit(rules, senders, {
+    isProvenBounce,
+    isAligned,
+    isUnsure: isUnsure(authentication),
+  })
+  if (admission === 'later' && (await parseAgainLater(pool, inbound))) return
+  if (admission === 'discard' || admission === 'later') return discardInboundMail(pool, inboundId)
+  if (admission === 'reduce') {
+    parsed = indexed(reduced(mail, { ...inbound, mailDomain }), inbound.projectId)
+  }
+  const fromDomains = mail.from.map(domainOf)
+  const isForgedIfOurs = (ownDomains: readonly string[]) =>
+    isForged(sender, { fromDomains, ownDomains })
+  // Most verdicts stand whichever domains are ours: no statement asks for them.
+  const isDomainForged =
+    isForgedIfOurs([mailDomain]) ||
+    (isForgedIfOurs(fromDomains) && isForgedIfOurs(await verifiedDomains.submit(fromDomains)))
+  if (isDomainForged) parsed.mail.labels.push(UNAUTHENTICATED_LABEL)
+  const store = async (as: IndexedMail) => {
+    const objects = await keepAttachments(blobs, as.mail.attachments)
+    return await stores.submit({ inbound, ...as, authentication, objects })
+  }
+  const outcome = await store(parsed).catch((error: unknown) => {
+    if (!storeAnyway || isDatabaseUnavailable(error) || error instanceof BlobsAwayError) throw error
+    if (admission === 'reduce') throw error
+    log.error({ inboundId, err: error }, 'a message could not be stored; it is stored unparsed')
+    return store(unparsed(inbound, mailDomain))
+  })
+  log.debug({ inboundId, outcome }, 'inbound mail ended')
+}
+
+/** The substitute for a message that cannot be parsed or stored. */
+const unparsed = ({ bytes, projectId }: InboundMail, mailDomain: string): IndexedMail =>
+  indexed(unparseableMail(bytes, mailDomain), projectId)
+
+/** A proven bounce as an allow list lets it through. */
+function reduced(
+  mail: ParsedMail,
+  place: { inboxAddress: string; mailDomain: string },
+): ParsedMail {
+  const { bounce } = mail
+  if (bounce === null || bounce.proof === null) return mail
+  return reduceBounce(mail, { bounce, proof: bounce.proof }, place)
+}
+
+/** @throws {SlowDnsError} */
+async function inTime<Result>(patienceMs: number, work: Promise<Result>): Promise<Result> {
+  if (patienceMs === Number.POSITIVE_INFINITY) return work
+  const { promise: late, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(() => reject(new SlowDnsError('the DNS is slow')), patienceMs)
+  try {
+    return await Promise.race([work, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
