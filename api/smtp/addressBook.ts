@@ -54,13 +54,13 @@ export class AddressBook {
       key,
       ...(this.#aliases.get(key) ?? []),
     ])
-    const known = this.#spool.knownAddress(candidates)
+    const known = this.#spool.addresses.find(candidates)
     if (known !== null) return { inbox: known }
     try {
       const live = new Set(await findAddresses(this.#pool, candidates))
       const inbox = candidates.find((candidate) => live.has(candidate))
       if (inbox === undefined) return 'unknown'
-      this.#spool.updateAddresses({ add: [inbox] })
+      this.#spool.addresses.update({ add: [inbox] })
       return { inbox }
     } catch {
       return 'undecided'
@@ -75,7 +75,7 @@ export class AddressBook {
   async #refresh(address: string): Promise<void> {
     try {
       const live = await findAddresses(this.#pool, [address])
-      this.#spool.updateAddresses(live.length > 0 ? { add: live } : { remove: [address] })
+      this.#spool.addresses.update(live.length > 0 ? { add: live } : { remove: [address] })
     } catch (error) {
       this.#log.warn({ err: error }, 'an address could not be refreshed')
     }
@@ -86,7 +86,7 @@ export class AddressBook {
       for (let after = ''; ; ) {
         const addresses = await listAddresses(this.#pool, { after, limit: PAGE })
         const upTo = addresses.length < PAGE ? null : addresses.at(-1)!
-        this.#spool.replaceAddresses({ after, upTo, addresses })
+        this.#spool.addresses.replace({ after, upTo, addresses })
         if (upTo === null) return
         after = upTo
       }

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { type Batcher, createBatcher } from '../../shared/process/batcher.ts'
 import { BLOB_BYTES } from '../../sql/blobs/blobs.ts'
 import type { SpooledMail } from '../../sql/mail/inbound/inboundMails.ts'
+import { SpoolAddresses } from './spoolAddresses.ts'
 import { type SpooledColumns, SpoolWriter } from './spoolWriter.ts'
 
 /** A complete message with its envelope, before it is stored. docs/decisions/spool.md tells why SQLite holds it. */
@@ -28,9 +29,6 @@ const ACCEPTING = {
   parallel: 1,
   weight: { of: ([, bytes]: SpooledColumns) => bytes.length, max: 16 * 1024 * 1024 },
 }
-
-/** Known addresses in memory. A look-up in the file takes locks and reads its header. */
-const KNOWN_MAX = 10_000
 
 /** Mails up to 64 KB, and larger ones. */
 export type SpooledSize = 'small' | 'large'
@@ -62,7 +60,7 @@ type SpoolRow = {
 /**
  * The spool: one SQLite file of accepted mail that waits for Postgres. With `synchronous = FULL` in WAL mode a commit is
  * on disk: a message answered 250 survives a crash of the process and of the machine. Several listeners may share the
- * file. It also holds the local copy of the inbox addresses: the listener accepts mail while Postgres is away.
+ * file, which also holds the local copy of the inbox addresses.
  */
 export class Spool {
   readonly #db: Database
@@ -70,7 +68,8 @@ export class Spool {
   readonly #writer: SpoolWriter
   readonly #accepting: Batcher<SpooledColumns, boolean>
   #room = { untilMs: 0, bytes: 0 }
-  readonly #known = new Set<string>()
+  /** The local copy of the inbox addresses: mail is accepted while Postgres is away. */
+  readonly addresses: SpoolAddresses
 
   constructor(dataDir: string) {
     mkdirSync(dataDir, { recursive: true, mode: 0o700 })
@@ -89,7 +88,7 @@ export class Spool {
     this.#addTraces()
     // A backlog of small mails is not searched for large ones.
     this.#db.run(`create index if not exists mails_large on mails (id) where ${WHERE.large}`)
-    this.#db.run('create table if not exists addresses (address text primary key) without rowid')
+    this.addresses = new SpoolAddresses(this.#db)
     this.#writer = new SpoolWriter(file)
     this.#accepting = createBatcher({
       ...ACCEPTING,
@@ -198,51 +197,6 @@ export class Spool {
         'select count(*) as count, min(received_at) as oldestAt from mails',
       )
       .get()!
-  }
-
-  /** The first of these addresses (in lower case) that is in the local copy. */
-  knownAddress(addresses: string[]): string | null {
-    const known = addresses.find((address) => this.#known.has(address) || this.#isInFile(address))
-    if (known === undefined) return null
-    if (this.#known.size >= KNOWN_MAX) this.#known.clear()
-    this.#known.add(known)
-    return known
-  }
-
-  #isInFile(address: string): boolean {
-    return (
-      this.#db
-        .query<{ address: string }, { address: string }>(
-          'select address from addresses where address = $address',
-        )
-        .get({ address }) !== null
-    )
-  }
-
-  /** Changes the local copy. */
-  updateAddresses({ add = [], remove = [] }: { add?: string[]; remove?: string[] }): void {
-    for (const address of remove) this.#known.delete(address)
-    this.#db.transaction(() => {
-      this.#db
-        .query('delete from addresses where address in (select value from json_each($list))')
-        .run({ list: JSON.stringify(remove) })
-      this.#db
-        .query('insert or ignore into addresses select value from json_each($list)')
-        .run({ list: JSON.stringify(add) })
-    })()
-  }
-
-  /** Replaces the part of the local copy that lies after `after` and up to `upTo` (null: the end). */
-  replaceAddresses(range: { after: string; upTo: string | null; addresses: string[] }): void {
-    this.#known.clear()
-    this.#db.transaction(() => {
-      this.#db
-        .query(
-          'delete from addresses where address > $after and ($upTo is null or address <= $upTo)',
-        )
-        .run({ after: range.after, upTo: range.upTo })
-      this.updateAddresses({ add: range.addresses })
-    })()
   }
 
   /** Closes the file after the works so far. */

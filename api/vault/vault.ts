@@ -24,13 +24,13 @@ import {
 } from '../../sql/vault/credentialReads.ts'
 import {
   CREDENTIALS_MAX,
+  deleteCredential as deleteRow,
   type Failed,
   type GivenContent,
   storeCredential as storeRow,
   TooManyCredentialsError,
 } from '../../sql/vault/credentials.ts'
 import { listVersions as listVersionRows } from '../../sql/vault/credentialVersions.ts'
-import { deleteCredential as deleteRow } from '../../sql/vault/deleteCredential.ts'
 import { protectCredential as protectRow } from '../../sql/vault/protection.ts'
 import { restoreVersion as restoreRow } from '../../sql/vault/restoreVersion.ts'
 import { takeBackupCode as takeCode } from '../../sql/vault/takeBackupCode.ts'

@@ -195,3 +195,47 @@ export async function postponePayments(
     }
   })
 }
+
+/** Verified payments without a job that have no open transaction (lost by a crash) or are expired. */
+export async function findIdlePayments(
+  db: Queryable,
+  { chainId, olderThanMs, limit }: { chainId: number; olderThanMs: number; limit: number },
+): Promise<string[]> {
+  const { rows } = await db.query<{ id: string }>({
+    name: 'find-idle-payments',
+    text: `select p.id from payments p
+           where p.state = 'verified' and p.chain_id = $1
+             and p.created_at < clock_timestamp() - make_interval(secs => $2::float8 / 1000)
+             and not exists (
+               select from graphile_worker.jobs j where j.key = 'settle_payment:' || p.id)
+             and (p.valid_before < extract(epoch from clock_timestamp()) or not exists (
+               select from transaction_payments m join chain_transactions t on t.hash = m.hash
+               where m.payment_id = p.id and t.state = 'open'))
+           order by p.created_at limit $3`,
+    values: [chainId, olderThanMs, limit],
+  })
+  return rows.map((row) => row.id)
+}
+
+/** How long the payments of a payer who spoiled a group go alone. */
+const LONE = "interval '1 day'"
+
+/** Payers whose payments share no transaction for a day. */
+export async function keepAlone(
+  db: Queryable,
+  payers: readonly { chainId: number; payer: string }[],
+): Promise<void> {
+  if (payers.length === 0) return
+  await db.query(
+    `insert into lone_payers (chain_id, payer, until)
+     select distinct chain, lower(payer), clock_timestamp() + ${LONE}
+     from unnest($1::bigint[], $2::text[]) p (chain, payer) order by 2
+     on conflict (chain_id, payer) do update set until = excluded.until`,
+    [payers.map((one) => one.chainId), payers.map((one) => one.payer)],
+  )
+}
+
+/** Deletes payers whose day has ended. */
+export async function deleteEndedLonePayers(db: Queryable): Promise<void> {
+  await db.query('delete from lone_payers where until < clock_timestamp()')
+}

@@ -5,9 +5,8 @@ import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { createDelivery, paymentEventKey } from '../../events/deliveries.ts'
 import { type NewEvent, recordEvents } from '../../events/events.ts'
 import { findEndpointByResource } from '../endpoints/endpoints.ts'
-import { keepAlone } from './lonePayers.ts'
 import { countGas } from './settlementBudgets.ts'
-import { sendAlone } from './settlementQueue.ts'
+import { keepAlone, sendAlone } from './settlementQueue.ts'
 import { recordWalletCodes } from './walletCodes.ts'
 
 /** A block. */

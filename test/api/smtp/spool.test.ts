@@ -34,7 +34,7 @@ const all = (spool: Spool, size: SpooledSize) =>
 describe('a copy of the spool', () => {
   test('holds the earlier mails with the same source keys while the listener continues', async () => {
     const spool = new Spool(join(folder, 'here'))
-    spool.updateAddresses({ add: ['a@mail.test'] })
+    spool.addresses.update({ add: ['a@mail.test'] })
     await Promise.all([spool.accept(mail('One')), spool.accept(mail('Two'))])
     // Another process takes the copy.
     const second = new Spool(join(folder, 'here'))
@@ -44,7 +44,7 @@ describe('a copy of the spool', () => {
     await spool.accept(mail('Three'))
     const copy = new Spool(join(folder, 'there'))
     expect(all(copy, 'small')).toEqual(all(spool, 'small').slice(0, 2))
-    expect(copy.knownAddress(['a@mail.test'])).toBe('a@mail.test')
+    expect(copy.addresses.find(['a@mail.test'])).toBe('a@mail.test')
     await copy.accept(mail('Four'))
     expect([copy.depth().count, spool.depth().count]).toEqual([3, 3])
     await copy.close()
@@ -90,13 +90,13 @@ test('a closed spool has all mail that was accepted, and opens again', async () 
 
 test('a deleted address is unknown at once', async () => {
   const spool = new Spool(folder)
-  spool.updateAddresses({ add: ['a@mail.test', 'b@mail.test'] })
-  expect(spool.knownAddress(['x@mail.test', 'a@mail.test'])).toBe('a@mail.test')
-  expect(spool.knownAddress(['b@mail.test'])).toBe('b@mail.test')
-  spool.updateAddresses({ remove: ['a@mail.test'] })
-  expect(spool.knownAddress(['a@mail.test'])).toBeNull()
-  spool.replaceAddresses({ after: '', upTo: null, addresses: ['a@mail.test'] })
-  expect([spool.knownAddress(['a@mail.test']), spool.knownAddress(['b@mail.test'])]).toEqual([
+  spool.addresses.update({ add: ['a@mail.test', 'b@mail.test'] })
+  expect(spool.addresses.find(['x@mail.test', 'a@mail.test'])).toBe('a@mail.test')
+  expect(spool.addresses.find(['b@mail.test'])).toBe('b@mail.test')
+  spool.addresses.update({ remove: ['a@mail.test'] })
+  expect(spool.addresses.find(['a@mail.test'])).toBeNull()
+  spool.addresses.replace({ after: '', upTo: null, addresses: ['a@mail.test'] })
+  expect([spool.addresses.find(['a@mail.test']), spool.addresses.find(['b@mail.test'])]).toEqual([
     'a@mail.test',
     null,
   ])

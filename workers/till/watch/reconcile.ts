@@ -2,10 +2,12 @@
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { deleteStaleChecks } from '../../../sql/till/payments/paymentChecks.ts'
 import { syncWallet } from '../../../sql/till/settle/gasWallets.ts'
-import { findIdlePayments } from '../../../sql/till/settle/idlePayments.ts'
-import { deleteEndedLonePayers } from '../../../sql/till/settle/lonePayers.ts'
 import { findGaps, reopenTransactions } from '../../../sql/till/settle/nonceGaps.ts'
-import { queueSettlement } from '../../../sql/till/settle/settlementQueue.ts'
+import {
+  deleteEndedLonePayers,
+  findIdlePayments,
+  queueSettlement,
+} from '../../../sql/till/settle/settlementQueue.ts'
 import { deleteEndedSuspensions } from '../../../sql/till/settle/walletSuspensions.ts'
 import { type Block, readWallets } from '../chain/chain.ts'
 import type { KnownChain } from '../chain/chainView.ts'

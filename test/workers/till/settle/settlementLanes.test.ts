@@ -1,6 +1,6 @@
 /** Which payments share a group: projects take turns, and payments that go alone never hold up the groups. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
-import { keepAlone } from '../../../../sql/till/settle/lonePayers.ts'
+import { keepAlone } from '../../../../sql/till/settle/settlementQueue.ts'
 import { testWhole } from '../../../support/database/extent.ts'
 import { type GroupScene, startGroupScene } from '../../../support/till/groupScene.ts'
 import { newPayer, payer, SEPOLIA, type TestTill } from '../../../support/till/till.ts'

@@ -1,8 +1,7 @@
 /** Verified payments without a job and without an open transaction are idle. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { NewClaim } from '../../../../sql/till/settle/claims.ts'
-import { findIdlePayments } from '../../../../sql/till/settle/idlePayments.ts'
-import { queueSettlement } from '../../../../sql/till/settle/settlementQueue.ts'
+import { findIdlePayments, queueSettlement } from '../../../../sql/till/settle/settlementQueue.ts'
 import { recordMisses } from '../../../../sql/till/watch/misses.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import {

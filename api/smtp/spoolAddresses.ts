@@ -1,0 +1,60 @@
+import type { Database } from 'bun:sqlite'
+
+/** Known addresses in memory. A look-up in the file takes locks and reads its header. */
+const KNOWN_MAX = 10_000
+
+/** The local copy of the inbox addresses, in the file of the spool. It answers while Postgres is away. */
+export class SpoolAddresses {
+  readonly #db: Database
+  readonly #known = new Set<string>()
+
+  constructor(db: Database) {
+    this.#db = db
+    db.run('create table if not exists addresses (address text primary key) without rowid')
+  }
+
+  /** The first of these addresses (in lower case) that is in the local copy. */
+  find(addresses: string[]): string | null {
+    const known = addresses.find((address) => this.#known.has(address) || this.#isInFile(address))
+    if (known === undefined) return null
+    if (this.#known.size >= KNOWN_MAX) this.#known.clear()
+    this.#known.add(known)
+    return known
+  }
+
+  #isInFile(address: string): boolean {
+    return (
+      this.#db
+        .query<{ address: string }, { address: string }>(
+          'select address from addresses where address = $address',
+        )
+        .get({ address }) !== null
+    )
+  }
+
+  /** Changes the local copy. */
+  update({ add = [], remove = [] }: { add?: string[]; remove?: string[] }): void {
+    for (const address of remove) this.#known.delete(address)
+    this.#db.transaction(() => {
+      this.#db
+        .query('delete from addresses where address in (select value from json_each($list))')
+        .run({ list: JSON.stringify(remove) })
+      this.#db
+        .query('insert or ignore into addresses select value from json_each($list)')
+        .run({ list: JSON.stringify(add) })
+    })()
+  }
+
+  /** Replaces the part of the local copy that lies after `after` and up to `upTo` (null: the end). */
+  replace(range: { after: string; upTo: string | null; addresses: string[] }): void {
+    this.#known.clear()
+    this.#db.transaction(() => {
+      this.#db
+        .query(
+          'delete from addresses where address > $after and ($upTo is null or address <= $upTo)',
+        )
+        .run({ after: range.after, upTo: range.upTo })
+      this.update({ add: range.addresses })
+    })()
+  }
+}
