@@ -165,6 +165,9 @@ function inlineEvidence(candidate: Candidate, line: CodeLine): string[] {
   const isUsed = saysUse(sentence)
   const verbs = line.text.slice(Math.max(start, candidate.start - USE_CHARS), candidate.start)
   if (saysUse(verbs)) evidence.push('use:left')
+  // `Enter 482913`, `digita: 482913`: nothing but the verb, or one word more.
+  if (saysUse(verbs.split(/ +/).slice(-2).join(' '))) evidence.push('use:beside')
+  else if (saysUse(verbs.split(/ +/).slice(-4).join(' '))) evidence.push('use:close')
   else if (saysUse(line.text.slice(candidate.end, Math.min(end, candidate.end + USE_CHARS))))
     evidence.push('use:right')
   if (
@@ -173,6 +176,11 @@ function inlineEvidence(candidate: Candidate, line: CodeLine): string[] {
     )?.[2]
   )
     evidence.push('sentence:manyNumbers')
+  // `On the hub, to pair: 4476`
+  const entry = line.labels.findLast(
+    (label) => label.kind === 'access' && label.start >= start && label.end <= candidate.start,
+  )
+  if (entry !== undefined) evidence.push(`left:access:${distance(candidate.start - entry.end)}`)
   if (isEntry) evidence.push(isUsed ? 'sentence:useForAccess' : 'sentence:access')
   else if (isUsed) evidence.push('sentence:use')
   const first = line.text.slice(start, candidate.start)

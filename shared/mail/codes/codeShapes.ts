@@ -41,11 +41,11 @@ export const plainForm = (text: string): string =>
     .replace(/[\t\u00a0\u2000-\u200a\u202f\u205f\u3000]/g, ' ')
 
 /**
- * 1: single characters with spaces between. 2: groups of digits. 3: groups of letters and digits, or one. The bounds
+ * 1: single characters with spaces between, also around a dash. 2: groups of digits. 3: groups of letters and digits, or one. The bounds
  * keep each match short.
  */
 const SHAPE =
-  /(?<singles>[0-9A-Z](?: {1,3}[0-9A-Z]){3,9}(?![ -]{0,3}[0-9A-Z](?![\p{L}\p{N}])))|(?<groups>\d{1,4}(?: ?[ -] ?\d{1,4}){1,4})|(?<words>[a-z]{3,10}(?:-[a-z]{3,10}){2,4})|(?<mixed>[0-9A-Za-z]{1,12}(?:-[0-9A-Za-z]{2,8}){0,4})/gu
+  /(?<singles>[0-9A-Z](?: {1,3}(?:- {1,3})?[0-9A-Z]){3,9}(?![ -]{0,3}[0-9A-Z](?![\p{L}\p{N}])))|(?<groups>\d{1,4}(?: ?[ -] ?\d{1,4}){1,4}(?!\d))|(?<words>[a-z]{3,10}(?:-[a-z]{3,10}){2,4})|(?<mixed>[0-9A-Za-z]{1,12}(?:-[0-9A-Za-z]{2,8}){0,4})/gu
 
 /** A letter of a script that puts spaces between words, a digit, or a sign that makes a longer thing of a number. */
 const BEFORE = /[\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\p{N}_#@&=/\\+$€£¥₹₽₺₩~^%-]$/u
@@ -102,7 +102,7 @@ function read(
   { singles, groups, words }: Record<string, string | undefined>,
 ): Shape | undefined {
   if (singles !== undefined) {
-    const value = singles.replaceAll(' ', '')
+    const value = singles.replace(/[ -]/g, '')
     return /^\d+$/.test(value) ? numeric(value) : letters(value)
   }
   if (groups !== undefined) return readGroups(groups)
