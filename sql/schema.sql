@@ -1,5 +1,6 @@
 -- The schema that all migrations make. `npm run schema` writes this file; a test compares it.
 
+-- Platform and project keys. Only the hash of a key is stored.
 create table api_keys (
   id bigint generated always as identity not null,
   kind text not null,
@@ -17,6 +18,7 @@ create table api_keys (
   constraint api_keys_pkey PRIMARY KEY (id)
 );
 
+-- Links of notification mails. Each decides one request once; only the hash of its token is stored.
 create table approval_links (
   token_hash bytea not null,
   approval_id text not null,
@@ -28,6 +30,7 @@ create table approval_links (
   constraint approval_links_pkey PRIMARY KEY (token_hash)
 );
 
+-- Requests that an owner decides. `kind` names the part of the service that asks, `subject` its object: for mail, the Message-ID.
 create table approvals (
   "row" bigint generated always as identity not null,
   id text not null,
@@ -52,6 +55,7 @@ create table approvals (
   constraint approvals_row_key UNIQUE ("row")
 );
 
+-- The audit log. No foreign key to projects: reading a secret writes an entry and must not wait for the project's lock.
 create table audit_log (
   "row" bigint generated always as identity not null,
   project_id text not null,
@@ -65,6 +69,7 @@ create table audit_log (
   constraint audit_log_pkey PRIMARY KEY ("row")
 );
 
+-- Contents of mail in an object store. The object of a row is named by `hash`, the SHA-256 of the encrypted bytes. Without `key`, which stands here alone, the object cannot be read.
 create table blobs (
   hash bytea not null,
   key bytea not null,
@@ -78,6 +83,7 @@ create table blobs (
   constraint blobs_pkey PRIMARY KEY (hash)
 );
 
+-- The chain head as the payment workers last saw it. The API has no RPC connection and reads this row.
 create table chain_status (
   singleton boolean default true not null,
   chain_id bigint,
@@ -90,6 +96,7 @@ create table chain_status (
   constraint chain_status_pkey PRIMARY KEY (singleton)
 );
 
+-- The payments of each group. A transaction of one payment names it in its own row.
 create table chain_transaction_payments (
   hash text not null,
   payment_id text not null,
@@ -98,6 +105,7 @@ create table chain_transaction_payments (
   constraint chain_transaction_payments_pkey PRIMARY KEY (hash, payment_id)
 );
 
+-- The signed transactions of the gas wallets, stored before their broadcast.
 create table chain_transactions (
   hash text not null,
   chain_id bigint not null,
@@ -125,6 +133,7 @@ create table chain_transactions (
   constraint chain_transactions_pkey PRIMARY KEY (hash)
 );
 
+-- Sign-in links.
 create table console_links (
   token_hash bytea not null,
   created_at timestamp(3) with time zone default clock_timestamp() not null,
@@ -134,6 +143,7 @@ create table console_links (
   constraint console_links_pkey PRIMARY KEY (token_hash)
 );
 
+-- Sessions of the console.
 create table console_sessions (
   id text not null,
   secret_hash bytea not null,
@@ -145,6 +155,7 @@ create table console_sessions (
   constraint console_sessions_secret_hash_key UNIQUE (secret_hash)
 );
 
+-- The stored versions of credentials.
 create table credential_versions (
   credential_row bigint not null,
   version integer not null,
@@ -166,6 +177,7 @@ create table credential_versions (
   constraint credential_versions_pkey PRIMARY KEY (credential_row, version)
 );
 
+-- The credentials of all projects, without their contents.
 create table credentials (
   "row" bigint generated always as identity not null,
   id text not null,
@@ -185,12 +197,14 @@ create table credentials (
   constraint credentials_project_id_name_key UNIQUE (project_id, name)
 ) with (fillfactor=80);
 
+-- Objects to be removed. No row can name them any more.
 create table dead_blobs (
   hash bytea not null,
   died_at timestamp(3) with time zone default clock_timestamp() not null,
   constraint dead_blobs_pkey PRIMARY KEY (hash)
 );
 
+-- Hashes of deleted received messages: a retransmission after a lost answer must not restore them.
 create table deleted_messages (
   project_id text not null,
   content_hash bytea not null,
@@ -199,6 +213,7 @@ create table deleted_messages (
   constraint deleted_messages_pkey PRIMARY KEY (project_id, content_hash)
 );
 
+-- The DKIM keys of mail domains. DNS holds the public key under the selector.
 create table dkim_keys (
   "row" bigint generated always as identity not null,
   domain text not null,
@@ -212,6 +227,7 @@ create table dkim_keys (
   constraint dkim_keys_domain_selector_key UNIQUE (domain, selector)
 );
 
+-- Mails that are being written. `content` is the body of send or reply, without the attachments.
 create table drafts (
   "row" bigint generated always as identity not null,
   id text not null,
@@ -227,6 +243,7 @@ create table drafts (
   constraint drafts_row_key UNIQUE ("row")
 );
 
+-- Email rules: allowed and blocked senders and recipients. `value` is an address or `*@domain`, in lower case.
 create table email_rules (
   id text not null,
   project_id text not null,
@@ -243,6 +260,7 @@ create table email_rules (
   constraint email_rules_row_key UNIQUE ("row")
 );
 
+-- The last number of each stream. A writer locks the row until its commit: numbers become visible in order.
 create table event_streams (
   project_id text not null,
   last_seq bigint not null,
@@ -250,6 +268,7 @@ create table event_streams (
   constraint event_streams_pkey PRIMARY KEY (project_id)
 );
 
+-- The stored events; expired ones are deleted.
 create table events (
   project_id text not null,
   seq bigint not null,
@@ -260,6 +279,7 @@ create table events (
   constraint events_pkey PRIMARY KEY (project_id, seq)
 );
 
+-- The next nonce of each gas wallet.
 create table gas_wallets (
   chain_id bigint not null,
   address text not null,
@@ -267,6 +287,7 @@ create table gas_wallets (
   constraint gas_wallets_pkey PRIMARY KEY (chain_id, address)
 );
 
+-- The idempotency keys of requests, with the stored answers.
 create table idempotency_keys (
   project_id text not null,
   operation text not null,
@@ -278,6 +299,7 @@ create table idempotency_keys (
   constraint idempotency_keys_pkey PRIMARY KEY (project_id, operation, key)
 );
 
+-- The arrival of a raw mail in an inbox. `accepted` waits to be parsed; the other states are ends.
 create table inbound_mails (
   id bigint generated always as identity not null,
   raw_id bigint not null,
@@ -298,6 +320,7 @@ create table inbound_mails (
   constraint inbound_mails_raw_id_project_id_key UNIQUE (raw_id, project_id)
 );
 
+-- Recipients that a project may write to under approve-new: an address in lower case, or @ and a domain.
 create table known_recipients (
   project_id text not null,
   recipient text not null,
@@ -306,6 +329,7 @@ create table known_recipients (
   constraint known_recipients_pkey PRIMARY KEY (project_id, recipient)
 );
 
+-- Payers without code at the signing whose group then reverted as a whole. Until then their payments go alone.
 create table lone_payers (
   chain_id bigint not null,
   payer text not null,
@@ -313,6 +337,7 @@ create table lone_payers (
   constraint lone_payers_pkey PRIMARY KEY (chain_id, payer)
 );
 
+-- Mail domains beside MAIL_DOMAIN. A domain is unusable until its DNS proves the ownership.
 create table mail_domains (
   domain text not null,
   "row" bigint generated always as identity not null,
@@ -330,6 +355,7 @@ create table mail_domains (
   constraint mail_domains_row_key UNIQUE ("row")
 );
 
+-- Registered master keys: the id and a derived check value, which reveals a different key under the same id.
 create table master_keys (
   id text not null,
   check_value bytea not null,
@@ -338,6 +364,7 @@ create table master_keys (
   constraint master_keys_pkey PRIMARY KEY (id)
 );
 
+-- Decoded bytes of attachments; messages.attachments describes them.
 create table message_attachments (
   message_row bigint not null,
   attachment_id text not null,
@@ -348,6 +375,7 @@ create table message_attachments (
   constraint message_attachments_pkey PRIMARY KEY (message_row, attachment_id)
 );
 
+-- The messages of each label, newest first; a trigger maintains it. A GIN index over the arrays would read the messages of every tenant with the same label, all of them before the first page.
 create table message_labels (
   project_id text not null,
   label text not null,
@@ -357,6 +385,7 @@ create table message_labels (
   constraint message_labels_pkey PRIMARY KEY (project_id, label, created_at, message_row)
 );
 
+-- The received and sent messages of all inboxes.
 create table messages (
   "row" bigint generated always as identity not null,
   project_id text not null,
@@ -401,12 +430,14 @@ create table messages (
   constraint messages_project_id_message_id_hash_key UNIQUE (project_id, message_id_hash)
 ) with (fillfactor=80);
 
+-- The migrations that ran, with their time.
 create table migrations (
   name text not null,
   applied_at timestamp with time zone default clock_timestamp() not null,
   constraint migrations_pkey PRIMARY KEY (name)
 );
 
+-- The sending of a sent message. `attempt` counts its attempts.
 create table outbound_mails (
   message_row bigint not null,
   project_id text not null,
@@ -425,6 +456,7 @@ create table outbound_mails (
   constraint outbound_mails_pkey PRIMARY KEY (message_row)
 );
 
+-- The outcome of each recipient of an outbound mail.
 create table outbound_recipients (
   message_row bigint not null,
   address text not null,
@@ -438,6 +470,7 @@ create table outbound_recipients (
   constraint outbound_recipients_pkey PRIMARY KEY (message_row, address)
 );
 
+-- Checks of authorizations by the payment workers.
 create table payment_checks (
   id text not null,
   project_id text not null,
@@ -454,6 +487,7 @@ create table payment_checks (
   constraint payment_checks_pkey PRIMARY KEY (id)
 );
 
+-- The payments of all projects.
 create table payments (
   id text not null,
   "row" bigint generated always as identity not null,
@@ -511,6 +545,7 @@ create table payments (
   constraint payments_row_key UNIQUE ("row")
 );
 
+-- Requests of each platform key. Those of project keys count for their project.
 create table platform_key_usage (
   key_id bigint not null,
   request_count bigint default 0 not null,
@@ -519,6 +554,7 @@ create table platform_key_usage (
   constraint platform_key_usage_pkey PRIMARY KEY (key_id)
 );
 
+-- The metrics of SMTP listeners and workers, for /metrics. They are worthless after a crash.
 create unlogged table process_reports (
   id uuid not null,
   part text not null,
@@ -527,6 +563,7 @@ create unlogged table process_reports (
   constraint process_reports_pkey PRIMARY KEY (id)
 );
 
+-- Limits of a project that differ from those of the service; null: the service's.
 create table project_limits (
   project_id text not null,
   storage_bytes bigint,
@@ -539,6 +576,7 @@ create table project_limits (
   constraint project_limits_pkey PRIMARY KEY (project_id)
 );
 
+-- The retention of projects that differ from the service; null: the service's.
 create table project_retention (
   project_id text not null,
   mail_days integer,
@@ -551,6 +589,7 @@ create table project_retention (
   constraint project_retention_pkey PRIMARY KEY (project_id)
 );
 
+-- Bytes of mail of each project; triggers on messages maintain it, so no path can forget it.
 create table project_storage (
   project_id text not null,
   bytes bigint not null,
@@ -558,6 +597,7 @@ create table project_storage (
   constraint project_storage_pkey PRIMARY KEY (project_id)
 ) with (fillfactor=50);
 
+-- Request counters, apart from projects: they change with every request and must not lock the project's row.
 create table project_usage (
   project_id text not null,
   request_count bigint default 0 not null,
@@ -566,6 +606,7 @@ create table project_usage (
   constraint project_usage_pkey PRIMARY KEY (project_id)
 );
 
+-- The webhooks of projects. The columns of the secret are those of seller_endpoints.
 create table project_webhooks (
   id text not null,
   project_id text not null,
@@ -583,6 +624,7 @@ create table project_webhooks (
   constraint project_webhooks_row_key UNIQUE ("row")
 );
 
+-- Where the WAL stood when a request that may have written was answered. A replica that has not come this far may lack what the project wrote itself. Kept only with DATABASE_REPLICA_URL.
 create table project_writes (
   project_id text not null,
   lsn pg_lsn not null,
@@ -590,6 +632,7 @@ create table project_writes (
   constraint project_writes_pkey PRIMARY KEY (project_id)
 );
 
+-- Projects. Each has one inbox; a deleted project keeps its row.
 create table projects (
   id text not null,
   name text not null,
@@ -611,6 +654,7 @@ create table projects (
   constraint projects_row_key UNIQUE ("row")
 );
 
+-- Request counters of the current minute. They are worthless after a crash and need no write-ahead log.
 create unlogged table rate_windows (
   subject text not null,
   window_start timestamp with time zone not null,
@@ -618,6 +662,7 @@ create unlogged table rate_windows (
   constraint rate_windows_pkey PRIMARY KEY (subject)
 );
 
+-- The bytes of received and composed mail; several inboxes can share one row.
 create table raw_mails (
   id bigint generated always as identity not null,
   source_key uuid not null,
@@ -629,6 +674,7 @@ create table raw_mails (
   constraint raw_mails_source_key_key UNIQUE (source_key)
 );
 
+-- The public keys of all receipt signing keys, retired ones included: receipts outlive keys.
 create table receipt_keys (
   kid text not null,
   did text not null,
@@ -638,6 +684,7 @@ create table receipt_keys (
   constraint receipt_keys_pkey PRIMARY KEY (kid)
 );
 
+-- The endpoints of all projects.
 create table seller_endpoints (
   id text not null,
   project_id text not null,
@@ -670,6 +717,7 @@ create table seller_endpoints (
   constraint seller_endpoints_row_key UNIQUE ("row")
 );
 
+-- Recipients a project has written to on a UTC day. The check holds the limit against two concurrent statements: the second one fails as a whole, and its intents run again one by one.
 create table send_quotas (
   project_id text not null,
   day date not null,
@@ -680,6 +728,7 @@ create table send_quotas (
   constraint send_quotas_pkey PRIMARY KEY (project_id)
 ) with (fillfactor=50);
 
+-- The settings RETENTION_*_DAYS. The workers write them at their start, so that every process reads the same.
 create table service_retention (
   singleton boolean default true not null,
   mail_days integer,
@@ -692,6 +741,7 @@ create table service_retention (
   constraint service_retention_pkey PRIMARY KEY (singleton)
 );
 
+-- What the settlements of a project cost the operator on a UTC day. The check holds the limit against two concurrent statements. The second one fails as a whole. Its claims then run again one by one.
 create table settlement_budgets (
   project_id text not null,
   day date not null,
@@ -703,6 +753,7 @@ create table settlement_budgets (
   constraint settlement_budgets_pkey PRIMARY KEY (project_id)
 ) with (fillfactor=50);
 
+-- The last report of each SMTP listener. /readyz shows it: the API cannot see the listener's disk.
 create table smtp_listeners (
   id uuid not null,
   reported_at timestamp(3) with time zone default clock_timestamp() not null,
@@ -710,6 +761,7 @@ create table smtp_listeners (
   constraint smtp_listeners_pkey PRIMARY KEY (id)
 );
 
+-- The counts of the service per minute.
 create table statistics_minutes (
   minute timestamp with time zone not null,
   mail_in integer not null,
@@ -722,6 +774,7 @@ create table statistics_minutes (
   constraint statistics_minutes_pkey PRIMARY KEY (minute)
 );
 
+-- Suppressions: addresses that a project must not send to any more, because they do not exist or accept no mail.
 create table suppressions (
   "row" bigint generated always as identity not null,
   project_id text not null,
@@ -736,6 +789,7 @@ create table suppressions (
   constraint suppressions_row_key UNIQUE ("row")
 );
 
+-- The Message-IDs of each thread: of its messages, and of unseen messages that they refer to. A parent that arrives after its reply finds its thread here. By hash: a Message-ID can have 998 characters.
 create table thread_identifiers (
   project_id text not null,
   message_id_hash bytea not null,
@@ -745,6 +799,7 @@ create table thread_identifiers (
   constraint thread_identifiers_pkey PRIMARY KEY (project_id, message_id_hash)
 );
 
+-- The conversations of an inbox.
 create table threads (
   "row" bigint generated always as identity not null,
   id text not null,
@@ -759,6 +814,7 @@ create table threads (
   constraint threads_id_key UNIQUE (id)
 );
 
+-- Requests with a secret, from their acceptance until ten minutes after their end. Nothing here holds the secret.
 create table vault_uses (
   id text not null,
   project_id text not null,
@@ -784,6 +840,7 @@ create table vault_uses (
   constraint vault_uses_pkey PRIMARY KEY (id)
 );
 
+-- The code of contract wallets that have paid. Wallets of one product share a row, because their code is the same.
 create table wallet_codes (
   chain_id bigint not null,
   code text not null,
@@ -792,6 +849,7 @@ create table wallet_codes (
   constraint wallet_codes_pkey PRIMARY KEY (chain_id, code)
 );
 
+-- Contract wallets whose transaction passed the simulation and reverted on chain. They wait before they may pay again.
 create table wallet_suspensions (
   chain_id bigint not null,
   payer text not null,
@@ -802,6 +860,7 @@ create table wallet_suspensions (
   constraint wallet_suspensions_pkey PRIMARY KEY (chain_id, payer)
 );
 
+-- The ended attempts of deliveries.
 create table webhook_attempts (
   delivery_id text not null,
   n integer not null,
@@ -814,6 +873,7 @@ create table webhook_attempts (
   constraint webhook_attempts_pkey PRIMARY KEY (delivery_id, n)
 );
 
+-- Deliveries of events to webhooks. `next_attempt_at` is null after the end.
 create table webhook_deliveries (
   id text not null,
   project_id text not null,
@@ -840,6 +900,7 @@ create table webhook_deliveries (
   constraint webhook_deliveries_row_key UNIQUE ("row")
 );
 
+-- The running worker pools. The process of a pool holds the advisory lock (WORKER_LOCK_CLASS, id).
 create table worker_pools (
   id integer generated always as identity not null,
   graphile_pool_id text not null,

@@ -76,3 +76,43 @@ test('the README counts the examples', () => {
   const NUMBERS = 'ten eleven twelve thirteen fourteen fifteen sixteen'.split(' ')
   expect(read('README.md')).toContain(`${NUMBERS[examples - 10]} programs`)
 })
+
+test('the state diagrams have the states of the schema', () => {
+  const schema = read('sql/schema.sql')
+  const statesOf = (table: string) =>
+    /CHECK \(\(state = ANY \(ARRAY\[([^\]]*)/
+      .exec(schema.slice(schema.indexOf(`constraint ${table}_state_check`)))![1]!
+      .match(/\w+(?='::text)/g)!
+      .toSorted()
+  const diagrams = [
+    ...read('ARCHITECTURE.md').matchAll(/state "(\w+)\.state" as \w+ \{([\s\S]*?)\n {2}\}/g),
+  ]
+  const drawn = diagrams.map(([, table, lines]) => {
+    const states = lines!
+      .match(/(?:^ +|--> )([a-z_]+)/gm)!
+      .map((match) => match.replace(/^.*?([a-z_]+)$/, '$1'))
+    return [
+      table!,
+      [...new Set(states.map((state) => state.replace(/_recipient$/, '')))].toSorted(),
+    ] as const
+  })
+  expect(drawn.map(([table]) => table).toSorted()).toEqual([
+    'chain_transactions',
+    'inbound_mails',
+    'outbound_mails',
+    'outbound_recipients',
+    'payments',
+    'vault_uses',
+  ])
+  expect(drawn).toEqual(drawn.map(([table]) => [table, statesOf(table)]))
+})
+
+test('ARCHITECTURE names files that exist', () => {
+  const named = [
+    ...read('ARCHITECTURE.md').matchAll(/`((?:api|workers|sql|shared|test)\/[\w/.]+)`/g),
+  ].map(([, path]) => path!)
+  expect(named.length).toBeGreaterThan(50)
+  expect(
+    named.filter((path) => !tracked.some((file) => file === path || file.startsWith(path))),
+  ).toEqual([])
+})

@@ -16,6 +16,15 @@ test('schema.sql says what the migrations make', async () => {
   expect(readFileSync(FILE, 'utf8')).toBe(text)
 })
 
+test('each table has a comment', async () => {
+  await using database = await createTestDatabase()
+  const { rows } = await database.pool.query<{ name: string }>(
+    `select relname as name from pg_class
+     where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and obj_description(oid, 'pg_class') is null`,
+  )
+  expect(rows).toEqual([])
+})
+
 test('the description tells tables, columns, comments, constraints, indexes, triggers and functions', async () => {
   await using database = await createTestDatabase()
   await database.pool.query(`
