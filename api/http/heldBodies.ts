@@ -1,5 +1,6 @@
+import { workOfGreediest } from '../../shared/fair/greediest.ts'
+import { Pace } from '../../shared/fair/pace.ts'
 import { networkSubject } from '../../shared/http/networkSubject.ts'
-import { Pace } from '../../shared/process/pace.ts'
 import { ApiError } from './errors.ts'
 import type { RequestState } from './requestState.ts'
 
@@ -20,7 +21,7 @@ const RETRY_S = 2
 const RATE = { bytesPerS: 32 * MB, burstS: 0.25 }
 
 /** A body in memory. `end` stops one that still arrives; null: it has arrived. */
-type Held = { holders: readonly string[]; bytes: number; end: ((error: ApiError) => void) | null }
+type Held = { sharers: readonly string[]; bytes: number; end: ((error: ApiError) => void) | null }
 
 /**
  * Shares the memory for large bodies between callers. Each has a share. When all of it is taken, the caller with the
@@ -42,16 +43,20 @@ export class HeldBodies {
     const held = this.#held.get(state)
     state.bodyBytes += bytes
     if (state.bodyBytes <= SMALL_BODY_BYTES) return 0
-    const own = held ?? { holders: holdersOf(state), bytes: 0, end }
+    const own = held ?? { sharers: sharersOf(state), bytes: 0, end }
     this.#held.set(state, own)
     this.#add(own, state.bodyBytes - own.bytes)
-    const [caller, network] = own.holders as [string, string]
+    const [caller, network] = own.sharers as [string, string]
     const isGreedy =
       this.#share(caller) > CALLER_MAX_BYTES || this.#share(network) > NETWORK_MAX_BYTES
     if (isGreedy) throw crowded()
     while (this.#bytes > HELD_MAX_BYTES) {
-      const victim = this.#largestOfGreediest()
-      if (victim === null || this.#share(victim.holders[0]!) <= this.#share(caller)) throw crowded()
+      const arriving = [...this.#held.values()].filter((one) => one.end !== null)
+      const victim = workOfGreediest(arriving, {
+        held: ({ sharers }) => this.#share(sharers[0]!),
+        rank: (one) => one.bytes,
+      })
+      if (victim === null || this.#share(victim.sharers[0]!) <= this.#share(caller)) throw crowded()
       victim.end?.(crowded())
       victim.end = null
       this.#add(victim, -victim.bytes)
@@ -72,24 +77,15 @@ export class HeldBodies {
     this.#held.delete(state)
   }
 
-  #share = (holder: string): number => this.#shares.get(holder) ?? 0
-
-  #largestOfGreediest(): Held | null {
-    let found: Held | null = null
-    const rank = ({ holders, bytes }: Held) => this.#share(holders[0]!) * 2 ** 20 + bytes
-    for (const held of this.#held.values()) {
-      if (held.end !== null && (found === null || rank(held) > rank(found))) found = held
-    }
-    return found
-  }
+  #share = (sharer: string): number => this.#shares.get(sharer) ?? 0
 
   #add(held: Held, bytes: number): void {
     held.bytes += bytes
     this.#bytes += bytes
-    for (const holder of held.holders) {
-      const share = this.#share(holder) + bytes
-      if (share > 0) this.#shares.set(holder, share)
-      else this.#shares.delete(holder)
+    for (const sharer of held.sharers) {
+      const share = this.#share(sharer) + bytes
+      if (share > 0) this.#shares.set(sharer, share)
+      else this.#shares.delete(sharer)
     }
   }
 }
@@ -100,7 +96,7 @@ const crowded = (): ApiError =>
   })
 
 /** The caller, then its network. */
-function holdersOf({ identity, clientAddress }: RequestState): [string, string] {
+function sharersOf({ identity, clientAddress }: RequestState): [string, string] {
   const network = `network ${networkSubject(clientAddress)}`
   const caller =
     identity === null ? `stranger ${network}` : `caller ${identity.projectId ?? identity.keyId}`

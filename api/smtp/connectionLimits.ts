@@ -1,10 +1,11 @@
+import { workOfGreediest } from '../../shared/fair/greediest.ts'
 import { networksOf } from '../../shared/http/networkSubject.ts'
 
 /** An IPv6 client can hold a /48. All of it gets this many times the limit of a /64. */
 const WIDE_FACTOR = 4
 
 /** An open connection. */
-export type Guest = {
+export type OpenConnection = {
   /** Its address, or /64, then the wider network, if there is one. */
   readonly networks: readonly string[]
   /** performance.now() of its last command, or of its last progress within a message. */
@@ -20,7 +21,7 @@ export type Guest = {
 export class ConnectionLimits {
   readonly #max: number
   readonly #perAddressMax: number
-  readonly #guests = new Map<string, Set<Guest>>()
+  readonly #connections = new Map<string, Set<OpenConnection>>()
   #count = 0
 
   constructor(limits: { max: number; perAddressMax: number }) {
@@ -28,44 +29,42 @@ export class ConnectionLimits {
     this.#perAddressMax = limits.perAddressMax
   }
 
-  /** Admits a connection; null: its network holds too many. A guest needs a `leave`. */
-  enter(address: string, hangUp: (reason: string) => void): Guest | null {
+  /** Admits a connection; null: its network holds too many. A connection needs a `leave`. */
+  enter(address: string, hangUp: (reason: string) => void): OpenConnection | null {
     const networks = networksOf(address)
     const isCrowded = networks.some(
       (network, n) => this.#held(network) >= this.#perAddressMax * (n === 0 ? 1 : WIDE_FACTOR),
     )
     if (isCrowded || (this.#count >= this.#max && !this.#makeRoom(networks.at(-1)!))) return null
-    const guest = { networks, activeMs: performance.now(), hangUp }
+    const connection = { networks, activeMs: performance.now(), hangUp }
     this.#count++
     for (const network of networks) {
-      this.#guests.set(network, (this.#guests.get(network) ?? new Set()).add(guest))
+      this.#connections.set(network, (this.#connections.get(network) ?? new Set()).add(connection))
     }
-    return guest
+    return connection
   }
 
   /** Open connections. */
   count = (): number => this.#count
 
-  leave(guest: Guest): void {
+  leave(connection: OpenConnection): void {
     let wasHere = false
-    for (const network of guest.networks) {
-      const guests = this.#guests.get(network)
-      if (guests?.delete(guest)) wasHere = true
-      if (guests?.size === 0) this.#guests.delete(network)
+    for (const network of connection.networks) {
+      const connections = this.#connections.get(network)
+      if (connections?.delete(connection)) wasHere = true
+      if (connections?.size === 0) this.#connections.delete(network)
     }
     if (wasHere) this.#count--
   }
 
-  #held = (network: string): number => this.#guests.get(network)?.size ?? 0
+  #held = (network: string): number => this.#connections.get(network)?.size ?? 0
 
   /** @returns false: the newcomer's network holds the most itself. */
   #makeRoom(newcomer: string): boolean {
-    let greediest = new Set<Guest>()
-    for (const guests of this.#guests.values()) if (guests.size > greediest.size) greediest = guests
-    if (greediest.size <= this.#held(newcomer) + 1) return false
-    const idle = [...greediest].reduce((one, other) =>
-      other.activeMs < one.activeMs ? other : one,
-    )
+    const held = ({ networks }: OpenConnection) => Math.max(...networks.map(this.#held))
+    const all = new Set([...this.#connections.values()].flatMap((connections) => [...connections]))
+    const idle = workOfGreediest(all, { held, rank: ({ activeMs }) => -activeMs })
+    if (idle === null || held(idle) <= this.#held(newcomer) + 1) return false
     this.leave(idle)
     idle.hangUp('4.7.0 Other clients wait and this connection is idle')
     return true

@@ -1,9 +1,10 @@
 import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { type FileHandle, open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { workOfGreediest } from '../../shared/fair/greediest.ts'
+import type { Pace } from '../../shared/fair/pace.ts'
 import { networkSubject, networksOf } from '../../shared/http/networkSubject.ts'
-import type { Pace } from '../../shared/process/pace.ts'
-import type { Guest } from './connectionLimits.ts'
+import type { OpenConnection } from './connectionLimits.ts'
 
 const MB = 1024 * 1024
 /** A message up to this size stays in memory, and is never refused for others. */
@@ -27,7 +28,7 @@ export type Incoming = {
   discard(): Promise<void>
 }
 
-type Held = { network: string; bytes: number; startedMs: number; guest: Guest }
+type Held = { network: string; bytes: number; startedMs: number; connection: OpenConnection }
 
 /**
  * Holds messages that are not complete: small ones in memory, larger ones on disk. Past the bound of all, the slowest
@@ -54,12 +55,12 @@ export class IncomingMails {
   }
 
   /** @param inboxes the inboxes that the message is for. */
-  begin(address: string, inboxes: Iterable<string>, guest: Guest): Incoming {
+  begin(address: string, inboxes: Iterable<string>, connection: OpenConnection): Incoming {
     const held: Held = {
       network: networkSubject(address),
       bytes: 0,
       startedMs: performance.now(),
-      guest,
+      connection,
     }
     const paced = [...networksOf(address), ...inboxes]
     const path = join(this.#folder, String(++this.#files))
@@ -73,10 +74,10 @@ export class IncomingMails {
     return {
       write: async (chunk) => {
         size += chunk.length
-        guest.activeMs = performance.now()
-        const ms = guest.activeMs - held.startedMs
+        connection.activeMs = performance.now()
+        const ms = connection.activeMs - held.startedMs
         if (ms > GRACE_MS && (size / ms) * 1000 < LEAST_BYTES_PER_S) {
-          guest.hangUp('4.4.2 The message arrives too slowly')
+          connection.hangUp('4.4.2 The message arrives too slowly')
         }
         chunks.push(chunk)
         if (size <= SMALL_BYTES) return true
@@ -131,12 +132,13 @@ export class IncomingMails {
       for (const { network, bytes } of this.#held) {
         shares.set(network, (shares.get(network) ?? 0) + bytes)
       }
-      const [greediest] = [...shares].reduce((one, other) => (other[1] > one[1] ? other : one))
-      const own = [...this.#held].filter((held) => held.network === greediest && held !== newcomer)
-      const slowest = own.sort((a, b) => rateOf(a) - rateOf(b))[0]
-      if (slowest === undefined) return
+      const slowest = workOfGreediest(this.#held, {
+        held: ({ network }) => shares.get(network)!,
+        rank: (held) => (held === newcomer ? Number.NEGATIVE_INFINITY : -rateOf(held)),
+      })
+      if (slowest === null || slowest === newcomer) return
       this.#held.delete(slowest)
-      slowest.guest.hangUp('4.3.1 Too much mail in flight, try again later')
+      slowest.connection.hangUp('4.3.1 Too much mail in flight, try again later')
     }
   }
 }

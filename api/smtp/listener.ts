@@ -12,7 +12,7 @@ import { traceparent } from '../../shared/process/workContext.ts'
 import type { AddressBook } from './addressBook.ts'
 import type { BlockedSenders } from './blockedSenders.ts'
 import type { Certificate } from './certificate.ts'
-import type { ConnectionLimits, Guest } from './connectionLimits.ts'
+import type { ConnectionLimits, OpenConnection } from './connectionLimits.ts'
 import type { FullInboxes } from './fullInboxes.ts'
 import type { IncomingMails } from './incomingMail.ts'
 import type { Mover } from './mover.ts'
@@ -70,7 +70,7 @@ type SessionState = {
   /** The number of unknown recipients. */
   unknown: number
   /** Its place among the connections; null: it was refused. */
-  guest: Guest | null
+  connection: OpenConnection | null
   /** Ends a session after its maximum life. */
   deadline: ReturnType<typeof setTimeout> | undefined
 }
@@ -80,7 +80,7 @@ const states = new WeakMap<SMTPServerSession, SessionState>()
 function stateOf(session: SMTPServerSession): SessionState {
   let state = states.get(session)
   if (state === undefined) {
-    state = { inboxes: new Map(), unknown: 0, guest: null, deadline: undefined }
+    state = { inboxes: new Map(), unknown: 0, connection: null, deadline: undefined }
     states.set(session, state)
   }
   return state
@@ -125,8 +125,8 @@ export function createListener(
     onConnect(session, callback) {
       const end = (reason: string) => hangUp(server, session, reason)
       const state = stateOf(session)
-      state.guest = parts.limits.enter(session.remoteAddress, end)
-      if (state.guest === null) {
+      state.connection = parts.limits.enter(session.remoteAddress, end)
+      if (state.connection === null) {
         return callback(refused(new SmtpReply(421, '4.7.0 Too many connections from your address')))
       }
       const tooLong = () => end('4.4.2 This connection has lasted too long')
@@ -135,8 +135,8 @@ export function createListener(
       callback()
     },
     onClose(session) {
-      const { guest, deadline } = stateOf(session)
-      if (guest !== null) parts.limits.leave(guest)
+      const { connection, deadline } = stateOf(session)
+      if (connection !== null) parts.limits.leave(connection)
       clearTimeout(deadline)
     },
     onMailFrom({ address, args }, session, callback) {
@@ -147,7 +147,7 @@ export function createListener(
         )
       }
       state.inboxes = new Map()
-      if (state.guest !== null) state.guest.activeMs = performance.now()
+      if (state.connection !== null) state.connection.activeMs = performance.now()
       if (!parts.rates.takesFrom(session.remoteAddress)) {
         return callback(
           refused(new SmtpReply(450, '4.7.0 Too many messages from your address, try again later')),
@@ -238,9 +238,13 @@ async function receive(
   stream: SMTPServerDataStream,
   session: SMTPServerSession,
 ): Promise<void> {
-  const { guest, inboxes } = stateOf(session)
-  if (guest === null) throw new SmtpReply(421, '4.7.0 Too many connections from your address')
-  const incoming = parts.incoming.begin(session.remoteAddress, new Set(inboxes.values()), guest)
+  const { connection, inboxes } = stateOf(session)
+  if (connection === null) throw new SmtpReply(421, '4.7.0 Too many connections from your address')
+  const incoming = parts.incoming.begin(
+    session.remoteAddress,
+    new Set(inboxes.values()),
+    connection,
+  )
   let fits = true
   try {
     // The stream is always read to its end: SMTP answers only after the client has sent the whole message.

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import { BlobsAwayError } from '../../shared/blobs/objectStore.ts'
-import { Costs } from '../../shared/process/costs.ts'
+import { Costs } from '../../shared/fair/costs.ts'
 import { createPause } from '../../shared/process/pause.ts'
 import { type Blobs, OWN_AT_ONCE } from '../../sql/blobs/blobs.ts'
 import type { Pool } from '../../sql/db.ts'

@@ -1,5 +1,5 @@
+import { type Costs, mayShare } from '../../shared/fair/costs.ts'
 import { networkSubject } from '../../shared/http/networkSubject.ts'
-import { type Costs, mayShare } from '../../shared/process/costs.ts'
 import type { SpooledMail } from '../../sql/mail/inbound/inboundMails.ts'
 import type { Spool, SpooledSize } from './spool.ts'
 

@@ -1,5 +1,5 @@
 import { BlobsAwayError, type ObjectStore } from '../../shared/blobs/objectStore.ts'
-import { FairTurns } from '../../shared/process/fairTurns.ts'
+import { FairTurns } from '../../shared/fair/fairTurns.ts'
 import type { Queryable } from '../db.ts'
 import { LostObjectError, openBlob, SEAL_BYTES, sealBlob, sha256 } from './sealedBlob.ts'
 
@@ -27,7 +27,7 @@ export type Blobs = {
 /** Contents of one project, or of the mover, in memory at once. */
 export const OWN_AT_ONCE = 3
 /** Contents in memory at once: a content has up to 35 MB, and the store may be slow. */
-const AT_ONCE = { total: 12, perOwner: OWN_AT_ONCE }
+const AT_ONCE = { total: 12, perSharer: OWN_AT_ONCE }
 
 /** @param store null: all content stays in the database. */
 export function createBlobs(db: Queryable, store: ObjectStore | null): Blobs {

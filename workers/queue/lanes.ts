@@ -1,7 +1,7 @@
 /**
- * Terminology
+ * Terminology (docs/fair-shares.md tells all words of fair shares)
  *   lane    work for one receiver: the requests to one endpoint, the mail to one domain
- *   owner   one project; its slow lanes share a budget
+ *   sharer   one project; its slow lanes share a budget
  *   slot    one of the jobs that the pool runs at the same time
  *
  * A slow receiver holds a slot until the time-out. Without a bound, one of them (or one tenant with many) takes every
@@ -14,8 +14,8 @@ export type LaneLimits = {
   /** Of one lane; below, of one slow lane. */
   laneCap: number
   slowLaneCap: number
-  /** Of all slow lanes of one owner. */
-  slowOwnerCap: number
+  /** Of all slow lanes of one sharer. */
+  slowSharerCap: number
   /** A lane is slow when its average answer, or its oldest open request, takes longer. */
   slowMs: number
   /** A lane is late when its oldest open request takes longer: it may hang, though it was fast so far. */
@@ -29,7 +29,7 @@ export type LaneLimits = {
 const WEBHOOK_LIMITS: LaneLimits = {
   laneCap: 32,
   slowLaneCap: 4,
-  slowOwnerCap: 16,
+  slowSharerCap: 16,
   slowMs: 500,
   lateMs: 500,
   trusting: true,
@@ -40,7 +40,7 @@ const WEBHOOK_LIMITS: LaneLimits = {
 export const MAIL_LIMITS: LaneLimits = {
   laneCap: 10,
   slowLaneCap: 2,
-  slowOwnerCap: 8,
+  slowSharerCap: 8,
   slowMs: 10_000,
   lateMs: 1_000,
   trusting: false,
@@ -58,13 +58,13 @@ const RETURN_SPACING_MIN_MS = 5
 /** Lanes whose speed is remembered. */
 const LANES_MAX = 10_000
 
-/** An open request. It names its owner, because several owners may write to one domain. */
-type Request = { lane: Lane; owner: string; sinceMs: number }
+/** An open request. It names its sharer, because several sharers may write to one domain. */
+type Request = { lane: Lane; sharer: string; sinceMs: number }
 
 type Lane = {
   /** In order of their start. */
   open: Set<Request>
-  waiting: { owner: string; resolve: (turn: Turn) => void }[]
+  waiting: { sharer: string; resolve: (turn: Turn) => void }[]
   averageMs: number | null
   lastReturnMs: number
 }
@@ -79,7 +79,7 @@ export type Turn =
 /**
  * Shares the slots of a pool between lanes. One per pool and process.
  *
- * A tenth of the slots is reserved for work that enters no lane, a tenth for owners without an open request, and a
+ * A tenth of the slots is reserved for work that enters no lane, a tenth for sharers without an open request, and a
  * quarter for lanes without one. Of the rest a lane may hold as many as it leaves free. Lanes that begin to hang at once,
  * while each still counts as fast, then take ever fewer slots and never use them up.
  */
@@ -108,14 +108,14 @@ export class Lanes {
    * Waits about WAIT_MAX_MS at most.
    * @param name null: the shared lane (smarthost mail). It has no cap of its own.
    */
-  async enter(name: string | null, owner: string): Promise<Turn> {
+  async enter(name: string | null, sharer: string): Promise<Turn> {
     const lane = this.#lane(name)
-    if (lane.waiting.length === 0 && this.#hasRoom(lane, owner)) {
-      return this.#start(lane, owner, false)
+    if (lane.waiting.length === 0 && this.#hasRoom(lane, sharer)) {
+      return this.#start(lane, sharer, false)
     }
     if (!this.#mayWait(lane)) return this.#refuse(lane)
     const { promise, resolve } = Promise.withResolvers<Turn>()
-    const waiter = { owner, resolve }
+    const waiter = { sharer, resolve }
     lane.waiting.push(waiter)
     const timer = setTimeout(() => {
       lane.waiting = lane.waiting.filter((other) => other !== waiter)
@@ -142,11 +142,11 @@ export class Lanes {
     }
   }
 
-  #hasRoom(lane: Lane, owner: string): boolean {
+  #hasRoom(lane: Lane, sharer: string): boolean {
     const free = this.#slots - this.#reserve - this.#open.size
     if (free <= 0) return false
     const requests = [...this.#open]
-    const isKnown = requests.some((request) => request.owner === owner)
+    const isKnown = requests.some((request) => request.sharer === sharer)
     if (isKnown && free <= this.#reserve) return false
     if (lane === this.#shared) return true
     if (lane.open.size > 0 && lane.open.size >= free - this.#spare) return false
@@ -154,9 +154,9 @@ export class Lanes {
     if (!this.#isSlow(lane)) return lane.open.size < this.#limits.laneCap
     if (lane.open.size >= this.#limits.slowLaneCap) return false
     const slow = requests.filter((request) => this.#isSlow(request.lane))
-    const own = slow.filter((request) => request.owner === owner).length
+    const own = slow.filter((request) => request.sharer === sharer).length
     const cap = own === 0 ? this.#slowCap : this.#slowCap - this.#reserve
-    return slow.length < cap && own < this.#limits.slowOwnerCap
+    return slow.length < cap && own < this.#limits.slowSharerCap
   }
 
   #mayWait(lane: Lane): boolean {
@@ -167,8 +167,8 @@ export class Lanes {
     return turns * (lane.averageMs ?? UNPROVEN_MS) <= WAIT_MAX_MS
   }
 
-  #start(lane: Lane, owner: string, waited: boolean): Turn {
-    const request = { lane, owner, sinceMs: this.#nowMs() }
+  #start(lane: Lane, sharer: string, waited: boolean): Turn {
+    const request = { lane, sharer, sinceMs: this.#nowMs() }
     lane.open.add(request)
     this.#open.add(request)
     const leave = () => {
@@ -176,9 +176,9 @@ export class Lanes {
       this.#open.delete(request)
       const ms = this.#nowMs() - request.sinceMs
       lane.averageMs = lane.averageMs === null ? ms : lane.averageMs * 0.7 + ms * 0.3
-      while (lane.waiting.length > 0 && this.#hasRoom(lane, lane.waiting[0]!.owner)) {
+      while (lane.waiting.length > 0 && this.#hasRoom(lane, lane.waiting[0]!.sharer)) {
         const waiter = lane.waiting.shift()!
-        waiter.resolve(this.#start(lane, waiter.owner, true))
+        waiter.resolve(this.#start(lane, waiter.sharer, true))
       }
     }
     return { granted: true, waited, leave }

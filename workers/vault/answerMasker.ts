@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
-import { CpuBudget } from '../../shared/process/cpuBudget.ts'
-import { FairTurns } from '../../shared/process/fairTurns.ts'
+import { CpuBudget } from '../../shared/fair/cpuBudget.ts'
+import { FairTurns } from '../../shared/fair/fairTurns.ts'
 import type { UseAnswer } from '../../shared/vault/useAnswer.ts'
 import { ChildError, type ChildLimits, createChildren } from '../process/child.ts'
 import { type ReceivedAnswer, withoutContent } from './maskedAnswer.ts'
@@ -22,7 +22,7 @@ export type AnswerMasker = {
 export function createAnswerMasker(limits = LIMITS, budgetLimits = BUDGET): AnswerMasker {
   // One processor stays free for all other work.
   const total = Math.max(1, availableParallelism() - 1)
-  const turns = new FairTurns({ total, perOwner: 1 })
+  const turns = new FairTurns({ total, perSharer: 1 })
   const budget = new CpuBudget(budgetLimits)
   const children = createChildren<
     { answer: ReceivedAnswer; secrets: readonly string[] },

@@ -1,4 +1,4 @@
-import { FairTurns, NoTurnError } from '../../../shared/process/fairTurns.ts'
+import { FairTurns, NoTurnError } from '../../../shared/fair/fairTurns.ts'
 import type { Pool } from '../../../sql/db.ts'
 import { isStatementTimeout } from '../../../sql/db.ts'
 import { ApiError, badRequest } from '../../http/errors.ts'
@@ -22,8 +22,8 @@ export type Searches = {
 export function createSearches(pool: Pool, size: number): Searches {
   const turns = new FairTurns({
     total: size,
-    perOwner: PER_PROJECT,
-    waitingPerOwner: WAITING_PER_PROJECT,
+    perSharer: PER_PROJECT,
+    waitingPerSharer: WAITING_PER_PROJECT,
   })
   return {
     async run(projectId, read) {

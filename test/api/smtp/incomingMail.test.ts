@@ -3,9 +3,9 @@ import { afterEach, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Guest } from '../../../api/smtp/connectionLimits.ts'
+import type { OpenConnection } from '../../../api/smtp/connectionLimits.ts'
 import { type Incoming, IncomingMails } from '../../../api/smtp/incomingMail.ts'
-import type { Pace } from '../../../shared/process/pace.ts'
+import type { Pace } from '../../../shared/fair/pace.ts'
 
 const MB = 1024 * 1024
 const folders: string[] = []
@@ -23,7 +23,7 @@ function mails() {
   const incoming = new IncomingMails(folder, pace, { allBytes: 8 * MB, networkBytes: 5 * MB })
   const ended: string[] = []
   const begin = async (name: string, address: string, megabytes: number) => {
-    const guest = { activeMs: 0, hangUp: () => ended.push(name) } as unknown as Guest
+    const guest = { activeMs: 0, hangUp: () => ended.push(name) } as unknown as OpenConnection
     const mail = incoming.begin(address, [], guest)
     begun.push(mail)
     return { mail, isTaken: await mail.write(Buffer.alloc(megabytes * MB, name)) }

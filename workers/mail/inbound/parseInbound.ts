@@ -1,6 +1,7 @@
-import { Costs } from '../../../shared/process/costs.ts'
+import { Costs } from '../../../shared/fair/costs.ts'
+import { FairTurns } from '../../../shared/fair/fairTurns.ts'
+import { Shares } from '../../../shared/fair/shares.ts'
 import { isDatabaseUnavailable } from '../../../shared/process/databaseAway.ts'
-import { FairTurns } from '../../../shared/process/fairTurns.ts'
 import type { Blobs } from '../../../sql/blobs/blobs.ts'
 import type { Pool } from '../../../sql/db.ts'
 import { readRules, readRulesOf } from '../../../sql/mail/inbound/emailRules.ts'
@@ -14,8 +15,6 @@ import {
 import { addJob, type NewJob } from '../../../sql/queue/jobs.ts'
 import { patiently } from '../../queue/patiently.ts'
 import type { PoolContext, Task } from '../../queue/task.ts'
-import { sharersOf } from '../outbound/sharers.ts'
-import { Shares } from '../outbound/shares.ts'
 import { LIGHT_BYTES } from './parseTurns.ts'
 import {
   createReceiveMail,
@@ -23,6 +22,7 @@ import {
   type ReceiveMail,
   SlowDnsError,
 } from './receiveMail.ts'
+import { sharersOf } from './sharers.ts'
 
 /**
  * A job fetched this often without an end may hold a message that kills its process, or share the process with one.
@@ -65,7 +65,7 @@ export function createParseInbound(context: PoolContext, options: ParseOptions):
 }
 
 function createParseOne({ pool, blobs, store, shares, costs }: Parts): Task<'parse_inbound'> {
-  const large = new FairTurns({ total: LARGE_AT_ONCE, perOwner: LARGE_AT_ONCE / 2 })
+  const large = new FairTurns({ total: LARGE_AT_ONCE, perSharer: LARGE_AT_ONCE / 2 })
   return async ({ inboundId }, { attempt }) => {
     const found = await findInboundMail(pool, blobs, inboundId, LIGHT_BYTES)
     if (found === null) return

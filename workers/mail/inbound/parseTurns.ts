@@ -1,5 +1,5 @@
-import type { Costs } from '../../../shared/process/costs.ts'
-import { CostTurns } from '../../../shared/process/costTurns.ts'
+import type { Costs } from '../../../shared/fair/costs.ts'
+import { CostTurns } from '../../../shared/fair/costTurns.ts'
 
 /** The content of a mail up to this size is read with its batch and parsed in this process, within 15 ms. */
 export const LIGHT_BYTES = 16 * 1024

@@ -1,4 +1,6 @@
 import { BlobsAwayError } from '../../../shared/blobs/objectStore.ts'
+import { Costs } from '../../../shared/fair/costs.ts'
+import { FairTurns } from '../../../shared/fair/fairTurns.ts'
 import { domainOf } from '../../../shared/mail/address.ts'
 import type { BounceKeys } from '../../../shared/mail/compose/bounceAddress.ts'
 import { admit, isRefused, type Rule } from '../../../shared/mail/emailRules.ts'
@@ -11,9 +13,7 @@ import { type ParsedMail, unparseableMail } from '../../../shared/mail/parse/par
 import { reduceBounce } from '../../../shared/mail/parse/reduceBounce.ts'
 import { type IndexedMail, indexed } from '../../../shared/mail/search/indexedMail.ts'
 import { type Batcher, createBatcher } from '../../../shared/process/batcher.ts'
-import { Costs } from '../../../shared/process/costs.ts'
 import { isDatabaseUnavailable } from '../../../shared/process/databaseAway.ts'
-import { FairTurns } from '../../../shared/process/fairTurns.ts'
 import { traced } from '../../../shared/process/tracing.ts'
 import { PARSE_BATCH_MAX } from '../../../shared/tasks.ts'
 import type { Blobs } from '../../../sql/blobs/blobs.ts'
@@ -30,10 +30,10 @@ import {
 import { keepAttachments } from '../../../sql/mail/messages/attachments.ts'
 import type { PoolContext } from '../../queue/task.ts'
 import type { LookUp } from '../lookUp.ts'
-import { networkOf, sharersOf } from '../outbound/sharers.ts'
 import { authenticateMail } from './authenticateMail.ts'
 import { createMailParser, type MailParser } from './mailParser.ts'
 import { createParseTurns, type ParseTurn, type ParseTurns } from './parseTurns.ts'
+import { networkOf, sharersOf } from './sharers.ts'
 import { createStoreBatcher } from './storeBatcher.ts'
 
 /** Mails of one network that wait for DNS answers at once, and the part of the slots for all that wait. */
@@ -96,7 +96,7 @@ export function createReceiveMail(context: PoolContext, options: ParseOptions): 
     turns: createParseTurns(costs),
     dnsTurns: new FairTurns({
       total: Math.ceil(options.slots * WAITING_PART),
-      perOwner: WAITING_PER_NETWORK,
+      perSharer: WAITING_PER_NETWORK,
     }),
   }
   return async (found, care) => {

@@ -1,14 +1,14 @@
+import { type Costs, mayShare } from '../../../shared/fair/costs.ts'
+import { CostTurns } from '../../../shared/fair/costTurns.ts'
 import { type Batcher, createBatcher } from '../../../shared/process/batcher.ts'
-import { type Costs, mayShare } from '../../../shared/process/costs.ts'
-import { CostTurns } from '../../../shared/process/costTurns.ts'
 import { isLockTimeout, type Pool } from '../../../sql/db.ts'
 import {
   type AuthenticatedMail,
   type StoreOutcome,
   storeParsedMails,
 } from '../../../sql/mail/inbound/storeParsedMails.ts'
-import { sharersOf } from '../outbound/sharers.ts'
 import { LIGHT_BYTES } from './parseTurns.ts'
+import { sharersOf } from './sharers.ts'
 
 const BATCH_MAX = 32
 /** Bytes of messages in one batch. The next batch, of whoever is lighter, waits for its end. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import { Costs } from '../../../shared/process/costs.ts'
-import { CostTurns } from '../../../shared/process/costTurns.ts'
+import { Costs } from '../../../shared/fair/costs.ts'
+import { CostTurns } from '../../../shared/fair/costTurns.ts'
 
 test('a cost fades, and those of all sharers count together', () => {
   let nowMs = 0

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { FairTurns, NoTurnError } from '../../../shared/process/fairTurns.ts'
+import { FairTurns, NoTurnError } from '../../../shared/fair/fairTurns.ts'
 
 /** Enters in order of the owners. @returns the order in which they had their turns, one at a time. */
 async function orderOf(turns: FairTurns, owners: readonly string[]): Promise<string[]> {
@@ -16,12 +16,12 @@ async function orderOf(turns: FairTurns, owners: readonly string[]): Promise<str
 }
 
 test('owners that wait take turns by rotation', async () => {
-  const turns = new FairTurns({ total: 1, perOwner: 1 })
+  const turns = new FairTurns({ total: 1, perSharer: 1 })
   expect((await orderOf(turns, ['a', 'a', 'a', 'a', 'b', 'c', 'b'])).join('')).toBe('aabcaba')
 })
 
 test('an owner at its cap leaves free turns to others', async () => {
-  const turns = new FairTurns({ total: 3, perOwner: 2 })
+  const turns = new FairTurns({ total: 3, perSharer: 2 })
   await turns.enter('a')
   const leave = await turns.enter('a')
   let third = false
@@ -36,7 +36,7 @@ test('an owner at its cap leaves free turns to others', async () => {
 })
 
 test('an owner with too many callers is refused, another owner waits', async () => {
-  const turns = new FairTurns({ total: 1, perOwner: 1, waitingPerOwner: 1 })
+  const turns = new FairTurns({ total: 1, perSharer: 1, waitingPerSharer: 1 })
   const leave = await turns.enter('a')
   const [second, other] = [turns.enter('a'), turns.enter('b')]
   await expect(turns.enter('a')).rejects.toBeInstanceOf(NoTurnError)
@@ -46,7 +46,7 @@ test('an owner with too many callers is refused, another owner waits', async () 
 })
 
 test('a caller that waits too long is refused, and holds no turn', async () => {
-  const turns = new FairTurns({ total: 1, perOwner: 1 })
+  const turns = new FairTurns({ total: 1, perSharer: 1 })
   const leave = await turns.enter('a')
   await expect(turns.enter('b', 1)).rejects.toBeInstanceOf(NoTurnError)
   await turns.enter('b', 1).catch(() => {})

@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test'
-import { type Place, Shares } from '../../../../workers/mail/outbound/shares.ts'
+import { Shares, type ShareTurn } from '../../../shared/fair/shares.ts'
 
 /** Enters until the first refusal. @returns the places. */
-function fill(shares: Shares, sharers: (n: number) => string[]): Place[] {
-  const places: Place[] = []
+function fill(shares: Shares, sharers: (n: number) => string[]): ShareTurn[] {
+  const places: ShareTurn[] = []
   for (let n = 0; ; n++) {
     const place = shares.enter(sharers(n))
     if (!place.granted) return places

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { CpuBudget } from '../../../shared/process/cpuBudget.ts'
+import { CpuBudget } from '../../../shared/fair/cpuBudget.ts'
 
 test('an owner that has used its burst waits until a part of it has come back', () => {
   let nowMs = 0

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { Pace } from '../../../shared/process/pace.ts'
+import { Pace } from '../../../shared/fair/pace.ts'
 
 const RATE = 1000
 

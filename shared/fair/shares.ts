@@ -4,8 +4,10 @@ const RETURN_MS = 250
 const RETURN_SPACING_MS = 10
 const MAIL_SPACING_MS = 1
 
-/** A place until `leave`, or the time after which to come back. */
-export type Place = { granted: true; leave: () => void } | { granted: false; returnInMs: number }
+/** A turn until `leave`, or the time after which to come back. */
+export type ShareTurn =
+  | { granted: true; leave: () => void }
+  | { granted: false; returnInMs: number }
 
 /**
  * Shares the slots of a pool between sharers, such as inboxes and sending networks. Each may hold as many slots as it
@@ -24,7 +26,7 @@ export class Shares {
   }
 
   /** Takes a slot, or a part of one, for all of these sharers. */
-  enter(sharers: readonly string[], part = 1): Place {
+  enter(sharers: readonly string[], part = 1): ShareTurn {
     const crowded = this.crowded(sharers)
     if (crowded !== null) return { granted: false, returnInMs: this.returnInMs(crowded) }
     this.#count(sharers, part)

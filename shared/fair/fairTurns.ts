@@ -1,0 +1,81 @@
+/** Too many callers of one sharer wait, or the turn came too late. */
+export class NoTurnError extends Error {}
+
+type Waiter = { enter: () => void; refuse: () => void }
+
+/**
+ * Shares turns between sharers. Sharers that wait get the next free turn by rotation: a sharer with a thousand callers
+ * delays another by one turn.
+ */
+export class FairTurns {
+  readonly #limits: { total: number; perSharer: number; waitingPerSharer: number }
+  readonly #running = new Map<string, number>()
+  /** In order of rotation. */
+  readonly #waiting = new Map<string, Waiter[]>()
+  #taken = 0
+
+  /** @param limits turns at once, of all and of one sharer, and the callers of one sharer that may wait. */
+  constructor(limits: { total: number; perSharer: number; waitingPerSharer?: number }) {
+    this.#limits = { waitingPerSharer: Number.POSITIVE_INFINITY, ...limits }
+  }
+
+  /** Waits for a turn. @returns the end of the turn. @throws {NoTurnError} */
+  async enter(sharer: string, timeoutMs = Number.POSITIVE_INFINITY): Promise<() => void> {
+    const queue = this.#waiting.get(sharer) ?? []
+    if (queue.length > 0 || !this.#hasTurn(sharer)) {
+      if (queue.length >= this.#limits.waitingPerSharer) throw new NoTurnError()
+      await this.#wait(sharer, queue, timeoutMs)
+    } else this.#take(sharer)
+    let isOver = false
+    return () => {
+      if (isOver) return
+      isOver = true
+      this.#giveBack(sharer)
+    }
+  }
+
+  #hasTurn = (sharer: string): boolean =>
+    this.#taken < this.#limits.total && (this.#running.get(sharer) ?? 0) < this.#limits.perSharer
+
+  #take(sharer: string): void {
+    this.#taken++
+    this.#running.set(sharer, (this.#running.get(sharer) ?? 0) + 1)
+  }
+
+  async #wait(sharer: string, queue: Waiter[], timeoutMs: number): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const waiter = { enter: resolve, refuse: () => reject(new NoTurnError()) }
+    queue.push(waiter)
+    this.#waiting.set(sharer, queue)
+    const timer =
+      timeoutMs === Number.POSITIVE_INFINITY
+        ? undefined
+        : setTimeout(() => {
+            queue.splice(queue.indexOf(waiter), 1)
+            if (queue.length === 0) this.#waiting.delete(sharer)
+            waiter.refuse()
+          }, timeoutMs)
+    try {
+      await promise
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  #giveBack(sharer: string): void {
+    this.#taken--
+    const left = this.#running.get(sharer)! - 1
+    if (left > 0) this.#running.set(sharer, left)
+    else this.#running.delete(sharer)
+    for (const [next, queue] of this.#waiting) {
+      if (!this.#hasTurn(next)) continue
+      const waiter = queue.shift()!
+      // The sharer goes to the end of the rotation.
+      this.#waiting.delete(next)
+      if (queue.length > 0) this.#waiting.set(next, queue)
+      this.#take(next)
+      waiter.enter()
+      return
+    }
+  }
+}
