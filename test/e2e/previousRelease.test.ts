@@ -1,12 +1,11 @@
 /** The processes of the previous release on the schema of this one, as in the minutes after `bun run migrate`. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import nodemailer from 'nodemailer'
 import { startReceiver } from '../support/events/receiver.ts'
 import { type Sink, startSink } from '../support/mail/sink.ts'
-import { printed, startCommand } from '../support/process/process.ts'
+import { hasCommit, unpackRelease } from '../support/process/release.ts'
 import { type Agent, type Client, createClient } from '../support/service.ts'
 import { pay, redeemToEnd, startTestTill, type TestTill } from '../support/till/till.ts'
 import { waitFor } from '../support/waitFor.ts'
@@ -20,8 +19,7 @@ test('CHANGELOG.md names the commit of the previous release', () => {
   expect(commit).not.toBe('')
 })
 
-const git = (...args: string[]) => Bun.spawnSync(['git', ...args], { cwd: ROOT })
-const isKnown = git('cat-file', '-e', `${commit}^{commit}`).exitCode === 0
+const isKnown = hasCommit(commit)
 if (!isKnown) {
   process.stderr.write(
     `SKIPPED: the tests of the previous release, because git has no commit ${commit}\n`,
@@ -29,7 +27,6 @@ if (!isKnown) {
 }
 
 describe.skipIf(!isKnown)('the previous release on the new schema', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'purser-previous-'))
   const stack = new AsyncDisposableStack()
   let till: TestTill
   let sink: Sink
@@ -38,33 +35,22 @@ describe.skipIf(!isKnown)('the previous release on the new schema', () => {
   let smtpPort: number
 
   beforeAll(async () => {
-    stack.defer(() => rmSync(folder, { recursive: true, force: true }))
-    const code = git('archive', '--format=tar', commit).stdout
-    const unpacked = Bun.spawnSync(['tar', '-x', '-C', folder], { stdin: code })
-    expect(unpacked.exitCode).toBe(0)
-    // Its dependencies are a part of today's; those that both have may be newer here.
-    symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
+    const release = stack.use(unpackRelease(commit))
     till = stack.use(await startTestTill({ worker: false }))
     sink = stack.use(await startSink())
-    const start = async (file: string) => {
-      const env = {
-        DATABASE_URL: till.service.database.url,
-        DATA_DIR: join(folder, '.data'),
-        MAIL_DOMAIN: 'mail.test',
-        PORT: '0',
-        SMTP_PORT: '0',
-        RPC_URL: till.devnet.rpcUrl,
-        ALLOW_PRIVATE_NETWORKS: 'true',
-        SMTP_RELAY_URL: sink.url,
-        LOG_LEVEL: 'info',
-      }
-      const part = stack.use(startCommand([process.execPath, join(folder, file)], env))
-      await printed(part, /"msg":"ready"/)
-      return Number(/"port":(\d+)/.exec(part.stdout())?.[1] ?? 0)
+    const env = {
+      DATABASE_URL: till.service.database.url,
+      MAIL_DOMAIN: 'mail.test',
+      PORT: '0',
+      SMTP_PORT: '0',
+      RPC_URL: till.devnet.rpcUrl,
+      ALLOW_PRIVATE_NETWORKS: 'true',
+      SMTP_RELAY_URL: sink.url,
+      LOG_LEVEL: 'info',
     }
-    const port = await start('api/main.ts')
-    smtpPort = await start('api/smtp/main.ts')
-    await start('workers/main.ts')
+    const port = await release.start('api/main.ts', env)
+    smtpPort = await release.start('api/smtp/main.ts', env)
+    await release.start('workers/main.ts', env)
     agent = await till.newSeller()
     client = createClient(`http://127.0.0.1:${port}`, agent.key, { isOtherRelease: true })
   })

@@ -7,15 +7,17 @@ export const TEMPLATE_DATABASE = 'purser_template'
 
 export type TestDatabase = AsyncDisposable & { url: string; pool: Pool }
 
-/** A database of its own for one test file, a clone of the migrated template. Dropped on disposal. */
-export async function createTestDatabase(): Promise<TestDatabase> {
+/**
+ * A database of its own for one test file, a clone of the migrated template. Dropped on disposal.
+ * @param template `template0` makes a database without the schema
+ */
+export async function createTestDatabase(
+  template: typeof TEMPLATE_DATABASE | 'template0' = TEMPLATE_DATABASE,
+): Promise<TestDatabase> {
   const adminUrl = process.env.PURSER_TEST_DATABASE
   if (adminUrl === undefined) throw new Error('run tests with: npm test -- FILE')
   const name = `test_${randomBytes(8).toString('hex')}`
-  await asAdmin(
-    adminUrl,
-    `create database ${name} template ${TEMPLATE_DATABASE} strategy file_copy`,
-  )
+  await asAdmin(adminUrl, `create database ${name} template ${template} strategy file_copy`)
   const url = adminUrl.replace(/\/[^/]*$/, `/${name}`)
   const pool = createPool({ url, size: 8, name: 'test' })
   return {

@@ -1,0 +1,56 @@
+/** An earlier version of the service, from the history of the repository. */
+import { mkdtempSync, rmSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { printed, type ServiceProcess, startCommand } from './process.ts'
+
+const ROOT = join(import.meta.dir, '../../..')
+const git = (...args: string[]) => Bun.spawnSync(['git', ...args], { cwd: ROOT })
+
+/** Whether git has the commit. A shallow clone lacks old ones: the caller says that it skips. */
+export const hasCommit = (commit: string): boolean =>
+  git('cat-file', '-e', `${commit}^{commit}`).exitCode === 0
+
+export type Release = AsyncDisposable & {
+  /** Runs an entry file to its end. @returns the exit code, or the signal's name */
+  run(file: string, env: Record<string, string>): Promise<number | string>
+  /** Starts an entry file and waits until it is ready. @returns its port; 0: it has none */
+  start(file: string, env: Record<string, string>): Promise<number>
+  /** Stops all that was started. */
+  stop(): Promise<void>
+}
+
+/** Unpacks a commit. Its dependencies are a part of today's; those that both have may be newer here. */
+export function unpackRelease(commit: string): Release {
+  const folder = mkdtempSync(join(tmpdir(), 'purser-release-'))
+  const code = git('archive', '--format=tar', commit).stdout
+  if (Bun.spawnSync(['tar', '-x', '-C', folder], { stdin: code }).exitCode !== 0)
+    throw new Error(`${commit} could not be unpacked`)
+  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
+  const started: ServiceProcess[] = []
+  const begin = (file: string, env: Record<string, string>) =>
+    startCommand([process.execPath, join(folder, file)], {
+      DATA_DIR: join(folder, '.data'),
+      ...env,
+    })
+  const stop = async () => {
+    await Promise.all(started.splice(0).map((one) => one[Symbol.asyncDispose]()))
+  }
+  return {
+    async run(file, env) {
+      await using process = begin(file, env)
+      return await process.exited
+    },
+    async start(file, env) {
+      const process = begin(file, env)
+      started.push(process)
+      await printed(process, /"msg":"ready"/)
+      return Number(/"port":(\d+)/.exec(process.stdout())?.[1] ?? 0)
+    },
+    stop,
+    async [Symbol.asyncDispose]() {
+      await stop()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
