@@ -48,6 +48,7 @@ import { mtaStsRoutes } from './mail/mtaStsRoutes.ts'
 import { sendingRoutes } from './mail/outbound/sendingRoutes.ts'
 import { suppressionRoutes } from './mail/outbound/suppressionRoutes.ts'
 import { MCP_PATH, mcpRoutes, parseError } from './mcp/mcpRoutes.ts'
+import { healthReportRoutes } from './operations/healthReportRoutes.ts'
 import { healthRoutes } from './operations/healthRoutes.ts'
 import { metricsRoutes } from './operations/metricsRoutes.ts'
 import { discoveryRoutes } from './till/endpoints/discoveryRoutes.ts'
@@ -160,6 +161,7 @@ function createRoutes(services: Services, bodies: HeldBodies) {
     .use(webhookRoutes(services))
     .use(projectRoutes(services))
     .use(domainRoutes(services))
+    .use(healthReportRoutes(services))
     .use(heldRoutes(services))
     .use(paymentRoutes(services))
     .use(activityRoutes(services))

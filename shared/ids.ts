@@ -52,3 +52,6 @@ export const newApprovalId = (): string => randomId('apr_')
 
 /** The public identifier of a console session. */
 export const newSessionId = (): string => randomId('ses_', 6)
+
+/** The identifier of a report of the doctor. */
+export const newHealthReportId = (): string => randomId('hlr_')

@@ -4,6 +4,8 @@ import { isDomain } from './mail/address.ts'
 /** A row number as a decimal string: JSON numbers are exact only up to 2^53. */
 const rowId = z.string().regex(/^[1-9]\d{0,18}$/)
 
+const reportId = z.string().regex(/^hlr_[0-9a-f]{24}$/)
+
 /** Inbound mails in one `parse_batch` job. */
 export const PARSE_BATCH_MAX = 32
 
@@ -28,6 +30,9 @@ export const taskPayloads = {
   check_payment: z.strictObject({ checkId: z.string().regex(/^chk_[0-9a-f]{24}$/) }),
   use_secret: z.strictObject({ useId: z.string().regex(/^use_[0-9a-f]{24}$/) }),
   purge_project: z.strictObject({ projectId: z.string().regex(/^prj_[0-9a-f]{24}$/) }),
+  examine_service: z.strictObject({ reportId }),
+  examine_mail: z.strictObject({ reportId }),
+  examine_chain: z.strictObject({ reportId }),
 } as const
 
 export type TaskName = keyof typeof taskPayloads
@@ -64,4 +69,8 @@ export const TASK_POOL: Record<TaskName, PoolName> = {
   use_secret: 'vault',
   settle_payment: 'payments',
   check_payment: 'payments',
+  // Each looks at the section whose settings its pool has.
+  examine_service: 'webhooks',
+  examine_mail: 'mail',
+  examine_chain: 'payments',
 }

@@ -69,6 +69,12 @@ create table audit_log (
   constraint audit_log_pkey PRIMARY KEY ("row")
 );
 
+-- When `bun run backup` copied this database.
+create table backups (
+  finished_at timestamp(3) with time zone default clock_timestamp() not null,
+  constraint backups_pkey PRIMARY KEY (finished_at)
+);
+
 -- Contents of mail in an object store. The object of a row is named by `hash`, the SHA-256 of the encrypted bytes. Without `key`, which stands here alone, the object cannot be read.
 create table blobs (
   hash bytea not null,
@@ -285,6 +291,16 @@ create table gas_wallets (
   address text not null,
   next_nonce bigint not null,
   constraint gas_wallets_pkey PRIMARY KEY (chain_id, address)
+);
+
+-- The last reports of the doctor. `sections` holds the findings of each section that a worker has looked at.
+create table health_reports (
+  id text not null,
+  requested_at timestamp(3) with time zone default clock_timestamp() not null,
+  sections jsonb default '{}'::jsonb not null,
+  constraint health_reports_id_check CHECK ((id ~ '^hlr_[0-9a-f]{24}$'::text)),
+  constraint health_reports_sections_check CHECK ((jsonb_typeof(sections) = 'object'::text)),
+  constraint health_reports_pkey PRIMARY KEY (id)
 );
 
 -- The idempotency keys of requests, with the stored answers.

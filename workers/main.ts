@@ -23,6 +23,7 @@ import { createLookUp } from './mail/lookUp.ts'
 import { createTransport } from './mail/outbound/createTransport.ts'
 import { createMtaSts } from './mail/outbound/mtaSts.ts'
 import { startBlobSweep } from './operations/blobSweep.ts'
+import { freshDns, PUBLIC_PORTS } from './operations/doctor/look.ts'
 import { startMaintenance } from './operations/maintenance.ts'
 import { createJobMetrics } from './queue/jobMetrics.ts'
 import { startPool } from './queue/pool.ts'
@@ -135,6 +136,7 @@ function createParts(config: Config, databaseUrl: string, log: Logger, registry:
   const findPolicy = createMtaSts({ pool: policies, dns, allowPrivate, log })
   const direct = { dns, ownName: mailHostname, allowPrivate, findPolicy, log }
   const transport = createTransport(config, direct, log)
+  const examine = () => ({ config, ...freshDns(config), ports: PUBLIC_PORTS })
   const objectStore = openStoreOf(config.blobStore, fetch, log, { observe: measureBlobs(registry) })
   let till: Till | null = null
   return {
@@ -160,11 +162,12 @@ function createParts(config: Config, databaseUrl: string, log: Logger, registry:
           keyring,
           bounceKeys: bounceKeys(masterKeys(config)),
           objectStore,
+          examine,
         })
       },
       webhooks: async () => {
         const keyring = await startKeyring(config, databaseUrl, log)
-        return webhooksRunner({ keyring, policy: { allowPrivate } })
+        return webhooksRunner({ keyring, policy: { allowPrivate }, examine })
       },
       vault: async () => {
         const keyring = await startKeyring(config, databaseUrl, log)
@@ -173,7 +176,7 @@ function createParts(config: Config, databaseUrl: string, log: Logger, registry:
       payments: async () => {
         till = await startTill(config, databaseUrl, log)
         measureGas(registry, till.view)
-        return paymentsRunner(till)
+        return paymentsRunner(till, { examine })
       },
     },
     async stop() {

@@ -15,9 +15,16 @@ import type { LookUp } from './mail/lookUp.ts'
 import { createSendMail } from './mail/outbound/sendMail.ts'
 import type { Transport } from './mail/outbound/transport.ts'
 import { createVerifyDomain } from './mail/verifyDomain.ts'
+import {
+  createExamineChain,
+  createExamineMail,
+  createExamineService,
+  type ExamineOptions,
+} from './operations/doctor/examine.ts'
 import { createPurgeProject } from './operations/purgeProject.ts'
 import { MAIL_LIMITS } from './queue/lanes.ts'
 import type { PoolSettings } from './queue/runner.ts'
+import { RUNNER_CONNECTIONS } from './queue/runnerConnections.ts'
 import { createSettlePayment } from './till/settle/settlePayment.ts'
 import type { Till } from './till/till.ts'
 import { createCheckPayment } from './till/trial/checkPayment.ts'
@@ -53,19 +60,21 @@ export const inboundRunner = (options: {
   pollIntervalMs: 250,
   // A job waits for DNS answers most of its time.
   concurrency: INBOUND_SLOTS,
-  connections: 12,
+  connections: RUNNER_CONNECTIONS.inbound,
 })
 
-/** Sends mail, and announces mail that waits for its owner. */
-export const outboundRunner = (options: {
-  mailDomain: string
-  baseUrl: string
-  approvalTokens: ApprovalTokens
-  transport: Transport
-  keyring: KeyringSource
-  bounceKeys: BounceKeys
-  objectStore: ObjectStore | null
-}): Runner<'outbound'> => ({
+/** Sends mail, announces mail that waits for its owner, and looks at mail for the doctor. */
+export const outboundRunner = (
+  options: {
+    mailDomain: string
+    baseUrl: string
+    approvalTokens: ApprovalTokens
+    transport: Transport
+    keyring: KeyringSource
+    bounceKeys: BounceKeys
+    objectStore: ObjectStore | null
+  } & ExamineOptions,
+): Runner<'outbound'> => ({
   name: 'outbound',
   tasks: (context) => {
     const stores = { ...options, blobs: createBlobs(context.pool, options.objectStore) }
@@ -73,12 +82,13 @@ export const outboundRunner = (options: {
       send_mail: createSendMail(context, stores),
       announce_approval: createAnnounceApproval(context, stores),
       expire_approval: createExpireApproval(context),
+      examine_mail: createExamineMail(context, options),
     }
   },
   pollIntervalMs: 1_000,
   // A job waits for the remote host most of its time.
   concurrency: 32,
-  connections: 12,
+  connections: RUNNER_CONNECTIONS.outbound,
   lanes: MAIL_LIMITS,
   // A scheduled mail leaves at its time.
   nextInMs: nextMailInMs,
@@ -90,17 +100,18 @@ type OutboundHttp = {
   policy: OutboundPolicy & { ca?: string }
 }
 
-/** Delivers webhooks and verifies endpoints. */
-export const webhooksRunner = (options: OutboundHttp): Runner<'webhooks'> => ({
+/** Delivers webhooks, verifies endpoints, and looks at the service for the doctor. */
+export const webhooksRunner = (options: OutboundHttp & ExamineOptions): Runner<'webhooks'> => ({
   name: 'webhooks',
   tasks: (context) => ({
     deliver_webhook: createDeliverWebhook(context, options),
     verify_endpoint: createVerifyEndpoint(context, options.policy),
+    examine_service: createExamineService(context, options),
   }),
   pollIntervalMs: 500,
   // A job waits for its receiver most of its time and needs the database for a few milliseconds.
   concurrency: 200,
-  connections: 12,
+  connections: RUNNER_CONNECTIONS.webhooks,
   nextInMs: nextDeliveryInMs,
 })
 
@@ -111,18 +122,19 @@ export const vaultRunner = (options: OutboundHttp): Runner<'vault'> => ({
   pollIntervalMs: 500,
   // A job waits for the server, and for its turn to be masked, most of its time.
   concurrency: 50,
-  connections: 6,
+  connections: RUNNER_CONNECTIONS.vault,
 })
 
-/** Checks and settles payments. */
-export const paymentsRunner = (till: Till): Runner<'payments'> => ({
+/** Checks and settles payments, and looks at the chain for the doctor. */
+export const paymentsRunner = (till: Till, options: ExamineOptions): Runner<'payments'> => ({
   name: 'payments',
-  tasks: () => ({
+  tasks: (context) => ({
     settle_payment: createSettlePayment(till),
     check_payment: createCheckPayment(till),
+    examine_chain: createExamineChain(context, options),
   }),
   pollIntervalMs: 200,
   // Jobs that run together are simulated, signed and sent together; they share the till's connections.
   concurrency: 32,
-  connections: 36,
+  connections: RUNNER_CONNECTIONS.payments,
 })

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { Static } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { asciiDomain } from '../../shared/mail/address.ts'
+import { reservedAddresses } from '../../shared/mail/reservedAddresses.ts'
 import { RETENTION_NAMES } from '../../shared/retention.ts'
 import { PROJECT_SCOPES } from '../../shared/scopes.ts'
 import { deleteProject } from '../../sql/account/projects/deleteProject.ts'
@@ -102,6 +103,9 @@ async function create(services: Services, body: Static<typeof CreateBody>) {
   }
   if (input.emailAddress.includes('..')) {
     throw badRequest('emailName must not hold two dots in a row')
+  }
+  if (reservedAddresses(config.mailDomain).includes(input.emailAddress)) {
+    throw badRequest(`emailName must be another: ${input.emailAddress} is kept for the operator`)
   }
   try {
     const { project, rawKey } = await createProject(pool, input)

@@ -4,6 +4,7 @@
 export type { MailDomain } from './calls/domains.ts'
 export type { Draft } from './calls/drafts.ts'
 export type { EmailRule } from './calls/emailRules.ts'
+export type { HealthReport } from './calls/health.ts'
 export type { HeldRequest } from './calls/held.ts'
 export type { LogEntry, LogStats } from './calls/logs.ts'
 export type { Message, MessageItem } from './calls/messages.ts'

@@ -1,4 +1,5 @@
 import { domains } from './calls/domains.ts'
+import { health } from './calls/health.ts'
 import { held } from './calls/held.ts'
 import { everyPage } from './everyPage.ts'
 import { type CallOptions, type ClientOptions, Http } from './http.ts'
@@ -10,7 +11,7 @@ export type Project = Operations['getPlatformProjectsByProjectId']['result']
 type ListQuery = NonNullable<Operations['getPlatformProjects']['input']['query']>
 
 /**
- * The client of a platform: projects, mail domains, and mail that waits for approval.
+ * The client of a platform: projects, mail domains, mail that waits for approval, and the health of the service.
  *
  * @example
  * const platform = new PurserPlatform({ apiKey: 'lopk-…' })
@@ -19,6 +20,7 @@ type ListQuery = NonNullable<Operations['getPlatformProjects']['input']['query']
 export class PurserPlatform {
   readonly projects: ReturnType<typeof projects>
   readonly domains: ReturnType<typeof domains>
+  readonly health: ReturnType<typeof health>
   readonly held: ReturnType<typeof held>
 
   /** @throws TypeError unless `apiKey` is a platform key. */
@@ -26,6 +28,7 @@ export class PurserPlatform {
     const http = new Http(options, 'lopk-')
     this.projects = projects(http)
     this.domains = domains(http)
+    this.health = health(http)
     this.held = held(http)
   }
 }

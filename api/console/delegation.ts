@@ -75,6 +75,8 @@ const ALLOWED: Readonly<Record<string, string | null>> = {
   'POST /v0/platform/domains': 'mail_domain.create',
   'POST /v0/platform/domains/:domain/verify': 'mail_domain.verify',
   'DELETE /v0/platform/domains/:domain': 'mail_domain.delete',
+  'GET /v0/platform/health': null,
+  'POST /v0/platform/health': 'health_report.create',
 }
 
 type Made = { subject: string; detail?: string }
@@ -90,6 +92,7 @@ const MADE: Readonly<Record<string, (answer: Record<string, string>) => Made>> =
   'webhook.create': ({ webhookId }) => ({ subject: webhookId! }),
   'project.create': ({ projectId }) => ({ subject: projectId! }),
   'mail_domain.create': ({ domain }) => ({ subject: domain! }),
+  'health_report.create': ({ reportId }) => ({ subject: reportId! }),
 }
 
 const DELEGATED = /^\/console\/api(?:\/projects\/([\w-]{1,100}))?(\/v0\/.*)$/

@@ -1,3 +1,4 @@
+import { nearestName } from '../../shared/nearestName.ts'
 import { badRequest } from './errors.ts'
 
 /** The shown part of an unknown name. A caller chooses its length. */
@@ -26,26 +27,11 @@ export function refuseUnknownQuery(given: URLSearchParams, known: readonly strin
   for (const name of given.keys()) {
     if (known.includes(name)) continue
     const shown = name.slice(0, SHOWN_CHARS)
-    const [nearest] = known.toSorted((one, other) => distance(one, shown) - distance(other, shown))
+    const nearest = nearestName(shown, known)
     const advice =
       nearest === undefined
         ? 'it takes no parameters'
-        : `the nearest parameter is ${nearest}, of ${known.join(', ')}`
+        : `the nearest parameter is ${nearest.name}, of ${known.join(', ')}`
     throw badRequest(`The query must not hold ${JSON.stringify(shown)}: ${advice}`)
   }
-}
-
-/** The edit distance of two words (Levenshtein), whatever their case. */
-function distance(one: string, other: string): number {
-  const [a, b] = [one.toLowerCase(), other.toLowerCase()]
-  let row = Array.from({ length: b.length + 1 }, (_, n) => n)
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i]
-    for (let j = 1; j <= b.length; j++) {
-      const replaced = row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1)
-      next.push(Math.min(replaced, row[j]! + 1, next[j - 1]! + 1))
-    }
-    row = next
-  }
-  return row[b.length]!
 }

@@ -2,9 +2,14 @@ import { existsSync } from 'node:fs'
 import { chmod, copyFile, mkdir, rename, rm } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { type Config, ConfigError, parseConfig } from '../../shared/config/config.ts'
+import { databaseUrl } from '../../sql/databaseUrl.ts'
+import { createPool } from '../../sql/db.ts'
 import { runningEmbeddedUrl } from '../../sql/embedded/embeddedPostgres.ts'
+import { recordBackup } from '../../sql/operations/backups.ts'
 import { backUpCluster } from '../../sql/operations/clusterBackup.ts'
 import { Spool } from '../smtp/spool.ts'
+
+const DATABASE = 'the database'
 
 /** Files of DATA_DIR that the embedded parts need to find their data. No key is among them. */
 const COMPANIONS = ['postgres-password', 'devnet.state']
@@ -25,6 +30,7 @@ async function backUp(): Promise<void> {
     // A folder without `.partial` is complete.
     await rename(draft, target)
     process.stdout.write(`${target} holds ${parts.join(' and ')}\n`)
+    if (parts.includes(DATABASE)) await noteBackup(databaseUrl(config))
   } catch (error) {
     await rm(draft, { recursive: true, force: true })
     throw error
@@ -41,7 +47,8 @@ function readTarget(argument: string | undefined): string {
 }
 
 /** The spool first: mail that leaves it meanwhile is in the database too, or in both, and is stored once. */
-async function copyParts({ dataDir, databaseUrl }: Config, draft: string): Promise<string[]> {
+async function copyParts(config: Config, draft: string): Promise<string[]> {
+  const { dataDir } = config
   const parts: string[] = []
   if (existsSync(join(dataDir, 'spool.sqlite'))) {
     const spool = new Spool(dataDir)
@@ -52,7 +59,7 @@ async function copyParts({ dataDir, databaseUrl }: Config, draft: string): Promi
     }
     parts.push('the spool')
   }
-  if (databaseUrl === undefined) {
+  if (config.databaseUrl === undefined) {
     const url = runningEmbeddedUrl(dataDir)
     if (url === null) {
       throw new ConfigError(
@@ -64,7 +71,7 @@ async function copyParts({ dataDir, databaseUrl }: Config, draft: string): Promi
       cluster: join(dataDir, 'postgres'),
       target: join(draft, 'postgres'),
     })
-    parts.push('the database')
+    parts.push(DATABASE)
     for (const name of COMPANIONS) {
       if (!existsSync(join(dataDir, name))) continue
       await copyFile(join(dataDir, name), join(draft, name))
@@ -75,6 +82,18 @@ async function copyParts({ dataDir, databaseUrl }: Config, draft: string): Promi
     throw new ConfigError('DATA_DIR holds no spool, and the database of DATABASE_URL is not in it')
   }
   return parts
+}
+
+/** The doctor tells its age. A copy is of use without the note. */
+async function noteBackup(url: string): Promise<void> {
+  const pool = createPool({ url, size: 1, name: 'purser backup' })
+  try {
+    await recordBackup(pool)
+  } catch (error) {
+    process.stderr.write(`the backup was not recorded: ${String(error)}\n`)
+  } finally {
+    await pool.end()
+  }
 }
 
 try {

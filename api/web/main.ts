@@ -13,6 +13,7 @@ import { button, heading, notice, toasts } from './kit/ui.ts'
 import { approval, approvals } from './mail/approvals.ts'
 import { inbox, outgoing } from './mail/inbox.ts'
 import { thread } from './mail/thread.ts'
+import { health } from './operations/health.ts'
 import { jobs } from './operations/jobs.ts'
 import { overview } from './operations/overview.ts'
 import { delivery } from './till/delivery.ts'
@@ -38,6 +39,7 @@ const SCREENS: readonly [string, Screen][] = [
   ['projects/:/webhooks', webhooks],
   ['projects/:/webhooks/:', delivery],
   ['projects/:/activity', activity],
+  ['health', health],
   ['jobs', jobs],
   ['jobs/:', jobs],
   ['organization', organization],
@@ -46,6 +48,7 @@ const SCREENS: readonly [string, Screen][] = [
 const SECTIONS: readonly [string, string][] = [
   ['', 'Overview'],
   ['projects', 'Projects'],
+  ['health', 'Health'],
   ['jobs', 'Jobs'],
   ['organization', 'Organization'],
 ]

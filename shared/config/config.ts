@@ -4,11 +4,13 @@ import type { MtaStsMode } from '../mail/mtaSts.ts'
 import { DEVNET_ACCOUNTS } from '../till/devnetAccounts.ts'
 import { type MasterKey, masterKey } from '../vault/envelope.ts'
 import { type BlobStoreSettings, blobStoreSettings } from './blobStoreSettings.ts'
-import { ConfigError } from './configError.ts'
+import { ConfigError, type Fault, faultLine } from './configError.ts'
+import { brokenDemands } from './demands.ts'
 import { describeIssue } from './describeIssue.ts'
 import { type CertificateFiles, type RelayTls, relayTls, smtpTls } from './mailTls.ts'
+import { misspeltLine, misspeltVariables } from './misspelt.ts'
 import { type RetentionSettings, retentionSettings } from './retentionSettings.ts'
-import { ALL_SECRETS, BLOB_SECRET, type ReadSecret, type Secret } from './secrets.ts'
+import { ALL_SECRETS, BLOB_SECRET, type ReadSecret } from './secrets.ts'
 import { NAMED_SEED, variables } from './variables.ts'
 
 export { ConfigError }
@@ -101,6 +103,8 @@ export type Config = {
   trustedProxies: string[]
   /** DNS servers for senders, hosts and domains; empty: the servers of the system. */
   dnsServers: string[]
+  /** A page of the internet that the doctor asks for: its clock, and our address as it sees it. */
+  outsideUrl: string
   /** `full` adds the fields of messages that the specification leaves out. */
   answers: 'standard' | 'full'
   /** The token `/metrics` requires; undefined: no token. */
@@ -123,24 +127,41 @@ const KEYS = ['MASTER_KEYS', 'RECEIPT_SIGNING_KEYS', 'SETTLEMENT_KEYS', BLOB_SEC
 /**
  * Reads the environment. An empty variable counts as absent.
  * @param secrets those that the process uses: production must set them.
- * @throws {ConfigError} for the first value that cannot be used.
+ * @throws {ConfigError} that names every variable that cannot be used, and those that may be misspelt.
  */
 export function parseConfig(
   env: Record<string, string | undefined>,
   secrets: readonly ReadSecret[] = ALL_SECRETS,
 ): Config {
+  const { config, faults } = readConfig(env, secrets)
+  if (faults.length === 0) return config
+  const misspelt = misspeltVariables(env)
+  throw new ConfigError([...faults.map(faultLine), ...misspelt.map(misspeltLine)].join('\n'))
+}
+
+/** Reads the environment as {@link parseConfig} does. A variable with a fault counts as absent. */
+export function readConfig(
+  env: Record<string, string | undefined>,
+  secrets: readonly ReadSecret[],
+): { config: Config; faults: Fault[] } {
   const given = withoutEmpty(env)
   for (const name of KEYS) if (!secrets.includes(name)) delete given[name]
-  const result = variables.safeParse(given)
-  if (!result.success) throw new ConfigError(describeIssue(result.error.issues[0]!, given))
-  const values = result.data
+  const unreadable = variables.safeParse(given).error?.issues ?? []
+  // The first of a variable: a list has an issue for each item.
+  const faults = Map.groupBy(unreadable, (issue) => String(issue.path[0]))
+    .values()
+    .map(([first]) => describeIssue(first!, given))
+    .toArray()
+  for (const { variable } of faults) delete given[variable]
+  const values = variables.parse(given)
+  const broken = brokenDemands(values, secrets).filter(
+    ({ variable }) => !faults.some((fault) => fault.variable === variable),
+  )
+  return { config: configOf(values, secrets), faults: [...faults, ...broken] }
+}
+
+function configOf(values: z.output<typeof variables>, secrets: readonly ReadSecret[]): Config {
   const production = values.NODE_ENV === 'production'
-  const demanded = (secret: Secret) => production && secrets.includes(secret)
-  if (demanded('SMTP_RELAY_URL') && (values.SMTP_RELAY_URL ?? 'capture') === 'capture') {
-    throw new ConfigError(
-      'SMTP_RELAY_URL: must name a smarthost or be direct when NODE_ENV is production; capture sends nothing',
-    )
-  }
   return {
     production,
     http: {
@@ -175,9 +196,9 @@ export function parseConfig(
     relayUrl: values.SMTP_RELAY_URL ?? (production ? 'direct' : 'capture'),
     relayTls: relayTls(values),
     relayCaFile: values.SMTP_RELAY_CA_FILE,
-    chain: chainSettings(values, demanded),
-    receiptSeeds: receiptSeeds(values.RECEIPT_SIGNING_KEYS, demanded),
-    masterKeys: masterKeys(values.MASTER_KEYS, demanded),
+    chain: chainSettings(values),
+    receiptSeeds: keysOf(values.RECEIPT_SIGNING_KEYS, parseReceiptSeed),
+    masterKeys: keysOf(values.MASTER_KEYS, parseMasterKey),
     minPriceAtomic: Math.round(Number(values.MIN_PRICE_USDC) * 1_000_000),
     settlementWaitMs: values.SETTLEMENT_WAIT_MS,
     bootstrap: {
@@ -199,6 +220,7 @@ export function parseConfig(
     allowPrivateNetworks: values.ALLOW_PRIVATE_NETWORKS ?? isDevnet(values),
     trustedProxies: values.TRUSTED_PROXIES,
     dnsServers: values.DNS_SERVERS,
+    outsideUrl: values.OUTSIDE_URL,
     answers: values.ANSWERS,
     metricsToken: values.METRICS_TOKEN,
     traceEndpoint: values.OTEL_EXPORTER_OTLP_ENDPOINT ?? null,
@@ -209,32 +231,12 @@ export function parseConfig(
 /** Anvil's own default. */
 const DEVNET_PORT = 8545
 
-const devnetKeys: readonly string[] = Object.values(DEVNET_ACCOUNTS).flatMap((account) =>
-  'privateKey' in account ? [account.privateKey] : [],
-)
-
-/** Whether a secret is used here and must be set. */
-type Demanded = (secret: Secret) => boolean
-
 /** The devnet of `npm start`. Production has none, also in a process that is not told the RPC. */
 const isDevnet = ({ RPC_URL, NODE_ENV }: z.output<typeof variables>): boolean =>
   RPC_URL === undefined && NODE_ENV !== 'production'
 
-function chainSettings(values: z.output<typeof variables>, demanded: Demanded): Config['chain'] {
+function chainSettings(values: z.output<typeof variables>): Config['chain'] {
   const keys = (values.SETTLEMENT_KEYS ?? []).map((key) => key.toLowerCase())
-  if (demanded('RPC_URL') && values.RPC_URL === undefined) {
-    throw new ConfigError(
-      'RPC_URL: must be set when NODE_ENV is production; the embedded devnet moves no money',
-    )
-  }
-  if (
-    demanded('SETTLEMENT_KEYS') &&
-    (keys.length === 0 || keys.some((key) => devnetKeys.includes(key)))
-  ) {
-    throw new ConfigError(
-      'SETTLEMENT_KEYS: must be keys of your own when NODE_ENV is production; those of the devnet are public',
-    )
-  }
   const devnetPort = values.DEVNET_PORT ?? DEVNET_PORT
   return {
     rpcUrl: values.RPC_URL ?? `http://127.0.0.1:${devnetPort}`,
@@ -251,26 +253,13 @@ function chainSettings(values: z.output<typeof variables>, demanded: Demanded): 
   }
 }
 
-function receiptSeeds(given: string[] | undefined, demanded: Demanded): Config['receiptSeeds'] {
-  if (given !== undefined && given.length > 0) return given.map(parseReceiptSeed)
-  if (!demanded('RECEIPT_SIGNING_KEYS')) return undefined
-  throw new ConfigError(
-    'RECEIPT_SIGNING_KEYS: must be set when NODE_ENV is production; one is generated in development only',
-  )
-}
+const keysOf = <Key>(given: string[] | undefined, parse: (text: string) => Key) =>
+  given === undefined || given.length === 0 ? undefined : given.map(parse)
 
 /** Reads `id:base64`; the schema has checked the form. */
 export function parseReceiptSeed(text: string): ReceiptSeed {
   const [, id = '', base64 = ''] = NAMED_SEED.exec(text) ?? []
   return { id, seed: Uint8Array.from(Buffer.from(base64, 'base64')) }
-}
-
-function masterKeys(given: string[] | undefined, demanded: Demanded): Config['masterKeys'] {
-  if (given !== undefined && given.length > 0) return given.map(parseMasterKey)
-  if (!demanded('MASTER_KEYS')) return undefined
-  throw new ConfigError(
-    'MASTER_KEYS: must be set when NODE_ENV is production; one is generated in development only',
-  )
 }
 
 /** Reads `id:base64`; the schema has checked the form. */

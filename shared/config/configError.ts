@@ -1,2 +1,7 @@
-/** A setting that cannot be used. `message` is one line: the variable, then the rule for its value. */
+/** A setting that cannot be used. `message` has one line for each: the variable, then the rule for its value. */
 export class ConfigError extends Error {}
+
+/** A variable, and the rule that its value breaks. It never holds the value, which can be a key or hold a password. */
+export type Fault = { variable: string; rule: string }
+
+export const faultLine = ({ variable, rule }: Fault): string => `${variable}: ${rule}`

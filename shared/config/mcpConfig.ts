@@ -1,4 +1,5 @@
 import { ConfigError, withoutEmpty } from './config.ts'
+import { faultLine } from './configError.ts'
 import { describeIssue } from './describeIssue.ts'
 import { mcpVariables } from './variables.ts'
 
@@ -9,7 +10,8 @@ export type McpConfig = { url: string; apiKey: string; toolNames: 'dotted' | 'un
 export function parseMcpConfig(env: Record<string, string | undefined>): McpConfig {
   const given = withoutEmpty(env)
   const result = mcpVariables.safeParse(given)
-  if (!result.success) throw new ConfigError(describeIssue(result.error.issues[0]!, given))
+  if (!result.success)
+    throw new ConfigError(faultLine(describeIssue(result.error.issues[0]!, given)))
   const { PURSER_URL, PURSER_API_KEY, PURSER_TOOL_NAMES } = result.data
   return {
     url: PURSER_URL.replace(/\/+$/, ''),

@@ -7,9 +7,19 @@ import { MTA_STS_MODES } from '../mail/mtaSts.ts'
 import { DAYS_MAX, RETENTION_CLASSES, type RetentionClass } from '../retention.ts'
 import { BLOB_STORE_RULE, parseBlobStore } from './blobPlace.ts'
 
-const port = (fallback: number) => z.coerce.number().int().min(0).max(65_535).default(fallback)
-const perMinute = (fallback: number) =>
-  z.coerce.number().int().min(0).max(1_000_000).default(fallback)
+/** Each message names the bounds: those of zod name neither the variable's form nor ours. */
+const whole = (min: number, max: number) => {
+  const error = `must be a whole number of ${min} to ${max}`
+  return z.coerce.number({ error }).int({ error }).min(min, { error }).max(max, { error })
+}
+const text = (max: number) =>
+  z
+    .string()
+    .min(1)
+    .max(max, { error: `must have at most ${max} characters` })
+
+const port = (fallback: number) => whole(0, 65_535).default(fallback)
+const perMinute = (fallback: number) => whole(0, 1_000_000).default(fallback)
 
 const url = (protocols: string[]) =>
   z
@@ -96,7 +106,7 @@ const namedMasterKey = z
 
 const days = (name: RetentionClass) => {
   const { min, max } = RETENTION_CLASSES[name]
-  return z.coerce.number().int().min(min).max(max).optional()
+  return whole(min, max).optional()
 }
 
 /** Messages begin with `must`: they follow a variable's name. */
@@ -108,27 +118,27 @@ export const variables = z.object({
     .default('development'),
   PORT: port(3000),
   HOST: z.string().min(1).default('127.0.0.1'),
-  HEALTH_PORT: z.coerce.number().int().min(0).max(65_535).optional(),
+  HEALTH_PORT: whole(0, 65_535).optional(),
   SMTP_PORT: port(2525),
   SMTP_HOST: z.string().min(1).optional(),
-  SMTP_MAX_CONNECTIONS: z.coerce.number().int().min(1).max(10_000).default(500),
-  SMTP_MAX_CONNECTIONS_PER_IP: z.coerce.number().int().min(1).max(10_000).default(50),
-  SMTP_MESSAGES_PER_IP: z.coerce.number().int().min(0).max(1_000_000).default(3_000),
-  SMTP_MESSAGES_PER_INBOX: z.coerce.number().int().min(0).max(1_000_000).default(1_200),
-  SMTP_LARGE_KB_PER_S: z.coerce.number().int().min(0).max(1_000_000).default(1_024),
+  SMTP_MAX_CONNECTIONS: whole(1, 10_000).default(500),
+  SMTP_MAX_CONNECTIONS_PER_IP: whole(1, 10_000).default(50),
+  SMTP_MESSAGES_PER_IP: whole(0, 1_000_000).default(3_000),
+  SMTP_MESSAGES_PER_INBOX: whole(0, 1_000_000).default(1_200),
+  SMTP_LARGE_KB_PER_S: whole(0, 1_000_000).default(1_024),
   SMTP_TLS_CERT_FILE: z.string().min(1).optional(),
   SMTP_TLS_KEY_FILE: z.string().min(1).optional(),
   BASE_URL: url(['http:', 'https:']).optional(),
   DATA_DIR: z.string().min(1).default('.data'),
   DATABASE_URL: url(['postgres:', 'postgresql:']).optional(),
   DATABASE_REPLICA_URL: url(['postgres:', 'postgresql:']).optional(),
-  DATABASE_POOL: z.coerce.number().int().min(4).max(200).default(16),
+  DATABASE_POOL: whole(4, 200).default(16),
   BLOB_STORE: z
     .string()
     .refine((text) => parseBlobStore(text) !== null, BLOB_STORE_RULE)
     .optional(),
-  S3_ACCESS_KEY_ID: z.string().min(1).max(256).optional(),
-  S3_SECRET_ACCESS_KEY: z.string().min(1).max(256).optional(),
+  S3_ACCESS_KEY_ID: text(256).optional(),
+  S3_SECRET_ACCESS_KEY: text(256).optional(),
   MAIL_DOMAIN: domain.default('mail.localhost'),
   MAIL_HOSTNAME: domain.optional(),
   MTA_STS: z.enum(MTA_STS_MODES, { error: 'must be none, testing or enforce' }).default('none'),
@@ -141,7 +151,7 @@ export const variables = z.object({
     .optional(),
   SMTP_RELAY_CA_FILE: z.string().min(1).optional(),
   RPC_URL: url(['http:', 'https:']).optional(),
-  DEVNET_PORT: z.coerce.number().int().min(0).max(65_535).optional(),
+  DEVNET_PORT: whole(0, 65_535).optional(),
   SETTLEMENT_KEYS: list(settlementKey).optional(),
   WALLET_FACTORIES: list(factoryAddress).default([]),
   RECEIPT_SIGNING_KEYS: list(receiptSeed).optional(),
@@ -151,18 +161,18 @@ export const variables = z.object({
       'must name no id twice',
     )
     .optional(),
-  SETTLEMENT_WAIT_MS: z.coerce.number().int().min(0).max(120_000).default(25_000),
+  SETTLEMENT_WAIT_MS: whole(0, 120_000).default(25_000),
   BOOTSTRAP_PLATFORM_KEY: bootstrapKey('platform', 'lopk-').optional(),
   BOOTSTRAP_PROJECT_KEY: bootstrapKey('project', 'loid-').optional(),
   RATE_LIMIT_REQUESTS: perMinute(200),
   RATE_LIMIT_AUTH: perMinute(60),
-  RATE_LIMIT_FACILITATOR: z.coerce.number().int().min(0).max(6_000_000).optional(),
+  RATE_LIMIT_FACILITATOR: whole(0, 6_000_000).optional(),
   // 200 requests a minute with one recipient each are 288,000 recipients a day.
-  STORAGE_MB: z.coerce.number().int().min(0).max(1_000_000_000).default(10_240),
+  STORAGE_MB: whole(0, 1_000_000_000).default(10_240),
   MIN_PRICE_USDC: usdc.default('0.001'),
-  DAILY_SETTLEMENT_LIMIT: z.coerce.number().int().min(0).max(1_000_000_000).default(100_000),
-  DAILY_GAS_LIMIT: z.coerce.number().int().min(0).max(1e15).default(10_000_000_000),
-  DAILY_SEND_LIMIT: z.coerce.number().int().min(0).max(1_000_000_000).default(300_000),
+  DAILY_SETTLEMENT_LIMIT: whole(0, 1_000_000_000).default(100_000),
+  DAILY_GAS_LIMIT: whole(0, 1e15).default(10_000_000_000),
+  DAILY_SEND_LIMIT: whole(0, 1_000_000_000).default(300_000),
   ALLOW_PRIVATE_NETWORKS: z
     .stringbool({ truthy: ['true', '1'], falsy: ['false', '0'], error: 'must be true or false' })
     .optional(),
@@ -172,16 +182,21 @@ export const variables = z.object({
   RETENTION_LOGS_DAYS: days('logs'),
   RETENTION_IDEMPOTENCY_KEYS_DAYS: days('idempotencyKeys'),
   RETENTION_PAYMENT_DETAILS_DAYS: days('paymentDetails'),
-  BACKUP_RETENTION_DAYS: z.coerce.number().int().min(0).max(DAYS_MAX).optional(),
+  BACKUP_RETENTION_DAYS: whole(0, DAYS_MAX).optional(),
   ANSWERS: z.enum(['standard', 'full'], { error: 'must be standard or full' }).default('standard'),
   OTEL_EXPORTER_OTLP_ENDPOINT: url(['http:', 'https:']).optional(),
   METRICS_TOKEN: z
     .string()
     .regex(/^[\x21-\x7e]{16,256}$/, 'must be 16 to 256 visible ASCII characters')
     .optional(),
+  OUTSIDE_URL: url(['http:', 'https:']).default('https://www.cloudflare.com/cdn-cgi/trace'),
   DNS_SERVERS: list(dnsServer).default([]),
   TRUSTED_PROXIES: list(proxyRange).default([]),
-  LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent']).default('info'),
+  LOG_LEVEL: z
+    .enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent'], {
+      error: 'must be fatal, error, warn, info, debug or silent',
+    })
+    .default('info'),
 })
 
 /** The environment variables of `bun run mcp`. It runs beside an agent and knows only the URL of the service. */

@@ -1,5 +1,6 @@
 import type { Logger, LoggerOptions } from 'pino'
 import { type Config, ConfigError, parseConfig } from '../config/config.ts'
+import { misspeltLine, misspeltVariables } from '../config/misspelt.ts'
 import { ALL_SECRETS, type ReadSecret } from '../config/secrets.ts'
 import { serveHealth } from './healthPort.ts'
 import { logOptions } from './logOptions.ts'
@@ -92,6 +93,10 @@ export async function runService(
     const config = parseConfig(host.env, secrets())
     const opened = openLog(logOptions(name, config.logLevel))
     log = opened
+    // The parent has the same environment, and names them once.
+    if (!host.connected) {
+      for (const one of misspeltVariables(host.env)) opened.warn(misspeltLine(one))
+    }
     watchOpenFiles(opened)
     if (config.health !== null) {
       const { port } = serveHealth(config.health, () => ready && !stopping)

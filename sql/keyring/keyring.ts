@@ -71,9 +71,7 @@ export async function checkMasterKeys(
  * @throws {ConfigError}
  */
 export async function registerMasterKeys(db: Queryable, keys: readonly MasterKey[]): Promise<void> {
-  const checks = new Map(keys.map((key) => [key.id, masterKeyCheck(key)]))
-  const known = await compare(db, checks)
-  await refuseMissing(db, [...checks.keys()])
+  const { checks, known } = await compareMasterKeys(db, keys)
   const added = [...checks].filter(([id]) => !known.has(id))
   if (added.length === 0) return
   await db.query(
@@ -83,6 +81,20 @@ export async function registerMasterKeys(db: Queryable, keys: readonly MasterKey
   )
   // Another process may have registered a different key under the same id meanwhile.
   await compare(db, checks)
+}
+
+/**
+ * Compares keys with those registered in the database, and writes nothing.
+ * @throws {ConfigError} that names the wrong or missing key.
+ */
+export async function compareMasterKeys(
+  db: Queryable,
+  keys: readonly MasterKey[],
+): Promise<{ checks: Map<string, Buffer>; known: Set<string> }> {
+  const checks = new Map(keys.map((key) => [key.id, masterKeyCheck(key)]))
+  const known = await compare(db, checks)
+  await refuseMissing(db, [...checks.keys()])
+  return { checks, known }
 }
 
 async function compare(db: Queryable, checks: Map<string, Buffer>): Promise<Set<string>> {

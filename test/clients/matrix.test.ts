@@ -10,7 +10,7 @@ import { webhooksRunner } from '../../workers/runners.ts'
 import { testWhole } from '../support/database/extent.ts'
 import { type Receiver, startReceiver } from '../support/events/receiver.ts'
 import { freePort, startCommand } from '../support/process/process.ts'
-import { type Agent, silentLog } from '../support/service.ts'
+import { type Agent, examineOptions, silentLog } from '../support/service.ts'
 import { newPayer, payTo, startTestTill, type TestTill } from '../support/till/till.ts'
 import { decodeHeader, NETWORK } from '../support/till/x402v2.ts'
 import { waitFor } from '../support/waitFor.ts'
@@ -33,7 +33,11 @@ beforeAll(async () => {
   receiver = await startReceiver()
   const { config, database } = till.service
   const keyring = createKeyringSource(masterKeys(config))
-  const runner = webhooksRunner({ keyring, policy: { allowPrivate: true } })
+  const runner = webhooksRunner({
+    keyring,
+    policy: { allowPrivate: true },
+    ...examineOptions(config),
+  })
   webhooks = await startPool({ ...runner, databaseUrl: database.url }, silentLog)
   sellers = await startSellers({ service: till.service, seller })
   for (const { url } of Object.values(sellers)) {

@@ -21,6 +21,8 @@ import { createDns, type Dns } from '../../workers/mail/dns.ts'
 import type { LookUp } from '../../workers/mail/lookUp.ts'
 import { createTransport } from '../../workers/mail/outbound/createTransport.ts'
 import { createMtaSts } from '../../workers/mail/outbound/mtaSts.ts'
+import type { ExamineOptions } from '../../workers/operations/doctor/examine.ts'
+import { freshDns } from '../../workers/operations/doctor/look.ts'
 import { startPool } from '../../workers/queue/pool.ts'
 import type { PoolSettings } from '../../workers/queue/runner.ts'
 import {
@@ -126,6 +128,12 @@ export const outboundOptions = (config: Config): Parameters<typeof outboundRunne
   keyring: createKeyringSource(masterKeys(config)),
   objectStore: objectStoreOf(config),
   bounceKeys: bounceKeys(masterKeys(config)),
+  ...examineOptions(config),
+})
+
+/** The doctor of a service that has no public port. */
+export const examineOptions = (config: Config): ExamineOptions => ({
+  examine: () => ({ config, ...freshDns(config), ports: { smtp: 1, https: 1 } }),
 })
 
 /** Starts the service with port 0 everywhere and rate limits off. */
@@ -201,7 +209,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
         objectStore: objectStoreOf(config),
       }),
     outbound: () => outboundRunner({ ...outboundOptions(config), transport }),
-    webhooks: () => webhooksRunner({ keyring, policy }),
+    webhooks: () => webhooksRunner({ keyring, policy, ...examineOptions(config) }),
     vault: () => vaultRunner({ keyring, policy }),
   }
   const pools =

@@ -253,6 +253,20 @@ export type Suppression = {
 
 export type EventWebhook = { webhookId: string; url: string; events: string[]; createdAt: string }
 
+export type HealthFinding = {
+  area: string
+  check: string
+  found: string
+  verdict: 'ok' | 'warning' | 'broken'
+  fix: string | null
+}
+
+export type HealthReport = {
+  requestedAt: string
+  complete: boolean
+  findings: HealthFinding[]
+}
+
 export type MailDomain = {
   domain: string
   status: string

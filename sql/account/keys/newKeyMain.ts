@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util'
 import { ConfigError, parseConfig } from '../../../shared/config/config.ts'
 import { parseAddress } from '../../../shared/mail/address.ts'
+import { reservedAddresses } from '../../../shared/mail/reservedAddresses.ts'
 import { isDatabaseUnavailable } from '../../../shared/process/databaseAway.ts'
 import { PROJECT_SCOPES } from '../../../shared/scopes.ts'
 import { onDatabase } from '../../command.ts'
@@ -60,6 +61,11 @@ async function newProjectKey(pool: Pool, name: string, mailDomain: string): Prom
   const emailAddress = `${name.toLowerCase()}@${mailDomain}`
   if (!/^[\w.-]+$/.test(name) || parseAddress(emailAddress) === null) {
     throw new ConfigError('--project: must be the name of an inbox: letters, digits, ., _ and -')
+  }
+  if (reservedAddresses(mailDomain).includes(emailAddress)) {
+    throw new ConfigError(
+      `--project: must be another name: ${emailAddress} is kept for the operator`,
+    )
   }
   try {
     const scopes = PROJECT_SCOPES

@@ -31,3 +31,16 @@ export async function listAddresses(
   )
   return rows.map((row) => row.email_address)
 }
+
+/** The projects that live at these addresses. */
+export async function findHolders(
+  db: Queryable,
+  addresses: readonly string[],
+): Promise<{ address: string; projectId: string; name: string }[]> {
+  const { rows } = await db.query<{ address: string; projectId: string; name: string }>(
+    `select email_address as address, id as "projectId", name from projects
+     where email_address = any ($1) and deleted_at is null order by email_address`,
+    [addresses],
+  )
+  return rows
+}

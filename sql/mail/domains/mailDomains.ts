@@ -107,6 +107,18 @@ export async function findVerifiedDomains(
   return rows.map(({ domain }) => domain)
 }
 
+/** The domains of these states in alphabetical order, at most `limit`. */
+export async function listServedDomains(
+  db: Queryable,
+  { states, limit }: { states: readonly DomainStatus[]; limit: number },
+): Promise<MailDomain[]> {
+  const { rows } = await db.query<DomainRow>(
+    'select * from mail_domains where status = any ($1) order by domain limit $2',
+    [states, limit],
+  )
+  return rows.map(toDomain)
+}
+
 /** Domains, newest first, at most `limit` after the cursor. */
 export async function listMailDomains(
   db: Queryable,

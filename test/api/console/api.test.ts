@@ -299,7 +299,7 @@ test('every task is shown with its pool', () => {
     outboundRunner(none),
     webhooksRunner(none),
     vaultRunner(none),
-    paymentsRunner(none),
+    paymentsRunner(none, none),
   ]
   const tasksOf = new Map(runners.map(({ name, tasks }) => [name, Object.keys(tasks(none))]))
   const run = Object.entries(POOLS).flatMap(([pool, names]) =>

@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import pino from 'pino'
-import { ConfigError, parseConfig } from '../../../shared/config/config.ts'
+import { ConfigError, parseConfig, readConfig } from '../../../shared/config/config.ts'
+import { misspeltVariables } from '../../../shared/config/misspelt.ts'
 import { logOptions } from '../../../shared/process/logOptions.ts'
 import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
 
@@ -136,4 +137,96 @@ test('JSON, inspection and logs of a configuration hide master keys', () => {
       expect(shown).not.toContain(bytes.toString(form).slice(0, 20))
     }
   }
+})
+
+test('every variable that is missing or wrong is named at once, each once', () => {
+  const keys = 'a:short,b:short'
+  const failed = () =>
+    parseConfig({ NODE_ENV: 'production', PORT: 'x', RECEIPT_SIGNING_KEYS: keys })
+  const lines = thrownLines(failed)
+  expect(lines.map((line) => line.split(':')[0])).toEqual([
+    'PORT',
+    'RECEIPT_SIGNING_KEYS',
+    'SMTP_RELAY_URL',
+    'RPC_URL',
+    'SETTLEMENT_KEYS',
+    'MASTER_KEYS',
+  ])
+  expect(lines[0]).toBe('PORT: its value must be a whole number of 0 to 65535')
+  const files = thrownLines(() =>
+    parseConfig({
+      SMTP_TLS_CERT_FILE: 'x.pem',
+      BLOB_STORE: 's3://bucket',
+      SMTP_RELAY_URL: 'smtp://user:secret@relay:587',
+      SMTP_RELAY_TLS: 'opportunistic',
+    }),
+  )
+  expect(files.map((line) => line.split(':')[0])).toEqual([
+    'SMTP_TLS_KEY_FILE',
+    'SMTP_RELAY_TLS',
+    'S3_ACCESS_KEY_ID',
+    'S3_SECRET_ACCESS_KEY',
+  ])
+})
+
+function thrownLines(work: () => unknown): string[] {
+  try {
+    work()
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigError)
+    return (error as Error).message.split('\n')
+  }
+  throw new Error('nothing was thrown')
+}
+
+test('a wrong number is refused in words of ours, with the bounds', () => {
+  for (const value of ['x', '1.5', '-1', '70000', 'Infinity', '1e9']) {
+    expect(() => parseConfig({ PORT: value })).toThrow(
+      /^PORT: its value must be a whole number of 0 to 65535$/,
+    )
+  }
+  expect(() => parseConfig({ LOG_LEVEL: 'loud' })).toThrow(/must be fatal, error, warn/)
+  expect(() => parseConfig({ DATABASE_POOL: '3' })).toThrow(/a whole number of 4 to 200$/)
+})
+
+test('a misspelt variable is named with the nearest one, and the variables of a shell are not', () => {
+  const shell = {
+    HOME: '/root',
+    PWD: '/',
+    SHLVL: '1',
+    HOSTNAME: 'a',
+    TERM: 'x',
+    LANG: 'C',
+    PATH: '',
+  }
+  const npm = { npm_config_port: '1', NODE: 'x', INIT_CWD: '/', HTTP_PROXY: 'x', no_proxy: 'x' }
+  expect(misspeltVariables({ ...shell, ...npm, PORT: '1', PURSER_URL: 'x' })).toEqual([])
+  expect(
+    misspeltVariables({
+      SMTP_RELAYURL: 'x',
+      MAILDOMAIN: 'x',
+      smtp_port: '1',
+      RECEIPT_SIGNING_KEY: 'x',
+    }),
+  ).toEqual([
+    { name: 'SMTP_RELAYURL', nearest: 'SMTP_RELAY_URL' },
+    { name: 'MAILDOMAIN', nearest: 'MAIL_DOMAIN' },
+    { name: 'smtp_port', nearest: 'SMTP_PORT' },
+    { name: 'RECEIPT_SIGNING_KEY', nearest: 'RECEIPT_SIGNING_KEYS' },
+  ])
+  // Set by its right name too, it was meant otherwise.
+  expect(misspeltVariables({ DATABASE_URL: 'x', DATABASE_URI: 'x' })).toEqual([])
+  expect(misspeltVariables({ ['X'.repeat(100_000)]: 'x' })).toEqual([])
+  const lines = thrownLines(() =>
+    parseConfig({ NODE_ENV: 'production', SMTP_RELAYURL: 'smtp://a' }),
+  )
+  expect(lines.at(-1)).toBe(
+    'SMTP_RELAYURL: it is no setting and has no effect; the nearest setting is SMTP_RELAY_URL',
+  )
+})
+
+test('what can be read is read beside a wrong variable', () => {
+  const { config, faults } = readConfig({ PORT: 'x', MAIL_DOMAIN: 'mail.example.com' }, [])
+  expect(faults.map(({ variable }) => variable)).toEqual(['PORT'])
+  expect([config.http.port, config.mailDomain]).toEqual([3000, 'mail.example.com'])
 })

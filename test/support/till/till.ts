@@ -21,6 +21,7 @@ import { startTill, type Till } from '../../../workers/till/till.ts'
 import { changeProject } from '../changeProject.ts'
 import {
   type Agent,
+  examineOptions,
   silentLog,
   startTestService,
   type TestService,
@@ -129,7 +130,8 @@ async function startWorker(service: TestService, options: WorkerOptions): Promis
     silentLog,
     { ...FAST, ...options.timing },
   )
-  const pool = await startPool({ ...paymentsRunner(till), databaseUrl, ...options.pool }, silentLog)
+  const runner = paymentsRunner(till, examineOptions(config))
+  const pool = await startPool({ ...runner, databaseUrl, ...options.pool }, silentLog)
   let stopped: Promise<void> | undefined
   const stop = async () => {
     await pool.stop()

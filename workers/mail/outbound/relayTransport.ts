@@ -17,17 +17,11 @@ export const oneConsignment = (addresses: string[]): Consignment[] =>
 
 export type RelaySettings = Pick<Config, 'relayUrl' | 'relayTls' | 'relayCaFile'>
 
-/** Sends all mail to a smarthost. @param ownName our name in EHLO. @throws {ConfigError} for an unusable certificate. */
-export function createRelayTransport(
-  settings: RelaySettings,
-  { ownName, log }: { ownName: string; log: Logger },
-): Transport {
+/** The options of the SMTP library for the smarthost. @throws {ConfigError} for an unusable certificate. */
+export function relayOptions(settings: RelaySettings, ownName: string) {
   const url = new URL(settings.relayUrl)
-  const trust = createOutage('a trusted connection to the smarthost')
   const secure = url.protocol === 'smtps:'
-  const mailer = nodemailer.createTransport({
-    pool: true,
-    maxConnections: CONNECTIONS_MAX,
+  return {
     host: url.hostname.replace(/^\[|\]$/g, ''),
     port: url.port === '' ? (secure ? 465 : 587) : Number(url.port),
     secure,
@@ -38,11 +32,24 @@ export function createRelayTransport(
       : {
           auth: { user: decodeURIComponent(url.username), pass: decodeURIComponent(url.password) },
         }),
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  }
+}
+
+/** Sends all mail to a smarthost. @param ownName our name in EHLO. @throws {ConfigError} for an unusable certificate. */
+export function createRelayTransport(
+  settings: RelaySettings,
+  { ownName, log }: { ownName: string; log: Logger },
+): Transport {
+  const trust = createOutage('a trusted connection to the smarthost')
+  const mailer = nodemailer.createTransport({
+    pool: true,
+    maxConnections: CONNECTIONS_MAX,
+    ...relayOptions(settings, ownName),
     connectionTimeout: CONNECT_TIMEOUT_MS,
     greetingTimeout: CONNECT_TIMEOUT_MS,
     socketTimeout: SOCKET_TIMEOUT_MS,
-    disableFileAccess: true,
-    disableUrlAccess: true,
   })
   /** Says once, and each minute, that the relay cannot be trusted. */
   const explained = (failure: SmtpFailure): SmtpFailure => {

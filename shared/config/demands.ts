@@ -1,0 +1,85 @@
+/** Rules of settings that depend on each other, on production, or on the process that reads them. */
+import type { z } from 'zod'
+import { DEVNET_ACCOUNTS } from '../till/devnetAccounts.ts'
+import type { Fault } from './configError.ts'
+import { isSafeRelayTls } from './mailTls.ts'
+import { BLOB_SECRET, type ReadSecret, type Secret } from './secrets.ts'
+import type { variables } from './variables.ts'
+
+type Values = z.output<typeof variables>
+
+const devnetKeys: readonly string[] = Object.values(DEVNET_ACCOUNTS).flatMap((account) =>
+  'privateKey' in account ? [account.privateKey] : [],
+)
+
+/** Whether one of these keys is published with the devnet. */
+export const holdsDevnetKey = (keys: readonly string[]): boolean =>
+  keys.some((key) => devnetKeys.includes(key.toLowerCase()))
+
+/**
+ * Every rule that these values break. All are named at once: an operator sets them in one go.
+ * @param secrets those that the process uses: production must set them.
+ */
+export function brokenDemands(values: Values, secrets: readonly ReadSecret[]): Fault[] {
+  const isProduction = values.NODE_ENV === 'production'
+  const demands = (secret: Secret) => isProduction && secrets.includes(secret)
+  const rules: [variable: string, isBroken: boolean, rule: string][] = [
+    [
+      'SMTP_RELAY_URL',
+      demands('SMTP_RELAY_URL') && (values.SMTP_RELAY_URL ?? 'capture') === 'capture',
+      'must name a smarthost or be direct when NODE_ENV is production; capture sends nothing',
+    ],
+    ...tlsRules(values),
+    [
+      'RPC_URL',
+      demands('RPC_URL') && values.RPC_URL === undefined,
+      'must be set when NODE_ENV is production; the embedded devnet moves no money',
+    ],
+    [
+      'SETTLEMENT_KEYS',
+      demands('SETTLEMENT_KEYS') && !areOwnKeys(values.SETTLEMENT_KEYS),
+      'must be keys of your own when NODE_ENV is production; those of the devnet are public',
+    ],
+    [
+      'RECEIPT_SIGNING_KEYS',
+      demands('RECEIPT_SIGNING_KEYS') && isEmpty(values.RECEIPT_SIGNING_KEYS),
+      'must be set when NODE_ENV is production; one is generated in development only',
+    ],
+    [
+      'MASTER_KEYS',
+      demands('MASTER_KEYS') && isEmpty(values.MASTER_KEYS),
+      'must be set when NODE_ENV is production; one is generated in development only',
+    ],
+    ...(secrets.includes(BLOB_SECRET) ? blobRules(values) : []),
+  ]
+  return rules.flatMap(([variable, isBroken, rule]) => (isBroken ? [{ variable, rule }] : []))
+}
+
+type Rule = [variable: string, isBroken: boolean, rule: string]
+
+const isEmpty = (keys: readonly string[] | undefined): boolean => (keys ?? []).length === 0
+const areOwnKeys = (keys: readonly string[] | undefined): boolean =>
+  keys !== undefined && keys.length > 0 && !holdsDevnetKey(keys)
+
+function tlsRules(values: Values): Rule[] {
+  const { SMTP_TLS_CERT_FILE: certFile, SMTP_TLS_KEY_FILE: keyFile } = values
+  const missing = 'it is missing, and must be set with its counterpart'
+  return [
+    ['SMTP_TLS_CERT_FILE', certFile === undefined && keyFile !== undefined, missing],
+    ['SMTP_TLS_KEY_FILE', keyFile === undefined && certFile !== undefined, missing],
+    [
+      'SMTP_RELAY_TLS',
+      !isSafeRelayTls(values),
+      'must be required when SMTP_RELAY_URL holds credentials; off is for a relay on this machine',
+    ],
+  ]
+}
+
+function blobRules(values: Values): Rule[] {
+  const isUsed = values.BLOB_STORE !== undefined
+  const missing = 'it is missing, and must be set with BLOB_STORE'
+  return [
+    ['S3_ACCESS_KEY_ID', isUsed && values.S3_ACCESS_KEY_ID === undefined, missing],
+    ['S3_SECRET_ACCESS_KEY', isUsed && values.S3_SECRET_ACCESS_KEY === undefined, missing],
+  ]
+}

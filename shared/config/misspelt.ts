@@ -1,0 +1,29 @@
+import { nearestName } from '../nearestName.ts'
+import { mcpVariables, variables } from './variables.ts'
+
+/** A variable of the environment that looks like a setting, and the setting that it may mean. */
+export type Misspelt = { name: string; nearest: string }
+
+const KNOWN = [...Object.keys(variables.shape), ...Object.keys(mcpVariables.shape)]
+
+/** One changed character for each four, and three at most: a shell sets HOME, which is no misspelt HOST. */
+const CHARS_PER_CHANGE = 4
+const CHANGES_MAX = 3
+/** No setting has a longer name. The environment of a process is bounded by its system alone. */
+const NAME_CHARS_MAX = 40
+
+/** Variables that are no setting and are spelt almost like one. A misspelt setting would have no effect. */
+export const misspeltVariables = (env: Record<string, string | undefined>): Misspelt[] =>
+  Object.keys(env)
+    .filter((name) => !KNOWN.includes(name) && name.length <= NAME_CHARS_MAX)
+    .flatMap((name) => {
+      const nearest = nearestName(name, KNOWN)
+      const most = Math.min(Math.floor(name.length / CHARS_PER_CHANGE), CHANGES_MAX)
+      if (nearest === undefined || nearest.distance > most) return []
+      return [{ name, nearest: nearest.name }]
+    })
+    // One that is set by its right name was meant otherwise.
+    .filter(({ nearest }) => (env[nearest] ?? '') === '')
+
+export const misspeltLine = ({ name, nearest }: Misspelt): string =>
+  `${name}: it is no setting and has no effect; the nearest setting is ${nearest}`

@@ -1,0 +1,57 @@
+import { counted, type Finding, findingsIn, shown } from './finding.ts'
+
+/** A certificate as a peer showed it. */
+export type SeenCertificate = {
+  /** Whether it is for the name that was asked. */
+  fits: boolean
+  /** The names that it is for. */
+  names: readonly string[]
+  expiresAt: Date
+  /** Whether it leads to a certificate authority of the system. */
+  trusted: boolean
+  /** The organisation that issued it; empty: not told. */
+  issuer: string
+}
+
+const DAY_MS = 24 * 60 * 60 * 1000
+/** A renewal that works comes 30 days before the end. */
+const DAYS_WARNING = 14
+const NAMES_MAX = 3
+
+/**
+ * Judges a certificate.
+ * @param isDemanded whether the peers of this server refuse one that leads to no known authority.
+ * @param fix the line that gives the server another certificate.
+ */
+export function judgeCertificate({
+  area,
+  check,
+  name,
+  certificate,
+  now,
+  isDemanded,
+  fix,
+}: {
+  area: Finding['area']
+  check: string
+  name: string
+  certificate: SeenCertificate
+  now: Date
+  isDemanded: boolean
+  fix: string
+}): Finding {
+  const { ok, warning, broken } = findingsIn(area)
+  const { fits, names, expiresAt, trusted } = certificate
+  const days = Math.floor((expiresAt.getTime() - now.getTime()) / DAY_MS)
+  if (days < 0) return broken(check, `it ended ${expiresAt.toISOString().slice(0, 10)}`, fix)
+  if (!fits) {
+    const some = names.slice(0, NAMES_MAX).map(shown).join(', ')
+    return broken(check, `it is not for ${name}${some === '' ? '' : `, but for ${some}`}`, fix)
+  }
+  if (!trusted) {
+    const found = 'it leads to no authority that others know'
+    return isDemanded ? broken(check, found, fix) : warning(check, found, fix)
+  }
+  const left = `for ${name}, ${counted(days, 'day')} left`
+  return days < DAYS_WARNING ? warning(check, left, fix) : ok(check, left)
+}

@@ -1,0 +1,105 @@
+import { formatEther, formatGwei } from 'viem'
+import { type UsdcNetwork, usdcNetworkOfChainId } from '../till/usdc.ts'
+import { type Finding, findingsIn } from './finding.ts'
+
+const { ok, warning, broken } = findingsIn('chain')
+
+const LATENCY_WARNING_MS = 1_000
+const HEAD_WARNING_S = 30
+const HEAD_BROKEN_S = 300
+const USDC_DECIMALS = 6
+const RPC_FIX = 'RPC_URL=https://…   # another node of the same chain'
+
+/** @param failure one line without the URL, which can hold a key. */
+export const rpcAway = (failure: string): Finding => broken('RPC', `no answer: ${failure}`, RPC_FIX)
+
+/** Judges the first answers of an RPC. */
+export function judgeRpc({
+  chainId,
+  latencyMs,
+}: {
+  chainId: number
+  latencyMs: number
+}): Finding[] {
+  const network = usdcNetworkOfChainId(chainId)
+  const took = `${Math.round(latencyMs)} ms a call`
+  return [
+    latencyMs > LATENCY_WARNING_MS ? warning('RPC', took, RPC_FIX) : ok('RPC', took),
+    network === undefined
+      ? broken(
+          'chain id',
+          `${chainId} is neither base nor base-sepolia`,
+          'RPC_URL=https://mainnet.base.org',
+        )
+      : network.network === 'base'
+        ? ok('chain id', `${chainId}, ${network.network}`)
+        : warning(
+            'chain id',
+            `${chainId}, ${network.network}: its USDC has no worth`,
+            'RPC_URL=https://mainnet.base.org   # when you go live',
+          ),
+  ]
+}
+
+/** Judges the head. @param timestampS of the newest block. */
+export function judgeHead({ number, ageS }: { number: bigint; ageS: number }): Finding {
+  const found = `block ${number}, ${ageS} s old`
+  if (ageS > HEAD_BROKEN_S) return broken('head', found, RPC_FIX)
+  return ageS > HEAD_WARNING_S ? warning('head', found, RPC_FIX) : ok('head', found)
+}
+
+/** What the contract at the address of USDC answers; null: no such function. */
+export type TokenFacts = { name: string | null; version: string | null; decimals: number | null }
+
+export function judgeToken(network: UsdcNetwork, token: TokenFacts): Finding {
+  const fits =
+    token.name === network.eip712Name &&
+    token.version === network.eip712Version &&
+    token.decimals === USDC_DECIMALS
+  if (fits) return ok('USDC', `${token.name}, version ${token.version}, ${token.decimals} decimals`)
+  const asked = `"${network.eip712Name}", version ${network.eip712Version}, ${USDC_DECIMALS} decimals`
+  return broken('USDC', `the contract at ${network.usdcAddress} is not ${asked}`, RPC_FIX)
+}
+
+/** Judges whether the node knows states of the past: a payment that a reorganisation moved is looked up there. */
+export const judgeOldState = (blocks: number, isKnown: boolean): Finding =>
+  isKnown
+    ? ok('old state', `${blocks} blocks back can be called`)
+    : warning('old state', `the node knows no state ${blocks} blocks back`, RPC_FIX)
+
+export const judgeFees = ({
+  baseFeeWei,
+  tipWei,
+}: {
+  baseFeeWei: bigint
+  tipWei: bigint
+}): Finding => ok('fees', `${formatGwei(baseFeeWei)} gwei a gas, tip ${formatGwei(tipWei)}`)
+
+const PAYMENTS_WARNING = 1_000n
+
+/** Judges a gas wallet. @param perPaymentWei the price of one settlement now. */
+export function judgeGasWallet(
+  { address, balanceWei }: { address: string; balanceWei: bigint },
+  perPaymentWei: bigint,
+): Finding {
+  const payments = balanceWei / (perPaymentWei > 0n ? perPaymentWei : 1n)
+  const check = `gas wallet ${address.slice(0, 10)}`
+  const found = `${formatEther(balanceWei)} ether, enough for ${shownCount(payments)} payments`
+  const fix = `send ether to ${address}   # ${formatEther(perPaymentWei * PAYMENTS_WARNING)} for ${PAYMENTS_WARNING} payments`
+  if (payments === 0n) return broken(check, found, fix)
+  return payments < PAYMENTS_WARNING ? warning(check, found, fix) : ok(check, found)
+}
+
+const MILLION = 1_000_000n
+const shownCount = (count: bigint): string =>
+  count > MILLION ? 'more than a million' : count.toString()
+
+/** Judges the key that signs receipts. @param isPublished whether the database has it. */
+export const judgeReceiptKey = (isPublished: boolean): Finding =>
+  isPublished
+    ? ok('receipt key', 'it is published')
+    : broken(
+        'receipt key',
+        'no worker has published the key: nobody can check a receipt',
+        'bun run workers --pool payments   # with the same RECEIPT_SIGNING_KEYS as the API',
+      )

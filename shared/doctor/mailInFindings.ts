@@ -1,0 +1,139 @@
+/** Whether mail of strangers can come in. */
+import { isPublicAddress } from '../http/publicAddress.ts'
+import { type Finding, findingsIn, shown } from './finding.ts'
+import { addressRecord, mxRecord, zoneLine } from './zone.ts'
+
+const { ok, warning, broken } = findingsIn('mail in')
+
+const SILENT_DNS = 'the name servers did not answer'
+const DNS_FIX = 'DNS_SERVERS=1.1.1.1,9.9.9.9'
+
+/** A DNS look without an answer: no verdict on the record. */
+export const dnsAway = (area: Finding['area'], check: string): Finding =>
+  findingsIn(area).warning(check, SILENT_DNS, DNS_FIX)
+
+/** The exchangers of a domain. */
+export function judgeMx(
+  domain: string,
+  mailHostname: string,
+  found: readonly { priority: number; exchange: string }[],
+): Finding {
+  const check = `MX of ${domain}`
+  const fix = zoneLine(mxRecord(domain, mailHostname))
+  if (found.length === 0) return broken(check, 'no such record', fix)
+  const names = found.map(({ exchange }) => plain(exchange))
+  if (names.length === 1 && names[0] === '') {
+    return broken(check, 'a null MX: the domain takes no mail', fix)
+  }
+  const address = names.find((name) => /^[\d.]+$|:/.test(name))
+  if (address !== undefined) {
+    return broken(check, `${shown(address)} is an address, and must be a name`, fix)
+  }
+  const own = found.find(({ exchange }) => plain(exchange) === plain(mailHostname))
+  if (own === undefined) {
+    return broken(check, `${shown(names[0]!)} instead of ${mailHostname}`, fix)
+  }
+  const before = found.find(({ priority }) => priority < own.priority)
+  if (before === undefined) return ok(check, `${own.priority} ${mailHostname}`)
+  return warning(
+    check,
+    `${shown(plain(before.exchange))} gets the mail before ${mailHostname}`,
+    fix,
+  )
+}
+
+const plain = (name: string): string => name.toLowerCase().replace(/\.$/, '')
+
+/** The addresses of MAIL_HOSTNAME. @param seenAddress ours as the outside sees it; null: not known. */
+export function judgeMailHost({
+  mailHostname,
+  addresses,
+  alias,
+  seenAddress,
+  allowPrivate,
+}: {
+  mailHostname: string
+  addresses: readonly string[]
+  /** The name that it is an alias of; null: it is none. */
+  alias: string | null
+  seenAddress: string | null
+  allowPrivate: boolean
+}): Finding {
+  const check = `address of ${mailHostname}`
+  const fix =
+    seenAddress === null
+      ? `${mailHostname}. IN A …   ; the public address of this machine`
+      : zoneLine(addressRecord(mailHostname, seenAddress))
+  // RFC 2181 §10.3: an MX names no alias.
+  if (alias !== null)
+    return broken(check, `it is an alias of ${shown(alias)}, which no MX may name`, fix)
+  if (addresses.length === 0) return broken(check, 'it has none', fix)
+  const inside = addresses.find((address) => !isPublicAddress(address))
+  if (inside !== undefined) {
+    const found = `${inside} is not public`
+    return allowPrivate ? warning(check, found, fix) : broken(check, found, fix)
+  }
+  return ok(check, addresses.join(', '))
+}
+
+/** A try to reach an SMTP server. */
+export type Reached = 'answered' | 'refused' | 'silent' | 'unreachable'
+
+const INBOUND_FIX = 'SMTP_HOST=0.0.0.0 SMTP_PORT=25   # and let port 25 through the firewall'
+
+/**
+ * Judges the listener at one public address, as far as a look from this machine can tell.
+ * @param local whether the listener answers at SMTP_HOST and SMTP_PORT; null: they are settings of another machine.
+ */
+export function judgeListener({
+  address,
+  port,
+  reached,
+  local,
+}: {
+  address: string
+  port: number
+  reached: Reached
+  local: { at: string; reached: Reached } | null
+}): Finding {
+  const check = `listener at ${address}`
+  if (reached === 'answered') return ok(check, `it answers on port ${port}, seen from here`)
+  if (reached === 'refused') {
+    const found =
+      local?.reached === 'answered'
+        ? `nothing listens on port ${port}; the listener is at ${local.at}`
+        : `nothing listens on port ${port}`
+    return broken(check, found, INBOUND_FIX)
+  }
+  const found =
+    reached === 'silent'
+      ? `no answer on port ${port}: a firewall drops it, or the network does not lead back here`
+      : `there is no way to port ${port}`
+  // Many networks do not lead a packet to their own public address. Only a stranger can tell.
+  const fix = `nc -vz ${address} ${port}   # from elsewhere; if it is shut, ask the provider to open it, or have one hand mail over by HTTP`
+  return local?.reached === 'answered' ? warning(check, found, fix) : broken(check, found, fix)
+}
+
+/** Whether the listener offers STARTTLS. Its certificate is judged apart. */
+export const judgeStartTls = (isOffered: boolean): Finding =>
+  isOffered
+    ? ok('STARTTLS', 'the listener offers it')
+    : warning(
+        'STARTTLS',
+        'the listener does not offer it: mail comes in readable',
+        'SMTP_TLS_CERT_FILE=/etc/purser/cert.pem SMTP_TLS_KEY_FILE=/etc/purser/key.pem',
+      )
+
+/** Names that are kept for the operator, and that a project took before. */
+export function judgeReservedNames(
+  taken: readonly { address: string; projectId: string; name: string }[],
+): Finding[] {
+  if (taken.length === 0) return [ok('kept names', 'no project holds one')]
+  return taken.map(({ address, projectId, name }) =>
+    warning(
+      address,
+      `the inbox of the project ${shown(name)} (${projectId})`,
+      `curl -X DELETE -H "Authorization: Bearer $PLATFORM_KEY" $BASE_URL/v0/platform/projects/${projectId}`,
+    ),
+  )
+}

@@ -1,0 +1,260 @@
+/** Whether other hosts take our mail. */
+import { type Finding, findingsIn, shown } from './finding.ts'
+import type { Reached } from './mailInFindings.ts'
+import {
+  addressRecord,
+  dmarcRecord,
+  ptrRecord,
+  spfRecord,
+  txtRecord,
+  type ZoneSettings,
+  zoneLine,
+} from './zone.ts'
+
+const { ok, warning, broken } = findingsIn('mail out')
+
+const RELAY_FIX = 'SMTP_RELAY_URL=smtp://USER:PASSWORD@RELAY:587'
+
+/** Judges connections to port 25 of large receivers. */
+export function judgePort25(hosts: readonly { host: string; reached: Reached }[]): Finding {
+  const check = 'port 25 outward'
+  const answered = hosts.filter(({ reached }) => reached === 'answered')
+  if (answered.length > 0) return ok(check, `${answered[0]!.host} answers`)
+  if (hosts.every(({ reached }) => reached === 'silent')) {
+    // Clouds drop the packets. A firewall of one's own mostly refuses.
+    return broken(
+      check,
+      'no host answers, and none refuses: the provider shuts the port; ask it to open the port, or use a relay',
+      RELAY_FIX,
+    )
+  }
+  if (hosts.every(({ reached }) => reached === 'refused')) {
+    return broken(
+      check,
+      'every host is refused at once: a firewall near this machine shuts the port',
+      'nft list ruleset   # let tcp dport 25 out',
+    )
+  }
+  return broken(check, 'no host answers; the network of this machine has a fault', RELAY_FIX)
+}
+
+/** The provider's own name for an address holds its digits. */
+const isGeneric = (name: string, address: string): boolean => {
+  const digits = address.split(/[.:]/).filter((part) => part !== '')
+  return digits.length > 1 && digits.every((part) => name.includes(part))
+}
+
+/**
+ * Judges the reverse name of an address that we send from (FCrDNS): large receivers refuse mail without one.
+ * @param forward the addresses of each name.
+ */
+export function judgeReverse(
+  address: string,
+  mailHostname: string,
+  names: readonly { name: string; forward: readonly string[] }[],
+): Finding {
+  const check = `reverse name of ${address}`
+  const line = `${zoneLine(ptrRecord(address, mailHostname))}   ; ask the provider of the address`
+  if (names.length === 0) return broken(check, 'it has none', line)
+  const confirmed = names.find(({ forward }) => forward.includes(address))
+  if (confirmed === undefined) {
+    return broken(check, `${shown(names[0]!.name)} does not lead back to ${address}`, line)
+  }
+  if (names.some(({ name }) => name === mailHostname)) return ok(check, mailHostname)
+  if (isGeneric(confirmed.name, address)) {
+    return warning(check, `${shown(confirmed.name)} is the provider's name`, line)
+  }
+  return warning(check, `${shown(confirmed.name)}, and EHLO says ${mailHostname}`, line)
+}
+
+/** A result of RFC 7208 §2.6 for one of our addresses. */
+export type SpfResult = { address: string; result: string; comment: string }
+
+/**
+ * Judges the SPF record of a domain.
+ * @param records the TXT records of the name that begin with v=spf1.
+ * @param isDirect whether the addresses are those that we send from. A relay sends from others, which nobody can list.
+ */
+export function judgeSpf({
+  domain,
+  records,
+  results,
+  isDirect,
+  settings,
+}: {
+  domain: string
+  records: readonly string[]
+  results: readonly SpfResult[]
+  isDirect: boolean
+  settings: ZoneSettings
+}): Finding {
+  const check = `SPF of ${domain}`
+  const wanted = spfRecord(domain, settings)
+  const fix = zoneLine(wanted)
+  if (records.length === 0) return broken(check, 'no such record', fix)
+  // RFC 7208 §4.5: with two records each receiver gives up.
+  if (records.length > 1) return broken(check, `${records.length} records instead of one`, fix)
+  const error = results.find(({ result }) => result === 'permerror')
+  if (error !== undefined) {
+    return broken(check, `it cannot be read: ${shown(error.comment)}`, fix)
+  }
+  const unknown = results.find(({ result }) => result === 'temperror')
+  if (unknown !== undefined) return warning(check, 'a name server did not answer', fix)
+  const refused = results.find(({ result }) => result !== 'pass')
+  if (refused === undefined) return ok(check, shown(records[0]!))
+  const found = `it says ${refused.result} for ${refused.address}`
+  return isDirect
+    ? broken(check, found, fix)
+    : warning(check, `${found}, the relay`, `${fix}   ; with the include that the relay names`)
+}
+
+const KEY_CHARS_1024 = 216
+
+/** Judges the published record of a DKIM key. @param found the TXT records at its name. */
+export function judgeDkim(
+  { domain, selector, record }: { domain: string; selector: string; record: string },
+  found: readonly string[],
+): Finding {
+  const name = `${selector}._domainkey.${domain}`
+  const check = `DKIM ${selector} of ${domain}`
+  const fix = zoneLine(txtRecord(name, record))
+  const keys = found.filter((text) => /(?:^|;)\s*p\s*=/i.test(text))
+  if (keys.length === 0) return broken(check, 'no such record', fix)
+  if (keys.length > 1) return broken(check, `${keys.length} records instead of one`, fix)
+  const published = keys[0]!
+  if (tagOf(published, 'p') !== tagOf(record, 'p')) {
+    return broken(check, 'its key is not ours', fix)
+  }
+  if (tagOf(published, 'p').length < KEY_CHARS_1024) {
+    return broken(check, 'the key is too short', `bun run dkim:new ${domain}`)
+  }
+  if (tagOf(published, 't').split(':').includes('y')) {
+    return warning(check, 't=y says that the domain only tests', fix)
+  }
+  return ok(check, 'its key is ours')
+}
+
+/** @returns the finding for a domain that signs nothing. */
+export const missingDkim = (domain: string): Finding =>
+  broken(`DKIM of ${domain}`, 'no key signs its mail', `bun run dkim:new ${domain}`)
+
+/** The value of a tag of a DKIM or DMARC record, without white space. */
+export function tagOf(text: string, name: string): string {
+  const tag = text.split(';').find((part) => part.split('=')[0]?.trim().toLowerCase() === name)
+  return tag === undefined ? '' : tag.slice(tag.indexOf('=') + 1).replace(/\s+/g, '')
+}
+
+/**
+ * Judges the DMARC record of a domain (RFC 9989). Our signatures name the domain itself, so they are aligned.
+ * @param found the first name of the tree walk with a record, and its records.
+ * @param unconfirmed hosts of `rua` that do not say that they take reports for the domain.
+ */
+export function judgeDmarc({
+  domain,
+  found,
+  unconfirmed,
+  mailDomain,
+}: {
+  domain: string
+  found: { at: string; records: readonly string[] } | null
+  unconfirmed: readonly string[]
+  mailDomain: string
+}): Finding {
+  const check = `DMARC of ${domain}`
+  const fix = zoneLine(dmarcRecord(domain, mailDomain))
+  if (found === null) return broken(check, 'no such record', fix)
+  if (found.records.length > 1) {
+    return broken(check, `${found.records.length} records instead of one`, fix)
+  }
+  const record = found.records[0]!
+  const policy = tagOf(record, 'p').toLowerCase()
+  if (policy !== '' && !['none', 'quarantine', 'reject'].includes(policy)) {
+    return broken(check, `p=${shown(policy)} is no policy`, fix)
+  }
+  const [stranger] = unconfirmed
+  if (stranger !== undefined) {
+    return warning(
+      check,
+      `reports to ${shown(stranger)} are not sent: it does not take those of ${domain}`,
+      zoneLine(txtRecord(`${domain}._report._dmarc.${stranger}`, 'v=DMARC1')),
+    )
+  }
+  const old = ['pct', 'rf', 'ri'].find((tag) => tagOf(record, tag) !== '')
+  if (old !== undefined) return warning(check, `${old}= has no meaning since RFC 9989`, fix)
+  const inherited = found.at === domain ? '' : `, by ${found.at}`
+  return ok(check, `p=${policy === '' ? 'none' : policy}${inherited}`)
+}
+
+/** The relay as one connection sees it. */
+export type RelayFacts = {
+  host: string
+  login: 'accepted' | 'refused' | 'untrusted' | Exclude<Reached, 'answered'>
+  /** Whether the connection is encrypted. */
+  isEncrypted: boolean
+  /** RFC 1870; null: not told. */
+  sizeMax: number | null
+}
+
+/** @param ourMax bytes of the largest mail that the API takes. */
+export function judgeRelay(
+  { host, login, isEncrypted, sizeMax }: RelayFacts,
+  ourMax: number,
+): Finding[] {
+  const check = `relay ${host}`
+  if (login === 'silent') {
+    // Hetzner drops 25 and 465, and leaves 587 open.
+    return [
+      broken(
+        check,
+        'no answer: the provider may shut the port',
+        `SMTP_RELAY_URL=smtp://USER:PASSWORD@${host}:587`,
+      ),
+    ]
+  }
+  if (login === 'refused') {
+    return [
+      broken(check, 'it refuses the login', `SMTP_RELAY_URL=smtp://USER:PASSWORD@${host}:587`),
+    ]
+  }
+  if (login === 'untrusted') {
+    return [
+      broken(
+        check,
+        'it offers no TLS that can be trusted',
+        'SMTP_RELAY_CA_FILE=/etc/purser/relay.pem',
+      ),
+    ]
+  }
+  if (login === 'unreachable') {
+    return [broken(check, 'nothing answers there', RELAY_FIX)]
+  }
+  return [
+    ok(check, 'it takes our login'),
+    isEncrypted
+      ? ok('TLS of the relay', 'mail goes out encrypted')
+      : warning('TLS of the relay', 'mail goes out readable', 'SMTP_RELAY_TLS=required'),
+    sizeMax !== null && sizeMax > 0 && sizeMax < ourMax
+      ? warning(
+          'size of the relay',
+          `it takes ${megabytes(sizeMax)} MB, and the API ${megabytes(ourMax)} MB`,
+          `${RELAY_FIX}   # one that takes ${megabytes(ourMax)} MB`,
+        )
+      : ok('size of the relay', sizeMax === null ? 'no limit is told' : `${megabytes(sizeMax)} MB`),
+  ]
+}
+
+const megabytes = (bytes: number): string => (bytes / 1024 / 1024).toFixed(0)
+
+/** Judges whether the name in EHLO leads to the address that we send from (RFC 5321 §4.1.4). */
+export const judgeEhlo = (
+  address: string,
+  mailHostname: string,
+  addresses: readonly string[],
+): Finding =>
+  addresses.includes(address)
+    ? ok('name in EHLO', `${mailHostname} leads to ${address}`)
+    : warning(
+        'name in EHLO',
+        `${mailHostname} does not lead to ${address}`,
+        zoneLine(addressRecord(mailHostname, address)),
+      )

@@ -1,0 +1,122 @@
+/** MTA-STS (RFC 8461), TLS-RPT (RFC 8460) and CAA (RFC 8659). */
+import { type Finding, findingsIn, shown } from './finding.ts'
+import { tagOf } from './mailOutFindings.ts'
+import { stsPolicy, stsRecord, tlsReportRecord, zoneLine } from './zone.ts'
+
+const { ok, warning, broken } = findingsIn('policies')
+
+/** A policy as its host answers; `failure`: why there is none. */
+export type SeenPolicy =
+  | { failure: string }
+  | { mode: string; maxAgeS: number; coversUs: boolean; isText: boolean }
+
+const ID = /^[a-z0-9]{1,32}$/i
+const DAY_S = 24 * 60 * 60
+const POLICY_FIX = 'curl -i https://mta-sts.'
+
+/** Judges the TXT record of MTA-STS and the policy behind it. @param records those that begin with v=STSv1. */
+export function judgeSts({
+  domain,
+  records,
+  policy,
+  mailHostname,
+  stsId,
+}: {
+  domain: string
+  records: readonly string[]
+  /** Null: it was not asked for, because no record announces it. */
+  policy: SeenPolicy | null
+  mailHostname: string
+  stsId: string
+}): Finding[] {
+  const check = `MTA-STS of ${domain}`
+  const fix = zoneLine(stsRecord(domain, stsId))
+  if (records.length === 0) {
+    return [warning(check, 'none: a listener on the way can take away the TLS', fix)]
+  }
+  if (records.length > 1) return [broken(check, `${records.length} records instead of one`, fix)]
+  const id = tagOf(records[0]!, 'id')
+  if (!ID.test(id)) return [broken(check, `id=${shown(id)} is not 1 to 32 letters or digits`, fix)]
+  return [
+    ok(check, `id=${id}`),
+    ...(policy === null ? [] : [judgePolicy(domain, policy, mailHostname)]),
+  ]
+}
+
+function judgePolicy(domain: string, policy: SeenPolicy, mailHostname: string): Finding {
+  const check = `policy of ${domain}`
+  const url = `${POLICY_FIX}${domain}/.well-known/mta-sts.txt`
+  const wanted = `${url}   # must answer: ${stsPolicy(mailHostname).trim().replaceAll('\r\n', ' | ')}`
+  if ('failure' in policy) return broken(check, policy.failure, wanted)
+  const { mode, maxAgeS, coversUs, isText } = policy
+  if (!isText) return broken(check, 'its type is not text/plain', wanted)
+  if (!coversUs && mode !== 'none') {
+    // In the mode enforce nobody could deliver.
+    const found = `it does not name ${mailHostname}`
+    return mode === 'enforce' ? broken(check, found, wanted) : warning(check, found, wanted)
+  }
+  if (maxAgeS < DAY_S) return warning(check, `max_age is ${maxAgeS} s, less than a day`, wanted)
+  return ok(check, `mode ${mode}, for ${Math.floor(maxAgeS / DAY_S)} days`)
+}
+
+/** @param records the TXT records that begin with v=TLSRPTv1. */
+export function judgeTlsReports(
+  domain: string,
+  records: readonly string[],
+  mailDomain: string,
+): Finding {
+  const check = `TLS-RPT of ${domain}`
+  const fix = zoneLine(tlsReportRecord(domain, mailDomain))
+  if (records.length === 0) return warning(check, 'none: nobody tells of failed TLS', fix)
+  if (records.length > 1) return broken(check, `${records.length} records instead of one`, fix)
+  const places = tagOf(records[0]!, 'rua').split(',')
+  const wrong = places.find((place) => !/^(?:mailto:[^@\s]+@[^@\s]+|https:\/\/\S+)$/i.test(place))
+  if (wrong !== undefined)
+    return broken(check, `rua=${shown(wrong)} is no mailto: or https: URL`, fix)
+  return ok(check, `reports go to ${shown(places[0]!)}`)
+}
+
+/** The name that an authority's CAA records have, by the organisation of its certificates. */
+const AUTHORITIES: readonly [organisation: RegExp, name: string][] = [
+  [/let's encrypt|internet security research group/i, 'letsencrypt.org'],
+  [/google trust services/i, 'pki.goog'],
+  [/zerossl|sectigo|comodo/i, 'sectigo.com'],
+  [/digicert|geotrust|thawte/i, 'digicert.com'],
+  [/globalsign/i, 'globalsign.com'],
+  [/amazon/i, 'amazon.com'],
+  [/buypass/i, 'buypass.com'],
+]
+
+export type CaaRecord = { tag: string; value: string }
+
+/**
+ * Judges whether the issuer of a certificate may renew it.
+ * @param set the first records from the name upward, and the name that has them; null: there are none.
+ * @param issuer the organisation in the certificate; empty: there is no certificate.
+ */
+export function judgeCaa(
+  name: string,
+  set: { at: string; records: readonly CaaRecord[] } | null,
+  issuer: string,
+): Finding {
+  const check = `CAA of ${name}`
+  if (set === null) return ok(check, 'none: every authority may issue')
+  const allowed = set.records
+    .filter(({ tag }) => tag.toLowerCase() === 'issue')
+    .map(({ value }) => value.split(';')[0]!.trim().toLowerCase())
+  if (allowed.length === 0) return ok(check, 'no record names an authority')
+  const authority = AUTHORITIES.find(([organisation]) => organisation.test(issuer))?.[1]
+  if (authority === undefined) {
+    return ok(
+      check,
+      `${set.at} allows ${allowed.map((one) => (one === '' ? 'none' : one)).join(', ')}`,
+    )
+  }
+  return allowed.includes(authority)
+    ? ok(check, `${set.at} allows ${authority}`)
+    : broken(
+        check,
+        `${set.at} forbids ${authority}, which issued the certificate`,
+        `${set.at}. IN CAA 0 issue "${authority}"`,
+      )
+}

@@ -1,0 +1,55 @@
+import type { Config } from '../config/config.ts'
+import type { Finding } from './finding.ts'
+
+/** Shorter texts occur in words of ours. */
+const SECRET_CHARS_MIN = 4
+const HIDDEN = '[hidden]'
+
+/** The secrets of the settings, in every form in which a message could quote them. */
+export function secretsOf(config: Config): string[] {
+  const { databaseUrl, databaseReplicaUrl, relayUrl, chain, blobStore, bootstrap } = config
+  const texts = [
+    ...[databaseUrl, databaseReplicaUrl, relayUrl, chain.rpcUrl].flatMap(secretsOfUrl),
+    ...chain.settlementKeys.flatMap((key) => [key, key.slice(2)]),
+    ...(config.masterKeys ?? []).flatMap(({ key }) => forms(key.export())),
+    ...(config.receiptSeeds ?? []).flatMap(({ seed }) => forms(Buffer.from(seed))),
+    blobStore?.secretAccessKey,
+    bootstrap.platformKey,
+    bootstrap.projectKey,
+    config.metricsToken,
+  ]
+  return texts.filter((text) => text !== undefined && text.length >= SECRET_CHARS_MIN) as string[]
+}
+
+const forms = (bytes: Buffer): string[] => [bytes.toString('base64'), bytes.toString('hex')]
+
+/** User and password, and whatever stands behind the host: an RPC has its key there. */
+function secretsOfUrl(text: string | null | undefined): string[] {
+  if (typeof text !== 'string' || !URL.canParse(text)) return []
+  const { username, password, pathname, search, protocol } = new URL(text)
+  const isHttp = protocol.startsWith('http')
+  const written = [password, ...(isHttp ? [username, ...pathname.split('/'), search.slice(1)] : [])]
+  return written.flatMap((part) => [part, decoded(part)])
+}
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return part
+  }
+}
+
+/** The same findings without these texts: the second line of defence, as no finding names a secret. */
+export const withoutSecrets = (
+  findings: readonly Finding[],
+  secrets: readonly string[],
+): Finding[] => {
+  const hide = (text: string) =>
+    secrets.reduce((rest, secret) => rest.replaceAll(secret, HIDDEN), text)
+  return findings.map((finding) => ({
+    ...finding,
+    found: hide(finding.found),
+    ...(finding.fix === undefined ? {} : { fix: hide(finding.fix) }),
+  }))
+}

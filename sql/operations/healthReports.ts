@@ -1,0 +1,110 @@
+import type { Finding } from '../../shared/doctor/finding.ts'
+import {
+  SECTION_RUNNER,
+  SECTIONS,
+  type Section,
+  type SectionFindings,
+} from '../../shared/doctor/report.ts'
+import { newHealthReportId } from '../../shared/ids.ts'
+import { CHANGES_CHANNEL } from '../changes.ts'
+import { type Client, type Pool, type Queryable, transaction } from '../db.ts'
+import { addJob } from '../queue/jobs.ts'
+import { listLivingPools } from '../queue/workerPools.ts'
+
+/** A report of the doctor. */
+export type HealthReport = {
+  id: string
+  requestedAt: Date
+  /** Since the request, by the clock of the database. */
+  ageMs: number
+  sections: SectionFindings
+}
+
+const REPORTS_KEPT = 10
+
+/** The task of each section. */
+const TASK = {
+  service: 'examine_service',
+  mail: 'examine_mail',
+  chain: 'examine_chain',
+} as const satisfies Record<Section, string>
+
+/**
+ * Asks the workers for a report on these sections.
+ * @returns its id.
+ */
+export async function requestReport(pool: Pool, sections: readonly Section[]): Promise<string> {
+  const id = newHealthReportId()
+  await transaction(pool, async (db) => {
+    await db.query('insert into health_reports (id) values ($1)', [id])
+    await deleteOldReports(db)
+    for (const section of sections) {
+      const task = TASK[section]
+      await addJob(db, { task, payload: { reportId: id }, key: `${task}:${id}` })
+    }
+  })
+  return id
+}
+
+/** The sections whose workers run. */
+export async function livingSections(db: Queryable): Promise<Section[]> {
+  const pools = await listLivingPools(db)
+  return SECTIONS.filter((section) => pools.includes(SECTION_RUNNER[section]))
+}
+
+async function deleteOldReports(db: Client): Promise<void> {
+  await db.query(
+    `delete from health_reports where id in (
+       select id from health_reports order by requested_at desc, id offset $1)`,
+    [REPORTS_KEPT],
+  )
+}
+
+/** Records the findings of a section. A second look of the same section changes nothing. */
+export async function recordSection(
+  db: Queryable,
+  { reportId, section, findings }: { reportId: string; section: Section; findings: Finding[] },
+): Promise<void> {
+  await db.query(
+    `with recorded as (
+       update health_reports set sections = sections || jsonb_build_object($2::text, $3::jsonb)
+       where id = $1 and not sections ? $2 returning id)
+     select pg_notify('${CHANGES_CHANNEL}', id) from recorded`,
+    [reportId, section, JSON.stringify(findings)],
+  )
+}
+
+type ReportRow = { id: string; requested_at: Date; age_ms: string; sections: SectionFindings }
+
+const SELECT_REPORT = `
+  select id, requested_at, floor(extract(epoch from clock_timestamp() - requested_at) * 1000) as age_ms, sections
+  from health_reports`
+
+const toReport = (row: ReportRow | undefined): HealthReport | null =>
+  row === undefined
+    ? null
+    : {
+        id: row.id,
+        requestedAt: row.requested_at,
+        ageMs: Number(row.age_ms),
+        sections: row.sections,
+      }
+
+/** One report, or null. */
+export async function findReport(db: Queryable, id: string): Promise<HealthReport | null> {
+  const { rows } = await db.query<ReportRow>({
+    name: 'find-health-report',
+    text: `${SELECT_REPORT} where id = $1`,
+    values: [id],
+  })
+  return toReport(rows[0])
+}
+
+/** The newest report, or null. */
+export async function findLastReport(db: Queryable): Promise<HealthReport | null> {
+  const { rows } = await db.query<ReportRow>({
+    name: 'find-last-health-report',
+    text: `${SELECT_REPORT} order by requested_at desc, id limit 1`,
+  })
+  return toReport(rows[0])
+}

@@ -1,0 +1,75 @@
+import { expect, test } from 'bun:test'
+import {
+  judgeFees,
+  judgeGasWallet,
+  judgeHead,
+  judgeOldState,
+  judgeReceiptKey,
+  judgeRpc,
+  judgeToken,
+  rpcAway,
+} from '../../../shared/doctor/chainFindings.ts'
+import { USDC_NETWORKS } from '../../../shared/till/usdc.ts'
+
+const { base } = USDC_NETWORKS
+
+test('the RPC answers in time, on a chain that the service knows', () => {
+  const verdicts = (chainId: number, latencyMs: number) =>
+    judgeRpc({ chainId, latencyMs }).map(({ verdict }) => verdict)
+  expect(verdicts(8453, 100)).toEqual(['ok', 'ok'])
+  expect(verdicts(84532, 100)).toEqual(['ok', 'warning'])
+  expect(verdicts(1, 1_500)).toEqual(['warning', 'broken'])
+  expect(rpcAway('timed out')).toMatchObject({ verdict: 'broken', found: 'no answer: timed out' })
+})
+
+test.each([
+  [4, 'ok'],
+  [60, 'warning'],
+  [900, 'broken'],
+] as const)('a head of %p seconds is %s', (ageS, verdict) => {
+  expect(judgeHead({ number: 7n, ageS })).toMatchObject({
+    verdict,
+    found: `block 7, ${ageS} s old`,
+  })
+})
+
+test('the contract is USDC', () => {
+  const token = { name: 'USD Coin', version: '2', decimals: 6 }
+  expect(judgeToken(base, token).verdict).toBe('ok')
+  for (const change of [{ name: 'USDC' }, { version: '1' }, { decimals: 18 }, { name: null }]) {
+    expect(judgeToken(base, { ...token, ...change })).toMatchObject({
+      verdict: 'broken',
+      found: `the contract at ${base.usdcAddress} is not "USD Coin", version 2, 6 decimals`,
+      fix: expect.stringMatching(/^RPC_URL=/),
+    })
+  }
+})
+
+test('a gas wallet has ether for payments to come', () => {
+  const address = `0x${'ab'.repeat(20)}`
+  const judged = (balanceWei: bigint) => judgeGasWallet({ address, balanceWei }, 1_000n)
+  expect(judged(5_000_000n)).toMatchObject({ verdict: 'ok', check: 'gas wallet 0xabababab' })
+  expect(judged(999_000n)).toMatchObject({
+    verdict: 'warning',
+    found: expect.stringContaining('enough for 999 payments'),
+  })
+  expect(judged(999n)).toMatchObject({
+    verdict: 'broken',
+    fix: expect.stringContaining(`send ether to ${address}`),
+  })
+  // Without a fee each payment is free of gas: no division by zero.
+  expect(judgeGasWallet({ address, balanceWei: 5_000n }, 0n).verdict).toBe('ok')
+})
+
+test('old state, fees and the receipt key', () => {
+  expect(judgeOldState(600, true).verdict).toBe('ok')
+  expect(judgeOldState(600, false)).toMatchObject({
+    verdict: 'warning',
+    found: 'the node knows no state 600 blocks back',
+  })
+  expect(judgeFees({ baseFeeWei: 2_000_000n, tipWei: 1_000n }).found).toBe(
+    '0.002 gwei a gas, tip 0.000001',
+  )
+  expect(judgeReceiptKey(true).verdict).toBe('ok')
+  expect(judgeReceiptKey(false).verdict).toBe('broken')
+})

@@ -1,0 +1,330 @@
+/** The judgements on DNS records, listener, relay and policies: each has the line to change. */
+import { describe, expect, test } from 'bun:test'
+import {
+  judgeListener,
+  judgeMailHost,
+  judgeMx,
+  judgeReservedNames,
+  judgeStartTls,
+} from '../../../shared/doctor/mailInFindings.ts'
+import {
+  judgeDkim,
+  judgeDmarc,
+  judgeEhlo,
+  judgePort25,
+  judgeRelay,
+  judgeReverse,
+  judgeSpf,
+  missingDkim,
+} from '../../../shared/doctor/mailOutFindings.ts'
+import { judgeCaa, judgeSts, judgeTlsReports } from '../../../shared/doctor/policyFindings.ts'
+
+const MX = 'mx.example.com'
+const D = 'a.example.com'
+const MX_LINE = 'a.example.com. IN MX 10 mx.example.com.'
+
+describe('MX', () => {
+  const mx = (...records: [number, string][]) =>
+    judgeMx(
+      D,
+      MX,
+      records.map(([priority, exchange]) => ({ priority, exchange })),
+    )
+
+  test('our host first is right, in any case and with a dot', () => {
+    expect(mx([10, 'MX.example.com.'])).toMatchObject({ verdict: 'ok', found: '10 mx.example.com' })
+    expect(mx([10, MX], [20, 'backup.example.com']).verdict).toBe('ok')
+  })
+
+  test.each([
+    ['none', [], 'no such record'],
+    ['a null MX', [[0, '.']], 'a null MX: the domain takes no mail'],
+    ['an address', [[10, '203.0.113.7']], '"203.0.113.7" is an address, and must be a name'],
+    ['another host', [[10, 'mail.other.com']], '"mail.other.com" instead of mx.example.com'],
+  ] as [string, [number, string][], string][])('%s is broken', (_what, records, found) => {
+    expect(mx(...records)).toMatchObject({ verdict: 'broken', found, fix: MX_LINE })
+  })
+
+  test('a host before ours gets the mail', () => {
+    expect(mx([10, MX], [5, 'old.example.com'])).toMatchObject({ verdict: 'warning', fix: MX_LINE })
+  })
+})
+
+describe('mail host', () => {
+  const host = (change: Partial<Parameters<typeof judgeMailHost>[0]>) =>
+    judgeMailHost({
+      mailHostname: MX,
+      addresses: ['8.8.4.4'],
+      alias: null,
+      seenAddress: '9.9.9.9',
+      allowPrivate: false,
+      ...change,
+    })
+  test('a public address is right; none, an inner one and an alias are broken', () => {
+    expect(host({})).toMatchObject({ verdict: 'ok', found: '8.8.4.4' })
+    const fix = 'mx.example.com. IN A 9.9.9.9'
+    expect(host({ addresses: [] })).toMatchObject({ verdict: 'broken', fix })
+    expect(host({ addresses: ['8.8.4.4', '10.0.0.5'] })).toMatchObject({
+      verdict: 'broken',
+      found: '10.0.0.5 is not public',
+      fix,
+    })
+    expect(host({ alias: 'x.example.net' })).toMatchObject({ verdict: 'broken', fix })
+    expect(host({ addresses: ['10.0.0.5'], allowPrivate: true }).verdict).toBe('warning')
+    expect(host({ addresses: [], seenAddress: '2606:4700::1' }).fix).toBe(
+      'mx.example.com. IN AAAA 2606:4700::1',
+    )
+  })
+})
+
+describe('listener', () => {
+  const at = (reached: 'answered' | 'refused' | 'silent' | 'unreachable', local: boolean) =>
+    judgeListener({
+      address: '8.8.4.4',
+      port: 25,
+      reached,
+      local: { at: '127.0.0.1:2525', reached: local ? 'answered' : 'refused' },
+    })
+  test('a listener on the inside alone has the line that opens it', () => {
+    expect(at('answered', true).verdict).toBe('ok')
+    expect(at('refused', true)).toMatchObject({
+      verdict: 'broken',
+      found: 'nothing listens on port 25; the listener is at 127.0.0.1:2525',
+      fix: expect.stringContaining('SMTP_HOST=0.0.0.0 SMTP_PORT=25'),
+    })
+    expect(at('refused', false).found).toBe('nothing listens on port 25')
+  })
+  test('silence is told apart from a refusal, and is no proof from here', () => {
+    expect(at('silent', true)).toMatchObject({
+      verdict: 'warning',
+      found: expect.stringContaining('a firewall drops it'),
+      fix: expect.stringContaining('nc -vz 8.8.4.4 25'),
+    })
+    expect(at('silent', false).verdict).toBe('broken')
+    expect(at('unreachable', false).verdict).toBe('broken')
+    expect(judgeStartTls(true).verdict).toBe('ok')
+    expect(judgeStartTls(false)).toMatchObject({
+      verdict: 'warning',
+      fix: expect.stringContaining('SMTP_TLS_CERT_FILE='),
+    })
+  })
+})
+
+test('projects that hold a kept name are listed', () => {
+  expect(judgeReservedNames([]).map(({ verdict }) => verdict)).toEqual(['ok'])
+  const holder = { address: 'abuse@a.example.com', projectId: 'prj_1', name: 'Shop' }
+  expect(judgeReservedNames([holder])).toEqual([
+    {
+      area: 'mail in',
+      check: 'abuse@a.example.com',
+      found: 'the inbox of the project "Shop" (prj_1)',
+      verdict: 'warning',
+      fix: 'curl -X DELETE -H "Authorization: Bearer $PLATFORM_KEY" $BASE_URL/v0/platform/projects/prj_1',
+    },
+  ])
+})
+
+describe('port 25 outward', () => {
+  const seen = (...reached: ('answered' | 'refused' | 'silent' | 'unreachable')[]) =>
+    judgePort25(reached.map((one, n) => ({ host: `h${n}`, reached: one })))
+  test('a provider that drops is told apart from a firewall that refuses', () => {
+    expect(seen('silent', 'answered')).toMatchObject({ verdict: 'ok', found: 'h1 answers' })
+    expect(seen('silent', 'silent')).toMatchObject({
+      verdict: 'broken',
+      found: expect.stringContaining('the provider shuts the port'),
+      fix: 'SMTP_RELAY_URL=smtp://USER:PASSWORD@RELAY:587',
+    })
+    expect(seen('refused', 'refused')).toMatchObject({
+      verdict: 'broken',
+      found: expect.stringContaining('a firewall near this machine'),
+      fix: expect.stringContaining('nft list ruleset'),
+    })
+    expect(seen('refused', 'silent').verdict).toBe('broken')
+  })
+})
+
+test('the reverse name leads forth and back, and is ours', () => {
+  const line =
+    '7.113.0.203.in-addr.arpa. IN PTR mx.example.com.   ; ask the provider of the address'
+  const judged = (...names: { name: string; forward: string[] }[]) =>
+    judgeReverse('203.0.113.7', MX, names)
+  expect(judged({ name: MX, forward: ['203.0.113.7'] }).verdict).toBe('ok')
+  expect(judged()).toMatchObject({ verdict: 'broken', found: 'it has none', fix: line })
+  expect(judged({ name: MX, forward: ['203.0.113.8'] })).toMatchObject({
+    verdict: 'broken',
+    fix: line,
+  })
+  expect(judged({ name: 'vps-203-0-113-7.host.net', forward: ['203.0.113.7'] })).toMatchObject({
+    verdict: 'warning',
+    found: expect.stringContaining("the provider's name"),
+  })
+  expect(judged({ name: 'other.example.com', forward: ['203.0.113.7'] })).toMatchObject({
+    verdict: 'warning',
+    fix: line,
+  })
+  expect(judgeEhlo('203.0.113.7', MX, ['203.0.113.7']).verdict).toBe('ok')
+  expect(judgeEhlo('203.0.113.7', MX, ['203.0.113.9']).fix).toBe('mx.example.com. IN A 203.0.113.7')
+})
+
+test('SPF: one record that passes our addresses', () => {
+  const settings = { mailDomain: D, mailHostname: MX, webHost: D, relayUrl: 'direct' }
+  const judged = (change: Partial<Parameters<typeof judgeSpf>[0]>) =>
+    judgeSpf({
+      domain: D,
+      records: ['v=spf1 a:mx.example.com -all'],
+      results: [{ address: '203.0.113.7', result: 'pass', comment: '' }],
+      isDirect: true,
+      settings,
+      ...change,
+    })
+  const fix = 'a.example.com. IN TXT "v=spf1 a:mx.example.com ~all"'
+  expect(judged({}).verdict).toBe('ok')
+  expect(judged({ records: [] })).toMatchObject({ verdict: 'broken', fix })
+  expect(judged({ records: ['v=spf1 -all', 'v=spf1 ~all'] })).toMatchObject({
+    verdict: 'broken',
+    found: '2 records instead of one',
+  })
+  const result = (text: string, comment = '') => [{ address: '203.0.113.7', result: text, comment }]
+  expect(judged({ results: result('permerror', 'Too many DNS requests') })).toMatchObject({
+    verdict: 'broken',
+    found: 'it cannot be read: "Too many DNS requests"',
+    fix,
+  })
+  expect(judged({ results: result('temperror') }).verdict).toBe('warning')
+  expect(judged({ results: result('softfail') })).toMatchObject({
+    verdict: 'broken',
+    found: 'it says softfail for 203.0.113.7',
+  })
+  expect(judged({ results: result('softfail'), isDirect: false }).verdict).toBe('warning')
+  expect(judged({ records: [], domain: 'tenant.example' }).fix).toBe(
+    'tenant.example. IN TXT "v=spf1 include:a.example.com ~all"',
+  )
+  const relayUrl = 'smtp://user@email-smtp.eu-west-1.amazonaws.com:587'
+  expect(judged({ records: [], settings: { ...settings, relayUrl } }).fix).toContain(
+    'include:amazonses.com',
+  )
+})
+
+test('DKIM: the published key is ours', () => {
+  const key = `v=DKIM1; k=rsa; p=${'A'.repeat(392)}`
+  const judged = (...found: string[]) =>
+    judgeDkim({ domain: D, selector: 's1', record: key }, found)
+  expect(judged(key).verdict).toBe('ok')
+  // Panels add blanks and leave out the version.
+  expect(judged(`p=${'A'.repeat(200)} ${'A'.repeat(192)}`).verdict).toBe('ok')
+  const fix = `s1._domainkey.a.example.com. IN TXT "v=DKIM1; k=rsa; p=${'A'.repeat(237)}" "${'A'.repeat(155)}"`
+  expect(judged()).toMatchObject({ verdict: 'broken', found: 'no such record', fix })
+  expect(judged(key.replace('AAAA', 'BAAA'))).toMatchObject({
+    verdict: 'broken',
+    found: 'its key is not ours',
+  })
+  expect(judged(key, key).verdict).toBe('broken')
+  expect(judged(`${key}; t=y`)).toMatchObject({ verdict: 'warning' })
+  expect(missingDkim(D)).toMatchObject({ verdict: 'broken', fix: 'bun run dkim:new a.example.com' })
+})
+
+test('DMARC: one record with a policy, and reports that are sent', () => {
+  const judged = (record: string | null, change: Partial<Parameters<typeof judgeDmarc>[0]> = {}) =>
+    judgeDmarc({
+      domain: D,
+      found: record === null ? null : { at: D, records: [record] },
+      unconfirmed: [],
+      mailDomain: D,
+      ...change,
+    })
+  const fix = '_dmarc.a.example.com. IN TXT "v=DMARC1; p=none; rua=mailto:dmarc@a.example.com"'
+  expect(judged('v=DMARC1; p=reject')).toMatchObject({ verdict: 'ok', found: 'p=reject' })
+  expect(judged(null)).toMatchObject({ verdict: 'broken', fix })
+  expect(judged('', { found: { at: D, records: ['v=DMARC1', 'v=DMARC1; p=none'] } })).toMatchObject(
+    {
+      verdict: 'broken',
+      found: '2 records instead of one',
+    },
+  )
+  expect(judged('v=DMARC1; p=drop').verdict).toBe('broken')
+  expect(judged('v=DMARC1; p=none; pct=50')).toMatchObject({
+    verdict: 'warning',
+    found: 'pct= has no meaning since RFC 9989',
+  })
+  expect(judged('v=DMARC1; p=none', { unconfirmed: ['other.net'] })).toMatchObject({
+    verdict: 'warning',
+    fix: 'a.example.com._report._dmarc.other.net. IN TXT "v=DMARC1"',
+  })
+  const parent = { at: 'example.com', records: ['v=DMARC1; p=quarantine'] }
+  expect(judged('', { found: parent }).found).toBe('p=quarantine, by example.com')
+})
+
+test('the relay takes our login, over TLS, and mail of every size', () => {
+  const facts = { host: 'relay.net', login: 'accepted', isEncrypted: true, sizeMax: null } as const
+  const judged = (change: object) =>
+    judgeRelay({ ...facts, ...change }, 35 * 1024 * 1024).map(({ verdict }) => verdict)
+  expect(judged({})).toEqual(['ok', 'ok', 'ok'])
+  expect(judged({ isEncrypted: false, sizeMax: 10 * 1024 * 1024 })).toEqual([
+    'ok',
+    'warning',
+    'warning',
+  ])
+  for (const login of ['refused', 'untrusted', 'silent', 'unreachable']) {
+    expect(judged({ login })).toEqual(['broken'])
+  }
+})
+
+test('MTA-STS: a record, and a policy that covers our host', () => {
+  const policy = { mode: 'enforce', maxAgeS: 604_800, coversUs: true, isText: true }
+  const judged = (records: string[], seen: object | null = policy) =>
+    judgeSts({
+      domain: D,
+      records,
+      policy: seen as never,
+      mailHostname: MX,
+      stsId: 'abc1',
+    })
+  const record = 'v=STSv1; id=20261123;'
+  const fix = '_mta-sts.a.example.com. IN TXT "v=STSv1; id=abc1"'
+  expect(judged([record]).map(({ verdict }) => verdict)).toEqual(['ok', 'ok'])
+  expect(judged([])).toMatchObject([{ verdict: 'warning', fix }])
+  expect(judged([record, record])).toMatchObject([{ verdict: 'broken', fix }])
+  expect(judged(['v=STSv1; id=20-26'])).toMatchObject([{ verdict: 'broken', fix }])
+  const broken = (change: object) => judged([record], { ...policy, ...change })[1]
+  expect(broken({ coversUs: false })).toMatchObject({
+    verdict: 'broken',
+    found: 'it does not name mx.example.com',
+    fix: expect.stringContaining('mx: mx.example.com'),
+  })
+  expect(broken({ coversUs: false, mode: 'testing' })).toMatchObject({ verdict: 'warning' })
+  expect(broken({ maxAgeS: 3600 })).toMatchObject({ verdict: 'warning' })
+  expect(broken({ isText: false })).toMatchObject({ verdict: 'broken' })
+  expect(judged([record], { failure: 'its host answers 404 instead of 200' })[1]).toMatchObject({
+    verdict: 'broken',
+    found: 'its host answers 404 instead of 200',
+  })
+})
+
+test('TLS-RPT: one record with a place for reports', () => {
+  const judged = (...records: string[]) => judgeTlsReports(D, records, D)
+  const fix = '_smtp._tls.a.example.com. IN TXT "v=TLSRPTv1; rua=mailto:tlsrpt@a.example.com"'
+  expect(judged('v=TLSRPTv1; rua=mailto:a@b.example,https://r.example/x').verdict).toBe('ok')
+  expect(judged()).toMatchObject({ verdict: 'warning', fix })
+  expect(judged('v=TLSRPTv1; rua=a@b.example')).toMatchObject({ verdict: 'broken', fix })
+  expect(judged('v=TLSRPTv1', 'v=TLSRPTv1').verdict).toBe('broken')
+})
+
+test('CAA: the issuer of the certificate is allowed', () => {
+  const set = (...values: string[]) => ({
+    at: 'example.com',
+    records: values.map((value) => ({ tag: 'issue', value })),
+  })
+  expect(judgeCaa(MX, null, "Let's Encrypt").verdict).toBe('ok')
+  expect(
+    judgeCaa(MX, set('letsencrypt.org; validationmethods=dns-01'), "Let's Encrypt").verdict,
+  ).toBe('ok')
+  expect(judgeCaa(MX, set('digicert.com'), "Let's Encrypt")).toMatchObject({
+    verdict: 'broken',
+    found: 'example.com forbids letsencrypt.org, which issued the certificate',
+    fix: 'example.com. IN CAA 0 issue "letsencrypt.org"',
+  })
+  expect(judgeCaa(MX, set(';'), 'An Own Authority')).toMatchObject({
+    verdict: 'ok',
+    found: 'example.com allows none',
+  })
+})

@@ -1,0 +1,251 @@
+/** The judgements on settings, database, storage, web, webhooks and certificates: each has a case that is right and one that is broken. */
+import { describe, expect, test } from 'bun:test'
+import { readConfig } from '../../../shared/config/config.ts'
+import { ALL_SECRETS } from '../../../shared/config/secrets.ts'
+import { judgeCertificate } from '../../../shared/doctor/certificateFindings.ts'
+import {
+  type DatabaseFacts,
+  databaseAway,
+  judgeBlobStore,
+  judgeDatabase,
+  judgeDisk,
+  judgeReplica,
+} from '../../../shared/doctor/databaseFindings.ts'
+import type { Finding } from '../../../shared/doctor/finding.ts'
+import {
+  judgeClock,
+  judgeEnvironment,
+  judgeMasterKeys,
+  judgeProduction,
+} from '../../../shared/doctor/settingsFindings.ts'
+import { judgeBaseUrl, judgeGuard } from '../../../shared/doctor/webFindings.ts'
+import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
+
+const NOW = new Date('2026-11-23T12:00:00Z')
+const ago = (hours: number) => new Date(NOW.getTime() - hours * 3_600_000)
+const verdicts = (findings: readonly Finding[]) =>
+  Object.fromEntries(findings.map(({ check, verdict }) => [check, verdict]))
+const named = (findings: readonly Finding[], check: string) =>
+  findings.find((finding) => finding.check === check)!
+
+describe('settings', () => {
+  test('each fault has the variable to change, and a value of ours where there is one', () => {
+    const env = { NODE_ENV: 'production', PORT: 'x', SMTP_RELAY_URL: 'direct' }
+    const { faults } = readConfig(env, ALL_SECRETS)
+    const findings = judgeEnvironment({
+      faults,
+      misspelt: [{ name: 'RPCURL', nearest: 'RPC_URL' }],
+    })
+    expect(findings.map(({ check, verdict, fix }) => [check, verdict, fix])).toEqual([
+      ['PORT', 'broken', 'PORT=3000'],
+      ['RPC_URL', 'broken', 'RPC_URL=https://mainnet.base.org'],
+      ['SETTLEMENT_KEYS', 'broken', 'bun run secrets:new   # prints SETTLEMENT_KEYS=…'],
+      ['RECEIPT_SIGNING_KEYS', 'broken', 'bun run secrets:new   # prints RECEIPT_SIGNING_KEYS=…'],
+      ['MASTER_KEYS', 'broken', 'bun run secrets:new   # prints MASTER_KEYS=…'],
+      ['RPCURL', 'warning', 'RPC_URL=…   # instead of RPCURL'],
+    ])
+    expect(verdicts(judgeEnvironment({ faults: [], misspelt: [] }))).toEqual({ variables: 'ok' })
+  })
+
+  test('a service of strangers is in production, with keys of its own and mail that leaves', () => {
+    const chain = readConfig({ RPC_URL: 'https://rpc.example.com' }, ALL_SECRETS).config.chain
+    const own = { ...chain, settlementKeys: [`0x${'11'.repeat(32)}`] as const }
+    const right = { production: true, chain: own, relayUrl: 'direct', mailDomain: 'a.example.com' }
+    expect(verdicts(judgeProduction(right))).toEqual({ NODE_ENV: 'ok' })
+    const wrong = {
+      production: false,
+      chain: { ...chain, settlementKeys: [DEVNET_ACCOUNTS.gasWallet.privateKey] },
+      relayUrl: 'capture',
+      mailDomain: 'mail.localhost',
+    }
+    expect(verdicts(judgeProduction(wrong))).toEqual({
+      NODE_ENV: 'warning',
+      SETTLEMENT_KEYS: 'broken',
+      SMTP_RELAY_URL: 'warning',
+      MAIL_DOMAIN: 'warning',
+    })
+  })
+
+  test('master keys agree with the database', () => {
+    expect(judgeMasterKeys(null).verdict).toBe('ok')
+    expect(
+      judgeMasterKeys('MASTER_KEYS: lacks "old", which encrypts stored secrets'),
+    ).toMatchObject({
+      verdict: 'broken',
+      found: 'lacks "old", which encrypts stored secrets',
+    })
+  })
+
+  test.each([
+    [0, 'ok', 'the same'],
+    [9_000, 'ok', '9 s ahead of it'],
+    [-20_000, 'warning', '20 s behind it'],
+    [31_000, 'broken', '31 s ahead of it'],
+    [null, 'warning', 'the page could not be asked'],
+  ] as const)('a clock that is %p ms ahead is %s', (aheadMs, verdict, found) => {
+    expect(judgeClock('the page', aheadMs)).toMatchObject({ verdict, found })
+  })
+})
+
+describe('database', () => {
+  const RIGHT: DatabaseFacts = {
+    version: '18.1',
+    versionNumber: 180_001,
+    latencyMs: 0.3,
+    synchronousCommit: 'on',
+    maxConnections: 200,
+    reservedConnections: 3,
+    connections: 40,
+    neededConnections: 120,
+    pendingMigrations: 0,
+    aheadMs: 0,
+    standbys: [{ name: 'b', lagBytes: 4096, lagMs: 10 }],
+    backupAt: ago(3),
+    archivedAt: null,
+  }
+  const judged = (change: Partial<DatabaseFacts>) => judgeDatabase({ ...RIGHT, ...change }, NOW)
+
+  test('a right server has no finding but ok', () => {
+    expect(verdicts(judged({}))).toEqual({
+      version: 'ok',
+      latency: 'ok',
+      migrations: 'ok',
+      synchronous_commit: 'ok',
+      max_connections: 'ok',
+      'standby b': 'ok',
+      backup: 'ok',
+    })
+  })
+
+  test.each([
+    ['version', { version: '14.9', versionNumber: 140_009 }, 'broken', undefined],
+    ['latency', { latencyMs: 30 }, 'warning', 'DATABASE_URL='],
+    ['latency', { latencyMs: 900 }, 'broken', 'DATABASE_URL='],
+    ['migrations', { pendingMigrations: 2 }, 'broken', 'bun run migrate'],
+    [
+      'synchronous_commit',
+      { synchronousCommit: 'off' },
+      'broken',
+      'alter system set synchronous_commit = on',
+    ],
+    ['synchronous_commit', { synchronousCommit: 'local' }, 'broken', 'alter system'],
+    [
+      'max_connections',
+      { neededConnections: 198 },
+      'warning',
+      'alter system set max_connections = 300',
+    ],
+    [
+      'standby b',
+      { standbys: [{ name: 'b', lagBytes: 1e9, lagMs: null }] },
+      'warning',
+      'table pg_stat_replication',
+    ],
+    ['backup', { backupAt: null }, 'warning', 'bun run backup'],
+    ['backup', { backupAt: ago(72) }, 'warning', 'bun run backup'],
+    ['backup', { backupAt: null, archivedAt: ago(0.5) }, 'ok', undefined],
+    ['backup', { backupAt: null, archivedAt: ago(2) }, 'warning', 'bun run backup'],
+  ] as const)('%s of %p is %s', (check, change, verdict, fix) => {
+    const finding = named(judged(change as Partial<DatabaseFacts>), check)
+    expect(finding.verdict).toBe(verdict)
+    if (fix === undefined) expect(finding.fix).toBeUndefined()
+    else expect(finding.fix).toStartWith(fix)
+  })
+
+  test('a server that is away, and a replica that is none, are broken', () => {
+    expect(databaseAway('DATABASE_URL: no database answers at db')).toMatchObject({
+      verdict: 'broken',
+      found: 'no database answers at db',
+    })
+    expect(judgeReplica({ lagBytes: 1024n })).toMatchObject({ verdict: 'ok', found: '1 KB behind' })
+    expect(judgeReplica({ lagBytes: 10n ** 9n }).verdict).toBe('warning')
+    expect(judgeReplica('away').verdict).toBe('broken')
+    expect(judgeReplica('primary').verdict).toBe('broken')
+  })
+})
+
+test('storage: a full disk and a store that refuses are broken', () => {
+  const GB = 1024 ** 3
+  const disk = (freeBytes: number) => judgeDisk({ freeBytes, totalBytes: 100 * GB })
+  expect(disk(50 * GB)).toMatchObject({ verdict: 'ok', found: '50.0 of 100.0 GB free' })
+  expect(disk(3 * GB).verdict).toBe('warning')
+  expect(disk(GB / 2).verdict).toBe('broken')
+  expect(judgeDisk(null).verdict).toBe('broken')
+  expect(judgeBlobStore(null).verdict).toBe('ok')
+  expect(judgeBlobStore({ step: 'deleted', reason: 'AccessDenied' })).toMatchObject({
+    verdict: 'broken',
+    found: 'an object could not be deleted: AccessDenied',
+  })
+})
+
+test('web: BASE_URL is public, and answers', () => {
+  expect(verdicts(judgeBaseUrl('https://a.example.com', { status: 200 }))).toEqual({
+    BASE_URL: 'ok',
+    'answer at BASE_URL': 'ok',
+  })
+  expect(verdicts(judgeBaseUrl('http://127.0.0.1:3000', { status: 502 }))).toEqual({
+    BASE_URL: 'warning',
+    'answer at BASE_URL': 'broken',
+  })
+  const away = judgeBaseUrl('https://a.example.com', { failure: 'ECONNREFUSED' })[1]!
+  expect(away).toMatchObject({
+    verdict: 'broken',
+    found: 'none: ECONNREFUSED',
+    fix: expect.stringContaining('curl -i https://a.example.com/healthz'),
+  })
+})
+
+test('webhooks: the outside is reached and the inside is not', () => {
+  const seen = {
+    outsideUrl: 'https://out.example.com/x',
+    outside: 'answered',
+    inside: 'blocked',
+    allowPrivate: false,
+    production: true,
+  } as const
+  const outcome = (change: object) => judgeGuard({ ...seen, ...change }).map((one) => one.verdict)
+  expect(outcome({})).toEqual(['ok', 'ok'])
+  expect(outcome({ outside: { failure: 'ENOTFOUND' } })).toEqual(['broken', 'ok'])
+  expect(outcome({ outside: 'blocked' })).toEqual(['broken', 'ok'])
+  expect(outcome({ inside: 'answered' })).toEqual(['ok', 'broken'])
+  expect(outcome({ inside: 'answered', production: false })).toEqual(['ok', 'warning'])
+  expect(judgeGuard({ ...seen, inside: 'answered' })[1]!.fix).toBe('ALLOW_PRIVATE_NETWORKS=false')
+})
+
+test('certificates: name, authority and days left are judged', () => {
+  const certificate = {
+    fits: true,
+    names: ['mx.example.com'],
+    expiresAt: new Date('2027-01-23T12:00:00Z'),
+    trusted: true,
+    issuer: "Let's Encrypt",
+  }
+  const judged = (change: object, isDemanded = true) =>
+    judgeCertificate({
+      area: 'web',
+      check: 'certificate',
+      name: 'mx.example.com',
+      certificate: { ...certificate, ...change },
+      now: NOW,
+      isDemanded,
+      fix: 'renew',
+    })
+  expect(judged({})).toEqual({
+    area: 'web',
+    check: 'certificate',
+    verdict: 'ok',
+    found: 'for mx.example.com, 61 days left',
+  })
+  const soon = new Date('2026-12-01T12:00:00Z')
+  expect(judged({ expiresAt: soon })).toMatchObject({ verdict: 'warning', fix: 'renew' })
+  expect(judged({ expiresAt: ago(1) })).toMatchObject({
+    verdict: 'broken',
+    found: 'it ended 2026-11-23',
+  })
+  expect(judged({ fits: false, names: ['a\n', 'b'] })).toMatchObject({
+    verdict: 'broken',
+    found: 'it is not for mx.example.com, but for "a?", "b"',
+  })
+  expect(judged({ trusted: false }).verdict).toBe('broken')
+  expect(judged({ trusted: false }, false).verdict).toBe('warning')
+})

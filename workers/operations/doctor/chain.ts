@@ -1,0 +1,146 @@
+import { type Address, decodeFunctionResult, encodeFunctionData, type Hex, parseAbi } from 'viem'
+import { privateKeyToAccount } from 'viem/accounts'
+import {
+  judgeFees,
+  judgeGasWallet,
+  judgeHead,
+  judgeOldState,
+  judgeReceiptKey,
+  judgeRpc,
+  judgeToken,
+  rpcAway,
+  type TokenFacts,
+} from '../../../shared/doctor/chainFindings.ts'
+import type { Finding } from '../../../shared/doctor/finding.ts'
+import { judgeClock } from '../../../shared/doctor/settingsFindings.ts'
+import { didWeb, receiptKey } from '../../../shared/till/receiptKey.ts'
+import { type UsdcNetwork, usdcNetworkOfChainId } from '../../../shared/till/usdc.ts'
+import { isPublishedKey, receiptSeeds } from '../../../sql/till/payments/receiptKeys.ts'
+import {
+  type Block,
+  hex,
+  quantity,
+  read,
+  readBlock,
+  readTip,
+  readWallets,
+  tagOf,
+} from '../../till/chain/chain.ts'
+import { createRpc, type Rpc, RpcTrouble } from '../../till/chain/rpc.ts'
+import { type DoctorTools, inTime, LOOK_MS, takeLooks } from './look.ts'
+
+const TOKEN_ABI = parseAbi([
+  'function name() view returns (string)',
+  'function version() view returns (string)',
+  'function decimals() view returns (uint8)',
+])
+/** A block of Base takes two seconds, and it is final after some 20 minutes. Payments are looked up until then. */
+const OLD_BLOCKS = 600
+/** One settlement to a new recipient: 102,856 gas were measured. */
+const GAS_PER_PAYMENT = 105_000n
+
+/** The chain as the payment workers reach it. */
+export async function lookAtChain(tools: DoctorTools): Promise<Finding[]> {
+  const { config } = tools
+  const rpc = createRpc({ url: config.chain.rpcUrl, timeoutMs: LOOK_MS })
+  const startedMs = performance.now()
+  try {
+    const chainId = Number(read(quantity, await rpc.call('eth_chainId', []), 'eth_chainId'))
+    const latencyMs = performance.now() - startedMs
+    const first = judgeRpc({ chainId, latencyMs })
+    const network = usdcNetworkOfChainId(chainId)
+    return [
+      ...first,
+      ...(network === undefined ? [] : await lookFurther(tools, rpc, network)),
+      ...(await receiptKeys(tools)),
+    ]
+  } catch (error) {
+    if (!(error instanceof RpcTrouble)) throw error
+    return [rpcAway(error.message), ...(await receiptKeys(tools))]
+  }
+}
+
+async function lookFurther(tools: DoctorTools, rpc: Rpc, network: UsdcNetwork): Promise<Finding[]> {
+  const head = await readBlock(rpc, 'latest')
+  if (head === null) return [rpcAway('there is no latest block')]
+  return takeLooks('chain', [
+    { check: 'head', run: async () => judgeHeadOf(tools, head) },
+    { check: 'USDC', run: async () => judgeToken(network, await readToken(rpc, network)) },
+    { check: 'old state', run: () => oldState(rpc, network, head) },
+    { check: 'fees', run: () => feesAndWallets(tools, rpc, head) },
+  ])
+}
+
+/** The devnet makes a block when it has a transaction: its head's age says nothing. */
+function judgeHeadOf({ config }: DoctorTools, head: Block): Finding[] {
+  if (config.chain.embeddedDevnet) return []
+  const aheadMs = Date.now() - Number(head.timestamp) * 1000
+  const seen = judgeHead({ number: head.number, ageS: Math.max(0, Math.round(aheadMs / 1000)) })
+  // A head of the future proves that our clock is behind. One of the past may just be old.
+  return aheadMs < 0 ? [seen, { ...judgeClock('the head', aheadMs), area: 'chain' }] : [seen]
+}
+
+async function readToken(rpc: Rpc, { usdcAddress: to }: UsdcNetwork): Promise<TokenFacts> {
+  const names = ['name', 'version', 'decimals'] as const
+  const answers = await rpc.batch(
+    names.map((functionName) => ({
+      method: 'eth_call',
+      params: [{ to, data: encodeFunctionData({ abi: TOKEN_ABI, functionName }) }, 'latest'],
+    })),
+  )
+  const [name, version, decimals] = names.map((functionName, n) => {
+    const answer = answers[n]
+    const data = hex.safeParse(answer?.ok ? answer.result : null)
+    if (!data.success || data.data === '0x') return null
+    try {
+      return decodeFunctionResult({ abi: TOKEN_ABI, functionName, data: data.data as Hex })
+    } catch {
+      return null
+    }
+  })
+  return {
+    name: typeof name === 'string' ? name : null,
+    version: typeof version === 'string' ? version : null,
+    decimals: typeof decimals === 'number' ? decimals : null,
+  }
+}
+
+async function oldState(rpc: Rpc, { usdcAddress: to }: UsdcNetwork, head: Block): Promise<Finding> {
+  const back = head.number < BigInt(OLD_BLOCKS) ? Number(head.number) : OLD_BLOCKS
+  const data = encodeFunctionData({ abi: TOKEN_ABI, functionName: 'decimals' })
+  const [answer] = await rpc.batch([
+    { method: 'eth_call', params: [{ to, data }, tagOf(head.number - BigInt(back))] },
+  ])
+  return judgeOldState(back, answer?.ok === true)
+}
+
+async function feesAndWallets({ config }: DoctorTools, rpc: Rpc, head: Block): Promise<Finding[]> {
+  const tipWei = await readTip(rpc)
+  const baseFeeWei = head.baseFeePerGas ?? 0n
+  const addresses = config.chain.settlementKeys.map(
+    (key): Address => privateKeyToAccount(key).address,
+  )
+  const wallets = await readWallets(rpc, addresses)
+  const perPaymentWei = (baseFeeWei + tipWei) * GAS_PER_PAYMENT
+  return [
+    judgeFees({ baseFeeWei, tipWei }),
+    ...wallets.map(({ balanceWei }, n) =>
+      judgeGasWallet({ address: addresses[n]!, balanceWei }, perPaymentWei),
+    ),
+  ]
+}
+
+const receiptKeys = ({ config, database }: DoctorTools): Promise<Finding[]> =>
+  takeLooks('chain', [
+    {
+      check: 'receipt key',
+      run: async () => {
+        // A missing key of production is a finding on the settings.
+        if (config.production && config.receiptSeeds === undefined) return []
+        const seed = receiptSeeds(config)[0]?.seed
+        if (database.pool === null || seed === undefined) return []
+        const { kid } = receiptKey({ seed, did: didWeb(config.http.baseUrl) })
+        return judgeReceiptKey(await inTime(isPublishedKey(database.pool, kid)))
+      },
+    },
+  ])

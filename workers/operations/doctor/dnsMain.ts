@@ -1,0 +1,97 @@
+import { isIP } from 'node:net'
+import { parseArgs } from 'node:util'
+import { ConfigError, parseConfig } from '../../../shared/config/config.ts'
+import {
+  addressRecord,
+  ptrRecord,
+  recordsOf,
+  stsPolicy,
+  type ZoneRecord,
+  type ZoneSettings,
+  zoneLine,
+} from '../../../shared/doctor/zone.ts'
+import { checkDatabase } from '../../../sql/checkDatabase.ts'
+import { databaseUrl } from '../../../sql/databaseUrl.ts'
+import { createPool } from '../../../sql/db.ts'
+import { servedDomains, stsIdOf, zoneSettings } from './served.ts'
+
+const USAGE =
+  'usage: bun run dns [--bind] [--address IP …] with the public addresses of this machine'
+const DOMAINS_MAX = 10_000
+const TTL_S = 3600
+
+/**
+ * `bun run dns`: prints the DNS records of MAIL_DOMAIN and of every domain of the database. `--bind` prints the records
+ * alone, as a part of a zone file.
+ */
+async function print(): Promise<void> {
+  const { isBind, addresses } = readArguments()
+  const config = parseConfig(process.env, [])
+  const settings = zoneSettings(config)
+  const url = databaseUrl(config)
+  await checkDatabase(url)
+  const pool = createPool({ url, size: 1, name: 'purser dns' })
+  try {
+    const states = { states: ['pending', 'verified', 'failed'], limit: DOMAINS_MAX } as const
+    const served = await servedDomains(config, pool, states)
+    const stsId = stsIdOf(config.mailHostname)
+    const host = hostLines(settings, addresses)
+    const own = served.flatMap((domain) => [
+      `; ${domain.domain}`,
+      ...(domain.dkim.length === 0
+        ? [`; no key signs its mail yet: bun run dkim:new ${domain.domain}`]
+        : []),
+      ...recordsOf(domain, settings, stsId).map(zoneLine),
+    ])
+    const lines = isBind
+      ? [`$TTL ${TTL_S}`, ...host, ...own]
+      : [...host, ...own, ...advice(settings, addresses)]
+    process.stdout.write(lines.map((line) => `${line}\n`).join(''))
+  } finally {
+    await pool.end()
+  }
+}
+
+function readArguments(): { isBind: boolean; addresses: string[] } {
+  try {
+    const { values } = parseArgs({
+      options: { bind: { type: 'boolean' }, address: { type: 'string', multiple: true } },
+    })
+    const { bind = false, address = [] } = values
+    if (address.every((one) => isIP(one) > 0)) return { isBind: bind, addresses: address }
+  } catch {
+    // An unknown option.
+  }
+  throw new ConfigError(USAGE)
+}
+
+function hostLines({ mailHostname }: ZoneSettings, addresses: readonly string[]): string[] {
+  const records: ZoneRecord[] = addresses.map((address) => addressRecord(mailHostname, address))
+  const missing = `; ${mailHostname}. IN A …   the public address of this machine: bun run dns --address …`
+  return [`; ${mailHostname}`, ...(records.length === 0 ? [missing] : records.map(zoneLine))]
+}
+
+/** What no zone of the operator holds. */
+function advice({ mailHostname }: ZoneSettings, addresses: readonly string[]): string[] {
+  const reverse =
+    addresses.length === 0
+      ? [`; the reverse name of each address: ${mailHostname}`]
+      : addresses.map((address) => `; ${zoneLine(ptrRecord(address, mailHostname))}`)
+  return [
+    '; Ask the provider of the addresses to set:',
+    ...reverse,
+    '; https://mta-sts.DOMAIN/.well-known/mta-sts.txt must answer, as text/plain:',
+    ...stsPolicy(mailHostname)
+      .trim()
+      .split('\r\n')
+      .map((line) => `;   ${line}`),
+  ]
+}
+
+try {
+  await print()
+} catch (error) {
+  if (!(error instanceof ConfigError)) throw error
+  process.stderr.write(`${error.message}\n`)
+  process.exitCode = 78
+}

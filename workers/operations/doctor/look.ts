@@ -1,0 +1,89 @@
+import type { Config } from '../../../shared/config/config.ts'
+import { type Area, type Finding, findingsIn } from '../../../shared/doctor/finding.ts'
+import type { Pool } from '../../../sql/db.ts'
+import type { Resolve } from '../../http/guardedRequest.ts'
+import { createDns, type Dns } from '../../mail/dns.ts'
+import { createLookUp, type LookUp } from '../../mail/lookUp.ts'
+
+/** The parts that the looks of the doctor share. */
+export type DoctorTools = {
+  config: Config
+  /** Null: the database does not answer. `reason`: one line without a secret. */
+  database: { pool: Pool } | { pool: null; reason: string }
+  dns: Dns
+  lookUp: LookUp
+  /** Tests set others. */
+  ports: { smtp: number; https: number }
+  /** Tests set a resolver for HTTPS, and certificate authorities, PEM. */
+  resolve?: Resolve
+  ca?: string
+}
+
+/** The port that strangers send mail to, and that of policies. */
+export const PUBLIC_PORTS = { smtp: 25, https: 443 } as const
+
+/** The lookups of one examination: a change since the last one is seen. */
+export function freshDns({ dnsServers }: Config): Pick<DoctorTools, 'dns' | 'lookUp'> {
+  const dns = createDns(dnsServers.length > 0 ? dnsServers : undefined)
+  return { dns, lookUp: createLookUp(dns, dnsServers) }
+}
+
+/** One look ends by then. All looks of a report run together. */
+export const LOOK_MS = 5_000
+
+class LateError extends Error {
+  constructor() {
+    super(`no answer within ${LOOK_MS / 1000} s`)
+  }
+}
+
+/** @throws {LateError} */
+export async function inTime<Result>(work: Promise<Result>): Promise<Result> {
+  const { promise, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(() => reject(new LateError()), LOOK_MS)
+  try {
+    return await Promise.race([work, promise])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** A look at one thing. Its name stands in the table when it fails as a whole. */
+export type Look = { check: string; run: () => Promise<Finding | readonly Finding[]> }
+
+/** Takes all looks of an area together. One that fails hides no other. */
+export async function takeLooks(area: Area, looks: readonly Look[]): Promise<Finding[]> {
+  const results = await Promise.all(
+    looks.map(async ({ check, run }) => {
+      try {
+        return await run()
+      } catch (error) {
+        return findingsIn(area).warning(check, `the look failed: ${reasonOf(error)}`)
+      }
+    }),
+  )
+  return results.flat()
+}
+
+/** A message of ours, or the code of an error. Other messages could quote a URL with a secret. */
+const reasonOf = (error: unknown): string => {
+  if (error instanceof LateError) return error.message
+  return error instanceof Error && 'code' in error ? String(error.code) : 'an error of the look'
+}
+
+/** The records of a name; empty: there are none. @throws when the name servers fail or are silent. */
+export async function recordsAt(lookUp: LookUp, name: string, type: string): Promise<unknown[]> {
+  try {
+    return (await inTime(Promise.resolve(lookUp(name, type)))) as unknown[]
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : ''
+    if (code === 'ENOTFOUND' || code === 'ENODATA') return []
+    throw error
+  }
+}
+
+/** The TXT records of a name that begin with `v=VERSION`. */
+export async function versionedTexts(dns: Dns, name: string, version: string): Promise<string[]> {
+  const form = new RegExp(`^v=${version}(?:[\\s;]|$)`, 'i')
+  return (await inTime(dns.txt(name))).filter((text) => form.test(text))
+}

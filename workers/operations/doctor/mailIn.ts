@@ -1,0 +1,117 @@
+import type { Config } from '../../../shared/config/config.ts'
+import { judgeCertificate } from '../../../shared/doctor/certificateFindings.ts'
+import type { Finding } from '../../../shared/doctor/finding.ts'
+import {
+  dnsAway,
+  judgeListener,
+  judgeMailHost,
+  judgeMx,
+  judgeReservedNames,
+  judgeStartTls,
+} from '../../../shared/doctor/mailInFindings.ts'
+import type { ServedDomain } from '../../../shared/doctor/zone.ts'
+import { reservedAddresses } from '../../../shared/mail/reservedAddresses.ts'
+import { findHolders } from '../../../sql/mail/domains/addresses.ts'
+import { type DoctorTools, inTime, recordsAt, takeLooks } from './look.ts'
+import type { Outside } from './outside.ts'
+import { lookAtSmtp, type SmtpLook } from './smtpLook.ts'
+
+const ADDRESSES_MAX = 4
+const CERTIFICATE_FIX =
+  'SMTP_TLS_CERT_FILE=/etc/purser/cert.pem SMTP_TLS_KEY_FILE=/etc/purser/key.pem'
+
+/** Whether mail of strangers can come in. */
+export async function lookAtMailIn(
+  tools: DoctorTools,
+  served: readonly ServedDomain[],
+  outside: Promise<Outside>,
+): Promise<Finding[]> {
+  const { config, dns, database } = tools
+  return takeLooks('mail in', [
+    ...served.map(({ domain }) => ({
+      check: `MX of ${domain}`,
+      run: async () => {
+        const found = await inTime(dns.mx(domain)).catch(() => null)
+        return found === null
+          ? dnsAway('mail in', `MX of ${domain}`)
+          : judgeMx(domain, config.mailHostname, found)
+      },
+    })),
+    { check: `address of ${config.mailHostname}`, run: () => mailHost(tools, outside) },
+    { check: 'listener', run: () => listener(tools) },
+    {
+      check: 'kept names',
+      run: async () =>
+        database.pool === null
+          ? []
+          : judgeReservedNames(
+              await findHolders(database.pool, reservedAddresses(config.mailDomain)),
+            ),
+    },
+  ])
+}
+
+async function mailHost(tools: DoctorTools, outside: Promise<Outside>): Promise<Finding> {
+  const { config, dns, lookUp } = tools
+  const { mailHostname, allowPrivateNetworks: allowPrivate } = config
+  const found = await Promise.all([
+    inTime(dns.addresses(mailHostname)),
+    recordsAt(lookUp, mailHostname, 'CNAME'),
+  ]).catch(() => null)
+  if (found === null) return dnsAway('mail in', `address of ${mailHostname}`)
+  const [addresses, [alias]] = found
+  return judgeMailHost({
+    mailHostname,
+    addresses,
+    alias: typeof alias === 'string' ? alias : null,
+    seenAddress: (await outside).address,
+    allowPrivate,
+  })
+}
+
+/** The listener as this machine reaches it: at the public addresses, and at SMTP_HOST and SMTP_PORT. */
+async function listener({ config, dns, ports, ca }: DoctorTools): Promise<Finding[]> {
+  const { mailHostname, smtp } = config
+  const look = (host: string, port: number) =>
+    lookAtSmtp({
+      host,
+      port,
+      ownName: mailHostname,
+      servername: mailHostname,
+      ...(ca === undefined ? {} : { ca }),
+    })
+  const addresses = await inTime(dns.addresses(mailHostname)).catch(() => [])
+  const [own, ...others] = await Promise.all([
+    look(localHost(smtp), smtp.port),
+    ...addresses.slice(0, ADDRESSES_MAX).map((address) => look(address, ports.smtp)),
+  ])
+  const local = { at: `${smtp.host}:${smtp.port}`, reached: own!.reached }
+  const reached = others.map((other, n) =>
+    judgeListener({ address: addresses[n]!, port: ports.smtp, reached: other.reached, local }),
+  )
+  return [...reached, ...judgeTls(config, [...others, own!])]
+}
+
+const localHost = ({ host }: Config['smtp']): string =>
+  host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
+
+/** The first listener that answers shows its certificate. */
+function judgeTls({ mailHostname }: Config, looks: readonly SmtpLook[]): Finding[] {
+  const answered = looks.find((look) => look.reached === 'answered')
+  if (answered === undefined) return []
+  const offered = judgeStartTls(answered.extensions.includes('STARTTLS'))
+  if (answered.certificate === null) return [offered]
+  return [
+    offered,
+    judgeCertificate({
+      area: 'mail in',
+      check: 'certificate of the listener',
+      name: mailHostname,
+      certificate: answered.certificate,
+      now: new Date(),
+      // Senders take any certificate, unless a policy of MTA-STS says otherwise.
+      isDemanded: false,
+      fix: CERTIFICATE_FIX,
+    }),
+  ]
+}

@@ -1,0 +1,250 @@
+import { spf } from 'mailauth'
+import nodemailer from 'nodemailer'
+import type { Finding } from '../../../shared/doctor/finding.ts'
+import { dnsAway, type Reached } from '../../../shared/doctor/mailInFindings.ts'
+import {
+  judgeDkim,
+  judgeDmarc,
+  judgeEhlo,
+  judgePort25,
+  judgeRelay,
+  judgeReverse,
+  judgeSpf,
+  missingDkim,
+  type RelayFacts,
+  tagOf,
+} from '../../../shared/doctor/mailOutFindings.ts'
+import { relayHost, reverseName, type ServedDomain } from '../../../shared/doctor/zone.ts'
+import { untrusted } from '../../mail/outbound/relayTls.ts'
+import { relayOptions } from '../../mail/outbound/relayTransport.ts'
+import type { SmtpFailure } from '../../mail/outbound/smtpOutcome.ts'
+import {
+  type DoctorTools,
+  inTime,
+  LOOK_MS,
+  type Look,
+  recordsAt,
+  takeLooks,
+  versionedTexts,
+} from './look.ts'
+import { type Outside, sendingAddresses } from './outside.ts'
+import { zoneSettings } from './served.ts'
+import { lookAtSmtp } from './smtpLook.ts'
+
+/** Large receivers: one of them always answers. */
+const RECEIVERS = ['gmail.com', 'outlook.com', 'yahoo.com']
+const ADDRESSES_MAX = 4
+const NAMES_MAX = 4
+/** RFC 9989: the tree walk has at most eight names. */
+const WALK_MAX = 8
+const REPORT_PLACES_MAX = 4
+/** Attachments of 25 MB are 35 MB in base64. */
+const MAIL_BYTES_MAX = 35 * 1024 * 1024
+
+/** Whether other hosts take our mail. */
+export async function lookAtMailOut(
+  tools: DoctorTools,
+  served: readonly ServedDomain[],
+  outside: Promise<Outside>,
+): Promise<Finding[]> {
+  const { config } = tools
+  const isDirect = config.relayUrl === 'direct'
+  const relay = relayHost(config.relayUrl)
+  const addresses = addressesOf(tools, outside, relay)
+  return takeLooks('mail out', [
+    ...(isDirect
+      ? [
+          { check: 'port 25 outward', run: () => port25(tools) },
+          { check: 'reverse name', run: async () => reverseNames(tools, await addresses) },
+        ]
+      : []),
+    ...(relay === null
+      ? []
+      : [
+          {
+            check: `relay ${relay}`,
+            run: async () => judgeRelay(await relayFacts(tools, relay), MAIL_BYTES_MAX),
+          },
+        ]),
+    ...served.flatMap((one) => recordLooks(tools, one, { addresses, isDirect })),
+  ])
+}
+
+/** The addresses that mail leaves from, as far as they are known. */
+async function addressesOf(
+  tools: DoctorTools,
+  outside: Promise<Outside>,
+  relay: string | null,
+): Promise<string[]> {
+  const found =
+    relay === null
+      ? inTime(sendingAddresses(tools, await outside))
+      : inTime(tools.dns.addresses(relay))
+  return (await found.catch(() => [])).slice(0, ADDRESSES_MAX)
+}
+
+async function port25({ dns, ports, config }: DoctorTools): Promise<Finding> {
+  const reached = await Promise.all(
+    RECEIVERS.map(async (host): Promise<{ host: string; reached: Reached }> => {
+      const [exchanger] = await inTime(dns.mx(host)).catch(() => [])
+      const [address] =
+        exchanger === undefined
+          ? []
+          : await inTime(dns.addresses(exchanger.exchange)).catch(() => [])
+      if (address === undefined) return { host, reached: 'unreachable' }
+      const { mailHostname: ownName } = config
+      return {
+        host,
+        ...(await lookAtSmtp({ host: address, port: ports.smtp, ownName, servername: host })),
+      }
+    }),
+  )
+  return judgePort25(reached)
+}
+
+async function reverseNames(tools: DoctorTools, addresses: readonly string[]): Promise<Finding[]> {
+  const { dns, lookUp, config } = tools
+  const { mailHostname } = config
+  const own = await inTime(dns.addresses(mailHostname)).catch(() => null)
+  const found = await Promise.all(
+    addresses.map(async (address) => {
+      try {
+        const names = (await recordsAt(lookUp, reverseName(address), 'PTR')) as string[]
+        const forward = names.slice(0, NAMES_MAX).map(async (name) => ({
+          name: name.toLowerCase().replace(/\.$/, ''),
+          forward: await inTime(dns.addresses(name)),
+        }))
+        return [
+          judgeReverse(address, mailHostname, await Promise.all(forward)),
+          ...(own === null ? [] : [judgeEhlo(address, mailHostname, own)]),
+        ]
+      } catch {
+        return [dnsAway('mail out', `reverse name of ${address}`)]
+      }
+    }),
+  )
+  return found.flat()
+}
+
+function recordLooks(
+  tools: DoctorTools,
+  { domain, dkim }: ServedDomain,
+  sending: { addresses: Promise<string[]>; isDirect: boolean },
+): Look[] {
+  const { dns } = tools
+  return [
+    { check: `SPF of ${domain}`, run: () => spfOf(tools, domain, sending) },
+    // Without the database the keys are not known.
+    ...(dkim.length === 0 && tools.database.pool !== null
+      ? [{ check: `DKIM of ${domain}`, run: async () => missingDkim(domain) }]
+      : []),
+    ...dkim.map(({ selector, record }) => ({
+      check: `DKIM ${selector} of ${domain}`,
+      run: async () => {
+        const found = await inTime(dns.txt(`${selector}._domainkey.${domain}`)).catch(() => null)
+        return found === null
+          ? dnsAway('mail out', `DKIM ${selector} of ${domain}`)
+          : judgeDkim({ domain, selector, record }, found)
+      },
+    })),
+    { check: `DMARC of ${domain}`, run: () => dmarcOf(tools, domain) },
+  ]
+}
+
+async function spfOf(
+  { dns, lookUp, config }: DoctorTools,
+  domain: string,
+  { addresses, isDirect }: { addresses: Promise<string[]>; isDirect: boolean },
+): Promise<Finding> {
+  const records = await versionedTexts(dns, domain, 'spf1').catch(() => null)
+  if (records === null) return dnsAway('mail out', `SPF of ${domain}`)
+  const results = await Promise.all(
+    (await addresses).map(async (address) => {
+      const checked = await inTime(
+        spf({
+          sender: `postmaster@${domain}`,
+          ip: address,
+          helo: config.mailHostname,
+          mta: config.mailHostname,
+          resolver: lookUp as Parameters<typeof spf>[0]['resolver'] & {},
+        }),
+      )
+      const { result, comment } = checked.status
+      return { address, result, comment: comment || '' }
+    }),
+  )
+  return judgeSpf({ domain, records, results, isDirect, settings: zoneSettings(config) })
+}
+
+/** The first record from the domain upward (RFC 9989 §4.10), and hosts of `rua` that do not confirm (RFC 9990 §4). */
+async function dmarcOf({ dns, config }: DoctorTools, domain: string): Promise<Finding> {
+  const labels = domain.split('.')
+  const walk = labels.map((_, n) => labels.slice(n).join('.')).filter((name) => name.includes('.'))
+  const names = walk.length > WALK_MAX ? [walk[0]!, ...walk.slice(1 - WALK_MAX)] : walk
+  const found = await Promise.all(
+    names.map(async (at) => ({ at, records: await versionedTexts(dns, `_dmarc.${at}`, 'DMARC1') })),
+  ).catch(() => null)
+  if (found === null) return dnsAway('mail out', `DMARC of ${domain}`)
+  const first = found.find(({ records }) => records.length > 0) ?? null
+  const strangers = first === null ? [] : reportHosts(first.records[0]!, first.at)
+  const confirmed = await Promise.all(
+    strangers.map(async (host) => {
+      const name = `${first!.at}._report._dmarc.${host}`
+      return (await versionedTexts(dns, name, 'DMARC1').catch(() => ['unknown'])).length > 0
+    }),
+  )
+  return judgeDmarc({
+    domain,
+    found: first,
+    unconfirmed: strangers.filter((_, n) => !confirmed[n]),
+    mailDomain: config.mailDomain,
+  })
+}
+
+/** The domains of the report addresses that are not below the domain's own. */
+function reportHosts(record: string, domain: string): string[] {
+  const places = tagOf(record, 'rua').split(',').slice(0, REPORT_PLACES_MAX)
+  const hosts = places.map(
+    (place) => /^mailto:[^@]+@([^!]+)/i.exec(place)?.[1]?.toLowerCase() ?? '',
+  )
+  const organisation = domain.split('.').slice(-2).join('.')
+  return hosts.filter(
+    (host) => host !== '' && host !== organisation && !host.endsWith(`.${organisation}`),
+  )
+}
+
+async function relayFacts({ config, ca }: DoctorTools, host: string): Promise<RelayFacts> {
+  const options = relayOptions(config, config.mailHostname)
+  const bounds = { connectionTimeout: LOOK_MS, greetingTimeout: LOOK_MS, socketTimeout: LOOK_MS }
+  const mailer = nodemailer.createTransport({ ...options, ...bounds })
+  const login = inTime(mailer.verify()).then(
+    () => 'accepted' as const,
+    (error) => failedLogin(error as SmtpFailure),
+  )
+  const [outcome, seen] = await Promise.all([
+    login.finally(() => mailer.close()),
+    lookAtSmtp({
+      host: options.host,
+      port: options.port,
+      ownName: config.mailHostname,
+      servername: options.host,
+      isImplicit: options.secure,
+      ...(ca === undefined ? {} : { ca }),
+    }),
+  ])
+  const size =
+    seen.reached === 'answered' ? seen.extensions.find((line) => /^SIZE\b/.test(line)) : undefined
+  return {
+    host,
+    login: outcome,
+    isEncrypted:
+      seen.reached === 'answered' && seen.certificate !== null && config.relayTls !== 'off',
+    sizeMax: size === undefined ? null : Number(size.slice(5)) || null,
+  }
+}
+
+function failedLogin(failure: SmtpFailure): RelayFacts['login'] {
+  if (failure.code === 'EAUTH') return 'refused'
+  if (untrusted(failure) !== null) return 'untrusted'
+  return failure.code === 'ETIMEDOUT' || failure.code === undefined ? 'silent' : 'unreachable'
+}

@@ -1,0 +1,52 @@
+import { isIP } from 'node:net'
+import type { GuardedOutcome } from '../../../shared/doctor/webFindings.ts'
+import { isPublicAddress } from '../../../shared/http/publicAddress.ts'
+import { guardedExchange } from '../../http/guardedRequest.ts'
+import { type DoctorTools, LOOK_MS } from './look.ts'
+
+/** The answer of OUTSIDE_URL: a page that tells who asks, such as Cloudflare's `cdn-cgi/trace`. */
+export type Outside = {
+  outcome: GuardedOutcome
+  /** Our address as the page sees it; null: it does not tell. */
+  address: string | null
+  /** Our clock minus that of the page; null: it does not tell. */
+  aheadMs: number | null
+}
+
+/** Asks OUTSIDE_URL through the client of webhooks. */
+export async function askOutside({ config, resolve, ca }: DoctorTools): Promise<Outside> {
+  const answer = await guardedExchange({
+    url: config.outsideUrl,
+    method: 'GET',
+    timeoutMs: LOOK_MS,
+    allowPrivate: config.allowPrivateNetworks,
+    ...(resolve === undefined ? {} : { resolve }),
+    ...(ca === undefined ? {} : { ca }),
+  })
+  if (!answer.ok) {
+    const outcome = answer.kind === 'blocked' ? 'blocked' : { failure: answer.detail }
+    return { outcome, address: null, aheadMs: null }
+  }
+  return {
+    outcome: 'answered',
+    address: /^ip=(\S{1,45})$/m.exec(answer.body.toString('latin1'))?.[1] ?? null,
+    aheadMs: aheadOf(answer.headers),
+  }
+}
+
+/** A Date header counts whole seconds, cut off: half a second is the mean. */
+const HEADER_CUT_MS = 500
+
+function aheadOf(headers: readonly string[]): number | null {
+  const at = headers.findIndex((name, n) => n % 2 === 0 && name.toLowerCase() === 'date')
+  const told = at === -1 ? Number.NaN : Date.parse(headers[at + 1]!)
+  return Number.isNaN(told) ? null : Date.now() - told - HEADER_CUT_MS
+}
+
+/** Our public addresses: as the outside sees us, else those of MAIL_HOSTNAME. */
+export async function sendingAddresses(tools: DoctorTools, outside: Outside): Promise<string[]> {
+  const seen = outside.address
+  if (seen !== null && isIP(seen) > 0) return [seen]
+  const named = await tools.dns.addresses(tools.config.mailHostname)
+  return named.filter((address) => tools.config.allowPrivateNetworks || isPublicAddress(address))
+}

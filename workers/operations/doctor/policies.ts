@@ -1,0 +1,115 @@
+import { parsePolicy, validateMx } from 'mailauth/lib/mta-sts'
+import type { Finding } from '../../../shared/doctor/finding.ts'
+import { dnsAway } from '../../../shared/doctor/mailInFindings.ts'
+import {
+  type CaaRecord,
+  judgeCaa,
+  judgeSts,
+  judgeTlsReports,
+  type SeenPolicy,
+} from '../../../shared/doctor/policyFindings.ts'
+import type { ServedDomain } from '../../../shared/doctor/zone.ts'
+import { guardedExchange } from '../../http/guardedRequest.ts'
+import { type DoctorTools, LOOK_MS, recordsAt, takeLooks, versionedTexts } from './look.ts'
+import { stsIdOf } from './served.ts'
+
+/** RFC 8461 §3.3 advises a bound of 64 KB. */
+const POLICY_BYTES_MAX = 64 * 1024
+
+/**
+ * MTA-STS, TLS reports, and the authorities that may issue certificates.
+ * @param webIssuer the organisation that issued the certificate of BASE_URL; empty: not known.
+ */
+export async function lookAtPolicies(
+  tools: DoctorTools,
+  served: readonly ServedDomain[],
+  webIssuer: Promise<string>,
+): Promise<Finding[]> {
+  const { config } = tools
+  const webHost = new URL(config.http.baseUrl).hostname
+  const hosts = [...new Set([webHost, config.mailHostname])].filter((host) =>
+    /\.[a-z-]+$/.test(host),
+  )
+  return takeLooks('policies', [
+    ...served.flatMap(({ domain }) => [
+      { check: `MTA-STS of ${domain}`, run: () => stsOf(tools, domain) },
+      {
+        check: `TLS-RPT of ${domain}`,
+        run: async () => {
+          const name = `_smtp._tls.${domain}`
+          const records = await versionedTexts(tools.dns, name, 'TLSRPTv1').catch(() => null)
+          return records === null
+            ? dnsAway('policies', `TLS-RPT of ${domain}`)
+            : judgeTlsReports(domain, records, config.mailDomain)
+        },
+      },
+    ]),
+    ...hosts.map((host) => ({
+      check: `CAA of ${host}`,
+      run: async () => caaOf(tools, host, await webIssuer),
+    })),
+  ])
+}
+
+async function stsOf(tools: DoctorTools, domain: string): Promise<Finding[]> {
+  const { dns, config } = tools
+  const { mailHostname } = config
+  const records = await versionedTexts(dns, `_mta-sts.${domain}`, 'STSv1').catch(() => null)
+  if (records === null) return [dnsAway('policies', `MTA-STS of ${domain}`)]
+  const policy = records.length === 1 ? await policyOf(tools, domain) : null
+  return judgeSts({ domain, records, policy, mailHostname, stsId: stsIdOf(mailHostname) })
+}
+
+/** RFC 8461 §3.3: over HTTPS with a certificate for the name, without redirects. */
+async function policyOf(tools: DoctorTools, domain: string): Promise<SeenPolicy> {
+  const { config, ports, resolve, ca } = tools
+  const port = ports.https === 443 ? '' : `:${ports.https}`
+  const answer = await guardedExchange({
+    url: `https://mta-sts.${domain}${port}/.well-known/mta-sts.txt`,
+    method: 'GET',
+    timeoutMs: LOOK_MS,
+    responseBytesMax: POLICY_BYTES_MAX,
+    allowPrivate: config.allowPrivateNetworks,
+    ...(resolve === undefined ? {} : { resolve }),
+    ...(ca === undefined ? {} : { ca }),
+  })
+  if (!answer.ok) return { failure: `no answer over HTTPS: ${answer.detail}` }
+  if (answer.status !== 200) return { failure: `its host answers ${answer.status} instead of 200` }
+  try {
+    const policy = parsePolicy(answer.body)
+    const type = answer.headers.findIndex(
+      (name, n) => n % 2 === 0 && name.toLowerCase() === 'content-type',
+    )
+    return {
+      mode: policy.mode,
+      maxAgeS: policy.maxAge ?? 0,
+      coversUs: validateMx(config.mailHostname, policy).valid,
+      isText: /^text\/plain\b/i.test(answer.headers[type + 1] ?? ''),
+    }
+  } catch (error) {
+    return { failure: `it cannot be read: ${(error as Error).message}` }
+  }
+}
+
+/** RFC 8659 §3: the first set from the name upward counts. */
+async function caaOf({ lookUp }: DoctorTools, host: string, issuer: string): Promise<Finding> {
+  const labels = host.split('.')
+  const names = labels.map((_, n) => labels.slice(n).join('.')).slice(0, -1)
+  const found = await Promise.all(
+    names.map(async (at) => ({ at, records: (await recordsAt(lookUp, at, 'CAA')) as object[] })),
+  ).catch(() => null)
+  if (found === null) return dnsAway('policies', `CAA of ${host}`)
+  const first = found.find(({ records }) => records.length > 0)
+  const set =
+    first === undefined ? null : { at: first.at, records: first.records.flatMap(caaRecords) }
+  return judgeCaa(host, set, issuer)
+}
+
+const TAGS = ['issue', 'issuewild'] as const
+
+/** The resolver has a field for the tag of a record. */
+const caaRecords = (record: object): CaaRecord[] =>
+  TAGS.flatMap((tag) => {
+    const value = (record as Record<string, unknown>)[tag]
+    return typeof value === 'string' ? [{ tag, value }] : []
+  })

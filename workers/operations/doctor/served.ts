@@ -1,0 +1,45 @@
+import type { Config } from '../../../shared/config/config.ts'
+import type { ServedDomain, ZoneSettings } from '../../../shared/doctor/zone.ts'
+import { stsPolicy } from '../../../shared/doctor/zone.ts'
+import type { DomainStatus } from '../../../shared/mail/mailDomain.ts'
+import type { Pool } from '../../../sql/db.ts'
+import { listDkimKeys } from '../../../sql/mail/domains/dkimKeys.ts'
+import { listServedDomains } from '../../../sql/mail/domains/mailDomains.ts'
+
+/** Domains in one report. A tenant with thousands must not make each look slow. */
+export const DOMAINS_MAX = 50
+
+/** MAIL_DOMAIN first, then the domains of the database in these states, with their DKIM keys. */
+export async function servedDomains(
+  { mailDomain }: Pick<Config, 'mailDomain'>,
+  pool: Pool | null,
+  { states, limit }: { states: readonly DomainStatus[]; limit: number },
+): Promise<ServedDomain[]> {
+  if (pool === null) return [{ domain: mailDomain, dkim: [], claim: null }]
+  const claims = await listServedDomains(pool, { states, limit })
+  const served: ServedDomain[] = [
+    { domain: mailDomain, dkim: await listDkimKeys(pool, mailDomain), claim: null },
+  ]
+  for (const claim of claims) {
+    served.push({ domain: claim.domain, dkim: await listDkimKeys(pool, claim.domain), claim })
+  }
+  return served
+}
+
+export const zoneSettings = ({
+  mailDomain,
+  mailHostname,
+  relayUrl,
+  http,
+}: Pick<Config, 'mailDomain' | 'mailHostname' | 'relayUrl' | 'http'>): ZoneSettings => ({
+  mailDomain,
+  mailHostname,
+  relayUrl,
+  webHost: new URL(http.baseUrl).hostname.replace(/^\[|\]$/g, ''),
+})
+
+const ID_CHARS = 20
+
+/** The id of our policy: it changes whenever the policy does (RFC 8461 §3.1). */
+export const stsIdOf = (mailHostname: string): string =>
+  new Bun.CryptoHasher('sha256').update(stsPolicy(mailHostname)).digest('hex').slice(0, ID_CHARS)

@@ -1,0 +1,165 @@
+/** A look at an SMTP server: whether it answers, its extensions, and its certificate behind STARTTLS. */
+import { connect, isIP, type Socket } from 'node:net'
+import { checkServerIdentity, type TLSSocket, connect as tlsConnect } from 'node:tls'
+import type { SeenCertificate } from '../../../shared/doctor/certificateFindings.ts'
+import type { Reached } from '../../../shared/doctor/mailInFindings.ts'
+import { LOOK_MS } from './look.ts'
+
+export type SmtpLook =
+  | { reached: Exclude<Reached, 'answered'> }
+  | {
+      reached: 'answered'
+      /** The lines of the answer to EHLO, without their code, in upper case. */
+      extensions: readonly string[]
+      /** Null: no STARTTLS, or it failed. */
+      certificate: SeenCertificate | null
+    }
+
+type Asked = {
+  host: string
+  port: number
+  ownName: string
+  /** The name that the certificate must be for. */
+  servername: string
+  /** TLS from the first byte. */
+  isImplicit?: boolean
+  ca?: string
+}
+
+/** An answer has at most 20 lines of 512 octets (RFC 5321 §4.5.3.1.5) with us. */
+const ANSWER_CHARS_MAX = 10_240
+
+/** Asks a server and ends the connection. It never throws. */
+export async function lookAtSmtp(asked: Asked): Promise<SmtpLook> {
+  const socket = connect({ host: asked.host, port: asked.port })
+  let isLate = false
+  const timer = setTimeout(() => {
+    isLate = true
+    socket.destroy(new Error('late'))
+  }, LOOK_MS)
+  try {
+    await opened(socket)
+    return await talk(socket, asked)
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : ''
+    if (code === 'ECONNREFUSED') return { reached: 'refused' }
+    return { reached: isLate || code === 'ETIMEDOUT' ? 'silent' : 'unreachable' }
+  } finally {
+    clearTimeout(timer)
+    socket.on('error', () => {}).destroy()
+  }
+}
+
+async function talk(socket: Socket, asked: Asked): Promise<SmtpLook> {
+  const stream = asked.isImplicit === true ? await secured(socket, asked) : socket
+  const say = talker(stream)
+  await say(null)
+  const extensions = (await say(`EHLO ${asked.ownName}`)).map((line) => line.slice(4).toUpperCase())
+  const answered = { reached: 'answered', extensions } as const
+  if (asked.isImplicit === true) {
+    return { ...answered, certificate: certificateOf(stream as TLSSocket, asked.servername) }
+  }
+  if (!extensions.includes('STARTTLS')) return { ...answered, certificate: null }
+  try {
+    await say('STARTTLS')
+    const secure = await secured(socket, asked)
+    const certificate = certificateOf(secure, asked.servername)
+    secure.on('error', () => {}).end('QUIT\r\n')
+    return { ...answered, certificate }
+  } catch {
+    return { ...answered, certificate: null }
+  }
+}
+
+const opened = (socket: Socket) =>
+  new Promise<void>((resolve, reject) => {
+    socket
+      .once('connect', resolve)
+      .once('error', reject)
+      .once('close', () => reject(new Error('closed')))
+  })
+
+/** Sends a line, or nothing, and returns the lines of the answer. @throws at a refusal, or a connection that ends. */
+function talker(stream: Socket): (line: string | null) => Promise<string[]> {
+  let received = ''
+  let hasEnded = false
+  let wake = () => {}
+  stream.on('data', (chunk: Buffer) => {
+    received += chunk.toString('latin1')
+    wake()
+  })
+  const end = () => {
+    hasEnded = true
+    wake()
+  }
+  stream.on('error', end).on('close', end)
+  return async (line) => {
+    if (line !== null) stream.write(`${line}\r\n`)
+    for (;;) {
+      const whole = /^(?:\d{3}-[^\n]*\n)*\d{3}(?: [^\n]*)?\r?\n/.exec(received)?.[0]
+      if (whole !== undefined) {
+        received = received.slice(whole.length)
+        if (!/^[23]/.test(whole)) throw new Error('refused')
+        return whole.split(/\r?\n/).filter((one) => one !== '')
+      }
+      if (hasEnded || received.length > ANSWER_CHARS_MAX) throw new Error('no answer')
+      await new Promise<void>((resolve) => {
+        wake = resolve
+      })
+    }
+  }
+}
+
+/** Any certificate passes here: it is judged, and no secret is sent. */
+const secured = (socket: Socket, { servername, ca }: Asked) =>
+  new Promise<TLSSocket>((resolve, reject) => {
+    socket.removeAllListeners('data')
+    const secure = tlsConnect({
+      socket,
+      rejectUnauthorized: false,
+      ...(isIP(servername) === 0 ? { servername } : {}),
+      ...(ca === undefined ? {} : { ca }),
+    })
+    secure.once('secureConnect', () => resolve(secure))
+    secure.once('error', reject).once('close', () => reject(new Error('closed')))
+    socket.once('close', () => reject(new Error('closed')))
+  })
+
+/** The certificate that a peer showed; null: none. */
+function certificateOf(socket: TLSSocket, servername: string): SeenCertificate | null {
+  const peer = socket.getPeerCertificate()
+  if (peer.valid_to === undefined) return null
+  const names = (peer.subjectaltname ?? '').split(', ').map((name) => name.replace(/^[^:]*:/, ''))
+  return {
+    fits: checkServerIdentity(servername, peer) === undefined,
+    names: names.filter((name) => name !== ''),
+    expiresAt: new Date(peer.valid_to),
+    trusted: socket.authorized || onlyNameIsWrong(socket),
+    issuer: [peer.issuer?.O ?? peer.issuer?.CN ?? ''].flat().join(' '),
+  }
+}
+
+const onlyNameIsWrong = ({ authorizationError }: TLSSocket): boolean =>
+  /ALTNAME|HOSTNAME/.test(
+    String((authorizationError as { code?: string })?.code ?? authorizationError),
+  )
+
+/** The certificate of an HTTPS server; null: none, or no connection. */
+export async function lookAtTls(asked: {
+  host: string
+  port: number
+  servername: string
+  ca?: string
+}): Promise<SeenCertificate | null> {
+  const socket = connect({ host: asked.host, port: asked.port })
+  const timer = setTimeout(() => socket.destroy(new Error('late')), LOOK_MS)
+  try {
+    await opened(socket)
+    return certificateOf(await secured(socket, { ...asked, ownName: '' }), asked.servername)
+  } catch {
+    return null
+  } finally {
+    clearTimeout(timer)
+    socket.on('error', () => {}).destroy()
+  }
+}

@@ -1,0 +1,10 @@
+import type { RunnerName } from '../../shared/tasks.ts'
+
+/** Database connections for the jobs of each runner. */
+export const RUNNER_CONNECTIONS: Readonly<Record<RunnerName, number>> = {
+  inbound: 12,
+  outbound: 12,
+  webhooks: 12,
+  vault: 6,
+  payments: 36,
+}
