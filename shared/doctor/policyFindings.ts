@@ -46,7 +46,7 @@ export function judgeSts({
 function judgePolicy(domain: string, policy: SeenPolicy, mailHostname: string): Finding {
   const check = `policy of ${domain}`
   const url = `${POLICY_FIX}${domain}/.well-known/mta-sts.txt`
-  const wanted = `${url}   # must answer: ${stsPolicy(mailHostname).trim().replaceAll('\r\n', ' | ')}`
+  const wanted = `MTA_STS=testing   # then ${url} answers ${stsPolicy(mailHostname).trim().replaceAll('\r\n', ' | ')}`
   if ('failure' in policy) return broken(check, policy.failure, wanted)
   const { mode, maxAgeS, coversUs, isText } = policy
   if (!isText) return broken(check, 'its type is not text/plain', wanted)

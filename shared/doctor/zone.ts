@@ -1,7 +1,9 @@
 /** The DNS records that the service needs, and their lines in a zone file (RFC 1035 §5). */
+
 import { isIP } from 'node:net'
 import { txtStrings } from '../mail/compose/dkim.ts'
 import { type DomainClaim, domainRecords } from '../mail/mailDomain.ts'
+import { policyText } from '../mail/mtaSts.ts'
 
 export type ZoneRecord = {
   /** Without the final dot. */
@@ -80,7 +82,7 @@ export const dmarcRecord = (domain: string, mailDomain: string): ZoneRecord =>
 
 /** The policy that our MX names fulfil (RFC 8461 §3.2). `testing` first: a week of reports shows who would be lost. */
 export const stsPolicy = (mailHostname: string): string =>
-  `version: STSv1\r\nmode: testing\r\nmx: ${mailHostname}\r\nmax_age: 604800\r\n`
+  policyText({ mode: 'testing', mx: [mailHostname] })
 
 /** @param id changes with the policy: 1 to 32 letters or digits. */
 export const stsRecord = (domain: string, id: string): ZoneRecord =>

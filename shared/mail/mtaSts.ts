@@ -7,8 +7,8 @@ export type MtaStsMode = (typeof MTA_STS_MODES)[number]
 /** `mx`: names of hosts in lower case; `*.` stands for one label. */
 export type MtaStsPolicy = { mode: MtaStsMode; mx: string[] }
 
-/** Seconds that senders keep our policy. A week in `enforce` (RFC 8461 §3.2 asks for weeks); a day while it is tried. */
-const MAX_AGE_S = { none: 86_400, testing: 86_400, enforce: 604_800 }
+/** Seconds that senders keep our policy (RFC 8461 §3.2 asks for weeks). */
+const MAX_AGE_S = 604_800
 
 /** The id of the TXT record at `_mta-sts.DOMAIN`; null: none, or several (RFC 8461 §3.1). */
 export function policyIdOf(records: readonly string[]): string | null {
@@ -30,6 +30,6 @@ export const policyText = ({ mode, mx }: MtaStsPolicy): string =>
     'version: STSv1',
     `mode: ${mode}`,
     ...mx.map((host) => `mx: ${host}`),
-    `max_age: ${MAX_AGE_S[mode]}`,
+    `max_age: ${MAX_AGE_S}`,
     '',
   ].join('\r\n')

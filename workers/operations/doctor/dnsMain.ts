@@ -80,7 +80,7 @@ function advice({ mailHostname }: ZoneSettings, addresses: readonly string[]): s
   return [
     '; Ask the provider of the addresses to set:',
     ...reverse,
-    '; https://mta-sts.DOMAIN/.well-known/mta-sts.txt must answer, as text/plain:',
+    '; With MTA_STS=testing the API answers at https://mta-sts.DOMAIN/.well-known/mta-sts.txt, as text/plain:',
     ...stsPolicy(mailHostname)
       .trim()
       .split('\r\n')
