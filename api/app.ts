@@ -44,6 +44,7 @@ import { messageRoutes } from './mail/messages/messageRoutes.ts'
 import { messageWaitRoutes } from './mail/messages/messageWaitRoutes.ts'
 import { threadChangeRoutes } from './mail/messages/threadChangeRoutes.ts'
 import { threadRoutes } from './mail/messages/threadRoutes.ts'
+import { mtaStsRoutes } from './mail/mtaStsRoutes.ts'
 import { sendingRoutes } from './mail/outbound/sendingRoutes.ts'
 import { suppressionRoutes } from './mail/outbound/suppressionRoutes.ts'
 import { MCP_PATH, mcpRoutes, parseError } from './mcp/mcpRoutes.ts'
@@ -138,6 +139,7 @@ function createRoutes(services: Services, bodies: HeldBodies) {
       return body ?? null
     })
     .use(healthRoutes(services))
+    .use(mtaStsRoutes(services))
     .use(metricsRoutes(services))
     .use(whoamiRoutes(services))
     .use(messageRoutes(services))

@@ -453,6 +453,17 @@ create table migrations (
   constraint migrations_pkey PRIMARY KEY (name)
 );
 
+-- MTA-STS policies of domains that mail is sent to, until they expire (RFC 8461).
+create table mta_sts_policies (
+  domain text not null,
+  policy_id text not null,
+  mode text not null,
+  mx text[] not null,
+  expires_at timestamp(3) with time zone not null,
+  constraint mta_sts_policies_mode_check CHECK ((mode = ANY (ARRAY['enforce'::text, 'testing'::text, 'none'::text]))),
+  constraint mta_sts_policies_pkey PRIMARY KEY (domain)
+);
+
 -- The sending of a sent message. `attempt` counts its attempts.
 create table outbound_mails (
   message_row bigint not null,
@@ -1005,6 +1016,8 @@ CREATE INDEX messages_search ON public.messages USING gin (search) WITH (gin_pen
 CREATE INDEX messages_thread ON public.messages USING btree (thread_row, created_at DESC, "row" DESC);
 
 CREATE INDEX messages_unindexed ON public.messages USING btree ("row") WHERE (search IS NULL);
+
+CREATE INDEX mta_sts_policies_expiry ON public.mta_sts_policies USING btree (expires_at);
 
 CREATE INDEX outbound_mails_due ON public.outbound_mails USING btree (next_attempt_at) WHERE (state <> 'done'::text);
 

@@ -21,6 +21,7 @@ import { startKeyring, startSigningKeys } from './keyring.ts'
 import { createDns } from './mail/dns.ts'
 import { createLookUp } from './mail/lookUp.ts'
 import { createTransport } from './mail/outbound/createTransport.ts'
+import { createMtaSts } from './mail/outbound/mtaSts.ts'
 import { startBlobSweep } from './operations/blobSweep.ts'
 import { freshDns, PUBLIC_PORTS } from './operations/doctor/look.ts'
 import { startMaintenance } from './operations/maintenance.ts'
@@ -131,7 +132,9 @@ type Parts = {
 function createParts(config: Config, databaseUrl: string, log: Logger, registry: Registry): Parts {
   const { mailDomain, mailHostname, dnsServers, allowPrivateNetworks: allowPrivate } = config
   const dns = createDns(dnsServers.length > 0 ? dnsServers : undefined)
-  const direct = { dns, ownName: mailHostname, allowPrivate }
+  const policies = createPool({ url: databaseUrl, size: 2, name: 'purser mta-sts', log })
+  const findPolicy = createMtaSts({ pool: policies, dns, allowPrivate, log })
+  const direct = { dns, ownName: mailHostname, allowPrivate, findPolicy, log }
   const transport = createTransport(config, direct, log)
   const examine = () => ({ config, ...freshDns(config), ports: PUBLIC_PORTS })
   const objectStore = openStoreOf(config.blobStore, fetch, log, { observe: measureBlobs(registry) })
@@ -179,6 +182,7 @@ function createParts(config: Config, databaseUrl: string, log: Logger, registry:
     async stop() {
       await till?.stop()
       transport.close()
+      await policies.end()
     },
   }
 }

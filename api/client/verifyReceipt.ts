@@ -31,6 +31,10 @@ const CAIP2: Record<string, string> = { base: 'eip155:8453', 'base-sepolia': 'ei
  * @returns the receipt's body. Compare its `projectId`, `resource` and `amountUsdcRaw` with your sale: a valid receipt
  * can be for another payment.
  * @throws {InvalidReceiptError}
+ *
+ * @example
+ * const keys: Jwks = JSON.parse(readFileSync('jwks.json', 'utf8'))
+ * const { projectId, amountUsdcRaw } = await verifyReceipt({ receipt, keys })
  */
 export async function verifyReceipt({
   receipt,

@@ -24,6 +24,10 @@ type HeaderSource = Headers | Record<string, string | readonly string[] | undefi
  * @param headers the request headers: `Headers`, or Node's object with lower-case names.
  * @param secret the endpoint's `whsec_…`; several during a rotation.
  * @throws {InvalidWebhookError}
+ *
+ * @example
+ * const event = await verifyWebhook({ body: await request.text(), headers: request.headers, secret: 'whsec_…' })
+ * console.log(event.event, event.idempotencyKey)
  */
 export async function verifyWebhook({
   body,

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import type { z } from 'zod'
+import type { MtaStsMode } from '../mail/mtaSts.ts'
 import { DEVNET_ACCOUNTS } from '../till/devnetAccounts.ts'
 import { type MasterKey, masterKey } from '../vault/envelope.ts'
 import { type BlobStoreSettings, blobStoreSettings } from './blobStoreSettings.ts'
@@ -50,6 +51,8 @@ export type Config = {
   mailDomain: string
   /** The name of this host in EHLO and in the MX records of its domains. */
   mailHostname: string
+  /** The mode of the MTA-STS policy of our own domains. */
+  mtaSts: MtaStsMode
   /** The inbox that takes the mail of `postmaster@mailDomain` if no inbox has that address. */
   postmaster: string | undefined
   /** `capture`: keeps outgoing mail, sends nothing. `direct`: sends to the MX hosts of the recipients' domains. */
@@ -188,6 +191,7 @@ function configOf(values: z.output<typeof variables>, secrets: readonly ReadSecr
     blobStore: secrets.includes(BLOB_SECRET) ? blobStoreSettings(values) : null,
     mailDomain: values.MAIL_DOMAIN,
     mailHostname: values.MAIL_HOSTNAME ?? values.MAIL_DOMAIN,
+    mtaSts: values.MTA_STS,
     postmaster: values.POSTMASTER,
     relayUrl: values.SMTP_RELAY_URL ?? (production ? 'direct' : 'capture'),
     relayTls: relayTls(values),

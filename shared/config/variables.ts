@@ -3,6 +3,7 @@ import { isIP } from 'node:net'
 import { z } from 'zod'
 import { isKey } from '../apiKey.ts'
 import { addressKey, parseAddress } from '../mail/address.ts'
+import { MTA_STS_MODES } from '../mail/mtaSts.ts'
 import { DAYS_MAX, RETENTION_CLASSES, type RetentionClass } from '../retention.ts'
 import { BLOB_STORE_RULE, parseBlobStore } from './blobPlace.ts'
 
@@ -140,6 +141,7 @@ export const variables = z.object({
   S3_SECRET_ACCESS_KEY: text(256).optional(),
   MAIL_DOMAIN: domain.default('mail.localhost'),
   MAIL_HOSTNAME: domain.optional(),
+  MTA_STS: z.enum(MTA_STS_MODES, { error: 'must be none, testing or enforce' }).default('none'),
   POSTMASTER: inbox.optional(),
   SMTP_RELAY_URL: relayUrl.optional(),
   SMTP_RELAY_TLS: z

@@ -27,190 +27,125 @@ export class BrokenRowsError extends Error {
   }
 }
 
-/** A table that holds wrapped data keys. */
+/** A table that holds wrapped data keys, in the columns `key_id` and `wrapped_key`. */
 type KeyTable = {
-  count(db: Queryable, currentId: string): Promise<number>
-  /** A key before all rows. */
-  start: unknown[]
-  /** Locks the next stale rows after a key. It skips locked rows; the next pass takes them. */
-  lockStale(db: Queryable, currentId: string, after: unknown[]): Promise<StaleKey[]>
-  update(db: Queryable, rewrapped: (WrappedKey & { at: unknown[] })[]): Promise<void>
+  name: string
+  /** Stands before the names of both columns. */
+  prefix?: string
+  /** The columns of the row's key, with their types: rows are taken in this order. */
+  key: Record<string, 'bigint' | 'int' | 'text'>
+  /** Further columns that `tell` reads. */
+  columns: string
+  join?: string
+  tell(row: Row): { label: string; context: SecretContext }
 }
+type Row = Record<string, string> & { version: number; content_version: number }
 
-const count = async (db: Queryable, text: string, currentId: string) =>
-  (await db.query<{ count: number }>(text, [currentId])).rows[0]!.count
-
-const credentialKeys: KeyTable = {
-  start: [0, 0],
-  count: (db, currentId) =>
-    count(
-      db,
-      'select count(*)::int as count from credential_versions where key_id <> $1',
-      currentId,
-    ),
-  async lockStale(db, currentId, after) {
-    const { rows } = await db.query<{
-      credential_row: string
-      version: number
-      key_id: string
-      wrapped_key: Buffer
-      project_id: string
-      name: string
-      id: string
-    }>(
-      `select v.credential_row, v.version, v.key_id, v.wrapped_key, c.project_id, c.name, c.id
-       from credential_versions v join credentials c on c.row = v.credential_row
-       where v.key_id <> $1 and (v.credential_row, v.version) > ($2::bigint, $3::int)
-       order by v.credential_row, v.version limit ${BATCH} for no key update of v skip locked`,
-      [currentId, ...after],
-    )
-    return rows.map(({ credential_row, version, key_id, wrapped_key, project_id, name, id }) => ({
-      keyId: key_id,
-      wrappedKey: wrapped_key,
-      at: [credential_row, version],
-      label: `version ${version} of credential ${id}`,
-      context: { purpose: 'credential', projectId: project_id, name, version },
-    }))
-  },
-  async update(db, rewrapped) {
-    await db.query(
-      `update credential_versions v set key_id = n.key_id, wrapped_key = n.wrapped_key
-       from unnest($1::bigint[], $2::int[], $3::text[], $4::bytea[]) n (row, version, key_id, wrapped_key)
-       where v.credential_row = n.row and v.version = n.version`,
-      [
-        rewrapped.map(({ at }) => at[0]),
-        rewrapped.map(({ at }) => at[1]),
-        rewrapped.map(({ keyId }) => keyId),
-        rewrapped.map(({ wrappedKey }) => wrappedKey),
-      ],
-    )
-  },
-}
-
-/** Both tables of webhooks have the same columns for the secret. */
-const webhookKeys = (table: 'seller_endpoints' | 'project_webhooks'): KeyTable => ({
-  start: [''],
-  count: (db, currentId) =>
-    count(db, `select count(*)::int as count from ${table} where webhook_key_id <> $1`, currentId),
-  async lockStale(db, currentId, after) {
-    const { rows } = await db.query<{
-      id: string
-      project_id: string
-      webhook_key_id: string
-      webhook_wrapped_key: Buffer
-    }>(
-      `select id, project_id, webhook_key_id, webhook_wrapped_key from ${table}
-       where webhook_key_id <> $1 and id > $2
-       order by id limit ${BATCH} for no key update skip locked`,
-      [currentId, ...after],
-    )
-    return rows.map((row) => ({
-      keyId: row.webhook_key_id,
-      wrappedKey: row.webhook_wrapped_key,
-      at: [row.id],
-      label: `the webhook secret of ${row.id}`,
-      context: webhookContext(row.project_id, row.id),
-    }))
-  },
-  async update(db, rewrapped) {
-    await db.query(
-      `update ${table} e set webhook_key_id = n.key_id, webhook_wrapped_key = n.wrapped_key
-       from unnest($1::text[], $2::text[], $3::bytea[]) n (id, key_id, wrapped_key) where e.id = n.id`,
-      [
-        rewrapped.map(({ at }) => at[0]),
-        rewrapped.map(({ keyId }) => keyId),
-        rewrapped.map(({ wrappedKey }) => wrappedKey),
-      ],
-    )
-  },
+const webhookKeys = (name: 'seller_endpoints' | 'project_webhooks'): KeyTable => ({
+  name,
+  prefix: 'webhook_',
+  key: { id: 'text' },
+  columns: 't.project_id',
+  tell: ({ id, project_id }) => ({
+    label: `the webhook secret of ${id}`,
+    context: webhookContext(project_id!, id!),
+  }),
 })
 
-const dkimKeys: KeyTable = {
-  start: [0],
-  count: (db, currentId) =>
-    count(db, 'select count(*)::int as count from dkim_keys where key_id <> $1', currentId),
-  async lockStale(db, currentId, after) {
-    const { rows } = await db.query<{
-      row: string
-      domain: string
-      selector: string
-      key_id: string
-      wrapped_key: Buffer
-    }>(
-      `select row, domain, selector, key_id, wrapped_key from dkim_keys where key_id <> $1 and row > $2::bigint
-       order by row limit ${BATCH} for no key update skip locked`,
-      [currentId, ...after],
-    )
-    return rows.map(({ row, domain, selector, key_id, wrapped_key }) => ({
-      keyId: key_id,
-      wrappedKey: wrapped_key,
-      at: [row],
-      label: `the DKIM key ${selector} of ${domain}`,
-      context: dkimContext(domain, selector),
-    }))
+const KEY_TABLES: readonly KeyTable[] = [
+  {
+    name: 'credential_versions',
+    key: { credential_row: 'bigint', version: 'int' },
+    columns: 'c.project_id, c.name, c.id',
+    join: 'join credentials c on c.row = t.credential_row',
+    tell: ({ id, project_id, name, version }) => ({
+      label: `version ${version} of credential ${id}`,
+      context: { purpose: 'credential', projectId: project_id!, name: name!, version },
+    }),
   },
-  async update(db, rewrapped) {
-    await db.query(
-      `update dkim_keys d set key_id = n.key_id, wrapped_key = n.wrapped_key
-       from unnest($1::bigint[], $2::text[], $3::bytea[]) n (row, key_id, wrapped_key) where d.row = n.row`,
-      [
-        rewrapped.map(({ at }) => at[0]),
-        rewrapped.map(({ keyId }) => keyId),
-        rewrapped.map(({ wrappedKey }) => wrappedKey),
-      ],
-    )
-  },
-}
-
-const useKeys: KeyTable = {
-  start: [''],
-  count: (db, currentId) =>
-    count(db, 'select count(*)::int as count from vault_uses where key_id <> $1', currentId),
-  async lockStale(db, currentId, after) {
-    const { rows } = await db.query<{
-      id: string
-      project_id: string
-      content_version: number
-      key_id: string
-      wrapped_key: Buffer
-    }>(
-      `select id, project_id, content_version, key_id, wrapped_key from vault_uses
-       where key_id <> $1 and id > $2 order by id limit ${BATCH} for no key update skip locked`,
-      [currentId, ...after],
-    )
-    return rows.map((row) => ({
-      keyId: row.key_id,
-      wrappedKey: row.wrapped_key,
-      at: [row.id],
-      label: `the request or answer of ${row.id}`,
-      context: useContext(row.project_id, row.id, row.content_version),
-    }))
-  },
-  async update(db, rewrapped) {
-    await db.query(
-      `update vault_uses u set key_id = n.key_id, wrapped_key = n.wrapped_key
-       from unnest($1::text[], $2::text[], $3::bytea[]) n (id, key_id, wrapped_key) where u.id = n.id`,
-      [
-        rewrapped.map(({ at }) => at[0]),
-        rewrapped.map(({ keyId }) => keyId),
-        rewrapped.map(({ wrappedKey }) => wrappedKey),
-      ],
-    )
-  },
-}
-
-const KEY_TABLES = [
-  credentialKeys,
   webhookKeys('seller_endpoints'),
   webhookKeys('project_webhooks'),
-  dkimKeys,
-  useKeys,
+  {
+    name: 'dkim_keys',
+    key: { row: 'bigint' },
+    columns: 't.domain, t.selector',
+    tell: ({ domain, selector }) => ({
+      label: `the DKIM key ${selector} of ${domain}`,
+      context: dkimContext(domain!, selector!),
+    }),
+  },
+  {
+    name: 'vault_uses',
+    key: { id: 'text' },
+    columns: 't.project_id, t.content_version',
+    tell: ({ id, project_id, content_version }) => ({
+      label: `the request or answer of ${id}`,
+      context: useContext(project_id!, id!, content_version),
+    }),
+  },
 ]
+
+/** A key before all rows. */
+const startOf = ({ key }: KeyTable): unknown[] =>
+  Object.values(key).map((type) => (type === 'text' ? '' : 0))
+
+async function countRows({ name, prefix = '' }: KeyTable, db: Queryable, currentId: string) {
+  const { rows } = await db.query<{ count: number }>(
+    `select count(*)::int as count from ${name} where ${prefix}key_id <> $1`,
+    [currentId],
+  )
+  return rows[0]!.count
+}
+
+/** Locks the next stale rows after a key. It skips locked rows; the next pass takes them. */
+async function lockStale(
+  table: KeyTable,
+  db: Queryable,
+  currentId: string,
+  after: unknown[],
+): Promise<StaleKey[]> {
+  const { name, prefix = '', key, columns, join = '' } = table
+  const names = Object.keys(key)
+  const place = names.map((column) => `t.${column}`).join(', ')
+  const bound = Object.values(key).map((type, n) => `$${n + 2}::${type}`)
+  const { rows } = await db.query<Row & { stale_id: string; stale_key: Buffer }>(
+    `select ${place}, t.${prefix}key_id as stale_id, t.${prefix}wrapped_key as stale_key, ${columns}
+     from ${name} t ${join}
+     where t.${prefix}key_id <> $1 and (${place}) > (${bound.join(', ')})
+     order by ${place} limit ${BATCH} for no key update of t skip locked`,
+    [currentId, ...after],
+  )
+  return rows.map((row) => ({
+    keyId: row.stale_id,
+    wrappedKey: row.stale_key,
+    at: names.map((column) => row[column]),
+    ...table.tell(row),
+  }))
+}
+
+async function updateRows(
+  { name, prefix = '', key }: KeyTable,
+  db: Queryable,
+  rewrapped: (WrappedKey & { at: unknown[] })[],
+): Promise<void> {
+  const names = Object.keys(key)
+  const types = [...Object.values(key), 'text', 'bytea']
+  await db.query(
+    `update ${name} t set ${prefix}key_id = n.new_id, ${prefix}wrapped_key = n.new_key
+     from unnest(${types.map((type, n) => `$${n + 1}::${type}[]`).join(', ')}) n (${names.join(', ')}, new_id, new_key)
+     where ${names.map((column) => `t.${column} = n.${column}`).join(' and ')}`,
+    [
+      ...names.map((_, n) => rewrapped.map(({ at }) => at[n])),
+      rewrapped.map(({ keyId }) => keyId),
+      rewrapped.map(({ wrappedKey }) => wrappedKey),
+    ],
+  )
+}
 
 /** The number of secrets under old master keys. */
 export async function countStale(db: Queryable, keyring: Keyring): Promise<number> {
   const counts = await Promise.all(
-    KEY_TABLES.map((keyTable) => keyTable.count(db, keyring.currentId)),
+    KEY_TABLES.map((table) => countRows(table, db, keyring.currentId)),
   )
   return counts.reduce((sum, n) => sum + n, 0)
 }
@@ -233,10 +168,10 @@ export async function rotateMasterKey(
   for (;;) {
     const broken: string[] = []
     const before = done
-    for (const keyTable of KEY_TABLES) {
-      let after: unknown[] | undefined = keyTable.start
+    for (const table of KEY_TABLES) {
+      let after: unknown[] | undefined = startOf(table)
       while (after !== undefined) {
-        const batch = await rewrapBatch(pool, keyring, keyTable, after)
+        const batch = await rewrapBatch(pool, keyring, table, after)
         broken.push(...batch.broken)
         done += batch.moved
         if (batch.moved > 0) onProgress(done)
@@ -255,11 +190,11 @@ export async function rotateMasterKey(
 function rewrapBatch(
   pool: Pool,
   keyring: Keyring,
-  keyTable: KeyTable,
+  table: KeyTable,
   after: unknown[],
 ): Promise<{ moved: number; broken: string[]; last: unknown[] | undefined }> {
   return transaction(pool, async (db) => {
-    const stale = await keyTable.lockStale(db, keyring.currentId, after)
+    const stale = await lockStale(table, db, keyring.currentId, after)
     const broken: string[] = []
     const rewrapped = stale.flatMap(({ at, label, context, ...wrapped }) => {
       try {
@@ -270,7 +205,7 @@ function rewrapBatch(
         return []
       }
     })
-    if (rewrapped.length > 0) await keyTable.update(db, rewrapped)
+    if (rewrapped.length > 0) await updateRows(table, db, rewrapped)
     return { moved: rewrapped.length, broken, last: stale.at(-1)?.at }
   })
 }

@@ -20,6 +20,7 @@ import type { Resolve } from '../../workers/http/guardedRequest.ts'
 import { createDns, type Dns } from '../../workers/mail/dns.ts'
 import type { LookUp } from '../../workers/mail/lookUp.ts'
 import { createTransport } from '../../workers/mail/outbound/createTransport.ts'
+import { createMtaSts } from '../../workers/mail/outbound/mtaSts.ts'
 import type { ExamineOptions } from '../../workers/operations/doctor/examine.ts'
 import { freshDns } from '../../workers/operations/doctor/look.ts'
 import { startPool } from '../../workers/queue/pool.ts'
@@ -89,6 +90,8 @@ export type TestServiceOptions = {
   dns?: Dns
   /** The SMTP port of direct delivery, in place of 25. */
   directPort?: number
+  /** Obeys MTA-STS: the port of the policies' web sites. `ca` also vouches for mail hosts. */
+  policyPort?: number
 }
 
 export const silentLog = pino({ level: process.env.TEST_LOG_LEVEL ?? 'silent' })
@@ -164,6 +167,12 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   const smtp = options.smtp === false ? null : await startSmtp(config, smtpUrl, silentLog)
   const { mailDomain, mailHostname, allowPrivateNetworks: allowPrivate } = config
   const dns = options.dns ?? createDns()
+  const { resolve, ca } = options
+  const policy = {
+    allowPrivate,
+    ...(resolve === undefined ? {} : { resolve }),
+    ...(ca === undefined ? {} : { ca }),
+  }
   const transport = createTransport(
     config,
     {
@@ -171,18 +180,24 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
       ownName: mailHostname,
       allowPrivate,
       ...(options.directPort === undefined ? {} : { port: options.directPort }),
+      ...(options.policyPort === undefined
+        ? {}
+        : {
+            findPolicy: createMtaSts({
+              ...policy,
+              pool: database.pool,
+              dns,
+              port: options.policyPort,
+              log: silentLog,
+            }),
+            ca: ca ?? '',
+          }),
     },
     silentLog,
   )
   const keyring = createKeyringSource(masterKeys(config))
   const keys = bounceKeys(masterKeys(config))
   const lookUp = options.lookUp ?? trustingLookUp
-  const { resolve, ca } = options
-  const policy = {
-    allowPrivate,
-    ...(resolve === undefined ? {} : { resolve }),
-    ...(ca === undefined ? {} : { ca }),
-  }
   const runners = {
     inbound: () =>
       inboundRunner({

@@ -13,6 +13,7 @@ import { requeueLostDeliveries } from '../../sql/events/deliveries.ts'
 import { deleteStaleEvents } from '../../sql/events/events.ts'
 import { forgetDeletedMessages } from '../../sql/mail/messages/deleteMail.ts'
 import { indexMessages, listUnindexed } from '../../sql/mail/messages/searchMessages.ts'
+import { deleteExpiredPolicies } from '../../sql/mail/outbound/mtaStsPolicies.ts'
 import { forgetStaleReports } from '../../sql/operations/processReports.ts'
 import { forgetStaleListeners } from '../../sql/operations/smtpListeners.ts'
 import { deleteStaleMinutes, recordMinutes } from '../../sql/operations/statisticsHistory.ts'
@@ -46,6 +47,7 @@ export function startMaintenance(databaseUrl: string, retention: Retention, log:
       if (sweeps % SWEEPS_PER_SEARCH === 0) {
         await deleteSupersededJobs(pool)
         await deleteExpiredUses(pool)
+        await deleteExpiredPolicies(pool)
         await requeueLostPurges(pool)
         const lost = await requeueLostDeliveries(pool)
         if (lost > 0) log.warn({ lost }, 'deliveries without a job were queued again')

@@ -7,7 +7,14 @@ export type MailDomain = Operations['getPlatformDomainsByDomain']['result']
 
 type ListQuery = NonNullable<Operations['getPlatformDomains']['input']['query']>
 
-/** The mail domains of a platform, without the service's own domain. */
+/**
+ * The mail domains of a platform, without the service's own domain.
+ *
+ * @example
+ * const { domain, records } = await platform.domains.add('shop.example')
+ * console.log('set in DNS', domain, records)
+ * await platform.domains.verify(domain)
+ */
 export function domains(http: Http) {
   /** One page, newest first. */
   const list = (query: ListQuery = {}, options?: CallOptions) =>

@@ -7,7 +7,13 @@ export type Draft = Operations['getMessagesDraftsByDraftId']['result']
 
 type ListQuery = NonNullable<Operations['getMessagesDrafts']['input']['query']>
 
-/** The drafts of an inbox. Lists of messages do not show them. */
+/**
+ * The drafts of an inbox. Lists of messages do not show them.
+ *
+ * @example
+ * const { draftId } = await purser.messages.drafts.create({ to: ['ann@example.com'], subject: 'Hi', text: 'Almost' })
+ * await purser.messages.drafts.send(draftId)
+ */
 export function drafts(http: Http) {
   /** One page, newest first, without bodies and attachments. */
   const list = (query: ListQuery = {}, options?: CallOptions) =>

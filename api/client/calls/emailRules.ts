@@ -7,7 +7,12 @@ export type EmailRule = Operations['getEmailRules']['result']['rules'][number]
 
 type ListQuery = NonNullable<Operations['getEmailRules']['input']['query']>
 
-/** The email rules of an inbox. */
+/**
+ * The email rules of an inbox.
+ *
+ * @example
+ * await purser.emailRules.add({ scope: 'RECEIVE', type: 'BLOCK', value: '*@spam.example' })
+ */
 export function emailRules(http: Http) {
   /** One page, newest first. */
   const list = (query: ListQuery = {}, options?: CallOptions) =>

@@ -10,7 +10,15 @@ type Approve = Operations['postPlatformProjectsByProjectIdHeldByApprovalIdApprov
 type Reject = Operations['postPlatformProjectsByProjectIdHeldByApprovalIdReject']['input']['body']
 type Edit = Operations['patchPlatformProjectsByProjectIdHeldByApprovalId']['input']['body']
 
-/** Mail of projects that waits for approval. */
+/**
+ * Mail of projects that waits for approval.
+ *
+ * @example
+ * for await (const { approvalId } of platform.held.all('prj_…', { state: 'waiting' })) {
+ *   const { sha256 } = await platform.held.get('prj_…', approvalId)
+ *   await platform.held.approve('prj_…', approvalId, { sha256: sha256! })
+ * }
+ */
 export function held(http: Http) {
   /** One page of requests, newest first; `state` selects decided ones. */
   const list = (projectId: string, query: ListQuery = {}, options?: CallOptions) =>

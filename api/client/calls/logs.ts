@@ -10,7 +10,12 @@ export type LogStats = Operations['getLogsStats']['result']
 
 type ListQuery = NonNullable<Operations['getLogs']['input']['query']>
 
-/** The audit log of a project. */
+/**
+ * The audit log of a project.
+ *
+ * @example
+ * for await (const { createdAt, action } of purser.logs.all({ limit: 100 })) console.log(createdAt, action)
+ */
 export function logs(http: Http) {
   /** One page, newest first. */
   const list = (query: ListQuery = {}, options?: CallOptions) =>

@@ -29,7 +29,13 @@ type WaitQuery = Omit<
 /** Longer than the maximum wait of the service (60 s). */
 const WAIT_TIMEOUT_MS = 75_000
 
-/** The mail of an inbox. `q`, `from`, `to`, `subject`, `after` and `before` filter a list. */
+/**
+ * The mail of an inbox. `q`, `from`, `to`, `subject`, `after` and `before` filter a list.
+ *
+ * @example
+ * const { messageId } = await purser.messages.send({ to: ['ann@example.com'], subject: 'Hi', text: 'Hello' })
+ * const code = await purser.messages.waitForCode({ from: 'no-reply@shop.example' })
+ */
 export function messages(http: Http) {
   /** One page, newest first. */
   const list = ({ labels, ...page }: ListQuery = {}, options?: CallOptions) =>

@@ -20,7 +20,13 @@ export type PaymentActivity = Operations['getPaymentsActivity']['result']
 
 type ListQuery = NonNullable<Operations['getPayments']['input']['query']>
 
-/** Challenges, redemptions and records of payments. */
+/**
+ * Challenges, redemptions and records of payments.
+ *
+ * @example
+ * const verdict = await purser.payments.redeem({ paymentHeader, amount: '0.01', resource: 'https://api.example.com/report' })
+ * if (verdict.ok) console.log('sold', verdict.paymentId)
+ */
 export function payments(http: Http) {
   /** One page, newest first. */
   const list = (query: ListQuery = {}, options?: CallOptions) =>

@@ -7,7 +7,12 @@ export type Endpoint = Operations['getSellersEndpointsByEndpointId']['result']
 
 type ListQuery = NonNullable<Operations['getSellersEndpoints']['input']['query']>
 
-/** The endpoints of a seller. */
+/**
+ * The endpoints of a seller.
+ *
+ * @example
+ * await purser.sellers.put({ urlPattern: 'https://api.example.com/report', priceUsdc: '0.01' })
+ */
 export function sellers(http: Http) {
   /** One page, newest first. */
   const list = (query: ListQuery = {}, options?: CallOptions) =>

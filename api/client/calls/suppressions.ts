@@ -10,7 +10,12 @@ type ListQuery = Omit<NonNullable<Operations['getSuppressions']['input']['query'
   limit?: number | undefined
 }
 
-/** The suppressed addresses of a project. */
+/**
+ * The suppressed addresses of a project.
+ *
+ * @example
+ * for await (const { address, reason } of purser.suppressions.all()) console.log(address, reason)
+ */
 export function suppressions(http: Http) {
   /** One page, newest first. */
   const list = (query: ListQuery = {}, options?: CallOptions) =>

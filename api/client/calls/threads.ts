@@ -9,7 +9,12 @@ export type Thread = Operations['getThreadsByThreadId']['result']
 
 type ListQuery = NonNullable<Operations['getThreads']['input']['query']>
 
-/** The conversations of an inbox. */
+/**
+ * The conversations of an inbox.
+ *
+ * @example
+ * for await (const { threadId, subject } of purser.threads.all({ limit: 20 })) console.log(threadId, subject)
+ */
 export function threads(http: Http) {
   /** One page, the most recently updated first. */
   const list = (query: ListQuery = {}, options?: CallOptions) =>

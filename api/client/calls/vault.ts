@@ -18,7 +18,13 @@ const named = <More extends object>(name: string, more?: More) => {
   }
 }
 
-/** Credentials, by name. */
+/**
+ * Credentials, by name.
+ *
+ * @example
+ * await purser.vault.put('shop', { type: 'LOGIN', data: { username: 'ann', password: 'kept' } })
+ * const { code } = await purser.vault.totp('shop')
+ */
 export function vault(http: Http) {
   /** Without `limit`: all credentials, up to the size limit of an answer. */
   const list = (query: ListQuery = {}, options?: CallOptions) =>

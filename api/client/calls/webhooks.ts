@@ -12,7 +12,12 @@ type ListQuery = NonNullable<Operations['getWebhooksDeliveries']['input']['query
 /** A registered URL that receives the project's events. */
 export type Webhook = Operations['getWebhooks']['result']['webhooks'][number]
 
-/** Webhooks and their deliveries. */
+/**
+ * Webhooks and their deliveries.
+ *
+ * @example
+ * const { secret } = await purser.webhooks.create({ url: 'https://agent.example.com/hooks', events: ['message.received'] })
+ */
 export function webhooks(http: Http) {
   /** One page of deliveries, newest first. */
   const list = (query: ListQuery = {}, options?: CallOptions) =>

@@ -1,6 +1,6 @@
 import type { X402Reason } from '../../../shared/till/x402.ts'
 import { CHANGES_CHANNEL } from '../../changes.ts'
-import { type Pool, type Queryable, transaction } from '../../db.ts'
+import { type Client, type Pool, type Queryable, transaction } from '../../db.ts'
 import { addJob } from '../../queue/jobs.ts'
 import { type ClaimRecord, claimRecord, claimRecords, type NewClaim } from '../settle/claims.ts'
 import {
@@ -124,7 +124,7 @@ async function pass(pool: Pool, check: Check, limits: SettlementLimits): Promise
 }
 
 async function claimChecked(
-  db: Queryable,
+  db: Client,
   claim: ClaimRecord,
   limits: SettlementLimits,
 ): Promise<string | null> {

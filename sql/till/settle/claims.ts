@@ -1,6 +1,6 @@
 import type { Transfer } from '../../../shared/till/authorization.ts'
 import type { NetworkName } from '../../../shared/till/usdc.ts'
-import type { Queryable } from '../../db.ts'
+import { type Client, type Pool, type Queryable, transaction } from '../../db.ts'
 import { addJobsFrom } from '../../queue/jobs.ts'
 import {
   AFFORDABLE,
@@ -59,6 +59,11 @@ export const claimRecord = (claim: NewClaim) => ({
 
 export type ClaimRecord = ReturnType<typeof claimRecord>
 
+/** Two unique indexes decide over a named payment: without one order of locks two batches could wait for each other. */
+const LOCK_NAMES = `
+  select pg_advisory_xact_lock(n.name) from (
+    select distinct hashtextextended(name, 0) as name from unnest($1::text[]) name order by 1) n`
+
 const CLAIM = `
   with ${AFFORDABLE}, wanted as (
     select w.* from jsonb_to_recordset($1::jsonb) as w (
@@ -69,11 +74,6 @@ const CLAIM = `
     where exists (
       select from projects p where p.id = w.project_id and p.deleted_at is null for key share)
       and w.id in (select id from affordable)
-  ), named as materialized (
-    -- Two unique indexes decide: without one order of locks two batches could wait for each other.
-    select pg_advisory_xact_lock(n.name) from (
-      select distinct hashtextextended(project_id || ' ' || lower(payer) || ' ' || payment_identifier, 0) as name
-      from wanted where payment_identifier is not null order by 1) n
   ), claimed as (
     insert into payments (
       id, project_id, endpoint_id, match_key, resource_url, description, network, chain_id, asset, payer, recipient,
@@ -84,7 +84,6 @@ const CLAIM = `
            w.signature, w.factory, w.factory_data, (select head_number from chain_status where chain_id = w.chain_id),
            coalesce(w.x402_version, 1), coalesce(w.resource_source, 'seller'), w.payment_identifier, w.traceparent
     from wanted w
-    where (select count(*) from named) >= 0
     order by w.chain_id, w.asset, lower(w.payer), w.authorization_nonce
     on conflict do nothing
     returning id, project_id
@@ -96,18 +95,20 @@ const CLAIM = `
   select c.id from claimed c cross join jobs`
 
 /**
- * Claims authorizations and queues their settlement in one statement. Concurrent claims of one authorization, in any
- * form of its signature, make one payment.
+ * Claims authorizations and queues their settlement. Concurrent claims of one authorization, in any form of its signature,
+ * make one payment. Claims without a name of the payer are one statement.
  * @returns for each claim, in order: true: claimed; false: a payment has the authorization or the name, the project is
  * deleted, or its limit of the day is reached.
  */
 export async function claimPayments(
-  db: Queryable,
+  pool: Pool,
   claims: readonly NewClaim[],
   limits: SettlementLimits = NO_SETTLEMENT_LIMITS,
 ): Promise<boolean[]> {
+  const records = claims.map(claimRecord)
   try {
-    return await claimRecords(db, claims.map(claimRecord), limits)
+    if (namesOf(records).length === 0) return await claim(pool, records, limits)
+    return await transaction(pool, (client) => claimRecords(client, records, limits))
   } catch (error) {
     // Of many claims the batcher runs each alone.
     if (claims.length > 1 || !isBudgetRace(error)) throw error
@@ -115,8 +116,25 @@ export async function claimPayments(
   }
 }
 
-/** {@link claimPayments} for claims stored as JSON. */
+/** {@link claimPayments} for claims stored as JSON, within a transaction: it holds the locks of their names. */
 export async function claimRecords(
+  client: Client,
+  records: readonly ClaimRecord[],
+  limits: SettlementLimits,
+): Promise<boolean[]> {
+  const names = namesOf(records)
+  if (names.length > 0) {
+    await client.query({ name: 'lock-payment-names', text: LOCK_NAMES, values: [names] })
+  }
+  return claim(client, records, limits)
+}
+
+const namesOf = (records: readonly ClaimRecord[]): string[] =>
+  records.flatMap(({ project_id: projectId, payer, payment_identifier: name }) =>
+    name === null ? [] : [`${projectId} ${payer.toLowerCase()} ${name}`],
+  )
+
+async function claim(
   db: Queryable,
   records: readonly ClaimRecord[],
   limits: SettlementLimits,

@@ -11,6 +11,7 @@ import {
 } from '../../../shared/mail/compose/unsubscribe.ts'
 import * as emailRules from '../../../shared/mail/emailRules.ts'
 import { judgeRecord } from '../../../shared/mail/mailDomain.ts'
+import { allowsHost, policyIdOf } from '../../../shared/mail/mtaSts.ts'
 import { authenticable } from '../../../shared/mail/parse/authenticationBounds.ts'
 import { automaticLabels } from '../../../shared/mail/parse/automaticMail.ts'
 import { isNoSuchMailbox, readBounce } from '../../../shared/mail/parse/dsn.ts'
@@ -256,6 +257,12 @@ export const MAIL_READERS: readonly Reader[] = [
         `p=${text}`,
       ]),
     ),
+  ),
+  mailReader('mtaSts.ts policyIdOf', 64 * 1024, TEXT, (text) =>
+    policyIdOf([`v=STSv1;${text}`, `v=STSv1; id=${text}`]),
+  ),
+  mailReader('mtaSts.ts allowsHost', 16 * 1024, TEXT, (text) =>
+    allowsHost({ mx: text.split('\n') }, 'mx.example.com'),
   ),
   mailReader('parse/mbox.ts mboxEntry', MAIL_MAX, MIME, (text) =>
     mboxEntry({ sender: text, at: new Date(0), bytes: bytes(text) }),

@@ -16,7 +16,7 @@ const BY_REASON: Record<string, string> = {
   'it writes what a reader has checked and bounded': `mail/compose/approvalNotice.ts approvalNotice,
     mail/compose/bounceAddress.ts bounceAddress, mail/compose/bounceAddress.ts isTagOf, mail/compose/composeMail.ts composeMail,
     mail/compose/customHeaders.ts customFields, mail/parse/reduceBounce.ts reduceBounce, mail/compose/unsubscribe.ts unsubscribeFields,
-    till/authorization.ts authorizationDigest, till/authorization.ts authorizationTypedData,
+    mail/mtaSts.ts policyText, till/authorization.ts authorizationDigest, till/authorization.ts authorizationTypedData,
     till/ed25519.ts signEd25519, till/jws.ts signJws, till/receipt.ts receiptText, till/receipt.ts signReceipt,
     till/signer.ts signerOf, till/x402.ts buildChallenge, till/x402.ts encodePaymentResponse,
     till/x402.ts settleResponse, till/x402v2.ts encodeHeader, till/x402v2.ts encodePaymentRequired,

@@ -2,6 +2,7 @@ import type { AddressInfo } from 'node:net'
 import PostalMime, { type Email } from 'postal-mime'
 import { SMTPServer } from 'smtp-server'
 import { takeQuotedPaths } from '../../../api/smtp/quotedPaths.ts'
+import type { Certificate } from '../process/tlsServer.ts'
 
 type SunkMail = {
   from: string
@@ -38,6 +39,8 @@ export type SinkOptions = {
   host?: string
   /** Offers STARTTLS, with an untrusted certificate. */
   tls?: boolean
+  /** Offers STARTTLS with this certificate. */
+  certificate?: Certificate
   /** The largest message it accepts, announced by SIZE. */
   bytesMax?: number
 }
@@ -46,7 +49,8 @@ export type SinkOptions = {
 export async function startSink({
   port = 0,
   host = '127.0.0.1',
-  tls = false,
+  certificate,
+  tls = certificate !== undefined,
   bytesMax,
 }: SinkOptions = {}): Promise<Sink> {
   const refusal = ({ code, message }: Refusal) =>
@@ -57,6 +61,7 @@ export async function startSink({
     disableReverseLookup: true,
     logger: false,
     ...(bytesMax === undefined ? {} : { size: bytesMax }),
+    ...(certificate === undefined ? {} : { key: certificate.key, cert: certificate.ca }),
     onConnect(session, callback) {
       sink.connections++
       takeQuotedPaths(server, session)

@@ -11,6 +11,10 @@ const git = (...args: string[]) => Bun.spawnSync(['git', ...args], { cwd: ROOT }
 export const hasCommit = (commit: string): boolean =>
   git('cat-file', '-e', `${commit}^{commit}`).exitCode === 0
 
+/** The commits that added or removed a text in a file, the latest first. */
+export const changesOf = (text: string, path: string): string[] =>
+  git('log', '--format=%H', `-S${text}`, '--', path).stdout.toString().split('\n').filter(Boolean)
+
 export type Release = AsyncDisposable & {
   /** Runs an entry file to its end. @returns the exit code, or the signal's name */
   run(file: string, env: Record<string, string>): Promise<number | string>

@@ -24,7 +24,7 @@ type TokenCall =
   | { functionName: 'transfer'; args: readonly [Address, bigint] }
   | { functionName: 'cancelAuthorization'; args: readonly [Address, Hex, Hex] }
 
-/** Sends a call of the token, with a tip above all in the pool. */
+/** Sends a call of the token, with a tip above all in the pool: a gas wallet pays 100 gwei at most. */
 export function callToken(
   client: DevnetClient,
   call: TokenCall | Hex,
@@ -36,8 +36,8 @@ export function callToken(
     to: SEPOLIA.usdcAddress,
     data: typeof call === 'string' ? call : encodeFunctionData({ abi: ABI, ...call }),
     gas: 300_000n,
-    maxPriorityFeePerGas: parseGwei('20'),
-    maxFeePerGas: parseGwei('60'),
+    maxPriorityFeePerGas: parseGwei('110'),
+    maxFeePerGas: parseGwei('200'),
   })
 }
 

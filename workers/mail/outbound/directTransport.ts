@@ -1,6 +1,10 @@
+import { rootCertificates, type TLSSocket } from 'node:tls'
 import SmtpConnection from 'nodemailer/lib/smtp-connection'
+import type { Logger } from 'pino'
 import { domainOf } from '../../../shared/mail/address.ts'
+import { allowsHost, type MtaStsPolicy } from '../../../shared/mail/mtaSts.ts'
 import { findMailHosts, type MailHost, type MailHostsOptions } from './mailHosts.ts'
+import type { FindPolicy } from './mtaSts.ts'
 import {
   allOf,
   isRefusal,
@@ -13,6 +17,11 @@ import type { Envelope, OutgoingMail, Report, Transport } from './transport.ts'
 export type DirectOptions = MailHostsOptions & {
   /** Default: 25. Tests set another. */
   port?: number
+  /** Finds the MTA-STS policy of a domain; absent: none has one. */
+  findPolicy?: FindPolicy
+  /** Further certificate authorities of mail hosts, PEM. */
+  ca?: string
+  log?: Pick<Logger, 'info'>
 }
 
 const SMTP_PORT = 25
@@ -26,7 +35,8 @@ const CONNECTION_MAX_MS = 20 * 60_000
 
 /**
  * Delivers to the mail hosts of each recipient's domain. TLS is opportunistic, and no certificate is checked: an
- * unverified host is better than none (RFC 3207 §4.1). A failed TLS handshake falls back to plain text.
+ * unverified host is better than none (RFC 3207 §4.1). A failed TLS handshake falls back to plain text. A domain whose
+ * MTA-STS policy is `enforce` gets its mail over TLS from hosts of its policy alone, which prove their names (RFC 8461 §5).
  */
 export function createDirectTransport(options: DirectOptions): Transport {
   return {
@@ -54,12 +64,18 @@ async function deliver(
   const found = await findMailHosts(domainOf(to[0]!), options)
   if (found.kind === 'none') return await report(allOf(to, 'failed', found.error))
   if (found.kind === 'unknown') return await report(allOf(to, 'deferred', found.error))
+  const policy = (await options.findPolicy?.(domainOf(to[0]!))) ?? null
+  const hosts =
+    policy?.mode === 'enforce'
+      ? found.hosts.filter(({ name }) => allowsHost(policy, name))
+      : found.hosts
+  if (hosts.length === 0) return await report(allOf(to, 'deferred', NO_HOST_OF_POLICY))
   let left = envelopes
   let lastFailure: SmtpFailure | undefined
-  for (const host of found.hosts) {
+  for (const host of hosts) {
     // A host that ends a connection after some messages gets the others over a new one.
     for (;;) {
-      const session = await talkTo(host, { envelopes: left, raw }, report, options)
+      const session = await talkTo(host, { envelopes: left, raw }, report, { ...options, policy })
       if (!session.reached) {
         lastFailure = session.failure
         break
@@ -71,7 +87,12 @@ async function deliver(
   await report(outcomesOfFailure(addresses(left), lastFailure!))
 }
 
+/** RFC 8461 §5: the mail waits, because the policy or the MX records may be mended. */
+const NO_HOST_OF_POLICY = '451 4.7.5 No mail exchanger of the domain is named by its MTA-STS policy'
+
 const addresses = (envelopes: readonly Envelope[]): string[] => envelopes.map(({ to }) => to)
+
+type WithPolicy = DirectOptions & { policy: MtaStsPolicy | null }
 
 /** Whether a host let us begin a transaction; if not, the next host is tried. `left`: copies that it was not offered. */
 type Session =
@@ -82,10 +103,10 @@ async function talkTo(
   host: MailHost,
   mail: OutgoingMail,
   report: Report,
-  options: DirectOptions,
+  options: WithPolicy,
 ): Promise<Session> {
   const first = await attempt(host, mail, report, { ...options, plain: false })
-  if (first.reached || !first.tlsFailed) return first
+  if (first.reached || !first.tlsFailed || options.policy?.mode === 'enforce') return first
   return await attempt(host, mail, report, { ...options, plain: true })
 }
 
@@ -97,7 +118,7 @@ async function attempt(
   host: MailHost,
   { envelopes, raw }: OutgoingMail,
   report: Report,
-  options: DirectOptions & { plain: boolean },
+  options: WithPolicy & { plain: boolean },
 ): Promise<Session> {
   const { connection, broken, opened, end } = connectTo(host, options)
   try {
@@ -109,6 +130,7 @@ async function attempt(
         tlsFailed: closed.upgrading,
       }
     }
+    noteTls(connection, host, options)
     for (const [n, envelope] of envelopes.entries()) {
       const answer = await Promise.race([
         transact(connection, envelope, raw),
@@ -140,16 +162,22 @@ type Broken = { failure: SmtpFailure; upgrading: boolean }
 /** Opens a connection. `opened` is null when a transaction may begin; `broken` ends any wait. */
 function connectTo(
   host: MailHost,
-  { ownName, port = SMTP_PORT, plain }: DirectOptions & { plain: boolean },
+  { ownName, port = SMTP_PORT, plain, policy, ca }: WithPolicy & { plain: boolean },
 ) {
+  const isEnforced = policy?.mode === 'enforce'
   const connection = new SmtpConnection({
     host: host.address,
     port,
     name: ownName,
     secure: false,
     ignoreTLS: plain,
-    opportunisticTLS: !plain,
-    tls: { servername: host.name, rejectUnauthorized: false },
+    requireTLS: isEnforced,
+    opportunisticTLS: !plain && !isEnforced,
+    tls: {
+      servername: host.name,
+      rejectUnauthorized: isEnforced,
+      ...(ca === undefined ? {} : { ca: [...rootCertificates, ca] }),
+    },
     connectionTimeout: CONNECT_TIMEOUT_MS,
     greetingTimeout: GREETING_TIMEOUT_MS,
     socketTimeout: SOCKET_TIMEOUT_MS,
@@ -173,6 +201,20 @@ function connectTo(
       connection.close()
     },
   }
+}
+
+/** Writes to the log which TLS a connection has, and whether the host would pass its domain's policy. */
+function noteTls(connection: SmtpConnection, host: MailHost, { policy, log }: WithPolicy): void {
+  const socket = (connection as unknown as { _socket?: Partial<TLSSocket> })._socket
+  const tls = connection.secure ? (socket?.getProtocol?.() ?? 'unknown') : 'none'
+  const fault =
+    policy === null || policy.mode === 'none' || allowsHost(policy, host.name)
+      ? {}
+      : { fault: 'host' }
+  log?.info(
+    { host: host.name, tls, mtaSts: policy?.mode ?? 'absent', ...fault },
+    'mail host reached',
+  )
 }
 
 type Answer = { refused: SmtpFailure['rejectedErrors'] } | { failure: SmtpFailure }

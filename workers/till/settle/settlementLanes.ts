@@ -9,11 +9,10 @@ import {
   takeWaiting,
 } from '../../../sql/till/settle/settlementQueue.ts'
 import { type ChainView, isKnown, type KnownChain } from '../chain/chainView.ts'
+import { after, GROUP_STATES, type GroupState, LOOK_STATES, type LookState } from './laneStates.ts'
 import { GROUP_MAX } from './paymentGroup.ts'
 import { settlePayments } from './settler.ts'
 
-/** Groups that are tried and sent at the same time: the second one begins when the first is late. */
-const PARALLEL = 2
 /**
  * A group on a node nearby takes less. Two at once slow each other down: at 50 payments in flight, one at a time has 0.85
  * of their median latency.
@@ -46,21 +45,24 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
   const inHand = new Map<string, Promise<unknown>>()
   /** Payments of a run that was cut off: the database may still name us as their settler. */
   const dropped = new Set<string>()
-  const busy: Record<Lane, number> = { grouped: 0, alone: 0 }
-  let aloneInHand = 0
-  let groupedMs = 0
+  let look: LookState = 'idle'
+  let groups: GroupState = 'free'
+  /** When the last group began, by performance.now(). */
+  let groupMs = 0
   let lateTimer: ReturnType<typeof setTimeout> | undefined
-  let isTaking = false
-  let takesAgain = false
+  let aloneInHand = 0
+  /** The last look left payments that wait. */
   let othersWait = false
   let drained: (() => void)[] = []
 
   const run = async (lane: Lane, ids: readonly string[], jobs: Map<string, Waiting>) => {
     const own = new Map(ids.flatMap((id) => (jobs.has(id) ? [[id, jobs.get(id)!]] : [])))
     for (const id of own.keys()) jobs.delete(id)
-    busy[lane]++
-    if (lane === 'grouped') groupedMs = performance.now()
     if (lane === 'alone') aloneInHand += ids.length
+    else {
+      groups = after(GROUP_STATES, groups, 'begun')
+      groupMs = performance.now()
+    }
     const work = settleAll(view, ids)
     for (const id of ids) inHand.set(id, work)
     const errors = await work
@@ -72,18 +74,16 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
         own.get(id)!.reject(errors.get(id))
       }
     }
-    busy[lane]--
     if (lane === 'alone') aloneInHand -= ids.length
+    else groups = after(GROUP_STATES, groups, 'ended')
     pump()
   }
 
   /** Milliseconds until a group may begin; null: when one has ended. */
-  const nextGroupInMs = (): number | null =>
-    busy.grouped === 0
-      ? 0
-      : busy.grouped < PARALLEL
-        ? Math.max(0, groupedMs + LATE_MS - performance.now())
-        : null
+  const nextGroupInMs = (): number | null => {
+    if (groups === 'free') return 0
+    return groups === 'two groups' ? null : Math.max(0, groupMs + LATE_MS - performance.now())
+  }
 
   const takeOn = async (chain: KnownChain, jobs: Map<string, Waiting>) => {
     const { grouped, alone } = await takeWaiting(chain.pool, {
@@ -101,7 +101,7 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
     // Rows that another settler has locked are no reason to look again at once.
     othersWait = grouped.more + alone.more > 0
     const inMs = grouped.more > 0 ? nextGroupInMs() : null
-    takesAgain ||= inMs === 0 && grouped.taken.length > 0
+    if (inMs === 0 && grouped.taken.length > 0) look = after(LOOK_STATES, look, 'asked')
     if (inMs !== null && inMs > 0) {
       clearTimeout(lateTimer)
       lateTimer = setTimeout(pump, inMs)
@@ -131,7 +131,7 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
         const delayMs = Math.max(ALONE_DELAY_MS, aloneMore * ALONE_DELAY_EACH_MS)
         await putOff(jobs, id, new Date(Date.now() + delayMs))
       } else {
-        isLocked ||= busy[goesAlone ? 'alone' : 'grouped'] === 0
+        isLocked ||= goesAlone ? aloneInHand === 0 : groups === 'free'
         askAgain(id, jobs.get(id)!)
         jobs.delete(id)
       }
@@ -172,19 +172,23 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
   }
 
   const pump = () => {
-    if (isTaking) takesAgain = true
-    if (isTaking || (asked.size === 0 && !othersWait)) return finish()
-    isTaking = true
-    takesAgain = false
-    void take().finally(() => {
-      isTaking = false
-      if (takesAgain) pump()
-      else finish()
-    })
+    const isAtWork = look !== 'idle'
+    if (!isAtWork && asked.size === 0 && !othersWait) return finish()
+    look = after(LOOK_STATES, look, 'asked')
+    if (!isAtWork) void lookOn()
+  }
+
+  /** Looks until nothing came during a look. */
+  const lookOn = async () => {
+    do {
+      if (asked.size > 0 || othersWait) await take()
+      look = after(LOOK_STATES, look, 'looked')
+    } while (look !== 'idle')
+    finish()
   }
 
   const finish = () => {
-    if (isTaking || asked.size > 0 || inHand.size > 0) return
+    if (look !== 'idle' || asked.size > 0 || inHand.size > 0) return
     for (const resolve of drained) resolve()
     drained = []
   }

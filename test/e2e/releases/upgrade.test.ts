@@ -3,14 +3,14 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { generateKey } from '../../shared/apiKey.ts'
-import { changeProject } from '../support/changeProject.ts'
-import { createTestDatabase } from '../support/database/database.ts'
-import { startReceiver } from '../support/events/receiver.ts'
-import { type Sink, startSink } from '../support/mail/sink.ts'
-import { printed, startProcess } from '../support/process/process.ts'
-import { hasCommit, unpackRelease } from '../support/process/release.ts'
-import { type Client, createClient, deliverMail } from '../support/service.ts'
+import { generateKey } from '../../../shared/apiKey.ts'
+import { changeProject } from '../../support/changeProject.ts'
+import { createTestDatabase } from '../../support/database/database.ts'
+import { startReceiver } from '../../support/events/receiver.ts'
+import { type Sink, startSink } from '../../support/mail/sink.ts'
+import { printed, startProcess } from '../../support/process/process.ts'
+import { hasCommit, unpackRelease } from '../../support/process/release.ts'
+import { type Client, createClient, deliverMail } from '../../support/service.ts'
 import {
   pay,
   payTo,
@@ -19,9 +19,9 @@ import {
   redeemToEnd,
   registerEndpoint,
   startTestTill,
-} from '../support/till/till.ts'
-import { waitFor } from '../support/waitFor.ts'
-import '../support/whole.ts'
+} from '../../support/till/till.ts'
+import { waitFor } from '../../support/waitFor.ts'
+import '../../support/whole.ts'
 
 /** The last commit before secrets had a placement, and tables a comment. */
 const COMMIT = 'b8e99c7'

@@ -1,0 +1,45 @@
+/** Our own MTA-STS policy, as senders fetch it. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { parsePolicy } from 'mailauth/lib/mta-sts'
+import { startTestService, type TestService } from '../../support/service.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService({
+    smtp: false,
+    workers: false,
+    env: { MTA_STS: 'enforce', MAIL_DOMAIN: 'mail.test', MAIL_HOSTNAME: 'mx.mail.test' },
+  })
+  await service.database.pool.query(
+    `insert into mail_domains (domain, status, token, dkim_selector, dkim_record)
+     values ('shop.test', 'verified', 'token', 's', 'r'), ('new.test', 'pending', 'token', 's', 'r')`,
+  )
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+const fetchPolicy = (host: string, url = service.url) =>
+  fetch(`${url}/.well-known/mta-sts.txt`, { headers: { host } })
+
+for (const domain of ['mail.test', 'shop.test']) {
+  test(`mta-sts.${domain} names our host for a week`, async () => {
+    const answer = await fetchPolicy(`mta-sts.${domain}`)
+    expect(answer.headers.get('content-type')).toStartWith('text/plain')
+    expect(parsePolicy(await answer.text())).toMatchObject({
+      version: 'STSv1',
+      mode: 'enforce',
+      mx: ['mx.mail.test'],
+      maxAge: 604_800,
+    })
+  })
+}
+
+for (const host of ['mail.test', 'mta-sts.other.test', 'mta-sts.new.test']) {
+  test(`${host} has no policy`, async () => {
+    expect((await fetchPolicy(host)).status).toBe(404)
+  })
+}
+
+test('without MTA_STS no domain has a policy', async () => {
+  await using plain = await startTestService({ smtp: false, workers: false })
+  expect((await fetchPolicy('mta-sts.mail.test', plain.url)).status).toBe(404)
+})

@@ -1,0 +1,134 @@
+/** Mail to domains with an MTA-STS policy (RFC 8461): policies over real HTTPS, hosts over real STARTTLS. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { fakeDns, type Zone } from '../../../support/mail/fakeDns.ts'
+import { sendMail, untilStatus } from '../../../support/mail/outbound.ts'
+import { type Sink, startSink } from '../../../support/mail/sink.ts'
+import { closeServers } from '../../../support/process/localServer.ts'
+import { newCertificate, serveTls } from '../../../support/process/tlsServer.ts'
+import {
+  type Agent,
+  messagePath,
+  startTestService,
+  type TestService,
+} from '../../../support/service.ts'
+import { waitFor } from '../../../support/waitFor.ts'
+
+const zone: Required<Zone> = { mx: {}, a: {}, txt: {}, failing: [] }
+const DOMAINS = ['right', 'foreign', 'untrusted', 'plain', 'testing', 'kept', 'broken', 'none']
+const hosts = [
+  'mx.right.test',
+  'mx.foreign.test',
+  'mx.testing.test',
+  'mx.kept.test',
+  'mx.broken.test',
+  'mx.none.test',
+]
+const certificate = newCertificate(...hosts, ...DOMAINS.map((name) => `mta-sts.${name}.test`))
+/** The policy of each domain, and the requests for it. */
+const policies: Record<string, string> = {}
+const asked: string[] = []
+
+let trusted: Sink
+let untrusted: Sink
+let plain: Sink
+let service: TestService
+let agent: Agent
+
+const policy = (mode: string, mx: string) =>
+  `version: STSv1\r\nmode: ${mode}\r\nmx: ${mx}\r\nmax_age: 604800\r\n`
+
+beforeAll(async () => {
+  trusted = await startSink({ host: '127.0.0.12', certificate })
+  const { port } = trusted
+  untrusted = await startSink({ host: '127.0.0.13', port, tls: true })
+  plain = await startSink({ host: '127.0.0.14', port })
+  const policyPort = await serveTls(certificate, (request, response) => {
+    const name = (request.headers.host ?? '').replace(/:\d+$/, '')
+    asked.push(name)
+    const text = policies[name]
+    response.writeHead(text === undefined ? 404 : 200, { 'content-type': 'text/plain' }).end(text)
+  })
+  for (const name of DOMAINS) {
+    zone.mx[`${name}.test`] = [[10, `mx.${name}.test`]]
+    zone.txt[`_mta-sts.${name}.test`] = [`v=STSv1; id=${name}1;`]
+    zone.a[`mx.${name}.test`] = ['127.0.0.12']
+  }
+  zone.a['mx.untrusted.test'] = ['127.0.0.13']
+  zone.a['mx.plain.test'] = ['127.0.0.14']
+  service = await startTestService({
+    smtp: false,
+    env: { SMTP_RELAY_URL: 'direct', MAIL_HOSTNAME: 'mx.own.test', ALLOW_PRIVATE_NETWORKS: 'true' },
+    dns: fakeDns(zone),
+    directPort: port,
+    policyPort,
+    ca: certificate.ca,
+    resolve: (_name, answer) => answer(null, [{ address: '127.0.0.1', family: 4 }]),
+  })
+  agent = await service.newAgent()
+})
+afterAll(async () => {
+  await service[Symbol.asyncDispose]()
+  for (const sink of [trusted, untrusted, plain]) await sink[Symbol.asyncDispose]()
+  await closeServers()
+})
+
+const send = async (name: string) =>
+  (await sendMail(agent, { to: [`a@${name}.test`] })).messageId as string
+const errorOf = async (messageId: string) =>
+  await waitFor('an attempt', async () => {
+    const { body } = await agent.get(messagePath(messageId))
+    return body.deliveryStatus === 'queued' ? null : String(body.deliveryError)
+  })
+
+test('a host of the policy with a certificate of its name gets the mail', async () => {
+  policies['mta-sts.right.test'] = policy('enforce', '*.right.test')
+  const messageId = await send('right')
+  await untilStatus(agent, messageId, 'sent')
+  expect(trusted.mails.at(-1)).toMatchObject({ secure: true, servername: 'mx.right.test' })
+})
+
+test('a host that the policy does not name gets nothing, and the mail waits', async () => {
+  policies['mta-sts.foreign.test'] = policy('enforce', 'mail.foreign.test')
+  const messageId = await send('foreign')
+  expect(await errorOf(messageId)).toContain(
+    '4.7.5 No mail exchanger of the domain is named by its MTA-STS policy',
+  )
+})
+
+test('a host with another certificate, or without TLS, gets nothing: no fall back to plain text', async () => {
+  for (const [name, sink] of [
+    ['untrusted', untrusted],
+    ['plain', plain],
+  ] as const) {
+    policies[`mta-sts.${name}.test`] = policy('enforce', `mx.${name}.test`)
+    const before = sink.mails.length
+    const messageId = await send(name)
+    expect(await errorOf(messageId)).toContain(`mx.${name}.test`)
+    expect((await agent.get(messagePath(messageId))).body.deliveryStatus).toBe('deferred')
+    expect(sink.mails.length).toBe(before)
+  }
+})
+
+test('in testing, and without a policy, mail goes as before', async () => {
+  policies['mta-sts.testing.test'] = policy('testing', 'other.testing.test')
+  await untilStatus(agent, await send('testing'), 'sent')
+  // The web site answers 404.
+  await untilStatus(agent, await send('broken'), 'sent')
+  policies['mta-sts.none.test'] = 'version: STSv1\r\nmode: none\r\nmax_age: 86400\r\n'
+  await untilStatus(agent, await send('none'), 'sent')
+})
+
+test('a policy holds after its record and its web site are gone, as an attacker could make them', async () => {
+  policies['mta-sts.kept.test'] = policy('enforce', 'mx.kept.test')
+  await untilStatus(agent, await send('kept'), 'sent')
+  delete policies['mta-sts.kept.test']
+  delete zone.txt['_mta-sts.kept.test']
+  const { rows } = await service.database.pool.query(
+    `select mode, mx, expires_at > clock_timestamp() + interval '6 days' as lasts from mta_sts_policies where domain = 'kept.test'`,
+  )
+  expect(rows).toEqual([{ mode: 'enforce', mx: ['mx.kept.test'], lasts: true }])
+  zone.mx['kept.test'] = [[10, 'mx.plain.test']]
+  const messageId = await send('kept')
+  expect(await errorOf(messageId)).toContain('4.7.5')
+  expect(asked.filter((name) => name === 'mta-sts.kept.test')).toHaveLength(1)
+})

@@ -1,0 +1,88 @@
+import { LRUCache } from 'lru-cache'
+import { parsePolicy } from 'mailauth/lib/mta-sts'
+import type { Logger } from 'pino'
+import { type MtaStsPolicy, policyIdOf } from '../../../shared/mail/mtaSts.ts'
+import type { Pool } from '../../../sql/db.ts'
+import { findMtaStsPolicy, storeMtaStsPolicy } from '../../../sql/mail/outbound/mtaStsPolicies.ts'
+import { guardedExchange, type OutboundPolicy } from '../../http/guardedRequest.ts'
+import type { Dns } from '../dns.ts'
+
+/** The policy of a domain that mail is sent to; null: it has none. A fault of its DNS or web site is no policy. */
+export type FindPolicy = (domain: string) => Promise<MtaStsPolicy | null>
+
+/** How a policy is fetched. */
+type FetchOptions = OutboundPolicy & {
+  /** Default: 443. Tests set another. */
+  port?: number
+  /** Further certificate authorities, PEM. */
+  ca?: string
+}
+
+export type MtaStsOptions = FetchOptions & {
+  pool: Pool
+  dns: Pick<Dns, 'txt'>
+  log: Pick<Logger, 'info'>
+}
+
+const FETCH_TIMEOUT_MS = 10_000
+const POLICY_MAX_BYTES = 16 * 1024
+/** RFC 8461 §3.2: a year at most. Below an hour the policy would be fetched at each mail. */
+const MAX_AGE_S = { least: 3_600, most: 31_557_600 }
+/** A domain is asked for its record once in this time, in each process. */
+const ASKED_MS = 60_000
+const DOMAINS_MAX = 10_000
+
+/** Finds policies: in memory for a minute, in PostgreSQL until they expire, else at the domain's web site (RFC 8461 §3). */
+export function createMtaSts(options: MtaStsOptions): FindPolicy {
+  const known = new LRUCache<string, Promise<MtaStsPolicy | null>>({
+    max: DOMAINS_MAX,
+    ttl: ASKED_MS,
+  })
+  return (domain) => {
+    const asked = known.get(domain) ?? find(domain, options)
+    known.set(domain, asked, { noUpdateTTL: true })
+    asked.catch(() => known.delete(domain))
+    return asked
+  }
+}
+
+async function find(domain: string, options: MtaStsOptions): Promise<MtaStsPolicy | null> {
+  const { pool, dns, log } = options
+  const stored = await findMtaStsPolicy(pool, domain)
+  const id = policyIdOf(await dns.txt(`_mta-sts.${domain}`).catch(() => []))
+  if (id === null || id === stored?.id) return stored
+  const fetched = await fetchPolicy(domain, options)
+  if ('fault' in fetched) {
+    log.info({ domain, fault: fetched.fault }, 'the MTA-STS policy of a domain cannot be fetched')
+    return stored
+  }
+  await storeMtaStsPolicy(pool, domain, { id, ...fetched })
+  return fetched
+}
+
+/** The policy at the web site of a domain. `fault`: why there is none, in words that name no address. */
+export async function fetchPolicy(
+  domain: string,
+  { port, ca, ...outbound }: FetchOptions,
+): Promise<(MtaStsPolicy & { maxAgeS: number }) | { fault: string }> {
+  const host = `mta-sts.${domain}${port === undefined ? '' : `:${port}`}`
+  const answer = await guardedExchange({
+    url: `https://${host}/.well-known/mta-sts.txt`,
+    method: 'GET',
+    timeoutMs: FETCH_TIMEOUT_MS,
+    responseBytesMax: POLICY_MAX_BYTES,
+    allowPrivate: outbound.allowPrivate,
+    ...(outbound.resolve === undefined ? {} : { resolve: outbound.resolve }),
+    ...(ca === undefined ? {} : { ca }),
+  })
+  if (!answer.ok) return { fault: answer.detail }
+  // RFC 8461 §3.3: redirects are not followed.
+  if (answer.status !== 200 || answer.truncated) return { fault: `status ${answer.status}` }
+  try {
+    const { mode = 'none', mx = [], maxAge = 0 } = parsePolicy(answer.body)
+    const maxAgeS = Math.min(MAX_AGE_S.most, Math.max(MAX_AGE_S.least, maxAge))
+    return { mode: mode as MtaStsPolicy['mode'], mx: [...mx], maxAgeS }
+  } catch {
+    return { fault: 'malformed' }
+  }
+}
