@@ -15,7 +15,6 @@ import {
   findReport,
   type HealthReport,
   livingSections,
-  recordSection,
   requestReport,
 } from '../../sql/operations/healthReports.ts'
 import { notFound } from '../http/errors.ts'
@@ -98,8 +97,7 @@ export function healthReportRoutes(services: Services) {
 }
 
 async function lookAgain({ pool, waiters }: Services) {
-  const last = await findLastReport(pool)
-  const id = last !== null && !isComplete(last) ? last.id : await newReport(pool)
+  const id = await newReport(pool)
   const watch = waiters.watch(id)
   const deadlineMs = performance.now() + WAIT_MS
   try {
@@ -116,13 +114,10 @@ async function lookAgain({ pool, waiters }: Services) {
 
 /** Nobody looks at a section whose workers do not run: that is its finding. */
 async function newReport(pool: Pool): Promise<string> {
-  const living = await livingSections(pool)
-  const reportId = await requestReport(pool, living)
-  for (const section of SECTIONS) {
-    if (living.includes(section)) continue
-    await recordSection(pool, { reportId, section, findings: [withoutRunner(section)] })
-  }
-  return reportId
+  const sections = await livingSections(pool)
+  const absent = SECTIONS.filter((section) => !sections.includes(section))
+  const given = Object.fromEntries(absent.map((section) => [section, [withoutRunner(section)]]))
+  return await requestReport(pool, { sections, given })
 }
 
 const isComplete = ({ sections, ageMs }: HealthReport): boolean =>

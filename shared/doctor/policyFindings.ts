@@ -1,36 +1,34 @@
 /** MTA-STS (RFC 8461), TLS-RPT (RFC 8460) and CAA (RFC 8659). */
 import { type Finding, findingsIn, shown } from './finding.ts'
 import { tagOf } from './mailOutFindings.ts'
-import { stsPolicy, stsRecord, tlsReportRecord, zoneLine } from './zone.ts'
+import { ownPolicy, stsRecord, tlsReportRecord, type ZoneSettings, zoneLine } from './zone.ts'
 
 const { ok, warning, broken } = findingsIn('policies')
 
 /** A policy as its host answers; `failure`: why there is none. */
-export type SeenPolicy =
-  | { failure: string }
-  | { mode: string; maxAgeS: number; coversUs: boolean; isText: boolean }
+export type SeenPolicy = { failure: string } | { mode: string; maxAgeS: number; coversUs: boolean }
 
 const ID = /^[a-z0-9]{1,32}$/i
 const DAY_S = 24 * 60 * 60
-const POLICY_FIX = 'curl -i https://mta-sts.'
 
 /** Judges the TXT record of MTA-STS and the policy behind it. @param records those that begin with v=STSv1. */
 export function judgeSts({
   domain,
   records,
   policy,
-  mailHostname,
+  settings,
   stsId,
 }: {
   domain: string
   records: readonly string[]
   /** Null: it was not asked for, because no record announces it. */
   policy: SeenPolicy | null
-  mailHostname: string
+  settings: PolicySettings
   stsId: string
 }): Finding[] {
   const check = `MTA-STS of ${domain}`
-  const fix = zoneLine(stsRecord(domain, stsId))
+  const line = zoneLine(stsRecord(domain, stsId))
+  const fix = settings.mtaSts === 'none' ? `${PUBLISH}\n${line}` : line
   if (records.length === 0) {
     return [warning(check, 'none: a listener on the way can take away the TLS', fix)]
   }
@@ -39,17 +37,22 @@ export function judgeSts({
   if (!ID.test(id)) return [broken(check, `id=${shown(id)} is not 1 to 32 letters or digits`, fix)]
   return [
     ok(check, `id=${id}`),
-    ...(policy === null ? [] : [judgePolicy(domain, policy, mailHostname)]),
+    ...(policy === null ? [] : [judgePolicy(domain, policy, settings)]),
   ]
 }
 
-function judgePolicy(domain: string, policy: SeenPolicy, mailHostname: string): Finding {
+type PolicySettings = Pick<ZoneSettings, 'mtaSts' | 'mailHostname'>
+
+const PUBLISH = 'MTA_STS=testing   # publishes the policy'
+
+function judgePolicy(domain: string, policy: SeenPolicy, settings: PolicySettings): Finding {
+  const { mailHostname, mtaSts } = settings
   const check = `policy of ${domain}`
-  const url = `${POLICY_FIX}${domain}/.well-known/mta-sts.txt`
-  const wanted = `MTA_STS=testing   # then ${url} answers ${stsPolicy(mailHostname).trim().replaceAll('\r\n', ' | ')}`
+  const lines = ownPolicy(settings).trim().replaceAll('\r\n', ' | ')
+  const url = `https://mta-sts.${domain}/.well-known/mta-sts.txt`
+  const wanted = mtaSts === 'none' ? PUBLISH : `curl -i ${url}   # must answer: ${lines}`
   if ('failure' in policy) return broken(check, policy.failure, wanted)
-  const { mode, maxAgeS, coversUs, isText } = policy
-  if (!isText) return broken(check, 'its type is not text/plain', wanted)
+  const { mode, maxAgeS, coversUs } = policy
   if (!coversUs && mode !== 'none') {
     // In the mode enforce nobody could deliver.
     const found = `it does not name ${mailHostname}`

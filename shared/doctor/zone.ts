@@ -1,9 +1,8 @@
 /** The DNS records that the service needs, and their lines in a zone file (RFC 1035 §5). */
-
 import { isIP } from 'node:net'
 import { txtStrings } from '../mail/compose/dkim.ts'
 import { type DomainClaim, domainRecords } from '../mail/mailDomain.ts'
-import { policyText } from '../mail/mtaSts.ts'
+import { type MtaStsMode, policyText } from '../mail/mtaSts.ts'
 
 export type ZoneRecord = {
   /** Without the final dot. */
@@ -21,6 +20,7 @@ export type ZoneSettings = {
   webHost: string
   /** `capture`, `direct` or the URL of a smarthost. */
   relayUrl: string
+  mtaSts: MtaStsMode
 }
 
 /** One line of a zone file. */
@@ -80,9 +80,12 @@ export const dmarcRecord = (domain: string, mailDomain: string): ZoneRecord =>
     `v=DMARC1; p=none${domain === mailDomain ? `; rua=mailto:dmarc@${mailDomain}` : ''}`,
   )
 
-/** The policy that our MX names fulfil (RFC 8461 §3.2). `testing` first: a week of reports shows who would be lost. */
-export const stsPolicy = (mailHostname: string): string =>
-  policyText({ mode: 'testing', mx: [mailHostname] })
+/** The policy of our domains. `testing` comes first: a week of reports shows whose mail would be lost. */
+export const ownPolicy = ({
+  mtaSts,
+  mailHostname,
+}: Pick<ZoneSettings, 'mtaSts' | 'mailHostname'>): string =>
+  policyText({ mode: mtaSts === 'none' ? 'testing' : mtaSts, mx: [mailHostname] })
 
 /** @param id changes with the policy: 1 to 32 letters or digits. */
 export const stsRecord = (domain: string, id: string): ZoneRecord =>
@@ -130,7 +133,7 @@ export function recordsOf(
   settings: ZoneSettings,
   stsId: string,
 ): ZoneRecord[] {
-  const { mailDomain, mailHostname, webHost } = settings
+  const { mailDomain, mailHostname, webHost, mtaSts } = settings
   const ownership = claim === null ? [] : domainRecords(claim, settings)
   return [
     ...ownership
@@ -141,8 +144,9 @@ export function recordsOf(
     ...(domain === mailDomain && mailHostname !== mailDomain ? [ehloSpfRecord(mailHostname)] : []),
     ...dkim.map(({ selector, record }) => txtRecord(`${selector}._domainkey.${domain}`, record)),
     dmarcRecord(domain, mailDomain),
-    stsRecord(domain, stsId),
-    policyHostRecord(`mta-sts.${domain}`, webHost),
+    ...(mtaSts === 'none'
+      ? []
+      : [stsRecord(domain, stsId), policyHostRecord(`mta-sts.${domain}`, webHost)]),
     tlsReportRecord(domain, mailDomain),
   ]
 }

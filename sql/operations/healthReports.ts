@@ -1,5 +1,6 @@
 import type { Finding } from '../../shared/doctor/finding.ts'
 import {
+  REPORT_LIMIT_MS,
   SECTION_RUNNER,
   SECTIONS,
   type Section,
@@ -30,20 +31,42 @@ const TASK = {
 } as const satisfies Record<Section, string>
 
 /**
- * Asks the workers for a report on these sections.
+ * Asks the workers for a report. Callers at the same time share one: a report under way is everybody's.
+ * @param sections those that workers look at.
+ * @param given the findings of the others.
  * @returns its id.
  */
-export async function requestReport(pool: Pool, sections: readonly Section[]): Promise<string> {
+export async function requestReport(
+  pool: Pool,
+  { sections, given = {} }: { sections: readonly Section[]; given?: SectionFindings },
+): Promise<string> {
   const id = newHealthReportId()
-  await transaction(pool, async (db) => {
-    await db.query('insert into health_reports (id) values ($1)', [id])
+  return await transaction(pool, async (db) => {
+    await db.query(`select pg_advisory_xact_lock(hashtextextended('health_reports', 0))`)
+    const underWay = await findUnderWay(db)
+    if (underWay !== null) return underWay
+    await db.query('insert into health_reports (id, sections) values ($1, $2)', [
+      id,
+      JSON.stringify(given),
+    ])
     await deleteOldReports(db)
     for (const section of sections) {
       const task = TASK[section]
       await addJob(db, { task, payload: { reportId: id }, key: `${task}:${id}` })
     }
+    return id
   })
-  return id
+}
+
+/** A report that still waits for a section; null: there is none. */
+async function findUnderWay(db: Queryable): Promise<string | null> {
+  const { rows } = await db.query<{ id: string }>(
+    `select id from health_reports
+     where requested_at > clock_timestamp() - make_interval(secs => $1) and not sections ?& $2
+     order by requested_at desc limit 1`,
+    [REPORT_LIMIT_MS / 1000, SECTIONS],
+  )
+  return rows[0]?.id ?? null
 }
 
 /** The sections whose workers run. */

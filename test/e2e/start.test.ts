@@ -127,7 +127,7 @@ testWhole('npm start passes SIGTERM on, and ends with the exit code of the drain
   }
 })
 
-test('a wrong setting stops the start with one line that names it', async () => {
+test('a wrong setting stops the start with a line that names it', async () => {
   const cases: [string, Record<string, string>, RegExp][] = [
     ['api/start.ts', { PORT: 'many' }, /^PORT: /],
     ['api/start.ts', { PORT: '70000' }, /^PORT: /],
@@ -159,8 +159,10 @@ test('a wrong setting stops the start with one line that names it', async () => 
     cases.map(async ([file, env, line]) => {
       const failed = startProcess(file, env)
       expect([file, env, await failed.exited]).toEqual([file, env, 78])
-      expect(failed.stderr().trimEnd()).toMatch(line)
-      expect(failed.stderr().trimEnd()).not.toContain('\n')
+      const lines = failed.stderr().trimEnd().split('\n')
+      expect(lines[0]).toMatch(line)
+      // Every wrong setting is named at once, each on a line of its own.
+      for (const each of lines) expect(each).toMatch(/^[A-Z][A-Z0-9_]+: /)
     }),
   )
   for (const args of [['--pool', 'tea'], ['--concurrency', '0'], ['--colour']]) {

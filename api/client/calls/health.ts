@@ -4,7 +4,12 @@ import type { Operations } from '../operations.ts'
 /** A report on the health of the service: its findings, each with the line to change. */
 export type HealthReport = Operations['getPlatformHealth']['result']
 
-/** The reports on the health of a service. */
+/**
+ * The reports on the health of a service.
+ * @example
+ * const { verdict, findings } = await platform.health.get()
+ * console.log(verdict, findings.filter((finding) => finding.verdict === 'broken'))
+ */
 export function health(http: Http) {
   return {
     /** The last report. Fails with NotFoundError before the first one. */

@@ -72,6 +72,7 @@ beforeAll(async () => {
     ['webhooks', `${project}/webhooks`],
     ['delivery', `${project}/webhooks/${deliveryId}`],
     ['activity', `${project}/activity`],
+    ['health', 'health'],
     ['jobs', 'jobs'],
     ['jobs-failed', 'jobs/failed'],
     ['organization', 'organization'],

@@ -167,7 +167,13 @@ test('the reverse name leads forth and back, and is ours', () => {
 })
 
 test('SPF: one record that passes our addresses', () => {
-  const settings = { mailDomain: D, mailHostname: MX, webHost: D, relayUrl: 'direct' }
+  const settings = {
+    mailDomain: D,
+    mailHostname: MX,
+    webHost: D,
+    relayUrl: 'direct',
+    mtaSts: 'none',
+  } as const
   const judged = (change: Partial<Parameters<typeof judgeSpf>[0]>) =>
     judgeSpf({
       domain: D,
@@ -270,13 +276,17 @@ test('the relay takes our login, over TLS, and mail of every size', () => {
 })
 
 test('MTA-STS: a record, and a policy that covers our host', () => {
-  const policy = { mode: 'enforce', maxAgeS: 604_800, coversUs: true, isText: true }
-  const judged = (records: string[], seen: object | null = policy) =>
+  const policy = { mode: 'enforce', maxAgeS: 604_800, coversUs: true }
+  const judged = (
+    records: string[],
+    seen: object | null = policy,
+    mtaSts: 'none' | 'enforce' = 'enforce',
+  ) =>
     judgeSts({
       domain: D,
       records,
       policy: seen as never,
-      mailHostname: MX,
+      settings: { mailHostname: MX, mtaSts },
       stsId: 'abc1',
     })
   const record = 'v=STSv1; id=20261123;'
@@ -293,11 +303,14 @@ test('MTA-STS: a record, and a policy that covers our host', () => {
   })
   expect(broken({ coversUs: false, mode: 'testing' })).toMatchObject({ verdict: 'warning' })
   expect(broken({ maxAgeS: 3600 })).toMatchObject({ verdict: 'warning' })
-  expect(broken({ isText: false })).toMatchObject({ verdict: 'broken' })
   expect(judged([record], { failure: 'its host answers 404 instead of 200' })[1]).toMatchObject({
     verdict: 'broken',
     found: 'its host answers 404 instead of 200',
   })
+  // The service has no policy to publish yet.
+  const publish = 'MTA_STS=testing   # publishes the policy'
+  expect(judged([], null, 'none')[0]!.fix).toBe(`${publish}\n${fix}`)
+  expect(judged([record], { failure: 'x' }, 'none')[1]!.fix).toBe(publish)
 })
 
 test('TLS-RPT: one record with a place for reports', () => {

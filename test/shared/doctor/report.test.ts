@@ -103,7 +103,8 @@ test('a domain has every record that it needs', () => {
     mailHostname: 'mx.a.example',
     webHost: 'www.a.example',
     relayUrl: 'direct',
-  }
+    mtaSts: 'testing',
+  } as const
   const own = {
     domain: 'a.example',
     dkim: [{ selector: 's1', record: 'v=DKIM1; p=A' }],
@@ -131,4 +132,6 @@ test('a domain has every record that it needs', () => {
     'mta-sts.t.example. IN A 203.0.113.7',
     '_smtp._tls.t.example. IN TXT "v=TLSRPTv1; rua=mailto:tlsrpt@a.example"',
   ])
+  const without = recordsOf(own, { ...settings, mtaSts: 'none' }, 'id1').map(({ name }) => name)
+  expect(without.filter((name) => name.includes('mta-sts'))).toEqual([])
 })

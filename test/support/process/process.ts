@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { randomInt } from 'node:crypto'
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -73,13 +74,18 @@ export const printed = (process: ServiceProcess, pattern: RegExp): Promise<RegEx
     30_000,
   )
 
-/** A port that was free a moment ago; for processes that must know their port before they start. */
-export function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer()
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number }
-      server.close(() => resolve(port))
-    })
+/**
+ * A free port, for processes that must know their port before they start. It lies below the ports that the system hands
+ * out (32768 and above), because another test's connection takes one of those between this look and the process's start.
+ */
+export async function freePort(): Promise<number> {
+  const port = randomInt(10_000, 32_768)
+  const server = createServer()
+  const isFree = await new Promise<boolean>((resolve) => {
+    server.once('error', () => resolve(false))
+    server.listen(port, '127.0.0.1', () => resolve(true))
   })
+  if (!isFree) return await freePort()
+  await new Promise((resolve) => server.close(resolve))
+  return port
 }

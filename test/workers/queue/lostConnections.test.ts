@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import { transaction } from '../../../sql/db.ts'
 import { insertInboundMails } from '../../../sql/mail/inbound/inboundMails.ts'
+import { findReport, requestReport } from '../../../sql/operations/healthReports.ts'
 import { addJob } from '../../../sql/queue/jobs.ts'
 import { testWhole } from '../../support/database/extent.ts'
 import { MOMENTS } from '../../support/database/postgresProxy.ts'
@@ -261,6 +262,35 @@ for (const moment of MOMENTS) {
           const { body: endpoint } = await agent.get(`/v0/sellers/endpoints/${body.endpointId}`)
           const { body: known } = await service.platform.get(`/v0/platform/domains/${domain}`)
           return endpoint.verification.status === 'verified' && known.checkedAt !== null
+        })
+        await untilNoJob(service)
+      })
+      expect(cuts).toBeGreaterThan(3)
+    },
+  )
+
+  testWhole(
+    `examine: a report gets each section once, with a cut ${moment} each round trip`,
+    async () => {
+      const { service, proxy } = await startCuttable({
+        smtp: false,
+        pools: ['outbound', 'webhooks'],
+        env: {
+          ALLOW_PRIVATE_NETWORKS: 'true',
+          // Both refuse at once.
+          DNS_SERVERS: '127.0.0.1:1',
+          OUTSIDE_URL: 'http://127.0.0.1:1/',
+        },
+      })
+      await using _ = service
+      const cuts = await cutEveryRoundTrip(proxy, moment, async () => {
+        const id = await requestReport(service.database.pool, {
+          sections: ['service', 'mail'],
+          given: { chain: [] },
+        })
+        await waitFor('both sections', async () => {
+          const report = await findReport(service.database.pool, id)
+          return Object.keys(report!.sections).length === 3
         })
         await untilNoJob(service)
       })

@@ -10,14 +10,18 @@ import type { Dns } from '../dns.ts'
 /** The policy of a domain that mail is sent to; null: it has none. A fault of its DNS or web site is no policy. */
 export type FindPolicy = (domain: string) => Promise<MtaStsPolicy | null>
 
-export type MtaStsOptions = OutboundPolicy & {
-  pool: Pool
-  dns: Pick<Dns, 'txt'>
-  log: Pick<Logger, 'info'>
+/** How a policy is fetched. */
+type FetchOptions = OutboundPolicy & {
   /** Default: 443. Tests set another. */
   port?: number
   /** Further certificate authorities, PEM. */
   ca?: string
+}
+
+export type MtaStsOptions = FetchOptions & {
+  pool: Pool
+  dns: Pick<Dns, 'txt'>
+  log: Pick<Logger, 'info'>
 }
 
 const FETCH_TIMEOUT_MS = 10_000
@@ -56,9 +60,10 @@ async function find(domain: string, options: MtaStsOptions): Promise<MtaStsPolic
   return fetched
 }
 
-async function fetchPolicy(
+/** The policy at the web site of a domain. `fault`: why there is none, in words that name no address. */
+export async function fetchPolicy(
   domain: string,
-  { port, ca, ...outbound }: MtaStsOptions,
+  { port, ca, ...outbound }: FetchOptions,
 ): Promise<(MtaStsPolicy & { maxAgeS: number }) | { fault: string }> {
   const host = `mta-sts.${domain}${port === undefined ? '' : `:${port}`}`
   const answer = await guardedExchange({

@@ -5,7 +5,6 @@ import {
   addressRecord,
   ptrRecord,
   recordsOf,
-  stsPolicy,
   type ZoneRecord,
   type ZoneSettings,
   zoneLine,
@@ -34,7 +33,7 @@ async function print(): Promise<void> {
   try {
     const states = { states: ['pending', 'verified', 'failed'], limit: DOMAINS_MAX } as const
     const served = await servedDomains(config, pool, states)
-    const stsId = stsIdOf(config.mailHostname)
+    const stsId = stsIdOf(config)
     const host = hostLines(settings, addresses)
     const own = served.flatMap((domain) => [
       `; ${domain.domain}`,
@@ -72,7 +71,7 @@ function hostLines({ mailHostname }: ZoneSettings, addresses: readonly string[])
 }
 
 /** What no zone of the operator holds. */
-function advice({ mailHostname }: ZoneSettings, addresses: readonly string[]): string[] {
+function advice({ mailHostname, mtaSts }: ZoneSettings, addresses: readonly string[]): string[] {
   const reverse =
     addresses.length === 0
       ? [`; the reverse name of each address: ${mailHostname}`]
@@ -80,11 +79,9 @@ function advice({ mailHostname }: ZoneSettings, addresses: readonly string[]): s
   return [
     '; Ask the provider of the addresses to set:',
     ...reverse,
-    '; With MTA_STS=testing the API answers at https://mta-sts.DOMAIN/.well-known/mta-sts.txt, as text/plain:',
-    ...stsPolicy(mailHostname)
-      .trim()
-      .split('\r\n')
-      .map((line) => `;   ${line}`),
+    mtaSts === 'none'
+      ? '; MTA_STS=testing publishes a policy of MTA-STS. Run this command again with it.'
+      : '; https://mta-sts.DOMAIN must lead to the API, with a certificate for each name.',
   ]
 }
 

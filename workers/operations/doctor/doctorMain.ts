@@ -78,7 +78,7 @@ async function sections(config: Config, database: DoctorTools['database']): Prom
     return (await Promise.all(SECTIONS.map(own))).flat()
   }
   const living = await livingSections(pool)
-  const id = await requestReport(pool, living)
+  const id = await requestReport(pool, { sections: living })
   const found = await Promise.all(
     SECTIONS.map(async (section) => {
       if (living.includes(section)) return await answered(pool, id, section)

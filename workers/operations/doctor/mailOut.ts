@@ -170,7 +170,8 @@ async function spfOf(
         }),
       )
       const { result, comment } = checked.status
-      return { address, result, comment: comment || '' }
+      // The library names itself and the sender before the cause.
+      return { address, result, comment: (comment || '').split(': ').at(-1)! }
     }),
   )
   return judgeSpf({ domain, records, results, isDirect, settings: zoneSettings(config) })

@@ -1,4 +1,3 @@
-import { parsePolicy, validateMx } from 'mailauth/lib/mta-sts'
 import type { Finding } from '../../../shared/doctor/finding.ts'
 import { dnsAway } from '../../../shared/doctor/mailInFindings.ts'
 import {
@@ -9,12 +8,17 @@ import {
   type SeenPolicy,
 } from '../../../shared/doctor/policyFindings.ts'
 import type { ServedDomain } from '../../../shared/doctor/zone.ts'
-import { guardedExchange } from '../../http/guardedRequest.ts'
-import { type DoctorTools, LOOK_MS, recordsAt, takeLooks, versionedTexts } from './look.ts'
+import { allowsHost } from '../../../shared/mail/mtaSts.ts'
+import { fetchPolicy } from '../../mail/outbound/mtaSts.ts'
+import {
+  type DoctorTools,
+  inTime,
+  PUBLIC_PORTS,
+  recordsAt,
+  takeLooks,
+  versionedTexts,
+} from './look.ts'
 import { stsIdOf } from './served.ts'
-
-/** RFC 8461 §3.3 advises a bound of 64 KB. */
-const POLICY_BYTES_MAX = 64 * 1024
 
 /**
  * MTA-STS, TLS reports, and the authorities that may issue certificates.
@@ -53,42 +57,24 @@ export async function lookAtPolicies(
 
 async function stsOf(tools: DoctorTools, domain: string): Promise<Finding[]> {
   const { dns, config } = tools
-  const { mailHostname } = config
   const records = await versionedTexts(dns, `_mta-sts.${domain}`, 'STSv1').catch(() => null)
   if (records === null) return [dnsAway('policies', `MTA-STS of ${domain}`)]
   const policy = records.length === 1 ? await policyOf(tools, domain) : null
-  return judgeSts({ domain, records, policy, mailHostname, stsId: stsIdOf(mailHostname) })
+  return judgeSts({ domain, records, policy, settings: config, stsId: stsIdOf(config) })
 }
 
-/** RFC 8461 §3.3: over HTTPS with a certificate for the name, without redirects. */
 async function policyOf(tools: DoctorTools, domain: string): Promise<SeenPolicy> {
   const { config, ports, resolve, ca } = tools
-  const port = ports.https === 443 ? '' : `:${ports.https}`
-  const answer = await guardedExchange({
-    url: `https://mta-sts.${domain}${port}/.well-known/mta-sts.txt`,
-    method: 'GET',
-    timeoutMs: LOOK_MS,
-    responseBytesMax: POLICY_BYTES_MAX,
-    allowPrivate: config.allowPrivateNetworks,
-    ...(resolve === undefined ? {} : { resolve }),
-    ...(ca === undefined ? {} : { ca }),
-  })
-  if (!answer.ok) return { failure: `no answer over HTTPS: ${answer.detail}` }
-  if (answer.status !== 200) return { failure: `its host answers ${answer.status} instead of 200` }
-  try {
-    const policy = parsePolicy(answer.body)
-    const type = answer.headers.findIndex(
-      (name, n) => n % 2 === 0 && name.toLowerCase() === 'content-type',
-    )
-    return {
-      mode: policy.mode,
-      maxAgeS: policy.maxAge ?? 0,
-      coversUs: validateMx(config.mailHostname, policy).valid,
-      isText: /^text\/plain\b/i.test(answer.headers[type + 1] ?? ''),
-    }
-  } catch (error) {
-    return { failure: `it cannot be read: ${(error as Error).message}` }
-  }
+  const policy = await inTime(
+    fetchPolicy(domain, {
+      allowPrivate: config.allowPrivateNetworks,
+      ...(ports.https === PUBLIC_PORTS.https ? {} : { port: ports.https }),
+      ...(resolve === undefined ? {} : { resolve }),
+      ...(ca === undefined ? {} : { ca }),
+    }),
+  )
+  if ('fault' in policy) return { failure: `it cannot be fetched: ${policy.fault}` }
+  return { ...policy, coversUs: allowsHost(policy, config.mailHostname) }
 }
 
 /** RFC 8659 §3: the first set from the name upward counts. */

@@ -1,6 +1,6 @@
 import type { Config } from '../../../shared/config/config.ts'
 import type { ServedDomain, ZoneSettings } from '../../../shared/doctor/zone.ts'
-import { stsPolicy } from '../../../shared/doctor/zone.ts'
+import { ownPolicy } from '../../../shared/doctor/zone.ts'
 import type { DomainStatus } from '../../../shared/mail/mailDomain.ts'
 import type { Pool } from '../../../sql/db.ts'
 import { listDkimKeys } from '../../../sql/mail/domains/dkimKeys.ts'
@@ -30,16 +30,18 @@ export const zoneSettings = ({
   mailDomain,
   mailHostname,
   relayUrl,
+  mtaSts,
   http,
-}: Pick<Config, 'mailDomain' | 'mailHostname' | 'relayUrl' | 'http'>): ZoneSettings => ({
+}: Pick<Config, 'mailDomain' | 'mailHostname' | 'relayUrl' | 'mtaSts' | 'http'>): ZoneSettings => ({
   mailDomain,
   mailHostname,
   relayUrl,
+  mtaSts,
   webHost: new URL(http.baseUrl).hostname.replace(/^\[|\]$/g, ''),
 })
 
 const ID_CHARS = 20
 
 /** The id of our policy: it changes whenever the policy does (RFC 8461 §3.1). */
-export const stsIdOf = (mailHostname: string): string =>
-  new Bun.CryptoHasher('sha256').update(stsPolicy(mailHostname)).digest('hex').slice(0, ID_CHARS)
+export const stsIdOf = (settings: Pick<ZoneSettings, 'mtaSts' | 'mailHostname'>): string =>
+  new Bun.CryptoHasher('sha256').update(ownPolicy(settings)).digest('hex').slice(0, ID_CHARS)

@@ -1,0 +1,297 @@
+/** Mail in, mail out and policies, with a name server that serves right and wrong zones, and real SMTP and HTTPS servers. */
+import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import type { Answer } from 'dns-packet'
+import type { Config } from '../../../../shared/config/config.ts'
+import type { Finding } from '../../../../shared/doctor/finding.ts'
+import { createKeyringSource, masterKeys } from '../../../../sql/keyring/keyring.ts'
+import { createDkimKey } from '../../../../sql/mail/domains/dkimKeys.ts'
+import { addMailDomain } from '../../../../sql/mail/domains/mailDomains.ts'
+import { examine } from '../../../../workers/operations/doctor/examine.ts'
+import { type DoctorTools, freshDns } from '../../../../workers/operations/doctor/look.ts'
+import { type NameServer, startNameServer } from '../../../support/mail/nameServer.ts'
+import { type Sink, startSink } from '../../../support/mail/sink.ts'
+import { answering, closeServers, serve } from '../../../support/process/localServer.ts'
+import { newCertificate, serveTls } from '../../../support/process/tlsServer.ts'
+import { startTestService, type TestService } from '../../../support/service.ts'
+
+const D = 'a.example'
+const MX = 'mx.a.example'
+const TENANT = 'tenant.test'
+const certificate = newCertificate(MX, `mta-sts.${D}`, `mta-sts.${TENANT}`)
+const POLICY = `version: STSv1\r\nmode: enforce\r\nmx: ${MX}\r\nmax_age: 604800\r\n`
+
+const records: Answer[] = []
+let policy = POLICY
+let server: NameServer
+let sink: Sink
+let service: TestService
+let https: number
+let dkim: { selector: string; record: string }
+let tenantDkim: { selector: string; record: string }
+
+beforeAll(async () => {
+  server = await startNameServer(records)
+  sink = await startSink({ certificate })
+  https = await serveTls(certificate, (_request, response) => {
+    response.writeHead(200, { 'content-type': 'text/plain' }).end(policy)
+  })
+  const outside = await serve((_request, response) => response.end('fl=1\nip=127.0.0.1\n'))
+  service = await startTestService({
+    smtp: false,
+    workers: false,
+    env: {
+      MAIL_DOMAIN: D,
+      MAIL_HOSTNAME: MX,
+      MTA_STS: 'enforce',
+      SMTP_RELAY_URL: 'direct',
+      ALLOW_PRIVATE_NETWORKS: 'true',
+      DNS_SERVERS: server.address,
+      OUTSIDE_URL: `http://127.0.0.1:${outside}/`,
+      BASE_URL: `https://${D}`,
+    },
+  })
+  const { pool } = service.database
+  const keyring = await createKeyringSource(masterKeys(service.config))(pool)
+  dkim = await createDkimKey(pool, keyring, D)
+  const added = await addMailDomain(pool, keyring, TENANT)
+  tenantDkim = { selector: added!.dkimSelector, record: added!.dkimRecord }
+  await pool.query(`update mail_domains set status = 'verified'`)
+})
+afterAll(async () => {
+  await service[Symbol.asyncDispose]()
+  await sink[Symbol.asyncDispose]()
+  await server[Symbol.asyncDispose]()
+  closeServers()
+})
+
+const txt = (name: string, ...data: string[]): Answer => ({ type: 'TXT', name, data })
+const mx = (name: string, exchange: string, preference = 10): Answer => ({
+  type: 'MX',
+  name,
+  data: { preference, exchange },
+})
+const address = (name: string, data: string): Answer => ({ type: 'A', name, data })
+/** A key is longer than one string of a record. */
+const long = (text: string) => text.match(/.{1,255}/g)!
+
+const rightZone = (): Answer[] => [
+  mx(D, MX),
+  address(MX, '127.0.0.1'),
+  { type: 'PTR', name: '1.0.0.127.in-addr.arpa', data: MX },
+  txt(D, `v=spf1 a:${MX} -all`),
+  txt(`${dkim.selector}._domainkey.${D}`, ...long(dkim.record)),
+  txt(`_dmarc.${D}`, `v=DMARC1; p=none; rua=mailto:dmarc@${D}`),
+  txt(`_mta-sts.${D}`, 'v=STSv1; id=1'),
+  txt(`_smtp._tls.${D}`, `v=TLSRPTv1; rua=mailto:tlsrpt@${D}`),
+  { type: 'CAA', name: D, data: { tag: 'issue', value: 'letsencrypt.org', flags: 0 } },
+  mx(TENANT, MX),
+  txt(TENANT, `v=spf1 include:${D} ~all`),
+  txt(`${tenantDkim.selector}._domainkey.${TENANT}`, ...long(tenantDkim.record)),
+  txt(`_dmarc.${TENANT}`, 'v=DMARC1; p=reject'),
+  txt(`_mta-sts.${TENANT}`, 'v=STSv1; id=1'),
+  txt(`_smtp._tls.${TENANT}`, `v=TLSRPTv1; rua=mailto:tlsrpt@${D}`),
+  mx('gmail.com', 'mx.gmail.example'),
+  address('mx.gmail.example', '127.0.0.1'),
+]
+
+beforeEach(() => {
+  records.splice(0, records.length, ...rightZone())
+  policy = POLICY
+})
+
+const without = (name: string, type: string) =>
+  records.splice(
+    0,
+    records.length,
+    ...records.filter((record) => record.name !== name || record.type !== type),
+  )
+
+async function lookAt(
+  change: Partial<Config> = {},
+  more: Partial<DoctorTools> = {},
+): Promise<Finding[]> {
+  const config = { ...service.config, ...change }
+  return examine('mail', {
+    config,
+    database: { pool: service.database.pool },
+    ...freshDns(config),
+    ports: { smtp: sink.port, https },
+    resolve: answering('127.0.0.1'),
+    ca: certificate.ca,
+    ...more,
+  })
+}
+
+const wrong = (findings: readonly Finding[]) =>
+  findings.filter(({ verdict }) => verdict !== 'ok').map(({ check }) => check)
+const of = (findings: readonly Finding[], check: string) =>
+  findings.find((finding) => finding.check === check)!
+
+test('a right installation has nothing broken, and each thing was looked at', async () => {
+  const findings = await lookAt()
+  // The certificate of the test ends in two days, and its addresses are private.
+  expect(wrong(findings)).toEqual([`address of ${MX}`, 'certificate of the listener'])
+  expect(of(findings, 'certificate of the listener').found).toMatch(/^for mx.a.example, [12] day/)
+  const own = [D, TENANT].flatMap((domain) =>
+    ['MX', 'SPF', 'DMARC', 'MTA-STS', 'policy', 'TLS-RPT'].map((kind) => `${kind} of ${domain}`),
+  )
+  expect(findings.map(({ check }) => check)).toEqual(
+    expect.arrayContaining([
+      ...own,
+      'disk of DATA_DIR',
+      'listener at 127.0.0.1',
+      'STARTTLS',
+      'kept names',
+      'port 25 outward',
+      'reverse name of 127.0.0.1',
+      'name in EHLO',
+      `DKIM ${dkim.selector} of ${D}`,
+      `DKIM ${tenantDkim.selector} of ${TENANT}`,
+      `CAA of ${MX}`,
+    ]),
+  )
+  expect(of(findings, `CAA of ${MX}`).found).toBe(`${D} allows letsencrypt.org`)
+  expect(of(findings, 'port 25 outward').found).toBe('gmail.com answers')
+})
+
+const DKIM = 'DKIM'
+test.each([
+  ['MX', D, () => without(D, 'MX'), `${D}. IN MX 10 ${MX}.`],
+  ['MX', TENANT, () => without(TENANT, 'MX'), `${TENANT}. IN MX 10 ${MX}.`],
+  ['SPF', D, () => without(D, 'TXT'), `${D}. IN TXT "v=spf1 a:${MX} ~all"`],
+  ['SPF', D, () => records.push(txt(D, 'v=spf1 -all')), `${D}. IN TXT "v=spf1 a:${MX} ~all"`],
+  ['SPF', TENANT, () => without(TENANT, 'TXT'), `${TENANT}. IN TXT "v=spf1 include:${D} ~all"`],
+  ['DMARC', D, () => without(`_dmarc.${D}`, 'TXT'), `_dmarc.${D}. IN TXT "v=DMARC1; p=none; rua=`],
+  [
+    'TLS-RPT',
+    D,
+    () => without(`_smtp._tls.${D}`, 'TXT'),
+    `_smtp._tls.${D}. IN TXT "v=TLSRPTv1; rua=`,
+  ],
+  ['MTA-STS', D, () => without(`_mta-sts.${D}`, 'TXT'), `_mta-sts.${D}. IN TXT "v=STSv1; id=`],
+  [
+    DKIM,
+    D,
+    () => without(`${dkim.selector}._domainkey.${D}`, 'TXT'),
+    `_domainkey.${D}. IN TXT "v=DKIM1; k=rsa; p=`,
+  ],
+] as const)(
+  'a missing or doubled %s record of %s has the line to publish',
+  async (kind, domain, change, fix) => {
+    change()
+    const findings = await lookAt()
+    const check = kind === DKIM ? `DKIM ${dkim.selector} of ${domain}` : `${kind} of ${domain}`
+    expect(wrong(findings)).toContain(check)
+    expect(of(findings, check).fix).toContain(fix)
+  },
+)
+
+test('SPF has at most ten look-ups', async () => {
+  without(D, 'TXT')
+  records.push(txt(D, `v=spf1 include:spf0.${D} a:${MX} -all`))
+  for (let n = 0; n < 11; n++) {
+    records.push(txt(`spf${n}.${D}`, `v=spf1 include:spf${n + 1}.${D} ?all`))
+  }
+  records.push(txt(`spf11.${D}`, 'v=spf1 ?all'))
+  expect(of(await lookAt(), `SPF of ${D}`)).toMatchObject({
+    verdict: 'broken',
+    found: 'it cannot be read: "Too many DNS requests"',
+  })
+})
+
+test('reports to a stranger need its consent', async () => {
+  without(`_dmarc.${D}`, 'TXT')
+  records.push(txt(`_dmarc.${D}`, 'v=DMARC1; p=none; rua=mailto:x@reports.test'))
+  const line = `${D}._report._dmarc.reports.test`
+  expect(of(await lookAt(), `DMARC of ${D}`).fix).toBe(`${line}. IN TXT "v=DMARC1"`)
+  records.push(txt(line, 'v=DMARC1'))
+  expect(of(await lookAt(), `DMARC of ${D}`).verdict).toBe('ok')
+})
+
+test('a reverse name that leads elsewhere, and a host that is an alias, are broken', async () => {
+  records.push(
+    { type: 'CNAME', name: MX, data: 'other.a.example' },
+    address('other.a.example', '127.0.0.1'),
+  )
+  const findings = await lookAt()
+  expect(of(findings, `address of ${MX}`)).toMatchObject({
+    verdict: 'broken',
+    found: 'it is an alias of "other.a.example", which no MX may name',
+    fix: `${MX}. IN A 127.0.0.1`,
+  })
+  without('1.0.0.127.in-addr.arpa', 'PTR')
+  expect(of(await lookAt(), 'reverse name of 127.0.0.1')).toMatchObject({
+    verdict: 'broken',
+    fix: `1.0.0.127.in-addr.arpa. IN PTR ${MX}.   ; ask the provider of the address`,
+  })
+})
+
+test('a policy for another host would lose all mail', async () => {
+  policy = POLICY.replace(MX, 'mx.other.example')
+  expect(of(await lookAt(), `policy of ${D}`)).toMatchObject({
+    verdict: 'broken',
+    found: `it does not name ${MX}`,
+    fix: expect.stringContaining(`mx: ${MX}`),
+  })
+  policy = 'nonsense'
+  expect(of(await lookAt(), `policy of ${D}`).found).toBe('it cannot be fetched: malformed')
+})
+
+test('a listener on another port than 25 has the line that moves it', async () => {
+  const smtp = { ...service.config.smtp, host: '127.0.0.1', port: sink.port }
+  // Port 1 has no listener.
+  const findings = await lookAt({ smtp }, { ports: { smtp: 1, https } })
+  expect(of(findings, 'listener at 127.0.0.1')).toMatchObject({
+    verdict: 'broken',
+    found: `nothing listens on port 1; the listener is at 127.0.0.1:${sink.port}`,
+    fix: expect.stringMatching(/^SMTP_HOST=0\.0\.0\.0 SMTP_PORT=25/),
+  })
+  expect(of(findings, 'port 25 outward').verdict).toBe('broken')
+  // The certificate is that of the listener on the inside.
+  expect(of(findings, 'certificate of the listener').found).toContain(`for ${MX}`)
+  const foreign = await lookAt({ smtp, mailHostname: 'gmail.com' })
+  expect(of(foreign, 'certificate of the listener')).toMatchObject({
+    verdict: 'broken',
+    found: expect.stringContaining('it is not for gmail.com, but for "mx.a.example"'),
+  })
+})
+
+test('a name server that fails gives no verdict, and hides nothing else', async () => {
+  const findings = await lookAt({ mailDomain: 'broken.example' })
+  const failed = findings.filter(({ found }) => found === 'the name servers did not answer')
+  expect(failed.map(({ check }) => check)).toEqual([
+    'MX of broken.example',
+    'SPF of broken.example',
+  ])
+  for (const { verdict, fix } of failed)
+    expect([verdict, fix]).toEqual(['warning', 'DNS_SERVERS=1.1.1.1,9.9.9.9'])
+  expect(of(findings, `MX of ${TENANT}`).verdict).toBe('ok')
+  expect(of(findings, 'DKIM of broken.example').fix).toBe('bun run dkim:new broken.example')
+})
+
+test('a relay is logged in to; its password stands nowhere', async () => {
+  records.push(address('relay.a.example', '127.0.0.1'))
+  const relayUrl = `smtp://user:hunter22@127.0.0.1:${sink.port}`
+  const right = await lookAt({ relayUrl: `smtp://127.0.0.1:${sink.port}`, relayTls: 'off' })
+  expect(of(right, 'relay 127.0.0.1')).toMatchObject({ verdict: 'ok', found: 'it takes our login' })
+  expect(of(right, 'TLS of the relay').verdict).toBe('warning')
+  expect(right.map(({ check }) => check)).not.toContain('port 25 outward')
+  const untrusted = await lookAt({ relayUrl, relayTls: 'required' })
+  expect(of(untrusted, 'relay 127.0.0.1')).toMatchObject({
+    verdict: 'broken',
+    fix: 'SMTP_RELAY_CA_FILE=/etc/purser/relay.pem',
+  })
+  const away = await lookAt({ relayUrl: 'smtp://user:hunter22@127.0.0.1:1', relayTls: 'off' })
+  expect(of(away, 'relay 127.0.0.1')).toMatchObject({
+    verdict: 'broken',
+    found: 'nothing answers there',
+  })
+  expect(JSON.stringify([right, untrusted, away])).not.toContain('hunter22')
+})
+
+test('a project that holds a kept name is told', async () => {
+  const agent = await service.newAgent({ emailName: 'abuse' })
+  const finding = of(await lookAt(), `abuse@${D}`)
+  expect(finding.verdict).toBe('warning')
+  expect(finding.fix).toContain(`/v0/platform/projects/${agent.project.id}`)
+})

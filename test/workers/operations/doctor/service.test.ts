@@ -1,0 +1,171 @@
+/** Settings, database, web, webhooks, storage and chain, each against real parts. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { type Config, parseConfig } from '../../../../shared/config/config.ts'
+import type { Finding } from '../../../../shared/doctor/finding.ts'
+import { recordBackup } from '../../../../sql/operations/backups.ts'
+import { examine } from '../../../../workers/operations/doctor/examine.ts'
+import { type DoctorTools, freshDns } from '../../../../workers/operations/doctor/look.ts'
+import { startBucket } from '../../../support/database/bucket.ts'
+import { closeServers, serve } from '../../../support/process/localServer.ts'
+import { newCertificate, serveTls } from '../../../support/process/tlsServer.ts'
+import { startTestTill, type TestTill } from '../../../support/till/till.ts'
+
+let till: TestTill
+let outside: number
+beforeAll(async () => {
+  outside = await serve((_request, response) => response.end('ip=127.0.0.1\n'))
+  const env = { OUTSIDE_URL: `http://127.0.0.1:${outside}/`, ALLOW_PRIVATE_NETWORKS: 'true' }
+  till = await startTestTill({ env })
+})
+afterAll(async () => {
+  await till[Symbol.asyncDispose]()
+  closeServers()
+})
+
+type Section = Parameters<typeof examine>[0]
+
+function lookAt(
+  section: Section,
+  change: Partial<Config> = {},
+  more: Partial<DoctorTools> = {},
+): Promise<Finding[]> {
+  const { config, url, database } = till.service
+  // The port of the API was chosen after its settings. The receipt key has the name of the settings.
+  const http = section === 'service' ? { ...config.http, baseUrl: url } : config.http
+  const base = { ...config, http }
+  const own = { ...base, chain: { ...config.chain, rpcUrl: till.rpcUrl }, ...change }
+  return examine(section, {
+    config: own,
+    database: { pool: database.pool },
+    ...freshDns(own),
+    ports: { smtp: 1, https: 1 },
+    ...more,
+  })
+}
+
+const of = (findings: readonly Finding[], check: string) =>
+  findings.find((finding) => finding.check === check)!
+
+test('a service is looked at with its database, and a backup has an age', async () => {
+  const before = await lookAt('service')
+  expect(of(before, 'version').verdict).toBe('ok')
+  expect(of(before, 'migrations').verdict).toBe('ok')
+  // The database of the tests trades safety for speed.
+  expect(of(before, 'synchronous_commit').verdict).toBe('broken')
+  expect(of(before, 'max_connections').found).toMatch(/the service may open [1-9]\d* of \d+$/)
+  expect(of(before, 'MASTER_KEYS').verdict).toBe('ok')
+  expect(of(before, 'answer at BASE_URL').verdict).toBe('ok')
+  expect(of(before, 'way to the outside').verdict).toBe('ok')
+  expect(of(before, 'way to the inside')).toMatchObject({
+    verdict: 'warning',
+    fix: 'ALLOW_PRIVATE_NETWORKS=false',
+  })
+  expect(of(before, 'backup').found).toBe('none was recorded')
+  await recordBackup(till.service.database.pool)
+  expect(of(await lookAt('service'), 'backup')).toMatchObject({
+    verdict: 'ok',
+    found: '0 minutes ago',
+  })
+})
+
+test('other master keys than those of stored secrets are broken, and are not registered', async () => {
+  const seller = await till.newSeller()
+  await seller.put('/v0/vault/n', { type: 'API_KEY', data: { key: 'k' } })
+  const other = parseConfig({ MASTER_KEYS: `other:${Buffer.alloc(32, 9).toString('base64')}` })
+  const findings = await lookAt('service', { masterKeys: other.masterKeys })
+  expect(of(findings, 'MASTER_KEYS')).toMatchObject({
+    verdict: 'broken',
+    found: expect.stringMatching(/^lacks "development", which encrypts stored secrets/),
+  })
+  const { rows } = await till.service.database.pool.query('select id from master_keys')
+  expect(rows).toEqual([{ id: 'development' }])
+})
+
+test('without its database the rest is looked at', async () => {
+  const reason = 'DATABASE_URL: no database answers at 127.0.0.1:1 (ECONNREFUSED)'
+  const findings = await lookAt('service', {}, { database: { pool: null, reason } })
+  expect(of(findings, 'connection')).toMatchObject({
+    verdict: 'broken',
+    found: 'no database answers at 127.0.0.1:1 (ECONNREFUSED)',
+  })
+  expect(of(findings, 'answer at BASE_URL').verdict).toBe('ok')
+})
+
+test('a clock that is wrong, a page behind a wrong name, and a closed way out are told', async () => {
+  const late = await serve((_request, response) => {
+    response.setHeader('date', new Date(Date.now() - 60_000).toUTCString()).end('x')
+  })
+  const clock = await lookAt('service', { outsideUrl: `http://127.0.0.1:${late}/` })
+  expect(of(clock, `clock, against 127.0.0.1:${late}`)).toMatchObject({
+    verdict: 'broken',
+    found: expect.stringMatching(/^\d\d s ahead of it$/),
+    fix: 'timedatectl set-ntp true',
+  })
+  const certificate = newCertificate('elsewhere.example')
+  const port = await serveTls(certificate, (_request, response) => response.end('x'))
+  const { http } = till.service.config
+  const baseUrl = `https://localhost:${port}`
+  const web = await lookAt('service', { http: { ...http, baseUrl } }, { ca: certificate.ca })
+  expect(of(web, 'certificate of BASE_URL')).toMatchObject({
+    verdict: 'broken',
+    found: 'it is not for localhost, but for "elsewhere.example"',
+    fix: expect.stringContaining('-d localhost'),
+  })
+  expect(of(web, 'answer at BASE_URL').verdict).toBe('broken')
+  const shut = await lookAt('service', { allowPrivateNetworks: false, production: true })
+  expect(of(shut, 'way to the inside').verdict).toBe('ok')
+  expect(of(shut, 'way to the outside').found).toContain('its address is not public')
+})
+
+test('the chain is looked at: its contract, its fees and the gas wallets', async () => {
+  const findings = await lookAt('chain')
+  expect(of(findings, 'USDC').verdict).toBe('ok')
+  expect(of(findings, 'old state').verdict).toBe('ok')
+  expect(of(findings, 'fees').verdict).toBe('ok')
+  expect(of(findings, 'receipt key').verdict).toBe('ok')
+  const wallet = findings.find(({ check }) => check.startsWith('gas wallet'))!
+  expect(wallet.found).toMatch(/^[\d.]+ ether, enough for (?:\d+|more than a million) payments$/)
+  const poor = `0x${'31'.repeat(32)}` as const
+  const { chain, receiptSeeds } = till.service.config
+  const broken = await lookAt('chain', {
+    chain: { ...chain, rpcUrl: till.rpcUrl, settlementKeys: [poor] },
+    receiptSeeds: [{ id: 'new', seed: new Uint8Array(32).fill(3) }],
+  })
+  expect(broken.find(({ check }) => check.startsWith('gas wallet'))).toMatchObject({
+    verdict: 'broken',
+    found: '0 ether, enough for 0 payments',
+    fix: expect.stringMatching(/^send ether to 0x[0-9a-fA-F]{40}/),
+  })
+  expect(receiptSeeds).toBeUndefined()
+  expect(of(broken, 'receipt key').verdict).toBe('broken')
+})
+
+test('an RPC that is away, slow to answer or on another chain is told without its key', async () => {
+  const { chain } = till.service.config
+  const at = (rpcUrl: string) => lookAt('chain', { chain: { ...chain, rpcUrl } })
+  const away = await at('http://127.0.0.1:1/v2/rpc-secret-key')
+  expect(of(away, 'RPC')).toMatchObject({ verdict: 'broken', found: 'no answer: not reachable' })
+  expect(JSON.stringify(away)).not.toContain('rpc-secret-key')
+  const other = await serve((_request, response) =>
+    response.end(JSON.stringify({ jsonrpc: '2.0', id: 0, result: '0x1' })),
+  )
+  expect(of(await at(`http://127.0.0.1:${other}/`), 'chain id')).toMatchObject({
+    verdict: 'broken',
+    found: '1 is neither base nor base-sepolia',
+  })
+  const plain = await serve((_request, response) => response.writeHead(429).end('slow down'))
+  expect(of(await at(`http://127.0.0.1:${plain}/`), 'RPC').found).toBe('no answer: HTTP 429')
+})
+
+test('an object store is written, read and deleted; one that refuses is told', async () => {
+  await using bucket = await startBucket()
+  const blobStore = parseConfig(bucket.env).blobStore
+  const right = await lookAt('mail', { blobStore })
+  expect(of(right, 'BLOB_STORE').verdict).toBe('ok')
+  expect(bucket.names()).toEqual([])
+  const wrong = await lookAt('mail', { blobStore: { ...blobStore!, bucket: 'missing-bucket' } })
+  expect(of(wrong, 'BLOB_STORE')).toMatchObject({
+    verdict: 'broken',
+    found: expect.stringMatching(/^an object could not be written: /),
+  })
+})
