@@ -1,7 +1,13 @@
 /** A seller without a library: asks for 0.01 USDC, redeems the payment and checks the webhook. */
 import { createHmac } from 'node:crypto'
 
-const { KEY, WEBHOOK_SECRET = '', API = 'http://127.0.0.1:3000', PORT = '4000' } = process.env
+const {
+  KEY,
+  WEBHOOK_SECRET = '',
+  API = 'http://127.0.0.1:3000',
+  PORT = '4000',
+  ORIGIN,
+} = process.env
 const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' }
 const till = async (operation: string, body: object) => {
   const init = { method: 'POST', headers, body: JSON.stringify(body) }
@@ -19,7 +25,8 @@ const server = Bun.serve({
       console.log(genuine ? 'webhook, signature valid:' : 'webhook, signature INVALID:', body)
       return new Response(null, { status: genuine ? 200 : 400 })
     }
-    const price = { resource: origin + pathname, amount: '0.01' }
+    // Behind a proxy, buyers know another origin than this server does.
+    const price = { resource: (ORIGIN ?? origin) + pathname, amount: '0.01' }
     // x402 version 2, then version 1.
     const paymentHeader =
       request.headers.get('payment-signature') ?? request.headers.get('x-payment')

@@ -1,38 +1,108 @@
 import { randomBytes } from 'node:crypto'
-import { writeFileSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { existsSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts'
 import { generateKey } from '../../shared/apiKey.ts'
 import { ConfigError } from '../../shared/config/config.ts'
+import { SECRETS_OF } from '../../shared/config/secrets.ts'
 
-const USAGE = 'usage: bun run secrets:new, or bun run secrets:new FILE for a new file'
+const USAGE =
+  'usage: bun run secrets:new, bun run secrets:new FILE for a new file, or bun run secrets:new --units FOLDER'
 
 /**
- * `bun run secrets:new`: prints a new value for each secret of a production `.env`. With FILE it writes them there, and
- * never over a file: keys that are lost cannot be made again.
+ * `bun run secrets:new`: prints a new value for each secret of a production `.env`. With FILE it writes them there. With
+ * `--units FOLDER` it writes the files that the units of deploy/systemd read, each with the secrets of its part alone,
+ * and `database.sql`, which makes the database.
+ * It never writes over a file: keys that are lost cannot be made again.
  */
 function create(): void {
-  const [file, ...more] = process.argv.slice(2)
-  if (more.length > 0 || file?.startsWith('-')) throw new ConfigError(USAGE)
-  const { text, wallet } = newSecrets()
-  if (file === undefined) process.stdout.write(text)
-  else write(resolve(file), text)
+  const { file, folder } = readArguments()
+  const { values, wallet } = newSecrets()
+  if (folder !== undefined) writeAll(unitFiles(resolve(folder), values))
+  else if (file !== undefined) writeAll([[resolve(file), textOf(values)]])
+  else process.stdout.write(textOf(values))
   process.stderr.write(
     `Keep these apart from the database and its backups. The gas wallet ${wallet} needs ether on the chain of RPC_URL.\n`,
   )
 }
 
-function write(file: string, text: string): void {
+function readArguments(): { file?: string | undefined; folder?: string | undefined } {
   try {
-    writeFileSync(file, text, { mode: 0o600, flag: 'wx' })
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    if (code === 'EEXIST') throw new ConfigError(`${file} exists; name a new file`)
-    throw new ConfigError(`${file} cannot be written (${code}); name another`)
+    const { values, positionals } = parseArgs({
+      options: { units: { type: 'string' } },
+      allowPositionals: true,
+    })
+    const [file] = positionals
+    const given = positionals.length + (values.units === undefined ? 0 : 1)
+    if (given <= 1 && values.units !== '') return { file, folder: values.units }
+  } catch {
+    // An unknown option.
+  }
+  throw new ConfigError(USAGE)
+}
+
+/** No file is written unless all of them are new. */
+function writeAll(files: readonly (readonly [file: string, text: string])[]): void {
+  for (const [file] of files) {
+    if (existsSync(file)) throw new ConfigError(`${file} exists; name a new file`)
+  }
+  for (const [file, text] of files) {
+    try {
+      writeFileSync(file, text, { mode: 0o600, flag: 'wx' })
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException
+      throw new ConfigError(`${file} cannot be written (${code}); name another`)
+    }
   }
 }
 
-function newSecrets(): { text: string; wallet: string } {
+type Secrets = Record<string, string>
+
+/** `common.env` for all parts, and a file for each part that has secrets. */
+function unitFiles(folder: string, values: Secrets): [file: string, text: string][] {
+  const { POSTGRES_PASSWORD: password, NODE_ENV: environment } = values
+  const common = {
+    NODE_ENV: environment!,
+    DATABASE_URL: `postgres://purser:${password}@127.0.0.1/purser`,
+    DATA_DIR: '/var/lib/purser',
+  }
+  const more: Record<string, readonly string[]> = {
+    migrate: ['BOOTSTRAP_PLATFORM_KEY'],
+    api: ['METRICS_TOKEN'],
+  }
+  const parts = Object.entries(SECRETS_OF).map(([part, names]): [string, Secrets] => {
+    const own = [...names, ...(more[part] ?? [])].filter((name) => name in values)
+    const isProgram = part === 'api' || part === 'smtp' || part === 'migrate'
+    return [
+      isProgram ? part : `workers-${part}`,
+      Object.fromEntries(own.map((name) => [name, values[name]!])),
+    ]
+  })
+  return [
+    [join(folder, 'database.sql'), databaseSql(password!)],
+    ...[['common', common] as const, ...parts].map(([name, own]): [string, string] => [
+      join(folder, `${name}.env`),
+      textOf(own),
+    ]),
+  ]
+}
+
+/** All parts on one machine need about 200 connections; a default PostgreSQL has 100. */
+const databaseSql = (password: string): string =>
+  [
+    `create role purser login password '${password}';`,
+    'create database purser owner purser;',
+    'alter system set max_connections = 300;',
+    '',
+  ].join('\n')
+
+const textOf = (values: Secrets): string =>
+  Object.entries(values)
+    .map(([name, value]) => `${name}=${value}\n`)
+    .join('')
+
+function newSecrets(): { values: Secrets; wallet: string } {
   const year = new Date().getUTCFullYear()
   const named = () => `${year}:${randomBytes(32).toString('base64')}`
   const settlementKey = generatePrivateKey()
@@ -46,12 +116,7 @@ function newSecrets(): { text: string; wallet: string } {
     POSTGRES_PASSWORD: randomBytes(24).toString('hex'),
     BOOTSTRAP_PLATFORM_KEY: generateKey('platform'),
   }
-  return {
-    text: Object.entries(values)
-      .map(([name, value]) => `${name}=${value}\n`)
-      .join(''),
-    wallet,
-  }
+  return { values, wallet }
 }
 
 try {

@@ -3,7 +3,7 @@
  * `CONTAINER=1 npm test -- e2e/container`. chroot isolates the parts: networks and read-only roots are not tried.
  */
 import { expect, test } from 'bun:test'
-import { cpSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
+import { cpSync, existsSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import nodemailer from 'nodemailer'
@@ -44,6 +44,22 @@ test('compose.yaml starts each part with its own secrets alone', () => {
     expect([part, ...given.toSorted()]).toEqual([part, ...SECRETS_OF[part].toSorted()])
     expect([part, BLOB_SECRET in environment]).toEqual([part, BLOB_PARTS.includes(part)])
   }
+})
+
+test('the profile caddy copies the certificate of the mail domain to where the listener reads it', () => {
+  const { caddy, certificate, smtp } = compose.services
+  expect([caddy.profiles, certificate.profiles]).toEqual([['caddy'], ['caddy']])
+  for (const volume of [...caddy.volumes, ...certificate.volumes]) {
+    const [source] = volume.split(':')
+    const isKnown = source.startsWith('./')
+      ? existsSync(join(ROOT, source))
+      : source in compose.volumes
+    expect([volume, isKnown]).toEqual([volume, true])
+  }
+  // Caddy's image keeps its files in /data/caddy.
+  expect(certificate.command.join(' ')).toContain('"$$MAIL_DOMAIN" /data/caddy /tls 10001:10001')
+  expect(smtp.volumes).toContain('tls:/tls:ro')
+  expect(readFileSync(join(ROOT, 'Dockerfile'), 'utf8')).toContain('USER 10001:10001')
 })
 
 const missing = ['buildah', 'mmdebstrap'].filter((tool) => Bun.which(tool) === null)

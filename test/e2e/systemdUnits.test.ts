@@ -21,6 +21,7 @@ if (!hasSystemd) {
 test('each part has a unit whose program exists', () => {
   expect(units).toEqual([
     'purser-api.service',
+    'purser-certificate.service',
     'purser-migrate.service',
     'purser-smtp.service',
     'purser-workers@.service',
@@ -28,9 +29,9 @@ test('each part has a unit whose program exists', () => {
   for (const name of units) {
     const text = readFileSync(join(UNITS, name), 'utf8')
     const [, file = ''] =
-      /^ExecStart=\/opt\/purser\/node_modules\/\.bin\/bun (\S+)/m.exec(text) ?? []
+      /^ExecStart=\/opt\/purser\/(?:node_modules\/\.bin\/bun )?(\S+)/m.exec(text) ?? []
     expect([name, file !== '' && existsSync(join(ROOT, file))]).toEqual([name, true])
-    expect(text).toContain('Environment=NODE_ENV=production')
+    if (file.endsWith('.ts')) expect(text).toContain('Environment=NODE_ENV=production')
   }
 })
 

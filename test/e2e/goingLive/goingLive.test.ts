@@ -1,0 +1,191 @@
+/**
+ * Follows docs/going-live.md line by line, on a machine and an internet of its own (machine.ts, internet.ts). Then a stranger's mail
+ * host obeys our policy of MTA-STS.
+ */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { waitFor } from '../../support/waitFor.ts'
+import {
+  ACME_DIRECTORY,
+  CA_FILE,
+  forgetPolicies,
+  fund,
+  PAY_TO,
+  PAYER_KEY,
+  publish,
+  startInternet,
+  writeMail,
+} from './internet.ts'
+import { type Machine, OWN_ADDRESS, startMachine, whyNoMachine } from './machine.ts'
+import { hasLine, PAGE, readSteps, type Step } from './page.ts'
+
+const LINES_MAX = 120
+const PAGE_ADDRESS = '203.0.113.7'
+const TLS = '/var/lib/purser/tls'
+
+/** Each line of the page that runs otherwise here. The page lists them. */
+const OTHERWISE: [line: RegExp, instead: string][] = [
+  [/^apt-get .*$/m, 'true'],
+  [/^git clone .*$/m, 'cd /opt/purser'],
+  [/^npx .* install .*$/m, 'true'],
+  [/^set -a;/m, `echo NODE_EXTRA_CA_CERTS=${CA_FILE} >> /etc/purser/common.env\nset -a;`],
+  [
+    /^cp deploy\/caddy\/Caddyfile (\S+) /m,
+    `(printf '{\\n\\tacme_ca ${ACME_DIRECTORY}\\n\\tacme_ca_root ${CA_FILE}\\n}\\n'; cat deploy/caddy/Caddyfile) > $1 `,
+  ],
+  [/0x…your-address/, PAY_TO],
+  [/0x…key-of-a-wallet-with-USDC/, PAYER_KEY],
+]
+
+const reversed = (address: string) => address.split('.').toReversed().join('.')
+
+/** The page's address is one that no machine has. */
+const withAddress = (text: string): string =>
+  text
+    .replaceAll(PAGE_ADDRESS, OWN_ADDRESS)
+    .replaceAll(reversed(PAGE_ADDRESS), reversed(OWN_ADDRESS))
+
+const here = (script: string): string =>
+  OTHERWISE.reduce((text, [line, instead]) => text.replace(line, instead), withAddress(script))
+
+const SHELL = '/root/shell'
+
+/** Runs commands as the next ones in the same shell. @returns all that they print. */
+async function inShell(commands: string): Promise<string> {
+  const { exitCode, stdout, stderr } = await machine.run(
+    `set -eo pipefail
+    if [ -f ${SHELL} ]; then . ${SHELL}; fi
+    ${here(commands)}
+    export -p > ${SHELL}; echo "cd $PWD" >> ${SHELL}`,
+  )
+  if (exitCode !== 0) {
+    const { stdout: logs } = await machine.run('tail -n 20 /run/units/*.log /var/log/stranger.log')
+    throw new Error(`exit code ${exitCode}\n${stdout}${stderr}\n${logs}`)
+  }
+  return stdout + stderr
+}
+
+const publishOwn = async () =>
+  publish(machine, await inShell(`bun run --silent dns --bind --address ${PAGE_ADDRESS}`))
+
+/** What others do before a step and after it. */
+const before = async ({ script }: Step) => {
+  if (script.includes('/messages/wait')) await writeMail(machine, 'buyer-bot@mail.example.com', '1')
+}
+const after = async ({ script }: Step, printed: string) => {
+  const [wallet] = /0x[0-9a-fA-F]{40}(?= needs ether)/.exec(printed) ?? []
+  if (wallet !== undefined) await fund(machine, wallet)
+  if (script.includes('bun run dns')) await publishOwn()
+}
+
+const reason = whyNoMachine()
+if (reason !== null) process.stderr.write(`SKIPPED: docs/going-live.md: ${reason}\n`)
+const testHere = test.skipIf(reason !== null)
+
+let machine: Machine
+beforeAll(async () => {
+  if (reason !== null) return
+  machine = await startMachine()
+  await startInternet(machine)
+  await machine.must(
+    `version=$(ls /usr/lib/postgresql | tail -n 1); rm -rf /var/lib/postgresql/* /etc/postgresql/*
+    pg_createcluster "$version" main > /dev/null && pg_ctlcluster "$version" main start
+    printf '#!/bin/sh\\nexec /opt/purser/node_modules/.bin/bun /opt/purser/test/e2e/goingLive/systemctl.ts "$@"\\n' > /usr/local/bin/systemctl
+    chmod +x /usr/local/bin/systemctl`,
+  )
+}, 120_000)
+afterAll(() => machine?.[Symbol.dispose]())
+
+test('the page is short', () => {
+  const lines = readFileSync(PAGE, 'utf8').trimEnd().split('\n')
+  expect(lines.length).toBeLessThanOrEqual(LINES_MAX)
+})
+
+for (const [at, step] of readSteps().entries()) {
+  testHere(
+    `${step.title}, block ${at + 1}: ${step.script.split('\n')[0]}`,
+    async () => {
+      await before(step)
+      const printed = await inShell(step.script)
+      for (const form of step.prints) {
+        const isPrinted = hasLine(printed, withAddress(form))
+        expect([form, isPrinted ? 'is printed' : printed]).toEqual([form, 'is printed'])
+      }
+      await after(step, printed)
+    },
+    90_000,
+  )
+}
+
+testHere(
+  "the answer reaches the stranger over TLS that the stranger's policy demands",
+  async () => {
+    const [mail] = await waitFor('the answer', async () => {
+      const { stdout } = await machine.run('cat /var/mail/you')
+      return stdout.includes('Subject: Good morning') ? [stdout] : null
+    })
+    expect(mail).toContain('with ESMTPS')
+    expect(mail).toContain('DKIM-Signature: ')
+    const { stdout: log } = await machine.run('cat /run/units/purser-workers@outbound.service.log')
+    expect(log).toMatch(/"host":"mx.example.org","tls":"TLSv1.3","mtaSts":"enforce"/)
+  },
+)
+
+const strangersLog = async () => (await machine.run('cat /var/log/stranger.log')).stdout
+const count = async (pattern: RegExp) => [...(await strangersLog()).matchAll(pattern)].length
+const serial = async () =>
+  machine.must(
+    'echo QUIT | openssl s_client -starttls smtp -connect mail.example.com:25 2> /dev/null | openssl x509 -noout -serial',
+  )
+
+testHere(
+  'with MTA_STS=enforce a stranger delivers only to a certificate of our name',
+  async () => {
+    await inShell(
+      'sed -i s/MTA_STS=testing/MTA_STS=enforce/ /etc/purser/common.env && systemctl restart purser-api && export MTA_STS=enforce',
+    )
+    await publishOwn()
+    await forgetPolicies(machine)
+    await waitFor('the policy', async () => {
+      const { stdout } = await machine.run(
+        'curl -fsS https://mta-sts.mail.example.com/.well-known/mta-sts.txt',
+      )
+      return stdout.includes('mode: enforce')
+    })
+    await writeMail(machine, 'buyer-bot@mail.example.com', '2')
+    await waitFor('a verified connection', () => count(/Verified TLS connection established/g))
+
+    // Somebody between the stranger and us has a certificate of another authority.
+    await machine.must(
+      `pkill -f '[s]ystemctl start purser-certificate' || true; cp -a ${TLS} ${TLS}.kept
+      openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=mail.example.com -keyout ${TLS}/key.pem -out ${TLS}/cert.pem 2> /dev/null
+      chown purser ${TLS}/*.pem`,
+    )
+    const foreign = await machine.must(`openssl x509 -noout -serial -in ${TLS}/cert.pem`)
+    await waitFor('the foreign certificate', async () => (await serial()) === foreign)
+    const sent = await count(/status=sent \(250 OK/g)
+    await writeMail(machine, 'buyer-bot@mail.example.com', '3')
+    await waitFor('a deferral', () => count(/Server certificate not trusted|not verified/g))
+    expect(await count(/status=sent \(250 OK/g)).toBe(sent)
+
+    await inShell(
+      'systemctl start purser-certificate && systemctl enable --now purser-certificate.timer',
+    )
+    await waitFor('the delayed mail', async () => (await count(/status=sent \(250 OK/g)) > sent)
+  },
+  90_000,
+)
+
+testHere(
+  'the listener takes up a renewed certificate without a restart',
+  async () => {
+    const former = await serial()
+    await machine.must(
+      'rm -rf /var/lib/caddy/.local/share/caddy/certificates/*/mail.example.com && systemctl restart caddy',
+    )
+    await waitFor('another certificate', async () => ![former, ''].includes(await serial()))
+    const { stdout: log } = await machine.run('cat /run/units/purser-smtp.service.log')
+    expect(log.match(/"msg":"ready"/g)).toHaveLength(1)
+  },
+  90_000,
+)

@@ -1,0 +1,181 @@
+/** The rest of the internet, on the other end of the machine's cable: names, a CA, Base, and a stranger's mail host. */
+import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
+import { waitFor } from '../../support/waitFor.ts'
+import { type Machine, OWN_ADDRESS, SERVICES_ADDRESS, STRANGER_ADDRESS } from './machine.ts'
+
+const STORAGE = '/var/stranger/caddy'
+const CA_SOURCE = `${STORAGE}/pki/authorities/local/root.crt`
+/** Where the machine keeps the CA that it trusts. */
+export const CA_FILE = '/usr/local/share/ca-certificates/stranger.crt'
+export const ACME_DIRECTORY = 'https://ca.example.net/acme/local/directory'
+/** Receivers that the doctor tries port 25 with. */
+const RECEIVERS = ['gmail.com', 'outlook.com', 'yahoo.com']
+
+const ZONE = `
+$TTL 1
+. SOA ns.example.net. hostmaster.example.net. 1 60 60 60 1
+. NS ns.example.net.
+ns.example.net. A ${SERVICES_ADDRESS}
+ca.example.net. A ${SERVICES_ADDRESS}
+base.example.com. A ${SERVICES_ADDRESS}
+www.cloudflare.com. A ${SERVICES_ADDRESS}
+shop.mail.example.com. A ${OWN_ADDRESS}
+7.215.184.93.in-addr.arpa. PTR mail.example.com.
+9.215.184.93.in-addr.arpa. PTR mx.example.org.
+mx.example.org. A ${STRANGER_ADDRESS}
+example.org. MX 10 mx.example.org.
+example.org. TXT "v=spf1 mx -all"
+_dmarc.example.org. TXT "v=DMARC1; p=reject"
+_mta-sts.example.org. TXT "v=STSv1; id=1"
+mta-sts.example.org. A ${STRANGER_ADDRESS}
+${RECEIVERS.map((name) => `${name}. MX 10 mx.example.org.`).join('\n')}
+`
+
+const CADDYFILE = `
+{
+	storage file_system ${STORAGE}
+	local_certs
+	skip_install_trust
+	admin localhost:2020
+	default_bind ${SERVICES_ADDRESS} ${STRANGER_ADDRESS}
+}
+ca.example.net {
+	acme_server
+}
+base.example.com {
+	rewrite * /
+	reverse_proxy 127.0.0.1:8545
+}
+www.cloudflare.com {
+	respond "ip={remote_host}\\n"
+}
+mta-sts.example.org {
+	root * /var/stranger/policy
+	file_server
+}
+mx.example.org {
+	respond ok
+}
+`
+
+const KNOT = `
+server:
+  listen: ${SERVICES_ADDRESS}@53
+  rundir: /run/knot
+database:
+  storage: /run/knot/db
+zone:
+  - domain: .
+    file: /run/knot/root.zone
+    semantic-checks: false
+`
+
+const POSTFIX = {
+  compatibility_level: '3.6',
+  myhostname: 'mx.example.org',
+  myorigin: 'example.org',
+  mydestination: 'example.org',
+  inet_interfaces: `${STRANGER_ADDRESS}, 127.0.0.1`,
+  inet_protocols: 'ipv4',
+  smtp_bind_address: STRANGER_ADDRESS,
+  maillog_file: '/var/log/stranger.log',
+  smtpd_tls_cert_file: '/etc/postfix/cert.pem',
+  smtpd_tls_key_file: '/etc/postfix/key.pem',
+  smtpd_tls_security_level: 'may',
+  smtpd_tls_received_header: 'yes',
+  smtp_tls_security_level: 'may',
+  smtp_tls_loglevel: '1',
+  smtp_tls_CAfile: '/etc/ssl/certs/ca-certificates.crt',
+  smtp_tls_policy_maps: 'socketmap:inet:127.0.0.1:8461:postfix',
+  // Postfix forgets a mail that it tries again within the second of a failure.
+  minimal_backoff_time: '3s',
+  maximal_backoff_time: '3s',
+  queue_run_delay: '2s',
+}
+
+const DEVNET = `
+import { startDevnet } from '/opt/purser/workers/devnet/devnet.ts'
+await startDevnet({ port: 8545, stateFile: '/var/stranger/chain', log: { info() {}, warn() {} } })
+`
+
+const write = (file: string, text: string) =>
+  `cat > ${file} <<'END_OF_FILE'\n${text}\nEND_OF_FILE\n`
+/** A program that goes on after its script, with its output in a file. */
+const background = (name: string, command: string) =>
+  `(${command}) < /dev/null > /run/units/${name}.log 2>&1 &\n`
+
+const startPolicies = (name: string) =>
+  background(name, 'mta-sts-daemon -c /etc/mta-sts-daemon.yml')
+
+/** Starts all of it, and has the machine trust the CA. */
+export async function startInternet(machine: Machine): Promise<void> {
+  const stranger = { in: 'stranger' } as const
+  await machine.must(
+    `mkdir -p /run/units /run/knot/db /var/stranger ${STORAGE}
+    ${write('/etc/knot/knot.conf', KNOT)}
+    ${write('/run/knot/root.zone', ZONE)}
+    ${write('/var/stranger/Caddyfile', CADDYFILE)}
+    ${write('/var/stranger/devnet.ts', DEVNET)}
+    mkdir -p /var/stranger/policy/.well-known
+    printf 'version: STSv1\\r\\nmode: enforce\\r\\nmx: mx.example.org\\r\\nmax_age: 86400\\r\\n' > /var/stranger/policy/.well-known/mta-sts.txt
+    ${background('knot', 'knotd -c /etc/knot/knot.conf')}
+    ${background('stranger-caddy', 'HOME=/var/stranger caddy run --config /var/stranger/Caddyfile --adapter caddyfile')}
+    ${background('devnet', '/opt/purser/node_modules/.bin/bun /var/stranger/devnet.ts')}`,
+    stranger,
+  )
+  const certificate = `${STORAGE}/certificates/local/mx.example.org/mx.example.org`
+  await waitFor('the stranger to have a certificate', async () => {
+    const { exitCode } = await machine.run(`test -s ${certificate}.key && test -s ${CA_SOURCE}`)
+    return exitCode === 0
+  })
+  await machine.must(
+    `install -m 644 ${CA_SOURCE} ${CA_FILE} && update-ca-certificates > /dev/null 2>&1
+    cp ${certificate}.crt /etc/postfix/cert.pem && cp ${certificate}.key /etc/postfix/key.pem
+    printf 'host: 127.0.0.1\\nport: 8461\\ncache:\\n  type: internal\\ndefault_zone:\\n  strict_testing: false\\n  timeout: 10\\n' > /etc/mta-sts-daemon.yml
+    ${startPolicies('mta-sts')}
+    touch /etc/postfix/main.cf
+    postconf -e ${Object.entries(POSTFIX)
+      .map(([name, value]) => `'${name}=${value}'`)
+      .join(' ')}
+    postconf -F '*/*/chroot = n'
+    useradd --create-home you && newaliases
+    cp /etc/resolv.conf /var/spool/postfix/etc/resolv.conf 2>/dev/null || true
+    postfix start > /dev/null 2>&1`,
+    stranger,
+  )
+}
+
+/** Publishes lines of a zone file beside those that are there. */
+export async function publish(machine: Machine, lines: string): Promise<void> {
+  await machine.must(`${write('/run/knot/root.zone', `${ZONE}${lines}`)}
+    knotc -c /etc/knot/knot.conf zone-reload . > /dev/null`)
+}
+
+/** Gives an address ether. */
+export async function fund(machine: Machine, address: string): Promise<void> {
+  const call = {
+    jsonrpc: '2.0',
+    id: 1,
+    method: 'anvil_setBalance',
+    params: [address, '0xde0b6b3a7640000'],
+  }
+  await machine.must(
+    `curl -fsS -H 'Content-Type: application/json' -d '${JSON.stringify(call)}' https://base.example.com/`,
+  )
+}
+
+export const PAYER_KEY = DEVNET_ACCOUNTS.payer.privateKey
+export const PAY_TO = DEVNET_ACCOUNTS.payTo.address
+
+/** The stranger writes. */
+export const writeMail = (machine: Machine, to: string, subject: string) =>
+  machine.must(
+    `printf 'From: you@example.org\\nTo: ${to}\\nSubject: ${subject}\\n\\nGood morning.\\n' | sendmail -f you@example.org ${to}`,
+    { in: 'stranger' },
+  )
+
+/** The stranger asks for each policy anew. */
+export async function forgetPolicies(machine: Machine): Promise<void> {
+  await machine.must("pkill -KILL -f '[m]ta-sts-daemon'")
+  await machine.must(startPolicies('mta-sts-again'), { in: 'stranger' })
+}
