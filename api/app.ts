@@ -47,6 +47,7 @@ import { threadRoutes } from './mail/messages/threadRoutes.ts'
 import { mtaStsRoutes } from './mail/mtaStsRoutes.ts'
 import { sendingRoutes } from './mail/outbound/sendingRoutes.ts'
 import { suppressionRoutes } from './mail/outbound/suppressionRoutes.ts'
+import { reportRoutes } from './mail/reportRoutes.ts'
 import { MCP_PATH, mcpRoutes, parseError } from './mcp/mcpRoutes.ts'
 import { healthReportRoutes } from './operations/healthReportRoutes.ts'
 import { healthRoutes } from './operations/healthRoutes.ts'
@@ -162,6 +163,7 @@ function createRoutes(services: Services, bodies: HeldBodies) {
     .use(projectRoutes(services))
     .use(domainRoutes(services))
     .use(healthReportRoutes(services))
+    .use(reportRoutes(services))
     .use(heldRoutes(services))
     .use(paymentRoutes(services))
     .use(activityRoutes(services))

@@ -19,6 +19,7 @@ export const taskPayloads = {
   send_mail: z.strictObject({ messageRow: rowId }),
   announce_approval: z.strictObject({ approvalId: z.string().regex(/^apr_[0-9a-f]{24}$/) }),
   expire_approval: z.strictObject({ approvalId: z.string().regex(/^apr_[0-9a-f]{24}$/) }),
+  read_report: z.strictObject({ messageRow: rowId }),
   verify_domain: z.strictObject({ domain: z.string().refine(isDomain) }),
   verify_endpoint: z.strictObject({ endpointId: z.string().regex(/^se_[0-9a-f]{24}$/) }),
   // `attempt`: the attempt of the job; absent: the first. A job for any attempt but the next is stale.
@@ -63,6 +64,7 @@ export const TASK_POOL: Record<TaskName, PoolName> = {
   announce_approval: 'mail',
   expire_approval: 'mail',
   purge_project: 'mail',
+  read_report: 'mail',
   verify_domain: 'mail',
   deliver_webhook: 'webhooks',
   verify_endpoint: 'webhooks',

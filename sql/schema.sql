@@ -1,5 +1,39 @@
 -- The schema that all migrations make. `npm run schema` writes this file; a test compares it.
 
+-- The rows of aggregate reports: mails or sessions of one source, and whether they passed.
+create table aggregate_report_rows (
+  report_id bigint not null,
+  place integer not null,
+  source text,
+  count integer not null,
+  is_passed boolean not null,
+  result text not null,
+  constraint aggregate_report_rows_count_check CHECK ((count >= 0)),
+  constraint aggregate_report_rows_result_check CHECK ((length(result) <= 255)),
+  constraint aggregate_report_rows_source_check CHECK ((length(source) <= 255)),
+  constraint aggregate_report_rows_report_id_fkey FOREIGN KEY (report_id) REFERENCES aggregate_reports(id) ON DELETE CASCADE,
+  constraint aggregate_report_rows_pkey PRIMARY KEY (report_id, place)
+);
+
+-- DMARC and TLS reports that other mail hosts sent about a domain of ours. `is_proven`: DMARC vouches for the reporter.
+create table aggregate_reports (
+  id bigint generated always as identity not null,
+  kind text not null,
+  domain text not null,
+  reporter text not null,
+  report_id text not null,
+  begins_at timestamp(3) with time zone not null,
+  ends_at timestamp(3) with time zone not null,
+  is_proven boolean not null,
+  received_at timestamp(3) with time zone default clock_timestamp() not null,
+  constraint aggregate_reports_domain_check CHECK ((length(domain) <= 255)),
+  constraint aggregate_reports_kind_check CHECK ((kind = ANY (ARRAY['dmarc'::text, 'tls'::text]))),
+  constraint aggregate_reports_report_id_check CHECK ((length(report_id) <= 255)),
+  constraint aggregate_reports_reporter_check CHECK ((length(reporter) <= 255)),
+  constraint aggregate_reports_pkey PRIMARY KEY (id),
+  constraint aggregate_reports_kind_domain_reporter_report_id_key UNIQUE (kind, domain, reporter, report_id)
+);
+
 -- Platform and project keys. Only the hash of a key is stored.
 create table api_keys (
   id bigint generated always as identity not null,
@@ -936,6 +970,10 @@ create table worker_pools (
   suspect_since timestamp(3) with time zone,
   constraint worker_pools_pkey PRIMARY KEY (id)
 );
+
+CREATE INDEX aggregate_reports_age ON public.aggregate_reports USING btree (received_at);
+
+CREATE INDEX aggregate_reports_end ON public.aggregate_reports USING btree (ends_at);
 
 CREATE UNIQUE INDEX api_keys_hash ON public.api_keys USING btree (key_hash);
 

@@ -150,6 +150,7 @@ function createParts(config: Config, databaseUrl: string, log: Logger, registry:
           lookUp: createLookUp(dns, dnsServers),
           bounceKeys: bounceKeys(masterKeys(config)),
           objectStore,
+          postmaster: config.postmaster,
         }),
       outbound: async () => {
         const keyring = await startSigningKeys(config, databaseUrl)

@@ -11,6 +11,7 @@ import type { OutboundPolicy } from './http/guardedRequest.ts'
 import { createAnnounceApproval, createExpireApproval } from './mail/announceApproval.ts'
 import type { Dns } from './mail/dns.ts'
 import { createParseInbound } from './mail/inbound/parseInbound.ts'
+import { createReadReport } from './mail/inbound/readReport.ts'
 import type { LookUp } from './mail/lookUp.ts'
 import { createSendMail } from './mail/outbound/sendMail.ts'
 import type { Transport } from './mail/outbound/transport.ts'
@@ -45,17 +46,19 @@ export const inboundRunner = (options: {
   bounceKeys: BounceKeys
   /** Null: all contents of mail stay in the database. */
   objectStore: ObjectStore | null
+  /** The inbox that stands in for the postmaster and for reports. */
+  postmaster?: string | undefined
 }): Runner<'inbound'> => ({
   name: 'inbound',
-  tasks: (context) => ({
-    ...createParseInbound(context, {
-      ...options,
-      blobs: createBlobs(context.pool, options.objectStore),
-      slots: INBOUND_SLOTS,
-    }),
-    purge_project: createPurgeProject(context),
-    verify_domain: createVerifyDomain(context, options),
-  }),
+  tasks: (context) => {
+    const stores = { ...options, blobs: createBlobs(context.pool, options.objectStore) }
+    return {
+      ...createParseInbound(context, { ...stores, slots: INBOUND_SLOTS }),
+      read_report: createReadReport(context, stores),
+      purge_project: createPurgeProject(context),
+      verify_domain: createVerifyDomain(context, options),
+    }
+  },
   // A mail that found its share in use comes back after 250 ms.
   pollIntervalMs: 250,
   // A job waits for DNS answers most of its time.

@@ -76,6 +76,7 @@ const ALLOWED: Readonly<Record<string, string | null>> = {
   'POST /v0/platform/domains/:domain/verify': 'mail_domain.verify',
   'DELETE /v0/platform/domains/:domain': 'mail_domain.delete',
   'GET /v0/platform/health': null,
+  'GET /v0/platform/mail-reports': null,
   'POST /v0/platform/health': 'health_report.create',
 }
 

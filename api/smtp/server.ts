@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import { openStoreOf } from '../../shared/blobs/objectStore.ts'
 import type { Config } from '../../shared/config/config.ts'
 import { Pace } from '../../shared/fair/pace.ts'
+import { reportAddresses } from '../../shared/mail/reservedAddresses.ts'
 import { listenError } from '../../shared/process/listenError.ts'
 import { createOutage } from '../../shared/process/outage.ts'
 import type { Running } from '../../shared/process/service.ts'
@@ -136,12 +137,15 @@ export async function startSmtp(
   }
 }
 
-/** RFC 5321 §4.5.1: mail for postmaster, with or without the domain, reaches the operator. */
+/**
+ * RFC 5321 §4.5.1: mail for postmaster, with or without the domain, reaches the operator. So do the reports that our
+ * DNS records ask for.
+ */
 function postmasterAliases({ mailDomain, postmaster }: Config): Map<string, string[]> {
   const own = `postmaster@${mailDomain}`
   const others = postmaster === undefined ? [] : [postmaster]
   return new Map([
     ['postmaster', [own, ...others]],
-    [own, others],
+    ...[own, ...reportAddresses(mailDomain)].map((name): [string, string[]] => [name, others]),
   ])
 }

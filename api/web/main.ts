@@ -16,6 +16,7 @@ import { thread } from './mail/thread.ts'
 import { health } from './operations/health.ts'
 import { jobs } from './operations/jobs.ts'
 import { overview } from './operations/overview.ts'
+import { reports } from './operations/reports.ts'
 import { delivery } from './till/delivery.ts'
 import { payment } from './till/payment.ts'
 import { endpoints, payments, webhooks } from './till/selling.ts'
@@ -40,6 +41,7 @@ const SCREENS: readonly [string, Screen][] = [
   ['projects/:/webhooks/:', delivery],
   ['projects/:/activity', activity],
   ['health', health],
+  ['reports', reports],
   ['jobs', jobs],
   ['jobs/:', jobs],
   ['organization', organization],
@@ -49,6 +51,7 @@ const SECTIONS: readonly [string, string][] = [
   ['', 'Overview'],
   ['projects', 'Projects'],
   ['health', 'Health'],
+  ['reports', 'Reports'],
   ['jobs', 'Jobs'],
   ['organization', 'Organization'],
 ]

@@ -124,6 +124,16 @@ export const judgeStartTls = (isOffered: boolean): Finding =>
         'SMTP_TLS_CERT_FILE=/etc/purser/cert.pem SMTP_TLS_KEY_FILE=/etc/purser/key.pem',
       )
 
+/** Whether somebody takes the reports that our DNS records ask for. `refused`: addresses that no inbox has. */
+export const judgeReportAddresses = (refused: readonly string[], mailDomain: string): Finding =>
+  refused.length === 0
+    ? ok('reports', 'an inbox takes them')
+    : warning(
+        'reports',
+        `mail to ${refused.join(' and ')} is refused`,
+        `POSTMASTER=operator@${mailDomain}   # an inbox of yours`,
+      )
+
 /** Names that are kept for the operator, and that a project took before. */
 export function judgeReservedNames(
   taken: readonly { address: string; projectId: string; name: string }[],

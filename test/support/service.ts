@@ -207,6 +207,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
         lookUp,
         bounceKeys: keys,
         objectStore: objectStoreOf(config),
+        postmaster: config.postmaster,
       }),
     outbound: () => outboundRunner({ ...outboundOptions(config), transport }),
     webhooks: () => webhooksRunner({ keyring, policy, ...examineOptions(config) }),

@@ -36,6 +36,9 @@ export function domains(http: Http) {
     /** Starts a check of the DNS records. */
     verify: (domain: string, options?: CallOptions) =>
       http.call('postPlatformDomainsByDomainVerify', { path: { domain } }, options),
+    /** What other mail hosts report about mail in the names of all domains. */
+    reports: (query: { days?: number } = {}, options?: CallOptions) =>
+      http.call('getPlatformMailReports', { query }, options),
     /** Fails with ConflictError while the domain has projects. */
     delete: (domain: string, options?: CallOptions) =>
       http.call('deletePlatformDomainsByDomain', { path: { domain } }, options),

@@ -261,6 +261,22 @@ export type HealthFinding = {
   fix: string | null
 }
 
+export type ReportedSource = {
+  kind: 'dmarc' | 'tls'
+  domain: string
+  source: string | null
+  result: string
+  isPassed: boolean
+  count: number
+  reporters: string[]
+}
+
+export type MailReports = {
+  days: { date: string; kind: 'dmarc' | 'tls'; passed: number; failed: number }[]
+  sources: ReportedSource[]
+  unproven: number
+}
+
 export type HealthReport = {
   requestedAt: string
   complete: boolean

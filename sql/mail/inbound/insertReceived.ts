@@ -5,6 +5,7 @@ import { ancestors, messageIdHash, subjectKey } from '../../../shared/mail/threa
 import type { Queryable } from '../../db.ts'
 import type { NewEvent } from '../../events/events.ts'
 import { binaryArray, packBytes } from '../../packedBytes.ts'
+import { addJob } from '../../queue/jobs.ts'
 import { insertAttachments } from '../messages/attachments.ts'
 import { recordBounce } from './bounces.ts'
 import type { InboundMail } from './inboundMails.ts'
@@ -16,6 +17,8 @@ export type ReceivedMessage = {
   authentication: Authentication
   /** The objects of its attachments, by place; absent or null: their rows hold them. */
   objects?: readonly (Buffer | null)[]
+  /** A worker reads its attachments as aggregate reports. */
+  holdsReport?: boolean
   /** The binary form of its search vector. */
   search: Uint8Array
   /** The stored Message-ID; it differs from the mail's if that was taken. */
@@ -124,13 +127,20 @@ export async function insertReceived(
   })
   const byInbound = new Map(rows.map((row) => [row.id, row]))
   const events: NewEvent[] = []
-  for (const { inbound, mail, messageId, objects } of messages) {
+  for (const { inbound, mail, messageId, objects, holdsReport } of messages) {
     const { message_row: messageRow, thread_id: threadId } = byInbound.get(inbound.id)!
     await insertAttachments(
       db,
       messageRow,
       mail.attachments.map((file, n) => ({ ...file, blob: objects?.[n] ?? null })),
     )
+    if (holdsReport === true) {
+      await addJob(db, {
+        task: 'read_report',
+        payload: { messageRow },
+        key: `read_report:${messageRow}`,
+      })
+    }
     const data = {
       messageId,
       threadId,

@@ -28,6 +28,8 @@ export type AuthenticatedMail = IndexedMail & {
   authentication: Authentication
   /** The objects of its attachments, by place; absent or null: their rows hold them. */
   objects?: readonly (Buffer | null)[]
+  /** A worker reads its attachments as aggregate reports. */
+  holdsReport?: boolean
 }
 
 /** A transaction over several inboxes waits for another lock at most this long. */

@@ -117,7 +117,24 @@ export async function findAttachment(
   return { filename, contentType, size, stored: { bytes, blob } }
 }
 
-/** The attachments of an outbound mail, in their order. */
+/** A received message with its attachments, whose aggregate reports are to be read; null: it is deleted. */
+export async function findReportMail(
+  db: Queryable,
+  blobs: Blobs,
+  messageRow: string,
+): Promise<{ from: string; isProven: boolean; files: SentAttachment[] } | null> {
+  const { rows } = await db.query<{ from: string; dmarc: string }>(
+    `select coalesce(from_addresses[1], '') as from, authentication ->> 'dmarc' as dmarc
+     from messages where row = $1`,
+    [messageRow],
+  )
+  const [row] = rows
+  if (row === undefined) return null
+  const files = await listSentAttachments(db, blobs, messageRow)
+  return { from: row.from, isProven: row.dmarc === 'pass', files }
+}
+
+/** The attachments of a message, in their order. */
 export async function listSentAttachments(
   db: Queryable,
   blobs: Blobs,

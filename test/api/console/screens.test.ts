@@ -73,6 +73,7 @@ beforeAll(async () => {
     ['delivery', `${project}/webhooks/${deliveryId}`],
     ['activity', `${project}/activity`],
     ['health', 'health'],
+    ['reports', 'reports'],
     ['jobs', 'jobs'],
     ['jobs-failed', 'jobs/failed'],
     ['organization', 'organization'],

@@ -4,6 +4,7 @@ import {
   judgeListener,
   judgeMailHost,
   judgeMx,
+  judgeReportAddresses,
   judgeReservedNames,
   judgeStartTls,
 } from '../../../shared/doctor/mailInFindings.ts'
@@ -107,6 +108,15 @@ describe('listener', () => {
       verdict: 'warning',
       fix: expect.stringContaining('SMTP_TLS_CERT_FILE='),
     })
+  })
+})
+
+test('reports that nobody takes are a warning with the setting', () => {
+  expect(judgeReportAddresses([], 'a.example.com').verdict).toBe('ok')
+  expect(judgeReportAddresses(['dmarc@a.example.com'], 'a.example.com')).toMatchObject({
+    found: 'mail to dmarc@a.example.com is refused',
+    verdict: 'warning',
+    fix: 'POSTMASTER=operator@a.example.com   # an inbox of yours',
   })
 })
 

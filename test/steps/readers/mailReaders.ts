@@ -1,4 +1,5 @@
 /** Readers of whole mails, their headers and addresses, and of searches. */
+import { gzipSync } from 'fflate'
 import { addressParser } from 'postal-mime'
 import * as address from '../../../shared/mail/address.ts'
 import { readBounceTag } from '../../../shared/mail/compose/bounceAddress.ts'
@@ -19,6 +20,21 @@ import { mboxEntry } from '../../../shared/mail/parse/mbox.ts'
 import { parseBounded } from '../../../shared/mail/parse/mimeBounds.ts'
 import { parseMail, unparseableMail } from '../../../shared/mail/parse/parseMail.ts'
 import { contentHash, rawBody, rawHeader, rawHeaders } from '../../../shared/mail/parse/rawMail.ts'
+import {
+  largest,
+  ReportError,
+  reportCount,
+  reportTime,
+} from '../../../shared/mail/reports/aggregateReport.ts'
+import { readDmarcReport } from '../../../shared/mail/reports/dmarcReport.ts'
+import { readReport } from '../../../shared/mail/reports/readReport.ts'
+import {
+  isReportFile,
+  isReportInbox,
+  REPORT_FILE_MAX_BYTES,
+} from '../../../shared/mail/reports/reportMail.ts'
+import { readTlsReport } from '../../../shared/mail/reports/tlsReport.ts'
+import { unpackReport } from '../../../shared/mail/reports/unpackReport.ts'
 import * as query from '../../../shared/mail/search/searchQuery.ts'
 import * as terms from '../../../shared/mail/search/searchTerms.ts'
 import * as threading from '../../../shared/mail/threading.ts'
@@ -263,6 +279,37 @@ export const MAIL_READERS: readonly Reader[] = [
   ),
   mailReader('mtaSts.ts allowsHost', 16 * 1024, TEXT, (text) =>
     allowsHost({ mx: text.split('\n') }, 'mx.example.com'),
+  ),
+  ...Object.entries({
+    'readReport.ts readReport': (text: string) => readReport(bytes(text)),
+    'readReport.ts readReport: XML': (text: string) =>
+      readReport(bytes(`<feedback><record>${text}`)),
+    'readReport.ts readReport: gzip': (text: string) => readReport(gzipSync(bytes(text))),
+    'unpackReport.ts unpackReport: gzip': (text: string) =>
+      unpackReport(bytes(`\x1f\x8b\x08${text}`)),
+    'unpackReport.ts unpackReport: zip': (text: string) => unpackReport(bytes(`PK\x03\x04${text}`)),
+    'dmarcReport.ts readDmarcReport': readDmarcReport,
+    'tlsReport.ts readTlsReport': readTlsReport,
+    'aggregateReport.ts reportTime': reportTime,
+    'aggregateReport.ts reportCount': reportCount,
+  }).map(([name, read]) =>
+    mailReader(`reports/${name}`, REPORT_FILE_MAX_BYTES, HTML, (text) => {
+      try {
+        return read(text)
+      } catch (error) {
+        if (!(error instanceof ReportError)) throw error
+        return null
+      }
+    }),
+  ),
+  mailReader('reports/aggregateReport.ts largest', 64 * 1024, TEXT, (text) =>
+    largest([...text].map((source, count) => ({ source, count, isPassed: true, result: '' }))),
+  ),
+  mailReader('reports/reportMail.ts isReportInbox', HEADER_MAX, ADDRESSES, (text) =>
+    isReportInbox(text, undefined),
+  ),
+  mailReader('reports/reportMail.ts isReportFile', HEADER_MAX, HEADER, (text) =>
+    isReportFile({ filename: text, contentType: text, size: 1 }),
   ),
   mailReader('parse/mbox.ts mboxEntry', MAIL_MAX, MIME, (text) =>
     mboxEntry({ sender: text, at: new Date(0), bytes: bytes(text) }),

@@ -11,6 +11,7 @@ import {
 } from '../../../shared/mail/parse/authentication.ts'
 import { type ParsedMail, unparseableMail } from '../../../shared/mail/parse/parseMail.ts'
 import { reduceBounce } from '../../../shared/mail/parse/reduceBounce.ts'
+import { isReportFile, isReportInbox } from '../../../shared/mail/reports/reportMail.ts'
 import { type IndexedMail, indexed } from '../../../shared/mail/search/indexedMail.ts'
 import { type Batcher, createBatcher } from '../../../shared/process/batcher.ts'
 import { isDatabaseUnavailable } from '../../../shared/process/databaseAway.ts'
@@ -48,6 +49,8 @@ export type ParseOptions = {
   bounceKeys: BounceKeys
   /** Large contents of mail. */
   blobs: Blobs
+  /** The inbox that stands in for the postmaster and for reports. */
+  postmaster?: string | undefined
   /** Mails that the pool parses at the same time. */
   slots: number
   /** What inboxes and networks have cost. */
@@ -135,6 +138,7 @@ async function readAndStore(
     lookUp,
     bounceKeys,
     blobs,
+    postmaster,
     stores,
     verifiedDomains,
     parser,
@@ -189,7 +193,9 @@ async function readAndStore(
   if (isDomainForged) parsed.mail.labels.push(UNAUTHENTICATED_LABEL)
   const store = async (as: IndexedMail) => {
     const objects = await keepAttachments(blobs, as.mail.attachments)
-    return await stores.submit({ inbound, ...as, authentication, objects })
+    const holdsReport =
+      isReportInbox(inbound.inboxAddress, postmaster) && as.mail.attachments.some(isReportFile)
+    return await stores.submit({ inbound, ...as, authentication, objects, holdsReport })
   }
   const outcome = await store(parsed).catch((error: unknown) => {
     if (!storeAnyway || isDatabaseUnavailable(error) || error instanceof BlobsAwayError) throw error

@@ -6,11 +6,12 @@ import {
   judgeListener,
   judgeMailHost,
   judgeMx,
+  judgeReportAddresses,
   judgeReservedNames,
   judgeStartTls,
 } from '../../../shared/doctor/mailInFindings.ts'
 import type { ServedDomain } from '../../../shared/doctor/zone.ts'
-import { reservedAddresses } from '../../../shared/mail/reservedAddresses.ts'
+import { reportAddresses, reservedAddresses } from '../../../shared/mail/reservedAddresses.ts'
 import { findHolders } from '../../../sql/mail/domains/addresses.ts'
 import { type DoctorTools, inTime, recordsAt, takeLooks } from './look.ts'
 import type { Outside } from './outside.ts'
@@ -39,6 +40,16 @@ export async function lookAtMailIn(
     })),
     { check: `address of ${config.mailHostname}`, run: () => mailHost(tools, outside) },
     { check: 'listener', run: () => listener(tools) },
+    {
+      check: 'reports',
+      run: async () => {
+        if (database.pool === null) return []
+        const wanted = config.postmaster === undefined ? reportAddresses(config.mailDomain) : []
+        const held = (await findHolders(database.pool, wanted)).map(({ address }) => address)
+        const refused = wanted.filter((address) => !held.includes(address))
+        return judgeReportAddresses(refused, config.mailDomain)
+      },
+    },
     {
       check: 'kept names',
       run: async () =>

@@ -1,0 +1,79 @@
+import { Type as t } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import { sumReports } from '../../sql/mail/domains/aggregateReports.ts'
+import { operation } from '../http/operation.ts'
+import type { Services } from '../http/services.ts'
+
+const DAYS_MAX = 90
+const DAYS = 30
+
+const Kind = t.Union([t.Literal('dmarc'), t.Literal('tls')])
+
+const Reports = t.Object({
+  days: t.Array(
+    t.Object({
+      date: t.String({ description: 'A day of UTC.' }),
+      kind: Kind,
+      passed: t.Integer({ description: 'Mails, or sessions of `tls`.' }),
+      failed: t.Integer(),
+    }),
+  ),
+  sources: t.Array(
+    t.Object({
+      kind: Kind,
+      domain: t.String(),
+      source: t.Union([t.String(), t.Null()], { description: 'The address that sent.' }),
+      result: t.String(),
+      isPassed: t.Boolean(),
+      count: t.Integer(),
+      reporters: t.Array(t.String()),
+    }),
+    { description: 'The largest ones.' },
+  ),
+  unproven: t.Integer({
+    description: 'Reports whose sender DMARC does not vouch for. They count nowhere else.',
+  }),
+})
+
+const EXAMPLE = {
+  days: [{ date: '2026-01-05', kind: 'dmarc', passed: 120, failed: 3 }],
+  sources: [
+    {
+      kind: 'dmarc',
+      domain: 'mail.example.com',
+      source: '192.0.2.4',
+      result: 'none, dkim=pass, spf=pass',
+      isPassed: true,
+      count: 120,
+      reporters: ['google.com'],
+    },
+  ],
+  unproven: 0,
+}
+
+/** The aggregate reports of other mail hosts: who sends as us, and what passes. */
+export function reportRoutes({ pool }: Services) {
+  return new Elysia({ prefix: '/v0/platform/mail-reports' }).get(
+    '',
+    ({ query }) => sumReports(pool, query.days ?? DAYS),
+    {
+      query: t.Object({
+        days: t.Optional(
+          t.Integer({
+            minimum: 1,
+            maximum: DAYS_MAX,
+            description: `Days back; ${DAYS} if absent.`,
+          }),
+        ),
+      }),
+      detail: operation({
+        tag: 'Platform',
+        access: 'platform:manage',
+        summary: 'Sum up the reports of other mail hosts about our domains',
+        description:
+          'Hosts send DMARC and TLS reports to `dmarc@` and `tlsrpt@` of `MAIL_DOMAIN`, as `bun run dns` asks them to.',
+        success: { status: 200, description: 'The sums.', schema: Reports, example: EXAMPLE },
+      }),
+    },
+  )
+}

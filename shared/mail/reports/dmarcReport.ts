@@ -1,0 +1,88 @@
+import { Parser } from 'htmlparser2'
+import {
+  type AggregateReport,
+  largest,
+  NAME_MAX,
+  ReportError,
+  type ReportRow,
+  reportCount,
+  reportTime,
+} from './aggregateReport.ts'
+
+/** `feedback/record/row/policy_evaluated/reason/comment` is the deepest of RFC 7489, appendix C. */
+const DEPTH_MAX = 12
+/** Records read of a report. */
+const RECORDS_MAX = 100_000
+
+const RECORD = 'feedback/record'
+const ROW = `${RECORD}/row`
+/** The elements that are read, by their path. */
+const READ = new Set([
+  'feedback/report_metadata/report_id',
+  'feedback/report_metadata/date_range/begin',
+  'feedback/report_metadata/date_range/end',
+  'feedback/policy_published/domain',
+  `${ROW}/source_ip`,
+  `${ROW}/count`,
+  `${ROW}/policy_evaluated/disposition`,
+  `${ROW}/policy_evaluated/dkim`,
+  `${ROW}/policy_evaluated/spf`,
+])
+
+/**
+ * Reads a DMARC report (RFC 7489, appendix C). Entities of its own have no meaning, so they make nothing longer.
+ * @throws {ReportError}
+ */
+export function readDmarcReport(xml: string): AggregateReport {
+  const path: string[] = []
+  let texts = new Map<string, string>()
+  const rows: ReportRow[] = []
+  const parser = new Parser(
+    {
+      onopentag(name) {
+        if (path.length >= DEPTH_MAX) throw new ReportError('its elements are too deep')
+        path.push(name.slice(name.indexOf(':') + 1))
+      },
+      ontext(data) {
+        const place = path.join('/')
+        if (!READ.has(place)) return
+        texts.set(place, `${texts.get(place) ?? ''}${data}`.slice(0, NAME_MAX))
+      },
+      onclosetag() {
+        if (path.join('/') === RECORD) {
+          if (rows.length >= RECORDS_MAX) throw new ReportError('it has too many records')
+          rows.push(rowOf(texts))
+          texts = new Map([...texts].filter(([place]) => !place.startsWith(`${RECORD}/`)))
+        }
+        path.pop()
+      },
+    },
+    { xmlMode: true, decodeEntities: true },
+  )
+  parser.write(xml)
+  parser.end()
+  const read = (place: string) => (texts.get(`feedback/${place}`) ?? '').trim()
+  const domain = read('policy_published/domain').toLowerCase().replace(/\.$/, '')
+  if (domain === '' || rows.length === 0) throw new ReportError('it is no report of DMARC')
+  return {
+    kind: 'dmarc',
+    domain,
+    reportId: read('report_metadata/report_id'),
+    beginsAt: reportTime(read('report_metadata/date_range/begin')),
+    endsAt: reportTime(read('report_metadata/date_range/end')),
+    rows: largest(rows),
+  }
+}
+
+function rowOf(texts: ReadonlyMap<string, string>): ReportRow {
+  const read = (name: string) => (texts.get(`${ROW}/${name}`) ?? '').trim()
+  const word = (name: string) => read(`policy_evaluated/${name}`).slice(0, 20) || 'none'
+  const [dkim, spf] = [word('dkim'), word('spf')]
+  return {
+    source: read('source_ip') || null,
+    count: reportCount(read('count')),
+    // RFC 7489 §3: either one, aligned, is enough.
+    isPassed: dkim === 'pass' || spf === 'pass',
+    result: `${word('disposition')}, dkim=${dkim}, spf=${spf}`,
+  }
+}

@@ -1,0 +1,10 @@
+import type { AggregateReport } from './aggregateReport.ts'
+import { readDmarcReport } from './dmarcReport.ts'
+import { readTlsReport } from './tlsReport.ts'
+import { unpackReport } from './unpackReport.ts'
+
+/** Reads a report of DMARC or TLS, packed or not. @throws {ReportError} */
+export function readReport(bytes: Uint8Array): AggregateReport {
+  const text = unpackReport(bytes).trimStart()
+  return text.startsWith('{') ? readTlsReport(text) : readDmarcReport(text)
+}

@@ -1,0 +1,107 @@
+import type { AggregateReport, ReportKind } from '../../../shared/mail/reports/aggregateReport.ts'
+import { type Pool, type Queryable, transaction } from '../../db.ts'
+
+/** Days that reports are kept. */
+const KEPT_DAYS = 400
+/** Reports taken in a day: strangers can write any number. */
+const DAY_MAX = 2_000
+const DELETED_AT_ONCE = 1_000
+
+/**
+ * `stored`; `known`: the reporter sent it before; `foreign`: its domain is not ours; `full`: too many came in a day.
+ */
+export type ReportOutcome = 'stored' | 'known' | 'foreign' | 'full'
+
+/** Stores a report, and deletes old ones. */
+export async function storeReport(
+  pool: Pool,
+  report: AggregateReport & { reporter: string; isProven: boolean; mailDomain: string },
+): Promise<ReportOutcome> {
+  const { kind, domain, reporter, reportId, beginsAt, endsAt, rows, isProven, mailDomain } = report
+  return await transaction(pool, async (db) => {
+    await db.query(
+      `delete from aggregate_reports where id in (
+         select id from aggregate_reports where received_at < now() - make_interval(days => $1)
+         order by received_at limit $2)`,
+      [KEPT_DAYS, DELETED_AT_ONCE],
+    )
+    const { rows: judged } = await db.query<{ ours: boolean; today: number }>(
+      `select $1 = $2 or exists (select from mail_domains where domain = $1 and status = 'verified') as ours,
+         (select count(*)::int from aggregate_reports where received_at > now() - interval '1 day') as today`,
+      [domain, mailDomain],
+    )
+    const [{ ours, today }] = judged as [{ ours: boolean; today: number }]
+    if (!ours) return 'foreign'
+    if (today >= DAY_MAX) return 'full'
+    const { rows: stored } = await db.query<{ id: string }>(
+      `insert into aggregate_reports (kind, domain, reporter, report_id, begins_at, ends_at, is_proven)
+       values ($1, $2, $3, $4, $5, $6, $7) on conflict do nothing returning id`,
+      [kind, domain, reporter, reportId, beginsAt, endsAt, isProven],
+    )
+    if (stored[0] === undefined) return 'known'
+    await db.query(
+      `insert into aggregate_report_rows (report_id, place, source, count, is_passed, result)
+       select $1, r.place, r.source, r.count, r.is_passed, r.result
+       from unnest($2::text[], $3::int[], $4::boolean[], $5::text[]) with ordinality
+         r (source, count, is_passed, result, place)`,
+      [
+        stored[0].id,
+        rows.map(({ source }) => source),
+        rows.map(({ count }) => count),
+        rows.map(({ isPassed }) => isPassed),
+        rows.map(({ result }) => result),
+      ],
+    )
+    return 'stored'
+  })
+}
+
+/** Mails or sessions of a day (UTC). */
+export type ReportedDay = { date: string; kind: ReportKind; passed: number; failed: number }
+
+/** A source with one result, over all days. */
+export type ReportedSource = {
+  kind: ReportKind
+  domain: string
+  source: string | null
+  result: string
+  isPassed: boolean
+  count: number
+  /** The hosts that reported it. */
+  reporters: string[]
+}
+
+const SOURCES_MAX = 100
+const REPORTERS_MAX = 5
+
+/**
+ * What proven reports say about the last days.
+ * @returns `unproven`: the number of reports that nobody vouches for; they count nowhere else.
+ */
+export async function sumReports(
+  db: Queryable,
+  days: number,
+): Promise<{ days: ReportedDay[]; sources: ReportedSource[]; unproven: number }> {
+  const since = `ends_at > now() - make_interval(days => $1)`
+  const { rows: byDay } = await db.query<ReportedDay>(
+    `select to_char(p.ends_at at time zone 'UTC', 'YYYY-MM-DD') as date, p.kind,
+       coalesce(sum(r.count) filter (where r.is_passed), 0)::float8 as passed,
+       coalesce(sum(r.count) filter (where not r.is_passed), 0)::float8 as failed
+     from aggregate_reports p join aggregate_report_rows r on r.report_id = p.id
+     where p.is_proven and p.${since} group by 1, 2 order by 1, 2`,
+    [days],
+  )
+  const { rows: sources } = await db.query<ReportedSource>(
+    `select p.kind, p.domain, r.source, r.result, r.is_passed as "isPassed", sum(r.count)::float8 as count,
+       (array_agg(distinct p.reporter order by p.reporter))[1:${REPORTERS_MAX}] as reporters
+     from aggregate_reports p join aggregate_report_rows r on r.report_id = p.id
+     where p.is_proven and p.${since} group by p.kind, p.domain, r.source, r.result, r.is_passed
+     order by count desc, p.domain, r.source limit ${SOURCES_MAX}`,
+    [days],
+  )
+  const { rows: unproven } = await db.query<{ count: number }>(
+    `select count(*)::int as count from aggregate_reports where not is_proven and ${since}`,
+    [days],
+  )
+  return { days: byDay, sources, unproven: unproven[0]!.count }
+}

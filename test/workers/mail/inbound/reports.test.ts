@@ -1,0 +1,141 @@
+/** Aggregate reports of other hosts, from SMTP to the sums that the operator reads. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import nodemailer from 'nodemailer'
+import { dmarcXml, gzipped, tlsJson, zipped } from '../../../shared/mail/reports/reports.ts'
+import { dnsError } from '../../../support/mail/fakeLookUp.ts'
+import { startTestService, type TestService } from '../../../support/service.ts'
+import { waitFor } from '../../../support/waitFor.ts'
+
+const D = 'mail.test'
+const PATH = '/v0/platform/mail-reports'
+const PASSED = { source: '192.0.2.1', count: 12, dkim: 'pass', spf: 'pass' } as const
+const FORGED = { source: '198.51.100.7', count: 5, dkim: 'fail', spf: 'fail' } as const
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService({
+    env: { POSTMASTER: `operator@${D}` },
+    pools: ['inbound'],
+    // DMARC vouches for reporter.test, and for nobody else.
+    lookUp: async (name, type) => {
+      if (type !== 'TXT') throw dnsError('ENOTFOUND')
+      if (name === 'reporter.test') return [['v=spf1 ip4:127.0.0.0/8 -all']] as never
+      if (name === '_dmarc.reporter.test') return [['v=DMARC1; p=reject']] as never
+      throw dnsError('ENOTFOUND')
+    },
+  })
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+const newest = () => new Date(Date.now() - 3_600_000)
+/** A report that ended an hour ago. */
+const recent = (xml: string) =>
+  xml.replace('1795391999', String(Math.floor(newest().getTime() / 1000)))
+
+async function send(mail: {
+  from?: string
+  to?: string
+  filename: string
+  content: Uint8Array
+}): Promise<void> {
+  const { from = 'noreply@reporter.test', to = `dmarc@${D}`, filename, content } = mail
+  await nodemailer
+    .createTransport({ host: '127.0.0.1', port: service.smtp!.port, ignoreTLS: true })
+    .sendMail({
+      from,
+      to,
+      subject: `Report Domain: ${D}`,
+      text: 'This is a report.',
+      attachments: [{ filename, content: Buffer.from(content) }],
+    })
+}
+
+const reports = async () => (await service.platform.get(PATH)).body
+const stored = async () => {
+  const { rows } = await service.database.pool.query(
+    'select report_id from aggregate_reports order by id',
+  )
+  return rows.map(({ report_id }) => report_id)
+}
+
+test('a report reaches the inbox of the postmaster, and its rows the operator', async () => {
+  const operator = await service.newAgent({ emailName: 'operator' })
+  await send({
+    filename: `reporter.test!${D}!1!2.zip`,
+    content: zipped(recent(dmarcXml(D, [PASSED, FORGED]))),
+  })
+  const found = await waitFor('the report', async () => {
+    const body = await reports()
+    return body.days.length > 0 ? body : null
+  })
+  expect(found).toEqual({
+    days: [{ date: newest().toISOString().slice(0, 10), kind: 'dmarc', passed: 12, failed: 5 }],
+    sources: [
+      {
+        kind: 'dmarc',
+        domain: D,
+        source: '192.0.2.1',
+        result: 'none, dkim=pass, spf=pass',
+        isPassed: true,
+        count: 12,
+        reporters: ['reporter.test'],
+      },
+      {
+        kind: 'dmarc',
+        domain: D,
+        source: '198.51.100.7',
+        result: 'none, dkim=fail, spf=fail',
+        isPassed: false,
+        count: 5,
+        reporters: ['reporter.test'],
+      },
+    ],
+    unproven: 0,
+  })
+  expect((await operator.get('/v0/messages')).body.count).toBe(1)
+})
+
+test('a TLS report to tlsrpt counts, a report about a foreign domain or sent twice does not', async () => {
+  const xml = recent(dmarcXml(D, [PASSED]))
+  await send({ filename: `a!${D}!1.xml.gz`, content: gzipped(xml) })
+  await send({ filename: `b!x!1.xml.gz`, content: gzipped(dmarcXml('other.test', [PASSED], '18')) })
+  await send({
+    to: `tlsrpt@${D}`,
+    filename: 'c.json.gz',
+    content: gzipped(tlsJson(D).replace('2026-11-22T23:59:59Z', newest().toISOString())),
+  })
+  await waitFor('the TLS report', async () => (await stored()).includes('tls-1'))
+  // One job reads at a time, in order.
+  expect(await stored()).toEqual(['17', 'tls-1'])
+  const { days } = await reports()
+  expect(days).toContainEqual(expect.objectContaining({ kind: 'tls', passed: 40, failed: 2 }))
+})
+
+test('a report of a sender that nobody vouches for is counted apart', async () => {
+  const { days } = await reports()
+  await send({
+    from: 'noreply@liar.test',
+    filename: `liar.test!${D}!1!2.xml.gz`,
+    content: gzipped(recent(dmarcXml(D, [{ ...FORGED, count: 9_999 }], '19'))),
+  })
+  await waitFor('the report', async () => (await reports()).unproven === 1)
+  expect((await reports()).days).toEqual(days)
+})
+
+test('a bomb ends no more than its own reading', async () => {
+  const bomb = gzipped('<feedback>'.padEnd(60 * 1024 * 1024, ' '))
+  await send({ filename: `a!${D}!9.xml.gz`, content: bomb })
+  await send({
+    filename: `a!${D}!10.xml.gz`,
+    content: gzipped(recent(dmarcXml(D, [PASSED], '20'))),
+  })
+  await waitFor('the report after the bomb', async () => (await stored()).includes('20'))
+  expect(await stored()).toEqual(['17', 'tls-1', '19', '20'])
+})
+
+test('a project reads no reports, and the days have a bound', async () => {
+  const agent = await service.newAgent()
+  expect((await agent.get(PATH)).status).toBe(403)
+  const { status, body } = await service.platform.get(`${PATH}?days=91`)
+  expect([status, body.message]).toEqual([400, expect.stringContaining('days')])
+})

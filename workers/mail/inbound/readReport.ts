@@ -1,0 +1,55 @@
+import { join } from 'node:path'
+import { FairTurns } from '../../../shared/fair/fairTurns.ts'
+import { domainOf } from '../../../shared/mail/address.ts'
+import { isReportFile } from '../../../shared/mail/reports/reportMail.ts'
+import type { Blobs } from '../../../sql/blobs/blobs.ts'
+import { storeReport } from '../../../sql/mail/domains/aggregateReports.ts'
+import { findReportMail } from '../../../sql/mail/messages/attachments.ts'
+import { ChildError, type ChildLimits, createChildren } from '../../process/child.ts'
+import type { PoolContext, Task } from '../../queue/task.ts'
+import type { ReadReport } from './reportMain.ts'
+
+/** The report of a host of millions takes half a second. */
+const LIMITS: ChildLimits = { timeMaxMs: 5_000, memoryMaxBytes: 512 * 1024 * 1024 }
+/** Files read of one mail. RFC 7489 and RFC 8460 send one. */
+const FILES_MAX = 3
+
+/** Reads the aggregate reports in a message to an inbox for reports. A file that is none changes nothing. */
+export function createReadReport(
+  { pool, log }: PoolContext,
+  { blobs, mailDomain }: { blobs: Blobs; mailDomain: string },
+): Task<'read_report'> {
+  const turns = new FairTurns({ total: 1, perSharer: 1 })
+  const children = createChildren<{ bytes: Uint8Array }, ReadReport>({
+    file: join(import.meta.dir, 'reportMain.ts'),
+    name: 'the reader of reports',
+    limits: LIMITS,
+  })
+  return async ({ messageRow }) => {
+    const leave = await turns.enter('reports')
+    try {
+      const mail = await findReportMail(pool, blobs, messageRow)
+      if (mail === null) return
+      const reporter = domainOf(mail.from)
+      const files = mail.files.filter((file) =>
+        isReportFile({ ...file, size: file.content.length }),
+      )
+      for (const { content: bytes } of files.slice(0, FILES_MAX)) {
+        const report = await children
+          .run({ bytes })
+          .then(({ result }) => result)
+          .catch((error: unknown) => {
+            if (!(error instanceof ChildError)) throw error
+            return { fault: error.message }
+          })
+        const outcome =
+          'fault' in report
+            ? report.fault
+            : await storeReport(pool, { ...report, reporter, isProven: mail.isProven, mailDomain })
+        log.info({ messageRow, reporter, outcome }, 'aggregate report read')
+      }
+    } finally {
+      leave()
+    }
+  }
+}

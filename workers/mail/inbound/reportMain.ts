@@ -1,0 +1,16 @@
+/** Reads aggregate reports for `createReadReport`, which kills this process when one takes too much. */
+import { type AggregateReport, ReportError } from '../../../shared/mail/reports/aggregateReport.ts'
+import { readReport } from '../../../shared/mail/reports/readReport.ts'
+import { serveParent } from '../../process/child.ts'
+
+/** A report, or why the file is none. */
+export type ReadReport = AggregateReport | { fault: string }
+
+serveParent(async ({ bytes }: { bytes: Uint8Array }): Promise<ReadReport> => {
+  try {
+    return readReport(bytes)
+  } catch (error) {
+    if (error instanceof ReportError) return { fault: error.message }
+    throw error
+  }
+})
