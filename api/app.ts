@@ -38,6 +38,7 @@ import { describeValidationError } from './http/validation.ts'
 import { heldRoutes } from './mail/approval/heldRoutes.ts'
 import { domainRoutes } from './mail/domainRoutes.ts'
 import { emailRuleRoutes } from './mail/emailRuleRoutes.ts'
+import { inboundRoutes } from './mail/inboundRoutes.ts'
 import { messageChangeRoutes } from './mail/messages/messageChangeRoutes.ts'
 import { messageContentRoutes } from './mail/messages/messageContentRoutes.ts'
 import { messageRoutes } from './mail/messages/messageRoutes.ts'
@@ -163,6 +164,7 @@ function createRoutes(services: Services, bodies: HeldBodies) {
     .use(projectRoutes(services))
     .use(domainRoutes(services))
     .use(healthReportRoutes(services))
+    .use(inboundRoutes(services))
     .use(reportRoutes(services))
     .use(heldRoutes(services))
     .use(paymentRoutes(services))

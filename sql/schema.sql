@@ -362,12 +362,24 @@ create table inbound_mails (
   state text default 'accepted'::text not null,
   message_row bigint,
   traceparent text,
+  provider jsonb,
   constraint inbound_mails_state_check CHECK ((state = ANY (ARRAY['accepted'::text, 'stored'::text, 'retransmission'::text, 'discarded'::text]))),
   constraint inbound_mails_message_row_fkey FOREIGN KEY (message_row) REFERENCES messages("row") ON DELETE SET NULL,
   constraint inbound_mails_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
   constraint inbound_mails_raw_id_fkey FOREIGN KEY (raw_id) REFERENCES raw_mails(id),
   constraint inbound_mails_pkey PRIMARY KEY (id),
   constraint inbound_mails_raw_id_project_id_key UNIQUE (raw_id, project_id)
+);
+
+-- Secrets of domains for mail over HTTP. A secret follows from INBOUND_SECRETS and its version: no row holds it.
+create table inbound_secrets (
+  domain text not null,
+  version integer not null,
+  created_at timestamp(3) with time zone default clock_timestamp() not null,
+  expires_at timestamp(3) with time zone,
+  constraint inbound_secrets_domain_check CHECK ((length(domain) <= 253)),
+  constraint inbound_secrets_version_check CHECK ((version > 0)),
+  constraint inbound_secrets_pkey PRIMARY KEY (domain, version)
 );
 
 -- Recipients that a project may write to under approve-new: an address in lower case, or @ and a domain.

@@ -3,7 +3,7 @@ import { pageSeals } from '../../shared/approvalLink.ts'
 import { openStoreOf } from '../../shared/blobs/objectStore.ts'
 import type { Config } from '../../shared/config/config.ts'
 import { createBatcher } from '../../shared/process/batcher.ts'
-import { listenError } from '../../shared/process/listenError.ts'
+import { serve } from '../../shared/process/serve.ts'
 import type { Running } from '../../shared/process/service.ts'
 import { authenticateAll, type WantedKey } from '../../sql/account/keys/keys.ts'
 import { EXPORTS_MAX } from '../../sql/account/projects/exportProject.ts'
@@ -149,22 +149,25 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
   )
   let inFlight = 0
   let draining = false
-  const server = serve({
-    port: config.http.port,
-    hostname: config.http.host,
-    idleTimeout: IDLE_TIMEOUT_S,
-    maxRequestBodySize: SOCKET_BODY_MAX_BYTES,
-    async fetch(request, self) {
-      inFlight++
-      try {
-        const response = await app(request, self.requestIP(request)?.address ?? '')
-        if (draining) response.headers.set('connection', 'close')
-        return response
-      } finally {
-        inFlight--
-      }
+  const server = serve(
+    {
+      port: config.http.port,
+      hostname: config.http.host,
+      idleTimeout: IDLE_TIMEOUT_S,
+      maxRequestBodySize: SOCKET_BODY_MAX_BYTES,
+      async fetch(request, self) {
+        inFlight++
+        try {
+          const response = await app(request, self.requestIP(request)?.address ?? '')
+          if (draining) response.headers.set('connection', 'close')
+          return response
+        } finally {
+          inFlight--
+        }
+      },
     },
-  })
+    'PORT',
+  )
   return {
     port: server.port!,
     async stop() {
@@ -186,15 +189,5 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
       await reads.stop()
       await Promise.all([pool, gatePool, searchPool, ...replicaPools].map((one) => one.end()))
     },
-  }
-}
-
-/** @throws {ConfigError} when the address cannot be listened on. */
-function serve(options: Parameters<typeof Bun.serve>[0] & { port: number; hostname: string }) {
-  try {
-    return Bun.serve(options)
-  } catch (error) {
-    const { port, hostname: host } = options
-    throw listenError(error, { portVariable: 'PORT', port, hostVariable: 'HOST', host })
   }
 }

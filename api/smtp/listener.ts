@@ -1,28 +1,28 @@
-import type { Logger } from 'pino'
 import {
   SMTPServer,
   type SMTPServerAddress,
   type SMTPServerDataStream,
   type SMTPServerSession,
 } from 'smtp-server'
-import { domainOf } from '../../shared/mail/address.ts'
-import type { Outage } from '../../shared/process/outage.ts'
 import { traced } from '../../shared/process/tracing.ts'
 import { traceparent } from '../../shared/process/workContext.ts'
-import type { AddressBook } from './addressBook.ts'
-import type { BlockedSenders } from './blockedSenders.ts'
+import {
+  type AcceptingParts,
+  admitSender,
+  findInbox,
+  keepMail,
+  MESSAGE_MAX_BYTES,
+  SmtpReply,
+  TOO_LARGE,
+  TOO_MANY_CONNECTIONS,
+  TOO_MUCH_IN_FLIGHT,
+} from './acceptance.ts'
 import type { Certificate } from './certificate.ts'
 import type { ConnectionLimits, OpenConnection } from './connectionLimits.ts'
-import type { FullInboxes } from './fullInboxes.ts'
 import type { IncomingMails } from './incomingMail.ts'
-import type { Mover } from './mover.ts'
 import { takeQuotedPaths } from './quotedPaths.ts'
-import type { SenderRates } from './senderRates.ts'
 import type { SmtpMetrics } from './smtpMetrics.ts'
-import { type Spool, SpoolFull, sizeOf } from './spool.ts'
 
-/** The largest message accepted, in bytes (RFC 1870 SIZE). */
-const MESSAGE_MAX_BYTES = 35 * 1024 * 1024
 /** RFC 5321 §4.5.3.1.8 asks for at least 100 recipients a message. */
 const RECIPIENTS_MAX = 100
 const PATIENCE = {
@@ -39,28 +39,10 @@ const UNKNOWN_RECIPIENTS_MAX = 20
 /** After SIGTERM a started message has this time to finish. The sender of an unfinished message retries. */
 const CLOSE_TIMEOUT_MS = 5_000
 
-/** An SMTP reply other than 250. smtp-server sends `responseCode` and the message. */
-class SmtpReply extends Error {
-  readonly responseCode: number
-  constructor(responseCode: number, message: string) {
-    super(message)
-    this.responseCode = responseCode
-  }
-}
-
-type Parts = {
-  spool: Spool
-  mover: Mover
-  addressBook: AddressBook
-  blockedSenders: BlockedSenders
+type Parts = AcceptingParts & {
   limits: ConnectionLimits
-  rates: SenderRates
-  fullInboxes: FullInboxes
   incoming: IncomingMails
   metrics: SmtpMetrics
-  /** Logs the beginning and the end of an outage of the spool. */
-  spoolOutage: Outage
-  log: Logger
 }
 
 /** State of one SMTP session. */
@@ -127,7 +109,7 @@ export function createListener(
       const state = stateOf(session)
       state.connection = parts.limits.enter(session.remoteAddress, end)
       if (state.connection === null) {
-        return callback(refused(new SmtpReply(421, '4.7.0 Too many connections from your address')))
+        return callback(refused(new SmtpReply(421, TOO_MANY_CONNECTIONS)))
       }
       const tooLong = () => end('4.4.2 This connection has lasted too long')
       state.deadline = setTimeout(tooLong, patience.connectionMs)
@@ -148,13 +130,12 @@ export function createListener(
       }
       state.inboxes = new Map()
       if (state.connection !== null) state.connection.activeMs = performance.now()
-      if (!parts.rates.takesFrom(session.remoteAddress)) {
-        return callback(
-          refused(new SmtpReply(450, '4.7.0 Too many messages from your address, try again later')),
-        )
+      try {
+        admitSender(parts, session.remoteAddress)
+        callback()
+      } catch (error) {
+        callback(refused(error as Error))
       }
-      const fits = parts.spool.hasRoom()
-      callback(fits ? null : refused(new SmtpReply(452, '4.3.1 Insufficient system storage')))
     },
     onRcptTo(address, session, callback) {
       resolveRecipient(parts, options.mailDomain, address, session).then(
@@ -210,27 +191,13 @@ async function resolveRecipient(
   if (parts.rates.isGuessing(session.remoteAddress)) {
     throw new SmtpReply(450, '4.7.0 Too many recipients that do not exist, try again later')
   }
-  const recipient = await parts.addressBook.find(address)
-  if (recipient === 'unknown') {
-    state.unknown++
-    parts.rates.countUnknown(session.remoteAddress)
-    // Platform domains may have inboxes too. An unknown recipient there is answered like a foreign domain.
-    if (domainOf(address) !== mailDomain) throw new SmtpReply(550, '5.7.1 Relaying denied')
-    throw new SmtpReply(550, '5.1.1 No such inbox')
-  }
-  if (recipient === 'undecided') throw new SmtpReply(451, '4.3.0 Address cannot be checked now')
   const { mailFrom } = session.envelope
   const sender = mailFrom === false ? '' : mailFrom.address
-  if (parts.blockedSenders.has(recipient.inbox, sender)) {
-    throw new SmtpReply(550, '5.7.1 The recipient takes no mail from this sender')
-  }
-  if (parts.fullInboxes.has(recipient.inbox)) {
-    throw new SmtpReply(452, '4.2.2 The inbox is full')
-  }
-  if (!parts.rates.takesFor(recipient.inbox)) {
-    throw new SmtpReply(450, '4.2.1 The inbox receives too many messages, try again later')
-  }
-  inboxes.set(address, recipient.inbox)
+  const inbox = await findInbox(parts, { address, sender, mailDomain }, () => {
+    state.unknown++
+    parts.rates.countUnknown(session.remoteAddress)
+  })
+  inboxes.set(address, inbox)
 }
 
 async function receive(
@@ -239,7 +206,7 @@ async function receive(
   session: SMTPServerSession,
 ): Promise<void> {
   const { connection, inboxes } = stateOf(session)
-  if (connection === null) throw new SmtpReply(421, '4.7.0 Too many connections from your address')
+  if (connection === null) throw new SmtpReply(421, TOO_MANY_CONNECTIONS)
   const incoming = parts.incoming.begin(
     session.remoteAddress,
     new Set(inboxes.values()),
@@ -252,9 +219,9 @@ async function receive(
       if (fits && !stream.sizeExceeded) fits = await incoming.write(chunk)
     }
     if (stream.sizeExceeded) {
-      throw new SmtpReply(552, `5.3.4 Message exceeds the limit of ${MESSAGE_MAX_BYTES} bytes`)
+      throw new SmtpReply(552, TOO_LARGE)
     }
-    if (!fits) throw new SmtpReply(452, '4.3.1 Too much mail in flight, try again later')
+    if (!fits) throw new SmtpReply(452, TOO_MUCH_IN_FLIGHT)
     const bytes = await incoming.bytes()
     // A sender's own trace headers are content of the mail: a new trace begins here.
     await traced(
@@ -274,27 +241,13 @@ async function store(parts: Parts, bytes: Buffer, session: SMTPServerSession): P
     const inbox = stateOf(session).inboxes.get(address)
     if (inbox !== undefined) byInbox.set(inbox, address)
   }
-  try {
-    await parts.spool.accept({
-      bytes,
-      envelopeFrom: session.envelope.mailFrom === false ? '' : session.envelope.mailFrom.address,
-      inboxes: [...byInbox].map(([address, envelopeTo]) => ({ address, envelopeTo })),
-      remoteIp: session.remoteAddress,
-      helo: session.hostNameAppearsAs,
-      receivedAt: new Date(),
-      traceparent: traceparent(),
-    })
-  } catch (error) {
-    const { message } = error as Error
-    parts.spoolOutage.missed((fields, text) => parts.log.error(fields, text), message)
-    const isFull = error instanceof SpoolFull
-    throw new SmtpReply(
-      452,
-      isFull
-        ? '4.3.1 Insufficient system storage'
-        : '4.3.1 Message could not be stored, try again later',
-    )
-  }
-  parts.spoolOutage.answered()
-  parts.mover.nudge(sizeOf(bytes))
+  await keepMail(parts, {
+    bytes,
+    envelopeFrom: session.envelope.mailFrom === false ? '' : session.envelope.mailFrom.address,
+    inboxes: [...byInbox].map(([address, envelopeTo]) => ({ address, envelopeTo })),
+    remoteIp: session.remoteAddress,
+    helo: session.hostNameAppearsAs,
+    receivedAt: new Date(),
+    traceparent: traceparent(),
+  })
 }

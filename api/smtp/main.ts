@@ -15,7 +15,7 @@ await runService(
     const url = databaseUrl(config)
     await warnWhenAway(url, log)
     const smtp = await startSmtp(config, url, log)
-    log.info({ port: smtp.port }, 'listening')
+    log.info({ port: smtp.port, httpPort: smtp.httpPort }, 'listening')
     return smtp
   },
 )

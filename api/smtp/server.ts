@@ -16,6 +16,8 @@ import { BlockedSenders } from './blockedSenders.ts'
 import { readCertificate, watchCertificate } from './certificate.ts'
 import { ConnectionLimits } from './connectionLimits.ts'
 import { FullInboxes } from './fullInboxes.ts'
+import { InboundKeys } from './http/inboundKeys.ts'
+import { startMailServer } from './http/mailServer.ts'
 import { IncomingMails } from './incomingMail.ts'
 import { createListener, type Patience } from './listener.ts'
 import { Mover } from './mover.ts'
@@ -31,7 +33,11 @@ const REPORT_WAIT_MS = 500
 const LARGE_BURST_S = 2
 
 /** A running SMTP listener. */
-export type SmtpServer = Running & { port: number }
+export type SmtpServer = Running & {
+  port: number
+  /** The port of mail over HTTP; null: it is off. */
+  httpPort: number | null
+}
 
 /** Starts the inbound SMTP listener with its spool. */
 export async function startSmtp(
@@ -76,27 +82,25 @@ export async function startSmtp(
   const reporter = startReporter({ pool, spool, log })
   const addressBook = new AddressBook({ spool, pool, databaseUrl, log, aliases })
   const blockedSenders = new BlockedSenders({ pool, databaseUrl, log })
-  const server = createListener(
-    {
-      spool,
-      mover,
-      addressBook,
-      blockedSenders,
-      limits,
-      metrics,
-      rates: new SenderRates(config.smtp),
-      incoming,
-      fullInboxes,
-      spoolOutage: createOutage('the spool'),
-      log,
-    },
-    {
-      mailDomain: config.mailDomain,
-      maxConnections: config.smtp.maxConnections,
-      certificate,
-      ...(options.patience === undefined ? {} : { patience: options.patience }),
-    },
-  )
+  const parts = {
+    spool,
+    mover,
+    addressBook,
+    blockedSenders,
+    limits,
+    metrics,
+    rates: new SenderRates(config.smtp),
+    incoming,
+    fullInboxes,
+    spoolOutage: createOutage('the spool'),
+    log,
+  }
+  const server = createListener(parts, {
+    mailDomain: config.mailDomain,
+    maxConnections: config.smtp.maxConnections,
+    certificate,
+    ...(options.patience === undefined ? {} : { patience: options.patience }),
+  })
   const unwatch =
     config.smtp.tls === null
       ? () => {}
@@ -115,13 +119,25 @@ export async function startSmtp(
     )
     server.listen(port, host, () => resolve())
   })
+  const { http } = config.smtp
+  const mailServer =
+    http === null
+      ? null
+      : startMailServer(
+          { ...parts, mailDomain: config.mailDomain, keys: new InboundKeys(pool, http.secrets) },
+          { http, host: config.http.host, trustedProxies: config.trustedProxies },
+        )
   // The listener accepts mail even while the database is away.
   await Promise.race([reporter.first, Bun.sleep(REPORT_WAIT_MS)])
   return {
     port: (server.server.address() as AddressInfo).port,
+    httpPort: mailServer?.port ?? null,
     async stop() {
       unwatch()
-      await new Promise<void>((resolve) => server.close(() => resolve()))
+      await Promise.all([
+        new Promise<void>((resolve) => server.close(() => resolve())),
+        mailServer?.stop(),
+      ])
       await mover.stop()
       await Promise.all([
         addressBook.stop(),

@@ -8,7 +8,10 @@ import { SpoolAddresses } from './spoolAddresses.ts'
 import { type SpooledColumns, SpoolWriter } from './spoolWriter.ts'
 
 /** A complete message with its envelope, before it is stored. docs/decisions/spool.md tells why SQLite holds it. */
-export type NewSpooledMail = Omit<SpooledMail, 'sourceKey'>
+export type NewSpooledMail = Omit<SpooledMail, 'sourceKey'> & {
+  /** Absent: a new one. A second mail of the same key changes nothing. */
+  sourceKey?: string
+}
 
 /** Thrown when the disk has no room for another message. */
 export class SpoolFull extends Error {}
@@ -55,6 +58,7 @@ type SpoolRow = {
   helo: string
   received_at: number
   traceparent: string | null
+  provider: string | null
 }
 
 /**
@@ -84,8 +88,9 @@ export class Spool {
     this.#db.run(`create table if not exists mails (
       id integer primary key, source_key text not null unique, bytes blob not null, envelope_from text not null,
       inboxes text not null, remote_ip text not null, helo text not null, received_at integer not null,
-      traceparent text)`)
-    this.#addTraces()
+      traceparent text, provider text)`)
+    this.#addColumn('traceparent')
+    this.#addColumn('provider')
     // A backlog of small mails is not searched for large ones.
     this.#db.run(`create index if not exists mails_large on mails (id) where ${WHERE.large}`)
     this.addresses = new SpoolAddresses(this.#db)
@@ -99,15 +104,15 @@ export class Spool {
     })
   }
 
-  /** Spools of releases before traces lack the column. Two listeners may add it at once. */
-  #addTraces(): void {
-    const hasTraces = () =>
-      this.#db.query(`select name from pragma_table_info('mails') where name = 'traceparent'`).all()
+  /** Spools of earlier releases lack the column. Two listeners may add it at once. */
+  #addColumn(name: 'traceparent' | 'provider'): void {
+    const hasColumn = () =>
+      this.#db.query(`select name from pragma_table_info('mails') where name = '${name}'`).all()
         .length > 0
     try {
-      if (!hasTraces()) this.#db.run('alter table mails add column traceparent text')
+      if (!hasColumn()) this.#db.run(`alter table mails add column ${name} text`)
     } catch (error) {
-      if (!hasTraces()) throw error
+      if (!hasColumn()) throw error
     }
   }
 
@@ -130,7 +135,7 @@ export class Spool {
     if (!this.hasRoom(mail.bytes.length)) throw new SpoolFull('the disk of the spool is full')
     this.#room.bytes -= mail.bytes.length * 2
     await this.#accepting.submit([
-      crypto.randomUUID(),
+      mail.sourceKey ?? crypto.randomUUID(),
       mail.bytes,
       mail.envelopeFrom,
       JSON.stringify(mail.inboxes),
@@ -138,6 +143,7 @@ export class Spool {
       mail.helo,
       mail.receivedAt.getTime(),
       mail.traceparent ?? null,
+      mail.provider == null ? null : JSON.stringify(mail.provider),
     ])
   }
 
@@ -177,6 +183,7 @@ export class Spool {
       helo: row.helo,
       receivedAt: new Date(row.received_at),
       traceparent: row.traceparent,
+      provider: row.provider === null ? null : JSON.parse(row.provider),
     }))
   }
 

@@ -30,8 +30,8 @@ function work(given: SpoolWork): void {
 
 function accept(db: Database, added: SpooledColumns[]): void {
   const insert = db.query(
-    `insert into mails (source_key, bytes, envelope_from, inboxes, remote_ip, helo, received_at, traceparent)
-     values (?, ?, ?, ?, ?, ?, ?, ?)`,
+    `insert into mails (source_key, bytes, envelope_from, inboxes, remote_ip, helo, received_at, traceparent, provider)
+     values (?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (source_key) do nothing`,
   )
   db.transaction(() => {
     for (const mail of added) insert.run(...mail)

@@ -8,6 +8,7 @@ export type SpooledColumns = [
   helo: string,
   receivedAtMs: number,
   traceparent: string | null,
+  provider: string | null,
 ]
 
 export type SpoolWork =

@@ -10,7 +10,7 @@ import { describeIssue } from './describeIssue.ts'
 import { type CertificateFiles, type RelayTls, relayTls, smtpTls } from './mailTls.ts'
 import { misspeltLine, misspeltVariables } from './misspelt.ts'
 import { type RetentionSettings, retentionSettings } from './retentionSettings.ts'
-import { ALL_SECRETS, BLOB_SECRET, type ReadSecret } from './secrets.ts'
+import { ALL_SECRETS, BLOB_SECRET, INBOUND_SECRET, type ReadSecret } from './secrets.ts'
 import { NAMED_SEED, variables } from './variables.ts'
 
 export { ConfigError }
@@ -21,6 +21,9 @@ export const withoutEmpty = (env: Record<string, string | undefined>) =>
 
 /** A named Ed25519 seed of 32 bytes. */
 export type ReceiptSeed = { id: string; seed: Uint8Array }
+
+/** A secret for mail over HTTP. */
+type InboundSecret = { id: string; secret: Uint8Array }
 
 /** The settings of a process, read once at its entry (docs/settings.md). */
 export type Config = {
@@ -40,6 +43,8 @@ export type Config = {
     largeBytesPerS: number
     /** PEM files for STARTTLS; null: the listener offers no STARTTLS. */
     tls: CertificateFiles | null
+    /** Mail over HTTP, for mail services; null: it is off. */
+    http: { port: number; secrets: readonly InboundSecret[] } | null
   }
   dataDir: string
   databaseUrl: string | undefined
@@ -122,7 +127,13 @@ const hostPort = (host: string, portNumber: number) =>
   `${isIP(host) === 6 ? `[${host}]` : host}:${portNumber}`
 
 /** Keys that a process without a use for them does not even read. */
-const KEYS = ['MASTER_KEYS', 'RECEIPT_SIGNING_KEYS', 'SETTLEMENT_KEYS', BLOB_SECRET] as const
+const KEYS = [
+  'MASTER_KEYS',
+  'RECEIPT_SIGNING_KEYS',
+  'SETTLEMENT_KEYS',
+  BLOB_SECRET,
+  INBOUND_SECRET,
+] as const
 
 /**
  * Reads the environment. An empty variable counts as absent.
@@ -183,6 +194,7 @@ function configOf(values: z.output<typeof variables>, secrets: readonly ReadSecr
       messagesPerInbox: values.SMTP_MESSAGES_PER_INBOX,
       largeBytesPerS: values.SMTP_LARGE_KB_PER_S * 1024,
       tls: smtpTls(values),
+      http: inboundHttp(values),
     },
     dataDir: values.DATA_DIR,
     databaseUrl: values.DATABASE_URL,
@@ -255,6 +267,15 @@ function chainSettings(values: z.output<typeof variables>): Config['chain'] {
 
 const keysOf = <Key>(given: string[] | undefined, parse: (text: string) => Key) =>
   given === undefined || given.length === 0 ? undefined : given.map(parse)
+
+function inboundHttp(values: z.output<typeof variables>): Config['smtp']['http'] {
+  const secrets = keysOf(values.INBOUND_SECRETS, parseReceiptSeed)
+  if (secrets === undefined) return null
+  return {
+    port: values.INBOUND_PORT,
+    secrets: secrets.map(({ id, seed }) => ({ id, secret: seed })),
+  }
+}
 
 /** Reads `id:base64`; the schema has checked the form. */
 export function parseReceiptSeed(text: string): ReceiptSeed {

@@ -11,7 +11,7 @@ const SECRETS = [
 export type Secret = (typeof SECRETS)[number]
 
 /** A process, or a worker pool of its own. */
-type Part = 'api' | 'smtp' | 'migrate' | RunnerName
+export type Part = 'api' | 'smtp' | 'migrate' | RunnerName
 
 /** The secrets of each process and of each worker pool (docs/operating.md). No process reads the keys of another. */
 export const SECRETS_OF: Record<Part, readonly Secret[]> = {
@@ -27,12 +27,19 @@ export const SECRETS_OF: Record<Part, readonly Secret[]> = {
 
 /** The secret that goes with BLOB_STORE, and the parts that read or write large contents of mail. */
 export const BLOB_SECRET = 'S3_SECRET_ACCESS_KEY'
-export const BLOB_PARTS: readonly Part[] = ['api', 'smtp', 'inbound', 'outbound']
+const BLOB_PARTS: readonly Part[] = ['api', 'smtp', 'inbound', 'outbound']
+
+/** The secrets of mail over HTTP. The listener checks them, and the API shows those of domains. */
+export const INBOUND_SECRET = 'INBOUND_SECRETS'
+const INBOUND_PARTS: readonly Part[] = ['api', 'smtp']
 
 /** A secret that a process may read. */
-export type ReadSecret = Secret | typeof BLOB_SECRET
-export const ALL_SECRETS: readonly ReadSecret[] = [...SECRETS, BLOB_SECRET]
+export type ReadSecret = Secret | typeof BLOB_SECRET | typeof INBOUND_SECRET
+export const ALL_SECRETS: readonly ReadSecret[] = [...SECRETS, BLOB_SECRET, INBOUND_SECRET]
 
 /** The secrets that a part reads. */
-export const readBy = (part: Part): readonly ReadSecret[] =>
-  BLOB_PARTS.includes(part) ? [...SECRETS_OF[part], BLOB_SECRET] : SECRETS_OF[part]
+export const readBy = (part: Part): readonly ReadSecret[] => [
+  ...SECRETS_OF[part],
+  ...(BLOB_PARTS.includes(part) ? ([BLOB_SECRET] as const) : []),
+  ...(INBOUND_PARTS.includes(part) ? ([INBOUND_SECRET] as const) : []),
+]

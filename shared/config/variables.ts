@@ -104,6 +104,10 @@ const namedMasterKey = z
   .string()
   .regex(NAMED_SEED, 'must be comma-separated id:base64 pairs, each of a key of 32 bytes')
 
+const inboundSecret = z
+  .string()
+  .regex(NAMED_SEED, 'must be comma-separated id:base64 pairs, each of a secret of 32 bytes')
+
 const days = (name: RetentionClass) => {
   const { min, max } = RETENTION_CLASSES[name]
   return whole(min, max).optional()
@@ -142,6 +146,13 @@ export const variables = z.object({
   MAIL_DOMAIN: domain.default('mail.localhost'),
   MAIL_HOSTNAME: domain.optional(),
   MTA_STS: z.enum(MTA_STS_MODES, { error: 'must be none, testing or enforce' }).default('none'),
+  INBOUND_SECRETS: list(inboundSecret)
+    .refine(
+      (keys) => new Set(keys.map((key) => key.split(':')[0])).size === keys.length,
+      'must name no id twice',
+    )
+    .optional(),
+  INBOUND_PORT: port(2580),
   POSTMASTER: inbox.optional(),
   SMTP_RELAY_URL: relayUrl.optional(),
   SMTP_RELAY_TLS: z

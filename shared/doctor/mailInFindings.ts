@@ -110,7 +110,7 @@ export function judgeListener({
       ? `no answer on port ${port}: a firewall drops it, or the network does not lead back here`
       : `there is no way to port ${port}`
   // Many networks do not lead a packet to their own public address. Only a stranger can tell.
-  const fix = `nc -vz ${address} ${port}   # from elsewhere; if it is shut, ask the provider to open it, or have one hand mail over by HTTP`
+  const fix = `nc -vz ${address} ${port}   # from elsewhere; if it is shut, ask the provider to open it, or set INBOUND_SECRETS for mail over HTTP`
   return local?.reached === 'answered' ? warning(check, found, fix) : broken(check, found, fix)
 }
 

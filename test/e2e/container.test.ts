@@ -10,7 +10,7 @@ import nodemailer from 'nodemailer'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { parse } from 'yaml'
 import { generateKey } from '../../shared/apiKey.ts'
-import { BLOB_PARTS, BLOB_SECRET, SECRETS_OF, type Secret } from '../../shared/config/secrets.ts'
+import { ALL_SECRETS, readBy, SECRETS_OF, type Secret } from '../../shared/config/secrets.ts'
 import { devnetClient } from '../../workers/devnet/contracts.ts'
 import { startDevnet } from '../../workers/devnet/devnet.ts'
 import { changeProject } from '../support/changeProject.ts'
@@ -37,12 +37,11 @@ const compose = parse(readFileSync(join(ROOT, 'compose.yaml'), 'utf8'), { merge:
 test('compose.yaml starts each part with its own secrets alone', () => {
   const services: Record<string, { command?: string[]; environment?: Record<string, string> }> =
     compose.services
+  const all: readonly string[] = ALL_SECRETS
   for (const part of PARTS) {
     const { environment = {} } = services[part]!
-    const all: readonly string[] = Object.values(SECRETS_OF).flat()
     const given = Object.keys(environment).filter((name) => all.includes(name))
-    expect([part, ...given.toSorted()]).toEqual([part, ...SECRETS_OF[part].toSorted()])
-    expect([part, BLOB_SECRET in environment]).toEqual([part, BLOB_PARTS.includes(part)])
+    expect([part, ...given.toSorted()]).toEqual([part, ...readBy(part).toSorted()])
   }
 })
 

@@ -14,6 +14,7 @@ type ListQuery = NonNullable<Operations['getPlatformDomains']['input']['query']>
  * const { domain, records } = await platform.domains.add('shop.example')
  * console.log('set in DNS', domain, records)
  * await platform.domains.verify(domain)
+ * const { url, keyId, secret } = await platform.domains.inbound.create(domain)
  */
 export function domains(http: Http) {
   /** One page, newest first. */
@@ -39,6 +40,16 @@ export function domains(http: Http) {
     /** What other mail hosts report about mail in the names of all domains. */
     reports: (query: { days?: number } = {}, options?: CallOptions) =>
       http.call('getPlatformMailReports', { query }, options),
+    /** Secrets with which a mail service hands over mail to one domain by HTTP. */
+    inbound: {
+      /** A new secret, which no later answer shows. The former one ends after 24 hours. */
+      create: (domain: string, options?: CallOptions) =>
+        http.call('postPlatformDomainsByDomainInbound', { path: { domain } }, options),
+      list: (domain: string, options?: CallOptions) =>
+        http.call('getPlatformDomainsByDomainInbound', { path: { domain } }, options),
+      revoke: (domain: string, options?: CallOptions) =>
+        http.call('deletePlatformDomainsByDomainInbound', { path: { domain } }, options),
+    },
     /** Fails with ConflictError while the domain has projects. */
     delete: (domain: string, options?: CallOptions) =>
       http.call('deletePlatformDomainsByDomain', { path: { domain } }, options),

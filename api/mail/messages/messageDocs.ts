@@ -30,6 +30,11 @@ const AuthenticationSchema = t.Object(
     dmarc: Word('Whether SPF or DKIM passes for the domain in From (RFC 7489).'),
     arc: Word('Whether the chain of forwarders is valid (RFC 8617).'),
     internal: t.Boolean({ description: 'The message came from an inbox of this service.' }),
+    providerSpf: t.Optional(
+      Word(
+        'What the service that handed the mail over by HTTP says about SPF; `spf` is then none.',
+      ),
+    ),
   },
   {
     description:

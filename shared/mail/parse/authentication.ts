@@ -1,5 +1,5 @@
 /** The verdict words of RFC 8601 §2.7. */
-const AUTHENTICATION_WORDS = [
+export const AUTHENTICATION_WORDS = [
   'none',
   'pass',
   'fail',
@@ -20,6 +20,11 @@ export type Authentication = {
   arc: AuthenticationWord
   /** An inbox of this service sent the message. The other checks did not run: the sender holds the inbox's key. */
   internal: boolean
+  /**
+   * What the mail service that handed the message over by HTTP says about SPF. Nothing else follows from it: `spf` is
+   * then `none`, because the client's address is gone.
+   */
+  providerSpf?: AuthenticationWord
 }
 
 const unchecked = (word: AuthenticationWord, internal: boolean): Authentication => ({

@@ -6,6 +6,7 @@ import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { pageStart } from '../../pageStart.ts'
 import { addJob } from '../../queue/jobs.ts'
 import { createDkimKey, deleteDkimKeys } from './dkimKeys.ts'
+import { revokeInboundSecrets } from './inboundSecrets.ts'
 
 /** A tenant's mail domain. */
 export type MailDomain = {
@@ -173,6 +174,7 @@ export async function deleteMailDomain(pool: Pool, domain: string): Promise<bool
     if (used.rowCount === 1) throw new DomainInUseError()
     await db.query('delete from mail_domains where domain = $1', [domain])
     await deleteDkimKeys(db, domain)
+    await revokeInboundSecrets(db, domain)
     return true
   })
 }

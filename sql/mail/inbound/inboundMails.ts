@@ -1,9 +1,13 @@
+import type { AuthenticationWord } from '../../../shared/mail/parse/authentication.ts'
 import { PARSE_BATCH_MAX } from '../../../shared/tasks.ts'
 import { BLOB_BYTES, type Blobs } from '../../blobs/blobs.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { packBytes } from '../../packedBytes.ts'
 import { addJob, addPayloadsFrom } from '../../queue/jobs.ts'
 import { deleteUnusedRawMails } from '../messages/rawMails.ts'
+
+/** A mail service that handed over a mail, and its word on SPF: the client's address is gone. */
+export type MailProvider = { name: string; spf: AuthenticationWord | null }
 
 /** A mail in an SMTP listener's spool. */
 export type SpooledMail = {
@@ -20,6 +24,8 @@ export type SpooledMail = {
   receivedAt: Date
   /** The trace that it continues; absent: none. */
   traceparent?: string | null
+  /** The mail service that handed it over by HTTP; absent or null: it came by SMTP. */
+  provider?: MailProvider | null
   /** The priority of its job: those of the least number go first. Absent: 0. */
   priority?: number
 }
@@ -36,10 +42,10 @@ const NO_BYTES = new Uint8Array()
 const ACCEPT = `
   with delivery as (
     select d.source_key, p.id as project_id, d.envelope_from, d.envelope_to, d.remote_ip, d.helo, d.received_at,
-      d.traceparent
+      d.traceparent, d.provider
     from unnest($3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::timestamptz[],
-        $12::text[])
-      as d (source_key, address, envelope_from, envelope_to, remote_ip, helo, received_at, traceparent)
+        $12::text[], $15::jsonb[])
+      as d (source_key, address, envelope_from, envelope_to, remote_ip, helo, received_at, traceparent, provider)
     join projects p on p.email_address = d.address and p.deleted_at is null
   ), raw as (
     insert into raw_mails (source_key, bytes, blob)
@@ -49,8 +55,10 @@ const ACCEPT = `
     on conflict (source_key) do nothing
     returning id, source_key, blob is not null or octet_length(bytes) > ${BATCHED_BYTES} as is_large
   ), arrived as (
-    insert into inbound_mails (raw_id, project_id, envelope_from, envelope_to, remote_ip, helo, received_at, traceparent)
-    select raw.id, d.project_id, d.envelope_from, d.envelope_to, d.remote_ip, d.helo, d.received_at, d.traceparent
+    insert into inbound_mails (
+      raw_id, project_id, envelope_from, envelope_to, remote_ip, helo, received_at, traceparent, provider)
+    select raw.id, d.project_id, d.envelope_from, d.envelope_to, d.remote_ip, d.helo, d.received_at, d.traceparent,
+      d.provider
     from raw join delivery d using (source_key)
     order by d.received_at
     on conflict (raw_id, project_id) do nothing
@@ -103,6 +111,9 @@ export async function insertInboundMails(db: Queryable, mails: SpooledMail[]): P
       deliveries.map((delivery) => delivery.traceparent ?? null),
       mails.map(({ blob }) => blob ?? null),
       mails.map(({ priority = 0 }) => priority),
+      deliveries.map(({ provider = null }) =>
+        provider === null ? null : JSON.stringify(provider),
+      ),
     ],
   })
 }
@@ -122,6 +133,8 @@ export type InboundMail = {
   helo: string | null
   receivedAt: Date
   traceparent: string | null
+  /** The mail service that handed it over by HTTP; null: it came by SMTP. */
+  provider: MailProvider | null
 }
 
 /** An inbound mail larger than the caller takes: its size, without its bytes. */
@@ -131,7 +144,7 @@ export type LargeInboundMail = Pick<InboundMail, 'id' | 'projectId' | 'remoteIp'
 const findText = (condition: string) => `
   with i as materialized (select * from inbound_mails where ${condition} and state = 'accepted')
   select i.id, i.project_id, p.email_address, i.raw_id, i.envelope_from, i.envelope_to, i.remote_ip, i.helo, i.received_at,
-    i.traceparent,
+    i.traceparent, i.provider,
     s.size, case when s.size <= $2 then r.bytes end as bytes, r.blob
   from i join raw_mails r on r.id = i.raw_id join projects p on p.id = i.project_id
   left join blobs b on b.hash = r.blob, lateral (select coalesce(b.size, octet_length(r.bytes)) as size) s
@@ -151,6 +164,7 @@ type InboundRow = {
   helo: string | null
   received_at: Date
   traceparent: string | null
+  provider: MailProvider | null
 }
 
 function toInboundMail(row: InboundRow): InboundMail | LargeInboundMail {
@@ -167,6 +181,7 @@ function toInboundMail(row: InboundRow): InboundMail | LargeInboundMail {
     helo: row.helo,
     receivedAt: row.received_at,
     traceparent: row.traceparent,
+    provider: row.provider,
   }
 }
 

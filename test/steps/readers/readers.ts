@@ -1,3 +1,4 @@
+import { MAIL_HTTP_READERS } from './mailHttpReaders.ts'
 import { MAIL_READERS } from './mailReaders.ts'
 import { MAIL_TEXT_READERS } from './mailTextReaders.ts'
 import type { Reader } from './reader.ts'
@@ -9,6 +10,7 @@ import { VAULT_READERS } from './vaultReaders.ts'
 /** Every function that reads what a stranger wrote. */
 export const READERS: readonly Reader[] = [
   ...MAIL_READERS,
+  ...MAIL_HTTP_READERS,
   ...MAIL_TEXT_READERS,
   ...REVIEW_READERS,
   ...VAULT_READERS,

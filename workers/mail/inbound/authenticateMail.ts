@@ -28,7 +28,7 @@ const SIGNATURES_MAX = 10
  * @returns verdicts, never a refusal: the reader and the inbox's rules decide.
  */
 export async function authenticateMail(
-  { bytes, remoteIp, helo, envelopeFrom }: InboundMail,
+  { bytes, remoteIp, helo, envelopeFrom, provider }: InboundMail,
   { lookUp, ownHost, authors }: { lookUp: LookUp; ownHost: string; authors: readonly string[] },
 ): Promise<CheckedSender> {
   if (remoteIp === null) return { authentication: INTERNAL, isAligned: true }
@@ -36,7 +36,7 @@ export async function authenticateMail(
   if (extent === 'no') return STRANGER
   try {
     const signed = withSignatures(bytes, extent === 'whole' ? SIGNATURES_MAX : 0)
-    const signs = await authenticate(signed, {
+    const found = await authenticate(signed, {
       ip: remoteIp,
       helo: helo ?? '',
       // The SMTP library decodes A-labels, and SPF knows only those.
@@ -47,6 +47,8 @@ export async function authenticateMail(
       disableDmarc: true,
       disableBimi: true,
     })
+    // The address of a mail service is not the one that SPF is about.
+    const signs = provider === null ? found : { ...found, spf: false as const }
     const { spf, dkim, arc } = signs
     const authentication: Authentication = {
       spf: authenticationWord(spf === false ? undefined : spf?.status.result),
@@ -54,6 +56,7 @@ export async function authenticateMail(
       dmarc: await dmarcWord(authors, signs, withDeadline(lookUp, DMARC_MS)),
       arc: authenticationWord(arc === false ? undefined : arc?.status?.result),
       internal: false,
+      ...(provider?.spf == null ? {} : { providerSpf: provider.spf }),
     }
     return { authentication, isAligned: (await dmarcWord(authors, signs, anyPolicy)) === 'pass' }
   } catch {

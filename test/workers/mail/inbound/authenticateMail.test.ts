@@ -299,6 +299,7 @@ async function authenticated(message: string, lookUp = answering) {
       id: '1',
       projectId: 'p',
       traceparent: null,
+      provider: null,
       inboxAddress: agent.address,
       rawId: '1',
       receivedAt: new Date(),

@@ -1,0 +1,94 @@
+import type { Logger } from 'pino'
+import { domainOf } from '../../shared/mail/address.ts'
+import type { Outage } from '../../shared/process/outage.ts'
+import type { AddressBook } from './addressBook.ts'
+import type { BlockedSenders } from './blockedSenders.ts'
+import type { FullInboxes } from './fullInboxes.ts'
+import type { Mover } from './mover.ts'
+import type { SenderRates } from './senderRates.ts'
+import { type NewSpooledMail, type Spool, SpoolFull, sizeOf } from './spool.ts'
+
+/** The largest message accepted, in bytes (RFC 1870 SIZE). */
+export const MESSAGE_MAX_BYTES = 35 * 1024 * 1024
+export const TOO_LARGE = `5.3.4 Message exceeds the limit of ${MESSAGE_MAX_BYTES} bytes`
+export const TOO_MANY_CONNECTIONS = '4.7.0 Too many connections from your address'
+export const TOO_MUCH_IN_FLIGHT = '4.3.1 Too much mail in flight, try again later'
+
+/** An SMTP reply other than 250. smtp-server sends `responseCode` and the message. */
+export class SmtpReply extends Error {
+  readonly responseCode: number
+  constructor(responseCode: number, message: string) {
+    super(message)
+    this.responseCode = responseCode
+  }
+}
+
+/** What decides whether a mail is accepted, whichever way it comes. */
+export type AcceptingParts = {
+  spool: Spool
+  mover: Mover
+  addressBook: AddressBook
+  blockedSenders: BlockedSenders
+  rates: SenderRates
+  fullInboxes: FullInboxes
+  /** Logs the beginning and the end of an outage of the spool. */
+  spoolOutage: Outage
+  log: Logger
+}
+
+/** Whether this network may send another mail now. @throws {SmtpReply} */
+export function admitSender({ rates, spool }: AcceptingParts, remoteAddress: string): void {
+  if (!rates.takesFrom(remoteAddress)) {
+    throw new SmtpReply(450, '4.7.0 Too many messages from your address, try again later')
+  }
+  if (!spool.hasRoom()) throw new SmtpReply(452, '4.3.1 Insufficient system storage')
+}
+
+/**
+ * The inbox of a recipient that takes mail from this sender now.
+ * @param onUnknown is told of a recipient that does not exist.
+ * @throws {SmtpReply}
+ */
+export async function findInbox(
+  parts: AcceptingParts,
+  { address, sender, mailDomain }: { address: string; sender: string; mailDomain: string },
+  onUnknown: () => void,
+): Promise<string> {
+  const recipient = await parts.addressBook.find(address)
+  if (recipient === 'unknown') {
+    onUnknown()
+    // Platform domains may have inboxes too. An unknown recipient there is answered like a foreign domain.
+    if (domainOf(address) !== mailDomain) throw new SmtpReply(550, '5.7.1 Relaying denied')
+    throw new SmtpReply(550, '5.1.1 No such inbox')
+  }
+  if (recipient === 'undecided') throw new SmtpReply(451, '4.3.0 Address cannot be checked now')
+  if (parts.blockedSenders.has(recipient.inbox, sender)) {
+    throw new SmtpReply(550, '5.7.1 The recipient takes no mail from this sender')
+  }
+  if (parts.fullInboxes.has(recipient.inbox)) {
+    throw new SmtpReply(452, '4.2.2 The inbox is full')
+  }
+  if (!parts.rates.takesFor(recipient.inbox)) {
+    throw new SmtpReply(450, '4.2.1 The inbox receives too many messages, try again later')
+  }
+  return recipient.inbox
+}
+
+/** Resolves when the mail is on disk. @throws {SmtpReply} */
+export async function keepMail(parts: AcceptingParts, mail: NewSpooledMail): Promise<void> {
+  try {
+    await parts.spool.accept(mail)
+  } catch (error) {
+    const { message } = error as Error
+    parts.spoolOutage.missed((fields, text) => parts.log.error(fields, text), message)
+    const isFull = error instanceof SpoolFull
+    throw new SmtpReply(
+      452,
+      isFull
+        ? '4.3.1 Insufficient system storage'
+        : '4.3.1 Message could not be stored, try again later',
+    )
+  }
+  parts.spoolOutage.answered()
+  parts.mover.nudge(sizeOf(mail.bytes))
+}

@@ -1,0 +1,125 @@
+import type { Config } from '../../../shared/config/config.ts'
+import { SignedMailError } from '../../../shared/mail/http/signedMail.ts'
+import { isDatabaseUnavailable } from '../../../shared/process/databaseAway.ts'
+import { serve } from '../../../shared/process/serve.ts'
+import type { Running } from '../../../shared/process/service.ts'
+import { createClientAddress } from '../../http/clientAddress.ts'
+import { MESSAGE_MAX_BYTES, SmtpReply, TOO_MANY_CONNECTIONS } from '../acceptance.ts'
+import type { ConnectionLimits } from '../connectionLimits.ts'
+import { HttpRefusal, refusalResponse, toRefusal } from './httpAnswer.ts'
+import type { InboundKeys } from './inboundKeys.ts'
+import { readPostmarkRequest } from './postmark.ts'
+import { readRawMail } from './rawMail.ts'
+import { type HandedMail, type HttpParts, takeMail } from './takeMail.ts'
+
+const IDLE_TIMEOUT_S = 60
+const DRAIN_POLL_MS = 20
+/** A request of a mail service may take this long. */
+const REQUEST_MS = 10 * 60_000
+
+/** Reads a request into a mail, or refuses it; null: the path is another's. @throws {HttpRefusal} */
+type Adapter = (request: Request, pathname: string, keys: InboundKeys) => Promise<HandedMail | null>
+
+/** One adapter for each form in which mail services hand over mail. */
+const ADAPTERS: readonly Adapter[] = [readRawMail, readPostmarkRequest]
+
+/**
+ * Mail over HTTP. The listener's process serves it, because a mail is accepted when the spool has it on disk, and the
+ * spool is a file of this process (docs/decisions/mail-over-http.md).
+ */
+export function startMailServer(
+  parts: HttpParts & { limits: ConnectionLimits; keys: InboundKeys },
+  { http, host, trustedProxies }: MailServerSettings,
+): Running & { port: number } {
+  const clientAddress = createClientAddress(trustedProxies)
+  let inFlight = 0
+  const answer = async (request: Request, socketAddress: string): Promise<Response> => {
+    const address = clientAddress(socketAddress, request.headers.get('x-forwarded-for'))
+    try {
+      return Response.json(await receive(parts, request, address))
+    } catch (error) {
+      const refusal = toRefusal(error) ?? unexpected(parts, error)
+      parts.metrics.refused(labelOf(error, refusal))
+      return refusalResponse(refusal)
+    }
+  }
+  const server = serve(
+    {
+      port: http.port,
+      hostname: host,
+      idleTimeout: IDLE_TIMEOUT_S,
+      // Above our own limit: our error answers, not Bun's.
+      maxRequestBodySize: MESSAGE_MAX_BYTES * 2,
+      async fetch(request, self) {
+        inFlight++
+        try {
+          return await answer(request, self.requestIP(request)?.address ?? '')
+        } finally {
+          inFlight--
+        }
+      },
+    },
+    'INBOUND_PORT',
+  )
+  return {
+    port: server.port!,
+    async stop() {
+      const closed = server.stop()
+      while (inFlight > 0) await Bun.sleep(DRAIN_POLL_MS)
+      await Promise.race([closed, Bun.sleep(DRAIN_POLL_MS * 5)])
+      await server.stop(true)
+    },
+  }
+}
+
+type MailServerSettings = {
+  http: { port: number }
+  host: string
+  trustedProxies: Config['trustedProxies']
+}
+
+async function receive(
+  parts: HttpParts & { limits: ConnectionLimits; keys: InboundKeys },
+  request: Request,
+  address: string,
+) {
+  if (request.method !== 'POST') throw new HttpRefusal(405, 'The method must be POST')
+  const ending = new AbortController()
+  const end = (reason: string) => ending.abort(new SmtpReply(421, reason))
+  const connection = parts.limits.enter(address, end)
+  if (connection === null) throw new SmtpReply(421, TOO_MANY_CONNECTIONS)
+  const deadline = setTimeout(() => end('4.4.2 This connection has lasted too long'), REQUEST_MS)
+  try {
+    const mail = await read(request, parts.keys)
+    return await takeMail(parts, mail, { address, connection, signal: ending.signal })
+  } finally {
+    clearTimeout(deadline)
+    parts.limits.leave(connection)
+  }
+}
+
+async function read(request: Request, keys: InboundKeys): Promise<HandedMail> {
+  const { pathname } = new URL(request.url)
+  for (const adapter of ADAPTERS) {
+    try {
+      const mail = await adapter(request, pathname, keys)
+      if (mail !== null) return mail
+    } catch (error) {
+      if (!(error instanceof SignedMailError)) throw error
+      throw new HttpRefusal(error.status, error.message)
+    }
+  }
+  throw new HttpRefusal(404, 'Not found')
+}
+
+/** The label of a metric: our own replies, and never a stranger's text. */
+const labelOf = (error: unknown, { status }: HttpRefusal) =>
+  error instanceof SmtpReply ? `${error.responseCode} ${error.message}` : `HTTP ${status}`
+
+function unexpected({ log }: HttpParts, error: unknown): HttpRefusal {
+  if (isDatabaseUnavailable(error)) {
+    return new HttpRefusal(503, '4.3.0 The key cannot be checked now')
+  }
+  log.error({ err: error }, 'mail over HTTP failed')
+  return new HttpRefusal(503, '4.3.0 Something went wrong, try again later')
+}

@@ -1,0 +1,114 @@
+import { domainOf } from '../../../shared/mail/address.ts'
+import type { Envelope } from '../../../shared/mail/http/signedMail.ts'
+import { traced } from '../../../shared/process/tracing.ts'
+import { traceparent } from '../../../shared/process/workContext.ts'
+import type { MailProvider } from '../../../sql/mail/inbound/inboundMails.ts'
+import {
+  type AcceptingParts,
+  admitSender,
+  findInbox,
+  keepMail,
+  MESSAGE_MAX_BYTES,
+  SmtpReply,
+  TOO_LARGE,
+  TOO_MUCH_IN_FLIGHT,
+} from '../acceptance.ts'
+import type { OpenConnection } from '../connectionLimits.ts'
+import type { IncomingMails } from '../incomingMail.ts'
+import type { SmtpMetrics } from '../smtpMetrics.ts'
+import type { InboundKey } from './inboundKeys.ts'
+
+export type HttpParts = AcceptingParts & {
+  incoming: IncomingMails
+  metrics: SmtpMetrics
+  mailDomain: string
+}
+
+/** A mail that a holder of a secret hands over. Each adapter makes one. */
+export type HandedMail = {
+  key: InboundKey
+  envelope: Envelope
+  provider: MailProvider
+  /** The same request has the same key, so that a repeated one is stored once. A UUID. */
+  sourceKey: string
+  /** The message (RFC 5322). */
+  content: AsyncIterable<Uint8Array>
+  /** Proves the whole message, before it is kept. @throws {HttpRefusal} */
+  check(bytes: Buffer): void
+}
+
+/** What became of each recipient. */
+export type Taken = { accepted: string[]; refused: { address: string; reason: string }[] }
+
+/**
+ * Takes a mail as the SMTP listener does. Resolves when the spool has it on disk.
+ * @param from the address of the mail service, its connection, and the signal that ends it.
+ * @throws {SmtpReply} no recipient can be served, or one of them must be tried again later: then nothing is kept.
+ */
+export async function takeMail(
+  parts: HttpParts,
+  mail: HandedMail,
+  from: { address: string; connection: OpenConnection; signal: AbortSignal },
+): Promise<Taken> {
+  admitSender(parts, from.address)
+  const { byInbox, accepted, refused } = await findInboxes(parts, mail)
+  if (byInbox.size === 0) throw new SmtpReply(550, refused[0]!.reason)
+  const incoming = parts.incoming.begin(from.address, byInbox.keys(), from.connection)
+  try {
+    let size = 0
+    for await (const chunk of mail.content) {
+      from.signal.throwIfAborted()
+      size += chunk.length
+      if (size > MESSAGE_MAX_BYTES) throw new SmtpReply(552, TOO_LARGE)
+      if (!(await incoming.write(Buffer.from(chunk)))) throw new SmtpReply(452, TOO_MUCH_IN_FLIGHT)
+    }
+    const bytes = await incoming.bytes()
+    mail.check(bytes)
+    await traced(
+      'POST /v0/inbound',
+      { kind: 'server', parent: null, attributes: { 'purser.mail.bytes': bytes.length } },
+      () =>
+        keepMail(parts, {
+          sourceKey: mail.sourceKey,
+          bytes,
+          envelopeFrom: mail.envelope.from,
+          inboxes: [...byInbox].map(([address, envelopeTo]) => ({ address, envelopeTo })),
+          remoteIp: from.address,
+          helo: '',
+          receivedAt: new Date(),
+          traceparent: traceparent(),
+          provider: mail.provider,
+        }),
+    )
+    parts.rates.count(from.address, byInbox.keys())
+    parts.metrics.accepted()
+    return { accepted, refused }
+  } finally {
+    await incoming.discard()
+  }
+}
+
+async function findInboxes(parts: HttpParts, { key, envelope }: HandedMail) {
+  const byInbox = new Map<string, string>()
+  const accepted: string[] = []
+  const refused: Taken['refused'] = []
+  for (const address of new Set(envelope.to)) {
+    try {
+      if (key.domain !== null && domainOf(address) !== key.domain) {
+        throw new SmtpReply(550, `5.7.1 This key delivers only to ${key.domain}`)
+      }
+      const inbox = await findInbox(
+        parts,
+        { address, sender: envelope.from, mailDomain: key.domain ?? parts.mailDomain },
+        // A stranger who guesses addresses must not stop the mail service that hands over everybody's mail.
+        () => {},
+      )
+      byInbox.set(inbox, address)
+      accepted.push(address)
+    } catch (error) {
+      if (!(error instanceof SmtpReply) || error.responseCode < 500) throw error
+      refused.push({ address, reason: error.message })
+    }
+  }
+  return { byInbox, accepted, refused }
+}

@@ -1,0 +1,101 @@
+/**
+ * The inbound webhook of Postmark. It signs nothing: a user's password and a path that nobody can guess prove it, both
+ * made from a secret. https://postmarkapp.com/developer/webhooks/inbound-webhook
+ */
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import { parseAddress } from '../address.ts'
+import { type AuthenticationWord, authenticationWord } from '../parse/authentication.ts'
+import { type Envelope, SignedMailError } from './signedMail.ts'
+
+const USER = 'purser'
+const PATH = '/v0/inbound/postmark/'
+/** A key's id, in base64url, and the secret part of the path. */
+const SECRET_PATH = /^\/v0\/inbound\/postmark\/([\w-]{1,400})\/([0-9a-f]{32})$/
+
+const derived = (secret: Uint8Array, keyId: string, use: string) =>
+  createHmac('sha256', secret).update(`purser postmark ${use} ${keyId}`).digest('hex').slice(0, 32)
+
+/** The URL to set at Postmark; it holds the password. */
+export function postmarkAddress(baseUrl: string, keyId: string, secret: Uint8Array): string {
+  const url = new URL(baseUrl)
+  url.username = USER
+  url.password = derived(secret, keyId, 'password')
+  url.pathname = `${PATH}${Buffer.from(keyId).toString('base64url')}/${derived(secret, keyId, 'path')}`
+  return url.href
+}
+
+/** The key's id in the path; null: no path of Postmark's. */
+export function postmarkKeyId(pathname: string): string | null {
+  const id = SECRET_PATH.exec(pathname)?.[1]
+  return id === undefined ? null : Buffer.from(id, 'base64url').toString('utf8')
+}
+
+/** Proves path and password by one of the secrets of their key. @throws {SignedMailError} */
+export function provePostmark(
+  request: { pathname: string; authorization: string },
+  keyId: string,
+  secrets: readonly Uint8Array[],
+): void {
+  const given = Buffer.from(request.authorization.slice(0, 500))
+  const isRight = secrets.some((secret) => {
+    const login = `${USER}:${derived(secret, keyId, 'password')}`
+    const wanted = Buffer.from(`Basic ${Buffer.from(login).toString('base64')}`)
+    const path = Buffer.from(derived(secret, keyId, 'path'))
+    const givenPath = Buffer.from(SECRET_PATH.exec(request.pathname)?.[2] ?? '')
+    return (
+      given.length === wanted.length &&
+      timingSafeEqual(given, wanted) &&
+      givenPath.length === path.length &&
+      timingSafeEqual(givenPath, path)
+    )
+  })
+  if (!isRight) throw new SignedMailError(401, 'Authorization: does not fit the key')
+}
+
+/** A mail in Postmark's form. */
+export type PostmarkMail = { envelope: Envelope; spf: AuthenticationWord | null; bytes: Buffer }
+
+/**
+ * Reads the JSON of the webhook. The setting "Include raw email content in JSON payload" must be on.
+ * @throws {SignedMailError}
+ */
+export function readPostmarkMail(json: string): PostmarkMail {
+  const wrong = (rule: string) => new SignedMailError(400, rule)
+  let body: Record<string, unknown>
+  try {
+    body = Object(JSON.parse(json))
+  } catch {
+    throw wrong('The body must be valid JSON')
+  }
+  const { RawEmail: raw, OriginalRecipient: to } = body
+  if (typeof raw !== 'string' || raw === '') {
+    throw wrong('RawEmail: must be set; turn on "Include raw email content in JSON payload"')
+  }
+  if (typeof to !== 'string' || parseAddress(to) === null) {
+    throw wrong('OriginalRecipient: must be an address')
+  }
+  const headers = headersOf(body)
+  const from = /^<?([^<>]*)>?$/.exec(headers.get('return-path') ?? '')?.[1]?.trim() ?? ''
+  return {
+    envelope: { from: parseAddress(from) === null ? '' : from, to: [to] },
+    spf: spfWord(headers.get('received-spf')),
+    bytes: Buffer.from(raw, 'utf8'),
+  }
+}
+
+/** Fields that Postmark adds stand apart from those of the message. The first of a name counts. */
+function headersOf({ Headers: headers }: Record<string, unknown>): Map<string, string> {
+  const found = new Map<string, string>()
+  for (const header of Array.isArray(headers) ? headers : []) {
+    const { Name: name, Value: value } = Object(header)
+    if (typeof name !== 'string' || typeof value !== 'string') continue
+    if (!found.has(name.toLowerCase())) found.set(name.toLowerCase(), value)
+  }
+  return found
+}
+
+/** `Pass (sender SPF authorized) …` (RFC 7208 §9.1). */
+function spfWord(header: string | undefined): AuthenticationWord | null {
+  const word = header === undefined ? undefined : /^[a-z]{1,20}/i.exec(header.trim())?.[0]
+  return word === undefined ? null : authenticationWord(word.toLowerCase())
+}

@@ -1,0 +1,125 @@
+/** Mail that comes by HTTP: its envelope, and the proof that a holder of a secret sent it (docs/mail.md). */
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import { parseAddress } from '../address.ts'
+import { AUTHENTICATION_WORDS, type AuthenticationWord } from '../parse/authentication.ts'
+
+/** Seconds that the sender's clock may differ. */
+const SKEW_S = 300
+/** RFC 5321 §4.5.3.1.8, as the SMTP listener takes them. */
+const RECIPIENTS_MAX = 100
+/** A hundred addresses of 320 octets, in JSON and base64url. */
+const ENVELOPE_MAX_CHARS = 64 * 1024
+
+/** The envelope of a mail (RFC 5321 §2.3.1). `from` is empty for a bounce. */
+export type Envelope = { from: string; to: string[] }
+
+/** A request that cannot be read or proven. The message names the header and says what it must be. */
+export class SignedMailError extends Error {
+  override readonly name = 'SignedMailError'
+  readonly status: 400 | 401
+  constructor(status: 400 | 401, message: string) {
+    super(message)
+    this.status = status
+  }
+}
+
+/** The headers of `POST /v0/inbound/raw`. */
+export type MailHeaders = {
+  envelope: string
+  timestamp: string
+  digest: string
+  key: string
+  signature: string
+}
+
+/** The text that the signature covers: all of the request, the body by its digest. */
+export const signedText = ({ key, timestamp, envelope, digest }: Omit<MailHeaders, 'signature'>) =>
+  `v1\n${key}\n${timestamp}\n${envelope}\n${digest}`
+
+/** `v1=` and the HMAC-SHA256 in hexadecimal digits. */
+export const mailSignature = (
+  secret: Uint8Array,
+  headers: Omit<MailHeaders, 'signature'>,
+): string => `v1=${createHmac('sha256', secret).update(signedText(headers)).digest('hex')}`
+
+/**
+ * Proves the headers by one of the secrets of their key.
+ * @throws {SignedMailError}
+ */
+export function proveHeaders(
+  headers: MailHeaders,
+  secrets: readonly Uint8Array[],
+  nowMs: number,
+): void {
+  const { timestamp, digest, signature } = headers
+  if (!/^\d{1,11}$/.test(timestamp)) {
+    throw new SignedMailError(400, 'Purser-Timestamp: must be the seconds since 1970')
+  }
+  if (!/^[0-9a-f]{64}$/.test(digest)) {
+    throw new SignedMailError(
+      400,
+      'Purser-Digest: must be the SHA-256 of the body, in 64 hexadecimal digits',
+    )
+  }
+  const given = Buffer.from(signature.slice(0, 100))
+  const isRight = secrets.some((secret) => {
+    const wanted = Buffer.from(mailSignature(secret, headers))
+    return given.length === wanted.length && timingSafeEqual(given, wanted)
+  })
+  if (!isRight) throw new SignedMailError(401, 'Purser-Signature: does not fit the key')
+  if (Math.abs(nowMs / 1000 - Number(timestamp)) > SKEW_S) {
+    throw new SignedMailError(
+      401,
+      `Purser-Timestamp: must be within ${SKEW_S} seconds of our clock`,
+    )
+  }
+}
+
+/**
+ * Reads `Purser-Envelope`: base64url of the JSON `{"from": "…", "to": ["…"]}`, and `"spf"` if the sender checked it.
+ * @throws {SignedMailError}
+ */
+export function readEnvelope(header: string): Envelope & { spf: AuthenticationWord | null } {
+  const wrong = (rule: string) => new SignedMailError(400, `Purser-Envelope: ${rule}`)
+  if (header.length > ENVELOPE_MAX_CHARS) {
+    throw wrong(`must have at most ${ENVELOPE_MAX_CHARS} characters`)
+  }
+  const { from, to, spf = null } = parsed(header)
+  if (typeof from !== 'string' || (from !== '' && parseAddress(from) === null)) {
+    throw wrong('"from" must be an address, or empty')
+  }
+  if (!Array.isArray(to) || to.length === 0 || to.length > RECIPIENTS_MAX) {
+    throw wrong(`"to" must be a list of 1 to ${RECIPIENTS_MAX} addresses`)
+  }
+  if (
+    !to.every(
+      (address): address is string => typeof address === 'string' && parseAddress(address) !== null,
+    )
+  ) {
+    throw wrong('"to" must hold addresses alone')
+  }
+  if (spf !== null && !AUTHENTICATION_WORDS.includes(spf as AuthenticationWord)) {
+    throw wrong(`"spf" must be one of ${AUTHENTICATION_WORDS.join(', ')}`)
+  }
+  return { from, to, spf: spf as AuthenticationWord | null }
+}
+
+function parsed(header: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(header, 'base64url').toString('utf8'))
+    if (typeof value === 'object' && value !== null) return value as Record<string, unknown>
+  } catch {
+    // Not JSON.
+  }
+  throw new SignedMailError(400, 'Purser-Envelope: must be base64url of a JSON object')
+}
+
+/** The secret of a domain: it follows from a secret of the service, so no table holds it. */
+export const domainSecret = (secret: Uint8Array, keyId: string): Uint8Array =>
+  createHmac('sha256', secret).update(`purser inbound ${keyId}`).digest()
+
+/** The same request has the same id: a repeated one is stored once. @returns a UUID. */
+export function requestId(keyId: string, signature: string): string {
+  const hex = createHmac('sha256', keyId).update(signature).digest('hex')
+  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12}).*$/, '$1-$2-$3-$4-$5')
+}

@@ -1,0 +1,61 @@
+import { type Pool, type Queryable, transaction } from '../../db.ts'
+
+/** A secret of a domain for mail over HTTP, without the secret itself. */
+export type InboundSecret = {
+  /** `DOMAIN#VERSION`. */
+  keyId: string
+  createdAt: Date
+  /** Null: until it is revoked. */
+  expiresAt: Date | null
+}
+
+/** A former secret stays valid this long after a new one is made. */
+const OVERLAP = '24 hours'
+
+type Row = { domain: string; version: number; created_at: Date; expires_at: Date | null }
+
+const toSecret = (row: Row): InboundSecret => ({
+  keyId: `${row.domain}#${row.version}`,
+  createdAt: row.created_at,
+  expiresAt: row.expires_at,
+})
+
+/** Makes a secret. The former one ends after a day. */
+export async function newInboundSecret(pool: Pool, domain: string): Promise<InboundSecret> {
+  return await transaction(pool, async (db) => {
+    await db.query(`select pg_advisory_xact_lock(hashtextextended('inbound_secrets ' || $1, 0))`, [
+      domain,
+    ])
+    await db.query(
+      `update inbound_secrets set expires_at = least(expires_at, clock_timestamp() + interval '${OVERLAP}')
+       where domain = $1`,
+      [domain],
+    )
+    const { rows } = await db.query<Row>(
+      `insert into inbound_secrets (domain, version)
+       select $1, coalesce(max(version), 0) + 1 from inbound_secrets where domain = $1
+       returning *`,
+      [domain],
+    )
+    return toSecret(rows[0]!)
+  })
+}
+
+/** The valid secrets of a domain, newest first. */
+export async function listInboundSecrets(db: Queryable, domain: string): Promise<InboundSecret[]> {
+  const { rows } = await db.query<Row>(
+    `select * from inbound_secrets where domain = $1 and (expires_at is null or expires_at > clock_timestamp())
+     order by version desc`,
+    [domain],
+  )
+  return rows.map(toSecret)
+}
+
+/** Revokes every secret of a domain, at once. */
+export async function revokeInboundSecrets(db: Queryable, domain: string): Promise<void> {
+  await db.query(
+    `update inbound_secrets set expires_at = clock_timestamp()
+     where domain = $1 and (expires_at is null or expires_at > clock_timestamp())`,
+    [domain],
+  )
+}

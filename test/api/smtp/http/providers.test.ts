@@ -1,0 +1,152 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+// @ts-expect-error: plain JavaScript, as Cloudflare runs it
+import emailWorker from '../../../../deploy/cloudflare/emailWorker.js'
+import { handOver, INBOUND_ENV, signedRequest } from '../../../support/mail/signedMail.ts'
+import {
+  messagePath,
+  startTestService,
+  type TestService,
+  waitForMessages,
+} from '../../../support/service.ts'
+
+let service: TestService
+let port: number
+beforeAll(async () => {
+  service = await startTestService({ env: INBOUND_ENV })
+  port = service.smtp!.httpPort!
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+const INBOUND = '/v0/platform/domains/mail.test/inbound'
+const newSecret = async () => {
+  const { status, body } = await service.platform.post(INBOUND)
+  expect(status).toBe(201)
+  return body
+}
+const mailOf = (id: string) =>
+  `Message-ID: <${id}@example.com>\r\nFrom: ada@example.com\r\nSubject: ${id}\r\n\r\nHi.\r\n`
+
+test('a secret of a domain delivers to that domain alone, and is shown once', async () => {
+  const agent = await service.newAgent()
+  const { keyId, secret } = await newSecret()
+  const send = (to: string[]) =>
+    handOver(port, signedRequest({ to, key: keyId, secret: Buffer.from(secret, 'base64') }))
+  expect(await send([agent.address, 'x@elsewhere.test'])).toMatchObject({
+    status: 200,
+    body: {
+      accepted: [agent.address],
+      refused: [
+        { address: 'x@elsewhere.test', reason: '5.7.1 This key delivers only to mail.test' },
+      ],
+    },
+  })
+  expect((await send(['x@elsewhere.test'])).status).toBe(404)
+  const { body } = await service.platform.get(INBOUND)
+  expect(body.secrets[0]).toEqual({
+    keyId,
+    createdAt: expect.any(String),
+    expiresAt: null,
+  })
+})
+
+test('a new secret leaves the former one a day; a revoked one ends', async () => {
+  await using own = await startTestService({ env: INBOUND_ENV })
+  const agent = await own.newAgent()
+  const at = own.smtp!.httpPort!
+  const { body: first } = await own.platform.post(INBOUND)
+  const { body: second } = await own.platform.post(INBOUND)
+  const send = ({ keyId, secret }: { keyId: string; secret: string }) =>
+    handOver(
+      at,
+      signedRequest({
+        to: [agent.address],
+        key: keyId,
+        secret: Buffer.from(secret, 'base64'),
+      }),
+    )
+  const { body } = await own.platform.get(INBOUND)
+  const [newest, former] = body.secrets
+  expect([newest.keyId, newest.expiresAt, former.keyId]).toEqual([second.keyId, null, first.keyId])
+  const leftH = (Date.parse(former.expiresAt) - Date.now()) / 3_600_000
+  expect(leftH).toBeWithin(23.9, 24.1)
+  await own.platform.delete(INBOUND)
+  // The listener has not seen these keys: nothing is remembered.
+  expect((await send(first)).status).toBe(401)
+  expect((await send(second)).status).toBe(401)
+  const { body: third } = await own.platform.post(INBOUND)
+  expect(third.keyId).toBe('mail.test#3')
+})
+
+test('a foreign domain has no secrets, and without INBOUND_SECRETS nobody has', async () => {
+  expect((await service.platform.post('/v0/platform/domains/other.test/inbound')).status).toBe(404)
+  await using closed = await startTestService({ workers: false, smtp: false })
+  expect((await closed.platform.post(INBOUND)).status).toBe(409)
+})
+
+test('the Cloudflare worker hands over mail, rejects what we refuse for good, and fails on the rest', async () => {
+  const agent = await service.newAgent()
+  const { keyId, secret } = await newSecret()
+  const env = {
+    PURSER_URL: `http://127.0.0.1:${port}/v0/inbound/raw`,
+    PURSER_KEY: keyId,
+    PURSER_SECRET: secret,
+  }
+  /** The runtime's message: envelope, bytes, and `setReject`. */
+  const run = async (to: string, mail: string | Uint8Array<ArrayBuffer>, vars = env) => {
+    const rejections: string[] = []
+    const setReject = (reason: string) => rejections.push(reason)
+    const raw = new Blob([mail]).stream()
+    await emailWorker.email({ from: 'ada@example.com', to, raw, setReject }, vars)
+    return rejections.join()
+  }
+  expect(await run(agent.address, mailOf('cloud'))).toBe('')
+  await waitForMessages(agent, 1)
+  expect(await run('nobody@mail.test', mailOf('none'))).toBe('5.1.1 No such inbox')
+  expect(await run(agent.address, new Uint8Array(36 * 1024 * 1024))).toBe('5.3.4 Message too large')
+  const wrong = { ...env, PURSER_SECRET: Buffer.alloc(32).toString('base64') }
+  await expect(run(agent.address, mailOf('wrong'), wrong)).rejects.toThrow('Purser answered 401')
+})
+
+test("Postmark's webhook delivers with its secret address, its word on SPF stands apart, and repeats are one mail", async () => {
+  const agent = await service.newAgent()
+  const { postmarkUrl } = await newSecret()
+  const url = new URL(postmarkUrl)
+  const authorization = `Basic ${btoa(`${url.username}:${url.password}`)}`
+  const json = {
+    FromFull: { Email: 'ada@example.com' },
+    OriginalRecipient: agent.address,
+    Headers: [
+      { Name: 'Return-Path', Value: '<bounces@example.com>' },
+      { Name: 'Received-SPF', Value: 'Pass (sender SPF authorized) identity=mailfrom' },
+    ],
+    RawEmail: mailOf('postmark'),
+  }
+  const post = (body: unknown, path = url.pathname, headers: Record<string, string> = {}) =>
+    handOver(
+      port,
+      { method: 'POST', body: JSON.stringify(body), headers: { authorization, ...headers } },
+      path,
+    )
+  expect((await post(json)).status).toBe(200)
+  expect((await post(json)).status).toBe(200)
+  expect((await post({ ...json, RawEmail: mailOf('second') })).status).toBe(200)
+  expect(await waitForMessages(agent, 2)).toHaveLength(2)
+  const { body: message } = await agent.get(messagePath('<postmark@example.com>'))
+  expect(message.authentication).toMatchObject({ spf: 'none', providerSpf: 'pass' })
+
+  expect((await post(json, url.pathname, { authorization: 'Basic eA==' })).status).toBe(401)
+  const otherPath = `${url.pathname.slice(0, -1)}${url.pathname.endsWith('0') ? '1' : '0'}`
+  expect((await post(json, otherPath)).status).toBe(401)
+  expect((await post({ ...json, OriginalRecipient: 'nobody@mail.test' })).status).toBe(404)
+  const faults: [body: unknown, message: RegExp][] = [
+    [{ ...json, RawEmail: undefined }, /^RawEmail: must be set/],
+    [{ ...json, OriginalRecipient: 5 }, /^OriginalRecipient: must be an address/],
+    ['text', /^RawEmail: /],
+    [null, /^RawEmail: /],
+  ]
+  for (const [body, message] of faults) {
+    const answer = await post(body)
+    expect(answer.status).toBe(400)
+    expect(answer.body.message).toMatch(message)
+  }
+})

@@ -1,0 +1,200 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { readdirSync } from 'node:fs'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import {
+  handOver,
+  INBOUND_ENV,
+  type RawMail,
+  signedRequest,
+} from '../../../support/mail/signedMail.ts'
+import {
+  type Agent,
+  messagePath,
+  startTestService,
+  type TestService,
+  waitForMessages,
+} from '../../../support/service.ts'
+import { waitFor } from '../../../support/waitFor.ts'
+
+let service: TestService
+let agent: Agent
+let port: number
+beforeAll(async () => {
+  service = await startTestService({ env: INBOUND_ENV })
+  agent = await service.newAgent()
+  port = service.smtp!.httpPort!
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+const send = (raw: RawMail) => handOver(port, signedRequest(raw))
+const mailOf = (id: string, text = 'Hi.') =>
+  `Message-ID: <${id}@example.com>\r\nFrom: ada@example.com\r\nSubject: ${id}\r\n\r\n${text}\r\n`
+
+test('a mail over HTTP reaches the inbox byte for byte, and says what nobody could check', async () => {
+  const mail = Buffer.from(mailOf('first', 'Gr\xfc\xdfe\0'), 'latin1')
+  const { status, body } = await send({ to: [agent.address], mail, spf: 'pass' })
+  expect({ status, body }).toEqual({
+    status: 200,
+    body: { accepted: [agent.address], refused: [] },
+  })
+  await waitForMessages(agent, 1)
+  const { body: message } = await agent.get(messagePath('<first@example.com>'))
+  expect(message.authentication).toMatchObject({ spf: 'none', providerSpf: 'pass', dmarc: 'none' })
+  const raw = await fetch(`${service.url}${messagePath('<first@example.com>')}/raw`, {
+    headers: { authorization: `Bearer ${agent.key}` },
+  })
+  expect(Buffer.from(await raw.arrayBuffer()).equals(mail)).toBe(true)
+})
+
+test('an allow rule trusts our own checks alone, whatever the mail service says', async () => {
+  const own = await service.newAgent()
+  await own.post('/v0/email-rules', {
+    type: 'ALLOW',
+    scope: 'RECEIVE',
+    value: 'ada@example.com',
+  })
+  await send({ to: [own.address], mail: mailOf('claimed'), spf: 'pass' })
+  await waitFor('its refusal', async () => {
+    const { rows } = await service.database.pool.query(
+      'select 1 from inbound_mails where project_id = $1 and state <> $2',
+      [own.project.id, 'accepted'],
+    )
+    return rows.length === 1
+  })
+  expect((await own.get('/v0/messages')).body.count).toBe(0)
+})
+
+test('the same request again makes no second message', async () => {
+  const own = await service.newAgent()
+  const request = signedRequest({ to: [own.address], mail: mailOf('twice') })
+  expect((await handOver(port, request)).status).toBe(200)
+  expect((await handOver(port, request)).status).toBe(200)
+  // A later mail shows that the earlier ones are read.
+  await send({ to: [own.address], mail: mailOf('later') })
+  const messages = await waitForMessages(own, 2)
+  expect(messages.map(({ subject }) => subject)).toEqual(['later', 'twice'])
+})
+
+test('who holds no secret delivers nothing', async () => {
+  const to = [agent.address]
+  const nowS = Math.floor(Date.now() / 1000)
+  const signed = signedRequest({ to })
+  const changed = (headers: Record<string, string>) => ({
+    ...signed,
+    headers: { ...signed.headers, ...headers },
+  })
+  const elsewhere = signedRequest({ to: ['x@mail.test'] }).headers['purser-envelope']!
+  const other = signedRequest({ to, mail: mailOf('other') })
+  const attempts: [what: string, request: RequestInit, status: number][] = [
+    ['a wrong secret', signedRequest({ to, secret: Buffer.alloc(32, 8) }), 401],
+    ['an unknown key', signedRequest({ to, key: 'stranger' }), 401],
+    ['a key of a domain without secrets', signedRequest({ to, key: 'mail.test#1' }), 401],
+    ['an old request', signedRequest({ to, atS: nowS - 301 }), 401],
+    ['a request of the future', signedRequest({ to, atS: nowS + 310 }), 401],
+    ['no signature', changed({ 'purser-signature': '' }), 401],
+    ['the envelope of another request', changed({ 'purser-envelope': elsewhere }), 401],
+    [
+      'the digest of another body',
+      changed({ 'purser-digest': other.headers['purser-digest']! }),
+      401,
+    ],
+    ['the body of another request', { ...signed, body: other.body! }, 400],
+  ]
+  for (const [what, request, status] of attempts) {
+    const answer = await handOver(port, request)
+    expect([what, answer.status]).toEqual([what, status])
+    expect(answer.body.message).toMatch(/^Purser-[A-Z]\w+: /)
+  }
+})
+
+test('an envelope that cannot be read is 400 and names what is wrong', async () => {
+  const faults: [envelope: string, message: string][] = [
+    ['{}', 'Purser-Envelope: "from" must be an address, or empty'],
+    ['{"from":"","to":[]}', 'Purser-Envelope: "to" must be a list of 1 to 100 addresses'],
+    ['{"from":"","to":["x"]}', 'Purser-Envelope: "to" must hold addresses alone'],
+    ['[', 'Purser-Envelope: must be base64url of a JSON object'],
+  ]
+  for (const [envelope, message] of faults) {
+    const encoded = Buffer.from(envelope).toString('base64url')
+    const answer = await send({ to: [agent.address], envelope: encoded })
+    expect([answer.status, answer.body.message]).toEqual([400, message])
+  }
+})
+
+test('unknown recipients are named beside those that were served; 404 if there is none', async () => {
+  const own = await service.newAgent()
+  const some = await send({ to: ['nobody@mail.test', own.address], mail: mailOf('some') })
+  expect(some).toMatchObject({
+    status: 200,
+    body: {
+      accepted: [own.address],
+      refused: [{ address: 'nobody@mail.test', reason: '5.1.1 No such inbox' }],
+    },
+  })
+  await waitForMessages(own, 1)
+  const none = await send({ to: ['nobody@mail.test', 'x@elsewhere.test'] })
+  expect(none).toMatchObject({
+    status: 404,
+    body: { error: 'not_found', message: '5.1.1 No such inbox', status: 404 },
+  })
+})
+
+test('a message above the limit is 413, with and without a length', async () => {
+  const mail = Buffer.alloc(35 * 1024 * 1024 + 1, 'x')
+  const request = signedRequest({ to: [agent.address], mail })
+  expect((await handOver(port, request)).status).toBe(413)
+  const chunked = { ...request, body: new Blob([mail]).stream() }
+  expect((await handOver(port, chunked)).status).toBe(413)
+})
+
+test('a cut connection leaves nothing', async () => {
+  const mail = 'x'.repeat(100_000)
+  const { headers } = signedRequest({ to: [agent.address], mail })
+  const lines = Object.entries({ ...headers, host: 'x', 'content-length': String(mail.length) })
+  const head = lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')
+  const folder = join(service.config.dataDir, `incoming-${process.pid}`)
+  const socket = connect(port, '127.0.0.1')
+  socket.write(`POST /v0/inbound/raw HTTP/1.1\r\n${head}\r\n${mail.slice(0, 80_000)}`)
+  await waitFor('an unfinished message', async () => readdirSync(folder).length === 1)
+  socket.destroy()
+  await waitFor('its end', async () => readdirSync(folder).length === 0)
+})
+
+test('too many messages are 503 and keep nothing', async () => {
+  await using narrow = await startTestService({
+    env: { ...INBOUND_ENV, SMTP_MESSAGES_PER_IP: '1' },
+  })
+  const own = await narrow.newAgent()
+  const at = narrow.smtp!.httpPort!
+  const hand = (id: string) => handOver(at, signedRequest({ to: [own.address], mail: mailOf(id) }))
+  expect((await hand('one')).status).toBe(200)
+  const refused = await hand('two')
+  expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '30'])
+  expect(refused.body.message).toStartWith('4.7.0 ')
+  const messages = await waitForMessages(own, 1)
+  expect(messages).toHaveLength(1)
+})
+
+test('without secrets there is no port; other paths and methods are answered', async () => {
+  await using closed = await startTestService({ workers: false })
+  expect(closed.smtp!.httpPort).toBeNull()
+  expect((await handOver(port, { method: 'POST', body: 'x' }, '/v0/other')).status).toBe(404)
+  expect((await handOver(port, { method: 'GET' })).status).toBe(405)
+})
+
+test('while the database is away, mail with a known key is accepted and arrives later', async () => {
+  await using away = await startTestService({ env: INBOUND_ENV, proxied: true })
+  const own = await away.newAgent()
+  const at = away.smtp!.httpPort!
+  const hand = (id: string, key = 'relay') =>
+    handOver(at, signedRequest({ to: [own.address], mail: mailOf(id), key }))
+  expect((await hand('before')).status).toBe(200)
+  await waitForMessages(own, 1)
+  await away.proxy!.cut()
+  expect((await hand('during')).status).toBe(200)
+  expect((await hand('unknown', 'mail.test#1')).status).toBe(503)
+  await away.proxy!.mend()
+  const messages = await waitForMessages(own, 2)
+  expect(messages[0].subject).toBe('during')
+})

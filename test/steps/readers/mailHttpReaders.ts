@@ -1,0 +1,79 @@
+/** Readers of the requests that hand over mail by HTTP. */
+import {
+  postmarkAddress,
+  postmarkKeyId,
+  provePostmark,
+  readPostmarkMail,
+} from '../../../shared/mail/http/postmarkMail.ts'
+import {
+  mailSignature,
+  proveHeaders,
+  readEnvelope,
+  requestId,
+  SignedMailError,
+  signedText,
+} from '../../../shared/mail/http/signedMail.ts'
+import { HEADER, JSON_TEXT, URL_TEXT } from '../inputs/grammars.ts'
+import { mailReader } from './mailReader.ts'
+import type { Reader } from './reader.ts'
+
+/** Bun's bound of all header fields together is less. */
+const FIELD_MAX = 64 * 1024
+const SECRET = new Uint8Array(32)
+
+const refusable = (read: () => unknown): unknown => {
+  try {
+    return read()
+  } catch (error) {
+    if (!(error instanceof SignedMailError)) throw error
+    return null
+  }
+}
+
+const headersOf = (text: string) => ({
+  key: text,
+  timestamp: '1',
+  envelope: text,
+  digest: '0'.repeat(64),
+  signature: text,
+})
+
+const base64url = (text: string) => Buffer.from(text).toString('base64url')
+
+export const MAIL_HTTP_READERS: readonly Reader[] = [
+  ...Object.entries({
+    'signedMail.ts proveHeaders': (text: string) => proveHeaders(headersOf(text), [SECRET], 0),
+    'signedMail.ts readEnvelope': (text: string) => readEnvelope(text),
+    'signedMail.ts readEnvelope: JSON': (text: string) => readEnvelope(base64url(text)),
+    'signedMail.ts readEnvelope: addresses': (text: string) =>
+      readEnvelope(base64url(JSON.stringify({ from: '', to: text.match(/.{1,300}/gs) }))),
+    'signedMail.ts signedText': (text: string) => signedText(headersOf(text)),
+    'signedMail.ts mailSignature': (text: string) => mailSignature(SECRET, headersOf(text)),
+    'signedMail.ts requestId': (text: string) => requestId(text, text),
+    'postmarkMail.ts postmarkAddress': (text: string) =>
+      postmarkAddress('https://x.test', text, SECRET),
+    'postmarkMail.ts provePostmark': (text: string) =>
+      provePostmark({ pathname: text, authorization: text }, text, [SECRET]),
+  }).map(([name, read]) =>
+    mailReader(`http/${name}`, FIELD_MAX, HEADER, (text) => refusable(() => read(text))),
+  ),
+  mailReader('http/postmarkMail.ts postmarkKeyId', FIELD_MAX, URL_TEXT, (text) =>
+    postmarkKeyId(`/v0/inbound/postmark/${text}`),
+  ),
+  ...Object.entries({
+    readPostmarkMail: (text: string) => text,
+    'readPostmarkMail: fields': (text: string) =>
+      JSON.stringify({
+        RawEmail: text,
+        OriginalRecipient: 'a@example.com',
+        Headers: [
+          { Name: 'Return-Path', Value: text },
+          { Name: 'Received-SPF', Value: text },
+        ],
+      }),
+  }).map(([name, json]) =>
+    mailReader(`http/postmarkMail.ts ${name}`, 1024 * 1024, JSON_TEXT, (text) =>
+      refusable(() => readPostmarkMail(json(text))),
+    ),
+  ),
+]
