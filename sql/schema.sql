@@ -538,6 +538,9 @@ create table outbound_recipients (
   updated_at timestamp(3) with time zone default clock_timestamp() not null,
   attempts integer default 0 not null,
   next_attempt_at timestamp(3) with time zone default clock_timestamp() not null,
+  -- The id of the copy in the 250 answer of the relay: its reports name it.
+  relay_id text,
+  complained_at timestamp(3) with time zone,
   constraint outbound_recipients_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'sent'::text, 'deferred'::text, 'failed'::text, 'bounced'::text]))),
   constraint outbound_recipients_message_row_fkey FOREIGN KEY (message_row) REFERENCES outbound_mails(message_row) ON DELETE CASCADE,
   constraint outbound_recipients_pkey PRIMARY KEY (message_row, address)
@@ -856,7 +859,7 @@ create table suppressions (
   detail text,
   message_id text,
   created_at timestamp(3) with time zone default clock_timestamp() not null,
-  constraint suppressions_reason_check CHECK ((reason = ANY (ARRAY['bounce'::text, 'rejection'::text]))),
+  constraint suppressions_reason_check CHECK ((reason = ANY (ARRAY['bounce'::text, 'rejection'::text, 'complaint'::text]))),
   constraint suppressions_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
   constraint suppressions_pkey PRIMARY KEY (project_id, address),
   constraint suppressions_row_key UNIQUE ("row")
@@ -1070,6 +1073,8 @@ CREATE INDEX messages_unindexed ON public.messages USING btree ("row") WHERE (se
 CREATE INDEX mta_sts_policies_expiry ON public.mta_sts_policies USING btree (expires_at);
 
 CREATE INDEX outbound_mails_due ON public.outbound_mails USING btree (next_attempt_at) WHERE (state <> 'done'::text);
+
+CREATE INDEX outbound_recipients_relay ON public.outbound_recipients USING btree (relay_id) WHERE (relay_id IS NOT NULL);
 
 CREATE INDEX payment_checks_age ON public.payment_checks USING btree (created_at);
 

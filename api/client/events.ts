@@ -18,6 +18,7 @@ export type PurserEvent = {
     | 'message.sent'
     | 'message.failed'
     | 'message.bounced'
+    | 'message.complained'
     | 'payment.settled'
     | 'payment.failed'
     | 'vault.used'

@@ -124,7 +124,12 @@ export async function startSmtp(
     http === null
       ? null
       : startMailServer(
-          { ...parts, mailDomain: config.mailDomain, keys: new InboundKeys(pool, http.secrets) },
+          {
+            ...parts,
+            mailDomain: config.mailDomain,
+            keys: new InboundKeys(pool, http.secrets),
+            pool,
+          },
           { http, host: config.http.host, trustedProxies: config.trustedProxies },
         )
   // The listener accepts mail even while the database is away.

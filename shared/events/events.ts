@@ -11,6 +11,8 @@ export const EVENT_SCOPES = {
   'message.sent': 'mail:read',
   'message.failed': 'mail:read',
   'message.bounced': 'mail:read',
+  // A recipient reported the message as spam.
+  'message.complained': 'mail:read',
   'payment.settled': 'payments:accept',
   'payment.failed': 'payments:accept',
   'vault.used': 'vault:use',

@@ -11,9 +11,9 @@ import type { Services } from '../../http/services.ts'
 
 const SuppressionSchema = t.Object({
   address: t.String(),
-  reason: t.Union([t.Literal('bounce'), t.Literal('rejection')], {
+  reason: t.Union([t.Literal('bounce'), t.Literal('rejection'), t.Literal('complaint')], {
     description:
-      'bounce: a bounce message came back. rejection: the receiving server refused the address.',
+      'bounce: a bounce message came back. rejection: the receiving server refused the address. complaint: the recipient reported the mail as spam.',
   }),
   detail: t.Union([t.String(), t.Null()], { description: 'The reply of the receiving server.' }),
   messageId: t.Union([t.String(), t.Null()], {

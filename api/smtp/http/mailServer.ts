@@ -3,6 +3,8 @@ import { SignedMailError } from '../../../shared/mail/http/signedMail.ts'
 import { isDatabaseUnavailable } from '../../../shared/process/databaseAway.ts'
 import { serve } from '../../../shared/process/serve.ts'
 import type { Running } from '../../../shared/process/service.ts'
+import type { Pool } from '../../../sql/db.ts'
+import { recordRelayReport } from '../../../sql/mail/inbound/relayReports.ts'
 import { createClientAddress } from '../../http/clientAddress.ts'
 import { MESSAGE_MAX_BYTES, SmtpReply, TOO_MANY_CONNECTIONS } from '../acceptance.ts'
 import type { ConnectionLimits } from '../connectionLimits.ts'
@@ -10,15 +12,19 @@ import { HttpRefusal, refusalResponse, toRefusal } from './httpAnswer.ts'
 import type { InboundKeys } from './inboundKeys.ts'
 import { readPostmarkRequest } from './postmark.ts'
 import { readRawMail } from './rawMail.ts'
-import { type HandedMail, type HttpParts, takeMail } from './takeMail.ts'
+import { type HandedMail, type HandedReport, type HttpParts, takeMail } from './takeMail.ts'
 
 const IDLE_TIMEOUT_S = 60
 const DRAIN_POLL_MS = 20
 /** A request of a mail service may take this long. */
 const REQUEST_MS = 10 * 60_000
 
-/** Reads a request into a mail, or refuses it; null: the path is another's. @throws {HttpRefusal} */
-type Adapter = (request: Request, pathname: string, keys: InboundKeys) => Promise<HandedMail | null>
+/** Reads a request into a mail or a report, or refuses it; null: the path is another's. @throws {HttpRefusal} */
+type Adapter = (
+  request: Request,
+  pathname: string,
+  keys: InboundKeys,
+) => Promise<HandedMail | HandedReport | null>
 
 /** One adapter for each form in which mail services hand over mail. */
 const ADAPTERS: readonly Adapter[] = [readRawMail, readPostmarkRequest]
@@ -28,7 +34,7 @@ const ADAPTERS: readonly Adapter[] = [readRawMail, readPostmarkRequest]
  * spool is a file of this process (docs/decisions/mail-over-http.md).
  */
 export function startMailServer(
-  parts: HttpParts & { limits: ConnectionLimits; keys: InboundKeys },
+  parts: ServerParts,
   { http, host, trustedProxies }: MailServerSettings,
 ): Running & { port: number } {
   const clientAddress = createClientAddress(trustedProxies)
@@ -72,17 +78,15 @@ export function startMailServer(
   }
 }
 
+type ServerParts = HttpParts & { limits: ConnectionLimits; keys: InboundKeys; pool: Pool }
+
 type MailServerSettings = {
   http: { port: number }
   host: string
   trustedProxies: Config['trustedProxies']
 }
 
-async function receive(
-  parts: HttpParts & { limits: ConnectionLimits; keys: InboundKeys },
-  request: Request,
-  address: string,
-) {
+async function receive(parts: ServerParts, request: Request, address: string) {
   if (request.method !== 'POST') throw new HttpRefusal(405, 'The method must be POST')
   const ending = new AbortController()
   const end = (reason: string) => ending.abort(new SmtpReply(421, reason))
@@ -90,15 +94,20 @@ async function receive(
   if (connection === null) throw new SmtpReply(421, TOO_MANY_CONNECTIONS)
   const deadline = setTimeout(() => end('4.4.2 This connection has lasted too long'), REQUEST_MS)
   try {
-    const mail = await read(request, parts.keys)
-    return await takeMail(parts, mail, { address, connection, signal: ending.signal })
+    const handed = await read(request, parts.keys)
+    if ('report' in handed) {
+      const { report, key } = handed
+      const isNew = report !== null && (await recordRelayReport(parts.pool, report, key.domain))
+      return { recorded: isNew }
+    }
+    return await takeMail(parts, handed, { address, connection, signal: ending.signal })
   } finally {
     clearTimeout(deadline)
     parts.limits.leave(connection)
   }
 }
 
-async function read(request: Request, keys: InboundKeys): Promise<HandedMail> {
+async function read(request: Request, keys: InboundKeys): Promise<HandedMail | HandedReport> {
   const { pathname } = new URL(request.url)
   for (const adapter of ADAPTERS) {
     try {

@@ -1,29 +1,32 @@
 import {
   postmarkKeyId,
   provePostmark,
-  readPostmarkMail,
+  readPostmark,
 } from '../../../shared/mail/http/postmarkMail.ts'
 import { requestId } from '../../../shared/mail/http/signedMail.ts'
 import { MESSAGE_MAX_BYTES, SmtpReply, TOO_LARGE } from '../acceptance.ts'
 import type { InboundKeys } from './inboundKeys.ts'
-import type { HandedMail } from './takeMail.ts'
+import type { HandedMail, HandedReport } from './takeMail.ts'
 
 /** Postmark sends the message, its parts and its attachments in one JSON text. */
 const JSON_MAX_BYTES = MESSAGE_MAX_BYTES * 2
 
-/** `POST /v0/inbound/postmark/KEY/SECRET`: Postmark's inbound webhook. @throws {SignedMailError} */
+/** `POST /v0/inbound/postmark/KEY/SECRET`: the webhooks of Postmark. @throws {SignedMailError} */
 export async function readPostmarkRequest(
   request: Request,
   pathname: string,
   keys: InboundKeys,
-): Promise<HandedMail | null> {
+): Promise<HandedMail | HandedReport | null> {
   const keyId = postmarkKeyId(pathname)
   if (keyId === null) return null
   const key = await keys.find(keyId)
   const authorization = request.headers.get('authorization') ?? ''
   provePostmark({ pathname, authorization }, keyId, key?.secrets ?? [])
   const json = await readText(request)
-  const { envelope, spf, bytes } = readPostmarkMail(json)
+  const news = readPostmark(json)
+  if (news.kind === 'other') return { key: key!, report: null }
+  if (news.kind === 'report') return { key: key!, report: news.report }
+  const { envelope, spf, bytes } = news
   return {
     key: key!,
     envelope,

@@ -1,4 +1,5 @@
 import { domainOf } from '../../../shared/mail/address.ts'
+import type { RelayReport } from '../../../shared/mail/http/relayReport.ts'
 import type { Envelope } from '../../../shared/mail/http/signedMail.ts'
 import { traced } from '../../../shared/process/tracing.ts'
 import { traceparent } from '../../../shared/process/workContext.ts'
@@ -36,6 +37,9 @@ export type HandedMail = {
   /** Proves the whole message, before it is kept. @throws {HttpRefusal} */
   check(bytes: Buffer): void
 }
+
+/** A relay's report about a copy of ours; null: it is of no use. */
+export type HandedReport = { key: InboundKey; report: RelayReport | null }
 
 /** What became of each recipient. */
 export type Taken = { accepted: string[]; refused: { address: string; reason: string }[] }

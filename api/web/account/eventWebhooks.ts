@@ -14,6 +14,7 @@ const EVENTS: readonly (readonly [string, string])[] = [
   ['message.sent', 'mail was handed over'],
   ['message.failed', 'mail could not be sent'],
   ['message.bounced', 'mail came back'],
+  ['message.complained', 'a recipient reported mail as spam'],
   ['payment.settled', 'a payment has settled'],
   ['payment.failed', 'a payment has failed'],
   ['vault.used', 'a secret was used'],

@@ -246,7 +246,7 @@ export type EmailRule = {
 
 export type Suppression = {
   address: string
-  reason: 'bounce' | 'rejection'
+  reason: 'bounce' | 'rejection' | 'complaint'
   detail: string | null
   createdAt: string
 }

@@ -9,6 +9,7 @@ import { button, empty, section, table, toast } from '../kit/ui.ts'
 const REASONS: Record<Suppression['reason'], string> = {
   bounce: 'mail came back',
   rejection: 'refused by its host',
+  complaint: 'reported as spam',
 }
 
 /** The suppressed addresses of a project. */

@@ -1,10 +1,11 @@
 /**
- * The inbound webhook of Postmark. It signs nothing: a user's password and a path that nobody can guess prove it, both
+ * The webhooks of Postmark. It signs nothing: a user's password and a path that nobody can guess prove it, both
  * made from a secret. https://postmarkapp.com/developer/webhooks/inbound-webhook
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { parseAddress } from '../address.ts'
 import { type AuthenticationWord, authenticationWord } from '../parse/authentication.ts'
+import { type RelayReport, relayIdOfWord } from './relayReport.ts'
 import { type Envelope, SignedMailError } from './signedMail.ts'
 
 const USER = 'purser'
@@ -52,27 +53,84 @@ export function provePostmark(
   if (!isRight) throw new SignedMailError(401, 'Authorization: does not fit the key')
 }
 
-/** A mail in Postmark's form. */
-export type PostmarkMail = { envelope: Envelope; spf: AuthenticationWord | null; bytes: Buffer }
+/** What a webhook of Postmark tells: a mail, a report about a copy of ours, or nothing of use. */
+export type PostmarkNews =
+  | { kind: 'mail'; envelope: Envelope; spf: AuthenticationWord | null; bytes: Buffer }
+  | { kind: 'report'; report: RelayReport }
+  | { kind: 'other' }
 
 /**
- * Reads the JSON of the webhook. The setting "Include raw email content in JSON payload" must be on.
+ * Reads the JSON of the inbound webhook, or of those for bounces and spam complaints.
  * @throws {SignedMailError}
  */
-export function readPostmarkMail(json: string): PostmarkMail {
-  const wrong = (rule: string) => new SignedMailError(400, rule)
+export function readPostmark(json: string): PostmarkNews {
   let body: Record<string, unknown>
   try {
     body = Object(JSON.parse(json))
   } catch {
-    throw wrong('The body must be valid JSON')
+    throw new SignedMailError(400, 'The body must be valid JSON')
   }
+  const { RecordType: kind } = body
+  if (kind === undefined) return { kind: 'mail', ...mailOf(body) }
+  if (kind === 'Bounce' && body.Type !== 'SpamComplaint') {
+    // Others are delays, automatic answers and blocks: the address lives.
+    if (body.Type !== 'HardBounce' && body.Type !== 'BadEmailAddress') return { kind: 'other' }
+    return { kind: 'report', report: reportOf(body, 'bounce') }
+  }
+  if (kind === 'Bounce' || kind === 'SpamComplaint') {
+    return { kind: 'report', report: reportOf(body, 'complaint') }
+  }
+  return { kind: 'other' }
+}
+
+/** https://postmarkapp.com/developer/webhooks/bounce-webhook */
+function reportOf(body: Record<string, unknown>, kind: RelayReport['kind']): RelayReport {
+  const { Email: address, MessageID: id } = body
+  const text = (name: string) => (typeof body[name] === 'string' ? body[name] : '')
+  if (typeof address !== 'string' || parseAddress(address) === null) {
+    throw new SignedMailError(400, 'Email: must be an address')
+  }
+  if (typeof id !== 'string' || id.length > ID_MAX_CHARS) {
+    throw new SignedMailError(
+      400,
+      `MessageID: must be a text of at most ${ID_MAX_CHARS} characters`,
+    )
+  }
+  const details = text('Details') === '' ? text('Description') : text('Details')
+  const returned = text('Content').slice(0, CONTENT_MAX_CHARS)
+  return {
+    kind,
+    address,
+    from: text('From').slice(0, ID_MAX_CHARS),
+    status: kind === 'bounce' ? '5.1.1' : null,
+    detail: details.slice(0, DETAIL_MAX_CHARS).replace(/\s+/g, ' ').trim().toWellFormed(),
+    relayIds: [relayIdOfWord(id)],
+    messageIds: fieldsOf(returned, MESSAGE_ID),
+    returnPaths: fieldsOf(returned, RETURN_PATH).filter((path) => parseAddress(path) !== null),
+  }
+}
+
+const ID_MAX_CHARS = 320
+const DETAIL_MAX_CHARS = 400
+const CONTENT_MAX_CHARS = 64 * 1024
+const FIELDS_MAX = 10
+const MESSAGE_ID = /^Message-ID:[ \t]*(<[^<>\r\n]{1,998}>)/gim
+const RETURN_PATH = /^Return-Path:[ \t]*<?([^<>\s]{1,320})>?/gim
+
+const fieldsOf = (text: string, field: RegExp): string[] =>
+  [...text.matchAll(field)].map(([, value]) => value!).slice(0, FIELDS_MAX)
+
+/** "Include raw email content in JSON payload" must be on. */
+function mailOf(body: Record<string, unknown>) {
   const { RawEmail: raw, OriginalRecipient: to } = body
   if (typeof raw !== 'string' || raw === '') {
-    throw wrong('RawEmail: must be set; turn on "Include raw email content in JSON payload"')
+    throw new SignedMailError(
+      400,
+      'RawEmail: must be set; turn on "Include raw email content in JSON payload"',
+    )
   }
   if (typeof to !== 'string' || parseAddress(to) === null) {
-    throw wrong('OriginalRecipient: must be an address')
+    throw new SignedMailError(400, 'OriginalRecipient: must be an address')
   }
   const headers = headersOf(body)
   const from = /^<?([^<>]*)>?$/.exec(headers.get('return-path') ?? '')?.[1]?.trim() ?? ''

@@ -16,6 +16,7 @@ import { holdsTags, readableText as readable, saysElse } from '../visibleText/re
 import { visibleHtml } from '../visibleText/visibleHtml.ts'
 import { automaticLabels } from './automaticMail.ts'
 import { type Bounce, readBounce } from './dsn.ts'
+import { type Complaint, readComplaint } from './feedbackReport.ts'
 import { parseBounded } from './mimeBounds.ts'
 import { contentHash, rawBody, rawHeader, rawHeaders } from './rawMail.ts'
 
@@ -51,6 +52,8 @@ export type ParsedMail = {
   labels: string[]
   /** Null: the message is no bounce. */
   bounce: Bounce | null
+  /** Null: the message is no complaint. */
+  complaint: Complaint | null
 }
 
 const MAX_ADDRESSES = 1_000
@@ -118,6 +121,7 @@ export async function parseMail(raw: Uint8Array, domain: string): Promise<Parsed
       ...(bounce === null ? automaticLabels(email.headers) : []),
     ],
     bounce,
+    complaint: readComplaint(email),
   }
 }
 
@@ -157,6 +161,7 @@ export function unparseableMail(raw: Uint8Array, domain: string): ParsedMail {
     attachments: [],
     labels: ['received', 'unread', UNPARSEABLE_LABEL],
     bounce: null,
+    complaint: null,
   }
 }
 

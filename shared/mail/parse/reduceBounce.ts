@@ -46,5 +46,6 @@ export function reduceBounce(
     attachments: [],
     labels: ['received', 'unread'],
     bounce: { ...bounce, recipients, messageIds: [] },
+    complaint: null,
   }
 }

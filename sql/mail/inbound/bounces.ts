@@ -175,12 +175,12 @@ export async function findReturnedCopy(
   db: Queryable,
   keys: BounceKeys,
   { projectId, envelopeTo }: { projectId: string; envelopeTo: string },
-): Promise<ReturnedCopy | null> {
+): Promise<(ReturnedCopy & { messageRow: string }) | null> {
   const tag = readBounceTag(envelopeTo)
   if (tag === null) return null
-  const { rows } = await db.query<{ message_id: string; address: string }>({
+  const { rows } = await db.query<{ row: string; message_id: string; address: string }>({
     name: 'find-returned-copy',
-    text: `select m.message_id, r.address from messages m join outbound_recipients r on r.message_row = m.row
+    text: `select m.row, m.message_id, r.address from messages m join outbound_recipients r on r.message_row = m.row
            where m.project_id = $1 and m.message_id_hash between $2 and $3 limit ${COPIES_MAX}`,
     values: [projectId, ...hashRange(tag.hash)],
   })
@@ -188,11 +188,11 @@ export async function findReturnedCopy(
     isTagOf(tag, keys, { projectId, messageId, recipient: address }),
   )
   if (copy === undefined) return null
-  return { messageId: copy.message_id, address: copy.address }
+  return { messageRow: copy.row, messageId: copy.message_id, address: copy.address }
 }
 
 /** The first and the last hash that begin with these bytes. */
-const hashRange = (start: Buffer): [Buffer, Buffer] => [
+export const hashRange = (start: Buffer): [Buffer, Buffer] => [
   start,
   Buffer.concat([start, Buffer.alloc(32 - start.length, 0xff)]),
 ]

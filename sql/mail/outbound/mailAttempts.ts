@@ -10,6 +10,8 @@ export type RecipientOutcome = {
   state: 'sent' | 'deferred' | 'failed'
   /** The answer of the other host, or the network error; null: sent. */
   error: string | null
+  /** The relay's id of the copy. */
+  relayId?: string
   /** The other host answered "no such mailbox". */
   noSuchMailbox?: true
 }
@@ -88,9 +90,10 @@ async function record(db: Queryable, outcomes: readonly AttemptOutcome[]): Promi
         state = case o.state when 'postponed' then r.state else o.state end,
         error = case o.state when 'postponed' then r.error else o.error end,
         attempts = r.attempts + case o.state when 'postponed' then 0 else 1 end,
-        next_attempt_at = coalesce(o.next_attempt_at, r.next_attempt_at), updated_at = clock_timestamp()
-      from unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::timestamptz[])
-        o (message_row, address, state, error, next_attempt_at)
+        next_attempt_at = coalesce(o.next_attempt_at, r.next_attempt_at), relay_id = coalesce(o.relay_id, r.relay_id),
+        updated_at = clock_timestamp()
+      from unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::text[])
+        o (message_row, address, state, error, next_attempt_at, relay_id)
       where r.message_row = any ($1::bigint[]) and r.message_row = o.message_row and r.address = o.address
         and r.state in ('queued', 'deferred')`,
     values: [
@@ -99,6 +102,7 @@ async function record(db: Queryable, outcomes: readonly AttemptOutcome[]): Promi
       recipients.map(({ state }) => state),
       recipients.map(({ error }) => error),
       recipients.map(({ nextAttemptAt }) => nextAttemptAt),
+      recipients.map((recipient) => ('relayId' in recipient ? recipient.relayId : null)),
     ],
   })
   for (const outcome of outcomes) {

@@ -2,7 +2,7 @@ import type { Cursor } from '../../../shared/cursor.ts'
 import type { Queryable } from '../../db.ts'
 import { pageStart } from '../../pageStart.ts'
 
-type Reason = 'bounce' | 'rejection'
+type Reason = 'bounce' | 'rejection' | 'complaint'
 
 /** An address that a project must not send to any more. */
 export type Suppression = {

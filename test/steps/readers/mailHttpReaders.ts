@@ -1,10 +1,11 @@
-/** Readers of the requests that hand over mail by HTTP. */
+/** Readers of the requests that hand over mail by HTTP, and of complaints. */
 import {
   postmarkAddress,
   postmarkKeyId,
   provePostmark,
-  readPostmarkMail,
+  readPostmark,
 } from '../../../shared/mail/http/postmarkMail.ts'
+import { relayIdOf, relayIdOfWord } from '../../../shared/mail/http/relayReport.ts'
 import {
   mailSignature,
   proveHeaders,
@@ -13,8 +14,9 @@ import {
   SignedMailError,
   signedText,
 } from '../../../shared/mail/http/signedMail.ts'
-import { HEADER, JSON_TEXT, URL_TEXT } from '../inputs/grammars.ts'
-import { mailReader } from './mailReader.ts'
+import { readComplaint } from '../../../shared/mail/parse/feedbackReport.ts'
+import { HEADER, JSON_TEXT, MIME, TEXT, URL_TEXT } from '../inputs/grammars.ts'
+import { MAIL_MAX, mailReader } from './mailReader.ts'
 import type { Reader } from './reader.ts'
 
 /** Bun's bound of all header fields together is less. */
@@ -50,6 +52,8 @@ export const MAIL_HTTP_READERS: readonly Reader[] = [
     'signedMail.ts signedText': (text: string) => signedText(headersOf(text)),
     'signedMail.ts mailSignature': (text: string) => mailSignature(SECRET, headersOf(text)),
     'signedMail.ts requestId': (text: string) => requestId(text, text),
+    'relayReport.ts relayIdOf': relayIdOf,
+    'relayReport.ts relayIdOfWord': relayIdOfWord,
     'postmarkMail.ts postmarkAddress': (text: string) =>
       postmarkAddress('https://x.test', text, SECRET),
     'postmarkMail.ts provePostmark': (text: string) =>
@@ -61,8 +65,8 @@ export const MAIL_HTTP_READERS: readonly Reader[] = [
     postmarkKeyId(`/v0/inbound/postmark/${text}`),
   ),
   ...Object.entries({
-    readPostmarkMail: (text: string) => text,
-    'readPostmarkMail: fields': (text: string) =>
+    readPostmark: (text: string) => text,
+    'readPostmark: fields': (text: string) =>
       JSON.stringify({
         RawEmail: text,
         OriginalRecipient: 'a@example.com',
@@ -71,9 +75,40 @@ export const MAIL_HTTP_READERS: readonly Reader[] = [
           { Name: 'Received-SPF', Value: text },
         ],
       }),
+    'readPostmark: a report': (text: string) =>
+      JSON.stringify({
+        RecordType: 'Bounce',
+        Type: 'HardBounce',
+        Email: 'a@example.com',
+        MessageID: 'x',
+        Details: text,
+        Content: text,
+        From: text,
+      }),
   }).map(([name, json]) =>
     mailReader(`http/postmarkMail.ts ${name}`, 1024 * 1024, JSON_TEXT, (text) =>
-      refusable(() => readPostmarkMail(json(text))),
+      refusable(() => readPostmark(json(text))),
     ),
+  ),
+  mailReader(
+    'parse/feedbackReport.ts readComplaint',
+    MAIL_MAX,
+    {
+      tokens: [
+        ...TEXT.tokens,
+        ...MIME.tokens,
+        'Feedback-Type: abuse\n',
+        'Return-Path: <a@b.c>\n',
+        'Original-Mail-From: ',
+        '\n \n',
+      ],
+    },
+    (text) =>
+      readComplaint({
+        attachments: [
+          { mimeType: 'message/feedback-report', content: `Feedback-Type: abuse\n${text}` },
+          { mimeType: 'message/rfc822', content: text },
+        ],
+      } as unknown as Parameters<typeof readComplaint>[0]),
   ),
 ]

@@ -5,6 +5,8 @@ import { takeQuotedPaths } from '../../../api/smtp/quotedPaths.ts'
 import type { Certificate } from '../process/tlsServer.ts'
 
 type SunkMail = {
+  /** The id that the 250 answer names. */
+  id: string
   from: string
   to: string[]
   raw: string
@@ -84,7 +86,9 @@ export async function startSink({
       if (refused !== null) return callback(refusal(refused))
       const raw = Buffer.concat(chunks).toString('latin1')
       const { mailFrom, rcptTo } = session.envelope
+      const id = crypto.randomUUID()
       sink.mails.push({
+        id,
         from: mailFrom === false ? '' : mailFrom.address,
         to: rcptTo.map(({ address }) => address),
         raw,
@@ -94,7 +98,7 @@ export async function startSink({
         servername: (session as { servername?: string }).servername,
         beganMs,
       })
-      callback(null, 'OK')
+      callback(null, `Ok: queued as ${id}`)
     },
   })
   server.on('error', () => {})

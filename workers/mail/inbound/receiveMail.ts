@@ -21,6 +21,7 @@ import type { Blobs } from '../../../sql/blobs/blobs.ts'
 import type { Pool } from '../../../sql/db.ts'
 import { findVerifiedDomains } from '../../../sql/mail/domains/mailDomains.ts'
 import { findReturnedCopy } from '../../../sql/mail/inbound/bounces.ts'
+import { findComplainedCopy, recordComplaint } from '../../../sql/mail/inbound/complaints.ts'
 import {
   discardInboundMail,
   findInboundMail,
@@ -182,6 +183,12 @@ async function readAndStore(
   if (admission === 'discard' || admission === 'later') return discardInboundMail(pool, inboundId)
   if (admission === 'reduce') {
     parsed = indexed(reduced(mail, { ...inbound, mailDomain }), inbound.projectId)
+  }
+  if (mail.complaint !== null) {
+    // Before the store: a mail that is taken twice records it once.
+    const copy = await findComplainedCopy(pool, bounceKeys, mail.complaint.returnPaths)
+    if (copy !== null)
+      await recordComplaint(pool, { ...copy, detail: `reported by ${mail.from.join(', ')}` })
   }
   const fromDomains = mail.from.map(domainOf)
   const isForgedIfOurs = (ownDomains: readonly string[]) =>

@@ -63,7 +63,7 @@ export function createRelayTransport(
       const info = await mailer.sendMail({ envelope: { from, to: [to] }, raw })
       const refused = (info as { rejectedErrors?: SmtpFailure['rejectedErrors'] }).rejectedErrors
       trust.answered()
-      return { outcomes: outcomesOfSuccess([to], refused), broken: null }
+      return { outcomes: outcomesOfSuccess([to], refused, info.response), broken: null }
     } catch (error) {
       const failure = explained(error as SmtpFailure)
       const broken = isRefusal(failure) ? null : failure

@@ -1,3 +1,4 @@
+import { relayIdOf } from '../../../shared/mail/http/relayReport.ts'
 import { isNoSuchMailbox } from '../../../shared/mail/parse/dsn.ts'
 import type { RecipientOutcome } from '../../../sql/mail/outbound/mailAttempts.ts'
 
@@ -12,16 +13,21 @@ export type SmtpFailure = Error & {
   rejectedErrors?: (SmtpFailure & { recipient?: string })[]
 }
 
-/** The outcomes of an accepted message; some recipients may be refused. */
+/**
+ * The outcomes of an accepted message; some recipients may be refused.
+ * @param reply the 250 answer of a relay, which names the message in the relay's own reports.
+ */
 export function outcomesOfSuccess(
   to: readonly string[],
   refused: SmtpFailure['rejectedErrors'] = [],
+  reply?: string,
 ): RecipientOutcome[] {
   const byAddress = new Map(refused.map((failure) => [failure.recipient, failure]))
+  const relayId = relayIdOf(reply ?? '')
   return to.map((address) => {
     const failure = byAddress.get(address)
     return failure === undefined
-      ? { address, state: 'sent', error: null }
+      ? { address, state: 'sent', error: null, ...(relayId === null ? {} : { relayId }) }
       : outcome(address, failure)
   })
 }

@@ -1,0 +1,51 @@
+/**
+ * Complaints: a person pressed "this is spam", and the mail host says so (ARF, RFC 5965).
+ *
+ * Anybody can write a report. It counts only if it names the envelope sender of a copy of ours: hosts that got that copy
+ * know it, and nobody else (bounceAddress.ts).
+ */
+import type { Attachment, Email } from 'postal-mime'
+import { parseAddress } from '../address.ts'
+
+/** A complaint about a copy of ours. */
+export type Complaint = {
+  /** Possible envelope senders of the copy. */
+  returnPaths: string[]
+}
+
+/** Characters read from a part. */
+const TEXT_MAX_CHARS = 256 * 1024
+const PATHS_MAX = 10
+
+const REPORT_PART = /^message\/feedback-report$/i
+const RETURNED = /^(?:message\/rfc822|message\/rfc822-headers|text\/rfc822-headers)$/i
+/** RFC 5965 §7.3. `not-spam` and `auth-failure` are no complaints. */
+const FEEDBACK_TYPE = /^Feedback-Type:[ \t]*(?:abuse|fraud|opt-out|opt-out-list)[ \t]*$/im
+const RETURN_PATH = /^(?:Return-Path|Original-Mail-From):[ \t]*<?([^<>\s]{1,320})>?[ \t]*$/gim
+
+/** Reads a complaint; null: the message is none. */
+export function readComplaint(email: Email): Complaint | null {
+  const report = email.attachments.find(({ mimeType }) => REPORT_PART.test(mimeType))
+  if (report === undefined) return null
+  const text = textOf(report)
+  if (!FEEDBACK_TYPE.test(text)) return null
+  const parts = [
+    text,
+    ...email.attachments.filter(({ mimeType }) => RETURNED.test(mimeType)).map(headersOf),
+  ]
+  const found = parts.flatMap((part) => [...part.matchAll(RETURN_PATH)].map(([, path]) => path!))
+  const returnPaths = [...new Set(found)].filter((path) => parseAddress(path) !== null)
+  return returnPaths.length === 0 ? null : { returnPaths: returnPaths.slice(0, PATHS_MAX) }
+}
+
+function textOf({ content }: Attachment): string {
+  const bytes =
+    typeof content === 'string' ? Buffer.from(content) : Buffer.from(content as Uint8Array)
+  return bytes
+    .subarray(0, TEXT_MAX_CHARS)
+    .toString('utf8')
+    .replaceAll('\u0000', '')
+    .replace(/\r\n?/g, '\n')
+}
+
+const headersOf = (part: Attachment): string => textOf(part).split(/\n\n/, 1)[0] ?? ''

@@ -1,0 +1,76 @@
+import { addressKey } from '../../../shared/mail/address.ts'
+import { type BounceKeys, readBounceTag } from '../../../shared/mail/compose/bounceAddress.ts'
+import { type Pool, type Queryable, transaction } from '../../db.ts'
+import { recordEvents } from '../../events/events.ts'
+import { readMessageEvents } from '../messages/messageEvents.ts'
+import { suppress } from '../outbound/suppressions.ts'
+import { findReturnedCopy } from './bounces.ts'
+
+/** The label of a message about which a recipient complained. */
+const LABEL = 'complained'
+
+/**
+ * Records that a recipient complained about a copy: label, suppression and event, once for each copy.
+ * @param detail what the reporter said.
+ */
+export async function recordComplaint(
+  pool: Pool,
+  { messageRow, address, detail }: { messageRow: string; address: string; detail: string },
+): Promise<boolean> {
+  return transaction(pool, async (db) => {
+    const projectId = await lockCopy(db, messageRow)
+    if (projectId === null) return false
+    const { rowCount } = await db.query(
+      `update outbound_recipients set complained_at = clock_timestamp()
+       where message_row = $1 and address = $2 and complained_at is null`,
+      [messageRow, address],
+    )
+    if (rowCount !== 1) return false
+    await suppress(db, { projectId, messageRow }, [{ address, reason: 'complaint', detail }])
+    await db.query(
+      `update messages set labels = labels || $2::text where row = $1 and not labels @> array[$2::text]`,
+      [messageRow, LABEL],
+    )
+    const events = await readMessageEvents(db, [messageRow])
+    await recordEvents(
+      db,
+      events.map(({ data, traceparent }) => ({
+        projectId,
+        type: 'message.complained' as const,
+        data,
+        traceparent,
+      })),
+    )
+    return true
+  })
+}
+
+/** Locks an outbound mail, as all that change its recipients do. @returns its project; null: it is gone. */
+async function lockCopy(db: Queryable, messageRow: string): Promise<string | null> {
+  const { rows } = await db.query<{ project_id: string }>(
+    `select m.project_id from outbound_mails o join messages m on m.row = o.message_row
+     where o.message_row = $1 for no key update of o`,
+    [messageRow],
+  )
+  return rows[0]?.project_id ?? null
+}
+
+/** The copy that one of these envelope senders belongs to; null: none is of ours. The sender's inbox has the copy. */
+export async function findComplainedCopy(
+  db: Queryable,
+  keys: BounceKeys,
+  returnPaths: readonly string[],
+): Promise<{ messageRow: string; address: string } | null> {
+  for (const path of returnPaths) {
+    if (readBounceTag(path) === null) continue
+    const { rows } = await db.query<{ id: string }>(
+      'select id from projects where email_address = $1 and deleted_at is null',
+      [addressKey(path.replace(/\+[^@]*(?=@)/, ''))],
+    )
+    const projectId = rows[0]?.id
+    if (projectId === undefined) continue
+    const copy = await findReturnedCopy(db, keys, { projectId, envelopeTo: path })
+    if (copy !== null) return { messageRow: copy.messageRow, address: copy.address }
+  }
+  return null
+}

@@ -1,0 +1,88 @@
+import { addressKey, domainOf } from '../../../shared/mail/address.ts'
+import { readBounceTag } from '../../../shared/mail/compose/bounceAddress.ts'
+import type { RelayReport } from '../../../shared/mail/http/relayReport.ts'
+import { messageIdHash } from '../../../shared/mail/threading.ts'
+import { type Pool, type Queryable, transaction } from '../../db.ts'
+import { recordEvents } from '../../events/events.ts'
+import { hashRange, recordBounce } from './bounces.ts'
+import { recordComplaint } from './complaints.ts'
+
+/** A copy that a relay reports about. */
+type Copy = {
+  message_row: string
+  project_id: string
+  message_id: string
+  address: string
+  state: string
+  inbox: string
+}
+
+const COPY = `
+  select r.message_row, m.project_id, m.message_id, r.address, r.state, p.email_address as inbox
+  from outbound_recipients r join messages m on m.row = r.message_row join projects p on p.id = m.project_id`
+/** Copies that share a relay's id, or the beginning of a hash. */
+const COPIES_MAX = 500
+
+/**
+ * Records a bounce or a complaint that a relay has reported and proven. A repeated one changes nothing.
+ * @param domain the domain whose copies the reporter may speak of; null: any.
+ * @returns false: no copy of ours is meant, or it is known.
+ */
+export async function recordRelayReport(
+  pool: Pool,
+  report: RelayReport,
+  domain: string | null,
+): Promise<boolean> {
+  const copy = await findCopy(pool, report)
+  if (copy === null || (domain !== null && domainOf(copy.inbox) !== domain)) return false
+  const { message_row: messageRow, project_id: projectId, message_id: messageId, address } = copy
+  const { detail, status } = report
+  if (report.kind === 'complaint') return recordComplaint(pool, { messageRow, address, detail })
+  if (copy.state === 'bounced') return false
+  const failed = { addresses: [address], action: 'failed', status, diagnostic: detail } as const
+  return transaction(pool, async (db) => {
+    const events = await recordBounce(db, projectId, {
+      isReport: true,
+      messageIds: [],
+      recipients: [{ ...failed, addresses: [address] }],
+      proof: { messageId, address },
+    })
+    await recordEvents(db, events)
+    return events.length > 0
+  })
+}
+
+/** By the relay's id of the 250 answer first, then by our Message-ID, then by the envelope sender of the copy (VERP). */
+async function findCopy(pool: Pool, report: RelayReport): Promise<Copy | null> {
+  const { address, relayIds, from, messageIds, returnPaths } = report
+  const isMeant = (copy: Copy) => addressKey(copy.address) === addressKey(address)
+  const byRelay = await copies(pool, `${COPY} where r.relay_id = any ($1)`, [relayIds])
+  const named = byRelay.find(isMeant)
+  if (named !== undefined) return named
+  const hashes = messageIds.map(messageIdHash)
+  const byMessage = await copies(
+    pool,
+    `${COPY} where p.email_address = $1 and m.message_id_hash = any ($2)`,
+    [addressKey(from), hashes],
+  )
+  const sent = byMessage.find(isMeant)
+  if (sent !== undefined) return sent
+  for (const path of returnPaths) {
+    const tag = readBounceTag(path)
+    if (tag === null) continue
+    const inbox = path.replace(/\+[^@]*(?=@)/, '')
+    const found = await copies(
+      pool,
+      `${COPY} where p.email_address = $1 and m.message_id_hash between $2 and $3`,
+      [addressKey(inbox), ...hashRange(tag.hash)],
+    )
+    const tagged = found.find(isMeant)
+    if (tagged !== undefined) return tagged
+  }
+  return null
+}
+
+async function copies(db: Queryable, text: string, values: unknown[]): Promise<Copy[]> {
+  const { rows } = await db.query<Copy>(`${text} limit ${COPIES_MAX}`, values)
+  return rows
+}
