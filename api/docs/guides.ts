@@ -15,6 +15,8 @@ const GUIDES = [
   'till',
   'contract',
   'operator',
+  'going-live',
+  'growing',
   'settings',
   'operating',
   'scaling',
